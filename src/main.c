@@ -7,12 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 #include "cmd/command.h"
-#include "cmd/dashes.h"
-#include "cmd/help.h"
-#include "cmd/show.h"
-#include "core/mapped.h"
-#include "launch/told.h"
-#include "team/secret.h"
+#include "cmd/shared/option_form.h"
+#include "cmd/help/help.h"
+#include "cmd/shared/show.h"
+#include "core/file/mapped.h"
+#include "launch/rank_exit.h"
+#include "team/transport/secret.h"
 
 enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 

@@ -89,7 +89,7 @@ rendered="report report_curve report_plot report_schema"
 without plot "$(unit $rendered) src/report/libassay-archive.so" "$rendered" src/report/libassay-plot.so
 without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/report/libassay-archive.so
 without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
-without tensorboard "$(unit train_events)" "train_events" src/train/event.pb-c.h
+without tensorboard "$(unit train_events)" "train_events" src/train/tensorboard/event.pb-c.h
 devices="gpu matmul meter_gpu vendor_headers"
 without kernels "$(unit $devices) fakes" "$devices" 'src/kernel/*.fatbin'
 without tokenizer "$(unit core_text)" core_text "src/libassay.a.p/*pretoken.c.o"

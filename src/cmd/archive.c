@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay archive: a run directory as one file with checksums. */
 #include <limits.h>
-#include "cmd/judged.h"
-#include "cmd/kept.h"
-#include "cmd/runs.h"
-#include "cmd/show.h"
-#include "report/pack.h"
+#include "cmd/shared/judged.h"
+#include "cmd/shared/input_hashes.h"
+#include "cmd/shared/run_dirs.h"
+#include "cmd/shared/show.h"
+#include "report/files/pack.h"
 
 struct archive_opts {
 	const char *dir, *out;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay check: run, judge, report. The main job. */
-#include "cmd/again.h"
-#include "cmd/running.h"
-#include "run/target.h"
+#include "cmd/running/resume.h"
+#include "cmd/running/running.h"
+#include "run/suite/target.h"
 
 struct check_opts {
 	struct running_opts running;

@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "core/log.h"
-#include "core/opt.h"
+#include "core/input/opt.h"
 
 enum { EXIT_PASS = 0, EXIT_FAILED = 1, EXIT_INCONCLUSIVE = 2, EXIT_USAGE = 64 };
 
 struct command_context {
 	struct log *log;
 	const volatile sig_atomic_t *stop;
-	bool tells;	       /* a rank: how it ended is told to who started it (launch/told.h) */
+	bool tells;	       /* a rank: how it ended is told to who started it (launch/rank_exit.h) */
 	bool terminal;	       /* stderr is one: progress may be drawn */
 	bool colour;	       /* stdout is one and NO_COLOR is not set */
 	struct opt_words rest; /* words after "--", where the command takes some */

@@ -3,13 +3,13 @@
 #include <limits.h>
 #include <unistd.h>
 #include "cmd/command.h"
-#include "cmd/launch_words.h"
+#include "cmd/launch_command.h"
 #include "cmd/list.h"
-#include "cmd/show.h"
-#include "core/file.h"
+#include "cmd/shared/show.h"
+#include "core/file/file.h"
 #include "launch/route.h"
 #include "launch/start.h"
-#include "launch/told.h"
+#include "launch/rank_exit.h"
 
 struct launch_opts {
 	uint32_t how, nodes;

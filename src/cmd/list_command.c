@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay list: what can run, and what would judge it. */
 #include <jansson.h>
-#include "cmd/help.h"
-#include "cmd/list_ahead.h"
-#include "cmd/running.h"
-#include "cmd/show.h"
-#include "core/embed.h"
-#include "core/tree.h"
+#include "cmd/help/help.h"
+#include "cmd/list_expectations.h"
+#include "cmd/running/running.h"
+#include "cmd/shared/show.h"
+#include "core/file/embedded.h"
+#include "core/input/tree.h"
 #include "kernel/fatbin.h"
-#include "machine/nccl_names.h"
+#include "machine/nccl/variables.h"
 #include "probe/registry.h"
 
 struct list_opts {

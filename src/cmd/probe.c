@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay probe NAME: one case, or a cross product. */
-#include "cmd/again.h"
-#include "cmd/help.h"
-#include "cmd/running.h"
+#include "cmd/running/resume.h"
+#include "cmd/help/help.h"
+#include "cmd/running/running.h"
 #include "run/probe.h"
-#include "run/target.h"
+#include "run/suite/target.h"
 
 struct probe_opts {
 	struct running_opts running;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay report: judge a run directory and render it again. Nothing in it is changed unless --write says so.
  */
-#include "cmd/judged.h"
-#include "cmd/profile_files.h"
-#include "cmd/runs.h"
-#include "cmd/show.h"
+#include "cmd/shared/judged.h"
+#include "cmd/profile/files.h"
+#include "cmd/shared/run_dirs.h"
+#include "cmd/shared/show.h"
 
 struct report_opts {
 	const char *dir, *expectations, *expect, *site;

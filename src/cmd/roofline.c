@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
-#include "cmd/judged.h"
-#include "cmd/running.h"
-#include "cmd/runs.h"
-#include "cmd/show.h"
-#include "core/file.h"
+#include "cmd/shared/judged.h"
+#include "cmd/running/running.h"
+#include "cmd/shared/run_dirs.h"
+#include "cmd/shared/show.h"
+#include "core/file/file.h"
 
 enum { RUNS_MAX = 64 };
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "counter/internal.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 /* Which of the conditions is not met, as a sentence; the flags are CUPTI's. */
 static enum status unsupported(const struct counter_host *h, const struct cupti_supported *s,

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include "counter/internal.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 struct counter_range {
 	struct counter_host host;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include "counter/internal.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 enum { BUFFER_BYTES = 128 << 20, SYSTEM_CLOCK_MHZ = 1700, NO_INTERVAL_CC = 80 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/field.h"
-#include "core/redact.h"
+#include "core/text/redact.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>

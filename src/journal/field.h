@@ -156,6 +156,6 @@ json_t *field_string(const char *text);
 /* As JSON's integers hold it: more than INT64_MAX becomes that. */
 json_int_t field_integer(uint64_t n);
 /* A command line for the record: assay's own words as they are, since --resume reads them; behind "--", where
- * another program's stand, without secrets (core/redact.h). Owner: caller; NULL: no memory. */
+ * another program's stand, without secrets (core/text/redact.h). Owner: caller; NULL: no memory. */
 json_t *field_command(const char *const *words);
 #endif

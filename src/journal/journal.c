@@ -11,9 +11,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/file.h"
-#include "journal/packed.h"
-#include "journal/place.h"
+#include "core/file/file.h"
+#include "journal/file/compressed.h"
+#include "journal/file/open_file.h"
 
 #define X(name, text) text,
 static const char *const type_names[] = {JOURNAL_TYPES(X)};

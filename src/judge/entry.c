@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The judge's doors: a record's own machine event becomes the machine that its cases are judged on. */
 #include "judge/judge.h"
-#include "judge/run.h"
+#include "judge/judge_run.h"
 
 /* A machine a node; of one process the record's own. */
 struct nodes {

@@ -2,7 +2,7 @@
 /* What a run is worth as a whole: exit code, verdict, headline. Table: docs/explanation/design/exit.md. */
 #ifndef JUDGE_EXIT_H
 #define JUDGE_EXIT_H
-#include "judge/context.h"
+#include "judge/case/context.h"
 
 /* What one case asks of the exit code: 0, 1 or 2. `require` as in a subject: KNOWN is
  * settled. */

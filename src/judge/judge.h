@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
-#include "journal/expected.h"
-#include "journal/record.h"
+#include "journal/figure/expected.h"
+#include "journal/record/record.h"
 #include "machine/machine.h"
 
 struct expectations;

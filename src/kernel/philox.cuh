@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The generator of core/random.h on the device: element i of a stream under a seed is word i % 4 of
- * philox(counter = {i / 4 low, i / 4 high, stream, 0}, key = seed). Reference: core/random.c itself. */
+/* The generator of core/math/random.h on the device: element i of a stream under a seed is word i % 4 of
+ * philox(counter = {i / 4 low, i / 4 high, stream, 0}, key = seed). Reference: core/math/random.c itself. */
 #ifndef KERNEL_PHILOX_CUH
 #define KERNEL_PHILOX_CUH
 #include <stdint.h>
 
-/* philox4x32 of core/random.h with the counter (x0, x1, x2, x3). */
+/* philox4x32 of core/math/random.h with the counter (x0, x1, x2, x3). */
 static __device__ uint4 philox4x32(uint64_t seed, uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3)
 {
 	uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);

@@ -6,7 +6,7 @@
  */
 #ifndef LAUNCH_ENV_H
 #define LAUNCH_ENV_H
-#include "core/text.h"
+#include "core/text/text.h"
 #include "machine/machine.h"
 
 /* name, meaning */

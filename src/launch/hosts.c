@@ -4,9 +4,9 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include "core/file.h"
-#include "core/text.h"
-#include "team/nodelist.h"
+#include "core/file/file.h"
+#include "core/text/text.h"
+#include "team/launcher/nodelist.h"
 
 enum { HOST_NAME = 256, FILE_MAX = 1 << 20, PLACE = 4200 };
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "launch/crowd.h"
+#include "launch/process_group.h"
 #include "launch/start.h"
-#include "launch/told.h"
-#include "team/secret.h"
+#include "launch/rank_exit.h"
+#include "team/transport/secret.h"
 
 enum { VERSION_MS = 10000, VERSION_MAX = 1 << 16 };
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/random.h"
-#include "core/text.h"
-#include "launch/told.h"
+#include "core/math/random.h"
+#include "core/text/text.h"
+#include "launch/rank_exit.h"
 
 enum { ROWS = 7, ROW = 300 };
 

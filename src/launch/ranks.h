@@ -2,9 +2,9 @@
 /* The ranks of one node: their places and environment, told by ASSAY_*, and their processes. */
 #ifndef LAUNCH_RANKS_H
 #define LAUNCH_RANKS_H
-#include "core/opt.h"
-#include "launch/crowd.h"
-#include "team/place.h"
+#include "core/input/opt.h"
+#include "launch/process_group.h"
+#include "team/launcher/place.h"
 
 /* The line that says on stderr that the ranks of a node are started: what ssh says comes before it. */
 #define RANKS_BEGIN "assay: the ranks of this node begin"
@@ -24,11 +24,11 @@ struct ranks {
 	const struct log *log;
 };
 
-/* Starts them, waits, says how they ended (*told: launch/told.h). What else they are to find in their
+/* Starts them, waits, says how they ended (*told: launch/rank_exit.h). What else they are to find in their
  * environment is in ours. */
 enum status ranks_run(const struct ranks *r, int *told, struct error *err);
 /* One rank in the place of this process, which its launcher has started: sets ASSAY_* as `p` says and
- * executes `words`; `tells`: it ends as launch/told.h has it. Returns only where that failed. */
+ * executes `words`; `tells`: it ends as launch/rank_exit.h has it. Returns only where that failed. */
 enum status ranks_become(const struct team_place *p, const char *const *words, bool tells, struct error *err);
 
 /* What the ranks of one start know and no others: 128 random bits as digits, and a name that tells them from

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "core/text.h"
+#include "core/text/text.h"
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 {

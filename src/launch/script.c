@@ -249,7 +249,7 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 	words_release(&w);
 }
 
-/* What launch/told.h has. */
+/* What launch/rank_exit.h has. */
 static void told_lines_end(struct text *t, const char *told)
 {
 	text_add(

@@ -5,11 +5,11 @@
  */
 #ifndef LAUNCH_SCRIPT_H
 #define LAUNCH_SCRIPT_H
-#include "core/opt.h"
-#include "core/text.h"
+#include "core/input/opt.h"
+#include "core/text/text.h"
 #include "launch/env.h"
 #include "launch/hosts.h"
-#include "launch/words.h"
+#include "launch/command_words.h"
 
 /* name, meaning */
 /* clang-format off */

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/file.h"
-#include "launch/crowd.h"
+#include "core/file/file.h"
+#include "launch/process_group.h"
 #include "launch/start.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include "launch/start.h"
-#include "launch/told.h"
+#include "launch/rank_exit.h"
 
 enum { AT_ONCE = 32 };
 

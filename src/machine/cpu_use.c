@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #define WINDOW_NS 300000000u
 enum { TEXT_MAX = 16 << 20, CPUS_MAX = 1 << 20 };

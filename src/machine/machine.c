@@ -4,9 +4,9 @@
 #include <limits.h>
 #include <math.h>
 #include <unistd.h>
-#include "core/plausible.h"
-#include "core/text.h"
-#include "machine/facts.h"
+#include "core/math/plausible_range.h"
+#include "core/text/text.h"
+#include "machine/facts/facts.h"
 
 enum { GPUS_MAX = 256, LIBS_MAX = 64 };
 

@@ -2,9 +2,9 @@
 #include "machine/pseudonym.h"
 #include <ctype.h>
 #include <stdbool.h>
-#include "core/file.h"
-#include "core/random.h"
-#include "core/text.h"
+#include "core/file/file.h"
+#include "core/math/random.h"
+#include "core/text/text.h"
 
 enum { NAMES_MAX = 4096, NAME_MIN = 3 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
-#include "model/dtype.h"
-#include "model/mat.h"
-#include "model/rope.h"
-#include "model/tensors.h"
+#include "model/tensor/dtype.h"
+#include "model/tensor/matrix.h"
+#include "model/decoder/rope.h"
+#include "model/decoder/layer_tensors.h"
 
 /* Full fine-tuning: every tensor, in the order of LAYER_TENSORS. */
 static enum status add_all(struct model *m, struct error *err)

@@ -6,7 +6,7 @@
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
-#include "model/layers.h"
+#include "model/decoder/layer.h"
 #include "model/params.h"
 #include "model/files/weights.h"
 

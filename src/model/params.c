@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include "model/mat.h"
+#include "model/tensor/matrix.h"
 #include "model/params.h"
 
 enum status params_add(struct params *p, const char *name, int64_t rows, int64_t cols, float decay,

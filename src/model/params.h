@@ -6,7 +6,7 @@
  */
 #ifndef MODEL_PARAMS_H
 #define MODEL_PARAMS_H
-#include "model/arena.h"
+#include "model/tensor/arena.h"
 
 enum { PARAM_NAME = 112 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks, power limits and temperatures before any work, with the reasons that hold the clock down. */
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(clock_reasons, "", BITS, 0, "clock event reasons now, bits")                                       \

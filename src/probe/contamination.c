@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who else uses a GPU, before our own workers start. A container may hide the processes: the memory in use
  * does not. */
-#include "core/text.h"
-#include "core/units.h"
-#include "probe/reading.h"
+#include "core/text/text.h"
+#include "core/text/units.h"
+#include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(processes, "", U64, -1, "processes on the GPU that are not ours")                                  \

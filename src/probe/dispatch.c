@@ -8,10 +8,10 @@
  * tests/gpu.
  */
 #include "core/clock.h"
-#include "core/stats.h"
-#include "gpu/gpu.h"
-#include "kernel/empty.h"
-#include "kernel/spin.h"
+#include "core/math/stats.h"
+#include "gpu/device/gpu.h"
+#include "kernel/timing/empty.h"
+#include "kernel/timing/spin.h"
 #include "run/probe.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ECC: whether it is on, what it corrected and what it could not. */
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(ecc_enabled, "", U64, 1, "ECC on (1) or off (0)")                                                  \

@@ -3,8 +3,8 @@
  * GPUs counted four ways, since each way fails alone: the PCI bus needs no driver, NVML needs the driver,
  * CUDA needs the grant and the fabric, /dev needs the container. A count that was not taken is absent.
  */
-#include "core/text.h"
-#include "probe/reading.h"
+#include "core/text/text.h"
+#include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(driver_loaded, "", U64, 1, "the NVIDIA kernel module is loaded (1)")                               \

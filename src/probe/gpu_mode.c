@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was switched on or asked for on a GPU, and what its driver asks of us. */
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(recovery_action, "", U64, -1, "0 none, 1 reset, 2 reboot, 3 drain p2p, 4 drain and reset")         \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host before the run: what its kernel logged, how its clock and CPUs are set, who else works. */
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(kernel_log_readable, "", U64, 1, "the kernel log could be read (1)")                               \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the system lets us have: CPUs, memory, locked memory, files, shared memory, disk. Unlimited is absent.
  */
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(cpu_usable, "", U64, 1, "logical CPUs that we may run on")                                         \

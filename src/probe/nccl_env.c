@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables that steer NCCL and CUDA. One that is not set reads as empty: that is how it should be. */
 #include <string.h>
-#include "machine/nccl_settings.h"
-#include "probe/reading.h"
+#include "machine/nccl/settings.h"
+#include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(NCCL_P2P_DISABLE, "", TEXT, 0, "1 forbids NVLink and PCIe peers")                                  \

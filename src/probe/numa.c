@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which NUMA node each GPU hangs on, and whether we may run on that node's CPUs. */
-#include "core/text.h"
-#include "probe/reading.h"
+#include "core/text/text.h"
+#include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(numa_nodes, "", U64, 0, "NUMA nodes with memory or CPUs")                                          \

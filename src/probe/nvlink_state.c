@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NVLinks that are up, what they counted, and the NVSwitch fabric behind them. */
-#include "core/text.h"
-#include "probe/reading.h"
+#include "core/text/text.h"
+#include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(nvlink_count, "", U64, 0, "NVLinks that could be there")                                           \

@@ -3,7 +3,7 @@
  * The PCIe link at rest. Its generation drops to 1 when a GPU idles, so it is not judged here; its width does
  * not drop. Errors are what the kernel logged of this device (AER): the registers themselves need rights.
  */
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(pcie_gen, "", U64, 0, "PCIe generation now (idle GPUs drop to 1)")                                 \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of device memory that were remapped (Ampere and newer), pages that were retired (before). */
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(remapped_correctable, "", U64, -1, "rows remapped for correctable errors")                         \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each multiprocessor by itself. One iteration runs the same multiply-add loop (kernel/mma.h) on one SM after
+ * Each multiprocessor by itself. One iteration runs the same multiply-add loop (kernel/mma/args.h) on one SM after
  * the other while all others are idle. An SM's figure is its own cycle counter over the loop, which power and
  * clock do not move: healthy SMs agree within a few cycles. Every thread's sums are checked. Counts one
  * message an SM. It is not a rate: the launches are longer than the loops.
  */
 #include <inttypes.h>
-#include "core/stats.h"
-#include "core/text.h"
-#include "probe/mma.h"
+#include "core/math/stats.h"
+#include "core/text/text.h"
+#include "probe/shared/mma.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SM_FLOP 0x1p26	/* of one launch on one SM: 8 us of BF16 at 2 GHz */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Driver and libraries: which there are, and what their versions say of whether they fit. */
-#include "core/text.h"
-#include "probe/reading.h"
+#include "core/text/text.h"
+#include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(driver_version, "", TEXT, 0, "release of the NVIDIA driver")                                       \

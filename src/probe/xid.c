@@ -3,8 +3,8 @@
  * Xids of this GPU in the kernel log, from before the run. They come in bursts: the first is the cause, the
  * rest are echoes; a burst is over after three quiet minutes. A log that cannot be read is not "no Xid".
  */
-#include "core/text.h"
-#include "probe/reading.h"
+#include "core/text/text.h"
+#include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(kernel_log_readable, "", U64, 1, "the kernel log could be read (1)")                               \

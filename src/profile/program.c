@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/file.h"
-#include "core/text.h"
+#include "core/file/file.h"
+#include "core/text/text.h"
 
 static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 enum { STEP_MS = 20, LEFT_TOLD = 3, ENVIRONMENT_MAX = 1 << 22, LEFT_LOOKS = 5 };

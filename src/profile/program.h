@@ -4,7 +4,7 @@
 #define PROFILE_PROGRAM_H
 #include <signal.h>
 #include <stdbool.h>
-#include "core/process.h"
+#include "core/process/process.h"
 
 struct program {
 	struct process process;

@@ -4,10 +4,10 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 #include <stdbool.h>
-#include "core/text.h"
-#include "journal/record.h"
+#include "core/text/text.h"
+#include "journal/record/record.h"
 #include "judge/judge.h"
-#include "report/plot.h"
+#include "report/plot/plot.h"
 
 /* What the record calls a node, and its name. */
 struct report_called {

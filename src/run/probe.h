@@ -8,10 +8,10 @@
 #include <signal.h>
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/opt.h"
+#include "core/input/opt.h"
 #include "journal/field.h"
 #include "machine/machine.h"
-#include "run/case.h"
+#include "run/plan/case.h"
 #include "team/team.h"
 
 struct gpu;

@@ -7,7 +7,7 @@
 #define RUN_RUN_H
 #include <signal.h>
 #include "core/clock.h"
-#include "journal/expected.h"
+#include "journal/figure/expected.h"
 #include "run/probe.h"
 
 struct control;

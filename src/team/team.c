@@ -2,8 +2,8 @@
 /* What both kinds of links have in common: sentences and the team of one. */
 #include "team/team.h"
 #include <string.h>
-#include "core/text.h"
-#include "team/links.h"
+#include "core/text/text.h"
+#include "team/links/links.h"
 
 enum status team_late(const struct team *t, const bool *here, const char *what, struct error *err)
 {

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
-#include "team/board.h"
+#include "team/links/wait_board.h"
 
 struct team_nccl;
 struct team_mpi;
@@ -50,7 +50,7 @@ enum status team_share(struct team *t, void *bytes, size_t size, struct error *e
 /* Everybody's bytes to all: `all` has room for t->size times `size`. */
 enum status team_gather(struct team *t, const void *mine, size_t size, void *all, struct error *err);
 
-/* For whoever conducts (run/ranks.c). */
+/* For whoever conducts (run/worker/ranks.c). */
 struct team_command {
 	uint32_t word, variant;
 	uint64_t batch, number;

@@ -3,7 +3,7 @@
 #ifndef TELEMETRY_SAMPLE_H
 #define TELEMETRY_SAMPLE_H
 #include "core/log.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "telemetry/telemetry.h"
 #include "vendor/nvml.h"
 

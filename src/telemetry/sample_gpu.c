@@ -2,7 +2,7 @@
 /* One GPU's signals by NVML. What fast signals need is one field call, one clock call and one reasons call a
  * tick. */
 #include "telemetry/sample.h"
-#include "core/plausible.h"
+#include "core/math/plausible_range.h"
 
 /* Fields read in one call: signal, field, units of the field in one of the signal. */
 static const struct {
@@ -46,7 +46,7 @@ static bool is_final(nvmlReturn_t ret)
 }
 
 /* An impossible value is absent; the function that answered it is named once. `function` NULL: that of
- * core/plausible.h. */
+ * core/math/plausible_range.h. */
 static void add(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, uint64_t t_ns,
 		double value, const char *function)
 {

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include "core/error.h"
 #include "core/log.h"
-#include "core/process.h"
-#include "journal/series.h"
+#include "core/process/process.h"
+#include "journal/telemetry/series.h"
 
 /* name (as in journals), unit, kind, period ms, help */
 /* clang-format off */

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/module.h"
-#include "core/text.h"
+#include "core/process/module.h"
+#include "core/text/text.h"
 #include "vendor/lib_path.h"
 
 struct search {

@@ -29,7 +29,7 @@ struct lib_spec {
 	const struct lib_symbol *symbols;
 	size_t symbol_count, table_size;
 	int (*version)(const void *table); /* 10203 style of the library itself; NULL: none */
-	bool module; /* our own: looked for in the folders of core/module.h and nowhere else */
+	bool module; /* our own: looked for in the folders of core/process/module.h and nowhere else */
 };
 
 /* Wheels that put their libraries into lib of the Python prefix itself, as Intel's of MKL and oneDNN do. */
@@ -49,7 +49,7 @@ struct lib_fact {	  /* filled on failure too; strings are owned by the fact, lib
  * is NULL. An absent optional symbol is NULL. Search order: `path` when given; ASSAY_LIB_<NAME>; the loader's
  * path; the CUDA toolkit (CUDA_HOME, /usr/local/cuda); our own data folder (XDG_DATA_HOME/assay/wheels); the
  * wheels beside `python3` on PATH, VIRTUAL_ENV, CONDA_PREFIX, user site; for a module: `path`, the variable,
- * the folders of core/module.h. Never closed.
+ * the folders of core/process/module.h. Never closed.
  */
 enum status lib_open(void *table, const struct lib_spec *spec, const char *path, struct lib_fact *fact,
 		     struct error *err);

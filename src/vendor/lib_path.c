@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/text.h"
+#include "core/text/text.h"
 
 static void add_dir(struct lib_dirs *d, const char *path)
 {

@@ -360,7 +360,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 
 static int operand_type(cudaDataType type)
 {
-	/* kernel/operand.h's order */
+	/* kernel/test_data/gemm.h's order */
 	static const cudaDataType order[] = {CUDA_R_64F,     CUDA_R_32F,     CUDA_R_16F, CUDA_R_16BF,
 					     CUDA_R_8F_E4M3, CUDA_R_8F_E5M2, CUDA_R_8I,	 CUDA_R_32I};
 

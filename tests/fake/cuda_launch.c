@@ -2,8 +2,8 @@
 /* What the fake driver does: kernels by their references, copies, fills; at once, or kept while a stream
  * captures. */
 #include "cuda_fake.h"
-#include "kernel/spin.h"
-#include "kernel/stamp.h"
+#include "kernel/timing/spin.h"
+#include "kernel/timing/stamp.h"
 #include <pthread.h>
 
 enum { KERNELS = 256, LAUNCH_NS = 2000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From GPU to GPU: who reaches whom, and what copies and kernels wait for. */
 #include "cuda_fake.h"
-#include "kernel/link.h"
+#include "kernel/memory/link.h"
 #include "traffic.h"
 #include <stdatomic.h>
 

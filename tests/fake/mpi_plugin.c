@@ -11,7 +11,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
-#include "vendor/mpi.h"
+#include "vendor/mpi_plugin.h"
 
 #define X(need, ret, field, symbol, params) ret symbol params;
 MPI_PLUGIN_FUNCTIONS(X)

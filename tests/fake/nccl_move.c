@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernel/operand.h"
+#include "kernel/test_data/gemm.h"
 #include "ref.h"
 
 struct type {

@@ -3,7 +3,7 @@
  * journal and all checksums. A size of - is no regular file. */
 #include "fuzz.h"
 
-#include "report/pack_check.h"
+#include "report/files/pack_check.h"
 
 /* The next member; false: none. */
 static bool next(const uint8_t **at, size_t *left, char name[600], const uint8_t **data, size_t *size)

@@ -2,7 +2,7 @@
 /* Any bytes are block lists within their own limits, or a refusal with a place. */
 #include "fuzz.h"
 
-#include "probe/attention/kept.h"
+#include "probe/attention/attended_pairs.h"
 
 static void check_list(const uint32_t *list, uint32_t count, uint32_t below)
 {

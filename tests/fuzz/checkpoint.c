@@ -2,7 +2,7 @@
 /* Any bytes as a checkpoint's manifest: refused, or every range lies inside the vector and the shards make it up. */
 #include "fuzz.h"
 
-#include "train/checkpoint_manifest.h"
+#include "train/checkpoint/manifest.h"
 
 static json_int_t number(const json_t *map, const char *key)
 {

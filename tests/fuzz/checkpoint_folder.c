@@ -3,8 +3,8 @@
  * refused, or all of them are filled from it. */
 #include "folder.h"
 
-#include "train/checkpoint.h"
-#include "train/checkpoint_manifest.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/manifest.h"
 
 enum { LENGTH = 3 * 5 + 4 * 2 + 7 };
 

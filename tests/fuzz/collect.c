@@ -2,7 +2,7 @@
 /* Any bytes are the head of a file of the table within its limit, or a refusal. */
 #include "fuzz.h"
 
-#include "team/collect_in.h"
+#include "team/control/collect_receive.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
  * set, and as the set that a run keeps. */
 #include "fuzz.h"
 
-#include "judge/expect.h"
+#include "judge/expect/expect.h"
 
 static void a_file(const uint8_t *data, size_t size)
 {

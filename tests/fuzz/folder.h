@@ -3,7 +3,7 @@
 #ifndef TESTS_FUZZ_FOLDER_H
 #define TESTS_FUZZ_FOLDER_H
 #include <unistd.h>
-#include "core/file.h"
+#include "core/file/file.h"
 #include "fuzz.h"
 
 static char fuzz_dir[64];

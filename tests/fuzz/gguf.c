@@ -3,8 +3,8 @@
  * that is done. */
 #include "fuzz.h"
 
-#include "model/files/gguf.h"
-#include "model/names.h"
+#include "model/files/gguf/gguf.h"
+#include "model/shape/tensor_names.h"
 
 static void walk_values(const struct gguf *g, const uint8_t *begin, const uint8_t *end)
 {

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 #include "journal/journal.h"
-#include "journal/record.h"
+#include "journal/record/record.h"
 
 static void one_line(const uint8_t *data, size_t size)
 {

@@ -3,11 +3,11 @@
  * under the right sum: no choices, or some that can be kept and read again. */
 #include "fuzz.h"
 
-#include "core/file.h"
-#include "core/text.h"
-#include "core/user_cache.h"
-#include "train/chosen.h"
-#include "train/chosen_cache.h"
+#include "core/file/file.h"
+#include "core/text/text.h"
+#include "core/file/user_cache.h"
+#include "train/tuning/tuning_choices.h"
+#include "train/tuning/tuning_cache.h"
 
 #define KEY "{\"card\":\"x\"}"
 

@@ -2,8 +2,8 @@
 /* The label of any name is clean UTF-8 and no wider than was asked; the one name twice in a table is told
  * apart. */
 #include "fuzz.h"
-#include "core/utf8.h"
-#include "profile/kernel_label.h"
+#include "core/text/utf8.h"
+#include "profile/page/kernel_label.h"
 
 /* Characters; all of them may be shown. */
 static size_t count_clean(const char *s)

@@ -3,10 +3,10 @@
  * give the same machine again; every pseudonym is a text. Bytes that are no JSON are a DMI table. */
 #include "fuzz.h"
 
-#include "machine/facts.h"
+#include "machine/facts/facts.h"
 #include "machine/machine.h"
 #include "machine/pseudonym.h"
-#include "machine/source.h"
+#include "machine/source/source.h"
 
 static void check_machine(const json_t *facts)
 {

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "model/names.h"
-#include "model/files/peft_names.h"
+#include "model/shape/tensor_names.h"
+#include "model/files/peft/names.h"
 
 static void check_shape(const json_t *j)
 {

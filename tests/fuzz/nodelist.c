@@ -2,7 +2,7 @@
 /* Any text is a list of sound names within its limit, or a refusal; the same for tasks a node. */
 #include "fuzz.h"
 
-#include "team/nodelist.h"
+#include "team/launcher/nodelist.h"
 
 enum { MOST = 300 };
 

@@ -3,7 +3,7 @@
  * value. */
 #include "fuzz.h"
 
-#include "core/opt.h"
+#include "core/input/opt.h"
 
 static const char *const types[] = {"fp32", "bf16", "fp16", NULL};
 

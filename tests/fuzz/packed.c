@@ -2,7 +2,7 @@
 /* A compressed journal of any bytes reads as far as it goes: lines that parse, in their order, and a sum of all its bytes. */
 #include "folder.h"
 
-#include "journal/packed.h"
+#include "journal/file/compressed.h"
 
 struct seen {
 	uint64_t lines;

@@ -2,7 +2,7 @@
 /* Any environment and options, "NAME=value" a line, are a place in a team that holds together, or a refusal. */
 #include "fuzz.h"
 
-#include "team/place.h"
+#include "team/launcher/place.h"
 
 static const char *value_of(void *arg, const char *name)
 {

@@ -2,7 +2,7 @@
 /* Words of any bytes, one a line. No answer is longer than it said. Each line is also a part of planted words:
  * the front of a password, of a token and of the name of an option. What is planted is in no answer. */
 #include "fuzz.h"
-#include "core/redact.h"
+#include "core/text/redact.h"
 #include <ctype.h>
 
 #define PLANTED "Planted9Secret"

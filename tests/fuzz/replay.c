@@ -7,8 +7,8 @@
 
 #include <dirent.h>
 
-#include "core/file.h"
-#include "core/random.h"
+#include "core/file/file.h"
+#include "core/math/random.h"
 
 enum { INPUT_MAX = 1 << 20, CUTS = 64, CHANGED = 256 };
 

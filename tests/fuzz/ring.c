@@ -6,10 +6,10 @@
 #include "fuzz.h"
 #include <fcntl.h>
 #include <unistd.h>
-#include "core/text.h"
+#include "core/text/text.h"
 #include "profile/inject/ring.h"
-#include "profile/page.h"
-#include "profile/timeline.h"
+#include "profile/page/page.h"
+#include "profile/timeline/timeline.h"
 
 static void check(const struct timeline *t)
 {

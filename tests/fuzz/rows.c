@@ -3,8 +3,8 @@
  * template. */
 #include "fuzz.h"
 
-#include "model/text/template.h"
-#include "train/rows.h"
+#include "model/chat/template.h"
+#include "train/data/rows.h"
 
 /* Parts follow one another to the end of the text. */
 static void check_parts(const struct template_text *text)

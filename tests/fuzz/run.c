@@ -3,7 +3,7 @@
  * words, or judged and rendered in every format. */
 #include "folder.h"
 
-#include "cmd/vocabulary.h"
+#include "cmd/shared/checked_expectations.h"
 #include "machine/machine.h"
 #include "report/report.h"
 

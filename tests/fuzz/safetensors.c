@@ -3,8 +3,8 @@
  */
 #include "fuzz.h"
 
-#include "model/dtype.h"
-#include "model/files/safetensors.h"
+#include "model/tensor/dtype.h"
+#include "model/files/safetensors/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

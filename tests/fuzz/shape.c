@@ -3,7 +3,7 @@
  * refused, or every rank is on a node. */
 #include "fuzz.h"
 
-#include "team/control_internal.h"
+#include "team/control/internal.h"
 
 enum { SIZE = 4 };
 

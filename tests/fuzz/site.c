@@ -3,9 +3,9 @@
  * refused with the place. */
 #include "folder.h"
 
-#include "cmd/vocabulary.h"
-#include "core/text.h"
-#include "judge/site.h"
+#include "cmd/shared/checked_expectations.h"
+#include "core/text/text.h"
+#include "judge/expect/site.h"
 
 static bool same(const struct site *a, const struct site *b)
 {

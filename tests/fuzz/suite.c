@@ -2,7 +2,7 @@
 /* Any bytes are a suite with a name, or a refusal that names file and line. */
 #include "fuzz.h"
 
-#include "run/case.h"
+#include "run/plan/case.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,8 +3,8 @@
  * are of the vocabulary. */
 #include "fuzz.h"
 
-#include "core/file.h"
-#include "train/tokenised.h"
+#include "core/file/file.h"
+#include "train/data/tokenised.h"
 
 enum { VOCABULARY = 500 };
 

@@ -3,7 +3,7 @@
  * to the same. */
 #include "fuzz.h"
 
-#include "train/config.h"
+#include "train/config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

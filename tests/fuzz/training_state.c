@@ -3,9 +3,9 @@
  * the same; and what it says was chosen by time. */
 #include "fuzz.h"
 
-#include "train/chosen.h"
-#include "train/config.h"
-#include "train/state.h"
+#include "train/tuning/tuning_choices.h"
+#include "train/config/config.h"
+#include "train/checkpoint/trainer_state.h"
 
 static void check_chosen(const json_t *chosen)
 {

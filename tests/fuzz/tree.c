@@ -2,7 +2,7 @@
 /* Any bytes are a tree or a refusal that names file and line; a tree can be walked and keeps its limits. */
 #include "fuzz.h"
 
-#include "core/tree.h"
+#include "core/input/tree.h"
 
 static size_t walk(const struct tree *t, int depth)
 {

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "core/units.h"
+#include "core/text/units.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

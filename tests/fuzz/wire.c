@@ -3,7 +3,7 @@
  * it is cut, and whether the sender is known. */
 #include "fuzz.h"
 
-#include "team/wire.h"
+#include "team/transport/frame.h"
 
 static void take_all(struct wire_in *in, uint32_t most, bool *broken)
 {

@@ -2,7 +2,7 @@
 /* Attention problems whose gradients are held against the definition. */
 #ifndef TESTS_GPU_ATTENTION_BACKWARD_PROBLEMS_H
 #define TESTS_GPU_ATTENTION_BACKWARD_PROBLEMS_H
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 
 #define NO ATTENTION_UNBOUNDED
 

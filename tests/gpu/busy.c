@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include "gpu/gpu.h"
-#include "kernel/collective.h"
+#include "gpu/device/gpu.h"
+#include "kernel/test_data/collective.h"
 #include "kernel/fatbin.h"
 
 enum { WORDS = 64 << 20, BLOCKS_A_SM = 2, THREADS = 512 };

@@ -6,8 +6,8 @@
  */
 #ifndef TESTS_GPU_CASES_H
 #define TESTS_GPU_CASES_H
-#include "gpu/attention.h"
-#include "gpu/gpu.h"
+#include "gpu/attention/problem.h"
+#include "gpu/device/gpu.h"
 
 struct kernel_case {
 	const char *entry; /* kernel, or family of kernels that share the case ("copy") */

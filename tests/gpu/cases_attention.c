@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our attention kernels by gpu/attention_own.h: each case in every kernel that takes it, against the
+ * Our attention kernels by gpu/attention/own_forward.h: each case in every kernel that takes it, against the
  * definition in double precision, twice with the same bits. p0: the problem, p1: 1 = logits of some hundreds.
  */
 #include "cases.h"
-#include "core/random.h"
-#include "gpu/attention_own.h"
+#include "core/math/random.h"
+#include "gpu/attention/own_forward.h"
 #include "ref_attention.h"
 #include "ref_number.h"
 #include <inttypes.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention's gradients by gpu/attention_own_backward.h: each case in every way that takes it, against the
+ * Attention's gradients by gpu/attention/own_backward.h: each case in every way that takes it, against the
  * definition in double precision, into memory of NaN, twice: with the same bits where a way promises them.
  * p0: the problem, p1: 1 = logits of some hundreds.
  */
 #include "attention_backward_problems.h"
 #include "cases.h"
-#include "core/random.h"
-#include "gpu/attention_own_backward.h"
+#include "core/math/random.h"
+#include "gpu/attention/own_backward.h"
 #include "ref_attention.h"
 #include "ref_number.h"
 #include <inttypes.h>

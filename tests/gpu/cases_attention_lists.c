@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Block lists made on the device: kernel/attention_lists.cu, every number of every array, and what of them
+/* Block lists made on the device: kernel/attention/sparse/make_lists.cu, every number of every array, and what of them
  * stays unwritten. p0: row of `shapes`; count: queries. */
 #include <inttypes.h>
 #include "cases.h"
-#include "core/random.h"
-#include "kernel/attention.h"
-#include "kernel/attention_lists.h"
+#include "core/math/random.h"
+#include "kernel/attention/forward/args.h"
+#include "kernel/attention/sparse/make_lists.h"
 #include "ref.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our block-sparse attention by gpu/attention_sparse.h: lists made on the device, attended by them in both
+ * Our block-sparse attention by gpu/attention/own_block_sparse.h: lists made on the device, attended by them in both
  * types, against the same lists and pairs in double precision, twice with the same bits. p0: row of `shapes`;
  * count: pairs of all heads, by 16 columns of the head.
  */
 #include <inttypes.h>
 #include <math.h>
 #include "cases.h"
-#include "core/random.h"
-#include "gpu/attention_sparse.h"
-#include "kernel/attention_lists.h"
-#include "kernel/attention_sparse.h"
+#include "core/math/random.h"
+#include "gpu/attention/own_block_sparse.h"
+#include "kernel/attention/sparse/make_lists.h"
+#include "kernel/attention/sparse/args.h"
 #include "ref.h"
 #include "ref_number.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks: kernel/stamp.cu, spin.cu, empty.cu. There is no reference for a clock: it must be plausible and
+/* Clocks: kernel/timing/stamp.cu, spin.cu, empty.cu. There is no reference for a clock: it must be plausible and
  * steady. */
 #include "cases.h"
-#include "kernel/empty.h"
-#include "kernel/spin.h"
+#include "kernel/timing/empty.h"
+#include "kernel/timing/spin.h"
 #include "vendor/cuda.h"
 #include "vendor/nvml.h"
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of collectives and their checks (kernel/collective.cu). */
+/* Inputs of collectives and their checks (kernel/test_data/collective.cu). */
 #include "cases.h"
-#include "kernel/collective.h"
+#include "kernel/test_data/collective.h"
 #include "probe/collective/expect.h"
 #include "ref.h"
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills, checks, sums, hash, comparison, permutation: kernel/data.cu. Planted faults must be found where they
+/* Fills, checks, sums, hash, comparison, permutation: kernel/test_data/numbers.cu. Planted faults must be found where they
  * are. */
 #include "cases.h"
-#include "kernel/data.h"
-#include "kernel/memory.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/memory/stream.h"
 #include "ref.h"
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A token at a time: kernel/decode.cu against double precision. What a kernel reads and writes lies in one piece of memory, once
+ * A token at a time: kernel/decode/decode.cu against double precision. What a kernel reads and writes lies in one piece of memory, once
  * on the host for the reference and once on the device; afterwards all of it is compared, so a write to a wrong place shows.
  */
 #include "cases.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "decode_bed.h"
 #include "ref.h"
 #include <inttypes.h>

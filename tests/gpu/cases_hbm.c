@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk of device memory: kernel/hbm.cu. p0: pattern; p1: wrong words planted between write and check. */
+/* The walk of device memory: kernel/memory/pattern_test.cu. p0: pattern; p1: wrong words planted between write and check. */
 #include "cases.h"
-#include "kernel/hbm.h"
+#include "kernel/memory/pattern_test.h"
 #include "ref.h"
 #include <inttypes.h>
 

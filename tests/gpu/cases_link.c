@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels on mapped host memory and on another GPU's (kernel/link.cu). */
+/* Kernels on mapped host memory and on another GPU's (kernel/memory/link.cu). */
 #include "cases.h"
-#include "core/random.h"
-#include "kernel/link.h"
+#include "core/math/random.h"
+#include "kernel/memory/link.h"
 #include "ref.h"
 #include <inttypes.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The streams, gather and chase: kernel/memory.cu, memory_bulk.cu, as gpu/move launches them. */
+/* The streams, gather and chase: kernel/memory/stream.cu, memory_bulk.cu, as gpu/move launches them. */
 #include "cases.h"
-#include "core/random.h"
-#include "gpu/move.h"
-#include "kernel/data.h"
-#include "kernel/memory.h"
+#include "core/math/random.h"
+#include "gpu/memory/move.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/memory/stream.h"
 #include "ref.h"
 #include <inttypes.h>
 

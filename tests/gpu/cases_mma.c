@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of kernel/mma.h: every thread's sum against mma_expect, a planted wrong one is seen, and what an SM
+/* Loops of kernel/mma/args.h: every thread's sum against mma_expect, a planted wrong one is seen, and what an SM
  * does a clock. */
 #include "cases.h"
-#include "probe/mma.h"
+#include "probe/shared/mma.h"
 #include <inttypes.h>
 
 #define CASE_FLOP 0x1p26 /* of one launch on one SM */

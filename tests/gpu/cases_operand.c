@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cases.h"
-#include "kernel/operand.h"
+#include "kernel/test_data/gemm.h"
 #include "ref.h"
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* The training kernels against their references: small and odd shapes, then the real ones (Qwen2-7B's 3584,
  * 18944, 152064; SmolLM2-135M's 576, 1536, 49152). Time: those marked so, beside the driver's copy. */
 #include "cases_train.h"
-#include "kernel/train.h"
+#include "kernel/train/common.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define S TRAIN_SLICED

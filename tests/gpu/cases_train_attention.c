@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention within documents. A case's columns are dim + 512 (kv_heads + 16 group); A: one document. */
 #include "cases_train.h"
-#include "kernel/train_attention.h"
+#include "kernel/train/plain_attention.h"
 #include <math.h>
 
 #define AT(member) offsetof(struct train_attention_args, member)

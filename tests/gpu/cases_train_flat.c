@@ -2,8 +2,8 @@
 /* The loss (A: with gradient; B: without shared memory; C: targets that do not count), sums (A: of squares;
  * B: of BF16) and AdamW (A: the norm from the device; B: with live copies; C: a norm that is not finite). */
 #include "cases_train.h"
-#include "kernel/train_flat.h"
-#include "kernel/train_loss.h"
+#include "kernel/train/flat_vector.h"
+#include "kernel/train/cross_entropy.h"
 #include "ref_train.h"
 
 #define LOSS(member) offsetof(struct train_loss_args, member)

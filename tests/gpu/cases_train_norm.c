@@ -2,7 +2,7 @@
 /* Norms and RoPE: A adds a residual or wants dw; of heads A has a norm, B wants dw. Head cases: cols = heads
  * * 256 + dim. */
 #include "cases_train.h"
-#include "kernel/train_norm.h"
+#include "kernel/train/rmsnorm_rope.h"
 
 #define NORM(member) offsetof(struct train_norm_args, member)
 #define BWD(member) offsetof(struct train_norm_bwd_args, member)

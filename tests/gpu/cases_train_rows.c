@@ -2,7 +2,7 @@
 /* What goes over rows: A adds (dropout), wants h again (SwiGLU); B begins within a block of the generator's.
  */
 #include "cases_train.h"
-#include "kernel/train_rows.h"
+#include "kernel/train/rows.h"
 
 #define OF(type, member) offsetof(struct train_##type##_args, member)
 

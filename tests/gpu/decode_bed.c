@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "decode_bed.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "ref.h"
 #include <inttypes.h>
 #include <math.h>

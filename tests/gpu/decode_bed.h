@@ -3,7 +3,7 @@
 #ifndef TESTS_GPU_DECODE_BED_H
 #define TESTS_GPU_DECODE_BED_H
 #include "cases.h"
-#include "kernel/decode.h"
+#include "kernel/decode/decode.h"
 
 enum decode_bed_kind { BED_SAME, BED_F32, BED_BF16, BED_BEST, BED_SCRATCH };
 struct decode_region {

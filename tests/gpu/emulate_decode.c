@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/decode.cu itself in its references' place: tests/fake's driver, built with this file, runs the kernels' own source. */
+/* kernel/decode/decode.cu itself in its references' place: tests/fake's driver, built with this file, runs the kernels' own source. */
 #include "emulate.h"
 #pragma GCC diagnostic ignored "-Wunknown-pragmas" /* of unrolling */
 #pragma GCC diagnostic ignored "-Wshadow"	   /* each kernel declares its shared memory */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* a ring's part, which is opened before it is read */
 /* emulate.h stands first: it says what nvcc's words mean. */
-#include "kernel/decode.cu"
+#include "kernel/decode/decode.cu"
 #undef __CUDACC__
 #include "ref.h"
 

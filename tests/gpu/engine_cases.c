@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 #include "core/clock.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "kernel/fatbin.h"
 #include "probe/registry.h"
 

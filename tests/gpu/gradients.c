@@ -13,11 +13,11 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
-#include "core/file.h"
+#include "core/file/file.h"
 #include "kernel/fatbin.h"
-#include "model/files/folder.h"
+#include "model/files/model_folder.h"
 #include "model/files/random_weights.h"
-#include "train/export.h"
+#include "train/checkpoint/export.h"
 
 enum { BATCHES_MOST = 8, EXIT_SKIP = 77, WEIGHTS_SEED = 1 };
 #define GATE 1.5

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/random.h"
-#include "model/dtype.h"
+#include "core/math/random.h"
+#include "model/tensor/dtype.h"
 #include "model/files/random_weights.h"
-#include "model/mat.h"
+#include "model/tensor/matrix.h"
 
 enum { SEED = 1, THREADS_MOST = 64, POISON_PIECE = 1 << 20 };
 #define POISON 0xff /* of each byte: NaN in F32 and in BF16 */

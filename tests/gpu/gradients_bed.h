@@ -5,7 +5,7 @@
  */
 #ifndef TESTS_GPU_GRADIENTS_BED_H
 #define TESTS_GPU_GRADIENTS_BED_H
-#include "train/step.h"
+#include "train/step/stepper.h"
 
 enum { BED_DOCS = 64 };
 

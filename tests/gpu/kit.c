@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cases.h"
-#include "gpu/attention_order.h"
-#include "gpu/internal.h"
+#include "gpu/attention/work_order.h"
+#include "gpu/device/internal.h"
 #include <inttypes.h>
 
 #define GUARD_BYTES 4096

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "gpu/attention_own.h"
-#include "gpu/matmul.h"
-#include "gpu/move.h"
-#include "kernel/empty.h"
+#include "gpu/attention/own_forward.h"
+#include "gpu/matmul/matmul.h"
+#include "gpu/memory/move.h"
+#include "kernel/timing/empty.h"
 #include "kernel/fatbin.h"
-#include "kernel/spin.h"
+#include "kernel/timing/spin.h"
 
 enum { LOOPS = 5, WARM = 1000, NO_GPU = 77, USAGE = 64 };
 enum { FP16_SIXTEENTH = 0x2c002c00, BF16_ONE = 0x3f803f80 }; /* two of them */

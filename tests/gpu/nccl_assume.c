@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/clock.h"
-#include "kernel/collective.h"
+#include "kernel/test_data/collective.h"
 #include "kernel/fatbin.h"
 #include "nccl_ranks.h"
 #include "probe/collective/expect.h"
-#include "team/nccl_hooks.h"
+#include "team/libraries/nccl_hooks.h"
 #include "vendor/cuda.h"
 #include "vendor/nvml.h"
 

@@ -5,7 +5,7 @@
 #define TESTS_GPU_NCCL_RANKS_H
 #include <pthread.h>
 #include <stdbool.h>
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "vendor/nccl.h"
 
 enum { NCCL_RANKS = 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/text.h"
-#include "gpu/matmul.h"
-#include "kernel/empty.h"
+#include "core/text/text.h"
+#include "gpu/matmul/matmul.h"
+#include "kernel/timing/empty.h"
 #include "pairs_internal.h"
 #include <time.h>
 

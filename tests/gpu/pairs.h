@@ -26,7 +26,7 @@ int pairs_launches(struct pairs *p, void *stream, unsigned count, double *ns, ch
 
 /* Matrix products (pairs_matmul.c). */
 struct pairs_shape {
-	const char *a, *b, *d; /* "bf16" .. as gpu/matmul.h names types */
+	const char *a, *b, *d; /* "bf16" .. as gpu/matmul/matmul.h names types */
 	const char *compute;   /* "fp64", "fp32", "tf32", "int32" */
 	uint64_t m, n, k;
 	int32_t transpose_a, transpose_b, fast_accumulate, scaled;
@@ -44,7 +44,7 @@ int pairs_select(struct pairs *p, unsigned candidate, char *text, size_t size);
 int pairs_run(struct pairs *p, uint64_t a, uint64_t b, uint64_t d, uint64_t scale_a, uint64_t scale_b,
 	      void *stream, char *text, size_t size);
 
-/* Memory (pairs_move.c): a kernel of gpu/move.h in one launch shape over the caller's arrays. */
+/* Memory (pairs_move.c): a kernel of gpu/memory/move.h in one launch shape over the caller's arrays. */
 struct pairs_move;
 struct pairs_arrays { /* device addresses; what the operation does not use may be 0 */
 	uint64_t in0, in1, out;
@@ -77,11 +77,11 @@ int pairs_copy_to(struct pairs *p, uint64_t to, const void *from, uint64_t bytes
 int pairs_copy_from(struct pairs *p, void *to, uint64_t from, uint64_t bytes, void *stream, char *text,
 		    size_t size);
 
-/* Attention forward (pairs_attention.c): the candidates of gpu/attention_own.h over the caller's tensors,
+/* Attention forward (pairs_attention.c): the candidates of gpu/attention/own_forward.h over the caller's tensors,
  * which are dense [batch][heads][rows][head_dim]; log-sum-exp is written. */
 struct pairs_attention;
 struct pairs_attention_shape {
-	const char *type, *out_type, *mask; /* as gpu/attention.h names them */
+	const char *type, *out_type, *mask; /* as gpu/attention/problem.h names them */
 	uint32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
 };
 struct pairs_attention_arrays { /* device addresses; FP8's scales: 0 elsewhere */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Our attention kernels on PyTorch's tensors. */
-#include "core/text.h"
-#include "gpu/attention_own.h"
-#include "gpu/attention_sparse.h"
-#include "kernel/attention_lists.h"
+#include "core/text/text.h"
+#include "gpu/attention/own_forward.h"
+#include "gpu/attention/own_block_sparse.h"
+#include "kernel/attention/sparse/make_lists.h"
 #include "pairs_internal.h"
 
 struct pairs_attention { /* one of both */

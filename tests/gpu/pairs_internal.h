@@ -2,8 +2,8 @@
 /* What the files of libpairs.so share. */
 #ifndef TESTS_GPU_PAIRS_INTERNAL_H
 #define TESTS_GPU_PAIRS_INTERNAL_H
-#include "gpu/gpu.h"
-#include "gpu/internal.h"
+#include "gpu/device/gpu.h"
+#include "gpu/device/internal.h"
 #include "pairs.h"
 
 struct pairs {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix plans on PyTorch's operands. */
-#include "core/text.h"
-#include "gpu/matmul.h"
+#include "core/text/text.h"
+#include "gpu/matmul/matmul.h"
 #include "pairs_internal.h"
 
 int pairs_matmul(struct pairs *p, const char *lib_path, char *text, size_t size)

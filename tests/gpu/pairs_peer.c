@@ -8,12 +8,12 @@
  */
 #include <math.h>
 #include "core/clock.h"
-#include "core/stats.h"
-#include "gpu/internal.h"
+#include "core/math/stats.h"
+#include "gpu/device/internal.h"
 #include "kernel/fatbin.h"
 #include "probe/p2p/p2p.h"
 #include "probe/registry.h"
-#include "run/meter_nvlink.h"
+#include "run/meter/nvlink.h"
 
 enum { GPUS_MAX = 8, ROUNDS_MAX = 199, WARM = 3 };
 #define RATIO_LEAST 0.995

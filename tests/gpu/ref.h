@@ -36,7 +36,7 @@ extern const struct ref_row ref_attention_backward[], ref_attention_lists[], ref
 int ref_integer(uint64_t seed, uint32_t stream, uint64_t i);
 uint64_t ref_permutation(uint64_t i, uint64_t count, uint64_t seed);
 uint64_t ref_hash(const uint32_t *words, uint64_t count);
-/* Element i of an array of kernel/operand.h's type. */
+/* Element i of an array of kernel/test_data/gemm.h's type. */
 void ref_operand_put(uint32_t type, void *out, uint64_t i, double v);
 double ref_operand_get(uint32_t type, const void *in, uint64_t i);
 uint64_t ref_hbm_pattern(uint32_t pattern, uint64_t address, uint64_t seed);

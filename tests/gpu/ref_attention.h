@@ -4,7 +4,7 @@
 #ifndef TESTS_GPU_REF_ATTENTION_H
 #define TESTS_GPU_REF_ATTENTION_H
 #include <stdint.h>
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 
 /* On the host, as the problem lays them out; gradients NULL: forward alone. FP8 is taken as it stands: scales
  * of 1. lse: [batch][heads][q_len]; rows beyond a sequence's length are left alone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/attention_backward.h on the host, a launch at a time, pair by pair in double precision: what one
+/* kernel/attention/backward/args.h on the host, a launch at a time, pair by pair in double precision: what one
  * launch leaves for the next is what the next reads. */
-#include "kernel/attention_backward.h"
+#include "kernel/attention/backward/args.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

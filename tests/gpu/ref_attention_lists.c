@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/attention_lists.cu, by counting: a block is what the keys of each of its rows say. */
+/* kernel/attention/sparse/make_lists.cu, by counting: a block is what the keys of each of its rows say. */
 #include <stdlib.h>
-#include "core/random.h"
-#include "kernel/attention_lists.h"
+#include "core/math/random.h"
+#include "kernel/attention/sparse/make_lists.h"
 #include "ref.h"
 
 #define AT(type, address) ((type *)(uintptr_t)(address))

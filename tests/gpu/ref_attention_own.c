@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/attention.h on the host: the arguments taken back to a problem, and that computed by its definition.
+/* kernel/attention/forward/args.h on the host: the arguments taken back to a problem, and that computed by its definition.
  */
-#include "kernel/attention.h"
+#include "kernel/attention/forward/args.h"
 #include <stdlib.h>
 #include <string.h>
 #include "ref.h"

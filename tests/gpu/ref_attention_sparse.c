@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/attention_sparse.h on the host, in double precision, pair by pair of the blocks listed. */
-#include "kernel/attention_sparse.h"
+/* kernel/attention/sparse/args.h on the host, in double precision, pair by pair of the blocks listed. */
+#include "kernel/attention/sparse/args.h"
 #include <math.h>
 #include <stdlib.h>
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 #include "ref.h"
 #include "ref_number.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/collective.cu on the host, from the formulas of kernel/collective.h. */
+/* kernel/test_data/collective.cu on the host, from the formulas of kernel/test_data/collective.h. */
 #include <math.h>
 #include <string.h>
-#include "core/random.h"
-#include "kernel/collective.h"
+#include "core/math/random.h"
+#include "kernel/test_data/collective.h"
 #include "ref.h"
 
 static const unsigned bytes_of[] = {8, 4, 2, 2, 1, 1, 1, 4};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/data.cu, on core/random.c: the host's generator is the reference of the device's. */
-#include "core/random.h"
-#include "kernel/data.h"
-#include "kernel/memory.h"
+/* kernel/test_data/numbers.cu, on core/math/random.c: the host's generator is the reference of the device's. */
+#include "core/math/random.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/memory/stream.h"
 #include "ref.h"
 #include <math.h>
 

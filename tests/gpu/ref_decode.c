@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/decode.cu, in double; only what stands in memory between two steps is rounded. */
-#include "kernel/decode.h"
+/* kernel/decode/decode.cu, in double; only what stands in memory between two steps is rounded. */
+#include "kernel/decode/decode.h"
 #include "ref.h"
 #include <math.h>
 #include <stdlib.h>

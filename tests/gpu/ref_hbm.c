@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/hbm.cu. */
-#include "kernel/hbm.h"
+/* kernel/memory/pattern_test.cu. */
+#include "kernel/memory/pattern_test.h"
 #include "ref.h"
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/link.cu, and the kernels that leave nothing behind. */
-#include "kernel/empty.h"
-#include "kernel/link.h"
+/* kernel/memory/link.cu, and the kernels that leave nothing behind. */
+#include "kernel/timing/empty.h"
+#include "kernel/memory/link.h"
 #include "ref.h"
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/memory.cu and memory_bulk.cu. A sum stands in partial[0], the other blocks' are 0. */
-#include "kernel/memory.h"
+/* kernel/memory/stream.cu and memory_bulk.cu. A sum stands in partial[0], the other blocks' are 0. */
+#include "kernel/memory/stream.h"
 #include "ref.h"
 
 static const float *in(uint64_t p)

@@ -3,7 +3,7 @@
 #ifndef TESTS_GPU_REF_NUMBER_H
 #define TESTS_GPU_REF_NUMBER_H
 #include <stdint.h>
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 
 /* Nearest, ties to even; beyond the largest finite number, that one. */
 void ref_number_store(enum attention_type type, void *to, uint64_t index, double value);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/operand.cu and the loops of kernel/mma.h on the host, on core/random.c and encodings of its own. */
-#include "core/random.h"
-#include "kernel/operand.h"
-#include "probe/mma.h"
+/* kernel/test_data/gemm.cu and the loops of kernel/mma/args.h on the host, on core/math/random.c and encodings of its own. */
+#include "core/math/random.h"
+#include "kernel/test_data/gemm.h"
+#include "probe/shared/mma.h"
 #include "ref.h"
 #include "ref_table.h"
 #include <math.h>

@@ -2,7 +2,7 @@
 /* What the references of the training kernels share: numbers of BF16, computed with in double. */
 #ifndef TESTS_GPU_REF_TRAIN_H
 #define TESTS_GPU_REF_TRAIN_H
-#include "model/tensor.h"
+#include "model/tensor/tensor.h"
 #include "ref.h"
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/train_attention.cu in double, by the definition: a query row at a time. */
-#include "kernel/train_attention.h"
+/* kernel/train/plain_attention.cu in double, by the definition: a query row at a time. */
+#include "kernel/train/plain_attention.h"
 #include "ref_train.h"
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/train_loss.cu and kernel/train_flat.cu in double. */
-#include "kernel/train_flat.h"
-#include "kernel/train_loss.h"
+/* kernel/train/cross_entropy.cu and kernel/train/flat_vector.cu in double. */
+#include "kernel/train/flat_vector.h"
+#include "kernel/train/cross_entropy.h"
 #include "ref_train.h"
 
 static void loss_row(const struct train_loss_args *a, int64_t i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/train_norm.cu in double, with its roundings to BF16. */
-#include "kernel/train_norm.h"
+/* kernel/train/rmsnorm_rope.cu in double, with its roundings to BF16. */
+#include "kernel/train/rmsnorm_rope.h"
 #include "ref_train.h"
 
 static void rmsnorm(const char *entry, struct ref_grid grid, const void *args)

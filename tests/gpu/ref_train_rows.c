@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/train_rows.cu on the host: sums in double, masks and weights by core/random.c. */
-#include "core/random.h"
-#include "kernel/train_rows.h"
+/* kernel/train/rows.cu on the host: sums in double, masks and weights by core/math/random.c. */
+#include "core/math/random.h"
+#include "kernel/train/rows.h"
 #include "ref_train.h"
 
 #define EACH(a, t, j, columns)                                                                               \

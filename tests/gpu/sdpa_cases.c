@@ -8,9 +8,9 @@
  */
 #include <inttypes.h>
 #include "core/clock.h"
-#include "core/stats.h"
-#include "core/text.h"
-#include "gpu/sdpa.h"
+#include "core/math/stats.h"
+#include "core/text/text.h"
+#include "gpu/sdpa/sdpa.h"
 #include "sdpa_life.h"
 
 #define NO ATTENTION_UNBOUNDED

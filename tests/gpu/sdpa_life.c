@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "ref_attention.h"
 #include "ref_number.h"
 

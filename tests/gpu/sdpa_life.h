@@ -4,8 +4,8 @@
 #ifndef TESTS_GPU_SDPA_LIFE_H
 #define TESTS_GPU_SDPA_LIFE_H
 
-#include "core/text.h"
-#include "gpu/sdpa.h"
+#include "core/text/text.h"
+#include "gpu/sdpa/sdpa.h"
 
 /* How rows lie: heads apart, heads side by side, Q K V of one token side by side, sequences of different
  * length. */

@@ -4,7 +4,7 @@
  * model's worth of random weights, at several lengths of the cache and depths of the rings. Bytes are the weights'.
  */
 #include "decode_bed.h"
-#include "kernel/operand.h"
+#include "kernel/test_data/gemm.h"
 #include <math.h>
 #include <stdlib.h>
 

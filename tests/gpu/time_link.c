@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times the link: the copy engine and kernels on pinned memory. */
 #include "cases.h"
-#include "kernel/link.h"
+#include "kernel/memory/link.h"
 #include <inttypes.h>
 
 /* Pinned host memory and device memory of `bytes` with the link between them. */

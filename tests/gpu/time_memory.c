@@ -5,10 +5,10 @@
  * twice.
  */
 #include "cases.h"
-#include "core/stats.h"
-#include "gpu/move.h"
-#include "kernel/data.h"
-#include "kernel/memory.h"
+#include "core/math/stats.h"
+#include "gpu/memory/move.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/memory/stream.h"
 #include <inttypes.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

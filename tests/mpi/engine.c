@@ -10,11 +10,11 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/text.h"
+#include "core/text/text.h"
 #include "probe/registry.h"
-#include "run/case_build.h"
-#include "run/meter.h"
-#include "team/links.h"
+#include "run/plan/case_build.h"
+#include "run/meter/meter.h"
+#include "team/links/links.h"
 
 enum { RANKS = 16, BYTES = 1024, NAP_US = 500 };
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "vendor/mpi.h"
+#include "vendor/mpi_plugin.h"
 
 enum { COUNT = 37, RANKS = 16, ROOM = COUNT * RANKS };
 

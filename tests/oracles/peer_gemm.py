@@ -3,7 +3,7 @@
 """PyTorch's matrix products beside our plans, in interleaved rounds.
 
 One process, one context, one stream, the same operands (three sets, rotated), the same cuBLASLt file: PyTorch calls
-torch.mm, torch._scaled_mm or torch._int_mm, we enqueue the plan of src/gpu/matmul.c through libpairs.so on PyTorch's own
+torch.mm, torch._scaled_mm or torch._int_mm, we enqueue the plan of src/gpu/matmul/matmul.c through libpairs.so on PyTorch's own
 stream: the first heuristic and, with --top, the fastest of N. All are timed by the same events and stamps in the same
 rounds (pairs.py). A figure is the median over the rounds of PyTorch's time over ours with its distribution-free 95 %
 interval, as measured and clock-normalised (cycles over cycles); "met" means that the lower edge of the measured one

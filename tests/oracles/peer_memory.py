@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch and the driver beside our memory kernels and the link, in interleaved rounds.
 
-One process, one context, one stream, the same arrays: PyTorch's tensors, on which our kernels (src/gpu/move.h) run through
+One process, one context, one stream, the same arrays: PyTorch's tensors, on which our kernels (src/gpu/memory/move.h) run through
 libpairs.so. The sides of a row (ours, PyTorch's and, for copy and write, the driver's own) take turns in the same rounds
 (pairs.py), each timed by the same events. Before it is timed, a side's result is checked: a row with a wrong one ends there.
 A figure is the median over the rounds of the peer's time over ours with its distribution-free 95 % interval, as measured

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 
 static struct attention_problem small(void)
 {

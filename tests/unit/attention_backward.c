@@ -4,8 +4,8 @@
 #include "unit/attention_backward_bed.h"
 
 #include <math.h>
-#include "core/random.h"
-#include "probe/attention/number.h"
+#include "core/math/random.h"
+#include "probe/attention/element_types.h"
 
 /* -- by differences -- */
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_ATTENTION_BACKWARD_BED_H
 #define TESTS_UNIT_ATTENTION_BACKWARD_BED_H
 #include "attention_bed.h"
-#include "probe/attention/gradient.h"
+#include "probe/attention/verify/gradient.h"
 
 static inline enum status options(struct bed *b, const char *words)
 {

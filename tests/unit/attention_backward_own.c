@@ -3,7 +3,7 @@
  * that err, what they refuse, the same bits on every run. */
 #include "unit/attention_backward_bed.h"
 
-#include "gpu/attention_own_backward.h"
+#include "gpu/attention/own_backward.h"
 
 /* False: built without kernels. */
 static bool own_begin(struct bed *b, const char *words)

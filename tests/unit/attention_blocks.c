@@ -2,9 +2,9 @@
 /* Block lists: patterns against a matrix of pairs, files good and bad, and what they keep. */
 #include "test.h"
 
-#include "core/random.h"
-#include "kernel/attention_block.h"
-#include "probe/attention/kept.h"
+#include "core/math/random.h"
+#include "kernel/attention/sparse/block_lists.h"
+#include "probe/attention/attended_pairs.h"
 #include "scratch.h"
 
 enum { MOST = 4096 };

@@ -2,7 +2,7 @@
 /* The probe's engines of a GPU, on the fake driver: over the fake cuDNN, which runs the graphs it is given,
  * and over our kernels, which the fake has by hand. */
 #include "attention_bed.h"
-#include "gpu/attention_own.h"
+#include "gpu/attention/own_forward.h"
 
 static int set_up_cudnn(void **state)
 {

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdlib.h>
-#include "core/random.h"
-#include "gpu/attention_order.h"
-#include "kernel/attention.h"
+#include "core/math/random.h"
+#include "gpu/attention/work_order.h"
+#include "kernel/attention/forward/args.h"
 
 enum { SEQUENCES = 40, LONGEST = 3000 };
 

@@ -2,8 +2,8 @@
 /* Block lists that come from elsewhere, and what our block-sparse kernels refuse; on the fake driver. */
 #include "test.h"
 #include "fake_gpu.h"
-#include "gpu/attention_sparse.h"
-#include "kernel/attention_lists.h"
+#include "gpu/attention/own_block_sparse.h"
+#include "kernel/attention/sparse/make_lists.h"
 #include "kernel/fatbin.h"
 #include "probe/attention/blocks.h"
 

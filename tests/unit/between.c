@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
-#include "journal/between.h"
-#include "journal/expected.h"
-#include "machine/network.h"
+#include "journal/figure/network_bound.h"
+#include "journal/figure/expected.h"
+#include "machine/link/network.h"
 
 static json_t *json(const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Telemetry in blocks: what goes in comes out, in as few words; what has a wrong form is passed over. */
-#include "journal/block.h"
+#include "journal/telemetry/telemetry_block.h"
 #include <string.h>
 #include "test.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/collective/collective.h"
 #include "probe/collective/expect.h"
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_COMPARE_BED_H
 #define TESTS_COMPARE_BED_H
 #include "judge_world.h"
-#include "judge/compare.h"
+#include "judge/compare/compare.h"
 
 enum { RUNS = 8 };
 static struct world w[RUNS];

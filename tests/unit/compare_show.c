@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `assay compare` prints of the runs that are kept under results/. */
 #include "test.h"
-#include "cmd/compare.h"
-#include "report/fact_label.h"
-#include "core/text.h"
-#include "judge/inventory.h"
+#include "cmd/compare/compare.h"
+#include "report/text/fact_label.h"
+#include "core/text/text.h"
+#include "judge/compare/facts_difference.h"
 #include "judge/judge.h"
 
 #define CPU SOURCE_DIR "/results/2026-11-21-cpu-2core/quick"

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "core/adds.h"
+#include "core/math/add_chain.h"
 #include "core/clock.h"
 
 static void it_adds_so_often(void **state)

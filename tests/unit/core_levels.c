@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include "core/levels.h"
-#include "core/random.h"
+#include "core/math/cache_levels.h"
+#include "core/math/random.h"
 
 enum { POINTS = 40 };
 

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include "core/mapped.h"
+#include "core/file/mapped.h"
 
 enum { SIZE = 5 << 16 };
 

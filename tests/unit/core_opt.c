@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "core/opt.h"
+#include "core/input/opt.h"
 
 static const char *const types[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const modes[] = {"read", "write", NULL};

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/process.h"
+#include "core/process/process.h"
 
 static struct process_spec self(const char *const *argv)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets in words of other programs. */
 #include "test.h"
-#include "core/redact.h"
+#include "core/text/redact.h"
 #include "journal/field.h"
 
 #define R REDACTED

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "core/random.h"
-#include "core/stats.h"
+#include "core/math/random.h"
+#include "core/math/stats.h"
 
 static void near(double found, double expected)
 {

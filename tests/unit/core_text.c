@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/file.h"
-#include "core/text.h"
+#include "core/file/file.h"
+#include "core/text/text.h"
 
 static void test_text__grows_and_is_empty_after_release(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "core/text.h"
-#include "core/tree.h"
+#include "core/text/text.h"
+#include "core/input/tree.h"
 
 static struct tree *parsed(const char *text)
 {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/units.h"
+#include "core/text/units.h"
 
 static void test_units__numbers_with_units_parse(void **state)
 {

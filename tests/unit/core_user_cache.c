@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include "core/file.h"
-#include "core/user_cache.h"
+#include "core/file/file.h"
+#include "core/file/user_cache.h"
 
 static struct user_cache cache_in(const char *folder)
 {

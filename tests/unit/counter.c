@@ -2,7 +2,7 @@
 /* The counter room on the fake driver and the fake CUPTI: ranges, samples, and every refusal. */
 #include "test.h"
 #include "counter/counter.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "vendor/cupti.h"
 
 #define BYTES                                                                                                \

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 #include "core/clock.h"
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "unit/cpu_bench.h"
 
 struct tally {

@@ -4,7 +4,7 @@
 #define TESTS_UNIT_FAKE_GPU_H
 #include <stdbool.h>
 #include <stdlib.h>
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 static inline void fakes_take(void)
 {

@@ -3,9 +3,9 @@
 #include "test.h"
 
 #include <math.h>
-#include "core/random.h"
-#include "core/stats.h"
-#include "run/follow_team.h"
+#include "core/math/random.h"
+#include "core/math/stats.h"
+#include "run/isolate/search_team.h"
 
 enum plant { CLEAN, RANK, NODE, WAY /* of node a to the others */, LINK /* of nodes a and b */, TWO, RANDOM };
 

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include <math.h>
-#include "run/follow_two.h"
+#include "run/isolate/search_two.h"
 
 static struct follow_two two(const struct follow_two_row *rows, size_t count)
 {

@@ -3,9 +3,9 @@
 #ifndef TESTS_FOLLOW_WORLD_H
 #define TESTS_FOLLOW_WORLD_H
 #include <math.h>
-#include "core/random.h"
-#include "core/stats.h"
-#include "run/follow.h"
+#include "core/math/random.h"
+#include "core/math/stats.h"
+#include "run/isolate/search.h"
 
 enum { RATES_MAX = 256 };
 

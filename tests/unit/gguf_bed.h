@@ -2,8 +2,8 @@
 /* GGUF files made in memory, byte by byte, so that a test can lie wherever it wants. */
 #ifndef TESTS_UNIT_GGUF_BED_H
 #define TESTS_UNIT_GGUF_BED_H
-#include "core/text.h"
-#include "model/files/gguf.h"
+#include "core/text/text.h"
+#include "model/files/gguf/gguf.h"
 
 struct gguf_bed {
 	struct text head; /* magic to the tensors' table */

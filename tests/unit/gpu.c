@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gpu room on the fake driver: each error path, copies, graphs, stamps. */
 #include "test.h"
-#include "gpu/gpu.h"
-#include "gpu/move.h"
-#include "kernel/data.h"
+#include "gpu/device/gpu.h"
+#include "gpu/memory/move.h"
+#include "kernel/test_data/numbers.h"
 #include "kernel/fatbin.h"
 
 #define FAKE FAKE_DIR "/libcuda.so.1"

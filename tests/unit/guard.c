@@ -2,7 +2,7 @@
 /* Heat and brakes end our load: at the temperature, after the time, and not before. Times are the readings'
  * own. */
 #include "fake_machine.h"
-#include "run/guard.h"
+#include "run/supervisor/thermal_guard.h"
 #include "test.h"
 
 enum { THERMAL = 0x40, BRAKE = 0x80, POWER_CAP = 0x4 };

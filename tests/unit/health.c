@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readings of counters, as a journal has them, held against each other. */
-#include "journal/health.h"
+#include "journal/record/health.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

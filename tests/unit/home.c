@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run directory that others remove, move, replace or close. */
-#include "journal/home.h"
+#include "journal/file/run_dir.h"
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/text.h"
+#include "core/text/text.h"
 #include "scratch.h"
 
 static char dir[PATH_MAX], moved[PATH_MAX + 8], now[PATH_MAX];

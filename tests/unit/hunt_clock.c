@@ -3,10 +3,10 @@
  */
 #include "test.h"
 
-#include "core/text.h"
-#include "run/hunt.h"
+#include "core/text/text.h"
+#include "run/isolate/run.h"
 #include "run/probe.h"
-#include "team/control.h"
+#include "team/control/control.h"
 
 #define BUDGET_NS (240 * 1000000000ull) /* the most that a search takes */
 #define LEAST_NS (60 * 1000000000ull)	/* and the least */

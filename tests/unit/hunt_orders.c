@@ -5,12 +5,12 @@
  */
 #include "test.h"
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "machine/machine.h"
 #include "probe/registry.h"
-#include "run/hunt.h"
-#include "run/suite.h"
-#include "team/control.h"
+#include "run/isolate/run.h"
+#include "run/suite/suite.h"
+#include "team/control/control.h"
 
 enum { RANKS = 4, ENDS = 16 };
 static struct world {

@@ -5,11 +5,11 @@
  */
 #include "test.h"
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "machine/machine.h"
-#include "run/hunt_two.h"
+#include "run/isolate/two_gpus.h"
 #include "run/probe.h"
-#include "team/control.h"
+#include "team/control/control.h"
 
 enum { RANKS_MOST = 8 };
 static struct world {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The facts of each recorded machine against docs/schema/machine.schema.json, and how `assay info` sets them.
  */
-#include "cmd/info.h"
+#include "cmd/info/info.h"
 #include <dirent.h>
 #include <unistd.h>
-#include "machine/facts.h"
+#include "machine/facts/facts.h"
 #include "schema.h"
 
 #define REPLAY SOURCE_DIR "/tests/replay"

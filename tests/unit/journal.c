@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include "core/file.h"
+#include "core/file/file.h"
 #include "journal_bed.h"
 
 /* A small journal of `count` lines: open, then begins. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A journal that others remove, replace, move or write into while it is open. */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "journal_bed.h"
 
 /* A folder within the scratch, with a journal of one line that is still open. */

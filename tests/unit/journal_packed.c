@@ -2,8 +2,8 @@
 /* A journal that was compressed reads as the journal itself does, however it is cut or damaged. */
 #include <sys/stat.h>
 #include <zstd.h>
-#include "core/file.h"
-#include "journal/packed.h"
+#include "core/file/file.h"
+#include "journal/file/compressed.h"
 #include "journal_bed.h"
 
 enum { LINES = 400 };

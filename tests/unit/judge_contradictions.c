@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of one CPU that cannot both be right. */
 #include "judge_bed.h"
-#include "journal/contradiction.h"
+#include "journal/figure/contradiction.h"
 
 static void test_contradictions__keys_are_held_against_each_other(void **state)
 {

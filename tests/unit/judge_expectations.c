@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "cmd/vocabulary.h"
-#include "judge/expect.h"
+#include "cmd/shared/checked_expectations.h"
+#include "judge/expect/expect.h"
 
 #define SOURCES "sources: {s: {title: a test, date: 2026-11-21}}\n"
 #define BASIS "basis: {cards: 1, runs: 1, windows: 1 s}, "

@@ -2,8 +2,8 @@
 /* Latency and bandwidth lines through made-up curves whose switch points are known. */
 #include "test.h"
 #include <math.h>
-#include "core/random.h"
-#include "judge/fit.h"
+#include "core/math/random.h"
+#include "judge/gap/latency_fit.h"
 
 enum { POINTS = 28 };
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/file.h"
-#include "judge/expect.h"
+#include "core/file/file.h"
+#include "judge/expect/expect.h"
 
 #define SOURCES "sources: {s: {title: a test, date: 2026-11-21}}\n"
 

@@ -2,7 +2,7 @@
 /* Siblings span nodes: five nodes of a GPU each did the same, and one is slower. */
 #include "test.h"
 
-#include "cmd/judged.h"
+#include "cmd/shared/judged.h"
 #include "team_run.h"
 
 enum { NODES = 5 };

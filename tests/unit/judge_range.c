@@ -2,7 +2,7 @@
 /* Where a headline case fails: margins, marks, intervals, and what the site states of clock and power. */
 #include <unistd.h>
 #include "judge_bed.h"
-#include "judge/range.h"
+#include "judge/case/range.h"
 
 static void site_is(const char *text)
 {

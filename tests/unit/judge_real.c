@@ -4,8 +4,8 @@
  * and the first `check quick` on an H100, cut down to ceilings, GEMM and memory, whose CPU was disturbed.
  */
 #include <math.h>
-#include "judge/context.h"
-#include "judge/gap.h"
+#include "judge/case/context.h"
+#include "judge/gap/gap.h"
 #include "judge/judge.h"
 #include "scratch.h"
 

@@ -7,10 +7,10 @@
 #include <ftw.h>
 #include <math.h>
 #include <string.h>
-#include "judge/context.h"
+#include "judge/case/context.h"
 #include "judge/judge.h"
-#include "judge/range.h"
-#include "judge/run.h"
+#include "judge/case/range.h"
+#include "judge/judge_run.h"
 #include "machine/machine.h"
 #include "scratch.h"
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "cmd/vocabulary.h"
-#include "judge/expect.h"
+#include "cmd/shared/checked_expectations.h"
+#include "judge/expect/expect.h"
 
 static void test_expectations__the_built_in_set_holds(void **state)
 {

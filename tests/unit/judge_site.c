@@ -2,7 +2,7 @@
 /* What was bought against what is here. */
 #include "judge_bed.h"
 #include <unistd.h>
-#include "core/text.h"
+#include "core/text/text.h"
 
 static void stated(const char *expect, enum verdict v, enum cause cause, int exit_code)
 {

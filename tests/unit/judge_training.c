@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include <math.h>
-#include "judge/gap.h"
-#include "judge/training_step.h"
+#include "judge/gap/gap.h"
+#include "judge/gap/training_step.h"
 
 enum { STEPS = 5, PARTS = 6 };
 

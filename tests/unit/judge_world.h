@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "judge/bound.h"
+#include "judge/bound/bound.h"
 #include "judge/exit.h"
-#include "judge/gap.h"
-#include "judge/run.h"
-#include "judge/siblings.h"
-#include "judge/site.h"
-#include "judge/verdict.h"
+#include "judge/gap/gap.h"
+#include "judge/judge_run.h"
+#include "judge/peers/siblings.h"
+#include "judge/expect/site.h"
+#include "judge/case/verdict.h"
 
 enum { WORLD_GPUS = 8, WORLD_CASES = 64, WORLD_SERIES = 16 };
 #define WORLD_T0 1000000000000ull /* a case begins here, ten seconds apart */

@@ -2,7 +2,7 @@
 /* What ranks on recorded machines are given in their environment, and why. */
 #include "test.h"
 #include "launch/env.h"
-#include "machine/source.h"
+#include "machine/source/source.h"
 
 #define REPLAY SOURCE_DIR "/tests/replay/"
 

@@ -2,8 +2,8 @@
 /* Which of several exit codes a team ends with. */
 #include "test.h"
 #include <stdlib.h>
-#include "launch/crowd.h"
-#include "launch/told.h"
+#include "launch/process_group.h"
+#include "launch/rank_exit.h"
 
 static void test_told__there_and_back(void **state)
 {

@@ -2,7 +2,7 @@
 /* Words for shells, names of hosts, and what is wrong with a plan. */
 #include "scratch.h"
 #include "test.h"
-#include "core/process.h"
+#include "core/process/process.h"
 #include "launch/script.h"
 
 /* What a shell makes of a quoted word. */

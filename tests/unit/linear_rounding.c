@@ -8,10 +8,10 @@
 
 #include "kernel/fatbin.h"
 #include "model/cpu/cpu.h"
-#include "model/dtype.h"
-#include "model/gpu/gpu_back.h"
-#include "model/linear.h"
-#include "model/mat.h"
+#include "model/tensor/dtype.h"
+#include "model/gpu/backend.h"
+#include "model/decoder/linear.h"
+#include "model/tensor/matrix.h"
 #include "must.h"
 #include "fake_gpu.h"
 

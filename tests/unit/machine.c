@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "machine/facts.h"
-#include "machine/raw.h"
-#include "probe/cpu.h"
+#include "machine/facts/facts.h"
+#include "machine/raw/raw.h"
+#include "probe/shared/cpu.h"
 
 #define FAKE FAKE_DIR "/libnvidia-ml.so.1"
 

@@ -3,7 +3,7 @@
  * refuse. */
 #include "test.h"
 #include "fake_gpu.h"
-#include "gpu/matmul.h"
+#include "gpu/matmul/matmul.h"
 
 struct fixture {
 	struct gpu_device *device;

@@ -5,10 +5,10 @@
 #include "test.h"
 #include "fake_clock.h"
 #include "fake_machine.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "kernel/fatbin.h"
-#include "kernel/spin.h"
-#include "run/meter.h"
+#include "kernel/timing/spin.h"
+#include "run/meter/meter.h"
 
 #define FAKE FAKE_DIR "/libcuda.so.1"
 enum { LAUNCH_NS = 2000 }; /* the fake's cost of a launch */

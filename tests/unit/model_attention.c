@@ -2,7 +2,7 @@
 /* Attention of packed documents against its definition in double, at lengths around the tiles' borders. */
 #include "unit/test.h"
 #include <math.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "model/cpu/cpu.h"
 
 enum { HEADS = 6, KV = 2, DIM = 8, WIDTH = (HEADS + 2 * KV) * DIM };

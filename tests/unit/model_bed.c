@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit/test.h"
-#include "core/random.h"
-#include "model/mat.h"
-#include "model/tensors.h"
+#include "core/math/random.h"
+#include "model/tensor/matrix.h"
+#include "model/decoder/layer_tensors.h"
 #include "unit/model_bed.h"
 #include "unit/must.h"
 

@@ -5,7 +5,7 @@
 #define UNIT_MODEL_BED_H
 #include "model/cpu/cpu.h"
 #include "model/model.h"
-#include "model/plan.h"
+#include "model/backend/plan_backend.h"
 
 extern const struct ops cpu_ops_f64; /* the CPU's sources, compiled in double */
 

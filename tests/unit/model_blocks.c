@@ -2,12 +2,12 @@
 /* Products with weights in blocks against the numbers that the blocks stand for. */
 #include "unit/test.h"
 #include <math.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "model/cpu/cpu.h"
-#include "model/cost.h"
-#include "model/cpu/blocks.h"
-#include "model/dtype.h"
-#include "model/plan.h"
+#include "model/backend/cost.h"
+#include "model/cpu/quantised_gemm.h"
+#include "model/tensor/dtype.h"
+#include "model/backend/plan_backend.h"
 
 enum { K = 96, N = 37, ROWS = 20 };
 static const enum dtype types[] = {DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1};

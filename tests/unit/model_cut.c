@@ -5,13 +5,13 @@
 #include "test.h"
 #include "weights_bed.h"
 
-#include "core/file.h"
-#include "core/mapped.h"
-#include "core/random.h"
+#include "core/file/file.h"
+#include "core/file/mapped.h"
+#include "core/math/random.h"
 #include "model/files/fingerprint.h"
-#include "model/files/merge.h"
-#include "model/files/peft_names.h"
-#include "train/rows.h"
+#include "model/files/merge_adapter.h"
+#include "model/files/peft/names.h"
+#include "train/data/rows.h"
 
 enum { LEFT = 9000 }; /* bytes that a cut leaves: more than the page that the header is in */
 

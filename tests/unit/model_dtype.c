@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "model/dtype.h"
+#include "model/tensor/dtype.h"
 
 static float half(uint16_t h)
 {

@@ -2,10 +2,10 @@
 #include "scratch.h"
 #include "test.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "model/files/fingerprint.h"
-#include "model/files/folder.h"
-#include "model/files/peft_base.h"
+#include "model/files/model_folder.h"
+#include "model/files/peft/base.h"
 #include "model/files/random_weights.h"
 
 struct made {

@@ -2,7 +2,7 @@
 /* A cache gives what the whole document gives; choices follow the distribution asked for. */
 #include "unit/test.h"
 #include <math.h>
-#include "model/generate.h"
+#include "model/generation/generator.h"
 #include "unit/model_bed.h"
 #include "unit/must.h"
 

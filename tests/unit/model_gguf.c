@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "gguf_bed.h"
-#include "model/shape.h"
+#include "model/shape/shape.h"
 
 enum { F32 = 0, Q8_0 = 8 };
 

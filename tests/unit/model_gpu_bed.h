@@ -7,12 +7,12 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "kernel/fatbin.h"
 #include "model/files/random_weights.h"
-#include "model/mat.h"
-#include "train/mirror.h"
-#include "train/step.h"
+#include "model/tensor/matrix.h"
+#include "train/checkpoint/host_params.h"
+#include "train/step/stepper.h"
 #include "must.h"
 
 enum { ROWS = 64, LENGTH = 32, THREADS = 2 };

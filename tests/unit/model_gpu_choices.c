@@ -3,8 +3,8 @@
  * takes. */
 #include "model_gpu_bed.h"
 
-#include "model/cost.h"
-#include "model/mat.h"
+#include "model/backend/cost.h"
+#include "model/tensor/matrix.h"
 #include "fake_gpu.h"
 
 static const char adapter[] = "lora: {r: 4, alpha: 6}";

@@ -4,8 +4,8 @@
 #include "fake_gpu.h"
 #include "model_gpu_bed.h"
 
-#include "model/cost.h"
-#include "model/mat.h"
+#include "model/backend/cost.h"
+#include "model/tensor/matrix.h"
 
 static const char adapter[] = "lora: {r: 4, alpha: 6}";
 static const int half[] = {16, 16, 32, 0};

@@ -3,7 +3,7 @@
  * element. */
 #include "unit/test.h"
 #include <math.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "unit/model_bed.h"
 
 enum { ALL = (1 << PEFT_TARGET_COUNT) - 1 };

@@ -6,12 +6,12 @@
 
 #include <math.h>
 
-#include "core/file.h"
-#include "core/random.h"
-#include "model/dtype.h"
-#include "model/files/json_file.h"
-#include "model/files/merge.h"
-#include "model/files/peft_names.h"
+#include "core/file/file.h"
+#include "core/math/random.h"
+#include "model/tensor/dtype.h"
+#include "model/json/file.h"
+#include "model/files/merge_adapter.h"
+#include "model/files/peft/names.h"
 
 /* What LoRA's definition makes of each element, in double. */
 static void check_merged(const struct weights *base, const struct weights *merged,

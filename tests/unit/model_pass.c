@@ -3,7 +3,7 @@
 #include "unit/test.h"
 #include <math.h>
 #include <sys/mman.h>
-#include "model/tensors.h"
+#include "model/decoder/layer_tensors.h"
 #include "unit/model_bed.h"
 
 enum { ALL = (1 << PEFT_TARGET_COUNT) - 1 };

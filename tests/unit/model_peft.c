@@ -4,10 +4,10 @@
 
 #include <math.h>
 
-#include "core/file.h"
-#include "core/random.h"
-#include "model/files/json_file.h"
-#include "model/files/peft_names.h"
+#include "core/file/file.h"
+#include "core/math/random.h"
+#include "model/json/file.h"
+#include "model/files/peft/names.h"
 
 enum { SLOTS_MAX = 64 };
 

@@ -2,10 +2,10 @@
 #include "scratch.h"
 #include "test.h"
 
-#include "core/file.h"
-#include "core/text.h"
-#include "model/files/safetensors.h"
-#include "model/files/shards.h"
+#include "core/file/file.h"
+#include "core/text/text.h"
+#include "model/files/safetensors/safetensors.h"
+#include "model/files/safetensors/shards.h"
 
 enum { DATA = 24 };
 

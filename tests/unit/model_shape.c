@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "model/names.h"
-#include "model/shape.h"
+#include "model/shape/tensor_names.h"
+#include "model/shape/shape.h"
 
 static enum status parse(struct shape *s, const char *json, struct error *err)
 {

@@ -3,10 +3,10 @@
 #include "unit/test.h"
 #include <math.h>
 #include "model/cpu/cpu.h"
-#include "model/generate.h"
+#include "model/generation/generator.h"
 #include "model/model.h"
-#include "model/plan.h"
-#include "model/text/tokenizer.h"
+#include "model/backend/plan_backend.h"
+#include "model/tokenizer/tokenizer.h"
 #include "unit/must.h"
 
 static const char text[] =

@@ -3,10 +3,10 @@
 #include "scratch.h"
 #include "test.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "gguf_bed.h"
-#include "model/text/tokenizer.h"
-#include "model/files/tokenizer_files.h"
+#include "model/tokenizer/tokenizer.h"
+#include "model/files/tokenizer/files.h"
 
 struct vocabulary {
 	const char *model, *pre;

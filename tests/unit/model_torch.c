@@ -4,8 +4,8 @@
 #include <math.h>
 #include "model/cpu/cpu.h"
 #include "model/model.h"
-#include "model/files/peft.h"
-#include "model/files/safetensors.h"
+#include "model/files/peft/peft.h"
+#include "model/files/safetensors/safetensors.h"
 #include "unit/must.h"
 
 enum { ROWS = 64 };

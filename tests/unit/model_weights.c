@@ -5,14 +5,14 @@
 
 #include <math.h>
 
-#include "core/file.h"
-#include "core/random.h"
+#include "core/file/file.h"
+#include "core/math/random.h"
 #include "gguf_bed.h"
-#include "model/dtype.h"
-#include "model/files/folder.h"
-#include "model/files/json_file.h"
+#include "model/tensor/dtype.h"
+#include "model/files/model_folder.h"
+#include "model/json/file.h"
 #include "model/files/random_weights.h"
-#include "model/files/tokenizer_files.h"
+#include "model/files/tokenizer/files.h"
 
 static void test_weights__a_sharded_folder_gives_back_every_number(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `assay monitor` makes of settings and counters, from answers written down here. */
-#include "cmd/monitor.h"
+#include "cmd/monitor/monitor.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "cmd/info.h"
-#include "machine/nccl_names.h"
-#include "machine/nccl_settings.h"
-#include "machine/watch.h"
+#include "cmd/info/info.h"
+#include "machine/nccl/variables.h"
+#include "machine/nccl/settings.h"
+#include "machine/watch/watch.h"
 
 static json_t *parse(const char *text)
 {

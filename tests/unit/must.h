@@ -4,7 +4,7 @@
 #define TESTS_UNIT_MUST_H
 #include "test.h"
 #include "core/error.h"
-#include "model/files/safetensors.h"
+#include "model/files/safetensors/safetensors.h"
 
 /* Fails the test in the error's words. */
 static inline void must(enum status st, const struct error *err)

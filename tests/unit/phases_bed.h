@@ -2,7 +2,7 @@
 /* One case of probe null, measured under a clock of the test's own, with everything that it emitted. */
 #ifndef TESTS_PHASES_BED_H
 #define TESTS_PHASES_BED_H
-#include "run/phases.h"
+#include "run/timing/phases.h"
 #include <math.h>
 #include "fake_clock.h"
 #include "probe/registry.h"

@@ -3,11 +3,11 @@
 #ifndef TESTS_PLAN_BED_H
 #define TESTS_PLAN_BED_H
 #include <math.h>
-#include "core/text.h"
-#include "run/case_build.h"
-#include "run/need.h"
-#include "run/suite.h"
-#include "run/target.h"
+#include "core/text/text.h"
+#include "run/plan/case_build.h"
+#include "run/plan/memory_need.h"
+#include "run/suite/suite.h"
+#include "run/suite/target.h"
 #include "fake_machine.h"
 #include "scratch.h"
 

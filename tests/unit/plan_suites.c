@@ -2,11 +2,11 @@
 /* What the built-in suites come to on several GPUs and nodes: how long they take, and which cases a team
  * adds. */
 #include <jansson.h>
-#include "core/text.h"
+#include "core/text/text.h"
 #include "machine/machine.h"
 #include "probe/registry.h"
-#include "run/case.h"
-#include "team/control.h"
+#include "run/plan/case.h"
+#include "team/control/control.h"
 #include "test.h"
 
 static struct plan plan;

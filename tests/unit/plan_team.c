@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cases of several ranks: the GPUs of a node, and ranks that were launched. */
 #include "plan_bed.h"
-#include "team/control.h"
+#include "team/control/control.h"
 
 static struct team_rank ranks[4];
 static struct team_node nodes[2];

@@ -2,9 +2,9 @@
 /* What a plan says of its time, against what the committed runs took. */
 #include <glob.h>
 #include <math.h>
-#include "journal/record.h"
+#include "journal/record/record.h"
 #include "probe/registry.h"
-#include "run/case.h"
+#include "run/plan/case.h"
 #include "test.h"
 
 #define SHORT_S 5 /* of a short list of cases, a few seconds more or less are no plan's fault */

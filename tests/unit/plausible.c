@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "core/plausible.h"
+#include "core/math/plausible_range.h"
 #include "machine/machine.h"
 #include "telemetry/telemetry.h"
 

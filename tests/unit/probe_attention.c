@@ -5,7 +5,7 @@
 #include <math.h>
 #include "core/clock.h"
 #include "probe/attention/attention.h"
-#include "probe/attention/number.h"
+#include "probe/attention/element_types.h"
 #include "unit/cpu_bench.h"
 
 struct bed {

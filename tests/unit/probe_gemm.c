@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include "probe/gemm/host.h"
 #include "unit/cpu_bench.h"
-#include "vendor/blas.h"
-#include "vendor/dnnl.h"
+#include "vendor/openblas.h"
+#include "vendor/onednn.h"
 
 extern const struct probe probe_gemm;
 

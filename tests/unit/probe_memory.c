@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/memory/cpu_loops.h"
 #include "probe/memory/memory.h"
 #include "probe/peak/peak.h"

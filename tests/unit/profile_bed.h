@@ -4,9 +4,9 @@
 #ifndef TESTS_PROFILE_BED_H
 #define TESTS_PROFILE_BED_H
 #include "test.h"
-#include "core/text.h"
+#include "core/text/text.h"
 #include "profile/inject/writer.h"
-#include "profile/timeline.h"
+#include "profile/timeline/timeline.h"
 
 #define CUPTI_AHEAD 5000000000ull /* of our clock: what clock pairs must take away */
 

@@ -2,8 +2,8 @@
 /* Where a device's time went: each moment once, by what ran and by what the host did while nothing did. */
 #include "test.h"
 #include <math.h>
-#include "profile/findings.h"
-#include "profile/savings.h"
+#include "profile/findings/findings.h"
+#include "profile/findings/savings.h"
 #include "profile_bed.h"
 #include "scratch.h"
 

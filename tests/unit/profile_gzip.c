@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "profile/gzip_out.h"
+#include "profile/trace/gzip_out.h"
 #include "scratch.h"
 
 enum { WORDS = 300000, PART = 1000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels of kernels: names as frameworks have them, and names that are an attack. */
 #include "test.h"
-#include "profile/kernel_label.h"
+#include "profile/page/kernel_label.h"
 
 #define LAMBDAS(function)                                                                                    \
 	"at::native::" function "(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#12}::"  \

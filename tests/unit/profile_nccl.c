@@ -2,7 +2,7 @@
 /* NCCL's operations of a profile: calls joined with kernels, sizes and bus bandwidth, ranks held against each
  * other. */
 #include "test.h"
-#include "profile/nccl.h"
+#include "profile/nccl/nccl.h"
 #include "profile_bed.h"
 #include "scratch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages and JSON of a profile: the schema, and text that is not ours. */
 #include "test.h"
-#include "profile/page_internal.h"
+#include "profile/page/internal.h"
 #include "profile_bed.h"
 #include "schema.h"
 #include "scratch.h"

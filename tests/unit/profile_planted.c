@@ -4,7 +4,7 @@
  * first finding, and its size is what was planted. A well-written loop has none.
  */
 #include "test.h"
-#include "profile/page_internal.h"
+#include "profile/page/internal.h"
 #include "profile_program.h"
 #include "scratch.h"
 

@@ -5,8 +5,8 @@
  */
 #ifndef TESTS_PROFILE_PROGRAM_H
 #define TESTS_PROFILE_PROGRAM_H
-#include "profile/findings.h"
-#include "profile/savings.h"
+#include "profile/findings/findings.h"
+#include "profile/findings/savings.h"
 #include "profile_bed.h"
 
 #define US 1000ull

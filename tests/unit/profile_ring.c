@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include "profile/clock_map.h"
+#include "profile/timeline/clock_map.h"
 #include "profile_bed.h"
 #include "scratch.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <utf8proc.h>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 static const uint32_t random_ranges[][2] = {
 	{0x20, 0x7E},	      {0x20, 0x7E},	  {0x61, 0x7A},	      {0x61, 0x7A},	  {0x61, 0x7A},

@@ -2,7 +2,7 @@
 /* Who is slow and who is waited for, from what each rank timed. */
 #include "test.h"
 #include <math.h>
-#include "run/meter.h"
+#include "run/meter/meter.h"
 
 enum { RANKS = 3, COUNT = 5 };
 

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "probe/list.h"
-#include "probe/reading.h"
+#include "probe/shared/reading.h"
 #include "probe/registry.h"
 
 struct reading {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/record.h"
-#include "core/file.h"
-#include "core/text.h"
+#include "journal/record/record.h"
+#include "core/file/file.h"
+#include "core/text/text.h"
 #include "journal/journal.h"
 #include "scratch.h"
 

@@ -2,8 +2,8 @@
 /* Journals of a team as one record; the team is that of team_run.h. */
 #include "test.h"
 
-#include "journal/record.h"
-#include "journal/record_merge.h"
+#include "journal/record/record.h"
+#include "journal/record/merge.h"
 #include "team_run.h"
 
 static void read_it(struct record *r, const char *dir)

@@ -6,9 +6,9 @@
 #include <cmocka.h>
 #include <math.h>
 #include "report_sample.h"
-#include "report/view.h"
-#include "report/width.h"
-#include "report/words.h"
+#include "report/view/view.h"
+#include "report/text/width.h"
+#include "report/text/format.h"
 
 static const char *const samples[] = {"cpu",	    "curve", "cut",	"empty",
 				      "h100-fault", "h200",  "hostile", "skips"};

@@ -2,7 +2,7 @@
 /* The table of attention: published figures, the library beside our kernels, block lists beside the dense
  * case. */
 #include "test.h"
-#include "report/attention.h"
+#include "report/tables/attention.h"
 
 enum { ROWS = 8 };
 

@@ -2,7 +2,7 @@
 /* The best way to run a collective, and the ranks of one, in every form. */
 #include "test.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "journal/journal.h"
 #include "report_shown.h"
 #include "scratch.h"

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <math.h>
 #include "report_sample.h"
-#include "report/roofline.h"
-#include "report/view.h"
+#include "report/plot/roofline.h"
+#include "report/view/view.h"
 
 struct bed {
 	struct sample s;

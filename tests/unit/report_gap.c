@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "report/gap.h"
+#include "report/view/gap.h"
 
 /* Bound 100, one factor of 0.8, figure 72: residual 0.9. */
 static struct judgement chain(double figure)

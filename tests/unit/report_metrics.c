@@ -2,8 +2,8 @@
 /* A run with products, attention and counters, judged and rendered in every form:
  * tests/data/report/attention, whose counters are those of results/2026-11-22-h100-sxm/counters.log. */
 #include "test.h"
-#include "core/tree.h"
-#include "report/metrics.h"
+#include "core/input/tree.h"
+#include "report/tables/unit_use.h"
 #include "report/report.h"
 #include "schema.h"
 

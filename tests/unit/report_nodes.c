@@ -2,7 +2,7 @@
 /* The report of a team (team_run.h) in every form: nodes, their clocks, what differs, who is missing. */
 #include "test.h"
 
-#include "report/nodes.h"
+#include "report/tables/nodes.h"
 #include "report_shown.h"
 #include "team_run.h"
 

@@ -4,9 +4,9 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include "report/module.h"
-#include "report/pack.h"
-#include "report/pack_check.h"
+#include "report/files/module.h"
+#include "report/files/pack.h"
+#include "report/files/pack_check.h"
 #include "report_sample.h"
 #include "report_shown.h"
 #include "team_run.h"

@@ -9,13 +9,13 @@
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/file.h"
-#include "report/label.h"
-#include "report/merge.h"
-#include "report/module.h"
-#include "report/plot.h"
-#include "report/module.h"
-#include "report/roofline.h"
+#include "core/file/file.h"
+#include "report/plot/label_places.h"
+#include "report/files/merge.h"
+#include "report/files/module.h"
+#include "report/plot/plot.h"
+#include "report/files/module.h"
+#include "report/plot/roofline.h"
 #include "report_sample.h"
 
 static char folder[64];

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <unistd.h>
-#include "core/file.h"
+#include "core/file/file.h"
 #include "report_sample.h"
 
 #define SAMPLE_DIR SOURCE_DIR "/tests/data/report"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "report/basis.h"
+#include "report/text/basis.h"
 #include "report_sample.h"
 #include "schema.h"
 

@@ -2,7 +2,7 @@
 /* A run directory judged and rendered in every form, with real names. */
 #ifndef TESTS_REPORT_SHOWN_H
 #define TESTS_REPORT_SHOWN_H
-#include "cmd/judged.h"
+#include "cmd/shared/judged.h"
 #include "schema.h"
 
 struct shown {

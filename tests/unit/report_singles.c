@@ -2,8 +2,8 @@
 /* Single iterations in a report: which cases, in which order, with what; on a terminal the longest tails
  * alone. */
 #include "test.h"
-#include "report/paint.h"
-#include "report/singles.h"
+#include "report/terminal/style.h"
+#include "report/tables/single_iterations.h"
 
 enum { ROWS = 20 };
 

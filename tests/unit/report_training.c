@@ -2,7 +2,7 @@
 /* The steps of a training run, as reports show them. */
 #include "test.h"
 
-#include "report/training.h"
+#include "report/training/training.h"
 
 enum { STEPS = 400, EVERY = 11 };
 

@@ -2,9 +2,9 @@
 /* What a report's words are made of: names that are replaced, widths in columns, quantities. */
 #include "test.h"
 #include <math.h>
-#include "report/names.h"
-#include "report/width.h"
-#include "report/words.h"
+#include "report/text/pseudonym_map.h"
+#include "report/text/width.h"
+#include "report/text/format.h"
 
 static void replaced(const char *in, const char *want)
 {

@@ -7,9 +7,9 @@
 #define TESTS_RUN_BED_H
 #include <signal.h>
 #include <sys/wait.h>
-#include "core/text.h"
+#include "core/text/text.h"
 #include "journal/journal.h"
-#include "journal/record.h"
+#include "journal/record/record.h"
 #include "machine/machine.h"
 #include "probe/registry.h"
 #include "run/run.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* By which word one GPU is listed alone. */
-#include "run/device.h"
+#include "run/worker/device.h"
 #include "test.h"
 
 static void test_run_device__the_word_of_a_gpu_among_those_listed(void **state)

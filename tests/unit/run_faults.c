@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every way a worker can fail, and what the supervisor makes of it. */
-#include "core/process.h"
+#include "core/process/process.h"
 #include "kernel/fatbin.h"
 #include "run_bed.h"
 

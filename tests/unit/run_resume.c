@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Going on with a run that was cut, and telemetry in all its moods. */
 #include <math.h>
-#include "core/file.h"
+#include "core/file/file.h"
 #include "run_bed.h"
 
 static struct run_bed b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which CPU figures a run measures again because they contradict each other. */
 #include "test.h"
-#include "run/note.h"
-#include "run/supervisor.h"
+#include "run/followup/case_outcome.h"
+#include "run/supervisor/supervisor.h"
 
 enum { CASES = 5 };
 

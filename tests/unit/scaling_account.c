@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The account of a training step on made-up steps of which every part is known. */
-#include "probe/scaling/account.h"
+#include "probe/scaling/step_breakdown.h"
 #include <math.h>
 #include <stdint.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "test.h"
 
 enum { RANKS_MAX = 16, STEPS = 50 };

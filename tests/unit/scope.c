@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a suite needs to know of the machine before it is planned. */
 #include "probe/registry.h"
-#include "run/scope.h"
+#include "run/suite/facts_needed.h"
 #include "test.h"
 
 static void scope_cases(struct scope *s, const char *cases)

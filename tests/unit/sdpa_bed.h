@@ -7,9 +7,9 @@
 #include <math.h>
 #include "../gpu/ref_attention.h"
 #include "../gpu/ref_number.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "fake_gpu.h"
-#include "gpu/sdpa.h"
+#include "gpu/sdpa/sdpa.h"
 
 struct fixture {
 	struct gpu_device *device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/series.h"
+#include "journal/telemetry/series.h"
 #include <math.h>
 #include "scratch.h"
 

@@ -4,8 +4,8 @@
 #define TESTS_STRANGERS_BED_H
 #include "test.h"
 #include <poll.h>
-#include "team/channel.h"
-#include "team/rendezvous.h"
+#include "team/transport/channel.h"
+#include "team/transport/rendezvous.h"
 #include "team_bed.h"
 
 static inline int reach(uint16_t port)

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "core/text.h"
-#include "team/control.h"
+#include "core/text/text.h"
+#include "team/control/control.h"
 #include "team_env.h"
 
 enum { ACTORS = 6, LONG_MS = 60000, SHORT_MS = 400, QUIET_MS = 1200 };

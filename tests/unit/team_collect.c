@@ -4,11 +4,11 @@
 
 #include <limits.h>
 #include <sys/stat.h>
-#include "core/file.h"
+#include "core/file/file.h"
 #include "journal/journal.h"
-#include "journal/nodes.h"
+#include "journal/file/rank_dir.h"
 #include "scratch.h"
-#include "team/collect_in.h"
+#include "team/control/collect_receive.h"
 #include "team_bed.h"
 
 static char root[PATH_MAX / 4]; /* each rank's files: ROOT/R */

@@ -3,7 +3,7 @@
  * Limits that must pass are short; those that must not are long. */
 #include "test.h"
 
-#include "team/wire.h"
+#include "team/transport/frame.h"
 #include "team_bed.h"
 
 static void test_control__a_run_from_join_to_leave(void **state)

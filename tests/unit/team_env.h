@@ -3,7 +3,7 @@
 #ifndef TESTS_TEAM_ENV_H
 #define TESTS_TEAM_ENV_H
 #include <string.h>
-#include "team/place.h"
+#include "team/launcher/place.h"
 
 static inline const char *team_env_get(void *arg, const char *name)
 {

@@ -2,7 +2,7 @@
 /* How teams are joined over the loopback interface, and who is refused, missed or not found. */
 #include "test.h"
 
-#include "team/rendezvous.h"
+#include "team/transport/rendezvous.h"
 #include "team_bed.h"
 
 static const char *const other_secret[] = {"ASSAY_TEAM_SECRET=another secret of it", NULL};

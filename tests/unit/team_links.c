@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "team/team.h"
-#include "team/rendezvous.h"
-#include "team/wire.h"
-#include "team/wires.h"
+#include "team/transport/rendezvous.h"
+#include "team/transport/frame.h"
+#include "team/links/processes.h"
 
 enum { RANKS = 5, ROUNDS = 300 };
 

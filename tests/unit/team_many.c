@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include "fake_clock.h"
-#include "team/control_internal.h"
+#include "team/control/internal.h"
 #include "team_bed.h"
 
 enum { PEERS = 100, BYTES = 1 << 20, QUEUED_MOST = 64 << 20 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "core/text.h"
-#include "team/nodelist.h"
+#include "core/text/text.h"
+#include "team/launcher/nodelist.h"
 
 static const struct {
 	const char *text, *names;

@@ -3,10 +3,10 @@
  * gains 1000 ns over the run. Each rank has a GPU of its own, which it calls gpu0. */
 #ifndef TESTS_TEAM_RUN_H
 #define TESTS_TEAM_RUN_H
-#include "core/file.h"
-#include "core/text.h"
+#include "core/file/file.h"
+#include "core/text/text.h"
 #include "journal/journal.h"
-#include "journal/nodes.h"
+#include "journal/file/rank_dir.h"
 #include "scratch.h"
 
 #define CLOCK_AHEAD 5000000ull

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 
 #include "scratch.h"
-#include "core/file.h"
-#include "team/secret.h"
+#include "core/file/file.h"
+#include "team/transport/secret.h"
 #include "team_env.h"
 
 static const struct team_place zero = {.size = 2, .rank = 0, .job = "job.7"}, one = {.size = 2, .rank = 1, .job = "job.7"};

@@ -2,8 +2,8 @@
 /* How long a rank waits for the others before a line of the suite: control_line is the test's own. */
 #include "test.h"
 
-#include "run/supervisor.h"
-#include "team/control.h"
+#include "run/supervisor/supervisor.h"
+#include "team/control/control.h"
 
 enum { SLACK_MS = 15000, END_MS = 10000 };
 static struct {

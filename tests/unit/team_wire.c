@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "team/wire.h"
+#include "team/transport/frame.h"
 
 static struct wire_key key_of(unsigned char first)
 {

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "telemetry/sample.h"
 #include "telemetry_bed.h"
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "telemetry/telemetry.h"
 
 enum { LIMIT_S = 60 };

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/file.h"
-#include "model/text/template.h"
+#include "core/file/file.h"
+#include "model/chat/template.h"
 
 static json_t *read_lines(const char *name)
 {

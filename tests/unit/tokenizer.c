@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "core/file.h"
-#include "model/text/tokenizer.h"
+#include "core/file/file.h"
+#include "model/tokenizer/tokenizer.h"
 #include "random_text.h"
 
 enum { BLOCKS = 100, BLOCK = 1000 };

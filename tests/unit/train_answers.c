@@ -2,8 +2,8 @@
 /* Calls held against what rows accept: the verdicts of bfcl-eval's checker (tests/oracles/answers.py), and rows of one's own. */
 #include "test.h"
 
-#include "core/file.h"
-#include "train/answers.h"
+#include "core/file/file.h"
+#include "train/function_calls/answers.h"
 
 static const struct template *template(void)
 {

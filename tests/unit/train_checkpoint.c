@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/clock.h"
-#include "core/file.h"
-#include "train/checkpoint.h"
+#include "core/file/file.h"
+#include "train/checkpoint/checkpoint.h"
 
 enum { A = 3 * 5, B = 4 * 2, C = 7, LENGTH = A + B + C };
 

@@ -3,7 +3,7 @@
 #include "model_gpu_bed.h"
 
 #include "fake_gpu.h"
-#include "train/chosen.h"
+#include "train/tuning/tuning_choices.h"
 
 static const char adapter[] = "lora: {r: 4, alpha: 6}";
 

@@ -4,8 +4,8 @@
 #include "test.h"
 
 #include <stdlib.h>
-#include "cmd/train.h"
-#include "train/chosen_cache.h"
+#include "cmd/train/train.h"
+#include "train/tuning/tuning_cache.h"
 
 #define WORDS "00000000000000010000000000000002000000000000000300000000000000040000000000000005000000000000000600000000000000070000000000000008"
 #define PRODUCT(name, more) "{\"product\":\"" name "\",\"algorithm\":\"algo66\",\"seconds\":0.001,\"first_seconds\":0.002,\"alike\":false,\"words\":\"" WORDS "\"" more "}"

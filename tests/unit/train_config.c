@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include <unistd.h>
-#include "train/config.h"
+#include "train/config/config.h"
 
 static const char whole[] = "model:\n"
 			    "  name_or_path: /models/qwen\n"

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include <math.h>
-#include "train/diagnose.h"
+#include "train/run/diagnose.h"
 
 static struct diagnose_step healthy(uint64_t step)
 {

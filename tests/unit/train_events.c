@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include <dirent.h>
-#include "core/file.h"
-#include "train/events.h"
+#include "core/file/file.h"
+#include "train/tensorboard/events.h"
 
 /* By TensorBoard's own format: version, then train/loss 0.5 at step 1, both at time 0. */
 static const char version_hex[] = "1800000000000000a37f4b220900000000000000001a0d627261696e2e4576656e743a32eedf28a3";

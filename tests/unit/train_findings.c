@@ -11,14 +11,14 @@
 #include "test.h"
 
 #include "core/clock.h"
-#include "core/file.h"
-#include "model/files/folder.h"
+#include "core/file/file.h"
+#include "model/files/model_folder.h"
 #include "model/files/random_weights.h"
-#include "model/files/tokenizer_files.h"
-#include "train/diagnose.h"
-#include "train/feed.h"
-#include "train/run.h"
-#include "train/step.h"
+#include "model/files/tokenizer/files.h"
+#include "train/run/diagnose.h"
+#include "train/data/prefetch.h"
+#include "train/run/run.h"
+#include "train/step/stepper.h"
 
 enum { SAME_ROWS = 60, SECOND = 1000000000, END_TOKEN = 258 };
 

@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include <unistd.h>
-#include "core/file.h"
-#include "train/fit.h"
+#include "core/file/file.h"
+#include "train/memory/memory_fit.h"
 
 enum { THREADS = 2 };
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/random.h"
-#include "train/feed.c" /* the test waits for its thread */
+#include "core/math/random.h"
+#include "train/data/prefetch.c" /* the test waits for its thread */
 
 enum { ROWS = 300, ROOM = 64, VOCAB = 1000 };
 

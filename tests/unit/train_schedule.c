@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include <math.h>
-#include "core/file.h"
-#include "train/schedule.h"
+#include "core/file/file.h"
+#include "train/step/schedule.h"
 
 static const double peak = 2e-4;
 

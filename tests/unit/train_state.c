@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include <math.h>
-#include "train/state.h"
+#include "train/checkpoint/trainer_state.h"
 
 static const struct config_training training = {.logging_steps = 1, .num_train_epochs = 1};
 

@@ -4,11 +4,11 @@
 
 #include <math.h>
 #include <unistd.h>
-#include "core/file.h"
-#include "core/random.h"
+#include "core/file/file.h"
+#include "core/math/random.h"
 #include "model/files/random_weights.h"
-#include "train/checkpoint.h"
-#include "train/step.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/step/stepper.h"
 
 enum { DOCS = 8, LENGTH_MAX = 24, THREADS = 2 };
 

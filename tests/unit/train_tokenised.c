@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "core/file.h"
-#include "train/bfcl.h"
-#include "train/halves.h"
-#include "train/tokenised.h"
+#include "core/file/file.h"
+#include "train/function_calls/bfcl.h"
+#include "train/function_calls/holdout.h"
+#include "train/data/tokenised.h"
 
 struct bed {
 	char folder[32], rows[64], cache[64];

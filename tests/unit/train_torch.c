@@ -3,8 +3,8 @@
  * optimiser, clip and schedule, from the configuration that says the same as the script. */
 #include "test.h"
 #include <math.h>
-#include "train/schedule.h"
-#include "train/step.h"
+#include "train/step/schedule.h"
+#include "train/step/stepper.h"
 #include "must.h"
 
 enum { ROWS = 64, DOCS = 4, LENGTH = 16, STEPS = 50, MICROS = 2 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "probe/collective/expect.h"
 #include "vendor/nccl.h"
 

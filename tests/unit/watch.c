@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What telemetry says of a window, and what it does not. */
 #include <math.h>
-#include "run/supervisor.h"
+#include "run/supervisor/supervisor.h"
 #include "scratch.h"
 
 enum { MS = 1000000, SERIES = 6 };

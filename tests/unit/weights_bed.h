@@ -5,9 +5,9 @@
 #include "test.h"
 
 #include <stdlib.h>
-#include "model/files/folder.h"
+#include "model/files/model_folder.h"
 #include "model/files/random_weights.h"
-#include "model/files/tokenizer_files.h"
+#include "model/files/tokenizer/files.h"
 #include "model/files/weights.h"
 
 enum { SEED = 5 };

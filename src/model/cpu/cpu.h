@@ -2,7 +2,7 @@
 /* The CPU as back end: F32 throughout, products by OpenBLAS where it is there, by loops of our own else. */
 #ifndef MODEL_CPU_H
 #define MODEL_CPU_H
-#include "model/ops.h"
+#include "model/backend/ops.h"
 
 /* As many as this process may use, 32 at most: for cpu_options and plans alike. */
 unsigned cpu_back_threads(void);

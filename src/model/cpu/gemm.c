@@ -3,7 +3,7 @@
  * Products: each thread takes rows or columns of the result and multiplies them by OpenBLAS on itself alone,
  * or by the loops here, which are for machines without it and for double.
  */
-#include "model/cpu/blocks.h"
+#include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
 
 enum { GRAIN = 16 };	/* rows or columns: a register block of the libraries */

@@ -3,10 +3,10 @@
 #ifndef MODEL_CPU_INTERNAL_H
 #define MODEL_CPU_INTERNAL_H
 #include "core/clock.h"
-#include "core/cpu_pool.h"
-#include "model/cost.h"
+#include "core/process/cpu_pool.h"
+#include "model/backend/cost.h"
 #include "model/cpu/cpu.h"
-#include "vendor/blas.h"
+#include "vendor/openblas.h"
 
 struct cpu {
 	struct cpu_pool *pool;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes over rows: embedding, gathering, SwiGLU, dropout, conversion, sums of columns. */
-#include "core/random.h"
-#include "model/cpu/blocks.h"
+#include "core/math/random.h"
+#include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
-#include "model/dtype.h"
-#include "model/mat.h"
+#include "model/tensor/dtype.h"
+#include "model/tensor/matrix.h"
 
 struct rows {
 	struct mat x, y;

@@ -2,10 +2,10 @@
 #include "model/files/fingerprint.h"
 
 #include <inttypes.h>
-#include "core/file.h"
-#include "core/mapped.h"
-#include "core/text.h"
-#include "model/dtype.h"
+#include "core/file/file.h"
+#include "core/file/mapped.h"
+#include "core/text/text.h"
+#include "model/tensor/dtype.h"
 
 static int64_t sampled(int64_t rows)
 {

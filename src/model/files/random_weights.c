@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/files/random_weights.h"
 
-#include "core/random.h"
+#include "core/math/random.h"
 
 /* FNV-1a: a stream a name, whatever stands around it. */
 static uint32_t stream_of(const char *name)

@@ -2,8 +2,8 @@
 /* Weights of no model: for tests and timings. The same seed gives the same ones everywhere. */
 #ifndef MODEL_RANDOM_WEIGHTS_H
 #define MODEL_RANDOM_WEIGHTS_H
-#include "model/names.h"
-#include "model/ops.h"
+#include "model/shape/tensor_names.h"
+#include "model/backend/ops.h"
 
 /*
  * Rows of a tensor of names_at: uniform with the deviation 0.02, in which transformers start matrices; biases

@@ -5,14 +5,14 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include "core/cpu_pool.h"
-#include "core/mapped.h"
-#include "model/dtype.h"
-#include "model/files/gguf.h"
-#include "model/files/json_file.h"
-#include "model/files/shards.h"
-#include "model/gpu/gpu_back.h"
-#include "model/mat.h"
+#include "core/process/cpu_pool.h"
+#include "core/file/mapped.h"
+#include "model/tensor/dtype.h"
+#include "model/files/gguf/gguf.h"
+#include "model/json/file.h"
+#include "model/files/safetensors/shards.h"
+#include "model/gpu/backend.h"
+#include "model/tensor/matrix.h"
 
 enum { CONFIG_MAX = 16 << 20, FORGET_BYTES = 16 << 20, FORGET_BYTES_DEVICE = 256 << 20 };
 

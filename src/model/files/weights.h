@@ -6,10 +6,10 @@
  */
 #ifndef MODEL_WEIGHTS_H
 #define MODEL_WEIGHTS_H
-#include "model/names.h"
-#include "model/ops.h"
-#include "model/shape.h"
-#include "model/tensor.h"
+#include "model/shape/tensor_names.h"
+#include "model/backend/ops.h"
+#include "model/shape/shape.h"
+#include "model/tensor/tensor.h"
 
 struct gguf;
 struct shards;

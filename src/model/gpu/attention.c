@@ -5,9 +5,9 @@
  * them does both passes of a batch: they keep lse in different order.
  */
 #include <stdlib.h>
-#include "kernel/train_attention.h"
-#include "model/gpu/attends.h"
-#include "model/mat.h"
+#include "kernel/train/plain_attention.h"
+#include "model/gpu/attention_internal.h"
+#include "model/tensor/matrix.h"
 
 enum {
 	TIMES = 4,	   /* that a way of the backward pass is timed */

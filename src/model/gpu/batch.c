@@ -5,8 +5,8 @@
  * another one's candidates would be timed anew.
  */
 #include <stdlib.h>
-#include "gpu/attention_order.h"
-#include "model/gpu/attends.h"
+#include "gpu/attention/work_order.h"
+#include "model/gpu/attention_internal.h"
 #include "model/gpu/internal.h"
 
 enum { CLASSES = 64, TOGETHER = 64 };

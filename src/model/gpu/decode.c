@@ -2,8 +2,8 @@
 #include "model/gpu/decode.h"
 #include <math.h>
 #include <stdlib.h>
-#include "kernel/decode.h"
-#include "model/gpu/gpu_back.h"
+#include "kernel/decode/decode.h"
+#include "model/gpu/backend.h"
 
 enum {
 	BLOCKS_MAX = 1024, /* SMs of any device: what is planned for */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens one at a time on a GPU: a launch makes up to DECODE_LAUNCH of them by kernel/decode.cu over the
+ * Tokens one at a time on a GPU: a launch makes up to DECODE_LAUNCH of them by kernel/decode/decode.cu over the
  * model's own weights and cache, the likeliest each time, and goes on by itself from where the one before
  * ended. So the host reads what was made while the next launch runs.
  */

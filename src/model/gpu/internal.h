@@ -2,9 +2,9 @@
 /* What the GPU's operations share. */
 #ifndef MODEL_GPU_INTERNAL_H
 #define MODEL_GPU_INTERNAL_H
-#include "gpu/matmul.h"
-#include "model/cost.h"
-#include "model/gpu/gpu_back.h"
+#include "gpu/matmul/matmul.h"
+#include "model/backend/cost.h"
+#include "model/gpu/backend.h"
 
 /* Our kernels: file, entry, what of a step they are. */
 /* clang-format off */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Norms and RoPE by our kernels (kernel/train_norm.h). */
-#include "kernel/train_norm.h"
+/* Norms and RoPE by our kernels (kernel/train/rmsnorm_rope.h). */
+#include "kernel/train/rmsnorm_rope.h"
 #include "model/gpu/internal.h"
 
 static enum status check_norm(int64_t cols, struct error *err)

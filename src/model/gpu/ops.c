@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of plan.c. */
-#include "kernel/decode.h"
-#include "kernel/train_loss.h"
-#include "kernel/train_rows.h"
-#include "model/dtype.h"
+#include "kernel/decode/decode.h"
+#include "kernel/train/cross_entropy.h"
+#include "kernel/train/rows.h"
+#include "model/tensor/dtype.h"
 #include "model/gpu/decode.h"
 #include "model/gpu/internal.h"
 

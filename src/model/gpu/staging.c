@@ -5,8 +5,8 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
-#include "kernel/train_rows.h"
-#include "model/dtype.h"
+#include "kernel/train/rows.h"
+#include "model/tensor/dtype.h"
 #include "model/gpu/internal.h"
 
 /* As many as a host's threads and more, of a size that stays in caches between what fills one and the copy.

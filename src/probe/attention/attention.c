@@ -4,8 +4,8 @@
 #include "probe/attention/attention.h"
 #include <math.h>
 #include <stdlib.h>
-#include "probe/attention/kept.h"
-#include "probe/sets.h"
+#include "probe/attention/attended_pairs.h"
+#include "probe/shared/operand_sets.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Probe `attention`: O = softmax(scale Q K^T) V over the pairs that mask, lengths and block lists keep, one
- * way to do it an engine. What an attention is stands in gpu/attention.h. Every input element is a function
+ * way to do it an engine. What an attention is stands in gpu/attention/problem.h. Every input element is a function
  * of (seed, tensor, sequence, head, row, column), whatever the layout, so the host recomputes any of them
  * alone.
  */
 #ifndef PROBE_ATTENTION_ATTENTION_H
 #define PROBE_ATTENTION_ATTENTION_H
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 #include "probe/attention/blocks.h"
 #include "run/probe.h"
 

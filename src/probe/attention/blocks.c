@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include "core/random.h"
-#include "kernel/attention_block.h"
+#include "core/math/random.h"
+#include "kernel/attention/sparse/block_lists.h"
 
 enum {
 	LIST_MOST = 1 << 28,   /* numbers a list: a GiB */

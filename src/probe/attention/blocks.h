@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Block lists on the host: made from a pattern or read from a file (docs/explanation/design/attention.md, "Block
- * files"). What a row means stands in kernel/attention_block.h. */
+ * files"). What a row means stands in kernel/attention/sparse/block_lists.h. */
 #ifndef PROBE_ATTENTION_BLOCKS_H
 #define PROBE_ATTENTION_BLOCKS_H
 #include <signal.h>
 #include <stdbool.h>
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 
 struct attention_blocks {
 	uint32_t batches, heads, q_blocks, k_blocks, q_block, k_block;

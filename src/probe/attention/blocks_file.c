@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "core/file.h"
+#include "core/file/file.h"
 #include "probe/attention/blocks.h"
 
 enum { FILE_MOST = 1 << 30, VERSION = 1, BLOCK_MOST = 4096, COUNT_MOST = 1 << 20 };

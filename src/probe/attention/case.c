@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/clock.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/attention/attention.h"
-#include "probe/attention/kept.h"
+#include "probe/attention/attended_pairs.h"
 
 enum { STREAM_LENGTHS = 97 };
 

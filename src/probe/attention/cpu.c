@@ -11,9 +11,9 @@
 #include "probe/attention/attention.h"
 #include "probe/attention/cpu_backward.h"
 #include "probe/attention/cpu_loops.h"
-#include "probe/attention/kept.h"
-#include "probe/attention/number.h"
-#include "probe/cpu.h"
+#include "probe/attention/attended_pairs.h"
+#include "probe/attention/element_types.h"
+#include "probe/shared/cpu.h"
 
 enum { SETS = 3 };
 

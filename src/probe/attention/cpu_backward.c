@@ -2,8 +2,8 @@
 #include "probe/attention/cpu_backward.h"
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "probe/attention/number.h"
-#include "probe/cpu.h"
+#include "probe/attention/element_types.h"
+#include "probe/shared/cpu.h"
 
 struct attention_cpu_backward {
 	const struct attention *a;

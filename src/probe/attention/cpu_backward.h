@@ -2,7 +2,7 @@
 /* Backward of the CPU engine: the double-precision gradients, rounded to the type. */
 #ifndef PROBE_ATTENTION_CPU_BACKWARD_H
 #define PROBE_ATTENTION_CPU_BACKWARD_H
-#include "probe/attention/gradient.h"
+#include "probe/attention/verify/gradient.h"
 
 /* Owner: caller, attention_cpu_backward_free. NO_RESOURCE. */
 struct attention_cpu_backward;

@@ -3,7 +3,7 @@
  */
 #ifndef PROBE_ATTENTION_CPU_LOOPS_H
 #define PROBE_ATTENTION_CPU_LOOPS_H
-#include "gpu/attention.h"
+#include "gpu/attention/problem.h"
 
 enum { ATTENTION_ROWS = 64, ATTENTION_KEYS = 64 };
 #define ATTENTION_NO_LOGIT (-1e30f) /* largest of a row that has seen no key */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engine `cudnn` of probe attention: plans of gpu/sdpa. The first heuristic is what the library's own front
  * runs. */
-#include "gpu/sdpa.h"
+#include "gpu/sdpa/sdpa.h"
 #include "probe/attention/device.h"
 
 enum {

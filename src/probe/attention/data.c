@@ -3,11 +3,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/attention/attention.h"
-#include "probe/attention/kept.h"
-#include "probe/attention/number.h"
-#include "probe/cpu.h"
+#include "probe/attention/attended_pairs.h"
+#include "probe/attention/element_types.h"
+#include "probe/shared/cpu.h"
 
 enum { STREAM_CODES = 98, INDEX_BITS = 20, GRAIN = 16 /* rows */ };
 

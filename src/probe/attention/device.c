@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/attention/device.h"
 #include <stdlib.h>
-#include "gpu/attention_order.h"
-#include "probe/cpu.h"
+#include "gpu/attention/work_order.h"
+#include "probe/shared/cpu.h"
 
 static struct attention_operands operands(const struct attention_device *s, unsigned set)
 {

@@ -3,10 +3,10 @@
  * asks. */
 #ifndef PROBE_ATTENTION_DEVICE_H
 #define PROBE_ATTENTION_DEVICE_H
-#include "gpu/gpu.h"
-#include "gpu/sdpa.h"
+#include "gpu/device/gpu.h"
+#include "gpu/sdpa/sdpa.h"
 #include "probe/attention/attention.h"
-#include "probe/sets.h"
+#include "probe/shared/operand_sets.h"
 
 struct attention_device { /* first member of each engine's state */
 	struct attention common;

@@ -2,8 +2,8 @@
 /* Engine `own` of probe attention: the kernels of gpu/attention_own, dense, and of
  * gpu/attention_own_backward, which read what the first of those gave. The search times the rungs below the
  * best. */
-#include "gpu/attention_own.h"
-#include "gpu/attention_own_backward.h"
+#include "gpu/attention/own_forward.h"
+#include "gpu/attention/own_backward.h"
 #include "probe/attention/device.h"
 
 struct attention_own_engine {

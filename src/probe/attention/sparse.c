@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine `sparse` of probe attention: our block-sparse kernels (gpu/attention_sparse.h). Lists of a pattern
+ * Engine `sparse` of probe attention: our block-sparse kernels (gpu/attention/own_block_sparse.h). Lists of a pattern
  * are made on the device, timed apart, and held against those that the case made on the host; lists of a file
  * are the case's.
  */
-#include "gpu/attention_sparse.h"
+#include "gpu/attention/own_block_sparse.h"
 #include <math.h>
 #include <stdlib.h>
-#include "kernel/attention_lists.h"
+#include "kernel/attention/sparse/make_lists.h"
 #include "probe/attention/device.h"
 
 enum { BUILDS = 5 }; /* the median of their times is told */

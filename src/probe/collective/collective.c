@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of GPUs and of CPUs. What counts stands in collective.h; descriptor at the end. */
 #include "probe/collective/collective.h"
-#include "core/bus.h"
+#include "core/math/bus_bandwidth.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -13,13 +13,13 @@
  */
 #ifndef PROBE_COLLECTIVE_COLLECTIVE_H
 #define PROBE_COLLECTIVE_COLLECTIVE_H
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "probe/collective/expect.h"
 #include "run/probe.h"
-#include "team/nccl.h"
-#include "team/nccl_hooks.h"
+#include "team/libraries/nccl.h"
+#include "team/libraries/nccl_hooks.h"
 
-/* id, name, its bytes on a link (core/bus.h), reduces, divided by ranks */
+/* id, name, its bytes on a link (core/math/bus_bandwidth.h), reduces, divided by ranks */
 /* clang-format off */
 #define COLLECTIVE_OPS(X)                                     \
 	X(ALL_REDUCE, "allreduce", BUS_OTHERS_TWICE, 1, 0)    \
@@ -76,7 +76,7 @@ struct collective_part collective_part(const struct collective_member *at, unsig
 /* Element `at` of the part is wrong: place, found, expected into *w. */
 void collective_place_wrong(const struct collective_inputs *in, const struct collective_part *p, uint64_t at,
 			    const void *element, struct wrong *w);
-/* Whose share is missing or there twice, where that explains what is wrong; `suspect` as kernel/collective.h
+/* Whose share is missing or there twice, where that explains what is wrong; `suspect` as kernel/test_data/collective.h
  * has it. */
 void collective_blame(const struct collective_inputs *in, const unsigned long long *suspect, struct wrong *w);
 /* So many elements of the part are wrong, which *w counts not yet: where data is moved, it is its sender's as

@@ -2,7 +2,7 @@
 #include "probe/collective/expect.h"
 #include <math.h>
 #include <string.h>
-#include "core/random.h"
+#include "core/math/random.h"
 
 /* Bytes; integers up to `exact` are all exact; of the floats bits of the exponent and of the fraction. */
 static const struct shape {

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include "core/clock.h"
 #include "probe/collective/host.h"
-#include "team/mpi.h"
+#include "team/libraries/mpi.h"
 
 #define FIELD(name) (&collective_fields[COLLECTIVE_FIELD_##name])
 

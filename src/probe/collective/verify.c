@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 #include "probe/collective/collective.h"
-#include "run/plant.h"
+#include "run/worker/fault_injection.h"
 
 #define POISON 0xffffffffu /* no answer: NaN, or -1 in every byte */
 

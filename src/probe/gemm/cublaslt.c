@@ -5,8 +5,8 @@
  * same operation, same compute type, same workspace. Its products are checked by cublaslt_check.c.
  */
 #include <inttypes.h>
-#include "gpu/gpu.h"
-#include "kernel/data.h"
+#include "gpu/device/gpu.h"
+#include "kernel/test_data/numbers.h"
 #include "probe/gemm/cublaslt.h"
 
 enum {

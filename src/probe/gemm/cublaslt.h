@@ -2,9 +2,9 @@
 /* What the files of engine `cublaslt` share. */
 #ifndef PROBE_GEMM_CUBLASLT_H
 #define PROBE_GEMM_CUBLASLT_H
-#include "gpu/matmul.h"
+#include "gpu/matmul/matmul.h"
 #include "probe/gemm/gemm.h"
-#include "probe/sets.h"
+#include "probe/shared/operand_sets.h"
 
 struct gemm_set {
 	gpu_ptr a, b, c;

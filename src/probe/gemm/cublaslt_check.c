@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What verification asks of engine `cublaslt`: operands and products on the device, by kernels of our own
- * (kernel/operand.cu, kernel/data.cu). */
-#include "gpu/gpu.h"
-#include "kernel/data.h"
-#include "kernel/operand.h"
+ * (kernel/test_data/gemm.cu, kernel/test_data/numbers.cu). */
+#include "gpu/device/gpu.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/test_data/gemm.h"
 #include "probe/gemm/cublaslt.h"
 
 enum {

@@ -5,8 +5,8 @@
  * eighth of it in additions, shared by the pool's threads.
  */
 #include <math.h>
-#include "core/random.h"
-#include "probe/cpu.h"
+#include "core/math/random.h"
+#include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 
 /* The same entry of both weightings side by side: one load serves the two. */

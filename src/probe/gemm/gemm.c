@@ -3,12 +3,12 @@
  * Matrix product. One iteration is 2 m n k FLOP a batch; bytes are what must move at least once: A and B
  * read, C written. Descriptor at the end; checking in check.c; one file an engine.
  */
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "probe/peak/peak.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/gemm/host.h"
-#include "probe/sets.h"
+#include "probe/shared/operand_sets.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/gemm/host.h"
 #include <math.h>
-#include "core/random.h"
+#include "core/math/random.h"
 
 enum { GRAIN = 4096 }; /* elements: a multiple of 32, so that no Philox call is shared */
 

@@ -4,7 +4,7 @@
 #ifndef PROBE_GEMM_HOST_H
 #define PROBE_GEMM_HOST_H
 #include <sched.h>
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "vendor/lib.h"
 

@@ -3,8 +3,8 @@
  * them. */
 #include <inttypes.h>
 #include <math.h>
-#include "core/random.h"
-#include "probe/cpu.h"
+#include "core/math/random.h"
+#include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 
 enum { STREAM_PLACES = 100 };

@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 
 static enum status mismatch(const struct gemm *g, const struct wrong *w, const char *pass, struct error *err)

@@ -2,12 +2,12 @@
 /* Engines of probe link: the driver's copy engines, and a kernel on mapped host memory. */
 #include <errno.h>
 #include <sched.h>
-#include "core/random.h"
-#include "kernel/data.h"
-#include "kernel/link.h"
-#include "probe/cpu.h"
+#include "core/math/random.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/memory/link.h"
+#include "probe/shared/cpu.h"
 #include "probe/link/link.h"
-#include "probe/words.h"
+#include "probe/shared/transfer_data.h"
 
 enum {
 	OWN_PER_SM = 4,

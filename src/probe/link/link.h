@@ -12,7 +12,7 @@
  */
 #ifndef PROBE_LINK_LINK_H
 #define PROBE_LINK_LINK_H
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "run/probe.h"
 
 enum link_direction { LINK_H2D, LINK_D2H, LINK_BOTH, LINK_LATENCY };

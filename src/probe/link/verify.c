@@ -4,10 +4,10 @@
  * against a second buffer generated there, what arrived on the host by the host's own generator.
  */
 #include <inttypes.h>
-#include "core/random.h"
-#include "probe/cpu.h"
+#include "core/math/random.h"
+#include "probe/shared/cpu.h"
 #include "probe/link/link.h"
-#include "probe/words.h"
+#include "probe/shared/transfer_data.h"
 
 static bool to_device(const struct link_state *s)
 {

@@ -5,8 +5,8 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include "core/random.h"
-#include "probe/cpu.h"
+#include "core/math/random.h"
+#include "probe/shared/cpu.h"
 #include "probe/memory/cpu_loops.h"
 #include "probe/memory/memory.h"
 

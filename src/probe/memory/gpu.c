@@ -6,7 +6,7 @@
  * to matter; the first is the one measured to be fastest on an H100.
  */
 #include "probe/memory/gpu.h"
-#include "kernel/memory.h"
+#include "kernel/memory/stream.h"
 
 #define VARIANTS_FROM                                                                                        \
 	((uint64_t)1 << 30) /* bytes of a stream: below it one candidate is enough for a curve */

@@ -2,7 +2,7 @@
 /* Probe `memory` on a GPU: what its two engines share. */
 #ifndef PROBE_MEMORY_GPU_H
 #define PROBE_MEMORY_GPU_H
-#include "gpu/move.h"
+#include "gpu/memory/move.h"
 #include "probe/memory/memory.h"
 
 struct memory_gpu {

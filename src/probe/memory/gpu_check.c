@@ -7,9 +7,9 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include "core/random.h"
-#include "kernel/data.h"
-#include "kernel/memory.h"
+#include "core/math/random.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/memory/stream.h"
 #include "probe/memory/gpu.h"
 
 enum { SAMPLES = 16, SAMPLE_FLOATS = 1024 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU's streams: allocated, filled from the generator on the device, poisoned, fetched. */
-#include "kernel/data.h"
-#include "kernel/memory.h"
+#include "kernel/test_data/numbers.h"
+#include "kernel/memory/stream.h"
 #include "probe/memory/gpu.h"
 
 _Static_assert(CHASE_NODE_BYTES == MEMORY_NODE_BYTES(sizeof(float)), "the probe's nodes are the kernel's");

@@ -2,8 +2,8 @@
 /* Moving data through memory or a cache. What counts as a byte stands in memory.h; descriptor at the end. */
 #include "probe/memory/memory.h"
 #include "probe/peak/peak.h"
-#include "core/random.h"
-#include "probe/cpu.h"
+#include "core/math/random.h"
+#include "probe/shared/cpu.h"
 #include "probe/memory/cpu_loops.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

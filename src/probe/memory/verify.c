@@ -3,7 +3,7 @@
  * NaN-safe. */
 #include <inttypes.h>
 #include <math.h>
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "probe/memory/memory.h"
 
 enum { CHUNK = 16384 };

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <signal.h>
 #include <unistd.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "run/probe.h"
 
 /* clang-format off */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines of probe p2p: the driver's copy, and a kernel that stores to or loads from the other GPU. */
-#include "kernel/link.h"
-#include "machine/path.h"
+#include "kernel/memory/link.h"
+#include "machine/link/gpu_path.h"
 #include "probe/p2p/p2p.h"
-#include "probe/words.h"
+#include "probe/shared/transfer_data.h"
 
 static enum status supports(const struct target *t, const struct p2p_opts *o, bool load, struct error *err)
 {

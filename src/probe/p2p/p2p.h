@@ -14,7 +14,7 @@
  */
 #ifndef PROBE_P2P_P2P_H
 #define PROBE_P2P_P2P_H
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "run/probe.h"
 
 enum p2p_direction { P2P_TO, P2P_BOTH, P2P_LATENCY };

@@ -5,9 +5,9 @@
  * came from elsewhere, shows.
  */
 #include <inttypes.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/p2p/p2p.h"
-#include "probe/words.h"
+#include "probe/shared/transfer_data.h"
 
 static enum status poison(struct p2p_state *s, struct error *err)
 {

@@ -3,7 +3,7 @@
  * function computes. */
 #include <math.h>
 #include <time.h>
-#include "core/adds.h"
+#include "core/math/add_chain.h"
 #include "probe/peak/cpu_state.h"
 
 /* A mix of traffic: its store must be there, and streams that outgrow the caches. */

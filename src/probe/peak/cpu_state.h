@@ -2,7 +2,7 @@
 /* State of peak's CPU engine; a header so that tests can put a broken loop in. */
 #ifndef PROBE_PEAK_CPU_STATE_H
 #define PROBE_PEAK_CPU_STATE_H
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "probe/peak/cpu_loops.h"
 #include "probe/peak/cpu_streams.h"
 

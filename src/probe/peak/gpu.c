@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Engine `own` of probe peak, unit mma: every SM's matrix units from registers and shared memory
- * (kernel/mma.h), the rate that no product can pass, and the reading of the tensor signal at full rate
+ * (kernel/mma/args.h), the rate that no product can pass, and the reading of the tensor signal at full rate
  * (METHODS "kappa").
  */
 #include <inttypes.h>
-#include "core/stats.h"
-#include "probe/mma.h"
+#include "core/math/stats.h"
+#include "probe/shared/mma.h"
 #include "probe/peak/peak.h"
 
 struct peak_gpu {

@@ -2,7 +2,7 @@
 /* Ceilings of this machine. Units of one iteration stand in peak.h; descriptor at the end; cpu.c holds the
  * CPU's loops. */
 #include "probe/peak/peak.h"
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "probe/memory/memory.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engine nccl: a rank a GPU; products by cuBLASLt, averages by NCCL. */
-#include "kernel/operand.h"
+#include "kernel/test_data/gemm.h"
 #include "probe/scaling/scaling.h"
 
 enum { THREADS = 256, SPAN = 4 /* elements a thread fills */ };

@@ -9,12 +9,12 @@
  */
 #ifndef PROBE_SCALING_SCALING_H
 #define PROBE_SCALING_SCALING_H
-#include "gpu/gpu.h"
-#include "gpu/matmul.h"
-#include "probe/scaling/account.h"
-#include "run/plant.h"
+#include "gpu/device/gpu.h"
+#include "gpu/matmul/matmul.h"
+#include "probe/scaling/step_breakdown.h"
+#include "run/worker/fault_injection.h"
 #include "run/probe.h"
-#include "team/nccl.h"
+#include "team/libraries/nccl.h"
 
 enum scaling_type { SCALING_BF16, SCALING_FP16 };
 struct scaling_opts {

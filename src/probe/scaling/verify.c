@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/gemm/gemm.h"
 #include "probe/scaling/scaling.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engine `openblas`: products by OpenBLAS, memory walked by pinned threads, checks in plain C. */
 #include <math.h>
-#include "probe/cpu.h"
+#include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "probe/stress/stress.h"
-#include "vendor/blas.h"
+#include "vendor/openblas.h"
 
 struct walk_share { /* a thread's finds on a line of its own */
 	uint64_t wrong, first, odd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The right answers, by the host alone: sums of A B under two weights, from the generator. */
-#include "core/random.h"
+#include "core/math/random.h"
 #include "probe/gemm/gemm.h"
 #include "probe/stress/stress.h"
 

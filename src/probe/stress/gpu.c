@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engine `cublaslt`: products by cuBLASLt, memory walked and everything checked by kernels of our own. */
-#include "gpu/gpu.h"
-#include "gpu/matmul.h"
-#include "kernel/operand.h"
+#include "gpu/device/gpu.h"
+#include "gpu/matmul/matmul.h"
+#include "kernel/test_data/gemm.h"
 #include "probe/stress/stress.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <time.h>
 #include "counter/metrics.h"
-#include "profile/inject/compat.h"
+#include "profile/inject/glibc_compat.h"
 #include "profile/inject/launch.h"
 #include "vendor/cupti.h"
 

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
-#include "profile/inject/compat.h"
+#include "profile/inject/glibc_compat.h"
 
 COMPAT(dlopen);
 COMPAT(dlsym);

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include "profile/inject/activity.h"
-#include "profile/inject/compat.h"
+#include "profile/inject/glibc_compat.h"
 #include "profile/inject/counters.h"
 #include "profile/inject/nvtx.h"
 

@@ -2,7 +2,7 @@
 #include "profile/inject/launch.h"
 #include <dlfcn.h>
 #include <string.h>
-#include "profile/inject/compat.h"
+#include "profile/inject/glibc_compat.h"
 
 COMPAT(dlopen);
 COMPAT(dlsym);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/redact.h"
+#include "core/text/redact.h"
 #include "profile/inject/writer.h"
 #include <errno.h>
 #include <fcntl.h>

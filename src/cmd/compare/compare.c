@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay compare: one machine before and after, or several machines against each other. */
+#include "cmd/compare/compare.h"
+#include <math.h>
+#include "cmd/command.h"
+#include "cmd/shared/judged.h"
+#include "cmd/shared/run_dirs.h"
+#include "cmd/shared/show.h"
+
+struct compare_opts {
+	struct opt_words runs;
+	uint32_t as;
+	bool json, all;
+	const char *expectations;
+};
+
+static const char *const as_words[] = {"auto", "history", "fleet", NULL};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct compare_opts, runs, .name = "run", .positional = true, .many = true, .shown = "DIR",
+		.help = "run directories, oldest first; the last is held against those before it, or those "
+			"behind -- against those before it"),
+	OPT_ROW(struct compare_opts, as, .name = "as", .preset = "auto", .choices = as_words,
+		.help = "one machine over time (history) or several machines (fleet); auto: as the machines say"),
+	OPT_ROW(struct compare_opts, json, .name = "json",
+		.help = "the comparison as JSON instead of tables"),
+	OPT_ROW(struct compare_opts, all, .name = "all", .help = "also the cases that did not change"),
+	OPT_ROW(struct compare_opts, expectations, .name = "expectations", .shown = "DIR",
+		.help = "judge by these instead of those each run keeps, or the built-in ones"),
+};
+
+enum { RUNS_MAX = 256 };
+
+/* What a run needs in memory. */
+struct loaded {
+	struct expectations *expectations;
+	struct record record;
+	struct judgements judged;
+};
+
+static enum status load(struct loaded *l, const char *dir, const char *expectations, struct error *err)
+{
+	enum status status = record_read_run(&l->record, dir, err);
+
+	if (status ==
+	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
+		status = err->status = STATUS_BAD_INPUT;
+	if (!status)
+		status = judged_expectations(&l->expectations, &l->record, expectations, err);
+	return status ? status : judge_record(&l->judged, &l->record, l->expectations, NULL, err);
+}
+
+static json_t *row_json(const struct compare_row *r)
+{
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "key", r->key, "target", r->target,
+			      "unit", r->unit, "phase", r->phase, "change", compare_change_text(r->change),
+			      "verdict_before", verdict_name(r->verdict_before), "verdict_after",
+			      verdict_name(r->verdict_after));
+
+	json_object_set_new(o, "judged", json_boolean(r->judged));
+	if (r->change != COMPARE_NOT_COMPARABLE) {
+		json_object_set_new(o, "before", json_real(r->before));
+		json_object_set_new(o, "after", json_real(r->after));
+		json_object_set_new(o, "raw", json_real(r->raw));
+		json_object_set_new(o, "noise", json_real(r->noise));
+		json_object_set_new(o, "noise_raw", json_real(r->noise_raw));
+		json_object_set_new(o, "baselines", json_integer(r->baselines));
+		if (r->has_normalised)
+			json_object_set_new(o, "normalised", json_real(r->normalised));
+		if (r->floats && isfinite(r->support))
+			json_object_set_new(o, "drift_factor", json_real(exp(r->support)));
+	}
+	if (*r->why)
+		json_object_set_new(o, "why", json_string(r->why));
+	return o;
+}
+
+static void json_print(const struct comparison *c)
+{
+	json_t *root =
+		json_pack("{s:i, s:s, s:s, s:i, s:i, s:i}", "schema", 1, "as", c->fleet ? "fleet" : "history",
+			  "headline", c->headline, "exit_code", c->exit_code, "only_before",
+			  (int)c->only_before, "only_after", (int)c->only_after);
+	json_t *rows = json_array(), *outliers = json_array(), *differences = json_array();
+	json_t *pairs = json_array();
+	size_t i;
+
+	for (i = 0; i < c->row_count; i++)
+		json_array_append_new(rows, row_json(&c->row[i]));
+	for (i = 0; i < c->outlier_count; i++) {
+		const struct compare_outlier *o = &c->outlier[i];
+
+		json_array_append_new(outliers,
+				      json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:i, s:b}", "run",
+						o->run, "target", o->target, "key", o->key, "unit", o->unit,
+						"value", o->value, "median", o->median, "deviation",
+						o->deviation, "limit", o->limit, "siblings", (int)o->siblings,
+						"slower", o->slower));
+	}
+	for (i = 0; i < c->pair_count; i++) {
+		const struct compare_pair *p = &c->pair[i];
+
+		json_array_append_new(pairs, json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "run",
+						       p->run, "target", p->c->where, "key", p->c->key,
+						       "unit", p->unit, "phase", p->phase, "first", p->first,
+						       "other", p->other, "ratio", p->ratio));
+	}
+	for (i = 0; i < c->difference_count; i++) {
+		const struct compare_difference *d = &c->difference[i];
+
+		json_t *one = json_pack("{s:s, s:s, s:s, s:s}", "path", d->path, "first", d->before, "other",
+					d->after, "run", d->run);
+
+		if (*d->node) {
+			json_object_set_new(one, "node", json_string(d->node));
+			json_object_set_new(one, "nodes", json_integer(d->nodes));
+		}
+		json_array_append_new(differences, one);
+	}
+	if (*c->advice)
+		json_object_set_new(root, "advice", json_string(c->advice));
+	json_object_set_new(root, "cases", rows);
+	json_object_set_new(root, "outliers", outliers);
+	json_object_set_new(root, "side_by_side", pairs);
+	json_object_set_new(root, "inventory", differences);
+	show_json(root, JSON_INDENT(1));
+	json_decref(root);
+}
+
+static void print(const struct comparison *c, const struct compare_run *runs, size_t count,
+		  const struct compare_opts *o)
+{
+	struct text out = {0};
+
+	if (o->json) {
+		json_print(c);
+		return;
+	}
+	compare_show(&out, c, runs, count, o->all);
+	show_text(&out, UTF8_KEEP_NOTHING);
+	text_release(&out);
+}
+
+static int complain(const struct command_context *c, const struct error *err)
+{
+	log_error(c->log, LOG_TOPIC_JUDGE, "%s", err->text);
+	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}
+
+/* Both sides in one list; *before counts those that stand before "--", all where nothing stands behind it. */
+static enum status take_words(struct opt_words *out, size_t *before, const struct command_context *c,
+			      const struct opt_words *given, struct error *err)
+{
+	struct opt_words first = {0}, second = {0};
+	enum status status = runs_pick(&first, given, c->log, err);
+	const char **all = NULL;
+
+	if (!status)
+		status = runs_pick(&second, &c->rest, c->log, err);
+	if (!status)
+		all = calloc(first.count + second.count + 1, sizeof(*all));
+	if (!status && !all)
+		status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
+					 first.count + second.count);
+	if (!status) {
+		memcpy(all, first.word, first.count * sizeof(*all));
+		memcpy(all + first.count, second.word, second.count * sizeof(*all));
+	}
+	*out = (struct opt_words){.word = all, .count = status ? 0 : first.count + second.count};
+	*before = second.count ? first.count : out->count;
+	free((void *)first.word);
+	free((void *)second.word);
+	if (!status && out->count > RUNS_MAX)
+		status = error_set(err, STATUS_BAD_INPUT, "%zu runs are more than the %d that compare takes",
+				   out->count, RUNS_MAX);
+	return status;
+}
+
+static int run(const struct command_context *c, const void *values)
+{
+	const struct compare_opts *o = values;
+	struct opt_words words = {0};
+	struct error err = {0};
+	size_t before, i;
+	enum status status = take_words(&words, &before, c, &o->runs, &err);
+	struct loaded *loaded = calloc(words.count + 1, sizeof(*loaded));
+	struct compare_run *runs = calloc(words.count + 1, sizeof(*runs));
+	struct comparison result = {0};
+	int code;
+
+	if (!status && (!loaded || !runs))
+		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
+					 words.count);
+	for (i = 0; i < words.count && !status; i++) {
+		status = load(&loaded[i], words.word[i], o->expectations, &err);
+		runs[i] = (struct compare_run){.name = words.word[i],
+					       .record = &loaded[i].record,
+					       .judged = &loaded[i].judged,
+					       .after = before && i >= before};
+	}
+	if (!status)
+		status = compare_runs(&result, runs, words.count, (enum compare_as)o->as, &err);
+	if (!status)
+		print(&result, runs, words.count, o);
+	code = status ? complain(c, &err) : result.exit_code;
+	comparison_release(&result);
+	for (i = 0; loaded && i < words.count; i++) {
+		judgements_release(&loaded[i].judged);
+		record_release(&loaded[i].record);
+		expectations_free(loaded[i].expectations);
+	}
+	free(loaded);
+	free(runs);
+	free((void *)words.word);
+	return code;
+}
+
+const struct command command_compare = {
+	.name = "compare",
+	.summary = "hold runs against each other: regressions of one machine, outliers among several",
+	.example = "assay compare runs/monday runs/today   # what became slower, beyond noise; exit 1 if "
+		   "a judged case did",
+	.help = "One machine: the last run against the median of those before it. "
+		"With -- between them, the runs behind it against those before it: assay compare A1 A2 -- B1 B2. "
+		"A change counts when it is larger than the noise: the spread within and between runs, at least 2 % (5 "
+		"% on a CPU) until three earlier runs tell. For compute on a GPU the change at an equal held clock "
+		"stands beside the raw one. On a CPU without a stable clock, as in a virtual machine, the rounds of "
+		"both sides tell how far it drifts. If each side has one round, only a change by more than 40 % "
+		"counts, and a smaller one is reported as not supported by the noise. Several machines: "
+		"each value against the median of the others, beyond 2 % and three times their spread. "
+		"Two machines are put side by side as ratios, without a verdict. Differences of inventory are listed. "
+		"Exit codes: 0 nothing worse; 1 a judged case is slower, one fails, or there is an outlier; "
+		"2 no verdict: nothing comparable, a judged case slower without support, or fewer than four parts of a "
+		"kind.",
+	.rest = "[-- DIR...]",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},
+	.alone = true,
+	.run = run,
+};

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reference pages, the manual page and the shell completions, printed from the tables that drive the
+ * program. `assay __docs DIR` writes them; tests/docs.sh holds the committed ones against it.
+ */
+#include "cmd/help/docs.h"
+#include "cmd/help/help.h"
+#include "core/file/file.h"
+#include "journal/field.h"
+#include "journal/journal.h"
+#include "probe/registry.h"
+#include "telemetry/telemetry.h"
+#include "train/config/config.h"
+#include "train/run/diagnose.h"
+#include "train/run/fields.h"
+#include "counter/counter.h"
+#include "vendor/list.h"
+
+static const char generated[] =
+	"printed by the program from its tables; `tests/docs.sh --update` writes it anew";
+
+static const char *cell(const char *s)
+{
+	return s && *s ? s : "–";
+}
+
+/* ---- closed lists ---- */
+
+static void add_lists(struct text *out)
+{
+	text_addf(out,
+		  "# Closed lists\n\nThis page is %s.\n\n## Status: how a call ended\n\n| name | meaning "
+		  "|\n|---|---|\n",
+		  generated);
+	for (int i = 0; i < STATUS_COUNT; i++)
+		text_addf(out, "| `%s` | %s |\n", status_name(i), status_text(i));
+	text_add(out, "\n## Ending: how the supervisor saw a case end\n\n| name | meaning |\n|---|---|\n");
+	for (int i = 0; i < ENDING_COUNT; i++)
+		text_addf(out, "| `%s` | %s |\n", ending_name(i), ending_text(i));
+	text_add(out, "\n## Verdict: what it is worth\n\n| name | exit code it asks for | meaning "
+		      "|\n|---|---|---|\n");
+	for (int i = 0; i < VERDICT_COUNT; i++)
+		text_addf(out, "| `%s` | %d | %s |\n", verdict_name(i), verdict_exit_code(i),
+			  verdict_text(i));
+	text_add(out, "\n## Cause: why\n\n| name | meaning | what to do |\n|---|---|---|\n");
+	for (int i = 1; i < CAUSE_COUNT; i++)
+		text_addf(out, "| `%s` | %s | %s |\n", cause_name(i), cause_text(i), cell(cause_action(i)));
+	text_add(out, "\n## Journal events\n\n");
+	for (int i = 0; i < JOURNAL_TYPE_COUNT; i++)
+		text_addf(out, "%s`%s`", i ? ", " : "", journal_type_name(i));
+	text_add(out, "\n\n## Telemetry signals\n\n| name | unit | kind | period ms | what "
+		      "|\n|---|---|---|---|---|\n");
+#define X(name, unit, kind, period, help)                                                                    \
+	text_addf(out, "| `%s` | %s | %s | %d | %s |\n", #name, cell(unit), #kind, period, help);
+	TELEMETRY_SIGNALS(X)
+#undef X
+	text_add(out, "\n## Facts of a GPU\n\n| name | unit | cheapest layer | what |\n|---|---|---|---|\n");
+#define X(name, unit, layer, help)                                                                           \
+	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), #layer, help);
+	GPU_FACTS(X)
+#undef X
+}
+
+/* ---- result fields ---- */
+
+static const char *better_word(int better)
+{
+	return better > 0 ? "higher" : better < 0 ? "lower" : "–";
+}
+
+static void add_field(struct text *out, const struct field *f)
+{
+	static const char *const kinds[] = {"number", "integer", "text", "bits"};
+
+	text_addf(out, "| `%s` | %s | %s | %s | %s |\n", f->name, cell(f->unit), kinds[f->kind],
+		  better_word(f->better), f->help);
+}
+
+static void add_fields(struct text *out)
+{
+	text_addf(out, "# Result fields\n\nThis page is %s.\nWhat was not read is absent, never zero.\n\n",
+		  generated);
+	text_add(out,
+		 "## Every timed phase\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n");
+	for (const struct field *const *f = result_fields; *f; f++)
+		add_field(out, *f);
+	for (const struct probe *const *p = probe_list; *p; p++) {
+		if (!(*p)->field_count)
+			continue;
+		text_addf(out, "\n## %s\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n",
+			  (*p)->name);
+		for (size_t i = 0; i < (*p)->field_count; i++)
+			add_field(out, &(*p)->fields[i]);
+	}
+}
+
+/* ---- training ---- */
+
+static void add_option_table(struct text *out, const struct opt_table *t, const char *dashes);
+
+static void add_training(struct text *out)
+{
+	text_addf(
+		out,
+		"# Training\n"
+		"\n"
+		"This page is %s.\n"
+		"The configuration of `assay train` is YAML or JSON: these sections, each a map. "
+		"A list may be written for one word. Other programs' words are taken too: "
+		"`lora_alpha`, `lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`; `model: "
+		"PATH` alone names the model. Relative paths are taken from the folder that assay is started in. "
+		"`deepspeed`, a file or a map, gives stage, micro-batch, accumulation, clipping and bf16; "
+		"what else stands there is named and ignored.\n",
+		generated);
+	for (size_t i = 0; i < config_section_count; i++) {
+		text_addf(out, "\n## %s: %s\n", config_sections[i].name, config_sections[i].help);
+		add_option_table(out, &config_sections[i].table, "");
+	}
+	text_add(out, "\n## Findings\n\nWhat goes wrong, and the setting to turn.\n\n"
+		      "| finding | ends the run | setting |\n|---|---|---|\n");
+	for (int i = 0; i < FINDING_COUNT; i++)
+		text_addf(out, "| `%s` | %s | %s |\n", finding_word((enum finding)i),
+			  finding_ends((enum finding)i) ? "yes" : "no", finding_knob((enum finding)i));
+	text_add(out, "\n## Results\n\n| field | unit | better | what |\n|---|---|---|---|\n");
+#define X(name, unit, better, help)                                                                          \
+	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), better_word(better), help);
+	TRAIN_FIELDS(X)
+#undef X
+#define X(name, help) text_addf(out, "| `%s` | text | | %s |\n", #name, help);
+	TRAIN_TEXTS(X)
+#undef X
+}
+
+/* ---- commands and probes ---- */
+
+static void add_option_table(struct text *out, const struct opt_table *t, const char *dashes)
+{
+	char word[160];
+
+	if (!t->count)
+		return;
+	text_add(out, "\n| option | value | default | what |\n|---|---|---|---|\n");
+	for (size_t i = 0; i < t->count; i++) {
+		const struct opt *row = &t->rows[i];
+
+		help_value_word(row, word, sizeof(word));
+		text_addf(out, "| `%s%s` | ", row->positional ? "" : dashes, row->name);
+		for (const char *p = word; *p; p++) /* a bar would end the cell */
+			text_add_bytes(out, *p == '|' ? " · " : p, *p == '|' ? strlen(" · ") : 1);
+		text_addf(out, " | %s | %s |\n", cell(row->preset), cell(row->help));
+	}
+}
+
+static void add_commands(struct text *out)
+{
+	text_addf(out, "# Commands\n\nThis page is %s.\n", generated);
+	for (const struct command *const *c = command_list; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		text_addf(out, "\n## assay %s\n\n%s.\n", (*c)->name, (*c)->summary);
+		if ((*c)->help)
+			text_addf(out, "\n%s\n", (*c)->help);
+		if ((*c)->rest)
+			text_addf(out, "\nUsage: `assay %s [OPTION...] %s`\n", (*c)->name, (*c)->rest);
+		add_option_table(out, &(*c)->opts, "--");
+		if ((*c)->example)
+			text_addf(out, "\n```\n%s\n```\n", (*c)->example);
+	}
+}
+
+static void add_probes(struct text *out)
+{
+	text_addf(out, "# Probes\n\nThis page is %s.\n", generated);
+	for (const struct probe *const *p = probe_list; *p; p++) {
+		text_addf(out, "\n## %s\n\n%s.\n", (*p)->name, (*p)->summary);
+		if ((*p)->kind == PROBE_READING)
+			text_addf(out,
+				  "A reading of %s: facts only; the rule is in `expectations/health.yaml`.\n",
+				  (*p)->reads == TARGET_GPU ? "each GPU" : "the node");
+		for (const struct engine *const *e = (*p)->engines; e && *e; e++)
+			text_addf(out, "%s`%s` on%s%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ",
+				  (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
+				  (*e)->targets & TARGET_GPU ? " GPU" : "",
+				  (*e)->targets & TARGET_PAIR ? " pairs of GPUs" : "",
+				  (*e)->libs && *(*e)->libs ? " with " : "", (*e)->libs ? (*e)->libs : "");
+		text_add(out, (*p)->engines && *(*p)->engines ? "\n" : "");
+		add_option_table(out, &(*p)->opts, "");
+	}
+}
+
+/* ---- counters ---- */
+
+static const char *const counter_sets[] = {
+#define X(name) #name,
+	COUNTER_SETS(X)
+#undef X
+};
+
+static void add_counter_metrics(struct text *out, const char *metrics)
+{
+	while (*metrics) {
+		size_t n = strcspn(metrics, "|");
+
+		text_addf(out, "`%.*s`%s", (int)n, metrics, metrics[n] ? " or " : "");
+		metrics += n + (metrics[n] == '|');
+	}
+}
+
+static void add_counters(struct text *out)
+{
+	text_addf(out,
+		  "# Counters\n\nThis page is %s.\nHardware counters of a GPU by CUPTI's names "
+		  "(docs/explanation/design/counter.md). Sums are told for one iteration.\n\n## Of a range of work\n\n"
+		  "| counter | set | unit | CUPTI's metric | what |\n|---|---|---|---|---|\n",
+		  generated);
+	for (unsigned i = 0; i < COUNTER_METRIC_COUNT; i++) {
+		const struct counter_row *row = &counter_rows[i];
+		unsigned set = 0;
+
+		while (!(row->set & 1u << set))
+			set++;
+		text_addf(out, "| `%s` | %s | %s | ", row->name, counter_sets[set], row->unit);
+		add_counter_metrics(out, row->metric ? row->metric : "");
+		text_addf(out, "%s | %s |\n", row->metric ? "" : "by type, below", row->meaning);
+	}
+	text_add(out, "\nFLOP of the tensor pipe, by the type of the operands:\n\n"
+		      "| type | CUPTI's metric |\n|---|---|\n");
+#define X(type, metric)                                                                                      \
+	text_add(out, "| " #type " | ");                                                                     \
+	add_counter_metrics(out, metric);                                                                    \
+	text_add(out, " |\n");
+	COUNTER_TENSOR_TYPES(X)
+#undef X
+	text_add(out,
+		 "\n## Sampled by time\n\n| counter | unit | CUPTI's metric | what |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < COUNTER_SAMPLED_COUNT; i++) {
+		const struct counter_row *row = &counter_sampled_rows[i];
+
+		text_addf(out, "| `%s` | %s | `%s` | %s |\n", row->name, row->unit, row->metric,
+			  row->meaning);
+	}
+}
+
+/* ---- vendor functions ---- */
+
+static void add_library(struct text *out, const struct lib_spec *spec)
+{
+	text_addf(out, "\n## %s\n\nLooked for as", spec->name);
+	for (const char *const *so = spec->sonames; *so; so++)
+		text_addf(out, "%s `%s`", so == spec->sonames ? "" : ",", *so);
+	text_add(out, ".\n\n| function | needed |\n|---|---|\n");
+	for (size_t i = 0; i < spec->symbol_count; i++)
+		text_addf(out, "| `%s` | %s |\n", spec->symbols[i].symbol,
+			  spec->symbols[i].need == LIB_NEED_REQUIRED ? "yes" : "no");
+}
+
+static void add_vendor(struct text *out)
+{
+	text_addf(out,
+		  "# Vendor functions\n\nThis page is %s.\nEvery function of a foreign library that assay "
+		  "calls. "
+		  "Libraries are opened at run time, in helper, sampler and worker processes only.\n",
+		  generated);
+#define X(name) add_library(out, &name##_lib);
+	VENDOR_LIBS(X)
+#undef X
+}
+
+/* ---- all of them ---- */
+
+static const struct page {
+	const char *path;
+	void (*write)(struct text *out);
+} pages[] = {
+	{"docs/reference/lists.md", add_lists},	      {"docs/reference/fields.md", add_fields},
+	{"docs/reference/commands.md", add_commands}, {"docs/reference/probes.md", add_probes},
+	{"docs/reference/counters.md", add_counters}, {"docs/reference/vendor.md", add_vendor},
+	{"docs/reference/training.md", add_training}, {"docs/man/assay.1", docs_manual},
+	{"docs/completion/assay.bash", docs_bash},    {"docs/completion/_assay", docs_zsh},
+};
+
+static enum status write_page(const char *root, const struct page *page, struct error *err)
+{
+	struct text body = {0};
+	char path[4096];
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/%s", root, page->path);
+	*strrchr(path, '/') = '\0';
+	st = file_make_dir(path, err);
+	snprintf(path, sizeof(path), "%s/%s", root, page->path);
+	page->write(&body);
+	if (!st)
+		st = file_write(path, text_str(&body), body.size, err);
+	text_release(&body);
+	return st;
+}
+
+static int run(const struct command_context *c, int argc, char **argv)
+{
+	struct error err = {0};
+
+	if (argc != 1) {
+		log_error(c->log, LOG_TOPIC_RUN, "__docs takes the folder to write below");
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+		if (write_page(argv[0], &pages[i], &err)) {
+			log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
+			return EXIT_INCONCLUSIVE;
+		}
+	return EXIT_PASS;
+}
+
+const struct command command_docs = {
+	.name = "__docs",
+	.summary = "write the pages that come from the tables",
+	.hidden = true,
+	.raw = true,
+	.run_raw = run,
+};

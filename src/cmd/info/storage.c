@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `assay info storage` and `software`. */
+#include "cmd/info/info.h"
+
+static void disk_table(struct text *t, const json_t *disks)
+{
+	struct text lines = {0};
+	const json_t *row;
+	char bytes[32];
+	size_t i;
+
+	text_add(&lines, "disk\t>size\tkind\tmodel\t>NUMA node\n");
+	json_array_foreach((json_t *)disks, i, row)
+	{
+		const json_t *rotates = json_object_get(row, "rotational"),
+			     *node = json_object_get(row, "numa_node");
+
+		text_addf(&lines, "%s\t%s\t%s\t%s\t", info_string(row, "name"),
+			  info_bytes(bytes, info_number(row, "bytes")),
+			  json_is_true(rotates)	   ? "rotates"
+			  : json_is_false(rotates) ? "solid state"
+						   : "virtual",
+			  info_string(row, "model"));
+		if (json_is_number(node) && json_number_value(node) >= 0)
+			text_addf(&lines, "%.0f", json_number_value(node));
+		text_add(&lines, "\n");
+	}
+	if (json_array_size(disks))
+		info_columns(t, text_str(&lines));
+	text_release(&lines);
+}
+
+static const json_t *filesystem_of(const json_t *list, const char *mount)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, row)
+	{
+		if (!strcmp(info_string(row, "mount"), mount))
+			return row;
+	}
+	return NULL;
+}
+
+static void free_cells(struct text *lines, const json_t *row)
+{
+	char free_bytes[32], total[32];
+
+	if (json_object_get(row, "free_bytes"))
+		text_addf(lines, "\t%s\t%s", info_bytes(free_bytes, info_number(row, "free_bytes")),
+			  info_bytes(total, info_number(row, "total_bytes")));
+	else
+		text_add(lines, "\tnot asked\t");
+}
+
+static void filesystem_table(struct text *t, const json_t *list)
+{
+	struct text lines = {0};
+	const json_t *row;
+	bool network = false;
+	size_t i;
+
+	text_add(&lines, "mounted at\t>free\t>of\tkind\tdevice\n");
+	json_array_foreach((json_t *)list, i, row)
+	{
+		text_add(&lines, info_string(row, "mount"));
+		free_cells(&lines, row);
+		text_addf(&lines, "\t%s\t%s\n", info_string(row, "type"), info_string(row, "device"));
+		network = network || !json_object_get(row, "free_bytes");
+	}
+	if (json_array_size(list))
+		info_columns(t, text_str(&lines));
+	if (network)
+		text_add(t, "  not asked: on a network, where a dead server would hang us\n");
+	text_release(&lines);
+}
+
+/* Where results, homes and temporary files go, and what is free there. */
+static void place_table(struct text *t, const json_t *places, const json_t *filesystems)
+{
+	struct text lines = {0};
+	const json_t *row;
+	size_t i;
+
+	text_add(&lines, "written to\tfolder\t>free\t>of\ton\n");
+	json_array_foreach((json_t *)places, i, row)
+	{
+		const json_t *on = filesystem_of(filesystems, info_string(row, "mount"));
+
+		text_addf(&lines, "%s\t%s", info_string(row, "role"), info_string(row, "path"));
+		free_cells(&lines, on);
+		text_addf(&lines, "\t%s\n", info_string(row, "mount"));
+	}
+	if (json_array_size(places))
+		info_columns(t, text_str(&lines));
+	text_release(&lines);
+}
+
+void info_storage(struct text *t, const struct machine *m)
+{
+	const json_t *storage = json_object_get(machine_json(m), "storage");
+	const json_t *filesystems = json_object_get(storage, "filesystems");
+
+	text_add(t, "Storage\n");
+	disk_table(t, json_object_get(storage, "disks"));
+	if (info_why(m, "disks"))
+		info_row_unreadable(t, "disks", info_why(m, "disks"));
+	filesystem_table(t, filesystems);
+	if (info_why(m, "free disk space"))
+		info_row_unreadable(t, "free space", info_why(m, "free disk space"));
+	place_table(t, json_object_get(storage, "places"), filesystems);
+}
+
+void info_disk_row(struct text *t, const struct machine *m)
+{
+	const json_t *storage = json_object_get(machine_json(m), "storage"), *row, *on;
+	const char *mount = "/";
+	char bytes[32];
+	size_t i;
+
+	json_array_foreach(json_object_get(storage, "places"), i, row)
+	{
+		if (!strcmp(info_string(row, "role"), "output") && *info_string(row, "mount"))
+			mount = info_string(row, "mount");
+	}
+	on = filesystem_of(json_object_get(storage, "filesystems"), mount);
+	if (json_object_get(on, "free_bytes"))
+		info_row(t, "disk", "%s free on %s, where results go",
+			 info_bytes(bytes, info_number(on, "free_bytes")), mount);
+}
+
+/* What was found first, in the order of the list; then what was not. */
+static void library_tables(struct text *t, const json_t *software)
+{
+	struct text found = {0}, missing = {0};
+	const char *name;
+	json_t *row;
+
+	text_add(&found, "library\tversion\tfound at\tbuilt\n");
+	text_add(&missing, "not found\tlooked for\n");
+	json_object_foreach((json_t *)software, name, row)
+	{
+		const char *version = info_string(row, "version");
+
+		size_t n = strcspn(version,
+				   *version >= '0' && *version <= '9' ? " " : ""); /* OpenBLAS tells more */
+
+		if (*info_string(row, "path"))
+			text_addf(&found, "%s\t%.*s\t%s\t%s\n", name, *version ? (int)n : 8,
+				  *version ? version : "not told", info_string(row, "path"),
+				  version + n + (version[n] == ' '));
+		else
+			text_addf(&missing, "%s\t%s\n", name, info_string(row, "missing"));
+	}
+	if (strchr(text_str(&found), '/'))
+		info_columns(t, text_str(&found));
+	if (strchr(strchr(text_str(&missing), '\n') + 1, '\n'))
+		info_columns(t, text_str(&missing));
+	text_release(&found);
+	text_release(&missing);
+}
+
+void info_software(struct text *t, const struct machine *m)
+{
+	const json_t *tree = machine_json(m), *driver = json_object_get(tree, "driver");
+	const char *name, *version = info_string(driver, "version");
+	json_t *value;
+
+	text_add(t, "Software\n");
+	info_row(t, "kernel", "%s", info_string(json_object_get(tree, "system"), "kernel"));
+	info_row(t, "NVIDIA driver", "%s%s%s", *version ? version : "none loaded",
+		 *info_string(driver, "cuda_version") ? ", CUDA up to " : "",
+		 info_string(driver, "cuda_version"));
+	if (info_why(m, "libraries"))
+		info_row_unreadable(t, "libraries", info_why(m, "libraries"));
+	library_tables(t, json_object_get(tree, "software"));
+	if (json_object_size(json_object_get(tree, "environment")))
+		text_add(t, " Environment\n");
+	json_object_foreach(json_object_get(tree, "environment"), name, value)
+		text_addf(t, "  %s=%s\n", name, json_string_value(value) ? json_string_value(value) : "");
+}

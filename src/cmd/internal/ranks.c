@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `assay __ranks -- WORDS`: what `assay launch` starts on each node. Sets what this machine asks for and
+ * starts the node's ranks; where a launcher has started one process a rank, it becomes that rank.
+ */
+#include <errno.h>
+#include <unistd.h>
+#include "cmd/command.h"
+#include "cmd/shared/show.h"
+#include "launch/env.h"
+#include "launch/ranks.h"
+#include "launch/route.h"
+#include "launch/rank_exit.h"
+#include "team/transport/secret.h"
+
+struct ranks_opts {
+	uint32_t first, count, size;
+	const char *master, *build, *env, *folder;
+	bool secret_stdin, lifeline, shield, tell, derive, mpi;
+};
+
+static const struct opt rows[] = {
+	OPT_ROW(struct ranks_opts, first, .name = "first", .help = "this node's first rank"),
+	OPT_ROW(struct ranks_opts, count, .name = "count", .max = 65536,
+		.help = "ranks of this node; 0: a launcher started one process a rank"),
+	OPT_ROW(struct ranks_opts, size, .name = "size", .max = 65536, .help = "ranks of all nodes"),
+	OPT_ROW(struct ranks_opts, master, .name = "master", .help = "where rank 0 is: HOST[:PORT]"),
+	OPT_ROW(struct ranks_opts, build, .name = "build", .help = "the build that this program must be"),
+	OPT_ROW(struct ranks_opts, env, .name = "env", .help = "NAME=value with blanks between"),
+	OPT_ROW(struct ranks_opts, folder, .name = "folder", .help = "to run in, where it is here too"),
+	OPT_ROW(struct ranks_opts, secret_stdin, .name = "secret-stdin",
+		.help = "the first line of stdin is the secret, a blank, and the team's name"),
+	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
+	OPT_ROW(struct ranks_opts, shield, .name = "shield",
+		.help = "ranks but the first end with 0: who started them ends all when one does not; "
+			"rank 0 ends as with --tell"),
+	OPT_ROW(struct ranks_opts, tell, .name = "tell",
+		.help = "end with what launch/rank_exit.h makes of the exit codes: the largest is the team's"),
+	OPT_ROW(struct ranks_opts, derive, .name = "derive", .preset = "true",
+		.help = "set what this machine asks for"),
+	OPT_ROW(struct ranks_opts, mpi, .name = "mpi", .help = "the ranks do MPI of their own"),
+};
+
+/* "SECRET NAME", byte by byte: what follows the line is not ours. */
+static enum status take_team(struct error *err)
+{
+	char text[256], *blank;
+	size_t n = 0;
+
+	while (n + 1 < sizeof(text) && read(STDIN_FILENO, &text[n], 1) == 1 && text[n] != '\n')
+		n++;
+	text[n] = '\0';
+	blank = strchr(text, ' ');
+	if (blank)
+		*blank++ = '\0';
+	if (*text) {
+		ranks_tell(text, blank ? blank : "");
+		secret_take_told(); /* for the ranks alone: nothing else that is started here needs it */
+		explicit_bzero(text, sizeof(text));
+	} else
+		return error_set(err, STATUS_BAD_INPUT, "the team's secret did not come on stdin");
+	return STATUS_OK;
+}
+
+static enum status check_build(const char *build, struct error *err)
+{
+	char own[PROCESS_BUILD];
+
+	process_build(own);
+	if (!build || !strcmp(build, own))
+		return STATUS_OK;
+	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_VERSION_MISMATCH,
+			       "version_mismatch: assay here is build %s, and the one that launched it is %s",
+			       own, build);
+}
+
+/* --env's words into our own environment. */
+static void take_env(const char *text)
+{
+	char *copy = text ? strdup(text) : NULL, *save = NULL;
+
+	for (char *word = copy ? strtok_r(copy, " ", &save) : NULL; word; word = strtok_r(NULL, " ", &save)) {
+		char *equals = strchr(word, '=');
+
+		if (!equals)
+			continue;
+		*equals = '\0';
+		setenv(word, equals + 1, 1);
+	}
+	free(copy);
+}
+
+/* The place of the node's first rank, by our options or by what a launcher left. */
+static enum status find_place(struct team_place *p, const struct ranks_opts *o, struct error *err)
+{
+	const struct environment env = {.get = secret_environment};
+	char rank[16], size[16];
+	const struct team_place_options told = {.rank = o->count ? rank : NULL,
+						.size = o->count ? size : NULL,
+						.master = o->master  ? o->master
+							  : o->count ? "127.0.0.1"
+								     : NULL};
+	enum status st;
+
+	snprintf(rank, sizeof(rank), "%u", o->first);
+	snprintf(size, sizeof(size), "%u", o->size);
+	st = team_place(p, &told, &env, err);
+	if (!st && o->count && o->first + o->count > o->size)
+		st = error_set(err, STATUS_BAD_INPUT, "--first %u and --count %u reach past --size %u",
+			       o->first, o->count, o->size);
+	return st;
+}
+
+/* Told once a node: by its first rank. */
+static enum status set_environment(const struct team_place *p, const struct ranks_opts *o,
+				   const struct command_context *c, struct error *err)
+{
+	unsigned ranks = o->count ? o->count : p->local_size ? p->local_size : 1;
+	char route[64];
+	struct env_wish wish = {.ranks = ranks, .nodes = (p->size + ranks - 1) / ranks, .mpi = o->mpi};
+	struct env_rows rows_here;
+	enum status st;
+
+	if (!o->derive)
+		return STATUS_OK;
+	if (wish.nodes > 1 && route_interface(route, sizeof(route), p->host))
+		wish.route = route;
+	st = env_read(&rows_here, &wish, NULL, NULL, c->stop, c->log, err);
+	if (!st)
+		env_apply(&rows_here, p->local_rank ? NULL : c->log);
+	return st;
+}
+
+static int complain(const struct error *err)
+{
+	show_message("error: ", err->text);
+	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}
+
+/* One rank of a launcher that ends all when one fails: rank 0 ends last and its exit code is the team's. */
+static int start_shielded(const struct ranks *of_node, const struct team_place *p, struct error *err)
+{
+	struct ranks r = *of_node;
+	int code = EXIT_INCONCLUSIVE;
+
+	r.first = p->rank;
+	r.count = 1;
+	r.size = p->size;
+	r.local_first = p->local_rank;
+	r.local_size = p->local_size;
+	if (ranks_run(&r, &code, err))
+		code = complain(err);
+	if (!p->rank || !code)
+		return code;
+	log_warn(r.log, LOG_TOPIC_RUN, RANKS_ENDED, p->rank, told_code(told_of(code, false)));
+	return EXIT_PASS;
+}
+
+static int start(const struct command_context *c, const struct ranks_opts *o, const struct team_place *p,
+		 struct error *err)
+{
+	const char **words = calloc(c->rest.count + 1, sizeof(*words));
+	const struct ranks r = {.first = o->first,
+				.count = o->count,
+				.size = o->size,
+				.host = p->size > 1 ? p->host : "127.0.0.1",
+				.port = p->port,
+				.words = words,
+				.stop = c->stop,
+				.lifeline = o->lifeline ? STDIN_FILENO : -1,
+				.log = c->log};
+	int code = EXIT_INCONCLUSIVE;
+
+	if (!words)
+		return EXIT_INCONCLUSIVE;
+	memcpy(words, c->rest.word, c->rest.count * sizeof(*words));
+	if (o->lifeline)
+		fprintf(stderr, "%s\n", RANKS_BEGIN);
+	secret_give_told();
+	if (!o->count && o->shield)
+		code = start_shielded(&r, p, err);
+	else if (o->count ? ranks_run(&r, &code, err) : ranks_become(p, words, o->tell, err))
+		code = complain(err);
+	free(words);
+	return code;
+}
+
+static int run_ranks(const struct command_context *c, const struct ranks_opts *o)
+{
+	struct team_place p;
+	struct error err = {0};
+
+	if (!c->rest.count)
+		error_set(&err, STATUS_BAD_INPUT, "__ranks: no words of assay behind --");
+	if (!err.status)
+		check_build(o->build, &err);
+	if (!err.status && o->secret_stdin)
+		take_team(&err);
+	take_env(o->env);
+	if (o->folder && chdir(o->folder))
+		log_warn(c->log, LOG_TOPIC_RUN, "%s is not here: %s; the ranks run where ssh put them",
+			 o->folder, strerror(errno));
+	if (err.status || find_place(&p, o, &err) || set_environment(&p, o, c, &err))
+		return complain(&err);
+	return start(c, o, &p, &err);
+}
+
+static int run(const struct command_context *c, const void *opts)
+{
+	const struct ranks_opts *o = opts;
+	int code = run_ranks(c, o);
+
+	return o->shield || o->tell ? told_of(code, false) : told_code(told_of(code, false));
+}
+
+const struct command command_ranks = {
+	.name = "__ranks",
+	.summary = "the ranks of this node",
+	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct ranks_opts)},
+	.rest = "[-- COMMAND [WORD...]]",
+	.hidden = true,
+	.run = run,
+};

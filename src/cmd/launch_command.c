@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/launch_command.h"
+#include <errno.h>
+#include <stdlib.h>
+#include "cmd/command.h"
+#include "cmd/shared/option_form.h"
+
+static const struct command *find(const char *word)
+{
+	for (const struct command *const *c = command_list; *c; c++)
+		if (!strcmp((*c)->name, word) && (!(*c)->hidden || !strcmp(word, "__team")))
+			return strcmp(word, "launch") ? *c : NULL;
+	return NULL;
+}
+
+static bool asks_for_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+/* Options of every command, which main takes out. */
+static bool is_global(const char *word)
+{
+	return !strcmp(word, "--quiet") || !strncmp(word, "--debug=", 8);
+}
+
+/* The command's own words, as main would give them to it. False: help is asked for. */
+static bool own_words(char **argv, int *argc, const struct opt_words *words)
+{
+	bool open = true;
+
+	*argc = 0;
+	for (size_t i = 1; i < words->count; i++) {
+		const char *word = words->word[i];
+
+		open = open && strcmp(word, "--");
+		if (open && asks_for_help(word))
+			return false;
+		if (!open || !is_global(word))
+			argv[(*argc)++] = (char *)word;
+	}
+	return true;
+}
+
+static enum status check_options(const struct command *cmd, char **argv, int argc, struct error *err)
+{
+	void *values = calloc(1, cmd->opts.size ? cmd->opts.size : 1);
+	struct opt_words rest;
+	enum status st;
+
+	if (!values)
+		return error_errno(err, ENOMEM, "the words of %s", cmd->name);
+	st = opt_defaults(&cmd->opts, values, err);
+	if (!st)
+		st = dashes_check(cmd, argc, argv, err);
+	if (!st)
+		st = opt_from_argv(&cmd->opts, values, argc, argv, cmd->rest ? &rest : NULL, err);
+	if (!st && cmd->check)
+		st = cmd->check(values, err);
+	free(values);
+	return st == STATUS_UNAVAILABLE ? STATUS_OK : st; /* a file of the nodes */
+}
+
+enum status launch_words_check(const struct opt_words *words, struct error *err)
+{
+	const struct command *cmd = find(words->word[0]);
+	char **argv;
+	enum status st = STATUS_OK;
+	int argc;
+
+	if (!cmd)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"behind -- stands \"%.40s\", which is no command of assay that ranks could run",
+			words->word[0]);
+	if (cmd->alone)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"behind -- stands %s, which each rank would do alike: assay %s alone does it",
+			cmd->name, cmd->name);
+	if (cmd->raw)
+		return STATUS_OK;
+	argv = calloc(words->count + 1, sizeof(*argv));
+	if (!argv)
+		return error_errno(err, ENOMEM, "%zu words", words->count);
+	if (own_words(argv, &argc, words))
+		st = check_options(cmd, argv, argc, err);
+	free(argv);
+	return st;
+}
+
+enum status launch_words_single(const struct opt_words *words, unsigned ranks, struct error *err)
+{
+	const struct command *cmd = find(words->word[0]);
+
+	if (!cmd || !cmd->single || ranks < 2)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"behind -- stands %s, which does not work on several ranks yet, and these are %u: each would "
+		"do all of it; start one (--ranks-per-node 1), or assay %s alone",
+		cmd->name, ranks, cmd->name);
+}

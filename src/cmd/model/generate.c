@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay generate: what a model says, with an adapter or without. */
+#include <errno.h>
+#include <math.h>
+#include "cmd/shared/single_process.h"
+#include "cmd/model/generate_rows.h"
+#include "cmd/shared/judged.h"
+#include "cmd/shared/saved_kernels.h"
+#include "cmd/shared/show.h"
+#include "core/clock.h"
+#include "core/file/file.h"
+#include "core/process/process.h"
+#include "model/generation/inference.h"
+#include "model/json/read.h"
+#include "model/chat/template.h"
+#include "model/chat/tool_call.h"
+
+enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
+
+static const char template_setting[] = "--chat-template";
+static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum inference_device */
+
+struct generate_opts {
+	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer, *rows, *out;
+	uint64_t tokens, top_k, seed, rows_max;
+	double temperature, top_p;
+	uint32_t device;
+	bool merge, any_base, raw, no_thinking, control, json, logprobs, no_cache;
+};
+
+/* What the options ask of a model, and what choosing by time took before it. */
+struct settling {
+	const struct command_context *c;
+	bool cache;
+	double tuning_s;
+};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct generate_opts, model, .name = "model", .positional = true, .shown = "MODEL",
+		.help = "a folder with config.json and safetensors, or a GGUF file"),
+	OPT_ROW(struct generate_opts, prompt, .name = "prompt", .positional = true, .shown = "TEXT",
+		.help = "what the user says"),
+	OPT_ROW(struct generate_opts, adapter, .name = "adapter", .also = "lora lora-path peft",
+		.shown = "DIR", .help = "a LoRA adapter in PEFT's files"),
+	OPT_ROW(struct generate_opts, merge, .name = "merge",
+		.help = "the adapter is added to the weights first"),
+	OPT_ROW(struct generate_opts, device, .name = "device", .also = "gpus gpu devices cuda n-gpu-layers",
+		.preset = "auto", .choices = devices,
+		.help = "where tokens are made; auto: on a GPU where one answers, else on the CPU"),
+	OPT_ROW(struct generate_opts, any_base, .name = "any-base",
+		.help = "an adapter that was trained over other weights is taken all the same"),
+	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
+		.help = "a conversation instead: JSON with messages, and tools where there are any"),
+	OPT_ROW(struct generate_opts, rows, .name = "rows", .also = "input data input-file", .shown = "FILE",
+		.help = "an answer to each row of a file, held against the calls that the row accepts"),
+	OPT_ROW(struct generate_opts, out, .name = "out", .also = "output o", .shown = "FILE",
+		.help = "with --rows: the answers as JSON Lines, each with its verdict"),
+	OPT_ROW(struct generate_opts, rows_max, .name = "max-rows", .preset = "0", .max = 1e12,
+		.help = "with --rows: the first so many; 0: all"),
+	OPT_ROW(struct generate_opts, system, .name = "system", .also = "system-prompt", .shown = "TEXT",
+		.help = "the system's words before it"),
+	OPT_ROW(struct generate_opts, raw, .name = "raw",
+		.help = "the text goes on as it stands: no chat template"),
+	OPT_ROW(struct generate_opts, template, .name = "chat-template", .also = "template",
+		.choices = template_names, .help = "chat template; none: the model's own, as by auto"),
+	OPT_ROW(struct generate_opts, tokenizer, .name = "tokenizer", .also = "tokenizer-path",
+		.shown = "PATH", .help = "else the model's own"),
+	OPT_ROW(struct generate_opts, control, .name = "control",
+		.help = "words such as <|im_end|> in the prompt are control tokens, not text"),
+	OPT_ROW(struct generate_opts, no_thinking, .name = "no-thinking",
+		.help = "Qwen3: an answer without a thought"),
+	OPT_ROW(struct generate_opts, tokens, .name = "tokens",
+		.also = "max-tokens max-new-tokens n-predict num-tokens max-gen-len", .preset = "256",
+		.min = 1, .max = 1048576, .help = "most to make"),
+	OPT_ROW(struct generate_opts, temperature, .name = "temperature", .also = "temp", .preset = "0",
+		.min = 0, .max = 100, .help = "0: the likeliest token each time"),
+	OPT_ROW(struct generate_opts, top_k, .name = "top-k", .also = "topk", .preset = "0", .min = 0,
+		.max = 1048576, .help = "of the likeliest K alone; 0: all"),
+	OPT_ROW(struct generate_opts, top_p, .name = "top-p", .also = "topp", .preset = "1", .min = 1e-9,
+		.max = 1, .help = "of the fewest that hold this share"),
+	OPT_ROW(struct generate_opts, seed, .name = "seed", .preset = "1", .help = "of the choices"),
+	OPT_ROW(struct generate_opts, json, .name = "json", .help = "text, tool calls and rates as JSON"),
+	OPT_ROW(struct generate_opts, logprobs, .name = "logprobs",
+		.help = "with --json: each token's id and the logarithm of its probability"),
+	OPT_ROW(struct generate_opts, no_cache, .name = "no-cache",
+		.help = "time kernel candidates anew: read and write no cache of earlier runs' choices"),
+};
+
+struct generating {
+	const struct command_context *c;
+	const struct generate_opts *o;
+	struct tokenizer *tokenizer;
+	const struct template *template;
+	struct token_list ids; /* of the prompt */
+	struct inference *inference;
+	struct token_stream stream;
+	struct text text;
+	size_t shown; /* bytes of it */
+	uint64_t made, first_ns, last_ns;
+	uint64_t steady_ns, steady; /* from when on the rate counts, and how many tokens came since */
+	struct settling settling;
+	json_t *made_ids, *logprobs; /* as --logprobs asks */
+	bool stopped;
+};
+
+static enum status check_wishes(const struct generate_opts *o, struct error *err)
+{
+	if (!o->model)
+		return error_set(err, STATUS_BAD_INPUT, "which model? assay generate MODEL TEXT");
+	if (!!o->prompt + !!o->messages + !!o->rows != 1)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "a TEXT, --messages FILE or --rows FILE, one of them");
+	if ((o->out || o->rows_max) && !o->rows)
+		return error_set(err, STATUS_BAD_INPUT, "--%s needs --rows", o->out ? "out" : "max-rows");
+	if (o->rows && (o->raw || o->system || o->logprobs))
+		return error_set(err, STATUS_BAD_INPUT, "--rows and --%s contradict each other",
+				 o->raw	     ? "raw"
+				 : o->system ? "system"
+					     : "logprobs");
+	if (o->raw && (o->messages || o->system))
+		return error_set(err, STATUS_BAD_INPUT, "--raw has no messages");
+	if (o->raw && o->template)
+		return error_set(err, STATUS_BAD_INPUT, "--raw and --chat-template contradict each other");
+	if (o->merge && !o->adapter)
+		return error_set(err, STATUS_BAD_INPUT, "--merge needs --adapter");
+	if (o->logprobs && !o->json)
+		return error_set(err, STATUS_BAD_INPUT, "--logprobs needs --json");
+	if (o->system && o->messages)
+		return error_set(err, STATUS_BAD_INPUT, "--system and --messages contradict each other");
+	return STATUS_OK;
+}
+
+/* The conversation, as JSON. */
+static enum status read_messages(const struct generate_opts *o, json_t **out, struct error *err)
+{
+	struct json_wrong why;
+	size_t size;
+	char *text;
+	enum status st;
+
+	if (!o->messages) {
+		*out = json_pack("{s:[{s:s, s:s}]}", "messages", "role", "user", "content", o->prompt);
+		if (*out && o->system)
+			json_array_insert_new(
+				json_object_get(*out, "messages"), 0,
+				json_pack("{s:s, s:s}", "role", "system", "content", o->system));
+		return *out ? STATUS_OK : error_set(err, STATUS_BAD_INPUT, "the prompt is not UTF-8");
+	}
+	st = file_read(&text, &size, o->messages, MESSAGES_MAX, err);
+	if (st)
+		return st;
+	*out = json_read(text, size, JSON_REJECT_DUPLICATES, &why);
+	free(text);
+	return *out ? STATUS_OK
+		    : error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", o->messages, why.line, why.text);
+}
+
+static struct template_ask rendering_of(const struct generate_opts *o)
+{
+	return (struct template_ask){.generation_prompt = true,
+				     .no_thinking = o->no_thinking,
+				     .control = o->control,
+				     .setting = template_setting};
+}
+
+/* The CPU is what makes the tokens: by its library's fastest kernels. */
+static void settle_kernels(void *arg)
+{
+	struct settling *s = arg;
+	struct cpu_kernels kernels;
+	char text[320], id[USER_CACHE_ID];
+
+	kernels_kept_settle(&kernels, id, NULL, s->cache, s->c->log, s->c->stop);
+	s->tuning_s = kernels.measured ? kernels.took_s : 0;
+	cpu_kernels_text(&kernels, text, sizeof(text));
+	if (*text)
+		log_info(s->c->log, LOG_TOPIC_RUN, "%s", text);
+}
+
+/* *s is lent until the model is open. */
+static struct inference_options model_of(struct settling *s, const struct generate_opts *o)
+{
+	return (struct inference_options){.model = o->model,
+					  .adapter = o->adapter,
+					  .merge = o->merge,
+					  .device = (enum inference_device)o->device,
+					  .any_base = o->any_base,
+					  .log = s->c->log,
+					  .before_cpu = settle_kernels,
+					  .arg = s};
+}
+
+static struct sampling sampling_of(const struct generate_opts *o)
+{
+	return (struct sampling){.temperature = o->temperature,
+				 .top_k = (int64_t)o->top_k,
+				 .top_p = o->top_p,
+				 .seed = o->seed};
+}
+
+static enum status encode_chat(struct generating *g, struct tokenizer_worker *w, struct error *err)
+{
+	const struct template_ask ask = rendering_of(g->o);
+	struct template_text text = {0};
+	struct template_tokens tokens = {0};
+	struct chat chat = {0};
+	json_t *root = NULL;
+	enum status st = template_find(&g->template, g->o->template, template_setting, g->tokenizer, err);
+
+	if (!st)
+		st = read_messages(g->o, &root, err);
+	if (!st)
+		st = chat_read(&chat, root, err);
+	if (!st)
+		st = template_render(g->template, &chat, &ask, &text, err);
+	if (!st)
+		st = template_encode(w, &text, &tokens, err);
+	if (!st) {
+		g->ids = tokens.ids;
+		tokens.ids = (struct token_list){0};
+	}
+	template_tokens_release(&tokens);
+	template_text_release(&text);
+	chat_release(&chat);
+	return st;
+}
+
+static enum status encode(struct generating *g, struct error *err)
+{
+	const char *path = g->o->tokenizer ? g->o->tokenizer : g->o->model;
+	struct tokenizer_worker *w = NULL;
+	enum status st = tokenizer_open(&g->tokenizer, path, err);
+
+	if (!st)
+		st = tokenizer_worker_create(&w, g->tokenizer, err);
+	if (!st && g->o->raw)
+		st = tokenizer_encode(w, g->o->prompt, strlen(g->o->prompt),
+				      g->o->control ? ADDED_ALL : ADDED_NONE, &g->ids, err);
+	else if (!st)
+		st = encode_chat(g, w, err);
+	tokenizer_worker_destroy(&w);
+	if (!st && !g->ids.count)
+		st = error_set(err, STATUS_BAD_INPUT, "the prompt is empty");
+	return st;
+}
+
+static bool take(void *arg, int32_t id, const float *logits)
+{
+	struct generating *g = arg;
+
+	g->last_ns = clock_now_ns(clock_monotonic());
+	if (!g->made++)
+		g->first_ns = g->last_ns;
+	if (g->made <= inference_at_once(g->inference))
+		g->steady_ns = g->last_ns;
+	else
+		g->steady++;
+	if (g->o->logprobs) {
+		json_array_append_new(g->made_ids, json_integer(id));
+		json_array_append_new(g->logprobs,
+				      json_real(sampling_logprob(logits, inference_vocab(g->inference), id)));
+	}
+	token_stream_add(&g->stream, g->tokenizer, id, false, &g->text);
+	if (!g->o->json) {
+		struct text piece = {0};
+
+		text_add(&piece, text_str(&g->text) + g->shown);
+		show_text(&piece, UTF8_KEEP_NOTHING);
+		g->shown = g->text.size;
+		text_release(&piece);
+	}
+	return show_flush() && !*g->c->stop;
+}
+
+static enum status speak(struct generating *g, struct error *err)
+{
+	const struct generate_opts *o = g->o;
+	struct inference_options io = model_of(&g->settling, o);
+	const int32_t stop[STOPS] = {tokenizer_eos(g->tokenizer),
+				     g->template ? tokenizer_added(g->tokenizer, template_end(g->template))
+						 : -1};
+	struct inference_ask ask = {.sampling = sampling_of(o),
+				    .tokens = (int64_t)o->tokens,
+				    .vocab = tokenizer_size(g->tokenizer),
+				    .stop = stop,
+				    .stops = STOPS,
+				    .logits = o->logprobs,
+				    .cancel = g->c->stop};
+	enum status st;
+
+	io.positions = (int64_t)(g->ids.count + o->tokens);
+	st = inference_open(&g->inference, &io, err);
+	if (st)
+		return st;
+	st = tokenizer_check_rows(g->tokenizer, inference_vocab(g->inference), err);
+	if (st)
+		return st;
+	st = inference_speak(g->inference, g->ids.id, g->ids.count, &ask, take, g, &g->stopped, err);
+	token_stream_end(&g->stream, &g->text);
+	return st;
+}
+
+/* Tokens a second once the first launch, or the first token, is there; 0: the text is too short. */
+static double rate(const struct generating *g)
+{
+	return g->steady && g->last_ns > g->steady_ns
+		       ? (double)g->steady * 1e9 / (double)(g->last_ns - g->steady_ns)
+		       : 0;
+}
+
+/* From the program's start, what was chosen by time apart; 0: none was made. */
+static double first_s(const struct generating *g)
+{
+	const uint64_t started_ns = process_started_ns();
+	const double s = started_ns && g->made ? (double)(g->first_ns - started_ns) * 1e-9 : 0;
+
+	return fmax(s - g->settling.tuning_s, 0);
+}
+
+/* "194.5 tokens/s steady; 2.31 s to the first token, 0.70 s tuning" */
+static void rate_text(const struct generating *g, struct text *out)
+{
+	if (rate(g) > 0)
+		text_addf(out, "%.1f tokens/s steady", rate(g));
+	else
+		text_add(out, "too short for a steady rate");
+	text_addf(out, "; %.2f s to the first token, %.2f s tuning", first_s(g), g->settling.tuning_s);
+}
+
+static void tell(const struct generating *g, const struct tool_calls *calls, const char *end)
+{
+	const struct inference_facts f = inference_facts(g->inference);
+	struct text share = {0}, rates = {0};
+
+	rate_text(g, &rates);
+	if (f.memory_rate > 0)
+		text_addf(&share, ", %.0f %% of what its memory has by its clock",
+			  100 * rate(g) * f.weight_bytes / f.memory_rate);
+	fputc('\n', stdout);
+	for (size_t i = 0; i < calls->count; i++) {
+		char *arguments = json_dumps(calls->calls[i].arguments, JSON_ENCODE_ANY);
+
+		log_info(g->c->log, LOG_TOPIC_RUN, "tool call: %s %s", calls->calls[i].name,
+			 arguments ? arguments : "");
+		free(arguments);
+	}
+	if (calls->broken)
+		log_warn(g->c->log, LOG_TOPIC_RUN, "%zu tool calls were begun and cannot be read",
+			 calls->broken);
+	log_info(g->c->log, LOG_TOPIC_RUN, "%llu tokens after %zu: %s; end: %s", (unsigned long long)g->made,
+		 g->ids.count, text_str(&rates), end);
+	if (f.gpu && rate(g) > 0)
+		log_info(g->c->log, LOG_TOPIC_RUN, "%s: weights at %.0f GB/s%s", f.device,
+			 rate(g) * f.weight_bytes * 1e-9, text_str(&share));
+	text_release(&rates);
+	text_release(&share);
+}
+
+static void print_device(const struct generating *g, json_t *out)
+{
+	const struct inference_facts f = inference_facts(g->inference);
+
+	json_object_set_new(out, "device", json_string(f.device));
+	if (!f.gpu || !(rate(g) > 0))
+		return;
+	json_object_set_new(out, "weights_gb_per_s", json_real(rate(g) * f.weight_bytes * 1e-9));
+	if (f.memory_rate > 0)
+		json_object_set_new(out, "memory_share", json_real(rate(g) * f.weight_bytes / f.memory_rate));
+}
+
+/* With `text` as it was made beside what was read in it. */
+static enum status print(const struct generating *g, const struct tool_calls *calls, const char *end,
+			 struct error *err)
+{
+	json_t *out = g->template ? tool_calls_json(calls) : json_object();
+	enum status st = STATUS_OK;
+
+	json_object_set_new(out, "text", json_stringn(text_str(&g->text), g->text.size));
+	json_object_set_new(out, "broken_calls", json_integer((json_int_t)calls->broken));
+	json_object_set_new(out, "end", json_string(end));
+	json_object_set_new(out, "prompt_tokens", json_integer((json_int_t)g->ids.count));
+	json_object_set_new(out, "tokens", json_integer((json_int_t)g->made));
+	json_object_set_new(out, "tokens_per_s", rate(g) > 0 ? json_real(rate(g)) : json_null());
+	json_object_set_new(out, "steady_tokens", json_integer((json_int_t)g->steady));
+	json_object_set_new(out, "first_token_s", json_real(first_s(g)));
+	json_object_set_new(out, "tuning_s", json_real(g->settling.tuning_s));
+	print_device(g, out);
+	if (g->o->logprobs) {
+		json_object_set(out, "ids", g->made_ids);
+		json_object_set(out, "logprobs", g->logprobs);
+	}
+	if (!out || !show_json(out, JSON_INDENT(1)))
+		st = error_set(err, STATUS_NO_RESOURCE, "the answer could not be written to stdout");
+	json_decref(out);
+	return st;
+}
+
+/* Of positions that the model was not made for it has learned nothing. */
+static void warn_of_positions(const struct generating *g)
+{
+	uint64_t all = g->ids.count + g->made, made_for = (uint64_t)inference_context(g->inference);
+
+	if (all > made_for)
+		log_warn(g->c->log, LOG_TOPIC_RUN,
+			 "prompt and text are %llu tokens, and the model was made for %llu positions "
+			 "(max_position_embeddings): do not rely on what comes after them",
+			 (unsigned long long)all, (unsigned long long)made_for);
+}
+
+/* A text that was cut is told as far as it goes, and is no answer; nobody is told where nobody reads. */
+static enum status conclude(const struct generating *g, struct error *err)
+{
+	bool cancelled = *g->c->stop && !g->stopped;
+	const char *end = g->stopped ? "stop" : cancelled ? "cancelled" : "length";
+	struct tool_calls calls = {0};
+	enum status st = STATUS_OK;
+
+	if (show_lost())
+		return STATUS_OK;
+	if (g->template)
+		st = tool_calls_read(&calls, g->template, text_str(&g->text), err);
+	if (!st && g->o->json)
+		st = print(g, &calls, end, err);
+	else if (!st)
+		tell(g, &calls, end);
+	tool_calls_release(&calls);
+	warn_of_positions(g);
+	if (!st && cancelled)
+		st = error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+				     "stopped on request after %llu of at most %llu tokens",
+				     (unsigned long long)g->made, (unsigned long long)g->o->tokens);
+	return st;
+}
+
+static enum status run_rows(const struct command_context *c, const struct generate_opts *o, struct error *err)
+{
+	struct settling settling = {.c = c, .cache = !o->no_cache};
+	const struct generate_rows_ask ask = {.rows = o->rows,
+					      .out = o->out,
+					      .rows_max = o->rows_max,
+					      .tokenizer = o->tokenizer,
+					      .template = o->template,
+					      .rendering = rendering_of(o),
+					      .model = model_of(&settling, o),
+					      .sampling = sampling_of(o),
+					      .tokens = o->tokens,
+					      .json = o->json};
+
+	return generate_rows(c, &ask, err);
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	struct generating g = {.c = c, .o = opts_, .made_ids = json_array(), .logprobs = json_array()};
+	struct error err = {0};
+	enum status st = check_wishes(g.o, &err);
+
+	g.settling = (struct settling){.c = c, .cache = !g.o->no_cache};
+	if (!st)
+		st = alone_check("generate", &err);
+	if (!st && g.o->rows) {
+		st = run_rows(c, g.o, &err);
+	} else {
+		if (!st)
+			st = encode(&g, &err);
+		if (!st)
+			st = speak(&g, &err);
+		if (!st)
+			st = conclude(&g, &err);
+	}
+	inference_close(&g.inference);
+	tokenizer_close(&g.tokenizer);
+	token_list_release(&g.ids);
+	text_release(&g.text);
+	json_decref(g.made_ids);
+	json_decref(g.logprobs);
+	return st ? judged_complain(c, &err) : EXIT_PASS;
+}
+
+const struct command command_generate = {
+	.name = "generate",
+	.summary = "what a model says, with a LoRA adapter or without",
+	.example = "assay generate model \"What is the weather in Oslo?\" --adapter run/adapter",
+	.help = "Renders the prompt by the model's chat template, makes tokens on the CPU or a GPU until the turn "
+		"ends, and reads the tool calls in them. The same seed gives the same text. "
+		"--messages takes a conversation with tools, as rows of training have them. "
+		"--rows answers each row of a file and says how many of the calls are accepted, by the row's "
+		"ground_truth (lists of accepted values, as bfcl-eval has them) or its own calls.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct generate_opts)},
+	.single = true,
+	.run = run,
+};

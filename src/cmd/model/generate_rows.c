@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/model/generate_rows.h"
+#include "cmd/model/answer_lines.h"
+#include "cmd/shared/show.h"
+#include "core/clock.h"
+#include "core/file/file.h"
+
+enum { STOPS = 2, TELL_NS = 1000000000 };
+
+struct question {
+	struct answer_task task;
+	struct token_list ids;
+};
+
+struct answering {
+	const struct command_context *c;
+	const struct generate_rows_ask *ask;
+	struct rows rows;
+	struct question *questions;
+	size_t count;
+	struct tokenizer *tokenizer;
+	const struct template *template;
+	struct inference *inference;
+	struct file_new out;
+	/* of the answer under way */
+	struct text text;
+	struct token_stream stream;
+	uint64_t made;
+	/* of all */
+	struct answer_totals totals;
+	uint64_t prompt_tokens, tokens, cut, begin_ns, told_ns;
+};
+
+static enum status encode(struct answering *a, struct tokenizer_worker *w, struct question *q,
+			  struct error *err)
+{
+	struct template_text text = {0};
+	struct template_tokens tokens = {0};
+	enum status st = template_render(a->template, &q->task.prompt, &a->ask->rendering, &text, err);
+
+	if (!st)
+		st = template_encode(w, &text, &tokens, err);
+	if (!st) {
+		q->ids = tokens.ids;
+		tokens.ids = (struct token_list){0};
+	}
+	template_tokens_release(&tokens);
+	template_text_release(&text);
+	return st;
+}
+
+/* All prompts before the model is loaded: what is wrong with a row is known then, and how long the longest
+ * is. */
+static enum status read_questions(struct answering *a, struct error *err)
+{
+	struct tokenizer_worker *w = NULL;
+	enum status st = rows_open(&a->rows, a->ask->rows, err);
+	size_t count;
+
+	if (st)
+		return st;
+	count = a->ask->rows_max && a->ask->rows_max < a->rows.count ? a->ask->rows_max : a->rows.count;
+	a->questions = calloc(count, sizeof(*a->questions));
+	if (!a->questions)
+		return error_set(err, STATUS_NO_RESOURCE, "%zu rows", count);
+	st = tokenizer_worker_create(&w, a->tokenizer, err);
+	for (; !st && a->count < count; a->count++) {
+		struct question *q = &a->questions[a->count];
+		struct error why = {0};
+
+		st = answer_task_read(&q->task, &a->rows, a->count, ROWS_AUTO, err);
+		if (st)
+			break;
+		st = encode(a, w, q, &why);
+		if (st) {
+			answer_task_release(&q->task);
+			error_set(err, st, "%s:%zu: %s", a->ask->rows, a->rows.place[a->count].line,
+				  why.text);
+			break;
+		}
+	}
+	tokenizer_worker_destroy(&w);
+	return st;
+}
+
+static bool take(void *arg, int32_t id, const float *logits)
+{
+	struct answering *a = arg;
+
+	(void)logits;
+	a->made++;
+	token_stream_add(&a->stream, a->tokenizer, id, false, &a->text);
+	return !*a->c->stop;
+}
+
+/* A line a second, over itself. */
+static void tell(struct answering *a, size_t done)
+{
+	uint64_t now = clock_now_ns(clock_monotonic());
+
+	if (!a->c->terminal || now - a->told_ns < TELL_NS)
+		return;
+	a->told_ns = now;
+	fprintf(stderr, "\r\033[Krow %zu of %zu, %llu accepted", done, a->count,
+		(unsigned long long)a->totals.exact);
+	fflush(stderr);
+}
+
+static enum status keep(struct answering *a, size_t row, const struct tool_calls *calls,
+			const struct answer_verdict *v, struct error *err)
+{
+	json_t *line = answers_line(row, text_str(&a->text), calls, v);
+	char *text = json_dumps(line, JSON_COMPACT);
+	enum status st;
+
+	json_decref(line);
+	if (!text)
+		return error_set(err, STATUS_NO_RESOURCE, "an answer");
+	st = file_new_write(&a->out, text, strlen(text), err);
+	if (!st)
+		st = file_new_write(&a->out, "\n", 1, err);
+	free(text);
+	return st;
+}
+
+static enum status judge(struct answering *a, size_t i, struct error *err)
+{
+	struct answer_verdict verdict;
+	struct tool_calls calls;
+	enum status st = tool_calls_read(&calls, a->template, text_str(&a->text), err);
+
+	if (st)
+		return st;
+	answer_judge(&verdict, &a->questions[i].task, &calls);
+	answer_count(&a->totals, &verdict);
+	if (a->ask->out)
+		st = keep(a, i + 1, &calls, &verdict, err);
+	tool_calls_release(&calls);
+	return st;
+}
+
+static enum status answer(struct answering *a, size_t i, const struct inference_ask *ask, struct error *err)
+{
+	const struct token_list *ids = &a->questions[i].ids;
+	bool stopped = false;
+	enum status st;
+
+	text_release(&a->text);
+	a->stream = (struct token_stream){0};
+	a->made = 0;
+	st = inference_speak(a->inference, ids->id, ids->count, ask, take, a, &stopped, err);
+	if (st == STATUS_CANCELLED) { /* in its prompt: told with the rows that were answered */
+		error_clear(err);
+		return STATUS_OK;
+	}
+	if (st || *a->c->stop)
+		return st;
+	token_stream_end(&a->stream, &a->text);
+	a->prompt_tokens += ids->count;
+	a->tokens += a->made;
+	a->cut += !stopped;
+	return judge(a, i, err);
+}
+
+static enum status answer_all(struct answering *a, struct error *err)
+{
+	const int32_t stop[STOPS] = {tokenizer_eos(a->tokenizer),
+				     tokenizer_added(a->tokenizer, template_end(a->template))};
+	const struct inference_ask ask = {.sampling = a->ask->sampling,
+					  .tokens = (int64_t)a->ask->tokens,
+					  .vocab = tokenizer_size(a->tokenizer),
+					  .stop = stop,
+					  .stops = STOPS,
+					  .cancel = a->c->stop};
+	enum status st = tokenizer_check_rows(a->tokenizer, inference_vocab(a->inference), err);
+
+	a->begin_ns = clock_now_ns(clock_monotonic());
+	for (size_t i = 0; !st && i < a->count && !*a->c->stop; i++) {
+		struct error why = {0};
+
+		tell(a, i);
+		st = answer(a, i, &ask, &why);
+		if (st)
+			error_set_cause(err, st, why.cause, "%s:%zu: %s", a->ask->rows, a->rows.place[i].line,
+					why.text);
+	}
+	if (a->c->terminal)
+		fputs("\r\033[K", stderr);
+	return st;
+}
+
+static enum status load(struct answering *a, struct error *err)
+{
+	struct inference_options model = a->ask->model;
+
+	for (size_t i = 0; i < a->count; i++) {
+		int64_t positions = (int64_t)(a->questions[i].ids.count + a->ask->tokens);
+
+		model.positions = positions > model.positions ? positions : model.positions;
+	}
+	return inference_open(&a->inference, &model, err);
+}
+
+static enum status show(const struct answering *a, struct error *err)
+{
+	double seconds = (double)(clock_now_ns(clock_monotonic()) - a->begin_ns) * 1e-9;
+	json_t *out;
+	bool shown;
+
+	if (a->cut)
+		log_warn(a->c->log, LOG_TOPIC_RUN,
+			 "%llu answers were cut at %llu tokens; --tokens sets another end",
+			 (unsigned long long)a->cut, (unsigned long long)a->ask->tokens);
+	if (!a->ask->json) {
+		answers_show(&a->totals);
+		log_info(a->c->log, LOG_TOPIC_RUN, "%llu tokens after %llu of prompts in %.1f s",
+			 (unsigned long long)a->tokens, (unsigned long long)a->prompt_tokens, seconds);
+		return STATUS_OK;
+	}
+	out = answer_totals_json(&a->totals);
+	json_object_set_new(out, "prompt_tokens", json_integer((json_int_t)a->prompt_tokens));
+	json_object_set_new(out, "tokens", json_integer((json_int_t)a->tokens));
+	json_object_set_new(out, "cut", json_integer((json_int_t)a->cut));
+	json_object_set_new(out, "seconds", json_real(seconds));
+	json_object_set_new(out, "device", json_string(inference_facts(a->inference).device));
+	shown = show_json(out, JSON_INDENT(1));
+	json_decref(out);
+	return shown ? STATUS_OK
+		     : error_set(err, STATUS_NO_RESOURCE, "the totals could not be written to stdout");
+}
+
+/* Answers before one that could not be made are hours' work: they are kept, and said to be. Those of a full
+ * disk are not. */
+static void keep_some(struct answering *a, enum status st, const struct error *why)
+{
+	const bool kept = a->totals.rows && a->ask->out && why->cause != CAUSE_DISK_FULL &&
+			  !file_new_end(&a->out, STATUS_OK, NULL);
+
+	if (kept)
+		log_warn(a->c->log, LOG_TOPIC_RUN, "%s: the answers to the first %llu of %zu rows are kept",
+			 a->ask->out, (unsigned long long)a->totals.rows, a->count);
+	else
+		file_new_end(&a->out, st, NULL);
+}
+
+/* What was answered before an end was asked for is kept, and counted. */
+static enum status conclude(struct answering *a, struct error *err)
+{
+	enum status st = a->ask->out ? file_new_end(&a->out, STATUS_OK, err) : STATUS_OK;
+
+	if (!st)
+		st = show(a, err);
+	if (!st && a->totals.rows < a->count)
+		st = error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+				     "stopped on request after %llu of %zu rows",
+				     (unsigned long long)a->totals.rows, a->count);
+	return st;
+}
+
+static void release(struct answering *a)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		answer_task_release(&a->questions[i].task);
+		token_list_release(&a->questions[i].ids);
+	}
+	free(a->questions);
+	rows_release(&a->rows);
+	inference_close(&a->inference);
+	tokenizer_close(&a->tokenizer);
+	text_release(&a->text);
+}
+
+enum status generate_rows(const struct command_context *c, const struct generate_rows_ask *ask,
+			  struct error *err)
+{
+	struct answering a = {.c = c, .ask = ask, .out = {.fd = -1}};
+	enum status st =
+		tokenizer_open(&a.tokenizer, ask->tokenizer ? ask->tokenizer : ask->model.model, err);
+
+	if (!st)
+		st = template_find(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
+	if (!st)
+		st = read_questions(&a, err);
+	if (!st && ask->out)
+		st = file_new_begin(&a.out, ask->out, err);
+	if (!st)
+		st = load(&a, err);
+	if (!st)
+		st = answer_all(&a, err);
+	if (!st)
+		st = conclude(&a, err);
+	else
+		keep_some(&a, st, err);
+	release(&a);
+	return st;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay make-model: a model of random weights in the files that real ones come in. */
+#include <inttypes.h>
+#include "cmd/command.h"
+#include "cmd/shared/judged.h"
+#include "cmd/model/model_files.h"
+#include "cmd/shared/show.h"
+#include "core/file/mapped.h"
+#include "model/files/gguf/gguf.h"
+#include "model/files/random_weights.h"
+#include "model/tokenizer/tokenizer.h"
+#include "model/files/tokenizer/files.h"
+#include "model/files/weights.h"
+
+struct make_opts {
+	const char *out, *shape, *tokenizer;
+	uint32_t dtype;
+	uint64_t seed, shard;
+	bool holes;
+};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct make_opts, out, .name = "out", .also = "output o", .shown = "DIR",
+		.help = "the model's folder: new, or empty"),
+	OPT_ROW(struct make_opts, shape, .name = "shape", .also = "size preset", .shown = "NAME",
+		.preset = "tiny", .choices = shape_names, .help = "what the model is"),
+	OPT_ROW(struct make_opts, seed, .name = "seed", .preset = "1", .help = "of the random numbers"),
+	OPT_ROW(struct make_opts, dtype, .name = "dtype", .also = "type torch-dtype", .preset = "bf16",
+		.choices = model_files_dtypes, .help = "type of its numbers"),
+	OPT_ROW(struct make_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1, .max = 1e15,
+		.help = "the most that one file holds"),
+	OPT_ROW(struct make_opts, tokenizer, .name = "tokenizer", .shown = "PATH",
+		.help = "a folder with tokenizer.json, that file, or a GGUF; else a vocabulary of bytes"),
+	OPT_ROW(struct make_opts, holes, .name = "holes",
+		.help = "zeros that take neither disk nor time: for plans and headers"),
+};
+
+struct making {
+	const struct make_opts *o;
+	struct model_files files;
+};
+
+static enum status rows(void *arg, const struct named *n, int64_t row, int64_t count, float *out,
+			struct error *err)
+{
+	const struct making *m = arg;
+
+	(void)err;
+	random_weights(n, m->o->seed, row, count, out);
+	return STATUS_OK;
+}
+
+static enum status add_tokenizer(void *arg, const char *dir, struct error *err)
+{
+	const struct making *m = arg;
+	const char *from = m->o->tokenizer;
+	struct gguf g;
+	enum status st;
+
+	if (!from)
+		return tokenizer_files_of_bytes(dir, err);
+	if (!model_files_is_gguf(from))
+		return tokenizer_files_copy(dir, from, err);
+	st = gguf_open(&g, from, err);
+	if (st)
+		return st;
+	st = mapped_check(tokenizer_files_of_gguf(dir, &g, err), err);
+	gguf_release(&g);
+	return st;
+}
+
+/* The model has a row for each id. A program without tokenizers cannot tell. */
+static enum status check_tokenizer(const char *path, const struct shape *s, struct error *err)
+{
+	struct tokenizer *t = NULL;
+	struct error why = {0};
+	enum status st = tokenizer_open(&t, path, &why);
+
+	if (st == STATUS_UNAVAILABLE && why.cause == CAUSE_LIBRARY_MISSING)
+		return STATUS_OK;
+	if (st)
+		*err = why;
+	else
+		st = tokenizer_check_rows(t, s->vocab, err);
+	tokenizer_close(&t);
+	return st;
+}
+
+static bool progress(void *arg, uint64_t done, uint64_t all)
+{
+	struct making *m = arg;
+
+	return model_files_progress(&m->files, done, all);
+}
+
+/* What was written is opened as any model is: one that would be refused is none. */
+static enum status check(const char *dir, struct error *err)
+{
+	struct weights w;
+	enum status st = weights_open(&w, dir, err);
+
+	weights_release(&w);
+	return st;
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	const struct make_opts *o = opts_;
+	struct making m = {.o = o};
+	struct shape shape;
+	const struct folder_options fo = {
+		.shape = &shape,
+		.dtype = model_files_dtype(o->dtype),
+		.shard_bytes = o->shard,
+		.holes = o->holes,
+		.rows = rows,
+		.more = add_tokenizer,
+		.progress = progress,
+		.arg = &m,
+	};
+	struct error err = {0};
+	struct text line = {0};
+	enum status st;
+
+	model_files_begin(&m.files, c);
+	st = o->out ? shape_by_name(&shape, o->shape, &err)
+		    : error_set(&err, STATUS_BAD_INPUT, "make-model needs --out DIR");
+	if (!st && o->tokenizer)
+		st = check_tokenizer(o->tokenizer, &shape, &err);
+	if (!st)
+		st = folder_write(o->out, &fo, &err);
+	if (!st)
+		st = check(o->out, &err);
+	model_files_end(&m.files);
+	if (st)
+		return judged_complain(c, &err);
+	text_addf(&line, "%s: %s, %" PRId64 " parameters, %s\n", o->out, o->shape, shape_parameters(&shape),
+		  o->holes ? "no numbers" : "random numbers");
+	show_text(&line, UTF8_KEEP_NOTHING);
+	text_release(&line);
+	return EXIT_PASS;
+}
+
+const struct command command_make_model = {
+	.name = "make-model",
+	.summary = "a model of random weights, in the files that real ones come in",
+	.example = "assay make-model --shape qwen2-7b --out model",
+	.help = "Writes config.json, sharded safetensors and tokenizer of a model that knows nothing: "
+		"for timings, plans and tests, on machines that real weights cannot be brought to. "
+		"The same seed gives the same numbers everywhere.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct make_opts)},
+	.alone = true,
+	.run = run,
+};

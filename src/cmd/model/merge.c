@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay merge: a base model and an adapter as one model folder. */
+#include <inttypes.h>
+#include "cmd/command.h"
+#include "cmd/shared/judged.h"
+#include "cmd/model/model_files.h"
+#include "cmd/shared/show.h"
+#include "model/files/merge_adapter.h"
+
+struct merge_opts {
+	const char *base, *adapter, *out;
+	uint32_t dtype;
+	uint64_t shard;
+	bool any_base;
+};
+
+static const char *const dtypes[] = {"base", "bf16", "f16", "f32", NULL};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct merge_opts, base, .name = "base", .positional = true, .shown = "MODEL",
+		.help = "the base model: a folder, or a GGUF file"),
+	OPT_ROW(struct merge_opts, adapter, .name = "adapter", .positional = true, .shown = "ADAPTER",
+		.help = "PEFT's folder; none: the base alone, in another type or out of a GGUF"),
+	OPT_ROW(struct merge_opts, out, .name = "out", .shown = "DIR",
+		.help = "the result: a new folder, or empty"),
+	OPT_ROW(struct merge_opts, dtype, .name = "dtype", .preset = "base", .choices = dtypes,
+		.help = "type of its numbers; base: as they are, bf16 where they are quantised"),
+	OPT_ROW(struct merge_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1,
+		.max = 1e15, .help = "the most that one file holds"),
+	OPT_ROW(struct merge_opts, any_base, .name = "any-base",
+		.help = "an adapter that was trained over other weights is taken all the same"),
+};
+
+static bool progress(void *arg, uint64_t done, uint64_t all)
+{
+	return model_files_progress(arg, done, all);
+}
+
+static enum status merge(struct model_files *files, const struct merge_opts *o, struct error *err)
+{
+	const struct merge_options mo = {
+		.adapter = o->adapter,
+		.dtype = o->dtype ? model_files_dtype(o->dtype - 1) : DTYPE_COUNT,
+		.shard_bytes = o->shard,
+		.any_base = o->any_base,
+		.log = files->context->log,
+		.progress = progress,
+		.arg = files,
+	};
+	struct weights base;
+	enum status st;
+
+	if (!o->base || !o->out)
+		return error_set(err, STATUS_BAD_INPUT, "merge needs a model and --out DIR");
+	st = weights_open(&base, o->base, err);
+	if (!st)
+		st = merge_write(o->out, &base, &mo, err);
+	weights_release(&base);
+	return st;
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	const struct merge_opts *o = opts_;
+	struct model_files files;
+	struct error err = {0};
+	struct text line = {0};
+	enum status st;
+
+	model_files_begin(&files, c);
+	st = merge(&files, o, &err);
+	model_files_end(&files);
+	if (st)
+		return judged_complain(c, &err);
+	text_addf(&line, "%s: %s%s%s\n", o->out, o->base, o->adapter ? " with " : "",
+		  o->adapter ? o->adapter : "");
+	show_text(&line, UTF8_KEEP_NOTHING);
+	text_release(&line);
+	return EXIT_PASS;
+}
+
+const struct command command_merge = {
+	.name = "merge",
+	.summary = "a model and an adapter as one model folder",
+	.example = "assay merge model adapter --out merged",
+	.help = "Adds a LoRA adapter to its base model, a folder or a GGUF file, and writes a folder that Hugging "
+		"Face's programs load: config.json, safetensors, tokenizer. An adapter of another model is refused.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct merge_opts)},
+	.alone = true,
+	.run = run,
+};

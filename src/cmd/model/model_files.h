@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands that write models share: the words for types, progress. */
+#ifndef CMD_MODEL_FILES_H
+#define CMD_MODEL_FILES_H
+#include "cmd/command.h"
+#include "model/files/model_folder.h"
+
+extern const char *const model_files_dtypes[]; /* choices of --dtype: bf16, f16, f32 */
+enum dtype model_files_dtype(uint32_t choice);
+bool model_files_is_gguf(const char *path); /* by its name */
+
+struct model_files {
+	const struct command_context *context;
+	int percent; /* shown last */
+	bool shown;
+};
+void model_files_begin(struct model_files *f, const struct command_context *c);
+/* For folder_options: a line on the terminal; false after Ctrl-C. */
+bool model_files_progress(struct model_files *f, uint64_t done, uint64_t all);
+void model_files_end(struct model_files *f); /* takes the line away */
+#endif

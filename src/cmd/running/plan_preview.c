@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/running/plan_preview.h"
+#include <errno.h>
+#include "machine/machine.h"
+
+/* In memory: a folder would stay where a killed process made one, and would ask for a place to write to. */
+enum status ahead_record(struct record *r, const struct plan *p, const struct machine *m, struct error *err)
+{
+	json_t *plan = plan_json(p, m);
+	enum status st = plan ? record_planned(r, machine_json(m), plan, err)
+			      : error_errno(err, ENOMEM, "a plan of %zu cases", p->case_count);
+
+	json_decref(plan);
+	return st;
+}
+
+enum status ahead_expected(struct expected_ahead **out, const struct plan *p, const struct machine *m,
+			   const struct expectations *e, struct error *err)
+{
+	struct judgements judged = {0};
+	struct record record = {0};
+	enum status st = ahead_record(&record, p, m, err);
+
+	*out = calloc(p->case_count + 1, sizeof(**out));
+	if (!st && !*out)
+		st = error_errno(err, ENOMEM, "what %zu cases should reach", p->case_count);
+	if (!st)
+		st = judge_ahead(&judged, &record, e, err);
+	for (size_t i = 0; !st && i < record.case_count && i < judged.count && i < p->case_count; i++)
+		(*out)[i] = judged.of_case[i].ahead;
+	judgements_release(&judged);
+	record_release(&record);
+	if (st) {
+		free(*out);
+		*out = NULL;
+	}
+	return st;
+}

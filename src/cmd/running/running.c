@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/running/running.h"
+#include "cmd/running/plan_preview.h"
+#include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cmd/shared/judged.h"
+#include "cmd/shared/input_hashes.h"
+#include "cmd/running/plan.h"
+#include "cmd/running/team.h"
+#include "cmd/shared/run_dirs.h"
+#include "cmd/shared/show.h"
+#include "cmd/shared/checked_expectations.h"
+#include "core/file/file.h"
+#include "core/process/process.h"
+#include "journal/journal.h"
+#include "journal/record/record.h"
+#include "judge/judge.h"
+#include "machine/cpu_use.h"
+#include "probe/registry.h"
+#include "report/report.h"
+#include "run/worker/fault_injection.h"
+#include "run/run.h"
+#include "run/suite/facts_needed.h"
+
+int running_complain(const struct command_context *c, const struct error *err)
+{
+	log_error(c->log, LOG_TOPIC_RUN, "%s", err->text);
+	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}
+
+/* The bar on stderr: one line, drawn over itself. */
+static void draw(void *arg, size_t done, size_t total, const char *what, double seconds_left)
+{
+	(void)arg;
+	fprintf(stderr, "\r\033[K[%zu/%zu] %.60s, about %.0f s left", done, total, what, seconds_left);
+	fflush(stderr);
+}
+
+static enum report_format running_format(const struct running_opts *o)
+{
+	return o->json ? REPORT_JSON : (enum report_format)o->format;
+}
+
+/* Wishes that contradict each other, of which one would be dropped. */
+static enum status check_wishes(const struct running_opts *o, struct error *err)
+{
+	enum report_format format = running_format(o);
+	struct plant plant;
+
+	if (o->out && !*o->out) /* a variable of a script that is not set */
+		return error_set(err, STATUS_BAD_INPUT, "--out is empty");
+	if (plant_asked(&plant, err))
+		return err->status;
+	if (o->wait && o->beside)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--wait and --beside: wait until others are done, or run beside them");
+	if (o->plan && format != REPORT_TEXT && format != REPORT_JSON)
+		return error_set(err, STATUS_BAD_INPUT, "--plan shows text or json, not %s",
+				 report_formats[format]);
+	return show_one_form(o->format, o->json, err);
+}
+
+/* A run that goes on keeps what was stated with it; what is no longer there is told before it goes on. */
+static enum status read_kept(const char *dir, struct expectations **e, struct error *err)
+{
+	struct record earlier;
+	enum status st = record_read_run(&earlier, dir, err);
+
+	if (st)
+		return st;
+	st = judged_expectations(e, &earlier, NULL, err);
+	if (!st)
+		st = kept_check(&earlier, JUDGE_SITE_FILE, err);
+	record_release(&earlier);
+	return st;
+}
+
+/* What the run will be judged by: wrong words in it are told before anything is measured. `stated`: as the
+ * run directory keeps it. */
+static enum status read_statement(const struct running_opts *o, struct expectations **e, struct text *stated,
+				  struct error *err)
+{
+	const struct judge_site site = {.expect = o->expect, .file = o->site};
+	enum status st;
+
+	if ((o->expect && !*o->expect) || (o->site && !*o->site)) /* a variable of a script that is not set */
+		return error_set(err, STATUS_BAD_INPUT, "--%s is empty",
+				 o->expect && !*o->expect ? "expect" : "site");
+	if (o->resume)
+		return read_kept(o->resume, e, err);
+	st = vocabulary_load(e, o->expectations, err);
+	if (!st)
+		st = judge_site_text(stated, &site, *e, err);
+	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */
+		st = err->status = STATUS_BAD_INPUT;
+	return st;
+}
+
+static bool has_file(const char *dir, const char *name)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !access(path, F_OK);
+}
+
+static enum status keep(const char *dir, const char *name, const struct text *what, struct error *err)
+{
+	char path[PATH_MAX + 32];
+	enum status st;
+
+	if (!what->size && has_file(dir, name))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s/%s would judge this run, and is of another: remove it, or name another folder",
+			dir, name);
+	if (!what->size)
+		return STATUS_OK;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	st = file_make_dir(dir, err);
+	return st ? st : file_write(path, text_str(what), what->size, err);
+}
+
+/* What judges the run, so that it is judged alike later and elsewhere. A finished run is not written over:
+ * run_plan refuses it. */
+static enum status keep_statement(const char *dir, const struct text *stated, const struct expectations *e,
+				  struct error *err)
+{
+	enum status st;
+
+	if (journal_held(dir))
+		return STATUS_OK;
+	st = keep(dir, JUDGE_SITE_FILE, stated, err);
+	return st ? st : keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), err);
+}
+
+/* A run directory that was removed in the middle of the run comes back with its journal alone. The run's own
+ * error is told. */
+static void keep_statement_again(const char *dir, const struct text *stated, const struct expectations *e)
+{
+	if (!has_file(dir, JOURNAL_FILE))
+		return;
+	if (!has_file(dir, JUDGE_SITE_FILE))
+		keep(dir, JUDGE_SITE_FILE, stated, NULL);
+	if (!has_file(dir, JUDGE_EXPECTATIONS_FILE))
+		keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), NULL);
+}
+
+/* Who reads the terminal may know which node is which; what other programs read is as the files are. */
+static enum status show_with_names(const struct report_input *in, const struct running_team *team,
+				   enum report_format format, bool colour, struct error *err)
+{
+	struct report_input named = *in;
+	struct report_called *called =
+		format == REPORT_TEXT ? running_team_called(team, &named.called_count) : NULL;
+	enum status st;
+
+	named.called = called;
+	st = show_report(&named, format, colour, err);
+	free(called);
+	return st;
+}
+
+/* What was measured is shown even where the run directory takes no report any more. */
+static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
+				    const struct running_team *team, const char *dir, int *code,
+				    struct error *err)
+{
+	static const struct judge_site kept = {0};
+	struct judged judged = {0};
+	struct text note = {0};
+	enum status st = judged_read(&judged, dir, NULL, &kept, o->real_names, err), shown;
+
+	if (st)
+		goto out;
+	st = report_write(dir, &judged.in, &note, err);
+	if (note.size)
+		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
+	shown = show_with_names(&judged.in, team, running_format(o), c->colour, err);
+	st = st ? st : shown;
+	*code = judged.judgements.exit_code;
+out:
+	if (st == STATUS_BAD_INPUT) /* nothing that comes after the measuring is wrong usage */
+		st = err->status = STATUS_UNAVAILABLE;
+	text_release(&note);
+	judged_release(&judged);
+	return st;
+}
+
+static enum status run_it(const struct command_context *c, const struct plan *plan, const struct machine *m,
+			  const struct running_opts *o, const struct expectations *e,
+			  const struct running_team *team, const char *dir, struct run_summary *summary,
+			  struct error *err)
+{
+	struct run_options ro = {
+		.dir = dir,
+		.command = (const char *const *)c->argv,
+		.resume = o->resume,
+		.sample = o->sample && machine_is_live(m),
+		.seed = o->seed,
+		.beside = o->beside,
+		.wait = o->wait,
+		.price_per_hour = o->price,
+		.real_names = o->real_names,
+		.started_ns = process_started_ns(),
+		.stop = c->stop,
+		.log = c->log,
+		.clock = clock_monotonic(),
+		.expectations = o->expectations,
+		.isolate = o->isolate,
+	};
+	json_t *kept = NULL;
+	struct expected_ahead *expected = NULL;
+	enum status st = o->resume ? STATUS_OK : kept_read(&kept, dir, err);
+
+	if (!st && o->isolate)
+		st = ahead_expected(&expected, plan, m, e, err);
+	ro.kept = kept;
+	ro.expected = expected;
+	ro.control = team->control;
+	ro.rank = team->place.rank;
+	if (c->terminal && !ro.rank)
+		ro.progress.update = draw;
+	if (!st)
+		st = run_plan(plan, m, probe_list, &ro, summary, err);
+	free(expected);
+	json_decref(kept);
+	if (ro.progress.update)
+		fprintf(stderr, "\r\033[K");
+	return st;
+}
+
+/* The machine, and the plan on it. With --wait both anew until no GPU is busy. */
+static enum status prepare(const struct command_context *c, const struct suite *s,
+			   const struct running_opts *o, struct running_team *team, struct machine **m,
+			   struct plan *plan, struct error *err)
+{
+	struct plan_wishes wishes = {.target = o->target,
+				     .seconds = o->seconds,
+				     .rounds = (unsigned)o->rounds,
+				     .search_seconds = o->search_seconds,
+				     .beside = o->beside,
+				     .stop = c->stop};
+	const char *out = o->resume ? o->resume : o->out;
+	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = out, .stop = c->stop};
+	/* What was bought is compared with all that is here. */
+	bool all = o->machine || o->expect || o->site, said = false;
+	struct scope scope;
+
+	scope_of(&scope, s, probe_list);
+	scope.machine.out = out;
+	scope.machine.stop = c->stop;
+	for (;;) {
+		/* Before our own helpers and ranks have work. */
+		json_t *cpu_use = o->machine || o->plan ? NULL : cpu_use_watch();
+		const struct bench_case *busy;
+		enum status st =
+			machine_read_scope(m, all ? &whole : &scope.machine, o->machine, c->log, err);
+
+		if (!st && cpu_use)
+			json_object_set((json_t *)json_object_get(machine_json(*m), "system"), "cpu_use",
+					cpu_use);
+		json_decref(cpu_use);
+
+		if (st && o->machine) /* a wrong folder was named */
+			return err->status = STATUS_BAD_INPUT;
+		if (!st)
+			st = running_team_join(team, c, o, *m, err);
+		wishes.team = control_shape(team->control);
+		wishes.rank = team->place.rank;
+		if (!st)
+			st = plan_build(plan, s, *m, probe_list, &wishes, err);
+		busy = st ? NULL : running_busy(plan);
+		if (st || !o->wait || !busy || *c->stop)
+			return st;
+		if (!said)
+			log_info(c->log, LOG_TOPIC_RUN, "waiting: %s", busy->skip_reason);
+		said = true;
+		plan_release(plan);
+		machine_free(*m);
+		*m = NULL;
+		clock_sleep_ns(clock_monotonic(), 2000000000u);
+		if (*c->stop)
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					       "stopped while waiting for a GPU");
+	}
+}
+
+/* A rank other than 0 tells nothing: rank 0's report has its cases. What failed here is our exit code all the
+ * same; what is inconclusive, where a case did not come to its end, or the team's could not begin for us. */
+static enum status judge_silently(const struct running_opts *o, const char *dir, const struct plan *plan,
+				  const struct run_summary *summary, int *code, struct error *err)
+{
+	static const struct judge_site kept = {0};
+	struct judged judged = {0};
+	enum status st = judged_read(&judged, dir, NULL, &kept, o->real_names, err);
+
+	if (!st && judged.judgements.exit_code == EXIT_FAILED)
+		*code = EXIT_FAILED;
+	else if (!st)
+		*code = summary->failed || summary->not_run || summary->cancelled || running_lacks(plan)
+				? EXIT_INCONCLUSIVE
+				: EXIT_PASS;
+	judged_release(&judged);
+	return st;
+}
+
+/* What one run of the command holds. */
+struct doing {
+	const struct command_context *c;
+	const struct suite *suite;
+	const struct running_opts *o;
+	struct expectations *expectations;
+	struct machine *machine;
+	struct text stated;
+	struct plan plan;
+	struct running_team team;
+	char dir[PATH_MAX];
+	bool named; /* the directory, by the command */
+};
+
+/* The directory: named, or the next free one; of another rank beside rank 0's. */
+static enum status claim(struct doing *d, struct error *err)
+{
+	enum status st =
+		d->named || d->team.place.rank ? STATUS_OK : runs_claim(d->dir, suite_name(d->suite), err);
+
+	if (!st)
+		st = running_team_dir(&d->team, d->dir, err);
+	if (!st && d->o->real_names) /* serials and names of hosts are nobody else's business */
+		st = file_make_private_dir(d->dir, err);
+	if (!st && d->o->real_names && !d->named && chmod(d->dir, 0700))
+		st = error_errno(err, errno, "cannot keep others out of %s", d->dir);
+	return st ? st : keep_statement(d->dir, &d->stated, d->expectations, err);
+}
+
+static enum status measure_and_tell(struct doing *d, int *code, struct error *err)
+{
+	struct run_summary summary = {0};
+	bool taken = false;
+	enum status st = claim(d, err);
+
+	if (!st) {
+		st = run_it(d->c, &d->plan, d->machine, d->o, d->expectations, &d->team, d->dir, &summary,
+			    err);
+		if (st)
+			keep_statement_again(d->dir, &d->stated, d->expectations);
+	}
+	if (!st && !summary.cancelled)
+		taken = running_team_collect(&d->team, d->c, d->dir);
+	if (!st && d->team.place.rank)
+		st = judge_silently(d->o, d->dir, &d->plan, &summary, code, err);
+	else if (!st)
+		st = judge_and_report(d->c, d->o, &d->team, d->dir, code, err);
+	if (!st && taken)
+		running_team_clear(d->dir);
+	if (!st && *code == EXIT_PASS && summary.team_over.status)
+		*code = EXIT_INCONCLUSIVE;
+	if (d->team.place.rank)
+		running_team_await(&d->team);
+	if (st || d->team.place.rank)
+		return st;
+	log_info(d->c->log, LOG_TOPIC_RUN, "report: %s/report.html", d->dir);
+	if (summary.cancelled && !d->team.control)
+		log_info(d->c->log, LOG_TOPIC_RUN, "stopped; assay %s --resume %s goes on", d->c->argv[1],
+			 d->dir);
+	return STATUS_OK;
+}
+
+int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o)
+{
+	struct doing d = {.c = c, .suite = s, .o = o, .named = o->resume || o->out};
+	struct error err = {0};
+	int code = EXIT_INCONCLUSIVE;
+	enum status st;
+
+	if (d.named)
+		text_copy(d.dir, sizeof(d.dir), o->resume ? o->resume : o->out);
+	else
+		runs_next(d.dir, suite_name(s));
+	st = check_wishes(o, &err);
+	if (!st && d.named && strcmp(d.dir, o->resume ? o->resume : o->out) != 0)
+		st = error_set(&err, STATUS_BAD_INPUT, "--%s: the path is too long",
+			       o->resume ? "resume" : "out");
+	if (!st)
+		st = running_team_place(&d.team, o, &err);
+	if (!st)
+		st = running_team_check(&d.team, o, &err);
+	if (!st)
+		st = read_statement(o, &d.expectations, &d.stated, &err);
+	if (!st)
+		st = prepare(c, s, o, &d.team, &d.machine, &d.plan, &err);
+	if (!st && o->plan) {
+		running_print_plan(&d.plan, d.machine, d.dir, running_format(o) == REPORT_JSON);
+		code = EXIT_PASS;
+	} else if (!st) {
+		st = measure_and_tell(&d, &code, &err);
+	}
+	if (st) {
+		code = running_complain(c, &err);
+		if (!d.named && !d.team.place.rank)
+			rmdir(d.dir); /* where nothing came into it */
+	}
+	code = running_team_code(&d.team, c, code);
+	running_team_leave(&d.team);
+	plan_release(&d.plan);
+	machine_free(d.machine);
+	text_release(&d.stated);
+	expectations_free(d.expectations);
+	return code;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/shared/judged.h"
+#include <limits.h>
+#include <unistd.h>
+#include "cmd/shared/input_hashes.h"
+#include "cmd/shared/checked_expectations.h"
+
+/* What is stated: `given` where it says anything, else what the run directory keeps (JUDGE_SITE_FILE), else
+ * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
+static enum status stated_site(struct judge_site *out, char *path, const struct record *r,
+			       const struct judge_site *given, struct error *err)
+{
+	enum status st;
+
+	*out = *given;
+	if (given->expect || given->file)
+		return STATUS_OK;
+	st = kept_check(r, JUDGE_SITE_FILE, err);
+	snprintf(path, PATH_MAX, "%s/" JUDGE_SITE_FILE, r->dir);
+	if (!st && !access(path, F_OK))
+		out->file = path;
+	return st;
+}
+
+enum status judged_expectations(struct expectations **e, const struct record *r, const char *given,
+				struct error *err)
+{
+	char kept[PATH_MAX + 32];
+	enum status st = given ? STATUS_OK : kept_check(r, JUDGE_EXPECTATIONS_FILE, err);
+
+	snprintf(kept, sizeof(kept), "%s/" JUDGE_EXPECTATIONS_FILE, r->dir);
+	if (!st && !given && !access(kept, F_OK)) /* held against its words when it was given */
+		st = expectations_load(e, kept, err);
+	else if (!st)
+		st = vocabulary_load(e, given, err);
+	if (st == STATUS_UNAVAILABLE) /* named in the command and not there, or not ours to read */
+		st = err->status = STATUS_BAD_INPUT;
+	return st;
+}
+
+static enum status node_machines(struct judged *j, struct error *err)
+{
+	const struct record *r = &j->record;
+	enum status st = STATUS_OK;
+
+	if (!r->node_count)
+		return STATUS_OK;
+	j->nodes = calloc(r->node_count, sizeof(struct machine *));
+	if (!j->nodes)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu nodes",
+				       r->node_count);
+	for (size_t i = 0; i < r->node_count && !st; i++)
+		if (r->node[i].machine)
+			st = machine_from_json(&j->nodes[i], r->node[i].machine, err);
+	return st;
+}
+
+enum status judged_read(struct judged *j, const char *dir, const char *expectations,
+			const struct judge_site *site, bool real_names, struct error *err)
+{
+	struct judge_site stated;
+	char path[PATH_MAX];
+	enum status st;
+
+	*j = (struct judged){0};
+	st = record_read_run(&j->record, dir, err);
+	if (st ==
+	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
+		st = err->status = STATUS_BAD_INPUT;
+	if (!st)
+		st = judged_expectations(&j->expectations, &j->record, expectations, err);
+	if (!st)
+		st = stated_site(&stated, path, &j->record, site, err);
+	if (!st && j->record.machine)
+		st = machine_from_json(&j->machine, j->record.machine, err);
+	if (!st)
+		st = node_machines(j, err);
+	if (!st)
+		st = judge_record(&j->judgements, &j->record, j->expectations, &stated, err);
+	j->in = (struct report_input){
+		.record = &j->record,
+		.machine = j->machine,
+		.nodes = (const struct machine *const *)j->nodes,
+		.judged = &j->judgements,
+		.expectations = j->expectations,
+		.real_names = real_names,
+	};
+	if (st)
+		judged_release(j);
+	return st;
+}
+
+void judged_release(struct judged *j)
+{
+	judgements_release(&j->judgements);
+	for (size_t i = 0; j->nodes && i < j->record.node_count; i++)
+		machine_free(j->nodes[i]);
+	free(j->nodes);
+	machine_free(j->machine);
+	record_release(&j->record);
+	expectations_free(j->expectations);
+	*j = (struct judged){0};
+}
+
+int judged_complain(const struct command_context *c, const struct error *err)
+{
+	log_error(c->log, LOG_TOPIC_RUN, "%s", err->text);
+	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}

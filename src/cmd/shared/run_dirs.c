@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/shared/run_dirs.h"
+#include <errno.h>
+#include <jansson.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/file/file.h"
+#include "journal/journal.h"
+
+enum { NUMBERS_MAX = 10000 };
+static const char parent[] = "assay-runs";
+
+/* The first, then -2, -3 .. */
+static void numbered(char out[PATH_MAX], const char *name, unsigned number)
+{
+	time_t now = time(NULL);
+	struct tm day;
+	char date[16];
+
+	localtime_r(&now, &day);
+	strftime(date, sizeof(date), "%Y-%m-%d", &day);
+	if (number < 2)
+		snprintf(out, PATH_MAX, "%s/%s-%.64s", parent, date, name);
+	else
+		snprintf(out, PATH_MAX, "%s/%s-%.64s-%u", parent, date, name, number);
+}
+
+void runs_next(char out[PATH_MAX], const char *name)
+{
+	struct stat info;
+	unsigned i = 1;
+
+	do
+		numbered(out, name, i++);
+	while (!lstat(out, &info) && i < NUMBERS_MAX);
+}
+
+enum status runs_claim(char out[PATH_MAX], const char *name, struct error *err)
+{
+	enum status st = file_make_dir(parent, err);
+
+	for (unsigned i = 1; !st && i < NUMBERS_MAX; i++) {
+		numbered(out, name, i);
+		if (!mkdir(out, 0777))
+			return STATUS_OK;
+		if (errno != EEXIST)
+			st = error_errno(err, errno, "cannot create directory %s", out);
+	}
+	return st ? st : error_set(err, STATUS_BAD_INPUT, "%s is full of runs: --out names another", parent);
+}
+
+bool runs_is(const char *dir)
+{
+	return journal_held(dir);
+}
+
+/* The journal's first line, and no other. */
+static int take_first(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
+{
+	(void)type;
+	(void)t_ns;
+	*(json_t **)arg = json_deep_copy(body);
+	return 1;
+}
+
+enum status runs_whole(const char *dir, struct error *err)
+{
+	json_t *open = NULL;
+	uint64_t cut;
+	enum status ignored = journal_read(dir, take_first, &open, &cut, NULL);
+	const json_t *team = json_object_get(open, "team");
+	json_int_t rank = json_integer_value(json_object_get(team, "rank"));
+	json_int_t size = json_integer_value(json_object_get(team, "size"));
+	enum status st = STATUS_OK;
+
+	if (rank > 0)
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "%s: what rank %lld of %lld kept; the run of all is in rank 0's folder", dir,
+			       (long long)rank, (long long)size);
+	(void)ignored;
+	json_decref(open);
+	return st;
+}
+
+static bool fit(const char *dir)
+{
+	return runs_is(dir) && !runs_whole(dir, NULL);
+}
+
+static void passed_over(const struct log *log, const char *dir)
+{
+	struct error why = {0};
+
+	if (runs_is(dir) && runs_whole(dir, &why))
+		log_warn(log, LOG_TOPIC_RUN, "passed over: %s", why.text);
+	else
+		log_warn(log, LOG_TOPIC_RUN,
+			 "%s: passed over: no run directory, " JOURNAL_FILE " is not in it", dir);
+}
+
+enum status runs_pick(struct opt_words *out, const struct opt_words *given, const struct log *log,
+		      struct error *err)
+{
+	const char **kept = calloc(given->count + 1, sizeof(*kept));
+	size_t count = 0;
+
+	*out = (struct opt_words){.word = kept};
+	if (!kept)
+		return error_errno(err, ENOMEM, "%zu runs", given->count);
+	for (size_t i = 0; i < given->count; i++)
+		if (fit(given->word[i]))
+			kept[count++] = given->word[i];
+	if (!count && given->count) {
+		memcpy(kept, given->word, given->count * sizeof(*kept));
+		count = given->count;
+	}
+	for (size_t i = 0; count < given->count && i < given->count; i++)
+		if (!fit(given->word[i]))
+			passed_over(log, given->word[i]);
+	out->count = count;
+	return STATUS_OK;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run is worked on by: settled before anything is planned, so that the card that is planned for is the
+ * one that the worker opens. */
+#include "cmd/train/train.h"
+#include <stdlib.h>
+#include "core/text/text.h"
+#include "gpu/device/gpu.h"
+#include "kernel/fatbin.h"
+#include "machine/machine.h"
+#include "model/gpu/backend.h"
+#include "run/suite/target.h"
+
+enum { LEAST_CC = 80, LEAST_CUBLASLT = 12 };
+static const char *const libs[] = {"cuda", "cublaslt", NULL};
+
+struct choice {
+	const struct gpu *gpu; /* NULL: the CPU */
+	enum cause cause;
+	char why[320]; /* what a GPU lacks; "": there is none, or it is taken */
+};
+
+/* The first GPU that is granted and answers; else what the first one lacks. */
+static void find_gpu(struct choice *c, const struct machine *m)
+{
+	for (unsigned i = 0; i < machine_gpu_count(m) && !c->gpu; i++) {
+		const struct gpu *g = machine_gpu(m, i);
+
+		if (g->granted && !g->status && gpu_get(g, GPU_FACT_cc, 0) >= LEAST_CC)
+			c->gpu = g;
+		else if (!*c->why)
+			text_copy(c->why, sizeof(c->why),
+				  g->status	? g->reason
+				  : !g->granted ? "it is not granted to this process"
+						: "its compute capability is below 8.0");
+	}
+	if (c->gpu)
+		*c->why = '\0';
+	c->cause = CAUSE_NOT_GRANTED;
+}
+
+/* What the back end cannot do without. A container may have NVML alone. */
+static void check_libraries(struct choice *c, const struct machine *m)
+{
+	static const char *const needs[] = {"CUDA's driver, which everything on it needs",
+					    "cuBLASLt, which its products need"};
+	const struct lib_found *found = NULL;
+
+	for (size_t i = 0; libs[i] && !*c->why; i++) {
+		found = machine_lib(m, libs[i]);
+		if (!found || found->status)
+			snprintf(c->why, sizeof(c->why), "%s, is not usable: %s", needs[i],
+				 found ? found->missing : "the process that looks for it told nothing");
+	}
+	if (!*c->why && strtol(found->version, NULL, 10) < LEAST_CUBLASLT)
+		snprintf(c->why, sizeof(c->why), "cuBLASLt %s is older than %d: %s", found->version,
+			 LEAST_CUBLASLT, found->path);
+	if (*c->why)
+		c->cause = CAUSE_LIBRARY_MISSING;
+}
+
+/* The facts' word on why CUDA did not begin; NULL: it did. */
+static const char *refusal_of(const struct machine *m)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(machine_json(m), "unreadable"), i, row)
+	{
+		const char *what = json_string_value(json_object_get(row, "what"));
+
+		if (what && !strcmp(what, "CUDA driver"))
+			return json_string_value(json_object_get(row, "why"));
+	}
+	return NULL;
+}
+
+/* CUDA may refuse to begin where its library loads well. */
+static void check_cuda(struct choice *c, const struct machine *m)
+{
+	const char *refusal = refusal_of(m);
+	bool listed = false;
+
+	for (unsigned i = 0; i < machine_gpu_count(m); i++)
+		listed |= !strcmp(machine_gpu(m, i)->pci, c->gpu->pci) && machine_gpu(m, i)->cuda_index >= 0;
+	if (!listed) {
+		snprintf(c->why, sizeof(c->why), "CUDA does not list %s: %s", c->gpu->pci,
+			 refusal ? refusal : "CUDA_VISIBLE_DEVICES or a cgroup may hide it");
+		c->cause = CAUSE_UNSUPPORTED;
+	}
+}
+
+/* Looks for the libraries as the worker will, in a process of its own. Where the CPU may train instead,
+ * another process asks CUDA too, which takes 0.3 s. */
+static enum status look_closer(struct choice *c, const struct training *t, struct error *err)
+{
+	bool either = t->config.training.device == CONFIG_DEVICE_AUTO;
+	const struct machine_scope scope = {
+		.up_to = either ? LAYER_CUDA : LAYER_HOST, .stop = t->c->stop, .libs = libs};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+
+	if (st)
+		return st;
+	check_libraries(c, m);
+	if (either && !*c->why)
+		check_cuda(c, m);
+	machine_free(m);
+	return STATUS_OK;
+}
+
+static enum status choose(struct choice *c, const struct training *t, const struct machine *m,
+			  struct error *err)
+{
+	struct error why = {0};
+	enum status st = STATUS_OK;
+
+	if (t->config.training.device == CONFIG_DEVICE_CPU)
+		return STATUS_OK;
+	find_gpu(c, m);
+	if (c->gpu && !kernel_fatbin_find("train_rows")) {
+		snprintf(c->why, sizeof(c->why),
+			 "this program was built without kernels (no nvcc at build time)");
+		c->cause = CAUSE_UNSUPPORTED;
+	} else if (c->gpu && !t->config.training.bf16 && !t->o->resume) { /* a run goes on as it began */
+		snprintf(c->why, sizeof(c->why),
+			 "bf16: false asks for float32, and on a GPU we compute in BF16: leave bf16 out, or "
+			 "choose device: cpu");
+		c->cause = CAUSE_UNSUPPORTED;
+	} else if (c->gpu && gpu_back_takes(&t->shape, &why)) {
+		text_copy(c->why, sizeof(c->why), why.text);
+		c->cause = CAUSE_UNSUPPORTED;
+	} else if (c->gpu) {
+		st = look_closer(c, t, err);
+	}
+	if (*c->why)
+		c->gpu = NULL;
+	return st;
+}
+
+/* It may be meant so: it is said, and the run goes on (docs/explanation/design/model_gpu.md). */
+static void warn_of_others(const struct training *t, const struct gpu *g)
+{
+	char busy[160];
+
+	if (gpu_busy(g, busy, sizeof(busy)))
+		log_warn(t->c->log, LOG_TOPIC_RUN,
+			 "%s: runs that share a GPU take turns on it, and products of some "
+			 "libraries fail there (CUDA_ERROR_LAUNCH_FAILED)",
+			 busy);
+}
+
+static enum status settle_on(struct training *t, const struct machine *m, struct error *err)
+{
+	uint32_t *device = &t->config.training.device;
+	struct choice c = {0};
+	enum status st = choose(&c, t, m, err);
+
+	if (st)
+		return st;
+	if (!c.gpu && *device == CONFIG_DEVICE_GPU)
+		return error_set_cause(err, STATUS_UNAVAILABLE, c.cause,
+				       "training: device: gpu: there is no usable GPU here: %s",
+				       *c.why ? c.why : "none is on the PCI bus");
+	if (!c.gpu && *c.why)
+		log_warn(t->c->log, LOG_TOPIC_RUN, "the CPU trains, although there is a GPU: %s", c.why);
+	t->room = (struct train_room){.available = machine_cpu(m)->memory_available_bytes};
+	if (c.gpu) {
+		warn_of_others(t, c.gpu);
+		train_cache_settle(t, m, c.gpu);
+		t->room.host = t->room.available;
+		t->room.available = (uint64_t)gpu_get(c.gpu, GPU_FACT_memory_free_bytes, 0);
+		t->room.leave = GPU_LEAVE_BYTES;
+		text_copy(t->gpu, sizeof(t->gpu), c.gpu->pci);
+	}
+	if (*device == CONFIG_DEVICE_AUTO) {
+		*device = c.gpu ? CONFIG_DEVICE_GPU : CONFIG_DEVICE_CPU;
+		train_write_config(t);
+	}
+	return STATUS_OK;
+}
+
+enum status train_settle_device(struct training *t, struct error *err)
+{
+	const struct machine_scope scope = {
+		.up_to = t->config.training.device == CONFIG_DEVICE_CPU ? LAYER_HOST : LAYER_NVML,
+		.stop = t->c->stop};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+
+	if (!st)
+		st = settle_on(t, m, err);
+	machine_free(m);
+	return st;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a training run ends: its last lines, its report, and one message of what happened and how to go on. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "cmd/info/info.h"
+#include "cmd/shared/judged.h"
+#include "cmd/running/running.h"
+#include "cmd/shared/show.h"
+#include "cmd/train/train.h"
+#include "core/file/file.h"
+#include "journal/journal.h"
+#include "journal/record/record.h"
+#include "train/checkpoint/names.h"
+
+enum { CONFIG_MAX = 16 << 20, SETTLE_LOOKS = 5, SETTLE_NS = 100000000 };
+
+enum status train_report(const struct training *t, struct error *err)
+{
+	static const struct judge_site site = {0};
+	struct judged judged = {0};
+	struct text note = {0};
+	enum status st = judged_read(&judged, t->dir, NULL, &site, t->o->real_names, err);
+
+	if (!st)
+		st = report_write(t->dir, &judged.in, &note, err);
+	if (!st && !t->o->json)
+		st = show_report(&judged.in, REPORT_TEXT, t->c->colour, err);
+	text_release(&note);
+	judged_release(&judged);
+	return st;
+}
+
+/* The journal of this very run, which nobody has replaced. */
+static bool has_journal(const struct training *t, const char *dir)
+{
+	struct record r;
+	const char *hash;
+	bool ours;
+
+	if (record_read_run(&r, dir, NULL))
+		return false;
+	hash = json_string_value(json_object_get(r.plan, "hash"));
+	ours = r.case_count == 1 && hash && !strcmp(hash, t->hash);
+	record_release(&r);
+	return ours;
+}
+
+/* Behind its first line the configuration is what this run goes by. */
+static bool has_config(const struct training *t, const char *dir)
+{
+	char path[PATH_MAX + 32], *text = NULL;
+	const char *body;
+	size_t size;
+	bool ours;
+
+	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, dir);
+	if (file_read(&text, &size, path, CONFIG_MAX, NULL))
+		return false;
+	body = strchr(text, '\n');
+	ours = body && !strcmp(body + 1, text_str(&t->written));
+	free(text);
+	return ours;
+}
+
+/* *step: of the newest checkpoint by name; false: there is none. */
+static bool newest_checkpoint(const char *dir, uint64_t *step)
+{
+	struct checkpoint_list list;
+	bool found = false;
+
+	if (checkpoint_list_read(&list, dir, NULL))
+		return false;
+	for (size_t i = 0; i < list.count && !found; i++) {
+		found = list.entry[i].state == CHECKPOINT_NAMED;
+		*step = list.entry[i].step;
+	}
+	checkpoint_list_release(&list);
+	return found;
+}
+
+/* What lies in the directory now decides, not what was written there once. */
+static void say_how_to_go_on(struct text *out, const struct training *t, const char *dir)
+{
+	uint64_t step;
+
+	if (!has_config(t, dir) || !has_journal(t, dir))
+		text_addf(out, "the run cannot be resumed: %s no longer has its configuration and journal",
+			  dir);
+	else if (newest_checkpoint(dir, &step))
+		text_addf(out, "assay train --resume %s goes on from the newest checkpoint, of step %" PRIu64,
+			  dir, step);
+	else
+		text_addf(out, "assay train --resume %s begins at the first step: there is no checkpoint",
+			  dir);
+}
+
+/* What became of the run directory. `journal`: what writing it came to. */
+static void say_lost(struct text *out, const struct training *t, const struct error *journal)
+{
+	char now[PATH_MAX];
+	int why;
+	enum home_state state = home_look(&t->home, now, &why);
+
+	if (state == HOME_HERE || (state == HOME_REMOVED && journal->status))
+		text_add(out, journal->text);
+	else if (state == HOME_REMOVED)
+		text_addf(out, "%s was removed while the run was going", t->dir);
+	else if (state == HOME_MOVED)
+		text_addf(out, "%s was moved to %s while the run was going", t->dir, now);
+	else
+		text_addf(out, "%s can no longer be written to (%s)", t->dir, strerror(why));
+	text_addf(out, "; training stopped after step %" PRIu64 "; ", t->step);
+	if (state == HOME_REMOVED)
+		text_add(out, "the run cannot be resumed: its checkpoints are gone");
+	else if (state == HOME_SHUT)
+		text_add(out, "make it writable again, then ");
+	if (state != HOME_REMOVED)
+		say_how_to_go_on(out, t, now);
+}
+
+/* Once the job has ended. */
+static void train_look_again(struct training *t)
+{
+	char now[PATH_MAX];
+	int why;
+
+	t->lost = t->lost || home_look(&t->home, now, &why) != HOME_HERE;
+}
+
+void train_look_home(struct training *t)
+{
+	t->lost = t->lost || job_state(t->job, NULL);
+	train_look_again(t);
+}
+
+/* A file was not where the worker had put it: who removes the directory may be halfway through. */
+static void settle(struct training *t)
+{
+	for (unsigned i = 0; i < SETTLE_LOOKS && t->status == STATUS_UNAVAILABLE && !t->lost; i++) {
+		clock_sleep_ns(clock_monotonic(), SETTLE_NS);
+		train_look_again(t);
+	}
+}
+
+/* A directory that stands and lost its configuration gets it again: checkpoint and journal are worth nothing
+ * without. */
+static void write_config_again(const struct training *t)
+{
+	char now[PATH_MAX], path[PATH_MAX + 32];
+	int why;
+
+	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
+	if (home_look(&t->home, now, &why) == HOME_HERE && access(path, F_OK) && errno == ENOENT)
+		train_keep_config(t, path, NULL);
+}
+
+/* A card or a disk that failed is no fault of the run's: it may go on. So may one whose worker fell. */
+static bool may_go_on(const struct training *t)
+{
+	return !t->ended || t->status == STATUS_CANCELLED ||
+	       ((t->saved || (t->goes_on && t->ready)) &&
+		(t->status == STATUS_LOST || t->status == STATUS_VENDOR || t->status == STATUS_NO_RESOURCE ||
+		 t->status == STATUS_UNAVAILABLE));
+}
+
+/* "18112 tokens/s steady, of 28 steps; 2.31 s to the first step, 3.12 s tuning"; of all processes of the run.
+ */
+static void say_rate(const struct training *t)
+{
+	const double steady = info_number(t->values, "steady_steps"), steps = info_number(t->values, "steps");
+	struct text out = {0};
+
+	if (t->o->json || !(steps > 0))
+		return;
+	if (steady > 0)
+		text_addf(&out, "%.0f tokens/s steady, of %.0f steps", info_number(t->values, "tokens_per_s"),
+			  steady);
+	else
+		text_addf(&out, "no steady rate: none of %.0f steps comes after start-up and tuning", steps);
+	if (json_object_get(t->values, "start_s"))
+		text_addf(&out, "; %.2f s to the first step", info_number(t->values, "start_s"));
+	text_addf(&out, ", %.2f s tuning", info_number(t->values, "tuning_s"));
+	log_info(t->c->log, LOG_TOPIC_RUN, "%s", text_str(&out));
+	text_release(&out);
+}
+
+static void tell(const struct training *t, const struct error *journal)
+{
+	struct text out = {0};
+	const bool cancelled = t->status == STATUS_CANCELLED && !t->lost;
+
+	if (t->lost || t->status)
+		write_config_again(t);
+	if (t->lost)
+		say_lost(&out, t, journal);
+	else if (t->status)
+		text_add(&out, cancelled ? "stopped on request" : t->text);
+	if (!t->lost && t->status && may_go_on(t)) {
+		text_add(&out, "; ");
+		say_how_to_go_on(&out, t, t->dir);
+	}
+	if (out.size)
+		log_line(t->c->log, cancelled ? LOG_INFO : LOG_ERROR, LOG_TOPIC_RUN, "%s", text_str(&out));
+	text_release(&out);
+}
+
+static int exit_code(const struct training *t)
+{
+	if (t->lost)
+		return EXIT_INCONCLUSIVE;
+	switch (t->status) {
+	case STATUS_OK:
+		return EXIT_PASS;
+	case STATUS_BAD_INPUT:
+		return EXIT_USAGE;
+	case STATUS_MISMATCH:
+		return EXIT_FAILED;
+	default:
+		return EXIT_INCONCLUSIVE;
+	}
+}
+
+int train_conclude(struct training *t, struct error *err)
+{
+	enum ending ending = t->status == STATUS_CANCELLED ? ENDING_CANCELLED
+			     : t->ended			   ? ENDING_DONE
+			     : t->hung			   ? ENDING_TIMED_OUT
+							   : ENDING_CRASHED;
+	uint64_t now_ns = clock_now_ns(clock_monotonic());
+	struct error journal = {0};
+	enum status reported = STATUS_OK;
+
+	job_quiet(t->job);
+	train_watch_run(t);
+	job_phase(t->job, "once", t->start_ns, now_ns, json_incref(t->values));
+	train_look_home(t);
+	if (job_end(&t->job, ending, t->status, t->cause, t->text, &journal))
+		t->lost = true;
+	settle(t);
+	if (!t->lost)
+		reported = train_report(t, err);
+	train_look_again(t);
+	say_rate(t);
+	tell(t, &journal);
+	if (!t->lost && reported)
+		return running_complain(t->c, err);
+	return exit_code(t);
+}

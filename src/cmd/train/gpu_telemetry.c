@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sampler saw of the GPU that trains: beside a step's line, over the last moments, and beside the
+ * run's results, over its steps but the first two: the second one times and chooses. */
+#include <math.h>
+#include "cmd/train/train.h"
+#include "run/supervisor/supervisor.h"
+
+#define LAST_NS 2000000000u /* whole intervals of GPM, which come late, lie in it */
+enum { CHOOSING_STEPS = 2 };
+
+/* Of watch_values, under the same names. */
+static const struct field *const told[] = {&field_tensor_active_share, &field_sm_active_share,
+					   &field_dram_active_share, &field_power_integral_w,
+					   &field_clock_nvml_hz};
+
+static struct result *seen(const struct training *t, uint64_t t0_ns, uint64_t t1_ns)
+{
+	struct result *r = *t->gpu && t1_ns > t0_ns ? result_create() : NULL;
+	size_t count;
+	const struct series *series = job_series(t->job, &count);
+	char source[40];
+
+	snprintf(source, sizeof(source), "gpu:%s", t->gpu);
+	if (r)
+		watch_values(series, count, source, t0_ns, t1_ns, r);
+	return r;
+}
+
+void train_watch_step(struct training *t, json_t *line)
+{
+	const uint64_t now_ns = clock_now_ns(clock_monotonic());
+	struct result *r;
+
+	t->stepped_ns = now_ns;
+	if (t->chosen_steps < CHOOSING_STEPS) {
+		t->chosen_steps += t->config.training.logging_steps; /* of a line */
+		t->first_ns = now_ns;
+		return;
+	}
+	r = seen(t, now_ns - t->first_ns > LAST_NS ? now_ns - LAST_NS : t->first_ns, now_ns);
+	for (size_t i = 0; r && i < sizeof(told) / sizeof(told[0]); i++)
+		if (result_has(r, told[i]))
+			json_object_set_new(line, told[i]->name, json_real(result_get(r, told[i], 0)));
+	result_destroy(r);
+}
+
+void train_watch_run(struct training *t)
+{
+	struct result *r = t->values ? seen(t, t->first_ns, t->stepped_ns) : NULL;
+	json_t *values = r ? result_json(r) : NULL;
+
+	if (values)
+		json_object_update_missing(t->values, values);
+	json_decref(values);
+	result_destroy(r);
+}
+
+void train_watch_text(struct text *out, const json_t *line)
+{
+	const json_t *tensor = json_object_get(line, field_tensor_active_share.name);
+	const json_t *power = json_object_get(line, field_power_integral_w.name);
+	const json_t *clock = json_object_get(line, field_clock_nvml_hz.name);
+
+	if (tensor || power || clock)
+		text_add(out, " |");
+	if (tensor)
+		text_addf(out, " tensor %.0f %%", 100 * json_number_value(tensor));
+	if (power)
+		text_addf(out, " %.0f W", json_number_value(power));
+	if (clock)
+		text_addf(out, " %.0f MHz", 1e-6 * json_number_value(clock));
+}

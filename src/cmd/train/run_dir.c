@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The run directory of a training run: new, gone on with, or begun again where nothing had come of it; and
+ * the configuration as it stands there. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cmd/shared/run_dirs.h"
+#include "cmd/train/train.h"
+#include "core/file/file.h"
+#include "journal/journal.h"
+#include "journal/record/record.h"
+#include "train/checkpoint/names.h"
+
+/* The first line of a configuration that stands in a run directory. */
+#define TRAIN_MARK "# as assay train understood it\n"
+
+void train_write_config(struct training *t)
+{
+	text_release(&t->written);
+	config_write(&t->written, &t->config);
+	file_sha256(t->hash, text_str(&t->written), t->written.size);
+}
+
+/* There is none, or a try before this one left it; another one is somebody's own. */
+static bool is_ours(const char *path)
+{
+	char first[sizeof(TRAIN_MARK)] = "";
+	FILE *f = fopen(path, "re");
+	bool ours = f ? fgets(first, sizeof(first), f) && !strcmp(first, TRAIN_MARK) : errno == ENOENT;
+
+	if (f)
+		fclose(f);
+	return ours;
+}
+
+/* Nothing but the configuration that a try before this one left. */
+static bool is_free(const struct training *t, const char *config)
+{
+	DIR *folder = opendir(t->dir);
+	bool others = false;
+
+	if (!folder)
+		return errno == ENOENT;
+	for (struct dirent *e; !others && (e = readdir(folder));)
+		others = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, TRAIN_CONFIG);
+	closedir(folder);
+	return !others && is_ours(config);
+}
+
+/* The configuration that was read would be written over by what was understood of it. */
+static bool is_what_was_read(const struct training *t, const char *path)
+{
+	struct stat kept, read;
+
+	return !stat(path, &kept) && !stat(t->o->config, &read) && kept.st_dev == read.st_dev &&
+	       kept.st_ino == read.st_ino;
+}
+
+static bool has_checkpoint(const char *dir)
+{
+	struct checkpoint_list list;
+	bool any = checkpoint_list_read(&list, dir, NULL) || list.count;
+
+	checkpoint_list_release(&list);
+	return any;
+}
+
+/* The run that was begun here ended before its first step: nothing of it would be lost. */
+static bool came_to_nothing(const char *dir)
+{
+	struct record r;
+	bool nothing;
+
+	if (has_checkpoint(dir) || record_read_run(&r, dir, NULL))
+		return false;
+	nothing = r.case_count == 1 && !strcmp(r.cases[0].probe, "train") &&
+		  !record_series(&r, "train", "loss");
+	record_release(&r);
+	return nothing;
+}
+
+/* Unless somebody writes it now. */
+static enum status take_journal_away(const char *path, struct error *err)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	enum status st = STATUS_OK;
+
+	if (fd < 0)
+		return error_errno(err, errno, "cannot open %s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run writes it now",
+				     path);
+	else if (unlink(path))
+		st = error_errno(err, errno, "cannot remove %s", path);
+	close(fd);
+	return st;
+}
+
+static enum status clear(struct training *t, const char *journal, struct error *err)
+{
+	if (!came_to_nothing(t->dir))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s holds a run already: --resume %s goes on with it, --out names another folder",
+			t->dir, t->dir);
+	log_info(t->c->log, LOG_TOPIC_RUN, "%s: what was begun there made no step, and is begun again",
+		 t->dir);
+	return take_journal_away(journal, err);
+}
+
+/* A run that was cut before its journal left its configuration alone. */
+static enum status look_for_run(struct training *t, bool journal, const char *config, struct error *err)
+{
+	t->goes_on = journal;
+	if (journal)
+		return STATUS_OK;
+	if (!is_free(t, config))
+		return error_set(err, STATUS_BAD_INPUT, "%s holds no run: " JOURNAL_FILE " is not there",
+				 t->dir);
+	log_info(t->c->log, LOG_TOPIC_RUN,
+		 "%s: what was begun there was ended before it worked; it begins anew", t->dir);
+	return STATUS_OK;
+}
+
+/* A journal without a byte is none: its run was ended between two breaths. */
+static enum status has_journal(bool *there, const char *path, struct error *err)
+{
+	struct stat about;
+
+	*there = !lstat(path, &about);
+	if (!*there || !S_ISREG(about.st_mode) || about.st_size)
+		return STATUS_OK;
+	*there = false;
+	return take_journal_away(path, err);
+}
+
+/* Of two that begin there at once, the second finds the first one's claim, or its journal. A file system
+ * that locks no folders has no claims; a worker still holds to the configuration of its own run. */
+static enum status claim(struct training *t, struct error *err)
+{
+	t->claim = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->claim >= 0 && flock(t->claim, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return error_set_cause(
+			err, STATUS_NO_RESOURCE, CAUSE_BUSY,
+			"%s: another run is being begun there now: wait for it, or name another folder",
+			t->dir);
+	return STATUS_OK;
+}
+
+enum status train_keep_config(const struct training *t, const char *path, struct error *err)
+{
+	struct text marked = {0};
+	enum status st;
+
+	text_addf(&marked, TRAIN_MARK "%s", text_str(&t->written));
+	st = file_write(path, text_str(&marked), marked.size, err);
+	text_release(&marked);
+	return st;
+}
+
+enum status train_folder(struct training *t, struct error *err)
+{
+	const char *out = t->o->out ? t->o->out : t->config.training.output_dir;
+	char journal[PATH_MAX + 32], path[PATH_MAX + 32];
+	bool there;
+	enum status st;
+
+	if (t->o->resume || out)
+		text_copy(t->dir, sizeof(t->dir), t->o->resume ? t->o->resume : out);
+	else
+		runs_next(t->dir, "train");
+	if ((t->o->resume || out) && strcmp(t->dir, t->o->resume ? t->o->resume : out) != 0)
+		return error_set(err, STATUS_BAD_INPUT, "--%s: the path is too long",
+				 t->o->resume ? "resume" : "out");
+	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
+	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
+	st = t->o->resume ? STATUS_OK : file_make_private_dir(t->dir, err);
+	if (!st)
+		st = claim(t, err);
+	if (st)
+		return st;
+	file_sweep(path);
+	st = has_journal(&there, journal, err);
+	if (st)
+		return st;
+	if (t->o->resume)
+		return look_for_run(t, there, path, err);
+	if ((!there && !is_free(t, path)) || is_what_was_read(t, path))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s is no run's and not empty: --out names a new folder", t->dir);
+	if (there)
+		st = clear(t, journal, err);
+	return st ? st : train_keep_config(t, path, err);
+}

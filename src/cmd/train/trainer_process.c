@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker of a training run, started, heard and ended; its lines go where they belong. */
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include "cmd/info/info.h"
+#include "cmd/shared/show.h"
+#include "cmd/train/train.h"
+#include "train/run/fields.h"
+#include "train/run/inputs.h"
+
+enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 64, TIMES = 20 };
+static const double silence_s = 600;
+
+/* Every number of a line but its place in time. */
+static void tell_numbers(struct training *t, const json_t *line)
+{
+	struct job_reading readings[READINGS];
+	const char *name;
+	const json_t *value;
+	size_t count = 0;
+
+	json_object_foreach((json_t *)line, name, value) if (json_is_number(value) && count < READINGS)
+		readings[count++] = (struct job_reading){name, json_number_value(value)};
+	job_tell(t->job, "train", clock_now_ns(clock_monotonic()), readings, count);
+}
+
+/* What works, as it said when it was ready: of the phase that ended with that. */
+static json_t *worked_by(const struct training *t)
+{
+	static const char *const names[] = {
+#define X(name, help) #name,
+		TRAIN_TEXTS(X)
+#undef X
+	};
+	json_t *values = json_object();
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		json_object_set(values, names[i], json_object_get(t->ready, names[i]));
+	return values;
+}
+
+static void end_phase(struct training *t)
+{
+	const bool load = !strcmp(t->phase, "load");
+
+	if (*t->phase)
+		job_phase(t->job, t->phase, t->phase_ns, clock_now_ns(clock_monotonic()),
+			  load && t->ready ? worked_by(t) : NULL);
+	*t->phase = '\0';
+}
+
+static void on_end(struct training *t, const json_t *line)
+{
+	t->ended = true;
+	if (!status_from_name(json_string_value(json_object_get(line, "status")), &t->status))
+		t->status = STATUS_BUG;
+	if (!cause_from_name(json_string_value(json_object_get(line, "cause")), &t->cause))
+		t->cause = CAUSE_NONE;
+	text_copy(t->text, sizeof(t->text), json_string_value(json_object_get(line, "text")));
+	t->values = json_incref(json_object_get(line, "values"));
+}
+
+static void on_log(const struct training *t, const json_t *line)
+{
+	int level = (int)json_integer_value(json_object_get(line, "level"));
+
+	log_line(t->c->log, level >= LOG_DEBUG && level <= LOG_ERROR ? (enum log_level)level : LOG_WARN,
+		 LOG_TOPIC_RUN, "%s", json_string_value(json_object_get(line, "text")));
+}
+
+static void hear(struct training *t)
+{
+	t->silent_max_s = t->silent_s > t->silent_max_s ? t->silent_s : t->silent_max_s;
+	t->silent_s = 0;
+}
+
+static bool take_line(void *arg, const char *text, size_t size)
+{
+	struct training *t = arg;
+	json_t *line = json_loadb(text, size, 0, NULL);
+	const char *type = json_string_value(json_object_get(line, "type"));
+
+	if (!type) {
+		t->garbled = true;
+		json_decref(line);
+		return false;
+	}
+	hear(t);
+	if (!strcmp(type, "alive")) {
+		json_decref(line);
+		return true;
+	}
+	if (!strcmp(type, "at")) {
+		end_phase(t);
+		t->silent_max_s = 0;
+		text_copy(t->phase, sizeof(t->phase), json_string_value(json_object_get(line, "phase")));
+		t->phase_ns = clock_now_ns(clock_monotonic());
+	} else if (!strcmp(type, "step") || !strcmp(type, "eval")) {
+		t->step = (uint64_t)json_integer_value(json_object_get(line, "step"));
+		if (!strcmp(type, "step"))
+			train_watch_step(t, line);
+		tell_numbers(t, line);
+	} else if (!strcmp(type, "ready")) {
+		json_decref(t->ready);
+		t->ready = json_incref(line);
+	} else if (!strcmp(type, "saved")) {
+		t->saved = true;
+	} else if (!strcmp(type, "end")) {
+		on_end(t, line);
+	} else if (!strcmp(type, "log")) {
+		on_log(t, line);
+	} else if (!strcmp(type, "chosen")) {
+		train_cache_hear(t, line);
+	}
+	if (t->o->json && strcmp(type, "log") && strcmp(type, "at") && strcmp(type, "chosen")) {
+		show_json(line, JSON_COMPACT);
+		show_flush();
+	}
+	if (!strcmp(type, "step"))
+		train_show_step(t, line);
+	else
+		train_show_line(t, type, line);
+	json_decref(line);
+	return true;
+}
+
+static enum status start(struct training *t, struct error *err)
+{
+	static const char *const argv[] = {NULL, "__trainer", NULL};
+	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
+	json_t *first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?}", "dir", t->dir, "resume", t->goes_on,
+				  "config", t->hash, "gpu", t->gpu, "started",
+				  (json_int_t)process_started_ns(), "tuned_s", t->tuned_s, "card", t->card);
+	enum status st = first ? process_start(&t->worker, &spec, err)
+			       : error_set(err, STATUS_BUG,
+					   "%s: a path that is not UTF-8 cannot be passed on", t->dir);
+
+	if (!st)
+		return lines_send(t->worker.channel, first, 17, NULL, err);
+	json_decref(first);
+	return st;
+}
+
+static void ask_to_end(struct training *t)
+{
+	t->asked = true;
+	if (!process_poll(&t->worker))
+		kill(-t->worker.pid, SIGTERM);
+}
+
+/* What is trained now could not be kept: the worker finishes its step. What happened is told in the end. */
+static void heed_home(struct training *t)
+{
+	train_look_home(t);
+	if (t->lost && !t->asked)
+		ask_to_end(t);
+}
+
+/* The first wish to end is passed on, and the worker saves; the second ends it. */
+static void pass_on_stop(struct training *t)
+{
+	if (*t->c->stop && !t->asked) {
+		ask_to_end(t);
+		log_info(t->c->log, LOG_TOPIC_RUN,
+			 "stopping: this step is finished and saved; once more ends at once");
+	}
+	if (*t->c->stop > 1)
+		process_stop(&t->worker, 0, KILL_MS);
+}
+
+/* How long the worker may tell nothing: many times what it took so far, or a micro-batch should take, and
+ * what its files take on a slow disk. */
+static double patience_s(const struct training *t)
+{
+	const struct config_training *c = &t->config.training;
+	double files_s = t->load_s, longest_s = t->silent_max_s, micro_s = 0;
+	double rows = fmax(c->per_device_train_batch_size, c->per_device_eval_batch_size);
+
+	if (t->o->silence > 0)
+		return t->o->silence;
+	if (t->ready) { /* from now on files are checkpoints, of master, m and v, and the model */
+		files_s = (16 * info_number(t->ready, "trained") + 4 * info_number(t->ready, "parameters")) /
+			  INPUTS_SLOW_DISK;
+		micro_s = 8 * info_number(t->ready, "parameters") * rows *
+			  (double)t->config.data.max_seq_length / info_number(t->ready, "gemm_rate");
+	}
+	if (micro_s > longest_s && isfinite(micro_s))
+		longest_s = micro_s;
+	return silence_s + TIMES * longest_s + files_s;
+}
+
+/* Counted by our own looks, none of which is longer than a second: where we were stopped ourselves, so was
+ * the worker. */
+static void end_hung(struct training *t)
+{
+	uint64_t now_ns = clock_now_ns(clock_monotonic());
+	double since_s = t->looked_ns ? (double)(now_ns - t->looked_ns) * 1e-9 : 0;
+
+	t->looked_ns = now_ns;
+	t->silent_s += since_s < 1 ? since_s : 1;
+	if (t->silent_s <= patience_s(t))
+		return;
+	t->hung = true;
+	process_stop(&t->worker, 0, KILL_MS);
+}
+
+/* It has hung up: how did it end? */
+static void on_leave(struct training *t)
+{
+	char how[96];
+
+	for (unsigned ms = 0; ms < LEAVE_MS && !t->hung && !process_poll(&t->worker); ms += 5)
+		clock_sleep_ns(clock_monotonic(), 5000000);
+	if (t->ended)
+		return;
+	if (!process_stop(&t->worker, 0, KILL_MS))
+		text_copy(how, sizeof(how), "KILL did not end it");
+	else
+		process_wait_text(t->worker.wait_status, how, sizeof(how));
+	if (t->hung)
+		snprintf(how, sizeof(how), "it told nothing for %.0f s, hung, and was ended", t->silent_s);
+	t->status = *t->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
+	t->cause = *t->c->stop ? CAUSE_INTERRUPTED : t->hung ? CAUSE_TIMED_OUT : CAUSE_CRASHED;
+	snprintf(t->text, sizeof(t->text), "the training process ended in phase %s: %s",
+		 *t->phase ? t->phase : "start", how);
+}
+
+enum status train_follow(struct training *t, struct error *err)
+{
+	enum lines_state state = LINES_MORE;
+	enum status st = start(t, err);
+
+	while (!st && state == LINES_MORE && !t->garbled && !t->hung) {
+		struct pollfd in[2] = {{.fd = t->worker.channel, .events = POLLIN},
+				       {.fd = job_channel(t->job), .events = POLLIN}};
+
+		poll(in, 2, WAIT_MS);
+		state = lines_read(&t->in, t->worker.channel, take_line, t);
+		job_hear(t->job);
+		heed_home(t);
+		pass_on_stop(t);
+		if (state == LINES_MORE)
+			end_hung(t);
+	}
+	if (!st)
+		on_leave(t);
+	end_phase(t);
+	process_release(&t->worker);
+	return st;
+}

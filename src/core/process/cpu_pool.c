@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include "core/process/cpu_pool.h"
+
+/* Pauses before a thread sleeps: about 0.2 ms between rounds, 2 ms at a round's end. */
+enum { SPINS_IDLE = 4000, SPINS_END = 40000 };
+enum { USABLE_MAX = 32 };
+
+struct member {
+	struct cpu_pool *pool;
+	unsigned index;
+	pthread_t thread;
+	clockid_t clock;
+	uint64_t base_ns;	    /* thread 0: its CPU time before the pool */
+	uint64_t done_ns, done_cpu; /* when it ended its part of the round, and its CPU time then */
+	uint64_t waited_ns;	    /* for slower ones, all rounds; but thread 0, without the last */
+};
+
+struct cpu_pool {
+	unsigned count, started; /* threads; members whose pthread runs */
+	void (*work)(void *arg, unsigned thread);
+	void *arg;
+	uint64_t ended_ns;     /* the last round */
+	atomic_uint round;     /* grows by one a go */
+	atomic_uint remaining; /* members still at work, thread 0 apart */
+	atomic_bool stop;
+	pthread_mutex_t lock;
+	pthread_cond_t go, done;
+	bool pinned;
+	cpu_set_t affinity; /* thread 0's before */
+	struct member member[];
+};
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#else
+	sched_yield();
+#endif
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t = {0};
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Waits until the round differs from `seen`. */
+static unsigned wait_go(struct cpu_pool *p, unsigned seen)
+{
+	unsigned now;
+
+	for (unsigned i = 0; i < SPINS_IDLE; i++) {
+		now = atomic_load_explicit(&p->round, memory_order_acquire);
+		if (now != seen)
+			return now;
+		pause_cpu();
+	}
+	pthread_mutex_lock(&p->lock);
+	while ((now = atomic_load(&p->round)) == seen)
+		pthread_cond_wait(&p->go, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+	return now;
+}
+
+static void wait_done(struct cpu_pool *p)
+{
+	for (unsigned i = 0; i < SPINS_END; i++) {
+		if (!atomic_load_explicit(&p->remaining, memory_order_acquire))
+			return;
+		pause_cpu();
+	}
+	pthread_mutex_lock(&p->lock);
+	while (atomic_load(&p->remaining))
+		pthread_cond_wait(&p->done, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* What a thread waited for slower ones since it ended its part, less what it spun meanwhile: to wait so is
+ * not to be kept from the CPU. */
+static uint64_t waited(const struct member *m)
+{
+	uint64_t ended = m->pool->ended_ns, spun = clock_ns(m->clock) - m->done_cpu;
+
+	return ended > m->done_ns + spun ? ended - m->done_ns - spun : 0;
+}
+
+/* Each thread counts for itself, so that a round of many costs the one that times it nothing more. */
+static void do_part(struct member *m)
+{
+	m->pool->work(m->pool->arg, m->index);
+	m->done_ns = clock_ns(CLOCK_MONOTONIC);
+	m->done_cpu = clock_ns(m->clock);
+}
+
+static void *member_main(void *arg)
+{
+	struct member *self = arg;
+	struct cpu_pool *p = self->pool;
+	unsigned round = 0;
+
+	for (;;) {
+		round = wait_go(p, round);
+		if (atomic_load(&p->stop))
+			return NULL;
+		if (self->done_ns)
+			self->waited_ns += waited(self);
+		do_part(self);
+		if (atomic_fetch_sub(&p->remaining, 1) == 1) {
+			pthread_mutex_lock(&p->lock);
+			pthread_cond_signal(&p->done);
+			pthread_mutex_unlock(&p->lock);
+		}
+	}
+}
+
+static void start_round(struct cpu_pool *p)
+{
+	pthread_mutex_lock(&p->lock);
+	atomic_fetch_add(&p->round, 1);
+	pthread_cond_broadcast(&p->go);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), void *arg)
+{
+	p->work = work;
+	p->arg = arg;
+	if (p->count == 1) {
+		work(arg, 0);
+		return;
+	}
+	atomic_store(&p->remaining, p->count - 1);
+	start_round(p);
+	do_part(&p->member[0]);
+	wait_done(p);
+	p->ended_ns = clock_ns(CLOCK_MONOTONIC);
+	p->member[0].waited_ns += waited(&p->member[0]); /* at once: it goes on to other work */
+}
+
+static enum status pin(pthread_t thread, unsigned cpu, struct error *err)
+{
+	cpu_set_t set;
+	int rc;
+
+	CPU_ZERO(&set);
+	if (cpu < CPU_SETSIZE)
+		CPU_SET(cpu, &set);
+	rc = pthread_setaffinity_np(thread, sizeof(set), &set);
+	return rc ? error_errno(err, rc, "thread could not be pinned to CPU %u", cpu) : STATUS_OK;
+}
+
+static enum status start_member(struct cpu_pool *p, unsigned i, struct error *err)
+{
+	struct member *m = &p->member[i];
+	int rc = pthread_create(&m->thread, NULL, member_main, m);
+
+	if (rc)
+		return error_errno(err, rc, "thread %u of %u could not be started", i, p->count);
+	p->started++;
+	pthread_getcpuclockid(m->thread, &m->clock);
+	return STATUS_OK;
+}
+
+enum status cpu_pool_create(struct cpu_pool **out, const unsigned *cpus, unsigned count, struct error *err)
+{
+	struct cpu_pool *p = calloc(1, sizeof(*p) + count * sizeof(p->member[0]));
+	enum status st = STATUS_OK;
+
+	if (!p)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no room for %u threads",
+				       count);
+	p->count = count;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->go, NULL);
+	pthread_cond_init(&p->done, NULL);
+	for (unsigned i = 0; i < count; i++)
+		p->member[i] = (struct member){.pool = p, .index = i};
+	p->member[0].thread = pthread_self();
+	pthread_getcpuclockid(p->member[0].thread, &p->member[0].clock);
+	p->member[0].base_ns = clock_ns(p->member[0].clock);
+	if (cpus) {
+		p->pinned = !pthread_getaffinity_np(pthread_self(), sizeof(p->affinity), &p->affinity);
+		st = pin(pthread_self(), cpus[0], err);
+	}
+	for (unsigned i = 1; !st && i < count; i++) {
+		st = start_member(p, i, err);
+		if (!st && cpus)
+			st = pin(p->member[i].thread, cpus[i], err);
+	}
+	if (st)
+		cpu_pool_destroy(&p);
+	*out = p;
+	return st;
+}
+
+enum status cpu_pool_usable(struct cpu_pool **p, struct error *err)
+{
+	cpu_set_t set;
+	unsigned count = 1;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		count = (unsigned)CPU_COUNT(&set);
+	if (count > USABLE_MAX)
+		count = USABLE_MAX;
+	return cpu_pool_create(p, NULL, count ? count : 1, err);
+}
+
+void cpu_pool_destroy(struct cpu_pool **pool)
+{
+	struct cpu_pool *p = *pool;
+
+	if (!p)
+		return;
+	atomic_store(&p->stop, true);
+	start_round(p);
+	for (unsigned i = 1; i <= p->started; i++)
+		pthread_join(p->member[i].thread, NULL);
+	if (p->pinned)
+		pthread_setaffinity_np(pthread_self(), sizeof(p->affinity), &p->affinity);
+	pthread_mutex_destroy(&p->lock);
+	pthread_cond_destroy(&p->go);
+	pthread_cond_destroy(&p->done);
+	free(p);
+	*pool = NULL;
+}
+
+unsigned cpu_pool_count(const struct cpu_pool *p)
+{
+	return p->count;
+}
+
+uint64_t cpu_pool_time_ns(const struct cpu_pool *p)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < p->count; i++) {
+		const struct member *m = &p->member[i];
+
+		sum += clock_ns(m->clock) - m->base_ns + m->waited_ns;
+		if (i && m->done_ns)
+			sum += waited(m);
+	}
+	return sum;
+}
+
+void cpu_share(uint64_t count, uint64_t grain, unsigned thread, unsigned threads, uint64_t *first,
+	       uint64_t *last)
+{
+	uint64_t blocks = (count + grain - 1) / grain;
+
+	*first = blocks * thread / threads * grain;
+	*last = blocks * (thread + 1) / threads * grain;
+	if (*first > count)
+		*first = count;
+	if (*last > count)
+		*last = count;
+}

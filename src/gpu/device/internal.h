@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The room's own structs; nobody outside src/gpu includes this. */
+#ifndef GPU_INTERNAL_H
+#define GPU_INTERNAL_H
+#include "gpu/device/gpu.h"
+#include "vendor/cuda.h"
+
+struct gpu_file; /* one loaded fatbin */
+
+struct gpu_device {
+	struct cuda cu;
+	CUdevice id;
+	CUcontext context;
+	bool retained;
+	char name[96]; /* "NVIDIA H100 80GB HBM3 (0000:1b:00.0)", for messages */
+	unsigned sm_count, cc;
+	struct gpu_file *files;
+};
+
+struct gpu_stream {
+	struct gpu_device *device;
+	CUstream raw;
+};
+
+struct gpu_event {
+	struct gpu_device *device;
+	CUevent raw;
+};
+
+struct gpu_graph {
+	struct gpu_device *device;
+	CUgraphExec raw;
+};
+
+struct gpu_kernel {
+	struct gpu_device *device;
+	struct gpu_kernel *next;
+	CUfunction function;
+	unsigned shared_bytes_max; /* what was opted into so far */
+	char file[32], entry[64];
+};
+
+struct gpu_file {
+	struct gpu_file *next;
+	CUlibrary library;
+	struct gpu_kernel *kernels;
+	char name[32];
+};
+
+void gpu_files_unload(struct gpu_device *d);
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels from the embedded fatbins: a file is loaded when its first kernel is asked for, once a device. */
+#include "gpu/device/gpu.h"
+#include "core/text/text.h"
+#include "gpu/device/internal.h"
+#include "kernel/fatbin.h"
+
+#define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must ask: CUDA C guide, "Shared memory" */
+
+static enum status load_file(struct gpu_device *d, struct gpu_file **out, const char *name, struct error *err)
+{
+	const struct kernel_fatbin *fatbin = kernel_fatbin_find(name);
+	struct gpu_file *f = NULL;
+	enum status st;
+	CUresult r;
+
+	if (!fatbin)
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+			"this program was built without the kernels of %s.cu (no nvcc at build time)", name);
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a kernel file");
+	text_copy(f->name, sizeof(f->name), name);
+	r = d->cu.library_load(&f->library, fatbin->data, NULL, NULL, 0, NULL, NULL, 0);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
+		st = error_set(err, STATUS_UNSUPPORTED, "%s.cu holds code for %s, not for %s (sm_%u)", name,
+			       fatbin->architectures, d->name, d->cc);
+	else
+		st = cuda_check(&d->cu, r, "library_load", __FILE__, __LINE__, err);
+	if (st) {
+		free(f);
+		return st;
+	}
+	f->next = d->files;
+	d->files = f;
+	*out = f;
+	return STATUS_OK;
+}
+
+static enum status load_kernel(struct gpu_device *d, struct gpu_file *f, struct gpu_kernel **out,
+			       const char *entry, struct error *err)
+{
+	struct gpu_kernel *k = calloc(1, sizeof(*k));
+	CUkernel raw = NULL;
+	CUresult r;
+	enum status st = STATUS_OK;
+
+	if (!k)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a kernel");
+	k->device = d;
+	text_copy(k->file, sizeof(k->file), f->name);
+	text_copy(k->entry, sizeof(k->entry), entry);
+	r = d->cu.library_kernel(&raw, f->library, entry);
+	if (r == CUDA_ERROR_NOT_FOUND)
+		st = error_set(err, STATUS_BUG, "%s.cu has no kernel %s", f->name, entry);
+	else if (r == CUDA_SUCCESS)
+		r = d->cu.kernel_function(&k->function, raw);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU) /* a lazily loaded file says so only here */
+		st = error_set(err, STATUS_UNSUPPORTED, "%s of %s.cu holds no code for %s (sm_%u)", entry,
+			       f->name, d->name, d->cc);
+	else if (!st)
+		st = cuda_check(&d->cu, r, "kernel_function", __FILE__, __LINE__, err);
+	if (st) {
+		free(k);
+		return st;
+	}
+	k->next = f->kernels;
+	f->kernels = k;
+	*out = k;
+	return STATUS_OK;
+}
+
+enum status gpu_kernel(struct gpu_device *d, struct gpu_kernel **out, const char *file, const char *entry,
+		       struct error *err)
+{
+	struct gpu_file *f = d->files;
+	enum status st;
+
+	*out = NULL;
+	while (f && strcmp(f->name, file))
+		f = f->next;
+	if (!f) {
+		st = load_file(d, &f, file, err);
+		if (st)
+			return st;
+	}
+	for (struct gpu_kernel *k = f->kernels; k; k = k->next) {
+		if (!strcmp(k->entry, entry)) {
+			*out = k;
+			return STATUS_OK;
+		}
+	}
+	return load_kernel(d, f, out, entry, err);
+}
+
+void gpu_files_unload(struct gpu_device *d)
+{
+	while (d->files) {
+		struct gpu_file *f = d->files;
+
+		while (f->kernels) {
+			struct gpu_kernel *k = f->kernels;
+
+			f->kernels = k->next;
+			free(k);
+		}
+		d->cu.library_unload(f->library);
+		d->files = f->next;
+		free(f);
+	}
+}
+
+static enum status opt_into_shared(struct gpu_kernel *k, unsigned shared_bytes, struct error *err)
+{
+	enum status st;
+
+	if (shared_bytes <= SHARED_BYTES_PLAIN || shared_bytes <= k->shared_bytes_max)
+		return STATUS_OK;
+	st = CUDA_CALL(&k->device->cu, err, function_set, k->function,
+		       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes);
+	if (!st)
+		k->shared_bytes_max = shared_bytes;
+	return st;
+}
+
+enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3],
+		       const unsigned block[3], unsigned shared_bytes, const void *args, struct error *err)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+	enum status st = opt_into_shared(k, shared_bytes, err);
+
+	if (st)
+		return st;
+	return CUDA_CALL(&k->device->cu, err, launch, k->function, grid[0], grid[1], grid[2], block[0],
+			 block[1], block[2], shared_bytes, s->raw, params, NULL);
+}
+
+enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
+			  unsigned shared_bytes, const void *args, struct error *err)
+{
+	const unsigned grid[3] = {blocks, 1, 1}, block[3] = {threads, 1, 1};
+
+	return gpu_launch(k, s, grid, block, shared_bytes, args, err);
+}
+
+enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
+				unsigned shared_bytes, const void *args, struct error *err)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+	enum status st = opt_into_shared(k, shared_bytes, err);
+
+	return st ? st
+		  : CUDA_CALL(&k->device->cu, err, launch_cooperative, k->function, blocks, 1, 1, threads, 1,
+			      1, shared_bytes, s->raw, params);
+}
+
+enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,
+				 unsigned *blocks, struct error *err)
+{
+	int n = 0;
+	enum status st = opt_into_shared(k, shared_bytes, err);
+
+	if (!st)
+		st = CUDA_CALL(&k->device->cu, err, occupancy, &n, k->function, (int)threads, shared_bytes);
+	*blocks = st || n < 0 ? 0 : (unsigned)n;
+	return st;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What matmul.c and matmul_search.c share; nobody else includes it. */
+#ifndef GPU_MATMUL_PLAN_H
+#define GPU_MATMUL_PLAN_H
+#include "gpu/matmul/matmul.h"
+#include "vendor/cublaslt.h"
+
+struct matmul {
+	struct cublaslt lt;
+	struct lib_fact fact;
+	cublasLtHandle_t handle;
+	struct gpu_device *device;
+	gpu_ptr workspace;
+	uint64_t workspace_bytes;
+};
+
+/* The library's types of a product, its A and B being our B and A. */
+struct matmul_codes {
+	cublasComputeType_t compute;
+	cudaDataType_t scale, a, b, c, d;
+};
+
+struct matmul_plan {
+	struct matmul *mm;
+	struct matmul_shape shape;
+	struct matmul_codes codes;
+	cublasLtMatmulDesc_t desc;
+	cublasLtMatrixLayout_t a, b, c, d;
+	cublasLtMatmulPreference_t preference;
+	cublasLtMatmulHeuristicResult_t *candidates;
+	unsigned count, room, selected;
+	gpu_ptr bias, scale_a, scale_b; /* as the descriptor holds them now */
+};
+
+/* Runs one library call; turns its status into ours and fills *err with the call's name and the library's
+ * word. */
+#define LT_CALL(mm, err, field, ...) matmul_check((mm), (mm)->lt.field(__VA_ARGS__), #field, (err))
+enum status matmul_check(const struct matmul *mm, cublasStatus_t code, const char *call, struct error *err);
+#endif

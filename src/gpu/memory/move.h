@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels that move data (kernel/memory/stream.cu, memory_bulk.cu) and the shapes they are launched in. A kernel
+ * and a shape together are one candidate; the candidates of an operation are what probe `memory` offers the
+ * core to time, and what tests/gpu checks and sweeps.
+ */
+#ifndef GPU_MOVE_H
+#define GPU_MOVE_H
+#include "gpu/device/gpu.h"
+
+/* clang-format off */
+#define MOVE_OPS(X)           \
+	X(READ, "read", 1, 0)   \
+	X(WRITE, "write", 0, 1) \
+	X(COPY, "copy", 1, 1)   \
+	X(SCALE, "scale", 1, 1) \
+	X(ADD, "add", 2, 1)     \
+	X(TRIAD, "triad", 2, 1) \
+	X(DOT, "dot", 2, 0)
+/* clang-format on */
+#define X(name, text, reads, writes) MOVE_##name,
+enum move_op { MOVE_OPS(X) MOVE_OP_COUNT };
+#undef X
+
+enum move_rung {
+	MOVE_V1 = 1,
+	MOVE_V2,
+	MOVE_V3,
+	MOVE_V4,
+	MOVE_V5,
+	MOVE_V6,
+	MOVE_V7,
+	MOVE_V8,
+	MOVE_V9,
+	MOVE_V10,
+	MOVE_BULK
+};
+
+struct move_shape {
+	enum move_rung rung;
+	unsigned threads;  /* bulk: with the copying warp */
+	unsigned per_sm;   /* blocks an SM; 0: as many blocks as tiles (bulk: as groups of `stages` tiles), in
+			      order */
+	unsigned resident; /* blocks an SM holds at most, by asking for shared memory; 0: as they fit */
+	/* Bulk only: bytes of a tile, tiles in flight a block, 1: evict first. */
+	unsigned tile_bytes, stages, evict_first;
+};
+
+struct move { /* one candidate, ready to launch */
+	struct gpu_kernel *kernel;
+	struct move_shape shape;
+	unsigned blocks, shared_bytes;
+	char name[96]; /* "copy_v4, 256 threads, 8 blocks an SM" */
+};
+
+struct move_arrays { /* floats; what the operation does not use stays 0 */
+	gpu_ptr in0, in1, out;
+	gpu_ptr partial; /* read, dot: doubles, move_blocks_max of them */
+	uint64_t count;
+	float factor;
+};
+
+const char *move_op_name(enum move_op op);
+/* Bytes that one launch must move: every input read once, every output written once. */
+uint64_t move_bytes(enum move_op op, uint64_t count);
+/* The candidates of an operation on devices like `d`, the one measured to be fastest first (move_shapes.c).
+ * Static. */
+const struct move_shape *move_shapes(const struct gpu_device *d, enum move_op op, unsigned *count);
+/* UNSUPPORTED where the device lacks what the shape asks for (bulk copies below sm_90, shared memory). */
+enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
+			 const struct move_shape *shape, uint64_t count, struct error *err);
+enum status move_launch(const struct move *m, const struct move_arrays *a, struct gpu_stream *s,
+			struct error *err);
+/* Blocks that any shape launches at most, for the size of `partial`. */
+uint64_t move_blocks_max(uint64_t count);
+/* Sum of the partials that the last launch of `m` left; waits. */
+enum status move_sum(const struct move *m, struct gpu_device *d, gpu_ptr partial, double *sum,
+		     struct error *err);
+#endif

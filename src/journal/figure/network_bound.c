@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/figure/network_bound.h"
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 1 << 20 };
+
+static bool count(unsigned *out, const json_t *j, const char *name, json_int_t least)
+{
+	const json_t *value = json_object_get(j, name);
+
+	*out = json_is_integer(value) ? (unsigned)json_integer_value(value) : 0;
+	return json_is_integer(value) && json_integer_value(value) >= least &&
+	       json_integer_value(value) <= MOST;
+}
+
+static bool read_kind(struct between_kind *k, const json_t *j)
+{
+	k->network = json_number_value(json_object_get(j, "network"));
+	return count(&k->nodes, j, "nodes", 1) && count(&k->ranks, j, "ranks", 1) &&
+	       count(&k->gpus, j, "gpus", 0) && count(&k->next, j, "next", 0) && isfinite(k->network) &&
+	       k->network >= 0;
+}
+
+bool between_read(struct between *out, const json_t *layout)
+{
+	const json_t *list = json_object_get(layout, "nodes"), *j;
+	size_t i;
+
+	*out = (struct between){0};
+	if (json_array_size(list) > BETWEEN_KINDS)
+		return false;
+	json_array_foreach((json_t *)list, i, j)
+	{
+		struct between_kind *k = &out->kind[out->kinds++];
+
+		if (!read_kind(k, j))
+			return false;
+		out->nodes += k->nodes;
+		out->ranks += k->nodes * k->ranks;
+	}
+	return out->nodes > 1;
+}
+
+double between_network(const struct between *b)
+{
+	double least = INFINITY;
+
+	for (size_t i = 0; i < b->kinds; i++)
+		least = fmin(least, b->kind[i].network);
+	return isfinite(least) ? least : 0;
+}
+
+/* An operation by how much of its size crosses a node's ports: n ranks, k of them on the node. */
+enum moves { REDUCES_TO_ALL, DIVIDED, EACH_TO_EACH, WHOLE, TO_NEXT };
+
+static const struct {
+	const char *op;
+	enum moves moves;
+} ops[] = {
+	{"allreduce", REDUCES_TO_ALL}, {"allgather", DIVIDED}, {"reducescatter", DIVIDED},
+	{"alltoall", EACH_TO_EACH},    {"broadcast", WHOLE},   {"reduce", WHOLE},
+	{"sendrecv", TO_NEXT},
+};
+
+/* Bus bandwidth over the rate of one node's ports. */
+static double per_port(const struct between_kind *k, double n, enum moves moves, enum between_way way)
+{
+	switch (moves) {
+	case REDUCES_TO_ALL:
+		return way == BETWEEN_RING ? 1 : 2 * (n - 1) / n;
+	case DIVIDED:
+		return way == BETWEEN_RING ? 1 : (n - 1) / (n - k->ranks);
+	case EACH_TO_EACH:
+		return (n - 1) / (k->ranks * (n - k->ranks));
+	case TO_NEXT:
+		return k->next ? 1.0 / k->next : INFINITY;
+	case WHOLE:
+		break;
+	}
+	return 1;
+}
+
+/* Of the operation, with each kind's ports times share[i]. */
+static double bound(const struct between *b, const char *op, enum between_way way, const double *share)
+{
+	double n = b->ranks, least = INFINITY, all = 0;
+	size_t o = 0;
+
+	while (o < sizeof(ops) / sizeof(ops[0]) && strcmp(ops[o].op, op))
+		o++;
+	if (o == sizeof(ops) / sizeof(ops[0]) || !(between_network(b) > 0))
+		return 0;
+	for (size_t i = 0; i < b->kinds; i++) {
+		double rate = b->kind[i].network * share[i];
+
+		least = fmin(least, rate * per_port(&b->kind[i], n, ops[o].moves, way));
+		all += rate * b->kind[i].nodes;
+	}
+	/* All nodes together send 2 (m - 1) S where the network adds nothing. */
+	if (ops[o].moves == REDUCES_TO_ALL && way == BETWEEN_LEAST)
+		least = fmin(least, all * (n - 1) / n / (b->nodes - 1));
+	return isfinite(least) ? least : 0;
+}
+
+double between_bound(const struct between *b, const char *op, enum between_way way)
+{
+	double share[BETWEEN_KINDS];
+
+	for (size_t i = 0; i < b->kinds; i++)
+		share[i] = 1;
+	return bound(b, op, way, share);
+}
+
+double between_usual(const struct between *b, const char *op)
+{
+	double share[BETWEEN_KINDS];
+
+	for (size_t i = 0; i < b->kinds; i++) {
+		const struct between_kind *k = &b->kind[i];
+
+		if (!k->gpus)
+			return 0;
+		share[i] = k->ranks < k->gpus ? (double)k->ranks / k->gpus : 1;
+	}
+	return bound(b, op, BETWEEN_RING, share);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/advice/unit_use.h"
+
+const struct metric_row metric_rows[METRIC_COUNT] = {
+#define X(id, name, shown, unit, target) [METRIC_##id] = {name, shown, unit, target},
+	JUDGE_METRICS(X)
+#undef X
+};
+
+/* By counters, of the judged iterations' cycles; else by GPM, which has no finer time than its own readings.
+ */
+static struct metric share_of(const struct subject *s, const char *counter, const char *gpm)
+{
+	struct metric m = {0};
+
+	if (subject_counter(s, counter, &m.value))
+		m.from = "CUPTI";
+	else if (gpm && subject_gpm(s, gpm, &m.value))
+		m.from = "GPM";
+	return m;
+}
+
+/* What moves memory has its own rate; of other work DRAM's bytes are counted, in the time that the window's
+ * clock gives their cycles. */
+static struct metric memory_rate(const struct subject *s)
+{
+	double read, written, cycles, hz;
+
+	if (!strcmp(s->c->limit, "memory"))
+		return !strcmp(s->unit, "B/s") && subject_beyond_cache(s)
+			       ? (struct metric){s->figure, "measured"}
+			       : (struct metric){0};
+	if (!subject_counter(s, "dram_read_bytes", &read) ||
+	    !subject_counter(s, "dram_write_bytes", &written) || !subject_counter(s, "sm_cycles", &cycles) ||
+	    !record_number(s->phase, "clock_hz", &hz))
+		return (struct metric){0};
+	return (struct metric){(read + written) * hz / cycles, "CUPTI"};
+}
+
+static bool asked(const struct subject *s)
+{
+	static const char *const probes[] = {"gemm", "attention", "memory"};
+
+	for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
+		if (!strcmp(s->c->probe, probes[i]))
+			return s->gpu && s->gpu_count == 1 && s->has_figure && s->phase;
+	return false;
+}
+
+void metrics_of(struct judgement *out, const struct subject *s)
+{
+	if (!asked(s))
+		return;
+	out->metric[METRIC_SM] = share_of(s, "sm_active_share", "sm");
+	if (*s->type && strcmp(s->type, "fp32"))
+		out->metric[METRIC_TENSOR] = share_of(s, "tensor_active_share", "tensor");
+	out->metric[METRIC_MEMORY] = memory_rate(s);
+	out->metric[METRIC_OCCUPANCY] = share_of(s, "occupancy_share", NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/case/numa_placement.h"
+#include <stdarg.h>
+#include "core/text/units.h"
+
+#define NEARER 1.05 /* what another node must reach of this copy's rate to be called nearer */
+
+/* The same copy from a node that was asked for by number, the fastest. */
+static bool best_node(const struct subject *s, struct subject *best, const char **node)
+{
+	const struct record *r = s->ctx->record;
+	struct subject other;
+	bool any = false;
+
+	*best = *s;
+	for (size_t i = 0; i < r->case_count; i++) {
+		const struct record_case *c = &r->cases[i];
+		const char *asked = record_option(c, "numa");
+
+		if (c == s->c || !asked || *asked < '0' || *asked > '9' || strcmp(c->target, s->c->target) ||
+		    strcmp(c->engine, s->c->engine) || !case_sound(c) ||
+		    !record_same_options(s->c, c, (const char *const[]){"numa", NULL}))
+			continue;
+		subject_of(&other, s->ctx, c);
+		if (!other.has_figure || (any && other.figure <= best->figure))
+			continue;
+		*best = other;
+		*node = asked;
+		any = true;
+	}
+	return any;
+}
+
+/* Node of the host memory: as asked, else of the CPU that allocated it. -1: not told. */
+static int memory_node(const struct subject *s)
+{
+	double node;
+
+	return case_number(s->c, "host_node", &node) || case_number(s->c, "cpu_node", &node) ? (int)node : -1;
+}
+
+static void tell(struct judgement *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void tell(struct judgement *out, const char *format, ...)
+{
+	size_t used = strlen(out->reason);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(out->reason + used, sizeof(out->reason) - used, format, args);
+	va_end(args);
+}
+
+void placement_tell(struct judgement *out, const struct subject *s)
+{
+	const struct cpu *cpu = s->ctx->cpu;
+	int memory, gpu;
+	struct subject best;
+	const char *node;
+	char rate[32];
+
+	if (strcmp(s->c->probe, "link") || out->cause != CAUSE_BELOW_BAND || s->gpu_count != 1 || !s->gpu)
+		return;
+	memory = memory_node(s);
+	gpu = (int)gpu_get(s->gpu, GPU_FACT_numa_node, -1);
+	if (best_node(s, &best, &node) && best.figure > NEARER * s->figure) {
+		out->cause = CAUSE_NUMA_FAR;
+		units_format(rate, sizeof(rate), best.figure, s->unit);
+		tell(out, "; NUMA distance: memory of node %s gave %s (case %u)", node, rate, best.c->id);
+	} else if (memory >= 0 && gpu >= 0 && memory != gpu) {
+		out->cause = CAUSE_NUMA_FAR;
+		tell(out, "; NUMA distance: host memory on node %d, the GPU on node %d", memory, gpu);
+	} else if (memory >= 0 && gpu >= 0) {
+		tell(out, "; not NUMA distance: host memory and GPU are both on node %d", gpu);
+	} else if (cpu && cpu->numa_count == 1 && !cpu->virtual_machine) {
+		tell(out, "; not NUMA distance: the machine has one node");
+	} else {
+		tell(out, "; NUMA placement is unknown: the system does not tell the node of %s",
+		     gpu < 0 && memory < 0 ? "GPU and memory"
+		     : gpu < 0		   ? "the GPU"
+					   : "the host memory");
+	}
+}

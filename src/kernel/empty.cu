@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Does nothing: what a launch costs by itself. No reference: there is no output. */
-#include "kernel/empty.h"
-
-extern "C" __global__ void empty(empty_args a)
-{
-	(void)a;
-}

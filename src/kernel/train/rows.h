@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes over rows. Grid: train_blocks(rows, cols), or any, of TRAIN_THREADS, where an entry says nothing
+ * else; rows * ceil(cols / 8) < 2^32. */
+#ifndef KERNEL_TRAIN_ROWS_H
+#define KERNEL_TRAIN_ROWS_H
+#include "kernel/train/common.h"
+
+/* train_swiglu: h = bf16(silu(gate) * up), F32 between. train_swiglu_bwd: h holds dh; gate_up becomes its
+ * gradient, and where h_again is there it gets h (may be h itself: for the gradient of what follows). */
+struct train_swiglu_args {
+	DEVICE_PTR(uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
+	DEVICE_PTR(uint16_t) h;	      /* (rows, ffn), ld_h */
+	DEVICE_PTR(uint16_t) h_again; /* (rows, ffn), ld_h_again; bwd alone; 0: not wanted */
+	int64_t ld_gate_up, ld_h, ld_h_again;
+	uint32_t rows, ffn;
+};
+static_assert(sizeof(struct train_swiglu_args) == 56, "layout shared with nvcc");
+
+/* train_gather: to[i] = from[row[i]] (embed: row = token, from = table). train_scatter_add: to[row[i]] =
+ * bf16(to[row[i]] + from[i]), no row twice. rows, cols: of the list. */
+struct train_gather_args {
+	DEVICE_PTR(const uint16_t) from; /* ld_from */
+	DEVICE_PTR(uint16_t) to;	 /* ld_to */
+	DEVICE_PTR(const int32_t) row;	 /* (rows) */
+	int64_t ld_from, ld_to;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct train_gather_args) == 48, "layout shared with nvcc");
+
+/* train_embed_bwd: dtable[token[t]] += dx[t], rows of one token in ascending order by one block. Grid: rows,
+ * exactly. */
+struct train_embed_bwd_args {
+	DEVICE_PTR(const uint16_t) dx;	 /* (rows, cols), ld_dx */
+	DEVICE_PTR(float) dtable;	 /* (vocab, cols), ld_dtable */
+	DEVICE_PTR(const int32_t) token; /* (rows) */
+	int64_t ld_dx, ld_dtable;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct train_embed_bwd_args) == 48, "layout shared with nvcc");
+
+/* train_dropout: y = bf16((add ? y : 0) + kept(x) * scale). Element (t, j) is kept where word j % 4 of Philox
+ * with key seed and counter (j / 4, row low, row high, site), row = row_begin + t, is >= least. y may be x.
+ */
+struct train_dropout_args {
+	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
+	DEVICE_PTR(uint16_t) y;	      /* (rows, cols), ld_y */
+	int64_t ld_x, ld_y;
+	uint64_t seed, row_begin;
+	uint32_t rows, cols;
+	uint32_t site, least; /* least = (uint32_t)((double)p * 2^32) */
+	float scale;	      /* 1 / (1 - p) */
+	uint32_t add;
+};
+static_assert(sizeof(struct train_dropout_args) == 72, "layout shared with nvcc");
+
+/* train_to_bf16: from F32, to BF16, to nearest even. train_to_f32: from BF16, to F32. train_add_bf16: to BF16
+ * += from BF16.
+ */
+struct train_convert_args {
+	DEVICE_PTR(const void) from; /* (rows, cols), ld_from */
+	DEVICE_PTR(void) to;	     /* (rows, cols), ld_to */
+	int64_t ld_from, ld_to;
+	uint32_t rows;
+	uint32_t reserved;
+	uint64_t cols;
+};
+static_assert(sizeof(struct train_convert_args) == 48, "layout shared with nvcc");
+
+/* train_copy: rows of bytes from one pitch to another (K-extension, key-value caches). train_zero: `from` is
+ * not read. Grid: train_blocks(rows, bytes / 2), or any. */
+struct train_copy_args {
+	DEVICE_PTR(const void) from;  /* (rows, bytes), pitch_from */
+	DEVICE_PTR(void) to;	      /* (rows, bytes), pitch_to */
+	int64_t pitch_from, pitch_to; /* bytes from row to row */
+	uint32_t rows;
+	uint32_t reserved;
+	uint64_t bytes; /* of a row; rows * ceil(bytes / 16) < 2^32 */
+};
+static_assert(sizeof(struct train_copy_args) == 48, "layout shared with nvcc");
+
+/* train_column_sums: sums[y][j] = sum over y's rows of x[t][j], rows dealt in equal runs to grid.y; ended by
+ * train_sums_add with count = grid.y. Grid ((cols + 255) / 256, at most TRAIN_SUMS_MAX), the same on every
+ * run that should be bit-equal; train_column_parts(rows) is good. TRAIN_THREADS. */
+struct train_columns_args {
+	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
+	DEVICE_PTR(float) sums;	      /* (grid.y, cols) */
+	int64_t ld_x;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct train_columns_args) == 32, "layout shared with nvcc");
+static inline unsigned train_column_parts(uint64_t rows)
+{
+	uint64_t parts = (rows + 63) / 64;
+
+	return parts > 128 ? 128 : (unsigned)parts;
+}
+
+/* train_random_bf16, train_random_f32: element i = row * cols + column, counted from `first`, is centre +
+ * width * u(i), with u element i of core/math/random.h's stream: model/files/random_weights.h, to the bit. */
+struct train_random_args {
+	DEVICE_PTR(void) to; /* (rows, cols), ld_to */
+	int64_t ld_to;
+	uint64_t seed, first;
+	uint64_t cols;
+	uint32_t rows, stream;
+	float centre, width;
+};
+static_assert(sizeof(struct train_random_args) == 56, "layout shared with nvcc");
+#endif

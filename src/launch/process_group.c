@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/process_group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "core/text/text.h"
+#include "launch/rank_exit.h"
+
+enum { LOOK_MS = 50, END_MS = 10000, KILL_MS = 2000 };
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static enum status make_pipe(int *read_end, int *write_end, struct error *err)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC))
+		return error_errno(err, errno, "cannot make a pipe to a child process");
+	*read_end = pair[0];
+	*write_end = pair[1];
+	return STATUS_OK;
+}
+
+/* A pipe holds more than a greeting: this never waits. */
+static enum status greet(const struct crowd *c, struct member *m, struct error *err)
+{
+	size_t size = strlen(c->greeting);
+
+	/* One that has ended already will be named with its last words. */
+	if (write(m->input, c->greeting, size) == (ssize_t)size || errno == EPIPE)
+		return STATUS_OK;
+	return error_errno(err, errno, "cannot write to %s of %s", m->argv[0], m->name);
+}
+
+static enum status start(const struct crowd *c, struct member *m, struct error *err)
+{
+	int input = -1, errors = -1;
+	struct process_spec spec = {.argv = m->argv, .env = m->env, .cpu_numa = -1};
+	enum status st = STATUS_OK;
+
+	if (c->greeting) {
+		st = make_pipe(&input, &m->input, err);
+		spec.input = &input;
+	}
+	if (!st && (c->greeting || c->hears)) {
+		st = make_pipe(&m->errors, &errors, err);
+		spec.errors = &errors;
+	}
+	if (!st)
+		st = process_start(&m->process, &spec, err);
+	m->started = !st;
+	close_fd(&input);
+	close_fd(&errors);
+	return st || !c->greeting ? st : greet(c, m, err);
+}
+
+/* Members alone on the way: started, and neither begun nor ended. */
+static unsigned on_the_way(const struct crowd *c)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->count; i++)
+		n += c->member[i].started && !c->member[i].begun && !c->member[i].ended;
+	return n;
+}
+
+static enum status start_more(struct crowd *c, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; i < c->count && !st; i++) {
+		if (c->member[i].started)
+			continue;
+		if (c->starting && on_the_way(c) >= c->starting)
+			break;
+		st = start(c, &c->member[i], err);
+	}
+	return st;
+}
+
+/* Words of a member are not ours to keep back: --quiet is for lines of our own. */
+static void pass_on(const struct crowd *c, const struct member *m)
+{
+	char line[2 * CROWD_LINE];
+
+	snprintf(line, sizeof(line), "%s: %s", m->name, m->part);
+	if (c->log && c->log->sink)
+		c->log->sink(c->log->arg, LOG_INFO, LOG_TOPIC_RUN, line);
+}
+
+static void whole_line(const struct crowd *c, struct member *m)
+{
+	m->part[m->part_size] = '\0';
+	m->part_size = 0;
+	if (c->begins && !strcmp(m->part, c->begins)) {
+		m->begun = true;
+		return;
+	}
+	if (c->hears) {
+		c->hears(c->arg, m->part);
+		return;
+	}
+	if (*m->part)
+		text_copy(m->last, sizeof(m->last), m->part);
+	if (m->begun) /* what ssh says before stands in the message, if it ends so */
+		pass_on(c, m);
+}
+
+static void take(const struct crowd *c, struct member *m)
+{
+	char block[1024];
+	ssize_t n = read(m->errors, block, sizeof(block));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		if (m->part_size)
+			whole_line(c, m);
+		close_fd(&m->errors);
+		return;
+	}
+	if (c->hears)
+		(void)!write(STDERR_FILENO, block, (size_t)n);
+	for (ssize_t i = 0; i < n; i++) {
+		if (block[i] == '\r')
+			continue;
+		if (block[i] == '\n' || m->part_size + 1 == sizeof(m->part))
+			whole_line(c, m);
+		if (block[i] != '\n')
+			m->part[m->part_size++] = block[i];
+	}
+}
+
+/* Waits a moment for words of theirs, and takes them. */
+static void listen(struct crowd *c, struct pollfd *set)
+{
+	nfds_t n = 0;
+
+	for (size_t i = 0; i < c->count; i++)
+		set[n++] = (struct pollfd){.fd = c->member[i].errors, .events = POLLIN};
+	set[n++] = (struct pollfd){.fd = c->lifeline, .events = POLLIN};
+	if (poll(set, n, LOOK_MS) <= 0)
+		return;
+	for (size_t i = 0; i < c->count; i++)
+		if (set[i].revents)
+			take(c, &c->member[i]);
+}
+
+/* Bytes on the lifeline are passed over. */
+static bool lifeline_cut(struct crowd *c, const struct pollfd *seen)
+{
+	char block[256];
+
+	if (c->lifeline < 0 || !seen->revents || read(c->lifeline, block, sizeof(block)) > 0)
+		return false;
+	c->lifeline = -1;
+	return true;
+}
+
+/* Some are left; those that ended are noted with all they said. */
+static bool any_left(const struct crowd *c)
+{
+	bool left = false;
+
+	for (size_t i = 0; i < c->count; i++) {
+		struct member *m = &c->member[i];
+
+		if (m->started && !m->ended && process_poll(&m->process)) {
+			m->ended = true;
+			close_fd(&m->input);
+			if (m->errors >=
+			    0) { /* what it wrote lies in the pipe; a child that it left may hold it open */
+				fcntl(m->errors, F_SETFL, O_NONBLOCK);
+				for (int k = 0; k < 64 && m->errors >= 0; k++)
+					take(c, m);
+				close_fd(&m->errors);
+			}
+		}
+		left = left || !m->ended;
+	}
+	return left;
+}
+
+static const struct member *fell_early(const struct crowd *c)
+{
+	for (size_t i = 0; i < c->count && c->alone_ends_all; i++)
+		if (c->member[i].ended && !c->member[i].begun)
+			return &c->member[i];
+	return NULL;
+}
+
+static enum status complain(const struct member *m, struct error *err)
+{
+	char how[64];
+
+	process_wait_text(m->process.wait_status, how, sizeof(how));
+	return error_set(err, STATUS_UNAVAILABLE, "%s cannot be used: %s (%s)", m->name,
+			 *m->last ? m->last : "it said nothing", how);
+}
+
+static void tell_to_end(const struct crowd *c)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		struct member *m = &c->member[i];
+
+		if (c->greeting)
+			close_fd(&m->input);
+		else if (m->started && !m->ended)
+			kill(-m->process.pid, SIGTERM);
+	}
+}
+
+/* All that are left are told to end, and after ten seconds, or at the second request, made to. */
+static void end_all(struct crowd *c, struct pollfd *set)
+{
+	uint64_t end = clock_now_ns(clock_monotonic()) + END_MS * 1000000ull;
+
+	for (size_t i = 0; i < c->count; i++)
+		if (!c->member[i].started)
+			c->member[i].ended = true;
+	tell_to_end(c);
+	while (any_left(c) && clock_now_ns(clock_monotonic()) < end && !(c->stop && *c->stop > 1))
+		listen(c, set);
+	for (size_t i = 0; i < c->count; i++)
+		if (c->member[i].started && !c->member[i].ended &&
+		    !process_stop(&c->member[i].process, 0, KILL_MS))
+			log_warn(c->log, LOG_TOPIC_RUN, "%s cannot be ended", c->member[i].name);
+	any_left(c);
+}
+
+static enum status attend(struct crowd *c, struct pollfd *set, struct error *err)
+{
+	enum status st;
+
+	for (;;) {
+		st = start_more(c, err);
+		if (st || !any_left(c))
+			break;
+		if (fell_early(c))
+			break;
+		listen(c, set);
+		if (c->stop && *c->stop)
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					       "stopped on request");
+		if (lifeline_cut(c, &set[c->count]))
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					       "told to end by who started us, or cut off from it");
+	}
+	return st || !fell_early(c) ? st : complain(fell_early(c), err);
+}
+
+enum status crowd_run(struct crowd *c, struct error *err)
+{
+	struct pollfd *set = calloc(c->count + 1, sizeof(*set));
+	enum status st;
+
+	for (size_t i = 0; i < c->count; i++) {
+		c->member[i].process = (struct process){.channel = -1, .output = -1};
+		c->member[i].input = c->member[i].errors = -1;
+	}
+	st = set ? attend(c, set, err) : error_errno(err, ENOMEM, "no memory for %zu processes", c->count);
+	if (set && st)
+		end_all(c, set);
+	for (size_t i = 0; i < c->count; i++) {
+		close_fd(&c->member[i].input);
+		close_fd(&c->member[i].errors);
+		process_release(&c->member[i].process);
+	}
+	free(set);
+	return st;
+}
+
+int crowd_told(const struct crowd *c)
+{
+	int most = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		const struct member *m = &c->member[i];
+		int told = told_of(2, false), status = m->process.wait_status;
+		char how[64];
+
+		if (WIFEXITED(status) && !told_by(&told, WEXITSTATUS(status))) {
+			log_warn(c->log, LOG_TOPIC_RUN, "%s ended with exit code %d%s%s", m->name,
+				 WEXITSTATUS(status), *m->last ? ": " : "", m->last);
+		} else if (!WIFEXITED(status)) {
+			process_wait_text(status, how, sizeof(how));
+			log_warn(c->log, LOG_TOPIC_RUN, "%s died of %s", m->name, how);
+		}
+		most = told > most ? told : most;
+	}
+	return most;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/rank_exit.h"
+#include <stdlib.h>
+
+enum { TOLD = 100, LEADS = 10 };
+
+static const int by_weight[] = {0, 2, 1, 64};
+enum { WEIGHTS = sizeof(by_weight) / sizeof(by_weight[0]) };
+
+static bool is_told(int code)
+{
+	return (code > TOLD && code < TOLD + WEIGHTS) ||
+	       (code > TOLD + LEADS && code < TOLD + LEADS + WEIGHTS);
+}
+
+bool told_by(int *told, int exit_code)
+{
+	*told = TOLD + 1;
+	if (is_told(exit_code)) {
+		*told = exit_code;
+		return true;
+	}
+	for (int w = 0; w < WEIGHTS; w++)
+		if (by_weight[w] == exit_code) {
+			*told = w ? TOLD + w : 0;
+			return true;
+		}
+	return false;
+}
+
+int told_of(int code, bool leads)
+{
+	int told;
+
+	told_by(&told, code);
+	return told && leads && told < TOLD + LEADS ? told + LEADS : told;
+}
+
+int told_code(int told)
+{
+	if (!is_told(told))
+		return told ? 2 : 0;
+	return by_weight[told > TOLD + LEADS ? told - TOLD - LEADS : told - TOLD];
+}
+
+bool told_asked(void)
+{
+	bool asked = getenv(TOLD_ASKS) != NULL;
+
+	unsetenv(TOLD_ASKS);
+	return asked;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forward and backward over all layers; the head is head.c's. */
+#include <stdlib.h>
+#include "model/backend/cost.h"
+#include "model/decoder/head.h"
+#include "model/tensor/matrix.h"
+
+enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err)
+{
+	*saved = (struct saved){.mode = mode};
+	saved->layer = calloc((size_t)m->shape.layers, sizeof(*saved->layer));
+	if (!saved->layer)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no room for a table of layers");
+	return STATUS_OK;
+}
+
+void saved_release(struct saved *saved)
+{
+	free(saved->layer);
+	*saved = (struct saved){0};
+}
+
+struct field {
+	const char *name;
+	size_t at;
+	int64_t cols;
+	bool stat, cheap, full; /* of statistics' type; kept by these modes */
+};
+
+/* A map whose input is not kept as it was: x A' would be lost with it, and is kept by itself. Of the other
+ * maps FULL makes it again with the input. */
+static int64_t own_columns(const struct linear *l, enum recompute mode, bool input_kept, bool is_down)
+{
+	if (linear_tail(l) && (input_kept || mode == RECOMPUTE_NONE || (mode == RECOMPUTE_FULL && !is_down)))
+		return 0;
+	return l->adapters * l->rank;
+}
+
+enum { SAVED_FIELDS = sizeof(struct layer_saved) / sizeof(struct mat) };
+
+static void fields_of(const struct model *m, enum recompute mode, struct field out[SAVED_FIELDS])
+{
+	const struct shape *s = &m->shape;
+	const struct layer *l = m->layer;
+	const struct field all[] = {
+#define X(field, columns, is_stat, by_cheap, by_full)                                                        \
+	{.name = #field,                                                                                     \
+	 .at = offsetof(struct layer_saved, field),                                                          \
+	 .cols = columns,                                                                                    \
+	 .stat = is_stat,                                                                                    \
+	 .cheap = by_cheap,                                                                                  \
+	 .full = by_full},
+		LAYER_SAVED(X)
+#undef X
+#define U(map, o, down)                                                                                      \
+	{.name = "u of " #map,                                                                               \
+	 .at = offsetof(struct layer_saved, u_##map),                                                        \
+	 .cols = own_columns(&l->map, mode, o && mode == RECOMPUTE_CHEAP, down),                             \
+	 .cheap = true,                                                                                      \
+	 .full = down},
+			U(qkv, false, false) U(o, true, false) U(gate_up, false, false) U(down, false, true)
+#undef U
+	};
+
+	_Static_assert(sizeof(all) / sizeof(all[0]) == SAVED_FIELDS,
+		       "each matrix of struct layer_saved has a row");
+	memcpy(out, all, sizeof(all));
+}
+
+/* Columns behind a field's own: u behind what an extended map reads, v behind the gradient of what it makes,
+ * which lies as that does. */
+static int64_t tail_of(const struct model *m, size_t at)
+{
+	const struct layer *l = m->layer;
+	const struct {
+		size_t at;
+		const struct linear *map;
+	} tails[] = {
+		{offsetof(struct layer_saved, n1), &l->qkv},
+		{offsetof(struct layer_saved, qkv), &l->qkv},
+		{offsetof(struct layer_saved, o), &l->o},
+		{offsetof(struct layer_saved, n2), &l->gate_up},
+		{offsetof(struct layer_saved, h), &l->down},
+		{offsetof(struct layer_saved, gate_up), &l->gate_up},
+	};
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+		if (tails[i].at == at)
+			return linear_tail(tails[i].map);
+	return 0;
+}
+
+/* x A' of an extended map is the tail of what it reads, where it has no place of its own. */
+static void place_tails(const struct model *m, struct layer_saved *s)
+{
+	const struct layer *l = m->layer;
+	const struct {
+		const struct linear *map;
+		const struct mat *x;
+		struct mat *u;
+	} all[] = {{&l->qkv, &s->n1, &s->u_qkv},
+		   {&l->o, &s->o, &s->u_o},
+		   {&l->gate_up, &s->n2, &s->u_gate_up},
+		   {&l->down, &s->h, &s->u_down}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct mat wide = *all[i].x;
+
+		if (!linear_tail(all[i].map) || all[i].u->rows)
+			continue;
+		wide.cols = wide.ld;
+		*all[i].u = mat_cols(&wide, all[i].x->cols, linear_tail(all[i].map));
+	}
+}
+
+static struct mat *field_of(struct layer_saved *s, const struct field *f)
+{
+	return (struct mat *)((uint8_t *)s + f->at);
+}
+
+/* What is not kept is one matrix for all layers. */
+static enum status place_saved(const struct pass *p, struct error *err)
+{
+	struct field field[SAVED_FIELDS];
+	struct back *back = p->back;
+	struct saved *saved = p->saved;
+	enum status st = STATUS_OK;
+
+	fields_of(p->model, saved->mode, field);
+	for (int i = 0; !st && i < SAVED_FIELDS; i++) {
+		const struct field *f = &field[i];
+		bool kept = saved->mode == RECOMPUTE_NONE ||
+			    (saved->mode == RECOMPUTE_CHEAP ? f->cheap : f->full);
+		struct mat m = {
+			.rows = f->cols ? p->batch->tokens : 0,
+			.cols = f->cols,
+			.dtype = f->stat ? back->stat : back->dtype,
+		};
+
+		if (back->kind == BACK_GPU && f->at == offsetof(struct layer_saved, lse))
+			m.rows *= ATTENTION_LSE_ROOM;
+		for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
+			m.cols = f->cols + tail_of(p->model, f->at);
+			if (f->cols && (kept || layer == 0))
+				st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
+			m.cols = f->cols;
+			*field_of(&saved->layer[layer], f) = m;
+		}
+	}
+	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
+		place_tails(p->model, &saved->layer[layer]);
+	saved->out =
+		(struct mat){.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = back->dtype};
+	return st ? st : arena_mat(back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
+}
+
+static struct layer_run run_of(const struct pass *p)
+{
+	return (struct layer_run){
+		.linear = {.back = p->back,
+			   .dropout_p = p->dropout ? (float)p->model->lora.dropout : 0,
+			   .dropout_seed = p->dropout_seed,
+			   .row_begin = p->batch->row_begin},
+		.shape = &p->model->shape,
+		.batch = p->batch,
+		.cos_sin = p->model->cos_sin,
+		.recompute = p->saved->mode,
+	};
+}
+
+static enum status check_pass(const struct pass *p, struct error *err)
+{
+	if (p->cache && (p->batch->docs != 1 || p->cache->rows + p->batch->tokens > p->cache->kv[0].rows))
+		return error_set(err, STATUS_BAD_INPUT, "%lld rows and %lld more do not fit the cache's %lld",
+				 (long long)p->cache->rows, (long long)p->batch->tokens,
+				 (long long)p->cache->kv[0].rows);
+	if (p->batch->doc_len_max > p->model->positions)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "a document of %lld rows, but the model was placed for %lld",
+				 (long long)p->batch->doc_len_max, (long long)p->model->positions);
+	return STATUS_OK;
+}
+
+/* Nothing of it hangs on the step or on what was said before: a device may do it again as a whole. */
+static bool repeats(const struct pass *p)
+{
+	return p->back->ops->span && !p->cache && !p->dropout;
+}
+
+static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
+			   struct mat first, struct error *err)
+{
+	const struct work_span span = {.run = run, .arg = arg, .batch = p->batch, .first = first};
+
+	return repeats(p) ? p->back->ops->span(p->back, &span, err) : run(arg, err);
+}
+
+static enum status layers_forward(void *arg, struct error *err)
+{
+	const struct pass *p = arg;
+	struct layer_run run = run_of(p);
+	struct layer_cache cache;
+	const int64_t layers = p->model->shape.layers;
+	struct layer_saved *saved = p->saved->layer;
+	enum status st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
+
+	for (int64_t i = 0; !st && i < layers; i++) {
+		if (p->cache) {
+			cache = (struct layer_cache){.kv = p->cache->kv[i], .begin = p->cache->rows};
+			run.cache = &cache;
+		}
+		st = layer_forward(&run, &p->model->layer[i], &saved[i],
+				   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
+	}
+	return st;
+}
+
+enum status model_forward(const struct pass *p, struct error *err)
+{
+	struct pass own = *p;
+	enum status st = check_pass(p, err);
+
+	if (!st)
+		st = place_saved(p, err);
+	if (!st)
+		st = in_span(p, layers_forward, &own, p->saved->layer[0].x, err);
+	if (!st && p->cache)
+		p->cache->rows += p->batch->tokens;
+	return st;
+}
+
+static bool layer_is_trained(const struct layer *l)
+{
+	return linear_is_trained(&l->qkv) || linear_is_trained(&l->o) || linear_is_trained(&l->gate_up) ||
+	       linear_is_trained(&l->down) || l->norm1.grad.rows;
+}
+
+/* The lowest layer that backward enters; the number of layers where nothing but the head is trained. */
+static int64_t lowest_trained(const struct model *m)
+{
+	int64_t layer = 0;
+
+	if (m->embed.grad.rows)
+		return 0;
+	while (layer < m->shape.layers && !layer_is_trained(&m->layer[layer]))
+		layer++;
+	return layer;
+}
+
+struct backward {
+	const struct pass *pass;
+	struct mat dx;
+};
+
+static enum status layers_backward(void *arg, struct error *err)
+{
+	const struct backward *b = arg;
+	const struct pass *p = b->pass;
+	const struct layer_run run = run_of(p);
+	const int64_t lowest = lowest_trained(p->model);
+	enum status st = STATUS_OK;
+
+	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
+		bool input_wanted = i > lowest || p->model->embed.grad.rows;
+
+		st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], b->dx, input_wanted, err);
+	}
+	if (!st && p->model->embed.grad.rows)
+		st = p->back->ops->embed_bwd(p->back, p->batch, b->dx, p->model->embed.grad, err);
+	return st;
+}
+
+enum status model_backward(const struct pass *p, float grad_scale, double *loss_sum, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(p->back->arena);
+	const struct layer *l = p->model->layer;
+	const int64_t o = linear_tail(&l->o), down = linear_tail(&l->down), hidden = p->model->shape.hidden;
+	struct mat dx = {
+		.rows = p->batch->tokens, .cols = hidden + (o > down ? o : down), .dtype = p->back->dtype};
+	struct backward layers;
+	enum status st;
+
+	if (!p->batch->targets)
+		return STATUS_OK;
+	st = arena_mat(p->back->arena, MEM_SCRATCH, &dx, "gradient of the layers' output", err);
+	dx.cols = hidden;
+	if (!st)
+		st = p->back->ops->zero(p->back, dx, err);
+	if (!st)
+		st = head_backward(p, grad_scale, dx, loss_sum, err);
+	layers = (struct backward){.pass = p, .dx = dx};
+	if (!st)
+		st = in_span(p, layers_backward, &layers, dx, err);
+	arena_reset(p->back->arena, &mark);
+	return st;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include "model/decoder/layer.h"
+#include "model/tensor/matrix.h"
+
+static enum status norm(const struct layer_run *run, const struct weight *w, struct mat x, struct mat y,
+			struct mat rstd, struct error *err)
+{
+	struct back *back = run->linear.back;
+
+	return back->ops->rmsnorm(back, x, w->w, (float)run->shape->norm_eps, y, rstd, err);
+}
+
+/* q's or k's columns of a matrix that holds q, k (and v) side by side. */
+static struct mat heads_of(const struct layer_run *run, const struct mat *m, bool k)
+{
+	const struct shape *s = run->shape;
+
+	if (!m->rows)
+		return *m;
+	return mat_cols(m, k ? s->heads * s->head_dim : 0, (k ? s->kv_heads : s->heads) * s->head_dim);
+}
+
+static struct mat rstd_of(const struct layer_run *run, const struct mat *m, bool k)
+{
+	if (!m->rows)
+		return *m;
+	return mat_cols(m, k ? run->shape->heads : 0, k ? run->shape->kv_heads : run->shape->heads);
+}
+
+/* Heads that are rotated in one go: q's and k's side by side where no norm tells them apart. */
+struct rotated {
+	struct mat x, raw, rstd;
+	int heads;
+};
+
+static int rotations(const struct layer *l)
+{
+	return l->q_norm.w.rows ? 2 : 1;
+}
+
+static struct rotated rotated_of(const struct layer_run *run, const struct layer *l,
+				 const struct layer_saved *s, const struct mat *qkv, int part)
+{
+	const struct shape *shape = run->shape;
+	const int64_t both = shape->heads + shape->kv_heads;
+
+	if (rotations(l) == 1)
+		return (struct rotated){.x = mat_cols(qkv, 0, both * shape->head_dim), .heads = (int)both};
+	return (struct rotated){.x = heads_of(run, qkv, part),
+				.raw = heads_of(run, &s->raw, part),
+				.rstd = rstd_of(run, &s->head_rstd, part),
+				.heads = (int)(part ? shape->kv_heads : shape->heads)};
+}
+
+static enum status rope(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			struct error *err)
+{
+	struct back *back = run->linear.back;
+	enum status st = STATUS_OK;
+
+	for (int part = 0; !st && part < rotations(l); part++) {
+		const struct rotated r = rotated_of(run, l, s, &s->qkv, part);
+
+		st = back->ops->head_norm_rope(back, r.x, r.heads, part ? l->k_norm.w : l->q_norm.w,
+					       (float)run->shape->norm_eps, run->batch->position,
+					       run->cos_sin, r.raw, r.rstd, err);
+	}
+	return st;
+}
+
+static enum status rope_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			    struct mat dqkv, struct error *err)
+{
+	struct back *back = run->linear.back;
+	enum status st = STATUS_OK;
+
+	for (int part = 0; !st && part < rotations(l); part++) {
+		const struct rotated r = rotated_of(run, l, s, &dqkv, part);
+		const struct weight *w = part ? &l->k_norm : &l->q_norm;
+
+		st = back->ops->head_norm_rope_bwd(back, r.x, r.heads, w->w, run->batch->position,
+						   run->cos_sin, r.raw, r.rstd, w->grad, err);
+	}
+	return st;
+}
+
+static struct attention attention_of(const struct shape *s)
+{
+	return (struct attention){
+		.heads = (int)s->heads,
+		.kv_heads = (int)s->kv_heads,
+		.head_dim = (int)s->head_dim,
+		.scale = (float)(1 / sqrt((double)s->head_dim)),
+	};
+}
+
+static enum status attend(const struct layer_run *run, const struct layer_saved *s, struct error *err)
+{
+	const struct attention at = attention_of(run->shape);
+	struct back *back = run->linear.back;
+	const int64_t q = s->o.cols;
+	enum status st;
+
+	if (!run->cache)
+		return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
+	st = back->ops->convert(back, mat_cols(&s->qkv, q, s->qkv.cols - q),
+				mat_rows(&run->cache->kv, run->cache->begin, s->qkv.rows), err);
+	if (st)
+		return st;
+	return back->ops->attention_cached(back, &at, mat_cols(&s->qkv, 0, q), run->cache->kv,
+					   run->cache->begin, s->o, err);
+}
+
+/* From the layer's input to what SwiGLU takes. */
+static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
+				      const struct layer_saved *s, struct error *err)
+{
+	const struct linear_run *linear = &run->linear;
+	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
+
+	if (!st)
+		st = linear_forward(linear, &l->qkv, s->n1, s->qkv, (struct mat){0}, s->u_qkv, err);
+	if (!st)
+		st = rope(run, l, s, err);
+	if (!st)
+		st = attend(run, s, err);
+	if (!st)
+		st = linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
+	if (!st)
+		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+	if (!st)
+		st = linear_forward(linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0}, s->u_gate_up,
+				    err);
+	return st;
+}
+
+enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
+			  struct mat out, struct error *err)
+{
+	struct back *back = run->linear.back;
+	enum status st = forward_to_gate_up(run, l, saved, err);
+
+	if (!st)
+		st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
+	if (!st)
+		st = linear_forward(&run->linear, &l->down, saved->h, out, saved->x2, saved->u_down, err);
+	return st;
+}
+
+/* h that was not kept is made where its gradient was, in the pass that reads gate and up anyway. */
+static bool h_comes_of_gradient(const struct layer_run *run, const struct layer *l)
+{
+	return run->recompute != RECOMPUTE_NONE && linear_has_halves(&l->down);
+}
+
+/* What forward did not keep. */
+static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			      struct error *err)
+{
+	struct back *back = run->linear.back;
+	enum status st;
+
+	if (run->recompute == RECOMPUTE_NONE)
+		return STATUS_OK;
+	if (run->recompute == RECOMPUTE_FULL) {
+		st = forward_to_gate_up(run, l, s, err);
+	} else {
+		st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
+		if (!st)
+			st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+	}
+	return st || h_comes_of_gradient(run, l) ? st : back->ops->swiglu(back, s->gate_up, s->h, err);
+}
+
+static enum status scratch(const struct layer_run *run, int64_t cols, int64_t tail, struct mat *m,
+			   const char *name, struct error *err)
+{
+	enum status st;
+
+	*m = (struct mat){.rows = run->batch->tokens, .cols = cols + tail, .dtype = run->linear.back->dtype};
+	st = arena_mat(run->linear.back->arena, MEM_SCRATCH, m, name, err);
+	m->cols = cols;
+	return st;
+}
+
+static enum status norm_bwd(const struct layer_run *run, const struct weight *w, struct mat dy, struct mat x,
+			    struct mat rstd, struct mat dx_add, struct error *err)
+{
+	struct back *back = run->linear.back;
+
+	return back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
+}
+
+/* dx: of the output. gate_up becomes its gradient. */
+static enum status swiglu_down_bwd(const struct layer_run *run, const struct layer *l,
+				   const struct layer_saved *s, struct mat dx, struct error *err)
+{
+	const struct linear_run *linear = &run->linear;
+	struct back *back = linear->back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat dh;
+	enum status st;
+
+	if (h_comes_of_gradient(run, l)) {
+		st = linear_backward_input(linear, &l->down, dx, s->h, err);
+		if (!st)
+			st = back->ops->swiglu_bwd(back, s->h, s->gate_up, true, err);
+		return st ? st : linear_backward_trained(linear, &l->down, s->h, s->u_down, dx, err);
+	}
+	st = scratch(run, run->shape->ffn, 0, &dh, "gradient of h", err);
+	if (!st)
+		st = linear_backward(linear, &l->down, s->h, s->u_down, dx, dh, err);
+	if (!st)
+		st = back->ops->swiglu_bwd(back, dh, s->gate_up, false, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* dx: of the output, becomes that of x2. */
+static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			   struct mat dx, struct error *err)
+{
+	struct back *back = run->linear.back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat dn;
+	enum status st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
+
+	if (!st)
+		st = swiglu_down_bwd(run, l, s, dx, err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, err);
+	if (!st)
+		st = norm_bwd(run, &l->norm2, dn, s->x2, s->rstd2, dx, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* dx: of x2, becomes that of x. */
+static enum status attention_bwd(const struct layer_run *run, const struct layer *l,
+				 const struct layer_saved *s, struct mat dx, bool input_wanted,
+				 struct error *err)
+{
+	struct back *back = run->linear.back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	const struct attention at = attention_of(run->shape);
+	const bool norm_wanted = input_wanted || l->norm1.grad.rows;
+	struct mat d_o, dqkv, dn = {0};
+	enum status st = scratch(run, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
+
+	if (!st)
+		st = scratch(run, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v", err);
+	if (!st && norm_wanted)
+		st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, err);
+	if (!st)
+		st = back->ops->attention_bwd(back, &at, run->batch, s->qkv, s->o, s->lse, d_o, dqkv, err);
+	if (!st)
+		st = rope_bwd(run, l, s, dqkv, err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->qkv, s->n1, s->u_qkv, dqkv, dn, err);
+	if (!st && norm_wanted)
+		st = norm_bwd(run, &l->norm1, dn, s->x, s->rstd1, dx, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* The same, counted as work that is done twice. */
+static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			  struct error *err)
+{
+	struct op_cost *cost = &run->linear.back->cost;
+	const double before = cost->flop;
+	enum status st = make_again(run, l, s, err);
+
+	cost->again += cost->flop - before;
+	return st;
+}
+
+enum status layer_backward(const struct layer_run *run, const struct layer *l,
+			   const struct layer_saved *saved, struct mat dx, bool input_wanted,
+			   struct error *err)
+{
+	enum status st = remake(run, l, saved, err);
+
+	if (!st)
+		st = mlp_bwd(run, l, saved, dx, err);
+	if (!st)
+		st = attention_bwd(run, l, saved, dx, input_wanted, err);
+	return st;
+}

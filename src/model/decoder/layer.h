@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One decoder layer, forward and backward, written out: norm, q k v, RoPE, attention, o, norm, gate and up,
+ * SwiGLU, down.
+ */
+#ifndef MODEL_LAYERS_H
+#define MODEL_LAYERS_H
+#include "model/decoder/linear.h"
+
+struct layer {
+	struct weight norm1, norm2, q_norm, k_norm; /* the last two: Qwen3's, else absent */
+	struct linear qkv, o, gate_up, down;
+};
+
+/* NONE keeps everything for backward; CHEAP makes norms and silu(gate) * up again; FULL keeps each layer's
+ * input alone, but for what down's adapter made, and runs the layer again. The gradient is the same, bit for
+ * bit. */
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_CHEAP, RECOMPUTE_FULL };
+
+/* What backward reads. field, columns (of struct shape *s), statistics, kept by CHEAP, kept by FULL */
+/* clang-format off */
+#define LAYER_SAVED(X)                                                                      \
+	X(x, s->hidden, false, true, true)                                                  \
+	X(rstd1, 1, true, true, false)                                                      \
+	X(n1, s->hidden, false, false, false)                                               \
+	X(qkv, (s->heads + 2 * s->kv_heads) * s->head_dim, false, true, false)              \
+	X(raw, s->qk_norm ? (s->heads + s->kv_heads) * s->head_dim : 0, false, true, false) \
+	X(head_rstd, s->qk_norm ? s->heads + s->kv_heads : 0, true, true, false)            \
+	X(o, s->heads * s->head_dim, false, true, false)                                    \
+	X(lse, s->heads, true, true, false)                                                 \
+	X(x2, s->hidden, false, true, false)                                                \
+	X(rstd2, 1, true, true, false)                                                      \
+	X(n2, s->hidden, false, false, false)                                               \
+	X(gate_up, 2 * s->ffn, false, true, false)                                          \
+	X(h, s->ffn, false, false, false)
+/* clang-format on */
+struct layer_saved {
+#define X(field, ...) struct mat field;
+	LAYER_SAVED(X)
+#undef X
+	struct mat u_qkv, u_o, u_gate_up, u_down; /* x A' of the adapters: kept by CHEAP, the last by FULL */
+};
+
+/* Keys and values of one document's rows so far. */
+struct layer_cache {
+	struct mat kv; /* [room, 2 kv_heads head_dim] */
+	int64_t begin; /* rows that it holds */
+};
+
+struct layer_run {
+	struct linear_run linear;
+	const struct shape *shape;
+	const struct batch *batch;
+	struct mat cos_sin; /* [positions, head_dim] */
+	enum recompute recompute;
+	const struct layer_cache *cache; /* NULL: the batch's documents stand for themselves */
+};
+
+/* saved->x is the input; the output goes to `out`, which may be another layer's x. */
+enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
+			  struct mat out, struct error *err);
+/* dx: gradient of the output, becomes that of the input; with input_wanted false (nothing below is trained)
+ * it is left undefined. What `saved` did not keep is made again; gate_up is destroyed. */
+enum status layer_backward(const struct layer_run *run, const struct layer *l,
+			   const struct layer_saved *saved, struct mat dx, bool input_wanted,
+			   struct error *err);
+#endif

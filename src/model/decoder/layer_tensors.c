@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cpu/quantised_gemm.h"
+#include "model/tensor/matrix.h"
+#include "model/decoder/layer_tensors.h"
+
+void layer_tensors(const struct shape *s, struct layer_tensor out[LAYER_TENSOR_COUNT])
+{
+	const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+	const struct layer_tensor all[] = {
+#define X(word, field, first, row_count, col_count)                                                          \
+	{.name = word,                                                                                       \
+	 .weight = offsetof(struct layer, field),                                                            \
+	 .begin = first,                                                                                     \
+	 .rows = row_count,                                                                                  \
+	 .cols = col_count},
+		LAYER_TENSORS(X)
+#undef X
+	};
+
+	memcpy(out, all, sizeof(all));
+}
+
+struct lora_target lora_target(const struct shape *s, enum peft_target target)
+{
+	const int64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+	const struct lora_target all[PEFT_TARGET_COUNT] = {
+		[PEFT_Q] = {offsetof(struct layer, qkv), 0, q, s->hidden},
+		[PEFT_K] = {offsetof(struct layer, qkv), q, kv, s->hidden},
+		[PEFT_V] = {offsetof(struct layer, qkv), q + kv, kv, s->hidden},
+		[PEFT_O] = {offsetof(struct layer, o), 0, s->hidden, q},
+		[PEFT_GATE] = {offsetof(struct layer, gate_up), 0, s->ffn, s->hidden},
+		[PEFT_UP] = {offsetof(struct layer, gate_up), s->ffn, s->ffn, s->hidden},
+		[PEFT_DOWN] = {offsetof(struct layer, down), 0, s->hidden, s->ffn},
+	};
+
+	return all[target];
+}
+
+const char *lora_module(enum peft_target target)
+{
+	static const char *const modules[] = {
+#define X(name, leaf, parent) [PEFT_##name] = parent "." leaf,
+		PEFT_TARGETS(X)
+#undef X
+	};
+
+	return modules[target];
+}
+
+void tensor_name(char out[PARAM_NAME], int64_t layer, const char *below)
+{
+	snprintf(out, PARAM_NAME, "model.layers.%lld.%s", (long long)layer, below);
+}
+
+void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, char part)
+{
+	snprintf(out, PARAM_NAME, "model.layers.%lld.%s.lora_%c.weight", (long long)layer,
+		 lora_module(target), part);
+}
+
+/* The type that a tensor is kept in: its file's blocks where they stay. */
+static enum dtype kept_in(const struct model *m, const struct back *back, const char *name)
+{
+	struct weights_raw raw;
+
+	if (!m->blocks || !weights_find(&raw, m->blocks, name) || !cpu_blocks_of(raw.tensor->dtype))
+		return back->dtype;
+	/* A head that is trained apart from a tied embedding begins as a copy of it. */
+	if (m->lora.save && !strcmp(name, NAME_EMBED))
+		return back->dtype;
+	return raw.tensor->dtype;
+}
+
+/* Parts of one weight are kept alike. */
+static enum dtype layer_kept_in(const struct model *m, const struct back *back, int64_t layer,
+				const struct layer_tensor t[LAYER_TENSOR_COUNT], int first)
+{
+	char name[PARAM_NAME];
+	enum dtype dtype, other;
+
+	tensor_name(name, layer, t[first].name);
+	dtype = kept_in(m, back, name);
+	for (int j = first + 1; j < LAYER_TENSOR_COUNT && t[j].weight == t[first].weight; j++) {
+		tensor_name(name, layer, t[j].name);
+		other = kept_in(m, back, name);
+		dtype = other == dtype ? dtype : back->dtype;
+	}
+	return dtype;
+}
+
+/* A weight of rows x cols whose first part has this name in the flat vector, or a frozen one. */
+static enum status place(struct model *m, struct back *back, struct weight *w, int64_t rows, int64_t cols,
+			 const char *name, enum dtype kept, struct error *err)
+{
+	const struct param *param = params_find(&m->params, name);
+	struct param whole;
+
+	*w = (struct weight){.w = {.rows = rows, .cols = cols, .dtype = back->dtype}};
+	if (!param) {
+		w->w.dtype = kept;
+		return arena_mat(back->arena, MEM_WEIGHTS, &w->w, name, err);
+	}
+	whole = *param;
+	whole.rows = rows;
+	whole.cols = cols;
+	w->master = params_view(&m->params.master, &whole);
+	if (!m->inference)
+		w->grad = params_view(&m->params.grad, &whole);
+	w->w = m->params.live.rows ? params_view(&m->params.live, &whole) : w->master;
+	return STATUS_OK;
+}
+
+/* The linear map that a weight of struct layer is the W of; NULL: of none. */
+static struct linear *map_of(const struct layer *l, size_t weight)
+{
+	static const size_t maps[] = {offsetof(struct layer, qkv), offsetof(struct layer, o),
+				      offsetof(struct layer, gate_up), offsetof(struct layer, down)};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		if (weight == maps[i] + offsetof(struct linear, w))
+			return layer_linear(l, maps[i]);
+	return NULL;
+}
+
+static enum status place_block(struct back *back, struct linear *l, const char *name, struct error *err)
+{
+	const int64_t tail = l->adapters * l->rank;
+	enum status st;
+
+	l->block = (struct mat){.rows = l->out + tail, .cols = l->in + tail, .dtype = back->dtype};
+	st = arena_mat(back->arena, MEM_WEIGHTS, &l->block, name, err);
+	l->w = (struct weight){.w = mat_view(&l->block, 0, 0, l->out, l->in)};
+	return st;
+}
+
+/* Parts of one weight follow each other in the table, the first at 0. */
+static enum status place_layer(struct model *m, struct back *back, int64_t layer, struct error *err)
+{
+	struct layer_tensor t[LAYER_TENSOR_COUNT];
+	char name[PARAM_NAME];
+	enum status st = STATUS_OK;
+
+	layer_tensors(&m->shape, t);
+	for (int i = 0; !st && i < LAYER_TENSOR_COUNT; i++) {
+		int64_t rows = t[i].rows, cols = t[i].cols;
+		struct linear *map = map_of(&m->layer[layer], t[i].weight);
+
+		if (t[i].begin || !t[i].rows)
+			continue;
+		for (int j = i + 1; j < LAYER_TENSOR_COUNT && t[j].weight == t[i].weight; j++) {
+			rows += t[i].rows > 1 ? t[j].rows : 0;
+			cols += t[i].rows > 1 ? 0 : t[j].cols;
+		}
+		tensor_name(name, layer, t[i].name);
+		if (m->extended && map && map->adapters) {
+			st = place_block(back, map, name, err);
+			continue;
+		}
+		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,
+			   layer_kept_in(m, back, layer, t, i), err);
+	}
+	return st;
+}
+
+static enum status place_adapters(struct model *m, struct back *back, int64_t layer, struct error *err)
+{
+	enum status st = STATUS_OK;
+	char name[PARAM_NAME];
+
+	for (int target = 0; !st && target < PEFT_TARGET_COUNT; target++) {
+		const struct lora_target at = lora_target(&m->shape, target);
+		struct linear *l = layer_linear(&m->layer[layer], at.linear);
+
+		for (int i = 0; !st && i < l->adapters; i++) {
+			if (l->adapter[i].target != (enum peft_target)target)
+				continue;
+			lora_name(name, layer, target, 'B');
+			st = place(m, back, &l->adapter[i].b, at.out, l->rank, name, back->dtype, err);
+			if (l->block.rows)
+				l->adapter[i].b.w = mat_view(&l->block, at.out_begin, at.in + i * l->rank,
+							     at.out, l->rank);
+			lora_name(name, layer, target, 'A');
+			if (!st && i == 0)
+				st = place(m, back, &l->a, l->adapters * l->rank, at.in, name, back->dtype,
+					   err);
+			if (l->block.rows && i == 0)
+				l->a.w = mat_view(&l->block, l->out, 0, l->adapters * l->rank, at.in);
+		}
+	}
+	return st;
+}
+
+enum status tensors_place(struct model *m, struct back *back, struct error *err)
+{
+	const struct shape *s = &m->shape;
+	enum status st =
+		place(m, back, &m->embed, s->vocab, s->hidden, NAME_EMBED, kept_in(m, back, NAME_EMBED), err);
+
+	for (int64_t i = 0; !st && i < s->layers; i++) {
+		st = place_layer(m, back, i, err);
+		if (!st)
+			st = place_adapters(m, back, i, err);
+	}
+	if (!st)
+		st = place(m, back, &m->norm, 1, s->hidden, NAME_NORM, back->dtype, err);
+	if (st)
+		return st;
+	/* Tied, the head is the embedding, unless one of them alone, or each for itself, is trained beside
+	 * adapters. */
+	if (s->tied && (m->full || !(m->lora.save & (PEFT_SAVE_EMBED | PEFT_SAVE_HEAD))))
+		m->head = m->embed;
+	else
+		st = place(m, back, &m->head, s->vocab, s->hidden, NAME_HEAD, kept_in(m, back, NAME_HEAD),
+			   err);
+	return st;
+}

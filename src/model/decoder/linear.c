@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/decoder/linear.h"
+#include "model/tensor/matrix.h"
+
+bool linear_is_trained(const struct linear *l)
+{
+	return l->adapters > 0 || l->w.grad.rows > 0 || l->bias.grad.rows > 0;
+}
+
+int64_t linear_tail(const struct linear *l)
+{
+	return l->block.rows ? l->adapters * l->rank : 0;
+}
+
+/* m with its tail. */
+static struct mat with_tail(const struct linear *l, const struct mat *m)
+{
+	struct mat wide = *m;
+
+	wide.cols += linear_tail(l);
+	return wide;
+}
+
+static bool is_rounded(const struct linear_run *run)
+{
+	return run->back->dtype == DTYPE_BF16;
+}
+
+/* d = alpha op(a) op(b) + beta d */
+static enum status product(struct back *back, struct mat a, bool trans_a, struct mat b, bool trans_b,
+			   float alpha, float beta, struct mat d, struct error *err)
+{
+	const struct gemm g = {.a = a,
+			       .b = b,
+			       .c = d,
+			       .d = d,
+			       .trans_a = trans_a,
+			       .trans_b = trans_b,
+			       .alpha = alpha,
+			       .beta = beta};
+
+	return back->ops->gemm(back, &g, err);
+}
+
+static struct mat of_adapter(const struct linear *l, const struct mat *stacked, int i)
+{
+	return mat_rows(stacked, i * l->rank, l->rank);
+}
+
+static struct dropout mask_of(const struct linear_run *run, const struct linear *l, int i)
+{
+	return (struct dropout){
+		.seed = run->dropout_seed,
+		.row_begin = run->row_begin,
+		.site = l->site * PEFT_TARGET_COUNT + l->adapter[i].target,
+		.p = run->dropout_p,
+	};
+}
+
+/* Place for a masked input, or a gradient before its mask: one adapter's at a time. */
+static enum status place_masked(const struct linear_run *run, const struct mat *x, struct mat *masked,
+				struct error *err)
+{
+	*masked = (struct mat){.rows = x->rows, .cols = x->cols, .dtype = run->back->dtype};
+	return arena_mat(run->back->arena, MEM_SCRATCH, masked, "input behind dropout", err);
+}
+
+/* u = x A' at once, or behind each adapter's own mask. */
+static enum status down(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+			struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat masked;
+	enum status st;
+
+	if (run->dropout_p == 0)
+		return product(run->back, x, false, l->a.w, true, linear_tail(l) ? l->lora_scale : 1, 0, u,
+			       err);
+	st = place_masked(run, &x, &masked, err);
+	for (int i = 0; !st && i < l->adapters; i++) {
+		const struct dropout mask = mask_of(run, l, i);
+
+		st = run->back->ops->dropout(run->back, x, &mask, masked, false, err);
+		if (!st)
+			st = product(run->back, masked, false, of_adapter(l, &l->a.w, i), true, 1, 0,
+				     mat_cols(&u, i * l->rank, l->rank), err);
+	}
+	arena_reset(run->back->arena, &mark);
+	return st;
+}
+
+static enum status forward_extended(const struct linear_run *run, const struct linear *l, struct mat x,
+				    struct mat y, struct mat residual, struct mat u, struct error *err)
+{
+	const struct gemm both = {
+		.a = with_tail(l, &x),
+		.b = mat_rows(&l->block, 0, l->out),
+		.c = residual,
+		.d = y,
+		.bias = l->bias.w,
+		.trans_b = true,
+		.alpha = 1,
+		.beta = residual.rows ? 1 : 0,
+	};
+	const struct mat tail = mat_cols(&both.a, l->in, linear_tail(l));
+	enum status st = down(run, l, x, tail, err);
+
+	if (!st)
+		st = run->back->ops->gemm(run->back, &both, err);
+	return st || !u.rows || u.ld == tail.ld ? st : run->back->ops->convert(run->back, tail, u, err);
+}
+
+/* d = or += s u B' of each adapter; columns of y that none has become 0 where it is not added. */
+static enum status up(const struct linear_run *run, const struct linear *l, struct mat u, bool add,
+		      struct mat d, struct error *err)
+{
+	enum status st = STATUS_OK;
+	int64_t at = 0;
+
+	for (int i = 0; !st && i < l->adapters; i++) {
+		const struct adapter *a = &l->adapter[i];
+
+		if (!add && a->out_begin > at)
+			st = run->back->ops->zero(run->back, mat_cols(&d, at, a->out_begin - at), err);
+		if (!st)
+			st = product(run->back, mat_cols(&u, i * l->rank, l->rank), false, a->b.w, true,
+				     l->lora_scale, add ? 1 : 0, mat_cols(&d, a->out_begin, a->out), err);
+		at = a->out_begin + a->out;
+	}
+	if (!st && !add && at < l->out)
+		st = run->back->ops->zero(run->back, mat_cols(&d, at, l->out - at), err);
+	return st;
+}
+
+static enum status base(const struct linear_run *run, const struct linear *l, struct mat x, struct mat c,
+			struct mat y, struct error *err)
+{
+	const struct gemm g = {
+		.a = x,
+		.b = l->w.w,
+		.c = c,
+		.d = y,
+		.bias = l->bias.w,
+		.trans_b = true,
+		.alpha = 1,
+		.beta = c.rows ? 1 : 0,
+	};
+
+	return run->back->ops->gemm(run->back, &g, err);
+}
+
+/* y = residual + d */
+static enum status add_residual(struct back *back, struct mat residual, struct mat d, struct mat y,
+				struct error *err)
+{
+	const struct dropout none = {0};
+	enum status st = STATUS_OK;
+
+	if (y.data != residual.data || !y.data)
+		st = back->ops->convert(back, residual, y, err);
+	return st ? st : back->ops->dropout(back, d, &none, y, true, err);
+}
+
+/*
+ * Where results are rounded to BF16 (docs/explanation/design/training.md, "Rounding"): what an adapter adds is often less
+ * than half of the last place of what it is added to, and would be lost there as a whole. So it comes first,
+ * and is rounded in one sum with the map's own product, which is what keeps it on the average; the residual
+ * comes last.
+ */
+static enum status forward_rounded(const struct linear_run *run, const struct linear *l, struct mat x,
+				   struct mat y, struct mat residual, struct mat u, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat sum = y;
+	enum status st = down(run, l, x, u, err);
+
+	if (!st && residual.rows) {
+		sum = (struct mat){.rows = y.rows, .cols = y.cols, .dtype = y.dtype};
+		st = arena_mat(run->back->arena, MEM_SCRATCH, &sum, "a map before its residual", err);
+	}
+	if (!st)
+		st = up(run, l, u, false, sum, err);
+	if (!st)
+		st = base(run, l, x, sum, sum, err);
+	if (!st && residual.rows)
+		st = add_residual(run->back, residual, sum, y, err);
+	arena_reset(run->back->arena, &mark);
+	return st;
+}
+
+enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
+			   struct mat residual, struct mat u, struct error *err)
+{
+	enum status st;
+
+	if (linear_tail(l))
+		return forward_extended(run, l, x, y, residual, u, err);
+	if (l->adapters && is_rounded(run))
+		return forward_rounded(run, l, x, y, residual, u, err);
+	st = base(run, l, x, residual, y, err);
+	if (!st && l->adapters)
+		st = down(run, l, x, u, err);
+	return st || !l->adapters ? st : up(run, l, u, true, y, err);
+}
+
+/* v = s dy B for each adapter. */
+static enum status up_bwd(const struct linear_run *run, const struct linear *l, struct mat dy, struct mat v,
+			  struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = product(run->back, mat_cols(&dy, l->adapter[i].out_begin, l->adapter[i].out), false,
+			     l->adapter[i].b.w, false, l->lora_scale, 0, mat_cols(&v, i * l->rank, l->rank),
+			     err);
+	return st;
+}
+
+/* dB += s dy' u, where s is in u already when extended. */
+static enum status up_trained(const struct linear_run *run, const struct linear *l, struct mat u,
+			      struct mat dy, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = product(run->back, mat_cols(&dy, l->adapter[i].out_begin, l->adapter[i].out), true,
+			     mat_cols(&u, i * l->rank, l->rank), false, linear_tail(l) ? 1 : l->lora_scale, 1,
+			     l->adapter[i].b.grad, err);
+	return st;
+}
+
+/* dA += v' drop(x); dx = or += drop'(v A) */
+static enum status down_bwd(const struct linear_run *run, const struct linear *l, struct mat x, struct mat v,
+			    struct mat dx, bool add, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct back *back = run->back;
+	struct mat masked;
+	enum status st;
+
+	if (run->dropout_p == 0) {
+		st = product(back, v, true, x, false, 1, 1, l->a.grad, err);
+		return st || !dx.rows ? st : product(back, v, false, l->a.w, false, 1, add ? 1 : 0, dx, err);
+	}
+	st = place_masked(run, &x, &masked, err);
+	for (int i = 0; !st && i < l->adapters; i++) {
+		const struct dropout mask = mask_of(run, l, i);
+		struct mat vi = mat_cols(&v, i * l->rank, l->rank);
+
+		st = back->ops->dropout(back, x, &mask, masked, false, err);
+		if (!st)
+			st = product(back, vi, true, masked, false, 1, 1, of_adapter(l, &l->a.grad, i), err);
+		if (st || !dx.rows)
+			continue;
+		st = product(back, vi, false, of_adapter(l, &l->a.w, i), false, 1, 0, masked, err);
+		if (!st)
+			st = back->ops->dropout(back, masked, &mask, dx, add || i > 0, err);
+	}
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status adapters_bwd(const struct linear_run *run, const struct linear *l, struct mat x,
+				struct mat u, struct mat dy, struct mat dx, bool add, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat v = {.rows = x.rows, .cols = l->adapters * l->rank, .dtype = run->back->dtype};
+	enum status st = arena_mat(run->back->arena, MEM_SCRATCH, &v, "gradient of x A'", err);
+
+	if (!st)
+		st = up_bwd(run, l, dy, v, err);
+	if (!st)
+		st = up_trained(run, l, u, dy, err);
+	if (!st)
+		st = down_bwd(run, l, x, v, dx, add, err);
+	arena_reset(run->back->arena, &mark);
+	return st;
+}
+
+bool linear_has_halves(const struct linear *l)
+{
+	return linear_tail(l) || !l->adapters;
+}
+
+enum status linear_backward_input(const struct linear_run *run, const struct linear *l, struct mat dy,
+				  struct mat dx, struct error *err)
+{
+	const struct mat wide = with_tail(l, &dy);
+	const struct mat w = linear_tail(l) ? mat_cols(&l->block, 0, l->in) : l->w.w;
+	enum status st = STATUS_OK;
+
+	if (linear_tail(l))
+		st = up_bwd(run, l, dy, mat_cols(&wide, l->out, linear_tail(l)), err);
+	return st || !dx.rows ? st : product(run->back, wide, false, w, false, 1, 0, dx, err);
+}
+
+enum status linear_backward_trained(const struct linear_run *run, const struct linear *l, struct mat x,
+				    struct mat u, struct mat dy, struct error *err)
+{
+	const struct mat wide = with_tail(l, &dy);
+	struct back *back = run->back;
+	enum status st = STATUS_OK;
+
+	if (linear_tail(l)) {
+		st = up_trained(run, l, u, dy, err);
+		return st ? st
+			  : product(back, mat_cols(&wide, l->out, linear_tail(l)), true, x, false, 1, 1,
+				    l->a.grad, err);
+	}
+	if (l->w.grad.rows)
+		st = product(back, dy, true, x, false, 1, 1, l->w.grad, err);
+	if (!st && l->bias.grad.rows)
+		st = back->ops->column_sum(back, dy, l->bias.grad, err);
+	return st;
+}
+
+enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+			    struct mat dy, struct mat dx, struct error *err)
+{
+	const bool first = l->adapters && is_rounded(run); /* as in forward */
+	enum status st = STATUS_OK;
+
+	if (linear_has_halves(l)) {
+		st = linear_backward_input(run, l, dy, dx, err);
+		return st ? st : linear_backward_trained(run, l, x, u, dy, err);
+	}
+	if (first)
+		st = adapters_bwd(run, l, x, u, dy, dx, false, err);
+	if (!st && dx.rows)
+		st = product(run->back, dy, false, l->w.w, false, 1, first ? 1 : 0, dx, err);
+	if (!st)
+		st = linear_backward_trained(run, l, x, u, dy, err);
+	return st || first ? st : adapters_bwd(run, l, x, u, dy, dx, true, err);
+}
+
+enum status linear_merge(struct back *back, struct linear *l, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (l->adapters && l->w.w.dtype != l->a.w.dtype)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "an adapter can't be merged into weights kept in blocks");
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = product(back, l->adapter[i].b.w, false, of_adapter(l, &l->a.w, i), false, l->lora_scale,
+			     1, mat_rows(&l->w.w, l->adapter[i].out_begin, l->adapter[i].out), err);
+	if (!st)
+		l->adapters = 0;
+	return st;
+}
+
+enum status linear_clear(struct back *back, const struct linear *l, struct error *err)
+{
+	const int64_t tail = linear_tail(l);
+
+	return tail ? back->ops->zero(back, mat_view(&l->block, 0, l->in, l->out, tail), err) : STATUS_OK;
+}
+
+void linear_live(const struct linear *l, const struct params *p, struct live_part *live, int *count)
+{
+	if (!linear_tail(l))
+		return;
+	live[(*count)++] = (struct live_part){.begin = params_at(p, &l->a.master), .to = l->a.w};
+	for (int i = 0; i < l->adapters; i++)
+		live[(*count)++] = (struct live_part){.begin = params_at(p, &l->adapter[i].b.master),
+						      .to = l->adapter[i].b.w};
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MODEL_ROPE_H
+#define MODEL_ROPE_H
+#include "model/shape/shape.h"
+
+/* cos_sin [positions, head_dim], F32 or F64 in host memory: row p has the cosines of p's angles, then their
+ * sines. Frequencies and angles are rounded to float as transformers rounds them. */
+void rope_table(const struct shape *s, struct mat cos_sin);
+#endif

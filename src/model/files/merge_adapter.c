@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/files/merge_adapter.h"
+
+#include <limits.h>
+#include "core/file/mapped.h"
+#include "model/tensor/dtype.h"
+#include "model/files/model_folder.h"
+#include "model/files/gguf/gguf.h"
+#include "model/json/file.h"
+#include "model/files/peft/base.h"
+#include "model/files/tokenizer/files.h"
+
+enum { CONFIG_MAX = 16 << 20 };
+
+struct merging {
+	const struct weights *base;
+	const struct merge_options *o;
+	struct shape shape;  /* of the result */
+	struct peft adapter; /* empty: none */
+	json_t *config;
+	float *a; /* A beside the tensor under way, [rank, in]; NULL: none */
+};
+
+/* out[rows, cols] += scale B[row ..] A; a row of B at a time. */
+static void add_product(const struct merging *m, const struct tensor *b, int64_t row, int64_t rows,
+			int64_t cols, float *out)
+{
+	float scale = (float)peft_scale(&m->adapter.config), factor;
+	int64_t rank = m->adapter.config.rank;
+	uint64_t element = b->size / (uint64_t)(b->dim[0] * b->dim[1]);
+
+	for (int64_t i = 0; i < rows; i++) {
+		for (int64_t k = 0; k < rank; k++) {
+			const float *a = m->a + k * cols;
+			float *to = out + i * cols;
+
+			dtype_unpack(b->dtype, b->data + (uint64_t)((row + i) * rank + k) * element, &factor,
+				     1);
+			factor *= scale;
+			for (int64_t c = 0; c < cols; c++)
+				to[c] += factor * a[c];
+		}
+	}
+}
+
+/* A of the next tensor, before its rows are asked for by several threads. */
+static enum status begin(void *arg, const struct named *n, struct error *err)
+{
+	struct merging *m = arg;
+	const struct tensor *a = peft_find(&m->adapter, n->hf, PEFT_A);
+
+	free(m->a);
+	m->a = NULL;
+	if (!a)
+		return STATUS_OK;
+	m->a = malloc(sizeof(float) * (size_t)(a->dim[0] * a->dim[1]));
+	if (!m->a)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", n->hf);
+	dtype_unpack(a->dtype, a->data, m->a, (size_t)(a->dim[0] * a->dim[1]));
+	return mapped_check(STATUS_OK, err);
+}
+
+static enum status rows(void *arg, const struct named *n, int64_t row, int64_t count, float *out,
+			struct error *err)
+{
+	const struct merging *m = arg;
+	const struct tensor *whole = peft_find(&m->adapter, n->hf, PEFT_WHOLE);
+	const struct tensor *b = peft_find(&m->adapter, n->hf, PEFT_B);
+	const char *name = n->hf;
+	enum status st;
+
+	if (whole) {
+		uint64_t size = whole->size / (uint64_t)n->rows;
+
+		dtype_unpack(whole->dtype, whole->data + size * (uint64_t)row, out,
+			     (size_t)(count * n->cols));
+		return mapped_check(STATUS_OK, err);
+	}
+	if (m->base->shape.tied && !strcmp(name, "lm_head.weight")) /* untied by the adapter: what it was */
+		name = "model.embed_tokens.weight";
+	st = weights_rows(m->base, name, row, count, out, err);
+	if (!st && b)
+		add_product(m, b, row, count, n->cols, out);
+	return mapped_check(st, err);
+}
+
+/* All numbers are written, and the folder is no model yet: the last moment to find that a file was cut. */
+static enum status more(void *arg, const char *dir, struct error *err)
+{
+	const struct merging *m = arg;
+	enum status st = m->base->gguf ? tokenizer_files_of_gguf(dir, m->base->gguf, err)
+				       : tokenizer_files_copy(dir, m->base->path, err);
+
+	return mapped_check_sizes(st, err);
+}
+
+static bool progress(void *arg, uint64_t done, uint64_t all)
+{
+	const struct merging *m = arg;
+
+	return !m->o->progress || m->o->progress(m->o->arg, done, all);
+}
+
+static enum dtype dtype_of(const struct merging *m)
+{
+	struct weights_raw raw;
+	bool known = weights_find(&raw, m->base, "model.embed_tokens.weight");
+	enum dtype dtype = known ? raw.tensor->dtype : DTYPE_BF16;
+
+	if (m->o->dtype != DTYPE_COUNT)
+		return m->o->dtype;
+	return dtype == DTYPE_F32 || dtype == DTYPE_F16 ? dtype : DTYPE_BF16;
+}
+
+/* The base's own configuration, where it has one, with what the merge changed. */
+static enum status read_config(struct merging *m, enum dtype dtype, struct error *err)
+{
+	const char *type = dtype == DTYPE_F32 ? "float32" : dtype == DTYPE_F16 ? "float16" : "bfloat16";
+	char path[PATH_MAX + 16];
+	enum status st;
+
+	if (m->base->gguf)
+		return STATUS_OK;
+	snprintf(path, sizeof(path), "%s/config.json", m->base->path);
+	st = json_file_read(&m->config, path, CONFIG_MAX, err);
+	if (st)
+		return st;
+	json_object_set_new(m->config, json_object_get(m->config, "dtype") ? "dtype" : "torch_dtype",
+			    json_string(type));
+	json_object_set_new(m->config, "tie_word_embeddings", json_boolean(m->shape.tied));
+	return STATUS_OK;
+}
+
+static enum status check(const char *out, struct error *err)
+{
+	struct weights w;
+	enum status st = weights_open(&w, out, err);
+
+	weights_release(&w);
+	return st;
+}
+
+enum status merge_write(const char *out, const struct weights *base, const struct merge_options *o,
+			struct error *err)
+{
+	struct merging m = {.base = base, .o = o, .shape = base->shape};
+	struct folder_options fo = {
+		.shape = &m.shape,
+		.shard_bytes = o->shard_bytes,
+		.begin = begin,
+		.rows = rows,
+		.more = more,
+		.progress = progress,
+		.arg = &m,
+	};
+	enum status st = STATUS_OK;
+
+	if (o->adapter)
+		st = peft_open(&m.adapter, o->adapter, &base->shape, err);
+	if (!st && o->adapter)
+		st = peft_check_base(&m.adapter, base, o->any_base, o->log, err);
+	if (!st && o->adapter && peft_does_nothing(&m.adapter))
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: every B is zeros alone: the adapter was never trained and would change nothing",
+			m.adapter.file.path);
+	st = mapped_check(st, err);
+	/* What was trained of one end of a tied model is no longer the other's. */
+	if (m.adapter.config.save)
+		m.shape.tied = false;
+	fo.dtype = dtype_of(&m);
+	if (!st)
+		st = read_config(&m, fo.dtype, err);
+	fo.config = m.config;
+	if (!st && !base->gguf)
+		st = tokenizer_files_check(base->path, err);
+	if (!st)
+		st = folder_write(out, &fo, err);
+	if (!st)
+		st = check(out, err);
+	peft_release(&m.adapter);
+	json_decref(m.config);
+	free(m.a);
+	return st;
+}

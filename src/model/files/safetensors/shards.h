@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The safetensors of a folder: one file, or several with an index, as one set of tensors by name. */
+#ifndef MODEL_SHARDS_H
+#define MODEL_SHARDS_H
+#include "model/files/safetensors/safetensors.h"
+
+struct shards {
+	struct safetensors *files;
+	size_t file_count;
+	const struct tensor **tensors; /* of all files, sorted by name */
+	size_t tensor_count;
+};
+
+/* model.safetensors, else what model.safetensors.index.json names; index and files say the same. Owner:
+ * caller, shards_release. */
+enum status shards_open(struct shards *s, const char *dir, struct error *err);
+void shards_release(struct shards *s);
+const struct tensor *shards_find(const struct shards *s, const char *name); /* NULL: none */
+const char *shards_path(const struct shards *s, const struct tensor *t);    /* of the file that it lies in */
+#endif

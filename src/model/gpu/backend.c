@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/gpu/backend.h"
+#include <stdlib.h>
+#include "model/gpu/internal.h"
+
+static enum status load_kernels(struct gpu_state *g, struct error *err)
+{
+	static const struct {
+		const char *file, *entry;
+	} kernels[] = {
+#define X(name, in, called, part) {in, called},
+		GPU_KERNELS(X)
+#undef X
+	};
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < GPU_KERNEL_COUNT; i++)
+		st = gpu_kernel(g->device, &g->kernel[i], kernels[i].file, kernels[i].entry, err);
+	return st;
+}
+
+static enum status open_all(struct gpu_state *g, struct error *err)
+{
+	enum status st = gpu_open(&g->device, g->options.pci, err);
+
+	if (!st)
+		st = gpu_stream_create(g->device, &g->stream, err);
+	if (!st)
+		st = load_kernels(g, err);
+	if (!st)
+		st = gpu_times_create(&g->phases, err);
+	if (!st && g->options.parts)
+		st = gpu_times_create(&g->parts, err);
+	if (!st)
+		st = staging_create(&g->staging, g->device, g->stream, err);
+	if (!st)
+		st = products_create(&g->products, g, err);
+	if (!st)
+		st = attends_create(&g->attends, g, err);
+	if (st)
+		return st;
+	g->shared_most = gpu_shared_most(g->device);
+	return STATUS_OK;
+}
+
+enum status gpu_back_create(struct back *back, const struct gpu_back_options *options, struct arena *arena,
+			    struct error *err)
+{
+	struct gpu_state *g = calloc(1, sizeof(*g));
+	enum status st;
+
+	*back = (struct back){
+		.ops = &gpu_ops,
+		.device = g,
+		.arena = arena,
+		.dtype = DTYPE_BF16,
+		.stat = DTYPE_F32,
+		.kind = BACK_GPU,
+	};
+	if (!g)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a back end");
+	g->options = *options;
+	st = open_all(g, err);
+	if (st)
+		gpu_back_release(back);
+	return st;
+}
+
+enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	enum status st = gpu_alloc(g->device, &g->memory, bytes, err);
+
+	if (!st)
+		*back->arena = (struct arena){.base = (uint8_t *)(uintptr_t)g->memory, .size = bytes};
+	return st;
+}
+
+void gpu_back_release(struct back *back)
+{
+	struct gpu_state *g = back->device;
+
+	if (!g)
+		return;
+	if (g->stream)
+		gpu_stream_wait(g->stream, NULL); /* what fails here failed before, and was told */
+	spans_release(&g->spans);
+	turns_release(&g->turns);
+	beside_release(&g->beside);
+	filling_release(&g->filling);
+	attends_release(&g->attends);
+	products_release(&g->products);
+	staging_release(&g->staging);
+	gpu_times_release(&g->phases);
+	gpu_times_release(&g->parts);
+	if (g->live)
+		gpu_free(g->device, &g->live);
+	if (g->memory)
+		gpu_free(g->device, &g->memory);
+	gpu_stream_destroy(&g->stream);
+	gpu_close(&g->device);
+	free(g);
+	back->device = NULL;
+}
+
+void gpu_back_fill(struct back *back, int64_t most)
+{
+	gpu_of(back)->rows_most = most;
+}
+
+void gpu_back_hold(struct back *back, bool hold)
+{
+	gpu_of(back)->held = hold;
+}
+
+bool gpu_back_holds(const struct back *back)
+{
+	return gpu_of(back)->held;
+}
+
+struct gpu_device *gpu_back_device(const struct back *back)
+{
+	return gpu_of(back)->device;
+}
+
+struct gpu_stream *gpu_back_stream(const struct back *back)
+{
+	return gpu_of(back)->stream;
+}
+
+const char *gpu_back_gemm(const struct back *back)
+{
+	return products_name(gpu_of(back)->products);
+}
+
+const char *gpu_back_attention(const struct back *back)
+{
+	return attends_name(gpu_of(back)->attends);
+}
+
+double gpu_back_tuning_s(const struct back *back)
+{
+	return gpu_of(back)->tuning_s + attends_planned_s(gpu_of(back)->attends);
+}
+
+const char *gpu_back_part_name(enum gpu_part part)
+{
+	static const char *const names[] = {
+#define X(name, word) [GPU_PART_##name] = word,
+		GPU_PARTS(X)
+#undef X
+	};
+
+	return names[part];
+}
+
+enum status gpu_back_phase(struct back *back, enum gpu_phase phase, struct error *err)
+{
+	gpu_of(back)->counted_bytes = back->cost.bytes;
+	return gpu_times_mark(gpu_of(back)->phases, gpu_of(back), (int)phase, err);
+}
+
+void gpu_back_times_begin(struct back *back)
+{
+	gpu_times_clear(gpu_of(back)->phases);
+	gpu_times_clear(gpu_of(back)->parts);
+	memset(gpu_of(back)->part_work, 0, sizeof(gpu_of(back)->part_work));
+	gpu_of(back)->counted_bytes = back->cost.bytes;
+}
+
+enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
+			   struct gpu_part_work work[GPU_PART_COUNT], struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	enum status st = gpu_times_read(g->phases, phase_s, GPU_PHASE_COUNT, err);
+
+	for (int i = 0; i < GPU_PART_COUNT; i++)
+		part_s[i] = 0;
+	memcpy(work, g->part_work, sizeof(g->part_work));
+	if (st || !g->parts)
+		return st;
+	st = gpu_times_mark(g->parts, g, -1, err);
+	return st ? st : gpu_times_read(g->parts, part_s, GPU_PART_COUNT, err);
+}
+
+enum status gpu_run_3d(struct back *back, enum gpu_kernel_id kernel, const unsigned grid[3], unsigned threads,
+		       unsigned shared_bytes, const void *args, struct error *err)
+{
+	static const enum gpu_part part[] = {
+#define X(name, in, called, of) of,
+		GPU_KERNELS(X)
+#undef X
+	};
+	const unsigned block[3] = {threads, 1, 1};
+	struct gpu_state *g = gpu_of(back);
+	enum status st = gpu_part(back, part[kernel], err);
+
+	return st ? st : gpu_launch(g->kernel[kernel], g->stream, grid, block, shared_bytes, args, err);
+}
+
+enum status gpu_run(struct back *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
+		    unsigned shared_bytes, const void *args, struct error *err)
+{
+	const unsigned grid[3] = {blocks, 1, 1};
+
+	return blocks ? gpu_run_3d(back, kernel, grid, threads, shared_bytes, args, err) : STATUS_OK;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done to the flat vector (kernel/train/flat_vector.h): live copies, sums, AdamW. */
+#include <stdlib.h>
+#include "kernel/train/flat_vector.h"
+#include "model/gpu/internal.h"
+
+/* The table on the device: made once, the list is always the same. */
+static enum status make_live(struct back *back, const struct live_part *part, int count, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	struct train_live *table = calloc((size_t)count, sizeof(*table));
+	struct mat to = {.rows = 1, .cols = count * (int64_t)sizeof(*table), .dtype = DTYPE_U8};
+	enum status st;
+
+	if (!table)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a table of parts");
+	for (int i = 0; i < count; i++)
+		table[i] = (struct train_live){
+			.begin = part[i].begin,
+			.count = (uint64_t)(part[i].to.rows * part[i].to.cols),
+			.to = gpu_address(part[i].to.data),
+			.ld = part[i].to.ld,
+			.cols = (uint32_t)part[i].to.cols,
+			.scale = 1,
+			.decay = 1,
+		};
+	gpu_free(g->device, &g->live);
+	st = gpu_alloc(g->device, &g->live, (uint64_t)to.cols, err);
+	to.data = (void *)(uintptr_t)g->live;
+	to.ld = to.cols;
+	if (!st)
+		st = gpu_back_put(back, to, table, err);
+	free(table);
+	g->live_of = st ? NULL : part;
+	g->live_count = count;
+	return st;
+}
+
+enum status gpu_refresh(struct back *back, struct mat master, const struct live_part *part, int count,
+			struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	const struct live_part *last = &part[count - 1];
+	struct train_adamw_args args = {
+		.master = gpu_address(master.data),
+		.count = last->begin + (uint64_t)(last->to.rows * last->to.cols),
+		.tensors = (uint32_t)count,
+	};
+	enum status st = STATUS_OK;
+
+	if (g->live_of != part || g->live_count != count)
+		st = make_live(back, part, count, err);
+	args.live = g->live;
+	for (int i = 0; i < count; i++)
+		cost_touch(back, &part[i].to, 3);
+	return st ? st : gpu_over(back, GPU_KERNEL_LIVE, 1, (int64_t)args.count, &args, err);
+}
+
+enum status gpu_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
+		       struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct train_reduce_args args = {
+		.x = gpu_address(x.data),
+		.sum = gpu_address(sum),
+		.count = (uint64_t)(x.rows * x.cols),
+		.squares = reduction == REDUCE_SUM_SQUARES,
+		.bf16 = x.dtype == DTYPE_BF16,
+	};
+	struct mat sums;
+	enum status st = workspace_reduce(back, &x, &sums, err);
+
+	cost_touch(back, &x, 1);
+	if (!st && x.ld != x.cols && x.rows > 1)
+		st = error_set(err, STATUS_BUG, "a sum over rows that do not follow each other");
+	if (!st) {
+		args.sums = gpu_address(sums.data);
+		st = gpu_run(back, GPU_KERNEL_REDUCE, TRAIN_REDUCE_BLOCKS, TRAIN_THREADS, 0, &args, err);
+	}
+	if (!st)
+		st = gpu_run(back, GPU_KERNEL_REDUCE_END, 1, TRAIN_THREADS, 0, &args, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+enum status gpu_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
+		      const struct adamw *a, struct error *err)
+{
+	const struct train_adamw_args args = {
+		.g = gpu_address(g.data),
+		.m = gpu_address(m.data),
+		.v = gpu_address(v.data),
+		.master = gpu_address(master.data),
+		.norm_squares = gpu_address(a->squares),
+		.count = (uint64_t)(g.rows * g.cols),
+		.max_norm = a->max_norm,
+		.lr = a->lr,
+		.beta1 = a->beta1,
+		.beta2 = a->beta2,
+		.eps = a->eps,
+		.decay = a->decay,
+		.clip_scale = 1,
+		.correction1 = a->correction1,
+		.correction2 = a->correction2,
+	};
+
+	cost_touch(back, &g, 7);
+	return gpu_over(back, GPU_KERNEL_ADAMW, 1, g.rows * g.cols, &args, err);
+}

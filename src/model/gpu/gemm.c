@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by cuBLASLt: a plan for each shape that a model has, made when it is met first. */
+#include <stdlib.h>
+#include "model/gpu/gemm.h"
+
+/* A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
+ * it. */
+enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
+/* Those of eight blocks die now and then where contexts take turns on a device (docs/explanation/design/model_gpu.md,
+ * "Runs beside each other"). */
+enum { CLUSTER_MOST = 4 };
+
+enum status products_create(struct products **out, const struct gpu_state *g, struct error *err)
+{
+	struct products *p = calloc(1, sizeof(*p));
+	enum status st;
+	int version;
+
+	*out = p;
+	if (!p)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for products");
+	st = matmul_open(&p->library, g->device, g->options.cublaslt, 0, err);
+	if (st)
+		return st;
+	version = matmul_version(p->library);
+	snprintf(p->name, sizeof(p->name), "cuBLASLt %d.%d.%d", version / 10000, version / 100 % 100,
+		 version % 100);
+	return STATUS_OK;
+}
+
+void products_release(struct products **out)
+{
+	struct products *p = *out;
+
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->count; i++)
+		matmul_plan_destroy(&p->planned[i].plan);
+	matmul_close(&p->library);
+	free(p->planned);
+	free(p->known);
+	free(p);
+	*out = NULL;
+}
+
+void products_forget(struct products *p, size_t count)
+{
+	while (p->count > count)
+		matmul_plan_destroy(&p->planned[--p->count].plan);
+}
+
+bool products_settled(const struct gpu_state *g)
+{
+	for (size_t i = 0; g->options.tune && !g->held && i < g->products->count; i++)
+		if (!g->products->planned[i].tuned)
+			return false;
+	return !g->held;
+}
+
+const char *products_name(const struct products *p)
+{
+	return p->name;
+}
+
+static bool type_of(enum dtype dtype, enum matmul_type *out)
+{
+	*out = dtype == DTYPE_F32 ? MATMUL_F32 : MATMUL_BF16;
+	return dtype == DTYPE_F32 || dtype == DTYPE_BF16;
+}
+
+/* The largest power of two up to ALIGN_MOST that all addresses are multiples of. */
+static unsigned alignment_of(const struct gemm *g)
+{
+	uint64_t bits = gpu_address(g->a.data) | gpu_address(g->b.data) | gpu_address(g->c.data) |
+			gpu_address(g->d.data) | ALIGN_MOST;
+
+	return (unsigned)(bits & -bits);
+}
+
+/* Compared as bytes, so that its gaps are zeros too. */
+static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct error *err)
+{
+	memset(s, 0, sizeof(*s));
+	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d))
+		return error_set(err, STATUS_UNSUPPORTED, "a GPU's products are of BF16 and F32");
+	if (g->beta != 0 && g->c.ld != g->d.ld)
+		return error_set(err, STATUS_BUG, "a product is added to rows of another pitch");
+	s->compute = MATMUL_COMPUTE_F32;
+	s->m = (uint64_t)g->d.rows;
+	s->n = (uint64_t)g->d.cols;
+	s->k = (uint64_t)(g->trans_a ? g->a.rows : g->a.cols);
+	s->transpose_a = g->trans_a;
+	s->transpose_b = g->trans_b;
+	s->row_a = (uint64_t)g->a.ld;
+	s->row_b = (uint64_t)g->b.ld;
+	s->row_d = (uint64_t)g->d.ld;
+	s->epilogue = g->bias.rows ? MATMUL_BIAS : MATMUL_PLAIN;
+	s->bias = MATMUL_BF16;
+	s->accumulate = g->beta != 0;
+	s->align_bytes = alignment_of(g);
+	s->cluster_most = CLUSTER_MOST;
+	return STATUS_OK;
+}
+
+static enum status add(struct products *p, const struct matmul_shape *shape, struct planned **out,
+		       struct error *err)
+{
+	struct planned *one;
+	enum status st;
+
+	if (p->count == p->room) {
+		const size_t room = p->room ? 2 * p->room : 64;
+		struct planned *more = realloc(p->planned, room * sizeof(*more));
+
+		if (!more)
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "no memory for a plan of a product");
+		p->planned = more;
+		p->room = room;
+	}
+	one = &p->planned[p->count];
+	memset(one, 0, sizeof(*one));
+	memcpy(&one->shape, shape, sizeof(*shape));
+	st = matmul_plan_create(&one->plan, p->library, shape, err);
+	if (!st)
+		st = matmul_plan_first(one->plan, err);
+	if (st) {
+		matmul_plan_destroy(&one->plan);
+		return st;
+	}
+	p->count++;
+	*out = one;
+	return STATUS_OK;
+}
+
+static enum status plan_of(struct products *p, const struct matmul_shape *shape, struct planned **out,
+			   struct error *err)
+{
+	/* Looked for a thousand times a step, among a thousand where packs have many numbers of rows. */
+	for (size_t i = 0; i < p->count; i++) {
+		const struct matmul_shape *s = &p->planned[i].shape;
+
+		if (s->m == shape->m && s->n == shape->n && s->k == shape->k &&
+		    !memcmp(s, shape, sizeof(*shape))) {
+			*out = &p->planned[i];
+			return STATUS_OK;
+		}
+	}
+	return add(p, shape, out, err);
+}
+
+static bool is_thin(const struct matmul_shape *s)
+{
+	return s->m < THIN_BELOW || s->n < THIN_BELOW || s->k < THIN_BELOW;
+}
+
+/* What a run before has chosen by time, if the library takes it still. */
+static void recall(const struct products *p, struct planned *one)
+{
+	struct error ignored = {0};
+	char key[160];
+
+	products_key(key, &one->shape);
+	for (size_t i = 0; i < p->known_count && !one->recalled; i++) {
+		const struct gpu_choice *c = &p->known[i];
+
+		if ((c->seconds <= 0 && !c->alike) || strcmp(c->product, key) ||
+		    matmul_plan_recall(one->plan, c->words, &ignored))
+			continue;
+		one->recalled = one->tuned = true;
+		one->alike = c->alike;
+		one->cached = c->cached;
+		one->seconds = c->seconds;
+		one->first_seconds = c->first_seconds;
+	}
+}
+
+/* The number of a micro-batch's rows: what a gradient of parameters adds up over, else the result's rows. */
+static uint64_t *rows_of(struct matmul_shape *s)
+{
+	return s->transpose_a ? &s->k : &s->m;
+}
+
+/* Of up to twice as many rows, and the same otherwise. */
+static bool are_alike(const struct matmul_shape *x, const struct matmul_shape *y)
+{
+	struct matmul_shape a, b;
+	uint64_t rows, others;
+
+	memcpy(&a, x, sizeof(a)); /* with the gaps */
+	memcpy(&b, y, sizeof(b));
+	rows = *rows_of(&a);
+	others = *rows_of(&b);
+	*rows_of(&a) = *rows_of(&b) = 0;
+	return !memcmp(&a, &b, sizeof(a)) && rows <= 2 * others && others <= 2 * rows;
+}
+
+/* What is the fastest for a product of nearly as many rows serves this one too: packs of documents have many
+ * numbers of rows, and to time the candidates of each would take longer than short runs do. */
+static void take_alike(const struct products *p, struct planned *one)
+{
+	uint64_t words[MATMUL_ALGORITHM_WORDS];
+	struct error ignored = {0};
+
+	for (size_t i = 0; i < p->count && !one->recalled; i++) {
+		const struct planned *other = &p->planned[i];
+
+		if (other == one || !other->tuned || other->alike || !are_alike(&other->shape, &one->shape))
+			continue;
+		matmul_plan_algorithm(other->plan, other->chosen, words);
+		if (matmul_plan_recall(one->plan, words, &ignored))
+			continue;
+		one->recalled = one->tuned = one->alike = true;
+	}
+}
+
+/* How an alike one that is done often is chosen by its own time. */
+static enum status settle_alike(struct back *back, struct planned *one, const struct gemm *g,
+				const struct matmul_operands *o, struct error *err)
+{
+	if (!one->alike || ++one->times < WORTH_TIMES)
+		return STATUS_OK;
+	one->tuned = one->recalled = one->alike = one->cached = false;
+	return products_tune(back, one, g, o, err);
+}
+
+/* By what was recalled; where that does not run on these operands, chosen anew. */
+static enum status run_recalled(struct back *back, struct planned *one, const struct gemm *g,
+				const struct matmul_operands *o, struct error *err)
+{
+	struct gpu_state *gpu = gpu_of(back);
+	struct error why = {0};
+	enum status st = matmul_plan_enqueue(one->plan, o, gpu->stream, &why);
+
+	if (st != STATUS_UNSUPPORTED)
+		return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+	one->recalled = one->tuned = one->alike = one->cached = false;
+	one->seconds = one->first_seconds = 0;
+	st = matmul_plan_first(one->plan, err);
+	if (!st && !gpu->held)
+		st = products_tune(back, one, g, o, err);
+	return st ? st : matmul_plan_enqueue(one->plan, o, gpu->stream, err);
+}
+
+enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
+{
+	const struct matmul_operands o = {
+		.a = gpu_address(g->a.data),
+		.b = gpu_address(g->b.data),
+		.c = g->beta != 0 ? gpu_address(g->c.data) : 0,
+		.d = gpu_address(g->d.data),
+		.bias = g->bias.rows ? gpu_address(g->bias.data) : 0,
+		.alpha = (double)g->alpha,
+		.beta = (double)g->beta,
+	};
+	struct gpu_state *gpu = gpu_of(back);
+	const bool tune = gpu->options.tune && !gpu->capturing;
+	struct planned *planned = NULL;
+	struct matmul_shape shape;
+	const double before = back->cost.flop;
+	enum status st = shape_of(&shape, g, err);
+
+	cost_gemm(back, g);
+	if (!st)
+		st = plan_of(gpu->products, &shape, &planned, err);
+	if (!st && tune && !planned->tuned && gpu->products->known_count)
+		recall(gpu->products, planned);
+	if (!st && tune && !planned->tuned)
+		take_alike(gpu->products, planned);
+	if (!st && tune && !planned->tuned && !gpu->held)
+		st = products_tune(back, planned, g, &o, err);
+	if (!st && !gpu->capturing && !gpu->held)
+		st = settle_alike(back, planned, g, &o, err);
+	if (!st)
+		st = gpu_part_flop(back, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, before, err);
+	if (!st && planned->recalled)
+		return run_recalled(back, planned, g, &o, err);
+	return st ? st : matmul_plan_enqueue(planned->plan, &o, gpu->stream, err);
+}

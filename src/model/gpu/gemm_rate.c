@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a large product reaches here: the measure of a run's FLOP. */
+#include "model/gpu/gemm.h"
+
+enum { SIZE = 8192, SIZE_LEAST = 256, TIMES = 5 };
+
+static enum status run(void *arg, struct error *err)
+{
+	struct back *back = ((void **)arg)[0];
+
+	return gpu_gemm(back, ((void **)arg)[1], err);
+}
+
+/* The largest that finds place; 0: none does. */
+static int64_t size_of(const struct arena *a)
+{
+	int64_t size = SIZE;
+
+	while (size >= SIZE_LEAST &&
+	       6 * (uint64_t)size * (uint64_t)size + 3 * ARENA_ALIGN > a->size - a->used)
+		size /= 2;
+	return size >= SIZE_LEAST ? size : 0;
+}
+
+static enum status time_one(struct back *back, int64_t size, double *seconds, struct error *err)
+{
+	const struct random_fill fill = {.seed = 1, .width = 1};
+	struct mat m[3];
+	struct gemm g;
+	void *arg[2] = {back, &g};
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < 3; i++) {
+		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_BF16};
+		st = arena_mat(back->arena, MEM_WORKSPACE, &m[i], "a product to be timed", err);
+		if (!st)
+			st = back->ops->random(back, m[i], &fill, err);
+	}
+	g = (struct gemm){.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
+	return st ? st : gpu_time(back, run, arg, TIMES, seconds, err);
+}
+
+enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err)
+{
+	const struct arena before = *back->arena;
+	const struct op_cost cost = back->cost;
+	struct products *p = gpu_of(back)->products;
+	const size_t plans = p->count;
+	const int64_t size = size_of(&before);
+	double seconds = 0;
+	enum status st = size ? time_one(back, size, &seconds, err) : STATUS_OK;
+
+	*rate = !st && seconds > 0 ? 2 * (double)size * (double)size * (double)size / seconds : 0;
+	products_forget(p, plans); /* no step has it */
+	*back->arena = before;	   /* its peak is what steps take */
+	back->cost = cost;
+	return st;
+}

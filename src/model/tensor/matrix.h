@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views of matrices; all keep a NULL of planning as it is. */
+#ifndef MODEL_MAT_H
+#define MODEL_MAT_H
+#include "model/tensor/tensor.h"
+
+/* Of a type whose elements come in blocks whole blocks alone: row * ld + col and cols are multiples of them.
+ */
+struct mat mat_view(const struct mat *m, int64_t row, int64_t col, int64_t rows, int64_t cols);
+static inline struct mat mat_rows(const struct mat *m, int64_t row, int64_t rows)
+{
+	return mat_view(m, row, 0, rows, m->cols);
+}
+static inline struct mat mat_cols(const struct mat *m, int64_t col, int64_t cols)
+{
+	return mat_view(m, 0, col, m->rows, cols);
+}
+#endif

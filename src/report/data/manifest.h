@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REPORT_MANIFEST_H
+#define REPORT_MANIFEST_H
+#include "report/view/view.h"
+
+struct manifest_file {
+	const char *name;
+	const void *data;
+	size_t size;
+};
+
+/* versions, seeds, SKUs, hourly cost and hashes of `count` runs, and the files that were made of them. */
+enum status manifest_text(struct text *out, const struct view *views, size_t count,
+			  const struct manifest_file *files, size_t file_count, struct error *err);
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/files/pack.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/file/file.h"
+#include "core/text/text.h"
+#include "journal/file/compressed.h"
+#include "journal/file/rank_dir.h"
+#include "judge/judge.h"
+#include "report/files/module.h"
+#include "report/files/pack_check.h"
+
+#define FILE_LIMIT ((size_t)1 << 30)
+
+struct packing {
+	struct pack_file files[PACK_FILES_MAX + 1];
+	size_t count;
+	struct text sums;
+	struct text *left_out; /* NULL: nobody asks */
+};
+
+static enum status module(const struct pack_module **out, struct error *err)
+{
+	enum status st = module_open((const void **)out, PACK_MODULE, PACK_SYMBOL, err);
+
+	if (!st && ((*out)->version != PACK_VERSION || (*out)->size != sizeof(**out)))
+		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
+				     "the archive module is of another build (version %u, here %d)",
+				     (*out)->version, PACK_VERSION);
+	return st;
+}
+
+static enum status add_file(struct packing *p, const char *dir, const char *name, struct error *err)
+{
+	char path[4400], hex[65];
+	struct stat info;
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (lstat(path, &info))
+		return error_errno(err, errno, "%s: reading its kind", path);
+	if (!S_ISREG(info.st_mode))
+		return STATUS_OK;
+	if (p->count == PACK_FILES_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "%s: more than %d files is no run directory", dir,
+				 PACK_FILES_MAX);
+	st = file_sha256_of(hex, path, err);
+	if (st)
+		return st;
+	p->files[p->count].name = strdup(name);
+	p->files[p->count].path = strdup(path);
+	if (!p->files[p->count].name || !p->files[p->count].path)
+		st = error_errno(err, ENOMEM, "%s: packing it", path);
+	p->count++;
+	text_addf(&p->sums, "%s  %s\n", hex, name);
+	return st;
+}
+
+/* What a run directory holds: the journal, what was stated, and what report_write and a profile make of them;
+ * of a profile not its rings and traces, which are large. */
+static bool known(const char *name)
+{
+	static const char *const names[] = {JOURNAL_FILE,
+					    JOURNAL_PACKED,
+					    JUDGE_SITE_FILE,
+					    JUDGE_EXPECTATIONS_FILE,
+					    JOURNAL_FILE JOURNAL_CUT,
+					    "manifest.json",
+					    "results.csv",
+					    "nodes.csv",
+					    "results.json",
+					    "REPORT.md",
+					    "report.html",
+					    "roofline.svg",
+					    "roofline.png",
+					    "roofline.pdf",
+					    "PROFILE.md",
+					    "PROFILE.html",
+					    "summary.csv",
+					    "summary.json",
+					    "nccl.csv",
+					    "breakdown.csv",
+					    "copies.csv",
+					    "counters.csv"};
+	unsigned curve;
+	char end;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return sscanf(name, "curve-%3u.sv%c", &curve, &end) == 2 && end == 'g' && !strchr(name, ' ') &&
+	       strlen(name) <= strlen("curve-999.svg");
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool has_journal(const char *dir)
+{
+	char path[4400];
+	struct stat info;
+
+	errno = 0;
+	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
+	if (!lstat(path, &info))
+		return S_ISREG(info.st_mode) && !access(path, R_OK);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_PACKED, dir);
+	return !lstat(path, &info) && S_ISREG(info.st_mode) && !access(path, R_OK);
+}
+
+static bool is_folder(const char *dir, const char *name)
+{
+	char path[4400];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !lstat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+/* `below`: "" or folders that end with a slash. */
+static enum status collect(struct packing *p, const char *dir, const char *below, unsigned depth,
+			   struct error *err)
+{
+	struct dirent **entries;
+	enum status st = STATUS_OK;
+	char path[4400], name[512];
+	int count;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, below);
+	count = scandir(path, &entries, NULL, by_bytes);
+	if (count < 0)
+		return error_errno(err, errno, "%s: reading the run directory", path);
+	for (int i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "%s%.255s", below, entries[i]->d_name);
+		if (st)
+			;
+		else if ((!depth || depth == PACK_NODES_DEPTH) && known(entries[i]->d_name))
+			st = add_file(p, dir, name, err);
+		else if (pack_is_nodes(entries[i]->d_name, depth) && is_folder(dir, name)) {
+			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
+			st = collect(p, dir, name, depth + 1, err);
+		} else if (!depth && p->left_out && strcmp(name, ".") && strcmp(name, "..")) {
+			text_addf(p->left_out, "%s%s%s", p->left_out->size ? ", " : "", name,
+				  is_folder(dir, name) ? "/" : "");
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return st;
+}
+
+/* What is no run is a wrong word of the command line. */
+static enum status no_run(const char *dir, int errnum, struct error *err)
+{
+	struct error why = {0};
+
+	return journal_lacking(dir, errnum, &why) == STATUS_UNAVAILABLE
+		       ? error_set(err, STATUS_BAD_INPUT, "%s", why.text)
+		       : error_set(err, why.status, "%s", why.text);
+}
+
+static enum status collect_run(struct packing *p, const char *dir, struct error *err)
+{
+	enum status st;
+
+	if (!has_journal(dir))
+		return no_run(dir, errno ? errno : ENOENT, err);
+	st = collect(p, dir, "", 0, err);
+	if (!st && p->sums.failed)
+		st = error_errno(err, ENOMEM, "%s: its checksums", dir);
+	return st;
+}
+
+/* "assay-runs/2026-11-21-quick/" gives "2026-11-21-quick". */
+static void folder_name(char *out, size_t size, const char *dir)
+{
+	size_t end = strlen(dir), begin;
+
+	while (end > 1 && dir[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && dir[begin - 1] != '/';)
+		begin--;
+	snprintf(out, size, "%.*s", (int)(end - begin), dir + begin);
+	if (!pack_plain(out, strlen(out)))
+		text_copy(out, size, "run");
+}
+
+enum status pack_write(const char *out, const char *dir, struct text *left_out, struct error *err)
+{
+	const struct pack_module *m;
+	struct packing *p = calloc(1, sizeof(*p));
+	char message[256] = "", folder[256];
+	struct file_new file = {.fd = -1};
+	enum status st = p ? module(&m, err) : error_errno(err, ENOMEM, "%s: packing it", dir);
+
+	if (!st) {
+		p->left_out = left_out;
+		st = collect_run(p, dir, err);
+	}
+	if (st)
+		goto out;
+	p->files[p->count] =
+		(struct pack_file){.name = PACK_SUMS, .data = p->sums.data, .size = p->sums.size};
+	folder_name(folder, sizeof(folder), dir);
+	st = file_new_begin(&file, out, err);
+	if (!st && m->write(file.fd, folder, p->files, p->count + 1, message, sizeof(message)))
+		st = error_set(err, STATUS_NO_RESOURCE, "%s: %s", out, message);
+	st = file_new_end(&file, st, err);
+out:
+	for (size_t i = 0; p && i < p->count; i++) {
+		free((char *)p->files[i].name);
+		free((char *)p->files[i].path);
+	}
+	if (p)
+		text_release(&p->sums);
+	free(p);
+	return st;
+}
+
+/* What is there and is no file would be waited for, or never end; the module says why one cannot be read. */
+static bool is_other(const char *path)
+{
+	struct stat info;
+
+	return !stat(path, &info) && !S_ISREG(info.st_mode);
+}
+
+enum status pack_verify(const char *path, size_t *files, struct error *err)
+{
+	const struct pack_module *m;
+	char message[256] = "";
+	struct pack_check *c;
+	struct stat info;
+	enum status st = is_other(path) ? error_set(err, STATUS_BAD_INPUT, "%s: it is no regular file", path)
+					: module(&m, err);
+
+	if (st)
+		return st;
+	if (stat(path, &info))
+		return error_errno(err, errno, "%s", path);
+	c = pack_check_begin((uint64_t)info.st_size);
+	if (!c)
+		return error_errno(err, ENOMEM, "%s: checking it", path);
+	if (!m->read(path, FILE_LIMIT, pack_check_member, c, message, sizeof(message)))
+		st = pack_check_end(c, path, files, err);
+	else if (!pack_check_refusal(c, path, err))
+		st = error_set(err, STATUS_BAD_INPUT, "%s: %s", path, message);
+	else
+		st = STATUS_MISMATCH;
+	pack_check_free(c);
+	return st;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A drawing as a list of operations: the one drawing code behind SVG, PNG and PDF. Coordinates are in points,
+ * the origin top left. Colours are roles, so that one drawing has a light and a dark form.
+ */
+#ifndef REPORT_CANVAS_H
+#define REPORT_CANVAS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/text/text.h"
+
+/* name (CSS class), light, dark */
+#define CANVAS_ROLES(X)                                                                                      \
+	X(paper, 0xffffff, 0x14171c)                                                                         \
+	X(ink, 0x1b1f24, 0xe6e8eb)                                                                           \
+	X(muted, 0x5c6570, 0x9aa3ad)                                                                         \
+	X(grid, 0xe3e6ea, 0x2a2f37)                                                                          \
+	X(s0, 0x0b62b8, 0x5aa9f0)                                                                            \
+	X(s1, 0xb34a00, 0xf09a57)                                                                            \
+	X(s2, 0x187a3c, 0x5cc783)                                                                            \
+	X(s3, 0x8a2be2, 0xbf8cf5)                                                                            \
+	X(s4, 0xa61c5d, 0xf07fb1)                                                                            \
+	X(s5, 0x00737a, 0x4fc7ce)                                                                            \
+	X(good, 0x187a3c, 0x5cc783)                                                                          \
+	X(loss, 0xc2571a, 0xe8925c)                                                                          \
+	X(odd, 0x6b5fb5, 0xa59bea)
+#define X(name, light, dark) CANVAS_##name,
+enum canvas_role { CANVAS_ROLES(X) CANVAS_ROLE_COUNT };
+#undef X
+enum { CANVAS_SERIES = 6 };
+
+enum canvas_kind { CANVAS_STROKE, CANVAS_FILL, CANVAS_TEXT };
+enum canvas_anchor { CANVAS_START, CANVAS_MIDDLE, CANVAS_END };
+enum canvas_dash { CANVAS_SOLID, CANVAS_DASHED, CANVAS_DOTTED };
+
+struct canvas_point {
+	double x, y;
+};
+
+struct canvas_op {
+	enum canvas_kind kind;
+	enum canvas_role role;
+	size_t first, count; /* points */
+	double width;	     /* stroke; TEXT: size of the font */
+	double angle;	     /* TEXT: degrees, clockwise, about its anchor point */
+	double opacity;	     /* FILL */
+	enum canvas_dash dash;
+	enum canvas_anchor anchor;
+	bool bold, halo; /* TEXT: halo paints paper behind the letters */
+	size_t text;	 /* offset in `texts` */
+};
+
+struct canvas {
+	double width, height;
+	struct canvas_op *ops;
+	struct canvas_point *points;
+	size_t op_count, op_room, point_count, point_room;
+	struct text texts;
+	bool failed; /* out of memory: the drawing is incomplete */
+};
+
+void canvas_init(struct canvas *c, double width, double height);
+void canvas_release(struct canvas *c);
+void canvas_stroke(struct canvas *c, enum canvas_role role, double width, enum canvas_dash dash,
+		   const struct canvas_point *points, size_t count);
+void canvas_line(struct canvas *c, enum canvas_role role, double width, enum canvas_dash dash, double x0,
+		 double y0, double x1, double y1);
+/* A closed area. */
+void canvas_fill(struct canvas *c, enum canvas_role role, double opacity, const struct canvas_point *points,
+		 size_t count);
+void canvas_rect(struct canvas *c, enum canvas_role role, double opacity, double x, double y, double w,
+		 double h);
+/* Circle, square, triangle, diamond, by `shape` modulo 4; filled, or open on paper. */
+void canvas_marker(struct canvas *c, enum canvas_role role, unsigned shape, bool filled, double x, double y,
+		   double radius);
+
+struct canvas_style {
+	enum canvas_role role;
+	double size, angle;
+	enum canvas_anchor anchor;
+	bool bold, halo;
+};
+/* `y` is the baseline. */
+void canvas_text(struct canvas *c, const struct canvas_style *style, double x, double y, const char *s);
+
+/* Fill and stroke classes of every role, dark ones by prefers-color-scheme. For a style element. */
+void canvas_css(struct text *out);
+/* A whole SVG document, or an element to stand in HTML (with no style and no background of its own). Never
+ * fails but for memory (out->failed). `title` is its accessible name. */
+void canvas_svg(struct text *out, const struct canvas *c, const char *title, bool standalone);
+unsigned canvas_colour(enum canvas_role role, bool dark); /* 0xrrggbb */
+
+/* Every text as strokes of our own font (font.c), so that no installed font matters. Owner: caller,
+ * canvas_release. */
+void canvas_flatten(struct canvas *out, const struct canvas *c);
+/* Width that the font of our own gives a text; kept near that of common sans-serif fonts. */
+double canvas_text_width(const char *s, double size, bool bold);
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/tables/collective_ways.h"
+#include <math.h>
+#include "core/text/units.h"
+#include "report/text/format.h"
+
+static const struct record_case *case_of(const struct view *v, const struct judge_way *w)
+{
+	return &v->in->record->cases[w->best];
+}
+
+/* Of one collective on one target, whatever the size. */
+static bool one_grid(const struct view *v, const struct judge_way *a, const struct judge_way *b)
+{
+	struct text x = {0}, y = {0}, how = {0};
+	bool same;
+
+	words_collective(&x, &how, case_of(v, a));
+	words_collective(&y, &how, case_of(v, b));
+	same = !strcmp(case_of(v, a)->where, case_of(v, b)->where) && !strcmp(text_str(&x), text_str(&y));
+	text_release(&x);
+	text_release(&y);
+	text_release(&how);
+	return same;
+}
+
+bool ways_lead(const struct view *v, size_t way)
+{
+	const struct judge_way *w = v->in->judged->way;
+
+	for (size_t i = 0; i < way; i++)
+		if (one_grid(v, &w[i], &w[way]))
+			return false;
+	return true;
+}
+
+void ways_name(struct text *out, const struct view *v, const struct judge_way *w)
+{
+	struct text what = {0}, how = {0};
+
+	words_collective(&what, &how, case_of(v, w));
+	if (w->searched)
+		names_add(&v->names, out, w->variant ? w->variant : "what the search found");
+	if (how.size)
+		text_addf(out, "%s%s", w->searched ? ", " : "", text_str(&how));
+	else if (!w->searched)
+		text_add(out, "NCCL's own, by stream");
+	text_release(&what);
+	text_release(&how);
+}
+
+/* "x 2.410 ± 0.030"; the wider half of the interval. */
+static void gain_text(char *out, size_t size, const struct judge_way *w)
+{
+	double half = fmax(w->ratio - w->low, w->high - w->ratio);
+
+	if (!(w->ratio > 0))
+		text_copy(out, size, "not measured");
+	else if (w->has_plain && w->best == w->plain && !w->searched)
+		text_copy(out, size, "x 1");
+	else if (w->low > 0)
+		snprintf(out, size, "x %.3f ± %.3f%s", w->ratio, half, w->low > 1 ? "" : ", not told apart");
+	else
+		snprintf(out, size, "x %.3f", w->ratio);
+}
+
+static void chosen_text(char *out, size_t size, const struct judge_way *w)
+{
+	char ways[48] = "", tried[64] = "";
+
+	if (w->ways > 1)
+		snprintf(ways, sizeof(ways), "least of %u ways", w->ways);
+	if (w->tried)
+		snprintf(tried, sizeof(tried), "%ssearch of %u variants%s", w->ways > 1 ? ", " : "", w->tried,
+			 w->searched ? "" : ", none of them faster");
+	snprintf(out, size, "%s%s", ways, tried);
+}
+
+static void add_row(struct grid *g, const struct view *v, const struct judge_way *w)
+{
+	const char *size = record_option(case_of(v, w), "size");
+	struct text best = {0}, told = {0};
+	double bytes;
+	char one[96];
+
+	if (size && !units_parse(&bytes, size, "B", NULL))
+		words_bytes(one, sizeof(one), bytes);
+	else
+		text_copy(one, sizeof(one), WORDS_NONE);
+	grid_cell(g, one);
+	ways_name(&best, v, w);
+	grid_cell(g, text_str(&best));
+	words_quantity(one, sizeof(one), w->figure, 0, w->unit);
+	grid_cell(g, one);
+	gain_text(one, sizeof(one), w);
+	grid_cell(g, one);
+	if (w->algorithm)
+		text_addf(&told, "%s%s%s", w->algorithm, w->protocol ? " " : "",
+			  w->protocol ? w->protocol : "");
+	grid_cell(g, told.size ? text_str(&told) : "not told");
+	chosen_text(one, sizeof(one), w);
+	grid_cell(g, one);
+	text_release(&best);
+	text_release(&told);
+}
+
+void ways_grid(struct grid *g, const struct view *v, size_t way)
+{
+	const struct judgements *j = v->in->judged;
+	struct text what = {0}, how = {0};
+
+	words_collective(&what, &how, case_of(v, &j->way[way]));
+	text_addf(&g->title, "The best way to run %s: ", text_str(&what));
+	names_add(&v->names, &g->title, case_of(v, &j->way[way])->where);
+	text_release(&what);
+	text_release(&how);
+	grid_column(g, "size", true);
+	grid_column(g, "best way", false);
+	grid_column(g, "figure", true);
+	grid_column(g, "gain", false);
+	grid_column(g, "algorithm", false);
+	grid_column(g, "chosen by", false);
+	for (size_t i = way; i < j->way_count; i++)
+		if (one_grid(v, &j->way[i], &j->way[way]))
+			add_row(g, v, &j->way[i]);
+	text_add(
+		&g->note,
+		"gain: time by NCCL's own choice, on plain buffers and each call by itself on a stream, over the "
+		"best's, with its 95 % interval where that is known, of two windows 1 % at least; algorithm: "
+		"what NCCL told of the best");
+}

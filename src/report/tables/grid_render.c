@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A grid in Markdown, on the page and on a terminal. */
+#include "report/tables/grid.h"
+#include "report/html/html.h"
+#include "report/markdown/markdown.h"
+#include "report/terminal/style.h"
+#include "report/text/width.h"
+#include "report/text/format.h"
+
+void grid_markdown(struct text *out, const struct grid *g)
+{
+	text_add(out, "\n### ");
+	markdown_text(out, text_str(&g->title));
+	text_add(out, "\n\n|");
+	for (size_t k = 0; k < g->columns; k++)
+		text_addf(out, *g->column[k].head ? " %s |" : " %s|", g->column[k].head);
+	text_add(out, "\n|");
+	for (size_t k = 0; k < g->columns; k++)
+		text_add(out, g->column[k].right ? " ---: |" : " --- |");
+	for (size_t i = 0; i < grid_rows(g); i++) {
+		text_add(out, "\n|");
+		for (size_t k = 0; k < g->columns; k++)
+			markdown_cell(out, grid_at(g, i, k));
+	}
+	text_add(out, "\n");
+	if (g->note.size) {
+		text_add(out, "\n");
+		markdown_text(out, text_str(&g->note));
+		text_add(out, ".\n");
+	}
+	out->failed |= g->failed;
+}
+
+/* `hint`: the next one's place, which moves behind one that is of this cell. */
+static void html_cell(struct text *out, const struct grid *g, size_t cell, size_t *hint)
+{
+	size_t column = cell % g->columns;
+	const char *tag = !column && g->row_heads ? "th" : "td";
+
+	text_addf(out, "<%s%s", tag, g->column[column].right ? " class=\"num\"" : "");
+	if (*hint < g->hints && g->hint[*hint].cell == cell) {
+		text_add(out, " title=\"");
+		html_add(out, g->hint[(*hint)++].text);
+		text_add(out, "\"");
+	}
+	text_add(out, ">");
+	html_add(out, g->cell[cell]);
+	text_addf(out, "</%s>", tag);
+}
+
+void grid_html(struct text *out, const struct grid *g)
+{
+	size_t hint = 0;
+
+	if (g->folded) {
+		text_add(out, "<details><summary>");
+		html_element(out, "b", text_str(&g->title));
+		text_addf(out, "<span class=\"muted\">%zu rows</span></summary>", grid_rows(g));
+	} else {
+		html_element(out, "h3", text_str(&g->title));
+	}
+	text_add(out, "\n<div class=\"wide\"><table");
+	if (g->style)
+		text_addf(out, " class=\"%s\"", g->style);
+	text_add(out, "><thead><tr>");
+	for (size_t k = 0; k < g->columns; k++)
+		text_addf(out, "<th%s>%s</th>", g->column[k].right ? " class=\"num\"" : "",
+			  g->column[k].head);
+	text_add(out, "</tr></thead><tbody>\n");
+	for (size_t i = 0; i < grid_rows(g); i++) {
+		text_add(out, "<tr>");
+		for (size_t k = 0; k < g->columns; k++)
+			html_cell(out, g, i * g->columns + k, &hint);
+		text_add(out, "</tr>\n");
+	}
+	text_add(out, "</tbody></table></div>\n");
+	if (g->note.size) {
+		text_add(out, "<p class=\"muted\">");
+		html_add(out, text_str(&g->note));
+		text_add(out, ".</p>\n");
+	}
+	if (g->folded)
+		text_add(out, "</details>\n");
+	out->failed |= g->failed;
+}
+
+/* The heads where `row` is -1. The last column, where it is words, has what the others leave. */
+static void terminal_line(const struct paint *p, const struct grid *g, const unsigned *width, long row)
+{
+	unsigned used = 0;
+
+	for (size_t k = 0; k < g->columns; k++) {
+		const char *one = row < 0 ? g->column[k].head : grid_at(g, (size_t)row, k);
+		unsigned room = width[k];
+
+		if (k)
+			text_add(p->out, "  ");
+		used += k ? 2 : 0;
+		if (k + 1 == g->columns && !g->column[k].right) {
+			room = p->columns > used ? p->columns - used : 0;
+			room = width_of(one) < room ? width_of(one) : room;
+		}
+		width_add(p->out, one, room, g->column[k].right ? WIDTH_RIGHT : WIDTH_LEFT);
+		used += room;
+	}
+	text_add(p->out, "\n");
+}
+
+/* Columns that the widths take; of a last one that is words, no more than it needs to be read. */
+static unsigned wide(const struct grid *g, const unsigned *width)
+{
+	enum { WORDS_LEAST = 12 };
+	unsigned sum = 0;
+
+	for (size_t k = 0; k < g->columns; k++) {
+		bool words = k && k + 1 == g->columns && !g->column[k].right;
+
+		sum += (k ? 2 : 0) + (words && width[k] > WORDS_LEAST ? WORDS_LEAST : width[k]);
+	}
+	return sum;
+}
+
+/* Where the columns find no room side by side: a row is a sentence, "node-b: state whole; ranks 8". */
+static void terminal_sentence(const struct paint *p, const struct grid *g, size_t row)
+{
+	struct text line = {0};
+	const char *between = ": ";
+
+	text_add(&line, grid_at(g, row, 0));
+	for (size_t k = 1; k < g->columns; k++) {
+		const char *one = grid_at(g, row, k);
+
+		if (!*one || !strcmp(one, WORDS_NONE))
+			continue;
+		text_addf(&line, "%s%s %s", between, g->column[k].head, one);
+		between = "; ";
+	}
+	width_wrap(p->out, text_str(&line), p->columns, 0, 2);
+	text_add(p->out, "\n");
+	text_release(&line);
+}
+
+void grid_terminal(const struct paint *p, const struct grid *g)
+{
+	size_t shown = g->brief && g->brief < grid_rows(g) ? g->brief : grid_rows(g);
+	unsigned width[GRID_COLUMNS];
+	bool table;
+
+	for (size_t k = 0; k < g->columns; k++) {
+		width[k] = width_of(g->column[k].head);
+		for (size_t i = 0; i < shown; i++)
+			if (width_of(grid_at(g, i, k)) > width[k])
+				width[k] = width_of(grid_at(g, i, k));
+	}
+	table = wide(g, width) <= p->columns;
+	paint_title(p, text_str(&g->title));
+	if (table) {
+		paint_code(p, "\033[2m");
+		terminal_line(p, g, width, -1);
+		paint_code(p, "\033[0m");
+	}
+	for (size_t i = 0; i < shown; i++) {
+		if (table)
+			terminal_line(p, g, width, (long)i);
+		else
+			terminal_sentence(p, g, i);
+	}
+	if (shown < grid_rows(g))
+		text_addf(p->out, "and %zu more: REPORT.md has them\n", grid_rows(g) - shown);
+	if (g->note.size) {
+		width_wrap(p->out, text_str(&g->note), p->columns, 0, 0);
+		text_add(p->out, "\n");
+	}
+	p->out->failed |= g->failed;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/tables/unit_use.h"
+#include <math.h>
+#include "report/text/format.h"
+
+enum { BRIEF = 8 }; /* rows on a terminal */
+
+static bool told(const struct metric *m)
+{
+	return m->from && isfinite(m->value);
+}
+
+static bool is_memory(const struct view_row *row)
+{
+	return !strcmp(row->c->probe, "memory");
+}
+
+/* The fastest of its target: the others are slower by what they do. */
+static bool best_memory(const struct view *v, const struct view_row *row)
+{
+	const struct metric *own = &row->j->metric[METRIC_MEMORY];
+
+	for (size_t i = 0; i < v->row_count && told(own); i++) {
+		const struct view_row *o = &v->rows[i];
+		const struct metric *m = &o->j->metric[METRIC_MEMORY];
+
+		if (o != row && is_memory(o) && !strcmp(o->where, row->where) && told(m) &&
+		    (m->value > own->value || (!(own->value > m->value) && o < row)))
+			return false;
+	}
+	return told(own);
+}
+
+static bool fits(const struct view *v, const struct view_row *row)
+{
+	if (row->aside || row->j->superseded)
+		return false;
+	if (is_memory(row))
+		return best_memory(v, row);
+	for (int i = 0; i < METRIC_COUNT; i++)
+		if (told(&row->j->metric[i]))
+			return true;
+	return false;
+}
+
+static bool reached(const struct metric *m, const struct metric_row *row)
+{
+	return m->value > row->target;
+}
+
+/* "94.7 %, met" */
+static void add_metric(struct grid *g, const struct metric *m, const struct metric_row *row)
+{
+	char one[48], cell[64];
+
+	if (!told(m)) {
+		grid_cell(g, WORDS_NONE);
+		return;
+	}
+	if (*row->unit)
+		words_quantity(one, sizeof(one), m->value, 0, row->unit);
+	else
+		words_share(one, sizeof(one), m->value);
+	snprintf(cell, sizeof(cell), "%s, %s", one, reached(m, row) ? "met" : "missed");
+	grid_cell(g, cell);
+}
+
+/* "tensor pipe active (90 %)": the target in the head. */
+static void add_head(struct grid *g, const struct metric_row *row)
+{
+	char target[32], head[64];
+
+	if (*row->unit)
+		snprintf(target, sizeof(target), "%.1f T%s", row->target / 1e12, row->unit);
+	else
+		snprintf(target, sizeof(target), "%.0f %%", 100 * row->target);
+	snprintf(head, sizeof(head), "%s (%s)", row->shown, target);
+	grid_column(g, head, true);
+}
+
+/* What told it; where two did, both. */
+static void add_from(struct grid *g, const struct judgement *j)
+{
+	char text[48] = "";
+
+	for (int i = 0; i < METRIC_COUNT; i++) {
+		size_t used = strlen(text);
+
+		if (told(&j->metric[i]) && !strstr(text, j->metric[i].from))
+			snprintf(text + used, sizeof(text) - used, "%s%s", used ? ", " : "",
+				 j->metric[i].from);
+	}
+	grid_cell(g, text);
+}
+
+bool metrics_grid(struct grid *g, const struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++) {
+		const struct view_row *row = &v->rows[i];
+
+		if (!fits(v, row))
+			continue;
+		if (!g->columns) {
+			text_add(&g->title, "Metrics against targets");
+			g->brief = BRIEF;
+			grid_column(g, "case", false);
+			for (int m = 0; m < METRIC_COUNT; m++)
+				add_head(g, &metric_rows[m]);
+			grid_column(g, "by", false);
+		}
+		grid_cell(g, row->title);
+		for (int m = 0; m < METRIC_COUNT; m++)
+			add_metric(g, &row->j->metric[m], &metric_rows[m]);
+		add_from(g, row->j);
+	}
+	if (g->columns)
+		text_add(
+			&g->note,
+			"a target is met above it, and decides nothing: a product that fills the tensor pipe leaves "
+			"memory idle and needs few warps; CUPTI: hardware counters over iterations behind the judged "
+			"window; GPM: its readings inside the window; measured: the case's own rate");
+	return g->columns;
+}
+
+/* With names replaced: what a journal told stands in it. */
+static void add_words(struct grid *g, const struct view *v, const char *s)
+{
+	struct text t = {0};
+
+	names_add(&v->names, &t, *s ? s : WORDS_NONE);
+	grid_cell(g, text_str(&t));
+	text_release(&t);
+}
+
+static bool advised(const struct view_row *row)
+{
+	return !row->aside && !row->j->superseded && strncmp(row->c->target, "cpu", 3) &&
+	       (!strcmp(row->c->probe, "gemm") || !strcmp(row->c->probe, "attention"));
+}
+
+bool metrics_advice_grid(struct grid *g, const struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++) {
+		const struct view_row *row = &v->rows[i];
+
+		if (!advised(row))
+			continue;
+		for (size_t k = 0; k < row->j->advice_count; k++) {
+			const struct advice *a = &row->j->advice[k];
+
+			if (!g->columns) {
+				text_add(&g->title, "Recommendations, each with its evidence");
+				g->brief = BRIEF;
+				grid_column(g, "case", false);
+				grid_column(g, "recommendation", false);
+				grid_column(g, "evidence", false);
+				grid_column(g, "gain", true);
+			}
+			grid_cell(g, row->title);
+			add_words(g, v, a->knob);
+			add_words(g, v, a->evidence);
+			add_words(g, v, a->gain);
+		}
+	}
+	return g->columns;
+}
+
+json_t *metrics_json(struct json_build *b, const struct view_row *row)
+{
+	json_t *array = json_array();
+
+	for (int i = 0; i < METRIC_COUNT; i++) {
+		const struct metric *m = &row->j->metric[i];
+		json_t *object;
+
+		if (!told(m))
+			continue;
+		object = json_object();
+		json_put_text(b, object, "name", metric_rows[i].name);
+		json_put_number(b, object, "value", m->value);
+		json_put_text(b, object, "unit", metric_rows[i].unit);
+		json_put_number(b, object, "target", metric_rows[i].target);
+		json_put(b, object, "reached", json_boolean(reached(m, &metric_rows[i])));
+		json_put_text(b, object, "from", m->from);
+		json_push(b, array, object);
+	}
+	return array;
+}

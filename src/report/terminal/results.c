@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows by target on a terminal: each table laid out for itself, then curves and grids. */
+#include "report/tables/grid.h"
+#include "report/tables/nodes.h"
+#include "report/terminal/style.h"
+#include "report/text/width.h"
+#include "report/text/format.h"
+
+enum { TITLE_LEAST = 16, TITLE_WANTED = 28, REASON_LEAST = 24 };
+
+enum column { COLUMN_FIGURE, COLUMN_EXPECTED, COLUMN_SHARE, COLUMN_CLOCK, COLUMN_POWER, COLUMN_COUNT };
+
+static const char *const heads[] = {"figure", "expected", "of bound", "clock", "power"};
+/* What a narrow terminal loses, first to last; a note names it. The figure then stands on a line of its own.
+ */
+static const enum column drop_order[] = {COLUMN_POWER, COLUMN_CLOCK, COLUMN_SHARE, COLUMN_EXPECTED};
+enum { DROPS = sizeof(drop_order) / sizeof(drop_order[0]) };
+
+static const char *cell(const struct view_row *row, enum column column)
+{
+	switch (column) {
+	case COLUMN_FIGURE:
+		return row->figure;
+	case COLUMN_EXPECTED:
+		return row->expected;
+	case COLUMN_SHARE:
+		return row->share;
+	case COLUMN_CLOCK:
+		return row->clock;
+	case COLUMN_POWER:
+		return row->power;
+	case COLUMN_COUNT:
+		break;
+	}
+	return "";
+}
+
+struct layout {
+	unsigned title, width[COLUMN_COUNT]; /* 0: not shown */
+	bool left_out[COLUMN_COUNT];	     /* has cells, but found no room */
+	bool reason_beside;		     /* a last column of its own; else a line below */
+	unsigned reason;
+};
+
+static unsigned used_by(const struct layout *l)
+{
+	unsigned used = PAINT_VERDICT + 1 + l->title;
+
+	for (int i = 0; i < COLUMN_COUNT; i++)
+		used += l->width[i] ? l->width[i] + 2 : 0;
+	return used;
+}
+
+/* What each column of a group's table takes. */
+static void measure_cells(struct layout *l, const struct view *v, const struct view_group *group)
+{
+	for (size_t i = group->first; i < group->first + group->count; i++) {
+		const struct view_row *row = &v->rows[i];
+		unsigned title = width_of(row->title);
+
+		if (!view_tabled(row))
+			continue;
+		l->title = title > l->title ? title : l->title;
+		for (enum column k = 0; k < COLUMN_COUNT; k++) {
+			unsigned w = width_of(cell(row, k));
+
+			l->width[k] = w > l->width[k] ? w : l->width[k];
+		}
+	}
+	for (enum column k = 0; k < COLUMN_COUNT; k++)
+		if (l->width[k] && l->width[k] < width_of(heads[k]))
+			l->width[k] = width_of(heads[k]);
+}
+
+/* The title has what the others leave. */
+static struct layout lay_out(const struct view *v, const struct view_group *group, unsigned columns)
+{
+	struct layout l = {.title = TITLE_LEAST};
+	unsigned wanted;
+
+	measure_cells(&l, v, group);
+	wanted = l.title;
+	l.title = wanted < TITLE_WANTED ? wanted : TITLE_WANTED;
+	for (int i = 0; i < DROPS && used_by(&l) > columns; i++) {
+		l.left_out[drop_order[i]] = l.width[drop_order[i]] > 0;
+		l.width[drop_order[i]] = 0;
+	}
+	l.title = TITLE_LEAST;
+	if (used_by(&l) > columns)
+		l.width[COLUMN_FIGURE] = 0; /* the line below then begins with it */
+	if (columns > used_by(&l))
+		l.title += columns - used_by(&l);
+	l.title = l.title > wanted ? wanted : l.title;
+	if (columns >= used_by(&l) + 2 + 2 * REASON_LEAST) {
+		l.reason_beside = true;
+		l.reason = columns - used_by(&l) - 2;
+	}
+	return l;
+}
+
+static void add_heads(const struct paint *p, const struct layout *l)
+{
+	paint_code(p, "\033[2m");
+	width_add(p->out, "verdict", PAINT_VERDICT + 1, WIDTH_LEFT);
+	width_add(p->out, "case", l->title, WIDTH_LEFT);
+	for (enum column k = 0; k < COLUMN_COUNT; k++) {
+		if (!l->width[k])
+			continue;
+		text_add(p->out, "  ");
+		width_add(p->out, heads[k], l->width[k], WIDTH_RIGHT);
+	}
+	if (l->reason_beside)
+		text_add(p->out, "  reason");
+	paint_code(p, "\033[0m");
+	text_add(p->out, "\n");
+}
+
+/* `taken`: how far the title reaches into the room that its figure leaves. */
+static void add_cells(const struct paint *p, const struct layout *l, const struct view_row *row,
+		      unsigned taken, bool pad)
+{
+	int last = -1;
+
+	for (enum column k = 0; k < COLUMN_COUNT; k++)
+		if (l->width[k] && cell(row, k)[0])
+			last = (int)k;
+	for (enum column k = 0; (int)k <= last; k++) {
+		if (!l->width[k])
+			continue;
+		text_add(p->out, "  ");
+		width_add(p->out, cell(row, k), l->width[k] - (k == COLUMN_FIGURE ? taken : 0), WIDTH_RIGHT);
+	}
+	for (int k = last + 1; pad && k < COLUMN_COUNT; k++)
+		if (l->width[k])
+			text_addf(p->out, "%*s", (int)l->width[k] + 2, "");
+}
+
+/* The title and its cells; a title that finds no room ends on a line of its own. */
+static void add_case(const struct paint *p, const struct layout *l, const struct view_row *row, bool pad)
+{
+	unsigned wide = width_of(row->title), figure = width_of(row->figure), taken = 0;
+	size_t fits = strlen(row->title);
+	struct text begin = {0};
+
+	if (wide > l->title && l->width[COLUMN_FIGURE] && wide - l->title <= l->width[COLUMN_FIGURE] - figure)
+		taken = wide - l->title;
+	else
+		fits = width_fit(row->title, l->title);
+	text_add_bytes(&begin, row->title, fits);
+	width_add(p->out, text_str(&begin), l->title + taken, WIDTH_LEFT);
+	text_release(&begin);
+	add_cells(p, l, row, taken, pad);
+	fits += strspn(row->title + fits, " ");
+	if (!row->title[fits])
+		return;
+	text_addf(p->out, "\n%*s", PAINT_VERDICT + 3, "");
+	width_wrap(p->out, row->title + fits, p->columns, PAINT_VERDICT + 3, PAINT_VERDICT + 3);
+}
+
+static void add_row(const struct paint *p, const struct layout *l, const struct view_row *row)
+{
+	bool figure_below = !l->width[COLUMN_FIGURE];
+	const char *why = row->why[0] && !l->reason_beside ? "" : view_why(row);
+
+	paint_verdict(p, row->j->verdict, PAINT_VERDICT);
+	text_add(p->out, " ");
+	add_case(p, l, row, l->reason_beside && why[0]);
+	if (l->reason_beside && why[0]) {
+		text_add(p->out, "  ");
+		width_wrap(p->out, why, p->columns, used_by(l) + 2, used_by(l) + 2);
+	}
+	text_add(p->out, "\n");
+	if (figure_below || (!l->reason_beside && why[0])) {
+		text_addf(p->out, "%*s", PAINT_VERDICT + 1, "");
+		paint_code(p, "\033[2m");
+		if (figure_below)
+			text_addf(p->out, "%s%s", row->figure, why[0] ? "; " : "");
+		width_wrap(p->out, why, p->columns,
+			   PAINT_VERDICT + 1 + (figure_below ? width_of(row->figure) + 2 : 0),
+			   PAINT_VERDICT + 1);
+		paint_code(p, "\033[0m");
+		text_add(p->out, "\n");
+	}
+}
+
+static void add_folds(const struct paint *p, const struct view *v, size_t group, bool above)
+{
+	for (size_t i = 0; i < v->fold_count; i++) {
+		const struct view_fold *f = &v->folds[i];
+		struct text line = {0};
+
+		if (f->group != group || view_fold_above(f) != above)
+			continue;
+		text_addf(&line, f->reason[0] ? "%s: %s" : "%s", text_str(&f->cases), f->reason);
+		paint_line(p, f->verdict, text_str(&line));
+		text_release(&line);
+	}
+}
+
+/* The levels of a curve; where none were found, its points. */
+static void add_curve(const struct paint *p, const struct curve *c)
+{
+	struct text line = {0};
+	char one[96], bytes[32];
+
+	text_addf(&line, "%s: ", c->title);
+	for (size_t i = 0; i < c->level_count; i++) {
+		curve_level_text(one, sizeof(one), &c->level[i]);
+		text_addf(&line, "%s%s", i ? "; " : "", one);
+	}
+	for (size_t i = 0; i < c->fit_count; i++) {
+		text_add(&line, i ? "; " : "");
+		curve_fit_text(&line, &c->fit[i]);
+	}
+	for (size_t i = 0; i < c->series_count && !c->level_count && !c->fit_count; i++) {
+		const struct curve_series *s = &c->series[i];
+
+		text_addf(&line, "%s%s", i ? "; " : "", s->name);
+		for (size_t k = 0; k < s->count; k++) {
+			words_bytes(bytes, sizeof(bytes), s->point[k].bytes);
+			curve_cell(one, sizeof(one), s, s->point[k].bytes);
+			text_addf(&line, "%s %s %s", k ? "," : "", bytes, one);
+		}
+	}
+	if (c->doubtful)
+		text_addf(&line, " (%u of its points not trusted)", c->doubtful);
+	text_addf(p->out, "%*s", PAINT_VERDICT + 1, "");
+	width_wrap(p->out, text_str(&line), p->columns, PAINT_VERDICT + 1, PAINT_VERDICT + 1);
+	text_add(p->out, "\n");
+	text_release(&line);
+}
+
+/* One target of many nodes', of which nothing asks for anything: its counts say enough. */
+static bool is_quiet(const struct view *v, const struct view_group *group)
+{
+	return nodes_many(v) && view_group_quiet(group);
+}
+
+static void add_quiet(const struct paint *p, const struct view_group *group)
+{
+	struct text line = {0};
+
+	text_addf(&line, "%s: ", group->name);
+	view_counts(&line, group->verdicts, group->asked);
+	paint_line(p, group->worst, text_str(&line));
+	text_release(&line);
+}
+
+static void add_group(const struct paint *p, const struct layout *l, const struct view *v, size_t index)
+{
+	const struct view_group *group = &v->groups[index];
+
+	if (!view_group_any(v, index))
+		return;
+	if (is_quiet(v, group)) {
+		add_quiet(p, group);
+		return;
+	}
+	paint_title(p, group->name);
+	add_folds(p, v, index, true);
+	if (group->tabled)
+		add_heads(p, l);
+	for (size_t i = group->first; i < group->first + group->count; i++)
+		if (view_tabled(&v->rows[i]))
+			add_row(p, l, &v->rows[i]);
+	for (size_t i = 0; i < v->curve_count; i++)
+		if (v->curves[i].group == index)
+			add_curve(p, &v->curves[i]);
+	add_folds(p, v, index, false);
+}
+
+static void add_muted(const struct paint *p, const char *text)
+{
+	text_add(p->out, "\n");
+	paint_code(p, "\033[2m");
+	width_wrap(p->out, text, p->columns, 0, 2);
+	paint_code(p, "\033[0m");
+	text_add(p->out, "\n");
+}
+
+static void add_signs(const struct paint *p, const struct view *v)
+{
+	struct text line = {0};
+
+	view_signs(&line, v);
+	if (line.size)
+		add_muted(p, text_str(&line));
+	text_release(&line);
+}
+
+/* Which columns some table had no room for. */
+static void add_left_out(const struct paint *p, const bool left_out[COLUMN_COUNT])
+{
+	struct text line = {0};
+
+	for (int i = 0; i < DROPS; i++)
+		if (left_out[drop_order[i]])
+			text_addf(&line, "%s%s", line.size ? ", " : "", heads[drop_order[i]]);
+	if (line.size) {
+		text_addf(&line, ": left out at %u columns; a wider terminal shows them", p->columns);
+		add_muted(p, text_str(&line));
+	}
+	text_release(&line);
+}
+
+static void add_grid(void *arg, const struct grid *g)
+{
+	grid_terminal(arg, g);
+}
+
+void terminal_results(const struct paint *p, const struct view *v)
+{
+	bool left_out[COLUMN_COUNT] = {false};
+
+	for (size_t g = 0; g < v->group_count; g++) {
+		const struct layout l = lay_out(v, &v->groups[g], p->columns);
+
+		add_group(p, &l, v, g);
+		for (enum column k = 0; k < COLUMN_COUNT; k++)
+			left_out[k] |= l.left_out[k];
+	}
+	add_signs(p, v);
+	grid_each(v, true, add_grid, (void *)p);
+	add_left_out(p, left_out);
+}

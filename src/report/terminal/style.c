@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/terminal/style.h"
+#include "report/text/width.h"
+
+/* SGR codes; colour is never the only sign: the word is always there. */
+static const char *colour_of(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_PASS:
+		return "\033[32m";
+	case VERDICT_WARN:
+	case VERDICT_UNTRUSTED:
+		return "\033[33m";
+	case VERDICT_FAIL:
+	case VERDICT_ERROR:
+		return "\033[1;31m";
+	case VERDICT_MEASURED:
+		return "\033[36m";
+	case VERDICT_UNKNOWN:
+		return "\033[35m";
+	case VERDICT_SKIP:
+	case VERDICT_COUNT:
+		break;
+	}
+	return "\033[2m";
+}
+
+void paint_code(const struct paint *p, const char *code)
+{
+	if (p->style->colour)
+		text_add(p->out, code);
+}
+
+void paint_verdict(const struct paint *p, enum verdict verdict, unsigned width)
+{
+	paint_code(p, colour_of(verdict));
+	width_add(p->out, verdict_name(verdict), width, WIDTH_LEFT);
+	paint_code(p, "\033[0m");
+}
+
+/* A verdict and a sentence that wraps beside it. */
+void paint_line(const struct paint *p, enum verdict verdict, const char *s)
+{
+	paint_verdict(p, verdict, PAINT_VERDICT);
+	text_add(p->out, " ");
+	width_wrap(p->out, s, p->columns, PAINT_VERDICT + 1, PAINT_VERDICT + 1);
+	text_add(p->out, "\n");
+}
+
+void paint_title(const struct paint *p, const char *title)
+{
+	text_add(p->out, "\n");
+	paint_code(p, "\033[1m");
+	width_wrap(p->out, title, p->columns, 0, 0);
+	paint_code(p, "\033[0m");
+	text_add(p->out, "\n");
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/training/training.h"
+#include <math.h>
+#include "journal/field.h"
+#include "judge/gap/training_step.h"
+#include "report/text/format.h"
+
+#define SOURCE "train" /* of telemetry: what the job said of itself */
+enum { ROWS = 16, EVALUATIONS = 48, TEXT_MOST = 38 };
+
+const struct record_case *training_case(const struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++)
+		if (v->rows[i].c->job && !strcmp(v->rows[i].c->probe, "train"))
+			return v->rows[i].c;
+	return NULL;
+}
+
+static const char *text_of(const json_t *field, const char *name)
+{
+	const char *text = json_string_value(json_object_get(field, name));
+
+	return text ? text : "";
+}
+
+static void value_text(char *out, size_t size, const char *name, const char *unit, double value)
+{
+	size_t length = strlen(name);
+
+	if ((length > 6 && !strcmp(name + length - 6, "_share")) || !strcmp(name, "mfu"))
+		words_share(out, size, value);
+	else if (*unit)
+		words_quantity(out, size, value, 0, unit);
+	else
+		snprintf(out, size, "%.6g", value);
+}
+
+static void add_value(struct grid *g, const struct record_phase *p, const char *name, const char *unit,
+		      const char *help)
+{
+	double value;
+	char text[48];
+
+	if (!record_number(p, name, &value))
+		return;
+	value_text(text, sizeof(text), name, unit, value);
+	grid_cell(g, name);
+	grid_cell(g, text);
+	grid_cell(g, help);
+}
+
+/* Of a run without a step that counts: in the place of its rate. */
+static void add_no_rate(struct grid *g, const struct record_phase *p)
+{
+	double steady;
+
+	if (!record_number(p, "steady_steps", &steady) || steady > 0)
+		return;
+	grid_cell(g, "tokens_per_s");
+	grid_cell(g, WORDS_NONE);
+	grid_cell(g, "the run is too short: no step comes after start-up and tuning");
+}
+
+/* By what it trained: told when it was ready. Whole words of a long text: a column is as wide as its longest
+ * cell. */
+static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
+{
+	const char *said = ready ? record_text(ready, name) : NULL;
+	char text[TEXT_MOST + 1];
+	char *space;
+
+	if (!said)
+		return false;
+	snprintf(text, sizeof(text), "%s", said);
+	space = strlen(said) > TEXT_MOST ? strrchr(text, ' ') : NULL;
+	if (space)
+		*space = '\0';
+	grid_cell(g, name);
+	grid_cell(g, text);
+	grid_cell(g, help);
+	return true;
+}
+
+bool training_grid(struct grid *g, const struct view *v)
+{
+	/* What was seen of the GPU while steps were made; clock and power stand beside the case. */
+	static const struct field *const seen[] = {&field_tensor_active_share, &field_sm_active_share,
+						   &field_dram_active_share, &field_energy_j};
+	const struct record_case *c = training_case(v);
+	const struct record_phase *p = c ? record_phase(c, "once") : NULL;
+	const struct record_phase *ready = c ? record_phase(c, "load") : NULL;
+	const json_t *field;
+	size_t i;
+
+	if (!p || !p->values)
+		return false;
+	text_add(&g->title, "Training");
+	grid_column(g, "", false);
+	grid_column(g, "value", true);
+	grid_column(g, "what", false);
+	json_array_foreach(json_object_get(json_object_get(v->in->record->plan, "fields"), "train"), i, field)
+	{
+		if (!add_text(g, ready, text_of(field, "name"), text_of(field, "help")))
+			add_value(g, p, text_of(field, "name"), text_of(field, "unit"),
+				  text_of(field, "help"));
+	}
+	add_no_rate(g, p);
+	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
+		add_value(g, p, seen[i]->name, seen[i]->unit, seen[i]->help);
+	return true;
+}
+
+/* One step: its line's place in the series and what was evaluated after it. */
+struct step {
+	double step, eval; /* NAN: not evaluated */
+	size_t at;	   /* NO_LINE: of the step itself nothing was told */
+};
+#define NO_LINE SIZE_MAX
+
+/* Steps that count, latest first, into *kept (room for all): of a step that was done twice the later one. A
+ * line of an evaluation has a step too, and belongs to the step of that number. */
+static size_t pick_steps(const struct series *steps, const struct series *loss, const struct series *eval,
+			 struct step *kept)
+{
+	size_t count = 0;
+
+	for (size_t i = steps->count; i-- > 0;) {
+		bool told = !isnan(training_reading(loss, steps->t_ns[i]));
+		double evaluated = training_reading(eval, steps->t_ns[i]), number = steps->value[i];
+		struct step *last = count ? &kept[count - 1] : NULL;
+
+		if ((!told && isnan(evaluated)) || (last && number > last->step))
+			continue;
+		if (!last || number < last->step)
+			kept[count++] = (struct step){number, evaluated, told ? i : NO_LINE};
+		else if (told && last->at == NO_LINE)
+			last->at = i;
+	}
+	return count;
+}
+
+/* Of both kinds every so many-th from the last on, and the best evaluation. */
+static void thin_out(struct step *kept, size_t *count)
+{
+	size_t evaluated = 0, best = 0, steps = 0, evals = 0, left = 0, every, every_eval;
+
+	for (size_t i = 0; i < *count; i++) {
+		evaluated += !isnan(kept[i].eval);
+		if (kept[i].step > 0 && (isnan(kept[best].eval) || kept[i].eval <= kept[best].eval))
+			best = i;
+	}
+	every = (*count - evaluated + ROWS - 1) / ROWS;
+	every_eval = (evaluated + EVALUATIONS - 1) / EVALUATIONS;
+	for (size_t i = 0; i < *count; i++) {
+		bool stays = isnan(kept[i].eval) ? steps++ % every == 0 : evals++ % every_eval == 0;
+
+		if (stays || i == best || !i)
+			kept[left++] = kept[i];
+	}
+	*count = left;
+}
+
+static void add_number(struct grid *g, const char *format, double value)
+{
+	char text[48] = WORDS_NONE;
+
+	if (!isnan(value))
+		snprintf(text, sizeof(text), format, value);
+	grid_cell(g, text);
+}
+
+static void add_step(struct grid *g, const struct record *r, const struct series *steps,
+		     const struct step *step)
+{
+	static const struct {
+		const char *name, *format;
+	} rest[] = {{"learning_rate", "%.3e"}, {"grad_norm", "%.3g"}, {"tokens_per_s", "%.0f"}};
+	bool told = step->at != NO_LINE;
+	uint64_t t_ns = told ? steps->t_ns[step->at] : 0;
+
+	add_number(g, "%.0f", step->step);
+	add_number(g, "%.4f", told ? training_reading(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
+	add_number(g, "%.4f", step->eval);
+	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)
+		add_number(g, rest[i].format,
+			   told ? training_reading(record_series(r, SOURCE, rest[i].name), t_ns)
+				: (double)NAN);
+}
+
+bool training_steps_grid(struct grid *g, const struct view *v)
+{
+	static const char *const heads[] = {"step",	     "loss",	 "held-out",
+					    "learning rate", "gradient", "tokens/s"};
+	const struct record *r = v->in->record;
+	const struct series *steps = record_series(r, SOURCE, "step"),
+			    *loss = record_series(r, SOURCE, "loss");
+	struct step *kept = steps && loss ? calloc(steps->count + 1, sizeof(*kept)) : NULL;
+	size_t count;
+
+	if (!kept || !training_case(v)) {
+		free(kept);
+		return false;
+	}
+	count = pick_steps(steps, loss, record_series(r, SOURCE, "eval_loss"), kept);
+	thin_out(kept, &count);
+	text_add(&g->title, "Steps");
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		grid_column(g, heads[i], true);
+	for (size_t i = count; i-- > 0;)
+		add_step(g, r, steps, &kept[i]);
+	free(kept);
+	return count > 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bands that published lab guides ask of some GEMM cases. Shown beside our own; they decide nothing. */
+#ifndef REPORT_SANITY_H
+#define REPORT_SANITY_H
+#include "report/view/view.h"
+
+struct sanity {
+	double low, high, fail; /* FLOP/s; high 0: no upper edge; fail 0: none */
+	const char *reading;	/* static */
+};
+/* False where no guide speaks of this case on this product. */
+bool sanity_of(const struct view *v, const struct view_row *row, struct sanity *out);
+void sanity_band_text(char *out, size_t size, const struct sanity *s);
+#endif

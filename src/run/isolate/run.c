@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which cases are followed, the rounds of a search as cases of the run, and its finding into the journal. */
+#include <errno.h>
+#include <math.h>
+#include "core/math/stats.h"
+#include "journal/figure/expected.h"
+#include "machine/machine.h"
+#include "run/isolate/run.h"
+
+#define SHARE_OF_RUN 0.25
+#define LEAST_NS 60000000000u
+#define MOST_NS 240000000000u
+#define RANGE_OF_THREE 1.693 /* expected range of three normal figures, in deviations */
+enum { WHOLE_REPEATS = 3 };
+
+bool hunt_beside(const struct hunt *h)
+{
+	return h->trigger->team && h->f.count > 1 && h->team.beside && h->f.at_once;
+}
+
+unsigned hunt_waves(const struct hunt *h, unsigned repeats)
+{
+	return hunt_beside(h) ? repeats : h->f.count * repeats;
+}
+
+bool hunt_has_time(const struct hunt *h, unsigned waves)
+{
+	uint64_t now = clock_now_ns(h->r->o->clock), each = h->waves ? (now - h->begin_ns) / h->waves : 0;
+
+	return now + each * waves < h->end_ns;
+}
+
+/* ---- the whole search ---- */
+
+void hunt_all(struct follow *f, unsigned members, const char *what)
+{
+	memset(f, 0, sizeof(*f));
+	f->count = 1;
+	f->test[0] = (struct follow_test){.count = members};
+	for (unsigned m = 0; m < members; m++)
+		f->group[m] = (uint16_t)m;
+	text_copy(f->what, sizeof(f->what), what);
+}
+
+/* The whole once more, three times: was it slow (or wrong) once only? */
+static bool whole_again(struct hunt *h, struct follow_start *s)
+{
+	struct follow *f = &h->f;
+	double rate[WHOLE_REPEATS], least = INFINITY, most = 0;
+	unsigned first, n = 0, wrong = 0;
+
+	if (h->trigger->team)
+		ranks_whole(h);
+	else
+		hunt_all(f, s->members, "all of them again");
+	if (!hunt_tests(h, WHOLE_REPEATS, &first))
+		return false;
+	for (unsigned k = 0; k < WHOLE_REPEATS; k++) {
+		const struct note *note = &h->r->note[first + k];
+
+		wrong += note->done && note->status == STATUS_MISMATCH;
+		if (!note->done || note->status || !(note->rate > 0))
+			continue;
+		rate[n++] = note->rate;
+		least = fmin(least, note->rate);
+		most = fmax(most, note->rate);
+		s->sigma = fmax(s->sigma, note->noise);
+	}
+	s->whole = n ? stats_median(rate, n) : 0;
+	if (n == WHOLE_REPEATS)
+		s->sigma = fmax(s->sigma, (most - least) / RANGE_OF_THREE / s->whole);
+	return h->fault == FOLLOW_WRONG ? wrong > 0 : n > 0;
+}
+
+void hunt_name(const struct hunt *h, enum follow_kind found, int a, int b, struct hunt_finding *out)
+{
+	const char *between = found == FOLLOW_PAIR ? " <> " : " and ";
+	struct hunt_place one, other;
+
+	if (found == FOLLOW_NOBODY)
+		return;
+	one = h->name(h, (unsigned)a);
+	text_copy(out->place, sizeof(out->place), one.place);
+	text_copy(out->pci, sizeof(out->pci), one.pci);
+	if (found == FOLLOW_MEMBER)
+		return;
+	other = h->name(h, (unsigned)b);
+	snprintf(out->place, sizeof(out->place), "%s%s%s", one.place, between, other.place);
+	if (*one.pci && *other.pci)
+		snprintf(out->pci, sizeof(out->pci), "%s%s%s", one.pci, between, other.pci);
+}
+
+static struct hunt_place gpu_place(const struct hunt *h, unsigned member)
+{
+	unsigned gpu = h->trigger->target.gpu[member];
+	struct hunt_place p;
+
+	snprintf(p.place, sizeof(p.place), "gpu%u", gpu);
+	text_copy(p.pci, sizeof(p.pci), machine_gpu(h->r->machine, gpu)->pci);
+	return p;
+}
+
+static void search(struct hunt *h, struct hunt_finding *out)
+{
+	struct follow_start s = {.members = h->trigger->target.gpu_count,
+				 .overlap = true,
+				 .pairs = true,
+				 .fault = h->fault,
+				 .expected = h->expected};
+	struct follow *f = &h->f;
+	unsigned first;
+
+	if (!whole_again(h, &s)) {
+		text_copy(out->why, sizeof(out->why),
+			  *h->stopped		     ? h->stopped
+			  : h->fault == FOLLOW_WRONG ? "wrong once: not seen again when repeated"
+						     : "it could not be repeated");
+		return;
+	}
+	if (h->trigger->team) {
+		ranks_search(h, &s, out);
+		return;
+	}
+	if (s.members == 2 && (h->fault == FOLLOW_WRONG || follow_worth(s.whole, s.expected, s.sigma))) {
+		hunt_two(h, out);
+		return;
+	}
+	for (follow_begin(f, &s); !f->done; follow_next(f)) {
+		if (!hunt_has_time(h, hunt_waves(h, f->repeats))) {
+			snprintf(out->why, sizeof(out->why), "no time for round %u", f->round);
+			return;
+		}
+		if (!hunt_tests(h, f->repeats, &first))
+			return;
+		hunt_answers(h, first);
+	}
+	out->found = f->found;
+	out->with = f->with;
+	out->without = f->without;
+	text_copy(out->why, sizeof(out->why), f->why);
+	hunt_name(h, h->f.found, h->f.a, h->f.b, out);
+}
+
+static void journal_finding(const struct hunt *h, const struct hunt_finding *found)
+{
+	static const char *const kinds[] = {[FOLLOW_NOBODY] = "nobody",
+					    [FOLLOW_MEMBER] = "member",
+					    [FOLLOW_PAIR] = "pair",
+					    [FOLLOW_TWO] = "two"};
+	json_t *values = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "isolated_fault",
+				   h->fault == FOLLOW_WRONG ? "wrong" : "slow", "isolated",
+				   kinds[found->found], "isolated_of", found->of, "isolated_place",
+				   found->place, "isolated_pci", found->pci, "isolated_why", found->why,
+				   "isolated_rounds", (int)hunt_round(h), "isolated_tests", (int)h->tests);
+
+	if (values && found->with > 0 && found->without > 0) {
+		json_object_set_new(values, "isolated_with", json_real(found->with));
+		json_object_set_new(values, "isolated_without", json_real(found->without));
+	}
+	run_journal(h->r, JOURNAL_RESULT,
+		    json_pack("{s:i, s:s, s:o}", "case", (int)h->trigger->id, "phase", "isolated", "values",
+			      values));
+}
+
+static struct expected_case as_expected(const struct run *r, const struct bench_case *c)
+{
+	const struct note *n = &r->note[c->id];
+
+	return (struct expected_case){.key = c->key,
+				      .limit = c->work.limit ? c->work.limit : "",
+				      .layout = c->layout,
+				      .rate = n->done && !n->status ? n->rate : 0};
+}
+
+/* By what fewer nodes of this run reached. */
+static double by_groups(const struct run *r, const struct bench_case *whole)
+{
+	const struct expected_case w = as_expected(r, whole);
+	double most = 0;
+
+	for (size_t i = 0; whole->layout && i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			const struct expected_case g = as_expected(r, &r->plan->steps[i].cases[k]);
+
+			most = fmax(most, expected_by_group(&w, &g));
+		}
+	return most;
+}
+
+/* Whether the switch adds is told by the first call, before anything is expected of it. */
+static double expected_rate(const struct run *r, const struct bench_case *c)
+{
+	struct expected_known known = {0};
+
+	if (!r->o->expected)
+		return 0;
+	known = r->o->expected[c->id].way[r->note[c->id].way];
+	known.group = by_groups(r, c);
+	return expected_of(&known).rate;
+}
+
+static void follow_case(struct run *r, const struct bench_case *trigger, enum follow_fault fault)
+{
+	struct hunt *h = calloc(1, sizeof(*h));
+	struct hunt_finding found = {.of = trigger->team ? "rank" : "gpu"};
+	uint64_t now = clock_now_ns(r->o->clock),
+		 budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns));
+
+	if (!h) {
+		r->status = error_errno(r->err, ENOMEM, "a search");
+		return;
+	}
+	if (budget < LEAST_NS)
+		budget = LEAST_NS;
+	h->r = r;
+	h->trigger = trigger;
+	h->fault = fault;
+	h->expected = expected_rate(r, trigger);
+	h->name = trigger->team ? ranks_name : gpu_place;
+	h->begin_ns = now;
+	h->end_ns = now + (budget < MOST_NS ? budget : MOST_NS);
+	search(h, &found);
+	if (!run_stopping(r) && !r->status)
+		journal_finding(h, &found);
+	free(h);
+}
+
+/* Can groups of its GPUs do it? */
+static bool gpus_can(const struct bench_case *c)
+{
+	return c->target.kind == TARGET_NODE && c->target.gpu_count == c->target.ranks;
+}
+
+/* How much of it is lost: 1 where it is wrong, 0 where it is not to be followed. */
+static double loss_of(const struct run *r, const struct bench_case *c, enum follow_fault fault)
+{
+	const struct note *n = &r->note[c->id];
+	double low = expected_rate(r, c);
+
+	if (c->skip || c->target.ranks < 2 || !n->done ||
+	    (c->require == REQUIRE_NOTHING && fault == FOLLOW_SLOW) || /* wrong data is, whatever was asked */
+	    !(c->team ? ranks_can(r, c, fault) : gpus_can(c)))
+		return 0;
+	if (fault == FOLLOW_WRONG)
+		return n->status == STATUS_MISMATCH;
+	return !n->status && n->rate > 0 && n->rate < low ? 1 - n->rate / low : 0;
+}
+
+/* The one that lost most, of this rank's own cases or of the team's. */
+static void follow_worst(struct run *r, enum follow_fault fault, bool team)
+{
+	const struct bench_case *worst = NULL;
+	double most = 0;
+
+	for (size_t i = 0; i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			const struct bench_case *c = &r->plan->steps[i].cases[k];
+			double loss = !c->team == !team ? loss_of(r, c, fault) : 0;
+
+			if (loss > most) {
+				most = loss;
+				worst = c;
+			}
+		}
+	if (worst)
+		follow_case(r, worst, fault);
+}
+
+void follow_searches(struct run *r)
+{
+	for (unsigned team = 0; team < 2; team++)
+		for (enum follow_fault fault = FOLLOW_SLOW; fault <= FOLLOW_WRONG; fault++)
+			if (r->o->isolate && !r->searched && !run_stopping(r) && !r->status)
+				follow_worst(r, fault, team);
+	if (r->o->rank)
+		ranks_obey(r);
+	else
+		ranks_end(r);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which nodes and ranks are tried: docs/explanation/design/isolation.md, "Launched ranks". */
+#include "run/isolate/search_team.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/text/text.h"
+#include "run/isolate/search_round.h"
+#include "run/isolate/search_two.h"
+
+unsigned follow_team_ranks(const struct follow_team *t, unsigned node, unsigned *first)
+{
+	unsigned count = 0;
+
+	for (unsigned r = t->layout.ranks; r-- > 0;)
+		if (t->layout.node_of[r] == node) {
+			*first = r;
+			count++;
+		}
+	return count;
+}
+
+unsigned follow_team_round(const struct follow_team *t)
+{
+	return t->rounds + t->f->round;
+}
+
+static void nobody_takes_part(struct follow_team *t)
+{
+	for (unsigned r = 0; r < FOLLOW_MEMBERS; r++)
+		t->member_of[r] = FOLLOW_NO_MEMBER;
+}
+
+/* The ranks of a node are one member. */
+static void take_node(struct follow_team *t, unsigned node, unsigned member)
+{
+	for (unsigned r = 0; r < t->layout.ranks; r++)
+		if (t->layout.node_of[r] == node)
+			t->member_of[r] = (uint16_t)member;
+}
+
+/* Each rank of a node is a member: from `first` on. */
+static void take_ranks(struct follow_team *t, unsigned node, unsigned first)
+{
+	for (unsigned r = 0; r < t->layout.ranks; r++)
+		if (t->layout.node_of[r] == node) {
+			t->rank_of[first] = (uint16_t)r;
+			t->member_of[r] = (uint16_t)first++;
+		}
+}
+
+/* A round that follow.c knows nothing of. */
+static void round_begin(struct follow_team *t, enum follow_team_stage stage, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void round_begin(struct follow_team *t, enum follow_team_stage stage, const char *format, ...)
+{
+	struct follow *f = t->f;
+	va_list list;
+
+	t->rounds += f->round;
+	t->stage = stage;
+	t->beside = stage != FOLLOW_TEAM_TWO_RANKS;
+	memset(f, 0, sizeof(*f));
+	f->round = 1;
+	f->repeats = FOLLOW_TEAM_REPEATS;
+	f->at_once = t->beside;
+	va_start(list, format);
+	vsnprintf(f->what, sizeof(f->what), format, list);
+	va_end(list);
+	nobody_takes_part(t);
+}
+
+static void test_member(struct follow *f, unsigned member)
+{
+	follow_test_begin(f);
+	follow_test_add(f, &(uint16_t){(uint16_t)member}, 1);
+}
+
+void follow_team_whole(struct follow_team *t, struct follow *f, const struct follow_layout *layout)
+{
+	memset(t, 0, sizeof(*t));
+	memset(f, 0, sizeof(*f));
+	t->layout = *layout;
+	t->f = f;
+	t->a = t->b = -1;
+	round_begin(t, FOLLOW_TEAM_NODES, "all of them again");
+	f->round = 0;
+	for (unsigned n = 0; n < layout->nodes; n++)
+		take_node(t, n, 0);
+	test_member(f, 0);
+}
+
+static void finish(struct follow_team *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void finish(struct follow_team *t, const char *format, ...)
+{
+	va_list list;
+
+	t->done = true;
+	va_start(list, format);
+	vsnprintf(t->why, sizeof(t->why), format, list);
+	va_end(list);
+}
+
+/* What it is, as far as it is known by now. */
+static void name_node(struct follow_team *t, unsigned node, double with, double without, const char *why)
+{
+	t->found = FOLLOW_MEMBER;
+	t->node = true;
+	t->a = (int)node;
+	t->with = with;
+	t->without = without;
+	text_copy(t->why, sizeof(t->why), why);
+}
+
+/* Nothing more is to be learnt: a node that was named stays so. */
+static void end_inside(struct follow_team *t, const char *why)
+{
+	char before[sizeof(t->why)];
+
+	text_copy(before, sizeof(before), t->why);
+	if (t->found == FOLLOW_NOBODY)
+		finish(t, "%.200s", why);
+	else
+		finish(t, "%.120s; %.120s", before, why);
+}
+
+static void name_rank(struct follow_team *t, enum follow_kind kind, int a, int b, const char *why)
+{
+	t->found = kind;
+	t->node = false;
+	t->a = t->rank_of[a];
+	t->b = b < 0 ? -1 : t->rank_of[b];
+	finish(t, "%.200s", why);
+}
+
+/* ---- ranks of one node ---- */
+
+static void look_ranks(struct follow_team *t)
+{
+	const struct follow *f = t->f;
+
+	if (!f->done)
+		return;
+	if (f->found == FOLLOW_NOBODY) {
+		end_inside(t, f->why);
+		return;
+	}
+	t->with = f->with;
+	t->without = f->without;
+	name_rank(t, f->found, f->a, f->b, f->why);
+}
+
+static void begin_ranks(struct follow_team *t, unsigned node, double whole, double expected, double sigma)
+{
+	struct follow_start s = t->start;
+	unsigned first;
+
+	t->rounds += t->f->round;
+	t->stage = FOLLOW_TEAM_RANKS;
+	t->beside = false;
+	nobody_takes_part(t);
+	take_ranks(t, node, 0);
+	s.members = follow_team_ranks(t, node, &first);
+	s.overlap = s.pairs = true;
+	s.whole = whole;
+	s.expected = expected;
+	s.sigma = sigma;
+	follow_begin(t->f, &s);
+	look_ranks(t);
+}
+
+/* {x, good} and {y, good}: which of the two is it? */
+static void begin_two_ranks(struct follow_team *t)
+{
+	round_begin(t, FOLLOW_TEAM_TWO_RANKS, "each rank of node %u with one of node %u", t->bad, t->good);
+	take_ranks(t, t->bad, 0);
+	take_ranks(t, t->good, 2);
+	follow_test_pair(t->f, 0, 2);
+	follow_test_pair(t->f, 1, 3);
+}
+
+static void inside(struct follow_team *t, double whole, double expected, double sigma)
+{
+	unsigned first;
+
+	if (follow_team_ranks(t, t->bad, &first) == 2)
+		begin_two_ranks(t);
+	else
+		begin_ranks(t, t->bad, whole, expected, sigma);
+}
+
+/* ---- two that are held against each other ---- */
+
+static bool both_sound(const struct follow_team *t)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!t->f->test[i].ran || !t->f->test[i].sound ||
+		    (t->start.fault == FOLLOW_SLOW && !(t->f->test[i].figure > 0)))
+			return false;
+	return true;
+}
+
+/* Which of the round's two tests is bad; -1: they are alike. */
+static int one_of_two(const struct follow_team *t)
+{
+	const struct follow_test *x = t->f->test;
+	const struct follow_two_row row = {.what = "does the same",
+					   .alone = true,
+					   .of = {x[0].figure, x[1].figure},
+					   .wrong = {x[0].wrong, x[1].wrong}};
+	struct follow_two two;
+
+	if (t->start.fault == FOLLOW_WRONG)
+		return x[0].wrong == x[1].wrong ? -1 : x[1].wrong;
+	follow_two(&two, &row, 1);
+	return two.found == FOLLOW_MEMBER ? two.a : -1;
+}
+
+static double noise_of_two(const struct follow_team *t)
+{
+	return sqrt(
+		fmax(t->start.sigma * t->start.sigma, fmax(t->f->test[0].variance, t->f->test[1].variance)));
+}
+
+static void look_two_ranks(struct follow_team *t)
+{
+	int bad = both_sound(t) ? one_of_two(t) : -1;
+
+	if (bad < 0) {
+		end_inside(t, "each of its two ranks with one of another node: alike");
+		return;
+	}
+	if (t->start.fault == FOLLOW_SLOW) {
+		t->with = t->f->test[bad].figure;
+		t->without = t->f->test[!bad].figure;
+	}
+	name_rank(
+		t, FOLLOW_MEMBER, bad, -1,
+		"its node is bad by itself, and so is it with a rank of another; the node's other rank is not");
+}
+
+static void look_two_nodes(struct follow_team *t)
+{
+	const struct follow_test *x = t->f->test;
+	int bad = both_sound(t) ? one_of_two(t) : -1;
+
+	if (bad < 0) {
+		finish(t, "two nodes, alike by themselves: both, or what lies between them");
+		return;
+	}
+	t->bad = (unsigned)bad;
+	t->good = !bad;
+	name_node(t, t->bad, x[bad].figure, x[!bad].figure, "by itself, beside the other by itself");
+	inside(t, x[bad].figure, x[!bad].figure, noise_of_two(t));
+}
+
+static void look_alone(struct follow_team *t)
+{
+	const struct follow_test *x = t->f->test;
+	double sigma = noise_of_two(t);
+	bool bad = both_sound(t) &&
+		   (t->start.fault == FOLLOW_WRONG ? x[0].wrong && !x[1].wrong
+						   : follow_worth(x[0].figure, x[1].figure, sigma));
+
+	if (bad)
+		inside(t, x[0].figure, x[1].figure, sigma);
+	else if (!both_sound(t))
+		end_inside(t, "its ranks could not be measured by themselves");
+	else
+		end_inside(t, t->start.fault == FOLLOW_WRONG
+				      ? "by itself it is right"
+				      : "by itself it is as fast as another: its way to the others");
+}
+
+/* ---- nodes ---- */
+
+/* A good node with as many ranks, to hold it against; `nodes`: none. */
+static unsigned alike(const struct follow_team *t, unsigned node)
+{
+	unsigned first, n = 0, ranks = follow_team_ranks(t, node, &first);
+
+	while (n < t->layout.nodes && (n == node || follow_team_ranks(t, n, &first) != ranks))
+		n++;
+	return n;
+}
+
+static void begin_alone(struct follow_team *t, enum follow_team_stage stage, unsigned a, unsigned b)
+{
+	round_begin(t, stage, "nodes %u and %u, each by itself", a, b);
+	take_node(t, a, 0);
+	take_node(t, b, 1);
+	test_member(t->f, 0);
+	test_member(t->f, 1);
+}
+
+static void look_nodes(struct follow_team *t)
+{
+	const struct follow *f = t->f;
+	unsigned first;
+
+	if (!f->done)
+		return;
+	if (f->found != FOLLOW_MEMBER) {
+		t->found = f->found;
+		t->node = true;
+		t->a = f->a;
+		t->b = f->b;
+		t->with = f->with;
+		t->without = f->without;
+		finish(t, "%.200s", f->why);
+		return;
+	}
+	name_node(t, (unsigned)f->a, f->with, f->without, f->why);
+	t->bad = (unsigned)f->a;
+	t->good = alike(t, t->bad);
+	if (follow_team_ranks(t, t->bad, &first) < 2)
+		t->done = true;
+	else if (t->good == t->layout.nodes)
+		end_inside(t, "no other node has as many ranks");
+	else
+		begin_alone(t, FOLLOW_TEAM_ALONE, t->bad, t->good);
+}
+
+static void begin_nodes(struct follow_team *t)
+{
+	struct follow_start s = t->start;
+
+	t->rounds += t->f->round;
+	t->stage = FOLLOW_TEAM_NODES;
+	t->beside = true;
+	nobody_takes_part(t);
+	for (unsigned n = 0; n < t->layout.nodes; n++)
+		take_node(t, n, n);
+	s.members = t->layout.nodes;
+	s.overlap = false;
+	s.pairs = true;
+	follow_begin(t->f, &s);
+	look_nodes(t);
+}
+
+bool follow_team_groups(const struct follow_team *t)
+{
+	unsigned first, ranks = follow_team_ranks(t, 0, &first);
+
+	return t->layout.nodes == 2 ? ranks > 1 && alike(t, 0) == 1 : t->layout.nodes > 2 || ranks > 2;
+}
+
+void follow_team_begin(struct follow_team *t, const struct follow_start *s)
+{
+	t->start = *s;
+	t->rounds = t->f->round = 0;
+	if (s->fault == FOLLOW_SLOW && !follow_worth(s->whole, s->expected, s->sigma))
+		finish(t, "slow once: not seen again when repeated");
+	else if (t->layout.nodes > 2)
+		begin_nodes(t);
+	else if (t->layout.nodes < 2)
+		begin_ranks(t, 0, s->whole, s->expected, s->sigma);
+	else if (follow_team_groups(t))
+		begin_alone(t, FOLLOW_TEAM_TWO_NODES, 0, 1);
+	else
+		finish(t, "two nodes that cannot be held against each other by themselves");
+}
+
+void follow_team_next(struct follow_team *t)
+{
+	static void (*const look[])(struct follow_team *) = {
+		[FOLLOW_TEAM_NODES] = look_nodes,	  [FOLLOW_TEAM_TWO_NODES] = look_two_nodes,
+		[FOLLOW_TEAM_ALONE] = look_alone,	  [FOLLOW_TEAM_RANKS] = look_ranks,
+		[FOLLOW_TEAM_TWO_RANKS] = look_two_ranks,
+	};
+
+	if (t->done)
+		return;
+	if (t->stage == FOLLOW_TEAM_NODES || t->stage == FOLLOW_TEAM_RANKS)
+		follow_next(t->f);
+	look[t->stage](t);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of a search as cases of the run, and what they answer. Those of launched ranks are follow_ranks.c's.
+ */
+#include <errno.h>
+#include <math.h>
+#include "core/math/stats.h"
+#include "core/text/units.h"
+#include "machine/machine.h"
+#include "run/plan/case_build.h"
+#include "run/isolate/run.h"
+#include "run/plan/memory_need.h"
+
+enum { LIMIT_MS = 30000, REPEATS_ROOM = 8 };
+#define PARTS_LEAST 65536 /* bytes: of 8 an all-gather has nothing of each rank */
+
+static void set_word(json_t *options, const char *name, const char *word)
+{
+	if (json_object_get(options, name))
+		json_object_set_new(options, name, json_string(word));
+}
+
+static void set_size(json_t *options)
+{
+	const char *size = json_string_value(json_object_get(options, "size"));
+	uint64_t bytes;
+
+	if (size && !units_parse_u64(&bytes, size, "B", NULL) && bytes < PARTS_LEAST)
+		json_object_set_new(options, "size", json_sprintf("%d", PARTS_LEAST));
+}
+
+/* Options of the trigger's, but what travels. Groups are wrong in the work that showed it; whose part is
+ * wrong is seen where each comes from one. What is of the trigger's operation alone goes back to its default.
+ */
+static void set_traffic(json_t *options, const struct hunt_order *o)
+{
+	static const char *const ops[] = {[FOLLOW_EVERY_PAIR] = "alltoall",
+					  [FOLLOW_ONE_PAIR] = "sendrecv",
+					  [FOLLOW_PARTS] = "allgather"};
+
+	if (o->traffic == FOLLOW_SAME || (o->fault == FOLLOW_WRONG && o->traffic != FOLLOW_PARTS))
+		return;
+	if (!json_object_get(options, "op"))
+		return;
+	set_word(options, "op", ops[o->traffic]);
+	set_word(options, "place", "out");
+	set_word(options, "reduce", "sum");
+	set_word(options, "root", "0");
+	set_word(options, "algorithm", "auto");
+	set_word(options, "protocol", "auto");
+	if (o->traffic == FOLLOW_PARTS)
+		set_size(options);
+}
+
+enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, struct bench_case *out,
+		      struct error *err)
+{
+	const struct bench_case *t = o->trigger;
+	json_t *body = case_json(t, o->r->machine);
+	enum status st;
+
+	if (!body) {
+		json_decref(g->gpus);
+		return error_errno(err, ENOMEM, "a case of a search");
+	}
+	set_traffic(json_object_get(body, "options"), o);
+	json_object_set_new(body, "target", json_string(g->text));
+	json_object_set_new(body, "gpus", g->gpus);
+	json_object_set_new(body, "ranks", json_integer(g->ranks));
+	json_object_set_new(body, "team", json_integer(g->team));
+	json_object_set_new(body, "phases", json_string(phases_words[PHASES_BURST]));
+	json_object_set_new(body, "require", json_string(require_words[REQUIRE_NOTHING]));
+	json_object_set_new(body, "limit_ms", json_integer(t->limit_ms < LIMIT_MS ? t->limit_ms : LIMIT_MS));
+	json_object_del(body, "layout");
+	json_object_del(body, "round");
+	json_object_del(body, "seconds_capped");
+	json_object_del(body, "search_s");
+	st = case_from_json(out, body, o->r->machine, o->r->registry, err);
+	json_decref(body);
+	if (st)
+		return st;
+	out->seconds = 0;
+	out->order = STEP_IN_ORDER;
+	text_copy(out->beside, sizeof(out->beside), t->beside);
+	out->work = out->probe->work(o->r->machine, &out->target, out->opts);
+	need_estimate(out, o->r->machine);
+	return STATUS_OK;
+}
+
+json_t *hunt_mark(const struct hunt_order *o)
+{
+	return json_pack("{s:i, s:i, s:s}", "case", (int)o->trigger->id, "round", (int)o->round, "why",
+			 o->what);
+}
+
+/* ---- a node's GPUs ---- */
+
+static json_t *group_gpus(const struct hunt *h, const uint16_t *member, unsigned count)
+{
+	json_t *gpus = json_array();
+
+	for (unsigned i = 0; i < count; i++)
+		json_array_append_new(
+			gpus,
+			json_string(machine_gpu(h->r->machine, h->trigger->target.gpu[member[i]])->pci));
+	return gpus;
+}
+
+/* "node:0,2,3", or the trigger's own text where it is all. */
+static void group_text(const struct hunt *h, const uint16_t *member, unsigned count, char text[TARGET_TEXT])
+{
+	size_t used = 0;
+
+	if (count == h->trigger->target.gpu_count) {
+		text_copy(text, TARGET_TEXT, h->trigger->target_text);
+		return;
+	}
+	for (unsigned i = 0; i < count && used < TARGET_TEXT; i++)
+		used += (size_t)snprintf(text + used, TARGET_TEXT - used, "%s%u",
+					 i ? "," : "node:", h->trigger->target.gpu[member[i]]);
+}
+
+static enum status group_case(const struct hunt *h, const struct hunt_order *o, const struct follow_test *t,
+			      struct bench_case *out, struct error *err)
+{
+	const uint16_t *member = &h->f.group[t->first];
+	char text[TARGET_TEXT];
+	const struct hunt_group g = {
+		.text = text, .gpus = group_gpus(h, member, t->count), .ranks = t->count};
+
+	group_text(h, member, t->count, text);
+	return hunt_case(o, &g, out, err);
+}
+
+/* Of a node's GPUs: all tests of the round once, then all again: what drifts, drifts for each. */
+static bool run_tests(struct hunt *h, const struct hunt_order *o)
+{
+	const struct follow *f = &h->f;
+	size_t count = (size_t)f->count * o->repeats;
+	struct bench_case *cases = calloc(count, sizeof(*cases));
+	struct step step = {.cases = cases};
+	json_t *marks = json_array();
+	bool on = cases && marks;
+
+	if (!on)
+		h->r->status = error_errno(h->r->err, ENOMEM, "%zu cases of a search", count);
+	for (; on && step.count < count; step.count++) {
+		h->r->status =
+			group_case(h, o, &f->test[step.count % f->count], &cases[step.count], h->r->err);
+		json_array_append_new(marks, hunt_mark(o));
+		on = !h->r->status;
+	}
+	if (on)
+		on = run_extend(h->r, &step, "follows", marks);
+	else
+		json_decref(marks);
+	for (size_t i = 0; i < step.count; i++)
+		case_release(&cases[i]);
+	free(cases);
+	return on;
+}
+
+bool hunt_tests(struct hunt *h, unsigned repeats, unsigned *first)
+{
+	const struct hunt_order o = {.r = h->r,
+				     .trigger = h->trigger,
+				     .fault = h->fault,
+				     .traffic = h->f.traffic,
+				     .round = hunt_round(h),
+				     .repeats = repeats,
+				     .what = h->f.what};
+
+	*first = h->r->next_id;
+	h->tests += h->f.count * repeats;
+	h->waves += hunt_waves(h, repeats);
+	return h->trigger->team ? ranks_tests(h, &o) : run_tests(h, &o);
+}
+
+unsigned hunt_round(const struct hunt *h)
+{
+	return h->trigger->team ? follow_team_round(&h->team) : h->f.round;
+}
+
+static double variance_of(const double *rate, unsigned n)
+{
+	struct stats s = stats_of(rate, n);
+
+	return n > 1 && s.mean > 0 ? s.stddev * s.stddev / (s.mean * s.mean) : 0;
+}
+
+void hunt_answers(struct hunt *h, unsigned first)
+{
+	struct follow *f = &h->f;
+
+	for (unsigned i = 0; i < f->count; i++) {
+		struct follow_test *t = &f->test[i];
+		double rate[REPEATS_ROOM];
+		unsigned n = 0;
+
+		t->ran = t->sound = true;
+		for (unsigned k = 0; k < f->repeats; k++) {
+			const struct note *note = &h->r->note[first + k * f->count + i];
+			bool wrong = note->status == STATUS_MISMATCH;
+
+			t->wrong = t->wrong || wrong;
+			t->sound = t->sound && note->done &&
+				   (!note->status || (wrong && h->fault == FOLLOW_WRONG));
+			if (note->rate > 0)
+				rate[n++] = note->rate;
+		}
+		t->figure = n ? stats_median(rate, n) : 0;
+		t->variance = variance_of(rate, n);
+	}
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two GPUs of a node: what each does by itself, both directions between them, and whose part of an all-gather
+ * is wrong. */
+#include "run/isolate/two_gpus.h"
+#include <errno.h>
+#include <stdio.h>
+#include "machine/machine.h"
+#include "run/suite/suite.h"
+
+enum { PARTS_REPEATS = 2 };
+
+/* ---- works ---- */
+
+const char *const works_words[WORKS] = {"link", "memory", "product", "store", "load"};
+
+/* By probe and engine. Kernels of stores are the sender's, those of loads the receiver's: whose they are
+ * slows them. */
+static const struct {
+	const char *probe, *engine, *what;
+	bool receiver; /* the second GPU of its target does the work */
+} works[WORKS] = {
+	[WORK_LINK] = {"p2p", "driver", "is sent to the other", false},
+	[WORK_MEMORY] = {"memory", "own", "reads its own memory", false},
+	[WORK_PRODUCT] = {"gemm", "cublaslt", "multiplies", false},
+	[WORK_STORE] = {"p2p", "store", "writes the other's memory", false},
+	[WORK_LOAD] = {"p2p", "load", "reads the other's memory", true},
+};
+
+static enum status works_plan(const struct run *r, const uint16_t *gpu, unsigned count, bool between,
+			      struct plan *p, struct error *err)
+{
+	static const char own[] =
+		"  - {probe: memory, engine: own, target: [%s], options: {op: read}, phases: burst, limit: "
+		"20s, require: nothing}\n"
+		"  - {probe: gemm, engine: cublaslt, target: [%s], options: {type: bf16, m: 4096, n: 4096, k: "
+		"4096}, phases: burst, limit: 20s, require: nothing}\n";
+	static const char both[] =
+		"  - {probe: p2p, engine: [driver, store, load], target: [gpu%u>gpu%u, gpu%u>gpu%u], phases: "
+		"burst, limit: 20s, require: nothing}\n";
+	const struct plan_wishes wishes = {.beside = r->o->beside};
+	struct text t = {0}, names = {0};
+	struct suite *s = NULL;
+	enum status st;
+
+	for (unsigned i = 0; i < count; i++)
+		text_addf(&names, "%sgpu%u", i ? ", " : "", gpu[i]);
+	text_add(&t, "name: isolation\ncases:\n");
+	if (between)
+		text_addf(&t, both, gpu[0], gpu[1], gpu[1], gpu[0]);
+	else
+		text_addf(&t, own, text_str(&names), text_str(&names));
+	st = suite_parse(&s, "isolation", text_str(&t), t.size, err);
+	if (!st)
+		st = plan_build(p, s, r->machine, r->registry, &wishes, err);
+	suite_free(s);
+	text_release(&names);
+	text_release(&t);
+	return st;
+}
+
+static void take_note(struct follow_two_row rows[WORKS], const struct note *n, const struct bench_case *c,
+		      uint16_t first)
+{
+	for (unsigned i = 0; i < WORKS; i++) {
+		unsigned member = c->target.gpu[works[i].receiver] != first;
+
+		if (strcmp(works[i].probe, c->probe->name) || strcmp(works[i].engine, c->engine->name))
+			continue;
+		rows[i].wrong[member] = n->done && n->status == STATUS_MISMATCH;
+		rows[i].late[member] = !n->done && n->cause == CAUSE_TIMED_OUT;
+		if (n->done && !n->status)
+			rows[i].of[member] = n->rate;
+	}
+}
+
+/* The cases of one step, which the plan still owns. */
+static bool run_step(const struct hunt_order *o, struct step *step, uint16_t first,
+		     struct follow_two_row rows[WORKS])
+{
+	json_t *marks = json_array();
+
+	for (size_t i = 0; i < step->count; i++)
+		json_array_append_new(marks, hunt_mark(o));
+	if (!run_extend(o->r, step, "follows", marks))
+		return false;
+	for (size_t i = 0; i < step->count; i++)
+		take_note(rows, &o->r->note[step->cases[i].id], &step->cases[i], first);
+	return true;
+}
+
+bool works_run(const struct hunt_order *o, const uint16_t *gpu, unsigned count, bool between,
+	       struct follow_two_row rows[WORKS], unsigned *cases)
+{
+	struct run *r = o->r;
+	struct plan p = {0};
+	bool on;
+
+	*cases = 0;
+	for (unsigned i = 0; i < WORKS; i++) {
+		rows[i].what = works[i].what;
+		rows[i].link = i == WORK_LINK;
+		rows[i].alone = i == WORK_MEMORY || i == WORK_PRODUCT;
+	}
+	r->status = works_plan(r, gpu, count, between, &p, r->err);
+	on = !r->status;
+	for (size_t i = 0; on && i < p.count; i++) {
+		on = run_step(o, &p.steps[i], gpu[0], rows);
+		*cases += (unsigned)p.steps[i].count;
+	}
+	plan_release(&p);
+	return on;
+}
+
+static void place(const struct hunt *h, unsigned member, struct hunt_finding *out)
+{
+	struct hunt_place p = h->name(h, member);
+
+	text_copy(out->place, sizeof(out->place), p.place);
+	text_copy(out->pci, sizeof(out->pci), p.pci);
+}
+
+/* "gpu0>gpu1", "rank 0 on node-a > rank 1 on node-b" */
+static void place_way(const struct hunt *h, unsigned from, unsigned to, struct hunt_finding *out)
+{
+	struct hunt_place a = h->name(h, from), b = h->name(h, to);
+
+	snprintf(out->place, sizeof(out->place), "%s%s%s", a.place, h->trigger->team ? " > " : ">", b.place);
+	text_copy(out->pci, sizeof(out->pci), a.pci);
+}
+
+bool works_tell(const struct hunt *h, const struct follow_two_row rows[WORKS], const uint16_t member[2],
+		struct hunt_finding *out)
+{
+	struct follow_two two;
+	double percent;
+
+	follow_two(&two, rows, WORKS);
+	percent = 100 * two.loss;
+	out->found = two.found;
+	if (two.found == FOLLOW_NOBODY)
+		return false;
+	if (two.found == FOLLOW_PAIR)
+		place_way(h, member[two.a], member[!two.a], out);
+	else
+		place(h, member[two.a], out);
+	if (two.shows->wrong[two.a] && two.found == FOLLOW_PAIR)
+		snprintf(out->why, sizeof(out->why), "copies that way arrive wrong, those back do not");
+	else if (two.shows->wrong[two.a])
+		snprintf(out->why, sizeof(out->why), "by itself it %s wrongly, the other does not",
+			 two.shows->what);
+	else if (two.shows->late[two.a])
+		snprintf(out->why, sizeof(out->why),
+			 "by itself it was not done within the limit of what the other does: it %s",
+			 two.shows->what);
+	else if (two.found == FOLLOW_PAIR)
+		snprintf(out->why, sizeof(out->why), "copies that way are %.0f %% slower than back", percent);
+	else
+		snprintf(out->why, sizeof(out->why), "by itself it %s %.0f %% more slowly than the other",
+			 two.shows->what, percent);
+	return true;
+}
+
+/* ---- parts ---- */
+
+/* What more than one sees is what was put in; what one sees that did not send it came about on the way. */
+static void take_parts(struct hunt_parts *p, const struct note *n)
+{
+	unsigned from = (unsigned)n->suspect - 1;
+	bool on_the_way = n->wrong_ranks == 1 && n->wrong_rank != from, first = !p->seen;
+
+	if (!n->done || n->status != STATUS_MISMATCH || !n->wrong_ranks)
+		return;
+	if (n->suspect < 1 || (!first && from != p->from)) { /* of several */
+		p->found = FOLLOW_NOBODY;
+	} else if (!first && (!on_the_way || n->wrong_rank != p->at)) {
+		p->found = FOLLOW_MEMBER;
+	} else if (first) {
+		p->found = on_the_way ? FOLLOW_PAIR : FOLLOW_MEMBER;
+		p->at = n->wrong_rank;
+	}
+	p->from = from;
+	p->seen = n->wrong_ranks > p->seen ? n->wrong_ranks : p->seen;
+}
+
+void parts_run(struct hunt *h, struct hunt_parts *out)
+{
+	unsigned first;
+
+	*out = (struct hunt_parts){.found = FOLLOW_NOBODY};
+	if (h->fault != FOLLOW_WRONG || strcmp(h->trigger->probe->name, "collective") ||
+	    !hunt_has_time(h, PARTS_REPEATS))
+		return;
+	text_copy(h->f.what, sizeof(h->f.what), "whose part of an all-gather is wrong");
+	h->f.round = 1;
+	h->f.traffic = FOLLOW_PARTS;
+	if (!hunt_tests(h, PARTS_REPEATS, &first))
+		return;
+	out->known = true;
+	for (unsigned k = 0; k < PARTS_REPEATS; k++) {
+		const struct note *n = &h->r->note[first + k];
+
+		take_parts(out, n);
+		out->known = out->known && n->done && (!n->status || n->status == STATUS_MISMATCH);
+	}
+}
+
+bool parts_tell(const struct hunt *h, const struct hunt_parts *p, const uint16_t *member, unsigned count,
+		struct hunt_finding *out)
+{
+	if (p->found == FOLLOW_NOBODY || p->from >= count || p->at >= count)
+		return false;
+	out->found = p->found;
+	if (p->found == FOLLOW_PAIR) {
+		place_way(h, member[p->from], member[p->at], out);
+		snprintf(
+			out->why, sizeof(out->why),
+			"in an all-gather what the one puts in arrives wrong on the other, on itself it is right");
+		return true;
+	}
+	place(h, member[p->from], out);
+	if (count == 2)
+		snprintf(out->why, sizeof(out->why),
+			 "its part of an all-gather is wrong, the other's is not");
+	else
+		snprintf(out->why, sizeof(out->why),
+			 "its part of an all-gather is wrong, on %u of %u, and no other's is", p->seen,
+			 count);
+	return true;
+}
+
+bool suspect_tell(const struct hunt *h, const uint16_t *member, unsigned count, struct hunt_finding *out)
+{
+	const struct note *n = &h->r->note[h->trigger->id];
+
+	if (h->fault != FOLLOW_WRONG || n->suspect < 1 || (unsigned)n->suspect > count || n->wrong_ranks < 2)
+		return false;
+	out->found = FOLLOW_MEMBER;
+	place(h, member[n->suspect - 1], out);
+	snprintf(out->why, sizeof(out->why), "what is wrong differs by what it should have put in");
+	return true;
+}
+
+void two_untold(const struct hunt *h, const struct follow_two_row rows[WORKS], const struct hunt_parts *parts,
+		const uint16_t member[2], struct hunt_finding *out)
+{
+	struct hunt_place a = h->name(h, member[0]), b = h->name(h, member[1]);
+	bool works_known = false;
+
+	for (unsigned i = 0; i < WORKS; i++)
+		works_known = works_known || (rows[i].of[0] > 0 && rows[i].of[1] > 0);
+	snprintf(out->why, sizeof(out->why), "%s and %s cannot be told apart: %s%s", a.place, b.place,
+		 works_known ? "alike in what each does by itself"
+			     : "what each does by itself could not be measured",
+		 parts->known ? ", and in the parts of an all-gather" : "");
+}
+
+/* ---- a node's two ---- */
+
+void hunt_two(struct hunt *h, struct hunt_finding *out)
+{
+	static const uint16_t member[2] = {0, 1};
+	const uint16_t *gpu = h->trigger->target.gpu;
+	const struct hunt_order o = {.r = h->r, .trigger = h->trigger, .what = "each of the two by itself"};
+	struct follow_two_row rows[WORKS] = {{0}};
+	struct hunt_parts parts;
+	bool on = true;
+
+	hunt_all(&h->f, 2, "");
+	parts_run(h, &parts);
+	if (parts_tell(h, &parts, member, 2, out))
+		return;
+	for (unsigned between = 0; between < 2 && on && !h->r->status && !run_stopping(h->r); between++) {
+		struct hunt_order round = o;
+		unsigned cases;
+
+		round.round = ++h->f.round;
+		on = hunt_has_time(h, 1) && works_run(&round, gpu, 2, between, rows, &cases);
+		h->tests += on ? cases : 0;
+		h->waves += on;
+	}
+	if (!works_tell(h, rows, member, out) && !suspect_tell(h, member, 2, out))
+		two_untold(h, rows, &parts, member, out);
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The GPU's meter: device events around batches, many in flight, so the device never waits for the host. A
+ * sample lasts from the event before its batch to the one behind it; in a row the latter is the next one's
+ * former, so nothing between samples goes uncounted. Iterations so short that the launches would be measured
+ * are captured into a graph of a batch and replayed. METHODS "Timing on a GPU".
+ */
+#include <errno.h>
+#include "gpu/device/gpu.h"
+#include "run/meter/meter.h"
+#include "run/meter/event_chain.h"
+#include "run/meter/nvlink.h"
+#include "run/meter/clock_ramp.h"
+#include "run/worker/fault_injection.h"
+
+enum {
+	DEPTH = 32,
+	GRAPH_BELOW_NS = 20000,	 /* shorter iterations are replayed: a launch costs the host 2 to 5 us */
+	GRAPH_BATCH_MAX = 20000, /* nodes of one graph; longer batches are several replays */
+	LOOK_NS = 10000,	 /* between two looks at a device that works with others */
+};
+
+struct flight {
+	struct gpu_event *from, *to; /* lent from the ring */
+	uint64_t batch;
+};
+
+struct meter_gpu {
+	struct meter base;
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct gpu_event *origin; /* the window's begin on the device */
+	struct gpu_event
+		*event[DEPTH + 2]; /* a ring: one more than samples in flight, and one to start anew */
+	unsigned event_next;
+	struct gpu_event *last; /* the newest event with nothing enqueued behind it; NULL: start anew */
+	struct flight flight[DEPTH];
+	unsigned flight_first, flight_count;
+	struct gpu_graph *graph;
+	uint64_t graph_batch; /* iterations in it */
+	bool graph_refused;
+	struct chain chain; /* of singles */
+	enum launch launch;
+	bool together;	     /* with other ranks: a stretch begins when all of them have */
+	double iteration_ns; /* of the newest sample known; 0: none */
+	struct gpu_stamps *stamps, *ramp_stamps;
+	struct meter_nvml nvml;
+	bool link_read; /* in this window, or not wanted */
+	struct meter_nvlink nvlink;
+	struct plant_busy *busy; /* NULL but where a test planted it */
+};
+
+static struct meter_gpu *gpu_of(struct meter *m)
+{
+	return (struct meter_gpu *)m;
+}
+
+static enum status enqueue(struct meter_gpu *g, bool check, struct error *err)
+{
+	struct meter *m = &g->base;
+	enum status st = m->engine->enqueue(m->state, m->next, err);
+
+	if (!st && check && m->engine->enqueue_check)
+		st = m->engine->enqueue_check(m->state, m->next, err);
+	m->next++;
+	return st;
+}
+
+static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+
+	return meter_ramp(g->device, g->stream, &g->ramp_stamps, m->clock, limit_ns, reached, err);
+}
+
+static void graph_drop(struct meter_gpu *g)
+{
+	gpu_graph_destroy(&g->graph);
+	g->graph_batch = 0;
+	chain_graph_drop(&g->chain);
+}
+
+static enum status begin(struct meter *m, struct window *w, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	enum status st = gpu_synchronize(g->device, err);
+
+	graph_drop(g); /* a variant may have been selected since */
+	g->last = NULL;
+	m->window = w;
+	if (!st && w->stamp && !g->stamps)
+		st = gpu_stamps_create(g->device, &g->stamps, err);
+	g->link_read = !w->link;
+	if (w->link)
+		(void)meter_nvml_open(&g->nvml);
+	meter_nvlink_begin(&g->nvlink, &g->nvml, w);
+	w->t0_ns = clock_now_ns(m->clock);
+	if (!st && w->stamp)
+		st = gpu_stamps_enqueue(g->stamps, 0, g->stream, err);
+	return st ? st : gpu_event_record(g->origin, g->stream, err);
+}
+
+/* With other ranks the device may wait for one that has failed: then nobody waits for the device. */
+static enum status await_event(struct meter_gpu *g, const struct gpu_event *e, struct error *err)
+{
+	struct team *t = g->base.bench->team;
+	struct error why = {0};
+
+	if (!g->together)
+		return gpu_event_wait(e, err);
+	team_at(t->board, TEAM_OP_WAIT);
+	while (!gpu_event_done(e)) {
+		if (team_left(t, &why))
+			return error_set_cause(err, why.status, why.cause, "%s", why.text);
+		clock_sleep_ns(clock_monotonic(), LOOK_NS);
+	}
+	team_at(t->board, TEAM_OP_ENQUEUE);
+	return gpu_event_wait(e, err);
+}
+
+static enum status once(struct meter *m, double *ns, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	uint64_t t0;
+	enum status st = gpu_synchronize(g->device, err);
+
+	if (st)
+		return st;
+	t0 = clock_now_ns(m->clock);
+	st = enqueue(g, false, err);
+	if (!st && g->together)
+		st = gpu_event_record(g->origin, g->stream, err);
+	if (!st)
+		st = g->together ? await_event(g, g->origin, err) : gpu_stream_wait(g->stream, err);
+	*ns = (double)(clock_now_ns(m->clock) - t0);
+	return st;
+}
+
+/* Waits for the oldest sample and appends it. */
+static enum status land(struct meter_gpu *g, struct error *err)
+{
+	const struct flight *f = &g->flight[g->flight_first];
+	double ns = 0, end_ns = 0;
+	enum status st = await_event(g, f->to, err);
+
+	if (!st)
+		st = gpu_event_elapsed_ns(f->from, f->to, &ns, err);
+	if (!st)
+		st = gpu_event_elapsed_ns(g->origin, f->to, &end_ns, err);
+	if (st)
+		return st;
+	window_add(g->base.window, ns, end_ns, f->batch);
+	g->iteration_ns = ns / (double)f->batch;
+	g->flight_first = (g->flight_first + 1) % DEPTH;
+	g->flight_count--;
+	return STATUS_OK;
+}
+
+static enum status land_what_is_done(struct meter_gpu *g, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	while (!st && g->flight_count && gpu_event_done(g->flight[g->flight_first].to))
+		st = land(g, err);
+	return st;
+}
+
+/* A new event behind what is enqueued. With DEPTH + 2 in the ring, none in use is taken again. */
+static enum status mark(struct meter_gpu *g, struct gpu_event **out, struct error *err)
+{
+	*out = g->event[g->event_next];
+	g->event_next = (g->event_next + 1) % (DEPTH + 2);
+	return gpu_event_record(*out, g->stream, err);
+}
+
+/* Puts so many iterations on the stream, which captures or does not. */
+typedef enum status put_iterations(struct meter_gpu *g, uint64_t count, bool captured, struct error *err);
+
+static enum status put_batch(struct meter_gpu *g, uint64_t count, bool captured, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	(void)captured;
+	for (uint64_t i = 0; i < count && !st; i++)
+		st = enqueue(g, false, err);
+	return st;
+}
+
+/* Captures `count` iterations as `put` has them. An engine that cannot be captured is enqueued plainly from
+ * then on. */
+static enum status capture(struct meter_gpu *g, uint64_t count, put_iterations *put, struct gpu_graph **graph,
+			   uint64_t *in_graph, struct error *err)
+{
+	struct error own = {0};
+	enum status st = gpu_capture_begin(g->stream, &own), ended;
+
+	if (!st) {
+		st = put(g, count, true, &own);
+		ended = gpu_capture_end(g->stream, graph, &own);
+		st = st ? st : ended;
+	}
+	if (st &&
+	    (st == STATUS_LOST || g->launch == LAUNCH_GRAPH)) { /* asked for: nothing else would be it */
+		*err = own;
+		return st;
+	}
+	g->graph_refused = st != STATUS_OK;
+	if (st)
+		graph_drop(g);
+	else
+		*in_graph = count;
+	return STATUS_OK;
+}
+
+/* Ranks that work together must come to the same, so their own times decide nothing. */
+static bool wants_graph(const struct meter_gpu *g, uint64_t batch)
+{
+	if (g->base.window->check || g->graph_refused || g->launch == LAUNCH_STREAM)
+		return false;
+	return g->launch == LAUNCH_GRAPH ||
+	       (batch > 1 && g->iteration_ns > 0 && g->iteration_ns < GRAPH_BELOW_NS);
+}
+
+static enum status enqueue_batch(struct meter_gpu *g, uint64_t batch, struct error *err)
+{
+	uint64_t done = 0;
+	enum status st = STATUS_OK;
+
+	for (; g->graph && !st && batch - done >= g->graph_batch; done += g->graph_batch) {
+		st = gpu_graph_launch(g->graph, g->stream, err);
+		g->base.next += g->graph_batch;
+	}
+	for (; done < batch && !st; done++)
+		st = enqueue(g, g->base.window->check, err);
+	return st;
+}
+
+/* Once a window, with copies behind us and copies in flight: an idle link trains down. */
+static void read_link(struct meter_gpu *g)
+{
+	struct window *w = g->base.window;
+
+	if (g->link_read || !w->count || !g->flight_count)
+		return;
+	g->link_read = true;
+	w->has_link = meter_nvml_link(&g->nvml, &w->link_gen, &w->link_width);
+}
+
+static enum status sample(struct meter *m, uint64_t batch, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	struct flight f = {.batch = batch};
+	enum status st = plant_busy_start(g->busy, err);
+
+	if (!st && wants_graph(g, batch) && !g->graph && !g->flight_count) {
+		st = capture(g, batch < GRAPH_BATCH_MAX ? batch : GRAPH_BATCH_MAX, put_batch, &g->graph,
+			     &g->graph_batch, err);
+		g->last = NULL;
+	}
+	if (!st && !g->last && g->together)
+		st = enqueue(g, false, err); /* untimed: it ends when every rank has come to it */
+	if (!st && !g->last)
+		st = mark(g, &g->last, err);
+	f.from = g->last;
+	if (!st)
+		st = enqueue_batch(g, batch, err);
+	if (!st)
+		st = mark(g, &f.to, err);
+	if (st)
+		return st;
+	g->last = f.to;
+	g->flight[(g->flight_first + g->flight_count++) % DEPTH] = f;
+	read_link(g);
+	if (g->flight_count == DEPTH)
+		st = land(g, err);
+	return st ? st : land_what_is_done(g, err);
+}
+
+/* -- singles -- */
+
+static enum status put_one(void *arg, struct error *err)
+{
+	return enqueue(arg, false, err);
+}
+
+/* With other ranks an untimed one comes first, which ends when every rank has come to it. */
+static enum status put_singles(struct meter_gpu *g, uint64_t count, bool captured, struct error *err)
+{
+	enum status st = g->together ? enqueue(g, false, err) : STATUS_OK;
+
+	return st ? st : chain_put(&g->chain, count, captured, put_one, g, err);
+}
+
+static enum status replay_singles(struct meter_gpu *g, uint64_t count, struct error *err)
+{
+	struct chain *c = &g->chain;
+	enum status st = STATUS_OK;
+
+	if (c->graph_count != count) {
+		chain_graph_drop(c);
+		st = capture(g, count, put_singles, &c->graph, &c->graph_count, err);
+	} else {
+		g->base.next += count + g->together;
+	}
+	if (!st && !c->graph)
+		return put_singles(g, count, false, err);
+	return st ? st : gpu_graph_launch(c->graph, g->stream, err);
+}
+
+static enum status singles(struct meter *m, uint64_t count, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	struct gpu_event *done;
+	enum status st = chain_ready(&g->chain, err);
+
+	if (!st)
+		st = plant_busy_start(g->busy, err);
+	if (!st)
+		st = wants_graph(g, count) ? replay_singles(g, count, err)
+					   : put_singles(g, count, false, err);
+	if (!st)
+		st = mark(g, &done, err);
+	if (!st)
+		st = await_event(g, done, err);
+	return st ? st : chain_read(&g->chain, count, g->origin, m->window, err);
+}
+
+/* -- counted -- */
+
+static enum status counted(struct meter *m, uint64_t count, meter_mark *mark_range, void *arg,
+			   struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	enum status st = STATUS_OK;
+
+	/* What a window captured, it replays. */
+	if (wants_graph(g, count) && !g->graph)
+		st = capture(g, count < GRAPH_BATCH_MAX ? count : GRAPH_BATCH_MAX, put_batch, &g->graph,
+			     &g->graph_batch, err);
+	if (!st)
+		st = gpu_stream_wait(g->stream, err);
+	if (st)
+		return st;
+	mark_range(arg, true);
+	st = enqueue_batch(g, count, err);
+	if (!st)
+		st = gpu_stream_wait(g->stream, err);
+	mark_range(arg, false);
+	return st;
+}
+
+static enum status drain(struct meter *m, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	enum status st = STATUS_OK;
+
+	while (!st && g->flight_count)
+		st = land(g, err);
+	plant_busy_stop(g->busy);
+	g->last = NULL; /* the device goes idle: the next sample starts anew */
+	graph_drop(g);
+	return st;
+}
+
+static enum status held_clock(struct meter_gpu *g, struct window *w, struct error *err)
+{
+	struct gpu_clock clock;
+	struct error why = {0};
+	enum status st = gpu_stamps_read(g->stamps, &clock, &why);
+
+	if (st == STATUS_UNAVAILABLE) /* a neighbour has the SMs: the clock is absent, the time is not */
+		return STATUS_OK;
+	if (st) {
+		*err = why;
+		return st;
+	}
+	w->has_clock = true;
+	w->clock_hz = clock.hz_mean;
+	w->clock_spread_share = (clock.hz_max - clock.hz_min) / clock.hz_mean;
+	return STATUS_OK;
+}
+
+static enum status end(struct meter *m, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	struct window *w = m->window;
+	enum status st = w->stamp ? gpu_stamps_enqueue(g->stamps, 1, g->stream, err) : STATUS_OK;
+
+	if (!st)
+		st = drain(m, err);
+	if (!st)
+		st = gpu_stream_wait(g->stream, err);
+	w->t1_ns = clock_now_ns(m->clock);
+	if (!st && w->stamp)
+		st = held_clock(g, w, err);
+	if (!st)
+		meter_nvlink_end(&g->nvlink, &g->nvml, w, g->base.bench->gpu);
+	m->window = NULL;
+	return st;
+}
+
+static enum status state(struct meter *m, struct meter_state *out, struct error *err)
+{
+	(void)err; /* what can't be read is absent */
+	meter_nvml_read(&gpu_of(m)->nvml, out);
+	return STATUS_OK;
+}
+
+static void destroy(struct meter *m)
+{
+	struct meter_gpu *g = gpu_of(m);
+
+	graph_drop(g);
+	plant_busy_destroy(&g->busy);
+	for (unsigned i = 0; i < DEPTH + 2; i++)
+		gpu_event_destroy(&g->event[i]);
+	gpu_event_destroy(&g->origin);
+	chain_release(&g->chain);
+	gpu_stamps_destroy(&g->stamps);
+	gpu_stamps_destroy(&g->ramp_stamps);
+	meter_nvml_close(&g->nvml);
+	free(g);
+}
+
+static const struct meter_ops ops = {
+	.name = "gpu",
+	.in_row = true,
+	.once = once,
+	.ramp = ramp,
+	.begin = begin,
+	.sample = sample,
+	.singles = singles,
+	.counted = counted,
+	.drain = drain,
+	.end = end,
+	.state = state,
+	.destroy = destroy,
+};
+
+static enum launch launch_of(const struct meter_spec *spec, bool together)
+{
+	enum launch launch = spec->engine->launch ? spec->engine->launch(spec->opts) : LAUNCH_AUTO;
+
+	if (spec->engine->plain || (together && launch == LAUNCH_AUTO))
+		return LAUNCH_STREAM;
+	return launch;
+}
+
+enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, struct error *err)
+{
+	const struct gpu *facts = machine_gpu(spec->bench->machine, spec->bench->gpu);
+	struct meter_gpu *g = calloc(1, sizeof(*g));
+	enum status st;
+
+	*out = NULL;
+	if (!g)
+		return error_errno(err, ENOMEM, "a meter");
+	g->together = spec->bench->team && spec->bench->team->size > 1;
+	g->launch = launch_of(spec, g->together);
+	g->base = (struct meter){
+		.ops = &ops,
+		.engine = spec->engine,
+		.state = spec->state,
+		.bench = spec->bench,
+		.clock = spec->clock,
+		.depth = DEPTH,
+	};
+	g->device = spec->bench->device;
+	g->stream = spec->bench->stream[0];
+	g->chain = (struct chain){.device = g->device, .stream = g->stream};
+	if (facts)
+		meter_nvml_name(&g->nvml, facts->pci, spec->board);
+	st = gpu_event_create(g->device, &g->origin, err);
+	if (!st)
+		st = plant_busy_create(&g->busy, g->device, spec->bench->gpu, err);
+	for (unsigned i = 0; i < DEPTH + 2 && !st; i++)
+		st = gpu_event_create(g->device, &g->event[i], err);
+	if (st)
+		destroy(&g->base);
+	else
+		*out = &g->base;
+	return st;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A parsed suite, for plan.c: words only, nothing resolved. Grammar: docs/explanation/design/suite.md. */
+#ifndef RUN_SUITE_H
+#define RUN_SUITE_H
+#include "run/plan/case.h"
+
+/* Values of one option, engines or targets of one line. */
+enum { SUITE_VALUES_MAX = 10000 };
+
+struct words {
+	char **word; /* owned */
+	size_t count;
+};
+
+struct suite_option {
+	char *name;
+	struct words values; /* one: that value; more: a cross product */
+	int line;
+};
+
+/* Absent words have no entries; absent numbers are 0. */
+struct suite_case {
+	char *probe, *group; /* group NULL: from the engine */
+	struct words engines, targets;
+	struct suite_option *option;
+	size_t option_count;
+	enum phases phases;
+	enum require require;
+	bool require_said; /* judgement was asked for in words, not by default */
+	double seconds, seconds_capped, limit_s;
+	int line, engine_line, target_line;
+};
+
+struct suite_step {
+	struct suite_case *cases;
+	size_t count;
+	enum step_order order;
+};
+
+struct suite {
+	char *name, *description;
+	char *place;	 /* the file, or "command line" */
+	double within_s; /* no second round would take the run beyond this; 0: none */
+	struct suite_step *steps;
+	size_t count;
+};
+
+/* "file:line" for messages. */
+void suite_place(const struct suite *s, int line, char *out, size_t size);
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/supervisor/job.h"
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include "core/file/file.h"
+#include "core/process/process.h"
+#include "core/math/random.h"
+#include "core/text/text.h"
+#include "journal/telemetry/telemetry_block.h"
+#include "journal/journal.h"
+#include "journal/record/record.h"
+#include "machine/machine.h"
+#include "run/supervisor/lines.h"
+#include "telemetry/telemetry.h"
+
+#define BLOCK_NS 1000000000u /* readings wait so long to be journaled together */
+#define LINGER_NS 600000000u /* GPM tells of an interval when it is over */
+enum { GPUS_MAX = 64, READINGS_MAX = 1 << 22 /* a series: beyond it memory keeps every second one */ };
+
+struct job {
+	struct job_spec spec;
+	struct journal *journal;
+	struct process sampler;
+	bool sampling;
+	struct lines in;
+	struct block block;
+	uint64_t block_since_ns;
+	struct series *series;
+	size_t series_count;
+	enum status status;
+	struct error err;
+};
+
+static void write_line(struct job *j, enum journal_type type, json_t *body)
+{
+	if (!j->status && !body)
+		j->status =
+			error_errno(&j->err, ENOMEM, "a journal line of type %s", journal_type_name(type));
+	if (!j->status)
+		j->status = journal_append(j->journal, type, body, &j->err);
+	json_decref(body);
+}
+
+static void write_open(struct job *j, const json_t *facts)
+{
+	const struct job_spec *s = &j->spec;
+	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
+	const json_t *boot = json_object_get(json_object_get(facts, "system"), "boot_id");
+	char wall[32], build[PROCESS_BUILD], salt[33];
+	json_t *body;
+
+	process_build(build);
+	clock_wall_text(wall, sizeof(wall));
+	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:s, s:s, s:{s:b, s:b}}", "schema", JOURNAL_SCHEMA,
+			 "program", ASSAY_VERSION, "command", field_command(s->command), "build", build,
+			 "wall", wall, "node", field_string(node ? node : ""), "suite", s->name,
+			 "expectations", "builtin", "options", "sample", s->sample, "real_names",
+			 s->real_names);
+	if (body && s->resume)
+		json_object_set_new(json_object_get(body, "options"), "resume", json_true());
+	if (body && !s->resume && random_hex(salt, sizeof(salt)))
+		json_object_set_new(body, "salt", json_string(salt));
+	if (body && boot)
+		json_object_set(body, "boot", (json_t *)boot);
+	if (body && s->started_ns)
+		json_object_set_new(body, "started", json_integer((json_int_t)s->started_ns));
+	write_line(j, JOURNAL_OPEN, body);
+}
+
+static void write_plan(struct job *j, const struct machine *m)
+{
+	const struct job_spec *s = &j->spec;
+	json_t *gpus = json_array(), *one;
+
+	for (unsigned i = 0; i < machine_gpu_count(m); i++)
+		if (machine_gpu(m, i)->granted)
+			json_array_append_new(gpus, json_string(machine_gpu(m, i)->pci));
+	one = json_pack("{s:i, s:o, s:s, s:s, s:{}, s:s, s:s, s:o, s:s, s:s, s:i, s:s, s:{s:s}, s:n}", "case",
+			0, "key", field_string(s->key), "probe", s->name, "engine", "", "options", "kind",
+			"job", "target", "node", "gpus", gpus, "phases", "once", "require", "measured",
+			"limit_ms", 0, "group", s->name, "work", "limit", s->limit ? s->limit : "", "skip");
+	write_line(j, JOURNAL_PLAN,
+		   json_pack("{s:s, s:s, s:{s:o}, s:[{s:b, s:[o]}]}", "hash", s->hash ? s->hash : "", "suite",
+			     s->name, "fields", s->name, field_rows_json(s->fields, s->field_count), "steps",
+			     "together", 0, "cases", one));
+}
+
+static void start_sampler(struct job *j, const struct machine *m)
+{
+	const char *pci[GPUS_MAX];
+	struct telemetry_spec spec = {.gpu_pci = pci, .host = true};
+	struct error err = {0};
+
+	for (unsigned i = 0; i < machine_gpu_count(m) && spec.gpu_count < GPUS_MAX; i++)
+		if (machine_gpu(m, i)->granted)
+			pci[spec.gpu_count++] = machine_gpu(m, i)->pci;
+	j->sampling = !sampler_start(&j->sampler, &spec, &err);
+	if (!j->sampling)
+		log_warn(j->spec.log, LOG_TOPIC_RUN, "no telemetry: %s", err.text);
+}
+
+static void free_job(struct job *j)
+{
+	for (size_t i = 0; i < j->series_count; i++)
+		series_release(&j->series[i]);
+	free(j->series);
+	block_release(&j->block);
+	lines_release(&j->in);
+	journal_close(&j->journal);
+	free(j);
+}
+
+/* What was begun: the same job, asked the same. *attempt: the number of this one. */
+static enum status take_up(const struct job_spec *s, int *attempt, struct error *err)
+{
+	struct record earlier;
+	enum status st = record_read_run(&earlier, s->dir, err);
+	const char *hash;
+
+	if (st)
+		return st;
+	hash = json_string_value(json_object_get(earlier.plan, "hash"));
+	if (!earlier.case_count || strcmp(earlier.cases[0].probe, s->name))
+		st = error_set(err, STATUS_BAD_INPUT, "%s: the run there is of no %s", s->dir, s->name);
+	else if (s->hash && (!hash || strcmp(hash, s->hash)))
+		st = error_set(err, STATUS_BAD_INPUT, "%s: it was begun with another configuration", s->dir);
+	if (!st && earlier.cut_bytes)
+		log_warn(s->log, LOG_TOPIC_RUN,
+			 "%s/" JOURNAL_FILE ": %llu bytes from line %llu could not be read and are cut; they "
+			 "are kept in " JOURNAL_FILE JOURNAL_CUT,
+			 s->dir, (unsigned long long)earlier.cut_bytes, (unsigned long long)earlier.cut_line);
+	*attempt = 2;
+	record_release(&earlier);
+	return st;
+}
+
+enum status job_begin(struct job **out, const struct job_spec *s, const struct machine *m, struct error *err)
+{
+	struct job *j = calloc(1, sizeof(*j));
+	json_t *facts = NULL;
+	enum status st = STATUS_OK;
+	int attempt = 1;
+
+	*out = NULL;
+	if (!j)
+		return error_errno(err, ENOMEM, "a job");
+	j->spec = *s;
+	j->sampler = (struct process){.channel = -1, .output = -1};
+	if (s->resume)
+		st = take_up(s, &attempt, err);
+	if (!st)
+		st = journal_create(&j->journal, s->dir, s->resume, s->clock, err);
+	if (st) {
+		free_job(j);
+		return st;
+	}
+	facts = s->real_names ? json_deep_copy(machine_json(m)) : machine_json_shared(m);
+	write_open(j, facts);
+	if (!s->resume) {
+		write_line(j, JOURNAL_MACHINE, json_pack("{s:O}", "facts", facts));
+		write_plan(j, m);
+	}
+	json_decref(facts);
+	write_line(j, JOURNAL_BEGIN, json_pack("{s:i, s:i, s:i}", "case", 0, "attempt", attempt, "pid", 0));
+	if (j->status) {
+		st = error_set_cause(err, j->status, j->err.cause, "%s", j->err.text);
+		free_job(j);
+		return st;
+	}
+	if (s->sample)
+		start_sampler(j, m);
+	*out = j;
+	return STATUS_OK;
+}
+
+int job_channel(const struct job *j)
+{
+	return j->sampling ? j->sampler.channel : -1;
+}
+
+enum status job_state(const struct job *j, struct error *why)
+{
+	return j->status ? error_set_cause(why, j->status, j->err.cause, "%s", j->err.text) : STATUS_OK;
+}
+
+static void write_block(struct job *j)
+{
+	json_t *body;
+
+	while ((body = block_take(&j->block)))
+		write_line(j, JOURNAL_TELEMETRY, body);
+}
+
+/* A job of days must not fill the memory: of a long series every second reading is dropped. */
+static void thin(struct series *s)
+{
+	size_t kept = 0;
+
+	if (s->count < READINGS_MAX)
+		return;
+	for (size_t i = 0; i < s->count; i += 2, kept++) {
+		s->t_ns[kept] = s->t_ns[i];
+		s->value[kept] = s->value[i];
+	}
+	s->count = kept;
+}
+
+bool job_take_line(void *arg, const char *line, size_t size)
+{
+	struct job *j = arg;
+	json_t *body = json_loadb(line, size, 0, NULL);
+	const char *source = json_string_value(json_object_get(body, "source"));
+	const char *signal = json_string_value(json_object_get(body, "signal"));
+	const json_t *at = json_object_get(body, "at"), *v = json_object_get(body, "v");
+	enum signal_kind kind = block_kind(body);
+	struct series *s;
+
+	if (!json_is_array(at) || json_array_size(at) != json_array_size(v) ||
+	    series_find(&s, &j->series, &j->series_count, source, signal, kind, NULL)) {
+		json_decref(body);
+		return true;
+	}
+	if (!j->block.readings)
+		j->block_since_ns = clock_now_ns(j->spec.clock);
+	for (size_t i = 0; i < json_array_size(at); i++) {
+		const json_t *time = json_array_get(at, i), *value = json_array_get(v, i);
+
+		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value))
+			continue;
+		series_add(s, (uint64_t)json_integer_value(time), json_number_value(value), NULL);
+		block_add(&j->block, source, signal, kind, (uint64_t)json_integer_value(time),
+			  json_number_value(value));
+	}
+	thin(s);
+	json_decref(body);
+	return true;
+}
+
+static void lose_sampler(struct job *j)
+{
+	sampler_stop(&j->sampler);
+	process_release(&j->sampler);
+	j->sampling = false;
+}
+
+void job_hear(struct job *j)
+{
+	if (j->sampling && lines_read(&j->in, j->sampler.channel, job_take_line, j) != LINES_MORE) {
+		log_warn(j->spec.log, LOG_TOPIC_RUN,
+			 "telemetry ends here: the sampler died or wrote garbage");
+		lose_sampler(j);
+	}
+	if (j->block.readings && clock_now_ns(j->spec.clock) - j->block_since_ns >= BLOCK_NS)
+		write_block(j);
+}
+
+void job_tell(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
+	      size_t count)
+{
+	struct block one = {0};
+	json_t *body;
+
+	for (size_t i = 0; i < count; i++)
+		if (isfinite(readings[i].value))
+			block_add(&one, source, readings[i].signal, SIGNAL_GAUGE, t_ns, readings[i].value);
+	while ((body = block_take(&one)))
+		write_line(j, JOURNAL_TELEMETRY, body);
+	block_release(&one);
+}
+
+void job_phase(struct job *j, const char *phase, uint64_t t0_ns, uint64_t t1_ns, json_t *values)
+{
+	write_line(j, JOURNAL_PHASE,
+		   json_pack("{s:i, s:s, s:I, s:I}", "case", 0, "phase", phase, "t0", (json_int_t)t0_ns, "t1",
+			     (json_int_t)t1_ns));
+	if (values)
+		write_line(j, JOURNAL_RESULT,
+			   json_pack("{s:i, s:s, s:o}", "case", 0, "phase", phase, "values", values));
+}
+
+void job_quiet(struct job *j)
+{
+	uint64_t end_ns = clock_now_ns(j->spec.clock) + LINGER_NS;
+
+	while (j->sampling && clock_now_ns(j->spec.clock) < end_ns) {
+		struct pollfd in = {.fd = j->sampler.channel, .events = POLLIN};
+
+		poll(&in, 1, 50);
+		job_hear(j);
+	}
+	if (j->sampling)
+		lose_sampler(j);
+	write_block(j);
+}
+
+const struct series *job_series(const struct job *j, size_t *count)
+{
+	*count = j->series_count;
+	return j->series;
+}
+
+enum status job_end(struct job **job, enum ending ending, enum status status, enum cause cause,
+		    const char *text, struct error *err)
+{
+	struct job *j = *job;
+	enum status st;
+
+	*job = NULL;
+	if (j->sampling)
+		lose_sampler(j);
+	write_block(j);
+	write_line(j, JOURNAL_END,
+		   json_pack("{s:i, s:s, s:s, s:s, s:o}", "case", 0, "ending", ending_name(ending), "status",
+			     status_name(status), "cause", cause_name(cause), "text", field_string(text)));
+	write_line(j, JOURNAL_CLOSE,
+		   json_pack("{s:s, s:s}", "ending",
+			     ending_name(ending == ENDING_CANCELLED ? ENDING_CANCELLED : ENDING_DONE), "text",
+			     ""));
+	st = j->status;
+	if (st)
+		error_set_cause(err, st, j->err.cause, "%s", j->err.text);
+	free_job(j);
+	return st;
+}

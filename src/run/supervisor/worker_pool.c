@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workers of a step: one for cases in order, one each for cases together, one a GPU for cases in
+ * lockstep. The loop here waits for whatever comes next (a line, some output, an end, a limit, a request to
+ * stop) and never for one of them alone.
+ */
+#include <errno.h>
+#include <poll.h>
+#include "machine/machine.h"
+#include "run/supervisor/worker_pool.h"
+#include "run/worker/device.h"
+#include "team/control/control.h"
+
+enum { TICK_MS = 50, CREW_MAX = 256, TEAM_FDS = CONTROL_RANKS };
+
+void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why)
+{
+	for (unsigned i = 0; i < c->target.gpu_count; i++)
+		if (c->target.gpu[i] < RUN_GPUS && !r->lost[c->target.gpu[i]]) {
+			r->lost[c->target.gpu[i]] = why;
+			r->lost_by[c->target.gpu[i]] = c->id;
+		}
+}
+
+/* The guard of its GPUs that asks for an end; NULL: none. */
+static const struct guard *alarm_of(const struct run *r, const struct bench_case *c)
+{
+	for (unsigned i = 0; i < c->target.gpu_count; i++)
+		if (c->target.gpu[i] < RUN_GPUS && r->watch.guard[c->target.gpu[i]].cause)
+			return &r->watch.guard[c->target.gpu[i]];
+	return NULL;
+}
+
+/* Limits, guards and requests to stop. */
+static void watch_time(struct run *r, struct worker *w)
+{
+	const struct guard *alarm;
+	uint64_t t = clock_now_ns(r->o->clock);
+
+	if (!w->alive || !w->c)
+		return;
+	alarm = alarm_of(r, w->c);
+	if (run_stopping(r) && w->forced_cause != CAUSE_INTERRUPTED) {
+		worker_ask(r, w, ENDING_CANCELLED, CAUSE_INTERRUPTED, "stopped on request",
+			   *r->o->stop > 1 ? 0 : RUN_STOP_NS);
+	} else if (!w->kill_ns && alarm) {
+		crew_quarantine(r, w->c, LOST_HOT);
+		worker_ask(r, w, ENDING_CANCELLED, alarm->cause, alarm->text, RUN_TERM_NS);
+	} else if (!w->kill_ns && t >= w->limit_ns) {
+		worker_ask(r, w, ENDING_TIMED_OUT, CAUSE_TIMED_OUT, "over its limit", RUN_TERM_NS);
+	}
+	if (w->kill_ns && (t >= w->kill_ns || (run_stopping(r) && *r->o->stop > 1)))
+		worker_force(r, w);
+}
+
+void crew_attend(struct run *r, struct worker *crew, size_t count)
+{
+	struct pollfd fds[2 * CREW_MAX + 1 + TEAM_FDS];
+	nfds_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (crew[i].alive) {
+			fds[n++] = (struct pollfd){.fd = crew[i].p.channel, .events = POLLIN};
+			fds[n++] = (struct pollfd){.fd = crew[i].p.output, .events = POLLIN};
+		}
+	if (r->watch.alive)
+		fds[n++] = (struct pollfd){.fd = r->watch.sampler.channel, .events = POLLIN};
+	n += control_fds(r->o->control, fds + n, TEAM_FDS);
+	poll(fds, n, TICK_MS);
+	for (size_t i = 0; i < count; i++)
+		if (crew[i].alive)
+			worker_hear(r, &crew[i]);
+	for (size_t i = 0; i < count; i++)
+		watch_time(r, &crew[i]);
+	team_attend(r, crew);
+	watch_read(r);
+}
+
+static bool any_at_work(const struct worker *crew, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (crew[i].c)
+			return true;
+	return false;
+}
+
+/* One start signal, when each has either reported ready or fallen. */
+static void start_together(struct worker *crew, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (crew[i].c && !crew[i].ready)
+			return;
+	for (size_t i = 0; i < count; i++)
+		if (crew[i].c && !crew[i].told_to_go) {
+			crew[i].told_to_go = true;
+			/* A worker that cannot be told is dying: its end is seen in the next round. */
+			worker_send(&crew[i], json_pack("{s:b}", "go", 1), NULL);
+		}
+}
+
+/* False: it is not to be run, and that has been recorded. */
+static bool may_run(struct run *r, const struct bench_case *c)
+{
+	char text[160];
+
+	if (c->skip || r->done[c->id])
+		return false;
+	for (unsigned i = 0; i < c->target.gpu_count; i++)
+		if (c->target.gpu[i] < RUN_GPUS && r->lost[c->target.gpu[i]]) {
+			snprintf(text, sizeof(text), "GPU %s was %s in case %u",
+				 machine_gpu(r->machine, c->target.gpu[i])->pci,
+				 r->lost[c->target.gpu[i]] == LOST_HOT ? "stopped for heat or a brake"
+								       : "lost or stuck",
+				 r->lost_by[c->target.gpu[i]]);
+			run_end(r, c, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_QUARANTINED, text, "");
+			return false;
+		}
+	return true;
+}
+
+static bool over(const struct run *r)
+{
+	return run_stopping(r) || r->status;
+}
+
+static void in_order(struct run *r, const struct step *step)
+{
+	struct worker *w = &r->keeper;
+
+	w->run = r;
+	for (size_t i = 0; i < step->count && !over(r); i++) {
+		team_line(r, &step->cases[i]);
+		if (step->cases[i].team) {
+			team_case(r, &step->cases[i]);
+			health_between(r, &step->cases[i], w, 0);
+			continue;
+		}
+		if (!may_run(r, &step->cases[i]))
+			continue;
+		worker_give(r, w, &step->cases[i]);
+		while (w->c && !r->status)
+			crew_attend(r, w, 1);
+		if (w->alive && r->status)
+			worker_home(r, w, 500);
+		health_between(r, &step->cases[i], w, 1);
+		/* A worker that lost its device has nothing to keep. */
+		for (unsigned g = 0; w->alive && g < step->cases[i].target.gpu_count; g++)
+			if (r->lost[step->cases[i].target.gpu[g] % RUN_GPUS])
+				crew_dismiss(r, w);
+	}
+}
+
+static void all_together(struct run *r, const struct step *step)
+{
+	size_t room = step->count < CREW_MAX ? step->count : CREW_MAX, count = 0;
+	struct worker *crew = calloc(room, sizeof(*crew));
+
+	if (!crew) {
+		r->status = error_errno(r->err, ENOMEM, "%zu workers", room);
+		return;
+	}
+	crew_dismiss(r, &r->keeper);
+	for (size_t i = 0; i < step->count && count < room && !over(r); i++) {
+		if (!may_run(r, &step->cases[i]))
+			continue;
+		if (count && device_wanted(&step->cases[i]))
+			clock_sleep_ns(r->o->clock, RUN_STAGGER_NS);
+		crew[count] = (struct worker){.run = r, .p = {.channel = -1, .output = -1}};
+		worker_give(r, &crew[count++], &step->cases[i]);
+	}
+	while (any_at_work(crew, count) && !r->status) {
+		crew_attend(r, crew, count);
+		start_together(crew, count);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (r->status)
+			worker_home(r, &crew[i], 500);
+		crew_dismiss(r, &crew[i]);
+	}
+	free(crew);
+	for (size_t i = 0; i < step->count && i < room; i++)
+		health_between(r, &step->cases[i], NULL, 0);
+}
+
+/* The worker of a GPU, which stays with it from row to row. */
+static struct worker *lane_of(struct worker *lane, const struct bench_case *c)
+{
+	return &lane[c->target.gpu[0] % RUN_GPUS];
+}
+
+/* Lanes whose worker cannot take the case of the row starting at `first` leave at the same time: closing a
+ * device takes its while. */
+static void change_lanes(struct run *r, const struct step *step, size_t first, const bool *begun,
+			 struct worker *lane)
+{
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = first; i < step->count; i++) {
+			const struct bench_case *c = &step->cases[i];
+			struct worker *w = lane_of(lane, c);
+
+			if (begun[i] || strcmp(c->key, step->cases[first].key) || !w->alive ||
+			    worker_fits(w, c))
+				continue;
+			if (pass)
+				crew_dismiss(r, w);
+			else
+				worker_hang_up(w);
+		}
+}
+
+/* The cases of one key, on every GPU at once; the next row begins when the last of them has ended. */
+static void run_row(struct run *r, const struct step *step, size_t first, bool *begun, struct worker *lane,
+		    size_t lanes)
+{
+	unsigned hired = 0;
+
+	change_lanes(r, step, first, begun, lane);
+	for (size_t i = first; i < step->count && !over(r); i++) {
+		const struct bench_case *c = &step->cases[i];
+		struct worker *w = lane_of(lane, c);
+
+		if (begun[i] || w->c || strcmp(c->key, step->cases[first].key))
+			continue;
+		begun[i] = true;
+		if (!may_run(r, c))
+			continue;
+		if (!w->alive && hired++ && device_wanted(c))
+			clock_sleep_ns(r->o->clock, RUN_STAGGER_NS);
+		worker_give(r, w, c);
+	}
+	while (any_at_work(lane, lanes) && !r->status) {
+		crew_attend(r, lane, lanes);
+		start_together(lane, lanes);
+	}
+	for (size_t i = first; i < step->count; i++)
+		if (!strcmp(step->cases[i].key, step->cases[first].key))
+			health_between(r, &step->cases[i], lane, lanes);
+	for (size_t i = 0; i < lanes; i++) /* a worker that lost its device has nothing to keep */
+		if (lane[i].alive && r->lost[i])
+			crew_dismiss(r, &lane[i]);
+}
+
+static void in_lockstep(struct run *r, const struct step *step)
+{
+	size_t lanes = machine_gpu_count(r->machine);
+	struct worker *lane = calloc(RUN_GPUS, sizeof(*lane));
+	bool *begun = calloc(step->count, sizeof(*begun));
+
+	if (!lane || !begun) {
+		r->status = error_errno(r->err, ENOMEM, "%zu workers", lanes);
+		goto out;
+	}
+	lanes = lanes < RUN_GPUS ? lanes : RUN_GPUS;
+	crew_dismiss(r, &r->keeper);
+	for (size_t i = 0; i < lanes; i++)
+		lane[i] = (struct worker){.run = r, .p = {.channel = -1, .output = -1}};
+	for (size_t i = 0; i < step->count && !over(r); i++)
+		if (!begun[i])
+			run_row(r, step, i, begun, lane, lanes);
+	for (size_t i = 0; i < lanes; i++)
+		if (r->status)
+			worker_home(r, &lane[i], 500);
+		else if (lane[i].alive)
+			worker_hang_up(&lane[i]);
+	for (size_t i = 0; i < lanes; i++)
+		crew_dismiss(r, &lane[i]);
+out:
+	free(begun);
+	free(lane);
+}
+
+void crew_step(struct run *r, const struct step *step)
+{
+	if (step->count)
+		team_line(r, step->cases);
+	if (step->order == STEP_LOCKSTEP)
+		in_lockstep(r, step);
+	else if (step->order == STEP_TOGETHER)
+		all_together(r, step);
+	else
+		in_order(r, step);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/worker/fault_injection.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gpu/device/gpu.h"
+#include "kernel/test_data/collective.h"
+#include "kernel/timing/spin.h"
+
+/*
+ * Kernels of a millisecond that fill every multiprocessor, one behind the other: what the case enqueues comes
+ * in when one of them ends, so it is late by as much, and never locked out. After CHUNKS of them they end by
+ * themselves: nothing hangs on a worker that was killed.
+ */
+enum { WORDS = 64 << 20, BLOCKS_A_SM = 2, THREADS = 1024, CHUNK_NS = 1000000, CHUNKS = 400 };
+
+enum status plant_asked(struct plant *p, struct error *err)
+{
+	static const char *const kinds[] = {
+		[PLANT_BUSY] = "busy", [PLANT_WRONG] = "wrong", [PLANT_LATE] = "late"};
+	const char *words = getenv("ASSAY_TEST_PLANT"), *test = getenv("ASSAY_TEST"), *colon;
+	char *end = NULL;
+
+	*p = (struct plant){0};
+	if (!words)
+		return STATUS_OK;
+	if (!test || strcmp(test, "1"))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"ASSAY_TEST_PLANT=%.40s plants a fault: only in tests, which say ASSAY_TEST=1",
+			words);
+	colon = strchr(words, ':');
+	if (colon && isdigit((unsigned char)colon[1]))
+		p->gpu = (unsigned)strtoul(colon + 1, &end, 10);
+	for (int k = PLANT_BUSY; k <= PLANT_LATE && end && !*end; k++)
+		if (strlen(kinds[k]) == (size_t)(colon - words) &&
+		    !strncmp(words, kinds[k], (size_t)(colon - words)))
+			p->kind = (enum plant_kind)k;
+	return p->kind ? STATUS_OK
+		       : error_set(err, STATUS_BAD_INPUT,
+				   "ASSAY_TEST_PLANT=%.40s is none of busy:GPU, wrong:GPU, late:GPU", words);
+}
+
+bool plant_in(enum plant_kind kind, unsigned gpu)
+{
+	struct plant p;
+
+	return !plant_asked(&p, NULL) && p.kind == kind && p.gpu == gpu;
+}
+
+struct plant_busy {
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct gpu_kernel *kernel;
+	struct gpu_event *ended; /* the last of them */
+	gpu_ptr memory, stop_on_device;
+	volatile uint32_t *stop; /* pinned */
+	bool runs;
+};
+
+enum status plant_busy_create(struct plant_busy **out, struct gpu_device *d, unsigned gpu, struct error *err)
+{
+	struct plant_busy *b;
+	void *stop = NULL;
+	enum status st;
+
+	*out = NULL;
+	if (!plant_in(PLANT_BUSY, gpu))
+		return STATUS_OK;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return error_errno(err, ENOMEM, "a busy kernel");
+	b->device = d;
+	st = gpu_kernel(d, &b->kernel, "collective", "collective_busy", err);
+	if (!st)
+		st = gpu_stream_create(d, &b->stream, err);
+	if (!st)
+		st = gpu_event_create(d, &b->ended, err);
+	if (!st)
+		st = gpu_alloc(d, &b->memory, WORDS * sizeof(uint32_t), err);
+	if (!st)
+		st = gpu_host_alloc(d, &stop, sizeof(uint32_t), err);
+	b->stop = stop;
+	if (!st)
+		st = gpu_host_pointer(d, stop, &b->stop_on_device, err);
+	if (st)
+		plant_busy_destroy(&b);
+	*out = b;
+	return st;
+}
+
+enum status plant_busy_start(struct plant_busy *b, struct error *err)
+{
+	struct collective_busy_args a = {.words = WORDS, .ns = CHUNK_NS};
+	enum status st = STATUS_OK;
+
+	if (!b || (b->runs && !gpu_event_done(b->ended)))
+		return STATUS_OK;
+	a.memory = b->memory;
+	a.stop = b->stop_on_device;
+	*b->stop = 0;
+	b->runs = true;
+	for (unsigned i = 0; i < CHUNKS && !st; i++)
+		st = gpu_launch_1d(b->kernel, b->stream, BLOCKS_A_SM * gpu_sm_count(b->device), THREADS, 0,
+				   &a, err);
+	return st ? st : gpu_event_record(b->ended, b->stream, err);
+}
+
+void plant_busy_stop(struct plant_busy *b)
+{
+	if (!b || !b->runs)
+		return;
+	*b->stop = 1;
+	(void)gpu_stream_wait(b->stream, NULL); /* what is wrong with the device, the case's own calls say */
+	b->runs = false;
+}
+
+void plant_busy_destroy(struct plant_busy **out)
+{
+	struct plant_busy *b = *out;
+	void *stop;
+
+	if (!b)
+		return;
+	plant_busy_stop(b);
+	gpu_event_destroy(&b->ended);
+	gpu_stream_destroy(&b->stream);
+	stop = (void *)(uintptr_t)b->stop;
+	gpu_host_free(b->device, &stop);
+	gpu_free(b->device, &b->memory);
+	free(b);
+	*out = NULL;
+}
+
+enum status plant_late_find(struct plant_late *l, struct gpu_device *d, unsigned gpu, struct error *err)
+{
+	*l = (struct plant_late){0};
+	return plant_in(PLANT_LATE, gpu) ? gpu_kernel(d, &l->spin, "spin", "spin", err) : STATUS_OK;
+}
+
+enum status plant_late_put(const struct plant_late *l, struct gpu_stream *on, struct error *err)
+{
+	const struct spin_args a = {.ns = l->ns};
+
+	return l->ns ? gpu_launch_1d(l->spin, on, 1, 32, 0, &a, err) : STATUS_OK;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks as threads of this worker, a GPU each. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include "core/process/process.h"
+#include "run/worker/ranks_internal.h"
+
+struct rank { /* one thread's own */
+	struct crowd *all;
+	struct team *team;
+	struct measure w;
+	pthread_t thread;
+	bool started;
+	int numa; /* -1: anywhere */
+};
+
+struct crowd {
+	struct ranks *all;
+	unsigned size;
+	uint16_t gpu[RANKS_MAX]; /* as the case's target has them */
+	bool opens;		 /* their engines open these GPUs */
+	struct team team[RANKS_MAX];
+	struct rank rank[RANKS_MAX];
+};
+
+/* -- a follower's thread -- */
+
+static void bind_near(const struct rank *r)
+{
+	struct error why = {0};
+
+	if (r->numa >= 0 && process_bind_thread(r->numa, &why))
+		log_warn(r->w.log, LOG_TOPIC_RUN, "%s runs on any CPU: %s", r->team->name, why.text);
+}
+
+static void *follow(void *arg)
+{
+	struct rank *r = arg;
+	struct part *p = calloc(1, sizeof(*p));
+	struct part_answer a;
+	struct team_command c;
+	enum status st = STATUS_OK;
+
+	bind_near(r);
+	while (p && !st && !team_follow(r->team, &c, NULL)) {
+		if (c.word == PART_PREPARE)
+			*p = (struct part){.w = &r->w, .c = r->all->all->c, .team = r->team};
+		part_obey(p, &c, &a);
+		if (c.word != PART_SAMPLE)
+			st = ranks_answer(p, &a, NULL);
+		if (c.word == PART_RELEASE)
+			*p = (struct part){0};
+	}
+	if (r->team->close)
+		r->team->close(r->team);
+	device_close(&r->w);
+	free(p);
+	return NULL;
+}
+
+/* -- life -- */
+
+static int numa_of(const struct measure *w, const struct bench_case *c, unsigned rank)
+{
+	if (!device_wanted(c) || machine_cpu(w->machine)->numa_count < 2)
+		return -1;
+	return (int)gpu_get(machine_gpu(w->machine, c->target.gpu[rank]), GPU_FACT_numa_node, -1);
+}
+
+static void name_rank(struct crowd *s, struct measure *w, const struct bench_case *c, unsigned r)
+{
+	struct team *t = &s->team[r];
+
+	snprintf(t->name, sizeof(t->name), "rank %u (gpu%u)", r, c->target.gpu[r]);
+	t->stop = r ? NULL : w->stop; /* rank 0 sees a request to stop, and leaves: the others hear of that */
+	t->board = w->board && r < TEAM_BOARD_RANKS ? &w->board[r] : NULL;
+	team_board_take(t->board, r);
+	s->rank[r] = (struct rank){
+		.all = s,
+		.team = t,
+		.w = {.machine = w->machine, .seed = w->seed, .clock = w->clock, .log = w->log},
+		.numa = numa_of(w, c, r),
+	};
+}
+
+/* A request to stop is for the worker's first thread, which polls. */
+static enum status start_threads(struct crowd *s, struct error *err)
+{
+	sigset_t polite, before;
+	int failed = 0;
+
+	sigemptyset(&polite);
+	sigaddset(&polite, SIGTERM);
+	sigaddset(&polite, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &polite, &before);
+	for (unsigned r = 1; r < s->size && !failed; r++) {
+		failed = pthread_create(&s->rank[r].thread, NULL, follow, &s->rank[r]);
+		s->rank[r].started = !failed;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return failed ? error_errno(err, failed, "threads for %u ranks", s->size) : STATUS_OK;
+}
+
+static void set_limits(struct crowd *t, const struct bench_case *c)
+{
+	for (unsigned r = 0; r < t->size; r++)
+		t->team[r].limit_ms = c->limit_ms ? c->limit_ms + RANKS_BEYOND_MS : TEAM_LIMIT_MS;
+}
+
+static bool same_ranks(const struct ranks *s, const struct bench_case *c)
+{
+	return s && s->crowd && s->size == c->target.ranks && s->crowd->opens == device_wanted(c) &&
+	       !memcmp(s->crowd->gpu, c->target.gpu, s->size * sizeof(c->target.gpu[0]));
+}
+
+enum status ranks_start_threads(struct measure *w, const struct bench_case *c, struct error *err)
+{
+	struct crowd *t;
+	struct ranks *s;
+	enum status st;
+
+	if (same_ranks(w->ranks, c)) {
+		set_limits(w->ranks->crowd, c);
+		return STATUS_OK;
+	}
+	ranks_home(w);
+	if (c->target.ranks > RANKS_MAX)
+		return error_set(err, STATUS_BUG, "%u ranks in one worker", c->target.ranks);
+	s = calloc(1, sizeof(*s));
+	t = calloc(1, sizeof(*t));
+	st = s && t ? team_threads_create(t->team, c->target.ranks, err)
+		    : error_errno(err, ENOMEM, "%u ranks", c->target.ranks);
+	if (st) {
+		free(s);
+		free(t);
+		return st;
+	}
+	*s = (struct ranks){.size = c->target.ranks, .team = t->team, .crowd = t};
+	t->all = s;
+	t->size = s->size;
+	t->opens = device_wanted(c);
+	memcpy(t->gpu, c->target.gpu, s->size * sizeof(t->gpu[0]));
+	w->ranks = s;
+	for (unsigned r = 0; r < s->size; r++)
+		name_rank(t, w, c, r);
+	set_limits(t, c);
+	bind_near(&t->rank[0]);
+	st = start_threads(t, err);
+	if (st)
+		ranks_home(w);
+	return st;
+}
+
+void ranks_end_threads(struct ranks *s)
+{
+	struct crowd *t = s->crowd;
+
+	team_threads_end(t->team);
+	if (t->team[0].close)
+		t->team[0].close(&t->team[0]);
+	for (unsigned r = 1; r < s->size; r++)
+		if (t->rank[r].started)
+			pthread_join(t->rank[r].thread, NULL);
+	team_threads_destroy(t->team);
+	free(t);
+	s->crowd = NULL;
+}

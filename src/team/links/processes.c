@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Links between processes: a star to rank 0. What comes is put where it is asked for: the word for a meeting,
+ * an answer, a command, that a rank has left. Rank 0 alone brings a meeting to its end, and tells all.
+ */
+#include "team/links/processes_internal.h"
+#include <errno.h>
+#include "core/clock.h"
+#include "core/text/text.h"
+
+enum {
+	LOOK_MS = 100,
+	SEND_AT_ONCE = 1 << 19, /* bytes of an answer in one frame */
+	WAITING_MAX = 1 << 20,	/* bytes that a peer has not read yet, before we wait for it */
+	GRACE_MS = 5000,	/* rank 0's word on who is late comes before ours */
+	LOOK_AGAIN_NS = 1000000 /* at the wires, for who looks in a loop */
+};
+static const uint64_t ms = 1000000;
+
+static struct wires *wires_of(const struct team *t)
+{
+	return (struct wires *)t->links;
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_now_ns(clock_monotonic());
+}
+
+/* A look as part of a wait. Not OK: a request to stop, or the limit. */
+static enum status wait_once(struct team *t, uint64_t deadline, const char *what, struct error *err)
+{
+	uint64_t now = now_ns();
+
+	if (t->stop && *t->stop)
+		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
+	if (now >= deadline)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s within %.1f s", what,
+				       t->limit_ms / 1e3);
+	wires_look(wires_of(t),
+		   (deadline - now) / ms < LOOK_MS ? (unsigned)((deadline - now) / ms) + 1 : LOOK_MS);
+	return STATUS_OK;
+}
+
+static enum status left_error(const struct wires *w, struct error *err)
+{
+	return error_set_cause(err, w->left.status, w->left.cause, "%s", w->left.text);
+}
+
+/* -- meetings -- */
+
+static bool all_meet(const struct wires *w)
+{
+	for (unsigned r = 1; r < w->size; r++)
+		if (!w->mate[r].meets)
+			return false;
+	return true;
+}
+
+static void name_late(struct team *t)
+{
+	struct wires *w = wires_of(t);
+	struct error why = {0};
+	bool *here = calloc(w->size, sizeof(*here));
+
+	for (unsigned r = 0; here && r < w->size; r++)
+		here[r] = !r || w->mate[r].meets;
+	if (here)
+		team_late(t, here, "an agreement", &why);
+	else
+		error_errno(&why, ENOMEM, "an agreement of %u ranks", w->size);
+	free(here);
+	wires_take_left(w, &why, 0, false);
+}
+
+/* What all have said, as everybody gets it. Owner: caller; NULL: memory, or the ranks do not agree on what
+ * this is. */
+static unsigned char *deal(struct wires *w, enum team_meeting kind, const void *mine, size_t size,
+			   size_t *whole)
+{
+	unsigned char *out = calloc(w->size, size + 1);
+	struct team_verdict worst;
+
+	for (unsigned r = 1; out && r < w->size; r++)
+		if (w->mate[r].kind != kind || (kind != TEAM_MEET_SHARE && w->mate[r].size != size)) {
+			free(out);
+			return NULL;
+		}
+	if (!out)
+		return NULL;
+	*whole = kind == TEAM_MEET_GATHER ? w->size * size : size;
+	memcpy(out, mine, size);
+	for (unsigned r = 1; kind == TEAM_MEET_GATHER && r < w->size; r++)
+		memcpy(out + r * size, w->mate[r].word, size);
+	if (kind != TEAM_MEET_AGREE)
+		return out;
+	memcpy(&worst, mine, sizeof(worst));
+	for (unsigned r = 1; r < w->size; r++) {
+		struct team_verdict v;
+
+		memcpy(&v, w->mate[r].word, sizeof(v));
+		v.text[sizeof(v.text) - 1] = '\0';
+		if (v.status > worst.status && v.status < STATUS_COUNT && v.cause < CAUSE_COUNT)
+			worst = v;
+	}
+	memcpy(out, &worst, sizeof(worst));
+	return out;
+}
+
+static enum status send_word(struct mate *m, enum wire_kind wire, enum team_meeting kind, const void *bytes,
+			     size_t size, struct error *err)
+{
+	struct meet_head head = {.kind = kind, .size = (uint32_t)size};
+	unsigned char *frame = malloc(sizeof(head) + size);
+	enum status st;
+
+	if (!frame)
+		return error_errno(err, ENOMEM, "a word of %zu bytes", size);
+	memcpy(frame, &head, sizeof(head));
+	memcpy(frame + sizeof(head), bytes, size);
+	st = channel_send(&m->ch, wire, frame, sizeof(head) + size, err);
+	free(frame);
+	return st;
+}
+
+static enum status lead(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
+			struct error *err)
+{
+	struct wires *w = wires_of(t);
+	uint64_t deadline = now_ns() + t->limit_ms * ms;
+	unsigned char *out = NULL;
+	struct error why = {0};
+	size_t whole = 0;
+
+	while (!w->left.status && !all_meet(w))
+		if (wait_once(t, deadline, "", &why)) {
+			if (why.status == STATUS_CANCELLED)
+				wires_take_left(w, &why, 0, false);
+			else
+				name_late(t);
+		}
+	if (w->left.status)
+		return left_error(w, err);
+	out = deal(w, kind, mine, size, &whole);
+	for (unsigned r = 1; r < w->size; r++)
+		w->mate[r].meets = false;
+	if (!out) {
+		error_set(&why, STATUS_BUG, "the ranks came to different agreements");
+		wires_take_left(w, &why, 0, false);
+		return left_error(w, err);
+	}
+	for (unsigned r = 1; r < w->size; r++)
+		if (w->mate[r].here && send_word(&w->mate[r], WIRE_MET, kind, out, whole, &why))
+			wires_lose(w, r, why.text);
+	memcpy(all, out, whole);
+	free(out);
+	return STATUS_OK;
+}
+
+static enum status come(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
+			struct error *err)
+{
+	struct wires *w = wires_of(t);
+	struct mate *m = w->mate;
+	size_t whole = kind == TEAM_MEET_GATHER ? w->size * size : size;
+	uint64_t deadline = now_ns() + (t->limit_ms + GRACE_MS) * ms;
+	struct error why = {0};
+	enum status st = STATUS_OK;
+
+	if (w->left.status)
+		return left_error(w, err);
+	m->meets = false;
+	if (m->here && send_word(m, WIRE_MEET, kind, mine, kind == TEAM_MEET_SHARE ? 0 : size, &why))
+		wires_lose(w, 0, why.text);
+	while (!st && !m->meets && !w->left.status)
+		st = wait_once(t, deadline, "rank 0 did not answer", err);
+	if (st)
+		return st;
+	if (!m->meets)
+		return left_error(w, err);
+	m->meets = false;
+	if (m->size != whole || m->kind != kind)
+		return error_set(err, STATUS_BUG, "rank 0 came to another agreement");
+	memcpy(all, m->word, whole);
+	return STATUS_OK;
+}
+
+static enum status meet(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
+			struct error *err)
+{
+	if (kind == TEAM_MEET_GATHER && t->size * size > WIRE_FRAME_MAX / 2)
+		return error_set(err, STATUS_BUG, "%zu bytes of each of %u ranks go into no frame", size,
+				 t->size);
+	return t->rank ? come(t, kind, mine, size, all, err) : lead(t, kind, mine, size, all, err);
+}
+
+static void leave(struct team *t, const struct error *why)
+{
+	struct error named = *why;
+
+	team_named(t, &named);
+	wires_take_left(wires_of(t), &named, UINT32_MAX, false);
+}
+
+static bool left(struct team *t, struct error *why)
+{
+	struct wires *w = wires_of(t);
+
+	if (!w->left.status && now_ns() - w->looked_ns > LOOK_AGAIN_NS)
+		wires_look(w, 0);
+	if (w->left.status)
+		*why = w->left;
+	return w->left.status != STATUS_OK;
+}
+
+/* Who is gone stays gone. */
+static void begin(struct team *t)
+{
+	struct wires *w = wires_of(t);
+
+	w->left = (struct error){0};
+	w->fresh = true;
+	for (unsigned r = 1; r < w->size; r++) {
+		w->mate[r].meets = false;
+		if (!w->mate[r].here)
+			wires_lose(w, r, "it was lost before");
+	}
+}
+
+/* -- commands and answers -- */
+
+/* What the peer has not read stays small. */
+static enum status let_flow(struct team *t, struct mate *m, uint64_t deadline, struct error *err)
+{
+	while (m->here && m->ch.out_size > WAITING_MAX) {
+		enum status st = wait_once(t, deadline, "a rank does not read what it is sent", err);
+
+		if (st)
+			return st;
+	}
+	return STATUS_OK;
+}
+
+static enum status post(struct team *t, const struct team_command *c, struct error *err)
+{
+	struct wires *w = wires_of(t);
+	struct command_frame frame = {.command = *c, .fresh = w->fresh};
+	uint64_t deadline = now_ns() + t->limit_ms * ms;
+	enum status st = STATUS_OK;
+
+	w->fresh = false;
+	for (unsigned r = 1; !st && r < w->size; r++) {
+		struct error why = {0};
+
+		if (w->mate[r].here &&
+		    channel_send(&w->mate[r].ch, WIRE_COMMAND, &frame, sizeof(frame), &why))
+			wires_lose(w, r, why.text);
+		st = let_flow(t, &w->mate[r], deadline, err);
+	}
+	return st;
+}
+
+static struct parcel *take_parcel(struct mate *m)
+{
+	struct parcel *p = m->first;
+
+	if (!p || p->size < p->whole)
+		return NULL;
+	m->first = p->next;
+	if (!m->first)
+		m->last = NULL;
+	return p;
+}
+
+static enum status follow(struct team *t, struct team_command *c, struct error *err)
+{
+	struct wires *w = wires_of(t);
+	struct command_frame frame;
+	struct parcel *p;
+
+	while (!(p = take_parcel(w->mate))) {
+		if (!w->mate->here)
+			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST,
+					       "rank 0's worker is gone");
+		if (t->stop && *t->stop)
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					       "stopped on request");
+		wires_look(w, LOOK_MS);
+	}
+	memcpy(&frame, p->bytes, sizeof(frame));
+	free(p);
+	*c = frame.command;
+	if (frame.fresh)
+		w->left = (struct error){0};
+	return STATUS_OK;
+}
+
+static enum status answer(struct team *t, const void *bytes, size_t size, struct error *err)
+{
+	struct wires *w = wires_of(t);
+	uint64_t deadline = now_ns() + t->limit_ms * ms;
+	unsigned char *frame =
+		malloc(sizeof(struct answer_head) + (size < SEND_AT_ONCE ? size : SEND_AT_ONCE));
+	enum status st = frame ? STATUS_OK : error_errno(err, ENOMEM, "an answer of %zu bytes", size);
+
+	for (size_t at = 0; !st && (at < size || !at);) {
+		size_t part = size - at < SEND_AT_ONCE ? size - at : SEND_AT_ONCE;
+		struct answer_head head = {.whole = size, .at = at};
+
+		memcpy(frame, &head, sizeof(head));
+		memcpy(frame + sizeof(head), (const char *)bytes + at, part);
+		st = channel_send(&w->mate->ch, WIRE_ANSWER, frame, sizeof(head) + part, err);
+		if (!st)
+			st = let_flow(t, w->mate, deadline, err);
+		at += part;
+		if (!size)
+			break;
+	}
+	free(frame);
+	return st;
+}
+
+static enum status collect(struct team *t, unsigned rank, void *bytes, size_t room, size_t *size,
+			   struct error *err)
+{
+	struct wires *w = wires_of(t);
+	struct mate *m = &w->mate[rank];
+	uint64_t deadline = now_ns() + t->limit_ms * ms;
+	struct parcel *p;
+	char what[48];
+
+	snprintf(what, sizeof(what), "rank %u did not answer", rank);
+	while (!(p = take_parcel(m))) {
+		enum status st =
+			m->here ? wait_once(t, deadline, what, err)
+				: error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, "%s",
+						  w->left.status ? w->left.text : "a rank's worker is gone");
+
+		if (st)
+			return st;
+	}
+	*size = p->size < room ? p->size : room;
+	memcpy(bytes, p->bytes, *size);
+	free(p);
+	return STATUS_OK;
+}
+
+const struct team_links_ops wires_ops = {
+	.meet = meet,
+	.post = post,
+	.follow = follow,
+	.answer = answer,
+	.collect = collect,
+	.leave = leave,
+	.left = left,
+	.begin = begin,
+};
+
+void wires_close(struct team *t)
+{
+	struct wires *w = t->links ? wires_of(t) : NULL;
+
+	if (!w)
+		return;
+	for (unsigned i = 0; i < w->mates; i++) {
+		struct mate *m = &w->mate[i];
+
+		while (m->first) {
+			struct parcel *p = m->first;
+
+			m->first = p->next;
+			free(p);
+		}
+		free(m->word);
+		channel_close(&m->ch);
+	}
+	rendezvous_close(&w->door);
+	free(w->mate);
+	free(w);
+	t->links = NULL;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What wires.c (who asks), wires_hear.c (what comes) and wires_join.c (how they come together) share. */
+#ifndef TEAM_WIRES_INTERNAL_H
+#define TEAM_WIRES_INTERNAL_H
+#include "team/transport/channel.h"
+#include "team/links/links.h"
+#include "team/transport/rendezvous.h"
+#include "team/links/processes.h"
+
+struct parcel { /* bytes that wait for who asks for them */
+	struct parcel *next;
+	size_t size, whole; /* so many have come; of so many */
+	char bytes[];
+};
+
+struct mate { /* rank 0: one of the others; the others: rank 0 */
+	struct channel ch;
+	bool here;
+	bool meets; /* its word for the meeting has come */
+	enum team_meeting kind;
+	size_t size;
+	unsigned char *word;
+	struct parcel *first, *last; /* answers; commands */
+};
+
+struct wires {
+	struct team_links links;
+	unsigned rank, size;
+	char secret[WIRES_SECRET];
+	struct listener door;
+	struct mate *mate; /* rank 0: by rank, its own unused; else one */
+	unsigned mates;
+	struct error left; /* the first that left this step */
+	bool fresh;	   /* the next command begins a step */
+	uint64_t looked_ns;
+};
+
+/* A frame of an answer: where it belongs. */
+struct answer_head {
+	uint64_t whole, at;
+};
+struct meet_head {
+	uint32_t kind, size;
+};
+/* A command: does it begin a step? */
+struct command_frame {
+	struct team_command command;
+	uint32_t fresh, reserved;
+};
+
+/* The first that leaves this step counts; rank 0 hands it on, but to `from`. `told`: it came over the wires.
+ */
+void wires_take_left(struct wires *w, const struct error *why, unsigned from, bool told);
+/* A connection that broke is a rank that left, for good. */
+void wires_lose(struct wires *w, unsigned i, const char *why);
+/* One look: waits up to wait_ms for the first that has something. */
+void wires_look(struct wires *w, unsigned wait_ms);
+/* What has come from it already. False: it is lost. */
+bool wires_take(struct wires *w, unsigned i);
+extern const struct team_links_ops wires_ops;
+#endif

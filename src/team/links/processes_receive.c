@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers say to each other: each word is put where it is asked for. */
+#include <poll.h>
+#include "core/clock.h"
+#include "core/text/text.h"
+#include "team/links/processes_internal.h"
+
+static uint64_t now_ns(void)
+{
+	return clock_now_ns(clock_monotonic());
+}
+
+/* -- who has left -- */
+
+static void tell_left(struct wires *w, unsigned but)
+{
+	struct team_verdict v = {.status = w->left.status, .cause = w->left.cause};
+
+	text_copy(v.text, sizeof(v.text), w->left.text);
+	for (unsigned i = 0; i < w->mates; i++)
+		if (w->mate[i].here && (w->rank || i != but))
+			channel_send(&w->mate[i].ch, WIRE_LEFT, &v, sizeof(v), NULL);
+}
+
+/* The first to leave counts; rank 0 hands it on. */
+void wires_take_left(struct wires *w, const struct error *why, unsigned from, bool told)
+{
+	if (w->left.status)
+		return;
+	w->left = *why;
+	if (!told || !w->rank)
+		tell_left(w, from);
+}
+
+void wires_lose(struct wires *w, unsigned i, const char *why)
+{
+	struct mate *m = &w->mate[i];
+	struct error lost = {0};
+
+	channel_close(&m->ch);
+	m->here = false;
+	error_set_cause(&lost, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, "rank %u: its worker is gone: %s",
+			w->rank ? 0 : i, why);
+	wires_take_left(w, &lost, i, w->rank != 0);
+}
+
+/* -- what comes -- */
+
+static bool on_meet(struct mate *m, const struct wire_frame *f)
+{
+	struct meet_head head;
+
+	if (f->size < sizeof(head))
+		return false;
+	memcpy(&head, f->payload, sizeof(head));
+	if (head.size != f->size - sizeof(head) || m->meets)
+		return false;
+	free(m->word);
+	m->word = malloc(head.size ? head.size : 1);
+	if (!m->word)
+		return false;
+	memcpy(m->word, f->payload + sizeof(head), head.size);
+	m->kind = (enum team_meeting)head.kind;
+	m->size = head.size;
+	m->meets = true;
+	return true;
+}
+
+static bool parcel_add(struct mate *m, const void *bytes, size_t size, size_t at, size_t whole)
+{
+	struct parcel *p = at ? m->last : NULL;
+
+	if (!at) {
+		p = whole < ((size_t)1 << 32) ? malloc(sizeof(*p) + whole) : NULL;
+		if (!p)
+			return false;
+		*p = (struct parcel){.whole = whole};
+		if (m->last)
+			m->last->next = p;
+		else
+			m->first = p;
+		m->last = p;
+	}
+	if (!p || p->size != at || p->whole != whole || size > whole - at)
+		return false;
+	memcpy(p->bytes + at, bytes, size);
+	p->size += size;
+	return true;
+}
+
+static bool on_answer(struct mate *m, const struct wire_frame *f)
+{
+	struct answer_head head;
+
+	if (f->size < sizeof(head))
+		return false;
+	memcpy(&head, f->payload, sizeof(head));
+	return parcel_add(m, f->payload + sizeof(head), f->size - sizeof(head), head.at, head.whole);
+}
+
+static bool on_left(struct wires *w, unsigned i, const struct wire_frame *f)
+{
+	struct team_verdict v;
+	struct error why = {0};
+
+	if (f->size != sizeof(v))
+		return false;
+	memcpy(&v, f->payload, sizeof(v));
+	v.text[sizeof(v.text) - 1] = '\0';
+	if (!v.status || v.status >= STATUS_COUNT || v.cause >= CAUSE_COUNT)
+		return false;
+	error_set_cause(&why, (enum status)v.status, (enum cause)v.cause, "%s", v.text);
+	wires_take_left(w, &why, i, true);
+	return true;
+}
+
+/* False: no word of ours. */
+static bool on_frame(struct wires *w, unsigned i, const struct wire_frame *f)
+{
+	struct mate *m = &w->mate[i];
+
+	switch (f->kind) {
+	case WIRE_LEFT:
+		return on_left(w, i, f);
+	case WIRE_MEET:
+		return !w->rank && on_meet(m, f);
+	case WIRE_MET:
+		return w->rank && on_meet(m, f);
+	case WIRE_ANSWER:
+		return !w->rank && on_answer(m, f);
+	case WIRE_COMMAND:
+		return w->rank && f->size == sizeof(struct command_frame) &&
+		       parcel_add(m, f->payload, f->size, 0, f->size);
+	default:
+		return false;
+	}
+}
+
+bool wires_take(struct wires *w, unsigned i)
+{
+	struct mate *m = &w->mate[i];
+	struct error why = {0};
+	enum wire_state state = WIRE_MORE;
+	struct wire_frame f;
+
+	while (m->here && (state = wire_take(&m->ch.in, &f, &why)) == WIRE_FRAME)
+		if (!on_frame(w, i, &f)) {
+			wires_lose(w, i, "it says what nobody waits for");
+			return false;
+		}
+	if (state == WIRE_BROKEN)
+		wires_lose(w, i, why.text);
+	return state != WIRE_BROKEN;
+}
+
+static void hear(struct wires *w, unsigned i)
+{
+	struct mate *m = &w->mate[i];
+	struct error why = {0};
+	bool any = true;
+
+	if (channel_flush(&m->ch, &why)) {
+		wires_lose(w, i, why.text);
+		return;
+	}
+	while (any && m->here) {
+		enum status st = channel_read(&m->ch, &any, &why);
+
+		if (!wires_take(w, i))
+			return;
+		if (st) {
+			wires_lose(w, i, why.text);
+			return;
+		}
+	}
+}
+
+/* One look: waits up to wait_ms for the first that has something. */
+void wires_look(struct wires *w, unsigned wait_ms)
+{
+	struct pollfd few[32], *set = w->mates <= 32 ? few : calloc(w->mates, sizeof(*set));
+	nfds_t count = 0;
+
+	for (unsigned i = 0; set && i < w->mates; i++)
+		if (w->mate[i].here)
+			set[count++] = (struct pollfd){
+				.fd = w->mate[i].ch.fd,
+				.events = w->mate[i].ch.out_size ? POLLIN | POLLOUT : POLLIN,
+			};
+	if (set)
+		poll(set, count, (int)wait_ms);
+	for (unsigned i = 0, n = 0; set && i < w->mates; i++)
+		if (w->mate[i].here && set[n++].revents)
+			hear(w, i);
+	if (set != few)
+		free(set);
+	w->looked_ns = now_ns();
+}

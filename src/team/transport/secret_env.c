@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A secret in the environment goes to every process that we start: helpers, workers and the foreign programs
+ * that `profile` runs. So it is taken out before any of them is there, and kept here until the team has met.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "team/transport/secret.h"
+
+static struct {
+	const char *name;
+	char *value; /* as the environment had it; NULL: it had none, or it was forgotten */
+} told[] = {{SECRET_VARIABLE, NULL}, {SECRET_FILE_VARIABLE, NULL}};
+
+enum { TOLD = sizeof(told) / sizeof(told[0]) };
+
+static void wipe(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+}
+
+void secret_take_told(void)
+{
+	for (size_t i = 0; i < TOLD; i++) {
+		char *value = getenv(told[i].name);
+
+		if (!value)
+			continue;
+		wipe(told[i].value);
+		free(told[i].value);
+		told[i].value = strdup(value);
+		wipe(value); /* /proc/PID/environ shows these very bytes */
+		unsetenv(told[i].name);
+	}
+}
+
+void secret_give_told(void)
+{
+	for (size_t i = 0; i < TOLD; i++)
+		if (told[i].value)
+			setenv(told[i].name, told[i].value, 1);
+	secret_forget_told();
+}
+
+const char *secret_environment(void *arg, const char *name)
+{
+	(void)arg;
+	for (size_t i = 0; i < TOLD; i++)
+		if (!strcmp(name, told[i].name))
+			return told[i].value;
+	return getenv(name);
+}
+
+void secret_forget_told(void)
+{
+	for (size_t i = 0; i < TOLD; i++) {
+		wipe(told[i].value);
+		free(told[i].value);
+		told[i].value = NULL;
+	}
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing: folder beside, files, manifest, sync, rename, `latest`. */
+#include "train/checkpoint/checkpoint.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/file/file.h"
+#include "train/checkpoint/manifest.h"
+#include "train/checkpoint/names.h"
+
+/* master, m, v. */
+static enum status write_optimizer(const char *dir, const struct params *p, struct error *err)
+{
+	const struct mat *part[] = {&p->master, &p->m, &p->v};
+	char path[PATH_MAX + 96];
+	struct file_new f;
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/" CHECKPOINT_OPTIMIZER, dir);
+	st = file_new_begin(&f, path, err);
+	for (size_t i = 0; i < 3 && !st; i++)
+		st = file_new_write(&f, part[i]->data, p->length * sizeof(float), err);
+	return file_new_end(&f, st, err);
+}
+
+static enum status write_json(const char *dir, const char *name, const json_t *json, struct error *err)
+{
+	char path[PATH_MAX + 64], *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+	struct file_new f;
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (!text)
+		return error_errno(err, ENOMEM, "%s", path);
+	st = file_new_begin(&f, path, err);
+	if (!st)
+		st = file_new_write(&f, text, strlen(text), err);
+	free(text);
+	return file_new_end(&f, st, err);
+}
+
+static enum status fill_folder(const char *dir, const struct checkpoint_source *c, struct error *err)
+{
+	json_t *manifest = NULL;
+	enum status st = STATUS_OK;
+
+	/* Without parents: a run directory that was removed does not come back with a checkpoint alone. */
+	if (mkdir(dir, 0777))
+		st = error_errno(err, errno, "cannot create %s", dir);
+	if (!st)
+		st = write_optimizer(dir, c->params, err);
+	if (!st)
+		st = write_json(dir, CHECKPOINT_STATE, c->state, err);
+	if (!st && c->more)
+		st = c->more(c->arg, dir, c->params, err);
+	if (!st)
+		st = manifest_make(&manifest, dir, c->step, c->params, err);
+	if (!st)
+		st = write_json(dir, CHECKPOINT_MANIFEST, manifest, err);
+	json_decref(manifest);
+	return st ? st : file_sync_folder(dir, err);
+}
+
+/* One of that name changes places with it, so that at no moment there is none. */
+static enum status put_in_place(const char *beside, const char *path, struct error *err)
+{
+	struct stat about;
+	unsigned flags = lstat(path, &about) ? 0 : RENAME_EXCHANGE;
+
+	if (renameat2(AT_FDCWD, beside, AT_FDCWD, path, flags))
+		return error_errno(err, errno, "cannot rename %s", beside);
+	return STATUS_OK;
+}
+
+enum status checkpoint_write(const struct checkpoint_source *c, struct error *err)
+{
+	char beside[PATH_MAX + 64], path[PATH_MAX + 64], latest[PATH_MAX + 64], name[64];
+	enum status st;
+
+	checkpoint_path(beside, c->run, c->step, CHECKPOINT_NEW);
+	checkpoint_path(path, c->run, c->step, "");
+	file_remove_tree(beside);
+	st = fill_folder(beside, c, err);
+	if (!st)
+		st = put_in_place(beside, path, err);
+	if (!st)
+		st = file_sync_folder(c->run, err);
+	snprintf(latest, sizeof(latest), "%s/latest", c->run);
+	snprintf(name, sizeof(name), CHECKPOINT_NAME "\n", c->step);
+	if (!st)
+		st = file_write(latest, name, strlen(name), err);
+	file_remove_tree(beside);
+	return st ? st : file_sync_folder(c->run, err);
+}
+
+void checkpoint_thin(const char *run, unsigned keep, uint64_t best)
+{
+	struct checkpoint_list list;
+	char path[PATH_MAX + 64], half[PATH_MAX + 64];
+	unsigned kept = 0;
+
+	if (!keep || checkpoint_list_read(&list, run, NULL))
+		return;
+	for (size_t i = 0; i < list.count; i++) {
+		if (list.entry[i].state != CHECKPOINT_NAMED)
+			continue;
+		if (kept++ < keep || list.entry[i].step == best)
+			continue;
+		checkpoint_path(path, run, list.entry[i].step, "");
+		checkpoint_path(half, run, list.entry[i].step, CHECKPOINT_NEW);
+		file_remove_tree(half);
+		if (!rename(path, half)) /* one that is half removed does not have its name */
+			file_remove_tree(half);
+	}
+	checkpoint_list_release(&list);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/checkpoint/export.h"
+#include <stdlib.h>
+#include "core/file/file.h"
+#include "model/files/model_folder.h"
+#include "model/files/tokenizer/files.h"
+
+enum status export_adapter(const char *dir, const struct model *m, const struct mat *master, bool or_none,
+			   struct error *err)
+{
+	struct peft_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_peft_slots(m, master, &slots, &names, &count, err);
+
+	if (!st && !(or_none && peft_slots_do_nothing(slots, count))) {
+		st = file_make_dir(dir, err);
+		if (!st)
+			st = peft_write(dir, &m->lora, &m->shape, slots, count, err);
+	}
+	free(slots);
+	free(names);
+	return st;
+}
+
+struct whole {
+	const struct params *params;
+	const struct weights *from;
+};
+
+static enum status rows_of(void *arg, const struct named *n, int64_t row, int64_t rows, float *out,
+			   struct error *err)
+{
+	const struct whole *w = arg;
+	const struct params *p = w->params;
+	const struct param *one = params_find(p, n->hf);
+
+	if (!one)
+		return error_set(err, STATUS_BUG, "%s is none of the trained parameters", n->hf);
+	memcpy(out, (const float *)p->master.data + one->offset + row * one->cols,
+	       (size_t)(rows * one->cols) * sizeof(*out));
+	return STATUS_OK;
+}
+
+static enum status write_tokenizer(void *arg, const char *dir, struct error *err)
+{
+	const struct whole *w = arg;
+
+	return w->from->gguf ? tokenizer_files_of_gguf(dir, w->from->gguf, err)
+			     : tokenizer_files_copy(dir, w->from->path, err);
+}
+
+enum status export_model(const char *dir, const struct model *m, const struct params *host,
+			 const struct weights *from, struct error *err)
+{
+	struct whole w = {host, from};
+	const struct folder_options o = {.shape = &m->shape,
+					 .dtype = DTYPE_F32,
+					 .replace = true,
+					 .shard_bytes = 5000000000u,
+					 .rows = rows_of,
+					 .more = write_tokenizer,
+					 .arg = &w};
+
+	return folder_write(dir, &o, err);
+}

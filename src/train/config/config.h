@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The configuration of a training run: YAML or JSON by the house's option tables, with the field's names.
+ * What is read is checked as far as it can be without the model's and the rows' files.
+ * docs/reference/training.md lists it.
+ */
+#ifndef TRAIN_CONFIG_H
+#define TRAIN_CONFIG_H
+#include "core/input/opt.h"
+#include "core/text/text.h"
+#include "core/input/tree.h"
+
+struct config_model {
+	const char *name_or_path; /* folder of a Hugging Face model, or a GGUF file */
+	const char *tokenizer;	  /* NULL: the model's own */
+	const char *chat_template;
+	bool random_weights; /* the folder's shape alone is taken */
+};
+
+struct config_lora {
+	uint32_t r;
+	double alpha, dropout;
+	struct opt_words target_modules, modules_to_save;
+	bool use_rslora;
+};
+
+enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_GPU };
+enum config_attention { CONFIG_ATTENTION_AUTO, CONFIG_ATTENTION_CUDNN, CONFIG_ATTENTION_OWN };
+enum config_adapters { CONFIG_ADAPTERS_AUTO, CONFIG_ADAPTERS_SEPARATE };
+enum config_recompute {
+	CONFIG_RECOMPUTE_NONE,
+	CONFIG_RECOMPUTE_CHEAP,
+	CONFIG_RECOMPUTE_FULL,
+	CONFIG_RECOMPUTE_AUTO
+};
+const char *config_recompute_name(uint32_t recompute);
+enum config_schedule {
+	CONFIG_CONSTANT,
+	CONFIG_CONSTANT_WITH_WARMUP,
+	CONFIG_LINEAR,
+	CONFIG_COSINE,
+	CONFIG_ONECYCLE,
+	CONFIG_WSD
+};
+enum config_decay { CONFIG_DECAY_LINEAR, CONFIG_DECAY_COSINE, CONFIG_DECAY_1_SQRT };
+
+struct config_training {
+	const char *output_dir;
+	uint32_t per_device_train_batch_size, per_device_eval_batch_size, gradient_accumulation_steps;
+	uint64_t max_steps; /* 0: by epochs */
+	double num_train_epochs, learning_rate, warmup_ratio, weight_decay, adam_beta1, adam_beta2,
+		adam_epsilon, max_grad_norm, min_lr_ratio, pct_start, div_factor, final_div_factor;
+	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
+	uint32_t save_total_limit; /* 0: all */
+	uint32_t lr_scheduler_type, decay_type, recompute, optim;
+	uint32_t device, attention, adapters; /* who works reads AUTO as CPU: it is settled before */
+	bool deterministic, step_parts, tune, graphs;
+	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
+		load_best_model_at_end, tensorboard;
+	uint32_t early_stopping_patience; /* evaluations without a better one; 0: never */
+	double early_stopping_threshold;
+	uint64_t seed;
+	uint32_t zero_stage; /* DeepSpeed's */
+};
+
+struct config_data {
+	struct opt_words train, eval;
+	uint32_t format, long_rows;
+	uint64_t max_seq_length, max_bad_rows, max_train_samples, max_eval_samples;
+	bool packing, shuffle, control_tokens;
+	const char *cache_dir;
+};
+
+enum { CONFIG_SECTIONS = 4, CONFIG_ROWS_MAX = 64 };
+
+struct config {
+	struct config_model model;
+	struct config_lora lora;
+	struct config_training training;
+	struct config_data data;
+	bool has_lora;
+	const char *gpu; /* no setting: PCI address of who was planned for, lent; NULL or "": CUDA's first */
+	struct text notes; /* lines: what is without effect here */
+	struct tree *tree[2];
+	const struct tree
+		*given[CONFIG_SECTIONS][CONFIG_ROWS_MAX]; /* where a row's value stands; NULL: nowhere */
+	const char **words[8];
+	size_t word_lists;
+	char *paths[64]; /* made absolute */
+	size_t path_count;
+};
+
+/* What long_rows and format choose from. */
+enum config_long_rows { CONFIG_LONG_DROP, CONFIG_LONG_TRUNCATE };
+enum config_format { CONFIG_FORMAT_AUTO, CONFIG_FORMAT_CHAT, CONFIG_FORMAT_GLAIVE, CONFIG_FORMAT_SHAREGPT };
+
+/* One section: its rows fill the struct at `offset`. */
+struct config_section {
+	const char *name, *help;
+	struct opt_table table;
+	size_t offset;
+};
+extern const struct config_section config_sections[];
+extern const size_t config_section_count; /* CONFIG_SECTIONS */
+
+/* Reads and checks; relative paths are taken from the working directory and made absolute. BAD_INPUT names
+ * file, line and the nearest known word. Valid and empty after config_release. */
+enum status config_read(struct config *c, const char *path, struct error *err);
+enum status config_parse(struct config *c, const char *name, const char *text, size_t size,
+			 struct error *err);
+void config_release(struct config *c);
+/* Every setting as YAML that reads back to the same values. */
+void config_write(struct text *out, const struct config *c);
+
+/* DeepSpeed's JSON, a file or a map (train/config/deepspeed.c): stage, micro-batch, accumulation, clipping
+ * and bf16 enter `training`; a setting that is there already must agree. The rest is named in c->notes. */
+enum status config_deepspeed(struct config *c, const struct tree *map, struct error *err);
+#endif

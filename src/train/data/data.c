@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/data/data.h"
+
+#include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+#include <sys/stat.h>
+
+#include "train/data/prefetch.h"
+
+/* Rows and what deals them out. */
+struct set {
+	struct tokenised rows;
+	struct feed *feed; /* NULL: no rows were asked for */
+};
+
+struct data {
+	struct tokenizer *tokenizer;
+	const struct template *template;
+	struct set train, eval;
+};
+
+static const char template_setting[] = "model: chat_template";
+
+/* The file that the ids follow from, for what is kept of them. */
+static void tokenizer_file(char out[PATH_MAX], const char *path)
+{
+	struct stat info;
+	bool folder = !stat(path, &info) && S_ISDIR(info.st_mode);
+
+	snprintf(out, PATH_MAX, "%s%s", path, folder ? "/tokenizer.json" : "");
+}
+
+static void tell(const struct log *log, const char *what, const struct tokenised *t)
+{
+	if (t->dropped + t->truncated + t->untrained)
+		log_warn(
+			log, LOG_TOPIC_RUN,
+			"%s: %llu rows dropped and %llu cut as longer than max_seq_length, %llu left out as no "
+			"assistant speaks in them",
+			what, (unsigned long long)t->dropped, (unsigned long long)t->truncated,
+			(unsigned long long)t->untrained);
+}
+
+/* Of positions that the model was not made for it has learned nothing. */
+static void warn_of_positions(const struct log *log, const char *what, const struct tokenised *t,
+			      int64_t positions)
+{
+	uint64_t beyond = 0;
+
+	for (uint64_t i = 0; i < t->rows; i++)
+		beyond += t->begin[i + 1] - t->begin[i] > (uint64_t)positions;
+	if (beyond)
+		log_warn(log, LOG_TOPIC_RUN,
+			 "%s: %llu rows are longer than the %lld positions that the model was made for "
+			 "(max_position_embeddings); data: max_seq_length: %lld drops them",
+			 what, (unsigned long long)beyond, (long long)positions, (long long)positions);
+}
+
+static enum status open_set(struct set *set, struct tokenised_ask *ask, const char *what, int64_t positions,
+			    const struct sampler *s, struct error *err)
+{
+	enum status st;
+
+	if (!ask->files.count)
+		return STATUS_OK;
+	st = tokenised_read(&set->rows, ask, err);
+	if (st)
+		return st;
+	tell(ask->log, what, &set->rows);
+	warn_of_positions(ask->log, what, &set->rows, positions);
+	return feed_open(&set->feed, s, &set->rows, err);
+}
+
+static enum status open_sets(struct data *d, const struct config *c, const char *tokenizer, int64_t positions,
+			     const struct log *log, struct error *err)
+{
+	const struct config_data *rows = &c->data;
+	struct tokenised_ask ask = {
+		.files = rows->train,
+		.format = (enum rows_format)rows->format,
+		.tokenizer = d->tokenizer,
+		.tokenizer_path = tokenizer,
+		.template = d->template,
+		.template_setting = template_setting,
+		.length_setting = "data: max_seq_length",
+		.control = rows->control_tokens,
+		.truncate = rows->long_rows == CONFIG_LONG_TRUNCATE,
+		.length_max = rows->max_seq_length,
+		.rows_max = rows->max_train_samples,
+		.bad_max = rows->max_bad_rows,
+		.cache_dir = rows->cache_dir,
+		.log = log,
+	};
+	struct sampler s = {
+		.seed = c->training.seed,
+		.shuffle = rows->shuffle,
+		.room = rows->packing ? rows->max_seq_length : 0,
+		.packs_per_micro = c->training.per_device_train_batch_size,
+		.micros = c->training.gradient_accumulation_steps,
+		.world = 1,
+	};
+	enum status st = open_set(&d->train, &ask, "training", positions, &s, err);
+
+	if (st)
+		return st;
+	ask.files = rows->eval;
+	ask.rows_max = rows->max_eval_samples;
+	s.shuffle = false;
+	s.micros = 1;
+	s.packs_per_micro = c->training.per_device_eval_batch_size;
+	return open_set(&d->eval, &ask, "evaluation", positions, &s, err);
+}
+
+static enum status open_words(struct data *d, const struct config *c, const struct shape *shape,
+			      struct error *err)
+{
+	const char *path = c->model.tokenizer ? c->model.tokenizer : c->model.name_or_path;
+	enum status st = tokenizer_open(&d->tokenizer, path, err);
+
+	if (!st)
+		st = tokenizer_check_rows(d->tokenizer, shape->vocab, err);
+	return st ? st
+		  : template_find(&d->template, c->model.chat_template, template_setting, d->tokenizer, err);
+}
+
+enum status data_check(const struct config *c, const struct shape *shape, struct error *err)
+{
+	struct data d = {0};
+	enum status st = open_words(&d, c, shape, err);
+
+	tokenizer_close(&d.tokenizer);
+	return st;
+}
+
+/* What was needed to read them: glibc would keep it. */
+static void give_back(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
+enum status data_open(struct data **out, const struct config *c, const struct shape *shape,
+		      const struct log *log, struct error *err)
+{
+	const char *path = c->model.tokenizer ? c->model.tokenizer : c->model.name_or_path;
+	struct data *d = calloc(1, sizeof(*d));
+	char file[PATH_MAX];
+	enum status st;
+
+	if (!d)
+		return error_set(err, STATUS_NO_RESOURCE, "rows");
+	tokenizer_file(file, path);
+	st = open_words(d, c, shape, err);
+	if (!st)
+		st = open_sets(d, c, file, shape->context, log, err);
+	give_back();
+	if (st)
+		data_close(&d);
+	else
+		*out = d;
+	return st;
+}
+
+void data_close(struct data **d)
+{
+	if (!*d)
+		return;
+	feed_close(&(*d)->train.feed);
+	feed_close(&(*d)->eval.feed);
+	tokenised_release(&(*d)->train.rows);
+	tokenised_release(&(*d)->eval.rows);
+	tokenizer_close(&(*d)->tokenizer);
+	free(*d);
+	*d = NULL;
+}
+
+static struct data_counts counts_of(const struct tokenised *t)
+{
+	return (struct data_counts){.rows = t->rows,
+				    .tokens = t->tokens,
+				    .targets = t->targets,
+				    .dropped = t->dropped,
+				    .truncated = t->truncated,
+				    .bad = t->bad};
+}
+
+struct data_counts data_train_counts(const struct data *d)
+{
+	return counts_of(&d->train.rows);
+}
+
+struct data_counts data_eval_counts(const struct data *d)
+{
+	return counts_of(&d->eval.rows);
+}
+
+uint64_t data_steps(const struct data *d)
+{
+	return feed_steps(d->train.feed);
+}
+
+struct data_step data_step(const struct data *d, uint64_t step)
+{
+	struct error ignored = {0}; /* data_next tells it */
+	struct feed_step s = {0};
+
+	feed_step(d->train.feed, step, &s, &ignored);
+	return (struct data_step){.micro_batches = s.micro_batches,
+				  .targets = s.size.targets,
+				  .tokens = s.size.tokens,
+				  .rows = s.size.rows};
+}
+
+enum status data_next(struct data *d, uint64_t step, uint64_t micro, const struct batch **b, double *wait_s,
+		      struct error *err)
+{
+	return feed_next(d->train.feed, step, micro, b, wait_s, err);
+}
+
+int32_t data_end_token(const struct data *d, const char **text)
+{
+	*text = template_end(d->template);
+	return tokenizer_added(d->tokenizer, *text);
+}
+
+uint64_t data_eval_micros(const struct data *d)
+{
+	return d->eval.feed ? feed_steps(d->eval.feed) : 0;
+}
+
+enum status data_eval(struct data *d, uint64_t micro, const struct batch **b, struct error *err)
+{
+	double wait_s;
+
+	return feed_next(d->eval.feed, micro, 0, b, &wait_s, err);
+}

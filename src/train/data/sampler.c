@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/data/sampler.h"
+
+#include "core/math/random.h"
+
+/* Streams of the seed. */
+enum { STREAM_ROWS = 0x726f7773, STREAM_PACKS = 0x7061636b };
+
+static uint64_t key_of(const struct sampler *s, uint32_t stream, uint64_t epoch, uint64_t index)
+{
+	uint64_t at = (epoch << 32 | index) * 2;
+
+	if (!s->shuffle)
+		return index;
+	return (uint64_t)random_u32(s->seed, stream, at) << 32 | random_u32(s->seed, stream, at + 1);
+}
+
+struct place {
+	uint64_t key;
+	uint32_t pack;
+};
+
+static int by_key(const void *a_, const void *b_)
+{
+	const struct place *a = a_, *b = b_;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->pack < b->pack ? -1 : a->pack > b->pack;
+}
+
+/* Without shuffling a pack stands where its first row does. */
+static uint32_t first_row(const struct packs *p, uint64_t pack)
+{
+	uint32_t first = UINT32_MAX;
+
+	for (uint64_t i = p->begin[pack]; i < p->begin[pack + 1]; i++)
+		first = p->row[i] < first ? p->row[i] : first;
+	return first;
+}
+
+static enum status put_in_order(struct sampler_epoch *e, const struct sampler *s, uint64_t epoch,
+				struct error *err)
+{
+	struct place *places = malloc((e->packs.count + 1) * sizeof(*places));
+
+	e->order = malloc((e->packs.count + 1) * sizeof(*e->order));
+	if (!places || !e->order) {
+		free(places);
+		return error_set(err, STATUS_NO_RESOURCE, "an epoch's order");
+	}
+	for (uint64_t i = 0; i < e->packs.count; i++)
+		places[i] = (struct place){
+			.key = key_of(s, STREAM_PACKS, epoch, s->shuffle ? i : first_row(&e->packs, i)),
+			.pack = (uint32_t)i};
+	qsort(places, e->packs.count, sizeof(*places), by_key);
+	for (uint64_t i = 0; i < e->packs.count; i++)
+		e->order[i] = places[i].pack;
+	free(places);
+	return STATUS_OK;
+}
+
+enum status sampler_epoch_make(struct sampler_epoch *e, const struct sampler *s, uint64_t epoch,
+			       const uint64_t *begin, uint64_t rows, struct error *err)
+{
+	uint64_t *key = malloc((rows + 1) * sizeof(*key));
+	enum status st;
+
+	*e = (struct sampler_epoch){0};
+	if (!key)
+		return error_set(err, STATUS_NO_RESOURCE, "an epoch's order");
+	for (uint64_t i = 0; i < rows; i++)
+		key[i] = key_of(s, STREAM_ROWS, epoch, i);
+	st = packs_make(&e->packs, begin, rows, s->room, key, err);
+	free(key);
+	if (!st)
+		st = put_in_order(e, s, epoch, err);
+	if (st)
+		sampler_epoch_release(e);
+	return st;
+}
+
+void sampler_epoch_release(struct sampler_epoch *e)
+{
+	packs_release(&e->packs);
+	free(e->order);
+	*e = (struct sampler_epoch){0};
+}
+
+static uint64_t packs_per_step(const struct sampler *s)
+{
+	return s->packs_per_micro * s->micros * s->world;
+}
+
+uint64_t sampler_steps(const struct sampler *s, const struct sampler_epoch *e)
+{
+	return (e->packs.count + packs_per_step(s) - 1) / packs_per_step(s);
+}
+
+struct sampler_span sampler_step(const struct sampler *s, const struct sampler_epoch *e, uint64_t step)
+{
+	uint64_t first = step * packs_per_step(s), last = first + packs_per_step(s);
+
+	return (struct sampler_span){first, last < e->packs.count ? last : e->packs.count};
+}
+
+uint64_t sampler_micros(const struct sampler *s, struct sampler_span step)
+{
+	uint64_t round = s->packs_per_micro * s->world;
+
+	return (step.last - step.first + round - 1) / round;
+}
+
+struct sampler_span sampler_micro(const struct sampler *s, struct sampler_span step, uint64_t micro)
+{
+	uint64_t first = step.first + (micro * s->world + s->rank) * s->packs_per_micro;
+	uint64_t last = first + s->packs_per_micro;
+
+	first = first < step.last ? first : step.last;
+	return (struct sampler_span){first, last < step.last ? last : step.last};
+}

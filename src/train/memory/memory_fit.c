@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/memory/memory_fit.h"
+#include <inttypes.h>
+#include "core/text/units.h"
+
+enum { BATCH_MAX = 65536, LENGTH_STEP = 64, LARGEST_ROWS = 3, TABLE_ROWS = MEM_KINDS + MEMORY_BESIDE_COUNT };
+
+uint64_t fit_most(const struct fit *f)
+{
+	if (!f->available)
+		return UINT64_MAX;
+	return f->available > f->leave ? f->available - f->leave : 0;
+}
+
+uint64_t fit_room(const struct fit *f)
+{
+	const uint64_t most = fit_most(f), part = f->available ? f->available / 10 * 9 : UINT64_MAX;
+
+	return part < most ? part : most;
+}
+
+uint64_t fit_bytes(const struct fit *f, const struct memory_plan *m)
+{
+	return f->of_host ? m->host_bytes : m->bytes;
+}
+
+struct fit fit_of_host(const struct fit *f)
+{
+	return (struct fit){.shape = f->shape, .threads = f->threads, .available = f->host, .of_host = true};
+}
+
+/* What cannot be planned is too large. */
+static uint64_t bytes_of(const struct config *c, const struct fit *f)
+{
+	struct error ignored = {0};
+	struct memory_plan m;
+
+	return memory_plan(&m, f->shape, c, f->threads, &ignored) ? UINT64_MAX : fit_bytes(f, &m);
+}
+
+static void set_batch(struct config *c, uint64_t rows)
+{
+	struct config_training *t = &c->training;
+	uint64_t step = (uint64_t)t->per_device_train_batch_size * t->gradient_accumulation_steps;
+
+	t->per_device_train_batch_size = (uint32_t)rows;
+	t->gradient_accumulation_steps = (uint32_t)(step / rows);
+	if (t->per_device_eval_batch_size > rows)
+		t->per_device_eval_batch_size = (uint32_t)rows;
+}
+
+static void set_evaluated(struct config *c, uint64_t rows)
+{
+	c->training.per_device_eval_batch_size = (uint32_t)rows;
+}
+
+static void set_length(struct config *c, uint64_t steps)
+{
+	c->data.max_seq_length = steps * LENGTH_STEP;
+}
+
+static void set_samples(struct config *c, uint64_t rows)
+{
+	c->data.max_train_samples = rows;
+}
+
+static void set_rank(struct config *c, uint64_t rank)
+{
+	c->lora.r = (uint32_t)rank;
+}
+
+/* The index of the largest value of `count` ascending ones that fits, 0 where none does. More of a setting
+ * takes more memory, so it is found by halves. */
+static uint64_t largest(const struct config *c, const struct fit *f, void (*set)(struct config *, uint64_t),
+			const uint64_t *values, uint64_t count)
+{
+	uint64_t low = 0, high = count;
+
+	while (high - low > 1) {
+		struct config trial = *c; /* all of it lent */
+		uint64_t middle = low + (high - low) / 2;
+
+		set(&trial, values ? values[middle] : middle + 1);
+		if (bytes_of(&trial, f) <= fit_room(f))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Micro-batches that divide a step of `rows`, ascending; below `limit`. */
+static size_t divisors(uint64_t *out, uint64_t rows, uint64_t limit)
+{
+	size_t count = 0;
+
+	for (uint64_t d = 1; d <= rows && d < limit; d++)
+		if (rows % d == 0 && rows / d <= BATCH_MAX)
+			out[count++] = d;
+	return count;
+}
+
+/* The largest micro-batch below `limit` that fits. */
+static uint64_t find_batch(const struct config *c, const struct fit *f, uint64_t limit)
+{
+	uint64_t sizes[2048]; /* no number up to 2^32 has more divisors than 1536 */
+	size_t count = divisors(sizes,
+				(uint64_t)c->training.per_device_train_batch_size *
+					c->training.gradient_accumulation_steps,
+				limit);
+
+	return count ? sizes[largest(c, f, set_batch, sizes, count)] : 0;
+}
+
+static void set_recompute(struct config *c, enum config_recompute level)
+{
+	c->training.recompute = level;
+	c->training.gradient_checkpointing = level == CONFIG_RECOMPUTE_FULL;
+}
+
+/* Of the configuration, at this level. */
+static bool find_level(struct config *c, const struct fit *f, enum config_recompute level, uint64_t room)
+{
+	struct config trial = *c;
+	uint64_t rows;
+
+	set_recompute(&trial, level);
+	if (trial.training.auto_find_batch_size) {
+		rows = find_batch(&trial, f, BATCH_MAX + 1);
+		if (rows)
+			set_batch(&trial, rows);
+	}
+	if (bytes_of(&trial, f) > room)
+		return false;
+	c->training = trial.training;
+	return true;
+}
+
+void fit_settle(struct config *c, const struct fit *f)
+{
+	const bool any = c->training.recompute == CONFIG_RECOMPUTE_AUTO;
+	const enum config_recompute first = any ? CONFIG_RECOMPUTE_NONE : c->training.recompute;
+	const enum config_recompute last = any ? CONFIG_RECOMPUTE_FULL : first;
+	enum config_recompute level = first;
+
+	if (!any && !c->training.auto_find_batch_size)
+		return;
+	while (level <= last && !find_level(c, f, level, fit_room(f)))
+		level++;
+	/* The last resort may fill all that there is; what does not fit at all is told as it was asked for.
+	 */
+	if (level > last && !find_level(c, f, last, fit_most(f)))
+		find_level(c, f, first, UINT64_MAX);
+	c->training.auto_find_batch_size = false;
+}
+
+struct finding_knobs {
+	struct fit_knob *knobs;
+	size_t count;
+	const struct fit *fit;
+	uint64_t planned;
+	bool any_fits;
+};
+
+/* Kept where it helps: it fits, or takes a twentieth away. */
+static void add(struct finding_knobs *k, const struct config *trial, const char *setting)
+{
+	uint64_t bytes = bytes_of(trial, k->fit);
+	struct fit_knob *knob = &k->knobs[k->count];
+
+	if (bytes >= k->planned || (bytes > fit_room(k->fit) && bytes > k->planned / 20 * 19))
+		return;
+	text_copy(knob->setting, sizeof(knob->setting), setting);
+	knob->bytes = bytes;
+	knob->fits = bytes <= fit_room(k->fit);
+	k->any_fits |= knob->fits;
+	k->count++;
+}
+
+/* What set_batch turned, after `before` in the same list of settings. */
+static void batch_words(char out[160], const char *before, const struct config *was, const struct config *c)
+{
+	const struct config_training *t = &c->training;
+	char evaluated[64] = "";
+
+	if (c->data.eval.count && t->per_device_eval_batch_size != was->training.per_device_eval_batch_size)
+		snprintf(evaluated, sizeof(evaluated), ", per_device_eval_batch_size: %" PRIu32,
+			 t->per_device_eval_batch_size);
+	snprintf(out, 160,
+		 "training: %sper_device_train_batch_size: %" PRIu32 ", gradient_accumulation_steps: %" PRIu32
+		 "%s",
+		 before, t->per_device_train_batch_size, t->gradient_accumulation_steps, evaluated);
+}
+
+static void try_batch(struct finding_knobs *k, const struct config *c)
+{
+	uint64_t rows = find_batch(c, k->fit, c->training.per_device_train_batch_size);
+	struct config trial = *c;
+	char setting[160];
+
+	if (!rows)
+		return;
+	set_batch(&trial, rows);
+	batch_words(setting, "", c, &trial);
+	add(k, &trial, setting);
+}
+
+static void try_evaluated(struct finding_knobs *k, const struct config *c)
+{
+	uint64_t less = c->training.per_device_eval_batch_size - 1;
+	struct config trial = *c;
+	char setting[160];
+
+	if (!c->data.eval.count || !less)
+		return;
+	set_evaluated(&trial, largest(c, k->fit, set_evaluated, NULL, less) + 1);
+	snprintf(setting, sizeof(setting), "training: per_device_eval_batch_size: %" PRIu32,
+		 trial.training.per_device_eval_batch_size);
+	add(k, &trial, setting);
+}
+
+static void try_length(struct finding_knobs *k, const struct config *c)
+{
+	uint64_t steps = (c->data.max_seq_length - 1) / LENGTH_STEP;
+	struct config trial = *c;
+	char setting[160];
+
+	if (!steps)
+		return;
+	set_length(&trial, largest(c, k->fit, set_length, NULL, steps) + 1);
+	snprintf(setting, sizeof(setting), "data: max_seq_length: %" PRIu64, trial.data.max_seq_length);
+	add(k, &trial, setting);
+}
+
+/* Each level above the configuration's own, by the name that any configuration takes: where recompute is
+ * given, gradient_checkpointing contradicts it. */
+static void try_recompute(struct finding_knobs *k, const struct config *c)
+{
+	static const enum config_recompute levels[] = {CONFIG_RECOMPUTE_CHEAP, CONFIG_RECOMPUTE_FULL};
+	char setting[160];
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		struct config trial = *c;
+
+		if (c->training.gradient_checkpointing || c->training.recompute == levels[i])
+			continue;
+		set_recompute(&trial, levels[i]);
+		snprintf(setting, sizeof(setting), "training: recompute: %s",
+			 config_recompute_name(levels[i]));
+		add(k, &trial, setting);
+	}
+}
+
+static void try_rank(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	char setting[160];
+
+	if (!c->has_lora || c->lora.r < 2)
+		return;
+	set_rank(&trial, largest(c, k->fit, set_rank, NULL, c->lora.r - 1) + 1);
+	snprintf(setting, sizeof(setting), "lora: r: %" PRIu32, trial.lora.r);
+	add(k, &trial, setting);
+}
+
+static void try_lora(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	char setting[160];
+
+	if (c->has_lora)
+		return;
+	trial.has_lora = true;
+	trial.training.full_finetuning = false;
+	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning", trial.lora.r);
+	add(k, &trial, setting);
+}
+
+/* Rows at hand are the host's: so many of their files' take part as fit. */
+static void try_samples(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	struct memory_plan m;
+	struct error ignored = {0};
+	uint64_t most;
+	char setting[160];
+
+	if (!k->fit->of_host || memory_plan(&m, k->fit->shape, c, k->fit->threads, &ignored))
+		return;
+	most = m.beside[MEMORY_ROWS] / (c->data.max_seq_length * sizeof(int32_t)) + 1;
+	set_samples(&trial, largest(c, k->fit, set_samples, NULL, most) + 1);
+	snprintf(setting, sizeof(setting), "data: max_train_samples: %" PRIu64, trial.data.max_train_samples);
+	add(k, &trial, setting);
+}
+
+/* What changes nothing of what is learned, together. */
+static void try_both(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	char setting[160];
+
+	set_recompute(&trial, CONFIG_RECOMPUTE_FULL);
+	set_batch(&trial, find_batch(&trial, k->fit, BATCH_MAX + 1));
+	batch_words(setting, "recompute: full, ", c, &trial);
+	add(k, &trial, setting);
+}
+
+size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const struct fit *f,
+		 const struct memory_plan *planned)
+{
+	struct finding_knobs k = {.knobs = knobs, .fit = f, .planned = fit_bytes(f, planned)};
+
+	try_evaluated(&k, c);
+	try_batch(&k, c);
+	try_recompute(&k, c);
+	try_length(&k, c);
+	try_rank(&k, c);
+	try_lora(&k, c);
+	try_samples(&k, c);
+	if (!k.any_fits && !f->of_host)
+		try_both(&k, c);
+	return k.count;
+}
+
+/* Rows of the plan as they stand where it is held against: of a GPU, or of the host beside it, the others are
+ * 0. */
+static void rows_of(uint64_t bytes[TABLE_ROWS], const struct fit *f, const struct memory_plan *m)
+{
+	memcpy(bytes, m->arena, sizeof(m->arena));
+	memcpy(bytes + MEM_KINDS, m->beside, sizeof(m->beside));
+	for (int i = 0; m->gpu && i < TABLE_ROWS; i++)
+		if (f->of_host == (i < MEM_KINDS || i == MEM_KINDS + MEMORY_LIBRARIES))
+			bytes[i] = 0;
+}
+
+/* The largest rows of the plan: "saved 20.1 GB, weights 4.31 GB". */
+static void add_largest(struct text *out, const struct fit *f, const struct memory_plan *m)
+{
+	uint64_t bytes[TABLE_ROWS];
+	char number[32];
+
+	rows_of(bytes, f, m);
+	for (int row = 0; row < LARGEST_ROWS; row++) {
+		int at = 0;
+
+		for (int i = 1; i < TABLE_ROWS; i++)
+			at = bytes[i] > bytes[at] ? i : at;
+		units_format(number, sizeof(number), (double)bytes[at], "B");
+		text_addf(out, "%s%s %s", row ? ", " : "",
+			  at < MEM_KINDS ? memory_kind_name((enum memory_kind)at)
+					 : memory_beside_name((enum memory_beside)(at - MEM_KINDS)),
+			  number);
+		bytes[at] = 0;
+	}
+}
+
+static enum status check_side(const struct config *c, const struct fit *f, const struct memory_plan *planned,
+			      struct error *err)
+{
+	struct fit_knob knobs[FIT_KNOBS];
+	char need[32], there[32], number[32];
+	struct text rows = {0}, turns = {0};
+	size_t count;
+
+	if (fit_bytes(f, planned) <= fit_most(f))
+		return STATUS_OK;
+	units_format(need, sizeof(need), (double)fit_bytes(f, planned), "B");
+	units_format(there, sizeof(there), (double)fit_most(f), "B");
+	add_largest(&rows, f, planned);
+	count = fit_knobs(knobs, c, f, planned);
+	for (size_t i = 0; i < count; i++) {
+		units_format(number, sizeof(number), (double)knobs[i].bytes, "B");
+		text_addf(&turns, "%s%s (%s%s)", i ? "; " : "; the settings to turn: ", knobs[i].setting,
+			  number, knobs[i].fits ? "" : ", not enough");
+	}
+	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+			"%s of %s would be needed, and %s are available: %s%s", need,
+			!planned->gpu ? "memory"
+			: f->of_host  ? "the host's memory beside the GPU"
+				      : "the GPU's memory",
+			there, text_str(&rows), text_str(&turns));
+	text_release(&rows);
+	text_release(&turns);
+	return STATUS_NO_RESOURCE;
+}
+
+enum status fit_check(const struct config *c, const struct fit *f, const struct memory_plan *planned,
+		      struct error *err)
+{
+	const struct fit host = fit_of_host(f);
+	enum status st = check_side(c, f, planned, err);
+
+	return st || !planned->gpu ? st : check_side(c, &host, planned, err);
+}

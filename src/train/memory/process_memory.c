@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/memory/process_memory.h"
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "core/file/file.h"
+
+/* Measured: docs/explanation/methods, "Memory of a training run". */
+enum {
+	PROGRAM_BYTES = 8600000,   /* touched pages of code and libraries, stacks, heap */
+	PANEL_BYTES = 1180000,	   /* of OpenBLAS, a thread */
+	VOCABULARY_ID_BYTES = 176, /* an id, with its merge */
+	ROW_BYTES = 48,		   /* where it begins, its packs and their order in two epochs */
+	STATUS_MAX = 1 << 16,
+	CONTEXT_BYTES = 560 << 20, /* of a GPU: context, kernels of ours and of the libraries */
+	LIBRARY_BYTES = 32 << 20,  /* cuBLASLt's workspace */
+	DRIVER_BYTES = 450 << 20,  /* of a GPU, on the host: what driver, kernels and cuBLASLt hold */
+	CUDNN_BYTES = 130 << 20,   /* likewise, what cuDNN holds beside */
+};
+
+const char *memory_beside_name(enum memory_beside what)
+{
+	static const char *const names[] = {
+#define X(name, word, text) [MEMORY_##name] = word,
+		MEMORY_BESIDE(X)
+#undef X
+	};
+
+	return names[what];
+}
+
+const char *memory_beside_text(enum memory_beside what)
+{
+	static const char *const texts[] = {
+#define X(name, word, text) [MEMORY_##name] = text,
+		MEMORY_BESIDE(X)
+#undef X
+	};
+
+	return texts[what];
+}
+
+/* An id takes four bytes and stands for about as many of the file; `most` rows are taken (0: all). */
+static uint64_t rows_bytes(const struct opt_words *files, uint64_t most, uint64_t length)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < files->count; i++) {
+		struct stat about;
+
+		if (!stat(files->word[i], &about) && about.st_size > 0)
+			bytes += (uint64_t)about.st_size;
+	}
+	if (most && most < bytes / (length * sizeof(int32_t) + ROW_BYTES))
+		bytes = most * (length * sizeof(int32_t) + ROW_BYTES);
+	return bytes;
+}
+
+/* Two of each set, one of them made while the other is worked on: token, position, target, trained. */
+static uint64_t batches_bytes(const struct config *c)
+{
+	uint64_t packs = c->training.per_device_train_batch_size +
+			 (c->data.eval.count ? c->training.per_device_eval_batch_size : 0);
+
+	return 2 * 4 * sizeof(int32_t) * packs * c->data.max_seq_length;
+}
+
+static bool by_cudnn(const struct config *c)
+{
+	return c->training.attention != CONFIG_ATTENTION_OWN && !c->training.deterministic;
+}
+
+/* Beside the arena: the context, and cuDNN's single-precision dQ and sums of a micro-batch. */
+static uint64_t libraries_bytes(const struct stepper *planned, const struct config *c)
+{
+	const struct shape *s = &planned->model->shape;
+	const uint64_t tokens = (uint64_t)stepper_size(c).tokens;
+	const uint64_t cudnn =
+		by_cudnn(c) ? tokens * (uint64_t)(s->heads * (s->head_dim + 2)) * sizeof(float) : 0;
+
+	return CONTEXT_BYTES + LIBRARY_BYTES + cudnn;
+}
+
+void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
+{
+	const struct config_data *d = &c->data;
+
+	*m = (struct memory_plan){.arena_bytes = planned->arena.peak, .bytes = planned->arena.peak};
+	for (int i = 0; i < MEM_KINDS; i++)
+		m->arena[i] = planned->arena.kind_at_peak[i];
+	m->beside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
+				 rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
+	m->beside[MEMORY_BATCHES] = batches_bytes(c);
+	m->beside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
+	m->beside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
+	m->gpu = planned->back.kind == BACK_GPU;
+	if (m->gpu) {
+		m->beside[MEMORY_MIRROR] = 3 * sizeof(float) * planned->model->params.length;
+		/* Of trained rows or evaluated ones, whichever are more: as the lists were placed. */
+		m->beside[MEMORY_PINNED] = gpu_back_pinned_bytes(planned->back.lists[0].cols - 1);
+		m->beside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
+	}
+	for (int i = 0; i < MEMORY_LIBRARIES; i++)
+		m->host_bytes += m->beside[i];
+	if (m->gpu) {
+		m->beside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
+		m->bytes += m->beside[MEMORY_LIBRARIES];
+	} else {
+		m->host_bytes += m->arena_bytes;
+		m->bytes = m->host_bytes;
+	}
+}
+
+enum status memory_plan(struct memory_plan *m, const struct shape *shape, const struct config *c,
+			unsigned threads, struct error *err)
+{
+	struct stepper plan;
+	enum status st = stepper_plan(&plan, shape, c, threads, err);
+
+	if (!st)
+		memory_plan_of(m, &plan, c);
+	stepper_release(&plan);
+	return st;
+}
+
+uint64_t memory_of_gpu(const struct back *back)
+{
+	uint64_t available, total;
+
+	return gpu_memory(gpu_back_device(back), &available, &total, NULL) ? 0 : total - available;
+}
+
+uint64_t memory_peak(void)
+{
+	char *text = NULL;
+	const char *line;
+	size_t size;
+	uint64_t kib = 0;
+
+	if (file_read(&text, &size, "/proc/self/status", STATUS_MAX, NULL))
+		return 0;
+	line = strstr(text, "\nVmHWM:");
+	if (line)
+		kib = strtoull(line + strlen("\nVmHWM:"), NULL, 10);
+	free(text);
+	return kib * 1024;
+}

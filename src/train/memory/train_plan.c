@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/memory/train_plan.h"
+#include <stdlib.h>
+#include "core/text/units.h"
+#include "train/memory/memory_fit.h"
+
+static json_t *memory_json(const struct memory_plan *m)
+{
+	json_t *parts = json_object();
+
+	for (int i = 0; i < MEM_KINDS; i++)
+		if (m->arena[i])
+			json_object_set_new(parts, memory_kind_name((enum memory_kind)i),
+					    json_integer((json_int_t)m->arena[i]));
+	for (int i = 0; i < MEMORY_BESIDE_COUNT; i++)
+		if (i < MEMORY_MIRROR || m->beside[i])
+			json_object_set_new(parts, memory_beside_name((enum memory_beside)i),
+					    json_integer((json_int_t)m->beside[i]));
+	return parts;
+}
+
+/* A configuration planned, and what it is held against. */
+struct planning {
+	struct config c; /* lent, micro-batch found */
+	struct weights w;
+	struct stepper s;
+	struct fit fit;
+	struct memory_plan memory;
+	struct fit_knob knobs[FIT_KNOBS]; /* of the device, where that fits of the host beside it */
+	size_t knob_count;
+};
+
+static bool too_large(const struct planning *p)
+{
+	return p->memory.bytes > fit_most(&p->fit);
+}
+
+static bool host_too_large(const struct planning *p)
+{
+	const struct fit host = fit_of_host(&p->fit);
+
+	return p->memory.gpu && p->memory.host_bytes > fit_most(&host);
+}
+
+static size_t host_knobs(struct planning *p)
+{
+	const struct fit host = fit_of_host(&p->fit);
+
+	return fit_knobs(p->knobs, &p->c, &host, &p->memory);
+}
+
+static json_t *knobs_json(const struct planning *p)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < p->knob_count; i++)
+		json_array_append_new(list, json_pack("{s:s, s:I, s:b}", "setting", p->knobs[i].setting,
+						      "memory_bytes", (json_int_t)p->knobs[i].bytes, "fits",
+						      p->knobs[i].fits));
+	return list;
+}
+
+static json_t *as_json(const struct planning *p)
+{
+	const struct stepper *s = &p->s;
+	struct step_size size = stepper_size(&p->c);
+	double tokens = (double)size.tokens;
+	json_t *out = json_pack(
+		"{s:I, s:I, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:I, s:I, s:o, s:b, s:o}", "parameters",
+		(json_int_t)shape_parameters(&p->w.shape), "trained", (json_int_t)s->model->params.length,
+		"micro_batch_tokens", (json_int_t)size.tokens, "step_tokens",
+		(json_int_t)(size.tokens * p->c.training.gradient_accumulation_steps), "recompute",
+		config_recompute_name(p->c.training.recompute), "threads", s->back.threads,
+		"forward_flop_per_token", s->forward.flop / tokens, "backward_flop_per_token",
+		s->backward.flop / tokens, "flop_per_token", (s->forward.flop + s->backward.flop) / tokens,
+		"memory_bytes", (json_int_t)p->memory.bytes, "arena_bytes", (json_int_t)p->memory.arena_bytes,
+		"memory", memory_json(&p->memory), "fits", !too_large(p) && !host_too_large(p), "knobs",
+		knobs_json(p));
+
+	if (p->fit.available)
+		json_object_set_new(out, "available_bytes", json_integer((json_int_t)fit_most(&p->fit)));
+	if (p->memory.gpu)
+		json_object_set_new(out, "host_bytes", json_integer((json_int_t)p->memory.host_bytes));
+	if (p->memory.gpu && p->fit.host)
+		json_object_set_new(out, "host_available_bytes", json_integer((json_int_t)p->fit.host));
+	return out;
+}
+
+static void add_line(struct text *out, const char *what, double value, const char *unit, const char *note)
+{
+	char number[32];
+
+	units_format(number, sizeof(number), value, unit);
+	text_addf(out, "  %-12s %12s  %s\n", what, number, note);
+}
+
+static void add_beside(struct text *out, const struct memory_plan *m, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		add_line(out, memory_beside_name((enum memory_beside)i), (double)m->beside[i], "B",
+			 memory_beside_text((enum memory_beside)i));
+}
+
+static void add_knobs(struct text *out, const struct planning *p)
+{
+	for (size_t i = 0; i < p->knob_count; i++) {
+		char note[sizeof(p->knobs[i].setting) + 16];
+
+		snprintf(note, sizeof(note), "%s%s", p->knobs[i].setting,
+			 p->knobs[i].fits ? "" : " (not enough)");
+		add_line(out, "", (double)p->knobs[i].bytes, "B", note);
+	}
+}
+
+static void add_memory(struct text *out, const struct planning *p)
+{
+	const struct memory_plan *m = &p->memory;
+
+	text_add(out, "memory\n");
+	for (int i = 0; i < MEM_KINDS; i++)
+		if (m->arena[i])
+			add_line(out, memory_kind_name((enum memory_kind)i), (double)m->arena[i], "B",
+				 memory_kind_text((enum memory_kind)i));
+	add_line(out, "arena", (double)m->arena_bytes, "B",
+		 "these together: one block, placed before the first step");
+	if (m->gpu)
+		add_beside(out, m, MEMORY_LIBRARIES, MEMORY_BESIDE_COUNT);
+	else
+		add_beside(out, m, 0, MEMORY_MIRROR);
+	add_line(out, "in all", (double)m->bytes, "B",
+		 m->gpu ? "the GPU's, where every micro-batch is full"
+			: "the process, where every micro-batch is full");
+	if (p->fit.available)
+		add_line(out, "available", (double)fit_most(&p->fit), "B",
+			 too_large(p) ? "too little: the settings to turn"
+			 : m->gpu     ? "on the GPU now, but what is always left alone"
+				      : "on this machine now");
+	if (too_large(p))
+		add_knobs(out, p);
+	if (!m->gpu)
+		return;
+	text_add(out, "\nmemory of the host beside it\n");
+	add_beside(out, m, 0, MEMORY_LIBRARIES);
+	add_line(out, "in all", (double)m->host_bytes, "B", "the process");
+	if (p->fit.host)
+		add_line(out, "available", (double)p->fit.host, "B",
+			 host_too_large(p) ? "too little: the settings to turn" : "on this machine now");
+	if (!too_large(p) && host_too_large(p))
+		add_knobs(out, p);
+}
+
+static void as_text(struct text *out, const struct planning *p)
+{
+	const struct stepper *s = &p->s;
+	struct step_size size = stepper_size(&p->c);
+	double tokens = (double)size.tokens;
+
+	text_addf(out, "%lld of %lld parameters are trained\n", (long long)s->model->params.length,
+		  (long long)shape_parameters(&p->w.shape));
+	text_addf(out,
+		  "a micro-batch: %lld tokens at most, rows of %lld; %u of them a step; recompute: %s\n\n",
+		  (long long)size.tokens, (long long)size.row_tokens,
+		  p->c.training.gradient_accumulation_steps, config_recompute_name(p->c.training.recompute));
+	add_memory(out, p);
+	text_add(out, "\nwork a token, where every token is a target\n");
+	add_line(out, "forward", s->forward.flop / tokens, "FLOP", "");
+	add_line(out, "backward", s->backward.flop / tokens, "FLOP", "head and loss, and what is made again");
+}
+
+static enum status make_plan(struct planning *p, const struct config *c, const struct train_room *room,
+			     struct error *err)
+{
+	enum status st;
+
+	*p = (struct planning){.c = *c};
+	st = weights_open(&p->w, c->model.name_or_path, err);
+	p->fit = (struct fit){.shape = &p->w.shape,
+			      .threads = cpu_back_threads(),
+			      .available = room->available,
+			      .leave = room->leave,
+			      .host = room->host};
+	if (!st)
+		fit_settle(&p->c, &p->fit);
+	if (!st)
+		st = stepper_plan(&p->s, &p->w.shape, &p->c, p->fit.threads, err);
+	if (!st)
+		memory_plan_of(&p->memory, &p->s, &p->c);
+	return st;
+}
+
+static void planning_release(struct planning *p)
+{
+	stepper_release(&p->s);
+	weights_release(&p->w);
+	free(p);
+}
+
+static struct planning *planning_of(struct error *err)
+{
+	struct planning *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a plan");
+	return p;
+}
+
+enum status train_plan(const struct config *c, const struct train_room *room, struct text *out, json_t **json,
+		       struct error *err)
+{
+	struct planning *p = planning_of(err);
+	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;
+
+	if (!p)
+		return st;
+	if (!st && too_large(p))
+		p->knob_count = fit_knobs(p->knobs, &p->c, &p->fit, &p->memory);
+	else if (!st && host_too_large(p))
+		p->knob_count = host_knobs(p);
+	if (!st && json)
+		*json = as_json(p);
+	if (!st && json && !*json)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a plan");
+	if (!st && out)
+		as_text(out, p);
+	planning_release(p);
+	return st;
+}
+
+enum status train_settle(struct config *c, const struct train_room *room, uint64_t *bytes, struct error *err)
+{
+	struct planning *p = planning_of(err);
+	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;
+
+	if (!p)
+		return st;
+	if (!st)
+		st = fit_check(&p->c, &p->fit, &p->memory, err);
+	if (!st) {
+		c->training = p->c.training;
+		*bytes = p->memory.bytes;
+	}
+	planning_release(p);
+	return st;
+}

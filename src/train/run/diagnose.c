@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/run/diagnose.h"
+#include <math.h>
+#include <stdio.h>
+#include "core/math/stats.h"
+
+enum { STEPS_BEFORE = 8 /* seen before a step can stand out */, STEPS_WAITED = 5 };
+static const double spike_mads = 8, spike_share = 0.5, exploding_times = 20, waited_share = 0.1,
+		    faint_share = 0.5;
+
+static const struct {
+	const char *word, *knob;
+	bool ends;
+} rows[] = {
+#define X(name, word, ends, knob) {word, knob, ends},
+	FINDINGS(X)
+#undef X
+};
+
+const char *finding_word(enum finding f)
+{
+	return rows[f].word;
+}
+
+const char *finding_knob(enum finding f)
+{
+	return rows[f].knob;
+}
+
+bool finding_ends(enum finding f)
+{
+	return rows[f].ends;
+}
+
+#define ADD(out, f, ...)                                                                                     \
+	do {                                                                                                 \
+		(out)->found[(out)->count].what = (f);                                                       \
+		snprintf((out)->found[(out)->count].text, sizeof((out)->found[0].text), __VA_ARGS__);        \
+		(out)->count++;                                                                              \
+	} while (0)
+
+void diagnose_before(struct findings *out, const struct diagnose_before *b)
+{
+	out->count = 0;
+	if (!(b->rate > 0))
+		ADD(out, FINDING_RATE_ZERO, "the learning rate is zero at every step");
+	if (!b->targets)
+		ADD(out, FINDING_ALL_MASKED, "none of %llu rows has a token to learn",
+		    (unsigned long long)b->rows);
+	if (!b->end_trained && b->median_norm > 0 && b->end_norm < faint_share * b->median_norm)
+		ADD(out, FINDING_END_UNTRAINED,
+		    "%s was never trained in this model (its row's norm is %.3g, the median row's %.3g) and will not "
+		    "be: generation would not stop",
+		    b->end_token, b->end_norm, b->median_norm);
+}
+
+static void look_at_loss(const struct diagnose *d, struct findings *out, const struct diagnose_step *s,
+			 unsigned n)
+{
+	struct stats before = stats_of(d->loss, n);
+	double middle = before.median, over = s->loss - middle;
+
+	if (over > spike_mads * before.mad && over > spike_share * middle)
+		ADD(out, FINDING_LOSS_SPIKE, "step %llu: the loss is %.4g after a median of %.4g",
+		    (unsigned long long)s->step, s->loss, middle);
+}
+
+static void look_at_norm(const struct diagnose *d, struct findings *out, const struct diagnose_step *s,
+			 unsigned n)
+{
+	double middle = stats_median(d->norm, n);
+
+	if (s->grad_norm > exploding_times * middle && s->grad_norm > 1)
+		ADD(out, FINDING_EXPLODING, "step %llu: the gradient's norm is %.4g after a median of %.4g",
+		    (unsigned long long)s->step, s->grad_norm, middle);
+}
+
+static void look_at_wait(struct diagnose *d, struct findings *out, const struct diagnose_step *s)
+{
+	d->step_s += s->step_s;
+	d->wait_s += s->wait_s;
+	if (d->count + 1 >= STEPS_WAITED && d->wait_s > waited_share * d->step_s)
+		ADD(out, FINDING_DATA_BOUND, "%.0f %% of the time is waiting for rows",
+		    100 * d->wait_s / d->step_s);
+}
+
+/* Of what was found only what had not been told. */
+static void tell_once(struct diagnose *d, struct findings *out)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < out->count; i++)
+		if (!d->told[out->found[i].what]) {
+			d->told[out->found[i].what] = true;
+			out->found[kept++] = out->found[i];
+		}
+	out->count = kept;
+}
+
+void diagnose_step(struct diagnose *d, struct findings *out, const struct diagnose_step *s)
+{
+	unsigned n = d->count < DIAGNOSE_WINDOW ? d->count : DIAGNOSE_WINDOW;
+
+	out->count = 0;
+	if (!s->targets)
+		ADD(out, FINDING_ALL_MASKED, "step %llu: none of its tokens is to be learned",
+		    (unsigned long long)s->step);
+	else if (!isfinite(s->loss) || !isfinite(s->grad_norm))
+		ADD(out, FINDING_NOT_FINITE, "step %llu: the %s is no finite number",
+		    (unsigned long long)s->step, isfinite(s->loss) ? "gradient" : "loss");
+	else if (s->grad_norm == 0)
+		ADD(out, FINDING_ZERO_GRADIENT,
+		    "step %llu: every gradient is zero: nothing is learned any more",
+		    (unsigned long long)s->step);
+	else {
+		if (d->count >= STEPS_BEFORE) {
+			look_at_loss(d, out, s, n);
+			look_at_norm(d, out, s, n);
+		}
+		look_at_wait(d, out, s);
+		d->loss[d->count % DIAGNOSE_WINDOW] = s->loss;
+		d->norm[d->count % DIAGNOSE_WINDOW] = s->grad_norm;
+		d->count++;
+	}
+	tell_once(d, out);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run tells in figures: a step's line, and the results. */
+#include <math.h>
+#include <stdlib.h>
+#include "core/math/stats.h"
+#include "train/run/internal.h"
+
+enum { HALF_WIDTH_BATCHES = 5 };
+
+void run_number(json_t *line, const char *name, double value)
+{
+	json_object_set_new(line, name, json_real(value));
+}
+
+void run_memory(struct train *t)
+{
+	struct train_state *s = &t->state;
+
+	const struct back *back = &t->stepper.back;
+
+	if (!back->device) /* a run that goes on could not open it: what it took before stands */
+		return;
+	s->memory_bytes =
+		fmax(s->memory_bytes, (double)(back->kind == BACK_GPU ? memory_of_gpu(back) : memory_peak()));
+	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
+}
+
+/* So far. */
+static void set_memory(json_t *out, struct train *t)
+{
+	run_memory(t);
+	run_number(out, "arena_bytes", t->state.arena_bytes);
+	if (!(t->state.memory_bytes > 0))
+		return;
+	run_number(out, "memory_bytes", t->state.memory_bytes);
+	if (t->memory.bytes)
+		run_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
+}
+
+/* A GPU's are timed where the step's parts are asked for. */
+static bool times_products(const struct train *t)
+{
+	return t->stepper.back.kind == BACK_CPU || t->config.training.step_parts;
+}
+
+/* FLOP, or the bytes of what has none. */
+static void set_part(json_t *line, const char *name, double s, const struct gpu_part_work *work)
+{
+	char field[48];
+
+	snprintf(field, sizeof(field), "%s_part_s", name);
+	run_number(line, field, s);
+	snprintf(field, sizeof(field), "%s_part_%s", name, work->flop > 0 ? "flop" : "bytes");
+	if (work->flop > 0 || work->bytes > 0)
+		run_number(line, field, work->flop > 0 ? work->flop : work->bytes);
+}
+
+json_t *run_step_line(struct train *t, const struct step_figures *f)
+{
+	double rate = f->part.flop / f->step_s;
+	size_t steady = json_array_size(t->state.times.each_s);
+	double mean_s = steady ? t->state.times.step_s / (double)steady : f->step_s;
+	json_t *line =
+		json_pack("{s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+			  "step", (json_int_t)t->state.step, "epoch", t->state.epoch, "learning_rate",
+			  f->rate, "tokens", (json_int_t)f->size.tokens, "targets",
+			  (json_int_t)f->size.targets, "rows", (json_int_t)f->size.rows, "step_s", f->step_s,
+			  "forward_s", f->part.forward_s, "backward_s", f->part.backward_s, "optimiser_s",
+			  f->optimiser_s, "wait_s", f->wait_s, "gemm_s", f->part.gemm_s, "tokens_per_s",
+			  (double)f->size.tokens / f->step_s, "rows_per_s", (double)f->size.rows / f->step_s,
+			  "flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
+
+	if (!times_products(t))
+		json_object_del(line, "gemm_s");
+	run_number(line, "save_s", f->save_s);
+	run_number(line, "steady", f->steady);
+	run_number(line, "tuning_s", f->tuning_s);
+	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++)
+		set_part(line, gpu_back_part_name((enum gpu_part)i), f->part.parts_s[i], &f->part.parts[i]);
+	run_number(line, "loss", f->loss);
+	run_number(line, "grad_norm", f->norm);
+	set_memory(line, t);
+	if (line && t->gemm_rate > 0)
+		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
+	return line;
+}
+
+/* The steady steps' median, and how sure their mean is. */
+static void add_spread(json_t *v, const struct train_times *sum)
+{
+	size_t n = json_array_size(sum->each_s), i;
+	double *each_s = calloc(n, sizeof(*each_s));
+	const json_t *one;
+
+	if (!each_s)
+		return;
+	json_array_foreach(sum->each_s, i, one)
+	{
+		each_s[i] = json_number_value(one);
+	}
+	if (n >= 2 * HALF_WIDTH_BATCHES)
+		run_number(v, "half_width_share",
+			   stats_batch_half_width(each_s, n, HALF_WIDTH_BATCHES) * (double)n / sum->step_s);
+	run_number(v, "step_s", stats_median(each_s, n));
+	free(each_s);
+}
+
+/* Of the steady steps. */
+static void add_rates(json_t *v, const struct train *t)
+{
+	const struct train_times *sum = &t->state.times;
+	double s = sum->step_s;
+	json_t *rates = json_pack(
+		"{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s", sum->tokens / s,
+		"rows_per_s", sum->rows / s, "forward_share", sum->forward_s / s, "backward_share",
+		sum->backward_s / s, "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
+		"gemm_share", sum->gemm_s / s, "flop_rate", sum->flop / s, "save_share", sum->save_s / s);
+
+	if (!times_products(t))
+		json_object_del(rates, "gemm_share");
+	json_object_update(v, rates);
+	json_decref(rates);
+	add_spread(v, sum);
+	if (t->gemm_rate > 0)
+		json_object_set_new(v, "mfu", json_real(sum->flop / s / t->gemm_rate));
+}
+
+json_t *run_results(struct train *t)
+{
+	const struct train_state *state = &t->state;
+	json_t *v = json_object();
+
+	if (!v || !state->step)
+		return v;
+	json_object_set_new(v, "steps", json_real((double)state->step));
+	json_object_set_new(v, "tokens", json_real((double)state->tokens));
+	json_object_set_new(v, "targets", json_real((double)state->targets));
+	json_object_set_new(v, "rows", json_real((double)state->rows));
+	if (state->has_loss) {
+		run_number(v, "loss_first", state->loss_first);
+		run_number(v, "loss", state->loss);
+	}
+	run_number(v, "steady_steps", (double)json_array_size(state->times.each_s));
+	if (state->times.start_s > 0)
+		run_number(v, "start_s", state->times.start_s);
+	run_number(v, "tuning_s", state->times.tuning_s);
+	if (state->times.step_s > 0)
+		add_rates(v, t);
+	if (t->memory.bytes)
+		run_number(v, "memory_planned_bytes", (double)t->memory.bytes);
+	if (t->memory.gpu) {
+		run_number(v, "host_bytes", (double)memory_peak());
+		run_number(v, "host_planned_bytes", (double)t->memory.host_bytes);
+	}
+	set_memory(v, t);
+	if (state->has_eval)
+		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
+	if (t->evaluated)
+		json_object_set_new(v, "eval_loss", json_real(t->eval_last));
+	if (state->has_best)
+		json_object_set_new(v, "eval_loss_best", json_real(state->best_loss));
+	return v;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From files to the first step: configuration, model, rows, memory, parameters, or where an earlier run
+ * stood. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "core/clock.h"
+#include "core/file/file.h"
+#include "core/math/stats.h"
+#include "model/files/fingerprint.h"
+#include "model/files/random_weights.h"
+#include "model/decoder/layer_tensors.h"
+#include "train/tuning/tuning_choices.h"
+#include "train/run/inputs.h"
+#include "train/run/internal.h"
+
+/* Products are timed in growing sizes, for small ones reach less, as long as the last took under
+ * GEMM_ENOUGH_NS. */
+enum {
+	GEMM_LEAST = 384,
+	GEMM_MOST = 1536,
+	GEMM_TIMES = 3,
+	GEMM_ENOUGH_NS = 20000000,
+	GEMM_ARENA_PART = 8,
+	NORM_SAMPLE = 1024
+};
+
+/* Two runs that are begun at once in one folder write one file. */
+static enum status hold_config(const struct train *t, const char *path, struct error *err)
+{
+	struct text written = {0};
+	char hash[65];
+
+	if (!t->job->config_hash)
+		return STATUS_OK;
+	config_write(&written, &t->config);
+	file_sha256(hash, text_str(&written), written.size);
+	text_release(&written);
+	return !strcmp(hash, t->job->config_hash)
+		       ? STATUS_OK
+		       : error_set(err, STATUS_BAD_INPUT,
+				   "%s: it was replaced while the run was begun, by another run in the same "
+				   "folder; begin this one again, in a folder of its own",
+				   path);
+}
+
+static enum status read_config(struct train *t, struct error *err)
+{
+	char path[PATH_MAX + 32];
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/config.yaml", t->dir);
+	st = config_read(&t->config, path, err);
+	t->config.gpu = t->job->gpu;
+	return st ? st : hold_config(t, path, err);
+}
+
+static enum status plan_steps(struct train *t, struct error *err)
+{
+	const struct config_training *c = &t->config.training;
+	uint64_t steps = c->max_steps, begun = t->state.max_steps;
+
+	if (!steps)
+		steps = (uint64_t)ceil(c->num_train_epochs * (double)data_steps(t->data));
+	if (begun && begun != steps)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: it is of %llu steps, and this run has %llu: its rows are other ones",
+				 t->earlier.path, (unsigned long long)begun, (unsigned long long)steps);
+	t->state.max_steps = steps;
+	return schedule_of(&t->schedule, c, steps, err);
+}
+
+/* *least_ns: of the best of these products of matrices of `size` squared, placed in `rest`. */
+static enum status time_gemm(struct train *t, struct arena rest, int64_t size, uint64_t *least_ns,
+			     struct error *err)
+{
+	struct back *back = &t->stepper.back;
+	enum status st = STATUS_OK;
+	struct mat m[3];
+
+	*least_ns = UINT64_MAX;
+	for (int i = 0; i < 3 && !st; i++) {
+		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_F32};
+		st = arena_mat(&rest, MEM_WORKSPACE, &m[i], "a product to be timed", err);
+		for (int64_t at = 0; !st && at < size * size; at++)
+			((float *)m[i].data)[at] = (float)(at % 7) - 3;
+	}
+	for (int i = 0; i <= GEMM_TIMES && !st; i++) { /* the first wakes the threads up */
+		const struct gemm g = {
+			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
+		uint64_t took_ns = clock_now_ns(clock_monotonic());
+
+		st = back->ops->gemm(back, &g, err);
+		took_ns = clock_now_ns(clock_monotonic()) - took_ns;
+		if (i && took_ns < *least_ns)
+			*least_ns = took_ns;
+	}
+	return st;
+}
+
+/* Whether products of `size` squared find place in the memory that passes will work in, and are small beside
+ * it: the more a product is, the more OpenBLAS packs beside it. */
+static bool has_place(const struct arena *a, int64_t size)
+{
+	size_t bytes = 3 * ((size_t)size * (size_t)size * sizeof(float) + ARENA_ALIGN);
+
+	return bytes <= a->size - a->used && bytes <= a->size / GEMM_ARENA_PART;
+}
+
+static enum status measure_gemm(struct train *t, struct error *err)
+{
+	const struct arena *arena = &t->stepper.arena;
+	enum status st = cpu_back_check_room(&t->stepper.back, err);
+	uint64_t least_ns = 0;
+	int64_t size = GEMM_LEAST;
+
+	while (size > 1 && !has_place(arena, size))
+		size /= 2;
+	for (; size <= GEMM_MOST && has_place(arena, size) && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
+		double rate;
+
+		st = time_gemm(t, *arena, size, &least_ns, err);
+		rate = 2e9 * (double)size * (double)size * (double)size / (double)least_ns;
+		if (!st && rate > t->gemm_rate)
+			t->gemm_rate = rate;
+	}
+	return st;
+}
+
+/* What products reach here: MFU's measure. */
+static enum status measure_products(struct train *t, struct error *err)
+{
+	return t->stepper.back.kind == BACK_GPU ? gpu_back_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
+						: measure_gemm(t, err);
+}
+
+/* A card's run goes on by what it chose, and says so where it goes on elsewhere; what it did not choose,
+ * others may have. */
+static enum status take_choices(struct train *t, struct error *err)
+{
+	struct text note = {0};
+	json_t *cached = run_cached(t);
+	enum status st = chosen_recall(&t->stepper.back, t->state.chosen, cached, &note, err);
+
+	run_warn(t, &note);
+	json_decref(cached);
+	text_release(&note);
+	return st;
+}
+
+static enum status make_random(struct train *t, const struct weights_slot *slots, size_t count,
+			       struct error *err)
+{
+	struct back *back = &t->stepper.back;
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && i < count; i++) {
+		struct random_fill fill;
+		struct named n;
+
+		if (!names_find(&n, &t->weights.shape, slots[i].name))
+			return error_set(err, STATUS_BUG, "a model of this shape has no %s", slots[i].name);
+		fill = random_weights_fill(&n, t->config.training.seed);
+		st = back->ops->random(back, slots[i].to, &fill, err);
+	}
+	return st;
+}
+
+static enum status load_weights(struct train *t, struct error *err)
+{
+	struct model *m = t->stepper.model;
+	struct weights_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_weight_slots(m, &slots, &names, &count, err);
+
+	if (!st)
+		st = t->config.model.random_weights
+			     ? make_random(t, slots, count, err)
+			     : weights_load_to(&t->weights, &t->stepper.back, slots, count, err);
+	free(slots);
+	free(names);
+	if (!st && !m->full) /* what the adapter is of */
+		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
+	if (!st)
+		st = model_init_adapter(m, &t->stepper.back, t->config.training.seed, err);
+	return st ? st : model_loaded(m, &t->stepper.back, err);
+}
+
+/* Checkpoints of a version that kept no sums go on unchecked, and keep them from now on. */
+static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (t->state.inputs)
+		st = inputs_check(t->state.inputs, now, t->dir, err);
+	else
+		log_warn(t->job->log, LOG_TOPIC_RUN,
+			 "%s: it keeps no sums of model, tokenizer and rows: "
+			 "that they are those it was begun with is not known",
+			 t->earlier.path);
+	return st;
+}
+
+/* Where the run stands, and that its inputs are what they were: before any of them is worked on. A run that
+ * was cut before its first checkpoint begins anew. */
+static enum status look_back(struct train *t, json_t *inputs, struct error *err)
+{
+	struct text note = {0};
+	struct error why = {0};
+	json_t *state = NULL;
+	enum status st = checkpoint_find(&t->earlier, t->dir, &note, &why);
+
+	run_warn(t, &note);
+	text_release(&note);
+	if (st == STATUS_UNAVAILABLE) {
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%s: it begins anew", why.text);
+		return STATUS_OK;
+	}
+	if (st)
+		return error_set_cause(err, st, why.cause, "%s", why.text);
+	st = checkpoint_state(&t->earlier, &state, err);
+	if (!st)
+		st = train_state_parse(&t->state, state, t->earlier.path, err);
+	if (!st && t->state.step != t->earlier.step)
+		st = error_set(err, STATUS_BAD_INPUT, "%s: its trainer_state.json is of step %llu",
+			       t->earlier.path, (unsigned long long)t->state.step);
+	json_decref(state);
+	return st ? st : hold_inputs(t, inputs, err);
+}
+
+static enum status note_inputs(struct train *t, struct error *err)
+{
+	json_t *now = NULL;
+	enum status st = inputs_read(&now, &t->config, &t->weights, err);
+
+	if (!st && t->job->resume)
+		st = look_back(t, now, err);
+	json_decref(t->state.inputs);
+	t->state.inputs = now;
+	return st;
+}
+
+static enum status take_up(struct train *t, struct error *err)
+{
+	enum status st;
+
+	if (!t->earlier.manifest)
+		return STATUS_OK;
+	st = checkpoint_load(&t->earlier, &t->mirror.params, err);
+	if (!st)
+		st = mirror_put(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+	if (!st)
+		log_info(t->job->log, LOG_TOPIC_RUN, "goes on from %s", t->earlier.path);
+	checkpoint_found_release(&t->earlier);
+	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
+}
+
+static enum status open_events(struct train *t, struct error *err)
+{
+	char dir[PATH_MAX + 16];
+	struct error why = {0};
+	enum status st;
+
+	if (!t->config.training.tensorboard)
+		return STATUS_OK;
+	snprintf(dir, sizeof(dir), "%s/runs", t->dir);
+	st = events_open(&t->events, dir, (double)time(NULL), &why);
+	if (st == STATUS_UNAVAILABLE && why.cause == CAUSE_LIBRARY_MISSING) {
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%s", why.text);
+		return STATUS_OK;
+	}
+	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+}
+
+static enum status row_norm(const struct train *t, int64_t row, float *x, double *norm, struct error *err)
+{
+	const struct shape *s = &t->weights.shape;
+	enum status st = weights_rows(&t->weights, s->tied ? NAME_EMBED : NAME_HEAD, row, 1, x, err);
+	double sum = 0;
+
+	for (int64_t i = 0; !st && i < s->hidden; i++)
+		sum += (double)x[i] * x[i];
+	*norm = sqrt(sum);
+	return st;
+}
+
+/* The head's row of the end token beside the others', as the files have them. */
+static enum status head_norms(const struct train *t, int32_t end, struct diagnose_before *b,
+			      struct error *err)
+{
+	const struct shape *s = &t->weights.shape;
+	int64_t n = s->vocab < NORM_SAMPLE ? s->vocab : NORM_SAMPLE;
+	float *x = malloc((size_t)s->hidden * sizeof(*x));
+	double norm[NORM_SAMPLE];
+	enum status st;
+
+	if (!x)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a row");
+	st = row_norm(t, end, x, &b->end_norm, err);
+	for (int64_t i = 0; !st && i < n; i++)
+		st = row_norm(t, i * s->vocab / n, x, &norm[i], err);
+	if (!st)
+		b->median_norm = stats_median(norm, (size_t)n);
+	free(x);
+	return st;
+}
+
+static enum status look_before(struct train *t, struct error *err)
+{
+	const struct model *m = t->stepper.model;
+	const struct data_counts counts = data_train_counts(t->data);
+	struct diagnose_before b = {.targets = counts.targets, .rows = counts.rows};
+	int32_t end = data_end_token(t->data, &b.end_token);
+	struct findings found;
+
+	if (t->state.step) /* told when the run was begun */
+		return STATUS_OK;
+	for (uint64_t step = 0; t->schedule.peak > 0 && step < t->state.max_steps && b.rate <= 0; step++)
+		b.rate = schedule_rate(&t->schedule, step);
+	b.end_trained = m->full || m->lora.save & PEFT_SAVE_HEAD;
+	if (end >= 0 && end < m->shape.vocab && !t->config.model.random_weights) {
+		enum status st = head_norms(t, end, &b, err);
+
+		if (st)
+			return st;
+	}
+	diagnose_before(&found, &b);
+	return run_findings(t, &found, err);
+}
+
+/* What works: the GPU's name with its PCI address. */
+static const char *device_name(const struct train *t)
+{
+	const struct back *back = &t->stepper.back;
+
+	return back->kind == BACK_GPU ? gpu_name(gpu_back_device(back)) : "cpu";
+}
+
+/* Who attends: the library to documents of one length, if it is there; to others always our kernels. */
+static void attention_text(char out[96], const struct back *back)
+{
+	const char *by = back->kind == BACK_GPU ? gpu_back_attention(back) : "own";
+
+	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
+}
+
+static enum status tell_ready(struct train *t, struct error *err)
+{
+	const struct data_counts c = data_train_counts(t->data);
+	const struct data_counts held = data_eval_counts(t->data);
+
+	const struct back *back = &t->stepper.back;
+	const bool gpu = back->kind == BACK_GPU;
+	char attention[96];
+
+	attention_text(attention, back);
+	return run_emit(t, "ready",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, "
+				  "s:s, s:s, s:O}",
+				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
+				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
+				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
+				  "eval_rows", (json_int_t)held.rows, "dropped", (json_int_t)c.dropped,
+				  "truncated", (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
+				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
+				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
+				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
+				  gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention", attention,
+				  "device", device_name(t), "start_s", t->start_s),
+			err);
+}
+
+static enum status open_weights(struct train *t, struct error *err)
+{
+	enum status st = weights_open(&t->weights, t->config.model.name_or_path, err);
+
+	return st ? st : note_inputs(t, err);
+}
+
+static enum status open_rows(struct train *t, struct error *err)
+{
+	enum status st = data_open(&t->data, &t->config, &t->weights.shape, t->job->log, err);
+
+	return st ? st : plan_steps(t, err);
+}
+
+static enum status open_device(struct train *t, struct error *err)
+{
+	enum status st = memory_plan(&t->memory, &t->weights.shape, &t->config, cpu_back_threads(), err);
+
+	if (!st)
+		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
+	if (!st)
+		st = take_choices(t, err);
+	return st ? st : mirror_create(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+}
+
+static enum status open_files(struct train *t, struct error *err)
+{
+	enum status st = open_events(t, err);
+
+	return st ? st : checkpoint_writer_create(&t->writer, t->config.training.save_total_limit, err);
+}
+
+enum status run_load(struct train *t, struct error *err)
+{
+	static const struct {
+		const char *part;
+		enum status (*run)(struct train *, struct error *);
+	} parts[] = {
+		{"config", read_config},	{"inputs", open_weights},  {"rows", open_rows},
+		{"device", open_device},	{"weights", load_weights}, {"resume", take_up},
+		{"products", measure_products}, {"files", open_files},
+	};
+	enum status st = run_emit(t, "at", json_pack("{s:s}", "phase", "load"), err);
+
+	t->start_s = json_object();
+	for (size_t i = 0; !st && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const uint64_t began_ns = clock_now_ns(clock_monotonic());
+		struct error why = {0};
+
+		st = parts[i].run(t, &why);
+		if (st)
+			run_fails(t, parts[i].part, st, &why, err);
+		json_object_set_new(t->start_s, parts[i].part,
+				    json_real((double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9));
+	}
+	if (!st)
+		st = tell_ready(t, err);
+	return st ? st : look_before(t, err);
+}

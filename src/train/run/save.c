@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run writes: checkpoints on the way, and in the end the files that others read. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "train/checkpoint/names.h"
+#include "train/tuning/tuning_choices.h"
+#include "train/checkpoint/export.h"
+#include "train/run/internal.h"
+
+/* Of a checkpoint: the adapter beside the optimiser's state. One that does nothing yet is left out: the
+ * first step of a warm-up changes nothing. Full fine-tuning's parameters are in the state already. */
+static enum status write_adapter(void *arg, const char *dir, const struct params *params, struct error *err)
+{
+	const struct train *t = arg;
+
+	return t->stepper.model->full ? STATUS_OK
+				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
+}
+
+enum status run_look_home(struct train *t, struct error *err)
+{
+	char now[PATH_MAX];
+	int why;
+
+	switch (home_look(&t->home, now, &why)) {
+	case HOME_REMOVED:
+		return error_set(err, STATUS_UNAVAILABLE, "%s was removed while the run was going",
+				 t->home.path);
+	case HOME_SHUT:
+		return error_set(err, STATUS_UNAVAILABLE, "%s can no longer be written to: %s", t->home.path,
+				 strerror(why));
+	case HOME_MOVED:
+		text_copy(t->dir, sizeof(t->dir), now);
+		break;
+	case HOME_HERE:
+		break;
+	}
+	return STATUS_OK;
+}
+
+/* The writer's thread. It does not read t->dir, which the main thread changes when the folder is moved. */
+static enum status tell_written(void *arg, const char *run, uint64_t step, struct error *err)
+{
+	struct train *t = arg;
+	char path[PATH_MAX + 64];
+
+	checkpoint_path(path, run, step, "");
+	return run_emit(t, "saved", json_pack("{s:I, s:s}", "step", (json_int_t)step, "path", path), err);
+}
+
+static json_t *state_now(struct train *t)
+{
+	run_memory(t);
+	if (t->stepper.back.kind == BACK_GPU) {
+		json_decref(t->state.chosen);
+		t->state.chosen = chosen_json(&t->stepper.back);
+	}
+	t->state.best_saved |= t->state.best_step == t->state.step;
+	return train_state_json(&t->state, &t->config.training);
+}
+
+/* The writer's thread: what is trained as it was when the checkpoint was begun. */
+static enum status take_parameters(void *arg, struct error *err)
+{
+	struct train *t = arg;
+
+	return mirror_get_marked(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+}
+
+/* What is written now is of this moment: no copy changes under the one before. */
+static enum status mark_parameters(struct train *t, struct error *err)
+{
+	enum status st = t->mirror.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
+
+	return st ? st : mirror_mark(&t->mirror, &t->stepper.back, err);
+}
+
+enum status run_save(struct train *t, bool wait, struct error *err)
+{
+	json_t *state = state_now(t);
+	const struct checkpoint_source source = {.run = t->dir,
+						 .step = t->state.step,
+						 .params = &t->mirror.params,
+						 .state = state,
+						 .take = take_parameters,
+						 .more = write_adapter,
+						 .written = tell_written,
+						 .arg = t};
+	enum status st = state ? run_look_home(t, err)
+			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+						 "no memory for a checkpoint");
+
+	if (!st)
+		st = mark_parameters(t, err);
+	if (!st)
+		st = checkpoint_writer_begin(t->writer, &source, t->state.best_step, err);
+	json_decref(state);
+	if (!st && wait)
+		st = checkpoint_writer_wait(t->writer, err);
+	return st;
+}
+
+/* The best evaluation's parameters instead of the last step's, in host memory; where their checkpoint is
+ * damaged, the last stay. */
+static enum status take_best(struct train *t, struct error *err)
+{
+	struct text note = {0};
+	struct error why = {0};
+	struct checkpoint_found f;
+	enum status st;
+
+	if (!t->config.training.load_best_model_at_end || !t->state.has_best ||
+	    t->state.best_step == t->state.step)
+		return STATUS_OK;
+	if (checkpoint_open(&f, t->dir, t->state.best_step, &note, &why)) {
+		text_addf(&note,
+			  "the best checkpoint, of step %" PRIu64 ", cannot be read: what is exported is of "
+			  "step %" PRIu64 ", the last one\n",
+			  t->state.best_step, t->state.step);
+		run_warn(t, &note);
+		text_release(&note);
+		return STATUS_OK;
+	}
+	st = checkpoint_load(&f, &t->mirror.params, err);
+	checkpoint_found_release(&f);
+	return st;
+}
+
+enum status run_export(struct train *t, struct error *err)
+{
+	const struct model *m = t->stepper.model;
+	char path[PATH_MAX + 16];
+	enum status st;
+
+	stepper_rest(&t->stepper);
+	st = run_look_home(t, err);
+	if (!st)
+		st = mirror_get(&t->mirror, &m->params, &t->stepper.back, err);
+	if (!st)
+		st = take_best(t, err);
+	snprintf(path, sizeof(path), "%s/%s", t->dir, m->full ? "model" : "adapter");
+	if (!st)
+		st = m->full ? export_model(path, m, &t->mirror.params, &t->weights, err)
+			     : export_adapter(path, m, &t->mirror.params.master, false, err);
+	return st ? st
+		  : run_emit(t, "saved",
+			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/step/stepper.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/clock.h"
+#include "model/backend/cost.h"
+#include "model/backend/plan_backend.h"
+
+enum { SUM_LOSS, SUM_SQUARES, SUMS };
+
+static enum recompute recompute_of(const struct config_training *t)
+{
+	static const enum recompute modes[] = {
+		[CONFIG_RECOMPUTE_NONE] = RECOMPUTE_NONE,
+		[CONFIG_RECOMPUTE_CHEAP] = RECOMPUTE_CHEAP,
+		[CONFIG_RECOMPUTE_FULL] = RECOMPUTE_FULL,
+		[CONFIG_RECOMPUTE_AUTO] = RECOMPUTE_NONE, /* not settled (train/memory/memory_fit.h): memory is no matter */
+	};
+
+	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
+}
+
+static unsigned targets_of(const struct opt_words *words)
+{
+	unsigned all = 0, targets = 0;
+
+	for (int i = 0; i < PEFT_TARGET_COUNT; i++)
+		all |= 1u << i;
+	for (size_t i = 0; i < words->count; i++)
+		targets |= !strcmp(words->word[i], "all-linear") ? all : peft_target_by_name(words->word[i]);
+	return words->count ? targets : all;
+}
+
+struct model_options stepper_model_options(const struct config *c, struct peft_config *lora)
+{
+	*lora = (struct peft_config){
+		.rank = c->lora.r,
+		.alpha = c->lora.alpha,
+		.dropout = c->lora.dropout,
+		.rslora = c->lora.use_rslora,
+		.targets = targets_of(&c->lora.target_modules),
+	};
+	for (size_t i = 0; i < c->lora.modules_to_save.count; i++)
+		lora->save |= !strcmp(c->lora.modules_to_save.word[i], "lm_head") ? PEFT_SAVE_HEAD
+										  : PEFT_SAVE_EMBED;
+	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
+	return (struct model_options){.lora = c->has_lora ? lora : NULL,
+				      .full = !c->has_lora,
+				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+				      .positions = (int64_t)c->data.max_seq_length};
+}
+
+static struct step_size size_of(const struct config *c, uint32_t rows)
+{
+	const int64_t length = (int64_t)c->data.max_seq_length;
+
+	return (struct step_size){.tokens = rows * length, .row_tokens = length};
+}
+
+struct step_size stepper_size(const struct config *c)
+{
+	return size_of(c, c->training.per_device_train_batch_size);
+}
+
+/* No tokens where nothing is held out. */
+static struct step_size evaluated_size(const struct config *c)
+{
+	return size_of(c, c->data.eval.count ? c->training.per_device_eval_batch_size : 0);
+}
+
+static int64_t most_rows(const struct config *c)
+{
+	const int64_t trained = stepper_size(c).tokens, evaluated = evaluated_size(c).tokens;
+
+	return trained > evaluated ? trained : evaluated;
+}
+
+static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
+			 struct error *err)
+{
+	struct peft_config lora;
+	struct model_options options = stepper_model_options(c, &lora);
+	enum status st = model_create(&s->model, shape, &options, err);
+
+	s->optimiser = optimiser_of(&c->training);
+	s->seed = c->training.seed;
+	s->dropout = c->has_lora ? c->lora.dropout : 0;
+	s->sums = (struct mat){.rows = 1, .cols = SUMS, .dtype = DTYPE_F64};
+	if (!st)
+		st = model_place(s->model, &s->back, err);
+	if (!st)
+		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
+	if (!st)
+		st = workspace_lists(&s->back, most_rows(c), err);
+	if (!st)
+		st = saved_create(&s->saved, s->model, recompute_of(&c->training), err);
+	s->placed = arena_mark(&s->arena);
+	return st;
+}
+
+/* Where one of the sums is on the device. */
+static double *sum_at(const struct stepper *s, int which)
+{
+	return s->sums.data ? (double *)s->sums.data + which : NULL;
+}
+
+static enum status clear_sums(struct stepper *s, struct error *err)
+{
+	static const double none[SUMS] = {0};
+
+	return s->back.ops->put(&s->back, s->sums, none, err);
+}
+
+static enum status phase(struct stepper *s, enum gpu_phase which, struct error *err)
+{
+	return s->back.kind == BACK_GPU ? gpu_back_phase(&s->back, which, err) : STATUS_OK;
+}
+
+static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t step, bool training)
+{
+	return (struct pass){
+		.model = s->model,
+		.back = &s->back,
+		.batch = b,
+		.saved = &s->saved,
+		.dropout_seed = s->seed + (step + 1) * 0x9e3779b97f4a7c15u,
+		.dropout = training && s->dropout > 0,
+	};
+}
+
+/* The largest micro-batch there can be: full rows, every token a target. Owner: caller, free(doc_start). */
+static enum status largest_batch(struct batch *b, struct step_size size, struct error *err)
+{
+	int64_t docs = size.tokens / size.row_tokens;
+	int32_t *start = calloc((size_t)docs + 1, sizeof(*start));
+
+	if (!start)
+		return error_errno(err, ENOMEM, "a plan of %lld rows", (long long)docs);
+	for (int64_t i = 0; i <= docs; i++)
+		start[i] = (int32_t)(i * size.row_tokens);
+	*b = (struct batch){.doc_start = start,
+			    .tokens = size.tokens,
+			    .docs = docs,
+			    .doc_len_max = size.row_tokens,
+			    .targets = size.tokens};
+	return STATUS_OK;
+}
+
+static enum status plan_training(struct stepper *s, const struct batch *b, struct error *err)
+{
+	struct batch placed = {0};
+	struct pass p = pass_of(s, &placed, 0, true);
+	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
+
+	s->back.cost = (struct op_cost){0};
+	if (!st)
+		st = model_forward(&p, err);
+	s->forward = s->back.cost;
+	s->back.cost = (struct op_cost){0};
+	if (!st)
+		st = model_backward(&p, 1, NULL, err);
+	s->backward = s->back.cost;
+	arena_reset(&s->arena, &s->placed);
+	return st ? st : optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, NULL, err);
+}
+
+static enum status evaluate(struct stepper *s, const struct batch *b, struct error *err)
+{
+	struct batch placed = {0};
+	struct pass p = pass_of(s, &placed, 0, false);
+	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
+
+	if (!st)
+		st = model_forward(&p, err);
+	if (!st)
+		st = model_loss(&p, sum_at(s, SUM_LOSS), err);
+	arena_reset(&s->arena, &s->placed);
+	return st;
+}
+
+static enum status plan_passes(struct stepper *s, struct step_size trained, struct step_size evaluated,
+			       struct error *err)
+{
+	struct batch b = {0};
+	enum status st = largest_batch(&b, trained, err);
+
+	if (!st)
+		st = plan_training(s, &b, err);
+	free((void *)(uintptr_t)b.doc_start);
+	if (st || !evaluated.tokens)
+		return st;
+	b.doc_start = NULL;
+	st = largest_batch(&b, evaluated, err);
+	if (!st)
+		st = evaluate(s, &b, err);
+	free((void *)(uintptr_t)b.doc_start);
+	return st;
+}
+
+static enum status check_tokens(struct step_size size, const char *setting, struct error *err)
+{
+	if (size.tokens <= INT32_MAX)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "a micro-batch of %lld tokens: there may be %d; training: %s and data: "
+			 "max_seq_length make it",
+			 (long long)size.tokens, INT32_MAX, setting);
+}
+
+enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
+			 unsigned threads, struct error *err)
+{
+	const struct step_size trained = stepper_size(c), evaluated = evaluated_size(c);
+	enum status st = check_tokens(trained, "per_device_train_batch_size", err);
+
+	*s = (struct stepper){0};
+	if (!st)
+		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
+	if (st)
+		return st;
+	if (c->training.device == CONFIG_DEVICE_GPU)
+		plan_back_gpu(&s->back, &s->arena);
+	else
+		plan_back_cpu(&s->back, threads, &s->arena);
+	st = place(s, shape, c, err);
+	return st ? st : plan_passes(s, trained, evaluated, err);
+}
+
+static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, struct error *err)
+{
+	const struct cpu_options options = {.threads = threads};
+
+	if (posix_memalign(&s->memory, ARENA_ALIGN, bytes))
+		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
+				   (double)bytes * 1e-9);
+	s->arena = (struct arena){.base = s->memory, .size = bytes};
+	return cpu_back_create(&s->back, &options, &s->arena, err);
+}
+
+static enum status open_gpu(struct stepper *s, const struct config *c, int64_t rows, size_t bytes,
+			    struct error *err)
+{
+	const struct config_training *t = &c->training;
+	static const enum gpu_attention attention[] = {
+		[CONFIG_ATTENTION_AUTO] = GPU_ATTENTION_AUTO,
+		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
+		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
+	};
+	const struct gpu_back_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
+						 .attention = attention[t->attention],
+						 .tune = t->tune && !t->deterministic,
+						 .parts = t->step_parts,
+						 .graphs = t->graphs,
+						 .deterministic = t->deterministic};
+	struct error why = {0};
+	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);
+
+	if (st) /* nothing that a smaller plan would mend */
+		return st;
+	gpu_back_fill(&s->back, rows);
+	st = gpu_back_take(&s->back, bytes, &why);
+	if (st && why.cause != CAUSE_NO_MEMORY)
+		return error_set_cause(err, st, why.cause, "%s", why.text);
+	return st ? error_set_cause(
+			    err, st, why.cause,
+			    "%s; of the GPU's memory it takes %.3g GB, as planned (assay train CONFIG --plan); "
+			    "training: per_device_train_batch_size, recompute: full and data: max_seq_length take less",
+			    why.text, (double)bytes * 1e-9)
+		  : STATUS_OK;
+}
+
+enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
+			   unsigned threads, struct error *err)
+{
+	struct stepper plan;
+	enum status st = stepper_plan(&plan, shape, c, threads, err);
+	size_t bytes = plan.arena.peak;
+
+	stepper_release(&plan);
+	*s = (struct stepper){0};
+	if (st)
+		return st;
+	st = c->training.device == CONFIG_DEVICE_GPU ? open_gpu(s, c, stepper_size(c).tokens, bytes, err)
+						     : open_cpu(s, bytes, threads, err);
+	return st ? st : place(s, shape, c, err);
+}
+
+void stepper_rest(struct stepper *s)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)s->memory;
+	const uintptr_t first = (base + s->placed.used + page - 1) / page * page;
+	const uintptr_t end = (base + s->arena.size) / page * page;
+
+	if (s->memory && first < end)
+		madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+void stepper_release(struct stepper *s)
+{
+	saved_release(&s->saved);
+	model_release(s->model);
+	if (s->back.kind == BACK_GPU)
+		gpu_back_release(&s->back);
+	else if (s->memory)
+		cpu_back_release(&s->back);
+	free(s->memory);
+	*s = (struct stepper){0};
+}
+
+enum status stepper_begin(struct stepper *s, struct error *err)
+{
+	enum status st;
+
+	if (s->back.kind == BACK_GPU) {
+		gpu_back_hold(&s->back, !s->begun); /* its loss is what the user waits for */
+		gpu_back_times_begin(&s->back);
+	}
+	s->begun = true;
+	st = clear_sums(s, err);
+	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
+}
+
+enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
+			  struct step_part *took, struct error *err)
+{
+	const struct clock *clock = clock_monotonic();
+	struct batch placed;
+	struct pass p = pass_of(s, &placed, step, true);
+	double flop;
+	uint64_t t0 = clock_now_ns(clock), t1;
+	enum status st = batch_check(b, s->model->shape.vocab, err);
+
+	s->back.cost = (struct op_cost){0};
+	if (!st)
+		st = phase(s, GPU_PHASE_FORWARD, err);
+	if (!st)
+		st = s->back.ops->batch(&s->back, b, &placed, err);
+	if (!st)
+		st = model_forward(&p, err);
+	t1 = clock_now_ns(clock);
+	if (!st)
+		st = phase(s, GPU_PHASE_BACKWARD, err);
+	if (!st && b->targets)
+		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
+	arena_reset(&s->arena, &s->placed);
+	flop = s->back.cost.flop - s->back.cost.again;
+	if (s->back.kind == BACK_CPU) {
+		took->forward_s += (double)(t1 - t0) * 1e-9;
+		took->backward_s += (double)(clock_now_ns(clock) - t1) * 1e-9;
+		took->gemm_s += s->back.cost.gemm_s;
+	}
+	if (!st && placed.tokens != b->tokens) /* a GPU's batch was filled up */
+		flop *= (double)b->tokens / (double)placed.tokens;
+	took->flop += flop;
+	return st;
+}
+
+enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
+{
+	if (s->back.kind == BACK_CPU ||
+	    batch_check(b, s->model->shape.vocab, NULL)) /* told when its turn comes */
+		return STATUS_OK;
+	return gpu_back_prefetch(&s->back, b, err);
+}
+
+enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
+			struct error *err)
+{
+	struct back *back = &s->back;
+	double sums[SUMS] = {0};
+	enum status st = phase(s, GPU_PHASE_OPTIMISER, err);
+
+	if (!st)
+		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
+				    sum_at(s, SUM_SQUARES), err);
+	if (!st)
+		st = model_refresh(s->model, back, err);
+	if (!st)
+		st = phase(s, GPU_PHASE_NONE, err);
+	if (!st)
+		st = back->ops->get(back, s->sums, sums, err);
+	*loss = sums[SUM_LOSS];
+	*norm = sqrt(sums[SUM_SQUARES]);
+	return st;
+}
+
+enum status stepper_times(struct stepper *s, struct step_part *took, struct error *err)
+{
+	double phase_s[GPU_PHASE_COUNT];
+	enum status st;
+
+	if (s->back.kind == BACK_CPU)
+		return STATUS_OK;
+	st = gpu_back_times(&s->back, phase_s, took->parts_s, took->parts, err);
+	if (st)
+		return st;
+	took->forward_s = phase_s[GPU_PHASE_FORWARD];
+	took->backward_s = phase_s[GPU_PHASE_BACKWARD];
+	took->optimiser_s = phase_s[GPU_PHASE_OPTIMISER];
+	took->gemm_s = took->parts_s[GPU_PART_PRODUCTS] + took->parts_s[GPU_PART_THIN] +
+		       took->parts_s[GPU_PART_ATTENTION] + took->parts_s[GPU_PART_ATTENTION_BWD];
+	return STATUS_OK;
+}
+
+enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *loss, struct error *err)
+{
+	struct back *back = &s->back;
+	double sums[SUMS] = {0};
+	enum status st;
+
+	if (!b->targets)
+		return STATUS_OK;
+	if (back->kind == BACK_GPU)
+		gpu_back_times_begin(back);
+	st = clear_sums(s, err);
+	if (!st)
+		st = batch_check(b, s->model->shape.vocab, err);
+	if (!st)
+		st = evaluate(s, b, err);
+	if (!st)
+		st = back->ops->get(back, s->sums, sums, err);
+	*loss += sums[SUM_LOSS];
+	return st;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other runs on such a card chose by time is taken here; what this one chose is told, for the cache that
+ * its supervisor keeps. */
+#include <stdlib.h>
+#include <string.h>
+#include "core/process/process.h"
+#include "core/file/user_cache.h"
+#include "train/tuning/tuning_choices.h"
+#include "train/tuning/tuning_cache.h"
+#include "train/run/internal.h"
+
+static const char *text_of(const json_t *map, const char *key)
+{
+	const char *text = json_string_value(json_object_get(map, key));
+
+	return text ? text : "";
+}
+
+/* Of this run; NULL: no memory. Owner: caller, free(). */
+static char *key_of(const struct train *t)
+{
+	const struct back *back = &t->stepper.back;
+	const struct gpu_device *device = gpu_back_device(back);
+	const char *name = gpu_name(device);
+	char card[128], build[PROCESS_BUILD];
+	struct chosen_key k = {.card = card,
+			       .driver = text_of(t->job->card, "driver"),
+			       .mig = text_of(t->job->card, "mig"),
+			       .power_limit_w =
+				       json_number_value(json_object_get(t->job->card, "power_limit_w")),
+			       .sms = gpu_sm_count(device),
+			       .gemm = gpu_back_gemm(back),
+			       .attention = gpu_back_attention(back),
+			       .build = build};
+	struct text shape = {0};
+	char *text;
+
+	snprintf(card, sizeof(card), "%.*s", (int)chosen_kind_size(name), name);
+	process_build(build);
+	chosen_shape(&shape, &t->weights.shape, &t->config);
+	k.shape = text_str(&shape);
+	text = chosen_key_text(&k);
+	text_release(&shape);
+	return text;
+}
+
+/* NULL with OK: nothing is kept. */
+static enum status read_kept(json_t **out, const char *key, struct error *err)
+{
+	struct error why = {0};
+	struct user_cache cache;
+	char *body = NULL;
+	enum status st = user_cache_open(&cache, CHOSEN_CACHE, err);
+
+	*out = NULL;
+	if (st) /* no place is no fault */
+		return STATUS_OK;
+	st = user_cache_read(&cache, key, &body, err);
+	if (!st && body) {
+		*out = chosen_cache_parse(body, &why);
+		if (!*out)
+			st = error_set(err, STATUS_BAD_INPUT, "%s: %s", cache.dir, why.text);
+	}
+	free(body);
+	return st;
+}
+
+json_t *run_cached(struct train *t)
+{
+	struct error why = {0};
+	json_t *kept;
+
+	if (!t->job->card || t->stepper.back.kind != BACK_GPU || !t->config.training.tune ||
+	    t->config.training.deterministic)
+		return NULL;
+	t->cache_key = key_of(t);
+	if (!t->cache_key)
+		return NULL;
+	if (read_kept(&kept, t->cache_key, &why))
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%s; kernel candidates are timed again", why.text);
+	return kept;
+}
+
+enum status run_tell_chosen(struct train *t, struct error *err)
+{
+	struct back *back = &t->stepper.back;
+	double tuning_s;
+
+	if (!t->cache_key || gpu_back_holds(back) || !t->made_steps)
+		return STATUS_OK;
+	tuning_s = gpu_back_tuning_s(back);
+	if (t->chosen_told && tuning_s <= t->chosen_told_s && t->products_told == t->chosen_products)
+		return STATUS_OK;
+	t->chosen_told = true;
+	t->chosen_told_s = tuning_s;
+	t->chosen_products = t->products_told;
+	return run_emit(t, "chosen",
+			json_pack("{s:s, s:o}", "key", t->cache_key, "chosen", chosen_json(back)), err);
+}
