@@ -164,7 +164,7 @@ static int run_command(const struct command *cmd, struct command_context *contex
 	if (!opts)
 		return usage_error(&err, cmd->name);
 	if (opt_defaults(&cmd->opts, opts, &err) ||
-	    dashes_check(cmd, context->argc - 2, context->argv + 2, &err) ||
+	    option_form_check(cmd, context->argc - 2, context->argv + 2, &err) ||
 	    opt_from_argv(&cmd->opts, opts, context->argc - 2, context->argv + 2,
 			  cmd->rest ? &context->rest : NULL, &err))
 		code = usage_error(&err, cmd->name);
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 {
 	struct log log = {.sink = log_to_stderr};
 	struct error err = {0};
-	struct command_context context = {.log = &log, .stop = &stop_requests, .tells = told_asked()};
+	struct command_context context = {.log = &log, .stop = &stop_requests, .tells = rank_exit_asked()};
 	int code;
 
 	hold_closed_streams();
@@ -242,5 +242,5 @@ int main(int argc, char **argv)
 				show_lost() ? strerror(show_lost()) : "what was written is not whole");
 		code = code ? code : EXIT_INCONCLUSIVE;
 	}
-	return context.tells ? told_of(code, false) : code;
+	return context.tells ? rank_exit_of(code, false) : code;
 }

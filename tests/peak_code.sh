@@ -23,7 +23,7 @@ x86_64)
 	check dp_avx_i8 vpdpbusd '%ymm' 12
 	check fma_sse2_f32 mulps '%xmm' 12
 	check fma_sse2_f64 mulpd '%xmm' 12
-	check adds_chain add '%r.*,%r' 16
+	check add_chain add '%r.*,%r' 16
 	;;
 aarch64)
 	check fma_neon_f32 fmla v 24

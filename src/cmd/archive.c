@@ -43,16 +43,16 @@ static enum status check_kept(const char *dir, struct error *err)
 	struct record r;
 	enum status st;
 
-	if (!runs_is(dir))
+	if (!run_dirs_is(dir))
 		return STATUS_OK; /* pack_write says so */
-	st = runs_whole(dir, err);
+	st = run_dirs_whole(dir, err);
 	if (!st)
 		st = record_read(&r, dir, err);
 	if (st)
 		return st;
-	st = kept_check(&r, JUDGE_EXPECTATIONS_FILE, err);
+	st = input_hashes_check(&r, JUDGE_EXPECTATIONS_FILE, err);
 	if (!st)
-		st = kept_check(&r, JUDGE_SITE_FILE, err);
+		st = input_hashes_check(&r, JUDGE_SITE_FILE, err);
 	record_release(&r);
 	return st;
 }

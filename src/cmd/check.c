@@ -58,16 +58,16 @@ static int check(const struct command_context *c, const struct check_opts *o)
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct check_opts *o = opts_;
-	struct again again = {0};
+	struct resume again = {0};
 	struct error err = {0};
 	int code;
 
 	if (!o->running.resume)
 		return check(c, o);
-	if (again_read(&again, c, &command_check, o->running.resume, &err))
+	if (resume_read(&again, c, &command_check, o->running.resume, &err))
 		return running_complain(c, &err);
 	code = check(c, again.values);
-	again_release(&again);
+	resume_release(&again);
 	return code;
 }
 

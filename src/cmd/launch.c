@@ -85,7 +85,7 @@ static enum status take_words(struct launch_plan *p, const struct command_contex
 	p->words = c->rest;
 	if (!p->words.count)
 		p->words = (struct opt_words){check_quick, 2};
-	return launch_words_check(&p->words, err);
+	return launch_command_check(&p->words, err);
 }
 
 static enum status take_env(struct filled *f, const char *text, struct error *err)
@@ -288,7 +288,7 @@ static void to_stdout(const char *data, size_t size)
 static enum status start_plain(const struct launch_plan *p, const struct filled *f, const struct starting *s,
 			       int *code, struct error *err)
 {
-	const char *words[WORDS_MAX + 1] = {0};
+	const char *words[COMMAND_WORDS_MAX + 1] = {0};
 	const struct ranks r = {.count = p->ranks,
 				.size = p->ranks,
 				.host = "127.0.0.1",
@@ -312,7 +312,7 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 		log_info(s->log, LOG_TOPIC_RUN, "one node: assay %s alone would run its GPUs in one process",
 			 p->words.word[0]);
 	st = ranks_run(&r, &told, err);
-	*code = told_code(told);
+	*code = rank_exit_code(told);
 	return st;
 }
 

@@ -52,7 +52,7 @@ static enum status check_options(const struct command *cmd, char **argv, int arg
 		return error_errno(err, ENOMEM, "the words of %s", cmd->name);
 	st = opt_defaults(&cmd->opts, values, err);
 	if (!st)
-		st = dashes_check(cmd, argc, argv, err);
+		st = option_form_check(cmd, argc, argv, err);
 	if (!st)
 		st = opt_from_argv(&cmd->opts, values, argc, argv, cmd->rest ? &rest : NULL, err);
 	if (!st && cmd->check)
@@ -61,7 +61,7 @@ static enum status check_options(const struct command *cmd, char **argv, int arg
 	return st == STATUS_UNAVAILABLE ? STATUS_OK : st; /* a file of the nodes */
 }
 
-enum status launch_words_check(const struct opt_words *words, struct error *err)
+enum status launch_command_check(const struct opt_words *words, struct error *err)
 {
 	const struct command *cmd = find(words->word[0]);
 	char **argv;

@@ -138,9 +138,9 @@ static json_t *cause_rows(void)
 static json_t *nccl_rows(void)
 {
 	json_t *rows = json_array();
-	const struct nccl_name *n;
+	const struct nccl_variable *n;
 
-	for (size_t i = 0; (n = nccl_name_at(i)); i++)
+	for (size_t i = 0; (n = nccl_variable_at(i)); i++)
 		json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "variable", n->name, "read by",
 						      nccl_reader_word(n->reader), "meaning", n->help));
 	return rows;
@@ -245,7 +245,8 @@ static int run(const struct command_context *c, const void *opts_)
 		rows = cause_rows();
 	else if (!strcmp(o->what, "nccl"))
 		rows = nccl_rows();
-	else if (list_ahead(&rows, o->json, o->suite, o->machine, o->expectations, c->stop, c->log, &err))
+	else if (list_expectations(&rows, o->json, o->suite, o->machine, o->expectations, c->stop, c->log,
+				   &err))
 		return running_complain(c, &err);
 	if (o->json)
 		show_json(rows, JSON_INDENT(1));

@@ -40,20 +40,20 @@ static json_t *texts_of(const struct record_case *c, const struct judgement *j)
 {
 	char title[160], bound[64] = "-", band[80] = "-";
 
-	words_title(title, sizeof(title), c);
+	format_title(title, sizeof(title), c);
 	if (j->bound.value > 0)
-		words_quantity(bound, sizeof(bound), j->bound.value, 0, j->figure_unit);
+		format_quantity(bound, sizeof(bound), j->bound.value, 0, j->figure_unit);
 	if (j->has_band)
-		words_range(band, sizeof(band), j->band.low, j->band.high, j->figure_unit);
+		format_range(band, sizeof(band), j->band.low, j->band.high, j->figure_unit);
 	else if (j->band.high > 0)
 		snprintf(band, sizeof(band), "%.3f–%.3f at held clock", j->band.low, j->band.high);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "case", title, "target", c->target, "bound", bound,
 			 "band", band, "why", j->reason);
 }
 
-enum status list_ahead(json_t **rows, bool numbers, const char *suite, const char *machine,
-		       const char *expectations, const volatile sig_atomic_t *stop, const struct log *log,
-		       struct error *err)
+enum status list_expectations(json_t **rows, bool numbers, const char *suite, const char *machine,
+			      const char *expectations, const volatile sig_atomic_t *stop,
+			      const struct log *log, struct error *err)
 {
 	const struct machine_scope scope = {.up_to = LAYER_SOFTWARE, .stop = stop};
 	struct expectations *e = NULL;
@@ -70,9 +70,9 @@ enum status list_ahead(json_t **rows, bool numbers, const char *suite, const cha
 	if (!st)
 		st = plan_build(&plan, s, m, probe_list, NULL, err);
 	if (!st)
-		st = ahead_record(&record, &plan, m, err);
+		st = plan_preview_record(&record, &plan, m, err);
 	if (!st)
-		st = vocabulary_load(&e, expectations, err);
+		st = checked_expectations_load(&e, expectations, err);
 	if (!st)
 		st = judge_ahead(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CMD_LIST_AHEAD_H
-#define CMD_LIST_AHEAD_H
+#ifndef CMD_LIST_EXPECTATIONS_H
+#define CMD_LIST_EXPECTATIONS_H
 #include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 /* Rows of what would judge each case of the suite here: objects with `numbers` and units, or all of texts.
  * Caller decrefs *rows. */
-enum status list_ahead(json_t **rows, bool numbers, const char *suite, const char *machine,
-		       const char *expectations, const volatile sig_atomic_t *stop, const struct log *log,
-		       struct error *err);
+enum status list_expectations(json_t **rows, bool numbers, const char *suite, const char *machine,
+			      const char *expectations, const volatile sig_atomic_t *stop,
+			      const struct log *log, struct error *err);
 #endif

@@ -126,16 +126,16 @@ static int probe(const struct command_context *c, const struct probe_opts *o)
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct probe_opts *o = opts_;
-	struct again again = {0};
+	struct resume again = {0};
 	struct error err = {0};
 	int code;
 
 	if (!o->running.resume)
 		return probe(c, o);
-	if (again_read(&again, c, &command_probe, o->running.resume, &err))
+	if (resume_read(&again, c, &command_probe, o->running.resume, &err))
 		return running_complain(c, &err);
 	code = probe(c, again.values);
-	again_release(&again);
+	resume_release(&again);
 	return code;
 }
 

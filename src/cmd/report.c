@@ -46,7 +46,7 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	st = show_one_form(o->format, o->json, &err);
 	if (!st)
-		st = runs_whole(o->dir, &err);
+		st = run_dirs_whole(o->dir, &err);
 	if (st)
 		return judged_complain(c, &err);
 	st = judged_read(&judged, o->dir, o->expectations, &site, o->real_names, &err);

@@ -109,12 +109,13 @@ static enum status out_dir(char dir[PATH_MAX], const char *given, struct error *
 {
 	if (!given) {
 		*dir = '\0';
-		return runs_claim(dir, "roofline", err);
+		return run_dirs_claim(dir, "roofline", err);
 	}
 	text_copy(dir, PATH_MAX, given);
-	return runs_is(given) ? error_set(err, STATUS_BAD_INPUT,
-					  "--out %s is a run, whose own report would be written over", given)
-			      : STATUS_OK;
+	return run_dirs_is(given)
+		       ? error_set(err, STATUS_BAD_INPUT,
+				   "--out %s is a run, whose own report would be written over", given)
+		       : STATUS_OK;
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -130,7 +131,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	st = out_dir(dir, o.out, &err);
 	if (!st && o.runs.count)
-		st = runs_pick(&picked, &o.runs, c->log, &err);
+		st = run_dirs_pick(&picked, &o.runs, c->log, &err);
 	if (picked.count)
 		o.runs = picked;
 	if (!st && !o.runs.count) {

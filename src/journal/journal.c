@@ -90,7 +90,7 @@ enum status journal_parse_line(const char *line, size_t size, enum journal_type 
 /* Reads on from a file, a line at a time, within JOURNAL_LINE_MAX. */
 struct reader {
 	int fd;
-	struct packed *packed; /* NULL: the file is not compressed */
+	struct compressed_journal *packed; /* NULL: the file is not compressed */
 	char *data;
 	size_t size, room, at; /* bytes held, their room, where the next line starts */
 	bool end;
@@ -102,7 +102,7 @@ static enum status reader_take(struct reader *r, const char *path, size_t *got, 
 	ssize_t bytes;
 
 	if (r->packed)
-		return packed_read(r->packed, r->data + r->size, r->room - r->size, got, err);
+		return compressed_journal_read(r->packed, r->data + r->size, r->room - r->size, got, err);
 	do
 		bytes = read(r->fd, r->data + r->size, r->room - r->size);
 	while (bytes < 0 && errno == EINTR);
@@ -169,8 +169,9 @@ static enum status reader_line(struct reader *r, const char *path, const char **
 
 /* Visits the whole good lines from the start of `fd`. *good: their bytes; *next: the sequence number after
  * them; *held: bytes that were read behind them. */
-static enum status read_lines(int fd, struct packed *packed, const char *path, journal_visit *visit,
-			      void *arg, off_t *good, uint64_t *next, uint64_t *held, struct error *err)
+static enum status read_lines(int fd, struct compressed_journal *packed, const char *path,
+			      journal_visit *visit, void *arg, off_t *good, uint64_t *next, uint64_t *held,
+			      struct error *err)
 {
 	struct reader r = {.fd = fd, .packed = packed};
 	uint64_t unused = 0; /* of a line that was taken and is not good */
@@ -244,7 +245,7 @@ static bool holds(const char *dir, const char *name)
 
 bool journal_held(const char *dir)
 {
-	return holds(dir, JOURNAL_FILE) || holds(dir, JOURNAL_PACKED);
+	return holds(dir, JOURNAL_FILE) || holds(dir, JOURNAL_COMPRESSED);
 }
 
 /* A run in the folder `dir`, as a user would name it; false: there is none. */
@@ -290,20 +291,20 @@ enum status journal_lacking(const char *dir, int errnum, struct error *err)
 struct source {
 	char path[PATH_MAX];
 	int fd;
-	struct packed *packed;
+	struct compressed_journal *packed;
 };
 
 static void source_close(struct source *s)
 {
-	packed_close(&s->packed);
+	compressed_journal_close(&s->packed);
 	if (s->fd >= 0)
 		close(s->fd);
 }
 
 static enum status source_open(struct source *s, const char *dir, struct error *err)
 {
-	const bool packed = !holds(dir, JOURNAL_FILE) && holds(dir, JOURNAL_PACKED);
-	enum status st = journal_path(s->path, dir, packed ? JOURNAL_PACKED : JOURNAL_FILE, err);
+	const bool packed = !holds(dir, JOURNAL_FILE) && holds(dir, JOURNAL_COMPRESSED);
+	enum status st = journal_path(s->path, dir, packed ? JOURNAL_COMPRESSED : JOURNAL_FILE, err);
 
 	s->fd = -1;
 	s->packed = NULL;
@@ -313,7 +314,7 @@ static enum status source_open(struct source *s, const char *dir, struct error *
 		return journal_lacking(dir, errno, err);
 	st = open_journal(&s->fd, s->path, O_RDONLY, "cannot be opened", err);
 	if (!st && packed)
-		st = packed_open(&s->packed, s->fd, err);
+		st = compressed_journal_open(&s->packed, s->fd, err);
 	if (st)
 		source_close(s);
 	return st;
@@ -333,7 +334,7 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 	if (!st && fstat(s.fd, &info))
 		st = error_errno(err, errno, "%s: its size cannot be read", s.path);
 	if (!st && s.packed) {
-		st = packed_rest(s.packed, cut, err);
+		st = compressed_journal_rest(s.packed, cut, err);
 		*cut += held;
 	} else if (!st)
 		*cut = info.st_size > good ? (uint64_t)(info.st_size - good) : 0;
@@ -343,7 +344,7 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 
 static enum status next_piece(void *arg, void *to, size_t room, size_t *got, struct error *err)
 {
-	return packed_read(arg, to, room, got, err);
+	return compressed_journal_read(arg, to, room, got, err);
 }
 
 enum status journal_sha256(char hex[65], const char *dir, struct error *err)
@@ -374,7 +375,7 @@ static enum status keep_cut(const struct journal *j, struct error *err)
 	st = open_journal(&fd, path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "cannot be created", err);
 	if (st)
 		return st;
-	st = place_copy(j->fd, j->size, info.st_size, fd, path, err);
+	st = open_file_copy(j->fd, j->size, info.st_size, fd, path, err);
 	close(fd);
 	return st;
 }
@@ -411,7 +412,7 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 	st = file_make_dir(dir, err);
 	if (!st)
 		st = journal_path(j->path, dir, JOURNAL_FILE, err);
-	if (!st && holds(dir, JOURNAL_PACKED))
+	if (!st && holds(dir, JOURNAL_COMPRESSED))
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "%s.zst: a compressed journal is read only: zstd -d --rm unpacks it", j->path);
 	if (st)
@@ -506,7 +507,7 @@ enum status journal_append(struct journal *j, enum journal_type type, const json
 	if (type == JOURNAL_END || type == JOURNAL_CLOSE)
 		st = sync_file(j, err);
 	if (!st)
-		st = place_check(j->fd, j->size, j->path, err);
+		st = open_file_check(j->fd, j->size, j->path, err);
 out:
 	free(text);
 	json_decref(line);

@@ -132,7 +132,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	} else if (u) {
 		verdict_unreferenced(out, s, u->why);
 	} else if (b) {
-		out->least = (struct least){0};
+		out->least = (struct fallback_expectation){0};
 		verdict_band(out, s, b);
 		out->has_band = b->slot <= BAND_TIME; /* a share's band has no rate before a clock was held */
 		band_terms(b, terms, sizeof(terms));
@@ -237,13 +237,13 @@ enum status judge_run(struct judgements *out, const struct judge_context *of, co
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
 		isolated_tell(&out->of_case[i], &s);
-		kernels_tell(&out->of_case[i], &s);
+		blas_retry_tell(&out->of_case[i], &s);
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
 		attention_accuracy(&out->of_case[i], &s);
 		gap_of(&out->of_case[i], &s);
-		metrics_of(&out->of_case[i], &s);
+		unit_use_of(&out->of_case[i], &s);
 		advice_of(&out->of_case[i], &s);
 		verdict_left_out(&out->of_case[i], &s);
 	}

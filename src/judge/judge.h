@@ -45,7 +45,7 @@ struct band {
 
 /* Where no band fits: what sound machines reach at least, a share of the bound or of what fewer nodes of this
  * run reached. Below it a figure is looked into; above it nothing is said. */
-struct least {
+struct fallback_expectation {
 	enum expected_from from; /* EXPECTED_SHARE, EXPECTED_GROUP */
 	double value, share;	 /* value: in the figure's unit; 0: none */
 	int confidence;
@@ -108,10 +108,10 @@ struct judgement {
 	struct band band;
 	bool has_band, low_confidence;
 	bool below_range; /* a headline case that fails by its range, whatever finding names the cause */
-	struct least least;
-	struct expected_ahead ahead; /* ahead of a run */
-	double share_of_bound;	     /* 0: no bound */
-	double efficiency_held;	     /* at the held clock; 0: not applicable */
+	struct fallback_expectation least;
+	struct expected_before_run ahead; /* ahead of a run */
+	double share_of_bound;		  /* 0: no bound */
+	double efficiency_held;		  /* at the held clock; 0: not applicable */
 	struct factor gap[16];
 	size_t gap_count;
 	double unexplained;   /* residual R/(B*product); 0: no chain */
@@ -214,7 +214,8 @@ struct broken_rule {
 bool expectations_rule(const struct expectations *e, const char *field, const char *value,
 		       struct broken_rule *out);
 
-/* What the buyer said: "h100-sxm:8", or a site file (docs/explanation/design/exit.md). NULL: nothing stated. */
+/* What the buyer said: "h100-sxm:8", or a site file (docs/explanation/design/exit.md). NULL: nothing stated.
+ */
 struct judge_site {
 	const char *expect;
 	const char *file;

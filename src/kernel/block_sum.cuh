@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_SUM_CUH
-#define KERNEL_SUM_CUH
+#ifndef KERNEL_BLOCK_SUM_CUH
+#define KERNEL_BLOCK_SUM_CUH
 
 /* The block's sum of `value`, valid in thread 0. Every thread calls it; blockDim.x is a multiple of 32, at most 1024. */
 static __device__ double block_sum(double value)

@@ -4,8 +4,8 @@
  * cp.async, fragments by ldmatrix, 16 x 8 products of 16. Blocks have TILE_THREADS threads. A product's 4 values a
  * thread: two of row lane / 4 at columns 2 (lane % 4), two of 8 rows below.
  */
-#ifndef KERNEL_MMA_TILE_CUH
-#define KERNEL_MMA_TILE_CUH
+#ifndef KERNEL_MMA_SYNC_TILE_CUH
+#define KERNEL_MMA_SYNC_TILE_CUH
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include "kernel/args.h"

@@ -4,17 +4,17 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-void words_add(struct words *w, const char *word)
+void command_words_add(struct command_words *w, const char *word)
 {
-	if (w->count < WORDS_MAX)
+	if (w->count < COMMAND_WORDS_MAX)
 		w->word[w->count] = strdup(word);
-	if (w->count < WORDS_MAX && w->word[w->count])
+	if (w->count < COMMAND_WORDS_MAX && w->word[w->count])
 		w->count++;
 	else
 		w->failed = true;
 }
 
-void words_addf(struct words *w, const char *format, ...)
+void command_words_addf(struct command_words *w, const char *format, ...)
 {
 	struct text text = {0};
 	va_list args;
@@ -22,19 +22,19 @@ void words_addf(struct words *w, const char *format, ...)
 	va_start(args, format);
 	text_addv(&text, format, args);
 	va_end(args);
-	words_add(w, text_str(&text));
+	command_words_add(w, text_str(&text));
 	w->failed = w->failed || text.failed;
 	text_release(&text);
 }
 
-void words_release(struct words *w)
+void command_words_release(struct command_words *w)
 {
 	for (size_t i = 0; i < w->count; i++)
 		free(w->word[i]);
-	*w = (struct words){0};
+	*w = (struct command_words){0};
 }
 
-void words_quote(struct text *t, const char *word)
+void command_words_quote(struct text *t, const char *word)
 {
 	bool plain = *word;
 
@@ -55,11 +55,11 @@ void words_quote(struct text *t, const char *word)
 	text_add(t, "'");
 }
 
-void words_join(struct text *t, const struct words *w)
+void command_words_join(struct text *t, const struct command_words *w)
 {
 	for (size_t i = 0; i < w->count; i++) {
 		if (i)
 			text_add(t, " ");
-		words_quote(t, w->word[i]);
+		command_words_quote(t, w->word[i]);
 	}
 }

@@ -67,7 +67,7 @@ static void hear_line(void *arg, const char *line)
 	int code, told;
 
 	if (at && sscanf(at, RANKS_ENDED, &rank, &code) == 2 && rank) {
-		told_by(&told, code);
+		rank_exit_by(&told, code);
 		o->told = told > o->told ? told : o->told;
 	}
 }
@@ -78,12 +78,12 @@ static int told_by_mpirun(const struct member *m, const struct log *log)
 	int code = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : -1, told;
 	char how[64];
 
-	if (!code || (code > 100 && told_by(&told, code)))
+	if (!code || (code > 100 && rank_exit_by(&told, code)))
 		return code;
 	process_wait_text(m->process.wait_status, how, sizeof(how));
 	log_warn(log, LOG_TOPIC_RUN, "mpirun failed by itself (%s), no rank did; its reason stands above",
 		 how);
-	return told_of(2, false);
+	return rank_exit_of(2, false);
 }
 
 enum status start_mpirun(const struct launch_plan *p, const struct starting *s, int *exit_code,
@@ -91,15 +91,15 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 {
 	struct member member = {.name = "mpirun"};
 	struct others others = {0};
-	struct crowd c = {.member = &member,
-			  .count = 1,
-			  .hears = hear_line,
-			  .arg = &others,
-			  .lifeline = -1,
-			  .stop = s->stop,
-			  .log = s->log};
+	struct process_group c = {.member = &member,
+				  .count = 1,
+				  .hears = hear_line,
+				  .arg = &others,
+				  .lifeline = -1,
+				  .stop = s->stop,
+				  .log = s->log};
 	int told;
-	struct words w = {0};
+	struct command_words w = {0};
 	char laid[4096] = "";
 	enum status st;
 
@@ -109,13 +109,13 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 					"no memory for mpirun's words")
 		      : fill_environment(p, s, laid, err);
 	if (!st)
-		st = crowd_run(&c, err);
+		st = process_group_run(&c, err);
 	if (*laid)
 		unlink(laid); /* rank 0 has done it where the ranks met */
 	if (!st) {
 		told = told_by_mpirun(&member, s->log);
-		*exit_code = told_code(told > others.told ? told : others.told);
+		*exit_code = rank_exit_code(told > others.told ? told : others.told);
 	}
-	words_release(&w);
+	command_words_release(&w);
 	return st;
 }

@@ -30,7 +30,7 @@ static enum status make_pipe(int *read_end, int *write_end, struct error *err)
 }
 
 /* A pipe holds more than a greeting: this never waits. */
-static enum status greet(const struct crowd *c, struct member *m, struct error *err)
+static enum status greet(const struct process_group *c, struct member *m, struct error *err)
 {
 	size_t size = strlen(c->greeting);
 
@@ -40,7 +40,7 @@ static enum status greet(const struct crowd *c, struct member *m, struct error *
 	return error_errno(err, errno, "cannot write to %s of %s", m->argv[0], m->name);
 }
 
-static enum status start(const struct crowd *c, struct member *m, struct error *err)
+static enum status start(const struct process_group *c, struct member *m, struct error *err)
 {
 	int input = -1, errors = -1;
 	struct process_spec spec = {.argv = m->argv, .env = m->env, .cpu_numa = -1};
@@ -63,7 +63,7 @@ static enum status start(const struct crowd *c, struct member *m, struct error *
 }
 
 /* Members alone on the way: started, and neither begun nor ended. */
-static unsigned on_the_way(const struct crowd *c)
+static unsigned on_the_way(const struct process_group *c)
 {
 	unsigned n = 0;
 
@@ -72,7 +72,7 @@ static unsigned on_the_way(const struct crowd *c)
 	return n;
 }
 
-static enum status start_more(struct crowd *c, struct error *err)
+static enum status start_more(struct process_group *c, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -87,16 +87,16 @@ static enum status start_more(struct crowd *c, struct error *err)
 }
 
 /* Words of a member are not ours to keep back: --quiet is for lines of our own. */
-static void pass_on(const struct crowd *c, const struct member *m)
+static void pass_on(const struct process_group *c, const struct member *m)
 {
-	char line[2 * CROWD_LINE];
+	char line[2 * PROCESS_GROUP_LINE];
 
 	snprintf(line, sizeof(line), "%s: %s", m->name, m->part);
 	if (c->log && c->log->sink)
 		c->log->sink(c->log->arg, LOG_INFO, LOG_TOPIC_RUN, line);
 }
 
-static void whole_line(const struct crowd *c, struct member *m)
+static void whole_line(const struct process_group *c, struct member *m)
 {
 	m->part[m->part_size] = '\0';
 	m->part_size = 0;
@@ -114,7 +114,7 @@ static void whole_line(const struct crowd *c, struct member *m)
 		pass_on(c, m);
 }
 
-static void take(const struct crowd *c, struct member *m)
+static void take(const struct process_group *c, struct member *m)
 {
 	char block[1024];
 	ssize_t n = read(m->errors, block, sizeof(block));
@@ -140,7 +140,7 @@ static void take(const struct crowd *c, struct member *m)
 }
 
 /* Waits a moment for words of theirs, and takes them. */
-static void listen(struct crowd *c, struct pollfd *set)
+static void listen(struct process_group *c, struct pollfd *set)
 {
 	nfds_t n = 0;
 
@@ -155,7 +155,7 @@ static void listen(struct crowd *c, struct pollfd *set)
 }
 
 /* Bytes on the lifeline are passed over. */
-static bool lifeline_cut(struct crowd *c, const struct pollfd *seen)
+static bool lifeline_cut(struct process_group *c, const struct pollfd *seen)
 {
 	char block[256];
 
@@ -166,7 +166,7 @@ static bool lifeline_cut(struct crowd *c, const struct pollfd *seen)
 }
 
 /* Some are left; those that ended are noted with all they said. */
-static bool any_left(const struct crowd *c)
+static bool any_left(const struct process_group *c)
 {
 	bool left = false;
 
@@ -189,7 +189,7 @@ static bool any_left(const struct crowd *c)
 	return left;
 }
 
-static const struct member *fell_early(const struct crowd *c)
+static const struct member *fell_early(const struct process_group *c)
 {
 	for (size_t i = 0; i < c->count && c->alone_ends_all; i++)
 		if (c->member[i].ended && !c->member[i].begun)
@@ -206,7 +206,7 @@ static enum status complain(const struct member *m, struct error *err)
 			 *m->last ? m->last : "it said nothing", how);
 }
 
-static void tell_to_end(const struct crowd *c)
+static void tell_to_end(const struct process_group *c)
 {
 	for (size_t i = 0; i < c->count; i++) {
 		struct member *m = &c->member[i];
@@ -219,7 +219,7 @@ static void tell_to_end(const struct crowd *c)
 }
 
 /* All that are left are told to end, and after ten seconds, or at the second request, made to. */
-static void end_all(struct crowd *c, struct pollfd *set)
+static void end_all(struct process_group *c, struct pollfd *set)
 {
 	uint64_t end = clock_now_ns(clock_monotonic()) + END_MS * 1000000ull;
 
@@ -236,7 +236,7 @@ static void end_all(struct crowd *c, struct pollfd *set)
 	any_left(c);
 }
 
-static enum status attend(struct crowd *c, struct pollfd *set, struct error *err)
+static enum status attend(struct process_group *c, struct pollfd *set, struct error *err)
 {
 	enum status st;
 
@@ -257,7 +257,7 @@ static enum status attend(struct crowd *c, struct pollfd *set, struct error *err
 	return st || !fell_early(c) ? st : complain(fell_early(c), err);
 }
 
-enum status crowd_run(struct crowd *c, struct error *err)
+enum status process_group_run(struct process_group *c, struct error *err)
 {
 	struct pollfd *set = calloc(c->count + 1, sizeof(*set));
 	enum status st;
@@ -278,16 +278,16 @@ enum status crowd_run(struct crowd *c, struct error *err)
 	return st;
 }
 
-int crowd_told(const struct crowd *c)
+int process_group_told(const struct process_group *c)
 {
 	int most = 0;
 
 	for (size_t i = 0; i < c->count; i++) {
 		const struct member *m = &c->member[i];
-		int told = told_of(2, false), status = m->process.wait_status;
+		int told = rank_exit_of(2, false), status = m->process.wait_status;
 		char how[64];
 
-		if (WIFEXITED(status) && !told_by(&told, WEXITSTATUS(status))) {
+		if (WIFEXITED(status) && !rank_exit_by(&told, WEXITSTATUS(status))) {
 			log_warn(c->log, LOG_TOPIC_RUN, "%s ended with exit code %d%s%s", m->name,
 				 WEXITSTATUS(status), *m->last ? ": " : "", m->last);
 		} else if (!WIFEXITED(status)) {

@@ -3,12 +3,12 @@
  * Several programs started, listened to and ended together: the ranks of a node, the ssh of each host. None
  * of them can hang us: TERM or the end of their input, then KILL.
  */
-#ifndef LAUNCH_CROWD_H
-#define LAUNCH_CROWD_H
+#ifndef LAUNCH_PROCESS_GROUP_H
+#define LAUNCH_PROCESS_GROUP_H
 #include "core/log.h"
 #include "core/process/process.h"
 
-enum { CROWD_LINE = 512 };
+enum { PROCESS_GROUP_LINE = 512 };
 
 struct member {
 	/* Filled by the caller, lent. */
@@ -19,12 +19,12 @@ struct member {
 	struct process process;
 	int input, errors; /* our ends of its stdin and stderr; -1: closed or not taken */
 	bool started, begun, ended;
-	char last[CROWD_LINE]; /* the last whole line of its stderr */
-	char part[CROWD_LINE]; /* of a line that is not whole yet */
+	char last[PROCESS_GROUP_LINE]; /* the last whole line of its stderr */
+	char part[PROCESS_GROUP_LINE]; /* of a line that is not whole yet */
 	size_t part_size;
 };
 
-struct crowd {
+struct process_group {
 	struct member *member;
 	size_t count;
 	/* A line that each is told first, its input then stays open: its end tells it to end. NULL: no pipes
@@ -44,8 +44,8 @@ struct crowd {
 /* Starts all and waits for their ends. Not OK: one could not be started or, with alone_ends_all, has not
  * begun (the sentence names it with its last line), or all were stopped on request (CANCELLED); all have
  * ended then too. Each member's end is in process.wait_status. */
-enum status crowd_run(struct crowd *c, struct error *err);
-/* How they ended, the one that says most (launch/rank_exit.h). Death by a signal, and an exit code that assay does
- * not have, are inconclusive and are logged. */
-int crowd_told(const struct crowd *c);
+enum status process_group_run(struct process_group *c, struct error *err);
+/* How they ended, the one that says most (launch/rank_exit.h). Death by a signal, and an exit code that assay
+ * does not have, are inconclusive and are logged. */
+int process_group_told(const struct process_group *c);
 #endif

@@ -13,7 +13,7 @@ static bool is_told(int code)
 	       (code > TOLD + LEADS && code < TOLD + LEADS + WEIGHTS);
 }
 
-bool told_by(int *told, int exit_code)
+bool rank_exit_by(int *told, int exit_code)
 {
 	*told = TOLD + 1;
 	if (is_told(exit_code)) {
@@ -28,25 +28,25 @@ bool told_by(int *told, int exit_code)
 	return false;
 }
 
-int told_of(int code, bool leads)
+int rank_exit_of(int code, bool leads)
 {
 	int told;
 
-	told_by(&told, code);
+	rank_exit_by(&told, code);
 	return told && leads && told < TOLD + LEADS ? told + LEADS : told;
 }
 
-int told_code(int told)
+int rank_exit_code(int told)
 {
 	if (!is_told(told))
 		return told ? 2 : 0;
 	return by_weight[told > TOLD + LEADS ? told - TOLD - LEADS : told - TOLD];
 }
 
-bool told_asked(void)
+bool rank_exit_asked(void)
 {
-	bool asked = getenv(TOLD_ASKS) != NULL;
+	bool asked = getenv(RANK_EXIT_VARIABLE) != NULL;
 
-	unsetenv(TOLD_ASKS);
+	unsetenv(RANK_EXIT_VARIABLE);
 	return asked;
 }

@@ -9,19 +9,19 @@
  *
  * Ranks end so where ASSAY_TELL asks for it, which who starts them sets.
  */
-#ifndef LAUNCH_TOLD_H
-#define LAUNCH_TOLD_H
+#ifndef LAUNCH_RANK_EXIT_H
+#define LAUNCH_RANK_EXIT_H
 #include <stdbool.h>
 
-#define TOLD_ASKS "ASSAY_TELL"
+#define RANK_EXIT_VARIABLE "ASSAY_TELL"
 
 /* Of one of assay's exit codes. What is told already stays; any other number is told as inconclusive. */
-int told_of(int code, bool leads);
+int rank_exit_of(int code, bool leads);
 /* What waited for a process has: told, or an exit code of assay's own. False: neither, *told is that of
  * "inconclusive". */
-bool told_by(int *told, int exit_code);
+bool rank_exit_by(int *told, int exit_code);
 /* The exit code that it stands for. */
-int told_code(int told);
+int rank_exit_code(int told);
 /* This process was asked to end so. Its children are not: the variable is taken away. */
-bool told_asked(void);
+bool rank_exit_asked(void);
 #endif

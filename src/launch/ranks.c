@@ -30,7 +30,7 @@ static void fill(struct rank_env *e, const struct team_place *p, bool tells)
 	if (p->port)
 		snprintf(e->text[n++], ROW, "ASSAY_PORT=%u", p->port);
 	if (tells)
-		snprintf(e->text[n++], ROW, TOLD_ASKS "=1");
+		snprintf(e->text[n++], ROW, RANK_EXIT_VARIABLE "=1");
 	for (size_t i = 0; i < n; i++)
 		e->row[i] = e->text[i];
 	e->row[n] = NULL;
@@ -57,7 +57,7 @@ enum status ranks_run(const struct ranks *r, int *told, struct error *err)
 	const char **argv = command_line(NULL, r->words);
 	struct member *member = calloc(r->count, sizeof(*member));
 	struct rank_env *env = calloc(r->count, sizeof(*env));
-	struct crowd c = {
+	struct process_group c = {
 		.member = member, .count = r->count, .lifeline = r->lifeline, .stop = r->stop, .log = r->log};
 	enum status st;
 
@@ -78,8 +78,8 @@ enum status ranks_run(const struct ranks *r, int *told, struct error *err)
 		member[i].argv = argv;
 		member[i].env = env[i].row;
 	}
-	st = crowd_run(&c, err);
-	*told = crowd_told(&c);
+	st = process_group_run(&c, err);
+	*told = process_group_told(&c);
 out:
 	free(argv);
 	free(member);

@@ -31,67 +31,67 @@ linef(struct text *t, const char *reason, const char *format, ...)
 	text_add(t, "\n");
 }
 
-static void add_env(struct words *w, const struct launch_plan *p)
+static void add_env(struct command_words *w, const struct launch_plan *p)
 {
 	struct text all = {0};
 
 	for (size_t i = 0; i < p->env.count; i++)
 		text_addf(&all, "%s%s", i ? " " : "", p->env.word[i]);
-	words_add(w, "--env");
-	words_add(w, text_str(&all));
+	command_words_add(w, "--env");
+	command_words_add(w, text_str(&all));
 	text_release(&all);
 }
 
 /* Which ranks these are, where nobody else says it. */
-static void add_places(struct words *w, const struct launch_plan *p, unsigned node)
+static void add_places(struct command_words *w, const struct launch_plan *p, unsigned node)
 {
 	if (node) {
-		words_add(w, "--first");
-		words_addf(w, "%u", node * p->ranks);
+		command_words_add(w, "--first");
+		command_words_addf(w, "%u", node * p->ranks);
 	}
-	words_add(w, "--count");
-	words_addf(w, "%u", p->ranks);
-	words_add(w, "--size");
-	words_addf(w, "%u", p->nodes * p->ranks);
+	command_words_add(w, "--count");
+	command_words_addf(w, "%u", p->ranks);
+	command_words_add(w, "--size");
+	command_words_addf(w, "%u", p->nodes * p->ranks);
 }
 
-void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, bool lifeline)
+void script_ranks(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
 {
 	const char *first = p->hosts.count && p->nodes > 1 ? hosts_address(p->hosts.name[0]) : NULL;
 	const char *master = p->master ? p->master : first;
 
-	words_add(w, p->program);
-	words_add(w, "__ranks");
+	command_words_add(w, p->program);
+	command_words_add(w, "__ranks");
 	if (p->how == LAUNCH_PLAIN || p->how == LAUNCH_SSH)
 		add_places(w, p, node);
 	if (master) {
-		words_add(w, "--master");
-		words_add(w, master);
+		command_words_add(w, "--master");
+		command_words_add(w, master);
 	}
 	if (p->how == LAUNCH_SSH) {
-		words_add(w, "--build");
-		words_add(w, p->build);
-		words_add(w, "--secret-stdin");
+		command_words_add(w, "--build");
+		command_words_add(w, p->build);
+		command_words_add(w, "--secret-stdin");
 		if (p->folder) {
-			words_add(w, "--folder");
-			words_add(w, p->folder);
+			command_words_add(w, "--folder");
+			command_words_add(w, p->folder);
 		}
 	}
 	if (lifeline)
-		words_add(w, "--lifeline");
+		command_words_add(w, "--lifeline");
 	if (p->how == LAUNCH_SSH && p->env.count)
 		add_env(w, p);
 	if (p->how == LAUNCH_MPIRUN)
-		words_add(w, "--shield");
+		command_words_add(w, "--shield");
 	if (p->how == LAUNCH_SSH || p->how == LAUNCH_SLURM)
-		words_add(w, "--tell");
+		command_words_add(w, "--tell");
 	if (!p->derive)
-		words_add(w, "--no-derive");
+		command_words_add(w, "--no-derive");
 	if (p->mpi)
-		words_add(w, "--mpi");
-	words_add(w, "--");
+		command_words_add(w, "--mpi");
+	command_words_add(w, "--");
 	for (size_t i = 0; i < p->words.count; i++)
-		words_add(w, p->words.word[i]);
+		command_words_add(w, p->words.word[i]);
 }
 
 static void job_line(struct text *t, const struct launch_plan *p)
@@ -139,7 +139,7 @@ static void told_lines(struct text *t, const struct launch_plan *p)
 		const char *equals = strchr(p->env.word[i], '=');
 
 		text_addf(&value, "export %.*s=", (int)(equals - p->env.word[i]), p->env.word[i]);
-		words_quote(&value, equals + 1);
+		command_words_quote(&value, equals + 1);
 		line(t, "told by --env", text_str(&value));
 		text_release(&value);
 	}
@@ -176,7 +176,7 @@ void script_exports(struct text *t, const struct env_rows *rows)
 		if (r->kind != ENV_SET)
 			continue;
 		text_addf(t, "export %s=", r->name);
-		words_quote(t, r->value);
+		command_words_quote(t, r->value);
 		text_add(t, "\n");
 	}
 }
@@ -184,14 +184,14 @@ void script_exports(struct text *t, const struct env_rows *rows)
 /* `before`, of ours and thus as it is, and what the node executes. */
 static void ranks_line(struct text *t, const struct launch_plan *p, const char *before, const char *reason)
 {
-	struct words w = {0};
+	struct command_words w = {0};
 
 	explain(t, reason);
 	script_ranks(&w, p, 0, false);
 	text_add(t, before);
-	words_join(t, &w);
+	command_words_join(t, &w);
 	text_add(t, "\n");
-	words_release(&w);
+	command_words_release(&w);
 }
 
 static void plain(struct text *t, const struct launch_plan *p)
@@ -208,35 +208,35 @@ static void plain(struct text *t, const struct launch_plan *p)
 	ranks_line(t, p, "", reason);
 }
 
-void script_ssh(struct words *w, const struct launch_plan *p, unsigned node, bool lifeline)
+void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
 {
-	struct words ranks = {0};
+	struct command_words ranks = {0};
 	struct text remote = {0};
 
 	script_ranks(&ranks, p, node, lifeline);
-	words_join(&remote, &ranks);
-	words_add(w, "ssh");
+	command_words_join(&remote, &ranks);
+	command_words_add(w, "ssh");
 	if (p->ssh_config) {
-		words_add(w, "-F");
-		words_add(w, p->ssh_config);
+		command_words_add(w, "-F");
+		command_words_add(w, p->ssh_config);
 	}
-	words_add(w, "-oBatchMode=yes");
-	words_add(w, "-oPreferredAuthentications=publickey");
-	words_add(w, "-oStrictHostKeyChecking=yes");
-	words_add(w, "-oConnectTimeout=10");
-	words_add(w, "-oServerAliveInterval=5");
-	words_add(w, "-Tax");
-	words_add(w, "--");
-	words_add(w, p->hosts.name[node]);
-	words_add(w, text_str(&remote));
+	command_words_add(w, "-oBatchMode=yes");
+	command_words_add(w, "-oPreferredAuthentications=publickey");
+	command_words_add(w, "-oStrictHostKeyChecking=yes");
+	command_words_add(w, "-oConnectTimeout=10");
+	command_words_add(w, "-oServerAliveInterval=5");
+	command_words_add(w, "-Tax");
+	command_words_add(w, "--");
+	command_words_add(w, p->hosts.name[node]);
+	command_words_add(w, text_str(&remote));
 	w->failed = w->failed || ranks.failed || remote.failed;
 	text_release(&remote);
-	words_release(&ranks);
+	command_words_release(&ranks);
 }
 
 static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 {
-	struct words w = {0};
+	struct command_words w = {0};
 	char reason[96];
 
 	snprintf(reason, sizeof(reason), "node %u of %u: ranks %u to %u", node + 1, p->nodes, node * p->ranks,
@@ -244,9 +244,9 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 	explain(t, reason);
 	script_ssh(&w, p, node, false);
 	text_add(t, "echo \"$ASSAY_TEAM_SECRET $ASSAY_JOB\" | ");
-	words_join(t, &w);
+	command_words_join(t, &w);
 	text_add(t, " &\npids=\"$pids $!\"\n");
-	words_release(&w);
+	command_words_release(&w);
 }
 
 /* What launch/rank_exit.h has. */
@@ -342,7 +342,7 @@ static void slurm(struct text *t, const struct launch_plan *p)
 	text_release(&reason);
 }
 
-static void add_hosts(struct words *w, const struct launch_plan *p)
+static void add_hosts(struct command_words *w, const struct launch_plan *p)
 {
 	struct text list = {0};
 
@@ -351,35 +351,35 @@ static void add_hosts(struct words *w, const struct launch_plan *p)
 		if (!p->mpich)
 			text_addf(&list, ":%u", p->ranks);
 	}
-	words_add(w, p->mpich ? "-hosts" : "--host");
-	words_add(w, text_str(&list));
+	command_words_add(w, p->mpich ? "-hosts" : "--host");
+	command_words_add(w, text_str(&list));
 	text_release(&list);
 }
 
 /* Open MPI hands on what it is told to; MPICH all that there is. */
-static void add_passed_on(struct words *w, const struct launch_plan *p)
+static void add_passed_on(struct command_words *w, const struct launch_plan *p)
 {
-	words_add(w, "-x");
-	words_add(w, "ASSAY_TEAM_SECRET_FILE");
-	words_add(w, "-x");
-	words_add(w, "ASSAY_JOB");
+	command_words_add(w, "-x");
+	command_words_add(w, "ASSAY_TEAM_SECRET_FILE");
+	command_words_add(w, "-x");
+	command_words_add(w, "ASSAY_JOB");
 	for (size_t i = 0; i < p->env.count; i++) {
-		words_add(w, "-x");
-		words_add(w, p->env.word[i]);
+		command_words_add(w, "-x");
+		command_words_add(w, p->env.word[i]);
 	}
 }
 
-void script_mpirun(struct words *w, const struct launch_plan *p)
+void script_mpirun(struct command_words *w, const struct launch_plan *p)
 {
-	words_add(w, "mpirun");
-	words_add(w, "-n");
-	words_addf(w, "%u", p->nodes * p->ranks);
-	words_add(w, p->mpich ? "-ppn" : "--map-by");
-	words_addf(w, p->mpich ? "%u" : "ppr:%u:node", p->ranks);
-	words_add(w, p->mpich ? "-bind-to" : "--bind-to");
-	words_add(w, "none");
+	command_words_add(w, "mpirun");
+	command_words_add(w, "-n");
+	command_words_addf(w, "%u", p->nodes * p->ranks);
+	command_words_add(w, p->mpich ? "-ppn" : "--map-by");
+	command_words_addf(w, p->mpich ? "%u" : "ppr:%u:node", p->ranks);
+	command_words_add(w, p->mpich ? "-bind-to" : "--bind-to");
+	command_words_add(w, "none");
 	if (!p->mpich)
-		words_add(w, "--oversubscribe");
+		command_words_add(w, "--oversubscribe");
 	if (p->hosts.count)
 		add_hosts(w, p);
 	if (!p->mpich)
@@ -407,7 +407,7 @@ static const char others_told[] = " 2>&1 >&3 3>&- 4>&-\n"
 
 static void mpirun(struct text *t, const struct launch_plan *p)
 {
-	struct words w = {0};
+	struct command_words w = {0};
 
 	laid_lines(t, p);
 	if (p->mpich)
@@ -425,10 +425,10 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 		"end. The others\nsay theirs on stderr: what is read there is passed on and counted");
 	script_mpirun(&w, p);
 	text_add(t, "exec 3>&1\ncodes=$({ { ");
-	words_join(t, &w);
+	command_words_join(t, &w);
 	text_add(t, others_told);
 	told_lines_end(t, "$told");
-	words_release(&w);
+	command_words_release(&w);
 }
 
 void script_write(struct text *t, const struct launch_plan *p)

@@ -48,12 +48,12 @@ void script_write(struct text *t, const struct launch_plan *p);
 /* `name=value` rows as `export` lines, each with its reason. */
 void script_exports(struct text *t, const struct env_rows *rows);
 /* What a node executes: the program as `assay __ranks`. lifeline: the end of its input ends its ranks. Owner
- * of all words: caller, words_release. */
-void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, bool lifeline);
+ * of all words: caller, command_words_release. */
+void script_ranks(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline);
 /* The ssh to host `node`; its last word is script_ranks's, quoted for the host's shell. */
-void script_ssh(struct words *w, const struct launch_plan *p, unsigned node, bool lifeline);
+void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline);
 /* mpirun and what it starts. */
-void script_mpirun(struct words *w, const struct launch_plan *p);
+void script_mpirun(struct command_words *w, const struct launch_plan *p);
 
 /* BAD_INPUT names the word: control characters, an --env that is no NAME=value or is ours, a time that Slurm
  * does not take, ways whose options do not fit together. */

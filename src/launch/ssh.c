@@ -8,18 +8,18 @@ enum { AT_ONCE = 32 };
 enum status start_ssh(const struct launch_plan *p, const struct starting *s, int *exit_code,
 		      struct error *err)
 {
-	struct words *node = calloc(p->nodes, sizeof(*node));
+	struct command_words *node = calloc(p->nodes, sizeof(*node));
 	struct member *member = calloc(p->nodes, sizeof(*member));
 	char greeting[sizeof(struct ranks_team) + 2];
-	struct crowd c = {.member = member,
-			  .count = p->nodes,
-			  .greeting = greeting,
-			  .begins = RANKS_BEGIN,
-			  .starting = AT_ONCE,
-			  .lifeline = -1,
-			  .alone_ends_all = true,
-			  .stop = s->stop,
-			  .log = s->log};
+	struct process_group c = {.member = member,
+				  .count = p->nodes,
+				  .greeting = greeting,
+				  .begins = RANKS_BEGIN,
+				  .starting = AT_ONCE,
+				  .lifeline = -1,
+				  .alone_ends_all = true,
+				  .stop = s->stop,
+				  .log = s->log};
 	enum status st = STATUS_OK;
 
 	if (!node || !member) {
@@ -37,12 +37,12 @@ enum status start_ssh(const struct launch_plan *p, const struct starting *s, int
 		text_copy(member[i].name, sizeof(member[i].name), p->hosts.name[i]);
 	}
 	if (!st)
-		st = crowd_run(&c, err);
+		st = process_group_run(&c, err);
 	if (!st)
-		*exit_code = told_code(crowd_told(&c));
+		*exit_code = rank_exit_code(process_group_told(&c));
 out:
 	for (unsigned i = 0; node && i < p->nodes; i++)
-		words_release(&node[i]);
+		command_words_release(&node[i]);
 	free(node);
 	free(member);
 	return st;

@@ -2,8 +2,8 @@
 /*
  * What is here. Raw readings come in layers of rising price; helpers (`assay __facts LAYER`) read the vendor
  * layers within a limit, so the supervisor has never called a vendor library. A recording is a folder of the
- * same raw readings; one parser turns either into the facts tree (JSON, docs/explanation/design/machine.md), from which
- * struct machine is built. The journal carries that JSON, so judge and report need nothing else.
+ * same raw readings; one parser turns either into the facts tree (JSON, docs/explanation/design/machine.md),
+ * from which struct machine is built. The journal carries that JSON, so judge and report need nothing else.
  */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H

@@ -150,13 +150,13 @@ void model_release(struct model *m)
 }
 
 /* Tails begin at multiples of 16 bytes, and nothing drops of x on its way to A. */
-static bool can_extend(const struct model *m, const struct back *back)
+static bool can_extend(const struct model *m, const struct backend *back)
 {
 	enum { TOGETHER = 8 };
 	const struct shape *s = &m->shape;
 	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
 
-	return back->kind == BACK_GPU && !m->inference && !m->separate && m->lora.targets &&
+	return back->kind == BACKEND_GPU && !m->inference && !m->separate && m->lora.targets &&
 	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
 }
 
@@ -184,7 +184,7 @@ static enum status list_live(struct model *m, struct error *err)
 	return STATUS_OK;
 }
 
-enum status model_place(struct model *m, struct back *back, struct error *err)
+enum status model_place(struct model *m, struct backend *back, struct error *err)
 {
 	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
 	enum dtype live = back->dtype;
@@ -203,7 +203,7 @@ enum status model_place(struct model *m, struct back *back, struct error *err)
 	return st || !m->extended ? st : list_live(m, err);
 }
 
-static enum status zero_flat(struct model *m, struct back *back, struct error *err)
+static enum status zero_flat(struct model *m, struct backend *back, struct error *err)
 {
 	const struct mat *flat[] = {&m->params.grad, &m->params.m, &m->params.v};
 	enum status st = STATUS_OK;
@@ -213,7 +213,7 @@ static enum status zero_flat(struct model *m, struct back *back, struct error *e
 	return st;
 }
 
-static enum status put_rope(const struct model *m, struct back *back, struct error *err)
+static enum status put_rope(const struct model *m, struct backend *back, struct error *err)
 {
 	struct mat table = m->cos_sin;
 	enum status st;
@@ -228,8 +228,8 @@ static enum status put_rope(const struct model *m, struct back *back, struct err
 	return st;
 }
 
-static enum status of_maps(const struct layer *l, struct back *back,
-			   enum status (*act)(struct back *, const struct linear *, struct error *),
+static enum status of_maps(const struct layer *l, struct backend *back,
+			   enum status (*act)(struct backend *, const struct linear *, struct error *),
 			   struct error *err)
 {
 	const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
@@ -240,7 +240,7 @@ static enum status of_maps(const struct layer *l, struct back *back,
 	return st;
 }
 
-enum status model_loaded(struct model *m, struct back *back, struct error *err)
+enum status model_loaded(struct model *m, struct backend *back, struct error *err)
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
 	const struct mat *embed = m->embed.master.rows ? &m->embed.master : &m->embed.w;
@@ -255,7 +255,7 @@ enum status model_loaded(struct model *m, struct back *back, struct error *err)
 	return st ? st : model_refresh(m, back, err);
 }
 
-enum status model_refresh(struct model *m, struct back *back, struct error *err)
+enum status model_refresh(struct model *m, struct backend *back, struct error *err)
 {
 	const struct params *p = &m->params;
 
@@ -264,7 +264,7 @@ enum status model_refresh(struct model *m, struct back *back, struct error *err)
 	return p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
 }
 
-enum status model_merge(struct model *m, struct back *back, struct error *err)
+enum status model_merge(struct model *m, struct backend *back, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -280,7 +280,7 @@ enum status model_merge(struct model *m, struct back *back, struct error *err)
 
 /* Even between -1 / sqrt(in) and that, as PEFT has A; the stream is its place in the table, so that each has
  * numbers of its own. */
-static enum status init_a(const struct params *p, int index, struct back *back, uint64_t seed,
+static enum status init_a(const struct params *p, int index, struct backend *back, uint64_t seed,
 			  struct error *err)
 {
 	const struct param *param = &p->table[index];
@@ -293,7 +293,7 @@ static enum status init_a(const struct params *p, int index, struct back *back, 
 	return back->ops->random(back, params_view(&p->master, param), &fill, err);
 }
 
-enum status model_init_adapter(struct model *m, struct back *back, uint64_t seed, struct error *err)
+enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err)
 {
 	const struct params *p = &m->params;
 	enum status st = STATUS_OK;

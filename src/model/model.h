@@ -41,7 +41,7 @@ enum status model_create(struct model **m, const struct shape *shape, const stru
 			 struct error *err);
 void model_release(struct model *m);
 /* Everything that stays: weights, tables, the flat vector. */
-enum status model_place(struct model *m, struct back *back, struct error *err);
+enum status model_place(struct model *m, struct backend *back, struct error *err);
 
 /* The base model's tensors and where they go. Owner: caller, free(); names are lent by the model's `*names`
  * block, free() too. */
@@ -52,13 +52,13 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 			     struct named **names, size_t *count, struct error *err);
 /* After loading: RoPE's table, copies of modules that are trained apart from the tied embedding, live copies.
  */
-enum status model_loaded(struct model *m, struct back *back, struct error *err);
+enum status model_loaded(struct model *m, struct backend *back, struct error *err);
 /* A uniform in +-1/sqrt(in) as PEFT has it, B zero. */
-enum status model_init_adapter(struct model *m, struct back *back, uint64_t seed, struct error *err);
+enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err);
 /* After each change of the flat vector. */
-enum status model_refresh(struct model *m, struct back *back, struct error *err);
+enum status model_refresh(struct model *m, struct backend *back, struct error *err);
 /* Adapters into the base weights, for generation. */
-enum status model_merge(struct model *m, struct back *back, struct error *err);
+enum status model_merge(struct model *m, struct backend *back, struct error *err);
 
 /* What a pass keeps, placed for its batch; given back by arena_reset. */
 struct saved {
@@ -78,7 +78,7 @@ struct cache {
 
 struct pass {
 	struct model *model;
-	struct back *back;
+	struct backend *back;
 	const struct batch *batch;
 	struct saved *saved;
 	uint64_t dropout_seed;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A walk through device memory: one iteration writes a pattern into every word and reads it back. Patterns
- * take turns (kernel/memory/pattern_test.h): the word's own address, its inverse, a moving bit, random words; each depends on
- * the address, so a wrong address line shows as well as a wrong bit. Wrong words are counted on the device
- * and the lowest address is named. A byte counts once written and once read. size=0 is all free memory but 3
- * GiB: 2 GiB that are always left alone and what a context takes. What memory other processes hold is not
- * walked.
+ * take turns (kernel/memory/pattern_test.h): the word's own address, its inverse, a moving bit, random words;
+ * each depends on the address, so a wrong address line shows as well as a wrong bit. Wrong words are counted
+ * on the device and the lowest address is named. A byte counts once written and once read. size=0 is all free
+ * memory but 3 GiB: 2 GiB that are always left alone and what a context takes. What memory other processes
+ * hold is not walked.
  */
 #include <inttypes.h>
 #include "gpu/device/gpu.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each multiprocessor by itself. One iteration runs the same multiply-add loop (kernel/mma/args.h) on one SM after
- * the other while all others are idle. An SM's figure is its own cycle counter over the loop, which power and
- * clock do not move: healthy SMs agree within a few cycles. Every thread's sums are checked. Counts one
- * message an SM. It is not a rate: the launches are longer than the loops.
+ * Each multiprocessor by itself. One iteration runs the same multiply-add loop (kernel/mma/args.h) on one SM
+ * after the other while all others are idle. An SM's figure is its own cycle counter over the loop, which
+ * power and clock do not move: healthy SMs agree within a few cycles. Every thread's sums are checked. Counts
+ * one message an SM. It is not a rate: the launches are longer than the loops.
  */
 #include <inttypes.h>
 #include "core/math/stats.h"

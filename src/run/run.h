@@ -34,7 +34,7 @@ struct run_options {
 	const struct clock *clock;
 	const char *expectations; /* for the record only: "builtin" or the directory */
 	/* What is known of each case of the plan, by its number; NULL: of none. */
-	const struct expected_ahead *expected;
+	const struct expected_before_run *expected;
 	bool isolate; /* what is slow or wrong with several GPUs is followed until the bad one is named */
 	struct control *control; /* the other ranks of a launched team; NULL: alone */
 	unsigned rank;		 /* among them */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The border of the MPI plug-in (team/libraries/mpi_plugin.c, module assay-mpi), which alone is linked to MPI: plain C,
- * so that one program works with a plug-in of Open MPI or of MPICH. Its functions are declared by these very
- * rows. All but `version` and `border` are for one thread of the process, the one that called `open`.
+ * The border of the MPI plug-in (team/libraries/mpi_plugin.c, module assay-mpi), which alone is linked to
+ * MPI: plain C, so that one program works with a plug-in of Open MPI or of MPICH. Its functions are declared
+ * by these very rows. All but `version` and `border` are for one thread of the process, the one that called
+ * `open`.
  */
-#ifndef VENDOR_MPI_H
-#define VENDOR_MPI_H
+#ifndef VENDOR_MPI_PLUGIN_H
+#define VENDOR_MPI_PLUGIN_H
 #include <stdint.h>
 #include "vendor/lib.h"
 

@@ -42,7 +42,7 @@ judged() { # VERDICT CAUSE
 pair
 ok "two good ranks are not searched" sh -c '! grep -q "\"type\":\"extend\"" run/journal.jsonl'
 
-# Memory for the collective alone: what each does by itself is asked for, and has no figures here (unit/hunt_pair.c has such).
+# Memory for the collective alone: what each does by itself is asked for, and has no figures here (unit/isolate_run_pair.c has such).
 nodes
 FAKE_CUDA=devices=4,memory=2100 FAKE_NCCL=slow=1:4 pair
 ok "where nothing tells, both are named as not told apart" eval '[ "$(found "")" = nobody ] &&

@@ -31,7 +31,7 @@ static void check_lists(const struct attention_blocks *l, size_t size)
 	FUZZ_CHECK(attention_blocks_density(l) >= 0 && attention_blocks_density(l) <= 1);
 	if (l->q_block > 256)
 		return; /* a row of a partial block each: too long to count */
-	pairs = attention_kept_pairs(&p, l);
+	pairs = attention_attended_pairs(&p, l);
 	FUZZ_CHECK(pairs >= 0 && pairs <= attention_pairs(&p));
 }
 

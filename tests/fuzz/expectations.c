@@ -29,7 +29,7 @@ static void a_kept_set(const uint8_t *data, size_t size)
 	enum status st;
 
 	FUZZ_CHECK(e);
-	st = expect_read_kept(e, "input", (const char *)data, size, &err);
+	st = expect_read_saved(e, "input", (const char *)data, size, &err);
 	if (!st)
 		st = expectations_check(e, &err);
 	FUZZ_CHECK(st == STATUS_OK || st == STATUS_BAD_INPUT);

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 200000)
 		return 0;
 	if (!e)
-		FUZZ_CHECK(!vocabulary_load(&e, NULL, &err));
+		FUZZ_CHECK(!checked_expectations_load(&e, NULL, &err));
 	lay(data, size);
 	if (record_read_run(&r, fuzz_dir, &err))
 		FUZZ_CHECK(*err.text);

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 8192)
 		return 0;
 	if (!e)
-		FUZZ_CHECK(!vocabulary_load(&e, NULL, &err));
+		FUZZ_CHECK(!checked_expectations_load(&e, NULL, &err));
 	text = fuzz_text(data, size);
 	fuzz_write("site.yaml", data, size);
 	snprintf(path, sizeof(path), "%s", fuzz_path("site.yaml"));

@@ -14,7 +14,7 @@ static void check_chosen(const json_t *chosen)
 	size_t count = 0, attentions = 0;
 	struct error err = {0};
 
-	if (!chosen_parse(&products, &count, &ways, &attentions, chosen, &err)) {
+	if (!tuning_choices_parse(&products, &count, &ways, &attentions, chosen, &err)) {
 		FUZZ_CHECK(count <= json_array_size(json_object_get(chosen, "products")));
 		for (size_t i = 0; i < count; i++)
 			FUZZ_CHECK(memchr(products[i].product, 0, sizeof(products[i].product)));

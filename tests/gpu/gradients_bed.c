@@ -114,7 +114,7 @@ static enum status fill_f32(struct gradient_bed *b, const struct named *n, const
 
 static enum status fill(struct gradient_bed *b, struct error *err)
 {
-	struct back *back = &b->s.back;
+	struct backend *back = &b->s.back;
 	struct weights_slot *slots = NULL;
 	struct named *names = NULL;
 	size_t count = 0;

@@ -36,12 +36,12 @@ static void check_kept(const struct attention_problem *p, const struct attention
 	static struct attention_keys span[MOST];
 	double pairs = 0;
 
-	assert_true(attention_kept_room(l) <= MOST);
+	assert_true(attention_attended_room(l) <= MOST);
 	for (uint32_t b = 0; b < p->batch; b++)
 		for (uint32_t h = 0; h < p->heads; h++)
 			for (uint32_t i = 0; i < attention_q_len(p, b); i++) {
 				struct attention_row row = attention_blocks_row(l, b, h, i / l->q_block);
-				uint32_t count = attention_kept(p, l, b, h, i, span), at = 0;
+				uint32_t count = attention_pairs_spans(p, l, b, h, i, span), at = 0;
 
 				for (uint32_t j = 0; j < p->kv_len; j++) {
 					bool keep = listed(row.full, row.full_count, j / l->k_block) ||
@@ -56,7 +56,7 @@ static void check_kept(const struct attention_problem *p, const struct attention
 				for (uint32_t s = 1; s < count; s++)
 					assert_true(span[s].from > span[s - 1].to);
 			}
-	assert_true(attention_kept_pairs(p, l) == pairs);
+	assert_true(attention_attended_pairs(p, l) == pairs);
 }
 
 static struct attention_blocks *built(const struct attention_problem *p, struct attention_pattern_of how)
@@ -92,7 +92,7 @@ static void test_mask(void **state)
 				built(&problems[i], (struct attention_pattern_of){ATTENTION_BY_MASK, sizes[s][0], sizes[s][1], 1, 0});
 
 			check_kept(&problems[i], l);
-			assert_true(attention_kept_pairs(&problems[i], l) == attention_pairs(&problems[i]));
+			assert_true(attention_attended_pairs(&problems[i], l) == attention_pairs(&problems[i]));
 			attention_blocks_free(l);
 		}
 	check_kept(&problems[0], &(struct attention_blocks){1, 1, 4, 4, 16, 16, (uint32_t[5]){0}, NULL, (uint32_t[5]){0}, NULL});

@@ -283,13 +283,13 @@ static void test_compare_show__lists_differ_by_number_and_by_what_one_alone_has(
 	char before[64], after[64];
 
 	(void)state;
-	inventory_two(a, b, before, after, sizeof(before));
+	facts_difference_two(a, b, before, after, sizeof(before));
 	assert_string_equal(before, "2 with /dev/nvidia0");
 	assert_string_equal(after, "1");
-	inventory_two(none, c, before, after, sizeof(before)); /* entries without a name */
+	facts_difference_two(none, c, before, after, sizeof(before)); /* entries without a name */
 	assert_string_equal(before, "0");
 	assert_string_equal(after, "1");
-	inventory_two(NULL, b, before, after, sizeof(before));
+	facts_difference_two(NULL, b, before, after, sizeof(before));
 	assert_string_equal(before, "absent");
 	json_decref(a);
 	json_decref(b);

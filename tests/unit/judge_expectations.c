@@ -157,7 +157,7 @@ static void test_expectations__ceilings_that_may_tie_are_refused(void **state)
 
 static enum status ask_values(struct expectations *e, struct error *err)
 {
-	return expectations_check_values(e, vocabulary_has, err);
+	return expectations_check_values(e, checked_expectations_has, err);
 }
 
 static void test_expectations__a_value_that_no_case_has_is_refused(void **state)

@@ -37,7 +37,7 @@ static void write_node(const char *dir, unsigned rank, double rate)
 			t.data[i] = '"';
 	snprintf(name, sizeof(name), "n%u", rank);
 	if (rank)
-		nodes_rank_dir(to, sizeof(to), dir, name, rank);
+		rank_dir_path(to, sizeof(to), dir, name, rank);
 	else
 		snprintf(to, sizeof(to), "%s", dir);
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, to);

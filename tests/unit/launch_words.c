@@ -52,7 +52,7 @@ static void test_words__a_shell_reads_back_each_quoted_word(void **state)
 		struct text t = {0};
 		char *read;
 
-		words_quote(&t, words[i]);
+		command_words_quote(&t, words[i]);
 		read = as_shell_reads(text_str(&t));
 		snprintf(expected, sizeof(expected), "%s|", words[i]);
 		assert_string_equal(read, expected);
@@ -63,15 +63,15 @@ static void test_words__a_shell_reads_back_each_quoted_word(void **state)
 
 static void test_words__twice_quoted_is_read_back_in_two_steps(void **state)
 {
-	struct words w = {0};
+	struct command_words w = {0};
 	struct text once = {0}, twice = {0};
 	char *read;
 
 	(void)state;
-	words_add(&w, "a b");
-	words_addf(&w, "%s", "it's $HOME");
-	words_join(&once, &w);
-	words_quote(&twice, text_str(&once));
+	command_words_add(&w, "a b");
+	command_words_addf(&w, "%s", "it's $HOME");
+	command_words_join(&once, &w);
+	command_words_quote(&twice, text_str(&once));
 	read = as_shell_reads(text_str(&twice));
 	read[strlen(read) - 1] = '\0';
 	assert_string_equal(read, text_str(&once));
@@ -81,21 +81,21 @@ static void test_words__twice_quoted_is_read_back_in_two_steps(void **state)
 	free(read);
 	text_release(&once);
 	text_release(&twice);
-	words_release(&w);
+	command_words_release(&w);
 }
 
 static void test_words__more_than_fit_are_told(void **state)
 {
-	struct words w = {0};
+	struct command_words w = {0};
 
 	(void)state;
-	for (size_t i = 0; i < WORDS_MAX; i++)
-		words_add(&w, "x");
+	for (size_t i = 0; i < COMMAND_WORDS_MAX; i++)
+		command_words_add(&w, "x");
 	assert_false(w.failed);
-	assert_null(w.word[WORDS_MAX]);
-	words_add(&w, "x");
+	assert_null(w.word[COMMAND_WORDS_MAX]);
+	command_words_add(&w, "x");
 	assert_true(w.failed);
-	words_release(&w);
+	command_words_release(&w);
 }
 
 static void assert_refused(const char *list, const char *says)
@@ -292,7 +292,7 @@ static void test_script__the_hosts_shell_gets_each_word(void **state)
 	static const char *const words[] = {"check", "--site", "it's mine; id"}, *const env[] = {"A=1",
 												 "B=$HOME"};
 	struct launch_plan p = whole();
-	struct words w = {0};
+	struct command_words w = {0};
 	char *read;
 
 	(void)state;
@@ -311,7 +311,7 @@ static void test_script__the_hosts_shell_gets_each_word(void **state)
 		"/opt/assay|__ranks|--first|8|--count|8|--size|16|--master|gpu1|--build|0123456789abcdef|"
 		"--secret-stdin|--lifeline|--env|A=1 B=$HOME|--tell|--|check|--site|it's mine; id|");
 	free(read);
-	words_release(&w);
+	command_words_release(&w);
 	hosts_release(&p.hosts);
 }
 

@@ -20,7 +20,7 @@ enum { TOKENS = 192, IN = 64, OUT = 96, RANK = 8, MEMORY = 16 << 20 };
 struct side {
 	struct arena arena;
 	void *memory;
-	struct back back;
+	struct backend back;
 	struct linear l; /* adapters on the first and the last third of its columns; none between them */
 	struct mat x, y, residual, u, dy, dx;
 };
@@ -43,10 +43,10 @@ static void open_side(struct side *s, bool gpu)
 
 	*s = (struct side){0};
 	if (gpu) {
-		must(gpu_back_create(&s->back, &(struct gpu_back_options){0}, &s->arena, &err), &err);
-		must(gpu_back_take(&s->back, MEMORY, &err), &err);
+		must(gpu_backend_create(&s->back, &(struct gpu_backend_options){0}, &s->arena, &err), &err);
+		must(gpu_backend_take(&s->back, MEMORY, &err), &err);
 	} else {
-		must(cpu_back_create(&s->back, &(struct cpu_options){.threads = 2}, &s->arena, &err), &err);
+		must(cpu_backend_create(&s->back, &(struct cpu_options){.threads = 2}, &s->arena, &err), &err);
 		s->memory = aligned_alloc(ARENA_ALIGN, MEMORY);
 		assert_non_null(s->memory);
 		s->arena = (struct arena){.base = s->memory, .size = MEMORY};
@@ -75,9 +75,9 @@ static void open_side(struct side *s, bool gpu)
 static void close_side(struct side *s)
 {
 	if (s->memory)
-		cpu_back_release(&s->back);
+		cpu_backend_release(&s->back);
 	else
-		gpu_back_release(&s->back);
+		gpu_backend_release(&s->back);
 	free(s->memory);
 }
 

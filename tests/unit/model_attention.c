@@ -9,7 +9,7 @@ enum { HEADS = 6, KV = 2, DIM = 8, WIDTH = (HEADS + 2 * KV) * DIM };
 
 struct bed {
 	struct arena arena;
-	struct back back;
+	struct backend back;
 	struct batch batch;
 	int32_t start[16];
 	struct mat qkv, o, lse, d_o, dqkv;
@@ -28,7 +28,7 @@ static void open_bed(struct bed *b, const int *lengths)
 	int32_t row = 0;
 
 	memset(b, 0, sizeof(*b));
-	assert_int_equal(cpu_back_create(&b->back, &options, &b->arena, &err), STATUS_OK);
+	assert_int_equal(cpu_backend_create(&b->back, &options, &b->arena, &err), STATUS_OK);
 	for (int i = 0; lengths[i]; i++) {
 		row += lengths[i];
 		b->start[i + 1] = row;
@@ -54,7 +54,7 @@ static void open_bed(struct bed *b, const int *lengths)
 
 static void close_bed(struct bed *b)
 {
-	cpu_back_release(&b->back);
+	cpu_backend_release(&b->back);
 	free(b->arena.base);
 }
 

@@ -119,10 +119,10 @@ static void open_back(struct bed *b)
 	struct error err = {0};
 
 	if (b->options.plan) {
-		plan_back_cpu(&b->back, b->options.threads, &b->arena);
+		plan_backend_cpu(&b->back, b->options.threads, &b->arena);
 		return;
 	}
-	must(cpu_back_create(&b->back, &cpu, &b->arena, &err), &err);
+	must(cpu_backend_create(&b->back, &cpu, &b->arena, &err), &err);
 	b->arena.size = 32u << 20;
 	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
 	assert_non_null(b->arena.base);
@@ -179,7 +179,7 @@ void bed_close(struct bed *b)
 {
 	saved_release(&b->saved);
 	model_release(b->model);
-	cpu_back_release(&b->back);
+	cpu_backend_release(&b->back);
 	free(b->arena.base);
 }
 

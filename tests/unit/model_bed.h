@@ -30,7 +30,7 @@ struct bed {
 	struct shape shape;
 	struct peft_config lora;
 	struct arena arena;
-	struct back back;
+	struct backend back;
 	struct model *model;
 	struct saved saved;
 	struct batch batch;

@@ -74,7 +74,7 @@ static void check_product(enum dtype dtype, int64_t rows)
 	static float x[ROWS * K], d[ROWS * N], c[ROWS * N], bias[N], numbers[N * K];
 	static uint8_t w[N * K * 2];
 	struct arena arena = {.size = 1 << 20}, plan_arena = {0};
-	struct back back, plan;
+	struct backend back, plan;
 	struct error err = {0};
 	struct gemm g = {
 		.a = {.data = x, .rows = rows, .cols = K, .ld = K, .dtype = DTYPE_F32},
@@ -89,7 +89,7 @@ static void check_product(enum dtype dtype, int64_t rows)
 
 	arena.base = aligned_alloc(ARENA_ALIGN, arena.size);
 	assert_non_null(arena.base);
-	assert_int_equal(cpu_back_create(&back, &(struct cpu_options){.threads = 2}, &arena, &err),
+	assert_int_equal(cpu_backend_create(&back, &(struct cpu_options){.threads = 2}, &arena, &err),
 			 STATUS_OK);
 	random_blocks(dtype, w, N * K);
 	dtype_unpack(dtype, w, numbers, N * K);
@@ -111,11 +111,11 @@ static void check_product(enum dtype dtype, int64_t rows)
 			assert_true(fabs(sum - (double)d[i * N + j]) <
 				    (rows <= BLOCKS_ROWS ? 6 / 127. / sqrt(12) : 1e-5) * sqrt(size));
 		}
-	plan_back_cpu(&plan, 2, &plan_arena);
+	plan_backend_cpu(&plan, 2, &plan_arena);
 	assert_int_equal(plan.ops->gemm(&plan, &g, &err), STATUS_OK);
 	assert_int_equal(plan_arena.peak, arena.peak);
 	assert_true(plan.cost.flop == back.cost.flop && plan.cost.bytes == back.cost.bytes);
-	cpu_back_release(&back);
+	cpu_backend_release(&back);
 	free(arena.base);
 }
 

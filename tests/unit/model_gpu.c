@@ -298,9 +298,9 @@ static void candidates_are_timed(void **state)
 
 		setenv("FAKE_CUBLASLT", i == 1 ? "second=15" : "", 1);
 		open_work(&w, true, FAMILY_QWEN2, adapter, i == 2 ? "tune: false" : "tune: true");
-		assert_false(gpu_back_choice(&w.s.back, 0, &c));
+		assert_false(gpu_backend_choice(&w.s.back, 0, &c));
 		g[i] = run(&w, packed);
-		assert_true(gpu_back_choice(&w.s.back, 0, &c));
+		assert_true(gpu_backend_choice(&w.s.back, 0, &c));
 		assert_string_equal(c.algorithm,
 				    i ? "algo66 128x256 stages64xauto" : "algo66 128x128 stages64xauto");
 		assert_int_equal(c.seconds > 0, i < 2);
@@ -324,7 +324,7 @@ static void no_product_has_clusters_of_eight(void **state)
 
 		open_work(&w, true, FAMILY_QWEN2, adapter, i ? "tune: false" : "tune: true");
 		free((void *)(uintptr_t)run(&w, packed));
-		for (size_t n = 0; gpu_back_choice(&w.s.back, n, &c); n++)
+		for (size_t n = 0; gpu_backend_choice(&w.s.back, n, &c); n++)
 			assert_non_null(strstr(c.algorithm, "cluster1x2"));
 		assert_true(*c.algorithm);
 		close_work(&w);
@@ -349,7 +349,7 @@ static struct gpu_choice choice_at(const struct work *w, size_t i)
 {
 	struct gpu_choice c = {0};
 
-	assert_true(gpu_back_choice(&w->s.back, i, &c));
+	assert_true(gpu_backend_choice(&w->s.back, i, &c));
 	assert_string_equal(c.algorithm, "algo66 128x128 stages64xauto"); /* the faster one, timed or taken */
 	assert_false(c.recalled);
 	return c;

@@ -78,7 +78,7 @@ static const int packed[] = {1, 2, 7, 3, 32, 19, 0}, fewer[] = {2, 2, 7, 3, 5, 0
 /* One step's micro-batch on one device. */
 struct work {
 	struct stepper s;
-	struct mirror gradient; /* its master is the gradient */
+	struct host_params gradient; /* its master is the gradient */
 	double loss;
 };
 
@@ -97,7 +97,7 @@ static inline void configure(struct config *c, bool gpu, const char *what, const
 /* Numbers of weights that are the same on both but for their rounding to BF16. */
 static inline void fill(struct stepper *s)
 {
-	struct back *back = &s->back;
+	struct backend *back = &s->back;
 	const struct params *p = &s->model->params;
 	struct weights_slot *slots = NULL;
 	struct named *names = NULL;
@@ -134,7 +134,7 @@ static inline void open_work(struct work *w, bool gpu, enum family family, const
 
 	configure(&c, gpu, what, training);
 	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
-	must(mirror_create(&w->gradient, &w->s.model->params, &w->s.back, &err), &err);
+	must(host_params_create(&w->gradient, &w->s.model->params, &w->s.back, &err), &err);
 	config_release(&c);
 	fill(&w->s);
 	w->s.begun = true; /* choices are not held, as in no step but a run's first */
@@ -142,7 +142,7 @@ static inline void open_work(struct work *w, bool gpu, enum family family, const
 
 static inline void close_work(struct work *w)
 {
-	mirror_release(&w->gradient);
+	host_params_release(&w->gradient);
 	stepper_release(&w->s);
 }
 
@@ -184,17 +184,17 @@ static inline void close_failing(struct work *w, enum status st)
 
 /* A back end by itself over so much memory; the caller releases it. */
 struct alone {
-	struct back back;
+	struct backend back;
 	struct arena arena;
 };
 
 static inline void open_alone(struct alone *a, uint64_t bytes, bool tune)
 {
-	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN, .tune = tune};
+	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN, .tune = tune};
 	struct error err = {0};
 
-	must(gpu_back_create(&a->back, &options, &a->arena, &err), &err);
-	must(gpu_back_take(&a->back, bytes, &err), &err);
+	must(gpu_backend_create(&a->back, &options, &a->arena, &err), &err);
+	must(gpu_backend_take(&a->back, bytes, &err), &err);
 }
 
 static inline void skip_without_kernels(void)

@@ -9,11 +9,11 @@
 
 static const char adapter[] = "lora: {r: 4, alpha: 6}";
 
-static size_t choices_of(const struct back *back, struct gpu_choice *out, size_t most)
+static size_t choices_of(const struct backend *back, struct gpu_choice *out, size_t most)
 {
 	size_t count = 0;
 
-	while (count < most && gpu_back_choice(back, count, &out[count]))
+	while (count < most && gpu_backend_choice(back, count, &out[count]))
 		count++;
 	assert_true(count < most);
 	return count;
@@ -36,12 +36,12 @@ static void the_rate_of_products_leaves_nothing_behind(void **state)
 		open_alone(&a, bytes[i], true);
 		before = a.arena;
 		a.back.cost.flop = 7;
-		must(gpu_back_gemm_rate(&a.back, &rate, &err), &err);
+		must(gpu_backend_gemm_rate(&a.back, &rate, &err), &err);
 		assert_true(i ? rate > 0 : rate == 0); /* 100 kB hold nothing that is worth a rate */
 		assert_memory_equal(&before, &a.arena, sizeof(before));
 		assert_true(a.back.cost.flop == 7);
-		assert_false(gpu_back_choice(&a.back, 0, &c));
-		gpu_back_release(&a.back);
+		assert_false(gpu_backend_choice(&a.back, 0, &c));
+		gpu_backend_release(&a.back);
 	}
 }
 
@@ -56,9 +56,9 @@ static void a_rate_that_cannot_be_timed_is_an_error(void **state)
 	skip_without_kernels();
 	open_alone(&a, 500000, false);
 	setenv("FAKE_CUDA", "cuLaunchKernel=719", 1);
-	assert_int_not_equal(gpu_back_gemm_rate(&a.back, &rate, &err), STATUS_OK);
+	assert_int_not_equal(gpu_backend_gemm_rate(&a.back, &rate, &err), STATUS_OK);
 	unsetenv("FAKE_CUDA");
-	gpu_back_release(&a.back);
+	gpu_backend_release(&a.back);
 }
 
 /* What a product is added to is kept while candidates are timed: where there is no room now, a later one has
@@ -86,11 +86,11 @@ static void a_product_without_room_is_timed_when_there_is(void **state)
 	rest.cols = (int64_t)(a.arena.size - a.arena.used) - ARENA_ALIGN;
 	must(arena_mat(&a.arena, MEM_WORKSPACE, &rest, "all", &err), &err);
 	must(a.back.ops->gemm(&a.back, &g, &err), &err);
-	assert_true(gpu_back_choice(&a.back, 0, &c) && c.seconds <= 0);
+	assert_true(gpu_backend_choice(&a.back, 0, &c) && c.seconds <= 0);
 	arena_reset(&a.arena, &mark);
 	must(a.back.ops->gemm(&a.back, &g, &err), &err);
-	assert_true(gpu_back_choice(&a.back, 0, &c) && c.seconds > 0);
-	gpu_back_release(&a.back);
+	assert_true(gpu_backend_choice(&a.back, 0, &c) && c.seconds > 0);
+	gpu_backend_release(&a.back);
 }
 
 /* Taken again without timing, to the same bits; what the library refuses is chosen anew. */
@@ -114,9 +114,9 @@ static void what_was_chosen_is_taken_again(void **state)
 			first[k].words[4] = 1;
 		}
 		if (i)
-			must(gpu_back_recall(&w.s.back, first, count, NULL, 0, &err), &err);
+			must(gpu_backend_recall(&w.s.back, first, count, NULL, 0, &err), &err);
 		g[i] = run(&w, packed);
-		assert_int_equal(gpu_back_tuning_s(&w.s.back) > 0, i != 1); /* what is taken again costs nothing */
+		assert_int_equal(gpu_backend_tuning_s(&w.s.back) > 0, i != 1); /* what is taken again costs nothing */
 		count = choices_of(&w.s.back, i ? again : first, MOST);
 		for (size_t k = 0; i && k < count; k++) {
 			assert_string_equal(again[k].product, first[k].product);
@@ -146,20 +146,20 @@ static void the_way_of_attention_is_taken_again(void **state)
 	head_dim = 64;
 	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
 	free((void *)(uintptr_t)run(&w, equal));
-	assert_true(gpu_back_attention_choice(&w.s.back, 0, &first[0]));
-	assert_true(gpu_back_attention_choice(&w.s.back, 1, &first[1]));
-	assert_false(gpu_back_attention_choice(&w.s.back, 2, &first[2]));
+	assert_true(gpu_backend_attention_choice(&w.s.back, 0, &first[0]));
+	assert_true(gpu_backend_attention_choice(&w.s.back, 1, &first[1]));
+	assert_false(gpu_backend_attention_choice(&w.s.back, 2, &first[2]));
 	assert_true(first[0].docs == 0 && *first[0].candidate);
 	assert_true(first[1].docs == 2 && first[1].length == 32);
 	close_work(&w);
 
 	first[1].by_own = !first[1].by_own; /* what is taken is what it says, not what is faster */
 	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
-	must(gpu_back_recall(&w.s.back, NULL, 0, first, 2, &err), &err);
+	must(gpu_backend_recall(&w.s.back, NULL, 0, first, 2, &err), &err);
 	free((void *)(uintptr_t)run(&w, equal));
-	assert_true(gpu_back_attention_choice(&w.s.back, 0, &again));
+	assert_true(gpu_backend_attention_choice(&w.s.back, 0, &again));
 	assert_string_equal(again.candidate, first[0].candidate);
-	assert_true(gpu_back_attention_choice(&w.s.back, 1, &again));
+	assert_true(gpu_backend_attention_choice(&w.s.back, 1, &again));
 	assert_int_equal(again.by_own, first[1].by_own);
 	close_work(&w);
 	head_dim = 8;
@@ -180,8 +180,8 @@ static void a_way_that_does_not_run_ends_nothing(void **state)
 	setenv("FAKE_CUDA", "cuEventElapsedTime=1", 1);
 	x = run(&w, quarters);
 	unsetenv("FAKE_CUDA");
-	assert_true(gpu_back_attention_choice(&w.s.back, 1, &c));
-	assert_true(c.docs == 4 || gpu_back_attention_choice(&w.s.back, 2, &c) || c.docs == 2);
+	assert_true(gpu_backend_attention_choice(&w.s.back, 1, &c));
+	assert_true(c.docs == 4 || gpu_backend_attention_choice(&w.s.back, 2, &c) || c.docs == 2);
 	y = run(&w, quarters);
 	assert_memory_equal(x, y, w.s.model->params.length * sizeof(*x));
 	free((void *)(uintptr_t)x);
@@ -219,11 +219,11 @@ static void a_first_step_chooses_nothing(void **state)
 		w.s.begun = false;
 		for (int k = 0; k < 3; k++) {
 			g[k] = run(&w, equal);
-			assert_int_equal(gpu_back_holds(&w.s.back), !k);
-			assert_true(gpu_back_choice(&w.s.back, 0, &c));
+			assert_int_equal(gpu_backend_holds(&w.s.back), !k);
+			assert_true(gpu_backend_choice(&w.s.back, 0, &c));
 			assert_int_equal(c.seconds > 0, tune && k);
 			for (size_t n = 0; n < 2; n++)
-				assert_int_equal(gpu_back_attention_choice(&w.s.back, n, &at),
+				assert_int_equal(gpu_backend_attention_choice(&w.s.back, n, &at),
 						 k && n < cases[i].choices);
 		}
 		assert_memory_equal(g[2], g[1], w.s.model->params.length * sizeof(**g));
@@ -247,7 +247,7 @@ static void a_first_step_may_be_the_last(void **state)
 	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
 	w.s.begun = false;
 	free((void *)(uintptr_t)run(&w, equal));
-	assert_true(gpu_back_choice(&w.s.back, 0, &c) && c.seconds <= 0);
+	assert_true(gpu_backend_choice(&w.s.back, 0, &c) && c.seconds <= 0);
 	close_work(&w);
 	head_dim = 8;
 }
@@ -287,22 +287,22 @@ static void rows_are_made_where_copies_take_them_from(void **state)
 	must(arena_mat(&a.arena, MEM_WORKSPACE, &to, "rows", &err), &err);
 	to.cols = MADE_COLS;
 	for (int i = 0; i < 40; i++) {
-		assert_int_equal(gpu_back_put_made(&a.back, to, &made, &err), STATUS_BAD_INPUT);
+		assert_int_equal(gpu_backend_put_made(&a.back, to, &made, &err), STATUS_BAD_INPUT);
 		assert_string_equal(err.text, "row 350");
 		err = (struct error){0};
 	}
 	made.arg = &all;
 	for (int i = 0; i < 2; i++) {
 		to.ld = i ? MADE_COLS : MADE_PITCH;
-		must(gpu_back_put_made(&a.back, to, &made, &err), &err);
+		must(gpu_backend_put_made(&a.back, to, &made, &err), &err);
 		must(a.back.ops->get(&a.back, to, got, &err), &err);
 		for (int64_t at = 0; at < MADE_ROWS * MADE_COLS; at++)
 			assert_int_equal(got[at], (uint16_t)(7 * at));
 	}
 	rows = (struct mat){.data = to.data, .rows = 1, .cols = 1 << 20, .ld = 1 << 20, .dtype = DTYPE_BF16};
-	assert_int_equal(gpu_back_put_made(&a.back, rows, &made, &err), STATUS_UNSUPPORTED);
+	assert_int_equal(gpu_backend_put_made(&a.back, rows, &made, &err), STATUS_UNSUPPORTED);
 	free(got);
-	gpu_back_release(&a.back);
+	gpu_backend_release(&a.back);
 }
 
 /* More documents than a grid has places: of one token each, so that o is v, and dV is dO. */
@@ -349,7 +349,7 @@ static void more_documents_than_a_grid_has(void **state)
 	must(a.back.ops->get(&a.back, dqkv, out, &err), &err);
 	for (int i = 0; i < DOCS; i++)
 		assert_memory_equal(out + i * 3 * DIM + 2 * DIM, in + i * DIM, DIM * sizeof(*out));
-	gpu_back_release(&a.back);
+	gpu_backend_release(&a.back);
 	free(start);
 	free(in);
 	free(out);
@@ -399,7 +399,7 @@ static void batches_are_filled_up_to_a_few_sizes(void **state)
 			start[++b.docs] = (int32_t)b.tokens;
 		}
 		open_alone(&a, 1 << 20, false);
-		gpu_back_fill(&a.back, cases[i].most);
+		gpu_backend_fill(&a.back, cases[i].most);
 		must(a.back.ops->batch(&a.back, &b, &out, &err), &err);
 		assert_int_equal(out.tokens, cases[i].rows);
 		assert_int_equal(out.docs, cases[i].docs);
@@ -418,7 +418,7 @@ static void batches_are_filled_up_to_a_few_sizes(void **state)
 		for (int64_t d = 0; d < out.docs; d++)
 			for (int64_t k = out.doc_start[d]; k < out.doc_start[d + 1]; k++)
 				assert_int_equal(got[k], k - out.doc_start[d]);
-		gpu_back_release(&a.back);
+		gpu_backend_release(&a.back);
 	}
 }
 

@@ -107,16 +107,16 @@ static void rows_and_types_that_no_kernel_takes_are_refused(void **state)
 	open_matrices(&a, m, 1, 16392, DTYPE_BF16);
 	says(&err, a.back.ops->rmsnorm(&a.back, m[0], m[1], 1e-5f, m[2], m[2], &err), STATUS_UNSUPPORTED,
 	     "a norm over 16392 numbers; our kernel takes 16384");
-	gpu_back_release(&a.back);
+	gpu_backend_release(&a.back);
 	open_matrices(&a, m, 16, 16, DTYPE_F64);
 	g = product_of(m);
 	says(&err, a.back.ops->gemm(&a.back, &g, &err), STATUS_UNSUPPORTED,
 	     "a GPU's products are of BF16 and F32");
-	assert_false(gpu_back_choice(&a.back, 0, &c));
+	assert_false(gpu_backend_choice(&a.back, 0, &c));
 	m[1].dtype = DTYPE_F32;
 	says(&err, a.back.ops->convert(&a.back, m[0], m[1], &err), STATUS_UNSUPPORTED,
 	     "a GPU converts F32 and BF16 alone");
-	gpu_back_release(&a.back);
+	gpu_backend_release(&a.back);
 }
 
 /* A product that the library has no kernel for leaves no plan behind: the next one is asked for anew. */
@@ -137,12 +137,12 @@ static void a_product_without_a_kernel_is_an_error(void **state)
 		says(&err, a.back.ops->gemm(&a.back, &g, &err),
 		     i == 1 ? STATUS_NO_RESOURCE : STATUS_UNSUPPORTED, "cublasLt ");
 		unsetenv("FAKE_CUBLASLT");
-		assert_false(gpu_back_choice(&a.back, 0, &c));
+		assert_false(gpu_backend_choice(&a.back, 0, &c));
 	}
 	must(a.back.ops->gemm(&a.back, &g, &err), &err);
-	assert_true(gpu_back_choice(&a.back, 0, &c));
-	assert_false(gpu_back_choice(&a.back, 1, &c));
-	gpu_back_release(&a.back);
+	assert_true(gpu_backend_choice(&a.back, 0, &c));
+	assert_false(gpu_backend_choice(&a.back, 1, &c));
+	gpu_backend_release(&a.back);
 }
 
 /* What is the fastest of nearly as many rows serves others, but where the library does not take it for them:
@@ -164,11 +164,11 @@ static void an_algorithm_of_other_rows_may_be_refused(void **state)
 			setenv("FAKE_CUBLASLT", "check=15", 1);
 		must(a.back.ops->gemm(&a.back, &g, &err), &err);
 		unsetenv("FAKE_CUBLASLT");
-		assert_true(gpu_back_choice(&a.back, i, &c));
+		assert_true(gpu_backend_choice(&a.back, i, &c));
 		assert_int_equal(c.alike, i == 1);
 		assert_int_equal(c.seconds > 0, i != 1);
 	}
-	gpu_back_release(&a.back);
+	gpu_backend_release(&a.back);
 }
 
 /* Where memory lacks is told: what a smaller plan takes less of is the device's alone. */

@@ -76,11 +76,11 @@ static double planned(const struct model_options *options, enum recompute mode, 
 	struct error err = {0};
 	struct saved saved;
 	struct model *m;
-	struct back back;
+	struct backend back;
 	double loss = 0;
 
 	*arena = (struct arena){0};
-	plan_back_cpu(&back, 2, arena);
+	plan_backend_cpu(&back, 2, arena);
 	assert_int_equal(model_create(&m, &qwen2_7b, options, &err), STATUS_OK);
 	assert_int_equal(model_place(m, &back, &err), STATUS_OK);
 	assert_int_equal(saved_create(&saved, m, mode, &err), STATUS_OK);

@@ -17,7 +17,7 @@ enum { ROWS = 128 };
 struct bed {
 	struct weights weights;
 	struct arena arena;
-	struct back back;
+	struct backend back;
 	struct model *model;
 	struct token_list ids;
 	bool blocks; /* matrices stay as the file has them */
@@ -29,16 +29,16 @@ static void place(struct bed *b, size_t extra)
 	const struct model_options options = {
 		.inference = true, .positions = ROWS, .blocks = b->blocks ? &b->weights : NULL};
 	struct error err = {0};
-	struct back plan;
+	struct backend plan;
 
 	must(model_create(&b->model, &b->weights.shape, &options, &err), &err);
-	plan_back_cpu(&plan, 2, &b->arena);
+	plan_backend_cpu(&plan, 2, &b->arena);
 	must(model_place(b->model, &plan, &err), &err);
 	b->arena =
 		(struct arena){.size = (b->arena.used + extra + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN};
 	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
 	assert_non_null(b->arena.base);
-	must(cpu_back_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
+	must(cpu_backend_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
 	must(model_place(b->model, &b->back, &err), &err);
 }
 
@@ -87,7 +87,7 @@ static int close_bed(void **state)
 	struct bed *b = *state;
 
 	model_release(b->model);
-	cpu_back_release(&b->back);
+	cpu_backend_release(&b->back);
 	weights_release(&b->weights);
 	free(b->arena.base);
 	free(b->ids.id);

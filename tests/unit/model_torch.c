@@ -17,7 +17,7 @@ struct bed {
 	struct safetensors expected;
 	struct peft adapter; /* as PEFT wrote it */
 	struct arena arena;
-	struct back back;
+	struct backend back;
 	struct model *model;
 	struct saved saved;
 	struct batch batch;
@@ -125,7 +125,7 @@ static void open_bed(struct bed *b, const char *name, bool lora)
 	snprintf(path, sizeof(path), "%s/adapter", b->dir);
 	must(peft_open(&b->adapter, path, &b->weights.shape, &err), &err);
 	make_batch(b);
-	must(cpu_back_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
+	must(cpu_backend_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
 	b->arena.size = 16u << 20;
 	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
 	assert_non_null(b->arena.base);
@@ -144,7 +144,7 @@ static void close_bed(struct bed *b)
 {
 	saved_release(&b->saved);
 	model_release(b->model);
-	cpu_back_release(&b->back);
+	cpu_backend_release(&b->back);
 	free(b->arena.base);
 	safetensors_release(&b->expected);
 	peft_release(&b->adapter);

@@ -24,7 +24,7 @@ struct bed {
 	struct peft adapter;
 	struct safetensors expected;
 	struct arena arena;
-	struct back back;
+	struct backend back;
 	struct model *model;
 	struct saved saved;
 	struct mat logits;
@@ -76,7 +76,7 @@ static void bed_open(struct bed *b, const char *name, const char *shape, bool ad
 	must(safetensors_open(&b->expected, path, &err), &err);
 	snprintf(path, sizeof(path), "%s/tests/data/model/trained/%s", SOURCE_DIR, name);
 	must(peft_open(&b->adapter, path, &b->shape, &err), &err);
-	must(cpu_back_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
+	must(cpu_backend_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
 	b->arena.size = 16u << 20;
 	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
 	assert_non_null(b->arena.base);
@@ -97,7 +97,7 @@ static void bed_close(struct bed *b)
 {
 	saved_release(&b->saved);
 	model_release(b->model);
-	cpu_back_release(&b->back);
+	cpu_backend_release(&b->back);
 	free(b->arena.base);
 	peft_release(&b->adapter);
 	safetensors_release(&b->expected);

@@ -25,23 +25,23 @@ static json_t *parse(const char *text)
 
 static void test_monitor__names_are_sorted_and_found(void **state)
 {
-	const struct nccl_name *n, *before = NULL;
+	const struct nccl_variable *n, *before = NULL;
 	size_t count = 0;
 
 	(void)state;
-	for (; (n = nccl_name_at(count)); count++) {
+	for (; (n = nccl_variable_at(count)); count++) {
 		if (before)
 			assert_true(strcmp(before->name, n->name) < 0);
-		assert_ptr_equal(nccl_name_find(n->name), n);
+		assert_ptr_equal(nccl_variable_find(n->name), n);
 		before = n;
 	}
 	assert_true(count > 190);
-	assert_null(nccl_name_find("NCCL_DEBGU"));
-	assert_string_equal(nccl_name_nearest("NCCL_DEBGU"), "NCCL_DEBUG");
-	assert_null(nccl_name_nearest("NCCL_XYZZYXYZZY"));
-	assert_null(nccl_name_nearest("CUDA_DEBUG"));
-	assert_int_equal(nccl_name_find("NCCL_FASTRAK_CTRL_DEV")->reader, NCCL_READER_PLUGIN);
-	assert_int_equal(nccl_name_find("NCCL_BLOCKING_WAIT")->reader, NCCL_READER_TORCH);
+	assert_null(nccl_variable_find("NCCL_DEBGU"));
+	assert_string_equal(nccl_variable_nearest("NCCL_DEBGU"), "NCCL_DEBUG");
+	assert_null(nccl_variable_nearest("NCCL_XYZZYXYZZY"));
+	assert_null(nccl_variable_nearest("CUDA_DEBUG"));
+	assert_int_equal(nccl_variable_find("NCCL_FASTRAK_CTRL_DEV")->reader, NCCL_READER_PLUGIN);
+	assert_int_equal(nccl_variable_find("NCCL_BLOCKING_WAIT")->reader, NCCL_READER_TORCH);
 }
 
 static json_t *settings_of(const char *environment, const char *files)

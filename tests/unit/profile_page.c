@@ -40,15 +40,15 @@ static void count(struct writer *w, const char *name, double ns, double active, 
 {
 	struct ring_counted c = {
 		.head = {.type = RING_COUNTED, .size = sizeof(c), .name = writer_string(w, name)},
-		.has = 1u << COUNTED_time_ns | 1u << COUNTED_sm_active_share | 1u << COUNTED_dram_read_bytes |
-		       1u << COUNTED_dram_write_bytes};
+		.has = 1u << KERNEL_COUNTER_time_ns | 1u << KERNEL_COUNTER_sm_active_share | 1u << KERNEL_COUNTER_dram_read_bytes |
+		       1u << KERNEL_COUNTER_dram_write_bytes};
 
-	c.value[COUNTED_time_ns] = ns;
-	c.value[COUNTED_sm_active_share] = active;
-	c.value[COUNTED_dram_read_bytes] = 1e6;
-	c.value[COUNTED_dram_write_bytes] = 1e6;
-	c.value[COUNTED_tensor_flop] = flop;
-	c.has |= flop > 0 ? 1u << COUNTED_tensor_flop : 0;
+	c.value[KERNEL_COUNTER_time_ns] = ns;
+	c.value[KERNEL_COUNTER_sm_active_share] = active;
+	c.value[KERNEL_COUNTER_dram_read_bytes] = 1e6;
+	c.value[KERNEL_COUNTER_dram_write_bytes] = 1e6;
+	c.value[KERNEL_COUNTER_tensor_flop] = flop;
+	c.has |= flop > 0 ? 1u << KERNEL_COUNTER_tensor_flop : 0;
 	writer_add(w, &c);
 }
 
@@ -168,7 +168,7 @@ static void test_page__counters_of_a_name_are_one_row_and_a_point(void **state)
 	const struct findings_bounds bounds = {.compute = {{"BF16", 1e15}}};
 	struct page page = {.command = "train", .ending = "exit code 0", .note = ""};
 	const double shares[] = {0.9, 0.2, 0.5};
-	const struct counted_row *r;
+	const struct kernel_counters_row *r;
 	struct text svg = {0}, csv = {0};
 	struct error err = {0};
 	struct findings f;
@@ -190,11 +190,11 @@ static void test_page__counters_of_a_name_are_one_row_and_a_point(void **state)
 	r = &f.counted.row[1];
 	assert_string_equal(timeline_name(&t, r->name), "gemm");
 	assert_int_equal(r->count, 2);
-	assert_true(r->value[COUNTED_time_ns] == 4000);
-	assert_true(r->value[COUNTED_sm_active_share] > 0.5999 && r->value[COUNTED_sm_active_share] < 0.6001);
-	assert_true(counted_dram_bytes(r) == 4e6);
-	assert_true(r->value[COUNTED_tensor_flop] == 4e9);
-	assert_false(counted_has(&f.counted.row[0], COUNTED_tensor_flop));
+	assert_true(r->value[KERNEL_COUNTER_time_ns] == 4000);
+	assert_true(r->value[KERNEL_COUNTER_sm_active_share] > 0.5999 && r->value[KERNEL_COUNTER_sm_active_share] < 0.6001);
+	assert_true(kernel_counters_dram_bytes(r) == 4e6);
+	assert_true(r->value[KERNEL_COUNTER_tensor_flop] == 4e9);
+	assert_false(kernel_counters_has(&f.counted.row[0], KERNEL_COUNTER_tensor_flop));
 	page.f = &f;
 	assert_true(page_roofline(&svg, &page, &why));
 	assert_non_null(strstr(text_str(&svg), "gemm"));

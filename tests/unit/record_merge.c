@@ -136,7 +136,7 @@ static void remove_rank(const char *dir, unsigned rank)
 {
 	char at[PATH_MAX], path[PATH_MAX + 32];
 
-	nodes_rank_dir(at, sizeof(at), dir, "node-b", rank);
+	rank_dir_path(at, sizeof(at), dir, "node-b", rank);
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, at);
 	assert_int_equal(unlink(path), 0);
 }
@@ -175,7 +175,7 @@ static void write_rank_2(const char *dir, const char *bytes, size_t size)
 {
 	char at[PATH_MAX], path[PATH_MAX + 32];
 
-	nodes_rank_dir(at, sizeof(at), dir, "node-b", 2);
+	rank_dir_path(at, sizeof(at), dir, "node-b", 2);
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, at);
 	assert_int_equal(file_write(path, bytes, size, NULL), STATUS_OK);
 }
@@ -195,7 +195,7 @@ static void test_merge__garbage_for_a_journal(void **state)
 	write_rank_2(*state, schema, sizeof(schema) - 1);
 	lost_rank_2(state, NODE_CUT, "its journal cannot be read");
 	remove_rank(*state, 2);
-	nodes_rank_dir(at, sizeof(at), *state, "node-b", 2);
+	rank_dir_path(at, sizeof(at), *state, "node-b", 2);
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, at);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	lost_rank_2(state, NODE_CUT, "its journal cannot be read");
@@ -298,11 +298,11 @@ static void test_merge__a_name_that_would_lead_out(void **state)
 	assert_int_equal(r.node_count, 2);
 	assert_int_equal(r.node[1].state, NODE_MISSING);
 	assert_false(r.node[1].joined.known);
-	nodes_rank_dir(outer, sizeof(outer), "d", "../..", 1);
+	rank_dir_path(outer, sizeof(outer), "d", "../..", 1);
 	assert_string_equal(outer, "d/nodes/_._../rank-1");
-	nodes_rank_dir(outer, sizeof(outer), "d", "..", 1);
+	rank_dir_path(outer, sizeof(outer), "d", "..", 1);
 	assert_string_equal(outer, "d/nodes/_./rank-1");
-	nodes_rank_dir(outer, sizeof(outer), "d", "", 1);
+	rank_dir_path(outer, sizeof(outer), "d", "", 1);
 	assert_string_equal(outer, "d/nodes/_/rank-1");
 	record_release(&r);
 }
@@ -314,7 +314,7 @@ static void test_merge__another_ranks_own_directory_stands_alone(void **state)
 	struct record r;
 
 	team_write(*state, &o);
-	nodes_rank_dir(dir, sizeof(dir), *state, "node-b", 1);
+	rank_dir_path(dir, sizeof(dir), *state, "node-b", 1);
 	read_it(&r, dir);
 	assert_int_equal(r.node_count, 0);
 	assert_int_equal(r.case_count, 4);

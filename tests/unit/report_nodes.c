@@ -142,7 +142,7 @@ static void test_nodes__a_missing_node_is_told_and_nothing_passes(void **state)
 
 	team_write_all(*state);
 	for (unsigned r = 1; r < TEAM_RANKS; r++) {
-		nodes_rank_dir(at, sizeof(at), *state, "node-b", r);
+		rank_dir_path(at, sizeof(at), *state, "node-b", r);
 		snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, at);
 		assert_int_equal(unlink(path), 0);
 	}
@@ -214,7 +214,7 @@ static void write_of_many(const char *dir, unsigned rank, unsigned wrong)
 	snprintf(name, sizeof(name), "n%u", rank);
 	snprintf(to, sizeof(to), "%s", dir);
 	if (rank)
-		nodes_rank_dir(to, sizeof(to), dir, name, rank);
+		rank_dir_path(to, sizeof(to), dir, name, rank);
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, to);
 	assert_int_equal(file_make_dir(to, NULL), STATUS_OK);
 	assert_int_equal(file_write(path, t.data, t.size, NULL), STATUS_OK);
@@ -235,7 +235,7 @@ static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **
 
 	for (unsigned r = 0; r < MANY; r++)
 		write_of_many(*state, r, 0);
-	nodes_rank_dir(path, sizeof(path), *state, "n5", 5);
+	rank_dir_path(path, sizeof(path), *state, "n5", 5);
 	text_copy(path + strlen(path), sizeof(path) - strlen(path), "/" JOURNAL_FILE);
 	assert_int_equal(unlink(path), 0);
 	shown_read(&s, *state);

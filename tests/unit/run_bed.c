@@ -164,14 +164,14 @@ void run_bed_expect(const struct run_bed *b, size_t id, enum ending ending, enum
 			 status_name(status), cause_name(cause));
 }
 
-struct hunt {
+struct isolate_run {
 	unsigned id, attempts;
 	int pid;
 };
 
 static int look(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
 {
-	struct hunt *h = arg;
+	struct isolate_run *h = arg;
 
 	(void)t_ns;
 	if (type == JOURNAL_BEGIN && json_integer_value(json_object_get(body, "case")) == (json_int_t)h->id) {
@@ -183,7 +183,7 @@ static int look(void *arg, enum journal_type type, uint64_t t_ns, const json_t *
 
 int run_bed_pid(const char *dir, unsigned id, unsigned *attempts)
 {
-	struct hunt h = {.id = id};
+	struct isolate_run h = {.id = id};
 	struct error err = {0};
 	uint64_t cut;
 

@@ -52,7 +52,7 @@ static bool came(const char *node, unsigned rank, const char *name, const char *
 	size_t got = 0;
 	bool same;
 
-	nodes_rank_dir(dir, sizeof(dir), path_of("%s/0", root), node, rank);
+	rank_dir_path(dir, sizeof(dir), path_of("%s/0", root), node, rank);
 	same = !file_read(&data, &got, path_of("%s/%s", dir, name), size, NULL) && got == size &&
 	       !memcmp(data, bytes, size);
 	free(data);
@@ -156,7 +156,7 @@ static void test_collect__who_leaves_is_named_and_an_old_file_of_his_goes(void *
 	struct stage s;
 
 	set(&s, 3, leave_before, state);
-	nodes_rank_dir(dir, sizeof(dir), path_of("%s/0", root), "node-1", 1);
+	rank_dir_path(dir, sizeof(dir), path_of("%s/0", root), "node-1", 1);
 	assert_int_equal(file_make_dir(dir, NULL), STATUS_OK);
 	assert_int_equal(file_write(path_of("%s/" JOURNAL_FILE, dir), "old\n", 4, NULL), STATUS_OK);
 	stage_play(&s);

@@ -32,7 +32,7 @@ static const char secret[] = "0123456789abcdef0123456789abcdef";
 
 struct comer {
 	struct team *team;
-	struct wires_place place;
+	struct process_links_place place;
 	pthread_t thread;
 	enum status st;
 };
@@ -42,7 +42,7 @@ static void *come(void *arg)
 	struct comer *c = arg;
 	struct error err = {0};
 
-	c->st = wires_connect(c->team, &c->place, &err);
+	c->st = process_links_connect(c->team, &c->place, &err);
 	if (c->st)
 		print_message("# %s\n", err.text);
 	return NULL;
@@ -50,17 +50,17 @@ static void *come(void *arg)
 
 static void open_wires(struct team *team, unsigned limit_ms)
 {
-	struct wires_place place = {.size = RANKS, .limit_ms = 20000, .secret = secret, .host = "127.0.0.1"};
+	struct process_links_place place = {.size = RANKS, .limit_ms = 20000, .secret = secret, .host = "127.0.0.1"};
 	struct comer comer[RANKS];
 	struct error err = {0};
 
-	assert_int_equal(wires_listen(&team[0], &place, &place.port, &err), STATUS_OK);
+	assert_int_equal(process_links_listen(&team[0], &place, &place.port, &err), STATUS_OK);
 	for (unsigned r = 1; r < RANKS; r++) {
 		comer[r] = (struct comer){.team = &team[r], .place = place};
 		comer[r].place.rank = r;
 		assert_int_equal(pthread_create(&comer[r].thread, NULL, come, &comer[r]), 0);
 	}
-	assert_int_equal(wires_gather(&team[0], &err), STATUS_OK);
+	assert_int_equal(process_links_gather(&team[0], &err), STATUS_OK);
 	for (unsigned r = 1; r < RANKS; r++) {
 		pthread_join(comer[r].thread, NULL);
 		assert_int_equal(comer[r].st, STATUS_OK);
@@ -93,7 +93,7 @@ static void stage_close(struct stage *s)
 		return;
 	}
 	for (unsigned r = 0; r < RANKS; r++)
-		wires_close(&s->team[r]);
+		process_links_close(&s->team[r]);
 }
 
 /* Every rank plays; rank 0 on this thread. */
@@ -323,7 +323,7 @@ static void *play_commands(void *arg)
 		}
 	}
 	if (by_wire)
-		wires_close(p->team);
+		process_links_close(p->team);
 	else
 		team_threads_end(p->team);
 	return NULL;
@@ -371,7 +371,7 @@ static void *play_lost(void *arg)
 	struct part *p = arg;
 
 	if (p->team->rank == 2)
-		wires_close(p->team);
+		process_links_close(p->team);
 	else
 		p->st = team_agree(p->team, STATUS_OK, &p->err);
 	return NULL;
@@ -432,23 +432,23 @@ static void test_team_links__long_answers_come_whole(void **state)
 
 static void test_team_links__who_has_another_secret_or_none_is_not_let_in(void **state)
 {
-	struct wires_place place = {.size = 2, .limit_ms = 300, .secret = secret, .host = "127.0.0.1"};
+	struct process_links_place place = {.size = 2, .limit_ms = 300, .secret = secret, .host = "127.0.0.1"};
 	struct team team[2] = {{0}};
 	struct comer thief = {.team = &team[1]};
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(wires_listen(&team[0], &place, &place.port, &err), STATUS_OK);
+	assert_int_equal(process_links_listen(&team[0], &place, &place.port, &err), STATUS_OK);
 	thief.place = place;
 	thief.place.rank = 1;
 	thief.place.secret = "ffffffffffffffff";
 	assert_int_equal(pthread_create(&thief.thread, NULL, come, &thief), 0);
-	assert_int_equal(wires_gather(&team[0], &err), STATUS_NO_RESOURCE);
+	assert_int_equal(process_links_gather(&team[0], &err), STATUS_NO_RESOURCE);
 	assert_string_equal(err.text, "rank 1 did not come to rank 0's worker within 0.3 s");
 	pthread_join(thief.thread, NULL);
 	assert_int_equal(thief.st, STATUS_UNAVAILABLE);
-	wires_close(&team[0]);
-	wires_close(&team[1]);
+	process_links_close(&team[0]);
+	process_links_close(&team[1]);
 }
 
 static int knock_at(uint16_t port)
@@ -465,7 +465,7 @@ static void *gather(void *arg)
 	struct comer *c = arg;
 	struct error err = {0};
 
-	c->st = wires_gather(c->team, &err);
+	c->st = process_links_gather(c->team, &err);
 	return NULL;
 }
 
@@ -474,7 +474,7 @@ static void *gather(void *arg)
 static void test_team_links__a_crowd_at_the_door_turns_nobody_away(void **state)
 {
 	enum { CROWD = 100 };
-	struct wires_place place = {.size = 2, .limit_ms = 20000, .secret = secret, .host = "127.0.0.1"};
+	struct process_links_place place = {.size = 2, .limit_ms = 20000, .secret = secret, .host = "127.0.0.1"};
 	struct {
 		uint32_t rank;
 		char nonce[36];
@@ -488,7 +488,7 @@ static void test_team_links__a_crowd_at_the_door_turns_nobody_away(void **state)
 	struct pollfd p;
 
 	(void)state;
-	assert_int_equal(wires_listen(&team[0], &place, &place.port, &err), STATUS_OK);
+	assert_int_equal(process_links_listen(&team[0], &place, &place.port, &err), STATUS_OK);
 	first = knock_at(place.port);
 	assert_int_equal(send(first, frame, size, MSG_NOSIGNAL), size);
 	for (unsigned i = 0; i < CROWD; i++)
@@ -508,8 +508,8 @@ static void test_team_links__a_crowd_at_the_door_turns_nobody_away(void **state)
 	close(first);
 	for (unsigned i = 0; i < CROWD; i++)
 		close(crowd[i]);
-	wires_close(&team[0]);
-	wires_close(&team[1]);
+	process_links_close(&team[0]);
+	process_links_close(&team[1]);
 }
 
 static int over_wires(void **state)

@@ -121,7 +121,7 @@ static inline void team_write(const char *dir, const struct team_run *o)
 	text_add(&t, o->more);
 	snprintf(to, sizeof(to), "%s", dir);
 	if (o->rank)
-		nodes_rank_dir(to, sizeof(to), dir, "node-b", o->rank);
+		rank_dir_path(to, sizeof(to), dir, "node-b", o->rank);
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, to);
 	assert_int_equal(file_make_dir(to, NULL), STATUS_OK);
 	assert_int_equal(file_write(path, t.data, t.size, NULL), STATUS_OK);

@@ -60,35 +60,35 @@ const struct clock *__wrap_clock_monotonic(void)
 
 /* The reader's thread: it begins when a step does, so that nothing of its time is hidden behind the step
  * before. */
-enum status __real_fill_batch(struct fill *f, const struct tokenised *t, const struct sampler_epoch *e,
+enum status __real_pack_batch_make(struct pack_batch *f, const struct tokenised *t, const struct sampler_epoch *e,
 			      struct sampler_span span, uint64_t row_begin, struct error *err);
-enum status __wrap_fill_batch(struct fill *f, const struct tokenised *t, const struct sampler_epoch *e,
+enum status __wrap_pack_batch_make(struct pack_batch *f, const struct tokenised *t, const struct sampler_epoch *e,
 			      struct sampler_span span, uint64_t row_begin, struct error *err);
-enum status __wrap_fill_batch(struct fill *f, const struct tokenised *t, const struct sampler_epoch *e,
+enum status __wrap_pack_batch_make(struct pack_batch *f, const struct tokenised *t, const struct sampler_epoch *e,
 			      struct sampler_span span, uint64_t row_begin, struct error *err)
 {
 	if (atomic_load(&slow_reader)) {
 		sem_wait(&asked);
 		atomic_fetch_add(&now, SECOND / 2);
 	}
-	return __real_fill_batch(f, t, e, span, row_begin, err);
+	return __real_pack_batch_make(f, t, e, span, row_begin, err);
 }
 
-enum status __real_feed_step(struct feed *f, uint64_t step, struct feed_step *out, struct error *err);
-enum status __wrap_feed_step(struct feed *f, uint64_t step, struct feed_step *out, struct error *err);
-enum status __wrap_feed_step(struct feed *f, uint64_t step, struct feed_step *out, struct error *err)
+enum status __real_prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_step *out, struct error *err);
+enum status __wrap_prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_step *out, struct error *err);
+enum status __wrap_prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_step *out, struct error *err)
 {
 	sem_post(&asked);
-	return __real_feed_step(f, step, out, err);
+	return __real_prefetch_step(f, step, out, err);
 }
 
-void __real_feed_close(struct feed **f);
-void __wrap_feed_close(struct feed **f);
-void __wrap_feed_close(struct feed **f)
+void __real_prefetch_close(struct prefetch **f);
+void __wrap_prefetch_close(struct prefetch **f);
+void __wrap_prefetch_close(struct prefetch **f)
 {
 	atomic_store(&slow_reader, false);
 	sem_post(&asked); /* one is made ahead of the last step */
-	__real_feed_close(f);
+	__real_prefetch_close(f);
 }
 
 enum status __real_stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,

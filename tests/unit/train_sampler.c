@@ -176,16 +176,16 @@ static void test_sampler__a_batch_keeps_its_documents_apart(void **state)
 	struct tokenised t = made_rows();
 	struct sampler_epoch e = made_epoch(&usual, 0, &t);
 	struct error err = {0};
-	struct fill f = {0};
+	struct pack_batch f = {0};
 
 	(void)state;
 	for (uint64_t p = 0; p + 4 <= e.packs.count; p += 4) {
 		const struct sampler_span span = {p, p + 4};
-		const struct fill_size size = fill_size(&t, &e, span);
+		const struct pack_batch_size size = pack_batch_size(&t, &e, span);
 		const struct batch *b = &f.batch;
 		uint64_t targets = 0;
 
-		assert_int_equal(fill_batch(&f, &t, &e, span, 17, &err), STATUS_OK);
+		assert_int_equal(pack_batch_make(&f, &t, &e, span, 17, &err), STATUS_OK);
 		if (batch_check(b, VOCAB, &err))
 			fail_msg("%s", err.text);
 		assert_int_equal(b->tokens, size.tokens);
@@ -201,7 +201,7 @@ static void test_sampler__a_batch_keeps_its_documents_apart(void **state)
 		}
 		assert_int_equal(targets, size.targets);
 	}
-	fill_release(&f);
+	pack_batch_release(&f);
 	sampler_epoch_release(&e);
 	tokenised_release(&t);
 }
@@ -221,21 +221,21 @@ static uint64_t sum_alone(const struct tokenised *t, uint64_t epoch, uint64_t st
 	struct sampler_epoch e = made_epoch(&usual, epoch, t);
 	struct sampler_span all = sampler_step(&usual, &e, step), mine = sampler_micro(&usual, all, micro);
 	struct error err = {0};
-	struct fill f = {0};
+	struct pack_batch f = {0};
 	uint64_t sum;
 
-	assert_int_equal(fill_batch(&f, t, &e, mine,
-				    fill_size(t, &e, (struct sampler_span){all.first, mine.first}).tokens,
+	assert_int_equal(pack_batch_make(&f, t, &e, mine,
+				    pack_batch_size(t, &e, (struct sampler_span){all.first, mine.first}).tokens,
 				    &err),
 			 STATUS_OK);
 	sum = sum_of(&f.batch);
-	fill_release(&f);
+	pack_batch_release(&f);
 	sampler_epoch_release(&e);
 	return sum;
 }
 
 /* Until the thread has made all it was asked for: what it may write beside the caller, it has written. */
-static void let_it_fill(struct feed *f)
+static void let_it_fill(struct prefetch *f)
 {
 	pthread_mutex_lock(&f->lock);
 	while (f->slot[0].state == SLOT_ASKED || f->slot[1].state == SLOT_ASKED)
@@ -248,28 +248,28 @@ static void test_feed__what_is_lent_is_not_overwritten(void **state)
 {
 	struct tokenised t = made_rows();
 	struct error err = {0};
-	struct feed *f = NULL;
+	struct prefetch *f = NULL;
 	uint64_t tokens = 0, targets = 0, rows = 0, least = usual.micros;
 
 	(void)state;
-	assert_int_equal(feed_open(&f, &usual, &t, &err), STATUS_OK);
-	for (uint64_t step = 0; step < 2 * feed_steps(f); step++) {
-		struct feed_step size;
+	assert_int_equal(prefetch_open(&f, &usual, &t, &err), STATUS_OK);
+	for (uint64_t step = 0; step < 2 * prefetch_steps(f); step++) {
+		struct prefetch_step size;
 		uint64_t of_step = targets;
 
-		assert_int_equal(feed_step(f, step, &size, &err), STATUS_OK);
+		assert_int_equal(prefetch_step(f, step, &size, &err), STATUS_OK);
 		for (uint64_t micro = 0; micro < size.micro_batches; micro++) {
 			const struct batch *b;
 			double wait_s = -1;
 			uint64_t sum;
 
-			assert_int_equal(feed_next(f, step, micro, &b, &wait_s, &err), STATUS_OK);
+			assert_int_equal(prefetch_next(f, step, micro, &b, &wait_s, &err), STATUS_OK);
 			assert_true(wait_s >= 0);
 			sum = sum_of(b);
 			let_it_fill(f);
 			assert_int_equal(sum, sum_of(b));
 			assert_int_equal(sum,
-					 sum_alone(&t, step / feed_steps(f), step % feed_steps(f), micro));
+					 sum_alone(&t, step / prefetch_steps(f), step % prefetch_steps(f), micro));
 			tokens += (uint64_t)b->tokens;
 			targets += (uint64_t)b->targets;
 			rows += (uint64_t)b->docs;
@@ -281,7 +281,7 @@ static void test_feed__what_is_lent_is_not_overwritten(void **state)
 	assert_int_equal(tokens, 2 * t.tokens);
 	assert_int_equal(rows, 2 * ROWS);
 	assert_true(targets > 0 && targets < tokens);
-	feed_close(&f);
+	prefetch_close(&f);
 	tokenised_release(&t);
 }
 
@@ -290,19 +290,19 @@ static void test_feed__any_step_can_be_asked_for(void **state)
 	static const uint64_t steps[] = {9, 2, 2, 30, 0, 1, 9};
 	struct tokenised t = made_rows();
 	struct error err = {0};
-	struct feed *f = NULL;
+	struct prefetch *f = NULL;
 
 	(void)state;
-	assert_int_equal(feed_open(&f, &usual, &t, &err), STATUS_OK);
+	assert_int_equal(prefetch_open(&f, &usual, &t, &err), STATUS_OK);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		const struct batch *b;
 		double wait_s;
 
-		assert_int_equal(feed_next(f, steps[i], 1, &b, &wait_s, &err), STATUS_OK);
+		assert_int_equal(prefetch_next(f, steps[i], 1, &b, &wait_s, &err), STATUS_OK);
 		assert_int_equal(sum_of(b),
-				 sum_alone(&t, steps[i] / feed_steps(f), steps[i] % feed_steps(f), 1));
+				 sum_alone(&t, steps[i] / prefetch_steps(f), steps[i] % prefetch_steps(f), 1));
 	}
-	feed_close(&f);
+	prefetch_close(&f);
 	tokenised_release(&t);
 }
 

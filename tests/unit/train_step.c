@@ -420,7 +420,7 @@ static void the_optimiser_is_the_definition(void **state)
 	static uint8_t place[65536] __attribute__((aligned(ARENA_ALIGN)));
 	struct arena arena = {.base = place, .size = sizeof(place)};
 	struct error err = {0};
-	struct back back;
+	struct backend back;
 	double squares;
 
 	(void)state;
@@ -428,7 +428,7 @@ static void the_optimiser_is_the_definition(void **state)
 		*flat[i] = (struct mat){.data = memory[i], .rows = 1, .cols = N, .ld = N, .dtype = DTYPE_F32};
 	for (int i = 0; i < N; i++)
 		x[i] = memory[0][i];
-	assert_int_equal(cpu_back_create(&back, &options, &arena, &err), STATUS_OK);
+	assert_int_equal(cpu_backend_create(&back, &options, &arena, &err), STATUS_OK);
 	for (int t = 1; t <= 6; t++) {
 		squares = 0;
 		assert_int_equal(optimiser_step(&o, &back, &p, 0.01, (uint64_t)t, &squares, &err), STATUS_OK);
@@ -448,7 +448,7 @@ static void the_optimiser_is_the_definition(void **state)
 	assert_int_equal(optimiser_step(&o, &back, &p, 0.01, 7, &squares, &err), STATUS_OK);
 	assert_false(isfinite(squares));
 	assert_true(fabs(memory[0][0] - x[0]) < 1e-5);
-	cpu_back_release(&back);
+	cpu_backend_release(&back);
 }
 
 int main(void)

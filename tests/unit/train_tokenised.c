@@ -457,7 +457,7 @@ static void test_halves__no_function_is_in_both(void **state)
 		json_array_append_new(
 			rows, json_pack("{s[{s{ss}}{ss}]}", "tools", "function", "name", one, "name", other));
 	}
-	assert_int_equal(halves_split(held, rows, 0.25, 1, &err), STATUS_OK);
+	assert_int_equal(holdout_split(held, rows, 0.25, 1, &err), STATUS_OK);
 	for (int i = 0; i < 200; i++) {
 		in[held[i]][i / 4 * 2] = in[held[i]][i / 4 * 2 + i % 2] = true;
 		count += held[i];

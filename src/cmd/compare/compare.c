@@ -152,11 +152,11 @@ static enum status take_words(struct opt_words *out, size_t *before, const struc
 			      const struct opt_words *given, struct error *err)
 {
 	struct opt_words first = {0}, second = {0};
-	enum status status = runs_pick(&first, given, c->log, err);
+	enum status status = run_dirs_pick(&first, given, c->log, err);
 	const char **all = NULL;
 
 	if (!status)
-		status = runs_pick(&second, &c->rest, c->log, err);
+		status = run_dirs_pick(&second, &c->rest, c->log, err);
 	if (!status)
 		all = calloc(first.count + second.count + 1, sizeof(*all));
 	if (!status && !all)

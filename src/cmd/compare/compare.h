@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `assay compare` prints for people. */
-#ifndef CMD_COMPARE_H
-#define CMD_COMPARE_H
+#ifndef CMD_COMPARE_COMPARE_H
+#define CMD_COMPARE_COMPARE_H
 #include "core/text/text.h"
 #include "judge/compare/compare.h"
 

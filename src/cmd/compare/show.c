@@ -36,7 +36,7 @@ static void case_cells(const struct showing *s, const struct record_case *c)
 {
 	char title[128];
 
-	words_title(title, sizeof(title), c);
+	format_title(title, sizeof(title), c);
 	cell(s->out, CASE_COLUMNS, WIDTH_LEFT, title);
 	cell(s->out, s->target, WIDTH_LEFT, c->where);
 }
@@ -86,7 +86,7 @@ static void value_cell(struct text *out, double value, const char *unit)
 {
 	char shown[32];
 
-	words_quantity(shown, sizeof(shown), value, 0, unit);
+	format_quantity(shown, sizeof(shown), value, 0, unit);
 	cell(out, VALUE_COLUMNS, WIDTH_RIGHT, shown);
 }
 

@@ -208,11 +208,12 @@ static void add_counter_metrics(struct text *out, const char *metrics)
 
 static void add_counters(struct text *out)
 {
-	text_addf(out,
-		  "# Counters\n\nThis page is %s.\nHardware counters of a GPU by CUPTI's names "
-		  "(docs/explanation/design/counter.md). Sums are told for one iteration.\n\n## Of a range of work\n\n"
-		  "| counter | set | unit | CUPTI's metric | what |\n|---|---|---|---|---|\n",
-		  generated);
+	text_addf(
+		out,
+		"# Counters\n\nThis page is %s.\nHardware counters of a GPU by CUPTI's names "
+		"(docs/explanation/design/counter.md). Sums are told for one iteration.\n\n## Of a range of work\n\n"
+		"| counter | set | unit | CUPTI's metric | what |\n|---|---|---|---|---|\n",
+		generated);
 	for (unsigned i = 0; i < COUNTER_METRIC_COUNT; i++) {
 		const struct counter_row *row = &counter_rows[i];
 		unsigned set = 0;

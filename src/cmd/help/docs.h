@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages that `assay __docs` writes, printed from the tables of commands and probes. */
-#ifndef CMD_DOCS_H
-#define CMD_DOCS_H
+#ifndef CMD_HELP_DOCS_H
+#define CMD_HELP_DOCS_H
 #include "cmd/command.h"
 #include "core/text/text.h"
 

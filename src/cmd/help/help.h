@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that is said about commands, options, probes and closed lists, from their tables. */
-#ifndef CMD_HELP_H
-#define CMD_HELP_H
+#ifndef CMD_HELP_HELP_H
+#define CMD_HELP_HELP_H
 #include <stdio.h>
 #include "cmd/command.h"
 #include "core/text/text.h"

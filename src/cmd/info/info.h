@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sections of `assay info`, from the facts tree alone, so a recording prints as the machine does. */
-#ifndef CMD_INFO_H
-#define CMD_INFO_H
+#ifndef CMD_INFO_INFO_H
+#define CMD_INFO_INFO_H
 #include <jansson.h>
 #include "core/text/text.h"
 #include "machine/machine.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `assay __facts LAYER`: one vendor layer's raw readings as JSON on stdout, in a process that may hang or
  * crash. Behind `software` the libraries wanted may be named. `assay __facts nvlink MS` and `ib MS [SYS]` say
- * what machine/watch/watch.h reads again every MS milliseconds, a line each, until nobody listens; `counters PCI..`
- * and `alive PCI` what it reads once. */
+ * what machine/watch/watch.h reads again every MS milliseconds, a line each, until nobody listens; `counters
+ * PCI..` and `alive PCI` what it reads once. */
 #include <poll.h>
 #include "cmd/command.h"
 #include "core/clock.h"

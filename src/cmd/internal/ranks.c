@@ -152,7 +152,7 @@ static int start_shielded(const struct ranks *of_node, const struct team_place *
 		code = complain(err);
 	if (!p->rank || !code)
 		return code;
-	log_warn(r.log, LOG_TOPIC_RUN, RANKS_ENDED, p->rank, told_code(told_of(code, false)));
+	log_warn(r.log, LOG_TOPIC_RUN, RANKS_ENDED, p->rank, rank_exit_code(rank_exit_of(code, false)));
 	return EXIT_PASS;
 }
 
@@ -210,7 +210,7 @@ static int run(const struct command_context *c, const void *opts)
 	const struct ranks_opts *o = opts;
 	int code = run_ranks(c, o);
 
-	return o->shield || o->tell ? told_of(code, false) : told_code(told_of(code, false));
+	return o->shield || o->tell ? rank_exit_of(code, false) : rank_exit_code(rank_exit_of(code, false));
 }
 
 const struct command command_ranks = {

@@ -3,8 +3,8 @@
 #include "cmd/shared/show.h"
 #include "model/json/read.h"
 
-json_t *answers_line(size_t row, const char *text, const struct tool_calls *calls,
-		     const struct answer_verdict *v)
+json_t *answer_lines_line(size_t row, const char *text, const struct tool_calls *calls,
+			  const struct answer_verdict *v)
 {
 	json_t *out = json_pack("{sI ss}", "row", (json_int_t)row, "text", text),
 	       *read = tool_calls_json(calls);
@@ -34,7 +34,7 @@ static enum status judge_one(json_t *lines, struct answer_totals *totals, const 
 	if (!st) {
 		answer_judge(&verdict, &task, &calls);
 		answer_count(totals, &verdict);
-		json_array_append_new(lines, answers_line(row, text, &calls, &verdict));
+		json_array_append_new(lines, answer_lines_line(row, text, &calls, &verdict));
 		tool_calls_release(&calls);
 	}
 	answer_task_release(&task);
@@ -65,9 +65,9 @@ static enum status judge_line(json_t *lines, struct answer_totals *totals, const
 	return st;
 }
 
-enum status answers_judge_file(json_t **out, struct answer_totals *totals, const char *path,
-			       enum rows_format format, const char *answers, const struct template *t,
-			       struct error *err)
+enum status answer_lines_judge_file(json_t **out, struct answer_totals *totals, const char *path,
+				    enum rows_format format, const char *answers, const struct template *t,
+				    struct error *err)
 {
 	struct rows rows, said;
 	json_t *lines = json_array();
@@ -96,7 +96,7 @@ enum status answers_judge_file(json_t **out, struct answer_totals *totals, const
 	return st;
 }
 
-void answers_show(const struct answer_totals *t)
+void answer_lines_show(const struct answer_totals *t)
 {
 	const struct {
 		const char *what;

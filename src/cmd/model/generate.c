@@ -170,7 +170,7 @@ static void settle_kernels(void *arg)
 	struct cpu_kernels kernels;
 	char text[320], id[USER_CACHE_ID];
 
-	kernels_kept_settle(&kernels, id, NULL, s->cache, s->c->log, s->c->stop);
+	saved_kernels_settle(&kernels, id, NULL, s->cache, s->c->log, s->c->stop);
 	s->tuning_s = kernels.measured ? kernels.took_s : 0;
 	cpu_kernels_text(&kernels, text, sizeof(text));
 	if (*text)
@@ -457,7 +457,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	g.settling = (struct settling){.c = c, .cache = !g.o->no_cache};
 	if (!st)
-		st = alone_check("generate", &err);
+		st = single_process_check("generate", &err);
 	if (!st && g.o->rows) {
 		st = run_rows(c, g.o, &err);
 	} else {

@@ -109,7 +109,7 @@ static void tell(struct answering *a, size_t done)
 static enum status keep(struct answering *a, size_t row, const struct tool_calls *calls,
 			const struct answer_verdict *v, struct error *err)
 {
-	json_t *line = answers_line(row, text_str(&a->text), calls, v);
+	json_t *line = answer_lines_line(row, text_str(&a->text), calls, v);
 	char *text = json_dumps(line, JSON_COMPACT);
 	enum status st;
 
@@ -212,7 +212,7 @@ static enum status show(const struct answering *a, struct error *err)
 			 "%llu answers were cut at %llu tokens; --tokens sets another end",
 			 (unsigned long long)a->cut, (unsigned long long)a->ask->tokens);
 	if (!a->ask->json) {
-		answers_show(&a->totals);
+		answer_lines_show(&a->totals);
 		log_info(a->c->log, LOG_TOPIC_RUN, "%llu tokens after %llu of prompts in %.1f s",
 			 (unsigned long long)a->tokens, (unsigned long long)a->prompt_tokens, seconds);
 		return STATUS_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay generate --rows: an answer to each row, held against what the row accepts. */
-#ifndef CMD_GENERATE_ROWS_H
-#define CMD_GENERATE_ROWS_H
+#ifndef CMD_MODEL_GENERATE_ROWS_H
+#define CMD_MODEL_GENERATE_ROWS_H
 #include "cmd/command.h"
 #include "model/generation/inference.h"
 #include "model/chat/template.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What commands that write models share: the words for types, progress. */
-#ifndef CMD_MODEL_FILES_H
-#define CMD_MODEL_FILES_H
+#ifndef CMD_MODEL_MODEL_FILES_H
+#define CMD_MODEL_MODEL_FILES_H
 #include "cmd/command.h"
 #include "model/files/model_folder.h"
 

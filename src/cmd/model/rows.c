@@ -134,7 +134,7 @@ static enum status convert(const struct rows_opts *o, const json_t *rows, struct
 	enum status st = held ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "rows");
 
 	if (!st && o->held_out)
-		st = halves_split(held, rows, o->share, o->seed, err);
+		st = holdout_split(held, rows, o->share, o->seed, err);
 	if (!st && o->held_out)
 		st = write_rows(o->held_out, rows, held, true, err);
 	if (!st && o->out)
@@ -352,15 +352,15 @@ static enum status judge(const struct rows_opts *o, struct error *err)
 	if (!st)
 		st = template_find(&template, o->template, template_setting, tokenizer, err);
 	if (!st)
-		st = answers_judge_file(&lines, &totals, o->files.word[0], (enum rows_format)o->format,
-					o->answers, template, err);
+		st = answer_lines_judge_file(&lines, &totals, o->files.word[0], (enum rows_format)o->format,
+					     o->answers, template, err);
 	if (!st && o->json) {
 		out = answer_totals_json(&totals);
 		json_object_set_new(out, "answers", lines);
 		show_json(out, 0);
 		json_decref(out);
 	} else if (!st) {
-		answers_show(&totals);
+		answer_lines_show(&totals);
 		json_decref(lines);
 	}
 	tokenizer_close(&tokenizer);

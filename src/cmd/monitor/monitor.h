@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assay monitor: what NCCL is told, what NVLinks and InfiniBand ports do. Helpers read (machine/watch/watch.h); two
- * of their answers make a part as JSON, and text is made of that alone, so that what is shown and what
+ * assay monitor: what NCCL is told, what NVLinks and InfiniBand ports do. Helpers read
+ * (machine/watch/watch.h); two of their answers make a part as JSON, and text is made of that alone, so that
+ * what is shown and what
  * --json says cannot differ.
  */
-#ifndef CMD_MONITOR_H
-#define CMD_MONITOR_H
+#ifndef CMD_MONITOR_MONITOR_H
+#define CMD_MONITOR_MONITOR_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -28,7 +28,7 @@ static void hold_against(json_t *row, const struct expectations *e, const char *
 		json_object_set_new(row, "source", json_string(rule.source));
 }
 
-static void judge_known(json_t *row, const struct nccl_name *known, const struct expectations *e,
+static void judge_known(json_t *row, const struct nccl_variable *known, const struct expectations *e,
 			const json_t *facts)
 {
 	const char *value = info_string(row, "value");
@@ -52,7 +52,7 @@ static void judge_known(json_t *row, const struct nccl_name *known, const struct
 /* A name that nobody reads does nothing, which is worse than it sounds: somebody believes that it does. */
 static void judge_unknown(json_t *row)
 {
-	const char *name = info_string(row, "name"), *near = nccl_name_nearest(name);
+	const char *name = info_string(row, "name"), *near = nccl_variable_nearest(name);
 	size_t n = strlen(name);
 	char says[400];
 
@@ -71,7 +71,7 @@ static void judge_unknown(json_t *row)
 static void judge_row(json_t *row, const struct expectations *e, const json_t *facts)
 {
 	const char *name = info_string(row, "name"), *value = info_string(row, "value");
-	const struct nccl_name *known = nccl_name_find(name);
+	const struct nccl_variable *known = nccl_variable_find(name);
 	char says[400];
 
 	if (*info_string(row, "beaten_by")) {

@@ -171,7 +171,7 @@ static enum status make_folders(struct profiling *p, struct error *err)
 	if (p->o->out)
 		text_copy(p->dir, sizeof(p->dir), p->o->out);
 	else
-		runs_next(p->dir, "profile");
+		run_dirs_next(p->dir, "profile");
 	snprintf(journal, sizeof(journal), "%s/%s", p->dir, JOURNAL_FILE);
 	if (!access(journal, F_OK))
 		return error_set(err, STATUS_BAD_INPUT, "%s holds a run already: --out names another folder",

@@ -87,7 +87,7 @@ static void add_need(struct text *out, const struct bench_case *c)
 
 static void add_peak(struct text *out, const struct plan *p)
 {
-	struct need_peak peak = need_peak(p);
+	struct memory_need_peak peak = memory_need_peak(p);
 
 	text_add(out, "memory up to ");
 	add_bytes(out, peak.device_bytes, peak.host_bytes);
@@ -242,7 +242,7 @@ static void print_text(const struct plan *p, const struct machine *m, const char
 
 void running_print_plan(const struct plan *p, const struct machine *m, const char *dir, bool json)
 {
-	struct need_peak peak;
+	struct memory_need_peak peak;
 	json_t *j;
 
 	if (!json) {
@@ -251,7 +251,7 @@ void running_print_plan(const struct plan *p, const struct machine *m, const cha
 	}
 	j = plan_json(p, m);
 	json_object_set_new(j, "seconds_expected", json_real(p->seconds_expected));
-	peak = need_peak(p);
+	peak = memory_need_peak(p);
 	json_object_set_new(j, "need",
 			    json_pack("{s:f, s:f, s:I}", "device_bytes", peak.device_bytes, "host_bytes",
 				      peak.host_bytes, "cases_unknown", (json_int_t)peak.unknown));

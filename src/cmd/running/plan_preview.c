@@ -4,7 +4,8 @@
 #include "machine/machine.h"
 
 /* In memory: a folder would stay where a killed process made one, and would ask for a place to write to. */
-enum status ahead_record(struct record *r, const struct plan *p, const struct machine *m, struct error *err)
+enum status plan_preview_record(struct record *r, const struct plan *p, const struct machine *m,
+				struct error *err)
 {
 	json_t *plan = plan_json(p, m);
 	enum status st = plan ? record_planned(r, machine_json(m), plan, err)
@@ -14,12 +15,12 @@ enum status ahead_record(struct record *r, const struct plan *p, const struct ma
 	return st;
 }
 
-enum status ahead_expected(struct expected_ahead **out, const struct plan *p, const struct machine *m,
-			   const struct expectations *e, struct error *err)
+enum status plan_preview_expected(struct expected_before_run **out, const struct plan *p,
+				  const struct machine *m, const struct expectations *e, struct error *err)
 {
 	struct judgements judged = {0};
 	struct record record = {0};
-	enum status st = ahead_record(&record, p, m, err);
+	enum status st = plan_preview_record(&record, p, m, err);
 
 	*out = calloc(p->case_count + 1, sizeof(**out));
 	if (!st && !*out)

@@ -8,7 +8,7 @@
 /* The first `open`: later ones are of earlier resumptions. */
 static int take_words(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
 {
-	struct again *a = arg;
+	struct resume *a = arg;
 
 	(void)t_ns;
 	if (type == JOURNAL_OPEN) {
@@ -18,7 +18,7 @@ static int take_words(void *arg, enum journal_type type, uint64_t t_ns, const js
 	return 1;
 }
 
-static enum status read_words(struct again *a, const char *command, const char *dir, struct error *err)
+static enum status read_words(struct resume *a, const char *command, const char *dir, struct error *err)
 {
 	enum status st;
 	uint64_t cut;
@@ -135,14 +135,14 @@ static enum status parse(const struct command *command, void *values, char **arg
 	return opt_from_argv(&command->opts, values, argc, argv, command->rest ? &rest : NULL, err);
 }
 
-enum status again_read(struct again *a, const struct command_context *c, const struct command *command,
-		       const char *dir, struct error *err)
+enum status resume_read(struct resume *a, const struct command_context *c, const struct command *command,
+			const char *dir, struct error *err)
 {
 	const struct opt_table *t = &command->opts;
 	void *before = calloc(1, t->size);
 	enum status st;
 
-	*a = (struct again){.values = malloc(t->size)};
+	*a = (struct resume){.values = malloc(t->size)};
 	if (!before || !a->values)
 		st = error_errno(err, ENOMEM, "%s: its options", dir);
 	else
@@ -161,14 +161,14 @@ enum status again_read(struct again *a, const struct command_context *c, const s
 		st = compare(t, before, a->values, dir, err);
 	free(before);
 	if (st)
-		again_release(a);
+		resume_release(a);
 	return st;
 }
 
-void again_release(struct again *a)
+void resume_release(struct resume *a)
 {
 	json_decref(a->words);
 	free(a->argv);
 	free(a->values);
-	*a = (struct again){0};
+	*a = (struct resume){0};
 }

@@ -47,11 +47,11 @@ static enum report_format running_format(const struct running_opts *o)
 static enum status check_wishes(const struct running_opts *o, struct error *err)
 {
 	enum report_format format = running_format(o);
-	struct plant plant;
+	struct fault_injection plant;
 
 	if (o->out && !*o->out) /* a variable of a script that is not set */
 		return error_set(err, STATUS_BAD_INPUT, "--out is empty");
-	if (plant_asked(&plant, err))
+	if (fault_injection_asked(&plant, err))
 		return err->status;
 	if (o->wait && o->beside)
 		return error_set(err, STATUS_BAD_INPUT,
@@ -72,7 +72,7 @@ static enum status read_kept(const char *dir, struct expectations **e, struct er
 		return st;
 	st = judged_expectations(e, &earlier, NULL, err);
 	if (!st)
-		st = kept_check(&earlier, JUDGE_SITE_FILE, err);
+		st = input_hashes_check(&earlier, JUDGE_SITE_FILE, err);
 	record_release(&earlier);
 	return st;
 }
@@ -90,7 +90,7 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 				 o->expect && !*o->expect ? "expect" : "site");
 	if (o->resume)
 		return read_kept(o->resume, e, err);
-	st = vocabulary_load(e, o->expectations, err);
+	st = checked_expectations_load(e, o->expectations, err);
 	if (!st)
 		st = judge_site_text(stated, &site, *e, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */
@@ -212,11 +212,11 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 		.isolate = o->isolate,
 	};
 	json_t *kept = NULL;
-	struct expected_ahead *expected = NULL;
-	enum status st = o->resume ? STATUS_OK : kept_read(&kept, dir, err);
+	struct expected_before_run *expected = NULL;
+	enum status st = o->resume ? STATUS_OK : input_hashes_read(&kept, dir, err);
 
 	if (!st && o->isolate)
-		st = ahead_expected(&expected, plan, m, e, err);
+		st = plan_preview_expected(&expected, plan, m, e, err);
 	ro.kept = kept;
 	ro.expected = expected;
 	ro.control = team->control;
@@ -247,9 +247,9 @@ static enum status prepare(const struct command_context *c, const struct suite *
 	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = out, .stop = c->stop};
 	/* What was bought is compared with all that is here. */
 	bool all = o->machine || o->expect || o->site, said = false;
-	struct scope scope;
+	struct facts_needed scope;
 
-	scope_of(&scope, s, probe_list);
+	facts_needed_of(&scope, s, probe_list);
 	scope.machine.out = out;
 	scope.machine.stop = c->stop;
 	for (;;) {
@@ -324,8 +324,8 @@ struct doing {
 /* The directory: named, or the next free one; of another rank beside rank 0's. */
 static enum status claim(struct doing *d, struct error *err)
 {
-	enum status st =
-		d->named || d->team.place.rank ? STATUS_OK : runs_claim(d->dir, suite_name(d->suite), err);
+	enum status st = d->named || d->team.place.rank ? STATUS_OK
+							: run_dirs_claim(d->dir, suite_name(d->suite), err);
 
 	if (!st)
 		st = running_team_dir(&d->team, d->dir, err);
@@ -379,7 +379,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 	if (d.named)
 		text_copy(d.dir, sizeof(d.dir), o->resume ? o->resume : o->out);
 	else
-		runs_next(d.dir, suite_name(s));
+		run_dirs_next(d.dir, suite_name(s));
 	st = check_wishes(o, &err);
 	if (!st && d.named && strcmp(d.dir, o->resume ? o->resume : o->out) != 0)
 		st = error_set(&err, STATUS_BAD_INPUT, "--%s: the path is too long",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `check` and `probe` share: plan, run, judge, report. */
-#ifndef CMD_RUNNING_H
-#define CMD_RUNNING_H
+#ifndef CMD_RUNNING_RUNNING_H
+#define CMD_RUNNING_RUNNING_H
 #include "cmd/command.h"
 #include "report/report.h"
 #include "run/plan/case.h"

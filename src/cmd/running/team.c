@@ -47,7 +47,8 @@ static bool given(const struct machine *m, size_t seen)
 	return seen < machine_gpu_count(m);
 }
 
-/* Which of them is its own is found where all ranks' lists are: docs/explanation/design/team.md, "Whose GPU". */
+/* Which of them is its own is found where all ranks' lists are: docs/explanation/design/team.md, "Whose GPU".
+ */
 static json_t *seen_gpus(const struct machine *m)
 {
 	json_t *seen = json_array();
@@ -212,7 +213,7 @@ void running_team_await(struct running_team *t)
 
 int running_team_code(const struct running_team *t, const struct command_context *c, int code)
 {
-	return c->tells ? told_of(code, t->control && !t->place.rank) : code;
+	return c->tells ? rank_exit_of(code, t->control && !t->place.rank) : code;
 }
 
 void running_team_leave(struct running_team *t)

@@ -65,7 +65,7 @@ static bool known_value(struct names *n, const char *name, const char *text)
 	return !any;
 }
 
-bool vocabulary_has(const char *word, const char *text, const char **nearest)
+bool checked_expectations_has(const char *word, const char *text, const char **nearest)
 {
 	struct names n = {.count = 0};
 	bool found;
@@ -80,12 +80,12 @@ bool vocabulary_has(const char *word, const char *text, const char **nearest)
 	return found;
 }
 
-enum status vocabulary_load(struct expectations **e, const char *from, struct error *err)
+enum status checked_expectations_load(struct expectations **e, const char *from, struct error *err)
 {
 	enum status st = expectations_load(e, from, err);
 
 	if (!st && from)
-		st = expectations_check_values(*e, vocabulary_has, err);
+		st = expectations_check_values(*e, checked_expectations_has, err);
 	if (st) {
 		expectations_free(*e);
 		*e = NULL;

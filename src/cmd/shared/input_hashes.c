@@ -11,7 +11,7 @@ static bool path_of(char path[PATH_MAX], const char *dir, const char *name)
 	return snprintf(path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX && !access(path, F_OK);
 }
 
-enum status kept_read(json_t **out, const char *dir, struct error *err)
+enum status input_hashes_read(json_t **out, const char *dir, struct error *err)
 {
 	static const char *const names[] = {JUDGE_EXPECTATIONS_FILE, JUDGE_SITE_FILE};
 	json_t *sums = json_object();
@@ -34,7 +34,7 @@ enum status kept_read(json_t **out, const char *dir, struct error *err)
 	return st;
 }
 
-enum status kept_check(const struct record *r, const char *name, struct error *err)
+enum status input_hashes_check(const struct record *r, const char *name, struct error *err)
 {
 	const json_t *kept = json_object_get(r->open, "kept");
 	const char *was = json_string_value(json_object_get(kept, name)), *what, *option;

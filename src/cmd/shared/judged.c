@@ -15,7 +15,7 @@ static enum status stated_site(struct judge_site *out, char *path, const struct 
 	*out = *given;
 	if (given->expect || given->file)
 		return STATUS_OK;
-	st = kept_check(r, JUDGE_SITE_FILE, err);
+	st = input_hashes_check(r, JUDGE_SITE_FILE, err);
 	snprintf(path, PATH_MAX, "%s/" JUDGE_SITE_FILE, r->dir);
 	if (!st && !access(path, F_OK))
 		out->file = path;
@@ -26,13 +26,13 @@ enum status judged_expectations(struct expectations **e, const struct record *r,
 				struct error *err)
 {
 	char kept[PATH_MAX + 32];
-	enum status st = given ? STATUS_OK : kept_check(r, JUDGE_EXPECTATIONS_FILE, err);
+	enum status st = given ? STATUS_OK : input_hashes_check(r, JUDGE_EXPECTATIONS_FILE, err);
 
 	snprintf(kept, sizeof(kept), "%s/" JUDGE_EXPECTATIONS_FILE, r->dir);
 	if (!st && !given && !access(kept, F_OK)) /* held against its words when it was given */
 		st = expectations_load(e, kept, err);
 	else if (!st)
-		st = vocabulary_load(e, given, err);
+		st = checked_expectations_load(e, given, err);
 	if (st == STATUS_UNAVAILABLE) /* named in the command and not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
 	return st;

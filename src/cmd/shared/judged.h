@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run directory, read and judged: what `report`, `roofline` and `archive` begin with. */
-#ifndef CMD_JUDGED_H
-#define CMD_JUDGED_H
+#ifndef CMD_SHARED_JUDGED_H
+#define CMD_SHARED_JUDGED_H
 #include "cmd/command.h"
 #include "report/report.h"
 

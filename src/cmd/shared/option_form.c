@@ -85,7 +85,7 @@ static enum status look_at(const struct command *cmd, const struct opt_table *wo
 	return STATUS_OK;
 }
 
-enum status dashes_check(const struct command *cmd, int argc, char *const *argv, struct error *err)
+enum status option_form_check(const struct command *cmd, int argc, char *const *argv, struct error *err)
 {
 	const struct opt_table *words = cmd->word_opts ? cmd->word_opts(argc, argv) : NULL;
 	enum status st = STATUS_OK;

@@ -26,7 +26,7 @@ static void numbered(char out[PATH_MAX], const char *name, unsigned number)
 		snprintf(out, PATH_MAX, "%s/%s-%.64s-%u", parent, date, name, number);
 }
 
-void runs_next(char out[PATH_MAX], const char *name)
+void run_dirs_next(char out[PATH_MAX], const char *name)
 {
 	struct stat info;
 	unsigned i = 1;
@@ -36,7 +36,7 @@ void runs_next(char out[PATH_MAX], const char *name)
 	while (!lstat(out, &info) && i < NUMBERS_MAX);
 }
 
-enum status runs_claim(char out[PATH_MAX], const char *name, struct error *err)
+enum status run_dirs_claim(char out[PATH_MAX], const char *name, struct error *err)
 {
 	enum status st = file_make_dir(parent, err);
 
@@ -50,7 +50,7 @@ enum status runs_claim(char out[PATH_MAX], const char *name, struct error *err)
 	return st ? st : error_set(err, STATUS_BAD_INPUT, "%s is full of runs: --out names another", parent);
 }
 
-bool runs_is(const char *dir)
+bool run_dirs_is(const char *dir)
 {
 	return journal_held(dir);
 }
@@ -64,7 +64,7 @@ static int take_first(void *arg, enum journal_type type, uint64_t t_ns, const js
 	return 1;
 }
 
-enum status runs_whole(const char *dir, struct error *err)
+enum status run_dirs_whole(const char *dir, struct error *err)
 {
 	json_t *open = NULL;
 	uint64_t cut;
@@ -85,22 +85,22 @@ enum status runs_whole(const char *dir, struct error *err)
 
 static bool fit(const char *dir)
 {
-	return runs_is(dir) && !runs_whole(dir, NULL);
+	return run_dirs_is(dir) && !run_dirs_whole(dir, NULL);
 }
 
 static void passed_over(const struct log *log, const char *dir)
 {
 	struct error why = {0};
 
-	if (runs_is(dir) && runs_whole(dir, &why))
+	if (run_dirs_is(dir) && run_dirs_whole(dir, &why))
 		log_warn(log, LOG_TOPIC_RUN, "passed over: %s", why.text);
 	else
 		log_warn(log, LOG_TOPIC_RUN,
 			 "%s: passed over: no run directory, " JOURNAL_FILE " is not in it", dir);
 }
 
-enum status runs_pick(struct opt_words *out, const struct opt_words *given, const struct log *log,
-		      struct error *err)
+enum status run_dirs_pick(struct opt_words *out, const struct opt_words *given, const struct log *log,
+			  struct error *err)
 {
 	const char **kept = calloc(given->count + 1, sizeof(*kept));
 	size_t count = 0;

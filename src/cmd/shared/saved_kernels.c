@@ -119,8 +119,8 @@ static void keep(void *arg, const char *library, const char *chosen, const char 
 	json_decref(j);
 }
 
-void kernels_kept_settle(struct cpu_kernels *out, char id[USER_CACHE_ID], const char *kept, bool cache,
-			 const struct log *log, const volatile sig_atomic_t *stop)
+void saved_kernels_settle(struct cpu_kernels *out, char id[USER_CACHE_ID], const char *kept, bool cache,
+			  const struct log *log, const volatile sig_atomic_t *stop)
 {
 	struct keeping k = {.log = log, .id = id};
 	const struct cpu_kernels_memory memory = {.find = find, .keep = keep, .arg = &k};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one place where text leaves for a terminal: cleaned there, whoever wrote it. */
-#ifndef CMD_SHOW_H
-#define CMD_SHOW_H
+#ifndef CMD_SHARED_SHOW_H
+#define CMD_SHARED_SHOW_H
 #include <jansson.h>
 #include "core/text/utf8.h"
 #include "report/report.h"

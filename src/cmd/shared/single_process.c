@@ -9,7 +9,7 @@ static const char *from_environment(void *arg, const char *name)
 	return getenv(name);
 }
 
-enum status alone_check(const char *command, struct error *err)
+enum status single_process_check(const char *command, struct error *err)
 {
 	const struct environment env = {.get = from_environment};
 	const struct team_place_options told = {.master = "127.0.0.1"}; /* where rank 0 is does not matter */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run chose by time, kept for other runs on such a card (train/tuning/tuning_cache.h): where that may be, and
- * what the journal says of choices that were taken from there. */
+/* What a run chose by time, kept for other runs on such a card (train/tuning/tuning_cache.h): where that may
+ * be, and what the journal says of choices that were taken from there. */
 #include <stdlib.h>
 #include "cmd/info/info.h"
 #include "cmd/train/train.h"
@@ -91,7 +91,7 @@ static json_t *kept_now(const struct user_cache *c, const char *key, bool *doubt
 
 	*doubted = user_cache_read(c, key, &body, NULL) != STATUS_OK;
 	if (body)
-		kept = chosen_cache_parse(body, NULL);
+		kept = tuning_cache_parse(body, NULL);
 	free(body);
 	return kept;
 }
@@ -105,10 +105,10 @@ static void keep(const struct training *t, const char *key, const json_t *chosen
 	json_t *kept;
 	char *text;
 
-	if (user_cache_open(&cache, CHOSEN_CACHE, &err))
+	if (user_cache_open(&cache, TUNING_CACHE_FOLDER, &err))
 		return;
 	kept = kept_now(&cache, key, &doubted);
-	text = chosen_cache_merge(kept, chosen);
+	text = tuning_cache_merge(kept, chosen);
 	if (text && !is_alone(t, why, sizeof(why)))
 		log_info(t->c->log, LOG_TOPIC_RUN, "what was chosen by time is not kept for other runs: %s",
 			 why);

@@ -126,7 +126,7 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 			 "bf16: false asks for float32, and on a GPU we compute in BF16: leave bf16 out, or "
 			 "choose device: cpu");
 		c->cause = CAUSE_UNSUPPORTED;
-	} else if (c->gpu && gpu_back_takes(&t->shape, &why)) {
+	} else if (c->gpu && gpu_backend_takes(&t->shape, &why)) {
 		text_copy(c->why, sizeof(c->why), why.text);
 		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu) {

@@ -100,22 +100,22 @@ static void say_lost(struct text *out, const struct training *t, const struct er
 {
 	char now[PATH_MAX];
 	int why;
-	enum home_state state = home_look(&t->home, now, &why);
+	enum run_dir_state state = run_dir_look(&t->home, now, &why);
 
-	if (state == HOME_HERE || (state == HOME_REMOVED && journal->status))
+	if (state == RUN_DIR_HERE || (state == RUN_DIR_REMOVED && journal->status))
 		text_add(out, journal->text);
-	else if (state == HOME_REMOVED)
+	else if (state == RUN_DIR_REMOVED)
 		text_addf(out, "%s was removed while the run was going", t->dir);
-	else if (state == HOME_MOVED)
+	else if (state == RUN_DIR_MOVED)
 		text_addf(out, "%s was moved to %s while the run was going", t->dir, now);
 	else
 		text_addf(out, "%s can no longer be written to (%s)", t->dir, strerror(why));
 	text_addf(out, "; training stopped after step %" PRIu64 "; ", t->step);
-	if (state == HOME_REMOVED)
+	if (state == RUN_DIR_REMOVED)
 		text_add(out, "the run cannot be resumed: its checkpoints are gone");
-	else if (state == HOME_SHUT)
+	else if (state == RUN_DIR_SHUT)
 		text_add(out, "make it writable again, then ");
-	if (state != HOME_REMOVED)
+	if (state != RUN_DIR_REMOVED)
 		say_how_to_go_on(out, t, now);
 }
 
@@ -125,7 +125,7 @@ static void train_look_again(struct training *t)
 	char now[PATH_MAX];
 	int why;
 
-	t->lost = t->lost || home_look(&t->home, now, &why) != HOME_HERE;
+	t->lost = t->lost || run_dir_look(&t->home, now, &why) != RUN_DIR_HERE;
 }
 
 void train_look_home(struct training *t)
@@ -151,7 +151,7 @@ static void write_config_again(const struct training *t)
 	int why;
 
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
-	if (home_look(&t->home, now, &why) == HOME_HERE && access(path, F_OK) && errno == ENOENT)
+	if (run_dir_look(&t->home, now, &why) == RUN_DIR_HERE && access(path, F_OK) && errno == ENOENT)
 		train_keep_config(t, path, NULL);
 }
 

@@ -8,7 +8,7 @@
 #define LAST_NS 2000000000u /* whole intervals of GPM, which come late, lie in it */
 enum { CHOOSING_STEPS = 2 };
 
-/* Of watch_values, under the same names. */
+/* Of telemetry_reader_values, under the same names. */
 static const struct field *const told[] = {&field_tensor_active_share, &field_sm_active_share,
 					   &field_dram_active_share, &field_power_integral_w,
 					   &field_clock_nvml_hz};
@@ -22,7 +22,7 @@ static struct result *seen(const struct training *t, uint64_t t0_ns, uint64_t t1
 
 	snprintf(source, sizeof(source), "gpu:%s", t->gpu);
 	if (r)
-		watch_values(series, count, source, t0_ns, t1_ns, r);
+		telemetry_reader_values(series, count, source, t0_ns, t1_ns, r);
 	return r;
 }
 

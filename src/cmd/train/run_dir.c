@@ -172,7 +172,7 @@ enum status train_folder(struct training *t, struct error *err)
 	if (t->o->resume || out)
 		text_copy(t->dir, sizeof(t->dir), t->o->resume ? t->o->resume : out);
 	else
-		runs_next(t->dir, "train");
+		run_dirs_next(t->dir, "train");
 	if ((t->o->resume || out) && strcmp(t->dir, t->o->resume ? t->o->resume : out) != 0)
 		return error_set(err, STATUS_BAD_INPUT, "--%s: the path is too long",
 				 t->o->resume ? "resume" : "out");

@@ -221,7 +221,7 @@ static void settle_kernels(struct training *t)
 
 	if (*t->gpu || (t->goes_on && !*t->kernels)) /* what a run was begun with it keeps */
 		return;
-	kernels_kept_settle(&k, id, *t->kernels ? t->kernels : NULL, !t->o->no_cache, t->c->log, t->c->stop);
+	saved_kernels_settle(&k, id, *t->kernels ? t->kernels : NULL, !t->o->no_cache, t->c->log, t->c->stop);
 	t->tuned_s = k.measured ? k.took_s : 0;
 	cpu_kernels_text(&k, text, sizeof(text));
 	if (*text)
@@ -274,8 +274,8 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || (!t->o->plan && alone_check("train", err)) || read_config(t, err) ||
-	    check_inputs(t, err))
+	if (check_wishes(t->o, err) || (!t->o->plan && single_process_check("train", err)) ||
+	    read_config(t, err) || check_inputs(t, err))
 		return running_complain(t->c, err);
 	if ((!t->o->resume || t->o->plan) && train_settle_device(t, err))
 		return running_complain(t->c, err);
@@ -289,7 +289,7 @@ static int train(struct training *t, struct error *err)
 	if ((t->o->resume && (train_settle_device(t, err) || settle(t, err))) || begin_job(t, err))
 		return running_complain(t->c, err);
 	let_go(t);
-	home_open(&t->home, t->dir);
+	run_dir_open(&t->home, t->dir);
 	settle_kernels(t);
 	t->start_ns = clock_now_ns(clock_monotonic());
 	st = train_follow(t, err);
@@ -316,7 +316,7 @@ static int run(const struct command_context *c, const void *opts_)
 	t->home.fd = -1;
 	code = train(t, &err);
 	let_go(t);
-	home_close(&t->home);
+	run_dir_close(&t->home);
 	config_release(&t->config);
 	text_release(&t->written);
 	lines_release(&t->in);

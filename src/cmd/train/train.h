@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `assay train` is made of: the supervisor's side of a training run. */
-#ifndef CMD_TRAIN_H
-#define CMD_TRAIN_H
+#ifndef CMD_TRAIN_TRAIN_H
+#define CMD_TRAIN_TRAIN_H
 #include <limits.h>
 #include "cmd/command.h"
 #include "core/process/process.h"
@@ -26,7 +26,7 @@ struct training {
 	const struct train_opts *o;
 	struct config config;
 	char dir[PATH_MAX];
-	struct home home;
+	struct run_dir home;
 	int claim;    /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
 	bool goes_on; /* a run is there and is gone on with */
 	struct train_room room; /* memory that is there to be planned into */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files compiled into the program: suites/, expectations/, fonts, HTML parts, kernel fatbins. */
-#ifndef CORE_EMBED_H
-#define CORE_EMBED_H
+#ifndef CORE_FILE_EMBEDDED_H
+#define CORE_FILE_EMBEDDED_H
 #include <stddef.h>
 
 struct embedded {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files with a limit, atomic writes, SHA-256. */
-#ifndef CORE_FILE_H
-#define CORE_FILE_H
+#ifndef CORE_FILE_FILE_H
+#define CORE_FILE_FILE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"

@@ -5,8 +5,8 @@
  * the reader goes on to its next mapped_check, which names the file. A reader calls it
  * before its numbers count for anything. A SIGBUS at any other address has the effect that it had before.
  */
-#ifndef CORE_MAPPED_H
-#define CORE_MAPPED_H
+#ifndef CORE_FILE_MAPPED_H
+#define CORE_FILE_MAPPED_H
 #include <stdint.h>
 #include "core/error.h"
 

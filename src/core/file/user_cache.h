@@ -4,8 +4,8 @@
  * below $HOME/.cache/assay. Nothing depends on them: what cannot be read, or cannot be believed, is as if it
  * had never been kept. Several processes may read and write at once.
  */
-#ifndef CORE_USER_CACHE_H
-#define CORE_USER_CACHE_H
+#ifndef CORE_FILE_USER_CACHE_H
+#define CORE_FILE_USER_CACHE_H
 #include <limits.h>
 #include <stddef.h>
 #include "core/error.h"

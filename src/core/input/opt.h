@@ -4,8 +4,8 @@
  * the field's own C type; the default is text and goes through the same parser as a user's. A probe's
  * options, a command's flags and a configuration file use the same rows.
  */
-#ifndef CORE_OPT_H
-#define CORE_OPT_H
+#ifndef CORE_INPUT_OPT_H
+#define CORE_INPUT_OPT_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

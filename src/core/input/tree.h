@@ -6,8 +6,8 @@
  * An empty file is a null, and a null (`key:`, `~`, `null`) is as good as an empty map. Limits: 16 MiB, depth
  * 64, 1,000,000 nodes.
  */
-#ifndef CORE_TREE_H
-#define CORE_TREE_H
+#ifndef CORE_INPUT_TREE_H
+#define CORE_INPUT_TREE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
@@ -35,7 +35,8 @@ const struct tree *tree_get(const struct tree *map, const char *key);
 /* Scalar's text or `fallback`. */
 const char *tree_text(const struct tree *map, const char *key, const char *fallback);
 /* Checked reads of a map's key: absent leaves *out alone and returns OK; a wrong form is BAD_INPUT with
- * "file:line: key: ..." . Numbers are those of core/text/units.h; NaN, infinities and quoted ones are refused. */
+ * "file:line: key: ..." . Numbers are those of core/text/units.h; NaN, infinities and quoted ones are
+ * refused. */
 enum status tree_f64_unit(const struct tree *map, const char *key, const char *unit, double *out,
 			  struct error *err);
 enum status tree_bool(const struct tree *map, const char *key, bool *out, struct error *err);

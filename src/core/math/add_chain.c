@@ -6,7 +6,7 @@
  * GHz more. Sixteen a branch: a neighbour on the core halves taken branches, not adds. tests/peak_code.sh
  * counts them.
  */
-__attribute__((noinline)) uint64_t adds_chain(uint64_t x, uint64_t y, unsigned adds)
+__attribute__((noinline)) uint64_t add_chain(uint64_t x, uint64_t y, unsigned adds)
 {
 	__asm__ volatile("" : "+r"(y)); /* or the compiler would know the sum */
 #define ADD                                                                                                  \

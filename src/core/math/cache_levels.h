@@ -3,8 +3,8 @@
  * Levels of a curve: sizes at which a rate or a latency changes, as caches make it. Method and limits:
  * docs/explanation/methods, "Cache levels".
  */
-#ifndef CORE_LEVELS_H
-#define CORE_LEVELS_H
+#ifndef CORE_MATH_CACHE_LEVELS_H
+#define CORE_MATH_CACHE_LEVELS_H
 #include <stddef.h>
 
 struct level {

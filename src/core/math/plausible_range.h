@@ -4,8 +4,8 @@
  * device has; such an answer is no reading. Names are those of GPU facts (machine/machine.h) and of telemetry
  * signals (telemetry/telemetry.h), which share them; tests hold the table against both.
  */
-#ifndef CORE_PLAUSIBLE_H
-#define CORE_PLAUSIBLE_H
+#ifndef CORE_MATH_PLAUSIBLE_RANGE_H
+#define CORE_MATH_PLAUSIBLE_RANGE_H
 #include <stdbool.h>
 
 /*

@@ -3,8 +3,8 @@
  * Philox 4x32-10 (Salmon et al., SC11): counter-based, so host and device recompute any element alone.
  * Element i of stream s under a seed is word i%4 of philox(counter = {i/4 low, i/4 high, s, 0}, key = seed).
  */
-#ifndef CORE_RANDOM_H
-#define CORE_RANDOM_H
+#ifndef CORE_MATH_RANDOM_H
+#define CORE_MATH_RANDOM_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

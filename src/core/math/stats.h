@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics on raw samples. Sources of the formulae: docs/explanation/methods, "Statistics". */
-#ifndef CORE_STATS_H
-#define CORE_STATS_H
+#ifndef CORE_MATH_STATS_H
+#define CORE_MATH_STATS_H
 #include <stddef.h>
 
 struct stats {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Worker threads: every round starts on one go and ends when the last has ended. Pinned where CPUs are named.
  */
-#ifndef CORE_CPU_POOL_H
-#define CORE_CPU_POOL_H
+#ifndef CORE_PROCESS_CPU_POOL_H
+#define CORE_PROCESS_CPU_POOL_H
 #include <stdint.h>
 #include "core/error.h"
 

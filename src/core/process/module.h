@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the program's own modules lie: lib<name>.so, each built where its library is. */
-#ifndef CORE_MODULE_H
-#define CORE_MODULE_H
+#ifndef CORE_PROCESS_MODULE_H
+#define CORE_PROCESS_MODULE_H
 #include <stdbool.h>
 #include <stddef.h>
 

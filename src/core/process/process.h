@@ -4,8 +4,8 @@
  * process group of its own, dies with its parent, and is ended by TERM, then KILL, then left behind as stuck.
  * Used for facts helpers, samplers and workers alike.
  */
-#ifndef CORE_PROCESS_H
-#define CORE_PROCESS_H
+#ifndef CORE_PROCESS_PROCESS_H
+#define CORE_PROCESS_PROCESS_H
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>

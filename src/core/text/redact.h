@@ -9,8 +9,8 @@
  * that are known by how they begin; what follows -p of mysql, mariadb and sshpass. Not found: a password that
  * stands alone, or directly behind a one-letter option of another program.
  */
-#ifndef CORE_REDACT_H
-#define CORE_REDACT_H
+#ifndef CORE_TEXT_REDACT_H
+#define CORE_TEXT_REDACT_H
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growing text; valid and empty when zeroed and after text_release. */
-#ifndef CORE_TEXT_H
-#define CORE_TEXT_H
+#ifndef CORE_TEXT_TEXT_H
+#define CORE_TEXT_TEXT_H
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers with units, in and out. GB = 1e9, GiB = 2^30; nothing is guessed. */
-#ifndef CORE_UNITS_H
-#define CORE_UNITS_H
+#ifndef CORE_TEXT_UNITS_H
+#define CORE_TEXT_UNITS_H
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8, and what of it may reach a terminal: no text of a stranger steers one, forges a line or turns what
  * follows. */
-#ifndef CORE_UTF8_H
-#define CORE_UTF8_H
+#ifndef CORE_TEXT_UTF8_H
+#define CORE_TEXT_UTF8_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/text/text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a problem (gpu/attention/problem.h) to what our kernels take (kernel/attention/forward/args.h). */
-#ifndef GPU_ATTENTION_ARGS_H
-#define GPU_ATTENTION_ARGS_H
+#ifndef GPU_ATTENTION_KERNEL_ARGS_H
+#define GPU_ATTENTION_KERNEL_ARGS_H
 #include "gpu/attention/problem.h"
 #include "gpu/device/tensor_map.h"
 #include "kernel/attention/forward/args.h"

@@ -86,8 +86,8 @@ static void load_add(struct load *l, const struct attention_problem *p, uint32_t
 }
 
 /* Whether the longest block of keys takes much longer than an equal share of the work takes a multiprocessor.
- * Where this was measured (docs/explanation/design/attention_kernels.md), two blocks of threads a unit gain from a ratio
- * of 2 on, and lose up to 1.2. */
+ * Where this was measured (docs/explanation/design/attention_kernels.md), two blocks of threads a unit gain
+ * from a ratio of 2 on, and lose up to 1.2. */
 static bool is_uneven(const struct attention_problem *p, unsigned sms)
 {
 	struct load l = {0};

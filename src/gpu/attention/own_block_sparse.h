@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our block-sparse attention: block lists made on the device, or taken from elsewhere, and a kernel
- * that attends by them (kernel/attention/sparse/make_lists.h, kernel/attention/sparse/args.h). Query blocks are of 128 rows,
- * key blocks of 64 or 128; FP16 and BF16, head dims 64 and 128. On sm_90 by its own instructions, elsewhere
- * from sm_80 on by mma.sync.
+ * that attends by them (kernel/attention/sparse/make_lists.h, kernel/attention/sparse/args.h). Query blocks
+ * are of 128 rows, key blocks of 64 or 128; FP16 and BF16, head dims 64 and 128. On sm_90 by its own
+ * instructions, elsewhere from sm_80 on by mma.sync.
  */
-#ifndef GPU_ATTENTION_SPARSE_H
-#define GPU_ATTENTION_SPARSE_H
+#ifndef GPU_ATTENTION_OWN_BLOCK_SPARSE_H
+#define GPU_ATTENTION_OWN_BLOCK_SPARSE_H
 #include "gpu/attention/problem.h"
 #include "gpu/device/gpu.h"
 

@@ -223,8 +223,8 @@ static bool always_resident(const struct kernel_row *r, const struct attention_p
 	return r->walk == PAIRS || whole_heads(r) || (r->walk == FLOW && p->mask == ATTENTION_CAUSAL);
 }
 
-/* Where a walk was measured to be faster than the ranges' one (docs/explanation/design/attention.md). `many`: heads keep
- * the SMs busy. */
+/* Where a walk was measured to be faster than the ranges' one (docs/explanation/design/attention.md). `many`:
+ * heads keep the SMs busy. */
 static bool goes_first(const struct kernel_row *r, const struct attention_problem *p, bool many)
 {
 	switch (r->walk) {

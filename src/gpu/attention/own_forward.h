@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention by our own kernels (kernel/attention/forward/args.h, docs/explanation/design/attention_kernels.md): which of them take a
- * problem, best first, and the launch. What is computed is attention.h's. Like a library's plan it never
- * times: the caller times candidates and selects. It needs no workspace, and enqueueing allocates nothing.
+ * Attention by our own kernels (kernel/attention/forward/args.h,
+ * docs/explanation/design/attention_kernels.md): which of them take a problem, best first, and the launch.
+ * What is computed is attention.h's. Like a library's plan it never times: the caller times candidates and
+ * selects. It needs no workspace, and enqueueing allocates nothing.
  */
-#ifndef GPU_ATTENTION_OWN_H
-#define GPU_ATTENTION_OWN_H
+#ifndef GPU_ATTENTION_OWN_FORWARD_H
+#define GPU_ATTENTION_OWN_FORWARD_H
 #include "gpu/attention/problem.h"
 #include "gpu/device/gpu.h"
 

@@ -10,8 +10,8 @@
  * A row that keeps no key has O = 0 and lse = -inf. Query head h reads key and value head
  * h / (heads / kv_heads). METHODS "Attention".
  */
-#ifndef GPU_ATTENTION_H
-#define GPU_ATTENTION_H
+#ifndef GPU_ATTENTION_PROBLEM_H
+#define GPU_ATTENTION_PROBLEM_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * sequence were as long as the longest: most units are then empty, and the long sequence's units fall on few
  * multiprocessors. The list holds only units with work, those with most work first. Pure, no device.
  */
-#ifndef GPU_ATTENTION_ORDER_H
-#define GPU_ATTENTION_ORDER_H
+#ifndef GPU_ATTENTION_WORK_ORDER_H
+#define GPU_ATTENTION_WORK_ORDER_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/error.h"
@@ -16,9 +16,10 @@ uint64_t attention_order_count(const uint32_t *starts, uint32_t batch);
 /* Whether a word of the list can name every unit: at most 65,536 sequences of 65,536 units. */
 bool attention_order_holds(const uint32_t *starts, uint32_t batch);
 /*
- * Writes attention_order_count words to `list`: sequence << 16 | unit (kernel/attention/forward/args.h, ATTENTION_ORDER).
- * Causal: unit i of a sequence does the work of i + 1 blocks of keys, so large i come first. Else every unit
- * has all keys of its sequence, so the units of the longest sequence come first. NO_RESOURCE: no memory.
+ * Writes attention_order_count words to `list`: sequence << 16 | unit (kernel/attention/forward/args.h,
+ * ATTENTION_ORDER). Causal: unit i of a sequence does the work of i + 1 blocks of keys, so large i come
+ * first. Else every unit has all keys of its sequence, so the units of the longest sequence come first.
+ * NO_RESOURCE: no memory.
  */
 enum status attention_order_fill(uint32_t *list, const uint32_t *starts, uint32_t batch, bool causal,
 				 struct error *err);

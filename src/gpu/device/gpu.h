@@ -3,8 +3,8 @@
  * The driver API, narrow: device, stream, event, buffer, module, graph. Worker processes only. Every call
  * returns a status and fills *err with the driver's own words; nothing exits.
  */
-#ifndef GPU_GPU_H
-#define GPU_GPU_H
+#ifndef GPU_DEVICE_GPU_H
+#define GPU_DEVICE_GPU_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The room's own structs; nobody outside src/gpu includes this. */
-#ifndef GPU_INTERNAL_H
-#define GPU_INTERNAL_H
+#ifndef GPU_DEVICE_INTERNAL_H
+#define GPU_DEVICE_INTERNAL_H
 #include "gpu/device/gpu.h"
 #include "vendor/cuda.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps of tensors for the copy engine of sm_90 and newer: kernels that take one in their arguments load and
  * store boxes by it. */
-#ifndef GPU_TENSOR_MAP_H
-#define GPU_TENSOR_MAP_H
+#ifndef GPU_DEVICE_TENSOR_MAP_H
+#define GPU_DEVICE_TENSOR_MAP_H
 #include "gpu/device/gpu.h"
 #include "kernel/attention/forward/args.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What matmul.c and matmul_search.c share; nobody else includes it. */
-#ifndef GPU_MATMUL_PLAN_H
-#define GPU_MATMUL_PLAN_H
+#ifndef GPU_MATMUL_INTERNAL_H
+#define GPU_MATMUL_INTERNAL_H
 #include "gpu/matmul/matmul.h"
 #include "vendor/cublaslt.h"
 

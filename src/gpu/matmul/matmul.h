@@ -10,8 +10,8 @@
  * layout words are then NN for neither transposed and TN for transpose_b alone. A plan never times: it lists
  * candidates, the caller times them and selects.
  */
-#ifndef GPU_MATMUL_H
-#define GPU_MATMUL_H
+#ifndef GPU_MATMUL_MATMUL_H
+#define GPU_MATMUL_MATMUL_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels that move data (kernel/memory/stream.cu, memory_bulk.cu) and the shapes they are launched in. A kernel
- * and a shape together are one candidate; the candidates of an operation are what probe `memory` offers the
- * core to time, and what tests/gpu checks and sweeps.
+ * The kernels that move data (kernel/memory/stream.cu, memory_bulk.cu) and the shapes they are launched in. A
+ * kernel and a shape together are one candidate; the candidates of an operation are what probe `memory`
+ * offers the core to time, and what tests/gpu checks and sweeps.
  */
-#ifndef GPU_MOVE_H
-#define GPU_MOVE_H
+#ifndef GPU_MEMORY_MOVE_H
+#define GPU_MEMORY_MOVE_H
 #include "gpu/device/gpu.h"
 
 /* clang-format off */

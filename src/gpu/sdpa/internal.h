@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sdpa*.c share; nobody else includes it. */
-#ifndef GPU_SDPA_PLAN_H
-#define GPU_SDPA_PLAN_H
+#ifndef GPU_SDPA_INTERNAL_H
+#define GPU_SDPA_INTERNAL_H
 #include "gpu/sdpa/sdpa.h"
 #include "vendor/cudnn.h"
 

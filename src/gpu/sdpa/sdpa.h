@@ -7,8 +7,8 @@
  * mask), and the composite of products, softmax and mask that every version takes and most others are run by.
  * Both are asked for kernels; the fused one comes first, as in cuDNN's own front.
  */
-#ifndef GPU_SDPA_H
-#define GPU_SDPA_H
+#ifndef GPU_SDPA_SDPA_H
+#define GPU_SDPA_SDPA_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Two figures of one CPU that cannot both be right: more threads that do less, a larger size that is faster.
  * A run asks it to measure again, the judge to trust neither.
  */
-#ifndef JOURNAL_CONTRADICTION_H
-#define JOURNAL_CONTRADICTION_H
+#ifndef JOURNAL_FIGURE_CONTRADICTION_H
+#define JOURNAL_FIGURE_CONTRADICTION_H
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -15,14 +15,14 @@ struct expected expected_of(const struct expected_known *known)
 }
 
 /* A unit's rate a node: of what must cross ports the layout alone is compared. */
-static double for_unit_ports(struct between *b, const char *op)
+static double for_unit_ports(struct network_bound *b, const char *op)
 {
 	for (size_t i = 0; i < b->kinds; i++)
 		b->kind[i].network = 1;
-	return between_bound(b, op, BETWEEN_RING);
+	return network_bound_of(b, op, NETWORK_BOUND_RING);
 }
 
-static bool as_many_ranks_each(const struct between *a, const struct between *b)
+static bool as_many_ranks_each(const struct network_bound *a, const struct network_bound *b)
 {
 	for (size_t i = 0; i < a->kinds; i++)
 		if (a->kind[i].ranks != b->kind[0].ranks)
@@ -34,12 +34,13 @@ double expected_by_group(const struct expected_case *whole, const struct expecte
 {
 	static const char prefix[] = "collective.";
 	const char *op = whole->limit + sizeof(prefix) - 1;
-	struct between all, part;
+	struct network_bound all, part;
 	double of_all, of_part;
 
 	if (strncmp(whole->limit, prefix, sizeof(prefix) - 1) || strcmp(whole->key, group->key) ||
-	    !(group->rate > 0) || !between_read(&all, whole->layout) || !between_read(&part, group->layout) ||
-	    part.nodes >= all.nodes || !as_many_ranks_each(&all, &part) || !as_many_ranks_each(&part, &all))
+	    !(group->rate > 0) || !network_bound_read(&all, whole->layout) ||
+	    !network_bound_read(&part, group->layout) || part.nodes >= all.nodes ||
+	    !as_many_ranks_each(&all, &part) || !as_many_ranks_each(&part, &all))
 		return 0;
 	of_all = for_unit_ports(&all, op);
 	of_part = for_unit_ports(&part, op);

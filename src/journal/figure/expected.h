@@ -3,8 +3,8 @@
  * What a case should reach at least, of all that a run knows: the one place that says which of it counts. The
  * judge asks it ahead of a run and after it, the run before it follows a case that is slow.
  */
-#ifndef JOURNAL_EXPECTED_H
-#define JOURNAL_EXPECTED_H
+#ifndef JOURNAL_FIGURE_EXPECTED_H
+#define JOURNAL_FIGURE_EXPECTED_H
 #include <jansson.h>
 #include "journal/figure/figure.h"
 
@@ -19,7 +19,7 @@ struct expected_known {
 };
 
 /* What is known before the run, by what the run may tell (figure.h). */
-struct expected_ahead {
+struct expected_before_run {
 	struct expected_known way[FIGURE_WAYS];
 	double ceiling_pass;  /* on a CPU: the ratio to its ceiling from which it passes; 0: none judges it */
 	double ceiling_above; /* and from which it is no figure: something held the ceiling up */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of a case's rates is its figure: by what its work is limited by. */
-#ifndef JOURNAL_FIGURE_H
-#define JOURNAL_FIGURE_H
+#ifndef JOURNAL_FIGURE_FIGURE_H
+#define JOURNAL_FIGURE_FIGURE_H
 #include <stdbool.h>
 
 /* NULL: such work has no figure. Static. */

@@ -14,7 +14,7 @@ static bool count(unsigned *out, const json_t *j, const char *name, json_int_t l
 	       json_integer_value(value) <= MOST;
 }
 
-static bool read_kind(struct between_kind *k, const json_t *j)
+static bool read_kind(struct network_bound_kind *k, const json_t *j)
 {
 	k->network = json_number_value(json_object_get(j, "network"));
 	return count(&k->nodes, j, "nodes", 1) && count(&k->ranks, j, "ranks", 1) &&
@@ -22,17 +22,17 @@ static bool read_kind(struct between_kind *k, const json_t *j)
 	       k->network >= 0;
 }
 
-bool between_read(struct between *out, const json_t *layout)
+bool network_bound_read(struct network_bound *out, const json_t *layout)
 {
 	const json_t *list = json_object_get(layout, "nodes"), *j;
 	size_t i;
 
-	*out = (struct between){0};
-	if (json_array_size(list) > BETWEEN_KINDS)
+	*out = (struct network_bound){0};
+	if (json_array_size(list) > NETWORK_BOUND_KINDS)
 		return false;
 	json_array_foreach((json_t *)list, i, j)
 	{
-		struct between_kind *k = &out->kind[out->kinds++];
+		struct network_bound_kind *k = &out->kind[out->kinds++];
 
 		if (!read_kind(k, j))
 			return false;
@@ -42,7 +42,7 @@ bool between_read(struct between *out, const json_t *layout)
 	return out->nodes > 1;
 }
 
-double between_network(const struct between *b)
+double network_bound_rate(const struct network_bound *b)
 {
 	double least = INFINITY;
 
@@ -64,13 +64,14 @@ static const struct {
 };
 
 /* Bus bandwidth over the rate of one node's ports. */
-static double per_port(const struct between_kind *k, double n, enum moves moves, enum between_way way)
+static double per_port(const struct network_bound_kind *k, double n, enum moves moves,
+		       enum network_bound_way way)
 {
 	switch (moves) {
 	case REDUCES_TO_ALL:
-		return way == BETWEEN_RING ? 1 : 2 * (n - 1) / n;
+		return way == NETWORK_BOUND_RING ? 1 : 2 * (n - 1) / n;
 	case DIVIDED:
-		return way == BETWEEN_RING ? 1 : (n - 1) / (n - k->ranks);
+		return way == NETWORK_BOUND_RING ? 1 : (n - 1) / (n - k->ranks);
 	case EACH_TO_EACH:
 		return (n - 1) / (k->ranks * (n - k->ranks));
 	case TO_NEXT:
@@ -82,14 +83,15 @@ static double per_port(const struct between_kind *k, double n, enum moves moves,
 }
 
 /* Of the operation, with each kind's ports times share[i]. */
-static double bound(const struct between *b, const char *op, enum between_way way, const double *share)
+static double bound(const struct network_bound *b, const char *op, enum network_bound_way way,
+		    const double *share)
 {
 	double n = b->ranks, least = INFINITY, all = 0;
 	size_t o = 0;
 
 	while (o < sizeof(ops) / sizeof(ops[0]) && strcmp(ops[o].op, op))
 		o++;
-	if (o == sizeof(ops) / sizeof(ops[0]) || !(between_network(b) > 0))
+	if (o == sizeof(ops) / sizeof(ops[0]) || !(network_bound_rate(b) > 0))
 		return 0;
 	for (size_t i = 0; i < b->kinds; i++) {
 		double rate = b->kind[i].network * share[i];
@@ -98,30 +100,30 @@ static double bound(const struct between *b, const char *op, enum between_way wa
 		all += rate * b->kind[i].nodes;
 	}
 	/* All nodes together send 2 (m - 1) S where the network adds nothing. */
-	if (ops[o].moves == REDUCES_TO_ALL && way == BETWEEN_LEAST)
+	if (ops[o].moves == REDUCES_TO_ALL && way == NETWORK_BOUND_LEAST)
 		least = fmin(least, all * (n - 1) / n / (b->nodes - 1));
 	return isfinite(least) ? least : 0;
 }
 
-double between_bound(const struct between *b, const char *op, enum between_way way)
+double network_bound_of(const struct network_bound *b, const char *op, enum network_bound_way way)
 {
-	double share[BETWEEN_KINDS];
+	double share[NETWORK_BOUND_KINDS];
 
 	for (size_t i = 0; i < b->kinds; i++)
 		share[i] = 1;
 	return bound(b, op, way, share);
 }
 
-double between_usual(const struct between *b, const char *op)
+double network_bound_usual(const struct network_bound *b, const char *op)
 {
-	double share[BETWEEN_KINDS];
+	double share[NETWORK_BOUND_KINDS];
 
 	for (size_t i = 0; i < b->kinds; i++) {
-		const struct between_kind *k = &b->kind[i];
+		const struct network_bound_kind *k = &b->kind[i];
 
 		if (!k->gpus)
 			return 0;
 		share[i] = k->ranks < k->gpus ? (double)k->ranks / k->gpus : 1;
 	}
-	return bound(b, op, BETWEEN_RING, share);
+	return bound(b, op, NETWORK_BOUND_RING, share);
 }

@@ -7,7 +7,7 @@
 
 enum { INPUT_BYTES = 1 << 17 };
 
-struct packed {
+struct compressed_journal {
 	int fd;
 	ZSTD_DStream *stream;
 	ZSTD_inBuffer in;
@@ -16,9 +16,9 @@ struct packed {
 	unsigned char input[INPUT_BYTES];
 };
 
-enum status packed_open(struct packed **out, int fd, struct error *err)
+enum status compressed_journal_open(struct compressed_journal **out, int fd, struct error *err)
 {
-	struct packed *p = calloc(1, sizeof(*p));
+	struct compressed_journal *p = calloc(1, sizeof(*p));
 
 	*out = NULL;
 	if (p)
@@ -34,7 +34,7 @@ enum status packed_open(struct packed **out, int fd, struct error *err)
 }
 
 /* *more false: the file has ended. */
-static enum status fill(struct packed *p, bool *more, struct error *err)
+static enum status fill(struct compressed_journal *p, bool *more, struct error *err)
 {
 	ssize_t got;
 
@@ -52,7 +52,8 @@ static enum status fill(struct packed *p, bool *more, struct error *err)
 	return STATUS_OK;
 }
 
-enum status packed_read(struct packed *p, void *to, size_t room, size_t *got, struct error *err)
+enum status compressed_journal_read(struct compressed_journal *p, void *to, size_t room, size_t *got,
+				    struct error *err)
 {
 	ZSTD_outBuffer out = {.dst = to, .size = room};
 	bool more = true;
@@ -75,19 +76,19 @@ enum status packed_read(struct packed *p, void *to, size_t room, size_t *got, st
 	return STATUS_OK;
 }
 
-enum status packed_rest(struct packed *p, uint64_t *bytes, struct error *err)
+enum status compressed_journal_rest(struct compressed_journal *p, uint64_t *bytes, struct error *err)
 {
 	char thrown[1 << 14];
 	size_t got = 1;
 	enum status st = STATUS_OK;
 
 	for (*bytes = 0; !st && got; *bytes += got)
-		st = packed_read(p, thrown, sizeof(thrown), &got, err);
+		st = compressed_journal_read(p, thrown, sizeof(thrown), &got, err);
 	*bytes += p->damaged || p->within;
 	return st;
 }
 
-void packed_close(struct packed **p)
+void compressed_journal_close(struct compressed_journal **p)
 {
 	if (*p)
 		ZSTD_freeDStream((*p)->stream);

@@ -21,7 +21,7 @@ static bool stands_at(const char *path, const struct stat *ours)
 }
 
 /* One read and one write at a time, both whole or the end of it. */
-enum status place_copy(int from, off_t at, off_t end, int to, const char *path, struct error *err)
+enum status open_file_copy(int from, off_t at, off_t end, int to, const char *path, struct error *err)
 {
 	char block[1 << 16];
 	off_t begin = at;
@@ -52,7 +52,7 @@ static enum status write_at(int from, off_t size, const char *path, struct error
 
 	if (to < 0)
 		return error_errno(err, errno, "%s: cannot be created again", path);
-	st = place_copy(from, 0, size, to, path, err);
+	st = open_file_copy(from, 0, size, to, path, err);
 	close(to);
 	if (st)
 		unlink(path);
@@ -138,7 +138,7 @@ static enum status say_changed(off_t is, off_t size, const char *path, struct er
 			 path, is < size ? "cut" : "written into", (long long)is, (long long)size);
 }
 
-enum status place_check(int fd, off_t size, const char *path, struct error *err)
+enum status open_file_check(int fd, off_t size, const char *path, struct error *err)
 {
 	struct stat ours;
 

@@ -7,7 +7,7 @@
 
 enum { NAME_SIZE = 64 };
 
-void nodes_rank_dir(char *out, size_t size, const char *dir, const char *name, unsigned rank)
+void rank_dir_path(char *out, size_t size, const char *dir, const char *name, unsigned rank)
 {
 	char safe[NAME_SIZE];
 

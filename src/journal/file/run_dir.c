@@ -7,14 +7,14 @@
 #include <unistd.h>
 #include "core/text/text.h"
 
-void home_open(struct home *h, const char *path)
+void run_dir_open(struct run_dir *h, const char *path)
 {
 	text_copy(h->path, sizeof(h->path), path);
 	h->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* Where the kernel says that the open directory is. */
-static enum home_state look_elsewhere(const struct home *h, char now[PATH_MAX])
+static enum run_dir_state look_elsewhere(const struct run_dir *h, char now[PATH_MAX])
 {
 	char name[32];
 	ssize_t size;
@@ -25,36 +25,36 @@ static enum home_state look_elsewhere(const struct home *h, char now[PATH_MAX])
 		text_copy(now, PATH_MAX, h->path);
 	else
 		now[size] = '\0';
-	return size > 0 && !access(now, W_OK | X_OK) ? HOME_MOVED : HOME_REMOVED;
+	return size > 0 && !access(now, W_OK | X_OK) ? RUN_DIR_MOVED : RUN_DIR_REMOVED;
 }
 
-enum home_state home_look(const struct home *h, char now[PATH_MAX], int *why)
+enum run_dir_state run_dir_look(const struct run_dir *h, char now[PATH_MAX], int *why)
 {
 	struct stat ours, there;
 
 	text_copy(now, PATH_MAX, h->path);
 	*why = 0;
 	if (h->fd < 0)
-		return HOME_HERE;
+		return RUN_DIR_HERE;
 	if (fstat(h->fd, &ours)) /* a server that forgot it */
-		return errno == ESTALE ? HOME_REMOVED : HOME_HERE;
+		return errno == ESTALE ? RUN_DIR_REMOVED : RUN_DIR_HERE;
 	if (!ours.st_nlink)
-		return HOME_REMOVED;
+		return RUN_DIR_REMOVED;
 	if (stat(h->path, &there)) {
 		*why = errno;
 		if (errno == ENOENT || errno == ENOTDIR)
 			return look_elsewhere(h, now);
-		return errno == EACCES ? HOME_SHUT : HOME_HERE;
+		return errno == EACCES ? RUN_DIR_SHUT : RUN_DIR_HERE;
 	}
 	if (there.st_ino != ours.st_ino || there.st_dev != ours.st_dev)
 		return look_elsewhere(h, now);
 	if (!access(h->path, W_OK | X_OK))
-		return HOME_HERE;
+		return RUN_DIR_HERE;
 	*why = errno;
-	return errno == EACCES || errno == EROFS ? HOME_SHUT : HOME_HERE;
+	return errno == EACCES || errno == EROFS ? RUN_DIR_SHUT : RUN_DIR_HERE;
 }
 
-void home_close(struct home *h)
+void run_dir_close(struct run_dir *h)
 {
 	if (h->fd >= 0)
 		close(h->fd);

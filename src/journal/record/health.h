@@ -3,8 +3,8 @@
  * Changes on the GPUs during a run. Each `health` line of a journal is one reading of counters by a helper
  * process. Here each reading is compared with the one before. Times are on the record's axis.
  */
-#ifndef JOURNAL_HEALTH_H
-#define JOURNAL_HEALTH_H
+#ifndef JOURNAL_RECORD_HEALTH_H
+#define JOURNAL_RECORD_HEALTH_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

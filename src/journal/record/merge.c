@@ -410,7 +410,7 @@ static enum status take_rank(struct merge *m, unsigned rank, unsigned *missing)
 	struct record sub;
 	enum status st;
 
-	nodes_rank_dir(dir, sizeof(dir), m->r->dir, n->name, rank);
+	rank_dir_path(dir, sizeof(dir), m->r->dir, n->name, rank);
 	st = record_read_alone(&sub, dir, &own);
 	if (st == STATUS_NO_RESOURCE)
 		return error_set_cause(m->err, st, own.cause, "%s", own.text);

@@ -292,7 +292,8 @@ static void on_end(struct builder *b, const json_t *body, uint64_t t_ns)
 
 static void on_telemetry(struct builder *b, const json_t *body)
 {
-	b->status = block_read(body, &b->record->series, &b->record->series_count, b->shift_ns, b->err);
+	b->status =
+		telemetry_block_read(body, &b->record->series, &b->record->series_count, b->shift_ns, b->err);
 }
 
 /* What a later program wrote may mean something else under the same names: nothing is judged by guesses. */

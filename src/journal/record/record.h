@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole run directory read into memory: what judge, report, compare and roofline work on. */
-#ifndef JOURNAL_RECORD_H
-#define JOURNAL_RECORD_H
+#ifndef JOURNAL_RECORD_RECORD_H
+#define JOURNAL_RECORD_RECORD_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was in a team, and what their clocks showed, as rank 0's journal says. Formulae: docs/explanation/methods, "Clocks
- * of several nodes". */
+/* Who was in a team, and what their clocks showed, as rank 0's journal says. Formulae:
+ * docs/explanation/methods, "Clocks of several nodes". */
 #include "journal/record/merge.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A telemetry signal over time, and what it says of a span. */
-#ifndef JOURNAL_SERIES_H
-#define JOURNAL_SERIES_H
+#ifndef JOURNAL_TELEMETRY_SERIES_H
+#define JOURNAL_TELEMETRY_SERIES_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

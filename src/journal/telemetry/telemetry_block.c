@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void block_add(struct block *b, const char *source, const char *signal, enum signal_kind kind, uint64_t t_ns,
-	       double value)
+void telemetry_block_add(struct telemetry_block *b, const char *source, const char *signal,
+			 enum signal_kind kind, uint64_t t_ns, double value)
 {
 	struct series *s;
 
@@ -19,7 +19,7 @@ void block_add(struct block *b, const char *source, const char *signal, enum sig
 	b->readings += !series_add(s, t_ns, value, NULL);
 }
 
-static uint64_t first_of(const struct block *b, const char *source)
+static uint64_t first_of(const struct telemetry_block *b, const char *source)
 {
 	uint64_t first = UINT64_MAX;
 
@@ -48,7 +48,7 @@ static json_t *readings_json(const struct series *s, uint64_t from_ns)
 	return json_pack("{s:s, s:o, s:o}", "kind", signal_kind_name(s->kind), "after", after, "v", v);
 }
 
-json_t *block_take(struct block *b)
+json_t *telemetry_block_take(struct telemetry_block *b)
 {
 	const char *source = NULL;
 	json_t *signals;
@@ -73,15 +73,15 @@ json_t *block_take(struct block *b)
 			 signals);
 }
 
-void block_release(struct block *b)
+void telemetry_block_release(struct telemetry_block *b)
 {
 	for (size_t i = 0; i < b->count; i++)
 		series_release(&b->series[i]);
 	free(b->series);
-	*b = (struct block){0};
+	*b = (struct telemetry_block){0};
 }
 
-enum signal_kind block_kind(const json_t *object)
+enum signal_kind telemetry_block_kind(const json_t *object)
 {
 	const char *text = json_string_value(json_object_get(object, "kind"));
 	enum signal_kind kind = SIGNAL_GAUGE;
@@ -147,7 +147,8 @@ static enum status read_block(const json_t *body, struct series **series, size_t
 		return STATUS_OK;
 	json_object_foreach(json_object_get(body, "signals"), name, signal)
 	{
-		enum status st = find_series(&s, series, count, source, name, block_kind(signal), err);
+		enum status st =
+			find_series(&s, series, count, source, name, telemetry_block_kind(signal), err);
 
 		if (st)
 			return st;
@@ -157,8 +158,8 @@ static enum status read_block(const json_t *body, struct series **series, size_t
 	return STATUS_OK;
 }
 
-enum status block_read(const json_t *body, struct series **series, size_t *count, uint64_t shift_ns,
-		       struct error *err)
+enum status telemetry_block_read(const json_t *body, struct series **series, size_t *count, uint64_t shift_ns,
+				 struct error *err)
 {
 	struct series *s;
 	enum status st;
@@ -166,7 +167,7 @@ enum status block_read(const json_t *body, struct series **series, size_t *count
 	if (json_object_get(body, "signals"))
 		return read_block(body, series, count, shift_ns, err);
 	st = find_series(&s, series, count, json_string_value(json_object_get(body, "source")),
-			 json_string_value(json_object_get(body, "signal")), block_kind(body), err);
+			 json_string_value(json_object_get(body, "signal")), telemetry_block_kind(body), err);
 	if (s)
 		add_at(s, body, shift_ns);
 	return st;

@@ -191,7 +191,7 @@ void advice_of(struct judgement *out, const struct subject *s)
 	out->advice_count = 0;
 	if (!out->has_figure || !strcmp(s->c->probe, "peak")) /* an instrument is not for tuning */
 		return;
-	kernels_advise(out, s);
+	blas_retry_advise(out, s);
 	about_clock(out, s);
 	about_variant(out, s);
 	about_pipe(out, s);

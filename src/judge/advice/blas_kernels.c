@@ -6,7 +6,7 @@
 #include "judge/advice/advice.h"
 #include "judge/case/verdict.h"
 
-void kernels_named(const struct subject *s, char *out, size_t size)
+void blas_retry_named(const struct subject *s, char *out, size_t size)
 {
 	const char *name = strcmp(s->c->probe, "gemm") ? NULL : case_text(s->c, "kernels");
 
@@ -16,9 +16,9 @@ void kernels_named(const struct subject *s, char *out, size_t size)
 }
 
 /* Its share of the ceiling in turns, as the ceiling's row counts it. */
-static bool share_of(const struct subject *s, const struct ceiling_row *row, struct turns *t)
+static bool share_of(const struct subject *s, const struct ceiling_row *row, struct interleaved_ratio *t)
 {
-	if (!case_right(s->c) || !s->has_figure || !bound_turns(s, t))
+	if (!case_right(s->c) || !s->has_figure || !bound_interleaved(s, t))
 		return false;
 	t->ratio /= row->traffic;
 	t->low /= row->traffic;
@@ -27,12 +27,12 @@ static bool share_of(const struct subject *s, const struct ceiling_row *row, str
 }
 
 /* However it ended: what crashes or computes wrong under other kernels is no fault of the case. */
-bool kernels_case(struct judgement *out, const struct subject *s)
+bool blas_retry_case(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
 	const char *tries = record_tries(s->c);
 	char figure[32], share[48] = "", kernels[48];
-	struct turns t;
+	struct interleaved_ratio t;
 	int first;
 
 	if (!tries)
@@ -48,7 +48,7 @@ bool kernels_case(struct judgement *out, const struct subject *s)
 	units_format(figure, sizeof(figure), s->figure, s->unit);
 	if (row && share_of(s, row, &t))
 		snprintf(share, sizeof(share), ", %.2f of this machine's own ceiling", t.ratio);
-	kernels_named(s, kernels, sizeof(kernels));
+	blas_retry_named(s, kernels, sizeof(kernels));
 	finding(out, VERDICT_MEASURED, CAUSE_NONE, "case %d again by %.120s: %s%s%s", first, tries, figure,
 		share, kernels);
 	return true;
@@ -64,7 +64,7 @@ static json_int_t first_of(const struct record_case *c)
 
 struct best {
 	const struct record_case *c; /* NULL: none has a sound figure */
-	struct turns t;
+	struct interleaved_ratio t;
 	char tried[160]; /* "OPENBLAS_CORETYPE=SkylakeX 0.45, onednn 0.41" */
 };
 
@@ -78,7 +78,7 @@ static void find_best(struct best *out, const struct subject *s, const struct ce
 		const struct record_case *c = &r->cases[i];
 		const json_t *follows = json_object_get(c->plan, "follows");
 		struct subject other;
-		struct turns t;
+		struct interleaved_ratio t;
 
 		if (!record_tries(c) || c->node != s->c->node ||
 		    json_integer_value(json_object_get(follows, "case")) != first_of(s->c))
@@ -172,7 +172,8 @@ static void command_of(const struct record *r, const struct best *b, char *out, 
 /* ---- the low case ---- */
 
 /* It is the ceiling that found it low: nothing weighs more. */
-static bool is_low(const struct judgement *j, const struct ceiling_row *row, const struct turns *t)
+static bool is_low(const struct judgement *j, const struct ceiling_row *row,
+		   const struct interleaved_ratio *t)
 {
 	if (j->judged_by != JUDGED_CEILING || !(t->ratio < row->pass))
 		return false;
@@ -191,7 +192,8 @@ static void tell_tried(struct judgement *out, const struct best *b)
 }
 
 /* What was tried for a case that its ceiling found low, and the best of it; false: it is none such. */
-static bool look(const struct subject *s, const struct ceiling_row **row, struct turns *t, struct best *b)
+static bool look(const struct subject *s, const struct ceiling_row **row, struct interleaved_ratio *t,
+		 struct best *b)
 {
 	if (s->gpu || s->c->reading || record_follows(s->c))
 		return false;
@@ -202,11 +204,11 @@ static bool look(const struct subject *s, const struct ceiling_row **row, struct
 	return true;
 }
 
-void kernels_tell(struct judgement *out, const struct subject *s)
+void blas_retry_tell(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row;
 	char kernels[48];
-	struct turns t;
+	struct interleaved_ratio t;
 	struct best b;
 
 	if (!look(s, &row, &t, &b) || !is_low(out, row, &t))
@@ -217,7 +219,7 @@ void kernels_tell(struct judgement *out, const struct subject *s)
 		tell_tried(out, &b);
 		return;
 	}
-	kernels_named(s, kernels, sizeof(kernels));
+	blas_retry_named(s, kernels, sizeof(kernels));
 	out->verdict = VERDICT_WARN;
 	out->cause = CAUSE_BLAS_KERNEL;
 	snprintf(out->reason, sizeof(out->reason),
@@ -226,12 +228,12 @@ void kernels_tell(struct judgement *out, const struct subject *s)
 		 b.t.ratio < row->pass ? ", which is still low" : "");
 }
 
-void kernels_advise(struct judgement *out, const struct subject *s)
+void blas_retry_advise(struct judgement *out, const struct subject *s)
 {
 	char command[sizeof(((struct advice *)0)->knob)];
 	const struct ceiling_row *row;
 	struct advice *a;
-	struct turns t;
+	struct interleaved_ratio t;
 	struct best b;
 
 	if (out->cause != CAUSE_BLAS_KERNEL || !look(s, &row, &t, &b) || !b.c)

@@ -47,7 +47,7 @@ static bool asked(const struct subject *s)
 	return false;
 }
 
-void metrics_of(struct judgement *out, const struct subject *s)
+void unit_use_of(struct judgement *out, const struct subject *s)
 {
 	if (!asked(s))
 		return;

@@ -196,9 +196,9 @@ double bound_ceiling(const struct judge_context *ctx, const struct record_case *
 	return best;
 }
 
-bool bound_turns(const struct subject *s, struct turns *out)
+bool bound_interleaved(const struct subject *s, struct interleaved_ratio *out)
 {
-	*out = (struct turns){0};
+	*out = (struct interleaved_ratio){0};
 	if (s->gpu || !record_number(s->phase, "ceiling_ratio", &out->ratio) || !(out->ratio > 0))
 		return false;
 	if (!record_number(s->phase, "ceiling_ratio_low", &out->low) || out->low > out->ratio)
@@ -212,13 +212,13 @@ static void ceiling_bound(const struct subject *s, struct bound *out)
 {
 	const struct record_case *peak, *disturbed;
 	const char *by = record_text(record_phase(s->c, "ceiling"), "ceiling_by");
-	struct turns turns;
+	struct interleaved_ratio turns;
 	char unit[32];
 	double value;
 
 	if (traffic_beside(s->c, unit, sizeof(unit)))
 		return; /* a loop of other traffic bounds nothing */
-	if (s->has_figure && bound_turns(s, &turns)) {
+	if (s->has_figure && bound_interleaved(s, &turns)) {
 		out->value = s->figure / turns.ratio;
 		out->from = BOUND_CEILING;
 		snprintf(out->formula, sizeof(out->formula), "in turns with %.120s", by ? by : "its ceiling");

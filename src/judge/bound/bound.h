@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What physics allows: from the device's facts, or from this machine's own instruments where facts are
  * hidden. */
-#ifndef JUDGE_BOUND_H
-#define JUDGE_BOUND_H
+#ifndef JUDGE_BOUND_BOUND_H
+#define JUDGE_BOUND_BOUND_H
 #include "judge/case/context.h"
 
 #define BOUND_NVLINK_DATA (16.0 / 17) /* of the raw rate: METHODS, "GPU to GPU" */
@@ -30,11 +30,11 @@ double bound_flop_per_clock(const struct subject *s);
 double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
 		     const struct record_case **peak, const struct record_case **disturbed);
 /* Share of its ceiling that a CPU case reached in turns with it: median and 95 % interval. */
-struct turns {
+struct interleaved_ratio {
 	double ratio, low, high;
 };
 /* False: it was not timed in turns. */
-bool bound_turns(const struct subject *s, struct turns *out);
+bool bound_interleaved(const struct subject *s, struct interleaved_ratio *out);
 /* Is this peak's traffic that of the CPU memory case? True for what is not limited by memory. */
 bool traffic_same(const struct record_case *c, const struct record_case *peak);
 /* A collective of several GPUs: their links; an all-reduce that the switch adds, or may where NCCL

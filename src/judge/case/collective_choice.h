@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only a run tells of a collective, and what its links are: words by which bands select. */
-#ifndef JUDGE_CHOICE_H
-#define JUDGE_CHOICE_H
+#ifndef JUDGE_CASE_COLLECTIVE_CHOICE_H
+#define JUDGE_CASE_COLLECTIVE_CHOICE_H
 #include "judge/case/context.h"
 
 /* "algorithm", "protocol", "nvls": as told, else as supposed, else as asked (nvls: NULL). */

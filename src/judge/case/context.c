@@ -304,11 +304,11 @@ static double ranks_of(const struct subject *s)
 static const char *node_count(const struct subject *s, char *buffer, size_t size)
 {
 	const json_t *layout = json_object_get(s->c->plan, "layout");
-	struct between nodes;
+	struct network_bound nodes;
 
 	if (!layout && !strcmp(s->kind, "team"))
 		return NULL;
-	return number_text(between_read(&nodes, layout) ? nodes.nodes : 1, buffer, size);
+	return number_text(network_bound_read(&nodes, layout) ? nodes.nodes : 1, buffer, size);
 }
 
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One case and what surrounds it, as the parts of the judge see it. All pointers are lent. */
-#ifndef JUDGE_CONTEXT_H
-#define JUDGE_CONTEXT_H
+#ifndef JUDGE_CASE_CONTEXT_H
+#define JUDGE_CASE_CONTEXT_H
 #include "judge/expect/expect.h"
 
 struct site;
@@ -43,7 +43,8 @@ struct subject {
 	bool has_figure;
 };
 
-/* The machine's facts tree of a record (docs/explanation/design/machine.md); NULL: the journal has none. Lent. */
+/* The machine's facts tree of a record (docs/explanation/design/machine.md); NULL: the journal has none.
+ * Lent. */
 const json_t *context_facts(const struct record *r);
 /* It is a training run. */
 bool subject_trains(const struct subject *s);

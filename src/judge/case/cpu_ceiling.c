@@ -6,11 +6,11 @@
 #include "judge/advice/blas_kernels.h"
 
 /* The share and how far it may be off; one figure where the case was not timed in turns. */
-static struct turns share_of(const struct judgement *out, const struct subject *s, double traffic)
+static struct interleaved_ratio share_of(const struct judgement *out, const struct subject *s, double traffic)
 {
-	struct turns t;
+	struct interleaved_ratio t;
 
-	if (!bound_turns(s, &t))
+	if (!bound_interleaved(s, &t))
 		t.ratio = t.low = t.high = s->figure / out->bound.value;
 	t.ratio /= traffic;
 	t.low /= traffic;
@@ -18,7 +18,7 @@ static struct turns share_of(const struct judgement *out, const struct subject *
 	return t;
 }
 
-static void interval_text(char *out, size_t size, const struct turns *t)
+static void interval_text(char *out, size_t size, const struct interleaved_ratio *t)
 {
 	if (t->high - t->low < 0.005)
 		snprintf(out, size, "%.2f", t->ratio);
@@ -52,7 +52,7 @@ static double cpu_time_beside(const struct subject *s)
 }
 
 /* Below a mark that it reaches if one counts the CPU time that its threads had. */
-static bool lacks_cpu_time(const struct turns *t, double mark, double cpu_time)
+static bool lacks_cpu_time(const struct interleaved_ratio *t, double mark, double cpu_time)
 {
 	return t->ratio < mark && t->ratio >= mark * cpu_time;
 }
@@ -64,7 +64,7 @@ static bool lacks_cpu_time(const struct turns *t, double mark, double cpu_time)
 void verdict_ceiling(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
-	struct turns t;
+	struct interleaved_ratio t;
 	char share[48], kernels[48];
 	bool beside;
 	const char *of = held_against(s, &beside);
@@ -72,13 +72,13 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 
 	if (!row || !of || (out->bound.from != BOUND_CEILING && !beside))
 		return;
-	if (s->require != REQUIRE_JUDGED && !bound_turns(s, &t)) /* a ceiling of another moment */
+	if (s->require != REQUIRE_JUDGED && !bound_interleaved(s, &t)) /* a ceiling of another moment */
 		return;
 	out->judged_by = JUDGED_CEILING;
 	out->low_confidence = row->source.confidence == 1;
 	t = share_of(out, s, row->traffic);
 	interval_text(share, sizeof(share), &t);
-	kernels_named(s, kernels, sizeof(kernels));
+	blas_retry_named(s, kernels, sizeof(kernels));
 	cpu_time = cpu_time_beside(s);
 	if (!beside && t.low > row->above)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
@@ -129,13 +129,13 @@ static bool missing(const struct subject *s, double *lost, double *others, bool 
 void verdict_cpu_time(struct judgement *out, const struct subject *s)
 {
 	double lost, others, stop;
-	struct turns t;
+	struct interleaved_ratio t;
 	bool limited, tolerant;
 
 	if (!missing(s, &lost, &others, &limited))
 		return;
 	/* Turns with a ceiling cancel it; what need not be judged is a lower bound then. */
-	tolerant = bound_turns(s, &t) || s->require != REQUIRE_JUDGED;
+	tolerant = bound_interleaved(s, &t) || s->require != REQUIRE_JUDGED;
 	stop = tolerant ? VERDICT_OTHERS_STOP : 1 - BOUND_CPU_SHARE;
 	if (others > stop)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
@@ -150,7 +150,7 @@ void verdict_cpu_time(struct judgement *out, const struct subject *s)
 void verdict_ceiling_passed(struct judgement *out, const struct subject *s, const char *figure)
 {
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
-	struct turns t = share_of(out, s, row ? row->traffic : 1);
+	struct interleaved_ratio t = share_of(out, s, row ? row->traffic : 1);
 	double lost, others;
 	bool limited, beside;
 	const char *of = held_against(s, &beside);

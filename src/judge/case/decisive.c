@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A reading without its decisive fields. What the device does not have is skipped; what it has and the driver
- * does not tell is unknown, with the vendor's reason. Grammar: docs/explanation/design/expectations.md, `decisive`.
+ * does not tell is unknown, with the vendor's reason. Grammar: docs/explanation/design/expectations.md,
+ * `decisive`.
  */
 #include "judge/case/verdict.h"
 #include "core/text/text.h"

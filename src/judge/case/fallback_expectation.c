@@ -37,7 +37,7 @@ static double by_groups(const struct subject *s, struct subject *best)
 	return most;
 }
 
-static void least_by_share(struct least *l, const struct share_row *row)
+static void fallback_by_share(struct fallback_expectation *l, const struct share_row *row)
 {
 	l->from = EXPECTED_SHARE;
 	l->share = row->share;
@@ -47,7 +47,7 @@ static void least_by_share(struct least *l, const struct share_row *row)
 	snprintf(l->place, sizeof(l->place), "%.80s:%d", row->file, row->line);
 }
 
-static void least_by_group(struct least *l, const struct subject *group)
+static void fallback_by_group(struct fallback_expectation *l, const struct subject *group)
 {
 	char figure[32];
 
@@ -72,19 +72,19 @@ struct expected_known verdict_known(struct judgement *out, const struct subject 
 		known.share = row->share * bound_of_links(s, &out->bound);
 	known.group = by_groups(s, &group);
 	e = expected_of(&known);
-	out->least = (struct least){0};
+	out->least = (struct fallback_expectation){0};
 	if (e.from == EXPECTED_SHARE)
-		least_by_share(&out->least, row);
+		fallback_by_share(&out->least, row);
 	else if (e.from == EXPECTED_GROUP)
-		least_by_group(&out->least, &group);
+		fallback_by_group(&out->least, &group);
 	if (e.from != EXPECTED_BAND)
 		out->least.value = e.rate;
 	return known;
 }
 
-void verdict_least(struct judgement *out, const struct subject *s)
+void verdict_fallback(struct judgement *out, const struct subject *s)
 {
-	const struct least *l = &out->least;
+	const struct fallback_expectation *l = &out->least;
 	char figure[32], least[32], why[200];
 
 	if (!(s->figure < l->value))

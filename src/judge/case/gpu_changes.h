@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes on a case's GPUs during the run. */
-#ifndef JUDGE_CHANGES_H
-#define JUDGE_CHANGES_H
+#ifndef JUDGE_CASE_GPU_CHANGES_H
+#define JUDGE_CASE_GPU_CHANGES_H
 #include "judge/case/context.h"
 
 /* A GPU that was lost in this case, which outweighs how the case ended. */

@@ -51,7 +51,7 @@ static void tell(struct judgement *out, const char *format, ...)
 	va_end(args);
 }
 
-void placement_tell(struct judgement *out, const struct subject *s)
+void numa_placement_explain(struct judgement *out, const struct subject *s)
 {
 	const struct cpu *cpu = s->ctx->cpu;
 	int memory, gpu;

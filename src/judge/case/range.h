@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The expected range of a case: a band's ends, scaled by what the site states, and where a failure begins.
  * METHODS "Verdicts". */
-#ifndef JUDGE_RANGE_H
-#define JUDGE_RANGE_H
+#ifndef JUDGE_CASE_RANGE_H
+#define JUDGE_CASE_RANGE_H
 #include "judge/case/context.h"
 
 /* Parts of a GPU that fail apart from each other. */

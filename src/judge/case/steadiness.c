@@ -45,9 +45,9 @@ void verdict_steadiness(struct judgement *out, const struct subject *s)
 	bool lenient = !s->gpu && s->require != REQUIRE_JUDGED; /* a point of a CPU's curve */
 	double width, warn = lenient ? VERDICT_SPREAD_STOP : VERDICT_SPREAD_WARN;
 	bool told = record_number(s->phase, "half_width_share", &width);
-	struct turns turns;
+	struct interleaved_ratio turns;
 
-	if (bound_turns(s, &turns)) /* their interval is what is judged */
+	if (bound_interleaved(s, &turns)) /* their interval is what is judged */
 		return;
 	if (!told)
 		width = 0;

@@ -211,9 +211,9 @@ static void against_band(struct judgement *out, const struct subject *s)
 					 .unit = s->unit,
 					 .why = why,
 					 .headline = true});
-		placement_tell(out, s);
+		numa_placement_explain(out, s);
 	} else {
-		verdict_least(out, s);
+		verdict_fallback(out, s);
 	}
 	if (*s->type && s->gpu)
 		compute_twice(out, s);
@@ -249,10 +249,10 @@ static void against_bound(struct judgement *out, const struct subject *s)
  * turns. */
 static bool differ(const struct subject *a, const struct subject *b, double *share)
 {
-	struct turns x, y;
+	struct interleaved_ratio x, y;
 
 	*share = a->figure / b->figure;
-	if (!bound_turns(a, &x) || !bound_turns(b, &y))
+	if (!bound_interleaved(a, &x) || !bound_interleaved(b, &y))
 		return fabs(1 / *share - 1) > VERDICT_SPREAD_STOP;
 	*share = x.ratio / y.ratio;
 	return fabs(1 / *share - 1) > VERDICT_SPREAD_STOP && (x.low > y.high || x.high < y.low);
@@ -369,7 +369,7 @@ static const char *unjudged(const struct subject *s)
 {
 	const json_t *layout = json_object_get(s->c->plan, "layout");
 	const struct record_case *peak, *disturbed;
-	struct between nodes;
+	struct network_bound nodes;
 
 	if (!strcmp(s->c->probe, "peak"))
 		return "a ceiling for other cases, judged by nothing";
@@ -380,7 +380,7 @@ static const char *unjudged(const struct subject *s)
 				 "threads): repeat on a quiet machine"
 			       : "this run holds no sound ceiling of as many threads to judge it by (probe peak)";
 	}
-	if (s->gpu && !strcmp(s->c->probe, "collective") && between_read(&nodes, layout))
+	if (s->gpu && !strcmp(s->c->probe, "collective") && network_bound_read(&nodes, layout))
 		return "no band between nodes: the network is each site's own";
 	if (s->gpu && (!strcmp(s->c->probe, "collective") || !strcmp(s->c->probe, "p2p")))
 		return "no band for this operation, size, way and number of GPUs";

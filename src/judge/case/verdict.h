@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a record's case to its verdict; siblings, gap and advice come after, each in its own file. */
-#ifndef JUDGE_VERDICT_H
-#define JUDGE_VERDICT_H
+#ifndef JUDGE_CASE_VERDICT_H
+#define JUDGE_CASE_VERDICT_H
 #include "judge/bound/bound.h"
 #include "judge/case/context.h"
 
@@ -33,7 +33,7 @@ enum band_slot verdict_slot(const struct subject *s);
  * already; what counts where it is no band goes into the judgement's `least`. */
 struct expected_known verdict_known(struct judgement *out, const struct subject *s, const struct band_row *b);
 /* Its figure against that. */
-void verdict_least(struct judgement *out, const struct subject *s);
+void verdict_fallback(struct judgement *out, const struct subject *s);
 /* True where how the case ended decides alone. */
 bool verdict_ending(struct judgement *out, const struct subject *s);
 /* Wrong data, heat, brakes, Xids, other work on the device: what no good figure outweighs. */

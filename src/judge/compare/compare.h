@@ -3,8 +3,8 @@
  * Runs held against each other. One machine: the last run against those before it (regressions, with noise).
  * Several machines: each value against the others of its kind (outliers). METHODS "Comparing runs".
  */
-#ifndef JUDGE_COMPARE_H
-#define JUDGE_COMPARE_H
+#ifndef JUDGE_COMPARE_COMPARE_H
+#define JUDGE_COMPARE_COMPARE_H
 #include "judge/judge.h"
 
 struct compare_run {

@@ -62,7 +62,7 @@ static bool moves(const char *key)
 	return false;
 }
 
-void inventory_leaf(const json_t *v, char *out, size_t size)
+void facts_difference_leaf(const json_t *v, char *out, size_t size)
 {
 	char *text;
 
@@ -125,19 +125,19 @@ static void list_text(const json_t *list, const json_t *other, char *out, size_t
 	text_release(&t);
 }
 
-void inventory_two(const json_t *a, const json_t *b, char *before, char *after, size_t size)
+void facts_difference_two(const json_t *a, const json_t *b, char *before, char *after, size_t size)
 {
 	if (json_is_array(a) && json_is_array(b) && json_array_size(a) != json_array_size(b)) {
 		list_text(a, b, before, size);
 		list_text(b, a, after, size);
 		return;
 	}
-	inventory_leaf(a, before, size);
-	inventory_leaf(b, after, size);
+	facts_difference_leaf(a, before, size);
+	facts_difference_leaf(b, after, size);
 }
 
 struct walk {
-	inventory_visit *visit;
+	facts_difference_visit *visit;
 	void *arg;
 };
 
@@ -198,8 +198,8 @@ static enum status walk(const struct walk *w, const char *path, const json_t *a,
 	return status;
 }
 
-enum status inventory_walk(const char *path, const json_t *a, const json_t *b, inventory_visit *visit,
-			   void *arg, struct error *err)
+enum status facts_difference_walk(const char *path, const json_t *a, const json_t *b,
+				  facts_difference_visit *visit, void *arg, struct error *err)
 {
 	const struct walk w = {visit, arg};
 

@@ -58,7 +58,7 @@ static enum status differ(void *arg, const char *path, const json_t *a, const js
 	if (not_read(arg, path, a, b))
 		return STATUS_OK;
 	text_copy(d.path, sizeof(d.path), path);
-	inventory_two(a, b, d.before, d.after, sizeof(d.before));
+	facts_difference_two(a, b, d.before, d.after, sizeof(d.before));
 	return add(arg, &d, err);
 }
 
@@ -94,7 +94,7 @@ static enum status between(struct into *into, const struct record *first, const 
 		if (k == COMPARE_NO_NODE)
 			st = lacks(into, known(a), "absent", err);
 		else if (a && b)
-			st = inventory_walk("", a, b, differ, into, err);
+			st = facts_difference_walk("", a, b, differ, into, err);
 		else if (a || b)
 			st = lacks(into, known(a), known(b), err);
 	}

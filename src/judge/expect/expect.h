@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of expectations/ say, in memory. Grammar: docs/explanation/design/expectations.md. Texts are lent from
- * the parsed trees, which the set owns; a row knows the file and line it stands on.
+ * What the files of expectations/ say, in memory. Grammar: docs/explanation/design/expectations.md. Texts are
+ * lent from the parsed trees, which the set owns; a row knows the file and line it stands on.
  */
-#ifndef JUDGE_EXPECT_H
-#define JUDGE_EXPECT_H
+#ifndef JUDGE_EXPECT_EXPECT_H
+#define JUDGE_EXPECT_EXPECT_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
@@ -201,11 +201,11 @@ enum { EXPECT_FILES_MAX = 1024 };
 #define EXPECT_BYTES_MAX ((size_t)16 << 20)
 
 /* One file more of a set as one text (expectations_text). */
-void expect_kept_add(struct text *all, const char *name, const void *data, size_t size);
+void expect_saved_add(struct text *all, const char *name, const void *data, size_t size);
 /* Such a text, read from `path`, which stands in messages; BAD_INPUT where it is none. Rows are of
  * "expectations/NAME", as the built-in ones. */
-enum status expect_read_kept(struct expectations *e, const char *path, const char *text, size_t size,
-			     struct error *err);
+enum status expect_read_saved(struct expectations *e, const char *path, const char *text, size_t size,
+			      struct error *err);
 
 /* A file's text into the set; `name` stands in messages and places. The tree is kept. */
 enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size,

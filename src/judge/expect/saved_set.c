@@ -7,7 +7,7 @@
 
 enum { NAME_MAX_BYTES = 512 };
 
-void expect_kept_add(struct text *all, const char *name, const void *data, size_t size)
+void expect_saved_add(struct text *all, const char *name, const void *data, size_t size)
 {
 	text_addf(all, "%s %zu\n", name, size);
 	text_add_bytes(all, data, size);
@@ -35,8 +35,8 @@ static bool header(const char **at, const char *end, char name[NAME_MAX_BYTES], 
 	return true;
 }
 
-enum status expect_read_kept(struct expectations *e, const char *path, const char *text, size_t size,
-			     struct error *err)
+enum status expect_read_saved(struct expectations *e, const char *path, const char *text, size_t size,
+			      struct error *err)
 {
 	const char *at = text, *end = text + size;
 	char name[NAME_MAX_BYTES], shown[NAME_MAX_BYTES + 16];

@@ -96,7 +96,7 @@ static enum status load_embedded(struct expectations *e, struct text *all, struc
 	for (i = 0; !status && (f = embedded_at(i)); i++) {
 		if (strncmp(f->name, prefix, sizeof(prefix) - 1) || !is_yaml(f->name))
 			continue;
-		expect_kept_add(all, f->name + sizeof(prefix) - 1, f->data, f->size);
+		expect_saved_add(all, f->name + sizeof(prefix) - 1, f->data, f->size);
 		status = expect_add(e, f->name, (const char *)f->data, f->size, err);
 	}
 	return status;
@@ -172,7 +172,7 @@ static enum status load_folder(struct expectations *e, struct text *all, const c
 		snprintf(path, sizeof(path), "%s/%s", dir, names.name[i]);
 		status = file_read(&data, &size, path, FILE_MAX, err);
 		if (!status) {
-			expect_kept_add(all, names.name[i], data, size);
+			expect_saved_add(all, names.name[i], data, size);
 			status = expect_add(e, path, data, size, err);
 		}
 		if (!status && all->size > EXPECT_BYTES_MAX)
@@ -196,7 +196,7 @@ static enum status load_file(struct expectations *e, struct text *all, const cha
 	enum status status = file_read(&data, &size, path, EXPECT_BYTES_MAX, err);
 
 	if (!status)
-		status = expect_read_kept(e, path, data, size, err);
+		status = expect_read_saved(e, path, data, size, err);
 	text_add_bytes(all, data ? data : "", size);
 	free(data);
 	return status;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was bought, as stated by --expect or a site file, against what is here. Grammar: docs/explanation/design/exit.md.
+/* What was bought, as stated by --expect or a site file, against what is here. Grammar:
+ * docs/explanation/design/exit.md.
  */
-#ifndef JUDGE_SITE_H
-#define JUDGE_SITE_H
+#ifndef JUDGE_EXPECT_SITE_H
+#define JUDGE_EXPECT_SITE_H
 #include "judge/case/context.h"
 
 struct site {

@@ -7,8 +7,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * Words a row may ask about. First those derived from the case (judge/case/context.c), then options of probes. A
- * word that is not here is a slip and refused.
+ * Words a row may ask about. First those derived from the case (judge/case/context.c), then options of
+ * probes. A word that is not here is a slip and refused.
  */
 static const char *const known[] = {
 	"probe",

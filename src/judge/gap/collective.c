@@ -55,16 +55,16 @@ static enum switch_adds switch_adds(const struct subject *s)
 
 /* Between nodes: in rings where NCCL tells a ring, or ahead of a run; by collnet, and by nvls, which goes by
  * it there, the network adds. */
-static enum between_way way_between(const struct subject *s)
+static enum network_bound_way way_between(const struct subject *s)
 {
 	const char *algorithm = case_text(s->c, "algorithm");
 
 	if (s->ctx->ahead || (algorithm && !strcmp(algorithm, "ring")))
-		return BETWEEN_RING;
+		return NETWORK_BOUND_RING;
 	if (!algorithm || !strncmp(algorithm, "collnet", 7) || !strcmp(algorithm, "nvls") ||
 	    !strcmp(algorithm, "symmetric"))
-		return BETWEEN_ADDS;
-	return BETWEEN_LEAST;
+		return NETWORK_BOUND_ADDS;
+	return NETWORK_BOUND_LEAST;
 }
 
 static const char *op_of(const struct subject *s)
@@ -74,18 +74,18 @@ static const char *op_of(const struct subject *s)
 	return dot ? dot + 1 : "";
 }
 
-static bool nodes_of(const struct subject *s, struct between *b)
+static bool nodes_of(const struct subject *s, struct network_bound *b)
 {
-	return between_read(b, json_object_get(s->c->plan, "layout"));
+	return network_bound_read(b, json_object_get(s->c->plan, "layout"));
 }
 
-static void bound_between(const struct subject *s, const struct between *b, struct bound *out)
+static void bound_between(const struct subject *s, const struct network_bound *b, struct bound *out)
 {
-	static const char *const ways[] = {[BETWEEN_RING] = "by rings",
-					   [BETWEEN_LEAST] = "the least that must cross",
-					   [BETWEEN_ADDS] = "where the network may add"};
-	enum between_way way = way_between(s);
-	double network = between_network(b), value = between_bound(b, op_of(s), way);
+	static const char *const ways[] = {[NETWORK_BOUND_RING] = "by rings",
+					   [NETWORK_BOUND_LEAST] = "the least that must cross",
+					   [NETWORK_BOUND_ADDS] = "where the network may add"};
+	enum network_bound_way way = way_between(s);
+	double network = network_bound_rate(b), value = network_bound_of(b, op_of(s), way);
 
 	if (!(value > 0))
 		return;
@@ -116,7 +116,7 @@ static void bound_of_nvlinks(const struct subject *s, struct bound *out)
 
 void bound_collective(const struct subject *s, struct bound *out)
 {
-	struct between nodes;
+	struct network_bound nodes;
 
 	if (nodes_of(s, &nodes))
 		bound_between(s, &nodes, out);
@@ -127,22 +127,22 @@ void bound_collective(const struct subject *s, struct bound *out)
 double bound_of_links(const struct subject *s, const struct bound *b)
 {
 	double n = s->gpu_count;
-	struct between nodes;
+	struct network_bound nodes;
 
 	if (nodes_of(s, &nodes))
-		return between_usual(&nodes, op_of(s));
+		return network_bound_usual(&nodes, op_of(s));
 	return n < 2 || switch_adds(s) == SWITCH_NOT ? b->value : b->value * (n + 1) / (2 * (n - 1));
 }
 
 bool collective_above_link(const struct subject *s, const struct bound *b)
 {
-	struct between nodes;
+	struct network_bound nodes;
 
 	if (b->from == BOUND_NONE)
 		return false;
 	if (nodes_of(s, &nodes))
-		return way_between(s) == BETWEEN_ADDS &&
-		       s->figure > between_bound(&nodes, op_of(s), BETWEEN_LEAST);
+		return way_between(s) == NETWORK_BOUND_ADDS &&
+		       s->figure > network_bound_of(&nodes, op_of(s), NETWORK_BOUND_LEAST);
 	return switch_adds(s) != SWITCH_NOT && s->figure > bound_of_links(s, b);
 }
 
@@ -171,7 +171,7 @@ static double size_of(const struct record_case *c)
 }
 
 /* Other sizes of this very collective, the same way: bytes over the link, and their time. */
-static size_t points_of(const struct subject *s, struct fit_point *point)
+static size_t points_of(const struct subject *s, struct latency_fit_point *point)
 {
 	const struct record *r = s->ctx->record;
 	char own[48], other[48];
@@ -179,7 +179,7 @@ static size_t points_of(const struct subject *s, struct fit_point *point)
 
 	if (!way_of(s->c, own, sizeof(own)))
 		return 0;
-	for (size_t i = 0; i < r->case_count && n < FIT_POINTS; i++) {
+	for (size_t i = 0; i < r->case_count && n < LATENCY_FIT_POINTS; i++) {
 		const struct record_case *c = &r->cases[i];
 		struct subject o;
 		double ns;
@@ -192,16 +192,16 @@ static size_t points_of(const struct subject *s, struct fit_point *point)
 		subject_of(&o, s->ctx, c);
 		if (!time_of(&o, &ns))
 			continue;
-		point[n++] = (struct fit_point){.x = size_of(c), .ns = ns};
+		point[n++] = (struct latency_fit_point){.x = size_of(c), .ns = ns};
 	}
 	return n;
 }
 
 static void latency(struct judgement *out, const struct subject *s, double ns)
 {
-	struct fit_point point[FIT_POINTS];
+	struct latency_fit_point point[LATENCY_FIT_POINTS];
 	size_t n = points_of(s, point);
-	double a = fit_latency_without(point, n, size_of(s->c));
+	double a = latency_fit_latency_without(point, n, size_of(s->c));
 
 	if (n < 2)
 		gap_absent(out, "latency", "fewer than two other sizes of this run went the same way");
@@ -226,7 +226,7 @@ static void skew(struct judgement *out, const struct subject *s, double ns)
 static void links(struct judgement *out, const struct subject *s)
 {
 	double raw, up = fewest_links(s, &raw), most = gpu_get(s->gpu, GPU_FACT_nvlink_count, 0);
-	struct between nodes;
+	struct network_bound nodes;
 
 	if (!nodes_of(s, &nodes) && most > 0 && up > 0 && up < most)
 		gap_absent(out, "links", "the bound is that of %.0f of %.0f NVLinks", up, most);

@@ -92,9 +92,9 @@ static bool shifts_operands(const struct subject *s)
 static bool kernel(struct judgement *out, const struct subject *s)
 {
 	struct subject one;
-	struct turns t;
+	struct interleaved_ratio t;
 
-	if (gap_one_thread(s, &one) && bound_turns(&one, &t)) {
+	if (gap_one_thread(s, &one) && bound_interleaved(&one, &t)) {
 		gap_add(out, "kernel", t.ratio, (t.high - t.low) / 2 / t.ratio,
 			"one thread alone over one thread's ceiling (case %u)", one.c->id);
 		return true;

@@ -4,8 +4,8 @@
  * signal of its own, never the rate of the case it explains; one without a signal stays in the residual and
  * is named. METHODS "Gap".
  */
-#ifndef JUDGE_GAP_H
-#define JUDGE_GAP_H
+#ifndef JUDGE_GAP_GAP_H
+#define JUDGE_GAP_GAP_H
 #include "judge/bound/bound.h"
 #include "judge/case/context.h"
 

@@ -12,7 +12,7 @@ struct sums {
 	double w, x, xx, t, xt;
 };
 
-static struct sums sum_up(const struct fit_point *p, size_t count)
+static struct sums sum_up(const struct latency_fit_point *p, size_t count)
 {
 	struct sums s = {0};
 
@@ -29,7 +29,7 @@ static struct sums sum_up(const struct fit_point *p, size_t count)
 }
 
 /* Sum of squares of relative errors around t = a + b x. */
-static double misfit(const struct fit_point *p, size_t count, double a, double b, double *worst)
+static double misfit(const struct latency_fit_point *p, size_t count, double a, double b, double *worst)
 {
 	double sum = 0;
 
@@ -52,13 +52,13 @@ static double student(size_t freedom)
 }
 
 /* Latency is not negative, and time does not fall with size: a line that would is the best that does not. */
-static double line_through(const struct fit_point *p, size_t count, struct fit_line *out)
+static double line_through(const struct latency_fit_point *p, size_t count, struct latency_fit_line *out)
 {
 	struct sums s = sum_up(p, count);
 	double det = s.w * s.xx - s.x * s.x, a = 0, b = 0, sum, variance, half;
 	size_t freedom = count > 2 ? count - 2 : 0;
 
-	*out = (struct fit_line){.count = count};
+	*out = (struct latency_fit_line){.count = count};
 	if (det > 0) {
 		b = (s.w * s.xt - s.x * s.t) / det;
 		a = (s.t - b * s.x) / s.w;
@@ -83,12 +83,12 @@ static double line_through(const struct fit_point *p, size_t count, struct fit_l
 	return sum;
 }
 
-static bool same_way(const struct fit_point *a, const struct fit_point *b)
+static bool same_way(const struct latency_fit_point *a, const struct latency_fit_point *b)
 {
 	return a->way && b->way && !strcmp(a->way, b->way);
 }
 
-static bool all_told(const struct fit_point *p, size_t count)
+static bool all_told(const struct latency_fit_point *p, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!p[i].way)
@@ -97,7 +97,7 @@ static bool all_told(const struct fit_point *p, size_t count)
 }
 
 /* Lines where the way changes; one of a point or two has no line of its own, and is left out of them. */
-static bool by_way(const struct fit_point *p, size_t count, struct fit *out)
+static bool by_way(const struct latency_fit_point *p, size_t count, struct latency_fit *out)
 {
 	size_t first = 0;
 
@@ -105,8 +105,8 @@ static bool by_way(const struct fit_point *p, size_t count, struct fit *out)
 	for (size_t i = 1; i <= count; i++) {
 		if (i < count && same_way(&p[i - 1], &p[i]))
 			continue;
-		if (i - first >= FIT_LEAST) {
-			if (out->lines == FIT_SPANS)
+		if (i - first >= LATENCY_FIT_LEAST) {
+			if (out->lines == LATENCY_FIT_SPANS)
 				return false;
 			line_through(p + first, i - first, &out->line[out->lines]);
 			out->line[out->lines++].first = first;
@@ -117,18 +117,18 @@ static bool by_way(const struct fit_point *p, size_t count, struct fit *out)
 }
 
 /* Cost of the best partition: its misfit against noise, and a price a line (dynamic programming). */
-static void by_shape(const struct fit_point *p, size_t count, struct fit *out)
+static void by_shape(const struct latency_fit_point *p, size_t count, struct latency_fit *out)
 {
-	double cost[FIT_SPANS + 1][FIT_POINTS + 1], best = INFINITY;
-	size_t from[FIT_SPANS + 1][FIT_POINTS + 1], lines = 0;
-	struct fit_line line;
+	double cost[LATENCY_FIT_SPANS + 1][LATENCY_FIT_POINTS + 1], best = INFINITY;
+	size_t from[LATENCY_FIT_SPANS + 1][LATENCY_FIT_POINTS + 1], lines = 0;
+	struct latency_fit_line line;
 
-	for (size_t k = 0; k <= FIT_SPANS; k++)
+	for (size_t k = 0; k <= LATENCY_FIT_SPANS; k++)
 		for (size_t i = 0; i <= count; i++)
 			cost[k][i] = k || i ? INFINITY : 0;
-	for (size_t k = 1; k <= FIT_SPANS; k++)
-		for (size_t i = k * FIT_LEAST; i <= count; i++)
-			for (size_t j = (k - 1) * FIT_LEAST; j + FIT_LEAST <= i; j++) {
+	for (size_t k = 1; k <= LATENCY_FIT_SPANS; k++)
+		for (size_t i = k * LATENCY_FIT_LEAST; i <= count; i++)
+			for (size_t j = (k - 1) * LATENCY_FIT_LEAST; j + LATENCY_FIT_LEAST <= i; j++) {
 				double c = cost[k - 1][j];
 
 				if (!isfinite(c))
@@ -139,7 +139,7 @@ static void by_shape(const struct fit_point *p, size_t count, struct fit *out)
 					from[k][i] = j;
 				}
 			}
-	for (size_t k = 1; k <= FIT_SPANS; k++) {
+	for (size_t k = 1; k <= LATENCY_FIT_SPANS; k++) {
 		double c = cost[k][count] + LINE_PRICE * (double)k * log((double)count);
 
 		if (c < best) {
@@ -156,10 +156,10 @@ static void by_shape(const struct fit_point *p, size_t count, struct fit *out)
 	}
 }
 
-static struct fit_switch between(const struct fit_point *p, const struct fit_line *a,
-				 const struct fit_line *b)
+static struct latency_fit_switch between(const struct latency_fit_point *p, const struct latency_fit_line *a,
+					 const struct latency_fit_line *b)
 {
-	struct fit_switch s = {.from = p[a->first + a->count - 1].x, .to = p[b->first].x};
+	struct latency_fit_switch s = {.from = p[a->first + a->count - 1].x, .to = p[b->first].x};
 	double slope = (a->rate > 0 ? 1 / a->rate : 0) - (b->rate > 0 ? 1 / b->rate : 0),
 	       at = slope > 0 ? (b->latency_ns - a->latency_ns) / slope : 0;
 
@@ -168,28 +168,28 @@ static struct fit_switch between(const struct fit_point *p, const struct fit_lin
 	return s;
 }
 
-void fit_of(const struct fit_point *point, size_t count, struct fit *out)
+void latency_fit_of(const struct latency_fit_point *point, size_t count, struct latency_fit *out)
 {
-	*out = (struct fit){0};
-	if (count > FIT_POINTS)
-		count = FIT_POINTS;
-	if (count < FIT_LEAST)
+	*out = (struct latency_fit){0};
+	if (count > LATENCY_FIT_POINTS)
+		count = LATENCY_FIT_POINTS;
+	if (count < LATENCY_FIT_LEAST)
 		return;
 	if (!all_told(point, count) || !by_way(point, count, out)) {
-		*out = (struct fit){0};
+		*out = (struct latency_fit){0};
 		by_shape(point, count, out);
 	}
 	for (size_t i = 1; i < out->lines; i++)
 		out->change[i - 1] = between(point, &out->line[i - 1], &out->line[i]);
 }
 
-double fit_latency_without(const struct fit_point *point, size_t count, double x)
+double latency_fit_latency_without(const struct latency_fit_point *point, size_t count, double x)
 {
-	struct fit_point other[FIT_POINTS];
-	struct fit_line line;
+	struct latency_fit_point other[LATENCY_FIT_POINTS];
+	struct latency_fit_line line;
 	size_t n = 0;
 
-	for (size_t i = 0; i < count && n < FIT_POINTS; i++)
+	for (size_t i = 0; i < count && n < LATENCY_FIT_POINTS; i++)
 		if (point[i].x < x || point[i].x > x)
 			other[n++] = point[i];
 	if (n < 2)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one step of a training run took, as its journal has it: the steady step of median length, so that its
  * parts add up to it. Journals that do not tell which steps are steady have all of them count. */
-#ifndef JUDGE_TRAINING_STEP_H
-#define JUDGE_TRAINING_STEP_H
+#ifndef JUDGE_GAP_TRAINING_STEP_H
+#define JUDGE_GAP_TRAINING_STEP_H
 #include "journal/record/record.h"
 
 enum { TRAINING_PARTS_MOST = 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of one run that cannot both be right. */
-#ifndef JUDGE_CONTRADICTIONS_H
-#define JUDGE_CONTRADICTIONS_H
+#ifndef JUDGE_PEERS_CONTRADICTIONS_H
+#define JUDGE_PEERS_CONTRADICTIONS_H
 #include "judge/case/context.h"
 
 /* A CPU ceiling taken twice in one run, by itself and in turns with a case: beyond this both are told. */

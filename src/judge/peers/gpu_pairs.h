@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs of GPUs against each other: a slow link with its direction, or the GPU that is slow with most others.
  */
-#ifndef JUDGE_LINKS_H
-#define JUDGE_LINKS_H
+#ifndef JUDGE_PEERS_GPU_PAIRS_H
+#define JUDGE_PEERS_GPU_PAIRS_H
 #include "judge/case/context.h"
 
 /*

@@ -19,7 +19,7 @@ bool isolated_case(struct judgement *out, const struct subject *s)
 	text_copy(out->figure_field, sizeof(out->figure_field), s->field);
 	text_copy(out->figure_unit, sizeof(out->figure_unit), s->unit);
 	text_copy(out->phase, sizeof(out->phase), s->phase ? s->phase_name : "");
-	if (kernels_case(out, s) || (!wrong && verdict_ending(out, s)))
+	if (blas_retry_case(out, s) || (!wrong && verdict_ending(out, s)))
 		return true;
 	out->figure = s->figure;
 	out->has_figure = s->has_figure;

@@ -112,7 +112,8 @@ static enum status visit(void *arg, const char *path, const json_t *a, const jso
 
 	for (size_t i = 0; lists && i < json_array_size(a) && i < json_array_size(b) && !st; i++) {
 		snprintf(below, sizeof(below), "%.100s[%zu]", path, i);
-		st = inventory_walk(below, json_array_get(a, i), json_array_get(b, i), visit, arg, err);
+		st = facts_difference_walk(below, json_array_get(a, i), json_array_get(b, i), visit, arg,
+					   err);
 	}
 	return st;
 }
@@ -131,7 +132,7 @@ static void add_value(struct values *v, const json_t *leaf)
 	char text[VALUE];
 	unsigned i = 0;
 
-	inventory_leaf(leaf, text, sizeof(text));
+	facts_difference_leaf(leaf, text, sizeof(text));
 	while (i < v->count && strcmp(v->value[i].text, text))
 		i++;
 	if (i == VALUES_MAX)
@@ -264,7 +265,7 @@ enum status nodes_judge(struct judgements *out, const struct judge_context *ctx,
 
 	for (size_t i = 0; i < r->node_count && !st; i++) {
 		if (first && r->node[i].machine)
-			st = inventory_walk("", first, r->node[i].machine, visit, out, err);
+			st = facts_difference_walk("", first, r->node[i].machine, visit, out, err);
 		if (!first)
 			first = r->node[i].machine;
 	}

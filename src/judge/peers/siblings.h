@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One lemon among alike: each GPU against the others that did the same work in this run. */
-#ifndef JUDGE_SIBLINGS_H
-#define JUDGE_SIBLINGS_H
+#ifndef JUDGE_PEERS_SIBLINGS_H
+#define JUDGE_PEERS_SIBLINGS_H
 #include "judge/case/context.h"
 
 enum { SIBLINGS_MIN = 4 };

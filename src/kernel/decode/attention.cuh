@@ -6,8 +6,8 @@
  * cache's new row first. Where there are several splits, the one that ends last adds them up, in their order: the same bits whoever
  * it is.
  */
-#ifndef KERNEL_DECODE_ATTEND_CUH
-#define KERNEL_DECODE_ATTEND_CUH
+#ifndef KERNEL_DECODE_ATTENTION_CUH
+#define KERNEL_DECODE_ATTENTION_CUH
 #include "kernel/decode/linear.cuh"
 
 #define ATTEND_PAIRS 4 /* pairs of neighbours in a head that a lane sums, at most */

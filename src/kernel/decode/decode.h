@@ -11,8 +11,8 @@
  * - decode_tokens: whole tokens, one after the other, by a grid that stays: launched together (cooperative),
  *   it meets at a barrier in device memory between steps while the next steps' weights are on their way.
  */
-#ifndef KERNEL_DECODE_H
-#define KERNEL_DECODE_H
+#ifndef KERNEL_DECODE_DECODE_H
+#define KERNEL_DECODE_DECODE_H
 #include <stdint.h>
 #include "kernel/args.h"
 

@@ -10,8 +10,8 @@
  *
  * It is C but for what nvcc adds, so that tests/gpu/emulate.h runs it on a CPU.
  */
-#ifndef KERNEL_DECODE_RING_CUH
-#define KERNEL_DECODE_RING_CUH
+#ifndef KERNEL_DECODE_WEIGHT_RING_CUH
+#define KERNEL_DECODE_WEIGHT_RING_CUH
 #include <stddef.h>
 #include "kernel/decode/decode.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_LINK_H
-#define KERNEL_LINK_H
+#ifndef KERNEL_MEMORY_LINK_H
+#define KERNEL_MEMORY_LINK_H
 #include "kernel/args.h"
 
 struct link_args { /* one of the two is host memory, mapped, or another GPU's */

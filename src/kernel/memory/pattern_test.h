@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_HBM_H
-#define KERNEL_HBM_H
+#ifndef KERNEL_MEMORY_PATTERN_TEST_H
+#define KERNEL_MEMORY_PATTERN_TEST_H
 #include "kernel/args.h"
 
 /* The patterns, in the order of the walk: name, what it is for */

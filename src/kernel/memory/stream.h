@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_MEMORY_H
-#define KERNEL_MEMORY_H
+#ifndef KERNEL_MEMORY_STREAM_H
+#define KERNEL_MEMORY_STREAM_H
 #include "kernel/args.h"
 
 /* memory.cu and memory_bulk.cu. Arrays of `count` floats, 16-byte aligned; bulk: 128-byte aligned, count % 4

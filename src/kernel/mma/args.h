@@ -10,8 +10,8 @@
  *
  * A thread folds its accumulators c[0 ..] into sum of (2 r + 1) c[r], which must equal expected[thread].
  */
-#ifndef KERNEL_MMA_H
-#define KERNEL_MMA_H
+#ifndef KERNEL_MMA_ARGS_H
+#define KERNEL_MMA_ARGS_H
 #include "kernel/args.h"
 
 /* -3 .. 3 and -2 .. 2: exact in every type, products below 2^4. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the multiply-add loops share: which SM this is, its clock, its record. */
-#ifndef KERNEL_MMA_RECORD_CUH
-#define KERNEL_MMA_RECORD_CUH
+#ifndef KERNEL_MMA_SM_RECORD_CUH
+#define KERNEL_MMA_SM_RECORD_CUH
 #include "kernel/mma/args.h"
 
 static __device__ __forceinline__ unsigned sm_number()

@@ -16,8 +16,8 @@
  *                          top bit of their exponent, so that none is NaN
  */
 /* clang-format on */
-#ifndef KERNEL_COLLECTIVE_H
-#define KERNEL_COLLECTIVE_H
+#ifndef KERNEL_TEST_DATA_COLLECTIVE_H
+#define KERNEL_TEST_DATA_COLLECTIVE_H
 #include "kernel/args.h"
 #include "kernel/test_data/gemm.h" /* operand_type, operand_found */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of matrix products, and checks of their results. Type numbers are gpu/matmul/matmul.h's enum matmul_type.
+/* Inputs of matrix products, and checks of their results. Type numbers are gpu/matmul/matmul.h's enum
+ * matmul_type.
  */
-#ifndef KERNEL_OPERAND_H
-#define KERNEL_OPERAND_H
+#ifndef KERNEL_TEST_DATA_GEMM_H
+#define KERNEL_TEST_DATA_GEMM_H
 #include "kernel/args.h"
 
 enum operand_type {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_DATA_H
-#define KERNEL_DATA_H
+#ifndef KERNEL_TEST_DATA_NUMBERS_H
+#define KERNEL_TEST_DATA_NUMBERS_H
 #include "kernel/args.h"
 
 struct fill_args {

@@ -4,8 +4,8 @@
  * of that domain; walking on while the result is past the end makes it one of the shorter range (at most four steps on
  * average, since the domain is below 4 x count).
  */
-#ifndef KERNEL_PERMUTATION_CUH
-#define KERNEL_PERMUTATION_CUH
+#ifndef KERNEL_TEST_DATA_PERMUTATION_CUH
+#define KERNEL_TEST_DATA_PERMUTATION_CUH
 #include <stdint.h>
 
 static __device__ uint32_t permutation_mix(uint32_t x)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_EMPTY_H
-#define KERNEL_EMPTY_H
+#ifndef KERNEL_TIMING_EMPTY_H
+#define KERNEL_TIMING_EMPTY_H
 #include "kernel/args.h"
 
 struct empty_args {

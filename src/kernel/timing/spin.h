@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_SPIN_H
-#define KERNEL_SPIN_H
+#ifndef KERNEL_TIMING_SPIN_H
+#define KERNEL_TIMING_SPIN_H
 #include "kernel/args.h"
 
 struct spin_args {

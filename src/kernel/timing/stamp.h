@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_STAMP_H
-#define KERNEL_STAMP_H
+#ifndef KERNEL_TIMING_STAMP_H
+#define KERNEL_TIMING_STAMP_H
 #include "kernel/args.h"
 
 struct stamp_record {	   /* one an SM, indexed by %smid */

@@ -6,8 +6,8 @@
  * is read 16 bytes at a time where its address is a multiple of 16 bytes and its ld of 8 elements (F32: 4),
  * else element by element. rows = 0 needs no launch. A null address stands for an operand that is absent.
  */
-#ifndef KERNEL_TRAIN_H
-#define KERNEL_TRAIN_H
+#ifndef KERNEL_TRAIN_COMMON_H
+#define KERNEL_TRAIN_COMMON_H
 #include "kernel/args.h"
 
 enum {

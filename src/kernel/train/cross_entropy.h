@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_TRAIN_LOSS_H
-#define KERNEL_TRAIN_LOSS_H
+#ifndef KERNEL_TRAIN_CROSS_ENTROPY_H
+#define KERNEL_TRAIN_CROSS_ENTROPY_H
 #include "kernel/train/common.h"
 
 enum { TRAIN_LOSS_THREADS = 1024 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On the flat F32 vectors of parameters, gradient and moments. */
-#ifndef KERNEL_TRAIN_FLAT_H
-#define KERNEL_TRAIN_FLAT_H
+#ifndef KERNEL_TRAIN_FLAT_VECTOR_H
+#define KERNEL_TRAIN_FLAT_VECTOR_H
 #include "kernel/train/common.h"
 
 enum { TRAIN_REDUCE_BLOCKS = 1024 }; /* fixed, so that the order of addition is no device's */
@@ -36,8 +36,8 @@ struct train_live {
 static_assert(sizeof(struct train_live) == 48, "layout shared with nvcc");
 
 /*
- * train_adamw: one step of model/backend/ops.h's adamw on elements [begin, begin + count) of the flat vector, and
- * their live copies in the same pass. With `norm_squares` (a device's double: the sum of squares of the
+ * train_adamw: one step of model/backend/ops.h's adamw on elements [begin, begin + count) of the flat vector,
+ * and their live copies in the same pass. With `norm_squares` (a device's double: the sum of squares of the
  * gradient) the kernel computes clip_scale = max_norm / (norm + 1e-6) where max_norm > 0 and that is below 1,
  * and does nothing where the norm is not finite; without it clip_scale is taken. `decay` is multiplied by the
  * tensor's factor (by 1 outside the table's tensors). train_live_refresh: the live copies alone (after

@@ -9,8 +9,8 @@
  * (bwd_kv: kv_heads), docs), of TRAIN_ATTENTION_THREADS, shared memory train_attention_shared(head_dim);
  * train_attention_delta: train_blocks(rows, heads * 64) of TRAIN_THREADS, or any.
  */
-#ifndef KERNEL_TRAIN_ATTENTION_H
-#define KERNEL_TRAIN_ATTENTION_H
+#ifndef KERNEL_TRAIN_PLAIN_ATTENTION_H
+#define KERNEL_TRAIN_PLAIN_ATTENTION_H
 #include "kernel/train/common.h"
 
 enum { TRAIN_ATTENTION_ROWS = 32, TRAIN_ATTENTION_THREADS = 256 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_TRAIN_NORM_H
-#define KERNEL_TRAIN_NORM_H
+#ifndef KERNEL_TRAIN_RMSNORM_ROPE_H
+#define KERNEL_TRAIN_RMSNORM_ROPE_H
 #include "kernel/train/common.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eight numbers at a time: 16 bytes of BF16, 32 of F32; and sums over a block. */
-#ifndef KERNEL_TRAIN_CUH
-#define KERNEL_TRAIN_CUH
+#ifndef KERNEL_TRAIN_VECTOR8_CUH
+#define KERNEL_TRAIN_VECTOR8_CUH
 #include <cuda_bf16.h>
 #include "kernel/train/common.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser: raw readings to the facts tree of docs/explanation/design/machine.md. One function a part; each adds its
- * keys. */
-#ifndef MACHINE_FACTS_H
-#define MACHINE_FACTS_H
+/* The parser: raw readings to the facts tree of docs/explanation/design/machine.md. One function a part; each
+ * adds its keys. */
+#ifndef MACHINE_FACTS_FACTS_H
+#define MACHINE_FACTS_FACTS_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +55,8 @@ bool facts_layer_failed(const struct facts *f, enum layer layer, const json_t *r
 /* GPUs by the PCI bus alone: [{"pci", "pci_device", ...}] in PCI order. Owner: caller. */
 json_t *facts_pci_gpus(struct facts *f);
 /* A fact of a GPU. A value that no device can have is not taken: `unreadable` then names the vendor's
- * function and the value, and ends in FACTS_IMPOSSIBLE. `function` NULL: that of core/math/plausible_range.h. */
+ * function and the value, and ends in FACTS_IMPOSSIBLE. `function` NULL: that of core/math/plausible_range.h.
+ */
 #define FACTS_IMPOSSIBLE "which is impossible"
 void facts_gpu_set(json_t *gpu, const char *fact, double value, const char *function);
 /* What one GPU's NVML answers say, as facts and texts into `gpu`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way from GPU to GPU, as the facts have it. */
-#ifndef MACHINE_PATH_H
-#define MACHINE_PATH_H
+#ifndef MACHINE_LINK_GPU_PATH_H
+#define MACHINE_LINK_GPU_PATH_H
 #include "machine/machine.h"
 
 /* Active NVLinks of GPU `a` that lead to `b`, straight or, where both have some, through switches. */

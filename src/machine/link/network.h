@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a machine's network ports carry together. */
-#ifndef MACHINE_NETWORK_H
-#define MACHINE_NETWORK_H
+#ifndef MACHINE_LINK_NETWORK_H
+#define MACHINE_LINK_NETWORK_H
 #include <jansson.h>
 
 struct network {

@@ -5,7 +5,7 @@
 
 /* reader, name behind "NCCL_", help; sorted by name */
 /* clang-format off */
-#define NCCL_NAMES(X) \
+#define NCCL_VARIABLES(X) \
 	X(NCCL, ALGO, "algorithms allowed: \"ring,tree\", \"^nvls\" for all but") \
 	X(NCCL, ALLOC_P2P_NET_LL_BUFFERS, "1 gives each send and receive over the network buffers of protocol LL") \
 	X(TORCH, ASYNC_ERROR_HANDLING, "TORCH_NCCL_ASYNC_ERROR_HANDLING since PyTorch 2.2") \
@@ -217,10 +217,10 @@
 /* clang-format on */
 
 #define X(reader, name, help) {"NCCL_" #name, NCCL_READER_##reader, help},
-static const struct nccl_name names[] = {NCCL_NAMES(X)};
+static const struct nccl_variable names[] = {NCCL_VARIABLES(X)};
 #undef X
 /* Beginnings of names that plug-ins read. */
-static const struct nccl_name families[] = {
+static const struct nccl_variable families[] = {
 	{"NCCL_FASTRAK_", NCCL_READER_PLUGIN, "Google's network plug-in"},
 	{"NCCL_GPUDIRECTTCPX_", NCCL_READER_PLUGIN, "Google's network plug-in"},
 	{"NCCL_IBEXT_", NCCL_READER_PLUGIN, "NVIDIA's network plug-in"},
@@ -231,12 +231,12 @@ static const struct nccl_name families[] = {
 };
 enum { NAMES = sizeof(names) / sizeof(names[0]), FAMILIES = sizeof(families) / sizeof(families[0]) };
 
-const struct nccl_name *nccl_name_at(size_t index)
+const struct nccl_variable *nccl_variable_at(size_t index)
 {
 	return index < NAMES ? &names[index] : NULL;
 }
 
-const struct nccl_name *nccl_name_find(const char *name)
+const struct nccl_variable *nccl_variable_find(const char *name)
 {
 	for (size_t i = 0; i < NAMES; i++)
 		if (!strcmp(names[i].name, name))
@@ -247,7 +247,7 @@ const struct nccl_name *nccl_name_find(const char *name)
 	return NULL;
 }
 
-const char *nccl_name_nearest(const char *name)
+const char *nccl_variable_nearest(const char *name)
 {
 	const char *known[NAMES], *near;
 

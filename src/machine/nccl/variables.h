@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The variables that NCCL reads: names from its user guide and from the strings of libnccl 2.28.9. */
-#ifndef MACHINE_NCCL_NAMES_H
-#define MACHINE_NCCL_NAMES_H
+#ifndef MACHINE_NCCL_VARIABLES_H
+#define MACHINE_NCCL_VARIABLES_H
 #include <stddef.h>
 
 /* name, word, who reads a variable of that name */
@@ -17,18 +17,18 @@
 enum nccl_reader { NCCL_READERS(X) NCCL_READER_COUNT };
 #undef X
 
-struct nccl_name {
+struct nccl_variable {
 	const char *name;
 	enum nccl_reader reader;
 	const char *help; /* "": NVIDIA's guide has none */
 };
 
 /* NULL past the last; sorted by name. */
-const struct nccl_name *nccl_name_at(size_t index);
+const struct nccl_variable *nccl_variable_at(size_t index);
 /* By its whole name, or the plug-in whose family it is of; NULL: nobody is known to read it. */
-const struct nccl_name *nccl_name_find(const char *name);
+const struct nccl_variable *nccl_variable_find(const char *name);
 /* The known name nearest to it; NULL: none is near. */
-const char *nccl_name_nearest(const char *name);
+const char *nccl_variable_nearest(const char *name);
 const char *nccl_reader_word(enum nccl_reader reader);
 const char *nccl_reader_text(enum nccl_reader reader);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live readings that are no files: one function a key of source_live.c's table. On refusal {"error": "why"}.
  */
-#ifndef MACHINE_LIVE_H
-#define MACHINE_LIVE_H
+#ifndef MACHINE_SOURCE_LIVE_H
+#define MACHINE_SOURCE_LIVE_H
 #include <jansson.h>
 
 /* {"error": "what: no such file or directory"}; `what` may be empty. Owner: caller, as of all here. */

@@ -4,8 +4,8 @@
  * asked for, so a recording holds exactly what the parser read, refusals included, and replay takes the same
  * path through the parser.
  */
-#ifndef MACHINE_SOURCE_H
-#define MACHINE_SOURCE_H
+#ifndef MACHINE_SOURCE_SOURCE_H
+#define MACHINE_SOURCE_SOURCE_H
 #include <jansson.h>
 #include <stdbool.h>
 #include "core/error.h"
@@ -37,8 +37,8 @@ const char *source_text(struct source *s, const char *path);   /* a file, withou
 const json_t *source_list(struct source *s, const char *path); /* a folder's names, sorted */
 const json_t *source_value(struct source *s, const char *key); /* what is not a file: source_live.c's table */
 const char *source_why(struct source *s, const char *what);    /* path or key that was asked for last */
-/* One vendor layer's raw JSON (docs/explanation/design/machine.md). Live: asks a helper within its limit. NULL:
- * source_why of the layer's name ("nvml", "cuda", "software"). */
+/* One vendor layer's raw JSON (docs/explanation/design/machine.md). Live: asks a helper within its limit.
+ * NULL: source_why of the layer's name ("nvml", "cuda", "software"). */
 const json_t *source_layer(struct source *s, enum layer layer);
 /* Lets the helper of this layer begin now, beside what is read in between; source_layer waits for it. At most
  * one; nothing where the source is not live. */

@@ -4,8 +4,8 @@
  * process that may hang. Counters are cumulative; each link's and port's were read at its t_ns
  * (CLOCK_MONOTONIC). What is not supported is not there.
  */
-#ifndef MACHINE_WATCH_H
-#define MACHINE_WATCH_H
+#ifndef MACHINE_WATCH_WATCH_H
+#define MACHINE_WATCH_WATCH_H
 #include <jansson.h>
 #include <stddef.h>
 

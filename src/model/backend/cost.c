@@ -4,12 +4,12 @@
 #include "model/cpu/quantised_gemm.h"
 #include "model/tensor/dtype.h"
 
-void cost_touch(struct back *back, const struct mat *m, double times)
+void cost_touch(struct backend *back, const struct mat *m, double times)
 {
 	back->cost.bytes += times * (double)dtype_bytes(m->dtype, (uint64_t)(m->rows * m->cols));
 }
 
-void cost_gemm(struct back *back, const struct gemm *g)
+void cost_gemm(struct backend *back, const struct gemm *g)
 {
 	int64_t k = g->trans_a ? g->a.rows : g->a.cols;
 	double flop = 2 * (double)g->d.rows * (double)g->d.cols * (double)k;
@@ -23,7 +23,7 @@ void cost_gemm(struct back *back, const struct gemm *g)
 		cost_touch(back, &g->c, 1);
 }
 
-void cost_attention(struct back *back, const struct attention *at, const struct batch *b, bool backward)
+void cost_attention(struct backend *back, const struct attention *at, const struct batch *b, bool backward)
 {
 	double pairs = 0, width = (double)(at->heads + 2 * at->kv_heads) * at->head_dim;
 
@@ -38,7 +38,7 @@ void cost_attention(struct back *back, const struct attention *at, const struct 
 		(backward ? 3 : 1) * (double)b->tokens * width * (double)dtype_bytes(back->dtype, 1);
 }
 
-void cost_cached(struct back *back, const struct attention *at, int64_t begin, int64_t rows)
+void cost_cached(struct backend *back, const struct attention *at, int64_t begin, int64_t rows)
 {
 	double pairs = (double)rows * (double)begin + (double)rows * (double)(rows + 1) / 2;
 
@@ -48,7 +48,7 @@ void cost_cached(struct back *back, const struct attention *at, int64_t begin, i
 }
 
 /* A tile of scores a thread; backward a second one, and a thread's sum of key gradients is its own items'. */
-enum status workspace_attention(struct back *back, const struct batch *b, bool backward, struct mat *tile,
+enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err)
 {
 	*tile = (struct mat){
@@ -59,13 +59,13 @@ enum status workspace_attention(struct back *back, const struct batch *b, bool b
 	return arena_mat(back->arena, MEM_WORKSPACE, tile, "scores of attention", err);
 }
 
-enum status workspace_cached(struct back *back, int64_t keys, struct mat *scores, struct error *err)
+enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err)
 {
 	*scores = (struct mat){.rows = back->threads, .cols = keys, .dtype = back->stat};
 	return arena_mat(back->arena, MEM_WORKSPACE, scores, "scores of cached attention", err);
 }
 
-enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat *room, struct error *err)
+enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)
 {
 	if (g->d.rows <= BLOCKS_ROWS)
 		*room = (struct mat){.rows = g->d.rows,
@@ -77,27 +77,28 @@ enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat
 	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a product with blocks", err);
 }
 
-static enum status place_lists(struct back *back, int64_t rows, struct mat *lists, struct error *err)
+static enum status place_lists(struct backend *back, int64_t rows, struct mat *lists, struct error *err)
 {
 	*lists = (struct mat){.rows = BATCH_LISTS, .cols = rows + 1, .dtype = DTYPE_I32};
 	return arena_mat(back->arena, MEM_SCRATCH, lists, "lists of a batch", err);
 }
 
-enum status workspace_batch(struct back *back, const struct batch *b, struct mat *lists, struct error *err)
+enum status workspace_batch(struct backend *back, const struct batch *b, struct mat *lists, struct error *err)
 {
 	return place_lists(back, b->tokens, lists, err);
 }
 
-enum status workspace_lists(struct back *back, int64_t rows, struct error *err)
+enum status workspace_lists(struct backend *back, int64_t rows, struct error *err)
 {
 	enum status st = STATUS_OK;
 
-	for (int i = 0; !st && i < 2 && back->kind == BACK_GPU; i++)
+	for (int i = 0; !st && i < 2 && back->kind == BACKEND_GPU; i++)
 		st = place_lists(back, rows, &back->lists[i], err);
 	return st;
 }
 
-enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct mat *sums, struct error *err)
+enum status workspace_sums(struct backend *back, int64_t rows, int64_t cols, struct mat *sums,
+			   struct error *err)
 {
 	*sums = (struct mat){
 		.rows = rows < TRAIN_SUMS_MAX ? rows : TRAIN_SUMS_MAX, .cols = cols, .dtype = DTYPE_F32};
@@ -112,7 +113,7 @@ uint64_t workspace_attention_bytes(const struct attention *at, int64_t tokens)
 	       sizeof(float);
 }
 
-enum status workspace_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+enum status workspace_attention_bwd(struct backend *back, const struct attention *at, const struct batch *b,
 				    struct mat *room, struct error *err)
 {
 	*room = (struct mat){
@@ -120,12 +121,12 @@ enum status workspace_attention_bwd(struct back *back, const struct attention *a
 	return arena_mat(back->arena, MEM_WORKSPACE, room, "sums of attention's backward pass", err);
 }
 
-enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err)
+enum status workspace_reduce(struct backend *back, const struct mat *x, struct mat *sums, struct error *err)
 {
 	*sums = (struct mat){
 		.rows = 1,
-		.cols = back->kind == BACK_GPU ? TRAIN_REDUCE_BLOCKS
-					       : (x->rows * x->cols + REDUCE_BLOCK - 1) / REDUCE_BLOCK,
+		.cols = back->kind == BACKEND_GPU ? TRAIN_REDUCE_BLOCKS
+						  : (x->rows * x->cols + REDUCE_BLOCK - 1) / REDUCE_BLOCK,
 		.dtype = DTYPE_F64,
 	};
 	return arena_mat(back->arena, MEM_WORKSPACE, sums, "sums of blocks", err);

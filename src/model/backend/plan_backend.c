@@ -9,45 +9,45 @@
 /* Signatures are the table's; to count takes few of their operands. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-static enum status touch(struct back *back, const struct mat *m, double times)
+static enum status touch(struct backend *back, const struct mat *m, double times)
 {
 	cost_touch(back, m, times);
 	return STATUS_OK;
 }
 
-static enum status plan_put(struct back *back, struct mat to, const void *from, struct error *err)
+static enum status plan_put(struct backend *back, struct mat to, const void *from, struct error *err)
 {
 	return STATUS_OK;
 }
 
-static enum status plan_get(struct back *back, struct mat from, void *to, struct error *err)
+static enum status plan_get(struct backend *back, struct mat from, void *to, struct error *err)
 {
 	return STATUS_OK;
 }
 
-static enum status plan_batch(struct back *back, const struct batch *host, struct batch *out,
+static enum status plan_batch(struct backend *back, const struct batch *host, struct batch *out,
 			      struct error *err)
 {
 	struct mat lists;
 
 	*out = *host;
-	if (back->kind == BACK_CPU || lists_hold(back, host->tokens))
+	if (back->kind == BACKEND_CPU || lists_hold(back, host->tokens))
 		return STATUS_OK;
 	return workspace_batch(back, host, &lists, err);
 }
 
-static enum status plan_random(struct back *back, struct mat to, const struct random_fill *fill,
+static enum status plan_random(struct backend *back, struct mat to, const struct random_fill *fill,
 			       struct error *err)
 {
 	return touch(back, &to, 1);
 }
 
-static enum status plan_zero(struct back *back, struct mat x, struct error *err)
+static enum status plan_zero(struct backend *back, struct mat x, struct error *err)
 {
 	return touch(back, &x, 1);
 }
 
-static enum status plan_gemm(struct back *back, const struct gemm *g, struct error *err)
+static enum status plan_gemm(struct backend *back, const struct gemm *g, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat room;
@@ -60,25 +60,25 @@ static enum status plan_gemm(struct back *back, const struct gemm *g, struct err
 	return st;
 }
 
-static enum status plan_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
+static enum status plan_embed(struct backend *back, const struct batch *b, struct mat table, struct mat x,
 			      struct error *err)
 {
 	return touch(back, &x, 2);
 }
 
-static enum status plan_embed_bwd(struct back *back, const struct batch *b, struct mat dx, struct mat dtable,
-				  struct error *err)
+static enum status plan_embed_bwd(struct backend *back, const struct batch *b, struct mat dx,
+				  struct mat dtable, struct error *err)
 {
 	return touch(back, &dx, 3);
 }
 
-static enum status plan_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
+static enum status plan_rmsnorm(struct backend *back, struct mat x, struct mat w, float eps, struct mat y,
 				struct mat rstd, struct error *err)
 {
 	return touch(back, &x, 2);
 }
 
-static enum status plan_sums(struct back *back, int64_t rows, int64_t cols, struct error *err)
+static enum status plan_sums(struct backend *back, int64_t rows, int64_t cols, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat sums;
@@ -88,57 +88,58 @@ static enum status plan_sums(struct back *back, int64_t rows, int64_t cols, stru
 	return st;
 }
 
-static enum status plan_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w,
+static enum status plan_rmsnorm_bwd(struct backend *back, struct mat dy, struct mat x, struct mat w,
 				    struct mat rstd, struct mat dx_add, struct mat dw, struct error *err)
 {
 	touch(back, &x, dw.rows ? 6 : 4);
-	return back->kind == BACK_GPU && dw.rows ? plan_sums(back, x.rows, x.cols, err) : STATUS_OK;
+	return back->kind == BACKEND_GPU && dw.rows ? plan_sums(back, x.rows, x.cols, err) : STATUS_OK;
 }
 
-static enum status plan_head_norm_rope(struct back *back, struct mat x, int heads, struct mat w, float eps,
+static enum status plan_head_norm_rope(struct backend *back, struct mat x, int heads, struct mat w, float eps,
 				       const int32_t *position, struct mat cos_sin, struct mat raw,
 				       struct mat rstd, struct error *err)
 {
 	return touch(back, &x, w.rows ? 3 : 2);
 }
 
-static enum status plan_head_norm_rope_bwd(struct back *back, struct mat dx, int heads, struct mat w,
+static enum status plan_head_norm_rope_bwd(struct backend *back, struct mat dx, int heads, struct mat w,
 					   const int32_t *position, struct mat cos_sin, struct mat raw,
 					   struct mat rstd, struct mat dw, struct error *err)
 {
 	touch(back, &dx, w.rows ? 5 : 2);
-	return back->kind == BACK_GPU && dw.rows
+	return back->kind == BACKEND_GPU && dw.rows
 		       ? plan_sums(back, train_blocks((uint64_t)dx.rows, (uint64_t)dx.cols), dw.cols, err)
 		       : STATUS_OK;
 }
 
-static enum status plan_attention(struct back *back, const struct attention *at, const struct batch *b,
+static enum status plan_attention(struct backend *back, const struct attention *at, const struct batch *b,
 				  struct mat qkv, struct mat o, struct mat lse, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat tile;
-	enum status st = back->kind == BACK_CPU ? workspace_attention(back, b, false, &tile, err) : STATUS_OK;
+	enum status st =
+		back->kind == BACKEND_CPU ? workspace_attention(back, b, false, &tile, err) : STATUS_OK;
 
 	cost_attention(back, at, b, false);
 	arena_reset(back->arena, &mark);
 	return st;
 }
 
-static enum status plan_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+static enum status plan_attention_bwd(struct backend *back, const struct attention *at, const struct batch *b,
 				      struct mat qkv, struct mat o, struct mat lse, struct mat d_o,
 				      struct mat dqkv, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat tile;
-	enum status st = back->kind == BACK_GPU ? workspace_attention_bwd(back, at, b, &tile, err)
-						: workspace_attention(back, b, true, &tile, err);
+	enum status st = back->kind == BACKEND_GPU ? workspace_attention_bwd(back, at, b, &tile, err)
+						   : workspace_attention(back, b, true, &tile, err);
 
 	cost_attention(back, at, b, true);
 	arena_reset(back->arena, &mark);
 	return st;
 }
 
-static enum status plan_attention_cached(struct back *back, const struct attention *at, struct mat q,
+static enum status plan_attention_cached(struct backend *back, const struct attention *at, struct mat q,
 					 struct mat kv, int64_t begin, struct mat o, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -150,59 +151,59 @@ static enum status plan_attention_cached(struct back *back, const struct attenti
 	return st;
 }
 
-static enum status plan_swiglu(struct back *back, struct mat gate_up, struct mat h, struct error *err)
+static enum status plan_swiglu(struct backend *back, struct mat gate_up, struct mat h, struct error *err)
 {
 	return touch(back, &h, 3);
 }
 
-static enum status plan_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, bool again,
+static enum status plan_swiglu_bwd(struct backend *back, struct mat dh, struct mat gate_up, bool again,
 				   struct error *err)
 {
 	return touch(back, &dh, again ? 6 : 5);
 }
 
-static enum status plan_cross_entropy(struct back *back, struct mat logits, const int32_t *target,
+static enum status plan_cross_entropy(struct backend *back, struct mat logits, const int32_t *target,
 				      const int32_t *row, float grad_scale, struct mat loss,
 				      struct error *err)
 {
 	return touch(back, &logits, grad_scale != 0 ? 2 : 1);
 }
 
-static enum status plan_rows_copy(struct back *back, struct mat from, struct mat to, const int32_t *row,
+static enum status plan_rows_copy(struct backend *back, struct mat from, struct mat to, const int32_t *row,
 				  bool scatter_add, struct error *err)
 {
 	return touch(back, scatter_add ? &from : &to, scatter_add ? 3 : 2);
 }
 
-static enum status plan_dropout(struct back *back, struct mat x, const struct dropout *drop, struct mat y,
+static enum status plan_dropout(struct backend *back, struct mat x, const struct dropout *drop, struct mat y,
 				bool add, struct error *err)
 {
 	return touch(back, &x, add ? 3 : 2);
 }
 
-static enum status plan_convert(struct back *back, struct mat from, struct mat to, struct error *err)
+static enum status plan_convert(struct backend *back, struct mat from, struct mat to, struct error *err)
 {
 	cost_touch(back, &from, 1);
 	return touch(back, &to, 1);
 }
 
-static enum status plan_refresh(struct back *back, struct mat master, const struct live_part *part, int count,
-				struct error *err)
+static enum status plan_refresh(struct backend *back, struct mat master, const struct live_part *part,
+				int count, struct error *err)
 {
 	for (int i = 0; i < count; i++)
 		touch(back, &part[i].to, 3); /* read as F32, written as BF16 */
 	return STATUS_OK;
 }
 
-static enum status plan_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
+static enum status plan_column_sum(struct backend *back, struct mat x, struct mat sum_add, struct error *err)
 {
 	touch(back, &x, 1);
-	return back->kind == BACK_GPU
+	return back->kind == BACKEND_GPU
 		       ? plan_sums(back, train_column_parts((uint64_t)x.rows), sum_add.cols, err)
 		       : STATUS_OK;
 }
 
-static enum status plan_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
+static enum status plan_reduce(struct backend *back, struct mat x, enum reduction reduction, double *sum,
 			       struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -214,8 +215,8 @@ static enum status plan_reduce(struct back *back, struct mat x, enum reduction r
 	return st;
 }
 
-static enum status plan_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
-			      const struct adamw *a, struct error *err)
+static enum status plan_adamw(struct backend *back, struct mat g, struct mat m, struct mat v,
+			      struct mat master, const struct adamw *a, struct error *err)
 {
 	return touch(back, &g, 7);
 }
@@ -249,9 +250,9 @@ static const struct ops plan_ops = {
 	.adamw = plan_adamw,
 };
 
-void plan_back_cpu(struct back *back, unsigned threads, struct arena *arena)
+void plan_backend_cpu(struct backend *back, unsigned threads, struct arena *arena)
 {
-	*back = (struct back){
+	*back = (struct backend){
 		.ops = &plan_ops,
 		.arena = arena,
 		.dtype = DTYPE_F32,
@@ -260,8 +261,11 @@ void plan_back_cpu(struct back *back, unsigned threads, struct arena *arena)
 	};
 }
 
-void plan_back_gpu(struct back *back, struct arena *arena)
+void plan_backend_gpu(struct backend *back, struct arena *arena)
 {
-	*back = (struct back){
-		.ops = &plan_ops, .arena = arena, .dtype = DTYPE_BF16, .stat = DTYPE_F32, .kind = BACK_GPU};
+	*back = (struct backend){.ops = &plan_ops,
+				 .arena = arena,
+				 .dtype = DTYPE_BF16,
+				 .stat = DTYPE_F32,
+				 .kind = BACKEND_GPU};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A conversation with its tools, read from the field's JSON: {"messages": [..], "tools": [..]}. */
-#ifndef MODEL_CHAT_H
-#define MODEL_CHAT_H
+#ifndef MODEL_CHAT_CHAT_H
+#define MODEL_CHAT_CHAT_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Chat templates of the families, written in C: text, and which of it is trained. The Jinja templates that
  * model files carry are not run, they are recognised.
  */
-#ifndef MODEL_TEMPLATE_H
-#define MODEL_TEMPLATE_H
+#ifndef MODEL_CHAT_TEMPLATE_H
+#define MODEL_CHAT_TEMPLATE_H
 #include "model/chat/chat.h"
 #include "model/tokenizer/tokenizer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a template is made of; for the files of the families. */
-#ifndef MODEL_TEMPLATE_PARTS_H
-#define MODEL_TEMPLATE_PARTS_H
+#ifndef MODEL_CHAT_TEMPLATE_INTERNAL_H
+#define MODEL_CHAT_TEMPLATE_INTERNAL_H
 #include "model/chat/template.h"
 
 struct template_writer {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that a model wrote, found in its text. */
-#ifndef MODEL_TOOL_CALL_H
-#define MODEL_TOOL_CALL_H
+#ifndef MODEL_CHAT_TOOL_CALL_H
+#define MODEL_CHAT_TOOL_CALL_H
 #include <jansson.h>
 #include "model/chat/template.h"
 

@@ -6,7 +6,7 @@
 #include "model/cpu/real.h"
 
 struct work {
-	const struct back *back;
+	const struct backend *back;
 	const struct attention *at;
 	const struct batch *batch;
 	struct mat qkv, o, lse, d_o, dqkv, tile;
@@ -172,7 +172,7 @@ static void forward_item(void *arg, int64_t item, unsigned thread)
 	}
 }
 
-enum status cpu_attention(struct back *back, const struct attention *at, const struct batch *batch,
+enum status cpu_attention(struct backend *back, const struct attention *at, const struct batch *batch,
 			  struct mat qkv, struct mat o, struct mat lse, struct error *err)
 {
 	struct work w = {.back = back, .at = at, .batch = batch, .qkv = qkv, .o = o, .lse = lse};
@@ -234,7 +234,7 @@ static void backward_item(void *arg, int64_t item, unsigned thread)
 	}
 }
 
-enum status cpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *batch,
+enum status cpu_attention_bwd(struct backend *back, const struct attention *at, const struct batch *batch,
 			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
 			      struct error *err)
 {

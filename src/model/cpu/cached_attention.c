@@ -69,8 +69,8 @@ static void cached_item(void *arg, int64_t item, unsigned thread)
 	}
 }
 
-enum status cpu_attention_cached(struct back *back, const struct attention *at, struct mat q, struct mat kv,
-				 int64_t begin, struct mat o, struct error *err)
+enum status cpu_attention_cached(struct backend *back, const struct attention *at, struct mat q,
+				 struct mat kv, int64_t begin, struct mat o, struct error *err)
 {
 	struct work w = {.at = at, .q = q, .kv = kv, .o = o, .begin = begin};
 	const struct arena_mark mark = arena_mark(back->arena);

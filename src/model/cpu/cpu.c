@@ -23,7 +23,7 @@ static void do_part(void *arg, unsigned thread)
 		p->work(p->arg, (int64_t)first, (int64_t)last, thread);
 }
 
-void cpu_parts(const struct back *back, int64_t count, int64_t grain, double bytes,
+void cpu_parts(const struct backend *back, int64_t count, int64_t grain, double bytes,
 	       void (*work)(void *arg, int64_t first, int64_t last, unsigned thread), void *arg)
 {
 	struct cpu_pool *pool = cpu_of(back)->pool;
@@ -54,7 +54,7 @@ static void take_items(void *arg, unsigned thread)
 		items->work(items->arg, item, thread);
 }
 
-void cpu_items(const struct back *back, int64_t count, double bytes,
+void cpu_items(const struct backend *back, int64_t count, double bytes,
 	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg)
 {
 	struct items items = {.work = work, .arg = arg, .count = count};
@@ -79,7 +79,7 @@ static void open_blas(struct cpu *cpu)
 		 cpu->blas.get_config ? cpu->blas.get_config() : "OpenBLAS");
 }
 
-unsigned cpu_back_threads(void)
+unsigned cpu_backend_threads(void)
 {
 	enum { MOST = 32 };
 	cpu_set_t mine;
@@ -88,8 +88,8 @@ unsigned cpu_back_threads(void)
 	return count > MOST ? MOST : (unsigned)count;
 }
 
-enum status cpu_back_create(struct back *back, const struct cpu_options *options, struct arena *arena,
-			    struct error *err)
+enum status cpu_backend_create(struct backend *back, const struct cpu_options *options, struct arena *arena,
+			       struct error *err)
 {
 	struct cpu *cpu = calloc(1, sizeof(*cpu));
 	enum status st;
@@ -106,7 +106,7 @@ enum status cpu_back_create(struct back *back, const struct cpu_options *options
 		free(cpu);
 		return st;
 	}
-	*back = (struct back){
+	*back = (struct backend){
 		.ops = &cpu_ops,
 		.device = cpu,
 		.arena = arena,
@@ -117,7 +117,7 @@ enum status cpu_back_create(struct back *back, const struct cpu_options *options
 	return STATUS_OK;
 }
 
-void cpu_back_release(struct back *back)
+void cpu_backend_release(struct backend *back)
 {
 	struct cpu *cpu = back->device;
 
@@ -129,14 +129,14 @@ void cpu_back_release(struct back *back)
 	back->device = NULL;
 }
 
-enum status cpu_back_check_room(const struct back *back, struct error *err)
+enum status cpu_backend_check_room(const struct backend *back, struct error *err)
 {
 	const struct cpu *cpu = cpu_of(back);
 
 	return cpu->blas.set_num_threads ? blas_check_buffers(cpu_pool_count(cpu->pool), err) : STATUS_OK;
 }
 
-const char *cpu_back_gemm(const struct back *back)
+const char *cpu_backend_gemm(const struct backend *back)
 {
 	return cpu_of(back)->gemm;
 }

@@ -122,7 +122,7 @@ static void gemm_part(void *arg, int64_t first, int64_t last, unsigned thread)
 	cpu_product(part->cpu, &p);
 }
 
-static enum status multiply(struct back *back, const struct gemm *g, struct error *err)
+static enum status multiply(struct backend *back, const struct gemm *g, struct error *err)
 {
 	struct part part = {.cpu = cpu_of(back), .g = g};
 	double bytes = 4.0 * (double)(g->a.rows * g->a.cols + g->b.rows * g->b.cols + g->d.rows * g->d.cols);
@@ -137,7 +137,7 @@ static enum status multiply(struct back *back, const struct gemm *g, struct erro
 	return STATUS_OK;
 }
 
-enum status cpu_gemm(struct back *back, const struct gemm *g, struct error *err)
+enum status cpu_gemm(struct backend *back, const struct gemm *g, struct error *err)
 {
 	const double began = cpu_now_s();
 	enum status st = multiply(back, g, err);

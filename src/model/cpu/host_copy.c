@@ -16,21 +16,21 @@ static void copy_rows(const struct mat *m, void *packed, bool to_packed)
 	}
 }
 
-enum status cpu_put(struct back *back, struct mat to, const void *from, struct error *err)
+enum status cpu_put(struct backend *back, struct mat to, const void *from, struct error *err)
 {
 	(void)back, (void)err;
 	copy_rows(&to, (void *)(uintptr_t)from, false);
 	return STATUS_OK;
 }
 
-enum status cpu_get(struct back *back, struct mat from, void *to, struct error *err)
+enum status cpu_get(struct backend *back, struct mat from, void *to, struct error *err)
 {
 	(void)back, (void)err;
 	copy_rows(&from, to, true);
 	return STATUS_OK;
 }
 
-enum status cpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err)
+enum status cpu_batch(struct backend *back, const struct batch *host, struct batch *out, struct error *err)
 {
 	(void)back, (void)err;
 	*out = *host;
@@ -62,7 +62,7 @@ static void fill_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 		}
 }
 
-enum status cpu_random(struct back *back, struct mat to, const struct random_fill *fill, struct error *err)
+enum status cpu_random(struct backend *back, struct mat to, const struct random_fill *fill, struct error *err)
 {
 	struct filling f = {.fill = fill, .to = to};
 

@@ -15,7 +15,7 @@ struct cpu {
 	char gemm[128];
 };
 
-static inline struct cpu *cpu_of(const struct back *back)
+static inline struct cpu *cpu_of(const struct backend *back)
 {
 	return back->device;
 }
@@ -27,11 +27,11 @@ static inline double cpu_now_s(void)
 
 /* work(arg, first, last, thread) over parts of [0, count), in multiples of grain; on the calling thread alone
  * where `bytes` in all are too few to wake others for. */
-void cpu_parts(const struct back *back, int64_t count, int64_t grain, double bytes,
+void cpu_parts(const struct backend *back, int64_t count, int64_t grain, double bytes,
 	       void (*work)(void *arg, int64_t first, int64_t last, unsigned thread), void *arg);
 /* work(arg, item, thread) once for each of `count` items, dealt out as threads come free; `bytes` as above.
  */
-void cpu_items(const struct back *back, int64_t count, double bytes,
+void cpu_items(const struct backend *back, int64_t count, double bytes,
 	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg);
 
 /* Entries of the table that are of any number type. */

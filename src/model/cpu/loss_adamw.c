@@ -40,8 +40,8 @@ static void loss_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 			loss_row(real_row(l->logits, i), l->logits.cols, l->target[l->row[i]], l->scale);
 }
 
-enum status cpu_cross_entropy(struct back *back, struct mat logits, const int32_t *target, const int32_t *row,
-			      float grad_scale, struct mat loss, struct error *err)
+enum status cpu_cross_entropy(struct backend *back, struct mat logits, const int32_t *target,
+			      const int32_t *row, float grad_scale, struct mat loss, struct error *err)
 {
 	struct loss l = {
 		.logits = logits, .loss = loss, .target = target, .row = row, .scale = (real)grad_scale};
@@ -87,7 +87,7 @@ static void reduce_blocks(void *arg, int64_t first, int64_t last, unsigned threa
 	}
 }
 
-enum status cpu_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
+enum status cpu_reduce(struct backend *back, struct mat x, enum reduction reduction, double *sum,
 		       struct error *err)
 {
 	struct reducing r = {.x = x, .reduction = reduction};
@@ -145,7 +145,7 @@ static void adamw_range(void *arg, int64_t first, int64_t last, unsigned thread)
 		   last - first);
 }
 
-enum status cpu_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
+enum status cpu_adamw(struct backend *back, struct mat g, struct mat m, struct mat v, struct mat master,
 		      const struct adamw *a, struct error *err)
 {
 	const double norm = sqrt(*a->squares);

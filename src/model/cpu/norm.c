@@ -59,7 +59,7 @@ static void norm_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 			norm_row(real_row(n->x, t), n->w.data, real_row(n->y, t), n->x.cols, n->eps);
 }
 
-enum status cpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
+enum status cpu_rmsnorm(struct backend *back, struct mat x, struct mat w, float eps, struct mat y,
 			struct mat rstd, struct error *err)
 {
 	struct norm n = {.x = x, .w = w, .y = y, .rstd = rstd, .eps = (real)eps};
@@ -98,7 +98,7 @@ static void norm_weight(void *arg, int64_t first, int64_t last, unsigned thread)
 			   *real_row(n->rstd, t), last - first);
 }
 
-enum status cpu_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w, struct mat rstd,
+enum status cpu_rmsnorm_bwd(struct backend *back, struct mat dy, struct mat x, struct mat w, struct mat rstd,
 			    struct mat dx_add, struct mat dw, struct error *err)
 {
 	struct norm n = {.dy = dy, .x = x, .w = w, .rstd = rstd, .dx = dx_add, .dw = dw};
@@ -153,7 +153,7 @@ static void rope_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 	}
 }
 
-enum status cpu_head_norm_rope(struct back *back, struct mat x, int heads, struct mat w, float eps,
+enum status cpu_head_norm_rope(struct backend *back, struct mat x, int heads, struct mat w, float eps,
 			       const int32_t *position, struct mat cos_sin, struct mat raw, struct mat rstd,
 			       struct error *err)
 {
@@ -199,7 +199,7 @@ static void head_norm_bwd(void *arg, int64_t first, int64_t last, unsigned threa
 				     r->dim, true);
 }
 
-enum status cpu_head_norm_rope_bwd(struct back *back, struct mat dx, int heads, struct mat w,
+enum status cpu_head_norm_rope_bwd(struct backend *back, struct mat dx, int heads, struct mat w,
 				   const int32_t *position, struct mat cos_sin, struct mat raw,
 				   struct mat rstd, struct mat dw, struct error *err)
 {

@@ -5,8 +5,8 @@
  * this CPU has, its other kernels are timed in processes of their own, and the fastest is named in
  * OPENBLAS_CORETYPE before the library is loaded here.
  */
-#ifndef MODEL_CPU_KERNELS_H
-#define MODEL_CPU_KERNELS_H
+#ifndef MODEL_CPU_OPENBLAS_KERNELS_H
+#define MODEL_CPU_OPENBLAS_KERNELS_H
 #include <signal.h>
 #include <stdbool.h>
 #include "core/error.h"

@@ -261,7 +261,7 @@ static void many_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 	}
 }
 
-enum status cpu_gemm_blocks(struct back *back, const struct gemm *g, struct error *err)
+enum status cpu_gemm_blocks(struct backend *back, const struct gemm *g, struct error *err)
 {
 	struct work w = {
 		.cpu = cpu_of(back), .g = g, .dot = widest(g->b.dtype), .blocks = g->a.cols / CPU_BLOCK};

@@ -4,8 +4,8 @@
  * become bytes with a scale a block as well, and whole numbers are multiplied; many rows are multiplied with
  * panels of weights made numbers.
  */
-#ifndef MODEL_CPU_BLOCKS_H
-#define MODEL_CPU_BLOCKS_H
+#ifndef MODEL_CPU_QUANTISED_GEMM_H
+#define MODEL_CPU_QUANTISED_GEMM_H
 #include "model/backend/ops.h"
 
 enum { CPU_BLOCK = 32 };
@@ -23,5 +23,5 @@ row_dot cpu_blocks_dot(enum dtype dtype, enum cpu_width width);
 /* Types that stay as they are. */
 bool cpu_blocks_of(enum dtype dtype);
 /* g->b is such weights, op(b) is transposed, the rest F32. */
-enum status cpu_gemm_blocks(struct back *back, const struct gemm *g, struct error *err);
+enum status cpu_gemm_blocks(struct backend *back, const struct gemm *g, struct error *err);
 #endif

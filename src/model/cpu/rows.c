@@ -27,7 +27,7 @@ static void zero_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 		memset(real_row(*x, i), 0, (size_t)x->cols * sizeof(real));
 }
 
-enum status cpu_zero(struct back *back, struct mat x, struct error *err)
+enum status cpu_zero(struct backend *back, struct mat x, struct error *err)
 {
 	(void)err;
 	cost_touch(back, &x, 1);
@@ -72,7 +72,7 @@ static void gather_blocks(void *arg, int64_t first, int64_t last, unsigned threa
 	}
 }
 
-enum status cpu_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
+enum status cpu_embed(struct backend *back, const struct batch *b, struct mat table, struct mat x,
 		      struct error *err)
 {
 	struct rows r = {.x = table, .y = x, .row = b->token};
@@ -93,7 +93,7 @@ static void embed_columns(void *arg, int64_t first, int64_t last, unsigned threa
 		add_row(real_row(r->y, r->row[i]) + first, real_row(r->x, i) + first, last - first);
 }
 
-enum status cpu_embed_bwd(struct back *back, const struct batch *b, struct mat dx, struct mat dtable,
+enum status cpu_embed_bwd(struct backend *back, const struct batch *b, struct mat dx, struct mat dtable,
 			  struct error *err)
 {
 	struct rows r = {.x = dx, .y = dtable, .row = b->token};
@@ -104,7 +104,7 @@ enum status cpu_embed_bwd(struct back *back, const struct batch *b, struct mat d
 	return STATUS_OK;
 }
 
-enum status cpu_rows_copy(struct back *back, struct mat from, struct mat to, const int32_t *row,
+enum status cpu_rows_copy(struct backend *back, struct mat from, struct mat to, const int32_t *row,
 			  bool scatter_add, struct error *err)
 {
 	struct rows r = {.x = from, .y = to, .row = row};
@@ -167,7 +167,7 @@ static void swiglu_rows_bwd(void *arg, int64_t first, int64_t last, unsigned thr
 							     real_row(r->x, t) + r->y.cols, r->y.cols);
 }
 
-enum status cpu_swiglu(struct back *back, struct mat gate_up, struct mat h, struct error *err)
+enum status cpu_swiglu(struct backend *back, struct mat gate_up, struct mat h, struct error *err)
 {
 	struct rows r = {.x = gate_up, .y = h};
 
@@ -177,7 +177,7 @@ enum status cpu_swiglu(struct back *back, struct mat gate_up, struct mat h, stru
 	return STATUS_OK;
 }
 
-enum status cpu_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, bool again,
+enum status cpu_swiglu_bwd(struct backend *back, struct mat dh, struct mat gate_up, bool again,
 			   struct error *err)
 {
 	struct rows r = {.x = gate_up, .y = dh, .add = again};
@@ -218,8 +218,8 @@ static void dropout_rows(void *arg, int64_t first, int64_t last, unsigned thread
 	}
 }
 
-enum status cpu_dropout(struct back *back, struct mat x, const struct dropout *drop, struct mat y, bool add,
-			struct error *err)
+enum status cpu_dropout(struct backend *back, struct mat x, const struct dropout *drop, struct mat y,
+			bool add, struct error *err)
 {
 	struct rows r = {.x = x, .y = y, .drop = drop, .add = add};
 
@@ -262,7 +262,7 @@ static void convert_rows(void *arg, int64_t first, int64_t last, unsigned thread
 		}
 }
 
-enum status cpu_convert(struct back *back, struct mat from, struct mat to, struct error *err)
+enum status cpu_convert(struct backend *back, struct mat from, struct mat to, struct error *err)
 {
 	struct rows r = {.x = from, .y = to};
 
@@ -287,7 +287,7 @@ static void sum_columns(void *arg, int64_t first, int64_t last, unsigned thread)
 		add_row(real_row(r->y, 0) + first, real_row(r->x, t) + first, last - first);
 }
 
-enum status cpu_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
+enum status cpu_column_sum(struct backend *back, struct mat x, struct mat sum_add, struct error *err)
 {
 	struct rows r = {.x = x, .y = sum_add};
 

@@ -123,7 +123,7 @@ static struct mat *field_of(struct layer_saved *s, const struct field *f)
 static enum status place_saved(const struct pass *p, struct error *err)
 {
 	struct field field[SAVED_FIELDS];
-	struct back *back = p->back;
+	struct backend *back = p->back;
 	struct saved *saved = p->saved;
 	enum status st = STATUS_OK;
 
@@ -138,7 +138,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 			.dtype = f->stat ? back->stat : back->dtype,
 		};
 
-		if (back->kind == BACK_GPU && f->at == offsetof(struct layer_saved, lse))
+		if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
 			m.rows *= ATTENTION_LSE_ROOM;
 		for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
 			m.cols = f->cols + tail_of(p->model, f->at);
@@ -191,7 +191,7 @@ static bool repeats(const struct pass *p)
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
 			   struct mat first, struct error *err)
 {
-	const struct work_span span = {.run = run, .arg = arg, .batch = p->batch, .first = first};
+	const struct layer_work span = {.run = run, .arg = arg, .batch = p->batch, .first = first};
 
 	return repeats(p) ? p->back->ops->span(p->back, &span, err) : run(arg, err);
 }

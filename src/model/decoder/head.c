@@ -4,9 +4,9 @@
 
 enum { CHUNK_ROWS = 1024, CHUNK_ROWS_GPU = 4096 };
 
-static int64_t chunk_rows(const struct back *back)
+static int64_t chunk_rows(const struct backend *back)
 {
-	return back->kind == BACK_GPU ? CHUNK_ROWS_GPU : CHUNK_ROWS;
+	return back->kind == BACKEND_GPU ? CHUNK_ROWS_GPU : CHUNK_ROWS;
 }
 
 /* One chunk: rows of the layers' output, normed, and their logits (placed by who knows where they go). */
@@ -21,7 +21,7 @@ static int64_t product_rows(const struct pass *p, int64_t rows, int64_t most)
 	enum { TOGETHER = 512 };
 	int64_t up = (rows + TOGETHER - 1) / TOGETHER * TOGETHER;
 
-	if (p->back->kind == BACK_CPU)
+	if (p->back->kind == BACKEND_CPU)
 		return rows;
 	up = up < most ? up : most;
 	return up < p->batch->tokens ? up : p->batch->tokens;
@@ -30,7 +30,7 @@ static int64_t product_rows(const struct pass *p, int64_t rows, int64_t most)
 static enum status place(const struct pass *p, int64_t rows, int64_t in_products, bool backward,
 			 struct chunk *c, struct error *err)
 {
-	const struct back *back = p->back;
+	const struct backend *back = p->back;
 	const int64_t hidden = p->model->shape.hidden;
 	const struct {
 		struct mat *mat;
@@ -62,7 +62,7 @@ static enum status place(const struct pass *p, int64_t rows, int64_t in_products
 static enum status logits_of(const struct pass *p, const struct chunk *c, const int32_t *row,
 			     struct error *err)
 {
-	struct back *back = p->back;
+	struct backend *back = p->back;
 	const struct model *m = p->model;
 	const struct gemm g = {.a = c->n, .b = m->head.w, .d = c->logits, .trans_b = true, .alpha = 1};
 	enum status st = back->ops->rows_copy(back, p->saved->out, c->x, row, false, err);
@@ -75,7 +75,7 @@ static enum status logits_of(const struct pass *p, const struct chunk *c, const 
 static enum status loss_of(const struct pass *p, const struct chunk *c, const int32_t *row, float grad_scale,
 			   double *loss_sum, struct error *err)
 {
-	struct back *back = p->back;
+	struct backend *back = p->back;
 	enum status st = back->ops->cross_entropy(back, mat_rows(&c->logits, 0, c->x.rows), p->batch->target,
 						  row, grad_scale, c->loss, err);
 
@@ -86,7 +86,7 @@ static enum status loss_of(const struct pass *p, const struct chunk *c, const in
 static enum status chunk_backward(const struct pass *p, const struct chunk *c, const int32_t *row,
 				  struct mat dx, struct error *err)
 {
-	struct back *back = p->back;
+	struct backend *back = p->back;
 	const struct model *m = p->model;
 	const struct gemm to_n = {.a = c->logits, .b = m->head.w, .d = c->dn, .alpha = 1};
 	const struct gemm to_w = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last norm, the head and the loss, on listed rows alone and in chunks. */
-#ifndef MODEL_HEAD_H
-#define MODEL_HEAD_H
+#ifndef MODEL_DECODER_HEAD_H
+#define MODEL_DECODER_HEAD_H
 #include "model/model.h"
 
 /* Loss of the trained rows; with its gradient added to rows of dx and to what is trained here. */

@@ -6,7 +6,7 @@
 static enum status norm(const struct layer_run *run, const struct weight *w, struct mat x, struct mat y,
 			struct mat rstd, struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 
 	return back->ops->rmsnorm(back, x, w->w, (float)run->shape->norm_eps, y, rstd, err);
 }
@@ -56,7 +56,7 @@ static struct rotated rotated_of(const struct layer_run *run, const struct layer
 static enum status rope(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 	enum status st = STATUS_OK;
 
 	for (int part = 0; !st && part < rotations(l); part++) {
@@ -72,7 +72,7 @@ static enum status rope(const struct layer_run *run, const struct layer *l, cons
 static enum status rope_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			    struct mat dqkv, struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 	enum status st = STATUS_OK;
 
 	for (int part = 0; !st && part < rotations(l); part++) {
@@ -98,7 +98,7 @@ static struct attention attention_of(const struct shape *s)
 static enum status attend(const struct layer_run *run, const struct layer_saved *s, struct error *err)
 {
 	const struct attention at = attention_of(run->shape);
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 	const int64_t q = s->o.cols;
 	enum status st;
 
@@ -138,7 +138,7 @@ static enum status forward_to_gate_up(const struct layer_run *run, const struct 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
 			  struct mat out, struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 	enum status st = forward_to_gate_up(run, l, saved, err);
 
 	if (!st)
@@ -158,7 +158,7 @@ static bool h_comes_of_gradient(const struct layer_run *run, const struct layer 
 static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			      struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 	enum status st;
 
 	if (run->recompute == RECOMPUTE_NONE)
@@ -187,7 +187,7 @@ static enum status scratch(const struct layer_run *run, int64_t cols, int64_t ta
 static enum status norm_bwd(const struct layer_run *run, const struct weight *w, struct mat dy, struct mat x,
 			    struct mat rstd, struct mat dx_add, struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 
 	return back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
 }
@@ -197,7 +197,7 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 				   const struct layer_saved *s, struct mat dx, struct error *err)
 {
 	const struct linear_run *linear = &run->linear;
-	struct back *back = linear->back;
+	struct backend *back = linear->back;
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat dh;
 	enum status st;
@@ -221,7 +221,7 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			   struct mat dx, struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat dn;
 	enum status st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
@@ -241,7 +241,7 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 				 const struct layer_saved *s, struct mat dx, bool input_wanted,
 				 struct error *err)
 {
-	struct back *back = run->linear.back;
+	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
 	const struct attention at = attention_of(run->shape);
 	const bool norm_wanted = input_wanted || l->norm1.grad.rows;

@@ -3,8 +3,8 @@
  * One decoder layer, forward and backward, written out: norm, q k v, RoPE, attention, o, norm, gate and up,
  * SwiGLU, down.
  */
-#ifndef MODEL_LAYERS_H
-#define MODEL_LAYERS_H
+#ifndef MODEL_DECODER_LAYER_H
+#define MODEL_DECODER_LAYER_H
 #include "model/decoder/linear.h"
 
 struct layer {

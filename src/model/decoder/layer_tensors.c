@@ -59,7 +59,7 @@ void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, cha
 }
 
 /* The type that a tensor is kept in: its file's blocks where they stay. */
-static enum dtype kept_in(const struct model *m, const struct back *back, const char *name)
+static enum dtype kept_in(const struct model *m, const struct backend *back, const char *name)
 {
 	struct weights_raw raw;
 
@@ -72,7 +72,7 @@ static enum dtype kept_in(const struct model *m, const struct back *back, const 
 }
 
 /* Parts of one weight are kept alike. */
-static enum dtype layer_kept_in(const struct model *m, const struct back *back, int64_t layer,
+static enum dtype layer_kept_in(const struct model *m, const struct backend *back, int64_t layer,
 				const struct layer_tensor t[LAYER_TENSOR_COUNT], int first)
 {
 	char name[PARAM_NAME];
@@ -89,7 +89,7 @@ static enum dtype layer_kept_in(const struct model *m, const struct back *back, 
 }
 
 /* A weight of rows x cols whose first part has this name in the flat vector, or a frozen one. */
-static enum status place(struct model *m, struct back *back, struct weight *w, int64_t rows, int64_t cols,
+static enum status place(struct model *m, struct backend *back, struct weight *w, int64_t rows, int64_t cols,
 			 const char *name, enum dtype kept, struct error *err)
 {
 	const struct param *param = params_find(&m->params, name);
@@ -122,7 +122,7 @@ static struct linear *map_of(const struct layer *l, size_t weight)
 	return NULL;
 }
 
-static enum status place_block(struct back *back, struct linear *l, const char *name, struct error *err)
+static enum status place_block(struct backend *back, struct linear *l, const char *name, struct error *err)
 {
 	const int64_t tail = l->adapters * l->rank;
 	enum status st;
@@ -134,7 +134,7 @@ static enum status place_block(struct back *back, struct linear *l, const char *
 }
 
 /* Parts of one weight follow each other in the table, the first at 0. */
-static enum status place_layer(struct model *m, struct back *back, int64_t layer, struct error *err)
+static enum status place_layer(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
 	struct layer_tensor t[LAYER_TENSOR_COUNT];
 	char name[PARAM_NAME];
@@ -162,7 +162,7 @@ static enum status place_layer(struct model *m, struct back *back, int64_t layer
 	return st;
 }
 
-static enum status place_adapters(struct model *m, struct back *back, int64_t layer, struct error *err)
+static enum status place_adapters(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
 	enum status st = STATUS_OK;
 	char name[PARAM_NAME];
@@ -190,7 +190,7 @@ static enum status place_adapters(struct model *m, struct back *back, int64_t la
 	return st;
 }
 
-enum status tensors_place(struct model *m, struct back *back, struct error *err)
+enum status tensors_place(struct model *m, struct backend *back, struct error *err)
 {
 	const struct shape *s = &m->shape;
 	enum status st =

@@ -3,8 +3,8 @@
  * The tensors of a layer, in the order in which a flat vector holds them: which weight of struct layer each
  * is a part of, and where in it. Names, slots and places all come from this one table.
  */
-#ifndef MODEL_TENSORS_H
-#define MODEL_TENSORS_H
+#ifndef MODEL_DECODER_LAYER_TENSORS_H
+#define MODEL_DECODER_LAYER_TENSORS_H
 #include "model/model.h"
 
 /* name below "model.layers.N.", weight of struct layer, first row in it (of a vector: column), rows, columns
@@ -64,5 +64,5 @@ void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, cha
 #define NAME_HEAD "lm_head.weight"
 
 /* What stays in memory, from the table of what is trained. */
-enum status tensors_place(struct model *m, struct back *back, struct error *err);
+enum status tensors_place(struct model *m, struct backend *back, struct error *err);
 #endif

@@ -27,7 +27,7 @@ static bool is_rounded(const struct linear_run *run)
 }
 
 /* d = alpha op(a) op(b) + beta d */
-static enum status product(struct back *back, struct mat a, bool trans_a, struct mat b, bool trans_b,
+static enum status product(struct backend *back, struct mat a, bool trans_a, struct mat b, bool trans_b,
 			   float alpha, float beta, struct mat d, struct error *err)
 {
 	const struct gemm g = {.a = a,
@@ -150,7 +150,7 @@ static enum status base(const struct linear_run *run, const struct linear *l, st
 }
 
 /* y = residual + d */
-static enum status add_residual(struct back *back, struct mat residual, struct mat d, struct mat y,
+static enum status add_residual(struct backend *back, struct mat residual, struct mat d, struct mat y,
 				struct error *err)
 {
 	const struct dropout none = {0};
@@ -162,10 +162,10 @@ static enum status add_residual(struct back *back, struct mat residual, struct m
 }
 
 /*
- * Where results are rounded to BF16 (docs/explanation/design/training.md, "Rounding"): what an adapter adds is often less
- * than half of the last place of what it is added to, and would be lost there as a whole. So it comes first,
- * and is rounded in one sum with the map's own product, which is what keeps it on the average; the residual
- * comes last.
+ * Where results are rounded to BF16 (docs/explanation/design/training.md, "Rounding"): what an adapter adds
+ * is often less than half of the last place of what it is added to, and would be lost there as a whole. So it
+ * comes first, and is rounded in one sum with the map's own product, which is what keeps it on the average;
+ * the residual comes last.
  */
 static enum status forward_rounded(const struct linear_run *run, const struct linear *l, struct mat x,
 				   struct mat y, struct mat residual, struct mat u, struct error *err)
@@ -234,7 +234,7 @@ static enum status down_bwd(const struct linear_run *run, const struct linear *l
 			    struct mat dx, bool add, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(run->back->arena);
-	struct back *back = run->back;
+	struct backend *back = run->back;
 	struct mat masked;
 	enum status st;
 
@@ -298,7 +298,7 @@ enum status linear_backward_trained(const struct linear_run *run, const struct l
 				    struct mat u, struct mat dy, struct error *err)
 {
 	const struct mat wide = with_tail(l, &dy);
-	struct back *back = run->back;
+	struct backend *back = run->back;
 	enum status st = STATUS_OK;
 
 	if (linear_tail(l)) {
@@ -333,7 +333,7 @@ enum status linear_backward(const struct linear_run *run, const struct linear *l
 	return st || first ? st : adapters_bwd(run, l, x, u, dy, dx, true, err);
 }
 
-enum status linear_merge(struct back *back, struct linear *l, struct error *err)
+enum status linear_merge(struct backend *back, struct linear *l, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -348,7 +348,7 @@ enum status linear_merge(struct back *back, struct linear *l, struct error *err)
 	return st;
 }
 
-enum status linear_clear(struct back *back, const struct linear *l, struct error *err)
+enum status linear_clear(struct backend *back, const struct linear *l, struct error *err)
 {
 	const int64_t tail = linear_tail(l);
 

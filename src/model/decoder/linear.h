@@ -8,8 +8,8 @@
  * x A' stands behind x's columns: then y = [x u] [W B]' and dx = [dy v] [W; A] with v = s dy B, which stands
  * behind dy's, so that nothing goes over y and dx a second time. Without dropout alone.
  */
-#ifndef MODEL_LINEAR_H
-#define MODEL_LINEAR_H
+#ifndef MODEL_DECODER_LINEAR_H
+#define MODEL_DECODER_LINEAR_H
 #include "model/backend/ops.h"
 #include "model/params.h"
 #include "model/files/peft/peft.h"
@@ -39,7 +39,7 @@ struct linear {
 };
 
 struct linear_run {
-	struct back *back;
+	struct backend *back;
 	float dropout_p; /* 0: none, as in evaluation */
 	uint64_t dropout_seed, row_begin;
 };
@@ -64,9 +64,9 @@ bool linear_is_trained(const struct linear *l);
  */
 int64_t linear_tail(const struct linear *l);
 /* W += s B A on a W that is not trained: for generation. Its adapters are gone then. */
-enum status linear_merge(struct back *back, struct linear *l, struct error *err);
+enum status linear_merge(struct backend *back, struct linear *l, struct error *err);
 /* Extended: the block's places that no B has become 0, once. Else nothing. */
-enum status linear_clear(struct back *back, const struct linear *l, struct error *err);
+enum status linear_clear(struct backend *back, const struct linear *l, struct error *err);
 /* Extended: where A and each B go, appended to `live`. Else nothing. */
 void linear_live(const struct linear *l, const struct params *p, struct live_part *live, int *count);
 #endif

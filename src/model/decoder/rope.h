@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MODEL_ROPE_H
-#define MODEL_ROPE_H
+#ifndef MODEL_DECODER_ROPE_H
+#define MODEL_DECODER_ROPE_H
 #include "model/shape/shape.h"
 
 /* cos_sin [positions, head_dim], F32 or F64 in host memory: row p has the cosines of p's angles, then their

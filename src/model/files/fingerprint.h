@@ -5,8 +5,8 @@
  * were trained on, quantised or made of another seed have another one; weights that differ in none of these
  * rows (a few ids' rows of an embedding alone) have the same.
  */
-#ifndef MODEL_FINGERPRINT_H
-#define MODEL_FINGERPRINT_H
+#ifndef MODEL_FILES_FINGERPRINT_H
+#define MODEL_FILES_FINGERPRINT_H
 #include "model/files/weights.h"
 
 enum { FINGERPRINT_ROWS = 8, FINGERPRINT_SIZE = 65 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A base model and an adapter as one model folder: W + scale B A, tensor by tensor, never a whole model in
  * memory. */
-#ifndef MODEL_MERGE_H
-#define MODEL_MERGE_H
+#ifndef MODEL_FILES_MERGE_ADAPTER_H
+#define MODEL_FILES_MERGE_ADAPTER_H
 #include "core/log.h"
 #include "model/files/weights.h"
 

@@ -3,8 +3,8 @@
  * A model folder as Hugging Face's programs read it: config.json, safetensors in shards with their index. It
  * appears whole under its name or not at all.
  */
-#ifndef MODEL_FOLDER_H
-#define MODEL_FOLDER_H
+#ifndef MODEL_FILES_MODEL_FOLDER_H
+#define MODEL_FILES_MODEL_FOLDER_H
 #include "core/process/cpu_pool.h"
 #include "model/shape/tensor_names.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights of no model: for tests and timings. The same seed gives the same ones everywhere. */
-#ifndef MODEL_RANDOM_WEIGHTS_H
-#define MODEL_RANDOM_WEIGHTS_H
+#ifndef MODEL_FILES_RANDOM_WEIGHTS_H
+#define MODEL_FILES_RANDOM_WEIGHTS_H
 #include "model/shape/tensor_names.h"
 #include "model/backend/ops.h"
 

@@ -305,7 +305,7 @@ enum { PIECE_BYTES = 1 << 20 };
 
 struct loading {
 	const struct weights *w;
-	struct back *back; /* NULL: slots are host memory */
+	struct backend *back; /* NULL: slots are host memory */
 	const struct weights_slot *slots;
 	struct weights_raw *raw; /* of each slot */
 	size_t *first;		 /* piece of each slot; the last is the number of all */
@@ -368,7 +368,7 @@ static enum status load_piece(struct loading *l, size_t piece, struct rows *r, s
 	r->first = (int64_t)(piece - l->first[r->slot]) * most;
 	part = mat_rows(to, r->first, to->rows - r->first < most ? to->rows - r->first : most);
 	r->pitch = dtype_bytes(to->dtype, (uint64_t)(l->back ? to->cols : to->ld));
-	return l->back ? gpu_back_put_made(l->back, part, &made, err)
+	return l->back ? gpu_backend_put_made(l->back, part, &made, err)
 		       : load_rows(r, 0, part.rows, part.data, err);
 }
 
@@ -400,7 +400,7 @@ static enum status count_pieces(struct loading *l, struct error *err)
 	return st;
 }
 
-static enum status load_all(const struct weights *w, struct back *back, const struct weights_slot *slots,
+static enum status load_all(const struct weights *w, struct backend *back, const struct weights_slot *slots,
 			    size_t count, struct error *err)
 {
 	struct loading l = {.w = w, .back = back, .slots = slots, .count = count};
@@ -439,8 +439,8 @@ enum status weights_load(const struct weights *w, const struct weights_slot *slo
 	return load_all(w, NULL, slots, count, err);
 }
 
-enum status weights_load_to(const struct weights *w, struct back *back, const struct weights_slot *slots,
+enum status weights_load_to(const struct weights *w, struct backend *back, const struct weights_slot *slots,
 			    size_t count, struct error *err)
 {
-	return load_all(w, back->kind == BACK_CPU ? NULL : back, slots, count, err);
+	return load_all(w, back->kind == BACKEND_CPU ? NULL : back, slots, count, err);
 }

@@ -4,8 +4,8 @@
  * Opening it reads headers alone and holds every tensor against the shape: missing, extra, wrong size or
  * type are refused then. Numbers are taken straight from the mapped file into memory that the caller owns.
  */
-#ifndef MODEL_WEIGHTS_H
-#define MODEL_WEIGHTS_H
+#ifndef MODEL_FILES_WEIGHTS_H
+#define MODEL_FILES_WEIGHTS_H
 #include "model/shape/tensor_names.h"
 #include "model/backend/ops.h"
 #include "model/shape/shape.h"
@@ -40,7 +40,7 @@ enum status weights_load(const struct weights *w, const struct weights_slot *slo
 			 struct error *err);
 
 /* The same to where a back end's matrices are. */
-enum status weights_load_to(const struct weights *w, struct back *back, const struct weights_slot *slots,
+enum status weights_load_to(const struct weights *w, struct backend *back, const struct weights_slot *slots,
 			    size_t count, struct error *err);
 
 /* What was read of the files no longer counts as this process's memory. */

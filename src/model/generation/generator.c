@@ -7,7 +7,7 @@
 
 struct generator {
 	struct model *model;
-	struct back *back;
+	struct backend *back;
 	struct cache cache;
 	struct saved saved;
 	struct mat logits;     /* [1, vocab], the device's */
@@ -32,27 +32,28 @@ static enum status place(struct generator *g, int64_t positions, struct error *e
 	g->logits = (struct mat){.rows = 1, .cols = s->vocab, .dtype = g->back->dtype};
 	if (!st)
 		st = arena_mat(g->back->arena, MEM_LOGITS, &g->logits, "logits", err);
-	return st || g->back->kind != BACK_GPU ? st
-					       : decode_create(&g->decode, g->model, g->back, &g->cache, err);
+	return st || g->back->kind != BACKEND_GPU
+		       ? st
+		       : decode_create(&g->decode, g->model, g->back, &g->cache, err);
 }
 
 static enum status host_rooms(struct generator *g, struct error *err)
 {
 	const int64_t vocab = g->model->shape.vocab;
 
-	g->rows = g->back->kind == BACK_GPU ? GENERATE_ROWS_GPU : GENERATE_ROWS;
+	g->rows = g->back->kind == BACKEND_GPU ? GENERATE_ROWS_GPU : GENERATE_ROWS;
 	g->position = calloc((size_t)g->rows, sizeof(*g->position));
 	g->target = calloc((size_t)g->rows, sizeof(*g->target));
-	if (g->back->kind == BACK_GPU) {
+	if (g->back->kind == BACKEND_GPU) {
 		g->read = calloc((size_t)vocab, sizeof(*g->read));
 		g->packed = calloc((size_t)vocab, sizeof(*g->read));
 	}
-	if (!g->position || !g->target || (g->back->kind == BACK_GPU && !(g->read && g->packed)))
+	if (!g->position || !g->target || (g->back->kind == BACKEND_GPU && !(g->read && g->packed)))
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory to generate");
 	return sampler_room_create(&g->room, vocab, err);
 }
 
-enum status generator_create(struct generator **out, struct model *m, struct back *back, int64_t positions,
+enum status generator_create(struct generator **out, struct model *m, struct backend *back, int64_t positions,
 			     struct error *err)
 {
 	struct generator *g = calloc(1, sizeof(*g));

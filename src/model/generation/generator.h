@@ -3,8 +3,8 @@
  * Text a token at a time, with keys and values of what came before kept. One document. On a GPU several
  * tokens are made by a launch where each is the likeliest (model/gpu/decode.h).
  */
-#ifndef MODEL_GENERATE_H
-#define MODEL_GENERATE_H
+#ifndef MODEL_GENERATION_GENERATOR_H
+#define MODEL_GENERATION_GENERATOR_H
 #include <signal.h>
 #include "model/model.h"
 #include "model/generation/sampling.h"
@@ -14,7 +14,7 @@ enum { GENERATE_ROWS = 256, GENERATE_ROWS_GPU = 2048 }; /* of a prompt at once *
 struct generator;
 /* Cache and room for passes in back->arena (which may plan); `positions` tokens in all, at most the model's.
  * Owner: caller, generator_release; its places go back by the arena's mark. */
-enum status generator_create(struct generator **g, struct model *m, struct back *back, int64_t positions,
+enum status generator_create(struct generator **g, struct model *m, struct backend *back, int64_t positions,
 			     struct error *err);
 void generator_release(struct generator **g);
 /* Appends tokens to the document; logits [vocab] of what follows the last, lent until the next call. */

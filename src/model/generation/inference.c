@@ -13,7 +13,7 @@ struct inference {
 	struct weights weights;
 	struct peft peft;
 	struct model *model;
-	struct back back;
+	struct backend back;
 	struct arena arena;
 	void *memory; /* of a CPU's arena */
 	struct generator *generator;
@@ -27,7 +27,7 @@ static enum status place(struct inference *i, const struct inference_options *o,
 		.inference = true,
 		.positions = o->positions,
 		/* Numbers alone can be added to, and are all that a GPU multiplies. */
-		.blocks = o->merge || i->back.kind == BACK_GPU ? NULL : &i->weights,
+		.blocks = o->merge || i->back.kind == BACKEND_GPU ? NULL : &i->weights,
 	};
 	enum status st = model_create(&i->model, &i->weights.shape, &options, err);
 
@@ -56,9 +56,9 @@ static enum status plan(struct inference *i, const struct inference_options *o, 
 				       "no memory for %lld positions", (long long)o->positions);
 	i->arena = (struct arena){0};
 	if (gpu)
-		plan_back_gpu(&i->back, &i->arena);
+		plan_backend_gpu(&i->back, &i->arena);
 	else
-		plan_back_cpu(&i->back, cpu_back_threads(), &i->arena);
+		plan_backend_cpu(&i->back, cpu_backend_threads(), &i->arena);
 	st = place(i, o, err);
 	if (!st)
 		st = generator_feed(i->generator, ids, (size_t)o->positions, &logits, err);
@@ -102,8 +102,8 @@ static enum status load_flat_gpu(struct inference *i, struct error *err)
 /* Over what the base model has: a head that was trained apart from the tied embedding is the adapter's. */
 static enum status load_adapter(struct inference *i, bool merge, struct error *err)
 {
-	enum status st = i->back.kind == BACK_GPU ? load_flat_gpu(i, err)
-						  : load_flat(i, &i->model->params.master, err);
+	enum status st = i->back.kind == BACKEND_GPU ? load_flat_gpu(i, err)
+						     : load_flat(i, &i->model->params.master, err);
 
 	if (!st)
 		st = model_refresh(i->model, &i->back, err);
@@ -118,8 +118,8 @@ static enum status load(struct inference *i, const struct inference_options *o, 
 	enum status st = model_weight_slots(i->model, &slots, &names, &count, err);
 
 	if (!st)
-		st = i->back.kind == BACK_GPU ? weights_load_to(&i->weights, &i->back, slots, count, err)
-					      : weights_load(&i->weights, slots, count, err);
+		st = i->back.kind == BACKEND_GPU ? weights_load_to(&i->weights, &i->back, slots, count, err)
+						 : weights_load(&i->weights, slots, count, err);
 	if (!st)
 		st = model_loaded(i->model, &i->back, err);
 	if (!st && o->adapter)
@@ -131,7 +131,7 @@ static enum status load(struct inference *i, const struct inference_options *o, 
 
 static enum status open_cpu(struct inference *i, const struct inference_options *o, struct error *err)
 {
-	const struct cpu_options options = {.threads = cpu_back_threads()};
+	const struct cpu_options options = {.threads = cpu_backend_threads()};
 	size_t size = 0;
 	enum status st = plan(i, o, false, &size, err);
 
@@ -143,38 +143,38 @@ static enum status open_cpu(struct inference *i, const struct inference_options 
 	i->arena = (struct arena){.base = i->memory, .size = size};
 	if (o->before_cpu)
 		o->before_cpu(o->arg);
-	return cpu_back_create(&i->back, &options, &i->arena, err);
+	return cpu_backend_create(&i->back, &options, &i->arena, err);
 }
 
 static void put_back(struct inference *i)
 {
-	if (i->back.kind == BACK_GPU)
-		gpu_back_release(&i->back);
+	if (i->back.kind == BACKEND_GPU)
+		gpu_backend_release(&i->back);
 	else if (i->memory)
-		cpu_back_release(&i->back);
+		cpu_backend_release(&i->back);
 	free(i->memory);
 	i->memory = NULL;
-	i->back = (struct back){0};
+	i->back = (struct backend){0};
 }
 
 static enum status open_gpu(struct inference *i, const struct inference_options *o, struct error *err)
 {
-	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN};
+	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN};
 	struct error why = {0};
 	size_t size = 0;
 	enum status st = decode_check_heads(i->weights.shape.head_dim, err);
 
 	if (!st)
-		st = gpu_back_takes(&i->weights.shape, err);
+		st = gpu_backend_takes(&i->weights.shape, err);
 	if (!st)
 		st = plan(i, o, true, &size, err);
-	i->back = (struct back){0};
+	i->back = (struct backend){0};
 	i->arena = (struct arena){0};
 	if (!st)
-		st = gpu_back_create(&i->back, &options, &i->arena, err);
+		st = gpu_backend_create(&i->back, &options, &i->arena, err);
 	if (st)
 		return st;
-	st = gpu_back_take(&i->back, size, &why);
+	st = gpu_backend_take(&i->back, size, &why);
 	if (st == STATUS_NO_RESOURCE)
 		return error_set_cause(
 			err, st, CAUSE_NO_MEMORY,
@@ -270,14 +270,14 @@ uint64_t inference_at_once(const struct inference *i)
 struct inference_facts inference_facts(const struct inference *i)
 {
 	const struct shape *s = &i->weights.shape;
-	const bool gpu = i->back.kind == BACK_GPU;
+	const bool gpu = i->back.kind == BACKEND_GPU;
 	const double read = (double)(shape_parameters(s) - (s->tied ? 0 : s->vocab * s->hidden));
 
 	return (struct inference_facts){
-		.device = gpu ? gpu_name(gpu_back_device(&i->back)) : "cpu",
+		.device = gpu ? gpu_name(gpu_backend_device(&i->back)) : "cpu",
 		.gpu = gpu,
 		.weight_bytes = gpu ? 2 * read : 0,
-		.memory_rate = gpu ? gpu_dram_rate(gpu_back_device(&i->back)) : 0,
+		.memory_rate = gpu ? gpu_dram_rate(gpu_backend_device(&i->back)) : 0,
 	};
 }
 
@@ -300,8 +300,9 @@ enum status inference_speak(struct inference *i, const int32_t *prompt, size_t c
 	i->at_once = generate_at_once(i->generator, &options);
 	generator_rewind(i->generator, 0); /* each prompt stands for itself */
 	st = generate(i->generator, prompt, count, &options, take, arg, &end, &why);
-	if (st && i->back.kind == BACK_GPU && (st == STATUS_VENDOR || st == STATUS_LOST))
-		error_set_cause(err, st, why.cause, "%s: %s", gpu_name(gpu_back_device(&i->back)), why.text);
+	if (st && i->back.kind == BACKEND_GPU && (st == STATUS_VENDOR || st == STATUS_LOST))
+		error_set_cause(err, st, why.cause, "%s: %s", gpu_name(gpu_backend_device(&i->back)),
+				why.text);
 	else if (st)
 		error_set_cause(err, st, why.cause, "%s", why.text);
 	*stopped = end == GENERATE_STOPPED;

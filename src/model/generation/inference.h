@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model, with an adapter or without, loaded on the CPU or a GPU to make text. */
-#ifndef MODEL_INFERENCE_H
-#define MODEL_INFERENCE_H
+#ifndef MODEL_GENERATION_INFERENCE_H
+#define MODEL_GENERATION_INFERENCE_H
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The next token from logits. */
-#ifndef MODEL_SAMPLING_H
-#define MODEL_SAMPLING_H
+#ifndef MODEL_GENERATION_SAMPLING_H
+#define MODEL_GENERATION_SAMPLING_H
 #include <stdint.h>
 #include "core/error.h"
 

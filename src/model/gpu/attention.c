@@ -14,16 +14,16 @@ enum {
 	GRID_DOCS = 65535, /* the most that a grid has in z, where documents are */
 };
 
-enum status attends_create(struct attends **out, const struct gpu_state *g, struct error *err)
+enum status attention_state_create(struct attention_state **out, const struct gpu_state *g, struct error *err)
 {
-	struct attends *a = calloc(1, sizeof(*a));
+	struct attention_state *a = calloc(1, sizeof(*a));
 
 	*out = a;
 	if (!a)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for attention");
 	a->gpu = g;
 	snprintf(a->name, sizeof(a->name), "own");
-	return attends_open_library(a, err);
+	return attention_state_open_cudnn(a, err);
 }
 
 static void fast_release(struct fast *f)
@@ -32,13 +32,13 @@ static void fast_release(struct fast *f)
 	attention_own_backward_destroy(&f->backward);
 }
 
-void attends_release(struct attends **out)
+void attention_state_release(struct attention_state **out)
 {
-	struct attends *a = *out;
+	struct attention_state *a = *out;
 
 	if (!a)
 		return;
-	attends_wait(a);
+	attention_state_wait(a);
 	for (size_t i = 0; i < a->count; i++) {
 		sdpa_plan_destroy(&a->pair[i].forward);
 		sdpa_plan_destroy(&a->pair[i].backward);
@@ -51,7 +51,7 @@ void attends_release(struct attends **out)
 	*out = NULL;
 }
 
-const char *attends_name(const struct attends *a)
+const char *attention_state_name(const struct attention_state *a)
 {
 	return a->name;
 }
@@ -72,8 +72,8 @@ static struct attention_operands operands(const struct attention *at, const stru
 		.v = heads_at(&qkv, at, at->heads + at->kv_heads),
 		.o = gpu_address(o.data),
 		.lse = gpu_address(lse.data),
-		.q_starts = attends_one_length(b) ? 0 : gpu_address(b->starts),
-		.kv_starts = attends_one_length(b) ? 0 : gpu_address(b->starts),
+		.q_starts = attention_state_one_length(b) ? 0 : gpu_address(b->starts),
+		.kv_starts = attention_state_one_length(b) ? 0 : gpu_address(b->starts),
 		.order = b->order ? gpu_address(b->order) : 0,
 		.order_count = (uint32_t)b->ordered,
 	};
@@ -108,9 +108,9 @@ static bool is_uneven(const struct fast *f)
 
 /* The candidate that was chosen by time, here or by a run before, or else the first that the planned
  * workspace holds. */
-static bool select_backward(struct fast *f, struct attends *a, uint64_t room)
+static bool select_backward(struct fast *f, struct attention_state *a, uint64_t room)
 {
-	const struct gpu_attention_choice *known = attends_known(a, 0, 0);
+	const struct gpu_attention_choice *known = attention_state_known(a, 0, 0);
 	struct error ignored = {0};
 
 	if (is_uneven(f) && attention_own_backward_workspace(f->backward, 0) <= room &&
@@ -133,9 +133,9 @@ static bool select_backward(struct fast *f, struct attends *a, uint64_t room)
 }
 
 /* Those that do not take the problem are no error: the plain ones do. */
-static void make_fast(struct fast *f, struct attends *a, const struct batch *b, uint64_t room)
+static void make_fast(struct fast *f, struct attention_state *a, const struct batch *b, uint64_t room)
 {
-	struct attention_problem p = attends_problem(&f->at, f->docs, f->length, f->ld_qkv, f->ld_o);
+	struct attention_problem p = attention_state_problem(&f->at, f->docs, f->length, f->ld_qkv, f->ld_o);
 	struct error ignored = {0};
 	enum status st;
 
@@ -160,13 +160,13 @@ static uint64_t lengths_of(const struct batch *b)
 }
 
 /* *out NULL: the plain kernels. */
-static void fast_of(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
-		    int64_t ld_o, struct fast **out)
+static void fast_of(struct attention_state *a, const struct attention *at, const struct batch *b,
+		    int64_t ld_qkv, int64_t ld_o, struct fast **out)
 {
 	struct fast *f = &a->fast, wanted = {.docs = b->docs,
 					     .tokens = b->tokens,
 					     .length = b->doc_len_max,
-					     .one_length = attends_one_length(b) > 0,
+					     .one_length = attention_state_one_length(b) > 0,
 					     .lengths = lengths_of(b),
 					     .at = *at,
 					     .ld_qkv = ld_qkv,
@@ -208,7 +208,7 @@ static struct train_attention_args own_args(const struct attention *at, const st
 	};
 }
 
-static enum status run_own(struct back *back, enum gpu_kernel_id kernel, const struct attention *at,
+static enum status run_own(struct backend *back, enum gpu_kernel_id kernel, const struct attention *at,
 			   const struct batch *b, int heads, const struct train_attention_args *args,
 			   struct error *err)
 {
@@ -228,7 +228,7 @@ static enum status run_own(struct back *back, enum gpu_kernel_id kernel, const s
 	return st;
 }
 
-enum status gpu_attention_forward(struct back *back, const struct attention *at, const struct batch *b,
+enum status gpu_attention_forward(struct backend *back, const struct attention *at, const struct batch *b,
 				  struct mat qkv, struct mat o, struct mat lse, struct error *err)
 {
 	const struct train_attention_args args = own_args(at, b, qkv, o, lse);
@@ -240,7 +240,7 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 	enum status st = gpu_check_heads(at->head_dim, err);
 
 	if (!st)
-		st = attends_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+		st = attention_state_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 
 	cost_attention(back, at, b, false);
 	if (!st)
@@ -249,8 +249,9 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 		return st;
 	if (!pair)
 		fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
-	if (!pair && !fast && attends_wait(g->attends)) /* nothing as fast stands in for what is built */
-		st = attends_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+	if (!pair && !fast &&
+	    attention_state_wait(g->attends)) /* nothing as fast stands in for what is built */
+		st = attention_state_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 	if (st)
 		return st;
 	if (pair)
@@ -259,7 +260,7 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 		    : run_own(back, GPU_KERNEL_ATTENTION, at, b, at->heads, &args, err);
 }
 
-static enum status own_bwd(struct back *back, const struct attention *at, const struct batch *b,
+static enum status own_bwd(struct backend *back, const struct attention *at, const struct batch *b,
 			   const struct train_attention_args *args, struct error *err)
 {
 	enum status st = gpu_run(back, GPU_KERNEL_ATTENTION_DELTA,
@@ -292,7 +293,7 @@ static enum status run_pass(void *arg, struct error *err)
 
 /* Whether it was timed. One that does not run is passed over: what a lost device says, the next launch says
  * again. */
-static bool time_pass(struct back *back, struct passing *p, double *seconds)
+static bool time_pass(struct backend *back, struct passing *p, double *seconds)
 {
 	struct error ignored = {0};
 
@@ -301,8 +302,8 @@ static bool time_pass(struct back *back, struct passing *p, double *seconds)
 
 /* The fastest of ours that the room holds; gradients are written, not added to, so that they may run again. 0
  * s: none runs. */
-static enum status choose_own(struct back *back, struct attends *a, struct fast *f, struct passing *p,
-			      double *least_s, struct error *err)
+static enum status choose_own(struct backend *back, struct attention_state *a, struct fast *f,
+			      struct passing *p, double *least_s, struct error *err)
 {
 	const uint64_t room = workspace_attention_bytes(&f->at, f->tokens);
 	unsigned fastest = 0;
@@ -329,7 +330,7 @@ static enum status choose_own(struct back *back, struct attends *a, struct fast 
 }
 
 /* The library's plan beside the fastest of ours, which takes own_s; 0: none of ours runs. */
-static void choose_beside(struct back *back, struct pair *pair, struct passing *p, double own_s)
+static void choose_beside(struct backend *back, struct pair *pair, struct passing *p, double own_s)
 {
 	double library_s = 0;
 	bool runs;
@@ -343,7 +344,7 @@ static void choose_beside(struct back *back, struct pair *pair, struct passing *
 }
 
 /* Our candidates beside each other, and beside the library's plan, once. */
-static enum status choose(struct back *back, struct attends *a, struct pair *pair, struct fast *f,
+static enum status choose(struct backend *back, struct attention_state *a, struct pair *pair, struct fast *f,
 			  struct passing *p, struct error *err)
 {
 	uint64_t began_ns;
@@ -364,7 +365,7 @@ static enum status choose(struct back *back, struct attends *a, struct pair *pai
 
 /* By whichever did the forward pass of this batch, or keeps lse as that does; `room` is what the plan has for
  * any of them. */
-static enum status backward(struct back *back, const struct attention *at, const struct batch *b,
+static enum status backward(struct backend *back, const struct attention *at, const struct batch *b,
 			    struct pair *pair, struct train_attention_args *args, struct mat qkv,
 			    struct mat o, struct mat lse, struct mat dqkv, gpu_ptr room, struct error *err)
 {
@@ -375,7 +376,7 @@ static enum status backward(struct back *back, const struct attention *at, const
 		.d_k = heads_at(&dqkv, at, at->heads),
 		.d_v = heads_at(&dqkv, at, at->heads + at->kv_heads),
 	};
-	struct attends *a = gpu_of(back)->attends;
+	struct attention_state *a = gpu_of(back)->attends;
 	struct passing p = {
 		.operands = &operand, .gradients = &gradients, .room = room, .stream = gpu_of(back)->stream};
 	struct fast *fast = NULL;
@@ -395,7 +396,7 @@ static enum status backward(struct back *back, const struct attention *at, const
 	return own_bwd(back, at, b, args, err);
 }
 
-enum status gpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+enum status gpu_attention_bwd(struct backend *back, const struct attention *at, const struct batch *b,
 			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
 			      struct error *err)
 {
@@ -404,7 +405,7 @@ enum status gpu_attention_bwd(struct back *back, const struct attention *at, con
 	struct train_attention_args args = own_args(at, b, qkv, o, lse);
 	struct pair *pair;
 	struct mat room;
-	enum status st = attends_pair(gpu_of(back)->attends, at, b, qkv.ld, o.ld, &pair, err);
+	enum status st = attention_state_pair(gpu_of(back)->attends, at, b, qkv.ld, o.ld, &pair, err);
 
 	cost_attention(back, at, b, true);
 	args.d_o = gpu_address(d_o.data);

@@ -5,9 +5,9 @@
 #include "core/clock.h"
 #include "model/gpu/attention_internal.h"
 
-enum status attends_open_library(struct attends *a, struct error *err)
+enum status attention_state_open_cudnn(struct attention_state *a, struct error *err)
 {
-	const struct gpu_back_options *o = &a->gpu->options;
+	const struct gpu_backend_options *o = &a->gpu->options;
 	struct error why = {0};
 	enum status st;
 	int version;
@@ -25,7 +25,8 @@ enum status attends_open_library(struct attends *a, struct error *err)
 	return STATUS_OK;
 }
 
-const struct gpu_attention_choice *attends_known(const struct attends *a, int64_t docs, int64_t length)
+const struct gpu_attention_choice *attention_state_known(const struct attention_state *a, int64_t docs,
+							 int64_t length)
 {
 	for (size_t i = 0; i < a->known_count; i++)
 		if (a->known[i].docs == docs && a->known[i].length == length)
@@ -33,7 +34,7 @@ const struct gpu_attention_choice *attends_known(const struct attends *a, int64_
 	return NULL;
 }
 
-int64_t attends_one_length(const struct batch *b)
+int64_t attention_state_one_length(const struct batch *b)
 {
 	const int64_t length = b->doc_start[1] - b->doc_start[0];
 
@@ -49,8 +50,8 @@ static struct attention_strides strides_of(int64_t length, int64_t ld, int head_
 		.batch = (uint64_t)(length * ld), .head = (uint64_t)head_dim, .row = (uint64_t)ld};
 }
 
-struct attention_problem attends_problem(const struct attention *at, int64_t docs, int64_t length,
-					 int64_t ld_qkv, int64_t ld_o)
+struct attention_problem attention_state_problem(const struct attention *at, int64_t docs, int64_t length,
+						 int64_t ld_qkv, int64_t ld_o)
 {
 	const struct attention_strides qkv = strides_of(length, ld_qkv, at->head_dim);
 
@@ -73,11 +74,11 @@ struct attention_problem attends_problem(const struct attention *at, int64_t doc
 	};
 }
 
-static enum status plan(const struct attends *a, const struct pair *p, enum sdpa_direction direction,
+static enum status plan(const struct attention_state *a, const struct pair *p, enum sdpa_direction direction,
 			struct sdpa_plan **out, struct error *err)
 {
 	const struct attention_problem problem =
-		attends_problem(&p->at, p->docs, p->length, p->ld_qkv, p->ld_o);
+		attention_state_problem(&p->at, p->docs, p->length, p->ld_qkv, p->ld_o);
 	enum status st = sdpa_plan_create(out, a->sdpa, &problem, direction, err);
 
 	return st ? st : sdpa_plan_first(*out, err);
@@ -91,7 +92,7 @@ static bool trusted(int64_t length)
 }
 
 /* Both passes, or neither. */
-static enum status plan_both(const struct attends *a, struct pair *p, struct error *err)
+static enum status plan_both(const struct attention_state *a, struct pair *p, struct error *err)
 {
 	enum status st = plan(a, p, SDPA_FORWARD, &p->forward, err);
 
@@ -108,7 +109,7 @@ static enum status plan_both(const struct attends *a, struct pair *p, struct err
  * pair of its own. */
 struct building {
 	pthread_t thread;
-	const struct attends *attends;
+	const struct attention_state *attends;
 	struct pair pair;
 };
 
@@ -123,7 +124,7 @@ static void *build(void *arg)
 }
 
 /* Whether a thread has begun: for the first pair, so that none is run by the library's handle meanwhile. */
-static bool begin_building(struct attends *a, const struct pair *p)
+static bool begin_building(struct attention_state *a, const struct pair *p)
 {
 	struct building *b = calloc(1, sizeof(*b));
 
@@ -141,7 +142,7 @@ static bool begin_building(struct attends *a, const struct pair *p)
 	return true;
 }
 
-double attends_planned_s(const struct attends *a)
+double attention_state_planned_s(const struct attention_state *a)
 {
 	return a->planned_s;
 }
@@ -151,7 +152,7 @@ static double now_s(void)
 	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
 }
 
-bool attends_wait(struct attends *a)
+bool attention_state_wait(struct attention_state *a)
 {
 	struct building *b = a->building;
 	const double began_s = now_s();
@@ -167,7 +168,7 @@ bool attends_wait(struct attends *a)
 	return true;
 }
 
-static enum status add_pair(struct attends *a, const struct pair *wanted, struct pair **out,
+static enum status add_pair(struct attention_state *a, const struct pair *wanted, struct pair **out,
 			    struct error *err)
 {
 	const bool must = a->gpu->options.attention == GPU_ATTENTION_CUDNN;
@@ -197,7 +198,7 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, struct
 	a->planned_s += now_s() - began_s;
 	if (st && (must || (st != STATUS_UNSUPPORTED && st != STATUS_NO_RESOURCE)))
 		return error_set_cause(err, st, why.cause, "%s", why.text);
-	known = attends_known(a, p->docs, p->length);
+	known = attention_state_known(a, p->docs, p->length);
 	p->timed = known && a->gpu->options.tune;
 	p->by_own = p->timed && known->by_own;
 	p->recalled = p->timed;
@@ -207,18 +208,21 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, struct
 	return STATUS_OK;
 }
 
-enum status attends_pair(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
-			 int64_t ld_o, struct pair **out, struct error *err)
+enum status attention_state_pair(struct attention_state *a, const struct attention *at, const struct batch *b,
+				 int64_t ld_qkv, int64_t ld_o, struct pair **out, struct error *err)
 {
-	const struct pair wanted = {
-		.docs = b->docs, .length = attends_one_length(b), .at = *at, .ld_qkv = ld_qkv, .ld_o = ld_o};
+	const struct pair wanted = {.docs = b->docs,
+				    .length = attention_state_one_length(b),
+				    .at = *at,
+				    .ld_qkv = ld_qkv,
+				    .ld_o = ld_o};
 	enum status st = STATUS_OK;
 
 	*out = NULL;
 	if (!a->sdpa || !wanted.length)
 		return STATUS_OK;
 	if (!a->gpu->held)
-		attends_wait(a);
+		attention_state_wait(a);
 	for (size_t i = 0; i < a->count && !*out; i++) {
 		struct pair *p = &a->pair[i];
 
@@ -227,7 +231,7 @@ enum status attends_pair(struct attends *a, const struct attention *at, const st
 			*out = p;
 	}
 	if (!*out) {
-		attends_wait(a); /* the library's handle is one thread's */
+		attention_state_wait(a); /* the library's handle is one thread's */
 		st = add_pair(a, &wanted, out, err);
 	}
 	if (!st && !(*out)->forward)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What attention.c and attention_library.c share. */
-#ifndef MODEL_GPU_ATTENDS_H
-#define MODEL_GPU_ATTENDS_H
+#ifndef MODEL_GPU_ATTENTION_INTERNAL_H
+#define MODEL_GPU_ATTENTION_INTERNAL_H
 #include "gpu/attention/own_forward.h"
 #include "gpu/attention/own_backward.h"
 #include "gpu/sdpa/sdpa.h"
@@ -30,7 +30,7 @@ struct fast {
 	struct attention_own_backward *backward;
 };
 
-struct attends {
+struct attention_state {
 	const struct gpu_state *gpu;
 	struct sdpa *sdpa; /* NULL: our kernels alone */
 	struct pair *pair;
@@ -47,18 +47,19 @@ struct attends {
 };
 
 /* cuDNN, where it is wanted and, unless it must be, is there. */
-enum status attends_open_library(struct attends *a, struct error *err);
+enum status attention_state_open_cudnn(struct attention_state *a, struct error *err);
 /* What a run before chose for so many documents of one length, or (0, 0) of ours; NULL: nothing. */
-const struct gpu_attention_choice *attends_known(const struct attends *a, int64_t docs, int64_t length);
+const struct gpu_attention_choice *attention_state_known(const struct attention_state *a, int64_t docs,
+							 int64_t length);
 /* The length of every document; 0: they differ. */
-int64_t attends_one_length(const struct batch *b);
+int64_t attention_state_one_length(const struct batch *b);
 /* `docs` sequences of `length` rows, or at most so long where the caller adds starts. */
-struct attention_problem attends_problem(const struct attention *at, int64_t docs, int64_t length,
-					 int64_t ld_qkv, int64_t ld_o);
+struct attention_problem attention_state_problem(const struct attention *at, int64_t docs, int64_t length,
+						 int64_t ld_qkv, int64_t ld_o);
 /* cuDNN's plans for the batch, made when it is met first; *out NULL: it does not take it, or they are being
- * built while choices are held (gpu_back_hold). */
-enum status attends_pair(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
-			 int64_t ld_o, struct pair **out, struct error *err);
+ * built while choices are held (gpu_backend_hold). */
+enum status attention_state_pair(struct attention_state *a, const struct attention *at, const struct batch *b,
+				 int64_t ld_qkv, int64_t ld_o, struct pair **out, struct error *err);
 /* Waits for plans that are being built; whether there were any. */
-bool attends_wait(struct attends *a);
+bool attention_state_wait(struct attention_state *a);
 #endif

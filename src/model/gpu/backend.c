@@ -34,39 +34,39 @@ static enum status open_all(struct gpu_state *g, struct error *err)
 	if (!st)
 		st = staging_create(&g->staging, g->device, g->stream, err);
 	if (!st)
-		st = products_create(&g->products, g, err);
+		st = gemm_plans_create(&g->products, g, err);
 	if (!st)
-		st = attends_create(&g->attends, g, err);
+		st = attention_state_create(&g->attends, g, err);
 	if (st)
 		return st;
 	g->shared_most = gpu_shared_most(g->device);
 	return STATUS_OK;
 }
 
-enum status gpu_back_create(struct back *back, const struct gpu_back_options *options, struct arena *arena,
-			    struct error *err)
+enum status gpu_backend_create(struct backend *back, const struct gpu_backend_options *options,
+			       struct arena *arena, struct error *err)
 {
 	struct gpu_state *g = calloc(1, sizeof(*g));
 	enum status st;
 
-	*back = (struct back){
+	*back = (struct backend){
 		.ops = &gpu_ops,
 		.device = g,
 		.arena = arena,
 		.dtype = DTYPE_BF16,
 		.stat = DTYPE_F32,
-		.kind = BACK_GPU,
+		.kind = BACKEND_GPU,
 	};
 	if (!g)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a back end");
 	g->options = *options;
 	st = open_all(g, err);
 	if (st)
-		gpu_back_release(back);
+		gpu_backend_release(back);
 	return st;
 }
 
-enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err)
+enum status gpu_backend_take(struct backend *back, uint64_t bytes, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	enum status st = gpu_alloc(g->device, &g->memory, bytes, err);
@@ -76,7 +76,7 @@ enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err)
 	return st;
 }
 
-void gpu_back_release(struct back *back)
+void gpu_backend_release(struct backend *back)
 {
 	struct gpu_state *g = back->device;
 
@@ -84,12 +84,12 @@ void gpu_back_release(struct back *back)
 		return;
 	if (g->stream)
 		gpu_stream_wait(g->stream, NULL); /* what fails here failed before, and was told */
-	spans_release(&g->spans);
+	layer_graphs_release(&g->spans);
 	turns_release(&g->turns);
-	beside_release(&g->beside);
+	background_copy_release(&g->beside);
 	filling_release(&g->filling);
-	attends_release(&g->attends);
-	products_release(&g->products);
+	attention_state_release(&g->attends);
+	gemm_plans_release(&g->products);
 	staging_release(&g->staging);
 	gpu_times_release(&g->phases);
 	gpu_times_release(&g->parts);
@@ -103,47 +103,47 @@ void gpu_back_release(struct back *back)
 	back->device = NULL;
 }
 
-void gpu_back_fill(struct back *back, int64_t most)
+void gpu_backend_fill(struct backend *back, int64_t most)
 {
 	gpu_of(back)->rows_most = most;
 }
 
-void gpu_back_hold(struct back *back, bool hold)
+void gpu_backend_hold(struct backend *back, bool hold)
 {
 	gpu_of(back)->held = hold;
 }
 
-bool gpu_back_holds(const struct back *back)
+bool gpu_backend_holds(const struct backend *back)
 {
 	return gpu_of(back)->held;
 }
 
-struct gpu_device *gpu_back_device(const struct back *back)
+struct gpu_device *gpu_backend_device(const struct backend *back)
 {
 	return gpu_of(back)->device;
 }
 
-struct gpu_stream *gpu_back_stream(const struct back *back)
+struct gpu_stream *gpu_backend_stream(const struct backend *back)
 {
 	return gpu_of(back)->stream;
 }
 
-const char *gpu_back_gemm(const struct back *back)
+const char *gpu_backend_gemm(const struct backend *back)
 {
-	return products_name(gpu_of(back)->products);
+	return gemm_plans_name(gpu_of(back)->products);
 }
 
-const char *gpu_back_attention(const struct back *back)
+const char *gpu_backend_attention(const struct backend *back)
 {
-	return attends_name(gpu_of(back)->attends);
+	return attention_state_name(gpu_of(back)->attends);
 }
 
-double gpu_back_tuning_s(const struct back *back)
+double gpu_backend_tuning_s(const struct backend *back)
 {
-	return gpu_of(back)->tuning_s + attends_planned_s(gpu_of(back)->attends);
+	return gpu_of(back)->tuning_s + attention_state_planned_s(gpu_of(back)->attends);
 }
 
-const char *gpu_back_part_name(enum gpu_part part)
+const char *gpu_backend_part_name(enum gpu_part part)
 {
 	static const char *const names[] = {
 #define X(name, word) [GPU_PART_##name] = word,
@@ -154,13 +154,13 @@ const char *gpu_back_part_name(enum gpu_part part)
 	return names[part];
 }
 
-enum status gpu_back_phase(struct back *back, enum gpu_phase phase, struct error *err)
+enum status gpu_backend_phase(struct backend *back, enum gpu_phase phase, struct error *err)
 {
 	gpu_of(back)->counted_bytes = back->cost.bytes;
 	return gpu_times_mark(gpu_of(back)->phases, gpu_of(back), (int)phase, err);
 }
 
-void gpu_back_times_begin(struct back *back)
+void gpu_backend_times_begin(struct backend *back)
 {
 	gpu_times_clear(gpu_of(back)->phases);
 	gpu_times_clear(gpu_of(back)->parts);
@@ -168,8 +168,9 @@ void gpu_back_times_begin(struct back *back)
 	gpu_of(back)->counted_bytes = back->cost.bytes;
 }
 
-enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
-			   struct gpu_part_work work[GPU_PART_COUNT], struct error *err)
+enum status gpu_backend_times(struct backend *back, double phase_s[GPU_PHASE_COUNT],
+			      double part_s[GPU_PART_COUNT], struct gpu_part_work work[GPU_PART_COUNT],
+			      struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	enum status st = gpu_times_read(g->phases, phase_s, GPU_PHASE_COUNT, err);
@@ -183,8 +184,8 @@ enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], d
 	return st ? st : gpu_times_read(g->parts, part_s, GPU_PART_COUNT, err);
 }
 
-enum status gpu_run_3d(struct back *back, enum gpu_kernel_id kernel, const unsigned grid[3], unsigned threads,
-		       unsigned shared_bytes, const void *args, struct error *err)
+enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const unsigned grid[3],
+		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err)
 {
 	static const enum gpu_part part[] = {
 #define X(name, in, called, of) of,
@@ -198,7 +199,7 @@ enum status gpu_run_3d(struct back *back, enum gpu_kernel_id kernel, const unsig
 	return st ? st : gpu_launch(g->kernel[kernel], g->stream, grid, block, shared_bytes, args, err);
 }
 
-enum status gpu_run(struct back *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
+enum status gpu_run(struct backend *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
 		    unsigned shared_bytes, const void *args, struct error *err)
 {
 	const unsigned grid[3] = {blocks, 1, 1};

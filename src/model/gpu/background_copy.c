@@ -7,21 +7,21 @@
 
 enum { PIECES = 2, PIECE_BYTES = 4 << 20 };
 
-struct beside {
+struct background_copy {
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	struct gpu_event *marked, *copied[PIECES];
 	void *host[PIECES];
 };
 
-uint64_t beside_pinned_bytes(void)
+uint64_t background_copy_pinned_bytes(void)
 {
 	return (uint64_t)PIECES * PIECE_BYTES;
 }
 
-void beside_release(struct beside **out)
+void background_copy_release(struct background_copy **out)
 {
-	struct beside *b = *out;
+	struct background_copy *b = *out;
 
 	if (!b)
 		return;
@@ -37,9 +37,10 @@ void beside_release(struct beside **out)
 	*out = NULL;
 }
 
-static enum status beside_create(struct beside **out, struct gpu_device *d, struct error *err)
+static enum status background_copy_create(struct background_copy **out, struct gpu_device *d,
+					  struct error *err)
 {
-	struct beside *b = calloc(1, sizeof(*b));
+	struct background_copy *b = calloc(1, sizeof(*b));
 	enum status st;
 
 	if (!b)
@@ -54,15 +55,15 @@ static enum status beside_create(struct beside **out, struct gpu_device *d, stru
 			st = gpu_event_create(d, &b->copied[i], err);
 	}
 	if (st)
-		beside_release(&b);
+		background_copy_release(&b);
 	*out = b;
 	return st;
 }
 
-enum status gpu_back_mark(struct back *back, struct error *err)
+enum status gpu_backend_mark(struct backend *back, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
-	enum status st = g->beside ? STATUS_OK : beside_create(&g->beside, g->device, err);
+	enum status st = g->beside ? STATUS_OK : background_copy_create(&g->beside, g->device, err);
 
 	return st ? st : gpu_event_record(g->beside->marked, g->stream, err);
 }
@@ -72,7 +73,7 @@ static uint64_t piece_at(uint64_t at, uint64_t bytes)
 	return bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
 }
 
-static enum status fetch(struct beside *b, const struct mat *from, uint64_t piece, uint64_t bytes,
+static enum status fetch(struct background_copy *b, const struct mat *from, uint64_t piece, uint64_t bytes,
 			 struct error *err)
 {
 	const uint64_t at = piece * PIECE_BYTES;
@@ -82,9 +83,9 @@ static enum status fetch(struct beside *b, const struct mat *from, uint64_t piec
 	return st ? st : gpu_event_record(b->copied[piece % PIECES], b->stream, err);
 }
 
-enum status gpu_back_get_marked(struct back *back, struct mat from, void *to, struct error *err)
+enum status gpu_backend_get_marked(struct backend *back, struct mat from, void *to, struct error *err)
 {
-	struct beside *b = gpu_of(back)->beside;
+	struct background_copy *b = gpu_of(back)->beside;
 	const uint64_t bytes = dtype_bytes(from.dtype, (uint64_t)(from.rows * from.cols));
 	const uint64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
 	enum status st = gpu_current(gpu_of(back)->device, err);

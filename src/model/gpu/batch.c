@@ -94,7 +94,7 @@ static enum status fill_up(struct gpu_state *g, struct batch *b, int64_t rows, s
 
 /* -- batches that have a place in the arena by themselves, as they are needed -- */
 
-static enum status put_list(struct back *back, const struct mat *lists, int which, const int32_t *from,
+static enum status put_list(struct backend *back, const struct mat *lists, int which, const int32_t *from,
 			    int64_t count, const int32_t **out, struct error *err)
 {
 	struct mat row = *lists;
@@ -103,10 +103,10 @@ static enum status put_list(struct back *back, const struct mat *lists, int whic
 	row.cols = count;
 	row.data = (int32_t *)lists->data + which * lists->ld;
 	*out = row.data;
-	return count ? gpu_back_put(back, row, from, err) : STATUS_OK;
+	return count ? gpu_backend_put(back, row, from, err) : STATUS_OK;
 }
 
-static enum status put_all(struct back *back, const struct batch *b, struct batch *out, struct error *err)
+static enum status put_all(struct backend *back, const struct batch *b, struct batch *out, struct error *err)
 {
 	struct mat lists;
 	enum status st = workspace_batch(back, b, &lists, err);
@@ -220,7 +220,7 @@ static void lay_order(const struct slot *s, const struct mat *lists, struct batc
 
 	placed->order = NULL;
 	placed->ordered = 0;
-	if (attends_one_length(placed) || !attention_order_holds(starts, (uint32_t)placed->docs) ||
+	if (attention_state_one_length(placed) || !attention_order_holds(starts, (uint32_t)placed->docs) ||
 	    attention_order_fill((uint32_t *)s->host + at, starts, (uint32_t)placed->docs, true, &ignored))
 		return;
 	placed->order = (const uint32_t *)lists->data + at;
@@ -251,7 +251,7 @@ static enum status end_turn(struct turns *t, struct gpu_stream *main, struct err
 
 /* The copy waits on its own stream for the batch that had the slot; this thread for the copy that had its
  * pinned memory. */
-static enum status stage(struct back *back, struct turns *t, const struct batch *b, struct error *err)
+static enum status stage(struct backend *back, struct turns *t, const struct batch *b, struct error *err)
 {
 	struct slot *s = &t->slot[t->next];
 	const struct mat *lists = &back->lists[t->next];
@@ -269,7 +269,7 @@ static enum status stage(struct back *back, struct turns *t, const struct batch 
 	return st ? st : gpu_event_record(s->copied, t->stream, err);
 }
 
-static enum status take_turn(struct back *back, struct turns *t, struct batch *out, struct error *err)
+static enum status take_turn(struct backend *back, struct turns *t, struct batch *out, struct error *err)
 {
 	struct slot *s = &t->slot[t->next];
 	enum status st = gpu_stream_after(gpu_of(back)->stream, s->copied, err);
@@ -283,7 +283,7 @@ static enum status take_turn(struct back *back, struct turns *t, struct batch *o
 }
 
 /* Filled up, if it is to be, and staged. */
-static enum status prepare(struct back *back, const struct batch *host, bool turns, struct batch *b,
+static enum status prepare(struct backend *back, const struct batch *host, bool turns, struct batch *b,
 			   struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
@@ -298,7 +298,7 @@ static enum status prepare(struct back *back, const struct batch *host, bool tur
 	return st || !turns ? st : stage(back, g->turns, b, err);
 }
 
-enum status gpu_back_prefetch(struct back *back, const struct batch *host, struct error *err)
+enum status gpu_backend_prefetch(struct backend *back, const struct batch *host, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	struct batch b;
@@ -314,7 +314,7 @@ enum status gpu_back_prefetch(struct back *back, const struct batch *host, struc
 	return STATUS_OK;
 }
 
-enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err)
+enum status gpu_batch(struct backend *back, const struct batch *host, struct batch *out, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	const bool turns = lists_hold(back, filled_rows(g, host));

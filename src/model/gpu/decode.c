@@ -184,13 +184,13 @@ static struct decode_tokens_args args_of(const struct decode *d)
 }
 
 /* *refused: the device has not the shared memory that a block of this model needs. */
-static enum status open_device(struct decode *d, const struct back *back, bool *refused, struct error *err)
+static enum status open_device(struct decode *d, const struct backend *back, bool *refused, struct error *err)
 {
 	enum status st = STATUS_OK;
 	uint32_t front, depth;
 
-	d->device = gpu_back_device(back);
-	d->stream = gpu_back_stream(back);
+	d->device = gpu_backend_device(back);
+	d->stream = gpu_backend_stream(back);
 	d->blocks = gpu_sm_count(d->device);
 	front = front_of(d, d->blocks);
 	depth = decode_depth(front, gpu_shared_most(d->device));
@@ -215,7 +215,7 @@ static enum status open_device(struct decode *d, const struct back *back, bool *
 	return gpu_stream_fill32(d->stream, d->args.arrived, 0, (uint64_t)d->model->shape.kv_heads, err);
 }
 
-enum status decode_create(struct decode **out, const struct model *m, struct back *back,
+enum status decode_create(struct decode **out, const struct model *m, struct backend *back,
 			  const struct cache *cache, struct error *err)
 {
 	int64_t at[PLACES + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens one at a time on a GPU: a launch makes up to DECODE_LAUNCH of them by kernel/decode/decode.cu over the
- * model's own weights and cache, the likeliest each time, and goes on by itself from where the one before
+ * Tokens one at a time on a GPU: a launch makes up to DECODE_LAUNCH of them by kernel/decode/decode.cu over
+ * the model's own weights and cache, the likeliest each time, and goes on by itself from where the one before
  * ended. So the host reads what was made while the next launch runs.
  */
 #ifndef MODEL_GPU_DECODE_H
@@ -28,7 +28,7 @@ enum status decode_check_heads(int64_t head_dim, struct error *err);
 /* Places what it needs in back->arena, which may plan, beside the model's places and the cache's. *d stays
  * NULL, with OK, where the kernels do not take this model or device (rows of no 16 bytes, too little shared
  * memory): a token is a pass like any other then. Owner: caller, decode_release. */
-enum status decode_create(struct decode **d, const struct model *m, struct back *back,
+enum status decode_create(struct decode **d, const struct model *m, struct backend *back,
 			  const struct cache *cache, struct error *err);
 void decode_release(struct decode **d);
 /* The next launch feeds `token` at `position`. After weights, or adapters, have changed too. Nothing is in

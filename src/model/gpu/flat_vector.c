@@ -5,7 +5,7 @@
 #include "model/gpu/internal.h"
 
 /* The table on the device: made once, the list is always the same. */
-static enum status make_live(struct back *back, const struct live_part *part, int count, struct error *err)
+static enum status make_live(struct backend *back, const struct live_part *part, int count, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	struct train_live *table = calloc((size_t)count, sizeof(*table));
@@ -30,14 +30,14 @@ static enum status make_live(struct back *back, const struct live_part *part, in
 	to.data = (void *)(uintptr_t)g->live;
 	to.ld = to.cols;
 	if (!st)
-		st = gpu_back_put(back, to, table, err);
+		st = gpu_backend_put(back, to, table, err);
 	free(table);
 	g->live_of = st ? NULL : part;
 	g->live_count = count;
 	return st;
 }
 
-enum status gpu_refresh(struct back *back, struct mat master, const struct live_part *part, int count,
+enum status gpu_refresh(struct backend *back, struct mat master, const struct live_part *part, int count,
 			struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
@@ -57,7 +57,7 @@ enum status gpu_refresh(struct back *back, struct mat master, const struct live_
 	return st ? st : gpu_over(back, GPU_KERNEL_LIVE, 1, (int64_t)args.count, &args, err);
 }
 
-enum status gpu_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
+enum status gpu_reduce(struct backend *back, struct mat x, enum reduction reduction, double *sum,
 		       struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -84,7 +84,7 @@ enum status gpu_reduce(struct back *back, struct mat x, enum reduction reduction
 	return st;
 }
 
-enum status gpu_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
+enum status gpu_adamw(struct backend *back, struct mat g, struct mat m, struct mat v, struct mat master,
 		      const struct adamw *a, struct error *err)
 {
 	const struct train_adamw_args args = {

@@ -6,13 +6,13 @@
 /* A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
  * it. */
 enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
-/* Those of eight blocks die now and then where contexts take turns on a device (docs/explanation/design/model_gpu.md,
- * "Runs beside each other"). */
+/* Those of eight blocks die now and then where contexts take turns on a device
+ * (docs/explanation/design/model_gpu.md, "Runs beside each other"). */
 enum { CLUSTER_MOST = 4 };
 
-enum status products_create(struct products **out, const struct gpu_state *g, struct error *err)
+enum status gemm_plans_create(struct gemm_plans **out, const struct gpu_state *g, struct error *err)
 {
-	struct products *p = calloc(1, sizeof(*p));
+	struct gemm_plans *p = calloc(1, sizeof(*p));
 	enum status st;
 	int version;
 
@@ -28,9 +28,9 @@ enum status products_create(struct products **out, const struct gpu_state *g, st
 	return STATUS_OK;
 }
 
-void products_release(struct products **out)
+void gemm_plans_release(struct gemm_plans **out)
 {
-	struct products *p = *out;
+	struct gemm_plans *p = *out;
 
 	if (!p)
 		return;
@@ -43,13 +43,13 @@ void products_release(struct products **out)
 	*out = NULL;
 }
 
-void products_forget(struct products *p, size_t count)
+void gemm_plans_forget(struct gemm_plans *p, size_t count)
 {
 	while (p->count > count)
 		matmul_plan_destroy(&p->planned[--p->count].plan);
 }
 
-bool products_settled(const struct gpu_state *g)
+bool gemm_plans_settled(const struct gpu_state *g)
 {
 	for (size_t i = 0; g->options.tune && !g->held && i < g->products->count; i++)
 		if (!g->products->planned[i].tuned)
@@ -57,7 +57,7 @@ bool products_settled(const struct gpu_state *g)
 	return !g->held;
 }
 
-const char *products_name(const struct products *p)
+const char *gemm_plans_name(const struct gemm_plans *p)
 {
 	return p->name;
 }
@@ -102,15 +102,15 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 	return STATUS_OK;
 }
 
-static enum status add(struct products *p, const struct matmul_shape *shape, struct planned **out,
+static enum status add(struct gemm_plans *p, const struct matmul_shape *shape, struct gemm_plan **out,
 		       struct error *err)
 {
-	struct planned *one;
+	struct gemm_plan *one;
 	enum status st;
 
 	if (p->count == p->room) {
 		const size_t room = p->room ? 2 * p->room : 64;
-		struct planned *more = realloc(p->planned, room * sizeof(*more));
+		struct gemm_plan *more = realloc(p->planned, room * sizeof(*more));
 
 		if (!more)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
@@ -133,7 +133,7 @@ static enum status add(struct products *p, const struct matmul_shape *shape, str
 	return STATUS_OK;
 }
 
-static enum status plan_of(struct products *p, const struct matmul_shape *shape, struct planned **out,
+static enum status plan_of(struct gemm_plans *p, const struct matmul_shape *shape, struct gemm_plan **out,
 			   struct error *err)
 {
 	/* Looked for a thousand times a step, among a thousand where packs have many numbers of rows. */
@@ -155,12 +155,12 @@ static bool is_thin(const struct matmul_shape *s)
 }
 
 /* What a run before has chosen by time, if the library takes it still. */
-static void recall(const struct products *p, struct planned *one)
+static void recall(const struct gemm_plans *p, struct gemm_plan *one)
 {
 	struct error ignored = {0};
 	char key[160];
 
-	products_key(key, &one->shape);
+	gemm_plans_key(key, &one->shape);
 	for (size_t i = 0; i < p->known_count && !one->recalled; i++) {
 		const struct gpu_choice *c = &p->known[i];
 
@@ -197,13 +197,13 @@ static bool are_alike(const struct matmul_shape *x, const struct matmul_shape *y
 
 /* What is the fastest for a product of nearly as many rows serves this one too: packs of documents have many
  * numbers of rows, and to time the candidates of each would take longer than short runs do. */
-static void take_alike(const struct products *p, struct planned *one)
+static void take_alike(const struct gemm_plans *p, struct gemm_plan *one)
 {
 	uint64_t words[MATMUL_ALGORITHM_WORDS];
 	struct error ignored = {0};
 
 	for (size_t i = 0; i < p->count && !one->recalled; i++) {
-		const struct planned *other = &p->planned[i];
+		const struct gemm_plan *other = &p->planned[i];
 
 		if (other == one || !other->tuned || other->alike || !are_alike(&other->shape, &one->shape))
 			continue;
@@ -215,17 +215,17 @@ static void take_alike(const struct products *p, struct planned *one)
 }
 
 /* How an alike one that is done often is chosen by its own time. */
-static enum status settle_alike(struct back *back, struct planned *one, const struct gemm *g,
+static enum status settle_alike(struct backend *back, struct gemm_plan *one, const struct gemm *g,
 				const struct matmul_operands *o, struct error *err)
 {
 	if (!one->alike || ++one->times < WORTH_TIMES)
 		return STATUS_OK;
 	one->tuned = one->recalled = one->alike = one->cached = false;
-	return products_tune(back, one, g, o, err);
+	return gemm_plans_tune(back, one, g, o, err);
 }
 
 /* By what was recalled; where that does not run on these operands, chosen anew. */
-static enum status run_recalled(struct back *back, struct planned *one, const struct gemm *g,
+static enum status run_recalled(struct backend *back, struct gemm_plan *one, const struct gemm *g,
 				const struct matmul_operands *o, struct error *err)
 {
 	struct gpu_state *gpu = gpu_of(back);
@@ -238,11 +238,11 @@ static enum status run_recalled(struct back *back, struct planned *one, const st
 	one->seconds = one->first_seconds = 0;
 	st = matmul_plan_first(one->plan, err);
 	if (!st && !gpu->held)
-		st = products_tune(back, one, g, o, err);
+		st = gemm_plans_tune(back, one, g, o, err);
 	return st ? st : matmul_plan_enqueue(one->plan, o, gpu->stream, err);
 }
 
-enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
+enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err)
 {
 	const struct matmul_operands o = {
 		.a = gpu_address(g->a.data),
@@ -255,7 +255,7 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	};
 	struct gpu_state *gpu = gpu_of(back);
 	const bool tune = gpu->options.tune && !gpu->capturing;
-	struct planned *planned = NULL;
+	struct gemm_plan *planned = NULL;
 	struct matmul_shape shape;
 	const double before = back->cost.flop;
 	enum status st = shape_of(&shape, g, err);
@@ -268,7 +268,7 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	if (!st && tune && !planned->tuned)
 		take_alike(gpu->products, planned);
 	if (!st && tune && !planned->tuned && !gpu->held)
-		st = products_tune(back, planned, g, &o, err);
+		st = gemm_plans_tune(back, planned, g, &o, err);
 	if (!st && !gpu->capturing && !gpu->held)
 		st = settle_alike(back, planned, g, &o, err);
 	if (!st)

@@ -6,7 +6,7 @@ enum { SIZE = 8192, SIZE_LEAST = 256, TIMES = 5 };
 
 static enum status run(void *arg, struct error *err)
 {
-	struct back *back = ((void **)arg)[0];
+	struct backend *back = ((void **)arg)[0];
 
 	return gpu_gemm(back, ((void **)arg)[1], err);
 }
@@ -22,7 +22,7 @@ static int64_t size_of(const struct arena *a)
 	return size >= SIZE_LEAST ? size : 0;
 }
 
-static enum status time_one(struct back *back, int64_t size, double *seconds, struct error *err)
+static enum status time_one(struct backend *back, int64_t size, double *seconds, struct error *err)
 {
 	const struct random_fill fill = {.seed = 1, .width = 1};
 	struct mat m[3];
@@ -40,19 +40,19 @@ static enum status time_one(struct back *back, int64_t size, double *seconds, st
 	return st ? st : gpu_time(back, run, arg, TIMES, seconds, err);
 }
 
-enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err)
+enum status gpu_backend_gemm_rate(struct backend *back, double *rate, struct error *err)
 {
 	const struct arena before = *back->arena;
 	const struct op_cost cost = back->cost;
-	struct products *p = gpu_of(back)->products;
+	struct gemm_plans *p = gpu_of(back)->products;
 	const size_t plans = p->count;
 	const int64_t size = size_of(&before);
 	double seconds = 0;
 	enum status st = size ? time_one(back, size, &seconds, err) : STATUS_OK;
 
 	*rate = !st && seconds > 0 ? 2 * (double)size * (double)size * (double)size / seconds : 0;
-	products_forget(p, plans); /* no step has it */
-	*back->arena = before;	   /* its peak is what steps take */
+	gemm_plans_forget(p, plans); /* no step has it */
+	*back->arena = before;	     /* its peak is what steps take */
 	back->cost = cost;
 	return st;
 }

@@ -11,7 +11,7 @@ enum { CANDIDATES = 16, CANDIDATES_LARGE = 8, TIMES = 4, TIMES_LARGE = 2, WORTH_
 #define LARGE_FLOP 1e12
 
 /* D to packed rows of `kept`, or back. */
-static enum status keep(struct back *back, const struct mat *d, const struct mat *kept, bool again,
+static enum status keep(struct backend *back, const struct mat *d, const struct mat *kept, bool again,
 			struct error *err)
 {
 	const struct mat *from = again ? kept : d, *to = again ? d : kept;
@@ -35,7 +35,7 @@ static enum status keep(struct back *back, const struct mat *d, const struct mat
 	return st;
 }
 
-enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct error *err), void *arg,
+enum status gpu_time(struct backend *back, enum status (*run)(void *arg, struct error *err), void *arg,
 		     int times, double *seconds, struct error *err)
 {
 	struct gpu_event *event[2] = {NULL, NULL};
@@ -63,7 +63,7 @@ enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct err
 	return st;
 }
 
-enum status gpu_tuning_begin(struct back *back, uint64_t *began_ns, struct error *err)
+enum status gpu_tuning_begin(struct backend *back, uint64_t *began_ns, struct error *err)
 {
 	enum status st = gpu_stream_wait(gpu_of(back)->stream, err);
 
@@ -71,13 +71,13 @@ enum status gpu_tuning_begin(struct back *back, uint64_t *began_ns, struct error
 	return st;
 }
 
-void gpu_tuning_end(struct back *back, uint64_t began_ns)
+void gpu_tuning_end(struct backend *back, uint64_t began_ns)
 {
 	gpu_of(back)->tuning_s += (double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9;
 }
 
 struct product {
-	struct planned *planned;
+	struct gemm_plan *planned;
 	const struct matmul_operands *operands;
 	struct gpu_stream *stream;
 };
@@ -89,13 +89,13 @@ static enum status run_product(void *arg, struct error *err)
 	return matmul_plan_enqueue(p->planned->plan, p->operands, p->stream, err);
 }
 
-static double flop_of(const struct planned *p)
+static double flop_of(const struct gemm_plan *p)
 {
 	return 2 * (double)p->shape.m * (double)p->shape.n * (double)p->shape.k;
 }
 
 /* A candidate that does not run on these operands is passed over. */
-static enum status time_all(struct back *back, struct planned *p, const struct matmul_operands *o,
+static enum status time_all(struct backend *back, struct gemm_plan *p, const struct matmul_operands *o,
 			    struct error *err)
 {
 	struct product product = {.planned = p, .operands = o, .stream = gpu_of(back)->stream};
@@ -126,8 +126,8 @@ static enum status time_all(struct back *back, struct planned *p, const struct m
 	return st ? st : matmul_plan_select(p->plan, p->chosen, err);
 }
 
-enum status products_tune(struct back *back, struct planned *p, const struct gemm *g,
-			  const struct matmul_operands *o, struct error *err)
+enum status gemm_plans_tune(struct backend *back, struct gemm_plan *p, const struct gemm *g,
+			    const struct matmul_operands *o, struct error *err)
 {
 	const struct arena before =
 		*back->arena; /* as if nothing had been timed: its peak is what steps take */

@@ -44,20 +44,20 @@ enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
 
 struct staging;
 struct gpu_times;
-struct products;
-struct attends;
+struct gemm_plans;
+struct attention_state;
 struct filling;
 struct turns;
-struct beside;
-struct spans;
+struct background_copy;
+struct layer_graphs;
 
 struct gpu_state {
-	struct gpu_back_options options;
+	struct gpu_backend_options options;
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	struct staging *staging;
-	struct products *products;
-	struct attends *attends;
+	struct gemm_plans *products;
+	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* the second: NULL where it is not asked for */
 	struct gpu_part_work
@@ -66,19 +66,19 @@ struct gpu_state {
 	gpu_ptr memory;			   /* the arena's */
 	int64_t rows_most;		   /* of a micro-batch; 0: none is filled up */
 	struct filling *filling;
-	struct turns *turns;   /* of micro-batches; NULL: none had one */
-	struct beside *beside; /* NULL: nothing was fetched beside the stream */
-	struct spans *spans;   /* NULL: none was met */
-	bool capturing;	       /* what is enqueued becomes a graph: nothing is timed now */
-	bool held;	       /* gpu_back_hold */
-	double tuning_s;       /* of gpu_back_tuning_s: candidates' timing */
-	gpu_ptr live;	       /* the table of gpu_refresh, as the kernel takes it */
+	struct turns *turns;		/* of micro-batches; NULL: none had one */
+	struct background_copy *beside; /* NULL: nothing was fetched beside the stream */
+	struct layer_graphs *spans;	/* NULL: none was met */
+	bool capturing;			/* what is enqueued becomes a graph: nothing is timed now */
+	bool held;			/* gpu_backend_hold */
+	double tuning_s;		/* of gpu_backend_tuning_s: candidates' timing */
+	gpu_ptr live;			/* the table of gpu_refresh, as the kernel takes it */
 	const struct live_part *live_of;
 	int live_count;
 	unsigned shared_most; /* bytes that a block may ask for */
 };
 
-static inline struct gpu_state *gpu_of(const struct back *back)
+static inline struct gpu_state *gpu_of(const struct backend *back)
 {
 	return back->device;
 }
@@ -91,10 +91,10 @@ static inline gpu_ptr gpu_address(const void *data)
 	return (gpu_ptr)(uintptr_t)data;
 }
 
-enum status gpu_run(struct back *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
+enum status gpu_run(struct backend *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
 		    unsigned shared_bytes, const void *args, struct error *err);
-enum status gpu_run_3d(struct back *back, enum gpu_kernel_id kernel, const unsigned grid[3], unsigned threads,
-		       unsigned shared_bytes, const void *args, struct error *err);
+enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const unsigned grid[3],
+		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err);
 
 /* Times (times.c). From here on the stream's work is `what`; below 0: nothing's. */
 enum status gpu_times_create(struct gpu_times **t, struct error *err);
@@ -105,7 +105,7 @@ void gpu_times_clear(struct gpu_times *t); /* NULL is fine */
 enum status gpu_times_read(struct gpu_times *t, double *s, int whats, struct error *err);
 /* The same of a kind of operation, where they are timed; the bytes that back->cost counted since the last
  * one, or since a phase began, are its. */
-static inline enum status gpu_part(const struct back *back, enum gpu_part part, struct error *err)
+static inline enum status gpu_part(const struct backend *back, enum gpu_part part, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 
@@ -117,7 +117,7 @@ static inline enum status gpu_part(const struct back *back, enum gpu_part part, 
 }
 /* The same of work that has FLOP: those which back->cost has beyond `before`, so that what is timed on the
  * way has none of them. */
-static inline enum status gpu_part_flop(const struct back *back, enum gpu_part part, double before,
+static inline enum status gpu_part_flop(const struct backend *back, enum gpu_part part, double before,
 					struct error *err)
 {
 	if (gpu_of(back)->parts)
@@ -126,43 +126,44 @@ static inline enum status gpu_part_flop(const struct back *back, enum gpu_part p
 }
 
 /* Seconds of one of `times` of these, after a warm-up (tune.c); waits. */
-enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct error *err), void *arg,
+enum status gpu_time(struct backend *back, enum status (*run)(void *arg, struct error *err), void *arg,
 		     int times, double *seconds, struct error *err);
 /* Around all timing of one choice: what was enqueued before is waited for first, so that the time between the
  * two is the choice's own. */
-enum status gpu_tuning_begin(struct back *back, uint64_t *began_ns, struct error *err);
-void gpu_tuning_end(struct back *back, uint64_t began_ns);
+enum status gpu_tuning_begin(struct backend *back, uint64_t *began_ns, struct error *err);
+void gpu_tuning_end(struct backend *back, uint64_t began_ns);
 
 /* Pinned memory that copies go through (staging.c). */
 enum status staging_create(struct staging **s, struct gpu_device *d, struct gpu_stream *stream,
 			   struct error *err);
 void staging_release(struct staging **s); /* after the stream's work has ended */
-enum status gpu_back_put(struct back *back, struct mat to, const void *from, struct error *err);
-enum status gpu_back_get(struct back *back, struct mat from, void *to, struct error *err);
+enum status gpu_backend_put(struct backend *back, struct mat to, const void *from, struct error *err);
+enum status gpu_backend_get(struct backend *back, struct mat from, void *to, struct error *err);
 
 /* Products by cuBLASLt, a plan a shape (products.c). */
-enum status products_create(struct products **p, const struct gpu_state *g, struct error *err);
-void products_release(struct products **p);
-const char *products_name(const struct products *p);
-enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err);
+enum status gemm_plans_create(struct gemm_plans **p, const struct gpu_state *g, struct error *err);
+void gemm_plans_release(struct gemm_plans **p);
+const char *gemm_plans_name(const struct gemm_plans *p);
+enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err);
 /* Every product that was met has been chosen, if any is to be. */
-bool products_settled(const struct gpu_state *g);
+bool gemm_plans_settled(const struct gpu_state *g);
 
 /* Attention by whichever does it (attention.c). */
-enum status attends_create(struct attends **a, const struct gpu_state *g, struct error *err);
-void attends_release(struct attends **a);
-const char *attends_name(const struct attends *a);
-double attends_planned_s(const struct attends *a); /* spent on the library's plans, or on waiting for them */
-enum status gpu_attention_forward(struct back *back, const struct attention *at, const struct batch *b,
+enum status attention_state_create(struct attention_state **a, const struct gpu_state *g, struct error *err);
+void attention_state_release(struct attention_state **a);
+const char *attention_state_name(const struct attention_state *a);
+double attention_state_planned_s(
+	const struct attention_state *a); /* spent on the library's plans, or on waiting for them */
+enum status gpu_attention_forward(struct backend *back, const struct attention *at, const struct batch *b,
 				  struct mat qkv, struct mat o, struct mat lse, struct error *err);
-enum status gpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+enum status gpu_attention_bwd(struct backend *back, const struct attention *at, const struct batch *b,
 			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
 			      struct error *err);
 
 /* On rows of `cols` elements, a vector a thread; to += the sum of `sums`' rows (ops.c). */
-enum status gpu_over(struct back *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
+enum status gpu_over(struct backend *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
 		     const void *args, struct error *err);
-enum status gpu_end_sums(struct back *back, const struct mat *sums, struct mat to, struct error *err);
+enum status gpu_end_sums(struct backend *back, const struct mat *sums, struct mat to, struct error *err);
 
 /* Entries of the table, one file a subject. */
 extern __typeof__(*((struct ops *)0)->rmsnorm) gpu_rmsnorm;
@@ -177,11 +178,11 @@ extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 void filling_release(struct filling **f);
 void turns_release(struct turns **t);
 uint64_t turns_pinned_bytes(int64_t rows);
-void beside_release(struct beside **b); /* beside.c */
-void spans_release(struct spans **s);	/* span.c; after the stream's work has ended */
-uint64_t beside_pinned_bytes(void);
-enum status gpu_span(struct back *back, const struct work_span *span, struct error *err);
-enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err);
+void background_copy_release(struct background_copy **b); /* beside.c */
+void layer_graphs_release(struct layer_graphs **s);	  /* span.c; after the stream's work has ended */
+uint64_t background_copy_pinned_bytes(void);
+enum status gpu_layer_graph(struct backend *back, const struct layer_work *span, struct error *err);
+enum status gpu_batch(struct backend *back, const struct batch *host, struct batch *out, struct error *err);
 
 extern const struct ops gpu_ops;
 #endif

@@ -3,7 +3,7 @@
  * The layers of a small micro-batch, whose kernels take less time than their launches do: what was enqueued
  * for one is kept as a graph and enqueued as a whole for the next of the same shape. That all launches are
  * the same follows from where the lists and the first operand lie, how much of the arena is taken, and the
- * numbers of rows and documents and the longest of them: no operation looks at more (struct work_span).
+ * numbers of rows and documents and the longest of them: no operation looks at more (struct layer_work).
  */
 #include <stdlib.h>
 #include "model/gpu/internal.h"
@@ -29,14 +29,14 @@ struct known_span {
 	uint64_t used; /* when, in spans */
 };
 
-struct spans {
+struct layer_graphs {
 	struct known_span known[SPANS];
 	uint64_t now;
 	bool refused; /* a capture failed, as `why` says: none is tried again */
 	struct error why;
 };
 
-void spans_release(struct spans **out)
+void layer_graphs_release(struct layer_graphs **out)
 {
 	for (int i = 0; *out && i < SPANS; i++)
 		gpu_graph_destroy(&(*out)->known[i].graph);
@@ -48,7 +48,7 @@ void spans_release(struct spans **out)
 static enum status place_of(struct gpu_state *g, const struct span_key *key, struct known_span **out,
 			    struct error *err)
 {
-	struct spans *s = g->spans;
+	struct layer_graphs *s = g->spans;
 	struct known_span *oldest = &s->known[0];
 	enum status st = STATUS_OK;
 
@@ -73,14 +73,14 @@ static enum status place_of(struct gpu_state *g, const struct span_key *key, str
 	return st;
 }
 
-static void refuse(struct spans *s, const struct error *why)
+static void refuse(struct layer_graphs *s, const struct error *why)
 {
 	s->refused = true;
 	s->why = *why;
 }
 
 /* The graph of it, if it can be had. What has run half way is as if it had not: it is run after. */
-static void capture(struct back *back, const struct work_span *span, struct known_span *k)
+static void capture(struct backend *back, const struct layer_work *span, struct known_span *k)
 {
 	struct gpu_state *g = gpu_of(back);
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -115,7 +115,7 @@ static void add_cost(struct op_cost *to, const struct op_cost *more)
 	to->gemm_s += more->gemm_s;
 }
 
-enum status gpu_span(struct back *back, const struct work_span *span, struct error *err)
+enum status gpu_layer_graph(struct backend *back, const struct layer_work *span, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	struct span_key key;
@@ -141,7 +141,7 @@ enum status gpu_span(struct back *back, const struct work_span *span, struct err
 	st = place_of(g, &key, &k, err);
 	if (st)
 		return st;
-	if (!k->graph && k->times > DIRECT_TIMES && products_settled(g))
+	if (!k->graph && k->times > DIRECT_TIMES && gemm_plans_settled(g))
 		capture(back, span, k);
 	if (!k->graph)
 		return span->run(span->arg, err);
@@ -149,9 +149,9 @@ enum status gpu_span(struct back *back, const struct work_span *span, struct err
 	return gpu_graph_launch(k->graph, g->stream, err);
 }
 
-const char *gpu_back_graphs_refused(const struct back *back)
+const char *gpu_backend_graphs_refused(const struct backend *back)
 {
-	const struct spans *s = gpu_of(back)->spans;
+	const struct layer_graphs *s = gpu_of(back)->spans;
 
 	return s && s->refused ? s->why.text : NULL;
 }

@@ -20,14 +20,14 @@ enum status gpu_check_heads(int64_t head_dim, struct error *err)
 				   (long long)head_dim, TRAIN_HEAD_DIM_MAX);
 }
 
-enum status gpu_back_takes(const struct shape *s, struct error *err)
+enum status gpu_backend_takes(const struct shape *s, struct error *err)
 {
 	enum status st = gpu_check_heads(s->head_dim, err);
 
 	return st ? st : check_norm(s->hidden, err);
 }
 
-enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
+enum status gpu_rmsnorm(struct backend *back, struct mat x, struct mat w, float eps, struct mat y,
 			struct mat rstd, struct error *err)
 {
 	const struct train_norm_args args = {
@@ -50,7 +50,7 @@ enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps
 			    0, &args, err);
 }
 
-enum status gpu_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w, struct mat rstd,
+enum status gpu_rmsnorm_bwd(struct backend *back, struct mat dy, struct mat x, struct mat w, struct mat rstd,
 			    struct mat dx_add, struct mat dw, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -104,7 +104,7 @@ static struct train_head_args head_args(struct mat x, int heads, struct mat w, c
 	};
 }
 
-enum status gpu_head_norm_rope(struct back *back, struct mat x, int heads, struct mat w, float eps,
+enum status gpu_head_norm_rope(struct backend *back, struct mat x, int heads, struct mat w, float eps,
 			       const int32_t *position, struct mat cos_sin, struct mat raw, struct mat rstd,
 			       struct error *err)
 {
@@ -117,7 +117,7 @@ enum status gpu_head_norm_rope(struct back *back, struct mat x, int heads, struc
 	return st ? st : gpu_over(back, GPU_KERNEL_HEAD_ROPE, x.rows, x.cols, &args, err);
 }
 
-enum status gpu_head_norm_rope_bwd(struct back *back, struct mat dx, int heads, struct mat w,
+enum status gpu_head_norm_rope_bwd(struct backend *back, struct mat dx, int heads, struct mat w,
 				   const int32_t *position, struct mat cos_sin, struct mat raw,
 				   struct mat rstd, struct mat dw, struct error *err)
 {

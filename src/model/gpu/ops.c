@@ -12,14 +12,14 @@ static uint64_t bytes_of(const struct mat *m, int64_t elements)
 	return dtype_bytes(m->dtype, (uint64_t)elements);
 }
 
-enum status gpu_over(struct back *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
+enum status gpu_over(struct backend *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
 		     const void *args, struct error *err)
 {
 	return gpu_run(back, kernel, train_blocks((uint64_t)rows, (uint64_t)cols), TRAIN_THREADS, 0, args,
 		       err);
 }
 
-enum status gpu_end_sums(struct back *back, const struct mat *sums, struct mat to, struct error *err)
+enum status gpu_end_sums(struct backend *back, const struct mat *sums, struct mat to, struct error *err)
 {
 	const struct train_sums_args args = {
 		.sums = gpu_address(sums->data),
@@ -32,7 +32,7 @@ enum status gpu_end_sums(struct back *back, const struct mat *sums, struct mat t
 		       err);
 }
 
-static enum status copy_bytes(struct back *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
+static enum status copy_bytes(struct backend *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
 			      struct error *err)
 {
 	const bool packed = from.ld == from.cols && to.ld == to.cols;
@@ -49,13 +49,13 @@ static enum status copy_bytes(struct back *back, enum gpu_kernel_id kernel, stru
 	return gpu_over(back, kernel, rows, (int64_t)args.bytes / 2, &args, err);
 }
 
-static enum status gpu_zero(struct back *back, struct mat x, struct error *err)
+static enum status gpu_zero(struct backend *back, struct mat x, struct error *err)
 {
 	cost_touch(back, &x, 1);
 	return x.rows ? copy_bytes(back, GPU_KERNEL_ZERO, x, x, err) : STATUS_OK;
 }
 
-static enum status gpu_random(struct back *back, struct mat to, const struct random_fill *f,
+static enum status gpu_random(struct backend *back, struct mat to, const struct random_fill *f,
 			      struct error *err)
 {
 	const struct train_random_args args = {
@@ -75,7 +75,7 @@ static enum status gpu_random(struct back *back, struct mat to, const struct ran
 			to.cols, &args, err);
 }
 
-static enum status gather(struct back *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
+static enum status gather(struct backend *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
 			  const int32_t *row, int64_t rows, struct error *err)
 {
 	const struct train_gather_args args = {
@@ -91,15 +91,15 @@ static enum status gather(struct back *back, enum gpu_kernel_id kernel, struct m
 	return gpu_over(back, kernel, rows, from.cols, &args, err);
 }
 
-static enum status gpu_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
+static enum status gpu_embed(struct backend *back, const struct batch *b, struct mat table, struct mat x,
 			     struct error *err)
 {
 	cost_touch(back, &x, 2);
 	return gather(back, GPU_KERNEL_GATHER, table, x, b->token, x.rows, err);
 }
 
-static enum status gpu_embed_bwd(struct back *back, const struct batch *b, struct mat dx, struct mat dtable,
-				 struct error *err)
+static enum status gpu_embed_bwd(struct backend *back, const struct batch *b, struct mat dx,
+				 struct mat dtable, struct error *err)
 {
 	const struct train_embed_bwd_args args = {
 		.dx = gpu_address(dx.data),
@@ -115,7 +115,7 @@ static enum status gpu_embed_bwd(struct back *back, const struct batch *b, struc
 	return gpu_run(back, GPU_KERNEL_EMBED_BWD, (unsigned)dx.rows, TRAIN_THREADS, 0, &args, err);
 }
 
-static enum status gpu_rows_copy(struct back *back, struct mat from, struct mat to, const int32_t *row,
+static enum status gpu_rows_copy(struct backend *back, struct mat from, struct mat to, const int32_t *row,
 				 bool scatter_add, struct error *err)
 {
 	cost_touch(back, scatter_add ? &from : &to, scatter_add ? 3 : 2);
@@ -123,7 +123,7 @@ static enum status gpu_rows_copy(struct back *back, struct mat from, struct mat 
 		      scatter_add ? from.rows : to.rows, err);
 }
 
-static enum status gpu_attention_cached(struct back *back, const struct attention *at, struct mat q,
+static enum status gpu_attention_cached(struct backend *back, const struct attention *at, struct mat q,
 					struct mat kv, int64_t begin, struct mat o, struct error *err)
 {
 	const struct decode_rows_args args = {
@@ -162,7 +162,7 @@ static struct train_swiglu_args swiglu_args(struct mat gate_up, struct mat h)
 	};
 }
 
-static enum status gpu_swiglu(struct back *back, struct mat gate_up, struct mat h, struct error *err)
+static enum status gpu_swiglu(struct backend *back, struct mat gate_up, struct mat h, struct error *err)
 {
 	const struct train_swiglu_args args = swiglu_args(gate_up, h);
 
@@ -170,7 +170,7 @@ static enum status gpu_swiglu(struct back *back, struct mat gate_up, struct mat 
 	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
 }
 
-static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, bool again,
+static enum status gpu_swiglu_bwd(struct backend *back, struct mat dh, struct mat gate_up, bool again,
 				  struct error *err)
 {
 	struct train_swiglu_args args = swiglu_args(gate_up, dh);
@@ -183,7 +183,7 @@ static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat g
 	return gpu_over(back, GPU_KERNEL_SWIGLU_BWD, dh.rows, dh.cols, &args, err);
 }
 
-static enum status gpu_cross_entropy(struct back *back, struct mat logits, const int32_t *target,
+static enum status gpu_cross_entropy(struct backend *back, struct mat logits, const int32_t *target,
 				     const int32_t *row, float grad_scale, struct mat loss, struct error *err)
 {
 	const unsigned shared = train_loss_shared((uint64_t)logits.cols, gpu_of(back)->shared_most);
@@ -207,7 +207,7 @@ static enum status gpu_cross_entropy(struct back *back, struct mat logits, const
 		       shared, &args, err);
 }
 
-static enum status gpu_dropout(struct back *back, struct mat x, const struct dropout *d, struct mat y,
+static enum status gpu_dropout(struct backend *back, struct mat x, const struct dropout *d, struct mat y,
 			       bool add, struct error *err)
 {
 	const struct train_dropout_args args = {
@@ -229,7 +229,7 @@ static enum status gpu_dropout(struct back *back, struct mat x, const struct dro
 	return gpu_over(back, GPU_KERNEL_DROPOUT, x.rows, x.cols, &args, err);
 }
 
-static enum status gpu_convert(struct back *back, struct mat from, struct mat to, struct error *err)
+static enum status gpu_convert(struct backend *back, struct mat from, struct mat to, struct error *err)
 {
 	const bool packed = from.ld == from.cols && to.ld == to.cols;
 	const int64_t rows = packed ? 1 : to.rows, cols = packed ? to.rows * to.cols : to.cols;
@@ -253,7 +253,7 @@ static enum status gpu_convert(struct back *back, struct mat from, struct mat to
 			&args, err);
 }
 
-static enum status gpu_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
+static enum status gpu_column_sum(struct backend *back, struct mat x, struct mat sum_add, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct train_columns_args args = {
@@ -276,10 +276,10 @@ static enum status gpu_column_sum(struct back *back, struct mat x, struct mat su
 
 const struct ops gpu_ops = {
 	.name = "gpu",
-	.put = gpu_back_put,
-	.get = gpu_back_get,
+	.put = gpu_backend_put,
+	.get = gpu_backend_get,
 	.batch = gpu_batch,
-	.span = gpu_span,
+	.span = gpu_layer_graph,
 	.random = gpu_random,
 	.zero = gpu_zero,
 	.gemm = gpu_gemm,

@@ -29,9 +29,9 @@ struct staging {
 	unsigned next;
 };
 
-uint64_t gpu_back_pinned_bytes(int64_t rows)
+uint64_t gpu_backend_pinned_bytes(int64_t rows)
 {
-	return (uint64_t)PIECES * PIECE_BYTES + turns_pinned_bytes(rows) + beside_pinned_bytes();
+	return (uint64_t)PIECES * PIECE_BYTES + turns_pinned_bytes(rows) + background_copy_pinned_bytes();
 }
 
 enum status staging_create(struct staging **out, struct gpu_device *d, struct gpu_stream *stream,
@@ -110,7 +110,7 @@ static enum status mark(struct staging *s, struct piece *p, struct error *err)
 }
 
 /* Packed rows of a piece to rows of another pitch: a kernel reads the pinned memory. */
-static enum status spread(struct back *back, const struct piece *p, struct mat to, struct error *err)
+static enum status spread(struct backend *back, const struct piece *p, struct mat to, struct error *err)
 {
 	const uint64_t row = dtype_bytes(to.dtype, (uint64_t)to.cols);
 	const struct train_copy_args args = {
@@ -132,7 +132,7 @@ static enum status spread(struct back *back, const struct piece *p, struct mat t
 
 /* As many bytes as a piece holds, or as many whole rows where they have a pitch: `made`'s, or those at
  * `from`. */
-static enum status put_piece(struct back *back, struct mat to, const uint8_t *from, uint64_t bytes,
+static enum status put_piece(struct backend *back, struct mat to, const uint8_t *from, uint64_t bytes,
 			     const struct made_rows *made, int64_t first, struct error *err)
 {
 	struct staging *s = gpu_of(back)->staging;
@@ -153,7 +153,7 @@ static enum status put_piece(struct back *back, struct mat to, const uint8_t *fr
 	return st;
 }
 
-static enum status put_packed(struct back *back, uint8_t *to, const uint8_t *from, uint64_t bytes,
+static enum status put_packed(struct backend *back, uint8_t *to, const uint8_t *from, uint64_t bytes,
 			      struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -165,7 +165,7 @@ static enum status put_packed(struct back *back, uint8_t *to, const uint8_t *fro
 }
 
 /* Whole rows, as many as a piece holds at a time. */
-static enum status put_rows(struct back *back, struct mat to, const uint8_t *from,
+static enum status put_rows(struct backend *back, struct mat to, const uint8_t *from,
 			    const struct made_rows *made, struct error *err)
 {
 	const uint64_t row = dtype_bytes(to.dtype, (uint64_t)to.cols);
@@ -186,15 +186,15 @@ static enum status put_rows(struct back *back, struct mat to, const uint8_t *fro
 	return st;
 }
 
-enum status gpu_back_put_made(struct back *back, struct mat to, const struct made_rows *made,
-			      struct error *err)
+enum status gpu_backend_put_made(struct backend *back, struct mat to, const struct made_rows *made,
+				 struct error *err)
 {
 	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
 
 	return st ? st : put_rows(back, to, NULL, made, err);
 }
 
-enum status gpu_back_put(struct back *back, struct mat to, const void *from, struct error *err)
+enum status gpu_backend_put(struct backend *back, struct mat to, const void *from, struct error *err)
 {
 	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
 
@@ -206,7 +206,7 @@ enum status gpu_back_put(struct back *back, struct mat to, const void *from, str
 		       : put_rows(back, to, from, NULL, err);
 }
 
-static enum status get_piece(struct back *back, const uint8_t *from, uint8_t *to, uint64_t bytes,
+static enum status get_piece(struct backend *back, const uint8_t *from, uint8_t *to, uint64_t bytes,
 			     struct error *err)
 {
 	struct staging *s = gpu_of(back)->staging;
@@ -225,7 +225,7 @@ static enum status get_piece(struct back *back, const uint8_t *from, uint8_t *to
 	return st;
 }
 
-enum status gpu_back_get(struct back *back, struct mat from, void *to, struct error *err)
+enum status gpu_backend_get(struct backend *back, struct mat from, void *to, struct error *err)
 {
 	const bool packed = from.ld == from.cols || from.rows == 1;
 	const uint64_t row = dtype_bytes(from.dtype, (uint64_t)from.cols);

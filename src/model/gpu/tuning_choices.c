@@ -5,7 +5,7 @@
 #include "model/gpu/attention_internal.h"
 #include "model/gpu/gemm.h"
 
-void products_key(char out[160], const struct matmul_shape *s)
+void gemm_plans_key(char out[160], const struct matmul_shape *s)
 {
 	snprintf(out, 160,
 		 "%s%s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s %s to %s, rows %" PRIu64 " %" PRIu64 " %" PRIu64
@@ -15,11 +15,11 @@ void products_key(char out[160], const struct matmul_shape *s)
 		 s->row_d, s->align_bytes, s->accumulate ? ", added" : "", s->epilogue ? ", bias" : "");
 }
 
-bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out)
+bool gpu_backend_choice(const struct backend *back, size_t i, struct gpu_choice *out)
 {
-	const struct products *p = gpu_of(back)->products;
+	const struct gemm_plans *p = gpu_of(back)->products;
 	struct matmul_description d;
-	const struct planned *one;
+	const struct gemm_plan *one;
 
 	if (i >= p->count)
 		return false;
@@ -30,15 +30,15 @@ bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out)
 				   .recalled = one->recalled && !one->alike,
 				   .alike = one->alike,
 				   .cached = one->recalled && one->cached};
-	products_key(out->product, &one->shape);
+	gemm_plans_key(out->product, &one->shape);
 	matmul_plan_algorithm(one->plan, one->chosen, out->words);
 	snprintf(out->algorithm, sizeof(out->algorithm), "%s", d.name);
 	return true;
 }
 
-bool gpu_back_attention_choice(const struct back *back, size_t i, struct gpu_attention_choice *out)
+bool gpu_backend_attention_choice(const struct backend *back, size_t i, struct gpu_attention_choice *out)
 {
-	const struct attends *a = gpu_of(back)->attends;
+	const struct attention_state *a = gpu_of(back)->attends;
 	size_t told = 0;
 
 	*out = (struct gpu_attention_choice){0};
@@ -79,12 +79,12 @@ static enum status take(void **to, const void *from, size_t count, size_t size, 
 	return STATUS_OK;
 }
 
-enum status gpu_back_recall(struct back *back, const struct gpu_choice *products, size_t count,
-			    const struct gpu_attention_choice *attention, size_t attentions,
-			    struct error *err)
+enum status gpu_backend_recall(struct backend *back, const struct gpu_choice *products, size_t count,
+			       const struct gpu_attention_choice *attention, size_t attentions,
+			       struct error *err)
 {
-	struct products *p = gpu_of(back)->products;
-	struct attends *a = gpu_of(back)->attends;
+	struct gemm_plans *p = gpu_of(back)->products;
+	struct attention_state *a = gpu_of(back)->attends;
 	void *known = p->known, *attends = a->known;
 	enum status st = take(&known, products, count, sizeof(*products), err);
 

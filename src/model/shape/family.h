@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Families of models by the word of config.json and GGUF. */
-#ifndef MODEL_FAMILY_H
-#define MODEL_FAMILY_H
+#ifndef MODEL_SHAPE_FAMILY_H
+#define MODEL_SHAPE_FAMILY_H
 #include "model/shape/shape.h"
 
 const char *family_type(enum family family); /* "qwen2" */

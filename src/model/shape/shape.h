@@ -3,8 +3,8 @@
  * What a model is: sizes and switches, read from config.json (of old and new transformers) or a GGUF's
  * metadata. What a model asks for and this program does not do is refused here, before anything is loaded.
  */
-#ifndef MODEL_SHAPE_H
-#define MODEL_SHAPE_H
+#ifndef MODEL_SHAPE_SHAPE_H
+#define MODEL_SHAPE_SHAPE_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * The tensors of a model: their names in Hugging Face's files and in GGUF, and their sizes, all from one
  * table. Everything else in the program knows Hugging Face's names alone.
  */
-#ifndef MODEL_NAMES_H
-#define MODEL_NAMES_H
+#ifndef MODEL_SHAPE_TENSOR_NAMES_H
+#define MODEL_SHAPE_TENSOR_NAMES_H
 #include <stddef.h>
 #include "model/shape/shape.h"
 

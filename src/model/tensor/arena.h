@@ -3,8 +3,8 @@
  * All memory of a model at work: one block, handed out from its begin. With base NULL it plans: the same
  * calls give the same places, sizes alone. So the plan's table is the arena that is used.
  */
-#ifndef MODEL_ARENA_H
-#define MODEL_ARENA_H
+#ifndef MODEL_TENSOR_ARENA_H
+#define MODEL_TENSOR_ARENA_H
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"

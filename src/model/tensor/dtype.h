@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types: their words, their bytes, and to and from float. */
-#ifndef MODEL_DTYPE_H
-#define MODEL_DTYPE_H
+#ifndef MODEL_TENSOR_DTYPE_H
+#define MODEL_TENSOR_DTYPE_H
 #include "model/tensor/tensor.h"
 
 const char *dtype_name(enum dtype dtype); /* "BF16", "Q4_1": for people. Never NULL */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Views of matrices; all keep a NULL of planning as it is. */
-#ifndef MODEL_MAT_H
-#define MODEL_MAT_H
+#ifndef MODEL_TENSOR_MATRIX_H
+#define MODEL_TENSOR_MATRIX_H
 #include "model/tensor/tensor.h"
 
 /* Of a type whose elements come in blocks whole blocks alone: row * ld + col and cols are multiples of them.

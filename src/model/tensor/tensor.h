@@ -3,8 +3,8 @@
  * Element types, matrices in memory, tensors as they lie in a file. Row-major throughout, outermost dimension
  * first.
  */
-#ifndef MODEL_TENSOR_H
-#define MODEL_TENSOR_H
+#ifndef MODEL_TENSOR_TENSOR_H
+#define MODEL_TENSOR_TENSOR_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Added tokens: found in text as a whole, leftmost and longest first, before anything else is done to it. */
-#ifndef MODEL_ADDED_H
-#define MODEL_ADDED_H
+#ifndef MODEL_TOKENIZER_ADDED_TOKENS_H
+#define MODEL_TOKENIZER_ADDED_TOKENS_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Byte-pair merges of one word: the neighbours with the lowest rank merge first, the leftmost of equals. */
-#ifndef MODEL_BPE_H
-#define MODEL_BPE_H
+#ifndef MODEL_TOKENIZER_BPE_H
+#define MODEL_TOKENIZER_BPE_H
 #include <stdbool.h>
 #include "model/tokenizer/vocab.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPT-2's alphabet: every byte has a printable character, so that a vocabulary of bytes can be kept as text.
  */
-#ifndef MODEL_BYTE_LEVEL_H
-#define MODEL_BYTE_LEVEL_H
+#ifndef MODEL_TOKENIZER_BYTE_LEVEL_H
+#define MODEL_TOKENIZER_BYTE_LEVEL_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

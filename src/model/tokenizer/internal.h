@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tokenizer is made of; for the files that read one and tokenizer.c. */
-#ifndef MODEL_TOKENIZER_PARTS_H
-#define MODEL_TOKENIZER_PARTS_H
+#ifndef MODEL_TOKENIZER_INTERNAL_H
+#define MODEL_TOKENIZER_INTERNAL_H
 #include <jansson.h>
 #include "model/tokenizer/added_tokens.h"
 #include "model/tokenizer/nfc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unicode's composed form NFC, by utf8proc; text that is composed already costs a look at each character. */
-#ifndef MODEL_NFC_H
-#define MODEL_NFC_H
+#ifndef MODEL_TOKENIZER_NFC_H
+#define MODEL_TOKENIZER_NFC_H
 #include "core/error.h"
 #include "core/text/text.h"
 

@@ -3,8 +3,8 @@
  * How text is cut into words before merges: steps in a row, each a regular expression whose matches become
  * pieces of their own; what lies between two matches is a piece too. The next step cuts each piece.
  */
-#ifndef MODEL_PRETOKEN_H
-#define MODEL_PRETOKEN_H
+#ifndef MODEL_TOKENIZER_PRETOKEN_H
+#define MODEL_TOKENIZER_PRETOKEN_H
 #include <stddef.h>
 #include "core/error.h"
 

@@ -3,8 +3,8 @@
  * Text to token ids and back, as the Hugging Face files or the GGUF metadata of a model say: byte-level BPE.
  * A tokenizer is immutable once opened, and threads share it; a tokenizer_worker is one thread's.
  */
-#ifndef MODEL_TOKENIZER_H
-#define MODEL_TOKENIZER_H
+#ifndef MODEL_TOKENIZER_TOKENIZER_H
+#define MODEL_TOKENIZER_TOKENIZER_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

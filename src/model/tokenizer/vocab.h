@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vocabulary of a byte-level BPE: tokens by id and by bytes, merges by pair. Ids may leave holes. */
-#ifndef MODEL_VOCAB_H
-#define MODEL_VOCAB_H
+#ifndef MODEL_TOKENIZER_VOCAB_H
+#define MODEL_TOKENIZER_VOCAB_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

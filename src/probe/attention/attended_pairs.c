@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t attention_kept_room(const struct attention_blocks *l)
+uint32_t attention_attended_room(const struct attention_blocks *l)
 {
 	return l ? l->k_blocks : 1;
 }
@@ -31,8 +31,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-uint32_t attention_kept(const struct attention_problem *p, const struct attention_blocks *l, uint32_t b,
-			uint32_t h, uint32_t row, struct attention_keys *out)
+uint32_t attention_pairs_spans(const struct attention_problem *p, const struct attention_blocks *l,
+			       uint32_t b, uint32_t h, uint32_t row, struct attention_keys *out)
 {
 	struct attention_keys seen = attention_keys(p, b, row);
 	struct attention_row list;
@@ -86,7 +86,7 @@ static double listed_pairs(const struct attention_problem *p, const struct atten
 	return (double)sum;
 }
 
-double attention_kept_pairs(const struct attention_problem *p, const struct attention_blocks *l)
+double attention_attended_pairs(const struct attention_problem *p, const struct attention_blocks *l)
 {
 	uint32_t batches; /* of others' own: lists that all share count once */
 	double sum = 0;
@@ -113,7 +113,7 @@ static void mark(const struct attention_blocks *l, uint32_t b, uint32_t h, unsig
 	}
 }
 
-double attention_kept_keys(const struct attention_problem *p, const struct attention_blocks *l)
+double attention_attended_keys(const struct attention_problem *p, const struct attention_blocks *l)
 {
 	uint32_t groups = l && l->heads > 1 ? p->kv_heads : 1, share = l ? l->heads / groups : 0;
 	unsigned char *named = l ? malloc(l->k_blocks) : NULL;

@@ -113,7 +113,7 @@ void attention_end(struct attention *a)
 void attention_tell(const struct attention *a, struct result *out)
 {
 	const struct attention_blocks *l = a->c.blocks;
-	double pairs = attention_kept_pairs(&a->c.problem, l);
+	double pairs = attention_attended_pairs(&a->c.problem, l);
 
 	result_u64(out, &attention_fields[ATTENTION_FIELD_rotated_sets], a->sets);
 	result_f64(out, &attention_fields[ATTENTION_FIELD_pairs_kept], pairs);
@@ -153,7 +153,7 @@ static void need(const struct machine *m, const struct target *t, const void *op
 		return;
 	set = attention_set_bytes(&c);
 	attention_case_release(&c);
-	sets_need(m, t, set, out);
+	operand_sets_need(m, t, set, out);
 	out->host_bytes +=
 		2 * set; /* verification's: a tensor to write, what is read back and held against it */
 }

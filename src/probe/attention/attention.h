@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Probe `attention`: O = softmax(scale Q K^T) V over the pairs that mask, lengths and block lists keep, one
- * way to do it an engine. What an attention is stands in gpu/attention/problem.h. Every input element is a function
- * of (seed, tensor, sequence, head, row, column), whatever the layout, so the host recomputes any of them
- * alone.
+ * way to do it an engine. What an attention is stands in gpu/attention/problem.h. Every input element is a
+ * function of (seed, tensor, sequence, head, row, column), whatever the layout, so the host recomputes any of
+ * them alone.
  */
 #ifndef PROBE_ATTENTION_ATTENTION_H
 #define PROBE_ATTENTION_ATTENTION_H
@@ -131,7 +131,8 @@ struct attention {
 	uint64_t seed;
 	const struct attention_access *access;
 	unsigned sets;	  /* Q, K, V, O rotated by enqueue: set i % sets; all hold the same inputs */
-	uint32_t written; /* bit a set (SETS_MAX): enqueue wrote its O since the last poison; enqueue sets it
+	uint32_t written; /* bit a set (OPERAND_SETS_MAX): enqueue wrote its O since the last poison; enqueue
+			   * sets it
 			   */
 	struct cpu_pool *pool; /* an engine's own, or verify's for as long as it runs */
 	bool ready;	       /* the first verify was done */

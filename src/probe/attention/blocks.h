@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Block lists on the host: made from a pattern or read from a file (docs/explanation/design/attention.md, "Block
- * files"). What a row means stands in kernel/attention/sparse/block_lists.h. */
+/* Block lists on the host: made from a pattern or read from a file (docs/explanation/design/attention.md,
+ * "Block files"). What a row means stands in kernel/attention/sparse/block_lists.h. */
 #ifndef PROBE_ATTENTION_BLOCKS_H
 #define PROBE_ATTENTION_BLOCKS_H
 #include <signal.h>

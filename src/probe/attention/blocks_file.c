@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Block files: 40 bytes of header, then a row after the other, all numbers of 32 bits, lowest byte first.
- * docs/explanation/design/attention.md, "Block files". Foreign bytes: nothing is believed before it was looked at.
+ * docs/explanation/design/attention.md, "Block files". Foreign bytes: nothing is believed before it was
+ * looked at.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -227,7 +227,7 @@ static enum status build_blocks(struct attention_case *c, const struct attention
 static enum status check_kept(const struct attention_case *c, const struct attention_opts *o,
 			      struct error *err)
 {
-	if (!c->blocks || attention_kept_pairs(&c->problem, c->blocks) > 0)
+	if (!c->blocks || attention_attended_pairs(&c->problem, c->blocks) > 0)
 		return STATUS_OK;
 	if (o->pattern == ATTENTION_LISTS_FILE)
 		return error_set(err, STATUS_BAD_INPUT,
@@ -346,7 +346,7 @@ double attention_case_flop(const struct attention_case *c)
 		return attention_flop_backward(&c->problem);
 	if (!c->blocks)
 		return attention_flop(&c->problem);
-	return 4 * (double)c->problem.head_dim * attention_kept_pairs(&c->problem, c->blocks);
+	return 4 * (double)c->problem.head_dim * attention_attended_pairs(&c->problem, c->blocks);
 }
 
 static double q_elements(const struct attention_problem *p)
@@ -372,7 +372,7 @@ static double forward_write_bytes(const struct attention_problem *p)
 double attention_case_read_bytes(const struct attention_case *c)
 {
 	const struct attention_problem *p = &c->problem;
-	double left = 1 - attention_kept_keys(p, c->blocks);
+	double left = 1 - attention_attended_keys(p, c->blocks);
 
 	if (c->backward)
 		return attention_bytes(p) + q_elements(p) * attention_type_bytes(p->out_type);

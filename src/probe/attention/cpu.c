@@ -71,7 +71,7 @@ static void load_queries(const struct attention_cpu *s, struct worker *w, const 
 {
 	const struct attention_problem *p = &s->common.c.problem;
 	float scale = (float)(attention_scale(p) * M_LOG2E);
-	uint32_t room = attention_kept_room(s->common.c.blocks);
+	uint32_t room = attention_attended_room(s->common.c.blocks);
 	struct attention_tile *t = w->tile;
 
 	memset(t->q, 0, sizeof(t->q));
@@ -86,8 +86,8 @@ static void load_queries(const struct attention_cpu *s, struct worker *w, const 
 			       p->head_dim);
 		for (uint32_t d = 0; d < p->head_dim; d++)
 			t->q[r][d] *= scale;
-		w->spans[r] = attention_kept(p, s->common.c.blocks, at->b, at->h, at->row + r,
-					     w->span + (size_t)r * room);
+		w->spans[r] = attention_pairs_spans(p, s->common.c.blocks, at->b, at->h, at->row + r,
+						    w->span + (size_t)r * room);
 	}
 }
 
@@ -164,7 +164,7 @@ static void store_rows(struct attention_cpu *s, struct attention_tile *t, const 
 static void attend(struct attention_cpu *s, struct worker *w, const struct tile_place *at)
 {
 	const struct attention_problem *p = &s->common.c.problem;
-	uint32_t room = attention_kept_room(s->common.c.blocks), keys = attention_kv_len(p, at->b);
+	uint32_t room = attention_attended_room(s->common.c.blocks), keys = attention_kv_len(p, at->b);
 
 	load_queries(s, w, at);
 	for (uint32_t first = 0; first < keys; first += ATTENTION_KEYS) {
@@ -283,7 +283,7 @@ static const struct attention_access cpu_access = {
 
 static enum status workers_alloc(struct attention_cpu *s, struct error *err)
 {
-	uint32_t room = attention_kept_room(s->common.c.blocks);
+	uint32_t room = attention_attended_room(s->common.c.blocks);
 
 	s->worker = calloc(s->threads, sizeof(*s->worker));
 	for (unsigned i = 0; s->worker && i < s->threads; i++) {

@@ -157,7 +157,7 @@ static void select_row(const struct attention *a, struct attention_keys *span, u
 		       uint32_t row, float *out)
 {
 	const struct attention_problem *p = &a->c.problem;
-	uint32_t spans = attention_kept(p, a->c.blocks, b, h, row, span);
+	uint32_t spans = attention_pairs_spans(p, a->c.blocks, b, h, row, span);
 
 	if (spans)
 		code_row(a, b, h / (p->heads / p->kv_heads), attention_selected(a, span, spans, b, row),
@@ -208,7 +208,7 @@ static void fill_work(void *arg, unsigned thread)
 static enum status fill_tensor(struct attention *a, enum attention_data data, enum attention_tensor t,
 			       struct error *err)
 {
-	struct filling f = {.a = a, .data = data, .t = t, .room = attention_kept_room(a->c.blocks)};
+	struct filling f = {.a = a, .data = data, .t = t, .room = attention_attended_room(a->c.blocks)};
 	bool selects = data == ATTENTION_DATA_SELECT && t == ATTENTION_Q;
 	enum status st = STATUS_OK;
 

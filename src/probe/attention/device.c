@@ -176,7 +176,8 @@ static enum status sets_alloc(struct attention_device *s, struct error *err)
 	const struct attention_problem *p = &s->common.c.problem;
 	enum status st = STATUS_OK;
 
-	s->common.sets = (unsigned)sets_on_device(s->device, (uint64_t)attention_set_bytes(&s->common.c));
+	s->common.sets =
+		(unsigned)operand_sets_on_device(s->device, (uint64_t)attention_set_bytes(&s->common.c));
 	for (unsigned set = 0; !st && set < s->common.sets; set++)
 		for (enum attention_tensor t = 0; !st && t < ATTENTION_TENSORS; t++)
 			if (attention_has(&s->common.c, t))
@@ -208,7 +209,7 @@ void attention_device_end(struct attention_device *s)
 	attention_end(&s->common);
 	if (!s->device)
 		return;
-	for (unsigned set = 0; set < SETS_MAX; set++)
+	for (unsigned set = 0; set < OPERAND_SETS_MAX; set++)
 		for (int t = 0; t < ATTENTION_TENSORS; t++)
 			gpu_free(s->device, &s->tensor[set][t]);
 	gpu_free(s->device, &s->starts);

@@ -12,7 +12,7 @@ struct attention_device { /* first member of each engine's state */
 	struct attention common;
 	struct gpu_device *device;
 	struct gpu_stream *stream;
-	gpu_ptr tensor[SETS_MAX][ATTENTION_TENSORS];
+	gpu_ptr tensor[OPERAND_SETS_MAX][ATTENTION_TENSORS];
 	gpu_ptr starts, one; /* (batch + 1) of queries and keys alike; a float: FP8 is not scaled */
 	gpu_ptr order;	     /* of work over sequences of different length */
 	uint32_t order_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of an attention's types on the host. */
-#ifndef PROBE_ATTENTION_NUMBER_H
-#define PROBE_ATTENTION_NUMBER_H
+#ifndef PROBE_ATTENTION_ELEMENT_TYPES_H
+#define PROBE_ATTENTION_ELEMENT_TYPES_H
 #include "gpu/attention/problem.h"
 
 /* `count` elements to and from an array of the type: nearest, ties to even, subnormals kept; beyond the

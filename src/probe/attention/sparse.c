@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine `sparse` of probe attention: our block-sparse kernels (gpu/attention/own_block_sparse.h). Lists of a pattern
- * are made on the device, timed apart, and held against those that the case made on the host; lists of a file
- * are the case's.
+ * Engine `sparse` of probe attention: our block-sparse kernels (gpu/attention/own_block_sparse.h). Lists of a
+ * pattern are made on the device, timed apart, and held against those that the case made on the host; lists
+ * of a file are the case's.
  */
 #include "gpu/attention/own_block_sparse.h"
 #include <math.h>

@@ -76,8 +76,8 @@ struct collective_part collective_part(const struct collective_member *at, unsig
 /* Element `at` of the part is wrong: place, found, expected into *w. */
 void collective_place_wrong(const struct collective_inputs *in, const struct collective_part *p, uint64_t at,
 			    const void *element, struct wrong *w);
-/* Whose share is missing or there twice, where that explains what is wrong; `suspect` as kernel/test_data/collective.h
- * has it. */
+/* Whose share is missing or there twice, where that explains what is wrong; `suspect` as
+ * kernel/test_data/collective.h has it. */
 void collective_blame(const struct collective_inputs *in, const unsigned long long *suspect, struct wrong *w);
 /* So many elements of the part are wrong, which *w counts not yet: where data is moved, it is its sender's as
  * long as no other's is. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inputs of collectives whose answers are known and exact, whatever the order in which a library adds: the
- * host's side. Formulas: kernel/test_data/collective.h; why they are exact: docs/explanation/methods, "Collectives". Pure.
+ * host's side. Formulas: kernel/test_data/collective.h; why they are exact: docs/explanation/methods,
+ * "Collectives". Pure.
  */
 #ifndef PROBE_COLLECTIVE_EXPECT_H
 #define PROBE_COLLECTIVE_EXPECT_H

@@ -9,7 +9,8 @@ bool collective_host_type(enum operand_type type);
 /* What this rank gives, into its array: `out` begins at its first element. */
 void collective_host_fill(const struct collective_inputs *in, const struct collective_part *gift, void *out);
 /* Every element of one part of the result that begins at `data`: adds to checked, total, count and nan of *w,
- * the first wrong one with its place; sums only: to suspect[2 ranks + 1] as kernel/test_data/collective.h has it. */
+ * the first wrong one with its place; sums only: to suspect[2 ranks + 1] as kernel/test_data/collective.h has
+ * it. */
 void collective_host_check(const struct collective_inputs *in, const struct collective_part *part,
 			   const void *data, struct wrong *w, unsigned long long *suspect);
 #endif

@@ -46,12 +46,12 @@ static enum status fill_part(const struct collective_state *s, const struct coll
 }
 
 /* A fault of a test's own: one bit of what this rank puts in, the highest of four bytes. */
-static enum status plant_wrong(const struct collective_state *s, enum status st, struct error *err)
+static enum status fault_injection_wrong(const struct collective_state *s, enum status st, struct error *err)
 {
 	gpu_ptr at = s->now->memory.send;
 	uint32_t word;
 
-	if (st || !plant_in(PLANT_WRONG, s->bench->gpu))
+	if (st || !fault_injection_in(FAULT_INJECTION_WRONG, s->bench->gpu))
 		return st;
 	st = gpu_copy_from(s->bench->device, &word, at, sizeof(word), err);
 	word ^= 0x80000000u;
@@ -74,7 +74,7 @@ enum status collective_fill_inputs(struct collective_state *s, struct error *err
 
 		st = fill_part(s, &p, err);
 	}
-	return plant_wrong(s, st, err);
+	return fault_injection_wrong(s, st, err);
 }
 
 /* The result begins where the rank receives; gathered in place, where its memory begins. */

@@ -126,7 +126,7 @@ static enum status alloc_sets(struct gemm_cublaslt *s, struct error *err)
 	const struct gemm_opts *o = &s->common.opts;
 	uint64_t a = matmul_a_count(&s->shape) * gemm_in_bytes(o->type);
 	uint64_t b = matmul_b_count(&s->shape) * gemm_in_bytes(o->type);
-	uint64_t c = s->c_words * 4, wanted = sets_on_device(s->device, a + b + c);
+	uint64_t c = s->c_words * 4, wanted = operand_sets_on_device(s->device, a + b + c);
 	enum status st = STATUS_OK;
 
 	for (unsigned i = 0; !st && i < wanted; i++) {
@@ -337,7 +337,7 @@ static void release(void *state)
 	gemm_end(&s->common);
 	if (!s->device)
 		return;
-	for (unsigned i = 0; i < SETS_MAX; i++) {
+	for (unsigned i = 0; i < OPERAND_SETS_MAX; i++) {
 		gpu_free(s->device, &s->set[i].a);
 		gpu_free(s->device, &s->set[i].b);
 		gpu_free(s->device, &s->set[i].c);

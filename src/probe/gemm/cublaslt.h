@@ -17,7 +17,7 @@ struct gemm_cublaslt {
 	struct matmul *matmul;
 	struct matmul_plan *plan;
 	struct matmul_shape shape;
-	struct gemm_set set[SETS_MAX];
+	struct gemm_set set[OPERAND_SETS_MAX];
 	gpu_ptr bias, scale_a, scale_b, sums, odd, record;
 	uint64_t c_words; /* 32-bit words of one C, the last one padded */
 	uint8_t *tried;	  /* by candidate: 1 it runs, 2 it does not */

@@ -133,7 +133,7 @@ double gemm_set_bytes(const struct gemm_opts *o)
 /* Sets as the engines take them; workspace and sums of verification are small beside. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
-	sets_need(m, t, gemm_set_bytes(opts), out);
+	operand_sets_need(m, t, gemm_set_bytes(opts), out);
 }
 
 static enum status check(const void *opts, struct error *err)

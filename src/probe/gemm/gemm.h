@@ -102,7 +102,8 @@ struct gemm {
 	uint64_t seed;
 	const struct gemm_access *access;
 	unsigned sets;	  /* A, B, C rotated by enqueue: set i % sets; all hold the same inputs */
-	uint32_t written; /* bit a set (SETS_MAX): enqueue wrote its C since the last poison; enqueue sets it
+	uint32_t written; /* bit a set (OPERAND_SETS_MAX): enqueue wrote its C since the last poison; enqueue
+			   * sets it
 			   */
 	uint64_t hash;	  /* of the C that verification accepted; valid when hashed */
 	bool hashed;

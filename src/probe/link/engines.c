@@ -53,7 +53,7 @@ static void fill_work(void *arg, unsigned thread)
 
 static enum status generate(struct link_state *s, gpu_ptr *p, uint32_t stream, struct error *err)
 {
-	return words_generate(s->device, s->stream[0], p, s->bytes, s->seed, stream, err);
+	return transfer_data_generate(s->device, s->stream[0], p, s->bytes, s->seed, stream, err);
 }
 
 static enum status prepare_in(struct link_state *s, struct error *err)
@@ -66,7 +66,7 @@ static enum status prepare_in(struct link_state *s, struct error *err)
 	st = gpu_alloc(s->device, &s->data[0], s->bytes, err);
 	if (!st)
 		st = generate(s, &s->expected, LINK_STREAM, err);
-	return st ? st : words_record(s->device, &s->record, err);
+	return st ? st : transfer_data_record(s->device, &s->record, err);
 }
 
 static enum status prepare_out(struct link_state *s, struct error *err)

@@ -36,7 +36,7 @@ static enum status poison(struct link_state *s, struct error *err)
 	if (s->opts.direction == LINK_LATENCY)
 		return gpu_copy_to(s->device, s->at, &zero, sizeof(zero), err);
 	if (to_device(s))
-		st = gpu_stream_fill32(s->stream[0], s->data[0], WORDS_POISON, s->bytes / 4, err);
+		st = gpu_stream_fill32(s->stream[0], s->data[0], TRANSFER_DATA_POISON, s->bytes / 4, err);
 	if (to_host(s))
 		cpu_pool_run(s->pool, poison_work, s);
 	return st ? st : gpu_stream_wait(s->stream[0], err);
@@ -54,9 +54,9 @@ static void note(struct wrong *w, const char *side, uint64_t index, double expec
 
 static enum status check_device(struct link_state *s, struct wrong *w, struct error *err)
 {
-	struct words_found f;
-	enum status st =
-		words_compare(s->device, s->stream[0], s->data[0], s->expected, s->record, s->bytes, &f, err);
+	struct transfer_data_found f;
+	enum status st = transfer_data_compare(s->device, s->stream[0], s->data[0], s->expected, s->record,
+					       s->bytes, &f, err);
 
 	if (st)
 		return st;
@@ -146,7 +146,7 @@ static enum status check(struct link_state *s, struct wrong *w, struct error *er
 		if (!st && to_host(s))
 			st = check_host(s, w, err);
 	}
-	return st ? st : words_judge("link", w, err);
+	return st ? st : transfer_data_judge("link", w, err);
 }
 
 enum status link_verify(void *state, struct wrong *w, struct error *err)

@@ -55,21 +55,21 @@ static enum status make_lane(struct p2p_node *n, unsigned other, struct error *e
 	enum status st = STATUS_OK;
 
 	if (sends(n, own, other))
-		st = words_generate(b->device, b->stream[0], &l->out, n->bytes, b->seed,
-				    p2p_stream(number_of(n, own), number_of(n, other)), err);
+		st = transfer_data_generate(b->device, b->stream[0], &l->out, n->bytes, b->seed,
+					    p2p_stream(number_of(n, own), number_of(n, other)), err);
 	if (st || !sends(n, other, own))
 		return st;
 	st = gpu_alloc(b->device, &l->in, n->bytes, err);
 	return st ? st
-		  : words_generate(b->device, b->stream[0], &l->expected, n->bytes, b->seed,
-				   p2p_stream(number_of(n, other), number_of(n, own)), err);
+		  : transfer_data_generate(b->device, b->stream[0], &l->expected, n->bytes, b->seed,
+					   p2p_stream(number_of(n, other), number_of(n, own)), err);
 }
 
 static enum status make_own(struct p2p_node *n, struct error *err)
 {
 	const struct bench *b = n->bench;
 	struct post *own = &n->post[b->team->rank];
-	enum status st = words_record(b->device, &n->record, err);
+	enum status st = transfer_data_record(b->device, &n->record, err);
 
 	own->device = b->device;
 	for (unsigned r = 0; !st && r < b->team->size; r++) {
@@ -194,7 +194,8 @@ static enum status poison(struct p2p_node *n, struct error *err)
 
 	for (unsigned r = 0; !st && r < b->team->size; r++)
 		if (n->lane[r].in)
-			st = gpu_stream_fill32(b->stream[0], n->lane[r].in, WORDS_POISON, n->bytes / 4, err);
+			st = gpu_stream_fill32(b->stream[0], n->lane[r].in, TRANSFER_DATA_POISON,
+					       n->bytes / 4, err);
 	return st ? st : gpu_synchronize(b->device, err);
 }
 
@@ -202,9 +203,9 @@ static enum status check_lane(struct p2p_node *n, unsigned from, struct wrong *w
 {
 	const struct bench *b = n->bench;
 	const struct lane *l = &n->lane[from];
-	struct words_found f;
-	enum status st =
-		words_compare(b->device, b->stream[0], l->in, l->expected, n->record, n->bytes, &f, err);
+	struct transfer_data_found f;
+	enum status st = transfer_data_compare(b->device, b->stream[0], l->in, l->expected, n->record,
+					       n->bytes, &f, err);
 
 	if (st)
 		return st;
@@ -250,7 +251,7 @@ enum status p2p_node_verify(struct p2p_node *n, struct wrong *w, struct error *e
 		st = poison(n, err);
 	n->ready = !st;
 	n->iterations = 0;
-	return st ? st : words_judge("p2p", w, err);
+	return st ? st : transfer_data_judge("p2p", w, err);
 }
 
 void p2p_node_release(struct p2p_node **node)

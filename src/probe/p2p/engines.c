@@ -43,7 +43,8 @@ enum status p2p_stand(const struct p2p_state *s, unsigned side, struct error *er
 
 static enum status generate(struct p2p_state *s, unsigned side, gpu_ptr *p, uint32_t words, struct error *err)
 {
-	return words_generate(s->side[side].device, s->side[side].stream, p, s->bytes, s->seed, words, err);
+	return transfer_data_generate(s->side[side].device, s->side[side].stream, p, s->bytes, s->seed, words,
+				      err);
 }
 
 /* Which side does the work of what `from` sends. */
@@ -67,7 +68,7 @@ static enum status prepare_way(struct p2p_state *s, unsigned from, struct error 
 	if (!st)
 		st = generate(s, !from, &receiver->expected, words, err);
 	if (!st)
-		st = words_record(receiver->device, &receiver->record, err);
+		st = transfer_data_record(receiver->device, &receiver->record, err);
 	return st;
 }
 

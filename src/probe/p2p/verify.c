@@ -25,8 +25,8 @@ static enum status poison(struct p2p_state *s, struct error *err)
 			continue;
 		st = p2p_stand(s, !from, err);
 		if (!st)
-			st = gpu_stream_fill32(receiver->stream, receiver->in, WORDS_POISON, s->bytes / 4,
-					       err);
+			st = gpu_stream_fill32(receiver->stream, receiver->in, TRANSFER_DATA_POISON,
+					       s->bytes / 4, err);
 	}
 	return st ? st : p2p_wait(s, err);
 }
@@ -40,12 +40,12 @@ static void place(struct wrong *w, const struct p2p_side *from, const struct p2p
 static enum status check_way(struct p2p_state *s, unsigned from, struct wrong *w, struct error *err)
 {
 	const struct p2p_side *sender = &s->side[from], *to = &s->side[!from];
-	struct words_found f = {0};
+	struct transfer_data_found f = {0};
 	enum status st = p2p_stand(s, !from, err);
 
 	if (!st)
-		st = words_compare(to->device, to->stream, to->in, to->expected, to->record, s->bytes, &f,
-				   err);
+		st = transfer_data_compare(to->device, to->stream, to->in, to->expected, to->record, s->bytes,
+					   &f, err);
 	if (st)
 		return st;
 	w->checked += s->bytes / 4;
@@ -88,7 +88,7 @@ static enum status check(struct p2p_state *s, struct wrong *w, struct error *err
 	for (unsigned from = 0; !st && from < 2; from++)
 		if (p2p_sends(s, from))
 			st = check_way(s, from, w, err);
-	return st ? st : words_judge("p2p", w, err);
+	return st ? st : transfer_data_judge("p2p", w, err);
 }
 
 static enum status verify(struct p2p_state *s, struct wrong *w, struct error *err)

@@ -77,7 +77,7 @@ static void iterate(void *arg, unsigned thread)
 	}
 	/* the thread's own record of its time on the CPU: the clock does not run while it waits */
 	before = thread_cpu_ns();
-	slot->x = adds_chain(thread, PEAK_ADD_STEP, PEAK_ADDS);
+	slot->x = add_chain(thread, PEAK_ADD_STEP, PEAK_ADDS);
 	slot->adds_cpu_ns += thread_cpu_ns() - before;
 	slot->adds += PEAK_ADDS;
 }

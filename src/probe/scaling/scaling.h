@@ -69,7 +69,7 @@ struct scaling_state {
 	gpu_ptr weight, gradient, moved;			/* (layers, width, width) */
 	struct gpu_event *ready[SCALING_BUCKETS_MAX], *drained, *done;
 	struct gpu_event *mark[3][SCALING_TRACE_MAX + 1]; /* of the account: see trace.c */
-	struct plant_late late;				  /* of a test's own */
+	struct fault_injection_late late;		  /* of a test's own */
 	uint64_t steps;
 };
 

@@ -34,7 +34,7 @@ static enum status multiply(struct scaling_state *s, enum scaling_product p, gpu
 
 static enum status forward(struct scaling_state *s, struct error *err)
 {
-	enum status st = plant_late_put(&s->late, s->bench->stream[0], err);
+	enum status st = fault_injection_late_put(&s->late, s->bench->stream[0], err);
 
 	for (uint32_t l = 0; l < s->opts.layers && !st; l++)
 		st = multiply(s, SCALING_FORWARD, s->input[l % SCALING_SETS], of_layer(s, s->weight, l),

@@ -4,8 +4,8 @@
  * no two clocks are compared: steps are joined by the last bucket's all-reduce, which all ranks leave
  * together. METHODS, "Scaling".
  */
-#ifndef PROBE_SCALING_ACCOUNT_H
-#define PROBE_SCALING_ACCOUNT_H
+#ifndef PROBE_SCALING_STEP_BREAKDOWN_H
+#define PROBE_SCALING_STEP_BREAKDOWN_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"

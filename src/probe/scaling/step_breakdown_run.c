@@ -65,14 +65,14 @@ static enum status time_compute(struct scaling_state *s, unsigned count, double 
 enum status scaling_plant_late(struct scaling_state *s, struct error *err)
 {
 	double ns = 0;
-	enum status st = plant_late_find(&s->late, s->bench->device, s->bench->gpu, err);
+	enum status st = fault_injection_late_find(&s->late, s->bench->device, s->bench->gpu, err);
 
 	if (st || !s->late.spin)
 		return st;
 	st = time_compute(s, STEPS_LEAST, &ns, err);
 	if (!st)
 		st = time_compute(s, STEPS_LEAST, &ns, err);
-	s->late.ns = st ? 0 : (uint64_t)(PLANT_LATE_SHARE * ns);
+	s->late.ns = st ? 0 : (uint64_t)(FAULT_INJECTION_LATE_SHARE * ns);
 	return st;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a CPU engine may use: threads (core/process/cpu_pool.h), cache, memory, pages. */
-#ifndef PROBE_CPU_H
-#define PROBE_CPU_H
+#ifndef PROBE_SHARED_CPU_H
+#define PROBE_SHARED_CPU_H
 #include "core/process/cpu_pool.h"
 #include "run/probe.h"
 

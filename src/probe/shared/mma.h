@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The multiply-add loops of kernel/mma/args.h on one GPU, for probes `peak` (unit mma) and `sm`: launch, records,
- * answers. */
-#ifndef PROBE_MMA_H
-#define PROBE_MMA_H
+/* The multiply-add loops of kernel/mma/args.h on one GPU, for probes `peak` (unit mma) and `sm`: launch,
+ * records, answers. */
+#ifndef PROBE_SHARED_MMA_H
+#define PROBE_SHARED_MMA_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "gpu/device/gpu.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the readings share. Their fields stand in docs/explanation/design/readings.md. */
-#ifndef PROBE_READING_H
-#define PROBE_READING_H
+#ifndef PROBE_SHARED_READING_H
+#define PROBE_SHARED_READING_H
 #include "run/probe.h"
 
 /* A reading lists its fields once: X(name, unit, kind, better, help); the expansions are its table

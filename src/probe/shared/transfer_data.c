@@ -5,8 +5,8 @@
 
 enum { PER_SM = 4, THREADS = 256 };
 
-enum status words_generate(struct gpu_device *d, struct gpu_stream *s, gpu_ptr *out, uint64_t bytes,
-			   uint64_t seed, uint32_t stream, struct error *err)
+enum status transfer_data_generate(struct gpu_device *d, struct gpu_stream *s, gpu_ptr *out, uint64_t bytes,
+				   uint64_t seed, uint32_t stream, struct error *err)
 {
 	struct gpu_kernel *fill;
 	enum status st = gpu_alloc(d, out, bytes, err);
@@ -20,19 +20,20 @@ enum status words_generate(struct gpu_device *d, struct gpu_stream *s, gpu_ptr *
 				  err);
 }
 
-enum status words_record(struct gpu_device *d, gpu_ptr *record, struct error *err)
+enum status transfer_data_record(struct gpu_device *d, gpu_ptr *record, struct error *err)
 {
 	return gpu_alloc(d, record, sizeof(struct compare_record), err);
 }
 
-enum status words_compare(struct gpu_device *d, struct gpu_stream *s, gpu_ptr data, gpu_ptr expected,
-			  gpu_ptr record, uint64_t bytes, struct words_found *out, struct error *err)
+enum status transfer_data_compare(struct gpu_device *d, struct gpu_stream *s, gpu_ptr data, gpu_ptr expected,
+				  gpu_ptr record, uint64_t bytes, struct transfer_data_found *out,
+				  struct error *err)
 {
 	struct compare_record r = {.first = UINT64_MAX};
 	struct gpu_kernel *compare;
 	enum status st = gpu_kernel(d, &compare, "data", "compare", err);
 
-	*out = (struct words_found){0};
+	*out = (struct transfer_data_found){0};
 	if (!st)
 		st = gpu_copy_to(d, record, &r, sizeof(r), err);
 	if (!st)
@@ -47,7 +48,7 @@ enum status words_compare(struct gpu_device *d, struct gpu_stream *s, gpu_ptr da
 	return gpu_copy_from(d, &out->word, data + 4 * r.first, sizeof(out->word), err);
 }
 
-enum status words_judge(const char *probe, const struct wrong *w, struct error *err)
+enum status transfer_data_judge(const char *probe, const struct wrong *w, struct error *err)
 {
 	if (!w->count)
 		return STATUS_OK;

@@ -70,7 +70,7 @@ struct sweeping {
 	struct breakdown *b;
 	struct sweep *sweep; /* by device of the breakdown */
 	uint32_t *place;     /* by track: the device's place in the breakdown plus one, 0 if not known yet */
-	struct idle idle;
+	struct idle_reason idle;
 	uint8_t *is_nccl; /* by name */
 	size_t room;
 	bool out_of_memory;
@@ -218,7 +218,7 @@ static bool add_communication(struct sweeping *w, struct sweep *s, uint32_t even
 
 static bool add_copy(struct sweeping *w, struct sweep *s, const struct timeline_event *e)
 {
-	if (!idle_brings(w->t, e))
+	if (!idle_reason_brings(w->t, e))
 		return add_cover(s, e->end_ns, BREAKDOWN_COPY);
 	return add_cover(s, e->end_ns, BREAKDOWN_DATA) &&
 	       (w->t->copy[e->detail].from != TIMELINE_PAGEABLE || add_cover(s, e->end_ns, PAGEABLE));
@@ -261,7 +261,7 @@ static struct windows_span cut(struct windows_span a, struct windows_span b)
 }
 
 /* How much of the gap lies in windows, and how many windows it fills. */
-static void measure(const struct sweeping *w, const struct sweep *s, struct idle_gap *gap)
+static void measure(const struct sweeping *w, const struct sweep *s, struct idle_reason_gap *gap)
 {
 	struct windows_span all = {gap->from_ns, gap->to_ns};
 
@@ -276,7 +276,8 @@ static void measure(const struct sweeping *w, const struct sweep *s, struct idle
 }
 
 /* Adds the part to its state. Something ran if `gap` is NULL. */
-static void add_part(struct sweeping *w, size_t place, struct windows_span part, const struct idle_gap *gap)
+static void add_part(struct sweeping *w, size_t place, struct windows_span part,
+		     const struct idle_reason_gap *gap)
 {
 	struct breakdown_device *d = &w->b->device[place];
 
@@ -284,13 +285,13 @@ static void add_part(struct sweeping *w, size_t place, struct windows_span part,
 		return;
 	d->span_ns += part.to_ns - part.from_ns;
 	if (gap)
-		idle_explain(&w->idle, d, gap, part);
+		idle_reason_explain(&w->idle, d, gap, part);
 	else
 		add_moment(d, w->sweep[place].cover, part.to_ns - part.from_ns);
 }
 
 /* Moves the sweep to that time; until then the cover stays, or the gap lasts. Each window has its part. */
-static void pass(struct sweeping *w, size_t place, uint64_t to_ns, const struct idle_gap *gap)
+static void pass(struct sweeping *w, size_t place, uint64_t to_ns, const struct idle_reason_gap *gap)
 {
 	struct sweep *s = &w->sweep[place];
 	struct windows_span all = {s->at_ns, to_ns};
@@ -325,7 +326,7 @@ static void run_to(struct sweeping *w, size_t place, uint64_t to_ns)
 static void reach(struct sweeping *w, size_t place, uint64_t to_ns, const struct timeline_event *next)
 {
 	struct sweep *s = &w->sweep[place];
-	struct idle_gap gap = {.to_ns = to_ns, .next = next};
+	struct idle_reason_gap gap = {.to_ns = to_ns, .next = next};
 
 	run_to(w, place, to_ns);
 	if (s->at_ns >= to_ns)
@@ -334,7 +335,7 @@ static void reach(struct sweeping *w, size_t place, uint64_t to_ns, const struct
 	gap.same_launch = next && next->correlation && next->correlation == s->correlation;
 	measure(w, s, &gap);
 	if (gap.counted_ns)
-		idle_look(&w->idle, &w->b->device[place], &gap);
+		idle_reason_look(&w->idle, &w->b->device[place], &gap);
 	pass(w, place, to_ns, &gap);
 }
 
@@ -391,7 +392,7 @@ static bool sweep_all(struct sweeping *w)
 
 	w->is_nccl = calloc(t->names + 1, sizeof(*w->is_nccl));
 	w->place = calloc(t->tracks + 1, sizeof(*w->place));
-	if (!w->is_nccl || !w->place || !idle_begin(&w->idle, t))
+	if (!w->is_nccl || !w->place || !idle_reason_begin(&w->idle, t))
 		return false;
 	for (size_t i = 0; i < t->names; i++)
 		w->is_nccl[i] = nccl_is_kernel(t->name[i]);
@@ -427,7 +428,7 @@ enum status breakdown_of(struct breakdown *b, const struct timeline *t, const st
 
 	*b = (struct breakdown){0};
 	made = sweep_all(&w);
-	idle_end(&w.idle);
+	idle_reason_end(&w.idle);
 	free(w.sweep);
 	free(w.place);
 	free(w.is_nccl);

@@ -3,8 +3,8 @@
  * Where a device's time went, from its first event to its last or in windows of that: each moment is of one
  * state, so the states add up to the whole. docs/explanation/methods, "Where the time of a device went".
  */
-#ifndef PROFILE_BREAKDOWN_H
-#define PROFILE_BREAKDOWN_H
+#ifndef PROFILE_BREAKDOWN_BREAKDOWN_H
+#define PROFILE_BREAKDOWN_BREAKDOWN_H
 #include "profile/nccl/nccl.h"
 #include "profile/timeline/timeline.h"
 #include "profile/timeline/windows.h"

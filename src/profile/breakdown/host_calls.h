@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the threads of the host did in CUDA: the outermost calls of each, one after another. */
-#ifndef PROFILE_HOST_CALLS_H
-#define PROFILE_HOST_CALLS_H
+#ifndef PROFILE_BREAKDOWN_HOST_CALLS_H
+#define PROFILE_BREAKDOWN_HOST_CALLS_H
 #include "profile/timeline/timeline.h"
 #include "profile/timeline/windows.h"
 

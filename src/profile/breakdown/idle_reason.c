@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/breakdown/idle_reason.h"
 
-bool idle_brings(const struct timeline *t, const struct timeline_event *e)
+bool idle_reason_brings(const struct timeline *t, const struct timeline_event *e)
 {
 	const struct timeline_copy *c = e->kind == TIMELINE_COPY ? &t->copy[e->detail] : NULL;
 
 	return c && (c->kind == TIMELINE_HOST_TO_DEVICE || c->kind == TIMELINE_HOST_TO_ARRAY) &&
-	       c->bytes >= (uint64_t)(c->from == TIMELINE_PAGEABLE ? IDLE_DATA_PAGEABLE : IDLE_DATA_BYTES);
+	       c->bytes >= (uint64_t)(c->from == TIMELINE_PAGEABLE ? IDLE_REASON_DATA_PAGEABLE
+								   : IDLE_REASON_DATA_BYTES);
 }
 
-bool idle_begin(struct idle *i, const struct timeline *t)
+bool idle_reason_begin(struct idle_reason *i, const struct timeline *t)
 {
-	*i = (struct idle){.t = t};
+	*i = (struct idle_reason){.t = t};
 	return host_calls_of(&i->calls, t);
 }
 
-void idle_end(struct idle *i)
+void idle_reason_end(struct idle_reason *i)
 {
 	host_calls_release(&i->calls);
 }
@@ -62,7 +63,8 @@ struct before {
 };
 
 /* If the device ran dry in a free that waits, all but the silence is memory's. */
-static struct before before_launch(struct idle *i, const struct idle_gap *gap, struct windows_span part)
+static struct before before_launch(struct idle_reason *i, const struct idle_reason_gap *gap,
+				   struct windows_span part)
 {
 	const struct timeline_event *call = gap->call;
 	uint64_t launched_ns = call->start_ns < gap->to_ns ? call->start_ns : gap->to_ns;
@@ -73,7 +75,7 @@ static struct before before_launch(struct idle *i, const struct idle_gap *gap, s
 	if (part.to_ns <= part.from_ns)
 		return b;
 	b.ns = part.to_ns - part.from_ns;
-	b.silent_ns = host_calls_silence(&i->calls, call->process, whole, part, IDLE_SILENCE_NS);
+	b.silent_ns = host_calls_silence(&i->calls, call->process, whole, part, IDLE_REASON_SILENCE_NS);
 	b.memory_ns = host_calls_allocating(&i->calls, call->track, part);
 	if (b.memory_ns > b.ns - b.silent_ns ||
 	    (gap->wait && gap->wait->track == call->track && i->calls.allocates[gap->wait->name]))
@@ -94,9 +96,9 @@ static void explain_data(struct breakdown_device *d, struct breakdown_bracket *b
 /* Until the launch the device waits for the host. The host was silent, allocated, or had waited; else it was
  * too slow. From then on the device waits for the launch itself. */
 static void explain_launch(struct breakdown_device *d, struct breakdown_bracket *b,
-			   const struct before *before, uint64_t ns, const struct idle_gap *gap)
+			   const struct before *before, uint64_t ns, const struct idle_reason_gap *gap)
 {
-	bool queued = gap->same_launch || gap->call->end_ns + IDLE_QUEUED_NS <= gap->from_ns;
+	bool queued = gap->same_launch || gap->call->end_ns + IDLE_REASON_QUEUED_NS <= gap->from_ns;
 	uint64_t left_ns = before->ns - before->silent_ns - before->memory_ns;
 
 	add_idle(d, b, BREAKDOWN_REST, before->silent_ns);
@@ -107,7 +109,7 @@ static void explain_launch(struct breakdown_device *d, struct breakdown_bracket 
 		vote(d, gap->wait->name, left_ns);
 }
 
-void idle_look(struct idle *i, struct breakdown_device *d, struct idle_gap *gap)
+void idle_reason_look(struct idle_reason *i, struct breakdown_device *d, struct idle_reason_gap *gap)
 {
 	const struct timeline_event *call = gap->next ? timeline_call(i->t, gap->next) : NULL;
 
@@ -115,19 +117,19 @@ void idle_look(struct idle *i, struct breakdown_device *d, struct idle_gap *gap)
 	if (gap->call && call->start_ns > gap->from_ns)
 		gap->wait = host_calls_waiting(&i->calls, call->track, gap->from_ns, call->start_ns);
 	d->gaps++;
-	d->waits += gap->wait && !idle_brings(i->t, gap->next);
+	d->waits += gap->wait && !idle_reason_brings(i->t, gap->next);
 	d->longest_gap_ns = gap->counted_ns > d->longest_gap_ns ? gap->counted_ns : d->longest_gap_ns;
 	bracket_of(d, gap->counted_ns)->gaps += gap->times;
 }
 
-void idle_explain(struct idle *i, struct breakdown_device *d, const struct idle_gap *gap,
-		  struct windows_span part)
+void idle_reason_explain(struct idle_reason *i, struct breakdown_device *d, const struct idle_reason_gap *gap,
+			 struct windows_span part)
 {
 	struct breakdown_bracket *b = bracket_of(d, gap->counted_ns);
 	struct before before = gap->call ? before_launch(i, gap, part) : (struct before){0};
 	uint64_t ns = part.to_ns - part.from_ns;
 
-	if (gap->next && idle_brings(i->t, gap->next))
+	if (gap->next && idle_reason_brings(i->t, gap->next))
 		explain_data(d, b, &before, ns, gap->call && is_pageable(i->t, gap->next));
 	else if (gap->call)
 		explain_launch(d, b, &before, ns, gap);

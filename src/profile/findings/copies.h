@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What copies and sets cost: by direction and by the kind of the host's memory. docs/explanation/methods, "Copies of a
- * profile". */
-#ifndef PROFILE_COPIES_H
-#define PROFILE_COPIES_H
+/* What copies and sets cost: by direction and by the kind of the host's memory. docs/explanation/methods,
+ * "Copies of a profile". */
+#ifndef PROFILE_FINDINGS_COPIES_H
+#define PROFILE_FINDINGS_COPIES_H
 #include "profile/timeline/timeline.h"
 #include "profile/timeline/windows.h"
 

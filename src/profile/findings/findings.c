@@ -20,7 +20,7 @@ static enum status find_steady(struct findings *f, struct error *err)
 	st = part_of(&f->steady, f, steps_steady(&f->steps), err);
 	if (!st)
 		st = breakdown_of(&f->start_up, f->t, &f->nccl, &f->steps.start_up, err);
-	return st ? st : late_of(&f->late, f->t, &f->nccl, &f->steps, &f->steady.breakdown, err);
+	return st ? st : straggler_of(&f->late, f->t, &f->nccl, &f->steps, &f->steady.breakdown, err);
 }
 
 enum status findings_of(struct findings *f, const struct timeline *t, const struct findings_bounds *bounds,
@@ -37,7 +37,7 @@ enum status findings_of(struct findings *f, const struct timeline *t, const stru
 	if (!st)
 		st = find_steady(f, err);
 	if (!st)
-		st = counted_of(&f->counted, t, err);
+		st = kernel_counters_of(&f->counted, t, err);
 	if (st)
 		findings_release(f);
 	return st;
@@ -57,7 +57,7 @@ void findings_release(struct findings *f)
 	breakdown_release(&f->start_up);
 	steps_release(&f->steps);
 	nccl_release(&f->nccl);
-	counted_release(&f->counted);
+	kernel_counters_release(&f->counted);
 	*f = (struct findings){0};
 }
 

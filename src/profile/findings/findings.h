@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All that is found in a timeline. A function of it alone, so that kept rings give the same again. */
-#ifndef PROFILE_FINDINGS_H
-#define PROFILE_FINDINGS_H
+#ifndef PROFILE_FINDINGS_FINDINGS_H
+#define PROFILE_FINDINGS_FINDINGS_H
 #include <jansson.h>
 #include "core/text/text.h"
 #include "profile/breakdown/breakdown.h"
@@ -34,11 +34,11 @@ struct findings {
 	const struct timeline *t; /* lent */
 	struct findings_bounds bounds;
 	struct nccl nccl;
-	struct counted counted;
+	struct kernel_counters counted;
 	struct steps steps;
 	struct findings_part whole, steady; /* steady: the steps; empty where none were found */
 	struct breakdown start_up;	    /* what lies before the first step; without steps empty */
-	struct late late;
+	struct straggler late;
 };
 
 /* bounds: NULL: none is known. NO_RESOURCE: memory; nothing is to be released then. */

@@ -6,26 +6,27 @@ enum kind { SUM, OF_CYCLES, OF_TIME, OF_ACTIVE, OF_L2 };
 static const struct {
 	const char *name;
 	enum kind kind;
-} metrics[COUNTED_METRICS] = {
+} metrics[KERNEL_COUNTER_METRICS] = {
 #define X(name, set, kind, ...) {#name, kind},
 	COUNTER_METRICS(X)
 #undef X
 };
 
-const char *counted_metric_name(enum counted_metric m)
+const char *kernel_counters_metric_name(enum kernel_counters_metric m)
 {
 	return metrics[m].name;
 }
 
-bool counted_has(const struct counted_row *r, enum counted_metric m)
+bool kernel_counters_has(const struct kernel_counters_row *r, enum kernel_counters_metric m)
 {
 	return r->has >> m & 1;
 }
 
-double counted_dram_bytes(const struct counted_row *r)
+double kernel_counters_dram_bytes(const struct kernel_counters_row *r)
 {
-	return counted_has(r, COUNTED_dram_read_bytes) && counted_has(r, COUNTED_dram_write_bytes)
-		       ? r->value[COUNTED_dram_read_bytes] + r->value[COUNTED_dram_write_bytes]
+	return kernel_counters_has(r, KERNEL_COUNTER_dram_read_bytes) &&
+			       kernel_counters_has(r, KERNEL_COUNTER_dram_write_bytes)
+		       ? r->value[KERNEL_COUNTER_dram_read_bytes] + r->value[KERNEL_COUNTER_dram_write_bytes]
 		       : 0;
 }
 
@@ -39,8 +40,8 @@ static int by_name(const void *a_, const void *b_)
 
 static int by_time(const void *a_, const void *b_)
 {
-	const struct counted_row *a = a_, *b = b_;
-	double ta = a->value[COUNTED_time_ns], tb = b->value[COUNTED_time_ns];
+	const struct kernel_counters_row *a = a_, *b = b_;
+	double ta = a->value[KERNEL_COUNTER_time_ns], tb = b->value[KERNEL_COUNTER_time_ns];
 
 	if (ta != tb)
 		return ta > tb ? -1 : 1;
@@ -48,31 +49,32 @@ static int by_time(const void *a_, const void *b_)
 }
 
 /* What all of the runs have. */
-static void fill_row(struct counted_row *row, const struct timeline_counted *const *run, size_t count)
+static void fill_row(struct kernel_counters_row *row, const struct timeline_counted *const *run, size_t count)
 {
 	double time = 0;
 
-	*row = (struct counted_row){.name = run[0]->name, .count = count, .has = UINT32_MAX};
+	*row = (struct kernel_counters_row){.name = run[0]->name, .count = count, .has = UINT32_MAX};
 	for (size_t i = 0; i < count; i++) {
 		row->has &= run[i]->has;
-		time += run[i]->value[COUNTED_time_ns];
+		time += run[i]->value[KERNEL_COUNTER_time_ns];
 	}
-	for (unsigned m = 0; m < COUNTED_METRICS; m++)
+	for (unsigned m = 0; m < KERNEL_COUNTER_METRICS; m++)
 		for (size_t i = 0; i < count; i++) {
-			double share = time > 0 ? run[i]->value[COUNTED_time_ns] / time : 1 / (double)count;
+			double share =
+				time > 0 ? run[i]->value[KERNEL_COUNTER_time_ns] / time : 1 / (double)count;
 
 			row->value[m] += run[i]->value[m] * (metrics[m].kind == SUM ? 1 : share);
 		}
 }
 
-enum status counted_of(struct counted *c, const struct timeline *t, struct error *err)
+enum status kernel_counters_of(struct kernel_counters *c, const struct timeline *t, struct error *err)
 {
 	const struct timeline_counted **run = calloc(t->counteds + 1, sizeof(*run));
 
-	*c = (struct counted){.row = calloc(t->counteds + 1, sizeof(*c->row))};
+	*c = (struct kernel_counters){.row = calloc(t->counteds + 1, sizeof(*c->row))};
 	if (!run || !c->row) {
 		free(run);
-		counted_release(c);
+		kernel_counters_release(c);
 		return error_errno(err, ENOMEM, "the counters of %zu kernels", t->counteds);
 	}
 	for (size_t i = 0; i < t->counteds; i++)
@@ -90,8 +92,8 @@ enum status counted_of(struct counted *c, const struct timeline *t, struct error
 	return STATUS_OK;
 }
 
-void counted_release(struct counted *c)
+void kernel_counters_release(struct kernel_counters *c)
 {
 	free(c->row);
-	*c = (struct counted){0};
+	*c = (struct kernel_counters){0};
 }

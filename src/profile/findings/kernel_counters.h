@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of kernels, by name. docs/explanation/methods, "Counters of a program's kernels". */
-#ifndef PROFILE_COUNTED_H
-#define PROFILE_COUNTED_H
+#ifndef PROFILE_FINDINGS_KERNEL_COUNTERS_H
+#define PROFILE_FINDINGS_KERNEL_COUNTERS_H
 #include "counter/metrics.h"
 #include "profile/timeline/timeline.h"
 
-#define X(name, ...) COUNTED_##name,
-enum counted_metric { COUNTER_METRICS(X) COUNTED_METRICS };
+#define X(name, ...) KERNEL_COUNTER_##name,
+enum kernel_counters_metric { COUNTER_METRICS(X) KERNEL_COUNTER_METRICS };
 #undef X
-_Static_assert((int)COUNTED_METRICS <= (int)TIMELINE_COUNTERS, "a record holds them all");
+_Static_assert((int)KERNEL_COUNTER_METRICS <= (int)TIMELINE_COUNTERS, "a record holds them all");
 
-struct counted_row {
+struct kernel_counters_row {
 	uint32_t name;
 	uint64_t count;
 	uint32_t has;
 	/* Sums where the metric is a sum; else the mean, weighted by the kernels' times. */
-	double value[COUNTED_METRICS];
+	double value[KERNEL_COUNTER_METRICS];
 };
 
-struct counted {
-	struct counted_row *row; /* by total time, longest first */
+struct kernel_counters {
+	struct kernel_counters_row *row; /* by total time, longest first */
 	size_t rows;
 };
 
 /* NO_RESOURCE: memory. */
-enum status counted_of(struct counted *c, const struct timeline *t, struct error *err);
-void counted_release(struct counted *c);
-bool counted_has(const struct counted_row *r, enum counted_metric m);
-const char *counted_metric_name(enum counted_metric m);
+enum status kernel_counters_of(struct kernel_counters *c, const struct timeline *t, struct error *err);
+void kernel_counters_release(struct kernel_counters *c);
+bool kernel_counters_has(const struct kernel_counters_row *r, enum kernel_counters_metric m);
+const char *kernel_counters_metric_name(enum kernel_counters_metric m);
 /* From and to DRAM, bytes; 0: not counted. */
-double counted_dram_bytes(const struct counted_row *r);
+double kernel_counters_dram_bytes(const struct kernel_counters_row *r);
 #endif

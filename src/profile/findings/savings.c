@@ -176,7 +176,7 @@ static void name_rank(char out[48], const struct timeline_process *p)
 }
 
 /* "; mostly in gemm: 1.2 ms more, in 4 launches where the others' mean is 2" */
-static void add_kernel(struct text *out, const struct findings *f, const struct late_name *k)
+static void add_kernel(struct text *out, const struct findings *f, const struct straggler_name *k)
 {
 	char more[32];
 
@@ -205,7 +205,7 @@ static void add_doing(struct text *out, const struct findings *f)
 		[BREAKDOWN_LAUNCH] = "its host launched later, its GPU idle for %s more than the others'",
 		[BREAKDOWN_BETWEEN] = "its GPU was idle between queued launches for %s more than the others'",
 		[BREAKDOWN_REST] = "its host made no CUDA call, its GPU idle for %s more than the others'"};
-	const struct late *l = &f->late;
+	const struct straggler *l = &f->late;
 	char more[32];
 
 	if (!doing[l->state] || l->state_ns <= 0)
@@ -220,7 +220,7 @@ static void add_doing(struct text *out, const struct findings *f)
 
 static void advise_late(struct saving *a)
 {
-	const struct late *l = &a->f->late;
+	const struct straggler *l = &a->f->late;
 	struct text knob = {0}, evidence = {0};
 	char who[48], each[32];
 

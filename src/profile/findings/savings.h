@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What would buy time in the steady state, by what was found: a line has its figures and a knob, or is not
  * there. */
-#ifndef PROFILE_SAVINGS_H
-#define PROFILE_SAVINGS_H
+#ifndef PROFILE_FINDINGS_SAVINGS_H
+#define PROFILE_FINDINGS_SAVINGS_H
 #include "core/text/text.h"
 #include "profile/findings/findings.h"
 

@@ -7,8 +7,8 @@
 #include "core/math/stats.h"
 
 /* A step is late from this part of the median step on, and this long. */
-#define LATE_PART 0.02
-#define LATE_NS 50e3
+#define STRAGGLER_PART 0.02
+#define STRAGGLER_NS 50e3
 /* A rank is named if what it costs is so much of the time, or so much of the median step in each late one. */
 #define NAMED_SHARE 0.03
 #define NAMED_PART 0.1
@@ -74,7 +74,8 @@ static void measure_steps(struct search *s, const struct steps *steps)
 /* In each step: so much less than the others' median a rank waited. */
 static void compare(struct search *s)
 {
-	double least = LATE_PART * s->median_step_ns > LATE_NS ? LATE_PART * s->median_step_ns : LATE_NS;
+	double least = STRAGGLER_PART * s->median_step_ns > STRAGGLER_NS ? STRAGGLER_PART * s->median_step_ns
+									 : STRAGGLER_NS;
 
 	for (size_t d = 0; d < s->devices; d++)
 		for (size_t k = 0; k < s->steps; k++) {
@@ -114,7 +115,7 @@ static size_t late_steps(const struct search *s, size_t device)
 }
 
 /* Often enough, not by a single step, and by much in all or in each. */
-static bool is_named(struct late *l, const struct search *s, size_t device)
+static bool is_named(struct straggler *l, const struct search *s, size_t device)
 {
 	double net = net_ns(s, device);
 
@@ -143,7 +144,7 @@ static double excess_ns(const struct search *s, size_t device, enum breakdown_st
 	return sum / (double)late;
 }
 
-static void find_state(struct late *l, const struct search *s, size_t device)
+static void find_state(struct straggler *l, const struct search *s, size_t device)
 {
 	l->state = BREAKDOWN_REST;
 	l->state_ns = 0;
@@ -238,16 +239,16 @@ static bool tally_all(struct tally *by_name, const struct search *s, size_t devi
 	return true;
 }
 
-static struct late_name name_of(const struct late *l, const struct tally *of, uint32_t name)
+static struct straggler_name name_of(const struct straggler *l, const struct tally *of, uint32_t name)
 {
 	double steps = (double)l->late_steps;
 
-	return (struct late_name){name, (of->own_ns - of->others_ns) / steps, of->own / steps,
-				  of->others / steps};
+	return (struct straggler_name){name, (of->own_ns - of->others_ns) / steps, of->own / steps,
+				       of->others / steps};
 }
 
 /* The kernel that grew most; of the ranges that hold the excess, the shortest. */
-static bool find_names(struct late *l, const struct search *s, size_t device)
+static bool find_names(struct straggler *l, const struct search *s, size_t device)
 {
 	enum timeline_kind kind = l->state == BREAKDOWN_COMPUTE ? TIMELINE_KERNEL : TIMELINE_RANGE;
 	struct tally *by_name = calloc(s->t->names + 1, sizeof(*by_name));
@@ -255,7 +256,7 @@ static bool find_names(struct late *l, const struct search *s, size_t device)
 	double shortest_ns = INFINITY;
 
 	for (uint32_t i = 0; made && i < s->t->names; i++) {
-		struct late_name found = name_of(l, &by_name[i], i);
+		struct straggler_name found = name_of(l, &by_name[i], i);
 
 		if (kind == TIMELINE_KERNEL && found.ns > l->kernel.ns)
 			l->kernel = found;
@@ -269,7 +270,7 @@ static bool find_names(struct late *l, const struct search *s, size_t device)
 	return made;
 }
 
-static bool name_latest(struct late *l, struct search *s)
+static bool name_latest(struct straggler *l, struct search *s)
 {
 	size_t latest = 0;
 
@@ -292,7 +293,7 @@ static bool name_latest(struct late *l, struct search *s)
 	return find_names(l, s, latest);
 }
 
-static bool find(struct late *l, struct search *s, const struct nccl *n, const struct steps *steps,
+static bool find(struct straggler *l, struct search *s, const struct nccl *n, const struct steps *steps,
 		 const struct breakdown *steady)
 {
 	size_t room;
@@ -309,13 +310,13 @@ static bool find(struct late *l, struct search *s, const struct nccl *n, const s
 	return s->lateness && s->sum && s->room && name_latest(l, s);
 }
 
-enum status late_of(struct late *l, const struct timeline *t, const struct nccl *n, const struct steps *s,
-		    const struct breakdown *steady, struct error *err)
+enum status straggler_of(struct straggler *l, const struct timeline *t, const struct nccl *n,
+			 const struct steps *s, const struct breakdown *steady, struct error *err)
 {
 	struct search search = {.t = t, .each = &s->each};
 	bool made;
 
-	*l = (struct late){.found = false};
+	*l = (struct straggler){.found = false};
 	made = !s->each.apart || find(l, &search, n, s, steady);
 	free(search.device);
 	free(search.lateness);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a timeline fits a table: a row a kernel, kind of copy, call and range. docs/explanation/methods, "Profile".
+/* What of a timeline fits a table: a row a kernel, kind of copy, call and range. docs/explanation/methods,
+ * "Profile".
  */
-#ifndef PROFILE_SUMMARY_H
-#define PROFILE_SUMMARY_H
+#ifndef PROFILE_FINDINGS_SUMMARY_H
+#define PROFILE_FINDINGS_SUMMARY_H
 #include <jansson.h>
 #include "core/text/text.h"
 #include "profile/timeline/timeline.h"

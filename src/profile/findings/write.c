@@ -112,7 +112,7 @@ static json_t *steps_json(const struct findings *f)
 
 static json_t *late_json(const struct findings *f)
 {
-	const struct late *l = &f->late;
+	const struct straggler *l = &f->late;
 	json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:s, s:f}", "pid",
 			      field_integer(f->t->process[l->process].pid), "ranks", field_integer(l->ranks),
 			      "also", field_integer(l->also), "steps", field_integer(l->steps), "late_steps",
@@ -165,13 +165,14 @@ static json_t *counters_json(const struct findings *f)
 	json_t *rows = json_array();
 
 	for (size_t i = 0; i < f->counted.rows; i++) {
-		const struct counted_row *r = &f->counted.row[i];
+		const struct kernel_counters_row *r = &f->counted.row[i];
 		json_t *row = json_pack("{s:o, s:I}", "name", field_string(timeline_name(f->t, r->name)),
 					"count", field_integer(r->count));
 
-		for (unsigned m = 0; m < COUNTED_METRICS; m++)
-			if (counted_has(r, m))
-				json_object_set_new(row, counted_metric_name(m), json_real(r->value[m]));
+		for (unsigned m = 0; m < KERNEL_COUNTER_METRICS; m++)
+			if (kernel_counters_has(r, m))
+				json_object_set_new(row, kernel_counters_metric_name(m),
+						    json_real(r->value[m]));
 		json_array_append_new(rows, row);
 	}
 	return rows;
@@ -246,15 +247,15 @@ void findings_copies_csv(struct text *out, const struct findings *f)
 
 static void add_metric_names(struct text *out)
 {
-	for (unsigned m = 0; m < COUNTED_METRICS; m++)
-		text_addf(out, ",%s", counted_metric_name(m));
+	for (unsigned m = 0; m < KERNEL_COUNTER_METRICS; m++)
+		text_addf(out, ",%s", kernel_counters_metric_name(m));
 	text_add(out, "\n");
 }
 
 /* has: bit a metric; what was not counted is left empty. */
 static void add_metrics(struct text *out, uint32_t has, const double *value)
 {
-	for (unsigned m = 0; m < COUNTED_METRICS; m++) {
+	for (unsigned m = 0; m < KERNEL_COUNTER_METRICS; m++) {
 		text_add(out, ",");
 		if (has >> m & 1)
 			text_addf(out, "%.9g", value[m]);
@@ -267,7 +268,7 @@ void findings_counters_csv(struct text *out, const struct findings *f)
 	text_add(out, "name,count");
 	add_metric_names(out);
 	for (size_t i = 0; i < f->counted.rows; i++) {
-		const struct counted_row *r = &f->counted.row[i];
+		const struct kernel_counters_row *r = &f->counted.row[i];
 
 		summary_csv_text(out, timeline_name(f->t, r->name));
 		text_addf(out, ",%" PRIu64, r->count);

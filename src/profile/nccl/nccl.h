@@ -3,8 +3,8 @@
  * What NCCL did: its calls, told by its NVTX ranges with communicator and size, joined with the kernels that
  * they launched, and held against the other ranks'. docs/explanation/methods, "NCCL operations of a profile".
  */
-#ifndef PROFILE_NCCL_H
-#define PROFILE_NCCL_H
+#ifndef PROFILE_NCCL_NCCL_H
+#define PROFILE_NCCL_NCCL_H
 #include "core/math/bus_bandwidth.h"
 #include "profile/timeline/timeline.h"
 

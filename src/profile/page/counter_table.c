@@ -6,9 +6,9 @@
 
 enum { ROWS = 30, LABELLED = 12, POINT_WIDTH = 44, WIDTH = 960, HEIGHT = 600 };
 
-static void cell_share(struct grid *g, const struct counted_row *r, enum counted_metric m)
+static void cell_share(struct grid *g, const struct kernel_counters_row *r, enum kernel_counters_metric m)
 {
-	page_cell_share(g, r->value[m], counted_has(r, m) ? 1 : 0);
+	page_cell_share(g, r->value[m], kernel_counters_has(r, m) ? 1 : 0);
 }
 
 static void cell_quantity(struct grid *g, double value, const char *unit)
@@ -20,20 +20,20 @@ static void cell_quantity(struct grid *g, double value, const char *unit)
 	grid_cell(g, cell);
 }
 
-static double seconds(const struct counted_row *r)
+static double seconds(const struct kernel_counters_row *r)
 {
-	return counted_has(r, COUNTED_time_ns) ? r->value[COUNTED_time_ns] * 1e-9 : 0;
+	return kernel_counters_has(r, KERNEL_COUNTER_time_ns) ? r->value[KERNEL_COUNTER_time_ns] * 1e-9 : 0;
 }
 
-static double rate_of(const struct counted_row *r, double amount)
+static double rate_of(const struct kernel_counters_row *r, double amount)
 {
 	return seconds(r) > 0 ? amount / seconds(r) : 0;
 }
 
-static bool any_has(const struct counted *c, enum counted_metric m)
+static bool any_has(const struct kernel_counters *c, enum kernel_counters_metric m)
 {
 	for (size_t i = 0; i < c->rows; i++)
-		if (counted_has(&c->row[i], m))
+		if (kernel_counters_has(&c->row[i], m))
 			return true;
 	return false;
 }
@@ -43,8 +43,8 @@ void page_counters(struct grid *g, const struct page *p)
 	static const char *const heads[] = {"count",	    "time",	   "SM active",	  "tensor active",
 					    "exponentials", "issue slots", "occupancy",	  "DRAM",
 					    "DRAM rate",    "clock",	   "tensor FLOP", "FLOP a byte"};
-	const struct counted *c = &p->f->counted;
-	bool l2 = any_has(c, COUNTED_l2_bytes), cut = false;
+	const struct kernel_counters *c = &p->f->counted;
+	bool l2 = any_has(c, KERNEL_COUNTER_l2_bytes), cut = false;
 	struct kernel_labels labels = {0};
 
 	text_add(&g->title, "Counters by kernel");
@@ -54,27 +54,33 @@ void page_counters(struct grid *g, const struct page *p)
 	for (size_t i = 0; l2 && i < 2; i++)
 		grid_column(g, i ? "found in L2" : "L2 rate", true);
 	for (size_t i = 0; i < c->rows && i < ROWS; i++) {
-		const struct counted_row *r = &c->row[i];
-		double flop = counted_has(r, COUNTED_tensor_flop) ? r->value[COUNTED_tensor_flop] : 0;
-		double bytes = counted_dram_bytes(r);
+		const struct kernel_counters_row *r = &c->row[i];
+		double flop = kernel_counters_has(r, KERNEL_COUNTER_tensor_flop)
+				      ? r->value[KERNEL_COUNTER_tensor_flop]
+				      : 0;
+		double bytes = kernel_counters_dram_bytes(r);
 
 		cut |= page_cell_kernel(g, &labels, timeline_name(p->f->t, r->name));
 		page_cell_count(g, r->count);
 		page_cell_time(g, seconds(r) * 1e9);
-		cell_share(g, r, COUNTED_sm_active_share);
-		cell_share(g, r, COUNTED_tensor_active_share);
-		cell_share(g, r, COUNTED_xu_active_share);
-		cell_share(g, r, COUNTED_issue_active_share);
-		cell_share(g, r, COUNTED_occupancy_share);
-		cell_share(g, r, COUNTED_dram_share);
+		cell_share(g, r, KERNEL_COUNTER_sm_active_share);
+		cell_share(g, r, KERNEL_COUNTER_tensor_active_share);
+		cell_share(g, r, KERNEL_COUNTER_xu_active_share);
+		cell_share(g, r, KERNEL_COUNTER_issue_active_share);
+		cell_share(g, r, KERNEL_COUNTER_occupancy_share);
+		cell_share(g, r, KERNEL_COUNTER_dram_share);
 		cell_quantity(g, rate_of(r, bytes), "B/s");
-		cell_quantity(g, counted_has(r, COUNTED_clock_hz) ? r->value[COUNTED_clock_hz] : 0, "Hz");
+		cell_quantity(g,
+			      kernel_counters_has(r, KERNEL_COUNTER_clock_hz)
+				      ? r->value[KERNEL_COUNTER_clock_hz]
+				      : 0,
+			      "Hz");
 		cell_quantity(g, rate_of(r, flop), "FLOP/s");
 		cell_quantity(g, bytes > 0 ? flop / bytes : 0, "");
 		if (!l2)
 			continue;
-		cell_quantity(g, rate_of(r, r->value[COUNTED_l2_bytes]), "B/s");
-		cell_share(g, r, COUNTED_l2_hit_share);
+		cell_quantity(g, rate_of(r, r->value[KERNEL_COUNTER_l2_bytes]), "B/s");
+		cell_share(g, r, KERNEL_COUNTER_l2_hit_share);
 	}
 	text_add(
 		&g->note,
@@ -123,16 +129,17 @@ static void copy_letters(char *out, size_t size, const char *s)
 /* Kernels with FLOP and bytes. */
 static size_t add_points(struct roofline_point *point, const struct page *p)
 {
-	const struct counted *c = &p->f->counted;
+	const struct kernel_counters *c = &p->f->counted;
 	struct kernel_labels labels = {0};
 	size_t count = 0;
 
 	for (size_t i = 0; i < c->rows; i++) {
-		const struct counted_row *r = &c->row[i];
-		double bytes = counted_dram_bytes(r), flop = r->value[COUNTED_tensor_flop];
+		const struct kernel_counters_row *r = &c->row[i];
+		double bytes = kernel_counters_dram_bytes(r), flop = r->value[KERNEL_COUNTER_tensor_flop];
 		const char *label;
 
-		if (!counted_has(r, COUNTED_tensor_flop) || flop <= 0 || bytes <= 0 || seconds(r) <= 0)
+		if (!kernel_counters_has(r, KERNEL_COUNTER_tensor_flop) || flop <= 0 || bytes <= 0 ||
+		    seconds(r) <= 0)
 			continue;
 		point[count] = (struct roofline_point){.intensity = flop / bytes,
 						       .rate = flop / seconds(r),

@@ -7,8 +7,8 @@
  *
  * Files for programs keep the whole name.
  */
-#ifndef PROFILE_KERNEL_LABEL_H
-#define PROFILE_KERNEL_LABEL_H
+#ifndef PROFILE_PAGE_KERNEL_LABEL_H
+#define PROFILE_PAGE_KERNEL_LABEL_H
 #include "core/text/text.h"
 
 enum { KERNEL_LABEL_WIDTH = 60 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PROFILE.md and PROFILE.html: what a profile found, for people; what would buy time; and what is missing,
  * with the reason. */
-#ifndef PROFILE_PAGE_H
-#define PROFILE_PAGE_H
+#ifndef PROFILE_PAGE_PAGE_H
+#define PROFILE_PAGE_PAGE_H
 #include "profile/findings/findings.h"
 
 struct page {

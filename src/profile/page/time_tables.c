@@ -30,7 +30,7 @@ static void cell_bytes(struct grid *g, uint64_t bytes)
 	char cell[32] = "";
 
 	if (bytes)
-		words_bytes(cell, sizeof(cell), (double)bytes);
+		format_bytes(cell, sizeof(cell), (double)bytes);
 	grid_cell(g, cell);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process asked of its devices, in the order in which it asked: launches, and waits for them. */
-#ifndef PROFILE_LAUNCHES_H
-#define PROFILE_LAUNCHES_H
+#ifndef PROFILE_STEPS_LAUNCHES_H
+#define PROFILE_STEPS_LAUNCHES_H
 #include "profile/timeline/timeline.h"
 
 /* A kernel, copy or set; a whole graph; or a call in which the host waits. */

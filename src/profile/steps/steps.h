@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The steps of a program: the part that it repeats, told apart from its start-up. A step lasts from one mark
- * to the next; a mark is a thing that the process does once in each. docs/explanation/methods, "Steps of a profile".
+ * to the next; a mark is a thing that the process does once in each. docs/explanation/methods, "Steps of a
+ * profile".
  */
-#ifndef PROFILE_STEPS_H
-#define PROFILE_STEPS_H
+#ifndef PROFILE_STEPS_STEPS_H
+#define PROFILE_STEPS_STEPS_H
 #include "profile/nccl/nccl.h"
 #include "profile/timeline/windows.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's clock told as CLOCK_MONOTONIC, by pairs of readings. docs/explanation/methods, "Clocks of a profile". */
-#ifndef PROFILE_CLOCK_MAP_H
-#define PROFILE_CLOCK_MAP_H
+/* CUPTI's clock told as CLOCK_MONOTONIC, by pairs of readings. docs/explanation/methods, "Clocks of a
+ * profile". */
+#ifndef PROFILE_TIMELINE_CLOCK_MAP_H
+#define PROFILE_TIMELINE_CLOCK_MAP_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

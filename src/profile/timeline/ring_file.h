@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ring file's bytes, read strictly: they may be cut, foreign, or still be written. */
-#ifndef PROFILE_RING_FILE_H
-#define PROFILE_RING_FILE_H
+#ifndef PROFILE_TIMELINE_RING_FILE_H
+#define PROFILE_TIMELINE_RING_FILE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"

@@ -4,8 +4,8 @@
  * clocks mapped to this node's CLOCK_MONOTONIC, ranges joined, everything sorted. Summaries, traces and
  * analyses are functions of this alone. Design: docs/explanation/design/profile.md.
  */
-#ifndef PROFILE_TIMELINE_H
-#define PROFILE_TIMELINE_H
+#ifndef PROFILE_TIMELINE_TIMELINE_H
+#define PROFILE_TIMELINE_TIMELINE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stretches of time that an analysis counts, by process: its steady state, its start-up, some of its
  * steps. */
-#ifndef PROFILE_WINDOWS_H
-#define PROFILE_WINDOWS_H
+#ifndef PROFILE_TIMELINE_WINDOWS_H
+#define PROFILE_TIMELINE_WINDOWS_H
 #include <stdbool.h>
 #include "profile/timeline/timeline.h"
 

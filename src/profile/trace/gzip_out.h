@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes to a descriptor as one gzip member (RFC 1952). The header has no time and no file name, so the same
  * bytes give the same file. */
-#ifndef PROFILE_GZIP_OUT_H
-#define PROFILE_GZIP_OUT_H
+#ifndef PROFILE_TRACE_GZIP_OUT_H
+#define PROFILE_TRACE_GZIP_OUT_H
 #include <stddef.h>
 
 struct gzip_out;

@@ -4,8 +4,8 @@
  * Trace Analysis open it. One process is told as Kineto tells it (pid of what lies on a device: the device's
  * number); of several, devices' are 1000 x the process's place + the device's number.
  */
-#ifndef PROFILE_TRACE_H
-#define PROFILE_TRACE_H
+#ifndef PROFILE_TRACE_TRACE_H
+#define PROFILE_TRACE_TRACE_H
 #include "journal/telemetry/series.h"
 #include "profile/timeline/timeline.h"
 

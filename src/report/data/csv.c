@@ -73,7 +73,7 @@ static void col_operation_kind(struct text *out, const struct line *l)
 
 static void col_provider(struct text *out, const struct line *l)
 {
-	csv_text(out, words_engine(l->row->c->engine));
+	csv_text(out, format_engine(l->row->c->engine));
 }
 
 static void col_operation(struct text *out, const struct line *l)
@@ -207,7 +207,7 @@ static void col_node(struct text *out, const struct line *l)
 
 	if (r->node_count)
 		node = r->node[l->row->c->node].name;
-	names_copy(&l->v->names, shown, sizeof(shown), node ? node : "");
+	pseudonym_map_copy(&l->v->names, shown, sizeof(shown), node ? node : "");
 	csv_text(out, shown);
 }
 
@@ -311,7 +311,7 @@ static void col_reasons(struct text *out, const struct line *l)
 
 	if (!value_of(l, "clock_reasons_or", &bits))
 		return;
-	words_clock_reasons(words, sizeof(words), (uint64_t)bits);
+	format_clock_reasons(words, sizeof(words), (uint64_t)bits);
 	csv_text(out, words);
 }
 

@@ -198,7 +198,7 @@ static json_t *report_object(struct json_build *b)
 		json_put(b, root, "p2p", json_p2p(b));
 	if (in->judged->way_count)
 		json_put(b, root, "best_ways", json_ways(b));
-	put_unless_empty(b, root, "collective_groups", growth_json(b));
+	put_unless_empty(b, root, "collective_groups", collective_scaling_json(b));
 	put_unless_empty(b, root, "attention", attention_json(b));
 	if (nodes_any(b->v))
 		json_put(b, root, "team", json_nodes(b));

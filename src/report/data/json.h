@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of results.json that manifest.json shares. */
-#ifndef REPORT_JSON_H
-#define REPORT_JSON_H
+#ifndef REPORT_DATA_JSON_H
+#define REPORT_DATA_JSON_H
 #include <jansson.h>
 #include "report/view/about.h"
 

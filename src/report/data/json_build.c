@@ -21,7 +21,7 @@ json_t *json_shown(const struct json_build *b, const char *s)
 	struct text t = {0};
 	json_t *value;
 
-	names_add(&b->v->names, &t, s);
+	pseudonym_map_add(&b->v->names, &t, s);
 	value = json_text(text_str(&t));
 	text_release(&t);
 	return value;

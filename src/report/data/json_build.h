@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the JSON of a report is put together: every function here may fail for memory alone, which makes
  * `failed` true, and the whole is then dropped. */
-#ifndef REPORT_JSON_BUILD_H
-#define REPORT_JSON_BUILD_H
+#ifndef REPORT_DATA_JSON_BUILD_H
+#define REPORT_DATA_JSON_BUILD_H
 #include <jansson.h>
 #include "report/view/view.h"
 

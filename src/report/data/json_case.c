@@ -172,7 +172,7 @@ static void put_judgement(struct json_build *b, json_t *object, const struct vie
 	put_basis(b, object, j);
 	put_gap(b, object, j);
 	json_put(b, object, "advice", advice_json(b, j));
-	metrics = metrics_json(b, row);
+	metrics = unit_use_json(b, row);
 	if (json_array_size(metrics))
 		json_put(b, object, "metrics", metrics);
 	else

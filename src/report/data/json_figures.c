@@ -53,7 +53,7 @@ static json_t *fit_json(struct json_build *b, const struct curve_fit *f)
 	json_put_text(b, object, "name", f->name);
 	json_put(b, object, "told", json_boolean(f->fit.told));
 	for (size_t i = 0; i < f->fit.lines; i++) {
-		const struct fit_line *l = &f->fit.line[i];
+		const struct latency_fit_line *l = &f->fit.line[i];
 		json_t *line = json_object();
 
 		json_put_count(b, line, "from_bytes", f->from[i]);

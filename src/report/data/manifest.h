@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REPORT_MANIFEST_H
-#define REPORT_MANIFEST_H
+#ifndef REPORT_DATA_MANIFEST_H
+#define REPORT_DATA_MANIFEST_H
 #include "report/view/view.h"
 
 struct manifest_file {

@@ -28,7 +28,7 @@ static void figure_cells(struct text *out, const struct view *v, const struct vi
 	char share[24] = "";
 
 	if (row && datasheet > 0)
-		words_share(share, sizeof(share), row->j->figure / datasheet);
+		format_share(share, sizeof(share), row->j->figure / datasheet);
 	markdown_cell(out, row ? row->title : "");
 	markdown_cell(out, row ? row->figure : "");
 	share_cell(out, row);

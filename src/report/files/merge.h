@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several runs, of one machine or many, in one report. */
-#ifndef REPORT_MERGE_H
-#define REPORT_MERGE_H
+#ifndef REPORT_FILES_MERGE_H
+#define REPORT_FILES_MERGE_H
 #include "report/view/view.h"
 
 /* One heading line, then every run's lines. */

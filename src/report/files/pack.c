@@ -64,7 +64,7 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 static bool known(const char *name)
 {
 	static const char *const names[] = {JOURNAL_FILE,
-					    JOURNAL_PACKED,
+					    JOURNAL_COMPRESSED,
 					    JUDGE_SITE_FILE,
 					    JUDGE_EXPECTATIONS_FILE,
 					    JOURNAL_FILE JOURNAL_CUT,
@@ -109,7 +109,7 @@ static bool has_journal(const char *dir)
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
 	if (!lstat(path, &info))
 		return S_ISREG(info.st_mode) && !access(path, R_OK);
-	snprintf(path, sizeof(path), "%s/" JOURNAL_PACKED, dir);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_COMPRESSED, dir);
 	return !lstat(path, &info) && S_ISREG(info.st_mode) && !access(path, R_OK);
 }
 

@@ -4,8 +4,8 @@
  * Times, owners and order are fixed, so the same directory gives the same bytes. By libarchive, in a module
  * that is loaded when it is asked for.
  */
-#ifndef REPORT_PACK_H
-#define REPORT_PACK_H
+#ifndef REPORT_FILES_PACK_H
+#define REPORT_FILES_PACK_H
 #include <stddef.h>
 #include "core/error.h"
 #include "core/text/text.h"

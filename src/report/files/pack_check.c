@@ -130,7 +130,7 @@ int pack_check_member(void *arg, const char *name, const void *data, size_t size
 		file_sha256(hex, data, size);
 		if (json_object_set_new(c->found, name, json_string(hex)))
 			c->why = "needs more memory than there is";
-		c->journal = c->journal || !strcmp(name, JOURNAL_FILE) || !strcmp(name, JOURNAL_PACKED);
+		c->journal = c->journal || !strcmp(name, JOURNAL_FILE) || !strcmp(name, JOURNAL_COMPRESSED);
 		c->files++;
 	} else if (!c->why) {
 		text_add_bytes(&c->sums, data, size);

@@ -4,8 +4,8 @@
  * bytes: names are looked up, and an archive with more members or many times more bytes than a run's has is
  * refused.
  */
-#ifndef REPORT_PACK_CHECK_H
-#define REPORT_PACK_CHECK_H
+#ifndef REPORT_FILES_PACK_CHECK_H
+#define REPORT_FILES_PACK_CHECK_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,8 @@ enum { PACK_FILES_MAX = 16384, PACK_NODES_DEPTH = 3 };
 
 /* One name of a file or folder, in ASCII, as anybody may unpack and print it. */
 bool pack_plain(const char *name, size_t size);
-/* Where the other ranks' journals are (journal/file/rank_dir.h): the folder of this name, so many folders down. */
+/* Where the other ranks' journals are (journal/file/rank_dir.h): the folder of this name, so many folders
+ * down. */
 bool pack_is_nodes(const char *name, unsigned depth);
 
 struct pack_check;

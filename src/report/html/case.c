@@ -22,7 +22,7 @@ static void end_step(struct text *out, const char *name, double value, double sc
 {
 	char shown[48];
 
-	words_quantity(shown, sizeof(shown), value, scale, unit);
+	format_quantity(shown, sizeof(shown), value, scale, unit);
 	text_addf(out, "<div class=\"step end\"><span class=\"name\">%s</span>", name);
 	bar(out, 0, value / scale);
 	text_addf(out, "<span class=\"cost\">%s</span></div>\n", shown);
@@ -43,7 +43,7 @@ static void add_step(struct text *out, const struct gap_step *s, double scale, c
 		bool nothing = fabs(s->value - 1) < 0.0005;
 
 		bar(out, s->after / scale, nothing ? s->after / scale : s->before / scale);
-		words_quantity(cost, sizeof(cost), fabs(loss), scale, unit);
+		format_quantity(cost, sizeof(cost), fabs(loss), scale, unit);
 		if (nothing)
 			text_addf(out, "<span class=\"cost\">×%.3f</span>", s->value);
 		else

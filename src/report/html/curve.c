@@ -15,7 +15,7 @@ static void add_points(struct text *out, const struct curve *c)
 	}
 	text_add(out, "</tr></thead><tbody>\n");
 	for (size_t k = 0; k < c->size_count; k++) {
-		words_bytes(one, sizeof(one), c->size[k]);
+		format_bytes(one, sizeof(one), c->size[k]);
 		text_addf(out, "<tr><td class=\"num\">%s</td>", one);
 		for (size_t i = 0; i < c->series_count; i++) {
 			curve_cell(one, sizeof(one), &c->series[i], c->size[k]);

@@ -38,7 +38,7 @@ void html_names(struct text *out, const struct view *v, const char *s)
 {
 	struct text t = {0};
 
-	names_add(&v->names, &t, s);
+	pseudonym_map_add(&v->names, &t, s);
 	html_add(out, text_str(&t));
 	text_release(&t);
 }
@@ -369,10 +369,10 @@ static void add_sanity(struct text *out, const struct view *v)
 	bool any = false;
 
 	for (size_t i = 0; i < v->row_count; i++) {
-		struct sanity s;
+		struct guide_band s;
 		char band[64];
 
-		if (!sanity_of(v, &v->rows[i], &s))
+		if (!guide_bands_of(v, &v->rows[i], &s))
 			continue;
 		if (!any)
 			text_add(
@@ -381,7 +381,7 @@ static void add_sanity(struct text *out, const struct view *v)
 				"of these cases, for orientation; no verdict depends on them.</p>\n"
 				"<table class=\"facts\"><tbody>\n");
 		any = true;
-		sanity_band_text(band, sizeof(band), &s);
+		guide_bands_band_text(band, sizeof(band), &s);
 		text_add(out, "<tr>");
 		html_element(out, "th", v->rows[i].title);
 		text_addf(out, "<td>%s, guide %s: %s</td></tr>\n", v->rows[i].figure, band, s.reading);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of report.html. */
-#ifndef REPORT_HTML_H
-#define REPORT_HTML_H
+#ifndef REPORT_HTML_HTML_H
+#define REPORT_HTML_HTML_H
 #include "report/view/view.h"
 
 /* Appends `s` escaped for text and attributes of HTML and XML; control characters, marks that turn the

@@ -31,7 +31,7 @@ static void md_names(struct text *out, const struct view *v, const char *s)
 {
 	struct text t = {0};
 
-	names_add(&v->names, &t, s);
+	pseudonym_map_add(&v->names, &t, s);
 	markdown_text(out, text_str(&t));
 	text_release(&t);
 }
@@ -39,7 +39,7 @@ static void md_names(struct text *out, const struct view *v, const char *s)
 void markdown_cell(struct text *out, const char *s)
 {
 	text_add(out, " ");
-	markdown_text(out, s[0] ? s : WORDS_NONE);
+	markdown_text(out, s[0] ? s : FORMAT_NONE);
 	text_add(out, " |");
 }
 
@@ -166,10 +166,10 @@ void markdown_sanity(struct text *out, const struct view *v)
 	bool any = false;
 
 	for (size_t i = 0; i < v->row_count; i++) {
-		struct sanity s;
+		struct guide_band s;
 		char low[64], figure[64];
 
-		if (!sanity_of(v, &v->rows[i], &s))
+		if (!guide_bands_of(v, &v->rows[i], &s))
 			continue;
 		if (!any)
 			text_add(out, "\n## Published sanity bands\n\nWhat published lab guides ask of these "
@@ -178,8 +178,8 @@ void markdown_sanity(struct text *out, const struct view *v)
 				      "| target | case | here | guide's band | reading |\n| --- | --- | ---: "
 				      "| ---: | --- |\n");
 		any = true;
-		sanity_band_text(low, sizeof(low), &s);
-		words_quantity(figure, sizeof(figure), v->rows[i].j->figure, 0, v->rows[i].j->figure_unit);
+		guide_bands_band_text(low, sizeof(low), &s);
+		format_quantity(figure, sizeof(figure), v->rows[i].j->figure, 0, v->rows[i].j->figure_unit);
 		text_add(out, "|");
 		markdown_cell(out, v->rows[i].where);
 		markdown_cell(out, v->rows[i].title);

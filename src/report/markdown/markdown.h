@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of REPORT.md. */
-#ifndef REPORT_MARKDOWN_H
-#define REPORT_MARKDOWN_H
+#ifndef REPORT_MARKDOWN_MARKDOWN_H
+#define REPORT_MARKDOWN_MARKDOWN_H
 #include "report/view/view.h"
 
 /* Markdown's own marks, HTML's angle brackets and the table's bar get a backslash; control characters become

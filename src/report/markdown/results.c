@@ -68,7 +68,7 @@ static void add_curve(struct text *out, const struct curve *c, size_t index)
 		text_add(out, " ---: |");
 	text_add(out, "\n");
 	for (size_t k = 0; k < c->size_count; k++) {
-		words_bytes(one, sizeof(one), c->size[k]);
+		format_bytes(one, sizeof(one), c->size[k]);
 		text_add(out, "|");
 		markdown_cell(out, one);
 		for (size_t i = 0; i < c->series_count; i++) {

@@ -3,8 +3,8 @@
  * A drawing as a list of operations: the one drawing code behind SVG, PNG and PDF. Coordinates are in points,
  * the origin top left. Colours are roles, so that one drawing has a light and a dark form.
  */
-#ifndef REPORT_CANVAS_H
-#define REPORT_CANVAS_H
+#ifndef REPORT_PLOT_CANVAS_H
+#define REPORT_PLOT_CANVAS_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/text/text.h"

@@ -66,10 +66,10 @@ static void name_series(struct curve_series *s, const struct view_row *row)
 	char title[112], part[64], bytes[32];
 
 	text_copy(title, sizeof(title), row->base);
-	words_bytes(bytes, sizeof(bytes), size_of(row));
+	format_bytes(bytes, sizeof(bytes), size_of(row));
 	snprintf(part, sizeof(part), " %s", bytes);
 	cut_out(title, part);
-	snprintf(part, sizeof(part), ", %s", words_engine(row->c->engine));
+	snprintf(part, sizeof(part), ", %s", format_engine(row->c->engine));
 	cut_out(title, part);
 	cut_out(title, ", one thread");
 	if (!strncmp(title, "cache ", 6) || !strncmp(title, "memory ", 7))
@@ -129,7 +129,7 @@ static void title_curve(struct curve *c, const struct view_row *row)
 			   : !strcmp(row->c->probe, "link") ? "host link"
 							    : row->c->probe;
 
-	snprintf(c->title, sizeof(c->title), "%s by size, %s%s", what, words_engine(row->c->engine),
+	snprintf(c->title, sizeof(c->title), "%s by size, %s%s", what, format_engine(row->c->engine),
 		 is_one_thread(row) ? ", one thread" : "");
 }
 
@@ -322,7 +322,7 @@ static void about_bytes(char *out, size_t size, double bytes)
 {
 	double unit = bytes >= 1048576 ? 1048576 : 1024, digits = pow(10, floor(log10(bytes / unit)) - 1);
 
-	words_bytes(
+	format_bytes(
 		out, size,
 		unit * (bytes / unit >= 10 ? digits * round(bytes / unit / digits) : round(bytes / unit)));
 }
@@ -334,7 +334,7 @@ void curve_level_text(char *out, size_t size, const struct curve_level *l)
 
 	text_add(&t, l->name);
 	if (l->known_bytes > 0) {
-		words_bytes(bytes, sizeof(bytes), l->known_bytes);
+		format_bytes(bytes, sizeof(bytes), l->known_bytes);
 		text_addf(&t, " of %s,", bytes);
 	}
 	if (isfinite(l->end_bytes)) {
@@ -342,11 +342,11 @@ void curve_level_text(char *out, size_t size, const struct curve_level *l)
 		text_addf(&t, " to about %s", bytes);
 	}
 	if (l->rate > 0) {
-		words_quantity(value, sizeof(value), l->rate, 0, "B/s");
+		format_quantity(value, sizeof(value), l->rate, 0, "B/s");
 		text_addf(&t, ": %s", value);
 	}
 	if (l->latency > 0) {
-		words_quantity(value, sizeof(value), l->latency, 0, "ns");
+		format_quantity(value, sizeof(value), l->latency, 0, "ns");
 		text_addf(&t, "%s %s", l->rate > 0 ? "," : ":", value);
 	}
 	text_copy(out, size, text_str(&t));

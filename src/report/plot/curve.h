@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points of a curve: cases that differ in `size` alone, as one block with the levels found in it. */
-#ifndef REPORT_CURVE_H
-#define REPORT_CURVE_H
+#ifndef REPORT_PLOT_CURVE_H
+#define REPORT_PLOT_CURVE_H
 #include "core/math/cache_levels.h"
 #include "judge/gap/latency_fit.h"
 #include "report/plot/canvas.h"
@@ -38,10 +38,10 @@ struct curve_level {
 /* Latency and bandwidth lines through every size of one collective. */
 struct curve_fit {
 	char name[64]; /* of its series */
-	struct fit fit;
-	double factor;			       /* bytes over the link for a byte of size */
-	double from[FIT_SPANS], to[FIT_SPANS]; /* sizes, by line */
-	char way[FIT_SPANS][48];	       /* algorithm and protocol, where they were told; "" */
+	struct latency_fit fit;
+	double factor;					       /* bytes over the link for a byte of size */
+	double from[LATENCY_FIT_SPANS], to[LATENCY_FIT_SPANS]; /* sizes, by line */
+	char way[LATENCY_FIT_SPANS][48]; /* algorithm and protocol, where they were told; "" */
 };
 
 /* The series of one target, probe and engine. */

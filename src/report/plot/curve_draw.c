@@ -88,7 +88,7 @@ static void draw_axis(struct plot *p, const struct axis *a, bool right, bool gri
 				continue;
 			if (grid)
 				canvas_line(p->c, CANVAS_grid, 1, CANVAS_SOLID, p->x0, y, p->x1, y);
-			words_quantity(text, sizeof(text), value, 0, a->unit);
+			format_quantity(text, sizeof(text), value, 0, a->unit);
 			dot = strchr(text, '.');
 			if (dot && value >= 1) /* "1.00 TB/s" as "1 TB/s" */
 				memmove(dot, strchr(text, ' '), strlen(strchr(text, ' ')) + 1);
@@ -108,7 +108,7 @@ static void draw_sizes(struct plot *p)
 		double x = px(p, exp2(e));
 
 		canvas_line(p->c, CANVAS_grid, 1, CANVAS_SOLID, x, p->y0, x, p->y1);
-		words_bytes(text, sizeof(text), exp2(e));
+		format_bytes(text, sizeof(text), exp2(e));
 		small_text(p, CANVAS_muted, CANVAS_MIDDLE, x, p->y1 + 17, text);
 	}
 	canvas_line(p->c, CANVAS_muted, 1, CANVAS_SOLID, p->x0, p->y1, p->x1, p->y1);

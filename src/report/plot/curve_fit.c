@@ -12,7 +12,7 @@ static const double KNOWN_HALF = 0.5; /* half-width that a figure may have of it
 /* One size of it. */
 struct place {
 	double bytes;
-	struct fit_point point;
+	struct latency_fit_point point;
 	char way[48];
 };
 
@@ -87,7 +87,7 @@ static bool fitted(const struct curve *c, const char *name)
 static void fit_series(struct curve *c, const struct view *v, const struct curve_series *s)
 {
 	struct curve_fit *f = &c->fit[c->fit_count];
-	struct fit_point point[CURVE_POINTS];
+	struct latency_fit_point point[CURVE_POINTS];
 	struct place all[CURVE_POINTS];
 	size_t count = collect(all, v, s->point[0].row);
 
@@ -96,12 +96,12 @@ static void fit_series(struct curve *c, const struct view *v, const struct curve
 		point[i].way = *all[i].way ? all[i].way : NULL;
 	}
 	*f = (struct curve_fit){.factor = count ? all[0].point.x / all[0].bytes : 0};
-	fit_of(point, count, &f->fit);
+	latency_fit_of(point, count, &f->fit);
 	if (!f->fit.lines)
 		return;
 	text_copy(f->name, sizeof(f->name), s->name);
 	for (size_t i = 0; i < f->fit.lines; i++) {
-		const struct fit_line *l = &f->fit.line[i];
+		const struct latency_fit_line *l = &f->fit.line[i];
 
 		f->from[i] = all[l->first].bytes;
 		f->to[i] = all[l->first + l->count - 1].bytes;
@@ -128,11 +128,11 @@ static bool is_known(double value, double half)
 
 static void add_line(struct text *t, const struct curve_fit *f, size_t i)
 {
-	const struct fit_line *l = &f->fit.line[i];
+	const struct latency_fit_line *l = &f->fit.line[i];
 	char from[32], to[32], rate[48];
 
-	words_bytes(from, sizeof(from), f->from[i]);
-	words_bytes(to, sizeof(to), f->to[i]);
+	format_bytes(from, sizeof(from), f->from[i]);
+	format_bytes(to, sizeof(to), f->to[i]);
 	text_addf(t, "%s%s to %s%s%s: ", i ? "; " : "", from, to, *f->way[i] ? " by " : "", f->way[i]);
 	if (is_known(l->latency_ns, l->latency_half))
 		text_addf(t, "%.1f us", l->latency_ns / 1e3);
@@ -142,7 +142,7 @@ static void add_line(struct text *t, const struct curve_fit *f, size_t i)
 		text_addf(t, " ± %.1f", l->latency_half / 1e3);
 	if (!is_known(l->rate, l->rate_half))
 		return;
-	words_quantity(rate, sizeof(rate), l->rate * 1e9, 0, "B/s");
+	format_quantity(rate, sizeof(rate), l->rate * 1e9, 0, "B/s");
 	text_addf(t, " and %s", rate);
 	if (l->rate_half > 0)
 		text_addf(t, " ± %.1f %%", 100 * l->rate_half / l->rate);
@@ -155,7 +155,7 @@ void curve_fit_text(struct text *out, const struct curve_fit *f)
 	text_addf(out, "%s: ", f->name);
 	for (size_t i = 0; i < f->fit.lines; i++) {
 		if (i && f->fit.change[i - 1].at > 0) {
-			words_bytes(at, sizeof(at), f->fit.change[i - 1].at / f->factor);
+			format_bytes(at, sizeof(at), f->fit.change[i - 1].at / f->factor);
 			text_addf(out, "; they cross at %s", at);
 		}
 		add_line(out, f, i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places for labels on a plot: the first candidate that covers nothing taken before. */
-#ifndef REPORT_LABEL_H
-#define REPORT_LABEL_H
+#ifndef REPORT_PLOT_LABEL_PLACES_H
+#define REPORT_PLOT_LABEL_PLACES_H
 #include <stdbool.h>
 #include <stddef.h>
 

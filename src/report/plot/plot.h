@@ -4,8 +4,8 @@
  * (cairo needs more of a system than the rest of the program). The module is given strokes and areas alone,
  * so no font is looked for.
  */
-#ifndef REPORT_PLOT_H
-#define REPORT_PLOT_H
+#ifndef REPORT_PLOT_PLOT_H
+#define REPORT_PLOT_PLOT_H
 #include "core/error.h"
 #include "report/plot/canvas.h"
 

@@ -72,7 +72,7 @@ static bool limit_name(const struct record_case *c, enum roofline_kind *kind, ch
 {
 	if (!strncmp(c->limit, "compute.", 8)) {
 		*kind = ROOFLINE_COMPUTE;
-		words_type(c->limit, out, size);
+		format_type(c->limit, out, size);
 		return true;
 	}
 	*kind = !strcmp(c->limit, "cache") ? ROOFLINE_CACHE : ROOFLINE_MEMORY;
@@ -120,7 +120,7 @@ static void add_ceilings(struct roofline *r, struct roofline_series *s, const st
 /* The plot has no room for what the axis says (GEMM) and the table has (the engine): "BF16 8192, zeros". */
 static void shorten(char *name, const struct record_case *c)
 {
-	const char *engine = words_engine(c->engine);
+	const char *engine = format_engine(c->engine);
 	size_t size = strlen(name), tail = strlen(engine);
 	char *word = strstr(name, "GEMM ");
 

@@ -3,8 +3,8 @@
  * The roofline of one or several runs: ceilings measured and by data sheet or device facts, one point a case.
  * Devices of one name share a series: their ceilings are the highest, their points all stand.
  */
-#ifndef REPORT_ROOFLINE_H
-#define REPORT_ROOFLINE_H
+#ifndef REPORT_PLOT_ROOFLINE_H
+#define REPORT_PLOT_ROOFLINE_H
 #include "report/plot/canvas.h"
 #include "report/view/view.h"
 

@@ -96,7 +96,7 @@ static void draw_grid(struct plot *p)
 		char *dot;
 
 		canvas_line(p->c, CANVAS_grid, 1, CANVAS_SOLID, p->x0, y, p->x1, y);
-		words_quantity(text, sizeof(text), pow(10, d), 0, "FLOP/s");
+		format_quantity(text, sizeof(text), pow(10, d), 0, "FLOP/s");
 		dot = strchr(text, '.'); /* "1.00 TFLOPS" as "1 TFLOPS", "10.0" as "10" */
 		if (dot)
 			memmove(dot, strchr(text, ' '), strlen(strchr(text, ' ')) + 1);
@@ -239,12 +239,12 @@ static bool ceiling_text(char *out, size_t size, const struct roofline_series *s
 			goto out;
 		text_addf(&t, ", %s", other->name);
 	}
-	words_quantity(value, sizeof(value), c->value, twin ? twin->value : 0, unit);
+	format_quantity(value, sizeof(value), c->value, twin ? twin->value : 0, unit);
 	if (twin && c->measured)
 		value[strcspn(value, " ")] = '\0';
 	text_addf(&t, " %s", value);
 	if (twin && c->measured) {
-		words_quantity(value, sizeof(value), twin->value, 0, unit);
+		format_quantity(value, sizeof(value), twin->value, 0, unit);
 		text_addf(&t, " of %s", value);
 	}
 	text_copy(out, size, text_str(&t));

@@ -135,7 +135,7 @@ static struct columns columns_of(const struct view *v)
 
 static void add_number(struct grid *g, const char *format, double value)
 {
-	char one[48] = WORDS_NONE;
+	char one[48] = FORMAT_NONE;
 
 	if (isfinite(value))
 		snprintf(one, sizeof(one), format, value);
@@ -155,7 +155,7 @@ static void add_kernel(struct grid *g, const struct view_row *row)
 	if (library)
 		text_addf(&t, "%.*s%s", end ? (int)(end - library) : (int)strlen(library), library,
 			  kernel ? ", " : "");
-	text_add(&t, kernel ? kernel : library ? "" : WORDS_NONE);
+	text_add(&t, kernel ? kernel : library ? "" : FORMAT_NONE);
 	grid_cell(g, text_str(&t));
 	text_release(&t);
 }
@@ -166,11 +166,11 @@ static void add_sparse(struct grid *g, const struct view *v, const struct view_r
 	double share = once(row, "pairs_share");
 	char one[48];
 
-	words_share(one, sizeof(one), share);
+	format_share(one, sizeof(one), share);
 	grid_cell(g, one);
 	add_number(g, "%.2f", dense ? time_of(dense) / time_of(row) : (double)NAN);
 	add_number(g, "%.2f", share > 0 && block_sparse(row) ? 1 / share : (double)NAN);
-	words_quantity(one, sizeof(one), once(row, "blocks_build_s"), 0, "s");
+	format_quantity(one, sizeof(one), once(row, "blocks_build_s"), 0, "s");
 	grid_cell(g, one);
 }
 
@@ -185,7 +185,7 @@ static void add_row(struct grid *g, const struct view *v, const struct view_row 
 	add_number(g, "%.3f", time_of(row) * 1e-3 / heads_of(row));
 	if (c->published)
 		add_number(g, "%.3f", published_of(row));
-	words_quantity(one, sizeof(one), number(row->phase, "flop_rate"), 0, "FLOPS");
+	format_quantity(one, sizeof(one), number(row->phase, "flop_rate"), 0, "FLOPS");
 	grid_cell(g, one);
 	if (c->library)
 		add_number(g, "%.3f", library ? time_of(row) / time_of(library) : (double)NAN);

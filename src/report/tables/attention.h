@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, engines side by side: time, microseconds a head, rate, against the best library and,
  * block-sparse, against the dense case; beside the shape that figures were published of, those. */
-#ifndef REPORT_ATTENTION_H
-#define REPORT_ATTENTION_H
+#ifndef REPORT_TABLES_ATTENTION_H
+#define REPORT_TABLES_ATTENTION_H
 #include "report/tables/grid.h"
 #include "report/data/json_build.h"
 

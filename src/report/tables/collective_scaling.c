@@ -54,7 +54,7 @@ static const struct view_row *next_group(const struct view *v, const struct view
 }
 
 /* The smallest is never the whole node or team, which keeps those with one size of group from the search. */
-bool growth_lead(const struct view *v, size_t row)
+bool collective_scaling_lead(const struct view *v, size_t row)
 {
 	const struct view_row *r = &v->rows[row];
 
@@ -62,7 +62,7 @@ bool growth_lead(const struct view *v, size_t row)
 	       next_group(v, r, ranks_of(r));
 }
 
-bool growth_brief(const struct view *v, size_t row)
+bool collective_scaling_brief(const struct view *v, size_t row)
 {
 	return of_team(&v->rows[row]) || !nodes_many(v);
 }
@@ -74,15 +74,15 @@ static void add_row(struct grid *g, const struct view_row *row, double smallest)
 	snprintf(one, sizeof(one), "%.0f", ranks_of(row));
 	grid_cell(g, one);
 	grid_cell(g, row->c->target);
-	words_quantity(one, sizeof(one), rate_of(row), 0, "B/s");
+	format_quantity(one, sizeof(one), rate_of(row), 0, "B/s");
 	grid_cell(g, one);
-	words_share(one, sizeof(one), rate_of(row) / smallest);
+	format_share(one, sizeof(one), rate_of(row) / smallest);
 	grid_cell(g, one);
-	words_quantity(one, sizeof(one), number(row, "time_ns_mean") * 1e-9, 0, "s");
+	format_quantity(one, sizeof(one), number(row, "time_ns_mean") * 1e-9, 0, "s");
 	grid_cell(g, one);
 }
 
-void growth_grid(struct grid *g, const struct view *v, size_t lead)
+void collective_scaling_grid(struct grid *g, const struct view *v, size_t lead)
 {
 	const struct view_row *first = &v->rows[lead];
 	char node[64] = "";
@@ -117,7 +117,7 @@ static json_t *group_json(struct json_build *b, const struct view_row *row, doub
 	return object;
 }
 
-json_t *growth_json(struct json_build *b)
+json_t *collective_scaling_json(struct json_build *b)
 {
 	const struct view *v = b->v;
 	json_t *array = json_array();
@@ -126,7 +126,7 @@ json_t *growth_json(struct json_build *b)
 		const struct view_row *first = &v->rows[i];
 		json_t *object, *groups;
 
-		if (!growth_lead(v, i))
+		if (!collective_scaling_lead(v, i))
 			continue;
 		object = json_object();
 		groups = json_array();

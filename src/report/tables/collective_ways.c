@@ -15,8 +15,8 @@ static bool one_grid(const struct view *v, const struct judge_way *a, const stru
 	struct text x = {0}, y = {0}, how = {0};
 	bool same;
 
-	words_collective(&x, &how, case_of(v, a));
-	words_collective(&y, &how, case_of(v, b));
+	format_collective(&x, &how, case_of(v, a));
+	format_collective(&y, &how, case_of(v, b));
 	same = !strcmp(case_of(v, a)->where, case_of(v, b)->where) && !strcmp(text_str(&x), text_str(&y));
 	text_release(&x);
 	text_release(&y);
@@ -38,9 +38,9 @@ void ways_name(struct text *out, const struct view *v, const struct judge_way *w
 {
 	struct text what = {0}, how = {0};
 
-	words_collective(&what, &how, case_of(v, w));
+	format_collective(&what, &how, case_of(v, w));
 	if (w->searched)
-		names_add(&v->names, out, w->variant ? w->variant : "what the search found");
+		pseudonym_map_add(&v->names, out, w->variant ? w->variant : "what the search found");
 	if (how.size)
 		text_addf(out, "%s%s", w->searched ? ", " : "", text_str(&how));
 	else if (!w->searched)
@@ -84,13 +84,13 @@ static void add_row(struct grid *g, const struct view *v, const struct judge_way
 	char one[96];
 
 	if (size && !units_parse(&bytes, size, "B", NULL))
-		words_bytes(one, sizeof(one), bytes);
+		format_bytes(one, sizeof(one), bytes);
 	else
-		text_copy(one, sizeof(one), WORDS_NONE);
+		text_copy(one, sizeof(one), FORMAT_NONE);
 	grid_cell(g, one);
 	ways_name(&best, v, w);
 	grid_cell(g, text_str(&best));
-	words_quantity(one, sizeof(one), w->figure, 0, w->unit);
+	format_quantity(one, sizeof(one), w->figure, 0, w->unit);
 	grid_cell(g, one);
 	gain_text(one, sizeof(one), w);
 	grid_cell(g, one);
@@ -109,9 +109,9 @@ void ways_grid(struct grid *g, const struct view *v, size_t way)
 	const struct judgements *j = v->in->judged;
 	struct text what = {0}, how = {0};
 
-	words_collective(&what, &how, case_of(v, &j->way[way]));
+	format_collective(&what, &how, case_of(v, &j->way[way]));
 	text_addf(&g->title, "The best way to run %s: ", text_str(&what));
-	names_add(&v->names, &g->title, case_of(v, &j->way[way])->where);
+	pseudonym_map_add(&v->names, &g->title, case_of(v, &j->way[way])->where);
 	text_release(&what);
 	text_release(&how);
 	grid_column(g, "size", true);

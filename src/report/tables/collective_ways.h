@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The best way to run each collective, as a grid a target: a row a size. */
-#ifndef REPORT_WAYS_H
-#define REPORT_WAYS_H
+#ifndef REPORT_TABLES_COLLECTIVE_WAYS_H
+#define REPORT_TABLES_COLLECTIVE_WAYS_H
 #include "report/tables/grid.h"
 #include "report/view/view.h"
 

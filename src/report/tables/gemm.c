@@ -27,17 +27,17 @@ static void add_row(struct grid *g, const struct view_row *row)
 	view_number(row, "flop_rate", &rate);
 	view_number(row, "time_ns_mean", &ns);
 	grid_cell(g, row->title);
-	words_quantity(one, sizeof(one), rate, 0, "FLOPS");
+	format_quantity(one, sizeof(one), rate, 0, "FLOPS");
 	grid_cell(g, one);
-	words_share(one, sizeof(one), row->j->share_of_bound > 0 ? row->j->share_of_bound : (double)NAN);
+	format_share(one, sizeof(one), row->j->share_of_bound > 0 ? row->j->share_of_bound : (double)NAN);
 	grid_cell(g, one);
-	words_share(one, sizeof(one), row->j->efficiency_held > 0 ? row->j->efficiency_held : (double)NAN);
+	format_share(one, sizeof(one), row->j->efficiency_held > 0 ? row->j->efficiency_held : (double)NAN);
 	grid_cell(g, one);
-	words_quantity(one, sizeof(one), ns * 1e-9, 0, "s");
+	format_quantity(one, sizeof(one), ns * 1e-9, 0, "s");
 	grid_cell(g, one);
 }
 
-bool products_grid(struct grid *g, const struct view *v)
+bool gemm_grid(struct grid *g, const struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
 		if (!fits(&v->rows[i], "gemm") || !attends(v, &v->rows[i]))

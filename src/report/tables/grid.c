@@ -103,20 +103,20 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 		show(&g, visit, arg);
 	}
 	for (size_t i = 0; i < v->row_count; i++) {
-		if (!growth_lead(v, i) || (brief && !growth_brief(v, i)))
+		if (!collective_scaling_lead(v, i) || (brief && !collective_scaling_brief(v, i)))
 			continue;
-		growth_grid(&g, v, i);
+		collective_scaling_grid(&g, v, i);
 		show(&g, visit, arg);
 	}
-	(void)products_grid(&g, v);
+	(void)gemm_grid(&g, v);
 	show(&g, visit, arg);
 	(void)attention_grid(&g, v);
 	show(&g, visit, arg);
-	(void)metrics_grid(&g, v);
+	(void)unit_use_grid(&g, v);
 	show(&g, visit, arg);
-	(void)metrics_advice_grid(&g, v);
+	(void)unit_use_advice_grid(&g, v);
 	show(&g, visit, arg);
-	(void)singles_grid(&g, v);
+	(void)single_iterations_grid(&g, v);
 	show(&g, visit, arg);
 	ranks_grid(&g, v, brief);
 	show(&g, visit, arg);

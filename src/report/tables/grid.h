@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table besides those of targets, as texts, so that every rendering lays out the same: matrices of pairs,
  * scaling, single iterations. */
-#ifndef REPORT_GRID_H
-#define REPORT_GRID_H
+#ifndef REPORT_TABLES_GRID_H
+#define REPORT_TABLES_GRID_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/text/text.h"
 
-struct paint;
+struct terminal_style;
 struct view;
 
 enum { GRID_COLUMNS = 20 };
@@ -50,5 +50,5 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg);
 
 void grid_markdown(struct text *out, const struct grid *g);
 void grid_html(struct text *out, const struct grid *g);
-void grid_terminal(const struct paint *p, const struct grid *g);
+void grid_terminal(const struct terminal_style *p, const struct grid *g);
 #endif

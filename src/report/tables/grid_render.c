@@ -85,7 +85,8 @@ void grid_html(struct text *out, const struct grid *g)
 }
 
 /* The heads where `row` is -1. The last column, where it is words, has what the others leave. */
-static void terminal_line(const struct paint *p, const struct grid *g, const unsigned *width, long row)
+static void terminal_line(const struct terminal_style *p, const struct grid *g, const unsigned *width,
+			  long row)
 {
 	unsigned used = 0;
 
@@ -121,7 +122,7 @@ static unsigned wide(const struct grid *g, const unsigned *width)
 }
 
 /* Where the columns find no room side by side: a row is a sentence, "node-b: state whole; ranks 8". */
-static void terminal_sentence(const struct paint *p, const struct grid *g, size_t row)
+static void terminal_sentence(const struct terminal_style *p, const struct grid *g, size_t row)
 {
 	struct text line = {0};
 	const char *between = ": ";
@@ -130,7 +131,7 @@ static void terminal_sentence(const struct paint *p, const struct grid *g, size_
 	for (size_t k = 1; k < g->columns; k++) {
 		const char *one = grid_at(g, row, k);
 
-		if (!*one || !strcmp(one, WORDS_NONE))
+		if (!*one || !strcmp(one, FORMAT_NONE))
 			continue;
 		text_addf(&line, "%s%s %s", between, g->column[k].head, one);
 		between = "; ";
@@ -140,7 +141,7 @@ static void terminal_sentence(const struct paint *p, const struct grid *g, size_
 	text_release(&line);
 }
 
-void grid_terminal(const struct paint *p, const struct grid *g)
+void grid_terminal(const struct terminal_style *p, const struct grid *g)
 {
 	size_t shown = g->brief && g->brief < grid_rows(g) ? g->brief : grid_rows(g);
 	unsigned width[GRID_COLUMNS];
@@ -153,11 +154,11 @@ void grid_terminal(const struct paint *p, const struct grid *g)
 				width[k] = width_of(grid_at(g, i, k));
 	}
 	table = wide(g, width) <= p->columns;
-	paint_title(p, text_str(&g->title));
+	style_title(p, text_str(&g->title));
 	if (table) {
-		paint_code(p, "\033[2m");
+		style_code(p, "\033[2m");
 		terminal_line(p, g, width, -1);
-		paint_code(p, "\033[0m");
+		style_code(p, "\033[0m");
 	}
 	for (size_t i = 0; i < shown; i++) {
 		if (table)

@@ -87,7 +87,7 @@ static void state_text(struct text *out, const struct view *v, const struct reco
 	if (!*n->why)
 		return;
 	text_add(out, ": ");
-	names_add(&v->names, out, n->why);
+	pseudonym_map_add(&v->names, out, n->why);
 }
 
 static unsigned cpus_of(const struct record_node *n)
@@ -120,7 +120,7 @@ static void gpus_text(char *out, size_t size, const struct record_node *n)
 	if (n->machine)
 		snprintf(out, size, "%zu", json_array_size(json_object_get(n->machine, "gpus")));
 	else
-		text_copy(out, size, WORDS_NONE);
+		text_copy(out, size, FORMAT_NONE);
 }
 
 void nodes_each(const struct view *v, nodes_visit *visit, void *arg)
@@ -150,7 +150,7 @@ static void value_text(struct text *out, const struct view *v, const struct judg
 	char leaf[128];
 
 	fact_leaf(leaf, sizeof(leaf), d->fact, value);
-	names_add(&v->names, out, d->how_many ? value : leaf);
+	pseudonym_map_add(&v->names, out, d->how_many ? value : leaf);
 }
 
 static void label_text(char *out, size_t size, const struct judge_difference *d)
@@ -246,7 +246,7 @@ void nodes_csv(struct text *out, const struct view *v)
 			for (size_t c = 0; c < sizeof(cells) / sizeof(cells[0]); c++) {
 				struct text t = {0};
 
-				names_add(&v->names, &t, cells[c]);
+				pseudonym_map_add(&v->names, &t, cells[c]);
 				text_add(out, c ? "," : "");
 				csv_text(out, text_str(&t));
 				text_release(&t);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section "Nodes" of a team's report: who was there, and in what the nodes differ. As rows of texts, so
  * that every rendering shows the same. */
-#ifndef REPORT_NODES_H
-#define REPORT_NODES_H
+#ifndef REPORT_TABLES_NODES_H
+#define REPORT_TABLES_NODES_H
 #include "report/view/view.h"
 
 enum { NODES_COLUMNS = 5, NODES_DIFFERENCE_COLUMNS = 4 };

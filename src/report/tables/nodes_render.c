@@ -16,10 +16,10 @@ static void markdown_row(void *arg, enum verdict verdict, const char *const *cel
 	const struct table *t = arg;
 
 	if (t->verdicts)
-		text_addf(t->out, "| %s ", verdict == VERDICT_WARN ? verdict_name(verdict) : WORDS_NONE);
+		text_addf(t->out, "| %s ", verdict == VERDICT_WARN ? verdict_name(verdict) : FORMAT_NONE);
 	for (unsigned i = 0; i < t->columns; i++) {
 		text_add(t->out, "| ");
-		markdown_text(t->out, *cells[i] ? cells[i] : WORDS_NONE);
+		markdown_text(t->out, *cells[i] ? cells[i] : FORMAT_NONE);
 		text_add(t->out, " ");
 	}
 	text_add(t->out, "|\n");
@@ -63,7 +63,7 @@ static void html_row(void *arg, enum verdict verdict, const char *const *cells)
 		html_verdict(t->out, verdict);
 	text_add(t->out, "</td>");
 	for (unsigned i = 0; i < t->columns; i++)
-		html_element(t->out, "td", *cells[i] ? cells[i] : WORDS_NONE);
+		html_element(t->out, "td", *cells[i] ? cells[i] : FORMAT_NONE);
 	text_add(t->out, "</tr>\n");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cases between pairs of GPUs that differ in the pair alone, as one table: rows send, columns receive. */
-#ifndef REPORT_MATRIX_H
-#define REPORT_MATRIX_H
+#ifndef REPORT_TABLES_PAIR_MATRIX_H
+#define REPORT_TABLES_PAIR_MATRIX_H
 #include "report/tables/grid.h"
 
 struct view;

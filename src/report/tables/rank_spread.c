@@ -70,7 +70,7 @@ static void time_cell(struct grid *g, const struct view *v, const struct spread 
 {
 	char time[32], name[96] = "", one[160];
 
-	words_quantity(time, sizeof(time), ns, 0, "ns");
+	format_quantity(time, sizeof(time), ns, 0, "ns");
 	if (rank >= 0)
 		rank_name(name, sizeof(name), v, s->row->c, rank);
 	snprintf(one, sizeof(one), "%s%s%s", ns > 0 ? time : "", ns > 0 && *name ? ", " : "", name);
@@ -82,7 +82,7 @@ static void share_cell(struct grid *g, double share)
 	char one[24] = "";
 
 	if (share >= 0)
-		words_share(one, sizeof(one), share);
+		format_share(one, sizeof(one), share);
 	grid_cell(g, one);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the ranks of the cases differ that several measure together: who is the first, who the last, who waits.
  */
-#ifndef REPORT_RANKS_H
-#define REPORT_RANKS_H
+#ifndef REPORT_TABLES_RANK_SPREAD_H
+#define REPORT_TABLES_RANK_SPREAD_H
 #include "report/tables/grid.h"
 #include "report/view/view.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cases of probe scaling that differ in their ranks alone, as one table: efficiency over ranks, and where the
  * rest of the step went. */
-#ifndef REPORT_SCALING_H
-#define REPORT_SCALING_H
+#ifndef REPORT_TABLES_SCALING_H
+#define REPORT_TABLES_SCALING_H
 #include "report/tables/grid.h"
 #include "report/view/view.h"
 

@@ -72,14 +72,14 @@ static bool titles_repeat(const struct view_row *const *rows, size_t count)
 
 static void add_cell(struct grid *g, const struct view_row *row, const struct column *c)
 {
-	char one[48] = WORDS_NONE;
+	char one[48] = FORMAT_NONE;
 	double value;
 
 	if (number(row, c->field, &value)) {
 		if (!strcmp(c->unit, "%"))
-			words_share(one, sizeof(one), value);
+			format_share(one, sizeof(one), value);
 		else
-			words_quantity(one, sizeof(one), value, 0, c->unit);
+			format_quantity(one, sizeof(one), value, 0, c->unit);
 	}
 	grid_cell(g, one);
 }
@@ -99,13 +99,13 @@ static void add_note(struct grid *g, const struct view_row *const *rows, size_t 
 		 "of their k-th; the longest tail (p99 over median) first");
 	if (!(most > 0))
 		return;
-	words_quantity(low, sizeof(low), least, most, "ns");
-	words_quantity(high, sizeof(high), most, most, "ns");
+	format_quantity(low, sizeof(low), least, most, "ns");
+	format_quantity(high, sizeof(high), most, most, "ns");
 	text_addf(&g->note, "; each holds a mark of %s%s%s; host late: the device had to wait for the launch",
 		  low, strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "");
 }
 
-bool singles_grid(struct grid *g, const struct view *v)
+bool single_iterations_grid(struct grid *g, const struct view *v)
 {
 	size_t count;
 	const struct view_row **rows = collect(v, &count);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What GPUs or ranks move to each other, iteration by iteration: METHODS "Single iterations". */
-#ifndef REPORT_SINGLES_H
-#define REPORT_SINGLES_H
+#ifndef REPORT_TABLES_SINGLE_ITERATIONS_H
+#define REPORT_TABLES_SINGLE_ITERATIONS_H
 #include "report/tables/grid.h"
 #include "report/view/view.h"
 
 /* A row a case whose iterations were timed one by one, the longest tail (99th percentile over median) first.
  * False: there is none. */
-bool singles_grid(struct grid *g, const struct view *v);
+bool single_iterations_grid(struct grid *g, const struct view *v);
 #endif

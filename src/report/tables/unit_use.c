@@ -54,13 +54,13 @@ static void add_metric(struct grid *g, const struct metric *m, const struct metr
 	char one[48], cell[64];
 
 	if (!told(m)) {
-		grid_cell(g, WORDS_NONE);
+		grid_cell(g, FORMAT_NONE);
 		return;
 	}
 	if (*row->unit)
-		words_quantity(one, sizeof(one), m->value, 0, row->unit);
+		format_quantity(one, sizeof(one), m->value, 0, row->unit);
 	else
-		words_share(one, sizeof(one), m->value);
+		format_share(one, sizeof(one), m->value);
 	snprintf(cell, sizeof(cell), "%s, %s", one, reached(m, row) ? "met" : "missed");
 	grid_cell(g, cell);
 }
@@ -93,7 +93,7 @@ static void add_from(struct grid *g, const struct judgement *j)
 	grid_cell(g, text);
 }
 
-bool metrics_grid(struct grid *g, const struct view *v)
+bool unit_use_grid(struct grid *g, const struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
 		const struct view_row *row = &v->rows[i];
@@ -127,7 +127,7 @@ static void add_words(struct grid *g, const struct view *v, const char *s)
 {
 	struct text t = {0};
 
-	names_add(&v->names, &t, *s ? s : WORDS_NONE);
+	pseudonym_map_add(&v->names, &t, *s ? s : FORMAT_NONE);
 	grid_cell(g, text_str(&t));
 	text_release(&t);
 }
@@ -138,7 +138,7 @@ static bool advised(const struct view_row *row)
 	       (!strcmp(row->c->probe, "gemm") || !strcmp(row->c->probe, "attention"));
 }
 
-bool metrics_advice_grid(struct grid *g, const struct view *v)
+bool unit_use_advice_grid(struct grid *g, const struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
 		const struct view_row *row = &v->rows[i];
@@ -165,7 +165,7 @@ bool metrics_advice_grid(struct grid *g, const struct view *v)
 	return g->columns;
 }
 
-json_t *metrics_json(struct json_build *b, const struct view_row *row)
+json_t *unit_use_json(struct json_build *b, const struct view_row *row)
 {
 	json_t *array = json_array();
 

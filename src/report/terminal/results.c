@@ -44,7 +44,7 @@ struct layout {
 
 static unsigned used_by(const struct layout *l)
 {
-	unsigned used = PAINT_VERDICT + 1 + l->title;
+	unsigned used = STYLE_VERDICT + 1 + l->title;
 
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		used += l->width[i] ? l->width[i] + 2 : 0;
@@ -98,10 +98,10 @@ static struct layout lay_out(const struct view *v, const struct view_group *grou
 	return l;
 }
 
-static void add_heads(const struct paint *p, const struct layout *l)
+static void add_heads(const struct terminal_style *p, const struct layout *l)
 {
-	paint_code(p, "\033[2m");
-	width_add(p->out, "verdict", PAINT_VERDICT + 1, WIDTH_LEFT);
+	style_code(p, "\033[2m");
+	width_add(p->out, "verdict", STYLE_VERDICT + 1, WIDTH_LEFT);
 	width_add(p->out, "case", l->title, WIDTH_LEFT);
 	for (enum column k = 0; k < COLUMN_COUNT; k++) {
 		if (!l->width[k])
@@ -111,12 +111,12 @@ static void add_heads(const struct paint *p, const struct layout *l)
 	}
 	if (l->reason_beside)
 		text_add(p->out, "  reason");
-	paint_code(p, "\033[0m");
+	style_code(p, "\033[0m");
 	text_add(p->out, "\n");
 }
 
 /* `taken`: how far the title reaches into the room that its figure leaves. */
-static void add_cells(const struct paint *p, const struct layout *l, const struct view_row *row,
+static void add_cells(const struct terminal_style *p, const struct layout *l, const struct view_row *row,
 		      unsigned taken, bool pad)
 {
 	int last = -1;
@@ -136,7 +136,8 @@ static void add_cells(const struct paint *p, const struct layout *l, const struc
 }
 
 /* The title and its cells; a title that finds no room ends on a line of its own. */
-static void add_case(const struct paint *p, const struct layout *l, const struct view_row *row, bool pad)
+static void add_case(const struct terminal_style *p, const struct layout *l, const struct view_row *row,
+		     bool pad)
 {
 	unsigned wide = width_of(row->title), figure = width_of(row->figure), taken = 0;
 	size_t fits = strlen(row->title);
@@ -153,16 +154,16 @@ static void add_case(const struct paint *p, const struct layout *l, const struct
 	fits += strspn(row->title + fits, " ");
 	if (!row->title[fits])
 		return;
-	text_addf(p->out, "\n%*s", PAINT_VERDICT + 3, "");
-	width_wrap(p->out, row->title + fits, p->columns, PAINT_VERDICT + 3, PAINT_VERDICT + 3);
+	text_addf(p->out, "\n%*s", STYLE_VERDICT + 3, "");
+	width_wrap(p->out, row->title + fits, p->columns, STYLE_VERDICT + 3, STYLE_VERDICT + 3);
 }
 
-static void add_row(const struct paint *p, const struct layout *l, const struct view_row *row)
+static void add_row(const struct terminal_style *p, const struct layout *l, const struct view_row *row)
 {
 	bool figure_below = !l->width[COLUMN_FIGURE];
 	const char *why = row->why[0] && !l->reason_beside ? "" : view_why(row);
 
-	paint_verdict(p, row->j->verdict, PAINT_VERDICT);
+	style_verdict(p, row->j->verdict, STYLE_VERDICT);
 	text_add(p->out, " ");
 	add_case(p, l, row, l->reason_beside && why[0]);
 	if (l->reason_beside && why[0]) {
@@ -171,19 +172,19 @@ static void add_row(const struct paint *p, const struct layout *l, const struct 
 	}
 	text_add(p->out, "\n");
 	if (figure_below || (!l->reason_beside && why[0])) {
-		text_addf(p->out, "%*s", PAINT_VERDICT + 1, "");
-		paint_code(p, "\033[2m");
+		text_addf(p->out, "%*s", STYLE_VERDICT + 1, "");
+		style_code(p, "\033[2m");
 		if (figure_below)
 			text_addf(p->out, "%s%s", row->figure, why[0] ? "; " : "");
 		width_wrap(p->out, why, p->columns,
-			   PAINT_VERDICT + 1 + (figure_below ? width_of(row->figure) + 2 : 0),
-			   PAINT_VERDICT + 1);
-		paint_code(p, "\033[0m");
+			   STYLE_VERDICT + 1 + (figure_below ? width_of(row->figure) + 2 : 0),
+			   STYLE_VERDICT + 1);
+		style_code(p, "\033[0m");
 		text_add(p->out, "\n");
 	}
 }
 
-static void add_folds(const struct paint *p, const struct view *v, size_t group, bool above)
+static void add_folds(const struct terminal_style *p, const struct view *v, size_t group, bool above)
 {
 	for (size_t i = 0; i < v->fold_count; i++) {
 		const struct view_fold *f = &v->folds[i];
@@ -192,13 +193,13 @@ static void add_folds(const struct paint *p, const struct view *v, size_t group,
 		if (f->group != group || view_fold_above(f) != above)
 			continue;
 		text_addf(&line, f->reason[0] ? "%s: %s" : "%s", text_str(&f->cases), f->reason);
-		paint_line(p, f->verdict, text_str(&line));
+		style_line(p, f->verdict, text_str(&line));
 		text_release(&line);
 	}
 }
 
 /* The levels of a curve; where none were found, its points. */
-static void add_curve(const struct paint *p, const struct curve *c)
+static void add_curve(const struct terminal_style *p, const struct curve *c)
 {
 	struct text line = {0};
 	char one[96], bytes[32];
@@ -217,15 +218,15 @@ static void add_curve(const struct paint *p, const struct curve *c)
 
 		text_addf(&line, "%s%s", i ? "; " : "", s->name);
 		for (size_t k = 0; k < s->count; k++) {
-			words_bytes(bytes, sizeof(bytes), s->point[k].bytes);
+			format_bytes(bytes, sizeof(bytes), s->point[k].bytes);
 			curve_cell(one, sizeof(one), s, s->point[k].bytes);
 			text_addf(&line, "%s %s %s", k ? "," : "", bytes, one);
 		}
 	}
 	if (c->doubtful)
 		text_addf(&line, " (%u of its points not trusted)", c->doubtful);
-	text_addf(p->out, "%*s", PAINT_VERDICT + 1, "");
-	width_wrap(p->out, text_str(&line), p->columns, PAINT_VERDICT + 1, PAINT_VERDICT + 1);
+	text_addf(p->out, "%*s", STYLE_VERDICT + 1, "");
+	width_wrap(p->out, text_str(&line), p->columns, STYLE_VERDICT + 1, STYLE_VERDICT + 1);
 	text_add(p->out, "\n");
 	text_release(&line);
 }
@@ -236,17 +237,18 @@ static bool is_quiet(const struct view *v, const struct view_group *group)
 	return nodes_many(v) && view_group_quiet(group);
 }
 
-static void add_quiet(const struct paint *p, const struct view_group *group)
+static void add_quiet(const struct terminal_style *p, const struct view_group *group)
 {
 	struct text line = {0};
 
 	text_addf(&line, "%s: ", group->name);
 	view_counts(&line, group->verdicts, group->asked);
-	paint_line(p, group->worst, text_str(&line));
+	style_line(p, group->worst, text_str(&line));
 	text_release(&line);
 }
 
-static void add_group(const struct paint *p, const struct layout *l, const struct view *v, size_t index)
+static void add_group(const struct terminal_style *p, const struct layout *l, const struct view *v,
+		      size_t index)
 {
 	const struct view_group *group = &v->groups[index];
 
@@ -256,7 +258,7 @@ static void add_group(const struct paint *p, const struct layout *l, const struc
 		add_quiet(p, group);
 		return;
 	}
-	paint_title(p, group->name);
+	style_title(p, group->name);
 	add_folds(p, v, index, true);
 	if (group->tabled)
 		add_heads(p, l);
@@ -269,16 +271,16 @@ static void add_group(const struct paint *p, const struct layout *l, const struc
 	add_folds(p, v, index, false);
 }
 
-static void add_muted(const struct paint *p, const char *text)
+static void add_muted(const struct terminal_style *p, const char *text)
 {
 	text_add(p->out, "\n");
-	paint_code(p, "\033[2m");
+	style_code(p, "\033[2m");
 	width_wrap(p->out, text, p->columns, 0, 2);
-	paint_code(p, "\033[0m");
+	style_code(p, "\033[0m");
 	text_add(p->out, "\n");
 }
 
-static void add_signs(const struct paint *p, const struct view *v)
+static void add_signs(const struct terminal_style *p, const struct view *v)
 {
 	struct text line = {0};
 
@@ -289,7 +291,7 @@ static void add_signs(const struct paint *p, const struct view *v)
 }
 
 /* Which columns some table had no room for. */
-static void add_left_out(const struct paint *p, const bool left_out[COLUMN_COUNT])
+static void add_left_out(const struct terminal_style *p, const bool left_out[COLUMN_COUNT])
 {
 	struct text line = {0};
 
@@ -308,7 +310,7 @@ static void add_grid(void *arg, const struct grid *g)
 	grid_terminal(arg, g);
 }
 
-void terminal_results(const struct paint *p, const struct view *v)
+void terminal_results(const struct terminal_style *p, const struct view *v)
 {
 	bool left_out[COLUMN_COUNT] = {false};
 

@@ -25,33 +25,33 @@ static const char *colour_of(enum verdict verdict)
 	return "\033[2m";
 }
 
-void paint_code(const struct paint *p, const char *code)
+void style_code(const struct terminal_style *p, const char *code)
 {
 	if (p->style->colour)
 		text_add(p->out, code);
 }
 
-void paint_verdict(const struct paint *p, enum verdict verdict, unsigned width)
+void style_verdict(const struct terminal_style *p, enum verdict verdict, unsigned width)
 {
-	paint_code(p, colour_of(verdict));
+	style_code(p, colour_of(verdict));
 	width_add(p->out, verdict_name(verdict), width, WIDTH_LEFT);
-	paint_code(p, "\033[0m");
+	style_code(p, "\033[0m");
 }
 
 /* A verdict and a sentence that wraps beside it. */
-void paint_line(const struct paint *p, enum verdict verdict, const char *s)
+void style_line(const struct terminal_style *p, enum verdict verdict, const char *s)
 {
-	paint_verdict(p, verdict, PAINT_VERDICT);
+	style_verdict(p, verdict, STYLE_VERDICT);
 	text_add(p->out, " ");
-	width_wrap(p->out, s, p->columns, PAINT_VERDICT + 1, PAINT_VERDICT + 1);
+	width_wrap(p->out, s, p->columns, STYLE_VERDICT + 1, STYLE_VERDICT + 1);
 	text_add(p->out, "\n");
 }
 
-void paint_title(const struct paint *p, const char *title)
+void style_title(const struct terminal_style *p, const char *title)
 {
 	text_add(p->out, "\n");
-	paint_code(p, "\033[1m");
+	style_code(p, "\033[1m");
 	width_wrap(p->out, title, p->columns, 0, 0);
-	paint_code(p, "\033[0m");
+	style_code(p, "\033[0m");
 	text_add(p->out, "\n");
 }

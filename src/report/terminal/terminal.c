@@ -6,25 +6,25 @@
 
 enum { COLUMNS_LEAST = 24 };
 
-static void add_unjudged(const struct paint *p, const struct view *v)
+static void add_unjudged(const struct terminal_style *p, const struct view *v)
 {
 	if (v->unjudged_count)
-		paint_title(p, "not judged, and why");
+		style_title(p, "not judged, and why");
 	for (size_t i = 0; i < v->unjudged_count; i++) {
 		const struct view_unjudged *u = &v->unjudged[i];
 		struct text line = {0};
 
 		text_addf(&line, "%s (%u: %s)", u->reason, u->count, text_str(&u->some));
-		paint_line(p, u->verdict, text_str(&line));
+		style_line(p, u->verdict, text_str(&line));
 		text_release(&line);
 	}
 }
 
-static void add_todos(const struct paint *p, const struct view *v)
+static void add_todos(const struct terminal_style *p, const struct view *v)
 {
 	if (!v->todo_count)
 		return;
-	paint_title(p, "what to do");
+	style_title(p, "what to do");
 	for (size_t i = 0; i < v->todo_count; i++) {
 		const struct view_todo *t = &v->todos[i];
 		const char *action = t->action[0]   ? t->action
@@ -38,16 +38,16 @@ static void add_todos(const struct paint *p, const struct view *v)
 			  text_str(&t->some));
 		text_addf(&line, t->cause != CAUSE_NONE ? "; %s)" : "%s)",
 			  t->cause != CAUSE_NONE ? cause_name(t->cause) : "");
-		paint_line(p, t->verdict, text_str(&line));
+		style_line(p, t->verdict, text_str(&line));
 		text_release(&line);
 	}
 }
 
 /* The knobs that cases which stand well could still turn: one line each. */
-static void add_knobs(const struct paint *p, const struct view *v)
+static void add_knobs(const struct terminal_style *p, const struct view *v)
 {
 	if (v->knob_count)
-		paint_title(p, "what would buy more");
+		style_title(p, "what would buy more");
 	for (size_t i = 0; i < v->knob_count; i++) {
 		const struct view_knob *k = &v->knobs[i];
 		struct text line = {0};
@@ -55,25 +55,25 @@ static void add_knobs(const struct paint *p, const struct view *v)
 		if (k->spread.said)
 			continue;
 		text_addf(&line, "%s, ", k->spread.where);
-		names_add(&v->names, &line, k->knob);
+		pseudonym_map_add(&v->names, &line, k->knob);
 		text_add(&line, ": ");
-		names_add(&v->names, &line, text_str(&k->some));
+		pseudonym_map_add(&v->names, &line, text_str(&k->some));
 		width_wrap(p->out, text_str(&line), p->columns, 0, 2);
 		text_add(p->out, "\n");
 		text_release(&line);
 	}
 }
 
-static void add_box(const struct paint *p, const struct view *v, const char *title, char (*lines)[200],
-		    size_t count)
+static void add_box(const struct terminal_style *p, const struct view *v, const char *title,
+		    char (*lines)[200], size_t count)
 {
 	if (!count)
 		return;
-	paint_title(p, title);
+	style_title(p, title);
 	for (size_t i = 0; i < count; i++) {
 		struct text line = {0};
 
-		names_add(&v->names, &line, lines[i]);
+		pseudonym_map_add(&v->names, &line, lines[i]);
 		text_add(p->out, "  - ");
 		width_wrap(p->out, text_str(&line), p->columns, 4, 4);
 		text_add(p->out, "\n");
@@ -83,7 +83,7 @@ static void add_box(const struct paint *p, const struct view *v, const char *tit
 
 /* Of many nodes those alone that are not whole; the others are one line. */
 struct attendance {
-	const struct paint *p;
+	const struct terminal_style *p;
 	unsigned whole;
 	bool brief;
 };
@@ -97,19 +97,19 @@ static void add_node(void *arg, enum verdict verdict, const char *const *cells)
 	if (a->brief && verdict != VERDICT_WARN)
 		return;
 	text_addf(&line, "%s: %s; %s; GPUs %s; clock: %s", cells[0], cells[1], cells[2], cells[3], cells[4]);
-	paint_line(a->p, verdict, text_str(&line));
+	style_line(a->p, verdict, text_str(&line));
 	text_release(&line);
 }
 
 struct differences {
-	const struct paint *p;
+	const struct terminal_style *p;
 	unsigned harmless; /* counted: the other forms have them */
 };
 
 static void add_difference(void *arg, enum verdict verdict, const char *const *cells)
 {
 	struct differences *d = arg;
-	const struct paint *p = d->p;
+	const struct terminal_style *p = d->p;
 	struct text line = {0};
 
 	if (verdict != VERDICT_WARN) {
@@ -117,11 +117,11 @@ static void add_difference(void *arg, enum verdict verdict, const char *const *c
 		return;
 	}
 	text_addf(&line, "%s: %s, but %s%s%s", cells[0], cells[1], cells[2], *cells[3] ? ": " : "", cells[3]);
-	paint_line(p, verdict, text_str(&line));
+	style_line(p, verdict, text_str(&line));
 	text_release(&line);
 }
 
-static void add_nodes(struct paint *p, const struct view *v)
+static void add_nodes(struct terminal_style *p, const struct view *v)
 {
 	struct attendance a = {.p = p, .brief = nodes_many(v)};
 	struct differences d = {.p = p};
@@ -129,37 +129,37 @@ static void add_nodes(struct paint *p, const struct view *v)
 
 	if (!nodes_any(v))
 		return;
-	paint_title(p, "nodes");
+	style_title(p, "nodes");
 	nodes_each(v, add_node, &a);
 	if (a.brief) {
 		text_addf(&line, "%u of %zu nodes are whole: REPORT.md has a row for each", a.whole,
 			  v->in->record->node_count);
-		paint_line(p, VERDICT_MEASURED, text_str(&line));
+		style_line(p, VERDICT_MEASURED, text_str(&line));
 		text_release(&line);
 	}
 	if (v->in->judged->difference_count)
-		paint_title(p, "where nodes differ");
+		style_title(p, "where nodes differ");
 	nodes_each_difference(v, add_difference, &d);
 	if (d.harmless) {
 		text_addf(&line, "%u more fact%s, of which no harm is known: REPORT.md has them", d.harmless,
 			  d.harmless == 1 ? "" : "s");
-		paint_line(p, VERDICT_MEASURED, text_str(&line));
+		style_line(p, VERDICT_MEASURED, text_str(&line));
 	}
 	text_release(&line);
 }
 
-static void add_head(const struct paint *p, const struct view *v)
+static void add_head(const struct terminal_style *p, const struct view *v)
 {
 	const struct record *r = v->in->record;
 	struct text line = {0};
 
-	paint_verdict(p, v->in->judged->verdict, width_of(verdict_name(v->in->judged->verdict)));
+	style_verdict(p, v->in->judged->verdict, width_of(verdict_name(v->in->judged->verdict)));
 	text_add(p->out, "  ");
 	text_add(&line, v->headline);
-	paint_code(p, "\033[1m");
+	style_code(p, "\033[1m");
 	width_wrap(p->out, text_str(&line), p->columns, width_of(verdict_name(v->in->judged->verdict)) + 2,
 		   2);
-	paint_code(p, "\033[0m");
+	style_code(p, "\033[0m");
 	text_add(p->out, "\n");
 	text_release(&line);
 	view_run_counts(&line, v);
@@ -168,7 +168,7 @@ static void add_head(const struct paint *p, const struct view *v)
 	text_add(p->out, "\n");
 	text_release(&line);
 	if (view_stated(&line, v))
-		paint_line(p, v->in->judged->stated.verdict, text_str(&line));
+		style_line(p, v->in->judged->stated.verdict, text_str(&line));
 	text_release(&line);
 	if (view_rebooted(&line, v)) {
 		width_wrap(p->out, text_str(&line), p->columns, 0, 2);
@@ -186,7 +186,7 @@ static void add_head(const struct paint *p, const struct view *v)
 void report_terminal(struct text *out, const struct report_input *in, const struct report_style *style)
 {
 	unsigned columns = style->columns < COLUMNS_LEAST ? COLUMNS_LEAST : style->columns;
-	struct paint p = {.out = out, .style = style, .columns = columns};
+	struct terminal_style p = {.out = out, .style = style, .columns = columns};
 	struct view v;
 
 	if (view_build(&v, in, NULL)) {

@@ -25,7 +25,7 @@ static void band_add(struct text *out, const struct judgement *j)
 
 	text_add(out, j->has_band ? "a band" : "a band of shares");
 	if (j->has_band && isfinite(j->band.low) && isfinite(j->band.high)) {
-		words_range(range, sizeof(range), j->band.low, j->band.high, j->figure_unit);
+		format_range(range, sizeof(range), j->band.low, j->band.high, j->figure_unit);
 		text_addf(out, " of %s", range);
 	}
 	confidence_add(out, j);
@@ -34,7 +34,7 @@ static void band_add(struct text *out, const struct judgement *j)
 		text_addf(out, "; %s%s%s", j->band.source, j->band.date[0] ? ", " : "", j->band.date);
 }
 
-static void least_add(struct text *out, const struct least *l)
+static void least_add(struct text *out, const struct fallback_expectation *l)
 {
 	text_addf(out, "%s%.2f at least, %s confidence: %s%s%s",
 		  l->from == EXPECTED_GROUP ? "; of fewer nodes " : "; of which ", l->share,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a figure was held against, in words. */
-#ifndef REPORT_BASIS_H
-#define REPORT_BASIS_H
+#ifndef REPORT_TEXT_BASIS_H
+#define REPORT_TEXT_BASIS_H
 #include "core/text/text.h"
 #include "judge/judge.h"
 

@@ -97,7 +97,7 @@ void fact_leaf(char *out, size_t size, const char *path, const char *text)
 	if (whole && (ends_with(path, ".pci_device") || ends_with(path, ".pci_subsystem")))
 		snprintf(out, size, "%04llx:%04llx", value & 0xffff, value >> 16); /* as lspci has them */
 	else if (whole && ends_with(path, "bytes"))
-		words_bytes(out, size, (double)value);
+		format_bytes(out, size, (double)value);
 	else if (fact && *fact->unit && strcmp(text, "absent"))
 		snprintf(out, size, "%s %s", text, fact->unit);
 	else

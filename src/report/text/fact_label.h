@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths and values of the facts tree (docs/explanation/design/machine.md) as people read them. */
-#ifndef REPORT_FACT_LABEL_H
-#define REPORT_FACT_LABEL_H
+#ifndef REPORT_TEXT_FACT_LABEL_H
+#define REPORT_TEXT_FACT_LABEL_H
 #include <stddef.h>
 
 /* "GPU 0: memory bus width" for "gpus[0].facts.bus_bits", "GPUs: .." for "gpus[]..."; "CPU: model" for

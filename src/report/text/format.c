@@ -71,18 +71,18 @@ static int decimals_of(double value)
 	return value == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3;
 }
 
-void words_quantity(char *out, size_t size, double value, double like, const char *unit)
+void format_quantity(char *out, size_t size, double value, double like, const char *unit)
 {
 	const struct scaled *s = scaled_by_unit(unit);
 	double factor = 1;
 	int power = 0;
 
 	if (!isfinite(value)) {
-		snprintf(out, size, WORDS_NONE);
+		snprintf(out, size, FORMAT_NONE);
 		return;
 	}
 	if (!strcmp(unit, "ns")) { /* fields are in ns; people read us and ms */
-		words_quantity(out, size, value * 1e-9, like * 1e-9, "s");
+		format_quantity(out, size, value * 1e-9, like * 1e-9, "s");
 		return;
 	}
 	if (!s) {
@@ -98,30 +98,30 @@ void words_quantity(char *out, size_t size, double value, double like, const cha
 		 s->base);
 }
 
-void words_range(char *out, size_t size, double low, double high, const char *unit)
+void format_range(char *out, size_t size, double low, double high, const char *unit)
 {
 	char first[48], last[48];
 	char *space;
 
-	words_quantity(first, sizeof(first), low, high, unit);
-	words_quantity(last, sizeof(last), high, high, unit);
+	format_quantity(first, sizeof(first), low, high, unit);
+	format_quantity(last, sizeof(last), high, high, unit);
 	space = strchr(first, ' ');
 	if (space && unit[0])
 		*space = '\0';
 	snprintf(out, size, "%s–%s", first, last);
 }
 
-void words_share(char *out, size_t size, double share)
+void format_share(char *out, size_t size, double share)
 {
 	double percent = 100 * share;
 
 	if (!isfinite(share))
-		snprintf(out, size, WORDS_NONE);
+		snprintf(out, size, FORMAT_NONE);
 	else
 		snprintf(out, size, "%.*f %%", fabs(percent) < 1 && percent != 0 ? 2 : 1, percent);
 }
 
-void words_bytes(char *out, size_t size, double bytes)
+void format_bytes(char *out, size_t size, double bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	size_t i = 0;
@@ -144,14 +144,14 @@ static const char *find_word(const struct word *words, size_t count, const char 
 	return NULL;
 }
 
-const char *words_engine(const char *engine)
+const char *format_engine(const char *engine)
 {
 	const char *shown = find_word(engine_words, sizeof(engine_words) / sizeof(engine_words[0]), engine);
 
 	return shown ? shown : engine;
 }
 
-const char *words_type(const char *type, char *out, size_t size)
+const char *format_type(const char *type, char *out, size_t size)
 {
 	const char *dot = strchr(type, '.');
 	const char *name = dot ? dot + 1 : type;
@@ -179,7 +179,7 @@ static const struct {
 	{0x100, "display clock"},
 };
 
-void words_clock_reasons(char *out, size_t size, uint64_t bits)
+void format_clock_reasons(char *out, size_t size, uint64_t bits)
 {
 	size_t used = 0;
 

@@ -3,13 +3,13 @@
 #include <ctype.h>
 #include <strings.h>
 
-static void make_pseudonym(const struct names *n, char out[32], const char *prefix, const char *value)
+static void make_pseudonym(const struct pseudonym_map *n, char out[32], const char *prefix, const char *value)
 {
 	pseudonym_make(out, prefix, *n->salt ? n->salt : NULL, value);
 }
 
 /* A pair for the value, which has none yet; NULL: it has, or there is no memory. */
-static struct names_pair *new_pair(struct names *n, const char *value)
+static struct pseudonym_map_pair *new_pair(struct pseudonym_map *n, const char *value)
 {
 	for (size_t i = 0; i < n->count; i++)
 		if (!strcmp(n->pair[i].value, value))
@@ -33,9 +33,9 @@ static struct names_pair *new_pair(struct names *n, const char *value)
 	return &n->pair[n->count++];
 }
 
-static void learn(struct names *n, const char *prefix, const char *value)
+static void learn(struct pseudonym_map *n, const char *prefix, const char *value)
 {
-	struct names_pair *pair;
+	struct pseudonym_map_pair *pair;
 
 	/* One or two letters would be found inside other words. */
 	if (!value || strlen(value) < 3 || pseudonym_is(value, strlen(value)) || !strcmp(value, "localhost"))
@@ -45,9 +45,9 @@ static void learn(struct names *n, const char *prefix, const char *value)
 		make_pseudonym(n, pair->shown, prefix, value);
 }
 
-void names_tell(struct names *n, const char *shown, const char *name)
+void pseudonym_map_tell(struct pseudonym_map *n, const char *shown, const char *name)
 {
-	struct names_pair *pair = n->real ? NULL : new_pair(n, shown);
+	struct pseudonym_map_pair *pair = n->real ? NULL : new_pair(n, shown);
 
 	if (pair)
 		text_copy(pair->shown, sizeof(pair->shown), name);
@@ -63,13 +63,13 @@ static bool stands_for_node(const char *name)
 }
 
 /* "host" and "node" are words of every report; a name that could be one of them is left alone. */
-static void learn_host(struct names *n, const char *name)
+static void learn_host(struct pseudonym_map *n, const char *name)
 {
 	if (name && !stands_for_node(name) && (strlen(name) >= 8 || strpbrk(name, "0123456789-._")))
 		learn(n, "host", name);
 }
 
-void names_learn(struct names *n, const struct machine *m)
+void pseudonym_map_learn(struct pseudonym_map *n, const struct machine *m)
 {
 	if (n->real || !m)
 		return;
@@ -83,16 +83,16 @@ void names_learn(struct names *n, const struct machine *m)
 			      json_object_get(json_object_get(machine_json(m), "system"), "hostname")));
 }
 
-void names_init(struct names *n, const struct record *r, const struct machine *m, bool real)
+void pseudonym_map_init(struct pseudonym_map *n, const struct record *r, const struct machine *m, bool real)
 {
 	const char *salt;
 
-	*n = (struct names){.real = real};
+	*n = (struct pseudonym_map){.real = real};
 	if (real)
 		return;
 	salt = r && r->open ? json_string_value(json_object_get(r->open, "salt")) : NULL;
 	text_copy(n->salt, sizeof(n->salt), salt ? salt : "");
-	names_learn(n, m);
+	pseudonym_map_learn(n, m);
 	if (r && r->open) {
 		learn_host(n, json_string_value(json_object_get(r->open, "node")));
 		learn_host(n, json_string_value(json_object_get(r->open, "hostname")));
@@ -101,12 +101,12 @@ void names_init(struct names *n, const struct record *r, const struct machine *m
 		learn_host(n, r->node[i].name);
 }
 
-void names_release(struct names *n)
+void pseudonym_map_release(struct pseudonym_map *n)
 {
 	for (size_t i = 0; i < n->count; i++)
 		free(n->pair[i].value);
 	free(n->pair);
-	*n = (struct names){0};
+	*n = (struct pseudonym_map){0};
 }
 
 static size_t span_of(const char *s, const char *extra)
@@ -204,9 +204,9 @@ static size_t looks_like(const char *start, const char *s, const char **prefix)
 	return n ? n : colon_address(s);
 }
 
-static const struct names_pair *known_at(const struct names *n, const char *s)
+static const struct pseudonym_map_pair *known_at(const struct pseudonym_map *n, const char *s)
 {
-	const struct names_pair *best = NULL;
+	const struct pseudonym_map_pair *best = NULL;
 
 	for (size_t i = 0; i < n->count; i++) {
 		size_t size = strlen(n->pair[i].value);
@@ -219,7 +219,7 @@ static const struct names_pair *known_at(const struct names *n, const char *s)
 	return best;
 }
 
-void names_add(const struct names *n, struct text *out, const char *s)
+void pseudonym_map_add(const struct pseudonym_map *n, struct text *out, const char *s)
 {
 	const char *start = s, *from = s, *prefix = "";
 	bool inside = false; /* of a word: patterns begin at its start */
@@ -233,7 +233,7 @@ void names_add(const struct names *n, struct text *out, const char *s)
 		return;
 	}
 	while (*s) {
-		const struct names_pair *pair = inside ? NULL : known_at(n, s);
+		const struct pseudonym_map_pair *pair = inside ? NULL : known_at(n, s);
 		size_t size = pair ? strlen(pair->value) : inside ? 0 : looks_like(start, s, &prefix);
 		char value[64], shown[32];
 
@@ -260,11 +260,11 @@ void names_add(const struct names *n, struct text *out, const char *s)
 	text_add(out, from);
 }
 
-void names_copy(const struct names *n, char *out, size_t size, const char *s)
+void pseudonym_map_copy(const struct pseudonym_map *n, char *out, size_t size, const char *s)
 {
 	struct text t = {0};
 
-	names_add(n, &t, s);
+	pseudonym_map_add(n, &t, s);
 	text_copy(out, size, text_str(&t));
 	text_release(&t);
 }

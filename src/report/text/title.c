@@ -35,7 +35,7 @@ static void add_bytes(struct text *t, const char *before, double bytes)
 
 	if (bytes <= 0)
 		return;
-	words_bytes(size, sizeof(size), bytes);
+	format_bytes(size, sizeof(size), bytes);
 	text_addf(t, "%s%s", before, size);
 }
 
@@ -45,7 +45,7 @@ static void title_gemm(struct text *t, const struct record_case *c)
 	const char *search = option(c, "search", "first"), *type = option(c, "type", "");
 	char shown[32];
 
-	text_addf(t, "%s GEMM %s", words_type(type, shown, sizeof(shown)), m);
+	text_addf(t, "%s GEMM %s", format_type(type, shown, sizeof(shown)), m);
 	if (strcmp(m, n) || strcmp(m, k))
 		text_addf(t, "×%s×%s", n, k);
 	if (strcmp(option(c, "batch", "1"), "1"))
@@ -73,7 +73,7 @@ static void title_attention(struct text *t, const struct record_case *c)
 	const char *pattern = option(c, "pattern", "none");
 	char shown[32];
 
-	text_addf(t, "%s attention B%s H%s", words_type(option(c, "type", ""), shown, sizeof(shown)),
+	text_addf(t, "%s attention B%s H%s", format_type(option(c, "type", ""), shown, sizeof(shown)),
 		  option(c, "batch", "?"), option(c, "heads", "?"));
 	if (strcmp(kv_heads, "0") && strcmp(kv_heads, option(c, "heads", "?")))
 		text_addf(t, "/%s", kv_heads);
@@ -147,7 +147,7 @@ static void title_peak(struct text *t, const struct record_case *c)
 	const char *unit = option(c, "unit", "");
 	char shown[32];
 
-	words_type(option(c, "type", ""), shown, sizeof(shown));
+	format_type(option(c, "type", ""), shown, sizeof(shown));
 	if (!strcmp(unit, "fma"))
 		text_addf(t, "%s multiply-add ceiling", shown);
 	else if (!strcmp(unit, "mma"))
@@ -262,7 +262,7 @@ static void title_collective(struct text *t, const struct record_case *c)
 		text_add(t, ", searched");
 }
 
-void words_collective(struct text *what, struct text *how, const struct record_case *c)
+void format_collective(struct text *what, struct text *how, const struct record_case *c)
 {
 	text_add(what, collective_name(c));
 	add_element(what, c);
@@ -287,7 +287,7 @@ static void title_stress(struct text *t, const struct record_case *c)
 		text_add(t, "stress of memory");
 	else
 		text_addf(t, "stress of %s, %s", !strcmp(unit, "all") ? "all units" : "the matrix units",
-			  words_type(option(c, "type", "bf16"), shown, sizeof(shown)));
+			  format_type(option(c, "type", "bf16"), shown, sizeof(shown)));
 }
 
 static void title_scaling(struct text *t, const struct record_case *c)
@@ -296,7 +296,7 @@ static void title_scaling(struct text *t, const struct record_case *c)
 
 	text_addf(t, "training step, %s layers of %s, %s rows, %s", option(c, "layers", "?"),
 		  option(c, "width", "?"), option(c, "m", "?"),
-		  words_type(option(c, "type", "bf16"), shown, sizeof(shown)));
+		  format_type(option(c, "type", "bf16"), shown, sizeof(shown)));
 	if (option_is(c, "overlap", "false"))
 		text_add(t, ", no overlap");
 }
@@ -341,7 +341,7 @@ static bool says_engine(const struct record_case *c)
 	       (strcmp(c->engine, "own") && strcmp(c->engine, "cpu"));
 }
 
-void words_title(char *out, size_t size, const struct record_case *c)
+void format_title(char *out, size_t size, const struct record_case *c)
 {
 	static const struct {
 		const char *probe;
@@ -372,7 +372,7 @@ void words_title(char *out, size_t size, const struct record_case *c)
 	if (c->round)
 		text_addf(&t, ", round %u", c->round);
 	if (c->engine[0] && !c->reading && says_engine(c))
-		text_addf(&t, ", %s", words_engine(c->engine));
+		text_addf(&t, ", %s", format_engine(c->engine));
 	text_copy(out, size, text_str(&t));
 	text_release(&t);
 }

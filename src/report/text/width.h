@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8 text in columns of a terminal. */
-#ifndef REPORT_WIDTH_H
-#define REPORT_WIDTH_H
+#ifndef REPORT_TEXT_WIDTH_H
+#define REPORT_TEXT_WIDTH_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/text/utf8.h"

@@ -36,14 +36,14 @@ static void add_row(struct grid *g, const struct training_step *t, const struct 
 	grid_cell(g, p->name);
 	snprintf(one, sizeof(one), "%.2f ms", p->s * 1e3);
 	grid_cell(g, one);
-	words_share(one, sizeof(one), p->s / t->step_s);
+	format_share(one, sizeof(one), p->s / t->step_s);
 	grid_cell(g, one);
 	if (isfinite(byte_rate))
-		words_quantity(one, sizeof(one), byte_rate, 0, "B/s");
+		format_quantity(one, sizeof(one), byte_rate, 0, "B/s");
 	else
-		words_quantity(one, sizeof(one), flop_rate, 0, "FLOPS");
+		format_quantity(one, sizeof(one), flop_rate, 0, "FLOPS");
 	grid_cell(g, one);
-	words_share(one, sizeof(one), t->gemm_rate > 0 ? flop_rate / t->gemm_rate : (double)NAN);
+	format_share(one, sizeof(one), t->gemm_rate > 0 ? flop_rate / t->gemm_rate : (double)NAN);
 	grid_cell(g, one);
 	grid_cell(g, what);
 }
@@ -87,7 +87,7 @@ static void add_note(struct text *out, const struct training_step *t, bool on_cp
 
 	text_addf(out, "the step of median length, of %zu", t->steps);
 	if (t->gemm_rate > 0) {
-		words_quantity(one, sizeof(one), t->gemm_rate, 0, "FLOPS");
+		format_quantity(one, sizeof(one), t->gemm_rate, 0, "FLOPS");
 		text_addf(out, "; of products: of the %s that a large product reached before the first step",
 			  one);
 	}

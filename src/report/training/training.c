@@ -28,9 +28,9 @@ static void value_text(char *out, size_t size, const char *name, const char *uni
 	size_t length = strlen(name);
 
 	if ((length > 6 && !strcmp(name + length - 6, "_share")) || !strcmp(name, "mfu"))
-		words_share(out, size, value);
+		format_share(out, size, value);
 	else if (*unit)
-		words_quantity(out, size, value, 0, unit);
+		format_quantity(out, size, value, 0, unit);
 	else
 		snprintf(out, size, "%.6g", value);
 }
@@ -57,7 +57,7 @@ static void add_no_rate(struct grid *g, const struct record_phase *p)
 	if (!record_number(p, "steady_steps", &steady) || steady > 0)
 		return;
 	grid_cell(g, "tokens_per_s");
-	grid_cell(g, WORDS_NONE);
+	grid_cell(g, FORMAT_NONE);
 	grid_cell(g, "the run is too short: no step comes after start-up and tuning");
 }
 
@@ -162,7 +162,7 @@ static void thin_out(struct step *kept, size_t *count)
 
 static void add_number(struct grid *g, const char *format, double value)
 {
-	char text[48] = WORDS_NONE;
+	char text[48] = FORMAT_NONE;
 
 	if (!isnan(value))
 		snprintf(text, sizeof(text), format, value);

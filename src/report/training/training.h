@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A training run: what it came to, and its steps. */
-#ifndef REPORT_TRAINING_H
-#define REPORT_TRAINING_H
+#ifndef REPORT_TRAINING_TRAINING_H
+#define REPORT_TRAINING_TRAINING_H
 #include "report/tables/grid.h"
 #include "report/view/view.h"
 

@@ -23,7 +23,7 @@ static void say(const struct visitor *to, const char *name, const char *format, 
 	va_end(list);
 	if (!value[0])
 		return;
-	names_add(&to->v->names, &shown, value);
+	pseudonym_map_add(&to->v->names, &shown, value);
 	to->visit(to->arg, name, text_str(&shown));
 	text_release(&shown);
 }
@@ -58,9 +58,9 @@ static void cpu_facts(const struct visitor *to, const struct cpu *c)
 	if (c->l3_bytes || c->l2_bytes || c->l1d_bytes) {
 		char l1[32], l2[32], l3[32];
 
-		words_bytes(l1, sizeof(l1), (double)c->l1d_bytes);
-		words_bytes(l2, sizeof(l2), (double)c->l2_bytes);
-		words_bytes(l3, sizeof(l3), (double)c->l3_bytes);
+		format_bytes(l1, sizeof(l1), (double)c->l1d_bytes);
+		format_bytes(l2, sizeof(l2), (double)c->l2_bytes);
+		format_bytes(l3, sizeof(l3), (double)c->l3_bytes);
 		say(to, "Caches", "L1d %s, L2 %s, L3 %s", c->l1d_bytes ? l1 : "hidden",
 		    c->l2_bytes ? l2 : "hidden", c->l3_bytes ? l3 : "hidden");
 	}
@@ -70,7 +70,7 @@ static void cpu_facts(const struct visitor *to, const struct cpu *c)
 						 isas[i].name);
 	say(to, "Instruction sets", "%s", isa);
 	if (c->memory_bytes) {
-		words_bytes(bytes, sizeof(bytes), (double)c->memory_bytes);
+		format_bytes(bytes, sizeof(bytes), (double)c->memory_bytes);
 		say(to, "Memory", "%s, %u NUMA node%s", bytes, c->numa_count, c->numa_count == 1 ? "" : "s");
 	}
 }
@@ -132,7 +132,7 @@ void about_gpu(const struct view *v, const struct gpu *g, about_visit *visit, vo
 	if (have(g, GPU_FACT_sm_count, &value))
 		say(&to, "Multiprocessors", "%.0f", value);
 	if (have(g, GPU_FACT_memory_bytes, &value)) {
-		words_bytes(bytes, sizeof(bytes), value);
+		format_bytes(bytes, sizeof(bytes), value);
 		say(&to, "Memory", "%s%s", bytes,
 		    have(g, GPU_FACT_ecc_enabled, &more) ? more > 0 ? ", ECC on" : ", ECC off" : "");
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine, the software and the conditions of a run as name and value, for every rendering. */
-#ifndef REPORT_ABOUT_H
-#define REPORT_ABOUT_H
+#ifndef REPORT_VIEW_ABOUT_H
+#define REPORT_VIEW_ABOUT_H
 #include "report/view/view.h"
 
 /* Called once a fact; `name` and `value` are lent for the call. Names are replaced already. */

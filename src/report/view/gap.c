@@ -72,13 +72,13 @@ void gap_achieved(struct text *out, const struct view *v, const struct view_row 
 	if (row->phase)
 		text_addf(out, " (%s)", row->phase->name);
 	if (j->share_of_bound > 0 && j->bound.value > 0 && !row->share[0]) {
-		words_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);
+		format_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);
 		text_addf(out, ", beside %s%s%s%s, which is no bound", text, j->bound.formula[0] ? " (" : "",
 			  j->bound.formula, j->bound.formula[0] ? ")" : "");
 	} else if (j->share_of_bound > 0 && j->bound.value > 0) {
-		words_share(text, sizeof(text), j->share_of_bound);
+		format_share(text, sizeof(text), j->share_of_bound);
 		text_addf(out, ", %s of ", text);
-		words_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);
+		format_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);
 		text_addf(out, "%s%s%s%s", text, j->bound.formula[0] ? " (" : "", j->bound.formula,
 			  j->bound.formula[0] ? ")" : "");
 		if (row->over[0])
@@ -88,14 +88,14 @@ void gap_achieved(struct text *out, const struct view *v, const struct view_row 
 		text_addf(out, "; %s: %s", verdict_name(j->verdict), row->reason);
 	datasheet = gap_datasheet(v->in, gpu, row->c->limit);
 	if (datasheet > 0 && j->has_figure && isfinite(j->figure)) {
-		words_share(text, sizeof(text), j->figure / datasheet);
+		format_share(text, sizeof(text), j->figure / datasheet);
 		text_addf(out, "; %s%s of the datasheet's ",
 			  strncmp(row->c->limit, "compute", 7) ? "" : "MFU ", text);
-		words_quantity(text, sizeof(text), datasheet, 0, j->figure_unit);
+		format_quantity(text, sizeof(text), datasheet, 0, j->figure_unit);
 		text_add(out, text);
 	}
 	if (j->efficiency_held > 0) {
-		words_share(text, sizeof(text), j->efficiency_held);
+		format_share(text, sizeof(text), j->efficiency_held);
 		text_addf(out, "; %s at the clock that was held", text);
 	}
 }
@@ -117,7 +117,7 @@ void gap_step_text(struct text *out, const struct view_row *row, const struct ga
 		break;
 	case GAP_FACTOR:
 	case GAP_RESIDUAL:
-		words_quantity(cost, sizeof(cost), fabs(loss), step->before, row->j->figure_unit);
+		format_quantity(cost, sizeof(cost), fabs(loss), step->before, row->j->figure_unit);
 		if (fabs(step->value - 1) < 0.0005)
 			text_addf(out, "%s ×%.3f, costs nothing", step->name, step->value);
 		else
@@ -138,14 +138,14 @@ void gap_conclusion(struct text *out, const struct view_row *row)
 	if (!count)
 		return;
 	if (row->j->has_explained_share) {
-		words_share(share, sizeof(share), fmax(row->j->explained_share, 0));
+		format_share(share, sizeof(share), fmax(row->j->explained_share, 0));
 		text_addf(out, "signals account for %s of the gap to the bound", share);
-		words_share(share, sizeof(share), row->j->assumed_share);
+		format_share(share, sizeof(share), row->j->assumed_share);
 		if (row->j->assumed_share > row->j->explained_share)
 			text_addf(out, ", and %s with what is assumed", share);
 		return;
 	}
-	words_share(share, sizeof(share), fabs(steps[count - 1].value - 1));
+	format_share(share, sizeof(share), fabs(steps[count - 1].value - 1));
 	if (row->j->explained)
 		text_addf(out, "explained: the factors reproduce the measurement within %s", share);
 	else
@@ -170,7 +170,7 @@ bool gap_largest(struct text *out, const struct view_row *row)
 			worst = i;
 	if (steps[worst].value > 0.9995)
 		return false;
-	words_share(share, sizeof(share), 1 - steps[worst].value);
+	format_share(share, sizeof(share), 1 - steps[worst].value);
 	text_addf(out, "%s (%s)", steps[worst].name, share);
 	return true;
 }

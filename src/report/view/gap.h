@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gap of one case in words and as steps of a waterfall. */
-#ifndef REPORT_GAP_H
-#define REPORT_GAP_H
+#ifndef REPORT_VIEW_GAP_H
+#define REPORT_VIEW_GAP_H
 #include <stdbool.h>
 #include "report/view/view.h"
 

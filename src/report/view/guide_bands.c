@@ -6,8 +6,8 @@
 #define T 1e12
 
 /* Square GEMM of `size`, random data. The guides give the 4096 and 8192 bands; the ±20 % of a guide's sanity
- * test stands in `sanity_of`. No library reaches the FP32 mark on these cards (51 TFLOPS is the FP32 pipe's
- * rate in practice). */
+ * test stands in `guide_bands_of`. No library reaches the FP32 mark on these cards (51 TFLOPS is the FP32
+ * pipe's rate in practice). */
 static const struct {
 	const char *sku, *type; /* beginning of the SKU row's name; type as in the key */
 	unsigned size;		/* 0: any */
@@ -21,7 +21,7 @@ static const struct {
 	{"h100-sxm", "fp32", 0, 60 * T, 0, 0},
 };
 
-bool sanity_of(const struct view *v, const struct view_row *row, struct sanity *out)
+bool guide_bands_of(const struct view *v, const struct view_row *row, struct guide_band *out)
 {
 	const char *type = record_option(row->c, "type"), *m = record_option(row->c, "m");
 	const char *n = record_option(row->c, "n"), *k = record_option(row->c, "k");
@@ -38,7 +38,7 @@ bool sanity_of(const struct view *v, const struct view_row *row, struct sanity *
 		if (strncmp(about_sku(v, gpu), bands[i].sku, strlen(bands[i].sku)) ||
 		    strcmp(type, bands[i].type) || (bands[i].size && strtoul(m, NULL, 10) != bands[i].size))
 			continue;
-		*out = (struct sanity){.low = bands[i].low, .high = bands[i].high, .fail = bands[i].fail};
+		*out = (struct guide_band){.low = bands[i].low, .high = bands[i].high, .fail = bands[i].fail};
 		if (out->fail > 0 && figure < out->fail)
 			out->reading = "below the guide's failing mark";
 		else if (figure >= out->low && (out->high == 0 || figure <= out->high))
@@ -52,14 +52,14 @@ bool sanity_of(const struct view *v, const struct view_row *row, struct sanity *
 	return false;
 }
 
-void sanity_band_text(char *out, size_t size, const struct sanity *s)
+void guide_bands_band_text(char *out, size_t size, const struct guide_band *s)
 {
 	char low[48];
 
 	if (s->high > 0) {
-		words_range(out, size, s->low, s->high, "FLOP/s");
+		format_range(out, size, s->low, s->high, "FLOP/s");
 		return;
 	}
-	words_quantity(low, sizeof(low), s->low, 0, "FLOP/s");
+	format_quantity(low, sizeof(low), s->low, 0, "FLOP/s");
 	snprintf(out, size, "> %s", low);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bands that published lab guides ask of some GEMM cases. Shown beside our own; they decide nothing. */
-#ifndef REPORT_SANITY_H
-#define REPORT_SANITY_H
+#ifndef REPORT_VIEW_GUIDE_BANDS_H
+#define REPORT_VIEW_GUIDE_BANDS_H
 #include "report/view/view.h"
 
-struct sanity {
+struct guide_band {
 	double low, high, fail; /* FLOP/s; high 0: no upper edge; fail 0: none */
 	const char *reading;	/* static */
 };
 /* False where no guide speaks of this case on this product. */
-bool sanity_of(const struct view *v, const struct view_row *row, struct sanity *out);
-void sanity_band_text(char *out, size_t size, const struct sanity *s);
+bool guide_bands_of(const struct view *v, const struct view_row *row, struct guide_band *out);
+void guide_bands_band_text(char *out, size_t size, const struct guide_band *s);
 #endif

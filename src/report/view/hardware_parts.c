@@ -70,16 +70,16 @@ void view_part_text(char *out, size_t size, const struct view_part *p, enum part
 						 : p->peer_serial;
 
 	snprintf(out, size, "%s%s%s%s%s", column == PART_PCI ? p->node : "",
-		 column == PART_PCI && *p->node ? "/" : "", *own ? own : WORDS_NONE, peer ? " > " : "",
+		 column == PART_PCI && *p->node ? "/" : "", *own ? own : FORMAT_NONE, peer ? " > " : "",
 		 !peer	 ? ""
 		 : *peer ? peer
-			 : WORDS_NONE);
+			 : FORMAT_NONE);
 }
 
 static void copy_serial(struct view *v, char *out, size_t size, const struct gpu *g)
 {
 	if (g && g->serial[0])
-		names_copy(&v->names, out, size, g->serial);
+		pseudonym_map_copy(&v->names, out, size, g->serial);
 }
 
 void view_parts_build(struct view *v)

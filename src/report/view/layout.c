@@ -438,7 +438,7 @@ bool view_rebooted(struct text *out, const struct view *v)
 			  any ? ", and"
 			      : "the machine was started anew before the run went on; it had gone down",
 			  c->reboot == REBOOT_WITHIN ? "in" : "after", c->id);
-		names_add(&v->names, out, c->key);
+		pseudonym_map_add(&v->names, out, c->key);
 		text_addf(out, " on %s", c->where);
 		any = true;
 	}
@@ -450,7 +450,7 @@ bool view_stated(struct text *out, const struct view *v)
 	if (!v->in->judged->has_stated)
 		return false;
 	text_add(out, "what was bought: ");
-	names_add(&v->names, out, v->in->judged->stated.reason);
+	pseudonym_map_add(&v->names, out, v->in->judged->stated.reason);
 	return true;
 }
 

@@ -22,9 +22,9 @@ static void expected_text(struct view_row *row)
 
 	row->expected[0] = '\0';
 	if (j->has_band && isfinite(j->band.low) && isfinite(j->band.high) && j->band.high > 0) {
-		words_range(row->expected, sizeof(row->expected), j->band.low, j->band.high, j->figure_unit);
+		format_range(row->expected, sizeof(row->expected), j->band.low, j->band.high, j->figure_unit);
 	} else if (j->bound.from != BOUND_NONE && j->bound.value > 0 && isfinite(j->bound.value)) {
-		words_quantity(value, sizeof(value), j->bound.value, 0, j->figure_unit);
+		format_quantity(value, sizeof(value), j->bound.value, 0, j->figure_unit);
 		snprintf(row->expected, sizeof(row->expected), "%s %s", view_estimate(row) ? "≈" : "≤",
 			 value);
 	}
@@ -142,12 +142,12 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 
 	row->c = c;
 	row->j = j;
-	names_copy(&v->names, row->where, sizeof(row->where), c->where);
+	pseudonym_map_copy(&v->names, row->where, sizeof(row->where), c->where);
 	row->phase = c->skipped ? NULL : judged_phase(c, j);
 	row->aside = c->skipped && j->verdict == VERDICT_SKIP && c->skip_cause == CAUSE_NOT_ASKED;
 	row->headline = row->phase && j->has_figure && isfinite(j->figure) && !c->reading &&
 			!strcmp(c->phases, "headline");
-	words_title(row->base, sizeof(row->base), c);
+	format_title(row->base, sizeof(row->base), c);
 	add_kernels(row, c);
 	if (json_object_get(c->plan, "again"))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
@@ -159,13 +159,13 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base), ", search");
 	text_copy(row->title, sizeof(row->title), row->base);
 	if (j->has_figure && isfinite(j->figure))
-		words_quantity(row->figure, sizeof(row->figure), j->figure, 0, j->figure_unit);
+		format_quantity(row->figure, sizeof(row->figure), j->figure, 0, j->figure_unit);
 	expected_text(row);
 	if (j->share_of_bound > 0 && isfinite(j->share_of_bound) && !no_bound(row))
-		words_share(row->share, sizeof(row->share), j->share_of_bound);
+		format_share(row->share, sizeof(row->share), j->share_of_bound);
 	row->over = over_bound(row);
 	conditions_text(row);
-	names_add(&v->names, &t, reason[0] ? reason : c->text);
+	pseudonym_map_add(&v->names, &t, reason[0] ? reason : c->text);
 	if (t.failed)
 		goto out;
 	row->reason = t.data ? t.data : strdup("");

@@ -17,7 +17,7 @@ void view_node_name(char *out, size_t size, const struct view *v, unsigned node)
 {
 	const struct record *r = v->in->record;
 
-	names_copy(&v->names, out, size, node < r->node_count ? r->node[node].name : "");
+	pseudonym_map_copy(&v->names, out, size, node < r->node_count ? r->node[node].name : "");
 }
 
 static void gpu_name(char *out, size_t size, const struct machine *m, unsigned index, const struct gpu **gpu)
@@ -43,7 +43,7 @@ void view_target_name(char *out, size_t size, const struct view *v, const struct
 
 	*gpu = NULL;
 	if (strcmp(c->where, target)) { /* one of several nodes: by its name */
-		names_copy(&v->names, out, size, c->where);
+		pseudonym_map_copy(&v->names, out, size, c->where);
 		out[strlen(out) > strlen(target) ? strlen(out) - strlen(target) - 1 : 0] = '\0';
 		text_copy(out + strlen(out), size - strlen(out), " · ");
 		size -= strlen(out);
@@ -73,7 +73,7 @@ static void add_group(struct view *v, const struct record_case *lead)
 	struct view_group *g = &v->groups[v->group_count++];
 
 	g->lead = lead;
-	names_copy(&v->names, g->target, sizeof(g->target), lead->where);
+	pseudonym_map_copy(&v->names, g->target, sizeof(g->target), lead->where);
 	view_target_name(g->name, sizeof(g->name), v, lead, &g->gpu);
 }
 
@@ -196,7 +196,7 @@ static enum status build_headline(struct view *v, struct error *err)
 		text_add_bytes(&plain, row ? row->title : s, row ? strlen(row->title) : 1);
 		s += row ? size : 1;
 	}
-	names_add(&v->names, &shown, text_str(&plain));
+	pseudonym_map_add(&v->names, &shown, text_str(&plain));
 	text_release(&plain);
 	v->headline = shown.failed ? NULL : shown.data ? shown.data : strdup("");
 	return v->headline ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory for the headline");
@@ -210,11 +210,11 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 	*v = (struct view){.in = in};
 	if (in->judged->count != cases)
 		return error_set(err, STATUS_BUG, "%zu judgements for %zu cases", in->judged->count, cases);
-	names_init(&v->names, in->record, in->machine, in->real_names);
+	pseudonym_map_init(&v->names, in->record, in->machine, in->real_names);
 	for (size_t i = 0; i < in->called_count; i++)
-		names_tell(&v->names, in->called[i].shown, in->called[i].name);
+		pseudonym_map_tell(&v->names, in->called[i].shown, in->called[i].name);
 	for (size_t i = 0; in->nodes && i < in->record->node_count; i++)
-		names_learn(&v->names, in->nodes[i]);
+		pseudonym_map_learn(&v->names, in->nodes[i]);
 	v->rows = calloc(room, sizeof(*v->rows));
 	v->groups = calloc(room, sizeof(*v->groups));
 	v->todos = calloc(room, sizeof(*v->todos));
@@ -255,7 +255,7 @@ void view_release(struct view *v)
 	free(v->groups);
 	free(v->todos);
 	free(v->parts);
-	names_release(&v->names);
+	pseudonym_map_release(&v->names);
 	*v = (struct view){0};
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every rendering shows, worked out once: rows by target in plain words, counts, what to do, parts for
  * tickets. */
-#ifndef REPORT_VIEW_H
-#define REPORT_VIEW_H
+#ifndef REPORT_VIEW_VIEW_H
+#define REPORT_VIEW_VIEW_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "report/plot/curve.h"
@@ -109,7 +109,7 @@ void view_part_text(char *out, size_t size, const struct view_part *p, enum part
 struct view {
 	const struct report_input *in;
 	char *headline; /* the judge's, names replaced, cases by their titles instead of their keys */
-	struct names names;
+	struct pseudonym_map names;
 	struct view_row *rows;
 	size_t row_count;
 	struct view_group *groups;

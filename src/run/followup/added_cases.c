@@ -63,6 +63,6 @@ bool run_extend(struct run *r, struct step *step, const char *mark, json_t *mark
 {
 	if (!run_extend_tell(r, step, mark, marks))
 		return false;
-	crew_step(r, step);
+	worker_pool_step(r, step);
 	return !run_stopping(r) && !r->status;
 }

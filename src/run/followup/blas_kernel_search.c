@@ -38,7 +38,7 @@ struct tries {
 
 static bool is_low(const struct run *r, const struct bench_case *c, double *pass)
 {
-	const struct note *n = &r->note[c->id];
+	const struct case_outcome *n = &r->note[c->id];
 
 	*pass = r->o->expected[c->id].ceiling_pass;
 	return c->target.kind == TARGET_CPU && c->engine && c->engine->settings && !c->team &&
@@ -47,9 +47,9 @@ static bool is_low(const struct run *r, const struct bench_case *c, double *pass
 }
 
 /* A share above the limit is none: a library whose threads wait in loops takes the ceiling's CPUs. */
-static bool reaches_mark(const struct run *r, unsigned id, const struct note *n)
+static bool reaches_mark(const struct run *r, unsigned id, const struct case_outcome *n)
 {
-	const struct expected_ahead *e = &r->o->expected[id];
+	const struct expected_before_run *e = &r->o->expected[id];
 
 	return n->done && !n->status && n->ceiling_ratio >= e->ceiling_pass &&
 	       n->ceiling_ratio <= e->ceiling_above;
@@ -75,10 +75,10 @@ static bool keep(struct run *r, unsigned id, const char *what, bool reached)
 	return true;
 }
 
-enum status kernels_take_up(struct run *r, const struct record_case *c, struct error *err)
+enum status blas_search_take_up(struct run *r, const struct record_case *c, struct error *err)
 {
 	const char *what = record_tries(c);
-	struct note n = {0};
+	struct case_outcome n = {0};
 	json_int_t id = json_integer_value(json_object_get(json_object_get(c->plan, "follows"), "case"));
 
 	if (!r->o->expected || !what || !c->ended || id < 0 || (size_t)id >= r->plan->case_count)
@@ -86,7 +86,7 @@ enum status kernels_take_up(struct run *r, const struct record_case *c, struct e
 	/* One that was stopped has told nothing. */
 	if (c->ending == ENDING_CANCELLED || c->ending == ENDING_NOT_RUN || c->ending == ENDING_CUT)
 		return STATUS_OK;
-	note_record(&n, c);
+	case_outcome_record(&n, c);
 	if (!keep(r, (unsigned)id, what, reaches_mark(r, id, &n)))
 		return error_errno(err, ENOMEM, "attempts by other kernels");
 	return STATUS_OK;
@@ -161,7 +161,7 @@ static bool is_settled(struct tries *t)
 static bool reaches(struct tries *t, struct bench_case *c, const char *tries)
 {
 	struct step step = {.cases = c, .count = 1};
-	const struct note *n;
+	const struct case_outcome *n;
 	bool reached;
 
 	c->order = STEP_IN_ORDER;
@@ -197,7 +197,7 @@ static bool try_engine(struct tries *t, const struct engine *e)
 	json_object_set_new(body, "group", json_string(e->libs ? e->libs : e->name));
 	if (!case_from_json(&c, body, t->r->machine, t->r->registry, &why)) {
 		c.work = c.probe->work(t->r->machine, &c.target, c.opts);
-		need_estimate(&c, t->r->machine);
+		memory_need_estimate(&c, t->r->machine);
 		if (!e->supports || !e->supports(t->r->machine, &c.target, c.opts, &why))
 			reached = reaches(t, &c, e->name);
 		case_release(&c);
@@ -231,7 +231,7 @@ static void try_all(struct tries *t)
 			return;
 }
 
-void kernels_round(struct run *r)
+void blas_search_round(struct run *r)
 {
 	struct tries t = {.r = r, .began_ns = clock_now_ns(r->o->clock)};
 

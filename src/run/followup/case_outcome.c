@@ -7,7 +7,7 @@
 
 #define NORMAL_95 1.96 /* deviations in the half-width of a 95 % interval */
 
-void note_result(struct note *n, const char *limit, const char *phase, const json_t *values)
+void case_outcome_result(struct case_outcome *n, const char *limit, const char *phase, const json_t *values)
 {
 	const struct figure *f = figure_of_limit(limit);
 	const json_t *suspect = json_object_get(values, "wrong_suspect");
@@ -34,13 +34,13 @@ void note_result(struct note *n, const char *limit, const char *phase, const jso
 	n->noise = isfinite(half) && half > 0 ? half / NORMAL_95 : 0;
 }
 
-void note_take(struct note *n, double rate, double noise)
+void case_outcome_take(struct case_outcome *n, double rate, double noise)
 {
 	n->rate = isfinite(rate) && rate > 0 ? rate : 0;
 	n->noise = isfinite(noise) && noise > 0 ? noise : 0;
 }
 
-json_t *note_values(const struct note *n, const char *limit)
+json_t *case_outcome_values(const struct case_outcome *n, const char *limit)
 {
 	const struct figure *f = figure_of_limit(limit ? limit : "");
 	json_t *values = json_object();
@@ -53,11 +53,11 @@ json_t *note_values(const struct note *n, const char *limit)
 	return values;
 }
 
-void note_record(struct note *n, const struct record_case *c)
+void case_outcome_record(struct case_outcome *n, const struct record_case *c)
 {
 	n->done = c->ended && c->ending == ENDING_DONE;
 	n->status = c->status;
 	for (size_t i = 0; i < c->phase_count; i++)
 		if (c->phase[i].values)
-			note_result(n, c->limit, c->phase[i].name, c->phase[i].values);
+			case_outcome_result(n, c->limit, c->phase[i].name, c->phase[i].values);
 }

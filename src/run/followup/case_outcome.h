@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a case came to, as far as more cases may follow from it: its figure as a rate, and whether it is
  * right. */
-#ifndef RUN_NOTE_H
-#define RUN_NOTE_H
+#ifndef RUN_FOLLOWUP_CASE_OUTCOME_H
+#define RUN_FOLLOWUP_CASE_OUTCOME_H
 #include <jansson.h>
 #include <stdbool.h>
 #include "core/status.h"
@@ -10,7 +10,7 @@
 
 struct record_case;
 
-struct note {
+struct case_outcome {
 	bool done; /* it ended by itself, well or not */
 	enum status status;
 	enum cause cause;
@@ -24,11 +24,11 @@ struct note {
 };
 
 /* Takes what a result of one phase says; of several phases that have the figure the last counts. */
-void note_result(struct note *n, const char *limit, const char *phase, const json_t *values);
+void case_outcome_result(struct case_outcome *n, const char *limit, const char *phase, const json_t *values);
 /* What another rank says that it came to. */
-void note_take(struct note *n, double rate, double noise);
+void case_outcome_take(struct case_outcome *n, double rate, double noise);
 /* Its figure as a result tells it, with its half-width; empty where it has none. Caller decrefs. */
-json_t *note_values(const struct note *n, const char *limit);
+json_t *case_outcome_values(const struct case_outcome *n, const char *limit);
 /* What an earlier run recorded of the case. */
-void note_record(struct note *n, const struct record_case *c);
+void case_outcome_record(struct case_outcome *n, const struct record_case *c);
 #endif

@@ -36,7 +36,7 @@ static bool shared_with_others(const struct bench_case *c)
 	return c->target.kind == TARGET_CPU || host_link(c);
 }
 
-void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values)
+void repeat_disturbed_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values)
 {
 	const struct cpu *cpu = machine_cpu(r->machine);
 	double threads = number(values, "threads", 1), granted = 1,
@@ -108,7 +108,7 @@ static void contradict(struct run *r, const struct bench_case *fast)
 }
 
 /* Figures of which one must be wrong are measured again, both. A sweep of very many is left as it is. */
-void second_contradictions(struct run *r)
+void repeat_disturbed_contradictions(struct run *r)
 {
 	for (size_t i = 0; i < r->plan->count && r->plan->case_count <= CONTRADICTED_MAX; i++)
 		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
@@ -119,13 +119,13 @@ void second_contradictions(struct run *r)
 		}
 }
 
-void second_round(struct run *r)
+void repeat_disturbed(struct run *r)
 {
 	uint64_t end = last_begin(r, clock_now_ns(r->o->clock));
 	bool on = !run_stopping(r) && !r->status && !r->repeated;
 
 	if (on)
-		second_contradictions(r);
+		repeat_disturbed_contradictions(r);
 	for (size_t i = 0; i < r->plan->count; i++)
 		for (size_t k = 0; on && k < r->plan->steps[i].count; k++) {
 			const struct bench_case *c = &r->plan->steps[i].cases[k];

@@ -14,14 +14,14 @@
 enum {
 	ORDER_MS = 900000, /* a rank may have searches of its own */
 	FIGURES_MS = 60000,
-	GROUPS_MOST = FOLLOW_MEMBERS / 2,
+	GROUPS_MOST = ISOLATE_SEARCH_MEMBERS / 2,
 	REPEATS_MOST = 8
 };
 static const char orders[] = "the next round of a search", figures[] = "figures of a search";
 
 /* A round, as every rank has it. */
 struct round {
-	struct hunt_order o;
+	struct isolate_run_order o;
 	const json_t *groups; /* targets */
 	size_t count, cases;  /* groups; times repeats */
 	bool beside;
@@ -42,7 +42,7 @@ static bool lead(const struct run *r)
 /* What this rank's group came to, if it is its first; else nothing. */
 static json_t *own_figure(const struct run *r, const struct bench_case *own)
 {
-	const struct note *n = own ? &r->note[own->id] : NULL;
+	const struct case_outcome *n = own ? &r->note[own->id] : NULL;
 
 	if (!own || members_first(own->target.member) != r->o->rank)
 		return json_object();
@@ -92,12 +92,12 @@ static void record_figure(struct run *r, const struct bench_case *c, const json_
 	cause_from_name(json_string_value(json_object_get(figure, "cause")), &cause);
 	snprintf(text, sizeof(text), "rank %u on %.60s %s", first, s->node[s->rank[first].node].shown,
 		 ending == ENDING_NOT_RUN ? "told nothing of it" : "tells it so");
-	note_take(&r->note[c->id], json_number_value(json_object_get(figure, "rate")),
-		  json_number_value(json_object_get(figure, "noise")));
+	case_outcome_take(&r->note[c->id], json_number_value(json_object_get(figure, "rate")),
+			  json_number_value(json_object_get(figure, "noise")));
 	if (r->note[c->id].rate > 0)
 		run_journal(r, JOURNAL_RESULT,
 			    json_pack("{s:i, s:s, s:o}", "case", (int)c->id, "phase", "burst", "values",
-				      note_values(&r->note[c->id], c->work.limit)));
+				      case_outcome_values(&r->note[c->id], c->work.limit)));
 	run_end(r, c, ending, status, cause, status ? text : "", "");
 }
 
@@ -130,7 +130,7 @@ static void others_end(struct run *r, const struct round *d, size_t from, size_t
 	}
 }
 
-bool ranks_figures(struct run *r, json_t *mine, json_t **all, struct error *why)
+bool isolate_ranks_figures(struct run *r, json_t *mine, json_t **all, struct error *why)
 {
 	if (!control_gather(r->o->control, figures, mine, all, FIGURES_MS, why))
 		return true;
@@ -164,7 +164,7 @@ static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t f
 		others_begin(r, d, base + from, base + to);
 		on = team_wave_work(r, &v);
 	}
-	on = on && ranks_figures(r, own_figure(r, v.own), &all, &why);
+	on = on && isolate_ranks_figures(r, own_figure(r, v.own), &all, &why);
 	others_end(r, d, base + from, base + to, all, &why);
 	json_decref(all);
 	return on && !run_stopping(r) && !r->status;
@@ -203,7 +203,7 @@ static json_t *own_gpus(const struct run *r, const struct bench_case *trigger, b
 static enum status add_case(struct run *r, struct round *d, size_t s, json_t *marks, struct error *err)
 {
 	const char *text = json_string_value(json_array_get(d->groups, s % d->count));
-	struct hunt_group g = {.text = text ? text : "", .team = d->ordinal + (unsigned)s};
+	struct isolate_run_group g = {.text = text ? text : "", .team = d->ordinal + (unsigned)s};
 	struct target t;
 	enum status st = target_parse(&t, g.text, NULL, r->machine, err);
 	bool part = !st && target_takes(&t, r->o->rank);
@@ -215,11 +215,11 @@ static enum status add_case(struct run *r, struct round *d, size_t s, json_t *ma
 	if (!g.ranks)
 		g.ranks = control_shape(r->o->control)->size;
 	g.gpus = own_gpus(r, d->o.trigger, part);
-	st = hunt_case(&d->o, &g, &d->step.cases[d->step.count], err);
+	st = isolate_run_case(&d->o, &g, &d->step.cases[d->step.count], err);
 	if (st)
 		return st;
 	d->at[s] = d->step.count++;
-	json_array_append_new(marks, hunt_mark(&d->o));
+	json_array_append_new(marks, isolate_run_mark(&d->o));
 	return STATUS_OK;
 }
 
@@ -250,9 +250,10 @@ static bool do_round(struct run *r, struct round *d)
 /* ---- rank 0 ---- */
 
 /* "team:0-3,8"; false: it has no room. */
-static bool group_text(const struct hunt *h, const struct follow_test *t, char text[TARGET_TEXT])
+static bool group_text(const struct isolate_run *h, const struct isolate_search_test *t,
+		       char text[TARGET_TEXT])
 {
-	const struct follow_team *team = &h->team;
+	const struct isolate_search_team *team = &h->team;
 	uint64_t member[TARGET_MEMBERS / 64] = {0};
 
 	for (unsigned i = 0; i < t->count; i++)
@@ -267,7 +268,7 @@ static bool group_text(const struct hunt *h, const struct follow_test *t, char t
 	return members_text(text + 5, TARGET_TEXT - 5, member);
 }
 
-static json_t *groups_json(const struct hunt *h)
+static json_t *groups_json(const struct isolate_run *h)
 {
 	json_t *groups = json_array();
 	char text[TARGET_TEXT];
@@ -282,7 +283,7 @@ static json_t *groups_json(const struct hunt *h)
 	return groups;
 }
 
-bool ranks_order(struct hunt *h, const struct hunt_order *o, json_t *round)
+bool isolate_ranks_order(struct isolate_run *h, const struct isolate_run_order *o, json_t *round)
 {
 	struct run *r = h->r;
 	json_t *all = NULL,
@@ -301,39 +302,40 @@ bool ranks_order(struct hunt *h, const struct hunt_order *o, json_t *round)
 	return on;
 }
 
-bool ranks_over(struct hunt *h)
+bool isolate_ranks_over(struct isolate_run *h)
 {
 	if (h->r->team_over.status)
 		snprintf(h->stopped, sizeof(h->stopped), "the team is over: %.200s", h->r->team_over.text);
 	return false;
 }
 
-bool ranks_tests(struct hunt *h, const struct hunt_order *o)
+bool isolate_ranks_tests(struct isolate_run *h, const struct isolate_run_order *o)
 {
 	struct run *r = h->r;
 	json_t *groups = groups_json(h);
-	struct round d = {.o = *o, .groups = groups, .count = h->f.count, .beside = hunt_beside(h)};
+	struct round d = {.o = *o, .groups = groups, .count = h->f.count, .beside = isolate_run_beside(h)};
 	bool on = groups;
 
 	if (!groups)
 		text_copy(h->stopped, sizeof(h->stopped), "the ranks of a group are too many to be listed");
-	on = on && ranks_order(h, o, json_pack("{s:b, s:O}", "beside", d.beside, "groups", groups)) &&
+	on = on && isolate_ranks_order(h, o, json_pack("{s:b, s:O}", "beside", d.beside, "groups", groups)) &&
 	     do_round(r, &d);
 	json_decref(groups);
-	return on || ranks_over(h);
+	return on || isolate_ranks_over(h);
 }
 
 /* The nodes of the ranks that take part, numbered by their lowest rank. */
-static void layout_of(struct hunt *h, struct follow_layout *l)
+static void layout_of(struct isolate_run *h, struct isolate_search_layout *l)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
 	const struct target *t = &h->trigger->target;
 
-	*l = (struct follow_layout){.ranks = s->size < FOLLOW_MEMBERS ? s->size : FOLLOW_MEMBERS};
+	*l = (struct isolate_search_layout){
+		.ranks = s->size < ISOLATE_SEARCH_MEMBERS ? s->size : ISOLATE_SEARCH_MEMBERS};
 	for (unsigned r = 0; r < l->ranks; r++) {
 		unsigned n = 0;
 
-		l->node_of[r] = FOLLOW_NO_MEMBER;
+		l->node_of[r] = ISOLATE_SEARCH_NO_MEMBER;
 		if (!target_takes(t, r))
 			continue;
 		while (n < l->nodes && h->node_of[n] != s->rank[r].node)
@@ -344,22 +346,22 @@ static void layout_of(struct hunt *h, struct follow_layout *l)
 	}
 }
 
-void ranks_whole(struct hunt *h)
+void isolate_ranks_whole(struct isolate_run *h)
 {
-	struct follow_layout layout;
+	struct isolate_search_layout layout;
 
 	layout_of(h, &layout);
-	follow_team_whole(&h->team, &h->f, &layout);
+	isolate_search_team_whole(&h->team, &h->f, &layout);
 }
 
 /* "node-b", "node-b (rank 3)" where that is all of it, "rank 5 on node-b"; the address of a rank's GPU. */
-struct hunt_place ranks_name(const struct hunt *h, unsigned member)
+struct isolate_run_place isolate_ranks_name(const struct isolate_run *h, unsigned member)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
-	const struct follow_team *t = &h->team;
-	unsigned rank = member, ranks = t->node ? follow_team_ranks(t, member, &rank) : 1;
+	const struct isolate_search_team *t = &h->team;
+	unsigned rank = member, ranks = t->node ? isolate_search_team_ranks(t, member, &rank) : 1;
 	const char *node = s->node[s->rank[rank].node].shown;
-	struct hunt_place p = {0};
+	struct isolate_run_place p = {0};
 
 	if (ranks == 1 && s->rank[rank].gpu_count == 1)
 		text_copy(p.pci, sizeof(p.pci), s->rank[rank].pci[0]);
@@ -373,33 +375,35 @@ struct hunt_place ranks_name(const struct hunt *h, unsigned member)
 }
 
 /* Which two they are. */
-static void tell_nodes(struct hunt *h, struct hunt_finding *out)
+static void tell_nodes(struct isolate_run *h, struct isolate_run_finding *out)
 {
-	struct hunt_place one, other;
+	struct isolate_run_place one, other;
 	char why[sizeof(out->why)];
 
 	h->team.node = true;
-	one = ranks_name(h, 0);
-	other = ranks_name(h, 1);
+	one = isolate_ranks_name(h, 0);
+	other = isolate_ranks_name(h, 1);
 	text_copy(why, sizeof(why), out->why);
 	snprintf(out->why, sizeof(out->why), "%.60s and %.60s: %.120s", one.place, other.place, why);
 }
 
-void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_finding *out)
+void isolate_ranks_search(struct isolate_run *h, const struct isolate_search_start *s,
+			  struct isolate_run_finding *out)
 {
-	struct follow_team *t = &h->team;
+	struct isolate_search_team *t = &h->team;
 	unsigned first;
 
-	if (ranks_pair(h, s, out))
+	if (isolate_ranks_pair(h, s, out))
 		return;
-	for (follow_team_begin(t, s); !t->done; follow_team_next(t)) {
-		if (!hunt_has_time(h, hunt_waves(h, h->f.repeats))) {
-			snprintf(h->stopped, sizeof(h->stopped), "no time for round %u", hunt_round(h));
+	for (isolate_search_team_begin(t, s); !t->done; isolate_search_team_next(t)) {
+		if (!isolate_run_has_time(h, isolate_run_waves(h, h->f.repeats))) {
+			snprintf(h->stopped, sizeof(h->stopped), "no time for round %u",
+				 isolate_run_round(h));
 			break;
 		}
-		if (!hunt_tests(h, h->f.repeats, &first))
+		if (!isolate_run_tests(h, h->f.repeats, &first))
 			break;
-		hunt_answers(h, first);
+		isolate_run_answers(h, first);
 	}
 	out->of = t->node ? "node" : "rank"; /* what was named before the search had to stop stays so */
 	out->found = t->found;
@@ -407,19 +411,20 @@ void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_find
 	out->without = t->without;
 	snprintf(out->why, sizeof(out->why), "%.120s%s%.120s", t->why, *t->why && *h->stopped ? "; " : "",
 		 h->stopped);
-	if (t->found == FOLLOW_NOBODY && t->layout.nodes == 2)
+	if (t->found == ISOLATE_SEARCH_NOBODY && t->layout.nodes == 2)
 		tell_nodes(h, out);
-	hunt_name(h, t->found, t->a, t->b, out);
+	isolate_run_name(h, t->found, t->a, t->b, out);
 }
 
-bool ranks_can(const struct run *r, const struct bench_case *c, enum follow_fault fault)
+bool isolate_ranks_can(const struct run *r, const struct bench_case *c, enum isolate_search_fault fault)
 {
-	bool able = !c->engine->once || (fault == FOLLOW_WRONG && !r->teams[c->engine->launched].lost);
+	bool able =
+		!c->engine->once || (fault == ISOLATE_SEARCH_WRONG && !r->teams[c->engine->launched].lost);
 
 	return r->o->control && lead(r) && !r->team_over.status && c->engine->targets & TARGET_TEAM && able;
 }
 
-void ranks_end(struct run *r)
+void isolate_ranks_end(struct run *r)
 {
 	struct error err = {0};
 	json_t *all = NULL;
@@ -450,9 +455,10 @@ static bool obey(struct run *r, const json_t *order)
 	struct round d = {
 		.o = {.r = r,
 		      .trigger = team_case_of(r, json_integer_value(json_object_get(order, "team"))),
-		      .fault = json_integer_value(json_object_get(order, "fault")) ? FOLLOW_WRONG
-										   : FOLLOW_SLOW,
-		      .traffic = (enum follow_traffic)json_integer_value(json_object_get(order, "traffic")),
+		      .fault = json_integer_value(json_object_get(order, "fault")) ? ISOLATE_SEARCH_WRONG
+										   : ISOLATE_SEARCH_SLOW,
+		      .traffic = (enum isolate_search_traffic)json_integer_value(
+			      json_object_get(order, "traffic")),
 		      .round = (unsigned)json_integer_value(json_object_get(order, "round")),
 		      .repeats = (unsigned)json_integer_value(json_object_get(order, "repeats")),
 		      .what = why ? why : ""},
@@ -463,7 +469,7 @@ static bool obey(struct run *r, const json_t *order)
 
 	if (d.o.trigger && json_is_true(json_object_get(order, "works"))) {
 		json_t *all = NULL;
-		bool on = ranks_works(&d.o, &all);
+		bool on = isolate_ranks_works(&d.o, &all);
 
 		json_decref(all);
 		return on;
@@ -473,7 +479,7 @@ static bool obey(struct run *r, const json_t *order)
 	return do_round(r, &d);
 }
 
-void ranks_obey(struct run *r)
+void isolate_ranks_obey(struct run *r)
 {
 	bool on = r->o->control;
 

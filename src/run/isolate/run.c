@@ -13,17 +13,17 @@
 #define RANGE_OF_THREE 1.693 /* expected range of three normal figures, in deviations */
 enum { WHOLE_REPEATS = 3 };
 
-bool hunt_beside(const struct hunt *h)
+bool isolate_run_beside(const struct isolate_run *h)
 {
 	return h->trigger->team && h->f.count > 1 && h->team.beside && h->f.at_once;
 }
 
-unsigned hunt_waves(const struct hunt *h, unsigned repeats)
+unsigned isolate_run_waves(const struct isolate_run *h, unsigned repeats)
 {
-	return hunt_beside(h) ? repeats : h->f.count * repeats;
+	return isolate_run_beside(h) ? repeats : h->f.count * repeats;
 }
 
-bool hunt_has_time(const struct hunt *h, unsigned waves)
+bool isolate_run_has_time(const struct isolate_run *h, unsigned waves)
 {
 	uint64_t now = clock_now_ns(h->r->o->clock), each = h->waves ? (now - h->begin_ns) / h->waves : 0;
 
@@ -32,31 +32,31 @@ bool hunt_has_time(const struct hunt *h, unsigned waves)
 
 /* ---- the whole search ---- */
 
-void hunt_all(struct follow *f, unsigned members, const char *what)
+void isolate_run_all(struct isolate_search *f, unsigned members, const char *what)
 {
 	memset(f, 0, sizeof(*f));
 	f->count = 1;
-	f->test[0] = (struct follow_test){.count = members};
+	f->test[0] = (struct isolate_search_test){.count = members};
 	for (unsigned m = 0; m < members; m++)
 		f->group[m] = (uint16_t)m;
 	text_copy(f->what, sizeof(f->what), what);
 }
 
 /* The whole once more, three times: was it slow (or wrong) once only? */
-static bool whole_again(struct hunt *h, struct follow_start *s)
+static bool whole_again(struct isolate_run *h, struct isolate_search_start *s)
 {
-	struct follow *f = &h->f;
+	struct isolate_search *f = &h->f;
 	double rate[WHOLE_REPEATS], least = INFINITY, most = 0;
 	unsigned first, n = 0, wrong = 0;
 
 	if (h->trigger->team)
-		ranks_whole(h);
+		isolate_ranks_whole(h);
 	else
-		hunt_all(f, s->members, "all of them again");
-	if (!hunt_tests(h, WHOLE_REPEATS, &first))
+		isolate_run_all(f, s->members, "all of them again");
+	if (!isolate_run_tests(h, WHOLE_REPEATS, &first))
 		return false;
 	for (unsigned k = 0; k < WHOLE_REPEATS; k++) {
-		const struct note *note = &h->r->note[first + k];
+		const struct case_outcome *note = &h->r->note[first + k];
 
 		wrong += note->done && note->status == STATUS_MISMATCH;
 		if (!note->done || note->status || !(note->rate > 0))
@@ -69,20 +69,21 @@ static bool whole_again(struct hunt *h, struct follow_start *s)
 	s->whole = n ? stats_median(rate, n) : 0;
 	if (n == WHOLE_REPEATS)
 		s->sigma = fmax(s->sigma, (most - least) / RANGE_OF_THREE / s->whole);
-	return h->fault == FOLLOW_WRONG ? wrong > 0 : n > 0;
+	return h->fault == ISOLATE_SEARCH_WRONG ? wrong > 0 : n > 0;
 }
 
-void hunt_name(const struct hunt *h, enum follow_kind found, int a, int b, struct hunt_finding *out)
+void isolate_run_name(const struct isolate_run *h, enum isolate_search_kind found, int a, int b,
+		      struct isolate_run_finding *out)
 {
-	const char *between = found == FOLLOW_PAIR ? " <> " : " and ";
-	struct hunt_place one, other;
+	const char *between = found == ISOLATE_SEARCH_PAIR ? " <> " : " and ";
+	struct isolate_run_place one, other;
 
-	if (found == FOLLOW_NOBODY)
+	if (found == ISOLATE_SEARCH_NOBODY)
 		return;
 	one = h->name(h, (unsigned)a);
 	text_copy(out->place, sizeof(out->place), one.place);
 	text_copy(out->pci, sizeof(out->pci), one.pci);
-	if (found == FOLLOW_MEMBER)
+	if (found == ISOLATE_SEARCH_MEMBER)
 		return;
 	other = h->name(h, (unsigned)b);
 	snprintf(out->place, sizeof(out->place), "%s%s%s", one.place, between, other.place);
@@ -90,68 +91,70 @@ void hunt_name(const struct hunt *h, enum follow_kind found, int a, int b, struc
 		snprintf(out->pci, sizeof(out->pci), "%s%s%s", one.pci, between, other.pci);
 }
 
-static struct hunt_place gpu_place(const struct hunt *h, unsigned member)
+static struct isolate_run_place gpu_place(const struct isolate_run *h, unsigned member)
 {
 	unsigned gpu = h->trigger->target.gpu[member];
-	struct hunt_place p;
+	struct isolate_run_place p;
 
 	snprintf(p.place, sizeof(p.place), "gpu%u", gpu);
 	text_copy(p.pci, sizeof(p.pci), machine_gpu(h->r->machine, gpu)->pci);
 	return p;
 }
 
-static void search(struct hunt *h, struct hunt_finding *out)
+static void search(struct isolate_run *h, struct isolate_run_finding *out)
 {
-	struct follow_start s = {.members = h->trigger->target.gpu_count,
-				 .overlap = true,
-				 .pairs = true,
-				 .fault = h->fault,
-				 .expected = h->expected};
-	struct follow *f = &h->f;
+	struct isolate_search_start s = {.members = h->trigger->target.gpu_count,
+					 .overlap = true,
+					 .pairs = true,
+					 .fault = h->fault,
+					 .expected = h->expected};
+	struct isolate_search *f = &h->f;
 	unsigned first;
 
 	if (!whole_again(h, &s)) {
 		text_copy(out->why, sizeof(out->why),
-			  *h->stopped		     ? h->stopped
-			  : h->fault == FOLLOW_WRONG ? "wrong once: not seen again when repeated"
-						     : "it could not be repeated");
+			  *h->stopped			     ? h->stopped
+			  : h->fault == ISOLATE_SEARCH_WRONG ? "wrong once: not seen again when repeated"
+							     : "it could not be repeated");
 		return;
 	}
 	if (h->trigger->team) {
-		ranks_search(h, &s, out);
+		isolate_ranks_search(h, &s, out);
 		return;
 	}
-	if (s.members == 2 && (h->fault == FOLLOW_WRONG || follow_worth(s.whole, s.expected, s.sigma))) {
-		hunt_two(h, out);
+	if (s.members == 2 &&
+	    (h->fault == ISOLATE_SEARCH_WRONG || isolate_search_worth(s.whole, s.expected, s.sigma))) {
+		isolate_run_two(h, out);
 		return;
 	}
-	for (follow_begin(f, &s); !f->done; follow_next(f)) {
-		if (!hunt_has_time(h, hunt_waves(h, f->repeats))) {
+	for (isolate_search_begin(f, &s); !f->done; isolate_search_next(f)) {
+		if (!isolate_run_has_time(h, isolate_run_waves(h, f->repeats))) {
 			snprintf(out->why, sizeof(out->why), "no time for round %u", f->round);
 			return;
 		}
-		if (!hunt_tests(h, f->repeats, &first))
+		if (!isolate_run_tests(h, f->repeats, &first))
 			return;
-		hunt_answers(h, first);
+		isolate_run_answers(h, first);
 	}
 	out->found = f->found;
 	out->with = f->with;
 	out->without = f->without;
 	text_copy(out->why, sizeof(out->why), f->why);
-	hunt_name(h, h->f.found, h->f.a, h->f.b, out);
+	isolate_run_name(h, h->f.found, h->f.a, h->f.b, out);
 }
 
-static void journal_finding(const struct hunt *h, const struct hunt_finding *found)
+static void journal_finding(const struct isolate_run *h, const struct isolate_run_finding *found)
 {
-	static const char *const kinds[] = {[FOLLOW_NOBODY] = "nobody",
-					    [FOLLOW_MEMBER] = "member",
-					    [FOLLOW_PAIR] = "pair",
-					    [FOLLOW_TWO] = "two"};
-	json_t *values = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "isolated_fault",
-				   h->fault == FOLLOW_WRONG ? "wrong" : "slow", "isolated",
-				   kinds[found->found], "isolated_of", found->of, "isolated_place",
-				   found->place, "isolated_pci", found->pci, "isolated_why", found->why,
-				   "isolated_rounds", (int)hunt_round(h), "isolated_tests", (int)h->tests);
+	static const char *const kinds[] = {[ISOLATE_SEARCH_NOBODY] = "nobody",
+					    [ISOLATE_SEARCH_MEMBER] = "member",
+					    [ISOLATE_SEARCH_PAIR] = "pair",
+					    [ISOLATE_SEARCH_TWO] = "two"};
+	json_t *values =
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "isolated_fault",
+			  h->fault == ISOLATE_SEARCH_WRONG ? "wrong" : "slow", "isolated",
+			  kinds[found->found], "isolated_of", found->of, "isolated_place", found->place,
+			  "isolated_pci", found->pci, "isolated_why", found->why, "isolated_rounds",
+			  (int)isolate_run_round(h), "isolated_tests", (int)h->tests);
 
 	if (values && found->with > 0 && found->without > 0) {
 		json_object_set_new(values, "isolated_with", json_real(found->with));
@@ -164,7 +167,7 @@ static void journal_finding(const struct hunt *h, const struct hunt_finding *fou
 
 static struct expected_case as_expected(const struct run *r, const struct bench_case *c)
 {
-	const struct note *n = &r->note[c->id];
+	const struct case_outcome *n = &r->note[c->id];
 
 	return (struct expected_case){.key = c->key,
 				      .limit = c->work.limit ? c->work.limit : "",
@@ -199,10 +202,11 @@ static double expected_rate(const struct run *r, const struct bench_case *c)
 	return expected_of(&known).rate;
 }
 
-static void follow_case(struct run *r, const struct bench_case *trigger, enum follow_fault fault)
+static void isolate_search_case(struct run *r, const struct bench_case *trigger,
+				enum isolate_search_fault fault)
 {
-	struct hunt *h = calloc(1, sizeof(*h));
-	struct hunt_finding found = {.of = trigger->team ? "rank" : "gpu"};
+	struct isolate_run *h = calloc(1, sizeof(*h));
+	struct isolate_run_finding found = {.of = trigger->team ? "rank" : "gpu"};
 	uint64_t now = clock_now_ns(r->o->clock),
 		 budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns));
 
@@ -216,7 +220,7 @@ static void follow_case(struct run *r, const struct bench_case *trigger, enum fo
 	h->trigger = trigger;
 	h->fault = fault;
 	h->expected = expected_rate(r, trigger);
-	h->name = trigger->team ? ranks_name : gpu_place;
+	h->name = trigger->team ? isolate_ranks_name : gpu_place;
 	h->begin_ns = now;
 	h->end_ns = now + (budget < MOST_NS ? budget : MOST_NS);
 	search(h, &found);
@@ -232,22 +236,23 @@ static bool gpus_can(const struct bench_case *c)
 }
 
 /* How much of it is lost: 1 where it is wrong, 0 where it is not to be followed. */
-static double loss_of(const struct run *r, const struct bench_case *c, enum follow_fault fault)
+static double loss_of(const struct run *r, const struct bench_case *c, enum isolate_search_fault fault)
 {
-	const struct note *n = &r->note[c->id];
+	const struct case_outcome *n = &r->note[c->id];
 	double low = expected_rate(r, c);
 
 	if (c->skip || c->target.ranks < 2 || !n->done ||
-	    (c->require == REQUIRE_NOTHING && fault == FOLLOW_SLOW) || /* wrong data is, whatever was asked */
-	    !(c->team ? ranks_can(r, c, fault) : gpus_can(c)))
+	    (c->require == REQUIRE_NOTHING &&
+	     fault == ISOLATE_SEARCH_SLOW) || /* wrong data is, whatever was asked */
+	    !(c->team ? isolate_ranks_can(r, c, fault) : gpus_can(c)))
 		return 0;
-	if (fault == FOLLOW_WRONG)
+	if (fault == ISOLATE_SEARCH_WRONG)
 		return n->status == STATUS_MISMATCH;
 	return !n->status && n->rate > 0 && n->rate < low ? 1 - n->rate / low : 0;
 }
 
 /* The one that lost most, of this rank's own cases or of the team's. */
-static void follow_worst(struct run *r, enum follow_fault fault, bool team)
+static void isolate_search_worst(struct run *r, enum isolate_search_fault fault, bool team)
 {
 	const struct bench_case *worst = NULL;
 	double most = 0;
@@ -263,17 +268,18 @@ static void follow_worst(struct run *r, enum follow_fault fault, bool team)
 			}
 		}
 	if (worst)
-		follow_case(r, worst, fault);
+		isolate_search_case(r, worst, fault);
 }
 
-void follow_searches(struct run *r)
+void isolate_search_searches(struct run *r)
 {
 	for (unsigned team = 0; team < 2; team++)
-		for (enum follow_fault fault = FOLLOW_SLOW; fault <= FOLLOW_WRONG; fault++)
+		for (enum isolate_search_fault fault = ISOLATE_SEARCH_SLOW; fault <= ISOLATE_SEARCH_WRONG;
+		     fault++)
 			if (r->o->isolate && !r->searched && !run_stopping(r) && !r->status)
-				follow_worst(r, fault, team);
+				isolate_search_worst(r, fault, team);
 	if (r->o->rank)
-		ranks_obey(r);
+		isolate_ranks_obey(r);
 	else
-		ranks_end(r);
+		isolate_ranks_end(r);
 }

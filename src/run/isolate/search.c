@@ -29,14 +29,14 @@ static double noise_of(double whole, double expected, double sigma)
 {
 	double noise = of_expected(whole, expected, sigma);
 
-	return isfinite(noise) && noise > FOLLOW_QUIET ? noise : FOLLOW_QUIET;
+	return isfinite(noise) && noise > ISOLATE_SEARCH_QUIET ? noise : ISOLATE_SEARCH_QUIET;
 }
 
-bool follow_worth(double whole, double expected, double sigma)
+bool isolate_search_worth(double whole, double expected, double sigma)
 {
 	double loss = expected > 0 && whole > 0 ? 1 - whole / expected : 0;
 
-	return loss >= fmax(FOLLOW_LEAST, FOLLOW_SIGMAS * noise_of(whole, expected, sigma));
+	return loss >= fmax(ISOLATE_SEARCH_LEAST, ISOLATE_SEARCH_SIGMAS * noise_of(whole, expected, sigma));
 }
 
 static unsigned log2_up(unsigned n)
@@ -48,12 +48,12 @@ static unsigned log2_up(unsigned n)
 	return bits;
 }
 
-static bool one_by_one(const struct follow_start *s)
+static bool one_by_one(const struct isolate_search_start *s)
 {
-	return (s->overlap && s->members <= FOLLOW_OVERLAP) || s->members == 3;
+	return (s->overlap && s->members <= ISOLATE_SEARCH_OVERLAP) || s->members == 3;
 }
 
-unsigned follow_rounds_most(const struct follow_start *s)
+unsigned isolate_search_rounds_most(const struct isolate_search_start *s)
 {
 	/* One by one: a round, its confirmation, a triangle, and each of them once more. */
 	unsigned most = one_by_one(s) ? 6 : 2 * log2_up(s->members) + 1;
@@ -61,23 +61,23 @@ unsigned follow_rounds_most(const struct follow_start *s)
 	return most + (s->pairs ? s->members - 1 + s->members % 2 + 4 : 0);
 }
 
-static unsigned repeats(const struct follow *f)
+static unsigned repeats(const struct isolate_search *f)
 {
 	double r, least = f->loss >= LOSS_LARGE ? 1 : REPEATS_LEAST;
 
-	if (f->start.fault == FOLLOW_WRONG)
+	if (f->start.fault == ISOLATE_SEARCH_WRONG)
 		return REPEATS_LEAST;
 	r = REPEATS_SIGMAS * noise_of(f->start.whole, f->start.expected, f->start.sigma) / f->loss;
 	return (unsigned)fmin(fmax(ceil(REPEATS_SHARE * r * r), least), REPEATS_MOST);
 }
 
-bool follow_round(struct follow *f, enum follow_state state, enum follow_traffic traffic, const char *format,
-		  ...)
+bool isolate_search_round(struct isolate_search *f, enum isolate_search_state state,
+			  enum isolate_search_traffic traffic, const char *format, ...)
 {
 	va_list list;
 
 	if (f->round >= f->rounds_most) {
-		follow_give_up(f, "no further than round %u", f->round);
+		isolate_search_give_up(f, "no further than round %u", f->round);
 		return false;
 	}
 	f->round++;
@@ -93,10 +93,10 @@ bool follow_round(struct follow *f, enum follow_state state, enum follow_traffic
 	return true;
 }
 
-void follow_repeat(struct follow *f)
+void isolate_search_repeat(struct isolate_search *f)
 {
 	if (f->round >= f->rounds_most) {
-		follow_give_up(f, "no further than round %u", f->round);
+		isolate_search_give_up(f, "no further than round %u", f->round);
 		return;
 	}
 	f->round++;
@@ -107,69 +107,70 @@ void follow_repeat(struct follow *f)
 	}
 }
 
-void follow_test_begin(struct follow *f)
+void isolate_search_test_begin(struct isolate_search *f)
 {
-	f->test[f->count++] = (struct follow_test){.first = f->grouped};
+	f->test[f->count++] = (struct isolate_search_test){.first = f->grouped};
 }
 
-void follow_test_add(struct follow *f, const uint16_t *m, unsigned count)
+void isolate_search_test_add(struct isolate_search *f, const uint16_t *m, unsigned count)
 {
 	memcpy(&f->group[f->grouped], m, count * sizeof(*m));
 	f->grouped += count;
 	f->test[f->count - 1].count += count;
 }
 
-void follow_test_pair(struct follow *f, unsigned a, unsigned b)
+void isolate_search_test_pair(struct isolate_search *f, unsigned a, unsigned b)
 {
 	const uint16_t pair[2] = {(uint16_t)a, (uint16_t)b};
 
-	follow_test_begin(f);
-	follow_test_add(f, pair, 2);
+	isolate_search_test_begin(f);
+	isolate_search_test_add(f, pair, 2);
 }
 
-void follow_set_add(struct follow_set *s, const uint16_t *m, unsigned count)
+void isolate_search_set_add(struct isolate_search_set *s, const uint16_t *m, unsigned count)
 {
 	memcpy(&s->m[s->count], m, count * sizeof(*m));
 	s->count += count;
 }
 
-void follow_split(const struct follow_set *from, unsigned at, struct follow_set *a, struct follow_set *b)
+void isolate_search_split(const struct isolate_search_set *from, unsigned at, struct isolate_search_set *a,
+			  struct isolate_search_set *b)
 {
 	a->count = b->count = 0;
-	follow_set_add(a, from->m, at);
-	follow_set_add(b, from->m + at, from->count - at);
+	isolate_search_set_add(a, from->m, at);
+	isolate_search_set_add(b, from->m + at, from->count - at);
 }
 
 /* What a good test of the round reaches, where nobody says: the others tell. The best of them; of many pairs
  * the upper quartile, since the best of many was partly lucky. */
-static double reference(const struct follow *f)
+static double reference(const struct isolate_search *f)
 {
-	double x[FOLLOW_MEMBERS / 2], best = 0;
+	double x[ISOLATE_SEARCH_MEMBERS / 2], best = 0;
 
 	for (unsigned i = 0; i < f->count; i++) {
 		x[i] = f->test[i].figure;
 		best = fmax(best, x[i]);
 	}
-	if (f->state != FOLLOW_PAIRS || f->count < 4) /* of three there may be no good one */
-		return f->state == FOLLOW_TRIANGLE && f->turns ? fmax(best, f->without) : best;
+	if (f->state != ISOLATE_SEARCH_PAIRS || f->count < 4) /* of three there may be no good one */
+		return f->state == ISOLATE_SEARCH_TRIANGLE && f->turns ? fmax(best, f->without) : best;
 	stats_sort(x, f->count);
 	return stats_percentile(x, f->count, 0.75);
 }
 
-bool follow_bad(const struct follow *f, unsigned test)
+bool isolate_search_bad(const struct isolate_search *f, unsigned test)
 {
-	const struct follow_test *t = &f->test[test];
+	const struct isolate_search_test *t = &f->test[test];
 	double good = t->expected > 0 ? t->expected : f->reference;
 
-	return f->start.fault == FOLLOW_WRONG ? t->wrong : t->figure < good * (1 - f->loss / 2);
+	return f->start.fault == ISOLATE_SEARCH_WRONG ? t->wrong : t->figure < good * (1 - f->loss / 2);
 }
 
-double follow_figure(const struct follow *f, unsigned test)
+double isolate_search_figure(const struct isolate_search *f, unsigned test)
 {
 	return f->test[test].figure;
 }
 
-static void found(struct follow *f, enum follow_kind kind, int a, int b)
+static void found(struct isolate_search *f, enum isolate_search_kind kind, int a, int b)
 {
 	f->done = true;
 	f->found = kind;
@@ -178,7 +179,8 @@ static void found(struct follow *f, enum follow_kind kind, int a, int b)
 	f->count = f->grouped = 0;
 }
 
-void follow_found(struct follow *f, enum follow_kind kind, int a, int b, const char *format, ...)
+void isolate_search_found(struct isolate_search *f, enum isolate_search_kind kind, int a, int b,
+			  const char *format, ...)
 {
 	va_list list;
 
@@ -188,11 +190,11 @@ void follow_found(struct follow *f, enum follow_kind kind, int a, int b, const c
 	va_end(list);
 }
 
-void follow_give_up(struct follow *f, const char *format, ...)
+void isolate_search_give_up(struct isolate_search *f, const char *format, ...)
 {
 	va_list list;
 
-	found(f, f->held >= 0 ? FOLLOW_MEMBER : FOLLOW_NOBODY, f->held, -1);
+	found(f, f->held >= 0 ? ISOLATE_SEARCH_MEMBER : ISOLATE_SEARCH_NOBODY, f->held, -1);
 	f->with = f->held >= 0 ? f->held_with : 0;
 	f->without = f->held >= 0 ? f->held_without : 0;
 	va_start(list, format);
@@ -202,17 +204,18 @@ void follow_give_up(struct follow *f, const char *format, ...)
 
 /* ---- each left out in turn ---- */
 
-static void add_all_but(struct follow *f, int left_out)
+static void add_all_but(struct isolate_search *f, int left_out)
 {
-	follow_test_begin(f);
+	isolate_search_test_begin(f);
 	for (unsigned m = 0; m < f->start.members; m++)
 		if ((int)m != left_out)
-			follow_test_add(f, &(uint16_t){(uint16_t)m}, 1);
+			isolate_search_test_add(f, &(uint16_t){(uint16_t)m}, 1);
 }
 
-static void leave_out(struct follow *f)
+static void leave_out(struct isolate_search *f)
 {
-	if (!follow_round(f, FOLLOW_LEFT_OUT, FOLLOW_SAME, "each of %u left out in turn", f->start.members))
+	if (!isolate_search_round(f, ISOLATE_SEARCH_LEFT_OUT, ISOLATE_SEARCH_SAME,
+				  "each of %u left out in turn", f->start.members))
 		return;
 	f->at_once = false;
 	for (unsigned m = 0; m < f->start.members; m++)
@@ -220,7 +223,7 @@ static void leave_out(struct follow *f)
 }
 
 /* Nobody said what the groups should reach, and they are alike: all good, or all as bad as the whole? */
-static bool all_as_the_whole(const struct follow *f)
+static bool all_as_the_whole(const struct isolate_search *f)
 {
 	double best = 0;
 
@@ -229,155 +232,158 @@ static bool all_as_the_whole(const struct follow *f)
 	return best < (f->start.whole + f->start.expected) / 2;
 }
 
-static void look_left_out(struct follow *f)
+static void look_left_out(struct isolate_search *f)
 {
 	unsigned good[2] = {0}, n = 0;
 
 	for (unsigned i = 0; i < f->count; i++)
-		if (!follow_bad(f, i)) {
+		if (!isolate_search_bad(f, i)) {
 			good[n % 2] = i;
 			n++;
 		}
-	if (n == f->count && f->start.fault == FOLLOW_SLOW && all_as_the_whole(f))
+	if (n == f->count && f->start.fault == ISOLATE_SEARCH_SLOW && all_as_the_whole(f))
 		n = 0;
 	if (n == 1) {
 		f->a = (int)good[0];
-		if (!follow_round(f, FOLLOW_LEFT_OUT_AGAIN, FOLLOW_SAME, "without %u, and all, once more",
-				  good[0]))
+		if (!isolate_search_round(f, ISOLATE_SEARCH_LEFT_OUT_AGAIN, ISOLATE_SEARCH_SAME,
+					  "without %u, and all, once more", good[0]))
 			return;
 		f->at_once = false;
 		add_all_but(f, f->a);
 		add_all_but(f, -1);
 	} else if (n == 2) {
-		follow_triangle(f, FOLLOW_SAME, good[0], good[1]);
+		isolate_search_triangle(f, ISOLATE_SEARCH_SAME, good[0], good[1]);
 	} else if (n == 0 && f->start.pairs && f->start.members > 3) {
-		follow_pairs(f);
+		isolate_search_pairs(f);
 	} else if (n == 0) {
-		follow_give_up(f, "whichever is left out, the rest stays as it was: more than one is bad");
+		isolate_search_give_up(
+			f, "whichever is left out, the rest stays as it was: more than one is bad");
 	} else if (!f->again) {
-		follow_repeat(f);
+		isolate_search_repeat(f);
 	} else {
-		follow_give_up(f, "%u of %u are good whoever is left out: not seen again in groups", n,
-			       f->count);
+		isolate_search_give_up(f, "%u of %u are good whoever is left out: not seen again in groups",
+				       n, f->count);
 	}
 }
 
-static void look_left_out_again(struct follow *f)
+static void look_left_out_again(struct isolate_search *f)
 {
-	if (!follow_bad(f, 0) && follow_bad(f, 1)) {
-		f->without = follow_figure(f, 0);
-		f->with = follow_figure(f, 1);
-		follow_found(f, FOLLOW_MEMBER, f->a, -1,
-			     "the others alone are good, twice; with it they are not");
+	if (!isolate_search_bad(f, 0) && isolate_search_bad(f, 1)) {
+		f->without = isolate_search_figure(f, 0);
+		f->with = isolate_search_figure(f, 1);
+		isolate_search_found(f, ISOLATE_SEARCH_MEMBER, f->a, -1,
+				     "the others alone are good, twice; with it they are not");
 	} else if (!f->again) {
-		follow_repeat(f);
+		isolate_search_repeat(f);
 	} else {
-		follow_give_up(f, "what left one out showed once was not seen again");
+		isolate_search_give_up(f, "what left one out showed once was not seen again");
 	}
 }
 
 /* ---- halves ---- */
 
 /* A group of at least two: nothing travels in a group of one. Takes good ones from *next on. */
-static void add_filled(struct follow *f, const struct follow_set *s, unsigned *next)
+static void add_filled(struct isolate_search *f, const struct isolate_search_set *s, unsigned *next)
 {
-	follow_test_begin(f);
-	follow_test_add(f, s->m, s->count);
+	isolate_search_test_begin(f);
+	isolate_search_test_add(f, s->m, s->count);
 	if (s->count == 1)
-		follow_test_add(f, &f->good.m[(*next)++], 1);
+		isolate_search_test_add(f, &f->good.m[(*next)++], 1);
 }
 
-static void confirm_member(struct follow *f)
+static void confirm_member(struct isolate_search *f)
 {
 	unsigned x = f->suspect.m[0];
 
 	if (f->good.count < 3) {
-		follow_give_up(f, "too few good ones to confirm member %u with", x);
+		isolate_search_give_up(f, "too few good ones to confirm member %u with", x);
 		return;
 	}
-	if (!follow_round(f, FOLLOW_HALVES_AGAIN, FOLLOW_SAME, "%u with a good one, beside two good ones", x))
+	if (!isolate_search_round(f, ISOLATE_SEARCH_HALVES_AGAIN, ISOLATE_SEARCH_SAME,
+				  "%u with a good one, beside two good ones", x))
 		return;
-	follow_test_pair(f, x, f->good.m[0]);
-	follow_test_pair(f, f->good.m[1], f->good.m[2]);
+	isolate_search_test_pair(f, x, f->good.m[0]);
+	isolate_search_test_pair(f, f->good.m[1], f->good.m[2]);
 }
 
-static void halve(struct follow *f)
+static void halve(struct isolate_search *f)
 {
-	struct follow_set a, b;
+	struct isolate_search_set a, b;
 	unsigned next = 0;
 
 	if (f->suspect.count == 1) {
 		confirm_member(f);
 		return;
 	}
-	follow_split(&f->suspect, f->suspect.count / 2, &a, &b);
+	isolate_search_split(&f->suspect, f->suspect.count / 2, &a, &b);
 	if ((a.count == 1) + (b.count == 1) > (int)f->good.count) {
 		if (f->start.pairs)
-			follow_pairs(f);
+			isolate_search_pairs(f);
 		else
-			follow_give_up(f, "more than one is bad, and none is known to be good");
+			isolate_search_give_up(f, "more than one is bad, and none is known to be good");
 		return;
 	}
-	if (!follow_round(f, FOLLOW_HALVES, FOLLOW_SAME, "halves of %u", f->suspect.count))
+	if (!isolate_search_round(f, ISOLATE_SEARCH_HALVES, ISOLATE_SEARCH_SAME, "halves of %u",
+				  f->suspect.count))
 		return;
 	add_filled(f, &a, &next);
 	add_filled(f, &b, &next);
 }
 
 /* One half is bad: the other is good. */
-static void narrow(struct follow *f, bool first)
+static void narrow(struct isolate_search *f, bool first)
 {
-	struct follow_set half[2];
+	struct isolate_search_set half[2];
 
-	follow_split(&f->suspect, f->suspect.count / 2, &half[0], &half[1]);
+	isolate_search_split(&f->suspect, f->suspect.count / 2, &half[0], &half[1]);
 	f->suspect = half[!first];
-	follow_set_add(&f->good, half[first].m, half[first].count);
+	isolate_search_set_add(&f->good, half[first].m, half[first].count);
 	halve(f);
 }
 
 /* Both are bad, twice: two members, one in each. The second waits; the bound is told anew. */
-static void take_two(struct follow *f)
+static void take_two(struct isolate_search *f)
 {
-	struct follow_set first;
+	struct isolate_search_set first;
 
 	if (f->pending.count || f->held >= 0) {
-		follow_give_up(f, "three members or more are bad: look at each by itself");
+		isolate_search_give_up(f, "three members or more are bad: look at each by itself");
 		return;
 	}
-	follow_split(&f->suspect, f->suspect.count / 2, &first, &f->pending);
+	isolate_search_split(&f->suspect, f->suspect.count / 2, &first, &f->pending);
 	f->suspect = first;
 	f->rounds_most += 2 * log2_up(f->start.members) + 1;
 	halve(f);
 }
 
-static void look_halves(struct follow *f)
+static void look_halves(struct isolate_search *f)
 {
-	bool a = follow_bad(f, 0), b = follow_bad(f, 1);
+	bool a = isolate_search_bad(f, 0), b = isolate_search_bad(f, 1);
 
 	if (a != b) {
 		narrow(f, a);
 	} else if (!f->again) {
 		f->first_both = a;
-		follow_repeat(f);
+		isolate_search_repeat(f);
 	} else if (a != f->first_both) {
-		follow_give_up(f, "halves that were alike twice, once %s and once %s", a ? "good" : "bad",
-			       a ? "bad" : "good");
+		isolate_search_give_up(f, "halves that were alike twice, once %s and once %s",
+				       a ? "good" : "bad", a ? "bad" : "good");
 	} else if (a) {
 		take_two(f);
 	} else {
-		struct follow_set half;
+		struct isolate_search_set half;
 
-		follow_split(&f->suspect, f->suspect.count / 2, &half, &f->other);
+		isolate_search_split(&f->suspect, f->suspect.count / 2, &half, &f->other);
 		f->suspect = half;
-		follow_cross(f);
+		isolate_search_cross(f);
 	}
 }
 
 /* The member is confirmed; a second one may wait. */
-static void take_member(struct follow *f)
+static void take_member(struct isolate_search *f)
 {
 	int x = f->suspect.m[0];
-	double with = follow_figure(f, 0), without = follow_figure(f, 1);
+	double with = isolate_search_figure(f, 0), without = isolate_search_figure(f, 1);
 
 	if (f->pending.count) {
 		f->held = x;
@@ -391,69 +397,70 @@ static void take_member(struct follow *f)
 	f->with = with;
 	f->without = without;
 	if (f->held >= 0)
-		follow_found(f, FOLLOW_TWO, f->held, x, "each with a good one, beside good ones");
+		isolate_search_found(f, ISOLATE_SEARCH_TWO, f->held, x,
+				     "each with a good one, beside good ones");
 	else
-		follow_found(f, FOLLOW_MEMBER, x, -1,
-			     "in each half that was bad; again with a good one beside two good ones");
+		isolate_search_found(f, ISOLATE_SEARCH_MEMBER, x, -1,
+				     "in each half that was bad; again with a good one beside two good ones");
 }
 
-static void look_halves_again(struct follow *f)
+static void look_halves_again(struct isolate_search *f)
 {
-	if (follow_bad(f, 0) && !follow_bad(f, 1))
+	if (isolate_search_bad(f, 0) && !isolate_search_bad(f, 1))
 		take_member(f);
 	else if (!f->again)
-		follow_repeat(f);
+		isolate_search_repeat(f);
 	else
-		follow_give_up(f, "the halves led to member %u, which is good with a good one",
-			       f->suspect.m[0]);
+		isolate_search_give_up(f, "the halves led to member %u, which is good with a good one",
+				       f->suspect.m[0]);
 }
 
 /* ---- the whole search ---- */
 
-void follow_begin(struct follow *f, const struct follow_start *start)
+void isolate_search_begin(struct isolate_search *f, const struct isolate_search_start *start)
 {
-	const struct follow_start *s = start;
+	const struct isolate_search_start *s = start;
 
 	memset(f, 0, sizeof(*f));
 	f->start = *s;
 	f->a = f->b = f->held = f->slow_a = f->slow_b = -1;
-	f->loss = s->fault == FOLLOW_SLOW && s->expected > 0 ? 1 - s->whole / s->expected : 0;
-	f->rounds_most = follow_rounds_most(s);
-	if (s->fault == FOLLOW_SLOW && !follow_worth(s->whole, s->expected, s->sigma)) {
-		follow_give_up(f, "slow once: not seen again when repeated");
+	f->loss = s->fault == ISOLATE_SEARCH_SLOW && s->expected > 0 ? 1 - s->whole / s->expected : 0;
+	f->rounds_most = isolate_search_rounds_most(s);
+	if (s->fault == ISOLATE_SEARCH_SLOW && !isolate_search_worth(s->whole, s->expected, s->sigma)) {
+		isolate_search_give_up(f, "slow once: not seen again when repeated");
 		return;
 	}
-	if (s->members < 3 || s->members > FOLLOW_MEMBERS) {
-		follow_give_up(f, "%u members: no group is without the bad one", s->members);
+	if (s->members < 3 || s->members > ISOLATE_SEARCH_MEMBERS) {
+		isolate_search_give_up(f, "%u members: no group is without the bad one", s->members);
 		return;
 	}
 	for (unsigned m = 0; m < s->members; m++)
-		follow_set_add(&f->suspect, &(uint16_t){(uint16_t)m}, 1);
+		isolate_search_set_add(&f->suspect, &(uint16_t){(uint16_t)m}, 1);
 	if (one_by_one(s))
 		leave_out(f);
 	else
 		halve(f);
 }
 
-static bool all_sound(const struct follow *f)
+static bool all_sound(const struct isolate_search *f)
 {
 	for (unsigned i = 0; i < f->count; i++) {
-		const struct follow_test *t = &f->test[i];
+		const struct isolate_search_test *t = &f->test[i];
 
 		if (!t->ran || !t->sound ||
-		    (f->start.fault == FOLLOW_SLOW && !(isfinite(t->figure) && t->figure > 0)))
+		    (f->start.fault == ISOLATE_SEARCH_SLOW && !(isfinite(t->figure) && t->figure > 0)))
 			return false;
 	}
 	return true;
 }
 
 /* Three repeats of the whole may have agreed by luck: what the tests themselves scatter by. */
-static bool too_noisy(struct follow *f)
+static bool too_noisy(struct isolate_search *f)
 {
 	double sigma;
 
 	for (unsigned i = 0; i < f->count; i++) {
-		const struct follow_test *t = &f->test[i];
+		const struct isolate_search_test *t = &f->test[i];
 
 		if (isfinite(t->variance) && t->variance > 0) {
 			sigma = of_expected(t->figure, f->start.expected, sqrt(t->variance));
@@ -461,23 +468,27 @@ static bool too_noisy(struct follow *f)
 			f->varied++;
 		}
 	}
-	if (f->start.fault == FOLLOW_WRONG || f->varied < VARIED_LEAST)
+	if (f->start.fault == ISOLATE_SEARCH_WRONG || f->varied < VARIED_LEAST)
 		return false;
 	sigma = sqrt(f->variance / f->varied);
-	if (f->loss >= FOLLOW_SIGMAS_SEEN * sigma)
+	if (f->loss >= ISOLATE_SEARCH_SIGMAS_SEEN * sigma)
 		return false;
-	follow_give_up(f, "figures scatter by %.1f %%: a loss of %.1f %% is not to be told from that",
-		       100 * sigma, 100 * f->loss);
+	isolate_search_give_up(f, "figures scatter by %.1f %%: a loss of %.1f %% is not to be told from that",
+			       100 * sigma, 100 * f->loss);
 	return true;
 }
 
-void follow_next(struct follow *f)
+void isolate_search_next(struct isolate_search *f)
 {
-	static void (*const look[FOLLOW_STATES])(struct follow *) = {
-		[FOLLOW_LEFT_OUT] = look_left_out,  [FOLLOW_LEFT_OUT_AGAIN] = look_left_out_again,
-		[FOLLOW_HALVES] = look_halves,	    [FOLLOW_HALVES_AGAIN] = look_halves_again,
-		[FOLLOW_CROSS] = follow_look_cross, [FOLLOW_CROSS_AGAIN] = follow_look_cross_again,
-		[FOLLOW_PAIRS] = follow_look_pairs, [FOLLOW_TRIANGLE] = follow_look_triangle,
+	static void (*const look[ISOLATE_SEARCH_STATES])(struct isolate_search *) = {
+		[ISOLATE_SEARCH_LEFT_OUT] = look_left_out,
+		[ISOLATE_SEARCH_LEFT_OUT_AGAIN] = look_left_out_again,
+		[ISOLATE_SEARCH_HALVES] = look_halves,
+		[ISOLATE_SEARCH_HALVES_AGAIN] = look_halves_again,
+		[ISOLATE_SEARCH_CROSS] = isolate_search_look_cross,
+		[ISOLATE_SEARCH_CROSS_AGAIN] = isolate_search_look_cross_again,
+		[ISOLATE_SEARCH_PAIRS] = isolate_search_look_pairs,
+		[ISOLATE_SEARCH_TRIANGLE] = isolate_search_look_triangle,
 	};
 
 	if (f->done || too_noisy(f))
@@ -486,8 +497,8 @@ void follow_next(struct follow *f)
 		f->reference = reference(f);
 		look[f->state](f);
 	} else if (!f->again) {
-		follow_repeat(f);
+		isolate_search_repeat(f);
 	} else {
-		follow_give_up(f, "a group could not be measured in round %u", f->round);
+		isolate_search_give_up(f, "a group could not be measured in round %u", f->round);
 	}
 }

@@ -9,7 +9,7 @@
 #include "run/isolate/search_round.h"
 #include "run/isolate/search_two.h"
 
-unsigned follow_team_ranks(const struct follow_team *t, unsigned node, unsigned *first)
+unsigned isolate_search_team_ranks(const struct isolate_search_team *t, unsigned node, unsigned *first)
 {
 	unsigned count = 0;
 
@@ -21,19 +21,19 @@ unsigned follow_team_ranks(const struct follow_team *t, unsigned node, unsigned 
 	return count;
 }
 
-unsigned follow_team_round(const struct follow_team *t)
+unsigned isolate_search_team_round(const struct isolate_search_team *t)
 {
 	return t->rounds + t->f->round;
 }
 
-static void nobody_takes_part(struct follow_team *t)
+static void nobody_takes_part(struct isolate_search_team *t)
 {
-	for (unsigned r = 0; r < FOLLOW_MEMBERS; r++)
-		t->member_of[r] = FOLLOW_NO_MEMBER;
+	for (unsigned r = 0; r < ISOLATE_SEARCH_MEMBERS; r++)
+		t->member_of[r] = ISOLATE_SEARCH_NO_MEMBER;
 }
 
 /* The ranks of a node are one member. */
-static void take_node(struct follow_team *t, unsigned node, unsigned member)
+static void take_node(struct isolate_search_team *t, unsigned node, unsigned member)
 {
 	for (unsigned r = 0; r < t->layout.ranks; r++)
 		if (t->layout.node_of[r] == node)
@@ -41,7 +41,7 @@ static void take_node(struct follow_team *t, unsigned node, unsigned member)
 }
 
 /* Each rank of a node is a member: from `first` on. */
-static void take_ranks(struct follow_team *t, unsigned node, unsigned first)
+static void take_ranks(struct isolate_search_team *t, unsigned node, unsigned first)
 {
 	for (unsigned r = 0; r < t->layout.ranks; r++)
 		if (t->layout.node_of[r] == node) {
@@ -51,19 +51,20 @@ static void take_ranks(struct follow_team *t, unsigned node, unsigned first)
 }
 
 /* A round that follow.c knows nothing of. */
-static void round_begin(struct follow_team *t, enum follow_team_stage stage, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static void round_begin(struct follow_team *t, enum follow_team_stage stage, const char *format, ...)
+static void round_begin(struct isolate_search_team *t, enum isolate_search_team_stage stage,
+			const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void round_begin(struct isolate_search_team *t, enum isolate_search_team_stage stage,
+			const char *format, ...)
 {
-	struct follow *f = t->f;
+	struct isolate_search *f = t->f;
 	va_list list;
 
 	t->rounds += f->round;
 	t->stage = stage;
-	t->beside = stage != FOLLOW_TEAM_TWO_RANKS;
+	t->beside = stage != ISOLATE_SEARCH_TEAM_TWO_RANKS;
 	memset(f, 0, sizeof(*f));
 	f->round = 1;
-	f->repeats = FOLLOW_TEAM_REPEATS;
+	f->repeats = ISOLATE_SEARCH_TEAM_REPEATS;
 	f->at_once = t->beside;
 	va_start(list, format);
 	vsnprintf(f->what, sizeof(f->what), format, list);
@@ -71,28 +72,30 @@ static void round_begin(struct follow_team *t, enum follow_team_stage stage, con
 	nobody_takes_part(t);
 }
 
-static void test_member(struct follow *f, unsigned member)
+static void test_member(struct isolate_search *f, unsigned member)
 {
-	follow_test_begin(f);
-	follow_test_add(f, &(uint16_t){(uint16_t)member}, 1);
+	isolate_search_test_begin(f);
+	isolate_search_test_add(f, &(uint16_t){(uint16_t)member}, 1);
 }
 
-void follow_team_whole(struct follow_team *t, struct follow *f, const struct follow_layout *layout)
+void isolate_search_team_whole(struct isolate_search_team *t, struct isolate_search *f,
+			       const struct isolate_search_layout *layout)
 {
 	memset(t, 0, sizeof(*t));
 	memset(f, 0, sizeof(*f));
 	t->layout = *layout;
 	t->f = f;
 	t->a = t->b = -1;
-	round_begin(t, FOLLOW_TEAM_NODES, "all of them again");
+	round_begin(t, ISOLATE_SEARCH_TEAM_NODES, "all of them again");
 	f->round = 0;
 	for (unsigned n = 0; n < layout->nodes; n++)
 		take_node(t, n, 0);
 	test_member(f, 0);
 }
 
-static void finish(struct follow_team *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void finish(struct follow_team *t, const char *format, ...)
+static void finish(struct isolate_search_team *t, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void finish(struct isolate_search_team *t, const char *format, ...)
 {
 	va_list list;
 
@@ -103,9 +106,10 @@ static void finish(struct follow_team *t, const char *format, ...)
 }
 
 /* What it is, as far as it is known by now. */
-static void name_node(struct follow_team *t, unsigned node, double with, double without, const char *why)
+static void name_node(struct isolate_search_team *t, unsigned node, double with, double without,
+		      const char *why)
 {
-	t->found = FOLLOW_MEMBER;
+	t->found = ISOLATE_SEARCH_MEMBER;
 	t->node = true;
 	t->a = (int)node;
 	t->with = with;
@@ -114,18 +118,19 @@ static void name_node(struct follow_team *t, unsigned node, double with, double 
 }
 
 /* Nothing more is to be learnt: a node that was named stays so. */
-static void end_inside(struct follow_team *t, const char *why)
+static void end_inside(struct isolate_search_team *t, const char *why)
 {
 	char before[sizeof(t->why)];
 
 	text_copy(before, sizeof(before), t->why);
-	if (t->found == FOLLOW_NOBODY)
+	if (t->found == ISOLATE_SEARCH_NOBODY)
 		finish(t, "%.200s", why);
 	else
 		finish(t, "%.120s; %.120s", before, why);
 }
 
-static void name_rank(struct follow_team *t, enum follow_kind kind, int a, int b, const char *why)
+static void name_rank(struct isolate_search_team *t, enum isolate_search_kind kind, int a, int b,
+		      const char *why)
 {
 	t->found = kind;
 	t->node = false;
@@ -136,13 +141,13 @@ static void name_rank(struct follow_team *t, enum follow_kind kind, int a, int b
 
 /* ---- ranks of one node ---- */
 
-static void look_ranks(struct follow_team *t)
+static void look_ranks(struct isolate_search_team *t)
 {
-	const struct follow *f = t->f;
+	const struct isolate_search *f = t->f;
 
 	if (!f->done)
 		return;
-	if (f->found == FOLLOW_NOBODY) {
+	if (f->found == ISOLATE_SEARCH_NOBODY) {
 		end_inside(t, f->why);
 		return;
 	}
@@ -151,40 +156,42 @@ static void look_ranks(struct follow_team *t)
 	name_rank(t, f->found, f->a, f->b, f->why);
 }
 
-static void begin_ranks(struct follow_team *t, unsigned node, double whole, double expected, double sigma)
+static void begin_ranks(struct isolate_search_team *t, unsigned node, double whole, double expected,
+			double sigma)
 {
-	struct follow_start s = t->start;
+	struct isolate_search_start s = t->start;
 	unsigned first;
 
 	t->rounds += t->f->round;
-	t->stage = FOLLOW_TEAM_RANKS;
+	t->stage = ISOLATE_SEARCH_TEAM_RANKS;
 	t->beside = false;
 	nobody_takes_part(t);
 	take_ranks(t, node, 0);
-	s.members = follow_team_ranks(t, node, &first);
+	s.members = isolate_search_team_ranks(t, node, &first);
 	s.overlap = s.pairs = true;
 	s.whole = whole;
 	s.expected = expected;
 	s.sigma = sigma;
-	follow_begin(t->f, &s);
+	isolate_search_begin(t->f, &s);
 	look_ranks(t);
 }
 
 /* {x, good} and {y, good}: which of the two is it? */
-static void begin_two_ranks(struct follow_team *t)
+static void begin_two_ranks(struct isolate_search_team *t)
 {
-	round_begin(t, FOLLOW_TEAM_TWO_RANKS, "each rank of node %u with one of node %u", t->bad, t->good);
+	round_begin(t, ISOLATE_SEARCH_TEAM_TWO_RANKS, "each rank of node %u with one of node %u", t->bad,
+		    t->good);
 	take_ranks(t, t->bad, 0);
 	take_ranks(t, t->good, 2);
-	follow_test_pair(t->f, 0, 2);
-	follow_test_pair(t->f, 1, 3);
+	isolate_search_test_pair(t->f, 0, 2);
+	isolate_search_test_pair(t->f, 1, 3);
 }
 
-static void inside(struct follow_team *t, double whole, double expected, double sigma)
+static void inside(struct isolate_search_team *t, double whole, double expected, double sigma)
 {
 	unsigned first;
 
-	if (follow_team_ranks(t, t->bad, &first) == 2)
+	if (isolate_search_team_ranks(t, t->bad, &first) == 2)
 		begin_two_ranks(t);
 	else
 		begin_ranks(t, t->bad, whole, expected, sigma);
@@ -192,38 +199,38 @@ static void inside(struct follow_team *t, double whole, double expected, double 
 
 /* ---- two that are held against each other ---- */
 
-static bool both_sound(const struct follow_team *t)
+static bool both_sound(const struct isolate_search_team *t)
 {
 	for (unsigned i = 0; i < 2; i++)
 		if (!t->f->test[i].ran || !t->f->test[i].sound ||
-		    (t->start.fault == FOLLOW_SLOW && !(t->f->test[i].figure > 0)))
+		    (t->start.fault == ISOLATE_SEARCH_SLOW && !(t->f->test[i].figure > 0)))
 			return false;
 	return true;
 }
 
 /* Which of the round's two tests is bad; -1: they are alike. */
-static int one_of_two(const struct follow_team *t)
+static int one_of_two(const struct isolate_search_team *t)
 {
-	const struct follow_test *x = t->f->test;
-	const struct follow_two_row row = {.what = "does the same",
-					   .alone = true,
-					   .of = {x[0].figure, x[1].figure},
-					   .wrong = {x[0].wrong, x[1].wrong}};
-	struct follow_two two;
+	const struct isolate_search_test *x = t->f->test;
+	const struct isolate_search_two_row row = {.what = "does the same",
+						   .alone = true,
+						   .of = {x[0].figure, x[1].figure},
+						   .wrong = {x[0].wrong, x[1].wrong}};
+	struct isolate_search_two two;
 
-	if (t->start.fault == FOLLOW_WRONG)
+	if (t->start.fault == ISOLATE_SEARCH_WRONG)
 		return x[0].wrong == x[1].wrong ? -1 : x[1].wrong;
-	follow_two(&two, &row, 1);
-	return two.found == FOLLOW_MEMBER ? two.a : -1;
+	isolate_search_two(&two, &row, 1);
+	return two.found == ISOLATE_SEARCH_MEMBER ? two.a : -1;
 }
 
-static double noise_of_two(const struct follow_team *t)
+static double noise_of_two(const struct isolate_search_team *t)
 {
 	return sqrt(
 		fmax(t->start.sigma * t->start.sigma, fmax(t->f->test[0].variance, t->f->test[1].variance)));
 }
 
-static void look_two_ranks(struct follow_team *t)
+static void look_two_ranks(struct isolate_search_team *t)
 {
 	int bad = both_sound(t) ? one_of_two(t) : -1;
 
@@ -231,18 +238,18 @@ static void look_two_ranks(struct follow_team *t)
 		end_inside(t, "each of its two ranks with one of another node: alike");
 		return;
 	}
-	if (t->start.fault == FOLLOW_SLOW) {
+	if (t->start.fault == ISOLATE_SEARCH_SLOW) {
 		t->with = t->f->test[bad].figure;
 		t->without = t->f->test[!bad].figure;
 	}
 	name_rank(
-		t, FOLLOW_MEMBER, bad, -1,
+		t, ISOLATE_SEARCH_MEMBER, bad, -1,
 		"its node is bad by itself, and so is it with a rank of another; the node's other rank is not");
 }
 
-static void look_two_nodes(struct follow_team *t)
+static void look_two_nodes(struct isolate_search_team *t)
 {
-	const struct follow_test *x = t->f->test;
+	const struct isolate_search_test *x = t->f->test;
 	int bad = both_sound(t) ? one_of_two(t) : -1;
 
 	if (bad < 0) {
@@ -255,20 +262,20 @@ static void look_two_nodes(struct follow_team *t)
 	inside(t, x[bad].figure, x[!bad].figure, noise_of_two(t));
 }
 
-static void look_alone(struct follow_team *t)
+static void look_alone(struct isolate_search_team *t)
 {
-	const struct follow_test *x = t->f->test;
+	const struct isolate_search_test *x = t->f->test;
 	double sigma = noise_of_two(t);
-	bool bad = both_sound(t) &&
-		   (t->start.fault == FOLLOW_WRONG ? x[0].wrong && !x[1].wrong
-						   : follow_worth(x[0].figure, x[1].figure, sigma));
+	bool bad = both_sound(t) && (t->start.fault == ISOLATE_SEARCH_WRONG
+					     ? x[0].wrong && !x[1].wrong
+					     : isolate_search_worth(x[0].figure, x[1].figure, sigma));
 
 	if (bad)
 		inside(t, x[0].figure, x[1].figure, sigma);
 	else if (!both_sound(t))
 		end_inside(t, "its ranks could not be measured by themselves");
 	else
-		end_inside(t, t->start.fault == FOLLOW_WRONG
+		end_inside(t, t->start.fault == ISOLATE_SEARCH_WRONG
 				      ? "by itself it is right"
 				      : "by itself it is as fast as another: its way to the others");
 }
@@ -276,16 +283,17 @@ static void look_alone(struct follow_team *t)
 /* ---- nodes ---- */
 
 /* A good node with as many ranks, to hold it against; `nodes`: none. */
-static unsigned alike(const struct follow_team *t, unsigned node)
+static unsigned alike(const struct isolate_search_team *t, unsigned node)
 {
-	unsigned first, n = 0, ranks = follow_team_ranks(t, node, &first);
+	unsigned first, n = 0, ranks = isolate_search_team_ranks(t, node, &first);
 
-	while (n < t->layout.nodes && (n == node || follow_team_ranks(t, n, &first) != ranks))
+	while (n < t->layout.nodes && (n == node || isolate_search_team_ranks(t, n, &first) != ranks))
 		n++;
 	return n;
 }
 
-static void begin_alone(struct follow_team *t, enum follow_team_stage stage, unsigned a, unsigned b)
+static void begin_alone(struct isolate_search_team *t, enum isolate_search_team_stage stage, unsigned a,
+			unsigned b)
 {
 	round_begin(t, stage, "nodes %u and %u, each by itself", a, b);
 	take_node(t, a, 0);
@@ -294,14 +302,14 @@ static void begin_alone(struct follow_team *t, enum follow_team_stage stage, uns
 	test_member(t->f, 1);
 }
 
-static void look_nodes(struct follow_team *t)
+static void look_nodes(struct isolate_search_team *t)
 {
-	const struct follow *f = t->f;
+	const struct isolate_search *f = t->f;
 	unsigned first;
 
 	if (!f->done)
 		return;
-	if (f->found != FOLLOW_MEMBER) {
+	if (f->found != ISOLATE_SEARCH_MEMBER) {
 		t->found = f->found;
 		t->node = true;
 		t->a = f->a;
@@ -314,20 +322,20 @@ static void look_nodes(struct follow_team *t)
 	name_node(t, (unsigned)f->a, f->with, f->without, f->why);
 	t->bad = (unsigned)f->a;
 	t->good = alike(t, t->bad);
-	if (follow_team_ranks(t, t->bad, &first) < 2)
+	if (isolate_search_team_ranks(t, t->bad, &first) < 2)
 		t->done = true;
 	else if (t->good == t->layout.nodes)
 		end_inside(t, "no other node has as many ranks");
 	else
-		begin_alone(t, FOLLOW_TEAM_ALONE, t->bad, t->good);
+		begin_alone(t, ISOLATE_SEARCH_TEAM_ALONE, t->bad, t->good);
 }
 
-static void begin_nodes(struct follow_team *t)
+static void begin_nodes(struct isolate_search_team *t)
 {
-	struct follow_start s = t->start;
+	struct isolate_search_start s = t->start;
 
 	t->rounds += t->f->round;
-	t->stage = FOLLOW_TEAM_NODES;
+	t->stage = ISOLATE_SEARCH_TEAM_NODES;
 	t->beside = true;
 	nobody_takes_part(t);
 	for (unsigned n = 0; n < t->layout.nodes; n++)
@@ -335,44 +343,46 @@ static void begin_nodes(struct follow_team *t)
 	s.members = t->layout.nodes;
 	s.overlap = false;
 	s.pairs = true;
-	follow_begin(t->f, &s);
+	isolate_search_begin(t->f, &s);
 	look_nodes(t);
 }
 
-bool follow_team_groups(const struct follow_team *t)
+bool isolate_search_team_groups(const struct isolate_search_team *t)
 {
-	unsigned first, ranks = follow_team_ranks(t, 0, &first);
+	unsigned first, ranks = isolate_search_team_ranks(t, 0, &first);
 
 	return t->layout.nodes == 2 ? ranks > 1 && alike(t, 0) == 1 : t->layout.nodes > 2 || ranks > 2;
 }
 
-void follow_team_begin(struct follow_team *t, const struct follow_start *s)
+void isolate_search_team_begin(struct isolate_search_team *t, const struct isolate_search_start *s)
 {
 	t->start = *s;
 	t->rounds = t->f->round = 0;
-	if (s->fault == FOLLOW_SLOW && !follow_worth(s->whole, s->expected, s->sigma))
+	if (s->fault == ISOLATE_SEARCH_SLOW && !isolate_search_worth(s->whole, s->expected, s->sigma))
 		finish(t, "slow once: not seen again when repeated");
 	else if (t->layout.nodes > 2)
 		begin_nodes(t);
 	else if (t->layout.nodes < 2)
 		begin_ranks(t, 0, s->whole, s->expected, s->sigma);
-	else if (follow_team_groups(t))
-		begin_alone(t, FOLLOW_TEAM_TWO_NODES, 0, 1);
+	else if (isolate_search_team_groups(t))
+		begin_alone(t, ISOLATE_SEARCH_TEAM_TWO_NODES, 0, 1);
 	else
 		finish(t, "two nodes that cannot be held against each other by themselves");
 }
 
-void follow_team_next(struct follow_team *t)
+void isolate_search_team_next(struct isolate_search_team *t)
 {
-	static void (*const look[])(struct follow_team *) = {
-		[FOLLOW_TEAM_NODES] = look_nodes,	  [FOLLOW_TEAM_TWO_NODES] = look_two_nodes,
-		[FOLLOW_TEAM_ALONE] = look_alone,	  [FOLLOW_TEAM_RANKS] = look_ranks,
-		[FOLLOW_TEAM_TWO_RANKS] = look_two_ranks,
+	static void (*const look[])(struct isolate_search_team *) = {
+		[ISOLATE_SEARCH_TEAM_NODES] = look_nodes,
+		[ISOLATE_SEARCH_TEAM_TWO_NODES] = look_two_nodes,
+		[ISOLATE_SEARCH_TEAM_ALONE] = look_alone,
+		[ISOLATE_SEARCH_TEAM_RANKS] = look_ranks,
+		[ISOLATE_SEARCH_TEAM_TWO_RANKS] = look_two_ranks,
 	};
 
 	if (t->done)
 		return;
-	if (t->stage == FOLLOW_TEAM_NODES || t->stage == FOLLOW_TEAM_RANKS)
-		follow_next(t->f);
+	if (t->stage == ISOLATE_SEARCH_TEAM_NODES || t->stage == ISOLATE_SEARCH_TEAM_RANKS)
+		isolate_search_next(t->f);
 	look[t->stage](t);
 }

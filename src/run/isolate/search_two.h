@@ -3,17 +3,17 @@
  * Two members: no group is without the bad one. So what each does by itself is compared, and the two
  * directions between them. Pure.
  */
-#ifndef RUN_FOLLOW_TWO_H
-#define RUN_FOLLOW_TWO_H
+#ifndef RUN_ISOLATE_SEARCH_TWO_H
+#define RUN_ISOLATE_SEARCH_TWO_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "run/isolate/search.h"
 
 /* Two alike differ by as much: clocks under a power cap. */
-#define FOLLOW_TWO_LEAST 0.05
+#define ISOLATE_SEARCH_TWO_LEAST 0.05
 
 /* One work, done by each of the two; for a link: `of[0]` is what goes from the first to the second. */
-struct follow_two_row {
+struct isolate_search_two_row {
 	const char *what; /* "reads its memory": in a sentence */
 	bool link;
 	bool alone;   /* nothing of it goes between the two */
@@ -22,11 +22,11 @@ struct follow_two_row {
 	bool late[2]; /* not done within its limit */
 };
 
-struct follow_two {
-	enum follow_kind found; /* MEMBER: a; PAIR: the link from a to b; NOBODY */
+struct isolate_search_two {
+	enum isolate_search_kind found; /* MEMBER: a; PAIR: the link from a to b; NOBODY */
 	int a, b;
-	const struct follow_two_row *shows; /* the row that shows it; NULL: none */
-	double loss;			    /* share that the one is below the other */
+	const struct isolate_search_two_row *shows; /* the row that shows it; NULL: none */
+	double loss;				    /* share that the one is below the other */
 };
 
 /*
@@ -35,5 +35,6 @@ struct follow_two {
  * slows copies as well; then the directions of the link, as the copy engines see them; then copies by the
  * kernels of one.
  */
-void follow_two(struct follow_two *out, const struct follow_two_row *rows, size_t count);
+void isolate_search_two(struct isolate_search_two *out, const struct isolate_search_two_row *rows,
+			size_t count);
 #endif

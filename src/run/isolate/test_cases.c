@@ -31,13 +31,14 @@ static void set_size(json_t *options)
 /* Options of the trigger's, but what travels. Groups are wrong in the work that showed it; whose part is
  * wrong is seen where each comes from one. What is of the trigger's operation alone goes back to its default.
  */
-static void set_traffic(json_t *options, const struct hunt_order *o)
+static void set_traffic(json_t *options, const struct isolate_run_order *o)
 {
-	static const char *const ops[] = {[FOLLOW_EVERY_PAIR] = "alltoall",
-					  [FOLLOW_ONE_PAIR] = "sendrecv",
-					  [FOLLOW_PARTS] = "allgather"};
+	static const char *const ops[] = {[ISOLATE_SEARCH_EVERY_PAIR] = "alltoall",
+					  [ISOLATE_SEARCH_ONE_PAIR] = "sendrecv",
+					  [ISOLATE_SEARCH_PARTS] = "allgather"};
 
-	if (o->traffic == FOLLOW_SAME || (o->fault == FOLLOW_WRONG && o->traffic != FOLLOW_PARTS))
+	if (o->traffic == ISOLATE_SEARCH_SAME ||
+	    (o->fault == ISOLATE_SEARCH_WRONG && o->traffic != ISOLATE_SEARCH_PARTS))
 		return;
 	if (!json_object_get(options, "op"))
 		return;
@@ -47,12 +48,12 @@ static void set_traffic(json_t *options, const struct hunt_order *o)
 	set_word(options, "root", "0");
 	set_word(options, "algorithm", "auto");
 	set_word(options, "protocol", "auto");
-	if (o->traffic == FOLLOW_PARTS)
+	if (o->traffic == ISOLATE_SEARCH_PARTS)
 		set_size(options);
 }
 
-enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, struct bench_case *out,
-		      struct error *err)
+enum status isolate_run_case(const struct isolate_run_order *o, const struct isolate_run_group *g,
+			     struct bench_case *out, struct error *err)
 {
 	const struct bench_case *t = o->trigger;
 	json_t *body = case_json(t, o->r->machine);
@@ -82,11 +83,11 @@ enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, st
 	out->order = STEP_IN_ORDER;
 	text_copy(out->beside, sizeof(out->beside), t->beside);
 	out->work = out->probe->work(o->r->machine, &out->target, out->opts);
-	need_estimate(out, o->r->machine);
+	memory_need_estimate(out, o->r->machine);
 	return STATUS_OK;
 }
 
-json_t *hunt_mark(const struct hunt_order *o)
+json_t *isolate_run_mark(const struct isolate_run_order *o)
 {
 	return json_pack("{s:i, s:i, s:s}", "case", (int)o->trigger->id, "round", (int)o->round, "why",
 			 o->what);
@@ -94,7 +95,7 @@ json_t *hunt_mark(const struct hunt_order *o)
 
 /* ---- a node's GPUs ---- */
 
-static json_t *group_gpus(const struct hunt *h, const uint16_t *member, unsigned count)
+static json_t *group_gpus(const struct isolate_run *h, const uint16_t *member, unsigned count)
 {
 	json_t *gpus = json_array();
 
@@ -106,7 +107,8 @@ static json_t *group_gpus(const struct hunt *h, const uint16_t *member, unsigned
 }
 
 /* "node:0,2,3", or the trigger's own text where it is all. */
-static void group_text(const struct hunt *h, const uint16_t *member, unsigned count, char text[TARGET_TEXT])
+static void group_text(const struct isolate_run *h, const uint16_t *member, unsigned count,
+		       char text[TARGET_TEXT])
 {
 	size_t used = 0;
 
@@ -119,22 +121,22 @@ static void group_text(const struct hunt *h, const uint16_t *member, unsigned co
 					 i ? "," : "node:", h->trigger->target.gpu[member[i]]);
 }
 
-static enum status group_case(const struct hunt *h, const struct hunt_order *o, const struct follow_test *t,
-			      struct bench_case *out, struct error *err)
+static enum status group_case(const struct isolate_run *h, const struct isolate_run_order *o,
+			      const struct isolate_search_test *t, struct bench_case *out, struct error *err)
 {
 	const uint16_t *member = &h->f.group[t->first];
 	char text[TARGET_TEXT];
-	const struct hunt_group g = {
+	const struct isolate_run_group g = {
 		.text = text, .gpus = group_gpus(h, member, t->count), .ranks = t->count};
 
 	group_text(h, member, t->count, text);
-	return hunt_case(o, &g, out, err);
+	return isolate_run_case(o, &g, out, err);
 }
 
 /* Of a node's GPUs: all tests of the round once, then all again: what drifts, drifts for each. */
-static bool run_tests(struct hunt *h, const struct hunt_order *o)
+static bool run_tests(struct isolate_run *h, const struct isolate_run_order *o)
 {
-	const struct follow *f = &h->f;
+	const struct isolate_search *f = &h->f;
 	size_t count = (size_t)f->count * o->repeats;
 	struct bench_case *cases = calloc(count, sizeof(*cases));
 	struct step step = {.cases = cases};
@@ -146,7 +148,7 @@ static bool run_tests(struct hunt *h, const struct hunt_order *o)
 	for (; on && step.count < count; step.count++) {
 		h->r->status =
 			group_case(h, o, &f->test[step.count % f->count], &cases[step.count], h->r->err);
-		json_array_append_new(marks, hunt_mark(o));
+		json_array_append_new(marks, isolate_run_mark(o));
 		on = !h->r->status;
 	}
 	if (on)
@@ -159,25 +161,25 @@ static bool run_tests(struct hunt *h, const struct hunt_order *o)
 	return on;
 }
 
-bool hunt_tests(struct hunt *h, unsigned repeats, unsigned *first)
+bool isolate_run_tests(struct isolate_run *h, unsigned repeats, unsigned *first)
 {
-	const struct hunt_order o = {.r = h->r,
-				     .trigger = h->trigger,
-				     .fault = h->fault,
-				     .traffic = h->f.traffic,
-				     .round = hunt_round(h),
-				     .repeats = repeats,
-				     .what = h->f.what};
+	const struct isolate_run_order o = {.r = h->r,
+					    .trigger = h->trigger,
+					    .fault = h->fault,
+					    .traffic = h->f.traffic,
+					    .round = isolate_run_round(h),
+					    .repeats = repeats,
+					    .what = h->f.what};
 
 	*first = h->r->next_id;
 	h->tests += h->f.count * repeats;
-	h->waves += hunt_waves(h, repeats);
-	return h->trigger->team ? ranks_tests(h, &o) : run_tests(h, &o);
+	h->waves += isolate_run_waves(h, repeats);
+	return h->trigger->team ? isolate_ranks_tests(h, &o) : run_tests(h, &o);
 }
 
-unsigned hunt_round(const struct hunt *h)
+unsigned isolate_run_round(const struct isolate_run *h)
 {
-	return h->trigger->team ? follow_team_round(&h->team) : h->f.round;
+	return h->trigger->team ? isolate_search_team_round(&h->team) : h->f.round;
 }
 
 static double variance_of(const double *rate, unsigned n)
@@ -187,23 +189,23 @@ static double variance_of(const double *rate, unsigned n)
 	return n > 1 && s.mean > 0 ? s.stddev * s.stddev / (s.mean * s.mean) : 0;
 }
 
-void hunt_answers(struct hunt *h, unsigned first)
+void isolate_run_answers(struct isolate_run *h, unsigned first)
 {
-	struct follow *f = &h->f;
+	struct isolate_search *f = &h->f;
 
 	for (unsigned i = 0; i < f->count; i++) {
-		struct follow_test *t = &f->test[i];
+		struct isolate_search_test *t = &f->test[i];
 		double rate[REPEATS_ROOM];
 		unsigned n = 0;
 
 		t->ran = t->sound = true;
 		for (unsigned k = 0; k < f->repeats; k++) {
-			const struct note *note = &h->r->note[first + k * f->count + i];
+			const struct case_outcome *note = &h->r->note[first + k * f->count + i];
 			bool wrong = note->status == STATUS_MISMATCH;
 
 			t->wrong = t->wrong || wrong;
 			t->sound = t->sound && note->done &&
-				   (!note->status || (wrong && h->fault == FOLLOW_WRONG));
+				   (!note->status || (wrong && h->fault == ISOLATE_SEARCH_WRONG));
 			if (note->rate > 0)
 				rate[n++] = note->rate;
 		}

@@ -58,8 +58,8 @@ static enum status works_plan(const struct run *r, const uint16_t *gpu, unsigned
 	return st;
 }
 
-static void take_note(struct follow_two_row rows[WORKS], const struct note *n, const struct bench_case *c,
-		      uint16_t first)
+static void take_note(struct isolate_search_two_row rows[WORKS], const struct case_outcome *n,
+		      const struct bench_case *c, uint16_t first)
 {
 	for (unsigned i = 0; i < WORKS; i++) {
 		unsigned member = c->target.gpu[works[i].receiver] != first;
@@ -74,13 +74,13 @@ static void take_note(struct follow_two_row rows[WORKS], const struct note *n, c
 }
 
 /* The cases of one step, which the plan still owns. */
-static bool run_step(const struct hunt_order *o, struct step *step, uint16_t first,
-		     struct follow_two_row rows[WORKS])
+static bool run_step(const struct isolate_run_order *o, struct step *step, uint16_t first,
+		     struct isolate_search_two_row rows[WORKS])
 {
 	json_t *marks = json_array();
 
 	for (size_t i = 0; i < step->count; i++)
-		json_array_append_new(marks, hunt_mark(o));
+		json_array_append_new(marks, isolate_run_mark(o));
 	if (!run_extend(o->r, step, "follows", marks))
 		return false;
 	for (size_t i = 0; i < step->count; i++)
@@ -88,8 +88,8 @@ static bool run_step(const struct hunt_order *o, struct step *step, uint16_t fir
 	return true;
 }
 
-bool works_run(const struct hunt_order *o, const uint16_t *gpu, unsigned count, bool between,
-	       struct follow_two_row rows[WORKS], unsigned *cases)
+bool works_run(const struct isolate_run_order *o, const uint16_t *gpu, unsigned count, bool between,
+	       struct isolate_search_two_row rows[WORKS], unsigned *cases)
 {
 	struct run *r = o->r;
 	struct plan p = {0};
@@ -111,39 +111,40 @@ bool works_run(const struct hunt_order *o, const uint16_t *gpu, unsigned count, 
 	return on;
 }
 
-static void place(const struct hunt *h, unsigned member, struct hunt_finding *out)
+static void place(const struct isolate_run *h, unsigned member, struct isolate_run_finding *out)
 {
-	struct hunt_place p = h->name(h, member);
+	struct isolate_run_place p = h->name(h, member);
 
 	text_copy(out->place, sizeof(out->place), p.place);
 	text_copy(out->pci, sizeof(out->pci), p.pci);
 }
 
 /* "gpu0>gpu1", "rank 0 on node-a > rank 1 on node-b" */
-static void place_way(const struct hunt *h, unsigned from, unsigned to, struct hunt_finding *out)
+static void place_way(const struct isolate_run *h, unsigned from, unsigned to,
+		      struct isolate_run_finding *out)
 {
-	struct hunt_place a = h->name(h, from), b = h->name(h, to);
+	struct isolate_run_place a = h->name(h, from), b = h->name(h, to);
 
 	snprintf(out->place, sizeof(out->place), "%s%s%s", a.place, h->trigger->team ? " > " : ">", b.place);
 	text_copy(out->pci, sizeof(out->pci), a.pci);
 }
 
-bool works_tell(const struct hunt *h, const struct follow_two_row rows[WORKS], const uint16_t member[2],
-		struct hunt_finding *out)
+bool works_tell(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+		const uint16_t member[2], struct isolate_run_finding *out)
 {
-	struct follow_two two;
+	struct isolate_search_two two;
 	double percent;
 
-	follow_two(&two, rows, WORKS);
+	isolate_search_two(&two, rows, WORKS);
 	percent = 100 * two.loss;
 	out->found = two.found;
-	if (two.found == FOLLOW_NOBODY)
+	if (two.found == ISOLATE_SEARCH_NOBODY)
 		return false;
-	if (two.found == FOLLOW_PAIR)
+	if (two.found == ISOLATE_SEARCH_PAIR)
 		place_way(h, member[two.a], member[!two.a], out);
 	else
 		place(h, member[two.a], out);
-	if (two.shows->wrong[two.a] && two.found == FOLLOW_PAIR)
+	if (two.shows->wrong[two.a] && two.found == ISOLATE_SEARCH_PAIR)
 		snprintf(out->why, sizeof(out->why), "copies that way arrive wrong, those back do not");
 	else if (two.shows->wrong[two.a])
 		snprintf(out->why, sizeof(out->why), "by itself it %s wrongly, the other does not",
@@ -152,7 +153,7 @@ bool works_tell(const struct hunt *h, const struct follow_two_row rows[WORKS], c
 		snprintf(out->why, sizeof(out->why),
 			 "by itself it was not done within the limit of what the other does: it %s",
 			 two.shows->what);
-	else if (two.found == FOLLOW_PAIR)
+	else if (two.found == ISOLATE_SEARCH_PAIR)
 		snprintf(out->why, sizeof(out->why), "copies that way are %.0f %% slower than back", percent);
 	else
 		snprintf(out->why, sizeof(out->why), "by itself it %s %.0f %% more slowly than the other",
@@ -163,7 +164,7 @@ bool works_tell(const struct hunt *h, const struct follow_two_row rows[WORKS], c
 /* ---- parts ---- */
 
 /* What more than one sees is what was put in; what one sees that did not send it came about on the way. */
-static void take_parts(struct hunt_parts *p, const struct note *n)
+static void take_parts(struct isolate_run_parts *p, const struct case_outcome *n)
 {
 	unsigned from = (unsigned)n->suspect - 1;
 	bool on_the_way = n->wrong_ranks == 1 && n->wrong_rank != from, first = !p->seen;
@@ -171,46 +172,46 @@ static void take_parts(struct hunt_parts *p, const struct note *n)
 	if (!n->done || n->status != STATUS_MISMATCH || !n->wrong_ranks)
 		return;
 	if (n->suspect < 1 || (!first && from != p->from)) { /* of several */
-		p->found = FOLLOW_NOBODY;
+		p->found = ISOLATE_SEARCH_NOBODY;
 	} else if (!first && (!on_the_way || n->wrong_rank != p->at)) {
-		p->found = FOLLOW_MEMBER;
+		p->found = ISOLATE_SEARCH_MEMBER;
 	} else if (first) {
-		p->found = on_the_way ? FOLLOW_PAIR : FOLLOW_MEMBER;
+		p->found = on_the_way ? ISOLATE_SEARCH_PAIR : ISOLATE_SEARCH_MEMBER;
 		p->at = n->wrong_rank;
 	}
 	p->from = from;
 	p->seen = n->wrong_ranks > p->seen ? n->wrong_ranks : p->seen;
 }
 
-void parts_run(struct hunt *h, struct hunt_parts *out)
+void parts_run(struct isolate_run *h, struct isolate_run_parts *out)
 {
 	unsigned first;
 
-	*out = (struct hunt_parts){.found = FOLLOW_NOBODY};
-	if (h->fault != FOLLOW_WRONG || strcmp(h->trigger->probe->name, "collective") ||
-	    !hunt_has_time(h, PARTS_REPEATS))
+	*out = (struct isolate_run_parts){.found = ISOLATE_SEARCH_NOBODY};
+	if (h->fault != ISOLATE_SEARCH_WRONG || strcmp(h->trigger->probe->name, "collective") ||
+	    !isolate_run_has_time(h, PARTS_REPEATS))
 		return;
 	text_copy(h->f.what, sizeof(h->f.what), "whose part of an all-gather is wrong");
 	h->f.round = 1;
-	h->f.traffic = FOLLOW_PARTS;
-	if (!hunt_tests(h, PARTS_REPEATS, &first))
+	h->f.traffic = ISOLATE_SEARCH_PARTS;
+	if (!isolate_run_tests(h, PARTS_REPEATS, &first))
 		return;
 	out->known = true;
 	for (unsigned k = 0; k < PARTS_REPEATS; k++) {
-		const struct note *n = &h->r->note[first + k];
+		const struct case_outcome *n = &h->r->note[first + k];
 
 		take_parts(out, n);
 		out->known = out->known && n->done && (!n->status || n->status == STATUS_MISMATCH);
 	}
 }
 
-bool parts_tell(const struct hunt *h, const struct hunt_parts *p, const uint16_t *member, unsigned count,
-		struct hunt_finding *out)
+bool parts_tell(const struct isolate_run *h, const struct isolate_run_parts *p, const uint16_t *member,
+		unsigned count, struct isolate_run_finding *out)
 {
-	if (p->found == FOLLOW_NOBODY || p->from >= count || p->at >= count)
+	if (p->found == ISOLATE_SEARCH_NOBODY || p->from >= count || p->at >= count)
 		return false;
 	out->found = p->found;
-	if (p->found == FOLLOW_PAIR) {
+	if (p->found == ISOLATE_SEARCH_PAIR) {
 		place_way(h, member[p->from], member[p->at], out);
 		snprintf(
 			out->why, sizeof(out->why),
@@ -228,22 +229,25 @@ bool parts_tell(const struct hunt *h, const struct hunt_parts *p, const uint16_t
 	return true;
 }
 
-bool suspect_tell(const struct hunt *h, const uint16_t *member, unsigned count, struct hunt_finding *out)
+bool suspect_tell(const struct isolate_run *h, const uint16_t *member, unsigned count,
+		  struct isolate_run_finding *out)
 {
-	const struct note *n = &h->r->note[h->trigger->id];
+	const struct case_outcome *n = &h->r->note[h->trigger->id];
 
-	if (h->fault != FOLLOW_WRONG || n->suspect < 1 || (unsigned)n->suspect > count || n->wrong_ranks < 2)
+	if (h->fault != ISOLATE_SEARCH_WRONG || n->suspect < 1 || (unsigned)n->suspect > count ||
+	    n->wrong_ranks < 2)
 		return false;
-	out->found = FOLLOW_MEMBER;
+	out->found = ISOLATE_SEARCH_MEMBER;
 	place(h, member[n->suspect - 1], out);
 	snprintf(out->why, sizeof(out->why), "what is wrong differs by what it should have put in");
 	return true;
 }
 
-void two_untold(const struct hunt *h, const struct follow_two_row rows[WORKS], const struct hunt_parts *parts,
-		const uint16_t member[2], struct hunt_finding *out)
+void two_untold(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+		const struct isolate_run_parts *parts, const uint16_t member[2],
+		struct isolate_run_finding *out)
 {
-	struct hunt_place a = h->name(h, member[0]), b = h->name(h, member[1]);
+	struct isolate_run_place a = h->name(h, member[0]), b = h->name(h, member[1]);
 	bool works_known = false;
 
 	for (unsigned i = 0; i < WORKS; i++)
@@ -256,25 +260,26 @@ void two_untold(const struct hunt *h, const struct follow_two_row rows[WORKS], c
 
 /* ---- a node's two ---- */
 
-void hunt_two(struct hunt *h, struct hunt_finding *out)
+void isolate_run_two(struct isolate_run *h, struct isolate_run_finding *out)
 {
 	static const uint16_t member[2] = {0, 1};
 	const uint16_t *gpu = h->trigger->target.gpu;
-	const struct hunt_order o = {.r = h->r, .trigger = h->trigger, .what = "each of the two by itself"};
-	struct follow_two_row rows[WORKS] = {{0}};
-	struct hunt_parts parts;
+	const struct isolate_run_order o = {
+		.r = h->r, .trigger = h->trigger, .what = "each of the two by itself"};
+	struct isolate_search_two_row rows[WORKS] = {{0}};
+	struct isolate_run_parts parts;
 	bool on = true;
 
-	hunt_all(&h->f, 2, "");
+	isolate_run_all(&h->f, 2, "");
 	parts_run(h, &parts);
 	if (parts_tell(h, &parts, member, 2, out))
 		return;
 	for (unsigned between = 0; between < 2 && on && !h->r->status && !run_stopping(h->r); between++) {
-		struct hunt_order round = o;
+		struct isolate_run_order round = o;
 		unsigned cases;
 
 		round.round = ++h->f.round;
-		on = hunt_has_time(h, 1) && works_run(&round, gpu, 2, between, rows, &cases);
+		on = isolate_run_has_time(h, 1) && works_run(&round, gpu, 2, between, rows, &cases);
 		h->tests += on ? cases : 0;
 		h->waves += on;
 	}

@@ -12,7 +12,7 @@
 
 /* ---- what a rank does by itself ---- */
 
-static json_t *works_json(const struct follow_two_row rows[WORKS])
+static json_t *works_json(const struct isolate_search_two_row rows[WORKS])
 {
 	json_t *said = json_object();
 
@@ -24,7 +24,7 @@ static json_t *works_json(const struct follow_two_row rows[WORKS])
 	return said;
 }
 
-static void works_take(struct follow_two_row rows[WORKS], unsigned member, const json_t *said)
+static void works_take(struct isolate_search_two_row rows[WORKS], unsigned member, const json_t *said)
 {
 	for (unsigned i = 0; i < WORKS; i++) {
 		const json_t *one = json_object_get(said, works_words[i]);
@@ -36,7 +36,8 @@ static void works_take(struct follow_two_row rows[WORKS], unsigned member, const
 }
 
 /* A rank without a GPU, or that has no part in it, has nothing to tell. */
-static bool own_works(const struct hunt_order *o, struct follow_two_row rows[WORKS], unsigned *cases)
+static bool own_works(const struct isolate_run_order *o, struct isolate_search_two_row rows[WORKS],
+		      unsigned *cases)
 {
 	const struct target *t = &o->trigger->target;
 
@@ -45,17 +46,17 @@ static bool own_works(const struct hunt_order *o, struct follow_two_row rows[WOR
 	       works_run(o, t->gpu, 1, false, rows, cases);
 }
 
-static bool run_works(const struct hunt_order *o, struct follow_two_row rows[WORKS], unsigned *cases,
-		      json_t **all)
+static bool run_works(const struct isolate_run_order *o, struct isolate_search_two_row rows[WORKS],
+		      unsigned *cases, json_t **all)
 {
 	struct error why = {0};
 
-	return own_works(o, rows, cases) && ranks_figures(o->r, works_json(rows), all, &why);
+	return own_works(o, rows, cases) && isolate_ranks_figures(o->r, works_json(rows), all, &why);
 }
 
-bool ranks_works(const struct hunt_order *o, json_t **all)
+bool isolate_ranks_works(const struct isolate_run_order *o, json_t **all)
 {
-	struct follow_two_row rows[WORKS] = {{0}};
+	struct isolate_search_two_row rows[WORKS] = {{0}};
 	unsigned cases;
 
 	return run_works(o, rows, &cases, all);
@@ -63,18 +64,19 @@ bool ranks_works(const struct hunt_order *o, json_t **all)
 
 /* ---- rank 0 ---- */
 
-static void each_by_itself(struct hunt *h, const uint16_t member[2], struct follow_two_row rows[WORKS])
+static void each_by_itself(struct isolate_run *h, const uint16_t member[2],
+			   struct isolate_search_two_row rows[WORKS])
 {
-	const struct hunt_order o = {.r = h->r,
-				     .trigger = h->trigger,
-				     .fault = h->fault,
-				     .round = ++h->f.round,
-				     .repeats = 1,
-				     .what = "each of the two by itself"};
+	const struct isolate_run_order o = {.r = h->r,
+					    .trigger = h->trigger,
+					    .fault = h->fault,
+					    .round = ++h->f.round,
+					    .repeats = 1,
+					    .what = "each of the two by itself"};
 	json_t *all = NULL;
 	unsigned cases = 0;
 
-	if (ranks_order(h, &o, json_pack("{s:b}", "works", 1)) && run_works(&o, rows, &cases, &all))
+	if (isolate_ranks_order(h, &o, json_pack("{s:b}", "works", 1)) && run_works(&o, rows, &cases, &all))
 		for (unsigned i = 0; i < 2; i++)
 			works_take(rows, i, json_array_get(all, member[i]));
 	h->tests += 2 * cases;
@@ -83,7 +85,7 @@ static void each_by_itself(struct hunt *h, const uint16_t member[2], struct foll
 }
 
 /* This machine's GPU of that rank, where it has one of this node; -1: none. */
-static int gpu_here(const struct hunt *h, unsigned rank)
+static int gpu_here(const struct isolate_run *h, unsigned rank)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
 
@@ -96,14 +98,15 @@ static int gpu_here(const struct hunt *h, unsigned rank)
 }
 
 /* Both GPUs are this node's: rank 0 copies between them while the others wait. */
-static void between_both(struct hunt *h, const uint16_t member[2], struct follow_two_row rows[WORKS])
+static void between_both(struct isolate_run *h, const uint16_t member[2],
+			 struct isolate_search_two_row rows[WORKS])
 {
-	struct hunt_order o = {.r = h->r, .trigger = h->trigger, .what = "copies between the two"};
+	struct isolate_run_order o = {.r = h->r, .trigger = h->trigger, .what = "copies between the two"};
 	int a = gpu_here(h, member[0]), b = gpu_here(h, member[1]);
 	const uint16_t gpu[2] = {(uint16_t)a, (uint16_t)b};
 	unsigned cases;
 
-	if (a < 0 || b < 0 || !hunt_has_time(h, 1))
+	if (a < 0 || b < 0 || !isolate_run_has_time(h, 1))
 		return;
 	o.round = ++h->f.round;
 	works_run(&o, gpu, 2, true, rows, &cases);
@@ -111,17 +114,17 @@ static void between_both(struct hunt *h, const uint16_t member[2], struct follow
 	h->waves++;
 }
 
-static bool goes_on(const struct hunt *h)
+static bool goes_on(const struct isolate_run *h)
 {
 	return !h->r->status && !run_stopping(h->r) && !h->r->team_over.status;
 }
 
-static void search_two(struct hunt *h, const uint16_t member[2], const struct hunt_parts *parts,
-		       struct hunt_finding *out)
+static void search_two(struct isolate_run *h, const uint16_t member[2], const struct isolate_run_parts *parts,
+		       struct isolate_run_finding *out)
 {
-	struct follow_two_row rows[WORKS] = {{0}};
+	struct isolate_search_two_row rows[WORKS] = {{0}};
 
-	if (goes_on(h) && hunt_has_time(h, 1))
+	if (goes_on(h) && isolate_run_has_time(h, 1))
 		each_by_itself(h, member, rows);
 	if (goes_on(h) && !works_tell(h, rows, member, out))
 		between_both(h, member, rows);
@@ -130,26 +133,27 @@ static void search_two(struct hunt *h, const uint16_t member[2], const struct hu
 }
 
 /* The ranks that take part, in order. */
-static unsigned members_of(const struct follow_layout *l, uint16_t member[FOLLOW_MEMBERS])
+static unsigned members_of(const struct isolate_search_layout *l, uint16_t member[ISOLATE_SEARCH_MEMBERS])
 {
 	unsigned count = 0;
 
 	for (unsigned r = 0; r < l->ranks; r++)
-		if (l->node_of[r] != FOLLOW_NO_MEMBER)
+		if (l->node_of[r] != ISOLATE_SEARCH_NO_MEMBER)
 			member[count++] = (uint16_t)r;
 	return count;
 }
 
-bool ranks_pair(struct hunt *h, const struct follow_start *s, struct hunt_finding *out)
+bool isolate_ranks_pair(struct isolate_run *h, const struct isolate_search_start *s,
+			struct isolate_run_finding *out)
 {
-	bool once = h->trigger->engine->once, wrong = h->fault == FOLLOW_WRONG;
-	uint16_t member[FOLLOW_MEMBERS];
+	bool once = h->trigger->engine->once, wrong = h->fault == ISOLATE_SEARCH_WRONG;
+	uint16_t member[ISOLATE_SEARCH_MEMBERS];
 	unsigned count = members_of(&h->team.layout, member);
-	struct hunt_parts parts;
+	struct isolate_run_parts parts;
 
-	if (!once && count != 2 && (!wrong || follow_team_groups(&h->team)))
+	if (!once && count != 2 && (!wrong || isolate_search_team_groups(&h->team)))
 		return false;
-	if (!wrong && !follow_worth(s->whole, s->expected, s->sigma))
+	if (!wrong && !isolate_search_worth(s->whole, s->expected, s->sigma))
 		return false; /* follow_team.c says so */
 	out->of = "rank";
 	parts_run(h, &parts);
@@ -161,8 +165,8 @@ bool ranks_pair(struct hunt *h, const struct follow_start *s, struct hunt_findin
 		snprintf(out->why, sizeof(out->why), "%s, and no groups of its ranks can do it",
 			 parts.known ? "the parts of an all-gather do not tell"
 				     : "an all-gather could not be run");
-	ranks_over(h);
-	if (out->found == FOLLOW_NOBODY && *h->stopped)
+	isolate_ranks_over(h);
+	if (out->found == ISOLATE_SEARCH_NOBODY && *h->stopped)
 		text_copy(out->why, sizeof(out->why), h->stopped);
 	return true;
 }

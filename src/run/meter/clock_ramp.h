@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GPU's clock is brought up before it is measured: spins, until the clock is near its highest. */
-#ifndef RUN_METER_RAMP_H
-#define RUN_METER_RAMP_H
+#ifndef RUN_METER_CLOCK_RAMP_H
+#define RUN_METER_CLOCK_RAMP_H
 #include "core/clock.h"
 #include "gpu/device/gpu.h"
 

@@ -63,7 +63,7 @@ static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struc
 	while (since_best < RAMP_BLOCKS && t - t0 < limit_ns) {
 		uint64_t ended, took;
 
-		adds_chain(1, 3, RAMP_ADDS);
+		add_chain(1, 3, RAMP_ADDS);
 		ended = now(m);
 		took = ended - t;
 		t = ended;
@@ -101,7 +101,7 @@ static void stamp(const struct meter *m, struct window *w)
 	for (unsigned i = 0; i < STAMP_BLOCKS; i++) {
 		uint64_t ended, took;
 
-		adds_chain(1, 3, STAMP_ADDS);
+		add_chain(1, 3, STAMP_ADDS);
 		ended = now(m);
 		took = ended - t;
 		t = ended;

@@ -10,7 +10,7 @@ enum {
 };
 
 /* Behind something that lasts longer than the host needs for all of them: no event waits for the host. */
-static enum status try_mark(struct chain *c, double *ns, struct error *err)
+static enum status try_mark(struct event_chain *c, double *ns, struct error *err)
 {
 	struct gpu_kernel *spin;
 	enum status st = gpu_kernel(c->device, &spin, "spin", "spin", err);
@@ -26,7 +26,7 @@ static enum status try_mark(struct chain *c, double *ns, struct error *err)
 	return st;
 }
 
-static enum status time_mark(struct chain *c, struct error *err)
+static enum status time_mark(struct event_chain *c, struct error *err)
 {
 	double ns, least = INFINITY;
 	enum status st = STATUS_OK;
@@ -41,7 +41,7 @@ static enum status time_mark(struct chain *c, struct error *err)
 	return st;
 }
 
-enum status chain_ready(struct chain *c, struct error *err)
+enum status event_chain_ready(struct event_chain *c, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -56,14 +56,14 @@ enum status chain_ready(struct chain *c, struct error *err)
 	return st;
 }
 
-static enum status mark(struct chain *c, uint64_t k, bool captured, struct error *err)
+static enum status mark(struct event_chain *c, uint64_t k, bool captured, struct error *err)
 {
 	return captured ? gpu_event_record_captured(c->event[k], c->stream, err)
 			: gpu_event_record(c->event[k], c->stream, err);
 }
 
-enum status chain_put(struct chain *c, uint64_t count, bool captured, chain_link *put, void *arg,
-		      struct error *err)
+enum status event_chain_put(struct event_chain *c, uint64_t count, bool captured, event_chain_link *put,
+			    void *arg, struct error *err)
 {
 	enum status st = mark(c, 0, captured, err);
 
@@ -78,8 +78,8 @@ enum status chain_put(struct chain *c, uint64_t count, bool captured, chain_link
 	return st;
 }
 
-enum status chain_read(const struct chain *c, uint64_t count, const struct gpu_event *origin,
-		       struct window *w, struct error *err)
+enum status event_chain_read(const struct event_chain *c, uint64_t count, const struct gpu_event *origin,
+			     struct window *w, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -101,15 +101,15 @@ enum status chain_read(const struct chain *c, uint64_t count, const struct gpu_e
 	return st;
 }
 
-void chain_graph_drop(struct chain *c)
+void event_chain_graph_drop(struct event_chain *c)
 {
 	gpu_graph_destroy(&c->graph);
 	c->graph_count = 0;
 }
 
-void chain_release(struct chain *c)
+void event_chain_release(struct event_chain *c)
 {
-	chain_graph_drop(c);
+	event_chain_graph_drop(c);
 	for (unsigned i = 0; i <= METER_SINGLES; i++)
 		gpu_event_destroy(&c->event[i]);
 	c->ready = false;

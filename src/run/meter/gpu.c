@@ -39,7 +39,7 @@ struct meter_gpu {
 	struct gpu_graph *graph;
 	uint64_t graph_batch; /* iterations in it */
 	bool graph_refused;
-	struct chain chain; /* of singles */
+	struct event_chain chain; /* of singles */
 	enum launch launch;
 	bool together;	     /* with other ranks: a stretch begins when all of them have */
 	double iteration_ns; /* of the newest sample known; 0: none */
@@ -47,7 +47,7 @@ struct meter_gpu {
 	struct meter_nvml nvml;
 	bool link_read; /* in this window, or not wanted */
 	struct meter_nvlink nvlink;
-	struct plant_busy *busy; /* NULL but where a test planted it */
+	struct fault_injection_busy *busy; /* NULL but where a test planted it */
 };
 
 static struct meter_gpu *gpu_of(struct meter *m)
@@ -77,7 +77,7 @@ static void graph_drop(struct meter_gpu *g)
 {
 	gpu_graph_destroy(&g->graph);
 	g->graph_batch = 0;
-	chain_graph_drop(&g->chain);
+	event_chain_graph_drop(&g->chain);
 }
 
 static enum status begin(struct meter *m, struct window *w, struct error *err)
@@ -250,7 +250,7 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 {
 	struct meter_gpu *g = gpu_of(m);
 	struct flight f = {.batch = batch};
-	enum status st = plant_busy_start(g->busy, err);
+	enum status st = fault_injection_busy_start(g->busy, err);
 
 	if (!st && wants_graph(g, batch) && !g->graph && !g->flight_count) {
 		st = capture(g, batch < GRAPH_BATCH_MAX ? batch : GRAPH_BATCH_MAX, put_batch, &g->graph,
@@ -288,16 +288,16 @@ static enum status put_singles(struct meter_gpu *g, uint64_t count, bool capture
 {
 	enum status st = g->together ? enqueue(g, false, err) : STATUS_OK;
 
-	return st ? st : chain_put(&g->chain, count, captured, put_one, g, err);
+	return st ? st : event_chain_put(&g->chain, count, captured, put_one, g, err);
 }
 
 static enum status replay_singles(struct meter_gpu *g, uint64_t count, struct error *err)
 {
-	struct chain *c = &g->chain;
+	struct event_chain *c = &g->chain;
 	enum status st = STATUS_OK;
 
 	if (c->graph_count != count) {
-		chain_graph_drop(c);
+		event_chain_graph_drop(c);
 		st = capture(g, count, put_singles, &c->graph, &c->graph_count, err);
 	} else {
 		g->base.next += count + g->together;
@@ -311,10 +311,10 @@ static enum status singles(struct meter *m, uint64_t count, struct error *err)
 {
 	struct meter_gpu *g = gpu_of(m);
 	struct gpu_event *done;
-	enum status st = chain_ready(&g->chain, err);
+	enum status st = event_chain_ready(&g->chain, err);
 
 	if (!st)
-		st = plant_busy_start(g->busy, err);
+		st = fault_injection_busy_start(g->busy, err);
 	if (!st)
 		st = wants_graph(g, count) ? replay_singles(g, count, err)
 					   : put_singles(g, count, false, err);
@@ -322,7 +322,7 @@ static enum status singles(struct meter *m, uint64_t count, struct error *err)
 		st = mark(g, &done, err);
 	if (!st)
 		st = await_event(g, done, err);
-	return st ? st : chain_read(&g->chain, count, g->origin, m->window, err);
+	return st ? st : event_chain_read(&g->chain, count, g->origin, m->window, err);
 }
 
 /* -- counted -- */
@@ -356,7 +356,7 @@ static enum status drain(struct meter *m, struct error *err)
 
 	while (!st && g->flight_count)
 		st = land(g, err);
-	plant_busy_stop(g->busy);
+	fault_injection_busy_stop(g->busy);
 	g->last = NULL; /* the device goes idle: the next sample starts anew */
 	graph_drop(g);
 	return st;
@@ -411,11 +411,11 @@ static void destroy(struct meter *m)
 	struct meter_gpu *g = gpu_of(m);
 
 	graph_drop(g);
-	plant_busy_destroy(&g->busy);
+	fault_injection_busy_destroy(&g->busy);
 	for (unsigned i = 0; i < DEPTH + 2; i++)
 		gpu_event_destroy(&g->event[i]);
 	gpu_event_destroy(&g->origin);
-	chain_release(&g->chain);
+	event_chain_release(&g->chain);
 	gpu_stamps_destroy(&g->stamps);
 	gpu_stamps_destroy(&g->ramp_stamps);
 	meter_nvml_close(&g->nvml);
@@ -467,12 +467,12 @@ enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, 
 	};
 	g->device = spec->bench->device;
 	g->stream = spec->bench->stream[0];
-	g->chain = (struct chain){.device = g->device, .stream = g->stream};
+	g->chain = (struct event_chain){.device = g->device, .stream = g->stream};
 	if (facts)
 		meter_nvml_name(&g->nvml, facts->pci, spec->board);
 	st = gpu_event_create(g->device, &g->origin, err);
 	if (!st)
-		st = plant_busy_create(&g->busy, g->device, spec->bench->gpu, err);
+		st = fault_injection_busy_create(&g->busy, g->device, spec->bench->gpu, err);
 	for (unsigned i = 0; i < DEPTH + 2 && !st; i++)
 		st = gpu_event_create(g->device, &g->event[i], err);
 	if (st)

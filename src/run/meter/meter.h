@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the measuring loop times: the same phases (run/timing/phases.h) stand on a CPU meter (monotonic clock), a GPU
- * meter (event pairs, many batches in flight) and a fake one (tests). A meter runs the engine's enqueue and
- * tells how long it took; it knows no phase, no statistics and never decides when to stop.
+ * How the measuring loop times: the same phases (run/timing/phases.h) stand on a CPU meter (monotonic clock),
+ * a GPU meter (event pairs, many batches in flight) and a fake one (tests). A meter runs the engine's enqueue
+ * and tells how long it took; it knows no phase, no statistics and never decides when to stop.
  *
  * The loop's calls, always on one thread, the one that prepared the engine:
  *
@@ -21,8 +21,8 @@
  * destroy is called before engine->release and waits for nothing that could hang beyond the worker's limit:
  * the supervisor kills.
  */
-#ifndef RUN_METER_H
-#define RUN_METER_H
+#ifndef RUN_METER_METER_H
+#define RUN_METER_METER_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 struct meter_team {
 	struct meter base;
 	struct meter *own; /* rank 0's */
-	struct part *part;
+	struct rank_case *part;
 	struct rank_times times;
 	double **ns; /* by rank, room for a window's samples */
 	size_t room;
@@ -30,7 +30,7 @@ static struct meter_team *team_of(struct meter *m)
 
 static enum status say(struct meter_team *t, uint32_t word, uint64_t number, uint32_t variant,
 		       enum status (*own)(void *arg, struct error *err),
-		       void (*take)(void *arg, unsigned rank, const struct part_answer *a,
+		       void (*take)(void *arg, unsigned rank, const struct rank_case_answer *a,
 				    const double *sample),
 		       struct error *err)
 {
@@ -48,7 +48,7 @@ static enum status own_once(void *arg, struct error *err)
 	return t->own->ops->once(t->own, &t->once_ns, err);
 }
 
-static void take_once(void *arg, unsigned rank, const struct part_answer *a, const double *sample)
+static void take_once(void *arg, unsigned rank, const struct rank_case_answer *a, const double *sample)
 {
 	struct meter_team *t = arg;
 
@@ -59,7 +59,7 @@ static void take_once(void *arg, unsigned rank, const struct part_answer *a, con
 static enum status once(struct meter *m, double *ns, struct error *err)
 {
 	struct meter_team *t = team_of(m);
-	enum status st = say(t, PART_ONCE, 0, 0, own_once, take_once, err);
+	enum status st = say(t, RANK_CASE_ONCE, 0, 0, own_once, take_once, err);
 
 	*ns = t->once_ns;
 	return st;
@@ -72,7 +72,7 @@ static enum status own_ramp(void *arg, struct error *err)
 	return t->own->ops->ramp(t->own, t->limit_ns, &t->reached, err);
 }
 
-static void take_ramp(void *arg, unsigned rank, const struct part_answer *a, const double *sample)
+static void take_ramp(void *arg, unsigned rank, const struct rank_case_answer *a, const double *sample)
 {
 	struct meter_team *t = arg;
 
@@ -86,7 +86,7 @@ static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struc
 	enum status st;
 
 	t->limit_ns = limit_ns;
-	st = say(t, PART_RAMP, limit_ns, 0, own_ramp, take_ramp, err);
+	st = say(t, RANK_CASE_RAMP, limit_ns, 0, own_ramp, take_ramp, err);
 	*reached = t->reached;
 	return st;
 }
@@ -125,16 +125,16 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 	t->times.count = 0;
 	t->row = t->own->ops->in_row;
 	t->uneven = false;
-	return say(t, PART_BEGIN, w->room, (w->stamp ? PART_STAMP : 0) | (w->check ? PART_CHECK : 0),
-		   own_begin, NULL, err);
+	return say(t, RANK_CASE_BEGIN, w->room,
+		   (w->stamp ? RANK_CASE_STAMP : 0) | (w->check ? RANK_CASE_CHECK : 0), own_begin, NULL, err);
 }
 
 static enum status post_sample(struct meter_team *t, uint64_t batch, uint32_t how, struct error *err)
 {
-	const struct team_command c = {.word = PART_SAMPLE, .batch = batch, .variant = how};
+	const struct team_command c = {.word = RANK_CASE_SAMPLE, .batch = batch, .variant = how};
 	enum status st = team_post(t->part->team, &c, err);
 
-	part_stand(t->part, PART_SAMPLE);
+	rank_case_stand(t->part, RANK_CASE_SAMPLE);
 	return st;
 }
 
@@ -142,7 +142,7 @@ static enum status post_sample(struct meter_team *t, uint64_t batch, uint32_t ho
 static enum status left_on_failure(struct meter_team *t, enum status st, struct error *err)
 {
 	if (st)
-		part_leave(t->part, st, err);
+		rank_case_leave(t->part, st, err);
 	return st;
 }
 
@@ -157,7 +157,7 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 static enum status singles(struct meter *m, uint64_t count, struct error *err)
 {
 	struct meter_team *t = team_of(m);
-	enum status st = post_sample(t, count, PART_SINGLES, err);
+	enum status st = post_sample(t, count, RANK_CASE_SINGLES, err);
 
 	t->row = false; /* each of them by itself: a percentile is of what one takes */
 	return st ? st : left_on_failure(t, t->own->ops->singles(t->own, count, err), err);
@@ -188,7 +188,7 @@ static enum status own_end(void *arg, struct error *err)
 	return st;
 }
 
-static void take_samples(void *arg, unsigned rank, const struct part_answer *a, const double *sample)
+static void take_samples(void *arg, unsigned rank, const struct rank_case_answer *a, const double *sample)
 {
 	struct meter_team *t = arg;
 	struct window *w = t->window;
@@ -225,7 +225,7 @@ static enum status bring_together(struct meter_team *t, uint32_t word,
 
 static enum status drain(struct meter *m, struct error *err)
 {
-	return bring_together(team_of(m), PART_DRAIN, own_drain, err);
+	return bring_together(team_of(m), RANK_CASE_DRAIN, own_drain, err);
 }
 
 static bool single(const struct window *w)
@@ -239,7 +239,7 @@ static bool single(const struct window *w)
 static enum status end(struct meter *m, struct error *err)
 {
 	struct meter_team *t = team_of(m);
-	enum status st = bring_together(t, PART_END, own_end, err);
+	enum status st = bring_together(t, RANK_CASE_END, own_end, err);
 
 	t->window->ranks = rank_spread_of(&t->times, single(t->window));
 	m->window = t->window = NULL;
@@ -278,7 +278,7 @@ static const struct meter_ops ops = {
 	.destroy = destroy,
 };
 
-enum status meter_team_create(struct meter **out, struct part *p, struct error *err)
+enum status meter_team_create(struct meter **out, struct rank_case *p, struct error *err)
 {
 	struct meter_team *t = calloc(1, sizeof(*t));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a plan is made, what plan.c (lines, steps) and plan_case.c (a case on its engines) share. */
-#ifndef RUN_PLAN_BUILD_H
-#define RUN_PLAN_BUILD_H
+#ifndef RUN_PLAN_BUILDER_H
+#define RUN_PLAN_BUILDER_H
 #include "run/plan/case_build.h"
 #include "run/suite/suite.h"
 #include "run/plan/duplicates.h"
@@ -17,7 +17,7 @@ struct plan_builder {
 	unsigned line;	/* of the suite, 1 first */
 	unsigned teams; /* cases of the whole team so far */
 	bool new_step;	/* the next case opens a step */
-	struct plan_seen seen;
+	struct plan_duplicates seen;
 	struct error *err;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Suite to plan: pure, hashed, the same live or replayed. */
-#ifndef RUN_CASE_H
-#define RUN_CASE_H
+#ifndef RUN_PLAN_CASE_H
+#define RUN_PLAN_CASE_H
 #include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -108,7 +108,8 @@ struct plan {
 	double within_s; /* the suite's word on its length; 0: none */
 };
 
-/* Suites as data: docs/explanation/design/suite.md. `text` as file contents; `place` for messages. Owner: suite_free. */
+/* Suites as data: docs/explanation/design/suite.md. `text` as file contents; `place` for messages. Owner:
+ * suite_free. */
 struct suite;
 /* A built-in suite by name, or a file by its path. */
 enum status suite_read(struct suite **s, const char *name_or_file, struct error *err);

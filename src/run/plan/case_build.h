@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How plan and worker make a case. */
-#ifndef RUN_CASE_BUILD_H
-#define RUN_CASE_BUILD_H
+#ifndef RUN_PLAN_CASE_BUILD_H
+#define RUN_PLAN_CASE_BUILD_H
 #include "run/probe.h"
 
 struct assignment {

@@ -21,7 +21,7 @@ static bool counts(const struct bench_case *c)
 		c->target.kind == TARGET_TEAM);
 }
 
-static void put(struct plan_seen *seen, size_t i)
+static void put(struct plan_duplicates *seen, size_t i)
 {
 	size_t *bucket = &seen->bucket[seen->row[i].hash & (seen->room - 1)];
 
@@ -30,7 +30,7 @@ static void put(struct plan_seen *seen, size_t i)
 }
 
 /* As many buckets as rows: both double. */
-static bool grow(struct plan_seen *seen)
+static bool grow(struct plan_duplicates *seen)
 {
 	size_t room = seen->room ? 2 * seen->room : 64;
 	void *rows = realloc(seen->row, room * sizeof(*seen->row));
@@ -48,26 +48,28 @@ static bool grow(struct plan_seen *seen)
 	return true;
 }
 
-bool plan_seen_add(struct plan_seen *seen, const struct bench_case *c, size_t step, size_t place)
+bool plan_duplicates_add(struct plan_duplicates *seen, const struct bench_case *c, size_t step, size_t place)
 {
 	if (!counts(c))
 		return true;
 	if (seen->count == seen->room && !grow(seen))
 		return false;
-	seen->row[seen->count] = (struct plan_seen_row){.hash = hash_of(c), .step = step, .place = place};
+	seen->row[seen->count] =
+		(struct plan_duplicates_row){.hash = hash_of(c), .step = step, .place = place};
 	put(seen, seen->count++);
 	return true;
 }
 
-const struct bench_case *plan_seen_find(const struct plan_seen *seen, const struct plan *p,
-					const struct bench_case *c,
-					bool (*same)(void *arg, const struct bench_case *have), void *arg)
+const struct bench_case *plan_duplicates_find(const struct plan_duplicates *seen, const struct plan *p,
+					      const struct bench_case *c,
+					      bool (*same)(void *arg, const struct bench_case *have),
+					      void *arg)
 {
 	const struct bench_case *first = NULL;
 	uint64_t hash = hash_of(c);
 
 	for (size_t i = seen->room && counts(c) ? seen->bucket[hash & (seen->room - 1)] : 0; i;) {
-		const struct plan_seen_row *row = &seen->row[i - 1];
+		const struct plan_duplicates_row *row = &seen->row[i - 1];
 		const struct bench_case *have = &p->steps[row->step].cases[row->place];
 
 		if (row->hash == hash && have->round == c->round && have->phases == c->phases &&
@@ -78,9 +80,9 @@ const struct bench_case *plan_seen_find(const struct plan_seen *seen, const stru
 	return first;
 }
 
-void plan_seen_release(struct plan_seen *seen)
+void plan_duplicates_release(struct plan_duplicates *seen)
 {
 	free(seen->row);
 	free(seen->bucket);
-	*seen = (struct plan_seen){0};
+	*seen = (struct plan_duplicates){0};
 }

@@ -140,7 +140,7 @@ static bool on_same_gpus(void *arg, const struct bench_case *have)
 static bool planned(const struct plan_builder *b, const struct bench_case *c, struct error *why)
 {
 	struct asked asked = {b, c};
-	const struct bench_case *have = plan_seen_find(&b->seen, b->plan, c, on_same_gpus, &asked);
+	const struct bench_case *have = plan_duplicates_find(&b->seen, b->plan, c, on_same_gpus, &asked);
 
 	if (!have)
 		return false;
@@ -191,14 +191,14 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 	else
 		target_mine(&c.target, b->machine, b->wishes, &other);
 	target_ranks(&c.target, e, b->machine, b->wishes, &few);
-	c.layout = layout_json(&c.target, b->wishes);
+	c.layout = rank_layout_json(&c.target, b->wishes);
 	target_unshared(&c.target, k->probe->kind == PROBE_READING, b->machine, b->wishes, &shared);
 	fill_times(b, &c, k);
 	fill_group(&c, k);
 	if (c.probe->work)
 		c.work = c.probe->work(b->machine, &c.target, c.opts);
 	if (!k->found->skip)
-		need_estimate(&c, b->machine);
+		memory_need_estimate(&c, b->machine);
 	if (b->wishes && !target_asked(&c.target, c.target_text, b->wishes->target))
 		plan_case_skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "not on the target asked for");
 	else if (k->one_node)
@@ -214,7 +214,7 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 		plan_case_skip(&c, shared.status, shared.cause, shared.text);
 	else if (e && ask_choice(b, k, e, &c, &why))
 		plan_case_skip(&c, why.status, cause_of(&why), why.text);
-	else if (need_check(&c, b->machine, &why))
+	else if (memory_need_check(&c, b->machine, &why))
 		plan_case_skip(&c, why.status, cause_of(&why), why.text);
 	else if (planned(b, &c, &why))
 		plan_case_skip(&c, why.status, cause_of(&why), why.text);

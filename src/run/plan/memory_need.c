@@ -3,7 +3,7 @@
 #include <math.h>
 #include "core/text/units.h"
 
-void need_estimate(struct bench_case *c, const struct machine *m)
+void memory_need_estimate(struct bench_case *c, const struct machine *m)
 {
 	c->need = (struct need){0};
 	if (!c->probe->need)
@@ -16,15 +16,15 @@ static enum status check_device(const struct bench_case *c, const struct gpu *g,
 {
 	double total = gpu_get(g, GPU_FACT_memory_bytes, 0);
 	double available = gpu_get(g, GPU_FACT_memory_free_bytes, total);
-	bool never = total > 0 && c->need.device_bytes + NEED_LEFT_ALONE > total;
+	bool never = total > 0 && c->need.device_bytes + MEMORY_NEED_LEFT_ALONE > total;
 	char need[32], there[32], left[32];
 
 	if (!(available > 0) || !(c->need.device_bytes > 0) ||
-	    (!never && c->need.device_bytes + NEED_LEFT_ALONE <= available))
+	    (!never && c->need.device_bytes + MEMORY_NEED_LEFT_ALONE <= available))
 		return STATUS_OK;
 	units_format(need, sizeof(need), c->need.device_bytes, "B");
 	units_format(there, sizeof(there), never ? total : available, "B");
-	units_format(left, sizeof(left), NEED_LEFT_ALONE, "B");
+	units_format(left, sizeof(left), MEMORY_NEED_LEFT_ALONE, "B");
 	return error_set_cause(err, never ? STATUS_UNSUPPORTED : STATUS_UNAVAILABLE, CAUSE_NO_MEMORY,
 			       "%s: needs %s of device memory, %s %s %s, of which %s are left alone",
 			       c->probe->name, need, g->pci, never ? "has" : "has free only", there, left);
@@ -54,7 +54,7 @@ static enum status check_host(const struct bench_case *c, const struct machine *
 			       there);
 }
 
-enum status need_check(const struct bench_case *c, const struct machine *m, struct error *err)
+enum status memory_need_check(const struct bench_case *c, const struct machine *m, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -67,9 +67,9 @@ enum status need_check(const struct bench_case *c, const struct machine *m, stru
 	return st || !c->need.known ? st : check_host(c, m, err);
 }
 
-struct need_peak need_peak(const struct plan *p)
+struct memory_need_peak memory_need_peak(const struct plan *p)
 {
-	struct need_peak peak = {0};
+	struct memory_need_peak peak = {0};
 
 	for (size_t i = 0; i < p->count; i++) {
 		double together = 0;

@@ -51,7 +51,7 @@ enum status plan_case_add(struct plan_builder *b, struct bench_case *c)
 			return no_memory(b);
 		step->cases = grown;
 	}
-	if (!plan_seen_add(&b->seen, c, p->count - 1, step->count))
+	if (!plan_duplicates_add(&b->seen, c, p->count - 1, step->count))
 		return no_memory(b);
 	c->id = (unsigned)p->case_count++;
 	step->cases[step->count++] = *c;
@@ -326,7 +326,7 @@ enum status plan_build(struct plan *p, const struct suite *s, const struct machi
 	}
 	if (!st)
 		st = finish(&b);
-	plan_seen_release(&b.seen);
+	plan_duplicates_release(&b.seen);
 	if (st)
 		plan_release(p);
 	return st;

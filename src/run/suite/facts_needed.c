@@ -4,12 +4,12 @@
 #include "run/plan/case_build.h"
 #include "run/suite/target.h"
 
-static bool add_lib(struct scope *s, const char *name, size_t size)
+static bool add_lib(struct facts_needed *s, const char *name, size_t size)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (strlen(s->name[i]) == size && !memcmp(s->name[i], name, size))
 			return true;
-	if (s->count == SCOPE_LIBS || size >= SCOPE_NAME)
+	if (s->count == FACTS_NEEDED_LIBS || size >= FACTS_NEEDED_NAME)
 		return false;
 	memcpy(s->name[s->count], name, size);
 	s->lib[s->count] = s->name[s->count];
@@ -18,7 +18,7 @@ static bool add_lib(struct scope *s, const char *name, size_t size)
 }
 
 /* "cublaslt cuda"; false: there is no room. */
-static bool add_libs(struct scope *s, const char *libs)
+static bool add_libs(struct facts_needed *s, const char *libs)
 {
 	while (libs && *libs) {
 		size_t size = strcspn(libs, " ");
@@ -48,7 +48,8 @@ static bool on_cpu(const struct suite_case *line, const struct probe *p)
 }
 
 /* False: everything is wanted. */
-static bool add_line(struct scope *s, const struct suite_case *line, const struct probe *const *registry)
+static bool add_line(struct facts_needed *s, const struct suite_case *line,
+		     const struct probe *const *registry)
 {
 	const struct probe *p = probe_by_name(registry, line->probe);
 	bool cpu;
@@ -65,9 +66,9 @@ static bool add_line(struct scope *s, const struct suite_case *line, const struc
 	return true;
 }
 
-void scope_of(struct scope *s, const struct suite *suite, const struct probe *const *registry)
+void facts_needed_of(struct facts_needed *s, const struct suite *suite, const struct probe *const *registry)
 {
-	*s = (struct scope){.machine = {.up_to = LAYER_HOST, .libs = s->lib}};
+	*s = (struct facts_needed){.machine = {.up_to = LAYER_HOST, .libs = s->lib}};
 	for (size_t i = 0; i < suite->count; i++)
 		for (size_t k = 0; k < suite->steps[i].count; k++)
 			if (!add_line(s, &suite->steps[i].cases[k], registry)) {

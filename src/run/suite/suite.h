@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A parsed suite, for plan.c: words only, nothing resolved. Grammar: docs/explanation/design/suite.md. */
-#ifndef RUN_SUITE_H
-#define RUN_SUITE_H
+#ifndef RUN_SUITE_SUITE_H
+#define RUN_SUITE_SUITE_H
 #include "run/plan/case.h"
 
 /* Values of one option, engines or targets of one line. */

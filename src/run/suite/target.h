@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words of a suite ("cpu", "gpu", "pair", "gpu0>gpu1") to targets of this machine, with the reason where
  * there is none. */
-#ifndef RUN_TARGET_H
-#define RUN_TARGET_H
+#ifndef RUN_SUITE_TARGET_H
+#define RUN_SUITE_TARGET_H
 #include "machine/machine.h"
 #include "run/plan/case.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets of several ranks, and what is whose where ranks were launched. Pure. */
-#ifndef RUN_TARGET_TEAM_H
-#define RUN_TARGET_TEAM_H
+#ifndef RUN_SUITE_TARGET_TEAM_H
+#define RUN_SUITE_TARGET_TEAM_H
 #include "run/suite/target.h"
 
 struct engine;

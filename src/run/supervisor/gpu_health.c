@@ -226,21 +226,21 @@ void health_begin(struct run *r)
 	read_counters(r, r->o->resume ? "resumed" : "before");
 }
 
-void health_between(struct run *r, const struct bench_case *c, struct worker *crew, size_t count)
+void health_between(struct run *r, const struct bench_case *c, struct worker *pool, size_t count)
 {
-	const struct note *n = &r->note[c->id];
+	const struct case_outcome *n = &r->note[c->id];
 	bool fell = r->attempt[c->id] && (!n->done || n->status);
 
 	if (run_stopping(r) || r->status || !c->target.gpu_count)
 		return;
-	watch_read(r);
+	telemetry_reader_read(r);
 	if (fell || clock_now_ns(r->o->clock) - r->health.read_ns >= EVERY_NS)
 		read_counters(r, "between");
 	if (!r->health.asks)
 		return;
 	for (size_t i = 0; i < count;
 	     i++) /* a GPU that one process may use alone has room for the question */
-		crew_dismiss(r, &crew[i]);
+		worker_pool_dismiss(r, &pool[i]);
 	settle_silent(r, "between", c->id);
 }
 
@@ -248,7 +248,7 @@ void health_end(struct run *r)
 {
 	if (run_stopping(r) || r->status)
 		return;
-	watch_read(r);
+	telemetry_reader_read(r);
 	read_counters(r, "after");
 	if (r->health.asks)
 		settle_silent(r, "after", r->next_id ? r->next_id - 1 : 0);

@@ -24,7 +24,7 @@ struct job {
 	struct process sampler;
 	bool sampling;
 	struct lines in;
-	struct block block;
+	struct telemetry_block block;
 	uint64_t block_since_ns;
 	struct series *series;
 	size_t series_count;
@@ -105,7 +105,7 @@ static void free_job(struct job *j)
 	for (size_t i = 0; i < j->series_count; i++)
 		series_release(&j->series[i]);
 	free(j->series);
-	block_release(&j->block);
+	telemetry_block_release(&j->block);
 	lines_release(&j->in);
 	journal_close(&j->journal);
 	free(j);
@@ -188,7 +188,7 @@ static void write_block(struct job *j)
 {
 	json_t *body;
 
-	while ((body = block_take(&j->block)))
+	while ((body = telemetry_block_take(&j->block)))
 		write_line(j, JOURNAL_TELEMETRY, body);
 }
 
@@ -213,7 +213,7 @@ bool job_take_line(void *arg, const char *line, size_t size)
 	const char *source = json_string_value(json_object_get(body, "source"));
 	const char *signal = json_string_value(json_object_get(body, "signal"));
 	const json_t *at = json_object_get(body, "at"), *v = json_object_get(body, "v");
-	enum signal_kind kind = block_kind(body);
+	enum signal_kind kind = telemetry_block_kind(body);
 	struct series *s;
 
 	if (!json_is_array(at) || json_array_size(at) != json_array_size(v) ||
@@ -229,8 +229,8 @@ bool job_take_line(void *arg, const char *line, size_t size)
 		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value))
 			continue;
 		series_add(s, (uint64_t)json_integer_value(time), json_number_value(value), NULL);
-		block_add(&j->block, source, signal, kind, (uint64_t)json_integer_value(time),
-			  json_number_value(value));
+		telemetry_block_add(&j->block, source, signal, kind, (uint64_t)json_integer_value(time),
+				    json_number_value(value));
 	}
 	thin(s);
 	json_decref(body);
@@ -258,15 +258,16 @@ void job_hear(struct job *j)
 void job_tell(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
 	      size_t count)
 {
-	struct block one = {0};
+	struct telemetry_block one = {0};
 	json_t *body;
 
 	for (size_t i = 0; i < count; i++)
 		if (isfinite(readings[i].value))
-			block_add(&one, source, readings[i].signal, SIGNAL_GAUGE, t_ns, readings[i].value);
-	while ((body = block_take(&one)))
+			telemetry_block_add(&one, source, readings[i].signal, SIGNAL_GAUGE, t_ns,
+					    readings[i].value);
+	while ((body = telemetry_block_take(&one)))
 		write_line(j, JOURNAL_TELEMETRY, body);
-	block_release(&one);
+	telemetry_block_release(&one);
 }
 
 void job_phase(struct job *j, const char *phase, uint64_t t0_ns, uint64_t t1_ns, json_t *values)

@@ -3,8 +3,8 @@
  * A job: long work that is no probe, as the one case of a run. It has the run directory, the journal and the
  * sampler that suites have, and reads as a run of one case. docs/explanation/design/processes.md, "Jobs".
  */
-#ifndef RUN_JOB_H
-#define RUN_JOB_H
+#ifndef RUN_SUPERVISOR_JOB_H
+#define RUN_SUPERVISOR_JOB_H
 #include <jansson.h>
 #include <stdbool.h>
 #include "core/clock.h"
@@ -22,7 +22,8 @@ struct job_spec {
 	const char *key;	    /* of this case: name and what it is of, one line */
 	const struct field *fields; /* its results' */
 	size_t field_count;
-	const char *limit; /* of its work: says which result is its figure (journal/figure/figure.h); NULL: none */
+	const char *limit; /* of its work: says which result is its figure (journal/figure/figure.h); NULL:
+			      none */
 	const char *hash;  /* of what it was asked to do; NULL: none. One that goes on has the same */
 	bool resume;	   /* goes on with the journal, as another attempt */
 	bool sample, real_names;

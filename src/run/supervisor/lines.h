@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines out of a descriptor that somebody else fills, at whatever pace and with whatever bytes. */
-#ifndef RUN_LINES_H
-#define RUN_LINES_H
+#ifndef RUN_SUPERVISOR_LINES_H
+#define RUN_SUPERVISOR_LINES_H
 #include <jansson.h>
 #include <pthread.h>
 #include <stdbool.h>

@@ -24,7 +24,7 @@ static bool free_now(const char *pci, double *bytes)
 	return found;
 }
 
-void manners_memory_back(const struct run *r, unsigned gpu)
+void memory_release_wait(const struct run *r, unsigned gpu)
 {
 	const struct gpu *g = machine_gpu(r->machine, gpu);
 	double wanted = gpu_get(g, GPU_FACT_memory_free_bytes, 0) - SLACK_BYTES, bytes;

@@ -65,7 +65,7 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 	r->note[c->id].done = ending == ENDING_DONE;
 	r->note[c->id].status = status;
 	r->note[c->id].cause = cause;
-	watch_write(r); /* an end is synced, and what was read until then with it */
+	telemetry_reader_write(r); /* an end is synced, and what was read until then with it */
 	run_journal(r, JOURNAL_END, body);
 	log_debug(r->o->log, LOG_TOPIC_RUN, "case %u %s: %s, %s %s", c->id, c->key, ending_name(ending),
 		  status_name(status), text);
@@ -109,7 +109,7 @@ static void write_open(struct run *r, const json_t *facts)
 		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
 	if (body && o->kept)
 		json_object_set(body, "kept", (json_t *)o->kept);
-	if (body && getenv("ASSAY_TEST_PLANT")) /* asked and allowed: plant_asked */
+	if (body && getenv("ASSAY_TEST_PLANT")) /* asked and allowed: fault_injection_asked */
 		json_object_set_new(body, "planted", field_string(getenv("ASSAY_TEST_PLANT")));
 	if (body && o->price_per_hour > 0)
 		json_object_set_new(body, "price_per_hour", json_real(o->price_per_hour));
@@ -231,7 +231,7 @@ static enum status take_up(struct run *r, struct error *err)
 			     c->ending != ENDING_CUT;
 		r->case_done += r->done[i];
 		if (r->done[i]) {
-			note_record(&r->note[i], c);
+			case_outcome_record(&r->note[i], c);
 			r->searched = r->searched || record_phase(c, "isolated");
 		}
 		if (r->done[i])
@@ -244,7 +244,7 @@ static enum status take_up(struct run *r, struct error *err)
 	for (size_t i = r->plan->case_count; !st && i < earlier.case_count; i++) {
 		r->repeated = r->repeated || json_object_get(earlier.cases[i].plan, "again");
 		if (!st)
-			st = kernels_take_up(r, &earlier.cases[i], err);
+			st = blas_search_take_up(r, &earlier.cases[i], err);
 	}
 	r->next_id = (unsigned)earlier.case_count;
 	record_release(&earlier);
@@ -327,11 +327,11 @@ static void close_run(struct run *r)
 	bool cancelled = run_stopping(r), parted;
 	json_t *body;
 
-	crew_dismiss(r, &r->keeper);
+	worker_pool_dismiss(r, &r->keeper);
 	health_end(r);
-	watch_stop(r);
+	telemetry_reader_stop(r);
 	parted = team_part(r);
-	crew_dismiss(r, &r->slot); /* now: what began on all ranks together ends so */
+	worker_pool_dismiss(r, &r->slot); /* now: what began on all ranks together ends so */
 	r->out->cancelled = cancelled;
 	body = json_pack("{s:s, s:s}", "ending", ending_name(cancelled ? ENDING_CANCELLED : ENDING_DONE),
 			 "text", cancelled ? "stopped on request" : "");
@@ -364,12 +364,12 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 		name_untried(r);
 		r->t0_ns = clock_now_ns(o->clock);
 		health_begin(r);
-		watch_start(r);
+		telemetry_reader_start(r);
 		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)
-			crew_step(r, &p->steps[i]);
-		second_round(r);
-		kernels_round(r);
-		follow_searches(r);
+			worker_pool_step(r, &p->steps[i]);
+		repeat_disturbed(r);
+		blas_search_round(r);
+		isolate_search_searches(r);
 		close_run(r);
 		st = r->status;
 	}

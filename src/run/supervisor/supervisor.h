@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run in progress: what supervisor.c, crew.c and watch.c share. Design: docs/explanation/design/processes.md. */
-#ifndef RUN_SUPERVISOR_H
-#define RUN_SUPERVISOR_H
+/* A run in progress: what supervisor.c, crew.c and watch.c share. Design:
+ * docs/explanation/design/processes.md. */
+#ifndef RUN_SUPERVISOR_SUPERVISOR_H
+#define RUN_SUPERVISOR_SUPERVISOR_H
 #include "core/process/process.h"
 #include "core/text/text.h"
 #include "journal/telemetry/telemetry_block.h"
@@ -23,7 +24,7 @@ enum { RUN_GPUS = 256, RUN_WORDS = 1024 };
 struct run;
 
 /* Telemetry: the sampler's lines into the journal, and their means over a case's windows into its results. */
-struct watch_window {
+struct telemetry_reader_window {
 	unsigned id;
 	char phase[16], source[40];
 	uint64_t t0_ns, t1_ns, since_ns; /* since: when it was asked for */
@@ -35,13 +36,13 @@ struct watch {
 	struct lines in;
 	struct series *series;
 	size_t series_count;
-	struct block block;	     /* what is not journaled yet */
-	uint64_t block_since_ns;     /* when its first reading came */
-	struct watch_window *window; /* waiting for telemetry to pass their end */
+	struct telemetry_block block;		/* what is not journaled yet */
+	uint64_t block_since_ns;		/* when its first reading came */
+	struct telemetry_reader_window *window; /* waiting for telemetry to pass their end */
 	size_t window_count;
 	uint64_t heard_ns; /* last line */
 	bool stalled;	   /* said so once */
-	struct guard guard[RUN_GPUS];
+	struct thermal_guard guard[RUN_GPUS];
 };
 
 /* A worker that is quiet for long is asked nothing: it is waited for, up to its limit. */
@@ -118,9 +119,9 @@ struct run {
 	struct run_health health;
 	struct worker keeper; /* of the last step in order, for the next of its group and target */
 	/* Each has room for `room` cases: those of the plan, then those that came to it. */
-	unsigned *attempt; /* a case: times begun */
-	bool *done;	   /* a case: ended in an earlier run */
-	struct note *note; /* a case: what it came to */
+	unsigned *attempt;	   /* a case: times begun */
+	bool *done;		   /* a case: ended in an earlier run */
+	struct case_outcome *note; /* a case: what it came to */
 	size_t room;
 	unsigned next_id;      /* of the next case beyond the plan */
 	unsigned team_cases;   /* of the whole team, so far; the same on all ranks */
@@ -156,9 +157,9 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 	     enum cause cause, const char *text, const char *place);
 
 /* Runs a step; returns early when the run stops or the journal fails. */
-void crew_step(struct run *r, const struct step *step);
+void worker_pool_step(struct run *r, const struct step *step);
 /* Sends an idle worker home. */
-void crew_dismiss(struct run *r, struct worker *w);
+void worker_pool_dismiss(struct run *r, struct worker *w);
 
 /* Room for so many cases in all. */
 enum status run_room(struct run *r, size_t cases, struct error *err);
@@ -169,7 +170,7 @@ bool run_extend(struct run *r, struct step *step, const char *mark, json_t *mark
 bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t *marks);
 
 /* Looks for what makes the cases of several GPUs slow or wrong (follow_run.c). */
-void follow_searches(struct run *r);
+void isolate_search_searches(struct run *r);
 /* All ranks begin a line of the suite together. */
 void team_line(struct run *r, const struct bench_case *c);
 /* A case of the whole team: agreed, run here where this rank takes part, and ended by all. */
@@ -195,35 +196,38 @@ void team_ended(struct run *r, const struct error *err);
 bool team_part(struct run *r);
 
 /* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
-void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values);
-void second_round(struct run *r);
-/* CPU figures of the plan of which one must be wrong (journal/figure/contradiction.h): both want a second round. */
-void second_contradictions(struct run *r);
+void repeat_disturbed_note(struct run *r, const struct bench_case *c, const char *phase,
+			   const json_t *values);
+void repeat_disturbed(struct run *r);
+/* CPU figures of the plan of which one must be wrong (journal/figure/contradiction.h): both want a second
+ * round. */
+void repeat_disturbed_contradictions(struct run *r);
 
 /* Reads the counters before the first case. */
 void health_begin(struct run *r);
 /* After a case, with the workers that may still hold its GPUs: every five seconds, after a case that did not
  * end well, and when NVML fell silent. */
-void health_between(struct run *r, const struct bench_case *c, struct worker *crew, size_t count);
+void health_between(struct run *r, const struct bench_case *c, struct worker *pool, size_t count);
 void health_end(struct run *r);
 /* NVML has stopped to answer for this GPU of the machine. Said once. `cause`: gpu_lost if NVML itself says
  * so. */
 void health_silent(struct run *r, unsigned gpu, const char *why, enum cause cause);
 /* Tries other kernels for products that are low on the CPU (kernels.c). */
-void kernels_round(struct run *r);
+void blas_search_round(struct run *r);
 /* What the part before has tried: an attempt that it did not end is done again. */
-enum status kernels_take_up(struct run *r, const struct record_case *c, struct error *err);
+enum status blas_search_take_up(struct run *r, const struct record_case *c, struct error *err);
 
-void watch_start(struct run *r);
-void watch_read(struct run *r); /* what the sampler has sent */
+void telemetry_reader_start(struct run *r);
+void telemetry_reader_read(struct run *r); /* what the sampler has sent */
 /* Journals all that the sampler has sent, so that the next synced line covers it. */
-void watch_write(struct run *r);
+void telemetry_reader_write(struct run *r);
 /* Tells the sampler that a window is about to begin. */
-void watch_begin(const struct run *r);
+void telemetry_reader_begin(const struct run *r);
 /* Wants the window's means in the case's results once telemetry has passed its end. */
-void watch_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns, uint64_t t1_ns);
-void watch_stop(struct run *r); /* takes the last lines, settles all windows, ends the sampler */
+void telemetry_reader_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns,
+			   uint64_t t1_ns);
+void telemetry_reader_stop(struct run *r); /* takes the last lines, settles all windows, ends the sampler */
 /* Means of `source` over the window as result fields. Absent where a signal says nothing of it. Pure. */
-void watch_values(const struct series *series, size_t count, const char *source, uint64_t t0_ns,
-		  uint64_t t1_ns, struct result *out);
+void telemetry_reader_values(const struct series *series, size_t count, const char *source, uint64_t t0_ns,
+			     uint64_t t1_ns, struct result *out);
 #endif

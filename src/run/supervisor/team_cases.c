@@ -193,7 +193,7 @@ static uint16_t await_port(struct run *r, struct worker *w)
 	uint64_t deadline = clock_now_ns(r->o->clock) + LISTEN_MS * 1000000ull;
 
 	while (w->alive && !w->said_port && !run_stopping(r) && clock_now_ns(r->o->clock) < deadline)
-		crew_attend(r, w, 1);
+		worker_pool_attend(r, w, 1);
 	return w->alive ? w->port : 0;
 }
 
@@ -219,7 +219,7 @@ static enum status start_workers(struct run *r, struct worker *w, const struct b
 	enum status st;
 
 	if (w->alive)
-		crew_dismiss(r, w);
+		worker_pool_dismiss(r, w);
 	if (part && !t->rank)
 		new_secret(r, nonce, &own);
 	if (part && !own.status)
@@ -253,7 +253,7 @@ static enum ending run_here(struct run *r, struct worker *w, const struct bench_
 	}
 	worker_give(r, w, c);
 	while (w->c && !r->status)
-		crew_attend(r, w, 1);
+		worker_pool_attend(r, w, 1);
 	/* A worker that goes takes the links of all with it. */
 	return r->last_ending == ENDING_DONE && (!w->alive || w->leaves) ? ENDING_CRASHED : r->last_ending;
 }

@@ -50,8 +50,8 @@ static void reason_values(const struct span *span, struct result *out)
 	result_u64(out, &field_clock_reasons_or, span->bits_or);
 }
 
-void watch_values(const struct series *series, size_t count, const char *source, uint64_t t0, uint64_t t1,
-		  struct result *out)
+void telemetry_reader_values(const struct series *series, size_t count, const char *source, uint64_t t0,
+			     uint64_t t1, struct result *out)
 {
 	/* Means, times a factor to the field's unit. */
 	static const struct {
@@ -139,7 +139,7 @@ static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, dou
 		else if (!strcmp(s->signal, "nvml_error"))
 			nvml_fell_silent(r, g, value > 0 && value < 1e6 ? (int)value : 999);
 		else
-			guard_reading(&r->watch.guard[g], s->signal, t_ns, value);
+			thermal_guard_reading(&r->watch.guard[g], s->signal, t_ns, value);
 }
 
 static void take_reading(struct run *r, struct series *s, uint64_t t_ns, double value)
@@ -153,7 +153,7 @@ static void write_block(struct run *r)
 {
 	json_t *body;
 
-	while ((body = block_take(&r->watch.block)))
+	while ((body = telemetry_block_take(&r->watch.block)))
 		run_journal(r, JOURNAL_TELEMETRY, body);
 }
 
@@ -166,7 +166,7 @@ static bool take_line(void *arg, const char *line, size_t size)
 	const char *source = json_string_value(json_object_get(body, "source"));
 	const char *signal = json_string_value(json_object_get(body, "signal"));
 	const json_t *at = json_object_get(body, "at"), *v = json_object_get(body, "v");
-	enum signal_kind kind = block_kind(body);
+	enum signal_kind kind = telemetry_block_kind(body);
 	struct series *s;
 
 	if (!json_is_array(at) || json_array_size(at) != json_array_size(v) ||
@@ -185,8 +185,8 @@ static bool take_line(void *arg, const char *line, size_t size)
 		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value))
 			continue;
 		take_reading(r, s, (uint64_t)json_integer_value(time), json_number_value(value));
-		block_add(&w->block, source, signal, kind, (uint64_t)json_integer_value(time),
-			  json_number_value(value));
+		telemetry_block_add(&w->block, source, signal, kind, (uint64_t)json_integer_value(time),
+				    json_number_value(value));
 	}
 	forget_old(s);
 	json_decref(body);
@@ -205,9 +205,9 @@ static bool passed(const struct watch *w, const char *source, uint64_t t_ns)
 	return false;
 }
 
-/* A clock or a power of zero while our load ran: watch_values leaves it out, and the vendor's function is
- * named once. */
-static void tell_zero(struct run *r, const struct watch_window *w)
+/* A clock or a power of zero while our load ran: telemetry_reader_values leaves it out, and the vendor's
+ * function is named once. */
+static void tell_zero(struct run *r, const struct telemetry_reader_window *w)
 {
 	struct watch *watch = &r->watch;
 
@@ -231,7 +231,7 @@ static void tell_zero(struct run *r, const struct watch_window *w)
 	}
 }
 
-static void settle_window(struct run *r, const struct watch_window *w)
+static void settle_window(struct run *r, const struct telemetry_reader_window *w)
 {
 	struct result *out = result_create();
 	json_t *values;
@@ -239,7 +239,7 @@ static void settle_window(struct run *r, const struct watch_window *w)
 	if (!out)
 		return; /* absent */
 	tell_zero(r, w);
-	watch_values(r->watch.series, r->watch.series_count, w->source, w->t0_ns, w->t1_ns, out);
+	telemetry_reader_values(r->watch.series, r->watch.series_count, w->source, w->t0_ns, w->t1_ns, out);
 	values = result_json(out);
 	if (json_object_size(values))
 		run_journal(r, JOURNAL_RESULT,
@@ -256,7 +256,7 @@ static void settle_windows(struct run *r, bool all)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < w->window_count; i++) {
-		const struct watch_window *x = &w->window[i];
+		const struct telemetry_reader_window *x = &w->window[i];
 
 		if (all || passed(w, x->source, x->t1_ns + SLACK_NS) || now - x->since_ns > PATIENCE_NS)
 			settle_window(r, x);
@@ -266,16 +266,17 @@ static void settle_windows(struct run *r, bool all)
 	w->window_count = kept;
 }
 
-void watch_begin(const struct run *r)
+void telemetry_reader_begin(const struct run *r)
 {
 	if (r->watch.alive)
 		sampler_align(&r->watch.sampler);
 }
 
-void watch_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns, uint64_t t1_ns)
+void telemetry_reader_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns,
+			   uint64_t t1_ns)
 {
 	struct watch *w = &r->watch;
-	struct watch_window *grown;
+	struct telemetry_reader_window *grown;
 
 	if (!w->alive)
 		return;
@@ -284,7 +285,7 @@ void watch_want(struct run *r, const struct bench_case *c, const char *phase, ui
 		return; /* absent */
 	w->window = grown;
 	grown += w->window_count++;
-	*grown = (struct watch_window){
+	*grown = (struct telemetry_reader_window){
 		.id = c->id, .t0_ns = t0_ns, .t1_ns = t1_ns, .since_ns = clock_now_ns(r->o->clock)};
 	text_copy(grown->phase, sizeof(grown->phase), phase);
 	if (c->target.kind == TARGET_GPU || c->target.kind == TARGET_PAIR) /* of a pair: who is timed */
@@ -308,7 +309,7 @@ static unsigned watched_gpus(const struct run *r, const char **pci, unsigned roo
 	return count;
 }
 
-void watch_start(struct run *r)
+void telemetry_reader_start(struct run *r)
 {
 	const char *pci[RUN_GPUS];
 	struct telemetry_spec spec = {
@@ -349,7 +350,7 @@ static void lose(struct run *r, const char *why)
 	w->alive = false;
 }
 
-void watch_read(struct run *r)
+void telemetry_reader_read(struct run *r)
 {
 	struct watch *w = &r->watch;
 
@@ -369,13 +370,13 @@ void watch_read(struct run *r)
 	settle_windows(r, false);
 }
 
-void watch_write(struct run *r)
+void telemetry_reader_write(struct run *r)
 {
-	watch_read(r);
+	telemetry_reader_read(r);
 	write_block(r);
 }
 
-void watch_stop(struct run *r)
+void telemetry_reader_stop(struct run *r)
 {
 	struct watch *w = &r->watch;
 	uint64_t end = clock_now_ns(r->o->clock) + 300000000u;
@@ -384,7 +385,7 @@ void watch_stop(struct run *r)
 		struct pollfd in = {.fd = w->sampler.channel, .events = POLLIN};
 
 		poll(&in, 1, 20);
-		watch_read(r);
+		telemetry_reader_read(r);
 	}
 	write_block(r);
 	settle_windows(r, true);
@@ -396,7 +397,7 @@ void watch_stop(struct run *r)
 	for (size_t i = 0; i < w->series_count; i++)
 		series_release(&w->series[i]);
 	free(w->series);
-	block_release(&w->block);
+	telemetry_block_release(&w->block);
 	free(w->window);
 	lines_release(&w->in);
 }

@@ -26,7 +26,7 @@ static bool on_line(struct worker *w, const char *type, json_t *body)
 
 		text_copy(w->phase, sizeof(w->phase), phase ? phase : "");
 		if (!strcmp(w->phase, "burst") || !strcmp(w->phase, "sustained"))
-			watch_begin(r);
+			telemetry_reader_begin(r);
 		run_progress(r, w->c, w->phase);
 		return true;
 	}
@@ -41,15 +41,16 @@ static bool on_line(struct worker *w, const char *type, json_t *body)
 		const char *phase = json_string_value(json_object_get(body, "phase"));
 
 		if (phase && (!strcmp(phase, "burst") || !strcmp(phase, "sustained")))
-			watch_want(r, w->c, phase, (uint64_t)json_integer_value(json_object_get(body, "t0")),
-				   (uint64_t)json_integer_value(json_object_get(body, "t1")));
+			telemetry_reader_want(r, w->c, phase,
+					      (uint64_t)json_integer_value(json_object_get(body, "t0")),
+					      (uint64_t)json_integer_value(json_object_get(body, "t1")));
 	}
 	if (journal == JOURNAL_RESULT) {
 		const char *phase = json_string_value(json_object_get(body, "phase"));
 
-		second_note(r, w->c, phase ? phase : "", json_object_get(body, "values"));
-		note_result(&r->note[w->c->id], w->c->work.limit ? w->c->work.limit : "", phase ? phase : "",
-			    json_object_get(body, "values"));
+		repeat_disturbed_note(r, w->c, phase ? phase : "", json_object_get(body, "values"));
+		case_outcome_result(&r->note[w->c->id], w->c->work.limit ? w->c->work.limit : "",
+				    phase ? phase : "", json_object_get(body, "values"));
 	}
 	run_journal(r, journal, json_incref(body));
 	return true;
@@ -70,7 +71,7 @@ static bool on_end(struct worker *w, const json_t *body)
 	    !why || !status_from_name(name, &status) || !cause_from_name(why, &cause))
 		return false;
 	if (status == STATUS_LOST) {
-		crew_quarantine(w->run, w->c, LOST_GONE);
+		worker_pool_quarantine(w->run, w->c, LOST_GONE);
 		w->leaves = true;
 	}
 	if (w->forced == ENDING_DONE || (status != STATUS_CANCELLED && w->forced == ENDING_CANCELLED))

@@ -11,9 +11,9 @@
 #include "run/worker/device.h"
 #include "team/control/control.h"
 
-enum { TICK_MS = 50, CREW_MAX = 256, TEAM_FDS = CONTROL_RANKS };
+enum { TICK_MS = 50, WORKER_POOL_MAX = 256, TEAM_FDS = CONTROL_RANKS };
 
-void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why)
+void worker_pool_quarantine(struct run *r, const struct bench_case *c, enum lost why)
 {
 	for (unsigned i = 0; i < c->target.gpu_count; i++)
 		if (c->target.gpu[i] < RUN_GPUS && !r->lost[c->target.gpu[i]]) {
@@ -23,7 +23,7 @@ void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why)
 }
 
 /* The guard of its GPUs that asks for an end; NULL: none. */
-static const struct guard *alarm_of(const struct run *r, const struct bench_case *c)
+static const struct thermal_guard *alarm_of(const struct run *r, const struct bench_case *c)
 {
 	for (unsigned i = 0; i < c->target.gpu_count; i++)
 		if (c->target.gpu[i] < RUN_GPUS && r->watch.guard[c->target.gpu[i]].cause)
@@ -34,7 +34,7 @@ static const struct guard *alarm_of(const struct run *r, const struct bench_case
 /* Limits, guards and requests to stop. */
 static void watch_time(struct run *r, struct worker *w)
 {
-	const struct guard *alarm;
+	const struct thermal_guard *alarm;
 	uint64_t t = clock_now_ns(r->o->clock);
 
 	if (!w->alive || !w->c)
@@ -44,7 +44,7 @@ static void watch_time(struct run *r, struct worker *w)
 		worker_ask(r, w, ENDING_CANCELLED, CAUSE_INTERRUPTED, "stopped on request",
 			   *r->o->stop > 1 ? 0 : RUN_STOP_NS);
 	} else if (!w->kill_ns && alarm) {
-		crew_quarantine(r, w->c, LOST_HOT);
+		worker_pool_quarantine(r, w->c, LOST_HOT);
 		worker_ask(r, w, ENDING_CANCELLED, alarm->cause, alarm->text, RUN_TERM_NS);
 	} else if (!w->kill_ns && t >= w->limit_ns) {
 		worker_ask(r, w, ENDING_TIMED_OUT, CAUSE_TIMED_OUT, "over its limit", RUN_TERM_NS);
@@ -53,48 +53,48 @@ static void watch_time(struct run *r, struct worker *w)
 		worker_force(r, w);
 }
 
-void crew_attend(struct run *r, struct worker *crew, size_t count)
+void worker_pool_attend(struct run *r, struct worker *pool, size_t count)
 {
-	struct pollfd fds[2 * CREW_MAX + 1 + TEAM_FDS];
+	struct pollfd fds[2 * WORKER_POOL_MAX + 1 + TEAM_FDS];
 	nfds_t n = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (crew[i].alive) {
-			fds[n++] = (struct pollfd){.fd = crew[i].p.channel, .events = POLLIN};
-			fds[n++] = (struct pollfd){.fd = crew[i].p.output, .events = POLLIN};
+		if (pool[i].alive) {
+			fds[n++] = (struct pollfd){.fd = pool[i].p.channel, .events = POLLIN};
+			fds[n++] = (struct pollfd){.fd = pool[i].p.output, .events = POLLIN};
 		}
 	if (r->watch.alive)
 		fds[n++] = (struct pollfd){.fd = r->watch.sampler.channel, .events = POLLIN};
 	n += control_fds(r->o->control, fds + n, TEAM_FDS);
 	poll(fds, n, TICK_MS);
 	for (size_t i = 0; i < count; i++)
-		if (crew[i].alive)
-			worker_hear(r, &crew[i]);
+		if (pool[i].alive)
+			worker_hear(r, &pool[i]);
 	for (size_t i = 0; i < count; i++)
-		watch_time(r, &crew[i]);
-	team_attend(r, crew);
-	watch_read(r);
+		watch_time(r, &pool[i]);
+	team_attend(r, pool);
+	telemetry_reader_read(r);
 }
 
-static bool any_at_work(const struct worker *crew, size_t count)
+static bool any_at_work(const struct worker *pool, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (crew[i].c)
+		if (pool[i].c)
 			return true;
 	return false;
 }
 
 /* One start signal, when each has either reported ready or fallen. */
-static void start_together(struct worker *crew, size_t count)
+static void start_together(struct worker *pool, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (crew[i].c && !crew[i].ready)
+		if (pool[i].c && !pool[i].ready)
 			return;
 	for (size_t i = 0; i < count; i++)
-		if (crew[i].c && !crew[i].told_to_go) {
-			crew[i].told_to_go = true;
+		if (pool[i].c && !pool[i].told_to_go) {
+			pool[i].told_to_go = true;
 			/* A worker that cannot be told is dying: its end is seen in the next round. */
-			worker_send(&crew[i], json_pack("{s:b}", "go", 1), NULL);
+			worker_send(&pool[i], json_pack("{s:b}", "go", 1), NULL);
 		}
 }
 
@@ -139,45 +139,45 @@ static void in_order(struct run *r, const struct step *step)
 			continue;
 		worker_give(r, w, &step->cases[i]);
 		while (w->c && !r->status)
-			crew_attend(r, w, 1);
+			worker_pool_attend(r, w, 1);
 		if (w->alive && r->status)
 			worker_home(r, w, 500);
 		health_between(r, &step->cases[i], w, 1);
 		/* A worker that lost its device has nothing to keep. */
 		for (unsigned g = 0; w->alive && g < step->cases[i].target.gpu_count; g++)
 			if (r->lost[step->cases[i].target.gpu[g] % RUN_GPUS])
-				crew_dismiss(r, w);
+				worker_pool_dismiss(r, w);
 	}
 }
 
 static void all_together(struct run *r, const struct step *step)
 {
-	size_t room = step->count < CREW_MAX ? step->count : CREW_MAX, count = 0;
-	struct worker *crew = calloc(room, sizeof(*crew));
+	size_t room = step->count < WORKER_POOL_MAX ? step->count : WORKER_POOL_MAX, count = 0;
+	struct worker *pool = calloc(room, sizeof(*pool));
 
-	if (!crew) {
+	if (!pool) {
 		r->status = error_errno(r->err, ENOMEM, "%zu workers", room);
 		return;
 	}
-	crew_dismiss(r, &r->keeper);
+	worker_pool_dismiss(r, &r->keeper);
 	for (size_t i = 0; i < step->count && count < room && !over(r); i++) {
 		if (!may_run(r, &step->cases[i]))
 			continue;
 		if (count && device_wanted(&step->cases[i]))
 			clock_sleep_ns(r->o->clock, RUN_STAGGER_NS);
-		crew[count] = (struct worker){.run = r, .p = {.channel = -1, .output = -1}};
-		worker_give(r, &crew[count++], &step->cases[i]);
+		pool[count] = (struct worker){.run = r, .p = {.channel = -1, .output = -1}};
+		worker_give(r, &pool[count++], &step->cases[i]);
 	}
-	while (any_at_work(crew, count) && !r->status) {
-		crew_attend(r, crew, count);
-		start_together(crew, count);
+	while (any_at_work(pool, count) && !r->status) {
+		worker_pool_attend(r, pool, count);
+		start_together(pool, count);
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (r->status)
-			worker_home(r, &crew[i], 500);
-		crew_dismiss(r, &crew[i]);
+			worker_home(r, &pool[i], 500);
+		worker_pool_dismiss(r, &pool[i]);
 	}
-	free(crew);
+	free(pool);
 	for (size_t i = 0; i < step->count && i < room; i++)
 		health_between(r, &step->cases[i], NULL, 0);
 }
@@ -202,7 +202,7 @@ static void change_lanes(struct run *r, const struct step *step, size_t first, c
 			    worker_fits(w, c))
 				continue;
 			if (pass)
-				crew_dismiss(r, w);
+				worker_pool_dismiss(r, w);
 			else
 				worker_hang_up(w);
 		}
@@ -229,7 +229,7 @@ static void run_row(struct run *r, const struct step *step, size_t first, bool *
 		worker_give(r, w, c);
 	}
 	while (any_at_work(lane, lanes) && !r->status) {
-		crew_attend(r, lane, lanes);
+		worker_pool_attend(r, lane, lanes);
 		start_together(lane, lanes);
 	}
 	for (size_t i = first; i < step->count; i++)
@@ -237,7 +237,7 @@ static void run_row(struct run *r, const struct step *step, size_t first, bool *
 			health_between(r, &step->cases[i], lane, lanes);
 	for (size_t i = 0; i < lanes; i++) /* a worker that lost its device has nothing to keep */
 		if (lane[i].alive && r->lost[i])
-			crew_dismiss(r, &lane[i]);
+			worker_pool_dismiss(r, &lane[i]);
 }
 
 static void in_lockstep(struct run *r, const struct step *step)
@@ -251,7 +251,7 @@ static void in_lockstep(struct run *r, const struct step *step)
 		goto out;
 	}
 	lanes = lanes < RUN_GPUS ? lanes : RUN_GPUS;
-	crew_dismiss(r, &r->keeper);
+	worker_pool_dismiss(r, &r->keeper);
 	for (size_t i = 0; i < lanes; i++)
 		lane[i] = (struct worker){.run = r, .p = {.channel = -1, .output = -1}};
 	for (size_t i = 0; i < step->count && !over(r); i++)
@@ -263,13 +263,13 @@ static void in_lockstep(struct run *r, const struct step *step)
 		else if (lane[i].alive)
 			worker_hang_up(&lane[i]);
 	for (size_t i = 0; i < lanes; i++)
-		crew_dismiss(r, &lane[i]);
+		worker_pool_dismiss(r, &lane[i]);
 out:
 	free(begun);
 	free(lane);
 }
 
-void crew_step(struct run *r, const struct step *step)
+void worker_pool_step(struct run *r, const struct step *step)
 {
 	if (step->count)
 		team_line(r, step->cases);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker of the crew, what crew.c (steps), crew_worker.c (a worker's life) and crew_lines.c (its words)
+/* A worker of the pool, what crew.c (steps), crew_worker.c (a worker's life) and crew_lines.c (its words)
  * share. */
-#ifndef RUN_CREW_H
-#define RUN_CREW_H
+#ifndef RUN_SUPERVISOR_WORKER_POOL_H
+#define RUN_SUPERVISOR_WORKER_POOL_H
 #include "run/supervisor/supervisor.h"
 
 /* The case's GPUs are used no more in this run. */
-void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why);
+void worker_pool_quarantine(struct run *r, const struct bench_case *c, enum lost why);
 
 /* Waits for the next thing to happen to any of them, to the sampler or to the team, then attends to it. */
-void crew_attend(struct run *r, struct worker *crew, size_t count);
+void worker_pool_attend(struct run *r, struct worker *pool, size_t count);
 /* Another worker, where this one is not of the case's kind. */
 enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err);
 /* What a worker of the team is told first, and where rank 0's listens. Caller decrefs. */
@@ -21,7 +21,7 @@ json_t *team_links_json(const struct run *r);
 void worker_give(struct run *r, struct worker *w, const struct bench_case *c);
 /* Whether it can take the case as it is; else another is hired. */
 bool worker_fits(const struct worker *w, const struct bench_case *c);
-/* An idle one is told to leave; crew_dismiss waits for it. */
+/* An idle one is told to leave; worker_pool_dismiss waits for it. */
 void worker_hang_up(struct worker *w);
 /* Owns `line`. */
 enum status worker_send(struct worker *w, json_t *line, struct error *err);

@@ -65,7 +65,7 @@ void worker_hang_up(struct worker *w)
 }
 
 /* An idle worker ends when its channel closes; one that does not is ended. */
-void crew_dismiss(struct run *r, struct worker *w)
+void worker_pool_dismiss(struct run *r, struct worker *w)
 {
 	unsigned limit = w == &r->slot ? LEAVE_TOGETHER_MS : LEAVE_MS;
 
@@ -107,7 +107,7 @@ static void case_fell(struct run *r, struct worker *w, enum ending ending, enum 
 		 *w->phase ? " in phase " : "", w->phase, *w->stood ? "; " : "", w->stood,
 		 *w->words ? "; its last words: " : "", *w->stood ? 100 : 200, words);
 	if (ending == ENDING_STUCK)
-		crew_quarantine(r, c, LOST_GONE);
+		worker_pool_quarantine(r, c, LOST_GONE);
 	w->fell = true;
 	run_end(r, c, ending, ending == ENDING_CANCELLED ? STATUS_CANCELLED : STATUS_NO_RESOURCE, cause, text,
 		"");
@@ -185,8 +185,8 @@ static void arm_guards(struct run *r, const struct bench_case *c)
 {
 	for (unsigned i = 0; i < c->target.gpu_count; i++)
 		if (c->target.gpu[i] < RUN_GPUS)
-			guard_arm(&r->watch.guard[c->target.gpu[i]],
-				  machine_gpu(r->machine, c->target.gpu[i]));
+			thermal_guard_arm(&r->watch.guard[c->target.gpu[i]],
+					  machine_gpu(r->machine, c->target.gpu[i]));
 }
 
 bool worker_fits(const struct worker *w, const struct bench_case *c)
@@ -199,9 +199,9 @@ bool worker_fits(const struct worker *w, const struct bench_case *c)
 enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)
 {
 	if (w->alive && !worker_fits(w, c))
-		crew_dismiss(r, w);
+		worker_pool_dismiss(r, w);
 	for (unsigned i = 0; !w->alive && w->fell && device_wanted(c) && i < c->target.gpu_count; i++)
-		manners_memory_back(r, c->target.gpu[i]);
+		memory_release_wait(r, c->target.gpu[i]);
 	w->fell = false;
 	return w->alive ? STATUS_OK : hire(r, w, c, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterations under hardware counters, behind what was timed. METHODS "Counters", docs/explanation/design/counter.md. */
+/* Iterations under hardware counters, behind what was timed. METHODS "Counters",
+ * docs/explanation/design/counter.md. */
 #include <errno.h>
 #include <math.h>
 #include "counter/counter.h"

@@ -2,7 +2,8 @@
 /*
  * A CPU case and the instrument that it is held against, in turns: ceiling, case, ceiling, case, .., ceiling.
  * Each turn gives the ratio of neighbours in time, so what slows both (clock, steal, a neighbour on the core)
- * leaves it. A disturbed turn is taken again, a bounded number of times. Design: docs/explanation/design/turns.md.
+ * leaves it. A disturbed turn is taken again, a bounded number of times. Design:
+ * docs/explanation/design/turns.md.
  */
 #include "run/timing/phases.h"
 #include <errno.h>
@@ -54,7 +55,7 @@ static bool find(const struct bench_case *c, const struct machine *m, struct cei
 	       (!out->engine->supports || !out->engine->supports(m, &c->target, out->opts, &why));
 }
 
-bool phase_turns_apply(const struct bench_case *c, const struct machine *m)
+bool phase_interleave_applies(const struct bench_case *c, const struct machine *m)
 {
 	struct ceiling spec = {0};
 
@@ -386,7 +387,7 @@ static enum status tell_ceiling(struct turns *s, struct error *err)
 	return st ? st : tell_windows(s, "turns", false, err);
 }
 
-enum status phase_turns(struct timing *t, const struct bench *b, struct error *err)
+enum status phase_interleave(struct timing *t, const struct bench *b, struct error *err)
 {
 	struct turns *s = calloc(1, sizeof(*s));
 	struct window all = timing_window(t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The phases of a timed case on any meter. Rules and figures: docs/explanation/methods, "Phases". */
-#ifndef RUN_PHASES_H
-#define RUN_PHASES_H
+#ifndef RUN_TIMING_PHASES_H
+#define RUN_TIMING_PHASES_H
 #include "run/worker/measure.h"
 #include "run/meter/meter.h"
 
@@ -42,7 +42,7 @@
 struct timing {
 	const struct bench_case *c;
 	const struct measure *w;
-	struct part *part; /* NULL: of the ceiling in turns */
+	struct rank_case *part; /* NULL: of the ceiling in turns */
 	struct meter *meter;
 	struct work work;
 	unsigned threads;    /* that the engine works with; 0: a device */
@@ -85,8 +85,8 @@ bool phase_counted_may(const struct bench_case *c);
 
 /* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names
  * (docs/explanation/design/turns.md). */
-bool phase_turns_apply(const struct bench_case *c, const struct machine *m);
-enum status phase_turns(struct timing *t, const struct bench *b, struct error *err);
+bool phase_interleave_applies(const struct bench_case *c, const struct machine *m);
+enum status phase_interleave(struct timing *t, const struct bench *b, struct error *err);
 
 /* What listing and timing a case's variants may take: its own budget, else half of its limit; 0: no end. */
 double timing_search_s(const struct bench_case *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a case works on: CPUs of its node, or the GPUs with their streams, kept open from case to case. */
-#ifndef RUN_DEVICE_H
-#define RUN_DEVICE_H
+#ifndef RUN_WORKER_DEVICE_H
+#define RUN_WORKER_DEVICE_H
 #include "run/worker/measure.h"
 #include "run/meter/meter.h"
 

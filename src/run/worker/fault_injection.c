@@ -15,14 +15,15 @@
  */
 enum { WORDS = 64 << 20, BLOCKS_A_SM = 2, THREADS = 1024, CHUNK_NS = 1000000, CHUNKS = 400 };
 
-enum status plant_asked(struct plant *p, struct error *err)
+enum status fault_injection_asked(struct fault_injection *p, struct error *err)
 {
-	static const char *const kinds[] = {
-		[PLANT_BUSY] = "busy", [PLANT_WRONG] = "wrong", [PLANT_LATE] = "late"};
+	static const char *const kinds[] = {[FAULT_INJECTION_BUSY] = "busy",
+					    [FAULT_INJECTION_WRONG] = "wrong",
+					    [FAULT_INJECTION_LATE] = "late"};
 	const char *words = getenv("ASSAY_TEST_PLANT"), *test = getenv("ASSAY_TEST"), *colon;
 	char *end = NULL;
 
-	*p = (struct plant){0};
+	*p = (struct fault_injection){0};
 	if (!words)
 		return STATUS_OK;
 	if (!test || strcmp(test, "1"))
@@ -33,23 +34,23 @@ enum status plant_asked(struct plant *p, struct error *err)
 	colon = strchr(words, ':');
 	if (colon && isdigit((unsigned char)colon[1]))
 		p->gpu = (unsigned)strtoul(colon + 1, &end, 10);
-	for (int k = PLANT_BUSY; k <= PLANT_LATE && end && !*end; k++)
+	for (int k = FAULT_INJECTION_BUSY; k <= FAULT_INJECTION_LATE && end && !*end; k++)
 		if (strlen(kinds[k]) == (size_t)(colon - words) &&
 		    !strncmp(words, kinds[k], (size_t)(colon - words)))
-			p->kind = (enum plant_kind)k;
+			p->kind = (enum fault_injection_kind)k;
 	return p->kind ? STATUS_OK
 		       : error_set(err, STATUS_BAD_INPUT,
 				   "ASSAY_TEST_PLANT=%.40s is none of busy:GPU, wrong:GPU, late:GPU", words);
 }
 
-bool plant_in(enum plant_kind kind, unsigned gpu)
+bool fault_injection_in(enum fault_injection_kind kind, unsigned gpu)
 {
-	struct plant p;
+	struct fault_injection p;
 
-	return !plant_asked(&p, NULL) && p.kind == kind && p.gpu == gpu;
+	return !fault_injection_asked(&p, NULL) && p.kind == kind && p.gpu == gpu;
 }
 
-struct plant_busy {
+struct fault_injection_busy {
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	struct gpu_kernel *kernel;
@@ -59,14 +60,15 @@ struct plant_busy {
 	bool runs;
 };
 
-enum status plant_busy_create(struct plant_busy **out, struct gpu_device *d, unsigned gpu, struct error *err)
+enum status fault_injection_busy_create(struct fault_injection_busy **out, struct gpu_device *d, unsigned gpu,
+					struct error *err)
 {
-	struct plant_busy *b;
+	struct fault_injection_busy *b;
 	void *stop = NULL;
 	enum status st;
 
 	*out = NULL;
-	if (!plant_in(PLANT_BUSY, gpu))
+	if (!fault_injection_in(FAULT_INJECTION_BUSY, gpu))
 		return STATUS_OK;
 	b = calloc(1, sizeof(*b));
 	if (!b)
@@ -85,12 +87,12 @@ enum status plant_busy_create(struct plant_busy **out, struct gpu_device *d, uns
 	if (!st)
 		st = gpu_host_pointer(d, stop, &b->stop_on_device, err);
 	if (st)
-		plant_busy_destroy(&b);
+		fault_injection_busy_destroy(&b);
 	*out = b;
 	return st;
 }
 
-enum status plant_busy_start(struct plant_busy *b, struct error *err)
+enum status fault_injection_busy_start(struct fault_injection_busy *b, struct error *err)
 {
 	struct collective_busy_args a = {.words = WORDS, .ns = CHUNK_NS};
 	enum status st = STATUS_OK;
@@ -107,7 +109,7 @@ enum status plant_busy_start(struct plant_busy *b, struct error *err)
 	return st ? st : gpu_event_record(b->ended, b->stream, err);
 }
 
-void plant_busy_stop(struct plant_busy *b)
+void fault_injection_busy_stop(struct fault_injection_busy *b)
 {
 	if (!b || !b->runs)
 		return;
@@ -116,14 +118,14 @@ void plant_busy_stop(struct plant_busy *b)
 	b->runs = false;
 }
 
-void plant_busy_destroy(struct plant_busy **out)
+void fault_injection_busy_destroy(struct fault_injection_busy **out)
 {
-	struct plant_busy *b = *out;
+	struct fault_injection_busy *b = *out;
 	void *stop;
 
 	if (!b)
 		return;
-	plant_busy_stop(b);
+	fault_injection_busy_stop(b);
 	gpu_event_destroy(&b->ended);
 	gpu_stream_destroy(&b->stream);
 	stop = (void *)(uintptr_t)b->stop;
@@ -133,13 +135,16 @@ void plant_busy_destroy(struct plant_busy **out)
 	*out = NULL;
 }
 
-enum status plant_late_find(struct plant_late *l, struct gpu_device *d, unsigned gpu, struct error *err)
+enum status fault_injection_late_find(struct fault_injection_late *l, struct gpu_device *d, unsigned gpu,
+				      struct error *err)
 {
-	*l = (struct plant_late){0};
-	return plant_in(PLANT_LATE, gpu) ? gpu_kernel(d, &l->spin, "spin", "spin", err) : STATUS_OK;
+	*l = (struct fault_injection_late){0};
+	return fault_injection_in(FAULT_INJECTION_LATE, gpu) ? gpu_kernel(d, &l->spin, "spin", "spin", err)
+							     : STATUS_OK;
 }
 
-enum status plant_late_put(const struct plant_late *l, struct gpu_stream *on, struct error *err)
+enum status fault_injection_late_put(const struct fault_injection_late *l, struct gpu_stream *on,
+				     struct error *err)
 {
 	const struct spin_args a = {.ns = l->ns};
 

@@ -8,7 +8,7 @@
 struct running {
 	struct measure *w;
 	const struct bench_case *c;
-	struct part part; /* rank 0's, where there are several */
+	struct rank_case part; /* rank 0's, where there are several */
 	struct timing timing;
 };
 
@@ -40,8 +40,8 @@ static enum status time_headline(struct running *r, struct error *err)
 {
 	enum status st;
 
-	if (phase_turns_apply(r->c, r->w->machine))
-		return phase_turns(&r->timing, &r->part.bench, err);
+	if (phase_interleave_applies(r->c, r->w->machine))
+		return phase_interleave(&r->timing, &r->part.bench, err);
 	st = phase_settle(&r->timing, err);
 	return st ? st : phase_sustained(&r->timing, err);
 }

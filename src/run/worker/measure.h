@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One case in a worker: prepare, verify, the phases, the search, verify again, finish, release. */
-#ifndef RUN_MEASURE_H
-#define RUN_MEASURE_H
+#ifndef RUN_WORKER_MEASURE_H
+#define RUN_WORKER_MEASURE_H
 #include <jansson.h>
 #include <signal.h>
 #include "core/clock.h"

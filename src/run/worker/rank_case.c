@@ -4,7 +4,7 @@
 #include "core/text/text.h"
 #include "run/timing/phases.h"
 
-enum status part_prepare(struct part *p, struct error *err)
+enum status rank_case_prepare(struct rank_case *p, struct error *err)
 {
 	const struct engine *e = p->c->engine;
 	struct meter_spec spec = {.engine = e,
@@ -30,7 +30,7 @@ enum status part_prepare(struct part *p, struct error *err)
 	return device_meter(&p->meter, p->c, &spec, err);
 }
 
-void part_release(struct part *p)
+void rank_case_release(struct rank_case *p)
 {
 	meter_destroy(&p->meter);
 	if (p->prepared)
@@ -44,21 +44,21 @@ void part_release(struct part *p)
 	p->prepared = false;
 }
 
-enum status part_verify(struct part *p, struct wrong *wrong, struct error *err)
+enum status rank_case_verify(struct rank_case *p, struct wrong *wrong, struct error *err)
 {
 	enum status st = p->c->probe->verify(p->state, wrong, err);
 
 	return !st && wrong->count ? STATUS_MISMATCH : st; /* whatever it returned: wrong is wrong */
 }
 
-enum status part_finish(struct part *p, struct error *err)
+enum status rank_case_finish(struct rank_case *p, struct error *err)
 {
 	return p->c->probe->finish ? p->c->probe->finish(p->state, p->bench.out, err) : STATUS_OK;
 }
 
 /* -- what a follower is told -- */
 
-static enum status begin(struct part *p, const struct team_command *c, struct error *err)
+static enum status begin(struct rank_case *p, const struct team_command *c, struct error *err)
 {
 	struct sample *room = realloc(p->sample, (c->number ? c->number : 1) * sizeof(*room));
 
@@ -67,8 +67,8 @@ static enum status begin(struct part *p, const struct team_command *c, struct er
 	p->sample = room;
 	p->told = 0;
 	p->window = (struct window){
-		.stamp = c->variant & PART_STAMP,
-		.check = c->variant & PART_CHECK,
+		.stamp = c->variant & RANK_CASE_STAMP,
+		.check = c->variant & RANK_CASE_CHECK,
 		.sample = room,
 		.room = c->number,
 	};
@@ -76,77 +76,77 @@ static enum status begin(struct part *p, const struct team_command *c, struct er
 }
 
 /* An error waits for the next answer; the ranks that wait for this one on their device hear of it at once. */
-static void sample(struct part *p, const struct team_command *c)
+static void sample(struct rank_case *p, const struct team_command *c)
 {
 	const struct meter_ops *ops = p->meter->ops;
 
 	if (p->failed.status || !p->meter->window)
 		return;
-	if ((c->variant & PART_SINGLES ? ops->singles : ops->sample)(p->meter, c->batch, &p->failed))
+	if ((c->variant & RANK_CASE_SINGLES ? ops->singles : ops->sample)(p->meter, c->batch, &p->failed))
 		team_leave(p->team, &p->failed);
 }
 
-static enum status end_window(struct part *p, const struct team_command *c, struct error *err)
+static enum status end_window(struct rank_case *p, const struct team_command *c, struct error *err)
 {
 	if (p->failed.status)
 		return error_set_cause(err, p->failed.status, p->failed.cause, "%s", p->failed.text);
-	return c->word == PART_DRAIN ? p->meter->ops->drain(p->meter, err)
-				     : p->meter->ops->end(p->meter, err);
+	return c->word == RANK_CASE_DRAIN ? p->meter->ops->drain(p->meter, err)
+					  : p->meter->ops->end(p->meter, err);
 }
 
 /* What the supervisor is told should it hang in there. */
-void part_stand(const struct part *p, uint32_t word)
+void rank_case_stand(const struct rank_case *p, uint32_t word)
 {
-	static const enum team_op op[PART_WORDS] = {
-		[PART_PREPARE] = TEAM_OP_PREPARE, [PART_SELECT] = TEAM_OP_PREPARE,
-		[PART_ONCE] = TEAM_OP_ENQUEUE,	  [PART_RAMP] = TEAM_OP_ENQUEUE,
-		[PART_BEGIN] = TEAM_OP_ENQUEUE,	  [PART_SAMPLE] = TEAM_OP_ENQUEUE,
-		[PART_DRAIN] = TEAM_OP_WAIT,	  [PART_END] = TEAM_OP_WAIT,
-		[PART_VERIFY] = TEAM_OP_VERIFY,	  [PART_FINISH] = TEAM_OP_VERIFY,
-		[PART_RELEASE] = TEAM_OP_RELEASE,
+	static const enum team_op op[RANK_CASE_WORDS] = {
+		[RANK_CASE_PREPARE] = TEAM_OP_PREPARE, [RANK_CASE_SELECT] = TEAM_OP_PREPARE,
+		[RANK_CASE_ONCE] = TEAM_OP_ENQUEUE,    [RANK_CASE_RAMP] = TEAM_OP_ENQUEUE,
+		[RANK_CASE_BEGIN] = TEAM_OP_ENQUEUE,   [RANK_CASE_SAMPLE] = TEAM_OP_ENQUEUE,
+		[RANK_CASE_DRAIN] = TEAM_OP_WAIT,      [RANK_CASE_END] = TEAM_OP_WAIT,
+		[RANK_CASE_VERIFY] = TEAM_OP_VERIFY,   [RANK_CASE_FINISH] = TEAM_OP_VERIFY,
+		[RANK_CASE_RELEASE] = TEAM_OP_RELEASE,
 	};
 
-	team_at(p->team->board, word < PART_WORDS ? op[word] : TEAM_OP_IDLE);
+	team_at(p->team->board, word < RANK_CASE_WORDS ? op[word] : TEAM_OP_IDLE);
 }
 
-static enum status obey(struct part *p, const struct team_command *c, struct part_answer *a,
+static enum status obey(struct rank_case *p, const struct team_command *c, struct rank_case_answer *a,
 			struct error *err)
 {
 	const char *name;
 
-	switch ((enum part_word)c->word) {
-	case PART_PREPARE:
-		return part_prepare(p, err);
-	case PART_SELECT:
+	switch ((enum rank_case_word)c->word) {
+	case RANK_CASE_PREPARE:
+		return rank_case_prepare(p, err);
+	case RANK_CASE_SELECT:
 		return p->c->engine->select(p->state, c->variant, &name, err);
-	case PART_ONCE:
+	case RANK_CASE_ONCE:
 		return p->meter->ops->once(p->meter, &a->ns, err);
-	case PART_RAMP:
+	case RANK_CASE_RAMP:
 		return p->meter->ops->ramp(p->meter, c->number, &a->reached, err);
-	case PART_BEGIN:
+	case RANK_CASE_BEGIN:
 		return begin(p, c, err);
-	case PART_SAMPLE:
+	case RANK_CASE_SAMPLE:
 		sample(p, c);
 		return STATUS_OK;
-	case PART_DRAIN:
-	case PART_END:
+	case RANK_CASE_DRAIN:
+	case RANK_CASE_END:
 		return end_window(p, c, err);
-	case PART_VERIFY:
-		return part_verify(p, &a->wrong, err);
-	case PART_FINISH:
-		return part_finish(p, err);
-	case PART_RELEASE:
-		part_release(p);
+	case RANK_CASE_VERIFY:
+		return rank_case_verify(p, &a->wrong, err);
+	case RANK_CASE_FINISH:
+		return rank_case_finish(p, err);
+	case RANK_CASE_RELEASE:
+		rank_case_release(p);
 		return STATUS_OK;
-	case PART_OUTCOME:
+	case RANK_CASE_OUTCOME:
 		return STATUS_OK;
-	case PART_WORDS:
+	case RANK_CASE_WORDS:
 		break;
 	}
 	return error_set(err, STATUS_BUG, "rank 0 said a word that is none: %u", c->word);
 }
 
-void part_leave(struct part *p, enum status st, struct error *why)
+void rank_case_leave(struct rank_case *p, enum status st, struct error *why)
 {
 	if (st != STATUS_MISMATCH)
 		error_set(why, st, "%s", status_text(st));
@@ -155,17 +155,17 @@ void part_leave(struct part *p, enum status st, struct error *why)
 		team_leave(p->team, why);
 }
 
-enum status part_obey(struct part *p, const struct team_command *c, struct part_answer *a)
+enum status rank_case_obey(struct rank_case *p, const struct team_command *c, struct rank_case_answer *a)
 {
 	struct error why = {0};
 	enum status st;
 
-	*a = (struct part_answer){0};
-	part_stand(p, c->word);
+	*a = (struct rank_case_answer){0};
+	rank_case_stand(p, c->word);
 	st = obey(p, c, a, &why);
-	if (!st || c->word == PART_SAMPLE)
+	if (!st || c->word == RANK_CASE_SAMPLE)
 		return STATUS_OK;
-	part_leave(p, st, &why);
+	rank_case_leave(p, st, &why);
 	a->status = st;
 	a->cause = why.cause;
 	text_copy(a->text, sizeof(a->text), why.text);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "core/text/text.h"
 
-static bool several(const struct part *p)
+static bool several(const struct rank_case *p)
 {
 	return p->c->target.ranks > 1;
 }
@@ -27,7 +27,7 @@ void ranks_home(struct measure *w)
 }
 
 /* The new samples of the window go with the answer. */
-enum status ranks_answer(struct part *p, struct part_answer *a, struct error *err)
+enum status ranks_answer(struct rank_case *p, struct rank_case_answer *a, struct error *err)
 {
 	size_t count = p->sample ? p->window.count - p->told : 0, size = sizeof(*a) + count * sizeof(double);
 	char *bytes = malloc(size);
@@ -51,7 +51,7 @@ enum status ranks_answer(struct part *p, struct part_answer *a, struct error *er
 
 static enum status make_room(struct ranks *s, size_t samples, struct error *err)
 {
-	size_t room = sizeof(struct part_answer) + samples * sizeof(double);
+	size_t room = sizeof(struct rank_case_answer) + samples * sizeof(double);
 	void *grown = room > s->answer_room ? realloc(s->answer, room) : s->answer;
 
 	if (!grown)
@@ -72,13 +72,14 @@ static void weigh(struct error *worst, enum status st, enum cause cause, const c
 
 static bool opens_step(uint32_t word)
 {
-	return word != PART_SAMPLE && word != PART_DRAIN && word != PART_END && word != PART_RELEASE;
+	return word != RANK_CASE_SAMPLE && word != RANK_CASE_DRAIN && word != RANK_CASE_END &&
+	       word != RANK_CASE_RELEASE;
 }
 
 enum status
-ranks_do(struct part *p, const struct team_command *c, enum status (*own)(void *arg, struct error *err),
-	 void (*take)(void *arg, unsigned rank, const struct part_answer *a, const double *sample), void *arg,
-	 struct error *err)
+ranks_do(struct rank_case *p, const struct team_command *c, enum status (*own)(void *arg, struct error *err),
+	 void (*take)(void *arg, unsigned rank, const struct rank_case_answer *a, const double *sample),
+	 void *arg, struct error *err)
 {
 	struct ranks *s = p->w->ranks;
 	struct error mine = {0};
@@ -86,18 +87,18 @@ ranks_do(struct part *p, const struct team_command *c, enum status (*own)(void *
 
 	if (opens_step(c->word))
 		team_begin(p->team);
-	st = make_room(s, c->word == PART_BEGIN ? c->number : 0, err);
+	st = make_room(s, c->word == RANK_CASE_BEGIN ? c->number : 0, err);
 	if (!st)
 		st = team_post(p->team, c, err);
 	if (st)
 		return st;
-	part_stand(p, c->word);
+	rank_case_stand(p, c->word);
 	st = own(arg, &mine);
 	if (st)
-		part_leave(p, st, &mine);
+		rank_case_leave(p, st, &mine);
 	mine.status = st;
 	for (unsigned r = 1; r < s->size; r++) {
-		const struct part_answer *a = s->answer;
+		const struct rank_case_answer *a = s->answer;
 		size_t size;
 		enum status lost = team_collect(p->team, r, s->answer, s->answer_room, &size, err);
 
@@ -116,7 +117,7 @@ ranks_do(struct part *p, const struct team_command *c, enum status (*own)(void *
 /* -- what the conductor does itself -- */
 
 struct deed {
-	struct part *p;
+	struct rank_case *p;
 	struct team_command c;
 	const char *name;
 	struct wrong *wrong;
@@ -124,17 +125,17 @@ struct deed {
 
 static enum status own_prepare(void *arg, struct error *err)
 {
-	return part_prepare(((struct deed *)arg)->p, err);
+	return rank_case_prepare(((struct deed *)arg)->p, err);
 }
 
-enum status ranks_prepare(struct part *p, struct error *err)
+enum status ranks_prepare(struct rank_case *p, struct error *err)
 {
-	struct deed d = {.p = p, .c = {.word = PART_PREPARE}};
+	struct deed d = {.p = p, .c = {.word = RANK_CASE_PREPARE}};
 	struct meter *m;
 	enum status st;
 
 	if (!several(p))
-		return part_prepare(p, err);
+		return rank_case_prepare(p, err);
 	st = p->c->team ? ranks_start_team(p->w, p->c, err) : ranks_start_threads(p->w, p->c, err);
 	if (st)
 		return st;
@@ -155,9 +156,9 @@ static enum status own_select(void *arg, struct error *err)
 	return d->p->c->engine->select(d->p->state, d->c.variant, &d->name, err);
 }
 
-enum status ranks_select(struct part *p, unsigned variant, const char **name, struct error *err)
+enum status ranks_select(struct rank_case *p, unsigned variant, const char **name, struct error *err)
 {
-	struct deed d = {.p = p, .c = {.word = PART_SELECT, .variant = variant}};
+	struct deed d = {.p = p, .c = {.word = RANK_CASE_SELECT, .variant = variant}};
 	enum status st = several(p) ? ranks_do(p, &d.c, own_select, NULL, &d, err) : own_select(&d, err);
 
 	if (!st)
@@ -168,7 +169,7 @@ enum status ranks_select(struct part *p, unsigned variant, const char **name, st
 static enum status own_verify(void *arg, struct error *err)
 {
 	struct deed *d = arg;
-	enum status st = part_verify(d->p, d->wrong, err);
+	enum status st = rank_case_verify(d->p, d->wrong, err);
 	struct wrong own = *d->wrong;
 
 	if (own.count)
@@ -179,7 +180,7 @@ static enum status own_verify(void *arg, struct error *err)
 
 /* Counts add up; what is told of the first wrong element is of the first rank that has one. Who is suspected
  * is so by all. */
-static void add_wrong(void *arg, unsigned rank, const struct part_answer *a, const double *sample)
+static void add_wrong(void *arg, unsigned rank, const struct rank_case_answer *a, const double *sample)
 {
 	struct wrong *sum = ((struct deed *)arg)->wrong, one = a->wrong;
 	struct wrong first = sum->count ? *sum : one;
@@ -198,41 +199,41 @@ static void add_wrong(void *arg, unsigned rank, const struct part_answer *a, con
 	*sum = first;
 }
 
-enum status ranks_verify(struct part *p, struct wrong *wrong, struct error *err)
+enum status ranks_verify(struct rank_case *p, struct wrong *wrong, struct error *err)
 {
-	struct deed d = {.p = p, .c = {.word = PART_VERIFY}, .wrong = wrong};
+	struct deed d = {.p = p, .c = {.word = RANK_CASE_VERIFY}, .wrong = wrong};
 
 	if (!several(p))
-		return part_verify(p, wrong, err);
+		return rank_case_verify(p, wrong, err);
 	return ranks_do(p, &d.c, own_verify, add_wrong, &d, err);
 }
 
 static enum status own_finish(void *arg, struct error *err)
 {
-	return part_finish(((struct deed *)arg)->p, err);
+	return rank_case_finish(((struct deed *)arg)->p, err);
 }
 
-enum status ranks_finish(struct part *p, struct error *err)
+enum status ranks_finish(struct rank_case *p, struct error *err)
 {
-	struct deed d = {.p = p, .c = {.word = PART_FINISH}};
+	struct deed d = {.p = p, .c = {.word = RANK_CASE_FINISH}};
 
-	return several(p) ? ranks_do(p, &d.c, own_finish, NULL, &d, err) : part_finish(p, err);
+	return several(p) ? ranks_do(p, &d.c, own_finish, NULL, &d, err) : rank_case_finish(p, err);
 }
 
 static enum status own_release(void *arg, struct error *err)
 {
 	(void)err;
-	part_release(((struct deed *)arg)->p);
+	rank_case_release(((struct deed *)arg)->p);
 	return STATUS_OK;
 }
 
-void ranks_release(struct part *p, enum status st, const struct error *why)
+void ranks_release(struct rank_case *p, enum status st, const struct error *why)
 {
-	struct deed d = {.p = p, .c = {.word = PART_RELEASE}};
+	struct deed d = {.p = p, .c = {.word = RANK_CASE_RELEASE}};
 	struct error lost = {0};
 
 	if (!several(p) || !p->team) {
-		part_release(p);
+		rank_case_release(p);
 		return;
 	}
 	if (p->w->stop && *p->w->stop) { /* who does not hang is through in a moment, and is waited for */

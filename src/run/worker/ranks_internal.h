@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks that a worker's cases have: threads of its own (ranks_threads.c), or the workers of a team
  * (ranks_worker.c). */
-#ifndef RUN_RANKS_INTERNAL_H
-#define RUN_RANKS_INTERNAL_H
+#ifndef RUN_WORKER_RANKS_INTERNAL_H
+#define RUN_WORKER_RANKS_INTERNAL_H
 #include "run/worker/ranks.h"
 
 enum { RANKS_STOPPED_MS = 300 };  /* for the others to leave a case that was stopped */
@@ -24,7 +24,7 @@ void ranks_end_threads(struct ranks *s);
 /* The same of a launched team: this worker conducts it. */
 enum status ranks_start_team(struct measure *w, const struct bench_case *c, struct error *err);
 /* Ends the others' cases as this one has ended: *why, where `st` is none. */
-void ranks_tell_outcome(struct part *p, enum status st, const struct error *why);
+void ranks_tell_outcome(struct rank_case *p, enum status st, const struct error *why);
 /* A follower's answer; the new samples of the window go with it. */
-enum status ranks_answer(struct part *p, struct part_answer *a, struct error *err);
+enum status ranks_answer(struct rank_case *p, struct rank_case_answer *a, struct error *err);
 #endif

@@ -27,9 +27,9 @@ enum status ranks_start_team(struct measure *w, const struct bench_case *c, stru
 	return STATUS_OK;
 }
 
-void ranks_tell_outcome(struct part *p, enum status st, const struct error *why)
+void ranks_tell_outcome(struct rank_case *p, enum status st, const struct error *why)
 {
-	const struct team_command c = {.word = PART_OUTCOME};
+	const struct team_command c = {.word = RANK_CASE_OUTCOME};
 	struct team_verdict v = {.status = st, .cause = st ? why->cause : CAUSE_NONE};
 
 	if (st)
@@ -44,7 +44,7 @@ void ranks_tell_outcome(struct part *p, enum status st, const struct error *why)
 struct following {
 	struct measure *w;
 	const struct bench_case *c;
-	struct part part;
+	struct rank_case part;
 	double ns; /* mean of the last window's iterations */
 	uint64_t samples;
 	struct wrong wrong;
@@ -62,24 +62,25 @@ static enum status emit(const struct following *f, const char *type, json_t *bod
 /* So that a hang here has its phase; nothing is said inside a window. */
 static enum status at(const struct following *f, uint32_t word, struct error *err)
 {
-	static const char *const phase[PART_WORDS] = {
-		[PART_PREPARE] = "prepare", [PART_SELECT] = "select",	[PART_ONCE] = "cold",
-		[PART_RAMP] = "ramp",	    [PART_BEGIN] = "window",	[PART_VERIFY] = "verify",
-		[PART_FINISH] = "finish",   [PART_RELEASE] = "release",
+	static const char *const phase[RANK_CASE_WORDS] = {
+		[RANK_CASE_PREPARE] = "prepare", [RANK_CASE_SELECT] = "select",
+		[RANK_CASE_ONCE] = "cold",	 [RANK_CASE_RAMP] = "ramp",
+		[RANK_CASE_BEGIN] = "window",	 [RANK_CASE_VERIFY] = "verify",
+		[RANK_CASE_FINISH] = "finish",	 [RANK_CASE_RELEASE] = "release",
 	};
 
-	if (word >= PART_WORDS || !phase[word])
+	if (word >= RANK_CASE_WORDS || !phase[word])
 		return STATUS_OK;
 	return emit(f, "at", json_pack("{s:i, s:s}", "case", (int)f->c->id, "phase", phase[word]), err);
 }
 
-static void keep_figures(struct following *f, const struct team_command *c, const struct part_answer *a)
+static void keep_figures(struct following *f, const struct team_command *c, const struct rank_case_answer *a)
 {
-	if (c->word == PART_END && f->part.window.count) {
+	if (c->word == RANK_CASE_END && f->part.window.count) {
 		f->ns = window_mean_ns(&f->part.window, 0, f->part.window.count);
 		f->samples = f->part.window.count;
 	}
-	if (c->word == PART_VERIFY && (a->wrong.count || !f->wrong.count))
+	if (c->word == RANK_CASE_VERIFY && (a->wrong.count || !f->wrong.count))
 		f->wrong = a->wrong;
 }
 
@@ -120,8 +121,8 @@ static enum status hear_outcome(const struct following *f, struct error *err)
 
 static enum status follow(struct following *f, struct error *err)
 {
-	struct part *p = &f->part;
-	struct part_answer a;
+	struct rank_case *p = &f->part;
+	struct rank_case_answer a;
 	struct team_command c;
 
 	for (;;) {
@@ -131,13 +132,13 @@ static enum status follow(struct following *f, struct error *err)
 			st = at(f, c.word, err);
 		if (st)
 			return st;
-		if (c.word == PART_OUTCOME)
+		if (c.word == RANK_CASE_OUTCOME)
 			return hear_outcome(f, err);
-		part_obey(p, &c, &a);
+		rank_case_obey(p, &c, &a);
 		keep_figures(f, &c, &a);
-		if (c.word == PART_RELEASE)
+		if (c.word == RANK_CASE_RELEASE)
 			tell_figures(f, NULL); /* a supervisor that is gone is seen at the next line */
-		if (c.word != PART_SAMPLE)
+		if (c.word != RANK_CASE_SAMPLE)
 			st = ranks_answer(p, &a, err);
 		if (st)
 			return st;
@@ -153,10 +154,10 @@ enum status ranks_follow(struct measure *w, const struct bench_case *c, struct e
 		return error_errno(err, ENOMEM, "%s", c->key);
 	f->w = w;
 	f->c = c;
-	f->part = (struct part){.w = w, .c = c, .team = w->team};
+	f->part = (struct rank_case){.w = w, .c = c, .team = w->team};
 	w->team->limit_ms = limit_of(c);
 	st = follow(f, err);
-	part_release(&f->part); /* where rank 0 did not come to it */
+	rank_case_release(&f->part); /* where rank 0 did not come to it */
 	free(f);
 	return st;
 }

@@ -37,20 +37,20 @@ static void bind_near(const struct rank *r)
 static void *follow(void *arg)
 {
 	struct rank *r = arg;
-	struct part *p = calloc(1, sizeof(*p));
-	struct part_answer a;
+	struct rank_case *p = calloc(1, sizeof(*p));
+	struct rank_case_answer a;
 	struct team_command c;
 	enum status st = STATUS_OK;
 
 	bind_near(r);
 	while (p && !st && !team_follow(r->team, &c, NULL)) {
-		if (c.word == PART_PREPARE)
-			*p = (struct part){.w = &r->w, .c = r->all->all->c, .team = r->team};
-		part_obey(p, &c, &a);
-		if (c.word != PART_SAMPLE)
+		if (c.word == RANK_CASE_PREPARE)
+			*p = (struct rank_case){.w = &r->w, .c = r->all->all->c, .team = r->team};
+		rank_case_obey(p, &c, &a);
+		if (c.word != RANK_CASE_SAMPLE)
 			st = ranks_answer(p, &a, NULL);
-		if (c.word == PART_RELEASE)
-			*p = (struct part){0};
+		if (c.word == RANK_CASE_RELEASE)
+			*p = (struct rank_case){0};
 	}
 	if (r->team->close)
 		r->team->close(r->team);

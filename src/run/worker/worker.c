@@ -143,7 +143,7 @@ static enum status send_end(struct office *o, unsigned id, enum status status, c
 static enum status take_place(struct office *o, const json_t *j, struct error *err)
 {
 	struct team *t = &o->team;
-	struct wires_place place = {.stop = &stop_requested};
+	struct process_links_place place = {.stop = &stop_requested};
 	const char *name = NULL, *secret = NULL;
 	uint16_t port = 0;
 	json_t *body;
@@ -165,7 +165,7 @@ static enum status take_place(struct office *o, const json_t *j, struct error *e
 	place.size = t->size;
 	place.limit_ms = TEAM_LIMIT_MS;
 	place.secret = secret ? secret : "";
-	st = wires_listen(t, &place, &port, err);
+	st = process_links_listen(t, &place, &port, err);
 	o->listens = !st;
 	body = json_pack("{s:i}", "port", st ? 0 : (int)port);
 	send_line(o, "listen", body, NULL);
@@ -176,24 +176,24 @@ static enum status take_place(struct office *o, const json_t *j, struct error *e
 /* With the first case: `links` says where rank 0's worker listens. */
 static enum status link_up(struct office *o, const json_t *links, struct error *err)
 {
-	struct wires_place place = {.rank = o->team.rank,
-				    .size = o->team.size,
-				    .limit_ms = TEAM_LIMIT_MS,
-				    .stop = &stop_requested};
+	struct process_links_place place = {.rank = o->team.rank,
+					    .size = o->team.size,
+					    .limit_ms = TEAM_LIMIT_MS,
+					    .stop = &stop_requested};
 	enum status st;
 	int port = 0;
 
 	if (!o->measure.team || o->linked)
 		return STATUS_OK;
 	if (!o->team.rank) {
-		st = wires_gather(&o->team, err);
+		st = process_links_gather(&o->team, err);
 	} else {
 		if (json_unpack((json_t *)links, "{s:s, s:i, s:s}", "host", &place.host, "port", &port,
 				"secret", &place.secret))
 			return error_set(err, STATUS_BUG,
 					 "the supervisor does not say where rank 0's worker is");
 		place.port = (uint16_t)port;
-		st = wires_connect(&o->team, &place, err);
+		st = process_links_connect(&o->team, &place, err);
 	}
 	o->linked = !st;
 	return st;
@@ -282,7 +282,7 @@ int worker_main(const struct probe *const *registry)
 	measure_release(&o.measure);
 	if (o.team.close)
 		o.team.close(&o.team);
-	wires_close(&o.team);
+	process_links_close(&o.team);
 	lines_release(&o.in);
 	machine_free(o.machine);
 	return st ? 1 : 0;

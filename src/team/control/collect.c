@@ -112,8 +112,8 @@ static enum status prepare(struct control *c, struct collect *all, const char *d
 	for (unsigned r = 1; r < c->size; r++) {
 		struct sender *s = &all->of[r];
 
-		nodes_rank_dir(s->in.dir, sizeof(s->in.dir), dir, c->shape.node[c->shape.rank[r].node].shown,
-			       r);
+		rank_dir_path(s->in.dir, sizeof(s->in.dir), dir, c->shape.node[c->shape.rank[r].node].shown,
+			      r);
 		collect_forget(&s->in);
 		if (!c->peer[r].here)
 			end_sender(s, "it was lost before");

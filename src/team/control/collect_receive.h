@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that one other rank sends: names from a table, sizes with a limit, each written beside and renamed
  * when it is whole. What comes is not trusted. */
-#ifndef TEAM_COLLECT_IN_H
-#define TEAM_COLLECT_IN_H
+#ifndef TEAM_CONTROL_COLLECT_RECEIVE_H
+#define TEAM_CONTROL_COLLECT_RECEIVE_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/file/file.h"

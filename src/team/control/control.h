@@ -7,8 +7,8 @@
  * ends it for good: every later call returns the same sentence at once. All ranks call the same functions in
  * the same order.
  */
-#ifndef TEAM_CONTROL_H
-#define TEAM_CONTROL_H
+#ifndef TEAM_CONTROL_CONTROL_H
+#define TEAM_CONTROL_CONTROL_H
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
@@ -128,10 +128,10 @@ enum status control_attend(struct control *c, bool *fell, struct error *err);
 /* The last agreement: all have come to the end; the second readings of the clocks are in the shape. */
 enum status control_part(struct control *c, unsigned limit_ms, struct error *err);
 /* After control_part, the journal closed; or after the team ended early, from all who are still there. The
- * files of each other rank (its journal, from `dir`) to rank 0's `dir`/nodes/NAME/rank-R (journal/file/rank_dir.h).
- * Rank 0: OK unless it was stopped; *missing gains a sentence a rank whose files did not come whole within
- * limit_ms. Others: UNAVAILABLE where rank 0 is gone, did not ask or did not take them within limit_ms: they
- * stay in `dir`. Hears nothing else, ends no team. */
+ * files of each other rank (its journal, from `dir`) to rank 0's `dir`/nodes/NAME/rank-R
+ * (journal/file/rank_dir.h). Rank 0: OK unless it was stopped; *missing gains a sentence a rank whose files
+ * did not come whole within limit_ms. Others: UNAVAILABLE where rank 0 is gone, did not ask or did not take
+ * them within limit_ms: they stay in `dir`. Hears nothing else, ends no team. */
 enum status control_collect(struct control *c, const char *dir, unsigned limit_ms, struct text *missing,
 			    struct error *err);
 /* After control_collect, on the others: returns when rank 0 has left, or at limit_ms. Launchers of MPI end

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose GPU: by what each rank of a node sees, and which ranks have one together. docs/explanation/design/team.md. */
+/* Whose GPU: by what each rank of a node sees, and which ranks have one together.
+ * docs/explanation/design/team.md. */
 #include <errno.h>
 #include <limits.h>
 #include "core/text/text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slurm's two shorthands: names of nodes, and tasks a node. Pure (fuzzed). */
-#ifndef TEAM_NODELIST_H
-#define TEAM_NODELIST_H
+#ifndef TEAM_LAUNCHER_NODELIST_H
+#define TEAM_LAUNCHER_NODELIST_H
 #include <stddef.h>
 #include "core/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rank this process is, by what it was told or its launcher left in the environment. Pure. */
-#ifndef TEAM_PLACE_H
-#define TEAM_PLACE_H
+#ifndef TEAM_LAUNCHER_PLACE_H
+#define TEAM_LAUNCHER_PLACE_H
 #include <stdint.h>
 #include "core/error.h"
 

@@ -3,8 +3,8 @@
  * MPI among a team's ranks, through its plug-in. In workers only: one worker a rank begins MPI once, keeps it
  * from case to case, and ends it when it ends.
  */
-#ifndef TEAM_MPI_H
-#define TEAM_MPI_H
+#ifndef TEAM_LIBRARIES_MPI_H
+#define TEAM_LIBRARIES_MPI_H
 #include "team/team.h"
 #include "vendor/mpi_plugin.h"
 

@@ -3,8 +3,8 @@
  * Communicators of a team's ranks: made when first asked for, kept as long as the team is. In workers only.
  * All functions but the table are for all ranks together, in the same order.
  */
-#ifndef TEAM_NCCL_H
-#define TEAM_NCCL_H
+#ifndef TEAM_LIBRARIES_NCCL_H
+#define TEAM_LIBRARIES_NCCL_H
 #include "core/clock.h"
 #include "gpu/device/gpu.h"
 #include "team/team.h"
@@ -28,8 +28,8 @@ enum status team_nccl_open(struct team *t, struct error *err);
 /* After team_nccl_open. Lent. */
 const struct nccl *team_nccl_table(const struct team *t);
 /* A blocking communicator: one of the other kind puts every call on a thread of its own
- * (docs/explanation/design/collective.md), so a rank that does not come is ended by the case's limit, and the board says
- * who waited. */
+ * (docs/explanation/design/collective.md), so a rank that does not come is ended by the case's limit, and the
+ * board says who waited. */
 enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, struct team_comm **out,
 			   struct error *err);
 /* This rank alone: until what it put on `s` is done; `mark` is an event of its own for that. A rank that left

@@ -4,8 +4,8 @@
  * (NCCL_PROFILER_PLUGIN=STATIC_PLUGIN), and asks for events only while someone listens: METHODS,
  * "Collectives".
  */
-#ifndef TEAM_NCCL_HOOKS_H
-#define TEAM_NCCL_HOOKS_H
+#ifndef TEAM_LIBRARIES_NCCL_HOOKS_H
+#define TEAM_LIBRARIES_NCCL_HOOKS_H
 #include <stdbool.h>
 
 struct nccl_told {

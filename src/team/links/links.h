@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the ranks of a team reach each other: what threads.c (one process) and wires.c (several) implement. */
-#ifndef TEAM_LINKS_H
-#define TEAM_LINKS_H
+#ifndef TEAM_LINKS_LINKS_H
+#define TEAM_LINKS_LINKS_H
 #include "team/team.h"
 
 /* What one rank says in an agreement. */

@@ -17,9 +17,9 @@ enum {
 };
 static const uint64_t ms = 1000000;
 
-static struct wires *wires_of(const struct team *t)
+static struct process_links *process_links_of(const struct team *t)
 {
-	return (struct wires *)t->links;
+	return (struct process_links *)t->links;
 }
 
 static uint64_t now_ns(void)
@@ -37,19 +37,19 @@ static enum status wait_once(struct team *t, uint64_t deadline, const char *what
 	if (now >= deadline)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s within %.1f s", what,
 				       t->limit_ms / 1e3);
-	wires_look(wires_of(t),
-		   (deadline - now) / ms < LOOK_MS ? (unsigned)((deadline - now) / ms) + 1 : LOOK_MS);
+	process_links_look(process_links_of(t),
+			   (deadline - now) / ms < LOOK_MS ? (unsigned)((deadline - now) / ms) + 1 : LOOK_MS);
 	return STATUS_OK;
 }
 
-static enum status left_error(const struct wires *w, struct error *err)
+static enum status left_error(const struct process_links *w, struct error *err)
 {
 	return error_set_cause(err, w->left.status, w->left.cause, "%s", w->left.text);
 }
 
 /* -- meetings -- */
 
-static bool all_meet(const struct wires *w)
+static bool all_meet(const struct process_links *w)
 {
 	for (unsigned r = 1; r < w->size; r++)
 		if (!w->mate[r].meets)
@@ -59,7 +59,7 @@ static bool all_meet(const struct wires *w)
 
 static void name_late(struct team *t)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 	struct error why = {0};
 	bool *here = calloc(w->size, sizeof(*here));
 
@@ -70,12 +70,12 @@ static void name_late(struct team *t)
 	else
 		error_errno(&why, ENOMEM, "an agreement of %u ranks", w->size);
 	free(here);
-	wires_take_left(w, &why, 0, false);
+	process_links_take_left(w, &why, 0, false);
 }
 
 /* What all have said, as everybody gets it. Owner: caller; NULL: memory, or the ranks do not agree on what
  * this is. */
-static unsigned char *deal(struct wires *w, enum team_meeting kind, const void *mine, size_t size,
+static unsigned char *deal(struct process_links *w, enum team_meeting kind, const void *mine, size_t size,
 			   size_t *whole)
 {
 	unsigned char *out = calloc(w->size, size + 1);
@@ -126,7 +126,7 @@ static enum status send_word(struct mate *m, enum wire_kind wire, enum team_meet
 static enum status lead(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
 			struct error *err)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
 	unsigned char *out = NULL;
 	struct error why = {0};
@@ -135,7 +135,7 @@ static enum status lead(struct team *t, enum team_meeting kind, const void *mine
 	while (!w->left.status && !all_meet(w))
 		if (wait_once(t, deadline, "", &why)) {
 			if (why.status == STATUS_CANCELLED)
-				wires_take_left(w, &why, 0, false);
+				process_links_take_left(w, &why, 0, false);
 			else
 				name_late(t);
 		}
@@ -146,12 +146,12 @@ static enum status lead(struct team *t, enum team_meeting kind, const void *mine
 		w->mate[r].meets = false;
 	if (!out) {
 		error_set(&why, STATUS_BUG, "the ranks came to different agreements");
-		wires_take_left(w, &why, 0, false);
+		process_links_take_left(w, &why, 0, false);
 		return left_error(w, err);
 	}
 	for (unsigned r = 1; r < w->size; r++)
 		if (w->mate[r].here && send_word(&w->mate[r], WIRE_MET, kind, out, whole, &why))
-			wires_lose(w, r, why.text);
+			process_links_lose(w, r, why.text);
 	memcpy(all, out, whole);
 	free(out);
 	return STATUS_OK;
@@ -160,7 +160,7 @@ static enum status lead(struct team *t, enum team_meeting kind, const void *mine
 static enum status come(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
 			struct error *err)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 	struct mate *m = w->mate;
 	size_t whole = kind == TEAM_MEET_GATHER ? w->size * size : size;
 	uint64_t deadline = now_ns() + (t->limit_ms + GRACE_MS) * ms;
@@ -171,7 +171,7 @@ static enum status come(struct team *t, enum team_meeting kind, const void *mine
 		return left_error(w, err);
 	m->meets = false;
 	if (m->here && send_word(m, WIRE_MEET, kind, mine, kind == TEAM_MEET_SHARE ? 0 : size, &why))
-		wires_lose(w, 0, why.text);
+		process_links_lose(w, 0, why.text);
 	while (!st && !m->meets && !w->left.status)
 		st = wait_once(t, deadline, "rank 0 did not answer", err);
 	if (st)
@@ -199,15 +199,15 @@ static void leave(struct team *t, const struct error *why)
 	struct error named = *why;
 
 	team_named(t, &named);
-	wires_take_left(wires_of(t), &named, UINT32_MAX, false);
+	process_links_take_left(process_links_of(t), &named, UINT32_MAX, false);
 }
 
 static bool left(struct team *t, struct error *why)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 
 	if (!w->left.status && now_ns() - w->looked_ns > LOOK_AGAIN_NS)
-		wires_look(w, 0);
+		process_links_look(w, 0);
 	if (w->left.status)
 		*why = w->left;
 	return w->left.status != STATUS_OK;
@@ -216,14 +216,14 @@ static bool left(struct team *t, struct error *why)
 /* Who is gone stays gone. */
 static void begin(struct team *t)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 
 	w->left = (struct error){0};
 	w->fresh = true;
 	for (unsigned r = 1; r < w->size; r++) {
 		w->mate[r].meets = false;
 		if (!w->mate[r].here)
-			wires_lose(w, r, "it was lost before");
+			process_links_lose(w, r, "it was lost before");
 	}
 }
 
@@ -243,7 +243,7 @@ static enum status let_flow(struct team *t, struct mate *m, uint64_t deadline, s
 
 static enum status post(struct team *t, const struct team_command *c, struct error *err)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 	struct command_frame frame = {.command = *c, .fresh = w->fresh};
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
 	enum status st = STATUS_OK;
@@ -254,7 +254,7 @@ static enum status post(struct team *t, const struct team_command *c, struct err
 
 		if (w->mate[r].here &&
 		    channel_send(&w->mate[r].ch, WIRE_COMMAND, &frame, sizeof(frame), &why))
-			wires_lose(w, r, why.text);
+			process_links_lose(w, r, why.text);
 		st = let_flow(t, &w->mate[r], deadline, err);
 	}
 	return st;
@@ -274,7 +274,7 @@ static struct parcel *take_parcel(struct mate *m)
 
 static enum status follow(struct team *t, struct team_command *c, struct error *err)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 	struct command_frame frame;
 	struct parcel *p;
 
@@ -285,7 +285,7 @@ static enum status follow(struct team *t, struct team_command *c, struct error *
 		if (t->stop && *t->stop)
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 					       "stopped on request");
-		wires_look(w, LOOK_MS);
+		process_links_look(w, LOOK_MS);
 	}
 	memcpy(&frame, p->bytes, sizeof(frame));
 	free(p);
@@ -297,7 +297,7 @@ static enum status follow(struct team *t, struct team_command *c, struct error *
 
 static enum status answer(struct team *t, const void *bytes, size_t size, struct error *err)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
 	unsigned char *frame =
 		malloc(sizeof(struct answer_head) + (size < SEND_AT_ONCE ? size : SEND_AT_ONCE));
@@ -323,7 +323,7 @@ static enum status answer(struct team *t, const void *bytes, size_t size, struct
 static enum status collect(struct team *t, unsigned rank, void *bytes, size_t room, size_t *size,
 			   struct error *err)
 {
-	struct wires *w = wires_of(t);
+	struct process_links *w = process_links_of(t);
 	struct mate *m = &w->mate[rank];
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
 	struct parcel *p;
@@ -345,7 +345,7 @@ static enum status collect(struct team *t, unsigned rank, void *bytes, size_t ro
 	return STATUS_OK;
 }
 
-const struct team_links_ops wires_ops = {
+const struct team_links_ops process_links_ops = {
 	.meet = meet,
 	.post = post,
 	.follow = follow,
@@ -356,9 +356,9 @@ const struct team_links_ops wires_ops = {
 	.begin = begin,
 };
 
-void wires_close(struct team *t)
+void process_links_close(struct team *t)
 {
-	struct wires *w = t->links ? wires_of(t) : NULL;
+	struct process_links *w = t->links ? process_links_of(t) : NULL;
 
 	if (!w)
 		return;

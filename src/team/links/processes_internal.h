@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What wires.c (who asks), wires_hear.c (what comes) and wires_join.c (how they come together) share. */
-#ifndef TEAM_WIRES_INTERNAL_H
-#define TEAM_WIRES_INTERNAL_H
+#ifndef TEAM_LINKS_PROCESSES_INTERNAL_H
+#define TEAM_LINKS_PROCESSES_INTERNAL_H
 #include "team/transport/channel.h"
 #include "team/links/links.h"
 #include "team/transport/rendezvous.h"
@@ -23,10 +23,10 @@ struct mate { /* rank 0: one of the others; the others: rank 0 */
 	struct parcel *first, *last; /* answers; commands */
 };
 
-struct wires {
+struct process_links {
 	struct team_links links;
 	unsigned rank, size;
-	char secret[WIRES_SECRET];
+	char secret[PROCESS_LINKS_SECRET];
 	struct listener door;
 	struct mate *mate; /* rank 0: by rank, its own unused; else one */
 	unsigned mates;
@@ -50,12 +50,12 @@ struct command_frame {
 
 /* The first that leaves this step counts; rank 0 hands it on, but to `from`. `told`: it came over the wires.
  */
-void wires_take_left(struct wires *w, const struct error *why, unsigned from, bool told);
+void process_links_take_left(struct process_links *w, const struct error *why, unsigned from, bool told);
 /* A connection that broke is a rank that left, for good. */
-void wires_lose(struct wires *w, unsigned i, const char *why);
+void process_links_lose(struct process_links *w, unsigned i, const char *why);
 /* One look: waits up to wait_ms for the first that has something. */
-void wires_look(struct wires *w, unsigned wait_ms);
+void process_links_look(struct process_links *w, unsigned wait_ms);
 /* What has come from it already. False: it is lost. */
-bool wires_take(struct wires *w, unsigned i);
-extern const struct team_links_ops wires_ops;
+bool process_links_take(struct process_links *w, unsigned i);
+extern const struct team_links_ops process_links_ops;
 #endif

@@ -42,9 +42,9 @@ static enum status stop_told(struct error *err)
 	return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
 }
 
-static enum status make(struct team *t, const struct wires_place *p, struct error *err)
+static enum status make(struct team *t, const struct process_links_place *p, struct error *err)
 {
-	struct wires *w = calloc(1, sizeof(*w));
+	struct process_links *w = calloc(1, sizeof(*w));
 
 	if (w) {
 		w->mates = p->rank ? 1 : p->size;
@@ -56,7 +56,7 @@ static enum status make(struct team *t, const struct wires_place *p, struct erro
 	}
 	for (unsigned i = 0; i < w->mates; i++)
 		w->mate[i].ch.fd = -1;
-	w->links.ops = &wires_ops;
+	w->links.ops = &process_links_ops;
 	w->door = (struct listener){.fd = {-1, -1}};
 	w->rank = p->rank;
 	w->size = p->size;
@@ -69,7 +69,7 @@ static enum status make(struct team *t, const struct wires_place *p, struct erro
 	return STATUS_OK;
 }
 
-static void set_keys(struct wires *w, struct channel *ch, const struct hello_bytes *hello,
+static void set_keys(struct process_links *w, struct channel *ch, const struct hello_bytes *hello,
 		     const void *challenge, size_t size)
 {
 	const char *mine = w->rank ? "worker" : "worker 0", *theirs = w->rank ? "worker 0" : "worker";
@@ -81,10 +81,11 @@ static void set_keys(struct wires *w, struct channel *ch, const struct hello_byt
 
 /* -- rank 0 -- */
 
-enum status wires_listen(struct team *t, const struct wires_place *p, uint16_t *port, struct error *err)
+enum status process_links_listen(struct team *t, const struct process_links_place *p, uint16_t *port,
+				 struct error *err)
 {
 	enum status st = make(t, p, err);
-	struct wires *w = (struct wires *)t->links;
+	struct process_links *w = (struct process_links *)t->links;
 
 	for (unsigned i = 0; !st && i < BASES; i++) {
 		char nonce[33];
@@ -105,7 +106,7 @@ enum status wires_listen(struct team *t, const struct wires_place *p, uint16_t *
 	return STATUS_OK;
 }
 
-static void admit(struct wires *w, struct knock *k)
+static void admit(struct process_links *w, struct knock *k)
 {
 	struct mate *m = &w->mate[k->hello.rank];
 
@@ -117,7 +118,7 @@ static void admit(struct wires *w, struct knock *k)
 }
 
 /* False: it is none of ours. */
-static bool on_knock(struct wires *w, struct knock *k, const struct wire_frame *f)
+static bool on_knock(struct process_links *w, struct knock *k, const struct wire_frame *f)
 {
 	char nonce[36] = "";
 
@@ -140,7 +141,7 @@ static bool on_knock(struct wires *w, struct knock *k, const struct wire_frame *
 	return true;
 }
 
-static void hear_knock(struct wires *w, struct knock *k)
+static void hear_knock(struct process_links *w, struct knock *k)
 {
 	struct wire_frame f;
 	bool any, good = true;
@@ -160,7 +161,7 @@ static void hear_knock(struct wires *w, struct knock *k)
 		channel_close(&k->ch);
 }
 
-static unsigned absent(const struct wires *w)
+static unsigned absent(const struct process_links *w)
 {
 	unsigned count = 0;
 
@@ -185,7 +186,7 @@ static struct knock *free_place(struct knock *knock, uint64_t now)
 	return oldest;
 }
 
-static void open_door(struct wires *w, struct knock *knock)
+static void open_door(struct process_links *w, struct knock *knock)
 {
 	char address[RENDEZVOUS_ADDRESS];
 	uint64_t now = now_ns();
@@ -199,7 +200,7 @@ static void open_door(struct wires *w, struct knock *knock)
 	}
 }
 
-static void await_knocks(const struct wires *w, const struct knock *knock)
+static void await_knocks(const struct process_links *w, const struct knock *knock)
 {
 	struct pollfd set[KNOCKS + 2];
 	nfds_t count = 0;
@@ -213,7 +214,7 @@ static void await_knocks(const struct wires *w, const struct knock *knock)
 	poll(set, count, LOOK_MS);
 }
 
-static enum status name_absent(const struct team *t, const struct wires *w, struct error *err)
+static enum status name_absent(const struct team *t, const struct process_links *w, struct error *err)
 {
 	bool *here = calloc(w->size, sizeof(*here));
 	enum status st;
@@ -227,9 +228,9 @@ static enum status name_absent(const struct team *t, const struct wires *w, stru
 	return st;
 }
 
-enum status wires_gather(struct team *t, struct error *err)
+enum status process_links_gather(struct team *t, struct error *err)
 {
-	struct wires *w = (struct wires *)t->links;
+	struct process_links *w = (struct process_links *)t->links;
 	struct knock *knock = calloc(KNOCKS, sizeof(*knock));
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
 	enum status st = STATUS_OK;
@@ -289,7 +290,8 @@ static enum status await_frame(const struct team *t, struct channel *ch, enum wi
 	}
 }
 
-static enum status shake_hands(const struct team *t, struct wires *w, struct channel *ch, struct error *err)
+static enum status shake_hands(const struct team *t, struct process_links *w, struct channel *ch,
+			       struct error *err)
 {
 	struct hello_bytes hello = {.rank = w->rank};
 	uint64_t deadline = now_ns() + HANDSHAKE_MS * ms;
@@ -311,9 +313,9 @@ static enum status shake_hands(const struct team *t, struct wires *w, struct cha
 	return st;
 }
 
-static enum status knock_once(struct team *t, const struct wires_place *p, struct error *err)
+static enum status knock_once(struct team *t, const struct process_links_place *p, struct error *err)
 {
-	struct wires *w = (struct wires *)t->links;
+	struct process_links *w = (struct process_links *)t->links;
 	struct channel ch = {.fd = -1};
 	enum status st;
 	int fd;
@@ -329,11 +331,11 @@ static enum status knock_once(struct team *t, const struct wires_place *p, struc
 	}
 	w->mate[0].ch = ch;
 	w->mate[0].here = true;
-	wires_take(w, 0); /* a first command may have come with the welcome */
+	process_links_take(w, 0); /* a first command may have come with the welcome */
 	return STATUS_OK;
 }
 
-enum status wires_connect(struct team *t, const struct wires_place *p, struct error *err)
+enum status process_links_connect(struct team *t, const struct process_links_place *p, struct error *err)
 {
 	uint64_t deadline = now_ns() + p->limit_ms * ms;
 	enum status st = make(t, p, err);

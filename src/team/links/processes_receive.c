@@ -12,7 +12,7 @@ static uint64_t now_ns(void)
 
 /* -- who has left -- */
 
-static void tell_left(struct wires *w, unsigned but)
+static void tell_left(struct process_links *w, unsigned but)
 {
 	struct team_verdict v = {.status = w->left.status, .cause = w->left.cause};
 
@@ -23,7 +23,7 @@ static void tell_left(struct wires *w, unsigned but)
 }
 
 /* The first to leave counts; rank 0 hands it on. */
-void wires_take_left(struct wires *w, const struct error *why, unsigned from, bool told)
+void process_links_take_left(struct process_links *w, const struct error *why, unsigned from, bool told)
 {
 	if (w->left.status)
 		return;
@@ -32,7 +32,7 @@ void wires_take_left(struct wires *w, const struct error *why, unsigned from, bo
 		tell_left(w, from);
 }
 
-void wires_lose(struct wires *w, unsigned i, const char *why)
+void process_links_lose(struct process_links *w, unsigned i, const char *why)
 {
 	struct mate *m = &w->mate[i];
 	struct error lost = {0};
@@ -41,7 +41,7 @@ void wires_lose(struct wires *w, unsigned i, const char *why)
 	m->here = false;
 	error_set_cause(&lost, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, "rank %u: its worker is gone: %s",
 			w->rank ? 0 : i, why);
-	wires_take_left(w, &lost, i, w->rank != 0);
+	process_links_take_left(w, &lost, i, w->rank != 0);
 }
 
 /* -- what comes -- */
@@ -98,7 +98,7 @@ static bool on_answer(struct mate *m, const struct wire_frame *f)
 	return parcel_add(m, f->payload + sizeof(head), f->size - sizeof(head), head.at, head.whole);
 }
 
-static bool on_left(struct wires *w, unsigned i, const struct wire_frame *f)
+static bool on_left(struct process_links *w, unsigned i, const struct wire_frame *f)
 {
 	struct team_verdict v;
 	struct error why = {0};
@@ -110,12 +110,12 @@ static bool on_left(struct wires *w, unsigned i, const struct wire_frame *f)
 	if (!v.status || v.status >= STATUS_COUNT || v.cause >= CAUSE_COUNT)
 		return false;
 	error_set_cause(&why, (enum status)v.status, (enum cause)v.cause, "%s", v.text);
-	wires_take_left(w, &why, i, true);
+	process_links_take_left(w, &why, i, true);
 	return true;
 }
 
 /* False: no word of ours. */
-static bool on_frame(struct wires *w, unsigned i, const struct wire_frame *f)
+static bool on_frame(struct process_links *w, unsigned i, const struct wire_frame *f)
 {
 	struct mate *m = &w->mate[i];
 
@@ -136,7 +136,7 @@ static bool on_frame(struct wires *w, unsigned i, const struct wire_frame *f)
 	}
 }
 
-bool wires_take(struct wires *w, unsigned i)
+bool process_links_take(struct process_links *w, unsigned i)
 {
 	struct mate *m = &w->mate[i];
 	struct error why = {0};
@@ -145,38 +145,38 @@ bool wires_take(struct wires *w, unsigned i)
 
 	while (m->here && (state = wire_take(&m->ch.in, &f, &why)) == WIRE_FRAME)
 		if (!on_frame(w, i, &f)) {
-			wires_lose(w, i, "it says what nobody waits for");
+			process_links_lose(w, i, "it says what nobody waits for");
 			return false;
 		}
 	if (state == WIRE_BROKEN)
-		wires_lose(w, i, why.text);
+		process_links_lose(w, i, why.text);
 	return state != WIRE_BROKEN;
 }
 
-static void hear(struct wires *w, unsigned i)
+static void hear(struct process_links *w, unsigned i)
 {
 	struct mate *m = &w->mate[i];
 	struct error why = {0};
 	bool any = true;
 
 	if (channel_flush(&m->ch, &why)) {
-		wires_lose(w, i, why.text);
+		process_links_lose(w, i, why.text);
 		return;
 	}
 	while (any && m->here) {
 		enum status st = channel_read(&m->ch, &any, &why);
 
-		if (!wires_take(w, i))
+		if (!process_links_take(w, i))
 			return;
 		if (st) {
-			wires_lose(w, i, why.text);
+			process_links_lose(w, i, why.text);
 			return;
 		}
 	}
 }
 
 /* One look: waits up to wait_ms for the first that has something. */
-void wires_look(struct wires *w, unsigned wait_ms)
+void process_links_look(struct process_links *w, unsigned wait_ms)
 {
 	struct pollfd few[32], *set = w->mates <= 32 ? few : calloc(w->mates, sizeof(*set));
 	nfds_t count = 0;

@@ -5,8 +5,8 @@
  * or when it tells a limit. What is read is a stranger's: every word is checked against its range, and
  * nothing hangs on it but a sentence.
  */
-#ifndef TEAM_BOARD_H
-#define TEAM_BOARD_H
+#ifndef TEAM_LINKS_WAIT_BOARD_H
+#define TEAM_LINKS_WAIT_BOARD_H
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>

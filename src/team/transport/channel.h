@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One connection that carries frames: a descriptor that never blocks, what came, what has not gone yet. */
-#ifndef TEAM_CHANNEL_H
-#define TEAM_CHANNEL_H
+#ifndef TEAM_TRANSPORT_CHANNEL_H
+#define TEAM_TRANSPORT_CHANNEL_H
 #include "team/transport/frame.h"
 
 struct channel { /* valid when zeroed but for fd, -1 */

@@ -10,8 +10,8 @@
  *
  * docs/explanation/design/team.md has the handshake and what each kind carries.
  */
-#ifndef TEAM_WIRE_H
-#define TEAM_WIRE_H
+#ifndef TEAM_TRANSPORT_FRAME_H
+#define TEAM_TRANSPORT_FRAME_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

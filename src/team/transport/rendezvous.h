@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets by which the ranks find each other: rank 0 listens on both families, the others connect. */
-#ifndef TEAM_RENDEZVOUS_H
-#define TEAM_RENDEZVOUS_H
+#ifndef TEAM_TRANSPORT_RENDEZVOUS_H
+#define TEAM_TRANSPORT_RENDEZVOUS_H
 #include <stdint.h>
 #include "core/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a team share and nobody else knows. There is no team without one. */
-#ifndef TEAM_SECRET_H
-#define TEAM_SECRET_H
+#ifndef TEAM_TRANSPORT_SECRET_H
+#define TEAM_TRANSPORT_SECRET_H
 #include <stdbool.h>
 #include "team/launcher/place.h"
 

@@ -5,8 +5,8 @@
  * file, and each parameter by name and range, so that it loads where the flat vector is ordered or divided
  * otherwise.
  */
-#ifndef TRAIN_CHECKPOINT_H
-#define TRAIN_CHECKPOINT_H
+#ifndef TRAIN_CHECKPOINT_CHECKPOINT_H
+#define TRAIN_CHECKPOINT_CHECKPOINT_H
 #include <jansson.h>
 #include <limits.h>
 #include "core/text/text.h"

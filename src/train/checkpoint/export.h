@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was trained, in files that others read: PEFT's adapter, or a whole Hugging Face folder. */
-#ifndef TRAIN_EXPORT_H
-#define TRAIN_EXPORT_H
+#ifndef TRAIN_CHECKPOINT_EXPORT_H
+#define TRAIN_CHECKPOINT_EXPORT_H
 #include "model/model.h"
 
 /* From these master parameters, into a folder that is made; read back and checked. One that does nothing

@@ -19,13 +19,13 @@ static void *large_pages(size_t bytes)
 	return memory;
 }
 
-enum status mirror_create(struct mirror *m, const struct params *p, const struct back *back,
-			  struct error *err)
+enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
+			       struct error *err)
 {
 	struct mat *part[PARTS] = {&m->params.master, &m->params.m, &m->params.v};
 
-	*m = (struct mirror){.params = *p};
-	if (back->kind == BACK_CPU || !p->length)
+	*m = (struct host_params){.params = *p};
+	if (back->kind == BACKEND_CPU || !p->length)
 		return STATUS_OK;
 	m->memory = large_pages(PARTS * p->length * sizeof(float));
 	if (!m->memory)
@@ -37,13 +37,14 @@ enum status mirror_create(struct mirror *m, const struct params *p, const struct
 	return STATUS_OK;
 }
 
-void mirror_release(struct mirror *m)
+void host_params_release(struct host_params *m)
 {
 	free(m->memory);
-	*m = (struct mirror){0};
+	*m = (struct host_params){0};
 }
 
-enum status mirror_get(struct mirror *m, const struct params *p, struct back *back, struct error *err)
+enum status host_params_get(struct host_params *m, const struct params *p, struct backend *back,
+			    struct error *err)
 {
 	const struct mat *from[PARTS] = {&p->master, &p->m, &p->v};
 	struct mat *to[PARTS] = {&m->params.master, &m->params.m, &m->params.v};
@@ -54,23 +55,25 @@ enum status mirror_get(struct mirror *m, const struct params *p, struct back *ba
 	return st;
 }
 
-enum status mirror_mark(const struct mirror *m, struct back *back, struct error *err)
+enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err)
 {
-	return m->memory ? gpu_back_mark(back, err) : STATUS_OK;
+	return m->memory ? gpu_backend_mark(back, err) : STATUS_OK;
 }
 
-enum status mirror_get_marked(struct mirror *m, const struct params *p, struct back *back, struct error *err)
+enum status host_params_get_marked(struct host_params *m, const struct params *p, struct backend *back,
+				   struct error *err)
 {
 	const struct mat *from[PARTS] = {&p->master, &p->m, &p->v};
 	struct mat *to[PARTS] = {&m->params.master, &m->params.m, &m->params.v};
 	enum status st = STATUS_OK;
 
 	for (int i = 0; !st && m->memory && i < PARTS; i++)
-		st = gpu_back_get_marked(back, *from[i], to[i]->data, err);
+		st = gpu_backend_get_marked(back, *from[i], to[i]->data, err);
 	return st;
 }
 
-enum status mirror_put(const struct mirror *m, const struct params *p, struct back *back, struct error *err)
+enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
+			    struct error *err)
 {
 	const struct mat *to[PARTS] = {&p->master, &p->m, &p->v};
 	const struct mat *from[PARTS] = {&m->params.master, &m->params.m, &m->params.v};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far a run is: trainer_state.json with transformers' keys, and under "assay" what going on needs beside
  * them. */
-#ifndef TRAIN_STATE_H
-#define TRAIN_STATE_H
+#ifndef TRAIN_CHECKPOINT_TRAINER_STATE_H
+#define TRAIN_CHECKPOINT_TRAINER_STATE_H
 #include <jansson.h>
 #include "train/config/config.h"
 #include "train/run/diagnose.h"
@@ -31,8 +31,8 @@ struct train_state {
 	struct train_times times;
 	double memory_bytes, arena_bytes; /* the most that one of its processes took */
 	json_t *inputs;			  /* train/run/inputs.h; owner; NULL: not known */
-	json_t *chosen;			  /* train/tuning/tuning_choices.h, of a GPU; owner; NULL: nothing was */
-	json_t *history;		  /* log_history; owner */
+	json_t *chosen;	 /* train/tuning/tuning_choices.h, of a GPU; owner; NULL: nothing was */
+	json_t *history; /* log_history; owner */
 };
 
 /* Valid where zeroed first. */

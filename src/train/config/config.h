@@ -4,8 +4,8 @@
  * What is read is checked as far as it can be without the model's and the rows' files.
  * docs/reference/training.md lists it.
  */
-#ifndef TRAIN_CONFIG_H
-#define TRAIN_CONFIG_H
+#ifndef TRAIN_CONFIG_CONFIG_H
+#define TRAIN_CONFIG_CONFIG_H
 #include "core/input/opt.h"
 #include "core/text/text.h"
 #include "core/input/tree.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings themselves, and what must hold among them. */
-#ifndef TRAIN_CONFIG_ROWS_H
-#define TRAIN_CONFIG_ROWS_H
+#ifndef TRAIN_CONFIG_SETTINGS_H
+#define TRAIN_CONFIG_SETTINGS_H
 #include "train/config/config.h"
 
 /* The row's index; the table's count where there is none of that name. */

@@ -12,7 +12,7 @@
 /* Rows and what deals them out. */
 struct set {
 	struct tokenised rows;
-	struct feed *feed; /* NULL: no rows were asked for */
+	struct prefetch *feed; /* NULL: no rows were asked for */
 };
 
 struct data {
@@ -70,7 +70,7 @@ static enum status open_set(struct set *set, struct tokenised_ask *ask, const ch
 		return st;
 	tell(ask->log, what, &set->rows);
 	warn_of_positions(ask->log, what, &set->rows, positions);
-	return feed_open(&set->feed, s, &set->rows, err);
+	return prefetch_open(&set->feed, s, &set->rows, err);
 }
 
 static enum status open_sets(struct data *d, const struct config *c, const char *tokenizer, int64_t positions,
@@ -168,8 +168,8 @@ void data_close(struct data **d)
 {
 	if (!*d)
 		return;
-	feed_close(&(*d)->train.feed);
-	feed_close(&(*d)->eval.feed);
+	prefetch_close(&(*d)->train.feed);
+	prefetch_close(&(*d)->eval.feed);
 	tokenised_release(&(*d)->train.rows);
 	tokenised_release(&(*d)->eval.rows);
 	tokenizer_close(&(*d)->tokenizer);
@@ -199,15 +199,15 @@ struct data_counts data_eval_counts(const struct data *d)
 
 uint64_t data_steps(const struct data *d)
 {
-	return feed_steps(d->train.feed);
+	return prefetch_steps(d->train.feed);
 }
 
 struct data_step data_step(const struct data *d, uint64_t step)
 {
 	struct error ignored = {0}; /* data_next tells it */
-	struct feed_step s = {0};
+	struct prefetch_step s = {0};
 
-	feed_step(d->train.feed, step, &s, &ignored);
+	prefetch_step(d->train.feed, step, &s, &ignored);
 	return (struct data_step){.micro_batches = s.micro_batches,
 				  .targets = s.size.targets,
 				  .tokens = s.size.tokens,
@@ -217,7 +217,7 @@ struct data_step data_step(const struct data *d, uint64_t step)
 enum status data_next(struct data *d, uint64_t step, uint64_t micro, const struct batch **b, double *wait_s,
 		      struct error *err)
 {
-	return feed_next(d->train.feed, step, micro, b, wait_s, err);
+	return prefetch_next(d->train.feed, step, micro, b, wait_s, err);
 }
 
 int32_t data_end_token(const struct data *d, const char **text)
@@ -228,12 +228,12 @@ int32_t data_end_token(const struct data *d, const char **text)
 
 uint64_t data_eval_micros(const struct data *d)
 {
-	return d->eval.feed ? feed_steps(d->eval.feed) : 0;
+	return d->eval.feed ? prefetch_steps(d->eval.feed) : 0;
 }
 
 enum status data_eval(struct data *d, uint64_t micro, const struct batch **b, struct error *err)
 {
 	double wait_s;
 
-	return feed_next(d->eval.feed, micro, 0, b, &wait_s, err);
+	return prefetch_next(d->eval.feed, micro, 0, b, &wait_s, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows that a configuration names, as micro-batches: a step's, in order, and those of an evaluation. */
-#ifndef TRAIN_DATA_H
-#define TRAIN_DATA_H
+#ifndef TRAIN_DATA_DATA_H
+#define TRAIN_DATA_DATA_H
 #include "core/log.h"
 #include "model/batch.h"
 #include "model/shape/shape.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows put together into packs of a length: longest first, each into the first pack that has room. */
-#ifndef TRAIN_PACK_H
-#define TRAIN_PACK_H
+#ifndef TRAIN_DATA_PACK_H
+#define TRAIN_DATA_PACK_H
 #include <stdint.h>
 #include "core/error.h"
 

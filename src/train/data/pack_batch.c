@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 
-struct fill_size fill_size(const struct tokenised *t, const struct sampler_epoch *e,
-			   struct sampler_span packs)
+struct pack_batch_size pack_batch_size(const struct tokenised *t, const struct sampler_epoch *e,
+				       struct sampler_span packs)
 {
-	struct fill_size size = {0};
+	struct pack_batch_size size = {0};
 
 	for (uint64_t p = packs.first; p < packs.last; p++) {
 		uint64_t pack = e->order[p];
@@ -23,7 +23,7 @@ struct fill_size fill_size(const struct tokenised *t, const struct sampler_epoch
 	return size;
 }
 
-static enum status make_room(struct fill *f, struct fill_size size, struct error *err)
+static enum status make_room(struct pack_batch *f, struct pack_batch_size size, struct error *err)
 {
 	int32_t **const lists[] = {&f->token, &f->position, &f->target, &f->trained};
 
@@ -48,7 +48,7 @@ static enum status make_room(struct fill *f, struct fill_size size, struct error
 	return STATUS_OK;
 }
 
-static void add_document(struct fill *f, const int32_t *row, int64_t count)
+static void add_document(struct pack_batch *f, const int32_t *row, int64_t count)
 {
 	struct batch *b = &f->batch;
 
@@ -67,10 +67,10 @@ static void add_document(struct fill *f, const int32_t *row, int64_t count)
 	f->doc_start[++b->docs] = (int32_t)b->tokens;
 }
 
-enum status fill_batch(struct fill *f, const struct tokenised *t, const struct sampler_epoch *e,
-		       struct sampler_span packs, uint64_t row_begin, struct error *err)
+enum status pack_batch_make(struct pack_batch *f, const struct tokenised *t, const struct sampler_epoch *e,
+			    struct sampler_span packs, uint64_t row_begin, struct error *err)
 {
-	enum status st = make_room(f, fill_size(t, e, packs), err);
+	enum status st = make_room(f, pack_batch_size(t, e, packs), err);
 
 	if (st)
 		return st;
@@ -95,12 +95,12 @@ enum status fill_batch(struct fill *f, const struct tokenised *t, const struct s
 	return STATUS_OK;
 }
 
-void fill_release(struct fill *f)
+void pack_batch_release(struct pack_batch *f)
 {
 	free(f->token);
 	free(f->position);
 	free(f->target);
 	free(f->trained);
 	free(f->doc_start);
-	*f = (struct fill){0};
+	*f = (struct pack_batch){0};
 }

@@ -16,11 +16,11 @@ enum slot_state { SLOT_IDLE, SLOT_ASKED, SLOT_READY };
 struct slot {
 	enum slot_state state;
 	struct place place;
-	struct fill fill;
+	struct pack_batch fill;
 	struct error err; /* READY: what went wrong in making it */
 };
 
-struct feed {
+struct prefetch {
 	struct sampler sampler;
 	const struct tokenised *t;
 	uint64_t steps;
@@ -37,7 +37,7 @@ struct feed {
 };
 
 /* Under the lock. */
-static enum status epoch_of(struct feed *f, uint64_t number, const struct sampler_epoch **out,
+static enum status epoch_of(struct prefetch *f, uint64_t number, const struct sampler_epoch **out,
 			    struct error *err)
 {
 	uint64_t at = number % 2;
@@ -55,7 +55,7 @@ static enum status epoch_of(struct feed *f, uint64_t number, const struct sample
 }
 
 /* Under the lock: the epoch does not change while its rows are copied. */
-static enum status make(struct feed *f, struct slot *slot, struct error *err)
+static enum status make(struct prefetch *f, struct slot *slot, struct error *err)
 {
 	uint64_t step = slot->place.step % f->steps;
 	const struct sampler_epoch *e;
@@ -66,13 +66,14 @@ static enum status make(struct feed *f, struct slot *slot, struct error *err)
 		return st;
 	all = sampler_step(&f->sampler, e, step);
 	mine = sampler_micro(&f->sampler, all, slot->place.micro);
-	return fill_batch(&slot->fill, f->t, e, mine,
-			  fill_size(f->t, e, (struct sampler_span){all.first, mine.first}).tokens, err);
+	return pack_batch_make(&slot->fill, f->t, e, mine,
+			       pack_batch_size(f->t, e, (struct sampler_span){all.first, mine.first}).tokens,
+			       err);
 }
 
 static void *run(void *arg)
 {
-	struct feed *f = arg;
+	struct prefetch *f = arg;
 
 	pthread_mutex_lock(&f->lock);
 	while (!f->stop) {
@@ -91,10 +92,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-enum status feed_open(struct feed **out, const struct sampler *s, const struct tokenised *t,
-		      struct error *err)
+enum status prefetch_open(struct prefetch **out, const struct sampler *s, const struct tokenised *t,
+			  struct error *err)
 {
-	struct feed *f = calloc(1, sizeof(*f));
+	struct prefetch *f = calloc(1, sizeof(*f));
 	const struct sampler_epoch *first;
 	enum status st;
 
@@ -113,15 +114,15 @@ enum status feed_open(struct feed **out, const struct sampler *s, const struct t
 			st = error_set(err, STATUS_NO_RESOURCE, "the thread that makes micro-batches");
 	}
 	if (st)
-		feed_close(&f);
+		prefetch_close(&f);
 	else
 		*out = f;
 	return st;
 }
 
-void feed_close(struct feed **out)
+void prefetch_close(struct prefetch **out)
 {
-	struct feed *f = *out;
+	struct prefetch *f = *out;
 
 	if (!f)
 		return;
@@ -133,7 +134,7 @@ void feed_close(struct feed **out)
 		pthread_join(f->thread, NULL);
 	}
 	for (int i = 0; i < 2; i++) {
-		fill_release(&f->slot[i].fill);
+		pack_batch_release(&f->slot[i].fill);
 		sampler_epoch_release(&f->epoch[i]);
 	}
 	pthread_mutex_destroy(&f->lock);
@@ -142,12 +143,12 @@ void feed_close(struct feed **out)
 	*out = NULL;
 }
 
-uint64_t feed_steps(const struct feed *f)
+uint64_t prefetch_steps(const struct prefetch *f)
 {
 	return f->steps;
 }
 
-enum status feed_step(struct feed *f, uint64_t step, struct feed_step *out, struct error *err)
+enum status prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_step *out, struct error *err)
 {
 	const struct sampler_epoch *e;
 	struct sampler_span span;
@@ -158,7 +159,7 @@ enum status feed_step(struct feed *f, uint64_t step, struct feed_step *out, stru
 	if (!st) {
 		span = sampler_step(&f->sampler, e, step % f->steps);
 		out->micro_batches = sampler_micros(&f->sampler, span);
-		out->size = fill_size(f->t, e, span);
+		out->size = pack_batch_size(f->t, e, span);
 	}
 	pthread_mutex_unlock(&f->lock);
 	return st;
@@ -169,7 +170,7 @@ static bool is_at(const struct slot *s, struct place p)
 	return s->state != SLOT_IDLE && s->place.step == p.step && s->place.micro == p.micro;
 }
 
-static void ask(struct feed *f, int slot, struct place p)
+static void ask(struct prefetch *f, int slot, struct place p)
 {
 	f->slot[slot].place = p;
 	f->slot[slot].state = SLOT_ASKED;
@@ -177,7 +178,7 @@ static void ask(struct feed *f, int slot, struct place p)
 }
 
 /* Under the lock. */
-static struct place behind(struct feed *f, struct place p)
+static struct place behind(struct prefetch *f, struct place p)
 {
 	const struct sampler_epoch *e;
 	struct error ignored = {0}; /* it will be told when the epoch is needed */
@@ -188,8 +189,8 @@ static struct place behind(struct feed *f, struct place p)
 	return (struct place){p.step + 1, 0};
 }
 
-enum status feed_next(struct feed *f, uint64_t step, uint64_t micro, const struct batch **b, double *wait_s,
-		      struct error *err)
+enum status prefetch_next(struct prefetch *f, uint64_t step, uint64_t micro, const struct batch **b,
+			  double *wait_s, struct error *err)
 {
 	const struct place wanted = {step, micro};
 	uint64_t began = clock_now_ns(clock_monotonic());

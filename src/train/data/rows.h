@@ -3,8 +3,8 @@
  * Rows of conversations in files: a JSON value a line, or one JSON array of them. Each row by itself is chat
  * (messages, tools), ShareGPT (conversations) or Glaive v2 (system, chat).
  */
-#ifndef TRAIN_ROWS_H
-#define TRAIN_ROWS_H
+#ifndef TRAIN_DATA_ROWS_H
+#define TRAIN_DATA_ROWS_H
 #include <stdint.h>
 #include "model/chat/chat.h"
 

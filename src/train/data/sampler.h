@@ -3,8 +3,8 @@
  * Which rows a step has: a pure function of seed, epoch and step. Packs are formed and put in order first, of
  * all ranks together; how many ranks share them enters last, so the same rows make a step for any number.
  */
-#ifndef TRAIN_SAMPLER_H
-#define TRAIN_SAMPLER_H
+#ifndef TRAIN_DATA_SAMPLER_H
+#define TRAIN_DATA_SAMPLER_H
 #include <stdbool.h>
 #include "train/data/pack.h"
 

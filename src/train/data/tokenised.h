@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All rows of a set as token ids, made by every CPU at once, and kept in a file where one is asked for. */
-#ifndef TRAIN_TOKENISED_H
-#define TRAIN_TOKENISED_H
+#ifndef TRAIN_DATA_TOKENISED_H
+#define TRAIN_DATA_TOKENISED_H
 #include "core/log.h"
 #include "core/input/opt.h"
 #include "model/chat/template.h"

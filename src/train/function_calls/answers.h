@@ -7,8 +7,8 @@
  * ASCII), blanks and
  * ,./-_*^. Objects within objects go by the same rule, where that checker compares them with its lists.
  */
-#ifndef TRAIN_ANSWERS_H
-#define TRAIN_ANSWERS_H
+#ifndef TRAIN_FUNCTION_CALLS_ANSWERS_H
+#define TRAIN_FUNCTION_CALLS_ANSWERS_H
 #include <stdbool.h>
 #include "model/chat/tool_call.h"
 #include "train/data/rows.h"

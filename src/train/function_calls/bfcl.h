@@ -3,8 +3,8 @@
  * Function-calling rows of PyPI's bfcl-eval (Berkeley Function Calling Leaderboard): its single-turn
  * categories with their answers as conversations.
  */
-#ifndef TRAIN_BFCL_H
-#define TRAIN_BFCL_H
+#ifndef TRAIN_FUNCTION_CALLS_BFCL_H
+#define TRAIN_FUNCTION_CALLS_BFCL_H
 #include <jansson.h>
 #include "core/error.h"
 

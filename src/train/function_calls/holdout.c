@@ -3,7 +3,7 @@
 
 #include "core/math/random.h"
 
-enum { STREAM_HALVES = 0x68616c66 };
+enum { STREAM_HOLDOUT = 0x68616c66 };
 
 /* The row that stands for row i's group; paths become short on the way. */
 static size_t head_of(size_t *head, size_t i)
@@ -65,7 +65,7 @@ static int by_key(const void *a_, const void *b_)
 	return a->head < b->head ? -1 : a->head > b->head;
 }
 
-enum status halves_split(bool *held, const json_t *rows, double share, uint64_t seed, struct error *err)
+enum status holdout_split(bool *held, const json_t *rows, double share, uint64_t seed, struct error *err)
 {
 	size_t count = json_array_size(rows), left = (size_t)((double)count * share), i;
 	size_t *head = malloc((count + 1) * sizeof(*head));
@@ -82,7 +82,7 @@ enum status halves_split(bool *held, const json_t *rows, double share, uint64_t 
 	join_rows(head, rows);
 	for (i = 0; i < count; i++) {
 		groups[i].head = i;
-		groups[i].key = random_u32(seed, STREAM_HALVES, i);
+		groups[i].key = random_u32(seed, STREAM_HOLDOUT, i);
 		groups[head_of(head, i)].size++;
 	}
 	qsort(groups, count, sizeof(*groups), by_key);

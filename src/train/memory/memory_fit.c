@@ -3,39 +3,45 @@
 #include <inttypes.h>
 #include "core/text/units.h"
 
-enum { BATCH_MAX = 65536, LENGTH_STEP = 64, LARGEST_ROWS = 3, TABLE_ROWS = MEM_KINDS + MEMORY_BESIDE_COUNT };
+enum {
+	BATCH_MAX = 65536,
+	LENGTH_STEP = 64,
+	LARGEST_ROWS = 3,
+	TABLE_ROWS = MEM_KINDS + MEMORY_OUTSIDE_ARENA_COUNT
+};
 
-uint64_t fit_most(const struct fit *f)
+uint64_t memory_fit_most(const struct memory_fit *f)
 {
 	if (!f->available)
 		return UINT64_MAX;
 	return f->available > f->leave ? f->available - f->leave : 0;
 }
 
-uint64_t fit_room(const struct fit *f)
+uint64_t memory_fit_room(const struct memory_fit *f)
 {
-	const uint64_t most = fit_most(f), part = f->available ? f->available / 10 * 9 : UINT64_MAX;
+	const uint64_t most = memory_fit_most(f), part = f->available ? f->available / 10 * 9 : UINT64_MAX;
 
 	return part < most ? part : most;
 }
 
-uint64_t fit_bytes(const struct fit *f, const struct memory_plan *m)
+uint64_t memory_fit_bytes(const struct memory_fit *f, const struct memory_plan *m)
 {
 	return f->of_host ? m->host_bytes : m->bytes;
 }
 
-struct fit fit_of_host(const struct fit *f)
+struct memory_fit memory_fit_of_host(const struct memory_fit *f)
 {
-	return (struct fit){.shape = f->shape, .threads = f->threads, .available = f->host, .of_host = true};
+	return (struct memory_fit){
+		.shape = f->shape, .threads = f->threads, .available = f->host, .of_host = true};
 }
 
 /* What cannot be planned is too large. */
-static uint64_t bytes_of(const struct config *c, const struct fit *f)
+static uint64_t bytes_of(const struct config *c, const struct memory_fit *f)
 {
 	struct error ignored = {0};
 	struct memory_plan m;
 
-	return memory_plan(&m, f->shape, c, f->threads, &ignored) ? UINT64_MAX : fit_bytes(f, &m);
+	return memory_plan(&m, f->shape, c, f->threads, &ignored) ? UINT64_MAX : memory_fit_bytes(f, &m);
 }
 
 static void set_batch(struct config *c, uint64_t rows)
@@ -71,8 +77,8 @@ static void set_rank(struct config *c, uint64_t rank)
 
 /* The index of the largest value of `count` ascending ones that fits, 0 where none does. More of a setting
  * takes more memory, so it is found by halves. */
-static uint64_t largest(const struct config *c, const struct fit *f, void (*set)(struct config *, uint64_t),
-			const uint64_t *values, uint64_t count)
+static uint64_t largest(const struct config *c, const struct memory_fit *f,
+			void (*set)(struct config *, uint64_t), const uint64_t *values, uint64_t count)
 {
 	uint64_t low = 0, high = count;
 
@@ -81,7 +87,7 @@ static uint64_t largest(const struct config *c, const struct fit *f, void (*set)
 		uint64_t middle = low + (high - low) / 2;
 
 		set(&trial, values ? values[middle] : middle + 1);
-		if (bytes_of(&trial, f) <= fit_room(f))
+		if (bytes_of(&trial, f) <= memory_fit_room(f))
 			low = middle;
 		else
 			high = middle;
@@ -101,7 +107,7 @@ static size_t divisors(uint64_t *out, uint64_t rows, uint64_t limit)
 }
 
 /* The largest micro-batch below `limit` that fits. */
-static uint64_t find_batch(const struct config *c, const struct fit *f, uint64_t limit)
+static uint64_t find_batch(const struct config *c, const struct memory_fit *f, uint64_t limit)
 {
 	uint64_t sizes[2048]; /* no number up to 2^32 has more divisors than 1536 */
 	size_t count = divisors(sizes,
@@ -119,7 +125,8 @@ static void set_recompute(struct config *c, enum config_recompute level)
 }
 
 /* Of the configuration, at this level. */
-static bool find_level(struct config *c, const struct fit *f, enum config_recompute level, uint64_t room)
+static bool find_level(struct config *c, const struct memory_fit *f, enum config_recompute level,
+		       uint64_t room)
 {
 	struct config trial = *c;
 	uint64_t rows;
@@ -136,7 +143,7 @@ static bool find_level(struct config *c, const struct fit *f, enum config_recomp
 	return true;
 }
 
-void fit_settle(struct config *c, const struct fit *f)
+void memory_fit_settle(struct config *c, const struct memory_fit *f)
 {
 	const bool any = c->training.recompute == CONFIG_RECOMPUTE_AUTO;
 	const enum config_recompute first = any ? CONFIG_RECOMPUTE_NONE : c->training.recompute;
@@ -145,19 +152,19 @@ void fit_settle(struct config *c, const struct fit *f)
 
 	if (!any && !c->training.auto_find_batch_size)
 		return;
-	while (level <= last && !find_level(c, f, level, fit_room(f)))
+	while (level <= last && !find_level(c, f, level, memory_fit_room(f)))
 		level++;
 	/* The last resort may fill all that there is; what does not fit at all is told as it was asked for.
 	 */
-	if (level > last && !find_level(c, f, last, fit_most(f)))
+	if (level > last && !find_level(c, f, last, memory_fit_most(f)))
 		find_level(c, f, first, UINT64_MAX);
 	c->training.auto_find_batch_size = false;
 }
 
 struct finding_knobs {
-	struct fit_knob *knobs;
+	struct memory_fit_knob *knobs;
 	size_t count;
-	const struct fit *fit;
+	const struct memory_fit *fit;
 	uint64_t planned;
 	bool any_fits;
 };
@@ -166,13 +173,13 @@ struct finding_knobs {
 static void add(struct finding_knobs *k, const struct config *trial, const char *setting)
 {
 	uint64_t bytes = bytes_of(trial, k->fit);
-	struct fit_knob *knob = &k->knobs[k->count];
+	struct memory_fit_knob *knob = &k->knobs[k->count];
 
-	if (bytes >= k->planned || (bytes > fit_room(k->fit) && bytes > k->planned / 20 * 19))
+	if (bytes >= k->planned || (bytes > memory_fit_room(k->fit) && bytes > k->planned / 20 * 19))
 		return;
 	text_copy(knob->setting, sizeof(knob->setting), setting);
 	knob->bytes = bytes;
-	knob->fits = bytes <= fit_room(k->fit);
+	knob->fits = bytes <= memory_fit_room(k->fit);
 	k->any_fits |= knob->fits;
 	k->count++;
 }
@@ -305,10 +312,10 @@ static void try_both(struct finding_knobs *k, const struct config *c)
 	add(k, &trial, setting);
 }
 
-size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const struct fit *f,
-		 const struct memory_plan *planned)
+size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const struct config *c,
+			const struct memory_fit *f, const struct memory_plan *planned)
 {
-	struct finding_knobs k = {.knobs = knobs, .fit = f, .planned = fit_bytes(f, planned)};
+	struct finding_knobs k = {.knobs = knobs, .fit = f, .planned = memory_fit_bytes(f, planned)};
 
 	try_evaluated(&k, c);
 	try_batch(&k, c);
@@ -324,7 +331,7 @@ size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const
 
 /* Rows of the plan as they stand where it is held against: of a GPU, or of the host beside it, the others are
  * 0. */
-static void rows_of(uint64_t bytes[TABLE_ROWS], const struct fit *f, const struct memory_plan *m)
+static void rows_of(uint64_t bytes[TABLE_ROWS], const struct memory_fit *f, const struct memory_plan *m)
 {
 	memcpy(bytes, m->arena, sizeof(m->arena));
 	memcpy(bytes + MEM_KINDS, m->beside, sizeof(m->beside));
@@ -334,7 +341,7 @@ static void rows_of(uint64_t bytes[TABLE_ROWS], const struct fit *f, const struc
 }
 
 /* The largest rows of the plan: "saved 20.1 GB, weights 4.31 GB". */
-static void add_largest(struct text *out, const struct fit *f, const struct memory_plan *m)
+static void add_largest(struct text *out, const struct memory_fit *f, const struct memory_plan *m)
 {
 	uint64_t bytes[TABLE_ROWS];
 	char number[32];
@@ -354,20 +361,20 @@ static void add_largest(struct text *out, const struct fit *f, const struct memo
 	}
 }
 
-static enum status check_side(const struct config *c, const struct fit *f, const struct memory_plan *planned,
-			      struct error *err)
+static enum status check_side(const struct config *c, const struct memory_fit *f,
+			      const struct memory_plan *planned, struct error *err)
 {
-	struct fit_knob knobs[FIT_KNOBS];
+	struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
 	char need[32], there[32], number[32];
 	struct text rows = {0}, turns = {0};
 	size_t count;
 
-	if (fit_bytes(f, planned) <= fit_most(f))
+	if (memory_fit_bytes(f, planned) <= memory_fit_most(f))
 		return STATUS_OK;
-	units_format(need, sizeof(need), (double)fit_bytes(f, planned), "B");
-	units_format(there, sizeof(there), (double)fit_most(f), "B");
+	units_format(need, sizeof(need), (double)memory_fit_bytes(f, planned), "B");
+	units_format(there, sizeof(there), (double)memory_fit_most(f), "B");
 	add_largest(&rows, f, planned);
-	count = fit_knobs(knobs, c, f, planned);
+	count = memory_fit_knobs(knobs, c, f, planned);
 	for (size_t i = 0; i < count; i++) {
 		units_format(number, sizeof(number), (double)knobs[i].bytes, "B");
 		text_addf(&turns, "%s%s (%s%s)", i ? "; " : "; the settings to turn: ", knobs[i].setting,
@@ -384,10 +391,10 @@ static enum status check_side(const struct config *c, const struct fit *f, const
 	return STATUS_NO_RESOURCE;
 }
 
-enum status fit_check(const struct config *c, const struct fit *f, const struct memory_plan *planned,
-		      struct error *err)
+enum status memory_fit_check(const struct config *c, const struct memory_fit *f,
+			     const struct memory_plan *planned, struct error *err)
 {
-	const struct fit host = fit_of_host(f);
+	const struct memory_fit host = memory_fit_of_host(f);
 	enum status st = check_side(c, f, planned, err);
 
 	return st || !planned->gpu ? st : check_side(c, &host, planned, err);

@@ -21,7 +21,7 @@ const char *memory_beside_name(enum memory_beside what)
 {
 	static const char *const names[] = {
 #define X(name, word, text) [MEMORY_##name] = word,
-		MEMORY_BESIDE(X)
+		MEMORY_OUTSIDE_ARENA(X)
 #undef X
 	};
 
@@ -32,7 +32,7 @@ const char *memory_beside_text(enum memory_beside what)
 {
 	static const char *const texts[] = {
 #define X(name, word, text) [MEMORY_##name] = text,
-		MEMORY_BESIDE(X)
+		MEMORY_OUTSIDE_ARENA(X)
 #undef X
 	};
 
@@ -92,11 +92,11 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->beside[MEMORY_BATCHES] = batches_bytes(c);
 	m->beside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
 	m->beside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
-	m->gpu = planned->back.kind == BACK_GPU;
+	m->gpu = planned->back.kind == BACKEND_GPU;
 	if (m->gpu) {
-		m->beside[MEMORY_MIRROR] = 3 * sizeof(float) * planned->model->params.length;
+		m->beside[MEMORY_HOST_PARAMS] = 3 * sizeof(float) * planned->model->params.length;
 		/* Of trained rows or evaluated ones, whichever are more: as the lists were placed. */
-		m->beside[MEMORY_PINNED] = gpu_back_pinned_bytes(planned->back.lists[0].cols - 1);
+		m->beside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
 		m->beside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
 	}
 	for (int i = 0; i < MEMORY_LIBRARIES; i++)
@@ -122,11 +122,11 @@ enum status memory_plan(struct memory_plan *m, const struct shape *shape, const 
 	return st;
 }
 
-uint64_t memory_of_gpu(const struct back *back)
+uint64_t memory_of_gpu(const struct backend *back)
 {
 	uint64_t available, total;
 
-	return gpu_memory(gpu_back_device(back), &available, &total, NULL) ? 0 : total - available;
+	return gpu_memory(gpu_backend_device(back), &available, &total, NULL) ? 0 : total - available;
 }
 
 uint64_t memory_peak(void)

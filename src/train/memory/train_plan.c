@@ -12,8 +12,8 @@ static json_t *memory_json(const struct memory_plan *m)
 		if (m->arena[i])
 			json_object_set_new(parts, memory_kind_name((enum memory_kind)i),
 					    json_integer((json_int_t)m->arena[i]));
-	for (int i = 0; i < MEMORY_BESIDE_COUNT; i++)
-		if (i < MEMORY_MIRROR || m->beside[i])
+	for (int i = 0; i < MEMORY_OUTSIDE_ARENA_COUNT; i++)
+		if (i < MEMORY_HOST_PARAMS || m->beside[i])
 			json_object_set_new(parts, memory_beside_name((enum memory_beside)i),
 					    json_integer((json_int_t)m->beside[i]));
 	return parts;
@@ -24,29 +24,30 @@ struct planning {
 	struct config c; /* lent, micro-batch found */
 	struct weights w;
 	struct stepper s;
-	struct fit fit;
+	struct memory_fit fit;
 	struct memory_plan memory;
-	struct fit_knob knobs[FIT_KNOBS]; /* of the device, where that fits of the host beside it */
+	struct memory_fit_knob
+		knobs[MEMORY_FIT_KNOBS]; /* of the device, where that fits of the host beside it */
 	size_t knob_count;
 };
 
 static bool too_large(const struct planning *p)
 {
-	return p->memory.bytes > fit_most(&p->fit);
+	return p->memory.bytes > memory_fit_most(&p->fit);
 }
 
 static bool host_too_large(const struct planning *p)
 {
-	const struct fit host = fit_of_host(&p->fit);
+	const struct memory_fit host = memory_fit_of_host(&p->fit);
 
-	return p->memory.gpu && p->memory.host_bytes > fit_most(&host);
+	return p->memory.gpu && p->memory.host_bytes > memory_fit_most(&host);
 }
 
 static size_t host_knobs(struct planning *p)
 {
-	const struct fit host = fit_of_host(&p->fit);
+	const struct memory_fit host = memory_fit_of_host(&p->fit);
 
-	return fit_knobs(p->knobs, &p->c, &host, &p->memory);
+	return memory_fit_knobs(p->knobs, &p->c, &host, &p->memory);
 }
 
 static json_t *knobs_json(const struct planning *p)
@@ -78,7 +79,8 @@ static json_t *as_json(const struct planning *p)
 		knobs_json(p));
 
 	if (p->fit.available)
-		json_object_set_new(out, "available_bytes", json_integer((json_int_t)fit_most(&p->fit)));
+		json_object_set_new(out, "available_bytes",
+				    json_integer((json_int_t)memory_fit_most(&p->fit)));
 	if (p->memory.gpu)
 		json_object_set_new(out, "host_bytes", json_integer((json_int_t)p->memory.host_bytes));
 	if (p->memory.gpu && p->fit.host)
@@ -124,14 +126,14 @@ static void add_memory(struct text *out, const struct planning *p)
 	add_line(out, "arena", (double)m->arena_bytes, "B",
 		 "these together: one block, placed before the first step");
 	if (m->gpu)
-		add_beside(out, m, MEMORY_LIBRARIES, MEMORY_BESIDE_COUNT);
+		add_beside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
 	else
-		add_beside(out, m, 0, MEMORY_MIRROR);
+		add_beside(out, m, 0, MEMORY_HOST_PARAMS);
 	add_line(out, "in all", (double)m->bytes, "B",
 		 m->gpu ? "the GPU's, where every micro-batch is full"
 			: "the process, where every micro-batch is full");
 	if (p->fit.available)
-		add_line(out, "available", (double)fit_most(&p->fit), "B",
+		add_line(out, "available", (double)memory_fit_most(&p->fit), "B",
 			 too_large(p) ? "too little: the settings to turn"
 			 : m->gpu     ? "on the GPU now, but what is always left alone"
 				      : "on this machine now");
@@ -174,13 +176,13 @@ static enum status make_plan(struct planning *p, const struct config *c, const s
 
 	*p = (struct planning){.c = *c};
 	st = weights_open(&p->w, c->model.name_or_path, err);
-	p->fit = (struct fit){.shape = &p->w.shape,
-			      .threads = cpu_back_threads(),
-			      .available = room->available,
-			      .leave = room->leave,
-			      .host = room->host};
+	p->fit = (struct memory_fit){.shape = &p->w.shape,
+				     .threads = cpu_backend_threads(),
+				     .available = room->available,
+				     .leave = room->leave,
+				     .host = room->host};
 	if (!st)
-		fit_settle(&p->c, &p->fit);
+		memory_fit_settle(&p->c, &p->fit);
 	if (!st)
 		st = stepper_plan(&p->s, &p->w.shape, &p->c, p->fit.threads, err);
 	if (!st)
@@ -213,7 +215,7 @@ enum status train_plan(const struct config *c, const struct train_room *room, st
 	if (!p)
 		return st;
 	if (!st && too_large(p))
-		p->knob_count = fit_knobs(p->knobs, &p->c, &p->fit, &p->memory);
+		p->knob_count = memory_fit_knobs(p->knobs, &p->c, &p->fit, &p->memory);
 	else if (!st && host_too_large(p))
 		p->knob_count = host_knobs(p);
 	if (!st && json)
@@ -234,7 +236,7 @@ enum status train_settle(struct config *c, const struct train_room *room, uint64
 	if (!p)
 		return st;
 	if (!st)
-		st = fit_check(&p->c, &p->fit, &p->memory, err);
+		st = memory_fit_check(&p->c, &p->fit, &p->memory, err);
 	if (!st) {
 		c->training = p->c.training;
 		*bytes = p->memory.bytes;

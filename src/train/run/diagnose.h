@@ -3,8 +3,8 @@
  * What goes wrong in a training run, and the setting to turn. Pure functions of what is known before the
  * first step and of each step's figures; a finding is told once.
  */
-#ifndef TRAIN_DIAGNOSE_H
-#define TRAIN_DIAGNOSE_H
+#ifndef TRAIN_RUN_DIAGNOSE_H
+#define TRAIN_RUN_DIAGNOSE_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/text/text.h"

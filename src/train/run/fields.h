@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a training run comes to: the results of its phase `once`. */
-#ifndef TRAIN_FIELDS_H
-#define TRAIN_FIELDS_H
+#ifndef TRAIN_RUN_FIELDS_H
+#define TRAIN_RUN_FIELDS_H
 #include "journal/field.h"
 
 /* name, unit, better, help */

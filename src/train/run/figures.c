@@ -16,12 +16,12 @@ void run_memory(struct train *t)
 {
 	struct train_state *s = &t->state;
 
-	const struct back *back = &t->stepper.back;
+	const struct backend *back = &t->stepper.back;
 
 	if (!back->device) /* a run that goes on could not open it: what it took before stands */
 		return;
-	s->memory_bytes =
-		fmax(s->memory_bytes, (double)(back->kind == BACK_GPU ? memory_of_gpu(back) : memory_peak()));
+	s->memory_bytes = fmax(s->memory_bytes,
+			       (double)(back->kind == BACKEND_GPU ? memory_of_gpu(back) : memory_peak()));
 	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
 }
 
@@ -40,7 +40,7 @@ static void set_memory(json_t *out, struct train *t)
 /* A GPU's are timed where the step's parts are asked for. */
 static bool times_products(const struct train *t)
 {
-	return t->stepper.back.kind == BACK_CPU || t->config.training.step_parts;
+	return t->stepper.back.kind == BACKEND_CPU || t->config.training.step_parts;
 }
 
 /* FLOP, or the bytes of what has none. */
@@ -76,7 +76,8 @@ json_t *run_step_line(struct train *t, const struct step_figures *f)
 	run_number(line, "steady", f->steady);
 	run_number(line, "tuning_s", f->tuning_s);
 	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++)
-		set_part(line, gpu_back_part_name((enum gpu_part)i), f->part.parts_s[i], &f->part.parts[i]);
+		set_part(line, gpu_backend_part_name((enum gpu_part)i), f->part.parts_s[i],
+			 &f->part.parts[i]);
 	run_number(line, "loss", f->loss);
 	run_number(line, "grad_norm", f->norm);
 	set_memory(line, t);

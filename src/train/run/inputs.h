@@ -4,8 +4,8 @@
  * tokenizer's files and the files of rows (their SHA-256). A checkpoint keeps them, and a run goes on with
  * the same alone.
  */
-#ifndef TRAIN_INPUTS_H
-#define TRAIN_INPUTS_H
+#ifndef TRAIN_RUN_INPUTS_H
+#define TRAIN_RUN_INPUTS_H
 #include <jansson.h>
 #include "model/files/weights.h"
 #include "train/config/config.h"

@@ -15,13 +15,13 @@
 
 struct train {
 	const struct train_job *job;
-	struct home home;
+	struct run_dir home;
 	char dir[PATH_MAX]; /* where the run directory is now */
 	struct config config;
 	struct weights weights;
 	struct data *data;
 	struct stepper stepper;
-	struct mirror mirror; /* what is trained, for files */
+	struct host_params host_params; /* what is trained, for files */
 	struct schedule schedule;
 	struct train_state state;
 	struct checkpoint_found earlier; /* what the run goes on from, until its parameters are loaded */
@@ -36,10 +36,10 @@ struct train {
 	size_t products_told; /* of those that were met */
 	bool evaluated, graphs_told;
 	uint64_t made_steps;  /* by this process */
-	double tuning_seen_s; /* of gpu_back_tuning_s: counted already */
+	double tuning_seen_s; /* of gpu_backend_tuning_s: counted already */
 	char *cache_key;      /* of what other runs chose; owner; NULL: there is no cache */
 	bool chosen_told;
-	double chosen_told_s;	/* gpu_back_tuning_s when it was told last */
+	double chosen_told_s;	/* gpu_backend_tuning_s when it was told last */
 	size_t chosen_products; /* products_told then */
 };
 

@@ -75,7 +75,7 @@ static enum status plan_steps(struct train *t, struct error *err)
 static enum status time_gemm(struct train *t, struct arena rest, int64_t size, uint64_t *least_ns,
 			     struct error *err)
 {
-	struct back *back = &t->stepper.back;
+	struct backend *back = &t->stepper.back;
 	enum status st = STATUS_OK;
 	struct mat m[3];
 
@@ -111,7 +111,7 @@ static bool has_place(const struct arena *a, int64_t size)
 static enum status measure_gemm(struct train *t, struct error *err)
 {
 	const struct arena *arena = &t->stepper.arena;
-	enum status st = cpu_back_check_room(&t->stepper.back, err);
+	enum status st = cpu_backend_check_room(&t->stepper.back, err);
 	uint64_t least_ns = 0;
 	int64_t size = GEMM_LEAST;
 
@@ -131,8 +131,9 @@ static enum status measure_gemm(struct train *t, struct error *err)
 /* What products reach here: MFU's measure. */
 static enum status measure_products(struct train *t, struct error *err)
 {
-	return t->stepper.back.kind == BACK_GPU ? gpu_back_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
-						: measure_gemm(t, err);
+	return t->stepper.back.kind == BACKEND_GPU
+		       ? gpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
+		       : measure_gemm(t, err);
 }
 
 /* A card's run goes on by what it chose, and says so where it goes on elsewhere; what it did not choose,
@@ -141,7 +142,7 @@ static enum status take_choices(struct train *t, struct error *err)
 {
 	struct text note = {0};
 	json_t *cached = run_cached(t);
-	enum status st = chosen_recall(&t->stepper.back, t->state.chosen, cached, &note, err);
+	enum status st = tuning_choices_recall(&t->stepper.back, t->state.chosen, cached, &note, err);
 
 	run_warn(t, &note);
 	json_decref(cached);
@@ -152,7 +153,7 @@ static enum status take_choices(struct train *t, struct error *err)
 static enum status make_random(struct train *t, const struct weights_slot *slots, size_t count,
 			       struct error *err)
 {
-	struct back *back = &t->stepper.back;
+	struct backend *back = &t->stepper.back;
 	enum status st = STATUS_OK;
 
 	for (size_t i = 0; !st && i < count; i++) {
@@ -248,9 +249,9 @@ static enum status take_up(struct train *t, struct error *err)
 
 	if (!t->earlier.manifest)
 		return STATUS_OK;
-	st = checkpoint_load(&t->earlier, &t->mirror.params, err);
+	st = checkpoint_load(&t->earlier, &t->host_params.params, err);
 	if (!st)
-		st = mirror_put(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)
 		log_info(t->job->log, LOG_TOPIC_RUN, "goes on from %s", t->earlier.path);
 	checkpoint_found_release(&t->earlier);
@@ -333,15 +334,15 @@ static enum status look_before(struct train *t, struct error *err)
 /* What works: the GPU's name with its PCI address. */
 static const char *device_name(const struct train *t)
 {
-	const struct back *back = &t->stepper.back;
+	const struct backend *back = &t->stepper.back;
 
-	return back->kind == BACK_GPU ? gpu_name(gpu_back_device(back)) : "cpu";
+	return back->kind == BACKEND_GPU ? gpu_name(gpu_backend_device(back)) : "cpu";
 }
 
 /* Who attends: the library to documents of one length, if it is there; to others always our kernels. */
-static void attention_text(char out[96], const struct back *back)
+static void attention_text(char out[96], const struct backend *back)
 {
-	const char *by = back->kind == BACK_GPU ? gpu_back_attention(back) : "own";
+	const char *by = back->kind == BACKEND_GPU ? gpu_backend_attention(back) : "own";
 
 	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
 }
@@ -351,8 +352,8 @@ static enum status tell_ready(struct train *t, struct error *err)
 	const struct data_counts c = data_train_counts(t->data);
 	const struct data_counts held = data_eval_counts(t->data);
 
-	const struct back *back = &t->stepper.back;
-	const bool gpu = back->kind == BACK_GPU;
+	const struct backend *back = &t->stepper.back;
+	const bool gpu = back->kind == BACKEND_GPU;
 	char attention[96];
 
 	attention_text(attention, back);
@@ -367,8 +368,8 @@ static enum status tell_ready(struct train *t, struct error *err)
 				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
 				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
 				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
-				  gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention", attention,
-				  "device", device_name(t), "start_s", t->start_s),
+				  gpu ? gpu_backend_gemm(back) : cpu_backend_gemm(back), "attention",
+				  attention, "device", device_name(t), "start_s", t->start_s),
 			err);
 }
 
@@ -388,13 +389,14 @@ static enum status open_rows(struct train *t, struct error *err)
 
 static enum status open_device(struct train *t, struct error *err)
 {
-	enum status st = memory_plan(&t->memory, &t->weights.shape, &t->config, cpu_back_threads(), err);
+	enum status st = memory_plan(&t->memory, &t->weights.shape, &t->config, cpu_backend_threads(), err);
 
 	if (!st)
-		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
+		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_backend_threads(), err);
 	if (!st)
 		st = take_choices(t, err);
-	return st ? st : mirror_create(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+	return st ? st
+		  : host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }
 
 static enum status open_files(struct train *t, struct error *err)

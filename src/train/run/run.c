@@ -78,9 +78,9 @@ static enum status tell_products(struct train *t, struct error *err)
 	const uint64_t step = t->state.step + 1;
 	json_t *list;
 
-	if (gpu_back_holds(&t->stepper.back) && step < t->state.max_steps)
+	if (gpu_backend_holds(&t->stepper.back) && step < t->state.max_steps)
 		return STATUS_OK;
-	list = chosen_since(&t->stepper.back, &t->products_told);
+	list = tuning_choices_since(&t->stepper.back, &t->products_told);
 	return list ? run_emit(t, "products",
 			       json_pack("{s:I, s:o}", "step", (json_int_t)step, "products", list), err)
 		    : STATUS_OK;
@@ -89,7 +89,7 @@ static enum status tell_products(struct train *t, struct error *err)
 /* The run goes on without what could not be had, slower: once said. */
 static void warn_of_graphs(struct train *t)
 {
-	const char *why = t->graphs_told ? NULL : gpu_back_graphs_refused(&t->stepper.back);
+	const char *why = t->graphs_told ? NULL : gpu_backend_graphs_refused(&t->stepper.back);
 
 	if (!why)
 		return;
@@ -103,8 +103,9 @@ static void warn_of_graphs(struct train *t)
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
 		      struct error *err)
 {
-	const struct back *back = &t->stepper.back;
-	const char *name = back->kind == BACK_GPU && back->device ? gpu_name(gpu_back_device(back)) : NULL;
+	const struct backend *back = &t->stepper.back;
+	const char *name =
+		back->kind == BACKEND_GPU && back->device ? gpu_name(gpu_backend_device(back)) : NULL;
 	const bool by_device = st == STATUS_VENDOR || st == STATUS_LOST || st == STATUS_UNSUPPORTED ||
 			       why->cause == CAUSE_NO_MEMORY;
 
@@ -131,7 +132,7 @@ static enum status look_ahead(struct train *t, double *wait_s, struct error *err
 	double waited_s = 0;
 	enum status st = STATUS_OK;
 
-	if (t->stepper.back.kind == BACK_CPU || t->state.step + 1 >= t->state.max_steps)
+	if (t->stepper.back.kind == BACKEND_CPU || t->state.step + 1 >= t->state.max_steps)
 		return STATUS_OK;
 	st = data_next(t->data, t->state.step + 1, 0, &b, &waited_s, err);
 	*wait_s += waited_s;
@@ -140,7 +141,7 @@ static enum status look_ahead(struct train *t, double *wait_s, struct error *err
 
 static double tuning_s(const struct train *t)
 {
-	return t->stepper.back.kind == BACK_GPU ? gpu_back_tuning_s(&t->stepper.back) : 0;
+	return t->stepper.back.kind == BACKEND_GPU ? gpu_backend_tuning_s(&t->stepper.back) : 0;
 }
 
 /* A process's first step loads what all need; what is timed is timed once. */
@@ -177,7 +178,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	if (!st)
 		st = look_ahead(t, &f->wait_s, err);
 	t1 = now_s();
-	if (!st && !t->mirror.memory) /* which is written from what changes now */
+	if (!st && !t->host_params.memory) /* which is written from what changes now */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);
@@ -186,7 +187,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
 	f->optimiser_s = now_s() - t1;
-	if (!st && t->stepper.back.kind == BACK_GPU) {
+	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
 		if (!st)
@@ -477,7 +478,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 				       "no memory for a training run");
 	t->job = job;
 	text_copy(t->dir, sizeof(t->dir), job->dir);
-	home_open(&t->home, job->dir);
+	run_dir_open(&t->home, job->dir);
 	st = work(t, err);
 	*values = run_results(t);
 	last = t->writer ? checkpoint_writer_wait(t->writer, &late) : STATUS_OK;
@@ -489,12 +490,12 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	free(t->cache_key);
 	events_close(&t->events);
 	data_close(&t->data);
-	mirror_release(&t->mirror);
+	host_params_release(&t->host_params);
 	stepper_release(&t->stepper);
 	weights_release(&t->weights);
 	train_state_release(&t->state);
 	config_release(&t->config);
-	home_close(&t->home);
+	run_dir_close(&t->home);
 	free(t);
 	return st;
 }

@@ -12,15 +12,12 @@
  * products {"products": [{"product","algorithm","seconds","first_seconds","recalled","alike","cached",
  *           "words"}]}: of a GPU, after a step that met products which no step before had
  * chosen   {"key","chosen"}: of a GPU's run with a cache: under which key it keeps what it chose, and that as
- *           chosen_json has it; after the first step that may choose, and before the last save where more
- *           was chosen since
- * eval     {"step","eval_loss","eval_s"}
- * saved    {"step","path"}
- * finding  {"finding","text","knob","step"}
- * alive    {}: while steps and evaluations last, once a second
+ *           tuning_choices_json has it; after the first step that may choose, and before the last save where
+ * more was chosen since eval     {"step","eval_loss","eval_s"} saved    {"step","path"} finding
+ * {"finding","text","knob","step"} alive    {}: while steps and evaluations last, once a second
  */
-#ifndef TRAIN_RUN_H
-#define TRAIN_RUN_H
+#ifndef TRAIN_RUN_RUN_H
+#define TRAIN_RUN_RUN_H
 #include <jansson.h>
 #include <signal.h>
 #include "core/log.h"

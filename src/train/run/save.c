@@ -23,17 +23,17 @@ enum status run_look_home(struct train *t, struct error *err)
 	char now[PATH_MAX];
 	int why;
 
-	switch (home_look(&t->home, now, &why)) {
-	case HOME_REMOVED:
+	switch (run_dir_look(&t->home, now, &why)) {
+	case RUN_DIR_REMOVED:
 		return error_set(err, STATUS_UNAVAILABLE, "%s was removed while the run was going",
 				 t->home.path);
-	case HOME_SHUT:
+	case RUN_DIR_SHUT:
 		return error_set(err, STATUS_UNAVAILABLE, "%s can no longer be written to: %s", t->home.path,
 				 strerror(why));
-	case HOME_MOVED:
+	case RUN_DIR_MOVED:
 		text_copy(t->dir, sizeof(t->dir), now);
 		break;
-	case HOME_HERE:
+	case RUN_DIR_HERE:
 		break;
 	}
 	return STATUS_OK;
@@ -52,9 +52,9 @@ static enum status tell_written(void *arg, const char *run, uint64_t step, struc
 static json_t *state_now(struct train *t)
 {
 	run_memory(t);
-	if (t->stepper.back.kind == BACK_GPU) {
+	if (t->stepper.back.kind == BACKEND_GPU) {
 		json_decref(t->state.chosen);
-		t->state.chosen = chosen_json(&t->stepper.back);
+		t->state.chosen = tuning_choices_json(&t->stepper.back);
 	}
 	t->state.best_saved |= t->state.best_step == t->state.step;
 	return train_state_json(&t->state, &t->config.training);
@@ -65,15 +65,15 @@ static enum status take_parameters(void *arg, struct error *err)
 {
 	struct train *t = arg;
 
-	return mirror_get_marked(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+	return host_params_get_marked(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }
 
 /* What is written now is of this moment: no copy changes under the one before. */
 static enum status mark_parameters(struct train *t, struct error *err)
 {
-	enum status st = t->mirror.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
+	enum status st = t->host_params.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
 
-	return st ? st : mirror_mark(&t->mirror, &t->stepper.back, err);
+	return st ? st : host_params_mark(&t->host_params, &t->stepper.back, err);
 }
 
 enum status run_save(struct train *t, bool wait, struct error *err)
@@ -81,7 +81,7 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 	json_t *state = state_now(t);
 	const struct checkpoint_source source = {.run = t->dir,
 						 .step = t->state.step,
-						 .params = &t->mirror.params,
+						 .params = &t->host_params.params,
 						 .state = state,
 						 .take = take_parameters,
 						 .more = write_adapter,
@@ -122,7 +122,7 @@ static enum status take_best(struct train *t, struct error *err)
 		text_release(&note);
 		return STATUS_OK;
 	}
-	st = checkpoint_load(&f, &t->mirror.params, err);
+	st = checkpoint_load(&f, &t->host_params.params, err);
 	checkpoint_found_release(&f);
 	return st;
 }
@@ -136,13 +136,13 @@ enum status run_export(struct train *t, struct error *err)
 	stepper_rest(&t->stepper);
 	st = run_look_home(t, err);
 	if (!st)
-		st = mirror_get(&t->mirror, &m->params, &t->stepper.back, err);
+		st = host_params_get(&t->host_params, &m->params, &t->stepper.back, err);
 	if (!st)
 		st = take_best(t, err);
 	snprintf(path, sizeof(path), "%s/%s", t->dir, m->full ? "model" : "adapter");
 	if (!st)
-		st = m->full ? export_model(path, m, &t->mirror.params, &t->weights, err)
-			     : export_adapter(path, m, &t->mirror.params.master, false, err);
+		st = m->full ? export_model(path, m, &t->host_params.params, &t->weights, err)
+			     : export_adapter(path, m, &t->host_params.params.master, false, err);
 	return st ? st
 		  : run_emit(t, "saved",
 			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);

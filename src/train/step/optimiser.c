@@ -23,7 +23,7 @@ static struct mat part(const struct mat *flat, size_t begin, size_t end)
 	return m;
 }
 
-enum status optimiser_step(const struct optimiser *o, struct back *back, struct params *p, double rate,
+enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
 			   uint64_t step, double *squares, struct error *err)
 {
 	struct adamw a = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clipping and AdamW over the flat vector, by the operations of a back end. */
-#ifndef TRAIN_OPTIMISER_H
-#define TRAIN_OPTIMISER_H
+#ifndef TRAIN_STEP_OPTIMISER_H
+#define TRAIN_STEP_OPTIMISER_H
 #include "model/params.h"
 #include "model/backend/ops.h"
 #include "train/config/config.h"
@@ -18,6 +18,6 @@ struct optimiser optimiser_of(const struct config_training *t);
  * (norm + 1e-6)); where its norm is not finite nothing is changed, and the caller decides. The moments'
  * corrections follow from `step`, so a resumed run's are those of one that was never cut.
  */
-enum status optimiser_step(const struct optimiser *o, struct back *back, struct params *p, double rate,
+enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
 			   uint64_t step, double *squares, struct error *err);
 #endif

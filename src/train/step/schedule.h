@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The learning rate of each step: transformers' and PyTorch's courses, held against their tables in a test.
  */
-#ifndef TRAIN_SCHEDULE_H
-#define TRAIN_SCHEDULE_H
+#ifndef TRAIN_STEP_SCHEDULE_H
+#define TRAIN_STEP_SCHEDULE_H
 #include "train/config/config.h"
 
 struct schedule {

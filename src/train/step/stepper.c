@@ -17,7 +17,8 @@ static enum recompute recompute_of(const struct config_training *t)
 		[CONFIG_RECOMPUTE_NONE] = RECOMPUTE_NONE,
 		[CONFIG_RECOMPUTE_CHEAP] = RECOMPUTE_CHEAP,
 		[CONFIG_RECOMPUTE_FULL] = RECOMPUTE_FULL,
-		[CONFIG_RECOMPUTE_AUTO] = RECOMPUTE_NONE, /* not settled (train/memory/memory_fit.h): memory is no matter */
+		[CONFIG_RECOMPUTE_AUTO] =
+			RECOMPUTE_NONE, /* not settled (train/memory/memory_fit.h): memory is no matter */
 	};
 
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
@@ -116,7 +117,7 @@ static enum status clear_sums(struct stepper *s, struct error *err)
 
 static enum status phase(struct stepper *s, enum gpu_phase which, struct error *err)
 {
-	return s->back.kind == BACK_GPU ? gpu_back_phase(&s->back, which, err) : STATUS_OK;
+	return s->back.kind == BACKEND_GPU ? gpu_backend_phase(&s->back, which, err) : STATUS_OK;
 }
 
 static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t step, bool training)
@@ -222,9 +223,9 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
-		plan_back_gpu(&s->back, &s->arena);
+		plan_backend_gpu(&s->back, &s->arena);
 	else
-		plan_back_cpu(&s->back, threads, &s->arena);
+		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
@@ -237,7 +238,7 @@ static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, s
 		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
 				   (double)bytes * 1e-9);
 	s->arena = (struct arena){.base = s->memory, .size = bytes};
-	return cpu_back_create(&s->back, &options, &s->arena, err);
+	return cpu_backend_create(&s->back, &options, &s->arena, err);
 }
 
 static enum status open_gpu(struct stepper *s, const struct config *c, int64_t rows, size_t bytes,
@@ -249,19 +250,19 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
 		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
 	};
-	const struct gpu_back_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
-						 .attention = attention[t->attention],
-						 .tune = t->tune && !t->deterministic,
-						 .parts = t->step_parts,
-						 .graphs = t->graphs,
-						 .deterministic = t->deterministic};
+	const struct gpu_backend_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
+						    .attention = attention[t->attention],
+						    .tune = t->tune && !t->deterministic,
+						    .parts = t->step_parts,
+						    .graphs = t->graphs,
+						    .deterministic = t->deterministic};
 	struct error why = {0};
-	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);
+	enum status st = gpu_backend_create(&s->back, &options, &s->arena, err);
 
 	if (st) /* nothing that a smaller plan would mend */
 		return st;
-	gpu_back_fill(&s->back, rows);
-	st = gpu_back_take(&s->back, bytes, &why);
+	gpu_backend_fill(&s->back, rows);
+	st = gpu_backend_take(&s->back, bytes, &why);
 	if (st && why.cause != CAUSE_NO_MEMORY)
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	return st ? error_set_cause(
@@ -302,10 +303,10 @@ void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
 	model_release(s->model);
-	if (s->back.kind == BACK_GPU)
-		gpu_back_release(&s->back);
+	if (s->back.kind == BACKEND_GPU)
+		gpu_backend_release(&s->back);
 	else if (s->memory)
-		cpu_back_release(&s->back);
+		cpu_backend_release(&s->back);
 	free(s->memory);
 	*s = (struct stepper){0};
 }
@@ -314,9 +315,9 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 {
 	enum status st;
 
-	if (s->back.kind == BACK_GPU) {
-		gpu_back_hold(&s->back, !s->begun); /* its loss is what the user waits for */
-		gpu_back_times_begin(&s->back);
+	if (s->back.kind == BACKEND_GPU) {
+		gpu_backend_hold(&s->back, !s->begun); /* its loss is what the user waits for */
+		gpu_backend_times_begin(&s->back);
 	}
 	s->begun = true;
 	st = clear_sums(s, err);
@@ -347,7 +348,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
 	flop = s->back.cost.flop - s->back.cost.again;
-	if (s->back.kind == BACK_CPU) {
+	if (s->back.kind == BACKEND_CPU) {
 		took->forward_s += (double)(t1 - t0) * 1e-9;
 		took->backward_s += (double)(clock_now_ns(clock) - t1) * 1e-9;
 		took->gemm_s += s->back.cost.gemm_s;
@@ -360,16 +361,16 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
 {
-	if (s->back.kind == BACK_CPU ||
+	if (s->back.kind == BACKEND_CPU ||
 	    batch_check(b, s->model->shape.vocab, NULL)) /* told when its turn comes */
 		return STATUS_OK;
-	return gpu_back_prefetch(&s->back, b, err);
+	return gpu_backend_prefetch(&s->back, b, err);
 }
 
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
-	struct back *back = &s->back;
+	struct backend *back = &s->back;
 	double sums[SUMS] = {0};
 	enum status st = phase(s, GPU_PHASE_OPTIMISER, err);
 
@@ -392,9 +393,9 @@ enum status stepper_times(struct stepper *s, struct step_part *took, struct erro
 	double phase_s[GPU_PHASE_COUNT];
 	enum status st;
 
-	if (s->back.kind == BACK_CPU)
+	if (s->back.kind == BACKEND_CPU)
 		return STATUS_OK;
-	st = gpu_back_times(&s->back, phase_s, took->parts_s, took->parts, err);
+	st = gpu_backend_times(&s->back, phase_s, took->parts_s, took->parts, err);
 	if (st)
 		return st;
 	took->forward_s = phase_s[GPU_PHASE_FORWARD];
@@ -407,14 +408,14 @@ enum status stepper_times(struct stepper *s, struct step_part *took, struct erro
 
 enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *loss, struct error *err)
 {
-	struct back *back = &s->back;
+	struct backend *back = &s->back;
 	double sums[SUMS] = {0};
 	enum status st;
 
 	if (!b->targets)
 		return STATUS_OK;
-	if (back->kind == BACK_GPU)
-		gpu_back_times_begin(back);
+	if (back->kind == BACKEND_GPU)
+		gpu_backend_times_begin(back);
 	st = clear_sums(s, err);
 	if (!st)
 		st = batch_check(b, s->model->shape.vocab, err);

@@ -4,8 +4,8 @@
  * the sum over all target tokens of its micro-batches divided by their number, whichever micro-batch they
  * stand in.
  */
-#ifndef TRAIN_STEP_H
-#define TRAIN_STEP_H
+#ifndef TRAIN_STEP_STEPPER_H
+#define TRAIN_STEP_STEPPER_H
 #include "model/cpu/cpu.h"
 #include "model/gpu/backend.h"
 #include "model/model.h"
@@ -17,9 +17,9 @@ struct step_size {
 };
 
 struct stepper {
-	bool begun; /* a step: from the second on choices are not held (gpu_back_hold) */
+	bool begun; /* a step: from the second on choices are not held (gpu_backend_hold) */
 	struct model *model;
-	struct back back;
+	struct backend back;
 	struct arena arena;
 	void *memory;	 /* the arena's on a CPU; NULL while planning */
 	struct mat sums; /* F64: the losses' sum, the sum of the gradient's squares */

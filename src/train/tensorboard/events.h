@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TensorBoard's event file: scalars by tag and step. */
-#ifndef TRAIN_EVENTS_H
-#define TRAIN_EVENTS_H
+#ifndef TRAIN_TENSORBOARD_EVENTS_H
+#define TRAIN_TENSORBOARD_EVENTS_H
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"

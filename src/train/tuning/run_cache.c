@@ -19,27 +19,27 @@ static const char *text_of(const json_t *map, const char *key)
 /* Of this run; NULL: no memory. Owner: caller, free(). */
 static char *key_of(const struct train *t)
 {
-	const struct back *back = &t->stepper.back;
-	const struct gpu_device *device = gpu_back_device(back);
+	const struct backend *back = &t->stepper.back;
+	const struct gpu_device *device = gpu_backend_device(back);
 	const char *name = gpu_name(device);
 	char card[128], build[PROCESS_BUILD];
-	struct chosen_key k = {.card = card,
-			       .driver = text_of(t->job->card, "driver"),
-			       .mig = text_of(t->job->card, "mig"),
-			       .power_limit_w =
-				       json_number_value(json_object_get(t->job->card, "power_limit_w")),
-			       .sms = gpu_sm_count(device),
-			       .gemm = gpu_back_gemm(back),
-			       .attention = gpu_back_attention(back),
-			       .build = build};
+	struct tuning_cache_key k = {
+		.card = card,
+		.driver = text_of(t->job->card, "driver"),
+		.mig = text_of(t->job->card, "mig"),
+		.power_limit_w = json_number_value(json_object_get(t->job->card, "power_limit_w")),
+		.sms = gpu_sm_count(device),
+		.gemm = gpu_backend_gemm(back),
+		.attention = gpu_backend_attention(back),
+		.build = build};
 	struct text shape = {0};
 	char *text;
 
-	snprintf(card, sizeof(card), "%.*s", (int)chosen_kind_size(name), name);
+	snprintf(card, sizeof(card), "%.*s", (int)tuning_choices_kind_size(name), name);
 	process_build(build);
-	chosen_shape(&shape, &t->weights.shape, &t->config);
+	tuning_cache_shape(&shape, &t->weights.shape, &t->config);
 	k.shape = text_str(&shape);
-	text = chosen_key_text(&k);
+	text = tuning_cache_key_text(&k);
 	text_release(&shape);
 	return text;
 }
@@ -50,14 +50,14 @@ static enum status read_kept(json_t **out, const char *key, struct error *err)
 	struct error why = {0};
 	struct user_cache cache;
 	char *body = NULL;
-	enum status st = user_cache_open(&cache, CHOSEN_CACHE, err);
+	enum status st = user_cache_open(&cache, TUNING_CACHE_FOLDER, err);
 
 	*out = NULL;
 	if (st) /* no place is no fault */
 		return STATUS_OK;
 	st = user_cache_read(&cache, key, &body, err);
 	if (!st && body) {
-		*out = chosen_cache_parse(body, &why);
+		*out = tuning_cache_parse(body, &why);
 		if (!*out)
 			st = error_set(err, STATUS_BAD_INPUT, "%s: %s", cache.dir, why.text);
 	}
@@ -70,7 +70,7 @@ json_t *run_cached(struct train *t)
 	struct error why = {0};
 	json_t *kept;
 
-	if (!t->job->card || t->stepper.back.kind != BACK_GPU || !t->config.training.tune ||
+	if (!t->job->card || t->stepper.back.kind != BACKEND_GPU || !t->config.training.tune ||
 	    t->config.training.deterministic)
 		return NULL;
 	t->cache_key = key_of(t);
@@ -83,17 +83,18 @@ json_t *run_cached(struct train *t)
 
 enum status run_tell_chosen(struct train *t, struct error *err)
 {
-	struct back *back = &t->stepper.back;
+	struct backend *back = &t->stepper.back;
 	double tuning_s;
 
-	if (!t->cache_key || gpu_back_holds(back) || !t->made_steps)
+	if (!t->cache_key || gpu_backend_holds(back) || !t->made_steps)
 		return STATUS_OK;
-	tuning_s = gpu_back_tuning_s(back);
+	tuning_s = gpu_backend_tuning_s(back);
 	if (t->chosen_told && tuning_s <= t->chosen_told_s && t->products_told == t->chosen_products)
 		return STATUS_OK;
 	t->chosen_told = true;
 	t->chosen_told_s = tuning_s;
 	t->chosen_products = t->products_told;
 	return run_emit(t, "chosen",
-			json_pack("{s:s, s:o}", "key", t->cache_key, "chosen", chosen_json(back)), err);
+			json_pack("{s:s, s:o}", "key", t->cache_key, "chosen", tuning_choices_json(back)),
+			err);
 }

@@ -13,7 +13,7 @@ enum {
 };
 #define SECONDS_MOST 100.0 /* of one product */
 
-char *chosen_key_text(const struct chosen_key *k)
+char *tuning_cache_key_text(const struct tuning_cache_key *k)
 {
 	json_t *j =
 		json_pack("{s:s, s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s}", "card", k->card, "driver",
@@ -25,7 +25,7 @@ char *chosen_key_text(const struct chosen_key *k)
 	return text;
 }
 
-void chosen_shape(struct text *out, const struct shape *s, const struct config *c)
+void tuning_cache_shape(struct text *out, const struct shape *s, const struct config *c)
 {
 	const struct config_training *t = &c->training;
 
@@ -101,7 +101,7 @@ static bool all_are(const json_t *list, bool (*is)(const json_t *), size_t most)
 	return true;
 }
 
-json_t *chosen_cache_parse(const char *text, struct error *err)
+json_t *tuning_cache_parse(const char *text, struct error *err)
 {
 	json_error_t why;
 	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &why);
@@ -194,7 +194,7 @@ static json_t *merged(const json_t *kept, const json_t *chosen, const struct kin
 	return out;
 }
 
-char *chosen_cache_merge(const json_t *kept, const json_t *chosen)
+char *tuning_cache_merge(const json_t *kept, const json_t *chosen)
 {
 	static const struct kind products = {"products", is_own_product, same_product, PRODUCTS_MOST},
 				 ways = {"attention", is_own_way, same_way, WAYS_MOST};

@@ -28,18 +28,18 @@ static bool words_parse(uint64_t words[MATMUL_ALGORITHM_WORDS], const char *text
 	return true;
 }
 
-static json_t *product_json(const struct back *back, size_t i)
+static json_t *product_json(const struct backend *back, size_t i)
 {
 	struct gpu_choice c;
 
-	if (!gpu_back_choice(back, i, &c))
+	if (!gpu_backend_choice(back, i, &c))
 		return NULL;
 	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:b, s:b, s:o}", "product", c.product, "algorithm",
 			 c.algorithm, "seconds", c.seconds, "first_seconds", c.first_seconds, "recalled",
 			 c.recalled, "alike", c.alike, "cached", c.cached, "words", words_json(c.words));
 }
 
-json_t *chosen_since(const struct back *back, size_t *told)
+json_t *tuning_choices_since(const struct backend *back, size_t *told)
 {
 	json_t *list = NULL, *one;
 
@@ -50,25 +50,25 @@ json_t *chosen_since(const struct back *back, size_t *told)
 	return list;
 }
 
-json_t *chosen_json(const struct back *back)
+json_t *tuning_choices_json(const struct backend *back)
 {
 	json_t *attention = json_array(), *products;
 	struct gpu_attention_choice at;
 	size_t told = 0;
 
-	products = chosen_since(back, &told);
-	for (size_t i = 0; gpu_back_attention_choice(back, i, &at); i++)
+	products = tuning_choices_since(back, &told);
+	for (size_t i = 0; gpu_backend_attention_choice(back, i, &at); i++)
 		json_array_append_new(attention,
 				      json_pack("{s:I, s:I, s:b, s:s, s:b, s:b}", "docs", (json_int_t)at.docs,
 						"length", (json_int_t)at.length, "by_own", at.by_own,
 						"candidate", at.candidate, "recalled", at.recalled, "cached",
 						at.cached));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "device", gpu_name(gpu_back_device(back)), "gemm",
-			 gpu_back_gemm(back), "attention_by", gpu_back_attention(back), "products",
+	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "device", gpu_name(gpu_backend_device(back)), "gemm",
+			 gpu_backend_gemm(back), "attention_by", gpu_backend_attention(back), "products",
 			 products ? products : json_array(), "attention", attention);
 }
 
-size_t chosen_kind_size(const char *device)
+size_t tuning_choices_kind_size(const char *device)
 {
 	const char *address = strrchr(device, '(');
 
@@ -83,14 +83,14 @@ static const char *text_of(const json_t *map, const char *key)
 }
 
 /* Whether what was chosen holds here; a line says what has changed. */
-static bool is_same(const struct back *back, const json_t *before, struct text *note)
+static bool is_same(const struct backend *back, const json_t *before, struct text *note)
 {
-	const char *device = gpu_name(gpu_back_device(back)), *was = text_of(before, "device");
+	const char *device = gpu_name(gpu_backend_device(back)), *was = text_of(before, "device");
 	const struct {
 		const char *key, *now;
-	} libraries[] = {{"gemm", gpu_back_gemm(back)}, {"attention_by", gpu_back_attention(back)}};
-	const size_t size = chosen_kind_size(device);
-	bool same = size == chosen_kind_size(was) && !strncmp(device, was, size);
+	} libraries[] = {{"gemm", gpu_backend_gemm(back)}, {"attention_by", gpu_backend_attention(back)}};
+	const size_t size = tuning_choices_kind_size(device);
+	bool same = size == tuning_choices_kind_size(was) && !strncmp(device, was, size);
 
 	if (strcmp(device, was))
 		text_addf(note, "the run was begun on %s and goes on on %s%s\n", was, device,
@@ -147,8 +147,9 @@ static size_t parse_attention(struct gpu_attention_choice *out, const json_t *li
 	return count;
 }
 
-enum status chosen_parse(struct gpu_choice **products, size_t *count, struct gpu_attention_choice **ways,
-			 size_t *way_count, const json_t *before, struct error *err)
+enum status tuning_choices_parse(struct gpu_choice **products, size_t *count,
+				 struct gpu_attention_choice **ways, size_t *way_count, const json_t *before,
+				 struct error *err)
 {
 	const json_t *list = json_object_get(before, "products"),
 		     *attention = json_object_get(before, "attention");
@@ -178,7 +179,7 @@ static void lists_release(struct lists *l)
 
 static enum status lists_parse(struct lists *l, const json_t *chosen, struct error *err)
 {
-	return chosen_parse(&l->products, &l->count, &l->ways, &l->way_count, chosen, err);
+	return tuning_choices_parse(&l->products, &l->count, &l->ways, &l->way_count, chosen, err);
 }
 
 /* *more behind *to: of two that fit the first is taken. */
@@ -209,13 +210,13 @@ static void mark_cached(struct lists *l)
 		l->ways[i].cached = true;
 }
 
-enum status chosen_recall(struct back *back, const json_t *before, const json_t *cached, struct text *note,
-			  struct error *err)
+enum status tuning_choices_recall(struct backend *back, const json_t *before, const json_t *cached,
+				  struct text *note, struct error *err)
 {
 	struct lists known = {0}, others = {0};
 	enum status st;
 
-	if (back->kind != BACK_GPU)
+	if (back->kind != BACKEND_GPU)
 		return STATUS_OK;
 	if (before && !is_same(back, before, note))
 		before = NULL;
@@ -229,7 +230,7 @@ enum status chosen_recall(struct back *back, const json_t *before, const json_t 
 		st = lists_append(&known, &others, err);
 	}
 	if (!st)
-		st = gpu_back_recall(back, known.products, known.count, known.ways, known.way_count, err);
+		st = gpu_backend_recall(back, known.products, known.count, known.ways, known.way_count, err);
 	lists_release(&known);
 	lists_release(&others);
 	return st;

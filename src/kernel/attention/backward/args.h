@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention backward: dQ, dK and dV of kernel/attention/forward/args.h's forward from Q, K, V, O, dO and the logarithms of
- * sums. With P = exp(scale Q K^T - lse), which forward's shares are,
+ * Attention backward: dQ, dK and dV of kernel/attention/forward/args.h's forward from Q, K, V, O, dO and the
+ * logarithms of sums. With P = exp(scale Q K^T - lse), which forward's shares are,
  *
  *   D  = rows of dO * O summed           dV = P^T dO
  *   dS = scale P (dO V^T - D)            dK = dS^T Q         dQ = dS K
@@ -17,8 +17,8 @@
  *
  * docs/explanation/design/attention_kernels.md, "Backward".
  */
-#ifndef KERNEL_ATTENTION_BACKWARD_H
-#define KERNEL_ATTENTION_BACKWARD_H
+#ifndef KERNEL_ATTENTION_BACKWARD_ARGS_H
+#define KERNEL_ATTENTION_BACKWARD_ARGS_H
 #include "kernel/attention/forward/args.h"
 
 /* dO is laid out as O, dQ as Q, dK as K, dV as V. Lengths, starts, sides and heads as in attention_args. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all kernels of attention backward share: where a sequence's rows are, which tiles see which. */
-#ifndef KERNEL_ATTENTION_BACKWARD_CUH
-#define KERNEL_ATTENTION_BACKWARD_CUH
+#ifndef KERNEL_ATTENTION_BACKWARD_PLACE_CUH
+#define KERNEL_ATTENTION_BACKWARD_PLACE_CUH
 #include "kernel/attention/backward/args.h"
 
 /* One head of one sequence. */

@@ -4,8 +4,8 @@
  * stand with keys down, so that P and dS are the left factors of dV and dK as they are, in registers. For dQ both lay
  * their dS into shared memory, and each multiplies a half of dQ's columns (tiles of 64 queries) or rows (of 128).
  */
-#ifndef KERNEL_ATTENTION_BACKWARD_KEYS_CUH
-#define KERNEL_ATTENTION_BACKWARD_KEYS_CUH
+#ifndef KERNEL_ATTENTION_BACKWARD_SM90_KEYS_CUH
+#define KERNEL_ATTENTION_BACKWARD_SM90_KEYS_CUH
 #include "kernel/attention/backward/sm90_shared.cuh"
 
 template <typename T_, int D_, unsigned HOW_> struct keys_shape {

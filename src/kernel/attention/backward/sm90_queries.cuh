@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dQ of 128 queries in a pass of its own: a consuming warpgroup has 64 of them and walks the keys that they see. */
-#ifndef KERNEL_ATTENTION_BACKWARD_QUERIES_CUH
-#define KERNEL_ATTENTION_BACKWARD_QUERIES_CUH
+#ifndef KERNEL_ATTENTION_BACKWARD_SM90_QUERIES_CUH
+#define KERNEL_ATTENTION_BACKWARD_SM90_QUERIES_CUH
 #include "kernel/attention/backward/sm90_shared.cuh"
 
 template <typename T_, int D_> struct queries_shape {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Hopper's kernels of attention backward share: units of work, products of tiles, barriers. */
-#ifndef KERNEL_ATTENTION_BACKWARD_SM90_CUH
-#define KERNEL_ATTENTION_BACKWARD_SM90_CUH
+#ifndef KERNEL_ATTENTION_BACKWARD_SM90_SHARED_CUH
+#define KERNEL_ATTENTION_BACKWARD_SM90_SHARED_CUH
 #include "kernel/attention/backward/place.cuh"
 #include "kernel/hopper.cuh"
 #include "kernel/wgmma.cuh"

@@ -7,13 +7,13 @@
  * aligned at the bottom right. ATTENTION_OPEN: no limit on that side; causal is right = 0. A row that sees no
  * key gets zeros, and -inf in lse. Query head h reads key head h / (heads / kv_heads).
  */
-#ifndef KERNEL_ATTENTION_H
-#define KERNEL_ATTENTION_H
+#ifndef KERNEL_ATTENTION_FORWARD_ARGS_H
+#define KERNEL_ATTENTION_FORWARD_ARGS_H
 #include "kernel/args.h"
 
-/* A word of an order of units (gpu/attention/work_order.h): unit `unit` of a sequence, ATTENTION_ORDER_ROWS tokens
- * each. Forward takes queries of that place; backward, whose first keys have most queries, counts them from
- * the end. */
+/* A word of an order of units (gpu/attention/work_order.h): unit `unit` of a sequence, ATTENTION_ORDER_ROWS
+ * tokens each. Forward takes queries of that place; backward, whose first keys have most queries, counts them
+ * from the end. */
 #define ATTENTION_ORDER(sequence, unit) ((uint32_t)(sequence) << 16 | (uint32_t)(unit))
 #define ATTENTION_ORDER_SEQUENCE(word) ((word) >> 16)
 #define ATTENTION_ORDER_UNIT(word) ((word)&0xffff)
@@ -68,9 +68,9 @@ struct tensor_map {
 #endif
 
 /*
- * Entries of file attention_sm90, by shape (gpu/attention/own_forward.c has their table); FP8: O in 16 bits. Boxes: Q
- * 64 rows, K and V the entry's keys, O 16 rows. Work is cut in units of one head and groups x passes tiles of
- * 64 query rows.
+ * Entries of file attention_sm90, by shape (gpu/attention/own_forward.c has their table); FP8: O in 16 bits.
+ * Boxes: Q 64 rows, K and V the entry's keys, O 16 rows. Work is cut in units of one head and groups x passes
+ * tiles of 64 query rows.
  */
 struct attention_sm90_args {
 	struct tensor_map q_map, k_map, v_map, o_map;

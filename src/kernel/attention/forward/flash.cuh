@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention forward by mma.sync, for any GPU from sm_80 on: tiles, products and softmax of a block of 4 warps. */
-#ifndef KERNEL_ATTENTION_FLASH_CUH
-#define KERNEL_ATTENTION_FLASH_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_FLASH_CUH
+#define KERNEL_ATTENTION_FORWARD_FLASH_CUH
 #include "kernel/attention/forward/args.h"
 #include "kernel/mma_sync_tile.cuh"
 

@@ -6,8 +6,8 @@
  * the slots while every warpgroup walks its tiles over them, and a slot is given back, and filled with the next head's
  * keys, during the last pass. So a head is loaded once and no load is waited for but the first.
  */
-#ifndef KERNEL_ATTENTION_SM90_CUH
-#define KERNEL_ATTENTION_SM90_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_ANY_RANGE_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_ANY_RANGE_CUH
 #include "kernel/attention/forward/sm90_load.cuh"
 #include "kernel/attention/forward/sm90_softmax.cuh"
 

@@ -6,8 +6,8 @@
  * given back as soon as no shorter tile needs it: the next head's last keys, which are needed first, come while this one's
  * first are still being read.
  */
-#ifndef KERNEL_ATTENTION_DOWN_CUH
-#define KERNEL_ATTENTION_DOWN_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_DOWN_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_DOWN_CUH
 #include "kernel/attention/forward/sm90_head.cuh"
 
 template <typename C> struct attention_down : attention_heads<C, true> {

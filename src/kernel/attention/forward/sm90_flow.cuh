@@ -4,8 +4,8 @@
  * whether a head's keys stay in the slots or stream by. The next tile's first scores are asked for before this one's last
  * values and become exponentials below them, as within a tile; only O's way out is left between.
  */
-#ifndef KERNEL_ATTENTION_FLOW_CUH
-#define KERNEL_ATTENTION_FLOW_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_FLOW_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_FLOW_CUH
 #include "kernel/attention/forward/sm90_plain.cuh"
 
 template <typename C> struct attention_flow : attention_plain<C> {

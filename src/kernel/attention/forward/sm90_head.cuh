@@ -5,8 +5,8 @@
  * values. Without a mask all places and the ends of tiles are known to the compiler, and only a warpgroup's first tile of a
  * head waits for anything. HOW_STREAM: keys stream by in whole rounds of twice the slots, a tile for each warpgroup at a time; without a mask.
  */
-#ifndef KERNEL_ATTENTION_HEAD_CUH
-#define KERNEL_ATTENTION_HEAD_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_HEAD_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_HEAD_CUH
 #include "kernel/attention/forward/sm90_plain.cuh"
 
 template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {

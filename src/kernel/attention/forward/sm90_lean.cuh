@@ -3,8 +3,8 @@
  * Without a mask, keys streaming by: attention_flow.cuh with the ends of tiles known to the compiler. A tile's blocks are even
  * in number, so that pairs take turns in two sets of registers.
  */
-#ifndef KERNEL_ATTENTION_LEAN_CUH
-#define KERNEL_ATTENTION_LEAN_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_LEAN_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_LEAN_CUH
 #include "kernel/attention/forward/sm90_plain.cuh"
 
 template <typename C> struct attention_lean : attention_plain<C> {

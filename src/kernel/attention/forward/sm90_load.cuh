@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hopper's attention kernels: what the producing warpgroup does. Warp 0 loads keys and values, warp 1 queries; of FP8 two
  * more turn the values. */
-#ifndef KERNEL_ATTENTION_LOAD_CUH
-#define KERNEL_ATTENTION_LOAD_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_LOAD_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_LOAD_CUH
 #include "kernel/attention/forward/sm90_shape.cuh"
 
 template <typename C>

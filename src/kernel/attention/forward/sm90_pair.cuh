@@ -11,8 +11,8 @@
  * where the loop closes, which the compiler needs to leave products asynchronous, and products are never asked for in a
  * branch: what nobody wants is asked for too. Registers are just enough.
  */
-#ifndef KERNEL_ATTENTION_PAIR_CUH
-#define KERNEL_ATTENTION_PAIR_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_PAIR_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_PAIR_CUH
 #include "kernel/attention/forward/sm90_plain.cuh"
 
 template <typename C> struct attention_half {

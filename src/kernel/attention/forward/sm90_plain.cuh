@@ -5,8 +5,8 @@
  * registers are saved that would be spilled; what is spilled goes to the second cache, since shared memory leaves the first
  * one too little room.
  */
-#ifndef KERNEL_ATTENTION_PLAIN_CUH
-#define KERNEL_ATTENTION_PLAIN_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_PLAIN_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_PLAIN_CUH
 #include "kernel/attention/forward/sm90_any_range.cuh"
 
 template <typename C> struct attention_plain {

@@ -3,8 +3,8 @@
  * Attention forward on Hopper: one persistent block an SM. A producing warpgroup loads keys, values and queries by tensor
  * copies into slots (attention_load.cuh); GROUPS consuming ones have tiles of 64 query rows of their own.
  */
-#ifndef KERNEL_ATTENTION_RUN_CUH
-#define KERNEL_ATTENTION_RUN_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_RUN_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_RUN_CUH
 #include "kernel/attention/forward/sm90_load.cuh"
 
 template <typename C> static __device__ __forceinline__ void barriers_begin(const attention_room<C> &room)

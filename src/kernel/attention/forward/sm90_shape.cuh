@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hopper's attention kernels: shapes, places in shared memory, units of work. */
-#ifndef KERNEL_ATTENTION_SHAPE_CUH
-#define KERNEL_ATTENTION_SHAPE_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_SHAPE_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_SHAPE_CUH
 #include "kernel/attention/forward/args.h"
 #include "kernel/hopper.cuh"
 #include "kernel/wgmma.cuh"

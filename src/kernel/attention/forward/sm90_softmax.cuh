@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax of a warpgroup's tile in registers; a thread has two rows, lane / 4 and 8 more. */
-#ifndef KERNEL_ATTENTION_SOFTMAX_CUH
-#define KERNEL_ATTENTION_SOFTMAX_CUH
+#ifndef KERNEL_ATTENTION_FORWARD_SM90_SOFTMAX_CUH
+#define KERNEL_ATTENTION_FORWARD_SM90_SOFTMAX_CUH
 #include "kernel/attention/forward/sm90_shape.cuh"
 
 static __device__ __forceinline__ float exp2_unit(float x)

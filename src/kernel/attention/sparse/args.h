@@ -4,8 +4,8 @@
  * sparse_TYPE_dD_kK, TYPE fp16 or bf16, K the keys of a block, 64 or 128; of file attention_sparse, from
  * sm_80 on: blocks_TYPE_dD.
  */
-#ifndef KERNEL_ATTENTION_SPARSE_H
-#define KERNEL_ATTENTION_SPARSE_H
+#ifndef KERNEL_ATTENTION_SPARSE_ARGS_H
+#define KERNEL_ATTENTION_SPARSE_ARGS_H
 #include "kernel/attention/forward/args.h"
 #include "kernel/attention/sparse/block_lists.h"
 

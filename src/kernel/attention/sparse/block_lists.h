@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNEL_ATTENTION_BLOCK_H
-#define KERNEL_ATTENTION_BLOCK_H
+#ifndef KERNEL_ATTENTION_SPARSE_BLOCK_LISTS_H
+#define KERNEL_ATTENTION_SPARSE_BLOCK_LISTS_H
 #include "kernel/args.h"
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Block lists made on the device. A row's blocks are told by a pattern or by a map of blocks, and cut by mask
- * and lengths as kernel/attention/forward/args.h says: what they leave whole is a full block, what they cut a partial one.
- * Entries of file attention_lists, one after the other on a stream:
+ * and lengths as kernel/attention/forward/args.h says: what they leave whole is a full block, what they cut a
+ * partial one. Entries of file attention_lists, one after the other on a stream:
  *
  *   lists_classify  a mask of elements becomes a map of blocks; left out where there is none
  *   lists_count     counts
@@ -10,8 +10,8 @@
  *   lists_write     full and partial
  *   lists_bits      the bits of partial blocks; left out without a mask of elements
  */
-#ifndef KERNEL_ATTENTION_LISTS_H
-#define KERNEL_ATTENTION_LISTS_H
+#ifndef KERNEL_ATTENTION_SPARSE_MAKE_LISTS_H
+#define KERNEL_ATTENTION_SPARSE_MAKE_LISTS_H
 #include "kernel/attention/sparse/block_lists.h"
 
 /* ALL: every block. STRIDED: those a multiple of stride away from the query block's own. RANDOM: as
@@ -28,7 +28,8 @@ struct attention_lists_args {
 	DEVICE_PTR(uint32_t) bits;	/* of partial block i: q_block rows of k_block bits, lowest first */
 	DEVICE_PTR(uint32_t) counts;	/* (rows, 2): full, partial */
 	DEVICE_PTR(uint32_t) order; /* (batch * heads * q_blocks) units, long ones first in each section */
-	DEVICE_PTR(const uint32_t) q_starts; /* lengths of sequences as in kernel/attention/forward/args.h, or 0 */
+	DEVICE_PTR(const uint32_t)
+	q_starts; /* lengths of sequences as in kernel/attention/forward/args.h, or 0 */
 	DEVICE_PTR(const uint32_t) kv_starts;
 	uint64_t seed, below; /* RANDOM: words below it keep their block */
 	uint32_t source, stride;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Block-sparse attention on Hopper: its shapes in shared memory, its units, and the thread that loads them. */
-#ifndef KERNEL_ATTENTION_SPARSE_CUH
-#define KERNEL_ATTENTION_SPARSE_CUH
+#ifndef KERNEL_ATTENTION_SPARSE_SM90_SHAPE_CUH
+#define KERNEL_ATTENTION_SPARSE_SM90_SHAPE_CUH
 #include "kernel/attention/forward/sm90_any_range.cuh"
 #include "kernel/attention/sparse/args.h"
 

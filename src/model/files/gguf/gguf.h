@@ -3,8 +3,8 @@
  * GGUF, versions 2 and 3, little-endian: metadata by key, tensors by name, mapped. Every length and count is
  * held against what is left of the file before it is believed.
  */
-#ifndef MODEL_GGUF_H
-#define MODEL_GGUF_H
+#ifndef MODEL_FILES_GGUF_GGUF_H
+#define MODEL_FILES_GGUF_GGUF_H
 #include "core/error.h"
 #include "model/tensor/tensor.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of a GGUF's head, taken one thing after another; nothing is taken that is not there. */
-#ifndef MODEL_GGUF_READ_H
-#define MODEL_GGUF_READ_H
+#ifndef MODEL_FILES_GGUF_READ_H
+#define MODEL_FILES_GGUF_READ_H
 #include "model/files/gguf/gguf.h"
 
 struct gguf_cursor {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An adapter belongs to the weights that it was trained over. */
-#ifndef MODEL_PEFT_BASE_H
-#define MODEL_PEFT_BASE_H
+#ifndef MODEL_FILES_PEFT_BASE_H
+#define MODEL_FILES_PEFT_BASE_H
 #include "core/log.h"
 #include "model/files/peft/peft.h"
 #include "model/files/weights.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of PEFT's files and of the matrices in them; its configuration. */
-#ifndef MODEL_PEFT_NAMES_H
-#define MODEL_PEFT_NAMES_H
+#ifndef MODEL_FILES_PEFT_NAMES_H
+#define MODEL_FILES_PEFT_NAMES_H
 #include "model/files/peft/peft.h"
 
 #define PEFT_CONFIG "adapter_config.json"

@@ -4,8 +4,8 @@
  * name and size against the model's shape, so an adapter of another model is refused and none is ever loaded
  * in part; writing reads back what was written, by the same checks.
  */
-#ifndef MODEL_PEFT_H
-#define MODEL_PEFT_H
+#ifndef MODEL_FILES_PEFT_PEFT_H
+#define MODEL_FILES_PEFT_PEFT_H
 #include <jansson.h>
 #include "model/shape/tensor_names.h"
 #include "model/files/safetensors/safetensors.h"

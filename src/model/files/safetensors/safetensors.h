@@ -4,8 +4,8 @@
  * header checked (sizes, order, no gap, no overlap, no end beyond the file). Written: the table first, then
  * the numbers tensor by tensor, so that no model is ever whole in memory.
  */
-#ifndef MODEL_SAFETENSORS_H
-#define MODEL_SAFETENSORS_H
+#ifndef MODEL_FILES_SAFETENSORS_SAFETENSORS_H
+#define MODEL_FILES_SAFETENSORS_SAFETENSORS_H
 #include <jansson.h>
 #include "core/error.h"
 #include "core/file/file.h"

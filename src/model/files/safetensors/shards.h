@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The safetensors of a folder: one file, or several with an index, as one set of tensors by name. */
-#ifndef MODEL_SHARDS_H
-#define MODEL_SHARDS_H
+#ifndef MODEL_FILES_SAFETENSORS_SHARDS_H
+#define MODEL_FILES_SAFETENSORS_SHARDS_H
 #include "model/files/safetensors/safetensors.h"
 
 struct shards {

@@ -3,8 +3,8 @@
  * The tokenizer's files of a model folder: copied, made from a GGUF's vocabulary, or a small one of bytes.
  * What they hold is another file's subject (model/tokenizer/tokenizer.h).
  */
-#ifndef MODEL_TOKENIZER_FILES_H
-#define MODEL_TOKENIZER_FILES_H
+#ifndef MODEL_FILES_TOKENIZER_FILES_H
+#define MODEL_FILES_TOKENIZER_FILES_H
 #include <jansson.h>
 #include <stdbool.h>
 #include "core/error.h"

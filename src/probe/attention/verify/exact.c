@@ -130,7 +130,7 @@ static void check_head(const struct checking *c, struct head *k, struct wrong *w
 	for (uint32_t h = k->g * group; h < (k->g + 1) * group; h++) {
 		k->last_spans = 0;
 		for (uint32_t row = 0; row < attention_q_len(p, k->b); row++) {
-			k->spans = attention_kept(p, c->a->c.blocks, k->b, h, row, k->span);
+			k->spans = attention_pairs_spans(p, c->a->c.blocks, k->b, h, row, k->span);
 			if (c->data == ATTENTION_DATA_MEAN)
 				expect_mean(p, k);
 			else
@@ -144,7 +144,7 @@ static void check_work(void *arg, unsigned thread)
 {
 	const struct checking *c = arg;
 	const struct attention_problem *p = &c->a->c.problem;
-	uint32_t room = attention_kept_room(c->a->c.blocks);
+	uint32_t room = attention_attended_room(c->a->c.blocks);
 	struct head k = {.span = malloc(2 * (size_t)room * sizeof(*k.span))};
 	uint64_t first, last;
 

@@ -4,8 +4,8 @@
  *   dS = scale P (dP - D)   dQ = dS K   dK = dS^T Q   dV = P^T dO
  * over the keys that the mask keeps. Dense masks alone: a row's keys are one span.
  */
-#ifndef PROBE_ATTENTION_GRADIENT_H
-#define PROBE_ATTENTION_GRADIENT_H
+#ifndef PROBE_ATTENTION_VERIFY_GRADIENT_H
+#define PROBE_ATTENTION_VERIFY_GRADIENT_H
 #include "probe/attention/attention.h"
 
 /* Where rows of Q, K, V and dO come from: an engine's memory, or the generator. */

@@ -85,7 +85,7 @@ static void weigh(const struct attention_problem *p, const struct key_head *k, u
 static void sample_row(const struct attention *a, struct key_head *k, struct attention_sample *s)
 {
 	const struct attention_problem *p = &a->c.problem;
-	uint32_t spans = attention_kept(p, a->c.blocks, s->b, s->h, s->row, k->span);
+	uint32_t spans = attention_pairs_spans(p, a->c.blocks, s->b, s->h, s->row, k->span);
 	double absolute[ATTENTION_HEAD_DIM_MAX] = {0}, squares[ATTENTION_HEAD_DIM_MAX] = {0}, sum = 0, most,
 	       magnitude, exponent;
 	float q[ATTENTION_HEAD_DIM_MAX];
@@ -122,7 +122,7 @@ static bool head_alloc(const struct attention *a, struct key_head *k)
 		.k = malloc(elements * sizeof(float)),
 		.v = malloc(elements * sizeof(float)),
 		.p = malloc(p->kv_len * sizeof(double)),
-		.span = malloc(attention_kept_room(a->c.blocks) * sizeof(*k->span)),
+		.span = malloc(attention_attended_room(a->c.blocks) * sizeof(*k->span)),
 	};
 	return k->k && k->v && k->p && k->span;
 }

@@ -4,7 +4,7 @@
 #include "run/suite/facts_needed.h"
 #include "test.h"
 
-static void scope_cases(struct scope *s, const char *cases)
+static void scope_cases(struct facts_needed *s, const char *cases)
 {
 	struct suite *suite = NULL;
 	struct error err = {0};
@@ -13,11 +13,11 @@ static void scope_cases(struct scope *s, const char *cases)
 	snprintf(text, sizeof(text), "name: tiny\ncases:\n%s", cases);
 	if (suite_parse(&suite, "tiny.yaml", text, strlen(text), &err))
 		fail_msg("%s", err.text);
-	scope_of(s, suite, probe_list);
+	facts_needed_of(s, suite, probe_list);
 	suite_free(suite);
 }
 
-static bool wants(const struct scope *s, const char *lib)
+static bool wants(const struct facts_needed *s, const char *lib)
 {
 	for (const char *const *l = s->machine.libs; l && *l; l++)
 		if (!strcmp(*l, lib))
@@ -28,7 +28,7 @@ static bool wants(const struct scope *s, const char *lib)
 static void test_scope__a_cpu_case_opens_its_own_libraries_and_no_vendor_layer(void **state)
 {
 	static const char *const others[] = {"openblas_wheel", "mkl", "aocl"};
-	struct scope s;
+	struct facts_needed s;
 
 	(void)state;
 	scope_cases(&s, "  - {probe: gemm, target: cpu, engine: openblas}\n  - {probe: memory, target: "
@@ -42,7 +42,7 @@ static void test_scope__a_cpu_case_opens_its_own_libraries_and_no_vendor_layer(v
 
 static void test_scope__without_an_engine_all_that_may_do_it_are_asked(void **state)
 {
-	struct scope s;
+	struct facts_needed s;
 
 	(void)state;
 	scope_cases(&s, "  - {probe: gemm}\n");
@@ -54,7 +54,7 @@ static void test_scope__without_an_engine_all_that_may_do_it_are_asked(void **st
 
 static void test_scope__a_gpu_case_needs_the_vendors_layers(void **state)
 {
-	struct scope s;
+	struct facts_needed s;
 
 	(void)state;
 	scope_cases(&s, "  - {probe: gemm, target: gpu0, engine: cublaslt}\n");
@@ -66,7 +66,7 @@ static void test_scope__a_gpu_case_needs_the_vendors_layers(void **state)
 
 static void test_scope__a_probe_that_has_no_cpu_engine_goes_to_the_gpu(void **state)
 {
-	struct scope s;
+	struct facts_needed s;
 
 	(void)state;
 	scope_cases(&s, "  - {probe: dispatch}\n");
@@ -77,7 +77,7 @@ static void test_scope__a_reading_or_an_unknown_probe_wants_everything(void **st
 {
 	static const char *const cases[] = {"  - {probe: gemm}\n  - {probe: versions}\n",
 					    "  - {probe: gem}\n"};
-	struct scope s;
+	struct facts_needed s;
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {

@@ -22,12 +22,12 @@ static json_t *json(const char *text)
 	return j;
 }
 
-static struct between nodes(const char *text)
+static struct network_bound nodes(const char *text)
 {
 	json_t *layout = json(text);
-	struct between b;
+	struct network_bound b;
 
-	assert_true(between_read(&b, layout));
+	assert_true(network_bound_read(&b, layout));
 	json_decref(layout);
 	return b;
 }
@@ -54,61 +54,61 @@ static void test_between__two_nodes_of_eight(void **state)
 		{"broadcast", 400, 400, 400},	  {"reduce", 400, 400, 400},
 		{"sendrecv", 400, 400, 400},
 	};
-	struct between b = nodes(ALIKE("2", "8", "8", "1", "4e11"));
+	struct network_bound b = nodes(ALIKE("2", "8", "8", "1", "4e11"));
 
 	(void)state;
 	assert_int_equal(b.nodes, 2);
 	assert_int_equal(b.ranks, 16);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (!near(between_bound(&b, rows[i].op, BETWEEN_RING), rows[i].ring * 1e9) ||
-		    !near(between_bound(&b, rows[i].op, BETWEEN_LEAST), rows[i].least * 1e9) ||
-		    !near(between_bound(&b, rows[i].op, BETWEEN_ADDS), rows[i].adds * 1e9))
+		if (!near(network_bound_of(&b, rows[i].op, NETWORK_BOUND_RING), rows[i].ring * 1e9) ||
+		    !near(network_bound_of(&b, rows[i].op, NETWORK_BOUND_LEAST), rows[i].least * 1e9) ||
+		    !near(network_bound_of(&b, rows[i].op, NETWORK_BOUND_ADDS), rows[i].adds * 1e9))
 			fail_msg("%s", rows[i].op);
-		assert_true(near(between_usual(&b, rows[i].op), rows[i].ring * 1e9));
+		assert_true(near(network_bound_usual(&b, rows[i].op), rows[i].ring * 1e9));
 	}
-	assert_true(near(between_network(&b), 4e11));
-	assert_true(!(between_bound(&b, "scan", BETWEEN_RING) > 0));
+	assert_true(near(network_bound_rate(&b), 4e11));
+	assert_true(!(network_bound_of(&b, "scan", NETWORK_BOUND_RING) > 0));
 }
 
 /* Four of them: 31/32 x 4/3 and 2 x 31/32 of 400; 31/24 of 400; 31/(8 x 24). */
 static void test_between__four_nodes_of_eight(void **state)
 {
-	struct between b = nodes(ALIKE("4", "8", "8", "1", "4e11"));
+	struct network_bound b = nodes(ALIKE("4", "8", "8", "1", "4e11"));
 
 	(void)state;
-	assert_true(near(between_bound(&b, "allreduce", BETWEEN_RING), 400e9));
-	assert_true(near(between_bound(&b, "allreduce", BETWEEN_LEAST), 400e9 * 31 / 24));
-	assert_true(near(between_bound(&b, "allreduce", BETWEEN_ADDS), 775e9));
-	assert_true(near(between_bound(&b, "allgather", BETWEEN_LEAST), 400e9 * 31 / 24));
-	assert_true(near(between_bound(&b, "alltoall", BETWEEN_RING), 400e9 * 31 / 192));
+	assert_true(near(network_bound_of(&b, "allreduce", NETWORK_BOUND_RING), 400e9));
+	assert_true(near(network_bound_of(&b, "allreduce", NETWORK_BOUND_LEAST), 400e9 * 31 / 24));
+	assert_true(near(network_bound_of(&b, "allreduce", NETWORK_BOUND_ADDS), 775e9));
+	assert_true(near(network_bound_of(&b, "allgather", NETWORK_BOUND_LEAST), 400e9 * 31 / 24));
+	assert_true(near(network_bound_of(&b, "alltoall", NETWORK_BOUND_RING), 400e9 * 31 / 192));
 }
 
 /* One that has half of the ports holds all up; by what moves least the others carry more. */
 static void test_between__the_node_with_the_fewest_ports_counts(void **state)
 {
-	struct between b = nodes(
+	struct network_bound b = nodes(
 		"{\"nodes\": [" NODE("3", "8", "8", "1", "4e11") "," NODE("1", "8", "8", "1", "2e11") "]}");
 
 	(void)state;
-	assert_true(near(between_bound(&b, "allreduce", BETWEEN_RING), 200e9));
-	assert_true(near(between_bound(&b, "allreduce", BETWEEN_LEAST),
+	assert_true(near(network_bound_of(&b, "allreduce", NETWORK_BOUND_RING), 200e9));
+	assert_true(near(network_bound_of(&b, "allreduce", NETWORK_BOUND_LEAST),
 			 2 * 31.0 / 32 * 200e9)); /* not 1400/3 x 31/32 */
-	assert_true(near(between_bound(&b, "broadcast", BETWEEN_LEAST), 200e9));
-	assert_true(near(between_network(&b), 200e9));
+	assert_true(near(network_bound_of(&b, "broadcast", NETWORK_BOUND_LEAST), 200e9));
+	assert_true(near(network_bound_rate(&b), 200e9));
 }
 
 /* Two ranks of eight GPUs' node have two eighths of its ports near them; the bound has all of them. Ranks
  * that go round the nodes send to another node each. */
 static void test_between__ranks_have_their_share_of_the_ports(void **state)
 {
-	struct between b = nodes(ALIKE("2", "2", "8", "2", "4e11"));
+	struct network_bound b = nodes(ALIKE("2", "2", "8", "2", "4e11"));
 
 	(void)state;
-	assert_true(near(between_bound(&b, "allreduce", BETWEEN_RING), 400e9));
-	assert_true(near(between_usual(&b, "allreduce"), 100e9));
-	assert_true(near(between_bound(&b, "sendrecv", BETWEEN_LEAST), 200e9));
+	assert_true(near(network_bound_of(&b, "allreduce", NETWORK_BOUND_RING), 400e9));
+	assert_true(near(network_bound_usual(&b, "allreduce"), 100e9));
+	assert_true(near(network_bound_of(&b, "sendrecv", NETWORK_BOUND_LEAST), 200e9));
 	b = nodes(ALIKE("2", "2", "0", "2", "4e11")); /* of how many is not known */
-	assert_true(!(between_usual(&b, "allreduce") > 0));
+	assert_true(!(network_bound_usual(&b, "allreduce") > 0));
 }
 
 static void test_between__what_is_not_known_bounds_nothing(void **state)
@@ -122,19 +122,19 @@ static void test_between__what_is_not_known_bounds_nothing(void **state)
 		ALIKE("2", "8", "8", "1", "-1"),
 		ALIKE("2", "\"8\"", "8", "1", "4e11"),
 	};
-	struct between b = nodes(
+	struct network_bound b = nodes(
 		"{\"nodes\": [" NODE("1", "8", "8", "1", "4e11") "," NODE("1", "8", "8", "1", "0") "]}");
 
 	(void)state;
-	assert_true(!(between_bound(&b, "allreduce", BETWEEN_RING) > 0));
+	assert_true(!(network_bound_of(&b, "allreduce", NETWORK_BOUND_RING) > 0));
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		json_t *layout = json(none[i]);
 
-		if (between_read(&b, layout))
+		if (network_bound_read(&b, layout))
 			fail_msg("%s", none[i]);
 		json_decref(layout);
 	}
-	assert_false(between_read(&b, NULL));
+	assert_false(network_bound_read(&b, NULL));
 }
 
 static void test_between__a_band_counts_before_all_else(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launched ranks of which groups tell nothing: rank 0's search, with faults planted in the figures that come
- * back. What a round does (hunt_tests, works_run) and what the others say (control_gather) are the test's own.
+ * back. What a round does (isolate_run_tests, works_run) and what the others say (control_gather) are the test's own.
  */
 #include "test.h"
 
@@ -16,7 +16,7 @@ static struct world {
 	unsigned ranks, nodes;
 	double memory[2], product[2]; /* of the two, each by itself */
 	double there, back;	      /* copies between them; 0: rank 0 does not see both GPUs */
-	struct note parts[2];	      /* both repeats of the all-gather */
+	struct case_outcome parts[2];	      /* both repeats of the all-gather */
 	unsigned tests, orders, own, between; /* asked for */
 	bool over;			      /* the others say nothing any more */
 	char order[400];		      /* what all were told last */
@@ -24,9 +24,9 @@ static struct world {
 	struct team_node node[RANKS_MOST];
 	struct team_shape shape;
 } w;
-static struct hunt h;
+static struct isolate_run h;
 static struct run r;
-static struct note notes[16];
+static struct case_outcome notes[16];
 static struct bench_case trigger;
 static struct engine engine = {.name = "nccl", .targets = TARGET_TEAM};
 static const struct probe collective = {.name = "collective"};
@@ -88,10 +88,10 @@ enum status __wrap_control_gather(struct control *c, const char *what, json_t *m
 	return STATUS_OK;
 }
 
-bool __wrap_hunt_tests(struct hunt *hunt, unsigned repeats, unsigned *first);
-bool __wrap_hunt_tests(struct hunt *hunt, unsigned repeats, unsigned *first)
+bool __wrap_isolate_run_tests(struct isolate_run *hunt, unsigned repeats, unsigned *first);
+bool __wrap_isolate_run_tests(struct isolate_run *hunt, unsigned repeats, unsigned *first)
 {
-	assert_int_equal(hunt->f.traffic, FOLLOW_PARTS);
+	assert_int_equal(hunt->f.traffic, ISOLATE_SEARCH_PARTS);
 	assert_int_equal(repeats, 2);
 	*first = 4;
 	memcpy(&notes[4], w.parts, sizeof(w.parts));
@@ -99,10 +99,10 @@ bool __wrap_hunt_tests(struct hunt *hunt, unsigned repeats, unsigned *first)
 	return true;
 }
 
-bool __wrap_works_run(const struct hunt_order *o, const uint16_t *gpu, unsigned count, bool between,
-		      struct follow_two_row rows[WORKS], unsigned *cases);
-bool __wrap_works_run(const struct hunt_order *o, const uint16_t *gpu, unsigned count, bool between,
-		      struct follow_two_row rows[WORKS], unsigned *cases)
+bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, unsigned count, bool between,
+		      struct isolate_search_two_row rows[WORKS], unsigned *cases);
+bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, unsigned count, bool between,
+		      struct isolate_search_two_row rows[WORKS], unsigned *cases)
 {
 	static const char *const does[WORKS] = {"is sent", "reads", "multiplies", "writes", "loads"};
 
@@ -130,9 +130,9 @@ bool __wrap_works_run(const struct hunt_order *o, const uint16_t *gpu, unsigned 
 }
 
 /* Ranks on so many nodes, the first of them with what is left over; each with a GPU. */
-static void set(unsigned ranks, unsigned nodes, enum follow_fault fault)
+static void set(unsigned ranks, unsigned nodes, enum isolate_search_fault fault)
 {
-	struct follow_layout layout = {.ranks = ranks, .nodes = nodes};
+	struct isolate_search_layout layout = {.ranks = ranks, .nodes = nodes};
 
 	w = (struct world){.ranks = ranks,
 			   .nodes = nodes,
@@ -157,28 +157,28 @@ static void set(unsigned ranks, unsigned nodes, enum follow_fault fault)
 				      .target = {.kind = TARGET_TEAM, .ranks = ranks, .gpu_count = 1}};
 	memset(notes, 0, sizeof(notes));
 	r = (struct run){.o = &options, .note = notes};
-	h = (struct hunt){.r = &r, .trigger = &trigger, .fault = fault, .end_ns = 1000, .name = ranks_name};
-	follow_team_whole(&h.team, &h.f, &layout);
+	h = (struct isolate_run){.r = &r, .trigger = &trigger, .fault = fault, .end_ns = 1000, .name = isolate_ranks_name};
+	isolate_search_team_whole(&h.team, &h.f, &layout);
 }
 
-static struct hunt_finding search(void)
+static struct isolate_run_finding search(void)
 {
-	const struct follow_start s = {.fault = h.fault, .whole = 0.7, .expected = 1, .sigma = 0.005};
-	struct hunt_finding found = {.of = "rank"};
+	const struct isolate_search_start s = {.fault = h.fault, .whole = 0.7, .expected = 1, .sigma = 0.005};
+	struct isolate_run_finding found = {.of = "rank"};
 
-	ranks_search(&h, &s, &found);
+	isolate_ranks_search(&h, &s, &found);
 	return found;
 }
 
-static void is(const struct hunt_finding *f, enum follow_kind kind, const char *place, const char *why)
+static void is(const struct isolate_run_finding *f, enum isolate_search_kind kind, const char *place, const char *why)
 {
 	if (f->found != kind || strcmp(f->place, place) || !strstr(f->why, why))
 		fail_msg("%d, \"%s\": %s", f->found, f->place, f->why);
 }
 
-static struct note part_of(unsigned from, unsigned ranks, unsigned first)
+static struct case_outcome part_of(unsigned from, unsigned ranks, unsigned first)
 {
-	return (struct note){.done = true,
+	return (struct case_outcome){.done = true,
 			     .status = STATUS_MISMATCH,
 			     .suspect = (int)from + 1,
 			     .wrong_ranks = ranks,
@@ -187,13 +187,13 @@ static struct note part_of(unsigned from, unsigned ranks, unsigned first)
 
 static void test_hunt_pair__who_is_slow_by_itself(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(2, 2, FOLLOW_SLOW);
+	set(2, 2, ISOLATE_SEARCH_SLOW);
 	w.product[1] = 4e14;
 	f = search();
-	is(&f, FOLLOW_MEMBER, "rank 1 on node-b", "by itself it multiplies 43 % more slowly than the other");
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 1 on node-b", "by itself it multiplies 43 % more slowly than the other");
 	assert_string_equal(f.of, "rank");
 	assert_string_equal(f.pci, "0000:01:00.0");
 	assert_int_equal(w.orders, 1); /* all are told */
@@ -201,161 +201,161 @@ static void test_hunt_pair__who_is_slow_by_itself(void **state)
 	assert_non_null(strstr(w.order, "\"round\":1"));
 	assert_int_equal(w.own, 1);
 	assert_int_equal(h.tests, 4);
-	set(2, 1, FOLLOW_SLOW);
+	set(2, 1, ISOLATE_SEARCH_SLOW);
 	w.memory[0] = 2e12;
 	f = search();
-	is(&f, FOLLOW_MEMBER, "rank 0 on node-a", "by itself it reads 50 % more slowly");
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 0 on node-a", "by itself it reads 50 % more slowly");
 }
 
 static void test_hunt_pair__two_that_are_alike_are_both_told(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(2, 2, FOLLOW_SLOW);
+	set(2, 2, ISOLATE_SEARCH_SLOW);
 	f = search();
-	is(&f, FOLLOW_NOBODY, "",
+	is(&f, ISOLATE_SEARCH_NOBODY, "",
 	   "rank 0 on node-a and rank 1 on node-b cannot be told apart: alike in what each does by itself");
-	set(2, 2, FOLLOW_SLOW);
+	set(2, 2, ISOLATE_SEARCH_SLOW);
 	memset(w.memory, 0, sizeof(w.memory));
 	memset(w.product, 0, sizeof(w.product));
 	f = search();
-	is(&f, FOLLOW_NOBODY, "", "cannot be told apart: what each does by itself could not be measured");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart: what each does by itself could not be measured");
 }
 
 /* Rank 0 sees both GPUs: it copies between them. */
 static void test_hunt_pair__a_slow_way_between_gpus_of_one_node(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(2, 1, FOLLOW_SLOW);
+	set(2, 1, ISOLATE_SEARCH_SLOW);
 	w.there = 390e9;
 	w.back = 190e9;
 	f = search();
-	is(&f, FOLLOW_PAIR, "rank 1 on node-a > rank 0 on node-a", "copies that way are 51 % slower than back");
+	is(&f, ISOLATE_SEARCH_PAIR, "rank 1 on node-a > rank 0 on node-a", "copies that way are 51 % slower than back");
 	assert_int_equal(w.between, 1);
-	set(2, 2, FOLLOW_SLOW); /* of two nodes nobody sees both */
+	set(2, 2, ISOLATE_SEARCH_SLOW); /* of two nodes nobody sees both */
 	w.there = 390e9;
 	w.back = 190e9;
 	f = search();
-	is(&f, FOLLOW_NOBODY, "", "cannot be told apart");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart");
 	assert_int_equal(w.between, 0);
 }
 
 static void test_hunt_pair__slow_once_is_not_searched(void **state)
 {
-	const struct follow_start s = {.whole = 0.999, .expected = 1, .sigma = 0.005};
-	struct hunt_finding f = {.of = "rank"};
+	const struct isolate_search_start s = {.whole = 0.999, .expected = 1, .sigma = 0.005};
+	struct isolate_run_finding f = {.of = "rank"};
 
 	(void)state;
-	set(2, 1, FOLLOW_SLOW);
-	ranks_search(&h, &s, &f);
-	is(&f, FOLLOW_NOBODY, "", "slow once");
+	set(2, 1, ISOLATE_SEARCH_SLOW);
+	isolate_ranks_search(&h, &s, &f);
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "slow once");
 	assert_int_equal(w.orders, 0);
 }
 
 static void test_hunt_pair__whose_part_is_wrong(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
 	for (unsigned bad = 0; bad < 2; bad++) {
-		set(2, 2, FOLLOW_WRONG);
+		set(2, 2, ISOLATE_SEARCH_WRONG);
 		w.parts[0] = w.parts[1] = part_of(bad, 2, 0);
 		f = search();
-		is(&f, FOLLOW_MEMBER, bad ? "rank 1 on node-b" : "rank 0 on node-a",
+		is(&f, ISOLATE_SEARCH_MEMBER, bad ? "rank 1 on node-b" : "rank 0 on node-a",
 		   "its part of an all-gather is wrong, the other's is not");
 		assert_int_equal(w.orders, 0); /* what each does by itself is not asked for */
 	}
-	set(2, 1, FOLLOW_WRONG);
+	set(2, 1, ISOLATE_SEARCH_WRONG);
 	w.parts[0] = part_of(1, 1, 0); /* once of twice, and on the other alone */
-	w.parts[1] = (struct note){.done = true};
+	w.parts[1] = (struct case_outcome){.done = true};
 	f = search();
-	is(&f, FOLLOW_PAIR, "rank 1 on node-a > rank 0 on node-a", "arrives wrong on the other");
+	is(&f, ISOLATE_SEARCH_PAIR, "rank 1 on node-a > rank 0 on node-a", "arrives wrong on the other");
 }
 
 static void test_hunt_pair__parts_that_contradict_each_other_tell_nothing(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(2, 2, FOLLOW_WRONG);
+	set(2, 2, ISOLATE_SEARCH_WRONG);
 	w.parts[0] = part_of(0, 2, 0);
 	w.parts[1] = part_of(1, 2, 0);
 	f = search();
-	is(&f, FOLLOW_NOBODY, "", "cannot be told apart: alike in what each does by itself, and in the parts");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart: alike in what each does by itself, and in the parts");
 	assert_int_equal(w.own, 1);
-	set(2, 2, FOLLOW_WRONG);
+	set(2, 2, ISOLATE_SEARCH_WRONG);
 	w.parts[0] = w.parts[1] = part_of(0, 2, 0);
 	w.parts[1].suspect = 0; /* of both */
 	f = search();
-	is(&f, FOLLOW_NOBODY, "", "cannot be told apart");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart");
 	assert_int_equal(w.between, 0);
 }
 
 /* Parts are right; in the sum that was wrong everybody missed the same share. */
 static void test_hunt_pair__whose_share_was_missing(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(2, 2, FOLLOW_WRONG);
-	w.parts[0] = w.parts[1] = (struct note){.done = true};
+	set(2, 2, ISOLATE_SEARCH_WRONG);
+	w.parts[0] = w.parts[1] = (struct case_outcome){.done = true};
 	notes[0] = part_of(1, 2, 0);
 	f = search();
-	is(&f, FOLLOW_MEMBER, "rank 1 on node-b", "what is wrong differs by what it should have put in");
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 1 on node-b", "what is wrong differs by what it should have put in");
 }
 
 /* One node has one rank more: no group of either is a measure for the other, but parts tell. */
 static void test_hunt_pair__two_nodes_that_are_not_alike(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(5, 2, FOLLOW_WRONG);
+	set(5, 2, ISOLATE_SEARCH_WRONG);
 	w.parts[0] = w.parts[1] = part_of(3, 5, 0);
 	f = search();
-	is(&f, FOLLOW_MEMBER, "rank 3 on node-a", "its part of an all-gather is wrong, on 5 of 5");
-	set(5, 2, FOLLOW_SLOW);
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 3 on node-a", "its part of an all-gather is wrong, on 5 of 5");
+	set(5, 2, ISOLATE_SEARCH_SLOW);
 	f = search();
-	is(&f, FOLLOW_NOBODY, "", "node-a and node-b (rank 4): two nodes that cannot be held against each other");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "node-a and node-b (rank 4): two nodes that cannot be held against each other");
 	assert_int_equal(w.tests, 0);
 }
 
 /* MPI begins on all ranks at once: there are no groups, of however many. */
 static void test_hunt_pair__an_engine_without_groups(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(4, 1, FOLLOW_WRONG);
+	set(4, 1, ISOLATE_SEARCH_WRONG);
 	engine.once = true;
 	w.parts[0] = w.parts[1] = part_of(2, 4, 0);
 	f = search();
-	is(&f, FOLLOW_MEMBER, "rank 2 on node-a", "its part of an all-gather is wrong, on 4 of 4, and no other's is");
-	set(4, 1, FOLLOW_WRONG);
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 2 on node-a", "its part of an all-gather is wrong, on 4 of 4, and no other's is");
+	set(4, 1, ISOLATE_SEARCH_WRONG);
 	engine.once = true;
-	w.parts[0] = w.parts[1] = (struct note){.done = true};
+	w.parts[0] = w.parts[1] = (struct case_outcome){.done = true};
 	f = search();
-	is(&f, FOLLOW_NOBODY, "", "the parts of an all-gather do not tell");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "the parts of an all-gather do not tell");
 	assert_int_equal(w.orders, 0);
-	assert_true(ranks_can(&r, &trigger, FOLLOW_WRONG));
-	assert_false(ranks_can(&r, &trigger, FOLLOW_SLOW)); /* it is measured, not judged */
+	assert_true(isolate_ranks_can(&r, &trigger, ISOLATE_SEARCH_WRONG));
+	assert_false(isolate_ranks_can(&r, &trigger, ISOLATE_SEARCH_SLOW)); /* it is measured, not judged */
 	r.teams[0].lost = true;
-	assert_false(ranks_can(&r, &trigger, FOLLOW_WRONG));
+	assert_false(isolate_ranks_can(&r, &trigger, ISOLATE_SEARCH_WRONG));
 }
 
 static void test_hunt_pair__the_team_ends_in_the_middle(void **state)
 {
-	struct hunt_finding f;
+	struct isolate_run_finding f;
 
 	(void)state;
-	set(2, 2, FOLLOW_SLOW);
+	set(2, 2, ISOLATE_SEARCH_SLOW);
 	r.out = &(struct run_summary){0};
 	w.over = true;
 	f = search();
-	is(&f, FOLLOW_NOBODY, "", "the team is over: rank 1 is gone");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "the team is over: rank 1 is gone");
 	assert_int_equal(w.between, 0);
 }
 

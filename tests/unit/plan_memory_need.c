@@ -52,7 +52,7 @@ static void test_plan_need__a_case_that_cannot_fit_is_skipped_ahead_with_the_num
 
 static void test_plan_need__the_peak_is_of_the_largest_case_and_of_those_together(void **state)
 {
-	struct need_peak peak;
+	struct memory_need_peak peak;
 
 	(void)state;
 	fake_machine_init(&machine, 2);
@@ -61,7 +61,7 @@ static void test_plan_need__the_peak_is_of_the_largest_case_and_of_those_togethe
 			       "  - {probe: hungry, target: gpu1, engine: big}\n"
 			       "  - {probe: thing}\n"),
 			 STATUS_OK);
-	peak = need_peak(&plan);
+	peak = memory_need_peak(&plan);
 	assert_true(peak.device_bytes == 5e9 && peak.host_bytes == 2e9);
 	assert_int_equal(peak.unknown, 1);
 	plan_release(&plan);
@@ -69,7 +69,7 @@ static void test_plan_need__the_peak_is_of_the_largest_case_and_of_those_togethe
 			       "      - {probe: hungry, target: gpu0, engine: big}\n"
 			       "      - {probe: hungry, target: gpu1, engine: big}\n"),
 			 STATUS_OK);
-	peak = need_peak(&plan);
+	peak = memory_need_peak(&plan);
 	assert_true(peak.device_bytes == 5e9 && peak.host_bytes == 4e9);
 	assert_int_equal(peak.unknown, 0);
 	plan_release(&plan);

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char dir[256], hex[65] = "";
 	uint64_t cut = 0;
 
-	fuzz_write(JOURNAL_PACKED, data, size);
+	fuzz_write(JOURNAL_COMPRESSED, data, size);
 	snprintf(dir, sizeof(dir), "%s", fuzz_path("."));
 	FUZZ_CHECK(!journal_read(dir, see, &seen, &cut, &err));
 	FUZZ_CHECK(!journal_sha256(hex, dir, &err) && strlen(hex) == 64);

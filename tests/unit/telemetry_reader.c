@@ -55,7 +55,7 @@ static void test_watch__a_window_has_its_own_means(void **state)
 	struct result *r = result_create();
 
 	(void)state;
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 1000ull * MS, 3000ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 1000ull * MS, 3000ull * MS, r);
 	near(r, &field_clock_nvml_hz, 1500e6);
 	near(r, &field_power_w, 700);
 	near(r, &field_energy_j, 1400);
@@ -74,7 +74,7 @@ static void test_watch__energy_of_too_few_ticks_is_absent(void **state)
 	struct result *r = result_create();
 
 	(void)state;
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 1000ull * MS, 1400ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 1000ull * MS, 1400ull * MS, r);
 	assert_false(result_has(r, &field_power_w));
 	assert_false(result_has(r, &field_energy_j));
 	assert_true(result_has(r, &field_clock_nvml_hz));
@@ -87,7 +87,7 @@ static void test_watch__a_counter_that_ran_backwards_gives_no_energy(void **stat
 
 	(void)state;
 	add(1, "energy_j", SIGNAL_COUNTER, 3020, 1);
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 1000ull * MS, 3100ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 1000ull * MS, 3100ull * MS, r);
 	assert_false(result_has(r, &field_energy_j));
 	result_destroy(r);
 }
@@ -101,7 +101,7 @@ static void test_watch__a_counter_that_stood_still_gives_no_energy(void **state)
 	series_release(&series[1]);
 	for (unsigned t = 0; t <= 3000; t += 20)
 		add(1, "energy_j", SIGNAL_COUNTER, t, t < 2000 ? 5 : 5 + 70.0 * ((t - 2000) / 100 + 1));
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 1900ull * MS, 3000ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 1900ull * MS, 3000ull * MS, r);
 	assert_true(result_has(r, &field_energy_j));
 	result_destroy(r);
 	r = result_create();
@@ -110,7 +110,7 @@ static void test_watch__a_counter_that_stood_still_gives_no_energy(void **state)
 		add(1, "energy_j", SIGNAL_COUNTER, t, 6000);
 	for (unsigned t = 5120; t <= 6000; t += 20)
 		add(1, "energy_j", SIGNAL_COUNTER, t, 6000 + 70.0 * ((t - 5100) / 100 + 1));
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 5000ull * MS, 6000ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 5000ull * MS, 6000ull * MS, r);
 	assert_false(result_has(r, &field_energy_j));
 	assert_false(result_has(r, &field_power_w));
 	result_destroy(r);
@@ -126,11 +126,11 @@ static void test_watch__a_clock_of_zero_is_no_reading(void **state)
 		add(0, "sm_clock_mhz", SIGNAL_GAUGE, t, t % 40 ? 0 : 1500);
 	for (unsigned t = 4020; t <= 5000; t += 20)
 		add(0, "sm_clock_mhz", SIGNAL_GAUGE, t, 0);
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 3020ull * MS, 4000ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 3020ull * MS, 4000ull * MS, r);
 	near(r, &field_clock_nvml_hz, 1500e6);
 	result_destroy(r);
 	r = result_create();
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 4020ull * MS, 5000ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 4020ull * MS, 5000ull * MS, r);
 	assert_false(result_has(r, &field_clock_nvml_hz));
 	result_destroy(r);
 }
@@ -141,8 +141,8 @@ static void test_watch__another_device_says_nothing(void **state)
 	json_t *values;
 
 	(void)state;
-	watch_values(series, SERIES, "gpu:0000:1c:00.0", 1000ull * MS, 3000ull * MS, r);
-	watch_values(series, SERIES, "gpu:0000:1b:00.0", 5000ull * MS, 6000ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1c:00.0", 1000ull * MS, 3000ull * MS, r);
+	telemetry_reader_values(series, SERIES, "gpu:0000:1b:00.0", 5000ull * MS, 6000ull * MS, r);
 	values = result_json(r);
 	assert_int_equal(json_object_size(values), 0);
 	json_decref(values);

@@ -8,10 +8,10 @@
 
 static void replaced(const char *in, const char *want)
 {
-	struct names n = {0};
+	struct pseudonym_map n = {0};
 	char out[256];
 
-	names_copy(&n, out, sizeof(out), in);
+	pseudonym_map_copy(&n, out, sizeof(out), in);
 	assert_string_equal(out, want);
 }
 
@@ -20,23 +20,23 @@ static void test_report__a_nodes_pseudonym_stays_or_is_told_by_name(void **state
 	struct record_node nodes[2] = {{.name = "host-11ccc27a"}, {.name = "host-11ccc27a-rank-4"}};
 	const struct record r = {.node = nodes, .node_count = 2};
 	static const char in[] = "rank 5 on host-11ccc27a-rank-4, not host-11ccc27a; host-11ccc27a-rank-40";
-	struct names n;
+	struct pseudonym_map n;
 	char out[256];
 
 	(void)state;
-	names_init(&n, &r, NULL, false);
-	names_copy(&n, out, sizeof(out), in);
+	pseudonym_map_init(&n, &r, NULL, false);
+	pseudonym_map_copy(&n, out, sizeof(out), in);
 	assert_string_equal(out, in); /* what stands for a name already is not replaced again */
-	names_tell(&n, "host-11ccc27a", "gpu1");
-	names_tell(&n, "host-11ccc27a-rank-4", "gpu2");
-	names_copy(&n, out, sizeof(out), in);
+	pseudonym_map_tell(&n, "host-11ccc27a", "gpu1");
+	pseudonym_map_tell(&n, "host-11ccc27a-rank-4", "gpu2");
+	pseudonym_map_copy(&n, out, sizeof(out), in);
 	assert_string_equal(out, "rank 5 on gpu2, not gpu1; gpu1-rank-40");
-	names_release(&n);
+	pseudonym_map_release(&n);
 	text_copy(nodes[0].name, sizeof(nodes[0].name), "rack1-rank-4"); /* a name that is real */
-	names_init(&n, &r, NULL, false);
-	names_copy(&n, out, sizeof(out), "rack1-rank-4");
+	pseudonym_map_init(&n, &r, NULL, false);
+	pseudonym_map_copy(&n, out, sizeof(out), "rack1-rank-4");
 	assert_null(strstr(out, "rack1"));
-	names_release(&n);
+	pseudonym_map_release(&n);
 }
 
 static void test_report__versions_and_pci_addresses_are_no_names(void **state)
@@ -88,7 +88,7 @@ static void quantity(double value, const char *unit, const char *want)
 {
 	char out[64];
 
-	words_quantity(out, sizeof(out), value, 0, unit);
+	format_quantity(out, sizeof(out), value, 0, unit);
 	assert_string_equal(out, want);
 }
 
@@ -104,13 +104,13 @@ static void test_report__quantities_have_three_digits_and_one_prefix(void **stat
 	quantity(12300, "ns", "12.3 us");
 	quantity(0, "B/s", "0 B/s");
 	quantity(-4.2e9, "B/s", "-4.20 GB/s");
-	quantity((double)NAN, "B/s", WORDS_NONE);
-	quantity((double)INFINITY, "", WORDS_NONE);
-	words_range(out, sizeof(out), 0.95e12, 1.05e12, "B/s");
+	quantity((double)NAN, "B/s", FORMAT_NONE);
+	quantity((double)INFINITY, "", FORMAT_NONE);
+	format_range(out, sizeof(out), 0.95e12, 1.05e12, "B/s");
 	assert_string_equal(out, "0.950–1.05 TB/s");
-	words_clock_reasons(out, sizeof(out), 0x68);
+	format_clock_reasons(out, sizeof(out), 0x68);
 	assert_string_equal(out, "hardware slowdown, thermal (software), thermal (hardware)");
-	words_clock_reasons(out, sizeof(out), 0x4000);
+	format_clock_reasons(out, sizeof(out), 0x4000);
 	assert_string_equal(out, "0x4000");
 }
 

@@ -93,32 +93,32 @@ static void a_wrong_batch_is_told_in_its_turn(void **state)
 static void numbers_are_fetched_beside_the_stream(void **state)
 {
 	enum { COLS = 1 << 20, ROWS_OF = 5 }; /* 20 MiB, and a rest */
-	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN};
+	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN};
 	const struct random_fill fill = {.seed = 3, .width = 1};
 	struct mat m = {.rows = 1, .cols = (int64_t)COLS * ROWS_OF + 77, .dtype = DTYPE_F32};
 	float *by_stream, *beside;
 	struct error err = {0};
 	struct arena arena;
-	struct back back;
+	struct backend back;
 
 	(void)state;
 	skip_without_kernels();
 	by_stream = malloc((size_t)m.cols * sizeof(float));
 	beside = calloc((size_t)m.cols, sizeof(float));
 	setenv("FAKE_CUDA", "late=1", 1);
-	must(gpu_back_create(&back, &options, &arena, &err), &err);
-	must(gpu_back_take(&back, (uint64_t)m.cols * sizeof(float) + ARENA_ALIGN, &err), &err);
+	must(gpu_backend_create(&back, &options, &arena, &err), &err);
+	must(gpu_backend_take(&back, (uint64_t)m.cols * sizeof(float) + ARENA_ALIGN, &err), &err);
 	must(arena_mat(&arena, MEM_TRAINED, &m, "m", &err), &err);
 	must(back.ops->random(&back, m, &fill, &err), &err);
 	must(back.ops->get(&back, m, by_stream, &err), &err);
-	must(gpu_back_mark(&back, &err), &err);
-	must(gpu_back_get_marked(&back, m, beside, &err), &err);
+	must(gpu_backend_mark(&back, &err), &err);
+	must(gpu_backend_get_marked(&back, m, beside, &err), &err);
 	assert_memory_equal(beside, by_stream, (size_t)m.cols * sizeof(float));
 	setenv("FAKE_CUDA", "cuMemcpyDtoHAsync_v2=1@3", 1);
-	must(gpu_back_mark(&back, &err), &err);
-	assert_int_not_equal(gpu_back_get_marked(&back, m, beside, &err), STATUS_OK);
+	must(gpu_backend_mark(&back, &err), &err);
+	assert_int_not_equal(gpu_backend_get_marked(&back, m, beside, &err), STATUS_OK);
 	unsetenv("FAKE_CUDA");
-	gpu_back_release(&back);
+	gpu_backend_release(&back);
 	free(by_stream);
 	free(beside);
 }
@@ -143,7 +143,7 @@ static void what_fails_is_told(void **state)
 			st = stepper_micro(&w.s, &r.b, 0, 10, &(struct step_part){0}, &err);
 		error_clear(&err);
 		if (i < 3)
-			assert_int_not_equal(gpu_back_mark(&w.s.back, &err), STATUS_OK);
+			assert_int_not_equal(gpu_backend_mark(&w.s.back, &err), STATUS_OK);
 		close_failing(&w, st);
 	}
 }

@@ -13,31 +13,31 @@ static void test_told__there_and_back(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		for (int leads = 0; leads < 2; leads++) {
-			assert_int_equal(told_code(told_of(codes[i], leads)), codes[i]);
-			assert_true(told_by(&told, told_of(codes[i], leads)));
-			assert_int_equal(told, told_of(codes[i], leads));
-			assert_true(told_of(codes[i], leads) < 128); /* a shell has signals from there on */
+			assert_int_equal(rank_exit_code(rank_exit_of(codes[i], leads)), codes[i]);
+			assert_true(rank_exit_by(&told, rank_exit_of(codes[i], leads)));
+			assert_int_equal(told, rank_exit_of(codes[i], leads));
+			assert_true(rank_exit_of(codes[i], leads) < 128); /* a shell has signals from there on */
 		}
-	assert_int_equal(told_of(0, true), 0);
-	assert_true(told_by(&told, 64));
-	assert_int_equal(told_code(told), 64);
-	assert_false(told_by(&told, 255));
-	assert_int_equal(told_code(told), 2);
-	assert_int_equal(told_code(told_of(255, false)), 2);
+	assert_int_equal(rank_exit_of(0, true), 0);
+	assert_true(rank_exit_by(&told, 64));
+	assert_int_equal(rank_exit_code(told), 64);
+	assert_false(rank_exit_by(&told, 255));
+	assert_int_equal(rank_exit_code(told), 2);
+	assert_int_equal(rank_exit_code(rank_exit_of(255, false)), 2);
 }
 
 /* Wait statuses of ranks, and the team's code. */
 static int ended_with(const int *status, size_t count)
 {
 	struct member m[4] = {{.name = "rank 0"}, {.name = "rank 1"}, {.name = "rank 2"}, {.name = "rank 3"}};
-	const struct crowd c = {.member = m, .count = count, .log = NULL};
+	const struct process_group c = {.member = m, .count = count, .log = NULL};
 
 	for (size_t i = 0; i < count; i++)
 		m[i].process.wait_status = status[i];
-	return told_code(crowd_told(&c));
+	return rank_exit_code(process_group_told(&c));
 }
 
-#define EXITED(code, leads) (told_of((code), (leads)) << 8)
+#define EXITED(code, leads) (rank_exit_of((code), (leads)) << 8)
 
 static void test_told__of_several_the_largest_counts(void **state)
 {
@@ -78,11 +78,11 @@ static void test_told__a_signal_is_inconclusive(void **state)
 static void test_told__the_question_is_taken_away(void **state)
 {
 	(void)state;
-	unsetenv(TOLD_ASKS);
-	assert_false(told_asked());
-	setenv(TOLD_ASKS, "1", 1);
-	assert_true(told_asked());
-	assert_null(getenv(TOLD_ASKS));
+	unsetenv(RANK_EXIT_VARIABLE);
+	assert_false(rank_exit_asked());
+	setenv(RANK_EXIT_VARIABLE, "1", 1);
+	assert_true(rank_exit_asked());
+	assert_null(getenv(RANK_EXIT_VARIABLE));
 }
 
 int main(void)

@@ -17,13 +17,13 @@ static void check_choices(const char *body)
 	struct gpu_choice *products = NULL;
 	size_t count = 0, way_count = 0;
 	struct error err = {0};
-	json_t *chosen = chosen_cache_parse(body, &err);
+	json_t *chosen = tuning_cache_parse(body, &err);
 
 	if (!chosen) {
 		FUZZ_CHECK(err.status == STATUS_BAD_INPUT);
 		return;
 	}
-	FUZZ_CHECK(!chosen_parse(&products, &count, &ways, &way_count, chosen, &err));
+	FUZZ_CHECK(!tuning_choices_parse(&products, &count, &ways, &way_count, chosen, &err));
 	FUZZ_CHECK(count == json_array_size(json_object_get(chosen, "products")));
 	FUZZ_CHECK(way_count == json_array_size(json_object_get(chosen, "attention")));
 	for (size_t i = 0; i < count; i++)

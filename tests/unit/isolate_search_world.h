@@ -13,13 +13,13 @@ enum { RATES_MAX = 256 };
 struct world {
 	unsigned members;
 	bool overlap, pairs;
-	enum follow_kind planted; /* NOBODY, MEMBER a, PAIR a b, TWO a b */
+	enum isolate_search_kind planted; /* NOBODY, MEMBER a, PAIR a b, TWO a b */
 	unsigned a, b;
 	double effect, sigma; /* as shares */
 	bool told;	      /* groups come with what good ones of their size reach */
 	bool rings;	      /* only the two alone show a bad pair, no larger group does */
 	bool dead;	      /* groups that hold `a` cannot be measured */
-	enum follow_fault fault;
+	enum isolate_search_fault fault;
 	/* Recorded spreads, as multiples of their median; NULL: normal noise. `bad`: with the fault in it. */
 	const double *good, *bad;
 	size_t good_count, bad_count;
@@ -51,18 +51,18 @@ static inline bool holds(const uint16_t *m, unsigned count, unsigned who)
 	return false;
 }
 
-static inline bool is_bad(const struct world *w, const uint16_t *m, unsigned count, enum follow_traffic traffic)
+static inline bool is_bad(const struct world *w, const uint16_t *m, unsigned count, enum isolate_search_traffic traffic)
 {
 	bool a = holds(m, count, w->a), b = holds(m, count, w->b);
 
 	switch (w->planted) {
-	case FOLLOW_MEMBER:
+	case ISOLATE_SEARCH_MEMBER:
 		return a;
-	case FOLLOW_TWO:
+	case ISOLATE_SEARCH_TWO:
 		return a || b;
-	case FOLLOW_PAIR:
+	case ISOLATE_SEARCH_PAIR:
 		return a && b && (!w->rings || count == 2 || count == w->members) &&
-		       (!w->rings || traffic == FOLLOW_ONE_PAIR || count == w->members);
+		       (!w->rings || traffic == ISOLATE_SEARCH_ONE_PAIR || count == w->members);
 	default:
 		return false;
 	}
@@ -85,18 +85,18 @@ static inline struct stats repeated(struct world *w, bool bad, unsigned repeats)
 	return stats_of(x, repeats);
 }
 
-static inline void check_round(const struct follow *f)
+static inline void check_round(const struct isolate_search *f)
 {
-	bool used[FOLLOW_MEMBERS] = {false};
+	bool used[ISOLATE_SEARCH_MEMBERS] = {false};
 
-	assert_in_range(f->count, 1, FOLLOW_MEMBERS / 2);
+	assert_in_range(f->count, 1, ISOLATE_SEARCH_MEMBERS / 2);
 	assert_in_range(f->round, 1, f->rounds_most);
 	assert_in_range(f->repeats, 1, 6);
 	for (unsigned i = 0; i < f->count; i++) {
-		const struct follow_test *t = &f->test[i];
+		const struct isolate_search_test *t = &f->test[i];
 
 		assert_in_range(t->count, 2, f->start.members);
-		assert_true(t->first + t->count <= FOLLOW_MEMBERS);
+		assert_true(t->first + t->count <= ISOLATE_SEARCH_MEMBERS);
 		if (!f->at_once)
 			memset(used, 0, sizeof(used));
 		for (unsigned k = 0; k < t->count; k++) {
@@ -109,10 +109,10 @@ static inline void check_round(const struct follow *f)
 	}
 }
 
-static inline void answer(struct world *w, struct follow *f)
+static inline void answer(struct world *w, struct isolate_search *f)
 {
 	for (unsigned i = 0; i < f->count; i++) {
-		struct follow_test *t = &f->test[i];
+		struct isolate_search_test *t = &f->test[i];
 		const uint16_t *m = &f->group[t->first];
 		bool bad = is_bad(w, m, t->count, f->traffic);
 		struct stats s;
@@ -120,45 +120,45 @@ static inline void answer(struct world *w, struct follow *f)
 		t->ran = true;
 		t->sound = !(w->dead && holds(m, t->count, w->a));
 		t->expected = w->told ? 1 : 0;
-		t->wrong = w->fault == FOLLOW_WRONG && bad;
-		s = repeated(w, w->fault == FOLLOW_SLOW && bad, f->repeats);
+		t->wrong = w->fault == ISOLATE_SEARCH_WRONG && bad;
+		s = repeated(w, w->fault == ISOLATE_SEARCH_SLOW && bad, f->repeats);
 		t->figure = s.median;
 		t->variance = s.stddev * s.stddev / (s.mean * s.mean);
 	}
 }
 
-static inline void search(struct world *w, struct follow *f)
+static inline void search(struct world *w, struct isolate_search *f)
 {
-	struct follow_start start = {.members = w->members,
+	struct isolate_search_start start = {.members = w->members,
 				     .overlap = w->overlap,
 				     .pairs = w->pairs,
 				     .fault = w->fault,
 				     .expected = 1,
 				     .sigma = w->sigma};
-	unsigned most = follow_rounds_most(&start);
+	unsigned most = isolate_search_rounds_most(&start);
 
-	start.whole = repeated(w, w->planted && w->fault == FOLLOW_SLOW, 3).median;
-	follow_begin(f, &start);
+	start.whole = repeated(w, w->planted && w->fault == ISOLATE_SEARCH_SLOW, 3).median;
+	isolate_search_begin(f, &start);
 	while (!f->done) {
 		check_round(f);
 		answer(w, f);
-		follow_next(f);
+		isolate_search_next(f);
 	}
 	assert_in_range(f->round, 0, 2 * most);
 	assert_true(*f->why != '\0');
 }
 
-static inline bool is_named(const struct world *w, const struct follow *f)
+static inline bool is_named(const struct world *w, const struct isolate_search *f)
 {
 	int a = (int)(w->a < w->b ? w->a : w->b), b = (int)(w->a < w->b ? w->b : w->a);
 	int first = f->a < f->b ? f->a : f->b, second = f->a < f->b ? f->b : f->a;
 
 	if (f->found != w->planted)
 		return false;
-	return f->found == FOLLOW_MEMBER ? f->a == (int)w->a : first == a && second == b;
+	return f->found == ISOLATE_SEARCH_MEMBER ? f->a == (int)w->a : first == a && second == b;
 }
 
-static inline void plant(struct world *w, enum follow_kind kind)
+static inline void plant(struct world *w, enum isolate_search_kind kind)
 {
 	w->planted = kind;
 	w->a = below(w, w->members);
@@ -180,7 +180,7 @@ static const struct {
 enum { STRENGTHS = sizeof(strengths) / sizeof(strengths[0]) };
 
 /* One planted fault of a kind; the size and strength follow from the number of the trial. */
-static inline struct world planted(unsigned trial, enum follow_kind kind, bool overlap)
+static inline struct world planted(unsigned trial, enum isolate_search_kind kind, bool overlap)
 {
 	struct world w = {.members = sizes[trial % SIZES],
 			  .overlap = overlap,
@@ -191,7 +191,7 @@ static inline struct world planted(unsigned trial, enum follow_kind kind, bool o
 
 	if (overlap)
 		w.members = 3 + trial % 14;
-	if (kind == FOLLOW_PAIR && w.members < 4)
+	if (kind == ISOLATE_SEARCH_PAIR && w.members < 4)
 		w.members = 12;
 	plant(&w, kind);
 	return w;

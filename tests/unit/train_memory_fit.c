@@ -11,7 +11,7 @@ enum { THREADS = 2 };
 struct bed {
 	struct shape shape;
 	struct config c;
-	struct fit fit;
+	struct memory_fit fit;
 };
 
 static void make(struct bed *b, const char *lora, const char *training)
@@ -25,7 +25,7 @@ static void make(struct bed *b, const char *lora, const char *training)
 	if (config_parse(&b->c, "t", text, strlen(text), &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(shape_by_name(&b->shape, "tiny", &err), STATUS_OK);
-	b->fit = (struct fit){.shape = &b->shape, .threads = THREADS};
+	b->fit = (struct memory_fit){.shape = &b->shape, .threads = THREADS};
 }
 
 static uint64_t planned(const struct bed *b, uint32_t rows, uint32_t micros)
@@ -55,14 +55,14 @@ static void the_largest_micro_batch_that_fits_is_found(void **state)
 		struct config c = b.c;
 
 		b.fit.available = planned(&b, divisors[i], 24 / divisors[i]) / 9 * 10 + 100;
-		fit_settle(&c, &b.fit);
+		memory_fit_settle(&c, &b.fit);
 		assert_int_equal(c.training.per_device_train_batch_size, divisors[i]);
 		assert_int_equal(c.training.gradient_accumulation_steps, 24 / divisors[i]);
 		assert_int_equal(c.training.per_device_eval_batch_size, divisors[i] < 2 ? divisors[i] : 2);
 		assert_false(c.training.auto_find_batch_size);
 	}
 	b.fit.available = 1000; /* nothing does: the least there is */
-	fit_settle(&b.c, &b.fit);
+	memory_fit_settle(&b.c, &b.fit);
 	assert_int_equal(b.c.training.per_device_train_batch_size, 1);
 	assert_int_equal(b.c.training.gradient_accumulation_steps, 24);
 	config_release(&b.c);
@@ -92,26 +92,26 @@ static void the_least_recomputation_that_fits_is_found(void **state)
 	for (int i = 0; i < 3; i++) {
 		c = b.c;
 		b.fit.available = bytes[i] / 9 * 10 + 100;
-		fit_settle(&c, &b.fit);
+		memory_fit_settle(&c, &b.fit);
 		assert_int_equal(c.training.recompute, levels[i]);
 		assert_int_equal(c.training.gradient_checkpointing, i == 2);
 		assert_int_equal(c.training.per_device_train_batch_size, 8);
 	}
 	c = b.c;
 	b.fit.available = bytes[2];
-	fit_settle(&c, &b.fit);
+	memory_fit_settle(&c, &b.fit);
 	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_FULL);
 	c = b.c;
 	b.fit.available = bytes[2] - 1;
-	fit_settle(&c, &b.fit);
+	memory_fit_settle(&c, &b.fit);
 	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_NONE);
 	c = b.c;
 	b.fit.available = 0; /* not known */
-	fit_settle(&c, &b.fit);
+	memory_fit_settle(&c, &b.fit);
 	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_NONE);
 	c.training.recompute = CONFIG_RECOMPUTE_CHEAP; /* as stated, whatever fits */
 	b.fit.available = 1000;
-	fit_settle(&c, &b.fit);
+	memory_fit_settle(&c, &b.fit);
 	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_CHEAP);
 	config_release(&b.c);
 }
@@ -141,7 +141,7 @@ static enum status check(const struct bed *b, struct error *err)
 	struct error none = {0};
 
 	assert_int_equal(memory_plan(&m, &b->shape, &b->c, THREADS, &none), STATUS_OK);
-	return fit_check(&b->c, &b->fit, &m, err);
+	return memory_fit_check(&b->c, &b->fit, &m, err);
 }
 
 static void says(const struct error *err, const char *words)
@@ -156,7 +156,7 @@ static void too_little_memory_names_what_to_turn(void **state)
 	struct bed b;
 	struct error err = {0};
 	struct memory_plan m;
-	struct fit_knob knobs[FIT_KNOBS];
+	struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
 	size_t count, length;
 
 	(void)state;
@@ -172,12 +172,12 @@ static void too_little_memory_names_what_to_turn(void **state)
 		   "gradient_accumulation_steps: 4 (");
 	says(&err, "; data: max_seq_length: ");
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	count = fit_knobs(knobs, &b.c, &b.fit, &m);
+	count = memory_fit_knobs(knobs, &b.c, &b.fit, &m);
 	assert_true(count >= 3);
 	assert_true(knobs[0].fits && knobs[0].bytes == planned(&b, 4, 4));
 	for (length = 0; length < count && strncmp(knobs[length].setting, "data: max_seq_length: ", 22); length++)
 		;
-	assert_true(length < count && knobs[length].fits && knobs[length].bytes <= fit_room(&b.fit));
+	assert_true(length < count && knobs[length].fits && knobs[length].bytes <= memory_fit_room(&b.fit));
 	config_release(&b.c);
 }
 
@@ -189,7 +189,7 @@ static void recomputation_is_named_by_its_level(void **state)
 	struct bed b, turned;
 	struct memory_plan m;
 	struct error err = {0};
-	struct fit_knob knobs[FIT_KNOBS];
+	struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
 	char training[160];
 
 	(void)state;
@@ -200,7 +200,7 @@ static void recomputation_is_named_by_its_level(void **state)
 		make(&b, "lora: {r: 4}", training);
 		assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
 		b.fit.available = 20000000;
-		count = fit_knobs(knobs, &b.c, &b.fit, &m);
+		count = memory_fit_knobs(knobs, &b.c, &b.fit, &m);
 		for (size_t i = 1; i < count; i++) { /* behind the micro-batch */
 			char wanted[64];
 
@@ -225,7 +225,7 @@ static void a_large_evaluation_is_what_is_named(void **state)
 	struct bed b;
 	struct memory_plan m;
 	struct error err = {0};
-	struct fit_knob knobs[FIT_KNOBS];
+	struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
 
 	(void)state;
 	make(&b, "lora: {r: 4}", "per_device_train_batch_size: 1, per_device_eval_batch_size: 64");
@@ -234,13 +234,13 @@ static void a_large_evaluation_is_what_is_named(void **state)
 	b.c.training.per_device_eval_batch_size = 16;
 	b.fit.available = planned(&b, 1, 1) / 9 * 10 + 100;
 	b.c.training.per_device_eval_batch_size = 64;
-	assert_true(fit_knobs(knobs, &b.c, &b.fit, &m) >= 1);
+	assert_true(memory_fit_knobs(knobs, &b.c, &b.fit, &m) >= 1);
 	assert_string_equal(knobs[0].setting, "training: per_device_eval_batch_size: 16");
 	assert_true(knobs[0].fits && knobs[0].bytes < m.bytes);
 	b.c.training.per_device_train_batch_size = 64; /* both: the two are named together */
 	b.c.training.gradient_accumulation_steps = 1;
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	assert_true(fit_knobs(knobs, &b.c, &b.fit, &m) >= 1);
+	assert_true(memory_fit_knobs(knobs, &b.c, &b.fit, &m) >= 1);
 	assert_non_null(strstr(knobs[0].setting, "per_device_train_batch_size: "));
 	assert_non_null(strstr(knobs[0].setting, ", per_device_eval_batch_size: "));
 	b.c.data.eval = (struct opt_words){0};
@@ -253,14 +253,14 @@ static void everything_is_told_what_an_adapter_takes(void **state)
 	struct bed b;
 	struct memory_plan m;
 	struct error err = {0};
-	struct fit_knob knobs[FIT_KNOBS];
+	struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
 	size_t count;
 
 	(void)state;
 	make(&b, "", "full_finetuning: true, per_device_train_batch_size: 8");
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
 	b.fit.available = 20000000;
-	count = fit_knobs(knobs, &b.c, &b.fit, &m);
+	count = memory_fit_knobs(knobs, &b.c, &b.fit, &m);
 	for (size_t i = 0; i + 1 < count; i++)
 		assert_null(strstr(knobs[i].setting, "lora: r:"));
 	assert_true(count >= 2);
@@ -271,7 +271,7 @@ static void everything_is_told_what_an_adapter_takes(void **state)
 	b.c.data.max_seq_length = 64;
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
 	b.fit.available = m.bytes - 1;
-	count = fit_knobs(knobs, &b.c, &b.fit, &m);
+	count = memory_fit_knobs(knobs, &b.c, &b.fit, &m);
 	assert_true(count == 1 && knobs[0].bytes < m.bytes);
 	assert_string_equal(knobs[0].setting, "lora: {r: 16} instead of full_finetuning");
 	config_release(&b.c);
@@ -304,20 +304,20 @@ static void what_is_left_alone_is_not_planned_into(void **state)
 	bytes = planned(&b, 8, 1);
 	b.fit.leave = bytes;
 	b.fit.available = 2 * bytes;
-	assert_int_equal(fit_most(&b.fit), bytes);
-	assert_int_equal(fit_room(&b.fit), bytes); /* less than 90 % */
+	assert_int_equal(memory_fit_most(&b.fit), bytes);
+	assert_int_equal(memory_fit_room(&b.fit), bytes); /* less than 90 % */
 	assert_int_equal(check(&b, &err), STATUS_OK);
 	c = b.c;
-	fit_settle(&c, &b.fit);
+	memory_fit_settle(&c, &b.fit);
 	assert_int_equal(c.training.per_device_train_batch_size, 8);
 	b.fit.available--;
 	assert_int_equal(check(&b, &err), STATUS_NO_RESOURCE);
 	says(&err, " of the GPU's memory would be needed, and ");
 	c = b.c;
-	fit_settle(&c, &b.fit);
+	memory_fit_settle(&c, &b.fit);
 	assert_int_equal(c.training.per_device_train_batch_size, 4);
 	b.fit.available = bytes / 2; /* less than what is left alone */
-	assert_int_equal(fit_most(&b.fit), 0);
+	assert_int_equal(memory_fit_most(&b.fit), 0);
 	config_release(&b.c);
 }
 
@@ -335,7 +335,7 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	assert_int_equal(truncate(rows, 1 << 30), 0); /* a hole: its size is looked at alone */
 	b.c.data.train = (struct opt_words){.word = (const char *const[]){rows}, .count = 1};
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	assert_true(m.beside[MEMORY_MIRROR] > 0 && m.beside[MEMORY_PINNED] > 0);
+	assert_true(m.beside[MEMORY_HOST_PARAMS] > 0 && m.beside[MEMORY_PINNED] > 0);
 	assert_int_equal(m.beside[MEMORY_ROWS], 1 << 30);
 	b.c.training.per_device_eval_batch_size = 4 * b.c.training.per_device_train_batch_size;
 	b.c.data.eval = (struct opt_words){.word = (const char *const[]){"none"}, .count = 1};
@@ -344,9 +344,9 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 			 3 * 48 * 512 * (uint64_t)b.c.training.per_device_train_batch_size); /* 48 bytes a row */
 	b.c.data.eval.count = 0;
 	b.fit.host = m.host_bytes;
-	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_OK);
+	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_OK);
 	b.fit.host = m.host_bytes - 1;
-	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
+	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
 	assert_int_equal(err.cause, CAUSE_NO_MEMORY);
 	says(&err, " of the host's memory beside the GPU would be needed, and ");
 	says(&err, "rows 1.07 GB");
@@ -355,8 +355,8 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	b.c.data.train.count = 0;
 	b.shape.layers = 600; /* nothing but parameters */
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	b.fit.host = m.host_bytes - m.beside[MEMORY_MIRROR] / 2;
-	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
+	b.fit.host = m.host_bytes - m.beside[MEMORY_HOST_PARAMS] / 2;
+	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
 	says(&err, "copies ");
 	says(&err, "lora: {r: 16} instead of full_finetuning");
 	assert_null(strstr(err.text, "not enough"));

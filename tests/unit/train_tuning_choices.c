@@ -14,7 +14,7 @@ static json_t *chosen_by(struct work *w, const int *docs)
 	char *text;
 
 	free((void *)(uintptr_t)run(w, docs));
-	chosen = chosen_json(&w->s.back);
+	chosen = tuning_choices_json(&w->s.back);
 	text = json_dumps(chosen, 0);
 	read = json_loads(text, 0, NULL);
 	assert_true(json_equal(chosen, read));
@@ -68,7 +68,7 @@ static json_t *chosen_after(const json_t *before, struct text *note)
 	json_t *chosen;
 
 	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
-	must(chosen_recall(&w.s.back, before, NULL, note, &err), &err);
+	must(tuning_choices_recall(&w.s.back, before, NULL, note, &err), &err);
 	chosen = chosen_by(&w, equal);
 	close_work(&w);
 	return chosen;
@@ -125,7 +125,7 @@ static json_t *chosen_with(const json_t *before, const json_t *cached)
 	json_t *chosen;
 
 	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
-	must(chosen_recall(&w.s.back, before, cached, &note, &err), &err);
+	must(tuning_choices_recall(&w.s.back, before, cached, &note, &err), &err);
 	chosen = chosen_by(&w, equal);
 	assert_string_equal(text_str(&note), "");
 	close_work(&w);
@@ -245,7 +245,7 @@ static void what_was_chosen_elsewhere_is_not_taken(void **state)
 	assert_int_equal(recalled_of(again), 0);
 	json_decref(again);
 	open_work(&w, false, FAMILY_QWEN2, adapter, "seed: 1");
-	must(chosen_recall(&w.s.back, first, NULL, &note, &err), &err);
+	must(tuning_choices_recall(&w.s.back, first, NULL, &note, &err), &err);
 	close_work(&w);
 	assert_string_equal(text_str(&note), "");
 	json_decref(first);

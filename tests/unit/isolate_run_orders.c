@@ -102,7 +102,7 @@ static struct run r;
 static struct run_options options;
 static struct run_summary summary;
 static struct error err;
-static struct hunt h;
+static struct isolate_run h;
 static struct bench_case *trigger;
 static int there;
 
@@ -180,7 +180,7 @@ static void test_orders__that_make_no_sense_are_passed_over(void **state)
 	(void)state;
 	set(1);
 	w.orders = orders;
-	ranks_obey(&r);
+	isolate_ranks_obey(&r);
 	assert_int_equal(w.gathers, 7);
 	assert_int_equal(w.begins, 0);
 	assert_int_equal(r.next_id, 1);
@@ -189,27 +189,27 @@ static void test_orders__that_make_no_sense_are_passed_over(void **state)
 }
 
 /* Two groups, one of each node, at one time. */
-static struct hunt_order round_of_two(void)
+static struct isolate_run_order round_of_two(void)
 {
-	struct follow_layout layout = {.ranks = RANKS, .nodes = 2, .node_of = {0, 0, 1, 1}};
-	const struct follow_start s = {.fault = FOLLOW_WRONG, .expected = 1};
+	struct isolate_search_layout layout = {.ranks = RANKS, .nodes = 2, .node_of = {0, 0, 1, 1}};
+	const struct isolate_search_start s = {.fault = ISOLATE_SEARCH_WRONG, .expected = 1};
 
-	h = (struct hunt){.r = &r, .trigger = trigger, .fault = FOLLOW_WRONG, .end_ns = UINT64_MAX, .name = ranks_name};
-	follow_team_whole(&h.team, &h.f, &layout);
-	follow_team_begin(&h.team, &s);
+	h = (struct isolate_run){.r = &r, .trigger = trigger, .fault = ISOLATE_SEARCH_WRONG, .end_ns = UINT64_MAX, .name = isolate_ranks_name};
+	isolate_search_team_whole(&h.team, &h.f, &layout);
+	isolate_search_team_begin(&h.team, &s);
 	assert_int_equal(h.f.count, 2);
-	return (struct hunt_order){.r = &r, .trigger = trigger, .fault = FOLLOW_WRONG, .round = 1, .repeats = 1, .what = "two"};
+	return (struct isolate_run_order){.r = &r, .trigger = trigger, .fault = ISOLATE_SEARCH_WRONG, .round = 1, .repeats = 1, .what = "two"};
 }
 
 static void test_orders__what_all_skip_is_recorded_of_each_group(void **state)
 {
-	struct hunt_order o;
+	struct isolate_run_order o;
 
 	(void)state;
 	set(0);
 	o = round_of_two();
 	error_set_cause(&w.agreed, STATUS_UNSUPPORTED, CAUSE_NO_MEMORY, "rank 3 on node-b has no room");
-	assert_false(ranks_tests(&h, &o));
+	assert_false(isolate_ranks_tests(&h, &o));
 	assert_int_equal(w.begins, 1);	/* at one time */
 	assert_int_equal(w.gathers, 1); /* the order; nobody is asked for figures */
 	assert_int_equal(w.ends, 2);
@@ -225,16 +225,16 @@ static void test_orders__what_all_skip_is_recorded_of_each_group(void **state)
 /* Every other of 100 ranks has no room in a target's text. */
 static void test_orders__a_group_that_cannot_be_listed_ends_the_search(void **state)
 {
-	const struct hunt_order o = {.r = &r, .repeats = 1, .what = "one"};
-	struct follow_layout layout = {.ranks = 100, .nodes = 1};
+	const struct isolate_run_order o = {.r = &r, .repeats = 1, .what = "one"};
+	struct isolate_search_layout layout = {.ranks = 100, .nodes = 1};
 
 	(void)state;
 	set(0);
 	for (unsigned i = 1; i < layout.ranks; i += 2)
-		layout.node_of[i] = FOLLOW_NO_MEMBER;
-	h = (struct hunt){.r = &r, .trigger = trigger};
-	follow_team_whole(&h.team, &h.f, &layout);
-	assert_false(ranks_tests(&h, &o));
+		layout.node_of[i] = ISOLATE_SEARCH_NO_MEMBER;
+	h = (struct isolate_run){.r = &r, .trigger = trigger};
+	isolate_search_team_whole(&h.team, &h.f, &layout);
+	assert_false(isolate_ranks_tests(&h, &o));
 	assert_string_equal(h.stopped, "the ranks of a group are too many to be listed");
 	assert_int_equal(w.gathers, 0);
 	clear();

@@ -32,7 +32,7 @@ static void write_packed(const char *dir, char **plain, size_t *plain_size, char
 	assert_non_null(*packed);
 	*packed_size = ZSTD_compress(*packed, ZSTD_compressBound(*plain_size), *plain, *plain_size, 3);
 	assert_false(ZSTD_isError(*packed_size));
-	snprintf(path, sizeof(path), "%s/" JOURNAL_PACKED, dir);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_COMPRESSED, dir);
 	assert_int_equal(file_write(path, *packed, *packed_size, &err), STATUS_OK);
 }
 
@@ -41,7 +41,7 @@ static void put(const char *dir, const char *data, size_t size)
 	char path[PATH_MAX];
 	struct error err = {0};
 
-	snprintf(path, sizeof(path), "%s/" JOURNAL_PACKED, dir);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_COMPRESSED, dir);
 	assert_int_equal(file_write(path, data, size, &err), STATUS_OK);
 }
 

@@ -9,7 +9,7 @@ enum { CASES = 5 };
 static struct bench_case cases[CASES];
 static struct step step = {.cases = cases, .count = CASES};
 static struct plan plan = {.steps = &step, .count = 1, .case_count = CASES};
-static struct note notes[CASES];
+static struct case_outcome notes[CASES];
 static bool disturbed[CASES];
 static struct run run = {.plan = &plan, .note = notes, .disturbed = disturbed};
 
@@ -30,7 +30,7 @@ static void fill(void)
 					       .target_text = "cpu",
 					       .require = REQUIRE_MEASURED};
 		cases[i].target.kind = TARGET_CPU;
-		notes[i] = (struct note){.rate = rates[i]};
+		notes[i] = (struct case_outcome){.rate = rates[i]};
 		disturbed[i] = false;
 	}
 }
@@ -40,7 +40,7 @@ static const char *wanted(void)
 {
 	static char text[CASES + 1];
 
-	second_contradictions(&run);
+	repeat_disturbed_contradictions(&run);
 	for (unsigned i = 0; i < CASES; i++)
 		text[i] = disturbed[i] ? '1' : '0';
 	return text;

@@ -2,16 +2,16 @@
 /* The search on made-up figures: who is named, in how many rounds, and that no answers break it. */
 #include "test.h"
 
-#include "follow_world.h"
+#include "isolate_search_world.h"
 
 static void test_follow__names_60_of_60_planted(void **state)
 {
 	unsigned named = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 60; trial++) {
-		struct world w = planted(trial, trial % 3 == 1 ? FOLLOW_PAIR : FOLLOW_MEMBER, trial % 3 == 2);
+		struct world w = planted(trial, trial % 3 == 1 ? ISOLATE_SEARCH_PAIR : ISOLATE_SEARCH_MEMBER, trial % 3 == 2);
 
 		search(&w, &f);
 		if (!is_named(&w, &f))
@@ -25,15 +25,15 @@ static void test_follow__names_60_of_60_planted(void **state)
 static void test_follow__names_nobody_in_clean_runs(void **state)
 {
 	unsigned named = 0, begun = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 600; trial++) {
-		struct world w = planted(trial, FOLLOW_MEMBER, trial % 3 == 2);
+		struct world w = planted(trial, ISOLATE_SEARCH_MEMBER, trial % 3 == 2);
 
-		w.planted = FOLLOW_NOBODY;
+		w.planted = ISOLATE_SEARCH_NOBODY;
 		search(&w, &f);
-		named += f.found != FOLLOW_NOBODY;
+		named += f.found != ISOLATE_SEARCH_NOBODY;
 		begun += f.round > 0;
 	}
 	assert_int_equal(named, 0);
@@ -44,23 +44,23 @@ static void test_follow__names_nobody_in_clean_runs(void **state)
 static void test_follow__names_nobody_where_the_slowness_has_gone(void **state)
 {
 	unsigned named = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 200; trial++) {
-		struct world w = planted(trial, FOLLOW_MEMBER, trial % 2);
-		struct follow_start start = {.members = w.members,
+		struct world w = planted(trial, ISOLATE_SEARCH_MEMBER, trial % 2);
+		struct isolate_search_start start = {.members = w.members,
 					     .overlap = w.overlap,
 					     .whole = 0.9,
 					     .expected = 1,
 					     .sigma = 0.01};
 
-		w.planted = FOLLOW_NOBODY;
+		w.planted = ISOLATE_SEARCH_NOBODY;
 		w.sigma = 0.01;
-		follow_begin(&f, &start);
-		for (; !f.done; follow_next(&f))
+		isolate_search_begin(&f, &start);
+		for (; !f.done; isolate_search_next(&f))
 			answer(&w, &f);
-		named += f.found != FOLLOW_NOBODY;
+		named += f.found != ISOLATE_SEARCH_NOBODY;
 	}
 	assert_int_equal(named, 0);
 }
@@ -69,20 +69,20 @@ static void test_follow__names_nobody_where_the_slowness_has_gone(void **state)
 static void test_follow__noise_that_shows_late_names_nobody(void **state)
 {
 	unsigned named = 0, told = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 300; trial++) {
-		struct world w = planted(trial, FOLLOW_MEMBER, trial % 2);
-		struct follow_start start = {
+		struct world w = planted(trial, ISOLATE_SEARCH_MEMBER, trial % 2);
+		struct isolate_search_start start = {
 			.members = w.members, .overlap = w.overlap, .whole = 0.97, .expected = 1};
 
-		w.planted = FOLLOW_NOBODY;
+		w.planted = ISOLATE_SEARCH_NOBODY;
 		w.sigma = 0.05;
-		follow_begin(&f, &start);
-		for (; !f.done; follow_next(&f))
+		isolate_search_begin(&f, &start);
+		for (; !f.done; isolate_search_next(&f))
 			answer(&w, &f);
-		named += f.found != FOLLOW_NOBODY;
+		named += f.found != ISOLATE_SEARCH_NOBODY;
 		told += strstr(f.why, "scatter") != NULL;
 	}
 	print_message("# noise of 5 %% taken for 0.25 %%: %u named of 300, %u told as noise\n", named, told);
@@ -98,11 +98,11 @@ static void test_follow__errs_as_seldom_as_told(void **state)
 		double effect, sigma;
 		unsigned right, wrong; /* of 250: at least, at most */
 	} rows[] = {{0.5, 0.01, 250, 0}, {0.10, 0.01, 250, 0}, {0.07, 0.01, 249, 0}, {0.05, 0.01, 220, 1}};
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		for (unsigned kind = FOLLOW_MEMBER; kind <= FOLLOW_PAIR; kind++) {
+		for (unsigned kind = ISOLATE_SEARCH_MEMBER; kind <= ISOLATE_SEARCH_PAIR; kind++) {
 			unsigned right = 0, wrong = 0;
 
 			for (unsigned trial = 0; trial < 250; trial++) {
@@ -111,7 +111,7 @@ static void test_follow__errs_as_seldom_as_told(void **state)
 						  .sigma = rows[i].sigma,
 						  .seed = 9000 + trial};
 
-				plant(&w, (enum follow_kind)kind);
+				plant(&w, (enum isolate_search_kind)kind);
 				search(&w, &f);
 				right += is_named(&w, &f);
 				wrong += f.found && !is_named(&w, &f);
@@ -123,10 +123,10 @@ static void test_follow__errs_as_seldom_as_told(void **state)
 		}
 }
 
-static unsigned most_rounds(struct world from, enum follow_kind kind, unsigned trials)
+static unsigned most_rounds(struct world from, enum isolate_search_kind kind, unsigned trials)
 {
 	unsigned most = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	for (unsigned trial = 0; trial < trials; trial++) {
 		struct world w = from;
@@ -147,10 +147,10 @@ static void test_follow__rounds_are_within_their_bounds(void **state)
 		unsigned n = sizes[i], even = n + n % 2, halves, cross, pairs;
 		struct world w = {.members = n, .effect = 0.2, .sigma = 0.01};
 
-		halves = most_rounds(w, FOLLOW_MEMBER, 100);
-		cross = n >= 5 ? most_rounds(w, FOLLOW_PAIR, 100) : 0;
+		halves = most_rounds(w, ISOLATE_SEARCH_MEMBER, 100);
+		cross = n >= 5 ? most_rounds(w, ISOLATE_SEARCH_PAIR, 100) : 0;
 		w.rings = w.pairs = true;
-		pairs = most_rounds(w, FOLLOW_PAIR, n > 64 ? 6 : 40);
+		pairs = most_rounds(w, ISOLATE_SEARCH_PAIR, n > 64 ? 6 : 40);
 		print_message("# %u members: one in %u rounds, a pair in %u crossing, %u by disjoint pairs\n",
 			      n, halves, cross, pairs);
 		assert_in_range(halves, 1, 2 * log2_up(n));
@@ -164,32 +164,32 @@ static void test_follow__rounds_are_within_their_bounds(void **state)
 static void test_follow__disjoint_pairs_are_the_fewest_rounds(void **state)
 {
 	static unsigned char seen[64][64];
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned n = 4; n <= 64; n += n < 10 ? 1 : 27) {
-		struct follow_start start = {
+		struct isolate_search_start start = {
 			.members = n, .pairs = true, .whole = 0.5, .expected = 1, .sigma = 0.01};
 		unsigned turns = 0, pairs = 0;
 
 		memset(seen, 0, sizeof(seen));
-		follow_begin(&f, &start);
-		for (; !f.done; follow_next(&f)) { /* all are good: all turns come */
+		isolate_search_begin(&f, &start);
+		for (; !f.done; isolate_search_next(&f)) { /* all are good: all turns come */
 			check_round(&f);
-			turns += f.traffic == FOLLOW_ONE_PAIR;
+			turns += f.traffic == ISOLATE_SEARCH_ONE_PAIR;
 			for (unsigned i = 0; i < f.count; i++) {
 				const uint16_t *m = &f.group[f.test[i].first];
 
 				f.test[i].ran = f.test[i].sound = true;
 				f.test[i].figure = 1;
-				if (f.traffic != FOLLOW_ONE_PAIR)
+				if (f.traffic != ISOLATE_SEARCH_ONE_PAIR)
 					continue;
 				assert_int_equal(f.test[i].count, 2);
 				assert_int_equal(seen[m[0]][m[1]]++, 0);
 				pairs++;
 			}
 		}
-		assert_int_equal(f.found, FOLLOW_NOBODY);
+		assert_int_equal(f.found, ISOLATE_SEARCH_NOBODY);
 		assert_int_equal(turns, n % 2 ? n : n - 1);
 		assert_int_equal(pairs, n * (n - 1) / 2);
 	}
@@ -198,14 +198,14 @@ static void test_follow__disjoint_pairs_are_the_fewest_rounds(void **state)
 static void test_follow__two_bad_are_both_named(void **state)
 {
 	unsigned named = 0, wrong = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 100; trial++) {
 		struct world w = {
 			.members = 16 + trial, .effect = 0.2, .sigma = 0.01, .told = true, .seed = trial + 1};
 
-		plant(&w, FOLLOW_TWO);
+		plant(&w, ISOLATE_SEARCH_TWO);
 		search(&w, &f);
 		named += is_named(&w, &f);
 		wrong += f.found && f.a != (int)w.a && f.a != (int)w.b;
@@ -217,7 +217,7 @@ static void test_follow__two_bad_are_both_named(void **state)
 static void test_follow__two_bad_of_one_node_show_in_its_pairs(void **state)
 {
 	unsigned named = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 50; trial++) {
@@ -228,7 +228,7 @@ static void test_follow__two_bad_of_one_node_show_in_its_pairs(void **state)
 				  .sigma = 0.01,
 				  .seed = trial + 1};
 
-		plant(&w, FOLLOW_TWO);
+		plant(&w, ISOLATE_SEARCH_TWO);
 		search(&w, &f);
 		named += is_named(&w, &f);
 	}
@@ -238,7 +238,7 @@ static void test_follow__two_bad_of_one_node_show_in_its_pairs(void **state)
 static void test_follow__a_bad_pair_of_one_node_is_named(void **state)
 {
 	unsigned named = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 60; trial++) {
@@ -248,7 +248,7 @@ static void test_follow__a_bad_pair_of_one_node_is_named(void **state)
 				  .sigma = 0.01,
 				  .seed = trial + 1};
 
-		plant(&w, FOLLOW_PAIR);
+		plant(&w, ISOLATE_SEARCH_PAIR);
 		search(&w, &f);
 		named += is_named(&w, &f);
 	}
@@ -258,13 +258,13 @@ static void test_follow__a_bad_pair_of_one_node_is_named(void **state)
 static void test_follow__wrong_answers_are_followed_as_slow_ones(void **state)
 {
 	unsigned named = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 60; trial++) {
-		struct world w = planted(trial, trial % 2 ? FOLLOW_MEMBER : FOLLOW_PAIR, trial % 3 == 0);
+		struct world w = planted(trial, trial % 2 ? ISOLATE_SEARCH_MEMBER : ISOLATE_SEARCH_PAIR, trial % 3 == 0);
 
-		w.fault = FOLLOW_WRONG;
+		w.fault = ISOLATE_SEARCH_WRONG;
 		search(&w, &f);
 		named += is_named(&w, &f);
 	}
@@ -273,15 +273,15 @@ static void test_follow__wrong_answers_are_followed_as_slow_ones(void **state)
 
 static void test_follow__a_member_that_dies_in_the_search_ends_it(void **state)
 {
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 40; trial++) {
-		struct world w = planted(trial, FOLLOW_MEMBER, trial % 2);
+		struct world w = planted(trial, ISOLATE_SEARCH_MEMBER, trial % 2);
 
 		w.dead = true;
 		search(&w, &f);
-		assert_int_equal(f.found, FOLLOW_NOBODY);
+		assert_int_equal(f.found, ISOLATE_SEARCH_NOBODY);
 		assert_non_null(strstr(f.why, "could not be measured"));
 		assert_int_equal(f.round, 2);
 	}
@@ -300,25 +300,25 @@ static void test_follow__small_losses_are_not_searched(void **state)
 		{0.08, 1, 0.4, true}, /* slow and wild: each repeat is far below */
 		{0.8, 1, 0.4, false},
 	};
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct follow_start start = {.members = 8,
+		struct isolate_search_start start = {.members = 8,
 					     .whole = rows[i].whole,
 					     .expected = rows[i].expected,
 					     .sigma = rows[i].sigma};
 
-		assert_int_equal(follow_worth(rows[i].whole, rows[i].expected, rows[i].sigma), rows[i].worth);
-		follow_begin(&f, &start);
+		assert_int_equal(isolate_search_worth(rows[i].whole, rows[i].expected, rows[i].sigma), rows[i].worth);
+		isolate_search_begin(&f, &start);
 		assert_int_equal(f.done, !rows[i].worth);
 	}
 	for (unsigned n = 0; n < 3; n++) {
-		follow_begin(&f, &(struct follow_start){.members = n, .whole = 0.5, .expected = 1});
+		isolate_search_begin(&f, &(struct isolate_search_start){.members = n, .whole = 0.5, .expected = 1});
 		assert_true(f.done);
-		assert_int_equal(f.found, FOLLOW_NOBODY);
+		assert_int_equal(f.found, ISOLATE_SEARCH_NOBODY);
 	}
-	follow_begin(&f, &(struct follow_start){.members = FOLLOW_MEMBERS + 1, .whole = 0.5, .expected = 1});
+	isolate_search_begin(&f, &(struct isolate_search_start){.members = ISOLATE_SEARCH_MEMBERS + 1, .whole = 0.5, .expected = 1});
 	assert_true(f.done);
 }
 
@@ -326,23 +326,23 @@ static void test_follow__small_losses_are_not_searched(void **state)
 static void test_follow__random_answers_break_nothing(void **state)
 {
 	struct world w = {.seed = 4711};
-	struct follow f;
+	struct isolate_search f;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 100000; trial++) {
-		unsigned n = trial % 500 ? 3 + below(&w, 30) : 3 + below(&w, FOLLOW_MEMBERS - 2);
+		unsigned n = trial % 500 ? 3 + below(&w, 30) : 3 + below(&w, ISOLATE_SEARCH_MEMBERS - 2);
 		double alike = uniform(&w), sound = uniform(&w) < 0.5 ? 1 : 0.9;
-		struct follow_start start = {.members = n,
+		struct isolate_search_start start = {.members = n,
 					     .overlap = uniform(&w) < 0.5,
 					     .pairs = uniform(&w) < 0.5,
-					     .fault = uniform(&w) < 0.2 ? FOLLOW_WRONG : FOLLOW_SLOW,
+					     .fault = uniform(&w) < 0.2 ? ISOLATE_SEARCH_WRONG : ISOLATE_SEARCH_SLOW,
 					     .whole = 0.6,
 					     .expected = 1,
 					     .sigma = 0.1 * uniform(&w)};
-		unsigned most = follow_rounds_most(&start), rounds = 0;
+		unsigned most = isolate_search_rounds_most(&start), rounds = 0;
 
-		follow_begin(&f, &start);
-		for (; !f.done; follow_next(&f)) {
+		isolate_search_begin(&f, &start);
+		for (; !f.done; isolate_search_next(&f)) {
 			check_round(&f);
 			assert_int_equal(f.round, ++rounds);
 			for (unsigned i = 0; i < f.count; i++) {
@@ -355,9 +355,9 @@ static void test_follow__random_answers_break_nothing(void **state)
 			}
 		}
 		assert_in_range(rounds, 0, 2 * most); /* twice: where two are bad */
-		if (f.found == FOLLOW_MEMBER)
+		if (f.found == ISOLATE_SEARCH_MEMBER)
 			assert_in_range(f.a, 0, n - 1);
-		if (f.found == FOLLOW_PAIR || f.found == FOLLOW_TWO) {
+		if (f.found == ISOLATE_SEARCH_PAIR || f.found == ISOLATE_SEARCH_TWO) {
 			assert_in_range(f.b, 0, n - 1);
 			assert_int_not_equal(f.a, f.b);
 		}

@@ -40,7 +40,7 @@ static enum status train(const char *settings, const char *staged, float **out, 
 			st = stepper_end(&w.s, 1e-2, step, &loss, &norm, &err);
 	}
 	unsetenv("FAKE_CUDA");
-	text_copy(refused, sizeof(refused), gpu_back_graphs_refused(&w.s.back) ? gpu_back_graphs_refused(&w.s.back) : "");
+	text_copy(refused, sizeof(refused), gpu_backend_graphs_refused(&w.s.back) ? gpu_backend_graphs_refused(&w.s.back) : "");
 	if (!st)
 		must(w.s.back.ops->get(&w.s.back, w.s.model->params.master, *out, &err), &err);
 	*flop = part.flop;
@@ -150,19 +150,19 @@ static void a_held_step_is_no_step_of_a_graph(void **state)
 	open_work(&w, true, FAMILY_QWEN2, adapter, "tune: true, graphs: true");
 	make(&r, equal, w.s.model->shape.vocab);
 	step(&w, &r, 1, 0);
-	while (count < MOST && gpu_back_choice(&w.s.back, count, &products[count]))
+	while (count < MOST && gpu_backend_choice(&w.s.back, count, &products[count]))
 		count++;
 	assert_true(count > 0 && count < MOST);
 	close_work(&w);
 	open_work(&w, true, FAMILY_QWEN2, adapter, "tune: true, graphs: true");
-	must(gpu_back_recall(&w.s.back, products, count, NULL, 0, &err), &err);
+	must(gpu_backend_recall(&w.s.back, products, count, NULL, 0, &err), &err);
 	w.s.begun = false;
 	step(&w, &r, 6, 0); /* three by each of the lists' two places */
 	step(&w, &r, 2, 1);
-	for (size_t i = 0; !timed && gpu_back_attention_choice(&w.s.back, i, &way); i++)
+	for (size_t i = 0; !timed && gpu_backend_attention_choice(&w.s.back, i, &way); i++)
 		timed = way.docs == 2 && way.length == 32;
 	assert_true(timed);
-	assert_null(gpu_back_graphs_refused(&w.s.back));
+	assert_null(gpu_backend_graphs_refused(&w.s.back));
 	close_work(&w);
 	head_dim = 8;
 }

@@ -11,9 +11,9 @@
 #define PRODUCT(name, more) "{\"product\":\"" name "\",\"algorithm\":\"algo66\",\"seconds\":0.001,\"first_seconds\":0.002,\"alike\":false,\"words\":\"" WORDS "\"" more "}"
 #define WAY(docs, more) "{\"docs\":" docs ",\"length\":32,\"by_own\":true,\"candidate\":\"\"" more "}"
 
-static struct chosen_key a_key(void)
+static struct tuning_cache_key a_key(void)
 {
-	return (struct chosen_key){.card = "NVIDIA H100 80GB HBM3",
+	return (struct tuning_cache_key){.card = "NVIDIA H100 80GB HBM3",
 				   .driver = "580.159.04",
 				   .mig = "off",
 				   .gemm = "cuBLASLt 13.1.1",
@@ -24,10 +24,10 @@ static struct chosen_key a_key(void)
 				   .sms = 132};
 }
 
-static void assert_other(const struct chosen_key *k, const char *what)
+static void assert_other(const struct tuning_cache_key *k, const char *what)
 {
-	const struct chosen_key before = a_key();
-	char *x = chosen_key_text(&before), *y = chosen_key_text(k);
+	const struct tuning_cache_key before = a_key();
+	char *x = tuning_cache_key_text(&before), *y = tuning_cache_key_text(k);
 
 	assert_non_null(x);
 	assert_non_null(y);
@@ -39,8 +39,8 @@ static void assert_other(const struct chosen_key *k, const char *what)
 
 static void each_part_of_the_key_makes_another_one(void **state)
 {
-	struct chosen_key k = a_key(), same = a_key();
-	char *x = chosen_key_text(&k), *y = chosen_key_text(&same);
+	struct tuning_cache_key k = a_key(), same = a_key();
+	char *x = tuning_cache_key_text(&k), *y = tuning_cache_key_text(&same);
 
 	(void)state;
 	assert_string_equal(x, y);
@@ -82,7 +82,7 @@ static void shape_text(char out[400], const struct shape *s, const char *lora, c
 	struct config c;
 
 	configure(&c, lora, training, data);
-	chosen_shape(&text, s, &c);
+	tuning_cache_shape(&text, s, &c);
 	snprintf(out, 400, "%s", text_str(&text));
 	text_release(&text);
 	config_release(&c);
@@ -140,7 +140,7 @@ static void what_no_choice_has_is_not_taken(void **state)
 		"{\"products\":[],\"attention\":[{\"docs\":1,\"length\":1,\"by_own\":1,\"candidate\":\"\"}]}",
 	};
 	struct error err = {0};
-	json_t *good = chosen_cache_parse(
+	json_t *good = tuning_cache_parse(
 		"{\"products\":[" PRODUCT("a", "") "],\"attention\":[" WAY("2", "") "]}", &err);
 
 	(void)state;
@@ -148,7 +148,7 @@ static void what_no_choice_has_is_not_taken(void **state)
 	json_decref(good);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		err = (struct error){0};
-		good = chosen_cache_parse(bad[i], &err);
+		good = tuning_cache_parse(bad[i], &err);
 		if (good)
 			fail_msg("%s", bad[i]);
 		assert_int_equal(err.status, STATUS_BAD_INPUT);
@@ -162,8 +162,8 @@ static json_t *merge(const char *kept, const char *chosen)
 	char *text;
 
 	assert_non_null(now);
-	text = chosen_cache_merge(before, now);
-	out = text ? chosen_cache_parse(text, &err) : NULL;
+	text = tuning_cache_merge(before, now);
+	out = text ? tuning_cache_parse(text, &err) : NULL;
 	if (text && !out)
 		fail_msg("%s", err.text);
 	free(text);
@@ -212,10 +212,10 @@ static void what_is_kept_has_an_end(void **state)
 		json_object_set_new(one, "product", json_sprintf("product %d", i));
 		json_array_append_new(json_object_get(now, "products"), one);
 	}
-	text = chosen_cache_merge(NULL, now);
+	text = tuning_cache_merge(NULL, now);
 	assert_non_null(text);
 	assert_true(strlen(text) < 1 << 20);
-	out = chosen_cache_parse(text, &err);
+	out = tuning_cache_parse(text, &err);
 	assert_non_null(out);
 	assert_int_equal(json_array_size(json_object_get(out, "products")), 1024);
 	json_decref(out);

@@ -5,7 +5,7 @@
 #include "run_bed.h"
 
 static struct run_bed b;
-static struct expected_ahead ahead[4];
+static struct expected_before_run ahead[4];
 
 /* Eight ranks of 4 ms an iteration: 250 000 FLOP/s, less where one of them is slow. */
 #define NODE(target, options)                                                                                \

@@ -102,7 +102,7 @@ static void test_judge_between__fewer_nodes_tell_what_is_expected(void **state)
 
 static void known_is(const struct record_case *c, double share)
 {
-	const struct expected_ahead *a = &world_of(&w, c)->ahead;
+	const struct expected_before_run *a = &world_of(&w, c)->ahead;
 
 	for (unsigned way = 0; way < FIGURE_WAYS; way++) {
 		assert_float_equal(a->way[way].share, share, 1);

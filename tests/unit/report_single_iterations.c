@@ -58,7 +58,7 @@ static void test_report_singles__the_longest_tail_leads(void **state)
 	add(&s, "node", 4, 1.1);
 	add(&s, "node", 4, 3);
 	add(&s, "gpu0>gpu1", 0, 1.1);
-	assert_true(singles_grid(&s.g, &s.v));
+	assert_true(single_iterations_grid(&s.g, &s.v));
 	assert_int_equal(grid_rows(&s.g), 3);
 	expect_row(&s, 0, first);
 	assert_string_equal(grid_at(&s.g, 1, 0), "case 0");
@@ -78,7 +78,7 @@ static void test_report_singles__who_waits_for_nobody_is_left_out(void **state)
 	add(&s, "node", 2, 2)->phase = NULL; /* nothing was measured */
 	row = add(&s, "gpu0>gpu1", 0, 2);    /* long copies, by their window's samples */
 	json_object_del(row->phase->values, "iteration_mark_ns");
-	assert_false(singles_grid(&s.g, &s.v));
+	assert_false(single_iterations_grid(&s.g, &s.v));
 	assert_int_equal(grid_rows(&s.g), 0);
 	release(&s);
 }
@@ -95,7 +95,7 @@ static void test_report_singles__what_is_absent_is_a_dash_and_a_title_of_two_has
 	json_object_del(row->phase->values, "iteration_ns_max");
 	snprintf(row->title, sizeof(row->title), "same");
 	snprintf(add(&s, "node", 4, 1)->title, sizeof(row->title), "same");
-	assert_true(singles_grid(&s.g, &s.v));
+	assert_true(single_iterations_grid(&s.g, &s.v));
 	expect_row(&s, 0, own);
 	release(&s);
 }
@@ -104,13 +104,13 @@ static void test_report_singles__a_terminal_shows_twelve(void **state)
 {
 	static const struct report_style style = {.columns = 100};
 	struct text terminal = {0}, markdown = {0};
-	const struct paint p = {.out = &terminal, .style = &style, .columns = 100};
+	const struct terminal_style p = {.out = &terminal, .style = &style, .columns = 100};
 	struct shown s = {.g = {.columns = 0}};
 
 	(void)state;
 	for (unsigned i = 0; i < ROWS; i++)
 		add(&s, "node", 4, 2 - 0.01 * i);
-	assert_true(singles_grid(&s.g, &s.v));
+	assert_true(single_iterations_grid(&s.g, &s.v));
 	assert_int_equal(grid_rows(&s.g), ROWS);
 	grid_terminal(&p, &s.g);
 	assert_non_null(strstr(text_str(&terminal), "case 11 "));

@@ -26,7 +26,7 @@ static void read_text(struct read *r, const char *text, uint64_t shift_ns)
 	if (!body)
 		fail_msg("%s: %s", text, why.text);
 	*r = (struct read){0};
-	assert_int_equal(block_read(body, &r->series, &r->count, shift_ns, &err), STATUS_OK);
+	assert_int_equal(telemetry_block_read(body, &r->series, &r->count, shift_ns, &err), STATUS_OK);
 	assert_int_equal(err.status, STATUS_OK); /* or a later mistake would be told in its words */
 	assert_string_equal(err.text, "");
 	json_decref(body);
@@ -34,28 +34,28 @@ static void read_text(struct read *r, const char *text, uint64_t shift_ns)
 
 static void test_block__what_goes_in_comes_out(void **state)
 {
-	struct block b = {0};
+	struct telemetry_block b = {0};
 	struct read r = {0};
 	json_t *body;
 	char *text;
 
 	(void)state;
-	assert_null(block_take(&b));
-	block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1000000100, 78.122);
-	block_add(&b, "gpu:a", "clock_reasons", SIGNAL_BITS, 1000000050, 4);
-	block_add(&b, "host", "busy", SIGNAL_GAUGE, 999, 0.25);
-	block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1020000100, 77);
-	block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1000000000, 1); /* older than the one before: lost */
-	block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1020000100, 0.1);
+	assert_null(telemetry_block_take(&b));
+	telemetry_block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1000000100, 78.122);
+	telemetry_block_add(&b, "gpu:a", "clock_reasons", SIGNAL_BITS, 1000000050, 4);
+	telemetry_block_add(&b, "host", "busy", SIGNAL_GAUGE, 999, 0.25);
+	telemetry_block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1020000100, 77);
+	telemetry_block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1000000000, 1); /* older than the one before: lost */
+	telemetry_block_add(&b, "gpu:a", "power_w", SIGNAL_GAUGE, 1020000100, 0.1);
 	assert_int_equal(b.readings, 5);
-	body = block_take(&b);
+	body = telemetry_block_take(&b);
 	text = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	assert_string_equal(
 		text,
 		"{\"source\":\"gpu:a\",\"from\":1000000050,\"signals\":{\"power_w\":{\"kind\":\"gauge\","
 		"\"after\":[50,20000000,0],\"v\":[78.122,77,0.1]},\"clock_reasons\":{\"kind\":\"bits\","
 		"\"after\":[0],\"v\":[4]}}}");
-	assert_int_equal(block_read(body, &r.series, &r.count, 5, NULL), STATUS_OK);
+	assert_int_equal(telemetry_block_read(body, &r.series, &r.count, 5, NULL), STATUS_OK);
 	assert_int_equal(r.count, 2);
 	assert_string_equal(r.series[0].signal, "power_w");
 	assert_int_equal(r.series[0].count, 3);
@@ -64,16 +64,16 @@ static void test_block__what_goes_in_comes_out(void **state)
 	free(text);
 	json_decref(body);
 	release(&r);
-	body = block_take(&b);
+	body = telemetry_block_take(&b);
 	assert_string_equal(json_string_value(json_object_get(body, "source")), "host");
 	json_decref(body);
-	assert_null(block_take(&b));
+	assert_null(telemetry_block_take(&b));
 	assert_int_equal(b.readings, 0);
-	block_add(&b, "host", "busy", SIGNAL_GAUGE, 1, 2); /* the next block does not know the one before */
-	body = block_take(&b);
+	telemetry_block_add(&b, "host", "busy", SIGNAL_GAUGE, 1, 2); /* the next block does not know the one before */
+	body = telemetry_block_take(&b);
 	assert_non_null(body);
 	json_decref(body);
-	block_release(&b);
+	telemetry_block_release(&b);
 }
 
 static void test_block__lines_of_schema_1_still_read(void **state)
@@ -149,7 +149,7 @@ static void test_block__names_beyond_the_most_are_passed_over(void **state)
 	}
 	body = json_pack("{s:s, s:i, s:o}", "source", "a", "from", 1, "signals", signals);
 	for (unsigned pass = 1; pass <= 2; pass++) { /* those that are there go on */
-		assert_int_equal(block_read(body, &r.series, &r.count, 0, &err), STATUS_OK);
+		assert_int_equal(telemetry_block_read(body, &r.series, &r.count, 0, &err), STATUS_OK);
 		assert_int_equal(r.count, SERIES_MAX);
 		assert_int_equal(r.series[SERIES_MAX - 1].count, pass);
 	}

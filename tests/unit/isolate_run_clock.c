@@ -19,12 +19,12 @@ struct world {
 	bool beside; /* groups may run at one time */
 	uint64_t now_ns, wave_ns;
 	unsigned rounds, pair_rounds;
-	struct team_rank rank[FOLLOW_MEMBERS];
-	struct team_node node[FOLLOW_MEMBERS];
+	struct team_rank rank[ISOLATE_SEARCH_MEMBERS];
+	struct team_node node[ISOLATE_SEARCH_MEMBERS];
 	struct team_shape shape;
 };
 static struct world w;
-static struct hunt h;
+static struct isolate_run h;
 static struct run r;
 static struct bench_case trigger;
 static const struct engine engine;
@@ -45,7 +45,7 @@ const struct team_shape *__wrap_control_shape(const struct control *c)
 	return &w.shape;
 }
 
-static bool is_bad(const struct follow_test *t)
+static bool is_bad(const struct isolate_search_test *t)
 {
 	bool a = false, b = false;
 
@@ -57,10 +57,10 @@ static bool is_bad(const struct follow_test *t)
 }
 
 /* Each repeat of a round of disjoint groups is one wave; else each group is one. */
-bool __wrap_ranks_tests(struct hunt *hunt, const struct hunt_order *o);
-bool __wrap_ranks_tests(struct hunt *hunt, const struct hunt_order *o)
+bool __wrap_isolate_ranks_tests(struct isolate_run *hunt, const struct isolate_run_order *o);
+bool __wrap_isolate_ranks_tests(struct isolate_run *hunt, const struct isolate_run_order *o)
 {
-	const struct follow *f = &hunt->f;
+	const struct isolate_search *f = &hunt->f;
 	bool at_one_time = w.beside && f->at_once && f->count > 1;
 
 	assert_ptr_equal(hunt, &h);
@@ -68,7 +68,7 @@ bool __wrap_ranks_tests(struct hunt *hunt, const struct hunt_order *o)
 	for (unsigned k = 0; k < o->repeats; k++)
 		for (unsigned i = 0; i < f->count; i++)
 			r.note[r.next_id++] =
-				(struct note){.done = true, .rate = is_bad(&f->test[i]) ? 0.7 : 1};
+				(struct case_outcome){.done = true, .rate = is_bad(&f->test[i]) ? 0.7 : 1};
 	w.now_ns += w.wave_ns * o->repeats * (at_one_time ? 1 : f->count);
 	w.rounds++;
 	w.pair_rounds += f->count > 2 && f->test[0].count == 2;
@@ -77,7 +77,7 @@ bool __wrap_ranks_tests(struct hunt *hunt, const struct hunt_order *o)
 
 static void set(unsigned nodes, unsigned a, unsigned b)
 {
-	struct follow_layout layout = {.ranks = nodes, .nodes = nodes};
+	struct isolate_search_layout layout = {.ranks = nodes, .nodes = nodes};
 
 	w = (struct world){.nodes = nodes,
 			   .a = a,
@@ -95,24 +95,24 @@ static void set(unsigned nodes, unsigned a, unsigned b)
 	r = (struct run){.o = &options};
 	h.r = &r;
 	h.trigger = &trigger;
-	h.fault = FOLLOW_SLOW;
-	h.name = ranks_name;
+	h.fault = ISOLATE_SEARCH_SLOW;
+	h.name = isolate_ranks_name;
 	h.begin_ns = 0;
 	h.end_ns = BUDGET_NS;
 	h.tests = h.waves = 0;
 	*h.stopped = '\0';
-	follow_team_whole(&h.team, &h.f, &layout);
+	isolate_search_team_whole(&h.team, &h.f, &layout);
 }
 
 /* As follow_run.c does: the whole three times more, then the rounds. */
-static struct hunt_finding search(void)
+static struct isolate_run_finding search(void)
 {
-	const struct follow_start s = {.whole = 0.7, .expected = 1, .sigma = 0.005};
-	struct hunt_finding found = {0};
+	const struct isolate_search_start s = {.whole = 0.7, .expected = 1, .sigma = 0.005};
+	struct isolate_run_finding found = {0};
 	unsigned first;
 
-	assert_true(hunt_tests(&h, 3, &first));
-	ranks_search(&h, &s, &found);
+	assert_true(isolate_run_tests(&h, 3, &first));
+	isolate_ranks_search(&h, &s, &found);
 	free(r.note);
 	free(r.attempt);
 	free(r.done);
@@ -121,14 +121,14 @@ static struct hunt_finding search(void)
 
 static void named(unsigned nodes, unsigned a, unsigned b, uint64_t budget_ns)
 {
-	struct hunt_finding found;
+	struct isolate_run_finding found;
 	char place[64];
 
 	set(nodes, a, b);
 	h.end_ns = budget_ns;
 	found = search();
 	snprintf(place, sizeof(place), "node-%u (rank %u) <> node-%u (rank %u)", a, a, b, b);
-	if (found.found != FOLLOW_PAIR || strcmp(found.place, place))
+	if (found.found != ISOLATE_SEARCH_PAIR || strcmp(found.place, place))
 		fail_msg("%u nodes: \"%s\", %u rounds, %u of pairs: %s", nodes, found.place, w.rounds,
 			 w.pair_rounds, found.why);
 	assert_true(w.pair_rounds > 0);
@@ -155,13 +155,13 @@ static void test_hunt_clock__a_short_run_has_its_rounds_of_pairs(void **state)
 /* The whole has taken nearly all of it. */
 static void test_hunt_clock__a_round_for_which_there_is_no_time(void **state)
 {
-	struct hunt_finding found;
+	struct isolate_run_finding found;
 
 	(void)state;
 	set(64, 3, 40);
 	h.end_ns = 3 * WAVE_NS + WAVE_NS / 2;
 	found = search();
-	assert_int_equal(found.found, FOLLOW_NOBODY);
+	assert_int_equal(found.found, ISOLATE_SEARCH_NOBODY);
 	assert_string_equal(found.why, "no time for round 1");
 	assert_int_equal(w.rounds, 1); /* the whole */
 }
@@ -173,21 +173,21 @@ static void test_hunt_clock__groups_in_turn_are_charged_each(void **state)
 	set(8, 1, 6);
 	h.f.count = 4;
 	h.f.at_once = true;
-	assert_true(hunt_beside(&h));
-	assert_int_equal(hunt_waves(&h, 3), 3);
+	assert_true(isolate_run_beside(&h));
+	assert_int_equal(isolate_run_waves(&h, 3), 3);
 	h.team.beside = false;
-	assert_int_equal(hunt_waves(&h, 3), 12);
+	assert_int_equal(isolate_run_waves(&h, 3), 12);
 	h.team.beside = true;
 	h.f.at_once = false;
-	assert_int_equal(hunt_waves(&h, 3), 12);
+	assert_int_equal(isolate_run_waves(&h, 3), 12);
 	h.f.at_once = true;
 	trigger.team = 0; /* a node's own GPUs */
-	assert_int_equal(hunt_waves(&h, 3), 12);
+	assert_int_equal(isolate_run_waves(&h, 3), 12);
 	h.waves = 5;
 	w.now_ns = 5 * WAVE_NS;
 	h.end_ns = 15 * WAVE_NS + 1;
-	assert_true(hunt_has_time(&h, 10));
-	assert_false(hunt_has_time(&h, 11));
+	assert_true(isolate_run_has_time(&h, 10));
+	assert_false(isolate_run_has_time(&h, 11));
 }
 
 int main(void)

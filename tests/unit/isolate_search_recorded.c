@@ -4,7 +4,7 @@
 
 #include <dirent.h>
 #include <jansson.h>
-#include "follow_world.h"
+#include "isolate_search_world.h"
 
 struct spread {
 	double rate[RATES_MAX];
@@ -60,14 +60,14 @@ static double deviation(const struct spread *s)
 }
 
 /* 256 nodes, a node of 8 and one of 4 GPUs, drawn from one recording. */
-static void follow_recording(const char *path)
+static void isolate_search_recording(const char *path)
 {
 	static const unsigned teams[] = {4, 8, 256};
 	json_error_t where;
 	json_t *recording = json_load_file(path, 0, &where), *groups = json_object_get(recording, "groups");
 	struct spread good, bad;
 	unsigned named = 0, clean = 0;
-	struct follow f;
+	struct isolate_search f;
 
 	if (!recording)
 		fail_msg("%s:%d: %s", path, where.line, where.text);
@@ -86,14 +86,14 @@ static void follow_recording(const char *path)
 				  .bad_count = bad.count,
 				  .seed = trial + 1};
 
-		plant(&w, trial % 2 && !w.overlap ? FOLLOW_PAIR : FOLLOW_MEMBER);
+		plant(&w, trial % 2 && !w.overlap ? ISOLATE_SEARCH_PAIR : ISOLATE_SEARCH_MEMBER);
 		search(&w, &f);
 		named += is_named(&w, &f);
-		if (w.members == 256 && w.planted == FOLLOW_MEMBER)
+		if (w.members == 256 && w.planted == ISOLATE_SEARCH_MEMBER)
 			assert_in_range(f.round, 1, 16);
-		w.planted = FOLLOW_NOBODY;
+		w.planted = ISOLATE_SEARCH_NOBODY;
 		search(&w, &f);
-		clean += f.found == FOLLOW_NOBODY;
+		clean += f.found == ISOLATE_SEARCH_NOBODY;
 	}
 	print_message("# %s: %zu good and %zu bad figures, %u of 60 named, %u of 60 clean\n", path,
 		      good.count, bad.count, named, clean);
@@ -117,7 +117,7 @@ static void test_follow__recorded_figures(void **state)
 		if (!dot || strcmp(dot, ".json"))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		follow_recording(path);
+		isolate_search_recording(path);
 		files++;
 	}
 	closedir(dir);

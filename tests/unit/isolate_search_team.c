@@ -13,7 +13,7 @@ struct world {
 	unsigned nodes, each; /* ranks of each node, one behind the other */
 	enum plant plant;
 	unsigned a, b; /* RANK: a rank; else nodes */
-	enum follow_fault fault;
+	enum isolate_search_fault fault;
 	bool dead; /* node b cannot be measured by itself */
 	uint64_t seed, drawn;
 	unsigned rounds, beside; /* seen; of them with groups at one time */
@@ -34,7 +34,7 @@ static double noise(struct world *w)
 /* Is a group of these ranks bad? `in`: by rank. */
 static bool is_bad(struct world *w, const bool *in)
 {
-	bool node[FOLLOW_MEMBERS] = {false};
+	bool node[ISOLATE_SEARCH_MEMBERS] = {false};
 	unsigned count = 0;
 
 	for (unsigned r = 0; r < w->nodes * w->each; r++)
@@ -61,12 +61,12 @@ static bool is_bad(struct world *w, const bool *in)
 }
 
 /* The ranks of a test; they stand on nodes that no other test of a round at one time uses. */
-static void ranks_of(const struct follow_team *t, unsigned test, bool *in)
+static void ranks_of(const struct isolate_search_team *t, unsigned test, bool *in)
 {
-	const struct follow_test *x = &t->f->test[test];
+	const struct isolate_search_test *x = &t->f->test[test];
 	unsigned found = 0;
 
-	memset(in, 0, FOLLOW_MEMBERS * sizeof(*in));
+	memset(in, 0, ISOLATE_SEARCH_MEMBERS * sizeof(*in));
 	for (unsigned k = 0; k < x->count; k++)
 		for (unsigned r = 0; r < t->layout.ranks; r++)
 			if (t->member_of[r] == t->f->group[x->first + k]) {
@@ -79,15 +79,15 @@ static void ranks_of(const struct follow_team *t, unsigned test, bool *in)
 
 static double once(struct world *w, bool bad)
 {
-	return (bad && w->fault == FOLLOW_SLOW ? 0.7 : 1) * (1 + noise(w));
+	return (bad && w->fault == ISOLATE_SEARCH_SLOW ? 0.7 : 1) * (1 + noise(w));
 }
 
-static void answer(struct world *w, struct follow_team *t)
+static void answer(struct world *w, struct isolate_search_team *t)
 {
-	bool in[FOLLOW_MEMBERS], used[FOLLOW_MEMBERS] = {false};
+	bool in[ISOLATE_SEARCH_MEMBERS], used[ISOLATE_SEARCH_MEMBERS] = {false};
 
 	for (unsigned i = 0; i < t->f->count; i++) {
-		struct follow_test *x = &t->f->test[i];
+		struct isolate_search_test *x = &t->f->test[i];
 		double rate[8];
 		struct stats s;
 		bool bad;
@@ -105,51 +105,51 @@ static void answer(struct world *w, struct follow_team *t)
 		x->ran = true;
 		x->sound = !(w->dead && t->f->count == 2 && x->count == 1 && in[w->b * w->each] &&
 			     !in[w->a * w->each]);
-		x->wrong = bad && w->fault == FOLLOW_WRONG;
+		x->wrong = bad && w->fault == ISOLATE_SEARCH_WRONG;
 		x->figure = s.median;
 		x->variance = t->f->repeats > 1 ? s.stddev * s.stddev / (s.mean * s.mean) : 0;
 	}
 }
 
-static void search(struct world *w, struct follow_team *t)
+static void search(struct world *w, struct isolate_search_team *t)
 {
-	static struct follow f;
-	struct follow_layout layout = {.ranks = w->nodes * w->each, .nodes = w->nodes};
-	struct follow_start s = {.fault = w->fault, .whole = 0.7, .expected = 1, .sigma = 0.005};
+	static struct isolate_search f;
+	struct isolate_search_layout layout = {.ranks = w->nodes * w->each, .nodes = w->nodes};
+	struct isolate_search_start s = {.fault = w->fault, .whole = 0.7, .expected = 1, .sigma = 0.005};
 	unsigned round = 0;
 
 	for (unsigned r = 0; r < layout.ranks; r++)
 		layout.node_of[r] = (uint16_t)(r / w->each);
-	follow_team_whole(t, &f, &layout);
-	assert_int_equal(follow_team_round(t), 0);
-	if (w->fault == FOLLOW_SLOW && w->plant != RANDOM) { /* all of them, once more */
+	isolate_search_team_whole(t, &f, &layout);
+	assert_int_equal(isolate_search_team_round(t), 0);
+	if (w->fault == ISOLATE_SEARCH_SLOW && w->plant != RANDOM) { /* all of them, once more */
 		f.repeats = 3;
 		answer(w, t);
 		s.whole = f.test[0].figure;
 	}
-	for (follow_team_begin(t, &s); !t->done; follow_team_next(t)) {
-		assert_int_equal(follow_team_round(t), ++round); /* counted through all stages */
+	for (isolate_search_team_begin(t, &s); !t->done; isolate_search_team_next(t)) {
+		assert_int_equal(isolate_search_team_round(t), ++round); /* counted through all stages */
 		w->beside += t->beside && f.at_once && f.count > 1;
 		assert_in_range(round, 1, 100 + 2 * layout.ranks);
 		answer(w, t);
 	}
 	w->rounds = round;
 	assert_true(*t->why != '\0');
-	if (t->found != FOLLOW_NOBODY) {
+	if (t->found != ISOLATE_SEARCH_NOBODY) {
 		assert_in_range(t->a, 0, (t->node ? w->nodes : layout.ranks) - 1);
 		assert_in_range(t->b + 1, 0, t->node ? w->nodes : layout.ranks);
 	}
 }
 
-static void named(struct world *w, enum follow_kind found, bool node, int a, int b)
+static void named(struct world *w, enum isolate_search_kind found, bool node, int a, int b)
 {
-	static struct follow_team t;
+	static struct isolate_search_team t;
 
 	search(w, &t);
 	if (t.found != found || t.node != node || t.a != a || t.b != b)
 		fail_msg("%u nodes of %u: found %d, node %d, %d and %d: %s", w->nodes, w->each, t.found, t.node, t.a, t.b,
 			 t.why);
-	if (found == FOLLOW_MEMBER && w->fault == FOLLOW_SLOW)
+	if (found == ISOLATE_SEARCH_MEMBER && w->fault == ISOLATE_SEARCH_SLOW)
 		assert_true(t.with > 0 && t.without > 1.2 * t.with);
 }
 
@@ -168,11 +168,11 @@ static void test_follow_team__a_rank_is_named_on_each_shape(void **state)
 					  .each = shapes[i].each,
 					  .plant = RANK,
 					  .a = trial < 2 ? trial * (ranks - 1) : trial * 7919 % ranks,
-					  .fault = trial % 2 ? FOLLOW_WRONG : FOLLOW_SLOW,
+					  .fault = trial % 2 ? ISOLATE_SEARCH_WRONG : ISOLATE_SEARCH_SLOW,
 					  .seed = 100 + trial};
 
 			/* Where a node has one rank, it is the node. */
-			named(&w, FOLLOW_MEMBER, w.each == 1, (int)w.a, -1);
+			named(&w, ISOLATE_SEARCH_MEMBER, w.each == 1, (int)w.a, -1);
 		}
 }
 
@@ -183,24 +183,24 @@ static void test_follow_team__a_node_of_which_each_rank_is_slow(void **state)
 		struct world w = {.nodes = 4, .each = 2, .plant = NODE, .a = a, .seed = a};
 		struct world larger = {.nodes = 4, .each = 8, .plant = NODE, .a = a, .seed = a};
 
-		named(&w, FOLLOW_MEMBER, true, (int)a, -1);
-		named(&larger, FOLLOW_MEMBER, true, (int)a, -1);
+		named(&w, ISOLATE_SEARCH_MEMBER, true, (int)a, -1);
+		named(&larger, ISOLATE_SEARCH_MEMBER, true, (int)a, -1);
 		assert_true(w.beside > 2);
 	}
 }
 
 static void test_follow_team__a_node_whose_way_to_the_others_is_slow(void **state)
 {
-	static struct follow_team t;
+	static struct isolate_search_team t;
 
 	(void)state;
 	for (unsigned a = 0; a < 4; a++) {
 		struct world w = {.nodes = 4, .each = 4, .plant = WAY, .a = a, .seed = a};
 
-		named(&w, FOLLOW_MEMBER, true, (int)a, -1);
+		named(&w, ISOLATE_SEARCH_MEMBER, true, (int)a, -1);
 		search(&w, &t);
 		assert_non_null(strstr(t.why, "its way to the others"));
-		w.fault = FOLLOW_WRONG;
+		w.fault = ISOLATE_SEARCH_WRONG;
 		search(&w, &t);
 		assert_non_null(strstr(t.why, "by itself it is right"));
 	}
@@ -212,7 +212,7 @@ static void test_follow_team__a_link_between_two_nodes(void **state)
 	for (unsigned trial = 0; trial < 12; trial++) {
 		struct world w = {.nodes = 8, .each = 1 + trial % 3, .plant = LINK, .a = trial % 7, .b = 7, .seed = trial};
 
-		named(&w, FOLLOW_PAIR, true, (int)w.a, 7);
+		named(&w, ISOLATE_SEARCH_PAIR, true, (int)w.a, 7);
 	}
 }
 
@@ -221,39 +221,39 @@ static void test_follow_team__two_nodes(void **state)
 	struct world w = {.nodes = 8, .each = 2, .plant = TWO, .a = 1, .b = 6, .seed = 5};
 
 	(void)state;
-	named(&w, FOLLOW_TWO, true, 1, 6);
+	named(&w, ISOLATE_SEARCH_TWO, true, 1, 6);
 }
 
 static void test_follow_team__no_group_is_without_the_bad_one(void **state)
 {
-	static struct follow_team t;
+	static struct isolate_search_team t;
 	struct world pair = {.nodes = 2, .each = 1, .plant = RANK, .a = 1};
 	struct world between = {.nodes = 2, .each = 4, .plant = WAY, .a = 0};
 	struct world node = {.nodes = 1, .each = 2, .plant = RANK, .a = 1};
 
 	(void)state;
-	named(&pair, FOLLOW_NOBODY, false, -1, -1);
+	named(&pair, ISOLATE_SEARCH_NOBODY, false, -1, -1);
 	search(&pair, &t);
 	assert_non_null(strstr(t.why, "cannot be held against each other by themselves"));
-	named(&between, FOLLOW_NOBODY, false, -1, -1);
-	named(&node, FOLLOW_NOBODY, false, -1, -1);
+	named(&between, ISOLATE_SEARCH_NOBODY, false, -1, -1);
+	named(&node, ISOLATE_SEARCH_NOBODY, false, -1, -1);
 }
 
 /* A good node of another size is no measure: the bad one stays named, and its ranks are not looked at. */
 static void test_follow_team__nodes_of_different_sizes(void **state)
 {
-	static struct follow_team t;
-	static struct follow f;
-	struct world w = {.nodes = 1, .each = 9, .plant = RANK, .a = 1, .fault = FOLLOW_WRONG};
-	struct follow_layout layout = {.ranks = 9, .nodes = 4, .node_of = {0, 0, 0, 1, 1, 2, 3, FOLLOW_NO_MEMBER, 3}};
-	const struct follow_start s = {.fault = FOLLOW_WRONG, .expected = 1};
+	static struct isolate_search_team t;
+	static struct isolate_search f;
+	struct world w = {.nodes = 1, .each = 9, .plant = RANK, .a = 1, .fault = ISOLATE_SEARCH_WRONG};
+	struct isolate_search_layout layout = {.ranks = 9, .nodes = 4, .node_of = {0, 0, 0, 1, 1, 2, 3, ISOLATE_SEARCH_NO_MEMBER, 3}};
+	const struct isolate_search_start s = {.fault = ISOLATE_SEARCH_WRONG, .expected = 1};
 
 	(void)state;
-	follow_team_whole(&t, &f, &layout);
-	assert_int_equal(t.member_of[7], FOLLOW_NO_MEMBER);
-	for (follow_team_begin(&t, &s); !t.done; follow_team_next(&t))
+	isolate_search_team_whole(&t, &f, &layout);
+	assert_int_equal(t.member_of[7], ISOLATE_SEARCH_NO_MEMBER);
+	for (isolate_search_team_begin(&t, &s); !t.done; isolate_search_team_next(&t))
 		answer(&w, &t);
-	assert_int_equal(t.found, FOLLOW_MEMBER);
+	assert_int_equal(t.found, ISOLATE_SEARCH_MEMBER);
 	assert_true(t.node);
 	assert_int_equal(t.a, 0);
 	assert_non_null(strstr(t.why, "no other node has as many ranks"));
@@ -261,13 +261,13 @@ static void test_follow_team__nodes_of_different_sizes(void **state)
 
 static void test_follow_team__what_cannot_be_measured_names_no_rank(void **state)
 {
-	static struct follow_team t;
+	static struct isolate_search_team t;
 	struct world w = {.nodes = 2, .each = 4, .plant = RANK, .a = 0, .b = 1, .dead = true};
 	struct world beside = {.nodes = 4, .each = 4, .plant = NODE, .a = 0, .b = 1, .dead = true};
 
 	(void)state;
-	named(&w, FOLLOW_NOBODY, false, -1, -1);
-	named(&beside, FOLLOW_MEMBER, true, 0, -1); /* the node is known by then */
+	named(&w, ISOLATE_SEARCH_NOBODY, false, -1, -1);
+	named(&beside, ISOLATE_SEARCH_MEMBER, true, 0, -1); /* the node is known by then */
 	search(&beside, &t);
 	assert_non_null(strstr(t.why, "its ranks could not be measured by themselves"));
 }
@@ -278,20 +278,20 @@ static void test_follow_team__slow_once_is_not_searched(void **state)
 	struct world w = {.nodes = 4, .each = 2, .plant = CLEAN};
 
 	(void)state;
-	named(&w, FOLLOW_NOBODY, false, -1, -1);
+	named(&w, ISOLATE_SEARCH_NOBODY, false, -1, -1);
 	assert_int_equal(w.rounds, 0);
 }
 
 static void test_follow_team__ends_whatever_is_answered(void **state)
 {
-	static struct follow_team t;
+	static struct isolate_search_team t;
 
 	(void)state;
 	for (unsigned trial = 0; trial < 3000; trial++) {
 		struct world w = {.nodes = 1 + trial % 9,
 				  .each = 1 + trial % 5,
 				  .plant = RANDOM,
-				  .fault = trial % 2 ? FOLLOW_WRONG : FOLLOW_SLOW,
+				  .fault = trial % 2 ? ISOLATE_SEARCH_WRONG : ISOLATE_SEARCH_SLOW,
 				  .seed = trial};
 
 		if (w.nodes * w.each > 1)

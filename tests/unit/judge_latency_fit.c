@@ -17,13 +17,13 @@ static double noise(uint64_t i, double share)
 }
 
 /* Sizes double from 64 bytes; the fastest law holds, as a library would choose. */
-static void make(struct fit_point *p, const struct law *law, size_t laws, double share, uint64_t seed,
+static void make(struct latency_fit_point *p, const struct law *law, size_t laws, double share, uint64_t seed,
 		 bool told)
 {
 	static const char *const names[] = {"ring ll", "ring ll128", "ring simple"};
 
 	for (size_t i = 0; i < POINTS; i++) {
-		p[i] = (struct fit_point){.x = ldexp(64, (int)i), .ns = INFINITY};
+		p[i] = (struct latency_fit_point){.x = ldexp(64, (int)i), .ns = INFINITY};
 		for (size_t k = 0; k < laws; k++) {
 			double ns = law[k].latency_ns + p[i].x / law[k].rate;
 
@@ -44,13 +44,13 @@ static bool near(double found, double expected, double share)
 static void test_judge_fit__one_law_is_one_line(void **state)
 {
 	static const struct law law = {8500, 364};
-	struct fit_point p[POINTS];
-	struct fit f;
+	struct latency_fit_point p[POINTS];
+	struct latency_fit f;
 
 	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		make(p, &law, 1, 0.01, seed, false);
-		fit_of(p, POINTS, &f);
+		latency_fit_of(p, POINTS, &f);
 		assert_int_equal(f.lines, 1);
 		assert_true(near(f.line[0].latency_ns, 8500, 0.01));
 		assert_true(near(f.line[0].rate, 364, 0.01));
@@ -62,7 +62,7 @@ static void test_judge_fit__one_law_is_one_line(void **state)
 /* LL, LL128 and Simple as on four GPUs: lines cross at 1.0 and 31 MB. */
 static const struct law three[] = {{7000, 50}, {24000, 200}, {50000, 364}};
 
-static void check_three(const struct fit *f, const struct fit_point *p)
+static void check_three(const struct latency_fit *f, const struct latency_fit_point *p)
 {
 	assert_int_equal(f->lines, 3);
 	for (int k = 0; k < 3; k++) {
@@ -82,13 +82,13 @@ static void check_three(const struct fit *f, const struct fit_point *p)
 
 static void test_judge_fit__switch_points_are_found_without_being_told(void **state)
 {
-	struct fit_point p[POINTS];
-	struct fit f;
+	struct latency_fit_point p[POINTS];
+	struct latency_fit f;
 
 	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		make(p, three, 3, seed % 2 ? 0.01 : 0, seed, false);
-		fit_of(p, POINTS, &f);
+		latency_fit_of(p, POINTS, &f);
 		check_three(&f, p);
 		assert_false(f.told);
 	}
@@ -96,12 +96,12 @@ static void test_judge_fit__switch_points_are_found_without_being_told(void **st
 
 static void test_judge_fit__switch_points_are_where_they_are_told(void **state)
 {
-	struct fit_point p[POINTS];
-	struct fit f;
+	struct latency_fit_point p[POINTS];
+	struct latency_fit f;
 
 	(void)state;
 	make(p, three, 3, 0.02, 5, true);
-	fit_of(p, POINTS, &f);
+	latency_fit_of(p, POINTS, &f);
 	assert_true(f.told);
 	check_three(&f, p);
 	for (size_t k = 0; k + 1 < f.lines; k++) {
@@ -113,26 +113,26 @@ static void test_judge_fit__switch_points_are_where_they_are_told(void **state)
 static void test_judge_fit__too_few_points_have_no_line(void **state)
 {
 	static const struct law law = {8500, 364};
-	struct fit_point p[POINTS];
-	struct fit f;
+	struct latency_fit_point p[POINTS];
+	struct latency_fit f;
 
 	(void)state;
 	make(p, &law, 1, 0, 0, false);
-	fit_of(p, 2, &f);
+	latency_fit_of(p, 2, &f);
 	assert_int_equal(f.lines, 0);
-	fit_of(p, 3, &f);
+	latency_fit_of(p, 3, &f);
 	assert_int_equal(f.lines, 1);
 }
 
 static void test_judge_fit__latency_is_never_negative(void **state)
 {
-	struct fit_point p[4];
-	struct fit f;
+	struct latency_fit_point p[4];
+	struct latency_fit f;
 
 	(void)state;
 	for (int i = 0; i < 4; i++) /* faster than linear: no positive latency fits */
-		p[i] = (struct fit_point){.x = ldexp(1, i), .ns = ldexp(1, 2 * i)};
-	fit_of(p, 4, &f);
+		p[i] = (struct latency_fit_point){.x = ldexp(1, i), .ns = ldexp(1, 2 * i)};
+	latency_fit_of(p, 4, &f);
 	for (size_t k = 0; k < f.lines; k++)
 		assert_true(f.line[k].latency_ns >= 0);
 }
@@ -140,13 +140,13 @@ static void test_judge_fit__latency_is_never_negative(void **state)
 static void test_judge_fit__a_cases_latency_is_the_others(void **state)
 {
 	static const struct law law = {10000, 100};
-	struct fit_point p[POINTS];
+	struct latency_fit_point p[POINTS];
 
 	(void)state;
 	make(p, &law, 1, 0, 0, false);
 	p[7].ns *= 3; /* the case that is looked at does not explain itself */
-	assert_true(near(fit_latency_without(p, 12, p[7].x), 10000, 0.01));
-	assert_true(fit_latency_without(p, 1, p[0].x) == 0);
+	assert_true(near(latency_fit_latency_without(p, 12, p[7].x), 10000, 0.01));
+	assert_true(latency_fit_latency_without(p, 1, p[0].x) == 0);
 }
 
 int main(void)
