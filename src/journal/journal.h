@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 /*
- * The append-only record of a run: journal.jsonl, or journal.jsonl.zst once it is over (packed.h); one JSON object a line,
+ * The append-only record of a run: journal.jsonl, or journal.jsonl.zst once it is over (journal/file/compressed.h); one JSON object a line,
  *   {"n":sequence,"t":monotonic_ns,"type":"...", body...}
  * Case ids are places in the plan, 0 first. A resumed run appends another `open`; a result for a phase joins the earlier
- * ones; `phase` t0, t1 and telemetry t are CLOCK_MONOTONIC of the boot they were taken in (record.h makes one axis of it).
+ * ones; `phase` t0, t1 and telemetry t are CLOCK_MONOTONIC of the boot they were taken in (journal/record/record.h makes one axis of it).
  * A line without its newline is torn.
  *
  * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
@@ -90,7 +90,7 @@ void journal_close(struct journal **j);
 /* UNAVAILABLE or the system's error: why `dir` has no journal that opens, by the errno of the attempt. The
  * message says whether it is a file, or a folder that holds runs. */
 enum status journal_lacking(const char *dir, int errnum, struct error *err);
-/* Whether there is a run in `dir`: a journal, or one that was compressed (packed.h). */
+/* Whether there is a run in `dir`: a journal, or one that was compressed (journal/file/compressed.h). */
 bool journal_held(const char *dir);
 /* Of the journal's bytes, also where it was compressed. */
 enum status journal_sha256(char hex[65], const char *dir, struct error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decoder of the families of shape.h with what is trained of it. Life: model_create (the table of what is
- * trained), model_place (memory, or its plan), weights_load into the slots, model_loaded, then an adapter of
- * random numbers or by peft_load and model_refresh; then passes over batches.
+ * A decoder of the families of model/shape/shape.h with what is trained of it. Life: model_create (the table
+ * of what is trained), model_place (memory, or its plan), weights_load into the slots, model_loaded, then an
+ * adapter of random numbers or by peft_load and model_refresh; then passes over batches.
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
@@ -25,7 +25,7 @@ struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: none */
 	bool full, inference, separate;
-	bool extended; /* adapters and maps are blocks (linear.h): model_place decides */
+	bool extended; /* adapters and maps are blocks (model/decoder/linear.h): model_place decides */
 	int64_t positions;
 	const struct weights *blocks;
 	struct weight embed, norm, head; /* head.w is embed.w where tied and not trained apart */

@@ -81,7 +81,7 @@ bool train_cache_alone(const struct gpu *before, const struct gpu *now, double p
  * others from beginning there until it is closed: when the journal, with a lock of its own, is there. */
 enum status train_folder(struct training *t, struct error *err);
 /* Sets t->lost where the run directory was removed, moved or closed to us, or its journal takes no more
- * lines. (train_end.c) */
+ * lines. (end.c) */
 void train_look_home(struct training *t);
 /* Reports of the run directory, and on stdout. */
 enum status train_report(const struct training *t, struct error *err);
@@ -92,8 +92,8 @@ int train_conclude(struct training *t, struct error *err);
  * terminal. */
 enum status train_follow(struct training *t, struct error *err);
 
-/* Into a `step` line, and into the results: what the sampler saw of the GPU (train_watch.c); nothing where it
- * saw nothing. */
+/* Into a `step` line, and into the results: what the sampler saw of the GPU (gpu_telemetry.c); nothing where
+ * it saw nothing. */
 void train_watch_step(struct training *t, json_t *line);
 void train_watch_run(struct training *t);
 /* Appended: " | tensor 62 % 690 W 1755 MHz", of what the line has. */

@@ -2,7 +2,7 @@
 /*
  * Attention by our own kernels (kernel/attention/forward/args.h,
  * docs/explanation/design/attention_kernels.md): which of them take a problem, best first, and the launch.
- * What is computed is attention.h's. Like a library's plan it never times: the caller times candidates and
+ * What is computed is problem.h's. Like a library's plan it never times: the caller times candidates and
  * selects. It needs no workspace, and enqueueing allocates nothing.
  */
 #ifndef GPU_ATTENTION_OWN_FORWARD_H

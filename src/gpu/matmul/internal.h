@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What matmul.c and matmul_search.c share; nobody else includes it. */
+/* What matmul.c and search.c share; nobody else includes it. */
 #ifndef GPU_MATMUL_INTERNAL_H
 #define GPU_MATMUL_INTERNAL_H
 #include "gpu/matmul/matmul.h"

@@ -63,7 +63,7 @@ struct move_arrays { /* floats; what the operation does not use stays 0 */
 const char *move_op_name(enum move_op op);
 /* Bytes that one launch must move: every input read once, every output written once. */
 uint64_t move_bytes(enum move_op op, uint64_t count);
-/* The candidates of an operation on devices like `d`, the one measured to be fastest first (move_shapes.c).
+/* The candidates of an operation on devices like `d`, the one measured to be fastest first (launch_shapes.c).
  * Static. */
 const struct move_shape *move_shapes(const struct gpu_device *d, enum move_op op, unsigned *count);
 /* UNSUPPORTED where the device lacks what the shape asks for (bulk copies below sm_90, shared memory). */

@@ -19,7 +19,7 @@ struct sdpa {
 #define DNN_CALL(s, err, field, ...) sdpa_check((s), (s)->dnn.field(__VA_ARGS__), #field, (err))
 enum status sdpa_check(const struct sdpa *s, cudnnStatus_t code, const char *call, struct error *err);
 
-/* Descriptors, set and finalised (sdpa_graph.c). */
+/* Descriptors, set and finalised (graph.c). */
 enum status sdpa_desc_create(struct sdpa *s, cudnnBackendDescriptor_t *desc,
 			     cudnnBackendDescriptorType_t type, struct error *err);
 void sdpa_desc_destroy(struct sdpa *s, cudnnBackendDescriptor_t *desc);
@@ -150,7 +150,7 @@ void sdpa_draw_fused(struct sdpa_graph *g, const struct sdpa_drawing *d);
 void sdpa_draw_forward(struct sdpa_graph *g, const struct sdpa_drawing *d);
 void sdpa_draw_backward(struct sdpa_graph *g, const struct sdpa_drawing *d);
 
-/* Q, K, V and O as the graphs take them (sdpa_forward.c). */
+/* Q, K, V and O as the graphs take them (forward_graph.c). */
 cudnnDataType_t sdpa_type_code(enum attention_type type);
 static inline void sdpa_dims(int64_t dim[4], int64_t a, int64_t b, int64_t c, int64_t d)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention by cuDNN: plans and search, forward and backward, for probes and for a training engine. What is
- * computed is attention.h's. A plan never times: it lists candidates, the caller times them and selects.
+ * computed is gpu/attention/problem.h's. A plan never times: it lists candidates, the caller times them and
+ * selects.
  *
  * The library takes graphs of operations. Two describe the same attention: one fused operation (16 bits, no
  * mask), and the composite of products, softmax and mask that every version takes and most others are run by.

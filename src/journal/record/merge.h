@@ -12,7 +12,7 @@ void record_drop_phases(struct record_case *c);
  * not hold together, stays alone. NO_RESOURCE alone is an error. */
 enum status record_merge(struct record *r, struct error *err);
 
-/* record_team.c: the nodes, by what the journal says of its team. node_of: by rank; NULL with *size 0: no
+/* team.c: the nodes, by what the journal says of its team. node_of: by rank; NULL with *size 0: no
  * team. */
 enum status record_team(struct record *r, unsigned **node_of, unsigned *size, struct error *err);
 /* A time of a node's clock on rank 0's: less the offset, linear between its two readings, constant outside.

@@ -64,7 +64,8 @@ static const struct record_case *first_reading(const struct subject *s, const ch
 }
 
 /* "FIELD.rise": this reading less the first of its kind in the run; *from: that one. Where helpers read this
- * counter of the GPU twice during the run, changes.c judges its rises, with the case in which each came. */
+ * counter of the GPU twice during the run, gpu_changes.c judges its rises, with the case in which each came.
+ */
 static bool risen(const struct subject *s, const char *field, double *out, const struct record_case **from)
 {
 	double now, first;

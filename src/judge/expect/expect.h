@@ -152,7 +152,7 @@ struct rule {
 bool rule_compare(const struct rule *r, double value, double than);
 bool rule_compare_text(const struct rule *r, const char *text);
 
-/* A field without which a reading of this probe is not judged (decisive.c). */
+/* A field without which a reading of this probe is not judged (judge/case/decisive.c). */
 enum decisive_reads { DECISIVE_NVML, DECISIVE_CUDA, DECISIVE_HOST };
 struct decisive_row {
 	const char *probe, *field, *file;

@@ -6,7 +6,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What subject_word (context.c) answers for words that are not options. Those without texts are numbers. */
+/* What subject_word (judge/case/context.c) answers for words that are not options. Those without texts are
+ * numbers. */
 static const struct {
 	const char *word;
 	const char *text[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock, pipe (gap_pipe.c), useful; parts of the pipe are shown beside it. */
+/* Clock, pipe (pipe.c), useful; parts of the pipe are shown beside it. */
 #include "judge/gap/gap.h"
 #include <math.h>
 

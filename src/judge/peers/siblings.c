@@ -60,7 +60,7 @@ static bool sound(const struct subject *s)
 	       isfinite(s->figure) && s->figure > 0;
 }
 
-/* Pairs are links.c's. */
+/* Pairs are gpu_pairs.c's. */
 static bool fit(const struct subject *s)
 {
 	return s->gpu_count == 1 && sound(s);

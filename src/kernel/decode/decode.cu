@@ -3,7 +3,7 @@
  * decode.h's kernels. References: tests/gpu/ref_decode.c.
  *
  * decode_tokens is one kernel a few tokens, not a graph of some hundred: between two steps there is a barrier of the grid in
- * place of a kernel's end and begin, and each warp's ring of weights goes on over it (decode_linear.cuh), so that the memory does
+ * place of a kernel's end and begin, and each warp's ring of weights goes on over it (linear.cuh), so that the memory does
  * not rest. A token's choice (the largest logit) is made by every block for itself.
  */
 #include "kernel/decode/attention.cuh"

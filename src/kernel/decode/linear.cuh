@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One step of a token: rows of a matrix times a vector, read at the memory's rate (decode_ring.cuh). Rows that are cut between
+ * One step of a token: rows of a matrix times a vector, read at the memory's rate (weight_ring.cuh). Rows that are cut between
  * warps are added up in shared memory, in their order.
  *
  * It is C but for what nvcc adds, so that tests/gpu/emulate.h runs it on a CPU.

@@ -15,7 +15,7 @@
  *   NAME_v10 one in one tile and no turns (writing streams only): the smallest tiles, most blocks, the narrowest window of
  *            the array at work at once
  *
- * The bulk copies of memory_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
+ * The bulk copies of stream_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
  * docs/explanation/methods. Any grid is right, blocks go on by the grid until the array ends; v10's must cover the array.
  *
  *   gather_v1  one index a thread       gather_v2  four indices by one 16-byte load, four loads in flight

@@ -3,7 +3,7 @@
 #define KERNEL_MEMORY_STREAM_H
 #include "kernel/args.h"
 
-/* memory.cu and memory_bulk.cu. Arrays of `count` floats, 16-byte aligned; bulk: 128-byte aligned, count % 4
+/* stream.cu and stream_bulk.cu. Arrays of `count` floats, 16-byte aligned; bulk: 128-byte aligned, count % 4
  * == 0. */
 struct memory_args {
 	DEVICE_PTR(const float) in0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams of memory.cu by bulk copies (cp.async.bulk, sm_90 and newer): one thread of a block asks for whole tiles,
+ * The streams of stream.cu by bulk copies (cp.async.bulk, sm_90 and newer): one thread of a block asks for whole tiles,
  * `stages` of them in flight in shared memory, so neither registers nor issue slots limit the bytes in flight and DRAM
  * sees long runs. References: tests/gpu/ref_memory.c.
  *

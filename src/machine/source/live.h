@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live readings that are no files: one function a key of source_live.c's table. On refusal {"error": "why"}.
+/* Live readings that are no files: one function a key of live.c's table. On refusal {"error": "why"}.
  */
 #ifndef MACHINE_SOURCE_LIVE_H
 #define MACHINE_SOURCE_LIVE_H

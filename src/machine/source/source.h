@@ -35,7 +35,7 @@ const char *source_label(const struct source *s);
  */
 const char *source_text(struct source *s, const char *path);   /* a file, without its last newline */
 const json_t *source_list(struct source *s, const char *path); /* a folder's names, sorted */
-const json_t *source_value(struct source *s, const char *key); /* what is not a file: source_live.c's table */
+const json_t *source_value(struct source *s, const char *key); /* what is not a file: live.c's table */
 const char *source_why(struct source *s, const char *what);    /* path or key that was asked for last */
 /* One vendor layer's raw JSON (docs/explanation/design/machine.md). Live: asks a helper within its limit.
  * NULL: source_why of the layer's name ("nvml", "cuda", "software"). */

@@ -19,7 +19,7 @@ static struct mat part_of(const struct layer *l, const struct layer_tensor *t)
 			   : mat_view(&whole, 0, t->begin, 1, t->cols);
 }
 
-/* Of a name that the shape has: names.h and LAYER_TENSORS name the same tensors. */
+/* Of a name that the shape has: model/shape/tensor_names.h and LAYER_TENSORS name the same tensors. */
 static bool find(const struct model *m, const struct named *n, struct mat *to)
 {
 	struct layer_tensor t[LAYER_TENSOR_COUNT];

@@ -10,7 +10,7 @@ struct merge_options {
 	const char *adapter; /* PEFT's folder; NULL: the base alone, in another type or out of a GGUF */
 	enum dtype dtype; /* of the result; DTYPE_COUNT: the base's where it is F32, BF16 or F16, else BF16 */
 	uint64_t shard_bytes;
-	bool any_base;	       /* an adapter of other weights is warned of alone (peft_base.h) */
+	bool any_base;	       /* an adapter of other weights is warned of alone (model/files/peft/base.h) */
 	const struct log *log; /* NULL: nobody is warned */
 	bool (*progress)(void *arg, uint64_t done, uint64_t all); /* as folder_write's; NULL: none */
 	void *arg;

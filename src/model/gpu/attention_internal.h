@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attention.c and attention_library.c share. */
+/* What attention.c and attention_cudnn.c share. */
 #ifndef MODEL_GPU_ATTENTION_INTERNAL_H
 #define MODEL_GPU_ATTENTION_INTERNAL_H
 #include "gpu/attention/own_forward.h"

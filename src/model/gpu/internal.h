@@ -96,7 +96,7 @@ enum status gpu_run(struct backend *back, enum gpu_kernel_id kernel, unsigned bl
 enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const unsigned grid[3],
 		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err);
 
-/* Times (times.c). From here on the stream's work is `what`; below 0: nothing's. */
+/* Times (step_times.c). From here on the stream's work is `what`; below 0: nothing's. */
 enum status gpu_times_create(struct gpu_times **t, struct error *err);
 void gpu_times_release(struct gpu_times **t);
 enum status gpu_times_mark(struct gpu_times *t, const struct gpu_state *g, int what, struct error *err);
@@ -125,7 +125,7 @@ static inline enum status gpu_part_flop(const struct backend *back, enum gpu_par
 	return gpu_part(back, part, err);
 }
 
-/* Seconds of one of `times` of these, after a warm-up (tune.c); waits. */
+/* Seconds of one of `times` of these, after a warm-up (gemm_tune.c); waits. */
 enum status gpu_time(struct backend *back, enum status (*run)(void *arg, struct error *err), void *arg,
 		     int times, double *seconds, struct error *err);
 /* Around all timing of one choice: what was enqueued before is waited for first, so that the time between the
@@ -140,7 +140,7 @@ void staging_release(struct staging **s); /* after the stream's work has ended *
 enum status gpu_backend_put(struct backend *back, struct mat to, const void *from, struct error *err);
 enum status gpu_backend_get(struct backend *back, struct mat from, void *to, struct error *err);
 
-/* Products by cuBLASLt, a plan a shape (products.c). */
+/* Products by cuBLASLt, a plan a shape (gemm.c). */
 enum status gemm_plans_create(struct gemm_plans **p, const struct gpu_state *g, struct error *err);
 void gemm_plans_release(struct gemm_plans **p);
 const char *gemm_plans_name(const struct gemm_plans *p);
@@ -178,8 +178,8 @@ extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 void filling_release(struct filling **f);
 void turns_release(struct turns **t);
 uint64_t turns_pinned_bytes(int64_t rows);
-void background_copy_release(struct background_copy **b); /* beside.c */
-void layer_graphs_release(struct layer_graphs **s);	  /* span.c; after the stream's work has ended */
+void background_copy_release(struct background_copy **b); /* background_copy.c */
+void layer_graphs_release(struct layer_graphs **s); /* layer_graph.c; after the stream's work has ended */
 uint64_t background_copy_pinned_bytes(void);
 enum status gpu_layer_graph(struct backend *back, const struct layer_work *span, struct error *err);
 enum status gpu_batch(struct backend *back, const struct batch *host, struct batch *out, struct error *err);

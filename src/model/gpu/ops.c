@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of plan.c. */
+/* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of
+ * model/backend/plan_backend.c. */
 #include "kernel/decode/decode.h"
 #include "kernel/train/cross_entropy.h"
 #include "kernel/train/rows.h"

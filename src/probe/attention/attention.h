@@ -116,7 +116,7 @@ struct attention_sample {
 	double o[ATTENTION_HEAD_DIM_MAX], allowed[ATTENTION_HEAD_DIM_MAX];
 };
 
-/* Backward's reference of one key head, by all its query heads (gradient_check.c). */
+/* Backward's reference of one key head, by all its query heads (probe/attention/verify/gradient_check.c). */
 struct attention_gradients;
 
 struct attention_errors { /* of the rows sampled, against double precision */
@@ -169,12 +169,14 @@ enum status attention_fill(struct attention *a, enum attention_data data, struct
 
 /* -- checking -- */
 
-/* The probe's verify (verify.c): what timing left, then, once, the exact passes and sampled rows. */
+/* The probe's verify (probe/attention/verify/verify.c): what timing left, then, once, the exact passes and
+ * sampled rows. */
 enum status attention_verify(void *state, struct wrong *wrong, struct error *err);
-/* (exact.c) Every element of O and log-sum-exp as set 0 holds them, of data MEAN or SELECT. */
+/* (probe/attention/verify/exact.c) Every element of O and log-sum-exp as set 0 holds them, of data MEAN or
+ * SELECT. */
 enum status attention_check_exact(struct attention *a, enum attention_data data, struct wrong *wrong,
 				  struct error *err);
-/* (reference.c) The sampled rows in double precision; computed once. */
+/* (probe/attention/verify/reference.c) The sampled rows in double precision; computed once. */
 enum status attention_reference(struct attention *a, struct error *err);
 /* Sampled rows of this O and log-sum-exp against it; adds to a->errors. */
 void attention_check_samples(struct attention *a, const void *o, const float *lse, struct wrong *wrong);
@@ -184,10 +186,11 @@ void attention_note(const struct attention_problem *p, struct wrong *w, enum att
 /* What a thread counted; threads have rising shares, so the first that found something has the first place.
  */
 void attention_wrong_add(struct wrong *to, const struct wrong *from);
-/* (gradient_exact.c) Every element of dQ and dV (data MEAN), or dK (KEYLESS), as set 0 holds them. */
+/* (probe/attention/verify/gradient_exact.c) Every element of dQ and dV (data MEAN), or dK (KEYLESS), as set 0
+ * holds them. */
 enum status attention_check_gradients(struct attention *a, enum attention_data data, struct wrong *wrong,
 				      struct error *err);
-/* (gradient_check.c) Whole key heads in double precision; computed once. */
+/* (probe/attention/verify/gradient_check.c) Whole key heads in double precision; computed once. */
 enum status attention_gradient_reference(struct attention *a, struct error *err);
 void attention_gradient_reference_free(struct attention_gradients *g);
 /* These heads of gradients (indexed by tensor) against it; adds to a->errors. */

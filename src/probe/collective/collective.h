@@ -67,7 +67,7 @@ struct collective_part {
 	unsigned from, to;
 };
 
-/* parts.c: what a rank gives, and what it gets: none for some. */
+/* exchange_rules.c: what a rank gives, and what it gets: none for some. */
 enum collective_rule collective_rule_of(const struct collective_opts *o);
 unsigned collective_gifts(const struct collective_member *at);
 struct collective_part collective_gift(const struct collective_member *at, unsigned i);
@@ -167,7 +167,7 @@ struct collective_state { /* of engine nccl */
 enum status collective_memory_make(struct collective_state *s, struct collective_way *w, struct error *err);
 void collective_memory_free(struct collective_state *s, struct collective_way *w);
 
-/* ways.c */
+/* search_variants.c */
 void collective_ways(struct collective_state *s);
 
 /* nccl.c */
@@ -180,7 +180,7 @@ extern const struct engine collective_nccl_engine;
 /* mpi.c */
 extern const struct engine collective_mpi_engine;
 
-/* verify.c */
+/* probe/attention/verify/verify.c */
 /* Inputs of this rank, and a result that is none. */
 enum status collective_fill_inputs(struct collective_state *s, struct error *err);
 enum status collective_verify(void *state, struct wrong *wrong, struct error *err);

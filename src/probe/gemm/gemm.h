@@ -127,9 +127,9 @@ void gemm_begin(struct gemm *g, const struct bench *b, const struct gemm_opts *o
 void gemm_end(struct gemm *g);
 
 /*
- * The probe's verify (verify.c): first the outputs that timing left, then, once a variant, the integer pass
- * and a random pass; leaves the case's own data in place and every C poisoned, so that what timing leaves is
- * its own.
+ * The probe's verify (probe/attention/verify/verify.c): first the outputs that timing left, then, once a
+ * variant, the integer pass and a random pass; leaves the case's own data in place and every C poisoned, so
+ * that what timing leaves is its own.
  */
 enum status gemm_verify(void *state, struct wrong *wrong, struct error *err);
 

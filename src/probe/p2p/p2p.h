@@ -59,7 +59,7 @@ struct p2p_side {
 	gpu_ptr expected, record;  /* what should have come, what the comparison found */
 };
 
-struct p2p_node; /* node.c */
+struct p2p_node; /* all_gpus.c */
 
 struct p2p_state {
 	struct p2p_node *node; /* target node: all of it; the rest does not count */

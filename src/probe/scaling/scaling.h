@@ -68,7 +68,7 @@ struct scaling_state {
 	gpu_ptr out, back;					/* (m, width) */
 	gpu_ptr weight, gradient, moved;			/* (layers, width, width) */
 	struct gpu_event *ready[SCALING_BUCKETS_MAX], *drained, *done;
-	struct gpu_event *mark[3][SCALING_TRACE_MAX + 1]; /* of the account: see trace.c */
+	struct gpu_event *mark[3][SCALING_TRACE_MAX + 1]; /* of the account: see step_breakdown_run.c */
 	struct fault_injection_late late;		  /* of a test's own */
 	uint64_t steps;
 };
@@ -90,11 +90,11 @@ enum status scaling_step(struct scaling_state *s, const struct scaling_marks *ma
 /* Until both streams are done; a rank that left ends it, and the communicator. */
 enum status scaling_wait(struct scaling_state *s, struct error *err);
 
-/* trace.c */
+/* step_breakdown_run.c */
 /* Where a test planted it, this rank's steps take longer from now on. */
 enum status scaling_plant_late(struct scaling_state *s, struct error *err);
 enum status scaling_finish(void *state, struct result *out, struct error *err);
-/* verify.c */
+/* probe/attention/verify/verify.c */
 enum status scaling_verify(void *state, struct wrong *wrong, struct error *err);
 extern const struct engine scaling_nccl_engine;
 #endif

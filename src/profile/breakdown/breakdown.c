@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One sweep over a device's events. The events that cover a moment give its state. Where there are none,
- * idle.c finds the reason. Each window has its part.
+ * idle_reason.c finds the reason. Each window has its part.
  */
 #include "profile/breakdown/breakdown.h"
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search of follow.h bound to a run: a case of several GPUs that was slow or wrong is followed by groups
- * of them until the one is named that makes it so (docs/explanation/design/isolation.md). What follow_run.c
- * (the search), follow_tests.c (its tests as cases), follow_ranks.c (launched ranks), hunt_two.c (two GPUs,
- * of which no group can be without the bad one) and hunt_pair.c (two launched ranks) share.
+ * The search of search.h bound to a run: a case of several GPUs that was slow or wrong is followed by groups
+ * of them until the one is named that makes it so (docs/explanation/design/isolation.md). What run.c
+ * (the search), test_cases.c (its tests as cases), launched_ranks.c (launched ranks), two_gpus.c (two GPUs,
+ * of which no group can be without the bad one) and two_ranks.c (two launched ranks) share.
  */
 #ifndef RUN_ISOLATE_RUN_H
 #define RUN_ISOLATE_RUN_H
@@ -74,7 +74,7 @@ enum status isolate_run_case(const struct isolate_run_order *o, const struct iso
 			     struct bench_case *out, struct error *err);
 json_t *isolate_run_mark(const struct isolate_run_order *o);
 
-/* follow_ranks.c: rank 0's search, and what it asks of all. */
+/* launched_ranks.c: rank 0's search, and what it asks of all. */
 isolate_run_namer isolate_ranks_name;
 void isolate_ranks_whole(struct isolate_run *h);
 bool isolate_ranks_tests(struct isolate_run *h, const struct isolate_run_order *o);
@@ -90,7 +90,7 @@ bool isolate_ranks_order(struct isolate_run *h, const struct isolate_run_order *
 /* What each rank says of it, by rank; takes `mine`, caller decrefs *all. False: the team is over. */
 bool isolate_ranks_figures(struct run *r, json_t *mine, json_t **all, struct error *why);
 
-/* hunt_pair.c: the search where groups tell nothing. False: they do. */
+/* two_ranks.c: the search where groups tell nothing. False: they do. */
 bool isolate_ranks_pair(struct isolate_run *h, const struct isolate_search_start *s,
 			struct isolate_run_finding *out);
 /* On every rank: what it does by itself, told to all. False: the search is over. */

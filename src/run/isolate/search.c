@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for one bad member: each left out in turn, or halves. Pairs are follow_pairs.c's. */
+/* The search for one bad member: each left out in turn, or halves. Pairs are search_pairs.c's. */
 #include "run/isolate/search_round.h"
 #include <math.h>
 #include <stdarg.h>

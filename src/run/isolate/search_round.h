@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One round of the search: what follow.c (members) and follow_pairs.c (pairs) share. */
+/* One round of the search: what search.c (members) and search_pairs.c (pairs) share. */
 #ifndef RUN_ISOLATE_SEARCH_ROUND_H
 #define RUN_ISOLATE_SEARCH_ROUND_H
 #include "run/isolate/search.h"
@@ -28,7 +28,7 @@ void isolate_search_found(struct isolate_search *f, enum isolate_search_kind kin
 void isolate_search_give_up(struct isolate_search *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* follow_pairs.c: a pair that lies between `suspect` and `other`; all disjoint pairs; three members. */
+/* search_pairs.c: a pair that lies between `suspect` and `other`; all disjoint pairs; three members. */
 void isolate_search_cross(struct isolate_search *f);
 void isolate_search_pairs(struct isolate_search *f);
 void isolate_search_triangle(struct isolate_search *f, enum isolate_search_traffic traffic, unsigned a,

@@ -50,7 +50,7 @@ static void take_ranks(struct isolate_search_team *t, unsigned node, unsigned fi
 		}
 }
 
-/* A round that follow.c knows nothing of. */
+/* A round that search.c knows nothing of. */
 static void round_begin(struct isolate_search_team *t, enum isolate_search_team_stage stage,
 			const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void round_begin(struct isolate_search_team *t, enum isolate_search_team_stage stage,

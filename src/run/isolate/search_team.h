@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search of follow.h where ranks were launched: nodes first, then the ranks of the bad one. Pure: rounds
+ * The search of search.h where ranks were launched: nodes first, then the ranks of the bad one. Pure: rounds
  * come out in `f`, whose members are nodes or ranks as member_of says, and their answers go in.
  */
 #ifndef RUN_ISOLATE_SEARCH_TEAM_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of a search as cases of the run, and what they answer. Those of launched ranks are follow_ranks.c's.
+/* Tests of a search as cases of the run, and what they answer. Those of launched ranks are
+ * launched_ranks.c's.
  */
 #include <errno.h>
 #include <math.h>

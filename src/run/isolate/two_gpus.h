@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where groups cannot tell who it is: two GPUs or two launched ranks, of which no group is without the bad
- * one, and ranks of which no groups can be made. What hunt_two.c (a node's GPUs) and hunt_pair.c (launched
+ * one, and ranks of which no groups can be made. What two_gpus.c (a node's GPUs) and two_ranks.c (launched
  * ranks) share.
  */
 #ifndef RUN_ISOLATE_TWO_GPUS_H

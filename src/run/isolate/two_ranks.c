@@ -154,7 +154,7 @@ bool isolate_ranks_pair(struct isolate_run *h, const struct isolate_search_start
 	if (!once && count != 2 && (!wrong || isolate_search_team_groups(&h->team)))
 		return false;
 	if (!wrong && !isolate_search_worth(s->whole, s->expected, s->sigma))
-		return false; /* follow_team.c says so */
+		return false; /* search_team.c says so */
 	out->of = "rank";
 	parts_run(h, &parts);
 	if (parts_tell(h, &parts, member, count, out))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a plan is made, what plan.c (lines, steps) and plan_case.c (a case on its engines) share. */
+/* How a plan is made, what plan.c (lines, steps) and expand_line.c (a case on its engines) share. */
 #ifndef RUN_PLAN_BUILDER_H
 #define RUN_PLAN_BUILDER_H
 #include "run/plan/case_build.h"

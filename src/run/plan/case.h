@@ -63,7 +63,8 @@ struct bench_case {
 	struct work work;	     /* timed: what the probe says of these options; for the journal */
 	struct need need;	     /* timed: an estimate, no part of the identity */
 	struct target target;
-	json_t *layout; /* of launched ranks: which GPUs of one node, or on what nodes (layout.h); NULL */
+	json_t *layout; /* of launched ranks: which GPUs of one node, or on what nodes (rank_layout.h); NULL
+			 */
 	char target_text[TARGET_TEXT]; /* "cpu", "cpu:node1", "gpu0", "gpu0>gpu1", "node:0,2" */
 	enum require require;
 	bool require_said; /* the suite asks for judgement in words, not by default */

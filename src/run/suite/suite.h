@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A parsed suite, for plan.c: words only, nothing resolved. Grammar: docs/explanation/design/suite.md. */
+/* A parsed suite, for run/plan/plan.c: words only, nothing resolved. Grammar:
+ * docs/explanation/design/suite.md. */
 #ifndef RUN_SUITE_SUITE_H
 #define RUN_SUITE_SUITE_H
 #include "run/plan/case.h"

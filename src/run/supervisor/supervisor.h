@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run in progress: what supervisor.c, crew.c and watch.c share. Design:
+/* A run in progress: what supervisor.c, worker_pool.c and telemetry_reader.c share. Design:
  * docs/explanation/design/processes.md. */
 #ifndef RUN_SUPERVISOR_SUPERVISOR_H
 #define RUN_SUPERVISOR_SUPERVISOR_H
@@ -90,7 +90,7 @@ struct run_team {
 	unsigned lost_by;
 };
 
-/* Readings of the GPUs' counters (health.c). */
+/* Readings of the GPUs' counters (gpu_health.c). */
 struct run_health {
 	bool off;	  /* no case uses a GPU, or NVML does not answer: nothing more is read */
 	uint64_t read_ns; /* the last reading */
@@ -101,7 +101,8 @@ struct run_health {
 	enum cause cause[RUN_GPUS]; /* of the silence: gpu_lost, version_mismatch or another */
 };
 
-/* An attempt by other kernels for a case of the plan (kernels.c), of this run or of the part before. */
+/* An attempt by other kernels for a case of the plan (run/followup/blas_kernel_search.c), of this run or of
+ * the part before. */
 struct run_try {
 	unsigned id; /* of the low case */
 	bool reached;
@@ -169,7 +170,7 @@ bool run_extend(struct run *r, struct step *step, const char *mark, json_t *mark
 /* The same, but for the running. */
 bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t *marks);
 
-/* Looks for what makes the cases of several GPUs slow or wrong (follow_run.c). */
+/* Looks for what makes the cases of several GPUs slow or wrong (run/isolate/run.c). */
 void isolate_search_searches(struct run *r);
 /* All ranks begin a line of the suite together. */
 void team_line(struct run *r, const struct bench_case *c);
@@ -195,7 +196,8 @@ void team_ended(struct run *r, const struct error *err);
 /* At the end of the run: all have come to it. False: alone, or the team ended before. */
 bool team_part(struct run *r);
 
-/* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
+/* Looks at a case's result for what a second round may mend, and runs that at the end
+ * (run/followup/repeat_disturbed.c). */
 void repeat_disturbed_note(struct run *r, const struct bench_case *c, const char *phase,
 			   const json_t *values);
 void repeat_disturbed(struct run *r);
@@ -212,7 +214,7 @@ void health_end(struct run *r);
 /* NVML has stopped to answer for this GPU of the machine. Said once. `cause`: gpu_lost if NVML itself says
  * so. */
 void health_silent(struct run *r, unsigned gpu, const char *why, enum cause cause);
-/* Tries other kernels for products that are low on the CPU (kernels.c). */
+/* Tries other kernels for products that are low on the CPU (run/followup/blas_kernel_search.c). */
 void blas_search_round(struct run *r);
 /* What the part before has tried: an attempt that it did not end is done again. */
 enum status blas_search_take_up(struct run *r, const struct record_case *c, struct error *err);

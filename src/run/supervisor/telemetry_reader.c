@@ -128,7 +128,7 @@ static void nvml_fell_silent(struct run *r, unsigned gpu, int code)
 	health_silent(r, gpu, nvml_code_text(code), cause);
 }
 
-/* Passes a GPU's heat and brakes to its guard, and a silent NVML to health.c. */
+/* Passes a GPU's heat and brakes to its guard, and a silent NVML to gpu_health.c. */
 static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, double value)
 {
 	if (strncmp(s->source, "gpu:", 4))

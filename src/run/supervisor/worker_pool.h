@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker of the pool, what crew.c (steps), crew_worker.c (a worker's life) and crew_lines.c (its words)
- * share. */
+/* A worker of the pool, what worker_pool.c (steps), worker_process.c (a worker's life) and worker_lines.c
+ * (its words) share. */
 #ifndef RUN_SUPERVISOR_WORKER_POOL_H
 #define RUN_SUPERVISOR_WORKER_POOL_H
 #include "run/supervisor/supervisor.h"

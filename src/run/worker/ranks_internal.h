@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks that a worker's cases have: threads of its own (ranks_threads.c), or the workers of a team
- * (ranks_worker.c). */
+ * (ranks_processes.c). */
 #ifndef RUN_WORKER_RANKS_INTERNAL_H
 #define RUN_WORKER_RANKS_INTERNAL_H
 #include "run/worker/ranks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the control plane share: control.c (how it stands and ends), control_hear.c
+/* What the files of the control plane share: control.c (how it stands and ends), receive.c
  * (what comes), join*.c, shape.c, agree.c. */
 #ifndef TEAM_CONTROL_INTERNAL_H
 #define TEAM_CONTROL_INTERNAL_H
@@ -100,14 +100,14 @@ void control_error_from(struct error *e, const json_t *j);
 /* shape.c: rank 0 makes it of what each rank said of itself; the others take it from rank 0's frame. */
 json_t *shape_about(const struct control *c);
 enum status shape_make(struct control *c, json_t *const *said, struct error *err);
-/* gpus.c: of the GPUs that each rank sees, what is its own. */
+/* gpu_owners.c: of the GPUs that each rank sees, what is its own. */
 enum status shape_own_gpus(struct team_shape *s, json_t *const *said, struct error *err);
 json_t *shape_json(const struct team_shape *s);
 enum status shape_take(struct team_shape *s, unsigned size, const json_t *j, struct error *err);
 void shape_clocks_take(struct team_shape *s, const json_t *j);
 void shape_release(struct team_shape *s);
 
-/* join.c and join_zero.c */
+/* join.c and accept.c */
 struct hello {
 	unsigned rank, size;
 	char nonce[33], team[64], node[64], program[32], build[32];

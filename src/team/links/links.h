@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a team reach each other: what threads.c (one process) and wires.c (several) implement. */
+/* How the ranks of a team reach each other: what threads.c (one process) and processes.c (several) implement.
+ */
 #ifndef TEAM_LINKS_LINKS_H
 #define TEAM_LINKS_LINKS_H
 #include "team/team.h"

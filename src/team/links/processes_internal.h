@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wires.c (who asks), wires_hear.c (what comes) and wires_join.c (how they come together) share. */
+/* What processes.c (who asks), processes_receive.c (what comes) and processes_join.c (how they come together)
+ * share. */
 #ifndef TEAM_LINKS_PROCESSES_INTERNAL_H
 #define TEAM_LINKS_PROCESSES_INTERNAL_H
 #include "team/transport/channel.h"

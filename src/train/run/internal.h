@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run under way, as run.c, run_figures.c, run_load.c and run_save.c see it. */
+/* A run under way, as run.c, figures.c, load.c and save.c see it. */
 #ifndef TRAIN_RUN_INTERNAL_H
 #define TRAIN_RUN_INTERNAL_H
 #include "journal/file/run_dir.h"
@@ -51,20 +51,20 @@ struct step_figures { /* of one step */
 	bool steady;	 /* as the steps after it are: nothing starts up, nothing is timed */
 };
 
-/* JSON has no NaN: what is no number is left out (run_figures.c, as are these). */
+/* JSON has no NaN: what is no number is left out (figures.c, as are these). */
 void run_number(json_t *line, const char *name, double value);
 /* The line of the step that was made last, and the run's values. Owner: caller; NULL: no memory. */
 json_t *run_step_line(struct train *t, const struct step_figures *f);
 json_t *run_results(struct train *t);
-/* Everything up to the first step (run_load.c). */
+/* Everything up to the first step (load.c). */
 enum status run_load(struct train *t, struct error *err);
-/* What other runs chose on such a card, with such libraries, for such a model (run_cache.c); NULL: nothing,
- * or there is no cache. Owner: caller. */
+/* What other runs chose on such a card, with such libraries, for such a model (train/tuning/run_cache.c);
+ * NULL: nothing, or there is no cache. Owner: caller. */
 json_t *run_cached(struct train *t);
 /* Tells what was chosen, if there is a cache and more was chosen than was told; not while choices are held.
  */
 enum status run_tell_chosen(struct train *t, struct error *err);
-/* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (run_save.c). */
+/* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
 /* UNAVAILABLE: the run directory was removed, or nothing can be written to it. One that was moved is followed
  * to its new place, once. */

@@ -159,7 +159,7 @@ template <typename C> struct keys_consumer {
 		proxy_fence();
 	}
 
-	/* This warpgroup's 64 x 64 of dS K: columns or rows of its own (end in attention_backward.cu). */
+	/* This warpgroup's 64 x 64 of dS K: columns or rows of its own (end in portable.cu). */
 	__device__ __forceinline__ void queries_issue(float (&d_q)[32], uint32_t d_s)
 	{
 		const uint64_t x = wgmma_tile(warp_uniform(d_s + (C::QUERIES == 128 ? group * KEYS * 128 : 0)));

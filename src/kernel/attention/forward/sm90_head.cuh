@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Without a mask, or with a causal one of as many keys as queries, where the slots hold just a head's keys and values: block
- * j of every head stands in slot j. As in attention_flow.cuh the next tile's first scores are asked for before this one's last
+ * j of every head stands in slot j. As in sm90_flow.cuh the next tile's first scores are asked for before this one's last
  * values. Without a mask all places and the ends of tiles are known to the compiler, and only a warpgroup's first tile of a
  * head waits for anything. HOW_STREAM: keys stream by in whole rounds of twice the slots, a tile for each warpgroup at a time; without a mask.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without a mask, keys streaming by: attention_flow.cuh with the ends of tiles known to the compiler. A tile's blocks are even
+ * Without a mask, keys streaming by: sm90_flow.cuh with the ends of tiles known to the compiler. A tile's blocks are even
  * in number, so that pairs take turns in two sets of registers.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_LEAN_CUH

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention forward on Hopper: one persistent block an SM. A producing warpgroup loads keys, values and queries by tensor
- * copies into slots (attention_load.cuh); GROUPS consuming ones have tiles of 64 query rows of their own.
+ * copies into slots (sm90_load.cuh); GROUPS consuming ones have tiles of 64 query rows of their own.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_RUN_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_RUN_CUH

@@ -10,12 +10,12 @@ enum how {
 	HOW_Q_REGISTERS = 1, /* queries as register operands: their slot is free at once */
 	HOW_STALE = 2,	     /* exponents by the first block's maximum as long as sums stay small */
 	HOW_O_IN_Q = 8,	     /* O leaves through its queries' slot: where there is no room for both */
-	HOW_PAIR = 4,	     /* tiles of 128 rows, a warpgroup's two halves in turns (attention_pair.cuh) */
+	HOW_PAIR = 4,	     /* tiles of 128 rows, a warpgroup's two halves in turns (sm90_pair.cuh) */
 	HOW_PREFETCH = 16,   /* the next head's keys and values are called to the L2 one head early */
 	HOW_STREAM = 64,     /* twice as many blocks of keys as slots: they stream by */
-	HOW_DOWN = 128,	     /* causal: a head's longest tiles and last keys first (attention_down.cuh) */
+	HOW_DOWN = 128,	     /* causal: a head's longest tiles and last keys first (sm90_down.cuh) */
 	HOW_FIXED = 256,     /* shared memory begins where the hardware lets it: places are constants, not registers */
-	HOW_WHOLE = 32,	     /* heads are the units (attention_head.cuh): none are told in shared memory */
+	HOW_WHOLE = 32,	     /* heads are the units (sm90_head.cuh): none are told in shared memory */
 };
 
 /* OUT: of O, 16 bits. FP8: values are turned in their slot (turn_values), so KEYS is D. */
@@ -197,7 +197,7 @@ template <typename C> static __device__ __forceinline__ int tile_dealt(int tiles
 	return i * C::GROUPS + (group + C::GROUPS - turn) % C::GROUPS;
 }
 
-/* -- causal heads of eight tiles as large as their eight blocks of keys (attention_down.cuh) -- */
+/* -- causal heads of eight tiles as large as their eight blocks of keys (sm90_down.cuh) -- */
 
 enum { DOWN_PASSES = 4 };
 
