@@ -2,7 +2,8 @@
 /*
  * A CPU case and the instrument that it is held against, in turns: ceiling, case, ceiling, case, .., ceiling.
  * Each turn gives the ratio of neighbours in time, so what slows both (clock, steal, a neighbour on the core)
- * leaves it. A disturbed turn is taken again, a bounded number of times. Design: docs/explanation/design/interleave.md.
+ * leaves it. A disturbed turn is taken again, a bounded number of times.
+ * Design: docs/explanation/design/interleave.md.
  */
 #include "run/phases.h"
 #include <errno.h>
