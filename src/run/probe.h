@@ -114,7 +114,7 @@ struct engine {
 };
 
 /* The instrument of this machine that a CPU case is held against: another probe's work, timed in turns with
- * the case's own (docs/explanation/design/turns.md). */
+ * the case's own (docs/explanation/design/interleave.md). */
 struct ceiling {
 	const struct probe *probe;
 	const struct engine *engine;

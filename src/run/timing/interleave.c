@@ -3,7 +3,7 @@
  * A CPU case and the instrument that it is held against, in turns: ceiling, case, ceiling, case, .., ceiling.
  * Each turn gives the ratio of neighbours in time, so what slows both (clock, steal, a neighbour on the core)
  * leaves it. A disturbed turn is taken again, a bounded number of times. Design:
- * docs/explanation/design/turns.md.
+ * docs/explanation/design/interleave.md.
  */
 #include "run/timing/phases.h"
 #include <errno.h>

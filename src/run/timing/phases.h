@@ -84,7 +84,7 @@ enum status phase_counted(struct timing *t, struct error *err);
 bool phase_counted_may(const struct bench_case *c);
 
 /* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names
- * (docs/explanation/design/turns.md). */
+ * (docs/explanation/design/interleave.md). */
 bool phase_interleave_applies(const struct bench_case *c, const struct machine *m);
 enum status phase_interleave(struct timing *t, const struct bench *b, struct error *err);
 
