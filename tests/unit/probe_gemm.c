@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include "probe/gemm/host.h"
 #include "unit/cpu_bench.h"
-#include "vendor/openblas.h"
-#include "vendor/onednn.h"
+#include "vendor/cpu/openblas.h"
+#include "vendor/cpu/onednn.h"
 
 extern const struct probe probe_gemm;
 

@@ -39,13 +39,13 @@
 #if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
 #include <nccl.h>
 #endif
-#include "vendor/openblas.h"
+#include "vendor/cpu/openblas.h"
 #include "vendor/cublaslt.h"
 #include "vendor/cublaslt_shapes.h"
 #include "vendor/cuda.h"
 #include "vendor/cudnn.h"
 #include "vendor/cupti.h"
-#include "vendor/onednn.h"
+#include "vendor/cpu/onednn.h"
 #include "vendor/nccl.h"
 
 #ifdef HAVE_CUDA_H

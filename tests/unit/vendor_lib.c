@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "vendor/openblas.h"
-#include "vendor/openblas_kernels.h"
+#include "vendor/cpu/openblas.h"
+#include "vendor/cpu/openblas_kernels.h"
 #include "vendor/cuda.h"
 #include "vendor/lib_path.h"
 #include "vendor/nvml.h"

@@ -6,7 +6,7 @@
 #include "core/process/cpu_pool.h"
 #include "model/backend/cost.h"
 #include "model/cpu/cpu.h"
-#include "vendor/openblas.h"
+#include "vendor/cpu/openblas.h"
 
 struct cpu {
 	struct cpu_pool *pool;

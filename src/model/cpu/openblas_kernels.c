@@ -8,8 +8,8 @@
 #include "core/process/cpu_pool.h"
 #include "core/process/process.h"
 #include "core/text/text.h"
-#include "vendor/openblas.h"
-#include "vendor/openblas_kernels.h"
+#include "vendor/cpu/openblas.h"
+#include "vendor/cpu/openblas_kernels.h"
 
 enum {
 	SIZE = 256,	/* of the matrices: past the first cache, below a millisecond */

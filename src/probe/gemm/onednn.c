@@ -3,7 +3,7 @@
  * are stored. */
 #include <stdalign.h>
 #include "probe/gemm/host.h"
-#include "vendor/onednn.h"
+#include "vendor/cpu/onednn.h"
 
 enum matrix { MATRIX_A, MATRIX_B, MATRIX_C, MATRIX_BIAS, MATRIX_COUNT };
 

@@ -2,8 +2,8 @@
 /* Engine `openblas`: FP32 and FP64 by OpenBLAS, one call a batch. */
 #include "machine/machine.h"
 #include "probe/gemm/host.h"
-#include "vendor/openblas.h"
-#include "vendor/openblas_kernels.h"
+#include "vendor/cpu/openblas.h"
+#include "vendor/cpu/openblas_kernels.h"
 
 struct gemm_openblas {
 	struct gemm_host host;

@@ -4,7 +4,7 @@
 #include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "probe/stress/stress.h"
-#include "vendor/openblas.h"
+#include "vendor/cpu/openblas.h"
 
 struct walk_share { /* a thread's finds on a line of its own */
 	uint64_t wrong, first, odd;

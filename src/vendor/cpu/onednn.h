@@ -6,8 +6,8 @@
  * tests/unit/vendor_headers.c holds rows, sizes and constants against the header of whichever version is
  * installed.
  */
-#ifndef VENDOR_ONEDNN_H
-#define VENDOR_ONEDNN_H
+#ifndef VENDOR_CPU_ONEDNN_H
+#define VENDOR_CPU_ONEDNN_H
 #include <stddef.h>
 #include <stdint.h>
 #include "vendor/lib.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/mman.h>
-#include "vendor/openblas.h"
+#include "vendor/cpu/openblas.h"
 
 static const struct lib_symbol symbols[] = {
 #define X(need, ret, field, symbol, params) {#symbol, offsetof(struct blas, field), LIB_NEED_##need},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vendor/onednn.h"
+#include "vendor/cpu/onednn.h"
 
 static const struct lib_symbol symbols[] = {
 #define X(need, ret, field, symbol, params) {#symbol, offsetof(struct dnnl, field), LIB_NEED_##need},

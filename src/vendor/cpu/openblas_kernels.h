@@ -3,8 +3,8 @@
  * OpenBLAS' sets of kernels. A library that was built for many CPUs chooses one when it is loaded, by the
  * model of the CPU. A CPU that it does not know gets an older set. OPENBLAS_CORETYPE names another one.
  */
-#ifndef VENDOR_OPENBLAS_KERNELS_H
-#define VENDOR_OPENBLAS_KERNELS_H
+#ifndef VENDOR_CPU_OPENBLAS_KERNELS_H
+#define VENDOR_CPU_OPENBLAS_KERNELS_H
 
 #define BLAS_KERNELS_VARIABLE "OPENBLAS_CORETYPE"
 

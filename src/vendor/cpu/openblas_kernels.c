@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vendor/openblas_kernels.h"
+#include "vendor/cpu/openblas_kernels.h"
 #include <stddef.h>
 #include <strings.h>
 

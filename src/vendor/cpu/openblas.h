@@ -4,8 +4,8 @@
  * are taken where ASSAY_LIB_OPENBLAS names them. Types by hand, so the program builds without its headers;
  * tests/unit/vendor_headers.c holds the rows against cblas.h where that is installed.
  */
-#ifndef VENDOR_OPENBLAS_H
-#define VENDOR_OPENBLAS_H
+#ifndef VENDOR_CPU_OPENBLAS_H
+#define VENDOR_CPU_OPENBLAS_H
 #include <stdint.h>
 #include "vendor/lib.h"
 
