@@ -30,9 +30,10 @@ for object in "$dir/assay" "$dir"/lib/*.so* "$dir"/kernel_cases "$dir"/sdpa_case
 	[ ! -e "$object" ] || strip --strip-unneeded "$object" 2> /dev/null || true
 done
 cp "$source/LICENSE" "$dir/"
-cp "$source/tools/check-gpu" "$source/tools/get-wheels" "$source/tools/wheels" "$source/tools/peer_nccl" "$source/tools/peer_ncu" "$source/tools/plant" "$source/tools/training-bound" "$source/tools/training-proof" "$dir/tools/"
+cp "$source/tools/check-gpu" "$source/tools/get-wheels" "$source/tools/wheels" "$source/tools/peer_nccl" "$source/tools/peer_ncu" "$source/tools/plant" "$source/tools/run-pages" "$source/tools/training-bound" "$source/tools/training-proof" "$dir/tools/"
 cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
-cp -R "$source/docs/man" "$source/docs/completion" "$dir/docs/"
+cp -R "$source/docs/man" "$source/docs/completion" "$source/docs/tutorial" "$source/docs/how-to" "$dir/docs/"
+cp -R "$source/examples" "$dir/"
 # A long window: the same kernels stand in assay, kernel_cases and libpairs.so. Plain `zstd -d` and tar read it.
 tar -C "$out" --owner=0 --group=0 --numeric-owner -c "$name" | zstd -q "-${ASSAY_BUNDLE_LEVEL:-19}" --long=27 -T0 -f -o "$out/$name.tar.zst"
 echo "$out/$name.tar.zst"

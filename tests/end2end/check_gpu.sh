@@ -109,4 +109,13 @@ ok "of which nothing is left" [ ! -e u/decode-model ]
 ok "and without a peer that is told" says '^decode-peer *skipped' u/steps.txt
 rm bin/python3
 
+mkdir -p here/docs/tutorial here/docs/how-to
+printf '<!-- run: gpus -->\n```sh\nassay probe memory\n```\n' > here/docs/tutorial/first.md
+printf '<!-- run: gpu -->\n```sh\ntrue   # all is well\n```\n' > here/docs/how-to/second.md
+check w pages
+ok "commands of pages run on GPUs" eval '[ $code = 0 ] && says "^ok 1 - first.md:2: assay probe memory$" w/pages.log'
+sed -i 's/^true/false/' here/docs/how-to/second.md
+check x pages
+ok "one that fails is the exit code" eval '[ $code = 1 ] && says "^not ok 2 - second.md:2: false: exit code 1" x/pages.log'
+
 finish

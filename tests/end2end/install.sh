@@ -16,7 +16,7 @@ ok "its page of the manual" [ -s "$top/share/man/man1/assay.1" ]
 ok "completion for bash" [ -s "$top/share/bash-completion/completions/assay" ]
 ok "completion for zsh" [ -s "$top/share/zsh/site-functions/_assay" ]
 doc=$top/share/doc/assay
-for page in LICENSE docs/HOWTO.md docs/explanation/methods/README.md docs/explanation/design/exit.md docs/explanation/design/input.md docs/explanation/design/suite.md \
+for page in LICENSE docs/README.md docs/tutorial/first-check.md docs/how-to/find-the-slow-gpu.md docs/explanation/methods/README.md docs/explanation/design/exit.md docs/explanation/design/input.md docs/explanation/design/suite.md \
 	docs/reference/lists.md docs/reference/commands.md docs/schema/results.schema.json examples/site.yaml; do
 	ok "$page" [ -s "$doc/$page" ]
 done

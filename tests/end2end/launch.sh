@@ -148,7 +148,7 @@ for run in fell:2 false:1; do
 	expect "${run#*:}" check --suite "${run%:*}.yaml" --no-telemetry --out "${run%:*}"
 	ok "a run that is not sound is seen: ${run%:*}" eval '! sound "${run#*:}" "${run%:*}"'
 done
-walks "Several ranks on one node" $((cpus < 4 ? cpus : 4)) 1
+walks $((cpus < 4 ? cpus : 4)) 1 how-to/launch-ranks-on-one-node.md
 sed "s|/opt/assay/assay|$assay|; s|check quick|__team|; s|--count [0-9]* --size [0-9]*|--count 3 --size 3|" plain.sh > own.sh
 ok "the script that is shown can be run" sh own.sh
 sh own.sh > out 2> err

@@ -103,7 +103,7 @@ for kind in openmpi mpich; do
 	prove "$kind"
 	[ "$kind" != openmpi ] || ok "a host that cannot be reached: nothing is known" unreachable
 	[ "$kind" != openmpi ] || [ "$(id -u)" != 0 ] || ok "an mpirun that refuses root by exit code 1 is no case that failed" refused_root
-	[ "$kind" != openmpi ] || walks "By mpirun or torchrun" 4 1
+	[ "$kind" != openmpi ] || walks 4 1 how-to/launch-with-mpirun.md
 done
 if [ $proved = 0 ] && command -v mpirun > /dev/null; then prove "$(mpirun --version | head -n 1)"; fi
 [ $proved != 0 ] || lacks "mpirun is not installed (package openmpi-bin)"

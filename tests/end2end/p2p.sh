@@ -125,14 +125,15 @@ for staged in cuDeviceCanAccessPeer=1 cuDeviceGetP2PAttribute=1 cuCtxEnablePeerA
 	if [ "$ended" != 7 ]; then broken=$((broken + 1)) && echo "# $staged: $ended cases ended"; fi
 done
 ok "every call that fails is its case's end" [ "$broken" = 0 ]
-# HOWTO's walk to a bad GPU, as written, as far as its plans; what two hosts do is launch.sh's.
+# The commands of docs/how-to/measure-links-and-collectives.md, planned with four GPUs. launch.sh tests two hosts.
 planned() { # COMMAND
 	FAKE_CUDA=devices=4 PATH="$tmp/bin:$PATH" sh -c "$1 --plan" > out 2> err && grep -Eq '^suite [a-z]*: [1-9][0-9]* cases run' out
 }
 mkdir -p bin
 ln -sf "$assay" bin/assay
-awk '/^## / { inside = $0 == "## Is one of my GPUs or links bad?"; next } /^```/ { fence = !fence; next } inside && fence' "$root/docs/HOWTO.md" |
-	sed 's/ *#.*//; /^assay launch /d' > walk
-ok "HOWTO has four commands for a bad GPU or link" [ "$(wc -l < walk)" = 4 ]
-while read -r line; do ok "HOWTO: $line" planned "$line"; done < walk
+here=$root/tests/end2end
+. "$here/walk.sh"
+commands how-to/measure-links-and-collectives.md | sed 's/ *#.*//' > walk
+ok "the page has four commands for links and collectives" [ "$(wc -l < walk)" = 4 ]
+while read -r line; do ok "measure-links-and-collectives.md: $line" planned "$line"; done < walk
 finish

@@ -1,5 +1,6 @@
 #!/bin/sh
 # The last words of quickstart are true: of a run, of a plan, of help, of mistakes. What it would install and build is there.
+# The command is that of docs/tutorial/first-check.md and docs/how-to/check-a-machine.md.
 # usage: quickstart.sh ASSAY ROOT
 set -u
 assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)

