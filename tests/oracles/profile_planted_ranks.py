@@ -45,13 +45,14 @@ FAULTS = {  # loop: what is to be found; nothing in `good`
 LOOPS = ("good", "late_compute", "every_tenth", "item", "late_host", "silent", "exposed")
 KINDS = {"late_rank", "communication", *(key for key, _ in profile_planted.LOOPS.values() if key)}
 RANKS, LATE_RANK, LATE_S, RANGE = 2, 1, 0.016, "augment"
+LIMIT_S = 120  # of one run of both ranks
 WARM_UP = 10  # steps; every tenth one is late here too
 DEPTH = 8
 # Width and batch of both networks; sides of the matrices that a late rank multiplies. On an H100 a step takes 8 to 10 ms, and
 # the product 16 ms. The CPU's sizes only test that the loops do what they say.
 SIZES = {
     "cuda": {"net": (2048, 2048), "large": (4096, 512), "more": (4096, 12288, 8192)},
-    "cpu": {"net": (64, 64), "large": (256, 8), "more": (160, 160, 160)},
+    "cpu": {"net": (64, 64), "large": (256, 8), "more": (768, 768, 768)},
 }
 
 
@@ -90,8 +91,8 @@ class Rank:
         torch.manual_seed(1)
         layers = []
         for _ in range(DEPTH):
-            layers += [torch.nn.Linear(width, width, bias=False), torch.nn.GELU()]
-        net = torch.nn.Sequential(*layers).to(self.device)
+            layers += [torch.nn.Linear(width, width, bias=False, device=self.device), torch.nn.GELU()]
+        net = torch.nn.Sequential(*layers)
         if name == "net":
             net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[self.device.index] if self.cuda else None,
                                                             gradient_as_bucket_view=True)
@@ -194,11 +195,12 @@ def spawn(args):
     words = [w for w in sys.argv[1:] if w != "ranks"]
     ranks = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "rank", *words],
                               env={**shared, "RANK": str(r), "LOCAL_RANK": str(r)}) for r in range(RANKS)]
-    while any(r.poll() is None for r in ranks) and not any(r.poll() for r in ranks):
+    end = time.monotonic() + LIMIT_S
+    while any(r.poll() is None for r in ranks) and not any(r.poll() for r in ranks) and time.monotonic() < end:
         time.sleep(0.05)
-    for r in ranks:  # one that failed would keep the other waiting
+    for r in ranks:  # a rank that failed would keep the other one waiting
         if r.poll() is None:
-            r.terminate()
+            r.kill()
     return max(abs(r.wait()) for r in ranks)
 
 
@@ -215,6 +217,9 @@ def rank(args):
     if r.rank == 0:
         print(json.dumps({"step_ms": ms, "alone_ms": alone, "torch": torch.__version__,
                           "device": torch.cuda.get_device_name() if r.cuda else "CPU"}), flush=True)
+    r.together()
+    if not r.cuda:
+        os._exit(0)  # gloo of PyTorch 1.13 sometimes hangs when it is taken down
     r.dist.destroy_process_group()
 
 
@@ -327,7 +332,7 @@ def main():
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--summary")
     parser.add_argument("--planted-ms", type=float)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     unknown = [loop for loop in args.loops if loop not in (LOOPS if args.what in ("time", "ranks", "rank") else FAULTS)]
     if unknown:
         parser.error(f"no loop {' '.join(unknown)}")
