@@ -31,7 +31,7 @@ ours() { # RUN
 		END { printf "computation, us\t%.3f\ncommunication, us\t%.3f\n", compute_all / 1e3, communication_all / 1e3 }' "$1/breakdown.csv"
 }
 again() { # DIR: its files, from its records
-	rm -rf run && mkdir run && cp "$1"/journal.jsonl* run/ && zstd -q -d -c --long=27 "$1/rings.tar.zst" | tar -C run -xf - && "$assay" report run --write > /dev/null || return
+	rm -rf run && mkdir run && cp "$1"/journal.jsonl* run/ && xz -d -c "$1/rings.tar.xz" | tar -C run -xf - && "$assay" report run --write > /dev/null || return
 	for file in PROFILE.md nccl.csv breakdown.csv; do cmp "$1/$file" "run/$file" || return; done
 }
 agrees() { # FILE: every line of HTA's is within
