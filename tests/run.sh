@@ -176,7 +176,7 @@ else
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 \
-		run build-asan "under ASan and UBSan" --no-suite tree # the tree is the same
+		run build-asan "under ASan and UBSan" --no-suite tree --no-suite once # the tree is the same
 	if [ $tsan = yes ]; then
 		await build-tsan
 		# shellcheck disable=SC2086

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Every run directory below results/ is judged and rendered again and gives its committed REPORT.md, byte for byte; so do the runs
 # that a roofline was drawn of. (Journals below nodes/ are part of the run above.)
-# usage: rerender.sh ASSAY ROOT [--update]     --update writes the reports instead
+# usage: rerender.sh ASSAY ROOT [--update | --every N]     --update writes the reports instead; --every N takes every Nth run, for slow builds
 set -eu
-assay=$1 root=$2 update=${3:-}
+assay=$1 root=$2 update=${3:-} every=1
+[ "$update" != --every ] || every=$4
 . "$root/tests/journal_of.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -12,6 +13,7 @@ count=0 fail=0
 while read -r journal; do
 	dir=${journal%/journal.jsonl*}
 	count=$((count + 1))
+	[ $((count % every)) = 0 ] || continue
 	# 1 and 2 are the run's own verdict; anything else is a report that could not be made.
 	code=0
 	"$assay" report "$dir" --format markdown > "$tmp/REPORT.md" || code=$?
