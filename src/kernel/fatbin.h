@@ -11,8 +11,7 @@ struct kernel_fatbin {
 	const unsigned char *data; /* 64-byte aligned */
 	size_t size;
 	const char *architectures; /* the architectures built: "sm_80 sm_90 sm_100 compute_80" */
-	const char *ran;	   /* architectures that src/kernel/list marks as run on a real device:
-				    * "sm_90" */
+	const char *ran;	   /* those of them that ran on a real device: "sm_90" */
 };
 
 /* Returns the fatbin of this name, or NULL if there is none or the program was built without kernels. The

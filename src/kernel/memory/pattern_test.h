@@ -18,8 +18,7 @@ struct hbm_wrong {
 	uint64_t address, expected, found;
 };
 
-struct hbm_record {			 /* before the launch the host sets first to UINT64_MAX and everything
-					  * else to zero */
+struct hbm_record {			 /* the host sets first to UINT64_MAX, all else to 0 */
 	uint64_t count;			 /* wrong words */
 	uint64_t first;			 /* lowest wrong address */
 	uint64_t checked;		 /* words read */

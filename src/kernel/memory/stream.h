@@ -40,8 +40,7 @@ static_assert(sizeof(struct memory_node) == CHASE_NODE_BYTES, "one line");
 
 struct chase_args {
 	DEVICE_PTR(DEVICE_PTR(struct memory_node))
-	cursor; /* (1) position of the walk; a launch continues
-		 * from it */
+	cursor; /* (1) position; launches continue there */
 	uint64_t hops;
 };
 static_assert(sizeof(struct chase_args) == 16, "layout shared with nvcc");

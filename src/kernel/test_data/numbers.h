@@ -21,8 +21,7 @@ struct compare_record {
 };
 static_assert(sizeof(struct compare_record) == 32, "layout shared with nvcc");
 
-struct check_args { /* expects out[i] == factor0 * e(stream0, i) + factor1 * e(stream1, i) + constant,
-		     * exactly */
+struct check_args { /* out[i] == factor0 * e(stream0, i) + factor1 * e(stream1, i) + constant? */
 	DEVICE_PTR(const float) out;
 	DEVICE_PTR(struct compare_record) record;
 	uint64_t count;

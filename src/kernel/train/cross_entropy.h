@@ -30,8 +30,7 @@ static_assert(sizeof(struct train_loss_args) == 64, "layout shared with nvcc");
 static inline unsigned train_loss_shared(uint64_t vocab, unsigned most)
 {
 	uint64_t row = (vocab + 7) / 8 * 16;
-	unsigned room = most > 2048 ? (most - 2048) / 16 * 16 : 0; /* minus the kernel's static shared
-								    * memory */
+	unsigned room = most > 2048 ? (most - 2048) / 16 * 16 : 0; /* minus static shared memory */
 
 	return row < room ? (unsigned)row : room;
 }
