@@ -90,8 +90,8 @@ static_assert(sizeof(struct operand_judge_args) == 40, "layout shared with nvcc"
 struct operand_memory_args {
 	DEVICE_PTR(unsigned long long) words;
 	DEVICE_PTR(struct operand_found) found;
-	DEVICE_PTR(unsigned long long)
-	pass; /* device counter, so a captured launch continues from its value */
+	/* device counter, so a captured launch continues from its value */
+	DEVICE_PTR(unsigned long long) pass;
 	uint64_t count;
 };
 static_assert(sizeof(struct operand_memory_args) == 32, "layout shared with nvcc");

@@ -22,8 +22,8 @@ struct train_attention_args {
 	DEVICE_PTR(float) lse;		     /* (rows, heads), ld_lse: natural log; an input of backward */
 	DEVICE_PTR(const int32_t) doc_start; /* (docs + 1), device memory */
 	DEVICE_PTR(const uint16_t) d_o;	     /* (rows, heads head_dim), ld_d_o; backward only */
-	DEVICE_PTR(uint16_t)
-	dqkv;			 /* (rows, (heads + 2 kv_heads) head_dim), ld_dqkv: output */
+	/* (rows, (heads + 2 kv_heads) head_dim), ld_dqkv: output */
+	DEVICE_PTR(uint16_t) dqkv;
 	DEVICE_PTR(float) delta; /* (rows, heads), contiguous: row sums of o * d_o */
 	int64_t ld_qkv, ld_o, ld_lse, ld_d_o, ld_dqkv;
 	uint32_t rows, docs, heads, kv_heads, head_dim;

@@ -46,8 +46,8 @@ struct attention_backward_args {
 	 */
 	DEVICE_PTR(float) lse2;
 	DEVICE_PTR(float) sums;
-	DEVICE_PTR(float)
-	sum_q; /* [heads][rows][head_dim], order of the matrix unit in a tile; 0: none */
+	/* [heads][rows][head_dim], order of the matrix unit in a tile; 0: none */
+	DEVICE_PTR(float) sum_q;
 	DEVICE_PTR(const uint32_t) q_starts;
 	DEVICE_PTR(const uint32_t) kv_starts;
 	struct attention_steps q_step, k_step, v_step, o_step;
@@ -57,8 +57,8 @@ struct attention_backward_args {
 	uint32_t rows;	  /* rows of lse2, sums and sum_q for all sequences together */
 	uint32_t section; /* sm90: heads whose blocks are sorted by length together */
 	uint32_t order_count;
-	DEVICE_PTR(const uint32_t)
-	order; /* sm90: order of units of 128 rows, the same for each head; 0: natural order */
+	/* sm90: order of units of 128 rows, the same for each head; 0: natural order */
+	DEVICE_PTR(const uint32_t) order;
 };
 static_assert(sizeof(struct attention_backward_args) == 264, "layout shared with nvcc");
 

@@ -93,8 +93,8 @@ struct attention_sm90_args {
 	DEVICE_PTR(const float) descale_q;
 	DEVICE_PTR(const float) descale_k; /* FP8: factors of the stored elements; above 0 */
 	DEVICE_PTR(const float) descale_v;
-	DEVICE_PTR(const uint32_t)
-	order;		/* head_units words, the same for each head; 0: units in natural order */
+	/* head_units words, the same for each head; 0: units in natural order */
+	DEVICE_PTR(const uint32_t) order;
 	uint32_t pairs; /* number of (head, sequence) pairs that units are numbered by: batch x heads; with an
 			 * order: heads */
 	uint32_t reserved[13];

@@ -15,8 +15,8 @@ struct attention_sparse_args {
 	struct attention_sm90_args dense;
 	struct attention_block_lists lists;
 	DEVICE_PTR(const uint32_t) order; /* order of units, see kernel/attention/sparse/make_lists.h */
-	DEVICE_PTR(const uint32_t)
-	bits;			   /* bits of partial blocks; 0: only mask and lengths cut */
+	/* bits of partial blocks; 0: only mask and lengths cut */
+	DEVICE_PTR(const uint32_t) bits;
 	DEVICE_PTR(uint32_t) turn; /* two words, 0 before the first launch and after each launch */
 	uint64_t reserved[2];
 };

@@ -24,15 +24,15 @@ enum lists_block { LISTS_DROPPED, LISTS_KEPT, LISTS_PART };
 
 struct attention_lists_args {
 	struct attention_block_lists lists; /* output; full and partial have room for every block */
-	DEVICE_PTR(uint8_t)
-	map; /* (batches, heads, q_blocks, k_blocks) of the lists */
-	DEVICE_PTR(const uint8_t)
-	mask;			     /* (batches, heads, q_len, kv_len) of the lists; 0 drops an element */
+	/* (batches, heads, q_blocks, k_blocks) of the lists */
+	DEVICE_PTR(uint8_t) map;
+	/* (batches, heads, q_len, kv_len) of the lists; 0 drops an element */
+	DEVICE_PTR(const uint8_t) mask;
 	DEVICE_PTR(uint32_t) bits;   /* for partial block i: q_block rows of k_block bits, lowest first */
 	DEVICE_PTR(uint32_t) counts; /* (rows, 2): full, partial */
 	DEVICE_PTR(uint32_t) order;  /* (batch * heads * q_blocks) units, longest first in each section */
-	DEVICE_PTR(const uint32_t)
-	q_starts; /* starts of sequences as in kernel/attention/forward/args.h, or 0 */
+	/* starts of sequences as in kernel/attention/forward/args.h, or 0 */
+	DEVICE_PTR(const uint32_t) q_starts;
 	DEVICE_PTR(const uint32_t) kv_starts;
 	uint64_t seed, below; /* RANDOM: words below `below` keep their block */
 	uint32_t source, stride;
