@@ -12,12 +12,12 @@
  * Kernels, in the order of their launches:
  * - backward_begin writes D, and lse in base 2, to padded rows. It sets the sum of dQ to zero.
  * - backward_keys computes dK and dV, one block of keys at a time. No two blocks add to the same element, so
- * the bits are the same on every run.
+ *   the bits are the same on every run.
  * - backward_queries computes dQ, one block of queries at a time, with the same property. It computes the
- * scores a second time.
+ *   scores a second time.
  * On sm_90a two kernels can replace the last two:
  * - backward_once computes dK and dV as backward_keys does, and adds the block's part of dQ to a sum in FP32,
- * in any order.
+ *   in any order.
  * - backward_end converts that sum to dQ.
  *
  * docs/explanation/design/attention_kernels.md, "Backward".
