@@ -4,7 +4,7 @@
 #include "counter/internal.h"
 #include "gpu/device/gpu.h"
 
-/* Which of the conditions is not met, as a sentence; the flags are CUPTI's. */
+/* Reports the first unmet condition in one sentence. The flags are CUPTI's. */
 static enum status unsupported(const struct counter_host *h, const struct cupti_supported *s,
 			       struct error *err)
 {
@@ -48,7 +48,8 @@ static enum status image_room(struct counter_host *h, size_t size, struct error 
 	return h->availability ? STATUS_OK : error_errno(err, ENOMEM, "what counters %s has", h->device_name);
 }
 
-/* Which counters this very device has: some are fused off. Asked twice: the size, then the image. */
+/* Reads which counters this individual device has, because some are fused off. Two calls: the size, then the
+ * image. */
 static enum status read_availability(struct counter_host *h, const struct gpu_device *d, struct error *err)
 {
 	struct cupti_availability a = CUPTI_PARAMS(availability, .context = gpu_context_raw(d));
@@ -60,7 +61,7 @@ static enum status read_availability(struct counter_host *h, const struct gpu_de
 	return st ? st : CUPTI_CALL(&h->cu, err, availability, &a);
 }
 
-/* The same for sampling, whose counters are others. */
+/* As read_availability, for sampling, which has other counters. */
 static enum status read_sampled(struct counter_host *h, struct error *err)
 {
 	struct cupti_pm_availability a = CUPTI_PARAMS(pm_availability, .device = (size_t)h->device);
@@ -76,7 +77,7 @@ static enum status read_sampled(struct counter_host *h, struct error *err)
 	return st ? st : CUPTI_CALL(&h->cu, err, pm_availability, &a);
 }
 
-/* The host's object anew: what was added to it is gone. */
+/* Opens a new host object. It contains no metrics. */
 static enum status open_host(struct counter_host *h, struct error *err)
 {
 	struct cupti_host_open open =
@@ -149,15 +150,15 @@ void counter_host_choose(struct counter_host *h, unsigned row, const char *metri
 	}
 }
 
-/* In one call: added one by one, each would want passes of its own. */
+/* Adds all metrics in one call. Added one by one, each would need passes of its own. */
 static enum status add(struct counter_host *h, const char **metrics, size_t count, struct error *err)
 {
 	return CUPTI_CALL(&h->cu, err, host_add,
 			  &CUPTI_PARAMS(host_add, .host = h->host, .metrics = metrics, .count = count));
 }
 
-/* A device may lack what its chip has, as links that are not there: CUPTI knows their metrics, and one of
- * them makes adding all fail. Those stay that can be added alone. */
+/* Keeps the metrics that can be added one by one. A device may lack parts that its chip has, such as links.
+ * CUPTI knows their metrics, but one of them makes the call that adds all metrics fail. */
 static enum status keep_countable(struct counter_host *h, struct error *err)
 {
 	struct error why = {0};
@@ -200,7 +201,7 @@ enum status counter_host_configure(struct counter_host *h, struct error *err)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "CUPTI knows none of our metrics for %s", h->device_name);
 	st = add_chosen(h, err);
-	size.host = image.host = h->host; /* another where some were left out */
+	size.host = image.host = h->host; /* a new object if metrics were dropped */
 	if (!st)
 		st = CUPTI_CALL(&h->cu, err, host_image_size, &size);
 	if (st)

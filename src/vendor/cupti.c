@@ -13,7 +13,7 @@ static const struct lib_symbol symbols[] = {
 
 static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
 
-/* 130001 is of CUDA 13.0; CUDA 12's count on from 18 */
+/* 130001 belongs to CUDA 13.0; the numbers of CUDA 12 start at 18 */
 static int version(const void *table)
 {
 	const struct cupti *cu = table;
@@ -45,7 +45,7 @@ enum status cupti_load(struct cupti *out, const char *path, struct error *err)
 		  : STATUS_OK;
 }
 
-/* What the operator or user can do about it; "" where nothing. */
+/* What the operator or user can do about the error; "" if nothing. */
 static const char *remedy(int result)
 {
 	switch (result) {

@@ -11,16 +11,16 @@
 #define PORTABLE_FILE "attention_sparse"
 
 enum {
-	/* Keys and values of a section of heads: half of the L2 of an H100, the rest is for queries and what
-	 * the copy engine has in flight. */
+	/* Keys and values of a section of heads: half of the L2 of an H100. The rest is for queries and for
+	 * loads in flight. */
 	SECTION_BYTES = 24 << 20,
-	/* A rank is counted over all units of a section. */
+	/* The rank of a unit takes a count over all units of its section, so the section is limited. */
 	SECTION_UNITS = 8192,
 	LEAST_CC = 80,
-	OWN_CC = 90, /* of which the file of its own is */
+	OWN_CC = 90, /* compute capability of the specialised kernel */
 };
 
-/* What is kept on the device. BITS and MAP: where there is a mask of elements. */
+/* Arrays in device memory. BITS and MAP exist only with a mask of elements. */
 enum array { FULL_BEGIN, FULL, PARTIAL_BEGIN, PARTIAL, COUNTS, ORDER, TURN, MAP, BITS, ARRAYS };
 
 struct attention_sparse {
@@ -57,7 +57,7 @@ enum status attention_sparse_supports(const struct attention_problem *p, uint32_
 	return STATUS_OK;
 }
 
-/* -- life -- */
+/* -- create and destroy -- */
 
 static uint32_t section_of(const struct attention_problem *p, uint32_t q_blocks)
 {

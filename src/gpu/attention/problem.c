@@ -105,7 +105,7 @@ struct attention_strides attention_o_strides(const struct attention_problem *p)
 	return or_packed(p, &p->o, p->heads, p->q_len);
 }
 
-/* Batches and rows as they lie: those of different length are one batch of all tokens. */
+/* Rows of a batch element that a tensor spans. Sequences of different length form one batch of all tokens. */
 static uint64_t span(const struct attention_problem *p, struct attention_strides s, uint32_t heads,
 		     uint32_t len, const uint32_t *starts)
 {
@@ -207,7 +207,7 @@ double attention_flop_backward(const struct attention_problem *p)
 	return 10.0 * (double)p->head_dim * attention_pairs(p);
 }
 
-/* Elements that are there, gaps of strides apart. */
+/* Number of elements, without the gaps of strides. */
 struct elements {
 	double q, kv, lse;
 };
@@ -271,8 +271,8 @@ static enum status check_kinds(const struct attention_problem *p, struct error *
 	return STATUS_OK;
 }
 
-/* Rows of a tensor must not overlap in a way that an engine would read as another shape; 16 bytes are what
- * loads and copies in bulk need. */
+/* Rows of a tensor must not overlap, because an engine would read them as another shape. Strides must be
+ * multiples of 16 bytes for bulk loads and copies. */
 static enum status check_strides(const struct attention_problem *p, const char *name,
 				 struct attention_strides s, unsigned bytes, struct error *err)
 {

@@ -30,7 +30,7 @@ enum status gpu_open(struct gpu_device **out, const char *pci, struct error *err
 	st = find_device(d, pci, err);
 	if (st)
 		goto out;
-	d->cu.device_name(name, sizeof(name), d->id); /* for messages: a refusal leaves "GPU" */
+	d->cu.device_name(name, sizeof(name), d->id); /* if the driver refuses, the name stays "GPU" */
 	d->cu.device_pci(address, sizeof(address), d->id);
 	snprintf(d->name, sizeof(d->name), "%s (%s)", name, address);
 	st = CUDA_CALL(&d->cu, err, primary_retain, &d->context, d->id);
@@ -171,7 +171,7 @@ enum status gpu_host_alloc(struct gpu_device *d, void **p, uint64_t size, struct
 
 	if (!st)
 		return STATUS_OK;
-	*p = NULL; /* the driver's words are those of a device that is full */
+	*p = NULL; /* the driver's message speaks of a full device, so name host memory */
 	return error_set_cause(err, st, why.cause, "%" PRIu64 " bytes of the host's memory, pinned: %s", size,
 			       why.text);
 }
@@ -204,9 +204,9 @@ enum status gpu_host_pointer(struct gpu_device *d, void *host, gpu_ptr *p, struc
 	return st;
 }
 
-/* Our streams and the legacy stream, on which plain copies run, don't wait for each other, and a copy from
- * pageable memory returns when the data is staged, not when it has arrived: so everything is waited for on
- * both sides. */
+/* Our streams and the legacy stream, which runs plain copies, do not wait for each other. A copy from
+ * pageable memory returns when the data is staged, not when it has arrived. So both sides wait for all
+ * work. */
 enum status gpu_copy_to(struct gpu_device *d, gpu_ptr to, const void *from, uint64_t size, struct error *err)
 {
 	enum status st = gpu_synchronize(d, err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels from the embedded fatbins: a file is loaded when its first kernel is asked for, once a device. */
+/* Kernels from the embedded fatbins. A file is loaded once per device, when its first kernel is requested. */
 #include "gpu/device/gpu.h"
 #include "core/text/text.h"
 #include "gpu/device/internal.h"
 #include "kernel/fatbin.h"
 
-#define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must ask: CUDA C guide, "Shared memory" */
+#define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must opt in: CUDA C guide, "Shared memory" */
 
 static enum status load_file(struct gpu_device *d, struct gpu_file **out, const char *name, struct error *err)
 {
@@ -57,7 +57,7 @@ static enum status load_kernel(struct gpu_device *d, struct gpu_file *f, struct 
 		st = error_set(err, STATUS_BUG, "%s.cu has no kernel %s", f->name, entry);
 	else if (r == CUDA_SUCCESS)
 		r = d->cu.kernel_function(&k->function, raw);
-	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU) /* a lazily loaded file says so only here */
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU) /* a lazily loaded file reports this only here */
 		st = error_set(err, STATUS_UNSUPPORTED, "%s of %s.cu holds no code for %s (sm_%u)", entry,
 			       f->name, d->name, d->cc);
 	else if (!st)

@@ -4,14 +4,15 @@
 #include <inttypes.h>
 
 /*
- * The workspace PyTorch gives cuBLAS on the same device, so that the first heuristic is its kernel: 32 MiB
- * from sm_90 on, 2 x 4 MiB + 8 x 16 KiB before.
+ * The workspace that PyTorch gives cuBLAS on the same device, so the first heuristic is the kernel that
+ * PyTorch uses: 32 MiB from sm_90 on, 2 x 4 MiB + 8 x 16 KiB before.
  */
 #define WORKSPACE_SM90 (32ull << 20)
 #define WORKSPACE_BEFORE ((8ull << 20) + (128ull << 10))
 #define ALIGN_DEFAULT 256
 
-/* Stands for a pointer while a plan is made: the library reads its alignment and never follows it. */
+/* Placeholder for a pointer while a plan is made. The library reads its alignment and never dereferences
+ * it. */
 #define ALIGNED_STAND_IN 256
 
 static const struct {
@@ -191,7 +192,7 @@ uint64_t matmul_workspace_bytes(const struct matmul *mm)
 	return mm->workspace_bytes;
 }
 
-/* Row lengths as the library will take them; a slip here reads foreign memory, so it is refused by name. */
+/* Checks row lengths before the library gets them. A wrong length would make it read foreign memory. */
 static enum status check_shape(const struct matmul_shape *s, struct error *err)
 {
 	uint64_t least_a = s->transpose_a ? s->m : s->k, least_b = s->transpose_b ? s->k : s->n;
@@ -215,7 +216,7 @@ static struct matmul_codes codes_of(const struct matmul_shape *s)
 {
 	struct matmul_codes c = {.a = type_code(s->b), .b = type_code(s->a), .d = type_code(s->d)};
 
-	/* C is never FP8: the library wants the bias's type there. */
+	/* C is never FP8: the library requires the bias's type for it. */
 	c.c = s->d == MATMUL_E4M3 || s->d == MATMUL_E5M2 ? CUDA_R_16BF : c.d;
 	switch (s->compute) {
 	case MATMUL_COMPUTE_F64:
@@ -320,7 +321,7 @@ static uint32_t scale_code(enum matmul_scale scale)
 	return code[scale];
 }
 
-/* Attributes an older library does not know are set only where they say something. */
+/* Sets scale attributes. An older library does not know some of them, so they are set only if needed. */
 static enum status set_scales(struct matmul_plan *p, struct error *err)
 {
 	const struct matmul_shape *s = &p->shape;
@@ -436,7 +437,7 @@ void matmul_plan_destroy(struct matmul_plan **p)
 	*p = NULL;
 }
 
-/* Pointers that live in the descriptor change only when they differ: a training step binds a plan once a
+/* Updates pointers in the descriptor only if they changed, because a training step binds a plan once per
  * layer. */
 static enum status bind(struct matmul_plan *p, const struct matmul_operands *o, struct error *err)
 {

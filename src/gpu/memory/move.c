@@ -23,11 +23,11 @@ uint64_t move_bytes(enum move_op op, uint64_t count)
 	return (ops[op].reads + ops[op].writes) * count * sizeof(float);
 }
 
-/* 16-byte words that a block takes in one turn. */
+/* 16-byte words that a block processes per iteration. */
 static uint64_t tile_vectors(const struct move_shape *s)
 {
 	static const unsigned unroll[] = {
-		[MOVE_V1] = 1 /* four turns */,
+		[MOVE_V1] = 1 /* four iterations */,
 		[MOVE_V2] = 1,
 		[MOVE_V3] = 4,
 		[MOVE_V4] = 4,
@@ -62,7 +62,8 @@ static void name_it(struct move *m, enum move_op op)
 			 s->threads, blocks, resident);
 }
 
-/* Dynamic shared memory: what bulk tiles need, and as much as keeps a further block off the SM. */
+/* Sets the dynamic shared memory: the bulk tiles' size, and as much as keeps more than `resident` blocks off
+ * the SM. */
 static enum status ask_for_shared(struct move *m, struct gpu_device *d, enum move_op op, struct error *err)
 {
 	const struct move_shape *s = &m->shape;
@@ -73,7 +74,7 @@ static enum status ask_for_shared(struct move *m, struct gpu_device *d, enum mov
 	if (s->rung == MOVE_BULK)
 		m->shared_bytes =
 			op == MOVE_WRITE ? s->tile_bytes : ops[op].reads * s->stages * s->tile_bytes;
-	/* An SM holds 1 KiB more than a block may ask for, and each block takes 1 KiB of its own. */
+	/* An SM has 1 KiB more than a block may request, and each block reserves 1 KiB. */
 	if (s->resident && (room + 1024) / s->resident > m->shared_bytes + 2048)
 		m->shared_bytes = ((room + 1024) / s->resident - 2048) / 128 * 128;
 	if (m->shared_bytes > room)
@@ -140,8 +141,8 @@ enum status move_launch(const struct move *m, const struct move_arrays *a, struc
 
 uint64_t move_blocks_max(uint64_t count)
 {
-	return count / 512 +
-	       8192; /* blocks have 128 threads or more; grids of blocks an SM stay below 8192 */
+	return count / 512 + 8192; /* blocks have at least 128 threads; grids with a fixed number of blocks
+				    * per SM stay below 8192 */
 }
 
 enum status move_sum(const struct move *m, struct gpu_device *d, gpu_ptr partial, double *sum,

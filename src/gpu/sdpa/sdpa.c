@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention by cuDNN: the library, what its versions can do, and plans. */
+/* Attention by cuDNN: the library, the limits of its versions, and plans. */
 #include "gpu/sdpa/sdpa.h"
 #include "gpu/sdpa/internal.h"
 #include <math.h>
@@ -8,8 +8,9 @@
 #define WORKSPACE_MAX (4ull << 30)
 
 /*
- * What the releases can do, from their notes and from what their own front refuses. Before OLDEST the lengths
- * of queries and keys had to be multiples of 64 where they differ, and backward's sums had to be cleared.
+ * Limits of the releases, from their release notes and from what cuDNN's own frontend refuses. Before OLDEST,
+ * different lengths of queries and keys had to be multiples of 64, and the caller had to clear the sums of
+ * the backward pass.
  */
 enum {
 	OLDEST = 90600,
@@ -33,8 +34,8 @@ struct meaning {
 	enum cause cause;
 };
 
-/* The thousands are the kind: 1 the library itself, 2 what it was given, 3 not supported, 4 itself, 5
- * running. */
+/* The thousands digit is the kind of error: 1 library state, 2 bad parameter, 3 not supported, 4 internal, 5
+ * execution. */
 static struct meaning meaning_of(cudnnStatus_t code)
 {
 	switch (code) {
@@ -159,7 +160,7 @@ static enum status check_lengths(const struct sdpa *s, const struct attention_pr
 	return STATUS_OK;
 }
 
-/* What the library takes and does wrong, or refuses without a word that helps. */
+/* Refuses problems that the library computes wrongly or refuses without a helpful message. */
 static enum status check_problem(const struct sdpa *s, const struct attention_problem *p,
 				 enum sdpa_direction direction, struct error *err)
 {
@@ -229,7 +230,7 @@ static void put_i32(char *host, uint64_t at, uint64_t index, uint64_t value)
 	memcpy(host + at + index * sizeof(v), &v, sizeof(v));
 }
 
-/* P is at most 1: times 256 it uses E4M3's range to 448 and stays a power of two. */
+/* P is at most 1. The factor 256 uses E4M3's range up to 448 and is a power of two. */
 #define SCALE_S 256.0F
 
 static void fill_numbers(char *host, const struct sdpa_numbers *n, const struct attention_problem *p)
@@ -291,7 +292,7 @@ static enum status add_graph(struct sdpa_plan *p, const char *name, draw_graph *
 	return st;
 }
 
-/* A graph the library refuses at once is left out, as long as there is another. */
+/* Makes the graphs. A graph that the library refuses is omitted if another one works. */
 static enum status make_graphs(struct sdpa_plan *p, struct error *err)
 {
 	const struct attention_problem *a = &p->problem;
