@@ -12,14 +12,14 @@ static enum status unsupported(const struct counter_host *h, const struct cupti_
 		int level;
 		const char *what;
 	} flags[] = {
-		{s->architecture, "its architecture has no counters that CUPTI reads"},
+		{s->architecture, "CUPTI does not support its architecture"},
 		{s->sli, "SLI is on"},
 		{s->vgpu, "it is a virtual GPU whose host does not allow profiling"},
 		{s->confidential, "confidential computing is on"},
-		{s->cmp, "a mining processor has none"},
+		{s->cmp, "mining processors have no counters"},
 		{s->wsl, "WSL does not support it"},
 	};
-	const char *what = "CUPTI does not say why";
+	const char *what = "CUPTI gives no reason";
 
 	for (size_t i = sizeof(flags) / sizeof(flags[0]); i-- > 0;)
 		if (flags[i].level == CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED ||
@@ -45,7 +45,8 @@ static enum status ask_supported(struct counter_host *h, int type, struct error 
 static enum status image_room(struct counter_host *h, size_t size, struct error *err)
 {
 	h->availability = calloc(1, size ? size : 1);
-	return h->availability ? STATUS_OK : error_errno(err, ENOMEM, "what counters %s has", h->device_name);
+	return h->availability ? STATUS_OK
+			       : error_errno(err, ENOMEM, "the list of counters of %s", h->device_name);
 }
 
 /* Reads which counters this individual device has, because some are fused off. Two calls: the size, then the
@@ -68,8 +69,9 @@ static enum status read_sampled(struct counter_host *h, struct error *err)
 	enum status st;
 
 	if (!h->cu.pm_availability)
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-				       "this CUPTI does not sample counters: CUDA 12.6's and newer do");
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+			"this CUPTI cannot sample counters: that of CUDA 12.6 or newer is needed");
 	st = CUPTI_CALL(&h->cu, err, pm_availability, &a);
 	if (!st)
 		st = image_room(h, a.image_size, err);

@@ -26,7 +26,7 @@ static enum status configure(struct counter_range *r, unsigned ranges, struct er
 	h->data_size = size.data_size;
 	h->data = calloc(1, size.data_size ? size.data_size : 1);
 	if (!h->data)
-		return error_errno(err, ENOMEM, "what %zu counters count", h->count);
+		return error_errno(err, ENOMEM, "the data of %zu counters", h->count);
 	st = CUPTI_CALL(&h->cu, err, range_data,
 			&CUPTI_PARAMS(range_data, .profiler = r->profiler, .data_size = h->data_size,
 				      .data = h->data));
@@ -153,7 +153,7 @@ enum status counter_range_read(struct counter_range *r, unsigned index, struct c
 	*out = (struct counter_values){0};
 	if (!st && index >= info.ranges)
 		st = error_set_cause(err, STATUS_VENDOR, CAUSE_VENDOR_CALL,
-				     "CUPTI counted %zu ranges of %s, and dropped what was behind them",
+				     "CUPTI counted only %zu ranges of %s and dropped the later ones",
 				     info.ranges, h->device_name);
 	if (!st)
 		st = counter_host_values(h, index, value, err);

@@ -154,7 +154,7 @@ static void try_named(struct search *s, const char *path)
 	if (stat(path, &st)) {
 		char line[PATH_MAX + 40];
 
-		snprintf(line, sizeof(line), "there is no %s", path);
+		snprintf(line, sizeof(line), "%s does not exist", path);
 		note(s, line);
 	} else if (S_ISDIR(st.st_mode)) {
 		(void)try_dir(s, path);
@@ -187,7 +187,7 @@ static enum status not_found(struct search *s, const char *named, struct error *
 	if (s->failed.size) {
 		text_add(&t, text_str(&s->failed));
 	} else if (s->spec->module && !named) {
-		text_addf(&t, "%s not found beside the program, in its lib folder or in ASSAY_MODULE_DIR",
+		text_addf(&t, "%s not found next to the program, in its lib folder or in ASSAY_MODULE_DIR",
 			  s->spec->sonames[0]);
 	} else {
 		text_addf(&t, "%s not found %s%s%s", s->spec->sonames[0], named ? "in " : "",

@@ -50,16 +50,15 @@ enum status attention_own_backward_supports(const struct attention_problem *p, u
 		return st;
 	if (p->type == ATTENTION_E4M3)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "our kernels have no gradients of attention of type %s",
+				 "attention: our backward kernels support fp16 and bf16, not %s",
 				 attention_type_name(p->type));
 	if (p->head_dim != 64 && p->head_dim != 128)
-		return error_set(
-			err, STATUS_UNSUPPORTED,
-			"our kernels have gradients of attention for head dimensions 64 and 128, not %u",
-			p->head_dim);
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "attention: our backward kernels support head dimensions 64 and 128, not %u",
+				 p->head_dim);
 	if (cc < 80)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "our kernels of attention's gradients need sm_80 or newer, this is sm_%u",
+				 "attention: our backward kernels need sm_80 or newer, this device is sm_%u",
 				 cc);
 	return STATUS_OK;
 }
@@ -148,7 +147,7 @@ enum status attention_own_backward_create(struct attention_own_backward **out, s
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for attention's gradients");
+				       "no memory for an attention backward plan");
 	*a = (struct attention_own_backward){.device = d,
 					     .problem = *p,
 					     .q_rows = p->q_starts ? p->q_starts[p->batch] : p->q_len,

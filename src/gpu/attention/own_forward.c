@@ -192,11 +192,11 @@ enum status attention_own_supports(const struct attention_problem *p, unsigned c
 	if (p->type == ATTENTION_E4M3)
 		return error_set(
 			err, STATUS_UNSUPPORTED,
-			"our FP8 attention needs sm_90, head dims of 16 to 128 and 16-bit output: this is "
+			"our FP8 attention needs sm_90, a head dimension of 16 to 128 and 16-bit output, not "
 			"sm_%u, %u and %s",
 			cc, p->head_dim, attention_type_name(p->out_type));
-	return error_set(err, STATUS_UNSUPPORTED, "our attention kernels need sm_80 or newer, this is sm_%u",
-			 cc);
+	return error_set(err, STATUS_UNSUPPORTED,
+			 "our attention kernels need sm_80 or newer, this device is sm_%u", cc);
 }
 
 static bool fits_resident(const struct kernel_row *r, const struct attention_problem *p)
@@ -278,7 +278,7 @@ enum status attention_own_create(struct attention_own **out, struct gpu_device *
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for an attention");
+				       "no memory for an attention plan");
 	*a = (struct attention_own){.device = d,
 				    .problem = *p,
 				    .q = attention_q_strides(p),

@@ -44,7 +44,7 @@ enum status gpu_open(struct gpu_device **out, const char *pci, struct error *err
 	d->cc = (unsigned)(10 * gpu_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
 			   gpu_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 	if (!d->sm_count || d->sm_count > 4096)
-		st = error_set_cause(err, STATUS_LOST, CAUSE_GPU_LOST, "%s does not say how many SMs it has",
+		st = error_set_cause(err, STATUS_LOST, CAUSE_GPU_LOST, "%s does not report its number of SMs",
 				     d->name);
 out:
 	if (st)
@@ -148,8 +148,8 @@ enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct er
 		return st;
 	if (size > available || available - size < GPU_LEAVE_BYTES)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%" PRIu64 " bytes on %s: %" PRIu64
-				       " are free and 2 GiB are left alone",
+				       "cannot allocate %" PRIu64 " bytes on %s: %" PRIu64
+				       " are free, and 2 GiB of them must stay free",
 				       size, d->name, available);
 	st = CUDA_CALL(&d->cu, err, memory_alloc, &raw, size);
 	*p = st ? 0 : raw;
@@ -172,8 +172,8 @@ enum status gpu_host_alloc(struct gpu_device *d, void **p, uint64_t size, struct
 	if (!st)
 		return STATUS_OK;
 	*p = NULL; /* the driver's message speaks of a full device, so name host memory */
-	return error_set_cause(err, st, why.cause, "%" PRIu64 " bytes of the host's memory, pinned: %s", size,
-			       why.text);
+	return error_set_cause(err, st, why.cause,
+			       "cannot allocate %" PRIu64 " bytes of pinned host memory: %s", size, why.text);
 }
 
 void gpu_host_free(struct gpu_device *d, void **p)

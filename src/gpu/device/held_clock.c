@@ -71,8 +71,8 @@ static enum status clock_of(struct gpu_stamps *s, const struct stamp_record *bef
 	 * took all 132 SMs, 3 to 61 were stamped. */
 	if (2 * out->sms < gpu_sm_count(s->device))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_BUSY,
-				       "only %u of %u SMs were stamped: other work has the rest", out->sms,
-				       gpu_sm_count(s->device));
+				       "only %u of %u SMs were stamped: other work occupies the rest",
+				       out->sms, gpu_sm_count(s->device));
 	out->hz_mean = sum / out->sms;
 	out->ns /= out->sms;
 	return STATUS_OK;

@@ -131,7 +131,7 @@ enum status matmul_check(const struct matmul *mm, cublasStatus_t code, const cha
 		st = STATUS_NO_RESOURCE;
 		cause = CAUSE_NO_MEMORY;
 	}
-	return error_set_cause(err, st, cause, "cublasLt %s answered %s (%u)", call, name ? name : "",
+	return error_set_cause(err, st, cause, "cublasLt %s returned %s (%u)", call, name ? name : "",
 			       (unsigned)code);
 }
 
@@ -199,16 +199,16 @@ static enum status check_shape(const struct matmul_shape *s, struct error *err)
 
 	if (!s->m || !s->n || !s->k || s->m > INT32_MAX || s->n > INT32_MAX || s->k > INT32_MAX)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "matrix product of %" PRIu64 " x %" PRIu64 " x %" PRIu64
+				 "GEMM of %" PRIu64 " x %" PRIu64 " x %" PRIu64
 				 ": each size must be between 1 and %d",
 				 s->m, s->n, s->k, INT32_MAX);
 	if (row_a(s) < least_a || row_b(s) < least_b || row_d(s) < s->n)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "matrix product of %" PRIu64 " x %" PRIu64 " x %" PRIu64
+				 "GEMM of %" PRIu64 " x %" PRIu64 " x %" PRIu64
 				 ": a stored row is shorter than its elements",
 				 s->m, s->n, s->k);
 	if (batch_of(s) > 1 && s->stride_d && s->stride_d < s->m * row_d(s))
-		return error_set(err, STATUS_BAD_INPUT, "batched matrix product: the results overlap");
+		return error_set(err, STATUS_BAD_INPUT, "batched GEMM: the results of two batches overlap");
 	return STATUS_OK;
 }
 
@@ -398,8 +398,7 @@ enum status matmul_plan_create(struct matmul_plan **p, struct matmul *mm, const 
 		return st;
 	plan = calloc(1, sizeof(*plan));
 	if (!plan)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a matrix plan");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a GEMM plan");
 	plan->mm = mm;
 	plan->shape = *s;
 	plan->codes = codes_of(s);
@@ -487,7 +486,7 @@ enum status matmul_plan_enqueue(struct matmul_plan *p, const struct matmul_opera
 	enum status st;
 
 	if (p->selected >= p->count)
-		return error_set(err, STATUS_BUG, "a matrix plan is run before a candidate was selected");
+		return error_set(err, STATUS_BUG, "a GEMM plan is run before a candidate is selected");
 	st = bind(p, o, err);
 	if (st)
 		return st;

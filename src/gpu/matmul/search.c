@@ -42,7 +42,7 @@ static enum status make_room(struct matmul_plan *p, unsigned room, struct error 
 	more = realloc(p->candidates, room * sizeof(*more));
 	if (!more)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for %u matrix plans", room);
+				       "no memory for %u GEMM plans", room);
 	p->candidates = more;
 	p->room = room;
 	return STATUS_OK;
@@ -331,7 +331,7 @@ enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, const str
 	caps = malloc(sizeof(*caps));
 	if (!caps)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a matrix search");
+				       "no memory for a GEMM search");
 	for (int pass = 0; !st && pass < PASS_COUNT; pass++)
 		for (int i = 0; !st && i < found && goes_on(&l); i++) {
 			if (mm->lt.algo_init(mm->handle, c->compute, c->scale, c->a, c->b, c->c, c->d, ids[i],
@@ -352,7 +352,7 @@ unsigned matmul_plan_count(const struct matmul_plan *p)
 enum status matmul_plan_select(struct matmul_plan *p, unsigned candidate, struct error *err)
 {
 	if (candidate >= p->count)
-		return error_set(err, STATUS_BUG, "matrix plan: candidate %u of %u", candidate, p->count);
+		return error_set(err, STATUS_BUG, "GEMM plan: candidate %u of %u", candidate, p->count);
 	p->selected = candidate;
 	return STATUS_OK;
 }
@@ -378,7 +378,7 @@ enum status matmul_plan_recall(struct matmul_plan *p, const uint64_t algorithm[M
 	if (mm->lt.algo_check(mm->handle, p->desc, p->a, p->b, p->c, p->d, &algo, &result) ||
 	    result.workspaceSize > mm->workspace_bytes || is_wide(p, &algo))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "cublasLt does not take the algorithm that was kept for this product");
+				       "cublasLt does not accept the cached algorithm for this GEMM");
 	st = make_room(p, 1, err);
 	if (st)
 		return st;

@@ -79,12 +79,12 @@ static enum status ask_for_shared(struct move *m, struct gpu_device *d, enum mov
 		m->shared_bytes = ((room + 1024) / s->resident - 2048) / 128 * 128;
 	if (m->shared_bytes > room)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %u bytes of shared memory are more than %s gives a block", m->name,
+				 "%s: a block needs %u bytes of shared memory, more than %s allows", m->name,
 				 m->shared_bytes, gpu_name(d));
 	st = gpu_kernel_occupancy(m->kernel, s->threads, m->shared_bytes, &fit, err);
 	if (!st && !fit)
-		st = error_set(err, STATUS_UNSUPPORTED, "%s: %s has too few registers for a block of it",
-			       m->name, gpu_name(d));
+		st = error_set(err, STATUS_UNSUPPORTED, "%s: %s has too few registers for one block", m->name,
+			       gpu_name(d));
 	return st;
 }
 
@@ -99,15 +99,16 @@ enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
 	*m = (struct move){.shape = *shape};
 	name_it(m, op);
 	if (shape->rung == MOVE_V6 && shape->threads > 512)
-		return error_set(err, STATUS_UNSUPPORTED, "%s: it is built for blocks of 512", m->name);
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: this kernel supports at most 512 threads per block", m->name);
 	if (bulk && count % 4)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: bulk copies move 16 bytes at least; %" PRIu64 " floats don't fit",
-				 m->name, count);
+				 "%s: bulk copies need a multiple of 4 floats, not %" PRIu64, m->name, count);
 	if (shape->rung == MOVE_V10 && (!ops[op].writes || shape->per_sm || count / 4 >= UINT32_MAX))
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: it is built for streams that write, up to 64 GiB, a tile a block",
-				 m->name);
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"%s: this kernel supports only writing operations of up to 64 GiB with one tile per block",
+			m->name);
 	snprintf(entry, sizeof(entry), bulk ? "%s_bulk" : "%s_v%d", ops[op].name, shape->rung);
 	st = gpu_kernel(d, &m->kernel, bulk ? "memory_bulk" : "memory", entry, err);
 	if (!st)

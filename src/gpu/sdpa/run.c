@@ -157,7 +157,7 @@ enum status sdpa_plan_enqueue(struct sdpa_plan *p, const struct attention_operan
 	enum status st;
 
 	if (p->selected >= p->count)
-		return error_set(err, STATUS_BUG, "an attention plan is run before a candidate was selected");
+		return error_set(err, STATUS_BUG, "an attention plan is run before a candidate is selected");
 	st = bind(p, o, gradients, &pack, err);
 	if (!st && s->stream != raw) {
 		st = DNN_CALL(s, err, set_stream, s->handle, raw);

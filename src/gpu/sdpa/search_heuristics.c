@@ -57,7 +57,7 @@ static enum status build(struct sdpa_plan *p, struct sdpa_candidate *c, struct e
 	if (sdpa_candidate_bytes(c) > s->workspace_max)
 		return error_set_cause(
 			err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			"cuDNN's attention needs %llu bytes of workspace, and %llu are allowed",
+			"cuDNN's attention needs %llu bytes of workspace, but only %llu are allowed",
 			(unsigned long long)sdpa_candidate_bytes(c), (unsigned long long)s->workspace_max);
 	return STATUS_OK;
 }

@@ -85,7 +85,7 @@ enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct erro
 	if (b->set_num_threads && ((b->sgemm && b->dgemm) || (!b->sgemm && b->wide_sgemm && b->wide_dgemm)))
 		return STATUS_OK;
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-			       "library openblas: no symbol %s, nor by its name in Python's wheels, in %s",
+			       "library openblas: no symbol %s, nor its name in Python's wheels, in %s",
 			       missing_symbol(b), fact && fact->path ? fact->path : "OpenBLAS");
 }
 
@@ -124,8 +124,8 @@ enum status blas_check_buffers(unsigned threads, struct error *err)
 		if (map == MAP_FAILED) {
 			st = error_set_cause(
 				err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
-				"OpenBLAS needs %d MB of address space for each of %u threads, of which "
-				"it has %u; raise the limit (ulimit -v), or use fewer CPUs (taskset)",
+				"OpenBLAS needs %d MB of address space for each of %u threads, but has room "
+				"for only %u: raise the limit (ulimit -v), or use fewer CPUs (taskset)",
 				BLAS_BUFFER_MB, threads, i);
 		} else {
 			*map = last;
