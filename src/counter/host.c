@@ -4,7 +4,7 @@
 #include "counter/internal.h"
 #include "gpu/device/gpu.h"
 
-/* Which of the conditions is not met, as a sentence; the flags are CUPTI's. */
+/* Reports the first unmet condition in one sentence. The flags are CUPTI's. */
 static enum status unsupported(const struct counter_host *h, const struct cupti_supported *s,
 			       struct error *err)
 {
@@ -12,14 +12,14 @@ static enum status unsupported(const struct counter_host *h, const struct cupti_
 		int level;
 		const char *what;
 	} flags[] = {
-		{s->architecture, "its architecture has no counters that CUPTI reads"},
+		{s->architecture, "CUPTI does not support its architecture"},
 		{s->sli, "SLI is on"},
 		{s->vgpu, "it is a virtual GPU whose host does not allow profiling"},
 		{s->confidential, "confidential computing is on"},
-		{s->cmp, "a mining processor has none"},
+		{s->cmp, "mining processors have no counters"},
 		{s->wsl, "WSL does not support it"},
 	};
-	const char *what = "CUPTI does not say why";
+	const char *what = "CUPTI gives no reason";
 
 	for (size_t i = sizeof(flags) / sizeof(flags[0]); i-- > 0;)
 		if (flags[i].level == CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED ||
@@ -45,10 +45,12 @@ static enum status ask_supported(struct counter_host *h, int type, struct error 
 static enum status image_room(struct counter_host *h, size_t size, struct error *err)
 {
 	h->availability = calloc(1, size ? size : 1);
-	return h->availability ? STATUS_OK : error_errno(err, ENOMEM, "what counters %s has", h->device_name);
+	return h->availability ? STATUS_OK
+			       : error_errno(err, ENOMEM, "the list of counters of %s", h->device_name);
 }
 
-/* Which counters this very device has: some are fused off. Asked twice: the size, then the image. */
+/* Reads which counters this individual device has, because some are fused off. Two calls: the size, then the
+ * image. */
 static enum status read_availability(struct counter_host *h, const struct gpu_device *d, struct error *err)
 {
 	struct cupti_availability a = CUPTI_PARAMS(availability, .context = gpu_context_raw(d));
@@ -60,15 +62,16 @@ static enum status read_availability(struct counter_host *h, const struct gpu_de
 	return st ? st : CUPTI_CALL(&h->cu, err, availability, &a);
 }
 
-/* The same for sampling, whose counters are others. */
+/* As read_availability, for sampling, which has other counters. */
 static enum status read_sampled(struct counter_host *h, struct error *err)
 {
 	struct cupti_pm_availability a = CUPTI_PARAMS(pm_availability, .device = (size_t)h->device);
 	enum status st;
 
 	if (!h->cu.pm_availability)
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-				       "this CUPTI does not sample counters: CUDA 12.6's and newer do");
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+			"this CUPTI cannot sample counters: that of CUDA 12.6 or newer is needed");
 	st = CUPTI_CALL(&h->cu, err, pm_availability, &a);
 	if (!st)
 		st = image_room(h, a.image_size, err);
@@ -76,7 +79,7 @@ static enum status read_sampled(struct counter_host *h, struct error *err)
 	return st ? st : CUPTI_CALL(&h->cu, err, pm_availability, &a);
 }
 
-/* The host's object anew: what was added to it is gone. */
+/* Opens a new host object. It contains no metrics. */
 static enum status open_host(struct counter_host *h, struct error *err)
 {
 	struct cupti_host_open open =
@@ -149,15 +152,15 @@ void counter_host_choose(struct counter_host *h, unsigned row, const char *metri
 	}
 }
 
-/* In one call: added one by one, each would want passes of its own. */
+/* Adds all metrics in one call. Added one by one, each would need passes of its own. */
 static enum status add(struct counter_host *h, const char **metrics, size_t count, struct error *err)
 {
 	return CUPTI_CALL(&h->cu, err, host_add,
 			  &CUPTI_PARAMS(host_add, .host = h->host, .metrics = metrics, .count = count));
 }
 
-/* A device may lack what its chip has, as links that are not there: CUPTI knows their metrics, and one of
- * them makes adding all fail. Those stay that can be added alone. */
+/* Keeps the metrics that can be added one by one. A device may lack parts that its chip has, such as links.
+ * CUPTI knows their metrics, but one of them makes the call that adds all metrics fail. */
 static enum status keep_countable(struct counter_host *h, struct error *err)
 {
 	struct error why = {0};
@@ -200,7 +203,7 @@ enum status counter_host_configure(struct counter_host *h, struct error *err)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "CUPTI knows none of our metrics for %s", h->device_name);
 	st = add_chosen(h, err);
-	size.host = image.host = h->host; /* another where some were left out */
+	size.host = image.host = h->host; /* a new object if metrics were dropped */
 	if (!st)
 		st = CUPTI_CALL(&h->cu, err, host_image_size, &size);
 	if (st)

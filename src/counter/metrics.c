@@ -37,7 +37,7 @@ static double sum(const struct counter_values *v, enum counter_metric m)
 	return v->has[m] ? v->value[m] : NAN;
 }
 
-/* What a share or rate is a share of; a sum is itself. */
+/* The quantity that a share or rate refers to; 1 for a sum. */
 static double over(const struct counter_values *v, enum counter_kind kind)
 {
 	double cycles = sum(v, COUNTER_METRIC_sm_cycles);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters over a range of work: the user's ranges, and the user's own replay of its passes. */
+/* Counters over a range of work. The caller defines the ranges and repeats the work for each pass. */
 #include <errno.h>
 #include <math.h>
 #include "counter/internal.h"
@@ -8,11 +8,11 @@
 struct counter_range {
 	struct counter_host host;
 	void *profiler;
-	unsigned number; /* of the next range of the pass */
+	unsigned number; /* number of the next range of the pass */
 	bool started, pushed;
 };
 
-/* Room for the ranges, and how they are to be counted. */
+/* Allocates room for the ranges and sets how they are counted. */
 static enum status configure(struct counter_range *r, unsigned ranges, struct error *err)
 {
 	struct counter_host *h = &r->host;
@@ -26,7 +26,7 @@ static enum status configure(struct counter_range *r, unsigned ranges, struct er
 	h->data_size = size.data_size;
 	h->data = calloc(1, size.data_size ? size.data_size : 1);
 	if (!h->data)
-		return error_errno(err, ENOMEM, "what %zu counters count", h->count);
+		return error_errno(err, ENOMEM, "the data of %zu counters", h->count);
 	st = CUPTI_CALL(&h->cu, err, range_data,
 			&CUPTI_PARAMS(range_data, .profiler = r->profiler, .data_size = h->data_size,
 				      .data = h->data));
@@ -113,7 +113,7 @@ enum status counter_range_begin(struct counter_range *r, struct error *err)
 
 enum status counter_range_push(struct counter_range *r, struct error *err)
 {
-	char name[16]; /* one of its own: ranges of one name are counted as one */
+	char name[16]; /* unique, because ranges of one name are counted as one */
 	enum status st;
 
 	snprintf(name, sizeof(name), "%u", r->number++);
@@ -153,12 +153,12 @@ enum status counter_range_read(struct counter_range *r, unsigned index, struct c
 	*out = (struct counter_values){0};
 	if (!st && index >= info.ranges)
 		st = error_set_cause(err, STATUS_VENDOR, CAUSE_VENDOR_CALL,
-				     "CUPTI counted %zu ranges of %s, and dropped what was behind them",
+				     "CUPTI counted only %zu ranges of %s and dropped the later ones",
 				     info.ranges, h->device_name);
 	if (!st)
 		st = counter_host_values(h, index, value, err);
 	for (size_t i = 0; !st && i < h->count; i++) {
-		/* What the hardware did not count comes as no number. */
+		/* Values that the hardware did not count are not finite. */
 		out->has[h->row[i]] = isfinite(value[i]);
 		out->value[h->row[i]] = value[i] * counter_rows[h->row[i]].factor;
 	}

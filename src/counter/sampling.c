@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters by time: the hardware samples into a ring, which is decoded into an image of room samples. */
+/* Counters sampled by time. The hardware samples into a ring, which is decoded into an image with room for
+ * `room` samples. */
 #include <errno.h>
 #include <math.h>
 #include "counter/internal.h"
@@ -13,7 +14,7 @@ struct counter_sampling {
 	bool started;
 };
 
-/* An empty image: each read fills it anew. */
+/* Empties the image. Each read fills it again. */
 static enum status empty(struct counter_sampling *s, struct error *err)
 {
 	return CUPTI_CALL(&s->host.cu, err, pm_data,
@@ -21,7 +22,8 @@ static enum status empty(struct counter_sampling *s, struct error *err)
 					.data = s->host.data));
 }
 
-/* GA100 has no trigger by time: there the interval is one of the system clock, whose rate is near enough. */
+/* GA100 has no time trigger. There the interval is in cycles of the system clock, whose rate is close
+ * enough. */
 static enum status configure(struct counter_sampling *s, const struct gpu_device *d, uint64_t interval_ns,
 			     unsigned room, struct error *err)
 {

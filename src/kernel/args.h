@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every argument header of this room needs on both sides of the launch: C17 on the host, nvcc on the
- * device. */
+/* Macros that every kernel argument header needs. Both C17 on the host and nvcc on the device include it. */
 #ifndef KERNEL_ARGS_H
 #define KERNEL_ARGS_H
 #include <assert.h>
@@ -9,6 +8,6 @@
 #ifdef __CUDACC__
 #define DEVICE_PTR(type) type *
 #else
-#define DEVICE_PTR(type) uint64_t /* a CUdeviceptr: never dereferenced on the host */
+#define DEVICE_PTR(type) uint64_t /* a CUdeviceptr; the host never dereferences it */
 #endif
 #endif

@@ -2,7 +2,8 @@
 #ifndef KERNEL_BLOCK_SUM_CUH
 #define KERNEL_BLOCK_SUM_CUH
 
-/* The block's sum of `value`, valid in thread 0. Every thread calls it; blockDim.x is a multiple of 32, at most 1024. */
+/* Returns the block's sum of `value` in thread 0; other threads get no valid result. Every thread must call
+ * it. blockDim.x is a multiple of 32, at most 1024. */
 static __device__ double block_sum(double value)
 {
 	__shared__ double warp_sum[32];

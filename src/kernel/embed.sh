@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: embed.sh OUT.c [FATBIN ARCHITECTURES RAN]...
-# Writes a C file that takes each fatbin in by the assembler (.incbin) and lists them.
+# Writes a C file that includes each fatbin by the assembler (.incbin) and lists them.
 set -e
 out=$1
 shift

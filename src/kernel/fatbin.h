@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fatbins built from src/kernel/list, compiled into the program. Empty where it was built without nvcc.
- */
+/* The fatbins built from src/kernel/list, compiled into the program. A program built without nvcc has
+ * none. */
 #ifndef KERNEL_FATBIN_H
 #define KERNEL_FATBIN_H
 #include <stdbool.h>
 #include <stddef.h>
 
 struct kernel_fatbin {
-	const char *name;	   /* the file's name without .cu */
+	const char *name;	   /* first column of src/kernel/list */
 	const unsigned char *data; /* 64-byte aligned */
 	size_t size;
-	const char *architectures; /* "sm_80 sm_90 sm_100 compute_80": as built */
-	const char *ran;	   /* of the list's, those whose code a real device has run: "sm_90" */
+	const char *architectures; /* the architectures built: "sm_80 sm_90 sm_100 compute_80" */
+	const char *ran;	   /* those of them that ran on a real device: "sm_90" */
 };
 
-/* Lent, static. NULL: no such file, or built without kernels. */
+/* Returns the fatbin of this name, or NULL if there is none or the program was built without kernels. The
+ * result is static: do not free it. */
 const struct kernel_fatbin *kernel_fatbin_find(const char *name);
-/* In list order; NULL past the last. */
+/* Returns fatbin `index` in the order of src/kernel/list; NULL past the last one. */
 const struct kernel_fatbin *kernel_fatbin_at(size_t index);
-/* A real device of this compute capability (90) has run the file's code. */
+/* Whether a real device of this compute capability (90 for sm_90) has run the file's code. */
 bool kernel_fatbin_ran(const struct kernel_fatbin *f, unsigned cc);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hopper's own instructions for kernels of sm_90a: barriers, bulk tensor copies, register shares, fences. */
+/* Hopper instructions for sm_90a kernels: barriers, bulk tensor copies, register reallocation and fences. */
 #ifndef KERNEL_HOPPER_CUH
 #define KERNEL_HOPPER_CUH
 #include "kernel/args.h"
@@ -9,7 +9,7 @@ static __device__ __forceinline__ uint32_t shared_at(const void *p)
 	return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* -- barriers in shared memory: `at` is the address of an 8-byte word -- */
+/* -- barriers in shared memory: `at` is the address of an 8-byte barrier word -- */
 
 static __device__ __forceinline__ void barrier_init(uint32_t at, unsigned arrivals)
 {
@@ -38,19 +38,20 @@ static __device__ __forceinline__ void barrier_wait(uint32_t at, unsigned parity
 		     : "memory");
 }
 
-/* What barrier_init wrote is seen by the copy engine. */
+/* Makes barrier_init visible to the copy engine. */
 static __device__ __forceinline__ void barrier_init_fence()
 {
 	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Named barriers of the block: numbers 1 .. 15. */
+/* Named barriers of the block have the numbers 1 .. 15. */
 static __device__ __forceinline__ void named_sync(unsigned number, unsigned threads)
 {
 	asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-/* All threads of the cluster's blocks that have not ended; what they wrote is seen by all. */
+/* Waits for all threads of the cluster that have not exited. Afterwards each block sees the others' earlier
+ * writes. */
 static __device__ __forceinline__ void cluster_sync()
 {
 	asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -62,7 +63,7 @@ static __device__ __forceinline__ void shared_store4(uint32_t at, const float (&
 		     : "memory");
 }
 
-/* From the same place in the shared memory of another block of the cluster. */
+/* Loads from the same shared-memory address in block `rank` of the cluster. */
 static __device__ __forceinline__ void cluster_load4(float (&v)[4], uint32_t at, uint32_t rank)
 {
 	uint32_t there;
@@ -79,7 +80,7 @@ static __device__ __forceinline__ void named_arrive(unsigned number, unsigned th
 	asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-/* -- bulk tensor copies of a rank-4 map -- */
+/* -- bulk tensor copies; the tensor map has rank 4 -- */
 
 static __device__ __forceinline__ void tensor_prefetch_map(const void *map)
 {
@@ -95,7 +96,7 @@ static __device__ __forceinline__ void tensor_load(uint32_t to, const void *map,
 		     : "memory");
 }
 
-/* The same, no further than to the L2. */
+/* As tensor_load, but only into the L2. */
 static __device__ __forceinline__ void tensor_prefetch(const void *map, int c0, int c1, int c2, int c3)
 {
 	asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1),
@@ -103,7 +104,7 @@ static __device__ __forceinline__ void tensor_prefetch(const void *map, int c0, 
 		     : "memory");
 }
 
-/* A group of what this thread stored since the last one; of nothing, too. */
+/* Closes a group of this thread's stores since the last commit. An empty group is allowed. */
 static __device__ __forceinline__ void tensor_store_commit()
 {
 	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
@@ -117,7 +118,7 @@ static __device__ __forceinline__ void tensor_store(const void *map, uint32_t fr
 	tensor_store_commit();
 }
 
-/* Until all but the LEFT latest stores of this thread have read their shared memory. */
+/* Waits until all but the LEFT latest store groups of this thread have read their shared memory. */
 template <int LEFT = 0> static __device__ __forceinline__ void tensor_store_wait_read()
 {
 	asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
@@ -128,7 +129,7 @@ static __device__ __forceinline__ void tensor_store_wait()
 	asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-/* -- bulk copies: addresses and bytes are multiples of 16 -- */
+/* -- bulk copies: addresses and sizes are multiples of 16 bytes -- */
 
 static __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, unsigned bytes, uint32_t barrier)
 {
@@ -137,7 +138,8 @@ static __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, 
 		     : "memory");
 }
 
-/* Numbers are added where they go to; tensor_store_wait* wait for it. */
+/* Adds floats in shared memory to floats in global memory. tensor_store_wait and tensor_store_wait_read wait
+ * for it. */
 static __device__ __forceinline__ void bulk_add(float *to, uint32_t from, unsigned bytes)
 {
 	asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
@@ -146,13 +148,13 @@ static __device__ __forceinline__ void bulk_add(float *to, uint32_t from, unsign
 	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* Ordinary shared stores before, the copy engine or the matrix unit after. */
+/* Orders earlier ordinary shared-memory stores before later reads by the copy engine or the matrix unit. */
 static __device__ __forceinline__ void proxy_fence()
 {
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* -- registers of a warpgroup -- */
+/* -- register count of a warpgroup -- */
 
 template <int COUNT> static __device__ __forceinline__ void registers_grow()
 {
@@ -164,14 +166,14 @@ template <int COUNT> static __device__ __forceinline__ void registers_shrink()
 	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
-/* -- additions in memory -- */
+/* -- atomic additions in global memory -- */
 
 static __device__ __forceinline__ void add4(float *to, float x, float y, float z, float w)
 {
 	asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
 }
 
-/* -- matrix fragments -- */
+/* -- matrix fragments: four 8 x 8 matrices of 16-bit elements -- */
 
 static __device__ __forceinline__ void matrix_load(uint32_t (&r)[4], uint32_t at)
 {
@@ -181,7 +183,7 @@ static __device__ __forceinline__ void matrix_load(uint32_t (&r)[4], uint32_t at
 		     : "memory");
 }
 
-/* Each matrix transposed. */
+/* As matrix_load, with each 8 x 8 matrix transposed. */
 static __device__ __forceinline__ void matrix_load_turned(uint32_t (&r)[4], uint32_t at)
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mma.sync of 16-bit types on tiles in shared memory, for attention on any GPU from sm_80 on: tiles of 64 rows by
- * cp.async, fragments by ldmatrix, 16 x 8 products of 16. Blocks have TILE_THREADS threads. A product's 4 values a
- * thread: two of row lane / 4 at columns 2 (lane % 4), two of 8 rows below.
+ * GEMM steps by mma.sync for 16-bit types, on tiles in shared memory. The attention kernels for sm_80 and
+ * later use them.
+ * A tile has 64 rows and is loaded by cp.async. Fragments are loaded by ldmatrix. One mma.sync computes 16 x
+ * 8 x 16. A block has TILE_THREADS threads.
+ * Each thread holds 4 values of a 16 x 8 result: two in row lane / 4 at columns 2 (lane % 4) and the next
+ * one, and two in the same columns 8 rows below.
  */
 #ifndef KERNEL_MMA_SYNC_TILE_CUH
 #define KERNEL_MMA_SYNC_TILE_CUH
@@ -42,8 +45,8 @@ static __device__ __forceinline__ void step(__nv_bfloat16, float *c, const uint3
 	STEP("bf16");
 }
 
-/* A tile's element in shared memory: rows of D, the 16-byte pieces of a row in an order that spreads 8 rows over all
- * banks. */
+/* Shared-memory address of a tile's 16-byte piece. A row has D elements. Pieces of a row are stored in an
+ * order that spreads 8 rows over all banks. */
 template <int D> static __device__ __forceinline__ uint32_t tile_at(uint32_t tile, unsigned row, unsigned piece)
 {
 	return tile + row * D * 2 + (piece ^ row % 8) * 16;
@@ -61,7 +64,7 @@ template <bool ACROSS> static __device__ __forceinline__ void matrix(uint32_t (&
 			     : "r"(at));
 }
 
-/* 64 rows from `first` into a tile; rows behind `count` become zeros. */
+/* Starts the copy of 64 rows, from row `first` on, into a tile. Rows at or after `count` become zeros. */
 template <typename T, int D>
 static __device__ __forceinline__ void tile_load(uint32_t tile, const T *from, int64_t step, int first, int count)
 {
@@ -77,7 +80,7 @@ static __device__ __forceinline__ void tile_load(uint32_t tile, const T *from, i
 	asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* All but the LATEST groups have come, for every thread. */
+/* Waits until all copy groups but the LATEST newest ones have arrived, for every thread of the block. */
 template <int LATEST> static __device__ __forceinline__ void tile_wait()
 {
 	asm volatile("cp.async.wait_group %0;" ::"n"(LATEST) : "memory");

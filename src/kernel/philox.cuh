@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The generator of core/math/random.h on the device: element i of a stream under a seed is word i % 4 of
- * philox(counter = {i / 4 low, i / 4 high, stream, 0}, key = seed). Reference: core/math/random.c itself. */
+/* The random number generator of core/math/random.h on the device. Element i of a stream is word i % 4 of
+ * philox(counter = {i / 4 low, i / 4 high, stream, 0}, key = seed). The reference is core/math/random.c. */
 #ifndef KERNEL_PHILOX_CUH
 #define KERNEL_PHILOX_CUH
 #include <stdint.h>
@@ -30,7 +30,7 @@ static __device__ uint4 philox_words(uint64_t seed, uint32_t stream, uint64_t bl
 	return philox4x32(seed, (uint32_t)block, (uint32_t)(block >> 32), stream, 0);
 }
 
-/* (u + 1/2) / 2^31 - 1: exact in double, rounded to float once. */
+/* (u + 1/2) / 2^31 - 1, uniform in (-1, 1). It is exact in double and rounded to float once. */
 static __device__ float philox_uniform(uint32_t u)
 {
 	return (float)(((double)u + 0.5) * 0x1p-31 - 1.0);

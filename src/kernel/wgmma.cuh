@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wgmma of 16-bit types and E4M3 for attention: M 64 a warpgroup, N 64, 128 or 256, 32 bytes along k, FP32 accumulators. A stands in
- * shared memory or in registers, B in shared memory, both in rows of 128 bytes swizzled by 128 bytes (what a tensor map
- * of that swizzle writes). An accumulator array holds 4 values a group of 8 columns: two of row lane / 4, two of row
- * lane / 4 + 8, at columns 2 (lane % 4).
+ * wgmma for attention, for 16-bit types and E4M3. A warpgroup computes M 64, N 64, 128 or 256, and 32 bytes
+ * along k, with FP32 accumulators. A is in shared memory or registers, B is in shared memory. In shared
+ * memory rows have 128 bytes and a 128-byte swizzle, as a tensor map with that swizzle writes them.
+ * For each group of 8 columns a thread's accumulator array holds 4 values: two of row lane / 4 and two of row
+ * lane / 4 + 8, at columns from 2 (lane % 4) on.
  */
 #ifndef KERNEL_WGMMA_CUH
 #define KERNEL_WGMMA_CUH
@@ -27,7 +28,7 @@ template <int LEFT> static __device__ __forceinline__ void wgmma_wait()
 	asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
-/* What the matrix unit writes or reads must not be moved over the wait by the compiler. */
+/* Keeps the compiler from moving accesses to the matrix unit's operands over the wait. */
 template <int N> static __device__ __forceinline__ void wgmma_hold(float (&c)[N])
 {
 #pragma unroll
@@ -43,8 +44,8 @@ template <int N> static __device__ __forceinline__ void wgmma_hold(uint32_t (&c)
 }
 
 /*
- * Descriptor of a tile with rows of 128 bytes, swizzled, groups of 8 rows 1024 bytes apart. `chunk_bytes` is the
- * distance of the next 64 columns where they run along N (a transposed B); along k it is not used.
+ * Descriptor of a tile with swizzled rows of 128 bytes; groups of 8 rows are 1024 bytes apart. If the columns
+ * run along N (a transposed B), `chunk_bytes` is the distance to the next 64 columns. Along k it is not used.
  */
 static __device__ __forceinline__ uint64_t wgmma_tile(uint32_t at, uint32_t chunk_bytes = 16)
 {
@@ -52,27 +53,27 @@ static __device__ __forceinline__ uint64_t wgmma_tile(uint32_t at, uint32_t chun
 	       (uint64_t)1 << 62;
 }
 
-/* The same for rows of ROW bytes, 128 or 64, swizzled by as much. */
+/* As wgmma_tile, for rows of ROW bytes (128 or 64) with a swizzle of ROW bytes. */
 template <int ROW> static __device__ __forceinline__ uint64_t wgmma_tile_of(uint32_t at)
 {
 	return ROW == 128 ? wgmma_tile(at)
 			  : ((uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(512 >> 4) << 32 | (uint64_t)2 << 62);
 }
 
-/* Where a row's 16-byte piece stands in such a row. */
+/* Byte offset of a row's 16-byte piece in a swizzled row of ROW bytes. */
 template <int ROW> static __device__ __forceinline__ uint32_t swizzled(unsigned row, unsigned piece)
 {
 	return (ROW == 128 ? piece ^ row % 8 : piece ^ row / 2 % 4) * 16;
 }
 
-/* The same value in all threads of a warp, where the compiler cannot know it: in a uniform register, where descriptors
- * have to be and are counted on. */
+/* Returns v, which all threads of a warp share although the compiler cannot know it. The result is in a
+ * uniform register, which descriptors need and in which their arithmetic is done. */
 static __device__ __forceinline__ uint32_t warp_uniform(uint32_t v)
 {
 	return __reduce_or_sync(~0u, v);
 }
 
-/* A descriptor some bytes further on. */
+/* The descriptor `bytes` further on. */
 static __device__ __forceinline__ uint64_t wgmma_on(uint64_t tile, uint32_t bytes)
 {
 	return (tile & 0xffffffff00000000) | ((uint32_t)tile + (bytes >> 4));
@@ -95,7 +96,7 @@ static __device__ __forceinline__ uint64_t wgmma_on(uint64_t tile, uint32_t byte
 	    "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"                             \
 	    "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
-/* i0 .. i4: numbers of the operands behind the accumulators. */
+/* i0 .. i5: numbers of the asm operands after the accumulators. */
 #define WGMMA_SS(SHAPE, NAMES, LIST, i0, i1, i2)                                                                       \
 	asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\n"                                                 \
 		     "wgmma.mma_async.sync.aligned." SHAPE " {" NAMES "}, %" #i0 ", %" #i1 ", p, 1, 1, 0, 0;\n}"       \
@@ -109,8 +110,8 @@ static __device__ __forceinline__ uint64_t wgmma_on(uint64_t tile, uint32_t byte
 		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add))
 
 /*
- * c = A B, or c += A B with `add`. wgmma_ss and wgmma_rs: rows of B run along k (K of attention). wgmma_rs_across: rows
- * of B run along N (V).
+ * c = A B, or c += A B with `add`. In wgmma_ss and wgmma_rs, rows of B run along k (attention's K). In
+ * wgmma_rs_across, rows of B run along N (attention's V).
  */
 #define WGMMA_TYPE(T, NAME)                                                                                            \
 	static __device__ __forceinline__ void wgmma_ss(T, float(&c)[32], uint64_t a, uint64_t b, int add)             \
@@ -147,7 +148,7 @@ static __device__ __forceinline__ uint64_t wgmma_on(uint64_t tile, uint32_t byte
 WGMMA_TYPE(__half, "f16")
 WGMMA_TYPE(__nv_bfloat16, "bf16")
 
-/* c = A B or c += A B, both in shared memory with rows that run across: A's along M, B's along N. */
+/* c = A B or c += A B, with both in shared memory. A's rows run along M and B's rows along N. */
 #define WGMMA_ACROSS(T, NAME)                                                                                          \
 	static __device__ __forceinline__ void wgmma_ss_across(T, float(&c)[32], uint64_t a, uint64_t b, int add)      \
 	{                                                                                                              \
@@ -160,7 +161,7 @@ WGMMA_TYPE(__nv_bfloat16, "bf16")
 WGMMA_ACROSS(__half, "f16")
 WGMMA_ACROSS(__nv_bfloat16, "bf16")
 
-/* E4M3: both operands' rows run along k. */
+/* E4M3: rows of both operands run along k. */
 #define WGMMA_FP8_SS(SHAPE, NAMES, LIST, i0, i1, i2)                                                                   \
 	asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\n"                                                 \
 		     "wgmma.mma_async.sync.aligned." SHAPE ".f32.e4m3.e4m3 {" NAMES "}, %" #i0 ", %" #i1              \
@@ -194,7 +195,8 @@ static __device__ __forceinline__ void wgmma_rs(__nv_fp8_e4m3, float (&c)[64], c
 	WGMMA_FP8_RS("m64n128k32", N64, W64(c), 64, 65, 66, 67, 68, 69);
 }
 
-/* Four bytes, the first lowest; what is too large becomes the largest number. */
+/* Packs four values, the first in the lowest byte. Values that are too large become the largest finite
+ * number. */
 static __device__ __forceinline__ uint32_t pack4_e4m3(float x0, float x1, float x2, float x3)
 {
 	uint32_t v;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuBLASLt, the part that plans, searches and runs matrix products. Types and constants are written by hand,
- * so the program builds the same with and without the CUDA toolkit; tests/unit/vendor_headers.c defines
- * VENDOR_REAL_HEADERS and holds every row, size and constant against cublasLt.h where that is installed.
+ * The part of cuBLASLt that plans, searches and runs GEMMs. Types and constants are written by hand, so the
+ * program builds the same with and without the CUDA toolkit. tests/unit/vendor_headers.c defines
+ * VENDOR_REAL_HEADERS and checks every row, size and constant against cublasLt.h if that is installed.
  */
 #ifndef VENDOR_CUBLASLT_H
 #define VENDOR_CUBLASLT_H
@@ -52,7 +52,7 @@ typedef struct {
 	X(cublasLtMatmulDescAttributes_t, 4)
 /* clang-format on */
 
-/* The constants this program uses. */
+/* The constants that this program uses. */
 /* clang-format off */
 #define CUBLASLT_CONSTANTS(X)                              \
 	X(CUBLAS_STATUS_SUCCESS, 0)                        \

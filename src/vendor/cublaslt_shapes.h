@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names behind cuBLASLt's tile, stage and cluster ids (cublasLt.h of CUDA 13.0), in the order of their ids.
- */
+/* Names of cuBLASLt's tile, stage and cluster ids (cublasLt.h of CUDA 13.0), in the order of the ids. */
 #ifndef VENDOR_CUBLASLT_SHAPES_H
 #define VENDOR_CUBLASLT_SHAPES_H
 
-/* rows, columns; ids count up from 1 */
+/* rows, columns; ids count from 1 */
 /* clang-format off */
 #define CUBLASLT_TILES(X) \
 	X(8, 8) X(8, 16) X(16, 8) X(8, 32) X(16, 16) X(32, 8) X(8, 64) X(16, 32) X(32, 16) X(64, 8) \
@@ -84,7 +83,7 @@
 	X(256, 1024) X(512, 512) X(512, 1024)
 /* clang-format on */
 
-/* id, depth along k, stages (AUTO: the library picks) */
+/* id, depth along k, stages (AUTO: the library decides) */
 /* clang-format off */
 #define CUBLASLT_STAGES(X) \
 	X(1, 16, 1) X(2, 16, 2) X(3, 16, 3) X(4, 16, 4) X(5, 16, 5) X(6, 16, 6) X(7, 32, 1) X(8, 32, 2) \

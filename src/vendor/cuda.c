@@ -26,7 +26,8 @@ const struct lib_spec cuda_lib = {
 	.version = version,
 };
 
-/* The symbol behind a field's name, so that a message speaks of cuMemAlloc_v2, which a reader can look up. */
+/* Finds the symbol behind a field's name, so that a message names cuMemAlloc_v2, which a reader can look
+ * up. */
 static const char *symbol_of(const char *field)
 {
 #define X(need, ret, name, symbol, params)                                                                   \
@@ -69,8 +70,8 @@ enum status cuda_check(const struct cuda *cu, CUresult result, const char *what,
 			    text);
 }
 
-/* A driver that lacks a function is old; one that is not there is missing. Either way it is not "some
- * library". */
+/* If a function is missing, the driver is old. If the library is missing, the driver is missing. Neither case
+ * is LIBRARY_MISSING. */
 static enum status open_library(struct cuda *cu, struct lib_fact *fact, struct error *err)
 {
 	struct error own = {0};
@@ -109,7 +110,7 @@ enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err)
 	if (st)
 		return st;
 	r = cu->init(0);
-	/* Unlike later calls, 999 here means that no device was ever there: the driver's other half is
+	/* Unlike in later calls, 999 here means that no device has been available: the driver's other half is
 	 * missing. */
 	if (r == CUDA_ERROR_UNKNOWN)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_MISSING,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver, libcuda.so.1, as one table of functions. No CUDA header is needed: the types are declared
- * here by the names NVIDIA gives them; where <cuda.h> was included before, its own are used, which is how
- * tests/unit/vendor_headers.c proves every row and constant.
+ * The CUDA driver, libcuda.so.1, as a table of functions. No CUDA header is needed, because the types are
+ * declared here under NVIDIA's names. If <cuda.h> was included before, its types are used.
+ * tests/unit/vendor_headers.c checks every row and constant in that way.
  */
 #ifndef VENDOR_CUDA_H
 #define VENDOR_CUDA_H
@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "vendor/lib.h"
 
-/* Results that we tell apart: name, value, status, cause. The others are STATUS_VENDOR. */
+/* Results that the program distinguishes: name, value, status, cause. All others are STATUS_VENDOR. */
 /* clang-format off */
 #define CUDA_RESULTS(X)                                                        \
 	X(CUDA_SUCCESS, 0, OK, NONE)                                           \
@@ -46,7 +46,7 @@
 	X(CUDA_ERROR_UNKNOWN, 999, LOST, GPU_LOST)
 /* clang-format on */
 
-/* Device attributes that we ask for, by cuDeviceGetAttribute's numbers. */
+/* Device attributes that the program reads, with cuDeviceGetAttribute's numbers. */
 /* clang-format off */
 #define CUDA_ATTRIBUTES(X)                                          \
 	X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)             \
@@ -226,20 +226,20 @@ struct cuda {
 extern const struct lib_spec cuda_lib;
 
 /*
- * For the start of a process that calls the driver: it would make a folder for compiled kernels in the user's
- * home, and nothing of ours stays behind. Ours come built for the card. A cache that the user has named is
- * left alone.
+ * Disables the driver's cache of compiled kernels. Call it at the start of a process that uses the driver.
+ * The driver would otherwise make a folder in the user's home, and assay leaves nothing behind there. Our
+ * kernels are already compiled for the device. If the user has set a cache, it is not changed.
  */
 void cuda_keep_no_cache(void);
 
-/* Whether the driver's library can be opened at all; it is not initialised. */
+/* Whether the driver's library can be opened. Does not initialise it. */
 bool cuda_is_there(void);
-/* Opens the driver and initialises it (flags 0). UNAVAILABLE with DRIVER_MISSING, DRIVER_OLD, NOT_GRANTED ..
- * where it can't be used; `fact` (may be NULL) is the caller's to release. */
+/* Opens and initialises the driver (flags 0). UNAVAILABLE with DRIVER_MISSING, DRIVER_OLD, NOT_GRANTED and so
+ * on if it cannot be used. The caller releases `fact`, which may be NULL. */
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err);
 
-/* Runs one call; its result becomes a status and, where it failed, the driver's words fill *err. `what` says
- * on what: "cuMemAlloc of 4096 bytes". */
+/* Runs one call and converts its result to a status. On failure *err has the driver's message. cuda_check's
+ * `what` describes the call: "cuMemAlloc of 4096 bytes". */
 #define CUDA_CALL(cu, err, field, ...)                                                                       \
 	cuda_check((cu), (cu)->field(__VA_ARGS__), #field, __FILE__, __LINE__, (err))
 enum status cuda_check(const struct cuda *cu, CUresult result, const char *what, const char *file, int line,

@@ -7,7 +7,7 @@ static const struct lib_symbol symbols[] = {
 #undef X
 };
 
-/* A front that opens its parts (graph, heuristics, engines) from beside itself. */
+/* A library that opens its parts (graph, heuristics, engines) from its own folder. */
 static const char *const sonames[] = {"libcudnn.so.9", NULL};
 
 /* 91900 for 9.19.0 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuDNN, the part that builds and runs a graph of operations: its backend's descriptors. Types and constants
- * are written by hand, so the program builds the same with and without cuDNN's headers;
- * tests/unit/vendor_headers.c holds every row and constant against cudnn.h where that is installed.
+ * The part of cuDNN that builds and runs operation graphs: its backend descriptors. Types and constants are
+ * written by hand, so the program builds the same with and without cuDNN's headers.
+ * tests/unit/vendor_headers.c checks every row and constant against cudnn.h if that is installed.
  */
 #ifndef VENDOR_CUDNN_H
 #define VENDOR_CUDNN_H
@@ -21,7 +21,7 @@ typedef unsigned cudnnBackendDescriptorType_t, cudnnBackendAttributeName_t, cudn
 typedef unsigned cudnnBackendHeurMode_t, cudnnBackendKnobType_t;
 #endif
 
-/* The constants this program uses. Of a status the thousands are its kind. */
+/* The constants that this program uses. The thousands digit of a status is its kind. */
 /* clang-format off */
 #define CUDNN_CONSTANTS(X)                                                      \
 	X(CUDNN_STATUS_SUCCESS, 0)                                              \

@@ -13,7 +13,7 @@ static const struct lib_symbol symbols[] = {
 
 static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12", NULL};
 
-/* 130001 is of CUDA 13.0; CUDA 12's count on from 18 */
+/* 130001 belongs to CUDA 13.0; the numbers of CUDA 12 start at 18 */
 static int version(const void *table)
 {
 	const struct cupti *cu = table;
@@ -39,30 +39,30 @@ enum status cupti_load(struct cupti *out, const char *path, struct error *err)
 
 	return st ? error_set_cause(
 			    err, st, why.cause,
-			    "%s; counters want CUPTI of CUDA 12.6 or newer: the toolkit's, or the wheel "
+			    "%s; counters need CUPTI of CUDA 12.6 or newer: install the CUDA toolkit or the wheel "
 			    "nvidia-cuda-cupti",
 			    why.text)
 		  : STATUS_OK;
 }
 
-/* What the operator or user can do about it; "" where nothing. */
+/* What the operator or user can do about the error; "" if nothing. */
 static const char *remedy(int result)
 {
 	switch (result) {
 	case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-		return ": the driver keeps counters to administrators: run as root, or load the nvidia module with "
+		return ": the driver restricts counters to administrators: run as root, or load the nvidia module with "
 		       "NVreg_RestrictProfilingToAdminUsers=0";
 	case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-		return ": this virtual GPU may not be profiled: ask the operator to allow profiling on it";
+		return ": profiling is not allowed on this virtual GPU: ask the operator to allow it";
 	case CUPTI_ERROR_HARDWARE_BUSY:
 	case CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED:
 	case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-		return ": another profiler holds the GPU's counters: end it, or pause DCGM's with dcgmi profile --pause";
+		return ": another profiler uses the GPU's counters: stop it, or pause DCGM's with dcgmi profile --pause";
 	case CUPTI_ERROR_NOT_COMPATIBLE:
 	case CUPTI_ERROR_NOT_INITIALIZED:
 	case CUPTI_ERROR_INVALID_CHIP_NAME:
-		return ": this CUPTI does not fit the driver or the GPU: name the one of the driver's CUDA "
-		       "version in ASSAY_LIB_CUPTI";
+		return ": this CUPTI does not match the driver or the GPU: set ASSAY_LIB_CUPTI to the CUPTI of the "
+		       "driver's CUDA version";
 	default:
 		return "";
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI's counters: host side, range profiler and PM sampling; libcupti.so of CUDA 12.6 and newer. Every
- * function takes one structure by which both sides tell how much of it they know, so a row holds the
- * structure too. The names of ours are short; vendor_headers.c proves each offset and size against the
+ * CUPTI's counters: host API, range profiler and PM sampling, from libcupti.so of CUDA 12.6 and newer. Every
+ * function takes one structure. Its size tells the library which members the caller knows, so a row holds the
+ * structure too. Our structures have short names. vendor_headers.c checks each offset and size against the
  * toolkit's headers (13.0; those of 12.8 and 12.9 are the same).
  */
 #ifndef VENDOR_CUPTI_H
@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "vendor/lib.h"
 
-/* Results that we tell apart: name, value, status, cause. The others are STATUS_VENDOR. */
+/* Results that the program distinguishes: name, value, status, cause. All others are STATUS_VENDOR. */
 /* clang-format off */
 #define CUPTI_RESULTS(X)                                                                     \
 	X(CUPTI_SUCCESS, 0, OK, NONE)                                                        \
@@ -56,7 +56,7 @@ enum {
 };
 #endif
 
-/* Members behind size and priv: M(our type, our name, CUPTI's name). */
+/* Members after size and priv: M(our type, our name, CUPTI's name). */
 /* clang-format off */
 #define CUPTI_NO_MEMBERS(M)
 #define CUPTI_CHIP(M) M(size_t, device, deviceIndex) M(const char *, chip, pChipName)
@@ -181,13 +181,14 @@ enum {
 	X(OPTIONAL, pm_data, cuptiPmSamplingCounterDataImageInitialize, CUpti_PmSampling_CounterDataImage_Initialize_Params, CUPTI_PM_DATA) \
 	X(OPTIONAL, pm_info, cuptiPmSamplingGetCounterDataInfo, CUpti_PmSampling_GetCounterDataInfo_Params, CUPTI_PM_INFO) \
 	X(OPTIONAL, pm_sample, cuptiPmSamplingCounterDataGetSampleInfo, CUpti_PmSampling_CounterData_GetSampleInfo_Params, CUPTI_PM_SAMPLE)
-/* Those without a structure, as ever: X(need, ret, field, symbol, params). */
+/* Functions without a structure: X(need, ret, field, symbol, params). */
 #define CUPTI_PLAIN_FUNCTIONS(X) \
 	X(REQUIRED, int, version, cuptiGetVersion, (uint32_t *version)) \
 	X(REQUIRED, int, result_name, cuptiGetResultString, (int result, const char **name))
 /* clang-format on */
 
-/* `end` is no member: where it stands is the size that the library is told, without the padding behind. */
+/* `end` is not a member of CUPTI's structure. Its offset is the size that the library receives, without
+ * trailing padding. */
 #define CUPTI_MEMBER(type, ours, theirs) type ours;
 #define X(need, name, symbol, real, members)                                                                 \
 	struct cupti_##name {                                                                                \
@@ -209,17 +210,17 @@ struct cupti {
 
 extern const struct lib_spec cupti_lib;
 
-/* Calls cu->NAME with a structure of the members given; the structure is `p` behind it. */
+/* The parameter structure of function NAME with the given members, and its size set. */
 #define CUPTI_PARAMS(name, ...)                                                                              \
 	(struct cupti_##name)                                                                                \
 	{                                                                                                    \
 		.size = offsetof(struct cupti_##name, end), __VA_ARGS__                                      \
 	}
 
-/* UNAVAILABLE with LIBRARY_MISSING where it is absent or older than CUDA 12.6's. */
+/* Opens the library. UNAVAILABLE with LIBRARY_MISSING: it is absent or older than CUDA 12.6's. */
 enum status cupti_load(struct cupti *out, const char *path, struct error *err);
 
-/* CUPTI_SUCCESS is OK. Else a sentence that names the call, the library's version and, where the counters
- * are refused or taken, what to do. */
+/* Converts a result; CUPTI_SUCCESS is OK. Otherwise *err names the call and the library's version and, if
+ * counters are refused or in use, what to do. */
 enum status cupti_check(const struct cupti *cu, int result, const char *call, struct error *err);
 #endif

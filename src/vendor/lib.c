@@ -16,7 +16,7 @@ struct search {
 	const struct lib_spec *spec;
 	void *table;
 	struct lib_fact *fact;
-	struct text failed; /* what was there and would not do: kept for the message */
+	struct text failed; /* reasons why libraries that exist could not be used, for the message */
 	bool found;
 };
 
@@ -27,7 +27,8 @@ static void note(struct search *s, const char *what)
 			  what ? what : "unknown loader error");
 }
 
-/* The loader's "PATH: REASON" the other way round: what keeps it may cut a long path, and not the reason. */
+/* Turns the loader's "PATH: REASON" around, because a limit on the text may cut a long path but must not cut
+ * the reason. */
 static void note_loader(struct search *s, const char *name, const char *why)
 {
 	size_t n = strlen(name);
@@ -41,7 +42,8 @@ static void note_loader(struct search *s, const char *name, const char *why)
 	note(s, line);
 }
 
-/* All or nothing. dlsym's result goes in by memcpy: ISO C has no conversion to a function pointer. */
+/* Fills the whole table, or none of it. dlsym's result is copied by memcpy, because ISO C has no conversion
+ * to a function pointer. */
 static bool fill(struct search *s, void *handle, const char *where)
 {
 	for (size_t i = 0; i < s->spec->symbol_count; i++) {
@@ -81,12 +83,12 @@ static void preload(const struct lib_spec *spec, const char *dir)
 			snprintf(path, sizeof(path), "%s/%s", dir, spec->preload[i]);
 		else
 			text_copy(path, sizeof(path), spec->preload[i]);
-		/* Absent here: the loader looks for it itself when the library needs it. */
+		/* If it is absent here, the loader searches for it when the library needs it. */
 		(void)dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	}
 }
 
-/* One candidate: a file path or, for the loader's own search, a bare soname. */
+/* Tries one candidate: a file path or, for the loader's own search, a bare soname. */
 static bool try_file(struct search *s, const char *name)
 {
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -94,7 +96,8 @@ static bool try_file(struct search *s, const char *name)
 	if (!handle) {
 		const char *why = dlerror();
 
-		/* "cannot open shared object file" of the very name asked for: simply not there. */
+		/* "cannot open shared object file" for the requested name itself only means that it is
+		 * absent. */
 		if (strchr(name, '/') || (why && strncmp(why, name, strlen(name))))
 			note_loader(s, name, why);
 		return false;
@@ -106,7 +109,7 @@ static bool try_file(struct search *s, const char *name)
 	return true;
 }
 
-/* Wheels have a hash in their files' names. */
+/* File names in wheels contain a hash. */
 static bool try_pattern(struct search *s, const char *pattern)
 {
 	glob_t g = {0};
@@ -143,7 +146,7 @@ static bool try_dir(struct search *s, const char *dir)
 	return false;
 }
 
-/* A path that was named is obeyed or refused: nothing else is tried. */
+/* Tries only the path that the user named. If it fails, nothing else is tried. */
 static void try_named(struct search *s, const char *path)
 {
 	struct stat st;
@@ -151,7 +154,7 @@ static void try_named(struct search *s, const char *path)
 	if (stat(path, &st)) {
 		char line[PATH_MAX + 40];
 
-		snprintf(line, sizeof(line), "there is no %s", path);
+		snprintf(line, sizeof(line), "%s does not exist", path);
 		note(s, line);
 	} else if (S_ISDIR(st.st_mode)) {
 		(void)try_dir(s, path);
@@ -184,7 +187,7 @@ static enum status not_found(struct search *s, const char *named, struct error *
 	if (s->failed.size) {
 		text_add(&t, text_str(&s->failed));
 	} else if (s->spec->module && !named) {
-		text_addf(&t, "%s not found beside the program, in its lib folder or in ASSAY_MODULE_DIR",
+		text_addf(&t, "%s not found next to the program, in its lib folder or in ASSAY_MODULE_DIR",
 			  s->spec->sonames[0]);
 	} else {
 		text_addf(&t, "%s not found %s%s%s", s->spec->sonames[0], named ? "in " : "",

@@ -33,7 +33,7 @@ static void add_glob(struct lib_dirs *d, const char *pattern)
 	globfree(&g);
 }
 
-/* `below` is the end of the path under each site-packages folder of one Python prefix. */
+/* `below` is the path below each site-packages folder of one Python prefix. */
 static void add_below_prefix(struct lib_dirs *d, const char *prefix, const char *below)
 {
 	static const char *const kinds[] = {"site-packages", "dist-packages"};
@@ -47,7 +47,7 @@ static void add_below_prefix(struct lib_dirs *d, const char *prefix, const char 
 	}
 }
 
-/* Cuts the last `levels` components. */
+/* Removes the last `levels` components of the path. */
 static bool parent(char *path, unsigned levels)
 {
 	while (levels--) {
@@ -60,7 +60,7 @@ static bool parent(char *path, unsigned levels)
 	return true;
 }
 
-/* A pyenv shim is a script; the version it would start stands in a file beside. */
+/* A pyenv shim is a script. A file next to it names the version that the script would start. */
 static void add_pyenv(struct lib_dirs *d, const char *shim, const char *below)
 {
 	char root[PATH_MAX], name[128] = "", path[PATH_MAX + 160];
@@ -88,8 +88,8 @@ static void add_pyenv(struct lib_dirs *d, const char *shim, const char *below)
 	add_below_prefix(d, path, below);
 }
 
-/* `python` is a path that exists: its own prefix (a virtual environment's), then the prefix of what it links
- * to. */
+/* `python` is an existing path. Adds its own prefix (a virtual environment's), then the prefix of the file
+ * that it links to. */
 static void add_python(struct lib_dirs *d, const char *python, const char *below)
 {
 	char prefix[PATH_MAX], real[PATH_MAX];

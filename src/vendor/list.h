@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The libraries whose functions we call, one line each; its header holds the rows. */
+/* The libraries whose functions we call. The header of each library holds its rows. */
 #ifndef VENDOR_LIST_H
 #define VENDOR_LIST_H
 #include "vendor/lib.h"

@@ -24,8 +24,8 @@ enum status mpi_plugin_open(struct mpi_plugin *out, struct lib_fact *fact, struc
 
 	if (st || out->border() == MPI_PLUGIN_BORDER)
 		return st;
-	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
-			       "the MPI plug-in %s is of another assay: its border is %u, this program's %d",
-			       fact && fact->path ? fact->path : sonames[0], out->border(),
-			       MPI_PLUGIN_BORDER);
+	return error_set_cause(
+		err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
+		"the MPI plug-in %s was built for another version of assay: its interface is %u, this program's is %d",
+		fact && fact->path ? fact->path : sonames[0], out->border(), MPI_PLUGIN_BORDER);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The border of the MPI plug-in (team/libraries/mpi_plugin.c, module assay-mpi), which alone is linked to
- * MPI: plain C, so that one program works with a plug-in of Open MPI or of MPICH. Its functions are declared
- * by these very rows. All but `version` and `border` are for one thread of the process, the one that called
- * `open`.
+ * Interface of the MPI plug-in (team/libraries/mpi_plugin.c, module assay-mpi). Only the plug-in is linked to
+ * MPI. The interface is plain C, so one program works with a plug-in for Open MPI or for MPICH. The rows
+ * below declare its functions. All functions except `version` and `border` must be called by the thread that
+ * called `open`.
  */
 #ifndef VENDOR_MPI_PLUGIN_H
 #define VENDOR_MPI_PLUGIN_H
 #include <stdint.h>
 #include "vendor/lib.h"
 
-/* Changes with any row, number or struct below; a plug-in of another border is refused. */
+/* Version of the interface. It changes with any row, number or struct below. A plug-in of another version is
+ * refused. */
 enum { MPI_PLUGIN_BORDER = 1, MPI_PLUGIN_TEXT = 512 };
 
 enum mpi_plugin_what {
@@ -20,7 +21,8 @@ enum mpi_plugin_what {
 	MPI_PLUGIN_ALL_TO_ALL,
 	MPI_PLUGIN_BROADCAST,
 	MPI_PLUGIN_REDUCE,
-	MPI_PLUGIN_SEND_RECEIVE, /* to the next rank, from the one before, the last to the first */
+	MPI_PLUGIN_SEND_RECEIVE, /* sends to the next rank and receives from the one before; the last rank
+				  * sends to the first */
 	MPI_PLUGIN_WHATS
 };
 enum mpi_plugin_type {
@@ -35,15 +37,16 @@ enum mpi_plugin_type {
 enum mpi_plugin_op { MPI_PLUGIN_SUM, MPI_PLUGIN_MIN, MPI_PLUGIN_MAX, MPI_PLUGIN_OPS };
 
 /*
- * `count`: elements of one block: what a rank gives of ALL_GATHER, takes of REDUCE_SCATTER, exchanges with
- * each other of ALL_TO_ALL; of the rest all of them. In place (not SEND_RECEIVE) `send` is not looked at:
+ * `count` is the number of elements of one block. The block is a rank's input for ALL_GATHER, its output for
+ * REDUCE_SCATTER, and its data for each other rank for ALL_TO_ALL. For the other collectives it is all of the
+ * data. With in_place (not for SEND_RECEIVE) `send` is ignored, and `receive` holds the input:
  *
  *   ALL_REDUCE, REDUCE, BROADCAST   all of `receive`, on every rank
- *   ALL_GATHER                      the own block stands in its place of `receive`
- *   REDUCE_SCATTER                  all blocks stand in `receive`, the answer in its first
- *   ALL_TO_ALL                      blocks by rank
+ *   ALL_GATHER                      the rank's own block, at its place in `receive`
+ *   REDUCE_SCATTER                  all blocks; the result is written to the first
+ *   ALL_TO_ALL                      blocks in the order of ranks
  *
- * BROADCAST out of place: the root's `receive` is not written; REDUCE: nor is anybody's but the root's.
+ * Out of place, BROADCAST does not write the root's `receive`, and REDUCE writes only the root's `receive`.
  */
 struct mpi_plugin_call {
 	uint32_t what, type, op, root, in_place, reserved;
@@ -53,9 +56,10 @@ struct mpi_plugin_call {
 };
 
 /*
- * need, ret, field, symbol, params. Functions returning int: 0, or -1 with one sentence in text[room]. `comm`
- * NULL is all ranks that were launched; of `subset`: those, by their numbers among all, in the order told;
- * they alone call it. An MPI that lost a rank may never return.
+ * Columns: need, ret, field, symbol, params. Functions that return int return 0, or -1 with a one-sentence
+ * error in text[room]. `comm` NULL means all launched ranks. `subset` makes a communicator of the given
+ * ranks, numbered among all ranks, in the given order; only these ranks call it. A call may never return
+ * after MPI has lost a rank.
  */
 /* clang-format off */
 #define MPI_PLUGIN_FUNCTIONS(X)                                                                              \
@@ -77,8 +81,8 @@ struct mpi_plugin {
 #undef X
 };
 
-/* Loads it: UNAVAILABLE, LIBRARY_MISSING where it or its MPI is not there; VERSION_MISMATCH where it was
- * built for another program. MPI itself is not begun. */
+/* Loads the plug-in without starting MPI. UNAVAILABLE with LIBRARY_MISSING: the plug-in or its MPI is
+ * missing. VERSION_MISMATCH: it was built for another version of assay. */
 enum status mpi_plugin_open(struct mpi_plugin *out, struct lib_fact *fact, struct error *err);
 
 extern const struct lib_spec mpi_plugin_lib; /* "mpi_plugin" */

@@ -2,7 +2,7 @@
 #include "vendor/nccl.h"
 #include <stdio.h>
 
-/* The first that takes a configuration with blocking, CTAs and a split: METHODS, "Collectives". */
+/* OLDEST: the first version whose configuration has blocking, CTAs and a split. */
 enum { OLDEST = 21800, OURS = 22800 };
 
 static const struct lib_symbol symbols[] = {

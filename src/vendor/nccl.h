@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL 2.18 and newer, libnccl.so.2. Rows and constants are proved against <nccl.h> (2.28.9) by
- * vendor_headers.c. */
+/* NCCL 2.18 and newer, libnccl.so.2. tests/unit/vendor_headers.c checks rows and constants against <nccl.h>
+ * (2.28.9). */
 #ifndef VENDOR_NCCL_H
 #define VENDOR_NCCL_H
 #include <limits.h>
@@ -44,8 +44,8 @@ typedef struct {
 } ncclUniqueId;
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_WIN_COLL_SYMMETRIC 0x01
-typedef struct ncclConfig_v22800 { /* `version` says which members count; an older library reads its own first
-				      ones */
+typedef struct ncclConfig_v22800 { /* `version` gives the valid members; an older library reads only its
+				    * own */
 	size_t size;
 	unsigned int magic, version;
 	int blocking, cgaClusterSize, minCTAs, maxCTAs;
@@ -95,19 +95,19 @@ struct nccl {
 
 extern const struct lib_spec nccl_lib;
 
-/* Opens the library and asks its version. UNAVAILABLE with LIBRARY_MISSING where it is absent, lacks a
- * function, or is older than 2.18; `fact` (may be NULL) is the caller's to release. */
+/* Opens the library and reads its version. UNAVAILABLE with LIBRARY_MISSING: it is absent, lacks a function,
+ * or is older than 2.18. The caller releases `fact`, which may be NULL. */
 enum status nccl_open(struct nccl *out, struct lib_fact *fact, struct error *err);
 
-/* OK and InProgress are OK. Else the library's own words in *err; `what` says on what:
- * "ncclCommInitRankConfig of rank 2". c may be NULL. */
+/* Converts a result. Success and InProgress are OK. Otherwise *err has the library's message, and `what`
+ * names the call: "ncclCommInitRankConfig of rank 2". c may be NULL. */
 enum status nccl_check(const struct nccl *n, ncclResult_t r, ncclComm_t c, const char *what,
 		       struct error *err);
 
-/* Undefined in every member, so that NCCL's own rules hold; `version` is what the library at hand
- * understands: it reads no member that is younger. */
+/* A configuration with every member undefined, so NCCL's defaults apply. `version` is the one that the loaded
+ * library knows, so it reads no newer member. */
 ncclConfig_t nccl_config(const struct nccl *n);
 
-/* "2.28.9" */
+/* For example "2.28.9". */
 void nccl_version_text(const struct nccl *n, char *out, size_t size);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's profiler plug-in, versions 4 and 5, as much of it as tells a collective's algorithm and protocol.
- * The two are tables of functions that NCCL looks for by name in a library, or with
- * NCCL_PROFILER_PLUGIN=STATIC_PLUGIN in the program itself. `mask` given to init is one word of the process:
- * NCCL makes only the events it names.
+ * NCCL's profiler plug-in interface, versions 4 and 5, reduced to the parts that report a collective's
+ * algorithm and protocol. Each version is a table of functions. NCCL finds it by name in a library or, with
+ * NCCL_PROFILER_PLUGIN=STATIC_PLUGIN, in the program itself. init sets `mask`, one word for the whole
+ * process, and NCCL generates only the events in it.
  */
 #ifndef VENDOR_NCCL_PROFILER_H
 #define VENDOR_NCCL_PROFILER_H
@@ -13,8 +13,8 @@
 
 enum { NCCL_PROFILE_COLL = 1 << 1 };
 
-/* Both versions' descriptors begin alike but for the width of `type`; what follows is a union, of which this
- * is the collective's. */
+/* The descriptors of both versions begin with the same members; only the width of `type` differs. A union
+ * follows, of which this struct is the member for collectives. */
 struct nccl_profile_coll {
 	uint64_t sequence;
 	const char *function;

@@ -85,10 +85,9 @@ const char *nvml_code_text(int code)
 		const char *text;
 	} rows[] = {
 		{NVML_ERROR_UNINITIALIZED, "not initialised"},
-		{NVML_ERROR_INVALID_ARGUMENT,
-		 "not supported by this driver, which calls the argument invalid"},
+		{NVML_ERROR_INVALID_ARGUMENT, "not supported by this driver, which rejects the argument"},
 		{NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
-		 "not supported by this driver, which knows another version of the call"},
+		 "not supported by this driver, which has another version of the call"},
 		{NVML_ERROR_NOT_SUPPORTED, "not supported by this device or driver"},
 		{NVML_ERROR_NO_PERMISSION, "permission denied"},
 		{NVML_ERROR_NOT_FOUND, "not found"},
@@ -99,7 +98,7 @@ const char *nvml_code_text(int code)
 		{NVML_ERROR_RESET_REQUIRED, "the GPU needs a reset"},
 		{NVML_ERROR_LIB_RM_VERSION_MISMATCH,
 		 "kernel module and driver libraries are of different releases"},
-		{NVML_ERROR_DEPRECATED, "deprecated and gone"},
+		{NVML_ERROR_DEPRECATED, "deprecated and removed"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVML as a table. Every reading is optional: what a driver lacks is absent, never an error. NVIDIA removes
- * in CUDA 14 what it marked deprecated in 13, so each deprecated row stands beside its successor. Only
- * functions that read are here; a test refuses names that change the machine.
+ * NVML as a table of functions. Every reading is optional: if a driver lacks one, it is absent, which is not
+ * an error. NVIDIA removes in CUDA 14 what it marked deprecated in 13, so each deprecated row is next to its
+ * successor. Only functions that read are listed. A test refuses names that change the machine.
  */
 #ifndef VENDOR_NVML_H
 #define VENDOR_NVML_H
@@ -135,22 +135,24 @@ struct nvml {
 #undef X
 };
 
-/* lib_open(&nvml, &nvml_lib, NULL, &fact, err); then nvml.init(). */
+/* Use: lib_open(&nvml, &nvml_lib, NULL, &fact, err); then nvml.init(). */
 extern const struct lib_spec nvml_lib;
 
-/* LOST, UNSUPPORTED, UNAVAILABLE (permission, driver), NO_RESOURCE or VENDOR, with its cause. */
+/* Converts a return code: LOST, UNSUPPORTED, UNAVAILABLE (permission, driver), NO_RESOURCE or VENDOR, with
+ * its cause. */
 enum status nvml_status(nvmlReturn_t ret, enum cause *cause);
-/* One failed call as an error that names the call: "nvmlInit_v2: Driver Not Loaded". Returns nvml_status. */
+/* Reports a failed call as an error that names the call: "nvmlInit_v2: Driver Not Loaded". Returns
+ * nvml_status. */
 enum status nvml_error(const struct nvml *nvml, nvmlReturn_t ret, const char *call, struct error *err);
-/* What a code other than 0 says of a reading, for reports: "not supported by this device or driver". NVML's
- * own text needs the library; a recording has only the code. */
+/* Meaning of a nonzero code for a reading, for reports: "not supported by this device or driver". NVML's own
+ * text needs the library, and a recording has only the code. */
 const char *nvml_code_text(int code);
-/* The code says that this device or driver does not have what was asked for, and will not have it later. */
+/* Whether the code means that this device or driver does not have the reading and never will. */
 bool nvml_lacks(nvmlReturn_t ret);
-/* A field's value as a double, whatever its type; false unless its nvmlReturn is success and the type is
- * known. */
+/* Converts a field's value to double, whatever its type. Returns false unless its nvmlReturn is success and
+ * the type is known. */
 int nvml_field_f64(const nvmlFieldValue_t *value, double *out);
-/* "0000:1b:00.0" from NVML's "00000000:1B:00.0"; false where it is not a PCI address. `out` holds 16 bytes.
- */
+/* Converts NVML's "00000000:1B:00.0" to "0000:1b:00.0". Returns false if it is not a PCI address. `out` has
+ * room for 16 bytes. */
 int nvml_pci_text(char out[16], const char *bus_id);
 #endif

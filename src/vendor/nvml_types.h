@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVML's types and numbers, written by hand from nvidia-ml-py (BSD) since no header of NVIDIA's is needed to
- * build us. Names are NVIDIA's, so that tests/unit/vendor_headers.c can hold our rows against the real nvml.h
- * where there is one: it includes that first and defines VENDOR_REAL_NVML.
+ * NVML's types and numbers, written by hand from nvidia-ml-py (BSD), so no NVIDIA header is needed for the
+ * build. Names are NVIDIA's. So tests/unit/vendor_headers.c can check our rows against the real nvml.h if it
+ * is installed: it includes that header first and defines VENDOR_REAL_NVML.
  */
 #ifndef VENDOR_NVML_TYPES_H
 #define VENDOR_NVML_TYPES_H
@@ -167,7 +167,7 @@ typedef struct nvmlProcessInfo_st {
 } nvmlProcessInfo_t;
 
 typedef struct nvmlRowRemapperHistogramValues_st {
-	unsigned int max, high, partial, low, none; /* banks by spare rows left */
+	unsigned int max, high, partial, low, none; /* number of banks, by spare rows left */
 } nvmlRowRemapperHistogramValues_t;
 
 typedef struct nvmlViolationTime_st {
@@ -187,7 +187,7 @@ typedef union nvmlValue_st {
 
 typedef struct nvmlFieldValue_st {
 	unsigned int fieldId;
-	unsigned int scopeId; /* link index where the field is per link */
+	unsigned int scopeId; /* link index if the field is per link */
 	long long timestamp;  /* us, CPU time of the sample */
 	long long latencyUsec;
 	nvmlValueType_t valueType;
@@ -254,7 +254,7 @@ typedef struct {
 	} metricInfo;
 } nvmlGpmMetric_t;
 
-/* NVML reads and writes the first numMetrics entries only, so the array may be shorter than NVIDIA's. */
+/* NVML reads and writes only the first numMetrics entries, so the array may be shorter than NVIDIA's. */
 #define NVML_GPM_METRIC_MAX 98
 typedef struct {
 	unsigned int version, numMetrics;
@@ -281,7 +281,7 @@ typedef struct {
 
 #endif /* VENDOR_REAL_NVML */
 
-/* Clock event reasons: bits, several at once. */
+/* Clock event reasons: bits, several may be set at once. */
 enum nvml_reason {
 	NVML_REASON_IDLE = 0x1,
 	NVML_REASON_APPLICATION_CLOCKS = 0x2,
@@ -295,11 +295,12 @@ enum nvml_reason {
 };
 
 /*
- * Fields of nvmlDeviceGetFieldValues that we read: name, id, unit. The names are the keys of the raw answers.
- * Units as nvml.h says them; violation times by the comments on 74 and 76 and by nvmlViolationTime_t (75, 77
- * to 79 are the same counters by another call), and measured: under a power cap 74 rises by 1.000 s a second
- * on an H100 and an H200. The times of the slowdown reasons are not here: their ids were renumbered between
- * releases of the driver (251 to 253, then 269 to 271), and what holds their old numbers answers too.
+ * Fields that we read by nvmlDeviceGetFieldValues: name, id, unit. The names are the keys of the recorded raw
+ * values. Units are those in nvml.h. The unit of violation times comes from the comments on 74 and 76, from
+ * nvmlViolationTime_t (75 and 77 to 79 are the same counters from another call), and from a measurement:
+ * under a power cap 74 rises by 1.000 s per second on an H100 and an H200.
+ * Times of the slowdown reasons are not listed. Driver releases renumbered their ids (251 to 253, then 269 to
+ * 271), and the fields that now have the old numbers return values too.
  */
 /* clang-format off */
 #define NVML_FIELDS(X)                              \
@@ -344,7 +345,7 @@ enum nvml_reason {
 	X(violation_power_brake, 253, "ns")
 /* clang-format on */
 
-/* Fields that are read once a link, with the link's index as scope. */
+/* Fields that are read once per link, with the link's index as scope. */
 /* clang-format off */
 #define NVML_LINK_FIELDS(X)                  \
 	X(data_tx, 138, "KiB")               \

@@ -64,7 +64,7 @@ else
 		rm -rf missing
 		ASSAY_LIB_NVML=$fakes/libnvidia-ml.so.1 ASSAY_LIB_CUDA=$fakes/libcuda.so.1 FAKE_NVML_FILE=$root/tests/fake/h100.json "$assay" probe attention \
 			--engine "$1" --target gpu batch=1 heads=2 seq=128 ${3-} --out missing > out 2> err
-		[ $? = 2 ] && says "unknown.*attention" out && tr -s ' \n' ' ' < out | grep -q "this program was built without the kernels of $2.cu (no nvcc at build time)" &&
+		[ $? = 2 ] && says "unknown.*attention" out && tr -s ' \n' ' ' < out | grep -q "this program was built without the kernel file $2 (no nvcc at build time)" &&
 			says '"cause":"library_missing"' missing/journal.jsonl
 	}
 	ok "our kernels are missing" missing own attention_sm90

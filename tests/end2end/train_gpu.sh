@@ -230,7 +230,7 @@ ok "too little memory ends it" [ $? = 2 ]
 ok "with the plan and what to turn" says "as planned .*recompute: full" err
 FAKE_CUDA=cuMemHostAlloc=2@7 "$assay" train gpu.yaml --out unpinned > out 2> err
 ok "memory of the host that cannot be pinned ends it" [ $? = 2 ]
-ok "and is not taken for the GPU's" says "error: [0-9]* bytes of the host.s memory, pinned: cuMemHostAlloc" err
+ok "and is not taken for the GPU's" says "error: cannot allocate [0-9]* bytes of pinned host memory: cuMemHostAlloc" err
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" train gpu.yaml --out lost > out 2> err
 ok "a kernel that fails ends it" [ $? = 2 ]
 ok "in the driver's words, of the step and the card" says 'error: step 1 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuLaunchKernel: .*719' err

@@ -71,7 +71,7 @@ without_plugin() (
 	team 2 lacks check --suite suite.yaml
 )
 ok "without the plug-in it is open" without_plugin
-ok "and says what is missing" says 'there is no /none/libassay-mpi.so' lacks/REPORT.md
+ok "and says what is missing" says '/none/libassay-mpi.so does not exist' lacks/REPORT.md
 
 ASSAY_LIB_MPI_PLUGIN=$fake FAKE_MPI_REAL=$module
 export ASSAY_LIB_MPI_PLUGIN FAKE_MPI_REAL FAKE_MPI

@@ -35,7 +35,7 @@ ok "by its launcher, and not by our patience" [ "$code" != 124 ]
 
 mkdir empty broken
 ok "named but absent, it is missing" sh -c '! ASSAY_LIB_MPI_PLUGIN=/none/libassay-mpi.so "$1" all > out' sh "$ranks"
-ok "which names the path" says 'unavailable, library_missing: library mpi_plugin: there is no /none/libassay-mpi.so' out
+ok "which names the path" says 'unavailable, library_missing: library mpi_plugin: /none/libassay-mpi.so does not exist' out
 sed 's/libmpi\.so\.40/libmpi.so.99/; s/libmpi\.so\.12/libmpi.so.99/' "$module" > broken/libassay-mpi.so
 ASSAY_LIB_MPI_PLUGIN=$tmp/broken/libassay-mpi.so
 export ASSAY_LIB_MPI_PLUGIN
@@ -44,5 +44,5 @@ ok "which names the MPI" says 'library_missing: .*libmpi.so.99' out
 ASSAY_LIB_MPI_PLUGIN=$fake FAKE_MPI=border
 export FAKE_MPI
 ok "of another border it is refused" sh -c '! "$1" all > out' sh "$ranks"
-ok "as a mismatch" says 'unavailable, version_mismatch: the MPI plug-in .* is of another assay' out
+ok "as a mismatch" says 'unavailable, version_mismatch: the MPI plug-in .* was built for another version of assay' out
 finish

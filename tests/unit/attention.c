@@ -169,14 +169,14 @@ static void what_does_not_fit_is_named(void **state)
 	} while (0)
 	WITH(p.batch = 0, "batch is 0");
 	WITH(p.kv_heads = 0, "value heads is 0");
-	WITH(p.kv_heads = 3, "no multiple of 3");
+	WITH(p.kv_heads = 3, "not a multiple of 3");
 	WITH(p.q_len = UINT32_MAX, "query length");
 	WITH(p.kv_len = 0, "key length is 0");
 	WITH(p.head_dim = 0, "dimension of 0");
 	WITH(p.head_dim = 12, "dimension of 12");
 	WITH(p.head_dim = 264, "dimension of 264");
 	WITH(p.type = ATTENTION_TYPE_COUNT, "type");
-	WITH(p.out_type = ATTENTION_BF16, "output is fp16");
+	WITH(p.out_type = ATTENTION_BF16, "output must be fp16");
 	WITH(p.mask = ATTENTION_MASK_COUNT, "mask");
 	WITH(p.scale = (double)NAN, "scale");
 	WITH(p.o.row = 8, "strides of O");
@@ -186,7 +186,7 @@ static void what_does_not_fit_is_named(void **state)
 	WITH(p.q_starts = shorter, "together or not at all");
 	WITH((p.q_starts = late, p.kv_starts = late), "starts at token 3");
 	WITH((p.q_starts = back, p.kv_starts = back), "starts at token 6 and ends at 5");
-	WITH((p.q_starts = shorter, p.kv_starts = shorter), "4 tokens, and 5 was said");
+	WITH((p.q_starts = shorter, p.kv_starts = shorter), "4 tokens, but the given maximum is 5");
 #undef WITH
 }
 

@@ -88,8 +88,8 @@ static void test_what_our_kernels_refuse(void **state)
 		unsigned head_dim, cc;
 		const char *says;
 	} refused[] = {{ATTENTION_F16, 96, 90, "head dimensions 64 and 128, not 96"},
-		       {ATTENTION_BF16, 64, 75, "sm_80 or newer, this is sm_75"},
-		       {ATTENTION_E4M3, 64, 90, "of type e4m3"},
+		       {ATTENTION_BF16, 64, 75, "sm_80 or newer, this device is sm_75"},
+		       {ATTENTION_E4M3, 64, 90, "support fp16 and bf16, not e4m3"},
 		       {ATTENTION_F16, 7, 90, "a head dimension of 7"}};
 
 	(void)state;
@@ -148,8 +148,8 @@ static void first_is(struct bed *b, const struct attention_problem *p, bool unev
 	attention_own_backward_destroy(&a);
 }
 
-/* A document that is much longer than the others has units that last longer than an equal share of the work. Two
- * documents of 4096 have none, though each has long units: there are enough of them. */
+/* A document that is much longer than the others has units that last longer than an equal share of the work.
+ * Two documents of 4096 have none, though each has long units: there are enough of them. */
 static void test_one_long_document_is_split(void **state)
 {
 	static const uint32_t one_long[] = {0, 1984, 2410, 2800, 3133, 3443, 3665, 3845, 3944, 4020, 4096};

@@ -178,7 +178,7 @@ static void the_memory_that_lacks_is_named(void **state)
 		const char *fault, *words;
 		bool planned;
 	} cases[] = {{"cuMemHostAlloc=2",
-		      " bytes of the host's memory, pinned: cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY", false},
+		      " bytes of pinned host memory: cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY", false},
 		     {"cuMemAlloc_v2=2", "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY", false},
 		     {"cuMemAlloc_v2=2@2", "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY", true}};
 

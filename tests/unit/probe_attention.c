@@ -316,7 +316,7 @@ static void test_bad_options(void **state)
 	} bad[] = {
 		{"head_dim=264", "head_dim"},
 		{"head_dim=20", "head dimension of 20"},
-		{"heads=6 kv_heads=4", "6 query heads are no multiple of 4"},
+		{"heads=6 kv_heads=4", "6 query heads are not a multiple of 4"},
 		{"left=3", "left and right are of mask=window, not none"},
 		{"mask=causal right=3", "left and right are of mask=window, not causal"},
 		{"out=same", "out is of type=e4m3: O of fp16 has"},

@@ -37,14 +37,15 @@ static void refusals_keep_the_librarys_words(void **state)
 		const char *word;
 	} refusals[] = {
 		{"version=90501", STATUS_UNSUPPORTED, CAUSE_VERSION_MISMATCH, "9.5.1 is too old"},
-		{"version=91001", STATUS_UNSUPPORTED, CAUSE_VERSION_MISMATCH, "9.10.1 is known for wrong"},
-		{"cudnnCreate=1001", STATUS_VENDOR, CAUSE_VENDOR_CALL, "create answered"},
+		{"version=91001", STATUS_UNSUPPORTED, CAUSE_VERSION_MISMATCH,
+		 "9.10.1 computes attention wrongly"},
+		{"cudnnCreate=1001", STATUS_VENDOR, CAUSE_VENDOR_CALL, "create returned"},
 		{"cudnnCreate=1008", STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING, "1008"},
 		{"cudnnCreate=1002", STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH, "1002"},
 		{"cudnnCreate=3005", STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD, "3005"},
 		{"cudnnBackendCreateDescriptor=4003", STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "desc_create"},
 		{"set=2000", STATUS_VENDOR, CAUSE_VENDOR_CALL,
-		 "desc_set answered CUDNN_STATUS_BAD_PARAM (2000): staged"},
+		 "desc_set returned CUDNN_STATUS_BAD_PARAM (2000): staged"},
 		{"graph=3001", STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "desc_finalize"},
 		{"nothing=1", STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "no engine"},
 		{"plan=3000", STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "CUDNN_STATUS_NOT_SUPPORTED"},
@@ -124,26 +125,26 @@ static void what_a_version_lacks_is_named(void **state)
 	struct attention_problem p = small(ATTENTION_E4M3, ATTENTION_FULL);
 	struct attention_problem bad = p;
 
-	refused(*state, "version=91900", &p, SDPA_BACKWARD, "for 16 bits");
+	refused(*state, "version=91900", &p, SDPA_BACKWARD, "only 16-bit types");
 	p = small(ATTENTION_F16, ATTENTION_FULL);
 	p.q_len = p.kv_len = 1;
-	refused(*state, "version=91900", &p, SDPA_FORWARD, "one query and one key");
+	refused(*state, "version=91900", &p, SDPA_FORWARD, "one query with one key");
 	p = small(ATTENTION_F16, ATTENTION_CAUSAL);
 	p.q_len = 13;
-	refused(*state, "version=91900", &p, SDPA_FORWARD, "more queries than keys");
+	refused(*state, "version=91900", &p, SDPA_FORWARD, "at least as many keys as queries");
 	p.mask = ATTENTION_WINDOW;
-	refused(*state, "version=91900", &p, SDPA_FORWARD, "more queries than keys");
+	refused(*state, "version=91900", &p, SDPA_FORWARD, "at least as many keys as queries");
 	p.q_len = 12;
-	refused(*state, "version=90900", &p, SDPA_FORWARD, "needs 9.10.2");
+	refused(*state, "version=90900", &p, SDPA_FORWARD, "needs 9.10.2 or newer");
 	p.kv_len = 1025;
-	refused(*state, "version=91400", &p, SDPA_FORWARD, "wrong in this version");
+	refused(*state, "version=91400", &p, SDPA_FORWARD, "gives wrong results above 1024 keys");
 	p = small(ATTENTION_F16, ATTENTION_FULL);
 	p.q_starts = empty;
 	p.kv_starts = keys;
-	refused(*state, "version=91900", &p, SDPA_FORWARD, "without a token");
+	refused(*state, "version=91900", &p, SDPA_FORWARD, "without tokens");
 	p.q_starts = p.kv_starts = many;
 	p.q_len = p.kv_len = 1 << 27;
-	refused(*state, "version=91900", &p, SDPA_FORWARD, "32 bits");
+	refused(*state, "version=91900", &p, SDPA_FORWARD, "32-bit offset");
 	bad.kv_heads = 0;
 	assert_int_equal(sdpa_plan_create(&(struct sdpa_plan *){NULL}, ((struct fixture *)*state)->sdpa, &bad,
 					  SDPA_FORWARD, NULL),

@@ -448,7 +448,7 @@ static void test_vendor_lib__too_little_address_space_is_told_before_a_product(v
 	assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
 	assert_int_equal(err.status, STATUS_NO_RESOURCE);
 	assert_int_equal(err.cause, CAUSE_LIMIT_LOW);
-	assert_non_null(strstr(err.text, "2 threads, of which it has 0; raise the limit (ulimit -v)"));
+	assert_non_null(strstr(err.text, "2 threads, but has room for only 0: raise the limit (ulimit -v)"));
 }
 
 int main(void)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a problem (gpu/attention/problem.h) to what our kernels take (kernel/attention/forward/args.h). */
+/* Converts a problem (gpu/attention/problem.h) to the arguments of our kernels
+ * (kernel/attention/forward/args.h). */
 #ifndef GPU_ATTENTION_KERNEL_ARGS_H
 #define GPU_ATTENTION_KERNEL_ARGS_H
 #include "gpu/attention/problem.h"
 #include "gpu/device/tensor_map.h"
 #include "kernel/attention/forward/args.h"
 
-/* Keys that a row sees before (`left`) and behind its own place. */
+/* Number of keys that a row sees before (`left`) or after its own position. */
 static inline int32_t attention_side(const struct attention_problem *p, bool left)
 {
 	const uint32_t keys = left ? p->window_left : p->window_right;
@@ -23,8 +24,9 @@ static inline struct attention_steps attention_steps_of(struct attention_strides
 
 enum attention_tensor { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_O };
 
-/* Map of a tensor as it lies: `rows` of a batch element, or all of them where sequences have starts (which
- * are not read). Boxes are 128 bytes wide, or 64 where our kernels' rows are no longer. */
+/* Makes the tensor map of an attention operand. `rows` are those of a batch element, or of the whole tensor
+ * if sequences have starts; the starts are not read. Boxes are 128 bytes wide, or 64 for FP8 with head_dim <=
+ * 64. */
 static inline enum status attention_map(struct gpu_device *d, struct tensor_map *map,
 					const struct attention_problem *p, enum attention_tensor which,
 					gpu_ptr data, uint64_t rows, unsigned box_rows, struct error *err)

@@ -6,16 +6,16 @@
 #include "kernel/attention/backward/args.h"
 
 #define UNEVEN 1.6
-#define L2_BYTES (40.0 * 1024 * 1024) /* what heads at work at one time may take of an H100's 50 MiB */
+#define L2_BYTES (40.0 * 1024 * 1024) /* L2 of an H100 (50 MiB) that concurrent heads may use */
 
 enum { ALIGNMENT = 256, SM90_THREADS = 384, PORTABLE_THREADS = 128, SM90_QUERIES = 128 };
 
-/* adds: dQ is added up in any order */
+/* adds: dQ is summed in any order */
 enum way { ONCE, LATE, SPLIT, AHEAD, BULK, TWO, PORTABLE, WAYS };
 static const struct way_row {
-	const char *name, *file, *keys; /* keys: the kernel that makes dK and dV */
+	const char *name, *file, *keys; /* keys: the kernel that computes dK and dV */
 	bool adds;
-	unsigned blocks; /* sm90: of threads, a unit of keys */
+	unsigned blocks; /* sm90: thread blocks per unit of keys */
 } ways[WAYS] = {
 	[ONCE] = {"sm90_once", "attention_backward_sm90", "sm90_once", true, 1},
 	[LATE] = {"sm90_late", "attention_backward_sm90", "sm90_late", true, 1},
@@ -34,12 +34,12 @@ struct candidate {
 struct attention_own_backward {
 	struct gpu_device *device;
 	struct attention_problem problem;
-	uint64_t q_rows, kv_rows; /* of the whole tensor, or of a batch element */
-	uint32_t rows;		  /* padded, of all sequences */
+	uint64_t q_rows, kv_rows; /* rows of the whole tensor, or of a batch element */
+	uint32_t rows;		  /* padded rows of all sequences */
 	bool uneven;
 	struct candidate candidate[WAYS];
 	unsigned count, selected;
-	struct gpu_kernel *begin, *keys, *last; /* last: end, or dQ's own pass */
+	struct gpu_kernel *begin, *keys, *last; /* last: end, or the pass for dQ */
 };
 
 enum status attention_own_backward_supports(const struct attention_problem *p, unsigned cc, struct error *err)
@@ -50,21 +50,21 @@ enum status attention_own_backward_supports(const struct attention_problem *p, u
 		return st;
 	if (p->type == ATTENTION_E4M3)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "our kernels have no gradients of attention of type %s",
+				 "attention: our backward kernels support fp16 and bf16, not %s",
 				 attention_type_name(p->type));
 	if (p->head_dim != 64 && p->head_dim != 128)
-		return error_set(
-			err, STATUS_UNSUPPORTED,
-			"our kernels have gradients of attention for head dimensions 64 and 128, not %u",
-			p->head_dim);
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "attention: our backward kernels support head dimensions 64 and 128, not %u",
+				 p->head_dim);
 	if (cc < 80)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "our kernels of attention's gradients need sm_80 or newer, this is sm_%u",
+				 "attention: our backward kernels need sm_80 or newer, this device is sm_%u",
 				 cc);
 	return STATUS_OK;
 }
 
-/* Tiles of queries that a block of keys has, in all heads of its group: the most, and those of all blocks. */
+/* Tiles of queries that a block of keys processes, in all heads of its group: the maximum over blocks, and
+ * the sum. */
 struct load {
 	double longest, all;
 };
@@ -85,8 +85,8 @@ static void load_add(struct load *l, const struct attention_problem *p, uint32_t
 	}
 }
 
-/* Whether the longest block of keys takes much longer than an equal share of the work takes a multiprocessor.
- * Where this was measured (docs/explanation/design/attention_kernels.md), two blocks of threads a unit gain
+/* Whether the longest block of keys takes much longer than a multiprocessor's equal share of the work. In
+ * measurements (docs/explanation/design/attention_kernels.md, "Backward"), two thread blocks per unit gain
  * from a ratio of 2 on, and lose up to 1.2. */
 static bool is_uneven(const struct attention_problem *p, unsigned sms)
 {
@@ -97,7 +97,7 @@ static bool is_uneven(const struct attention_problem *p, unsigned sms)
 	return l.longest * sms > UNEVEN * l.all;
 }
 
-/* As measured (docs/explanation/design/attention_kernels.md). */
+/* Candidates in measured order (docs/explanation/design/attention_kernels.md, "Backward"). */
 static const enum way *order_of(const struct attention_problem *p, bool uneven)
 {
 	static const enum way narrow[WAYS] = {ONCE, AHEAD, LATE, SPLIT, BULK, TWO, PORTABLE},
@@ -147,7 +147,7 @@ enum status attention_own_backward_create(struct attention_own_backward **out, s
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for attention's gradients");
+				       "no memory for an attention backward plan");
 	*a = (struct attention_own_backward){.device = d,
 					     .problem = *p,
 					     .q_rows = p->q_starts ? p->q_starts[p->batch] : p->q_len,
@@ -262,9 +262,9 @@ static enum status maps(struct attention_own_backward *a, struct attention_backw
 }
 
 /*
- * How many of `heads` are ordered by length together, `bytes` of each being read again and again: as few
- * parts as fit the L2, of equal size, since the last part's long blocks have nothing behind them to be hidden
- * by. Where all blocks are alike each head by itself.
+ * Number of heads whose units are sorted by length together. `bytes` of each head are read repeatedly. The
+ * heads are split into as few equal parts as fit the L2. Parts are equal because no later work hides the long
+ * blocks of the last part. If all blocks have the same length, each head is a part.
  */
 static uint32_t section_of(const struct attention_problem *p, uint32_t heads, double bytes)
 {
@@ -275,7 +275,7 @@ static uint32_t section_of(const struct attention_problem *p, uint32_t heads, do
 	return parts < heads ? (heads + parts - 1) / parts : 1;
 }
 
-/* Blocks of 128 rows a head, of all sequences. */
+/* Blocks of 128 rows per head, over all sequences. */
 static unsigned units_of(const struct attention_backward_args *args, uint32_t longest)
 {
 	return args->order ? args->order_count : blocks_of(longest, ATTENTION_ORDER_ROWS) * args->batch;
@@ -291,7 +291,7 @@ static enum status launch_sm90(struct attention_own_backward *a, const struct at
 	const unsigned passed = way == TWO    ? 0
 				: way == BULK ? ATTENTION_BACKWARD_PASSED_BULK(d)
 					      : ATTENTION_BACKWARD_PASSED(d);
-	const double row = (ways[way].adds ? 8.0 : 4.0) * d; /* Q and dO, and dQ's sum */
+	const double row = (ways[way].adds ? 8.0 : 4.0) * d; /* bytes per row of Q and dO, and of dQ's sum */
 	const uint32_t sequences = args->order ? 1 : p->batch;
 	const uint64_t q_rows = args->order ? a->q_rows : p->q_len,
 		       kv_rows = args->order ? a->kv_rows : p->kv_len;

@@ -11,16 +11,16 @@
 #define PORTABLE_FILE "attention_sparse"
 
 enum {
-	/* Keys and values of a section of heads: half of the L2 of an H100, the rest is for queries and what
-	 * the copy engine has in flight. */
+	/* Keys and values of a section of heads: half of the L2 of an H100. The rest is for queries and for
+	 * loads in flight. */
 	SECTION_BYTES = 24 << 20,
-	/* A rank is counted over all units of a section. */
+	/* The rank of a unit takes a count over all units of its section, so the section is limited. */
 	SECTION_UNITS = 8192,
 	LEAST_CC = 80,
-	OWN_CC = 90, /* of which the file of its own is */
+	OWN_CC = 90, /* compute capability of the specialised kernel */
 };
 
-/* What is kept on the device. BITS and MAP: where there is a mask of elements. */
+/* Arrays in device memory. BITS and MAP exist only with a mask of elements. */
 enum array { FULL_BEGIN, FULL, PARTIAL_BEGIN, PARTIAL, COUNTS, ORDER, TURN, MAP, BITS, ARRAYS };
 
 struct attention_sparse {
@@ -38,7 +38,7 @@ struct attention_sparse {
 static enum status refuse(struct error *err, const char *what)
 {
 	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			       "attention: our block-sparse kernels take %s", what);
+			       "attention: our block-sparse kernels support only %s", what);
 }
 
 enum status attention_sparse_supports(const struct attention_problem *p, uint32_t q_block, uint32_t k_block,
@@ -53,11 +53,11 @@ enum status attention_sparse_supports(const struct attention_problem *p, uint32_
 	if (k_block != 64 && k_block != 128)
 		return refuse(err, "key blocks of 64 and 128");
 	if (p->q_len >= ATTENTION_OPEN || p->kv_len >= ATTENTION_OPEN)
-		return refuse(err, "sequences below 2^29");
+		return refuse(err, "sequences of fewer than 2^29 tokens");
 	return STATUS_OK;
 }
 
-/* -- life -- */
+/* -- create and destroy -- */
 
 static uint32_t section_of(const struct attention_problem *p, uint32_t q_blocks)
 {
@@ -148,14 +148,13 @@ enum status attention_sparse_create(struct attention_sparse **out, struct gpu_de
 	if (st)
 		return st;
 	if (gpu_cc(d) < LEAST_CC)
-		return error_set_cause(
-			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			"attention: our block-sparse kernels need sm_80 or newer, %s is of sm_%u",
-			gpu_name(d), gpu_cc(d));
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "attention: our block-sparse kernels need sm_80 or newer, %s is sm_%u",
+				       gpu_name(d), gpu_cc(d));
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room for the block lists");
+				       "attention: no memory for the block lists");
 	*s = (struct attention_sparse){.device = d, .p = p, .how = *how};
 	describe(s);
 	sizes(s);
@@ -236,7 +235,7 @@ enum status attention_sparse_put(struct attention_sparse *s, const struct attent
 
 	if (!counts)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room for the block lists");
+				       "attention: no memory for the block lists");
 	for (uint32_t row = 0; row < s->rows; row++) {
 		counts[2 * row] = l->full_begin[row + 1] - l->full_begin[row];
 		counts[2 * row + 1] = l->partial_begin[row + 1] - l->partial_begin[row];
@@ -259,14 +258,15 @@ static enum status compare_array(struct attention_sparse *s, enum array which, c
 
 	if (!found)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room to compare the block lists");
+				       "attention: no memory to compare the block lists");
 	if (count)
 		st = gpu_copy_from(s->device, found, s->array[which], count * 4, err);
 	for (uint64_t i = 0; i < count && !st; i++)
 		if (found[i] != expected[i])
-			st = error_set(err, STATUS_MISMATCH,
-				       "attention: block lists made on the device: %s[%llu] is %u, not %u",
-				       name, (unsigned long long)i, found[i], expected[i]);
+			st = error_set(
+				err, STATUS_MISMATCH,
+				"attention: block lists made on the device are wrong: %s[%llu] is %u, expected %u",
+				name, (unsigned long long)i, found[i], expected[i]);
 	free(found);
 	return st;
 }

@@ -7,31 +7,30 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define LOG2_E 1.4426950408889634
-#define SECTION_BYTES                                                                                        \
-	(24.0 * 1024 * 1024) /* K and V of the heads at work at one time: half of an H100's L2 */
+#define SECTION_BYTES (24.0 * 1024 * 1024) /* K and V of concurrent heads: half of an H100's L2 */
 
 enum { ALIGNED_BYTES = 16, CANDIDATES_MAX = 24, PAIR_ROWS = 2 * ATTENTION_SM90_ROWS };
 
 enum family { NAIVE, FLASH, SM90 };
 
-/* SM90: what a warpgroup walks. RANGES: any ranges of keys. PAIRS: two tiles in turns, over a head that stays
- * in the slots. FLOW: tile after tile without an end between. LEAN: the same without a mask, keys streaming
- * by. HEADS, HEADS_CAUSAL: a head just fills the slots; STREAM: keys stream by in rounds of twice the
- * slots. */
+/* How an SM90 kernel walks its tiles. RANGES: any range of keys. PAIRS: two alternating tiles over a head
+ * that stays in the slots. FLOW: tiles follow each other without a break. LEAN: as FLOW, without a mask and
+ * with streaming keys. HEADS, HEADS_CAUSAL: a head exactly fills the slots. STREAM: keys stream through in
+ * rounds of twice the slots. */
 enum walk { RANGES, PAIRS, FLOW, LEAN, STREAM, HEADS, HEADS_CAUSAL };
 
 struct kernel_row {
 	const char *file, *entry;
 	enum family family;
 	enum attention_type type, out;
-	unsigned head_dim; /* the largest; flash: exactly */
-	/* SM90's: warpgroups, rows of a warpgroup's tile, keys a block, slots of keys, slots of queries a
-	 * warpgroup. */
+	unsigned head_dim; /* maximum; flash: exact */
+	/* SM90 only: warpgroups, rows of a warpgroup's tile, keys per block, slots of keys, slots of queries
+	 * per warpgroup. */
 	unsigned groups, rows, keys, slots, q_slots;
 	enum walk walk;
 };
 
-/* Fastest first where several take a problem. */
+/* Sorted fastest first, for problems that several kernels support. */
 /* clang-format off */
 #define S9(entry, type, out, d, groups, rows, keys, slots, q_slots, walk) \
 	{"attention_sm90", "sm90_" entry, SM90, ATTENTION_##type, ATTENTION_##out, d, groups, rows, keys, slots, q_slots, walk}
@@ -94,14 +93,14 @@ struct attention_own {
 	struct gpu_device *device;
 	struct attention_problem problem;
 	struct attention_strides q, k, v, o;
-	uint64_t q_rows, kv_rows; /* of the whole tensor, or of a batch element */
+	uint64_t q_rows, kv_rows; /* rows of the whole tensor, or of a batch element */
 	struct candidate candidate[CANDIDATES_MAX];
 	unsigned count;
 	const struct candidate *selected;
 	struct gpu_kernel *kernel;
 };
 
-/* -- which take it -- */
+/* -- which kernels support a problem -- */
 
 static bool steps_aligned(struct attention_strides s, enum attention_type type)
 {
@@ -124,7 +123,7 @@ static unsigned tiles_of(const struct kernel_row *r, const struct attention_prob
 	return (p->q_len + r->rows - 1) / r->rows;
 }
 
-/* The slots hold just a head's keys and values, and every warpgroup has a tile of it. */
+/* Whether the slots hold exactly a head's keys and values, and every warpgroup has a tile of it. */
 static bool takes_heads(const struct kernel_row *r, const struct attention_problem *p)
 {
 	if (p->kv_len != r->keys * r->slots || tiles_of(r, p) < r->groups)
@@ -133,8 +132,8 @@ static bool takes_heads(const struct kernel_row *r, const struct attention_probl
 				: p->mask == ATTENTION_CAUSAL && p->q_len == p->kv_len;
 }
 
-/* These know no ranges of keys: every block is whole, or a causal mask's corner of a square; and all
- * warpgroups have equally many tiles. */
+/* Whether the problem suits kernels without ranges of keys: every block is whole or on the diagonal of a
+ * square causal mask, and all warpgroups have the same number of tiles. */
 static bool takes_plain(const struct kernel_row *r, const struct attention_problem *p)
 {
 	const bool square = p->q_len == p->kv_len && p->kv_len % PAIR_ROWS == 0;
@@ -175,8 +174,8 @@ static bool takes(const struct kernel_row *r, const struct attention_problem *p,
 		return cc >= 80 && p->head_dim == r->head_dim && all_aligned(p);
 	if (!takes_walk(r, p))
 		return false;
-	/* The rows of a packed sequence's end are written whole; the next larger head dim is the next row's.
-	 */
+	/* A packed sequence's last rows are written with the kernel's full head dim, so a smaller head dim
+	 * would overwrite the next row. */
 	return cc == 90 && all_aligned(p) && p->head_dim > (r->head_dim == 256 ? 128 : r->head_dim - 64) &&
 	       (!p->q_starts || p->head_dim == r->head_dim) && attention_scale(p) > 0;
 }
@@ -193,11 +192,11 @@ enum status attention_own_supports(const struct attention_problem *p, unsigned c
 	if (p->type == ATTENTION_E4M3)
 		return error_set(
 			err, STATUS_UNSUPPORTED,
-			"our FP8 attention needs sm_90, head dims of 16 to 128 and 16-bit output: this is "
+			"our FP8 attention needs sm_90, a head dimension of 16 to 128 and 16-bit output, not "
 			"sm_%u, %u and %s",
 			cc, p->head_dim, attention_type_name(p->out_type));
-	return error_set(err, STATUS_UNSUPPORTED, "our attention kernels need sm_80 or newer, this is sm_%u",
-			 cc);
+	return error_set(err, STATUS_UNSUPPORTED,
+			 "our attention kernels need sm_80 or newer, this device is sm_%u", cc);
 }
 
 static bool fits_resident(const struct kernel_row *r, const struct attention_problem *p)
@@ -217,14 +216,14 @@ static void add(struct attention_own *a, const struct kernel_row *r, bool reside
 	a->count++;
 }
 
-/* A unit is a whole head: there is no other way. */
+/* Whether a unit must be a whole head. */
 static bool always_resident(const struct kernel_row *r, const struct attention_problem *p)
 {
 	return r->walk == PAIRS || whole_heads(r) || (r->walk == FLOW && p->mask == ATTENTION_CAUSAL);
 }
 
-/* Where a walk was measured to be faster than the ranges' one (docs/explanation/design/attention.md). `many`:
- * heads keep the SMs busy. */
+/* Whether measurements showed this walk to be faster than RANGES (docs/explanation/design/attention.md).
+ * `many`: there are enough heads to occupy all SMs. */
 static bool goes_first(const struct kernel_row *r, const struct attention_problem *p, bool many)
 {
 	switch (r->walk) {
@@ -233,7 +232,7 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 		return many;
 	case PAIRS:
 		return many && p->mask == ATTENTION_CAUSAL;
-	case LEAN: /* whole rounds of slots have a faster one */
+	case LEAN: /* for whole rounds of the slots STREAM is faster */
 		return r->type == ATTENTION_F16 && p->kv_len > 512 && p->kv_len < 1024;
 	case STREAM:
 		if (r->head_dim == 64)
@@ -244,7 +243,8 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 	}
 }
 
-/* A head that stays is one unit of work: worth it where heads keep the SMs busy. */
+/* Lists the candidates. A resident head is one unit of work, which pays off if there are enough heads to
+ * occupy all SMs. */
 static void list(struct attention_own *a)
 {
 	const struct attention_problem *p = &a->problem;
@@ -278,7 +278,7 @@ enum status attention_own_create(struct attention_own **out, struct gpu_device *
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for an attention");
+				       "no memory for an attention plan");
 	*a = (struct attention_own){.device = d,
 				    .problem = *p,
 				    .q = attention_q_strides(p),
@@ -372,8 +372,8 @@ static enum status maps(struct attention_own *a, struct attention_sm90_args *arg
 	return st;
 }
 
-/* How many of `pairs` heads are ordered by length together: as many as the L2 holds keys and values of,
- * `rows` each. */
+/* Number of heads, out of `pairs`, whose units are sorted by length together: as many as have their keys and
+ * values, `rows` each, in the L2. */
 static uint32_t section_of(const struct attention_problem *p, double rows, uint32_t pairs)
 {
 	double head = 2.0 * rows * p->head_dim * attention_type_bytes(p->type) * p->kv_heads / p->heads;
@@ -382,7 +382,7 @@ static uint32_t section_of(const struct attention_problem *p, double rows, uint3
 	return heads < 1 ? 1 : (uint32_t)heads;
 }
 
-/* Whether its units are those that an order names. */
+/* Whether the kernel's units are the units of an order. */
 static bool takes_order(const struct kernel_row *r, const struct attention_operands *o, unsigned passes)
 {
 	return o->order && r->walk == RANGES && r->groups * passes * r->rows == ATTENTION_ORDER_ROWS;

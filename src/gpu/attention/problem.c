@@ -105,7 +105,7 @@ struct attention_strides attention_o_strides(const struct attention_problem *p)
 	return or_packed(p, &p->o, p->heads, p->q_len);
 }
 
-/* Batches and rows as they lie: those of different length are one batch of all tokens. */
+/* Rows of a batch element that a tensor spans. Sequences of different length form one batch of all tokens. */
 static uint64_t span(const struct attention_problem *p, struct attention_strides s, uint32_t heads,
 		     uint32_t len, const uint32_t *starts)
 {
@@ -207,7 +207,7 @@ double attention_flop_backward(const struct attention_problem *p)
 	return 10.0 * (double)p->head_dim * attention_pairs(p);
 }
 
-/* Elements that are there, gaps of strides apart. */
+/* Number of elements, without the gaps of strides. */
 struct elements {
 	double q, kv, lse;
 };
@@ -251,7 +251,7 @@ static enum status check_sizes(const struct attention_problem *p, struct error *
 				 p->head_dim, ATTENTION_HEAD_DIM_MAX);
 	if (p->heads % p->kv_heads)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "attention: %u query heads are no multiple of %u key and value heads",
+				 "attention: %u query heads are not a multiple of %u key and value heads",
 				 p->heads, p->kv_heads);
 	if (!isfinite(p->scale))
 		return error_set(err, STATUS_BAD_INPUT, "attention: the scale is not a finite number");
@@ -261,18 +261,19 @@ static enum status check_sizes(const struct attention_problem *p, struct error *
 static enum status check_kinds(const struct attention_problem *p, struct error *err)
 {
 	if (p->type >= ATTENTION_TYPE_COUNT || p->out_type >= ATTENTION_TYPE_COUNT)
-		return error_set(err, STATUS_BAD_INPUT, "attention: unknown type of elements");
+		return error_set(err, STATUS_BAD_INPUT, "attention: unknown element type");
 	if (p->mask >= ATTENTION_MASK_COUNT)
 		return error_set(err, STATUS_BAD_INPUT, "attention: unknown mask");
 	if (p->type != ATTENTION_E4M3 && p->out_type != p->type)
-		return error_set(err, STATUS_BAD_INPUT, "attention: of %s the output is %s, not %s",
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: with inputs of type %s the output must be %s, not %s",
 				 attention_type_name(p->type), attention_type_name(p->type),
 				 attention_type_name(p->out_type));
 	return STATUS_OK;
 }
 
-/* Rows of a tensor must not overlap in a way that an engine would read as another shape; 16 bytes are what
- * loads and copies in bulk need. */
+/* Rows of a tensor must not overlap, because an engine would read them as another shape. Strides must be
+ * multiples of 16 bytes for bulk loads and copies. */
 static enum status check_strides(const struct attention_problem *p, const char *name,
 				 struct attention_strides s, unsigned bytes, struct error *err)
 {
@@ -304,8 +305,8 @@ static enum status check_starts(const struct attention_problem *p, const char *n
 	}
 	if (most != longest)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "attention: the longest %s has %u tokens, and %u was said", name, most,
-				 longest);
+				 "attention: the longest %s has %u tokens, but the given maximum is %u", name,
+				 most, longest);
 	return STATUS_OK;
 }
 
@@ -320,7 +321,7 @@ enum status attention_check(const struct attention_problem *p, struct error *err
 	if (!p->q_starts != !p->kv_starts)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"attention: lengths of queries and of keys are given together or not at all");
+			"attention: lengths of queries and keys must be given together or not at all");
 	st = check_strides(p, "Q", attention_q_strides(p), attention_type_bytes(p->type), err);
 	if (!st)
 		st = check_strides(p, "K", attention_k_strides(p), attention_type_bytes(p->type), err);

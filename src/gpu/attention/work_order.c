@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "kernel/attention/forward/args.h"
 
-enum { WORD_LIMIT = 1 << 16 }; /* half of a word of the list */
+enum { WORD_LIMIT = 1 << 16 }; /* half of the bits of a list word */
 
 struct sequence {
 	uint32_t number, units;
@@ -33,7 +33,7 @@ bool attention_order_holds(const uint32_t *starts, uint32_t batch)
 	return true;
 }
 
-/* Longest first; equal ones as they come. */
+/* Longest first; equal lengths keep their order. */
 static int by_length(const void *a, const void *b)
 {
 	const struct sequence *x = a, *y = b;

@@ -30,7 +30,7 @@ enum status gpu_open(struct gpu_device **out, const char *pci, struct error *err
 	st = find_device(d, pci, err);
 	if (st)
 		goto out;
-	d->cu.device_name(name, sizeof(name), d->id); /* for messages: a refusal leaves "GPU" */
+	d->cu.device_name(name, sizeof(name), d->id); /* if the driver refuses, the name stays "GPU" */
 	d->cu.device_pci(address, sizeof(address), d->id);
 	snprintf(d->name, sizeof(d->name), "%s (%s)", name, address);
 	st = CUDA_CALL(&d->cu, err, primary_retain, &d->context, d->id);
@@ -44,7 +44,7 @@ enum status gpu_open(struct gpu_device **out, const char *pci, struct error *err
 	d->cc = (unsigned)(10 * gpu_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
 			   gpu_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 	if (!d->sm_count || d->sm_count > 4096)
-		st = error_set_cause(err, STATUS_LOST, CAUSE_GPU_LOST, "%s does not say how many SMs it has",
+		st = error_set_cause(err, STATUS_LOST, CAUSE_GPU_LOST, "%s does not report its number of SMs",
 				     d->name);
 out:
 	if (st)
@@ -148,8 +148,8 @@ enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct er
 		return st;
 	if (size > available || available - size < GPU_LEAVE_BYTES)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%" PRIu64 " bytes on %s: %" PRIu64
-				       " are free and 2 GiB are left alone",
+				       "cannot allocate %" PRIu64 " bytes on %s: %" PRIu64
+				       " are free, and 2 GiB of them must stay free",
 				       size, d->name, available);
 	st = CUDA_CALL(&d->cu, err, memory_alloc, &raw, size);
 	*p = st ? 0 : raw;
@@ -171,9 +171,9 @@ enum status gpu_host_alloc(struct gpu_device *d, void **p, uint64_t size, struct
 
 	if (!st)
 		return STATUS_OK;
-	*p = NULL; /* the driver's words are those of a device that is full */
-	return error_set_cause(err, st, why.cause, "%" PRIu64 " bytes of the host's memory, pinned: %s", size,
-			       why.text);
+	*p = NULL; /* the driver's message speaks of a full device, so name host memory */
+	return error_set_cause(err, st, why.cause,
+			       "cannot allocate %" PRIu64 " bytes of pinned host memory: %s", size, why.text);
 }
 
 void gpu_host_free(struct gpu_device *d, void **p)
@@ -204,9 +204,9 @@ enum status gpu_host_pointer(struct gpu_device *d, void *host, gpu_ptr *p, struc
 	return st;
 }
 
-/* Our streams and the legacy stream, on which plain copies run, don't wait for each other, and a copy from
- * pageable memory returns when the data is staged, not when it has arrived: so everything is waited for on
- * both sides. */
+/* Our streams and the legacy stream, which runs plain copies, do not wait for each other. A copy from
+ * pageable memory returns when the data is staged, not when it has arrived. So both sides wait for all
+ * work. */
 enum status gpu_copy_to(struct gpu_device *d, gpu_ptr to, const void *from, uint64_t size, struct error *err)
 {
 	enum status st = gpu_synchronize(d, err);

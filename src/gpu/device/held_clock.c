@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The held clock: f = cycles / ns between two stamps, SM by SM. METHODS "The held clock". */
+/* Measured SM clock: f = cycles / ns between two stamps, for each SM.
+ * docs/explanation/methods/gpu-memory-and-links.md, "Measured SM clock". */
 #include "gpu/device/gpu.h"
 #include "gpu/device/internal.h"
 #include "kernel/timing/stamp.h"
 
-enum { SLOTS = 1024 }; /* %smid stays below it on every device so far; more are not stamped */
+enum { SLOTS = 1024 }; /* %smid is below this on every known device; SMs above it are not stamped */
 
 struct gpu_stamps {
 	struct gpu_device *device;
 	struct gpu_kernel *kernel;
 	gpu_ptr record[2];
-	uint32_t sequence, written[2]; /* the launch whose records the two sets hold; 0: none */
+	uint32_t sequence, written[2]; /* the launch that wrote each of the two sets of records; 0: none */
 };
 
 enum status gpu_stamps_create(struct gpu_device *d, struct gpu_stamps **out, struct error *err)
@@ -65,13 +66,13 @@ static enum status clock_of(struct gpu_stamps *s, const struct stamp_record *bef
 			out->hz_max = hz;
 		out->sms++;
 	}
-	/* A few SMs may miss a stamp while their neighbour took both blocks. Where half of them do, other
-	 * work fills the device, and the blocks came in where some of it ended: on 3 to 61 of 132 SMs beside
-	 * a kernel that took them all. */
+	/* A few SMs may miss a stamp because a neighbour took both blocks. If half of them miss it, other
+	 * work fills the device, and blocks ran only where some of that work ended. Next to a kernel that
+	 * took all 132 SMs, 3 to 61 were stamped. */
 	if (2 * out->sms < gpu_sm_count(s->device))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_BUSY,
-				       "only %u of %u SMs were stamped: other work has the rest", out->sms,
-				       gpu_sm_count(s->device));
+				       "only %u of %u SMs were stamped: other work occupies the rest",
+				       out->sms, gpu_sm_count(s->device));
 	out->hz_mean = sum / out->sms;
 	out->ns /= out->sms;
 	return STATUS_OK;

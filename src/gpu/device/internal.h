@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The room's own structs; nobody outside src/gpu includes this. */
+/* Private structs of src/gpu/device. Only files of src/gpu include this header. */
 #ifndef GPU_DEVICE_INTERNAL_H
 #define GPU_DEVICE_INTERNAL_H
 #include "gpu/device/gpu.h"
@@ -12,7 +12,7 @@ struct gpu_device {
 	CUdevice id;
 	CUcontext context;
 	bool retained;
-	char name[96]; /* "NVIDIA H100 80GB HBM3 (0000:1b:00.0)", for messages */
+	char name[96]; /* e.g. "NVIDIA H100 80GB HBM3 (0000:1b:00.0)", for messages */
 	unsigned sm_count, cc;
 	struct gpu_file *files;
 };
@@ -36,7 +36,7 @@ struct gpu_kernel {
 	struct gpu_device *device;
 	struct gpu_kernel *next;
 	CUfunction function;
-	unsigned shared_bytes_max; /* what was opted into so far */
+	unsigned shared_bytes_max; /* largest size opted in to so far */
 	char file[32], entry[64];
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels from the embedded fatbins: a file is loaded when its first kernel is asked for, once a device. */
+/* Kernels from the embedded fatbins. A file is loaded once per device, when its first kernel is requested. */
 #include "gpu/device/gpu.h"
 #include "core/text/text.h"
 #include "gpu/device/internal.h"
 #include "kernel/fatbin.h"
 
-#define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must ask: CUDA C guide, "Shared memory" */
+#define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must opt in: CUDA C guide, "Shared memory" */
 
 static enum status load_file(struct gpu_device *d, struct gpu_file **out, const char *name, struct error *err)
 {
@@ -17,7 +17,7 @@ static enum status load_file(struct gpu_device *d, struct gpu_file **out, const 
 	if (!fatbin)
 		return error_set_cause(
 			err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-			"this program was built without the kernels of %s.cu (no nvcc at build time)", name);
+			"this program was built without the kernel file %s (no nvcc at build time)", name);
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
@@ -25,8 +25,8 @@ static enum status load_file(struct gpu_device *d, struct gpu_file **out, const 
 	text_copy(f->name, sizeof(f->name), name);
 	r = d->cu.library_load(&f->library, fatbin->data, NULL, NULL, 0, NULL, NULL, 0);
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
-		st = error_set(err, STATUS_UNSUPPORTED, "%s.cu holds code for %s, not for %s (sm_%u)", name,
-			       fatbin->architectures, d->name, d->cc);
+		st = error_set(err, STATUS_UNSUPPORTED, "kernel file %s has code for %s, not for %s (sm_%u)",
+			       name, fatbin->architectures, d->name, d->cc);
 	else
 		st = cuda_check(&d->cu, r, "library_load", __FILE__, __LINE__, err);
 	if (st) {
@@ -54,12 +54,12 @@ static enum status load_kernel(struct gpu_device *d, struct gpu_file *f, struct 
 	text_copy(k->entry, sizeof(k->entry), entry);
 	r = d->cu.library_kernel(&raw, f->library, entry);
 	if (r == CUDA_ERROR_NOT_FOUND)
-		st = error_set(err, STATUS_BUG, "%s.cu has no kernel %s", f->name, entry);
+		st = error_set(err, STATUS_BUG, "kernel file %s has no kernel %s", f->name, entry);
 	else if (r == CUDA_SUCCESS)
 		r = d->cu.kernel_function(&k->function, raw);
-	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU) /* a lazily loaded file says so only here */
-		st = error_set(err, STATUS_UNSUPPORTED, "%s of %s.cu holds no code for %s (sm_%u)", entry,
-			       f->name, d->name, d->cc);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU) /* a lazily loaded file reports this only here */
+		st = error_set(err, STATUS_UNSUPPORTED, "kernel %s of file %s has no code for %s (sm_%u)",
+			       entry, f->name, d->name, d->cc);
 	else if (!st)
 		st = cuda_check(&d->cu, r, "kernel_function", __FILE__, __LINE__, err);
 	if (st) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two devices of one process: whose context is current, who may reach whose memory, copies between them. */
+/* Two devices in one process: the current context, peer access, and copies between the devices. */
 #include "gpu/device/gpu.h"
 #include "gpu/device/internal.h"
 

@@ -113,7 +113,7 @@ enum status gpu_event_elapsed_ns(const struct gpu_event *from, const struct gpu_
 	return st;
 }
 
-/* An error counts as done: the wait that follows names it. */
+/* An error counts as done. The wait that follows reports it. */
 bool gpu_event_done(const struct gpu_event *e)
 {
 	return e->device->cu.event_query(e->raw) != CUDA_ERROR_NOT_READY;
@@ -138,7 +138,7 @@ enum status gpu_capture_end(struct gpu_stream *s, struct gpu_graph **out, struct
 
 	*out = NULL;
 	st = CUDA_CALL(cu, err, capture_end, s->raw,
-		       &graph); /* also where calloc failed: the stream must leave capture */
+		       &graph); /* needed even if calloc failed: the stream must leave capture */
 	if (!st && !g)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a graph");
 	if (st)

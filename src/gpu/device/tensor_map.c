@@ -15,12 +15,12 @@ enum status gpu_tensor_map(struct gpu_device *d, struct tensor_map *map, const s
 
 	if (!d->cu.tensor_map)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD,
-				       "the driver of %s knows no tensor maps (cuTensorMapEncodeTiled)",
+				       "the driver of %s has no tensor maps (cuTensorMapEncodeTiled)",
 				       d->name);
 	if (t->data % ALIGNMENT || strides[0] % ALIGNMENT || strides[1] % ALIGNMENT || strides[2] % ALIGNMENT)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "the copy engine takes rows, heads and batches that start at multiples of "
-				 "%d bytes alone",
+				 "the copy engine needs rows, heads and batches that start at multiples of "
+				 "%d bytes",
 				 ALIGNMENT);
 	return CUDA_CALL(
 		&d->cu, err, tensor_map, (CUtensorMap *)map,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What matmul.c and search.c share; nobody else includes it. */
+/* Declarations shared by matmul.c and search.c. No other file includes this header. */
 #ifndef GPU_MATMUL_INTERNAL_H
 #define GPU_MATMUL_INTERNAL_H
 #include "gpu/matmul/matmul.h"
@@ -14,7 +14,7 @@ struct matmul {
 	uint64_t workspace_bytes;
 };
 
-/* The library's types of a product, its A and B being our B and A. */
+/* cuBLASLt's type codes of a GEMM. The library's A and B are our B and A. */
 struct matmul_codes {
 	cublasComputeType_t compute;
 	cudaDataType_t scale, a, b, c, d;
@@ -29,11 +29,11 @@ struct matmul_plan {
 	cublasLtMatmulPreference_t preference;
 	cublasLtMatmulHeuristicResult_t *candidates;
 	unsigned count, room, selected;
-	gpu_ptr bias, scale_a, scale_b; /* as the descriptor holds them now */
+	gpu_ptr bias, scale_a, scale_b; /* current values in the descriptor */
 };
 
-/* Runs one library call; turns its status into ours and fills *err with the call's name and the library's
- * word. */
+/* Runs one library call. Converts its status to ours, and fills *err with the call's name and the library's
+ * name of the error. */
 #define LT_CALL(mm, err, field, ...) matmul_check((mm), (mm)->lt.field(__VA_ARGS__), #field, (err))
 enum status matmul_check(const struct matmul *mm, cublasStatus_t code, const char *call, struct error *err);
 #endif

@@ -4,14 +4,15 @@
 #include <inttypes.h>
 
 /*
- * The workspace PyTorch gives cuBLAS on the same device, so that the first heuristic is its kernel: 32 MiB
- * from sm_90 on, 2 x 4 MiB + 8 x 16 KiB before.
+ * The workspace that PyTorch gives cuBLAS on the same device, so the first heuristic is the kernel that
+ * PyTorch uses: 32 MiB from sm_90 on, 2 x 4 MiB + 8 x 16 KiB before.
  */
 #define WORKSPACE_SM90 (32ull << 20)
 #define WORKSPACE_BEFORE ((8ull << 20) + (128ull << 10))
 #define ALIGN_DEFAULT 256
 
-/* Stands for a pointer while a plan is made: the library reads its alignment and never follows it. */
+/* Placeholder for a pointer while a plan is made. The library reads its alignment and never dereferences
+ * it. */
 #define ALIGNED_STAND_IN 256
 
 static const struct {
@@ -130,7 +131,7 @@ enum status matmul_check(const struct matmul *mm, cublasStatus_t code, const cha
 		st = STATUS_NO_RESOURCE;
 		cause = CAUSE_NO_MEMORY;
 	}
-	return error_set_cause(err, st, cause, "cublasLt %s answered %s (%u)", call, name ? name : "",
+	return error_set_cause(err, st, cause, "cublasLt %s returned %s (%u)", call, name ? name : "",
 			       (unsigned)code);
 }
 
@@ -191,23 +192,23 @@ uint64_t matmul_workspace_bytes(const struct matmul *mm)
 	return mm->workspace_bytes;
 }
 
-/* Row lengths as the library will take them; a slip here reads foreign memory, so it is refused by name. */
+/* Checks row lengths before the library gets them. A wrong length would make it read foreign memory. */
 static enum status check_shape(const struct matmul_shape *s, struct error *err)
 {
 	uint64_t least_a = s->transpose_a ? s->m : s->k, least_b = s->transpose_b ? s->k : s->n;
 
 	if (!s->m || !s->n || !s->k || s->m > INT32_MAX || s->n > INT32_MAX || s->k > INT32_MAX)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "matrix product of %" PRIu64 " x %" PRIu64 " x %" PRIu64
+				 "GEMM of %" PRIu64 " x %" PRIu64 " x %" PRIu64
 				 ": each size must be between 1 and %d",
 				 s->m, s->n, s->k, INT32_MAX);
 	if (row_a(s) < least_a || row_b(s) < least_b || row_d(s) < s->n)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "matrix product of %" PRIu64 " x %" PRIu64 " x %" PRIu64
+				 "GEMM of %" PRIu64 " x %" PRIu64 " x %" PRIu64
 				 ": a stored row is shorter than its elements",
 				 s->m, s->n, s->k);
 	if (batch_of(s) > 1 && s->stride_d && s->stride_d < s->m * row_d(s))
-		return error_set(err, STATUS_BAD_INPUT, "batched matrix product: the results overlap");
+		return error_set(err, STATUS_BAD_INPUT, "batched GEMM: the results of two batches overlap");
 	return STATUS_OK;
 }
 
@@ -215,7 +216,7 @@ static struct matmul_codes codes_of(const struct matmul_shape *s)
 {
 	struct matmul_codes c = {.a = type_code(s->b), .b = type_code(s->a), .d = type_code(s->d)};
 
-	/* C is never FP8: the library wants the bias's type there. */
+	/* C is never FP8: the library requires the bias's type for it. */
 	c.c = s->d == MATMUL_E4M3 || s->d == MATMUL_E5M2 ? CUDA_R_16BF : c.d;
 	switch (s->compute) {
 	case MATMUL_COMPUTE_F64:
@@ -320,7 +321,7 @@ static uint32_t scale_code(enum matmul_scale scale)
 	return code[scale];
 }
 
-/* Attributes an older library does not know are set only where they say something. */
+/* Sets scale attributes. An older library does not know some of them, so they are set only if needed. */
 static enum status set_scales(struct matmul_plan *p, struct error *err)
 {
 	const struct matmul_shape *s = &p->shape;
@@ -397,8 +398,7 @@ enum status matmul_plan_create(struct matmul_plan **p, struct matmul *mm, const 
 		return st;
 	plan = calloc(1, sizeof(*plan));
 	if (!plan)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a matrix plan");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a GEMM plan");
 	plan->mm = mm;
 	plan->shape = *s;
 	plan->codes = codes_of(s);
@@ -436,7 +436,7 @@ void matmul_plan_destroy(struct matmul_plan **p)
 	*p = NULL;
 }
 
-/* Pointers that live in the descriptor change only when they differ: a training step binds a plan once a
+/* Updates pointers in the descriptor only if they changed, because a training step binds a plan once per
  * layer. */
 static enum status bind(struct matmul_plan *p, const struct matmul_operands *o, struct error *err)
 {
@@ -486,7 +486,7 @@ enum status matmul_plan_enqueue(struct matmul_plan *p, const struct matmul_opera
 	enum status st;
 
 	if (p->selected >= p->count)
-		return error_set(err, STATUS_BUG, "a matrix plan is run before a candidate was selected");
+		return error_set(err, STATUS_BUG, "a GEMM plan is run before a candidate is selected");
 	st = bind(p, o, err);
 	if (st)
 		return st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates of a matrix plan: the library's heuristics, and every configuration its own check accepts. */
+/* Candidates of a GEMM plan: the library's heuristics, and every configuration that its own check accepts. */
 #include "gpu/matmul/matmul.h"
 #include "gpu/matmul/internal.h"
 #include "core/text/text.h"
@@ -42,14 +42,14 @@ static enum status make_room(struct matmul_plan *p, unsigned room, struct error 
 	more = realloc(p->candidates, room * sizeof(*more));
 	if (!more)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for %u matrix plans", room);
+				       "no memory for %u GEMM plans", room);
 	p->candidates = more;
 	p->room = room;
 	return STATUS_OK;
 }
 
-/* "fp8" shapes the library refuses come back as NOT_SUPPORTED or INVALID_VALUE: both mean, it has no kernel.
- */
+/* For unsupported FP8 shapes the library returns NOT_SUPPORTED or INVALID_VALUE. Both mean that it has no
+ * kernel. */
 static enum status no_kernel(const struct matmul_plan *p, cublasStatus_t code, struct error *err)
 {
 	const struct matmul_shape *s = &p->shape;
@@ -63,7 +63,7 @@ static enum status no_kernel(const struct matmul_plan *p, cublasStatus_t code, s
 		s->transpose_b ? "T" : "N", s->transpose_a ? "T" : "N", name ? name : "", (unsigned)code);
 }
 
-/* An algorithm's clusters; 0 x 0 where the library picks, or does not tell. */
+/* Cluster size of an algorithm; 0 x 0 if the library decides or does not report it. */
 static void read_cluster(const struct matmul_plan *p, const cublasLtMatmulAlgo_t *algo, unsigned *m,
 			 unsigned *n)
 {
@@ -116,7 +116,7 @@ static enum status ask(struct matmul_plan *p, unsigned wanted, struct error *err
 	return kept ? STATUS_OK : no_kernel(p, CUBLAS_STATUS_NOT_SUPPORTED, err);
 }
 
-/* Those that are not wide, in their order; where all are, they stay. */
+/* Removes candidates with wide clusters, and keeps the order of the others. If all are wide, all stay. */
 static unsigned drop_wide(struct matmul_plan *p)
 {
 	unsigned kept = 0;
@@ -148,7 +148,7 @@ enum status matmul_plan_first(struct matmul_plan *p, struct error *err)
 	return matmul_plan_candidates(p, 1, err);
 }
 
-/* One algorithm's room: what may be combined. */
+/* Capabilities of an algorithm: the option values that may be combined. */
 struct algo_caps {
 	cublasLtMatmulAlgo_t algo;
 	uint32_t tile[CAP_IDS_MAX], stage[CAP_IDS_MAX];
@@ -164,7 +164,7 @@ static unsigned cap_list(const struct cublaslt *lt, const cublasLtMatmulAlgo_t *
 
 	if (lt->cap_get(algo, what, NULL, 0, &bytes) || !bytes || bytes > CAP_IDS_MAX * sizeof(*list) ||
 	    lt->cap_get(algo, what, list, bytes, &bytes)) {
-		list[0] = 0; /* undefined: the algorithm has no choice there */
+		list[0] = 0; /* undefined: the algorithm has no choice of this option */
 		return 1;
 	}
 	return (unsigned)(bytes / sizeof(*list));
@@ -178,7 +178,7 @@ static void caps_read(const struct cublaslt *lt, struct algo_caps *c)
 	c->reductions = c->swizzle = 0;
 	c->tile_count = cap_list(lt, &c->algo, CUBLASLT_ALGO_CAP_TILE_IDS, c->tile);
 	c->stage_count = cap_list(lt, &c->algo, CUBLASLT_ALGO_CAP_STAGES_IDS, c->stage);
-	/* An attribute an older library lacks stays 0: not offered. */
+	/* An attribute that an older library lacks stays 0, so the option is not tried. */
 	lt->cap_get(&c->algo, CUBLASLT_ALGO_CAP_SPLITK_SUPPORT, &c->split, sizeof(c->split), &bytes);
 	lt->cap_get(&c->algo, CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK, &c->reductions, sizeof(c->reductions),
 		    &bytes);
@@ -204,7 +204,7 @@ static bool already(const struct matmul_plan *p, const cublasLtMatmulAlgo_t *alg
 	return false;
 }
 
-/* A listing on its way. */
+/* State of a listing. */
 struct listing {
 	struct matmul_plan *p;
 	unsigned limit;
@@ -217,7 +217,7 @@ static bool goes_on(const struct listing *l)
 	return !l->enough && l->p->count < l->limit;
 }
 
-/* Takes the configuration in if the library's check accepts it within the workspace. */
+/* Adds the configuration if the library's check accepts it within the workspace. */
 static enum status take_if_accepted(struct matmul_plan *p, const cublasLtMatmulAlgo_t *base,
 				    const struct config *c, struct error *err)
 {
@@ -256,7 +256,7 @@ static enum status offer(struct listing *l, const cublasLtMatmulAlgo_t *base, co
 	return st || l->enough ? st : take_if_accepted(l->p, base, c, err);
 }
 
-/* Which of the odd knobs a pass turns, from likely to unlikely. */
+/* Passes of the search: each varies one unusual option, from likely to unlikely. */
 enum pass { PASS_PLAIN, PASS_CLUSTER, PASS_SWIZZLE, PASS_CUSTOM, PASS_SPLIT, PASS_COUNT };
 
 static enum status offer_turned(struct listing *l, const struct algo_caps *caps, enum pass pass,
@@ -331,12 +331,12 @@ enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, const str
 	caps = malloc(sizeof(*caps));
 	if (!caps)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a matrix search");
+				       "no memory for a GEMM search");
 	for (int pass = 0; !st && pass < PASS_COUNT; pass++)
 		for (int i = 0; !st && i < found && goes_on(&l); i++) {
 			if (mm->lt.algo_init(mm->handle, c->compute, c->scale, c->a, c->b, c->c, c->d, ids[i],
 					     &caps->algo))
-				continue; /* listed, but not for these types */
+				continue; /* the library lists it, but not for these types */
 			caps_read(&mm->lt, caps);
 			st = exhaust_algo(&l, caps, (enum pass)pass, err);
 		}
@@ -352,7 +352,7 @@ unsigned matmul_plan_count(const struct matmul_plan *p)
 enum status matmul_plan_select(struct matmul_plan *p, unsigned candidate, struct error *err)
 {
 	if (candidate >= p->count)
-		return error_set(err, STATUS_BUG, "matrix plan: candidate %u of %u", candidate, p->count);
+		return error_set(err, STATUS_BUG, "GEMM plan: candidate %u of %u", candidate, p->count);
 	p->selected = candidate;
 	return STATUS_OK;
 }
@@ -378,7 +378,7 @@ enum status matmul_plan_recall(struct matmul_plan *p, const uint64_t algorithm[M
 	if (mm->lt.algo_check(mm->handle, p->desc, p->a, p->b, p->c, p->d, &algo, &result) ||
 	    result.workspaceSize > mm->workspace_bytes || is_wide(p, &algo))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "cublasLt does not take the algorithm that was kept for this product");
+				       "cublasLt does not accept the cached algorithm for this GEMM");
 	st = make_room(p, 1, err);
 	if (st)
 		return st;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launch shapes that won on real devices, and which devices take which (METHODS "Launch shapes"). */
+/* The fastest launch shapes on real devices, and the choice of shapes by device
+ * (docs/explanation/methods/gpu-memory-and-links.md, "Launch shapes"). */
 #include "gpu/memory/move.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * What an SM gets of DRAM decides: swept on an H100 (25 GB/s an SM) and an H200 (36 GB/s). The boundary is
- * half way. A tile a block beats every persistent grid on both: the hardware starts blocks in order and so
- * keeps all SMs within a narrow window of the array.
+ * The DRAM rate per SM decides. Shapes were swept on an H100 (25 GB/s per SM) and an H200 (36 GB/s per SM);
+ * the limit is half way between. One tile per block beats every persistent grid on both: the hardware starts
+ * blocks in order, so all SMs stay within a narrow window of the array.
  */
 #define WIDE_BYTES_PER_S_AND_SM 31e9
 
@@ -20,7 +21,8 @@ struct shapes {
 		array, COUNT(array)                                                                          \
 	}
 
-/* Where DRAM also writes, fewer blocks at once narrow the window further, down to what covers the latency. */
+/* If the operation also writes, fewer concurrent blocks narrow the window further. The number still hides the
+ * latency. */
 static const struct move_shape narrow_read[] = {
 	{.rung = MOVE_V5, .threads = 1024},
 	{.rung = MOVE_V4, .threads = 512},
@@ -54,7 +56,7 @@ static const struct move_shape narrow_dot[] = {
 	{.rung = MOVE_V4, .threads = 512},
 };
 
-/* A cap on blocks starves these SMs; the window is narrowed by the smallest tiles instead. */
+/* A limit on blocks starves these SMs. The smallest tiles narrow the window instead. */
 static const struct move_shape wide_read[] = {
 	{.rung = MOVE_V8, .threads = 1024},
 	{.rung = MOVE_V5, .threads = 1024},

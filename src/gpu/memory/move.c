@@ -23,11 +23,11 @@ uint64_t move_bytes(enum move_op op, uint64_t count)
 	return (ops[op].reads + ops[op].writes) * count * sizeof(float);
 }
 
-/* 16-byte words that a block takes in one turn. */
+/* 16-byte words that a block processes per iteration. */
 static uint64_t tile_vectors(const struct move_shape *s)
 {
 	static const unsigned unroll[] = {
-		[MOVE_V1] = 1 /* four turns */,
+		[MOVE_V1] = 1 /* four iterations */,
 		[MOVE_V2] = 1,
 		[MOVE_V3] = 4,
 		[MOVE_V4] = 4,
@@ -62,7 +62,8 @@ static void name_it(struct move *m, enum move_op op)
 			 s->threads, blocks, resident);
 }
 
-/* Dynamic shared memory: what bulk tiles need, and as much as keeps a further block off the SM. */
+/* Sets the dynamic shared memory: the bulk tiles' size, and as much as keeps more than `resident` blocks off
+ * the SM. */
 static enum status ask_for_shared(struct move *m, struct gpu_device *d, enum move_op op, struct error *err)
 {
 	const struct move_shape *s = &m->shape;
@@ -73,17 +74,17 @@ static enum status ask_for_shared(struct move *m, struct gpu_device *d, enum mov
 	if (s->rung == MOVE_BULK)
 		m->shared_bytes =
 			op == MOVE_WRITE ? s->tile_bytes : ops[op].reads * s->stages * s->tile_bytes;
-	/* An SM holds 1 KiB more than a block may ask for, and each block takes 1 KiB of its own. */
+	/* An SM has 1 KiB more than a block may request, and each block reserves 1 KiB. */
 	if (s->resident && (room + 1024) / s->resident > m->shared_bytes + 2048)
 		m->shared_bytes = ((room + 1024) / s->resident - 2048) / 128 * 128;
 	if (m->shared_bytes > room)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %u bytes of shared memory are more than %s gives a block", m->name,
+				 "%s: a block needs %u bytes of shared memory, more than %s allows", m->name,
 				 m->shared_bytes, gpu_name(d));
 	st = gpu_kernel_occupancy(m->kernel, s->threads, m->shared_bytes, &fit, err);
 	if (!st && !fit)
-		st = error_set(err, STATUS_UNSUPPORTED, "%s: %s has too few registers for a block of it",
-			       m->name, gpu_name(d));
+		st = error_set(err, STATUS_UNSUPPORTED, "%s: %s has too few registers for one block", m->name,
+			       gpu_name(d));
 	return st;
 }
 
@@ -98,15 +99,16 @@ enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
 	*m = (struct move){.shape = *shape};
 	name_it(m, op);
 	if (shape->rung == MOVE_V6 && shape->threads > 512)
-		return error_set(err, STATUS_UNSUPPORTED, "%s: it is built for blocks of 512", m->name);
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: this kernel supports at most 512 threads per block", m->name);
 	if (bulk && count % 4)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: bulk copies move 16 bytes at least; %" PRIu64 " floats don't fit",
-				 m->name, count);
+				 "%s: bulk copies need a multiple of 4 floats, not %" PRIu64, m->name, count);
 	if (shape->rung == MOVE_V10 && (!ops[op].writes || shape->per_sm || count / 4 >= UINT32_MAX))
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: it is built for streams that write, up to 64 GiB, a tile a block",
-				 m->name);
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"%s: this kernel supports only writing operations of up to 64 GiB with one tile per block",
+			m->name);
 	snprintf(entry, sizeof(entry), bulk ? "%s_bulk" : "%s_v%d", ops[op].name, shape->rung);
 	st = gpu_kernel(d, &m->kernel, bulk ? "memory_bulk" : "memory", entry, err);
 	if (!st)
@@ -140,8 +142,8 @@ enum status move_launch(const struct move *m, const struct move_arrays *a, struc
 
 uint64_t move_blocks_max(uint64_t count)
 {
-	return count / 512 +
-	       8192; /* blocks have 128 threads or more; grids of blocks an SM stay below 8192 */
+	return count / 512 + 8192; /* blocks have at least 128 threads; grids with a fixed number of blocks
+				    * per SM stay below 8192 */
 }
 
 enum status move_sum(const struct move *m, struct gpu_device *d, gpu_ptr partial, double *sum,

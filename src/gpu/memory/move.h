@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels that move data (kernel/memory/stream.cu, memory_bulk.cu) and the shapes they are launched in. A
- * kernel and a shape together are one candidate; the candidates of an operation are what probe `memory`
- * offers the core to time, and what tests/gpu checks and sweeps.
+ * Kernels that move data (kernel/memory/stream.cu, stream_bulk.cu) and their launch shapes. A kernel with a
+ * shape is one candidate. The probe `memory` times the candidates of an operation, and tests/gpu checks and
+ * sweeps them.
  */
 #ifndef GPU_MEMORY_MOVE_H
 #define GPU_MEMORY_MOVE_H
@@ -38,11 +38,12 @@ enum move_rung {
 
 struct move_shape {
 	enum move_rung rung;
-	unsigned threads;  /* bulk: with the copying warp */
-	unsigned per_sm;   /* blocks an SM; 0: as many blocks as tiles (bulk: as groups of `stages` tiles), in
-			      order */
-	unsigned resident; /* blocks an SM holds at most, by asking for shared memory; 0: as they fit */
-	/* Bulk only: bytes of a tile, tiles in flight a block, 1: evict first. */
+	unsigned threads;  /* bulk: includes the copying warp */
+	unsigned per_sm;   /* blocks per SM; 0: one block per tile, in order (bulk: one per group of `stages`
+			    * tiles) */
+	unsigned resident; /* maximum blocks per SM, enforced by requesting shared memory; 0: as many as
+			    * fit */
+	/* Bulk only: bytes of a tile, tiles in flight per block, 1: evict first. */
 	unsigned tile_bytes, stages, evict_first;
 };
 
@@ -50,10 +51,10 @@ struct move { /* one candidate, ready to launch */
 	struct gpu_kernel *kernel;
 	struct move_shape shape;
 	unsigned blocks, shared_bytes;
-	char name[96]; /* "copy_v4, 256 threads, 8 blocks an SM" */
+	char name[96]; /* e.g. "copy_v4, 256 threads, 8 blocks an SM" */
 };
 
-struct move_arrays { /* floats; what the operation does not use stays 0 */
+struct move_arrays { /* floats; arrays that the operation does not use stay 0 */
 	gpu_ptr in0, in1, out;
 	gpu_ptr partial; /* read, dot: doubles, move_blocks_max of them */
 	uint64_t count;
@@ -61,19 +62,20 @@ struct move_arrays { /* floats; what the operation does not use stays 0 */
 };
 
 const char *move_op_name(enum move_op op);
-/* Bytes that one launch must move: every input read once, every output written once. */
+/* Bytes that one launch must move: each input is read once, each output written once. */
 uint64_t move_bytes(enum move_op op, uint64_t count);
-/* The candidates of an operation on devices like `d`, the one measured to be fastest first (launch_shapes.c).
+/* The candidates of an operation on devices like `d`, the fastest measured one first (launch_shapes.c).
  * Static. */
 const struct move_shape *move_shapes(const struct gpu_device *d, enum move_op op, unsigned *count);
-/* UNSUPPORTED where the device lacks what the shape asks for (bulk copies below sm_90, shared memory). */
+/* Prepares a candidate for launch. UNSUPPORTED: the device lacks what the shape needs (bulk copies from sm_90
+ * on, enough shared memory). */
 enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
 			 const struct move_shape *shape, uint64_t count, struct error *err);
 enum status move_launch(const struct move *m, const struct move_arrays *a, struct gpu_stream *s,
 			struct error *err);
-/* Blocks that any shape launches at most, for the size of `partial`. */
+/* Maximum number of blocks of any shape, for the size of `partial`. */
 uint64_t move_blocks_max(uint64_t count);
-/* Sum of the partials that the last launch of `m` left; waits. */
+/* Sums the partials of the last launch of `m`. Waits for the device. */
 enum status move_sum(const struct move *m, struct gpu_device *d, gpu_ptr partial, double *sum,
 		     struct error *err);
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backward attention as a graph for cuDNN. With P = exp(S - lse), which forward's softmax is,
+ * Backward attention as a graph for cuDNN. With P = exp(S - lse), the softmax of the forward pass,
  *
- *   D  = rows of dO * O summed           dV = P^T dO
+ *   D  = row sums of dO * O              dV = P^T dO
  *   dS = scale P (dO V^T - D)            dK = dS^T Q         dQ = dS K
  *
- * and dK, dV summed over the query heads of a key and value head. The library wants D and a single-precision
- * dQ kept in memory.
+ * dK and dV are summed over the query heads of a key and value head. The library requires D and a
+ * single-precision dQ in memory.
  */
 #include "gpu/sdpa/internal.h"
 
-/* D, in the workspace. */
+/* Draws D, a tensor in the workspace. */
 static const struct sdpa_tensor *draw_row_sums(struct sdpa_graph *g, const struct sdpa_drawing *d,
 					       const struct sdpa_tensor *d_o)
 {
@@ -24,13 +24,14 @@ static const struct sdpa_tensor *draw_row_sums(struct sdpa_graph *g, const struc
 	sdpa_pointwise(g, CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, d_o, o, NULL, product);
 	sum = sdpa_virtual(g, CUDNN_DATA_FLOAT, row, NULL);
 	sdpa_reduce(g, CUDNN_REDUCE_TENSOR_ADD, product, sum);
-	/* A factor belongs to the pattern that the kernels are matched by: dropout's, here none. */
+	/* The pattern that the library matches has a factor for dropout. It is 1, because there is no
+	 * dropout. */
 	kept = sdpa_work(g, CUDNN_DATA_FLOAT, row);
 	sdpa_pointwise(g, CUDNN_POINTWISE_MUL, CUDNN_DATA_FLOAT, sum, sdpa_f32(g, 1.0F), NULL, kept);
 	return kept;
 }
 
-/* out = x^T y, x being [queries][keys]; over the query heads of each key and value head. */
+/* out = x^T y, where x is [queries][keys], summed over the query heads of each key and value head. */
 static void draw_transposed_product(struct sdpa_graph *g, const struct sdpa_drawing *d,
 				    const struct sdpa_tensor *x, const struct sdpa_tensor *y,
 				    const struct sdpa_tensor *out, struct sdpa_lengths lengths)
@@ -54,7 +55,7 @@ static void draw_transposed_product(struct sdpa_graph *g, const struct sdpa_draw
 	sdpa_reduce(g, CUDNN_REDUCE_TENSOR_ADD, each, out);
 }
 
-/* dQ = dS K, gathered in single precision: blocks of keys add to it in any order. */
+/* dQ = dS K, accumulated in single precision: blocks of keys add to it in any order. */
 static void draw_d_q(struct sdpa_graph *g, const struct sdpa_drawing *d, const struct sdpa_tensor *d_s,
 		     const struct sdpa_tensor *k_transposed, struct sdpa_lengths lengths)
 {
@@ -71,7 +72,7 @@ static void draw_d_q(struct sdpa_graph *g, const struct sdpa_drawing *d, const s
 	sdpa_pointwise(g, CUDNN_POINTWISE_IDENTITY, CUDNN_DATA_FLOAT, sum, NULL, NULL, d_q);
 }
 
-/* P again, from forward's lse. The mask comes after lse is subtracted. */
+/* Draws P from forward's lse. The mask comes after the subtraction of lse. */
 static const struct sdpa_tensor *draw_share(struct sdpa_graph *g, const struct sdpa_drawing *d,
 					    const struct sdpa_tensor *score, const struct sdpa_tensor *scale,
 					    struct sdpa_lengths lengths)

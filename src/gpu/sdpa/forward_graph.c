@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward attention as a graph for cuDNN: the tensors that every graph shares, the masks, the composite. */
+/* Forward attention as a graph for cuDNN: tensors that all graphs share, masks, and the composite graph. */
 #include "gpu/sdpa/internal.h"
 #include <float.h>
 #include <math.h>
 
-/* From here on the library takes -infinity for what a mask drops; before, the lowest number. */
+/* From this version on the library takes -infinity for masked scores. Older versions take the lowest finite
+ * number. */
 enum { INFINITY_FROM = 91000 };
 
-/* Sequences one after the other have no batch stride: what is said must only be as long as the longest. */
+/* Packed sequences have no batch stride. The value must only be at least the length of the longest
+ * sequence. */
 static void strides(int64_t stride[4], struct attention_strides s, uint64_t rows, bool packed)
 {
 	sdpa_dims(stride, (int64_t)(packed ? rows * s.row : s.batch), (int64_t)s.head, (int64_t)s.row, 1);
@@ -79,7 +81,7 @@ const struct sdpa_tensor *sdpa_draw_kv(struct sdpa_graph *g, const struct sdpa_d
 			 starts(g, d, is_k ? d->numbers->k_starts : d->numbers->v_starts));
 }
 
-/* One number a row of Q. */
+/* Dimensions of a tensor with one number per row of Q. */
 static void row_dims(const struct sdpa_drawing *d, int64_t dim[4])
 {
 	sdpa_dims(dim, d->p->batch, d->p->heads, d->p->q_len, 1);
@@ -132,8 +134,8 @@ const struct sdpa_tensor *sdpa_mask_padding(struct sdpa_graph *g, const struct s
 		sdpa_apply(g, CUDNN_POINTWISE_LOGICAL_AND, CUDNN_DATA_BOOLEAN, row_in, column_in));
 }
 
-/* Keeps column <= row + (keys - queries) + right. The order of additions is the one that the library's
- * kernels are matched by. */
+/* Keeps column <= row + (keys - queries) + right. The library matches its kernels by the order of these
+ * additions. */
 static const struct sdpa_tensor *bound_right(struct sdpa_graph *g, const struct sdpa_drawing *d,
 					     const struct sdpa_tensor *score, struct sdpa_lengths lengths,
 					     uint32_t right)
@@ -209,7 +211,7 @@ static const struct sdpa_tensor *own_factor(struct sdpa_graph *g, uint64_t offse
 	return sdpa_own(g, offset, CUDNN_DATA_FLOAT, 1);
 }
 
-/* exp(x - max x) / sum of them, and max + ln sum where it is wanted. */
+/* exp(x - max x) / sum of exp(x - max x), and max + ln(sum) if lse is wanted. */
 static const struct sdpa_tensor *draw_softmax(struct sdpa_graph *g, const struct sdpa_drawing *d,
 					      const struct sdpa_tensor *score, cudnnDataType_t type)
 {
@@ -230,8 +232,9 @@ static const struct sdpa_tensor *draw_softmax(struct sdpa_graph *g, const struct
 	return sdpa_apply(g, CUDNN_POINTWISE_DIV, type, power, sum);
 }
 
-/* FP8: P is scaled into its type's range, the product back, and O as the caller says. The library wants the
- * largest magnitudes of both, for a trainer that follows them; they go where nobody looks. */
+/* FP8: scales P into the range of its type, scales the GEMM back, and scales O as the caller requests. The
+ * library requires the largest magnitudes of both as outputs, for trainers that track them. Nothing reads
+ * them here. */
 static void draw_fp8_product(struct sdpa_graph *g, const struct sdpa_drawing *d,
 			     const struct sdpa_tensor *share, const struct sdpa_tensor *v,
 			     const struct sdpa_tensor *o, struct sdpa_override over)
@@ -247,7 +250,7 @@ static void draw_fp8_product(struct sdpa_graph *g, const struct sdpa_drawing *d,
 	sdpa_reduce(g, CUDNN_REDUCE_TENSOR_AMAX, product, own_factor(g, d->numbers->amax_o));
 }
 
-/* One operation, softmax and both products in it. */
+/* Draws the fused graph: one operation that contains the softmax and both GEMMs. */
 void sdpa_draw_fused(struct sdpa_graph *g, const struct sdpa_drawing *d)
 {
 	const struct sdpa_tensor *q = sdpa_draw_q(g, d, SDPA_Q), *k = sdpa_draw_kv(g, d, SDPA_K, false);

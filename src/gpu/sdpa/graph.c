@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drawing a cuDNN operation graph: tensors, products, pointwise operations, reductions. */
+/* Builds a cuDNN operation graph: tensors, GEMMs, pointwise operations and reductions. */
 #include "gpu/sdpa/internal.h"
 
 #define ALIGN_BYTES 16
@@ -36,7 +36,7 @@ enum status sdpa_set_word(struct sdpa *s, cudnnBackendDescriptor_t desc, cudnnBa
 	return DNN_CALL(s, err, desc_set, desc, name, type, 1, &value);
 }
 
-/* A descriptor of the graph's, to be destroyed with it. NULL once the graph has failed. */
+/* Adds a descriptor that is destroyed with the graph. Returns NULL once the graph has failed. */
 static cudnnBackendDescriptor_t add_desc(struct sdpa_graph *g, cudnnBackendDescriptorType_t type)
 {
 	cudnnBackendDescriptor_t desc = NULL;
@@ -104,7 +104,7 @@ static void add_op(struct sdpa_graph *g, cudnnBackendDescriptor_t op)
 
 enum kind { REAL, VIRTUAL, BY_VALUE };
 
-/* Every tensor has a number; real ones are bound to addresses by it. */
+/* The id of the next tensor. Real tensors are bound to addresses by their ids. */
 static int64_t next_uid(const struct sdpa_graph *g)
 {
 	return g->tensor_count + 1;
@@ -269,7 +269,7 @@ const struct sdpa_tensor *sdpa_apply(struct sdpa_graph *g, cudnnPointwiseMode_t 
 {
 	const struct sdpa_tensor *y = sdpa_virtual(g, type, x->dim, x->stride);
 
-	/* What is of 16 or 8 bits is rounded at the end: the operation itself is in single precision. */
+	/* The operation itself is in single precision. A result of 16 or 8 bits is rounded at the end. */
 	pointwise(g, mode, type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN ? type : CUDNN_DATA_FLOAT,
 		  -1, x, b, NULL, y);
 	return y;

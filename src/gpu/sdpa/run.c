@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running an attention plan: workspace, addresses, the library's call. */
+/* Runs an attention plan: workspace, addresses and the library call. */
 #include "gpu/sdpa/sdpa.h"
 #include "gpu/sdpa/internal.h"
 
@@ -10,7 +10,7 @@ void sdpa_packs_clear(struct sdpa_plan *p)
 	p->packs_made = 0;
 }
 
-/* Where the library's own part of the workspace starts is where the graph's ends. */
+/* The graph's tensors come first in the workspace, then the library's own part. */
 uint64_t sdpa_candidate_bytes(const struct sdpa_candidate *c)
 {
 	return c->graph->work_bytes + c->workspace_bytes;
@@ -88,7 +88,7 @@ static void *slot_address(const struct sdpa_plan *p, struct sdpa_slot *slot,
 	return NULL;
 }
 
-/* Addresses into a pack of the library's. */
+/* Makes a variant pack of the library for the given addresses. */
 static enum status make_pack(struct sdpa_plan *p, struct sdpa_pack *pack, struct error *err)
 {
 	struct sdpa *s = p->s;
@@ -121,7 +121,7 @@ static enum status make_pack(struct sdpa_plan *p, struct sdpa_pack *pack, struct
 	return st;
 }
 
-/* The pack of these addresses: an older one, or a new one in the oldest's place. */
+/* Finds the pack for these addresses, or makes one in place of the oldest. */
 static enum status bind(struct sdpa_plan *p, const struct attention_operands *o,
 			const struct sdpa_gradients *gradients, struct sdpa_pack **out, struct error *err)
 {
@@ -157,7 +157,7 @@ enum status sdpa_plan_enqueue(struct sdpa_plan *p, const struct attention_operan
 	enum status st;
 
 	if (p->selected >= p->count)
-		return error_set(err, STATUS_BUG, "an attention plan is run before a candidate was selected");
+		return error_set(err, STATUS_BUG, "an attention plan is run before a candidate is selected");
 	st = bind(p, o, gradients, &pack, err);
 	if (!st && s->stream != raw) {
 		st = DNN_CALL(s, err, set_stream, s->handle, raw);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention by cuDNN: the library, what its versions can do, and plans. */
+/* Attention by cuDNN: the library, the limits of its versions, and plans. */
 #include "gpu/sdpa/sdpa.h"
 #include "gpu/sdpa/internal.h"
 #include <math.h>
@@ -8,8 +8,9 @@
 #define WORKSPACE_MAX (4ull << 30)
 
 /*
- * What the releases can do, from their notes and from what their own front refuses. Before OLDEST the lengths
- * of queries and keys had to be multiples of 64 where they differ, and backward's sums had to be cleared.
+ * Limits of the releases, from their release notes and from what cuDNN's own frontend refuses. Before OLDEST,
+ * different lengths of queries and keys had to be multiples of 64, and the caller had to clear the sums of
+ * the backward pass.
  */
 enum {
 	OLDEST = 90600,
@@ -33,8 +34,8 @@ struct meaning {
 	enum cause cause;
 };
 
-/* The thousands are the kind: 1 the library itself, 2 what it was given, 3 not supported, 4 itself, 5
- * running. */
+/* The thousands digit is the kind of error: 1 library state, 2 bad parameter, 3 not supported, 4 internal, 5
+ * execution. */
 static struct meaning meaning_of(cudnnStatus_t code)
 {
 	switch (code) {
@@ -69,7 +70,7 @@ enum status sdpa_check(const struct sdpa *s, cudnnStatus_t code, const char *cal
 		s->dnn.last_text(why, sizeof(why));
 	why[strcspn(why, "\n")] = 0;
 	version_text(s->fact.version, version, sizeof(version));
-	return error_set_cause(err, m.st, m.cause, "cuDNN %s %s answered %s (%u)%s%s", version, call,
+	return error_set_cause(err, m.st, m.cause, "cuDNN %s %s returned %s (%u)%s%s", version, call,
 			       name ? name : "", (unsigned)code, *why ? ": " : "", why);
 }
 
@@ -83,7 +84,7 @@ static enum status check_version(int version, struct error *err)
 				       "cuDNN %s is too old for attention: 9.6 or newer is needed", found);
 	if (version >= WRONG_FROM && version <= WRONG_TO)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_VERSION_MISMATCH,
-				       "cuDNN %s is known for wrong attention: 9.10.2 or newer is needed",
+				       "cuDNN %s computes attention wrongly: 9.10.2 or newer is needed",
 				       found);
 	return STATUS_OK;
 }
@@ -150,16 +151,18 @@ static enum status check_lengths(const struct sdpa *s, const struct attention_pr
 	for (uint32_t b = 0; b < p->batch; b++)
 		if ((!attention_q_len(p, b) || !attention_kv_len(p, b)) &&
 		    s->fact.version < EMPTY_SEQUENCES_FROM)
-			return cannot(s, p, "sequences without a token come back as NaN before 9.25", err);
+			return cannot(s, p, "sequences without tokens give NaN before 9.25", err);
 	if ((uint64_t)p->q_starts[p->batch] * attention_q_strides(p).row > INT32_MAX ||
 	    (uint64_t)p->kv_starts[p->batch] * attention_k_strides(p).row > INT32_MAX ||
 	    (uint64_t)p->kv_starts[p->batch] * attention_v_strides(p).row > INT32_MAX ||
 	    (uint64_t)p->q_starts[p->batch] * attention_o_strides(p).row > INT32_MAX)
-		return cannot(s, p, "the sequences together have more elements than 32 bits count", err);
+		return cannot(s, p,
+			      "all sequences together have more elements than a 32-bit offset can address",
+			      err);
 	return STATUS_OK;
 }
 
-/* What the library takes and does wrong, or refuses without a word that helps. */
+/* Refuses problems that the library computes wrongly or refuses without a helpful message. */
 static enum status check_problem(const struct sdpa *s, const struct attention_problem *p,
 				 enum sdpa_direction direction, struct error *err)
 {
@@ -173,19 +176,20 @@ static enum status check_problem(const struct sdpa *s, const struct attention_pr
 	if (st)
 		return st;
 	if (backward && p->type == ATTENTION_E4M3)
-		return cannot(s, p, "backward is for 16 bits", err);
+		return cannot(s, p, "backward supports only 16-bit types", err);
 	if (p->q_len == 1 && p->kv_len == 1)
-		return cannot(s, p, "one query and one key are refused", err);
+		return cannot(s, p, "one query with one key is not supported", err);
 	if ((left || right) && p->q_len > p->kv_len && !p->q_starts)
+		return cannot(s, p,
+			      "a mask that is aligned at the last key needs at least as many keys as queries",
+			      err);
+	if (left && !(p->window_right == 0) && version < WINDOW_BOTH_SIDES_FROM)
+		return cannot(s, p, "a window that is not causal needs 9.10.2 or newer", err);
+	if (left && p->window_right != 0 && version == WINDOW_WRONG && p->kv_len > 1024)
 		return cannot(
 			s, p,
-			"a mask is aligned at the last key only where there are no more queries than keys",
+			"a window that is not causal gives wrong results above 1024 keys in this version",
 			err);
-	if (left && !(p->window_right == 0) && version < WINDOW_BOTH_SIDES_FROM)
-		return cannot(s, p, "a window that is not causal needs 9.10.2", err);
-	if (left && p->window_right != 0 && version == WINDOW_WRONG && p->kv_len > 1024)
-		return cannot(s, p, "a window that is not causal is wrong in this version from 1024 keys on",
-			      err);
 	return p->q_starts ? check_lengths(s, p, err) : STATUS_OK;
 }
 
@@ -229,7 +233,7 @@ static void put_i32(char *host, uint64_t at, uint64_t index, uint64_t value)
 	memcpy(host + at + index * sizeof(v), &v, sizeof(v));
 }
 
-/* P is at most 1: times 256 it uses E4M3's range to 448 and stays a power of two. */
+/* P is at most 1. The factor 256 uses E4M3's range up to 448 and is a power of two. */
 #define SCALE_S 256.0F
 
 static void fill_numbers(char *host, const struct sdpa_numbers *n, const struct attention_problem *p)
@@ -291,7 +295,7 @@ static enum status add_graph(struct sdpa_plan *p, const char *name, draw_graph *
 	return st;
 }
 
-/* A graph the library refuses at once is left out, as long as there is another. */
+/* Makes the graphs. A graph that the library refuses is omitted if another one works. */
 static enum status make_graphs(struct sdpa_plan *p, struct error *err)
 {
 	const struct attention_problem *a = &p->problem;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More candidates of an attention plan: every engine and knob that the library builds. */
+/* Candidates of an attention plan from an exhaustive search: every engine and knob setting that the library
+ * can build. */
 #include "gpu/sdpa/sdpa.h"
 #include "gpu/sdpa/internal.h"
 
-/* What an engine lets turn. */
+/* The values that a knob of an engine can take. */
 struct knob_range {
 	int type;
 	int64_t least, most, step;
@@ -32,7 +33,7 @@ static bool read_range(struct sdpa *s, cudnnBackendDescriptor_t info, struct kno
 	out->type = (int)type;
 	if (out->step < 1)
 		out->step = 1;
-	return out->most > out->least; /* else there is nothing to choose */
+	return out->most > out->least; /* else there is no choice */
 }
 
 static void read_ranges(struct sdpa *s, cudnnBackendDescriptor_t engine, struct engine_knobs *out)
@@ -70,7 +71,7 @@ static enum status make_choice(struct sdpa *s, const struct sdpa_knob *knob, cud
 	return st;
 }
 
-/* The configuration of `engine` with the candidate's knobs. */
+/* Makes the configuration of `engine` with the candidate's knobs. */
 static enum status make_config(struct sdpa *s, struct sdpa_candidate *c, cudnnBackendDescriptor_t engine,
 			       struct error *err)
 {
@@ -91,7 +92,7 @@ static enum status make_config(struct sdpa *s, struct sdpa_candidate *c, cudnnBa
 	return st;
 }
 
-/* A listing on its way. */
+/* State of a listing. */
 struct listing {
 	struct sdpa_plan *p;
 	unsigned limit;
@@ -113,12 +114,12 @@ static enum status offer(struct listing *l, struct sdpa_candidate *c, cudnnBacke
 		return st;
 	if (make_config(l->p->s, c, engine, NULL)) {
 		sdpa_desc_destroy(l->p->s, &c->config);
-		return STATUS_OK; /* these knobs do not go together */
+		return STATUS_OK; /* this combination of knobs is not valid */
 	}
 	return sdpa_candidate_take(l->p, c, NULL, err);
 }
 
-/* Which knobs a pass turns, from likely to unlikely. */
+/* The knobs that a pass changes, from likely to unlikely. */
 enum pass { PASS_NONE, PASS_ONE, PASS_ALL, PASS_COUNT };
 
 static enum status offer_one_turned(struct listing *l, struct sdpa_graph *g, int64_t index,
@@ -142,7 +143,7 @@ static enum status offer_one_turned(struct listing *l, struct sdpa_graph *g, int
 	return st;
 }
 
-/* The next of all combinations, the first knob fastest; false: that was the last. */
+/* Advances to the next combination of knobs, the first knob fastest. Returns false after the last. */
 static bool turn(struct sdpa_candidate *c, const struct engine_knobs *k)
 {
 	for (unsigned i = 0; i < k->count; i++) {
@@ -187,7 +188,7 @@ static enum status exhaust_engine(struct listing *l, struct sdpa_graph *g, int64
 	if (sdpa_set_desc(s, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, g->graph, NULL) ||
 	    sdpa_set_int(s, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index, NULL) ||
 	    s->dnn.desc_finalize(engine))
-		goto out; /* not for this graph, device or version */
+		goto out; /* the engine does not support this graph, device or version */
 	read_ranges(s, engine, &knobs);
 	switch (pass) {
 	case PASS_NONE:

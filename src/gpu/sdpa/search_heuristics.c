@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates of an attention plan: the library's heuristics, built. */
+/* Candidates of an attention plan from the library's heuristics. */
 #include "gpu/sdpa/sdpa.h"
 #include "gpu/sdpa/internal.h"
 #include "core/text/text.h"
@@ -33,7 +33,7 @@ static enum status make_room(struct sdpa_plan *p, struct error *err)
 	return STATUS_OK;
 }
 
-/* Compiles the kernel: a second or more where it was never built before. */
+/* Compiles the kernel. The first build takes a second or more. */
 static enum status build(struct sdpa_plan *p, struct sdpa_candidate *c, struct error *err)
 {
 	struct sdpa *s = p->s;
@@ -57,7 +57,7 @@ static enum status build(struct sdpa_plan *p, struct sdpa_candidate *c, struct e
 	if (sdpa_candidate_bytes(c) > s->workspace_max)
 		return error_set_cause(
 			err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			"cuDNN's attention needs %llu bytes of workspace, and %llu are allowed",
+			"cuDNN's attention needs %llu bytes of workspace, but only %llu are allowed",
 			(unsigned long long)sdpa_candidate_bytes(c), (unsigned long long)s->workspace_max);
 	return STATUS_OK;
 }
@@ -90,7 +90,7 @@ static void read_knobs(struct sdpa *s, struct sdpa_candidate *c)
 		sdpa_desc_destroy(s, &choices[i]);
 }
 
-/* Which engine and which knobs a heuristic chose. Only a name: what cannot be read stays 0. */
+/* Reads the engine and knobs of a heuristic, for the candidate's name. Values that cannot be read stay 0. */
 static void read_config(struct sdpa *s, struct sdpa_candidate *c)
 {
 	cudnnBackendDescriptor_t engine;
@@ -173,7 +173,7 @@ static enum status ask_heuristics(struct sdpa_plan *p, struct sdpa_graph *g,
 
 enum { RESULTS_MAX = 64 };
 
-/* Up to RESULTS_MAX configurations of the graph, best first; the caller destroys `made` of them. */
+/* Reads up to RESULTS_MAX configurations of the graph, best first. The caller destroys `made` of them. */
 static enum status read_heuristics(struct sdpa_plan *p, struct sdpa_graph *g,
 				   cudnnBackendDescriptor_t *configs, int64_t *made, int64_t *count,
 				   struct error *err)
@@ -191,14 +191,16 @@ static enum status read_heuristics(struct sdpa_plan *p, struct sdpa_graph *g,
 		st = DNN_CALL(s, err, desc_get, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
 			      CUDNN_TYPE_BACKEND_DESCRIPTOR, *made, count, configs);
 	sdpa_desc_destroy(s, &heuristics);
-	/* It counts what it would think of, and gives what its own check of each left. */
+	/* The reported count is the number considered. The number returned is what the library's own check
+	 * accepted. */
 	if (!st && !*count)
 		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				     "cuDNN has no engine for this attention on this device");
 	return st;
 }
 
-/* The graph's heuristics until there are `wanted` candidates; *why: what kept the first out. */
+/* Adds the graph's heuristics until there are `wanted` candidates. *why: the reason why the first was
+ * omitted. */
 static enum status list_graph(struct sdpa_plan *p, struct sdpa_graph *g, unsigned wanted, struct error *why,
 			      struct error *err)
 {

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of rows to the cache, one at a time. A KV head's keys are split over blocks; the query heads that share it are taken
- * together, so that each key and value is read once: all threads bring 8192 / head_dim keys and values into shared memory, the next
- * ones on their way meanwhile, and each warp takes one query head and its part of them. The block with the last key makes the
- * cache's new row first. Where there are several splits, the one that ends last adds them up, in their order: the same bits whoever
- * it is.
+ * Attention of single rows to the KV cache. A KV head's keys are split over blocks. The query heads that
+ * share a KV head are processed together, so each key and value is read once. All threads load 8192 /
+ * head_dim keys and values into shared memory, with the next ones already in flight. Each warp takes one
+ * query head and its part of the keys.
+ * The block with the last key first computes the cache's new row. If there are several splits, the one that
+ * ends last adds them up in order, so the bits do not depend on which one that is.
  */
 #ifndef KERNEL_DECODE_ATTENTION_CUH
 #define KERNEL_DECODE_ATTENTION_CUH
 #include "kernel/decode/linear.cuh"
 
-#define ATTEND_PAIRS 4 /* pairs of neighbours in a head that a lane sums, at most */
-#define ROTATE_PAIRS 4 /* of a lane, at most: heads have up to 256 numbers */
+#define ATTEND_PAIRS 4 /* maximum number of pairs of neighbours that a lane sums */
+#define ROTATE_PAIRS 4 /* maximum number of pairs per lane; heads have up to 256 elements */
 
 struct split {
-	uint32_t head, group; /* KV head; query heads that share it */
-	uint32_t first, end;  /* keys */
+	uint32_t head, group; /* KV head; number of query heads that share it */
+	uint32_t first, end;  /* range of keys */
 	uint32_t index, count;
-	uint16_t *row; /* where the result goes in BF16; NULL: to o in F32, or in parts */
+	uint16_t *row; /* BF16 output; NULL: F32 output in o or in parts */
 };
 
-/* Shared memory of a block that attends. A tile is of keys or values, in BF16, a row 16 bytes longer than a head: no conflicts. */
+/* Shared memory of a block in attention. A tile holds keys or values in BF16. Its rows are 16 bytes longer
+ * than a head, which avoids bank conflicts. */
 struct attend_room {
-	float *q;		 /* (group, head_dim): rotated, times scale * log2(e) */
-	float *share;		 /* (warps, 32): powers of scores */
-	uint16_t *keys, *values; /* (keys at once, head_dim + 8) each */
+	float *q;		 /* (group, head_dim): after RoPE, times scale * log2(e) */
+	float *share;		 /* (warps, 32): exponentials of scores */
+	uint16_t *keys, *values; /* each: (keys at once, head_dim + 8) */
 	float *sums;		 /* (warps, head_dim) */
-	float *most, *total;	 /* (warps) each */
+	float *most, *total;	 /* each: (warps) */
 };
 
 static __device__ __forceinline__ uint32_t attend_splits(uint32_t keys, uint32_t kv_heads, uint32_t *each)
@@ -47,7 +49,8 @@ static __device__ __forceinline__ void rotated_put(float *to, uint16_t *to_cache
 		to_cache[i] = to_bf16(v);
 }
 
-/* One head of the row, by a warp: normed where w is there, rotated, times `scale`; to shared memory or, in BF16, to the cache. */
+/* A warp processes one head of the row: head norm if w is not NULL, RoPE, and multiplication by `scale`. The
+ * output goes to shared memory or, in BF16, to the cache. */
 static __device__ __forceinline__ void rotate(const struct decode_attend_args *a, const float *from, const uint16_t *w, float scale, float *to,
 			      uint16_t *to_cache)
 {
@@ -110,12 +113,12 @@ static __device__ __forceinline__ void attend_stage(const struct decode_attend_a
 	__syncthreads();
 }
 
-/* Keys and values that a thread has in flight: its eight numbers of each. */
+/* Keys and values that a thread has in flight: eight elements of each. */
 struct attend_flight {
 	uint4 key[DECODE_KEYS], value[DECODE_KEYS];
 };
 
-/* Of keys from..end of those that come together with key `first`. */
+/* Loads keys from .. end, of those that belong to the same tile as key `first`. */
 static __device__ __forceinline__ void attend_load(const struct decode_attend_args *a, uint32_t head, uint32_t first, uint32_t from,
 						   uint32_t end, struct attend_flight *f)
 {
@@ -134,7 +137,7 @@ static __device__ __forceinline__ void attend_load(const struct decode_attend_ar
 	}
 }
 
-/* What was loaded for keys first.. to the tiles. */
+/* Stores the loaded keys and values, from key `first` on, in the tiles. */
 static __device__ __forceinline__ void attend_tile(const struct attend_room *s, uint32_t dim, uint32_t keys, const struct attend_flight *f)
 {
 	const uint32_t lanes = dim / 8, groups = DECODE_THREADS / lanes;
@@ -152,7 +155,8 @@ static __device__ __forceinline__ void attend_tile(const struct attend_room *s, 
 	__syncthreads();
 }
 
-/* What a warp has of one query head: the largest score, the sum of powers of 2, and each lane's numbers of the weighted values. */
+/* A warp's partial result for one query head: the largest score, the sum of exponentials, and each lane's
+ * elements of the weighted values. */
 struct attend_sum {
 	float most, total, value[ATTEND_PAIRS][2];
 };
@@ -171,7 +175,8 @@ static __device__ __forceinline__ float attend_score(const struct attend_room *s
 	return even + odd;
 }
 
-/* Keys from .. end of the tiles onto the sum, a lane a key for the scores, then a lane some numbers of each value. */
+/* Adds keys from .. end of the tiles to the sum. For scores a lane has one key; for values a lane has some
+ * elements of each. */
 static __device__ __forceinline__ void attend_keys(const struct attend_room *s, const float *q, uint32_t dim, uint32_t from, uint32_t end,
 						   struct attend_sum *sum)
 {
@@ -211,7 +216,8 @@ static __device__ __forceinline__ void attend_keys(const struct attend_room *s, 
 	}
 }
 
-/* The warps' sums to o, where the block has the whole cache, or to its split's part. Each head has `parts` warps. */
+/* Combines the warps' sums into o if the block has the whole cache, else into its split's part. Each head has
+ * `parts` warps. */
 static __device__ __forceinline__ void attend_put(const struct decode_attend_args *a, const struct split *p, const struct attend_room *s,
 						  uint32_t head0, uint32_t heads, uint32_t parts, const struct attend_sum *sum)
 {
@@ -255,8 +261,8 @@ static __device__ __forceinline__ void attend_put(const struct decode_attend_arg
 	}
 }
 
-/* q is staged, and the first keys are loaded. As many query heads as there are warps at a time, and where there are fewer, each
- * is several warps', which take equal parts of the keys. */
+/* q must be staged, and the first keys loaded. The block processes up to one query head per warp at a time.
+ * If there are fewer heads, several warps share a head and take equal parts of the keys. */
 static __device__ __forceinline__ void attend_split(const struct decode_attend_args *a, const struct split *p,
 						    const struct attend_room *s, struct attend_flight *f)
 {
@@ -265,7 +271,7 @@ static __device__ __forceinline__ void attend_split(const struct decode_attend_a
 	for (uint32_t head0 = 0; head0 < p->group; head0 += DECODE_WARPS) {
 		const uint32_t heads = p->group - head0 < DECODE_WARPS ? p->group - head0 : DECODE_WARPS;
 		const uint32_t parts = DECODE_WARPS / heads;
-		struct attend_sum sum = {-1e30f, 0, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}}; /* not -inf: its difference with itself is a NaN */
+		struct attend_sum sum = {-1e30f, 0, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}}; /* not -inf: -inf - -inf is NaN */
 
 		if (head0)
 			attend_load(a, p->head, p->first, p->first, p->end, f);
@@ -284,7 +290,7 @@ static __device__ __forceinline__ void attend_split(const struct decode_attend_a
 	}
 }
 
-/* All splits of a KV head are there. */
+/* Adds the splits of a KV head. All of them must have arrived. */
 static __device__ __forceinline__ void attend_join(const struct decode_attend_args *a, const struct split *p)
 {
 	const uint32_t dim = a->heads.head_dim;
@@ -311,7 +317,7 @@ static __device__ __forceinline__ void attend_join(const struct decode_attend_ar
 	}
 }
 
-/* True in the block that is the last of its KV head's splits. */
+/* Returns true in the block that arrives last among the splits of its KV head. */
 static __device__ __forceinline__ int attend_arrive(const struct decode_attend_args *a, const struct split *p, float *notes)
 {
 	uint32_t *last = (uint32_t *)notes + 64;
@@ -339,7 +345,7 @@ static __device__ __forceinline__ struct attend_room attend_room_of(const struct
 	return m;
 }
 
-/* The block's share of attention; `memory` from s->x on. False: it had none. */
+/* Computes the block's part of attention, in shared memory from s->x on. Returns false if it had none. */
 static __device__ __forceinline__ int attend(const struct decode_attend_args *a, const struct room *s)
 {
 	const struct decode_heads *h = &a->heads;
@@ -352,7 +358,7 @@ static __device__ __forceinline__ int attend(const struct decode_attend_args *a,
 		struct attend_flight f = {0};
 
 		p.end = p.first + each < a->position + 1 ? p.first + each : a->position + 1;
-		/* What is in the cache needs not wait for the row that is made now. */
+		/* load cached keys without waiting for the new row */
 		attend_load(a, p.head, p.first, p.first, p.end < a->position ? p.end : a->position, &f);
 		attend_stage(a, &p, &m);
 		attend_load(a, p.head, p.first, a->position, p.end, &f);
@@ -363,7 +369,8 @@ static __device__ __forceinline__ int attend(const struct decode_attend_args *a,
 	return blockIdx.x < splits * h->kv_heads;
 }
 
-/* A prompt's rows, rotated and in the cache already: a block has a row and a KV head at a time, the longest first. */
+/* Attention of a prompt's rows, which are after RoPE and already in the cache. A block takes one row and KV
+ * head at a time, longest first. */
 static __device__ __forceinline__ void attend_rows(const struct decode_rows_args *r, const struct room *s)
 {
 	const struct decode_heads *h = &r->heads;

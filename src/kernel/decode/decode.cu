@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode.h's kernels. References: tests/gpu/ref_decode.c.
+ * The kernels of decode.h. References: tests/gpu/ref_decode.c.
  *
- * decode_tokens is one kernel a few tokens, not a graph of some hundred: between two steps there is a barrier of the grid in
- * place of a kernel's end and begin, and each warp's ring of weights goes on over it (linear.cuh), so that the memory does
- * not rest. A token's choice (the largest logit) is made by every block for itself.
+ * decode_tokens is one kernel for a few tokens instead of a graph of some hundred kernels. A grid barrier
+ * replaces the end of one kernel and the begin of the next. Each warp's ring of weights continues across it
+ * (linear.cuh), so the memory is never idle. Every block determines the next token (the largest logit) by
+ * itself.
  */
 #include "kernel/decode/attention.cuh"
 
-#define BARRIER_POLLS (1u << 24) /* some ten seconds: the grid is broken, an error is better than a hang */
+#define BARRIER_POLLS (1u << 24) /* about ten seconds; then the grid is broken, and an error is better than a hang */
 
 static __device__ __forceinline__ struct room room_of(float4 *shared, uint32_t u_max)
 {
@@ -80,7 +81,7 @@ static __device__ void add_release(uint32_t *p)
 #endif
 }
 
-/* What the grid wrote before it, every block reads behind it (past its L1: __ldcg). */
+/* After this barrier every block reads what the grid wrote before it (bypassing its L1: __ldcg). */
 static __device__ void grid_barrier(uint32_t *counter, uint32_t *passed)
 {
 	const uint32_t target = (*passed += gridDim.x);
@@ -95,15 +96,15 @@ static __device__ void grid_barrier(uint32_t *counter, uint32_t *passed)
 	__syncthreads();
 }
 
-/* What a block knows of the tokens that it helps to make: shared memory. A turn is a token of the launch. */
+/* A block's state while it generates tokens, in shared memory. A turn is one token of the launch. */
 struct board {
 	struct decode_tokens_args a;
-	struct decode_layer layer[2]; /* tables of two layers, by their number's parity */
+	struct decode_layer layer[2]; /* tables of two layers; layer l is at l % 2 */
 	struct decode_map head;
 	struct decode_attend_args attend;
-	struct order ready; /* the last layer whose table is there; layer_count: the head */
+	struct order ready; /* the last layer whose table is loaded; layer_count: the head */
 	uint32_t u_max, infinite;
-	struct feed feed[DECODE_WARPS]; /* while attention has the registers */
+	struct feed feed[DECODE_WARPS]; /* saved here while attention uses the registers */
 };
 static_assert(sizeof(struct board) <= DECODE_BOARD, "what the host leaves room for");
 static_assert(sizeof(struct decode_layer) / 8 <= DECODE_THREADS, "a thread copies a word of the next table");
@@ -135,7 +136,7 @@ static __device__ __forceinline__ void stamp(const struct board *b, uint32_t ste
 		b->a.trace[step * DECODE_STAMPS + which] = clock_now();
 }
 
-/* The next in the order, but that a map without adapters has no A. */
+/* The next part in the order. It does not skip the A of a linear layer without adapters. */
 static __device__ __forceinline__ struct order order_next(struct order o, uint32_t layers)
 {
 	if (o.layer == layers) {
@@ -148,7 +149,7 @@ static __device__ __forceinline__ struct order order_next(struct order o, uint32
 	return o;
 }
 
-/* The part behind the one that is open. False: its table is not there yet, or there is none. */
+/* Opens the part after the open one. Returns false if its table is not loaded yet, or if there is none. */
 static __device__ __forceinline__ int feed_next(struct feed *f)
 {
 	const struct board *b = f->board;
@@ -161,7 +162,7 @@ static __device__ __forceinline__ int feed_next(struct feed *f)
 	o = order_next(f->order, b->a.layer_count);
 	if (o.turn > b->ready.turn || (o.turn == b->ready.turn && o.layer > b->ready.layer))
 		return 0;
-	maps = o.layer == b->a.layer_count ? &b->head : &b->layer[o.layer % 2].qkv; /* the four follow each other */
+	maps = o.layer == b->a.layer_count ? &b->head : &b->layer[o.layer % 2].qkv; /* four adjacent structs */
 	if (o.part % 2 == 0 && !maps[o.part / 2].adapters)
 		o.part++;
 	r = rows_of_map(maps + o.part / 2, o.part % 2 == 0, o.part == 5);
@@ -170,8 +171,8 @@ static __device__ __forceinline__ int feed_next(struct feed *f)
 	return 1;
 }
 
-/* The map of a layer's step 0, 2, 3, 4 (1 is attention), or the head. The first layer's input is the token's row of the
- * embedding, which one block writes down for the sum behind attention. */
+/* The linear layer of a layer's step 0, 2, 3 or 4 (1 is attention), or the head. The first layer's input is
+ * the token's row of the embedding. One block writes it to memory for the residual after attention. */
 static __device__ __forceinline__ struct step step_of(const struct board *b, uint32_t layer, uint32_t kind, int32_t id)
 {
 	const struct decode_tokens_args *a = &b->a;
@@ -218,7 +219,7 @@ static __device__ __forceinline__ void attention(struct board *b, struct feed *f
 {
 	const struct decode_layer *l = &b->layer[layer % 2];
 	const int copies = layer + 1 < b->a.layer_count && threadIdx.x < sizeof(struct decode_layer) / 8;
-	uint64_t word = 0; /* of the next layer's table, on its way while this one's is used */
+	uint64_t word = 0; /* a word of the next layer's table, in flight while this one's is used */
 
 	if (threadIdx.x % 32 == 0)
 		b->feed[threadIdx.x / 32] = *f;
@@ -235,11 +236,11 @@ static __device__ __forceinline__ void attention(struct board *b, struct feed *f
 	if (copies)
 		((uint64_t *)&b->layer[(layer + 1) % 2])[threadIdx.x] = word;
 	if (threadIdx.x == 0)
-		b->ready.layer = layer + 1; /* read behind the barrier alone */
+		b->ready.layer = layer + 1; /* read only after the barrier */
 	*f = b->feed[threadIdx.x / 32];
 }
 
-/* All blocks choose, each for itself. */
+/* Every block determines the next token by itself. */
 static __device__ __forceinline__ int32_t choose(struct board *b, const struct room *s)
 {
 	float best = 0;
@@ -271,7 +272,7 @@ static __device__ int stops(const struct decode_tokens_args *a, int32_t id)
 	return 0;
 }
 
-/* Behind the copies of the arguments and of the first layer's table. */
+/* Called after the arguments and the first layer's table are copied. */
 static __device__ void board_open(struct board *b)
 {
 	const struct decode_tokens_args *a = &b->a;
@@ -290,7 +291,7 @@ static __device__ void board_open(struct board *b)
 			b->u_max = (maps[i].adapters * maps[i].rank + 3) / 4 * 4;
 }
 
-/* A map or attention, and the barrier. */
+/* Runs one linear layer or attention, then the barrier. */
 static __device__ __forceinline__ void take_step(struct board *b, struct feed *f, const struct room *s, uint32_t layer,
 						 uint32_t kind, uint32_t position, int32_t id, uint32_t *passed)
 {
@@ -348,7 +349,7 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_tokens(const __grid_const
 	do {
 		for (uint32_t layer = 0, kind = 0; layer <= b->a.layer_count;) {
 			if (layer == b->a.layer_count) {
-				copy_layer(b, 0); /* the next token's; staging waits for it */
+				copy_layer(b, 0); /* table of the next token's first layer; staging waits for it */
 				if (threadIdx.x == 0 && turn + 1 < b->a.count) {
 					b->ready.turn = turn + 1;
 					b->ready.layer = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One step of a token: rows of a matrix times a vector, read at the memory's rate (weight_ring.cuh). Rows that are cut between
- * warps are added up in shared memory, in their order.
+ * One step of a token: a matrix-vector multiplication that reads the matrix at the memory's rate
+ * (weight_ring.cuh). If a row is split between warps, its partial sums are added in shared memory in a fixed
+ * order.
  *
- * It is C but for what nvcc adds, so that tests/gpu/emulate.h runs it on a CPU.
+ * The code is C except for nvcc's keywords, so tests/gpu/emulate.h can run it on a CPU.
  */
 #ifndef KERNEL_DECODE_LINEAR_CUH
 #define KERNEL_DECODE_LINEAR_CUH
@@ -12,12 +13,12 @@
 #define STAGE_BATCH 5
 
 struct room {
-	float *notes;	/* 32 words of sums of warps, 32 free, 32 of the steps'; rows of each warp's ring */
-	float *x;	/* the vector, its chunks permuted: see place_of */
-	float *u; /* of the adapters */
+	float *notes;	/* 32 words for sums of warps, 32 free, 32 for the steps; then the rows of each warp's ring */
+	float *x;	/* the vector, with permuted chunks: see place_of */
+	float *u; /* A x of the adapters */
 };
 
-/* Of each row in each unit, behind the vector. */
+/* Partial sums of each row in each unit. They follow the vector. */
 static __device__ __forceinline__ float *sums_of(const struct room *s, const struct rows *r)
 {
 	return s->x + r->chunks * DECODE_CHUNK;
@@ -38,7 +39,7 @@ static __device__ __forceinline__ float bf16_at(const uint16_t *p, uint64_t i)
 	return __uint_as_float((uint32_t)p[i] << 16);
 }
 
-/* To nearest, ties to even. */
+/* Rounds to nearest, ties to even. */
 static __device__ __forceinline__ uint16_t to_bf16(float f)
 {
 	uint32_t bits = __float_as_uint(f);
@@ -56,8 +57,8 @@ static __device__ __forceinline__ float warp_sum(float v)
 	return v;
 }
 
-/* Where four neighbours of the vector stand: a lane's eight are in two halves of their chunk, so that a warp reads 16 bytes a
- * lane without conflicts. In vectors of four. */
+/* Position of four neighbours of the vector, in units of four. A lane's eight elements are split over two
+ * halves of their chunk, so a warp reads 16 bytes per lane without bank conflicts. */
 static __device__ __forceinline__ uint32_t place_of(uint32_t four)
 {
 	const uint32_t chunk = four / 64, lane = four % 64 / 2, half = four % 2;
@@ -65,7 +66,8 @@ static __device__ __forceinline__ uint32_t place_of(uint32_t four)
 	return chunk * 64 + half * 32 + lane;
 }
 
-/* Four numbers of the vector: F32 written by other blocks, or a row of BF16 (`row`, where x is NULL); zeros behind its end. */
+/* Four elements of the vector: F32 written by other blocks or, if x is NULL, BF16 from `row`. Elements past
+ * the end are zeros. */
 static __device__ __forceinline__ float4 four_of(const float *x, const uint16_t *row, uint32_t in, uint32_t four)
 {
 	uint2 pairs;
@@ -78,8 +80,8 @@ static __device__ __forceinline__ float4 four_of(const float *x, const uint16_t 
 	return make_float4(bf16_low(pairs.x), bf16_high(pairs.x), bf16_low(pairs.y), bf16_high(pairs.y));
 }
 
-/* The vector, times norm where it is there. What it is to be divided by, its root mean square, multiplies the products: see
- * rstd_of. STAGE_BATCH loads of a thread are under way together. */
+/* Stages the vector in shared memory, multiplied by norm if that is not NULL. The division by the root mean
+ * square is applied to the results later: see rstd_of. Each thread has STAGE_BATCH loads in flight. */
 static __device__ __forceinline__ void stage(const struct room *s, const float *x, const uint16_t *row, const uint16_t *norm, uint32_t in)
 {
 	float4 *to = (float4 *)s->x;
@@ -121,7 +123,7 @@ static __device__ __forceinline__ void stage(const struct room *s, const float *
 	__syncthreads();
 }
 
-/* Of the vector staged last, added in one order. */
+/* 1 / root mean square of the vector that was staged last, added in a fixed order. */
 static __device__ __forceinline__ float rstd_of(const struct room *s, uint32_t in, float eps)
 {
 	float sum = 0;
@@ -139,12 +141,12 @@ static __device__ __forceinline__ void stage_u(const struct room *s, const float
 	__syncthreads();
 }
 
-/* A map with what is fused to it. Nothing of it is a thread's own: what stands in memory of a thread's own goes through an L1 that
- * shared memory has left next to nothing of. */
+/* A linear layer and its fused operations. The struct is not in a thread's local memory, because shared
+ * memory leaves almost no L1 for it. */
 struct step {
 	const struct decode_map *map;
 	const float *x, *residual;
-	const uint16_t *row, *norm; /* x, where it is NULL: a row of the embedding */
+	const uint16_t *row, *norm; /* row: a row of the embedding, used if x is NULL */
 	float *out, *u;
 	struct decode_best *best;
 	float eps;
@@ -164,7 +166,7 @@ static __device__ __forceinline__ float eight(uint4 w, float4 low, float4 high, 
 	return sum;
 }
 
-/* What a unit has of a row. */
+/* Stores a unit's partial sum of a row. */
 static __device__ __forceinline__ void put(float *sums, uint32_t unit, uint32_t row, float sum)
 {
 	sum = warp_sum(sum);
@@ -172,7 +174,8 @@ static __device__ __forceinline__ void put(float *sums, uint32_t unit, uint32_t 
 		sums[unit + row] = sum;
 }
 
-/* All products of the block; the sums are complete behind the barrier at its end. The ring gives r's part. */
+/* Computes all dot products of the block. The sums are complete after the barrier at the end. The ring
+ * delivers the parts of r. */
 static __device__ __forceinline__ void dots(struct feed *f, const struct rows *r, const struct room *s)
 {
 	const uint32_t lane = threadIdx.x % 32;
@@ -181,7 +184,7 @@ static __device__ __forceinline__ void dots(struct feed *f, const struct rows *r
 	struct part p;
 
 	part_open(&p, r, threadIdx.x / 32);
-	feed_fill(f); /* a warp without rows in the steps before has not asked since this map's table came */
+	feed_fill(f); /* a warp without rows in earlier steps has requested nothing since this layer's table arrived */
 	while (p.n) {
 		const uint32_t slot = f->slots + f->got * DECODE_SLOT_BYTES + lane * 16;
 		uint32_t row = p.at / r->chunks, chunk = p.at - row * r->chunks;
@@ -228,7 +231,7 @@ static __device__ __forceinline__ void dots(struct feed *f, const struct rows *r
 	__syncthreads();
 }
 
-/* Of local row i, of all units that have of it, in their order. */
+/* The sum of local row i: adds the partial sums of all its units in order. */
 static __device__ __forceinline__ float sum_of(const struct rows *r, const struct room *s, uint32_t i)
 {
 	uint32_t first, last;
@@ -279,7 +282,7 @@ static __device__ __forceinline__ float y_of(const struct decode_map *m, const s
 	return m->adapters ? y + adapters_of(m, s, row) : y;
 }
 
-/* What is added to a row's product: bias, residual. */
+/* The value added to a row's dot product: bias or residual. */
 static __device__ __forceinline__ float added_to(const struct step *a, uint32_t row)
 {
 	if (a->kind == DECODE_ADD)
@@ -287,13 +290,13 @@ static __device__ __forceinline__ float added_to(const struct step *a, uint32_t 
 	return a->map->bias ? bf16_at(a->map->bias, row) : 0;
 }
 
-/* The larger, the lower id of equals. id -1: none. */
+/* Whether v is better: larger or, of equals, with the lower id. id -1: none. */
 static __device__ __forceinline__ int is_better(float v, int32_t id, float than, int32_t than_id)
 {
 	return id >= 0 && (than_id < 0 || v > than || (v == than && id < than_id));
 }
 
-/* The best that the block's threads have, in thread 0; in the place of x. */
+/* Finds the best of the block's threads; the result is valid in thread 0. It overwrites x. */
 static __device__ __forceinline__ void best_of_block(const struct room *s, float *value, int32_t *id)
 {
 	float *values = s->x;
@@ -346,7 +349,8 @@ static __device__ __forceinline__ void logits_out(const struct step *a, const st
 	}
 }
 
-/* What a map's rows become; x is staged. Bias is PLAIN's alone, residual ADD's. */
+/* Computes a linear layer and writes its output. x must be staged. Only PLAIN adds a bias, only ADD a
+ * residual. */
 static __device__ __forceinline__ void linear_out(struct feed *f, const struct step *a, int down, const struct room *s)
 {
 	const struct decode_map *m = a->map;

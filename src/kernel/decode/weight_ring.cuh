@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weights on their way: how a matrix's rows are dealt, and the ring in shared memory that each warp reads its part through.
+ * The weight loader of decoding: how a matrix's rows are distributed, and the ring in shared memory through
+ * which each warp reads its part.
  *
- * The rows are dealt to the grid's blocks in equal runs; a block's run is a sequence of units of chunks (512 bytes of a row), which
- * its warps take in turns, so that no warp is idle whatever the shape. Each lane asks for its own 16 bytes of a chunk
- * by its own asynchronous copies and reads no others, so no barrier is between a copy and its use. Weights depend on nothing that is
- * computed: when a warp has asked for the last of its part, it asks for the first of its part of the next step, so that the memory
- * works on while the grid meets, norms and attends.
+ * Each block of the grid has an equal contiguous run of rows. A block's run is a sequence of units of chunks
+ * (a chunk is 512 bytes of a row). Its warps take units in turn, so no warp is idle for any shape. Each lane
+ * requests its own 16 bytes of a chunk by asynchronous copies and reads no others. So no barrier is needed
+ * between a copy and its use.
+ * Weights do not depend on computed values. When a warp has requested the last unit of its part, it requests
+ * the first unit of its part of the next step. So the memory stays busy while the grid synchronizes and
+ * computes norms and attention.
  *
- * It is C but for what nvcc adds, so that tests/gpu/emulate.h runs it on a CPU.
+ * The code is C except for nvcc's keywords, so tests/gpu/emulate.h can run it on a CPU.
  */
 #ifndef KERNEL_DECODE_WEIGHT_RING_CUH
 #define KERNEL_DECODE_WEIGHT_RING_CUH
@@ -19,12 +22,12 @@
 #define ENTRY extern "C" __global__
 #endif
 
-/* A block's rows: `count` from `first`, then as many from `second` where rows are dealt in pairs. */
+/* A block's rows: `count` from `first` on. If rows are assigned in pairs, also `count` from `second` on. */
 struct rows {
 	const uint16_t *w;
 	uint64_t ld;
 	uint32_t in, chunks, first, second, count, all;
-	uint32_t segment, units; /* chunks that follow each other in memory, and units of them */
+	uint32_t segment, units; /* chunks that are contiguous in memory, and units in a segment */
 };
 
 /* A 32-bit address in shared memory. */
@@ -52,7 +55,7 @@ static __device__ __forceinline__ uint4 load_shared(uint32_t from)
 #endif
 }
 
-/* 16 bytes past the L1 and the registers. */
+/* Copies 16 bytes, bypassing the L1 and the registers. */
 static __device__ __forceinline__ void copy_async(uint32_t to, const uint16_t *from)
 {
 #ifndef EMULATED
@@ -71,11 +74,11 @@ static __device__ __forceinline__ void copy_commit(void)
 #endif
 }
 
-/* Until at most `later` of this thread's groups are under way. */
+/* Waits until at most `later` of this thread's copy groups are in flight. */
 static __device__ __forceinline__ void copy_wait(uint32_t later)
 {
 #ifndef EMULATED
-	if (later == 3) { /* of a ring of four, as it is most of the time */
+	if (later == 3) { /* the usual case: a ring of four */
 		asm volatile("cp.async.wait_group 3;" : : : "memory");
 		return;
 	}
@@ -109,7 +112,7 @@ static __device__ __forceinline__ void copy_wait(uint32_t later)
 static __device__ __forceinline__ struct rows rows_of(const uint16_t *w, uint32_t out, uint32_t in, uint64_t ld, int pairs)
 {
 	uint32_t dealt = pairs ? out / 2 : out;
-	/* No 64-bit division is in the way: decode_refuses_rows. */
+	/* decode_refuses_rows guarantees that no 64-bit division is needed */
 	uint32_t first = dealt * blockIdx.x / gridDim.x, end = dealt * (blockIdx.x + 1) / gridDim.x;
 	struct rows r = {w, ld, in, (in + DECODE_CHUNK - 1) / DECODE_CHUNK, first, dealt + first, end - first, 0, 0, 0};
 
@@ -129,14 +132,14 @@ static __device__ __forceinline__ struct rows rows_of_map(const struct decode_ma
 	return down ? rows_of(m->a, m->adapters * m->rank, m->in, m->in, 0) : rows_of(m->w, m->out, m->in, m->ld, pairs);
 }
 
-/* What a warp has of a map: every DECODE_WARPSth unit of its block's, a unit being up to DECODE_UNIT chunks that follow each other in
- * memory, so that a block reads what stands together together. */
+/* A warp's part of a linear layer: every DECODE_WARPSth unit of its block. A unit is up to DECODE_UNIT chunks
+ * that are contiguous in memory, so a block reads contiguous data at about the same time. */
 struct part {
 	const struct rows *rows;
-	const uint16_t *p;		  /* the next unit */
-	uint32_t unit, end;		  /* its number; the block's units */
-	uint32_t at, n;			  /* its first chunk, of the block's; its chunks, 0: there is none */
-	uint32_t column, limit;		  /* of its first chunk; elements from `limit` on are none */
+	const uint16_t *p;		  /* the next unit's address */
+	uint32_t unit, end;		  /* the next unit's number; units of the block */
+	uint32_t at, n;			  /* its first chunk within the block; its chunks, 0: none left */
+	uint32_t column, limit;		  /* column of its first chunk; elements at or past `limit` do not exist */
 };
 
 static __device__ __forceinline__ void part_place(struct part *p)
@@ -147,7 +150,7 @@ static __device__ __forceinline__ void part_place(struct part *p)
 	p->n = 0;
 	if (p->unit >= p->end)
 		return;
-	if (r->segment > r->chunks) { /* one segment or two, of whole rows */
+	if (r->segment > r->chunks) { /* one or two segments of whole rows */
 		segment = p->unit >= r->units;
 		row = segment * r->count;
 	} else {
@@ -175,26 +178,26 @@ static __device__ __forceinline__ void part_on(struct part *p)
 	part_place(p);
 }
 
-/* A map's place among all that a launch multiplies by. A turn is a token of it; a layer's parts are 2 * map (its A) and 2 * map + 1;
- * behind the layers comes the head, part 1. */
+/* Position of a linear layer in the sequence of a launch. A turn is one token. In a layer, part 2 * l is the
+ * A of linear layer l, and part 2 * l + 1 is its W. The head is part 1 after the layers. */
 struct order {
 	uint32_t turn, layer, part;
 };
 
-/* The ring of a warp. Which part comes behind this one, its owner says (feed_next). */
+/* The ring of a warp. feed_next determines the part after this one. */
 struct feed {
 	struct part part;
-	struct rows *rows; /* what it has a part of: in shared memory, as it is seldom read */
-	uint32_t slots;	   /* of the warp: an address in shared memory */
-	uint32_t depth;	   /* slots */
-	uint32_t put, got; /* of the slot to be filled next, and to be read next */
+	struct rows *rows; /* the rows of the open part; in shared memory, because they are seldom read */
+	uint32_t slots;	   /* shared-memory address of the warp's slots */
+	uint32_t depth;	   /* number of slots */
+	uint32_t put, got; /* the next slot to fill, the next slot to read */
 	uint32_t held;
-	const struct board *board; /* of steps that come one after the other; NULL: one part is all */
-	struct order order;	   /* which of its parts is open */
+	const struct board *board; /* for a sequence of steps; NULL: only one part */
+	struct order order;	   /* the part that is open */
 };
 static __device__ __forceinline__ int feed_next(struct feed *f);
 
-/* Asks for the next unit, which there is room for. */
+/* Requests the next unit. There must be a free slot. */
 static __device__ __forceinline__ void feed_ask(struct feed *f)
 {
 	const uint32_t n = f->part.n;
@@ -217,7 +220,7 @@ static __device__ __forceinline__ void feed_ask(struct feed *f)
 	part_on(&f->part);
 }
 
-/* Asks for as much as there is room for. */
+/* Requests units while there are free slots. */
 static __device__ __forceinline__ void feed_fill(struct feed *f)
 {
 	while (f->held < f->depth) {
@@ -228,7 +231,7 @@ static __device__ __forceinline__ void feed_fill(struct feed *f)
 	}
 }
 
-/* By one lane, when all have read what was there. */
+/* One lane writes the new rows after all lanes have read the old ones. */
 static __device__ __forceinline__ void feed_part(struct feed *f, const struct rows *r)
 {
 	__syncwarp();
@@ -238,7 +241,7 @@ static __device__ __forceinline__ void feed_part(struct feed *f, const struct ro
 	part_open(&f->part, f->rows, threadIdx.x / 32);
 }
 
-/* `rows`: places for DECODE_WARPS. */
+/* `rows`: room for DECODE_WARPS entries. */
 static __device__ __forceinline__ void feed_open(struct feed *f, struct rows *rows, void *ring, uint32_t depth)
 {
 	f->rows = rows + threadIdx.x / 32;

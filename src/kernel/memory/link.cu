@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory, or another GPU's, through the link by a kernel. Reference: memcpy (tests/gpu/ref_link.c).
- *   link_v1  16 bytes a thread
- *   link_v2  four at once a thread, in one tile a block: what PCIe's round trip (about 1 us) needs in flight
- *   link_hop a chain of dependent reads by one thread: the latency of a read of it
+ * A kernel reads or writes host memory, or another GPU's memory, through the link. Reference: memcpy
+ * (tests/gpu/ref_link.c).
+ *   link_v1   16 bytes per thread
+ *   link_v2   64 bytes in flight per thread, one tile per block; PCIe's round trip of about 1 us needs that
+ *             many bytes
+ *   link_hop  one thread follows a chain of dependent reads; this gives the latency of a read
  */
 #include "kernel/memory/link.h"
 

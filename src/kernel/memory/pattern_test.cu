@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks device memory: hbm_write puts a pattern into every word, hbm_check reads it back and names what differs. The
- * pattern depends on the word's address, so a wrong address line shows as well as a wrong bit.
- * Reference: tests/gpu/ref_hbm.c. One version: two 64-bit words (16 bytes) a thread, tiled; it runs at the memory's
- * rate as the random pattern costs few instructions (a mixing function, not Philox).
+ * Tests device memory. hbm_write puts a pattern into every word. hbm_check reads the words back and records
+ * those that differ. The pattern depends on the word's address, so it detects a wrong address line as well as
+ * a wrong bit.
+ * Reference: tests/gpu/ref_hbm.c. There is one version: two 64-bit words (16 bytes) per thread, in a
+ * grid-stride loop. It is bound by the memory rate, because the random pattern uses a cheap mixing function,
+ * not Philox.
  */
 #include "kernel/memory/pattern_test.h"
 

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of floats through device memory: read and dot (sums), write, copy, scale, add, triad; gather and chase.
- * References: tests/gpu/ref_memory.c. Each NAME below is read, write, copy, scale, add, triad, dot.
+ * Streams floats through device memory. The operations are read and dot (sums), write, copy, scale, add and
+ * triad, and in addition gather and chase. References: tests/gpu/ref_memory.c.
  *
- *   NAME_v1  one float a thread, then on by the grid: 128 bytes a warp in flight
- *   NAME_v2  16-byte accesses: four times the bytes in flight for the same instructions
- *   NAME_v3  four of them at once a thread, a grid apart, marked as streaming: the latency is covered
- *   NAME_v4  four at once in one tile a block: a block's accesses share DRAM pages
- *   NAME_v5  eight at once in one tile, default caching
- *   NAME_v6  sixteen at once in one tile, default caching; made for one tile a block, in order
- *   NAME_v7  as v4, past the L1 and first to leave the L2
- *   NAME_v8  eight at once, a warp's next to each other (4 KiB a warp)
- *   NAME_v9  two at once in one tile: small tiles
- *   NAME_v10 one in one tile and no turns (writing streams only): the smallest tiles, most blocks, the narrowest window of
- *            the array at work at once
+ * NAME is read, write, copy, scale, add, triad or dot. "Tile" means one contiguous tile per block, and "in
+ * flight" counts loads per thread:
+ *   NAME_v1   4-byte accesses in a grid-stride loop; 128 bytes in flight per warp
+ *   NAME_v2   16-byte accesses; four times the bytes in flight for the same number of instructions
+ *   NAME_v3   four in flight, one grid apart, with streaming caching; hides the latency
+ *   NAME_v4   four in flight in one tile; a block's accesses share DRAM pages
+ *   NAME_v5   eight in flight in one tile, default caching
+ *   NAME_v6   sixteen in flight in one tile, default caching; intended for one tile per block, in order
+ *   NAME_v7   as v4, but bypasses the L1 and is first to be evicted from the L2
+ *   NAME_v8   eight in flight, contiguous for each warp (4 KiB per warp)
+ *   NAME_v9   two in flight in one tile; small tiles
+ *   NAME_v10  one access per thread and no loop (writing operations only); the smallest tiles, the most
+ *             blocks and the narrowest active window of the array
  *
- * The bulk copies of stream_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
- * docs/explanation/methods. Any grid is right, blocks go on by the grid until the array ends; v10's must cover the array.
+ * The bulk copies of stream_bulk.cu continue this list. The fastest version depends on the operation and the
+ * device; see docs/explanation/methods/gpu-memory-and-links.md, "Launch shapes". Any grid size is correct,
+ * because blocks loop until the array ends. Only v10 needs a grid that covers the array.
  *
- *   gather_v1  one index a thread       gather_v2  four indices by one 16-byte load, four loads in flight
- *   gather_v3  eight in flight
- *   chase      one thread, each address from the load before it: the latency of a load
+ *   gather_v1  one index per thread
+ *   gather_v2  four indices by one 16-byte load; four loads in flight
+ *   gather_v3  eight loads in flight
+ *   chase      one thread; each address comes from the previous load; measures the latency of a load
  */
 #include "kernel/memory/stream.h"
 #include "kernel/block_sum.cuh"
@@ -59,7 +63,8 @@ template <caching C> static __device__ void store(float4 *p, float4 v)
 			     : "memory");
 }
 
-/* What one element becomes. `inputs` arrays are read; `writes`: out gets the value, else it is summed. */
+/* The operation on one element. `inputs` is the number of arrays read. If `writes`, the result goes to out,
+ * else it is summed. */
 struct op_read {
 	static constexpr int inputs = 1;
 	static constexpr bool writes = false;
@@ -108,7 +113,8 @@ static __device__ void sum_out(const memory_args &a, double sum)
 		a.partial[blockIdx.x] = sum;
 }
 
-/* The floats from `first` to the end, one a thread and grid: all of v1, the last three of the others. */
+/* Processes the floats from `first` to the end, 4 bytes per access: everything in v1, the last three or fewer
+ * floats in the others. */
 template <class Op> static __device__ double scalar(const memory_args &a, uint64_t first)
 {
 	uint64_t step = (uint64_t)gridDim.x * blockDim.x;
@@ -125,7 +131,8 @@ template <class Op> static __device__ double scalar(const memory_args &a, uint64
 	return sum;
 }
 
-/* Unroll vectors from `first`, `apart` from each other; those at or past `end` are left out where Guarded. */
+/* Processes Unroll vectors from `first` on, at distance `apart`. If Guarded, it omits vectors at or past
+ * `end`. */
 template <class Op, int Unroll, caching C, bool Guarded>
 static __device__ void vectors(const memory_args &a, uint64_t first, uint64_t apart, uint64_t end, float4 *sum)
 {
@@ -177,9 +184,9 @@ template <class Op, int Unroll, layout L, caching C> static __device__ void stre
 }
 
 /*
- * One vector a thread and no turns: the grid has a thread more than there are vectors, at least, and that one takes the
- * rest. A block lives for some dozen instructions here: a loop, 64-bit indices and a tail in every thread cost more
- * than a percent.
+ * One vector per thread and no loop. The grid has at least one thread more than there are vectors; the first
+ * such thread processes the rest. A block runs only some dozen instructions, so a loop, 64-bit indices and a
+ * tail in every thread would cost more than one percent.
  */
 template <class Op, caching C> static __device__ void single(const memory_args &a)
 {

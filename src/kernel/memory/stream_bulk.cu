@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams of stream.cu by bulk copies (cp.async.bulk, sm_90 and newer): one thread of a block asks for whole tiles,
- * `stages` of them in flight in shared memory, so neither registers nor issue slots limit the bytes in flight and DRAM
- * sees long runs. References: tests/gpu/ref_memory.c.
+ * The operations of stream.cu by bulk copies (cp.async.bulk, from sm_90 on). One thread of a block requests
+ * whole tiles and keeps `stages` of them in flight in shared memory. So neither registers nor issue slots
+ * limit the bytes in flight, and DRAM sees long contiguous accesses. References: tests/gpu/ref_memory.c.
  *
- *   write_bulk           one tile filled once in shared memory, stored again and again
- *   copy_bulk            load, store: no thread touches the data
- *   scale_bulk .. triad_bulk   the other warps compute in place between load and store
- *   read_bulk, dot_bulk  the other warps sum
+ *   write_bulk                fills one tile in shared memory and stores it repeatedly
+ *   copy_bulk                 loads and stores; no thread touches the data
+ *   scale_bulk .. triad_bulk  the other warps compute in place between load and store
+ *   read_bulk, dot_bulk       the other warps sum
  *
- * Launch: warp 0 is the copying one, the others compute (none for write and copy: 32 threads). Dynamic shared memory:
- * inputs x stages x tile_bytes (write: tile_bytes). Blocks go on by the grid, or each takes one group of neighbouring
- * tiles (`grouped`, grid = groups): the hardware starts blocks in order, so all SMs stay within a narrow window of the
- * array, which DRAM pages like.
- * An mbarrier a stage says "loaded", another "computed"; both count phases, so parity is the stage's turn mod 2.
+ * Launch: warp 0 copies and the other warps compute. write and copy have only the copying warp (32 threads).
+ * Dynamic shared memory is inputs x stages x tile_bytes (write: tile_bytes).
+ * Blocks loop over the tiles in grid strides. With `grouped`, each block takes one group of neighbouring
+ * tiles, and the grid is the number of groups. The hardware starts blocks in order, so all SMs stay within a
+ * narrow window of the array, which suits DRAM pages.
+ * Each stage has one mbarrier for "loaded" and one for "computed". Both count phases, so the parity is the
+ * stage's use count mod 2.
  */
 #include "kernel/memory/stream.h"
 #include "kernel/block_sum.cuh"
@@ -126,10 +128,10 @@ struct op_dot {
 	static __device__ float one(float x, float y, float) { return x * y; }
 };
 
-/* What all threads of a block know of its tiles. */
+/* The tiles of a block, as all its threads see them. */
 template <class Op> struct tiles {
 	const memory_args &a;
-	uint64_t total, first, step, mine; /* bytes of an array; tiles of this block */
+	uint64_t total, first, step, mine; /* total: bytes of an array; mine: tiles of this block */
 
 	__device__ explicit tiles(const memory_args &args) : a(args), total(args.count * sizeof(float))
 	{
@@ -166,8 +168,9 @@ template <class Op> static __device__ void load_tile(const tiles<Op> &t, uint64_
 		bulk_load(t.shared(n, 1), (const char *)t.a.in1 + t.offset(n), bytes, b, policy);
 }
 
-/* The copying thread. A stage is loaded anew when its tile's store has left shared memory. With two stages or more that is
- * one turn later, so that a store is always under way; what is not stored waits for nothing. */
+/* The copying thread. A stage is loaded again after its tile's store has left shared memory. With two or more
+ * stages this wait comes one tile later, so one store is always in flight. Operations without output do not
+ * wait. */
 template <class Op> static __device__ void copying(const tiles<Op> &t, uint64_t *loaded, uint64_t *computed)
 {
 	uint64_t policy = policy_of(t.a.evict_first), stages = t.a.stages;
@@ -190,7 +193,7 @@ template <class Op> static __device__ void copying(const tiles<Op> &t, uint64_t 
 	bulk_wait_all();
 }
 
-/* The computing warps: in place for what is written, into a sum for what is not. */
+/* The computing warps. They compute in place if the operation writes, else they sum. */
 template <class Op> static __device__ double computing(const tiles<Op> &t, uint64_t *loaded, uint64_t *computed)
 {
 	unsigned thread = threadIdx.x - 32, threads = blockDim.x - 32;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Multiply-add loops by mma.sync (FP32: fused multiply-adds), sm_80 on. 16 warps of 8 independent tiles hide the
- * latency of each step; both signs of B stand in registers. Host reference: mma_expect() in src/probe/shared/mma.c.
+ * Multiply-add loops by mma.sync, from sm_80 on. FP32 uses fused multiply-adds. 16 warps with 8 independent
+ * tiles each hide the latency of a step. Both signs of B stay in registers. Host reference: mma_expect() in
+ * src/probe/shared/mma.c.
  */
 #include "kernel/mma/sm_record.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/* One type: 32-bit (FP64: 64-bit) units of an operand, and one step. ROWS x 8 x K tiles. */
+/* One struct per type: the 32-bit (FP64: 64-bit) units of an operand, and one step. Tiles are ROWS x 8 x
+ * K. */
 struct type_fp16 {
 	typedef float acc;
 	enum { PER_UNIT = 2, A = 4, B = 2, C = 4 };
@@ -77,9 +79,11 @@ struct type_int8 {
 };
 
 /*
- * Tiles of 16 rows x 8 columns; tile t covers columns 8 t .. of a warp's 64, warp w rows 16 w .. . In a unit of 32 bits
- * lie PER_UNIT neighbours along k: unit u of A's register r is 4 (r / 2) + lane % 4 in row lane / 4 + 8 (r % 2), of B's
- * register r it is 4 r + lane % 4 in column lane / 4 (PTX ISA, "Matrix fragments for mma").
+ * Tiles have 16 rows x 8 columns. Tile t covers columns from 8 t on of a warp's 64. Warp w covers rows from
+ * 16 w on.
+ * A 32-bit unit holds PER_UNIT neighbours along k. A's register r is unit 4 (r / 2) + lane % 4 of row lane /
+ * 4 + 8 (r % 2). B's register r is unit 4 r + lane % 4 of column lane / 4 (PTX ISA, "Matrix fragments for
+ * mma").
  */
 template <typename T> static __device__ void run(const mma_args &a)
 {
@@ -152,7 +156,8 @@ extern "C" __global__ void __launch_bounds__(MMA_THREADS, 1) mma_int8(mma_args a
 	run<type_int8>(a);
 }
 
-/* Tiles of 8 x 8 x 4: A row lane / 4, k lane % 4; B k lane % 4, column lane / 4; C row lane / 4, columns 2 (lane % 4) ..*/
+/* Tiles are 8 x 8 x 4. A: row lane / 4, k lane % 4. B: k lane % 4, column lane / 4. C: row lane / 4, columns
+ * from 2 (lane % 4) on. */
 static __device__ __forceinline__ void step_fp64(double (&c)[2], double a, double b)
 {
 	asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
@@ -192,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(MMA_THREADS, 1) mma_fp64(mma_args a
 	record(a, from, to, sum);
 }
 
-/* Chain r of thread t: row t, k 0, column r / 4. One step with each sign of B, on every chain. */
+/* Chain r of thread t has row t, k 0 and column r / 4. Every chain takes one step with each sign of B. */
 static __device__ __forceinline__ void fp32_pair(float (&c)[MMA_CHAINS], float ra, const float (&plus)[MMA_CHAINS / 4],
 						 const float (&minus)[MMA_CHAINS / 4])
 {
@@ -219,7 +224,8 @@ extern "C" __global__ void __launch_bounds__(MMA_THREADS, 1) mma_fp32(mma_args a
 		minus[r] = -plus[r];
 	}
 	from = clock_now();
-	/* A whole group a turn, so that counting turns takes 3 of 515 issue slots: one test a pair took 3 of 67. */
+	/* An iteration takes a whole group, so counting takes 3 of 515 issue slots. A test for each pair took
+	 * 3 of 67. */
 	for (uint32_t g = a.steps / MMA_STEPS_GROUP; g > 1; g--)
 #pragma unroll
 		for (unsigned p = 0; p < MMA_STEPS_GROUP / 2; p++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the multiply-add loops share: which SM this is, its clock, its record. */
+/* Functions shared by the multiply-add loops: SM number, clock and result record. */
 #ifndef KERNEL_MMA_SM_RECORD_CUH
 #define KERNEL_MMA_SM_RECORD_CUH
 #include "kernel/mma/args.h"
@@ -25,7 +25,7 @@ struct mma_clock {
 	unsigned long long ns;
 };
 
-/* Between two barriers of the block, so the span covers its slowest warp. */
+/* Reads the clock after a barrier of the block. So the span between two calls covers the slowest warp. */
 static __device__ __forceinline__ mma_clock clock_now()
 {
 	mma_clock c;

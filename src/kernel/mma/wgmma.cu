@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Multiply-add loops by wgmma, Hopper alone (sm_90a). Two warpgroups, each 64 x 256 with A and B in shared memory: while
- * one waits for its group of steps the other's are in the pipe. B stands there twice, once with each sign.
+ * Multiply-add loops by wgmma, for Hopper only (sm_90a). Each of two warpgroups computes 64 x 256, with A and
+ * B in shared memory. While one waits for its group of steps, the other's steps are in the pipe. Shared
+ * memory holds B twice, once with each sign.
  * Host reference: mma_expect() in src/probe/shared/mma.c.
  */
 #include "kernel/mma/sm_record.cuh"
@@ -9,7 +10,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
-/* 128 accumulators a thread, named once. */
+/* The 128 accumulators of a thread, named in one place. */
 #define C8(x, o) x(c[o]), x(c[o + 1]), x(c[o + 2]), x(c[o + 3]), x(c[o + 4]), x(c[o + 5]), x(c[o + 6]), x(c[o + 7])
 #define C64(x, o) \
 	C8(x, o), C8(x, o + 8), C8(x, o + 16), C8(x, o + 24), C8(x, o + 32), C8(x, o + 40), C8(x, o + 48), C8(x, o + 56)
@@ -29,13 +30,14 @@
 #define FLOAT(v) "+f"(v)
 #define INTEGER(v) "+r"(v)
 
-/* TAIL: scales and transposes as the type's instruction wants them. */
+/* TAIL: the scale and transpose arguments that the type's instruction takes. */
 #define STEP(SHAPE, CONSTRAINT, TAIL)                                                              \
 	asm volatile("wgmma.mma_async.sync.aligned." SHAPE " " ACCUMULATORS ", %128, %129, " TAIL ";" \
 		     : C128(CONSTRAINT)                                                            \
 		     : "l"(a), "l"(b))
 
-/* A C array cannot be spelt as a macro's operand list of both kinds, so each type has its own step. */
+/* A macro cannot build the operand lists of both a float array and an int array, so each type has its own
+ * step. */
 struct type_bf16 {
 	typedef float acc;
 	typedef __nv_bfloat16 element;
@@ -115,8 +117,9 @@ struct type_int8 {
 };
 
 /*
- * K-major without swizzle: core matrices of 8 rows x 16 bytes, the two along k 128 bytes apart (leading offset), the
- * groups of 8 rows 256 bytes apart (stride offset). Address and offsets are in units of 16 bytes.
+ * K-major layout without swizzle. A core matrix has 8 rows x 16 bytes. The two core matrices along k are 128
+ * bytes apart (leading offset), and groups of 8 rows are 256 bytes apart (stride offset). The descriptor
+ * holds address and offsets in units of 16 bytes.
  */
 static __device__ __forceinline__ unsigned place(unsigned row, unsigned k_byte)
 {
@@ -202,7 +205,7 @@ ENTRY(e4m3)
 ENTRY(e5m2)
 ENTRY(int8)
 
-/* Tiles of 16 x 8 x 8; fragments as in file mma with units of one double. */
+/* Tiles are 16 x 8 x 8. Fragments are as in mma_sync.cu, with units of one double. */
 static __device__ __forceinline__ void step_fp64(double (&c)[4], const double (&a)[4], const double (&b)[2])
 {
 	asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -261,7 +264,7 @@ extern "C" __global__ void __cluster_dims__(8) sm_cluster(sm_cluster_args a)
 	if (rank == 0 && threadIdx.x == 0)
 		number = 1 + atomicAdd(a.next, 1u);
 	asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
-	/* The first block's shared memory, read over the cluster. */
+	/* Reads the shared memory of the cluster's first block. */
 	asm volatile("{ .reg .u32 p; mapa.shared::cluster.u32 p, %1, 0; ld.shared::cluster.u32 %0, [p]; }"
 		     : "=r"(first)
 		     : "r"((unsigned)__cvta_generic_to_shared(&number))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inputs and checks of collectives: kernel/test_data/collective.h has the formulas, tests/gpu/ref_collective.c the references.
- *   collective_fill   grid-stride, a Philox block an element
- *   collective_check  grid-stride, one count a thread that found something
- *   collective_busy   grid-stride over its memory, again and again
+ * Inputs and checks of collectives. kernel/test_data/collective.h has the formulas,
+ * tests/gpu/ref_collective.c the references.
+ *   collective_fill   grid-stride loop, one Philox block per element
+ *   collective_check  grid-stride loop; a thread that found something adds its count once
+ *   collective_busy   grid-stride loop over its memory, repeated
  */
 #include "kernel/test_data/collective.h"
 #include "kernel/philox.cuh"
@@ -18,7 +19,7 @@ static __device__ __forceinline__ uint32_t mix(uint32_t x)
 	return x ^ x >> 16;
 }
 
-/* Of one element: who gives what. */
+/* The random choices for one element: which ranks give which values. */
 struct element {
 	uint32_t begin, word;
 
@@ -104,7 +105,7 @@ template <> __device__ __forceinline__ int of_int<int>(int v)
 	return v;
 }
 
-/* Bits: unsigned type as wide as T. */
+/* Bits: an unsigned type as wide as T. */
 template <typename T, typename Bits> static __device__ void fill(const collective_fill_args &a)
 {
 	for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < a.count;
@@ -149,7 +150,7 @@ static __device__ __forceinline__ double answer(const collective_check_args &a, 
 	return a.rule == COLLECTIVE_AVG ? sum / a.ranks : sum;
 }
 
-/* Which share would explain the difference. */
+/* Finds the rank whose missing or doubled share would explain the difference. */
 static __device__ void look(const collective_check_args &a, const element &e, double difference)
 {
 	for (uint32_t slot = 0; slot < a.slots; slot++) {
@@ -205,7 +206,7 @@ template <> __device__ __forceinline__ double to_double<int>(int v)
 	return v;
 }
 
-/* fraction: bits behind the point of T's significand. */
+/* fraction: number of fraction bits of T's significand. */
 template <typename T, typename Bits> static __device__ void check(const collective_check_args &a, int fraction)
 {
 	tally t = {0, 0, ~0ull};
@@ -261,7 +262,8 @@ extern "C" __global__ void collective_busy(collective_busy_args a)
 	bool over;
 
 	for (;;) {
-		/* One thread looks: the word may lie across PCIe, which took eight thousand warps 8 ms a look. */
+		/* Only one thread reads *stop. The word can be in host memory across PCIe. With eight
+		 * thousand warps reading it, each read took 8 ms. */
 		over = !threadIdx.x && (*stop || device_ns() - begin >= a.ns);
 		if (__syncthreads_or(over))
 			return;

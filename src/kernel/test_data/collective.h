@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 /*
- * Inputs of collectives, such that every element of the answer is known and exact whatever the order of
- * summation; formulas: docs/explanation/methods, "Collectives". Types are kernel/test_data/gemm.h's. i numbers the elements of
- * the *result*: rank r's block of a scattered one begins at r * count.
+ * Inputs of collectives. Every element of the result is known, and exact in any order of summation. Formulas:
+ * docs/explanation/methods/collectives.md, "Inputs with known answers". Types are those of
+ * kernel/test_data/gemm.h. i numbers the elements of the *result*: if the result is scattered, rank r's block
+ * begins at r * count.
  *
  *   word k of element i    word k of philox(counter = {i low, i high, COLLECTIVE_STREAM, 0}, key = seed)
- *   h(i, j)                mix(word 1 + j * 0x9e3779b9), j a slot or a rank
- *   SUM AVG                s = word 0 mod ranks; rank s + j mod ranks, j < slots, gives -m or m (bit 0 of
- *                          h(i, j)), m = (1 + (h >> 1) mod most) * unit; the other ranks give 0
+ *   h(i, j)                mix(word 1 + j * 0x9e3779b9), where j is a slot or a rank
+ *   SUM AVG                s = word 0 mod ranks. Rank (s + j) mod ranks, for j < slots, gives -m or m (bit 0
+ *                          of h(i, j)), with m = (1 + (h >> 1) mod most) * unit. The other ranks give 0.
  *   MAX MIN                rank word 0 mod ranks gives most / 2 + 1 + h(i, rank) mod (most / 2), negative for
- *                          MIN; the others h(i, rank) mod (2 (most / 2) + 1) - most / 2
- *   MOVE                   what rank `from` sends to rank `to`: the low bits of word 0 (F64: and 1) of
- *                          philox({i low, i high, COLLECTIVE_MOVED + 1024 from + to, 0}); floats without the
- *                          top bit of their exponent, so that none is NaN
+ *                          MIN. The others give h(i, rank) mod (2 (most / 2) + 1) - most / 2.
+ *   MOVE                   rank `from` sends to rank `to` the low bits of word 0 (F64: words 0 and 1) of
+ *                          philox({i low, i high, COLLECTIVE_MOVED + 1024 from + to, 0}). In floats the top
+ *                          bit of the exponent is cleared, so none is NaN.
  */
 /* clang-format on */
 #ifndef KERNEL_TEST_DATA_COLLECTIVE_H
@@ -24,7 +25,8 @@
 enum collective_rule { COLLECTIVE_SUM, COLLECTIVE_MIN, COLLECTIVE_MAX, COLLECTIVE_AVG, COLLECTIVE_MOVE };
 enum { COLLECTIVE_STREAM = 80, COLLECTIVE_MOVED = 0x100000, COLLECTIVE_RANKS = 1024, COLLECTIVE_LOOKED = 16 };
 
-/* entry collective_fill: what rank `rank` gives to elements first .. first + count; MOVE: to rank `to`. */
+/* Entry collective_fill writes the input of rank `rank` for elements first .. first + count. With MOVE it is
+ * the data for rank `to`. */
 struct collective_fill_args {
 	DEVICE_PTR(void) out;
 	uint64_t count, first, seed;
@@ -33,11 +35,12 @@ struct collective_fill_args {
 static_assert(sizeof(struct collective_fill_args) == 64, "layout shared with nvcc");
 
 /*
- * entry collective_check: counts in `found` what is not the answer, SUM: the sum, AVG: the sum / ranks. SUM
- * and AVG: of wrong elements, COLLECTIVE_LOOKED a thread, suspect[r] counts those that are the answer without
- * the share of rank r, suspect[ranks + r] those that hold it twice, suspect[2 ranks] all that were looked at.
- * ulp: tolerance in units in the last place. The host zeroes found and suspect, and sets found->first to all
- * ones.
+ * Entry collective_check counts elements in `found` that differ from the result. For AVG the result is the
+ * sum / ranks. `ulp` is the tolerance in units in the last place.
+ * For SUM and AVG each thread examines up to COLLECTIVE_LOOKED wrong elements. suspect[r] counts those that
+ * equal the result without rank r's share. suspect[ranks + r] counts those that hold rank r's share twice.
+ * suspect[2 ranks] counts all that were examined.
+ * The host sets found and suspect to zero, and found->first to all ones.
  */
 struct collective_check_args {
 	DEVICE_PTR(const void) data;
@@ -48,8 +51,8 @@ struct collective_check_args {
 };
 static_assert(sizeof(struct collective_check_args) == 88, "layout shared with nvcc");
 
-/* entry collective_busy: keeps its blocks at memory traffic until *stop is not 0 or `ns` have passed: a rank
- * that is slow by plan. */
+/* Entry collective_busy keeps its blocks busy with memory traffic until *stop is not 0 or `ns` have passed.
+ * Tests use it to slow a rank down on purpose. */
 struct collective_busy_args {
 	DEVICE_PTR(uint32_t) memory; /* (words) */
 	DEVICE_PTR(const uint32_t) stop;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inputs of matrix products and checks of their results; host references in tests/gpu/ref_operand.c.
- *   operand_fill     a Philox block a thread: 4, 16 or 32 elements
- *   operand_sums     a block of 64 rows x 1024 columns: 4 columns a thread, rows reduced over the warp
- *   operand_compare  grid-stride, one count a block
- *   operand_judge    grid-stride
- *   operand_memory   grid-stride, read, compare, write
- *   operand_turn     one thread: the pass counter goes on
+ * Inputs of GEMMs and checks of their results. Host references: tests/gpu/ref_operand.c.
+ *   operand_fill     one Philox block per thread: 4, 16 or 32 elements
+ *   operand_sums     a block takes 64 rows x 1024 columns, 4 columns per thread; rows are reduced over the
+ *                    warp
+ *   operand_compare  grid-stride loop; a thread that found something adds its counts once
+ *   operand_judge    grid-stride loop
+ *   operand_memory   grid-stride loop: read, compare, write
+ *   operand_turn     one thread increments the pass counter
  */
 #include "kernel/test_data/gemm.h"
 #include "kernel/philox.cuh"
@@ -105,7 +106,8 @@ static __device__ __forceinline__ int weight(unsigned which, uint64_t p)
 	return which ? 1 + (int)((uint32_t)p * 2654435761u >> 20) : 1 + (int)p;
 }
 
-/* The element as an integer; *odd where it is none within the limit (the comparison is false for NaN). */
+/* Returns the element as an integer. Sets *odd if it is not an integer within the limit; the comparison is
+ * false for NaN. */
 template <typename T> static __device__ __forceinline__ int whole(T v, unsigned limit, unsigned *odd)
 {
 	float f = (float)v;
@@ -209,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(OPERAND_SUMS_THREADS) operand_sums(
 	}
 }
 
-/* Adds a thread's finds to the record, one atomic a warp that found something. */
+/* Adds a thread's counts to the record. Threads that found nothing do no atomic operation. */
 static __device__ void found_add(operand_found *found, unsigned wrong, unsigned nan, unsigned long long first)
 {
 	if (!wrong)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Test data and its checking. Every element is a function of (seed, stream, index), so a check needs no second buffer
- * and the host recomputes any element alone. References: tests/gpu/ref_data.c.
+ * Test data and its verification. Every element is a function of (seed, stream, index). So a check needs no
+ * second buffer, and the host can recompute any element. References: tests/gpu/ref_data.c.
  *
- *   fill_integers  float: byte i % 4 of word i / 4 of the stream, -128 .. 127: sums and products stay exact
- *   fill_uniform   float in (-scale, scale)      fill_words  the stream's raw words
- *   check_linear   compares bit for bit with a linear combination of two integer streams
- *   sum_integers   the exact sum of a stream or of a product of two: what a read or dot must find
- *   hash           position-dependent, order-free: sum of mix(word, index) mod 2^64
- *   compare        two buffers of words
+ *   fill_integers  float, byte i % 4 of word i / 4 of the stream, -128 .. 127; sums and products stay exact
+ *   fill_uniform   float in (-scale, scale)
+ *   fill_words     the stream's raw words
+ *   check_linear   compares with a linear combination of two integer streams; no tolerance
+ *   sum_integers   the exact sum of a stream, or of the products of two; read and dot must find it
+ *   hash           sum of mix(word, index) mod 2^64; depends on positions, not on the order of summation
+ *   compare        compares two buffers of words
  *   permute, ring  a permutation as indices, or as one ring of nodes to chase
  *
- * One version each: they prepare and check, and are not what is measured. Any grid is right.
+ * Each has only one version, because these kernels are not measured. Any grid size is correct.
  */
 #include "kernel/test_data/numbers.h"
 #include "kernel/memory/stream.h"
@@ -97,7 +98,7 @@ extern "C" __global__ void check_linear(check_args a)
 			float expected = a.factor0 * integer_of(w0, j) + a.factor1 * integer_of(w1, j) + a.constant;
 			float found = a.out[block * 16 + j];
 
-			/* as numbers, so that -0 is 0; NaN equals nothing */
+			/* Compares as numbers, so -0 equals 0. NaN equals nothing. */
 			if (!(found == expected))
 				note(a.record, block * 16 + j, !isfinite(found));
 		}

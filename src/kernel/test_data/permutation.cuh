@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A permutation of 0 .. count - 1 without memory: a Feistel network of four rounds over the next even power of two is one
- * of that domain; walking on while the result is past the end makes it one of the shorter range (at most four steps on
- * average, since the domain is below 4 x count).
+ * A permutation of 0 .. count - 1 that needs no memory. A Feistel network of four rounds permutes the next
+ * even power of two. If the result is past the end, the network is applied again until it is in range. This
+ * takes at most four rounds of the network on average, since the larger range is below 4 x count.
  */
 #ifndef KERNEL_TEST_DATA_PERMUTATION_CUH
 #define KERNEL_TEST_DATA_PERMUTATION_CUH

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does nothing: what a launch costs by itself. No reference: there is no output. */
+/* An empty kernel. It measures the cost of a launch. It has no output, so it has no reference. */
 #include "kernel/timing/empty.h"
 
 extern "C" __global__ void empty(empty_args a)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the device busy at low power for a given time: one warp a block reads the timer in a loop, so the clock rises
- * and the chip stays cool. No memory is touched and there is no reference.
+ * Keeps the device busy at low power for a given time. One warp per block reads the timer in a loop, so the
+ * clock rises and the chip stays cool. The kernel touches no memory and has no reference.
  */
 #include "kernel/timing/spin.h"
 

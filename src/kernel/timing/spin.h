@@ -4,7 +4,7 @@
 #include "kernel/args.h"
 
 struct spin_args {
-	uint64_t ns; /* how long each block stays */
+	uint64_t ns; /* run time of each block */
 };
 static_assert(sizeof(struct spin_args) == 8, "layout shared with nvcc");
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every SM writes its cycle counter and the nanosecond timer: two stamps with a window between them give the clock that
- * each SM held (METHODS "The held clock"). Launch two blocks of one warp an SM: the first on each SM claims its record,
- * and every block stays HOLD_NS so that no SM is left over because another took two in a row.
- * The pair is read at an edge of the timer, whose steps are up to 1 us on some devices.
- * Checked by plausibility (tests/gpu): there is no reference for a clock.
+ * Every SM writes its cycle counter and the nanosecond timer. Two such stamps around a window give the clock
+ * of each SM (docs/explanation/methods/gpu-memory-and-links.md, "Measured SM clock").
+ * Launch two blocks of one warp for each SM. The first block on an SM claims the SM's record. Every block
+ * stays for HOLD_NS, so no SM is missed because another one took two blocks in a row.
+ * The counters are read right after the timer steps, because a step is up to 1 us on some devices.
+ * A clock has no reference, so tests/gpu checks that the result is plausible.
  */
 #include "kernel/timing/stamp.h"
 

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cross-entropy of rows of logits, loss and gradient in place. A row is passed over twice, once for the maximum and the sum of
- * exponentials (kept together, the sum scaled again where the maximum grows), once for the gradient; in between it lies in
- * shared memory as far as that goes (the rest comes again from L2), so each logit is read once from memory and written once. A
- * block writes one row's gradient while it reads the next row. Reference: tests/gpu/ref_train_loss.c.
+ * Cross-entropy of rows of logits. The loss is written, and the gradient replaces the logits in place.
+ * A row is processed in two passes. The first computes the maximum and the sum of exponentials together; it
+ * rescales the sum when the maximum grows. The second computes the gradient. In between, shared memory holds
+ * as much of the row as fits, and the rest is read again from the L2. So each logit is read once from memory
+ * and written once. A block writes one row's gradient while it reads the next row. Reference:
+ * tests/gpu/ref_train_loss.c.
  */
 #include "kernel/train/vector8.cuh"
 #include "kernel/train/cross_entropy.h"
 
-enum { AHEAD = 3 }; /* vectors that a thread has under way */
+enum { AHEAD = 3 }; /* vectors that a thread has in flight */
 #define LOG2E 1.44269504088896341f
-#define LOWEST (-1e37f) /* its product with LOG2E is finite */
+#define LOWEST (-1e37f) /* LOWEST * LOG2E is still finite */
 
 struct softmax {
-	float most, sum; /* of exp(z - most) */
+	float most, sum; /* sum of exp(z - most) */
 };
 
-/* One instruction; what is below 2^-126 is 0. */
+/* 2^x by one instruction. Results below 2^-126 are 0. */
 static __device__ float power_of_2(float x)
 {
 	float y;
@@ -31,7 +33,8 @@ static __device__ float minus(float most)
 	return -most * LOG2E;
 }
 
-/* The sum, kept to another maximum. Of LOWEST to itself by a difference: the rounded product with LOG2E would be far off. */
+/* The sum, relative to another maximum. It uses the difference of the maxima, because for LOWEST the rounded
+ * product with LOG2E would be far off. */
 static __device__ float moved(const softmax &s, float most)
 {
 	return s.sum * power_of_2((s.most - most) * LOG2E);
@@ -51,7 +54,7 @@ static __device__ uint32_t larger_of_pairs(uint32_t x, uint32_t y)
 	return *(uint32_t *)&m;
 }
 
-/* Eight that are all there. A maximum passes over a NaN; the sum has it then. */
+/* Adds eight logits. The maximum ignores a NaN, but the sum becomes NaN. */
 static __device__ void add_vector(softmax &s, uint4 q)
 {
 	const eight e = eight_of(q);
@@ -66,7 +69,7 @@ static __device__ void add_vector(softmax &s, uint4 q)
 	s.most = most;
 }
 
-/* `left` of them. */
+/* Adds the first `left` of eight logits. */
 static __device__ void add_rest(softmax &s, uint4 q, int64_t left)
 {
 	const eight e = eight_of(q);
@@ -96,10 +99,10 @@ static __device__ softmax over_block(softmax s, softmax *room)
 	return s;
 }
 
-/* What a row's loss takes beside the sum: looked up while the row is read. */
+/* The target's logit, which the loss needs in addition to the sum. It is loaded while the row is read. */
 struct row_target {
 	float z;
-	int32_t target; /* -1: none that counts */
+	int32_t target; /* -1: no valid target */
 };
 
 static __device__ row_target target_of(const train_loss_args &a, uint32_t i)
@@ -111,12 +114,12 @@ static __device__ row_target target_of(const train_loss_args &a, uint32_t i)
 }
 
 struct gradient {
-	float shift; /* element: 2^(z * LOG2E + shift), less `scale` at the target */
+	float shift; /* gradient of an element: 2^(z * LOG2E + shift), minus `scale` at the target */
 	float scale;
-	int32_t target; /* -1: none, and all gradients are 0 */
+	int32_t target; /* -1: no valid target, all gradients are 0 */
 };
 
-/* Two rounded by one instruction. */
+/* Rounds two values to BF16 by one instruction. */
 static __device__ uint32_t word_of(float low, float high)
 {
 	const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -142,7 +145,8 @@ static __device__ uint4 gradient_of(uint4 q, const gradient &g, uint32_t col)
 	return make_uint4(word_of(e.v[0], e.v[1]), word_of(e.v[2], e.v[3]), word_of(e.v[4], e.v[5]), word_of(e.v[6], e.v[7]));
 }
 
-/* A row to write over, one to read in its place, and where a row's first vectors are kept. */
+/* A row to overwrite with its gradient, the next row to read, and the shared memory that holds a row's first
+ * vectors. */
 struct two_rows {
 	uint16_t *row;
 	const uint16_t *next;
@@ -151,7 +155,7 @@ struct two_rows {
 	bool wide;
 };
 
-/* The vector at `v` that has `left` elements, of which there may be more than 8. */
+/* Processes vector `v`, of which `left` elements exist (may be more than 8). */
 template <bool WRITE, bool READ> static __device__ void turn_one(const two_rows &r, uint32_t v, int64_t left, const gradient &g, softmax &s)
 {
 	const uint4 incoming = READ ? raw8(r.next + v * 8, left, r.wide) : uint4{};
@@ -166,10 +170,10 @@ template <bool WRITE, bool READ> static __device__ void turn_one(const two_rows 
 		r.kept[v] = incoming;
 }
 
-/* Writes the gradient over the row and reads the next in its place. */
+/* Writes the gradient over the row, and reads the next row into its place. */
 template <bool WRITE, bool READ> static __device__ softmax turn(const two_rows &r, const gradient &g)
 {
-	const uint32_t whole = r.wide ? r.vocab / 8 : 0; /* vectors */
+	const uint32_t whole = r.wide ? r.vocab / 8 : 0; /* number of whole vectors */
 	softmax s = {LOWEST, 0};
 
 	for (uint32_t v = threadIdx.x; v < whole; v += AHEAD * TRAIN_LOSS_THREADS) {
@@ -203,7 +207,7 @@ template <bool WRITE, bool READ> static __device__ softmax turn(const two_rows &
 	return s;
 }
 
-/* The first vectors of a row that is read next, on their way while the block meets. */
+/* Prefetches the first vectors of the next row while the block synchronizes. */
 static __device__ void fetch(const two_rows &r)
 {
 #pragma unroll
@@ -215,10 +219,11 @@ static __device__ void fetch(const two_rows &r)
 	}
 }
 
-/* The row's loss, by one thread, and what its gradient needs, in all. */
+/* One thread writes the row's loss. Returns the constants of the gradient in all threads. */
 static __device__ gradient close_row(const train_loss_args &a, uint32_t i, softmax s, row_target t, softmax *room)
 {
-	s = over_block(s, room); /* no thread writes before all have their target's logit: the barrier in it */
+	s = over_block(s, room); /* the barrier in over_block makes sure that all threads have the target's
+				  * logit before any thread writes */
 	if (threadIdx.x == 0)
 		a.loss[i * a.ld_loss] = t.target >= 0 ? s.most + logf(s.sum) - t.z : 0;
 	return gradient{minus(s.most) + log2f(a.grad_scale / s.sum), a.grad_scale, t.target};

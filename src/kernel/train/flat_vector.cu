@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On the flat vector: sums in double in an order of their own, and AdamW with clipping, moments, master and the copies that
- * products read in one pass. References: tests/gpu/ref_train_flat.c.
+ * Kernels on the flat vector: sums in double in a fixed order, and AdamW. One AdamW pass clips the gradient
+ * and updates the moments, the master copy and the BF16 copies that GEMMs read. References:
+ * tests/gpu/ref_train_flat.c.
  */
 #include "kernel/block_sum.cuh"
 #include "kernel/train/vector8.cuh"
 #include "kernel/train/flat_vector.h"
 
-/* The block's run is dealt to its threads by vectors; block_sum adds them in the order of the threads. */
+/* The block's part is split among its threads by vectors. block_sum adds their sums in a fixed order. */
 extern "C" __global__ void train_reduce(train_reduce_args a)
 {
 	const uint64_t vectors = (a.count + 7) / 8, each = (vectors + gridDim.x - 1) / gridDim.x;
@@ -41,7 +42,7 @@ extern "C" __global__ void train_reduce_end(train_reduce_args a)
 		*a.sum += sum;
 }
 
-/* The last tensor that begins at or before element i; -1: none. */
+/* Returns the last tensor that begins at or before element i; -1: none. */
 static __device__ int tensor_at(const train_adamw_args &a, uint64_t i)
 {
 	int low = -1, high = (int)a.tensors;
@@ -57,7 +58,7 @@ static __device__ int tensor_at(const train_adamw_args &a, uint64_t i)
 	return low;
 }
 
-/* For elements in rising order, from one that `t` was found for. */
+/* As tensor_at, for an element at or after one for which tensor_at returned `t`. */
 static __device__ int tensor_from(const train_adamw_args &a, int t, uint64_t i)
 {
 	while (t + 1 < (int)a.tensors && a.live[t + 1].begin <= i)
@@ -78,7 +79,7 @@ static __device__ void put_live(const train_live &l, uint64_t i, float value)
 		l.to[row * l.ld + (at - row * l.cols)] = f32_bf16(value * l.scale);
 }
 
-/* Eight neighbours of the flat vector: at once where they lie in one row of one tensor. */
+/* Writes eight neighbours of the flat vector, in one access if they are in one row of one tensor. */
 static __device__ void put_live8(const train_adamw_args &a, int t, uint64_t i, const eight &x, int64_t left)
 {
 	if (left >= 8 && within(a, t, i) && within(a, t, i + 7)) {
@@ -109,7 +110,7 @@ static __device__ void put_live8(const train_adamw_args &a, int t, uint64_t i, c
 	}
 }
 
-/* As train/step/optimiser.c: NaN where there is no step to make. */
+/* Same result as train/step/optimiser.c. NaN means that the step must be skipped. */
 static __device__ float clip_of(const train_adamw_args &a)
 {
 	if (!a.norm_squares)
@@ -125,7 +126,8 @@ struct stepped {
 	float clip, b1, b2, step, root, eps;
 };
 
-/* Loshchilov and Hutter's Algorithm 2 as PyTorch computes it: decay first, eps outside the corrected root. */
+/* Algorithm 2 of Loshchilov and Hutter as PyTorch computes it: decay first, eps outside the corrected
+ * root. */
 static __device__ void step_one(const stepped &s, float g, float &m, float &v, float &master, float keep)
 {
 	const float d = g * s.clip;
@@ -140,7 +142,8 @@ static __device__ float keep_of(const train_adamw_args &a, int t, uint64_t i)
 	return 1 - a.lr * (within(a, t, i) ? a.decay * a.live[t].decay : a.decay);
 }
 
-/* Elements i .. i + 7, the first of them in or behind tensor t: decay is looked up for each only at borders. */
+/* Steps elements i .. i + 7. The first is in tensor t or after it. The decay of single elements is looked up
+ * only at a tensor's border. */
 static __device__ void step_eight(const train_adamw_args &a, const stepped &s, int t, uint64_t i, const eight &g, eight &m,
 				  eight &v, eight &x)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Causal attention within documents, forward and backward, for any GPU, length and head: tiles of 32 queries x 32 keys in
- * shared memory, all arithmetic in FP32 on the ordinary units. It is what the fast kernels must agree with, and what runs where
- * they do not go. No atomics: a tile of keys has its own block in backward, and so has a tile of queries; both compute the
- * scores again. Reference: tests/gpu/ref_train_attention.c.
+ * Causal attention within documents, forward and backward, for any GPU, length and head size. Tiles of 32
+ * queries x 32 keys are in shared memory. All arithmetic is FP32 on the ordinary units. The fast kernels must
+ * agree with this kernel, and it runs where they do not support a shape. It uses no atomics: in the backward
+ * pass each tile of keys and each tile of queries has its own block, and both compute the scores again.
+ * Reference: tests/gpu/ref_train_attention.c.
  */
 #include "kernel/train/vector8.cuh"
 #include "kernel/train/plain_attention.h"
@@ -14,7 +15,7 @@ enum { ROWS = TRAIN_ATTENTION_ROWS, LANES = TRAIN_ATTENTION_THREADS / ROWS, SCOR
 struct view {
 	const uint16_t *q, *k, *v, *d_o;
 	uint16_t *dq, *dk, *dv;
-	uint64_t row; /* the document's first */
+	uint64_t row; /* the document's first row */
 	uint32_t head, rows;
 };
 
@@ -38,7 +39,7 @@ static __device__ view view_of(const train_attention_args &a, uint32_t head, uin
 	return w;
 }
 
-/* Tiles have rows of head_dim + 8 elements, so that neighbours begin in other banks. */
+/* Rows of a tile have head_dim + 8 elements, so neighbouring rows begin in different banks. */
 static __device__ void load_tile(uint16_t *tile, const uint16_t *from, int64_t ld, uint32_t first, uint32_t rows, uint32_t dim)
 {
 	const bool wide = wide_bf16(from, ld);
@@ -59,7 +60,7 @@ static __device__ float2 two_at(const uint16_t *p)
 	return make_float2(bf16_f32(w), __uint_as_float(w & 0xffff0000u));
 }
 
-/* Row `row` of x times rows lane, lane + LANES, .. of y. */
+/* Dot products of row `row` of x with rows lane, lane + LANES, .. of y. */
 static __device__ void dots(float (&s)[SCORES], const uint16_t *x, const uint16_t *y, uint32_t row, uint32_t lane, uint32_t dim)
 {
 #pragma unroll
@@ -77,7 +78,7 @@ static __device__ void dots(float (&s)[SCORES], const uint16_t *x, const uint16_
 	}
 }
 
-/* sum[i] += the sum over j of score(j) times row j of the tile, at the thread's pairs of columns. */
+/* sum[i] += the sum over j of score(j) times row j of the tile, for the thread's pairs of columns. */
 template <int PAIRS, typename score>
 static __device__ void add_rows(float2 (&sum)[PAIRS], const uint16_t *tile, uint32_t lane, uint32_t dim, score at)
 {
@@ -153,7 +154,7 @@ template <int PAIRS> static __device__ void forward(const train_attention_args &
 			s[j] = key + lane + j * LANES <= at ? s[j] * a.scale : -INFINITY;
 			top = fmaxf(top, s[j]);
 		}
-		top = row_max(top); /* the first tile has key 0, which every row sees */
+		top = row_max(top); /* the first tile contains key 0, which every row sees */
 		factor = expf(most - top);
 		most = top;
 		sum *= factor;
@@ -168,7 +169,7 @@ template <int PAIRS> static __device__ void forward(const train_attention_args &
 			o[i].x *= factor;
 			o[i].y *= factor;
 		}
-		__syncwarp(); /* a row's threads are of one warp */
+		__syncwarp(); /* the threads of a row are in one warp */
 		add_rows(o, v, lane, dim, [&](uint32_t j) { return p[row * PITCH + j]; });
 		__syncthreads();
 	}
@@ -204,8 +205,8 @@ extern "C" __global__ void train_attention_delta(train_attention_args a)
 	}
 }
 
-/* Of a tile of queries and keys: p = exp(scale q k' - lse) where the query sees the key, and ds = p (do v' - delta) scale,
- * zero elsewhere. */
+/* Computes p and ds for a tile of queries and keys. If the query sees the key, p = exp(scale q k' - lse) and
+ * ds = p (do v' - delta) scale. Otherwise both are zero. */
 static __device__ void score_tile(const train_attention_args &a, const view &w, const uint16_t *q, const uint16_t *d_o,
 				  const uint16_t *k, const uint16_t *v, uint32_t at, uint32_t key, float *p, float *ds)
 {
@@ -287,7 +288,8 @@ template <int PAIRS> static __device__ void backward_q(const train_attention_arg
 		store_row(w.dq + (at + row) * a.ld_dqkv, dq, 1, lane, dim);
 }
 
-/* What a thread has of a row, in pairs of columns: by the head's size, so that small ones do not carry large ones' registers. */
+/* Selects the number of column pairs per thread by the head size, so small heads do not need the registers of
+ * large ones. */
 #define BY_DIM(f)                                                                                                              \
 	do {                                                                                                                   \
 		extern __shared__ uint4 train_shared[];                                                                        \

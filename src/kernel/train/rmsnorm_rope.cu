@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RMSNorm of rows and of heads, with RoPE. A row lies in its block's registers between the sum of squares and the product, so
- * each element is read once and written once. Gradients of weights are sums by block, added up by train_sums_add: no
- * atomics, so bit-equal. References: tests/gpu/ref_train_norm.c.
+ * RMSNorm of rows and of heads, and RoPE. A block holds a row in registers between the sum of squares and the
+ * multiplication. So each element is read once and written once. Each block sums its part of a weight
+ * gradient, and train_sums_add adds the parts. There are no atomics, so results are bit-equal. References:
+ * tests/gpu/ref_train_norm.c.
  */
 #include "kernel/train/vector8.cuh"
 #include "kernel/train/rmsnorm_rope.h"
 
-enum { KEEP = 2 }; /* vectors of a row in a thread: train_row_threads */
+enum { KEEP = 2 }; /* vectors of a row per thread; must match train_row_threads */
 
 extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm(train_norm_args a)
 {
@@ -73,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm(train_norm_args
 	}
 }
 
-/* Rows of a block in a fixed order; dw, where wanted, is what each thread has added up of its own columns. */
+/* A block processes its rows in a fixed order. If dw is wanted, each thread sums dw for its own columns. */
 template <bool WEIGHT> static __device__ void rmsnorm_bwd(const train_norm_bwd_args &a)
 {
 	__shared__ float room[2][33];
@@ -150,13 +151,14 @@ extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm_bwd(train_norm_
 		rmsnorm_bwd<false>(a);
 }
 
-/* A head is a group of lanes, a power of two of them; each has eight numbers of the first half and their partners of the
- * second. Groups lie within a warp, and all lanes of a warp go the same number of rounds. */
+/* A group of lanes, a power of two, processes one head. Each lane has eight numbers of the first half and
+ * their partners in the second half. A group lies within a warp, and all lanes of a warp make the same number
+ * of rounds. */
 struct head_lane {
-	unsigned lanes;	   /* of a group */
-	unsigned groups;   /* of the block */
-	unsigned group;	   /* of this thread */
-	int64_t at, left; /* first of its numbers within a half; how many are left there */
+	unsigned lanes;	   /* lanes of a group */
+	unsigned groups;   /* groups of the block */
+	unsigned group;	   /* group of this thread */
+	int64_t at, left; /* first number of this lane within a half; numbers left from there */
 };
 
 static __device__ head_lane head_lane_of(uint32_t dim)
@@ -241,19 +243,21 @@ static __device__ float dot_halves(const halves &x, const halves &y)
 	return sum;
 }
 
-/* Rows of half a head keep 16 bytes where the half is of whole vectors. */
+/* The halves of a head stay 16-byte aligned only if a half consists of whole vectors. */
 static __device__ bool wide_halves(const void *p, int64_t ld, uint32_t dim)
 {
 	return wide_bf16(p, ld) && dim % 16 == 0;
 }
 
-/* A head of a row; `mine` false: one that another group has, gone along with for the shuffles. */
+/* A head of a row. `mine` is false if another group has this head; this group then only takes part in the
+ * shuffles. */
 struct head_place {
 	uint32_t row, head;
 	bool mine;
 };
 
-/* All heads of all rows, dealt to the grid's groups ITEMS at a time, all loaded before the first is worked on. */
+/* Splits all heads of all rows among the grid's groups, ITEMS at a time. All ITEMS are loaded before the
+ * first is processed. */
 template <int ITEMS, typename loader, typename worker>
 static __device__ void for_heads(const train_head_args &a, const head_lane &h, loader load, worker work)
 {
@@ -323,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(TRAIN_THREADS, 3) train_head_rope(t
 		head_rope<false>(a);
 }
 
-/* The block's sum by column of what its groups have, in the order of the groups, to sums (dim). */
+/* Writes the block's column sums of its groups' dw to sums (dim), added in the order of the groups. */
 static __device__ void write_head_sums(const halves &dw, const head_lane &h, uint32_t half, float *sums)
 {
 	__shared__ float part[2 * 8 * TRAIN_THREADS]; /* (groups, dim) */
@@ -344,7 +348,7 @@ static __device__ void write_head_sums(const halves &dw, const head_lane &h, uin
 	}
 }
 
-/* Rotated back alone. */
+/* Backward of RoPE without a norm. */
 static __device__ void rope_bwd(const train_head_args &a)
 {
 	const head_lane h = head_lane_of(a.dim);
@@ -370,7 +374,7 @@ struct head_loaded {
 	raw_halves dx, raw;
 };
 
-/* Rotated back, then through the norm. */
+/* Backward of RoPE, then of the norm. */
 static __device__ void head_norm_bwd(const train_head_args &a)
 {
 	const head_lane h = head_lane_of(a.dim);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes over rows once: SwiGLU, gathering and scattering, dropout, conversion, strided copies, sums of columns, weights
- * from the generator. All but the last are bound by memory: 16 bytes a thread and operand. No atomics: every sum has one
- * order. References: tests/gpu/ref_train_rows.c.
+ * Kernels that process each row once: SwiGLU, gather and scatter, dropout, conversion, strided copies, column
+ * sums and random weights. All but the random weights are bound by memory: 16 bytes per thread and operand.
+ * There are no atomics, so every sum has a fixed order. References: tests/gpu/ref_train_rows.c.
  */
 #include "kernel/philox.cuh"
 #include "kernel/train/vector8.cuh"
@@ -10,7 +10,7 @@
 
 static __device__ float sigmoid(float x)
 {
-	return __fdividef(1.0f, 1.0f + __expf(-x)); /* 0 where the exponential is past 2^126 */
+	return __fdividef(1.0f, 1.0f + __expf(-x)); /* 0 if the exponential exceeds 2^126 */
 }
 
 struct gate_up {
@@ -104,7 +104,8 @@ extern "C" __global__ void train_scatter_add(train_gather_args a)
 		});
 }
 
-/* A token's first row adds all of its rows; the blocks of its later rows see an earlier one and have nothing to do. */
+/* The block of a token's first row adds all rows of the token. The blocks of its later rows find an earlier
+ * row and exit. */
 extern "C" __global__ void train_embed_bwd(train_embed_bwd_args a)
 {
 	__shared__ uint32_t list[TRAIN_THREADS];
@@ -209,7 +210,7 @@ extern "C" __global__ void train_add_bf16(train_convert_args a)
 		});
 }
 
-/* Bytes as vectors of 16: by words of 16 bits where addresses and pitches allow no more, by bytes where not even that. */
+/* Loads up to 16 bytes: in one access if alignment allows it, else by 16-bit words, else by bytes. */
 static __device__ uint4 bytes16(const uint8_t *p, int64_t left, bool wide)
 {
 	uint32_t w[4] = {0, 0, 0, 0};
@@ -270,8 +271,8 @@ extern "C" __global__ void train_zero(train_copy_args a)
 		});
 }
 
-/* A warp has the 256 columns of its block's stripe, eight a lane, and every eighth row of its run; the eight warps' sums are
- * added in their order. */
+/* A warp has the 256 columns of its block, eight per lane, and every eighth row of the block's rows. The sums
+ * of the eight warps are added in order. */
 extern "C" __global__ void train_column_sums(train_columns_args a)
 {
 	__shared__ float part[TRAIN_THREADS / 32][32 * 8];
@@ -300,7 +301,8 @@ extern "C" __global__ void train_column_sums(train_columns_args a)
 	}
 }
 
-/* 32 columns a block; eight runs of rows side by side, added in their order. */
+/* A block has 32 columns. Eight warps sum eight contiguous parts of the rows, and the parts are added in
+ * order. */
 extern "C" __global__ void train_sums_add(train_sums_args a)
 {
 	__shared__ float part[TRAIN_THREADS / 32][32];
@@ -320,7 +322,7 @@ extern "C" __global__ void train_sums_add(train_sums_args a)
 	}
 }
 
-/* Rounded as the host rounds: the product, then the sum. */
+/* Rounds as the host does: first the product, then the sum. */
 static __device__ float weight_of(const train_random_args &a, uint32_t word)
 {
 	return __fadd_rn(a.centre, __fmul_rn(a.width, philox_uniform(word)));
@@ -331,7 +333,8 @@ static __device__ uint32_t word_at(uint4 w, unsigned i)
 	return i < 2 ? (i ? w.y : w.x) : (i == 2 ? w.z : w.w);
 }
 
-/* Numbers `first` .. of the stream: from three blocks of four where they begin within one. */
+/* Eight numbers of the stream from `first` on. They span three Philox blocks of four if `first` is inside a
+ * block. */
 static __device__ eight weights_of(const train_random_args &a, uint64_t first)
 {
 	const uint64_t block = first / 4;

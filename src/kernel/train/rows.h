@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes over rows. Grid: train_blocks(rows, cols), or any, of TRAIN_THREADS, where an entry says nothing
- * else; rows * ceil(cols / 8) < 2^32. */
+/* Kernels that process rows. Grid: train_blocks(rows, cols), or any, of TRAIN_THREADS, unless an entry states
+ * otherwise. rows * ceil(cols / 8) < 2^32. */
 #ifndef KERNEL_TRAIN_ROWS_H
 #define KERNEL_TRAIN_ROWS_H
 #include "kernel/train/common.h"
 
-/* train_swiglu: h = bf16(silu(gate) * up), F32 between. train_swiglu_bwd: h holds dh; gate_up becomes its
- * gradient, and where h_again is there it gets h (may be h itself: for the gradient of what follows). */
+/* train_swiglu: h = bf16(silu(gate) * up), computed in F32. train_swiglu_bwd: h holds dh, and gate_up is
+ * replaced by its gradient. If h_again is present, it receives the forward result h; it may be h itself. The
+ * next GEMM's weight gradient needs it. */
 struct train_swiglu_args {
 	DEVICE_PTR(uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
 	DEVICE_PTR(uint16_t) h;	      /* (rows, ffn), ld_h */
-	DEVICE_PTR(uint16_t) h_again; /* (rows, ffn), ld_h_again; bwd alone; 0: not wanted */
+	DEVICE_PTR(uint16_t) h_again; /* (rows, ffn), ld_h_again; bwd only; 0: absent */
 	int64_t ld_gate_up, ld_h, ld_h_again;
 	uint32_t rows, ffn;
 };
 static_assert(sizeof(struct train_swiglu_args) == 56, "layout shared with nvcc");
 
-/* train_gather: to[i] = from[row[i]] (embed: row = token, from = table). train_scatter_add: to[row[i]] =
- * bf16(to[row[i]] + from[i]), no row twice. rows, cols: of the list. */
+/* train_gather: to[i] = from[row[i]] (embedding: row = token, from = table). train_scatter_add: to[row[i]] =
+ * bf16(to[row[i]] + from[i]); no row may occur twice. rows and cols are those of the list. */
 struct train_gather_args {
 	DEVICE_PTR(const uint16_t) from; /* ld_from */
 	DEVICE_PTR(uint16_t) to;	 /* ld_to */
@@ -27,8 +28,8 @@ struct train_gather_args {
 };
 static_assert(sizeof(struct train_gather_args) == 48, "layout shared with nvcc");
 
-/* train_embed_bwd: dtable[token[t]] += dx[t], rows of one token in ascending order by one block. Grid: rows,
- * exactly. */
+/* train_embed_bwd: dtable[token[t]] += dx[t]. One block adds the rows of one token in ascending order. Grid:
+ * exactly rows. */
 struct train_embed_bwd_args {
 	DEVICE_PTR(const uint16_t) dx;	 /* (rows, cols), ld_dx */
 	DEVICE_PTR(float) dtable;	 /* (vocab, cols), ld_dtable */
@@ -38,9 +39,9 @@ struct train_embed_bwd_args {
 };
 static_assert(sizeof(struct train_embed_bwd_args) == 48, "layout shared with nvcc");
 
-/* train_dropout: y = bf16((add ? y : 0) + kept(x) * scale). Element (t, j) is kept where word j % 4 of Philox
- * with key seed and counter (j / 4, row low, row high, site), row = row_begin + t, is >= least. y may be x.
- */
+/* train_dropout: y = bf16((add ? y : 0) + (keep ? x * scale : 0)). Element (t, j) is kept if word j % 4 of
+ * Philox with key seed and counter (j / 4, row low, row high, site), row = row_begin + t, is >= least. y may
+ * be x. */
 struct train_dropout_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(uint16_t) y;	      /* (rows, cols), ld_y */
@@ -53,9 +54,8 @@ struct train_dropout_args {
 };
 static_assert(sizeof(struct train_dropout_args) == 72, "layout shared with nvcc");
 
-/* train_to_bf16: from F32, to BF16, to nearest even. train_to_f32: from BF16, to F32. train_add_bf16: to BF16
- * += from BF16.
- */
+/* train_to_bf16 converts F32 to BF16, to nearest even. train_to_f32 converts BF16 to F32. train_add_bf16 adds
+ * BF16 to BF16. */
 struct train_convert_args {
 	DEVICE_PTR(const void) from; /* (rows, cols), ld_from */
 	DEVICE_PTR(void) to;	     /* (rows, cols), ld_to */
@@ -66,21 +66,22 @@ struct train_convert_args {
 };
 static_assert(sizeof(struct train_convert_args) == 48, "layout shared with nvcc");
 
-/* train_copy: rows of bytes from one pitch to another (K-extension, key-value caches). train_zero: `from` is
- * not read. Grid: train_blocks(rows, bytes / 2), or any. */
+/* train_copy copies rows of bytes from one pitch to another (K-extension, KV caches). train_zero sets rows to
+ * zero and does not read `from`. Grid: train_blocks(rows, bytes / 2), or any. */
 struct train_copy_args {
 	DEVICE_PTR(const void) from;  /* (rows, bytes), pitch_from */
 	DEVICE_PTR(void) to;	      /* (rows, bytes), pitch_to */
 	int64_t pitch_from, pitch_to; /* bytes from row to row */
 	uint32_t rows;
 	uint32_t reserved;
-	uint64_t bytes; /* of a row; rows * ceil(bytes / 16) < 2^32 */
+	uint64_t bytes; /* bytes of a row; rows * ceil(bytes / 16) < 2^32 */
 };
 static_assert(sizeof(struct train_copy_args) == 48, "layout shared with nvcc");
 
-/* train_column_sums: sums[y][j] = sum over y's rows of x[t][j], rows dealt in equal runs to grid.y; ended by
- * train_sums_add with count = grid.y. Grid ((cols + 255) / 256, at most TRAIN_SUMS_MAX), the same on every
- * run that should be bit-equal; train_column_parts(rows) is good. TRAIN_THREADS. */
+/* train_column_sums: sums[y][j] = the sum of x[t][j] over the rows of y. Rows are split into equal contiguous
+ * parts for grid.y; train_sums_add with count = grid.y completes the sum. Grid: ((cols + 255) / 256, at most
+ * TRAIN_SUMS_MAX), the same on every run that must be bit-equal. train_column_parts(rows) is a good grid.y.
+ * Threads: TRAIN_THREADS. */
 struct train_columns_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(float) sums;	      /* (grid.y, cols) */
@@ -96,7 +97,8 @@ static inline unsigned train_column_parts(uint64_t rows)
 }
 
 /* train_random_bf16, train_random_f32: element i = row * cols + column, counted from `first`, is centre +
- * width * u(i), with u element i of core/math/random.h's stream: model/files/random_weights.h, to the bit. */
+ * width * u(i), where u(i) is element i of a stream of core/math/random.h. The results are bit-equal to
+ * model/files/random_weights.h. */
 struct train_random_args {
 	DEVICE_PTR(void) to; /* (rows, cols), ld_to */
 	int64_t ld_to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight numbers at a time: 16 bytes of BF16, 32 of F32; and sums over a block. */
+/* Access to eight numbers at a time (16 bytes of BF16, 32 bytes of F32), and sums over a block. */
 #ifndef KERNEL_TRAIN_VECTOR8_CUH
 #define KERNEL_TRAIN_VECTOR8_CUH
 #include <cuda_bf16.h>
@@ -9,7 +9,7 @@ struct eight {
 	float v[8];
 };
 
-/* Whether rows of this address and distance may be read 16 bytes at a time. */
+/* Whether rows with this address and distance can be read 16 bytes at a time. */
 static __device__ bool wide_bf16(const void *p, int64_t ld)
 {
 	return ((uint64_t)p | (uint64_t)ld * 2) % 16 == 0;
@@ -58,7 +58,7 @@ static __device__ uint4 four_words(const eight &e)
 	return make_uint4(pair(e.v[0], e.v[1]), pair(e.v[2], e.v[3]), pair(e.v[4], e.v[5]), pair(e.v[6], e.v[7]));
 }
 
-/* The words of up to `left` elements at p, zeros behind them. */
+/* The words of up to `left` elements at p, followed by zeros. */
 static __device__ uint4 raw8(const uint16_t *p, int64_t left, bool wide)
 {
 	uint32_t w[4] = {0, 0, 0, 0};
@@ -124,8 +124,8 @@ static __device__ void store8(float *p, const eight &e, int64_t left, bool wide)
 			p[i] = e.v[i];
 }
 
-/* The block's sum of `value`, in every thread, added in one order. Every thread calls it; whole warps. `room` has 33 floats and
- * is free again when all threads have passed the next barrier. */
+/* Returns the block's sum of `value` in every thread, added in a fixed order. Every thread must call it, and
+ * the block has whole warps. `room` has 33 floats and may be reused after the next barrier. */
 static __device__ float sum_to_all(float value, float *room)
 {
 	const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -145,15 +145,16 @@ static __device__ float sum_to_all(float value, float *room)
 	return value;
 }
 
-/* A vector of a matrix: eight columns from `col` on, of which `left` are there (more than 8: the row goes on). */
+/* A vector of a matrix: eight columns from `col` on, of which `left` exist. A `left` above 8 means that the
+ * row continues. */
 struct place {
 	uint32_t row;
 	int64_t col, left;
 };
 
-/* Vectors of a matrix of rows x cols, dealt to the grid two a thread and turn; both are loaded before one is stored, which the
- * compiler can't do by itself where operands may overlap. The limit on rows * vectors keeps numbers of vectors in 32 bits; a
- * matrix of one row may have more. */
+/* Splits the vectors of a rows x cols matrix among the threads of the grid, two per thread and iteration.
+ * Both are loaded before the first is stored; the compiler cannot do this itself if operands may overlap. The
+ * limit on rows * vectors keeps vector numbers in 32 bits. A matrix of one row may have more. */
 template <typename loader, typename storer>
 static __device__ void for_vectors(uint32_t rows, uint64_t cols, loader load, storer store)
 {

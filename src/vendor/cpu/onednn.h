@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oneDNN, the matrix product of both C APIs. Version 2 (Debian 12: libdnnl.so.2) has descriptors as structs
- * that the caller holds; version 3 (libdnnl.so.3) has them as handles. What both have under one name and form
- * is required; the rest is optional rows, of which one version's are complete (dnnl_api). Types by hand;
- * tests/unit/vendor_headers.c holds rows, sizes and constants against the header of whichever version is
- * installed.
+ * oneDNN: the GEMM of both C APIs. Version 2 (Debian 12: libdnnl.so.2) has descriptors as structs that the
+ * caller holds. Version 3 (libdnnl.so.3) has them as handles. Functions that both versions have in the same
+ * form are required. The others are optional rows, and one version's rows are complete (dnnl_api). Types are
+ * written by hand. tests/unit/vendor_headers.c checks rows, sizes and constants against the header of the
+ * installed version.
  */
 #ifndef VENDOR_CPU_ONEDNN_H
 #define VENDOR_CPU_ONEDNN_H
@@ -52,7 +52,7 @@ typedef struct {
 typedef const void *const_dnnl_op_desc_t;
 #endif
 
-/* Room for version 2's structs: 696 and 2800 bytes in 2.6. */
+/* Room for version 2's structs: they have 696 and 2800 bytes in 2.6. */
 enum { DNNL_MEMORY_DESC_ROOM = 1024, DNNL_MATMUL_DESC_ROOM = 4096 };
 
 #define DNNL_CONSTANTS(X)                                                                                    \
@@ -66,7 +66,7 @@ enum { DNNL_MEMORY_DESC_ROOM = 1024, DNNL_MATMUL_DESC_ROOM = 4096 };
 	X(dnnl_s8, 5)                                                                                        \
 	X(dnnl_stream_in_order, 1)                                                                           \
 	X(dnnl_query_impl_info_str, 8)
-/* Macros in the header, so constants of our own. */
+/* The header has these as macros, so we define constants of our own. */
 #define DNNL_ARGUMENTS(X)                                                                                    \
 	X(DNNL_ARG_SRC, 1)                                                                                   \
 	X(DNNL_ARG_DST, 17)                                                                                  \
@@ -79,7 +79,7 @@ enum { DNNL_CONSTANTS(X) DNNL_ARGUMENTS(X) };
 #undef X
 #endif
 
-/* need, ret, field, symbol, params. In both versions; a memory descriptor is a pointer in either. */
+/* Columns: need, ret, field, symbol, params. In both versions. A memory descriptor is a pointer in either. */
 #define DNNL_COMMON_FUNCTIONS(X)                                                                             \
 	X(REQUIRED, const dnnl_version_t *, version, dnnl_version, (void))                                   \
 	X(REQUIRED, dnnl_status_t, engine_create, dnnl_engine_create,                                        \
@@ -99,7 +99,7 @@ enum { DNNL_CONSTANTS(X) DNNL_ARGUMENTS(X) };
 	  (const_dnnl_primitive_desc_t, dnnl_query_t, int index, void *result))                              \
 	X(REQUIRED, dnnl_status_t, primitive_execute, dnnl_primitive_execute,                                \
 	  (const_dnnl_primitive_t, dnnl_stream_t, int count, const dnnl_exec_arg_t *))
-/* Version 2 gives a descriptor by address, version 3 by handle: a pointer either way. */
+/* Version 2 passes a descriptor by address, version 3 by handle: a pointer either way. */
 #define DNNL_POINTER_FUNCTIONS(X)                                                                            \
 	X(REQUIRED, dnnl_status_t, memory_create, dnnl_memory_create,                                        \
 	  (dnnl_memory_t *, DNNL_DESC_IN, dnnl_engine_t, void *data))
@@ -119,7 +119,7 @@ enum { DNNL_CONSTANTS(X) DNNL_ARGUMENTS(X) };
 	X(OPTIONAL, dnnl_status_t, matmul_primitive_desc_create, dnnl_matmul_primitive_desc_create,          \
 	  (dnnl_primitive_desc_t *, dnnl_engine_t, DNNL_DESC_IN a, DNNL_DESC_IN b, DNNL_DESC_IN bias,        \
 	   DNNL_DESC_IN c, const_dnnl_primitive_attr_t))
-/* The threads of its OpenMP, found through the library's own dependencies. */
+/* Sets the threads of the library's OpenMP. Found through the library's own dependencies. */
 #define DNNL_OPENMP_FUNCTIONS(X) X(OPTIONAL, void, omp_set_num_threads, omp_set_num_threads, (int count))
 #define DNNL_FUNCTIONS(X)                                                                                    \
 	DNNL_COMMON_FUNCTIONS(X)                                                                             \
@@ -134,7 +134,7 @@ struct dnnl {
 #undef X
 };
 
-/* 2 or 3: whose matrix product this table can call; 0: neither is complete. */
+/* The API version whose GEMM this table can call, 2 or 3; 0: neither is complete. */
 int dnnl_api(const struct dnnl *dnnl);
 const char *dnnl_status_text(dnnl_status_t status);
 

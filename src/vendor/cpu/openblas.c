@@ -25,7 +25,7 @@ static int version(const void *table)
 	return major * 10000 + minor * 100 + patch;
 }
 
-/* The first that neither set of names has whole. */
+/* Name of the first symbol that no set of names has. */
 static const char *missing_symbol(const struct blas *b)
 {
 	if (!b->set_num_threads)
@@ -49,7 +49,7 @@ static void blis_threads(int count)
 	blis_set_threads(count);
 }
 
-/* MKL's and BLIS' way to set threads, under OpenBLAS' name. */
+/* Stores the thread functions of MKL or BLIS under OpenBLAS' name. */
 static void settle_threads(struct blas *b)
 {
 	if (b->set_num_threads || !b->sgemm)
@@ -76,7 +76,7 @@ enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct erro
 		b->get_config = b->wide_get_config;
 		b->get_corename = b->wide_get_corename;
 	} else if (b->sgemm && b->dgemm && b->get_config && strstr(b->get_config(), "USE64BITINT")) {
-		/* 64-bit integers under the plain names: the same functions, with other parameters. */
+		/* Plain names with 64-bit integers: the same functions with other parameters. */
 		memcpy(&b->wide_sgemm, &b->sgemm, sizeof(b->sgemm));
 		memcpy(&b->wide_dgemm, &b->dgemm, sizeof(b->dgemm));
 		b->sgemm = NULL;
@@ -85,7 +85,7 @@ enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct erro
 	if (b->set_num_threads && ((b->sgemm && b->dgemm) || (!b->sgemm && b->wide_sgemm && b->wide_dgemm)))
 		return STATUS_OK;
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-			       "library openblas: no symbol %s, nor by its name in Python's wheels, in %s",
+			       "library openblas: no symbol %s, nor its name in Python's wheels, in %s",
 			       missing_symbol(b), fact && fact->path ? fact->path : "OpenBLAS");
 }
 
@@ -116,15 +116,16 @@ enum status blas_check_buffers(unsigned threads, struct error *err)
 	void **last = NULL;
 	enum status st = STATUS_OK;
 
-	/* One by one, as the library does: of all at once a kernel may think otherwise. */
+	/* Maps one buffer at a time, as the library does. A kernel may decide differently about all of them
+	 * at once. */
 	for (unsigned i = 0; i < threads && !st; i++) {
 		void **map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (map == MAP_FAILED) {
 			st = error_set_cause(
 				err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
-				"OpenBLAS needs %d MB of address space for each of %u threads, of which "
-				"it has %u; raise the limit (ulimit -v), or use fewer CPUs (taskset)",
+				"OpenBLAS needs %d MB of address space for each of %u threads, but has room "
+				"for only %u: raise the limit (ulimit -v), or use fewer CPUs (taskset)",
 				BLAS_BUFFER_MB, threads, i);
 		} else {
 			*map = last;

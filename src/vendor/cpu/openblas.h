@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS: the two products, its threads and what it says of itself. MKL and BLIS have the same products and
- * are taken where ASSAY_LIB_OPENBLAS names them. Types by hand, so the program builds without its headers;
- * tests/unit/vendor_headers.c holds the rows against cblas.h where that is installed.
+ * OpenBLAS: the two GEMMs, its threads, and its description of itself. MKL and BLIS have the same GEMMs and
+ * are used if ASSAY_LIB_OPENBLAS names them. Types are written by hand, so the program builds without its
+ * headers. tests/unit/vendor_headers.c checks the rows against cblas.h if that is installed.
  */
 #ifndef VENDOR_CPU_OPENBLAS_H
 #define VENDOR_CPU_OPENBLAS_H
@@ -19,8 +19,8 @@ typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTr
 	X(CblasNoTrans, 111)                                                                                 \
 	X(CblasTrans, 112)
 
-/* need, ret, field, symbol, params. C = alpha op(A) op(B) + beta C; with beta 0 C is not read. What of these
- * a library has, blas_settle says. */
+/* Columns: need, ret, field, symbol, params. C = alpha op(A) op(B) + beta C; with beta 0, C is not read.
+ * blas_settle determines which of these a library has. */
 #define BLAS_CBLAS_FUNCTIONS(X)                                                                              \
 	X(OPTIONAL, void, sgemm, cblas_sgemm,                                                                \
 	  (CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int m, int n, int k, float alpha, const float *a, \
@@ -33,7 +33,7 @@ typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTr
 	X(OPTIONAL, int, get_num_threads, openblas_get_num_threads, (void))                                  \
 	X(OPTIONAL, char *, get_config, openblas_get_config, (void))                                         \
 	X(OPTIONAL, char *, get_corename, openblas_get_corename, (void))
-/* As Python's wheels have it: names with a prefix (scipy.libs), and with 64-bit integers a suffix
+/* Names in Python's wheels: with a prefix (scipy.libs), and for 64-bit integers also a suffix
  * (numpy.libs). */
 #define BLAS_WHEEL_FUNCTIONS(X)                                                                              \
 	X(OPTIONAL, void, wheel_sgemm, scipy_cblas_sgemm,                                                    \
@@ -55,7 +55,7 @@ typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTr
 	X(OPTIONAL, void, wide_set_num_threads, scipy_openblas_set_num_threads64_, (int count))              \
 	X(OPTIONAL, char *, wide_get_config, scipy_openblas_get_config64_, (void))                           \
 	X(OPTIONAL, char *, wide_get_corename, scipy_openblas_get_corename64_, (void))
-/* Threads of the others that have cblas_sgemm under its plain name. */
+/* Thread functions of the other libraries that have cblas_sgemm under its plain name. */
 #define BLAS_OTHER_FUNCTIONS(X)                                                                              \
 	X(OPTIONAL, void, mkl_set_num_threads, MKL_Set_Num_Threads, (int count))                             \
 	X(OPTIONAL, void, blis_set_num_threads, bli_thread_set_num_threads, (int64_t count))
@@ -73,20 +73,21 @@ struct blas {
 };
 
 /*
- * After lib_open: what the library has under other names into sgemm, dgemm, set_num_threads, get_config and
- * get_corename; with 64-bit integers sgemm and dgemm are NULL and wide_sgemm, wide_dgemm are there.
- * LIBRARY_MISSING where none of the sets is complete; `fact` names the file.
+ * Call after lib_open. Copies functions that the library has under other names to sgemm, dgemm,
+ * set_num_threads, get_config and get_corename. With 64-bit integers, sgemm and dgemm are NULL, and
+ * wide_sgemm and wide_dgemm are set. LIBRARY_MISSING: no set is complete; `fact` names the file.
  */
 enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct error *err);
-/* Opens and settles it for a caller that deals out the work itself: one thread, and the library makes no
- * others where this is the first to open it. Those that it could not make, where little address space is
- * left, its exit would wait for. */
+/* Opens and settles the library for a caller that distributes the work itself: one thread. If this call is
+ * the first to open the library, it creates no other threads. With little address space it could not create
+ * them all, and its exit would wait for the missing ones. */
 enum status blas_open_alone(struct blas *b, struct lib_fact *fact, struct error *err);
-enum { BLAS_BUFFER_MB = 128 }; /* of address space: a calling thread's, from its first product on */
-/* Whether so many threads' buffers can be mapped: where one cannot, the library tries for ever (its
+enum { BLAS_BUFFER_MB = 128 }; /* address space of a calling thread, from its first GEMM on */
+/* Whether the buffers of this many threads can be mapped. If one cannot, the library retries forever (its
  * blas_memory_alloc). NO_RESOURCE with LIMIT_LOW. */
 enum status blas_check_buffers(unsigned threads, struct error *err);
-/* C = alpha A B + beta C of one type, row-major; leading dimensions as cblas has them. After blas_settle. */
+/* C = alpha A B + beta C of one type, row-major. Leading dimensions are as in cblas. Call after
+ * blas_settle. */
 void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
 		float alpha, const float *x, int ldx, const float *y, int ldy, float beta, float *z, int ldz);
 void blas_dgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,

@@ -14,7 +14,7 @@ const struct blas_kernels blas_kernels[] = {
 	{0},
 };
 
-/* The sets that a library may choose beside those. */
+/* Other sets that a library may select. */
 static const struct blas_kernels older[] = {
 	{"Excavator", 0, 256},	  {"Steamroller", 0, 256},
 	{"Piledriver", 0, 256},	  {"Bulldozer", 0, 256},

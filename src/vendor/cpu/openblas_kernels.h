@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS' sets of kernels. A library that was built for many CPUs chooses one when it is loaded, by the
- * model of the CPU. A CPU that it does not know gets an older set. OPENBLAS_CORETYPE names another one.
+ * OpenBLAS' sets of kernels. A library built for many CPUs selects a set when it is loaded, by the model of
+ * the CPU. A CPU that it does not know gets an older set. OPENBLAS_CORETYPE selects another one.
  */
 #ifndef VENDOR_CPU_OPENBLAS_KERNELS_H
 #define VENDOR_CPU_OPENBLAS_KERNELS_H
@@ -18,23 +18,23 @@ enum blas_need {
 };
 
 struct blas_kernels {
-	const char *name; /* as the variable and openblas_get_corename have it */
+	const char *name; /* the name in the variable and in openblas_get_corename */
 	unsigned needs;	  /* BLAS_NEED_* */
-	unsigned bits;	  /* of its vectors */
+	unsigned bits;	  /* width of its vectors */
 };
 
-/* The sets that are worth trying on a CPU of today, the likeliest first; a NULL name ends. */
+/* The sets that are worth trying on a current CPU, the most likely first. A NULL name ends the array. */
 extern const struct blas_kernels blas_kernels[];
 
-/* The CPU's instructions as BLAS_NEED_* bits, read from the CPU itself. 0 if it is no x86. */
+/* The CPU's instructions as BLAS_NEED_* bits, read from the CPU itself. 0 if it is not an x86 CPU. */
 unsigned blas_cpu_has(void);
-/* True where a CPU with these instructions can run it. */
+/* Whether a CPU with these instructions can run the set. */
 static inline int blas_kernels_fit(const struct blas_kernels *k, unsigned has)
 {
 	return (k->needs & has) == k->needs;
 }
-/* Width of the vectors of the set that openblas_get_corename names: 0 where the name is not known. */
+/* Vector width in bits of the set with this openblas_get_corename; 0 if the name is not known. */
 unsigned blas_kernels_bits(const char *name);
-/* Width of the widest set in the table that such a CPU can run; 0: it can run none. */
+/* Vector width in bits of the widest set in the table that the CPU can run; 0 if it can run none. */
 unsigned blas_kernels_bits_most(unsigned has);
 #endif

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention backward: dQ, dK and dV of kernel/attention/forward/args.h's forward from Q, K, V, O, dO and the
- * logarithms of sums. With P = exp(scale Q K^T - lse), which forward's shares are,
+ * Attention backward computes dQ, dK and dV from Q, K, V, O, dO and lse, for the forward pass of
+ * kernel/attention/forward/args.h. With P = exp(scale Q K^T - lse), the probabilities of the forward pass:
  *
- *   D  = rows of dO * O summed           dV = P^T dO
+ *   D  = row sums of dO * O              dV = P^T dO
  *   dS = scale P (dO V^T - D)            dK = dS^T Q         dQ = dS K
  *
- * and dK, dV summed over the query heads of a key head. A row or key that nothing is kept of has a gradient
+ * dK and dV are summed over the query heads of a key head. A row or key without any kept pair has a gradient
  * of 0.
  *
- * Kernels, in the order of their launches. backward_begin: D and lse in base 2 into padded rows; clears the
- * dQ that is added up. backward_keys: dK and dV, a block of keys at a time; nothing is added by two blocks,
- * so bits are the same on every run. backward_queries: dQ, a block of queries at a time, likewise; scores
- * are made a second time. Or, of sm_90a alone, backward_once: dK and dV as backward_keys, and this block's
- * part of dQ added to a sum in FP32, in any order; then backward_end: that sum to dQ.
+ * Kernels, in the order of their launches:
+ * - backward_begin writes D, and lse in base 2, to padded rows. It sets the sum of dQ to zero.
+ * - backward_keys computes dK and dV, one block of keys at a time. No two blocks add to the same element, so
+ *   the bits are the same on every run.
+ * - backward_queries computes dQ, one block of queries at a time, with the same property. It computes the
+ *   scores a second time.
+ * On sm_90a two kernels can replace the last two:
+ * - backward_once computes dK and dV as backward_keys does, and adds the block's part of dQ to a sum in FP32,
+ *   in any order.
+ * - backward_end converts that sum to dQ.
  *
  * docs/explanation/design/attention_kernels.md, "Backward".
  */
@@ -21,7 +26,8 @@
 #define KERNEL_ATTENTION_BACKWARD_ARGS_H
 #include "kernel/attention/forward/args.h"
 
-/* dO is laid out as O, dQ as Q, dK as K, dV as V. Lengths, starts, sides and heads as in attention_args. */
+/* dO has the layout of O, dQ of Q, dK of K, dV of V. Lengths, starts, window sides and heads are as in
+ * attention_args. */
 struct attention_backward_args {
 	DEVICE_PTR(const void) q;
 	DEVICE_PTR(const void) k;
@@ -33,28 +39,30 @@ struct attention_backward_args {
 	DEVICE_PTR(void) d_k;
 	DEVICE_PTR(void) d_v;
 	/*
-	 * Between the kernels, [heads][rows]: sequence b's first row is b * q_len or starts[b] + 128 b, at
-	 * the multiple of 128 above or below it (ATTENTION_BACKWARD_ROW), so that no tile is two sequences'.
-	 * lse in base 2, +inf where nothing is kept or no row is; scale D, 0 there.
+	 * Intermediate results, [heads][rows]. Sequence b's first row is ATTENTION_BACKWARD_ROW: b * q_len
+	 * rounded up, or starts[b] + 128 b rounded down, to a multiple of 128. So no tile belongs to two
+	 * sequences. lse2 is lse in base 2, +inf for rows that do not exist or keep no key. sums is scale D,
+	 * 0 for those rows.
 	 */
 	DEVICE_PTR(float) lse2;
 	DEVICE_PTR(float) sums;
-	DEVICE_PTR(float) sum_q; /* [heads][rows][head_dim], in the matrix unit's order in a tile; 0: none */
+	/* [heads][rows][head_dim], order of the matrix unit in a tile; 0: none */
+	DEVICE_PTR(float) sum_q;
 	DEVICE_PTR(const uint32_t) q_starts;
 	DEVICE_PTR(const uint32_t) kv_starts;
 	struct attention_steps q_step, k_step, v_step, o_step;
 	uint32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
 	int32_t left, right;
 	float scale;
-	uint32_t rows;	  /* of lse2, sums and sum_q: all sequences' */
-	uint32_t section; /* sm90: heads whose blocks are ordered by length together */
+	uint32_t rows;	  /* rows of lse2, sums and sum_q for all sequences together */
+	uint32_t section; /* sm90: heads whose blocks are sorted by length together */
 	uint32_t order_count;
-	DEVICE_PTR(const uint32_t)
-	order; /* sm90: of units of 128 rows, the same for each head; 0: blocks in their own order */
+	/* sm90: order of units of 128 rows, the same for each head; 0: natural order */
+	DEVICE_PTR(const uint32_t) order;
 };
 static_assert(sizeof(struct attention_backward_args) == 264, "layout shared with nvcc");
 
-/* Maps' boxes: Q and dO a tile's rows of queries, K and V 128 rows. */
+/* Boxes of the tensor maps: for Q and dO the query rows of a tile, for K and V 128 rows. */
 struct attention_backward_sm90_args {
 	struct tensor_map q_map, k_map, v_map, d_o_map;
 	struct attention_backward_args a;
@@ -63,24 +71,25 @@ static_assert(sizeof(struct attention_backward_sm90_args) == 832, "layout shared
 
 enum {
 	ATTENTION_BACKWARD_PAD = 128,
-	ATTENTION_BACKWARD_THREADS = 256, /* of begin and end; begin: 128 rows a block, end: a tile */
-	ATTENTION_BACKWARD_TILE = 64,	  /* portable: keys of a block of _keys, queries of one of _queries */
-	ATTENTION_BACKWARD_KEYS = 128,	  /* sm90: of a block */
+	ATTENTION_BACKWARD_THREADS = 256, /* of begin (128 rows per block) and end (one tile per block) */
+	ATTENTION_BACKWARD_TILE = 64,	  /* portable: keys or queries of a block */
+	ATTENTION_BACKWARD_KEYS = 128,	  /* sm90: keys of a block */
 };
 
-/* Query rows of a tile of sm90's _keys and _once; _queries: 128. */
+/* Query rows of a tile of sm90's _keys and _once. _queries has 128. */
 #define ATTENTION_BACKWARD_QUERIES(d) ((d) == 64 ? 128 : 64)
 
-/* First padded row of sequence b, which starts at token `start`; start of the sequence behind the last and
- * batch: rows in all. Dense: starts at b times the padded length. */
+/* First padded row of sequence b, which starts at token `start`. With the end of the last sequence as `start`
+ * and b = batch it gives the number of rows. Sequences of equal length start at b times the padded length. */
 #define ATTENTION_BACKWARD_ROW(b, start)                                                                     \
 	(((start) + (b) * (uint64_t)ATTENTION_BACKWARD_PAD) / ATTENTION_BACKWARD_PAD * ATTENTION_BACKWARD_PAD)
 
-/* Dynamic shared memory. Portable: four tiles of 64 rows and two rows of numbers. */
+/* Dynamic shared memory of the portable kernels: four tiles of 64 rows and two rows of floats. */
 #define ATTENTION_BACKWARD_SHARED(d) (4 * 64 * (d)*2 + 2 * 64 * 4)
 /*
- * sm90. Of _keys: K and V, two slots of Q and of dO with their rows' numbers, `passed` bytes of dS in two
- * turns (and of dQ on its way), barriers, what aligning takes. Of _queries: Q and dO, two slots of K and V.
+ * Dynamic shared memory of the sm90 kernels. _keys has K and V, two slots of Q and dO with the floats of
+ * their rows, `passed` bytes for two alternating buffers of dS (and of outgoing dQ), barriers and alignment.
+ * _queries has Q, dO, and two slots of K and V.
  */
 #define ATTENTION_BACKWARD_SM90_SHARED(d, queries, passed)                                                   \
 	(4 * (d) * (128 + 2 * (queries)) + 16 * (queries) + (passed) + 128 + 1024)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all kernels of attention backward share: where a sequence's rows are, which tiles see which. */
+/* Functions for all kernels of attention backward: the rows of a sequence, and which tiles see which. */
 #ifndef KERNEL_ATTENTION_BACKWARD_PLACE_CUH
 #define KERNEL_ATTENTION_BACKWARD_PLACE_CUH
 #include "kernel/attention/backward/args.h"
 
-/* One head of one sequence. */
+/* A sequence, a head and their positions. */
 struct backward_place {
 	int sequence, head, kv_head;
-	int q_row, kv_row; /* first row of the sequence in tensors, 0 where each is a batch element */
-	int batch;	   /* its coordinate, 0 where sequences stand one after the other */
+	int q_row, kv_row; /* first row of the sequence in the tensors; 0 if each sequence is a batch element */
+	int batch;	   /* batch coordinate; 0 if sequences are packed */
 	int q_len, kv_len, shift;
 	int64_t padded; /* first row of lse2, sums, sum_q of query head 0 */
 };
@@ -40,8 +40,8 @@ static __device__ __forceinline__ int64_t backward_at(const attention_steps &s, 
 }
 
 struct backward_range {
-	int from, to;		   /* tiles that see anything; none: from == to */
-	int whole_from, whole_to; /* of these, what is kept whole */
+	int from, to;		   /* tiles that see anything; from == to if none */
+	int whole_from, whole_to; /* those of them where every pair is kept */
 };
 
 /* Rounds towards minus infinity. */
@@ -50,7 +50,7 @@ static __device__ __forceinline__ int floor_div(int x, int y)
 	return x >= 0 ? x / y : -((y - 1 - x) / y);
 }
 
-/* Tiles of queries that keys first .. first + count - 1 are kept by. */
+/* Tiles of queries that see keys first .. first + count - 1. */
 static __device__ __forceinline__ backward_range queries_of(const attention_backward_args &a, const backward_place &p,
 							     int first, int count, int tile)
 {
@@ -58,14 +58,15 @@ static __device__ __forceinline__ backward_range queries_of(const attention_back
 	const int low = max(first - p.shift - a.right, 0), high = min(last - p.shift + a.left, p.q_len - 1);
 	backward_range r = {low / tile, high < low ? low / tile : high / tile + 1};
 
-	/* Keys behind the end are cut in every tile. Rows behind the end need no cut: their lse2 is +inf. */
+	/* Keys past the end are masked in every tile. Rows past the end need no mask, because their lse2 is
+	 * +inf. */
 	r.whole_from = max(floor_div(last - p.shift - a.right + tile - 1, tile), r.from);
 	r.whole_to = first + count > p.kv_len ? r.from
 					       : min(floor_div(first - p.shift + a.left + 1, tile), r.to);
 	return r;
 }
 
-/* Tiles of keys that queries first .. first + count - 1 keep. */
+/* Tiles of keys that queries first .. first + count - 1 see. */
 static __device__ __forceinline__ backward_range keys_of(const attention_backward_args &a, const backward_place &p,
 							  int first, int count, int tile)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention backward for any GPU from sm_80 on, and what all backward kernels begin and end with.
+ * Attention backward for any GPU from sm_80 on, and the first and last launch of every backward pass.
  *
  *   backward_begin_TYPE_dD, backward_end_TYPE_dD
- *   backward_keys_TYPE_dD     a block 64 keys, a warp 16 of them; 64 queries of a head at a time
- *   backward_queries_TYPE_dD  a block 64 queries, a warp 16 of them; 64 keys at a time
+ *   backward_keys_TYPE_dD     a block has 64 keys, 16 per warp, and takes 64 queries of a head at a time
+ *   backward_queries_TYPE_dD  a block has 64 queries, 16 per warp, and takes 64 keys at a time
  *
- * Launch: begin (rows of 128, heads, batch), end (tiles, heads, batch), the others (blocks, heads, batch) with 128 threads.
- * Scores stand as accumulators with this warp's rows down, so that they are the left factor of the next product as they
- * are. Reference: tests/gpu/ref_attention_backward.c.
+ * Launch: begin (blocks of 128 rows, heads, batch), end (tiles, heads, batch), the others (blocks, heads,
+ * batch) with 128 threads. Accumulators of scores have this warp's keys or queries as rows, so they are the
+ * left factor of the next GEMM without a change. Reference: tests/gpu/ref_attention_backward.c.
  */
 #include "kernel/attention/backward/place.cuh"
 #include "kernel/mma_sync_tile.cuh"
@@ -31,7 +31,7 @@ static __device__ __forceinline__ float product(__nv_bfloat16, uint32_t x, uint3
 	return a.x * b.x + a.y * b.y;
 }
 
-/* D / 8 lanes a row, 8 elements each. */
+/* A row has D / 8 lanes with 8 elements each. */
 template <typename T, int D> static __device__ void begin(const attention_backward_args &a)
 {
 	enum { LANES = D / 8, ROWS = ATTENTION_BACKWARD_THREADS / LANES };
@@ -67,8 +67,9 @@ template <typename T, int D> static __device__ void begin(const attention_backwa
 }
 
 /*
- * A tile of sum_q holds, for each of two warpgroups, 8 x 128 x 4 numbers: of thread t and i the 4 that it has of columns
- * 8 i .. 8 i + 7 of its 64 x 64. Tiles of 64 queries: the second warpgroup has columns 64 .. 127; of 128: rows 64 .. 127.
+ * A tile of sum_q holds 8 x 128 x 4 floats for each of two warpgroups: for i and thread t the 4 values that
+ * the thread has in columns 8 i .. 8 i + 7 of its 64 x 64. With tiles of 64 queries the second warpgroup has
+ * columns 64 .. 127. With tiles of 128 it has rows 64 .. 127.
  */
 template <typename T, int D> static __device__ void end(const attention_backward_args &a)
 {
@@ -101,9 +102,9 @@ template <typename T, int D> static __device__ void end(const attention_backward
 	}
 }
 
-/* -- products of tiles; a warp has 16 rows of the left one -- */
+/* -- GEMMs of tiles; a warp has 16 rows of the left factor -- */
 
-/* s = x y^T: rows of y stand along the columns of s. */
+/* s = x y^T: rows of y become columns of s. */
 template <typename T, int D>
 static __device__ __forceinline__ void across_rows(float (&s)[TILE / 8][4], uint32_t x, uint32_t y, unsigned warp,
 						   unsigned lane)
@@ -122,7 +123,7 @@ static __device__ __forceinline__ void across_rows(float (&s)[TILE / 8][4], uint
 	}
 }
 
-/* c += s y, s rounded. */
+/* c += s y, with s rounded to 16 bits. */
 template <typename T, int D>
 static __device__ __forceinline__ void add_product(float (&c)[D / 8][4], const float (&s)[TILE / 8][4], uint32_t y,
 						   unsigned lane)
@@ -144,7 +145,7 @@ static __device__ __forceinline__ void add_product(float (&c)[D / 8][4], const f
 	}
 }
 
-/* This warp's 16 rows of a gradient, those before `count`. */
+/* Stores this warp's 16 rows of a gradient, as far as they are below `count`. */
 template <typename T, int D>
 static __device__ __forceinline__ void rows_store(T *to, int64_t step, const float (&c)[D / 8][4], int row, int count,
 						  unsigned lane)
@@ -162,7 +163,8 @@ static __device__ __forceinline__ void rows_store(T *to, int64_t step, const flo
 
 /* -- dK and dV -- */
 
-/* Rows of s are keys, columns queries from `column` on; low, high: the first and last query that keeps this row's key. */
+/* Replaces scores by probabilities. Rows of s are keys, columns are queries from `column` on. low and high
+ * are the first and last query that sees this row's key. */
 static __device__ __forceinline__ void shares(float (&s)[TILE / 8][4], const float *lse2, float scale_log2,
 					      const int (&low)[2], const int (&high)[2], int column, unsigned lane)
 {
@@ -210,7 +212,7 @@ template <typename T, int D> static __device__ void keys(const attention_backwar
 		for (int t = range.from; t < range.to; t++) {
 			float s[TILE / 8][4] = {}, d_p[TILE / 8][4] = {};
 
-			__syncthreads(); /* no warp reads the tiles before */
+			__syncthreads(); /* no warp reads the previous tiles any more */
 			tile_load<T, D>(q_tile, q, a.q_step.row, t * TILE, p.q_len);
 			tile_load<T, D>(o_tile, d_o, a.o_step.row, t * TILE, p.q_len);
 			if (threadIdx.x < TILE)
@@ -287,7 +289,7 @@ template <typename T, int D> static __device__ void queries(const attention_back
 			}
 		add_product<T, D>(d_q, s, k_tile, lane);
 	}
-	tile_wait<0>(); /* also where no key was seen */
+	tile_wait<0>(); /* needed even if no key was seen */
 	rows_store<T, D>((T *)a.d_q + q, a.q_step.row, d_q, row, p.q_len, lane);
 }
 

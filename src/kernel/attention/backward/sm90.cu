@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention backward on Hopper: a producing warpgroup (one thread asks for tensor copies) and two consuming ones. What is
- * computed and between which launches: kernel/attention/backward/args.h; the portable file has its begin and end.
+ * Attention backward on Hopper. A producer warpgroup, in which one thread issues tensor copies, feeds two
+ * consumer warpgroups. kernel/attention/backward/args.h defines the computation and the order of launches.
+ * The portable file has the begin and end kernels.
  *
  *   backward_sm90_keys_TYPE_dD     dK and dV of 128 keys
- *   backward_sm90_once_TYPE_dD     the same and their part of dQ, added from registers
- *   backward_sm90_late_TYPE_dD     as once, but dQ of a tile with the next one's scores
- *   backward_sm90_split_TYPE_dD    as late, a cluster of two blocks a unit
- *   backward_sm90_ahead_TYPE_dD    as late, the next one's scores asked for before the tile's products are done
+ *   backward_sm90_once_TYPE_dD     as keys, and adds the keys' part of dQ from registers
+ *   backward_sm90_late_TYPE_dD     as once, with a tile's dQ computed with the next tile's scores
+ *   backward_sm90_split_TYPE_dD    as late, with a cluster of two blocks per unit
+ *   backward_sm90_ahead_TYPE_dD    as late, with the next tile's scores issued before this tile's GEMMs are
+ *                                  done
  *   backward_sm90_bulk_TYPE_dD     as ahead, added by bulk copies from shared memory
  *   backward_sm90_queries_TYPE_dD  dQ of 128 queries
  *
- * Launch: 384 threads, a block a unit (split: two), units as unit_find has them. Reference: tests/gpu/ref_attention_backward.c.
+ * Launch: 384 threads, one block per unit (split: two), units in the order of unit_find. Reference:
+ * tests/gpu/ref_attention_backward.c.
  */
 #include "kernel/attention/backward/sm90_keys.cuh"
 #include "kernel/attention/backward/sm90_queries.cuh"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dK and dV of 128 keys, and, where the shape adds, this block's part of dQ. A consuming warpgroup has 64 keys: its S and dP
- * stand with keys down, so that P and dS are the left factors of dV and dK as they are, in registers. For dQ both lay
- * their dS into shared memory, and each multiplies a half of dQ's columns (tiles of 64 queries) or rows (of 128).
+ * dK and dV of 128 keys and, with HOW_ADD, this block's part of dQ. A consumer warpgroup has 64 keys. Its S
+ * and dP have keys as rows, so P and dS are the left factors of dV and dK directly from registers. For dQ
+ * both warpgroups write dS to shared memory. Each computes half of dQ: half of the columns (tiles of 64
+ * queries) or half of the rows (tiles of 128).
  */
 #ifndef KERNEL_ATTENTION_BACKWARD_SM90_KEYS_CUH
 #define KERNEL_ATTENTION_BACKWARD_SM90_KEYS_CUH
@@ -16,7 +17,7 @@ template <typename T_, int D_, unsigned HOW_> struct keys_shape {
 		BULK = !!(HOW_ & HOW_BULK),
 		LATE = !!(HOW_ & HOW_LATE),
 		AHEAD = !!(HOW_ & HOW_AHEAD),
-		RANKS = HOW_ & HOW_SPLIT ? 2 : 1, /* blocks of a unit */
+		RANKS = HOW_ & HOW_SPLIT ? 2 : 1, /* blocks per unit */
 		QUERIES = ATTENTION_BACKWARD_QUERIES(D_),
 		CHUNKS = D_ / 64,
 		KV_BYTES = KEYS * D_ * 2,
@@ -24,12 +25,12 @@ template <typename T_, int D_, unsigned HOW_> struct keys_shape {
 		ROW_BYTES = QUERIES * 4,
 		S_BYTES = KEYS * QUERIES * 2,
 		OUT_BYTES = 64 * 64 * 4, /* a warpgroup's part of dQ */
-		/* places in shared memory */
+		/* offsets in shared memory */
 		K_AT = 0,
 		V_AT = KV_BYTES,
 		Q_AT = 2 * KV_BYTES,
 		O_AT = Q_AT + SLOTS * Q_BYTES,
-		S_AT = O_AT + SLOTS * Q_BYTES, /* dS takes turns in two */
+		S_AT = O_AT + SLOTS * Q_BYTES, /* two alternating buffers of dS */
 		OUT_AT = S_AT + (ADD ? 2 * S_BYTES : 0),
 		LSE_AT = OUT_AT + (BULK ? 2 * OUT_BYTES : 0),
 		SUM_AT = LSE_AT + SLOTS * ROW_BYTES,
@@ -44,11 +45,11 @@ template <typename T_, int D_, unsigned HOW_> struct keys_shape {
 	};
 };
 
-/* The order in which a block walks tiles of queries: the last tile first, in all heads. Under a causal mask blocks that
- * began together stay together, so that what one reads or adds to stands in the L2 for the others. Blocks of a unit take
- * turns. */
+/* The order in which a block processes tiles of queries: the last tile first, each in all heads. Under a
+ * causal mask, blocks that began together stay together, so they find each other's data in the L2. The blocks
+ * of a unit take tiles alternately. */
 template <typename C> struct keys_walk {
-	int heads, tile, from, head; /* head: of its key head's */
+	int heads, tile, from, head; /* head: number within the group of its key head */
 
 	__device__ __forceinline__ keys_walk(const attention_backward_args &a, const backward_range &range)
 		: heads(a.heads / a.kv_heads), tile(range.to - 1), from(range.from), head(0)
@@ -101,9 +102,9 @@ template <typename C> struct keys_consumer {
 	typedef typename C::T T;
 	const attention_backward_args &a;
 	uint32_t base;
-	const unsigned char *shared; /* the same place */
+	const unsigned char *shared; /* the same memory as `base` */
 	unsigned group, warp, lane;
-	int low[2], high[2]; /* first and last query that keeps the thread's keys */
+	int low[2], high[2]; /* first and last query that sees the thread's keys */
 
 	__device__ __forceinline__ uint32_t barrier(unsigned number) const { return base + C::BARRIERS_AT + 8 * number; }
 
@@ -114,7 +115,7 @@ template <typename C> struct keys_consumer {
 			barrier_arrive(barrier(number));
 	}
 
-	/* Rows of s are keys, columns queries. */
+	/* Replaces scores by probabilities. Rows of s are keys, columns are queries. */
 	__device__ __forceinline__ void shares(float (&s)[C::QUERIES / 2], unsigned slot, float scale_log2)
 	{
 		const float *lse2 = (const float *)(shared + C::LSE_AT + slot * C::ROW_BYTES) + lane % 4 * 2;
@@ -129,7 +130,7 @@ template <typename C> struct keys_consumer {
 		}
 	}
 
-	/* d_p becomes dS. */
+	/* Replaces d_p by dS. */
 	__device__ __forceinline__ void slopes(float (&d_p)[C::QUERIES / 2], const float (&s)[C::QUERIES / 2], unsigned slot)
 	{
 		const float *sums = (const float *)(shared + C::SUM_AT + slot * C::ROW_BYTES) + lane % 4 * 2;
@@ -144,7 +145,7 @@ template <typename C> struct keys_consumer {
 		}
 	}
 
-	/* dS of this warp's 16 keys, rows of queries, for all consumers. */
+	/* Writes dS of this warp's 16 keys, as rows of queries, for both consumer warpgroups. */
 	__device__ __forceinline__ void slopes_share(const uint32_t (&d_s)[C::QUERIES / 4], uint32_t to)
 	{
 		const unsigned row = group * 64 + warp * 16 + lane % 16;
@@ -159,7 +160,7 @@ template <typename C> struct keys_consumer {
 		proxy_fence();
 	}
 
-	/* This warpgroup's 64 x 64 of dS K: columns or rows of its own (end in portable.cu). */
+	/* Issues this warpgroup's 64 x 64 part of dS K: its own columns or rows (see end in portable.cu). */
 	__device__ __forceinline__ void queries_issue(float (&d_q)[32], uint32_t d_s)
 	{
 		const uint64_t x = wgmma_tile(warp_uniform(d_s + (C::QUERIES == 128 ? group * KEYS * 128 : 0)));
@@ -197,7 +198,7 @@ template <typename C> struct keys_consumer {
 		}
 	}
 
-	/* One tile of queries, the n-th; sum_q: of the tile. */
+	/* Processes the n-th tile of queries. sum_q: the sum of the tile. */
 	__device__ __forceinline__ void step(float (&d_k)[C::D / 2], float (&d_v)[C::D / 2], unsigned n, int tile, bool whole,
 					     float *sum_q)
 	{
@@ -252,12 +253,14 @@ template <typename C> struct keys_consumer {
 		release(C::EMPTY_Q + slot);
 	}
 
-	/* Both warpgroups' dS of turn n % 2 has come: each tells the other, in two turns, so that none is told twice. */
+	/* Both warpgroups' dS of buffer n % 2 is complete: each signals the other. Two barriers alternate, so
+	 * no signal counts twice. */
 	__device__ __forceinline__ void tell(unsigned n) { named_arrive(1 + n % 2 * 2 + group, 256); }
 	__device__ __forceinline__ void hear(unsigned n) { named_sync(1 + n % 2 * 2 + (group ^ 1), 256); }
 
-	/* The same, and dQ of the tile before behind this one's scores: no warpgroup waits for the other's dS, which it
-	 * has told of half a tile ago, so that one's exponentials run beside the other's products. */
+	/* As step, but the previous tile's dQ is issued after this tile's scores. No warpgroup waits for the
+	 * other's dS, which was signalled half a tile earlier. So one warpgroup's exponentials overlap the
+	 * other's GEMMs. */
 	template <bool FIRST>
 	__device__ __forceinline__ void step_late(float (&d_k)[C::D / 2], float (&d_v)[C::D / 2], unsigned n, int tile,
 						  bool whole, float *before)
@@ -325,8 +328,9 @@ template <typename C> struct keys_consumer {
 		queries_add(d_q, before);
 	}
 
-	/* The n-th of `total` tiles. Before: its scores s are asked for, and behind them d_q of the tile before; after: the
-	 * next one's scores, and behind them this one's d_q. So the matrix unit is never waited for until it is empty. */
+	/* Processes tile n of `total`. On entry its scores s are issued, followed by the previous tile's d_q.
+	 * On exit the next tile's scores are issued, followed by this tile's d_q. So the matrix unit never
+	 * runs empty. */
 	template <bool FIRST>
 	__device__ __forceinline__ void step_ahead(float (&d_k)[C::D / 2], float (&d_v)[C::D / 2], float (&s)[C::QUERIES / 2],
 						   float (&d_q)[32], unsigned n, unsigned total, int tile, bool whole, float *before)
@@ -361,7 +365,8 @@ template <typename C> struct keys_consumer {
 			barrier_wait(barrier(C::FULL_Q + next), (n + 1) / SLOTS % 2);
 		wgmma_fence();
 		add_issue<T, C::D, C::QUERIES>(d_k, d_s, q);
-		/* Behind the last tile the slot's old queries are multiplied once more, for nothing. */
+		/* After the last tile this multiplies the slot's old queries again; the result is not
+		 * used. */
 		product_issue<T, C::D, KEYS, C::QUERIES>(s, base + C::K_AT + group * 64 * 128, base + C::Q_AT + next * C::Q_BYTES);
 		wgmma_wait<1>();
 		wgmma_hold(d_k);
@@ -410,14 +415,15 @@ template <typename C> struct keys_consumer {
 		rows_store<T, C::D>((T *)to + backward_at(step, p.batch, kv_head, p.kv_row), step.row, c, row, p.kv_len, lane);
 	}
 
-	/* A unit's two blocks: each gives the other one gradient, by way of where its keys and values were, and adds what it
-	 * gets to the one it keeps: dK or dV. sum: that, may be one of them. */
+	/* The two blocks of a unit exchange gradients through the memory of their keys and values. Each gives
+	 * one gradient away and adds what it receives to the one that it keeps: dK or dV. sum: that gradient;
+	 * may be one of the inputs. */
 	__device__ __forceinline__ void exchange(float (&sum)[C::D / 2], const float (&d_k)[C::D / 2],
 						 const float (&d_v)[C::D / 2], bool of_keys)
 	{
 		const uint32_t own = base + C::K_AT + (group * 128 + warp * 32 + lane) * 16;
 
-		named_sync(7, 256); /* neither warpgroup multiplies keys or values any more */
+		named_sync(7, 256); /* neither warpgroup reads keys or values any more */
 #pragma unroll
 		for (int i = 0; i < C::D / 2; i += 4) {
 			float give[4];
@@ -437,7 +443,7 @@ template <typename C> struct keys_consumer {
 			for (int e = 0; e < 4; e++)
 				sum[i + e] = (of_keys ? d_k[i + e] : d_v[i + e]) + got[e];
 		}
-		cluster_sync(); /* the other block reads this one's memory until here */
+		cluster_sync(); /* the other block reads this block's memory until here */
 	}
 
 	__device__ __forceinline__ void run(const backward_place &p, int first, int kv_head, const backward_range &range)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dQ of 128 queries in a pass of its own: a consuming warpgroup has 64 of them and walks the keys that they see. */
+/* dQ of 128 queries in a separate pass. A consumer warpgroup has 64 queries and processes the keys that they
+ * see. */
 #ifndef KERNEL_ATTENTION_BACKWARD_SM90_QUERIES_CUH
 #define KERNEL_ATTENTION_BACKWARD_SM90_QUERIES_CUH
 #include "kernel/attention/backward/sm90_shared.cuh"
@@ -9,7 +10,7 @@ template <typename T_, int D_> struct queries_shape {
 	enum {
 		D = D_,
 		CHUNKS = D_ / 64,
-		BYTES = 128 * D_ * 2, /* of each tile */
+		BYTES = 128 * D_ * 2, /* bytes of a tile */
 		Q_AT = 0,
 		O_AT = BYTES,
 		K_AT = 2 * BYTES,
@@ -57,7 +58,7 @@ template <typename C> struct queries_consumer {
 	uint32_t base;
 	unsigned group, warp, lane;
 	float lse2[2], sum[2];
-	int low[2], high[2]; /* first and last key that the thread's queries keep */
+	int low[2], high[2]; /* first and last key that the thread's queries see */
 
 	__device__ __forceinline__ uint32_t barrier(unsigned number) const { return base + C::BARRIERS_AT + 8 * number; }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Hopper's kernels of attention backward share: units of work, products of tiles, barriers. */
+/* Attention backward on Hopper: units of work, GEMMs of tiles and barriers. */
 #ifndef KERNEL_ATTENTION_BACKWARD_SM90_SHARED_CUH
 #define KERNEL_ATTENTION_BACKWARD_SM90_SHARED_CUH
 #include "kernel/attention/backward/place.cuh"
@@ -10,20 +10,20 @@ enum { KEYS = ATTENTION_BACKWARD_KEYS, THREADS = 384, SLOTS = 2 };
 
 enum how {
 	HOW_ADD = 1,  /* dQ in the same pass, added to its sum */
-	HOW_BULK = 2, /* by bulk copies from shared memory, not from registers */
-	HOW_LATE = 4, /* dQ of a tile is multiplied beside the next one's scores */
-	HOW_AHEAD = 8, /* and these scores are asked for before the tile's products are done */
-	HOW_SPLIT = 16, /* two blocks of a cluster take a unit's tiles in turns and add up their gradients */
+	HOW_BULK = 2, /* added by bulk copies from shared memory, not from registers */
+	HOW_LATE = 4, /* a tile's dQ is computed together with the next tile's scores */
+	HOW_AHEAD = 8, /* the next tile's scores are issued before this tile's GEMMs are done */
+	HOW_SPLIT = 16, /* two blocks of a cluster take a unit's tiles alternately and add up their gradients */
 };
 
-/* -- units: blocks of 128 rows of a head, by section of heads; those with most to do come first -- */
+/* -- units: blocks of 128 rows of a head, by section of heads; units with the most work come first -- */
 
 struct backward_unit {
 	int sequence, head;
-	int unit; /* the more, the more to do in a causal mask: a block of queries, or of keys from the end */
+	int unit; /* grows with the work under a causal mask: a block of queries, or of keys counted from the end */
 };
 
-/* The number-th unit, of `heads` heads a sequence; blocks: of the longest sequence. */
+/* Unit `number`, for `heads` heads per sequence. blocks: number of blocks of the longest sequence. */
 static __device__ __forceinline__ backward_unit unit_find(const attention_backward_args &a, int number, int heads,
 							  int blocks)
 {
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void pack(const float (&s)[N], uint32_t (&p)[N
 		p[i] = pack2(T(), s[2 * i], s[2 * i + 1]);
 }
 
-/* Columns before low[r] and behind high[r] are nothing; column: of the thread's first value. */
+/* Sets columns before low[r] and after high[r] to zero. column: the column of the thread's first value. */
 template <int N>
 static __device__ __forceinline__ void cut(float (&s)[N], const int (&low)[2], const int (&high)[2], int column)
 {
@@ -69,7 +69,8 @@ static __device__ __forceinline__ void cut(float (&s)[N], const int (&low)[2], c
 	}
 }
 
-/* s = x y^T in the next group; rows of both run along D. x: 64 rows of a tile of X_ROWS, y: all of one of Y_ROWS. */
+/* s = x y^T as one group; rows of both run along D. x is 64 rows of a tile of X_ROWS, y a whole tile of
+ * Y_ROWS. */
 template <typename T, int D, int X_ROWS, int Y_ROWS>
 static __device__ __forceinline__ void product_issue(float (&s)[Y_ROWS / 2], uint32_t x, uint32_t y)
 {
@@ -82,7 +83,7 @@ static __device__ __forceinline__ void product_issue(float (&s)[Y_ROWS / 2], uin
 	wgmma_commit();
 }
 
-/* c += p y in the next group; p: 64 x ROWS in registers. */
+/* c += p y as one group. p is 64 x ROWS, in registers. */
 template <typename T, int D, int ROWS>
 static __device__ __forceinline__ void add_issue(float (&c)[D / 2], const uint32_t (&p)[ROWS / 4], uint32_t y)
 {
@@ -94,7 +95,7 @@ static __device__ __forceinline__ void add_issue(float (&c)[D / 2], const uint32
 	wgmma_commit();
 }
 
-/* This thread's two rows of a gradient, those before `count`. */
+/* Stores this thread's two rows of a gradient, as far as they are below `count`. */
 template <typename T, int D>
 static __device__ __forceinline__ void rows_store(T *to, int64_t step, const float (&c)[D / 2], int row, int count,
 						  unsigned lane)
@@ -119,7 +120,8 @@ static __device__ __forceinline__ void tile_ask(uint32_t to, const tensor_map *m
 		tensor_load(to + c * (BYTES / CHUNKS), map, barrier, c * 64, row, head, batch);
 }
 
-/* `full` barriers are arrived at by the copies' thread, the next as many by a lane of each consuming warp. */
+/* The copying thread arrives at `full` barriers. One lane of each consumer warp arrives at the `empty`
+ * barriers after them. */
 static __device__ __forceinline__ void barriers_begin(uint32_t at, int single, int pairs)
 {
 	for (int i = 0; i < single; i++)

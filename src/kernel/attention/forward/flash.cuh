@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention forward by mma.sync, for any GPU from sm_80 on: tiles, products and softmax of a block of 4 warps. */
+/* Attention forward by mma.sync, for any GPU from sm_80 on: tiles, GEMM steps and softmax for a block of 4
+ * warps. */
 #ifndef KERNEL_ATTENTION_FORWARD_FLASH_CUH
 #define KERNEL_ATTENTION_FORWARD_FLASH_CUH
 #include "kernel/attention/forward/args.h"
@@ -8,10 +9,10 @@
 enum { FLASH_ROWS = ATTENTION_FLASH_ROWS, FLASH_KEYS = ATTENTION_FLASH_KEYS };
 static_assert((int)ATTENTION_FLASH_THREADS == (int)TILE_THREADS, "tiles are loaded by whole blocks");
 
-/* Where a block's sequence stands. */
+/* Position of a block's sequence in the tensors. */
 struct place {
 	int q_len, kv_len;
-	int64_t q, k, v, o; /* first element of its head */
+	int64_t q, k, v, o; /* first element of the head of this block */
 };
 
 static __device__ __forceinline__ place find(const attention_args &a, unsigned sequence, unsigned head)
@@ -39,13 +40,14 @@ static __device__ __forceinline__ float *lse_of(const attention_args &a, unsigne
 	return a.lse + ((int64_t)sequence * a.heads + head) * a.q_len + row;
 }
 
-/* What a warp has of its 16 rows. Of a group of 8 columns a thread has 2 of row lane / 4 and 2 of 8 rows below. */
+/* State of a warp's 16 rows. In a group of 8 columns a thread has 2 values of row lane / 4 and 2 values of
+ * the row 8 below. */
 struct flash_rows {
 	float top[2], sum[2];
 	int low[2], high[2]; /* first and last key seen */
 };
 
-/* Scores become exponentials; the factor for what was summed before. */
+/* Replaces scores by exponentials. `factor` receives the factor for the earlier sums. */
 template <int N>
 static __device__ __forceinline__ void flash_softmax(float (&s)[N][4], flash_rows &x, int column, float scale_log2,
 						     float (&factor)[2])
@@ -103,7 +105,7 @@ static __device__ __forceinline__ void flash_store(const attention_args &a, cons
 	}
 }
 
-/* Scores of a block's rows against a tile of keys, added up on what s holds. */
+/* s += scores of the block's rows with a tile of keys. */
 template <typename T, int D>
 static __device__ __forceinline__ void flash_scores(float (&s)[FLASH_KEYS / 8][4], uint32_t q_tile, uint32_t k_tile)
 {
@@ -122,7 +124,7 @@ static __device__ __forceinline__ void flash_scores(float (&s)[FLASH_KEYS / 8][4
 	}
 }
 
-/* o becomes o times factor and the product of the exponentials in s with a tile of values. */
+/* o = factor * o + P V, where P are the exponentials in s and V is a tile of values. */
 template <typename T, int D>
 static __device__ __forceinline__ void flash_values(float (&o)[D / 8][4], const float (&s)[FLASH_KEYS / 8][4],
 						    const float (&factor)[2], uint32_t v_tile)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention forward for any GPU from sm_80 on; the first two rungs of the ladder (docs/explanation/design/attention_kernels.md).
+ * Attention forward for any GPU from sm_80 on. These are the first two versions of
+ * docs/explanation/design/attention_kernels.md.
  *
- *   naive_TYPE     a warp a query row, one key after the other, all in FP32: what the others must agree with
- *   flash_TYPE_dD  mma.sync on tiles of 64 queries x 64 keys that never leave the SM; keys and values come by
- *                  cp.async, the next keys while this block's values are multiplied
+ *   naive_TYPE     one warp per query row, one key at a time, FP32; the other kernels must agree with it
+ *   flash_TYPE_dD  mma.sync on tiles of 64 queries x 64 keys; scores never leave the SM; keys and values are
+ *                  loaded by cp.async, and the next keys arrive during the GEMM with this block's values
  *
  * Reference: tests/gpu/ref_attention.c.
  */
@@ -92,7 +93,7 @@ template <typename T, int D> static __device__ void flash(const attention_args &
 		tile_load<T, D>(v_tile, v, a.v_step.row, j * FLASH_KEYS, p.kv_len);
 		flash_scores<T, D>(s, q_tile, k_tile);
 		flash_softmax(s, x, j * FLASH_KEYS + lane % 4 * 2, scale_log2, factor);
-		tile_wait<0>(); /* the values have come, and no warp reads the keys any more */
+		tile_wait<0>(); /* the values have arrived, and no warp reads the keys any more */
 		if (j + 1 < to)
 			tile_load<T, D>(k_tile, k, a.k_step.row, (j + 1) * FLASH_KEYS, p.kv_len);
 		flash_values<T, D>(o, s, factor, v_tile);

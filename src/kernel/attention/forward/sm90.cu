@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hopper's attention kernels, one entry a type and head dim. Warpgroups, keys a block, slots and how are told below;
- * docs/explanation/design/attention_kernels.md says what each buys.
+ * Attention forward kernels for Hopper. Each entry is one type, head dim and method. The table below gives
+ * its warpgroups, keys per block, slots and options. docs/explanation/design/attention_kernels.md describes
+ * the gain of each.
  *
  *   TYPE_dD       any range of keys (kernel/attention/forward/sm90_any_range.cuh)
- *   TYPE_dD_pair  two tiles in turns (kernel/attention/forward/sm90_pair.cuh)
- *   TYPE_dD_flow  tile after tile (kernel/attention/forward/sm90_flow.cuh)
- *   TYPE_dD_lean  the same with ends known to the compiler, streaming (kernel/attention/forward/sm90_lean.cuh)
- *   TYPE_dD_head, .._head_causal  a head just fills the slots (kernel/attention/forward/sm90_head.cuh)
- *   TYPE_dD_stream  the same with keys that stream by, whole rounds of the slots
- *   TYPE_dD_down  causal heads that fill the slots, longest tiles first (kernel/attention/forward/sm90_down.cuh)
+ *   TYPE_dD_pair  two alternating tiles (kernel/attention/forward/sm90_pair.cuh)
+ *   TYPE_dD_flow  tiles follow each other without a break (kernel/attention/forward/sm90_flow.cuh)
+ *   TYPE_dD_lean  as flow, with tile ends known to the compiler, streaming
+ *                 (kernel/attention/forward/sm90_lean.cuh)
+ *   TYPE_dD_head, .._head_causal  a head exactly fills the slots (kernel/attention/forward/sm90_head.cuh)
+ *   TYPE_dD_stream  as head, with keys that stream through the slots in whole rounds
+ *   TYPE_dD_down  causal heads that fill the slots, longest tiles first
+ *                 (kernel/attention/forward/sm90_down.cuh)
  *
- * FP8 is e4m3_OUT. Launch: one block an SM, 128 threads more than its warpgroups have. Reference:
- * tests/gpu/ref_attention.c.
+ * FP8 entries are e4m3_OUT. Launch: one block per SM, with 128 threads more than its consumer warpgroups
+ * have. Reference: tests/gpu/ref_attention.c.
  */
 #include "kernel/attention/forward/sm90_down.cuh"
 #include "kernel/attention/forward/sm90_flow.cuh"

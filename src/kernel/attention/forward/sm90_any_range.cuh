@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention forward on Hopper, any range of keys: what a consuming warpgroup does with tiles of 64 query rows.
+ * Attention forward on Hopper for any range of keys: the consumer warpgroups, with tiles of 64 query rows.
  *
- * A unit is one head and GROUPS x passes tiles. With one pass keys stream by; with several all keys of the head stand in
- * the slots while every warpgroup walks its tiles over them, and a slot is given back, and filled with the next head's
- * keys, during the last pass. So a head is loaded once and no load is waited for but the first.
+ * A unit is one head and GROUPS x passes tiles. With one pass, keys stream through the slots. With several
+ * passes, all keys of the head stay in the slots while every warpgroup processes its tiles. During the last
+ * pass each slot is released and filled with the next head's keys. So a head is loaded once, and only the
+ * first load is waited for.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_ANY_RANGE_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_ANY_RANGE_CUH
 #include "kernel/attention/forward/sm90_load.cuh"
 #include "kernel/attention/forward/sm90_softmax.cuh"
 
-/* What a warpgroup does with one tile. Blocks of keys are known by the number of their fill. */
+/* The work of a warpgroup on one tile. Blocks of keys are identified by fill number, the running count of
+ * slot fills. */
 struct attention_item {
-	unsigned first, end;		 /* blocks seen; none: the same */
-	unsigned whole_first, whole_end; /* of these, what all rows see whole */
-	unsigned skip_from, skip_end;	 /* the unit's, if it is the last tile: the other blocks are given back unread */
-	int tile;			 /* -1: none; skipping is all there is to do */
-	int unit;			 /* which of the copies in shared memory */
-	bool last;			 /* blocks are given back after use */
+	unsigned first, end;		 /* blocks that the tile sees; equal if none */
+	unsigned whole_first, whole_end; /* those of them that all rows see as a whole */
+	unsigned skip_from, skip_end;	 /* the unit's blocks; the unseen ones are released after its last tile */
+	int tile;			 /* -1: none, only blocks to release */
+	int unit;			 /* index of the unit's copy in shared memory */
+	bool last;			 /* release blocks after use */
 };
 
 template <typename C> struct attention_consumer {
 	const attention_sm90_args &a;
 	attention_room<C> room;
-	volatile attention_unit *units; /* C::UNITS of them, in shared memory, the warp's own */
+	volatile attention_unit *units; /* C::UNITS copies in shared memory, for this warp only */
 	unsigned group, warp, lane;
-	unsigned fill = 0;   /* of the current unit's first block of keys */
-	unsigned q_fill = 0; /* of the warpgroup's queries */
+	unsigned fill = 0;   /* fill number of the current unit's first block of keys */
+	unsigned q_fill = 0; /* fill number of the warpgroup's queries */
 	int round = -1, pass = 0, turn = 0, unit = 1;
 	uint32_t q[C::Q_REGISTERS && !C::PAIR ? C::QUERIES : 1];
-	float scale_log2; /* FP8: that of the stored elements */
+	float scale_log2; /* FP8: scale for the stored elements */
 
 	__device__ __forceinline__ void release(unsigned number)
 	{
@@ -43,7 +45,7 @@ template <typename C> struct attention_consumer {
 		barrier_wait(room.barrier(full + n % C::SLOTS), n / C::SLOTS % 2);
 	}
 
-	/* Blocks that this pass does not need are given back untouched. */
+	/* Releases blocks that this pass does not need, unread. */
 	__device__ __forceinline__ void skip(unsigned n, unsigned end)
 	{
 		for (; n < end; n++) {
@@ -75,7 +77,7 @@ template <typename C> struct attention_consumer {
 		q_fill++;
 	}
 
-	/* from: the queries, where they are register operands */
+	/* from: the queries, if they are register operands */
 	__device__ __forceinline__ void scores_issue(float (&s)[C::KEYS / 2], const uint32_t *from, unsigned n)
 	{
 		const uint64_t k = wgmma_tile_of<C::CHUNK>(warp_uniform(room.k(n % C::SLOTS)));
@@ -140,7 +142,7 @@ template <typename C> struct attention_consumer {
 		return grown;
 	}
 
-	/* The scores of an item's first block are asked for. */
+	/* Issues the scores of an item's first block. */
 	__device__ __forceinline__ void start(float (&s)[C::KEYS / 2], const attention_item &r)
 	{
 		queries_take();
@@ -155,13 +157,13 @@ template <typename C> struct attention_consumer {
 		wgmma_hold(s);
 		if (r.last)
 			release(C::EMPTY_K + r.first % C::SLOTS);
-		/* nothing waits for queries on their way to registers but the products they go into */
+		/* only the GEMMs that read the queries wait for their load into registers */
 		if (C::Q_REGISTERS || (!C::O_IN_Q && r.first + 1 == r.end))
 			queries_done();
 	}
 
-	/* Block n's scores go to the matrix unit before the values of the one before, whose product runs on below the
-	 * softmax of block n. */
+	/* Issues block n's scores before the values of block n - 1. The GEMM with the values then overlaps
+	 * the softmax of block n. */
 	__device__ __forceinline__ void issue(float (&s)[C::KEYS / 2], float (&o)[C::D / 2],
 					      const uint32_t (&before)[C::PAIRS], const attention_item &r, unsigned n)
 	{
@@ -186,7 +188,8 @@ template <typename C> struct attention_consumer {
 			release(C::EMPTY_V + n % C::SLOTS);
 	}
 
-	/* Scores stay until the new pairs are known to be good, so pairs take turns in two sets of registers. */
+	/* Scores are kept until the new pairs are known to be valid. So pairs alternate between two sets of
+	 * registers. */
 	__device__ __forceinline__ void step(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], softmax_rows &x,
 					     const attention_item &r, unsigned n, bool &ready,
 					     uint32_t (&before)[C::PAIRS], uint32_t (&p)[C::PAIRS])
@@ -223,8 +226,8 @@ template <typename C> struct attention_consumer {
 			accumulator_scale(o, factor);
 	}
 
-	/* The last values and O; behind the values, where nothing has to be given back first, the next item's first scores:
-	 * true where these are there. */
+	/* Issues the last values and stores O. If no block must be released first, the next item's first
+	 * scores are issued after the values; then the function returns true. */
 	__device__ __forceinline__ bool finish(float (&s)[C::KEYS / 2], float (&o)[C::D / 2],
 					       const uint32_t (&p)[C::PAIRS], const softmax_rows &x, const attention_item &r,
 					       attention_item &then, bool &more)
@@ -253,7 +256,7 @@ template <typename C> struct attention_consumer {
 		return false;
 	}
 
-	/* One tile from its first scores to O. */
+	/* Processes one tile from its first scores to O. */
 	__device__ __forceinline__ bool walk(float (&s)[C::KEYS / 2], const attention_item &r, attention_item &then,
 					     bool &more)
 	{
@@ -280,7 +283,7 @@ template <typename C> struct attention_consumer {
 		return finish(s, o, p0, x, r, then, more);
 	}
 
-	/* O through shared memory to its rows, each warp its own 16. */
+	/* Stores O through shared memory; each warp stores its own 16 rows. */
 	__device__ __forceinline__ void store(const float (&o)[C::D / 2], const softmax_rows &x, int which, int tile,
 					      int half = 0)
 	{
@@ -301,10 +304,11 @@ template <typename C> struct attention_consumer {
 				a.lse[((int64_t)u.sequence * a.heads + u.head) * a.q_len + row] =
 					sum == 0 ? -INFINITY : (__log2f(sum) - x.shift[r]) * 0.69314718056f;
 		}
-		if (C::O_IN_Q) /* no warp's scores are still being multiplied */
+		if (C::O_IN_Q) /* wait until no warp's GEMM reads the queries' slot */
 			named_sync(1 + group, 128);
 		if (lane == 0)
-			tensor_store_wait_read<(C::PAIR ? C::O_CHUNKS : 0)>(); /* the other half may be on its way */
+			tensor_store_wait_read<(C::PAIR ? C::O_CHUNKS : 0)>(); /* the other half's stores may
+									        * be in flight */
 		__syncwarp();
 #pragma unroll
 		for (int i = 0; i < C::D / 16; i++) {
@@ -328,7 +332,7 @@ template <typename C> struct attention_consumer {
 		} else {
 			store_rows(u, first, at);
 #pragma unroll
-			for (int c = 0; c < C::O_CHUNKS; c++) /* as many groups as by the copy engine: they are counted */
+			for (int c = 0; c < C::O_CHUNKS; c++) /* as many groups as the tensor stores commit */
 				tensor_store_commit();
 		}
 		if (C::O_IN_Q) {
@@ -338,7 +342,7 @@ template <typename C> struct attention_consumer {
 		}
 	}
 
-	/* The end of a packed sequence: the next one's rows are not touched. */
+	/* Stores the end of a packed sequence without touching the next sequence's rows. */
 	__device__ void store_rows(const volatile attention_unit &u, int first, uint32_t at)
 	{
 		for (unsigned i = lane; i < 16 * C::D / 8; i += 32) {
@@ -356,7 +360,7 @@ template <typename C> struct attention_consumer {
 		__syncwarp();
 	}
 
-	/* Which blocks the tile sees, and which of them all its rows see whole. */
+	/* Finds the blocks that the tile sees, and those that all its rows see as a whole. */
 	__device__ __forceinline__ void item_find(attention_item &r, int dealt)
 	{
 		const volatile attention_unit &u = units[unit];
@@ -381,7 +385,7 @@ template <typename C> struct attention_consumer {
 			r.first = r.end = r.skip_end;
 	}
 
-	/* The warpgroup's next item; false: there is none. */
+	/* Finds the warpgroup's next item; returns false if there is none. */
 	__device__ __forceinline__ bool next(attention_item &r)
 	{
 		int dealt = round < 0 ? 0 : tile_dealt<C>(units[unit].tiles, turn, ++pass, group);
@@ -420,7 +424,7 @@ template <typename C> struct attention_consumer {
 		return false;
 	}
 
-	/* A tile that sees no key, or none at all. */
+	/* Handles an item that sees no key, or that has no tile. */
 	__device__ __forceinline__ void empty(const attention_item &r)
 	{
 		const softmax_rows x = {{0, 0}, {0, 0}};

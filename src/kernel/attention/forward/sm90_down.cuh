@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A causal mask over heads of eight blocks that just fill the slots, block j in slot j. Each warpgroup has twelve blocks of a
- * head, its longest tile first, and of a tile the cut block first, the others down to the first one. So every tile ends with
- * block 0, places of whole blocks are known to the compiler, only the first tile of a head waits for loads, and a block is
- * given back as soon as no shorter tile needs it: the next head's last keys, which are needed first, come while this one's
- * first are still being read.
+ * Attention with a causal mask, for heads of eight blocks that exactly fill the slots, block j in slot j.
+ * Each warpgroup has twelve blocks of a head. It takes its longest tile first, and within a tile the cut
+ * block first and then the others down to block 0.
+ * So every tile ends with block 0, the compiler knows the places of whole blocks, and only the first tile of
+ * a head waits for loads. A block is released as soon as no shorter tile needs it. So the next head's last
+ * keys, which are needed first, arrive while this head's first keys are still being read.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_DOWN_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_DOWN_CUH
@@ -22,7 +23,7 @@ template <typename C> struct attention_down : attention_heads<C, true> {
 	using base::x;
 
 	struct place {
-		int round, pair; /* below 0: none is left */
+		int round, pair; /* pair below 0: none is left */
 		int pass, tile;
 		int shorter; /* the warpgroup's next tile of the head; below 0: none */
 	};
@@ -45,7 +46,7 @@ template <typename C> struct attention_down : attention_heads<C, true> {
 			barrier_wait(room.barrier(full + block), p.round % 2);
 	}
 
-	/* Scores of block j, values of the one after it. */
+	/* Computes the scores of block j and the GEMM with the values of block j + 1. */
 	__device__ __forceinline__ void step(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&before)[C::PAIRS],
 					     uint32_t (&p)[C::PAIRS], int j, const place &here)
 	{
@@ -76,7 +77,7 @@ template <typename C> struct attention_down : attention_heads<C, true> {
 		scores_take_cut<C>(s, x, a.scale_log2, base::warp, lane, p);
 	}
 
-	/* Pairs of a tile's cut block stand where its number, even or odd, asks for them. */
+	/* Moves the pairs of a tile's cut block to the register set that its parity requires. */
 	__device__ __forceinline__ void settle(uint32_t (&p0)[C::PAIRS], const uint32_t (&p1)[C::PAIRS], const place &p)
 	{
 		if (p.tile % 2 == 0)
@@ -85,7 +86,7 @@ template <typename C> struct attention_down : attention_heads<C, true> {
 				p0[i] = p1[i];
 	}
 
-	/* Scores of the next tile's cut block, the last values of this one. */
+	/* Computes the scores of the next tile's cut block and the GEMM with this tile's last values. */
 	__device__ __forceinline__ void turn(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&p0)[C::PAIRS],
 					     uint32_t (&p1)[C::PAIRS], const place &here, const place &then)
 	{

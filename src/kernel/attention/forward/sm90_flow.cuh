@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without a mask, or with a causal one of as many keys as queries: a consuming warpgroup's blocks go on from tile to tile,
- * whether a head's keys stay in the slots or stream by. The next tile's first scores are asked for before this one's last
- * values and become exponentials below them, as within a tile; only O's way out is left between.
+ * Attention without a mask, or with a causal mask with as many keys as queries. A consumer warpgroup's blocks
+ * continue from tile to tile, whether a head's keys stay in the slots or stream through. The next tile's
+ * first scores are issued before this tile's last values, and their softmax overlaps that GEMM, as within a
+ * tile. Only the store of O remains between tiles.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_FLOW_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_FLOW_CUH
@@ -20,16 +21,16 @@ template <typename C> struct attention_flow : attention_plain<C> {
 	using base::wait;
 	using base::warp;
 
-	/* A tile of a unit: which pass over its keys. fill: the unit's first block. */
+	/* A tile of a unit. pass: the pass over its keys; fill: fill number of the unit's first block. */
 	struct place {
 		int unit, pass;
 		unsigned fill;
 	};
 
-	place at;	  /* of the block whose scores came last */
-	unsigned n, j;	  /* that block: of all, of its tile */
+	place at;	  /* the tile of the newest block of scores */
+	unsigned n, j;	  /* number of that block: in total, and within its tile */
 	unsigned count;	  /* blocks that the tile sees */
-	unsigned tiles;	  /* whose queries were taken */
+	unsigned tiles;	  /* number of tiles whose queries were taken */
 	softmax_rows x;
 
 	__device__ __forceinline__ int units() const { return base::pairs() * (int)a.head_units; }
@@ -45,7 +46,7 @@ template <typename C> struct attention_flow : attention_plain<C> {
 
 	__device__ __forceinline__ int pair_of(const place &p) const { return p.unit / (int)a.head_units; }
 
-	/* As unit_find and tile_dealt deal. */
+	/* The tile that unit_find and tile_dealt assign. */
 	__device__ __forceinline__ int tile_of(const place &p) const
 	{
 		const int across = p.unit - pair_of(p) * (int)a.head_units, own = p.pass % 2 ? C::GROUPS - 1 - group : group;
@@ -66,7 +67,7 @@ template <typename C> struct attention_flow : attention_plain<C> {
 		tiles++;
 	}
 
-	/* The scores of block n have come. */
+	/* Called when the scores of block n have arrived. */
 	__device__ __forceinline__ void scores_done()
 	{
 		if (last_pass(at))
@@ -90,7 +91,7 @@ template <typename C> struct attention_flow : attention_plain<C> {
 		return scores_take<C>(s, x, C::FP8 ? base::scale_log2 : a.scale_log2, j > 0, p, factor);
 	}
 
-	/* Blocks that the unit's last tile does not see are given back: all of them can have been loaded by now. */
+	/* Releases blocks that the unit's last tile does not see. All of them can be loaded by now. */
 	__device__ __forceinline__ void skip(unsigned from, unsigned end)
 	{
 		for (; from < end; from++) {
@@ -101,7 +102,7 @@ template <typename C> struct attention_flow : attention_plain<C> {
 		}
 	}
 
-	/* Scores of the next block, values of this one. */
+	/* Computes the scores of the next block and the GEMM with this block's values. */
 	__device__ __forceinline__ void step(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], const uint32_t (&before)[C::PAIRS],
 					     uint32_t (&p)[C::PAIRS])
 	{
@@ -144,7 +145,7 @@ template <typename C> struct attention_flow : attention_plain<C> {
 			accumulator_scale(o, factor);
 	}
 
-	/* No block comes after this one. */
+	/* Whether no block comes after this one. */
 	__device__ __forceinline__ bool ends() const { return j + 1 == count && after(at).unit >= units(); }
 
 	__device__ __forceinline__ void end(float (&o)[C::D / 2], const uint32_t (&p)[C::PAIRS])

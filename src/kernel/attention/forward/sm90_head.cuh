@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without a mask, or with a causal one of as many keys as queries, where the slots hold just a head's keys and values: block
- * j of every head stands in slot j. As in sm90_flow.cuh the next tile's first scores are asked for before this one's last
- * values. Without a mask all places and the ends of tiles are known to the compiler, and only a warpgroup's first tile of a
- * head waits for anything. HOW_STREAM: keys stream by in whole rounds of twice the slots, a tile for each warpgroup at a time; without a mask.
+ * Attention where the slots hold exactly a head's keys and values: block j of every head is in slot j. There
+ * is no mask, or a causal mask with as many keys as queries. As in sm90_flow.cuh, the next tile's first
+ * scores are issued before this tile's last values. Without a mask the compiler knows all places and tile
+ * ends, and only a warpgroup's first tile of a head waits for loads.
+ * HOW_STREAM: keys stream through the slots in whole rounds of twice the slots, and each warpgroup has one
+ * tile at a time; there is no mask.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_HEAD_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_HEAD_CUH
@@ -21,20 +23,21 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 	using base::warp;
 	enum { BLOCKS = C::SLOTS * (C::STREAM ? 2 : 1) };
 
-	/* A tile: of which head, and which of the warpgroup's. */
+	/* A tile: its head, and its number among the warpgroup's tiles. */
 	struct place {
-		int round, pair; /* below 0: none is left */
+		int round, pair; /* pair below 0: none is left */
 		int pass, tile, turn;
-		bool last; /* the warpgroup's last one of the head */
+		bool last; /* the warpgroup's last tile of the head */
 	};
 
-	unsigned tiles; /* whose queries were taken */
+	unsigned tiles; /* number of tiles whose queries were taken */
 	uint32_t q[C::Q_REGISTERS ? C::QUERIES : 1];
 	softmax_rows x;
 
 	__device__ __forceinline__ int head_tiles() const { return (a.q_len + C::ROWS - 1) / C::ROWS; }
 
-	/* Where keys stream by a unit is a tile for each warpgroup, of one head, in unit_find's order. */
+	/* With streaming keys, a unit is one tile for each warpgroup, all of one head, in the order of
+	 * unit_find. */
 	__device__ __forceinline__ place find_unit(int round) const
 	{
 		const int number = unit_of_round(a, round), pair = number < 0 ? number : number / (int)a.head_units;
@@ -63,7 +66,8 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		return p.last ? find(p.round + 1, 0, (p.turn + head_tiles()) % C::GROUPS) : find(p.round, p.pass + 1, p.turn);
 	}
 
-	/* A head's blocks come once: all of them are seen by the first tile, if there is no mask. */
+	/* Waits for a block to arrive. Without a mask a head's first tile sees all blocks, so later tiles do
+	 * not wait. */
 	__device__ __forceinline__ void come(unsigned full, int block, const place &p)
 	{
 		if (CAUSAL || C::STREAM || p.pass == 0)
@@ -86,8 +90,9 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 			queries_load<C>(room.q(group, q_slot()), warp, lane, q);
 	}
 
-	/* Behind scores that are there. Nothing waits for queries on their way to registers but the products they go into: their
-	 * slot is given back after the tile's first one, else after its last. */
+	/* Called after the scores have arrived. Only the GEMMs that read the queries wait for their load into
+	 * registers. So the slot is released after the tile's first scores if queries are in registers, else
+	 * after its last. */
 	__device__ __forceinline__ void queries_done_by(bool fresh, bool end)
 	{
 		if (C::Q_REGISTERS ? fresh : end)
@@ -109,7 +114,8 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		return scores_take<C>(s, x, scale, !first, p, factor);
 	}
 
-	/* Scores of block `next`, of this tile or, if `fresh`, of the next one; values of block j. */
+	/* Computes the scores of block `next` (of this tile or, if `fresh`, of the next one) and the GEMM
+	 * with the values of block j. */
 	__device__ __forceinline__ void step(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&before)[C::PAIRS],
 					     uint32_t (&p)[C::PAIRS], int j, int next, bool fresh, bool end, const place &here,
 					     const place &of, bool add)
@@ -142,7 +148,8 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 			accumulator_scale(o, factor);
 	}
 
-	/* What no tile of the warpgroup will see is given back when it has come: no phase gets two of its arrivals. */
+	/* Releases blocks that none of the warpgroup's tiles sees, after they arrive. Otherwise two arrivals
+	 * could count in one phase. */
 	__device__ __forceinline__ void skip(int from, const place &p)
 	{
 		for (; from < BLOCKS; from++) {
@@ -153,7 +160,8 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		}
 	}
 
-	/* To the end of a tile whose first scores are pairs, and on to the next one's; then: there is none. */
+	/* Completes a tile whose first scores are already pairs, and starts the next tile `then`. Returns
+	 * whether there is a next tile. */
 	__device__ __forceinline__ bool tile_whole(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&p0)[C::PAIRS],
 						   uint32_t (&p1)[C::PAIRS], const place &here, const place &then)
 	{
@@ -181,7 +189,8 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		return true;
 	}
 
-	/* From block j of a tile on to the next one, if there is one: the last block is cut, so tiles end anywhere. */
+	/* Goes on from block j of a tile, or to the next tile if there is one. The last block is cut, so a
+	 * tile can end in any slot. */
 	__device__ __forceinline__ bool go_on(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&before)[C::PAIRS],
 					      uint32_t (&p)[C::PAIRS], place &here, int &j)
 	{

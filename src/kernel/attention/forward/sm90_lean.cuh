@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without a mask, keys streaming by: sm90_flow.cuh with the ends of tiles known to the compiler. A tile's blocks are even
- * in number, so that pairs take turns in two sets of registers.
+ * Attention without a mask, with streaming keys: sm90_flow.cuh with tile ends known to the compiler. A tile
+ * has an even number of blocks, so probabilities alternate between two sets of registers.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_LEAN_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_LEAN_CUH
@@ -17,8 +17,8 @@ template <typename C> struct attention_lean : attention_plain<C> {
 	using base::wait;
 
 	softmax_rows x;
-	unsigned n;	/* the block whose values are to be multiplied */
-	unsigned tiles; /* whose queries were taken */
+	unsigned n;	/* the block whose values are multiplied next */
+	unsigned tiles; /* number of tiles whose queries were taken */
 
 	__device__ __forceinline__ int units() const { return base::pairs() * (int)a.head_units; }
 
@@ -44,8 +44,8 @@ template <typename C> struct attention_lean : attention_plain<C> {
 		base::template store<0>(o, rows, pair, tile);
 	}
 
-	/* Scores of the block after n, values of block n. fresh: the one after is the next tile's first; all: these are the
-	 * tile's last scores. */
+	/* Computes the scores of the block after n and the GEMM with the values of block n. fresh: the block
+	 * after n is the next tile's first; all: these are the tile's last scores. */
 	__device__ __forceinline__ void step(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], const uint32_t (&before)[C::PAIRS],
 					     uint32_t (&p)[C::PAIRS], bool add, bool fresh, bool all, int unit)
 	{

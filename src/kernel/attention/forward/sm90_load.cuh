@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hopper's attention kernels: what the producing warpgroup does. Warp 0 loads keys and values, warp 1 queries; of FP8 two
- * more turn the values. */
+/* Attention forward on Hopper: the producer warpgroup. Warp 0 loads keys and values, warp 1 loads queries.
+ * With FP8, two more warps transpose the values. */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_LOAD_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_LOAD_CUH
 #include "kernel/attention/forward/sm90_shape.cuh"
@@ -72,7 +72,7 @@ template <typename C> static __device__ void load_queries(const attention_sm90_a
 				const int row = (u.tile + tile) * C::ROWS;
 				const unsigned slot = fill[g] % C::Q_SLOTS, at = g * C::Q_SLOTS + slot;
 
-				if (tile >= u.tiles && !C::STREAM) /* its tiles behind the end are zeros */
+				if (tile >= u.tiles && !C::STREAM) /* tiles past the end are loaded as zeros */
 					continue;
 				barrier_wait(room.barrier(C::EMPTY_Q + at), fill[g] / C::Q_SLOTS % 2 ^ 1);
 				barrier_expect(room.barrier(C::FULL_Q + at), C::Q_BYTES);
@@ -88,7 +88,7 @@ template <typename C> static __device__ void load_queries(const attention_sm90_a
 	}
 }
 
-/* Causal heads from their last keys on, block j into slot j. */
+/* Loads causal heads from their last keys on, block j into slot j. */
 template <typename C> static __device__ void load_down(const attention_sm90_args &a, const attention_room<C> &room)
 {
 	for (int round = 0; round < down_rounds(a); round++) {
@@ -138,14 +138,14 @@ template <typename C> static __device__ void load_queries_down(const attention_s
 }
 
 /*
- * FP8's product with V wants keys side by side, so two warps turn a slot's values in place, a tile of D keys x D columns
- * in blocks of 32 x 32 bytes. Of 16 keys the order is the one in which a thread has its scores: four at 4 t are keys 2 t,
- * 2 t + 1, 8 + 2 t and 9 + 2 t.
+ * The FP8 GEMM with V needs neighbouring keys to be contiguous. So two warps transpose a slot's values in
+ * place: a tile of D keys x D columns, in blocks of 32 x 32 bytes. The order of 16 keys is the order in which
+ * a thread holds its scores: the four at 4 t are keys 2 t, 2 t + 1, 8 + 2 t and 9 + 2 t.
  */
 template <typename C> struct turned_block {
 	uint32_t r[8];
 
-	/* Rows 32 i, columns 32 j of the tile. */
+	/* The block at row 32 i and column 32 j of the tile. */
 	__device__ __forceinline__ void load(uint32_t tile, unsigned i, unsigned j)
 	{
 		const unsigned row = 32 * i + threadIdx.x % 32;
@@ -156,7 +156,7 @@ template <typename C> struct turned_block {
 
 			matrix_load_turned(x, tile + row * C::CHUNK + swizzled<C::CHUNK>(row, 2 * j + h));
 #pragma unroll
-			for (int k = 0; k < 4; k++) /* even columns, odd columns; of 16 keys, of 16 more */
+			for (int k = 0; k < 4; k++) /* even columns, odd columns; 16 keys, 16 more */
 				r[4 * h + k] = __byte_perm(x[k / 2 * 2], x[k / 2 * 2 + 1], k % 2 ? 0x7531 : 0x6420);
 		}
 	}
@@ -179,7 +179,7 @@ template <typename C> static __device__ __forceinline__ void turn_tile(uint32_t 
 {
 #pragma unroll 1
 	for (unsigned i = 0; i < C::D / 32; i++) {
-		if ((i + 1) / 2 % 2 != which) /* rows of blocks are shorter and shorter: 0 and 3, 1 and 2 */
+		if ((i + 1) / 2 % 2 != which) /* rows of blocks get shorter: 0 and 3, 1 and 2 */
 			continue;
 #pragma unroll 1
 		for (unsigned j = i; j < C::D / 32; j++) {

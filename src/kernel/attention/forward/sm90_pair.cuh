@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Heads whose keys all stand in the slots, without a mask or with a causal one of as many keys as queries. A consuming
- * warpgroup has two tiles of 64 query rows that take turns over the same keys: while one's scores become exponentials, the
- * matrix unit has the other's products. So a warpgroup fills both units by itself, and the others only what is left. The
- * stream of blocks goes on over tiles and heads: a tile's O is stored while the matrix unit has the other half's last
- * values.
+ * Attention for heads whose keys are all in the slots, without a mask or with a causal mask with as many keys
+ * as queries. A consumer warpgroup has two tiles of 64 query rows that alternate over the same keys. While
+ * one tile's scores become exponentials, the matrix unit runs the other tile's GEMMs. So one warpgroup alone
+ * keeps both units busy. The sequence of blocks continues over tiles and heads: a tile's O is stored while
+ * the matrix unit processes the other half's last values.
  *
- * While a half has its softmax of block n, its own products are done and the other's run: scores of its next block and
- * values of its last. Each turn begins by waiting for all of them and ends by asking for its own, so nothing is in flight
- * where the loop closes, which the compiler needs to leave products asynchronous, and products are never asked for in a
- * branch: what nobody wants is asked for too. Registers are just enough.
+ * While a half computes the softmax of block n, its own GEMMs are done and the other half's run: scores of
+ * its next block and values of its last block. Each turn begins by waiting for all GEMMs and ends by issuing
+ * its own. So nothing is in flight at the end of the loop body, which the compiler requires to keep GEMMs
+ * asynchronous. GEMMs are never issued in a branch; results that nobody needs are computed too. The registers
+ * just suffice.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_PAIR_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_PAIR_CUH
@@ -35,17 +36,17 @@ template <typename C> struct attention_pair : attention_plain<C> {
 	using base::wait;
 	using base::warp;
 
-	/* What a warpgroup walks: tiles of its own of one head after the other. */
+	/* Position of a warpgroup: its own tiles of one head after the other. */
 	struct place {
-		int pair, pass, tile; /* pair: of sequence and head; none: the number of pairs */
-		unsigned fill;	      /* of the head's first block */
+		int pair, pass, tile; /* pair: number of (sequence, head); the number of pairs means none */
+		unsigned fill;	      /* fill number of the head's first block */
 	};
 
 	__device__ __forceinline__ bool causal() const { return a.right == 0; }
 
 	__device__ __forceinline__ place tile_of(int pair, int pass, unsigned fill) const
 	{
-		const int own = pass % 2 ? C::GROUPS - 1 - group : group; /* as tile_dealt deals */
+		const int own = pass % 2 ? C::GROUPS - 1 - group : group; /* as tile_dealt assigns */
 
 		return place{pair, pass, pass * C::GROUPS + own, fill};
 	}
@@ -57,7 +58,7 @@ template <typename C> struct attention_pair : attention_plain<C> {
 		return last_pass(p) ? tile_of(p.pair + gridDim.x, 0, p.fill + blocks()) : tile_of(p.pair, p.pass + 1, p.fill);
 	}
 
-	/* Blocks that the second half sees; the first one sees one less of a causal mask. */
+	/* Blocks that the second half sees. With a causal mask the first half sees one less. */
 	__device__ __forceinline__ unsigned seen(const place &p) const
 	{
 		return causal() ? warp_uniform(min((p.tile + 1) * 2, (int)blocks())) : blocks();
@@ -70,14 +71,15 @@ template <typename C> struct attention_pair : attention_plain<C> {
 		queries_load<C>(room.q(group, 0) + HALF * C::CHUNKS * 64 * C::CHUNK, warp, lane, h.q);
 	}
 
-	/* Nothing waits for queries on their way to registers but the products they go into; the second half's come last. */
+	/* Only the GEMMs that read the queries wait for their load into registers. The second half's queries
+	 * come last. */
 	__device__ __forceinline__ void queries_done()
 	{
 		__syncwarp();
 		release(C::EMPTY_Q + group);
 	}
 
-	/* Scores of block `following` and values of block n. */
+	/* Issues the scores of block `following` and the GEMM with the values of block n. */
 	__device__ __forceinline__ void ask(half &h, unsigned following, unsigned n, bool add)
 	{
 		wgmma_fence();
@@ -85,7 +87,7 @@ template <typename C> struct attention_pair : attention_plain<C> {
 		base::values_issue(h.o, h.p, n, add);
 	}
 
-	/* All that was asked for; it is h's. */
+	/* Waits for all issued GEMMs; they belong to h. */
 	__device__ __forceinline__ void products_wait(half &h)
 	{
 		wgmma_wait<0>();
@@ -94,7 +96,8 @@ template <typename C> struct attention_pair : attention_plain<C> {
 		wgmma_hold(h.p);
 	}
 
-	/* The first block of a tile sets the rows' reference. diagonal: keys behind the row's own are cut. */
+	/* The first block of a tile sets the rows' reference maximum. diagonal: keys after the row's own are
+	 * masked. */
 	__device__ __forceinline__ void softmax(half &h, bool first, bool diagonal)
 	{
 		const float scale = C::FP8 ? base::scale_log2 : a.scale_log2;
@@ -111,7 +114,7 @@ template <typename C> struct attention_pair : attention_plain<C> {
 			accumulator_scale(h.o, factor);
 	}
 
-	/* Blocks that the last tile of a head does not see are given back. */
+	/* Releases blocks that the last tile of a head does not see. */
 	__device__ __forceinline__ void skip(unsigned n, unsigned end)
 	{
 		for (; n < end; n++) {
@@ -126,9 +129,9 @@ template <typename C> struct attention_pair : attention_plain<C> {
 	{
 		half one, two;
 		place p = tile_of(blockIdx.x, 0, 0);
-		int pair_before = -1, tile_before = 0; /* whose O is still to be stored */
-		unsigned tiles = 0, n_before = 0;      /* the block of the second half's last values */
-		bool add = false, give = false;	       /* give: that block back then */
+		int pair_before = -1, tile_before = 0; /* tile whose O is not yet stored */
+		unsigned tiles = 0, n_before = 0;      /* n_before: the block of the second half's last values */
+		bool add = false, give = false;	       /* give: release that block then */
 
 		if (p.pair >= pairs())
 			return;
@@ -146,7 +149,8 @@ template <typename C> struct attention_pair : attention_plain<C> {
 			const place then = after(p);
 			const unsigned count = seen(p);
 			const bool last = last_pass(p), more = then.pair < pairs();
-			const unsigned diagonal = causal() ? count - 2 : ~0u; /* of the first half; the second's is the next */
+			const unsigned diagonal = causal() ? count - 2 : ~0u; /* for the first half; one more
+									       * for the second */
 
 			tiles++;
 			for (unsigned j = 0; j < count; j++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What consuming warpgroups share that know no units and no ranges of keys: sequences as long as each other, blocks of keys
- * that are seen whole. Every thread of a block counts the same blocks, so descriptors stand in uniform registers, and
- * registers are saved that would be spilled; what is spilled goes to the second cache, since shared memory leaves the first
- * one too little room.
+ * Base of the consumer warpgroups that need no units in shared memory and no range of keys. All sequences
+ * have the same length, and blocks of keys are seen as a whole. Every thread of a block counts the same
+ * blocks. So descriptors are in uniform registers, and fewer registers are spilled. Spilled values go to the
+ * L2, because shared memory leaves too little L1.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_PLAIN_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_PLAIN_CUH
@@ -14,7 +14,7 @@ template <typename C> struct attention_plain {
 	attention_room<C> room;
 	attention_unit *units; /* not used */
 	unsigned group, warp, lane;
-	float scale_log2; /* FP8: that of the stored elements */
+	float scale_log2; /* FP8: scale for the stored elements */
 
 	__device__ __forceinline__ int pairs() const { return a.batch * a.heads; }
 
@@ -31,7 +31,7 @@ template <typename C> struct attention_plain {
 		barrier_wait(room.barrier(full + n % C::SLOTS), n / C::SLOTS % 2);
 	}
 
-	/* The first scores of all, of queries that have come, waited for. */
+	/* Issues the first scores and waits for them. The queries must have arrived. */
 	__device__ __forceinline__ void scores_first(float (&s)[C::KEYS / 2])
 	{
 		wait(C::FULL_K, 0);
@@ -41,7 +41,7 @@ template <typename C> struct attention_plain {
 		wgmma_hold(s);
 	}
 
-	/* q: the queries, where they are register operands. */
+	/* q: the queries, if they are register operands. */
 	__device__ __forceinline__ void scores_issue(float (&s)[C::KEYS / 2], const uint32_t *q, unsigned q_slot, unsigned n)
 	{
 		const uint64_t k = wgmma_tile_of<C::CHUNK>(room.k(n % C::SLOTS));
@@ -89,12 +89,13 @@ template <typename C> struct attention_plain {
 
 			sum += __shfl_xor_sync(~0u, sum, 1);
 			sum += __shfl_xor_sync(~0u, sum, 2);
-			inverse[r] = __fdividef(C::FP8 ? *a.descale_v : 1.f, sum); /* a row sees its own key at least */
+			inverse[r] = __fdividef(C::FP8 ? *a.descale_v : 1.f, sum); /* not 0: a row sees its own key */
 			if (a.lse && lane % 4 == 0 && row < (int)a.q_len)
 				a.lse[(int64_t)pair * a.q_len + row] = (__log2f(sum) - x.shift[r]) * 0.69314718056f;
 		}
 		if (lane == 0)
-			tensor_store_wait_read<(C::PAIR ? C::O_CHUNKS : 0)>(); /* the other half's may be on its way */
+			tensor_store_wait_read<(C::PAIR ? C::O_CHUNKS : 0)>(); /* the other half's stores may
+									        * be in flight */
 		__syncwarp();
 #pragma unroll
 		for (int i = 0; i < C::D / 16; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention forward on Hopper: one persistent block an SM. A producing warpgroup loads keys, values and queries by tensor
- * copies into slots (sm90_load.cuh); GROUPS consuming ones have tiles of 64 query rows of their own.
+ * Attention forward on Hopper: the body of every entry. One persistent block runs on each SM. A producer
+ * warpgroup loads keys, values and queries into slots by tensor copies (sm90_load.cuh). GROUPS consumer
+ * warpgroups each process their own tiles of 64 query rows.
  */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_RUN_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_RUN_CUH
@@ -26,7 +27,7 @@ template <typename C> static __device__ __forceinline__ void barriers_begin(cons
 	barrier_init_fence();
 }
 
-/* CONSUMER: of shape C, what the consuming warpgroups run. */
+/* CONSUMER: the code of the consumer warpgroups for shape C. */
 template <typename C, typename CONSUMER>
 static __device__ __forceinline__ void attention_run(const attention_sm90_args &a)
 {

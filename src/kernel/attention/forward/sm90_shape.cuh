@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hopper's attention kernels: shapes, places in shared memory, units of work. */
+/* Attention forward on Hopper: kernel shapes, shared-memory layout and units of work. */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_SHAPE_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_SHAPE_CUH
 #include "kernel/attention/forward/args.h"
@@ -7,18 +7,18 @@
 #include "kernel/wgmma.cuh"
 
 enum how {
-	HOW_Q_REGISTERS = 1, /* queries as register operands: their slot is free at once */
-	HOW_STALE = 2,	     /* exponents by the first block's maximum as long as sums stay small */
-	HOW_O_IN_Q = 8,	     /* O leaves through its queries' slot: where there is no room for both */
-	HOW_PAIR = 4,	     /* tiles of 128 rows, a warpgroup's two halves in turns (sm90_pair.cuh) */
-	HOW_PREFETCH = 16,   /* the next head's keys and values are called to the L2 one head early */
-	HOW_STREAM = 64,     /* twice as many blocks of keys as slots: they stream by */
+	HOW_Q_REGISTERS = 1, /* queries are register operands, so their slot is free after the first scores */
+	HOW_STALE = 2,	     /* exponents relative to the first block's maximum while sums stay small */
+	HOW_O_IN_Q = 8,	     /* O is stored through the slot of its queries, if there is no room for both */
+	HOW_PAIR = 4,	     /* tiles of 128 rows; a warpgroup's two halves alternate (sm90_pair.cuh) */
+	HOW_PREFETCH = 16,   /* prefetch the next head's keys and values into the L2 one head early */
+	HOW_STREAM = 64,     /* twice as many blocks of keys as slots, so keys stream through the slots */
 	HOW_DOWN = 128,	     /* causal: a head's longest tiles and last keys first (sm90_down.cuh) */
-	HOW_FIXED = 256,     /* shared memory begins where the hardware lets it: places are constants, not registers */
-	HOW_WHOLE = 32,	     /* heads are the units (sm90_head.cuh): none are told in shared memory */
+	HOW_FIXED = 256,     /* shared memory begins at a fixed address, so places are constants */
+	HOW_WHOLE = 32,	     /* units are whole heads (sm90_head.cuh), so shared memory holds no units */
 };
 
-/* OUT: of O, 16 bits. FP8: values are turned in their slot (turn_values), so KEYS is D. */
+/* OUT is the 16-bit type of O. With FP8, values are transposed in their slot (turn_values), so KEYS is D. */
 template <typename T_, int D_, int GROUPS_, int KEYS_, int SLOTS_, unsigned HOW_, typename OUT_ = T_>
 struct attention_shape {
 	typedef T_ T;
@@ -42,28 +42,28 @@ struct attention_shape {
 		THREADS = 128 * (GROUPS_ + 1),
 		BYTES = sizeof(T_),
 		FP8 = BYTES == 1,
-		OFFSET = FP8 ? 4 : 0, /* E4M3 ends at 448 and 2^-9: a maximum of 2^4 leaves room on both sides */
-		REGISTERS = (GROUPS_ == 2 ? 240 : (GROUPS_ == 3 ? 160 : 112)) - FP8 * 8, /* of a consuming thread */
+		OFFSET = FP8 ? 4 : 0, /* E4M3 ranges from 2^-9 to 448; a maximum of 2^4 leaves room on both sides */
+		REGISTERS = (GROUPS_ == 2 ? 240 : (GROUPS_ == 3 ? 160 : 112)) - FP8 * 8, /* of a consumer thread */
 		LOAD_REGISTERS = FP8 ? 40 : (GROUPS_ == 2 ? 24 : 32),
 		ROWS = HOW_ & HOW_PAIR ? 128 : 64,
-		CHUNK = D_ * BYTES < 128 ? D_ * BYTES : 128, /* bytes of a row that stand together, swizzled */
+		CHUNK = D_ * BYTES < 128 ? D_ * BYTES : 128, /* contiguous bytes of a row, swizzled together */
 		CHUNKS = D_ * BYTES / CHUNK,
 		O_CHUNKS = D_ / 64,
-		PAIRS = KEYS_ * BYTES / 8,    /* a thread's registers of probabilities */
-		QUERIES = D_ * BYTES / 8,     /* of queries */
-		STEP = CHUNK / 32,	      /* products along k a chunk: each takes 32 bytes */
+		PAIRS = KEYS_ * BYTES / 8,    /* registers of probabilities per thread */
+		QUERIES = D_ * BYTES / 8,     /* registers of queries per thread */
+		STEP = CHUNK / 32,	      /* wgmma steps along k per chunk; each takes 32 bytes */
 		KV_BYTES = KEYS_ * D_ * BYTES,
 		Q_BYTES = ROWS * D_ * BYTES,
 		O_BYTES = ROWS * D_ * 2,
 		Q_SLOTS = HOW_ & (HOW_Q_REGISTERS | HOW_O_IN_Q) && !DOWN ? 1 : 2,
 		UNIT_BYTES = 64,
-		UNITS = WHOLE ? 0 : 2, /* a consuming warp */
-		/* places in shared memory */
+		UNITS = WHOLE ? 0 : 2, /* per consumer warp */
+		/* offsets in shared memory */
 		K_AT = 0,
 		V_AT = SLOTS_ * KV_BYTES,
 		Q_AT = 2 * SLOTS_ * KV_BYTES,
 		O_AT = Q_AT + !O_IN_Q * GROUPS_ * Q_SLOTS * Q_BYTES,
-		UNITS_AT = O_AT + GROUPS_ * O_BYTES, /* copies for each consuming warp: registers are scarce */
+		UNITS_AT = O_AT + GROUPS_ * O_BYTES, /* one copy per consumer warp, because registers are scarce */
 		BARRIERS_AT = UNITS_AT + GROUPS_ * 4 * UNITS * UNIT_BYTES,
 		FULL_K = 0,
 		EMPTY_K = FULL_K + SLOTS_,
@@ -73,7 +73,7 @@ struct attention_shape {
 		EMPTY_Q = FULL_Q + GROUPS_ * Q_SLOTS,
 		RAW_V = EMPTY_Q + GROUPS_ * Q_SLOTS,
 		BARRIERS = RAW_V + FP8 * SLOTS_,
-		SHARED_BYTES = BARRIERS_AT + BARRIERS * 8 + 1024, /* 1024: to align */
+		SHARED_BYTES = BARRIERS_AT + BARRIERS * 8 + 1024, /* 1024: for alignment */
 	};
 };
 
@@ -92,7 +92,7 @@ template <typename C> struct attention_room {
 	__device__ uint32_t barrier(unsigned number) const { return base + C::BARRIERS_AT + number * 8; }
 };
 
-/* A warp's 16 rows of a tile of queries, as register operands. */
+/* Loads a warp's 16 rows of a tile of queries as register operands. */
 template <typename C>
 static __device__ __forceinline__ void queries_load(uint32_t tile, unsigned warp, unsigned lane, uint32_t *to)
 {
@@ -110,15 +110,15 @@ static __device__ __forceinline__ void queries_load(uint32_t tile, unsigned warp
 	}
 }
 
-/* -- units: which there are, which keys they see -- */
+/* -- units of work and the keys that they see -- */
 
 struct attention_unit {
-	int batch, head, kv_head; /* coordinates of the maps, batch 0 where sequences are packed */
+	int batch, head, kv_head; /* coordinates in the tensor maps; batch is 0 if sequences are packed */
 	int sequence;		  /* batch element */
 	int q_row, kv_row;	  /* first row of the sequence in the maps */
 	int q_len, kv_len;
-	int tile, tiles; /* first, and how many */
-	int from, to; /* blocks of keys that any tile of it sees */
+	int tile, tiles; /* first tile, number of tiles */
+	int from, to; /* blocks of keys that any of its tiles sees */
 };
 
 struct attention_range {
@@ -138,7 +138,7 @@ static __device__ __forceinline__ attention_range tile_range(const attention_sm9
 	return r;
 }
 
-/* False: its rows are behind the end of a shorter sequence. */
+/* Returns false if the unit's rows are past the end of a shorter sequence. */
 template <typename C>
 static __device__ __forceinline__ bool unit_find(const attention_sm90_args &a, int number, attention_unit &u)
 {
@@ -170,7 +170,7 @@ static __device__ __forceinline__ bool unit_find(const attention_sm90_args &a, i
 	return true;
 }
 
-/* Unit of round i, or -1. */
+/* Unit of round i, or -1 if there is none. */
 static __device__ __forceinline__ int unit_of_round(const attention_sm90_args &a, int round)
 {
 	const int units = a.pairs * a.head_units;
@@ -186,9 +186,10 @@ static __device__ __forceinline__ int unit_rounds(const attention_sm90_args &a)
 }
 
 /*
- * A warpgroup's tile of a unit in its i-th pass; tiles or more: it has none. Where warpgroups have equally many they are
- * dealt back and forth, so that a mask's short and long ones add up alike, the longest last. Else they are dealt on and
- * on: `turn`, the tiles of the units before, says whose turn it is.
+ * A warpgroup's i-th tile of a unit; `tiles` or more means none. If all warpgroups have the same number of
+ * tiles, the direction of assignment alternates, with the longest tiles last. So the short and long tiles of
+ * a mask give each warpgroup the same work. Otherwise tiles are assigned in rotation across units; `turn`,
+ * the number of tiles of the units before, selects the first warpgroup.
  */
 template <typename C> static __device__ __forceinline__ int tile_dealt(int tiles, int turn, int i, int group)
 {
@@ -197,11 +198,11 @@ template <typename C> static __device__ __forceinline__ int tile_dealt(int tiles
 	return i * C::GROUPS + (group + C::GROUPS - turn) % C::GROUPS;
 }
 
-/* -- causal heads of eight tiles as large as their eight blocks of keys (sm90_down.cuh) -- */
+/* -- causal heads of eight tiles, each as large as a block of keys (sm90_down.cuh) -- */
 
 enum { DOWN_PASSES = 4 };
 
-/* A block of threads has a head a round; below 0: none. */
+/* The (batch, head) pair of a thread block in a round; below 0: none. */
 static __device__ __forceinline__ int down_pair(const attention_sm90_args &a, int round)
 {
 	const int pairs = a.batch * a.heads, blocks = gridDim.x, block = blockIdx.x, full = pairs / blocks;
@@ -217,7 +218,7 @@ static __device__ __forceinline__ int down_rounds(const attention_sm90_args &a)
 	return a.batch * a.heads / gridDim.x + 2;
 }
 
-/* A warpgroup's i-th tile, longest first; 15: there is none. Each of the three shares has twelve blocks. */
+/* A warpgroup's i-th tile, longest first; 15: none. Each of the three shares has twelve blocks. */
 static __device__ __forceinline__ int tile_down(int share, int i)
 {
 	const unsigned tiles = share == 0 ? 0xfff37 : share == 1 ? 0xfff46 : 0xf0125;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax of a warpgroup's tile in registers; a thread has two rows, lane / 4 and 8 more. */
+/* Softmax of a warpgroup's tile in registers. A thread has two rows: lane / 4 and the row 8 below. */
 #ifndef KERNEL_ATTENTION_FORWARD_SM90_SOFTMAX_CUH
 #define KERNEL_ATTENTION_FORWARD_SM90_SOFTMAX_CUH
 #include "kernel/attention/forward/sm90_shape.cuh"
@@ -13,11 +13,12 @@ static __device__ __forceinline__ float exp2_unit(float x)
 }
 
 struct softmax_rows {
-	float shift[2]; /* an offset less the maximum that exponents are taken by, times scale_log2; +inf before any key */
-	float sum[2];	/* of this thread's columns */
+	float shift[2]; /* OFFSET - scale_log2 * (reference maximum of the exponents); +inf before any key */
+	float sum[2];	/* sum over this thread's columns */
 };
 
-/* Sums above it might hide a value that the pairs' type cannot hold. */
+/* Largest sum for which no exponential can exceed the range of type T. Above it the block is computed again
+ * with its own maximum. */
 template <typename T> static __device__ __forceinline__ float stale_limit(T)
 {
 	return 32768.f;
@@ -28,7 +29,7 @@ static __device__ __forceinline__ float stale_limit(__nv_fp8_e4m3)
 	return 448.f;
 }
 
-/* Only keys low[r] .. high[r] are seen; column: of the thread's first score. */
+/* Masks scores of keys outside low[r] .. high[r]. column: the column of the thread's first score. */
 template <int N>
 static __device__ __forceinline__ void scores_mask(float (&s)[N], const int (&low)[2], const int (&high)[2], int column)
 {
@@ -41,7 +42,7 @@ static __device__ __forceinline__ void scores_mask(float (&s)[N], const int (&lo
 	}
 }
 
-/* Exponentials of scores into pairs; their sums by row. */
+/* Packs the exponentials of the scores into pairs, and sums them by row. */
 template <typename T, int N>
 static __device__ __forceinline__ void scores_exp(const float (&s)[N], const float (&shift)[2], float scale_log2,
 						  uint32_t (&p)[N / 2], float (&sum)[2])
@@ -59,8 +60,8 @@ static __device__ __forceinline__ void scores_exp(const float (&s)[N], const flo
 	}
 }
 
-/* FP8's operand wants four neighbours along k: columns of two groups of eight, which the values' order makes neighbours
- * (turn_values). */
+/* The FP8 version. Its operand needs four neighbours along k: columns of two groups of eight, which are
+ * neighbours in the order of the values (turn_values). */
 template <typename T, int N>
 static __device__ __forceinline__ void scores_exp(const float (&s)[N], const float (&shift)[2], float scale_log2,
 						  uint32_t (&p)[N / 4], float (&sum)[2])
@@ -80,7 +81,7 @@ static __device__ __forceinline__ void scores_exp(const float (&s)[N], const flo
 	}
 }
 
-/* The same in place, for where the pairs' registers are still being read. */
+/* As scores_exp, in place. It is used while the registers of the pairs are still being read. */
 template <int N>
 static __device__ __forceinline__ void scores_exp_in_place(float (&s)[N], const float (&shift)[2], float scale_log2,
 							   float (&sum)[2])
@@ -101,8 +102,8 @@ static __device__ __forceinline__ void scores_pack(const float (&s)[N], uint32_t
 		p[i] = pack2(T(), s[2 * i], s[2 * i + 1]);
 }
 
-/* Takes the new maximum, whose exponential is to be 2^OFFSET; what was summed by the old one is to be multiplied by
- * factor. */
+/* Takes the new maximum; its exponential becomes 2^OFFSET. `factor` receives the factor for the sums relative
+ * to the old maximum. */
 template <int OFFSET = 0, int N>
 static __device__ __forceinline__ void scores_top(const float (&s)[N], softmax_rows &x, float scale_log2,
 						  float (&factor)[2])
@@ -123,8 +124,8 @@ static __device__ __forceinline__ void scores_top(const float (&s)[N], softmax_r
 	}
 }
 
-/* One block of scores: p and the rows' sums. True: what was accumulated is to be multiplied by factor. `ready`: every
- * row of the warp has a maximum. */
+/* Processes one block of scores: writes p and updates the rows' sums. Returns true if the accumulated O must
+ * be multiplied by factor. `ready`: every row of the warp has a maximum. */
 template <typename C, int N, int PAIRS>
 static __device__ __forceinline__ bool scores_take(const float (&s)[N], softmax_rows &x, float scale_log2, bool ready,
 						   uint32_t (&p)[PAIRS], float (&factor)[2])
@@ -147,8 +148,8 @@ static __device__ __forceinline__ bool scores_take(const float (&s)[N], softmax_
 	return __any_sync(~0u, factor[0] != 1.f || factor[1] != 1.f);
 }
 
-/* A tile's cut block, its first: of a warp's 16 rows `last` is the only group of 16 keys that is cut, those behind it are not
- * seen by any. */
+/* Processes the tile's first block, which the mask cuts. Among the groups of 16 keys, only group `last` is
+ * cut for the warp's 16 rows; no row sees the groups after it. */
 template <typename C, int N, int PAIRS>
 static __device__ __forceinline__ void scores_take_cut(float (&s)[N], softmax_rows &x, float scale_log2, unsigned last,
 						       unsigned lane, uint32_t (&p)[PAIRS])

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Block lists: a warp goes over a row of blocks 32 at a time and compacts by ballots, once to count and once to write.
- * Between the two one block sums the counts while all others rank units by them, so no host is asked for anything.
- * Host reference: tests/gpu/ref_attention_lists.c.
+ * Makes block lists on the device. A warp reads a row of blocks 32 at a time and compacts it by ballots, once
+ * to count and once to write. In the launch between, one block sums the counts while all others rank units by
+ * their counts. So no count goes back to the host. Host reference: tests/gpu/ref_attention_lists.c.
  */
 #include "kernel/attention/sparse/make_lists.h"
 #include "kernel/philox.cuh"
 
-/* -- what mask and lengths leave of a block -- */
+/* -- the part of a block that mask and lengths leave -- */
 
 struct row_place {
-	uint32_t batch, head, q; /* of the lists */
-	int q_len, kv_len;	 /* of its sequence */
+	uint32_t batch, head, q; /* position in the lists */
+	int q_len, kv_len;	 /* lengths of its sequence */
 };
 
 static __device__ row_place place_of(const attention_lists_args &a, uint32_t row)
@@ -28,7 +28,7 @@ static __device__ row_place place_of(const attention_lists_args &a, uint32_t row
 }
 
 struct keys {
-	int from, to; /* 0, 0: none */
+	int from, to; /* 0, 0: no keys */
 };
 
 static __device__ keys keys_of(const attention_lists_args &a, const row_place &p, int row)
@@ -41,12 +41,12 @@ static __device__ keys keys_of(const attention_lists_args &a, const row_place &p
 	return k;
 }
 
-/* Keys of the query block's first and last row: between them both ends rise a key a row at most, so the two tell of
- * every block. */
+/* Keys of the query block's first and last row. Between these rows both ends move by at most one key per row,
+ * so the two ranges decide for every block. */
 struct row_keys {
 	keys top, bottom;
-	bool cut; /* by the end of the queries */
-	int own;  /* key block of the last query's own place */
+	bool cut; /* the end of the queries cuts the query block */
+	int own;  /* key block of the last query's own position */
 };
 
 static __device__ row_keys row_keys_of(const attention_lists_args &a, const row_place &p)
@@ -75,7 +75,7 @@ static __device__ left left_of(const attention_lists_args &a, const row_keys &r,
 	return !r.cut && r.bottom.from <= first && r.top.to >= end ? LEFT_ALL : LEFT_PART;
 }
 
-/* -- what the source keeps of a block -- */
+/* -- the source's choice for a block -- */
 
 static __device__ lists_block kept_of(const attention_lists_args &a, const row_keys &r, uint32_t row, uint32_t k)
 {
@@ -138,7 +138,8 @@ extern "C" __global__ void __launch_bounds__(LISTS_THREADS) lists_count(attentio
 		*(uint2 *)(a.counts + 2 * (uint64_t)row) = make_uint2(full, partial);
 }
 
-/* Sums of the counts before each row, by one block: a run of rows a thread, then over the threads. */
+/* Prefix sums of the counts, by one block: each thread sums a contiguous part of the rows, then the sums are
+ * combined. */
 static __device__ void begin_rows(const attention_lists_args &a)
 {
 	__shared__ uint2 sums[LISTS_THREADS / 32];
@@ -177,13 +178,13 @@ static __device__ void begin_rows(const attention_lists_args &a)
 		before.x += counts[i].x;
 		before.y += counts[i].y;
 	}
-	if (end == rows) { /* of several threads, all have the whole sum */
+	if (end == rows) { /* if this holds for several threads, each of them has the total */
 		full_begin[rows] = before.x;
 		partial_begin[rows] = before.y;
 	}
 }
 
-/* Blocks listed of a unit (a query block of a batch and head of the problem). */
+/* Number of blocks listed for a unit (a query block of a batch and head of the problem). */
 static __device__ uint32_t unit_count(const attention_lists_args &a, uint32_t unit)
 {
 	const uint32_t pair = unit / a.lists.q_blocks, q = unit - pair * a.lists.q_blocks;
@@ -194,7 +195,8 @@ static __device__ uint32_t unit_count(const attention_lists_args &a, uint32_t un
 	return c.x + c.y;
 }
 
-/* A unit's place in its section: how many have more blocks, or as many and come before it. */
+/* A unit's rank in its section: the number of units with more blocks, or with as many blocks and a lower
+ * number. */
 static __device__ void order_units(const attention_lists_args &a, uint32_t block)
 {
 	__shared__ uint32_t counts[LISTS_THREADS];
@@ -252,8 +254,8 @@ extern "C" __global__ void __launch_bounds__(LISTS_THREADS) lists_write(attentio
 
 /* -- masks of elements -- */
 
-/* The mask's elements of a row of a block, 32 from `column` on: a bit each. What lies outside of the lengths is 0 in
- * `bits` and in `there`. Every lane calls it. */
+/* Returns 32 elements of the mask from `column` on, for a row of a block, one bit each. Elements outside the
+ * lengths are 0 in the result and in `there`. Every lane must call it. */
 static __device__ uint32_t mask_bits(const attention_lists_args &a, const row_place &p, int row, int column,
 				     uint32_t *there)
 {
@@ -266,7 +268,7 @@ static __device__ uint32_t mask_bits(const attention_lists_args &a, const row_pl
 	return __ballot_sync(~0u, kept);
 }
 
-/* A block of the map a thread block. */
+/* Each thread block makes one block of the map. */
 extern "C" __global__ void __launch_bounds__(LISTS_THREADS) lists_classify(attention_lists_args a)
 {
 	const uint32_t row = blockIdx.x, k = blockIdx.y, words = a.lists.k_block / 32;
@@ -286,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(LISTS_THREADS) lists_classify(atten
 		a.map[(uint64_t)row * a.lists.k_blocks + k] = !some ? LISTS_DROPPED : (lacks ? LISTS_PART : LISTS_KEPT);
 }
 
-/* The row's partial block of this number, where there are as many. */
+/* Writes the bits of the row's partial block number blockIdx.y, if the row has that many. */
 extern "C" __global__ void __launch_bounds__(LISTS_THREADS) lists_bits(attention_lists_args a)
 {
 	const uint32_t row = blockIdx.x, words = a.lists.k_block / 32, each = a.lists.q_block * words;

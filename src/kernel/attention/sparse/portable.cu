@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention forward over block lists for any GPU from sm_80 on: kernel/attention/forward/flash.cuh with its steps from a list.
- * A block of threads has half of a query block's rows and walks its partial blocks, then its full ones, 64 keys a step.
+ * Attention forward over block lists for any GPU from sm_80 on: kernel/attention/forward/flash.cuh with steps
+ * from a list. A thread block has half of a query block's rows. It processes the partial blocks, then the
+ * full blocks, 64 keys per step.
  *
  *   blocks_TYPE_dD  TYPE fp16 or bf16, D 64 or 128; key blocks of any multiple of 64
  *
@@ -10,11 +11,11 @@
 #include "kernel/attention/forward/flash.cuh"
 #include "kernel/attention/sparse/args.h"
 
-/* A tile's list: which key blocks, and of the partial ones their numbers, by which their bits are found. */
+/* A tile's list of key blocks. Partial blocks have numbers by which their bits are found. */
 struct tile_list {
 	const uint32_t *partial, *full;
 	int partial_first, partial_count, steps;
-	int parts; /* steps a key block */
+	int parts; /* steps per key block */
 };
 
 static __device__ __forceinline__ tile_list list_of(const attention_block_lists &l, int q_block)
@@ -39,7 +40,7 @@ static __device__ __forceinline__ int first_key(const tile_list &t, int step)
 	return (block * t.parts + step % t.parts) * FLASH_KEYS;
 }
 
-/* Scores whose bit is 0 are out; the scale may turn their sign. */
+/* Masks scores whose bit is 0. With a negative scale the masked value is +inf. */
 static __device__ __forceinline__ void cut(float (&s)[FLASH_KEYS / 8][4], const attention_sparse_flash_args &a,
 					   const tile_list &t, int step, int row)
 {
@@ -79,7 +80,7 @@ template <typename T, int D> static __device__ void flash_blocks(const attention
 	if (first >= p.q_len)
 		return;
 #pragma unroll
-	for (int r = 0; r < 2; r++) { /* a full block lies within */
+	for (int r = 0; r < 2; r++) { /* full blocks lie within these limits */
 		rows.low[r] = row + 8 * r + shift - a.left;
 		rows.high[r] = min(row + 8 * r + shift + a.right, p.kv_len - 1);
 	}
@@ -96,7 +97,7 @@ template <typename T, int D> static __device__ void flash_blocks(const attention
 		if (x.bits && i / t.parts < t.partial_count)
 			cut(s, x, t, i, row);
 		flash_softmax(s, rows, key + lane % 4 * 2, a.scale * 1.44269504089f, factor);
-		tile_wait<0>(); /* the values have come, and no warp reads the keys any more */
+		tile_wait<0>(); /* the values have arrived, and no warp reads the keys any more */
 		if (i + 1 < t.steps)
 			tile_load<T, D>(k_tile, k, a.k_step.row, first_key(t, i + 1), p.kv_len);
 		flash_values<T, D>(o, s, factor, v_tile);

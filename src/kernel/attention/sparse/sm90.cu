@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Block-sparse attention forward on Hopper. A unit is one query block, two tiles of 64 rows that walk the same list, so
- * both warpgroups always have equally many steps. Blocks take units by a counter, in the order given (long ones first),
- * and one producing thread looks a unit up while the one before is being multiplied (kernel/attention/sparse/sm90_shape.cuh). A step
- * is one slot of 128 keys: a block, or two of 64. Partial blocks come first. docs/explanation/design/attention_kernels.md
+ * Block-sparse attention forward on Hopper. A unit is one query block: two tiles of 64 rows that process the
+ * same list, so both warpgroups always have the same number of steps. Blocks take units from a counter, in
+ * the given order (longest first). One producer thread looks up the next unit while the current one is
+ * multiplied (kernel/attention/sparse/sm90_shape.cuh). A step is one slot of 128 keys: one block of 128, or
+ * two of 64. Partial blocks come first. See docs/explanation/design/attention_kernels.md, "Block lists and
+ * block-sparse attention".
  */
 #include "kernel/attention/forward/sm90_run.cuh"
 #include "kernel/attention/sparse/sm90_shape.cuh"
 
-/* What a consumer knows of its unit stays in shared memory: scores have no registers to spare. */
+/* The consumers keep the data of their unit in shared memory, because scores leave no registers. */
 static __device__ __forceinline__ uint32_t shared_word(uint32_t at)
 {
 	uint32_t x;
@@ -17,7 +19,7 @@ static __device__ __forceinline__ uint32_t shared_word(uint32_t at)
 	return x;
 }
 
-/* By 32 and more: 0. */
+/* A shift by 32 or more gives 0. */
 static __device__ __forceinline__ uint32_t shift_left(uint32_t x, uint32_t by)
 {
 	uint32_t y;
@@ -32,8 +34,8 @@ template <typename C> struct sparse_consumer {
 	const attention_sparse_args &s;
 	attention_room<C> room;
 	unsigned group, warp, lane;
-	unsigned number;      /* of the unit: its queries have the same */
-	unsigned first, end;  /* its steps, as numbers of fills */
+	unsigned number;      /* number of the unit; its queries have the same number */
+	unsigned first, end;  /* the unit's steps, as fill numbers */
 	uint32_t q[C::Q_REGISTERS ? C::D / 4 : 1];
 
 	__device__ __forceinline__ uint32_t unit_at() const
@@ -113,8 +115,9 @@ template <typename C> struct sparse_consumer {
 		return (int)shared_word(place_at(n)) >= 0;
 	}
 
-	/* Of a part of a step: the thread's first row keeps the block's keys low .. high, each row below it those one
-	 * further, none behind `limit`; `bits`: its block's, or NULL. All of it in one pass, word by word: scores have no registers to spare. */
+	/* Masks one part of a step. The thread's first row keeps the block's keys low .. high. Each row below
+	 * keeps those one further, none past `limit`. `bits`: the block's element bits, or NULL. Everything
+	 * is done in one pass, word by word, because scores leave no registers. */
 	template <int PART>
 	__device__ __forceinline__ void cut(float (&x)[C::KEYS / 2], int low, int high, int limit, const uint32_t *bits) const
 	{
@@ -164,7 +167,7 @@ template <typename C> struct sparse_consumer {
 			mask_part<C::PARTS - 1>(x, n);
 	}
 
-	/* -- products: scores of step n, values of step n -- */
+	/* -- GEMMs: scores of step n, values of step n -- */
 
 	__device__ __forceinline__ void scores_issue(float (&x)[C::KEYS / 2], unsigned n)
 	{
@@ -197,7 +200,7 @@ template <typename C> struct sparse_consumer {
 	{
 		wgmma_hold(x);
 		release(C::EMPTY_K + n % C::SLOTS);
-		/* nothing waits for queries on their way to registers but the products they go into */
+		/* only the GEMMs that read the queries wait for their load into registers */
 		if (C::Q_REGISTERS ? n == first : n + 1 == end)
 			queries_done();
 	}
@@ -238,8 +241,9 @@ template <typename C> struct sparse_consumer {
 		softmax(x, rows, first, ready, p, factor);
 	}
 
-	/* Step n's scores go to the matrix unit before the values of the one before, whose product runs on below the
-	 * softmax of step n. Scores stay until the new pairs are known to be good, so pairs have two sets of registers. */
+	/* Issues step n's scores before the values of step n - 1. The GEMM with the values then overlaps the
+	 * softmax of step n. Scores are kept until the new pairs are known to be valid, so there are two sets
+	 * of pairs. */
 	__device__ __forceinline__ void step(float (&o)[C::D / 2], softmax_rows &rows, unsigned n, bool &ready,
 					     uint32_t (&before)[C::KEYS / 4], uint32_t (&p)[C::KEYS / 4])
 	{
@@ -287,7 +291,7 @@ template <typename C> struct sparse_consumer {
 		step_last(o, p0);
 	}
 
-	/* -- O through shared memory to its rows, each warp its own 16 -- */
+	/* -- store of O through shared memory; each warp stores its own 16 rows -- */
 
 	__device__ __forceinline__ void store_sums(const softmax_rows &rows, int row, float (&inverse)[2])
 	{
@@ -307,7 +311,7 @@ template <typename C> struct sparse_consumer {
 		}
 	}
 
-	/* The end of a packed sequence: the next one's rows are not touched. */
+	/* Stores the end of a packed sequence without touching the next sequence's rows. */
 	__device__ void store_rows(int row, uint32_t at)
 	{
 		const attention_sm90_args &a = s.dense;
@@ -374,7 +378,7 @@ template <typename C> struct sparse_consumer {
 			queries_take();
 			walk(o, rows);
 		} else {
-			queries_wait(); /* and leaves them where they are */
+			queries_wait(); /* wait for the queries without reading them */
 			queries_done();
 #pragma unroll
 			for (int i = 0; i < C::D / 2; i++)
@@ -441,7 +445,8 @@ template <typename C> static __device__ __forceinline__ void sparse_run(const at
 	{                                                                                                              \
 		sparse_run<SHAPE(T, D, HOW, TURNS, K_BLOCK)>(a);                                                       \
 	}
-/* At D 128 the products are the limit, and turns keep them fed; at D 64 the exponentials are. */
+/* At D 128 the GEMMs are the limit, and alternating warpgroups keep the matrix unit busy. At D 64 the
+ * exponentials are the limit. */
 #define ENTRIES(TYPE, T, K_BLOCK)                                                                                      \
 	ENTRY(TYPE##_d64, T, 64, HOW_STALE | HOW_Q_REGISTERS, false, K_BLOCK)                                          \
 	ENTRY(TYPE##_d128, T, 128, HOW_STALE, true, K_BLOCK)

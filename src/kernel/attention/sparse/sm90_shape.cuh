@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Block-sparse attention on Hopper: its shapes in shared memory, its units, and the thread that loads them. */
+/* Block-sparse attention on Hopper: shared-memory layout, units, and the thread that loads them. */
 #ifndef KERNEL_ATTENTION_SPARSE_SM90_SHAPE_CUH
 #define KERNEL_ATTENTION_SPARSE_SM90_SHAPE_CUH
 #include "kernel/attention/forward/sm90_any_range.cuh"
 #include "kernel/attention/sparse/args.h"
 
-/* C: shapes, places and slots of the dense kernel. TURNS: warpgroups issue products in turns. */
+/* C gives the shape, offsets and slots of the dense kernel. TURNS: warpgroups alternate in issuing GEMMs. */
 template <typename C, int K_BLOCK_, bool TURNS_> struct sparse_shape : C {
 	enum {
 		TURNS = TURNS_,
-		REGISTERS = 232, /* of a consuming thread; the producing one has much to look up */
+		REGISTERS = 232, /* of a consumer thread; the producer needs registers for its look-ups */
 		LOAD_REGISTERS = 40,
 		K_BLOCK = K_BLOCK_,
 		PARTS = C::KEYS / K_BLOCK_,
 		UNITS = 2,
 		UNIT_BYTES = 64,
-		PLACES = 2 * C::SLOTS, /* a slot's are still read when its keys were given back */
+		PLACES = 2 * C::SLOTS, /* a slot's places are read after its keys are released */
 		FULL_UNIT = C::BARRIERS,
 		EMPTY_UNIT = FULL_UNIT + UNITS,
 		PLACES_AT = C::BARRIERS_AT + (EMPTY_UNIT + UNITS) * 8,
@@ -25,9 +25,9 @@ template <typename C, int K_BLOCK_, bool TURNS_> struct sparse_shape : C {
 };
 
 struct sparse_unit {
-	attention_unit in;	      /* tile: -1 where there are no more */
-	uint32_t partial, total;      /* blocks */
-	uint32_t full_at, partial_at; /* in the lists */
+	attention_unit in;	      /* tile -1: no units are left */
+	uint32_t partial, total;      /* number of blocks */
+	uint32_t full_at, partial_at; /* positions in the lists */
 };
 static_assert(sizeof(sparse_unit) <= 64, "its place in shared memory");
 
@@ -67,7 +67,7 @@ template <typename C> struct sparse_producer {
 		return u;
 	}
 
-	/* Key block of an entry of the unit's lists; one behind the last repeats it. */
+	/* Key block of an entry of the unit's lists. An entry past the end repeats the last one. */
 	__device__ __forceinline__ int place(const sparse_unit &u, uint32_t entry) const
 	{
 		entry = min(entry, u.total - 1);
@@ -86,7 +86,7 @@ template <typename C> struct sparse_producer {
 					    u.in.kv_row + places[p] * C::K_BLOCK, u.in.kv_head, u.in.batch);
 	}
 
-	/* `cut`: not all of the step's pairs are kept. */
+	/* `cut`: some pairs of the step are masked. */
 	__device__ __forceinline__ void step(const sparse_unit &u, const int (&places)[C::PARTS], bool cut)
 	{
 		const unsigned slot = fill % C::SLOTS, parity = fill / C::SLOTS % 2 ^ 1;
@@ -125,7 +125,7 @@ template <typename C> struct sparse_producer {
 		barrier_arrive(room.barrier(C::FULL_UNIT + number % C::UNITS));
 	}
 
-	/* The last block to find the counter at its end sets it back. */
+	/* The last block to exit resets the counter. */
 	__device__ __forceinline__ void leave()
 	{
 		if (atomicAdd(s.turn + 1, 1u) == gridDim.x - 1) {
