@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every word that crossed is compared on the receiver with a second buffer made there by the generator. The
- * words depend on who sends to whom, and what arrives is poisoned before: a copy that went elsewhere, or
- * came from elsewhere, shows.
+ * Verification of probe p2p: on the receiver, a kernel compares every word with a second buffer that the
+ * generator filled there. The words depend on sender and receiver, and the destination is poisoned first. So
+ * a copy to or from the wrong place shows.
  */
 #include <inttypes.h>
 #include "core/math/random.h"
@@ -122,6 +122,6 @@ enum status p2p_verify(void *state, struct wrong *w, struct error *err)
 		return p2p_node_verify(s->node, w, err);
 	st = verify(s, w, err);
 	if (st)
-		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to tell */
+		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to report */
 	return st;
 }
