@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The account's own steps, after the timed phases, in four turns that all ranks take together: the step on
- * one rank after the other, the computation of all at once, the collectives alone, and the step with a mark
- * after its first bucket's gradients, its last gradient and its last bucket. METHODS, "Scaling".
+ * The measured steps of the breakdown. They run after the timed phases, in four segments that all ranks run
+ * together: the step on one rank after the other; the computation of all ranks at once; the collectives
+ * alone; and the step with events after its first bucket's gradients, its last gradient and its last bucket.
+ * See docs/explanation/methods/scaling.md, "Where the time of a step goes".
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,16 +13,20 @@
 
 #define FIELD(name) (&scaling_fields[SCALING_FIELD_##name])
 
-enum { STEPS_LEAST = 8, WARM = 2, LAUNCHES = 900 /* that the driver holds without making the host wait */ };
+enum {
+	STEPS_LEAST = 8,
+	WARM = 2,
+	LAUNCHES = 900 /* launches that the driver queues without blocking the host */
+};
 #define TURN_NS 0.5e9
 
 enum { MARK_FIRST, MARK_READY, MARK_END };
 
-/* Times of one rank; gathered as they are. */
+/* Times of one rank, in the form in which the ranks exchange them. */
 struct turns {
 	double one, together, collective, first, wall;
 	double ready[SCALING_TRACE_MAX], drain[SCALING_TRACE_MAX];
-	char name[48]; /* the rank's, without the word */
+	char name[48]; /* name of the rank, without the word "rank" */
 };
 
 typedef enum status turn_work(struct scaling_state *s, struct error *err);
@@ -53,7 +58,7 @@ static enum status read_timed(struct scaling_state *s, unsigned count, double *n
 	return st;
 }
 
-/* `count` times the same computation, ns each by the device's events. */
+/* Runs the computation `count` times; *ns is the time of one, by the device's events. */
 static enum status time_compute(struct scaling_state *s, unsigned count, double *ns, struct error *err)
 {
 	enum status st = put_timed(s, scaling_compute, s->bench->stream[0], count, err);
@@ -61,7 +66,7 @@ static enum status time_compute(struct scaling_state *s, unsigned count, double 
 	return st ? st : read_timed(s, count, ns, err);
 }
 
-/* Measured once its clock has risen. */
+/* The delay is derived from a measured step, after the clock has risen. */
 enum status scaling_plant_late(struct scaling_state *s, struct error *err)
 {
 	double ns = 0;
@@ -76,8 +81,8 @@ enum status scaling_plant_late(struct scaling_state *s, struct error *err)
 	return st;
 }
 
-/* The collectives: nobody waits for its device before all have put theirs on it, or a rank that could not
- * would be waited for without end. */
+/* Times the collectives. A rank that cannot enqueue its own would block the others forever. So no rank waits
+ * for its device before all have enqueued theirs. */
 static enum status time_collectives(struct scaling_state *s, unsigned count, double *ns, struct error *err)
 {
 	enum status st = meet(s, put_timed(s, scaling_communicate, scaling_wire(s), count, err), err);
@@ -85,7 +90,7 @@ static enum status time_collectives(struct scaling_state *s, unsigned count, dou
 	return st ? st : meet(s, read_timed(s, count, ns, err), err);
 }
 
-/* How many steps fit a turn: rank 0 says so for all. */
+/* Number of steps that fit into a segment; rank 0 decides for all. */
 static enum status count_steps(struct scaling_state *s, unsigned *steps, struct error *err)
 {
 	double ns = 0, fit = SCALING_TRACE_MAX, held = LAUNCHES;
@@ -102,7 +107,7 @@ static enum status count_steps(struct scaling_state *s, unsigned *steps, struct 
 	return st;
 }
 
-/* One rank computes, the others wait for it. */
+/* One rank computes while the others wait for it. */
 static enum status alone(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -146,7 +151,7 @@ static enum status read_marks(struct scaling_state *s, struct turns *t, unsigned
 	return st;
 }
 
-/* A step that nobody marks brings all ranks to the same point first. */
+/* A step without events first brings all ranks to the same point. */
 static enum status marked(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
 {
 	uint64_t t0;
@@ -180,7 +185,8 @@ static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned
 	return st ? st : marked(s, t, *steps, err);
 }
 
-/* Every rank's times as one trace; `room` holds them: ready, drain, and one value a rank. */
+/* Builds one trace from the times of all ranks. `room` is its memory: ready, drain, and one value per
+ * rank. */
 static void make_trace(struct scaling_trace *t, double *room, const struct turns *all, unsigned ranks,
 		       unsigned steps)
 {
@@ -199,7 +205,7 @@ static void make_trace(struct scaling_trace *t, double *room, const struct turns
 	t->one = stats_median(one, ranks);
 }
 
-/* "2 (gpu2)", "2 on node-b": as its team calls it. */
+/* Reports the slowest rank as its team names it: "2 (gpu2)" or "2 on node-b". */
 static void tell_slowest(const struct turns *all, const struct scaling_account *a, struct result *out)
 {
 	if (a->slowest >= 0)
@@ -246,9 +252,10 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 	double *room = calloc((size_t)ranks * (2 * SCALING_TRACE_MAX + 1), sizeof(*room));
 	struct scaling_trace t;
 	struct scaling_account a;
-	enum status st = all && room ? STATUS_OK
-				     : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-						       "scaling: no memory for the account");
+	enum status st =
+		all && room ? STATUS_OK
+			    : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					      "scaling: not enough memory for the breakdown of the step");
 
 	st = meet(s, st, err);
 	if (!st)
