@@ -40,8 +40,8 @@ static enum status check(const struct scaling_trace *t, struct error *err)
 	return STATUS_OK;
 }
 
-/* Computes means over ranks and steps, how often each rank was last, and how long the others waited for
- * it. */
+/* Computes means over ranks and steps, how often each rank was last, and how long each
+ * waited in all. */
 static void sum_up(struct scaling_account *out, const struct scaling_trace *t, unsigned *last, double *waited)
 {
 	double ready = 0, exposed = 0, waiting = 0, steps = t->steps, ranks = t->ranks;
