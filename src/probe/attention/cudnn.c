@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `cudnn` of probe attention: plans of gpu/sdpa. The first heuristic is what the library's own front
+/* Engine `cudnn` of probe attention: plans of gpu/sdpa. The first heuristic is the one that cuDNN's frontend
  * runs. */
 #include "gpu/sdpa/sdpa.h"
 #include "probe/attention/device.h"
 
 enum {
-	TOP = 16,	  /* heuristics asked for by search=top */
-	EXHAUSTIVE = 256, /* candidates at most by search=exhaustive */
+	TOP = 16,	  /* number of heuristics that search=top requests */
+	EXHAUSTIVE = 256, /* largest number of candidates of search=exhaustive */
 };
 
 struct attention_cudnn {
 	struct attention_device device;
 	struct sdpa *sdpa;
-	struct sdpa_plan *plan;	   /* what is timed */
-	struct sdpa_plan *forward; /* backward: of what it reads */
+	struct sdpa_plan *plan;	   /* the timed plan */
+	struct sdpa_plan *forward; /* backward: the plan that makes its inputs */
 	char name[128];
 };
 
-/* What holds for every version; the rest is the library's answer in prepare. */
+/* Checks the limits of every version of the library; the library itself reports the others in prepare. */
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
 {
@@ -31,9 +31,10 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "attention: cuDNN: %s", lib->missing);
 	if (o->pattern != ATTENTION_LISTS_NONE)
-		return attention_device_refuse(err, "cuDNN takes no block lists before sm_100");
+		return attention_device_refuse(err,
+					       "cuDNN does not support block lists on GPUs before sm_100");
 	if (o->type == ATTENTION_E4M3 && cc > 0 && cc < 90)
-		return attention_device_refuse(err, "cuDNN attends in FP8 from sm_90 on");
+		return attention_device_refuse(err, "cuDNN supports FP8 only on sm_90 or newer");
 	return STATUS_OK;
 }
 
@@ -63,7 +64,7 @@ static enum status make_plans(struct attention_cudnn *s, struct error *err)
 	return st ? st : sdpa_plan_first(s->forward, err);
 }
 
-/* Listing every candidate may take half of what the search may; the other half is for timing them. */
+/* Listing the candidates may take half of the search's time; the other half is for timing them. */
 struct listing {
 	const struct bench *bench;
 	uint64_t t0_ns;
@@ -145,7 +146,7 @@ static enum status select_variant(void *state, unsigned variant, const char **na
 	sdpa_plan_describe(s->plan, variant, &d);
 	memcpy(s->name, d.name, sizeof(s->name));
 	*name = s->name;
-	s->device.common.exact_done = false; /* each variant is verified whole */
+	s->device.common.exact_done = false; /* each variant is verified completely */
 	return STATUS_OK;
 }
 

@@ -171,7 +171,8 @@ static struct work work(const struct machine *m, const struct target *t, const v
 #undef X
 	enum {
 		LATENCY_TO = 32 << 10
-	}; /* up to this size the time is judged as latency: docs/explanation/methods/collectives.md, "Gap" */
+	}; /* up to this size the time is judged as latency: docs/explanation/methods/collectives.md, "Bus
+	      bandwidth" */
 	const struct collective_opts *o = opts;
 	const struct collective_shape s = collective_shape(o, t->ranks);
 	struct work w = {.limit = limits[o->op]};

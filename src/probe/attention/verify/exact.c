@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exact passes: data whose right O and log-sum-exp are known of every row without a matrix of pairs.
- * MEAN: Q is 0, so each row's O is the mean of the values kept and its log-sum-exp the logarithm of their
- * number: who attends to whom, to the last pair, and every element of V. SELECT: keys are codes of signs and
- * each query is one of them, much enlarged, so that O is the value of that key and the log-sum-exp its logit:
- * every element of Q, and of K where it is found. Rows that keep nothing are 0 and -inf. METHODS "Attention",
- * "Exact passes".
+ * The exact passes: data for which the correct O and log-sum-exp of every row are known without a matrix of
+ * pairs. See docs/explanation/methods/attention.md, "Exact passes".
+ *
+ * MEAN: Q is 0. So each row's O is the mean of the kept values, and its log-sum-exp is the logarithm of their
+ * number. This checks every pair of query and key, and every element of V.
+ *
+ * SELECT: keys are codes of signs, and each query is the code of one key, much enlarged. So O is the value of
+ * that key and the log-sum-exp is its logit. This checks every element of Q, and of K if the key is selected.
+ *
+ * The result of a row without kept pairs is 0 and -inf.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,23 +19,24 @@
 #include "probe/attention/element_types.h"
 #include "probe/shared/cpu.h"
 
-struct checking { /* for the pool */
+struct checking { /* argument of the pool's work functions */
 	struct attention *a;
 	enum attention_data data;
 	const unsigned char *o;
 	const float *lse;
-	double share, least; /* of a value, and beside it, that an element may err */
+	double share,
+		least; /* allowed error of an element, as a share of its value and as an absolute value */
 	struct wrong *wrong; /* (threads) */
-	bool *room;	     /* (threads) false: a thread had no memory */
+	bool *room;	     /* (threads) false: the thread had not enough memory */
 };
 
-/* One key head's values, and what a thread needs beside. */
+/* One key head's values and a thread's work space. */
 struct head {
 	uint32_t b, g;
-	int32_t *sums;			    /* MEAN: (kv_len + 1, head_dim), of all keys before */
-	struct attention_keys *span, *last; /* (room) of this row and of the one before */
+	int32_t *sums; /* MEAN: (kv_len + 1, head_dim): sum of the values of all keys before */
+	struct attention_keys *span, *last; /* (room) of this row and of the previous one */
 	uint32_t spans, last_spans;
-	double value[ATTENTION_HEAD_DIM_MAX], lse; /* of the row */
+	double value[ATTENTION_HEAD_DIM_MAX], lse; /* expected value of the row */
 };
 
 static void sum_values(const struct attention *a, struct head *k)
@@ -54,7 +59,7 @@ static void expect_mean(const struct attention_problem *p, struct head *k)
 	int64_t sum[ATTENTION_HEAD_DIM_MAX] = {0};
 
 	if (k->spans == k->last_spans && !memcmp(k->span, k->last, k->spans * sizeof(*k->span)) && k->spans)
-		return; /* as the row before */
+		return; /* the same as the previous row */
 	for (uint32_t i = 0; i < k->spans; i++) {
 		const int32_t *to = k->sums + (size_t)k->span[i].to * p->head_dim;
 		const int32_t *from = k->sums + (size_t)k->span[i].from * p->head_dim;
@@ -83,8 +88,9 @@ static void expect_selected(const struct attention *a, struct head *k, uint32_t 
 	k->lse = k->spans ? attention_select_logit(p) : -INFINITY;
 }
 
-/* Beyond O's own rounding: probabilities of 16 bits may be rounded once more than their sum was, and where
- * values cancel what is left of FP32's rounding stays; the least that a pair too many changes is 2^-20. */
+/* Sets the allowed error. It exceeds O's own rounding: 16-bit probabilities may be rounded once more than
+ * their sum, and if values cancel, FP32 rounding errors remain. One pair too many changes the result by at
+ * least 2^-20. */
 static void allow(struct checking *c)
 {
 	const struct attention_problem *p = &c->a->c.problem;

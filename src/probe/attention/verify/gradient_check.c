@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backward of the case's own data: every element of dQ, dK and dV of the first and the last key head against
- * double precision, from inputs that are made anew, never read back. What an engine of the type may err is
- * METHODS "Attention", "Tolerance of gradients".
+ * Check of backward on the case's own data: every element of dQ, dK and dV of the first and the last key head
+ * is compared with double precision. The inputs are recomputed from the generator and never read back. The
+ * allowed error is that of docs/explanation/methods/attention.md, "Tolerance of gradients".
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,14 +10,16 @@
 #include "probe/attention/element_types.h"
 #include "probe/shared/cpu.h"
 
-#define ACCUMULATED 0x1p-20  /* relative error of a sum in FP32 that tensor cores add up */
-#define DEVIATIONS 6	     /* of roundings that are independent */
-#define PAIRS_FOR_TWO 0x1p26 /* of query and key in a key head; of larger ones the first alone */
+#define ACCUMULATED 0x1p-20 /* relative error of an FP32 sum on tensor cores */
+#define DEVIATIONS 6	    /* standard deviations allowed for independent roundings */
+#define PAIRS_FOR_TWO                                                                                        \
+	0x1p26 /* pairs of query and key per key head; with more pairs, only the first key head is checked   \
+		*/
 
 enum { HEADS = 2 };
 
-/* What may go wrong with a sum of terms, each rounded: root sum of squares of the roundings, and what is
- * proportional to the terms' own sum. */
+/* Allowed error of a sum of rounded terms: the squares of the roundings, to be added in quadrature, and a
+ * part that is proportional to the sum of the terms. */
 struct doubt {
 	double squares, sum;
 };
@@ -25,7 +27,7 @@ struct doubt {
 struct reference_head {
 	uint32_t b, g;
 	double *d_q, *d_k, *d_v;	  /* (group * q_len, head_dim); (kv_len, head_dim) */
-	struct doubt *of_q, *of_k, *of_v; /* a row */
+	struct doubt *of_q, *of_k, *of_v; /* (rows) */
 };
 
 struct attention_gradients {
@@ -33,7 +35,7 @@ struct attention_gradients {
 	unsigned count;
 };
 
-struct doing { /* for the pool */
+struct doing { /* argument of the pool's work functions */
 	const struct attention *a;
 	struct reference_head *head;
 	struct attention_gradient *gradient; /* (threads) */
@@ -71,7 +73,8 @@ static double rounding(const struct attention_problem *p, double x)
 	return fmax(attention_roundoff(p->type) * fabs(x), attention_underflow(p->type));
 }
 
-/* Of one row's keys: the roundings of P, dS and of O in D; the exponents' error. */
+/* Adds the error terms of one row's keys: the roundings of P, of dS and of O (in D), and the error of the
+ * exponents. */
 static void doubt_row(const struct doing *w, unsigned thread, const struct attention_gradient *g,
 		      const float *q, const float *d_o, struct attention_keys seen, struct doubt *of_q)
 {
@@ -87,13 +90,13 @@ static void doubt_row(const struct doing *w, unsigned thread, const struct atten
 
 	for (uint32_t j = seen.from; j < seen.to; j++)
 		squares += 3 * g->p[j] *
-			   g->p[j]; /* of an element of O, whose values have variance 1 at most 3 */
+			   g->p[j]; /* variance of an element of O: its values have a variance of at most 3 */
 	d_error = scale * attention_roundoff(p->out_type) * sqrt(squares) * d_o_norm;
 	*of_q = (struct doubt){0};
 	for (uint32_t j = seen.from; j < seen.to; j++) {
 		double term = rounding(p, g->d_s[j]), beside = g->p[j] * d_error;
-		/* dP - D cancels: of FP32's rounding of dP, which is as large as dO and V are, the weight's
-		 * share stays. */
+		/* dP - D cancels. The FP32 rounding error of dP is proportional to the sizes of dO and V. It
+		 * remains, weighted by P. */
 		double sum = share * fabs(g->d_s[j]) + ACCUMULATED * scale * g->p[j] * d_o_norm * reach;
 
 		of_q->squares += term * term * k_most * k_most;
@@ -103,7 +106,7 @@ static void doubt_row(const struct doing *w, unsigned thread, const struct atten
 		of_v[j].squares += rounding(p, g->p[j]) * rounding(p, g->p[j]) * o_most * o_most;
 		of_v[j].sum += share * g->p[j] * o_most;
 	}
-	of_q->sum += DEVIATIONS * d_error * k_most; /* one D for all keys of the row */
+	of_q->sum += DEVIATIONS * d_error * k_most; /* all keys of the row share one D */
 }
 
 static void reference_work(void *arg, unsigned thread)
@@ -130,7 +133,7 @@ static void reference_work(void *arg, unsigned thread)
 	}
 }
 
-/* The threads' parts. */
+/* Adds up the parts of the threads. */
 static void gather(const struct doing *w, unsigned threads)
 {
 	const struct attention_problem *p = &w->a->c.problem;
@@ -209,7 +212,7 @@ enum status attention_gradient_reference(struct attention *a, struct error *err)
 	}
 	return room ? STATUS_OK
 		    : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				      "attention: no room for the reference");
+				      "attention: not enough memory for the reference");
 }
 
 void attention_gradient_reference_free(struct attention_gradients *g)

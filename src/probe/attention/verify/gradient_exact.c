@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backward's exact passes: data whose right gradients are known of every row without a matrix of pairs. With
- * Q = 0 or K = 0 all logits are 0, so that P is one over the number n of a row's keys, and dV_j = sum_i dO_i
- * / n_i      dS_ij = scale (dO_i . V_j - D_i) / n_i,  D_i = dO_i . mean V dQ_i = scale / n_i (dO_i M_i - D_i
- * sum_j K_j)     M_i = sum_j V_j^T K_j   over the row's keys dK_j = scale (V_j N_j - w_j)     N_j = sum_i
- * dO_i^T Q_i / n_i, w_j = sum_i D_i Q_i / n_i   over the key's rows MEAN (Q = 0) looks at every element of dQ
- * and dV, KEYLESS (K = 0) at those of dK; the third gradient is 0. Keys of a row, and rows of a key, are
- * spans whose ends rise, so that M and N are kept by adding and taking away.
+ * The exact passes of backward: data for which the correct gradients of every row are known without a matrix
+ * of pairs. With Q = 0 or K = 0 all logits are 0, so P is 1 / n, with n the number of keys of a row. Then
+ *
+ *   dV_j = sum_i dO_i / n_i
+ *   dS_ij = scale (dO_i . V_j - D_i) / n_i,  D_i = dO_i . mean V
+ *   dQ_i = scale / n_i (dO_i M_i - D_i sum_j K_j),  M_i = sum_j V_j^T K_j  over the row's keys
+ *   dK_j = scale (V_j N_j - w_j),  N_j = sum_i dO_i^T Q_i / n_i,  w_j = sum_i D_i Q_i / n_i  over the key's
+ * rows
+ *
+ * MEAN (Q = 0) checks every element of dQ and dV, KEYLESS (K = 0) every element of dK; the third gradient is
+ * 0. The keys of a row and the rows of a key are spans whose ends ascend, so M and N are updated by adding
+ * and subtracting terms.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,24 +21,27 @@
 
 #define ACCUMULATED 0x1p-20
 #define DEVIATIONS 6
-#define DRIFT 0x1p-36 /* of our own sums, by adding and taking away; the least pair weighs 2^-20 */
+#define DRIFT                                                                                                \
+	0x1p-36 /* error of the reference's own sums, from adding and subtracting; one pair has a weight of  \
+		   at least 2^-20 */
 
-struct checking { /* for the pool */
+struct checking { /* argument of the pool's work functions */
 	const struct attention *a;
 	enum attention_data data;
 	const void *found[ATTENTION_TENSORS];
 	struct wrong *wrong; /* (threads) */
-	bool *room;	     /* (threads) false: a thread had no memory */
+	bool *room;	     /* (threads) false: the thread had not enough memory */
 };
 
-/* One key head's, of one thread. `moments` is M or N. */
+/* State of one key head, for one thread. `moments` is M or N. */
 struct head {
 	uint32_t b, g;
-	float *k, *v;			 /* (kv_len, head_dim) */
-	double *sums;			 /* (kv_len + 1, head_dim): values of all keys before */
-	double *moments, *sum;		 /* (head_dim, head_dim), (head_dim) */
-	double *d_v, *squares_v, *sum_v; /* (kv_len + 1, head_dim): what begins less what ends at a key */
-	double squares, size;		 /* of dK's roundings at the key at hand */
+	float *k, *v;	       /* (kv_len, head_dim) */
+	double *sums;	       /* (kv_len + 1, head_dim): sum of the values of all keys before */
+	double *moments, *sum; /* (head_dim, head_dim), (head_dim) */
+	double *d_v, *squares_v,
+		*sum_v; /* (kv_len + 1, head_dim): terms that start at a key minus terms that end at it */
+	double squares, size; /* for dK's roundings at the current key */
 };
 
 static bool head_alloc(struct head *k, const struct attention_problem *p)
@@ -114,7 +122,7 @@ static void times_moments(const struct head *k, uint32_t d, const float *x, doub
 	}
 }
 
-/* What is known of one row of dO: its size, D, and what rounding O changes of D. */
+/* Known quantities of one row of dO: its size, its D, and the change of D by the rounding of O. */
 struct row {
 	struct attention_keys seen;
 	double n, squares, mean, mean_squares;
@@ -166,10 +174,10 @@ static void check_row(const struct checking *c, unsigned thread, enum attention_
 	c->wrong[thread].checked += beside ? p->head_dim : 0;
 }
 
-/* -- Q = 0: dQ by rows, dV by what begins and ends at keys -- */
+/* -- Q = 0: dQ by rows; dV from the terms that start and end at each key -- */
 
-/* Root sum of squares of dS over a row's keys is scale |dO| / sqrt(n) at most, with values of variance 1/2.
- */
+/* The root sum of squares of dS over a row's keys is at most scale |dO| / sqrt(n), for values of variance
+ * 1/2. */
 static void check_d_q(const struct checking *c, unsigned thread, struct head *k, uint32_t h, uint32_t i,
 		      const struct row *r)
 {
@@ -252,7 +260,8 @@ static void check_mean(const struct checking *c, unsigned thread, struct head *k
 
 /* -- K = 0: dK by keys -- */
 
-/* The rows numbered i of all query heads begin (1) or end (-1) to keep the key at hand. */
+/* Adds (sign 1) or subtracts (sign -1) row i of all query heads, when it starts or stops to keep the current
+ * key. */
 static void add_rows(const struct checking *c, struct head *k, uint32_t i, double sign)
 {
 	const struct attention_problem *p = &c->a->c.problem;

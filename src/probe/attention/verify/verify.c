@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verification of probe attention: two exact passes that every element written enters, sampled rows
- * (backward: whole heads) of the case's own data against double precision, and what timing left against the
- * accepted result, bit for bit. What is written is poisoned before it is looked at next, so a kernel that
- * returns at once leaves poison.
+ * Verification of probe attention. Two exact passes cover every output element. Sampled rows (backward: whole
+ * heads) of the case's own data are compared with double precision. The output of the timed iterations is
+ * compared with the accepted result, bit for bit. Outputs are poisoned before their next use, so a kernel
+ * that returns at once leaves poison.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -57,7 +57,7 @@ void attention_wrong_add(struct wrong *to, const struct wrong *from)
 	to->nan = nan;
 }
 
-/* -- what one set's pass wrote, read back -- */
+/* -- output of one set, read back -- */
 
 struct output {
 	void *t[ATTENTION_TENSORS]; /* NULL: not written by the pass */
@@ -82,7 +82,7 @@ static enum status output_read(struct attention *a, unsigned set, struct output 
 			out->t[t] = malloc(attention_tensor_bytes(p, t));
 		if (!out->t[t])
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room to verify");
+					       "attention: not enough memory to verify");
 		st = a->access->read(a, set, t, out->t[t], err);
 	}
 	return st;
@@ -94,7 +94,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 32;
 }
 
-/* Four chains side by side: one alone waits for its multiplications. */
+/* Four independent chains, because a single chain waits for its multiplications. */
 static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t size)
 {
 	enum { CHAINS = 4 };
@@ -113,7 +113,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t size)
 	return hash;
 }
 
-/* Rows that sequences do not have are nobody's: only rows that are there count. */
+/* Hashes only rows that exist: shorter sequences leave rows that belong to none. */
 static uint64_t output_hash(const struct attention *a, const struct output *out)
 {
 	const struct attention_problem *p = &a->c.problem;
@@ -161,7 +161,8 @@ static void check_samples(struct attention *a, const struct output *out, struct 
 		attention_check_samples(a, out->t[ATTENTION_O], out->t[ATTENTION_LSE], w);
 }
 
-/* The case's own data: sampled rows, and what set 0 then holds is what all sets are held to. */
+/* Checks the case's own data: sampled rows of set 0. Then set 0's hash becomes the one that all sets must
+ * have. */
 static enum status check_random(struct attention *a, struct wrong *w, struct error *err)
 {
 	struct output out = {0};
@@ -183,8 +184,8 @@ static enum status check_random(struct attention *a, struct wrong *w, struct err
 	return !st && w->count ? mismatch(a, w, "random data", err) : st;
 }
 
-/* Two engines of right results differ by twice what one may err, where each row sampled tells what that is.
- */
+/* Two correct results differ by at most twice the allowed error of one. The allowed error is the largest of
+ * the sampled rows. */
 static double allowed_apart(const struct attention *a, enum attention_tensor t)
 {
 	double most = 0;
@@ -230,7 +231,7 @@ static void compare_tensor(const struct attention *a, const struct output *out, 
 				load_row(p, right, t, at, good);
 				if (t == ATTENTION_LSE && isinf(good[0]) &&
 				    !memcmp(found, good, sizeof(*good)))
-					continue; /* a row that keeps nothing */
+					continue; /* a row without kept pairs */
 				for (uint32_t d = 0; d < count; d++)
 					if (!(fabs((double)found[d] - (double)good[d]) <= most))
 						attention_note(p, w, t, b, h, row, d, (double)good[d],
@@ -238,9 +239,9 @@ static void compare_tensor(const struct attention *a, const struct output *out, 
 			}
 }
 
-/* A set with other bits than the accepted ones: an engine that is not the same each time, or a fault that
- * began since. Held against the sampled rows, and every element against a run of now, which is held to them
- * too; and the exact passes are due again. */
+/* Checks a set whose bits differ from the accepted ones: the engine is not deterministic, or a fault began
+ * later. Its sampled rows are compared with the reference. Every element is compared with a new run, whose
+ * sampled rows are checked too. The exact passes are repeated. */
 static enum status check_other(struct attention *a, const struct output *out, struct wrong *w,
 			       struct error *err)
 {
@@ -279,7 +280,7 @@ static enum status check_left(struct attention *a, struct wrong *w, struct error
 	return !st && w->count ? mismatch(a, w, "after timing", err) : st;
 }
 
-/* Elements of what the pass writes, but for the log-sum-exp. */
+/* Number of output elements of the pass, without the log-sum-exp. */
 static uint64_t elements_of(const struct attention_case *c)
 {
 	uint64_t count = 0;
