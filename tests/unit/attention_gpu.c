@@ -276,8 +276,8 @@ static void test_refused(void **state)
 	static const struct {
 		const char *words, *says;
 	} bad[] = {
-		{"threads=2", "threads are of CPU engines"},
-		{"pattern=mask", "no block lists before sm_100"},
+		{"threads=2", "threads is an option of the CPU engine"},
+		{"pattern=mask", "does not support block lists on GPUs before sm_100"},
 	};
 	struct bed *b = *state;
 

@@ -226,7 +226,7 @@ static void fp8_is_refused_for_its_rows_alone(void **state)
 	o.m = 3;
 	o.k = 40;
 	assert_int_equal(gemm_cublaslt_engine.supports(&b.machine, &b.target, &o, &err), STATUS_UNSUPPORTED);
-	assert_string_equal(err.text, "gemm: FP8 takes rows that begin at multiples of 16 bytes, and k=40 of A is no "
+	assert_string_equal(err.text, "gemm: FP8 rows must start at multiples of 16 bytes, but k=40 of A is not a "
 				      "multiple of 16");
 	error_clear(&err);
 	o.k = 48;

@@ -118,7 +118,7 @@ static enum status read_list(struct reader *r, uint32_t count, uint32_t **list, 
 			return refuse(r, block, "follows a higher one; lists must be ascending");
 		if (!attention_blocks_append(list, total, block))
 			return error_set_cause(r->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "%s: no room for the block lists", r->place);
+					       "%s: not enough memory for the block lists", r->place);
 		before = block;
 	}
 	return STATUS_OK;
@@ -193,7 +193,7 @@ enum status attention_blocks_parse(struct attention_blocks **out, const char *pl
 	r.l = attention_blocks_create(&sizes);
 	if (!r.l)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%s: no room for the block lists", place);
+				       "%s: not enough memory for the block lists", place);
 	st = read_rows(&r);
 	if (st)
 		attention_blocks_free(r.l);

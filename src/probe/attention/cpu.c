@@ -295,12 +295,12 @@ static enum status workers_alloc(struct attention_cpu *s, struct error *err)
 		w->span = malloc((size_t)ATTENTION_ROWS * room * sizeof(*w->span));
 		if (!w->tile || !w->span)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room for its threads");
+					       "attention: not enough memory for the threads");
 		memset(w->tile, 0, sizeof(*w->tile));
 	}
 	if (!s->worker)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room for its threads");
+				       "attention: not enough memory for the threads");
 	return STATUS_OK;
 }
 

@@ -47,7 +47,7 @@ static enum status known_options(const struct collective_opts *o, struct error *
 {
 	char type[64];
 
-	snprintf(type, sizeof(type), "type=%s; use fp32, fp64, int8 or int32", collective_type_name(o));
+	snprintf(type, sizeof(type), "type=%s; use type=fp32, fp64, int8 or int32", collective_type_name(o));
 	if (!collective_host_type(collective_operand(o)))
 		return unsupported(err, type);
 	if (collective_rule_of(o) == COLLECTIVE_AVG)

@@ -50,7 +50,7 @@ static void note(struct wrong *w, const char *side, uint64_t index, double expec
 	w->first_index = index;
 	w->expected = expected;
 	w->found = found;
-	snprintf(w->place, sizeof(w->place), "word %" PRIu64 " of what arrived on the %s", index, side);
+	snprintf(w->place, sizeof(w->place), "word %" PRIu64 " that the %s received", index, side);
 }
 
 static enum status check_device(struct link_state *s, struct wrong *w, struct error *err)

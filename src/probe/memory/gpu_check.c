@@ -71,7 +71,8 @@ static uint64_t sample_first(const struct memory *s, unsigned i, uint64_t count)
 	return i == 1 ? last : random_u32(s->seed, 77, i) % (last + 1);
 }
 
-/* Compares samples of one stream with the host's own arithmetic. Counts errors only if the device found none. */
+/* Compares samples of one stream with the host's own arithmetic. Counts errors only if the device found none.
+ */
 static enum status host_samples(struct memory_gpu *s, gpu_ptr from, const struct linear *l, struct wrong *w,
 				struct error *err)
 {

@@ -27,7 +27,7 @@ struct checking { /* argument of the pool's work functions */
 	double share,
 		least; /* allowed error of an element, as a share of its value and as an absolute value */
 	struct wrong *wrong; /* (threads) */
-	bool *room;	     /* (threads) false: the thread had not enough memory */
+	bool *room;	     /* (threads) false: the thread did not have enough memory */
 };
 
 /* One key head's values and a thread's work space. */
@@ -176,7 +176,7 @@ static enum status check_all(struct checking *c, struct wrong *wrong, struct err
 	for (unsigned i = 0; i < threads; i++) {
 		if (!c->room[i])
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room to verify");
+					       "attention: not enough memory to verify");
 		attention_wrong_add(wrong, &c->wrong[i]);
 	}
 	return STATUS_OK;
@@ -200,7 +200,7 @@ enum status attention_check_exact(struct attention *a, enum attention_data data,
 	allow(&c);
 	if (!o || !lse || !c.wrong || !c.room)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				     "attention: no room to verify");
+				     "attention: not enough memory to verify");
 	if (!st)
 		st = a->access->read(a, 0, ATTENTION_O, o, err);
 	if (!st)

@@ -30,7 +30,7 @@ struct checking { /* argument of the pool's work functions */
 	enum attention_data data;
 	const void *found[ATTENTION_TENSORS];
 	struct wrong *wrong; /* (threads) */
-	bool *room;	     /* (threads) false: the thread had not enough memory */
+	bool *room;	     /* (threads) false: the thread did not have enough memory */
 };
 
 /* State of one key head, for one thread. `moments` is M or N. */
@@ -339,7 +339,7 @@ static enum status check_all(struct checking *c, struct wrong *wrong, struct err
 	for (unsigned i = 0; i < threads; i++) {
 		if (!c->room[i])
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room to verify");
+					       "attention: not enough memory to verify");
 		attention_wrong_add(wrong, &c->wrong[i]);
 	}
 	return STATUS_OK;
@@ -362,7 +362,7 @@ enum status attention_check_gradients(struct attention *a, enum attention_data d
 		room = room && found[t];
 		st = room ? a->access->read(a, 0, t, found[t], err)
 			  : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					    "attention: no room to verify");
+					    "attention: not enough memory to verify");
 	}
 	if (!st)
 		st = check_all(&c, wrong, err);

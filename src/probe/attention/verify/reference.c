@@ -111,7 +111,7 @@ static void sample_row(const struct attention *a, struct key_head *k, struct att
 
 struct sampling { /* argument of the pool's work functions */
 	struct attention *a;
-	bool *room; /* (threads) false: the thread had not enough memory */
+	bool *room; /* (threads) false: the thread did not have enough memory */
 };
 
 static bool head_alloc(const struct attention *a, struct key_head *k)
