@@ -3,6 +3,7 @@
  * runs. */
 #include "gpu/sdpa/sdpa.h"
 #include "probe/attention/device.h"
+#include "probe/shared/candidates.h"
 
 enum {
 	TOP = 16,	  /* number of heuristics that search=top requests */
@@ -64,28 +65,11 @@ static enum status make_plans(struct attention_cudnn *s, struct error *err)
 	return st ? st : sdpa_plan_first(s->forward, err);
 }
 
-/* Listing the candidates may take half of the search's time; the other half is for timing them. */
-struct listing {
-	const struct bench *bench;
-	uint64_t t0_ns;
-};
-
-static enum status go_on(void *arg, bool *enough, struct error *err)
-{
-	const struct listing *l = arg;
-	double spent_s = (double)(clock_now_ns(l->bench->clock) - l->t0_ns) * 1e-9;
-
-	if (l->bench->stop && *l->bench->stop)
-		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
-	*enough = l->bench->search_s > 0 && spent_s > 0.5 * l->bench->search_s;
-	return STATUS_OK;
-}
-
 static enum status find_candidates(struct attention_cudnn *s, const struct bench *b,
 				   enum attention_search search, struct error *err)
 {
-	struct listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
-	const struct sdpa_pace pace = {go_on, &l};
+	struct candidates_listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
+	const struct sdpa_pace pace = {candidates_continue, &l};
 	enum status st = search == ATTENTION_SEARCH_FIRST ? sdpa_plan_first(s->plan, err)
 							  : sdpa_plan_candidates(s->plan, TOP, err);
 

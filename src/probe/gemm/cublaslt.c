@@ -9,6 +9,7 @@
 #include "gpu/device/gpu.h"
 #include "kernel/test_data/numbers.h"
 #include "probe/gemm/cublaslt.h"
+#include "probe/shared/candidates.h"
 
 enum {
 	TOP = 32,	  /* number of heuristics that search=top requests */
@@ -190,27 +191,10 @@ enum status gemm_cublaslt_multiply(struct gemm_cublaslt *s, unsigned set, struct
 
 /* -- the engine -- */
 
-/* Listing the candidates may take half of the search's time; the other half is for timing them. */
-struct listing {
-	const struct bench *bench;
-	uint64_t t0_ns;
-};
-
-static enum status go_on(void *arg, bool *enough, struct error *err)
-{
-	const struct listing *l = arg;
-	double spent_s = (double)(clock_now_ns(l->bench->clock) - l->t0_ns) * 1e-9;
-
-	if (l->bench->stop && *l->bench->stop)
-		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
-	*enough = l->bench->search_s > 0 && spent_s > 0.5 * l->bench->search_s;
-	return STATUS_OK;
-}
-
 static enum status list_all(struct gemm_cublaslt *s, const struct bench *b, struct error *err)
 {
-	struct listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
-	const struct matmul_pace pace = {go_on, &l};
+	struct candidates_listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
+	const struct matmul_pace pace = {candidates_continue, &l};
 	enum status st = matmul_plan_exhaust(s->plan, EXHAUSTIVE, &pace, err);
 
 	result_f64(b->out, &field_listing_s, (double)(clock_now_ns(b->clock) - l.t0_ns) * 1e-9);
