@@ -128,3 +128,8 @@ double attention_underflow(enum attention_type type)
 {
 	return ldexp(1, -(int)formats[type].bias - (int)formats[type].fraction);
 }
+
+double attention_rounding(enum attention_type type, double x)
+{
+	return fmax(attention_roundoff(type) * fabs(x), attention_underflow(type));
+}

@@ -14,4 +14,6 @@ void attention_round(enum attention_type type, float *x, size_t count);
  * normal. */
 double attention_roundoff(enum attention_type type);
 double attention_underflow(enum attention_type type);
+/* Largest absolute error of rounding x to the type. */
+double attention_rounding(enum attention_type type, double x);
 #endif

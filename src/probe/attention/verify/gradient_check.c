@@ -68,11 +68,6 @@ static double norm(const float *x, uint32_t n)
 	return sqrt(sum);
 }
 
-static double rounding(const struct attention_problem *p, double x)
-{
-	return fmax(attention_roundoff(p->type) * fabs(x), attention_underflow(p->type));
-}
-
 /* Adds the error terms of one row's keys: the roundings of P, of dS and of O (in D), and the error of the
  * exponents. */
 static void doubt_row(const struct doing *w, unsigned thread, const struct attention_gradient *g,
@@ -94,7 +89,7 @@ static void doubt_row(const struct doing *w, unsigned thread, const struct atten
 	d_error = scale * attention_roundoff(p->out_type) * sqrt(squares) * d_o_norm;
 	*of_q = (struct doubt){0};
 	for (uint32_t j = seen.from; j < seen.to; j++) {
-		double term = rounding(p, g->d_s[j]), beside = g->p[j] * d_error;
+		double term = attention_rounding(p->type, g->d_s[j]), beside = g->p[j] * d_error;
 		/* dP - D cancels. The FP32 rounding error of dP is proportional to the sizes of dO and V. It
 		 * remains, weighted by P. */
 		double sum = share * fabs(g->d_s[j]) + ACCUMULATED * scale * g->p[j] * d_o_norm * reach;
@@ -103,7 +98,8 @@ static void doubt_row(const struct doing *w, unsigned thread, const struct atten
 		of_q->sum += sum * k_most;
 		of_k[j].squares += (term * term + beside * beside) * q_most * q_most;
 		of_k[j].sum += sum * q_most;
-		of_v[j].squares += rounding(p, g->p[j]) * rounding(p, g->p[j]) * o_most * o_most;
+		of_v[j].squares += attention_rounding(p->type, g->p[j]) *
+				   attention_rounding(p->type, g->p[j]) * o_most * o_most;
 		of_v[j].sum += share * g->p[j] * o_most;
 	}
 	of_q->sum += DEVIATIONS * d_error * k_most; /* all keys of the row share one D */

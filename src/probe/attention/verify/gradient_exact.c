@@ -147,11 +147,6 @@ static void row_of(const struct checking *c, const struct head *k, uint32_t h, u
 	}
 }
 
-static double rounding(const struct attention_problem *p, double x)
-{
-	return fmax(attention_roundoff(p->type) * fabs(x), attention_underflow(p->type));
-}
-
 static void check_row(const struct checking *c, unsigned thread, enum attention_tensor t, uint32_t b,
 		      uint32_t h, uint32_t row, const double *right, const double *beside)
 {
@@ -188,7 +183,8 @@ static void check_d_q(const struct checking *c, unsigned thread, struct head *k,
 
 	if (r->n > 0) {
 		times_moments(k, p->head_dim, r->d_o, right);
-		error = most * (DEVIATIONS * rounding(p, size / r->n) * sqrt(r->n) + 4 * ACCUMULATED * size);
+		error = most * (DEVIATIONS * attention_rounding(p->type, size / r->n) * sqrt(r->n) +
+				4 * ACCUMULATED * size);
 	}
 	for (uint32_t d = 0; r->n > 0 && d < p->head_dim; d++) {
 		right[d] = scale / r->n * (right[d] - r->mean * k->sum[d]);
@@ -201,7 +197,7 @@ static void check_d_q(const struct checking *c, unsigned thread, struct head *k,
 static void add_d_v(struct head *k, const struct attention_problem *p, const struct row *r)
 {
 	double *const to[] = {k->d_v, k->squares_v, k->sum_v};
-	double weight = 1 / r->n, round = rounding(p, weight);
+	double weight = 1 / r->n, round = attention_rounding(p->type, weight);
 
 	for (uint32_t d = 0; d < p->head_dim; d++) {
 		double x = (double)r->d_o[d], term[] = {x * weight, x * x * round * round, fabs(x) * weight};
@@ -276,7 +272,7 @@ static void add_rows(const struct checking *c, struct head *k, uint32_t i, doubl
 		row_of(c, k, h, i, &r);
 		attention_row_values(c->a, c->data, ATTENTION_Q, k->b, h, i, q);
 		add_moment(k, p->head_dim, sign / r.n, r.d_o, sign * r.mean / r.n, q);
-		round = rounding(p, scale * sqrt(r.squares) / r.n);
+		round = attention_rounding(p->type, scale * sqrt(r.squares) / r.n);
 		beside = scale * attention_roundoff(p->out_type) * sqrt(r.mean_squares) / r.n;
 		k->squares += sign * (round * round + beside * beside) * most * most;
 		k->size += sign * scale * sqrt(r.squares) / r.n * most;
