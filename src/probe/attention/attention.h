@@ -189,6 +189,11 @@ void attention_note(const struct attention_problem *p, struct wrong *w, enum att
 /* Adds one thread's counts. Threads have ascending shares and are added in order, so the first place found is
  * the first of all. */
 void attention_wrong_add(struct wrong *to, const struct wrong *from);
+/* Runs `work` with `arg` on all threads of the pool, then adds each thread's counts, part[thread], to *wrong.
+ * NO_RESOURCE if room[thread] is false: the thread did not have enough memory. */
+enum status attention_check_threads(struct cpu_pool *pool, void (*work)(void *arg, unsigned thread),
+				    void *arg, const struct wrong *part, const bool *room,
+				    struct wrong *wrong, struct error *err);
 /* (verify/gradient_exact.c) Checks every element of dQ and dV (data MEAN) or dK (KEYLESS) of set 0. */
 enum status attention_check_gradients(struct attention *a, enum attention_data data, struct wrong *wrong,
 				      struct error *err);

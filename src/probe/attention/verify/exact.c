@@ -168,20 +168,6 @@ static void check_work(void *arg, unsigned thread)
 	free(k.span);
 }
 
-static enum status check_all(struct checking *c, struct wrong *wrong, struct error *err)
-{
-	unsigned threads = cpu_pool_count(c->a->pool);
-
-	cpu_pool_run(c->a->pool, check_work, c);
-	for (unsigned i = 0; i < threads; i++) {
-		if (!c->room[i])
-			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: not enough memory to verify");
-		attention_wrong_add(wrong, &c->wrong[i]);
-	}
-	return STATUS_OK;
-}
-
 enum status attention_check_exact(struct attention *a, enum attention_data data, struct wrong *wrong,
 				  struct error *err)
 {
@@ -206,7 +192,7 @@ enum status attention_check_exact(struct attention *a, enum attention_data data,
 	if (!st)
 		st = a->access->read(a, 0, ATTENTION_LSE, lse, err);
 	if (!st)
-		st = check_all(&c, wrong, err);
+		st = attention_check_threads(a->pool, check_work, &c, c.wrong, c.room, wrong, err);
 	free(c.room);
 	free(c.wrong);
 	free(lse);

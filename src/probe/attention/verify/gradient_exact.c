@@ -327,20 +327,6 @@ static void check_work(void *arg, unsigned thread)
 	head_free(&k);
 }
 
-static enum status check_all(struct checking *c, struct wrong *wrong, struct error *err)
-{
-	unsigned threads = cpu_pool_count(c->a->pool);
-
-	cpu_pool_run(c->a->pool, check_work, c);
-	for (unsigned i = 0; i < threads; i++) {
-		if (!c->room[i])
-			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: not enough memory to verify");
-		attention_wrong_add(wrong, &c->wrong[i]);
-	}
-	return STATUS_OK;
-}
-
 enum status attention_check_gradients(struct attention *a, enum attention_data data, struct wrong *wrong,
 				      struct error *err)
 {
@@ -361,7 +347,7 @@ enum status attention_check_gradients(struct attention *a, enum attention_data d
 					    "attention: not enough memory to verify");
 	}
 	if (!st)
-		st = check_all(&c, wrong, err);
+		st = attention_check_threads(a->pool, check_work, &c, c.wrong, c.room, wrong, err);
 	for (int t = 0; t < ATTENTION_TENSORS; t++)
 		free(found[t]);
 	free(c.room);

@@ -57,6 +57,20 @@ void attention_wrong_add(struct wrong *to, const struct wrong *from)
 	to->nan = nan;
 }
 
+enum status attention_check_threads(struct cpu_pool *pool, void (*work)(void *arg, unsigned thread),
+				    void *arg, const struct wrong *part, const bool *room,
+				    struct wrong *wrong, struct error *err)
+{
+	cpu_pool_run(pool, work, arg);
+	for (unsigned i = 0; i < cpu_pool_count(pool); i++) {
+		if (!room[i])
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "attention: not enough memory to verify");
+		attention_wrong_add(wrong, &part[i]);
+	}
+	return STATUS_OK;
+}
+
 /* -- output of one set, read back -- */
 
 struct output {
