@@ -63,6 +63,14 @@ struct collective_member {
 	unsigned rank, size;
 };
 
+/* The calling rank of the team. opts and shape must outlive the result. */
+static inline struct collective_member collective_member_of(const struct collective_opts *opts,
+							    const struct collective_shape *shape,
+							    const struct team *team)
+{
+	return (struct collective_member){opts, shape, team->rank, team->size};
+}
+
 /* A contiguous range of a rank's input or result that follows one rule: it comes from rank `from`, and for
  * rule MOVE it goes to rank `to`. */
 struct collective_part {

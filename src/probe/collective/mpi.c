@@ -29,11 +29,6 @@ struct state {
 	uint64_t iterations; /* calls since the result was poisoned */
 };
 
-static struct collective_member member_of(const struct state *s)
-{
-	return (struct collective_member){&s->opts, &s->shape, s->team->rank, s->team->size};
-}
-
 /* -- limits of MPI -- */
 
 static enum status unsupported(struct error *err, const char *what)
@@ -91,7 +86,7 @@ static enum status allocate(struct state *s, struct error *err)
 {
 	unsigned bytes = collective_type_bytes(s->inputs.type);
 	bool in_place = s->opts.place == COLLECTIVE_IN;
-	const struct collective_member me = member_of(s);
+	const struct collective_member me = collective_member_of(&s->opts, &s->shape, s->team);
 
 	s->size[0] = in_place ? s->shape.bytes : s->shape.send * bytes;
 	s->size[1] = in_place ? 0 : s->shape.receive * bytes;
@@ -116,7 +111,7 @@ static enum status allocate(struct state *s, struct error *err)
 /* In place, the result overlaps the inputs, so the poison is written first and the inputs after it. */
 static void fill(struct state *s)
 {
-	const struct collective_member me = member_of(s);
+	const struct collective_member me = collective_member_of(&s->opts, &s->shape, s->team);
 
 	s->iterations = 0;
 	for (int i = 0; i < 2; i++)
@@ -192,7 +187,7 @@ static enum status call_together(struct state *s, struct error *err)
 
 static void check(struct state *s, struct wrong *w)
 {
-	const struct collective_member me = member_of(s);
+	const struct collective_member me = collective_member_of(&s->opts, &s->shape, s->team);
 	bool given = s->opts.op == COLLECTIVE_BROADCAST && s->opts.place == COLLECTIVE_OUT &&
 		     me.rank == s->opts.root; /* MPI_Bcast has one array: on the root it is the input, so the
 						 root has no result to check */

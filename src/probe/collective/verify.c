@@ -20,11 +20,6 @@ static enum status launch(const struct collective_state *s, struct gpu_kernel *k
 			     args, err);
 }
 
-static struct collective_member member_of(const struct collective_state *s)
-{
-	return (struct collective_member){&s->opts, &s->shape, s->team->rank, s->team->size};
-}
-
 static enum status fill_part(const struct collective_state *s, const struct collective_part *p,
 			     struct error *err)
 {
@@ -63,7 +58,7 @@ static enum status fault_injection_wrong(const struct collective_state *s, enum 
 enum status collective_fill_inputs(struct collective_state *s, struct error *err)
 {
 	const struct collective_memory *m = &s->now->memory;
-	const struct collective_member at = member_of(s);
+	const struct collective_member at = collective_member_of(&s->opts, &s->shape, s->team);
 	enum status st = STATUS_OK;
 
 	s->iterations = 0;
@@ -129,7 +124,7 @@ static enum status look(const struct collective_state *s, const struct collectiv
 static enum status count(struct collective_state *s, struct operand_found *found, size_t size,
 			 struct wrong *w, struct error *err)
 {
-	const struct collective_member at = member_of(s);
+	const struct collective_member at = collective_member_of(&s->opts, &s->shape, s->team);
 	unsigned parts = collective_parts(&at);
 	enum status st = STATUS_OK;
 
