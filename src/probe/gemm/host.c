@@ -2,6 +2,7 @@
 #include "probe/gemm/host.h"
 #include <math.h>
 #include "core/math/random.h"
+#include "probe/shared/hash.h"
 
 enum { GRAIN = 4096 }; /* elements: a multiple of 32, so that no two threads share a Philox call */
 
@@ -204,12 +205,6 @@ static enum status elements(void *state, unsigned set, const uint64_t *index, si
 	return STATUS_OK;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
-}
-
 static void hash_work(void *arg, unsigned thread)
 {
 	struct job *j = arg;
@@ -225,7 +220,7 @@ static void hash_work(void *arg, unsigned thread)
 
 		word = 0;
 		memcpy(&word, p, step);
-		hash = mix(hash, word);
+		hash = hash_word(hash, word);
 		bytes -= step;
 	}
 	j->hash[thread] = hash;
@@ -240,7 +235,7 @@ static enum status hash(void *state, unsigned set, uint64_t *out, struct error *
 	cpu_pool_run(h->pool, hash_work, &j);
 	*out = 0;
 	for (unsigned i = 0; i < cpu_pool_count(h->pool); i++)
-		*out = mix(*out, j.hash[i]);
+		*out = hash_word(*out, j.hash[i]);
 	return STATUS_OK;
 }
 

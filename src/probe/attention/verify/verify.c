@@ -11,6 +11,7 @@
 #include "probe/attention/attention.h"
 #include "probe/attention/element_types.h"
 #include "probe/shared/cpu.h"
+#include "probe/shared/hash.h"
 
 static enum status mismatch(const struct attention *a, const struct wrong *w, const char *pass,
 			    struct error *err)
@@ -102,12 +103,6 @@ static enum status output_read(struct attention *a, unsigned set, struct output 
 	return st;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
-}
-
 /* Four independent chains, because a single chain waits for its multiplications. */
 static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t size)
 {
@@ -118,12 +113,12 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t size)
 	for (; size >= sizeof(word); p += sizeof(word), size -= sizeof(word)) {
 		memcpy(word, p, sizeof(word));
 		for (int i = 0; i < CHAINS; i++)
-			chain[i] = mix(chain[i], word[i]);
+			chain[i] = hash_word(chain[i], word[i]);
 	}
 	memset(word, 0, sizeof(word));
 	memcpy(word, p, size);
 	for (int i = 0; i < CHAINS; i++)
-		hash = mix(mix(hash, chain[i]), word[i]);
+		hash = hash_word(hash_word(hash, chain[i]), word[i]);
 	return hash;
 }
 
