@@ -67,7 +67,7 @@ static void count_gpus(const struct machine *m, struct result *out)
 
 /* The GPU that explains why NVML lists none although a driver is loaded: NVML did not start, or did not start
  * in time. NULL: NVML answered. */
-static const struct gpu *kept_from_counting(const struct machine *m)
+static const struct gpu *failed_gpu(const struct machine *m)
 {
 	const struct gpu *g = machine_gpu(m, 0);
 
@@ -126,14 +126,14 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 {
 	const json_t *loaded = json_object_get(json_object_get(machine_json(m), "driver"), "loaded");
 
-	const struct gpu *kept;
+	const struct gpu *failed;
 
 	(void)t, (void)opts;
 	if (!reading_has_gpus(m, "GPU count", err))
 		return STATUS_UNSUPPORTED;
-	kept = kept_from_counting(m);
-	if (kept && kept->status)
-		return error_set_cause(err, kept->status, kept->cause, "GPU count: %s", kept->reason);
+	failed = failed_gpu(m);
+	if (failed && failed->status)
+		return error_set_cause(err, failed->status, failed->cause, "GPU count: %s", failed->reason);
 	if (json_is_boolean(loaded))
 		result_u64(out, &fields[AT_driver_loaded], json_is_true(loaded));
 	count_gpus(m, out);

@@ -110,7 +110,7 @@ void attention_end(struct attention *a)
 	a->gradients = NULL;
 }
 
-void attention_tell(const struct attention *a, struct result *out)
+void attention_report(const struct attention *a, struct result *out)
 {
 	const struct attention_blocks *l = a->c.blocks;
 	double pairs = attention_attended_pairs(&a->c.problem, l);

@@ -154,7 +154,7 @@ enum status attention_begin(struct attention *a, const struct bench *b, const st
 			    const struct attention_access *access, struct error *err);
 void attention_end(struct attention *a); /* accepts a zeroed struct */
 /* Sets the fields that are the same for all engines. */
-void attention_tell(const struct attention *a, struct result *out);
+void attention_report(const struct attention *a, struct result *out);
 
 /* -- data (data.c) -- */
 
@@ -186,10 +186,8 @@ void attention_check_samples(struct attention *a, const void *o, const float *ls
 /* Counts a wrong element (d is 0 for the log-sum-exp); records values and place of the first one. */
 void attention_note(const struct attention_problem *p, struct wrong *w, enum attention_tensor t, uint32_t b,
 		    uint32_t h, uint32_t row, uint32_t d, double expected, double found);
-/* Adds one thread's counts. Threads have ascending shares and are added in order, so the first place found is
- * the first of all. */
-void attention_wrong_add(struct wrong *to, const struct wrong *from);
-/* Runs `work` with `arg` on all threads of the pool, then adds each thread's counts, part[thread], to *wrong.
+/* Runs `work` with `arg` on all threads of the pool, then adds each thread's counts, part[thread], to *wrong
+ * in the order of the threads. Threads have ascending shares, so the first place is the first of all.
  * NO_RESOURCE if room[thread] is false: the thread did not have enough memory. */
 enum status attention_check_threads(struct cpu_pool *pool, void (*work)(void *arg, unsigned thread),
 				    void *arg, const struct wrong *part, const bool *room,

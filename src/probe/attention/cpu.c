@@ -318,7 +318,7 @@ static enum status sets_alloc(struct attention_cpu *s, const struct bench *b, st
 	return st;
 }
 
-static void tell(const struct attention_cpu *s, struct result *out)
+static void report(const struct attention_cpu *s, struct result *out)
 {
 	char text[64];
 
@@ -329,7 +329,7 @@ static void tell(const struct attention_cpu *s, struct result *out)
 			 s->loops->isa);
 	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], text);
 	result_u64(out, &field_threads, s->threads);
-	attention_tell(&s->common, out);
+	attention_report(&s->common, out);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -354,7 +354,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = attention_fill(&s->common, s->common.data, err);
 	if (!st && b->out)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 

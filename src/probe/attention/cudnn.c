@@ -27,7 +27,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct lib_found *lib = machine_lib(m, "cudnn");
 	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
-	if (attention_device_heeds(o, err))
+	if (attention_device_check_options(o, err))
 		return STATUS_UNSUPPORTED;
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "attention: cuDNN: %s", lib->missing);
@@ -80,7 +80,7 @@ static enum status find_candidates(struct attention_cudnn *s, const struct bench
 	return st;
 }
 
-static void tell(const struct attention_cudnn *s, struct result *out)
+static void report(const struct attention_cudnn *s, struct result *out)
 {
 	int version = sdpa_version(s->sdpa);
 	struct sdpa_description d;
@@ -92,7 +92,7 @@ static void tell(const struct attention_cudnn *s, struct result *out)
 	result_text(out, &attention_fields[ATTENTION_FIELD_library], text);
 	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], d.name);
 	result_u64(out, &attention_fields[ATTENTION_FIELD_workspace_bytes], d.workspace_bytes);
-	attention_tell(&s->device.common, out);
+	attention_report(&s->device.common, out);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -110,7 +110,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = attention_device_fill(&s->device, err);
 	if (!st && b->out)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 

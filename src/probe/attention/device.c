@@ -223,7 +223,7 @@ enum status attention_device_refuse(struct error *err, const char *why)
 	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "attention: %s", why);
 }
 
-enum status attention_device_heeds(const struct attention_opts *o, struct error *err)
+enum status attention_device_check_options(const struct attention_opts *o, struct error *err)
 {
 	return o->threads ? attention_device_refuse(
 				    err, "threads is an option of the CPU engine; omit it on a GPU")

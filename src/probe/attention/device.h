@@ -40,5 +40,5 @@ enum status attention_device_enqueue(void *state, uint64_t i, struct error *err)
 /* UNSUPPORTED with the message "attention: WHY". */
 enum status attention_device_refuse(struct error *err, const char *why);
 /* For supports: rejects options that no GPU engine has. */
-enum status attention_device_heeds(const struct attention_opts *o, struct error *err);
+enum status attention_device_check_options(const struct attention_opts *o, struct error *err);
 #endif

@@ -21,7 +21,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct gpu *g = machine_gpu(m, t->gpu[0]);
 	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 	struct attention_case c;
-	enum status st = attention_device_heeds(o, err);
+	enum status st = attention_device_check_options(o, err);
 
 	if (!st && o->pattern != ATTENTION_LISTS_NONE)
 		st = attention_device_refuse(err,
@@ -88,7 +88,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (st || !b->out)
 		return st;
 	result_text(b->out, &attention_fields[ATTENTION_FIELD_kernel], name_of(s, 0));
-	attention_tell(&s->device.common, b->out);
+	attention_report(&s->device.common, b->out);
 	return STATUS_OK;
 }
 

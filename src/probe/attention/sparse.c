@@ -26,7 +26,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	struct attention_case c;
 	enum status st;
 
-	if (attention_device_heeds(o, err))
+	if (attention_device_check_options(o, err))
 		return STATUS_UNSUPPORTED;
 	if (o->pattern == ATTENTION_LISTS_NONE)
 		return attention_device_refuse(err, "engine sparse needs block lists; set option pattern");
@@ -128,10 +128,10 @@ static enum status lists(struct attention_sparse_engine *s, const struct attenti
 
 /* -- begin and end -- */
 
-static void tell(const struct attention_sparse_engine *s, struct result *out)
+static void report(const struct attention_sparse_engine *s, struct result *out)
 {
 	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], attention_sparse_kernel(s->sparse));
-	attention_tell(&s->device.common, out);
+	attention_report(&s->device.common, out);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -151,7 +151,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = lists(s, o, err);
 	if (!st && b->out)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 

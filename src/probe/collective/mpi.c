@@ -244,7 +244,7 @@ static const char *call_text(enum collective_op op)
 	return names[op];
 }
 
-static void tell(const struct state *s, double init_ms, double first_ms)
+static void report(const struct state *s, double init_ms, double first_ms)
 {
 	struct result *out = s->bench->out;
 	bool crowded = s->bench->machine && s->team->local_size > machine_cpu(s->bench->machine)->threads;
@@ -295,7 +295,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = call_together(s, err);
 	if (!st)
-		tell(s, init_ms, ms_since(s, t0));
+		report(s, init_ms, ms_since(s, t0));
 	return st;
 }
 

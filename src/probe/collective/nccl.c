@@ -221,7 +221,7 @@ static const char *algorithm_of(const struct collective_state *s, const struct c
 	return w->buffers == COLLECTIVE_WINDOW && !points_only ? "symmetric" : NULL;
 }
 
-static void tell_choice(const struct collective_state *s, struct result *out)
+static void report_choice(const struct collective_state *s, struct result *out)
 {
 	const struct collective_way *w = &s->way[0];
 	const char *asked = getenv("NCCL_NVLS_ENABLE"), *algorithm = algorithm_of(s, w);
@@ -241,7 +241,7 @@ static void tell_choice(const struct collective_state *s, struct result *out)
 }
 
 /* Reports NCCL's choices for the variant that the search selected. */
-static void tell_best(const void *state, struct result *out)
+static void report_best(const void *state, struct result *out)
 {
 	const struct collective_state *s = state;
 	const char *algorithm;
@@ -257,7 +257,7 @@ static void tell_best(const void *state, struct result *out)
 	result_u64(out, FIELD(best_channels), s->now->told.channels);
 }
 
-static void tell(const struct collective_state *s, struct result *out)
+static void report(const struct collective_state *s, struct result *out)
 {
 	const struct collective_way *w = &s->way[0];
 	char version[24];
@@ -271,7 +271,7 @@ static void tell(const struct collective_state *s, struct result *out)
 	result_u64(out, FIELD(check_tolerance_ulp), s->inputs.ulp);
 	if (w->buffers > COLLECTIVE_LIBRARY)
 		result_u64(out, FIELD(buffers_registered), w->registered);
-	tell_choice(s, out);
+	report_choice(s, out);
 }
 
 /* Prepares what a rank needs on its own device, before it communicates. */
@@ -295,7 +295,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	const struct collective_opts *o = opts;
 	enum status st;
 
-	s->own = (struct collective_own){.verify = collective_verify, .finish = tell_best};
+	s->own = (struct collective_own){.verify = collective_verify, .finish = report_best};
 	s->opts = *o;
 	s->bench = b;
 	s->team = b->team;
@@ -316,7 +316,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	collective_ways(s);
 	st = make_way(s, &s->way[0], err);
 	if (!st)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 

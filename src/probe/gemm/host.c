@@ -19,7 +19,7 @@ enum status gemm_host_fits(const struct machine *m, const struct target *t, cons
 	return cpu_memory_check(m, t, "gemm: A, B and C", (double)set_bytes(o), err);
 }
 
-enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err)
+enum status gemm_host_check_options(const struct gemm_opts *o, const char *library, struct error *err)
 {
 	const char *what = o->search != GEMM_SEARCH_FIRST
 				   ? "has one algorithm, so it supports only search=first"

@@ -38,7 +38,7 @@ enum status gemm_host_enqueue(void *state, uint64_t i, struct error *err);
 enum status gemm_host_fits(const struct machine *m, const struct target *t, const struct gemm_opts *o,
 			   struct error *err);
 /* For supports: STATUS_UNSUPPORTED if an option is set that only GPU libraries support. */
-enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err);
+enum status gemm_host_check_options(const struct gemm_opts *o, const char *library, struct error *err);
 /* For supports: whether the SOFTWARE layer of the facts found the library. The message names it by `shown`,
  * with its soname. OK if that layer was not read. */
 enum status gemm_host_library(const struct machine *m, const struct lib_spec *spec, const char *shown,

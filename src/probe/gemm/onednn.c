@@ -42,7 +42,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (o->type != GEMM_FP32 && !(machine_cpu(m)->isa & (o->type == GEMM_BF16 ? bf16 : int8)))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "gemm: this CPU has no %s instructions", gemm_type_name(o->type));
-	st = gemm_host_heeds(o, "oneDNN", err);
+	st = gemm_host_check_options(o, "oneDNN", err);
 	if (!st)
 		st = gemm_host_library(m, &onednn_lib, "oneDNN", err);
 	return st ? st : gemm_host_fits(m, t, o, err);

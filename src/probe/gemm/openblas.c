@@ -23,7 +23,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (o->bias)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "gemm: OpenBLAS does not support a bias");
-	st = gemm_host_heeds(o, "OpenBLAS", err);
+	st = gemm_host_check_options(o, "OpenBLAS", err);
 	if (!st)
 		st = gemm_host_library(m, &openblas_lib, "OpenBLAS", err);
 	return st ? st : gemm_host_fits(m, t, o, err);

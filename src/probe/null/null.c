@@ -21,8 +21,8 @@ static const char *const statuses[] = {
 #undef X
 };
 extern const struct probe probe_null;
-static const char *const lies[] = {"none", "data", "nan", NULL};
-enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
+static const char *const wrong_results[] = {"none", "data", "nan", NULL};
+enum wrong_result { WRONG_NONE, WRONG_DATA, WRONG_NAN };
 
 struct null_opts {
 	double time, drift, drift_time, scatter, spike, cpu_share, ceiling, hog_at, hog_time;
@@ -68,7 +68,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct null_opts, hang, .name = "hang", .preset = "none", .choices = points,
 		.help = "function that hangs"),
 	OPT_ROW(struct null_opts, ignore_term, .name = "ignore_term", .help = "ignore the signal SIGTERM"),
-	OPT_ROW(struct null_opts, wrong, .name = "wrong", .preset = "none", .choices = lies,
+	OPT_ROW(struct null_opts, wrong, .name = "wrong", .preset = "none", .choices = wrong_results,
 		.help = "error that verification reports: wrong data, or a NaN"),
 	OPT_ROW(struct null_opts, wrong_variant, .name = "wrong_variant", .preset = "0", .max = 64, .min = 0,
 		.help = "first variant for which verification reports the error"),
@@ -136,7 +136,7 @@ static enum status misbehave(const struct null_opts *o, enum point at, struct er
 
 /* True if the options mean this rank. On several GPUs of one process, the rank's own number counts. Launched
  * ranks compare their number among all ranks, so that it stays the same in every subset of them. */
-static bool meant(const struct state *s)
+static bool is_culprit(const struct state *s)
 {
 	const struct team *team = s->b->team;
 	const struct target *t = s->b->target;
@@ -152,11 +152,11 @@ static bool meant(const struct state *s)
 
 static enum status act(const struct state *s, enum point at, struct error *err)
 {
-	return meant(s) ? misbehave(s->o, at, err) : STATUS_OK;
+	return is_culprit(s) ? misbehave(s->o, at, err) : STATUS_OK;
 }
 
 /* Tests that values which ranks exchange arrive, and at the right index. */
-static enum status meet(const struct state *s, enum status mine, struct error *err)
+static enum status test_exchange(const struct state *s, enum status mine, struct error *err)
 {
 	struct team *t = s->b->team;
 	uint64_t seed = t->rank ? 0 : s->b->seed, *all = calloc(t->size, sizeof(*all));
@@ -198,7 +198,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	spill(STDOUT_FILENO, s->o->leak, "null leaks a line\n");
 	spill(3, s->o->garbage, "{]garbage\x01\n");
 	st = act(s, PREPARE, err);
-	return b->team ? meet(s, st, err) : st;
+	return b->team ? test_exchange(s, st, err) : st;
 }
 
 static double iteration_ns(struct state *s)
@@ -215,7 +215,7 @@ static double iteration_ns(struct state *s)
 	ns = o->time * (1 + o->drift * since_s) / (1 + 0.01 * s->variant);
 	if (o->slow_from && s->variant >= o->slow_from)
 		ns *= 2;
-	if (meant(s))
+	if (is_culprit(s))
 		ns *= 1 + o->slow_share;
 	if (o->scatter > 0)
 		ns *= 1 + o->scatter * (double)random_f32(s->b->seed, 7, s->iterations);
@@ -341,13 +341,13 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 	const struct state *s = state;
 
 	*wrong = (struct wrong){.checked = 10, .total = 10};
-	if (s->iterations >= s->o->after && s->variant >= s->o->wrong_variant && s->o->wrong != LIE_NONE &&
-	    meant(s)) {
+	if (s->iterations >= s->o->after && s->variant >= s->o->wrong_variant && s->o->wrong != WRONG_NONE &&
+	    is_culprit(s)) {
 		wrong->count = 1;
 		wrong->first_index = 3;
 		wrong->expected = 1;
-		wrong->found = s->o->wrong == LIE_NAN ? (double)NAN : 2;
-		wrong->nan = s->o->wrong == LIE_NAN;
+		wrong->found = s->o->wrong == WRONG_NAN ? (double)NAN : 2;
+		wrong->nan = s->o->wrong == WRONG_NAN;
 		snprintf(wrong->place, sizeof(wrong->place), "element 3");
 	}
 	return act(s, VERIFY, err);

@@ -112,7 +112,7 @@ static enum status exchange(struct p2p_node *n, struct error *err)
 	return team_gather(n->bench->team, &own, sizeof(own), n->post, err);
 }
 
-static void tell(const struct p2p_node *n, bool access)
+static void report(const struct p2p_node *n, bool access)
 {
 	const struct bench *b = n->bench;
 	struct result *out = b->out;
@@ -157,7 +157,7 @@ enum status p2p_node_prepare(struct p2p_node **out, const struct bench *b, const
 	if (!st)
 		st = team_agree(b->team, reach(n, &access, err), err);
 	if (!st)
-		tell(n, access);
+		report(n, access);
 	return st;
 }
 

@@ -35,7 +35,7 @@ static enum status load_supports(const struct machine *m, const struct target *t
 	return supports(t, opts, true, err);
 }
 
-enum status p2p_stand(const struct p2p_state *s, unsigned side, struct error *err)
+enum status p2p_make_current(const struct p2p_state *s, unsigned side, struct error *err)
 {
 	return gpu_current(s->side[side].device, err);
 }
@@ -56,12 +56,12 @@ static enum status prepare_way(struct p2p_state *s, unsigned from, struct error 
 {
 	struct p2p_side *sender = &s->side[from], *receiver = &s->side[!from];
 	uint32_t words = p2p_words(sender, receiver);
-	enum status st = p2p_stand(s, from, err);
+	enum status st = p2p_make_current(s, from, err);
 
 	if (!st)
 		st = generate(s, from, &sender->out, words, err);
 	if (!st)
-		st = p2p_stand(s, !from, err);
+		st = p2p_make_current(s, !from, err);
 	if (!st)
 		st = gpu_alloc(receiver->device, &receiver->in, s->bytes, err);
 	if (!st)
@@ -75,7 +75,7 @@ static enum status prepare_way(struct p2p_state *s, unsigned from, struct error 
 static enum status prepare_chain(struct p2p_state *s, struct error *err)
 {
 	uint64_t next[P2P_PLACES];
-	enum status st = p2p_stand(s, 0, err);
+	enum status st = p2p_make_current(s, 0, err);
 
 	for (uint64_t i = 0; i < P2P_PLACES; i++)
 		next[i] = (i + P2P_STEP) % P2P_PLACES;
@@ -84,7 +84,7 @@ static enum status prepare_chain(struct p2p_state *s, struct error *err)
 	if (!st)
 		st = gpu_copy_to(s->side[0].device, s->chain, next, sizeof(next), err);
 	if (!st)
-		st = p2p_stand(s, 1, err);
+		st = p2p_make_current(s, 1, err);
 	if (!st)
 		st = gpu_alloc(s->side[1].device, &s->at, sizeof(uint64_t), err);
 	return st ? st : gpu_copy_to(s->side[1].device, s->at, &(uint64_t){0}, sizeof(uint64_t), err);
@@ -93,7 +93,7 @@ static enum status prepare_chain(struct p2p_state *s, struct error *err)
 static enum status prepare_kernel(struct p2p_state *s, unsigned side, struct error *err)
 {
 	struct p2p_side *at = &s->side[side];
-	enum status st = p2p_stand(s, side, err);
+	enum status st = p2p_make_current(s, side, err);
 
 	return st ? st
 		  : gpu_kernel(at->device, &at->kernel, "link",
@@ -102,18 +102,18 @@ static enum status prepare_kernel(struct p2p_state *s, unsigned side, struct err
 
 static enum status prepare_both(struct p2p_state *s, struct error *err)
 {
-	enum status st = p2p_stand(s, !s->own, err);
+	enum status st = p2p_make_current(s, !s->own, err);
 
 	if (!st)
 		st = gpu_event_create(s->side[!s->own].device, &s->join, err);
 	if (!st)
-		st = p2p_stand(s, s->own, err);
+		st = p2p_make_current(s, s->own, err);
 	return st ? st : gpu_event_create(s->side[s->own].device, &s->fork, err);
 }
 
 /* Reports the path between the GPUs: NVLinks by the machine's facts, else the PCIe topology, else the
  * driver's answer. */
-static void tell_path(const struct p2p_state *s, const struct bench *b, bool access)
+static void report_path(const struct p2p_state *s, const struct bench *b, bool access)
 {
 	unsigned from = s->side[0].index, to = s->side[1].index,
 		 links = machine_nvlinks(b->machine, from, to);
@@ -140,7 +140,7 @@ static void tell_path(const struct p2p_state *s, const struct bench *b, bool acc
 		result_f64(b->out, &p2p_fields[P2P_FIELD_nvlink_rate_raw], rate * 1e9);
 }
 
-static enum status tell(const struct p2p_state *s, const struct bench *b, bool access, struct error *err)
+static enum status report(const struct p2p_state *s, const struct bench *b, bool access, struct error *err)
 {
 	struct gpu_peer peer;
 	char way[64] = "copy engine";
@@ -159,12 +159,12 @@ static enum status tell(const struct p2p_state *s, const struct bench *b, bool a
 	else if (s->way != P2P_DRIVER)
 		snprintf(way, sizeof(way), "link_v2, %u threads, %u blocks an SM", P2P_THREADS, P2P_PER_SM);
 	result_text(b->out, &p2p_fields[P2P_FIELD_way], way);
-	tell_path(s, b, access);
+	report_path(s, b, access);
 	return STATUS_OK;
 }
 
 /* Opens access in both directions, as far as the driver allows. *access: both are open. */
-static enum status open_way(struct p2p_state *s, bool *access, struct error *err)
+static enum status open_access(struct p2p_state *s, bool *access, struct error *err)
 {
 	bool there = false, back = false;
 	enum status st = gpu_peer_enable(s->side[0].device, s->side[1].device, &there, err);
@@ -202,7 +202,7 @@ static void seat(struct p2p_state *s, const struct bench *b, const void *opts, e
 static enum status prepare(struct p2p_state *s, const struct bench *b, struct error *err)
 {
 	bool access;
-	enum status st = open_way(s, &access, err);
+	enum status st = open_access(s, &access, err);
 
 	if (!st && s->opts.direction == P2P_LATENCY)
 		st = prepare_chain(s, err);
@@ -215,7 +215,7 @@ static enum status prepare(struct p2p_state *s, const struct bench *b, struct er
 	if (!st && s->opts.direction == P2P_BOTH)
 		st = prepare_both(s, err);
 	if (!st)
-		st = tell(s, b, access, err);
+		st = report(s, b, access, err);
 	return st ? st : p2p_wait(s, err);
 }
 
@@ -266,7 +266,7 @@ static enum status both_ways(struct p2p_state *s, struct error *err)
 	if (!st)
 		st = one_way(s, from, err);
 	if (!st)
-		st = p2p_stand(s, !s->own, err);
+		st = p2p_make_current(s, !s->own, err);
 	if (!st)
 		st = gpu_stream_after(other, s->fork, err);
 	if (!st)
@@ -274,10 +274,10 @@ static enum status both_ways(struct p2p_state *s, struct error *err)
 	if (!st)
 		st = gpu_event_record(s->join, other, err);
 	if (st) {
-		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to report */
+		(void)p2p_make_current(s, s->own, NULL); /* the first failure is the one to report */
 		return st;
 	}
-	st = p2p_stand(s, s->own, err);
+	st = p2p_make_current(s, s->own, err);
 	return st ? st : gpu_stream_after(own, s->join, err);
 }
 
@@ -300,12 +300,12 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 
 enum status p2p_wait(struct p2p_state *s, struct error *err)
 {
-	enum status st = p2p_stand(s, !s->own, err);
+	enum status st = p2p_make_current(s, !s->own, err);
 
 	if (!st)
 		st = gpu_synchronize(s->side[!s->own].device, err);
 	if (!st)
-		st = p2p_stand(s, s->own, err);
+		st = p2p_make_current(s, s->own, err);
 	return st ? st : gpu_synchronize(s->side[s->own].device, err);
 }
 
@@ -321,14 +321,14 @@ static void release(void *state)
 
 		if (!at->device)
 			continue;
-		(void)p2p_stand(s, i, NULL); /* on a lost device there is nothing to free */
+		(void)p2p_make_current(s, i, NULL); /* on a lost device there is nothing to free */
 		for (unsigned k = 0; k < sizeof(all) / sizeof(all[0]); k++)
 			gpu_free(at->device, all[k]);
 	}
 	gpu_event_destroy(&s->join);
 	gpu_event_destroy(&s->fork);
 	if (s->side[s->own].device)
-		(void)p2p_stand(s, s->own, NULL);
+		(void)p2p_make_current(s, s->own, NULL);
 	*s = (struct p2p_state){0};
 }
 

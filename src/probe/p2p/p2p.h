@@ -98,7 +98,7 @@ static inline bool p2p_sends(const struct p2p_state *s, unsigned side)
 }
 
 /* Makes the side's device current on this thread. */
-enum status p2p_stand(const struct p2p_state *s, unsigned side, struct error *err);
+enum status p2p_make_current(const struct p2p_state *s, unsigned side, struct error *err);
 enum status p2p_enqueue(struct p2p_state *s, struct error *err);
 /* Waits for both streams; the own side is current afterwards. */
 enum status p2p_wait(struct p2p_state *s, struct error *err);

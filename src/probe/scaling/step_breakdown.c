@@ -10,7 +10,7 @@ static double drain_at(const struct scaling_trace *t, unsigned rank, unsigned st
 
 /* The rank whose last gradient is ready last. It waits for no other rank, so its time from there to the end
  * of the step is the cost of communication. */
-static unsigned last_to_come(const struct scaling_trace *t, unsigned step)
+static unsigned last_ready(const struct scaling_trace *t, unsigned step)
 {
 	unsigned last = 0;
 
@@ -42,12 +42,13 @@ static enum status check(const struct scaling_trace *t, struct error *err)
 
 /* Computes means over ranks and steps, how often each rank was last, and how long each
  * waited in all. */
-static void sum_up(struct scaling_account *out, const struct scaling_trace *t, unsigned *last, double *waited)
+static void sum_parts(struct scaling_account *out, const struct scaling_trace *t, unsigned *last,
+		      double *waited)
 {
 	double ready = 0, exposed = 0, waiting = 0, steps = t->steps, ranks = t->ranks;
 
 	for (unsigned s = 0; s < t->steps; s++) {
-		unsigned slowest = last_to_come(t, s);
+		unsigned slowest = last_ready(t, s);
 		double least = drain_at(t, slowest, s);
 
 		last[slowest]++;
@@ -115,7 +116,7 @@ enum status scaling_account(struct scaling_account *out, const struct scaling_tr
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				     "scaling: not enough memory for the breakdown of the step");
 	if (!st) {
-		sum_up(out, t, last, waited);
+		sum_parts(out, t, last, waited);
 		name_slowest(out, t, last, waited);
 		split_losses(out, t);
 		if (t->collective > 0 && t->first_ready > 0)

@@ -18,26 +18,26 @@ enum {
 	WARM = 2,
 	LAUNCHES = 900 /* launches that the driver queues without blocking the host */
 };
-#define TURN_NS 0.5e9
+#define SEGMENT_NS 0.5e9
 
 enum { MARK_FIRST, MARK_READY, MARK_END };
 
 /* Times of one rank, in the form in which the ranks exchange them. */
-struct turns {
+struct segment_times {
 	double one, together, collective, first, wall;
 	double ready[SCALING_TRACE_MAX], drain[SCALING_TRACE_MAX];
 	char name[48]; /* name of the rank, without the word "rank" */
 };
 
-typedef enum status turn_work(struct scaling_state *s, struct error *err);
+typedef enum status segment_work(struct scaling_state *s, struct error *err);
 
 static enum status meet(struct scaling_state *s, enum status st, struct error *err)
 {
 	return team_agree(s->team, st, err);
 }
 
-static enum status put_timed(struct scaling_state *s, turn_work *work, struct gpu_stream *on, unsigned count,
-			     struct error *err)
+static enum status put_timed(struct scaling_state *s, segment_work *work, struct gpu_stream *on,
+			     unsigned count, struct error *err)
 {
 	enum status st = work(s, err);
 
@@ -98,7 +98,7 @@ static enum status count_steps(struct scaling_state *s, unsigned *steps, struct 
 	enum status st = time_compute(s, WARM, &ns, err);
 
 	held /= SCALING_PRODUCTS * s->opts.layers + 3 * s->opts.buckets + 8;
-	fit = ns > 0 ? fmin(fit, TURN_NS / ns) : fit;
+	fit = ns > 0 ? fmin(fit, SEGMENT_NS / ns) : fit;
 	count = (uint32_t)fmax(STEPS_LEAST, fmin(fit, held));
 	st = meet(s, st, err);
 	if (!st)
@@ -108,7 +108,7 @@ static enum status count_steps(struct scaling_state *s, unsigned *steps, struct 
 }
 
 /* One rank computes while the others wait for it. */
-static enum status alone(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+static enum status alone(struct scaling_state *s, struct segment_times *t, unsigned steps, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -132,7 +132,8 @@ static enum status enqueue_marked(struct scaling_state *s, unsigned steps, struc
 	return st;
 }
 
-static enum status read_marks(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+static enum status read_marks(struct scaling_state *s, struct segment_times *t, unsigned steps,
+			      struct error *err)
 {
 	enum status st = STATUS_OK;
 	double first;
@@ -152,7 +153,7 @@ static enum status read_marks(struct scaling_state *s, struct turns *t, unsigned
 }
 
 /* A step without events first brings all ranks to the same point. */
-static enum status marked(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+static enum status marked(struct scaling_state *s, struct segment_times *t, unsigned steps, struct error *err)
 {
 	uint64_t t0;
 	enum status st = meet(s, scaling_step(s, NULL, err), err);
@@ -172,7 +173,8 @@ static enum status marked(struct scaling_state *s, struct turns *t, unsigned ste
 	return meet(s, st, err);
 }
 
-static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned *steps, struct error *err)
+static enum status run_segments(struct scaling_state *s, struct segment_times *t, unsigned *steps,
+				struct error *err)
 {
 	enum status st = count_steps(s, steps, err);
 
@@ -187,7 +189,7 @@ static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned
 
 /* Builds one trace from the times of all ranks. `room` is its memory: ready, drain, and one value per
  * rank. */
-static void make_trace(struct scaling_trace *t, double *room, const struct turns *all, unsigned ranks,
+static void make_trace(struct scaling_trace *t, double *room, const struct segment_times *all, unsigned ranks,
 		       unsigned steps)
 {
 	double *ready = room, *drain = room + (size_t)ranks * steps, *one = drain + (size_t)ranks * steps;
@@ -206,15 +208,16 @@ static void make_trace(struct scaling_trace *t, double *room, const struct turns
 }
 
 /* Reports the slowest rank as its team names it: "2 (gpu2)" or "2 on node-b". */
-static void tell_slowest(const struct turns *all, const struct scaling_account *a, struct result *out)
+static void report_slowest(const struct segment_times *all, const struct scaling_account *a,
+			   struct result *out)
 {
 	if (a->slowest >= 0)
 		result_text(out, FIELD(slowest_rank), all[a->slowest].name);
 	result_f64(out, FIELD(slowest_share), a->slowest_share);
 }
 
-static void tell(const struct scaling_state *s, const struct turns *all, const struct scaling_account *a,
-		 const struct scaling_trace *t, struct result *out)
+static void report(const struct scaling_state *s, const struct segment_times *all,
+		   const struct scaling_account *a, const struct scaling_trace *t, struct result *out)
 {
 	double n = t->ranks, bucket = 2.0 * (double)scaling_bucket_count(&s->opts);
 	char version[24];
@@ -228,7 +231,7 @@ static void tell(const struct scaling_state *s, const struct turns *all, const s
 	result_f64(out, FIELD(waiting_share), a->waiting / a->step);
 	result_f64(out, FIELD(waiting_others_share), a->waiting_others / a->step);
 	result_f64(out, FIELD(contention_ratio), a->compute / t->together);
-	tell_slowest(all, a, out);
+	report_slowest(all, a, out);
 	result_text(out, FIELD(largest_loss), scaling_loss_text(a->largest));
 	result_f64(out, FIELD(largest_loss_share), a->lost[a->largest] / a->step);
 	result_f64(out, FIELD(unexplained_share), a->unexplained_share);
@@ -248,7 +251,7 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 {
 	struct scaling_state *s = state;
 	unsigned ranks = s->team->size, steps = 0;
-	struct turns mine = {0}, *all = calloc(ranks, sizeof(*all));
+	struct segment_times mine = {0}, *all = calloc(ranks, sizeof(*all));
 	double *room = calloc((size_t)ranks * (2 * SCALING_TRACE_MAX + 1), sizeof(*room));
 	struct scaling_trace t;
 	struct scaling_account a;
@@ -259,7 +262,7 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 
 	st = meet(s, st, err);
 	if (!st)
-		st = take_turns(s, &mine, &steps, err);
+		st = run_segments(s, &mine, &steps, err);
 	snprintf(mine.name, sizeof(mine.name), "%s",
 		 s->team->name + (strncmp(s->team->name, "rank ", 5) ? 0 : 5));
 	if (!st)
@@ -269,7 +272,7 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 		st = scaling_account(&a, &t, err);
 	}
 	if (!st)
-		tell(s, all, &a, &t, out);
+		report(s, all, &a, &t, out);
 	free(all);
 	free(room);
 	return st;

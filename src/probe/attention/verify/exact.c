@@ -19,7 +19,7 @@
 #include "probe/attention/element_types.h"
 #include "probe/shared/cpu.h"
 
-struct checking { /* argument of the pool's work functions */
+struct check_job { /* argument of the pool's work functions */
 	struct attention *a;
 	enum attention_data data;
 	const unsigned char *o;
@@ -91,7 +91,7 @@ static void expect_selected(const struct attention *a, struct head *k, uint32_t 
 /* Sets the allowed error. It exceeds O's own rounding: 16-bit probabilities may be rounded once more than
  * their sum, and if values cancel, FP32 rounding errors remain. One pair too many changes the result by at
  * least 2^-20. */
-static void allow(struct checking *c)
+static void allow(struct check_job *c)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 
@@ -106,7 +106,7 @@ static double lse_allowed(enum attention_data data, double lse)
 	return data == ATTENTION_DATA_MEAN ? 0x1p-18 * (1 + fabs(lse)) : 1e-3 + 0x1p-16 * fabs(lse);
 }
 
-static void check_row(const struct checking *c, const struct head *k, uint32_t h, uint32_t row,
+static void check_row(const struct check_job *c, const struct head *k, uint32_t h, uint32_t row,
 		      struct wrong *wrong)
 {
 	const struct attention_problem *p = &c->a->c.problem;
@@ -126,7 +126,7 @@ static void check_row(const struct checking *c, const struct head *k, uint32_t h
 	wrong->checked += p->head_dim;
 }
 
-static void check_head(const struct checking *c, struct head *k, struct wrong *wrong)
+static void check_head(const struct check_job *c, struct head *k, struct wrong *wrong)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t group = p->heads / p->kv_heads;
@@ -148,7 +148,7 @@ static void check_head(const struct checking *c, struct head *k, struct wrong *w
 
 static void check_work(void *arg, unsigned thread)
 {
-	const struct checking *c = arg;
+	const struct check_job *c = arg;
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t room = attention_attended_room(c->a->c.blocks);
 	struct head k = {.span = malloc(2 * (size_t)room * sizeof(*k.span))};
@@ -175,12 +175,12 @@ enum status attention_check_exact(struct attention *a, enum attention_data data,
 	unsigned threads = cpu_pool_count(a->pool);
 	void *o = malloc(attention_tensor_bytes(p, ATTENTION_O));
 	float *lse = malloc(attention_tensor_bytes(p, ATTENTION_LSE));
-	struct checking c = {.a = a,
-			     .data = data,
-			     .o = o,
-			     .lse = lse,
-			     .wrong = calloc(threads, sizeof(*c.wrong)),
-			     .room = calloc(threads, sizeof(*c.room))};
+	struct check_job c = {.a = a,
+			      .data = data,
+			      .o = o,
+			      .lse = lse,
+			      .wrong = calloc(threads, sizeof(*c.wrong)),
+			      .room = calloc(threads, sizeof(*c.room))};
 	enum status st = STATUS_OK;
 
 	allow(&c);

@@ -25,7 +25,7 @@
 	0x1p-36 /* error of the reference's own sums, from adding and subtracting; one pair has a weight of  \
 		   at least 2^-20 */
 
-struct checking { /* argument of the pool's work functions */
+struct check_job { /* argument of the pool's work functions */
 	const struct attention *a;
 	enum attention_data data;
 	const void *found[ATTENTION_TENSORS];
@@ -71,7 +71,7 @@ static void head_free(struct head *k)
 	free(k->sum_v);
 }
 
-static void head_load(const struct checking *c, struct head *k)
+static void head_load(const struct check_job *c, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	size_t d = p->head_dim, bytes = ((size_t)p->kv_len + 1) * d * sizeof(double);
@@ -129,7 +129,7 @@ struct row {
 	float d_o[ATTENTION_HEAD_DIM_MAX];
 };
 
-static void row_of(const struct checking *c, const struct head *k, uint32_t h, uint32_t i, struct row *r)
+static void row_of(const struct check_job *c, const struct head *k, uint32_t h, uint32_t i, struct row *r)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 
@@ -147,7 +147,7 @@ static void row_of(const struct checking *c, const struct head *k, uint32_t h, u
 	}
 }
 
-static void check_row(const struct checking *c, unsigned thread, enum attention_tensor t, uint32_t b,
+static void check_row(const struct check_job *c, unsigned thread, enum attention_tensor t, uint32_t b,
 		      uint32_t h, uint32_t row, const double *right, const double *beside)
 {
 	const struct attention_problem *p = &c->a->c.problem;
@@ -173,7 +173,7 @@ static void check_row(const struct checking *c, unsigned thread, enum attention_
 
 /* The root sum of squares of dS over a row's keys is at most scale |dO| / sqrt(n), for values of variance
  * 1/2. */
-static void check_d_q(const struct checking *c, unsigned thread, struct head *k, uint32_t h, uint32_t i,
+static void check_d_q(const struct check_job *c, unsigned thread, struct head *k, uint32_t h, uint32_t i,
 		      const struct row *r)
 {
 	const struct attention_problem *p = &c->a->c.problem;
@@ -209,7 +209,7 @@ static void add_d_v(struct head *k, const struct attention_problem *p, const str
 	}
 }
 
-static void check_d_v(const struct checking *c, unsigned thread, struct head *k)
+static void check_d_v(const struct check_job *c, unsigned thread, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	double right[ATTENTION_HEAD_DIM_MAX] = {0}, squares[ATTENTION_HEAD_DIM_MAX] = {0},
@@ -230,7 +230,7 @@ static void check_d_v(const struct checking *c, unsigned thread, struct head *k)
 	}
 }
 
-static void check_mean(const struct checking *c, unsigned thread, struct head *k)
+static void check_mean(const struct check_job *c, unsigned thread, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t group = p->heads / p->kv_heads, d = p->head_dim;
@@ -258,7 +258,7 @@ static void check_mean(const struct checking *c, unsigned thread, struct head *k
 
 /* Adds (sign 1) or subtracts (sign -1) row i of all query heads, when it starts or stops to keep the current
  * key. */
-static void add_rows(const struct checking *c, struct head *k, uint32_t i, double sign)
+static void add_rows(const struct check_job *c, struct head *k, uint32_t i, double sign)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t group = p->heads / p->kv_heads;
@@ -279,7 +279,7 @@ static void add_rows(const struct checking *c, struct head *k, uint32_t i, doubl
 	}
 }
 
-static void check_keyless(const struct checking *c, unsigned thread, struct head *k)
+static void check_keyless(const struct check_job *c, unsigned thread, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t rows = attention_q_len(p, k->b), begins = 0, ends = 0, group = p->heads / p->kv_heads;
@@ -308,7 +308,7 @@ static void check_keyless(const struct checking *c, unsigned thread, struct head
 
 static void check_work(void *arg, unsigned thread)
 {
-	const struct checking *c = arg;
+	const struct check_job *c = arg;
 	const struct attention_problem *p = &c->a->c.problem;
 	struct head k;
 	uint64_t first, last;
@@ -332,10 +332,10 @@ enum status attention_check_gradients(struct attention *a, enum attention_data d
 {
 	unsigned threads = cpu_pool_count(a->pool);
 	void *found[ATTENTION_TENSORS] = {NULL};
-	struct checking c = {.a = a,
-			     .data = data,
-			     .wrong = calloc(threads, sizeof(*c.wrong)),
-			     .room = calloc(threads, sizeof(*c.room))};
+	struct check_job c = {.a = a,
+			      .data = data,
+			      .wrong = calloc(threads, sizeof(*c.wrong)),
+			      .room = calloc(threads, sizeof(*c.room))};
 	bool room = c.wrong && c.room;
 	enum status st = STATUS_OK;
 

@@ -45,7 +45,7 @@ void attention_note(const struct attention_problem *p, struct wrong *w, enum att
 			 row, d);
 }
 
-void attention_wrong_add(struct wrong *to, const struct wrong *from)
+static void wrong_add(struct wrong *to, const struct wrong *from)
 {
 	uint64_t checked = to->checked + from->checked, count = to->count + from->count, total = to->total;
 	bool nan = to->nan || from->nan;
@@ -67,7 +67,7 @@ enum status attention_check_threads(struct cpu_pool *pool, void (*work)(void *ar
 		if (!room[i])
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					       "attention: not enough memory to verify");
-		attention_wrong_add(wrong, &part[i]);
+		wrong_add(wrong, &part[i]);
 	}
 	return STATUS_OK;
 }
