@@ -144,7 +144,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_gpu_count = {
 	.name = "gpu_count",
-	.summary = "number of GPUs on the bus, listed by the driver, usable, and lost",
+	.summary = "number of GPUs: on the bus, listed by the driver, usable, and lost",
 	.kind = PROBE_READING,
 	.reads = TARGET_NODE,
 	.fields = fields,

@@ -226,7 +226,7 @@ static const struct engine *const engines[] = {&own_engine, NULL};
 
 const struct probe probe_hbm = {
 	.name = "hbm",
-	.summary = "writes patterns through all free device memory and reads them back",
+	.summary = "test of all free device memory: writes patterns and reads them back",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct hbm_opts)},
 	.fields = fields,

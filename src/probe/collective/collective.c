@@ -46,8 +46,8 @@ static const struct opt opt_rows[] = {
 		.help = "auto: NCCL chooses; else this algorithm, set by NCCL_ALGO during the creation of the communicator"),
 	OPT_ROW(struct collective_opts, buffers, .name = "buffers", .preset = "plain",
 		.choices = buffer_words,
-		.help = "plain: driver memory; library: ncclMemAlloc, two arrays of the size of the larger side, as in "
-			"nccl-tests; registered: the same, registered; window: symmetric windows (NCCL 2.27)"),
+		.help = "plain: driver memory; library: memory of ncclMemAlloc, two arrays of the larger side's size, as in "
+			"nccl-tests; registered: library memory registered with NCCL; window: symmetric windows (NCCL 2.27)"),
 	OPT_ROW(struct collective_opts, ctas, .name = "ctas", .preset = "0", .max = 64,
 		.help = "CTAs of the communicator; 0: NCCL chooses"),
 	OPT_ROW(struct collective_opts, launch, .name = "launch", .preset = "stream", .choices = launch_words,

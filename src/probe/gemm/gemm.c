@@ -33,7 +33,7 @@ static const char *const datas[] = {"random", "zeros", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct gemm_opts, type, .name = "type", .preset = "fp32", .choices = types,
-		.help = "type of A and B (e5m2: A is e5m2, B is e4m3); the output of FP8 is BF16, of INT8 INT32"),
+		.help = "type of A and B (e5m2: A is e5m2, B is e4m3); FP8 gives BF16 output, INT8 gives INT32 output"),
 	OPT_ROW(struct gemm_opts, m, .name = "m", .preset = "4096", .min = 1, .max = 262144,
 		.help = "rows of A and C"),
 	OPT_ROW(struct gemm_opts, n, .name = "n", .preset = "4096", .min = 1, .max = 262144,
@@ -52,7 +52,7 @@ static const struct opt opt_rows[] = {
 	OPT_ROW(struct gemm_opts, scale, .name = "scale", .preset = "tensor", .choices = scales,
 		.help = "FP8: one scale per tensor, or one per block"),
 	OPT_ROW(struct gemm_opts, search, .name = "search", .preset = "first", .choices = searches,
-		.help = "the library's first choice, or the fastest of its top choices, or of all its algorithms"),
+		.help = "first: the library's first choice; top: the fastest of its top choices; exhaustive: the fastest of all its algorithms"),
 	OPT_ROW(struct gemm_opts, data, .name = "data", .preset = "random", .choices = datas,
 		.help = "inputs: scaled random numbers, or zeros (to study the effect on power)"),
 	OPT_ROW(struct gemm_opts, threads, .name = "threads", .preset = "0", .max = 4096,

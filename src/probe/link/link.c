@@ -9,7 +9,7 @@ static const char *const memories[] = {"pinned", "pageable", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct link_opts, direction, .name = "direction", .preset = "h2d", .choices = directions,
-		.help = "copy host to device, device to host, or both at once; latency: of one read of host memory by a kernel"),
+		.help = "direction of copies: host to device, device to host, or both at once; latency: time of one read of host memory by a kernel"),
 	OPT_ROW(struct link_opts, memory, .name = "memory", .preset = "pinned", .choices = memories,
 		.help = "kind of host memory; the driver copies pageable memory through its own pinned buffer"),
 	OPT_ROW(struct link_opts, size, .name = "size", .preset = "256MiB", .unit = "B", .min = 64,

@@ -91,7 +91,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct null_opts, slow_share, .name = "slow_share", .preset = "0", .min = 0, .max = 10,
 		.help = "share by which iterations of the culprit are longer"),
 	OPT_ROW(struct null_opts, slot, .name = "slot", .preset = "0",
-		.help = "any number; makes cases different"),
+		.help = "any number; it makes otherwise equal cases different"),
 };
 
 static const struct field fields[] = {

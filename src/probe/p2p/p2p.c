@@ -17,7 +17,7 @@ static const struct opt opt_rows[] = {
 		.help = "pair: two GPUs. Target node: all: each GPU sends to all others; out: the first to all others; in: all others to the "
 			"last"),
 	OPT_ROW(struct p2p_opts, search, .name = "search", .preset = "first", .choices = searches,
-		.help = "engines store and load on a pair: run on all SMs (first), or the best of all, 32 and 16 SMs (top)"),
+		.help = "SMs that engines store and load use on a pair: all (first), or the best of all, 32 and 16 (top)"),
 	OPT_ROW(struct p2p_opts, size, .name = "size", .preset = "1GiB", .unit = "B", .min = 64,
 		.max = 0x1p36, .help = "bytes of one copy"),
 };
