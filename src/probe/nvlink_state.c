@@ -4,7 +4,7 @@
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
-	X(nvlink_count, "", U64, 0, "NVLinks of this GPU model")                                             \
+	X(nvlink_count, "", U64, 0, "number of NVLinks of the GPU, up or down")                              \
 	X(nvlink_active, "", U64, 1, "NVLinks that are up")                                                  \
 	X(nvlink_rate_gbps, "GB/s", F64, 1, "raw rate of one link, one way")                                 \
 	X(nvlink_errors, "", U64, -1, "sum of NVLink CRC, replay and recovery errors")                       \

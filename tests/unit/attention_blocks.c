@@ -258,7 +258,7 @@ static void test_misfits(void **state)
 		const char *says;
 	} bad[] = {
 		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 33, .kv_len = 64, .head_dim = 64}, "sequences of 33 and 64 need 3 and 4 blocks"},
-		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 32, .kv_len = 48, .head_dim = 64}, "4 of 16 keys"},
+		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 32, .kv_len = 48, .head_dim = 64}, "4 blocks of 16 keys"},
 		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 32, .kv_len = 64, .head_dim = 64, .mask = ATTENTION_WINDOW, .window_left = 40},
 		 "(batch 0, head 0, query block 0): key block 0 is listed as full"},
 		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 31, .kv_len = 64, .head_dim = 64, .mask = ATTENTION_WINDOW, .window_left = 16},

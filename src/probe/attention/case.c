@@ -48,8 +48,8 @@ static enum status list_lengths(uint32_t *starts, const struct attention_opts *o
 	for (uint32_t b = 0; !st && b < o->batch; b++) {
 		if (b && !*at)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "attention: lengths=%.60s has only %" PRIu32
-					 " numbers for the %" PRIu32 " sequences of batch",
+					 "attention: lengths=%.60s gives only %" PRIu32 " of the %" PRIu32
+					 " lengths that option batch needs",
 					 o->lengths, b, o->batch);
 		st = next_length(&at, o, &length, err);
 		starts[b + 1] = starts[b] + length;
@@ -57,7 +57,7 @@ static enum status list_lengths(uint32_t *starts, const struct attention_opts *o
 	}
 	if (!st && *at)
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "attention: lengths=%.60s has more numbers than the %" PRIu32
+			       "attention: lengths=%.60s gives more lengths than the %" PRIu32
 			       " sequences of batch",
 			       o->lengths, o->batch);
 	if (!st && longest != o->seq)

@@ -120,7 +120,7 @@ static enum status verify(struct gemm *g, struct wrong *wrong, struct error *err
 	if (!st && !g->integer_done) {
 		st = gemm_check_integer(g, wrong, err);
 		if (!st && wrong->count)
-			st = mismatch(g, wrong, "integers", err);
+			st = mismatch(g, wrong, "integer pass", err);
 		g->integer_done = !st;
 		if (!st)
 			st = check_random(g, wrong, err);

@@ -40,7 +40,7 @@ struct p2p_opts {
 	  "NVn: n NVLinks; PIX .. SYS: PCIe; host: through host memory; peer: direct, link type not known")  \
 	X(nvlinks, "", U64, 0, "NVLinks that are up between the two")                                        \
 	X(nvlinks_denied, "", U64, -1, "NVLinks that are up between two GPUs without access to each other")  \
-	X(nvlinks_most, "", U64, 0, "NVLinks between the two, up or down")                                   \
+	X(nvlinks_most, "", U64, 0, "NVLinks that could connect the two, up or down")                        \
 	X(nvlink_rate_raw, "B/s", F64, 0, "raw rate of one link, one way")                                   \
 	X(native_atomics, "", U64, 0,                                                                        \
 	  "1: the link supports native atomic operations on the other GPU's memory")                         \

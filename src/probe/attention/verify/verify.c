@@ -304,12 +304,12 @@ static uint64_t elements_of(const struct attention_case *c)
 
 static enum status check_passes(struct attention *a, struct wrong *w, struct error *err)
 {
-	enum status st = check_exact(a, ATTENTION_DATA_MEAN, "means of values", w, err);
+	enum status st = check_exact(a, ATTENTION_DATA_MEAN, "exact pass with means of V", w, err);
 
 	if (!st && a->c.backward)
-		st = check_exact(a, ATTENTION_DATA_KEYLESS, "keys of 0", w, err);
+		st = check_exact(a, ATTENTION_DATA_KEYLESS, "exact pass with K = 0", w, err);
 	else if (!st && attention_can_select(&a->c.problem))
-		st = check_exact(a, ATTENTION_DATA_SELECT, "one key each", w, err);
+		st = check_exact(a, ATTENTION_DATA_SELECT, "exact pass with one key per query", w, err);
 	a->exact_done = !st;
 	return st ? st : check_random(a, w, err);
 }
