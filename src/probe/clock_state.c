@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks, power limits and temperatures before any work, with the reasons that hold the clock down. */
+/* Reading of a GPU: clocks, power limits and temperatures before any work, and the reasons that limit the
+ * clock. */
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who else uses a GPU, before our own workers start. A container may hide the processes: the memory in use
- * does not. */
+/* Reading of a GPU: its use by other processes before assay's workers start. A container may hide the
+ * processes, but it does not hide the memory in use. */
 #include "core/text/text.h"
 #include "core/text/units.h"
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
-	X(processes, "", U64, -1, "processes on the GPU that are not ours")                                  \
-	X(processes_graphics, "", U64, -1, "graphics processes among them")                                  \
+	X(processes, "", U64, -1, "processes of other programs on the GPU")                                  \
+	X(processes_graphics, "", U64, -1, "graphics processes of other programs on the GPU")                \
 	X(memory_bytes, "B", U64, 0, "device memory, total")                                                 \
-	X(utilization_share, "", F64, -1, "share of the last second with a kernel running")                  \
+	X(utilization_share, "", F64, -1, "share of the last second in which a kernel ran")                  \
 	X(power_w, "W", F64, 0, "power now")
 #define OTHERS(X)                                                                                            \
-	X(memory_used_bytes, "B", U64, -1, "device memory in use, the driver's own part included")           \
+	X(memory_used_bytes, "B", U64, -1, "device memory in use, including the driver's own")               \
 	X(memory_used_share, "", F64, -1, "device memory in use, share of the total")                        \
-	X(process_list, "", TEXT, 0, "number, kind and memory of the processes")
+	X(process_list, "", TEXT, 0, "process ID, kind and memory of each process")
 
 static const struct field fields[] = {FACTS(FIELD_ROW) OTHERS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { FACTS(READING_PLACE) OTHERS(READING_PLACE) COUNT };
 enum { FACT_COUNT = sizeof(facts) / sizeof(facts[0]), LISTED = 8 };
 
-/* Names of processes stay in the facts: here they would leave with every table. */
+/* Process names stay in the facts. As a field, they would be part of every table that people share. */
 static void list_processes(const struct machine *m, const struct gpu *g, struct result *out)
 {
 	const json_t *list = json_object_get(reading_gpu_json(m, g), "processes"), *p;
@@ -74,7 +74,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_contamination = {
 	.name = "contamination",
-	.summary = "foreign processes, memory in use and utilisation before the run",
+	.summary = "other processes, memory in use and utilisation before the run",
 	.kind = PROBE_READING,
 	.reads = TARGET_GPU,
 	.fields = fields,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs to give a GPU work. An iteration is one launch of an empty kernel (what=launch), or one
- * replay of a graph of `nodes` of them (what=graph); a message is a kernel. Neither is ever batched into a
- * graph by the core. Beside the times, once: how finely events resolve and what two in a row cost, and how
- * the device's timer, its events and the host's clock agree over a spin of 50 ms (METHODS "Launches and
- * timers"). Nothing is computed, so nothing can be wrong but the time; the kernel's own case stands in
- * tests/gpu.
+ * Probe `dispatch`: the cost of giving a GPU work. One iteration is one launch of an empty kernel
+ * (what=launch), or one replay of a graph of `nodes` empty kernels (what=graph). One message is one kernel.
+ * The core never batches these iterations into a graph of its own.
+ *
+ * After timing, the probe measures once: the resolution of events, the gap that two consecutive events
+ * insert, and how the device's timer, events and the host's clock agree over a spin of 50 ms
+ * (docs/explanation/methods/gpu-memory-and-links.md, "Launches and timers"). The kernels compute nothing, so
+ * verification only finds failed launches. tests/gpu tests the kernel itself.
  */
 #include "core/clock.h"
 #include "core/math/stats.h"
@@ -28,19 +30,19 @@ static const char *const whats[] = {"launch", "graph", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct dispatch_opts, what, .name = "what", .preset = "launch", .choices = whats,
-		.help = "one launch after the other, or replays of a graph"),
+		.help = "launch: one kernel launch per iteration; graph: one replay of a graph per iteration"),
 	OPT_ROW(struct dispatch_opts, nodes, .name = "nodes", .preset = "100", .min = 1, .max = 10000,
-		.help = "kernels of the graph"),
+		.help = "what=graph: kernels in the graph"),
 };
 
 /* name, unit, kind, better, help */
 #define DISPATCH_FIELDS(X)                                                                                   \
 	X(event_gap_ns, "ns", F64, -1,                                                                       \
-	  "two events in a row with nothing between: the gap they insert, median")                           \
+	  "median time between two consecutive events with no work between them")                            \
 	X(event_step_ns, "ns", F64, -1,                                                                      \
-	  "smallest difference between two such gaps: how finely events resolve")                            \
-	X(timer_event_ratio, "", F64, 0, "time by events over time by the device's timer")                   \
-	X(timer_host_ratio, "", F64, 0, "time by the device's timer over time by the host's clock")
+	  "smallest difference between two such times: the resolution of events")                            \
+	X(timer_event_ratio, "", F64, 0, "time by events divided by time by the device's timer")             \
+	X(timer_host_ratio, "", F64, 0, "time by the device's timer divided by time by the host's clock")
 #define X(name, ...) FIELD_##name,
 enum dispatch_field { DISPATCH_FIELDS(X) DISPATCH_FIELD_COUNT };
 #undef X
@@ -114,7 +116,7 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 	struct dispatch *s = state;
 
 	*wrong = (struct wrong){0};
-	return gpu_stream_wait(s->stream, err); /* a launch that failed says so here */
+	return gpu_stream_wait(s->stream, err); /* reports a failed launch */
 }
 
 static enum status event_facts(struct dispatch *s, struct result *out, struct error *err)
@@ -135,7 +137,7 @@ static enum status event_facts(struct dispatch *s, struct result *out, struct er
 		double difference = gap[i + 1] - gap[i];
 
 		if (difference > 1 &&
-		    (step <= 0 || difference < step)) /* a float of ms has rounding below 1 ns */
+		    (step <= 0 || difference < step)) /* events are floats in ms: below 1 ns is rounding */
 			step = difference;
 	}
 	result_f64(out, &fields[FIELD_event_gap_ns], stats_median(gap, COUNT(gap)));
@@ -167,7 +169,8 @@ static enum status timer_facts(struct dispatch *s, struct result *out, struct er
 	host_ns = clock_now_ns(s->clock) - host_ns;
 	if (!st)
 		st = gpu_stamps_read(s->stamps, &clock, err);
-	if (st == STATUS_UNAVAILABLE) { /* other work has the SMs: nothing to hold events against */
+	if (st == STATUS_UNAVAILABLE) { /* other work occupies the SMs, so there is no device time to compare
+					   with */
 		error_clear(err);
 		return STATUS_OK;
 	}
@@ -211,7 +214,7 @@ static const struct engine own_engine = {
 	.release = release,
 };
 
-/* Its records: next to nothing. */
+/* The timer's records take less than 1 MiB. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	(void)m, (void)t, (void)opts;
@@ -222,7 +225,7 @@ static const struct engine *const engines[] = {&own_engine, NULL};
 
 const struct probe probe_dispatch = {
 	.name = "dispatch",
-	.summary = "the cost of a launch and of a graph's replay, and the device's timers",
+	.summary = "cost of a kernel launch and of a graph replay, and agreement of the device's timers",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct dispatch_opts)},
 	.fields = fields,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ECC: whether it is on, what it corrected and what it could not. */
+/* Reading of a GPU: whether ECC is on, and its counts of corrected and uncorrected errors. */
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
@@ -23,7 +23,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_ecc = {
 	.name = "ecc",
-	.summary = "memory errors that ECC counted",
+	.summary = "memory errors counted by ECC",
 	.kind = PROBE_READING,
 	.reads = TARGET_GPU,
 	.fields = fields,

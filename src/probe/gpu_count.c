@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUs counted four ways, since each way fails alone: the PCI bus needs no driver, NVML needs the driver,
- * CUDA needs the grant and the fabric, /dev needs the container. A count that was not taken is absent.
+ * Reading of the node: the number of GPUs by four independent ways, because each can fail alone. The PCI bus
+ * needs no driver, NVML needs the driver, CUDA also needs permission and the NVLink fabric, and /dev depends
+ * on the container. A count that could not be taken is absent.
  */
 #include "core/text/text.h"
 #include "probe/shared/reading.h"
@@ -12,8 +13,8 @@
 	X(gpu_count_nvml, "", U64, 0, "GPUs that NVML lists")                                                \
 	X(gpu_count_cuda, "", U64, 0, "GPUs that CUDA lists")                                                \
 	X(gpu_count_dev, "", U64, 0, "/dev/nvidiaN files")                                                   \
-	X(gpu_count_granted, "", U64, 0, "GPUs granted to us")                                               \
-	X(gpu_count_lost, "", U64, -1, "GPUs that are listed but do not answer")                             \
+	X(gpu_count_granted, "", U64, 0, "GPUs that assay may use")                                          \
+	X(gpu_count_lost, "", U64, -1, "GPUs that the driver lists but that do not answer")                  \
 	X(gpu_count_silent, "", U64, -1, "GPUs on the bus that the driver does not list")                    \
 	X(gpu_models, "", TEXT, 0, "models with their count")
 
@@ -53,8 +54,9 @@ static void count_gpus(const struct machine *m, struct result *out)
 	result_u64(out, &fields[AT_gpu_count_granted], granted);
 	result_u64(out, &fields[AT_gpu_count_lost], lost);
 	result_u64(out, &fields[AT_gpu_count_silent], silent);
-	/* Without a driver nobody lists anything, and a library that is broken lists nothing: neither is a
-	 * missing GPU. A start that failed for another reason is: the GPUs may be what it failed for. */
+	/* Without a driver, NVML and CUDA list nothing; a broken library lists nothing either. In both cases
+	 * no GPU is missing, so the count is absent. If cuInit fails for another reason, the count is set,
+	 * because GPUs may be the reason. */
 	if (nvml || (layer_read(m, "nvml") && json_is_true(json_object_get(driver, "loaded")) &&
 		     !reading_layer_failed(m, "NVML", &cause)))
 		result_u64(out, &fields[AT_gpu_count_nvml], nvml);
@@ -63,9 +65,9 @@ static void count_gpus(const struct machine *m, struct result *out)
 		result_u64(out, &fields[AT_gpu_count_cuda], cuda);
 }
 
-/* The GPU that tells why NVML lists none although a driver is loaded: it did not start, or not in time. NULL:
- * it answered. */
-static const struct gpu *kept_from_counting(const struct machine *m)
+/* The GPU that explains why NVML lists none although a driver is loaded: NVML did not start, or did not start
+ * in time. NULL: NVML answered. */
+static const struct gpu *failed_gpu(const struct machine *m)
 {
 	const struct gpu *g = machine_gpu(m, 0);
 
@@ -91,7 +93,8 @@ static void count_nodes(const struct machine *m, struct result *out)
 	{
 		const char *path = json_string_value(json_object_get(node, "path"));
 
-		/* nvidiactl, nvidia-uvm and their like are no GPUs. */
+		/* Only /dev/nvidiaN with a number is a GPU: /dev/nvidiactl, /dev/nvidia-uvm and others are
+		 * not. */
 		count += path && !strncmp(path, "/dev/nvidia", 11) && path[11] >= '0' && path[11] <= '9';
 	}
 	result_u64(out, &fields[AT_gpu_count_dev], count);
@@ -108,7 +111,7 @@ static void name_models(const struct machine *m, struct result *out)
 		for (k = 0; k < i && strcmp(machine_gpu(m, k)->name, name); k++)
 			;
 		if (k < i)
-			continue; /* counted with the first of its kind */
+			continue; /* already counted with the first GPU of the same model */
 		for (same = 1; ++k < count;)
 			same += !strcmp(machine_gpu(m, k)->name, name);
 		text_addf(&text, "%s%u x %s", text.size ? ", " : "", same, name[0] ? name : "unnamed");
@@ -123,14 +126,14 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 {
 	const json_t *loaded = json_object_get(json_object_get(machine_json(m), "driver"), "loaded");
 
-	const struct gpu *kept;
+	const struct gpu *failed;
 
 	(void)t, (void)opts;
 	if (!reading_has_gpus(m, "GPU count", err))
 		return STATUS_UNSUPPORTED;
-	kept = kept_from_counting(m);
-	if (kept && kept->status)
-		return error_set_cause(err, kept->status, kept->cause, "GPU count: %s", kept->reason);
+	failed = failed_gpu(m);
+	if (failed && failed->status)
+		return error_set_cause(err, failed->status, failed->cause, "GPU count: %s", failed->reason);
 	if (json_is_boolean(loaded))
 		result_u64(out, &fields[AT_driver_loaded], json_is_true(loaded));
 	count_gpus(m, out);
@@ -141,7 +144,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_gpu_count = {
 	.name = "gpu_count",
-	.summary = "GPUs on the bus, listed by the driver, granted, and lost",
+	.summary = "number of GPUs: on the bus, listed by the driver, usable, and lost",
 	.kind = PROBE_READING,
 	.reads = TARGET_NODE,
 	.fields = fields,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was switched on or asked for on a GPU, and what its driver asks of us. */
+/* Reading of a GPU: the modes that an administrator set, and the recovery action that the driver requests. */
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk through device memory: one iteration writes a pattern into every word and reads it back. Patterns
- * take turns (kernel/memory/pattern_test.h): the word's own address, its inverse, a moving bit, random words;
- * each depends on the address, so a wrong address line shows as well as a wrong bit. Wrong words are counted
- * on the device and the lowest address is named. A byte counts once written and once read. size=0 is all free
- * memory but 3 GiB: 2 GiB that are always left alone and what a context takes. What memory other processes
- * hold is not walked.
+ * Probe `hbm`: a test of device memory. One iteration writes a pattern into every word and reads it back.
+ * Iterations cycle through the patterns of kernel/memory/pattern_test.h: the word's own address, its inverse,
+ * a moving bit, random words. Each pattern depends on the address, so it detects a wrong address line as well
+ * as a wrong bit. The device counts wrong words and reports the lowest wrong address. Each byte counts once
+ * as written and once as read. size=0 means all free memory except 3 GiB: 2 GiB that assay always leaves
+ * free, and the rest for the context. Memory that other processes hold is not tested.
  */
 #include <inttypes.h>
 #include "gpu/device/gpu.h"
@@ -14,7 +14,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define GIB ((uint64_t)1 << 30)
-#define BLOCK_BYTES (4 * GIB) /* pieces, so that memory in fragments is walked too */
+#define BLOCK_BYTES (4 * GIB) /* allocated in pieces, so that fragmented memory is tested too */
 
 enum { BLOCKS_MAX = 256, PER_SM = 8, THREADS = 256 };
 
@@ -24,14 +24,14 @@ struct hbm_opts {
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct hbm_opts, size, .name = "size", .preset = "0", .unit = "B", .max = 0x1p40,
-		.help = "bytes to walk; 0: all free device memory but 3 GiB"),
+		.help = "bytes to test; 0: all free device memory except 3 GiB"),
 };
 
 /* name, unit, kind, better, help */
 #define HBM_FIELDS(X)                                                                                        \
 	X(walked_bytes, "B", U64, 1, "device memory written and read back")                                  \
-	X(walked_share, "", F64, 1, "of the device's memory")                                                \
-	X(patterns, "", TEXT, 0, "patterns that took turns")
+	X(walked_share, "", F64, 1, "tested share of the device's memory")                                   \
+	X(patterns, "", TEXT, 0, "patterns that the iterations cycle through")
 #define X(name, ...) FIELD_##name,
 enum hbm_field { HBM_FIELDS(X) HBM_FIELD_COUNT };
 #undef X
@@ -44,7 +44,8 @@ struct hbm {
 	gpu_ptr block[BLOCKS_MAX];
 	uint64_t block_bytes[BLOCKS_MAX];
 	unsigned blocks;
-	uint64_t size, seed, launched_words; /* that must have been checked since the record was cleared */
+	uint64_t size, seed, launched_words; /* launched_words: words that must have been checked since the
+						record was cleared */
 	gpu_ptr record;
 };
 
@@ -76,8 +77,9 @@ static enum status check_options(const void *opts, struct error *err)
 {
 	const struct hbm_opts *o = opts;
 
-	return o->size && o->size < 4096 ? error_set(err, STATUS_BAD_INPUT, "hbm: size is 4096 bytes or more")
-					 : STATUS_OK;
+	return o->size && o->size < 4096
+		       ? error_set(err, STATUS_BAD_INPUT, "hbm: size must be at least 4096 bytes")
+		       : STATUS_OK;
 }
 
 static enum status clear_record(struct hbm *s, struct error *err)
@@ -138,7 +140,8 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 	unsigned grid = PER_SM * gpu_sm_count(s->device);
 	enum status st = STATUS_OK;
 
-	/* All is written before any is read: a store that lands elsewhere is found wherever it lands. */
+	/* Every word is written before any is read. So a store to a wrong address is found, whatever the
+	 * address is. */
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (unsigned n = 0; n < s->blocks && !st; n++) {
 			args.words = s->block[n];
@@ -157,7 +160,7 @@ static enum status judge(struct hbm *s, const struct hbm_record *r, struct wrong
 	w->count = r->count;
 	if (r->checked != s->launched_words)
 		return error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
-				       "hbm: %" PRIu64 " words were read back of %" PRIu64 " written",
+				       "hbm: only %" PRIu64 " of %" PRIu64 " written words were read back",
 				       r->checked, s->launched_words);
 	if (!r->count)
 		return STATUS_OK;
@@ -175,7 +178,8 @@ static enum status judge(struct hbm *s, const struct hbm_record *r, struct wrong
 			       r->count, r->first, r->bits);
 }
 
-/* What the iterations left in the record; before there were any, one of each pattern. */
+/* Judges the record of the iterations so far. Before the first iteration, it runs one iteration of each
+ * pattern. */
 static enum status verify(void *state, struct wrong *wrong, struct error *err)
 {
 	struct hbm *s = state;
@@ -222,7 +226,7 @@ static const struct engine *const engines[] = {&own_engine, NULL};
 
 const struct probe probe_hbm = {
 	.name = "hbm",
-	.summary = "writes patterns through all free device memory and reads them back",
+	.summary = "test of all free device memory: writes patterns and reads them back",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct hbm_opts)},
 	.fields = fields,

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host before the run: what its kernel logged, how its clock and CPUs are set, who else works. */
+/* Reading of the node: errors in the kernel log, clock source, CPU governor, and the load by other
+ * processes. */
 #include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(kernel_log_readable, "", U64, 1, "the kernel log could be read (1)")                               \
-	X(machine_checks, "", U64, -1, "lines of hardware errors in the kernel log")                         \
-	X(oom_kills, "", U64, -1, "processes that the kernel killed for memory")                             \
+	X(machine_checks, "", U64, -1, "hardware errors in the kernel log")                                  \
+	X(oom_kills, "", U64, -1, "processes that the kernel killed because memory ran out")                 \
 	X(sxid_count, "", U64, -1, "NVSwitch errors (SXid) in the kernel log")                               \
 	X(governor, "", TEXT, 0, "CPU frequency governor")                                                   \
 	X(clocksource, "", TEXT, 0, "the kernel's clock source")                                             \
-	X(foreign_share, "", F64, -1, "share of the CPUs we may use that others kept busy just before")      \
-	X(load_share, "", F64, -1, "where that was not watched: load of the last minute over these CPUs")    \
+	X(foreign_share, "", F64, -1,                                                                        \
+	  "share of the usable CPUs that other processes used just before the run")                          \
+	X(load_share, "", F64, -1,                                                                           \
+	  "load average of the last minute divided by the usable CPUs, if foreign_share was not measured")   \
 	X(virtual_machine, "", U64, 0, "a virtual machine (1)")                                              \
 	X(container, "", TEXT, 0, "kind of container")                                                       \
 	X(dmi_readable, "", U64, 1, "the memory modules could be read (1)")
@@ -46,7 +49,8 @@ static void read_log(const struct machine *m, struct result *out)
 	result_u64(out, &fields[AT_sxid_count], sxids);
 }
 
-/* Absent unless it is known: no DMI at all (a virtual machine) is no lack of rights. */
+/* dmi_readable is absent unless it is known: a virtual machine may have no DMI at all, which is no lack of
+ * permission. */
 static void read_dmi(const struct machine *m, struct result *out)
 {
 	const json_t *tree = machine_json(m), *row;
@@ -67,8 +71,8 @@ static void read_dmi(const struct machine *m, struct result *out)
 	}
 }
 
-/* The load average falls over minutes and counts our own last run: it tells only in a recording that was made
- * before anybody watched. Who watched in vain leaves an empty object. */
+/* The load average needs minutes to fall and includes assay's own last run. So it is used only in recordings
+ * without cpu_use. An empty cpu_use object means that the measurement failed. */
 static void read_load(const json_t *system, unsigned usable, struct result *out)
 {
 	const char *load = json_string_value(json_object_get(system, "loadavg"));

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the system lets us have: CPUs, memory, locked memory, files, shared memory, disk. Unlimited is absent.
- */
+/* Reading of the node: limits that the system sets: CPUs, memory, locked memory, open files, shared memory,
+ * disk. An unlimited value is absent. */
 #include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
-	X(cpu_usable, "", U64, 1, "logical CPUs that we may run on")                                         \
-	X(cpu_quota, "", F64, 1, "cgroup quota, in CPUs")                                                    \
+	X(cpu_usable, "", U64, 1, "logical CPUs that assay may use")                                         \
+	X(cpu_quota, "", F64, 1, "CPU quota of the cgroup, in CPUs")                                         \
 	X(memory_total_bytes, "B", U64, 1, "memory of the host")                                             \
-	X(memory_limit_bytes, "B", U64, 1, "cgroup limit of memory")                                         \
+	X(memory_limit_bytes, "B", U64, 1, "memory limit of the cgroup")                                     \
 	X(memory_available_bytes, "B", U64, 1, "memory available")                                           \
 	X(swap_used_bytes, "B", U64, -1, "swap in use")                                                      \
 	X(memlock_bytes, "B", U64, 1, "limit of locked memory")                                              \
 	X(nofile, "", U64, 1, "limit of open files")                                                         \
 	X(shm_bytes, "B", U64, 1, "size of /dev/shm")                                                        \
-	X(disk_free_bytes, "B", U64, 1, "free space where results go")                                       \
-	X(disk_mount, "", TEXT, 0, "the file system of that")
+	X(disk_free_bytes, "B", U64, 1, "free disk space in the folder for results")                         \
+	X(disk_mount, "", TEXT, 0, "mount point of that folder's file system")
 
 static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
@@ -25,11 +25,11 @@ struct limits_opts {
 
 static const struct opt rows[] = {
 	OPT_ROW(struct limits_opts, path, .name = "path",
-		.help = "folder whose free space counts, else where results go", .preset = "",
+		.help = "folder whose free disk space is read; default: the folder for results", .preset = "",
 		.shown = "FOLDER", .no_key = true),
 };
 
-/* True where `path` lies on what is mounted at `mount`. */
+/* True if `path` is on the file system mounted at `mount`. */
 static bool lies_on(const char *path, const char *mount)
 {
 	size_t n = strlen(mount);
@@ -61,7 +61,7 @@ static void read_filesystems(const struct machine *m, const char *path, struct r
 	result_text(out, &fields[AT_disk_mount], json_string_value(json_object_get(best, "mount")));
 }
 
-/* Where results go, as the machine was told or found. */
+/* The folder for results, as the facts contain it; "/" if they do not. */
 static const char *output_folder(const struct machine *m)
 {
 	const json_t *list = json_object_get(json_object_get(machine_json(m), "storage"), "places"), *row;
@@ -113,7 +113,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_limits = {
 	.name = "limits",
-	.summary = "CPUs, memory, locked memory, files and disk that we may use",
+	.summary = "limits of CPUs, memory, locked memory, open files and disk space",
 	.kind = PROBE_READING,
 	.reads = TARGET_NODE,
 	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct limits_opts)},

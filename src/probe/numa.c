@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which NUMA node each GPU hangs on, and whether we may run on that node's CPUs. */
+/* Reading of the node: the NUMA node of each GPU, and whether assay may run on that node's CPUs. */
 #include "core/text/text.h"
 #include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(numa_nodes, "", U64, 0, "NUMA nodes with memory or CPUs")                                          \
-	X(numa_gpus_unknown, "", U64, -1, "GPUs whose node the system does not tell")                        \
-	X(numa_gpus_unreachable, "", U64, -1, "GPUs on a node none of whose CPUs we may use")                \
-	X(numa_map, "", TEXT, 0, "node of each GPU, in PCI order")
+	X(numa_gpus_unknown, "", U64, -1, "GPUs whose NUMA node the system does not report")                 \
+	X(numa_gpus_unreachable, "", U64, -1, "GPUs on a NUMA node on which assay may use no CPU")           \
+	X(numa_map, "", TEXT, 0, "NUMA node of each GPU, in PCI order")
 
 static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
@@ -32,7 +32,7 @@ static void place_gpus(const struct machine *m, const struct cpu *cpu, struct re
 		double node = gpu_get(g, GPU_FACT_numa_node, -1);
 		const struct numa *numa;
 
-		/* With one node there is nothing to tell: firmware leaves it out there. */
+		/* On machines with one node, firmware reports no node for a GPU. */
 		if (node < 0 && cpu->numa_count == 1)
 			node = cpu->numa[0].node;
 		if (node < 0) {
@@ -61,7 +61,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 		return STATUS_UNSUPPORTED;
 	if (!cpu->numa_count)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "NUMA placement of GPUs: the system tells no nodes");
+				       "NUMA placement of GPUs: the system reports no NUMA nodes");
 	result_u64(out, &fields[AT_numa_nodes], cpu->numa_count);
 	place_gpus(m, cpu, out);
 	return STATUS_OK;
@@ -69,7 +69,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_numa = {
 	.name = "numa",
-	.summary = "NUMA node of each GPU, and whether we may run there",
+	.summary = "NUMA node of each GPU, and whether assay may run on its CPUs",
 	.kind = PROBE_READING,
 	.reads = TARGET_NODE,
 	.fields = fields,

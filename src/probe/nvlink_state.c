@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVLinks that are up, what they counted, and the NVSwitch fabric behind them. */
+/* Reading of a GPU: the state of its NVLinks, their error counts, and the state of the NVSwitch fabric. */
 #include "core/text/text.h"
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
-	X(nvlink_count, "", U64, 0, "NVLinks that could be there")                                           \
+	X(nvlink_count, "", U64, 0, "number of NVLinks of the GPU, up or down")                              \
 	X(nvlink_active, "", U64, 1, "NVLinks that are up")                                                  \
 	X(nvlink_rate_gbps, "GB/s", F64, 1, "raw rate of one link, one way")                                 \
-	X(nvlink_errors, "", U64, -1, "NVLink CRC, replay and recovery errors, summed")                      \
+	X(nvlink_errors, "", U64, -1, "sum of NVLink CRC, replay and recovery errors")                       \
 	X(fabric_state, "", U64, 0, "0 not supported, 1 not started, 2 in progress, 3 completed")            \
-	X(fabric_status, "", U64, -1, "fabric registration's status, 0 well")
+	X(fabric_status, "", U64, -1, "status of the fabric registration, 0 is success")
 #define OTHERS(X)                                                                                            \
 	X(nvlink_down, "", TEXT, 0, "numbers of the links that are not up")                                  \
-	X(nvlink_error_links, "", TEXT, 0, "links that counted errors, and how many")
+	X(nvlink_error_links, "", TEXT, 0, "links with errors, and their error counts")
 
 static const struct field fields[] = {FACTS(FIELD_ROW) OTHERS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
@@ -37,7 +37,8 @@ static void name_links_down(const struct machine *m, const struct gpu *g, struct
 	text_release(&down);
 }
 
-/* "link 3: 12, link 7: 1": a sum over all links names none of them. */
+/* Writes, for example, "link 3: 12, link 7: 1". The sum over all links would not say which links have
+ * errors. */
 static void name_links_in_error(const struct machine *m, const struct gpu *g, struct result *out)
 {
 	static const char *const counters[] = {"error_replay", "error_recovery", "error_crc",
@@ -71,7 +72,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 	(void)opts;
 	if (st)
 		return st;
-	/* A fabric state of 0 alone (not supported) is no NVLink either. */
+	/* If fabric state 0 (not supported) is the only fact, the GPU has no NVLink. */
 	if (gpu_get(g, GPU_FACT_nvlink_count, 0) < 1 && gpu_get(g, GPU_FACT_fabric_state, 0) < 1)
 		return reading_none(m, g, "NVLink", counts, 2, err);
 	reading_facts(out, g, fields, facts, FACT_COUNT);
@@ -82,7 +83,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_nvlink_state = {
 	.name = "nvlink_state",
-	.summary = "NVLinks up, their errors, and the fabric's state",
+	.summary = "NVLinks that are up, their errors, and the state of the NVSwitch fabric",
 	.kind = PROBE_READING,
 	.reads = TARGET_GPU,
 	.fields = fields,

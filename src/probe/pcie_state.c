@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PCIe link at rest. Its generation drops to 1 when a GPU idles, so it is not judged here; its width does
- * not drop. Errors are what the kernel logged of this device (AER): the registers themselves need rights.
+ * Reading of a GPU: its PCIe link at rest. Idle GPUs lower the generation to 1, so the generation is not
+ * judged here; the width stays. Error counts come from the kernel log (AER), because reading the device's
+ * registers needs root.
  */
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
 	X(pcie_gen, "", U64, 0, "PCIe generation now (idle GPUs drop to 1)")                                 \
-	X(pcie_gen_max, "", U64, 0, "PCIe generation possible here")                                         \
-	X(pcie_gen_device, "", U64, 0, "PCIe generation that the GPU can")                                   \
+	X(pcie_gen_max, "", U64, 0, "highest PCIe generation of the GPU in this slot")                       \
+	X(pcie_gen_device, "", U64, 0, "highest PCIe generation of the GPU itself")                          \
 	X(pcie_width, "", U64, 1, "PCIe lanes now")                                                          \
-	X(pcie_width_max, "", U64, 0, "PCIe lanes possible")                                                 \
+	X(pcie_width_max, "", U64, 0, "highest number of PCIe lanes")                                        \
 	X(pcie_replays, "", U64, -1, "PCIe replay counter")
 #define OTHERS(X)                                                                                            \
 	X(pcie_aer_fatal, "", U64, -1, "uncorrectable PCIe errors of this device in the kernel log")         \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of device memory that were remapped (Ampere and newer), pages that were retired (before). */
+/* Reading of a GPU: remapped rows of device memory (Ampere and newer), retired pages (older GPUs). */
 #include "probe/shared/reading.h"
 
 #define FACTS(X)                                                                                             \
-	X(remapped_correctable, "", U64, -1, "rows remapped for correctable errors")                         \
-	X(remapped_uncorrectable, "", U64, -1, "rows remapped for uncorrectable errors")                     \
-	X(remap_pending, "", U64, -1, "a remap waits for a reset (1)")                                       \
+	X(remapped_correctable, "", U64, -1, "rows remapped because of correctable errors")                  \
+	X(remapped_uncorrectable, "", U64, -1, "rows remapped because of uncorrectable errors")              \
+	X(remap_pending, "", U64, -1, "a remap waits for a reset of the GPU (1)")                            \
 	X(remap_failed, "", U64, -1, "a remap failed (1)")                                                   \
-	X(remap_banks_none, "", U64, -1, "banks with no spare row left")                                     \
+	X(remap_banks_none, "", U64, -1, "memory banks without a spare row")                                 \
 	X(retired_pages, "", U64, -1, "retired pages (before Ampere)")
 
 static const struct field fields[] = {FACTS(FIELD_ROW)};

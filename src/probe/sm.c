@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each multiprocessor by itself. One iteration runs the same multiply-add loop (kernel/mma/args.h) on one SM
- * after the other while all others are idle. An SM's figure is its own cycle counter over the loop, which
- * power and clock do not move: healthy SMs agree within a few cycles. Every thread's sums are checked. Counts
- * one message an SM. It is not a rate: the launches are longer than the loops.
+ * Probe `sm`: tests each SM by itself. One iteration runs the same multiply-add loop (kernel/mma/args.h) on
+ * one SM after the other, while all other SMs are idle. The figure of an SM is its own cycle count of the
+ * loop. Power and clock do not change this count, so healthy SMs agree within a few cycles. Every thread's
+ * sum is checked. Each SM counts as one message. The time is no measure of throughput, because the launches
+ * take longer than the loops.
  */
 #include <inttypes.h>
 #include "core/math/stats.h"
@@ -11,8 +12,10 @@
 #include "probe/shared/mma.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define SM_FLOP 0x1p26	/* of one launch on one SM: 8 us of BF16 at 2 GHz */
-#define SLOW_SHARE 0.01 /* more cycles than the median by this: slow (METHODS "Per-SM test") */
+#define SM_FLOP 0x1p26 /* FLOP of one launch on one SM: 8 us of BF16 at 2 GHz */
+#define SLOW_SHARE                                                                                           \
+	0.01 /* an SM is slow if it needs this share more cycles than the median:                            \
+		docs/explanation/methods/gemm.md, "Per-SM test (probe sm)" */
 
 enum { CLUSTER = 8, CLUSTER_GRID = 64, CLUSTER_ROUNDS = 32 };
 
@@ -26,21 +29,21 @@ static const char *const types[] = {MMA_TYPES(X) NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct sm_opts, type, .name = "type", .preset = "bf16", .choices = types,
-		.help = "type of the loop's operands: which unit of the SM is tried"),
+		.help = "type of the loop's operands; it selects the tested unit of the SM"),
 };
 
 /* name, unit, kind, better, help */
 #define SM_FIELDS(X)                                                                                         \
-	X(sms, "", U64, 0, "multiprocessors that ran the loop")                                              \
-	X(cycles_median, "", F64, -1, "cycles of the loop on the median multiprocessor")                     \
-	X(cycles_worst_share, "", F64, -1, "cycles of the slowest over the median's, less 1")                \
-	X(slow_sms, "", U64, -1, "multiprocessors more than 1 % slower than the median")                     \
-	X(slow_place, "", TEXT, 0, "which they are, by multiprocessor, pair (TPC) and cluster group (GPC)")  \
-	X(wrong_sms, "", U64, -1, "multiprocessors that computed a wrong sum")                               \
+	X(sms, "", U64, 0, "SMs that ran the loop")                                                          \
+	X(cycles_median, "", F64, -1, "median over SMs of the loop's cycles")                                \
+	X(cycles_worst_share, "", F64, -1, "cycles of the slowest SM divided by the median, minus 1")        \
+	X(slow_sms, "", U64, -1, "SMs that are more than 1 % slower than the median")                        \
+	X(slow_place, "", TEXT, 0, "the slow SMs: SM number, pair (TPC) and cluster group (GPC)")            \
+	X(wrong_sms, "", U64, -1, "SMs that computed a wrong sum")                                           \
 	X(groups, "", U64, 0,                                                                                \
-	  "sets of multiprocessors seen to share clusters: each lies in one GPC, a GPC holds one or more")   \
-	X(flop_per_clock, "FLOP", F64, 1, "per clock on the median multiprocessor, alone")                   \
-	X(instruction, "", TEXT, 0, "the instruction issued")
+	  "groups of SMs that share clusters; each group is part of one GPC, a GPC has one or more groups")  \
+	X(flop_per_clock, "FLOP", F64, 1, "FLOP per clock of the median SM, running alone")                  \
+	X(instruction, "", TEXT, 0, "instruction that the loop issues")
 #define X(name, ...) SM_FIELD_##name,
 enum sm_field { SM_FIELDS(X) SM_FIELD_COUNT };
 #undef X
@@ -48,9 +51,10 @@ static const struct field fields[] = {SM_FIELDS(FIELD_ROW)};
 
 struct sm_state {
 	struct mma mma;
-	struct mma_record *records;	 /* (MMA_RECORDS) */
-	unsigned group[MMA_RECORDS];	 /* smallest SM of the cluster group; its own number: not known */
-	unsigned sm[MMA_RECORDS], count; /* numbers of the SMs there are */
+	struct mma_record *records;  /* (MMA_RECORDS) */
+	unsigned group[MMA_RECORDS]; /* smallest SM number of the cluster group; the SM's own number: group
+					not known */
+	unsigned sm[MMA_RECORDS], count; /* numbers of the existing SMs */
 	bool grouped;
 };
 
@@ -73,7 +77,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		       : STATUS_OK;
 }
 
-/* -- which SMs there are, and which share a cluster -- */
+/* -- existing SMs, and the SMs that share a cluster -- */
 
 static enum status find_sms(struct sm_state *s, struct error *err)
 {
@@ -85,7 +89,7 @@ static enum status find_sms(struct sm_state *s, struct error *err)
 		if (s->records[i].runs)
 			s->sm[s->count++] = i;
 	if (!st && !s->count)
-		st = error_set(err, STATUS_MISMATCH, "sm: the loop ran and no multiprocessor left a record");
+		st = error_set(err, STATUS_MISMATCH, "sm: the loop ran, but no SM left a record");
 	return st;
 }
 
@@ -126,8 +130,8 @@ static enum status cluster_round(struct sm_state *s, struct gpu_kernel *k, gpu_p
 	return st;
 }
 
-/* Blocks of a cluster lie in one GPC, each on an SM of its own for the shared memory it asks for: SMs that
- * ever shared a cluster share a GPC. Not there before sm_90: then no groups. */
+/* The blocks of a cluster run in one GPC, each on its own SM because of its shared memory. So SMs that ever
+ * ran blocks of one cluster belong to one GPC. GPUs before sm_90 have no clusters, so there are no groups. */
 static enum status find_groups(struct sm_state *s, struct error *err)
 {
 	struct gpu_kernel *k;
@@ -159,7 +163,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->records = calloc(MMA_RECORDS, sizeof(*s->records));
 	if (!s->records)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "sm: no room for records of SMs");
+				       "sm: not enough memory for the records of the SMs");
 	st = mma_init(&s->mma, b, (enum mma_type)o->type, SM_FLOP, err);
 	if (!st)
 		st = find_sms(s, err);
@@ -201,12 +205,12 @@ static enum status verify(void *state, struct wrong *w, struct error *err)
 		}
 	if (w->count)
 		return error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
-				       "sm: %" PRIu64 " of %u multiprocessors are wrong, the first: %s",
+				       "sm: %" PRIu64 " of %u SMs computed wrong sums, the first: %s",
 				       w->count, s->count, w->place);
 	return mma_clear(&s->mma, err);
 }
 
-/* -- what the records say -- */
+/* -- results -- */
 
 static double cycles_of(const struct sm_state *s, unsigned n)
 {
@@ -262,7 +266,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 	(void)err;
 	for (unsigned n = 0; n < s->count; n++) {
 		if (!s->records[s->sm[n]].runs)
-			return STATUS_OK; /* verification said so */
+			return STATUS_OK; /* verify has reported it */
 		cycles[n] = cycles_of(s, n);
 		worst = cycles[n] > worst ? cycles[n] : worst;
 	}
@@ -307,7 +311,7 @@ static const struct engine own_engine = {
 	.release = release,
 };
 
-/* Its records: next to nothing. */
+/* The records take less than 1 MiB. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	(void)m, (void)t, (void)opts;
@@ -318,7 +322,7 @@ static const struct engine *const engines[] = {&own_engine, NULL};
 
 const struct probe probe_sm = {
 	.name = "sm",
-	.summary = "each multiprocessor by itself: a slow or wrong one is named",
+	.summary = "test of each SM (multiprocessor) by itself: finds slow and faulty ones",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct sm_opts)},
 	.fields = fields,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver and libraries: which there are, and what their versions say of whether they fit. */
+/* Reading of the node: versions of driver and libraries, and whether they fit together. */
 #include "core/text/text.h"
 #include "probe/shared/reading.h"
 
 #define FIELDS(X)                                                                                            \
 	X(driver_version, "", TEXT, 0, "release of the NVIDIA driver")                                       \
-	X(nvml_version, "", TEXT, 0, "release of the driver's libraries")                                    \
-	X(driver_module_matches, "", U64, 1, "kernel module and libraries are of one release (1)")           \
-	X(driver_cuda_version, "", U64, 0, "newest CUDA of the driver, 1000 * major + 10 * minor")           \
-	X(cuda_version, "", U64, 0, "CUDA runtime found, 1000 * major + 10 * minor")                         \
+	X(nvml_version, "", TEXT, 0, "release of NVML, the driver's library")                                \
+	X(driver_module_matches, "", U64, 1, "kernel module and libraries have the same release (1)")        \
+	X(driver_cuda_version, "", U64, 0,                                                                   \
+	  "newest CUDA version that the driver supports, 1000 * major + 10 * minor")                         \
+	X(cuda_version, "", U64, 0, "version of the CUDA runtime found, 1000 * major + 10 * minor")          \
 	X(version_cudart, "", TEXT, 0, "CUDA runtime")                                                       \
 	X(version_cublas, "", TEXT, 0, "cuBLAS")                                                             \
 	X(version_cublaslt, "", TEXT, 0, "cuBLASLt")                                                         \
@@ -28,7 +29,7 @@ static const struct {
 	{"cudnn", AT_version_cudnn},   {"nccl", AT_version_nccl},     {"cupti", AT_version_cupti},
 };
 
-/* "13.0" or "12.8.90" to 13000, 12080. */
+/* Converts "13.0" to 13000 and "12.8.90" to 12080. */
 static bool cuda_number(const char *text, uint64_t *out)
 {
 	unsigned major, minor;
@@ -39,8 +40,8 @@ static bool cuda_number(const char *text, uint64_t *out)
 	return true;
 }
 
-/* NVML's version is its API's major and the driver release behind it: "13.580.159.04" of driver 580.159.04.
- */
+/* NVML's version is the major version of its API followed by the driver release: "13.580.159.04" for driver
+ * 580.159.04. */
 static void compare_releases(const struct machine *m, const json_t *driver, struct result *out)
 {
 	const char *module = json_string_value(json_object_get(driver, "kernel_module"));
@@ -48,7 +49,7 @@ static void compare_releases(const struct machine *m, const json_t *driver, stru
 	const char *release = nvml ? strchr(nvml, '.') : NULL;
 	unsigned i;
 
-	/* NVML itself refuses to start when they differ: then that is the cause its GPUs carry. */
+	/* If the releases differ, NVML does not start, and its GPUs have this cause. */
 	for (i = 0; i < machine_gpu_count(m); i++)
 		if (machine_gpu(m, i)->cause == CAUSE_VERSION_MISMATCH) {
 			result_u64(out, &fields[AT_driver_module_matches], 0);
@@ -68,7 +69,7 @@ static void name_libraries(const struct machine *m, struct result *out)
 		const struct lib_found *found = machine_lib(m, libraries[i].name);
 
 		if (!found)
-			continue; /* not looked for */
+			continue; /* assay did not look for it */
 		if (found->status)
 			text_addf(&missing, "%s%s", missing.size ? ", " : "", libraries[i].name);
 		else
@@ -111,7 +112,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_versions = {
 	.name = "versions",
-	.summary = "driver and library versions, and whether they fit",
+	.summary = "versions of driver and libraries, and whether they fit together",
 	.kind = PROBE_READING,
 	.reads = TARGET_NODE,
 	.fields = fields,

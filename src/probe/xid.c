@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Xids of this GPU in the kernel log, from before the run. They come in bursts: the first is the cause, the
- * rest are echoes; a burst is over after three quiet minutes. A log that cannot be read is not "no Xid".
+ * Reading of a GPU: its Xids in the kernel log, from before the run. Xids come in bursts: the first is the
+ * cause, the others follow from it. A burst ends after three minutes without an Xid. If the log cannot be
+ * read, the result is not "no Xid".
  */
 #include "core/text/text.h"
 #include "probe/shared/reading.h"
@@ -9,16 +10,16 @@
 #define FIELDS(X)                                                                                            \
 	X(kernel_log_readable, "", U64, 1, "the kernel log could be read (1)")                               \
 	X(xid_count, "", U64, -1, "Xids of this GPU in the kernel log")                                      \
-	X(xid_list, "", TEXT, 0, "the last 16, number@seconds since boot, oldest first")                     \
+	X(xid_list, "", TEXT, 0, "the last 16 Xids as number@seconds since boot, oldest first")              \
 	X(xid_first, "", U64, 0, "first Xid of the last burst")                                              \
-	X(xid_first_text, "", TEXT, 0, "what the driver wrote of it")
+	X(xid_first_text, "", TEXT, 0, "the driver's text for the first Xid of the last burst")
 
 static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
 enum { LISTED = 16 };
 static const double quiet_s = 180;
 
-/* One without an address may be any GPU's: it counts for each. */
+/* An Xid without a PCI address may belong to any GPU, so it counts for each. */
 static bool is_of(const json_t *row, const struct gpu *g)
 {
 	const char *pci = json_string_value(json_object_get(row, "pci"));
@@ -59,7 +60,7 @@ static void list_xids(const json_t *rows, const struct gpu *g, struct result *ou
 	text_release(&list);
 }
 
-/* A GPU that is lost has no facts, but the log may say why: its state is no obstacle here. */
+/* A lost GPU has no facts, but the log may say why. So this reading does not need the GPU to answer. */
 static enum status observe(const struct machine *m, const struct target *t, const void *opts,
 			   struct result *out, struct error *err)
 {
@@ -69,7 +70,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 	(void)opts;
 	if (!g)
-		return error_set(err, STATUS_BUG, "a reading of a GPU was given none");
+		return error_set(err, STATUS_BUG, "a reading of a GPU has no GPU in its target");
 	if (!reading_log(m, &readable))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_NO_LOG, "the kernel log was not read");
 	result_u64(out, &fields[AT_kernel_log_readable], readable);
@@ -80,7 +81,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 
 const struct probe probe_xid = {
 	.name = "xid",
-	.summary = "Xids of the GPU in the kernel log, from before the run",
+	.summary = "Xids of the GPU in the kernel log before the run",
 	.kind = PROBE_READING,
 	.reads = TARGET_GPU,
 	.fields = fields,

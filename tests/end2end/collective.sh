@@ -140,16 +140,16 @@ suite parts 'size: 1KiB' 'size: 1KiB, op: alltoall' 'size: 1KiB, buffers: window
 ASSAY_LIB_NCCL=$fakes/libnccl_old.so.2 run "version=21805" parts old
 ok "an older one does what it can" [ "$(well old)" = 2 ]
 ok "all-to-all by sends and receives" [ "$(value old 1 calls)" = "grouped ncclSend + ncclRecv" ]
-ok "windows are not there" says 'NCCL 2.18.5 has no symmetric windows: they need 2.27 or newer' old/journal.jsonl
-ok "nor are 8-bit floats" says 'NCCL 2.18.5 has no e4m3: 2.24 or newer has it' old/journal.jsonl
+ok "windows are not there" says 'NCCL 2.18.5 does not support symmetric windows; use NCCL 2.27 or newer' old/journal.jsonl
+ok "nor are 8-bit floats" says 'NCCL 2.18.5 does not support e4m3; it needs 2.24 or newer' old/journal.jsonl
 suite refused 'size: 32GiB' 'size: 16GiB, op: alltoall, search: top' 'size: 8, op: allgather, type: fp64' 'size: 8, op: broadcast, root: 4'
 "$assay" check --suite refused.yaml --plan > refused.out 2> refused.err
 ok "a size beyond the table is refused" says 'size' refused.err
 sed -i '/32GiB/d' refused.yaml
 run "" refused refused
 ok "a size beyond memory is a skip with its figures" says 'needs 103 GB of device memory, 0000:8d:00.0 has 85.5 GB' refused/journal.jsonl
-ok "so is less than an element a rank" says 'allgather of 8 bytes has less than an element for each of 4 ranks' refused/journal.jsonl
-ok "and a root that is no rank" says 'root 4 is none of 4 ranks' refused/journal.jsonl
+ok "so is less than an element a rank" says 'allgather of 8 bytes has less than one element for each of 4 ranks' refused/journal.jsonl
+ok "and a root that is no rank" says 'root=4 does not exist, there are 4 ranks' refused/journal.jsonl
 expect 64 probe collective reduce=max op=allgather --target node
 ok "a reduction of what only moves is wrong usage" [ $? = 0 ]
 ok "and says why" says 'allgather moves data and reduces none' err

@@ -61,7 +61,7 @@ ok "and a lost team to the others" eval 'end 0 0 "team_lost" && end 2 0 "team_lo
 ok "a rank that hangs is ended, and says where it stood" end 2 1 '"cause":"\(timed_out\|team_lost\)".*rank 2 waited .* in preparing'
 ok "by whose limit came first" eval 'end 0 1 "\"timed_out\"" || end 1 1 "\"timed_out\"" || end 2 1 "\"timed_out\""'
 ok "and where it was waited for" eval 'end 0 1 "agreeing with the other ranks" && end 1 1 "agreeing"'
-ok "what fails on one rank is the case's end on all, with its name" all_end 2 'rank 1 on .*: null was asked to fail in prepare'
+ok "what fails on one rank is the case's end on all, with its name" all_end 2 'rank 1 on .*: null: the options request a failure in prepare'
 ok "so is a wrong result" all_end 3 '"status":"mismatch".*the first at rank 2, element 3'
 ok "part of a team works without the others" eval 'end 0 4 "\"ok\"" && end 2 4 "\"ok\"" && ! end 1 4 "\"ok\""'
 ok "and all go on" eval 'all_end 5 "\"ok\"" && all_end 6 "\"ok\""'

@@ -59,7 +59,7 @@ ok "assay probe too, with a type that MPI has where none is named" \
 	team any probed probe collective --engine mpi --target team size=8KiB --seconds 0.1
 ok "on each rank" ends probed 4 '"status":"ok"'
 ok "bf16 is none of MPI's" team 2 none probe collective --engine mpi --target team type=bf16
-ok "which says what is" says 'MPI has no bf16: type=fp32, fp64, int8 or int32' out
+ok "which says what is" says 'engine mpi does not support type=bf16; use type=fp32, fp64, int8 or int32' out
 ok "a part of the ranks is refused" team 2 part probe collective --engine mpi --target team:0-1 type=fp32
 ok "with why" says 'engine mpi begins on all 4 launched ranks together' out
 

@@ -242,8 +242,8 @@ static void test_an_engine_that_errs_is_found(void **state)
 		uint64_t at;
 		const char *says;
 	} faults[] = {
-		{"batch=1 heads=2 seq=64", LAZY, 0, 0, "means of values"},
-		{"batch=1 heads=2 seq=100 mask=window left=30", WIDER, 0, 0, "means of values"},
+		{"batch=1 heads=2 seq=64", LAZY, 0, 0, "exact pass with means of V"},
+		{"batch=1 heads=2 seq=100 mask=window left=30", WIDER, 0, 0, "exact pass with means of V"},
 		{"batch=1 heads=2 seq=100", OFF_SCALE, 0, 0, "dQ batch 0 head 0"},
 		{"batch=2 heads=3 seq=64", ONE_ELEMENT, ATTENTION_D_Q, (4 * 64 + 17) * 64 + 9,
 		 "dQ batch 1 head 1 row 17 column 9: expected"},
@@ -253,7 +253,7 @@ static void test_an_engine_that_errs_is_found(void **state)
 		 ((64 + 17) * 3 + 1) * 64 + 9, "dK batch 1 head 1 row 17 column 9: expected 0, found"},
 		{"batch=1 heads=1 seq=100 mask=causal type=bf16", TWO_KEYS, ATTENTION_D_V, 0,
 		 "dV batch 0 head 0 row 3"},
-		{"batch=1 heads=1 seq=100 mask=causal type=bf16", TWO_KEYS, ATTENTION_D_K, 0, "keys of 0: "},
+		{"batch=1 heads=1 seq=100 mask=causal type=bf16", TWO_KEYS, ATTENTION_D_K, 0, "exact pass with K = 0: "},
 		{"batch=2 heads=3 seq=64", LATE, ATTENTION_D_K, 5, "after timing: "},
 		{"batch=2 heads=3 seq=64", LATE, ATTENTION_D_K, (3 * 64 + 17) * 64 + 9, "after timing: "},
 	};

@@ -215,19 +215,19 @@ static void test_bad_files(void **state)
 	} bad[] = {
 		{0, 2, "a.blocks: offset 8: version 2"},
 		{1, 0, "a.blocks: offset 12: the number of batches is 0"},
-		{3, 3, "a.blocks: cut at offset 72, within (batch 0, head 0, query block 2)"},
-		{3, 1u << 20, "a.blocks: cut at offset 72: the header tells of 1048576 rows"},
+		{3, 3, "a.blocks: the file ends at offset 72, within (batch 0, head 0, query block 2)"},
+		{3, 1u << 20, "a.blocks: the file ends at offset 72, too early for the 1048576 rows"},
 		{4, 0, "a.blocks: offset 24: the number of key blocks is 0"},
-		{4, 3, "a.blocks: offset 56: (batch 0, head 0, query block 0): key block 3 is outside"},
+		{4, 3, "a.blocks: offset 56: (batch 0, head 0, query block 0): key block 3 does not exist"},
 		{4, 1u << 27, "a.blocks: offset 24: the number of key blocks is 134217728"},
 		{5, 5000, "a.blocks: offset 28: the size of a query block is 5000"},
-		{7, 1, "a.blocks: offset 36: the last number of the header is 0"},
-		{8, 0xffffffff, "a.blocks: cut at offset 72, within (batch 0, head 0, query block 0)"},
-		{10, 3, "a.blocks: offset 52: (batch 0, head 0, query block 0): key block 2 stands behind"},
-		{10, 2, "a.blocks: offset 52: (batch 0, head 0, query block 0): key block 2 stands twice"},
-		{12, 2, "(batch 0, head 0, query block 0): key block 2 stands twice: as full and as partial"},
-		{14, 0, "a.blocks: offset 68: 4 bytes behind the last row"},
-		{15, 4, "a.blocks: offset 68: (batch 0, head 0, query block 1): key block 4 is outside"},
+		{7, 1, "a.blocks: offset 36: the last number of the header must be 0"},
+		{8, 0xffffffff, "a.blocks: the file ends at offset 72, within (batch 0, head 0, query block 0)"},
+		{10, 3, "a.blocks: offset 52: (batch 0, head 0, query block 0): key block 2 follows a higher one"},
+		{10, 2, "a.blocks: offset 52: (batch 0, head 0, query block 0): key block 2 is in the list twice"},
+		{12, 2, "(batch 0, head 0, query block 0): key block 2 is in both lists, as full and as partial"},
+		{14, 0, "a.blocks: offset 68: 4 extra bytes after the last row"},
+		{15, 4, "a.blocks: offset 68: (batch 0, head 0, query block 1): key block 4 does not exist"},
 	};
 	uint32_t numbers[NUMBERS];
 	struct attention_blocks *l;
@@ -244,7 +244,7 @@ static void test_bad_files(void **state)
 	}
 	for (size_t size = 0; size < 8 + sizeof(good); size++) {
 		assert_int_equal(parse(&l, good, size, &err), STATUS_BAD_INPUT);
-		assert_non_null(strstr(err.text, "a.blocks: cut at offset"));
+		assert_non_null(strstr(err.text, "a.blocks: the file ends at offset"));
 	}
 	assert_int_equal(attention_blocks_parse(&l, "b", "GGUF1234567890123456789012345678901234567890", 44, &err),
 			 STATUS_BAD_INPUT);
@@ -257,8 +257,8 @@ static void test_misfits(void **state)
 		struct attention_problem p;
 		const char *says;
 	} bad[] = {
-		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 33, .kv_len = 64, .head_dim = 64}, "sequences of 33 and 64 are 3 and 4 blocks"},
-		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 32, .kv_len = 48, .head_dim = 64}, "4 of 16 keys"},
+		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 33, .kv_len = 64, .head_dim = 64}, "sequences of 33 and 64 need 3 and 4 blocks"},
+		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 32, .kv_len = 48, .head_dim = 64}, "4 blocks of 16 keys"},
 		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 32, .kv_len = 64, .head_dim = 64, .mask = ATTENTION_WINDOW, .window_left = 40},
 		 "(batch 0, head 0, query block 0): key block 0 is listed as full"},
 		{{.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 31, .kv_len = 64, .head_dim = 64, .mask = ATTENTION_WINDOW, .window_left = 16},

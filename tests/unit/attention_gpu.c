@@ -241,9 +241,9 @@ static void test_faults(void **state)
 		enum cause cause;
 		const char *says;
 	} faults[] = {
-		{"flip=1", CAUSE_WRONG_RESULT, "means of values"},
-		{"nan=1", CAUSE_NAN, "means of values"},
-		{"drop=1", CAUSE_NAN, "means of values"},
+		{"flip=1", CAUSE_WRONG_RESULT, "exact pass with means of V"},
+		{"nan=1", CAUSE_NAN, "exact pass with means of V"},
+		{"drop=1", CAUSE_NAN, "exact pass with means of V"},
 		{"flip=3", CAUSE_WRONG_RESULT, "random data"},
 		{"nan=4", CAUSE_NAN, "after timing"},
 		{"drop=4", CAUSE_NAN, "after timing"},
@@ -276,8 +276,8 @@ static void test_refused(void **state)
 	static const struct {
 		const char *words, *says;
 	} bad[] = {
-		{"threads=2", "threads are of CPU engines"},
-		{"pattern=mask", "no block lists before sm_100"},
+		{"threads=2", "threads is an option of the CPU engine"},
+		{"pattern=mask", "does not support block lists on GPUs before sm_100"},
 	};
 	struct bed *b = *state;
 

@@ -448,7 +448,7 @@ static void test_phases__a_failure_among_single_iterations_keeps_the_window(void
 	bed_set(&b, "after", "10500"); /* in 0.1 s behind 50 ms, 1 s to settle and 1 s */
 	bed_run(&b);
 	assert_int_equal(b.status, STATUS_VENDOR);
-	assert_non_null(strstr(b.err.text, "null was asked to fail in enqueue"));
+	assert_non_null(strstr(b.err.text, "null: the options request a failure in enqueue"));
 	assert_non_null(strstr(b.seen.order, "sustained single"));
 	assert_true(value(&b, "sustained", "time_ns_mean") > 0);
 	assert_true(value(&b, "sustained", "iteration_ns_p50") == -1);

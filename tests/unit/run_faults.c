@@ -83,7 +83,7 @@ static void test_run__a_failure_is_the_cases_own_and_the_worker_goes_on(void **s
 {
 	run(state, false, POINT("cpu", "fail: prepare") POINT("cpu", "wrong: data") POINT("cpu", "slot: 1"));
 	run_bed_expect(&b, 0, ENDING_DONE, STATUS_VENDOR, CAUSE_NONE);
-	assert_string_equal(b.record.cases[0].text, "null was asked to fail in prepare");
+	assert_string_equal(b.record.cases[0].text, "null: the options request a failure in prepare");
 	run_bed_expect(&b, 1, ENDING_DONE, STATUS_MISMATCH, CAUSE_WRONG_RESULT);
 	run_bed_expect(&b, 2, ENDING_DONE, STATUS_OK, CAUSE_NONE);
 	assert_int_equal(run_bed_pid(*state, 2, NULL), run_bed_pid(*state, 0, NULL));

@@ -111,7 +111,7 @@ static void test_run_ranks__a_rank_that_fails_among_single_iterations_is_named(v
 		run_to_singles(state, cases);
 		if (value(0, "burst", "batch") > 1) { /* else its samples are single by themselves */
 			run_bed_expect(&b, 0, ENDING_DONE, STATUS_VENDOR, CAUSE_NONE);
-			snprintf(cases, sizeof(cases), "rank %u (gpu%u): null was asked to fail", culprit,
+			snprintf(cases, sizeof(cases), "rank %u (gpu%u): null: the options request a failure", culprit,
 				 culprit);
 			assert_true(said(0, cases));
 		}
@@ -131,7 +131,7 @@ static void test_run_ranks__what_fails_on_one_rank_is_told_with_its_name(void **
 			 points[i]);
 		run(state, cases);
 		run_bed_expect(&b, 0, ENDING_DONE, STATUS_VENDOR, CAUSE_NONE);
-		assert_true(said(0, "rank 5 (gpu5): null was asked to fail"));
+		assert_true(said(0, "rank 5 (gpu5): null: the options request a failure"));
 		run_bed_expect(&b, 1, ENDING_DONE, STATUS_OK, CAUSE_NONE);
 		run_bed_release(&b);
 		scratch_empty(*state);

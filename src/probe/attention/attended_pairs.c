@@ -8,7 +8,7 @@ uint32_t attention_attended_room(const struct attention_blocks *l)
 	return l ? l->k_blocks : 1;
 }
 
-/* Appends what is not empty; where it touches the span before, that one grows. */
+/* Appends the span unless it is empty. If it touches the previous span, that one is extended. */
 static uint32_t append(struct attention_keys *out, uint32_t count, uint64_t from, uint64_t to)
 {
 	if (from >= to)
@@ -55,7 +55,7 @@ uint32_t attention_pairs_spans(const struct attention_problem *p, const struct a
 	return count;
 }
 
-/* Of one query block, with a key block that mask or ends may cut. */
+/* Pairs of one query block with a key block that the mask or the end of a sequence may cut. */
 static uint64_t partial_pairs(const struct attention_problem *p, const struct attention_blocks *l, uint32_t b,
 			      uint32_t q, uint32_t k)
 {
@@ -88,7 +88,7 @@ static double listed_pairs(const struct attention_problem *p, const struct atten
 
 double attention_attended_pairs(const struct attention_problem *p, const struct attention_blocks *l)
 {
-	uint32_t batches; /* of others' own: lists that all share count once */
+	uint32_t batches; /* batches with lists of their own: lists that all batches share count once */
 	double sum = 0;
 
 	if (!l)
@@ -100,7 +100,7 @@ double attention_attended_pairs(const struct attention_problem *p, const struct 
 	return sum * ((double)p->batch / batches) * ((double)p->heads / l->heads);
 }
 
-/* Marks the key blocks that one query head's lists name. */
+/* Marks the key blocks in the lists of one query head. */
 static void mark(const struct attention_blocks *l, uint32_t b, uint32_t h, unsigned char *named)
 {
 	for (uint32_t q = 0; q < l->q_blocks; q++) {

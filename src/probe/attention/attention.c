@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention. One iteration is 4 head_dim FLOP a kept pair, backward 10. Descriptor at the end; one file an
- * engine. */
+/* Probe attention: options, fields, work and descriptor (at the end). One iteration is 4 head_dim FLOP per
+ * kept pair, backward 10. Each engine has a file of its own. */
 #include "probe/attention/attention.h"
 #include <math.h>
 #include <stdlib.h>
@@ -27,60 +27,60 @@ static const char *const datas[] = {"random", "large", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct attention_opts, pass, .name = "pass", .preset = "forward", .choices = passes,
-		.help = "O and its log-sum-exp of Q, K and V, or the gradients of these of O's"),
+		.help = "forward: O and its log-sum-exp from Q, K and V; backward: dQ, dK and dV from dO"),
 	OPT_ROW(struct attention_opts, type, .name = "type", .preset = "fp16", .choices = types,
-		.help = "type of Q, K and V, and of O where it has 16 bits"),
+		.help = "type of Q, K and V; 16-bit types are also the type of O"),
 	OPT_ROW(struct attention_opts, out, .name = "out", .preset = "wide", .choices = outs,
-		.help = "FP8: O in BF16 (wide) or in FP8 (same)"),
+		.help = "type of O for type=e4m3: BF16 (wide) or FP8 (same)"),
 	OPT_ROW(struct attention_opts, batch, .name = "batch", .preset = "16", .min = 1, .max = 65536,
-		.help = "sequences"),
+		.help = "number of sequences"),
 	OPT_ROW(struct attention_opts, heads, .name = "heads", .preset = "8", .min = 1, .max = 65536,
-		.help = "query heads"),
+		.help = "number of query heads"),
 	OPT_ROW(struct attention_opts, kv_heads, .name = "kv_heads", .preset = "0", .max = 65536,
-		.help = "key and value heads, each for as many query heads; 0: one for each"),
+		.help = "number of key and value heads, each shared by equally many query heads; 0: as many as query heads"),
 	OPT_ROW(struct attention_opts, seq, .name = "seq", .preset = "512", .min = 1, .max = 1048576,
-		.help = "queries of a sequence"),
+		.help = "queries per sequence"),
 	OPT_ROW(struct attention_opts, kv_seq, .name = "kv_seq", .preset = "0", .max = 1048576,
-		.help = "keys of a sequence; 0: as many as queries"),
+		.help = "keys per sequence; 0: as many as queries"),
 	OPT_ROW(struct attention_opts, head_dim, .name = "head_dim", .preset = "64", .min = 8,
-		.max = ATTENTION_HEAD_DIM_MAX, .help = "elements of a row of Q, K, V and O"),
+		.max = ATTENTION_HEAD_DIM_MAX, .help = "head dimension: elements per row of Q, K, V and O"),
 	OPT_ROW(struct attention_opts, mask, .name = "mask", .preset = "none", .choices = masks,
-		.help = "keys that a query sees; its last query and key stand side by side"),
+		.help = "keys that a query attends to; the last query and the last key of a sequence have the same position"),
 	OPT_ROW(struct attention_opts, left, .name = "left", .preset = "0", .max = 1048576,
-		.help = "mask=window: keys seen before a query's own place"),
+		.help = "mask=window: number of keys before the query's own position"),
 	OPT_ROW(struct attention_opts, right, .name = "right", .preset = "0", .max = 1048576,
-		.help = "mask=window: keys seen after it"),
+		.help = "mask=window: number of keys after the query's own position"),
 	OPT_ROW(struct attention_opts, layout, .name = "layout", .preset = "bhsd", .choices = layouts,
-		.help = "batch, head, row, column in memory, or batch, row, head, column"),
+		.help = "order in memory: batch, head, row, column (bhsd), or batch, row, head, column (bshd)"),
 	OPT_ROW(struct attention_opts, lengths, .name = "lengths", .shown = "random|N+N..",
-		.help = "sequences of different length, packed: drawn up to seq, or said, one a sequence"),
+		.help = "packed sequences of different length: random lengths up to seq, or one given length per sequence"),
 	OPT_ROW(struct attention_opts, pattern, .name = "pattern", .preset = "none", .choices = patterns,
-		.help = "block-sparse: all blocks that the mask leaves, strided or random ones of them, or a "
-			"file's; none: dense"),
+		.help = "block-sparse attention: all blocks within the mask (mask), a strided or random subset, or lists from a "
+			"file; none: dense attention"),
 	OPT_ROW(struct attention_opts, density, .name = "density", .preset = "1", .min = 0.0001, .max = 1,
-		.help = "share of the blocks, for strided and random ones"),
+		.help = "pattern=strided and pattern=random: share of the blocks"),
 	OPT_ROW(struct attention_opts, block_q, .name = "block_q", .preset = "128", .min = 16, .max = 1024,
-		.help = "queries of a block"),
+		.help = "queries per block"),
 	OPT_ROW(struct attention_opts, block_k, .name = "block_k", .preset = "128", .min = 16, .max = 1024,
-		.help = "keys of a block"),
+		.help = "keys per block"),
 	OPT_ROW(struct attention_opts, file, .name = "file", .shown = "FILE",
-		.help = "pattern=file: the block file"),
+		.help = "pattern=file: path of the block file"),
 	OPT_ROW(struct attention_opts, seed, .name = "seed", .preset = "1", .max = 0x1p53,
-		.help = "of random blocks and lengths"),
+		.help = "seed of random blocks and lengths"),
 	OPT_ROW(struct attention_opts, search, .name = "search", .preset = "first", .choices = searches,
-		.help = "the library's first choice, the best of its top ones, or of all"),
+		.help = "first: the library's first choice; top: the fastest of its top choices; exhaustive: the fastest of all its plans"),
 	OPT_ROW(struct attention_opts, data, .name = "data", .preset = "random", .choices = datas,
-		.help = "inputs: random of variance 1, or with Q enlarged so that one key takes nearly all"),
+		.help = "inputs: random of variance 1, or with Q enlarged so that one key gets nearly all the weight (large)"),
 	OPT_ROW(struct attention_opts, threads, .name = "threads", .preset = "0", .max = 4096,
-		.help = "CPU threads; 0: all usable"),
+		.help = "CPU threads; 0: all usable CPUs"),
 };
 
-/* docs/explanation/methods, "Attention": the table that published figures are of. */
+/* The published cases of docs/explanation/methods/attention.md, "Attention by cuDNN". */
 static const char *const d0_options[] = {
 	"type=fp16", "batch=16", "heads=8,16,32,64,96,128", "seq=512", "head_dim=64", "mask=none", NULL};
 static const struct probe_preset presets[] = {
 	{.name = "d0",
-	 .summary = "the published table, microseconds a head",
+	 .summary = "cases of a published table, in microseconds per head",
 	 .target = "gpu",
 	 .engine = "all",
 	 .options = d0_options},
@@ -92,7 +92,7 @@ static const struct probe_preset presets[] = {
 const struct field attention_fields[] = {ATTENTION_FIELDS(X)};
 #undef X
 
-/* -- what engines share -- */
+/* -- functions that engines share -- */
 
 enum status attention_begin(struct attention *a, const struct bench *b, const struct attention_opts *o,
 			    const struct attention_access *access, struct error *err)
@@ -110,7 +110,7 @@ void attention_end(struct attention *a)
 	a->gradients = NULL;
 }
 
-void attention_tell(const struct attention *a, struct result *out)
+void attention_report(const struct attention *a, struct result *out)
 {
 	const struct attention_blocks *l = a->c.blocks;
 	double pairs = attention_attended_pairs(&a->c.problem, l);
@@ -126,7 +126,7 @@ void attention_tell(const struct attention *a, struct result *out)
 	result_f64(out, &attention_fields[ATTENTION_FIELD_blocks_build_s], a->c.build_s);
 }
 
-/* -- the descriptor's -- */
+/* -- functions of the descriptor -- */
 
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
@@ -136,7 +136,7 @@ static struct work work(const struct machine *m, const struct target *t, const v
 
 	(void)m, (void)t;
 	if (attention_case_make(&c, o, NULL, NULL))
-		return w; /* check refused it */
+		return w; /* check has rejected it */
 	w.flop = attention_case_flop(&c);
 	w.read_bytes = attention_case_read_bytes(&c);
 	w.write_bytes = attention_case_write_bytes(&c);
@@ -155,7 +155,8 @@ static void need(const struct machine *m, const struct target *t, const void *op
 	attention_case_release(&c);
 	operand_sets_need(m, t, set, out);
 	out->host_bytes +=
-		2 * set; /* verification's: a tensor to write, what is read back and held against it */
+		2 *
+		set; /* for verification: a tensor to write, and the results read back and their reference */
 }
 
 static enum status check(const void *opts, struct error *err)
@@ -188,7 +189,7 @@ static const struct engine *const engines[] = {
 
 const struct probe probe_attention = {
 	.name = "attention",
-	.summary = "attention, dense and block-sparse, every mask and type the engines take",
+	.summary = "attention, dense and block-sparse, with every mask and type that the engines support",
 	.counted = true,
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct attention_opts)},

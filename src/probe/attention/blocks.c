@@ -7,8 +7,8 @@
 #include "kernel/attention/sparse/block_lists.h"
 
 enum {
-	LIST_MOST = 1 << 28,   /* numbers a list: a GiB */
-	CHOICE_MOST = 1 << 28, /* blocks that a pattern is asked of: two seconds of a core */
+	LIST_MOST = 1 << 28,   /* numbers in a list: 1 GiB */
+	CHOICE_MOST = 1 << 28, /* blocks that a pattern has to decide on: two seconds of one core */
 };
 
 static size_t rows_of(const struct attention_blocks *l)
@@ -43,7 +43,7 @@ void attention_blocks_free(struct attention_blocks *l)
 	free(l);
 }
 
-/* Room doubles at each power of two. */
+/* The allocated size doubles at each power of two. */
 bool attention_blocks_append(uint32_t **list, uint32_t *count, uint32_t block)
 {
 	if (*count == LIST_MOST)
@@ -66,7 +66,7 @@ struct attention_row attention_blocks_row(const struct attention_blocks *l, uint
 	size_t row = ((size_t)(b % l->batches) * l->heads + h % l->heads) * l->q_blocks + q;
 
 	return (struct attention_row){
-		/* a list that holds nothing has no place */
+		/* an empty list has no memory */
 		.full = l->full ? l->full + l->full_begin[row] : NULL,
 		.partial = l->partial ? l->partial + l->partial_begin[row] : NULL,
 		.full_count = l->full_begin[row + 1] - l->full_begin[row],
@@ -84,15 +84,15 @@ double attention_blocks_density(const struct attention_blocks *l)
 	return (double)attention_blocks_listed(l) / ((double)rows_of(l) * l->k_blocks);
 }
 
-/* -- what the mask leaves of a block -- */
+/* -- the part of a block within the mask -- */
 
 enum left { LEFT_NOTHING, LEFT_PART, LEFT_ALL };
 
-/* First and last keys seen rise with the query, by one at most from one query to the next: so its first and
- * last query tell of a whole block. */
+/* From one query to the next, the first and last key in its mask rise by at most one. So the first and the
+ * last query determine the result for a whole block. */
 struct seen {
 	struct attention_keys top, bottom;
-	bool some, whole; /* rows that there are: any, all of the block */
+	bool some, whole; /* rows of the block that exist: at least one, all */
 };
 
 static struct seen seen_of(const struct attention_problem *p, uint32_t b, uint32_t q_block, uint32_t q)
@@ -123,12 +123,12 @@ struct builder {
 	const struct attention_problem *p;
 	const struct attention_pattern_of *how;
 	struct attention_blocks *l;
-	uint32_t full, partial; /* numbers so far */
-	uint64_t drawn_at;	/* number of those four words; UINT64_MAX: none yet */
+	uint32_t full, partial; /* numbers in the lists so far */
+	uint64_t drawn_at;	/* index of the group of four words in `drawn`; UINT64_MAX: none yet */
 	uint32_t drawn[4];
 };
 
-/* The key block of the last query's own place. */
+/* The key block with the position of the query block's last query. */
 static uint32_t own_block(const struct builder *m, uint32_t b, uint32_t q)
 {
 	int64_t queries = attention_q_len(m->p, b), last = ((int64_t)q + 1) * m->how->q_block;
@@ -137,7 +137,7 @@ static uint32_t own_block(const struct builder *m, uint32_t b, uint32_t q)
 	return place > 0 ? (uint32_t)(place / m->how->k_block) : 0;
 }
 
-/* random_u32 of neighbours, whose four words are drawn once. */
+/* random_u32 for consecutive indices; each group of four words is drawn once. */
 static uint32_t word_of(struct builder *m, uint64_t index)
 {
 	const uint32_t counter[4] = {(uint32_t)(index / 4), (uint32_t)(index / 4 >> 32),
@@ -197,11 +197,11 @@ static enum status check_choices(const struct attention_blocks *sizes, struct er
 
 	if (choices <= CHOICE_MOST)
 		return STATUS_OK;
-	return error_set(
-		err, STATUS_BAD_INPUT,
-		"attention: %.4g blocks of %" PRIu32 " queries and %" PRIu32
-		" keys to choose from, more than %d: larger blocks, fewer heads or shorter sequences",
-		choices, sizes->q_block, sizes->k_block, CHOICE_MOST);
+	return error_set(err, STATUS_BAD_INPUT,
+			 "attention: the pattern has to decide on %.4g blocks of %" PRIu32
+			 " queries and %" PRIu32
+			 " keys, more than %d; use larger blocks, fewer heads or shorter sequences",
+			 choices, sizes->q_block, sizes->k_block, CHOICE_MOST);
 }
 
 static bool stopped(const volatile sig_atomic_t *stop)
@@ -236,15 +236,15 @@ enum status attention_blocks_build(struct attention_blocks **out, const struct a
 	if (!room || stopped(stop)) {
 		attention_blocks_free(m.l);
 		return room ? error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-					      "attention: stopped while making block lists")
+					      "attention: interrupted while making block lists")
 			    : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					      "attention: no room for the block lists");
+					      "attention: not enough memory for the block lists");
 	}
 	*out = m.l;
 	return STATUS_OK;
 }
 
-/* -- lists that come from elsewhere -- */
+/* -- lists from a file -- */
 
 static enum status fit_sizes(const struct attention_blocks *l, const struct attention_problem *p,
 			     const char *place, struct error *err)
@@ -255,15 +255,16 @@ static enum status fit_sizes(const struct attention_blocks *l, const struct atte
 	if ((l->batches != 1 && l->batches != p->batch) || (l->heads != 1 && l->heads != p->heads))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%s: lists for %u batches and %u heads: batch %u and heads %u take their own "
-			"number, or 1 for all",
+			"%s: the file has lists for %u batches and %u heads, but batch=%u and heads=%u need as many, "
+			"or 1 list for all",
 			place, l->batches, l->heads, p->batch, p->heads);
 	if (l->q_blocks != q_blocks || l->k_blocks != k_blocks)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %u blocks of %u queries and %u of %u keys: sequences of %u and %u are "
-				 "%u and %u blocks",
-				 place, l->q_blocks, l->q_block, l->k_blocks, l->k_block, p->q_len, p->kv_len,
-				 q_blocks, k_blocks);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: the file has %u blocks of %u queries and %u blocks of %u keys, but sequences of %u and %u need "
+			"%u and %u blocks",
+			place, l->q_blocks, l->q_block, l->k_blocks, l->k_block, p->q_len, p->kv_len,
+			q_blocks, k_blocks);
 	return STATUS_OK;
 }
 
@@ -281,11 +282,12 @@ enum status attention_blocks_fit(const struct attention_blocks *l, const struct 
 
 				for (uint32_t i = 0; !st && i < row.full_count; i++)
 					if (left_of(&seen, l->k_block, row.full[i]) != LEFT_ALL)
-						st = error_set(err, STATUS_BAD_INPUT,
-							       "%s: (batch %u, head %u, query block %u): key "
-							       "block %u is listed as full, but the mask or "
-							       "an end cuts it: list it as partial",
-							       place, b, h, q, row.full[i]);
+						st = error_set(
+							err, STATUS_BAD_INPUT,
+							"%s: (batch %u, head %u, query block %u): key "
+							"block %u is listed as full, but the mask or the "
+							"end of the sequence cuts it; list it as partial",
+							place, b, h, q, row.full[i]);
 			}
 	return st;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Block files: 40 bytes of header, then a row after the other, all numbers of 32 bits, lowest byte first.
- * docs/explanation/design/attention.md, "Block files". Foreign bytes: nothing is believed before it was
- * looked at.
+ * Block files: a header of 40 bytes, followed by the rows; all numbers have 32 bits, least significant byte
+ * first. See docs/explanation/design/attention.md, "Block files". The file comes from outside, so every
+ * number is checked before use.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct reader {
 	const unsigned char *data;
 	size_t size, at;
 	struct attention_blocks *l;
-	uint32_t b, h, q; /* the row under way */
+	uint32_t b, h, q; /* the current row */
 	struct error *err;
 };
 
@@ -56,35 +56,38 @@ static enum status read_header(struct reader *r, struct attention_blocks *sizes)
 	enum status st = STATUS_OK;
 
 	if (r->size < sizeof(magic) + 32)
-		return error_set(r->err, STATUS_BAD_INPUT,
-				 "%s: cut at offset %zu: a block file begins with 40 bytes of header",
-				 r->place, r->size);
+		return error_set(
+			r->err, STATUS_BAD_INPUT,
+			"%s: the file ends at offset %zu, but a block file starts with a header of 40 bytes",
+			r->place, r->size);
 	if (memcmp(r->data, magic, sizeof(magic)))
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: offset 0: not a block file: no \"assayblk\"",
+		return error_set(r->err, STATUS_BAD_INPUT,
+				 "%s: offset 0: not a block file: it does not start with \"assayblk\"",
 				 r->place);
 	r->at = sizeof(magic);
 	version = number(r);
 	if (version != VERSION)
 		return error_set(r->err, STATUS_BAD_INPUT,
-				 "%s: offset 8: version %" PRIu32 " of block files is not known, 1 is",
+				 "%s: offset 8: version %" PRIu32
+				 " of block files is not supported, only 1 is",
 				 r->place, version);
 	for (size_t i = 0; !st && i < sizeof(parts) / sizeof(parts[0]); i++)
 		st = header_number(r, parts[i].name, parts[i].most, parts[i].to);
 	if (!st && ((double)sizes->q_blocks * sizes->q_block > INT32_MAX ||
 		    (double)sizes->k_blocks * sizes->k_block > INT32_MAX))
 		st = error_set(r->err, STATUS_BAD_INPUT,
-			       "%s: offset 20: blocks of more than %d queries or keys in all", r->place,
-			       INT32_MAX);
+			       "%s: offset 20: the blocks have more than %d queries or keys in total",
+			       r->place, INT32_MAX);
 	if (!st && number(r))
-		st = error_set(r->err, STATUS_BAD_INPUT, "%s: offset 36: the last number of the header is 0",
-			       r->place);
+		st = error_set(r->err, STATUS_BAD_INPUT,
+			       "%s: offset 36: the last number of the header must be 0", r->place);
 	return st;
 }
 
 static enum status cut(struct reader *r)
 {
 	return error_set(r->err, STATUS_BAD_INPUT,
-			 "%s: cut at offset %zu, within (batch %" PRIu32 ", head %" PRIu32
+			 "%s: the file ends at offset %zu, within (batch %" PRIu32 ", head %" PRIu32
 			 ", query block %" PRIu32 ")",
 			 r->place, r->size, r->b, r->h, r->q);
 }
@@ -97,7 +100,7 @@ static enum status refuse(struct reader *r, uint32_t block, const char *what)
 			 r->place, r->at - 4, r->b, r->h, r->q, block, what);
 }
 
-/* One list of a row: rising numbers below k_blocks. */
+/* Reads one list of a row: ascending numbers below k_blocks. */
 static enum status read_list(struct reader *r, uint32_t count, uint32_t **list, uint32_t *total)
 {
 	uint32_t before = 0;
@@ -108,25 +111,25 @@ static enum status read_list(struct reader *r, uint32_t count, uint32_t **list, 
 		uint32_t block = number(r);
 
 		if (block >= r->l->k_blocks)
-			return refuse(r, block, "is outside: the header's number of key blocks ends before");
+			return refuse(r, block, "does not exist: the header has fewer key blocks");
 		if (i && block == before)
-			return refuse(r, block, "stands twice");
+			return refuse(r, block, "is in the list twice");
 		if (i && block < before)
-			return refuse(r, block, "stands behind a higher one: lists rise");
+			return refuse(r, block, "follows a higher one; lists must be ascending");
 		if (!attention_blocks_append(list, total, block))
 			return error_set_cause(r->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "%s: no room for the block lists", r->place);
+					       "%s: not enough memory for the block lists", r->place);
 		before = block;
 	}
 	return STATUS_OK;
 }
 
-/* Both lists rise: one walk finds what stands in both. */
+/* Both lists are ascending, so one pass finds a block that is in both. */
 static enum status apart(struct reader *r, struct attention_row row)
 {
 	for (uint32_t f = 0, p = 0; f < row.full_count && p < row.partial_count;) {
 		if (row.full[f] == row.partial[p])
-			return refuse(r, row.full[f], "stands twice: as full and as partial");
+			return refuse(r, row.full[f], "is in both lists, as full and as partial");
 		if (row.full[f] < row.partial[p])
 			f++;
 		else
@@ -167,7 +170,7 @@ static enum status read_rows(struct reader *r)
 				st = read_row(r, &full, &partial);
 	if (!st && r->at != r->size)
 		st = error_set(r->err, STATUS_BAD_INPUT,
-			       "%s: offset %zu: %zu bytes behind the last row's lists", r->place, r->at,
+			       "%s: offset %zu: %zu extra bytes after the last row's lists", r->place, r->at,
 			       r->size - r->at);
 	return st;
 }
@@ -180,16 +183,17 @@ enum status attention_blocks_parse(struct attention_blocks **out, const char *pl
 	enum status st = read_header(&r, &sizes);
 	double rows = (double)sizes.batches * sizes.heads * sizes.q_blocks;
 
-	if (!st && rows * 8 > (double)(size - r.at)) /* two counts a row at least */
-		st = error_set(err, STATUS_BAD_INPUT,
-			       "%s: cut at offset %zu: the header tells of %.0f rows of lists", place, size,
-			       rows);
+	if (!st && rows * 8 > (double)(size - r.at)) /* each row has at least two counts */
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: the file ends at offset %zu, too early for the %.0f rows of lists that the header declares",
+			place, size, rows);
 	if (st)
 		return st;
 	r.l = attention_blocks_create(&sizes);
 	if (!r.l)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%s: no room for the block lists", place);
+				       "%s: not enough memory for the block lists", place);
 	st = read_rows(&r);
 	if (st)
 		attention_blocks_free(r.l);

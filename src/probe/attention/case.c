@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the options to the problem: lengths, layout, block lists; and the work of one iteration. */
+/* Converts the options into the problem: lengths, layout and block lists; and computes the work of one
+ * iteration. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/clock.h"
@@ -12,12 +13,12 @@ enum { STREAM_LENGTHS = 97 };
 static enum status no_room(struct error *err)
 {
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			       "attention: no room for the problem");
+			       "attention: not enough memory for the problem");
 }
 
 /* -- lengths -- */
 
-/* One number of "512+300+77" and what follows it. */
+/* Reads one number of a list like "512+300+77", and moves *at behind it. */
 static enum status next_length(const char **at, const struct attention_opts *o, uint32_t *out,
 			       struct error *err)
 {
@@ -27,7 +28,7 @@ static enum status next_length(const char **at, const struct attention_opts *o, 
 	if (!end || (*end && *end != '+'))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"attention: lengths=%.60s: \"random\", or a number a sequence with + between",
+			"attention: lengths=%.60s is neither \"random\" nor one number per sequence, separated by +",
 			o->lengths);
 	if (value > o->seq)
 		return error_set(err, STATUS_BAD_INPUT,
@@ -47,8 +48,8 @@ static enum status list_lengths(uint32_t *starts, const struct attention_opts *o
 	for (uint32_t b = 0; !st && b < o->batch; b++) {
 		if (b && !*at)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "attention: lengths=%.60s: %" PRIu32 " of the %" PRIu32
-					 " sequences of batch",
+					 "attention: lengths=%.60s gives only %" PRIu32 " of the %" PRIu32
+					 " lengths that option batch needs",
 					 o->lengths, b, o->batch);
 		st = next_length(&at, o, &length, err);
 		starts[b + 1] = starts[b] + length;
@@ -56,12 +57,13 @@ static enum status list_lengths(uint32_t *starts, const struct attention_opts *o
 	}
 	if (!st && *at)
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "attention: lengths=%.60s: more than the %" PRIu32 " sequences of batch",
+			       "attention: lengths=%.60s gives more lengths than the %" PRIu32
+			       " sequences of batch",
 			       o->lengths, o->batch);
 	if (!st && longest != o->seq)
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "attention: lengths=%.60s: the longest has %" PRIu32
-			       " tokens, and seq=%" PRIu32,
+			       "attention: lengths=%.60s: the longest sequence has %" PRIu32
+			       " tokens and must equal seq=%" PRIu32,
 			       o->lengths, longest, o->seq);
 	return st;
 }
@@ -70,19 +72,19 @@ static enum status make_starts(struct attention_case *c, const struct attention_
 {
 	if (o->kv_seq && o->kv_seq != o->seq)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "attention: lengths are of queries and keys alike: kv_seq=%" PRIu32
-				 " is not seq=%" PRIu32,
+				 "attention: lengths apply to queries and keys, so kv_seq=%" PRIu32
+				 " must equal seq=%" PRIu32,
 				 o->kv_seq, o->seq);
 	if ((double)o->batch * o->seq > INT32_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "attention: sequences of more than %d tokens in all",
-				 INT32_MAX);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: the sequences have more than %d tokens in total", INT32_MAX);
 	c->starts = calloc((size_t)o->batch + 1, sizeof(*c->starts));
 	if (!c->starts)
 		return no_room(err);
 	c->problem.q_starts = c->problem.kv_starts = c->starts;
 	if (strcmp(o->lengths, "random"))
 		return list_lengths(c->starts, o, err);
-	for (uint32_t b = 0; b < o->batch; b++) { /* the first has all; the others 1 .. seq */
+	for (uint32_t b = 0; b < o->batch; b++) { /* the first sequence has length seq, the others 1 .. seq */
 		uint64_t word = b ? random_u32(o->seed, STREAM_LENGTHS, b) : UINT32_MAX;
 
 		c->starts[b + 1] = c->starts[b] + 1 + (uint32_t)(word * o->seq >> 32);
@@ -108,7 +110,7 @@ static void lay_out(struct attention_problem *p, enum attention_layout layout)
 	p->k = p->v = strides_of(p, layout, p->kv_heads, p->kv_len);
 }
 
-/* As what a gradient is laid out. */
+/* The tensor with the same layout: that of a gradient is the layout of its tensor. */
 static enum attention_tensor like(enum attention_tensor t)
 {
 	static const enum attention_tensor as[ATTENTION_TENSORS] = {
@@ -230,37 +232,40 @@ static enum status check_kept(const struct attention_case *c, const struct atten
 	if (!c->blocks || attention_attended_pairs(&c->problem, c->blocks) > 0)
 		return STATUS_OK;
 	if (o->pattern == ATTENTION_LISTS_FILE)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: keeps no pair of query and key: there is nothing to attend to",
-				 o->file);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: the lists keep no pair of query and key, so there is nothing to compute",
+			o->file);
 	return error_set(err, STATUS_BAD_INPUT,
 			 "attention: density=%g of %" PRIu32 " x %" PRIu32
-			 " blocks keeps no pair of query and key: there is nothing to attend to",
+			 " blocks keeps no pair of query and key, so there is nothing to compute",
 			 o->density, c->blocks->q_blocks, c->blocks->k_blocks);
 }
 
-/* Options that belong to another's value. */
+/* Rejects options that have no effect with the values of other options. */
 static enum status check_belonging(const struct attention_opts *o, struct error *err)
 {
 	bool dense = o->pattern == ATTENTION_LISTS_STRIDED || o->pattern == ATTENTION_LISTS_RANDOM;
 
 	if ((o->left || o->right) && o->mask != ATTENTION_WINDOW)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "attention: left and right are of mask=window, not %s",
+				 "attention: left and right need mask=window, not mask=%s",
 				 attention_mask_name((enum attention_mask)o->mask));
 	if (o->out != ATTENTION_OUT_WIDE && o->type != ATTENTION_E4M3)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "attention: out is of type=e4m3: O of %s has the type of Q",
+				 "attention: out needs type=e4m3; with type=%s, O has the type of Q",
 				 attention_type_name((enum attention_type)o->type));
 	if ((o->density < 1 || o->density > 1) && !dense)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "attention: density is of pattern=strided and pattern=random");
+				 "attention: density needs pattern=strided or pattern=random");
 	if (o->pass == ATTENTION_BACKWARD &&
 	    (o->pattern != ATTENTION_LISTS_NONE || o->type == ATTENTION_E4M3))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "attention: pass=backward is of types of 16 bits, without block lists");
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"attention: pass=backward supports only types of 16 bits, without block lists");
 	if (!o->file != (o->pattern != ATTENTION_LISTS_FILE))
-		return error_set(err, STATUS_BAD_INPUT, "attention: pattern=file and file=PATH go together");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: pattern=file needs file=PATH, and file=PATH needs pattern=file");
 	return STATUS_OK;
 }
 
@@ -293,7 +298,7 @@ static enum status make_problem(struct attention_case *c, const struct attention
 	st = attention_check(p, err);
 	if (!st && attention_set_bytes(c) > 0x1p40)
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "attention: Q, K, V and O of %.3g bytes, more than 2^40",
+			       "attention: Q, K, V and O need %.3g bytes, more than 2^40; reduce their sizes",
 			       attention_set_bytes(c));
 	return st;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine `cpu` of probe attention: a reference that is measured, so that the probe runs on any machine. Tiles
- * of queries go through their keys in chunks with a running largest logit, in FP32; threads take tile after
- * tile, since masks and lists make them unequal. Chunks of which nothing is kept are passed over.
+ * Engine `cpu` of probe attention: a simple implementation in FP32, so that the probe runs on any machine. A
+ * tile of queries goes through its keys in chunks and tracks the largest logit so far. Tiles have different
+ * amounts of work because of masks and lists, so each thread takes the next free tile. Chunks without kept
+ * pairs are skipped.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +18,7 @@
 
 enum { SETS = 3 };
 
-struct worker { /* one a thread */
+struct worker { /* one per thread */
 	struct attention_tile *tile;
 	struct attention_keys *span; /* (ATTENTION_ROWS, room) */
 	uint32_t spans[ATTENTION_ROWS], at[ATTENTION_ROWS];
@@ -30,13 +31,13 @@ struct attention_cpu {
 	struct worker *worker; /* (threads) */
 	unsigned threads;
 	void *tensor[SETS][ATTENTION_TENSORS];
-	unsigned set;				 /* the iteration's */
-	atomic_uint_fast64_t next;		 /* tile of the iteration */
+	unsigned set;				 /* set of the current iteration */
+	atomic_uint_fast64_t next;		 /* next tile of the current iteration */
 	struct attention_cpu_backward *backward; /* NULL: forward */
 };
 
 struct tile_place {
-	uint32_t b, h, row, rows; /* first of so many queries */
+	uint32_t b, h, row, rows; /* first query, number of queries */
 };
 
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
@@ -51,8 +52,9 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		return st;
 	attention_case_release(&c);
 	if (o->search != ATTENTION_SEARCH_FIRST)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "attention: the CPU engine has one algorithm: nothing to search");
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"attention: the CPU engine has one algorithm, so it supports only search=first");
 	return cpu_memory_check(m, t, "attention: Q, K, V and O", need, err);
 }
 
@@ -91,8 +93,8 @@ static void load_queries(const struct attention_cpu *s, struct worker *w, const 
 	}
 }
 
-/* What each row keeps of keys first .. first + ATTENTION_KEYS - 1, as 0 or ATTENTION_DROPPED. False: nothing.
- */
+/* For keys first .. first + ATTENTION_KEYS - 1, marks each pair with 0 (kept) or ATTENTION_DROPPED. Returns
+ * false if none is kept. */
 static bool mark_kept(struct worker *w, uint32_t room, uint32_t first)
 {
 	uint32_t last = first + ATTENTION_KEYS;
@@ -116,7 +118,7 @@ static bool mark_kept(struct worker *w, uint32_t room, uint32_t first)
 	return any;
 }
 
-/* Keys of the chunk, those beyond the sequence's end as 0. */
+/* Loads the keys of the chunk; keys beyond the end of the sequence become 0. */
 static void load_keys(const struct attention_cpu *s, struct attention_tile *t, const struct tile_place *at,
 		      uint32_t first)
 {
@@ -184,7 +186,7 @@ static void attend_work(void *arg, unsigned thread)
 		 all = (uint64_t)p->batch * p->heads * tiles, i;
 
 	while ((i = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < all) {
-		/* The last queries of a causal mask have most keys: they come first. */
+		/* With a causal mask the last queries have the most keys, so they come first. */
 		struct tile_place at = {.b = (uint32_t)(i / tiles / p->heads),
 					.h = (uint32_t)(i / tiles % p->heads),
 					.row = (uint32_t)(tiles - 1 - i % tiles) * ATTENTION_ROWS};
@@ -216,7 +218,7 @@ static enum status run(void *state, unsigned set, struct error *err)
 	return STATUS_OK;
 }
 
-/* What backward reads beside; its own arithmetic needs neither O nor the log-sum-exp. */
+/* Computes O and log-sum-exp for verification; the backward pass of this engine needs neither. */
 static enum status forward(void *state, struct error *err)
 {
 	struct attention_cpu *s = state;
@@ -279,7 +281,7 @@ static const struct attention_access cpu_access = {
 	.forward = forward,
 };
 
-/* -- life -- */
+/* -- begin and end -- */
 
 static enum status workers_alloc(struct attention_cpu *s, struct error *err)
 {
@@ -293,12 +295,12 @@ static enum status workers_alloc(struct attention_cpu *s, struct error *err)
 		w->span = malloc((size_t)ATTENTION_ROWS * room * sizeof(*w->span));
 		if (!w->tile || !w->span)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room for its threads");
+					       "attention: not enough memory for the threads");
 		memset(w->tile, 0, sizeof(*w->tile));
 	}
 	if (!s->worker)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room for its threads");
+				       "attention: not enough memory for the threads");
 	return STATUS_OK;
 }
 
@@ -316,7 +318,7 @@ static enum status sets_alloc(struct attention_cpu *s, const struct bench *b, st
 	return st;
 }
 
-static void tell(const struct attention_cpu *s, struct result *out)
+static void report(const struct attention_cpu *s, struct result *out)
 {
 	char text[64];
 
@@ -327,7 +329,7 @@ static void tell(const struct attention_cpu *s, struct result *out)
 			 s->loops->isa);
 	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], text);
 	result_u64(out, &field_threads, s->threads);
-	attention_tell(&s->common, out);
+	attention_report(&s->common, out);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -352,7 +354,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = attention_fill(&s->common, s->common.data, err);
 	if (!st && b->out)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 

@@ -9,7 +9,7 @@ struct attention_cpu_backward {
 	const struct attention *a;
 	void *const *tensor;
 	struct attention_gradient *gradient; /* (threads) */
-	atomic_uint_fast64_t next;	     /* key head */
+	atomic_uint_fast64_t next;	     /* next key head to work on */
 };
 
 static char *place(const struct attention_cpu_backward *w, enum attention_tensor t, uint32_t b, uint32_t h,
@@ -90,7 +90,7 @@ enum status attention_cpu_backward_create(struct attention_cpu_backward **w, con
 		room = attention_gradient_alloc(&(*w)->gradient[i], &a->c.problem);
 	return room ? STATUS_OK
 		    : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				      "attention: no room for its threads");
+				      "attention: not enough memory for the threads");
 }
 
 void attention_cpu_backward_free(struct attention_cpu_backward **w)

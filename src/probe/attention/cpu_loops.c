@@ -18,7 +18,7 @@
 #include "probe/attention/cpu_loops_body.h"
 #endif
 
-/* Four floats a vector: SSE2 and NEON, whatever the compiler makes of it elsewhere. */
+/* Four floats per vector: SSE2 and NEON; on other machines the compiler chooses the instructions. */
 #define NAME(x) x##_portable
 #define TARGET
 #define LANES 4

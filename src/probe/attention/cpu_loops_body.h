@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tile for one vector width; included by cpu_loops.c once an ISA with
- *   NAME(x)  the function's name   TARGET  its target attribute   LANES  floats a vector
- * Four rows by two vectors of accumulators keep the units busy; rows and keys are multiples of both.
+ * The tile for one vector width. cpu_loops.c includes this file once per instruction set, with these macros:
+ *   NAME(x)  the function's name   TARGET  its target attribute   LANES  floats per vector
+ * Accumulators of four rows by two vectors keep the units busy; the numbers of rows and keys are multiples of
+ * these.
  */
 typedef float NAME(vec) __attribute__((vector_size(LANES * sizeof(float)), may_alias));
 typedef int32_t NAME(ints) __attribute__((vector_size(LANES * sizeof(float)), may_alias));
@@ -35,7 +36,7 @@ static void TARGET NAME(logits)(struct attention_tile *t, uint32_t d)
 		}
 }
 
-/* 2^x for x <= 0, 0 below 2^-126: the nearest integer goes to the exponent, a polynomial makes the rest
+/* 2^x for x <= 0, and 0 below 2^-126: the nearest integer becomes the exponent, a polynomial gives the rest
  * (error below 2^-23). */
 static inline VEC TARGET NAME(exp2)(VEC x)
 {
@@ -52,7 +53,7 @@ static inline VEC TARGET NAME(exp2)(VEC x)
 	return (VEC)((INTS)y & (x > -126.0f));
 }
 
-/* p from logits to 2^(logit - most); o and sum are brought to the new largest. */
+/* Replaces the logits in p by 2^(logit - most), and rescales o and sum to the new largest logit. */
 static void TARGET NAME(weights)(struct attention_tile *t, uint32_t d)
 {
 	for (unsigned r = 0; r < ATTENTION_ROWS; r++) {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `cudnn` of probe attention: plans of gpu/sdpa. The first heuristic is what the library's own front
+/* Engine `cudnn` of probe attention: plans of gpu/sdpa. The first heuristic is the one that cuDNN's frontend
  * runs. */
 #include "gpu/sdpa/sdpa.h"
 #include "probe/attention/device.h"
+#include "probe/shared/candidates.h"
 
 enum {
-	TOP = 16,	  /* heuristics asked for by search=top */
-	EXHAUSTIVE = 256, /* candidates at most by search=exhaustive */
+	TOP = 16,	  /* number of heuristics that search=top requests */
+	EXHAUSTIVE = 256, /* largest number of candidates of search=exhaustive */
 };
 
 struct attention_cudnn {
 	struct attention_device device;
 	struct sdpa *sdpa;
-	struct sdpa_plan *plan;	   /* what is timed */
-	struct sdpa_plan *forward; /* backward: of what it reads */
+	struct sdpa_plan *plan;	   /* the timed plan */
+	struct sdpa_plan *forward; /* backward: the plan that makes its inputs */
 	char name[128];
 };
 
-/* What holds for every version; the rest is the library's answer in prepare. */
+/* Checks the limits of every version of the library; the library itself reports the others in prepare. */
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
 {
@@ -26,14 +27,15 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct lib_found *lib = machine_lib(m, "cudnn");
 	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
-	if (attention_device_heeds(o, err))
+	if (attention_device_check_options(o, err))
 		return STATUS_UNSUPPORTED;
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "attention: cuDNN: %s", lib->missing);
 	if (o->pattern != ATTENTION_LISTS_NONE)
-		return attention_device_refuse(err, "cuDNN takes no block lists before sm_100");
+		return attention_device_refuse(err,
+					       "cuDNN does not support block lists on GPUs before sm_100");
 	if (o->type == ATTENTION_E4M3 && cc > 0 && cc < 90)
-		return attention_device_refuse(err, "cuDNN attends in FP8 from sm_90 on");
+		return attention_device_refuse(err, "cuDNN supports FP8 only on sm_90 or newer");
 	return STATUS_OK;
 }
 
@@ -63,28 +65,11 @@ static enum status make_plans(struct attention_cudnn *s, struct error *err)
 	return st ? st : sdpa_plan_first(s->forward, err);
 }
 
-/* Listing every candidate may take half of what the search may; the other half is for timing them. */
-struct listing {
-	const struct bench *bench;
-	uint64_t t0_ns;
-};
-
-static enum status go_on(void *arg, bool *enough, struct error *err)
-{
-	const struct listing *l = arg;
-	double spent_s = (double)(clock_now_ns(l->bench->clock) - l->t0_ns) * 1e-9;
-
-	if (l->bench->stop && *l->bench->stop)
-		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
-	*enough = l->bench->search_s > 0 && spent_s > 0.5 * l->bench->search_s;
-	return STATUS_OK;
-}
-
 static enum status find_candidates(struct attention_cudnn *s, const struct bench *b,
 				   enum attention_search search, struct error *err)
 {
-	struct listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
-	const struct sdpa_pace pace = {go_on, &l};
+	struct candidates_listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
+	const struct sdpa_pace pace = {candidates_continue, &l};
 	enum status st = search == ATTENTION_SEARCH_FIRST ? sdpa_plan_first(s->plan, err)
 							  : sdpa_plan_candidates(s->plan, TOP, err);
 
@@ -95,7 +80,7 @@ static enum status find_candidates(struct attention_cudnn *s, const struct bench
 	return st;
 }
 
-static void tell(const struct attention_cudnn *s, struct result *out)
+static void report(const struct attention_cudnn *s, struct result *out)
 {
 	int version = sdpa_version(s->sdpa);
 	struct sdpa_description d;
@@ -107,7 +92,7 @@ static void tell(const struct attention_cudnn *s, struct result *out)
 	result_text(out, &attention_fields[ATTENTION_FIELD_library], text);
 	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], d.name);
 	result_u64(out, &attention_fields[ATTENTION_FIELD_workspace_bytes], d.workspace_bytes);
-	attention_tell(&s->device.common, out);
+	attention_report(&s->device.common, out);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -125,7 +110,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = attention_device_fill(&s->device, err);
 	if (!st && b->out)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 
@@ -145,7 +130,7 @@ static enum status select_variant(void *state, unsigned variant, const char **na
 	sdpa_plan_describe(s->plan, variant, &d);
 	memcpy(s->name, d.name, sizeof(s->name));
 	*name = s->name;
-	s->device.common.exact_done = false; /* each variant is verified whole */
+	s->device.common.exact_done = false; /* each variant is verified completely */
 	return STATUS_OK;
 }
 

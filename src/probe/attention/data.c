@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in Q, K, V and dO, row by row. */
+/* Data of Q, K, V and dO, row by row. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +11,10 @@
 
 enum { STREAM_CODES = 98, INDEX_BITS = 20, GRAIN = 16 /* rows */ };
 
-static const float unit = 1.7320508f, large = 32 * 1.7320508f; /* uniform in +- sqrt 3: variance 1 */
+static const float unit = 1.7320508f,
+		   large = 32 * 1.7320508f; /* uniform in +- sqrt 3, which has variance 1 */
 
-/* Of the row's first element among all of the tensor; rows of shorter sequences leave a gap. */
+/* Index of the row's first element within the tensor. Shorter sequences leave a gap. */
 static uint64_t index_of(const struct attention_problem *p, enum attention_tensor t, uint32_t b, uint32_t h,
 			 uint32_t row)
 {
@@ -22,7 +23,7 @@ static uint64_t index_of(const struct attention_problem *p, enum attention_tenso
 	return (((uint64_t)b * attention_tensor_heads(p, t) + h) * rows + row) * p->head_dim;
 }
 
-/* Four elements a call of the generator: head_dim is a multiple of 8. */
+/* One call of the generator gives four elements; head_dim is a multiple of 8. */
 static void random_row(const struct attention *a, enum attention_tensor t, uint64_t index, float scale,
 		       float *out)
 {
@@ -40,7 +41,7 @@ static void random_row(const struct attention *a, enum attention_tensor t, uint6
 	}
 }
 
-/* -1, 0 or 1: two bits an element, so that sums of a million are exact in FP32. */
+/* -1, 0 or 1, from two bits per element. So sums of a million elements are exact in FP32. */
 static void integer_row(const struct attention *a, enum attention_tensor t, uint64_t index, float *out)
 {
 	const uint32_t key[2] = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)};
@@ -62,10 +63,10 @@ static void integer_row(const struct attention *a, enum attention_tensor t, uint
 	}
 }
 
-/* -- selecting -- */
+/* -- data SELECT -- */
 
-/* A power of two for which one differing sign takes 24 off the logit: exp(-24) of all others together is less
- * than any type here sees. */
+/* The smallest power of two for which one differing sign lowers the logit by at least 24: the exp(-24) of all
+ * other keys together is below the resolution of every type here. */
 static double amplitude(const struct attention_problem *p)
 {
 	return exp2(ceil(log2(12 / attention_scale(p))));
@@ -81,7 +82,7 @@ bool attention_can_select(const struct attention_problem *p)
 	return p->head_dim >= INDEX_BITS || p->kv_len <= 1u << p->head_dim;
 }
 
-/* The key's own signs: its number, then noise. */
+/* A key's code: the signs of its number, then random signs. */
 static void code_row(const struct attention *a, uint32_t b, uint32_t g, uint32_t key, float size, float *out)
 {
 	const struct attention_problem *p = &a->c.problem;
@@ -106,13 +107,14 @@ uint32_t attention_selected(const struct attention *a, const struct attention_ke
 	uint64_t keys = 0, wanted;
 
 	for (uint32_t i = 0; i < spans; i++) {
-		/* Of a mask every other query finds its own place: then each key is found by one of them. */
+		/* With a mask, every other query selects the key at its own position, so that each key is
+		 * selected by a query. */
 		if (p->mask != ATTENTION_FULL && row % 2 && own >= span[i].from && own < span[i].to)
 			return (uint32_t)own;
 		keys += span[i].to - span[i].from;
 	}
-	wanted =
-		((uint64_t)row * 2654435761u + b) % keys; /* a prime: all keys in turn where none is masked */
+	wanted = ((uint64_t)row * 2654435761u + b) %
+		 keys; /* the factor is prime: without a mask, all keys are selected in turn */
 	for (uint32_t i = 0;; i++) {
 		uint32_t here = span[i].to - span[i].from;
 
@@ -124,7 +126,7 @@ uint32_t attention_selected(const struct attention *a, const struct attention_ke
 
 /* -- rows -- */
 
-/* As the type will hold it once it is stored. True: it is what the type holds already. */
+/* Fills the row. Returns true if its values are exact in the type, else false: then storing rounds them. */
 static bool raw_row(const struct attention *a, enum attention_data data, enum attention_tensor t, uint32_t b,
 		    uint32_t h, uint32_t row, float *out)
 {
@@ -152,7 +154,7 @@ void attention_row_values(const struct attention *a, enum attention_data data, e
 		attention_round(a->c.problem.type, out, a->c.problem.head_dim);
 }
 
-/* A query that finds one key. */
+/* Q's row that selects one key. */
 static void select_row(const struct attention *a, struct attention_keys *span, uint32_t b, uint32_t h,
 		       uint32_t row, float *out)
 {
@@ -168,12 +170,12 @@ static void select_row(const struct attention *a, struct attention_keys *span, u
 
 /* -- filling -- */
 
-struct filling { /* for the pool */
+struct filling { /* argument of the pool's work functions */
 	const struct attention *a;
 	enum attention_data data;
 	enum attention_tensor t;
 	unsigned char *to;
-	struct attention_keys *span; /* (room) each thread, SELECT's Q alone */
+	struct attention_keys *span; /* (room) per thread; only for SELECT's Q */
 	uint32_t room;
 };
 
@@ -217,7 +219,7 @@ static enum status fill_tensor(struct attention *a, enum attention_data data, en
 		f.span = malloc((size_t)cpu_pool_count(a->pool) * f.room * sizeof(*f.span));
 	if (!f.to || (selects && !f.span))
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				     "attention: no room for its data");
+				     "attention: not enough memory for the data");
 	if (!st) {
 		cpu_pool_run(a->pool, fill_work, &f);
 		st = a->access->write(a, t, f.to, err);

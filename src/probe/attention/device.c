@@ -56,7 +56,7 @@ static enum status run_once(void *state, unsigned set, struct error *err)
 	return st ? st : gpu_stream_wait(s->stream, err);
 }
 
-/* Over the host's link once. */
+/* The data crosses the host's link once; the other sets are copied on the device. */
 static enum status write_tensor(void *state, enum attention_tensor t, const void *data, struct error *err)
 {
 	struct attention_device *s = state;
@@ -113,7 +113,7 @@ static const struct attention_access device_access = {
 	.forward = forward,
 };
 
-/* -- life -- */
+/* -- begin and end -- */
 
 enum status
 attention_device_begin(struct attention_device *s, const struct bench *b, const struct attention_opts *o,
@@ -127,7 +127,8 @@ attention_device_begin(struct attention_device *s, const struct bench *b, const 
 	return attention_begin(&s->common, b, o, &device_access, err);
 }
 
-/* None where a word of it cannot name every unit: kernels work without one. */
+/* Allocates the order of the units of work. If one word cannot number every unit, there is no order; the
+ * kernels work without it. */
 static enum status order_alloc(struct attention_device *s, struct error *err)
 {
 	const uint32_t *starts = s->common.c.starts, batch = s->common.c.problem.batch;
@@ -141,7 +142,7 @@ static enum status order_alloc(struct attention_device *s, struct error *err)
 	list = malloc((size_t)bytes);
 	if (!list)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room for the order of its work");
+				       "attention: not enough memory for the order of the work");
 	st = attention_order_fill(list, starts, batch, s->common.c.problem.mask != ATTENTION_FULL, err);
 	if (!st)
 		st = gpu_alloc(s->device, &s->order, bytes, err);
@@ -222,7 +223,9 @@ enum status attention_device_refuse(struct error *err, const char *why)
 	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "attention: %s", why);
 }
 
-enum status attention_device_heeds(const struct attention_opts *o, struct error *err)
+enum status attention_device_check_options(const struct attention_opts *o, struct error *err)
 {
-	return o->threads ? attention_device_refuse(err, "threads are of CPU engines") : STATUS_OK;
+	return o->threads ? attention_device_refuse(
+				    err, "threads is an option of the CPU engine; omit it on a GPU")
+			  : STATUS_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPU engines of probe attention share: sets of tensors on the device, and all that verification
- * asks. */
+/* Code that the GPU engines of probe attention share: sets of tensors on the device, and all functions that
+ * verification needs. */
 #ifndef PROBE_ATTENTION_DEVICE_H
 #define PROBE_ATTENTION_DEVICE_H
 #include "gpu/device/gpu.h"
@@ -13,30 +13,32 @@ struct attention_device { /* first member of each engine's state */
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	gpu_ptr tensor[OPERAND_SETS_MAX][ATTENTION_TENSORS];
-	gpu_ptr starts, one; /* (batch + 1) of queries and keys alike; a float: FP8 is not scaled */
-	gpu_ptr order;	     /* of work over sequences of different length */
+	gpu_ptr starts, one; /* starts: (batch + 1), for queries and keys; one: the float 1, because FP8 is
+				not scaled */
+	gpu_ptr order;	     /* order of the units of work, if sequences have different lengths */
 	uint32_t order_count;
-	/* Enqueues one attention: the engine's own. */
+	/* Enqueues one forward pass; each engine has its own. */
 	enum status (*attend)(struct attention_device *s, const struct attention_operands *o,
 			      struct error *err);
-	/* Enqueues its gradients; NULL: an engine that refuses them. */
+	/* Enqueues one backward pass; NULL: the engine does not support it. */
 	enum status (*differentiate)(struct attention_device *s, const struct attention_operands *o,
 				     const struct sdpa_gradients *g, struct error *err);
 };
 
-/* Problem and lists, before anything is opened. On failure attention_device_end is called all the same. */
+/* Makes problem and lists, before anything is opened. Call attention_device_end also after a failure. */
 enum status
 attention_device_begin(struct attention_device *s, const struct bench *b, const struct attention_opts *o,
 		       enum status (*attend)(struct attention_device *s, const struct attention_operands *o,
 					     struct error *err),
 		       struct error *err);
-/* Memory and data; what the engine allocates for itself it allocates before. */
+/* Allocates and fills the sets. An engine allocates its own memory before this call, because the sets take
+ * what is left. */
 enum status attention_device_fill(struct attention_device *s, struct error *err);
 void attention_device_end(struct attention_device *s);
-/* The engines' enqueue. */
+/* enqueue of the GPU engines. */
 enum status attention_device_enqueue(void *state, uint64_t i, struct error *err);
-/* UNSUPPORTED: "attention: WHY". */
+/* UNSUPPORTED with the message "attention: WHY". */
 enum status attention_device_refuse(struct error *err, const char *why);
-/* For supports: what no GPU engine heeds. */
-enum status attention_device_heeds(const struct attention_opts *o, struct error *err);
+/* For supports: rejects options that no GPU engine has. */
+enum status attention_device_check_options(const struct attention_opts *o, struct error *err);
 #endif

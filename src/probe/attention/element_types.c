@@ -3,10 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-/* As IEEE has it, but that E4M3 has no infinity: its largest exponent holds numbers too, up to `most`. */
+/* IEEE formats, except that E4M3 has no infinity: its largest exponent also encodes finite numbers, up to
+ * `most`. */
 struct format {
 	unsigned fraction, bias; /* bits of the fraction */
-	uint32_t most, nan;	 /* the largest finite value; a NaN */
+	uint32_t most, nan;	 /* largest finite value; a NaN */
 	bool infinity;
 };
 
@@ -36,7 +37,8 @@ static inline uint32_t encode(const struct format *f, unsigned bytes, float x)
 {
 	const unsigned shift = 23 - f->fraction;
 	uint32_t bits = bits_of(x), sign = bits >> 31 << (8 * bytes - 1), size = bits & 0x7fffffff, out;
-	/* Added to a number below the least normal one it leaves the fraction's last bit at the float's. */
+	/* Adding `magic` to a number below the smallest normal one aligns the last bit of its fraction with
+	 * the float's. */
 	uint32_t magic = (127 - f->bias + 1 + shift) << 23;
 
 	if (size > 0x7f800000)
@@ -65,7 +67,7 @@ static inline float decode(const struct format *f, unsigned bytes, uint32_t bits
 	return float_of(sign | (size + ((127 - f->bias) << f->fraction)) << (23 - f->fraction));
 }
 
-/* Each type's loop by itself, so that its format is a constant there. */
+/* A separate loop per type, so that its format is a constant in the loop. */
 #define EACH_TYPE(type, loop)                                                                                \
 	switch (type) {                                                                                      \
 	case ATTENTION_F16:                                                                                  \
@@ -96,7 +98,7 @@ void attention_load(enum attention_type type, float *to, const void *from, size_
 #undef LOAD
 }
 
-/* Of a normal number the bits that the type has not are rounded away, a carry into the exponent included. */
+/* Rounds away the bits of a normal number that the type does not have, with carry into the exponent. */
 static inline float rounded(const struct format *f, unsigned bytes, float x)
 {
 	const unsigned shift = 23 - f->fraction;
@@ -125,4 +127,9 @@ double attention_roundoff(enum attention_type type)
 double attention_underflow(enum attention_type type)
 {
 	return ldexp(1, -(int)formats[type].bias - (int)formats[type].fraction);
+}
+
+double attention_rounding(enum attention_type type, double x)
+{
+	return fmax(attention_roundoff(type) * fabs(x), attention_underflow(type));
 }

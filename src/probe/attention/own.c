@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `own` of probe attention: the kernels of gpu/attention_own, dense, and of
- * gpu/attention_own_backward, which read what the first of those gave. The search times the rungs below the
- * best. */
+/* Engine `own` of probe attention: this program's dense kernels, forward (gpu/attention/own_forward.h) and
+ * backward (gpu/attention/own_backward.h). Backward reads the output of forward. The search also times the
+ * earlier versions of the best kernel. */
 #include "gpu/attention/own_forward.h"
 #include "gpu/attention/own_backward.h"
 #include "probe/attention/device.h"
@@ -9,8 +9,8 @@
 struct attention_own_engine {
 	struct attention_device device;
 	struct attention_own *own;
-	struct attention_own_backward *backward; /* pass=backward: what is timed */
-	gpu_ptr workspace;			 /* of the candidate that takes most */
+	struct attention_own_backward *backward; /* pass=backward: the timed kernels */
+	gpu_ptr workspace;			 /* enough for the variant that needs the most */
 	enum attention_search search;
 };
 
@@ -21,10 +21,11 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct gpu *g = machine_gpu(m, t->gpu[0]);
 	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 	struct attention_case c;
-	enum status st = attention_device_heeds(o, err);
+	enum status st = attention_device_check_options(o, err);
 
 	if (!st && o->pattern != ATTENTION_LISTS_NONE)
-		st = attention_device_refuse(err, "the dense kernels take no block lists");
+		st = attention_device_refuse(err,
+					     "engine own does not support block lists; use engine sparse");
 	if (!st)
 		st = attention_case_describe(&c, o, err);
 	if (st)
@@ -87,7 +88,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (st || !b->out)
 		return st;
 	result_text(b->out, &attention_fields[ATTENTION_FIELD_kernel], name_of(s, 0));
-	attention_tell(&s->device.common, b->out);
+	attention_report(&s->device.common, b->out);
 	return STATUS_OK;
 }
 
@@ -105,7 +106,7 @@ static enum status select_variant(void *state, unsigned variant, const char **na
 	struct attention_own_engine *s = state;
 
 	*name = name_of(s, variant);
-	s->device.common.exact_done = false; /* each variant is verified whole */
+	s->device.common.exact_done = false; /* each variant is verified completely */
 	return s->backward ? attention_own_backward_select(s->backward, variant, err)
 			   : attention_own_select(s->own, variant, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine `sparse` of probe attention: our block-sparse kernels (gpu/attention/own_block_sparse.h). Lists of a
- * pattern are made on the device, timed apart, and held against those that the case made on the host; lists
- * of a file are the case's.
+ * Engine `sparse` of probe attention: this program's block-sparse kernels (gpu/attention/own_block_sparse.h).
+ * The lists of a pattern are made on the device, timed separately, and compared with the lists that the case
+ * made on the host. Lists of a file come from the case.
  */
 #include "gpu/attention/own_block_sparse.h"
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "kernel/attention/sparse/make_lists.h"
 #include "probe/attention/device.h"
 
-enum { BUILDS = 5 }; /* the median of their times is told */
+enum { BUILDS = 5 }; /* the result is the median of their times */
 
 struct attention_sparse_engine {
 	struct attention_device device;
@@ -26,16 +26,15 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	struct attention_case c;
 	enum status st;
 
-	if (attention_device_heeds(o, err))
+	if (attention_device_check_options(o, err))
 		return STATUS_UNSUPPORTED;
 	if (o->pattern == ATTENTION_LISTS_NONE)
-		return attention_device_refuse(
-			err, "the block-sparse engine attends by block lists: give it a pattern");
+		return attention_device_refuse(err, "engine sparse needs block lists; set option pattern");
 	if (o->search != ATTENTION_SEARCH_FIRST)
 		return attention_device_refuse(
-			err, "the block-sparse engine has one kernel for a case: nothing to search");
+			err, "engine sparse has one kernel per case, so it supports only search=first");
 	if (cc > 0 && cc < 80)
-		return attention_device_refuse(err, "our block-sparse kernels need sm_80 or newer");
+		return attention_device_refuse(err, "engine sparse needs sm_80 or newer");
 	st = attention_case_describe(&c, o, err);
 	if (st)
 		return st;
@@ -75,7 +74,7 @@ static enum status build_once(struct attention_sparse_engine *s, struct gpu_even
 	return st ? st : gpu_event_elapsed_ns(e[0], e[1], ns, err);
 }
 
-/* The first one loads the kernels and does not count. */
+/* The first build loads the kernels, so its time does not count. */
 static enum status build(struct attention_sparse_engine *s, struct error *err)
 {
 	struct gpu_event *e[2] = {NULL, NULL};
@@ -100,7 +99,7 @@ static struct attention_sparse_how how_of(const struct attention_opts *o, const 
 	static const enum lists_source source[] = {
 		[ATTENTION_LISTS_STRIDED] = LISTS_STRIDED,
 		[ATTENTION_LISTS_RANDOM] = LISTS_RANDOM,
-		[ATTENTION_LISTS_FILE] = LISTS_ALL, /* not asked */
+		[ATTENTION_LISTS_FILE] = LISTS_ALL, /* not used */
 	};
 	long stride = lrint(1 / o->density);
 
@@ -127,12 +126,12 @@ static enum status lists(struct attention_sparse_engine *s, const struct attenti
 	return st ? st : attention_sparse_compare(s->sparse, &host, err);
 }
 
-/* -- life -- */
+/* -- begin and end -- */
 
-static void tell(const struct attention_sparse_engine *s, struct result *out)
+static void report(const struct attention_sparse_engine *s, struct result *out)
 {
 	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], attention_sparse_kernel(s->sparse));
-	attention_tell(&s->device.common, out);
+	attention_report(&s->device.common, out);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -152,7 +151,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = lists(s, o, err);
 	if (!st && b->out)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two arrays of a rank: the driver's memory, NCCL's, the same registered with the communicator, or
- * symmetric windows of it. Making them is for all ranks together: registering is a collective call, so all
- * have their memory first.
+ * The two arrays of a rank: driver memory, NCCL memory, NCCL memory registered with the communicator, or
+ * symmetric windows of the communicator. All ranks call these functions together. Registration is a
+ * collective call, so it starts after all ranks have allocated their memory.
  */
 #include "probe/collective/collective.h"
 
@@ -19,7 +19,7 @@ static enum status named(const struct collective_state *s, ncclResult_t r, const
 	return nccl_check(s->nccl, r, w->comm->comm, what, err);
 }
 
-/* In place the smaller side lies in the larger one, at this rank's share of it. */
+/* In place, the smaller side is a part of the larger one, at this rank's share. */
 static void place(struct collective_state *s, struct collective_memory *m)
 {
 	unsigned bytes = collective_type_bytes(s->inputs.type);
@@ -97,8 +97,8 @@ static enum status known(const struct collective_state *s, const struct collecti
 		return STATUS_OK;
 	nccl_version_text(n, version, sizeof(version));
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-			       "collective: NCCL %s has no %s: they need %s or newer", version,
-			       w->buffers == COLLECTIVE_LIBRARY	 ? "memory of its own"
+			       "collective: NCCL %s does not support %s; use NCCL %s or newer", version,
+			       w->buffers == COLLECTIVE_LIBRARY	 ? "ncclMemAlloc"
 			       : w->buffers == COLLECTIVE_WINDOW ? "symmetric windows"
 								 : "registered buffers",
 			       w->buffers == COLLECTIVE_WINDOW ? "2.27" : "2.19");

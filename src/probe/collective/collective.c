@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives of GPUs and of CPUs. What counts stands in collective.h; descriptor at the end. */
+/* Probe collective: options, fields, work and descriptor (at the end). collective.h defines the sizes. */
 #include "probe/collective/collective.h"
 #include "core/math/bus_bandwidth.h"
 
@@ -43,32 +43,32 @@ static const char *const search_words[] = {"first", "top", NULL};
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct collective_opts, algorithm, .name = "algorithm", .preset = "auto",
 		.choices = algorithm_words,
-		.help = "NCCL's choice, or this one: NCCL_ALGO while the communicator is made"),
+		.help = "auto: NCCL chooses; else this algorithm, set by NCCL_ALGO during the creation of the communicator"),
 	OPT_ROW(struct collective_opts, buffers, .name = "buffers", .preset = "plain",
 		.choices = buffer_words,
-		.help = "memory of the driver; of the library (ncclMemAlloc) in two arrays of the larger side, as "
-			"nccl-tests has it; the same registered; or symmetric windows (NCCL 2.27)"),
+		.help = "plain: driver memory; library: memory of ncclMemAlloc, two arrays of the larger side's size, as in "
+			"nccl-tests; registered: library memory registered with NCCL; window: symmetric windows (NCCL 2.27)"),
 	OPT_ROW(struct collective_opts, ctas, .name = "ctas", .preset = "0", .max = 64,
-		.help = "CTAs of the communicator; 0: NCCL's choice"),
+		.help = "CTAs of the communicator; 0: NCCL chooses"),
 	OPT_ROW(struct collective_opts, launch, .name = "launch", .preset = "stream", .choices = launch_words,
-		.help = "each call by itself, or chains of them replayed from a graph"),
+		.help = "stream: launch each call by itself; graph: replay chains of calls from a graph"),
 	OPT_ROW(struct collective_opts, op, .name = "op", .preset = "allreduce", .choices = op_words,
-		.help = "sendrecv: every rank to the next"),
+		.help = "collective operation; sendrecv: every rank sends to the next"),
 	OPT_ROW(struct collective_opts, place, .name = "place", .preset = "out", .choices = place_words,
-		.help = "in: the result takes the place of the input"),
+		.help = "out: separate arrays for input and result; in: the result overwrites the input"),
 	OPT_ROW(struct collective_opts, protocol, .name = "protocol", .preset = "auto",
 		.choices = protocol_words,
-		.help = "NCCL's choice, or this one: NCCL_PROTO while the communicator is made"),
+		.help = "auto: NCCL chooses; else this protocol, set by NCCL_PROTO during the creation of the communicator"),
 	OPT_ROW(struct collective_opts, reduce, .name = "reduce", .preset = "sum", .choices = reduce_words,
-		.help = "of allreduce, reducescatter, reduce"),
+		.help = "reduction of allreduce, reducescatter and reduce"),
 	OPT_ROW(struct collective_opts, root, .name = "root", .preset = "0", .max = COLLECTIVE_RANKS - 1,
-		.help = "of broadcast and reduce"),
+		.help = "root rank of broadcast and reduce"),
 	OPT_ROW(struct collective_opts, search, .name = "search", .preset = "first", .choices = search_words,
-		.help = "NCCL's own choice, or the best of algorithms, protocols, CTAs and buffers too"),
+		.help = "first: NCCL's own choice; top: the fastest of several algorithms, protocols, CTAs and buffers"),
 	OPT_ROW(struct collective_opts, size, .name = "size", .preset = "64MiB", .unit = "B", .min = 1,
-		.max = 0x1p34, .help = "the whole of the larger side, as nccl-tests has it"),
+		.max = 0x1p34, .help = "whole size of the larger side (input or result), as in nccl-tests"),
 	OPT_ROW(struct collective_opts, type, .name = "type", .preset = "bf16", .choices = type_words,
-		.help = "type of an element; of engine mpi fp32, where none is said"),
+		.help = "type of the elements; engine mpi: default fp32"),
 };
 
 const struct field collective_fields[] = {COLLECTIVE_FIELDS(FIELD_ROW)};
@@ -133,21 +133,23 @@ static enum status check(const void *opts, struct error *err)
 
 	if (o->reduce && !ops[o->op].reduces)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "collective: %s moves data and reduces none: reduce=%s is of allreduce, "
+				 "collective: op=%s does not reduce; reduce=%s is an option of allreduce, "
 				 "reducescatter and reduce",
 				 ops[o->op].name, reduce_words[o->reduce]);
 	if (o->place == COLLECTIVE_IN && (o->op == COLLECTIVE_ALL_TO_ALL || o->op == COLLECTIVE_SEND_RECV))
-		return refuse(err, "alltoall and sendrecv have no place=in");
+		return refuse(err, "alltoall and sendrecv do not support place=in");
 	if (o->root && !rooted)
-		return refuse(err, "root is of broadcast and reduce");
+		return refuse(err, "root is an option of broadcast and reduce");
 	if (o->size % collective_type_bytes(types[o->type].operand))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "collective: size is a multiple of %u bytes, an element of %s",
-				 collective_type_bytes(types[o->type].operand), types[o->type].name);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"collective: size must be a multiple of %u bytes, the size of one %s element",
+			collective_type_bytes(types[o->type].operand), types[o->type].name);
 	return STATUS_OK;
 }
 
-/* Both sides; a search holds them plain, registered and as windows. NCCL's own buffers come to it. */
+/* Both sides; a search needs them as plain memory, registered and as windows. NCCL's own buffers are not
+ * included. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	const struct collective_opts *o = opts;
@@ -167,7 +169,10 @@ static struct work work(const struct machine *m, const struct target *t, const v
 #define X(id, name, load, reduces, divided) "collective." name,
 	static const char *const limits[] = {COLLECTIVE_OPS(X)};
 #undef X
-	enum { LATENCY_TO = 32 << 10 }; /* the size up to which time is latency: METHODS, "Collectives" */
+	enum {
+		LATENCY_TO = 32 << 10
+	}; /* up to this size the time is judged as latency: docs/explanation/methods/collectives.md, "Bus
+	      bandwidth" */
 	const struct collective_opts *o = opts;
 	const struct collective_shape s = collective_shape(o, t->ranks);
 	struct work w = {.limit = limits[o->op]};
@@ -201,7 +206,7 @@ static const struct engine *const engines[] = {&collective_nccl_engine, &collect
 const struct probe probe_collective = {
 	.name = "collective",
 	.summary =
-		"collectives of several ranks: GPUs by NCCL, CPUs by MPI: bus bandwidth, latency, what NCCL chooses",
+		"collective operations on GPUs (NCCL) and CPUs (MPI): bus bandwidth, latency, and NCCL's choices",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct collective_opts)},
 	.fields = collective_fields,

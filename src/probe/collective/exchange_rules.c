@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gives what to whom, and how a wrong element is told: the same on every engine. Pure. */
+/* Which rank sends what to which rank, and how a wrong element is described; the same for all engines.
+ * Pure. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +38,7 @@ unsigned collective_parts(const struct collective_member *at)
 	bool by_sender = at->opts->op == COLLECTIVE_ALL_GATHER || at->opts->op == COLLECTIVE_ALL_TO_ALL;
 
 	if (at->opts->op == COLLECTIVE_REDUCE && at->rank != at->opts->root)
-		return 0; /* nothing comes to it */
+		return 0; /* this rank receives nothing */
 	return by_sender ? at->size : 1;
 }
 
@@ -88,7 +89,10 @@ void collective_place_wrong(const struct collective_inputs *in, const struct col
 		snprintf(w->place + end, sizeof(w->place) - end, ", from rank %u", p->from);
 }
 
-enum { BLAME_LEAST = 16 /* elements: what a few of them differ by may be any rank's by chance */ };
+enum {
+	BLAME_LEAST =
+		16 /* wrong elements: with fewer, the differences may match some rank's share by chance */
+};
 
 void collective_blame(const struct collective_inputs *in, const unsigned long long *suspect, struct wrong *w)
 {

@@ -4,7 +4,8 @@
 #include <string.h>
 #include "core/math/random.h"
 
-/* Bytes; integers up to `exact` are all exact; of the floats bits of the exponent and of the fraction. */
+/* Size in bytes; largest integer up to which all integers are exact; for floats, bits of the exponent and of
+ * the fraction. */
 static const struct shape {
 	unsigned bytes;
 	uint32_t exact;
@@ -40,9 +41,9 @@ struct collective_inputs collective_inputs(enum operand_type type, enum collecti
 	if (rule == COLLECTIVE_SUM || (power && !integer))
 		in.slots = ranks < SLOTS ? ranks : SLOTS;
 	if (rule == COLLECTIVE_AVG && integer)
-		in.unit = ranks; /* divides */
+		in.unit = ranks; /* so that the average is an integer */
 	if (rule == COLLECTIVE_AVG && !integer && !power)
-		in.ulp = 2; /* of 1 / ranks, and of the product with it */
+		in.ulp = 2; /* error of 1 / ranks, and of the multiplication by it */
 	in.most = t->exact / in.slots / in.unit;
 	if (!in.most)
 		in.most = 1;
@@ -119,7 +120,7 @@ static double small_float(const struct shape *t, uint64_t bits)
 	int bias = (1 << (t->exponent - 1)) - 1;
 	double sign = bits >> (8 * t->bytes - 1) & 1 ? -1 : 1;
 
-	if (t->exponent == 4 && exponent == top) { /* e4m3 has no infinity, and one NaN */
+	if (t->exponent == 4 && exponent == top) { /* e4m3 has no infinity and one NaN */
 		if (fraction == 7)
 			return NAN;
 	} else if (exponent == top) {

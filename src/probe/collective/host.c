@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOKED = 4096 }; /* wrong elements whose ranks are looked for */
+enum { LOOKED = 4096 }; /* wrong elements for which verification looks for the rank at fault */
 
 bool collective_host_type(enum operand_type type)
 {
@@ -42,7 +42,8 @@ void collective_host_fill(const struct collective_inputs *in, const struct colle
 	}
 }
 
-/* Whose share makes the difference between what was found and the answer. */
+/* Counts the ranks whose missing or doubled share explains the difference between the found value and the
+ * correct one. */
 static void suspect_ranks(const struct collective_inputs *in, uint64_t i, double found,
 			  unsigned long long *suspect)
 {
@@ -70,7 +71,7 @@ static bool right(const struct collective_inputs *in, const struct collective_pa
 	}
 	found = collective_number(in->type, element);
 	answer = collective_answer(in, p->first + i);
-	return found >= answer && found <= answer; /* a NaN is neither */
+	return found >= answer && found <= answer; /* false for a NaN */
 }
 
 void collective_host_check(const struct collective_inputs *in, const struct collective_part *part,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine mpi: a rank a launched process, arrays in its own memory, MPI moves and reduces. Calls block, so the
- * CPU's clock times them; ranks meet at a barrier before each timed batch.
+ * Engine `mpi`: one rank per launched process, with arrays in its own memory; MPI moves and reduces. Calls
+ * block, so the host's clock times them. All ranks meet at a barrier before each timed batch.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 #define FIELD(name) (&collective_fields[COLLECTIVE_FIELD_##name])
 
-enum { ALIGN = 4096, POISON = 0xff /* no answer: NaN, or -1 in every byte */ };
+enum { ALIGN = 4096, POISON = 0xff /* not a correct value in any type: NaN, or -1 in every byte */ };
 
 struct state {
 	struct collective_own own;
@@ -21,42 +21,38 @@ struct state {
 	const struct bench *bench;
 	struct team *team;
 	struct mpi_plugin_call call;
-	unsigned char *base[2]; /* send, receive; in place: [0] is both */
+	unsigned char *base[2]; /* send, receive; in place base[0] is both */
 	uint64_t size[2];
-	unsigned char *give, *result; /* first elements of what is handed in and of what has come */
+	unsigned char *give, *result; /* start of the input that MPI is given, and of the result */
 	unsigned long long *suspect;
 	bool filled;
-	uint64_t iterations; /* since the result was poisoned */
+	uint64_t iterations; /* calls since the result was poisoned */
 };
 
-static struct collective_member member_of(const struct state *s)
-{
-	return (struct collective_member){&s->opts, &s->shape, s->team->rank, s->team->size};
-}
-
-/* -- what MPI can do -- */
+/* -- limits of MPI -- */
 
 static enum status unsupported(struct error *err, const char *what)
 {
-	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "collective: MPI has no %s", what);
+	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			       "collective: engine mpi does not support %s", what);
 }
 
-/* Options that are NCCL's. */
+/* Rejects options that only NCCL supports. */
 static enum status known_options(const struct collective_opts *o, struct error *err)
 {
 	char type[64];
 
-	snprintf(type, sizeof(type), "%s: type=fp32, fp64, int8 or int32", collective_type_name(o));
+	snprintf(type, sizeof(type), "type=%s; use type=fp32, fp64, int8 or int32", collective_type_name(o));
 	if (!collective_host_type(collective_operand(o)))
 		return unsupported(err, type);
 	if (collective_rule_of(o) == COLLECTIVE_AVG)
-		return unsupported(err, "average: reduce=sum, min or max");
+		return unsupported(err, "reduce=avg; use sum, min or max");
 	if (o->buffers != COLLECTIVE_PLAIN)
-		return unsupported(err, "registered buffers and windows here: buffers=plain");
+		return unsupported(err, "library, registered or window buffers; use buffers=plain");
 	if (o->launch != COLLECTIVE_STREAM_LAUNCH)
-		return unsupported(err, "graphs: launch=stream");
+		return unsupported(err, "launch=graph; use launch=stream");
 	if (o->algorithm || o->protocol || o->ctas || o->search != COLLECTIVE_FIRST)
-		return unsupported(err, "algorithm, protocol, ctas or search to choose here");
+		return unsupported(err, "the options algorithm, protocol, ctas and search; omit them");
 	return STATUS_OK;
 }
 
@@ -75,9 +71,10 @@ static enum status supports(const struct machine *m, const struct target *t, con
 				       "collective: %u ranks are too %s for this %s", t->ranks,
 				       shape.count ? "few" : "many", shape.count ? "root" : "size");
 	if (shape.count > INT_MAX)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "collective: MPI counts to %d elements a call, and not to %llu",
-				       INT_MAX, (unsigned long long)shape.count);
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"collective: MPI supports at most %d elements per call, not %llu; use a smaller size",
+			INT_MAX, (unsigned long long)shape.count);
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "collective: MPI: %s", lib->missing);
 	return STATUS_OK;
@@ -89,7 +86,7 @@ static enum status allocate(struct state *s, struct error *err)
 {
 	unsigned bytes = collective_type_bytes(s->inputs.type);
 	bool in_place = s->opts.place == COLLECTIVE_IN;
-	const struct collective_member me = member_of(s);
+	const struct collective_member me = collective_member_of(&s->opts, &s->shape, s->team);
 
 	s->size[0] = in_place ? s->shape.bytes : s->shape.send * bytes;
 	s->size[1] = in_place ? 0 : s->shape.receive * bytes;
@@ -97,12 +94,13 @@ static enum status allocate(struct state *s, struct error *err)
 		s->size[i] = (s->size[i] + ALIGN - 1) / ALIGN * ALIGN;
 		s->base[i] = s->size[i] ? aligned_alloc(ALIGN, s->size[i]) : NULL;
 		if (s->size[i] && !s->base[i])
-			return error_errno(err, ENOMEM, "collective: %llu bytes",
+			return error_errno(err, ENOMEM, "collective: cannot allocate %llu bytes",
 					   (unsigned long long)s->size[i]);
 	}
 	s->suspect = calloc(2 * s->team->size + 1, sizeof(*s->suspect));
 	if (!s->suspect)
-		return error_errno(err, ENOMEM, "collective: counts of %u ranks", s->team->size);
+		return error_errno(err, ENOMEM, "collective: cannot allocate the counts of %u ranks",
+				   s->team->size);
 	s->give = s->base[0];
 	if (in_place && s->opts.op == COLLECTIVE_ALL_GATHER)
 		s->give += me.rank * s->shape.count * bytes;
@@ -110,10 +108,10 @@ static enum status allocate(struct state *s, struct error *err)
 	return STATUS_OK;
 }
 
-/* In place the result is where the inputs are: what is not input is poisoned first. */
+/* In place, the result overlaps the inputs, so the poison is written first and the inputs after it. */
 static void fill(struct state *s)
 {
-	const struct collective_member me = member_of(s);
+	const struct collective_member me = collective_member_of(&s->opts, &s->shape, s->team);
 
 	s->iterations = 0;
 	for (int i = 0; i < 2; i++)
@@ -176,7 +174,7 @@ static enum status align(void *state, struct error *err)
 	return team_mpi_barrier(s->team, err);
 }
 
-/* All ranks together: nobody enters MPI while another has failed. */
+/* Makes one call on all ranks together. No rank enters MPI if another has failed. */
 static enum status call_together(struct state *s, struct error *err)
 {
 	enum status st = team_agree(s->team, STATUS_OK, err);
@@ -189,10 +187,10 @@ static enum status call_together(struct state *s, struct error *err)
 
 static void check(struct state *s, struct wrong *w)
 {
-	const struct collective_member me = member_of(s);
-	bool given =
-		s->opts.op == COLLECTIVE_BROADCAST && s->opts.place == COLLECTIVE_OUT &&
-		me.rank == s->opts.root; /* MPI's broadcast has one array: the root's is the one it gives */
+	const struct collective_member me = collective_member_of(&s->opts, &s->shape, s->team);
+	bool given = s->opts.op == COLLECTIVE_BROADCAST && s->opts.place == COLLECTIVE_OUT &&
+		     me.rank == s->opts.root; /* MPI_Bcast has one array: on the root it is the input, so the
+						 root has no result to check */
 	unsigned parts = collective_parts(&me);
 
 	memset(s->suspect, 0, (2 * me.size + 1) * sizeof(*s->suspect));
@@ -205,7 +203,8 @@ static void check(struct state *s, struct wrong *w)
 		collective_blame(&s->inputs, s->suspect, w);
 }
 
-/* As engine nccl does: what the timed calls left, where inputs are still there; else one more call. */
+/* Like engine nccl, checks the result of the timed calls if the inputs are intact; else makes one more call
+ * and checks that. */
 static enum status verify(void *state, struct wrong *w, struct error *err)
 {
 	struct state *s = state;
@@ -221,7 +220,8 @@ static enum status verify(void *state, struct wrong *w, struct error *err)
 	if (st)
 		return st;
 	check(s, w);
-	st = team_agree(s->team, STATUS_OK, err); /* a wrong result is no failure: all go on */
+	st = team_agree(s->team, STATUS_OK,
+			err); /* a wrong result is not a failure here: all ranks continue */
 	if (st)
 		return st;
 	s->filled = true;
@@ -244,7 +244,7 @@ static const char *call_text(enum collective_op op)
 	return names[op];
 }
 
-static void tell(const struct state *s, double init_ms, double first_ms)
+static void report(const struct state *s, double init_ms, double first_ms)
 {
 	struct result *out = s->bench->out;
 	bool crowded = s->bench->machine && s->team->local_size > machine_cpu(s->bench->machine)->threads;
@@ -255,8 +255,7 @@ static void tell(const struct state *s, double init_ms, double first_ms)
 	result_f64(out, FIELD(init_ms), init_ms);
 	result_f64(out, FIELD(first_ms), first_ms);
 	result_u64(out, FIELD(check_tolerance_ulp), s->inputs.ulp);
-	/* Ranks that take turns on a CPU are no sign of other work on it: no share of it is theirs to have.
-	 */
+	/* If ranks share a CPU, a low CPU share is no sign of other work, so no share is reported. */
 	result_u64(out, FIELD(oversubscribed), crowded);
 	result_u64(out, &field_threads, crowded ? 0 : 1);
 }
@@ -278,7 +277,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->bench = b;
 	s->team = b->team;
 	if (!s->team || s->team->size < 2)
-		return error_set(err, STATUS_UNSUPPORTED, "collective: one rank has nobody to work with");
+		return error_set(err, STATUS_UNSUPPORTED, "collective: needs at least two ranks");
 	s->shape = collective_shape(&s->opts, s->team->size);
 	s->inputs = collective_inputs(collective_operand(&s->opts), collective_rule_of(&s->opts),
 				      s->team->size, b->seed);
@@ -296,7 +295,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = call_together(s, err);
 	if (!st)
-		tell(s, init_ms, ms_since(s, t0));
+		report(s, init_ms, ms_since(s, t0));
 	return st;
 }
 
@@ -309,7 +308,7 @@ static void release(void *state)
 	free(s->suspect);
 }
 
-/* The probe's own default, bf16, is none of MPI's types. */
+/* MPI has no type for bf16, the probe's default. */
 static const char *const presets[][2] = {{"type", "fp32"}, {NULL, NULL}};
 
 const struct engine collective_mpi_engine = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine nccl: a rank a GPU. Each way of a search has its communicator and its buffers, made when it is first
- * chosen and kept to the case's end. The first call of a way stands apart: it makes the connections, and is
- * the one call that NCCL is asked about.
+ * Engine `nccl`: one rank per GPU. Each search variant has its own communicator and buffers. They are created
+ * when the variant is first selected, and live until the case ends. The first call of a variant is separate:
+ * it creates the connections, and it is the only call about which NCCL is queried.
  */
 #include "probe/collective/collective.h"
 
@@ -28,17 +28,19 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "collective: NCCL: %s", lib->missing);
 	if (is_fp8(o) && collective_reduces(o->op) && cc > 0 && cc < FP8_FROM_CC)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "collective: NCCL reduces 8-bit floats from sm_90 on, this is sm_%.0f",
-				       cc);
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"collective: NCCL reduces 8-bit floats only on sm_90 or newer, this GPU is sm_%.0f",
+			cc);
 	if (t->ranks && !collective_shape(o, t->ranks).count)
 		return error_set_cause(
 			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			"collective: %s of %llu bytes has less than an element for each of %u ranks",
+			"collective: %s of %llu bytes has less than one element for each of %u ranks; use a larger size",
 			collective_op_name(o->op), (unsigned long long)o->size, t->ranks);
 	if (t->ranks && o->root >= t->ranks)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "collective: root %u is none of %u ranks", o->root, t->ranks);
+				       "collective: root=%u does not exist, there are %u ranks", o->root,
+				       t->ranks);
 	return STATUS_OK;
 }
 
@@ -55,7 +57,7 @@ static enum status named(const struct collective_state *s, ncclResult_t r, const
 	return nccl_check(s->nccl, r, s->now->comm->comm, what, err);
 }
 
-/* Sends and receives that belong together: one launch. */
+/* Sends and receives grouped into one launch. */
 static ncclResult_t points(struct collective_state *s, void *stream)
 {
 	const struct nccl *n = s->nccl;
@@ -133,7 +135,7 @@ enum status collective_wait(struct collective_state *s, struct error *err)
 	return team_nccl_wait(s->team, s->now->comm, s->bench->stream[0], s->done, s->bench->clock, err);
 }
 
-/* The first call of a communicator on these buffers, with NCCL asked what it does. */
+/* Makes the first call of the communicator on these buffers, and queries NCCL about its choices. */
 static enum status first_call(struct collective_state *s, struct collective_way *w, struct error *err)
 {
 	bool asks = !s->team->in_process || !s->team->rank;
@@ -159,7 +161,7 @@ static enum status first_call(struct collective_state *s, struct collective_way 
 	return st;
 }
 
-/* Communicator, buffers, inputs, first call. All ranks together. */
+/* Creates communicator, buffers and inputs, and makes the first call. All ranks call it together. */
 static enum status make_way(struct collective_state *s, struct collective_way *w, struct error *err)
 {
 	enum status st = team_nccl_comm(s->team, &w->spec, &w->comm, err);
@@ -174,7 +176,7 @@ static enum status make_way(struct collective_state *s, struct collective_way *w
 	if (!st)
 		st = first_call(s, w, err);
 	w->made = !st;
-	if (st && w != &s->way[0]) /* the search goes on without it */
+	if (st && w != &s->way[0]) /* the search continues without it */
 		collective_memory_free(s, w);
 	return st;
 }
@@ -188,12 +190,13 @@ static enum status known_type(const struct collective_state *s, struct error *er
 	nccl_version_text(s->nccl, text, sizeof(text));
 	if (is_fp8(&s->opts) && version < FP8_FROM_NCCL)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
-				       "collective: NCCL %s has no %s: 2.24 or newer has it", text,
-				       collective_type_name(&s->opts));
+				       "collective: NCCL %s does not support %s; it needs 2.24 or newer",
+				       text, collective_type_name(&s->opts));
 	if (is_fp8(&s->opts) && collective_reduces(s->opts.op) && gpu_cc(s->bench->device) < FP8_FROM_CC)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "collective: NCCL reduces 8-bit floats from sm_90 on, this is sm_%u",
-				       gpu_cc(s->bench->device));
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"collective: NCCL reduces 8-bit floats only on sm_90 or newer, this GPU is sm_%u",
+			gpu_cc(s->bench->device));
 	return STATUS_OK;
 }
 
@@ -208,7 +211,7 @@ static const char *calls_text(const struct collective_state *s)
 	return names[s->opts.op];
 }
 
-/* What a way's algorithm is called; NULL: not told. */
+/* Name of a variant's algorithm; NULL: not reported. */
 static const char *algorithm_of(const struct collective_state *s, const struct collective_way *w)
 {
 	bool points_only = s->opts.op == COLLECTIVE_SEND_RECV || s->opts.op == COLLECTIVE_ALL_TO_ALL;
@@ -218,7 +221,7 @@ static const char *algorithm_of(const struct collective_state *s, const struct c
 	return w->buffers == COLLECTIVE_WINDOW && !points_only ? "symmetric" : NULL;
 }
 
-static void tell_choice(const struct collective_state *s, struct result *out)
+static void report_choice(const struct collective_state *s, struct result *out)
 {
 	const struct collective_way *w = &s->way[0];
 	const char *asked = getenv("NCCL_NVLS_ENABLE"), *algorithm = algorithm_of(s, w);
@@ -237,8 +240,8 @@ static void tell_choice(const struct collective_state *s, struct result *out)
 	}
 }
 
-/* What NCCL does in the way that the search left chosen. */
-static void tell_best(const void *state, struct result *out)
+/* Reports NCCL's choices for the variant that the search selected. */
+static void report_best(const void *state, struct result *out)
 {
 	const struct collective_state *s = state;
 	const char *algorithm;
@@ -254,7 +257,7 @@ static void tell_best(const void *state, struct result *out)
 	result_u64(out, FIELD(best_channels), s->now->told.channels);
 }
 
-static void tell(const struct collective_state *s, struct result *out)
+static void report(const struct collective_state *s, struct result *out)
 {
 	const struct collective_way *w = &s->way[0];
 	char version[24];
@@ -268,10 +271,10 @@ static void tell(const struct collective_state *s, struct result *out)
 	result_u64(out, FIELD(check_tolerance_ulp), s->inputs.ulp);
 	if (w->buffers > COLLECTIVE_LIBRARY)
 		result_u64(out, FIELD(buffers_registered), w->registered);
-	tell_choice(s, out);
+	report_choice(s, out);
 }
 
-/* What a rank needs of its own device, before it meets the others. */
+/* Prepares what a rank needs on its own device, before it communicates. */
 static enum status prepare_own(struct collective_state *s, struct error *err)
 {
 	struct gpu_device *d = s->bench->device;
@@ -292,12 +295,12 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	const struct collective_opts *o = opts;
 	enum status st;
 
-	s->own = (struct collective_own){.verify = collective_verify, .finish = tell_best};
+	s->own = (struct collective_own){.verify = collective_verify, .finish = report_best};
 	s->opts = *o;
 	s->bench = b;
 	s->team = b->team;
 	if (!s->team || s->team->size < 2)
-		return error_set(err, STATUS_UNSUPPORTED, "collective: one rank has nobody to work with");
+		return error_set(err, STATUS_UNSUPPORTED, "collective: needs at least two ranks");
 	s->shape = collective_shape(o, s->team->size);
 	s->inputs = collective_inputs(collective_operand(o), collective_rule_of(o), s->team->size, b->seed);
 	st = team_nccl_open(s->team, err);
@@ -313,7 +316,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	collective_ways(s);
 	st = make_way(s, &s->way[0], err);
 	if (!st)
-		tell(s, b->out);
+		report(s, b->out);
 	return st;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a search chooses among: NCCL's own way, its algorithms with the protocols that can be worth it at this
- * size, CTAs, and buffers that NCCL knows of. What the options fix stays.
+ * Variants of a search: NCCL's own choice, its algorithms with the protocols that can be useful at this size,
+ * numbers of CTAs, and buffers known to NCCL. Options that the user set are not varied.
  */
 #include <stdio.h>
 #include "core/text/text.h"
@@ -21,13 +21,16 @@ static struct collective_way *add(struct collective_state *s, const char *name)
 
 static void add_algorithms(struct collective_state *s)
 {
-	enum { LL_TO = 1 << 20, LL128_TO = 256 << 20 }; /* far above where NCCL leaves them */
+	enum {
+		LL_TO = 1 << 20,
+		LL128_TO = 256 << 20
+	}; /* far above the sizes at which NCCL itself stops using them */
 	static const char *const algorithms[] = {"ring", "tree"}, *const protocols[] = {"simple", "ll128",
 											"ll"};
 	static const uint64_t up_to[] = {UINT64_MAX, LL128_TO, LL_TO};
 
 	for (unsigned a = 0; a < 2; a++) {
-		if (a && s->opts.op != COLLECTIVE_ALL_REDUCE) /* it alone has trees */
+		if (a && s->opts.op != COLLECTIVE_ALL_REDUCE) /* only allreduce has tree algorithms */
 			continue;
 		for (unsigned p = 0; p < 3; p++) {
 			struct collective_way *w;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every element of every rank's result, on its device, against the answer that the inputs have by
- * construction: METHODS, "Collectives". What arrives is poisoned before; in place, and before anything was
- * timed, the inputs are made anew and one more call is looked at, else what the timed calls left.
+ * Verification of engine `nccl` compares every element of every rank's result, on its device, with the known
+ * correct value (docs/explanation/methods/collectives.md, "Inputs with known answers"). The destination is
+ * poisoned first. In general the result of the timed calls is checked. For in-place calls, and before the
+ * first timed call, the inputs are filled again and one more call is checked.
  */
 #include <stdlib.h>
 #include "probe/collective/collective.h"
 #include "run/worker/fault_injection.h"
 
-#define POISON 0xffffffffu /* no answer: NaN, or -1 in every byte */
+#define POISON 0xffffffffu /* not a correct value in any type: NaN, or -1 in every byte */
 
 enum { THREADS = 256, PER_SM = 8 };
 
@@ -17,11 +18,6 @@ static enum status launch(const struct collective_state *s, struct gpu_kernel *k
 {
 	return gpu_launch_1d(k, s->bench->stream[0], PER_SM * gpu_sm_count(s->bench->device), THREADS, 0,
 			     args, err);
-}
-
-static struct collective_member member_of(const struct collective_state *s)
-{
-	return (struct collective_member){&s->opts, &s->shape, s->team->rank, s->team->size};
 }
 
 static enum status fill_part(const struct collective_state *s, const struct collective_part *p,
@@ -45,7 +41,7 @@ static enum status fill_part(const struct collective_state *s, const struct coll
 	return launch(s, s->fill, &a, err);
 }
 
-/* A fault of a test's own: one bit of what this rank puts in, the highest of four bytes. */
+/* Injects a test's fault: flips one bit of this rank's input, the highest of four bytes. */
 static enum status fault_injection_wrong(const struct collective_state *s, enum status st, struct error *err)
 {
 	gpu_ptr at = s->now->memory.send;
@@ -58,11 +54,11 @@ static enum status fault_injection_wrong(const struct collective_state *s, enum 
 	return st ? st : gpu_copy_to(s->bench->device, at, &word, sizeof(word), err);
 }
 
-/* In place the result is where the inputs are: what is not input is poisoned first. */
+/* In place, the result overlaps the inputs, so the poison is written first and the inputs after it. */
 enum status collective_fill_inputs(struct collective_state *s, struct error *err)
 {
 	const struct collective_memory *m = &s->now->memory;
-	const struct collective_member at = member_of(s);
+	const struct collective_member at = collective_member_of(&s->opts, &s->shape, s->team);
 	enum status st = STATUS_OK;
 
 	s->iterations = 0;
@@ -77,7 +73,7 @@ enum status collective_fill_inputs(struct collective_state *s, struct error *err
 	return fault_injection_wrong(s, st, err);
 }
 
-/* The result begins where the rank receives; gathered in place, where its memory begins. */
+/* Start of the result: the rank's receive array; for a gather in place, the start of the whole array. */
 static gpu_ptr result_of(const struct collective_state *s)
 {
 	const struct collective_memory *m = &s->now->memory;
@@ -111,7 +107,7 @@ static enum status check_part(const struct collective_state *s, unsigned i, cons
 	return launch(s, s->check, &a, err);
 }
 
-/* The first wrong element of the part: what stands there and what should. */
+/* Reads the first wrong element of the part, and records its value and the expected one. */
 static enum status look(const struct collective_state *s, const struct collective_part *p, uint64_t at,
 			struct wrong *w, struct error *err)
 {
@@ -124,11 +120,11 @@ static enum status look(const struct collective_state *s, const struct collectiv
 	return st;
 }
 
-/* The counts of this rank; `suspect` begins behind the parts' records. */
+/* Adds up this rank's counts; `suspect` starts after the records of the parts. */
 static enum status count(struct collective_state *s, struct operand_found *found, size_t size,
 			 struct wrong *w, struct error *err)
 {
-	const struct collective_member at = member_of(s);
+	const struct collective_member at = collective_member_of(&s->opts, &s->shape, s->team);
 	unsigned parts = collective_parts(&at);
 	enum status st = STATUS_OK;
 
@@ -162,9 +158,9 @@ static enum status check(struct collective_state *s, struct wrong *w, struct err
 	unsigned size = s->team->size;
 	size_t bytes = size * sizeof(struct operand_found) + (2 * size + 1) * sizeof(unsigned long long);
 	struct operand_found *found = malloc(bytes);
-	enum status st =
-		found ? count(s, found, bytes, w, err)
-		      : error_set(err, STATUS_NO_RESOURCE, "collective: no memory for what was found");
+	enum status st = found ? count(s, found, bytes, w, err)
+			       : error_set(err, STATUS_NO_RESOURCE,
+					   "collective: not enough memory for the results of the check");
 
 	if (!st && w->count)
 		collective_blame(&s->inputs, (const unsigned long long *)(const void *)(found + size), w);
@@ -172,7 +168,7 @@ static enum status check(struct collective_state *s, struct wrong *w, struct err
 	return st;
 }
 
-/* Inputs that are as they should be, and a call whose result is there. */
+/* Fills the inputs again and makes one call. */
 static enum status fresh(struct collective_state *s, struct error *err)
 {
 	enum status st = collective_fill_inputs(s, err);
@@ -197,7 +193,7 @@ enum status collective_verify(void *state, struct wrong *w, struct error *err)
 		st = collective_wait(s, err);
 	if (!st)
 		st = check(s, w, err);
-	st = team_agree(s->team, st, err); /* a wrong result is no failure: all go on */
+	st = team_agree(s->team, st, err); /* a wrong result is not a failure here: all ranks continue */
 	if (st)
 		return st;
 	s->now->filled = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The integer pass. A, B hold -1, 0, 1 (density 1/8), so every sum is exact in every type and order, and
- * C w = A (B w), w^T C = (w^T A) B hold exactly for any weights w. Two weights that depend on the position
- * make an error vanish in neither row nor column sums unless three elements of a row conspire. The right sums
- * are the same for every variant: they are computed once and kept.
+ * The integer pass. A and B consist of -1, 0 and 1 (density 1/8), so every sum is exact in every type and
+ * order. C w = A (B w) and w^T C = (w^T A) B hold exactly for any weights w. With two weights that depend on
+ * the position, an error changes a row sum or a column sum unless at least three wrong elements of a row
+ * cancel. The correct sums are the same for every variant, so they are computed once and cached.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,9 +11,10 @@
 
 enum {
 	ROWS_EXAMINED = 16
-}; /* wrong rows recomputed element by element; more are counted as one element or more */
+}; /* wrong rows that are recomputed element by element; each further wrong row counts as at least one wrong
+      element */
 
-/* -- finding what is wrong -- */
+/* -- locating wrong elements -- */
 
 static enum status products_alloc(const struct gemm *g, struct gemm_products *p, struct error *err)
 {
@@ -24,7 +25,8 @@ static enum status products_alloc(const struct gemm *g, struct gemm_products *p,
 	if (!sums || !odd) {
 		free(sums);
 		free(odd);
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "gemm: no room to verify");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "gemm: not enough memory to verify");
 	}
 	*p = (struct gemm_products){.cw = {sums, sums + m},
 				    .wc = {sums + 2 * m, sums + 2 * m + n},
@@ -51,7 +53,8 @@ static bool column_wrong(const struct gemm_products *found, const struct gemm_pr
 	       found->wc[1][j] != right->wc[1][j];
 }
 
-/* Recomputes this row where the column sums are wrong too (everywhere when none is); counts what differs. */
+/* Recomputes the elements of this row in the columns with wrong sums (in all columns if no column sum is
+ * wrong), and counts the wrong ones. */
 static enum status examine_row(struct gemm *g, uint32_t b, uint32_t row, const bool *columns,
 			       struct wrong *wrong, struct error *err)
 {
@@ -62,7 +65,8 @@ static enum status examine_row(struct gemm *g, uint32_t b, uint32_t row, const b
 	enum status st = STATUS_OK;
 
 	if (!index || !found) {
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "gemm: no room to verify");
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "gemm: not enough memory to verify");
 		goto out;
 	}
 	for (uint32_t j = 0; j < n; j++)
@@ -79,7 +83,7 @@ static enum status examine_row(struct gemm *g, uint32_t b, uint32_t row, const b
 		if (!(found[j] == right))
 			gemm_note(g, wrong, b, row, j, right, found[j]);
 	}
-	if (wrong->count == before) /* the sums differ and the elements do not: C changes while we look */
+	if (wrong->count == before) /* the sums differ but the elements do not: C changes while it is read */
 		gemm_note(g, wrong, b, row, 0, 0, NAN);
 out:
 	free(index);
@@ -95,7 +99,8 @@ static enum status locate(struct gemm *g, uint32_t b, const struct gemm_products
 	enum status st = STATUS_OK;
 
 	if (!columns)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "gemm: no room to verify");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "gemm: not enough memory to verify");
 	for (uint32_t j = 0; j < n; j++)
 		bad_columns += columns[j] = column_wrong(found, right, j);
 	for (uint32_t i = 0; !st && i < m; i++) {
@@ -114,7 +119,7 @@ static enum status locate(struct gemm *g, uint32_t b, const struct gemm_products
 	return st;
 }
 
-/* The right sums of batch b, in g->right: kept over all variants where there is but one batch. */
+/* Puts the correct sums of batch b into g->right; with a single batch they are cached for all variants. */
 static enum status right_products(struct gemm *g, uint32_t b, struct error *err)
 {
 	enum status st = STATUS_OK;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine `cublaslt` of probe gemm: plans of gpu/matmul over three or more sets of A, B and C, so that no
- * iteration finds its operands in the cache. The first heuristic is what PyTorch runs with the same library:
- * same operation, same compute type, same workspace. Its products are checked by cublaslt_check.c.
+ * Engine `cublaslt` of probe gemm. It runs plans of gpu/matmul over three or more sets of A, B and C, so that
+ * no iteration finds its operands in the cache. The first heuristic is the algorithm that PyTorch runs with
+ * the same library, because operation, compute type and workspace are the same. cublaslt_check.c checks the
+ * results.
  */
 #include <inttypes.h>
 #include "gpu/device/gpu.h"
 #include "kernel/test_data/numbers.h"
 #include "probe/gemm/cublaslt.h"
+#include "probe/shared/candidates.h"
 
 enum {
-	TOP = 32,	  /* heuristics asked for by search=top */
-	EXHAUSTIVE = 512, /* candidates at most by search=exhaustive */
+	TOP = 32,	  /* number of heuristics that search=top requests */
+	EXHAUSTIVE = 512, /* largest number of candidates of search=exhaustive */
 };
 #define ONE_FLOAT 0x3f800000u
 #define ONE_UE8M0 0x7f7f7f7fu
@@ -26,7 +28,7 @@ static const struct {
 	[GEMM_FP16] = {MATMUL_F16, MATMUL_F16, MATMUL_COMPUTE_F32},
 	[GEMM_BF16] = {MATMUL_BF16, MATMUL_BF16, MATMUL_COMPUTE_F32},
 	[GEMM_E4M3] = {MATMUL_E4M3, MATMUL_BF16, MATMUL_COMPUTE_F32},
-	/* two E5M2 operands are no product that any library has: A is E5M2, B is E4M3 */
+	/* no library multiplies two E5M2 matrices: A is E5M2, B is E4M3 */
 	[GEMM_E5M2] = {MATMUL_E5M2, MATMUL_BF16, MATMUL_COMPUTE_F32},
 	[GEMM_INT8] = {MATMUL_S8, MATMUL_S32, MATMUL_COMPUTE_S32},
 };
@@ -41,8 +43,8 @@ static enum status refuse(struct error *err, const char *why)
 	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "gemm: %s", why);
 }
 
-/* The library asks that every row of A, B and C begins at a multiple of 16 bytes. So the length of a row
- * counts, and the number of rows does not: m is any number where A is not transposed. */
+/* FP8: the library needs every row of A, B and C to start at a multiple of 16 bytes. So the length of a row
+ * is restricted, but the number of rows is not: if A is not transposed, m can be any number. */
 static enum status check_fp8_rows(const struct gemm_opts *o, struct error *err)
 {
 	const struct {
@@ -58,13 +60,13 @@ static enum status check_fp8_rows(const struct gemm_opts *o, struct error *err)
 		if (rows[i].length % rows[i].multiple)
 			return error_set_cause(
 				err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				"gemm: FP8 takes rows that begin at multiples of 16 bytes, and %s=%" PRIu32
-				" of %s is no multiple of %" PRIu32,
+				"gemm: FP8 rows must start at multiples of 16 bytes, but %s=%" PRIu32
+				" of %s is not a multiple of %" PRIu32,
 				rows[i].edge, rows[i].length, rows[i].matrix, rows[i].multiple);
 	return STATUS_OK;
 }
 
-/* What holds for every library; the rest is the library's answer in prepare. */
+/* Checks the limits of every version of the library; the library itself reports the others in prepare. */
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
 {
@@ -74,17 +76,17 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
 	if (o->threads)
-		return refuse(err, "threads are of CPU engines");
+		return refuse(err, "threads is an option of the CPU engines; omit it on a GPU");
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "gemm: cuBLASLt: %s", lib->missing);
 	if (o->type == GEMM_INT8 && o->bias)
-		return refuse(err, "INT8 to INT32 has no bias");
+		return refuse(err, "type=int8 does not support a bias");
 	if (!is_fp8(o))
 		return STATUS_OK;
 	if (cc > 0 && cc < 89)
-		return refuse(err, "this GPU has no FP8 units (they came with sm_89)");
+		return refuse(err, "this GPU has no FP8 units; they need sm_89 or newer");
 	if (cc > 0 && cc < 100 && (o->ta != GEMM_N || o->tb != GEMM_T))
-		return refuse(err, "FP8 before sm_100 takes ta=n tb=t alone");
+		return refuse(err, "FP8 on GPUs before sm_100 supports only ta=n tb=t");
 	return check_fp8_rows(o, err);
 }
 
@@ -113,7 +115,8 @@ static void shape_of(struct gemm_cublaslt *s)
 	s->shape.scale_a = s->shape.scale_b = MATMUL_SCALE_TENSOR;
 	if (block && gpu_cc(s->device) >= 100) {
 		s->shape.scale_a = s->shape.scale_b = MATMUL_SCALE_BLOCK32;
-	} else if (block) { /* Hopper's pair: activations along k, weights by squares */
+	} else if (block) { /* Hopper's combination: activations have a scale per 128 elements along k,
+			       weights per 128 x 128 block */
 		s->shape.scale_a = MATMUL_SCALE_VEC128;
 		s->shape.scale_b = MATMUL_SCALE_BLOCK128;
 	}
@@ -140,7 +143,7 @@ static enum status alloc_sets(struct gemm_cublaslt *s, struct error *err)
 	return st;
 }
 
-/* Bytes that any of the scale layouts may read for a matrix of `rows` along k, padding included. */
+/* Bytes that any of the scale layouts can read for a matrix of `rows` along k, including padding. */
 static uint64_t scale_bytes(uint64_t rows, uint64_t k)
 {
 	return (rows + 128) * (k / 32 + 8) + 256;
@@ -188,27 +191,10 @@ enum status gemm_cublaslt_multiply(struct gemm_cublaslt *s, unsigned set, struct
 
 /* -- the engine -- */
 
-/* Listing every candidate may take half of what the search may; the other half is for timing them. */
-struct listing {
-	const struct bench *bench;
-	uint64_t t0_ns;
-};
-
-static enum status go_on(void *arg, bool *enough, struct error *err)
-{
-	const struct listing *l = arg;
-	double spent_s = (double)(clock_now_ns(l->bench->clock) - l->t0_ns) * 1e-9;
-
-	if (l->bench->stop && *l->bench->stop)
-		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
-	*enough = l->bench->search_s > 0 && spent_s > 0.5 * l->bench->search_s;
-	return STATUS_OK;
-}
-
 static enum status list_all(struct gemm_cublaslt *s, const struct bench *b, struct error *err)
 {
-	struct listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
-	const struct matmul_pace pace = {go_on, &l};
+	struct candidates_listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
+	const struct matmul_pace pace = {candidates_continue, &l};
 	enum status st = matmul_plan_exhaust(s->plan, EXHAUSTIVE, &pace, err);
 
 	result_f64(b->out, &field_listing_s, (double)(clock_now_ns(b->clock) - l.t0_ns) * 1e-9);
@@ -227,7 +213,7 @@ static enum status find_candidates(struct gemm_cublaslt *s, const struct bench *
 	s->tried = calloc(matmul_plan_count(s->plan), 1);
 	if (!s->tried)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "gemm: no room for the candidates");
+				       "gemm: not enough memory for the candidates");
 	return STATUS_OK;
 }
 
@@ -307,7 +293,8 @@ static unsigned variants(void *state)
 	return matmul_plan_count(((struct gemm_cublaslt *)state)->plan);
 }
 
-/* A candidate is tried once before it is offered: some that the library lists refuse to run. */
+/* Runs a candidate once before the search times it, because some candidates that the library lists do not
+ * run. */
 static enum status select_variant(void *state, unsigned variant, const char **name, struct error *err)
 {
 	struct gemm_cublaslt *s = state;

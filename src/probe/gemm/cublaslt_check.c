@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What verification asks of engine `cublaslt`: operands and products on the device, by kernels of our own
- * (kernel/test_data/gemm.cu, kernel/test_data/numbers.cu). */
+/* Functions that verification needs from engine `cublaslt`: kernels of this program fill the operands and sum
+ * the results on the device (kernel/test_data/gemm.cu, kernel/test_data/numbers.cu). */
 #include "gpu/device/gpu.h"
 #include "kernel/test_data/numbers.h"
 #include "kernel/test_data/gemm.h"
@@ -38,7 +38,7 @@ static enum status fill_one(struct gemm_cublaslt *s, gpu_ptr out, enum matmul_ty
 					 .stream = stream,
 					 .type = type,
 					 .data = kernels_data[data]};
-	uint64_t threads = (count + 3) / 4; /* fewest elements a thread fills */
+	uint64_t threads = (count + 3) / 4; /* each thread fills at least four elements */
 
 	return gpu_launch_1d(s->fill, s->stream, (unsigned)((threads + THREADS - 1) / THREADS), THREADS, 0,
 			     &args, err);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the integer pass expects of a right C, and the host's own sums over a C it holds. Inputs are
- * regenerated here from the generator, never read back, so filling is checked too. Cost: O(mk + kn), an
- * eighth of it in additions, shared by the pool's threads.
+ * Expected sums of C in the integer pass, and the host's own sums over a C in host memory. Inputs are
+ * recomputed from the generator and never read back, so a wrong fill is found too. Cost: O(mk + kn), an
+ * eighth of it additions, shared by the threads of the pool.
  */
 #include <math.h>
 #include "core/math/random.h"
 #include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 
-/* The same entry of both weightings side by side: one load serves the two. */
+/* The same entry of both weight vectors next to each other, so that one load reads both. */
 typedef int64_t pair __attribute__((vector_size(16)));
 
 static unsigned threads_of(const struct gemm *g)
@@ -27,17 +27,17 @@ static void on_threads(const struct gemm *g, void (*work)(void *arg, unsigned th
 
 static enum status no_room(struct error *err)
 {
-	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "gemm: no room to verify");
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "gemm: not enough memory to verify");
 }
 
-/* Columns of one stored row where the element is 1 (plus) or -1 (minus). */
+/* Columns of one stored row in which the element is 1 (plus) or -1 (minus). */
 struct sparse {
 	uint32_t *plus, *minus;
 	size_t plus_count, minus_count;
 };
 
-/* Appends to `out` the columns of `hits` (bit 4 n + w: nibble n of word w) of a block that begins at `base`.
- */
+/* Appends to `out` the columns that `hits` marks. Bit 4 n + w of hits stands for nibble n of word w, in a
+ * block that starts at column `base`. */
 static size_t append(uint32_t *out, size_t n, uint32_t hits, int64_t base, uint32_t count)
 {
 	for (; hits; hits &= hits - 1) {
@@ -50,8 +50,8 @@ static size_t append(uint32_t *out, size_t n, uint32_t hits, int64_t base, uint3
 	return n;
 }
 
-/* Elements [first, first + count) of the stored array, 32 a Philox call: a nibble whose upper three bits are
- * 0 counts, its lowest bit is the sign. */
+/* Adds elements [first, first + count) of the stored array; one Philox call gives 32 elements. A nibble is a
+ * nonzero element if its upper three bits are 0; its lowest bit is the sign. */
 static void sparse_row(struct sparse *s, uint64_t seed, enum gemm_stream stream, uint64_t first,
 		       uint32_t count)
 {
@@ -93,7 +93,8 @@ static void sparse_add(const struct sparse *s, pair factor, pair *y)
 		y[s->minus[i]] -= factor;
 }
 
-/* A stored matrix of rows x columns: right = M x, left = y^T M; NULL: not asked. */
+/* Products with a stored matrix of rows x columns: right = M x, left = y^T M. A NULL pointer: not
+ * computed. */
 struct pass {
 	const struct gemm *g;
 	enum gemm_stream stream;
@@ -101,7 +102,7 @@ struct pass {
 	uint32_t rows, columns;
 	const pair *x, *y;
 	pair *right, *left;
-	pair *part;	 /* (threads x columns) of left, zeroed */
+	pair *part;	 /* (threads x columns), zeroed: each thread's part of left */
 	uint32_t *place; /* (threads x 2 (columns + 1)) */
 };
 
@@ -147,8 +148,8 @@ out:
 	return st;
 }
 
-/* op(M) x -> right and y^T op(M) -> left for A or B of batch b, whichever way it is stored. rows, columns: of
- * op(M). */
+/* Computes op(M) x -> right and y^T op(M) -> left for A or B of batch b, for either storage order. rows and
+ * columns are those of op(M). */
 static enum status operand(const struct gemm *g, bool is_a, uint32_t b, const pair *x, pair *right,
 			   const pair *y, pair *left, struct error *err)
 {
@@ -225,7 +226,8 @@ enum status gemm_expected(const struct gemm *g, uint32_t b, struct gemm_products
 
 /* -- the host's own sums -- */
 
-/* Sums of k products of -1, 0, 1 and a bias stay within k + 1; so the weighted sums stay below 2^55. */
+/* Element i of C as an integer. Returns false if it is not an integer of magnitude k + 1 at most: sums of k
+ * products of -1, 0 and 1 plus a bias are never larger. So the weighted sums stay below 2^55. */
 static bool value_at(const struct gemm *g, const void *c, uint64_t i, int64_t *out)
 {
 	double value = gemm_value_out(g->opts.type, c, i);
@@ -241,7 +243,7 @@ struct sums {
 	const void *c;
 	struct gemm_products *out;
 	const pair *weight; /* (n) */
-	pair *part;	    /* (threads x n) of wc, zeroed */
+	pair *part;	    /* (threads x n), zeroed: each thread's part of wc */
 	uint32_t *odd;	    /* (threads x n), zeroed */
 };
 

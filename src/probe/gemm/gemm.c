@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix product. One iteration is 2 m n k FLOP a batch; bytes are what must move at least once: A and B
- * read, C written. Descriptor at the end; checking in check.c; one file an engine.
+ * Probe gemm: matrix multiplication. One iteration is 2 m n k FLOP per batch. Bytes are the minimum: A and B
+ * are read once, C is written once. The descriptor is at the end. check.c verifies; each engine has a file of
+ * its own.
  */
 #include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
@@ -32,7 +33,7 @@ static const char *const datas[] = {"random", "zeros", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct gemm_opts, type, .name = "type", .preset = "fp32", .choices = types,
-		.help = "type of A and B (e5m2: of A, beside an e4m3 B); FP8 gives BF16, INT8 gives INT32"),
+		.help = "type of A and B (e5m2: A is e5m2, B is e4m3); FP8 gives BF16 output, INT8 gives INT32 output"),
 	OPT_ROW(struct gemm_opts, m, .name = "m", .preset = "4096", .min = 1, .max = 262144,
 		.help = "rows of A and C"),
 	OPT_ROW(struct gemm_opts, n, .name = "n", .preset = "4096", .min = 1, .max = 262144,
@@ -40,22 +41,22 @@ static const struct opt opt_rows[] = {
 	OPT_ROW(struct gemm_opts, k, .name = "k", .preset = "4096", .min = 1, .max = 262144,
 		.help = "columns of A, rows of B"),
 	OPT_ROW(struct gemm_opts, ta, .name = "ta", .preset = "n", .choices = trans,
-		.help = "A as it is (n) or stored transposed (t)"),
+		.help = "storage of A: not transposed (n) or transposed (t)"),
 	OPT_ROW(struct gemm_opts, tb, .name = "tb", .preset = "n", .choices = trans,
-		.help = "B as it is (n) or stored transposed (t)"),
+		.help = "storage of B: not transposed (n) or transposed (t)"),
 	OPT_ROW(struct gemm_opts, batch, .name = "batch", .preset = "1", .min = 1, .max = 65536,
-		.help = "products an iteration"),
-	OPT_ROW(struct gemm_opts, bias, .name = "bias", .help = "add a bias, one value a column"),
+		.help = "GEMMs per iteration (batched GEMM)"),
+	OPT_ROW(struct gemm_opts, bias, .name = "bias", .help = "add a bias vector, one value per column"),
 	OPT_ROW(struct gemm_opts, accumulate, .name = "accumulate", .preset = "fast", .choices = accumulates,
-		.help = "FP8: the tensor core's own accumulation (fast) or promoted to FP32 (exact)"),
+		.help = "FP8: accumulate in the tensor core only (fast), or promote to FP32 (exact)"),
 	OPT_ROW(struct gemm_opts, scale, .name = "scale", .preset = "tensor", .choices = scales,
-		.help = "FP8: one scale a tensor, or one a block"),
+		.help = "FP8: one scale per tensor, or one per block"),
 	OPT_ROW(struct gemm_opts, search, .name = "search", .preset = "first", .choices = searches,
-		.help = "the library's first choice, the best of its top ones, or of all"),
+		.help = "first: the library's first choice; top: the fastest of its top choices; exhaustive: the fastest of all its algorithms"),
 	OPT_ROW(struct gemm_opts, data, .name = "data", .preset = "random", .choices = datas,
-		.help = "inputs: scaled random numbers, or zeros (an experiment on power)"),
+		.help = "inputs: scaled random numbers, or zeros (to study the effect on power)"),
 	OPT_ROW(struct gemm_opts, threads, .name = "threads", .preset = "0", .max = 4096,
-		.help = "CPU threads; 0: all usable"),
+		.help = "CPU threads; 0: all usable CPUs"),
 };
 
 const struct field gemm_fields[] = {GEMM_FIELDS(FIELD_ROW)};
@@ -130,7 +131,7 @@ double gemm_set_bytes(const struct gemm_opts *o)
 				   (double)out_bytes[o->type] * o->m * o->n);
 }
 
-/* Sets as the engines take them; workspace and sums of verification are small beside. */
+/* The sets that the engines use. Workspace and verification's sums are small in comparison. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	operand_sets_need(m, t, gemm_set_bytes(opts), out);
@@ -143,26 +144,28 @@ static enum status check(const void *opts, struct error *err)
 
 	if (elements > 0x1p40)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "gemm: m, n, k and batch ask for %.3g elements, more than 2^40", elements);
+				 "gemm: m, n, k and batch need %.3g elements, more than 2^40; reduce them",
+				 elements);
 	if (o->k > 65536 && (o->type == GEMM_BF16 || o->type == GEMM_E4M3 || o->type == GEMM_E5M2))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"gemm: k is at most 65536 for type=%s: sums beyond could not be checked in BF16",
+			"gemm: k must be at most 65536 for type=%s, because larger sums cannot be checked in BF16",
 			types[o->type]);
 	if (o->type != GEMM_E4M3 && o->type != GEMM_E5M2) {
 		if (o->accumulate != GEMM_ACCUMULATE_FAST)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "gemm: accumulate=exact is for e4m3 and e5m2 only, not %s",
+					 "gemm: accumulate=exact needs type=e4m3 or type=e5m2, not %s",
 					 types[o->type]);
 		if (o->scale != GEMM_SCALE_TENSOR)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "gemm: scale=block is for e4m3 and e5m2 only, not %s",
+					 "gemm: scale=block needs type=e4m3 or type=e5m2, not %s",
 					 types[o->type]);
 	}
 	return STATUS_OK;
 }
 
-/* Multiply-adds of the same type on as many threads, where a loop of ours issues what the library would. */
+/* The ceiling is probe peak's loop of multiply-adds of the same type on as many threads, if there is one that
+ * uses the same instructions as the library. */
 static bool ceiling(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out)
 {
 	const struct gemm_opts *o = opts;
@@ -172,7 +175,7 @@ static bool ceiling(const struct machine *m, const struct target *t, const void 
 	out->probe = &probe_peak;
 	out->engine = &peak_cpu_engine;
 	*peak = (struct peak_opts){.unit = PEAK_FMA, .type = o->type, .threads = o->threads};
-	return true; /* whether there is such a loop here, the engine says */
+	return true; /* whether this machine has such a loop, the engine of probe peak decides */
 }
 
 static const struct engine *const engines[] = {
@@ -184,7 +187,7 @@ static const struct engine *const engines[] = {
 
 const struct probe probe_gemm = {
 	.name = "gemm",
-	.summary = "matrix product, every type the machine multiplies",
+	.summary = "GEMM (matrix multiplication) in every type that the machine supports",
 	.counted = true,
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct gemm_opts)},

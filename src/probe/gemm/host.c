@@ -2,8 +2,9 @@
 #include "probe/gemm/host.h"
 #include <math.h>
 #include "core/math/random.h"
+#include "probe/shared/hash.h"
 
-enum { GRAIN = 4096 }; /* elements: a multiple of 32, so that no Philox call is shared */
+enum { GRAIN = 4096 }; /* elements: a multiple of 32, so that no two threads share a Philox call */
 
 static uint64_t set_bytes(const struct gemm_opts *o)
 {
@@ -18,11 +19,12 @@ enum status gemm_host_fits(const struct machine *m, const struct target *t, cons
 	return cpu_memory_check(m, t, "gemm: A, B and C", (double)set_bytes(o), err);
 }
 
-enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err)
+enum status gemm_host_check_options(const struct gemm_opts *o, const char *library, struct error *err)
 {
-	const char *what = o->search != GEMM_SEARCH_FIRST	   ? "has one algorithm: nothing to search"
-			   : o->accumulate != GEMM_ACCUMULATE_FAST ? "has one way to accumulate"
-			   : o->scale != GEMM_SCALE_TENSOR	   ? "has no block scales"
+	const char *what = o->search != GEMM_SEARCH_FIRST
+				   ? "has one algorithm, so it supports only search=first"
+			   : o->accumulate != GEMM_ACCUMULATE_FAST ? "supports only accumulate=fast"
+			   : o->scale != GEMM_SCALE_TENSOR	   ? "supports only scale=tensor"
 								   : NULL;
 
 	if (!what)
@@ -42,14 +44,15 @@ enum status gemm_host_library(const struct machine *m, const struct lib_spec *sp
 			       lib->missing[0] ? "" : " not found");
 }
 
-/* -- filling: inputs rounded to their type, 4 or 32 elements a Philox call -- */
+/* -- filling: inputs rounded to their type, 4 or 32 elements per Philox call -- */
 
 static uint16_t bf16_bits(float x)
 {
 	uint32_t bits;
 
 	memcpy(&bits, &x, sizeof(bits));
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); /* finite x: nearest, ties to even */
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >>
+			  16); /* for finite x: to nearest, ties to even */
 }
 
 static void put(enum gemm_type type, void *p, uint64_t i, float value)
@@ -98,7 +101,7 @@ static void fill_range(const struct gemm *g, void *p, enum gemm_stream stream, e
 	}
 }
 
-struct job { /* for the pool */
+struct job { /* argument of the pool's work functions */
 	struct gemm_host *h;
 	enum gemm_data data;
 	unsigned set;
@@ -172,7 +175,7 @@ static enum status poison(void *state, struct error *err)
 	return STATUS_OK;
 }
 
-/* -- looking at C -- */
+/* -- reading C -- */
 
 static enum status run(void *state, unsigned set, struct error *err)
 {
@@ -202,12 +205,6 @@ static enum status elements(void *state, unsigned set, const uint64_t *index, si
 	return STATUS_OK;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
-}
-
 static void hash_work(void *arg, unsigned thread)
 {
 	struct job *j = arg;
@@ -223,7 +220,7 @@ static void hash_work(void *arg, unsigned thread)
 
 		word = 0;
 		memcpy(&word, p, step);
-		hash = mix(hash, word);
+		hash = hash_word(hash, word);
 		bytes -= step;
 	}
 	j->hash[thread] = hash;
@@ -238,7 +235,7 @@ static enum status hash(void *state, unsigned set, uint64_t *out, struct error *
 	cpu_pool_run(h->pool, hash_work, &j);
 	*out = 0;
 	for (unsigned i = 0; i < cpu_pool_count(h->pool); i++)
-		*out = mix(*out, j.hash[i]);
+		*out = hash_word(*out, j.hash[i]);
 	return STATUS_OK;
 }
 
@@ -268,7 +265,7 @@ static const struct gemm_access gemm_host_access = {
 	.differences = differences,
 };
 
-/* -- life -- */
+/* -- begin and end -- */
 
 static enum status sets_alloc(struct gemm_host *h, struct error *err)
 {
@@ -287,12 +284,13 @@ static enum status sets_alloc(struct gemm_host *h, struct error *err)
 		h->bias = malloc((size_t)o->n * (out < 4 ? 4 : out));
 		if (!h->bias)
 			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					     "gemm: no room for the bias");
+					     "gemm: not enough memory for the bias");
 	}
 	return st;
 }
 
-/* The library makes its threads when it likes, from this one: they inherit what this thread may use. */
+/* Limits the calling thread to the case's CPUs. The library creates its threads later, from this thread, and
+ * they inherit the limit. */
 static enum status confine(struct gemm_host *h, const struct bench *b, struct error *err)
 {
 	cpu_set_t set;
@@ -306,7 +304,7 @@ static enum status confine(struct gemm_host *h, const struct bench *b, struct er
 	if (sched_getaffinity(0, sizeof(h->affinity), &h->affinity) ||
 	    sched_setaffinity(0, sizeof(set), &set))
 		return error_set(err, STATUS_NO_RESOURCE,
-				 "gemm: could not confine itself to %u CPUs from CPU %u on", h->threads,
+				 "gemm: cannot limit the threads to %u CPUs from CPU %u on", h->threads,
 				 b->cpus[0]);
 	h->confined = true;
 	return STATUS_OK;

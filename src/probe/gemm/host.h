@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CPU engines of probe gemm share: sets of matrices in host memory, filling, and all that
- * verification asks. */
+/* Code that the CPU engines of probe gemm share: sets of matrices in host memory, filling, and all functions
+ * that verification needs. */
 #ifndef PROBE_GEMM_HOST_H
 #define PROBE_GEMM_HOST_H
 #include <sched.h>
@@ -13,34 +13,34 @@ enum { GEMM_HOST_SETS = 3 };
 struct gemm_host { /* first member of each engine's state */
 	struct gemm common;
 	unsigned threads;
-	struct cpu_pool *pool; /* fills and checks; it never runs while a product does */
+	struct cpu_pool *pool; /* fills and checks; it never runs during a GEMM */
 	void *a[GEMM_HOST_SETS], *b[GEMM_HOST_SETS], *c[GEMM_HOST_SETS]; /* as stored, all batches */
 	void *bias;							 /* (n) of the output type, or NULL */
 	uint64_t a_count, b_count, c_count;				 /* elements */
 	bool confined;
-	cpu_set_t affinity; /* of the calling thread, before */
-	/* One product on a set: the engine's own. */
+	cpu_set_t affinity; /* affinity of the calling thread before the case */
+	/* Runs one GEMM on a set; each engine has its own. */
 	enum status (*multiply)(struct gemm_host *h, unsigned set, struct error *err);
 };
 
 /*
- * Threads, affinity (so that the library's threads, made later, keep to the case's CPUs), memory and data.
- * `multiply` of the engine is called from enqueue and verification. On failure gemm_host_end is called all
- * the same.
+ * Sets up threads, affinity, memory and data. The affinity limits threads that the library creates later to
+ * the case's CPUs. enqueue and verification call the engine's `multiply`. Call gemm_host_end also after a
+ * failure.
  */
 enum status gemm_host_begin(struct gemm_host *h, const struct bench *b, const struct gemm_opts *o,
 			    enum status (*multiply)(struct gemm_host *h, unsigned set, struct error *err),
 			    struct error *err);
 void gemm_host_end(struct gemm_host *h);
-/* The engines' enqueue. */
+/* enqueue of the CPU engines. */
 enum status gemm_host_enqueue(void *state, uint64_t i, struct error *err);
-/* For supports: three matrices of one set must fit; STATUS_NO_RESOURCE where they do not. */
+/* For supports: the three matrices of one set must fit into memory; else STATUS_NO_RESOURCE. */
 enum status gemm_host_fits(const struct machine *m, const struct target *t, const struct gemm_opts *o,
 			   struct error *err);
-/* For supports: STATUS_UNSUPPORTED where an option is set that only a GPU library heeds. */
-enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err);
-/* For supports: what the SOFTWARE layer says of the library, which people know as `shown`, with the soname
- * looked for; OK where that layer was not read. */
+/* For supports: STATUS_UNSUPPORTED if an option is set that only GPU libraries support. */
+enum status gemm_host_check_options(const struct gemm_opts *o, const char *library, struct error *err);
+/* For supports: whether the SOFTWARE layer of the facts found the library. The message names it by `shown`,
+ * with its soname. OK if that layer was not read. */
 enum status gemm_host_library(const struct machine *m, const struct lib_spec *spec, const char *shown,
 			      struct error *err);
 

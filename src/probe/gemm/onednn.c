@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `onednn`: FP32, BF16 and INT8 by oneDNN's matrix product, versions 2 and 3, on the matrices as they
- * are stored. */
+/* Engine `onednn`: FP32, BF16 and INT8 GEMMs by oneDNN, versions 2 and 3, on the matrices as they are
+ * stored. */
 #include <stdalign.h>
 #include "probe/gemm/host.h"
 #include "vendor/cpu/onednn.h"
 
 enum matrix { MATRIX_A, MATRIX_B, MATRIX_C, MATRIX_BIAS, MATRIX_COUNT };
 
-/* A memory descriptor of either version: the struct itself, or a handle. */
+/* A memory descriptor: in version 2 the struct itself, in version 3 a handle. */
 struct desc {
 	alignas(16) unsigned char room[DNNL_MEMORY_DESC_ROOM]; /* version 2 */
 	void *handle;					       /* version 3 */
-	const void *use;				       /* what functions take; NULL: none */
+	const void *use; /* pointer to pass to oneDNN's functions; NULL: none */
 };
 
 struct gemm_onednn {
@@ -37,12 +37,12 @@ static enum status supports(const struct machine *m, const struct target *t, con
 
 	if (o->type != GEMM_FP32 && o->type != GEMM_BF16 && o->type != GEMM_INT8)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "gemm: oneDNN multiplies fp32, bf16 and int8 here, not %s",
+				       "gemm: engine onednn supports fp32, bf16 and int8, not %s",
 				       gemm_type_name(o->type));
 	if (o->type != GEMM_FP32 && !(machine_cpu(m)->isa & (o->type == GEMM_BF16 ? bf16 : int8)))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "gemm: this CPU has no %s instructions", gemm_type_name(o->type));
-	st = gemm_host_heeds(o, "oneDNN", err);
+	st = gemm_host_check_options(o, "oneDNN", err);
 	if (!st)
 		st = gemm_host_library(m, &onednn_lib, "oneDNN", err);
 	return st ? st : gemm_host_fits(m, t, o, err);
@@ -77,12 +77,13 @@ static enum status multiply(struct gemm_host *h, unsigned set, struct error *err
 	return st ? st : failed(s->dnnl.stream_wait(s->stream), "dnnl_stream_wait", err);
 }
 
-/* rows x columns of a batch of matrices; `transposed`: stored columns x rows. The bias is one row for all. */
+/* Describes a batch of rows x columns matrices. `transposed`: they are stored as columns x rows. The bias is
+ * one row for all matrices. */
 static enum status describe(struct gemm_onednn *s, enum matrix which, int64_t rows, int64_t columns,
 			    bool transposed, dnnl_data_type_t type, struct error *err)
 {
 	int64_t batch = s->host.common.opts.batch, lead = which == MATRIX_BIAS ? 1 : batch;
-	int skip = batch > 1 ? 0 : 1; /* one product has two dimensions */
+	int skip = batch > 1 ? 0 : 1; /* without a batch the descriptor has two dimensions */
 	int64_t all[] = {lead, rows, columns};
 	int64_t steps[] = {rows * columns, transposed ? 1 : columns, transposed ? rows : 1};
 	dnnl_dims_t dims = {0}, strides = {0};
@@ -188,7 +189,7 @@ static enum status open_library(struct gemm_onednn *s, struct lib_fact *fact, st
 	s->api = dnnl_api(&s->dnnl);
 	if (!s->api)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-				       "gemm: %s has the matrix product of neither oneDNN 2 nor 3",
+				       "gemm: %s has no matmul functions of oneDNN 2 or 3",
 				       fact->path ? fact->path : "oneDNN");
 	if (s->dnnl.omp_set_num_threads)
 		s->dnnl.omp_set_num_threads((int)s->host.threads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `openblas`: FP32 and FP64 by OpenBLAS, one call a batch. */
+/* Engine `openblas`: FP32 and FP64 GEMMs by OpenBLAS, one call per batch entry. */
 #include "machine/machine.h"
 #include "probe/gemm/host.h"
 #include "vendor/cpu/openblas.h"
@@ -18,12 +18,12 @@ static enum status supports(const struct machine *m, const struct target *t, con
 
 	if (o->type != GEMM_FP32 && o->type != GEMM_FP64)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "gemm: OpenBLAS multiplies fp32 and fp64, not %s",
+				       "gemm: OpenBLAS supports fp32 and fp64, not %s",
 				       gemm_type_name(o->type));
 	if (o->bias)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "gemm: OpenBLAS adds no bias");
-	st = gemm_host_heeds(o, "OpenBLAS", err);
+				       "gemm: OpenBLAS does not support a bias");
+	st = gemm_host_check_options(o, "OpenBLAS", err);
 	if (!st)
 		st = gemm_host_library(m, &openblas_lib, "OpenBLAS", err);
 	return st ? st : gemm_host_fits(m, t, o, err);
@@ -75,7 +75,7 @@ static void report(const struct gemm_openblas *s, const struct bench *b, const s
 		result_text(b->out, &gemm_fields[GEMM_FIELD_kernels], core);
 }
 
-/* What blas_kernels.h asks of a CPU, of a machine's facts. */
+/* The CPU features that blas_kernels.h needs, from the machine's facts. */
 static unsigned has_of(const struct machine *m)
 {
 	static const struct {
@@ -94,7 +94,8 @@ static unsigned has_of(const struct machine *m)
 	return has;
 }
 
-/* The library's other sets of kernels, then the other libraries with the same functions. */
+/* Lists the settings that a search tries: the library's other kernel sets, then other libraries with the same
+ * functions. */
 static unsigned settings(const struct machine *m, const char *chosen, struct engine_setting *out,
 			 unsigned max)
 {

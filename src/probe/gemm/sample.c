@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The random pass: sampled elements against double-precision dot products of the inputs as their type holds
- * them. */
+/* The random pass: compares sampled elements with double-precision dot products of the inputs as rounded to
+ * their type. */
 #include <inttypes.h>
 #include <math.h>
 #include "core/math/random.h"
@@ -9,8 +9,7 @@
 
 enum { STREAM_PLACES = 100 };
 
-/* Bits of the significand (with the hidden one), largest exponent, smallest normal exponent, largest finite
- * value. */
+/* Bits of the significand (including the hidden bit), smallest normal exponent, largest finite value. */
 struct format {
 	int digits, exponent_min;
 	double max;
@@ -19,7 +18,8 @@ struct format {
 static const struct format input_format[] = {
 	[GEMM_FP64] = {53, -1022, 0x1.fffffffffffffp1023},
 	[GEMM_FP32] = {24, -126, 0x1.fffffep127},
-	[GEMM_TF32] = {24, -126, 0x1.fffffep127}, /* stored as FP32; the unit drops bits: see the tolerance */
+	[GEMM_TF32] = {24, -126, 0x1.fffffep127}, /* stored as FP32; the tensor core drops bits, which
+						     gemm_tolerance allows for */
 	[GEMM_FP16] = {11, -14, 65504},
 	[GEMM_BF16] = {8, -126, 0x1.fep127},
 	[GEMM_E4M3] = {4, -6, 448},
@@ -32,7 +32,7 @@ static enum gemm_type output_type(enum gemm_type type)
 	return type == GEMM_E4M3 || type == GEMM_E5M2 ? GEMM_BF16 : type;
 }
 
-/* Nearest, ties to even; subnormals kept; beyond the largest value it saturates. */
+/* Rounds to nearest, ties to even. Subnormals are kept; values beyond the largest saturate. */
 static double round_to(const struct format *f, double x)
 {
 	double quantum, rounded;
@@ -40,7 +40,7 @@ static double round_to(const struct format *f, double x)
 
 	if (x == 0 || !isfinite(x))
 		return x;
-	if (f->digits == 53 || (f->digits == 24 && x == (double)(float)x)) /* held as it is */
+	if (f->digits == 53 || (f->digits == 24 && x == (double)(float)x)) /* the format contains x */
 		return x;
 	frexp(x, &exponent); /* |x| in [2^(exponent-1), 2^exponent) */
 	if (exponent - 1 < f->exponent_min)
@@ -97,10 +97,10 @@ double gemm_value_out(enum gemm_type type, const void *c, uint64_t i)
 }
 
 /*
- * A sum of k rounded products in any order errs by less than k u sum|ab|; the errors are independent of one
- * another, so 4 sqrt(k) + 4 of them is never reached in practice (METHODS). u: 2^-53 FP64, 2^-24 FP32, 2^-22
- * tensor cores with FP32 accumulators (aligned and cut), 2^-13 the fast FP8 accumulator. TF32 drops 13 input
- * bits: 2^-9 of each product.
+ * A sum of k rounded products in any order has an error below k u sum|ab|. The errors are independent, so in
+ * practice the error stays below 4 sqrt(k) + 4 of them (docs/explanation/methods/cpu-probes.md, "GEMM
+ * tolerance"). u: 2^-53 for FP64, 2^-24 for FP32, 2^-22 for tensor cores with FP32 accumulators (aligned and
+ * truncated), 2^-13 for the fast FP8 accumulator. TF32 drops 13 input bits: 2^-9 of each product.
  */
 double gemm_tolerance(enum gemm_type type, uint32_t k, double exact, double magnitude)
 {
@@ -165,7 +165,7 @@ void gemm_note(const struct gemm *g, struct wrong *w, uint32_t b, uint32_t row, 
 		snprintf(w->place, sizeof(w->place), "%srow %" PRIu32 " column %" PRIu32, batch, row, column);
 }
 
-/* The four corners of the first and last product, then places drawn from the generator. */
+/* Chooses the four corners of the first and the last matrix, then random places from the generator. */
 static void sample_places(const struct gemm *g, uint64_t *index)
 {
 	uint64_t each = (uint64_t)g->opts.m * g->opts.n, total = each * g->opts.batch, n = g->opts.n;
@@ -198,7 +198,7 @@ static void sample_work(void *arg, unsigned thread)
 						(uint32_t)(s->index[i] % g->opts.n), &g->sample[i].magnitude);
 }
 
-/* The places and data of a case never change, so neither do the right values. */
+/* Computes the correct values once: places and data of a case never change. */
 static void right_samples(struct gemm *g, const uint64_t *index)
 {
 	struct sampling s = {.g = g, .index = index};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verification of probe gemm: the integer pass covers every element of one run, the random pass ties the
- * case's own data to double precision, and what timing left is held against the accepted result, bit for bit
- * or within tolerance. Every C is poisoned before it is looked at next, so a kernel that returns at once
- * leaves poison. What escapes: a constant fault of low bits that appears at full power only.
+ * Verification of probe gemm. The integer pass covers every element of one run. The random pass compares
+ * samples of the case's own data with double precision. The output of the timed iterations is compared with
+ * the accepted result, bit for bit or within a tolerance. Every C is poisoned before its next use, so a
+ * kernel that returns at once leaves poison. One kind of error is not found: a constant fault in low bits
+ * that appears only at full power.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +20,8 @@ static enum status mismatch(const struct gemm *g, const struct wrong *w, const c
 			       w->expected, w->found);
 }
 
-/* Two sums of the same data may differ by twice what one may err. Typical size of a sum: 6 sqrt(k) / 3. */
+/* Two sums of the same data may differ by twice the error of one. A typical sum has a size of 6 sqrt(k) /
+ * 3. */
 static double set_tolerance(const struct gemm *g)
 {
 	double k = g->opts.k;
@@ -29,8 +31,9 @@ static double set_tolerance(const struct gemm *g)
 	return 2 * gemm_tolerance(g->opts.type, g->opts.k, 2 * sqrt(k) + 1, k / 4 + sqrt(k) + 1);
 }
 
-/* All of a set's C: the accepted bits, or close to set 0's (which the samples hold to the truth). Where a set
- * before had other bits (suspect), equal bits are no longer enough: then set 0 may be the wrong one. */
+/* Checks all of a set's C: it has the accepted bits, or it is close to set 0's C, whose samples are compared
+ * with exact values. If an earlier set had other bits (suspect), equal bits are no longer sufficient, because
+ * set 0 may be the wrong one. */
 static enum status check_set(struct gemm *g, unsigned set, bool *suspect, struct wrong *w, struct error *err)
 {
 	uint64_t each = (uint64_t)g->opts.m * g->opts.n, count = 0, first = 0, hash;
@@ -66,8 +69,8 @@ static enum status check_set(struct gemm *g, unsigned set, bool *suspect, struct
 	return STATUS_OK;
 }
 
-/* What the timed phases left. Set 0 is the reference of the others, so it is made anew where timing did not
- * reach it. */
+/* Checks the output of the timed phases. Set 0 is the reference of the other sets, so it is computed again if
+ * the timed phases did not use it. */
 static enum status check_left(struct gemm *g, struct wrong *w, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -80,7 +83,8 @@ static enum status check_left(struct gemm *g, struct wrong *w, struct error *err
 			st = check_set(g, set, &suspect, w, err);
 	if (!st && w->count)
 		st = mismatch(g, w, "after timing", err);
-	/* Other bits than the accepted ones: split-K, or a fault that began since. The integer pass tells. */
+	/* The bits differ from the accepted ones. The reason is split-K, or a fault that began later; the
+	 * integer pass decides. */
 	if (suspect)
 		g->integer_done = false;
 	return st;
@@ -116,7 +120,7 @@ static enum status verify(struct gemm *g, struct wrong *wrong, struct error *err
 	if (!st && !g->integer_done) {
 		st = gemm_check_integer(g, wrong, err);
 		if (!st && wrong->count)
-			st = mismatch(g, wrong, "integers", err);
+			st = mismatch(g, wrong, "integer pass", err);
 		g->integer_done = !st;
 		if (!st)
 			st = check_random(g, wrong, err);
@@ -136,7 +140,8 @@ enum status gemm_verify(void *state, struct wrong *wrong, struct error *err)
 	struct cpu_pool *own = NULL;
 	enum status st = STATUS_OK;
 
-	if (!g->pool && !(g->right_known && g->samples_known)) /* else nothing large is computed */
+	if (!g->pool &&
+	    !(g->right_known && g->samples_known)) /* otherwise verification computes nothing large */
 		st = cpu_pool_usable(&own, err);
 	if (st)
 		return st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines of probe link: the driver's copy engines, and a kernel on mapped host memory. */
+/* Engines of probe link: the driver's copy engines, and a kernel that accesses mapped host memory. */
 #include <errno.h>
 #include <sched.h>
 #include "core/math/random.h"
@@ -12,7 +12,7 @@
 enum {
 	OWN_PER_SM = 4,
 	OWN_THREADS = 256
-}; /* PCIe's round trip times its rate is some 60 KB: any shape covers it */
+}; /* about 60 KB in flight cover PCIe's rate times its round trip: any launch shape has enough */
 
 static enum status driver_supports(const struct machine *m, const struct target *t, const void *opts,
 				   struct error *err)
@@ -21,8 +21,7 @@ static enum status driver_supports(const struct machine *m, const struct target 
 
 	(void)m, (void)t;
 	if (o->direction == LINK_LATENCY)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "link: the latency of a read is measured by engine own");
+		return error_set(err, STATUS_UNSUPPORTED, "link: only engine own measures direction=latency");
 	return STATUS_OK;
 }
 
@@ -33,7 +32,9 @@ static enum status own_supports(const struct machine *m, const struct target *t,
 
 	(void)m, (void)t;
 	if (o->memory == LINK_PAGEABLE)
-		return error_set(err, STATUS_UNSUPPORTED, "link: a kernel reads pinned memory alone");
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"link: engine own needs memory=pinned: a kernel cannot access pageable memory");
 	return STATUS_OK;
 }
 
@@ -76,8 +77,8 @@ static enum status prepare_out(struct link_state *s, struct error *err)
 	return st ? st : generate(s, &s->data[1], LINK_STREAM + 1, err);
 }
 
-/* A ring of indices with a step prime to its length: the chain visits all places in an order that nothing
- * predicts. */
+/* Builds a ring of indices. The step is coprime to the ring's length, so the chain visits every entry, in an
+ * order that no prefetcher predicts. */
 static enum status prepare_chain(struct link_state *s, struct error *err)
 {
 	enum status st;
@@ -88,7 +89,8 @@ static enum status prepare_chain(struct link_state *s, struct error *err)
 		((uint64_t *)(void *)s->host[0])[i] = (i + LINK_STEP) % LINK_PLACES;
 	if (!st)
 		st = gpu_alloc(s->device, &s->at, sizeof(uint64_t), err);
-	/* It begins at place 0: what new memory holds may lead anywhere. */
+	/* The chain starts at entry 0. New device memory holds arbitrary words, which would lead outside the
+	 * ring. */
 	return st ? st : gpu_copy_to(s->device, s->at, &(uint64_t){0}, sizeof(uint64_t), err);
 }
 
@@ -156,7 +158,8 @@ static enum status one_way(struct link_state *s, bool in, struct gpu_stream *str
 	return gpu_launch_1d(s->kernel, stream, s->blocks, OWN_THREADS, 0, &args, err);
 }
 
-/* The second stream begins after what is on the first, and the first goes on after it. */
+/* The second stream starts after the work that is already on the first, and the first continues after the
+ * second. */
 static enum status both_ways(struct link_state *s, struct error *err)
 {
 	enum status st = gpu_event_record(s->fork, s->stream[0], err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's side of a link: pinned, pageable, or on a chosen NUMA node. */
+/* Host memory of probe link: pinned, pageable, or on a given NUMA node. */
 #include <errno.h>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "probe/link/link.h"
 
-/* Pages of the node asked for: the policy comes before the first touch. */
+/* Binds the pages to the node that option numa names. The policy must be set before the first touch. */
 static enum status place(void *p, uint64_t bytes, int node, struct error *err)
 {
 	unsigned long mask[1024 / (8 * sizeof(unsigned long))] = {0};
@@ -15,7 +15,7 @@ static enum status place(void *p, uint64_t bytes, int node, struct error *err)
 
 	mask[(unsigned)node / bits] = 1ul << (unsigned)node % bits;
 	if (syscall(SYS_mbind, p, bytes, MPOL_BIND, mask, 1024ul, 0u))
-		return error_errno(err, errno, "link: host memory on NUMA node %d", node);
+		return error_errno(err, errno, "link: cannot place host memory on NUMA node %d", node);
 	return STATUS_OK;
 }
 
@@ -25,7 +25,7 @@ static enum status map_own(struct link_state *s, unsigned which, int node, struc
 	enum status st = STATUS_OK;
 
 	if (p == MAP_FAILED)
-		return error_errno(err, errno, "link: %llu bytes of host memory",
+		return error_errno(err, errno, "link: cannot map %llu bytes of host memory",
 				   (unsigned long long)s->bytes);
 	s->host[which] = p;
 	if (node >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory to device memory and back. What counts stands in link.h; descriptor at the end. */
+/* Probe link: options, fields, work and descriptor (at the end). link.h defines which bytes count. */
 #include "probe/link/link.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -9,13 +9,13 @@ static const char *const memories[] = {"pinned", "pageable", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct link_opts, direction, .name = "direction", .preset = "h2d", .choices = directions,
-		.help = "host to device, device to host, both at once, or the latency of a read of host memory"),
+		.help = "direction of copies: host to device, device to host, or both at once; latency: time of one read of host memory by a kernel"),
 	OPT_ROW(struct link_opts, memory, .name = "memory", .preset = "pinned", .choices = memories,
-		.help = "host memory: pinned, or pageable, which the driver stages through a buffer of its own"),
+		.help = "kind of host memory; the driver copies pageable memory through its own pinned buffer"),
 	OPT_ROW(struct link_opts, size, .name = "size", .preset = "256MiB", .unit = "B", .min = 64,
 		.max = 0x1p36, .help = "bytes of one copy"),
 	OPT_ROW(struct link_opts, numa, .name = "numa", .preset = "auto", .shown = "NODE",
-		.help = "NUMA node of the host memory; auto: where the process runs"),
+		.help = "NUMA node of the host memory; auto: the node on which the process runs"),
 };
 
 const struct field link_fields[] = {LINK_FIELDS(FIELD_ROW)};
@@ -31,12 +31,12 @@ enum status link_numa_node(const struct link_opts *o, int *node, struct error *e
 	n = strtol(o->numa, &end, 10);
 	if (end == o->numa || *end || n < 0 || n > 1023)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "link: numa=%.20s is neither auto nor a node's number", o->numa);
+				 "link: numa=%.20s is neither auto nor the number of a NUMA node", o->numa);
 	*node = (int)n;
 	return STATUS_OK;
 }
 
-/* In: what arrives and what should; out: what is sent. */
+/* The receiver needs the arriving data and the expected data, the sender only its own. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	const struct link_opts *o = opts;
@@ -54,7 +54,7 @@ static enum status check(const void *opts, struct error *err)
 	int node;
 
 	if (o->size % 64)
-		return error_set(err, STATUS_BAD_INPUT, "link: size is a multiple of 64 bytes");
+		return error_set(err, STATUS_BAD_INPUT, "link: size must be a multiple of 64 bytes");
 	return link_numa_node(o, &node, err);
 }
 
@@ -80,7 +80,7 @@ static const struct engine *const engines[] = {
 
 const struct probe probe_link = {
 	.name = "link",
-	.summary = "copies between host and device memory, and the link's latency",
+	.summary = "rate of copies between host and device memory, and latency of the host link",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct link_opts)},
 	.fields = link_fields,

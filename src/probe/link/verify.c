@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every word that crossed the link is compared with the generator's: what arrived on the device by a kernel
- * against a second buffer generated there, what arrived on the host by the host's own generator.
+ * Verification of probe link compares every word that crossed the link with the generator's word. On the
+ * device, a kernel compares the received words with a second buffer that the generator filled there. On the
+ * host, the generator recomputes each word.
  */
 #include <inttypes.h>
 #include "core/math/random.h"
@@ -49,7 +50,7 @@ static void note(struct wrong *w, const char *side, uint64_t index, double expec
 	w->first_index = index;
 	w->expected = expected;
 	w->found = found;
-	snprintf(w->place, sizeof(w->place), "word %" PRIu64 " of what arrived on the %s", index, side);
+	snprintf(w->place, sizeof(w->place), "word %" PRIu64 " that the %s received", index, side);
 }
 
 static enum status check_device(struct link_state *s, struct wrong *w, struct error *err)
@@ -70,7 +71,7 @@ static enum status check_device(struct link_state *s, struct wrong *w, struct er
 
 struct parts {
 	const struct link_state *s;
-	struct wrong *part; /* one a thread */
+	struct wrong *part; /* (threads) */
 };
 
 static void check_work(void *arg, unsigned thread)
@@ -95,15 +96,16 @@ static void check_work(void *arg, unsigned thread)
 	}
 }
 
-/* Threads have their shares in order: the first wrong word is the first of the first thread that found any.
- */
+/* Each thread checks one range, in order. So the first wrong word is that of the first thread that found
+ * one. */
 static enum status check_host(struct link_state *s, struct wrong *w, struct error *err)
 {
 	unsigned threads = cpu_pool_count(s->pool);
 	struct parts p = {.s = s, .part = calloc(threads, sizeof(*p.part))};
 
 	if (!p.part)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "link: no room to verify");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "link: not enough memory to verify");
 	cpu_pool_run(s->pool, check_work, &p);
 	for (unsigned i = 0; i < threads; i++) {
 		const struct wrong *found = &p.part[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine `cpu` of probe memory: pinned threads, each on its own share of the streams, which it touched first,
- * so that pages lie on its node. Loops are cpu_loops.c's; memcpy and memset are the C library's.
+ * Engine `cpu` of probe memory: pinned threads, each with its own share of the streams. Each thread touches
+ * its share first, so that the pages are on its NUMA node. cpu_loops.c has the loops; memcpy and memset are
+ * the C library's.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 
 enum { STREAM_ORDER = 50 };
 
-struct slot { /* a thread's sum on a line of its own */
+struct slot { /* one thread's sum, on a cache line of its own */
 	double sum;
 	char rest[56];
 };
@@ -22,14 +23,14 @@ struct memory_cpu {
 	struct cpu_pool *pool;
 	const struct memory_loops *loops;
 	const struct memory_stores *stores;
-	bool libc; /* memcpy, memset */
+	bool libc; /* use memcpy or memset */
 	unsigned threads, passes;
 	uint64_t grain;
 	double *a, *b, *c;	  /* (count) each, or NULL */
 	uint32_t *order;	  /* gather: a permutation of 0 .. count-1 */
 	struct memory_node *node; /* chase: (nodes) */
 	uint64_t nodes;
-	const struct memory_node *at; /* where the walk is */
+	const struct memory_node *at; /* current node of the walk */
 	struct slot *slot;	      /* (threads) */
 };
 
@@ -42,7 +43,8 @@ static enum status supports(const struct machine *m, const struct target *t, con
 
 	if (o->store == MEMORY_STORE_NONTEMPORAL && !loops->nontemporal.copy)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "memory: %s has no non-temporal stores here", loops->isa);
+				       "memory: the instruction set %s has no non-temporal stores",
+				       loops->isa);
 	return cpu_memory_check(m, t, "memory: the streams", (double)need, err);
 }
 
@@ -98,7 +100,7 @@ static void fill_work(void *arg, unsigned thread)
 			s->order[i] = (uint32_t)i;
 }
 
-/* Fisher-Yates by the generator: order becomes a uniform permutation of 0 .. count-1. */
+/* Fisher-Yates shuffle with the generator: order becomes a uniform permutation of 0 .. count-1. */
 static void shuffle(uint32_t *order, uint64_t count, uint64_t seed)
 {
 	for (uint64_t i = count; i > 1; i--) {
@@ -110,14 +112,15 @@ static void shuffle(uint32_t *order, uint64_t count, uint64_t seed)
 	}
 }
 
-/* One cycle through all nodes in random order: a walk of `nodes` hops sees each line once. */
+/* Links all nodes into one cycle in random order, so that a walk of `nodes` hops visits each line once. */
 static enum status fill_nodes(struct memory_cpu *s, struct error *err)
 {
 	uint32_t *order = malloc(s->nodes * sizeof(*order));
 
 	if (!order)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "memory: no room for the order of %" PRIu64 " nodes", s->nodes);
+				       "memory: not enough memory for the order of %" PRIu64 " nodes",
+				       s->nodes);
 	for (uint64_t i = 0; i < s->nodes; i++)
 		order[i] = (uint32_t)i;
 	shuffle(order, s->nodes, s->common.seed);
@@ -172,7 +175,7 @@ static void pass(struct memory_cpu *s, unsigned thread, uint64_t first, uint64_t
 	case MEMORY_GATHER:
 		s->slot[thread].sum = memory_gather(s->a, s->order + first, n);
 		break;
-	case MEMORY_SCALE: /* has no stream a */
+	case MEMORY_SCALE: /* scale uses streams b and c only */
 		s->stores->scale(s->b + first, s->c + first, MEMORY_FACTOR, n);
 		break;
 	case MEMORY_SET:
@@ -269,11 +272,12 @@ static const struct memory_access memory_cpu_access = {
 	.sum = sum,
 };
 
-/* -- life -- */
+/* -- begin and end -- */
 
 /*
- * Streams that begin at the same place of their 2 MiB pages meet in the same cache sets and DRAM banks: triad
- * lost 8 % so. Each begins a small page and a line after the one before.
+ * Streams that start at the same offset of their 2 MiB pages use the same cache sets and DRAM banks; this
+ * cost triad 8 %. So each stream starts 4 KiB and one cache line further into its pages than the previous
+ * one.
  */
 enum { STREAM_A, STREAM_B, STREAM_C, STREAM_SHIFT = 4096 + 64 };
 
@@ -368,7 +372,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->slot = aligned_alloc(64, s->threads * sizeof(*s->slot));
 	if (!s->slot)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "memory: no room for %u threads", s->threads);
+				       "memory: not enough memory for %u threads", s->threads);
 	memset(s->slot, 0, s->threads * sizeof(*s->slot));
 	if (s->node)
 		st = fill_nodes(s, err);

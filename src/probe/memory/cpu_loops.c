@@ -32,7 +32,7 @@
 #include "probe/memory/cpu_loops_body.h"
 #endif
 
-/* Two doubles a vector: NEON on AArch64, whatever the compiler makes of it elsewhere. */
+/* Two doubles per vector: NEON on AArch64; on other machines the compiler chooses the instructions. */
 #define NAME(x) x##_portable
 #define TARGET
 #define LANES 2
@@ -54,8 +54,9 @@ static const struct memory_loops *const all[] = {
 };
 
 /*
- * Vectors of 512 bits lower the clock of many cores (2.4 GHz instead of 3.1 where this was measured), and
- * what waits for memory gains nothing by them: copy went from 19.4 to 22 GB/s with half the width.
+ * 512-bit vectors lower the clock of many CPUs (2.4 GHz instead of 3.1 GHz on the machine of this
+ * measurement), and loops that wait for memory gain nothing from them: with 256-bit vectors, copy rose from
+ * 19.4 to 22 GB/s.
  */
 const struct memory_loops *memory_loops_for(uint32_t isa_bits, bool from_memory)
 {

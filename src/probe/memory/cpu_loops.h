@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPU's loops, one table an instruction set. Arrays of doubles, each on a 64-byte boundary; n is a
- * multiple of 8 or the last share's odd rest; arrays of one call do not overlap.
+ * The CPU's loops, one table per instruction set. Arrays contain doubles and start on a 64-byte boundary. n
+ * is a multiple of 8, or the odd rest of the last share. Arrays of one call do not overlap.
  */
 #ifndef PROBE_MEMORY_CPU_LOOPS_H
 #define PROBE_MEMORY_CPU_LOOPS_H
@@ -23,18 +23,19 @@ struct memory_loops {
 	uint32_t isa_bits; /* CPU_ISA_* bits it needs */
 	double (*read)(const double *a, uint64_t n);
 	double (*dot)(const double *a, const double *b, uint64_t n);
-	struct memory_stores regular, nontemporal; /* nontemporal: all NULL where the ISA has no such store */
+	struct memory_stores regular,
+		nontemporal; /* nontemporal: all members are NULL if the instruction set has no such store */
 };
 
-/* The widest that these ISA bits allow, 256 bits at most for what comes from memory; the portable one where
- * they allow none. Never NULL. */
+/* The widest loops for these ISA bits; at most 256 bits if the data comes from memory. The portable loops if
+ * none of the bits is set. Never NULL. */
 const struct memory_loops *memory_loops_for(uint32_t isa_bits, bool from_memory);
 
 double memory_gather(const double *a, const uint32_t *x, uint64_t n);
 
-struct memory_node { /* one a cache line */
+struct memory_node { /* one node per cache line */
 	const struct memory_node *next;
-	uint64_t place; /* in the order of the walk */
+	uint64_t place; /* position in the order of the walk */
 	char rest[48];
 };
 _Static_assert(sizeof(struct memory_node) == 64, "a node is a line of 64 bytes");

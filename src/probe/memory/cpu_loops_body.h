@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loops for one vector width; included by cpu_loops.c once an ISA with
+ * The loops for one vector width. cpu_loops.c includes this file once per instruction set, with these macros:
  *   NAME(x)       the function's name         TARGET   its target attribute
- *   LANES         doubles a vector            STREAM(p, v)  non-temporal store (absent: none)
- * Four vectors a turn keep enough loads in flight; the rest goes one by one.
+ *   LANES         doubles per vector          STREAM(p, v)  non-temporal store (absent: none)
+ * Four vectors per pass keep enough loads in flight; the remaining elements are processed one by one.
  */
 typedef double NAME(vec) __attribute__((vector_size(LANES * sizeof(double)), may_alias));
 
@@ -54,7 +54,7 @@ static double TARGET NAME(dot)(const double *a, const double *b, uint64_t n)
 	return sum + NAME(total)(s0 + s1 + s2 + s3);
 }
 
-/* One loop that stores: `value` of vector v of this turn, then of single elements. */
+/* A loop that stores: `value` is vector v of the current pass, `single` one of the remaining elements. */
 #define LOOP(store, value, single, out)                                                                      \
 	uint64_t i = 0;                                                                                      \
                                                                                                              \

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engines `own` (kernels of memory.cu, memory_bulk.cu) and `driver` (the driver's copy and fill) of probe
- * memory on a GPU. Elements are floats. What one byte counts stands in memory.h. The candidates of an
- * operation are kernels and launch shapes, offered to the core where a stream is large enough for the choice
- * to matter; the first is the one measured to be fastest on an H100.
+ * Engines `own` (kernels of memory.cu and memory_bulk.cu) and `driver` (the driver's copy and fill) of probe
+ * memory on a GPU. Elements are floats. memory.h defines which bytes count. The search variants of an
+ * operation are kernels and launch shapes. There are several only if the streams are large enough for the
+ * choice to matter. The first is the one that was fastest on an H100.
  */
 #include "probe/memory/gpu.h"
 #include "kernel/memory/stream.h"
 
 #define VARIANTS_FROM                                                                                        \
-	((uint64_t)1 << 30) /* bytes of a stream: below it one candidate is enough for a curve */
+	((uint64_t)1                                                                                         \
+	 << 30) /* bytes of a stream: smaller streams have one variant, which is enough for a curve */
 enum { GATHER_PER_SM = 8, GATHER_THREADS = 256 };
 
 static bool is_move(enum memory_op op)
@@ -44,11 +45,12 @@ static enum status supports_gpu(const struct machine *m, const struct target *t,
 	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
 	if (o->store != MEMORY_STORE_AUTO || o->threads)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "memory: store and threads are options of CPU engines");
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"memory: store and threads are options of the CPU engine; omit them on a GPU");
 	if (cc > 0 && cc < 80)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "memory: our kernels need sm_80 or newer, this GPU is sm_%.0f", cc);
+				 "memory: engine own needs sm_80 or newer, this GPU is sm_%.0f", cc);
 	return STATUS_OK;
 }
 
@@ -59,7 +61,7 @@ static enum status own_supports(const struct machine *m, const struct target *t,
 
 	if (o->op == MEMORY_SET)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "memory: op=set is the driver's fill; ours is op=write");
+				 "memory: op=set needs engine driver; engine own has op=write");
 	return supports_gpu(m, t, o, err);
 }
 
@@ -70,7 +72,7 @@ static enum status driver_supports(const struct machine *m, const struct target 
 
 	if (o->op != MEMORY_SET && o->op != MEMORY_COPY)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "memory: the driver does op=copy and op=set, not op=%s",
+				 "memory: engine driver supports op=copy and op=set, not op=%s",
 				 memory_op_name((enum memory_op)o->op));
 	return supports_gpu(m, t, o, err);
 }
@@ -80,7 +82,8 @@ static const char *walker(enum memory_op op)
 	return op == MEMORY_GATHER ? "gather_v3" : "chase";
 }
 
-/* What the variant before left is not this one's: the next verification runs an iteration of its own. */
+/* The data of the previous variant does not count for this one: the next verification first runs an iteration
+ * of its own. */
 static enum status own_select(void *state, unsigned variant, const char **name, struct error *err)
 {
 	struct memory_gpu *s = state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checking on the device what an operation left, every element: kernels of data.cu recompute it from the
- * generator and never look at the inputs, so they share nothing with what they check. The host recomputes
- * samples of the inputs and of the output, which keeps the checking kernels honest. NaN equals nothing and is
- * counted.
+ * Checks on the device every element that an operation left. The kernels of data.cu recompute each element
+ * from the generator and never read the inputs, so they are independent of the operation. The host recomputes
+ * samples of the inputs and of the output, to check the checking kernels. NaN equals nothing and counts as
+ * wrong.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -61,7 +61,7 @@ static void note(struct wrong *w, uint64_t index, double expected, double found)
 	w->found = found;
 }
 
-/* The i-th sampled run of elements: the first, the last, and pseudo-random ones between. */
+/* Start of the i-th sample of `count` elements: the first, the last, and pseudo-random ones between. */
 static uint64_t sample_first(const struct memory *s, unsigned i, uint64_t count)
 {
 	uint64_t last = s->count - count;
@@ -71,7 +71,7 @@ static uint64_t sample_first(const struct memory *s, unsigned i, uint64_t count)
 	return i == 1 ? last : random_u32(s->seed, 77, i) % (last + 1);
 }
 
-/* Samples of one stream against the host's own arithmetic; only what the device called right is counted here.
+/* Compares samples of one stream with the host's own arithmetic. Counts errors only if the device found none.
  */
 static enum status host_samples(struct memory_gpu *s, gpu_ptr from, const struct linear *l, struct wrong *w,
 				struct error *err)
@@ -144,8 +144,7 @@ static enum status check_array(struct memory_gpu *s, struct wrong *w, struct err
 	return st;
 }
 
-/* The sum by arithmetic on the generator alone, beside the sum of what was read; and the inputs are what they
- * should be. */
+/* Compares the sum with arithmetic on the generator alone, and checks the inputs. */
 static enum status check_sum(struct memory_gpu *s, struct wrong *w, struct error *err)
 {
 	bool product = s->common.opts.op == MEMORY_DOT;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU's streams: allocated, filled from the generator on the device, poisoned, fetched. */
+/* The GPU's streams: allocating, filling from the generator on the device, poisoning and reading back. */
 #include "kernel/test_data/numbers.h"
 #include "kernel/memory/stream.h"
 #include "probe/memory/gpu.h"
 
-_Static_assert(CHASE_NODE_BYTES == MEMORY_NODE_BYTES(sizeof(float)), "the probe's nodes are the kernel's");
+_Static_assert(CHASE_NODE_BYTES == MEMORY_NODE_BYTES(sizeof(float)),
+	       "probe and kernel use nodes of the same size");
 
 static enum status launch_data(struct memory_gpu *s, const char *entry, const void *args, struct error *err)
 {
@@ -114,7 +115,7 @@ void memory_gpu_release(void *state)
 	*s = (struct memory_gpu){0};
 }
 
-/* NaN where an array or a sum will stand: no right answer is. The inputs are never written. */
+/* Fills the output array or sum with NaN, which no correct result has. The inputs are never written. */
 enum status memory_gpu_poison(void *state, struct error *err)
 {
 	struct memory_gpu *s = state;
@@ -135,7 +136,8 @@ enum status memory_gpu_fetch(void *state, uint64_t first, size_t count, double *
 	enum status st;
 
 	if (!found)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "memory: no room to verify");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "memory: not enough memory to verify");
 	st = gpu_copy_from(s->device, found, s->out + first * sizeof(float), count * sizeof(float), err);
 	for (size_t i = 0; i < count && !st; i++)
 		out[i] = (double)found[i];
@@ -149,7 +151,7 @@ static enum status walk_end(struct memory_gpu *s, double *out, struct error *err
 	uint64_t at;
 	enum status st = gpu_copy_from(s->device, &at, s->cursor, sizeof(at), err);
 
-	*out = -1; /* nowhere */
+	*out = -1; /* no valid node */
 	if (st || at < s->nodes || at >= s->nodes + s->node_count * CHASE_NODE_BYTES)
 		return st;
 	st = gpu_copy_from(s->device, &node, at, sizeof(node), err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving data through memory or a cache. What counts as a byte stands in memory.h; descriptor at the end. */
+/* Probe memory: options, fields, work and descriptor (at the end). memory.h defines which bytes count. */
 #include "probe/memory/memory.h"
 #include "probe/peak/peak.h"
 #include "core/math/random.h"
@@ -19,16 +19,16 @@ static const char *const searches[] = {"first", "top", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct memory_opts, op, .name = "op", .preset = "copy", .choices = ops,
-		.help = "what is done: sums (read dot gather), streams (write copy scale add triad), "
-			"a walk of dependent loads (chase), the library's fill (set)"),
+		.help = "operation: sums (read dot gather), streams (write copy scale add triad), "
+			"pointer chase (chase), fill by the C library or the driver (set)"),
 	OPT_ROW(struct memory_opts, size, .name = "size", .preset = "0", .unit = "B", .max = 0x1p46,
-		.help = "bytes of each stream; 0: 4 x the last cache on a CPU, 4 GiB on a GPU, within free memory"),
+		.help = "bytes of each stream; 0: 4 x the last-level cache on a CPU, 4 GiB on a GPU, limited by free memory"),
 	OPT_ROW(struct memory_opts, store, .name = "store", .preset = "auto", .choices = stores,
-		.help = "CPU: how results are stored; auto: past the cache for streams that do not fit it"),
+		.help = "CPU: kind of stores; auto: nontemporal (past the cache) for streams larger than the cache"),
 	OPT_ROW(struct memory_opts, threads, .name = "threads", .preset = "0", .max = 4096,
-		.help = "CPU threads; 0: all usable"),
+		.help = "CPU threads; 0: all usable CPUs"),
 	OPT_ROW(struct memory_opts, search, .name = "search", .preset = "top", .choices = searches,
-		.help = "GPU: the launch shape that is fastest on such devices, or the best of a few here"),
+		.help = "GPU: use the known best launch shape (first), or measure a few and take the fastest (top)"),
 };
 
 const struct field memory_fields[] = {MEMORY_FIELDS(FIELD_ROW)};
@@ -114,7 +114,8 @@ static uint64_t memory_room(const struct machine *m, const struct target *t)
 	return free_bytes > 4.0 * GIB ? (uint64_t)free_bytes - 3 * GIB : (uint64_t)free_bytes / 4;
 }
 
-/* The same for every operation of a machine, so that their figures compare: room for three streams. */
+/* All operations on a machine use the same size, so that their figures can be compared. So there is always
+ * room for three streams. */
 uint64_t memory_size(const struct machine *m, const struct target *t, const struct memory_opts *o)
 {
 	uint64_t size = o->size, room;
@@ -209,14 +210,14 @@ static enum status check(const void *opts, struct error *err)
 
 	if (o->op == MEMORY_GATHER && o->size / sizeof(float) > UINT32_MAX)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "memory: op=gather has 32-bit indices: size at most 16 GiB");
+				 "memory: op=gather has 32-bit indices, so size must be at most 16 GiB");
 	if (o->store == MEMORY_STORE_MEMCPY && o->op != MEMORY_COPY && o->op != MEMORY_SET)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "memory: store=memcpy is for op=copy and op=set, not op=%s", ops[o->op]);
+				 "memory: store=memcpy supports op=copy and op=set, not op=%s", ops[o->op]);
 	if (o->store == MEMORY_STORE_NONTEMPORAL &&
 	    (o->op == MEMORY_READ || o->op == MEMORY_DOT || o->op == MEMORY_GATHER || o->op == MEMORY_CHASE))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "memory: op=%s stores nothing, so store=nontemporal means nothing",
+				 "memory: op=%s stores nothing, so store=nontemporal has no effect; omit it",
 				 ops[o->op]);
 	return STATUS_OK;
 }
@@ -234,8 +235,9 @@ enum memory_store memory_store(const struct machine *m, const struct target *t, 
 }
 
 /*
- * The bare loop of the same traffic, streams read and how one is written, on as many threads: another mix can
- * be faster than this one. None for a cache, a walk, indices, and where the C library chooses its stores.
+ * The ceiling is the loop of probe peak with the same traffic (number of streams read, kind of stores) on as
+ * many threads. A loop with other traffic can be faster. There is no ceiling for caches, chase, gather, and
+ * memcpy and memset, whose stores the C library chooses.
  */
 static bool ceiling(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out)
 {
@@ -270,7 +272,7 @@ static const struct engine *const engines[] = {
 
 const struct probe probe_memory = {
 	.name = "memory",
-	.summary = "reading, writing and walking memory and caches",
+	.summary = "bandwidth and latency of memory and caches",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct memory_opts)},
 	.fields = memory_fields,

@@ -42,82 +42,89 @@ enum memory_search { MEMORY_SEARCH_FIRST, MEMORY_SEARCH_TOP };
 enum memory_store { MEMORY_STORE_AUTO, MEMORY_STORE_REGULAR, MEMORY_STORE_NONTEMPORAL, MEMORY_STORE_MEMCPY };
 
 struct memory_opts {
-	uint64_t size; /* bytes of each stream; 0: chosen from the machine, memory_size */
+	uint64_t size; /* bytes of each stream; 0: memory_size derives it from the machine */
 	uint32_t op, store, threads, search;
 };
 
 enum memory_stream { MEMORY_STREAM_A = 1, MEMORY_STREAM_B, MEMORY_STREAM_C };
 enum { MEMORY_FACTOR = 3, MEMORY_SET_BYTE = 0x3f };
-enum { MEMORY_HOPS = 16381 }; /* prime: no walk ends where it began, whatever the number of nodes */
-/* Bytes of a chase's node: a line of the CPU (elements of 8 bytes) or of the GPU (of 4). */
+enum {
+	MEMORY_HOPS = 16381
+}; /* prime, so that a walk never ends at its start, whatever the number of nodes */
+/* Bytes of a chase node: a cache line of the CPU (elements of 8 bytes) or of the GPU (elements of 4
+ * bytes). */
 #define MEMORY_NODE_BYTES(element_bytes) ((element_bytes) == sizeof(float) ? 128u : 64u)
 
-/* -128 .. 127: byte i % 4 of word i / 4 of the stream. */
+/* Element i, -128 .. 127: byte i % 4 of word i / 4 of the stream. */
 int memory_element(uint64_t seed, enum memory_stream stream, uint64_t i);
 
-/* Bytes of each stream that these options mean on this machine, a multiple of 4096 and at least that (curve
- * points below 4096: multiples of 64); work() and every engine use this one rule. METHODS "Memory sizes". */
+/* Bytes of each stream for these options on this machine: a multiple of 4096 and at least 4096 (points of a
+ * curve below 4096: a multiple of 64). work() and every engine use this rule. See
+ * docs/explanation/methods/cpu-probes.md, "Memory sizes". */
 uint64_t memory_size(const struct machine *m, const struct target *t, const struct memory_opts *o);
-/* All streams together are 4 x the caches of a CPU, 8 x the L2 of a GPU, or more: the limit is memory. */
+/* True if all streams together are at least 4 x the caches of a CPU or 8 x the L2 of a GPU, so that memory is
+ * the limit. */
 bool memory_beyond_caches(const struct machine *m, const struct target *t, const struct memory_opts *o);
-/* CPU: the stores that these options mean: past the cache for streams judged as memory, since then no line is
- * read only to be overwritten; never MEMORY_STORE_AUTO. */
+/* CPU: the kind of stores for these options; never MEMORY_STORE_AUTO. Streams that are judged as memory use
+ * stores past the cache, because these do not read a line before overwriting it. */
 enum memory_store memory_store(const struct machine *m, const struct target *t, const struct memory_opts *o);
-/* Times that one iteration goes over its streams: on a CPU as often as moves 8 MiB, so that a small size is
- * not timed by its start; 1 on a GPU. work() counts them all. */
+/* Number of passes over the streams in one iteration. On a CPU an iteration moves at least 8 MiB, so that the
+ * overhead of starting it does not distort small sizes; 1 on a GPU. work() counts all passes. */
 unsigned memory_passes(const struct target *t, enum memory_op op, uint64_t size);
-/* memory_element of [first, first + count), 16 a Philox call. */
+/* memory_element of [first, first + count); one Philox call gives 16 elements. */
 void memory_elements(uint64_t seed, enum memory_stream stream, uint64_t first, size_t count, int8_t *out);
-/* Streams the operation has in memory: 1 read write set chase, 2 copy scale dot gather, 3 add triad. */
+/* Number of streams of the operation: 1 for read, write, set and chase; 2 for copy, scale, dot and gather; 3
+ * for add and triad. */
 unsigned memory_streams(enum memory_op op);
 unsigned memory_element_bytes(const struct target *t);
 const char *memory_op_name(enum memory_op op);
 
-/* What verification asks of an engine. Every call waits until the device is done. */
+/* Functions that verification needs from an engine. Each waits until the device is done. */
 struct memory_access {
-	/* Overwrites what the operation writes (array or sum) by what no right answer is; restores the
+	/* Overwrites the output (array or sum) with a value that no correct result has, and restores the
 	 * inputs. */
 	enum status (*poison)(void *state, struct error *err);
-	/* One iteration, as enqueue does it. */
+	/* Runs one iteration as enqueue does. */
 	enum status (*run)(void *state, struct error *err);
-	/* Elements [first, first + count) of the array that the operation writes, as doubles. */
+	/* Reads elements [first, first + count) of the output array, as doubles. */
 	enum status (*fetch)(void *state, uint64_t first, size_t count, double *out, struct error *err);
-	/* read, dot, gather: the sum that the last iteration left. chase: the node it ended on (its place in
-	 * the order of the walk, which began the first iteration after poison at 0 and goes on where it
-	 * ended). */
+	/* read, dot, gather: sum of the last iteration. chase: the node at which the last iteration ended, by
+	 * its position in the walk. The first iteration after poison starts at position 0, and each next one
+	 * continues there. */
 	enum status (*sum)(void *state, double *out, struct error *err);
-	/* Optional: compares every element on the device by code of its own and fills wrong. */
+	/* Optional: compares every element on the device with independent code, and fills *wrong. */
 	enum status (*check)(void *state, struct wrong *wrong, struct error *err);
 };
 
-/* First member of every engine's state: what verify uses. */
+/* First member of every engine's state; verify uses it. */
 struct memory {
 	struct memory_opts opts;
-	uint64_t seed, size, count; /* size: bytes of a stream; count: its elements */
+	uint64_t seed, size, count; /* size: bytes of a stream; count: elements of a stream */
 	unsigned element_bytes;
 	const struct memory_access *access;
-	struct cpu_pool *pool; /* lent: threads that verification computes on, which then call fetch, each for
-				  a range of its own; NULL: the caller's */
-	uint64_t iterations;   /* since the last poison: enqueue counts */
-	bool ready;	       /* the first verify was done */
+	struct cpu_pool *pool; /* threads for verification, lent; each calls fetch for its own range. NULL:
+				  only the calling thread. */
+	uint64_t iterations;   /* number of iterations since the last poison; enqueue counts */
+	bool ready;	       /* verify has run once */
 };
 void memory_begin(struct memory *s, const struct bench *b, const struct memory_opts *o,
 		  const struct memory_access *access);
 
 /*
- * The probe's verify: first what timing left (if any), then a poisoned run of its own; leaves the output
- * poisoned, so that what the timed phases leave is theirs. Every element of an array is compared.
+ * The probe's verify. It checks the output of the timed iterations, if there were any, then poisons the
+ * output, runs one iteration and checks that. It leaves the output poisoned, so that the next output comes
+ * from the timed phases. Every element of an output array is compared.
  */
 enum status memory_verify(void *state, struct wrong *wrong, struct error *err);
-/* name, unit, kind, better, help: the probe's own fields. Engines fill what they know. */
+/* name, unit, kind, better, help: the probe's own fields. Engines set the fields that apply to them. */
 #define MEMORY_FIELDS(X)                                                                                     \
 	X(stream_bytes, "B", U64, 0, "bytes of each stream")                                                 \
 	X(store, "", TEXT, 0,                                                                                \
-	  "how results are stored: regular, nontemporal (past the cache) or memcpy's choice")                \
+	  "kind of stores: regular, nontemporal (past the cache), or memcpy (the C library decides)")        \
 	X(instruction_set, "", TEXT, 0, "instruction set of the loop")                                       \
-	X(pages, "", TEXT, 0, "pages of the streams: huge where the kernel gave them")                       \
-	X(nodes, "", U64, 0, "chase: nodes walked, one a cache line")                                        \
-	X(kernel, "", TEXT, 0, "GPU: the kernel and its shape")
+	X(pages, "", TEXT, 0, "pages of the streams, and the share of huge pages")                           \
+	X(nodes, "", U64, 0, "chase: number of nodes, one per cache line")                                   \
+	X(kernel, "", TEXT, 0, "GPU: the kernel and its launch shape")
 #define X(name, ...) MEMORY_FIELD_##name,
 enum memory_field { MEMORY_FIELDS(X) MEMORY_FIELD_COUNT };
 #undef X

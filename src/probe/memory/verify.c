@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operation must have left, recomputed element by element: independent of engine and device,
- * NaN-safe. */
+/* Verification of probe memory recomputes every element that an operation must leave. It is independent of
+ * engine and device, and it treats NaN as wrong. */
 #include <inttypes.h>
 #include <math.h>
 #include "probe/shared/cpu.h"
@@ -26,7 +26,7 @@ static bool writes_array(enum memory_op op)
 	return op != MEMORY_READ && op != MEMORY_DOT && op != MEMORY_GATHER && op != MEMORY_CHASE;
 }
 
-/* Bytes of MEMORY_SET_BYTE as a number of the element's type. */
+/* The number in the element's type whose bytes are all MEMORY_SET_BYTE. */
 static double set_value(unsigned element_bytes)
 {
 	unsigned char bytes[sizeof(double)];
@@ -39,7 +39,7 @@ static double set_value(unsigned element_bytes)
 	return element_bytes == sizeof(float) ? (double)single : twice;
 }
 
-/* Inputs of [first, first + count): rows of a, b, c. */
+/* Inputs a, b and c of elements [first, first + count). */
 struct inputs {
 	int8_t a[CHUNK], b[CHUNK], c[CHUNK];
 };
@@ -56,7 +56,7 @@ static void inputs_make(struct inputs *in, const struct memory *s, uint64_t firs
 		memory_elements(s->seed, MEMORY_STREAM_C, first, count, in->c);
 }
 
-/* What the operation must have left in [first, first + count), of which `in` holds the inputs. */
+/* Expected result of elements [first, first + count), computed from the inputs `in`. */
 static void expected(const struct memory *s, const struct inputs *in, size_t count, double *out)
 {
 	switch ((enum memory_op)s->opts.op) {
@@ -85,7 +85,7 @@ static void expected(const struct memory *s, const struct inputs *in, size_t cou
 						    : NAN;
 }
 
-/* A thread's part of the check. */
+/* One thread's part of the check. */
 struct part {
 	struct inputs in;
 	double expected[CHUNK], found[CHUNK];
@@ -97,7 +97,7 @@ struct part {
 
 struct parts {
 	struct memory *s;
-	struct part *part; /* one a thread */
+	struct part *part; /* (threads) */
 };
 
 static unsigned threads_of(const struct memory *s)
@@ -105,7 +105,7 @@ static unsigned threads_of(const struct memory *s)
 	return s->pool ? cpu_pool_count(s->pool) : 1;
 }
 
-/* Runs `work` over all elements, each thread into its own part. Owner of the parts: caller, free. */
+/* Runs `work` over all elements; each thread has a part of its own. Owner of the parts: caller, free. */
 static enum status on_threads(struct memory *s, void (*work)(void *arg, unsigned thread), struct part **out,
 			      struct error *err)
 {
@@ -113,7 +113,8 @@ static enum status on_threads(struct memory *s, void (*work)(void *arg, unsigned
 
 	*out = p.part;
 	if (!p.part)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "memory: no room to verify");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "memory: not enough memory to verify");
 	if (s->pool)
 		cpu_pool_run(s->pool, work, &p);
 	else
@@ -144,8 +145,8 @@ static void sum_work(void *arg, unsigned thread)
 	}
 }
 
-/* Exact: below 2^14 * 2^32 in magnitude. The sum over a permutation is the sum. chase: where the walk must
- * be. */
+/* Expected sum, which is exact: its magnitude is below 2^14 * 2^32. gather sums a permutation, so its sum is
+ * that of a. chase: the expected end of the walk. */
 static enum status expected_sum(struct memory *s, double *out, struct error *err)
 {
 	struct part *part;
@@ -208,7 +209,8 @@ static void array_work(void *arg, unsigned thread)
 	}
 }
 
-/* Threads have their shares in order: the first wrong one of the first thread that has any is the first. */
+/* Each thread checks one range, in order. So the first wrong element is that of the first thread that found
+ * one. */
 static enum status check_array(struct memory *s, struct wrong *w, struct error *err)
 {
 	struct part *part;

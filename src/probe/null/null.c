@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * null: does nothing for a given time, and fails in every way that a probe can. It is how the harness is
- * tested: the measuring loop on a fake clock, the supervisor on real processes. Counts 1000 FLOP and 64 bytes
- * read an iteration.
+ * Probe `null`: does nothing for a given time, and can fail in every way that a probe can fail. Tests use it:
+ * tests of the measuring loop with a fake clock, tests of the supervisor with real processes. One iteration
+ * counts 1000 FLOP and 64 bytes read.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,8 +21,8 @@ static const char *const statuses[] = {
 #undef X
 };
 extern const struct probe probe_null;
-static const char *const lies[] = {"none", "data", "nan", NULL};
-enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
+static const char *const wrong_results[] = {"none", "data", "nan", NULL};
+enum wrong_result { WRONG_NONE, WRONG_DATA, WRONG_NAN };
 
 struct null_opts {
 	double time, drift, drift_time, scatter, spike, cpu_share, ceiling, hog_at, hog_time;
@@ -35,74 +35,74 @@ struct null_opts {
 
 static const struct opt rows[] = {
 	OPT_ROW(struct null_opts, time, .name = "time", .preset = "100us", .unit = "ns", .min = 0,
-		.max = 1e13, .help = "time of an iteration"),
+		.max = 1e13, .help = "time of one iteration"),
 	OPT_ROW(struct null_opts, drift, .name = "drift", .preset = "0", .min = -1, .max = 10,
-		.help = "share by which an iteration gets longer every second"),
+		.help = "share by which iterations get longer per second"),
 	OPT_ROW(struct null_opts, drift_time, .name = "drift_time", .preset = "1h", .unit = "s", .min = 0,
-		.max = 1e6, .help = "the drift ends so long after the first iteration"),
+		.max = 1e6, .help = "time from the first iteration until the drift ends"),
 	OPT_ROW(struct null_opts, scatter, .name = "scatter", .preset = "0", .min = 0, .max = 1,
-		.help = "share of the time by which iterations scatter either way"),
+		.help = "random variation of the time of an iteration, as a share, in both directions"),
 	OPT_ROW(struct null_opts, spike, .name = "spike", .preset = "0", .unit = "ns", .min = 0, .max = 1e13,
-		.help = "time by which one iteration in `spike_every` is longer"),
+		.help = "extra time of one in every `spike_every` iterations"),
 	OPT_ROW(struct null_opts, spike_every, .name = "spike_every", .preset = "1", .min = 1, .max = 1e9,
-		.help = "how many iterations are one such"),
+		.help = "number of iterations per spike"),
 	OPT_ROW(struct null_opts, cpu_share, .name = "cpu_share", .preset = "1", .min = 0, .max = 1,
-		.help = "CPU time said to be used, share of threads times wall time"),
+		.help = "reported CPU time, as a share of threads times wall time"),
 	OPT_ROW(struct null_opts, ceiling, .name = "ceiling", .preset = "0", .unit = "ns", .min = 0,
 		.max = 1e13,
-		.help = "held against null itself with this time an iteration; 0: against nothing"),
+		.help = "ceiling of the case: null itself with this time per iteration; 0: no ceiling"),
 	OPT_ROW(struct null_opts, hog_at, .name = "hog_at", .preset = "1h", .unit = "s", .min = 0, .max = 1e9,
-		.help = "from this time of the clock on other work takes half of the CPU"),
+		.help = "clock time from which other work takes half of the CPU"),
 	OPT_ROW(struct null_opts, hog_time, .name = "hog_time", .preset = "0", .unit = "s", .min = 0,
-		.max = 1e9, .help = "for so long"),
+		.max = 1e9, .help = "how long other work takes half of the CPU"),
 	OPT_ROW(struct null_opts, after, .name = "after", .preset = "0",
-		.help = "enqueue misbehaves from this iteration on"),
+		.help = "first iteration in which enqueue fails, dies or hangs"),
 	OPT_ROW(struct null_opts, fail, .name = "fail", .preset = "none", .choices = points,
-		.help = "where to fail"),
+		.help = "function that fails"),
 	OPT_ROW(struct null_opts, status, .name = "status", .preset = "vendor", .choices = statuses,
-		.help = "the status it fails with; lost: the device is gone"),
+		.help = "status with which it fails; lost: the device is lost"),
 	OPT_ROW(struct null_opts, crash, .name = "crash", .preset = "none", .choices = points,
-		.help = "where to die of a signal"),
+		.help = "function in which the process dies of a signal"),
 	OPT_ROW(struct null_opts, signal, .name = "signal", .preset = "11", .min = 1, .max = 31,
-		.help = "that signal"),
+		.help = "number of that signal"),
 	OPT_ROW(struct null_opts, hang, .name = "hang", .preset = "none", .choices = points,
-		.help = "where to hang"),
-	OPT_ROW(struct null_opts, ignore_term, .name = "ignore_term", .help = "TERM does not end it"),
-	OPT_ROW(struct null_opts, wrong, .name = "wrong", .preset = "none", .choices = lies,
-		.help = "what verification finds"),
+		.help = "function that hangs"),
+	OPT_ROW(struct null_opts, ignore_term, .name = "ignore_term", .help = "ignore the signal SIGTERM"),
+	OPT_ROW(struct null_opts, wrong, .name = "wrong", .preset = "none", .choices = wrong_results,
+		.help = "error that verification reports: wrong data, or a NaN"),
 	OPT_ROW(struct null_opts, wrong_variant, .name = "wrong_variant", .preset = "0", .max = 64, .min = 0,
-		.help = "verification finds it from this variant on"),
+		.help = "first variant for which verification reports the error"),
 	OPT_ROW(struct null_opts, variants, .name = "variants", .preset = "0", .max = 64, .min = 0,
-		.help = "variants; number v takes 1 / (1 + v/100) of the time"),
+		.help = "number of variants; variant v takes 1 / (1 + v/100) of the time"),
 	OPT_ROW(struct null_opts, slow_from, .name = "slow_from", .preset = "0", .max = 64, .min = 0,
-		.help = "variants from this number on take twice the time; 0: none"),
+		.help = "first variant that takes twice the time; 0: none"),
 	OPT_ROW(struct null_opts, leak, .name = "leak", .preset = "0", .unit = "B", .min = 0, .max = 1e8,
-		.help = "bytes written to stdout at prepare"),
+		.help = "bytes that prepare writes to stdout"),
 	OPT_ROW(struct null_opts, garbage, .name = "garbage", .preset = "0", .unit = "B", .min = 0,
-		.max = 1e8, .help = "bytes of garbage written to the channel at prepare"),
+		.max = 1e8, .help = "bytes of garbage that prepare writes to the channel"),
 	OPT_ROW(struct null_opts, link, .name = "link", .preset = "0", .unit = "B", .min = 0, .max = 4e9,
-		.help = "bytes over the host link an iteration"),
+		.help = "bytes over the host link per iteration"),
 	OPT_ROW(struct null_opts, culprit, .name = "culprit", .preset = "1000", .min = 0, .max = 1000,
-		.help = "the GPU (or rank) that hangs, dies, fails, is wrong or slow, of several; 1000: "
-			"each"),
+		.help = "of several GPUs or ranks, the one that hangs, dies, fails, is wrong or slow; 1000: "
+			"all of them"),
 	OPT_ROW(struct null_opts, culprit_node, .name = "culprit_node", .preset = "1000", .min = 0,
 		.max = 1000,
-		.help = "of launched ranks, the node of which each does so; 1000: as culprit says"),
+		.help = "node whose launched ranks all do so; 1000: only the rank that culprit names"),
 	OPT_ROW(struct null_opts, slow_share, .name = "slow_share", .preset = "0", .min = 0, .max = 10,
-		.help = "share by which the culprit's iterations are longer"),
+		.help = "share by which iterations of the culprit are longer"),
 	OPT_ROW(struct null_opts, slot, .name = "slot", .preset = "0",
-		.help = "any number: tells cases apart"),
+		.help = "any number; it makes otherwise equal cases different"),
 };
 
 static const struct field fields[] = {
-	{"null_iterations", "", "iterations it was asked for", FIELD_U64, 0},
+	{"null_iterations", "", "number of iterations that ran", FIELD_U64, 0},
 };
 
 struct state {
 	const struct null_opts *o;
 	const struct bench *b;
 	uint64_t t0_ns, iterations;
-	double spent_ns; /* time that all iterations should have taken */
+	double spent_ns; /* time that all iterations so far should have taken */
 	unsigned variant;
 	bool started;
 	char name[16];
@@ -117,7 +117,7 @@ static void spill(int fd, uint64_t bytes, const char *text)
 			return;
 }
 
-/* The option's deed at this point: hang, die, or fail. */
+/* Does at this point what the options request: hang, die, or fail. */
 static enum status misbehave(const struct null_opts *o, enum point at, struct error *err)
 {
 	if (o->hang == (uint32_t)at)
@@ -130,13 +130,13 @@ static enum status misbehave(const struct null_opts *o, enum point at, struct er
 	if (o->fail == (uint32_t)at && o->status)
 		return error_set_cause(err, (enum status)o->status,
 				       o->status == STATUS_LOST ? CAUSE_GPU_LOST : CAUSE_NONE,
-				       "null was asked to fail in %s", points[at]);
+				       "null: the options request a failure in %s", points[at]);
 	return STATUS_OK;
 }
 
-/* Is it this rank that the options mean? Of several GPUs by its own, of launched ranks by its place among
- * all, so that it is the same in each part of them. */
-static bool meant(const struct state *s)
+/* True if the options mean this rank. On several GPUs of one process, the rank's own number counts. Launched
+ * ranks compare their number among all ranks, so that it stays the same in every subset of them. */
+static bool is_culprit(const struct state *s)
 {
 	const struct team *team = s->b->team;
 	const struct target *t = s->b->target;
@@ -152,11 +152,11 @@ static bool meant(const struct state *s)
 
 static enum status act(const struct state *s, enum point at, struct error *err)
 {
-	return meant(s) ? misbehave(s->o, at, err) : STATUS_OK;
+	return is_culprit(s) ? misbehave(s->o, at, err) : STATUS_OK;
 }
 
-/* What ranks tell each other arrives, and at the right place. */
-static enum status meet(const struct state *s, enum status mine, struct error *err)
+/* Tests that values which ranks exchange arrive, and at the right index. */
+static enum status test_exchange(const struct state *s, enum status mine, struct error *err)
 {
 	struct team *t = s->b->team;
 	uint64_t seed = t->rank ? 0 : s->b->seed, *all = calloc(t->size, sizeof(*all));
@@ -169,7 +169,7 @@ static enum status meet(const struct state *s, enum status mine, struct error *e
 		st = team_gather(t, &seed, sizeof(seed), all, err);
 	for (unsigned r = 0; !st && r < t->size; r++)
 		if (all[r] != s->b->seed + r)
-			st = error_set(err, STATUS_BUG, "rank %u said %llu, not %llu", r,
+			st = error_set(err, STATUS_BUG, "null: rank %u sent %llu instead of %llu", r,
 				       (unsigned long long)all[r], (unsigned long long)(s->b->seed + r));
 	free(all);
 	return st;
@@ -198,7 +198,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	spill(STDOUT_FILENO, s->o->leak, "null leaks a line\n");
 	spill(3, s->o->garbage, "{]garbage\x01\n");
 	st = act(s, PREPARE, err);
-	return b->team ? meet(s, st, err) : st;
+	return b->team ? test_exchange(s, st, err) : st;
 }
 
 static double iteration_ns(struct state *s)
@@ -215,7 +215,7 @@ static double iteration_ns(struct state *s)
 	ns = o->time * (1 + o->drift * since_s) / (1 + 0.01 * s->variant);
 	if (o->slow_from && s->variant >= o->slow_from)
 		ns *= 2;
-	if (meant(s))
+	if (is_culprit(s))
 		ns *= 1 + o->slow_share;
 	if (o->scatter > 0)
 		ns *= 1 + o->scatter * (double)random_f32(s->b->seed, 7, s->iterations);
@@ -295,7 +295,7 @@ static const struct engine own_engine = {
 	.release = release,
 };
 
-/* A rank a launched process. */
+/* Engine with one rank per launched process. */
 static const struct engine ranks_engine = {
 	.name = "ranks",
 	.libs = "",
@@ -326,7 +326,7 @@ static bool ceiling(const struct machine *m, const struct target *t, const void 
 	const struct null_opts *o = opts;
 	struct null_opts *own = (struct null_opts *)out->opts;
 
-	_Static_assert(sizeof(*own) <= sizeof(out->opts), "the options fit");
+	_Static_assert(sizeof(*own) <= sizeof(out->opts), "the options do not fit into struct ceiling");
 	(void)m, (void)t;
 	out->probe = &probe_null;
 	out->engine = &own_engine;
@@ -341,13 +341,13 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 	const struct state *s = state;
 
 	*wrong = (struct wrong){.checked = 10, .total = 10};
-	if (s->iterations >= s->o->after && s->variant >= s->o->wrong_variant && s->o->wrong != LIE_NONE &&
-	    meant(s)) {
+	if (s->iterations >= s->o->after && s->variant >= s->o->wrong_variant && s->o->wrong != WRONG_NONE &&
+	    is_culprit(s)) {
 		wrong->count = 1;
 		wrong->first_index = 3;
 		wrong->expected = 1;
-		wrong->found = s->o->wrong == LIE_NAN ? (double)NAN : 2;
-		wrong->nan = s->o->wrong == LIE_NAN;
+		wrong->found = s->o->wrong == WRONG_NAN ? (double)NAN : 2;
+		wrong->nan = s->o->wrong == WRONG_NAN;
 		snprintf(wrong->place, sizeof(wrong->place), "element 3");
 	}
 	return act(s, VERIFY, err);
@@ -363,7 +363,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 
 const struct probe probe_null = {
 	.name = "null",
-	.summary = "nothing, for a given time; fails on request (for tests)",
+	.summary = "does nothing for a given time; fails on request (for tests)",
 	.hidden = true,
 	.kind = PROBE_TIMED,
 	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct null_opts)},

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All GPUs of a node at once: each rank, a thread a GPU, sends to the others in turn (rank + 1, rank + 2,
- * ..), so that no two of them begin with the same receiver. A rank's memory is the others' to read and write:
- * addresses are exchanged once, and whoever looks at what arrived first hears that all have sent.
+ * Copies between all GPUs of a node at once. Each GPU is a rank with a thread of its own. A rank sends to the
+ * others in the order rank + 1, rank + 2, .., so that no two ranks start with the same receiver. Every rank
+ * may read and write the memory of the others: addresses are exchanged once. A rank checks its received data
+ * only after all ranks have reported that they sent theirs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,11 +14,11 @@
 #include "probe/shared/transfer_data.h"
 #include "team/team.h"
 
-struct lane {			   /* of this rank with another one */
-	gpu_ptr out, in, expected; /* 0: nothing goes that way */
+struct lane {			   /* between this rank and one other */
+	gpu_ptr out, in, expected; /* 0: nothing is sent that way */
 };
 
-struct post { /* what a rank shows the others */
+struct post { /* addresses that a rank gives the others */
 	struct gpu_device *device;
 	gpu_ptr out[TARGET_GPUS], in[TARGET_GPUS];
 };
@@ -82,7 +83,7 @@ static enum status make_own(struct p2p_node *n, struct error *err)
 	return st ? st : gpu_synchronize(b->device, err);
 }
 
-/* Access to all that this rank's work reaches; *access: to each of them. */
+/* Opens access to every GPU that this rank reads or writes. *access: all of them allow it. */
 static enum status reach(struct p2p_node *n, bool *access, struct error *err)
 {
 	const struct bench *b = n->bench;
@@ -99,7 +100,7 @@ static enum status reach(struct p2p_node *n, bool *access, struct error *err)
 	if (!st && !*access && n->way != P2P_DRIVER)
 		st = error_set(
 			err, STATUS_UNSUPPORTED,
-			"p2p: the driver gives gpu%u no access to some of the others' memory: no kernel reaches it",
+			"p2p: the driver gives gpu%u no access to the memory of some other GPUs, so no kernel can reach it",
 			b->gpu);
 	return st;
 }
@@ -111,7 +112,7 @@ static enum status exchange(struct p2p_node *n, struct error *err)
 	return team_gather(n->bench->team, &own, sizeof(own), n->post, err);
 }
 
-static void tell(const struct p2p_node *n, bool access)
+static void report(const struct p2p_node *n, bool access)
 {
 	const struct bench *b = n->bench;
 	struct result *out = b->out;
@@ -143,10 +144,11 @@ enum status p2p_node_prepare(struct p2p_node **out, const struct bench *b, const
 	enum status st;
 
 	if (!b->team || b->team->size < 2 || !b->team->in_process)
-		return error_set(err, STATUS_UNSUPPORTED, "p2p: several GPUs of one process send at once");
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "p2p: this pattern needs several GPUs in one process");
 	n = *out = calloc(1, sizeof(*n));
 	if (!n)
-		return error_errno(err, ENOMEM, "p2p: %u lanes", b->team->size);
+		return error_errno(err, ENOMEM, "p2p: no memory for the buffers of %u ranks", b->team->size);
 	*n = (struct p2p_node){
 		.bench = b, .way = way, .pattern = (enum p2p_pattern)o->pattern, .bytes = o->size};
 	st = team_agree(b->team, make_own(n, err), err);
@@ -155,7 +157,7 @@ enum status p2p_node_prepare(struct p2p_node **out, const struct bench *b, const
 	if (!st)
 		st = team_agree(b->team, reach(n, &access, err), err);
 	if (!st)
-		tell(n, access);
+		report(n, access);
 	return st;
 }
 
@@ -232,7 +234,7 @@ static enum status check(struct p2p_node *n, struct wrong *w, struct error *err)
 	return st;
 }
 
-/* Nobody looks before all have sent, nobody sends before all are ready for it. */
+/* All ranks meet twice: before the first sends, and before the first checks. */
 enum status p2p_node_verify(struct p2p_node *n, struct wrong *w, struct error *err)
 {
 	struct team *t = n->bench->team;
@@ -260,7 +262,8 @@ void p2p_node_release(struct p2p_node **node)
 
 	if (!n)
 		return;
-	(void)gpu_synchronize(n->bench->device, NULL); /* a device that is gone has nothing to wait for */
+	(void)gpu_synchronize(n->bench->device,
+			      NULL); /* a lost device fails here, and there is nothing to wait for */
 	for (unsigned r = 0; r < TARGET_GPUS; r++) {
 		gpu_free(n->bench->device, &n->lane[r].out);
 		gpu_free(n->bench->device, &n->lane[r].in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines of probe p2p: the driver's copy, and a kernel that stores to or loads from the other GPU. */
+/* Engines of probe p2p: the driver's copy, and kernels that store to or load from the other GPU. */
 #include "kernel/memory/link.h"
 #include "machine/link/gpu_path.h"
 #include "probe/p2p/p2p.h"
@@ -9,16 +9,15 @@ static enum status supports(const struct target *t, const struct p2p_opts *o, bo
 {
 	if ((t->kind == TARGET_NODE) != (o->pattern != P2P_PAIR))
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "p2p: pattern pair is for target pair, the others are for target node");
+				 "p2p: pattern=pair needs target pair, the other patterns need target node");
 	if (t->kind == TARGET_NODE && t->gpu_count < 2)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
-				       "p2p: one GPU has nobody to send to");
+				       "p2p: this pattern needs at least two GPUs");
 	if (load && o->pattern > P2P_ALL)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "p2p: out and in are sent, by engine driver or store");
+				 "p2p: pattern=out and pattern=in need engine driver or store");
 	if (o->direction == P2P_LATENCY && !load)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "p2p: the latency of a read is measured by engine load");
+		return error_set(err, STATUS_UNSUPPORTED, "p2p: only engine load measures direction=latency");
 	return STATUS_OK;
 }
 
@@ -36,7 +35,7 @@ static enum status load_supports(const struct machine *m, const struct target *t
 	return supports(t, opts, true, err);
 }
 
-enum status p2p_stand(const struct p2p_state *s, unsigned side, struct error *err)
+enum status p2p_make_current(const struct p2p_state *s, unsigned side, struct error *err)
 {
 	return gpu_current(s->side[side].device, err);
 }
@@ -47,7 +46,7 @@ static enum status generate(struct p2p_state *s, unsigned side, gpu_ptr *p, uint
 				      err);
 }
 
-/* Which side does the work of what `from` sends. */
+/* The side that runs the transfer of the data that `from` sends. */
 static unsigned actor(const struct p2p_state *s, unsigned from)
 {
 	return s->way == P2P_LOAD ? !from : from;
@@ -57,12 +56,12 @@ static enum status prepare_way(struct p2p_state *s, unsigned from, struct error 
 {
 	struct p2p_side *sender = &s->side[from], *receiver = &s->side[!from];
 	uint32_t words = p2p_words(sender, receiver);
-	enum status st = p2p_stand(s, from, err);
+	enum status st = p2p_make_current(s, from, err);
 
 	if (!st)
 		st = generate(s, from, &sender->out, words, err);
 	if (!st)
-		st = p2p_stand(s, !from, err);
+		st = p2p_make_current(s, !from, err);
 	if (!st)
 		st = gpu_alloc(receiver->device, &receiver->in, s->bytes, err);
 	if (!st)
@@ -72,11 +71,11 @@ static enum status prepare_way(struct p2p_state *s, unsigned from, struct error 
 	return st;
 }
 
-/* A ring of indices with a step prime to its length, in the sender's memory. */
+/* Builds a ring of indices in the sender's memory; the step is coprime to the ring's length. */
 static enum status prepare_chain(struct p2p_state *s, struct error *err)
 {
 	uint64_t next[P2P_PLACES];
-	enum status st = p2p_stand(s, 0, err);
+	enum status st = p2p_make_current(s, 0, err);
 
 	for (uint64_t i = 0; i < P2P_PLACES; i++)
 		next[i] = (i + P2P_STEP) % P2P_PLACES;
@@ -85,7 +84,7 @@ static enum status prepare_chain(struct p2p_state *s, struct error *err)
 	if (!st)
 		st = gpu_copy_to(s->side[0].device, s->chain, next, sizeof(next), err);
 	if (!st)
-		st = p2p_stand(s, 1, err);
+		st = p2p_make_current(s, 1, err);
 	if (!st)
 		st = gpu_alloc(s->side[1].device, &s->at, sizeof(uint64_t), err);
 	return st ? st : gpu_copy_to(s->side[1].device, s->at, &(uint64_t){0}, sizeof(uint64_t), err);
@@ -94,7 +93,7 @@ static enum status prepare_chain(struct p2p_state *s, struct error *err)
 static enum status prepare_kernel(struct p2p_state *s, unsigned side, struct error *err)
 {
 	struct p2p_side *at = &s->side[side];
-	enum status st = p2p_stand(s, side, err);
+	enum status st = p2p_make_current(s, side, err);
 
 	return st ? st
 		  : gpu_kernel(at->device, &at->kernel, "link",
@@ -103,17 +102,18 @@ static enum status prepare_kernel(struct p2p_state *s, unsigned side, struct err
 
 static enum status prepare_both(struct p2p_state *s, struct error *err)
 {
-	enum status st = p2p_stand(s, !s->own, err);
+	enum status st = p2p_make_current(s, !s->own, err);
 
 	if (!st)
 		st = gpu_event_create(s->side[!s->own].device, &s->join, err);
 	if (!st)
-		st = p2p_stand(s, s->own, err);
+		st = p2p_make_current(s, s->own, err);
 	return st ? st : gpu_event_create(s->side[s->own].device, &s->fork, err);
 }
 
-/* What lies between them: NVLinks by the machine's facts, else PCIe's parts, else what the driver says. */
-static void tell_path(const struct p2p_state *s, const struct bench *b, bool access)
+/* Reports the path between the GPUs: NVLinks by the machine's facts, else the PCIe topology, else the
+ * driver's answer. */
+static void report_path(const struct p2p_state *s, const struct bench *b, bool access)
 {
 	unsigned from = s->side[0].index, to = s->side[1].index,
 		 links = machine_nvlinks(b->machine, from, to);
@@ -140,7 +140,7 @@ static void tell_path(const struct p2p_state *s, const struct bench *b, bool acc
 		result_f64(b->out, &p2p_fields[P2P_FIELD_nvlink_rate_raw], rate * 1e9);
 }
 
-static enum status tell(const struct p2p_state *s, const struct bench *b, bool access, struct error *err)
+static enum status report(const struct p2p_state *s, const struct bench *b, bool access, struct error *err)
 {
 	struct gpu_peer peer;
 	char way[64] = "copy engine";
@@ -159,12 +159,12 @@ static enum status tell(const struct p2p_state *s, const struct bench *b, bool a
 	else if (s->way != P2P_DRIVER)
 		snprintf(way, sizeof(way), "link_v2, %u threads, %u blocks an SM", P2P_THREADS, P2P_PER_SM);
 	result_text(b->out, &p2p_fields[P2P_FIELD_way], way);
-	tell_path(s, b, access);
+	report_path(s, b, access);
 	return STATUS_OK;
 }
 
-/* Each reaches the other's memory, as far as the driver lets them. */
-static enum status open_way(struct p2p_state *s, bool *access, struct error *err)
+/* Opens access in both directions, as far as the driver allows. *access: both are open. */
+static enum status open_access(struct p2p_state *s, bool *access, struct error *err)
 {
 	bool there = false, back = false;
 	enum status st = gpu_peer_enable(s->side[0].device, s->side[1].device, &there, err);
@@ -175,7 +175,7 @@ static enum status open_way(struct p2p_state *s, bool *access, struct error *err
 	if (!st && !*access && s->way != P2P_DRIVER)
 		st = error_set(
 			err, STATUS_UNSUPPORTED,
-			"p2p: the driver gives gpu%u and gpu%u no access to each other's memory: no kernel reaches it",
+			"p2p: the driver gives gpu%u and gpu%u no access to each other's memory, so no kernel can reach it",
 			s->side[0].index, s->side[1].index);
 	return st;
 }
@@ -202,7 +202,7 @@ static void seat(struct p2p_state *s, const struct bench *b, const void *opts, e
 static enum status prepare(struct p2p_state *s, const struct bench *b, struct error *err)
 {
 	bool access;
-	enum status st = open_way(s, &access, err);
+	enum status st = open_access(s, &access, err);
 
 	if (!st && s->opts.direction == P2P_LATENCY)
 		st = prepare_chain(s, err);
@@ -215,7 +215,7 @@ static enum status prepare(struct p2p_state *s, const struct bench *b, struct er
 	if (!st && s->opts.direction == P2P_BOTH)
 		st = prepare_both(s, err);
 	if (!st)
-		st = tell(s, b, access, err);
+		st = report(s, b, access, err);
 	return st ? st : p2p_wait(s, err);
 }
 
@@ -243,7 +243,7 @@ static enum status load_prepare(void *state, const struct bench *b, const void *
 	return prepare_any(state, b, opts, P2P_LOAD, err);
 }
 
-/* What side `from` sends, by who does the work, who is current. */
+/* Enqueues the transfer of the data that side `from` sends. The side that runs it must be current. */
 static enum status one_way(struct p2p_state *s, unsigned from, struct error *err)
 {
 	const struct p2p_side *sender = &s->side[from], *receiver = &s->side[!from],
@@ -256,17 +256,17 @@ static enum status one_way(struct p2p_state *s, unsigned from, struct error *err
 			     &(struct link_args){sender->out, receiver->in, s->bytes / 16}, err);
 }
 
-/* The other's stream begins after what is on the own, and the own goes on after it. */
+/* The other side's stream starts after the work on the own stream, and the own stream continues after it. */
 static enum status both_ways(struct p2p_state *s, struct error *err)
 {
-	unsigned from = actor(s, s->own); /* what the own side does the work for */
+	unsigned from = actor(s, s->own); /* sender of the transfer that the own side runs */
 	struct gpu_stream *own = s->side[s->own].stream, *other = s->side[!s->own].stream;
 	enum status st = gpu_event_record(s->fork, own, err);
 
 	if (!st)
 		st = one_way(s, from, err);
 	if (!st)
-		st = p2p_stand(s, !s->own, err);
+		st = p2p_make_current(s, !s->own, err);
 	if (!st)
 		st = gpu_stream_after(other, s->fork, err);
 	if (!st)
@@ -274,10 +274,10 @@ static enum status both_ways(struct p2p_state *s, struct error *err)
 	if (!st)
 		st = gpu_event_record(s->join, other, err);
 	if (st) {
-		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to tell */
+		(void)p2p_make_current(s, s->own, NULL); /* the first failure is the one to report */
 		return st;
 	}
-	st = p2p_stand(s, s->own, err);
+	st = p2p_make_current(s, s->own, err);
 	return st ? st : gpu_stream_after(own, s->join, err);
 }
 
@@ -300,12 +300,12 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 
 enum status p2p_wait(struct p2p_state *s, struct error *err)
 {
-	enum status st = p2p_stand(s, !s->own, err);
+	enum status st = p2p_make_current(s, !s->own, err);
 
 	if (!st)
 		st = gpu_synchronize(s->side[!s->own].device, err);
 	if (!st)
-		st = p2p_stand(s, s->own, err);
+		st = p2p_make_current(s, s->own, err);
 	return st ? st : gpu_synchronize(s->side[s->own].device, err);
 }
 
@@ -321,18 +321,19 @@ static void release(void *state)
 
 		if (!at->device)
 			continue;
-		(void)p2p_stand(s, i, NULL); /* a device that is gone has nothing to give back */
+		(void)p2p_make_current(s, i, NULL); /* on a lost device there is nothing to free */
 		for (unsigned k = 0; k < sizeof(all) / sizeof(all[0]); k++)
 			gpu_free(at->device, all[k]);
 	}
 	gpu_event_destroy(&s->join);
 	gpu_event_destroy(&s->fork);
 	if (s->side[s->own].device)
-		(void)p2p_stand(s, s->own, NULL);
+		(void)p2p_make_current(s, s->own, NULL);
 	*s = (struct p2p_state){0};
 }
 
-/* Multiprocessors that work: all of them, four blocks each; few, one large block each. */
+/* Search variants: SMs that take part. 0: all SMs, four blocks each. Else so many SMs, with one large block
+ * each. */
 static const unsigned sm_counts[] = {0, 32, 16};
 
 static unsigned variants(void *state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPU to GPU. What counts stands in p2p.h; descriptor at the end. */
+/* Probe p2p: options, fields, work and descriptor (at the end). p2p.h defines which bytes count. */
 #include "probe/p2p/p2p.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -11,13 +11,13 @@ static const char *const searches[] = {"first", "top", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct p2p_opts, direction, .name = "direction", .preset = "to", .choices = directions,
-		.help = "from the first GPU to the second, both ways at once, or the latency of the second's "
-			"read of the first's memory"),
+		.help = "to: first GPU to second; both: both directions at once; latency: of the second GPU's "
+			"reads of the first's memory"),
 	OPT_ROW(struct p2p_opts, pattern, .name = "pattern", .preset = "pair", .choices = patterns,
-		.help = "target node: each GPU sends to all others at once, the first to all others, all others to the "
+		.help = "pair: two GPUs. Target node: all: each GPU sends to all others; out: the first to all others; in: all others to the "
 			"last"),
 	OPT_ROW(struct p2p_opts, search, .name = "search", .preset = "first", .choices = searches,
-		.help = "stores and loads of a pair: by all multiprocessors, or the best of all, 32 and 16"),
+		.help = "SMs that engines store and load use on a pair: all (first), or the best of all, 32 and 16 (top)"),
 	OPT_ROW(struct p2p_opts, size, .name = "size", .preset = "1GiB", .unit = "B", .min = 64,
 		.max = 0x1p36, .help = "bytes of one copy"),
 };
@@ -29,9 +29,9 @@ static enum status check(const void *opts, struct error *err)
 	const struct p2p_opts *o = opts;
 
 	if (o->size % 64)
-		return error_set(err, STATUS_BAD_INPUT, "p2p: size is a multiple of 64 bytes");
+		return error_set(err, STATUS_BAD_INPUT, "p2p: size must be a multiple of 64 bytes");
 	if (o->pattern != P2P_PAIR && o->direction != P2P_TO)
-		return error_set(err, STATUS_BAD_INPUT, "p2p: pattern %s goes one way: direction to",
+		return error_set(err, STATUS_BAD_INPUT, "p2p: pattern=%s needs direction=to",
 				 patterns[o->pattern]);
 	return STATUS_OK;
 }
@@ -41,7 +41,8 @@ static double others(const struct target *t)
 	return t->gpu_count > 1 ? t->gpu_count - 1 : 1;
 }
 
-/* The receiver's: what arrives and what should; both ways: and what it sends. */
+/* The receiver needs the arriving data and the expected data. With direction=both each GPU also needs the
+ * data it sends. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	static const double copies[] = {2, 3, 0};
@@ -81,7 +82,7 @@ static const struct engine *const engines[] = {
 
 const struct probe probe_p2p = {
 	.name = "p2p",
-	.summary = "copies from GPU to GPU, and the latency between them",
+	.summary = "rate of copies from GPU to GPU, and latency between them",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct p2p_opts)},
 	.fields = p2p_fields,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every word that crossed is compared on the receiver with a second buffer made there by the generator. The
- * words depend on who sends to whom, and what arrives is poisoned before: a copy that went elsewhere, or
- * came from elsewhere, shows.
+ * Verification of probe p2p: on the receiver, a kernel compares every word with a second buffer that the
+ * generator filled there. The words depend on sender and receiver, and the destination is poisoned first. So
+ * a copy to or from the wrong place shows.
  */
 #include <inttypes.h>
 #include "core/math/random.h"
@@ -14,7 +14,7 @@ static enum status poison(struct p2p_state *s, struct error *err)
 	enum status st = STATUS_OK;
 
 	if (s->opts.direction == P2P_LATENCY) {
-		st = p2p_stand(s, 1, err);
+		st = p2p_make_current(s, 1, err);
 		if (!st)
 			st = gpu_copy_to(s->side[1].device, s->at, &(uint64_t){0}, sizeof(uint64_t), err);
 	}
@@ -23,7 +23,7 @@ static enum status poison(struct p2p_state *s, struct error *err)
 
 		if (!p2p_sends(s, from))
 			continue;
-		st = p2p_stand(s, !from, err);
+		st = p2p_make_current(s, !from, err);
 		if (!st)
 			st = gpu_stream_fill32(receiver->stream, receiver->in, TRANSFER_DATA_POISON,
 					       s->bytes / 4, err);
@@ -41,7 +41,7 @@ static enum status check_way(struct p2p_state *s, unsigned from, struct wrong *w
 {
 	const struct p2p_side *sender = &s->side[from], *to = &s->side[!from];
 	struct transfer_data_found f = {0};
-	enum status st = p2p_stand(s, !from, err);
+	enum status st = p2p_make_current(s, !from, err);
 
 	if (!st)
 		st = transfer_data_compare(to->device, to->stream, to->in, to->expected, to->record, s->bytes,
@@ -62,7 +62,7 @@ static enum status check_way(struct p2p_state *s, unsigned from, struct wrong *w
 static enum status check_chain(struct p2p_state *s, struct wrong *w, struct error *err)
 {
 	uint64_t expected = s->iterations * P2P_HOPS % P2P_PLACES * P2P_STEP % P2P_PLACES, found = 0;
-	enum status st = p2p_stand(s, 1, err);
+	enum status st = p2p_make_current(s, 1, err);
 
 	if (!st)
 		st = gpu_copy_from(s->side[1].device, &found, s->at, sizeof(found), err);
@@ -122,6 +122,6 @@ enum status p2p_verify(void *state, struct wrong *w, struct error *err)
 		return p2p_node_verify(s->node, w, err);
 	st = verify(s, w, err);
 	if (st)
-		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to tell */
+		(void)p2p_make_current(s, s->own, NULL); /* the first failure is the one to report */
 	return st;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `cpu` of probe peak: the same loop on every thread, checked against one that a scalar library
- * function computes. */
+/* Engine `cpu` of probe peak: every thread runs the same loop. A scalar computation with library functions
+ * checks the result. */
 #include <math.h>
 #include <time.h>
 #include "core/math/add_chain.h"
 #include "probe/peak/cpu_state.h"
 
-/* A mix of traffic: its store must be there, and streams that outgrow the caches. */
+/* A traffic mix needs its kind of stores, and streams larger than the caches. */
 static enum status supports_streams(const struct machine *m, const struct target *t, enum peak_unit unit,
 				    struct error *err)
 {
@@ -15,10 +15,11 @@ static enum status supports_streams(const struct machine *m, const struct target
 
 	if (!peak_stream_loop_for(machine_cpu(m)->isa, unit, &isa))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "peak: %s has no stores past the caches here", isa);
+				       "peak: the instruction set %s has no stores past the caches", isa);
 	if (bytes < 4 * cpu_cache_bytes(m, t))
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_NO_MEMORY,
-				       "peak: a quarter of the memory holds no streams of 4 x the caches");
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_NO_MEMORY,
+			"peak: streams of 4 x the caches need more than a quarter of the memory");
 	return STATUS_OK;
 }
 
@@ -40,7 +41,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 
 	if (o->unit == PEAK_MMA)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "peak: unit=mma is for GPUs");
+				       "peak: unit=mma needs a GPU");
 	if (peak_stream_count(o->unit))
 		return supports_streams(m, t, o->unit, err);
 	if (o->unit != PEAK_FMA)
@@ -50,7 +51,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 				       peak_isa_name(isa));
 	if (!peak_fma_loop_for(isa, o->type))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "peak: this build has no loop of %s in %s", peak_isa_name(isa),
+				       "peak: this build has no %s loop for %s", peak_isa_name(isa),
 				       peak_type_name(o->type));
 	return STATUS_OK;
 }
@@ -75,7 +76,7 @@ static void iterate(void *arg, unsigned thread)
 		s->fma(slot->end);
 		return;
 	}
-	/* the thread's own record of its time on the CPU: the clock does not run while it waits */
+	/* CLOCK_THREAD_CPUTIME_ID: it does not advance while the thread waits for a CPU */
 	before = thread_cpu_ns();
 	slot->x = add_chain(thread, PEAK_ADD_STEP, PEAK_ADDS);
 	slot->adds_cpu_ns += thread_cpu_ns() - before;
@@ -151,7 +152,7 @@ static void note(struct wrong *w, double expected, double found, const char *wha
 	snprintf(w->place, sizeof(w->place), "thread %u, %s %u", thread, what, chain);
 }
 
-/* One lane of what a loop left. */
+/* One lane of a loop's result. */
 static double lane_of(enum peak_type type, const void *end, size_t at)
 {
 	if (type == PEAK_FP64)
@@ -204,7 +205,7 @@ static enum status check(void *state, struct wrong *w, struct error *err)
 	return STATUS_OK;
 }
 
-/* The clock by the chain: one add a cycle, over the CPU time that its threads had. */
+/* The clock from the add chain: one add per cycle, divided by the threads' CPU time. */
 static enum status finish(void *state, struct result *out, struct error *err)
 {
 	struct peak_cpu *s = state;
@@ -220,7 +221,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 	return STATUS_OK;
 }
 
-/* -- life -- */
+/* -- begin and end -- */
 
 static void report(const struct peak_cpu *s, const struct bench *b)
 {
@@ -256,7 +257,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->slot = aligned_alloc(64, s->threads * sizeof(*s->slot));
 	if (!s->slot)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "peak: no room for %u threads", s->threads);
+				       "peak: not enough memory for %u threads", s->threads);
 	memset(s->slot, 0, s->threads * sizeof(*s->slot));
 	if (peak_stream_count(s->common.opts.unit))
 		st = peak_stream_begin(s, b->machine, b->target, err);

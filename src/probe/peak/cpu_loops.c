@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An empty asm statement names every accumulator as changed in each pass: the compiler can neither fold the
- * loop nor merge the chains nor keep them out of registers. tests/peak_code.sh counts the instructions that
- * came out of it.
+ * In each pass, an empty asm statement declares every accumulator as changed. So the compiler cannot fold the
+ * loop, merge the chains or spill the accumulators to memory. tests/peak_code.sh counts the instructions in
+ * the compiled loops.
  */
 #include "probe/peak/cpu_loops.h"
 
@@ -53,7 +53,8 @@ LOOP(fma_avx2_f64, "avx2,fma", "+x", double, __m256d, 4, _mm256_set1_pd, _mm256_
 LOOP(fma_avx512_f32, "avx512f", "+v", float, __m512, 16, _mm512_set1_ps, _mm512_storeu_ps, _mm512_fmadd_ps)
 LOOP(fma_avx512_f64, "avx512f", "+v", double, __m512d, 8, _mm512_set1_pd, _mm512_storeu_pd, _mm512_fmadd_pd)
 
-/* Sums of products: accumulators are of 32 bits, constants of the operands' type in every place. */
+/* Loops of dot products: accumulators have 32 bits; the constants fill every element of the operands'
+ * type. */
 #define PRODUCTS(name, isa, constraint, element_, vec_, lanes_, of, set1, storeu, step)                      \
 	__attribute__((target(isa), noinline)) static void name(void *end)                                   \
 	{                                                                                                    \
@@ -126,8 +127,8 @@ peak_fma_loop *peak_fma_loop_for(enum peak_isa isa, enum peak_type type)
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 
-/* Four pipes of latency 4 want sixteen chains and more: 24 of the 32 registers, in an array that is fully
- * unrolled. */
+/* Four pipes with a latency of 4 need at least sixteen chains. The loop uses 24 of the 32 registers, as an
+ * array that is fully unrolled. */
 #define LOOP(name, element, vec, lanes, set1, storeq, fmaq)                                                  \
 	static __attribute__((noinline)) void name(void *end)                                                \
 	{                                                                                                    \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of peak's CPU engine; a header so that tests can put a broken loop in. */
+/* State of probe peak's CPU engine. It is in a header so that tests can replace the loop by a broken one. */
 #ifndef PROBE_PEAK_CPU_STATE_H
 #define PROBE_PEAK_CPU_STATE_H
 #include "probe/shared/cpu.h"
@@ -8,12 +8,12 @@
 
 enum { PEAK_END_BYTES = 24 * 64, PEAK_ADD_STEP = 3 };
 
-struct peak_slot { /* a thread's own, on lines of its own */
+struct peak_slot { /* one thread's results, on cache lines of their own */
 	_Alignas(64) unsigned char end[PEAK_END_BYTES];
-	uint64_t sum;		    /* streams: of what the last iteration read */
+	uint64_t sum;		    /* streams: sum of the words that the last iteration read */
 	uint64_t x;		    /* add: end of the chain */
-	uint64_t adds, adds_cpu_ns; /* add: all rounds, and the CPU time inside them */
-	struct wrong wrong;	    /* streams: of what it found in its share of what was written */
+	uint64_t adds, adds_cpu_ns; /* add: number of adds in all iterations, and the CPU time they took */
+	struct wrong wrong;	    /* streams: wrong words in this thread's share of the written stream */
 };
 
 struct peak_cpu {
@@ -22,26 +22,28 @@ struct peak_cpu {
 	enum peak_isa isa;
 	peak_fma_loop *fma;
 	unsigned threads;
-	bool ran; /* an iteration since the last poison */
+	bool ran; /* an iteration ran since the last poison */
 	struct peak_stream_state {
 		peak_stream_loop *loop;
 		const char *isa;
-		uint64_t *in[2], *out;	  /* (words) each, or NULL */
-		uint64_t words, part;	  /* part: words of each stream that an iteration goes over */
-		unsigned parts, at, done; /* at: the last iteration's; done: since the last poison */
+		uint64_t *in[2], *out; /* (words) each, or NULL */
+		uint64_t words, part;  /* part: words of each stream that one iteration covers */
+		unsigned parts, at,
+			done; /* at: part of the last iteration; done: parts since the last poison */
 	} stream;
 	uint64_t seed;
 	struct peak_slot *slot; /* (threads) */
 };
 
-/* Units of streams, cpu_stream_run.c. Arrays and contents; what was made is the state's, peak_stream_end. */
+/* Functions of the units that move streams (cpu_stream_run.c). peak_stream_begin allocates and fills the
+ * streams; peak_stream_end frees them, also after a failed begin. */
 enum status peak_stream_begin(struct peak_cpu *s, const struct machine *m, const struct target *t,
 			      struct error *err);
 void peak_stream_end(struct peak_cpu *s);
-/* One iteration, on all threads. */
+/* Runs one iteration on all threads. */
 void peak_stream_run(struct peak_cpu *s);
-/* Overwrites what the loops write and where they leave their sums. */
+/* Overwrites the written stream and the threads' sums. */
 void peak_stream_poison(struct peak_cpu *s);
-/* Sums and written words that iterations since the last poison left. */
+/* Checks the sums and the written words of the iterations since the last poison. */
 void peak_stream_check(struct peak_cpu *s, struct wrong *w);
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of probe peak: where they lie, how iterations go over them, and whether they did. An iteration goes
- * over one part of each stream, one part a stream there is, so that every mix moves about as much in one.
+ * Streams of probe peak: allocation, iterations and checks. Each stream is divided into as many parts as
+ * there are streams. One iteration covers one part of each stream, so that iterations of all mixes move about
+ * the same number of bytes.
  */
 #include "probe/peak/cpu_state.h"
 
-/* Streams at the same place of their pages meet in the same cache sets and DRAM banks. */
+/* Streams start at different offsets within their pages. At the same offset they would use the same cache
+ * sets and DRAM banks. */
 enum { SHIFT_WORDS = (4096 + 64) / 8, GRAIN = 512 };
 
 static void share(const struct peak_cpu *s, unsigned part, unsigned thread, uint64_t *first, uint64_t *last)
@@ -40,7 +42,7 @@ void peak_stream_run(struct peak_cpu *s)
 	r->done++;
 }
 
-/* -- whether they did it -- */
+/* -- check -- */
 
 static void poison_work(void *arg, unsigned thread)
 {
@@ -72,7 +74,7 @@ static void note(struct wrong *w, uint64_t expected, uint64_t found, const char 
 	snprintf(w->place, sizeof(w->place), "thread %u, %s %llu", thread, what, (unsigned long long)at);
 }
 
-/* The sum of its last part, by closed form; every word of the parts that were gone over. */
+/* Checks the sum of the thread's last part by its closed form, and every word of the parts written so far. */
 static void check_work(void *arg, unsigned thread)
 {
 	struct peak_cpu *s = arg;
@@ -107,9 +109,9 @@ void peak_stream_check(struct peak_cpu *s, struct wrong *w)
 	}
 }
 
-/* -- life -- */
+/* -- begin and end -- */
 
-/* Each thread touches first what it will work on, so that pages lie on its node. */
+/* Each thread first touches its own share, so that the pages are on its NUMA node. */
 static void fill(void *arg, unsigned thread)
 {
 	struct peak_cpu *s = arg;

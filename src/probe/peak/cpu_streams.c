@@ -20,7 +20,7 @@
 #include "probe/peak/cpu_streams_body.h"
 #endif
 
-/* Two words a vector: NEON on AArch64, whatever the compiler makes of it elsewhere. */
+/* Two words per vector: NEON on AArch64; on other machines the compiler chooses the instructions. */
 #define NAME(x) x##_portable
 #define TARGET
 #define WORDS 2
@@ -52,7 +52,7 @@ peak_stream_loop *peak_stream_loop_for(uint32_t isa_bits, enum peak_unit unit, c
 	return all[i].loop[unit];
 }
 
-/* Odd, so that every place of a stream has a word of its own. */
+/* The steps are odd, so that every word of a stream has its own value. */
 static uint64_t step(unsigned stream)
 {
 	return stream ? UINT64_C(0x9e3779b97f4a7c15) : UINT64_C(0xd1b54a32d192ed03);
@@ -63,7 +63,7 @@ uint64_t peak_word(uint64_t seed, unsigned stream, uint64_t i)
 	return seed + step(stream) * i;
 }
 
-/* n seed + step x (first + .. + last - 1); of n and first + last - 1 one is even. */
+/* n seed + step x (first + .. + last - 1); either n or first + last - 1 is even. */
 uint64_t peak_words_sum(uint64_t seed, unsigned stream, uint64_t first, uint64_t last)
 {
 	uint64_t n = last - first, ends = first + last - 1, places;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loops for one vector width; included by cpu_streams.c once an ISA with
+ * The loops for one vector width. cpu_streams.c includes this file once per instruction set, with these
+ * macros:
  *   NAME(x)   the function's name      TARGET         its target attribute
- *   WORDS     words a vector           STREAM(p, v)   store past the cache and FENCE after (absent: none)
- * Four vectors a stream and turn keep enough lines in flight.
+ *   WORDS     words per vector         STREAM(p, v)   store past the cache, with FENCE after it (absent:
+ * none) Four vectors per stream and pass keep enough cache lines in flight.
  */
 typedef uint64_t NAME(vec) __attribute__((vector_size(WORDS * sizeof(uint64_t)), may_alias));
 
 #define VEC NAME(vec)
 #define TURN (4 * WORDS)
 
-/* Inlined with constants for `reads` and `put`: each unit becomes a loop without branches. */
+/* Inlined with constant `reads` and `put`, so each unit becomes a loop without branches. */
 static inline __attribute__((always_inline)) uint64_t TARGET NAME(move)(unsigned reads, enum peak_put put,
 									const uint64_t *a, const uint64_t *b,
 									uint64_t *c, uint64_t n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine `own` of probe peak, unit mma: every SM's matrix units from registers and shared memory
- * (kernel/mma/args.h), the rate that no product can pass, and the reading of the tensor signal at full rate
- * (METHODS "kappa").
+ * Engine `own` of probe peak, unit mma: runs every SM's matrix units from registers and shared memory
+ * (kernel/mma/args.h). The result is a rate that no GEMM can exceed, and the tensor signal's value at full
+ * rate (docs/explanation/methods/gemm.md, "kappa").
  */
 #include <inttypes.h>
 #include "core/math/stats.h"
@@ -12,7 +12,7 @@
 struct peak_gpu {
 	struct peak common;
 	struct mma mma;
-	struct mma_record *records; /* (MMA_RECORDS), as check read them last */
+	struct mma_record *records; /* (MMA_RECORDS), as check last read them */
 };
 
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
@@ -23,13 +23,14 @@ static enum status supports(const struct machine *m, const struct target *t, con
 
 	if (o->unit != PEAK_MMA)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "peak: on a GPU the unit is mma; the others are a CPU's");
+				       "peak: a GPU supports only unit=mma; the other units are for CPUs");
 	return g && gpu_has(g, GPU_FACT_cc)
 		       ? mma_supports((enum mma_type)o->type, (unsigned)gpu_get(g, GPU_FACT_cc, 0), err)
 		       : STATUS_OK;
 }
 
-/* Every SM that ran, every thread of it, against the sums of mma_expect; and no launch without its blocks. */
+/* Checks every thread of every SM that ran against the sums of mma_expect, and that every launched block left
+ * a record. */
 static enum status check(void *state, struct wrong *w, struct error *err)
 {
 	struct peak_gpu *s = state;
@@ -59,7 +60,7 @@ static enum status check(void *state, struct wrong *w, struct error *err)
 	return mma_clear(&s->mma, err);
 }
 
-/* FLOP a clock and SM, by each SM's own cycle counter, which no clock change moves. */
+/* FLOP per clock and SM, from each SM's own cycle counter. Clock changes do not affect it. */
 static enum status finish(void *state, struct result *out, struct error *err)
 {
 	struct peak_gpu *s = state;
@@ -85,7 +86,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->records = calloc(MMA_RECORDS, sizeof(*s->records));
 	if (!s->records)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "peak: no room for records of SMs");
+				       "peak: not enough memory for the records of the SMs");
 	st = mma_init(&s->mma, b, (enum mma_type)s->common.opts.type, PEAK_MMA_SM_FLOP, err);
 	if (!st && b->out)
 		result_text(b->out, &peak_fields[PEAK_FIELD_instruction], s->mma.layout.instruction);
@@ -110,7 +111,7 @@ static void release(void *state)
 }
 
 _Static_assert((int)PEAK_INT8 == (int)MMA_INT8 && (int)PEAK_TYPE_COUNT == (int)MMA_TYPE_COUNT,
-	       "one order of types");
+	       "both enums list the types in the same order");
 
 const struct engine peak_gpu_engine = {
 	.name = "own",

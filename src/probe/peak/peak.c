@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ceilings of this machine. Units of one iteration stand in peak.h; descriptor at the end; cpu.c holds the
- * CPU's loops. */
+/* Probe peak: options, fields, work and descriptor (at the end). peak.h defines the work of one iteration,
+ * cpu_loops.c has the CPU's loops. */
 #include "probe/peak/peak.h"
 #include "probe/shared/cpu.h"
 #include "probe/memory/memory.h"
@@ -20,14 +20,14 @@ static const char *const limits[] = {PEAK_TYPES(X)};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct peak_opts, unit, .name = "unit", .preset = "fma", .choices = units,
-		.help = "multiply-adds in registers, a chain of adds (the clock), one mix of memory traffic "
-			"(nt: written past the caches); GPU: matrix instructions (mma)"),
+		.help = "fma: multiply-adds in registers; add: chain of dependent adds (measures the clock); read .. read2_write_nt: memory traffic "
+			"(nt: non-temporal stores, past the caches); mma: matrix instructions of a GPU"),
 	OPT_ROW(struct peak_opts, isa, .name = "isa", .preset = "auto", .choices = isas,
-		.help = "CPU instruction set; auto: the widest there is"),
+		.help = "CPU instruction set; auto: the widest that the CPU has"),
 	OPT_ROW(struct peak_opts, type, .name = "type", .preset = "fp32", .choices = types,
 		.help = "type of the operands"),
 	OPT_ROW(struct peak_opts, threads, .name = "threads", .preset = "0", .max = 4096,
-		.help = "CPU threads; 0: all usable"),
+		.help = "CPU threads; 0: all usable CPUs"),
 };
 
 const struct field peak_fields[] = {PEAK_FIELDS(FIELD_ROW)};
@@ -82,7 +82,7 @@ unsigned peak_lanes(enum peak_isa isa, enum peak_type type)
 	return bytes[isa] / (type == PEAK_FP64 ? 8 : 4);
 }
 
-/* Products that one instruction adds to a lane: 4 of INT8, 2 of BF16, else 1. */
+/* Products per instruction and lane: 4 for INT8, 2 for BF16, else 1. */
 static unsigned products(enum peak_type type)
 {
 	return type == PEAK_INT8 ? 4 : type == PEAK_BF16 ? 2 : 1;
@@ -104,7 +104,7 @@ unsigned peak_stream_count(enum peak_unit unit)
 	return mix.reads + (mix.put != PEAK_PUT_NONE);
 }
 
-/* The case beside may hold half of the memory (cpu_memory_bytes) already. */
+/* The case whose ceiling this is may already hold half of the memory (cpu_memory_bytes). */
 uint64_t peak_stream_words(const struct machine *m, const struct target *t, enum peak_unit unit)
 {
 	uint64_t streams = peak_stream_count(unit), room = cpu_memory_bytes(m, t) / 2;
@@ -141,7 +141,8 @@ static struct work work(const struct machine *m, const struct target *t, const v
 		g = t->kind == TARGET_GPU ? machine_gpu(m, t->gpu[0]) : NULL;
 		return (struct work){.flop = g ? PEAK_MMA_SM_FLOP * gpu_get(g, GPU_FACT_sm_count, 0) : 0,
 				     .limit = limits[o->type]};
-	default: /* an iteration goes over one part of each stream, so that all mixes take about as long */
+	default: /* an iteration covers one part of each stream, so that iterations of all mixes take about as
+		    long */
 		part = 8.0 * (double)(peak_stream_words(m, t, o->unit) / peak_stream_count(o->unit));
 		return (struct work){.read_bytes = mix.reads * part,
 				     .write_bytes = mix.put == PEAK_PUT_NONE ? 0 : part,
@@ -149,7 +150,7 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	}
 }
 
-/* Registers and caches do the work of the others. */
+/* Only streams need memory; the other units use registers and caches. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	const struct peak_opts *o = opts;
@@ -165,7 +166,7 @@ static enum status check(const void *opts, struct error *err)
 	if (o->unit == PEAK_FMA && o->type != PEAK_FP64 && o->type != PEAK_FP32 && o->type != PEAK_BF16 &&
 	    o->type != PEAK_INT8)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "peak: unit=fma is for fp64, fp32, bf16 and int8, not %s", types[o->type]);
+				 "peak: unit=fma supports fp64, fp32, bf16 and int8, not %s", types[o->type]);
 	return STATUS_OK;
 }
 
@@ -192,7 +193,8 @@ static const struct engine *const engines[] = {
 
 const struct probe probe_peak = {
 	.name = "peak",
-	.summary = "ceilings: multiply-adds, the held clock, memory traffic, matrix instructions",
+	.summary =
+		"highest rates of multiply-adds, memory traffic and matrix instructions, and the actual CPU clock",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct peak_opts)},
 	.fields = peak_fields,

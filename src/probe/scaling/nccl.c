@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine nccl: a rank a GPU; products by cuBLASLt, averages by NCCL. */
+/* Engine `nccl`: one rank per GPU; cuBLASLt computes the GEMMs, NCCL averages the gradients. */
 #include "kernel/test_data/gemm.h"
 #include "probe/scaling/scaling.h"
 
-enum { THREADS = 256, SPAN = 4 /* elements a thread fills */ };
+enum { THREADS = 256, SPAN = 4 /* elements that one thread fills */ };
 
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
@@ -73,7 +73,7 @@ static enum status fill_all(struct scaling_state *s, struct error *err)
 	return st;
 }
 
-/* Weights are stored (out, in), both of `width`. */
+/* Weights are stored as (out, in), both dimensions of size `width`. */
 static enum status plan(struct scaling_state *s, struct error *err)
 {
 	enum matmul_type type = s->opts.type == SCALING_BF16 ? MATMUL_BF16 : MATMUL_F16;
@@ -125,7 +125,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->bench = b;
 	s->team = b->team;
 	if (!s->team || s->team->size < 2)
-		return error_set(err, STATUS_UNSUPPORTED, "scaling: one rank has nothing to scale with");
+		return error_set(err, STATUS_UNSUPPORTED, "scaling: needs at least two ranks");
 	st = team_nccl_open(s->team, err);
 	if (st)
 		return st;

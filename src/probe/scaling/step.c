@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step, as it is put on the streams. */
+/* Enqueues one training step on the streams. */
 #include <math.h>
 #include "probe/scaling/scaling.h"
 
@@ -13,7 +13,8 @@ uint64_t scaling_bucket_count(const struct scaling_opts *o)
 	return (uint64_t)o->layers / o->buckets * o->width * o->width;
 }
 
-/* Results have a variance of about one: inputs are uniform in (-1, 1), whose variance is a third. */
+/* Scales results to a variance of about one: inputs are uniform in (-1, 1), which has a variance of one
+ * third. */
 double scaling_alpha(const struct scaling_state *s, enum scaling_product p)
 {
 	return 3 / sqrt(p == SCALING_TO_WEIGHT ? s->opts.m : s->opts.width);
@@ -58,7 +59,8 @@ static enum status update(struct scaling_state *s, struct error *err)
 			       2ull * s->opts.layers * s->opts.width * s->opts.width, err);
 }
 
-/* Buckets in the order in which they are ready: the last layers' is number 0. */
+/* Averages one bucket. Buckets are numbered in the order in which they become ready: number 0 belongs to the
+ * last layers. */
 static enum status average(struct scaling_state *s, uint32_t bucket, struct error *err)
 {
 	uint64_t count = scaling_bucket_count(&s->opts);
@@ -72,7 +74,7 @@ static enum status average(struct scaling_state *s, uint32_t bucket, struct erro
 			  s->comm->comm, "ncclAllReduce", err);
 }
 
-/* After the bucket's last gradient. */
+/* Runs after the bucket's last gradient. */
 static enum status send_bucket(struct scaling_state *s, uint32_t bucket, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -90,7 +92,7 @@ static enum status mark(struct gpu_event *e, struct gpu_stream *on, struct error
 	return e ? gpu_event_record(e, on, err) : STATUS_OK;
 }
 
-/* Without overlap all buckets go after the last gradient. */
+/* Without overlap, all buckets are sent after the last gradient. */
 static enum status backward_all(struct scaling_state *s, const struct scaling_marks *m, bool communicate,
 				struct error *err)
 {

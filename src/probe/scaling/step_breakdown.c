@@ -8,8 +8,9 @@ static double drain_at(const struct scaling_trace *t, unsigned rank, unsigned st
 	return t->drain[(size_t)rank * t->steps + step];
 }
 
-/* Who comes last waits for nobody: its time from its last gradient to the end is what communication costs. */
-static unsigned last_to_come(const struct scaling_trace *t, unsigned step)
+/* The rank whose last gradient is ready last. It waits for no other rank, so its time from there to the end
+ * of the step is the cost of communication. */
+static unsigned last_ready(const struct scaling_trace *t, unsigned step)
 {
 	unsigned last = 0;
 
@@ -24,26 +25,30 @@ static enum status check(const struct scaling_trace *t, struct error *err)
 	const double apart[] = {t->wall, t->one, t->together, t->collective, t->first_ready};
 
 	if (!t->ranks || t->ranks > SCALING_RANKS_MAX || !t->steps)
-		return error_set(err, STATUS_BAD_INPUT, "scaling: %u steps of %u ranks are no trace",
-				 t->steps, t->ranks);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "scaling: a trace of %u steps and %u ranks is empty or too large", t->steps,
+				 t->ranks);
 	for (size_t i = 0; i < (size_t)t->ranks * t->steps; i++)
 		if (!isfinite(t->ready[i]) || !isfinite(t->drain[i]) || t->ready[i] < 0 || t->drain[i] < 0)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "scaling: rank %zu, step %zu: %g and %g ns are no times",
+					 "scaling: rank %zu, step %zu: times of %g and %g ns are invalid",
 					 i / t->steps, i % t->steps, t->ready[i], t->drain[i]);
 	for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
 		if (!isfinite(apart[i]) || apart[i] < 0)
-			return error_set(err, STATUS_BAD_INPUT, "scaling: %g ns is no time", apart[i]);
+			return error_set(err, STATUS_BAD_INPUT, "scaling: a time of %g ns is invalid",
+					 apart[i]);
 	return STATUS_OK;
 }
 
-/* Means over ranks and steps; how often each rank came last, and how long it waited in all. */
-static void sum_up(struct scaling_account *out, const struct scaling_trace *t, unsigned *last, double *waited)
+/* Computes means over ranks and steps, how often each rank was last, and how long each
+ * waited in all. */
+static void sum_parts(struct scaling_account *out, const struct scaling_trace *t, unsigned *last,
+		      double *waited)
 {
 	double ready = 0, exposed = 0, waiting = 0, steps = t->steps, ranks = t->ranks;
 
 	for (unsigned s = 0; s < t->steps; s++) {
-		unsigned slowest = last_to_come(t, s);
+		unsigned slowest = last_ready(t, s);
 		double least = drain_at(t, slowest, s);
 
 		last[slowest]++;
@@ -83,7 +88,7 @@ static void name_slowest(struct scaling_account *out, const struct scaling_trace
 	out->waiting_others = others;
 }
 
-/* What separates the step from one rank's, by where it stands in the account. */
+/* Splits the difference between this step and the step of one rank alone into its causes. */
 static void split_losses(struct scaling_account *out, const struct scaling_trace *t)
 {
 	out->contention = t->together > 0 ? out->compute - t->together : 0;
@@ -108,9 +113,10 @@ enum status scaling_account(struct scaling_account *out, const struct scaling_tr
 
 	*out = (struct scaling_account){.slowest = -1, .exposed_model = -1};
 	if (!st && (!last || !waited))
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "scaling: out of memory");
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "scaling: not enough memory for the breakdown of the step");
 	if (!st) {
-		sum_up(out, t, last, waited);
+		sum_parts(out, t, last, waited);
 		name_slowest(out, t, last, waited);
 		split_losses(out, t);
 		if (t->collective > 0 && t->first_ready > 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the time of a training step of several ranks goes. Pure; every time is of a rank's own device, so
- * no two clocks are compared: steps are joined by the last bucket's all-reduce, which all ranks leave
- * together. METHODS, "Scaling".
+ * Splits the time of a training step of several ranks into its parts. Pure. Every time is measured on a
+ * rank's own device, so no clocks of different devices are compared. The all-reduce of the last bucket aligns
+ * the steps of the ranks, because all ranks finish it together. See docs/explanation/methods/scaling.md,
+ * "Where the time of a step goes".
  */
 #ifndef PROBE_SCALING_STEP_BREAKDOWN_H
 #define PROBE_SCALING_STEP_BREAKDOWN_H
@@ -12,20 +13,20 @@
 
 enum { SCALING_RANKS_MAX = 4096 };
 
-/* Times are ns a step. Arrays of ranks * steps: [rank * steps + step]. */
+/* Times are in ns per step. Arrays have ranks * steps elements: [rank * steps + step]. */
 struct scaling_trace {
 	unsigned ranks, steps;
-	const double *ready; /* last step's end to this step's last gradient */
-	const double *drain; /* from there to the end of its last bucket */
-	double wall;	     /* host's clock, the slowest rank's */
-	/* Measured apart; 0: was not. */
-	double one;	    /* the step on one rank, the others idle: median over ranks */
-	double together;    /* the computation of all ranks at once, without collectives: mean */
-	double collective;  /* the collectives alone */
-	double first_ready; /* begin of the step to the first bucket's readiness: mean */
+	const double *ready; /* time from the end of the previous step to this step's last gradient */
+	const double *drain; /* time from there to the end of the step's last bucket */
+	double wall;	     /* by the host's clock, of the slowest rank */
+	/* Measured separately; 0: not measured. */
+	double one;	    /* step on one rank while the others are idle: median over ranks */
+	double together;    /* computation of all ranks at once, without collectives: mean */
+	double collective;  /* collectives alone */
+	double first_ready; /* time from the start of the step until the first bucket is ready: mean */
 };
 
-/* name, what is lost to it */
+/* name, text of the cause of the loss */
 #define SCALING_LOSSES(X)                                                                                    \
 	X(NONE, "nothing")                                                                                   \
 	X(COMPUTE, "computation")                                                                            \
@@ -36,25 +37,28 @@ struct scaling_trace {
 enum scaling_loss { SCALING_LOSSES(X) SCALING_LOSS_COUNT };
 #undef X
 
-/* Of the whole: compute + exposed + waiting = step, as sums of one trace. */
+/* Parts of the step time: compute + exposed + waiting = step, from one trace. */
 struct scaling_account {
 	double step, compute, exposed, waiting;
-	double waiting_others;		 /* of all ranks but the slowest; of all where none is named */
-	double contention;		 /* of compute, beside collectives; 0: not known */
-	double lost[SCALING_LOSS_COUNT]; /* against one rank; needs `one` and `together` */
-	double efficiency;		 /* one rank's step over this one; 0: not known */
-	double exposed_model;	  /* a second sight of `exposed`, from parts measured apart; -1: not known */
+	double waiting_others; /* mean over all ranks but the slowest; over all ranks if slowest is -1 */
+	double contention;     /* part of compute: slowdown by concurrent collectives; 0: not known */
+	double lost[SCALING_LOSS_COUNT]; /* time lost compared with one rank alone; needs `one` and `together`
+					  */
+	double efficiency;		 /* step of one rank alone divided by this step; 0: not known */
+	double exposed_model; /* second estimate of `exposed`, from parts measured separately; -1: not known
+			       */
 	double unexplained_share; /* |step - wall| / wall */
-	bool explained;		  /* within SCALING_CLOSED of the host's clock */
-	int slowest;		  /* rank; -1: none is it in most steps */
-	double slowest_share;	  /* of steps in which it was */
+	bool explained;		  /* unexplained_share is at most SCALING_CLOSED */
+	int slowest;		  /* rank that is last in most steps; -1: no rank is */
+	double slowest_share;	  /* share of steps in which it was last */
 	enum scaling_loss largest;
 };
-#define SCALING_CLOSED 0.03	  /* the sum may be off the host's time by so much */
-#define SCALING_SLOWEST_SHARE 0.8 /* last in so many steps: it is the slowest */
-#define SCALING_SLOWEST_COST 0.01 /* and the others wait so long for it, share of the step */
+#define SCALING_CLOSED                                                                                       \
+	0.03 /* largest accepted difference between the sum of the parts and the host's time, as a share */
+#define SCALING_SLOWEST_SHARE 0.8 /* a rank is the slowest if it is last in this share of the steps */
+#define SCALING_SLOWEST_COST 0.01 /* and if the others wait at least this share of the step for it */
 
-/* BAD_INPUT: no rank, no step, or a time that is none. */
+/* Computes the parts from the trace. BAD_INPUT: no ranks, no steps, or an invalid time. */
 enum status scaling_account(struct scaling_account *out, const struct scaling_trace *t, struct error *err);
 const char *scaling_loss_text(enum scaling_loss loss);
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The account's own steps, after the timed phases, in four turns that all ranks take together: the step on
- * one rank after the other, the computation of all at once, the collectives alone, and the step with a mark
- * after its first bucket's gradients, its last gradient and its last bucket. METHODS, "Scaling".
+ * The measured steps of the breakdown. They run after the timed phases, in four segments that all ranks run
+ * together: the step on one rank after the other; the computation of all ranks at once; the collectives
+ * alone; and the step with events after its first bucket's gradients, its last gradient and its last bucket.
+ * See docs/explanation/methods/scaling.md, "Where the time of a step goes".
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,27 +13,31 @@
 
 #define FIELD(name) (&scaling_fields[SCALING_FIELD_##name])
 
-enum { STEPS_LEAST = 8, WARM = 2, LAUNCHES = 900 /* that the driver holds without making the host wait */ };
-#define TURN_NS 0.5e9
+enum {
+	STEPS_LEAST = 8,
+	WARM = 2,
+	LAUNCHES = 900 /* launches that the driver queues without blocking the host */
+};
+#define SEGMENT_NS 0.5e9
 
 enum { MARK_FIRST, MARK_READY, MARK_END };
 
-/* Times of one rank; gathered as they are. */
-struct turns {
+/* Times of one rank, in the form in which the ranks exchange them. */
+struct segment_times {
 	double one, together, collective, first, wall;
 	double ready[SCALING_TRACE_MAX], drain[SCALING_TRACE_MAX];
-	char name[48]; /* the rank's, without the word */
+	char name[48]; /* name of the rank, without the word "rank" */
 };
 
-typedef enum status turn_work(struct scaling_state *s, struct error *err);
+typedef enum status segment_work(struct scaling_state *s, struct error *err);
 
 static enum status meet(struct scaling_state *s, enum status st, struct error *err)
 {
 	return team_agree(s->team, st, err);
 }
 
-static enum status put_timed(struct scaling_state *s, turn_work *work, struct gpu_stream *on, unsigned count,
-			     struct error *err)
+static enum status put_timed(struct scaling_state *s, segment_work *work, struct gpu_stream *on,
+			     unsigned count, struct error *err)
 {
 	enum status st = work(s, err);
 
@@ -53,7 +58,7 @@ static enum status read_timed(struct scaling_state *s, unsigned count, double *n
 	return st;
 }
 
-/* `count` times the same computation, ns each by the device's events. */
+/* Runs the computation `count` times; *ns is the time of one, by the device's events. */
 static enum status time_compute(struct scaling_state *s, unsigned count, double *ns, struct error *err)
 {
 	enum status st = put_timed(s, scaling_compute, s->bench->stream[0], count, err);
@@ -61,7 +66,7 @@ static enum status time_compute(struct scaling_state *s, unsigned count, double 
 	return st ? st : read_timed(s, count, ns, err);
 }
 
-/* Measured once its clock has risen. */
+/* The delay is derived from a measured step, after the clock has risen. */
 enum status scaling_plant_late(struct scaling_state *s, struct error *err)
 {
 	double ns = 0;
@@ -76,8 +81,8 @@ enum status scaling_plant_late(struct scaling_state *s, struct error *err)
 	return st;
 }
 
-/* The collectives: nobody waits for its device before all have put theirs on it, or a rank that could not
- * would be waited for without end. */
+/* Times the collectives. A rank that cannot enqueue its own would block the others forever. So no rank waits
+ * for its device before all have enqueued theirs. */
 static enum status time_collectives(struct scaling_state *s, unsigned count, double *ns, struct error *err)
 {
 	enum status st = meet(s, put_timed(s, scaling_communicate, scaling_wire(s), count, err), err);
@@ -85,7 +90,7 @@ static enum status time_collectives(struct scaling_state *s, unsigned count, dou
 	return st ? st : meet(s, read_timed(s, count, ns, err), err);
 }
 
-/* How many steps fit a turn: rank 0 says so for all. */
+/* Number of steps that fit into a segment; rank 0 decides for all. */
 static enum status count_steps(struct scaling_state *s, unsigned *steps, struct error *err)
 {
 	double ns = 0, fit = SCALING_TRACE_MAX, held = LAUNCHES;
@@ -93,7 +98,7 @@ static enum status count_steps(struct scaling_state *s, unsigned *steps, struct 
 	enum status st = time_compute(s, WARM, &ns, err);
 
 	held /= SCALING_PRODUCTS * s->opts.layers + 3 * s->opts.buckets + 8;
-	fit = ns > 0 ? fmin(fit, TURN_NS / ns) : fit;
+	fit = ns > 0 ? fmin(fit, SEGMENT_NS / ns) : fit;
 	count = (uint32_t)fmax(STEPS_LEAST, fmin(fit, held));
 	st = meet(s, st, err);
 	if (!st)
@@ -102,8 +107,8 @@ static enum status count_steps(struct scaling_state *s, unsigned *steps, struct 
 	return st;
 }
 
-/* One rank computes, the others wait for it. */
-static enum status alone(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+/* One rank computes while the others wait for it. */
+static enum status alone(struct scaling_state *s, struct segment_times *t, unsigned steps, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -127,7 +132,8 @@ static enum status enqueue_marked(struct scaling_state *s, unsigned steps, struc
 	return st;
 }
 
-static enum status read_marks(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+static enum status read_marks(struct scaling_state *s, struct segment_times *t, unsigned steps,
+			      struct error *err)
 {
 	enum status st = STATUS_OK;
 	double first;
@@ -146,8 +152,8 @@ static enum status read_marks(struct scaling_state *s, struct turns *t, unsigned
 	return st;
 }
 
-/* A step that nobody marks brings all ranks to the same point first. */
-static enum status marked(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+/* A step without events first brings all ranks to the same point. */
+static enum status marked(struct scaling_state *s, struct segment_times *t, unsigned steps, struct error *err)
 {
 	uint64_t t0;
 	enum status st = meet(s, scaling_step(s, NULL, err), err);
@@ -167,7 +173,8 @@ static enum status marked(struct scaling_state *s, struct turns *t, unsigned ste
 	return meet(s, st, err);
 }
 
-static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned *steps, struct error *err)
+static enum status run_segments(struct scaling_state *s, struct segment_times *t, unsigned *steps,
+				struct error *err)
 {
 	enum status st = count_steps(s, steps, err);
 
@@ -180,8 +187,9 @@ static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned
 	return st ? st : marked(s, t, *steps, err);
 }
 
-/* Every rank's times as one trace; `room` holds them: ready, drain, and one value a rank. */
-static void make_trace(struct scaling_trace *t, double *room, const struct turns *all, unsigned ranks,
+/* Builds one trace from the times of all ranks. `room` is its memory: ready, drain, and one value per
+ * rank. */
+static void make_trace(struct scaling_trace *t, double *room, const struct segment_times *all, unsigned ranks,
 		       unsigned steps)
 {
 	double *ready = room, *drain = room + (size_t)ranks * steps, *one = drain + (size_t)ranks * steps;
@@ -199,16 +207,17 @@ static void make_trace(struct scaling_trace *t, double *room, const struct turns
 	t->one = stats_median(one, ranks);
 }
 
-/* "2 (gpu2)", "2 on node-b": as its team calls it. */
-static void tell_slowest(const struct turns *all, const struct scaling_account *a, struct result *out)
+/* Reports the slowest rank as its team names it: "2 (gpu2)" or "2 on node-b". */
+static void report_slowest(const struct segment_times *all, const struct scaling_account *a,
+			   struct result *out)
 {
 	if (a->slowest >= 0)
 		result_text(out, FIELD(slowest_rank), all[a->slowest].name);
 	result_f64(out, FIELD(slowest_share), a->slowest_share);
 }
 
-static void tell(const struct scaling_state *s, const struct turns *all, const struct scaling_account *a,
-		 const struct scaling_trace *t, struct result *out)
+static void report(const struct scaling_state *s, const struct segment_times *all,
+		   const struct scaling_account *a, const struct scaling_trace *t, struct result *out)
 {
 	double n = t->ranks, bucket = 2.0 * (double)scaling_bucket_count(&s->opts);
 	char version[24];
@@ -222,7 +231,7 @@ static void tell(const struct scaling_state *s, const struct turns *all, const s
 	result_f64(out, FIELD(waiting_share), a->waiting / a->step);
 	result_f64(out, FIELD(waiting_others_share), a->waiting_others / a->step);
 	result_f64(out, FIELD(contention_ratio), a->compute / t->together);
-	tell_slowest(all, a, out);
+	report_slowest(all, a, out);
 	result_text(out, FIELD(largest_loss), scaling_loss_text(a->largest));
 	result_f64(out, FIELD(largest_loss_share), a->lost[a->largest] / a->step);
 	result_f64(out, FIELD(unexplained_share), a->unexplained_share);
@@ -242,17 +251,18 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 {
 	struct scaling_state *s = state;
 	unsigned ranks = s->team->size, steps = 0;
-	struct turns mine = {0}, *all = calloc(ranks, sizeof(*all));
+	struct segment_times mine = {0}, *all = calloc(ranks, sizeof(*all));
 	double *room = calloc((size_t)ranks * (2 * SCALING_TRACE_MAX + 1), sizeof(*room));
 	struct scaling_trace t;
 	struct scaling_account a;
-	enum status st = all && room ? STATUS_OK
-				     : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-						       "scaling: no memory for the account");
+	enum status st =
+		all && room ? STATUS_OK
+			    : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					      "scaling: not enough memory for the breakdown of the step");
 
 	st = meet(s, st, err);
 	if (!st)
-		st = take_turns(s, &mine, &steps, err);
+		st = run_segments(s, &mine, &steps, err);
 	snprintf(mine.name, sizeof(mine.name), "%s",
 		 s->team->name + (strncmp(s->team->name, "rank ", 5) ? 0 : 5));
 	if (!st)
@@ -262,7 +272,7 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 		st = scaling_account(&a, &t, err);
 	}
 	if (!st)
-		tell(s, all, &a, &t, out);
+		report(s, all, &a, &t, out);
 	free(all);
 	free(room);
 	return st;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampled gradients against double-precision sums over the inputs of all ranks, which any rank can make
- * anew: so products and averages are checked together. That every element of a collective is right is probe
- * collective's to say.
+ * Verification of probe scaling compares sampled gradients with double-precision sums over the inputs of all
+ * ranks. Any rank can regenerate these inputs, so the check covers GEMMs and averages together. Probe
+ * collective verifies every element of a collective.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { SAMPLES = 32 };
 
-/* The element as its bits say. */
+/* Value of the element with these bits. */
 static double number(enum scaling_type type, uint16_t bits)
 {
 	int exponent = type == SCALING_BF16 ? bits >> 7 & 0xff : bits >> 10 & 0x1f;
@@ -34,7 +34,7 @@ static double element(const struct scaling_state *s, uint32_t stream, uint64_t i
 	return gemm_round_in(type, (double)random_f32(s->bench->seed, stream, i));
 }
 
-/* What this rank's product gives to (row, column) of a layer's gradient. */
+/* Contribution of rank `rank` to (row, column) of a layer's gradient. */
 static double given(const struct scaling_state *s, unsigned rank, uint32_t layer, uint64_t row,
 		    uint64_t column)
 {
@@ -47,7 +47,7 @@ static double given(const struct scaling_state *s, unsigned rank, uint32_t layer
 	return scaling_alpha(s, SCALING_TO_WEIGHT) * sum;
 }
 
-/* The mean over ranks, and how far rounding of the products and of each sum on the way may lead off it. */
+/* Mean over the ranks. *tolerance: largest error from rounding of the products and of each partial sum. */
 static double expected(const struct scaling_state *s, uint64_t place, double *tolerance)
 {
 	uint64_t width = s->opts.width, layer = place / (width * width), in_layer = place % (width * width);
@@ -77,7 +77,7 @@ static void compare(const struct scaling_state *s, uint64_t place, uint16_t bits
 	uint64_t width = s->opts.width;
 
 	wrong->checked++;
-	if (fabs(found - want) <= tolerance) /* a NaN is not */
+	if (fabs(found - want) <= tolerance) /* a NaN fails this comparison */
 		return;
 	if (!wrong->count++) {
 		wrong->first_index = place;
@@ -100,7 +100,7 @@ enum status scaling_verify(void *state, struct wrong *wrong, struct error *err)
 	if (!st)
 		st = scaling_wait(s, err);
 	for (uint64_t i = 0; i < SAMPLES && !st; i++) {
-		/* one in each part of the gradients, others on each rank */
+		/* one sample in each part of the gradients; the place differs by rank */
 		uint64_t part = total / SAMPLES, at = i * part;
 		uint16_t bits;
 
@@ -113,6 +113,6 @@ enum status scaling_verify(void *state, struct wrong *wrong, struct error *err)
 		return st;
 	return error_set_cause(err, STATUS_MISMATCH, wrong->nan ? CAUSE_NAN : CAUSE_WRONG_RESULT,
 			       "scaling: %" PRIu64 " of %" PRIu64
-			       " sampled gradients are wrong, the first at %s: %g, not %g",
+			       " sampled gradients are wrong, the first at %s: found %g, expected %g",
 			       wrong->count, wrong->checked, wrong->place, wrong->found, wrong->expected);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CPU engines take from the machine's facts: threads, cache and memory of a target. Pure. */
+/* Threads, cache and memory of a CPU target, from the machine's facts. Pure. */
 #include "probe/shared/cpu.h"
 
 static const struct numa *node_of(const struct cpu *c, const struct target *t)
@@ -26,8 +26,8 @@ unsigned cpu_threads(const struct machine *m, const struct target *t, unsigned w
 	return wanted && wanted < most ? wanted : most;
 }
 
-/* A node's own where it is told which CPUs share one; else an equal part of all, and of a machine one a
- * socket. */
+/* Number of L3 instances of the target. For a node it is the node's own number, or if that is not known, an
+ * equal share of the machine's number. If that is not known either, each socket counts as one instance. */
 static uint64_t cache_instances(const struct cpu *c, const struct numa *node)
 {
 	unsigned all = c->l3_count ? c->l3_count : c->sockets, parts = c->numa_count;
@@ -51,7 +51,7 @@ uint64_t cpu_cache_bytes(const struct machine *m, const struct target *t)
 	return (uint64_t)32 << 20;
 }
 
-/* Of what is free an eighth stays so: others, and the program itself, need some while a probe runs. */
+/* An eighth of the free memory is left for other processes and for this program. */
 static uint64_t available_room(const struct cpu *c)
 {
 	return c->memory_available_bytes - c->memory_available_bytes / 8;
@@ -80,8 +80,8 @@ enum status cpu_memory_check(const struct machine *m, const struct target *t, co
 	if (!(room > 0) || need <= room)
 		return STATUS_OK;
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			       "%s take %.0f bytes, more than %s, %.0f", what, need,
-			       others ? "the free memory" : "half of the memory", room);
+			       "%s need %.0f bytes, but only %.0f bytes are available (%s)", what, need, room,
+			       others ? "7/8 of the free memory" : "half of the memory");
 }
 
 enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *threads, struct error *err)
@@ -89,6 +89,7 @@ enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *
 	*threads = cpu_threads(b->machine, b->target, wanted);
 	if (b->cpus && *threads > b->threads)
 		return error_set(err, STATUS_NO_RESOURCE,
-				 "%u threads are asked for, but this case has %u CPUs", *threads, b->threads);
+				 "the options request %u threads, but this case has only %u CPUs", *threads,
+				 b->threads);
 	return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for streams: on a 2 MiB boundary, huge pages advised, a guard page at each end. */
+/* Memory for streams: on a 2 MiB boundary, with huge pages advised and a guard page at each end. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ static uint64_t mapped_bytes(uint64_t size)
 	return (size + HUGE - 1) / HUGE * HUGE + 2 * HUGE;
 }
 
-/* The mapping holds [slack][guard][data, rounded to 2 MiB][guard]; slack is given back. */
+/* The mapping consists of [slack][guard][data, rounded up to 2 MiB][guard]; the slack is unmapped again. */
 enum status cpu_pages_alloc(void **out, uint64_t size, struct error *err)
 {
 	uint64_t whole = mapped_bytes(size), data = whole - 2 * HUGE, start, first;
@@ -22,16 +22,16 @@ enum status cpu_pages_alloc(void **out, uint64_t size, struct error *err)
 
 	*out = NULL;
 	if (map == MAP_FAILED)
-		return error_errno(err, errno, "%" PRIu64 " bytes of memory could not be mapped", size);
+		return error_errno(err, errno, "cannot map %" PRIu64 " bytes of memory", size);
 	first = ((uint64_t)(uintptr_t)map + GUARD + HUGE - 1) / HUGE * HUGE;
 	start = first - (uint64_t)(uintptr_t)map;
 	if (mprotect(map + start, data, PROT_READ | PROT_WRITE)) {
 		int rc = errno;
 
 		munmap(map, whole);
-		return error_errno(err, rc, "%" PRIu64 " bytes of memory could not be had", size);
+		return error_errno(err, rc, "cannot make %" PRIu64 " bytes of memory writable", size);
 	}
-	madvise(map + start, data, MADV_HUGEPAGE); /* a wish: kernels without it keep small pages */
+	madvise(map + start, data, MADV_HUGEPAGE); /* only advice: kernels without huge pages ignore it */
 	if (start > GUARD)
 		munmap(map, start - GUARD);
 	if (whole - start - data > GUARD)

@@ -31,7 +31,7 @@ static const char *instruction_of(enum mma_type type, bool sm90)
 static struct mma_layout layout_of(enum mma_type type, unsigned cc)
 {
 	bool sm90 = cc == 90 && type != MMA_FP32;
-	bool groups = sm90 && type != MMA_FP64; /* warpgroups, not warps */
+	bool groups = sm90 && type != MMA_FP64; /* one unit of work is a warpgroup, not a warp */
 	struct mma_tile t = mma_tile_of(type, sm90);
 	unsigned units = groups ? MMA_SM90_THREADS / 128 : type == MMA_FP32 ? MMA_THREADS : WARPS;
 
@@ -47,17 +47,17 @@ enum status mma_supports(enum mma_type type, unsigned cc, struct error *err)
 {
 	if (cc < 80)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "multiply-add loops are built for sm_80 and newer, not sm_%u", cc);
+				       "the multiply-add loops need sm_80 or newer, this GPU is sm_%u", cc);
 	if (type == MMA_FP32 || cc == 90)
 		return STATUS_OK;
 	if (cc >= 100 && type != MMA_FP64)
 		return error_set_cause(
 			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			"%s units of sm_%u are fed by instructions that this program has no loop for",
+			"this program has no loop for the instructions that drive the %s units of sm_%u",
 			names[type], cc);
 	if (type == MMA_E4M3 || type == MMA_E5M2)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "the %s loop is built for sm_90a alone, not sm_%u", names[type], cc);
+				       "the %s loop needs sm_90a, this GPU is sm_%u", names[type], cc);
 	return STATUS_OK;
 }
 
@@ -85,7 +85,8 @@ enum status mma_init(struct mma *x, const struct bench *b, enum mma_type type, d
 	x->blocks = gpu_sm_count(b->device);
 	x->shared_bytes = MMA_SHARED_BYTES;
 	if (!x->layout.sm90 && most && most < x->shared_bytes)
-		x->shared_bytes = most; /* more than half of what such an SM has */
+		x->shared_bytes = most; /* still more than half of such an SM's shared memory, so one block
+					   fits per SM */
 	snprintf(entry, sizeof(entry), "mma_%s", names[type]);
 	st = gpu_kernel(x->device, &x->kernel, x->layout.sm90 ? "mma_sm90" : "mma", entry, err);
 	if (!st)
@@ -113,7 +114,7 @@ enum status mma_clear(struct mma *x, struct error *err)
 
 	if (!clear)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for records of SMs");
+				       "not enough memory for the records of the SMs");
 	for (unsigned i = 0; i < MMA_RECORDS; i++)
 		clear[i].cycles_min = clear[i].ns_min = UINT64_MAX;
 	st = gpu_copy_to(x->device, x->records, clear, MMA_RECORDS * sizeof(*clear), err);
@@ -129,8 +130,8 @@ enum status mma_launch(struct mma *x, int only_sm, struct error *err)
 				.steps = x->steps,
 				.records_count = MMA_RECORDS,
 				.only_sm = only_sm};
-	/* Blocks that return at once free their SM, so twice as many make sure that one meets the SM asked
-	 * for. */
+	/* A block on another SM returns at once and frees its SM. Twice as many blocks as SMs ensure that one
+	 * block runs on the given SM. */
 	unsigned blocks = only_sm < 0 ? x->blocks : 2 * x->blocks;
 
 	x->launched += only_sm < 0 ? x->blocks : 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The multiply-add loops of kernel/mma/args.h on one GPU, for probes `peak` (unit mma) and `sm`: launch,
- * records, answers. */
+/* Runs the multiply-add loops of kernel/mma/args.h on one GPU, for probes `peak` (unit mma) and `sm`: launch,
+ * records and expected sums. */
 #ifndef PROBE_SHARED_MMA_H
 #define PROBE_SHARED_MMA_H
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "kernel/mma/args.h"
 #include "run/probe.h"
 
-/* name, text, bytes of an operand element: the order of probe gemm's types. */
+/* name, text, bytes of an operand element; in the order of probe gemm's types. */
 #define MMA_TYPES(X)                                                                                         \
 	X(FP64, "fp64", 8)                                                                                   \
 	X(FP32, "fp32", 4)                                                                                   \
@@ -23,13 +23,13 @@
 enum mma_type { MMA_TYPES(X) MMA_TYPE_COUNT };
 #undef X
 
-enum { MMA_RECORDS = 1024 }; /* SM numbers below this are kept; above what any GPU has */
+enum { MMA_RECORDS = 1024 }; /* records for SM numbers below this; no GPU has more SMs */
 
-/* How a type's loop is laid out, from kernel/mma/args.h. */
+/* Launch layout of a type's loop, from kernel/mma/args.h. */
 struct mma_layout {
-	bool sm90; /* file mma_sm90 */
+	bool sm90; /* true: the kernel is in file mma_sm90 */
 	unsigned threads;
-	double step_flop; /* of one step on one SM */
+	double step_flop; /* FLOP of one step on one SM */
 	const char *instruction;
 };
 
@@ -41,31 +41,34 @@ struct mma {
 	enum mma_type type;
 	uint32_t steps;
 	unsigned blocks, shared_bytes;
-	uint64_t launched; /* blocks that must have left a record since mma_clear */
+	uint64_t launched; /* number of blocks that must have left a record since mma_clear */
 	gpu_ptr records, expected;
 };
 
-/* Rows, columns, depth of one instruction; tiles or chains beside one another. */
+/* Rows, columns and depth of one instruction, and the number of independent tiles or chains. */
 struct mma_tile {
 	unsigned rows, columns, k, tiles;
 };
 
 struct mma_tile mma_tile_of(enum mma_type type, bool sm90);
-/* UNSUPPORTED where this program has no loop that fills the type's units there. Pure. */
+/* UNSUPPORTED if this program has no loop that saturates the type's units on this compute capability.
+ * Pure. */
 enum status mma_supports(enum mma_type type, unsigned cc, struct error *err);
-/* What thread `thread` of a block must find (kernel/mma/args.h): by plain integer sums. */
+/* Sum that thread `thread` of a block must compute (kernel/mma/args.h), by plain integer arithmetic. */
 int64_t mma_expect(enum mma_type type, bool sm90, unsigned thread);
 
-/* flop: of one launch on one SM, rounded to whole groups of steps. Owner: caller, mma_release. */
+/* Loads the kernel and allocates the records. `flop` is the FLOP of one launch on one SM, rounded down to
+ * whole groups of steps. Owner: caller, mma_release. */
 enum status mma_init(struct mma *x, const struct bench *b, enum mma_type type, double flop,
 		     struct error *err);
-void mma_release(struct mma *x); /* accepts a zeroed one */
+void mma_release(struct mma *x); /* accepts a zeroed struct */
 enum status mma_clear(struct mma *x, struct error *err);
-/* One block on every SM, or (only_sm >= 0) on that SM by itself; may be captured. */
+/* Launches one block on every SM, or only on SM `only_sm` if that is >= 0. May be captured into a graph. */
 enum status mma_launch(struct mma *x, int only_sm, struct error *err);
-/* Waits, then reads all records: (MMA_RECORDS). */
+/* Waits for the stream, then copies all records to out[MMA_RECORDS]. */
 enum status mma_read(struct mma *x, struct mma_record *out, struct error *err);
-/* SMs that left a wrong sum into *w (checked: SMs that ran); the first is placed by its SM. */
+/* Counts into *w the SMs with a wrong sum, out of the SMs that ran (w->checked). w->place names the first
+ * wrong SM. */
 void mma_judge(const struct mma_record *records, struct wrong *w);
 /* FLOP of one launch on one SM. */
 double mma_flop(const struct mma *x);

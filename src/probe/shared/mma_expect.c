@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loops of kernel/mma/args.h must find, by plain integer sums; the reference of the kernels too. */
+/* Expected sums of the loops of kernel/mma/args.h, by plain integer arithmetic. The kernels' tests use them
+ * too. */
 #include "probe/shared/mma.h"
 
 static const unsigned bytes_of[] = {
@@ -20,7 +21,7 @@ struct mma_tile mma_tile_of(enum mma_type type, bool sm90)
 	return (struct mma_tile){16, 8, 32 / bytes_of[type], MMA_TILES};
 }
 
-/* Where accumulator r of a thread lies. PTX ISA: fragments of mma, D of wgmma. */
+/* Row and column of a thread's accumulator r. Source: PTX ISA, fragments of mma and matrix D of wgmma. */
 static void place_of(enum mma_type type, bool sm90, unsigned thread, unsigned r, unsigned *row,
 		     unsigned *column)
 {

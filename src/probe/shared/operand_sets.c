@@ -4,7 +4,7 @@
 #include "probe/shared/cpu.h"
 #include "vendor/cuda.h"
 
-enum { LEAST = 3, CACHES = 4 }; /* sets; what they hold together, in L2 caches */
+enum { LEAST = 3, CACHES = 4 }; /* LEAST: sets; CACHES: size of all sets together, in L2 caches */
 
 uint64_t operand_sets_wanted(uint64_t set_bytes, uint64_t l2_bytes, uint64_t usable)
 {

@@ -6,7 +6,7 @@ enum status reading_gpu(const struct gpu **g, const struct machine *m, const str
 {
 	*g = t->gpu_count ? machine_gpu(m, t->gpu[0]) : NULL;
 	if (!*g)
-		return error_set(err, STATUS_BUG, "a reading of a GPU was given none");
+		return error_set(err, STATUS_BUG, "a reading of a GPU has no GPU in its target");
 	if ((*g)->status)
 		return error_set_cause(err, (*g)->status, (*g)->cause, "GPU %s: %s", (*g)->pci,
 				       (*g)->reason[0] ? (*g)->reason : cause_text((*g)->cause));
@@ -47,7 +47,7 @@ unsigned reading_facts(struct result *out, const struct gpu *g, const struct fie
 	return set;
 }
 
-/* What the facts say of a vendor's layer that gave nothing; NULL: it answered, or was not asked. */
+/* The entry of facts.unreadable for a vendor's library; NULL: the library answered, or was not queried. */
 static const json_t *failed_layer(const struct machine *m, const char *what)
 {
 	const json_t *row;
@@ -73,7 +73,7 @@ const char *reading_layer_failed(const struct machine *m, const char *what, enum
 		return NULL;
 	if (!name || !cause_from_name(name, cause))
 		*cause = CAUSE_VENDOR_CALL;
-	return why ? why : "it gave nothing";
+	return why ? why : "no answer";
 }
 
 enum status reading_none(const struct machine *m, const struct gpu *g, const char *what,
@@ -85,7 +85,7 @@ enum status reading_none(const struct machine *m, const struct gpu *g, const cha
 
 	for (i = 0; i < count && !why; i++)
 		why = json_string_value(json_object_get(reasons, gpu_fact_name(facts[i])));
-	if (!why) { /* nobody refused: the layer that tells was not read */
+	if (!why) { /* no query was refused, so the library with these facts was not read */
 		enum cause cause = CAUSE_LIBRARY_MISSING;
 
 		why = reading_layer_failed(m, "NVML", &cause);

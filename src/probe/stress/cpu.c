@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `openblas`: products by OpenBLAS, memory walked by pinned threads, checks in plain C. */
+/* Engine `openblas`: OpenBLAS computes the GEMMs; pinned threads walk the memory; plain C code checks every
+ * result. */
 #include <math.h>
 #include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "probe/stress/stress.h"
 #include "vendor/cpu/openblas.h"
 
-struct walk_share { /* a thread's finds on a line of its own */
+struct walk_share { /* one thread's findings, on a cache line of their own */
 	uint64_t wrong, first, odd;
 	char rest[40];
 };
@@ -19,9 +20,9 @@ struct stress_cpu {
 	unsigned threads;
 	void *a, *g[STRESS_SETS], *c; /* (n x n), float or double */
 	struct stress_sums expected[STRESS_SETS];
-	int64_t *row_sum, *column_sum; /* (2 n) and a thread (2 n): sums of C under the two weights */
-	uint64_t *words, *pass;	       /* memory walked; passes done by slice */
-	uint64_t slice, slices, at;    /* at: the slice that the pool walks now */
+	int64_t *row_sum, *column_sum; /* (2 n), and per thread (2 n): sums of C under the two weights */
+	uint64_t *words, *pass;	       /* the memory; passes done, per slice */
+	uint64_t slice, slices, at;    /* at: slice that the threads walk now */
 	struct walk_share *share;      /* (threads) */
 	struct stress_found found;
 	uint64_t pending_set;
@@ -42,7 +43,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 
 	if (o->type != STRESS_FP32 && o->type != STRESS_FP64)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "stress: on a CPU the type is fp32 or fp64, not %s",
+				       "stress: a CPU supports only type=fp32 and type=fp64, not %s",
 				       stress_type_name((enum stress_type)o->type));
 	if (stress_has(o, STRESS_TENSOR) && lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "stress: OpenBLAS: %s", lib->missing);
@@ -63,8 +64,9 @@ static void note(uint64_t *count, uint64_t *first, uint64_t i)
 		*first = i;
 }
 
-/* A thread's rows of C: their sums, and what they add to the columns' (its own two weights of n). An element
- * that is no integer below 2^53 enters none and makes its row and column wrong. */
+/* Adds up a thread's rows of C: the row sums, and their contribution to the column sums, in an array of the
+ * thread (two weights of n). An element that is not an integer below 2^53 enters no sum; it makes its row and
+ * its column wrong. */
 static void sum_work(void *arg, unsigned thread)
 {
 	struct stress_cpu *s = arg;
@@ -81,8 +83,8 @@ static void sum_work(void *arg, unsigned thread)
 
 			if (!(fabs(v) < 0x1p53 && v == trunc(v))) {
 				s->share[thread].odd++;
-				s->row_sum[i]++; /* below what any whole element moves a sum by two weights
-						    together */
+				s->row_sum[i]++; /* less than any change of a whole element moves the two
+						    weighted sums */
 				column[j]++;
 				continue;
 			}
@@ -126,7 +128,7 @@ static void multiply(struct stress_cpu *s, uint64_t i)
 {
 	int n = (int)s->common.n;
 
-	check_product(s); /* nobody asked for the last one: it is checked all the same */
+	check_product(s); /* nobody has collected the result of the last GEMM: it is checked all the same */
 	if (wide(s))
 		blas_dgemm(&s->blas, CblasNoTrans, CblasTrans, n, n, n, 1, s->a, n, s->g[i % STRESS_SETS], n,
 			   0, s->c, n);
@@ -200,11 +202,12 @@ static enum status collect(void *state, struct stress_found *out, struct error *
 	return STATUS_OK;
 }
 
-/* -- life -- */
+/* -- begin and end -- */
 
 static enum status no_memory(struct error *err)
 {
-	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "stress: no memory for the buffers");
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+			       "stress: not enough memory for the buffers");
 }
 
 static void fill(struct stress_cpu *s, void *to, uint64_t seed, uint32_t stream)

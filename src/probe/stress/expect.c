@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The right answers, by the host alone: sums of A B under two weights, from the generator. */
+/* The expected sums, computed by the host alone from the generator: sums of A B under two weights. */
 #include "core/math/random.h"
 #include "probe/gemm/gemm.h"
 #include "probe/stress/stress.h"
@@ -16,7 +16,7 @@ uint64_t stress_pattern(uint64_t i, uint64_t pass)
 	return pass & 1 ? ~v : v;
 }
 
-/* Row r of an n x n matrix; n is a multiple of 16, so rows begin with a block of the generator. */
+/* Row r of an n x n matrix. n is a multiple of 16, so every row starts with a new block of the generator. */
 static void row_of(int8_t *row, uint64_t seed, uint32_t stream, unsigned bits, uint32_t n, uint32_t r)
 {
 	const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -31,7 +31,7 @@ static void row_of(int8_t *row, uint64_t seed, uint32_t stream, unsigned bits, u
 	}
 }
 
-/* right[w] = M x[w]; left[w] += y[w]^T M where left is asked for. */
+/* right[w] = M x[w]; left[w] += y[w]^T M if left is not NULL. */
 static void pass(int8_t *row, uint64_t seed, uint32_t stream, unsigned bits, uint32_t n, int64_t *const x[2],
 		 int64_t *const right[2], int64_t *const y[2], int64_t *const left[2])
 {
@@ -63,10 +63,10 @@ enum status stress_expect(struct stress_sums *out, uint64_t seed, unsigned set, 
 		free(all);
 		free(row);
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "stress: no memory for the answers");
+				       "stress: not enough memory for the expected sums");
 	}
 	for (unsigned w = 0; w < 2; w++) {
-		out->cw[w] = all + (size_t)w * n; /* the first piece owns all */
+		out->cw[w] = all + (size_t)w * n; /* the first pointer owns the allocation of all arrays */
 		out->wc[w] = all + (2 + (size_t)w) * n;
 		weight[w] = all + (4 + (size_t)w) * n;
 		bw[w] = all + (6 + (size_t)w) * n;
@@ -74,7 +74,7 @@ enum status stress_expect(struct stress_sums *out, uint64_t seed, unsigned set, 
 		for (uint32_t i = 0; i < n; i++)
 			weight[w][i] = gemm_weight(w, i);
 	}
-	/* G is stored, B = G^T: B w = G^T w and (w^T A) B = G (w^T A)^T. */
+	/* The stored matrix is G, and B = G^T. So B w = G^T w, and (w^T A) B = G (w^T A)^T. */
 	pass(row, seed, b, bits, n, NULL, NULL, weight, bw);
 	pass(row, seed, STRESS_STREAM_A, bits, n, bw, out->cw, weight, wa);
 	pass(row, seed, b, bits, n, wa, out->wc, NULL, NULL);

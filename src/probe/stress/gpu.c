@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `cublaslt`: products by cuBLASLt, memory walked and everything checked by kernels of our own. */
+/* Engine `cublaslt`: cuBLASLt computes the GEMMs; kernels of this program walk the memory and check every
+ * result. */
 #include "gpu/device/gpu.h"
 #include "gpu/matmul/matmul.h"
 #include "kernel/test_data/gemm.h"
@@ -14,7 +15,7 @@ enum {
 	FOUND_WORDS,
 	FOUND_COUNT
 };
-#define FLOAT_LIMIT (1u << 24) /* integers that FP32 holds exactly */
+#define FLOAT_LIMIT (1u << 24) /* largest integer up to which FP32 is exact */
 
 struct stress_gpu {
 	struct stress common;
@@ -25,7 +26,7 @@ struct stress_gpu {
 	struct matmul_shape shape;
 	struct gpu_kernel *fill, *sums, *judge, *walk, *turn;
 	gpu_ptr a, b[STRESS_SETS], c, scale;
-	gpu_ptr sum, odd, expected[STRESS_SETS]; /* cw, wc: two weights of n each */
+	gpu_ptr sum, odd, expected[STRESS_SETS]; /* cw, wc: each has two weights of n elements */
 	gpu_ptr words, pass, found;
 	uint64_t bytes, slice, slices;
 	uint64_t products, passes, pending_set;
@@ -57,13 +58,13 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		return error_set_cause(err, lib->status, lib->cause, "stress: cuBLASLt: %s", lib->missing);
 	if (stress_has(o, STRESS_TENSOR) && o->type == STRESS_E4M3 && cc > 0 && cc < 89)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "stress: this GPU has no FP8 units (they came with sm_89)");
+				       "stress: this GPU has no FP8 units; they need sm_89 or newer");
 	return STATUS_OK;
 }
 
 /* -- preparing -- */
 
-/* B stored transposed: the layout that every type takes. */
+/* B is stored transposed, because every type supports this layout. */
 static enum status make_plan(struct stress_gpu *s, struct error *err)
 {
 	enum stress_type type = (enum stress_type)s->common.opts.type;
@@ -103,7 +104,7 @@ static enum status fill(struct stress_gpu *s, gpu_ptr out, uint32_t stream, uint
 			     &args, err);
 }
 
-/* What the host computed by itself. */
+/* Uploads the sums that the host computed by itself. */
 static enum status upload(struct stress_gpu *s, unsigned set, uint64_t seed, struct error *err)
 {
 	uint64_t n = s->common.n;
@@ -231,8 +232,8 @@ static enum status multiply(struct stress_gpu *s, uint64_t i, struct error *err)
 				    .scale_a = s->scale,
 				    .scale_b = s->scale,
 				    .alpha = 1};
-	enum status st =
-		check_product(s, err); /* nobody asked for the last one: it is checked all the same */
+	enum status st = check_product(
+		s, err); /* nobody has collected the result of the last GEMM: it is checked all the same */
 
 	if (!st)
 		st = matmul_plan_enqueue(s->plan, &o, s->stream, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The probe: options, work, and what its findings mean. One iteration is 2 n^3 FLOP (unit tensor, all) and a
- * slice of memory read and written (unit memory, all); checks are inside the time. Descriptor at the end;
- * expect.c holds the answers, one file an engine.
+ * Probe stress: options, work, and the verdict on its findings. One iteration is 2 n^3 FLOP (unit tensor,
+ * all) and one slice of memory read and written (unit memory, all). The time includes the checks. The
+ * descriptor is at the end. expect.c computes the expected sums; each engine has a file of its own.
  */
 #include "probe/stress/stress.h"
 #include <inttypes.h>
@@ -22,25 +22,25 @@ static const char *const limits[] = {STRESS_TYPES(X)};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct stress_opts, unit, .name = "unit", .preset = "all", .choices = units,
-		.help = "matrix units, memory, or both in turn"),
+		.help = "test matrix units, memory, or both in alternation (all)"),
 	OPT_ROW(struct stress_opts, type, .name = "type", .preset = "bf16", .choices = types,
-		.help = "type of the operands; the CPU engine takes fp32 and fp64"),
+		.help = "type of the operands; the CPU engine supports fp32 and fp64"),
 	OPT_ROW(struct stress_opts, n, .name = "n", .preset = "0", .max = 16384,
-		.help = "edge of the matrices; 0: 8192 on a GPU, 1024 on a CPU"),
+		.help = "rows and columns of each matrix; 0: 8192 on a GPU, 1024 on a CPU"),
 	OPT_ROW(struct stress_opts, bytes, .name = "bytes", .preset = "0", .max = 1e12, .unit = "B",
-		.help = "memory walked; 0: 4 GiB on a GPU, 256 MiB on a CPU"),
+		.help = "bytes of memory to test; 0: 4 GiB on a GPU, 256 MiB on a CPU"),
 	OPT_ROW(struct stress_opts, threads, .name = "threads", .preset = "0", .max = 4096,
-		.help = "CPU threads; 0: all usable"),
+		.help = "CPU threads; 0: all usable CPUs"),
 };
 
 /* name, unit, kind, better, help */
 #define STRESS_FIELDS(X)                                                                                     \
-	X(products_checked, "", U64, 1, "matrix products made, every one checked")                           \
-	X(slices_checked, "", U64, 1, "memory slices walked, every one checked")                             \
-	X(wrong_rows, "", U64, -1, "rows of products whose sums were wrong")                                 \
-	X(wrong_columns, "", U64, -1, "columns of products whose sums were wrong")                           \
-	X(odd_elements, "", U64, -1, "elements that were no integers: NaN, infinity, fractions")             \
-	X(wrong_words, "", U64, -1, "memory words that did not hold what was written")
+	X(products_checked, "", U64, 1, "GEMMs computed, each checked")                                      \
+	X(slices_checked, "", U64, 1, "memory slices tested, each checked")                                  \
+	X(wrong_rows, "", U64, -1, "rows of C with wrong sums")                                              \
+	X(wrong_columns, "", U64, -1, "columns of C with wrong sums")                                        \
+	X(odd_elements, "", U64, -1, "elements of C that are not integers: NaN, infinity, fractions")        \
+	X(wrong_words, "", U64, -1, "memory words that differ from the written value")
 #define X(name, ...) STRESS_FIELD_##name,
 enum stress_field { STRESS_FIELDS(X) STRESS_FIELD_COUNT };
 #undef X
@@ -96,7 +96,7 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	return w;
 }
 
-/* A, two B and C of at most 8 bytes an element, and the memory walked. */
+/* A, two B and C with at most 8 bytes per element, and the walked memory. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	const struct stress_opts *o = opts;
@@ -158,7 +158,7 @@ static enum status verify(void *state, struct wrong *w, struct error *err)
 			       : f.words ? CAUSE_HBM_DATA
 					 : CAUSE_WRONG_RESULT,
 			       "stress: %" PRIu64 " rows and %" PRIu64 " columns of %" PRIu64
-			       " products and %" PRIu64 " words of memory are wrong, the first at %s",
+			       " GEMMs and %" PRIu64 " words of memory are wrong, the first at %s",
 			       f.rows, f.columns, f.products, f.words, w->place);
 }
 
@@ -183,7 +183,7 @@ static const struct engine *const engines[] = {&stress_cpu_engine, &stress_gpu_e
 
 const struct probe probe_stress = {
 	.name = "stress",
-	.summary = "matrix units and memory for as long as asked, every result checked",
+	.summary = "load on matrix units and memory for a given time, with every result checked",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct stress_opts)},
 	.fields = fields,

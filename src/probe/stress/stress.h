@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Probe `stress`: matrix units and memory at once, every result checked where it is made.
+ * Probe `stress`: loads matrix units and memory, and checks every result on the device that made it.
  *
- * Tensor part: C = A G^T, n x n x n, of dense random integers small enough that every sum is exact. A is one
- * matrix, G one of two in turn, so that a product that was not computed leaves the other's result, which is
- * wrong. Row and column sums of each C under two weights are held against A (G^T w) and G (A^T w), which the
- * host computes by itself from the generator (METHODS "Integer pass"). Memory part: a slice of the buffer in
- * turn must hold what the pass before wrote there, then gets the next pattern, in which address and value
- * change in every bit.
+ * Tensor part: C = A G^T, n x n x n, of dense random integers that are small enough to make every sum exact.
+ * A is one matrix. G alternates between two matrices, so a GEMM that was not computed leaves the result of
+ * the other, which is wrong. Row and column sums of each C under two weights are compared with A (G^T w) and
+ * G (A^T w), which the host computes by itself from the generator (docs/explanation/methods/cpu-probes.md,
+ * "Integer pass").
+ *
+ * Memory part: an iteration checks that one slice of the buffer still has the words of the previous pass,
+ * then writes the next pattern. Address and value of a pattern change in every bit.
  */
 #ifndef PROBE_STRESS_STRESS_H
 #define PROBE_STRESS_STRESS_H
@@ -16,7 +18,8 @@
 
 enum stress_unit { STRESS_ALL, STRESS_TENSOR, STRESS_MEMORY };
 
-/* name, text, bits of an integer operand: exact in the type, and sums of 2^14 products in its accumulator */
+/* name, text, bits of an integer operand: exact in the type, and sums of 2^14 products are exact in its
+ * accumulator */
 #define STRESS_TYPES(X)                                                                                      \
 	X(BF16, "bf16", 8)                                                                                   \
 	X(FP16, "fp16", 8)                                                                                   \
@@ -35,7 +38,7 @@ struct stress_opts {
 	uint64_t bytes;
 };
 
-/* What n=0 and bytes=0 stand for; the slice that one iteration walks. */
+/* The values that n=0 and bytes=0 mean; and the size in bytes of the slice that one iteration walks. */
 uint32_t stress_n(const struct target *t, const struct stress_opts *o);
 uint64_t stress_bytes(const struct target *t, const struct stress_opts *o);
 uint64_t stress_slice(const struct target *t, const struct stress_opts *o);
@@ -43,22 +46,22 @@ unsigned stress_bits(enum stress_type type);
 const char *stress_type_name(enum stress_type type);
 bool stress_has(const struct stress_opts *o, enum stress_unit unit);
 
-/* Sums that C must have: (n) each, [weight]. Owner: caller, stress_expect_free. */
+/* Expected sums of C, (n) each, for both weights. Owner: caller, stress_sums_free. */
 struct stress_sums {
 	int64_t *cw[2], *wc[2];
 };
 enum status stress_expect(struct stress_sums *out, uint64_t seed, unsigned set, unsigned bits, uint32_t n,
 			  struct error *err);
 void stress_sums_free(struct stress_sums *s);
-/* Element i of A or G as stored. */
+/* Element i of A or G in storage order. */
 int stress_element(uint64_t seed, uint32_t stream, unsigned bits, uint64_t i);
-/* Word i of memory after `pass` passes. */
+/* Word i of the memory after `pass` passes. */
 uint64_t stress_pattern(uint64_t i, uint64_t pass);
 
-/* Since prepare. first_*: lowest wrong index, UINT64_MAX: none. */
+/* Findings since prepare. first_*: lowest wrong index, UINT64_MAX: none. */
 struct stress_found {
-	uint64_t products, passes;   /* checked products, checked slices */
-	uint64_t rows, columns, nan; /* wrong rows and columns of C; elements that are no integers */
+	uint64_t products, passes;   /* checked GEMMs, checked slices */
+	uint64_t rows, columns, nan; /* wrong rows and columns of C; elements that are not integers */
 	uint64_t first_row, first_column;
 	uint64_t words, first_word; /* wrong words of memory */
 };
@@ -68,9 +71,9 @@ struct stress {
 	struct stress_opts opts;
 	uint32_t n;
 	uint64_t iterations;
-	/* Waits for what was enqueued, checks what is unchecked and tells all that was found. */
+	/* Waits for all enqueued work, checks results that are not yet checked, and returns all findings. */
 	enum status (*collect)(void *state, struct stress_found *out, struct error *err);
-	enum status (*one)(void *state, struct error *err); /* one iteration, checked */
+	enum status (*one)(void *state, struct error *err); /* runs one iteration and checks it */
 };
 
 extern const struct engine stress_gpu_engine, stress_cpu_engine;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exact passes: data whose right O and log-sum-exp are known of every row without a matrix of pairs.
- * MEAN: Q is 0, so each row's O is the mean of the values kept and its log-sum-exp the logarithm of their
- * number: who attends to whom, to the last pair, and every element of V. SELECT: keys are codes of signs and
- * each query is one of them, much enlarged, so that O is the value of that key and the log-sum-exp its logit:
- * every element of Q, and of K where it is found. Rows that keep nothing are 0 and -inf. METHODS "Attention",
- * "Exact passes".
+ * The exact passes: data for which the correct O and log-sum-exp of every row are known without a matrix of
+ * pairs. See docs/explanation/methods/attention.md, "Exact passes".
+ *
+ * MEAN: Q is 0. So each row's O is the mean of the kept values, and its log-sum-exp is the logarithm of their
+ * number. This checks every pair of query and key, and every element of V.
+ *
+ * SELECT: keys are codes of signs, and each query is the code of one key, much enlarged. So O is the value of
+ * that key and the log-sum-exp is its logit. This checks every element of Q, and of K if the key is selected.
+ *
+ * The result of a row without kept pairs is 0 and -inf.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,23 +19,24 @@
 #include "probe/attention/element_types.h"
 #include "probe/shared/cpu.h"
 
-struct checking { /* for the pool */
+struct check_job { /* argument of the pool's work functions */
 	struct attention *a;
 	enum attention_data data;
 	const unsigned char *o;
 	const float *lse;
-	double share, least; /* of a value, and beside it, that an element may err */
+	double share,
+		least; /* allowed error of an element, as a share of its value and as an absolute value */
 	struct wrong *wrong; /* (threads) */
-	bool *room;	     /* (threads) false: a thread had no memory */
+	bool *room;	     /* (threads) false: the thread did not have enough memory */
 };
 
-/* One key head's values, and what a thread needs beside. */
+/* One key head's values and a thread's work space. */
 struct head {
 	uint32_t b, g;
-	int32_t *sums;			    /* MEAN: (kv_len + 1, head_dim), of all keys before */
-	struct attention_keys *span, *last; /* (room) of this row and of the one before */
+	int32_t *sums; /* MEAN: (kv_len + 1, head_dim): sum of the values of all keys before */
+	struct attention_keys *span, *last; /* (room) of this row and of the previous one */
 	uint32_t spans, last_spans;
-	double value[ATTENTION_HEAD_DIM_MAX], lse; /* of the row */
+	double value[ATTENTION_HEAD_DIM_MAX], lse; /* expected value of the row */
 };
 
 static void sum_values(const struct attention *a, struct head *k)
@@ -54,7 +59,7 @@ static void expect_mean(const struct attention_problem *p, struct head *k)
 	int64_t sum[ATTENTION_HEAD_DIM_MAX] = {0};
 
 	if (k->spans == k->last_spans && !memcmp(k->span, k->last, k->spans * sizeof(*k->span)) && k->spans)
-		return; /* as the row before */
+		return; /* the same as the previous row */
 	for (uint32_t i = 0; i < k->spans; i++) {
 		const int32_t *to = k->sums + (size_t)k->span[i].to * p->head_dim;
 		const int32_t *from = k->sums + (size_t)k->span[i].from * p->head_dim;
@@ -83,9 +88,10 @@ static void expect_selected(const struct attention *a, struct head *k, uint32_t 
 	k->lse = k->spans ? attention_select_logit(p) : -INFINITY;
 }
 
-/* Beyond O's own rounding: probabilities of 16 bits may be rounded once more than their sum was, and where
- * values cancel what is left of FP32's rounding stays; the least that a pair too many changes is 2^-20. */
-static void allow(struct checking *c)
+/* Sets the allowed error. It exceeds O's own rounding: 16-bit probabilities may be rounded once more than
+ * their sum, and if values cancel, FP32 rounding errors remain. One pair too many changes the result by at
+ * least 2^-20. */
+static void allow(struct check_job *c)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 
@@ -100,7 +106,7 @@ static double lse_allowed(enum attention_data data, double lse)
 	return data == ATTENTION_DATA_MEAN ? 0x1p-18 * (1 + fabs(lse)) : 1e-3 + 0x1p-16 * fabs(lse);
 }
 
-static void check_row(const struct checking *c, const struct head *k, uint32_t h, uint32_t row,
+static void check_row(const struct check_job *c, const struct head *k, uint32_t h, uint32_t row,
 		      struct wrong *wrong)
 {
 	const struct attention_problem *p = &c->a->c.problem;
@@ -120,7 +126,7 @@ static void check_row(const struct checking *c, const struct head *k, uint32_t h
 	wrong->checked += p->head_dim;
 }
 
-static void check_head(const struct checking *c, struct head *k, struct wrong *wrong)
+static void check_head(const struct check_job *c, struct head *k, struct wrong *wrong)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t group = p->heads / p->kv_heads;
@@ -142,7 +148,7 @@ static void check_head(const struct checking *c, struct head *k, struct wrong *w
 
 static void check_work(void *arg, unsigned thread)
 {
-	const struct checking *c = arg;
+	const struct check_job *c = arg;
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t room = attention_attended_room(c->a->c.blocks);
 	struct head k = {.span = malloc(2 * (size_t)room * sizeof(*k.span))};
@@ -162,20 +168,6 @@ static void check_work(void *arg, unsigned thread)
 	free(k.span);
 }
 
-static enum status check_all(struct checking *c, struct wrong *wrong, struct error *err)
-{
-	unsigned threads = cpu_pool_count(c->a->pool);
-
-	cpu_pool_run(c->a->pool, check_work, c);
-	for (unsigned i = 0; i < threads; i++) {
-		if (!c->room[i])
-			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room to verify");
-		attention_wrong_add(wrong, &c->wrong[i]);
-	}
-	return STATUS_OK;
-}
-
 enum status attention_check_exact(struct attention *a, enum attention_data data, struct wrong *wrong,
 				  struct error *err)
 {
@@ -183,24 +175,24 @@ enum status attention_check_exact(struct attention *a, enum attention_data data,
 	unsigned threads = cpu_pool_count(a->pool);
 	void *o = malloc(attention_tensor_bytes(p, ATTENTION_O));
 	float *lse = malloc(attention_tensor_bytes(p, ATTENTION_LSE));
-	struct checking c = {.a = a,
-			     .data = data,
-			     .o = o,
-			     .lse = lse,
-			     .wrong = calloc(threads, sizeof(*c.wrong)),
-			     .room = calloc(threads, sizeof(*c.room))};
+	struct check_job c = {.a = a,
+			      .data = data,
+			      .o = o,
+			      .lse = lse,
+			      .wrong = calloc(threads, sizeof(*c.wrong)),
+			      .room = calloc(threads, sizeof(*c.room))};
 	enum status st = STATUS_OK;
 
 	allow(&c);
 	if (!o || !lse || !c.wrong || !c.room)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				     "attention: no room to verify");
+				     "attention: not enough memory to verify");
 	if (!st)
 		st = a->access->read(a, 0, ATTENTION_O, o, err);
 	if (!st)
 		st = a->access->read(a, 0, ATTENTION_LSE, lse, err);
 	if (!st)
-		st = check_all(&c, wrong, err);
+		st = attention_check_threads(a->pool, check_work, &c, c.wrong, c.room, wrong, err);
 	free(c.room);
 	free(c.wrong);
 	free(lse);

@@ -62,7 +62,7 @@ void attention_gradient_begin(struct attention_gradient *g, const struct attenti
 	memset(g->d_v, 0, p->kv_len * d * sizeof(*g->d_v));
 }
 
-/* P of the row's keys. */
+/* Computes P of the row's keys. */
 static void softmax(struct attention_gradient *g, const struct attention_problem *p, const float *q,
 		    struct attention_keys seen)
 {
@@ -83,7 +83,7 @@ struct attention_keys attention_gradient_row(struct attention_gradient *g, const
 					     double *d_q)
 {
 	struct attention_keys seen = attention_keys(p, b, row);
-	double scale = attention_scale(p), mean = 0; /* of dP, by P: dO . O */
+	double scale = attention_scale(p), mean = 0; /* mean of dP weighted by P, which is dO . O */
 	uint32_t d = p->head_dim;
 
 	memset(d_q, 0, d * sizeof(*d_q));

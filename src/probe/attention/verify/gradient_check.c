@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backward of the case's own data: every element of dQ, dK and dV of the first and the last key head against
- * double precision, from inputs that are made anew, never read back. What an engine of the type may err is
- * METHODS "Attention", "Tolerance of gradients".
+ * Check of backward on the case's own data: every element of dQ, dK and dV of the first and the last key head
+ * is compared with double precision. The inputs are recomputed from the generator and never read back. The
+ * allowed error is that of docs/explanation/methods/attention.md, "Tolerance of gradients".
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,22 +10,24 @@
 #include "probe/attention/element_types.h"
 #include "probe/shared/cpu.h"
 
-#define ACCUMULATED 0x1p-20  /* relative error of a sum in FP32 that tensor cores add up */
-#define DEVIATIONS 6	     /* of roundings that are independent */
-#define PAIRS_FOR_TWO 0x1p26 /* of query and key in a key head; of larger ones the first alone */
+#define ACCUMULATED 0x1p-20 /* relative error of an FP32 sum on tensor cores */
+#define DEVIATIONS 6	    /* standard deviations allowed for independent roundings */
+#define PAIRS_FOR_TWO                                                                                        \
+	0x1p26 /* pairs of query and key per key head; with more pairs, only the first key head is checked   \
+		*/
 
 enum { HEADS = 2 };
 
-/* What may go wrong with a sum of terms, each rounded: root sum of squares of the roundings, and what is
- * proportional to the terms' own sum. */
-struct doubt {
+/* Allowed error of a sum of rounded terms: the squares of the roundings, to be added in quadrature, and a
+ * part that is proportional to the sum of the terms. */
+struct error_terms {
 	double squares, sum;
 };
 
 struct reference_head {
 	uint32_t b, g;
-	double *d_q, *d_k, *d_v;	  /* (group * q_len, head_dim); (kv_len, head_dim) */
-	struct doubt *of_q, *of_k, *of_v; /* a row */
+	double *d_q, *d_k, *d_v;		/* (group * q_len, head_dim); (kv_len, head_dim) */
+	struct error_terms *of_q, *of_k, *of_v; /* (rows) */
 };
 
 struct attention_gradients {
@@ -33,11 +35,11 @@ struct attention_gradients {
 	unsigned count;
 };
 
-struct doing { /* for the pool */
+struct reference_work { /* argument of the pool's work functions */
 	const struct attention *a;
 	struct reference_head *head;
 	struct attention_gradient *gradient; /* (threads) */
-	struct doubt *of_k, *of_v;	     /* (threads, kv_len) */
+	struct error_terms *of_k, *of_v;     /* (threads, kv_len) */
 };
 
 static void make_row(const void *from, enum attention_tensor t, uint32_t b, uint32_t h, uint32_t row,
@@ -66,14 +68,11 @@ static double norm(const float *x, uint32_t n)
 	return sqrt(sum);
 }
 
-static double rounding(const struct attention_problem *p, double x)
-{
-	return fmax(attention_roundoff(p->type) * fabs(x), attention_underflow(p->type));
-}
-
-/* Of one row's keys: the roundings of P, dS and of O in D; the exponents' error. */
-static void doubt_row(const struct doing *w, unsigned thread, const struct attention_gradient *g,
-		      const float *q, const float *d_o, struct attention_keys seen, struct doubt *of_q)
+/* Adds the error terms of one row's keys: the roundings of P, of dS and of O (in D), and the error of the
+ * exponents. */
+static void add_error_terms(const struct reference_work *w, unsigned thread,
+			    const struct attention_gradient *g, const float *q, const float *d_o,
+			    struct attention_keys seen, struct error_terms *of_q)
 {
 	const struct attention_problem *p = &w->a->c.problem;
 	double scale = attention_scale(p), q_most = largest(q, p->head_dim),
@@ -82,33 +81,34 @@ static void doubt_row(const struct doing *w, unsigned thread, const struct atten
 	double exponent = ACCUMULATED * (1 + scale * norm(q, p->head_dim) * reach),
 	       d_o_norm = norm(d_o, p->head_dim);
 	double share = 2 * exponent + ACCUMULATED, squares = 0, d_error;
-	struct doubt *of_k = w->of_k + (size_t)thread * p->kv_len,
-		     *of_v = w->of_v + (size_t)thread * p->kv_len;
+	struct error_terms *of_k = w->of_k + (size_t)thread * p->kv_len,
+			   *of_v = w->of_v + (size_t)thread * p->kv_len;
 
 	for (uint32_t j = seen.from; j < seen.to; j++)
 		squares += 3 * g->p[j] *
-			   g->p[j]; /* of an element of O, whose values have variance 1 at most 3 */
+			   g->p[j]; /* variance of an element of O: its values have a variance of at most 3 */
 	d_error = scale * attention_roundoff(p->out_type) * sqrt(squares) * d_o_norm;
-	*of_q = (struct doubt){0};
+	*of_q = (struct error_terms){0};
 	for (uint32_t j = seen.from; j < seen.to; j++) {
-		double term = rounding(p, g->d_s[j]), beside = g->p[j] * d_error;
-		/* dP - D cancels: of FP32's rounding of dP, which is as large as dO and V are, the weight's
-		 * share stays. */
+		double term = attention_rounding(p->type, g->d_s[j]), d_term = g->p[j] * d_error;
+		/* dP - D cancels. The FP32 rounding error of dP is proportional to the sizes of dO and V. It
+		 * remains, weighted by P. */
 		double sum = share * fabs(g->d_s[j]) + ACCUMULATED * scale * g->p[j] * d_o_norm * reach;
 
 		of_q->squares += term * term * k_most * k_most;
 		of_q->sum += sum * k_most;
-		of_k[j].squares += (term * term + beside * beside) * q_most * q_most;
+		of_k[j].squares += (term * term + d_term * d_term) * q_most * q_most;
 		of_k[j].sum += sum * q_most;
-		of_v[j].squares += rounding(p, g->p[j]) * rounding(p, g->p[j]) * o_most * o_most;
+		of_v[j].squares += attention_rounding(p->type, g->p[j]) *
+				   attention_rounding(p->type, g->p[j]) * o_most * o_most;
 		of_v[j].sum += share * g->p[j] * o_most;
 	}
-	of_q->sum += DEVIATIONS * d_error * k_most; /* one D for all keys of the row */
+	of_q->sum += DEVIATIONS * d_error * k_most; /* all keys of the row share one D */
 }
 
 static void reference_work(void *arg, unsigned thread)
 {
-	const struct doing *w = arg;
+	const struct reference_work *w = arg;
 	const struct attention_problem *p = &w->a->c.problem;
 	const struct attention_rows rows = {make_row, w->a};
 	struct attention_gradient *g = &w->gradient[thread];
@@ -126,12 +126,12 @@ static void reference_work(void *arg, unsigned thread)
 		make_row(w->a, ATTENTION_Q, head->b, h, row, q);
 		make_row(w->a, ATTENTION_D_O, head->b, h, row, d_o);
 		seen = attention_gradient_row(g, p, q, d_o, head->b, row, head->d_q + i * p->head_dim);
-		doubt_row(w, thread, g, q, d_o, seen, &head->of_q[i]);
+		add_error_terms(w, thread, g, q, d_o, seen, &head->of_q[i]);
 	}
 }
 
-/* The threads' parts. */
-static void gather(const struct doing *w, unsigned threads)
+/* Adds up the parts of the threads. */
+static void gather(const struct reference_work *w, unsigned threads)
 {
 	const struct attention_problem *p = &w->a->c.problem;
 	struct reference_head *head = w->head;
@@ -168,11 +168,11 @@ static bool reference_head(const struct attention *a, struct reference_head *hea
 {
 	const struct attention_problem *p = &a->c.problem;
 	unsigned threads = cpu_pool_count(a->pool);
-	struct doing w = {.a = a,
-			  .head = head,
-			  .gradient = calloc(threads, sizeof(*w.gradient)),
-			  .of_k = calloc((size_t)threads * p->kv_len, sizeof(*w.of_k)),
-			  .of_v = calloc((size_t)threads * p->kv_len, sizeof(*w.of_v))};
+	struct reference_work w = {.a = a,
+				   .head = head,
+				   .gradient = calloc(threads, sizeof(*w.gradient)),
+				   .of_k = calloc((size_t)threads * p->kv_len, sizeof(*w.of_k)),
+				   .of_v = calloc((size_t)threads * p->kv_len, sizeof(*w.of_v))};
 	bool room = head_alloc(head, p) && w.gradient && w.of_k && w.of_v;
 
 	for (unsigned i = 0; room && i < threads; i++)
@@ -209,7 +209,7 @@ enum status attention_gradient_reference(struct attention *a, struct error *err)
 	}
 	return room ? STATUS_OK
 		    : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				      "attention: no room for the reference");
+				      "attention: not enough memory for the reference");
 }
 
 void attention_gradient_reference_free(struct attention_gradients *g)
@@ -227,18 +227,18 @@ void attention_gradient_reference_free(struct attention_gradients *g)
 	free(g);
 }
 
-static double allowed_beside(struct doubt d)
+static double allowed_error(struct error_terms d)
 {
 	return DEVIATIONS * sqrt(d.squares) + d.sum;
 }
 
-static double allowed(const struct attention_problem *p, struct doubt d, double value)
+static double allowed(const struct attention_problem *p, struct error_terms d, double value)
 {
-	return attention_roundoff(p->type) * fabs(value) + attention_underflow(p->type) + allowed_beside(d);
+	return attention_roundoff(p->type) * fabs(value) + attention_underflow(p->type) + allowed_error(d);
 }
 
 static void check_row(struct attention *a, const void *found, enum attention_tensor t, uint32_t b, uint32_t h,
-		      uint32_t row, const double *right, struct doubt doubt, struct wrong *wrong)
+		      uint32_t row, const double *right, struct error_terms terms, struct wrong *wrong)
 {
 	const struct attention_problem *p = &a->c.problem;
 	float values[ATTENTION_HEAD_DIM_MAX];
@@ -253,7 +253,7 @@ static void check_row(struct attention *a, const void *found, enum attention_ten
 		a->errors.count++;
 		a->errors.squares += error * error;
 		a->errors.most = fmax(a->errors.most, fabs(error));
-		if (!(fabs(error) <= allowed(p, doubt, right[d])))
+		if (!(fabs(error) <= allowed(p, terms, right[d])))
 			attention_note(p, wrong, t, b, h, row, d, right[d], (double)values[d]);
 	}
 	wrong->checked += p->head_dim;
@@ -289,9 +289,9 @@ double attention_gradient_apart(const struct attention *a, enum attention_tensor
 
 	for (unsigned i = 0; i < a->gradients->count; i++) {
 		const struct reference_head *head = &a->gradients->head[i];
-		const struct doubt *doubt = t == ATTENTION_D_Q	 ? head->of_q
-					    : t == ATTENTION_D_K ? head->of_k
-								 : head->of_v;
+		const struct error_terms *terms = t == ATTENTION_D_Q   ? head->of_q
+						  : t == ATTENTION_D_K ? head->of_k
+								       : head->of_v;
 		const double *value = t == ATTENTION_D_Q   ? head->d_q
 				      : t == ATTENTION_D_K ? head->d_k
 							   : head->d_v;
@@ -301,7 +301,7 @@ double attention_gradient_apart(const struct attention *a, enum attention_tensor
 		for (uint32_t row = 0; row < rows; row++)
 			for (uint32_t d = 0; d < p->head_dim; d++)
 				most = fmax(most,
-					    2 * allowed(p, doubt[row], value[(size_t)row * p->head_dim + d]));
+					    2 * allowed(p, terms[row], value[(size_t)row * p->head_dim + d]));
 	}
 	return most;
 }

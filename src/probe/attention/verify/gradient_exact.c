@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backward's exact passes: data whose right gradients are known of every row without a matrix of pairs. With
- * Q = 0 or K = 0 all logits are 0, so that P is one over the number n of a row's keys, and dV_j = sum_i dO_i
- * / n_i      dS_ij = scale (dO_i . V_j - D_i) / n_i,  D_i = dO_i . mean V dQ_i = scale / n_i (dO_i M_i - D_i
- * sum_j K_j)     M_i = sum_j V_j^T K_j   over the row's keys dK_j = scale (V_j N_j - w_j)     N_j = sum_i
- * dO_i^T Q_i / n_i, w_j = sum_i D_i Q_i / n_i   over the key's rows MEAN (Q = 0) looks at every element of dQ
- * and dV, KEYLESS (K = 0) at those of dK; the third gradient is 0. Keys of a row, and rows of a key, are
- * spans whose ends rise, so that M and N are kept by adding and taking away.
+ * The exact passes of backward: data for which the correct gradients of every row are known without a matrix
+ * of pairs. With Q = 0 or K = 0 all logits are 0, so P is 1 / n, with n the number of keys of a row. Then
+ *
+ *   dV_j = sum_i dO_i / n_i
+ *   dS_ij = scale (dO_i . V_j - D_i) / n_i,  D_i = dO_i . mean V
+ *   dQ_i = scale / n_i (dO_i M_i - D_i sum_j K_j),  M_i = sum_j V_j^T K_j  over the row's keys
+ *   dK_j = scale (V_j N_j - w_j),  N_j = sum_i dO_i^T Q_i / n_i,  w_j = sum_i D_i Q_i / n_i  over the key's
+ * rows
+ *
+ * MEAN (Q = 0) checks every element of dQ and dV, KEYLESS (K = 0) every element of dK; the third gradient is
+ * 0. The keys of a row and the rows of a key are spans whose ends ascend, so M and N are updated by adding
+ * and subtracting terms.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,24 +21,27 @@
 
 #define ACCUMULATED 0x1p-20
 #define DEVIATIONS 6
-#define DRIFT 0x1p-36 /* of our own sums, by adding and taking away; the least pair weighs 2^-20 */
+#define DRIFT                                                                                                \
+	0x1p-36 /* error of the reference's own sums, from adding and subtracting; one pair has a weight of  \
+		   at least 2^-20 */
 
-struct checking { /* for the pool */
+struct check_job { /* argument of the pool's work functions */
 	const struct attention *a;
 	enum attention_data data;
 	const void *found[ATTENTION_TENSORS];
 	struct wrong *wrong; /* (threads) */
-	bool *room;	     /* (threads) false: a thread had no memory */
+	bool *room;	     /* (threads) false: the thread did not have enough memory */
 };
 
-/* One key head's, of one thread. `moments` is M or N. */
+/* State of one key head, for one thread. `moments` is M or N. */
 struct head {
 	uint32_t b, g;
-	float *k, *v;			 /* (kv_len, head_dim) */
-	double *sums;			 /* (kv_len + 1, head_dim): values of all keys before */
-	double *moments, *sum;		 /* (head_dim, head_dim), (head_dim) */
-	double *d_v, *squares_v, *sum_v; /* (kv_len + 1, head_dim): what begins less what ends at a key */
-	double squares, size;		 /* of dK's roundings at the key at hand */
+	float *k, *v;	       /* (kv_len, head_dim) */
+	double *sums;	       /* (kv_len + 1, head_dim): sum of the values of all keys before */
+	double *moments, *sum; /* (head_dim, head_dim), (head_dim) */
+	double *d_v, *squares_v,
+		*sum_v; /* (kv_len + 1, head_dim): terms that start at a key minus terms that end at it */
+	double squares, size; /* for dK's roundings at the current key */
 };
 
 static bool head_alloc(struct head *k, const struct attention_problem *p)
@@ -63,7 +71,7 @@ static void head_free(struct head *k)
 	free(k->sum_v);
 }
 
-static void head_load(const struct checking *c, struct head *k)
+static void head_load(const struct check_job *c, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	size_t d = p->head_dim, bytes = ((size_t)p->kv_len + 1) * d * sizeof(double);
@@ -114,14 +122,14 @@ static void times_moments(const struct head *k, uint32_t d, const float *x, doub
 	}
 }
 
-/* What is known of one row of dO: its size, D, and what rounding O changes of D. */
+/* Known quantities of one row of dO: its size, its D, and the change of D by the rounding of O. */
 struct row {
 	struct attention_keys seen;
 	double n, squares, mean, mean_squares;
 	float d_o[ATTENTION_HEAD_DIM_MAX];
 };
 
-static void row_of(const struct checking *c, const struct head *k, uint32_t h, uint32_t i, struct row *r)
+static void row_of(const struct check_job *c, const struct head *k, uint32_t h, uint32_t i, struct row *r)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 
@@ -139,12 +147,7 @@ static void row_of(const struct checking *c, const struct head *k, uint32_t h, u
 	}
 }
 
-static double rounding(const struct attention_problem *p, double x)
-{
-	return fmax(attention_roundoff(p->type) * fabs(x), attention_underflow(p->type));
-}
-
-static void check_row(const struct checking *c, unsigned thread, enum attention_tensor t, uint32_t b,
+static void check_row(const struct check_job *c, unsigned thread, enum attention_tensor t, uint32_t b,
 		      uint32_t h, uint32_t row, const double *right, const double *beside)
 {
 	const struct attention_problem *p = &c->a->c.problem;
@@ -166,11 +169,11 @@ static void check_row(const struct checking *c, unsigned thread, enum attention_
 	c->wrong[thread].checked += beside ? p->head_dim : 0;
 }
 
-/* -- Q = 0: dQ by rows, dV by what begins and ends at keys -- */
+/* -- Q = 0: dQ by rows; dV from the terms that start and end at each key -- */
 
-/* Root sum of squares of dS over a row's keys is scale |dO| / sqrt(n) at most, with values of variance 1/2.
- */
-static void check_d_q(const struct checking *c, unsigned thread, struct head *k, uint32_t h, uint32_t i,
+/* The root sum of squares of dS over a row's keys is at most scale |dO| / sqrt(n), for values of variance
+ * 1/2. */
+static void check_d_q(const struct check_job *c, unsigned thread, struct head *k, uint32_t h, uint32_t i,
 		      const struct row *r)
 {
 	const struct attention_problem *p = &c->a->c.problem;
@@ -180,7 +183,8 @@ static void check_d_q(const struct checking *c, unsigned thread, struct head *k,
 
 	if (r->n > 0) {
 		times_moments(k, p->head_dim, r->d_o, right);
-		error = most * (DEVIATIONS * rounding(p, size / r->n) * sqrt(r->n) + 4 * ACCUMULATED * size);
+		error = most * (DEVIATIONS * attention_rounding(p->type, size / r->n) * sqrt(r->n) +
+				4 * ACCUMULATED * size);
 	}
 	for (uint32_t d = 0; r->n > 0 && d < p->head_dim; d++) {
 		right[d] = scale / r->n * (right[d] - r->mean * k->sum[d]);
@@ -193,7 +197,7 @@ static void check_d_q(const struct checking *c, unsigned thread, struct head *k,
 static void add_d_v(struct head *k, const struct attention_problem *p, const struct row *r)
 {
 	double *const to[] = {k->d_v, k->squares_v, k->sum_v};
-	double weight = 1 / r->n, round = rounding(p, weight);
+	double weight = 1 / r->n, round = attention_rounding(p->type, weight);
 
 	for (uint32_t d = 0; d < p->head_dim; d++) {
 		double x = (double)r->d_o[d], term[] = {x * weight, x * x * round * round, fabs(x) * weight};
@@ -205,7 +209,7 @@ static void add_d_v(struct head *k, const struct attention_problem *p, const str
 	}
 }
 
-static void check_d_v(const struct checking *c, unsigned thread, struct head *k)
+static void check_d_v(const struct check_job *c, unsigned thread, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	double right[ATTENTION_HEAD_DIM_MAX] = {0}, squares[ATTENTION_HEAD_DIM_MAX] = {0},
@@ -226,7 +230,7 @@ static void check_d_v(const struct checking *c, unsigned thread, struct head *k)
 	}
 }
 
-static void check_mean(const struct checking *c, unsigned thread, struct head *k)
+static void check_mean(const struct check_job *c, unsigned thread, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t group = p->heads / p->kv_heads, d = p->head_dim;
@@ -252,8 +256,9 @@ static void check_mean(const struct checking *c, unsigned thread, struct head *k
 
 /* -- K = 0: dK by keys -- */
 
-/* The rows numbered i of all query heads begin (1) or end (-1) to keep the key at hand. */
-static void add_rows(const struct checking *c, struct head *k, uint32_t i, double sign)
+/* Adds (sign 1) or subtracts (sign -1) row i of all query heads, when it starts or stops to keep the current
+ * key. */
+static void add_rows(const struct check_job *c, struct head *k, uint32_t i, double sign)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t group = p->heads / p->kv_heads;
@@ -267,14 +272,14 @@ static void add_rows(const struct checking *c, struct head *k, uint32_t i, doubl
 		row_of(c, k, h, i, &r);
 		attention_row_values(c->a, c->data, ATTENTION_Q, k->b, h, i, q);
 		add_moment(k, p->head_dim, sign / r.n, r.d_o, sign * r.mean / r.n, q);
-		round = rounding(p, scale * sqrt(r.squares) / r.n);
+		round = attention_rounding(p->type, scale * sqrt(r.squares) / r.n);
 		beside = scale * attention_roundoff(p->out_type) * sqrt(r.mean_squares) / r.n;
 		k->squares += sign * (round * round + beside * beside) * most * most;
 		k->size += sign * scale * sqrt(r.squares) / r.n * most;
 	}
 }
 
-static void check_keyless(const struct checking *c, unsigned thread, struct head *k)
+static void check_keyless(const struct check_job *c, unsigned thread, struct head *k)
 {
 	const struct attention_problem *p = &c->a->c.problem;
 	uint32_t rows = attention_q_len(p, k->b), begins = 0, ends = 0, group = p->heads / p->kv_heads;
@@ -303,7 +308,7 @@ static void check_keyless(const struct checking *c, unsigned thread, struct head
 
 static void check_work(void *arg, unsigned thread)
 {
-	const struct checking *c = arg;
+	const struct check_job *c = arg;
 	const struct attention_problem *p = &c->a->c.problem;
 	struct head k;
 	uint64_t first, last;
@@ -322,29 +327,15 @@ static void check_work(void *arg, unsigned thread)
 	head_free(&k);
 }
 
-static enum status check_all(struct checking *c, struct wrong *wrong, struct error *err)
-{
-	unsigned threads = cpu_pool_count(c->a->pool);
-
-	cpu_pool_run(c->a->pool, check_work, c);
-	for (unsigned i = 0; i < threads; i++) {
-		if (!c->room[i])
-			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room to verify");
-		attention_wrong_add(wrong, &c->wrong[i]);
-	}
-	return STATUS_OK;
-}
-
 enum status attention_check_gradients(struct attention *a, enum attention_data data, struct wrong *wrong,
 				      struct error *err)
 {
 	unsigned threads = cpu_pool_count(a->pool);
 	void *found[ATTENTION_TENSORS] = {NULL};
-	struct checking c = {.a = a,
-			     .data = data,
-			     .wrong = calloc(threads, sizeof(*c.wrong)),
-			     .room = calloc(threads, sizeof(*c.room))};
+	struct check_job c = {.a = a,
+			      .data = data,
+			      .wrong = calloc(threads, sizeof(*c.wrong)),
+			      .room = calloc(threads, sizeof(*c.room))};
 	bool room = c.wrong && c.room;
 	enum status st = STATUS_OK;
 
@@ -353,10 +344,10 @@ enum status attention_check_gradients(struct attention *a, enum attention_data d
 		room = room && found[t];
 		st = room ? a->access->read(a, 0, t, found[t], err)
 			  : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					    "attention: no room to verify");
+					    "attention: not enough memory to verify");
 	}
 	if (!st)
-		st = check_all(&c, wrong, err);
+		st = attention_check_threads(a->pool, check_work, &c, c.wrong, c.room, wrong, err);
 	for (int t = 0; t < ATTENTION_TENSORS; t++)
 		free(found[t]);
 	free(c.room);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference: sampled rows in double precision, from inputs that are made anew, never read back. What an
- * engine of the type may err is METHODS "Attention", "Tolerance".
+ * The reference: sampled rows in double precision. The inputs are recomputed from the generator and never
+ * read back. The allowed error is that of docs/explanation/methods/attention.md, "Tolerance".
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,15 +14,15 @@
 
 enum { STREAM_PLACES = 99 };
 
-/* Relative error of a sum in FP32 that tensor cores add up; of FP8's short accumulator. */
+/* Relative error of an FP32 sum on tensor cores, and of FP8's short accumulator. */
 static double accumulate_error(enum attention_type type)
 {
 	return type == ATTENTION_E4M3 ? 0x1p-12 : 0x1p-20;
 }
 
-struct key_head {     /* as the type holds them */
+struct key_head {     /* rounded to the type */
 	float *k, *v; /* (kv_len, head_dim) */
-	double *p;    /* (kv_len) probabilities of one row, the largest 1 */
+	double *p;    /* (kv_len): probabilities of one row, scaled so that the largest is 1 */
 	struct attention_keys *span;
 };
 
@@ -40,7 +40,8 @@ static double dot(const float *a, const float *b, uint32_t n, double *magnitude)
 	return sum;
 }
 
-/* Logits into k->p; the largest, and the largest sum of absolute products. */
+/* Computes the logits into k->p. Returns the largest logit; *magnitude is the largest sum of absolute
+ * products. */
 static double logits(const struct attention_problem *p, struct key_head *k, uint32_t spans, const float *q,
 		     double *magnitude)
 {
@@ -58,15 +59,15 @@ static double logits(const struct attention_problem *p, struct key_head *k, uint
 	return most;
 }
 
-/* O, and of each element the sum of absolute terms and of the squares of what rounding a probability changes.
- */
+/* Computes O, and for each element the sum of its absolute terms and the sum of squares of the changes by
+ * rounding of probabilities. */
 static void weigh(const struct attention_problem *p, const struct key_head *k, uint32_t spans, double sum,
 		  struct attention_sample *out, double *absolute, double *squares)
 {
 	double share = attention_roundoff(p->type), least = attention_underflow(p->type);
 
 	if (p->type != ATTENTION_E4M3)
-		least *= sum; /* it may have been divided by the sum before */
+		least *= sum; /* the engine may have divided it by the sum before rounding */
 	for (uint32_t s = 0; s < spans; s++)
 		for (uint32_t j = k->span[s].from; j < k->span[s].to; j++) {
 			const float *v = k->v + (size_t)j * p->head_dim;
@@ -108,9 +109,9 @@ static void sample_row(const struct attention *a, struct key_head *k, struct att
 				(2 * exponent + accumulate_error(p->type)) * absolute[d];
 }
 
-struct sampling { /* for the pool */
+struct sampling { /* argument of the pool's work functions */
 	struct attention *a;
-	bool *room; /* (threads) */
+	bool *room; /* (threads) false: the thread did not have enough memory */
 };
 
 static bool head_alloc(const struct attention *a, struct key_head *k)
@@ -160,7 +161,8 @@ static void sample_work(void *arg, unsigned thread)
 	free(k.span);
 }
 
-/* The first and the last head and row, others by the generator. Sequences without queries give none. */
+/* Chooses the first and the last head and row, and others by the generator. Sequences without queries have no
+ * samples. */
 static void places(struct attention *a)
 {
 	const struct attention_problem *p = &a->c.problem;
@@ -208,7 +210,7 @@ enum status attention_reference(struct attention *a, struct error *err)
 	free(w.room);
 	if (!room)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room for the reference");
+				       "attention: not enough memory for the reference");
 	a->samples_known = true;
 	return STATUS_OK;
 }

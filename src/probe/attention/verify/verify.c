@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verification of probe attention: two exact passes that every element written enters, sampled rows
- * (backward: whole heads) of the case's own data against double precision, and what timing left against the
- * accepted result, bit for bit. What is written is poisoned before it is looked at next, so a kernel that
- * returns at once leaves poison.
+ * Verification of probe attention. Two exact passes cover every output element. Sampled rows (backward: whole
+ * heads) of the case's own data are compared with double precision. The output of the timed iterations is
+ * compared with the accepted result, bit for bit. Outputs are poisoned before their next use, so a kernel
+ * that returns at once leaves poison.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,6 +11,7 @@
 #include "probe/attention/attention.h"
 #include "probe/attention/element_types.h"
 #include "probe/shared/cpu.h"
+#include "probe/shared/hash.h"
 
 static enum status mismatch(const struct attention *a, const struct wrong *w, const char *pass,
 			    struct error *err)
@@ -44,7 +45,7 @@ void attention_note(const struct attention_problem *p, struct wrong *w, enum att
 			 row, d);
 }
 
-void attention_wrong_add(struct wrong *to, const struct wrong *from)
+static void wrong_add(struct wrong *to, const struct wrong *from)
 {
 	uint64_t checked = to->checked + from->checked, count = to->count + from->count, total = to->total;
 	bool nan = to->nan || from->nan;
@@ -57,7 +58,21 @@ void attention_wrong_add(struct wrong *to, const struct wrong *from)
 	to->nan = nan;
 }
 
-/* -- what one set's pass wrote, read back -- */
+enum status attention_check_threads(struct cpu_pool *pool, void (*work)(void *arg, unsigned thread),
+				    void *arg, const struct wrong *part, const bool *room,
+				    struct wrong *wrong, struct error *err)
+{
+	cpu_pool_run(pool, work, arg);
+	for (unsigned i = 0; i < cpu_pool_count(pool); i++) {
+		if (!room[i])
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "attention: not enough memory to verify");
+		wrong_add(wrong, &part[i]);
+	}
+	return STATUS_OK;
+}
+
+/* -- output of one set, read back -- */
 
 struct output {
 	void *t[ATTENTION_TENSORS]; /* NULL: not written by the pass */
@@ -82,19 +97,13 @@ static enum status output_read(struct attention *a, unsigned set, struct output 
 			out->t[t] = malloc(attention_tensor_bytes(p, t));
 		if (!out->t[t])
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "attention: no room to verify");
+					       "attention: not enough memory to verify");
 		st = a->access->read(a, set, t, out->t[t], err);
 	}
 	return st;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
-}
-
-/* Four chains side by side: one alone waits for its multiplications. */
+/* Four independent chains, because a single chain waits for its multiplications. */
 static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t size)
 {
 	enum { CHAINS = 4 };
@@ -104,16 +113,16 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t size)
 	for (; size >= sizeof(word); p += sizeof(word), size -= sizeof(word)) {
 		memcpy(word, p, sizeof(word));
 		for (int i = 0; i < CHAINS; i++)
-			chain[i] = mix(chain[i], word[i]);
+			chain[i] = hash_word(chain[i], word[i]);
 	}
 	memset(word, 0, sizeof(word));
 	memcpy(word, p, size);
 	for (int i = 0; i < CHAINS; i++)
-		hash = mix(mix(hash, chain[i]), word[i]);
+		hash = hash_word(hash_word(hash, chain[i]), word[i]);
 	return hash;
 }
 
-/* Rows that sequences do not have are nobody's: only rows that are there count. */
+/* Hashes only rows that exist: shorter sequences leave rows that belong to none. */
 static uint64_t output_hash(const struct attention *a, const struct output *out)
 {
 	const struct attention_problem *p = &a->c.problem;
@@ -161,7 +170,8 @@ static void check_samples(struct attention *a, const struct output *out, struct 
 		attention_check_samples(a, out->t[ATTENTION_O], out->t[ATTENTION_LSE], w);
 }
 
-/* The case's own data: sampled rows, and what set 0 then holds is what all sets are held to. */
+/* Checks the case's own data: sampled rows of set 0. Then set 0's hash becomes the one that all sets must
+ * have. */
 static enum status check_random(struct attention *a, struct wrong *w, struct error *err)
 {
 	struct output out = {0};
@@ -183,8 +193,8 @@ static enum status check_random(struct attention *a, struct wrong *w, struct err
 	return !st && w->count ? mismatch(a, w, "random data", err) : st;
 }
 
-/* Two engines of right results differ by twice what one may err, where each row sampled tells what that is.
- */
+/* Two correct results differ by at most twice the allowed error of one. The allowed error is the largest of
+ * the sampled rows. */
 static double allowed_apart(const struct attention *a, enum attention_tensor t)
 {
 	double most = 0;
@@ -230,7 +240,7 @@ static void compare_tensor(const struct attention *a, const struct output *out, 
 				load_row(p, right, t, at, good);
 				if (t == ATTENTION_LSE && isinf(good[0]) &&
 				    !memcmp(found, good, sizeof(*good)))
-					continue; /* a row that keeps nothing */
+					continue; /* a row without kept pairs */
 				for (uint32_t d = 0; d < count; d++)
 					if (!(fabs((double)found[d] - (double)good[d]) <= most))
 						attention_note(p, w, t, b, h, row, d, (double)good[d],
@@ -238,9 +248,9 @@ static void compare_tensor(const struct attention *a, const struct output *out, 
 			}
 }
 
-/* A set with other bits than the accepted ones: an engine that is not the same each time, or a fault that
- * began since. Held against the sampled rows, and every element against a run of now, which is held to them
- * too; and the exact passes are due again. */
+/* Checks a set whose bits differ from the accepted ones: the engine is not deterministic, or a fault began
+ * later. Its sampled rows are compared with the reference. Every element is compared with a new run, whose
+ * sampled rows are checked too. The exact passes are repeated. */
 static enum status check_other(struct attention *a, const struct output *out, struct wrong *w,
 			       struct error *err)
 {
@@ -279,7 +289,7 @@ static enum status check_left(struct attention *a, struct wrong *w, struct error
 	return !st && w->count ? mismatch(a, w, "after timing", err) : st;
 }
 
-/* Elements of what the pass writes, but for the log-sum-exp. */
+/* Number of output elements of the pass, without the log-sum-exp. */
 static uint64_t elements_of(const struct attention_case *c)
 {
 	uint64_t count = 0;
@@ -294,12 +304,12 @@ static uint64_t elements_of(const struct attention_case *c)
 
 static enum status check_passes(struct attention *a, struct wrong *w, struct error *err)
 {
-	enum status st = check_exact(a, ATTENTION_DATA_MEAN, "means of values", w, err);
+	enum status st = check_exact(a, ATTENTION_DATA_MEAN, "exact pass with means of V", w, err);
 
 	if (!st && a->c.backward)
-		st = check_exact(a, ATTENTION_DATA_KEYLESS, "keys of 0", w, err);
+		st = check_exact(a, ATTENTION_DATA_KEYLESS, "exact pass with K = 0", w, err);
 	else if (!st && attention_can_select(&a->c.problem))
-		st = check_exact(a, ATTENTION_DATA_SELECT, "one key each", w, err);
+		st = check_exact(a, ATTENTION_DATA_SELECT, "exact pass with one key per query", w, err);
 	a->exact_done = !st;
 	return st ? st : check_random(a, w, err);
 }
