@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run tells in figures: a step's line, and the results. */
+/* The figures of a run: the line of each step, and the results. */
 #include <math.h>
 #include <stdlib.h>
 #include "core/math/stats.h"
@@ -18,14 +18,14 @@ void run_memory(struct train *t)
 
 	const struct backend *back = &t->stepper.back;
 
-	if (!back->device) /* a run that goes on could not open it: what it took before stands */
+	if (!back->device) /* a resumed run may fail to open its device; the earlier figures stay */
 		return;
 	s->memory_bytes = fmax(s->memory_bytes,
 			       (double)(back->kind == BACKEND_GPU ? memory_of_gpu(back) : memory_peak()));
 	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
 }
 
-/* So far. */
+/* Figures up to this step. */
 static void set_memory(json_t *out, struct train *t)
 {
 	run_memory(t);
@@ -37,13 +37,13 @@ static void set_memory(json_t *out, struct train *t)
 		run_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
 }
 
-/* A GPU's are timed where the step's parts are asked for. */
+/* On a GPU, GEMMs are timed only with step_parts. */
 static bool times_products(const struct train *t)
 {
 	return t->stepper.back.kind == BACKEND_CPU || t->config.training.step_parts;
 }
 
-/* FLOP, or the bytes of what has none. */
+/* Adds the FLOP of a part, or its bytes if it has no FLOP. */
 static void set_part(json_t *line, const char *name, double s, const struct gpu_part_work *work)
 {
 	char field[48];
@@ -86,7 +86,7 @@ json_t *run_step_line(struct train *t, const struct step_figures *f)
 	return line;
 }
 
-/* The steady steps' median, and how sure their mean is. */
+/* Adds the median of the steady steps, and the half-width of their mean. */
 static void add_spread(json_t *v, const struct train_times *sum)
 {
 	size_t n = json_array_size(sum->each_s), i;
@@ -106,7 +106,7 @@ static void add_spread(json_t *v, const struct train_times *sum)
 	free(each_s);
 }
 
-/* Of the steady steps. */
+/* Adds the rates of the steady steps. */
 static void add_rates(json_t *v, const struct train *t)
 {
 	const struct train_times *sum = &t->state.times;

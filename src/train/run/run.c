@@ -54,13 +54,13 @@ enum status run_findings(struct train *t, const struct findings *f, struct error
 					     what != FINDING_NOT_FINITE ? CAUSE_NONE
 					     : t->state.step		? CAUSE_NAN
 									: CAUSE_BAD_INPUT,
-					     "%s: %s; the setting to turn: %s", finding_word(what),
+					     "%s: %s; change this setting: %s", finding_word(what),
 					     f->found[i].text, finding_knob(what));
 	}
 	return st;
 }
 
-/* A line may be long in coming: that there is work is told once a second. */
+/* Emits `alive` at most once a second, because lines of steps can be far apart. */
 static enum status tell_alive(struct train *t, struct error *err)
 {
 	double now = now_s();
@@ -71,8 +71,8 @@ static enum status tell_alive(struct train *t, struct error *err)
 	return run_emit(t, "alive", json_object(), err);
 }
 
-/* What was chosen for products that no step before had: of a first step, which chooses nothing, with the next
- * one's. */
+/* Emits the choices for GEMMs that are new in this step. The first step makes no choices, so its GEMMs are
+ * emitted with the next step. */
 static enum status tell_products(struct train *t, struct error *err)
 {
 	const uint64_t step = t->state.step + 1;
@@ -86,7 +86,7 @@ static enum status tell_products(struct train *t, struct error *err)
 		    : STATUS_OK;
 }
 
-/* The run goes on without what could not be had, slower: once said. */
+/* Warns once if CUDA graphs cannot be used. The run continues, but slower. */
 static void warn_of_graphs(struct train *t)
 {
 	const char *why = t->graphs_told ? NULL : gpu_backend_graphs_refused(&t->stepper.back);
@@ -94,10 +94,10 @@ static void warn_of_graphs(struct train *t)
 	if (!why)
 		return;
 	t->graphs_told = true;
-	log_warn(
-		t->job->log, LOG_TOPIC_RUN,
-		"layers of small micro-batches are launched kernel by kernel: no graph of them could be made: %s",
-		why);
+	log_warn(t->job->log, LOG_TOPIC_RUN,
+		 "no CUDA graph could be made, so the layers of small micro-batches are launched kernel by "
+		 "kernel: %s",
+		 why);
 }
 
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
@@ -114,7 +114,7 @@ enum status run_fails(const struct train *t, const char *doing, enum status st, 
 		       : error_set_cause(err, st, why->cause, "%s", why->text);
 }
 
-/* "step 3 of 100", "evaluation behind step 2 of 100" */
+/* Example: "step 3 of 100", "evaluation after step 2 of 100". */
 static enum status fails_at(const struct train *t, const char *pass, uint64_t step, enum status st,
 			    const struct error *why, struct error *err)
 {
@@ -125,7 +125,7 @@ static enum status fails_at(const struct train *t, const char *pass, uint64_t st
 	return run_fails(t, doing, st, why, err);
 }
 
-/* All of this step's passes are enqueued: a GPU that works on them takes what comes next. */
+/* Sends the next step's batch to the GPU while it still computes this step. */
 static enum status look_ahead(struct train *t, double *wait_s, struct error *err)
 {
 	const struct batch *b;
@@ -144,7 +144,8 @@ static double tuning_s(const struct train *t)
 	return t->stepper.back.kind == BACKEND_GPU ? gpu_backend_tuning_s(&t->stepper.back) : 0;
 }
 
-/* A process's first step loads what all need; what is timed is timed once. */
+/* A process's first step loads code and libraries, so it is not steady. A step with tuning is not steady
+ * either. */
 static void look_at_tuning(struct train *t, struct step_figures *f, double before_s)
 {
 	const double now_s = tuning_s(t);
@@ -162,7 +163,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 
 	*f = (struct step_figures){.size = data_step(t->data, step),
 				   .rate = schedule_rate(&t->schedule, step)};
-	f->wait_s = now_s() - t0; /* the feed may be making an epoch's order, or the next rows */
+	f->wait_s = now_s() - t0; /* data_step may wait for the prefetch thread */
 	st = stepper_begin(&t->stepper, err);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
 		const struct batch *b;
@@ -178,7 +179,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	if (!st)
 		st = look_ahead(t, &f->wait_s, err);
 	t1 = now_s();
-	if (!st && !t->host_params.memory) /* which is written from what changes now */
+	if (!st &&
+	    !t->host_params.memory) /* the writer reads the parameters that the optimizer changes next */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);
@@ -200,7 +202,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	return st;
 }
 
-/* To the end of this process's first step, what was timed on the way apart. */
+/* Adds the start-up time: up to the end of this process's first step, without tuning. */
 static void add_start(struct train *t, const struct step_figures *f)
 {
 	struct train_times *sum = &t->state.times;
@@ -276,7 +278,7 @@ static enum status tell_step(struct train *t, const struct step_figures *f, stru
 	return st ? st : write_events(t, scalars, sizeof(scalars) / sizeof(scalars[0]), err);
 }
 
-/* What a step that ends the run was like is told too. */
+/* Also emits the findings of a step that ends the run. */
 static enum status look_at(struct train *t, const struct step_figures *f, struct error *err)
 {
 	const struct diagnose_step s = {.step = t->state.step,
@@ -310,7 +312,7 @@ static enum status evaluate(struct train *t, struct error *err)
 		if (!st)
 			st = stepper_evaluate(&t->stepper, b, &sum, &why);
 		if (st && why.status)
-			fails_at(t, "evaluation behind step", t->state.step, st, &why, err);
+			fails_at(t, "evaluation after step", t->state.step, st, &why, err);
 		if (!st)
 			st = tell_alive(t, err);
 	}
@@ -323,7 +325,7 @@ static enum status evaluate(struct train *t, struct error *err)
 	t->state.has_eval = t->evaluated = true;
 	t->eval_last = loss;
 	t->evaluated_step = t->state.step;
-	if (t->state.step) /* what is there before training is no result of it */
+	if (t->state.step) /* an evaluation before training is not a result of training */
 		train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
 	line = json_pack("{s:f}", "eval_runtime", eval_s);
 	run_number(line, "eval_loss", loss);
@@ -344,10 +346,10 @@ static enum status save(struct train *t, bool wait, struct error *err)
 	struct error why = {0};
 	enum status st = run_save(t, wait, &why);
 
-	return st ? fails_at(t, "checkpoint behind step", t->state.step, st, &why, err) : STATUS_OK;
+	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
 }
 
-/* After a step: evaluation, then the checkpoint that knows of it. */
+/* After a step: first the evaluation, then the checkpoint, which records its result. */
 static enum status look_around(struct train *t, struct error *err)
 {
 	const struct config_training *c = &t->config.training;
@@ -374,11 +376,11 @@ static bool has_moved(const struct train *t)
 
 static enum status say_moved(const struct train *t, struct error *err)
 {
-	return error_set(err, STATUS_UNAVAILABLE, "%s was moved to %s while the run was going", t->job->dir,
-			 t->dir);
+	return error_set(err, STATUS_UNAVAILABLE, "%s was moved to %s during the run", t->job->dir, t->dir);
 }
 
-/* The journal stays behind a moved directory's name no longer: what was trained is saved where it is now. */
+/* After a move, the journal can no longer be written under its old path. Saves the state at the new path and
+ * stops. */
 static enum status leave(struct train *t, struct error *err)
 {
 	enum status st = save(t, true, err);
@@ -405,14 +407,15 @@ static enum status all_steps(struct train *t, struct error *err)
 			st = look_at(t, &f, err);
 		if (!st)
 			st = look_around(t, err);
-		if (!st) /* what cannot be kept is not worth another step */
+		if (!st) /* do not compute steps that cannot be saved */
 			st = run_look_home(t, err);
 		if (!st && has_moved(t))
 			return leave(t, err);
 	}
 	if (!st && t->state.step < t->state.max_steps && enough(t))
 		log_info(t->job->log, LOG_TOPIC_RUN,
-			 "ends early: no better held-out loss in %u evaluations, the best was at step %llu",
+			 "stops early: the held-out loss did not improve in %u evaluations; the best was at "
+			 "step %llu",
 			 t->state.worse, (unsigned long long)t->state.best_step);
 	return st;
 }
@@ -423,12 +426,12 @@ static void warn_of_harm(const struct train *t)
 
 	if (t->config.training.eval_on_start && s->has_eval && s->has_best && s->best_loss >= s->eval_first)
 		log_warn(t->job->log, LOG_TOPIC_RUN,
-			 "the held-out loss never fell below what it was before training, %.4f: the best was "
+			 "the held-out loss never fell below its value before training, %.4f; the best was "
 			 "%.4f at step %llu",
 			 s->eval_first, s->best_loss, (unsigned long long)s->best_step);
 }
 
-/* What the run leaves: the last state, and the adapter. */
+/* Writes the last checkpoint and the adapter or model. */
 static enum status finish(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -456,7 +459,7 @@ static enum status work(struct train *t, struct error *err)
 {
 	enum status st = run_load(t, err);
 
-	t->tuning_seen_s = !st ? tuning_s(t) : 0; /* the rate of products, timed for MFU, is no tuning */
+	t->tuning_seen_s = !st ? tuning_s(t) : 0; /* timing GEMMs for MFU does not count as tuning */
 	if (!st)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "train"), err);
 	if (!st && t->config.training.eval_on_start && !t->state.step)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other runs on such a card chose by time is taken here; what this one chose is told, for the cache that
- * its supervisor keeps. */
+/* Reads the tuning choices of other runs on the same kind of GPU, and emits this run's choices. The
+ * supervisor writes them to the cache. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/process/process.h"
@@ -16,7 +16,7 @@ static const char *text_of(const json_t *map, const char *key)
 	return text ? text : "";
 }
 
-/* Of this run; NULL: no memory. Owner: caller, free(). */
+/* The cache key of this run. NULL: no memory. Owner: caller, free(). */
 static char *key_of(const struct train *t)
 {
 	const struct backend *back = &t->stepper.back;
@@ -44,7 +44,7 @@ static char *key_of(const struct train *t)
 	return text;
 }
 
-/* NULL with OK: nothing is kept. */
+/* OK with NULL: the cache has no entry. */
 static enum status read_kept(json_t **out, const char *key, struct error *err)
 {
 	struct error why = {0};
@@ -53,7 +53,7 @@ static enum status read_kept(json_t **out, const char *key, struct error *err)
 	enum status st = user_cache_open(&cache, TUNING_CACHE_FOLDER, err);
 
 	*out = NULL;
-	if (st) /* no place is no fault */
+	if (st) /* without a cache folder the run continues */
 		return STATUS_OK;
 	st = user_cache_read(&cache, key, &body, err);
 	if (!st && body) {
