@@ -226,7 +226,7 @@ ok "which is not the last one" [ "$newest" != "checkpoint-$best" ]
 echo x >> "early/checkpoint-$best/optimizer.bin"
 sed -i '/"type":"end"/d; /"type":"close"/d' early/journal.jsonl
 ok "a best one that is damaged costs no adapter" expect 0 train --resume early --no-telemetry
-ok "it is put aside" says "optimizer.bin: .*it is put aside as early/checkpoint-$best.damaged" err
+ok "it is put aside" says "optimizer.bin: .*it is renamed to early/checkpoint-$best.damaged" err
 ok "the last one is said to be exported" says "the best checkpoint, of step $best, cannot be read; assay exports the last step, ${newest#checkpoint-}," err
 ok "and is" cmp early/adapter/adapter_model.safetensors "early/$newest/adapter_model.safetensors"
 sed -i '/"type":"end"/d; /"type":"close"/d' early/journal.jsonl
@@ -316,7 +316,7 @@ cp -r model narrow
 sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 16/' narrow/config.json
 model=narrow config narrow.yaml "max_steps: 1" "tensorboard: false"
 ok "rows beyond the positions of the model are trained on" expect 0 train narrow.yaml --out narrow_run --no-telemetry
-ok "with a warning" says 'training: 24 rows are longer than the 16 positions' err
+ok "with a warning" says 'training: 24 rows are longer than the model.s 16 positions' err
 
 # Everything, instead of an adapter.
 config everything.yaml "max_steps: 2" "full_finetuning: true" "gradient_checkpointing: true"

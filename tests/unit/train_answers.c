@@ -79,7 +79,7 @@ static void test_answers__a_row_without_ground_truth_accepts_its_own_calls(void 
 	v = judge(OWN, CALL("{\"d\":\"x y\"}"));
 	assert_string_equal(v.why, "f: a is missing");
 	v = judge(OWN, CALL("{\"d\":\"x y\",\"e\":1}"));
-	assert_string_equal(v.why, "f: e is no argument here");
+	assert_string_equal(v.why, "f: e is not a parameter");
 	/* arguments as a text, as some files have them */
 	v = judge(ROW(",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{\\\"a\\\": 1}\"}]"), CALL("{\"a\":1}"));
 	assert_true(v.exact);

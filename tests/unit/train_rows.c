@@ -101,22 +101,22 @@ static void test_rows__sharegpt_becomes_messages_and_tools(void **state)
 static void test_rows__what_is_wrong_is_said(void **state)
 {
 	(void)state;
-	expect("{\"a\":1}", "neither \"messages\", \"conversations\" nor \"chat\" is in the row");
-	expect("[1]", "neither \"messages\", \"conversations\" nor \"chat\" is in the row");
-	expect("{\"chat\":1}", "\"chat\" is no text");
-	expect("{\"chat\":\"hello\"}", "chat begins with no USER:, ASSISTANT: or FUNCTION RESPONSE:");
+	expect("{\"a\":1}", "the row has none of \"messages\", \"conversations\" and \"chat\"");
+	expect("[1]", "the row has none of \"messages\", \"conversations\" and \"chat\"");
+	expect("{\"chat\":1}", "\"chat\" is not a text");
+	expect("{\"chat\":\"hello\"}", "chat does not begin with USER:, ASSISTANT: or FUNCTION RESPONSE:");
 	expect("{\"chat\":\"USER: a\\n\\n\\nASSISTANT: <functioncall> {\\\"name\\\": \\\"f\\\", "
 	       "\\\"arguments\\\": '{a}'}\"}",
 	       "turn 1: the call <functioncall> {\"name\": \"f\", \"arguments\": '{a}'} cannot be read");
 	expect("{\"system\":\"access to the following functions -\",\"chat\":\"USER: a\"}",
-	       "system: functions are announced, and none follow");
+	       "system: it announces functions, but has none");
 	expect("{\"system\":\"access to the following functions - {\\\"a\\\": 1} x\",\"chat\":\"USER: a\"}",
-	       "system: a function is no JSON object: '[' or '{' expected near 'x'");
-	expect("{\"conversations\":1}", "\"conversations\" is no array");
+	       "system: a function is not a JSON object: '[' or '{' expected near 'x'");
+	expect("{\"conversations\":1}", "\"conversations\" is not an array");
 	expect("{\"conversations\":[{\"from\":\"gpt\"}]}",
-	       "conversations[0] has no \"from\", or no text \"value\"");
+	       "conversations[0] has no \"from\", or its \"value\" is not a text");
 	expect("{\"conversations\":[{\"from\":\"function_call\",\"value\":\"f()\"}]}",
-	       "conversations[0]: the call is no JSON: '[' or '{' expected near 'f'");
+	       "conversations[0]: the call is not JSON: '[' or '{' expected near 'f'");
 	expect("{\"messages\":[", "it ends before it is whole (column 13)");
 	expect("{\"messages\":[], \"messages\":[]}",
 	       "a key stands a second time, near '\"messages\"' (column 26)");
@@ -209,7 +209,7 @@ static void test_rows__a_file_without_rows_or_end_is_refused(void **state)
 	} cases[] = {{"", "no rows"},
 		     {"\n \n", "no rows"},
 		     {"[]", "no rows"},
-		     {"[{\"a\":1},\n{\"b\"", ":2: the array of rows has no end"}};
+		     {"[{\"a\":1},\n{\"b\"", ":2: the array of rows is not closed"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

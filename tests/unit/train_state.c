@@ -131,7 +131,7 @@ static void what_is_missing_is_told(void **state)
 
 		assert_non_null(j);
 		assert_int_equal(train_state_parse(&s, j, "f.json", &err), STATUS_BAD_INPUT);
-		assert_non_null(strstr(err.text, "f.json: it lacks"));
+		assert_non_null(strstr(err.text, "f.json: it has no"));
 		json_decref(j);
 	}
 }
