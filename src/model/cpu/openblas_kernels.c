@@ -12,24 +12,24 @@
 #include "vendor/cpu/openblas_kernels.h"
 
 enum {
-	SIZE = 256,	/* of the matrices: past the first cache, below a millisecond */
-	TIMES_MOST = 8, /* products of one look */
+	SIZE = 256,	/* size of the matrices: larger than the first cache, below a millisecond */
+	TIMES_MOST = 8, /* GEMMs per trial */
 	TIMES_LEAST = 2,
-	CHECKED = 97,	  /* each so many-th element is held against what is right */
-	LIMIT_MS = 30000, /* of a process that looks */
+	CHECKED = 97,	  /* every CHECKED-th element is compared with the right result */
+	LIMIT_MS = 30000, /* limit of a trial process */
 	CANDIDATES = 8,
-	TOLD_MOST = 4200 /* bytes: a name, a rate and a path */
+	TOLD_MOST = 4200 /* bytes of its output: a name, a rate and a path */
 };
-#define LOOK_NS 40000000u /* enough of timing for one look */
+#define LOOK_NS 40000000u /* enough timing for one trial */
 #define ALIKE                                                                                                \
-	0.95 /* of the fastest: the first in the table is taken, so that a repetition takes the same         \
-	      */
+	0.95 /* share of the fastest rate: the first kernel set above it in the table is used, so that       \
+		repetitions agree         \ */
 
-/* ---- the process that looks ---- */
+/* ---- the trial process ---- */
 
 struct look {
 	struct blas blas;
-	float *a, *b, *c; /* c: one a thread */
+	float *a, *b, *c; /* c: one per thread */
 };
 
 static void multiply(void *arg, unsigned thread)
@@ -40,7 +40,7 @@ static void multiply(void *arg, unsigned thread)
 		   l->c + (size_t)thread * SIZE * SIZE, SIZE);
 }
 
-/* Small whole numbers, so that every sum is exact. */
+/* Small integers, so that every sum is exact. */
 static void fill(struct look *l)
 {
 	for (size_t i = 0; i < SIZE * SIZE; i++) {
@@ -57,19 +57,19 @@ static bool is_right(const struct look *l, unsigned threads)
 
 		for (size_t k = 0; k < SIZE; k++)
 			sum += l->a[row * SIZE + k] * l->b[column * SIZE + k];
-		if (!(l->c[i] == sum)) /* NaN as well */
+		if (!(l->c[i] == sum)) /* true for NaN as well */
 			return false;
 	}
 	return true;
 }
 
-/* FLOP a second of all threads at once; 0: what came of it is wrong. */
+/* FLOP/s of all threads together; 0: a result was wrong. */
 static double rate_of(struct look *l, struct cpu_pool *pool)
 {
 	const unsigned threads = cpu_pool_count(pool);
 	uint64_t least = UINT64_MAX, all = 0;
 
-	cpu_pool_run(pool, multiply, l); /* the first maps its memory */
+	cpu_pool_run(pool, multiply, l); /* the first call maps the library's memory */
 	for (unsigned i = 0; i < TIMES_MOST && (i < TIMES_LEAST || all < LOOK_NS); i++) {
 		uint64_t began = clock_now_ns(clock_monotonic()), took;
 
@@ -117,15 +117,16 @@ out:
 	return code;
 }
 
-/* ---- who asks it ---- */
+/* ---- the process that starts trials ---- */
 
-/* What is told of a library. */
+/* Output of a trial process. */
 struct told {
 	char name[32], library[4096];
 	double rate;
 };
 
-/* Under this choice of kernels, NULL: the library's own. False: it told nothing, crashed or was wrong. */
+/* Runs a trial with this kernel set; NULL: the library's own choice. False: no output, a crash or a wrong
+ * result. */
 static bool ask(struct told *t, const char *kernels, bool timed, const volatile sig_atomic_t *stop)
 {
 	const char *const argv[] = {NULL, "__kernels", timed ? "time" : NULL, NULL};
@@ -152,7 +153,7 @@ struct candidate {
 	double rate;
 };
 
-/* The fastest of those that are as wide as this CPU allows; NULL: none told anything. */
+/* The fastest kernel set of the widest vectors that this CPU supports; NULL: every trial failed. */
 static const char *fastest(unsigned has, const volatile sig_atomic_t *stop, double *rate)
 {
 	const unsigned bits = blas_kernels_bits_most(has);
@@ -165,7 +166,7 @@ static const char *fastest(unsigned has, const volatile sig_atomic_t *stop, doub
 
 		if (k->bits < bits || !blas_kernels_fit(k, has))
 			continue;
-		/* A library that does not have them takes others in silence. */
+		/* a library without this kernel set silently uses another */
 		if (!ask(&t, k->name, true, stop) || strcasecmp(t.name, k->name))
 			continue;
 		found[count].rate = t.rate;
@@ -187,7 +188,7 @@ static void use(struct cpu_kernels *out, const char *name)
 	setenv(BLAS_KERNELS_VARIABLE, name, 1);
 }
 
-/* Twice, each beside the library's own choice: what else the machine does may disturb one look. */
+/* Compares twice with the library's own choice, because other work on the machine may disturb one trial. */
 static void compare(struct cpu_kernels *out, unsigned has, const volatile sig_atomic_t *stop)
 {
 	struct told own[2], other;
@@ -208,7 +209,7 @@ static void compare(struct cpu_kernels *out, unsigned has, const volatile sig_at
 	use(out, best);
 }
 
-/* What the earlier part of the work used, where this CPU runs it. */
+/* Uses the kernel set of an earlier part of the work, if this CPU supports it. */
 static bool use_kept(struct cpu_kernels *out, const char *kept, unsigned has)
 {
 	for (const struct blas_kernels *k = blas_kernels; k->name && kept; k++)
@@ -219,7 +220,7 @@ static bool use_kept(struct cpu_kernels *out, const char *kept, unsigned has)
 	return false;
 }
 
-/* What an earlier process found for this library, where it gains and this CPU runs it. */
+/* Uses what an earlier process found for this library, if it is faster and this CPU supports it. */
 static bool remember(struct cpu_kernels *out, const struct told *own, unsigned has,
 		     const struct cpu_kernels_memory *memory)
 {
@@ -234,7 +235,7 @@ static bool remember(struct cpu_kernels *out, const struct told *own, unsigned h
 	return true;
 }
 
-/* Chosen by time: now, or by an earlier process. */
+/* Chooses by time: now, or as an earlier process did. */
 static void choose(struct cpu_kernels *out, const struct told *own, unsigned has,
 		   const struct cpu_kernels_memory *memory, const volatile sig_atomic_t *stop)
 {
@@ -271,13 +272,13 @@ void cpu_kernels_text(const struct cpu_kernels *k, char *out, size_t size)
 	if (k->cached)
 		snprintf(
 			out, size,
-			"OpenBLAS chose its %s kernels for this CPU; an earlier run found %s x %.1f as fast here (" BLAS_KERNELS_VARIABLE
-			"=%s, from the cache; --no-cache times them anew)",
+			"OpenBLAS selected its %s kernels for this CPU; an earlier run found %s x %.1f as fast here (" BLAS_KERNELS_VARIABLE
+			"=%s, from the cache; --no-cache times them again)",
 			k->chosen, k->used, k->gain, k->used);
 	else if (k->gain > 0)
 		snprintf(
 			out, size,
-			"OpenBLAS chose its %s kernels for this CPU; %s is x %.1f as fast here and is used (" BLAS_KERNELS_VARIABLE
+			"OpenBLAS selected its %s kernels for this CPU; %s is x %.1f as fast here and is used (" BLAS_KERNELS_VARIABLE
 			"=%s; timed in %.1f s)",
 			k->chosen, k->used, k->gain, k->used, k->took_s);
 }
