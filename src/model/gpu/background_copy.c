@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers fetched while the stream goes on: a stream and two pinned pieces of their own; one is on its way
- * while the other is copied out. */
+/* Copies from the device while the stream continues: a separate stream and two pinned pieces, one of which
+ * is filled while the other is copied out. */
 #include <stdlib.h>
 #include "model/tensor/dtype.h"
 #include "model/gpu/internal.h"
@@ -26,7 +26,8 @@ void background_copy_release(struct background_copy **out)
 	if (!b)
 		return;
 	if (b->stream)
-		gpu_stream_wait(b->stream, NULL); /* what failed half way may be under way to these */
+		/* After a failure, copies to these pieces may still be running. */
+		gpu_stream_wait(b->stream, NULL);
 	for (int i = 0; i < PIECES; i++) {
 		gpu_event_destroy(&b->copied[i]);
 		gpu_host_free(b->device, &b->host[i]);
