@@ -7,7 +7,7 @@
  * timing its candidates would be a twentieth of its total time. */
 enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
 /* Clusters of eight blocks sometimes crash if several contexts share a device
- * (docs/explanation/design/model_gpu.md, "Runs beside each other"). */
+ * (docs/explanation/design/model_gpu.md, "Several runs on one card"). */
 enum { CLUSTER_MOST = 4 };
 
 enum status gemm_plans_create(struct gemm_plans **out, const struct gpu_state *g, struct error *err)

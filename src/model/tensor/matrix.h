@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of matrices; all keep a NULL of planning as it is. */
+/* Views of matrices. A NULL pointer (while planning) stays NULL. */
 #ifndef MODEL_TENSOR_MATRIX_H
 #define MODEL_TENSOR_MATRIX_H
 #include "model/tensor/tensor.h"
 
-/* Of a type whose elements come in blocks whole blocks alone: row * ld + col and cols are multiples of them.
- */
+/* For a type with blocks, row * ld + col and cols must be multiples of the block. */
 struct mat mat_view(const struct mat *m, int64_t row, int64_t col, int64_t rows, int64_t cols);
 static inline struct mat mat_rows(const struct mat *m, int64_t row, int64_t rows)
 {
