@@ -14,7 +14,7 @@ ok "and says what it is" says "m: tiny, 253024 parameters, random numbers" out
 ok "the same seed gives the same file" cmp m/model.safetensors again/model.safetensors
 ok "another seed another one" eval '! cmp -s m/model.safetensors other/model.safetensors'
 ok "a folder that holds something is left alone" expect 64 make-model --out m
-ok "which is said" says "m is there and not empty" err
+ok "which is said" says "m exists and is not empty" err
 ok "a shape that is none is refused" expect 64 make-model --shape qwen2-8b --out x
 ok "with the nearest" says 'did you mean "qwen2-7b"' err
 ok "a model needs a place" expect 64 make-model
@@ -46,7 +46,7 @@ beside() {
 	stands=$(ls -d "$other" 2> /dev/null)
 	kill -CONT $writer
 	wait
-	[ $second = 0 ] && [ "$stands" = "$other" ] && says "shared is there and not empty" first.err
+	[ $second = 0 ] && [ "$stands" = "$other" ] && says "shared exists and is not empty" first.err
 }
 stays() {
 	for try in 1 2 3 4 5 6 7 8 9 10; do
@@ -120,7 +120,7 @@ sed -i 's/"intermediate_size": 160/"intermediate_size": 128/' broken/config.json
 refused "a size that does not fit" "broken/model.safetensors: model.layers.0.mlp.gate_proj.weight is 2-dimensional, 160 x 96"
 cp -r m broken
 sed -i 's/"model_type": "qwen2"/"model_type": "qwen9"/' broken/config.json
-refused "a family that is not done" "model_type qwen9 is not done; llama, qwen2 and qwen3 are"
+refused "a family that is not done" "model_type qwen9 is not supported; llama, qwen2 and qwen3 are"
 cp -r m broken
 echo '{' > broken/config.json
 refused "a configuration that is no JSON" "broken/config.json:"
@@ -135,10 +135,10 @@ printf '\377\377' | dd of=broken/model.safetensors bs=1 seek=$(($(stat -c %s bro
 refused "a number that is none" "broken/model.safetensors: lm_head.weight: row .* has NaN"
 cp -r m broken
 sed -i 's/^{/{"eos_token_id": [2, 99999],/' broken/config.json
-refused "an end that is none of its tokens" "broken/config.json: eos_token_id is no id of a vocabulary of 320"
+refused "an end that is none of its tokens" "broken/config.json: eos_token_id is not an id of a vocabulary of 320"
 cp -r m broken
 printf '{"model_type": "qwen2", "model_type": "llama"}' > broken/config.json
-refused "a key that stands twice" "broken/config.json:1: a key stands a second time"
+refused "a key that stands twice" "broken/config.json:1: a key occurs twice"
 mkdir broken
 refused "an empty folder" "cannot open broken/config.json"
 printf 'GGUF\003\000\000\000' > broken

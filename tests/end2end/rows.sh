@@ -51,7 +51,7 @@ functions() { grep -o '"f[0-9]"' "$1" | sort -u; }
 ok "no function in both" [ -z "$(functions a.jsonl > fa; functions b.jsonl > fb; comm -12 fa fb)" ]
 
 printf '{"messages":[{"role":"user","content":"q"}]}\n\n{"messages":5}\n' > wrong.jsonl
-ok "a wrong row ends it, with file and line" eval '! expect 0 rows wrong.jsonl && says "wrong.jsonl:3: messages is no array" err'
+ok "a wrong row ends it, with file and line" eval '! expect 0 rows wrong.jsonl && says "wrong.jsonl:3: messages is not an array" err'
 ok "rows of which none is left are told by what became of them" eval 'sed 1q wrong.jsonl > no.jsonl; expect 64 rows no.jsonl --model "$model" --chat-template chatml && says "no usable row: 1 without an assistant message, with" err'
 ok "unless so many may be wrong" eval 'expect 0 rows wrong.jsonl --max-bad 1 && says "^bad  *1$" out && says "wrong.jsonl:3: .*left out" err'
 

@@ -302,7 +302,7 @@ data=masked.jsonl config bad.yaml "max_steps: 2"
 ok "a bad row is named by its line" refused bad.yaml 64 'masked.jsonl:2'
 sed "s/}$/,$tools}/" held.jsonl > tools.jsonl
 data=tools.jsonl template=smollm2 config smollm.yaml "max_steps: 2"
-ok "tools that a template has no place for" refused smollm.yaml 64 'has no place for tools: set model: chat_template'
+ok "tools that a template has no place for" refused smollm.yaml 64 'does not support tools; set model: chat_template'
 length=16 config short.yaml "max_steps: 2"
 ok "rows that are all too long" refused short.yaml 64 'max_seq_length'
 cp -r model strange

@@ -214,7 +214,7 @@ sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_
 sed 's/name_or_path: model/name_or_path: heads4/' gpu.yaml > heads-gpu.yaml
 sed 's/name_or_path: model/name_or_path: heads4/' auto.yaml > heads-auto.yaml
 ok "heads that our kernels do not take are refused" expect 2 train heads-gpu.yaml --out heads
-ok "before a folder is made" eval 'says "no usable GPU here: heads of 4 numbers; our kernels take multiples of 8" err && [ ! -e heads ]'
+ok "before a folder is made" eval 'says "no usable GPU here: a head size of 4; the kernels support multiples of 8" err && [ ! -e heads ]'
 "$assay" train heads-auto.yaml --out heads > out 2> err
 ok "auto trains them on the CPU" [ $? = 0 ]
 ok "and says why" says 'the CPU trains, although there is a GPU: heads of 4 numbers' err

@@ -147,8 +147,8 @@ static void test_answers__rows_that_say_nothing_to_hold_an_answer_against_are_re
 	(void)state;
 	refused("\n{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", "rows:2: the last message is not the assistant's");
 	refused("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"ground_truth\":[{\"f\":[]}]}",
-		"rows:1: ground_truth is no list of");
-	refused("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"ground_truth\":{}}", "rows:1: ground_truth is no list of");
+		"rows:1: ground_truth is not a list of");
+	refused("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"ground_truth\":{}}", "rows:1: ground_truth is not a list of");
 	refused(ROW(",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{\"}]"), "arguments");
 	refused("{\"messages\":3}", "rows:1: messages");
 }

@@ -117,14 +117,14 @@ static void test_rows__what_is_wrong_is_said(void **state)
 	       "conversations[0] has no \"from\", or its \"value\" is not a text");
 	expect("{\"conversations\":[{\"from\":\"function_call\",\"value\":\"f()\"}]}",
 	       "conversations[0]: the call is not JSON: '[' or '{' expected near 'f'");
-	expect("{\"messages\":[", "it ends before it is whole (column 13)");
+	expect("{\"messages\":[", "it ends too early (column 13)");
 	expect("{\"messages\":[], \"messages\":[]}",
-	       "a key stands a second time, near '\"messages\"' (column 26)");
+	       "a key occurs twice, near '\"messages\"' (column 26)");
 	expect("{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}",
-	       "a text holds \\u0000, which no text here may, near '\"a\\u0000b\"' (column 48)");
+	       "a text contains \\u0000, which is not supported, near '\"a\\u0000b\"' (column 48)");
 	expect("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":{\"n\":"
 	       "18446744073709551616}}]}]}",
-	       "a number does not fit 64 bits: quoted, as a text, it stays as it is, near "
+	       "a number does not fit into 64 bits; as a quoted text it is preserved, near "
 	       "'18446744073709551616' (column "
 	       "96)");
 	expect("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":"

@@ -62,7 +62,7 @@ static enum status read_family(struct reading *r, enum family *out)
 	if (!family_of_type(out, word))
 		return error_set(
 			r->err, STATUS_UNSUPPORTED,
-			"%s: general.architecture \"%s\" is not supported; supported are " FAMILY_WORDS
+			"%s: general.architecture \"%s\" is not supported; " FAMILY_WORDS
 			" are",
 			r->g->path, word);
 	r->arch = family_type(*out);
@@ -103,8 +103,8 @@ static enum status read_sizes(const struct reading *r, struct shape *s)
 		st = read_count(r, "rope.dimension_count", &rotated, false);
 	if (!st && (value_dim != s->head_dim || rotated != s->head_dim))
 		st = error_set(r->err, STATUS_UNSUPPORTED,
-			       "%s: heads of %" PRId64 " with values of %" PRId64 " and %" PRId64
-			       " rotated, which is not supported",
+			       "%s: a head size of %" PRId64 " with %" PRId64 " values and %" PRId64
+			       " rotated elements is not supported",
 			       r->g->path, s->head_dim, value_dim, rotated);
 	return st;
 }
@@ -131,7 +131,7 @@ static enum status read_divisors(const struct reading *r, struct shape *s)
 	if (!t)
 		return STATUS_OK;
 	if (t->dtype != DTYPE_F32 || t->rank != 1 || t->dim[0] != half || !half)
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: rope_freqs.weight is not %" PRId64 " of F32",
+		return error_set(r->err, STATUS_BAD_INPUT, "%s: rope_freqs.weight is not a vector of %" PRId64 " F32",
 				 r->g->path, half);
 	memcpy(&divisor, t->data + sizeof(divisor) * (size_t)(half - 1), sizeof(divisor));
 	s->rope = (struct rope_scaling){

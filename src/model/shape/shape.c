@@ -38,7 +38,7 @@ static enum status within(int64_t value, int64_t max, const char *what, const ch
 {
 	if (value >= 1 && value <= max)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s is %" PRId64 ", 1 to %" PRId64 " are done", path,
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s is %" PRId64 "; it must be 1 to %" PRId64, path,
 			 what, value, max);
 }
 

@@ -21,7 +21,7 @@ static enum status parse_head(struct gguf *g, struct gguf_cursor *c, uint64_t *t
 		return error_set(c->err, STATUS_BAD_INPUT,
 				 "%s: GGUF version %" PRIu32 " is not supported; 2 and 3 are%s", g->path,
 				 g->version,
-				 g->version > 0xffff ? ". The file has the other byte order" : "");
+				 g->version > 0xffff ? " (it may have the other byte order)" : "");
 	st = gguf_take_u64(c, tensors, "its head");
 	return st ? st : gguf_take_u64(c, values, "its head");
 }

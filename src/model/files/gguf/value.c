@@ -78,7 +78,7 @@ enum status gguf_i64(const struct gguf *g, const char *key, int64_t min, int64_t
 		return error_set(err, STATUS_BAD_INPUT, "%s: %s is not an integer", g->path, key);
 	if (value < min || value > max)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s is %" PRId64 ", %" PRId64 " to %" PRId64 " is read", g->path, key,
+				 "%s: %s is %" PRId64 "; it must be %" PRId64 " to %" PRId64, g->path, key,
 				 value, min, max);
 	*out = value;
 	return STATUS_OK;
