@@ -2,7 +2,6 @@
 /* Reads a shape from config.json, as written by transformers 4 and 5. Unsupported settings are refused by
  * name. */
 #include <inttypes.h>
-#include "model/shape/family.h"
 #include "model/json/file.h"
 #include "model/shape/shape.h"
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include "model/tensor/dtype.h"
-#include "model/shape/family.h"
 #include "model/files/gguf/gguf.h"
 #include "model/shape/shape.h"
 

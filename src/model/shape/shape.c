@@ -5,7 +5,6 @@
 #include <math.h>
 #include "core/input/opt.h"
 #include "model/tensor/dtype.h"
-#include "model/shape/family.h"
 #include "model/shape/tensor_names.h"
 
 struct family_row {

@@ -45,6 +45,10 @@ struct shape {
 	struct rope_scaling rope;
 };
 
+const char *family_type(enum family family); /* "qwen2" */
+bool family_of_type(enum family *out, const char *type);
+/* The families as listed in messages. */
+#define FAMILY_WORDS "llama, qwen2 and qwen3"
 /* Reads config.json; `path` is its name in messages. */
 enum status shape_of_config(struct shape *s, const json_t *config, const char *path, struct error *err);
 enum status shape_of_gguf(struct shape *s, const struct gguf *g, struct error *err);
