@@ -19,4 +19,7 @@ void cpu_backend_release(struct backend *back);
 enum status cpu_backend_check_room(const struct backend *back, struct error *err);
 /* "OpenBLAS 0.3.21 .." or "own". */
 const char *cpu_backend_gemm(const struct backend *back);
+/* *rate is raised to the FLOP/s of the fastest large F32 GEMM, timed in free memory of the arena, which is
+ * unchanged afterwards. */
+enum status cpu_backend_gemm_rate(struct backend *back, double *rate, struct error *err);
 #endif

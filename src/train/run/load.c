@@ -15,16 +15,7 @@
 #include "train/run/inputs.h"
 #include "train/run/internal.h"
 
-/* GEMMs are timed in growing sizes, because small ones reach a lower rate. It stops when one takes
- * GEMM_ENOUGH_NS or more. */
-enum {
-	GEMM_LEAST = 384,
-	GEMM_MOST = 1536,
-	GEMM_TIMES = 3,
-	GEMM_ENOUGH_NS = 20000000,
-	GEMM_ARENA_PART = 8,
-	NORM_SAMPLE = 1024
-};
+enum { NORM_SAMPLE = 1024 };
 
 /* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
 static enum status hold_config(const struct train *t, const char *path, struct error *err)
@@ -72,70 +63,12 @@ static enum status plan_steps(struct train *t, struct error *err)
 	return schedule_of(&t->schedule, c, steps, err);
 }
 
-/* least_ns: the time of the fastest of GEMM_TIMES GEMMs of size x size matrices, allocated in `rest`. */
-static enum status time_gemm(struct train *t, struct arena rest, int64_t size, uint64_t *least_ns,
-			     struct error *err)
-{
-	struct backend *back = &t->stepper.back;
-	enum status st = STATUS_OK;
-	struct mat m[3];
-
-	*least_ns = UINT64_MAX;
-	for (int i = 0; i < 3 && !st; i++) {
-		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_F32};
-		st = arena_mat(&rest, MEM_WORKSPACE, &m[i], "a GEMM to time", err);
-		for (int64_t at = 0; !st && at < size * size; at++)
-			((float *)m[i].data)[at] = (float)(at % 7) - 3;
-	}
-	/* the first one wakes up the threads and is not timed */
-	for (int i = 0; i <= GEMM_TIMES && !st; i++) {
-		const struct gemm g = {
-			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
-		uint64_t took_ns = clock_now_ns(clock_monotonic());
-
-		st = back->ops->gemm(back, &g, err);
-		took_ns = clock_now_ns(clock_monotonic()) - took_ns;
-		if (i && took_ns < *least_ns)
-			*least_ns = took_ns;
-	}
-	return st;
-}
-
-/* Whether GEMMs of this size fit into the memory of the passes and are small compared with it. OpenBLAS
- * packs panels in addition, and larger GEMMs need larger panels. */
-static bool has_place(const struct arena *a, int64_t size)
-{
-	size_t bytes = 3 * ((size_t)size * (size_t)size * sizeof(float) + ARENA_ALIGN);
-
-	return bytes <= a->size - a->used && bytes <= a->size / GEMM_ARENA_PART;
-}
-
-static enum status measure_gemm(struct train *t, struct error *err)
-{
-	const struct arena *arena = &t->stepper.arena;
-	enum status st = cpu_backend_check_room(&t->stepper.back, err);
-	uint64_t least_ns = 0;
-	int64_t size = GEMM_LEAST;
-
-	while (size > 1 && !has_place(arena, size))
-		size /= 2;
-	for (; size <= GEMM_MOST && has_place(arena, size) && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
-		double rate;
-
-		st = time_gemm(t, *arena, size, &least_ns, err);
-		rate = 2e9 * (double)size * (double)size * (double)size / (double)least_ns;
-		if (!st && rate > t->gemm_rate)
-			t->gemm_rate = rate;
-	}
-	return st;
-}
-
 /* Measures the GEMM rate, the denominator of MFU. */
 static enum status measure_products(struct train *t, struct error *err)
 {
 	return t->stepper.back.kind == BACKEND_GPU
 		       ? gpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
-		       : measure_gemm(t, err);
+		       : cpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err);
 }
 
 /* Restores the tuning choices of the resumed run, with a warning if the GPU or a library is another one. For
