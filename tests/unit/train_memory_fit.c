@@ -335,12 +335,12 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	assert_int_equal(truncate(rows, 1 << 30), 0); /* a hole: its size is looked at alone */
 	b.c.data.train = (struct opt_words){.word = (const char *const[]){rows}, .count = 1};
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	assert_true(m.beside[MEMORY_HOST_PARAMS] > 0 && m.beside[MEMORY_PINNED] > 0);
-	assert_int_equal(m.beside[MEMORY_ROWS], 1 << 30);
+	assert_true(m.outside[MEMORY_HOST_PARAMS] > 0 && m.outside[MEMORY_PINNED] > 0);
+	assert_int_equal(m.outside[MEMORY_ROWS], 1 << 30);
 	b.c.training.per_device_eval_batch_size = 4 * b.c.training.per_device_train_batch_size;
 	b.c.data.eval = (struct opt_words){.word = (const char *const[]){"none"}, .count = 1};
 	assert_int_equal(memory_plan(&larger, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	assert_int_equal(larger.beside[MEMORY_PINNED] - m.beside[MEMORY_PINNED],
+	assert_int_equal(larger.outside[MEMORY_PINNED] - m.outside[MEMORY_PINNED],
 			 3 * 48 * 512 * (uint64_t)b.c.training.per_device_train_batch_size); /* 48 bytes a row */
 	b.c.data.eval.count = 0;
 	b.fit.host = m.host_bytes;
@@ -355,7 +355,7 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	b.c.data.train.count = 0;
 	b.shape.layers = 600; /* nothing but parameters */
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	b.fit.host = m.host_bytes - m.beside[MEMORY_HOST_PARAMS] / 2;
+	b.fit.host = m.host_bytes - m.outside[MEMORY_HOST_PARAMS] / 2;
 	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
 	says(&err, "copies ");
 	says(&err, "lora: {r: 16} instead of full_finetuning");

@@ -18,30 +18,30 @@ enum {
 	CHECKED = 97,	  /* every CHECKED-th element is compared with the right result */
 	LIMIT_MS = 30000, /* limit of a trial process */
 	CANDIDATES = 8,
-	TOLD_MOST = 4200 /* bytes of its output: a name, a rate and a path */
+	OUTPUT_MOST = 4200 /* bytes of its output: a name, a rate and a path */
 };
-#define LOOK_NS 40000000u /* enough timing for one trial */
+#define TRIAL_NS 40000000u /* enough timing for one trial */
 #define ALIKE                                                                                                \
 	0.95 /* share of the fastest rate: the first kernel set above it in the table is used, so that       \
 		repetitions agree         \ */
 
 /* ---- the trial process ---- */
 
-struct look {
+struct test_gemm {
 	struct blas blas;
 	float *a, *b, *c; /* c: one per thread */
 };
 
 static void multiply(void *arg, unsigned thread)
 {
-	const struct look *l = arg;
+	const struct test_gemm *l = arg;
 
 	blas_sgemm(&l->blas, CblasNoTrans, CblasTrans, SIZE, SIZE, SIZE, 1, l->a, SIZE, l->b, SIZE, 0,
 		   l->c + (size_t)thread * SIZE * SIZE, SIZE);
 }
 
 /* Small integers, so that every sum is exact. */
-static void fill(struct look *l)
+static void fill(struct test_gemm *l)
 {
 	for (size_t i = 0; i < SIZE * SIZE; i++) {
 		l->a[i] = (float)(i % 7) - 3;
@@ -49,7 +49,7 @@ static void fill(struct look *l)
 	}
 }
 
-static bool is_right(const struct look *l, unsigned threads)
+static bool is_right(const struct test_gemm *l, unsigned threads)
 {
 	for (size_t i = 0; i < (size_t)threads * SIZE * SIZE; i += CHECKED) {
 		size_t row = i / SIZE % SIZE, column = i % SIZE;
@@ -64,13 +64,13 @@ static bool is_right(const struct look *l, unsigned threads)
 }
 
 /* FLOP/s of all threads together; 0: a result was wrong. */
-static double rate_of(struct look *l, struct cpu_pool *pool)
+static double rate_of(struct test_gemm *l, struct cpu_pool *pool)
 {
 	const unsigned threads = cpu_pool_count(pool);
 	uint64_t least = UINT64_MAX, all = 0;
 
 	cpu_pool_run(pool, multiply, l); /* the first call maps the library's memory */
-	for (unsigned i = 0; i < TIMES_MOST && (i < TIMES_LEAST || all < LOOK_NS); i++) {
+	for (unsigned i = 0; i < TIMES_MOST && (i < TIMES_LEAST || all < TRIAL_NS); i++) {
 		uint64_t began = clock_now_ns(clock_monotonic()), took;
 
 		cpu_pool_run(pool, multiply, l);
@@ -86,7 +86,7 @@ static double rate_of(struct look *l, struct cpu_pool *pool)
 
 int cpu_kernels_main(bool timed)
 {
-	struct look l = {0};
+	struct test_gemm l = {0};
 	struct lib_fact fact = {0};
 	struct error err = {0};
 	struct cpu_pool *pool = NULL;
@@ -120,14 +120,14 @@ out:
 /* ---- the process that starts trials ---- */
 
 /* Output of a trial process. */
-struct told {
+struct trial {
 	char name[32], library[4096];
 	double rate;
 };
 
 /* Runs a trial with this kernel set; NULL: the library's own choice. False: no output, a crash or a wrong
  * result. */
-static bool ask(struct told *t, const char *kernels, bool timed, const volatile sig_atomic_t *stop)
+static bool run_trial(struct trial *t, const char *kernels, bool timed, const volatile sig_atomic_t *stop)
 {
 	const char *const argv[] = {NULL, "__kernels", timed ? "time" : NULL, NULL};
 	char variable[64];
@@ -138,14 +138,14 @@ static bool ask(struct told *t, const char *kernels, bool timed, const volatile 
 	char *out = NULL;
 	size_t size = 0;
 	int code = 0;
-	bool told;
+	bool printed;
 
 	snprintf(variable, sizeof(variable), BLAS_KERNELS_VARIABLE "=%.31s", kernels ? kernels : "");
-	*t = (struct told){0};
-	told = !process_run(&spec, LIMIT_MS, TOLD_MOST, &out, &size, &code, &ignored) && !code && out &&
-	       sscanf(out, "%31s %lf %4095[^\n]", t->name, &t->rate, t->library) >= 2;
+	*t = (struct trial){0};
+	printed = !process_run(&spec, LIMIT_MS, OUTPUT_MOST, &out, &size, &code, &ignored) && !code && out &&
+		  sscanf(out, "%31s %lf %4095[^\n]", t->name, &t->rate, t->library) >= 2;
 	free(out);
-	return told && (!timed || t->rate > 0);
+	return printed && (!timed || t->rate > 0);
 }
 
 struct candidate {
@@ -162,12 +162,12 @@ static const char *fastest(unsigned has, const volatile sig_atomic_t *stop, doub
 	double most = 0;
 
 	for (const struct blas_kernels *k = blas_kernels; k->name && count < CANDIDATES; k++) {
-		struct told t;
+		struct trial t;
 
 		if (k->bits < bits || !blas_kernels_fit(k, has))
 			continue;
 		/* a library without this kernel set silently uses another */
-		if (!ask(&t, k->name, true, stop) || strcasecmp(t.name, k->name))
+		if (!run_trial(&t, k->name, true, stop) || strcasecmp(t.name, k->name))
 			continue;
 		found[count].rate = t.rate;
 		found[count].name = k->name;
@@ -191,17 +191,17 @@ static void use(struct cpu_kernels *out, const char *name)
 /* Compares twice with the library's own choice, because other work on the machine may disturb one trial. */
 static void compare(struct cpu_kernels *out, unsigned has, const volatile sig_atomic_t *stop)
 {
-	struct told own[2], other;
+	struct trial own[2], other;
 	double rate, gain;
 	const char *best;
 
 	out->measured = true;
-	if (!ask(&own[0], NULL, true, stop))
+	if (!run_trial(&own[0], NULL, true, stop))
 		return;
 	best = fastest(has, stop, &rate);
 	if (!best || rate < CPU_KERNELS_GAIN * own[0].rate)
 		return;
-	if (!ask(&own[1], NULL, true, stop) || !ask(&other, best, true, stop) ||
+	if (!run_trial(&own[1], NULL, true, stop) || !run_trial(&other, best, true, stop) ||
 	    other.rate < CPU_KERNELS_GAIN * own[1].rate)
 		return;
 	gain = rate / own[0].rate;
@@ -221,8 +221,8 @@ static bool use_kept(struct cpu_kernels *out, const char *kept, unsigned has)
 }
 
 /* Uses what an earlier process found for this library, if it is faster and this CPU supports it. */
-static bool remember(struct cpu_kernels *out, const struct told *own, unsigned has,
-		     const struct cpu_kernels_memory *memory)
+static bool use_cached(struct cpu_kernels *out, const struct trial *own, unsigned has,
+		       const struct cpu_kernels_memory *memory)
 {
 	char name[32];
 	double gain = 0;
@@ -236,10 +236,10 @@ static bool remember(struct cpu_kernels *out, const struct told *own, unsigned h
 }
 
 /* Chooses by time: now, or as an earlier process did. */
-static void choose(struct cpu_kernels *out, const struct told *own, unsigned has,
+static void choose(struct cpu_kernels *out, const struct trial *own, unsigned has,
 		   const struct cpu_kernels_memory *memory, const volatile sig_atomic_t *stop)
 {
-	if (remember(out, own, has, memory))
+	if (use_cached(out, own, has, memory))
 		return;
 	compare(out, has, stop);
 	if (memory && out->gain > 0)
@@ -251,12 +251,12 @@ void cpu_kernels_settle(struct cpu_kernels *out, const char *kept, const struct 
 {
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	const unsigned has = blas_cpu_has();
-	struct told own;
+	struct trial own;
 
 	*out = (struct cpu_kernels){0};
 	if (getenv(BLAS_KERNELS_VARIABLE) || use_kept(out, kept, has))
 		return;
-	if (!ask(&own, NULL, false, stop))
+	if (!run_trial(&own, NULL, false, stop))
 		own.name[0] = '\0';
 	text_copy(out->chosen, sizeof(out->chosen), own.name);
 	text_copy(out->used, sizeof(out->used), out->chosen);

@@ -208,51 +208,51 @@ static enum status not_empty(const char *dir, struct error *err)
 /* Gives the new folder its final name. With `replace`, a folder of that name is exchanged with it, and is
  * then removed. Without, a folder that somebody created meanwhile stays, and the call fails. On file systems
  * without exchange, the name is missing for a moment. */
-static enum status take_name(const char *beside, const char *target, bool replace, struct error *err)
+static enum status take_name(const char *temporary, const char *target, bool replace, struct error *err)
 {
-	if (!rename(beside, target))
+	if (!rename(temporary, target))
 		return STATUS_OK;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return error_errno(err, errno, "cannot create %s", target);
 	if (!replace)
 		return not_empty(target, err);
-	if (!renameat2(AT_FDCWD, beside, AT_FDCWD, target, RENAME_EXCHANGE)) {
-		file_remove_tree(beside);
+	if (!renameat2(AT_FDCWD, temporary, AT_FDCWD, target, RENAME_EXCHANGE)) {
+		file_remove_tree(temporary);
 		return STATUS_OK;
 	}
 	file_remove_tree(target);
-	return rename(beside, target) ? error_errno(err, errno, "cannot create %s", target) : STATUS_OK;
+	return rename(temporary, target) ? error_errno(err, errno, "cannot create %s", target) : STATUS_OK;
 }
 
 /* Creates the temporary folder next to the target. It is locked until *hold is closed. */
-static enum status make_beside(const char *beside, const char *target, int *hold, struct error *err)
+static enum status make_temporary(const char *temporary, const char *target, int *hold, struct error *err)
 {
 	enum status st;
 
-	file_remove_tree(beside); /* left by an earlier process with the same process number */
+	file_remove_tree(temporary); /* left by an earlier process with the same process number */
 	file_sweep(target);
-	st = file_make_dir(beside, err);
-	*hold = st ? -1 : open(beside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	st = file_make_dir(temporary, err);
+	*hold = st ? -1 : open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*hold >= 0)
 		file_hold(*hold);
 	return st;
 }
 
 /* Replaces the temporary name in an error message by the name that the user gave. */
-static void name_target(struct error *err, const char *beside, const char *target)
+static void name_target(struct error *err, const char *temporary, const char *target)
 {
 	const struct error was = err ? *err : (struct error){0};
-	const char *at = strstr(was.text, beside);
+	const char *at = strstr(was.text, temporary);
 
 	if (at)
 		snprintf(err->text, sizeof(err->text), "%.*s%.300s%s", (int)(at - was.text), was.text, target,
-			 at + strlen(beside));
+			 at + strlen(temporary));
 }
 
 enum status folder_write(const char *dir, const struct folder_options *o, struct error *err)
 {
-	char target[PATH_MAX], beside[PATH_MAX + 128];
-	struct writing w = {.o = o, .dir = beside};
+	char target[PATH_MAX], temporary[PATH_MAX + 128];
+	struct writing w = {.o = o, .dir = temporary};
 	size_t size = strlen(dir);
 	int hold = -1;
 	enum status st;
@@ -264,19 +264,19 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	if (!o->replace && !is_empty(dir))
 		return not_empty(dir, err);
 	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
-	if (!file_beside(beside, sizeof(beside), target))
+	if (!file_beside(temporary, sizeof(temporary), target))
 		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
-	if (file_is_held(beside))
+	if (file_is_held(temporary))
 		return file_busy(target, err);
-	st = make_beside(beside, target, &hold, err);
+	st = make_temporary(temporary, target, &hold, err);
 	if (!st)
 		st = write_all(&w, err);
 	st = mapped_check(st, err);
 	if (!st)
-		st = take_name(beside, target, o->replace, err);
+		st = take_name(temporary, target, o->replace, err);
 	if (st) {
-		file_remove_tree(beside);
-		name_target(err, beside, target);
+		file_remove_tree(temporary);
+		name_target(err, temporary, target);
 	}
 	if (hold >= 0)
 		close(hold);

@@ -87,7 +87,7 @@ void gpu_backend_release(struct backend *back)
 		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
 	turns_release(&g->turns);
-	background_copy_release(&g->beside);
+	background_copy_release(&g->background);
 	filling_release(&g->filling);
 	attention_state_release(&g->attends);
 	gemm_plans_release(&g->products);

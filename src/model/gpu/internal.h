@@ -67,13 +67,13 @@ struct gpu_state {
 	gpu_ptr memory;	   /* of the arena */
 	int64_t rows_most; /* of a micro-batch; 0: no padding */
 	struct filling *filling;
-	struct turns *turns;		/* slots of micro-batches; NULL: not needed yet */
-	struct background_copy *beside; /* NULL: not needed yet */
-	struct layer_graphs *spans;	/* NULL: not needed yet */
-	bool capturing;			/* enqueued work becomes part of a graph, so nothing may be timed */
-	bool held;			/* see gpu_backend_hold */
-	double tuning_s;		/* part of gpu_backend_tuning_s: timing candidates */
-	gpu_ptr live;			/* device table of gpu_refresh */
+	struct turns *turns;		    /* slots of micro-batches; NULL: not needed yet */
+	struct background_copy *background; /* NULL: not needed yet */
+	struct layer_graphs *spans;	    /* NULL: not needed yet */
+	bool capturing;	 /* enqueued work becomes part of a graph, so nothing may be timed */
+	bool held;	 /* see gpu_backend_hold */
+	double tuning_s; /* part of gpu_backend_tuning_s: timing candidates */
+	gpu_ptr live;	 /* device table of gpu_refresh */
 	const struct live_part *live_of;
 	int live_count;
 	unsigned shared_most; /* most bytes of shared memory per block */

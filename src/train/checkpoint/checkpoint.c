@@ -66,34 +66,34 @@ static enum status fill_folder(const char *dir, const struct checkpoint_source *
 }
 
 /* An existing checkpoint of that name is exchanged atomically, so that one of them always exists. */
-static enum status put_in_place(const char *beside, const char *path, struct error *err)
+static enum status put_in_place(const char *temporary, const char *path, struct error *err)
 {
 	struct stat about;
 	unsigned flags = lstat(path, &about) ? 0 : RENAME_EXCHANGE;
 
-	if (renameat2(AT_FDCWD, beside, AT_FDCWD, path, flags))
-		return error_errno(err, errno, "cannot rename %s", beside);
+	if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, flags))
+		return error_errno(err, errno, "cannot rename %s", temporary);
 	return STATUS_OK;
 }
 
 enum status checkpoint_write(const struct checkpoint_source *c, struct error *err)
 {
-	char beside[PATH_MAX + 64], path[PATH_MAX + 64], latest[PATH_MAX + 64], name[64];
+	char temporary[PATH_MAX + 64], path[PATH_MAX + 64], latest[PATH_MAX + 64], name[64];
 	enum status st;
 
-	checkpoint_path(beside, c->run, c->step, CHECKPOINT_NEW);
+	checkpoint_path(temporary, c->run, c->step, CHECKPOINT_NEW);
 	checkpoint_path(path, c->run, c->step, "");
-	file_remove_tree(beside);
-	st = fill_folder(beside, c, err);
+	file_remove_tree(temporary);
+	st = fill_folder(temporary, c, err);
 	if (!st)
-		st = put_in_place(beside, path, err);
+		st = put_in_place(temporary, path, err);
 	if (!st)
 		st = file_sync_folder(c->run, err);
 	snprintf(latest, sizeof(latest), "%s/latest", c->run);
 	snprintf(name, sizeof(name), CHECKPOINT_NAME "\n", c->step);
 	if (!st)
 		st = file_write(latest, name, strlen(name), err);
-	file_remove_tree(beside);
+	file_remove_tree(temporary);
 	return st ? st : file_sync_folder(c->run, err);
 }
 

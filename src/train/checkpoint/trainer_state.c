@@ -53,7 +53,7 @@ static json_t *diagnose_json(const struct diagnose *d)
 		json_array_append_new(norm, json_real(d->norm[i]));
 	}
 	for (int f = 0; f < FINDING_COUNT; f++)
-		if (d->told[f])
+		if (d->reported[f])
 			json_array_append_new(told, json_string(finding_word((enum finding)f)));
 	return json_pack("{s:I, s:o, s:o, s:o, s:f, s:f}", "steps", (json_int_t)d->count, "loss", loss,
 			 "grad_norm", norm, "told", told, "step_s", d->step_s, "wait_s", d->wait_s);
@@ -81,7 +81,7 @@ static bool diagnose_parse(struct diagnose *d, const json_t *j)
 			   word) for (int f = 0; f < FINDING_COUNT;
 				      f++) if (json_is_string(word) && !strcmp(json_string_value(word),
 									       finding_word((enum finding)f)))
-		d->told[f] = true;
+		d->reported[f] = true;
 	return true;
 }
 

@@ -294,7 +294,7 @@ static void try_samples(struct finding_knobs *k, const struct config *c)
 
 	if (!k->fit->of_host || memory_plan(&m, k->fit->shape, c, k->fit->threads, &ignored))
 		return;
-	most = m.beside[MEMORY_ROWS] / (c->data.max_seq_length * sizeof(int32_t)) + 1;
+	most = m.outside[MEMORY_ROWS] / (c->data.max_seq_length * sizeof(int32_t)) + 1;
 	set_samples(&trial, largest(c, k->fit, set_samples, NULL, most) + 1);
 	snprintf(setting, sizeof(setting), "data: max_train_samples: %" PRIu64, trial.data.max_train_samples);
 	add(k, &trial, setting);
@@ -333,7 +333,7 @@ size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const st
 static void rows_of(uint64_t bytes[TABLE_ROWS], const struct memory_fit *f, const struct memory_plan *m)
 {
 	memcpy(bytes, m->arena, sizeof(m->arena));
-	memcpy(bytes + MEM_KINDS, m->beside, sizeof(m->beside));
+	memcpy(bytes + MEM_KINDS, m->outside, sizeof(m->outside));
 	for (int i = 0; m->gpu && i < TABLE_ROWS; i++)
 		if (f->of_host == (i < MEM_KINDS || i == MEM_KINDS + MEMORY_LIBRARIES))
 			bytes[i] = 0;
@@ -354,7 +354,7 @@ static void add_largest(struct text *out, const struct memory_fit *f, const stru
 		units_format(number, sizeof(number), (double)bytes[at], "B");
 		text_addf(out, "%s%s %s", row ? ", " : "",
 			  at < MEM_KINDS ? memory_kind_name((enum memory_kind)at)
-					 : memory_beside_name((enum memory_beside)(at - MEM_KINDS)),
+					 : memory_outside_name((enum memory_outside)(at - MEM_KINDS)),
 			  number);
 		bytes[at] = 0;
 	}

@@ -17,7 +17,7 @@ enum {
 	CUDNN_BYTES = 130 << 20,   /* host memory of a GPU run: cuDNN in addition */
 };
 
-const char *memory_beside_name(enum memory_beside what)
+const char *memory_outside_name(enum memory_outside what)
 {
 	static const char *const names[] = {
 #define X(name, word, text) [MEMORY_##name] = word,
@@ -28,7 +28,7 @@ const char *memory_beside_name(enum memory_beside what)
 	return names[what];
 }
 
-const char *memory_beside_text(enum memory_beside what)
+const char *memory_outside_text(enum memory_outside what)
 {
 	static const char *const texts[] = {
 #define X(name, word, text) [MEMORY_##name] = text,
@@ -89,23 +89,23 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	*m = (struct memory_plan){.arena_bytes = planned->arena.peak, .bytes = planned->arena.peak};
 	for (int i = 0; i < MEM_KINDS; i++)
 		m->arena[i] = planned->arena.kind_at_peak[i];
-	m->beside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
-				 rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
-	m->beside[MEMORY_BATCHES] = batches_bytes(c);
-	m->beside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
-	m->beside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
+	m->outside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
+				  rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
+	m->outside[MEMORY_BATCHES] = batches_bytes(c);
+	m->outside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
+	m->outside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
 	m->gpu = planned->back.kind == BACKEND_GPU;
 	if (m->gpu) {
-		m->beside[MEMORY_HOST_PARAMS] = 3 * sizeof(float) * planned->model->params.length;
+		m->outside[MEMORY_HOST_PARAMS] = 3 * sizeof(float) * planned->model->params.length;
 		/* the lists have room for the larger of the training and the evaluation micro-batch */
-		m->beside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
-		m->beside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
+		m->outside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
+		m->outside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
 	}
 	for (int i = 0; i < MEMORY_LIBRARIES; i++)
-		m->host_bytes += m->beside[i];
+		m->host_bytes += m->outside[i];
 	if (m->gpu) {
-		m->beside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->bytes += m->beside[MEMORY_LIBRARIES];
+		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
+		m->bytes += m->outside[MEMORY_LIBRARIES];
 	} else {
 		m->host_bytes += m->arena_bytes;
 		m->bytes = m->host_bytes;

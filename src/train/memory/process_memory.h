@@ -21,14 +21,14 @@
 	X(LIBRARIES, "libraries", "GPU memory of the context, code, cuBLASLt and cuDNN")
 /* clang-format on */
 #define X(name, ...) MEMORY_##name,
-enum memory_beside { MEMORY_OUTSIDE_ARENA(X) MEMORY_OUTSIDE_ARENA_COUNT };
+enum memory_outside { MEMORY_OUTSIDE_ARENA(X) MEMORY_OUTSIDE_ARENA_COUNT };
 #undef X
-const char *memory_beside_name(enum memory_beside what);
-const char *memory_beside_text(enum memory_beside what);
+const char *memory_outside_name(enum memory_outside what);
+const char *memory_outside_text(enum memory_outside what);
 
 struct memory_plan {
 	uint64_t arena[MEM_KINDS]; /* bytes of each kind at the arena's peak */
-	uint64_t beside[MEMORY_OUTSIDE_ARENA_COUNT];
+	uint64_t outside[MEMORY_OUTSIDE_ARENA_COUNT];
 	uint64_t arena_bytes, bytes; /* the arena; all of the device's memory (on a CPU: the whole process) */
 	/* the arena and LIBRARIES are in GPU memory, everything else on the host */
 	bool gpu;

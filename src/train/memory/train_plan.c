@@ -13,9 +13,9 @@ static json_t *memory_json(const struct memory_plan *m)
 			json_object_set_new(parts, memory_kind_name((enum memory_kind)i),
 					    json_integer((json_int_t)m->arena[i]));
 	for (int i = 0; i < MEMORY_OUTSIDE_ARENA_COUNT; i++)
-		if (i < MEMORY_HOST_PARAMS || m->beside[i])
-			json_object_set_new(parts, memory_beside_name((enum memory_beside)i),
-					    json_integer((json_int_t)m->beside[i]));
+		if (i < MEMORY_HOST_PARAMS || m->outside[i])
+			json_object_set_new(parts, memory_outside_name((enum memory_outside)i),
+					    json_integer((json_int_t)m->outside[i]));
 	return parts;
 }
 
@@ -97,11 +97,11 @@ static void add_line(struct text *out, const char *what, double value, const cha
 	text_addf(out, "  %-12s %12s  %s\n", what, number, note);
 }
 
-static void add_beside(struct text *out, const struct memory_plan *m, int from, int to)
+static void add_outside(struct text *out, const struct memory_plan *m, int from, int to)
 {
 	for (int i = from; i < to; i++)
-		add_line(out, memory_beside_name((enum memory_beside)i), (double)m->beside[i], "B",
-			 memory_beside_text((enum memory_beside)i));
+		add_line(out, memory_outside_name((enum memory_outside)i), (double)m->outside[i], "B",
+			 memory_outside_text((enum memory_outside)i));
 }
 
 static void add_knobs(struct text *out, const struct planning *p)
@@ -127,9 +127,9 @@ static void add_memory(struct text *out, const struct planning *p)
 	add_line(out, "arena", (double)m->arena_bytes, "B",
 		 "sum of the above: one block, allocated before the first step");
 	if (m->gpu)
-		add_beside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
+		add_outside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
 	else
-		add_beside(out, m, 0, MEMORY_HOST_PARAMS);
+		add_outside(out, m, 0, MEMORY_HOST_PARAMS);
 	add_line(out, "total", (double)m->bytes, "B",
 		 m->gpu ? "on the GPU, with full micro-batches" : "of the process, with full micro-batches");
 	if (p->fit.available)
@@ -142,7 +142,7 @@ static void add_memory(struct text *out, const struct planning *p)
 	if (!m->gpu)
 		return;
 	text_add(out, "\nmemory on the host\n");
-	add_beside(out, m, 0, MEMORY_LIBRARIES);
+	add_outside(out, m, 0, MEMORY_LIBRARIES);
 	add_line(out, "total", (double)m->host_bytes, "B", "of the process");
 	if (p->fit.host)
 		add_line(out, "available", (double)p->fit.host, "B",

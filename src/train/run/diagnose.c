@@ -85,13 +85,13 @@ static void look_at_wait(struct diagnose *d, struct findings *out, const struct 
 }
 
 /* Keeps only findings that were not reported before. */
-static void tell_once(struct diagnose *d, struct findings *out)
+static void keep_new(struct diagnose *d, struct findings *out)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < out->count; i++)
-		if (!d->told[out->found[i].what]) {
-			d->told[out->found[i].what] = true;
+		if (!d->reported[out->found[i].what]) {
+			d->reported[out->found[i].what] = true;
 			out->found[kept++] = out->found[i];
 		}
 	out->count = kept;
@@ -122,5 +122,5 @@ void diagnose_step(struct diagnose *d, struct findings *out, const struct diagno
 		d->norm[d->count % DIAGNOSE_WINDOW] = s->grad_norm;
 		d->count++;
 	}
-	tell_once(d, out);
+	keep_new(d, out);
 }

@@ -60,7 +60,7 @@ struct diagnose { /* valid when zeroed */
 	double loss[DIAGNOSE_WINDOW], norm[DIAGNOSE_WINDOW];
 	unsigned count; /* number of steps so far */
 	double step_s, wait_s;
-	bool told[FINDING_COUNT];
+	bool reported[FINDING_COUNT];
 };
 void diagnose_step(struct diagnose *d, struct findings *out, const struct diagnose_step *s);
 #endif

@@ -13,8 +13,8 @@
 
 static const double slow_tokenising = 2.5e5; /* B/s: a busy core's speed */
 
-static enum status look_at_rows(const char *setting, const struct opt_words *files, double *bytes,
-				struct error *err)
+static enum status check_row_files(const char *setting, const struct opt_words *files, double *bytes,
+				   struct error *err)
 {
 	struct stat about;
 
@@ -39,9 +39,9 @@ enum status inputs_ready(const struct config *c, struct shape *shape, double *lo
 
 	if (st)
 		return st;
-	st = look_at_rows("train", &c->data.train, &rows, err);
+	st = check_row_files("train", &c->data.train, &rows, err);
 	if (!st)
-		st = look_at_rows("eval", &c->data.eval, &rows, err);
+		st = check_row_files("eval", &c->data.eval, &rows, err);
 	if (!st)
 		st = data_check(c, &w.shape, err);
 	*shape = w.shape;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a running training, shared by run.c, figures.c, load.c and save.c. */
+/* The state of a running training, shared by the files of this folder. */
 #ifndef TRAIN_RUN_INTERNAL_H
 #define TRAIN_RUN_INTERNAL_H
+#include "core/clock.h"
 #include "journal/file/run_dir.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/data/data.h"
@@ -33,14 +34,14 @@ struct train {
 	double alive_s;	  /* time of the last `alive` line */
 	double eval_last;
 	uint64_t evaluated_step;
-	size_t products_told; /* GEMM choices emitted so far */
-	bool evaluated, graphs_told;
+	size_t products_emitted; /* GEMM choices emitted so far */
+	bool evaluated, graphs_warned;
 	uint64_t made_steps;  /* steps of this process */
 	double tuning_seen_s; /* part of gpu_backend_tuning_s that is already counted */
 	char *cache_key;      /* key of the tuning cache; owned; NULL: there is no cache */
-	bool chosen_told;
-	double chosen_told_s;	/* gpu_backend_tuning_s at the last `chosen` line */
-	size_t chosen_products; /* products_told at the last `chosen` line */
+	bool chosen_emitted;
+	double chosen_emitted_s; /* gpu_backend_tuning_s at the last `chosen` line */
+	size_t chosen_products;	 /* products_emitted at the last `chosen` line */
 };
 
 struct step_figures { /* figures of one step */
@@ -51,11 +52,37 @@ struct step_figures { /* figures of one step */
 	bool steady;	 /* like the steps after it: no start-up, no tuning */
 };
 
-/* Adds a number to a line. NaN and infinity are left out, because JSON has none (figures.c; the next two as
- * well). */
+/* Seconds of a monotonic clock. */
+static inline double run_now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
+}
+
+/* Reports of a run (report.c). Adds a number to a line. NaN and infinity are left out, because JSON has none.
+ */
 void run_number(json_t *line, const char *name, double value);
-/* The line of the last step, and the run's results. Owner: caller; NULL: no memory. */
-json_t *run_step_line(struct train *t, const struct step_figures *f);
+/* Takes ownership of `body`; NULL means that memory ran out. */
+enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err);
+/* Emits `alive` at most once a second, because lines of steps can be far apart. */
+enum status run_emit_alive(struct train *t, struct error *err);
+/* Emits the choices for GEMMs that are new in this step. The first step makes no choices, so its GEMMs are
+ * emitted with the next step. */
+enum status run_emit_products(struct train *t, struct error *err);
+/* Emits the line of the last step, and writes it to log_history and to the TensorBoard file. */
+enum status run_emit_step(struct train *t, const struct step_figures *f, struct error *err);
+/* Writes scalars to the TensorBoard file, if there is one. */
+enum status run_write_events(struct train *t, const struct scalar *scalars, size_t count, struct error *err);
+/* Emits and logs the findings; returns an error if one of them ends the run. */
+enum status run_findings(struct train *t, const struct findings *f, struct error *err);
+/* Looks for findings in a step. Also emits those of a step that ends the run. */
+enum status run_check_step(struct train *t, const struct step_figures *f, struct error *err);
+/* Logs a warning for each line of the note. */
+void run_warn(const struct train *t, const struct text *note);
+/* Warns once if CUDA graphs cannot be used. The run continues, but slower. */
+void run_warn_of_graphs(struct train *t);
+/* Records the peak memory of the run. */
+void run_memory(struct train *t);
+/* The results so far. Owner: caller; NULL: no memory. */
 json_t *run_results(struct train *t);
 /* Does everything before the first step (load.c). */
 enum status run_load(struct train *t, struct error *err);
@@ -64,23 +91,16 @@ enum status run_load(struct train *t, struct error *err);
 json_t *run_cached(struct train *t);
 /* Emits the tuning choices, if there is a cache and new choices were made since the last time. Emits nothing
  * while gpu_backend_holds. */
-enum status run_tell_chosen(struct train *t, struct error *err);
+enum status run_emit_chosen(struct train *t, struct error *err);
 /* Starts to write a checkpoint of the current state. `wait`: returns only when it is on the disk (save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
 /* UNAVAILABLE: the run directory was removed or is not writable. If the directory was moved, t->dir becomes
  * its new path. */
-enum status run_look_home(struct train *t, struct error *err);
-/* Records the peak memory of the run. */
-void run_memory(struct train *t);
+enum status run_check_directory(struct train *t, struct error *err);
 /* Writes the adapter or the model, in the format that other programs read, to the run directory. */
 enum status run_export(struct train *t, struct error *err);
 /* Sets the error. For faults of a device it first names the operation ("step 3 of 100") and the GPU. Returns
  * `st`. */
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
 		      struct error *err);
-/* Emits and logs the findings; returns an error if one of them ends the run. */
-enum status run_findings(struct train *t, const struct findings *f, struct error *err);
-/* Logs a warning for each line of the note. */
-void run_warn(const struct train *t, const struct text *note);
-enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err);
 #endif

@@ -18,7 +18,7 @@
 enum { NORM_SAMPLE = 1024 };
 
 /* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
-static enum status hold_config(const struct train *t, const char *path, struct error *err)
+static enum status check_config_hash(const struct train *t, const char *path, struct error *err)
 {
 	struct text written = {0};
 	char hash[65];
@@ -44,7 +44,7 @@ static enum status read_config(struct train *t, struct error *err)
 	snprintf(path, sizeof(path), "%s/config.yaml", t->dir);
 	st = config_read(&t->config, path, err);
 	t->config.gpu = t->job->gpu;
-	return st ? st : hold_config(t, path, err);
+	return st ? st : check_config_hash(t, path, err);
 }
 
 static enum status plan_steps(struct train *t, struct error *err)
@@ -126,7 +126,7 @@ static enum status load_weights(struct train *t, struct error *err)
 
 /* Old checkpoints have no checksums of their inputs. They are resumed unchecked, and later checkpoints have
  * checksums. */
-static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
+static enum status check_inputs(struct train *t, json_t *now, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -142,7 +142,7 @@ static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
 
 /* Finds the checkpoint to resume from and checks that the inputs are unchanged, before any of them is used.
  * A run that stopped before its first checkpoint starts over. */
-static enum status look_back(struct train *t, json_t *inputs, struct error *err)
+static enum status find_checkpoint(struct train *t, json_t *inputs, struct error *err)
 {
 	struct text note = {0};
 	struct error why = {0};
@@ -164,7 +164,7 @@ static enum status look_back(struct train *t, json_t *inputs, struct error *err)
 		st = error_set(err, STATUS_BAD_INPUT, "%s: its trainer_state.json belongs to step %llu",
 			       t->earlier.path, (unsigned long long)t->state.step);
 	json_decref(state);
-	return st ? st : hold_inputs(t, inputs, err);
+	return st ? st : check_inputs(t, inputs, err);
 }
 
 static enum status note_inputs(struct train *t, struct error *err)
@@ -173,13 +173,13 @@ static enum status note_inputs(struct train *t, struct error *err)
 	enum status st = inputs_read(&now, &t->config, &t->weights, err);
 
 	if (!st && t->job->resume)
-		st = look_back(t, now, err);
+		st = find_checkpoint(t, now, err);
 	json_decref(t->state.inputs);
 	t->state.inputs = now;
 	return st;
 }
 
-static enum status take_up(struct train *t, struct error *err)
+static enum status load_checkpoint(struct train *t, struct error *err)
 {
 	enum status st;
 
@@ -244,7 +244,7 @@ static enum status head_norms(const struct train *t, int32_t end, struct diagnos
 	return st;
 }
 
-static enum status look_before(struct train *t, struct error *err)
+static enum status check_start(struct train *t, struct error *err)
 {
 	const struct model *m = t->stepper.model;
 	const struct data_counts counts = data_train_counts(t->data);
@@ -283,7 +283,7 @@ static void attention_text(char out[96], const struct backend *back)
 	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
 }
 
-static enum status tell_ready(struct train *t, struct error *err)
+static enum status emit_ready(struct train *t, struct error *err)
 {
 	const struct data_counts c = data_train_counts(t->data);
 	const struct data_counts held = data_eval_counts(t->data);
@@ -349,7 +349,7 @@ enum status run_load(struct train *t, struct error *err)
 		enum status (*run)(struct train *, struct error *);
 	} parts[] = {
 		{"config", read_config},	{"inputs", open_weights},  {"rows", open_rows},
-		{"device", open_device},	{"weights", load_weights}, {"resume", take_up},
+		{"device", open_device},	{"weights", load_weights}, {"resume", load_checkpoint},
 		{"products", measure_products}, {"files", open_files},
 	};
 	enum status st = run_emit(t, "at", json_pack("{s:s}", "phase", "load"), err);
@@ -366,6 +366,6 @@ enum status run_load(struct train *t, struct error *err)
 				    json_real((double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9));
 	}
 	if (!st)
-		st = tell_ready(t, err);
-	return st ? st : look_before(t, err);
+		st = emit_ready(t, err);
+	return st ? st : check_start(t, err);
 }

@@ -19,7 +19,7 @@ static enum status write_adapter(void *arg, const char *dir, const struct params
 				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
 }
 
-enum status run_look_home(struct train *t, struct error *err)
+enum status run_check_directory(struct train *t, struct error *err)
 {
 	char now[PATH_MAX];
 	int why;
@@ -41,7 +41,7 @@ enum status run_look_home(struct train *t, struct error *err)
 
 /* Called on the writer's thread. It must not read t->dir, which the main thread changes when the folder is
  * moved. */
-static enum status tell_written(void *arg, const char *run, uint64_t step, struct error *err)
+static enum status emit_saved(void *arg, const char *run, uint64_t step, struct error *err)
 {
 	struct train *t = arg;
 	char path[PATH_MAX + 64];
@@ -87,9 +87,9 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 						 .state = state,
 						 .take = take_parameters,
 						 .more = write_adapter,
-						 .written = tell_written,
+						 .written = emit_saved,
 						 .arg = t};
-	enum status st = state ? run_look_home(t, err)
+	enum status st = state ? run_check_directory(t, err)
 			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 						 "no memory for a checkpoint");
 
@@ -136,7 +136,7 @@ enum status run_export(struct train *t, struct error *err)
 	enum status st;
 
 	stepper_rest(&t->stepper);
-	st = run_look_home(t, err);
+	st = run_check_directory(t, err);
 	if (!st)
 		st = host_params_get(&t->host_params, &m->params, &t->stepper.back, err);
 	if (!st)

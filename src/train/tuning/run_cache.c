@@ -81,7 +81,7 @@ json_t *run_cached(struct train *t)
 	return kept;
 }
 
-enum status run_tell_chosen(struct train *t, struct error *err)
+enum status run_emit_chosen(struct train *t, struct error *err)
 {
 	struct backend *back = &t->stepper.back;
 	double tuning_s;
@@ -89,11 +89,11 @@ enum status run_tell_chosen(struct train *t, struct error *err)
 	if (!t->cache_key || gpu_backend_holds(back) || !t->made_steps)
 		return STATUS_OK;
 	tuning_s = gpu_backend_tuning_s(back);
-	if (t->chosen_told && tuning_s <= t->chosen_told_s && t->products_told == t->chosen_products)
+	if (t->chosen_emitted && tuning_s <= t->chosen_emitted_s && t->products_emitted == t->chosen_products)
 		return STATUS_OK;
-	t->chosen_told = true;
-	t->chosen_told_s = tuning_s;
-	t->chosen_products = t->products_told;
+	t->chosen_emitted = true;
+	t->chosen_emitted_s = tuning_s;
+	t->chosen_products = t->products_emitted;
 	return run_emit(t, "chosen",
 			json_pack("{s:s, s:o}", "key", t->cache_key, "chosen", tuning_choices_json(back)),
 			err);

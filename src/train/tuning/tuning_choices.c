@@ -39,11 +39,11 @@ static json_t *product_json(const struct backend *back, size_t i)
 			 c.recalled, "alike", c.alike, "cached", c.cached, "words", words_json(c.words));
 }
 
-json_t *tuning_choices_since(const struct backend *back, size_t *told)
+json_t *tuning_choices_since(const struct backend *back, size_t *emitted)
 {
 	json_t *list = NULL, *one;
 
-	for (; (one = product_json(back, *told)); ++*told) {
+	for (; (one = product_json(back, *emitted)); ++*emitted) {
 		list = list ? list : json_array();
 		json_array_append_new(list, one);
 	}
@@ -54,9 +54,9 @@ json_t *tuning_choices_json(const struct backend *back)
 {
 	json_t *attention = json_array(), *products;
 	struct gpu_attention_choice at;
-	size_t told = 0;
+	size_t emitted = 0;
 
-	products = tuning_choices_since(back, &told);
+	products = tuning_choices_since(back, &emitted);
 	for (size_t i = 0; gpu_backend_attention_choice(back, i, &at); i++)
 		json_array_append_new(attention,
 				      json_pack("{s:I, s:I, s:b, s:s, s:b, s:b}", "docs", (json_int_t)at.docs,

@@ -16,8 +16,9 @@
 size_t tuning_choices_kind_size(const char *device);
 /* {"device", "gemm", "attention_by", "products": [..], "attention": [..]}. Owner: caller; NULL: no memory. */
 json_t *tuning_choices_json(const struct backend *back);
-/* The GEMM choices from number *told on; *told becomes their number. NULL: no new ones. Owner: caller. */
-json_t *tuning_choices_since(const struct backend *back, size_t *told);
+/* The GEMM choices from number *emitted on; *emitted becomes their number. NULL: no new ones. Owner: caller.
+ */
+json_t *tuning_choices_since(const struct backend *back, size_t *emitted);
 /* Parses the GEMM and attention choices in `before`. Entries that tuning_choices_json would not write are
  * skipped. Owner: caller, free() both. (Fuzzed.) */
 enum status tuning_choices_parse(struct gpu_choice **products, size_t *count,
