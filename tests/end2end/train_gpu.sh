@@ -217,7 +217,7 @@ ok "heads that our kernels do not take are refused" expect 2 train heads-gpu.yam
 ok "before a folder is made" eval 'says "no usable GPU here: a head size of 4; the kernels support multiples of 8" err && [ ! -e heads ]'
 "$assay" train heads-auto.yaml --out heads > out 2> err
 ok "auto trains them on the CPU" [ $? = 0 ]
-ok "and says why" says 'the CPU trains, although there is a GPU: heads of 4 numbers' err
+ok "and says why" says 'the CPU trains, although there is a GPU: a head size of 4' err
 sed 's/^training:/training:\n  bf16: false/' gpu.yaml > float-gpu.yaml
 sed 's/^training:/training:\n  bf16: false/' auto.yaml > float-auto.yaml
 ok "float32 is refused on a GPU" expect 2 train float-gpu.yaml --out float

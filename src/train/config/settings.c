@@ -34,8 +34,8 @@ static const struct opt lora_rows[] = {
 	ROW(dropout, .preset = "0", .min = 0, .max = 0.99, .help = "dropout rate of the input of A"),
 	ROW(use_rslora, .help = "scale: alpha / sqrt(r)"),
 	ROW(target_modules, .many = true,
-	    .help = "linear layers with an adapter: q_proj k_proj v_proj o_proj gate_proj up_proj "
-		    "down_proj; all-linear, the default: all of them"),
+	    .help = "linear layers with an adapter, of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj; "
+		    "all-linear, the default, means all of them"),
 	ROW(modules_to_save, .many = true, .help = "modules trained in full: embed_tokens, lm_head"),
 };
 #undef ROW
@@ -45,9 +45,9 @@ static const struct opt training_rows[] = {
 	ROW(device, .preset = "auto", .choices = devices,
 	    .help = "auto: a GPU if one is granted and usable, else the CPU"),
 	ROW(attention, .preset = "auto", .choices = attentions,
-	    .help = "GPU only. For sequences of equal length: cudnn: cuDNN, or an error if it is not "
-		    "usable; own: assay's kernels; auto: cuDNN if it is available and supports the shape. "
-		    "Packs of unequal sequences always use assay's kernels"),
+	    .help = "GPU only. Attention of sequences of equal length: cudnn, which is an error if cuDNN is not usable; own, "
+		    "assay's kernels; or auto, cuDNN if it is available and supports the shape. Sequences of unequal "
+		    "length, as in packs, always use assay's kernels"),
 	ROW(deterministic, .help = "GPU only: bit-identical results from run to run and after a resume"),
 	ROW(adapters, .preset = "auto", .choices = layouts,
 	    .help = "GPU only. auto: fuse the adapters' GEMMs into the GEMMs of their base layers if "
@@ -98,14 +98,14 @@ static const struct opt training_rows[] = {
 	ROW(max_grad_norm, .preset = "1", .min = 0, .max = 1e9,
 	    .help = "clip gradients to this global norm; 0: no clipping"),
 	ROW(bf16, .preset = "true",
-	    .help = "GPU: compute in BF16. false: compute in float32, which only the CPU supports. The CPU "
-		    "always computes in float32"),
+	    .help = "compute in BF16 on a GPU; false (float32) is supported only on the CPU, which always computes in "
+		    "float32"),
 	ROW(fp16, .help = "not supported; use bf16, which needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
-	    .help = "activations that the backward pass recomputes. none; cheap: the outputs of norms and SwiGLU; "
-		    "full: the whole layer; auto: the least of these with which the plan fits into 90 % of the "
-		    "available memory"),
+	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms and SwiGLU) or full (the "
+		    "whole layer). auto takes the least of these with which the plan fits into 90 % of the available "
+		    "memory"),
 	ROW(logging_steps, .preset = "1", .min = 1, .max = 1e12, .help = "steps between two printed lines"),
 	ROW(eval_steps, .preset = "0", .min = 0, .max = 1e12,
 	    .help = "steps between two evaluations; 0: evaluate only at the end"),
