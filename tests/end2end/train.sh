@@ -359,7 +359,7 @@ ok "which is part of the JSON alone" expect 64 generate model "abc" --raw --logp
 ok "a text beyond them is made" expect 0 generate narrow "abc" --raw --tokens 24
 ok "with a warning" says 'warning: .* tokens, and the model was made for 16 positions' err
 ok "an adapter of other weights is refused" expect 64 merge second whole/adapter --out x
-ok "with both names" says "whole/adapter: it is an adapter of .*/model, and second has other weights" err
+ok "with both names" says "whole/adapter: it is an adapter of .*/model, but second has other weights" err
 ok "but for who asks for it" expect 0 generate second "abc" --raw --tokens 1 --adapter whole/adapter --any-base
 ok "with a warning" says 'warning: .*has other weights' err
 ok "one that begins with a dash as well" expect 0 generate model --raw --tokens 4 -- "-abc"

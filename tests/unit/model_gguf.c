@@ -121,7 +121,7 @@ static void test_gguf__counts_and_lengths_that_lie_are_refused(void **state)
 
 	(void)state;
 	bed_begin(&b, 1, 0, 0);
-	expect(&b, "version 1 is not read");
+	expect(&b, "version 1 is not supported");
 	bed_begin(&b, 0x03000000, 0, 0);
 	expect(&b, "the other byte order");
 	bed_begin(&b, 3, 0, UINT64_MAX);
@@ -136,7 +136,7 @@ static void test_gguf__counts_and_lengths_that_lie_are_refused(void **state)
 	bed_text(&b, "k");
 	bed_bytes(&b, 13, 4);
 	bed_bytes(&b, 0, 8);
-	expect(&b, "k: type 13 is not known");
+	expect(&b, "k: type 13 is unknown");
 	bed_begin(&b, 3, 0, 1);
 	bed_array(&b, "k", GGUF_U64, (uint64_t)1 << 61); /* times 8 it wraps to 0 */
 	expect(&b, "k: 2305843009213693952 numbers");
@@ -191,12 +191,12 @@ static void test_gguf__tensors_that_lie_are_refused_by_name(void **state)
 	lie(2, (uint64_t)1 << 32, (uint64_t)1 << 32, F32, 0,
 	    "t: rows of 4294967296 elements, or more than any memory");
 	lie(2, 16, 1, Q8_0, 0, "t: rows of 16 elements");
-	lie(2, 4, 4, 5, 0, "t: type 5 is not known");
-	lie(2, 4, 4, 99, 0, "t: type 99 is not known");
+	lie(2, 4, 4, 5, 0, "t: type 5 is unknown");
+	lie(2, 4, 4, 99, 0, "t: type 99 is unknown");
 	lie(2, 4, 5, F32, 0, "t ends beyond the file");
 	lie(2, 4, 4, F32, UINT64_MAX - 15, "t ends beyond the file");
 	lie(2, 4, 2, F32, 32, "32 bytes before t belong to no tensor");
-	lie(2, 4, 1, F32, 0, "48 bytes behind the last tensor belong to none");
+	lie(2, 4, 1, F32, 0, "48 bytes after the last tensor belong to none");
 	bed_begin(&b, 3, 2, 0);
 	bed_tensor(&b, "t", 0, 16, F32, 0); /* as if it took nothing */
 	bed_tensor(&b, "u", 0, 16, F32, 64);

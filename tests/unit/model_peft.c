@@ -254,7 +254,7 @@ static void test_peft__what_a_configuration_asks_for_is_done_or_refused(void **s
 		{"{\"peft_type\":\"LOHA\"}", "peft_type is LOHA; only LORA is supported"},
 		{"{\"peft_type\":\"LORA\",\"r\":0}", "r is 0"},
 		{"{\"peft_type\":\"LORA\",\"r\":1.5}", "r is 1.5"},
-		{"{\"peft_type\":\"LORA\",\"r\":\"8\"}", "r is no number"},
+		{"{\"peft_type\":\"LORA\",\"r\":\"8\"}", "r is not a number"},
 		{"{\"peft_type\":\"LORA\",\"lora_alpha\":0}", "lora_alpha 0"},
 		{"{\"peft_type\":\"LORA\",\"lora_dropout\":1}", "lora_dropout 1"},
 		{"{\"peft_type\":\"LORA\",\"rank_pattern\":{\"q_proj\":4}}", "rank_pattern is not empty"},

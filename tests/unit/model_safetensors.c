@@ -60,17 +60,17 @@ static void test_safetensors__every_lie_is_refused_with_file_and_tensor(void **s
 	static const struct {
 		const char *header, *why;
 	} lies[] = {
-		{"[]", "no JSON object"},
-		{"{\"a\":", "no JSON"},
+		{"[]", "not a JSON object"},
+		{"{\"a\":", "not JSON"},
 		{"{" GOOD_A "," GOOD_A "," B "}", "duplicate object key near '\"a\"'"},
-		{"{" GOOD_A "," B "} x", "no JSON"},
+		{"{" GOOD_A "," B "} x", "not JSON"},
 		{"{" A("F33", "[2,4]", "[0,16]") "," B "}", "a: dtype \"F33\""},
 		{"{" A("BF16", "[2,-4]", "[0,16]") "," B "}", "a: \"shape\""},
 		{"{" A("BF16", "[2,4.0]", "[0,16]") "," B "}", "a: \"shape\""},
 		{"{" A("BF16", "8", "[0,16]") "," B "}", "a: \"shape\""},
 		{"{" A("BF16", "[1,1,1,1,1,1,1,2,4]", "[0,16]") "," B "}", "a: \"shape\""},
 		{"{" A("BF16", "[4294967296,4294967296,2]", "[0,16]") "," B "}", "a: its shape is too large"},
-		{"{" A("BF16", "[99999999999999999999]", "[0,16]") "," B "}", "no JSON"},
+		{"{" A("BF16", "[99999999999999999999]", "[0,16]") "," B "}", "not JSON"},
 		{"{" A("BF16", "[2,4]", "[0,16,16]") "," B "}", "a: \"data_offsets\""},
 		{"{" A("BF16", "[2,4]", "[16,0]") "," B "}", "a: \"data_offsets\""},
 		{"{" A("BF16", "[2,4]", "[-16,0]") "," B "}", "a: \"data_offsets\""},
@@ -80,8 +80,8 @@ static void test_safetensors__every_lie_is_refused_with_file_and_tensor(void **s
 		{"{" A("BF16", "[2,4]", "[8,24]") "," B "}", "8 bytes before a belong to no tensor"},
 		{"{" A("BF16", "[10]", "[0,20]") "," B "}", "a and b overlap"},
 		{"{" A("BF16", "[4]", "[0,8]") "," B "}", "8 bytes before b belong to no tensor"},
-		{"{" GOOD_A "}", "8 bytes behind the last tensor, a belong to none"},
-		{"{}", "24 bytes behind the last tensor"},
+		{"{" GOOD_A "}", "8 bytes after the last tensor, a belong to none"},
+		{"{}", "24 bytes after the last tensor"},
 		{"{\"__metadata__\":[]," GOOD_A "," B "}", "__metadata__ is not an object"},
 		{"{\"__metadata__\":{\"k\":1}," GOOD_A "," B "}", "__metadata__: k is not a text"},
 		{"{\"a\":null," B "}", "a: dtype"},
@@ -345,7 +345,7 @@ static void test_shards__a_tensor_in_two_files_and_no_file_at_all_are_refused(vo
 	put(dir, "pytorch_model.bin", "");
 	err = (struct error){0};
 	assert_int_equal(shards_open(&s, dir, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "pytorch_model.bin is no substitute"));
+	assert_non_null(strstr(err.text, "pytorch_model.bin is not supported"));
 	assert_int_equal(write_file(dir, "1.st", "a", NULL), STATUS_OK);
 	assert_int_equal(write_file(dir, "2.st", "b", NULL), STATUS_OK);
 	put(dir, INDEX, MAP("\"a\":\"1.st\",\"b\":\"2.st\",\"second\":\"1.st\",\"empty\":\"1.st\""));

@@ -83,7 +83,7 @@ static const struct {
 	 "t.yaml:3: model: chat_template: \"qwen\" is none of auto, "},
 	{"  warmup_ratio", "  bf16: yes", "t.yaml:7: training: bf16: \"yes\" is neither true nor false"},
 	{"  warmup_ratio", "  gradient_checkpointing: True\n  recompute: none",
-	 "t.yaml:7: training: gradient_checkpointing: it is"},
+	 "t.yaml:7: training: gradient_checkpointing: it means"},
 	{"  warmup_ratio", "  gradient_checkpointing: false\n  recompute: full", "recompute has another value"},
 	{"  warmup_ratio", "  max_steps: \"10\"", "not a quoted text"},
 	{"  warmup_ratio", "  max_steps: 10.5", "max_steps"},

@@ -49,8 +49,8 @@ static enum status read_family(const struct json_keys *r, enum family *out)
 		return error_set(r->err, STATUS_BAD_INPUT, "%s: model_type is missing", r->path);
 	if (!family_of_type(out, type))
 		return error_set(r->err, STATUS_UNSUPPORTED,
-				 "%s: model_type %.40s is not supported; " FAMILY_WORDS " are",
-				 r->path, type);
+				 "%s: model_type %.40s is not supported; " FAMILY_WORDS " are", r->path,
+				 type);
 	return STATUS_OK;
 }
 

@@ -59,11 +59,9 @@ static enum status read_family(struct reading *r, enum family *out)
 	snprintf(word, sizeof(word), "%.*s", (int)(arch.size < sizeof(word) ? arch.size : sizeof(word) - 1),
 		 arch.size ? arch.data : "");
 	if (!family_of_type(out, word))
-		return error_set(
-			r->err, STATUS_UNSUPPORTED,
-			"%s: general.architecture \"%s\" is not supported; " FAMILY_WORDS
-			" are",
-			r->g->path, word);
+		return error_set(r->err, STATUS_UNSUPPORTED,
+				 "%s: general.architecture \"%s\" is not supported; " FAMILY_WORDS " are",
+				 r->g->path, word);
 	r->arch = family_type(*out);
 	return STATUS_OK;
 }
@@ -130,8 +128,9 @@ static enum status read_divisors(const struct reading *r, struct shape *s)
 	if (!t)
 		return STATUS_OK;
 	if (t->dtype != DTYPE_F32 || t->rank != 1 || t->dim[0] != half || !half)
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: rope_freqs.weight is not a vector of %" PRId64 " F32",
-				 r->g->path, half);
+		return error_set(r->err, STATUS_BAD_INPUT,
+				 "%s: rope_freqs.weight is not a vector of %" PRId64 " F32", r->g->path,
+				 half);
 	memcpy(&divisor, t->data + sizeof(divisor) * (size_t)(half - 1), sizeof(divisor));
 	s->rope = (struct rope_scaling){
 		.llama3 = true, .factor = (double)divisor, .low = 1, .high = 4, .context = 8192};

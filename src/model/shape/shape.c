@@ -37,8 +37,8 @@ static enum status within(int64_t value, int64_t max, const char *what, const ch
 {
 	if (value >= 1 && value <= max)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s is %" PRId64 "; it must be 1 to %" PRId64, path,
-			 what, value, max);
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s is %" PRId64 "; it must be 1 to %" PRId64, path, what,
+			 value, max);
 }
 
 static enum status check_sizes(const struct shape *s, const char *path, struct error *err)

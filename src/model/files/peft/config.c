@@ -29,7 +29,7 @@ static enum status read_rank(const struct json_keys *r, struct peft_config *c)
 				 r->path, rank);
 	if (!(alpha > 0 && alpha <= 1e9) || !(dropout >= 0 && dropout < 1))
 		return error_set(r->err, STATUS_BAD_INPUT,
-				 "%s: lora_alpha is %g and lora_dropout %g, which is out of range", r->path,
+				 "%s: lora_alpha %g or lora_dropout %g is out of range", r->path,
 				 alpha, dropout);
 	c->rank = (int64_t)rank;
 	c->alpha = alpha;
