@@ -114,7 +114,7 @@ truncate -s -1 broken/model-00002-of-*.safetensors
 refused "a shard cut by a byte" "broken/model-00002-of-0000..safetensors: model.layers..* ends at byte"
 cp -r m broken
 printf x >> broken/model.safetensors
-refused "a byte too many" "1 bytes behind the last tensor, lm_head.weight"
+refused "a byte too many" "1 bytes after the last tensor, lm_head.weight"
 cp -r m broken
 sed -i 's/"intermediate_size": 160/"intermediate_size": 128/' broken/config.json
 refused "a size that does not fit" "broken/model.safetensors: model.layers.0.mlp.gate_proj.weight is 2-dimensional, 160 x 96"
@@ -154,8 +154,8 @@ adapter() { # CONFIG WORDS
 adapter '{"peft_type": "LORA", "rank_pattern": {"q_proj": 4}}' "rank_pattern is not empty"
 adapter '{"peft_type": "LORA", "r": 0}' "r is 0"
 adapter '{"peft_type": "LORA", "target_modules": ["query"]}' "target_modules has query"
-adapter '{"peft_type": "LORA"}' "adapter/adapter_model.safetensors: holds no matrix"
-adapter '{"peft_type": "LORA", "target_modules": ["q_proj"]}' "q_proj is one of target_modules and not there"
+adapter '{"peft_type": "LORA"}' "adapter/adapter_model.safetensors: it contains no matrix"
+adapter '{"peft_type": "LORA", "target_modules": ["q_proj"]}' "q_proj is listed in target_modules, but not in the file"
 
 # Headers of a 7B model: read whole, with files that take no disk.
 ok "a shape of 7B is made of holes" expect 0 make-model --shape qwen2-7b --holes --out big

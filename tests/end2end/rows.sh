@@ -41,7 +41,7 @@ ok "with what is trained" eval 'says "^rows  *2$" out && says "^targets  *4$" ou
 ok "and at what rate ids were made" says '^bytes_per_s  *[0-9.]* *[kMG]*B/s$' out
 ok "a row is shown with what of it is trained" eval 'expect 0 rows glaive.json --model "$model" --chat-template chatml --show 1 && says "^\[\[y<|im_end|>\]\]$" out'
 ok "tools without a place for them name the setting" eval '! expect 0 rows chat.jsonl --model "$model" --chat-template chatml && says "chat.jsonl:1: .*set --chat-template to" err'
-ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "by --chat-template" err'
+ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "with --chat-template" err'
 ok "what only a model's tokenizer can count needs one" eval 'expect 64 rows share.jsonl --max-length 5 && says "max-length needs --model" err'
 
 ok "rows are written, and a share of them apart" expect 0 rows chat.jsonl share.jsonl --out a.jsonl --held-out b.jsonl --share 0.3

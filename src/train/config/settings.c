@@ -29,10 +29,10 @@ static const struct opt model_rows[] = {
 
 #define ROW(field, ...) OPT_ROW(struct config_lora, field, .name = #field, __VA_ARGS__)
 static const struct opt lora_rows[] = {
-	ROW(r, .preset = "16", .min = 1, .max = 4096, .help = "rank"),
-	ROW(alpha, .preset = "32", .min = 1e-6, .max = 1e6, .help = "scale: alpha / r"),
+	ROW(r, .preset = "16", .min = 1, .max = 4096, .help = "rank of the adapter"),
+	ROW(alpha, .preset = "32", .min = 1e-6, .max = 1e6, .help = "scale of the adapter: alpha / r"),
 	ROW(dropout, .preset = "0", .min = 0, .max = 0.99, .help = "dropout rate of the input of A"),
-	ROW(use_rslora, .help = "scale: alpha / sqrt(r)"),
+	ROW(use_rslora, .help = "use the scale alpha / sqrt(r)"),
 	ROW(target_modules, .many = true,
 	    .help = "linear layers with an adapter, of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj; "
 		    "all-linear, the default, means all of them"),
@@ -56,8 +56,8 @@ static const struct opt training_rows[] = {
 	    .help = "GPU only: time cuBLASLt's candidates for each GEMM once, after the first step; has no "
 		    "effect with deterministic"),
 	ROW(graphs, .preset = "true",
-	    .help = "GPU only: launch the layers of a small micro-batch (tokens x hidden up to 4.7 million) "
-		    "as one CUDA graph, from the second micro-batch of a shape on"),
+	    .help = "GPU only: launch the layers of a small micro-batch (tokens x hidden up to 4.7 million) as one CUDA "
+		    "graph if the same shape occurred before"),
 	ROW(step_parts, .help = "GPU only: time each kind of operation with CUDA events"),
 	ROW(output_dir, .shown = "DIR", .help = "run directory; --out overrides it"),
 	ROW(full_finetuning, .help = "train every parameter; not allowed together with a section lora"),
@@ -90,9 +90,11 @@ static const struct opt training_rows[] = {
 	ROW(final_div_factor, .preset = "1e4", .min = 1, .max = 1e12,
 	    .help = "onecycle: final learning rate = initial learning rate / final_div_factor"),
 	ROW(optim, .preset = "adamw", .choices = optims, .help = "optimizer; both values mean AdamW"),
-	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled"),
-	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999, .help = ""),
-	ROW(adam_beta2, .preset = "0.999", .min = 0, .max = 0.999999999, .help = ""),
+	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled weight decay"),
+	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999,
+	    .help = "decay rate of the first moment"),
+	ROW(adam_beta2, .preset = "0.999", .min = 0, .max = 0.999999999,
+	    .help = "decay rate of the second moment"),
 	ROW(adam_epsilon, .preset = "1e-8", .min = 1e-30, .max = 1,
 	    .help = "added to the square root of the second moment"),
 	ROW(max_grad_norm, .preset = "1", .min = 0, .max = 1e9,

@@ -29,8 +29,8 @@ static enum status read_rank(const struct json_keys *r, struct peft_config *c)
 				 r->path, rank);
 	if (!(alpha > 0 && alpha <= 1e9) || !(dropout >= 0 && dropout < 1))
 		return error_set(r->err, STATUS_BAD_INPUT,
-				 "%s: lora_alpha %g or lora_dropout %g is out of range", r->path,
-				 alpha, dropout);
+				 "%s: lora_alpha %g or lora_dropout %g is out of range", r->path, alpha,
+				 dropout);
 	c->rank = (int64_t)rank;
 	c->alpha = alpha;
 	c->dropout = dropout;
