@@ -6,7 +6,7 @@
 #include "model/decoder/rope.h"
 #include "model/decoder/layer_tensors.h"
 
-/* Full fine-tuning: every tensor, in the order of LAYER_TENSORS. */
+/* Full fine-tuning: adds every tensor, in the order of LAYER_TENSORS. */
 static enum status add_all(struct model *m, struct error *err)
 {
 	const struct shape *s = &m->shape;
@@ -29,7 +29,7 @@ static enum status add_all(struct model *m, struct error *err)
 	return st;
 }
 
-/* One linear map's adapters: every A, so that they are one matrix, then every B. */
+/* Adds the adapters of one linear layer: every A first, so that they form one matrix, then every B. */
 static enum status add_map(struct model *m, int64_t layer, size_t linear, struct error *err)
 {
 	struct linear *l = layer_linear(&m->layer[layer], linear);
@@ -68,7 +68,7 @@ static enum status add_lora(struct model *m, struct error *err)
 	return st;
 }
 
-/* Sizes of the linear maps, and which adapters they have. */
+/* Sets the sizes of the linear layers, and their adapters. */
 static void lay_out(struct model *m)
 {
 	for (int64_t layer = 0; layer < m->shape.layers; layer++)
@@ -91,11 +91,11 @@ static void lay_out(struct model *m)
 static enum status check_options(const struct shape *s, const struct model_options *o, struct error *err)
 {
 	if (o->positions < 1)
-		return error_set(err, STATUS_BAD_INPUT, "a model of no positions");
+		return error_set(err, STATUS_BAD_INPUT, "a model with no positions");
 	if (o->blocks && !o->inference)
-		return error_set(err, STATUS_BAD_INPUT, "weights in blocks are for inference alone");
+		return error_set(err, STATUS_BAD_INPUT, "quantized weights are supported only for inference");
 	if (o->full && o->lora)
-		return error_set(err, STATUS_BAD_INPUT, "full fine-tuning has no adapter");
+		return error_set(err, STATUS_BAD_INPUT, "full fine-tuning cannot have an adapter");
 	if (o->lora && o->lora->targets && o->lora->rank < 1)
 		return error_set(err, STATUS_BAD_INPUT, "lora: r is %lld; it must be 1 or more",
 				 (long long)o->lora->rank);
@@ -117,7 +117,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	if (!m || !(m->layer = calloc((size_t)shape->layers, sizeof(*m->layer)))) {
 		free(m);
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no room for a model's tables");
+				       "no memory for a model's tables");
 	}
 	m->shape = *shape;
 	m->full = options->full;
@@ -149,7 +149,7 @@ void model_release(struct model *m)
 	free(m);
 }
 
-/* Tails begin at multiples of 16 bytes, and nothing drops of x on its way to A. */
+/* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. */
 static bool can_extend(const struct model *m, const struct backend *back)
 {
 	enum { TOGETHER = 8 };
@@ -160,7 +160,7 @@ static bool can_extend(const struct model *m, const struct backend *back)
 	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
 }
 
-/* Blocks have no order of the flat vector: where each of its tensors went. */
+/* In fused form, lists where in the blocks each tensor of the flat vector has its copy. */
 static enum status list_live(struct model *m, struct error *err)
 {
 	const struct params *p = &m->params;
@@ -191,7 +191,7 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	enum status st;
 
 	m->extended = can_extend(m, back);
-	if (m->extended && !m->lora.save) /* the blocks are all there is of it */
+	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
 	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
 
@@ -199,7 +199,7 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 		st = tensors_place(m, back, err);
 	m->cos_sin = (struct mat){.rows = m->positions, .cols = m->shape.head_dim, .dtype = flat};
 	if (!st)
-		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "table of RoPE", err);
+		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "RoPE table", err);
 	return st || !m->extended ? st : list_live(m, err);
 }
 
@@ -221,7 +221,7 @@ static enum status put_rope(const struct model *m, struct backend *back, struct 
 	table.data = malloc(dtype_bytes(table.dtype, (uint64_t)(table.rows * table.cols)));
 	if (!table.data)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for RoPE's table");
+				       "no memory for the RoPE table");
 	rope_table(&m->shape, table);
 	st = back->ops->put(back, m->cos_sin, table.data, err);
 	free(table.data);
@@ -278,8 +278,8 @@ enum status model_merge(struct model *m, struct backend *back, struct error *err
 	return st;
 }
 
-/* Even between -1 / sqrt(in) and that, as PEFT has A; the stream is its place in the table, so that each has
- * numbers of its own. */
+/* A is uniform between -1 / sqrt(in) and 1 / sqrt(in), as in PEFT. The random stream is the index in the
+ * table, so every A gets different numbers. */
 static enum status init_a(const struct params *p, int index, struct backend *back, uint64_t seed,
 			  struct error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decoder of the families of model/shape/shape.h with what is trained of it. Life: model_create (the table
- * of what is trained), model_place (memory, or its plan), weights_load into the slots, model_loaded, then an
- * adapter of random numbers or by peft_load and model_refresh; then passes over batches.
+ * A decoder model of a family in model/shape/shape.h, with its trained parameters. Order of calls:
+ * model_create (table of trained parameters), model_place (memory, or its plan), weights_load into the slots,
+ * model_loaded, then model_init_adapter, or peft_load and model_refresh; then passes over batches.
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
@@ -11,69 +11,72 @@
 #include "model/files/weights.h"
 
 struct model_options {
-	const struct peft_config *lora; /* NULL: none; rank 0 with `save` alone is allowed */
-	bool full;			/* every parameter is trained; not with lora */
-	bool separate;			/* adapters' products beside their map's, where both could be one */
-	bool inference;			/* neither gradient nor moments are placed */
-	int64_t positions;		/* longest document */
-	/* Inference: matrices of this file that it keeps in blocks (Q8_0, Q4_0, Q4_1) stay so; NULL: all are
-	 * numbers. It outlives model_place. */
+	const struct peft_config *lora; /* NULL: no adapter; rank 0 with only `save` is allowed */
+	bool full;			/* train every parameter; not together with lora */
+	bool separate;			/* never fuse the GEMMs of adapters and their linear layers */
+	bool inference;			/* allocate neither gradient nor moments */
+	int64_t positions;		/* length of the longest sequence */
+	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized.
+	 * NULL: all weights are dequantized. It must outlive model_place. */
 	const struct weights *blocks;
 };
 
 struct model {
 	struct shape shape;
-	struct peft_config lora; /* rank 0: none */
+	struct peft_config lora; /* rank 0: no adapter */
 	bool full, inference, separate;
-	bool extended; /* adapters and maps are blocks (model/decoder/linear.h): model_place decides */
+	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
+	bool extended;
 	int64_t positions;
 	const struct weights *blocks;
-	struct weight embed, norm, head; /* head.w is embed.w where tied and not trained apart */
+	struct weight embed, norm, head; /* head.w is embed.w if it is tied and not trained separately */
 	struct layer *layer;		 /* [shape.layers] */
 	struct mat cos_sin;
 	struct params params;
-	struct live_part *live; /* extended: every trained tensor's copy; owner */
+	struct live_part *live; /* in fused form: the copy of every trained tensor; owned */
 	int live_count;
 };
 
-/* Owner: caller, model_release. BAD_INPUT: lora and full at once, a rank below 1 with targets. */
+/* Makes the table of trained parameters. Owner: caller, model_release. BAD_INPUT: lora together with full,
+ * or a rank below 1 with targets. */
 enum status model_create(struct model **m, const struct shape *shape, const struct model_options *options,
 			 struct error *err);
 void model_release(struct model *m);
-/* Everything that stays: weights, tables, the flat vector. */
+/* Allocates everything that outlives a pass: weights, tables, the flat vector. */
 enum status model_place(struct model *m, struct backend *back, struct error *err);
 
-/* The base model's tensors and where they go. Owner: caller, free(); names are lent by the model's `*names`
- * block, free() too. */
+/* The base model's tensors and their destinations. Owner: caller, free() for *slots and for *names, which
+ * holds the slots' names. */
 enum status model_weight_slots(const struct model *m, struct weights_slot **slots, struct named **names,
 			       size_t *count, struct error *err);
-/* The same for A, B and whole modules, of `flat` = master, grad or a moment of the params. */
+/* The same for A, B and whole modules in `flat`: master, grad or a moment of params. */
 enum status model_peft_slots(const struct model *m, const struct mat *flat, struct peft_slot **slots,
 			     struct named **names, size_t *count, struct error *err);
-/* After loading: RoPE's table, copies of modules that are trained apart from the tied embedding, live copies.
- */
+/* To be called after loading: fills RoPE's table, copies modules that are trained separately from the tied
+ * embedding, and makes live copies. */
 enum status model_loaded(struct model *m, struct backend *back, struct error *err);
-/* A uniform in +-1/sqrt(in) as PEFT has it, B zero. */
+/* Initializes A uniformly in +-1/sqrt(in), as in PEFT, and B with zeros. */
 enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err);
-/* After each change of the flat vector. */
+/* To be called after each change of the flat vector: updates the live copies. */
 enum status model_refresh(struct model *m, struct backend *back, struct error *err);
-/* Adapters into the base weights, for generation. */
+/* Merges the adapters into the base weights, for generation. */
 enum status model_merge(struct model *m, struct backend *back, struct error *err);
 
-/* What a pass keeps, placed for its batch; given back by arena_reset. */
+/* Matrices that a forward pass saves for backward. They are allocated for the batch and released by
+ * arena_reset. */
 struct saved {
 	enum recompute mode;
 	struct layer_saved *layer; /* [layers] */
-	struct mat out;		   /* of the last layer */
+	struct mat out;		   /* output of the last layer */
 };
-/* Owner of the list of layers: caller, saved_release. */
+/* Allocates the list of layers. Owner: caller, saved_release. */
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);
 void saved_release(struct saved *saved);
 
-/* Keys and values of one document in all layers. */
+/* KV cache of one sequence, for all layers. */
 struct cache {
 	struct mat *kv; /* [layers] */
-	int64_t rows;	/* that it holds */
+	int64_t rows;	/* rows stored so far */
 };
 
 struct pass {
@@ -82,17 +85,17 @@ struct pass {
 	const struct batch *batch;
 	struct saved *saved;
 	uint64_t dropout_seed;
-	bool dropout;	     /* as the adapter's configuration says; false in evaluation */
-	struct cache *cache; /* NULL: none; else the batch continues its one document */
-	int64_t head_chunk;  /* rows of logits at once; 0: 1024, on a GPU 4096 */
+	bool dropout;	     /* with the adapter's dropout rate; false in evaluation */
+	struct cache *cache; /* NULL: no KV cache; otherwise the batch continues the cache's sequence */
+	int64_t head_chunk;  /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
 };
-/* Places saved's matrices and runs all layers; a cache grows by the batch's rows. */
+/* Allocates the saved matrices and runs all layers. A KV cache grows by the batch's rows. */
 enum status model_forward(const struct pass *p, struct error *err);
-/* After model_forward: *loss_sum += the sum over trained rows (device memory). */
+/* After model_forward: adds the loss of all rows with a target to *loss_sum (device memory). */
 enum status model_loss(const struct pass *p, double *loss_sum, struct error *err);
-/* The same, and grad_scale times its gradient is added to params.grad. saved is used up. */
+/* The same, and adds grad_scale times its gradient to params.grad. Overwrites the saved matrices. */
 enum status model_backward(const struct pass *p, float grad_scale, double *loss_sum, struct error *err);
-/* After model_forward: logits [count, vocab] of the rows given. */
+/* After model_forward: computes the logits [count, vocab] of the given rows. */
 enum status model_logits(const struct pass *p, const int32_t *row, int64_t count, struct mat logits,
 			 struct error *err);
 #endif

@@ -14,7 +14,7 @@ enum status params_add(struct params *p, const char *name, int64_t rows, int64_t
 
 		if (!table)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "no room for a table of %d parameters", room);
+					       "no memory for a table of %d parameters", room);
 		p->table = table;
 		p->room = room;
 	}
@@ -38,13 +38,13 @@ enum status params_place(struct params *p, struct arena *a, enum dtype dtype, en
 	p->live = (struct mat){.rows = p->length && live != dtype, .cols = (int64_t)p->length, .dtype = live};
 	st = arena_mat(a, MEM_TRAINED, &p->master, "trained parameters", err);
 	if (!st && p->live.rows)
-		st = arena_mat(a, MEM_TRAINED, &p->live, "their live copy", err);
+		st = arena_mat(a, MEM_TRAINED, &p->live, "live copy of the trained parameters", err);
 	if (!st && trained)
-		st = arena_mat(a, MEM_GRADIENT, &p->grad, "their gradient", err);
+		st = arena_mat(a, MEM_GRADIENT, &p->grad, "gradient", err);
 	if (!st && trained)
-		st = arena_mat(a, MEM_OPTIMISER, &p->m, "their first moments", err);
+		st = arena_mat(a, MEM_OPTIMISER, &p->m, "first moments", err);
 	if (!st && trained)
-		st = arena_mat(a, MEM_OPTIMISER, &p->v, "their second moments", err);
+		st = arena_mat(a, MEM_OPTIMISER, &p->v, "second moments", err);
 	return st;
 }
 

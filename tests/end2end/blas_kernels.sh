@@ -134,7 +134,7 @@ FAKE_BLAS_MS=150 # beside 256 x 256 x 256 by loops
 export FAKE_BLAS_MS
 # says_nothing: of kernels
 says_nothing() { ! grep -q 'OPENBLAS_CORETYPE' err; }
-line='OpenBLAS chose its Prescott kernels for this CPU; [A-Za-z]* is x [0-9.]* as fast here and is used (OPENBLAS_CORETYPE='
+line='OpenBLAS selected its Prescott kernels for this CPU; [A-Za-z]* is x [0-9.]* as fast here and is used (OPENBLAS_CORETYPE='
 made() { env "$@" "$assay" generate model --raw abc --tokens 1 --device cpu --no-cache > out 2> err; }
 ok "generate takes faster kernels" made A=b
 ok "and says so" says "$line" err
@@ -176,7 +176,7 @@ FAKE_BLAS_MS=150
 # Kept for later runs: a library whose kernels are all slow now is believed to have what was found before.
 ok "with --no-cache nothing is kept" [ ! -e cache/assay/kernels ]
 kept_made() { env "$@" "$assay" generate model --raw abc --tokens 1 --device cpu > out 2> err; }
-found="OpenBLAS chose its Prescott kernels for this CPU; an earlier run found [A-Za-z]* x [0-9.]* as fast here (OPENBLAS_CORETYPE="
+found="OpenBLAS selected its Prescott kernels for this CPU; an earlier run found [A-Za-z]* x [0-9.]* as fast here (OPENBLAS_CORETYPE="
 ok "generate times what it does not know" kept_made A=b
 ok "as it says" says "$line" err
 ok "and keeps it" [ "$(find cache/assay/kernels -name '*.kept' | wc -l)" = 1 ]

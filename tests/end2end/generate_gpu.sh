@@ -104,15 +104,15 @@ cp -r tiny heads8
 sed -i 's/"num_attention_heads": 6/"num_attention_heads": 24/; s/"num_key_value_heads": 2/"num_key_value_heads": 8/; s/"head_dim": 32/"head_dim": 8/' heads8/config.json
 "$assay" generate heads8 x --raw --tokens 2 --device gpu > out 2> err
 ok "heads that a GPU does not generate with are an error there" [ $? = 2 ]
-ok "which names them" says 'heads of 16, 32, 64, 128 or 256 numbers, and these have 8; a CPU (--device cpu) takes any' err
+ok "which names them" says 'a head size of 16, 32, 64, 128 or 256, but this model has 8; use --device cpu, which supports any' err
 "$assay" generate heads8 x --raw --tokens 2 --device auto --json > out 2> err
 ok "auto goes to the CPU with them" says '"device": "cpu"' out
-ok "and says why" says 'on the CPU (--device gpu would fail): a GPU generates with heads of' err
+ok "and says why" says 'running on the CPU (--device gpu would fail): a GPU generates with a head size of' err
 
 # What goes wrong.
 FAKE_CUDA=memory=2400 "$assay" generate tiny x --raw --tokens 1000000 --device gpu > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
-ok "with what is planned and what to turn" says 'planned for weights, cache and work of .* --device cpu' err
+ok "with what is planned and what to turn" says 'the plan needs .* for weights, KV cache and work of .* --device cpu' err
 FAKE_CUDA=memory=2049 "$assay" generate tiny x --raw --tokens 4 --device auto --json > out 2> err
 ok "auto goes to the CPU then" says '"device": "cpu"' out
 ok "with a warning" says 'on the CPU (--device gpu would fail): .* are free' err
@@ -135,7 +135,7 @@ FAKE_CUDA=cuEventSynchronize=700 "$assay" generate tiny x --raw --tokens 20 --de
 ok "so does a wait that fails" [ $? = 2 ]
 FAKE_CUDA=nan=train_rmsnorm@1 "$assay" generate tiny "two tokens, and more" --raw --tokens 4 --device gpu > out 2> err
 ok "a NaN is found" [ $? != 0 ]
-ok "and is told" says 'token 1: its logits have NaN or infinity' err
+ok "and is told" says 'the logits of token 1 have NaN or infinity' err
 "$assay" generate tiny "It rains" --raw --tokens 12 --temperature 0.7 --json --device cpu | sed -n 's/^ "text": //p' > cpu.text
 FAKE_CUDA=optin=8192,cuLaunchCooperativeKernel=719 "$assay" generate tiny "It rains" --raw --tokens 12 --temperature 0.7 --json \
 	--device gpu > out 2> err

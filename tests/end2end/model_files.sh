@@ -14,7 +14,7 @@ ok "and says what it is" says "m: tiny, 253024 parameters, random numbers" out
 ok "the same seed gives the same file" cmp m/model.safetensors again/model.safetensors
 ok "another seed another one" eval '! cmp -s m/model.safetensors other/model.safetensors'
 ok "a folder that holds something is left alone" expect 64 make-model --out m
-ok "which is said" says "m is there and not empty" err
+ok "which is said" says "m exists and is not empty" err
 ok "a shape that is none is refused" expect 64 make-model --shape qwen2-8b --out x
 ok "with the nearest" says 'did you mean "qwen2-7b"' err
 ok "a model needs a place" expect 64 make-model
@@ -46,7 +46,7 @@ beside() {
 	stands=$(ls -d "$other" 2> /dev/null)
 	kill -CONT $writer
 	wait
-	[ $second = 0 ] && [ "$stands" = "$other" ] && says "shared is there and not empty" first.err
+	[ $second = 0 ] && [ "$stands" = "$other" ] && says "shared exists and is not empty" first.err
 }
 stays() {
 	for try in 1 2 3 4 5 6 7 8 9 10; do
@@ -114,13 +114,13 @@ truncate -s -1 broken/model-00002-of-*.safetensors
 refused "a shard cut by a byte" "broken/model-00002-of-0000..safetensors: model.layers..* ends at byte"
 cp -r m broken
 printf x >> broken/model.safetensors
-refused "a byte too many" "1 bytes behind the last tensor, lm_head.weight"
+refused "a byte too many" "1 bytes after the last tensor, lm_head.weight"
 cp -r m broken
 sed -i 's/"intermediate_size": 160/"intermediate_size": 128/' broken/config.json
 refused "a size that does not fit" "broken/model.safetensors: model.layers.0.mlp.gate_proj.weight is 2-dimensional, 160 x 96"
 cp -r m broken
 sed -i 's/"model_type": "qwen2"/"model_type": "qwen9"/' broken/config.json
-refused "a family that is not done" "model_type qwen9 is not done; llama, qwen2 and qwen3 are"
+refused "a family that is not done" "model_type qwen9 is not supported; llama, qwen2 and qwen3 are"
 cp -r m broken
 echo '{' > broken/config.json
 refused "a configuration that is no JSON" "broken/config.json:"
@@ -135,10 +135,10 @@ printf '\377\377' | dd of=broken/model.safetensors bs=1 seek=$(($(stat -c %s bro
 refused "a number that is none" "broken/model.safetensors: lm_head.weight: row .* has NaN"
 cp -r m broken
 sed -i 's/^{/{"eos_token_id": [2, 99999],/' broken/config.json
-refused "an end that is none of its tokens" "broken/config.json: eos_token_id is no id of a vocabulary of 320"
+refused "an end that is none of its tokens" "broken/config.json: eos_token_id is not an id of a vocabulary of 320"
 cp -r m broken
 printf '{"model_type": "qwen2", "model_type": "llama"}' > broken/config.json
-refused "a key that stands twice" "broken/config.json:1: a key stands a second time"
+refused "a key that stands twice" "broken/config.json:1: a key occurs twice"
 mkdir broken
 refused "an empty folder" "cannot open broken/config.json"
 printf 'GGUF\003\000\000\000' > broken
@@ -154,8 +154,8 @@ adapter() { # CONFIG WORDS
 adapter '{"peft_type": "LORA", "rank_pattern": {"q_proj": 4}}' "rank_pattern is not empty"
 adapter '{"peft_type": "LORA", "r": 0}' "r is 0"
 adapter '{"peft_type": "LORA", "target_modules": ["query"]}' "target_modules has query"
-adapter '{"peft_type": "LORA"}' "adapter/adapter_model.safetensors: holds no matrix"
-adapter '{"peft_type": "LORA", "target_modules": ["q_proj"]}' "q_proj is one of target_modules and not there"
+adapter '{"peft_type": "LORA"}' "adapter/adapter_model.safetensors: it contains no matrix"
+adapter '{"peft_type": "LORA", "target_modules": ["q_proj"]}' "q_proj is listed in target_modules, but not in the file"
 
 # Headers of a 7B model: read whole, with files that take no disk.
 ok "a shape of 7B is made of holes" expect 0 make-model --shape qwen2-7b --holes --out big

@@ -41,7 +41,7 @@ ok "with what is trained" eval 'says "^rows  *2$" out && says "^targets  *4$" ou
 ok "and at what rate ids were made" says '^bytes_per_s  *[0-9.]* *[kMG]*B/s$' out
 ok "a row is shown with what of it is trained" eval 'expect 0 rows glaive.json --model "$model" --chat-template chatml --show 1 && says "^\[\[y<|im_end|>\]\]$" out'
 ok "tools without a place for them name the setting" eval '! expect 0 rows chat.jsonl --model "$model" --chat-template chatml && says "chat.jsonl:1: .*set --chat-template to" err'
-ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "by --chat-template" err'
+ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "with --chat-template" err'
 ok "what only a model's tokenizer can count needs one" eval 'expect 64 rows share.jsonl --max-length 5 && says "max-length needs --model" err'
 
 ok "rows are written, and a share of them apart" expect 0 rows chat.jsonl share.jsonl --out a.jsonl --held-out b.jsonl --share 0.3
@@ -51,8 +51,8 @@ functions() { grep -o '"f[0-9]"' "$1" | sort -u; }
 ok "no function in both" [ -z "$(functions a.jsonl > fa; functions b.jsonl > fb; comm -12 fa fb)" ]
 
 printf '{"messages":[{"role":"user","content":"q"}]}\n\n{"messages":5}\n' > wrong.jsonl
-ok "a wrong row ends it, with file and line" eval '! expect 0 rows wrong.jsonl && says "wrong.jsonl:3: messages is no array" err'
-ok "rows of which none is left are told by what became of them" eval 'sed 1q wrong.jsonl > no.jsonl; expect 64 rows no.jsonl --model "$model" --chat-template chatml && says "left: 1 in which no assistant speaks, by" err'
+ok "a wrong row ends it, with file and line" eval '! expect 0 rows wrong.jsonl && says "wrong.jsonl:3: messages is not an array" err'
+ok "rows of which none is left are told by what became of them" eval 'sed 1q wrong.jsonl > no.jsonl; expect 64 rows no.jsonl --model "$model" --chat-template chatml && says "no usable row: 1 without an assistant message, with" err'
 ok "unless so many may be wrong" eval 'expect 0 rows wrong.jsonl --max-bad 1 && says "^bad  *1$" out && says "wrong.jsonl:3: .*left out" err'
 
 call() { printf '<tool_call>\\n{\\"name\\": \\"f\\", \\"arguments\\": {\\"a\\": %s}}\\n</tool_call>' "$1"; }
@@ -77,7 +77,7 @@ ok "what it said is kept with its verdict" eval '[ "$(grep -c "\"row\":[123],\"t
 ok "the same again, and judged from the file as it was" eval 'cp out first; expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --tokens 5 --out again.jsonl && cmp made.jsonl again.jsonl && expect 0 rows asked.jsonl --answers made.jsonl --chat-template qwen2.5 && cmp first out'
 ok "the first so many" eval 'expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --tokens 5 --max-rows 2 --json && says "\"rows\": 2" out && says "\"cut\": 2" out && says "\"tokens\": 10" out && says "\"device\": \"cpu\"" out'
 ok "an answer is that of generate alone" eval 'sed "1s/,{\"role\":\"assistant\".*}],\"tools\"/],\"tools\"/; q" asked.jsonl > ask.json && expect 0 generate model --messages ask.json --chat-template qwen2.5 --tokens 5 --json && sed -n "s/^ \"text\": //p" out | sed "s/,$//" > alone && grep -qF "$(cat alone)" made.jsonl'
-ok "rows with nothing to hold an answer against are told before a model is loaded" eval 'expect 64 generate model --rows wrong.jsonl --chat-template qwen2.5 && says "wrong.jsonl:1: the last message is not the assistant" err'
+ok "rows with nothing to hold an answer against are told before a model is loaded" eval 'expect 64 generate model --rows wrong.jsonl --chat-template qwen2.5 && says "wrong.jsonl:1: there is no ground_truth, and the last message is not the assistant" err'
 ok "where answers cannot be written, nothing is made" eval '! expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --out no/made.jsonl && says "no/made.jsonl" err'
 ok "what contradicts rows is refused" eval 'expect 64 generate model text --rows asked.jsonl && says "one of them" err && expect 64 generate model --rows asked.jsonl --raw && says "contradict" err && expect 64 generate model x --out a && says "out needs --rows" err'
 : > empty.jsonl

@@ -117,7 +117,7 @@ FAKE_CUDA=cuMemcpyDtoHAsync_v2=2@4 "$assay" train whole.yaml --out untaken > out
 ok "numbers that cannot be fetched end it" [ $? = 2 ]
 FAKE_CUDA=cuStreamBeginCapture_v2=900 "$assay" train whole.yaml --out direct > out 2> err
 ok "a driver that captures nothing trains the same adapter" cmp whole/adapter/adapter_model.safetensors direct/adapter/adapter_model.safetensors
-ok "and why its kernels are launched one by one is said once" [ "$(grep -c 'no graph of them could be made: .*cuStreamBeginCapture' err)" = 1 ]
+ok "and why its kernels are launched one by one is said once" [ "$(grep -c 'no CUDA graph could be made, .*cuStreamBeginCapture' err)" = 1 ]
 
 # The card that is planned for is the one that works: of four the first answers nothing, the second is taken.
 cards() { FAKE_NVML_FILE=$root/tests/fake/h100x4.json FAKE_CUDA=devices=4 "$@"; }
@@ -147,7 +147,7 @@ ok "and the steps before stand in its results" [ "$(value full 0 steps)" = 2.0 ]
 cp -r card card2
 ok "it goes on on another card" cards "$assay" train --resume card --json
 cards "$assay" train --resume card2 --json > out 2> err
-ok "with a warning" says 'the run was begun on NVIDIA H100[^:]*:8E:00.0) and goes on on NVIDIA H100[^:]*:8D:00.0)$' err
+ok "with a warning" says 'the run was started on NVIDIA H100[^:]*:8E:00.0) and continues on NVIDIA H100[^:]*:8D:00.0)$' err
 ok "by what it chose" says '"type":"products".*"recalled":true' out
 ok "none of which is timed again" eval '! says "\"seconds\":[0-9.e-]*[1-9][0-9.e-]*,\"first_seconds\":[0-9.e-]*,\"recalled\":false" out'
 cut card2
@@ -156,7 +156,7 @@ ok "what does not run any more is no error" [ $? = 0 ]
 ok "and is chosen anew" says '"type":"products".*"recalled":false' out
 cut card2
 FAKE_CUBLASLT=version=120901 cards "$assay" train --resume card2 --json > out 2> err
-ok "another library is told" says 'the run was begun with cuBLASLt 13.1.1 and goes on with cuBLASLt 12.9.1: what was chosen by time is chosen anew' err
+ok "another library is told" says 'the run was started with cuBLASLt 13.1.1 and continues with cuBLASLt 12.9.1: kernel candidates are timed again' err
 ok "and takes nothing of it" eval '! says "\"recalled\":true" out'
 
 # Products that later steps meet are told behind those: rows of other lengths, one a pack.
@@ -214,10 +214,10 @@ sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_
 sed 's/name_or_path: model/name_or_path: heads4/' gpu.yaml > heads-gpu.yaml
 sed 's/name_or_path: model/name_or_path: heads4/' auto.yaml > heads-auto.yaml
 ok "heads that our kernels do not take are refused" expect 2 train heads-gpu.yaml --out heads
-ok "before a folder is made" eval 'says "no usable GPU here: heads of 4 numbers; our kernels take multiples of 8" err && [ ! -e heads ]'
+ok "before a folder is made" eval 'says "no usable GPU here: a head size of 4; the kernels support multiples of 8" err && [ ! -e heads ]'
 "$assay" train heads-auto.yaml --out heads > out 2> err
 ok "auto trains them on the CPU" [ $? = 0 ]
-ok "and says why" says 'the CPU trains, although there is a GPU: heads of 4 numbers' err
+ok "and says why" says 'the CPU trains, although there is a GPU: a head size of 4' err
 sed 's/^training:/training:\n  bf16: false/' gpu.yaml > float-gpu.yaml
 sed 's/^training:/training:\n  bf16: false/' auto.yaml > float-auto.yaml
 ok "float32 is refused on a GPU" expect 2 train float-gpu.yaml --out float
@@ -234,11 +234,11 @@ ok "and is not taken for the GPU's" says "error: cannot allocate [0-9]* bytes of
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" train gpu.yaml --out lost > out 2> err
 ok "a kernel that fails ends it" [ $? = 2 ]
 ok "in the driver's words, of the step and the card" says 'error: step 1 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuLaunchKernel: .*719' err
-ok "with nothing saved there is nothing to go on from" eval '! says "goes on from" err'
+ok "with nothing saved there is nothing to go on from" eval '! says "resumes from" err'
 FAKE_CUDA=cuLaunchKernel=719 "$assay" train gpu.yaml --out unloaded > out 2> err
 ok "one that fails before is placed too" says 'error: weights on NVIDIA H100 .*(0000:8D:00.0): cu[A-Z][A-Za-z_0-9]*: .*719' err # the first call of any thread that meets it
 FAKE_CUDA=cuStreamCreate=2@3 "$assay" train whole.yaml --out unsaved > out 2> err
-ok "and one of a checkpoint" says 'error: checkpoint behind step 2 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuStreamCreate' err
+ok "and one of a checkpoint" says 'error: checkpoint after step 2 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuStreamCreate' err
 FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@7 "$assay" train whole.yaml --out fell > out 2> err
 ok "one that fails behind a checkpoint" [ $? = 2 ]
 ok "is told what it goes on from" says 'assay train --resume fell goes on from the newest checkpoint' err

@@ -63,7 +63,7 @@ resumed() {
 	pid=$!
 	until grep -q "^assay: step [0-9]" err || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
 	kill -TERM "$pid"
-	ended 2 && says "goes on from .*checkpoint-$2\$\|it begins anew" err
+	ended 2 && says "resumes from .*checkpoint-$2\$\|it begins anew\|the run starts over" err
 }
 # What is said of resuming is so: who removes files may meet a checkpoint that is being written, which then stays.
 true_word() { # DIR
@@ -88,7 +88,7 @@ mv old new
 told=$(last_told)
 ok "a moved directory ends the run, inconclusive" ended 2
 ok "within two steps" within "$told"
-ok "both names are told" says 'error: old was moved to .*/new while the run was going' err
+ok "both names are told" says 'error: old was moved to .*/new \(while the run was going\|during the run\)' err
 step=$(sed -n 's/.*training stopped after step \([0-9]*\);.*/\1/p' err)
 ok "and how to go on, from the last step" says "assay train --resume .*/new goes on from the newest checkpoint, of step $step\$" err
 ok "and nothing else" one_word
@@ -100,7 +100,7 @@ mv theirs ours
 mkdir theirs
 echo mine > theirs/file
 ok "another folder in its place ends the run" ended 2
-ok "the new place is told" says 'theirs was moved to .*/ours while' err
+ok "the new place is told" says 'theirs was moved to .*/ours \(while the run was going\|during the run\)' err
 ok "and how to go on there" says 'assay train --resume .*/ours goes on' err
 ok "the other folder stays as it is" [ "$(ls theirs)" = file ]
 begin 5 slow.yaml lost

@@ -69,11 +69,11 @@ as_much "and takes what was planned for it too" small.json
 # 15 TB: more than this machine has.
 config large.yaml 16384 "max_steps: 1" "per_device_train_batch_size: 65536"
 ok "too little memory is said before anything is taken" expect 2 train large.yaml --out large
-ok "with the largest rows of the plan" says 'of memory would be needed, and .* are available: saved 12.5 TB, scratch ' err
-ok "and what to turn, with what it gives" says '; the settings to turn: training: per_device_train_batch_size: [0-9]*, gradient_accumulation_steps: [0-9]* ([0-9.]* [kMG]B)' err
+ok "with the largest rows of the plan" says 'the plan needs .* of memory, but only .* are available: saved 12.5 TB, scratch ' err
+ok "and what to turn, with what it gives" says '; change one of these settings: training: per_device_train_batch_size: [0-9]*, gradient_accumulation_steps: [0-9]* ([0-9.]* [kMG]B)' err
 ok "it leaves nothing" [ ! -e large ]
 ok "a plan of it is a plan" expect 0 train large.yaml --plan
-ok "which says so" says '^  available .* too little: the settings to turn$' out
+ok "which says so" says '^  available .* too little; settings to change:$' out
 ok "and the settings" says ' training: per_device_train_batch_size: ' out
 config found.yaml 16384 "max_steps: 1" "per_device_train_batch_size: 65536" "auto_find_batch_size: true"
 ok "the micro-batch that fits is planned" expect 0 train found.yaml --plan

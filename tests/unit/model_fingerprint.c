@@ -132,7 +132,7 @@ static void test_peft_base__an_adapter_goes_on_the_weights_it_was_trained_over(v
 	assert_int_equal(peft_check_base(&p, &w, false, &log, &err), STATUS_OK);
 	assert_int_equal(told.lines, 0);
 	assert_int_equal(peft_check_base(&p, &other, false, &log, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "run/adapter: it is an adapter of /models/small, and "));
+	assert_non_null(strstr(err.text, "run/adapter: it is an adapter of /models/small, but "));
 	assert_non_null(strstr(err.text, other.path));
 	assert_int_equal(peft_check_base(&p, &other, true, &log, &err), STATUS_OK);
 	assert_non_null(strstr(told.text, "has other weights"));

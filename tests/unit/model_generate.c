@@ -85,7 +85,7 @@ static void test_generate__a_full_cache_is_refused(void **state)
 	bed_open(&b, &(struct bed_options){.family = FAMILY_LLAMA, .targets = ALL, .docs = docs});
 	must(generator_create(&g, b.model, &b.back, 10, &err), &err);
 	assert_int_equal(generator_feed(g, b.token, 11, &logits, &err), STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "0 rows and 11 more do not fit the cache's 10");
+	assert_string_equal(err.text, "0 rows and 11 more do not fit into the KV cache of 10 rows");
 	error_clear(&err);
 	assert_int_equal(generator_feed(g, b.token, 0, &logits, &err), STATUS_BAD_INPUT);
 	generator_release(&g);
@@ -194,7 +194,7 @@ static void test_generate__logits_that_are_no_numbers_end_it(void **state)
 	must(model_refresh(b.model, &b.back, &err), &err);
 	must(generator_create(&g, b.model, &b.back, 20, &err), &err);
 	assert_int_equal(generate(g, b.token, 6, &o, take, &taken, &end, &err), STATUS_MISMATCH);
-	assert_non_null(strstr(err.text, "token 1: its logits have NaN or infinity"));
+	assert_non_null(strstr(err.text, "the logits of token 1 have NaN or infinity"));
 	assert_int_equal(taken.count, 0);
 	generator_release(&g);
 	bed_close(&b);

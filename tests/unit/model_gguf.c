@@ -121,9 +121,9 @@ static void test_gguf__counts_and_lengths_that_lie_are_refused(void **state)
 
 	(void)state;
 	bed_begin(&b, 1, 0, 0);
-	expect(&b, "version 1 is not read");
+	expect(&b, "version 1 is not supported");
 	bed_begin(&b, 0x03000000, 0, 0);
-	expect(&b, "the other way round");
+	expect(&b, "the other byte order");
 	bed_begin(&b, 3, 0, UINT64_MAX);
 	expect(&b, "18446744073709551615 keys");
 	bed_begin(&b, 3, UINT64_MAX / 2, 0);
@@ -136,7 +136,7 @@ static void test_gguf__counts_and_lengths_that_lie_are_refused(void **state)
 	bed_text(&b, "k");
 	bed_bytes(&b, 13, 4);
 	bed_bytes(&b, 0, 8);
-	expect(&b, "k: type 13 is not known");
+	expect(&b, "k: type 13 is unknown");
 	bed_begin(&b, 3, 0, 1);
 	bed_array(&b, "k", GGUF_U64, (uint64_t)1 << 61); /* times 8 it wraps to 0 */
 	expect(&b, "k: 2305843009213693952 numbers");
@@ -146,7 +146,7 @@ static void test_gguf__counts_and_lengths_that_lie_are_refused(void **state)
 	bed_begin(&b, 3, 0, 1);
 	bed_array(&b, "k", GGUF_ARRAY, 1);
 	bed_bytes(&b, 0, 16);
-	expect(&b, "k: an array of arrays");
+	expect(&b, "k: arrays of arrays");
 	bed_begin(&b, 3, 0, 1);
 	bed_array(&b, "k", GGUF_TEXT, 1);
 	bed_bytes(&b, UINT64_MAX - 3, 8);
@@ -154,10 +154,10 @@ static void test_gguf__counts_and_lengths_that_lie_are_refused(void **state)
 	bed_begin(&b, 3, 0, 2);
 	bed_u32(&b, "k", 1);
 	bed_u32(&b, "k", 1);
-	expect(&b, "key k stands there twice");
+	expect(&b, "key k occurs twice");
 	bed_begin(&b, 3, 0, 1);
 	bed_u32(&b, "general.alignment", 48);
-	expect(&b, "general.alignment 48 is no power of two");
+	expect(&b, "general.alignment 48 is not a power of two");
 	bed_begin(&b, 3, 0, 1);
 	bed_u32(&b, "general.alignment", 0);
 	expect(&b, "general.alignment is 0");
@@ -191,12 +191,12 @@ static void test_gguf__tensors_that_lie_are_refused_by_name(void **state)
 	lie(2, (uint64_t)1 << 32, (uint64_t)1 << 32, F32, 0,
 	    "t: rows of 4294967296 elements, or more than any memory");
 	lie(2, 16, 1, Q8_0, 0, "t: rows of 16 elements");
-	lie(2, 4, 4, 5, 0, "t: type 5 is not known");
-	lie(2, 4, 4, 99, 0, "t: type 99 is not known");
+	lie(2, 4, 4, 5, 0, "t: type 5 is unknown");
+	lie(2, 4, 4, 99, 0, "t: type 99 is unknown");
 	lie(2, 4, 5, F32, 0, "t ends beyond the file");
 	lie(2, 4, 4, F32, UINT64_MAX - 15, "t ends beyond the file");
 	lie(2, 4, 2, F32, 32, "32 bytes before t belong to no tensor");
-	lie(2, 4, 1, F32, 0, "48 bytes behind the last tensor belong to none");
+	lie(2, 4, 1, F32, 0, "48 bytes after the last tensor belong to none");
 	bed_begin(&b, 3, 2, 0);
 	bed_tensor(&b, "t", 0, 16, F32, 0); /* as if it took nothing */
 	bed_tensor(&b, "u", 0, 16, F32, 64);
@@ -204,7 +204,7 @@ static void test_gguf__tensors_that_lie_are_refused_by_name(void **state)
 	bed_begin(&b, 3, 2, 0);
 	bed_tensor(&b, "t", 0, 8, F32, 32);
 	bed_tensor(&b, "t", 0, 8, F32, 32);
-	expect(&b, "tensor t stands there twice");
+	expect(&b, "tensor t occurs twice");
 }
 
 /* Metadata of a model with heads of 32 and an embedding; `more` adds keys and says how many. */
@@ -290,7 +290,7 @@ static void test_shape_of_gguf__what_is_not_done_is_refused_by_key(void **state)
 	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
 	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_UNSUPPORTED);
 	assert_non_null(strstr(
-		err.text, "llama.rope.scaling.type yarn is not done; without it the model holds for 131072"));
+		err.text, "llama.rope.scaling.type yarn is not supported; without it the model supports only 131072"));
 	shape_begin(&b, 1, 1);
 	bed_u32(&b, "llama.rope.dimension_count", 16);
 	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
@@ -299,7 +299,7 @@ static void test_shape_of_gguf__what_is_not_done_is_refused_by_key(void **state)
 	shape_begin(&b, 1, 0);
 	bed_tensor(&b, "token_embd.weight", 0, 64, F32, 256);
 	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "token_embd.weight is missing, or no matrix"));
+	assert_non_null(strstr(err.text, "token_embd.weight is missing or not a matrix"));
 	bed_begin(&b, 3, 1, 1);
 	bed_string(&b, "general.architecture", "qwen3");
 	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);

@@ -49,7 +49,7 @@ static void a_length_that_the_library_is_not_trusted_with_is_refused(void **stat
 	make(&r, single, w.s.model->shape.vocab);
 	must(stepper_begin(&w.s, &err), &err);
 	assert_int_equal(stepper_micro(&w.s, &r.b, 0, 3, &part, &err), STATUS_UNSUPPORTED);
-	assert_string_equal(err.text, "cuDNN's attention is not trusted at length 1");
+	assert_string_equal(err.text, "cuDNN's attention is not used at length 1, where it is known to be wrong");
 	error_clear(&err);
 	make(&r, equal, w.s.model->shape.vocab); /* others go on */
 	must(stepper_micro(&w.s, &r.b, 0, 100, &part, &err), &err);
@@ -106,16 +106,16 @@ static void rows_and_types_that_no_kernel_takes_are_refused(void **state)
 	skip_without_kernels();
 	open_matrices(&a, m, 1, 16392, DTYPE_BF16);
 	says(&err, a.back.ops->rmsnorm(&a.back, m[0], m[1], 1e-5f, m[2], m[2], &err), STATUS_UNSUPPORTED,
-	     "a norm over 16392 numbers; our kernel takes 16384");
+	     "a norm over 16392 elements; the kernel supports up to 16384");
 	gpu_backend_release(&a.back);
 	open_matrices(&a, m, 16, 16, DTYPE_F64);
 	g = product_of(m);
 	says(&err, a.back.ops->gemm(&a.back, &g, &err), STATUS_UNSUPPORTED,
-	     "a GPU's products are of BF16 and F32");
+	     "a GPU's GEMMs support only BF16 and F32");
 	assert_false(gpu_backend_choice(&a.back, 0, &c));
 	m[1].dtype = DTYPE_F32;
 	says(&err, a.back.ops->convert(&a.back, m[0], m[1], &err), STATUS_UNSUPPORTED,
-	     "a GPU converts F32 and BF16 alone");
+	     "a GPU converts only F32 and BF16");
 	gpu_backend_release(&a.back);
 }
 

@@ -118,7 +118,7 @@ static void test_merge__an_adapter_that_was_never_trained_is_refused(void **stat
 	assert_int_equal(weights_open(&base, dir, NULL), STATUS_OK);
 	o.adapter = adapter;
 	assert_int_equal(merge_write(out, &base, &o, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "every B is zeros alone"));
+	assert_non_null(strstr(err.text, "every B is zero"));
 	weights_release(&base);
 }
 

@@ -401,7 +401,7 @@ static void test_pass__a_document_beyond_the_positions_is_refused(void **state)
 	bed_open(&b, &(struct bed_options){.family = FAMILY_QWEN2, .targets = ALL});
 	b.batch.doc_len_max = 129;
 	assert_int_equal(model_forward(&b.pass, &err), STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "a document of 129 rows, but the model was placed for 128");
+	assert_string_equal(err.text, "a sequence has 129 rows, but the model has room for 128");
 	bed_close(&b);
 }
 

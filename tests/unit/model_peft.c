@@ -192,7 +192,7 @@ static void test_peft__an_adapter_that_does_nothing_is_not_written(void **state)
 			memset(m->data, 0, sizeof(float) * (size_t)(m->rows * m->ld));
 	}
 	assert_int_equal(peft_write(*state, &b.config, &b.shape, b.slot, b.count, &err), STATUS_MISMATCH);
-	assert_non_null(strstr(err.text, "every lora_B is all zeros"));
+	assert_non_null(strstr(err.text, "every lora_B is still zero"));
 	((float *)b.slot[3].mat.data)[4] = NAN;
 	err = (struct error){0};
 	assert_int_equal(peft_write(*state, &b.config, &b.shape, b.slot, b.count, &err), STATUS_MISMATCH);
@@ -212,7 +212,7 @@ static void test_peft__an_adapter_of_another_model_is_refused(void **state)
 		const char *why;
 	} others[] = {
 		{"tiny", 3, 160, "layers.2.self_attn.q_proj.lora_A.weight is missing"},
-		{"tiny", 1, 160, "layers.1.self_attn.q_proj.lora_A.weight fits no matrix of this model"},
+		{"tiny", 1, 160, "layers.1.self_attn.q_proj.lora_A.weight does not fit this model"},
 		{"tiny", 2, 176,
 		 "layers.0.mlp.down_proj.lora_A.weight is 3 x 160; rank 3 and this model make it 3 x 176"},
 		{"tiny", 2, 160, NULL},
@@ -251,10 +251,10 @@ static void test_peft__what_a_configuration_asks_for_is_done_or_refused(void **s
 		{"{\"peft_type\":\"LORA\",\"target_modules\":[\"self_attn.q_proj\",\"up_proj\"]}", NULL},
 		{"{}", "peft_type is missing"},
 		{"[]", "peft_type is missing"},
-		{"{\"peft_type\":\"LOHA\"}", "peft_type is LOHA; LORA is done"},
+		{"{\"peft_type\":\"LOHA\"}", "peft_type is LOHA; only LORA is supported"},
 		{"{\"peft_type\":\"LORA\",\"r\":0}", "r is 0"},
 		{"{\"peft_type\":\"LORA\",\"r\":1.5}", "r is 1.5"},
-		{"{\"peft_type\":\"LORA\",\"r\":\"8\"}", "r is no number"},
+		{"{\"peft_type\":\"LORA\",\"r\":\"8\"}", "r is not a number"},
 		{"{\"peft_type\":\"LORA\",\"lora_alpha\":0}", "lora_alpha 0"},
 		{"{\"peft_type\":\"LORA\",\"lora_dropout\":1}", "lora_dropout 1"},
 		{"{\"peft_type\":\"LORA\",\"rank_pattern\":{\"q_proj\":4}}", "rank_pattern is not empty"},
@@ -266,7 +266,7 @@ static void test_peft__what_a_configuration_asks_for_is_done_or_refused(void **s
 		{"{\"peft_type\":\"LORA\",\"init_lora_weights\":\"pissa_niter_4\"}",
 		 "changes the base model"},
 		{"{\"peft_type\":\"LORA\",\"target_modules\":[\"c_attn\"]}", "target_modules has c_attn"},
-		{"{\"peft_type\":\"LORA\",\"target_modules\":[7]}", "target_modules has what is no text"},
+		{"{\"peft_type\":\"LORA\",\"target_modules\":[7]}", "target_modules has an item that is not a text"},
 		{"{\"peft_type\":\"LORA\",\"modules_to_save\":[\"norm\"]}", "modules_to_save has norm"},
 	};
 
@@ -291,10 +291,10 @@ static void test_peft__files_that_contradict_their_configuration_are_refused(voi
 		const char *key, *value, *why;
 	} lies[] = {
 		{"r", "4", "rank 4 and this model make it 4 x 96"},
-		{"target_modules", "[\"q_proj\"]", "v_proj is there and none of target_modules"},
+		{"target_modules", "[\"q_proj\"]", "v_proj is in the file, but not listed in target_modules"},
 		{"target_modules", "[\"q_proj\",\"v_proj\",\"o_proj\"]",
-		 "o_proj is one of target_modules and not there"},
-		{"modules_to_save", "[\"lm_head\"]", "modules_to_save and what is there differ"},
+		 "o_proj is listed in target_modules, but not in the file"},
+		{"modules_to_save", "[\"lm_head\"]", "modules_to_save does not list the whole modules in the file"},
 	};
 	struct error err = {0};
 	char path[PATH_MAX];

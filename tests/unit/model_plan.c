@@ -162,7 +162,7 @@ static void test_arena__a_full_block_names_what_did_not_fit(void **state)
 	(void)state;
 	assert_int_equal(arena_mat(&arena, MEM_SAVED, &m, "first", &err), STATUS_OK);
 	assert_int_equal(arena_mat(&arena, MEM_SCRATCH, &more, "second", &err), STATUS_NO_RESOURCE);
-	assert_string_equal(err.text, "second needs 768 bytes, but 512 of the block's 1024 are left");
+	assert_string_equal(err.text, "second needs 768 bytes, but only 512 of the block's 1024 are free");
 	assert_int_equal(err.cause, CAUSE_NO_MEMORY);
 	assert_int_equal(arena.used, 512);
 }

@@ -60,17 +60,17 @@ static void test_safetensors__every_lie_is_refused_with_file_and_tensor(void **s
 	static const struct {
 		const char *header, *why;
 	} lies[] = {
-		{"[]", "no JSON object"},
-		{"{\"a\":", "no JSON"},
+		{"[]", "not a JSON object"},
+		{"{\"a\":", "not JSON"},
 		{"{" GOOD_A "," GOOD_A "," B "}", "duplicate object key near '\"a\"'"},
-		{"{" GOOD_A "," B "} x", "no JSON"},
+		{"{" GOOD_A "," B "} x", "not JSON"},
 		{"{" A("F33", "[2,4]", "[0,16]") "," B "}", "a: dtype \"F33\""},
 		{"{" A("BF16", "[2,-4]", "[0,16]") "," B "}", "a: \"shape\""},
 		{"{" A("BF16", "[2,4.0]", "[0,16]") "," B "}", "a: \"shape\""},
 		{"{" A("BF16", "8", "[0,16]") "," B "}", "a: \"shape\""},
 		{"{" A("BF16", "[1,1,1,1,1,1,1,2,4]", "[0,16]") "," B "}", "a: \"shape\""},
-		{"{" A("BF16", "[4294967296,4294967296,2]", "[0,16]") "," B "}", "a: its shape is larger"},
-		{"{" A("BF16", "[99999999999999999999]", "[0,16]") "," B "}", "no JSON"},
+		{"{" A("BF16", "[4294967296,4294967296,2]", "[0,16]") "," B "}", "a: its shape is too large"},
+		{"{" A("BF16", "[99999999999999999999]", "[0,16]") "," B "}", "not JSON"},
 		{"{" A("BF16", "[2,4]", "[0,16,16]") "," B "}", "a: \"data_offsets\""},
 		{"{" A("BF16", "[2,4]", "[16,0]") "," B "}", "a: \"data_offsets\""},
 		{"{" A("BF16", "[2,4]", "[-16,0]") "," B "}", "a: \"data_offsets\""},
@@ -80,10 +80,10 @@ static void test_safetensors__every_lie_is_refused_with_file_and_tensor(void **s
 		{"{" A("BF16", "[2,4]", "[8,24]") "," B "}", "8 bytes before a belong to no tensor"},
 		{"{" A("BF16", "[10]", "[0,20]") "," B "}", "a and b overlap"},
 		{"{" A("BF16", "[4]", "[0,8]") "," B "}", "8 bytes before b belong to no tensor"},
-		{"{" GOOD_A "}", "8 bytes behind the last tensor, a belong to none"},
-		{"{}", "24 bytes behind the last tensor"},
-		{"{\"__metadata__\":[]," GOOD_A "," B "}", "__metadata__ is no object"},
-		{"{\"__metadata__\":{\"k\":1}," GOOD_A "," B "}", "__metadata__: k is no text"},
+		{"{" GOOD_A "}", "8 bytes after the last tensor, a belong to none"},
+		{"{}", "24 bytes after the last tensor"},
+		{"{\"__metadata__\":[]," GOOD_A "," B "}", "__metadata__ is not an object"},
+		{"{\"__metadata__\":{\"k\":1}," GOOD_A "," B "}", "__metadata__: k is not a text"},
 		{"{\"a\":null," B "}", "a: dtype"},
 	};
 
@@ -130,7 +130,7 @@ static void test_safetensors__a_header_over_100_mb_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(safetensors_parse(&s, "x", file, size, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "100 MB is the most"));
+	assert_non_null(strstr(err.text, "exceeds the maximum of 100 MB"));
 	memset(file, 0xff, 8);
 	err = (struct error){0};
 	assert_int_equal(safetensors_parse(&s, "x", file, size, &err), STATUS_BAD_INPUT);
@@ -206,11 +206,11 @@ static void test_safetensors__a_header_takes_a_few_times_its_bytes(void **state)
 	static const struct {
 		const char *lead, *each, *tail, *why;
 	} hostile[] = {
-		{"{\"a\":[", "[]", "]}", "x: a: its entry has 900001 bytes, of which 4096 are the most"},
-		{"{\"__metadata__\":{\"k\":[", "[]", "]}}", "x: __metadata__: k is no text"},
+		{"{\"a\":[", "[]", "]}", "x: a: its entry has 900001 bytes; the maximum is 4096"},
+		{"{\"__metadata__\":{\"k\":[", "[]", "]}}", "x: __metadata__: k is not a text"},
 		{"{\"__metadata__\":{", "\"#\":\"\"", "}}", "x: __metadata__ has more than 65536 entries"},
 		{"{", "\"#\":1", "}", "x: 300000 entries in a header of"},
-		{"{\"__metadata__\":{},\"__metadata__\":{", "\"#\":\"\"", "}}", "x: __metadata__ is there twice"},
+		{"{\"__metadata__\":{},\"__metadata__\":{", "\"#\":\"\"", "}}", "x: __metadata__ occurs twice"},
 	};
 	struct error err;
 
@@ -277,7 +277,7 @@ static void test_safetensors__an_unfinished_file_is_not_there(void **state)
 	assert_int_equal(safetensors_write_begin(&w, path, &tensor, 1, NULL, &err), STATUS_OK);
 	assert_int_equal(safetensors_write(&w, numbers, 8, &err), STATUS_OK);
 	assert_int_equal(safetensors_write_end(&w, STATUS_OK, &err), STATUS_BUG);
-	assert_non_null(strstr(err.text, "a was not written whole"));
+	assert_non_null(strstr(err.text, "a was not written completely"));
 	assert_int_equal(access(path, F_OK), -1);
 	err = (struct error){0};
 	assert_int_equal(safetensors_write_begin(&w, path, &tensor, 1, NULL, &err), STATUS_OK);
@@ -307,9 +307,9 @@ static void test_shards__index_and_files_must_say_the_same(void **state)
 		{MAP("\"a\":\"1.st\",\"empty\":\"1.st\",\"second\":\"1.st\",\"b\":\"1.st\""),
 		 "b is not in 1.st"},
 		{MAP("\"a\":\"1.st\",\"empty\":\"1.st\",\"second\":\"2.st\""), "2.st"},
-		{MAP("\"a\":\"../1.st\""), "a: no name of a file beside it"},
-		{MAP("\"a\":7"), "a: no name of a file beside it"},
-		{MAP("\"a\":\"1.st\",\"a\":\"1.st\""), "stands a second time"},
+		{MAP("\"a\":\"../1.st\""), "a: not the name of a file in this folder"},
+		{MAP("\"a\":7"), "a: not the name of a file in this folder"},
+		{MAP("\"a\":\"1.st\",\"a\":\"1.st\""), "a key occurs twice"},
 		{"{\"weight_map\":[]}", "weight_map is missing"},
 		{"{", INDEX ":1"},
 	};
@@ -345,13 +345,13 @@ static void test_shards__a_tensor_in_two_files_and_no_file_at_all_are_refused(vo
 	put(dir, "pytorch_model.bin", "");
 	err = (struct error){0};
 	assert_int_equal(shards_open(&s, dir, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "pytorch_model.bin is no substitute"));
+	assert_non_null(strstr(err.text, "pytorch_model.bin is not supported"));
 	assert_int_equal(write_file(dir, "1.st", "a", NULL), STATUS_OK);
 	assert_int_equal(write_file(dir, "2.st", "b", NULL), STATUS_OK);
 	put(dir, INDEX, MAP("\"a\":\"1.st\",\"b\":\"2.st\",\"second\":\"1.st\",\"empty\":\"1.st\""));
 	err = (struct error){0};
 	assert_int_equal(shards_open(&s, dir, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "stands in two files"));
+	assert_non_null(strstr(err.text, "is in two files"));
 }
 
 int main(void)

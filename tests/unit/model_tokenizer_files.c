@@ -110,10 +110,10 @@ static void test_tokenizer_files__a_gguf_s_are_its_vocabulary(void **state)
 static void test_tokenizer_files__a_vocabulary_that_is_not_done_is_refused(void **state)
 {
 	struct vocabulary cases[5];
-	static const char *const why[] = {"tokenizer.ggml.model is \"llama\"; gpt2",
-					  "pre-tokenizer \"gpt-9\" is not done", "10 tokens have 9 types",
-					  "token 4 stands there twice",
-					  "token 2 stands there twice, or is no UTF-8"};
+	static const char *const why[] = {"tokenizer.ggml.model is \"llama\"; only gpt2",
+					  "pre-tokenizer \"gpt-9\" is not supported", "10 tokens have 9 types",
+					  "token 4 occurs twice",
+					  "token 2 occurs twice or is not UTF-8"};
 
 	for (int i = 0; i < 5; i++)
 		cases[i] = good;

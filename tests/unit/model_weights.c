@@ -101,7 +101,7 @@ static void test_weights__what_does_not_fit_the_configuration_is_refused_by_name
 	} cases[] = {
 		{"num_hidden_layers", 2, 3, "model.layers.2.input_layernorm.weight is missing"},
 		{"num_hidden_layers", 2, 1,
-		 "model.layers.1.input_layernorm.weight is no tensor of such a model"},
+		 "model.layers.1.input_layernorm.weight is not a tensor of such a model"},
 		{"intermediate_size", 160, 128,
 		 "model.layers.0.mlp.gate_proj.weight is 2-dimensional, 160 x 96; the "
 		 "configuration makes it 128 x 96"},
@@ -175,7 +175,7 @@ static void test_folder__nothing_is_overwritten(void **state)
 	snprintf(dir, sizeof(dir), "%s/new/m/", (char *)*state);
 	assert_int_equal(folder_write(dir, &o, &err), STATUS_OK);
 	assert_int_equal(folder_write(dir, &o, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "is there and not empty"));
+	assert_non_null(strstr(err.text, "exists and is not empty"));
 	assert_int_equal(folder_write("", &o, NULL), STATUS_BAD_INPUT);
 }
 
@@ -227,7 +227,7 @@ static void test_folder__what_came_there_meanwhile_stays(void **state)
 	snprintf(dir, sizeof(dir), "%s/m", (char *)*state);
 	snprintf(theirs, sizeof(theirs), "%s/theirs", dir);
 	assert_int_equal(folder_write(dir, &o, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "m is there and not empty"));
+	assert_non_null(strstr(err.text, "m exists and is not empty"));
 	assert_int_equal(unlink(theirs), 0);
 	assert_int_equal(rmdir(dir), 0); /* nothing of ours is in it, nor beside it */
 	assert_int_equal(rmdir(*state), 0);
@@ -381,7 +381,7 @@ static void test_weights__rows_of_q_stand_in_the_model_s_order_whatever_the_file
 	gguf_model(path, *state, "gemma", 0);
 	err = (struct error){0};
 	assert_int_equal(weights_open(&w, path, &err), STATUS_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "general.architecture \"gemma\" is not done"));
+	assert_non_null(strstr(err.text, "general.architecture \"gemma\" is not supported"));
 }
 
 int main(void)

@@ -188,26 +188,26 @@ static void test_template__what_is_no_conversation_is_named(void **state)
 	static const struct {
 		const char *json, *says;
 	} cases[] = {
-		{"{}", "messages is no array of any"},
-		{"{\"messages\":[]}", "messages is no array of any"},
+		{"{}", "messages is not an array, or it is empty"},
+		{"{\"messages\":[]}", "messages is not an array, or it is empty"},
 		{"{\"messages\":[{}]}", "messages[0] has no role"},
 		{"{\"messages\":[{\"role\":\"user\"},{\"role\":\"robot\"}]}", "messages[1].role: \"robot\""},
-		{"{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content is no text"},
+		{"{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content is not a text"},
 		{"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
 		 "messages[0].content[0]"},
-		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{}]}]}", "a call without a name"},
-		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":5}]}", "tool_calls is no array"},
+		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{}]}]}", "a call has no name"},
+		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":5}]}", "tool_calls is not an array"},
 		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":3}]}]"
 		 "}",
-		 "arguments are no object"},
+		 "arguments are not an object"},
 		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{"
 		 "x\"}]}]}",
-		 "arguments are no JSON object: "},
+		 "arguments are not a JSON object: "},
 		{"{\"messages\":[{\"role\":\"user\",\"tool_calls\":[{\"name\":\"f\"}]}]}",
-		 "calls of the role user"},
-		{"{\"messages\":[{\"role\":\"user\"}],\"tools\":5}", "tools is no array"},
+		 "the role user cannot have calls"},
+		{"{\"messages\":[{\"role\":\"user\"}],\"tools\":5}", "tools is not an array"},
 		{"{\"messages\":[{\"role\":\"user\"}],\"tools\":\"[\"}", "tools: "},
-		{"{\"messages\":[{\"role\":\"user\"}],\"tools\":[1]}", "tools[0] is no object"},
+		{"{\"messages\":[{\"role\":\"user\"}],\"tools\":[1]}", "tools[0] is not an object"},
 	};
 
 	(void)state;

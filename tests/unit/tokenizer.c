@@ -316,7 +316,7 @@ static void test_tokenizer__what_is_no_utf8_is_refused_with_its_place(void **sta
 	(void)state;
 	bed_open(&b, "qwen");
 	assert_int_equal(tokenizer_encode(b.w, "abc\xff", 4, ADDED_NONE, &b.ids, &b.err), STATUS_BAD_INPUT);
-	assert_string_equal(b.err.text, "byte 3 of the text is no UTF-8");
+	assert_string_equal(b.err.text, "byte 3 of the text is not UTF-8");
 	error_clear(&b.err);
 	assert_int_equal(tokenizer_encode(b.w, "\u00e9", 1, ADDED_NONE, &b.ids, &b.err), STATUS_BAD_INPUT);
 	bed_close(&b);
@@ -330,7 +330,7 @@ static void test_tokenizer__a_model_too_small_for_it_is_refused(void **state)
 	bed_open(&b, "cut");
 	assert_int_equal(tokenizer_check_rows(b.t, 151936, &b.err), STATUS_OK);
 	assert_int_equal(tokenizer_check_rows(b.t, 151668, &b.err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(b.err.text, "don't fit"));
+	assert_non_null(strstr(b.err.text, "do not match"));
 	bed_close(&b);
 }
 
@@ -354,7 +354,7 @@ static void test_tokenizer__a_file_that_it_cannot_do_is_named(void **state)
 		{"\"a\":", "\"~~~\":-1,\"a\":", "token id -1", STATUS_BAD_INPUT},
 		{"\"model\":{", "\"model\":{,", ".json:1: ", STATUS_BAD_INPUT},
 		{"\"content\":\"<|im_end|>\"", "\"content\":\"\"", "added_tokens[2]", STATUS_BAD_INPUT},
-		{"\"id\":902", "\"id\":901", "is another token", STATUS_BAD_INPUT},
+		{"\"id\":902", "\"id\":901", "belongs to another token", STATUS_BAD_INPUT},
 	};
 	char path[] = "/tmp/tokenizer-XXXXXX.json", *good = data_file("qwen.json");
 	int fd = mkstemps(path, 5);

@@ -79,7 +79,7 @@ static void test_answers__a_row_without_ground_truth_accepts_its_own_calls(void 
 	v = judge(OWN, CALL("{\"d\":\"x y\"}"));
 	assert_string_equal(v.why, "f: a is missing");
 	v = judge(OWN, CALL("{\"d\":\"x y\",\"e\":1}"));
-	assert_string_equal(v.why, "f: e is no argument here");
+	assert_string_equal(v.why, "f: e is not a parameter");
 	/* arguments as a text, as some files have them */
 	v = judge(ROW(",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{\\\"a\\\": 1}\"}]"), CALL("{\"a\":1}"));
 	assert_true(v.exact);
@@ -94,7 +94,7 @@ static void test_answers__what_cannot_be_read_and_what_was_not_asked(void **stat
 	assert_string_equal(v.why, "0 calls instead of 1");
 	v = judge(OWN, "<tool_call>{\"name\": </tool_call>");
 	assert_true(!v.valid && !v.names && !v.exact);
-	assert_string_equal(v.why, "a call cannot be read");
+	assert_string_equal(v.why, "a call cannot be parsed");
 	v = judge(OWN, "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>");
 	assert_true(v.valid && !v.names && !v.exact);
 	assert_string_equal(v.why, "f is not called");
@@ -145,10 +145,10 @@ static void refused(const char *row, const char *why)
 static void test_answers__rows_that_say_nothing_to_hold_an_answer_against_are_refused(void **state)
 {
 	(void)state;
-	refused("\n{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", "rows:2: the last message is not the assistant's");
+	refused("\n{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", "rows:2: there is no ground_truth, and the last message is not the assistant's");
 	refused("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"ground_truth\":[{\"f\":[]}]}",
-		"rows:1: ground_truth is no list of");
-	refused("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"ground_truth\":{}}", "rows:1: ground_truth is no list of");
+		"rows:1: ground_truth is not a list of");
+	refused("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"ground_truth\":{}}", "rows:1: ground_truth is not a list of");
 	refused(ROW(",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{\"}]"), "arguments");
 	refused("{\"messages\":3}", "rows:1: messages");
 }

@@ -222,7 +222,7 @@ static void what_is_damaged_is_put_aside(void **state)
 	text_release(&note);
 	spoil(b, "checkpoint-1/trainer_state.json");
 	assert_int_equal(checkpoint_find(&f, b->run, &note, &err), STATUS_UNAVAILABLE);
-	assert_non_null(strstr(err.text, "no checkpoint that is whole"));
+	assert_non_null(strstr(err.text, "no intact checkpoint"));
 	text_release(&note);
 }
 

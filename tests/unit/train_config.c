@@ -64,16 +64,16 @@ static const struct {
 	{"lora", "lora: {r: -1}", "t.yaml:3: lora: r: "},
 	{"lora", "lora: {target_modules: [q_prj]}",
 	 "t.yaml:3: lora: target_modules: unknown module \"q_prj\", did you mean \"q_proj\""},
-	{"lora", "lora: {target_modules: [q_proj, q_proj]}", "stands there twice"},
+	{"lora", "lora: {target_modules: [q_proj, q_proj]}", "is listed twice"},
 	{"lora", "lora: {modules_to_save: [norm]}", "unknown module \"norm\""},
 	{"lora", "lora: {alpha: 1, lora_alpha: 2}", "alpha is given twice"},
-	{"lora", "lora: 7", "t.yaml:3: lora: a map of settings belongs here"},
-	{"lora", "", "which is to be trained, an adapter or everything"},
+	{"lora", "lora: 7", "t.yaml:3: lora: expected a map of settings"},
+	{"lora", "", "add a section lora or set full_finetuning: true"},
 	{"  warmup_ratio", "  full_finetuning: true",
-	 "t.yaml:7: training: full_finetuning: it and a section lora contradict"},
+	 "t.yaml:7: training: full_finetuning: it cannot be combined with a section lora"},
 	{"  warmup_ratio", "  fp16: true", "t.yaml:7: training: fp16: float16"},
 	{"lora", "lora: {target_modules: [all-linear, q_proj]}",
-	 "t.yaml:3: lora: target_modules: all-linear stands for every one"},
+	 "t.yaml:3: lora: target_modules: all-linear already includes every module"},
 	{"  warmup_ratio", "  warmup_ratio: 0.1\n  warmup_steps: 3",
 	 "t.yaml:7: training: warmup_ratio: warmup_steps is given"},
 	{"  warmup_ratio", "  max_seq_length: 512",
@@ -83,9 +83,9 @@ static const struct {
 	 "t.yaml:3: model: chat_template: \"qwen\" is none of auto, "},
 	{"  warmup_ratio", "  bf16: yes", "t.yaml:7: training: bf16: \"yes\" is neither true nor false"},
 	{"  warmup_ratio", "  gradient_checkpointing: True\n  recompute: none",
-	 "t.yaml:7: training: gradient_checkpointing: it is"},
-	{"  warmup_ratio", "  gradient_checkpointing: false\n  recompute: full", "contradicts it"},
-	{"  warmup_ratio", "  max_steps: \"10\"", "no text"},
+	 "t.yaml:7: training: gradient_checkpointing: it means"},
+	{"  warmup_ratio", "  gradient_checkpointing: false\n  recompute: full", "recompute has another value"},
+	{"  warmup_ratio", "  max_steps: \"10\"", "not a quoted text"},
 	{"  warmup_ratio", "  max_steps: 10.5", "max_steps"},
 	{"  warmup_ratio", "  learning_rate: 1", "a second time"},
 	{"  learning_rate", "  learning_rate: .nan", "learning_rate"},
@@ -94,13 +94,13 @@ static const struct {
 	 "t.yaml:7: training: early_stopping_patience: it needs eval_steps"},
 	{"  lr_scheduler_type", "  lr_scheduler_type: cosin", "did you mean \"cosine\""},
 	{"  train:", "", "t.yaml:8: data: train: it is missing"},
-	{"  train:", "  train: [a, [b]]", "a word belongs here"},
+	{"  train:", "  train: [a, [b]]", "expected a word"},
 	{"  eval", "  max_seq_length: 4", "outside 8"},
 	{"  name_or_path", "", "t.yaml:1: model: name_or_path: it is missing"},
 	{"  warmup_ratio", "  warmup_steps: 20\n  max_steps: 10",
-	 "t.yaml:7: training: warmup_steps: they are more than max_steps"},
-	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap", "contradict"},
-	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn", "t.yaml:8: training: attention: cudnn's gradients differ"},
+	 "t.yaml:7: training: warmup_steps: it is larger than max_steps"},
+	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap", "recompute has another value"},
+	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn", "t.yaml:8: training: attention: cuDNN's gradients differ"},
 };
 
 static void replaced(char *out, size_t size, const char *where, const char *instead)
@@ -192,12 +192,12 @@ static void deepspeed_says_stage_batch_and_clipping(void **state)
 			  &err),
 		STATUS_OK);
 	assert_int_equal(c.training.zero_stage, 2);
-	assert_non_null(strstr(text_str(&c.notes), "t.yaml:5: training: zero_stage: 2 divides nothing here"));
+	assert_non_null(strstr(text_str(&c.notes), "t.yaml:5: training: zero_stage: 2 has no effect"));
 	assert_int_equal(c.training.per_device_train_batch_size, 4);
 	assert_int_equal(c.training.gradient_accumulation_steps, 1);
 	assert_true(c.training.max_grad_norm == 0.5);
-	assert_non_null(strstr(text_str(&c.notes), "zero_optimization.overlap_comm means nothing here"));
-	assert_non_null(strstr(text_str(&c.notes), "optimizer means nothing here"));
+	assert_non_null(strstr(text_str(&c.notes), "zero_optimization.overlap_comm is not supported and is ignored"));
+	assert_non_null(strstr(text_str(&c.notes), "optimizer is not supported and is ignored"));
 	assert_null(strstr(text_str(&c.notes), "gradient_clipping"));
 	config_release(&c);
 }
@@ -208,19 +208,19 @@ static void deepspeed_must_agree(void **state)
 		const char *training, *json, *says;
 	} cases[] = {
 		{"max_grad_norm: 1", "{gradient_clipping: 0.5}",
-		 "gradient_clipping is 0.5, and training: max_grad_norm is 1"},
+		 "gradient_clipping is 0.5, but training: max_grad_norm is 1"},
 		{"fp16: false", "{fp16: {enabled: true}}", "fp16.enabled is true"},
 		{"", "{fp16: {enabled: true}}", "t.yaml:5: training: fp16: float16"},
-		{"per_device_train_batch_size: 3", "{train_batch_size: 8}", "no multiple"},
+		{"per_device_train_batch_size: 3", "{train_batch_size: 8}", "not a multiple"},
 		{"", "{zero_optimization: {stage: 4}}", "outside 0 to 3"},
 		{"", "/there/is/none.json", "t.yaml:5: deepspeed: cannot open /there/is/none.json"},
-		{"", "{bf16: true}", "t.yaml:5: deepspeed: bf16: a map belongs here"},
-		{"", "{zero_optimization: 3}", "deepspeed: zero_optimization: a map belongs here"},
-		{"", "{fp16: [1]}", "deepspeed: fp16: a map belongs here"},
+		{"", "{bf16: true}", "t.yaml:5: deepspeed: bf16: expected a map"},
+		{"", "{zero_optimization: 3}", "deepspeed: zero_optimization: expected a map"},
+		{"", "{fp16: [1]}", "deepspeed: fp16: expected a map"},
 		{"", "{gradient_clipping: \"0.5\"}",
-		 "gradient_clipping: a number or true or false belongs here"},
+		 "gradient_clipping: expected a number, true or false"},
 		{"", "5", "t.yaml:5: deepspeed: "},
-		{"", "[1]", "a file or a map"},
+		{"", "[1]", "a file name or a map"},
 	};
 
 	(void)state;

@@ -68,17 +68,17 @@ static void a_step_that_stands_out_is_found(void **state)
 	assert_non_null(strstr(finding_knob(FINDING_EXPLODING), "max_grad_norm"));
 	s = healthy(20);
 	s.loss = NAN;
-	assert_int_equal(planted(s, "the loss is no finite number"), FINDING_NOT_FINITE);
+	assert_int_equal(planted(s, "the loss is not a finite number"), FINDING_NOT_FINITE);
 	s = healthy(20);
 	s.grad_norm = INFINITY;
-	assert_int_equal(planted(s, "the gradient is no finite number"), FINDING_NOT_FINITE);
+	assert_int_equal(planted(s, "the gradient is not a finite number"), FINDING_NOT_FINITE);
 	assert_true(finding_ends(FINDING_NOT_FINITE));
 	s = healthy(20);
 	s.grad_norm = 0;
 	assert_int_equal(planted(s, "every gradient is zero"), FINDING_ZERO_GRADIENT);
 	s = healthy(20);
 	s.targets = 0;
-	assert_int_equal(planted(s, "none of its tokens"), FINDING_ALL_MASKED);
+	assert_int_equal(planted(s, "it has no target tokens"), FINDING_ALL_MASKED);
 	assert_true(finding_ends(FINDING_ALL_MASKED));
 }
 
@@ -123,12 +123,12 @@ static void before_the_first_step(void **state)
 	b.targets = 0;
 	diagnose_before(&f, &b);
 	assert_int_equal(f.found[0].what, FINDING_ALL_MASKED);
-	assert_string_equal(f.found[0].text, "none of 2 rows has a token to learn");
+	assert_string_equal(f.found[0].text, "none of the 2 rows has a target token");
 	b = sound;
 	b.end_norm = 0.1;
 	diagnose_before(&f, &b);
 	assert_int_equal(f.found[0].what, FINDING_END_UNTRAINED);
-	assert_non_null(strstr(f.found[0].text, "<|im_end|> was never trained"));
+	assert_non_null(strstr(f.found[0].text, "the model never learned <|im_end|>"));
 	assert_non_null(
 		strstr(finding_knob(FINDING_END_UNTRAINED), "modules_to_save: [embed_tokens, lm_head]"));
 	b.end_trained = true;

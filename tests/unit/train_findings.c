@@ -290,7 +290,7 @@ static void weights_that_overflow_end_the_run(void **state)
 	assert_int_equal(train(*state, &(struct plan){.huge_weights = true}, &seen, &err), STATUS_MISMATCH);
 	assert_int_equal(err.cause, CAUSE_NAN);
 	assert_true(found(&seen, "not_finite", "a lower learning_rate"));
-	assert_non_null(strstr(err.text, "the setting to turn: training: a lower learning_rate"));
+	assert_non_null(strstr(err.text, "change this setting: training: a lower learning_rate"));
 }
 
 static void an_end_of_turn_that_was_never_trained_is_told_before_the_first_step(void **state)
@@ -351,7 +351,7 @@ static void a_configuration_that_was_replaced_is_not_trained_with(void **state)
 
 	assert_int_equal(train(*state, &(struct plan){.config_hash = "another run's"}, &seen, &err),
 			 STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "/config.yaml: it was replaced while the run was begun"));
+	assert_non_null(strstr(err.text, "/config.yaml: another run in the same folder replaced it"));
 }
 
 int main(void)

@@ -168,7 +168,7 @@ static void too_little_memory_names_what_to_turn(void **state)
 	assert_int_equal(check(&b, &err), STATUS_NO_RESOURCE);
 	assert_int_equal(err.cause, CAUSE_NO_MEMORY);
 	says(&err, "are available: saved ");
-	says(&err, "; the settings to turn: training: per_device_train_batch_size: 4, "
+	says(&err, "; change one of these settings: training: per_device_train_batch_size: 4, "
 		   "gradient_accumulation_steps: 4 (");
 	says(&err, "; data: max_seq_length: ");
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
@@ -312,7 +312,7 @@ static void what_is_left_alone_is_not_planned_into(void **state)
 	assert_int_equal(c.training.per_device_train_batch_size, 8);
 	b.fit.available--;
 	assert_int_equal(check(&b, &err), STATUS_NO_RESOURCE);
-	says(&err, " of the GPU's memory would be needed, and ");
+	says(&err, " of GPU memory, but only ");
 	c = b.c;
 	memory_fit_settle(&c, &b.fit);
 	assert_int_equal(c.training.per_device_train_batch_size, 4);
@@ -335,12 +335,12 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	assert_int_equal(truncate(rows, 1 << 30), 0); /* a hole: its size is looked at alone */
 	b.c.data.train = (struct opt_words){.word = (const char *const[]){rows}, .count = 1};
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	assert_true(m.beside[MEMORY_HOST_PARAMS] > 0 && m.beside[MEMORY_PINNED] > 0);
-	assert_int_equal(m.beside[MEMORY_ROWS], 1 << 30);
+	assert_true(m.outside[MEMORY_HOST_PARAMS] > 0 && m.outside[MEMORY_PINNED] > 0);
+	assert_int_equal(m.outside[MEMORY_ROWS], 1 << 30);
 	b.c.training.per_device_eval_batch_size = 4 * b.c.training.per_device_train_batch_size;
 	b.c.data.eval = (struct opt_words){.word = (const char *const[]){"none"}, .count = 1};
 	assert_int_equal(memory_plan(&larger, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	assert_int_equal(larger.beside[MEMORY_PINNED] - m.beside[MEMORY_PINNED],
+	assert_int_equal(larger.outside[MEMORY_PINNED] - m.outside[MEMORY_PINNED],
 			 3 * 48 * 512 * (uint64_t)b.c.training.per_device_train_batch_size); /* 48 bytes a row */
 	b.c.data.eval.count = 0;
 	b.fit.host = m.host_bytes;
@@ -348,14 +348,14 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	b.fit.host = m.host_bytes - 1;
 	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
 	assert_int_equal(err.cause, CAUSE_NO_MEMORY);
-	says(&err, " of the host's memory beside the GPU would be needed, and ");
+	says(&err, " of host memory, but only ");
 	says(&err, "rows 1.07 GB");
 	says(&err, "data: max_train_samples: ");
 	error_clear(&err);
 	b.c.data.train.count = 0;
 	b.shape.layers = 600; /* nothing but parameters */
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	b.fit.host = m.host_bytes - m.beside[MEMORY_HOST_PARAMS] / 2;
+	b.fit.host = m.host_bytes - m.outside[MEMORY_HOST_PARAMS] / 2;
 	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
 	says(&err, "copies ");
 	says(&err, "lora: {r: 16} instead of full_finetuning");

@@ -101,30 +101,30 @@ static void test_rows__sharegpt_becomes_messages_and_tools(void **state)
 static void test_rows__what_is_wrong_is_said(void **state)
 {
 	(void)state;
-	expect("{\"a\":1}", "neither \"messages\", \"conversations\" nor \"chat\" is in the row");
-	expect("[1]", "neither \"messages\", \"conversations\" nor \"chat\" is in the row");
-	expect("{\"chat\":1}", "\"chat\" is no text");
-	expect("{\"chat\":\"hello\"}", "chat begins with no USER:, ASSISTANT: or FUNCTION RESPONSE:");
+	expect("{\"a\":1}", "the row has none of \"messages\", \"conversations\" and \"chat\"");
+	expect("[1]", "the row has none of \"messages\", \"conversations\" and \"chat\"");
+	expect("{\"chat\":1}", "\"chat\" is not a text");
+	expect("{\"chat\":\"hello\"}", "chat does not begin with USER:, ASSISTANT: or FUNCTION RESPONSE:");
 	expect("{\"chat\":\"USER: a\\n\\n\\nASSISTANT: <functioncall> {\\\"name\\\": \\\"f\\\", "
 	       "\\\"arguments\\\": '{a}'}\"}",
 	       "turn 1: the call <functioncall> {\"name\": \"f\", \"arguments\": '{a}'} cannot be read");
 	expect("{\"system\":\"access to the following functions -\",\"chat\":\"USER: a\"}",
-	       "system: functions are announced, and none follow");
+	       "system: it announces functions, but has none");
 	expect("{\"system\":\"access to the following functions - {\\\"a\\\": 1} x\",\"chat\":\"USER: a\"}",
-	       "system: a function is no JSON object: '[' or '{' expected near 'x'");
-	expect("{\"conversations\":1}", "\"conversations\" is no array");
+	       "system: a function is not a JSON object: '[' or '{' expected near 'x'");
+	expect("{\"conversations\":1}", "\"conversations\" is not an array");
 	expect("{\"conversations\":[{\"from\":\"gpt\"}]}",
-	       "conversations[0] has no \"from\", or no text \"value\"");
+	       "conversations[0] has no \"from\", or its \"value\" is not a text");
 	expect("{\"conversations\":[{\"from\":\"function_call\",\"value\":\"f()\"}]}",
-	       "conversations[0]: the call is no JSON: '[' or '{' expected near 'f'");
-	expect("{\"messages\":[", "it ends before it is whole (column 13)");
+	       "conversations[0]: the call is not JSON: '[' or '{' expected near 'f'");
+	expect("{\"messages\":[", "it ends too early (column 13)");
 	expect("{\"messages\":[], \"messages\":[]}",
-	       "a key stands a second time, near '\"messages\"' (column 26)");
+	       "a key occurs twice, near '\"messages\"' (column 26)");
 	expect("{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}",
-	       "a text holds \\u0000, which no text here may, near '\"a\\u0000b\"' (column 48)");
+	       "a text contains \\u0000, which is not supported, near '\"a\\u0000b\"' (column 48)");
 	expect("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":{\"n\":"
 	       "18446744073709551616}}]}]}",
-	       "a number does not fit 64 bits: quoted, as a text, it stays as it is, near "
+	       "a number does not fit into 64 bits; as a quoted text it is preserved, near "
 	       "'18446744073709551616' (column "
 	       "96)");
 	expect("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":"
@@ -209,7 +209,7 @@ static void test_rows__a_file_without_rows_or_end_is_refused(void **state)
 	} cases[] = {{"", "no rows"},
 		     {"\n \n", "no rows"},
 		     {"[]", "no rows"},
-		     {"[{\"a\":1},\n{\"b\"", ":2: the array of rows has no end"}};
+		     {"[{\"a\":1},\n{\"b\"", ":2: the array of rows is not closed"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -27,7 +27,7 @@ static void it_reads_back_bit_for_bit(void **state)
 	s.diagnose = (struct diagnose){.count = DIAGNOSE_WINDOW + 5, .step_s = 0.1 + 0.7, .wait_s = 1.0 / 9};
 	s.diagnose.loss[3] = 1.0 / 11;
 	s.diagnose.norm[DIAGNOSE_WINDOW - 1] = 1e-300;
-	s.diagnose.told[FINDING_LOSS_SPIKE] = true;
+	s.diagnose.reported[FINDING_LOSS_SPIKE] = true;
 	s.inputs = json_pack("[{s:s}]", "path", "rows.jsonl");
 	s.times.gemm_s = 0.1 + 0.6;
 	s.times.tokens = 99;
@@ -66,7 +66,7 @@ static void it_reads_back_bit_for_bit(void **state)
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(again.history, 0), "step")), 7);
 	assert_memory_equal(again.diagnose.loss, s.diagnose.loss, sizeof(s.diagnose.loss));
 	assert_memory_equal(again.diagnose.norm, s.diagnose.norm, sizeof(s.diagnose.norm));
-	assert_memory_equal(again.diagnose.told, s.diagnose.told, sizeof(s.diagnose.told));
+	assert_memory_equal(again.diagnose.reported, s.diagnose.reported, sizeof(s.diagnose.reported));
 	assert_true(again.diagnose.step_s == s.diagnose.step_s && again.diagnose.wait_s == s.diagnose.wait_s);
 	assert_int_equal(again.diagnose.count, s.diagnose.count);
 	assert_true(json_equal(again.inputs, s.inputs));
@@ -131,7 +131,7 @@ static void what_is_missing_is_told(void **state)
 
 		assert_non_null(j);
 		assert_int_equal(train_state_parse(&s, j, "f.json", &err), STATUS_BAD_INPUT);
-		assert_non_null(strstr(err.text, "f.json: it lacks"));
+		assert_non_null(strstr(err.text, "f.json: it has no"));
 		json_decref(j);
 	}
 }

@@ -202,11 +202,11 @@ static void test_tokenised__nothing_to_train_on_is_refused_with_the_counts(void 
 	bed_open(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n" ROW("a", "b"));
 	b.ask.length_max = 3;
 	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(b.err.text, "left: 2 longer than 3 tokens (data: max_seq_length), by"));
+	assert_non_null(strstr(b.err.text, "no usable row: 2 longer than 3 tokens (data: max_seq_length), with"));
 	bed_close(&b);
 	bed_open(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n");
 	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(b.err.text, "left: 1 in which no assistant speaks, by"));
+	assert_non_null(strstr(b.err.text, "no usable row: 1 without an assistant message, with"));
 	bed_close(&b);
 }
 

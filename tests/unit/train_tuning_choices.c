@@ -235,8 +235,8 @@ static void what_was_chosen_elsewhere_is_not_taken(void **state)
 	first = chosen_first();
 	json_object_set_new(first, "device", json_string("NVIDIA A100-SXM4-80GB (0000:1B:00.0)"));
 	again = chosen_after(first, &note);
-	assert_non_null(strstr(text_str(&note), "the run was begun on NVIDIA A100-SXM4-80GB (0000:1B:00.0) and goes on on NVIDIA H100"));
-	assert_non_null(strstr(text_str(&note), ": what was chosen by time is chosen anew\n"));
+	assert_non_null(strstr(text_str(&note), "the run was started on NVIDIA A100-SXM4-80GB (0000:1B:00.0) and continues on NVIDIA H100"));
+	assert_non_null(strstr(text_str(&note), ": kernel candidates are timed again\n"));
 	assert_int_equal(recalled_of(again), 0);
 	json_decref(again);
 	text_release(&note);

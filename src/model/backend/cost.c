@@ -47,7 +47,8 @@ void cost_cached(struct backend *back, const struct attention *at, int64_t begin
 			    (double)dtype_bytes(back->dtype, 1);
 }
 
-/* A tile of scores a thread; backward a second one, and a thread's sum of key gradients is its own items'. */
+/* One tile of scores per thread, and a second one for backward. A thread sums key gradients only for its own
+ * items, so that needs no room. */
 enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err)
 {
@@ -56,13 +57,13 @@ enum status workspace_attention(struct backend *back, const struct batch *b, boo
 		.cols = b->doc_len_max,
 		.dtype = back->stat,
 	};
-	return arena_mat(back->arena, MEM_WORKSPACE, tile, "scores of attention", err);
+	return arena_mat(back->arena, MEM_WORKSPACE, tile, "attention scores", err);
 }
 
 enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err)
 {
 	*scores = (struct mat){.rows = back->threads, .cols = keys, .dtype = back->stat};
-	return arena_mat(back->arena, MEM_WORKSPACE, scores, "scores of cached attention", err);
+	return arena_mat(back->arena, MEM_WORKSPACE, scores, "attention scores with a KV cache", err);
 }
 
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)
@@ -74,7 +75,8 @@ enum status workspace_blocks(struct backend *back, const struct gemm *g, struct 
 	else
 		*room = (struct mat){
 			.rows = (int64_t)back->threads * BLOCKS_PANEL, .cols = g->a.cols, .dtype = DTYPE_F32};
-	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a product with blocks", err);
+	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a GEMM with quantized weights",
+			 err);
 }
 
 static enum status place_lists(struct backend *back, int64_t rows, struct mat *lists, struct error *err)
@@ -102,11 +104,11 @@ enum status workspace_sums(struct backend *back, int64_t rows, int64_t cols, str
 {
 	*sums = (struct mat){
 		.rows = rows < TRAIN_SUMS_MAX ? rows : TRAIN_SUMS_MAX, .cols = cols, .dtype = DTYPE_F32};
-	return arena_mat(back->arena, MEM_WORKSPACE, sums, "sums of blocks", err);
+	return arena_mat(back->arena, MEM_WORKSPACE, sums, "partial sums of blocks", err);
 }
 
-/* Of the kernels that need most: dQ in single precision and two numbers a row and head, where rows are padded
- * to whole tiles a document. */
+/* For the kernels that need most: dQ in single precision, and two numbers per row and head. The rows of each
+ * sequence are padded to whole tiles. */
 uint64_t workspace_attention_bytes(const struct attention *at, int64_t tokens)
 {
 	return 2 * ((uint64_t)tokens + 128) * (uint64_t)at->heads * (uint64_t)(at->head_dim + 2) *
@@ -118,7 +120,7 @@ enum status workspace_attention_bwd(struct backend *back, const struct attention
 {
 	*room = (struct mat){
 		.rows = 1, .cols = (int64_t)workspace_attention_bytes(at, b->tokens), .dtype = DTYPE_U8};
-	return arena_mat(back->arena, MEM_WORKSPACE, room, "sums of attention's backward pass", err);
+	return arena_mat(back->arena, MEM_WORKSPACE, room, "partial sums of attention's backward pass", err);
 }
 
 enum status workspace_reduce(struct backend *back, const struct mat *x, struct mat *sums, struct error *err)
@@ -129,5 +131,5 @@ enum status workspace_reduce(struct backend *back, const struct mat *x, struct m
 						  : (x->rows * x->cols + REDUCE_BLOCK - 1) / REDUCE_BLOCK,
 		.dtype = DTYPE_F64,
 	};
-	return arena_mat(back->arena, MEM_WORKSPACE, sums, "sums of blocks", err);
+	return arena_mat(back->arena, MEM_WORKSPACE, sums, "partial sums of blocks", err);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each entry counts what the CPU's and the GPU's entries of the same name count and takes the same workspace;
- * tests/unit/model_plan.c and model_gpu.c hold a step of both against each other. */
+/* Each entry counts the same cost and allocates the same workspace as the CPU's and GPU's entries of that
+ * name; tests/unit/model_plan.c and model_gpu.c compare a step of both with the plan. */
 #include "kernel/train/rows.h"
 #include "model/backend/cost.h"
 #include "model/cpu/quantised_gemm.h"
 #include "model/backend/plan_backend.h"
 
-/* Signatures are the table's; to count takes few of their operands. */
+/* The signatures are those of the table; counting needs few of the operands. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static enum status touch(struct backend *back, const struct mat *m, double times)
@@ -191,7 +191,7 @@ static enum status plan_refresh(struct backend *back, struct mat master, const s
 				int count, struct error *err)
 {
 	for (int i = 0; i < count; i++)
-		touch(back, &part[i].to, 3); /* read as F32, written as BF16 */
+		touch(back, &part[i].to, 3); /* reads F32, writes BF16 */
 	return STATUS_OK;
 }
 

@@ -26,7 +26,7 @@ enum chat_role chat_role_of(const char *name)
 	return CHAT_ROLE_COUNT;
 }
 
-/* Puts the parts' texts together, in place of the list. */
+/* Replaces a list of text parts by their concatenation. */
 static enum status join_parts(json_t *message, const json_t *parts, size_t i, struct error *err)
 {
 	struct text all = {0};
@@ -41,7 +41,7 @@ static enum status join_parts(json_t *message, const json_t *parts, size_t i, st
 		if (!text) {
 			text_release(&all);
 			return error_set(err, STATUS_BAD_INPUT,
-					 "messages[%zu].content[%zu] is no part of type text", i, k);
+					 "messages[%zu].content[%zu] is not a part of type text", i, k);
 		}
 		text_add(&all, text);
 	}
@@ -60,7 +60,7 @@ static enum status read_content(struct chat_message *m, json_t *message, size_t 
 		content = json_object_get(message, "content");
 	}
 	if (!st && content && !json_is_null(content) && !json_is_string(content))
-		st = error_set(err, STATUS_BAD_INPUT, "messages[%zu].content is no text", i);
+		st = error_set(err, STATUS_BAD_INPUT, "messages[%zu].content is not a text", i);
 	m->content = json_is_string(content) ? json_string_value(content) : "";
 	content = json_object_get(message, "reasoning_content");
 	m->has_reasoning = json_is_string(content);
@@ -68,8 +68,8 @@ static enum status read_content(struct chat_message *m, json_t *message, size_t 
 	return st;
 }
 
-/* Arguments as a text must be the text of an object: a model would learn what no parser reads. Its numbers
- * may have any size: the text itself goes out. */
+/* Arguments given as text must be the text of a JSON object; otherwise the model would learn calls that no
+ * parser can read. The text itself is rendered, so numbers may have any size. */
 static enum status check_arguments(const json_t *arguments, size_t i, struct error *err)
 {
 	struct json_wrong why;
@@ -80,15 +80,16 @@ static enum status check_arguments(const json_t *arguments, size_t i, struct err
 	if (json_is_object(arguments))
 		return STATUS_OK;
 	if (!json_is_string(arguments))
-		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call's arguments are no object", i);
+		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call's arguments are not an object",
+				 i);
 	text = json_string_value(arguments);
 	read = json_read(text, strlen(text), JSON_DECODE_INT_AS_REAL, &why);
 	good = json_is_object(read);
 	json_decref(read);
 	if (good)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call's arguments are no JSON object%s%s", i,
-			 read ? "" : ": ", read ? "" : why.text);
+	return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call's arguments are not a JSON object%s%s",
+			 i, read ? "" : ": ", read ? "" : why.text);
 }
 
 static enum status read_call(struct chat_call *call, json_t *entry, size_t i, struct error *err)
@@ -99,7 +100,7 @@ static enum status read_call(struct chat_call *call, json_t *entry, size_t i, st
 		function = entry;
 	call->name = json_string_value(json_object_get(function, "name"));
 	if (!call->name || !*call->name)
-		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call without a name", i);
+		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call has no name", i);
 	if (!json_object_get(function, "arguments") &&
 	    json_object_set_new(function, "arguments", json_object()))
 		return error_set(err, STATUS_NO_RESOURCE, "a call's arguments");
@@ -115,13 +116,13 @@ static enum status read_calls(struct chat_message *m, json_t *message, size_t i,
 	enum status st = STATUS_OK;
 
 	if (calls && !json_is_array(calls) && !json_is_null(calls))
-		return error_set(err, STATUS_BAD_INPUT, "messages[%zu].tool_calls is no array", i);
+		return error_set(err, STATUS_BAD_INPUT, "messages[%zu].tool_calls is not an array", i);
 	if (!count && json_is_object(single))
 		count = 1;
 	if (!count)
 		return STATUS_OK;
 	if (m->role != CHAT_ASSISTANT)
-		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: calls of the role %s", i,
+		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: the role %s cannot have calls", i,
 				 chat_role_name(m->role));
 	m->calls = calloc(count, sizeof(*m->calls));
 	if (!m->calls)
@@ -143,7 +144,8 @@ static enum status read_message(struct chat_message *m, json_t *message, size_t 
 		return error_set(err, STATUS_BAD_INPUT, "messages[%zu] has no role", i);
 	m->role = chat_role_of(role);
 	if (m->role == CHAT_ROLE_COUNT)
-		return error_set(err, STATUS_BAD_INPUT, "messages[%zu].role: \"%.60s\" is none", i, role);
+		return error_set(err, STATUS_BAD_INPUT, "messages[%zu].role: \"%.60s\" is not a known role",
+				 i, role);
 	m->untrained = json_is_number(weight) && json_number_value(weight) == 0;
 	st = read_content(m, message, i, err);
 	return st ? st : read_calls(m, message, i, err);
@@ -165,9 +167,9 @@ static enum status read_tools(struct chat *c, struct error *err)
 	if (!tools || json_is_null(tools) || json_is_string(tools))
 		return STATUS_OK;
 	if (!json_is_array(tools))
-		return error_set(err, STATUS_BAD_INPUT, "tools is no array");
+		return error_set(err, STATUS_BAD_INPUT, "tools is not an array");
 	json_array_foreach(tools, i, entry) if (!json_is_object(entry)) return error_set(
-		err, STATUS_BAD_INPUT, "tools[%zu] is no object", i);
+		err, STATUS_BAD_INPUT, "tools[%zu] is not an object", i);
 	c->tools = json_array_size(tools) ? tools : NULL;
 	return STATUS_OK;
 }
@@ -179,7 +181,7 @@ static enum status read_messages(struct chat *c, struct error *err)
 	size_t i;
 
 	if (!json_is_array(messages) || !json_array_size(messages))
-		return error_set(err, STATUS_BAD_INPUT, "messages is no array of any");
+		return error_set(err, STATUS_BAD_INPUT, "messages is not an array, or it is empty");
 	c->messages = calloc(json_array_size(messages), sizeof(*c->messages));
 	if (!c->messages)
 		return error_set(err, STATUS_NO_RESOURCE, "%zu messages", json_array_size(messages));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conversation with its tools, read from the field's JSON: {"messages": [..], "tools": [..]}. */
+/* A conversation with its tools, read from the usual JSON: {"messages": [..], "tools": [..]}. */
 #ifndef MODEL_CHAT_CHAT_H
 #define MODEL_CHAT_CHAT_H
 #include <jansson.h>
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include "core/error.h"
 
-/* name, other names that files have */
+/* name, other names in use */
 #define CHAT_ROLES(X)                                                                                        \
 	X(SYSTEM, "system", "developer", NULL)                                                               \
 	X(USER, "user", "human", NULL)                                                                       \
@@ -18,19 +18,19 @@
 enum chat_role { CHAT_ROLES(X) CHAT_ROLE_COUNT };
 #undef X
 const char *chat_role_name(enum chat_role role);
-/* CHAT_ROLE_COUNT where it is none. */
+/* CHAT_ROLE_COUNT: not a known role. */
 enum chat_role chat_role_of(const char *name);
 
 struct chat_call {
 	const char *name;
-	const json_t *arguments; /* an object; or the JSON text of one, which goes out as it stands */
+	const json_t *arguments; /* an object, or the JSON text of one, which is rendered unchanged */
 };
 
-/* Texts are the root's, never NULL. */
+/* Texts belong to the root and are never NULL. */
 struct chat_message {
 	enum chat_role role;
 	const char *content, *reasoning;
-	bool has_reasoning; /* a field of its own, "" too */
+	bool has_reasoning; /* the field is present, even if "" */
 	bool untrained;	    /* "weight": 0 */
 	struct chat_call *calls;
 	size_t call_count;
@@ -40,13 +40,13 @@ struct chat {
 	json_t *root;
 	struct chat_message *messages;
 	size_t count;
-	const json_t *tools; /* an array, not empty; NULL: none */
+	const json_t *tools; /* a non-empty array; NULL: none */
 };
 
 /*
- * Takes `root` over, on failure too. A message's content is text, null (none) or a list of parts of type
- * text; calls stand in "tool_calls" or "function_call"; tools are an array, or the text of one. BAD_INPUT
- * names the place: "messages[2].role: ..". Owner: caller, chat_release.
+ * Reads a conversation and takes ownership of `root`, on failure too. The content of a message is a text,
+ * null or a list of parts of type text. Calls are in "tool_calls" or "function_call". tools is an array, or
+ * the JSON text of one. BAD_INPUT names the place: "messages[2].role: ..". Owner: caller, chat_release.
  */
 enum status chat_read(struct chat *c, json_t *root, struct error *err);
 void chat_release(struct chat *c);

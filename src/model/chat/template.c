@@ -5,7 +5,7 @@
 #include "model/json/text.h"
 #include "model/chat/template_internal.h"
 
-/* In the order in which a Jinja text is held against them: the special ones first. */
+/* In the order in which a Jinja text is compared with them: special ones first. */
 static const struct template *const templates[] = {
 	&template_llama31,	  &template_llama3,  &template_qwen3, &template_qwen25,
 	&template_qwen3_instruct, &template_smollm2, &template_qwen2, &template_chatml,
@@ -38,12 +38,12 @@ enum status template_find(const struct template **out, const char *name, const c
 		return STATUS_OK;
 	}
 	if (!by_name)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "the tokenizer's files carry %s: name one by %s, such as chatml or qwen2.5",
-				 *jinja ? "a chat template of no family known here" : "no chat template",
-				 setting);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"the tokenizer's files have %s; choose one with %s, such as chatml or qwen2.5",
+			*jinja ? "an unknown chat template" : "no chat template", setting);
 	nearest = opt_nearest(name, template_names, sizeof(template_names) / sizeof(template_names[0]) - 1);
-	return error_set(err, STATUS_BAD_INPUT, "%s: \"%.60s\" is none%s%s%s", setting, name,
+	return error_set(err, STATUS_BAD_INPUT, "%s: \"%.60s\" is not a chat template%s%s%s", setting, name,
 			 nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -139,7 +139,7 @@ enum status template_render(const struct template *t, const struct chat *c, cons
 	if (!t->tools && wants_tools(c))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"the chat template %s has no place for tools: set %s to one that has (qwen2.5)",
+			"the chat template %s does not support tools; set %s to one that does (qwen2.5)",
 			t->name, ask->setting ? ask->setting : "chat_template");
 	st = t->render(t, c, &w, err);
 	if (!st && (out->failed || out->text.failed))
@@ -154,7 +154,7 @@ void template_text_release(struct template_text *t)
 	*t = (struct template_text){0};
 }
 
-/* Parts [first, last), which are trained or not alike, as one stretch of text. */
+/* Encodes parts [first, last), which are either all trained or all untrained, as one text. */
 static enum status encode_stretch(struct tokenizer_worker *w, const struct template_text *text, size_t first,
 				  size_t last, struct template_tokens *out, struct error *err)
 {

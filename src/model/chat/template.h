@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chat templates of the families, written in C: text, and which of it is trained. The Jinja templates that
- * model files carry are not run, they are recognised.
+ * The chat templates of the supported families, written in C. They render text and mark which parts are
+ * trained. A model's Jinja template is not executed, only recognized.
  */
 #ifndef MODEL_CHAT_TEMPLATE_H
 #define MODEL_CHAT_TEMPLATE_H
 #include "model/chat/chat.h"
 #include "model/tokenizer/tokenizer.h"
 
-/* A stretch of rendered text, from the end of the one before it. */
+/* A part of the rendered text; it begins where the part before ends. */
 struct template_part {
 	size_t end;
 	enum tokenizer_added added;
-	bool trained; /* what the assistant says, with the token that ends its turn */
+	bool trained; /* an assistant's text, including the token that ends its turn */
 };
 
 struct template_text {
 	struct text text;
 	struct template_part *parts;
 	size_t count, room;
-	bool failed; /* out of memory */
+	bool failed; /* memory ran out */
 };
 void template_text_release(struct template_text *t);
 
 struct template_ask {
-	bool generation_prompt; /* ends with the header of the assistant's next turn */
-	bool no_thinking;	/* Qwen3: with an empty thought behind it */
-	bool control;		/* texts of people may yield control ids: "unless asked" */
-	const char *setting;	/* what names the template, for messages; NULL: "chat_template" */
+	bool generation_prompt; /* end with the header of an assistant's turn */
+	bool no_thinking;	/* Qwen3: followed by an empty thought */
+	bool control;		/* texts in messages may contain control tokens */
+	/* Name of the setting that chooses the template, for messages; NULL: "chat_template". */
+	const char *setting;
 };
 
 struct template;
-/* Null-terminated, for help: "chatml", "qwen2", .. */
+/* Null-terminated, for help texts: "chatml", "qwen2", .. */
 extern const char *const template_names[];
 /*
- * The template by name; NULL or "auto": the one whose Jinja text the tokenizer's files carry. BAD_INPUT
- * where the name is unknown, or the text is of no family here: `setting`, where it is named, is named then.
+ * Finds a template by name. NULL or "auto": recognizes the Jinja template in the tokenizer's files. BAD_INPUT
+ * if the name or the Jinja template is unknown; the message names `setting` if it is given.
  */
 enum status template_find(const struct template **out, const char *name, const char *setting,
 			  const struct tokenizer *t, struct error *err);
 const char *template_name(const struct template *t);
-/* The text that ends an assistant's turn: "<|im_end|>". */
+/* The text that ends an assistant's turn, such as "<|im_end|>". */
 const char *template_end(const struct template *t);
-/* Renders into an empty *out. Tools where the template has no place for them: BAD_INPUT, which names the
- * setting. Owner: caller, template_text_release. */
+/* Renders into an empty *out. BAD_INPUT, which names the setting, if there are tools and the template does
+ * not support them. Owner: caller, template_text_release. */
 enum status template_render(const struct template *t, const struct chat *c, const struct template_ask *ask,
 			    struct template_text *out, struct error *err);
 
-/* Ids, and for each whether it is trained. Words don't go on across the border of what is trained: at
- * inference the assistant's words begin there. */
+/* Token ids, and whether each is trained. No token crosses the border between trained and untrained text,
+ * because inference starts a new text there. */
 struct template_tokens {
 	struct token_list ids;
 	uint8_t *trained; /* [ids.count] */

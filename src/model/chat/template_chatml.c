@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ChatML: <|im_start|>role, newline, text, <|im_end|>, newline. Qwen2, 2.5, 3, SmolLM2 and plain. */
+/* ChatML: <|im_start|>role, newline, text, <|im_end|>, newline. Used by Qwen2, 2.5, 3, SmolLM2 and plain
+ * ChatML. */
 #include "model/chat/template_internal.h"
 
 static void header(struct template_writer *w, const char *role)
@@ -16,7 +17,7 @@ static void turn(struct template_writer *w, const char *role, const char *conten
 	template_own(w, "<|im_end|>\n");
 }
 
-/* The newline behind the end of a turn is the template's, and not trained. */
+/* The newline after the end of a turn belongs to the template and is not trained. */
 static void end_answer(struct template_writer *w, bool trained)
 {
 	template_answer(w, "<|im_end|>", strlen("<|im_end|>"), true, trained);
@@ -42,7 +43,7 @@ static void tool_section(struct template_writer *w, const json_t *tools)
 			"\"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n");
 }
 
-/* The system turn of conversations with tools, or without. True: the first message went into it. */
+/* Writes the system turn, with tools if there are any. Returns true if it contains the first message. */
 static bool open_chat(const struct template *t, const struct chat *c, struct template_writer *w)
 {
 	bool given = c->messages[0].role == CHAT_SYSTEM;
@@ -94,7 +95,7 @@ static void answer(struct template_writer *w, const struct chat_message *m)
 	end_answer(w, !m->untrained);
 }
 
-/* Answers of tools in a row are one turn of the user's. */
+/* Consecutive answers of tools form one turn of the user. */
 static void tool_answer(struct template_writer *w, const struct chat *c, size_t i)
 {
 	const struct chat_message *m = &c->messages[i];
@@ -127,7 +128,8 @@ static enum status render(const struct template *t, const struct chat *c, struct
 	return STATUS_OK;
 }
 
-/* Qwen3 keeps thoughts behind the last question alone: a user's turn that is no wrapped answer of a tool. */
+/* Qwen3 keeps thoughts only after the last question: the last user turn that is not a wrapped answer of a
+ * tool. */
 static size_t last_question(const struct chat *c)
 {
 	static const char open[] = "<tool_response>", close[] = "</tool_response>";
@@ -170,7 +172,8 @@ static const char *last_of(const char *text, const char *word)
 	return found;
 }
 
-/* Thought and answer: the message's own field, or what stands before </think> in its text. */
+/* Splits a message into thought and answer. The thought is the message's own field, or the text before
+ * </think>. */
 static void split_thought(const struct chat_message *m, struct span *thought, struct span *said)
 {
 	static const char open[] = "<think>", close[] = "</think>";
@@ -268,7 +271,7 @@ const struct template template_qwen3 = {
 	.render = render_qwen3,
 };
 
-/* Of 2507: no thoughts. */
+/* The 2507 version, which has no thoughts. */
 const struct template template_qwen3_instruct = {
 	.name = "qwen3-instruct",
 	.end = "<|im_end|>",

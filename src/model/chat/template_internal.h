@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a template is made of; for the files of the families. */
+/* Structure of a template, for the files of the families. */
 #ifndef MODEL_CHAT_TEMPLATE_INTERNAL_H
 #define MODEL_CHAT_TEMPLATE_INTERNAL_H
 #include "model/chat/template.h"
@@ -13,23 +13,24 @@ struct template
 {
 	const char *name;
 	const char *end;	    /* of an assistant's turn */
-	const char *system;	    /* where none is given; NULL: no such turn */
-	const char *const *known;   /* all of these stand in its Jinja text; NULL ends */
+	const char *system;	    /* system text if the conversation has none; NULL: no system turn */
+	const char *const *known;   /* the template's Jinja text contains all of these; NULL-terminated */
 	const char *const *foreign; /* and none of these */
-	bool tools;		    /* has a place for them */
+	bool tools;		    /* supports tools */
 	enum status (*render)(const struct template *t, const struct chat *c, struct template_writer *w,
 			      struct error *err);
 };
 
-/* Text of the template's own. */
+/* Adds text of the template itself. */
 void template_own(struct template_writer *w, const char *text);
-/* What people wrote: no control ids, unless asked. */
+/* Adds text of a message. Control tokens in it are treated as text, unless they were asked for. */
 void template_said(struct template_writer *w, const char *text, size_t size);
-/* What the assistant says; markup is recognised. `own`: with control ids too, the end of the turn. */
+/* Adds an assistant's text; markup is recognized. `own`: the text may contain control tokens, such as the
+ * end of the turn. */
 void template_answer(struct template_writer *w, const char *text, size_t size, bool own, bool trained);
-/* A JSON value of people's. */
+/* Adds a JSON value of the conversation. */
 void template_json(struct template_writer *w, const json_t *value, unsigned indent);
-/* A call's arguments as the assistant writes them. */
+/* Adds a call's arguments as the assistant writes them. */
 void template_arguments(struct template_writer *w, const struct chat_call *call, bool trained);
 
 extern const struct template template_chatml, template_qwen2, template_qwen25, template_qwen3,

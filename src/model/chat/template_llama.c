@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama 3: <|start_header_id|>role<|end_header_id|>, two newlines, text without blanks around it, <|eot_id|>.
- */
+/* Llama 3: <|start_header_id|>role<|end_header_id|>, two newlines, text without surrounding blanks,
+ * <|eot_id|>. */
 #include "core/text/utf8.h"
 #include "model/chat/template_internal.h"
 
@@ -11,7 +11,7 @@ static void header(struct template_writer *w, const char *role)
 	template_own(w, "<|end_header_id|>\n\n");
 }
 
-/* What Python's str.strip takes away. */
+/* Characters that Python's str.strip removes. */
 static bool is_blank(uint32_t code)
 {
 	return (code >= 9 && code <= 13) || (code >= 0x1c && code <= ' ') || code == 0x85 || code == 0xa0 ||
@@ -81,9 +81,10 @@ static enum status answer_call(struct template_writer *w, const struct chat_mess
 	bool trained = !m->untrained;
 
 	if (m->call_count != 1)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "messages[%zu]: %zu calls in one turn, and Llama 3.1's template has one", i,
-				 m->call_count);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"messages[%zu]: it has %zu calls, but Llama 3.1's template allows one per turn", i,
+			m->call_count);
 	header(w, "assistant");
 	template_answer(w, "{\"name\": \"", 10, true, trained);
 	template_answer(w, m->calls[0].name, strlen(m->calls[0].name), false, trained);
@@ -94,7 +95,7 @@ static enum status answer_call(struct template_writer *w, const struct chat_mess
 	return STATUS_OK;
 }
 
-/* The tools stand before the first question. */
+/* The tools are listed before the first question. */
 static void question_with_tools(struct template_writer *w, const json_t *tools, const char *question)
 {
 	const json_t *tool;
@@ -115,7 +116,7 @@ static void question_with_tools(struct template_writer *w, const json_t *tools, 
 	template_own(w, "<|eot_id|>");
 }
 
-/* The template writes it as JSON, a text too. */
+/* The template writes the answer as JSON, even if it is a text. */
 static void tool_answer(struct template_writer *w, const char *content)
 {
 	json_t *value = json_string(content);
@@ -128,7 +129,7 @@ static void tool_answer(struct template_writer *w, const char *content)
 	json_decref(value);
 }
 
-/* The date is the one that the template has where none is given: rows must not change from day to day. */
+/* Uses the template's default date, because rows must not change from day to day. */
 static enum status render_llama31(const struct template *t, const struct chat *c, struct template_writer *w,
 				  struct error *err)
 {
@@ -147,7 +148,7 @@ static enum status render_llama31(const struct template *t, const struct chat *c
 		if (i == c->count)
 			return error_set(
 				err, STATUS_BAD_INPUT,
-				"Llama 3.1's template puts tools into the first question, and there is none");
+				"Llama 3.1's template lists tools in the first question, but there is no question");
 		question_with_tools(w, c->tools, c->messages[i++].content);
 	}
 	for (; !st && i < c->count; i++) {

@@ -3,7 +3,7 @@
 
 static const char open_mark[] = "<tool_call>", close_mark[] = "</tool_call>";
 
-/* The object that the text is, as a call; false: it is none. */
+/* Parses the text as one call; false: it is not one. */
 static bool read_call(struct tool_call *call, const char *text, size_t size)
 {
 	json_t *object = json_loadb(text, size, 0, NULL);
@@ -48,7 +48,7 @@ static void add_content(struct tool_calls *c, const char *text, size_t size)
 	text_add_bytes(&c->content, text, size);
 }
 
-/* From each mark to its close, or to the next mark or the end where the close is missing. */
+/* A call extends from its mark to its closing mark or, if that is missing, to the next mark or the end. */
 static enum status read_marked(struct tool_calls *c, const char *text, struct error *err)
 {
 	enum status st = STATUS_OK;

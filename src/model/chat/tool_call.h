@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that a model wrote, found in its text. */
+/* Finds the function calls in a model's answer. */
 #ifndef MODEL_CHAT_TOOL_CALL_H
 #define MODEL_CHAT_TOOL_CALL_H
 #include <jansson.h>
@@ -11,17 +11,16 @@ struct tool_call {
 };
 
 struct tool_calls {
-	struct text content; /* what is said beside them; a call that cannot be read stays there */
+	struct text content; /* the text besides the calls; a call that cannot be parsed stays in it */
 	struct tool_call *calls;
 	size_t count;
-	size_t broken; /* calls that were begun and cannot be read */
+	size_t broken; /* number of calls that cannot be parsed */
 };
 
 /*
- * `text`: a whole answer without the token that ends it. Templates of ChatML: <tool_call> {"name",
- * "arguments"}
- * </tool_call>, the last one perhaps not closed; Llama's: an object {"name", "parameters"} alone. NO_RESOURCE
- * alone fails. Owner: caller, tool_calls_release.
+ * `text`: a complete answer without the token that ends it. ChatML templates: <tool_call> {"name",
+ * "arguments"} </tool_call>; the last one need not be closed. Llama: only an object {"name", "parameters"}.
+ * The only error is NO_RESOURCE. Owner: caller, tool_calls_release.
  */
 enum status tool_calls_read(struct tool_calls *out, const struct template *t, const char *text,
 			    struct error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Causal attention within documents, by tiles of ATTENTION_ROWS queries against all keys before them.
- * Forward deals out (document, head), backward (document, key head), so that no two threads write one place.
+ * Causal attention within sequences, in tiles of ATTENTION_ROWS queries against all earlier keys. Threads
+ * divide the work by (sequence, head) in forward and by (sequence, key head) in backward, so that no two
+ * threads write to the same place.
  */
 #include "model/cpu/real.h"
 
@@ -10,10 +11,10 @@ struct work {
 	const struct attention *at;
 	const struct batch *batch;
 	struct mat qkv, o, lse, d_o, dqkv, tile;
-	double products_s; /* of thread 0, the calling one */
+	double products_s; /* of thread 0, which is the calling thread */
 };
 
-/* To read the clock takes a thousandth of a tile's product. */
+/* Reading the clock takes a thousandth of the time of a tile's GEMM. */
 static double products_begin(unsigned thread)
 {
 	return thread ? 0 : cpu_now_s();
@@ -25,7 +26,7 @@ static void products_end(struct work *w, unsigned thread, double began)
 		w->products_s += cpu_now_s() - began;
 }
 
-/* One head's view of one document: pointers to its first row. */
+/* One head of one sequence: pointers to its first row. */
 struct head {
 	real *q, *k, *v, *o, *lse;
 	real *d_o, *dq, *dk, *dv;
@@ -55,7 +56,7 @@ static struct head head_of(const struct work *w, int64_t doc, int q_head)
 	return h;
 }
 
-/* s = softmax(s) over `kept` of them, zero to `all`; returns log(sum(exp(s))). */
+/* Softmax of the first `kept` elements; sets the rest up to `all` to 0. Returns log(sum(exp(s))). */
 VECTOR static real softmax_row(real *restrict s, int64_t kept, int64_t all)
 {
 	real most = s[0], sum = 0, inverse;
@@ -76,7 +77,7 @@ VECTOR static real softmax_row(real *restrict s, int64_t kept, int64_t all)
 	return most + (real)log((double)sum);
 }
 
-/* p = exp(s - lse) where kept, else 0; dp = p (dp - delta) scale. */
+/* p = exp(s - lse) for kept elements, else 0; dp = p (dp - delta) scale. */
 VECTOR static void score_row_bwd(real *restrict p, real *restrict dp, int64_t kept, int64_t all, real lse,
 				 real delta, real scale)
 {
@@ -99,7 +100,7 @@ VECTOR static real dot(const real *restrict x, const real *restrict y, int64_t n
 	return sum;
 }
 
-/* x [m, k] y' [n, k] by rows of the given strides into z. */
+/* z = x [m, k] y' [n, k], with row strides. */
 static void times_transposed(const struct work *w, const real *x, int64_t ldx, const real *y, int64_t ldy,
 			     real *z, int64_t m, int64_t n, real alpha)
 {
@@ -189,7 +190,7 @@ enum status cpu_attention(struct backend *back, const struct attention *at, cons
 	return STATUS_OK;
 }
 
-/* One query head's share of one document's gradients. */
+/* One query head's part of a sequence's gradients. */
 static void head_bwd(struct work *w, const struct head *h, real *p, real *dp, unsigned thread)
 {
 	const int64_t ld = w->qkv.ld, ldd = w->dqkv.ld, dim = w->at->head_dim;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of a few new rows to the keys and values of a cache: what generation does. */
+/* Attention of a few new rows to a KV cache, for generation. */
 #include "model/cpu/real.h"
 
-enum { BLOCK_ROWS = 16 }; /* rows of one head that a thread takes at once */
+enum { BLOCK_ROWS = 16 }; /* rows of one head that a thread processes at once */
 
 struct work {
 	const struct attention *at;

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include "model/cpu/real.h"
 
-/* Below this a second thread's wake-up costs more than its half of the work. */
+/* Below this size, waking a second thread takes longer than its half of the work. */
 enum { ALONE_BYTES = 64 << 10 };
 
 struct parts {
@@ -65,8 +65,8 @@ void cpu_items(const struct backend *back, int64_t count, double bytes,
 		cpu_pool_run(cpu_of(back)->pool, take_items, &items);
 }
 
-/* One thread inside the library: work is dealt out here. A library that is absent or incomplete is no error.
- */
+/* OpenBLAS uses one thread, because assay divides the work itself. A missing or incomplete library is not an
+ * error. */
 static void open_blas(struct cpu *cpu)
 {
 	struct error ignored = {0};
@@ -95,9 +95,10 @@ enum status cpu_backend_create(struct backend *back, const struct cpu_options *o
 	enum status st;
 
 	if (!cpu)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no room for a back end");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a CPU back end");
 	snprintf(cpu->gemm, sizeof(cpu->gemm), "own");
-	if (!options->own_gemm) /* before there are threads: it sets a variable */
+	if (!options->own_gemm) /* sets an environment variable, so it must run before other threads start */
 		open_blas(cpu);
 	st = options->threads ? cpu_pool_create(&cpu->pool, NULL, options->threads, err)
 			      : cpu_pool_usable(&cpu->pool, err);

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU as back end: F32 throughout, products by OpenBLAS where it is there, by loops of our own else. */
+/* The CPU back end: F32 throughout. GEMMs use OpenBLAS if it is installed, else assay's own loops. */
 #ifndef MODEL_CPU_CPU_H
 #define MODEL_CPU_CPU_H
 #include "model/backend/ops.h"
 
-/* As many as this process may use, 32 at most: for cpu_options and plans alike. */
+/* The number of CPUs that this process may use, at most 32. For cpu_options and plans. */
 unsigned cpu_backend_threads(void);
 
 struct cpu_options {
-	unsigned threads; /* 0: as many as the process may use */
-	bool own_gemm;	  /* no OpenBLAS even where it is there */
+	unsigned threads; /* 0: cpu_backend_threads() */
+	bool own_gemm;	  /* do not use OpenBLAS */
 };
-/* Owner: caller, cpu_backend_release; the arena is the caller's. */
+/* Owner: caller, cpu_backend_release. The arena belongs to the caller. */
 enum status cpu_backend_create(struct backend *back, const struct cpu_options *options, struct arena *arena,
 			       struct error *err);
 void cpu_backend_release(struct backend *back);
-/* Before the first product: whether its library finds the address space that it needs. */
+/* To be called before the first GEMM: checks that OpenBLAS can get the address space that it needs. */
 enum status cpu_backend_check_room(const struct backend *back, struct error *err);
 /* "OpenBLAS 0.3.21 .." or "own". */
 const char *cpu_backend_gemm(const struct backend *back);
+/* *rate is raised to the FLOP/s of the fastest large F32 GEMM, timed in free memory of the arena, which is
+ * unchanged afterwards. */
+enum status cpu_backend_gemm_rate(struct backend *back, double *rate, struct error *err);
 #endif

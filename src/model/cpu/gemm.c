@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products: each thread takes rows or columns of the result and multiplies them by OpenBLAS on itself alone,
- * or by the loops here, which are for machines without it and for double.
+ * GEMM on a CPU. Each thread computes some rows or columns of the result, with single-threaded OpenBLAS, or
+ * with the loops here if OpenBLAS is missing or the type is double.
  */
 #include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
 
-enum { GRAIN = 16 };	/* rows or columns: a register block of the libraries */
-enum { THIN_ROWS = 4 }; /* of x: fewer are read faster than y is packed */
+enum { GRAIN = 16 };	/* rows or columns; a register block of the libraries */
+enum { THIN_ROWS = 4 }; /* with fewer rows of x, reading y directly is faster than packing it */
 
 /* z[0..n) += a * y[0..n) */
 VECTOR static void axpy(real *restrict z, const real *restrict y, real a, int64_t n)
@@ -76,7 +76,7 @@ struct part {
 	bool columns;
 };
 
-/* d = beta c + bias on a part, so that one product adds to it. False: there is neither. */
+/* d = beta c + bias for a part, so that one GEMM can add to it. False: there is neither. */
 static bool begin_part(const struct gemm *g, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
 	const bool bias = g->bias.rows > 0, keep = g->beta != 0;
@@ -130,7 +130,7 @@ static enum status multiply(struct backend *back, const struct gemm *g, struct e
 	if (cpu_blocks_of(g->b.dtype))
 		return cpu_gemm_blocks(back, g, err);
 	if (g->a.dtype != REAL_DTYPE || g->b.dtype != REAL_DTYPE || g->d.dtype != REAL_DTYPE)
-		return error_set(err, STATUS_BUG, "a product of other types than the CPU's");
+		return error_set(err, STATUS_BUG, "a GEMM of types that the CPU does not support");
 	cost_gemm(back, g);
 	part.columns = g->d.cols > g->d.rows;
 	cpu_parts(back, part.columns ? g->d.cols : g->d.rows, GRAIN, bytes, gemm_part, &part);

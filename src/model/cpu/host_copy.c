@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What moves numbers between the host and a device, where the device is the host. */
+/* Copies between the host and the device, which are the same here. */
 #include "core/math/random.h"
 #include "model/cpu/internal.h"
 #include "model/tensor/dtype.h"
@@ -67,7 +67,7 @@ enum status cpu_random(struct backend *back, struct mat to, const struct random_
 	struct filling f = {.fill = fill, .to = to};
 
 	if (to.dtype != DTYPE_F32)
-		return error_set(err, STATUS_UNSUPPORTED, "the CPU makes random numbers in F32 alone");
+		return error_set(err, STATUS_UNSUPPORTED, "the CPU makes random numbers only in F32");
 	cpu_parts(back, to.rows, 1, (double)(to.rows * to.cols) * sizeof(float), fill_rows, &f);
 	return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CPU's operations share, whatever their number type. */
+/* Shared by the CPU's operations of every number type. */
 #ifndef MODEL_CPU_INTERNAL_H
 #define MODEL_CPU_INTERNAL_H
 #include "core/clock.h"
@@ -10,7 +10,7 @@
 
 struct cpu {
 	struct cpu_pool *pool;
-	struct blas blas; /* all NULL: loops of our own */
+	struct blas blas; /* all NULL: assay's own loops */
 	struct lib_fact blas_fact;
 	char gemm[128];
 };
@@ -25,16 +25,16 @@ static inline double cpu_now_s(void)
 	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
 }
 
-/* work(arg, first, last, thread) over parts of [0, count), in multiples of grain; on the calling thread alone
- * where `bytes` in all are too few to wake others for. */
+/* Calls work(arg, first, last, thread) on parts of [0, count), whose borders are multiples of `grain`. If
+ * the work's `bytes` are too few to wake other threads, only the calling thread works. */
 void cpu_parts(const struct backend *back, int64_t count, int64_t grain, double bytes,
 	       void (*work)(void *arg, int64_t first, int64_t last, unsigned thread), void *arg);
-/* work(arg, item, thread) once for each of `count` items, dealt out as threads come free; `bytes` as above.
- */
+/* Calls work(arg, item, thread) once for each of `count` items; each free thread takes the next item.
+ * `bytes` as above. */
 void cpu_items(const struct backend *back, int64_t count, double bytes,
 	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg);
 
-/* Entries of the table that are of any number type. */
+/* Entries of the table that do not depend on the number type. */
 extern __typeof__(*((struct ops *)0)->put) cpu_put;
 extern __typeof__(*((struct ops *)0)->get) cpu_get;
 extern __typeof__(*((struct ops *)0)->batch) cpu_batch;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss of rows of logits; sums over, and AdamW on, the flat vector. */
+/* Cross-entropy of rows of logits; sums over the flat vector, and AdamW on it. */
 #include "model/cpu/real.h"
 
 struct loss {
@@ -8,7 +8,7 @@ struct loss {
 	real scale;
 };
 
-/* -log softmax(z)[target]; with a scale z becomes scale (softmax(z) - one at target). */
+/* -log softmax(z)[target]. If scale is not 0, z becomes scale (softmax(z) - onehot(target)). */
 VECTOR static real loss_row(real *restrict z, int64_t n, int64_t target, real scale)
 {
 	real most = z[0], sum = 0, loss, inverse;
@@ -55,7 +55,7 @@ enum status cpu_cross_entropy(struct backend *back, struct mat logits, const int
 struct reducing {
 	struct mat x;
 	enum reduction reduction;
-	double *sum; /* one a block */
+	double *sum; /* one per block */
 };
 
 VECTOR static double block_sum(const real *restrict x, int64_t n, bool squares)
@@ -98,7 +98,7 @@ enum status cpu_reduce(struct backend *back, struct mat x, enum reduction reduct
 	if (st)
 		return st;
 	if (x.ld != x.cols && x.rows > 1)
-		return error_set(err, STATUS_BUG, "a sum over rows that do not follow each other");
+		return error_set(err, STATUS_BUG, "a sum over rows that are not contiguous");
 	cost_touch(back, &x, 1);
 	r.sum = sums.data;
 	cpu_parts(back, sums.cols, 1, (double)(x.rows * x.cols) * sizeof(real), reduce_blocks, &r);
@@ -114,7 +114,8 @@ struct stepping {
 	float clip_scale;
 };
 
-/* Loshchilov and Hutter's Algorithm 2 as PyTorch computes it: decay first, eps outside the corrected root. */
+/* Algorithm 2 of Loshchilov and Hutter, in PyTorch's form: decay first, eps added outside the corrected
+ * root. */
 VECTOR static void adamw_part(const real *restrict g, real *restrict m, real *restrict v,
 			      real *restrict master, const struct adamw *a, float clip_scale, int64_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RMSNorm, and RoPE with the norm of each head before it. */
+/* RMSNorm, and RoPE with an optional norm of each head before it. */
 #include "model/cpu/real.h"
 
 struct norm {
@@ -28,7 +28,8 @@ VECTOR static real norm_row(const real *x, const real *restrict w, real *y, int6
 	return rstd;
 }
 
-/* dx += rstd (g - xhat mean(g xhat)) with g = dy w, xhat = x rstd; with `set`, dx = it (dx may be dy). */
+/* dx += rstd (g - xhat mean(g xhat)) with g = dy w, xhat = x rstd; with `set`, dx is overwritten (dx may be
+ * dy). */
 VECTOR static void norm_row_bwd(const real *dy, const real *restrict x, const real *restrict w, real rstd,
 				real *dx, int64_t n, bool set)
 {
@@ -87,7 +88,7 @@ VECTOR static void weight_row(real *restrict dw, const real *restrict dy, const 
 		dw[j] += dy[j] * x[j] * rstd;
 }
 
-/* By columns, so that the order of rows is the same for every number of threads. */
+/* Works by columns, so that the order of summation does not depend on the number of threads. */
 static void norm_weight(void *arg, int64_t first, int64_t last, unsigned thread)
 {
 	const struct norm *n = arg;
@@ -120,7 +121,7 @@ struct rope {
 	real eps, sign;
 };
 
-/* Halves are the pairs: (a, b) becomes (a c - b s, b c + a s). */
+/* Pairs one element of each half: (a, b) becomes (a c - b s, b c + a s). */
 VECTOR static void rotate(real *restrict x, const real *restrict cos_sin, int64_t half, real sign)
 {
 #pragma omp simd

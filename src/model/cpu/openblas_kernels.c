@@ -12,36 +12,36 @@
 #include "vendor/cpu/openblas_kernels.h"
 
 enum {
-	SIZE = 256,	/* of the matrices: past the first cache, below a millisecond */
-	TIMES_MOST = 8, /* products of one look */
+	SIZE = 256,	/* size of the matrices: larger than the first cache, below a millisecond */
+	TIMES_MOST = 8, /* GEMMs per trial */
 	TIMES_LEAST = 2,
-	CHECKED = 97,	  /* each so many-th element is held against what is right */
-	LIMIT_MS = 30000, /* of a process that looks */
+	CHECKED = 97,	  /* every CHECKED-th element is compared with the right result */
+	LIMIT_MS = 30000, /* limit of a trial process */
 	CANDIDATES = 8,
-	TOLD_MOST = 4200 /* bytes: a name, a rate and a path */
+	OUTPUT_MOST = 4200 /* bytes of its output: a name, a rate and a path */
 };
-#define LOOK_NS 40000000u /* enough of timing for one look */
+#define TRIAL_NS 40000000u /* enough timing for one trial */
 #define ALIKE                                                                                                \
-	0.95 /* of the fastest: the first in the table is taken, so that a repetition takes the same         \
-	      */
+	0.95 /* share of the fastest rate: the first kernel set above it in the table is used, so that       \
+		repetitions agree         \ */
 
-/* ---- the process that looks ---- */
+/* ---- the trial process ---- */
 
-struct look {
+struct test_gemm {
 	struct blas blas;
-	float *a, *b, *c; /* c: one a thread */
+	float *a, *b, *c; /* c: one per thread */
 };
 
 static void multiply(void *arg, unsigned thread)
 {
-	const struct look *l = arg;
+	const struct test_gemm *l = arg;
 
 	blas_sgemm(&l->blas, CblasNoTrans, CblasTrans, SIZE, SIZE, SIZE, 1, l->a, SIZE, l->b, SIZE, 0,
 		   l->c + (size_t)thread * SIZE * SIZE, SIZE);
 }
 
-/* Small whole numbers, so that every sum is exact. */
-static void fill(struct look *l)
+/* Small integers, so that every sum is exact. */
+static void fill(struct test_gemm *l)
 {
 	for (size_t i = 0; i < SIZE * SIZE; i++) {
 		l->a[i] = (float)(i % 7) - 3;
@@ -49,7 +49,7 @@ static void fill(struct look *l)
 	}
 }
 
-static bool is_right(const struct look *l, unsigned threads)
+static bool is_right(const struct test_gemm *l, unsigned threads)
 {
 	for (size_t i = 0; i < (size_t)threads * SIZE * SIZE; i += CHECKED) {
 		size_t row = i / SIZE % SIZE, column = i % SIZE;
@@ -57,20 +57,20 @@ static bool is_right(const struct look *l, unsigned threads)
 
 		for (size_t k = 0; k < SIZE; k++)
 			sum += l->a[row * SIZE + k] * l->b[column * SIZE + k];
-		if (!(l->c[i] == sum)) /* NaN as well */
+		if (!(l->c[i] == sum)) /* true for NaN as well */
 			return false;
 	}
 	return true;
 }
 
-/* FLOP a second of all threads at once; 0: what came of it is wrong. */
-static double rate_of(struct look *l, struct cpu_pool *pool)
+/* FLOP/s of all threads together; 0: a result was wrong. */
+static double rate_of(struct test_gemm *l, struct cpu_pool *pool)
 {
 	const unsigned threads = cpu_pool_count(pool);
 	uint64_t least = UINT64_MAX, all = 0;
 
-	cpu_pool_run(pool, multiply, l); /* the first maps its memory */
-	for (unsigned i = 0; i < TIMES_MOST && (i < TIMES_LEAST || all < LOOK_NS); i++) {
+	cpu_pool_run(pool, multiply, l); /* the first call maps the library's memory */
+	for (unsigned i = 0; i < TIMES_MOST && (i < TIMES_LEAST || all < TRIAL_NS); i++) {
 		uint64_t began = clock_now_ns(clock_monotonic()), took;
 
 		cpu_pool_run(pool, multiply, l);
@@ -86,7 +86,7 @@ static double rate_of(struct look *l, struct cpu_pool *pool)
 
 int cpu_kernels_main(bool timed)
 {
-	struct look l = {0};
+	struct test_gemm l = {0};
 	struct lib_fact fact = {0};
 	struct error err = {0};
 	struct cpu_pool *pool = NULL;
@@ -117,16 +117,17 @@ out:
 	return code;
 }
 
-/* ---- who asks it ---- */
+/* ---- the process that starts trials ---- */
 
-/* What is told of a library. */
-struct told {
+/* Output of a trial process. */
+struct trial {
 	char name[32], library[4096];
 	double rate;
 };
 
-/* Under this choice of kernels, NULL: the library's own. False: it told nothing, crashed or was wrong. */
-static bool ask(struct told *t, const char *kernels, bool timed, const volatile sig_atomic_t *stop)
+/* Runs a trial with this kernel set; NULL: the library's own choice. False: no output, a crash or a wrong
+ * result. */
+static bool run_trial(struct trial *t, const char *kernels, bool timed, const volatile sig_atomic_t *stop)
 {
 	const char *const argv[] = {NULL, "__kernels", timed ? "time" : NULL, NULL};
 	char variable[64];
@@ -137,14 +138,14 @@ static bool ask(struct told *t, const char *kernels, bool timed, const volatile 
 	char *out = NULL;
 	size_t size = 0;
 	int code = 0;
-	bool told;
+	bool printed;
 
 	snprintf(variable, sizeof(variable), BLAS_KERNELS_VARIABLE "=%.31s", kernels ? kernels : "");
-	*t = (struct told){0};
-	told = !process_run(&spec, LIMIT_MS, TOLD_MOST, &out, &size, &code, &ignored) && !code && out &&
-	       sscanf(out, "%31s %lf %4095[^\n]", t->name, &t->rate, t->library) >= 2;
+	*t = (struct trial){0};
+	printed = !process_run(&spec, LIMIT_MS, OUTPUT_MOST, &out, &size, &code, &ignored) && !code && out &&
+		  sscanf(out, "%31s %lf %4095[^\n]", t->name, &t->rate, t->library) >= 2;
 	free(out);
-	return told && (!timed || t->rate > 0);
+	return printed && (!timed || t->rate > 0);
 }
 
 struct candidate {
@@ -152,7 +153,7 @@ struct candidate {
 	double rate;
 };
 
-/* The fastest of those that are as wide as this CPU allows; NULL: none told anything. */
+/* The fastest kernel set of the widest vectors that this CPU supports; NULL: every trial failed. */
 static const char *fastest(unsigned has, const volatile sig_atomic_t *stop, double *rate)
 {
 	const unsigned bits = blas_kernels_bits_most(has);
@@ -161,12 +162,12 @@ static const char *fastest(unsigned has, const volatile sig_atomic_t *stop, doub
 	double most = 0;
 
 	for (const struct blas_kernels *k = blas_kernels; k->name && count < CANDIDATES; k++) {
-		struct told t;
+		struct trial t;
 
 		if (k->bits < bits || !blas_kernels_fit(k, has))
 			continue;
-		/* A library that does not have them takes others in silence. */
-		if (!ask(&t, k->name, true, stop) || strcasecmp(t.name, k->name))
+		/* a library without this kernel set silently uses another */
+		if (!run_trial(&t, k->name, true, stop) || strcasecmp(t.name, k->name))
 			continue;
 		found[count].rate = t.rate;
 		found[count].name = k->name;
@@ -187,20 +188,20 @@ static void use(struct cpu_kernels *out, const char *name)
 	setenv(BLAS_KERNELS_VARIABLE, name, 1);
 }
 
-/* Twice, each beside the library's own choice: what else the machine does may disturb one look. */
+/* Compares twice with the library's own choice, because other work on the machine may disturb one trial. */
 static void compare(struct cpu_kernels *out, unsigned has, const volatile sig_atomic_t *stop)
 {
-	struct told own[2], other;
+	struct trial own[2], other;
 	double rate, gain;
 	const char *best;
 
 	out->measured = true;
-	if (!ask(&own[0], NULL, true, stop))
+	if (!run_trial(&own[0], NULL, true, stop))
 		return;
 	best = fastest(has, stop, &rate);
 	if (!best || rate < CPU_KERNELS_GAIN * own[0].rate)
 		return;
-	if (!ask(&own[1], NULL, true, stop) || !ask(&other, best, true, stop) ||
+	if (!run_trial(&own[1], NULL, true, stop) || !run_trial(&other, best, true, stop) ||
 	    other.rate < CPU_KERNELS_GAIN * own[1].rate)
 		return;
 	gain = rate / own[0].rate;
@@ -208,7 +209,7 @@ static void compare(struct cpu_kernels *out, unsigned has, const volatile sig_at
 	use(out, best);
 }
 
-/* What the earlier part of the work used, where this CPU runs it. */
+/* Uses the kernel set of an earlier part of the work, if this CPU supports it. */
 static bool use_kept(struct cpu_kernels *out, const char *kept, unsigned has)
 {
 	for (const struct blas_kernels *k = blas_kernels; k->name && kept; k++)
@@ -219,9 +220,9 @@ static bool use_kept(struct cpu_kernels *out, const char *kept, unsigned has)
 	return false;
 }
 
-/* What an earlier process found for this library, where it gains and this CPU runs it. */
-static bool remember(struct cpu_kernels *out, const struct told *own, unsigned has,
-		     const struct cpu_kernels_memory *memory)
+/* Uses what an earlier process found for this library, if it is faster and this CPU supports it. */
+static bool use_cached(struct cpu_kernels *out, const struct trial *own, unsigned has,
+		       const struct cpu_kernels_memory *memory)
 {
 	char name[32];
 	double gain = 0;
@@ -234,11 +235,11 @@ static bool remember(struct cpu_kernels *out, const struct told *own, unsigned h
 	return true;
 }
 
-/* Chosen by time: now, or by an earlier process. */
-static void choose(struct cpu_kernels *out, const struct told *own, unsigned has,
+/* Chooses by time: now, or as an earlier process did. */
+static void choose(struct cpu_kernels *out, const struct trial *own, unsigned has,
 		   const struct cpu_kernels_memory *memory, const volatile sig_atomic_t *stop)
 {
-	if (remember(out, own, has, memory))
+	if (use_cached(out, own, has, memory))
 		return;
 	compare(out, has, stop);
 	if (memory && out->gain > 0)
@@ -250,12 +251,12 @@ void cpu_kernels_settle(struct cpu_kernels *out, const char *kept, const struct 
 {
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	const unsigned has = blas_cpu_has();
-	struct told own;
+	struct trial own;
 
 	*out = (struct cpu_kernels){0};
 	if (getenv(BLAS_KERNELS_VARIABLE) || use_kept(out, kept, has))
 		return;
-	if (!ask(&own, NULL, false, stop))
+	if (!run_trial(&own, NULL, false, stop))
 		own.name[0] = '\0';
 	text_copy(out->chosen, sizeof(out->chosen), own.name);
 	text_copy(out->used, sizeof(out->used), out->chosen);
@@ -271,13 +272,13 @@ void cpu_kernels_text(const struct cpu_kernels *k, char *out, size_t size)
 	if (k->cached)
 		snprintf(
 			out, size,
-			"OpenBLAS chose its %s kernels for this CPU; an earlier run found %s x %.1f as fast here (" BLAS_KERNELS_VARIABLE
-			"=%s, from the cache; --no-cache times them anew)",
+			"OpenBLAS selected its %s kernels for this CPU; an earlier run found %s x %.1f as fast here (" BLAS_KERNELS_VARIABLE
+			"=%s, from the cache; --no-cache times them again)",
 			k->chosen, k->used, k->gain, k->used);
 	else if (k->gain > 0)
 		snprintf(
 			out, size,
-			"OpenBLAS chose its %s kernels for this CPU; %s is x %.1f as fast here and is used (" BLAS_KERNELS_VARIABLE
+			"OpenBLAS selected its %s kernels for this CPU; %s is x %.1f as fast here and is used (" BLAS_KERNELS_VARIABLE
 			"=%s; timed in %.1f s)",
 			k->chosen, k->used, k->gain, k->used, k->took_s);
 }

@@ -5,7 +5,7 @@
 #include "model/tensor/dtype.h"
 #include "model/tensor/matrix.h"
 
-enum { PREFETCH = 1024 }; /* bytes ahead: rows of weights are met once */
+enum { PREFETCH = 1024 }; /* bytes; each row of weights is read once */
 
 bool cpu_blocks_of(enum dtype dtype)
 {
@@ -66,12 +66,12 @@ static float plain_q4_1(const uint8_t *w, const struct cpu_block *x, int64_t blo
 #define WIDE 1
 #include <immintrin.h>
 
-/* u: bytes without sign, s: with; pairs of two such products (at most 2 * 255 * 127) fit 16 bits but where
- * both u are 255, which neither nibbles nor magnitudes up to 128 are. */
+/* u: unsigned bytes, s: signed bytes. The sum of two products (at most 2 * 255 * 127) fits into 16 bits
+ * unless both u are 255. Neither nibbles nor magnitudes up to 128 reach that. */
 #define DOT_AVX2(u, s) _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1))
 #define DOT_VNNI(u, s) _mm256_dpbusd_epi32(_mm256_setzero_si256(), u, s)
 
-/* The block's eight partial sums, times its scales, onto eight sums of floats. */
+/* Adds the block's eight partial sums times its scales to eight float sums. */
 #define ADD_BLOCK(sums, dot, scale) _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), _mm256_set1_ps(scale), sums)
 #define NIBBLES(p)                                                                                           \
 	_mm256_and_si256(                                                                                    \
@@ -173,7 +173,7 @@ static row_dot widest(enum dtype dtype)
 	return cpu_blocks_dot(dtype, CPU_PLAIN);
 }
 
-/* To the nearest of 127 steps of the block's largest magnitude. */
+/* Quantizes each block to 127 steps of its largest magnitude, rounding to nearest. */
 static void to_blocks(const float *x, struct cpu_block *out, int64_t blocks)
 {
 	for (int64_t b = 0; b < blocks; b++, x += CPU_BLOCK) {
@@ -200,7 +200,7 @@ struct work {
 	int64_t blocks;
 };
 
-/* What the result begins with at row, column: beta c + bias. */
+/* Initial value of the result at row, column: beta c + bias. */
 static float begin_at(const struct gemm *g, int64_t row, int64_t col)
 {
 	float begin = g->beta != 0 ? g->beta * real_row(g->c, row)[col] : 0;
@@ -269,7 +269,7 @@ enum status cpu_gemm_blocks(struct backend *back, const struct gemm *g, struct e
 	enum status st;
 
 	if (!g->trans_b || g->trans_a || g->a.dtype != DTYPE_F32 || g->d.dtype != DTYPE_F32)
-		return error_set(err, STATUS_BUG, "weights in blocks are multiplied by rows of F32 alone");
+		return error_set(err, STATUS_BUG, "quantized weights can be multiplied only by rows of F32");
 	st = workspace_blocks(back, g, &w.room, err);
 	if (st)
 		return st;

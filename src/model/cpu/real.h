@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The number type of the CPU's operations: float in the program; the same sources are compiled again in
- * double for tests, which hold gradients against central differences.
+ * The number type of the CPU's operations: float in the program. The same sources are compiled again with
+ * double for tests, which compare gradients with central differences.
  */
 #ifndef MODEL_CPU_REAL_H
 #define MODEL_CPU_REAL_H
@@ -38,8 +38,8 @@ typedef float real;
 #define REAL_DTYPE DTYPE_F32
 #endif
 
-/* A loop compiled for several vector widths; the machine's is chosen when the program starts, which is before
- * TSan is ready for the code that chooses. */
+/* Compiles a loop for several vector widths; the right one is selected when the program starts. That happens
+ * before TSan is ready for the selecting code, so TSan builds do without. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define VECTOR __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -57,17 +57,17 @@ static inline double real_exp(double x)
 	return exp(x);
 }
 #else
-/* Within 2 units in the last place; without branches, so that loops of it become vectors. Below -87 it stays
- * at the smallest normal number's neighbourhood. Coefficients: Cephes expf. */
+/* exp with an error of at most 2 units in the last place. It has no branches, so that loops can be
+ * vectorized. Below -87 the result stays near the smallest normal number. Coefficients: Cephes expf. */
 static inline float real_exp(float x)
 {
-	static const float whole = 0x1.8p23f; /* added, it leaves the nearest whole number in the last bits */
+	static const float whole = 0x1.8p23f; /* adding it leaves the nearest integer in the last bits */
 	float z, r, p;
 	uint32_t bits, zero;
 
 	x = x < -87.0f ? -87.0f : x;
 	x = x > 88.0f ? 88.0f : x;
-	z = x * 1.44269504088896341f + whole; /* no cast: NaN stays NaN, in p */
+	z = x * 1.44269504088896341f + whole; /* no integer conversion, so that NaN in x gives NaN in p */
 	memcpy(&bits, &z, sizeof(bits));
 	memcpy(&zero, &whole, sizeof(zero));
 	z = z - whole;
@@ -86,7 +86,7 @@ static inline float real_exp(float x)
 }
 #endif
 
-/* Entries of the table, one file a subject. */
+/* Entries of the table, one file per subject. */
 extern __typeof__(*((struct ops *)0)->zero) cpu_zero;
 extern __typeof__(*((struct ops *)0)->gemm) cpu_gemm;
 extern __typeof__(*((struct ops *)0)->embed) cpu_embed;
@@ -108,7 +108,7 @@ extern __typeof__(*((struct ops *)0)->column_sum) cpu_column_sum;
 extern __typeof__(*((struct ops *)0)->reduce) cpu_reduce;
 extern __typeof__(*((struct ops *)0)->adamw) cpu_adamw;
 
-/* z = alpha op(x) op(y) + beta z on the calling thread: OpenBLAS or loops. m, n, k: sizes after op. */
+/* z = alpha op(x) op(y) + beta z on the calling thread, by OpenBLAS or by loops. m, n, k: sizes after op. */
 struct product {
 	const real *x, *y;
 	real *z;

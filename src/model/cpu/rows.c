@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes over rows: embedding, gathering, SwiGLU, dropout, conversion, sums of columns. */
+/* Operations on rows: embedding, gathering, SwiGLU, dropout, conversion, sums of columns. */
 #include "core/math/random.h"
 #include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
@@ -10,7 +10,7 @@ struct rows {
 	struct mat x, y;
 	const int32_t *row;
 	const struct dropout *drop;
-	bool add; /* of swiglu_rows_bwd: h again */
+	bool add; /* for swiglu_rows_bwd: recompute h */
 };
 
 static double bytes_of(const struct mat *m)
@@ -59,7 +59,7 @@ static void scatter(void *arg, int64_t first, int64_t last, unsigned thread)
 		add_row(real_row(r->y, r->row[i]), real_row(r->x, i), r->x.cols);
 }
 
-/* Rows of a table in blocks, as numbers. */
+/* Dequantizes rows of a table. */
 static void gather_blocks(void *arg, int64_t first, int64_t last, unsigned thread)
 {
 	const struct rows *r = arg;
@@ -83,7 +83,7 @@ enum status cpu_embed(struct backend *back, const struct batch *b, struct mat ta
 	return STATUS_OK;
 }
 
-/* By columns: a token may stand in several rows. */
+/* Works by columns, because a token may occur in several rows. */
 static void embed_columns(void *arg, int64_t first, int64_t last, unsigned thread)
 {
 	const struct rows *r = arg;
@@ -135,7 +135,7 @@ VECTOR static void swiglu_row_bwd(real *restrict dh, real *restrict gate, real *
 	}
 }
 
-/* The same, beside `dh` becoming h: bit for bit what swiglu_row made. */
+/* The same, and dh becomes h, bit-identical to swiglu_row. */
 VECTOR static void swiglu_row_again(real *restrict dh, real *restrict gate, real *restrict up, int64_t n)
 {
 #pragma omp simd
@@ -188,7 +188,8 @@ enum status cpu_swiglu_bwd(struct backend *back, struct mat dh, struct mat gate_
 	return STATUS_OK;
 }
 
-/* A row's numbers are Philox's of key seed and counter (column / 4, row low, row high, site): four a call. */
+/* A row's random numbers are Philox's with key seed and counter (column / 4, row low, row high, site), four
+ * per call. */
 static void dropout_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 {
 	const struct rows *r = arg;
@@ -270,7 +271,7 @@ enum status cpu_convert(struct backend *back, struct mat from, struct mat to, st
 		enum dtype dtype = i ? to.dtype : from.dtype;
 
 		if (dtype != DTYPE_F32 && dtype != DTYPE_F64 && dtype != DTYPE_BF16)
-			return error_set(err, STATUS_UNSUPPORTED, "the CPU converts F32, F64 and BF16 alone");
+			return error_set(err, STATUS_UNSUPPORTED, "the CPU converts only F32, F64 and BF16");
 	}
 	cost_touch(back, &from, 1);
 	cost_touch(back, &to, 1);

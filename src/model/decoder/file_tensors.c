@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model's tensors as files name them: where weights are loaded to, and what an adapter is written from.
- */
+/* The model's tensors by their names in files: where weights are loaded to, and what an adapter is written
+ * from. */
 #include <stdlib.h>
 #include "model/tensor/matrix.h"
 #include "model/decoder/layer_tensors.h"
 
-/* Loaded once: into the flat vector where it is trained, else into what products read. */
+/* Weights are loaded once: into the flat vector if they are trained, else into the matrix that GEMMs read. */
 static struct mat loaded_into(const struct weight *w)
 {
 	return w->master.rows ? w->master : w->w;
@@ -19,7 +19,7 @@ static struct mat part_of(const struct layer *l, const struct layer_tensor *t)
 			   : mat_view(&whole, 0, t->begin, 1, t->cols);
 }
 
-/* Of a name that the shape has: model/shape/tensor_names.h and LAYER_TENSORS name the same tensors. */
+/* For a name that the shape has. model/shape/tensor_names.h and LAYER_TENSORS name the same tensors. */
 static bool find(const struct model *m, const struct named *n, struct mat *to)
 {
 	struct layer_tensor t[LAYER_TENSOR_COUNT];
@@ -52,7 +52,7 @@ enum status model_weight_slots(const struct model *m, struct weights_slot **slot
 		free(*slots);
 		free(*names);
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no room for a list of tensors");
+				       "no memory for a list of tensors");
 	}
 	for (size_t i = 0; i < *count; i++) {
 		names_at(&(*names)[i], &m->shape, i);
@@ -89,7 +89,7 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 		free(*slots);
 		free(*names);
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no room for a list of tensors");
+				       "no memory for a list of tensors");
 	}
 	for (size_t i = 0; i < *count; i++) {
 		const struct param *p = &m->params.table[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward and backward over all layers; the head is head.c's. */
+/* Forward and backward pass over all layers. The head is in head.c. */
 #include <stdlib.h>
 #include "model/backend/cost.h"
 #include "model/decoder/head.h"
@@ -11,7 +11,7 @@ enum status saved_create(struct saved *saved, const struct model *m, enum recomp
 	saved->layer = calloc((size_t)m->shape.layers, sizeof(*saved->layer));
 	if (!saved->layer)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no room for a table of layers");
+				       "no memory for a table of layers");
 	return STATUS_OK;
 }
 
@@ -25,11 +25,11 @@ struct field {
 	const char *name;
 	size_t at;
 	int64_t cols;
-	bool stat, cheap, full; /* of statistics' type; kept by these modes */
+	bool stat, cheap, full; /* stat: has the statistics' type; cheap, full: saved in that mode */
 };
 
-/* A map whose input is not kept as it was: x A' would be lost with it, and is kept by itself. Of the other
- * maps FULL makes it again with the input. */
+/* Columns of u = x A' that a linear layer must save itself. It needs them if u is not the tail of a saved
+ * input. In mode FULL, u is recomputed with the input, except for `down`. */
 static int64_t own_columns(const struct linear *l, enum recompute mode, bool input_kept, bool is_down)
 {
 	if (linear_tail(l) && (input_kept || mode == RECOMPUTE_NONE || (mode == RECOMPUTE_FULL && !is_down)))
@@ -68,8 +68,8 @@ static void fields_of(const struct model *m, enum recompute mode, struct field o
 	memcpy(out, all, sizeof(all));
 }
 
-/* Columns behind a field's own: u behind what an extended map reads, v behind the gradient of what it makes,
- * which lies as that does. */
+/* Extra columns of a matrix: u after the input of a linear layer in fused form, and v after the gradient of
+ * its output, which has the output's layout. */
 static int64_t tail_of(const struct model *m, size_t at)
 {
 	const struct layer *l = m->layer;
@@ -91,7 +91,7 @@ static int64_t tail_of(const struct model *m, size_t at)
 	return 0;
 }
 
-/* x A' of an extended map is the tail of what it reads, where it has no place of its own. */
+/* In fused form, u = x A' is the tail of the input, unless it has its own place. */
 static void place_tails(const struct model *m, struct layer_saved *s)
 {
 	const struct layer *l = m->layer;
@@ -119,7 +119,7 @@ static struct mat *field_of(struct layer_saved *s, const struct field *f)
 	return (struct mat *)((uint8_t *)s + f->at);
 }
 
-/* What is not kept is one matrix for all layers. */
+/* A matrix that is not saved exists once, shared by all layers. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
 	struct field field[SAVED_FIELDS];
@@ -172,17 +172,19 @@ static struct layer_run run_of(const struct pass *p)
 static enum status check_pass(const struct pass *p, struct error *err)
 {
 	if (p->cache && (p->batch->docs != 1 || p->cache->rows + p->batch->tokens > p->cache->kv[0].rows))
-		return error_set(err, STATUS_BAD_INPUT, "%lld rows and %lld more do not fit the cache's %lld",
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%lld rows and %lld more do not fit into the KV cache of %lld rows",
 				 (long long)p->cache->rows, (long long)p->batch->tokens,
 				 (long long)p->cache->kv[0].rows);
 	if (p->batch->doc_len_max > p->model->positions)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "a document of %lld rows, but the model was placed for %lld",
+				 "a sequence has %lld rows, but the model has room for %lld",
 				 (long long)p->batch->doc_len_max, (long long)p->model->positions);
 	return STATUS_OK;
 }
 
-/* Nothing of it hangs on the step or on what was said before: a device may do it again as a whole. */
+/* Whether the work is independent of the step and of a cache's length, so that a device may repeat it as a
+ * graph. */
 static bool repeats(const struct pass *p)
 {
 	return p->back->ops->span && !p->cache && !p->dropout;
@@ -236,7 +238,7 @@ static bool layer_is_trained(const struct layer *l)
 	       linear_is_trained(&l->down) || l->norm1.grad.rows;
 }
 
-/* The lowest layer that backward enters; the number of layers where nothing but the head is trained. */
+/* The lowest layer that the backward pass reaches; the number of layers if only the head is trained. */
 static int64_t lowest_trained(const struct model *m)
 {
 	int64_t layer = 0;

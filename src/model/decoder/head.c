@@ -9,13 +9,13 @@ static int64_t chunk_rows(const struct backend *back)
 	return back->kind == BACKEND_GPU ? CHUNK_ROWS_GPU : CHUNK_ROWS;
 }
 
-/* One chunk: rows of the layers' output, normed, and their logits (placed by who knows where they go). */
+/* One chunk: rows of the layers' output after the norm, and their logits, which the caller allocates. */
 struct chunk {
 	struct mat x, rstd, n, logits, loss, dn, dx;
 };
 
-/* Rows that a chunk's products have: on a GPU one of a few numbers, so that plans of products are few; what
- * is behind the chunk's own rows is read by nobody. */
+/* Rows of a chunk's GEMMs. On a GPU they are rounded up to one of a few sizes, so that few GEMM shapes need
+ * a plan; the results of the extra rows are not used. */
 static int64_t product_rows(const struct pass *p, int64_t rows, int64_t most)
 {
 	enum { TOGETHER = 512 };
@@ -44,7 +44,7 @@ static enum status place(const struct pass *p, int64_t rows, int64_t in_products
 		{&c->rstd, rows, 1, back->stat, MEM_SCRATCH, "their norm", true},
 		{&c->n, in_products, hidden, back->dtype, MEM_SCRATCH, "rows after the last norm", true},
 		{&c->loss, rows, 1, back->stat, MEM_SCRATCH, "losses", true},
-		{&c->dn, in_products, hidden, back->dtype, MEM_SCRATCH, "gradient of the last norm",
+		{&c->dn, in_products, hidden, back->dtype, MEM_SCRATCH, "gradient after the last norm",
 		 backward},
 		{&c->dx, rows, hidden, back->dtype, MEM_SCRATCH, "gradient of the head's rows", backward},
 	};
@@ -82,7 +82,7 @@ static enum status loss_of(const struct pass *p, const struct chunk *c, const in
 	return st ? st : back->ops->reduce(back, c->loss, REDUCE_SUM, loss_sum, err);
 }
 
-/* c->logits hold the gradient. */
+/* On entry c->logits hold the gradient. */
 static enum status chunk_backward(const struct pass *p, const struct chunk *c, const int32_t *row,
 				  struct mat dx, struct error *err)
 {
@@ -109,7 +109,7 @@ static enum status chunk_backward(const struct pass *p, const struct chunk *c, c
 	return st ? st : back->ops->rows_copy(back, c->dx, dx, row, true, err);
 }
 
-/* A row of a list that planning does not have. */
+/* A row of a list; NULL while planning, which has no lists. */
 static const int32_t *rows_from(const int32_t *list, int64_t begin)
 {
 	return list ? list + begin : NULL;

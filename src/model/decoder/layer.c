@@ -11,7 +11,7 @@ static enum status norm(const struct layer_run *run, const struct weight *w, str
 	return back->ops->rmsnorm(back, x, w->w, (float)run->shape->norm_eps, y, rstd, err);
 }
 
-/* q's or k's columns of a matrix that holds q, k (and v) side by side. */
+/* The columns of q or k in a matrix that holds q, k (and v) side by side. */
 static struct mat heads_of(const struct layer_run *run, const struct mat *m, bool k)
 {
 	const struct shape *s = run->shape;
@@ -28,7 +28,7 @@ static struct mat rstd_of(const struct layer_run *run, const struct mat *m, bool
 	return mat_cols(m, k ? run->shape->heads : 0, k ? run->shape->kv_heads : run->shape->heads);
 }
 
-/* Heads that are rotated in one go: q's and k's side by side where no norm tells them apart. */
+/* Heads rotated in one call: q's and k's together, unless each has its own norm. */
 struct rotated {
 	struct mat x, raw, rstd;
 	int heads;
@@ -112,7 +112,7 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 					   run->cache->begin, s->o, err);
 }
 
-/* From the layer's input to what SwiGLU takes. */
+/* From the layer's input to the input of SwiGLU. */
 static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
 				      const struct layer_saved *s, struct error *err)
 {
@@ -148,13 +148,13 @@ enum status layer_forward(const struct layer_run *run, const struct layer *l, co
 	return st;
 }
 
-/* h that was not kept is made where its gradient was, in the pass that reads gate and up anyway. */
+/* Whether backward recomputes h in the place of its gradient, in the pass that reads gate and up anyway. */
 static bool h_comes_of_gradient(const struct layer_run *run, const struct layer *l)
 {
 	return run->recompute != RECOMPUTE_NONE && linear_has_halves(&l->down);
 }
 
-/* What forward did not keep. */
+/* Recomputes what forward did not save. */
 static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			      struct error *err)
 {
@@ -192,7 +192,7 @@ static enum status norm_bwd(const struct layer_run *run, const struct weight *w,
 	return back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
 }
 
-/* dx: of the output. gate_up becomes its gradient. */
+/* dx: gradient of the output. gate_up becomes its own gradient. */
 static enum status swiglu_down_bwd(const struct layer_run *run, const struct layer *l,
 				   const struct layer_saved *s, struct mat dx, struct error *err)
 {
@@ -217,7 +217,7 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 	return st;
 }
 
-/* dx: of the output, becomes that of x2. */
+/* dx: gradient of the output on entry, of x2 on return. */
 static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			   struct mat dx, struct error *err)
 {
@@ -236,7 +236,7 @@ static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, c
 	return st;
 }
 
-/* dx: of x2, becomes that of x. */
+/* dx: gradient of x2 on entry, of x on return. */
 static enum status attention_bwd(const struct layer_run *run, const struct layer *l,
 				 const struct layer_saved *s, struct mat dx, bool input_wanted,
 				 struct error *err)
@@ -266,7 +266,7 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	return st;
 }
 
-/* The same, counted as work that is done twice. */
+/* The same, counted as repeated work. */
 static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			  struct error *err)
 {

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One decoder layer, forward and backward, written out: norm, q k v, RoPE, attention, o, norm, gate and up,
- * SwiGLU, down.
+ * One decoder layer, forward and backward: norm, q k v, RoPE, attention, o, norm, gate and up, SwiGLU, down.
  */
 #ifndef MODEL_DECODER_LAYER_H
 #define MODEL_DECODER_LAYER_H
 #include "model/decoder/linear.h"
 
 struct layer {
-	struct weight norm1, norm2, q_norm, k_norm; /* the last two: Qwen3's, else absent */
+	struct weight norm1, norm2, q_norm, k_norm; /* q_norm and k_norm: Qwen3 only, else absent */
 	struct linear qkv, o, gate_up, down;
 };
 
-/* NONE keeps everything for backward; CHEAP makes norms and silu(gate) * up again; FULL keeps each layer's
- * input alone, but for what down's adapter made, and runs the layer again. The gradient is the same, bit for
- * bit. */
+/* NONE saves everything that backward reads. CHEAP recomputes the norms and silu(gate) * up. FULL saves only
+ * each layer's input and x A' of down's adapter, and runs the layer again. The gradient is bit-identical. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_CHEAP, RECOMPUTE_FULL };
 
-/* What backward reads. field, columns (of struct shape *s), statistics, kept by CHEAP, kept by FULL */
+/* Matrices that backward reads: field, columns (of struct shape *s), has the statistics' type, saved by
+ * CHEAP, saved by FULL. */
 /* clang-format off */
 #define LAYER_SAVED(X)                                                                      \
 	X(x, s->hidden, false, true, true)                                                  \
@@ -38,13 +37,14 @@ struct layer_saved {
 #define X(field, ...) struct mat field;
 	LAYER_SAVED(X)
 #undef X
-	struct mat u_qkv, u_o, u_gate_up, u_down; /* x A' of the adapters: kept by CHEAP, the last by FULL */
+	/* X A' of the adapters: saved by CHEAP; u_down also by FULL. */
+	struct mat u_qkv, u_o, u_gate_up, u_down;
 };
 
-/* Keys and values of one document's rows so far. */
+/* KV cache of one sequence in one layer. */
 struct layer_cache {
 	struct mat kv; /* [room, 2 kv_heads head_dim] */
-	int64_t begin; /* rows that it holds */
+	int64_t begin; /* rows stored so far */
 };
 
 struct layer_run {
@@ -53,14 +53,14 @@ struct layer_run {
 	const struct batch *batch;
 	struct mat cos_sin; /* [positions, head_dim] */
 	enum recompute recompute;
-	const struct layer_cache *cache; /* NULL: the batch's documents stand for themselves */
+	const struct layer_cache *cache; /* NULL: no KV cache; each sequence of the batch is complete */
 };
 
-/* saved->x is the input; the output goes to `out`, which may be another layer's x. */
+/* saved->x is the input. The output goes to `out`, which may be another layer's x. */
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
 			  struct mat out, struct error *err);
-/* dx: gradient of the output, becomes that of the input; with input_wanted false (nothing below is trained)
- * it is left undefined. What `saved` did not keep is made again; gate_up is destroyed. */
+/* dx: gradient of the output on entry, of the input on return. If input_wanted is false (nothing below is
+ * trained), it is undefined on return. What `saved` does not have is recomputed. gate_up is overwritten. */
 enum status layer_backward(const struct layer_run *run, const struct layer *l,
 			   const struct layer_saved *saved, struct mat dx, bool input_wanted,
 			   struct error *err);

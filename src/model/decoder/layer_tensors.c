@@ -58,20 +58,21 @@ void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, cha
 		 lora_module(target), part);
 }
 
-/* The type that a tensor is kept in: its file's blocks where they stay. */
+/* The type of a tensor in memory: quantized blocks of a file stay as they are if the back end supports them.
+ */
 static enum dtype kept_in(const struct model *m, const struct backend *back, const char *name)
 {
 	struct weights_raw raw;
 
 	if (!m->blocks || !weights_find(&raw, m->blocks, name) || !cpu_blocks_of(raw.tensor->dtype))
 		return back->dtype;
-	/* A head that is trained apart from a tied embedding begins as a copy of it. */
+	/* a head that is trained separately from a tied embedding starts as a copy of it */
 	if (m->lora.save && !strcmp(name, NAME_EMBED))
 		return back->dtype;
 	return raw.tensor->dtype;
 }
 
-/* Parts of one weight are kept alike. */
+/* The parts of one weight have the same type. */
 static enum dtype layer_kept_in(const struct model *m, const struct backend *back, int64_t layer,
 				const struct layer_tensor t[LAYER_TENSOR_COUNT], int first)
 {
@@ -88,7 +89,8 @@ static enum dtype layer_kept_in(const struct model *m, const struct backend *bac
 	return dtype;
 }
 
-/* A weight of rows x cols whose first part has this name in the flat vector, or a frozen one. */
+/* Places a weight of rows x cols: in the flat vector if its first part has this name there, else as a frozen
+ * one. */
 static enum status place(struct model *m, struct backend *back, struct weight *w, int64_t rows, int64_t cols,
 			 const char *name, enum dtype kept, struct error *err)
 {
@@ -110,7 +112,7 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	return STATUS_OK;
 }
 
-/* The linear map that a weight of struct layer is the W of; NULL: of none. */
+/* The linear layer whose W this weight of struct layer is; NULL: none. */
 static struct linear *map_of(const struct layer *l, size_t weight)
 {
 	static const size_t maps[] = {offsetof(struct layer, qkv), offsetof(struct layer, o),
@@ -133,7 +135,7 @@ static enum status place_block(struct backend *back, struct linear *l, const cha
 	return st;
 }
 
-/* Parts of one weight follow each other in the table, the first at 0. */
+/* Parts of one weight are adjacent in the table; the first one begins at 0. */
 static enum status place_layer(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
 	struct layer_tensor t[LAYER_TENSOR_COUNT];
@@ -205,7 +207,7 @@ enum status tensors_place(struct model *m, struct backend *back, struct error *e
 		st = place(m, back, &m->norm, 1, s->hidden, NAME_NORM, back->dtype, err);
 	if (st)
 		return st;
-	/* Tied, the head is the embedding, unless one of them alone, or each for itself, is trained beside
+	/* A tied head shares the embedding's matrix, unless one of them or both are trained in addition to
 	 * adapters. */
 	if (s->tied && (m->full || !(m->lora.save & (PEFT_SAVE_EMBED | PEFT_SAVE_HEAD))))
 		m->head = m->embed;

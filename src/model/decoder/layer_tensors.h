@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tensors of a layer, in the order in which a flat vector holds them: which weight of struct layer each
- * is a part of, and where in it. Names, slots and places all come from this one table.
+ * The tensors of a layer, in the order of the flat vector: the weight of struct layer that each belongs to,
+ * and its place in it. Names, slots and places all come from this table.
  */
 #ifndef MODEL_DECODER_LAYER_TENSORS_H
 #define MODEL_DECODER_LAYER_TENSORS_H
 #include "model/model.h"
 
-/* name below "model.layers.N.", weight of struct layer, first row in it (of a vector: column), rows, columns
- */
+/* name below "model.layers.N.", weight of struct layer, first row in it (for a vector: column), rows,
+ * columns */
 /* clang-format off */
 #define LAYER_TENSORS(X)                                                                     \
 	X("input_layernorm.weight", norm1, 0, 1, s->hidden)                                  \
@@ -33,17 +33,17 @@ enum { LAYER_TENSOR_COUNT = 0 LAYER_TENSORS(X) };
 struct layer_tensor {
 	const char *name;
 	size_t weight;	    /* offset of its struct weight in struct layer */
-	int64_t begin;	    /* first row; of a vector the first column */
-	int64_t rows, cols; /* rows 0: this shape has none */
+	int64_t begin;	    /* first row; for a vector the first column */
+	int64_t rows, cols; /* rows 0: not in this shape */
 };
-/* All of a shape's layers are alike. */
+/* The same for all layers of a shape. */
 void layer_tensors(const struct shape *s, struct layer_tensor out[LAYER_TENSOR_COUNT]);
 static inline struct weight *layer_weight(const struct layer *l, const struct layer_tensor *t)
 {
 	return (struct weight *)((uint8_t *)l + t->weight);
 }
 
-/* LoRA's targets: the linear map of struct layer, its place in it, what it reads. */
+/* LoRA's targets: the linear layer of struct layer, the place in it, and its input. */
 struct lora_target {
 	size_t linear;
 	int64_t out_begin, out, in;
@@ -56,13 +56,13 @@ static inline struct linear *layer_linear(const struct layer *l, size_t linear)
 /* "self_attn.q_proj". */
 const char *lora_module(enum peft_target target);
 
-/* Names as the table of parameters has them; part: A or B. */
+/* Names in the table of parameters; part: A or B. */
 void tensor_name(char out[PARAM_NAME], int64_t layer, const char *below);
 void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, char part);
 #define NAME_EMBED "model.embed_tokens.weight"
 #define NAME_NORM "model.norm.weight"
 #define NAME_HEAD "lm_head.weight"
 
-/* What stays in memory, from the table of what is trained. */
+/* Places everything that stays in memory, according to the table of trained parameters. */
 enum status tensors_place(struct model *m, struct backend *back, struct error *err);
 #endif

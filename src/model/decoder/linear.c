@@ -12,7 +12,7 @@ int64_t linear_tail(const struct linear *l)
 	return l->block.rows ? l->adapters * l->rank : 0;
 }
 
-/* m with its tail. */
+/* m including its tail. */
 static struct mat with_tail(const struct linear *l, const struct mat *m)
 {
 	struct mat wide = *m;
@@ -57,15 +57,15 @@ static struct dropout mask_of(const struct linear_run *run, const struct linear 
 	};
 }
 
-/* Place for a masked input, or a gradient before its mask: one adapter's at a time. */
+/* Allocates a masked input, or a gradient before its mask, for one adapter at a time. */
 static enum status place_masked(const struct linear_run *run, const struct mat *x, struct mat *masked,
 				struct error *err)
 {
 	*masked = (struct mat){.rows = x->rows, .cols = x->cols, .dtype = run->back->dtype};
-	return arena_mat(run->back->arena, MEM_SCRATCH, masked, "input behind dropout", err);
+	return arena_mat(run->back->arena, MEM_SCRATCH, masked, "input after dropout", err);
 }
 
-/* u = x A' at once, or behind each adapter's own mask. */
+/* u = x A' in one GEMM, or per adapter if each has its own dropout mask. */
 static enum status down(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			struct error *err)
 {
@@ -110,7 +110,7 @@ static enum status forward_extended(const struct linear_run *run, const struct l
 	return st || !u.rows || u.ld == tail.ld ? st : run->back->ops->convert(run->back, tail, u, err);
 }
 
-/* d = or += s u B' of each adapter; columns of y that none has become 0 where it is not added. */
+/* d = or += s u B' for each adapter. Columns of y without an adapter become 0 unless the result is added. */
 static enum status up(const struct linear_run *run, const struct linear *l, struct mat u, bool add,
 		      struct mat d, struct error *err)
 {
@@ -162,10 +162,10 @@ static enum status add_residual(struct backend *back, struct mat residual, struc
 }
 
 /*
- * Where results are rounded to BF16 (docs/explanation/design/training.md, "Rounding"): what an adapter adds
- * is often less than half of the last place of what it is added to, and would be lost there as a whole. So it
- * comes first, and is rounded in one sum with the map's own product, which is what keeps it on the average;
- * the residual comes last.
+ * With results rounded to BF16 (docs/explanation/design/training.md, "Rounding"), the adapter's part is often
+ * less than half of the last place of y, and adding it to a rounded y would lose it completely. So it is
+ * added first, and rounded in one sum with the layer's own GEMM, which preserves it on average. The residual
+ * is added last.
  */
 static enum status forward_rounded(const struct linear_run *run, const struct linear *l, struct mat x,
 				   struct mat y, struct mat residual, struct mat u, struct error *err)
@@ -176,7 +176,8 @@ static enum status forward_rounded(const struct linear_run *run, const struct li
 
 	if (!st && residual.rows) {
 		sum = (struct mat){.rows = y.rows, .cols = y.cols, .dtype = y.dtype};
-		st = arena_mat(run->back->arena, MEM_SCRATCH, &sum, "a map before its residual", err);
+		st = arena_mat(run->back->arena, MEM_SCRATCH, &sum,
+			       "a linear layer's output before its residual", err);
 	}
 	if (!st)
 		st = up(run, l, u, false, sum, err);
@@ -216,7 +217,7 @@ static enum status up_bwd(const struct linear_run *run, const struct linear *l, 
 	return st;
 }
 
-/* dB += s dy' u, where s is in u already when extended. */
+/* dB += s dy' u. In fused form u already contains s. */
 static enum status up_trained(const struct linear_run *run, const struct linear *l, struct mat u,
 			      struct mat dy, struct error *err)
 {
@@ -317,7 +318,7 @@ enum status linear_backward_trained(const struct linear_run *run, const struct l
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, struct error *err)
 {
-	const bool first = l->adapters && is_rounded(run); /* as in forward */
+	const bool first = l->adapters && is_rounded(run); /* same order as in forward */
 	enum status st = STATUS_OK;
 
 	if (linear_has_halves(l)) {
@@ -339,7 +340,7 @@ enum status linear_merge(struct backend *back, struct linear *l, struct error *e
 
 	if (l->adapters && l->w.w.dtype != l->a.w.dtype)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "an adapter can't be merged into weights kept in blocks");
+				 "an adapter cannot be merged into quantized weights");
 	for (int i = 0; !st && i < l->adapters; i++)
 		st = product(back, l->adapter[i].b.w, false, of_adapter(l, &l->a.w, i), false, l->lora_scale,
 			     1, mat_rows(&l->w.w, l->adapter[i].out_begin, l->adapter[i].out), err);

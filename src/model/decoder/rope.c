@@ -2,7 +2,7 @@
 #include <math.h>
 #include "model/decoder/rope.h"
 
-/* Long waves are slowed down by `factor`, short ones kept, those between blended by their length. */
+/* Long wavelengths are divided by `factor` in frequency, short ones stay, those between are interpolated. */
 static float llama3(const struct rope_scaling *r, float frequency)
 {
 	const double two_pi = 6.283185307179586, wave = two_pi / (double)frequency;

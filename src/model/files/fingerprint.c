@@ -58,7 +58,7 @@ static enum status take_tensor(struct text *all, const struct weights *w, const 
 	enum status st;
 
 	if (!weights_find(&raw, w, n->hf))
-		return error_set(err, STATUS_BUG, "%s: %s is not there", w->path, n->hf);
+		return error_set(err, STATUS_BUG, "%s: it has no tensor %s", w->path, n->hf);
 	st = of == FINGERPRINT_BYTES ? take_bytes(&sample, &raw, n) : take_numbers(&sample, w, n, err);
 	if (!st && sample.failed)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
@@ -70,7 +70,7 @@ static enum status take_tensor(struct text *all, const struct weights *w, const 
 	return st;
 }
 
-/* The words of a GGUF's configuration are not a folder's, and their numbers are rounded otherwise. */
+/* The shape, not the text of the configuration: a GGUF and a folder use different names and rounding. */
 static void take_shape(struct text *all, const struct shape *s)
 {
 	json_t *config = shape_config(s, DTYPE_F32);

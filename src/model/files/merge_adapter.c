@@ -15,13 +15,13 @@ enum { CONFIG_MAX = 16 << 20 };
 struct merging {
 	const struct weights *base;
 	const struct merge_options *o;
-	struct shape shape;  /* of the result */
-	struct peft adapter; /* empty: none */
+	struct shape shape;  /* shape of the result */
+	struct peft adapter; /* empty: no adapter */
 	json_t *config;
-	float *a; /* A beside the tensor under way, [rank, in]; NULL: none */
+	float *a; /* A for the present tensor, [rank, in]; NULL: none */
 };
 
-/* out[rows, cols] += scale B[row ..] A; a row of B at a time. */
+/* out[rows, cols] += scale B[row ..] A, one row of B at a time. */
 static void add_product(const struct merging *m, const struct tensor *b, int64_t row, int64_t rows,
 			int64_t cols, float *out)
 {
@@ -43,7 +43,7 @@ static void add_product(const struct merging *m, const struct tensor *b, int64_t
 	}
 }
 
-/* A of the next tensor, before its rows are asked for by several threads. */
+/* Reads A for the next tensor, before several threads ask for its rows. */
 static enum status begin(void *arg, const struct named *n, struct error *err)
 {
 	struct merging *m = arg;
@@ -76,7 +76,9 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 			     (size_t)(count * n->cols));
 		return mapped_check(STATUS_OK, err);
 	}
-	if (m->base->shape.tied && !strcmp(name, "lm_head.weight")) /* untied by the adapter: what it was */
+	if (m->base->shape.tied &&
+	    !strcmp(name,
+		    "lm_head.weight")) /* the adapter trained the head separately from the tied embedding */
 		name = "model.embed_tokens.weight";
 	st = weights_rows(m->base, name, row, count, out, err);
 	if (!st && b)
@@ -84,7 +86,8 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 	return mapped_check(st, err);
 }
 
-/* All numbers are written, and the folder is no model yet: the last moment to find that a file was cut. */
+/* Called when all numbers are written, but the folder is not a model yet: the last moment to detect a
+ * truncated input file. */
 static enum status more(void *arg, const char *dir, struct error *err)
 {
 	const struct merging *m = arg;
@@ -112,7 +115,7 @@ static enum dtype dtype_of(const struct merging *m)
 	return dtype == DTYPE_F32 || dtype == DTYPE_F16 ? dtype : DTYPE_BF16;
 }
 
-/* The base's own configuration, where it has one, with what the merge changed. */
+/* Reads the base model's configuration, if it has one, and applies the changes of the merge. */
 static enum status read_config(struct merging *m, enum dtype dtype, struct error *err)
 {
 	const char *type = dtype == DTYPE_F32 ? "float32" : dtype == DTYPE_F16 ? "float16" : "bfloat16";
@@ -162,10 +165,10 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 	if (!st && o->adapter && peft_does_nothing(&m.adapter))
 		st = error_set(
 			err, STATUS_BAD_INPUT,
-			"%s: every B is zeros alone: the adapter was never trained and would change nothing",
+			"%s: every B is zero, so the adapter was never trained and the merge would change nothing",
 			m.adapter.file.path);
 	st = mapped_check(st, err);
-	/* What was trained of one end of a tied model is no longer the other's. */
+	/* a tied model is untied if the adapter trained one end separately */
 	if (m.adapter.config.save)
 		m.shape.tied = false;
 	fo.dtype = dtype_of(&m);

@@ -16,7 +16,7 @@
 #define JSON_STYLE (JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15))
 
 enum {
-	CHUNK = 1 << 22, /* elements made and written at once */
+	CHUNK = 1 << 22, /* elements produced and written at once */
 	THREADS_MAX = 64,
 };
 
@@ -24,13 +24,13 @@ struct writing {
 	const struct folder_options *o;
 	const char *dir;
 	struct named *names;
-	struct tensor *tensors; /* of names */
+	struct tensor *tensors; /* sorted as written */
 	size_t count, shards;
 	uint64_t done, all;
 	float *floats;
 	uint16_t *halves; /* NULL for F32 */
 	struct cpu_pool *pool;
-	json_t *map; /* tensor to file */
+	json_t *map; /* weight_map of the index: tensor to file */
 };
 
 static enum status allocate(struct writing *w, struct error *err)
@@ -57,7 +57,7 @@ static enum status allocate(struct writing *w, struct error *err)
 	return cpu_pool_usable(&w->pool, err);
 }
 
-/* The first tensor behind those that share a file with `first`. */
+/* Index after the last tensor in the file that begins with tensor `first`. */
 static size_t shard_end(const struct writing *w, size_t first)
 {
 	uint64_t size = w->tensors[first].size;
@@ -76,7 +76,7 @@ static void shard_name(const struct writing *w, size_t number, char *out, size_t
 		snprintf(out, size, "model-%05zu-of-%05zu.safetensors", number + 1, w->shards);
 }
 
-/* One round of the pool: rows [row, row + rows) of a tensor, each thread a part of them. */
+/* Work of the thread pool: rows [row, row + rows) of a tensor, divided among the threads. */
 struct part {
 	struct writing *w;
 	const struct named *n;
@@ -180,7 +180,7 @@ static enum status write_all(struct writing *w, struct error *err)
 				     JSON_STYLE, err);
 	if (!st && w->o->more)
 		st = w->o->more(w->o->arg, w->dir, err);
-	/* Last: without it the folder is no model. */
+	/* Written last: without it the folder is not a model. */
 	if (st)
 		return st;
 	config = w->o->config ? json_deep_copy(w->o->config) : shape_config(w->o->shape, w->o->dtype);
@@ -202,58 +202,57 @@ static bool is_empty(const char *dir)
 
 static enum status not_empty(const char *dir, struct error *err)
 {
-	return error_set(err, STATUS_BAD_INPUT,
-			 "%s is there and not empty: a model is written to a new folder", dir);
+	return error_set(err, STATUS_BAD_INPUT, "%s exists and is not empty; name a new folder", dir);
 }
 
-/* The new folder takes the name. What had it goes where it may be replaced, and has the new one's name for a
- * moment; else, as somebody put it there while we wrote, it stays. A file system that cannot exchange two has
- * neither under the name for a moment. */
-static enum status take_name(const char *beside, const char *target, bool replace, struct error *err)
+/* Gives the new folder its final name. With `replace`, a folder of that name is exchanged with it, and is
+ * then removed. Without, a folder that somebody created meanwhile stays, and the call fails. On file systems
+ * without exchange, the name is missing for a moment. */
+static enum status take_name(const char *temporary, const char *target, bool replace, struct error *err)
 {
-	if (!rename(beside, target))
+	if (!rename(temporary, target))
 		return STATUS_OK;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return error_errno(err, errno, "cannot create %s", target);
 	if (!replace)
 		return not_empty(target, err);
-	if (!renameat2(AT_FDCWD, beside, AT_FDCWD, target, RENAME_EXCHANGE)) {
-		file_remove_tree(beside);
+	if (!renameat2(AT_FDCWD, temporary, AT_FDCWD, target, RENAME_EXCHANGE)) {
+		file_remove_tree(temporary);
 		return STATUS_OK;
 	}
 	file_remove_tree(target);
-	return rename(beside, target) ? error_errno(err, errno, "cannot create %s", target) : STATUS_OK;
+	return rename(temporary, target) ? error_errno(err, errno, "cannot create %s", target) : STATUS_OK;
 }
 
-/* The folder beside, held until *hold is closed. */
-static enum status make_beside(const char *beside, const char *target, int *hold, struct error *err)
+/* Creates the temporary folder next to the target. It is locked until *hold is closed. */
+static enum status make_temporary(const char *temporary, const char *target, int *hold, struct error *err)
 {
 	enum status st;
 
-	file_remove_tree(beside); /* of a process that had our number */
+	file_remove_tree(temporary); /* left by an earlier process with the same process number */
 	file_sweep(target);
-	st = file_make_dir(beside, err);
-	*hold = st ? -1 : open(beside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	st = file_make_dir(temporary, err);
+	*hold = st ? -1 : open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*hold >= 0)
 		file_hold(*hold);
 	return st;
 }
 
-/* What failed is told by the name that was asked for: the folder beside it is ours. */
-static void name_target(struct error *err, const char *beside, const char *target)
+/* Replaces the temporary name in an error message by the name that the user gave. */
+static void name_target(struct error *err, const char *temporary, const char *target)
 {
 	const struct error was = err ? *err : (struct error){0};
-	const char *at = strstr(was.text, beside);
+	const char *at = strstr(was.text, temporary);
 
 	if (at)
 		snprintf(err->text, sizeof(err->text), "%.*s%.300s%s", (int)(at - was.text), was.text, target,
-			 at + strlen(beside));
+			 at + strlen(temporary));
 }
 
 enum status folder_write(const char *dir, const struct folder_options *o, struct error *err)
 {
-	char target[PATH_MAX], beside[PATH_MAX + 128];
-	struct writing w = {.o = o, .dir = beside};
+	char target[PATH_MAX], temporary[PATH_MAX + 128];
+	struct writing w = {.o = o, .dir = temporary};
 	size_t size = strlen(dir);
 	int hold = -1;
 	enum status st;
@@ -265,19 +264,19 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	if (!o->replace && !is_empty(dir))
 		return not_empty(dir, err);
 	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
-	if (!file_beside(beside, sizeof(beside), target))
+	if (!file_beside(temporary, sizeof(temporary), target))
 		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
-	if (file_is_held(beside))
+	if (file_is_held(temporary))
 		return file_busy(target, err);
-	st = make_beside(beside, target, &hold, err);
+	st = make_temporary(temporary, target, &hold, err);
 	if (!st)
 		st = write_all(&w, err);
 	st = mapped_check(st, err);
 	if (!st)
-		st = take_name(beside, target, o->replace, err);
+		st = take_name(temporary, target, o->replace, err);
 	if (st) {
-		file_remove_tree(beside);
-		name_target(err, beside, target);
+		file_remove_tree(temporary);
+		name_target(err, temporary, target);
 	}
 	if (hold >= 0)
 		close(hold);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model folder as Hugging Face's programs read it: config.json, safetensors in shards with their index. It
- * appears whole under its name or not at all.
+ * Writes a model folder that Hugging Face's programs can read: config.json, and safetensors in shards with an
+ * index. The folder appears completely or not at all.
  */
 #ifndef MODEL_FILES_MODEL_FOLDER_H
 #define MODEL_FILES_MODEL_FOLDER_H
@@ -11,25 +11,24 @@
 struct folder_options {
 	const struct shape *shape;
 	enum dtype dtype;     /* F32, BF16 or F16 */
-	uint64_t shard_bytes; /* the most that one file holds, beyond a tensor that is larger by itself */
-	const json_t *config; /* config.json; NULL: made of the shape */
-	bool replace; /* what `dir` holds may be a model's folder: it goes when the new one is whole */
-	bool holes;   /* no numbers: files with holes, zeros that take no disk */
-	/* Optional: before a tensor's first rows, alone. */
+	uint64_t shard_bytes; /* limit for one file, except for a file with a single larger tensor */
+	const json_t *config; /* config.json; NULL: made from the shape */
+	bool replace;	      /* `dir` may hold a model, which is removed when the new one is complete */
+	bool holes;	      /* write no numbers: sparse files of zeros, which take no disk space */
+	/* Optional. Called once before a tensor's first rows, on one thread. */
 	enum status (*begin)(void *arg, const struct named *n, struct error *err);
-	/* Rows [row, row + rows) of the tensor as floats. Called by several threads, each with rows of its
-	 * own. */
+	/* Produces rows [row, row + rows) of the tensor as floats. Several threads call it, each with its
+	 * own rows. */
 	enum status (*rows)(void *arg, const struct named *n, int64_t row, int64_t rows, float *out,
 			    struct error *err);
-	/* Optional: what else the folder holds (tokenizer), written into `dir`. */
+	/* Optional. Writes further files (tokenizer) into `dir`. */
 	enum status (*more)(void *arg, const char *dir, struct error *err);
-	/* Optional: bytes written so far of all; false stops (CANCELLED). */
+	/* Optional. Bytes written so far, and in total; false stops (CANCELLED). */
 	bool (*progress)(void *arg, uint64_t done, uint64_t all);
 	void *arg;
 };
 
-/* `dir` is new or an empty folder, before and after it was written, unless it may be replaced; else
- * BAD_INPUT. What fails leaves nothing
- * behind, and what was there. */
+/* `dir` must be new or empty, both at the start and at the end of writing, unless `replace` is set; else
+ * BAD_INPUT. After a failure nothing new remains, and earlier contents are unchanged. */
 enum status folder_write(const char *dir, const struct folder_options *o, struct error *err);
 #endif

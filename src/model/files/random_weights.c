@@ -3,7 +3,7 @@
 
 #include "core/math/random.h"
 
-/* FNV-1a: a stream a name, whatever stands around it. */
+/* FNV-1a: each tensor's name gives its own random stream. */
 static uint32_t stream_of(const char *name)
 {
 	uint32_t hash = 2166136261u;
@@ -20,8 +20,9 @@ struct random_fill random_weights_fill(const struct named *n, uint64_t seed)
 	return (struct random_fill){
 		.seed = seed,
 		.stream = stream_of(n->hf),
-		.centre = n->vector && dot && !strcmp(dot, ".weight") ? 1.0f : 0.0f, /* norms */
-		.width = 0.02f * 1.7320508f, /* of a uniform number: deviation times root 3 */
+		.centre = n->vector && dot && !strcmp(dot, ".weight") ? 1.0f : 0.0f, /* weights of norms */
+		/* Half the width of a uniform distribution with this deviation: 0.02 * sqrt(3). */
+		.width = 0.02f * 1.7320508f,
 	};
 }
 

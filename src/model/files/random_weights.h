@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of no model: for tests and timings. The same seed gives the same ones everywhere. */
+/* Random weights, for tests and timing. A seed gives the same weights everywhere. */
 #ifndef MODEL_FILES_RANDOM_WEIGHTS_H
 #define MODEL_FILES_RANDOM_WEIGHTS_H
 #include "model/shape/tensor_names.h"
 #include "model/backend/ops.h"
 
 /*
- * Rows of a tensor of names_at: uniform with the deviation 0.02, in which transformers start matrices; biases
- * likewise, norms around 1, so that nothing is left out by being 0 or 1. Each number is a function of seed,
- * name and place alone.
+ * The numbers of a tensor from names_at: uniform with standard deviation 0.02, with which transformers
+ * initializes matrices. Biases have the same, norms the same around 1, so that no term disappears by being 0
+ * or 1. Each number depends only on seed, name and position.
  */
 struct random_fill random_weights_fill(const struct named *n, uint64_t seed);
 void random_weights(const struct named *n, uint64_t seed, int64_t row, int64_t rows, float *out);

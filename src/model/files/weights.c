@@ -21,7 +21,7 @@ static const struct tensor *lookup(const struct weights *w, const struct named *
 	return w->gguf ? gguf_tensor(w->gguf, n->gguf) : shards_find(w->shards, n->hf);
 }
 
-/* The file that a tensor lies in, for messages. */
+/* The file that contains a tensor, for messages. */
 static const char *path_of(const struct weights *w, const struct tensor *t)
 {
 	return w->gguf ? w->path : shards_path(w->shards, t);
@@ -35,8 +35,7 @@ static enum status check_tensor(const struct weights *w, const struct named *n, 
 
 	if (!t)
 		return error_set(err, STATUS_BAD_INPUT, "%s: %s is missing%s", w->path, name,
-				 strcmp(n->hf, "lm_head.weight") ? ""
-								 : ", and the model does not tie its head");
+				 strcmp(n->hf, "lm_head.weight") ? "" : ", and the model's head is not tied");
 	fits = n->vector ? t->rank == 1 && t->dim[0] == n->cols
 			 : t->rank == 2 && t->dim[0] == n->rows && t->dim[1] == n->cols;
 	if (!fits)
@@ -47,12 +46,12 @@ static enum status check_tensor(const struct weights *w, const struct named *n, 
 				 t->rank ? t->dim[t->rank - 1] : 1, n->rows, n->cols);
 	if (!dtype_unpacks(t->dtype))
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %s is %s; F32, BF16, F16, F64, Q8_0, Q4_0 and Q4_1 are read",
+				 "%s: %s is %s; F32, BF16, F16, F64, Q8_0, Q4_0 and Q4_1 are supported",
 				 path_of(w, t), name, dtype_name(t->dtype));
 	return STATUS_OK;
 }
 
-/* What old checkpoints carry along and no model needs: constants of RoPE, and a tied head once more. */
+/* Tensors that old checkpoints contain and no model needs: constants of RoPE, and a copy of a tied head. */
 static bool superfluous(const struct weights *w, const char *name)
 {
 	const char *tail = ".rotary_emb.inv_freq";
@@ -64,7 +63,7 @@ static bool superfluous(const struct weights *w, const char *name)
 	       (w->shape.tied && !strcmp(name, "lm_head.weight"));
 }
 
-/* known: an object whose keys are the shape's names. */
+/* known: an object whose keys are the shape's tensor names. */
 static enum status check_extra(const struct weights *w, const json_t *known, struct error *err)
 {
 	size_t count = w->gguf ? w->gguf->tensor_count : w->shards->tensor_count;
@@ -75,8 +74,8 @@ static enum status check_extra(const struct weights *w, const json_t *known, str
 		if (!json_object_get(known, t->name) && !superfluous(w, t->name))
 			return error_set(
 				err, STATUS_BAD_INPUT,
-				"%s: %.100s is no tensor of such a model: the file is another model's, or "
-				"the configuration is",
+				"%s: %.100s is not a tensor of such a model: the file or the configuration "
+				"belongs to another model",
 				path_of(w, t), t->name);
 	}
 	return STATUS_OK;
@@ -196,7 +195,7 @@ const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
 	const struct tensor *t = raw->tensor;
 	int64_t rows = t->rank > 1 ? t->dim[0] : 1, head, in, half;
 
-	if (raw->interleaved) { /* of a head's rows, i and i + half stand side by side */
+	if (raw->interleaved) { /* rows i and i + half of a head are adjacent */
 		head = rows / raw->interleaved;
 		in = row % head;
 		half = head / 2;
@@ -205,10 +204,10 @@ const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
 	return t->data + t->size / (uint64_t)rows * (uint64_t)row;
 }
 
-/* One row, through floats where the types differ. */
+/* Converts one row, through floats if the types differ. */
 static void convert_row(const uint8_t *from, enum dtype stored, void *to, enum dtype wanted, size_t count)
 {
-	enum { CHUNK = 4096 }; /* whole blocks of every type */
+	enum { CHUNK = 4096 }; /* a multiple of every type's block */
 	float floats[CHUNK];
 	struct tensor element = {.dtype = wanted};
 
@@ -229,7 +228,7 @@ static void convert_row(const uint8_t *from, enum dtype stored, void *to, enum d
 	}
 }
 
-/* Numbers of a row as it is kept; of blocks those that they stand for. */
+/* Whether the numbers of a stored row are finite; for quantized blocks, those that they represent. */
 static bool row_finite(enum dtype dtype, const void *row, size_t count)
 {
 	enum { CHUNK = 4096 };
@@ -300,28 +299,29 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 	return mapped_check(STATUS_OK, err);
 }
 
-/* A piece of a slot: threads take them in turn, so that a head of a gigabyte is no one thread's. */
+/* Slots are divided into pieces that threads take one at a time, so that no thread has to load a large head
+ * alone. */
 enum { PIECE_BYTES = 1 << 20 };
 
 struct loading {
 	const struct weights *w;
-	struct backend *back; /* NULL: slots are host memory */
+	struct backend *back; /* NULL: the slots are in host memory */
 	const struct weights_slot *slots;
-	struct weights_raw *raw; /* of each slot */
-	size_t *first;		 /* piece of each slot; the last is the number of all */
+	struct weights_raw *raw; /* one per slot */
+	size_t *first;		 /* first piece of each slot; the last entry is the total number */
 	size_t count;
 	atomic_size_t next;
 	enum status *st;
-	struct error *err; /* one a thread: its first */
+	struct error *err; /* first error of each thread */
 };
 
-/* Rows of a slot, by one thread. */
+/* Rows of a slot that one thread loads. */
 struct rows {
 	const struct loading *l;
 	size_t slot;
-	int64_t first; /* row of what is put */
+	int64_t first; /* the first row to store */
 	uint64_t pitch;
-	uint64_t read; /* bytes of the files that the thread has read and not forgotten */
+	uint64_t read; /* bytes of the files read by this thread since the last call of weights_forget */
 };
 
 static int64_t piece_rows(const struct mat *to)
@@ -345,7 +345,8 @@ static enum status load_rows(void *arg, int64_t first, int64_t rows, void *out, 
 		if (!row_finite(to->dtype, at, (size_t)to->cols))
 			return no_number(l->w, t, i, to->dtype, err);
 		r->read += t->size / (uint64_t)to->rows;
-		/* Each time others lose what they are at; beside a device's weights little counts. */
+		/* each call makes other threads' pages fault again, so it is rarer when the weights go to a
+		 * device */
 		if (r->read < (l->back ? FORGET_BYTES_DEVICE : FORGET_BYTES))
 			continue;
 		weights_forget(l->w);
@@ -361,7 +362,7 @@ static enum status load_piece(struct loading *l, size_t piece, struct rows *r, s
 	struct mat part;
 	int64_t most;
 
-	while (piece >= l->first[r->slot + 1]) /* a thread's pieces come in order */
+	while (piece >= l->first[r->slot + 1]) /* the pieces of a thread are in ascending order */
 		r->slot++;
 	to = &l->slots[r->slot].to;
 	most = piece_rows(to);

@@ -10,12 +10,12 @@ struct generator {
 	struct backend *back;
 	struct cache cache;
 	struct saved saved;
-	struct mat logits;     /* [1, vocab], the device's */
-	float *read;	       /* the same as the host has them; NULL: its own memory */
-	void *packed;	       /* as they came */
-	struct decode *decode; /* NULL: a token is a pass of one row */
+	struct mat logits;     /* [1, vocab], on the device */
+	float *read;	       /* the same in host memory; NULL: logits is in host memory */
+	void *packed;	       /* in the device's type */
+	struct decode *decode; /* NULL: each token is a pass with one row */
 	struct sampler_room *room;
-	int32_t rows;		    /* of a prompt at once */
+	int32_t rows;		    /* rows of a prompt per pass */
 	int32_t *position, *target; /* [rows] */
 };
 
@@ -27,7 +27,7 @@ static enum status place(struct generator *g, int64_t positions, struct error *e
 	for (int64_t i = 0; !st && i < s->layers; i++) {
 		g->cache.kv[i] = (struct mat){
 			.rows = positions, .cols = 2 * s->kv_heads * s->head_dim, .dtype = g->back->dtype};
-		st = arena_mat(g->back->arena, MEM_CACHE, &g->cache.kv[i], "keys and values", err);
+		st = arena_mat(g->back->arena, MEM_CACHE, &g->cache.kv[i], "KV cache", err);
 	}
 	g->logits = (struct mat){.rows = 1, .cols = s->vocab, .dtype = g->back->dtype};
 	if (!st)
@@ -49,7 +49,7 @@ static enum status host_rooms(struct generator *g, struct error *err)
 		g->packed = calloc((size_t)vocab, sizeof(*g->read));
 	}
 	if (!g->position || !g->target || (g->back->kind == BACKEND_GPU && !(g->read && g->packed)))
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory to generate");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a generator");
 	return sampler_room_create(&g->room, vocab, err);
 }
 
@@ -62,13 +62,14 @@ enum status generator_create(struct generator **out, struct model *m, struct bac
 	if (!g || !(g->cache.kv = calloc((size_t)m->shape.layers, sizeof(*g->cache.kv)))) {
 		free(g);
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no room for a table of layers");
+				       "no memory for a table of layers");
 	}
 	g->model = m;
 	g->back = back;
 	st = saved_create(&g->saved, m, RECOMPUTE_FULL, err);
 	if (!st && positions > m->positions)
-		st = error_set(err, STATUS_BAD_INPUT, "%lld positions, but the model was placed for %lld",
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "%lld positions are needed, but the model has room for %lld",
 			       (long long)positions, (long long)m->positions);
 	if (!st)
 		st = place(g, positions, err);
@@ -104,7 +105,7 @@ void generator_rewind(struct generator *g, int64_t rows)
 		g->cache.rows = rows;
 }
 
-/* At most g->rows tokens; logits of the last where they are wanted. */
+/* Processes at most g->rows tokens; returns the logits of the last one if wanted. */
 static enum status feed(struct generator *g, const int32_t *ids, int32_t count, bool logits,
 			struct error *err)
 {
@@ -139,7 +140,7 @@ static enum status feed(struct generator *g, const int32_t *ids, int32_t count, 
 	return st;
 }
 
-/* A long prompt takes minutes: `cancel` (may be NULL) is looked at before each part of it. */
+/* A long prompt takes minutes, so `cancel` (may be NULL) is checked before each part. */
 static enum status feed_all(struct generator *g, const int32_t *ids, size_t count, bool logits,
 			    const volatile sig_atomic_t *cancel, struct error *err)
 {
@@ -163,10 +164,10 @@ static enum status feed_and_read(struct generator *g, const int32_t *ids, size_t
 	enum status st;
 
 	if (!count)
-		return error_set(err, STATUS_BAD_INPUT, "no token to go on from");
+		return error_set(err, STATUS_BAD_INPUT, "there is no token to continue from");
 	st = feed_all(g, ids, count, true, cancel, err);
 	*logits = g->read ? g->read : g->logits.data;
-	if (st || !g->read || !g->logits.data) /* the host's own, or planned */
+	if (st || !g->read || !g->logits.data) /* in host memory already, or planned */
 		return st;
 	st = g->back->ops->get(g->back, g->logits, g->packed, err);
 	if (!st)
@@ -192,30 +193,30 @@ static enum status infinite(int64_t token, struct error *err)
 {
 	return error_set(
 		err, STATUS_MISMATCH,
-		"token %lld: its logits have NaN or infinity, as numbers of the model or the adapter "
-		"leave F32's range; look at the model's norms, and at an adapter of a run that diverged",
+		"the logits of token %lld have NaN or infinity, because numbers of the model or adapter "
+		"exceed F32; check the model's norms, and whether the adapter comes from a diverged run",
 		(long long)token);
 }
 
-/* Of NaN none is the likeliest: id 0 would be said for ever. */
+/* With NaN, no token is the most likely one, and id 0 would be generated forever. */
 static enum status check_logits(const struct generator *g, const float *logits, int64_t token,
 				struct error *err)
 {
 	return dtype_finite(DTYPE_F32, logits, (size_t)g->logits.cols) ? STATUS_OK : infinite(token, err);
 }
 
-/* A text in the making. */
+/* A text that is being generated. */
 struct making {
 	struct generator *g;
 	const struct generate_options *o;
 	bool (*take)(void *arg, int32_t id, const float *logits);
 	void *arg;
 	enum generate_end end;
-	int64_t made; /* tokens handed on */
+	int64_t made; /* tokens passed to take() */
 	bool over;
 };
 
-/* False where the text ends by it. */
+/* Passes a token on. Returns false if it ends the text. */
 static bool hand_on(struct making *m, int32_t id, const float *logits)
 {
 	if (stops(m->o, id)) {
@@ -251,7 +252,7 @@ static enum status by_passes(struct making *m, const int32_t *prompt, size_t cou
 	return st;
 }
 
-/* The likeliest each time: launches go on by themselves, and are read one behind. */
+/* Greedy decode: the next launch is enqueued before the tokens of the one before are read. */
 static enum status by_launches(struct making *m, int64_t tokens, struct error *err)
 {
 	struct decode *d = m->g->decode;
@@ -284,7 +285,7 @@ static enum status by_launches(struct making *m, int64_t tokens, struct error *e
 	return st;
 }
 
-/* With the logits on the host each time: chosen there, or asked for. */
+/* Decode with the logits on the host after each token, because the host chooses or the caller wants them. */
 static enum status by_launch_each(struct making *m, int32_t id, const struct decode_ask *ask, int64_t tokens,
 				  struct error *err)
 {
@@ -312,7 +313,7 @@ static enum status by_launch_each(struct making *m, int32_t id, const struct dec
 	return st;
 }
 
-/* With the logits on the host each time. */
+/* Whether the logits are needed on the host after each token. */
 static bool wants_each(const struct generate_options *o)
 {
 	return o->logits || o->sampling.temperature > 0;
@@ -323,7 +324,7 @@ uint64_t generate_at_once(const struct generator *g, const struct generate_optio
 	return g->decode && !wants_each(options) ? DECODE_LAUNCH : 1;
 }
 
-/* All of the prompt but its last token by passes; that one begins the first launch. */
+/* Prefill by passes up to the last token of the prompt, which begins the first launch. */
 static enum status by_device(struct making *m, const int32_t *prompt, size_t count, struct error *err)
 {
 	struct generator *g = m->g;
@@ -334,12 +335,13 @@ static enum status by_device(struct making *m, const int32_t *prompt, size_t cou
 	enum status st;
 
 	if (!count)
-		return error_set(err, STATUS_BAD_INPUT, "no token to go on from");
+		return error_set(err, STATUS_BAD_INPUT, "there is no token to continue from");
 	st = feed_all(g, prompt, count - 1, false, m->o->cancel, err);
 	if (st)
 		return st;
 	if (g->cache.rows == g->cache.kv[0].rows)
-		return error_set(err, STATUS_BAD_INPUT, "%lld rows and 1 more do not fit the cache's %lld",
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%lld rows and 1 more do not fit into the KV cache of %lld rows",
 				 (long long)g->cache.rows, (long long)g->cache.kv[0].rows);
 	if (tokens > g->cache.kv[0].rows - g->cache.rows)
 		tokens = g->cache.kv[0].rows - g->cache.rows;
@@ -350,7 +352,7 @@ static enum status by_device(struct making *m, const int32_t *prompt, size_t cou
 		if (!st)
 			st = by_launches(m, tokens, err);
 	}
-	/* The last token was made and not fed, but before a stop. */
+	/* the last token was generated but not processed, unless it precedes a stop token */
 	g->cache.rows += m->made + (m->end == GENERATE_STOPPED);
 	return st;
 }

@@ -15,9 +15,9 @@ struct inference {
 	struct model *model;
 	struct backend back;
 	struct arena arena;
-	void *memory; /* of a CPU's arena */
+	void *memory; /* memory of a CPU's arena */
 	struct generator *generator;
-	uint64_t at_once; /* tokens of a launch */
+	uint64_t at_once; /* tokens per launch */
 };
 
 static enum status place(struct inference *i, const struct inference_options *o, struct error *err)
@@ -26,7 +26,8 @@ static enum status place(struct inference *i, const struct inference_options *o,
 		.lora = o->adapter ? &i->peft.config : NULL,
 		.inference = true,
 		.positions = o->positions,
-		/* Numbers alone can be added to, and are all that a GPU multiplies. */
+		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
+		 */
 		.blocks = o->merge || i->back.kind == BACKEND_GPU ? NULL : &i->weights,
 	};
 	enum status st = model_create(&i->model, &i->weights.shape, &options, err);
@@ -43,7 +44,7 @@ static void take_down(struct inference *i)
 	i->model = NULL;
 }
 
-/* As many bytes as a prompt that fills all positions needs. */
+/* Plans the bytes for a prompt that fills all positions. */
 static enum status plan(struct inference *i, const struct inference_options *o, bool gpu, size_t *size,
 			struct error *err)
 {
@@ -68,7 +69,7 @@ static enum status plan(struct inference *i, const struct inference_options *o, 
 	return st;
 }
 
-/* What is trained as files give it: the device's own where that is the host. */
+/* Loads the adapter's parameters from its files. */
 static enum status load_flat(struct inference *i, const struct mat *flat, struct error *err)
 {
 	struct peft_slot *slots = NULL;
@@ -91,7 +92,8 @@ static enum status load_flat_gpu(struct inference *i, struct error *err)
 
 	host.data = calloc(i->model->params.length, sizeof(float));
 	if (!host.data)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the adapter");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the adapter's parameters");
 	st = load_flat(i, &host, err);
 	if (!st)
 		st = i->back.ops->put(&i->back, *master, host.data, err);
@@ -99,7 +101,8 @@ static enum status load_flat_gpu(struct inference *i, struct error *err)
 	return st;
 }
 
-/* Over what the base model has: a head that was trained apart from the tied embedding is the adapter's. */
+/* Replaces parts of the base model; a head trained separately from the tied embedding comes from the
+ * adapter. */
 static enum status load_adapter(struct inference *i, bool merge, struct error *err)
 {
 	enum status st = i->back.kind == BACKEND_GPU ? load_flat_gpu(i, err)
@@ -139,7 +142,8 @@ static enum status open_cpu(struct inference *i, const struct inference_options 
 		return st;
 	if (posix_memalign(&i->memory, ARENA_ALIGN, size))
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%s: %.3g GB of memory cannot be had", o->model, (double)size * 1e-9);
+				       "%s: cannot allocate %.3g GB of memory", o->model,
+				       (double)size * 1e-9);
 	i->arena = (struct arena){.base = i->memory, .size = size};
 	if (o->before_cpu)
 		o->before_cpu(o->arg);
@@ -178,14 +182,14 @@ static enum status open_gpu(struct inference *i, const struct inference_options 
 	if (st == STATUS_NO_RESOURCE)
 		return error_set_cause(
 			err, st, CAUSE_NO_MEMORY,
-			"%s: %.3g GB are planned for weights, cache and work of %lld tokens: %s; "
-			"fewer --tokens take less, --device cpu takes the host's memory",
+			"%s: the plan needs %.3g GB for weights, KV cache and work of %lld tokens: %s; "
+			"reduce --tokens, or use --device cpu, which uses host memory",
 			o->model, (double)size * 1e-9, (long long)o->positions, why.text);
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 
-/* No driver is here, or somebody hid the cards on purpose: no reason to warn. A driver that refuses to begin
- * is one. */
+/* Without a driver, or if the GPUs are hidden on purpose, there is no warning. A driver that fails to start
+ * causes one. */
 static bool is_absent(const struct error *why)
 {
 	if (why->cause == CAUSE_NOT_GRANTED)
@@ -205,7 +209,7 @@ static enum status open_device(struct inference *i, const struct inference_optio
 		return STATUS_OK;
 	put_back(i);
 	if (o->log && !is_absent(&why))
-		log_warn(o->log, LOG_TOPIC_RUN, "on the CPU (--device gpu would fail): %s", why.text);
+		log_warn(o->log, LOG_TOPIC_RUN, "running on the CPU (--device gpu would fail): %s", why.text);
 	return open_cpu(i, o, err);
 }
 
@@ -298,7 +302,7 @@ enum status inference_speak(struct inference *i, const int32_t *prompt, size_t c
 	enum status st;
 
 	i->at_once = generate_at_once(i->generator, &options);
-	generator_rewind(i->generator, 0); /* each prompt stands for itself */
+	generator_rewind(i->generator, 0); /* prompts are independent */
 	st = generate(i->generator, prompt, count, &options, take, arg, &end, &why);
 	if (st && i->back.kind == BACKEND_GPU && (st == STATUS_VENDOR || st == STATUS_LOST))
 		error_set_cause(err, st, why.cause, "%s: %s", gpu_name(gpu_backend_device(&i->back)),

@@ -6,7 +6,7 @@
 #include "model/generation/sampling.h"
 
 struct candidate {
-	double share; /* not divided by their sum */
+	double share; /* probability before normalization */
 	int32_t id;
 };
 struct sampler_room {
@@ -33,7 +33,7 @@ enum status sampler_room_create(struct sampler_room **room, int64_t vocab, struc
 	*room = malloc(sizeof(**room) + (size_t)vocab * sizeof((*room)->candidate[0]));
 	if (!*room)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no room for %lld candidates", (long long)vocab);
+				       "no memory for %lld candidates", (long long)vocab);
 	(*room)->vocab = vocab;
 	return STATUS_OK;
 }
@@ -54,13 +54,13 @@ static int32_t likeliest(const float *logits, int64_t vocab)
 	return (int32_t)best;
 }
 
-/* Likeliest first; equals by id, so that the order is one. */
+/* Most likely first; equals are ordered by id, so that the order is unique. */
 static bool before(const struct candidate *x, const struct candidate *y)
 {
 	return x->share != y->share ? x->share > y->share : x->id < y->id;
 }
 
-/* The candidate at `i` goes down until none below it is before it. */
+/* Moves the candidate at `i` down until the heap is in order. */
 static void sink(struct candidate *heap, int64_t count, int64_t i)
 {
 	const struct candidate c = heap[i];
@@ -76,7 +76,7 @@ static void sink(struct candidate *heap, int64_t count, int64_t i)
 	heap[i] = c;
 }
 
-/* The likeliest goes behind the heap. */
+/* Moves the most likely candidate behind the heap. */
 static double take_one(struct candidate *heap, int64_t count)
 {
 	const struct candidate first = heap[0];
@@ -87,8 +87,8 @@ static double take_one(struct candidate *heap, int64_t count)
 	return first.share;
 }
 
-/* How many candidates stay; they stand at the end then, the likeliest last. No more of a vocabulary is put in
- * order than is taken of it. */
+/* Keeps the candidates that top_k and top_p allow, and returns their number. They are then at the end of the
+ * array, the most likely last. Only these are sorted, not the whole vocabulary. */
 static int64_t cut(const struct sampling *s, struct candidate *c, int64_t count)
 {
 	const int64_t most = s->top_k && s->top_k < count ? s->top_k : count;

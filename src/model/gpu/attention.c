@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of a packed micro-batch. Documents of one length: by cuDNN where its kernels take them; else, and
- * documents of any lengths, by our tensor-core kernels where they take them; else by our plain ones. One of
- * them does both passes of a batch: they keep lse in different order.
+ * Attention of a packed micro-batch. If all sequences have equal length and cuDNN supports them, cuDNN
+ * computes it. Otherwise assay's tensor-core kernels do if they support the problem, else assay's plain
+ * kernels. The same implementation computes both passes of a batch, because each stores lse in its own order.
  */
 #include <stdlib.h>
 #include "kernel/train/plain_attention.h"
@@ -10,8 +10,8 @@
 #include "model/tensor/matrix.h"
 
 enum {
-	TIMES = 4,	   /* that a way of the backward pass is timed */
-	GRID_DOCS = 65535, /* the most that a grid has in z, where documents are */
+	TIMES = 4,	   /* timed runs of each candidate of the backward pass */
+	GRID_DOCS = 65535, /* limit of a grid's z dimension, which numbers sequences */
 };
 
 enum status attention_state_create(struct attention_state **out, const struct gpu_state *g, struct error *err)
@@ -79,15 +79,15 @@ static struct attention_operands operands(const struct attention *at, const stru
 	};
 }
 
-/* -- our tensor-core kernels -- */
+/* -- assay's tensor-core kernels -- */
 
-/* lse is theirs: [documents][heads][longest], which must fit what a layer keeps. */
+/* Their lse is [sequences][heads][longest], which must fit into the room that a layer has for it. */
 static bool lse_fits(const struct batch *b)
 {
 	return b->docs * b->doc_len_max <= ATTENTION_LSE_ROOM * b->tokens;
 }
 
-/* The candidate of that name, if the planned workspace holds it. */
+/* Selects the candidate of that name, if the planned workspace is large enough for it. */
 static bool select_named(struct fast *f, const char *name, uint64_t room)
 {
 	struct error ignored = {0};
@@ -99,15 +99,15 @@ static bool select_named(struct fast *f, const char *name, uint64_t room)
 	return false;
 }
 
-/* Batches of different documents differ in how even their work is. What was chosen for one batch is kept for
- * those alone whose work is even. */
+/* Batches with different sequence lengths differ in how evenly the work is divided. A choice made for one
+ * batch is kept only for batches with evenly divided work. */
 static bool is_uneven(const struct fast *f)
 {
 	return !f->one_length && attention_own_backward_uneven(f->backward);
 }
 
-/* The candidate that was chosen by time, here or by a run before, or else the first that the planned
- * workspace holds. */
+/* Selects the candidate chosen by time, here or in an earlier run; else the first one that fits the planned
+ * workspace. */
 static bool select_backward(struct fast *f, struct attention_state *a, uint64_t room)
 {
 	const struct gpu_attention_choice *known = attention_state_known(a, 0, 0);
@@ -132,7 +132,7 @@ static bool select_backward(struct fast *f, struct attention_state *a, uint64_t 
 	return false;
 }
 
-/* Those that do not take the problem are no error: the plain ones do. */
+/* An unsupported problem is not an error: the plain kernels compute it. */
 static void make_fast(struct fast *f, struct attention_state *a, const struct batch *b, uint64_t room)
 {
 	struct attention_problem p = attention_state_problem(&f->at, f->docs, f->length, f->ld_qkv, f->ld_o);
@@ -149,7 +149,7 @@ static void make_fast(struct fast *f, struct attention_state *a, const struct ba
 		fast_release(f);
 }
 
-/* FNV-1a over where the documents begin. */
+/* FNV-1a hash of the sequences' start rows. */
 static uint64_t lengths_of(const struct batch *b)
 {
 	uint64_t hash = 14695981039346656037ull;
@@ -159,7 +159,7 @@ static uint64_t lengths_of(const struct batch *b)
 	return hash;
 }
 
-/* *out NULL: the plain kernels. */
+/* out NULL: the plain kernels are used. */
 static void fast_of(struct attention_state *a, const struct attention *at, const struct batch *b,
 		    int64_t ld_qkv, int64_t ld_o, struct fast **out)
 {
@@ -186,7 +186,7 @@ static void fast_of(struct attention_state *a, const struct attention *at, const
 		*out = f;
 }
 
-/* -- our plain kernels -- */
+/* -- assay's plain kernels -- */
 
 static struct train_attention_args own_args(const struct attention *at, const struct batch *b, struct mat qkv,
 					    struct mat o, struct mat lse)
@@ -249,8 +249,8 @@ enum status gpu_attention_forward(struct backend *back, const struct attention *
 		return st;
 	if (!pair)
 		fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
-	if (!pair && !fast &&
-	    attention_state_wait(g->attends)) /* nothing as fast stands in for what is built */
+	if (!pair && !fast && attention_state_wait(g->attends)) /* while cuDNN's plans are built, the plain
+								   kernels are too slow to stand in */
 		st = attention_state_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 	if (st)
 		return st;
@@ -272,9 +272,9 @@ static enum status own_bwd(struct backend *back, const struct attention *at, con
 	return st ? st : run_own(back, GPU_KERNEL_ATTENTION_BWD_Q, at, b, at->heads, args, err);
 }
 
-/* One backward pass, by whichever way. */
+/* One backward pass, by one of the implementations. */
 struct passing {
-	struct sdpa_plan *library; /* NULL: ours */
+	struct sdpa_plan *library; /* NULL: assay's kernels */
 	struct attention_own_backward *own;
 	const struct attention_operands *operands;
 	const struct sdpa_gradients *gradients;
@@ -291,8 +291,8 @@ static enum status run_pass(void *arg, struct error *err)
 							   p->stream, err);
 }
 
-/* Whether it was timed. One that does not run is passed over: what a lost device says, the next launch says
- * again. */
+/* Times a pass; false: it does not run. An error is not reported, because a lost device fails again at the
+ * next launch. */
 static bool time_pass(struct backend *back, struct passing *p, double *seconds)
 {
 	struct error ignored = {0};
@@ -300,8 +300,8 @@ static bool time_pass(struct backend *back, struct passing *p, double *seconds)
 	return !gpu_time(back, run_pass, p, TIMES, seconds, &ignored);
 }
 
-/* The fastest of ours that the room holds; gradients are written, not added to, so that they may run again. 0
- * s: none runs. */
+/* Selects the fastest of assay's candidates that fit `room`. They overwrite the gradients, so they can be
+ * repeated. *own_s is 0 if none runs. */
 static enum status choose_own(struct backend *back, struct attention_state *a, struct fast *f,
 			      struct passing *p, double *least_s, struct error *err)
 {
@@ -329,7 +329,7 @@ static enum status choose_own(struct backend *back, struct attention_state *a, s
 	return attention_own_backward_select(f->backward, fastest, err);
 }
 
-/* The library's plan beside the fastest of ours, which takes own_s; 0: none of ours runs. */
+/* Compares cuDNN's plan with the fastest of assay's candidates, which takes own_s; 0: none of them runs. */
 static void choose_beside(struct backend *back, struct pair *pair, struct passing *p, double own_s)
 {
 	double library_s = 0;
@@ -343,7 +343,7 @@ static void choose_beside(struct backend *back, struct pair *pair, struct passin
 	pair->by_own = own_s > 0 && (!runs || own_s < library_s);
 }
 
-/* Our candidates beside each other, and beside the library's plan, once. */
+/* Times assay's candidates and cuDNN's plan once, and chooses the fastest. */
 static enum status choose(struct backend *back, struct attention_state *a, struct pair *pair, struct fast *f,
 			  struct passing *p, struct error *err)
 {
@@ -363,8 +363,8 @@ static enum status choose(struct backend *back, struct attention_state *a, struc
 	return st;
 }
 
-/* By whichever did the forward pass of this batch, or keeps lse as that does; `room` is what the plan has for
- * any of them. */
+/* Uses the implementation that computed the forward pass of this batch, or one with the same order of lse.
+ * `room`: workspace planned for any of them. */
 static enum status backward(struct backend *back, const struct attention *at, const struct batch *b,
 			    struct pair *pair, struct train_attention_args *args, struct mat qkv,
 			    struct mat o, struct mat lse, struct mat dqkv, gpu_ptr room, struct error *err)
@@ -413,7 +413,8 @@ enum status gpu_attention_bwd(struct backend *back, const struct attention *at, 
 	args.ld_d_o = d_o.ld;
 	args.ld_dqkv = dqkv.ld;
 	if (!st && (d_o.ld != o.ld || dqkv.ld != qkv.ld))
-		st = error_set(err, STATUS_BUG, "gradients of attention are laid out unlike its operands");
+		st = error_set(err, STATUS_BUG,
+			       "the layout of attention's gradients differs from that of its operands");
 	if (!st)
 		st = workspace_attention_bwd(back, at, b, &room, err);
 	if (!st)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention by cuDNN: which batches it takes, and its plans for them. */
+/* Attention by cuDNN: the batches that it supports, and its plans for them. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "core/clock.h"
@@ -16,7 +16,7 @@ enum status attention_state_open_cudnn(struct attention_state *a, struct error *
 		return STATUS_OK;
 	st = sdpa_open(&a->sdpa, a->gpu->device, o->cudnn, 0, &why);
 	if (st && o->attention == GPU_ATTENTION_AUTO)
-		return STATUS_OK; /* ours do */
+		return STATUS_OK; /* assay's kernels compute it */
 	if (st)
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	version = sdpa_version(a->sdpa);
@@ -84,14 +84,14 @@ static enum status plan(const struct attention_state *a, const struct pair *p, e
 	return st ? st : sdpa_plan_first(*out, err);
 }
 
-/* Shapes of which cuDNN is known to be wrong: a causal mask on Hopper where the length leaves 64 of 128
+/* cuDNN is known to be wrong for some shapes: with a causal mask on Hopper, if the length modulo 128 is 64
  * (pytorch#196678: NaN in dQ). */
 static bool trusted(int64_t length)
 {
 	return length > 1 && length % 128 != 64;
 }
 
-/* Both passes, or neither. */
+/* Makes plans for both passes, or for neither. */
 static enum status plan_both(const struct attention_state *a, struct pair *p, struct error *err)
 {
 	enum status st = plan(a, p, SDPA_FORWARD, &p->forward, err);
@@ -105,8 +105,8 @@ static enum status plan_both(const struct attention_state *a, struct pair *p, st
 	return st;
 }
 
-/* To build plans takes cuDNN a second or more, in which the device has nothing to do: a thread's work, on a
- * pair of its own. */
+/* cuDNN takes a second or more to build plans, during which the device would be idle. So a thread builds
+ * them, in a pair of its own. */
 struct building {
 	pthread_t thread;
 	const struct attention_state *attends;
@@ -116,14 +116,15 @@ struct building {
 static void *build(void *arg)
 {
 	struct building *b = arg;
-	struct error ignored = {0}; /* ours do then, as where there is no cuDNN */
+	struct error ignored = {0}; /* then assay's kernels compute it, as without cuDNN */
 
 	if (!gpu_current(b->attends->gpu->device, &ignored))
 		plan_both(b->attends, &b->pair, &ignored);
 	return NULL;
 }
 
-/* Whether a thread has begun: for the first pair, so that none is run by the library's handle meanwhile. */
+/* Starts a thread to build plans; returns whether it did. Only for the first pair, so that no other pair
+ * uses cuDNN's handle meanwhile. */
 static bool begin_building(struct attention_state *a, const struct pair *p)
 {
 	struct building *b = calloc(1, sizeof(*b));
@@ -184,14 +185,15 @@ static enum status add_pair(struct attention_state *a, const struct pair *wanted
 
 		if (!more)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "no memory for a plan of attention");
+					       "no memory for an attention plan");
 		a->pair = more;
 		a->room = room;
 	}
 	p = &a->pair[a->count];
 	*p = *wanted;
 	if (!trusted(p->length))
-		st = error_set(&why, STATUS_UNSUPPORTED, "cuDNN's attention is not trusted at length %lld",
+		st = error_set(&why, STATUS_UNSUPPORTED,
+			       "cuDNN's attention is not used at length %lld, where it is known to be wrong",
 			       (long long)p->length);
 	else if (must || !a->gpu->held || !begin_building(a, p))
 		st = plan_both(a, p, &why);
@@ -231,7 +233,7 @@ enum status attention_state_pair(struct attention_state *a, const struct attenti
 			*out = p;
 	}
 	if (!*out) {
-		attention_state_wait(a); /* the library's handle is one thread's */
+		attention_state_wait(a); /* only one thread at a time may use cuDNN's handle */
 		st = add_pair(a, &wanted, out, err);
 	}
 	if (!st && !(*out)->forward)

@@ -58,7 +58,8 @@ enum status gpu_backend_create(struct backend *back, const struct gpu_backend_op
 		.kind = BACKEND_GPU,
 	};
 	if (!g)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a back end");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a GPU back end");
 	g->options = *options;
 	st = open_all(g, err);
 	if (st)
@@ -83,10 +84,10 @@ void gpu_backend_release(struct backend *back)
 	if (!g)
 		return;
 	if (g->stream)
-		gpu_stream_wait(g->stream, NULL); /* what fails here failed before, and was told */
+		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
 	turns_release(&g->turns);
-	background_copy_release(&g->beside);
+	background_copy_release(&g->background);
 	filling_release(&g->filling);
 	attention_state_release(&g->attends);
 	gemm_plans_release(&g->products);

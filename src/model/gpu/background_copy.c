@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers fetched while the stream goes on: a stream and two pinned pieces of their own; one is on its way
- * while the other is copied out. */
+/* Copies from the device while the stream continues: a separate stream and two pinned pieces, one of which
+ * is filled while the other is copied out. */
 #include <stdlib.h>
 #include "model/tensor/dtype.h"
 #include "model/gpu/internal.h"
@@ -26,7 +26,8 @@ void background_copy_release(struct background_copy **out)
 	if (!b)
 		return;
 	if (b->stream)
-		gpu_stream_wait(b->stream, NULL); /* what failed half way may be under way to these */
+		/* After a failure, copies to these pieces may still be running. */
+		gpu_stream_wait(b->stream, NULL);
 	for (int i = 0; i < PIECES; i++) {
 		gpu_event_destroy(&b->copied[i]);
 		gpu_host_free(b->device, &b->host[i]);
@@ -63,9 +64,9 @@ static enum status background_copy_create(struct background_copy **out, struct g
 enum status gpu_backend_mark(struct backend *back, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
-	enum status st = g->beside ? STATUS_OK : background_copy_create(&g->beside, g->device, err);
+	enum status st = g->background ? STATUS_OK : background_copy_create(&g->background, g->device, err);
 
-	return st ? st : gpu_event_record(g->beside->marked, g->stream, err);
+	return st ? st : gpu_event_record(g->background->marked, g->stream, err);
 }
 
 static uint64_t piece_at(uint64_t at, uint64_t bytes)
@@ -85,7 +86,7 @@ static enum status fetch(struct background_copy *b, const struct mat *from, uint
 
 enum status gpu_backend_get_marked(struct backend *back, struct mat from, void *to, struct error *err)
 {
-	struct background_copy *b = gpu_of(back)->beside;
+	struct background_copy *b = gpu_of(back)->background;
 	const uint64_t bytes = dtype_bytes(from.dtype, (uint64_t)(from.rows * from.cols));
 	const uint64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
 	enum status st = gpu_current(gpu_of(back)->device, err);

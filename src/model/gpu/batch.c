@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists of a micro-batch on the device, in turns through pinned memory, and filled up to one of a few
- * numbers of rows with documents that nobody is trained on: a product's plan is of one number of rows, and
- * another one's candidates would be timed anew.
+ * The lists of a micro-batch on the device. They are copied through pinned memory, with two slots used
+ * alternately. Micro-batches are padded to one of a few numbers of rows with untrained documents, because a
+ * GEMM plan holds for one number of rows, and each new one would be timed.
  */
 #include <stdlib.h>
 #include "gpu/attention/work_order.h"
@@ -26,8 +26,8 @@ void filling_release(struct filling **out)
 	*out = NULL;
 }
 
-/* Rows that a batch is filled up to. Several documents of one length are as many in every full batch; one
- * alone has any length. */
+/* The number of rows after padding. Several documents of equal length need none: every full batch has the
+ * same number. Neither does a single document, which may have any length. */
 static int64_t filled_rows(const struct gpu_state *g, const struct batch *b)
 {
 	const int64_t first = b->doc_start[1];
@@ -60,7 +60,7 @@ static enum status make_room(struct filling **out, int64_t rows, int64_t docs, s
 	return STATUS_OK;
 }
 
-/* *b becomes the batch with documents behind its own, none longer than the longest. */
+/* Appends documents to b, none longer than the longest. */
 static enum status fill_up(struct gpu_state *g, struct batch *b, int64_t rows, struct error *err)
 {
 	const int64_t more = (rows - b->tokens + b->doc_len_max - 1) / b->doc_len_max;
@@ -92,7 +92,7 @@ static enum status fill_up(struct gpu_state *g, struct batch *b, int64_t rows, s
 	return STATUS_OK;
 }
 
-/* -- batches that have a place in the arena by themselves, as they are needed -- */
+/* -- batches with their own place in the arena -- */
 
 static enum status put_list(struct backend *back, const struct mat *lists, int which, const int32_t *from,
 			    int64_t count, const int32_t **out, struct error *err)
@@ -125,22 +125,21 @@ static enum status put_all(struct backend *back, const struct batch *b, struct b
 	return st;
 }
 
-/* -- micro-batches in turns: one's lists are copied, on a stream of their own, while another is worked on --
- */
+/* -- micro-batches in slots: the lists of one are copied on a separate stream while another is in use -- */
 
 struct slot {
-	int32_t *host;			   /* pinned; as the lists on the device */
-	struct gpu_event *copied, *passed; /* its copy; the work of the batch that had it */
-	bool used;			   /* both were recorded */
+	int32_t *host;			   /* pinned; same layout as the lists on the device */
+	struct gpu_event *copied, *passed; /* end of its copy; end of the work of the batch that used it */
+	bool used;			   /* both events were recorded */
 };
 
 struct turns {
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	struct slot slot[2];
-	int next, working;	     /* slots; working -1: none */
-	bool ahead;		     /* `staged` is in slot `next` */
-	struct batch staged, placed; /* as it was given, and as operations take it */
+	int next, working;	     /* slot numbers; working -1: none */
+	bool ahead;		     /* slot `next` holds `staged` */
+	struct batch staged, placed; /* as passed by the caller, and as operations see it */
 };
 
 static uint64_t slot_bytes(int64_t rows)
@@ -160,7 +159,7 @@ void turns_release(struct turns **out)
 	if (!t)
 		return;
 	if (t->stream)
-		gpu_stream_wait(t->stream, NULL); /* what was copied ahead, and had no turn, reads these */
+		gpu_stream_wait(t->stream, NULL); /* copies made ahead may still read from the slots */
 	for (int i = 0; i < 2; i++) {
 		void *host = t->slot[i].host;
 
@@ -194,7 +193,7 @@ static enum status turns_create(struct turns **out, struct gpu_device *d, int64_
 		if (!st)
 			st = gpu_event_create(d, &t->slot[i].passed, err);
 		if (!st)
-			memset(host, 0, slot_bytes(rows)); /* what no batch fills is copied too */
+			memset(host, 0, slot_bytes(rows)); /* unused places are copied too */
 	}
 	if (st)
 		turns_release(&t);
@@ -202,7 +201,7 @@ static enum status turns_create(struct turns **out, struct gpu_device *d, int64_
 	return st;
 }
 
-/* Into the slot's pinned memory, and where each will be on the device. */
+/* Writes a list to the slot's pinned memory and returns its future address on the device. */
 static const int32_t *lay(const struct slot *s, const struct mat *lists, int which, const int32_t *from,
 			  int64_t count)
 {
@@ -211,7 +210,7 @@ static const int32_t *lay(const struct slot *s, const struct mat *lists, int whi
 	return (const int32_t *)lists->data + which * lists->ld;
 }
 
-/* In which order attention works on documents of different length. None where the lengths are equal. */
+/* Writes the order of attention's work for documents of unequal length. Equal lengths need none. */
 static void lay_order(const struct slot *s, const struct mat *lists, struct batch *placed)
 {
 	const uint32_t *starts = (const uint32_t *)placed->doc_start;
@@ -239,7 +238,7 @@ static void lay_out(const struct slot *s, const struct mat *lists, const struct 
 	lay_order(s, lists, placed);
 }
 
-/* All that was enqueued until now is the work of the batch that had its turn. */
+/* Marks the end of the present batch's work: everything enqueued so far. */
 static enum status end_turn(struct turns *t, struct gpu_stream *main, struct error *err)
 {
 	enum status st =
@@ -249,8 +248,8 @@ static enum status end_turn(struct turns *t, struct gpu_stream *main, struct err
 	return st;
 }
 
-/* The copy waits on its own stream for the batch that had the slot; this thread for the copy that had its
- * pinned memory. */
+/* The copy stream waits for the batch that used the slot before. The calling thread waits for the earlier
+ * copy from its pinned memory. */
 static enum status stage(struct backend *back, struct turns *t, const struct batch *b, struct error *err)
 {
 	struct slot *s = &t->slot[t->next];
@@ -278,11 +277,11 @@ static enum status take_turn(struct backend *back, struct turns *t, struct batch
 	t->working = t->next;
 	t->next = 1 - t->next;
 	t->ahead = false;
-	s->used = true; /* `passed` is recorded before it has its next turn */
+	s->used = true; /* `passed` is recorded before the slot is used again */
 	return st;
 }
 
-/* Filled up, if it is to be, and staged. */
+/* Pads the batch if necessary, and stages it. */
 static enum status prepare(struct backend *back, const struct batch *host, bool turns, struct batch *b,
 			   struct error *err)
 {

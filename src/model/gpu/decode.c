@@ -6,11 +6,11 @@
 #include "model/gpu/backend.h"
 
 enum {
-	BLOCKS_MAX = 1024, /* SMs of any device: what is planned for */
+	BLOCKS_MAX = 1024, /* limit for the SMs of any device, for planning */
 	ALIGN_FLOATS = 64,
 };
 
-/* What the kernels work in, places in one piece of device memory. name, floats */
+/* The kernels' workspace: parts of one block of device memory. name, floats */
 /* clang-format off */
 #define DECODE_PLACES(X)                                                                    \
 	X(x, s->hidden)                                                                     \
@@ -28,7 +28,7 @@ enum {
 	X(layers, s->layers * (int64_t)(sizeof(struct decode_layer) / sizeof(float)))
 /* clang-format on */
 
-/* What a launch leaves, fetched by one copy. */
+/* Results of a launch, fetched by one copy. */
 struct made {
 	struct decode_state state;
 	int32_t chosen[DECODE_LAUNCH];
@@ -37,14 +37,14 @@ struct made {
 struct decode {
 	const struct model *model;
 	const struct cache *cache;
-	int64_t u_most; /* adapters * rank of a map, at most */
+	int64_t u_most; /* largest adapters * rank of a linear layer */
 	struct mat memory;
-	struct gpu_device *device; /* NULL: planned */
+	struct gpu_device *device; /* NULL while planning */
 	struct gpu_stream *stream;
 	struct gpu_kernel *kernel;
 	struct gpu_event *done[DECODE_FLIGHT];
 	void *made;   /* struct made [DECODE_FLIGHT], pinned */
-	void *logits; /* pinned, once asked for */
+	void *logits; /* pinned; NULL until the first decode_logits */
 	struct decode_layer *layers;
 	struct decode_tokens_args args;
 	unsigned blocks, shared_bytes;
@@ -56,13 +56,13 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Columns of a map, at most. */
+/* The most columns of any linear layer. */
 static int64_t wide_of(const struct shape *s)
 {
 	return most(most(s->hidden, s->heads * s->head_dim), s->ffn);
 }
 
-/* Rows of a map, at most. */
+/* The most rows of any linear layer. */
 static int64_t tall_of(const struct shape *s)
 {
 	return most(most(s->vocab, 2 * s->ffn), (s->heads + 2 * s->kv_heads) * s->head_dim);
@@ -72,13 +72,13 @@ enum status decode_check_heads(int64_t head_dim, struct error *err)
 {
 	return decode_refuses_heads(head_dim)
 		       ? error_set(err, STATUS_UNSUPPORTED,
-				   "a GPU generates with heads of 16, 32, 64, 128 or 256 "
-				   "numbers, and these have %lld; a CPU (--device cpu) takes any",
+				   "a GPU generates with a head size of 16, 32, 64, 128 or 256, but this "
+				   "model has %lld; use --device cpu, which supports any",
 				   (long long)head_dim)
 		       : STATUS_OK;
 }
 
-/* What the kernels do not take. */
+/* Whether the kernels do not support the shape. */
 static bool refuses(const struct shape *s)
 {
 	return decode_refuses_heads(s->head_dim) || s->hidden % 8 || s->ffn % 8 ||
@@ -101,7 +101,7 @@ static gpu_ptr address(const void *data)
 	return (gpu_ptr)(uintptr_t)data;
 }
 
-/* Offsets of the places, in floats; the last is their end. */
+/* Offsets of the parts, in floats; the last one is the total. */
 #define X(name, floats) PLACE_##name,
 enum { DECODE_PLACES(X) PLACES };
 #undef X
@@ -127,7 +127,7 @@ static gpu_ptr place(const struct decode *d, int which)
 	return address(d->memory.data) + (gpu_ptr)at[which] * sizeof(float);
 }
 
-/* Bytes before the rings. */
+/* Bytes of shared memory in front of the rings. */
 static uint32_t front_of(const struct decode *d, unsigned blocks)
 {
 	const struct shape *s = &d->model->shape;
@@ -183,7 +183,7 @@ static struct decode_tokens_args args_of(const struct decode *d)
 	};
 }
 
-/* *refused: the device has not the shared memory that a block of this model needs. */
+/* *refused: the device has too little shared memory per block for this model. */
 static enum status open_device(struct decode *d, const struct backend *back, bool *refused, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -208,7 +208,7 @@ static enum status open_device(struct decode *d, const struct backend *back, boo
 	d->layers = calloc((size_t)d->model->shape.layers, sizeof(*d->layers));
 	if (!d->layers)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no room for a table of layers");
+				       "no memory for a table of layers");
 	d->args = args_of(d);
 	d->args.depth = depth;
 	d->args.ring = front;
@@ -228,13 +228,13 @@ enum status decode_create(struct decode **out, const struct model *m, struct bac
 		return STATUS_OK;
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no room for a decoder");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a decoder");
 	d->model = m;
 	d->cache = cache;
 	d->u_most = adapters_most(m);
 	lay_out(d, at);
 	d->memory = (struct mat){.rows = 1, .cols = at[PLACES], .dtype = DTYPE_F32};
-	st = arena_mat(back->arena, MEM_CACHE, &d->memory, "what a token is made in", err);
+	st = arena_mat(back->arena, MEM_CACHE, &d->memory, "workspace of decode", err);
 	if (!st && d->memory.data)
 		st = open_device(d, back, &refused, err);
 	if (st || refused)
@@ -250,7 +250,7 @@ void decode_release(struct decode **out)
 	if (!d)
 		return;
 	if (d->device)
-		gpu_stream_wait(d->stream, NULL); /* what fails here failed before, and was told */
+		gpu_stream_wait(d->stream, NULL); /* an error here has occurred and been reported before */
 	for (int i = 0; i < DECODE_FLIGHT; i++)
 		gpu_event_destroy(&d->done[i]);
 	if (d->device) {

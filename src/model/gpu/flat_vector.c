@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to the flat vector (kernel/train/flat_vector.h): live copies, sums, AdamW. */
+/* Operations on the flat vector (kernel/train/flat_vector.h): live copies, sums, AdamW. */
 #include <stdlib.h>
 #include "kernel/train/flat_vector.h"
 #include "model/gpu/internal.h"
 
-/* The table on the device: made once, the list is always the same. */
+/* Makes the table on the device. Once, because the list is the same in every call. */
 static enum status make_live(struct backend *back, const struct live_part *part, int count, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
@@ -73,7 +73,7 @@ enum status gpu_reduce(struct backend *back, struct mat x, enum reduction reduct
 
 	cost_touch(back, &x, 1);
 	if (!st && x.ld != x.cols && x.rows > 1)
-		st = error_set(err, STATUS_BUG, "a sum over rows that do not follow each other");
+		st = error_set(err, STATUS_BUG, "a sum over rows that are not contiguous");
 	if (!st) {
 		args.sums = gpu_address(sums.data);
 		st = gpu_run(back, GPU_KERNEL_REDUCE, TRAIN_REDUCE_BLOCKS, TRAIN_THREADS, 0, &args, err);

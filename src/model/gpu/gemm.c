@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by cuBLASLt: a plan for each shape that a model has, made when it is met first. */
+/* GEMMs by cuBLASLt. Each shape has a plan, made when it first occurs. */
 #include <stdlib.h>
 #include "model/gpu/gemm.h"
 
-/* A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
- * it. */
+/* WORTH_TIMES: a GEMM that uses the choice of a similar one is timed itself once it has run so often that
+ * timing its candidates would be a twentieth of its total time. */
 enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
-/* Those of eight blocks die now and then where contexts take turns on a device
- * (docs/explanation/design/model_gpu.md, "Runs beside each other"). */
+/* Clusters of eight blocks sometimes crash if several contexts share a device
+ * (docs/explanation/design/model_gpu.md, "Several runs on one card"). */
 enum { CLUSTER_MOST = 4 };
 
 enum status gemm_plans_create(struct gemm_plans **out, const struct gpu_state *g, struct error *err)
@@ -18,7 +18,7 @@ enum status gemm_plans_create(struct gemm_plans **out, const struct gpu_state *g
 
 	*out = p;
 	if (!p)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for products");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for GEMM plans");
 	st = matmul_open(&p->library, g->device, g->options.cublaslt, 0, err);
 	if (st)
 		return st;
@@ -68,7 +68,7 @@ static bool type_of(enum dtype dtype, enum matmul_type *out)
 	return dtype == DTYPE_F32 || dtype == DTYPE_BF16;
 }
 
-/* The largest power of two up to ALIGN_MOST that all addresses are multiples of. */
+/* The largest power of two up to ALIGN_MOST that divides all addresses. */
 static unsigned alignment_of(const struct gemm *g)
 {
 	uint64_t bits = gpu_address(g->a.data) | gpu_address(g->b.data) | gpu_address(g->c.data) |
@@ -77,14 +77,14 @@ static unsigned alignment_of(const struct gemm *g)
 	return (unsigned)(bits & -bits);
 }
 
-/* Compared as bytes, so that its gaps are zeros too. */
+/* Shapes are compared as bytes, so padding bytes must be zero. */
 static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct error *err)
 {
 	memset(s, 0, sizeof(*s));
 	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d))
-		return error_set(err, STATUS_UNSUPPORTED, "a GPU's products are of BF16 and F32");
+		return error_set(err, STATUS_UNSUPPORTED, "a GPU's GEMMs support only BF16 and F32");
 	if (g->beta != 0 && g->c.ld != g->d.ld)
-		return error_set(err, STATUS_BUG, "a product is added to rows of another pitch");
+		return error_set(err, STATUS_BUG, "a GEMM is added to a matrix with another row pitch");
 	s->compute = MATMUL_COMPUTE_F32;
 	s->m = (uint64_t)g->d.rows;
 	s->n = (uint64_t)g->d.cols;
@@ -114,7 +114,7 @@ static enum status add(struct gemm_plans *p, const struct matmul_shape *shape, s
 
 		if (!more)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "no memory for a plan of a product");
+					       "no memory for a GEMM plan");
 		p->planned = more;
 		p->room = room;
 	}
@@ -136,7 +136,8 @@ static enum status add(struct gemm_plans *p, const struct matmul_shape *shape, s
 static enum status plan_of(struct gemm_plans *p, const struct matmul_shape *shape, struct gemm_plan **out,
 			   struct error *err)
 {
-	/* Looked for a thousand times a step, among a thousand where packs have many numbers of rows. */
+	/* Called a thousand times per step; there are up to a thousand plans if packs vary in their number
+	 * of rows. So the cheap comparisons come first. */
 	for (size_t i = 0; i < p->count; i++) {
 		const struct matmul_shape *s = &p->planned[i].shape;
 
@@ -154,7 +155,7 @@ static bool is_thin(const struct matmul_shape *s)
 	return s->m < THIN_BELOW || s->n < THIN_BELOW || s->k < THIN_BELOW;
 }
 
-/* What a run before has chosen by time, if the library takes it still. */
+/* Takes the choice of an earlier run, if the library still accepts it. */
 static void recall(const struct gemm_plans *p, struct gemm_plan *one)
 {
 	struct error ignored = {0};
@@ -175,19 +176,19 @@ static void recall(const struct gemm_plans *p, struct gemm_plan *one)
 	}
 }
 
-/* The number of a micro-batch's rows: what a gradient of parameters adds up over, else the result's rows. */
+/* The dimension that is the micro-batch's rows: k for a gradient of parameters, else m. */
 static uint64_t *rows_of(struct matmul_shape *s)
 {
 	return s->transpose_a ? &s->k : &s->m;
 }
 
-/* Of up to twice as many rows, and the same otherwise. */
+/* Whether the number of rows differs by at most a factor of two, and everything else is equal. */
 static bool are_alike(const struct matmul_shape *x, const struct matmul_shape *y)
 {
 	struct matmul_shape a, b;
 	uint64_t rows, others;
 
-	memcpy(&a, x, sizeof(a)); /* with the gaps */
+	memcpy(&a, x, sizeof(a)); /* including padding bytes */
 	memcpy(&b, y, sizeof(b));
 	rows = *rows_of(&a);
 	others = *rows_of(&b);
@@ -195,8 +196,8 @@ static bool are_alike(const struct matmul_shape *x, const struct matmul_shape *y
 	return !memcmp(&a, &b, sizeof(a)) && rows <= 2 * others && others <= 2 * rows;
 }
 
-/* What is the fastest for a product of nearly as many rows serves this one too: packs of documents have many
- * numbers of rows, and to time the candidates of each would take longer than short runs do. */
+/* Takes the algorithm of a similar GEMM. Packs vary in their number of rows, and timing the candidates of
+ * each would take longer than a short run. */
 static void take_alike(const struct gemm_plans *p, struct gemm_plan *one)
 {
 	uint64_t words[MATMUL_ALGORITHM_WORDS];
@@ -214,7 +215,7 @@ static void take_alike(const struct gemm_plans *p, struct gemm_plan *one)
 	}
 }
 
-/* How an alike one that is done often is chosen by its own time. */
+/* Times a GEMM that uses the choice of a similar one, once it has run often enough. */
 static enum status settle_alike(struct backend *back, struct gemm_plan *one, const struct gemm *g,
 				const struct matmul_operands *o, struct error *err)
 {
@@ -224,7 +225,7 @@ static enum status settle_alike(struct backend *back, struct gemm_plan *one, con
 	return gemm_plans_tune(back, one, g, o, err);
 }
 
-/* By what was recalled; where that does not run on these operands, chosen anew. */
+/* Runs the recalled algorithm. If it does not run with these operands, the candidates are timed again. */
 static enum status run_recalled(struct backend *back, struct gemm_plan *one, const struct gemm *g,
 				const struct matmul_operands *o, struct error *err)
 {

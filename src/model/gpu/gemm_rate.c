@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a large product reaches here: the measure of a run's FLOP. */
+/* The rate of a large GEMM on this device, the denominator of MFU. */
 #include "model/gpu/gemm.h"
 
 enum { SIZE = 8192, SIZE_LEAST = 256, TIMES = 5 };
@@ -11,7 +11,7 @@ static enum status run(void *arg, struct error *err)
 	return gpu_gemm(back, ((void **)arg)[1], err);
 }
 
-/* The largest that finds place; 0: none does. */
+/* The largest size with room in the arena; 0: none. */
 static int64_t size_of(const struct arena *a)
 {
 	int64_t size = SIZE;
@@ -32,7 +32,7 @@ static enum status time_one(struct backend *back, int64_t size, double *seconds,
 
 	for (int i = 0; !st && i < 3; i++) {
 		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_BF16};
-		st = arena_mat(back->arena, MEM_WORKSPACE, &m[i], "a product to be timed", err);
+		st = arena_mat(back->arena, MEM_WORKSPACE, &m[i], "a GEMM to time", err);
 		if (!st)
 			st = back->ops->random(back, m[i], &fill, err);
 	}
@@ -51,8 +51,8 @@ enum status gpu_backend_gemm_rate(struct backend *back, double *rate, struct err
 	enum status st = size ? time_one(back, size, &seconds, err) : STATUS_OK;
 
 	*rate = !st && seconds > 0 ? 2 * (double)size * (double)size * (double)size / seconds : 0;
-	gemm_plans_forget(p, plans); /* no step has it */
-	*back->arena = before;	     /* its peak is what steps take */
+	gemm_plans_forget(p, plans); /* no training step has this shape */
+	*back->arena = before;	     /* restores the arena's peak, which is reported as the steps' memory */
 	back->cost = cost;
 	return st;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of cuBLASLt's candidates a product takes: timed in turns where it is met first, before it is done. */
+/* Times cuBLASLt's candidates for a GEMM with interleaved measurements, when its shape first occurs and
+ * before it runs. */
 #include "core/clock.h"
 #include "kernel/train/rows.h"
 #include "model/tensor/dtype.h"
 #include "model/gpu/gemm.h"
 
-/* Of a product of milliseconds fewer candidates are timed, and less often: seconds before the first step
- * count. */
+/* For GEMMs of milliseconds, fewer candidates are timed, and fewer times, because this delays the first
+ * steps. */
 enum { CANDIDATES = 16, CANDIDATES_LARGE = 8, TIMES = 4, TIMES_LARGE = 2, WORTH_FLOP = 10000 };
 #define LARGE_FLOP 1e12
 
-/* D to packed rows of `kept`, or back. */
+/* Copies D to the packed rows of `kept`, or back. */
 static enum status keep(struct backend *back, const struct mat *d, const struct mat *kept, bool again,
 			struct error *err)
 {
@@ -25,7 +26,7 @@ static enum status keep(struct backend *back, const struct mat *d, const struct 
 	};
 
 	struct gpu_state *gpu = gpu_of(back);
-	const double counted = gpu->counted_bytes; /* what the product counted stays the product's */
+	const double counted = gpu->counted_bytes; /* timing must not change the counted bytes */
 	enum status st;
 
 	gpu->counted_bytes = back->cost.bytes;
@@ -94,7 +95,7 @@ static double flop_of(const struct gemm_plan *p)
 	return 2 * (double)p->shape.m * (double)p->shape.n * (double)p->shape.k;
 }
 
-/* A candidate that does not run on these operands is passed over. */
+/* A candidate that does not run with these operands is skipped. */
 static enum status time_all(struct backend *back, struct gemm_plan *p, const struct matmul_operands *o,
 			    struct error *err)
 {
@@ -130,7 +131,7 @@ enum status gemm_plans_tune(struct backend *back, struct gemm_plan *p, const str
 			    const struct matmul_operands *o, struct error *err)
 {
 	const struct arena before =
-		*back->arena; /* as if nothing had been timed: its peak is what steps take */
+		*back->arena; /* restores the arena's peak, which is reported as the steps' memory */
 	const bool in_place = g->beta != 0 && g->c.data == g->d.data;
 	struct mat kept = {.rows = g->d.rows, .cols = g->d.cols, .dtype = g->d.dtype};
 	struct error ignored = {0};
@@ -138,7 +139,7 @@ enum status gemm_plans_tune(struct backend *back, struct gemm_plan *p, const str
 	enum status st;
 
 	if (flop_of(p) >= WORTH_FLOP && in_place &&
-	    arena_mat(back->arena, MEM_WORKSPACE, &kept, "a product's result", &ignored)) {
+	    arena_mat(back->arena, MEM_WORKSPACE, &kept, "saved result of a GEMM", &ignored)) {
 		*back->arena = before;
 		return STATUS_OK;
 	}

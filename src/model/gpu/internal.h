@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPU's operations share. */
+/* Shared by the GPU's operations. */
 #ifndef MODEL_GPU_INTERNAL_H
 #define MODEL_GPU_INTERNAL_H
 #include "gpu/matmul/matmul.h"
 #include "model/backend/cost.h"
 #include "model/gpu/backend.h"
 
-/* Our kernels: file, entry, what of a step they are. */
+/* Assay's kernels: file, entry, part of a step. */
 /* clang-format off */
 #define GPU_KERNELS(X) \
 	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS) \
@@ -59,23 +59,24 @@ struct gpu_state {
 	struct gemm_plans *products;
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
-	struct gpu_times *phases, *parts; /* the second: NULL where it is not asked for */
+	struct gpu_times *phases, *parts; /* parts is NULL unless they are asked for */
 	struct gpu_part_work
-		part_work[GPU_PART_COUNT]; /* since times were begun, where parts are asked for */
-	double counted_bytes;		   /* of back->cost.bytes: what is a part's already */
-	gpu_ptr memory;			   /* the arena's */
-	int64_t rows_most;		   /* of a micro-batch; 0: none is filled up */
+		part_work[GPU_PART_COUNT]; /* since gpu_backend_times_begin, if parts are asked for */
+	/* The part of back->cost.bytes that is already assigned to a part. */
+	double counted_bytes;
+	gpu_ptr memory;	   /* of the arena */
+	int64_t rows_most; /* of a micro-batch; 0: no padding */
 	struct filling *filling;
-	struct turns *turns;		/* of micro-batches; NULL: none had one */
-	struct background_copy *beside; /* NULL: nothing was fetched beside the stream */
-	struct layer_graphs *spans;	/* NULL: none was met */
-	bool capturing;			/* what is enqueued becomes a graph: nothing is timed now */
-	bool held;			/* gpu_backend_hold */
-	double tuning_s;		/* of gpu_backend_tuning_s: candidates' timing */
-	gpu_ptr live;			/* the table of gpu_refresh, as the kernel takes it */
+	struct turns *turns;		    /* slots of micro-batches; NULL: not needed yet */
+	struct background_copy *background; /* NULL: not needed yet */
+	struct layer_graphs *spans;	    /* NULL: not needed yet */
+	bool capturing;	 /* enqueued work becomes part of a graph, so nothing may be timed */
+	bool held;	 /* see gpu_backend_hold */
+	double tuning_s; /* part of gpu_backend_tuning_s: timing candidates */
+	gpu_ptr live;	 /* device table of gpu_refresh */
 	const struct live_part *live_of;
 	int live_count;
-	unsigned shared_most; /* bytes that a block may ask for */
+	unsigned shared_most; /* most bytes of shared memory per block */
 };
 
 static inline struct gpu_state *gpu_of(const struct backend *back)
@@ -83,7 +84,8 @@ static inline struct gpu_state *gpu_of(const struct backend *back)
 	return back->device;
 }
 
-/* Heads that train_norm.h's and train_attention.h's kernels take. UNSUPPORTED: others. */
+/* Checks that train_norm.h's and train_attention.h's kernels support the head size. UNSUPPORTED: they do
+ * not. */
 enum status gpu_check_heads(int64_t head_dim, struct error *err);
 
 static inline gpu_ptr gpu_address(const void *data)
@@ -96,15 +98,17 @@ enum status gpu_run(struct backend *back, enum gpu_kernel_id kernel, unsigned bl
 enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const unsigned grid[3],
 		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err);
 
-/* Times (step_times.c). From here on the stream's work is `what`; below 0: nothing's. */
+/* Timing (step_times.c). gpu_times_mark: the stream's work from now on is `what`; below 0: it is not timed.
+ */
 enum status gpu_times_create(struct gpu_times **t, struct error *err);
 void gpu_times_release(struct gpu_times **t);
 enum status gpu_times_mark(struct gpu_times *t, const struct gpu_state *g, int what, struct error *err);
-void gpu_times_clear(struct gpu_times *t); /* NULL is fine */
-/* Seconds of each of 0 .. whats - 1 between the first mark and the last, which it waits for; none is left. */
+void gpu_times_clear(struct gpu_times *t); /* NULL-safe */
+/* Seconds of each of 0 .. whats - 1 between the first and the last mark. Waits for the last one, and clears
+ * all marks. */
 enum status gpu_times_read(struct gpu_times *t, double *s, int whats, struct error *err);
-/* The same of a kind of operation, where they are timed; the bytes that back->cost counted since the last
- * one, or since a phase began, are its. */
+/* The same for a kind of operation, if parts are timed. It gets the bytes that back->cost counted since the
+ * last call or the start of the phase. */
 static inline enum status gpu_part(const struct backend *back, enum gpu_part part, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
@@ -115,8 +119,8 @@ static inline enum status gpu_part(const struct backend *back, enum gpu_part par
 	g->counted_bytes = back->cost.bytes;
 	return gpu_times_mark(g->parts, g, part, err);
 }
-/* The same of work that has FLOP: those which back->cost has beyond `before`, so that what is timed on the
- * way has none of them. */
+/* The same for work with FLOP: those in back->cost beyond `before`. So work that is only timed on the way
+ * has none. */
 static inline enum status gpu_part_flop(const struct backend *back, enum gpu_part part, double before,
 					struct error *err)
 {
@@ -125,47 +129,48 @@ static inline enum status gpu_part_flop(const struct backend *back, enum gpu_par
 	return gpu_part(back, part, err);
 }
 
-/* Seconds of one of `times` of these, after a warm-up (gemm_tune.c); waits. */
+/* Seconds per call of `run`, for `times` calls after a warm-up (gemm_tune.c). Waits. */
 enum status gpu_time(struct backend *back, enum status (*run)(void *arg, struct error *err), void *arg,
 		     int times, double *seconds, struct error *err);
-/* Around all timing of one choice: what was enqueued before is waited for first, so that the time between the
- * two is the choice's own. */
+/* Enclose the timing of one choice. Begin first waits for all enqueued work, so that the time in between
+ * belongs to the choice. */
 enum status gpu_tuning_begin(struct backend *back, uint64_t *began_ns, struct error *err);
 void gpu_tuning_end(struct backend *back, uint64_t began_ns);
 
-/* Pinned memory that copies go through (staging.c). */
+/* Pinned memory for copies (staging.c). */
 enum status staging_create(struct staging **s, struct gpu_device *d, struct gpu_stream *stream,
 			   struct error *err);
-void staging_release(struct staging **s); /* after the stream's work has ended */
+void staging_release(struct staging **s); /* to be called after the stream's work has ended */
 enum status gpu_backend_put(struct backend *back, struct mat to, const void *from, struct error *err);
 enum status gpu_backend_get(struct backend *back, struct mat from, void *to, struct error *err);
 
-/* Products by cuBLASLt, a plan a shape (gemm.c). */
+/* GEMMs by cuBLASLt, one plan per shape (gemm.c). */
 enum status gemm_plans_create(struct gemm_plans **p, const struct gpu_state *g, struct error *err);
 void gemm_plans_release(struct gemm_plans **p);
 const char *gemm_plans_name(const struct gemm_plans *p);
 enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err);
-/* Every product that was met has been chosen, if any is to be. */
+/* Whether the candidates of every GEMM shape so far are chosen, if they are to be timed. */
 bool gemm_plans_settled(const struct gpu_state *g);
 
-/* Attention by whichever does it (attention.c). */
+/* Attention, by one of its implementations (attention.c). */
 enum status attention_state_create(struct attention_state **a, const struct gpu_state *g, struct error *err);
 void attention_state_release(struct attention_state **a);
 const char *attention_state_name(const struct attention_state *a);
 double attention_state_planned_s(
-	const struct attention_state *a); /* spent on the library's plans, or on waiting for them */
+	const struct attention_state *a); /* time spent building cuDNN's plans or waiting for them */
 enum status gpu_attention_forward(struct backend *back, const struct attention *at, const struct batch *b,
 				  struct mat qkv, struct mat o, struct mat lse, struct error *err);
 enum status gpu_attention_bwd(struct backend *back, const struct attention *at, const struct batch *b,
 			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
 			      struct error *err);
 
-/* On rows of `cols` elements, a vector a thread; to += the sum of `sums`' rows (ops.c). */
+/* Launches a kernel on rows of `cols` elements, one vector per thread; adds the sum of the rows of `sums` to
+ * `to` (ops.c). */
 enum status gpu_over(struct backend *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
 		     const void *args, struct error *err);
 enum status gpu_end_sums(struct backend *back, const struct mat *sums, struct mat to, struct error *err);
 
-/* Entries of the table, one file a subject. */
+/* Entries of the table, one file per subject. */
 extern __typeof__(*((struct ops *)0)->rmsnorm) gpu_rmsnorm;
 extern __typeof__(*((struct ops *)0)->rmsnorm_bwd) gpu_rmsnorm_bwd;
 extern __typeof__(*((struct ops *)0)->head_norm_rope) gpu_head_norm_rope;
@@ -174,12 +179,13 @@ extern __typeof__(*((struct ops *)0)->refresh) gpu_refresh;
 extern __typeof__(*((struct ops *)0)->reduce) gpu_reduce;
 extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 
-/* The lists of a batch on the device (batch.c). */
+/* Lists of a batch on the device (batch.c). */
 void filling_release(struct filling **f);
 void turns_release(struct turns **t);
 uint64_t turns_pinned_bytes(int64_t rows);
 void background_copy_release(struct background_copy **b); /* background_copy.c */
-void layer_graphs_release(struct layer_graphs **s); /* layer_graph.c; after the stream's work has ended */
+/* layer_graph.c; to be called after the stream's work has ended. */
+void layer_graphs_release(struct layer_graphs **s);
 uint64_t background_copy_pinned_bytes(void);
 enum status gpu_layer_graph(struct backend *back, const struct layer_work *span, struct error *err);
 enum status gpu_batch(struct backend *back, const struct batch *host, struct batch *out, struct error *err);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layers of a small micro-batch, whose kernels take less time than their launches do: what was enqueued
- * for one is kept as a graph and enqueued as a whole for the next of the same shape. That all launches are
- * the same follows from where the lists and the first operand lie, how much of the arena is taken, and the
- * numbers of rows and documents and the longest of them: no operation looks at more (struct layer_work).
+ * CUDA graphs for the layers of a small micro-batch, whose kernels run shorter than their launches take. The
+ * launches of one micro-batch are captured as a graph, which is launched for the next one of the same shape.
+ * The launches are equal if these are equal: the addresses of the lists and the first operand, the used part
+ * of the arena, the numbers of rows and documents, and the longest document. Operations depend on nothing
+ * else (struct layer_work).
  */
 #include <stdlib.h>
 #include "model/gpu/internal.h"
 
 enum {
-	SPANS = 16, /* that are known at once: the one that was used longest ago makes room */
+	SPANS = 16, /* number of graphs; a new one replaces the least recently used */
 	DIRECT_TIMES =
-		2, /* plans are made and candidates timed in the first; the second is as all later ones are */
-	ELEMENTS_MOST = 8192 * 576, /* of a residual stream: as far as it was measured to help */
+		2, /* the first run makes plans and times candidates; the second is like all later ones */
+	ELEMENTS_MOST = 8192 * 576, /* of the residual stream; measurements show a gain up to this size */
 };
 
 struct span_key {
 	const void *token, *first;
 	int64_t rows, docs, longest;
-	size_t taken; /* of the arena */
+	size_t taken; /* used part of the arena */
 };
 
 struct known_span {
@@ -26,13 +27,13 @@ struct known_span {
 	struct gpu_graph *graph; /* NULL: not captured yet */
 	struct op_cost cost;
 	unsigned times;
-	uint64_t used; /* when, in spans */
+	uint64_t used; /* time of last use, as a count of launches */
 };
 
 struct layer_graphs {
 	struct known_span known[SPANS];
 	uint64_t now;
-	bool refused; /* a capture failed, as `why` says: none is tried again */
+	bool refused; /* a capture failed (see `why`); no other is tried */
 	struct error why;
 };
 
@@ -44,7 +45,7 @@ void layer_graphs_release(struct layer_graphs **out)
 	*out = NULL;
 }
 
-/* Its own place, or that of the one that was used longest ago. */
+/* Finds the entry of the key, or replaces the least recently used one. */
 static enum status place_of(struct gpu_state *g, const struct span_key *key, struct known_span **out,
 			    struct error *err)
 {
@@ -63,7 +64,7 @@ static enum status place_of(struct gpu_state *g, const struct span_key *key, str
 	}
 	if (!*out) {
 		if (oldest->graph)
-			st = gpu_stream_wait(g->stream, err); /* it may be at work */
+			st = gpu_stream_wait(g->stream, err); /* the graph may still be running */
 		gpu_graph_destroy(&oldest->graph);
 		*oldest = (struct known_span){.key = *key};
 		*out = oldest;
@@ -79,7 +80,8 @@ static void refuse(struct layer_graphs *s, const struct error *why)
 	s->why = *why;
 }
 
-/* The graph of it, if it can be had. What has run half way is as if it had not: it is run after. */
+/* Captures the graph. If that fails, its partial effects are undone, and the caller runs the work directly.
+ */
 static void capture(struct backend *back, const struct layer_work *span, struct known_span *k)
 {
 	struct gpu_state *g = gpu_of(back);
@@ -122,8 +124,7 @@ enum status gpu_layer_graph(struct backend *back, const struct layer_work *span,
 	struct known_span *k;
 	enum status st;
 
-	/* What a held step enqueues is not what later ones do: of those the first is as if it were the first.
-	 */
+	/* A held step enqueues other work than later steps do, so it does not count. */
 	if (!g->options.graphs || g->held || g->parts ||
 	    span->first.rows * span->first.cols > ELEMENTS_MOST || (g->spans && g->spans->refused))
 		return span->run(span->arg, err);
@@ -131,7 +132,7 @@ enum status gpu_layer_graph(struct backend *back, const struct layer_work *span,
 		g->spans = calloc(1, sizeof(*g->spans));
 	if (!g->spans)
 		return span->run(span->arg, err);
-	memset(&key, 0, sizeof(key)); /* it is compared as bytes */
+	memset(&key, 0, sizeof(key)); /* compared as bytes */
 	key.token = span->batch->token;
 	key.first = span->first.data;
 	key.rows = span->batch->tokens;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Norms and RoPE by our kernels (kernel/train/rmsnorm_rope.h). */
+/* Norms and RoPE by assay's kernels (kernel/train/rmsnorm_rope.h). */
 #include "kernel/train/rmsnorm_rope.h"
 #include "model/gpu/internal.h"
 
@@ -7,8 +7,9 @@ static enum status check_norm(int64_t cols, struct error *err)
 {
 	return cols <= TRAIN_ROW_COLS_MAX
 		       ? STATUS_OK
-		       : error_set(err, STATUS_UNSUPPORTED, "a norm over %lld numbers; our kernel takes %d",
-				   (long long)cols, TRAIN_ROW_COLS_MAX);
+		       : error_set(err, STATUS_UNSUPPORTED,
+				   "a norm over %lld elements; the kernel supports up to %d", (long long)cols,
+				   TRAIN_ROW_COLS_MAX);
 }
 
 enum status gpu_check_heads(int64_t head_dim, struct error *err)
@@ -16,7 +17,7 @@ enum status gpu_check_heads(int64_t head_dim, struct error *err)
 	return head_dim % 8 == 0 && head_dim <= TRAIN_HEAD_DIM_MAX
 		       ? STATUS_OK
 		       : error_set(err, STATUS_UNSUPPORTED,
-				   "heads of %lld numbers; our kernels take multiples of 8 up to %d",
+				   "a head size of %lld; the kernels support multiples of 8 up to %d",
 				   (long long)head_dim, TRAIN_HEAD_DIM_MAX);
 }
 

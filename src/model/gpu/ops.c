@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of
- * model/backend/plan_backend.c. */
+/* The table of the GPU's operations, which launch assay's kernels (kernel/train*.h say what each computes).
+ * Costs are those of model/backend/plan_backend.c. */
 #include "kernel/decode/decode.h"
 #include "kernel/train/cross_entropy.h"
 #include "kernel/train/rows.h"
@@ -249,7 +249,7 @@ static enum status gpu_convert(struct backend *back, struct mat from, struct mat
 		return copy_bytes(back, GPU_KERNEL_COPY, from, to, err);
 	if ((from.dtype != DTYPE_F32 || to.dtype != DTYPE_BF16) &&
 	    (from.dtype != DTYPE_BF16 || to.dtype != DTYPE_F32))
-		return error_set(err, STATUS_UNSUPPORTED, "a GPU converts F32 and BF16 alone");
+		return error_set(err, STATUS_UNSUPPORTED, "a GPU converts only F32 and BF16");
 	return gpu_over(back, to.dtype == DTYPE_BF16 ? GPU_KERNEL_TO_BF16 : GPU_KERNEL_TO_F32, rows, cols,
 			&args, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers between the host and the device, through a ring of pinned pieces: the host fills one while others
- * are on their way. Copies run on the one stream, so what follows them there sees what they brought.
+ * Copies between host and device through a ring of pinned pieces: the host fills one while others are being
+ * copied. Copies run on the main stream, so later work there sees their data.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,15 +9,14 @@
 #include "model/tensor/dtype.h"
 #include "model/gpu/internal.h"
 
-/* As many as a host's threads and more, of a size that stays in caches between what fills one and the copy.
- */
+/* At least as many pieces as a host's threads; small enough to stay in caches between filling and copying. */
 enum { PIECES = 32, PIECE_BYTES = 1 << 20 };
 
 struct piece {
 	uint8_t *host;
-	gpu_ptr mapped; /* the same, as kernels find it */
+	gpu_ptr mapped; /* device address of the same memory */
 	struct gpu_event *copied;
-	bool taken, used; /* by a thread now; its event was recorded */
+	bool taken, used; /* taken: a thread is filling it; used: its event was recorded */
 };
 
 struct staging {
@@ -78,7 +77,7 @@ void staging_release(struct staging **out)
 	*out = NULL;
 }
 
-/* The oldest piece, once nothing reads it. */
+/* Takes the oldest piece, after all copies from it have ended. */
 static enum status take(struct staging *s, struct piece **out, struct error *err)
 {
 	struct piece *p;
@@ -109,7 +108,7 @@ static enum status mark(struct staging *s, struct piece *p, struct error *err)
 	return st;
 }
 
-/* Packed rows of a piece to rows of another pitch: a kernel reads the pinned memory. */
+/* Copies packed rows from a piece to rows with another pitch: a kernel reads the pinned memory. */
 static enum status spread(struct backend *back, const struct piece *p, struct mat to, struct error *err)
 {
 	const uint64_t row = dtype_bytes(to.dtype, (uint64_t)to.cols);
@@ -125,13 +124,13 @@ static enum status spread(struct backend *back, const struct piece *p, struct ma
 	const unsigned grid[3] = {train_blocks((uint64_t)to.rows, row / 2), 1, 1},
 		       block[3] = {TRAIN_THREADS, 1, 1};
 
-	/* Past the parts of a step: files are read by several threads, and those are one thread's. */
+	/* Does not use gpu_part, because several threads may read files and gpu_part is for one thread. */
 	return gpu_launch(gpu_of(back)->kernel[GPU_KERNEL_COPY], gpu_of(back)->stream, grid, block, 0, &args,
 			  err);
 }
 
-/* As many bytes as a piece holds, or as many whole rows where they have a pitch: `made`'s, or those at
- * `from`. */
+/* Copies as many bytes as a piece holds, or as many whole rows if they have a pitch: from `made`, or from
+ * the memory at `from`. */
 static enum status put_piece(struct backend *back, struct mat to, const uint8_t *from, uint64_t bytes,
 			     const struct made_rows *made, int64_t first, struct error *err)
 {
@@ -164,7 +163,7 @@ static enum status put_packed(struct backend *back, uint8_t *to, const uint8_t *
 	return st;
 }
 
-/* Whole rows, as many as a piece holds at a time. */
+/* Copies rows, as many whole rows at a time as a piece holds. */
 static enum status put_rows(struct backend *back, struct mat to, const uint8_t *from,
 			    const struct made_rows *made, struct error *err)
 {
@@ -173,7 +172,8 @@ static enum status put_rows(struct backend *back, struct mat to, const uint8_t *
 	enum status st = STATUS_OK;
 
 	if (!most)
-		return error_set(err, STATUS_UNSUPPORTED, "a row of %llu bytes does not fit a piece of %d",
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a row of %llu bytes does not fit into a pinned piece of %d",
 				 (unsigned long long)row, PIECE_BYTES);
 	for (int64_t i = 0; !st && i < to.rows; i += most) {
 		struct mat rows = to;
@@ -189,14 +189,14 @@ static enum status put_rows(struct backend *back, struct mat to, const uint8_t *
 enum status gpu_backend_put_made(struct backend *back, struct mat to, const struct made_rows *made,
 				 struct error *err)
 {
-	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
+	enum status st = gpu_current(gpu_of(back)->device, err); /* may be called by any thread */
 
 	return st ? st : put_rows(back, to, NULL, made, err);
 }
 
 enum status gpu_backend_put(struct backend *back, struct mat to, const void *from, struct error *err)
 {
-	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
+	enum status st = gpu_current(gpu_of(back)->device, err); /* may be called by any thread */
 
 	if (st)
 		return st;

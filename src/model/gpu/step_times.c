@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stream's time went into: an event where something else begins; read once the device has passed
- * all. */
+/* Divides the stream's time: an event is recorded where another kind of work begins, and the times are read
+ * after the device has passed all events. */
 #include <stdlib.h>
 #include "model/gpu/internal.h"
 
@@ -11,7 +11,7 @@ struct mark {
 
 struct gpu_times {
 	struct mark *mark;
-	size_t count, room; /* events are kept and used again */
+	size_t count, room; /* events are reused */
 };
 
 enum status gpu_times_create(struct gpu_times **out, struct error *err)

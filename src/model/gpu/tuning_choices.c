@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was chosen by time: told, and taken again by a run that goes on. */
+/* Tuning choices: returns those made, and takes those of an earlier run. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "model/gpu/attention_internal.h"
@@ -64,14 +64,14 @@ bool gpu_backend_attention_choice(const struct backend *back, size_t i, struct g
 	return false;
 }
 
-/* A copy, in the place of the one before; none of nothing. */
+/* Copies a list and replaces the one before. An empty list becomes NULL. */
 static enum status take(void **to, const void *from, size_t count, size_t size, struct error *err)
 {
 	void *copy = count ? malloc(count * size) : NULL;
 
 	if (count && !copy)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for what was chosen before");
+				       "no memory for earlier tuning choices");
 	if (count)
 		memcpy(copy, from, count * size);
 	free(*to);

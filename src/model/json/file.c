@@ -52,7 +52,7 @@ enum status json_keys_number(const struct json_keys *k, const char *key, double 
 	if (!value)
 		return STATUS_OK;
 	if (!json_is_number(value))
-		return error_set(k->err, STATUS_BAD_INPUT, "%s: %s is no number", k->path, key);
+		return error_set(k->err, STATUS_BAD_INPUT, "%s: %s is not a number", k->path, key);
 	*out = json_number_value(value);
 	return STATUS_OK;
 }

@@ -18,7 +18,7 @@ static bool take(struct json_members *m, char sign)
 	return true;
 }
 
-/* Behind the quote that ends the text that begins here. */
+/* Moves behind the closing quote of the text that begins here. */
 static bool skip_text(struct json_members *m)
 {
 	if (!take(m, '"'))
@@ -28,7 +28,7 @@ static bool skip_text(struct json_members *m)
 	return m->at++ < m->size;
 }
 
-/* To the comma or bracket that ends the value. How deep it goes, jansson limits. */
+/* Moves to the comma or bracket after the value. Nesting depth is limited later, by jansson. */
 static bool skip_value(struct json_members *m)
 {
 	size_t depth = 0;
@@ -60,7 +60,7 @@ void json_members_begin(struct json_members *m, const char *text, size_t size)
 	m->bad = !take(m, '{');
 }
 
-/* What ends the object, and all of the text. */
+/* Checks that nothing but white space follows the object. */
 static bool ended(struct json_members *m)
 {
 	if (!take(m, '}'))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The members of one JSON object, one after the other, without a tree of them all: what a tree takes is 40
- * times the text of one that is made for it. Each name and value is lent as text, which jansson reads and
- * checks.
+ * Iterates over the members of one JSON object without building a tree, which could take 40 times the size of
+ * a hostile text. Names and values are lent as text; jansson parses and checks them.
  */
 #ifndef MODEL_JSON_MEMBERS_H
 #define MODEL_JSON_MEMBERS_H
@@ -12,12 +11,13 @@
 struct json_members {
 	const char *text;
 	size_t size, at;
-	bool first, bad; /* bad: it is no object, or its commas, colons or brackets are wrong (at `at`) */
-	const char *name, *value; /* of the member at hand; the name with its quotes */
+	bool first, bad;	  /* bad: not an object, or wrong commas, colons or brackets (at `at`) */
+	const char *name, *value; /* of the present member; the name includes its quotes */
 	size_t name_size, value_size;
 };
 
 void json_members_begin(struct json_members *m, const char *text, size_t size);
-/* False: there are no more, or it is bad. Behind the last one there is nothing but blanks. */
+/* Moves to the next member. False: there are no more, or the text is bad. After the last member only white
+ * space may follow. */
 bool json_members_next(struct json_members *m);
 #endif

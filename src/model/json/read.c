@@ -4,23 +4,23 @@
 #include "core/text/text.h"
 #include "core/text/utf8.h"
 
-/* Instead of the library's own words, which name its flags; NULL: they will do. */
+/* A plain message instead of jansson's, which names its flags; NULL: jansson's is fine. */
 static const char *words_for(enum json_error_code code)
 {
 	switch (code) {
 	case json_error_null_character:
 	case json_error_null_byte_in_key:
-		return "a text holds \\u0000, which no text here may";
+		return "a text contains \\u0000, which is not supported";
 	case json_error_numeric_overflow:
-		return "a number does not fit 64 bits: quoted, as a text, it stays as it is";
+		return "a number does not fit into 64 bits; as a quoted text it is preserved";
 	case json_error_duplicate_key:
-		return "a key stands a second time";
+		return "a key occurs twice";
 	case json_error_invalid_utf8:
-		return "a byte is no UTF-8";
+		return "a byte is not UTF-8";
 	case json_error_premature_end_of_input:
-		return "it ends before it is whole";
+		return "it ends too early";
 	case json_error_end_of_input_expected:
-		return "more follows behind its end";
+		return "there is more text after its end";
 	case json_error_stack_overflow:
 		return "it is nested too deeply";
 	default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/json/text.h"
 
-/* What JSON writes in another way. */
+/* Characters that JSON must escape. */
 static bool is_escaped(char c)
 {
 	return (unsigned char)c < 0x20 || c == '"' || c == '\\';
@@ -31,7 +31,8 @@ static void add_string(struct text *out, const char *s, size_t size)
 	text_add(out, "\"");
 }
 
-/* The shortest digits that read back to the same number; an exponent below 1e-4 and from 1e16. */
+/* Writes the shortest digits that read back as the same number, with an exponent below 1e-4 and from 1e16
+ * on. */
 static void add_real(struct text *out, double value)
 {
 	char digits[40], *e;

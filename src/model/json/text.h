@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON as Python's json.dumps writes it with ensure_ascii off: what the models saw when they were trained. */
+/* Writes JSON as Python's json.dumps does with ensure_ascii=False, because models were trained on that form.
+ */
 #ifndef MODEL_JSON_TEXT_H
 #define MODEL_JSON_TEXT_H
 #include <jansson.h>
 #include "core/text/text.h"
 
-/* indent 0: on one line, with ", " and ": ". */
+/* indent 0: one line, with ", " and ": ". */
 void json_text_add(struct text *out, const json_t *value, unsigned indent);
 #endif

@@ -8,7 +8,8 @@
 #define LLAMA3(factor_)                                                                                      \
 	.family = FAMILY_LLAMA, .norm_eps = 1e-5, .rope_theta = 5e5, .context = 131072,                      \
 	.rope = {.llama3 = true, .factor = factor_, .low = 1, .high = 4, .context = 8192}
-/* Six heads on two KV heads and a head that is no hidden / heads: what a mix-up of them would show. */
+/* Six heads share two KV heads, and head_dim is not hidden / heads, so that tests notice if these are
+ * confused. */
 #define TINY .hidden = 96, .layers = 2, .heads = 6, .kv_heads = 2, .head_dim = 32, .ffn = 160, .vocab = 320
 #define SIZES(h, l, q, kv, d, f, v)                                                                          \
 	.hidden = h, .layers = l, .heads = q, .kv_heads = kv, .head_dim = d, .ffn = f, .vocab = v
@@ -57,6 +58,6 @@ enum status shape_by_name(struct shape *s, const char *name, struct error *err)
 			return STATUS_OK;
 		}
 	}
-	return error_set(err, STATUS_BAD_INPUT, "no shape is called \"%.60s\"%s%s%s", name,
+	return error_set(err, STATUS_BAD_INPUT, "unknown shape \"%.60s\"%s%s%s", name,
 			 near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }

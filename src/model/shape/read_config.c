@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.json to a shape: words of transformers 4 and 5. What this program does not do is refused by name. */
+/* Reads a shape from config.json, as written by transformers 4 and 5. Unsupported settings are refused by
+ * name. */
 #include <inttypes.h>
-#include "model/shape/family.h"
 #include "model/json/file.h"
 #include "model/shape/shape.h"
 
@@ -12,8 +12,7 @@ static enum status read_count(const struct json_keys *r, const char *key, int64_
 	if (!value)
 		return STATUS_OK;
 	if (!json_is_integer(value) || json_integer_value(value) < 1)
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is no whole number from 1 on", r->path,
-				 key);
+		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is not a positive integer", r->path, key);
 	*out = json_integer_value(value);
 	return STATUS_OK;
 }
@@ -30,15 +29,15 @@ static enum status read_bool(const struct json_keys *r, const char *key, bool *o
 	return STATUS_OK;
 }
 
-/* A switch that stands at `done` in every model that this program does. */
+/* Checks a setting that must have the value `done` to be supported. */
 static enum status must_be(const struct json_keys *r, const char *key, bool done)
 {
 	bool value = done;
 	enum status st = read_bool(r, key, &value);
 
 	if (!st && value != done)
-		st = error_set(r->err, STATUS_UNSUPPORTED, "%s: %s is %s: models with that are not done",
-			       r->path, key, value ? "true" : "false");
+		st = error_set(r->err, STATUS_UNSUPPORTED, "%s: %s is %s, which is not supported", r->path,
+			       key, value ? "true" : "false");
 	return st;
 }
 
@@ -50,7 +49,8 @@ static enum status read_family(const struct json_keys *r, enum family *out)
 		return error_set(r->err, STATUS_BAD_INPUT, "%s: model_type is missing", r->path);
 	if (!family_of_type(out, type))
 		return error_set(r->err, STATUS_UNSUPPORTED,
-				 "%s: model_type %.40s is not done; " FAMILY_WORDS " are", r->path, type);
+				 "%s: model_type %.40s is not supported; " FAMILY_WORDS " are", r->path,
+				 type);
 	return STATUS_OK;
 }
 
@@ -76,7 +76,7 @@ static enum status read_sizes(const struct json_keys *r, struct shape *s)
 	if (st)
 		return st;
 	s->kv_heads = s->kv_heads ? s->kv_heads : s->heads;
-	if (!s->head_dim) /* Qwen3Config's own default is 128, whatever the hidden size */
+	if (!s->head_dim) /* Qwen3Config's default is 128, whatever the hidden size */
 		s->head_dim = s->family == FAMILY_QWEN3 ? 128 : s->hidden / s->heads;
 	return STATUS_OK;
 }
@@ -96,7 +96,7 @@ static enum status read_llama3(const struct json_keys *r, struct rope_scaling *o
 	return st;
 }
 
-/* rope_scaling (transformers 4) or rope_parameters (5), which has the base as well. */
+/* Reads rope_scaling (transformers 4) or rope_parameters (5), which also contains the base. */
 static enum status read_rope(const struct json_keys *r, const char *key, struct shape *s)
 {
 	const struct json_keys in = {json_keys_value(r, key), r->path, r->err};
@@ -106,7 +106,7 @@ static enum status read_rope(const struct json_keys *r, const char *key, struct 
 	if (!in.map)
 		return STATUS_OK;
 	if (!json_is_object(in.map))
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is no object", r->path, key);
+		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is not an object", r->path, key);
 	st = json_keys_number(&in, "rope_theta", &s->rope_theta);
 	if (st)
 		return st;
@@ -117,12 +117,12 @@ static enum status read_rope(const struct json_keys *r, const char *key, struct 
 	if (type ? !strcmp(type, "default") : !json_keys_value(&in, "factor"))
 		return STATUS_OK;
 	return error_set(r->err, STATUS_UNSUPPORTED,
-			 "%s: %s of type %.40s is not done; without it the model holds for %" PRId64
+			 "%s: %s has the unsupported type %.40s; without it the model supports only %" PRId64
 			 " positions",
 			 r->path, key, type ? type : "(none given)", s->context);
 }
 
-/* Every layer attends to all that stands before. */
+/* Checks that every layer attends to all earlier tokens. */
 static enum status check_attention(const struct json_keys *r)
 {
 	const json_t *types = json_keys_value(r, "layer_types"), *one;
@@ -134,13 +134,14 @@ static enum status check_attention(const struct json_keys *r)
 	{
 		if (!json_is_string(one) || strcmp(json_string_value(one), "full_attention"))
 			return error_set(r->err, STATUS_UNSUPPORTED,
-					 "%s: layer_types has %.40s: models with that are not done", r->path,
-					 json_is_string(one) ? json_string_value(one) : "what is no text");
+					 "%s: layer_types has %.40s, which is not supported", r->path,
+					 json_is_string(one) ? json_string_value(one)
+							     : "an item that is not a text");
 	}
 	st = json_keys_number(r, "partial_rotary_factor", &part);
 	if (!st && part != 1)
-		st = error_set(r->err, STATUS_UNSUPPORTED,
-			       "%s: partial_rotary_factor %g: models with that are not done", r->path, part);
+		st = error_set(r->err, STATUS_UNSUPPORTED, "%s: partial_rotary_factor %g is not supported",
+			       r->path, part);
 	return st;
 }
 
@@ -150,12 +151,13 @@ static enum status check_switches(const struct json_keys *r, const struct shape 
 	enum status st = STATUS_OK;
 
 	if (act && strcmp(act, "silu"))
-		return error_set(r->err, STATUS_UNSUPPORTED, "%s: hidden_act %.40s is not done; silu is",
+		return error_set(r->err, STATUS_UNSUPPORTED, "%s: hidden_act %.40s is not supported; silu is",
 				 r->path, act);
 	if (json_keys_value(r, "quantization_config"))
 		return error_set(
 			r->err, STATUS_UNSUPPORTED,
-			"%s: quantization_config: quantised checkpoints are not read; take the F32, F16 or BF16 one",
+			"%s: quantization_config: quantized checkpoints are not supported; use the F32, F16 "
+			"or BF16 one",
 			r->path);
 	if (s->family != FAMILY_QWEN2)
 		st = must_be(r, "attention_bias", false);
@@ -166,12 +168,12 @@ static enum status check_switches(const struct json_keys *r, const struct shape 
 	return st ? st : check_attention(r);
 }
 
-/* One id, or a list of them. */
+/* Checks one id or a list of ids. */
 static enum status check_id(const struct json_keys *r, const char *key, const json_t *id, int64_t vocab)
 {
 	if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < vocab)
 		return STATUS_OK;
-	return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is no id of a vocabulary of %" PRId64, r->path,
+	return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is not an id of a vocabulary of %" PRId64, r->path,
 			 key, vocab);
 }
 
@@ -196,9 +198,9 @@ enum status shape_of_config(struct shape *s, const json_t *config, const char *p
 	const struct json_keys r = {config, path, err};
 	enum status st;
 
-	*s = (struct shape){.norm_eps = 1e-6, .rope_theta = 1e4}; /* the defaults of all three families */
+	*s = (struct shape){.norm_eps = 1e-6, .rope_theta = 1e4}; /* defaults of all three families */
 	if (!json_is_object(config))
-		return error_set(err, STATUS_BAD_INPUT, "%s: is no JSON object", path);
+		return error_set(err, STATUS_BAD_INPUT, "%s: it is not a JSON object", path);
 	st = read_family(&r, &s->family);
 	if (!st)
 		st = read_sizes(&r, s);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GGUF's metadata to a shape. */
+/* Reads a shape from a GGUF's metadata. */
 #include <inttypes.h>
 #include <math.h>
 #include "model/tensor/dtype.h"
-#include "model/shape/family.h"
 #include "model/files/gguf/gguf.h"
 #include "model/shape/shape.h"
 
@@ -21,7 +20,7 @@ static const char *key_of(const struct reading *r, char key[KEY_SIZE], const cha
 	return key;
 }
 
-/* Present, or not where `needed` is false. */
+/* The key may be absent if `needed` is false. */
 static enum status read_count(const struct reading *r, const char *rest, int64_t *out, bool needed)
 {
 	char key[KEY_SIZE];
@@ -31,7 +30,7 @@ static enum status read_count(const struct reading *r, const char *rest, int64_t
 	return gguf_i64(r->g, key_of(r, key, rest), 1, INT32_MAX, out, r->err);
 }
 
-/* One number, or a list with one number for all layers. */
+/* Reads a number, or a list that has the same number for every layer. */
 static enum status read_per_layer(const struct reading *r, const char *rest, int64_t *out)
 {
 	char key[KEY_SIZE];
@@ -42,8 +41,8 @@ static enum status read_per_layer(const struct reading *r, const char *rest, int
 	for (uint64_t i = 0; i < v->count; i++) {
 		if (gguf_item(v, i) != gguf_item(v, 0))
 			return error_set(r->err, STATUS_UNSUPPORTED,
-					 "%s: %s differs between layers: such models are not done",
-					 r->g->path, key);
+					 "%s: %s differs between layers, which is not supported", r->g->path,
+					 key);
 	}
 	*out = v->count ? gguf_item(v, 0) : 0;
 	return STATUS_OK;
@@ -61,7 +60,7 @@ static enum status read_family(struct reading *r, enum family *out)
 		 arch.size ? arch.data : "");
 	if (!family_of_type(out, word))
 		return error_set(r->err, STATUS_UNSUPPORTED,
-				 "%s: general.architecture \"%s\" is not done; " FAMILY_WORDS " are",
+				 "%s: general.architecture \"%s\" is not supported; " FAMILY_WORDS " are",
 				 r->g->path, word);
 	r->arch = family_type(*out);
 	return STATUS_OK;
@@ -74,7 +73,7 @@ static enum status read_sizes(const struct reading *r, struct shape *s)
 	enum status st;
 
 	if (!table || table->rank != 2)
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: token_embd.weight is missing, or no matrix",
+		return error_set(r->err, STATUS_BAD_INPUT, "%s: token_embd.weight is missing or not a matrix",
 				 r->g->path);
 	s->vocab = table->dim[0];
 	s->tied = !gguf_tensor(r->g, "output.weight");
@@ -101,15 +100,15 @@ static enum status read_sizes(const struct reading *r, struct shape *s)
 		st = read_count(r, "rope.dimension_count", &rotated, false);
 	if (!st && (value_dim != s->head_dim || rotated != s->head_dim))
 		st = error_set(r->err, STATUS_UNSUPPORTED,
-			       "%s: heads of %" PRId64 " with values of %" PRId64 " and %" PRId64
-			       " rotated: such models are not done",
+			       "%s: a head size of %" PRId64 " with %" PRId64 " values and %" PRId64
+			       " rotated elements is not supported",
 			       r->g->path, s->head_dim, value_dim, rotated);
 	return st;
 }
 
 static double llama3_divisor(const struct rope_scaling *s, double theta, int64_t head_dim, int64_t i)
 {
-	double turn = 2 * M_PI * pow(theta, 2.0 * (double)i / (double)head_dim); /* positions to one turn */
+	double turn = 2 * M_PI * pow(theta, 2.0 * (double)i / (double)head_dim); /* wavelength in positions */
 	double blend = ((double)s->context / turn - s->low) / (s->high - s->low);
 
 	if (turn < (double)s->context / s->high)
@@ -119,7 +118,7 @@ static double llama3_divisor(const struct rope_scaling *s, double theta, int64_t
 	return 1 / ((1 - blend) / s->factor + blend);
 }
 
-/* Llama 3's scaling stands in a GGUF as a tensor of divisors, one a frequency. */
+/* A GGUF stores Llama 3's scaling as a tensor with one divisor per frequency. */
 static enum status read_divisors(const struct reading *r, struct shape *s)
 {
 	const struct tensor *t = gguf_tensor(r->g, "rope_freqs.weight");
@@ -129,8 +128,9 @@ static enum status read_divisors(const struct reading *r, struct shape *s)
 	if (!t)
 		return STATUS_OK;
 	if (t->dtype != DTYPE_F32 || t->rank != 1 || t->dim[0] != half || !half)
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: rope_freqs.weight is not %" PRId64 " of F32",
-				 r->g->path, half);
+		return error_set(r->err, STATUS_BAD_INPUT,
+				 "%s: rope_freqs.weight is not a vector of %" PRId64 " F32", r->g->path,
+				 half);
 	memcpy(&divisor, t->data + sizeof(divisor) * (size_t)(half - 1), sizeof(divisor));
 	s->rope = (struct rope_scaling){
 		.llama3 = true, .factor = (double)divisor, .low = 1, .high = 4, .context = 8192};
@@ -141,7 +141,7 @@ static enum status read_divisors(const struct reading *r, struct shape *s)
 		if (!(fabs((double)divisor - due) <= 1e-4 * due))
 			return error_set(r->err, STATUS_UNSUPPORTED,
 					 "%s: rope_freqs.weight has %g for frequency %" PRId64
-					 " where Llama 3's scaling has %g: other scalings are not done",
+					 ", but Llama 3's scaling has %g; other scalings are not supported",
 					 r->g->path, (double)divisor, i, due);
 	}
 	return STATUS_OK;
@@ -156,10 +156,11 @@ static enum status read_rope(const struct reading *r, struct shape *s)
 	if (!st)
 		st = gguf_string(r->g, key_of(r, key, "rope.scaling.type"), &type, r->err);
 	if (!st && type.size && !(type.size == 4 && !memcmp(type.data, "none", 4)))
-		st = error_set(
-			r->err, STATUS_UNSUPPORTED,
-			"%s: %s %.*s is not done; without it the model holds for %" PRId64 " positions",
-			r->g->path, key, (int)(type.size < 40 ? type.size : 40), type.data, s->context);
+		st = error_set(r->err, STATUS_UNSUPPORTED,
+			       "%s: %s %.*s is not supported; without it the model supports only %" PRId64
+			       " positions",
+			       r->g->path, key, (int)(type.size < 40 ? type.size : 40), type.data,
+			       s->context);
 	return st ? st : read_divisors(r, s);
 }
 

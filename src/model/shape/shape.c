@@ -5,7 +5,6 @@
 #include <math.h>
 #include "core/input/opt.h"
 #include "model/tensor/dtype.h"
-#include "model/shape/family.h"
 #include "model/shape/tensor_names.h"
 
 struct family_row {
@@ -38,8 +37,8 @@ static enum status within(int64_t value, int64_t max, const char *what, const ch
 {
 	if (value >= 1 && value <= max)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s is %" PRId64 ", 1 to %" PRId64 " are done", path,
-			 what, value, max);
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s is %" PRId64 "; it must be 1 to %" PRId64, path, what,
+			 value, max);
 }
 
 static enum status check_sizes(const struct shape *s, const char *path, struct error *err)
@@ -48,14 +47,10 @@ static enum status check_sizes(const struct shape *s, const char *path, struct e
 		int64_t value, max;
 		const char *what;
 	} sizes[] = {
-		{s->hidden, 1 << 20, "the hidden size"},
-		{s->layers, 10000, "the number of layers"},
-		{s->heads, 1 << 12, "the number of heads"},
-		{s->kv_heads, s->heads, "the number of KV heads"},
-		{s->head_dim, 1 << 12, "the size of a head"},
-		{s->ffn, 1 << 24, "the MLP's size"},
-		{s->vocab, 1 << 24, "the vocabulary's size"},
-		{s->context, INT32_MAX, "the longest context"},
+		{s->hidden, 1 << 20, "the hidden size"},    {s->layers, 10000, "the number of layers"},
+		{s->heads, 1 << 12, "the number of heads"}, {s->kv_heads, s->heads, "the number of KV heads"},
+		{s->head_dim, 1 << 12, "the head size"},    {s->ffn, 1 << 24, "the MLP size"},
+		{s->vocab, 1 << 24, "the vocabulary size"}, {s->context, INT32_MAX, "the longest context"},
 	};
 	enum status st = STATUS_OK;
 
@@ -72,7 +67,7 @@ static enum status check_rope(const struct rope_scaling *r, const char *path, st
 	    r->context >= 1)
 		return STATUS_OK;
 	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: RoPE's scaling does not fit together: factor %g, low %g, high %g, of %" PRId64
+			 "%s: RoPE scaling is inconsistent: factor %g, low %g, high %g, of %" PRId64
 			 " positions",
 			 path, r->factor, r->low, r->high, r->context);
 }
@@ -85,15 +80,17 @@ enum status shape_check(const struct shape *s, const char *path, struct error *e
 		return st;
 	if (s->heads % s->kv_heads)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %" PRId64 " heads do not share %" PRId64 " KV heads evenly", path,
-				 s->heads, s->kv_heads);
+				 "%s: %" PRId64 " heads cannot be divided evenly among %" PRId64 " KV heads",
+				 path, s->heads, s->kv_heads);
 	if (s->head_dim % 2)
-		return error_set(err, STATUS_BAD_INPUT, "%s: RoPE needs heads of an even size, not %" PRId64,
+		return error_set(err, STATUS_BAD_INPUT, "%s: RoPE needs an even head size, not %" PRId64,
 				 path, s->head_dim);
 	if (!(s->norm_eps > 0 && s->norm_eps < 1))
-		return error_set(err, STATUS_BAD_INPUT, "%s: the norm's epsilon is %g", path, s->norm_eps);
+		return error_set(err, STATUS_BAD_INPUT, "%s: the norm's epsilon is %g, which is out of range",
+				 path, s->norm_eps);
 	if (!(s->rope_theta >= 1 && s->rope_theta <= 1e15))
-		return error_set(err, STATUS_BAD_INPUT, "%s: RoPE's base is %g", path, s->rope_theta);
+		return error_set(err, STATUS_BAD_INPUT, "%s: RoPE's base is %g, which is out of range", path,
+				 s->rope_theta);
 	return check_rope(&s->rope, path, err);
 }
 
@@ -110,7 +107,8 @@ int64_t shape_parameters(const struct shape *s)
 	return sum;
 }
 
-/* config.json's words: transformers up to 4 read rope_theta, rope_scaling and torch_dtype; 5 reads both. */
+/* Writes names for all versions: transformers up to 4 read rope_theta, rope_scaling and torch_dtype; 5 reads
+ * both forms. */
 static json_t *rope_json(const struct shape *s)
 {
 	if (!s->rope.llama3)

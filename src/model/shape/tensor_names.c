@@ -5,10 +5,10 @@ enum extent { ONE, HIDDEN, HEADS, KV_HEADS, HEAD, FFN, VOCAB };
 enum when { ALWAYS, QKV_BIAS, QK_NORM, UNTIED };
 
 struct row {
-	const char *hf, *gguf; /* behind "model.layers.N." and "blk.N." where `layer` */
+	const char *hf, *gguf; /* if `layer`: the part after "model.layers.N." and "blk.N." */
 	enum extent rows, cols;
 	enum when when;
-	enum extent interleaved; /* HEADS, KV_HEADS; ONE: none */
+	enum extent interleaved; /* HEADS or KV_HEADS: rows are interleaved; ONE: they are not */
 };
 
 static const struct row first[] = {
@@ -82,7 +82,7 @@ static size_t count_of(const struct shape *s, const struct row *rows, size_t cou
 	return n;
 }
 
-/* The index-th of those that the shape has; past the end: NULL. */
+/* The index-th row that the shape has; NULL after the last. */
 static const struct row *row_at(const struct shape *s, const struct row *rows, size_t count, size_t index)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -133,7 +133,7 @@ void names_at(struct named *n, const struct shape *s, size_t index)
 		fill(n, s, row_at(s, last, LENGTH(last), index - end), -1);
 }
 
-/* "3.rest" to 3 and "rest"; as names are written: no sign, no leading zero. */
+/* Splits "3.rest" into 3 and "rest". The number must be in its shortest form, without sign. */
 static const char *layer_of(const char *text, const struct shape *s, int64_t *out)
 {
 	int64_t n = 0;

@@ -44,13 +44,14 @@ enum status arena_mat(struct arena *a, enum memory_kind kind, struct mat *m, con
 
 	if (__builtin_mul_overflow(m->rows, m->cols, &elements) || elements < 0 ||
 	    elements > (INT64_MAX >> 1) / (int64_t)sizeof(double))
-		return error_set(err, STATUS_BAD_INPUT, "%s: %lld x %lld elements pass every memory", name,
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %lld x %lld elements are too large for any memory", name,
 				 (long long)m->rows, (long long)m->cols);
 	size = (dtype_bytes(m->dtype, (uint64_t)elements) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 	if (a->base && size > a->size - a->used)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%s needs %zu bytes, but %zu of the block's %zu are left", name, size,
-				       a->size - a->used, a->size);
+				       "%s needs %zu bytes, but only %zu of the block's %zu are free", name,
+				       size, a->size - a->used, a->size);
 	m->ld = m->cols;
 	m->data = a->base ? a->base + a->used : NULL;
 	count(a, kind, size);

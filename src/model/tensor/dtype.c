@@ -55,7 +55,7 @@ bool dtype_measure(struct tensor *t)
 	uint64_t count = 1, columns = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
 	const uint64_t most = (uint64_t)1 << 62;
 
-	/* A zero makes the product small whatever the rest is: the rest is held against the limit as well. */
+	/* a zero dimension makes the total small, so every dimension is compared with the limit as well */
 	for (int i = 0; i < t->rank; i++) {
 		uint64_t n = t->dim[i] > 0 ? (uint64_t)t->dim[i] : 1;
 
@@ -87,7 +87,7 @@ bool dtype_unpacks(enum dtype dtype)
 	}
 }
 
-/* A half's exponent is moved by one multiplication, which puts subnormal ones right as well. */
+/* One multiplication moves a half's exponent, and handles subnormal numbers correctly. */
 static inline float f16_to_f32(uint16_t h)
 {
 	uint32_t magnitude = (uint32_t)(h & 0x7fffu) << 13, bits;
@@ -103,7 +103,7 @@ static inline float f16_to_f32(uint16_t h)
 	return f;
 }
 
-/* To nearest, ties to even: the addition of a number whose last place is the half's rounds. */
+/* Rounds to nearest, ties to even, by adding a number whose last place is the half's. */
 static inline uint16_t f16_of_f32(float f)
 {
 	uint32_t bits, magnitude, base;
@@ -113,9 +113,9 @@ static inline uint16_t f16_of_f32(float f)
 	magnitude = bits & 0x7fffffffu;
 	if (magnitude > 0x7f800000u)
 		return (uint16_t)((bits >> 16 & 0x8000u) | 0x7e00u);
-	if (magnitude >= 0x477ff000u) /* 65520 and more round beyond the largest */
+	if (magnitude >= 0x477ff000u) /* 65520 and more rounds to infinity */
 		return (uint16_t)((bits >> 16 & 0x8000u) | 0x7c00u);
-	base = magnitude < 0x38800000u ? 0x3f000000u /* 0.5: its last place is the subnormal ones' */
+	base = magnitude < 0x38800000u ? 0x3f000000u /* 0.5, whose last place is that of subnormal halves */
 				       : (magnitude & 0x7f800000u) + (13u << 23);
 	memcpy(&rounded, &base, sizeof(rounded));
 	memcpy(&f, &magnitude, sizeof(f));
@@ -156,7 +156,7 @@ static void unpack_f64(const uint8_t *from, float *to, size_t count)
 
 enum { QUANTS = 32 }; /* elements of a block of Q8_0, Q4_0, Q4_1 */
 
-/* A half d, then 32 signed bytes: d q. */
+/* A half d, then 32 signed bytes q: d q. */
 static void unpack_q8_0(const uint8_t *from, float *to, size_t count)
 {
 	for (; count; count -= QUANTS, from += 2 + QUANTS, to += QUANTS) {
@@ -167,7 +167,7 @@ static void unpack_q8_0(const uint8_t *from, float *to, size_t count)
 	}
 }
 
-/* Half a byte an element: low halves are the first 16, high halves the rest. */
+/* Four bits per element: the low halves of bytes are the first 16 elements, the high halves the others. */
 static void unpack_q4(const uint8_t *quants, float scale, float least, float *to)
 {
 	for (int i = 0; i < QUANTS / 2; i++) {
@@ -218,7 +218,7 @@ void dtype_unpack(enum dtype dtype, const void *from, float *to, size_t count)
 	case DTYPE_Q4_1:
 		unpack_q4_1(from, to, count);
 		break;
-	default: /* dtype_unpacks says no */
+	default: /* excluded by dtype_unpacks */
 		break;
 	}
 }
@@ -236,7 +236,7 @@ bool dtype_pack(enum dtype dtype, const float *from, void *to, size_t count)
 	return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F16;
 }
 
-/* All ones in an exponent is what NaN and infinity share; one found is enough. */
+/* An exponent with all bits set means NaN or infinity. */
 bool dtype_finite(enum dtype dtype, const void *data, size_t count)
 {
 	const uint16_t *half = data, mask = dtype == DTYPE_BF16 ? 0x7f80 : 0x7c00;

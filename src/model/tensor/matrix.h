@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of matrices; all keep a NULL of planning as it is. */
+/* Views of matrices. A NULL pointer (while planning) stays NULL. */
 #ifndef MODEL_TENSOR_MATRIX_H
 #define MODEL_TENSOR_MATRIX_H
-#include "model/tensor/tensor.h"
+#include "model/tensor/dtype.h"
 
-/* Of a type whose elements come in blocks whole blocks alone: row * ld + col and cols are multiples of them.
- */
-struct mat mat_view(const struct mat *m, int64_t row, int64_t col, int64_t rows, int64_t cols);
+/* For a type with blocks, row * ld + col and cols must be multiples of the block. */
+static inline struct mat mat_view(const struct mat *m, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+	struct mat view = *m;
+
+	view.rows = rows;
+	view.cols = cols;
+	if (m->data)
+		view.data = (uint8_t *)m->data + dtype_bytes(m->dtype, (uint64_t)(row * m->ld + col));
+	if (m->row_scale)
+		view.row_scale = m->row_scale + row;
+	return view;
+}
 static inline struct mat mat_rows(const struct mat *m, int64_t row, int64_t rows)
 {
 	return mat_view(m, row, 0, rows, m->cols);

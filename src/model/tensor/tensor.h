@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Element types, matrices in memory, tensors as they lie in a file. Row-major throughout, outermost dimension
+ * Element types, matrices in memory, and tensors in files. Everything is row-major, outermost dimension
  * first.
  */
 #ifndef MODEL_TENSOR_TENSOR_H
@@ -11,8 +11,9 @@
 #include <string.h>
 
 /*
- * name, safetensors' word ("": has none), ggml's id (-1: has none), elements and bytes of a block. The first
- * ones are computed with; the rest is met in files, and dtype_reads says which of them become numbers.
+ * name, safetensors' name ("": none), ggml's id (-1: none), elements and bytes of a block. The first ones are
+ * used in computations; the others occur in files, and dtype_unpacks says which of them can be converted to
+ * float.
  */
 /* clang-format off */
 #define DTYPE_LIST(X)                     \
@@ -61,23 +62,24 @@
 enum dtype { DTYPE_LIST(X) DTYPE_COUNT };
 #undef X
 
-/* A matrix in memory; ld = elements from row to row, so slices and fused weights are views. */
+/* A matrix in memory. ld is the distance of rows in elements, so slices and parts of combined weights are
+ * views. */
 struct mat {
-	void *data;	  /* host or device; NULL while planning */
-	float *row_scale; /* E4M3 only: one a row */
+	void *data;	  /* in host or device memory; NULL while planning */
+	float *row_scale; /* E4M3 only: one scale per row */
 	int64_t rows, cols, ld;
 	enum dtype dtype;
 };
 
 enum { TENSOR_RANK_MAX = 8 };
 
-/* A tensor of a mapped file. The reader has checked that `size` is what dtype and dimensions need. */
+/* A tensor of a mapped file. The reader has checked that `size` fits dtype and dimensions. */
 struct tensor {
-	const char *name; /* borrowed from the file's reader, as is data */
+	const char *name; /* lent by the file's reader, as is data */
 	const uint8_t *data;
 	uint64_t size; /* bytes */
 	int64_t dim[TENSOR_RANK_MAX];
-	int rank; /* 0: a single number */
+	int rank; /* 0: a scalar */
 	enum dtype dtype;
 };
 
@@ -90,7 +92,7 @@ static inline float bf16_to_f32(uint16_t b)
 	return f;
 }
 
-/* To nearest, ties to even; a NaN stays one. */
+/* Rounds to nearest, ties to even; NaN stays NaN. */
 static inline uint16_t bf16_of_f32(float f)
 {
 	uint32_t bits;

@@ -3,25 +3,26 @@
 
 enum {
 	CACHE_SLOTS = 1 << 14,
-	CACHE_BYTES = 34, /* longer words, or of more tokens, are merged each time */
+	CACHE_BYTES = 34, /* longer words, or words with more tokens, are not cached */
 	CACHE_IDS = 6,
 	WORD_MAX = 1 << 30,
 };
 
-/* A word met before, in 64 bytes. */
+/* A cached word, in 64 bytes. */
 struct cached {
 	int32_t id[CACHE_IDS];
-	uint32_t hash; /* of the upper half: the lower one is the slot */
+	uint32_t hash; /* upper half of the hash; the lower half selects the slot */
 	uint8_t size, count;
 	char bytes[CACHE_BYTES];
 };
 
 struct symbol {
-	int32_t id;	    /* -1: merged into the one before it */
+	int32_t id;	    /* -1: merged into the symbol before it */
 	int32_t prev, next; /* -1: none */
 };
 
-/* Two neighbours that may merge. The heap's least is the one of the lowest rank, then the leftmost. */
+/* Two adjacent symbols that may merge. The heap's first is the one with the lowest rank, then the leftmost.
+ */
 struct candidate {
 	int32_t rank, at, id;
 };
@@ -68,7 +69,7 @@ enum status bpe_create(struct bpe **b, struct error *err)
 		made->cache = calloc(CACHE_SLOTS, sizeof(*made->cache));
 	if (!made || !made->cache) {
 		bpe_destroy(&made);
-		return error_set(err, STATUS_NO_RESOURCE, "the scratch of a tokenizer");
+		return error_set(err, STATUS_NO_RESOURCE, "the workspace of a tokenizer");
 	}
 	*b = made;
 	return STATUS_OK;
@@ -117,7 +118,7 @@ static struct candidate heap_pop(struct bpe *b)
 	return top;
 }
 
-/* A word of n bytes has n - 1 pairs at first, and each merge makes two new ones at most. */
+/* A word of n bytes has n - 1 pairs at first, and each merge adds at most two. */
 static enum status make_room(struct bpe *b, size_t size, struct error *err)
 {
 	struct symbol *symbols = b->symbols;
@@ -154,7 +155,7 @@ static void offer(struct bpe *b, const struct vocab *v, int32_t at)
 		heap_push(b, (struct candidate){.rank = m->rank, .at = at, .id = m->id});
 }
 
-/* Each byte a symbol; a byte that the vocabulary has no token for is left out, as the reference does. */
+/* Makes each byte a symbol. Bytes without a token are left out, as in the reference implementation. */
 static int32_t symbols_of(struct bpe *b, const struct vocab *v, const char *word, size_t size)
 {
 	int32_t count = 0, i;
@@ -187,7 +188,7 @@ static void merge_all(struct bpe *b, const struct vocab *v)
 			continue;
 		right = &b->symbols[left->next];
 		m = vocab_merge(v, left->id, right->id);
-		if (!m || m->id != c.id) /* one of the two has merged since */
+		if (!m || m->id != c.id) /* one of the two has merged meanwhile */
 			continue;
 		left->id = c.id;
 		left->next = right->next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/tokenizer/byte_level.h"
 
-/* The printable characters of Latin-1 stand for themselves; the other bytes, in order, for U+0100 on. */
+/* Printable characters of Latin-1 represent themselves; the other bytes are, in order, U+0100 and up. */
 static bool stands_for_itself(int byte)
 {
 	return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
@@ -26,7 +26,7 @@ bool byte_level_decode(const struct byte_level *map, const char *text, size_t si
 	while (i < size) {
 		unsigned code = s[i++];
 
-		if (code >= 0x80) { /* all of the alphabet has two bytes at most */
+		if (code >= 0x80) { /* all characters of the alphabet have at most two bytes */
 			if (code < 0xc2 || code > 0xc5 || i == size || (s[i] & 0xc0) != 0x80)
 				return false;
 			code = (code & 0x1f) << 6 | (s[i++] & 0x3f);

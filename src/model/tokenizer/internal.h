@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tokenizer is made of; for the files that read one and tokenizer.c. */
+/* The parts of a tokenizer, for tokenizer.c and the files that read one. */
 #ifndef MODEL_TOKENIZER_INTERNAL_H
 #define MODEL_TOKENIZER_INTERNAL_H
 #include <jansson.h>
@@ -13,20 +13,20 @@ struct tokenizer {
 	struct vocab vocab;
 	struct added added;
 	struct pretoken pretoken;
-	struct nfc *nfc; /* NULL: text stays as it is */
+	struct nfc *nfc; /* NULL: the text is not normalized */
 	bool whole_first;
-	int32_t bos, eos;    /* -1: none; bos: put before a bare text */
+	int32_t bos, eos;    /* -1: none; bos is put before a text without a chat template */
 	char *chat_template; /* NULL: none */
 };
 
-/* Fills an empty tokenizer from the bytes of a tokenizer.json. Messages begin with `name`. */
+/* Fills an empty tokenizer from the text of a tokenizer.json. Messages begin with `name`. */
 enum status tokenizer_parse_json(struct tokenizer *t, const char *name, const char *text, size_t size,
 				 struct error *err);
-/* The same from what was parsed, or made of a GGUF's metadata. */
+/* The same for parsed JSON, or JSON made from a GGUF's metadata. */
 enum status tokenizer_take_json(struct tokenizer *t, const char *name, const json_t *root, struct error *err);
 enum status tokenizer_take_config(struct tokenizer *t, const json_t *config, struct error *err);
-/* Adds eos and chat template from tokenizer_config.json and chat_template.jinja
- * beside it, where they are. */
+/* Adds eos and chat template from tokenizer_config.json and chat_template.jinja in the same folder, if they
+ * exist. */
 enum status tokenizer_read_config(struct tokenizer *t, const char *folder, struct error *err);
 void tokenizer_release(struct tokenizer *t);
 #endif

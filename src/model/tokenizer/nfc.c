@@ -3,11 +3,12 @@
 
 #include <utf8proc.h>
 
-/* No canonical decomposition, mark or composition lies beyond; the compatibility ideographs are the last. */
+/* No canonical decomposition, combining mark or composition is beyond; the compatibility ideographs are the
+ * last. */
 enum { NFC_CODES = 0x30000, NFC_PARTS_MAX = 16 };
 
 struct nfc {
-	uint8_t unsure[NFC_CODES / 8]; /* may change, or change what stands before it */
+	uint8_t unsure[NFC_CODES / 8]; /* characters that may change, or change the one before */
 };
 
 static void mark(struct nfc *n, utf8proc_int32_t code)
@@ -38,7 +39,7 @@ enum status nfc_create(struct nfc **out, struct error *err)
 		count = utf8proc_decompose_char(code, parts, NFC_PARTS_MAX, UTF8PROC_DECOMPOSE, &last_class);
 		if (count < 1 || count > NFC_PARTS_MAX || (count == 1 && parts[0] == code))
 			continue;
-		for (i = 1; i < count; i++) /* composes with what stands before it */
+		for (i = 1; i < count; i++) /* composes with the character before */
 			mark(n, parts[i]);
 		if (!comes_back(code, parts, count))
 			mark(n, code);
@@ -72,8 +73,8 @@ static unsigned next_code(const unsigned char *s, size_t *size)
 	       (s[3] & 0x3f);
 }
 
-/* The first stretch from `from` that may change: characters in doubt, and the one before them, which they may
- * compose with. False: there is none. */
+/* Finds the first part from `from` on that may change: unsure characters, and the one before them, with
+ * which they may compose. False: there is none. */
 static int find_unsure(const struct nfc *n, const unsigned char *s, size_t size, size_t from, size_t *begin,
 		       size_t *end)
 {

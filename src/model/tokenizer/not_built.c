@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of pretoken.c and nfc.c where the build has no PCRE2 or utf8proc. */
+/* Replaces pretoken.c and nfc.c in a build without PCRE2 or utf8proc. */
 #include "model/tokenizer/nfc.h"
 #include "model/tokenizer/pretoken.h"
 
@@ -8,7 +8,7 @@ const char pretoken_gpt2[] = "", pretoken_digits[] = "", pretoken_digit[] = "";
 static enum status refuse(struct error *err)
 {
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-			       "this assay was built without tokenizers (they need PCRE2 and utf8proc)");
+			       "this assay was built without tokenizers, which need PCRE2 and utf8proc");
 }
 
 enum status pretoken_add(struct pretoken *p, const char *pattern, struct error *err)

@@ -10,7 +10,7 @@
 const char pretoken_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 const char pretoken_digits[] = "\\p{N}+";
 const char pretoken_digit[] = "\\p{N}";
-/* PCRE2's \s has U+180E, which is White_Space no longer, so it is written out. */
+/* PCRE2's \s includes U+180E, which is no longer White_Space, so \s is replaced by an explicit list. */
 #define WHITE_SPACE "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 /* clang-format on */
 
@@ -18,7 +18,7 @@ enum {
 	PATTERN_MAX = 65536,
 	JIT_STACK_FIRST = 32 << 10,
 	JIT_STACK_MOST = 8 << 20,
-	MATCH_LIMIT = 100000000, /* without JIT: far more than a word of the longest text needs */
+	MATCH_LIMIT = 100000000, /* for matching without JIT; far more than the longest text needs */
 };
 
 struct pretoken_step {
@@ -32,7 +32,7 @@ struct pretoken_match {
 	pcre2_jit_stack *stack;
 };
 
-/* The expression with \s and \S written out. */
+/* Copies the expression with \s and \S replaced. */
 static enum status write_out(struct text *out, const char *pattern, struct error *err)
 {
 	bool in_class = false;
@@ -78,7 +78,7 @@ static enum status compile(struct pretoken_step *step, const char *pattern, stru
 			       pattern, (const char *)why);
 		goto out;
 	}
-	step->jit = !pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE); /* where there is none it is slower */
+	step->jit = !pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE); /* without JIT matching is slower */
 out:
 	text_release(&written);
 	return st;
@@ -91,8 +91,8 @@ enum status pretoken_add(struct pretoken *p, const char *pattern, struct error *
 
 	if (p->count == PRETOKEN_STEPS_MAX || strlen(pattern) > PATTERN_MAX)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "more than %d pre-tokenizers, or a longer one than %d", PRETOKEN_STEPS_MAX,
-				 PATTERN_MAX);
+				 "more than %d pre-tokenizers, or an expression longer than %d",
+				 PRETOKEN_STEPS_MAX, PATTERN_MAX);
 	step = calloc(1, sizeof(*step));
 	if (!step)
 		return error_set(err, STATUS_NO_RESOURCE, "a pre-tokenizer");
@@ -124,7 +124,7 @@ enum status pretoken_match_create(struct pretoken_match **m, struct error *err)
 	}
 	if (!made || !made->data || !made->context || !made->stack) {
 		pretoken_match_destroy(&made);
-		return error_set(err, STATUS_NO_RESOURCE, "the scratch of a pre-tokenizer");
+		return error_set(err, STATUS_NO_RESOURCE, "the workspace of a pre-tokenizer");
 	}
 	pcre2_jit_stack_assign(made->context, NULL, made->stack);
 	pcre2_set_match_limit(made->context, MATCH_LIMIT);
@@ -150,7 +150,7 @@ struct splitting {
 	void *arg;
 };
 
-/* The next match, as pcre2_match says it. */
+/* The next match; returns pcre2_match's result. */
 static int next_match(const struct pretoken_step *step, struct pretoken_match *m, const char *text,
 		      size_t size, size_t from)
 {
@@ -161,7 +161,7 @@ static int next_match(const struct pretoken_step *step, struct pretoken_match *m
 			   m->data, m->context);
 }
 
-/* Cuts a piece by step `at` and what follows; after the last step a piece is a word. */
+/* Splits a piece by step `at` and the following steps; after the last step a piece is a word. */
 static enum status split(const struct splitting *s, size_t at, const char *text, size_t size,
 			 struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/tokenizer/tokenizer.h"
 
-/* Bytes of a character that begins with `lead`; 0 where none does. */
+/* Bytes of a character that begins with `lead`; 0: no character does. */
 static size_t character_size(unsigned char lead)
 {
 	if (lead < 0x80)
@@ -11,7 +11,7 @@ static size_t character_size(unsigned char lead)
 	return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-/* Whether `byte` may be the second of a character that begins with `lead`: no overlong form, no surrogate. */
+/* Whether `byte` may be the second byte after `lead`: excludes overlong forms and surrogates. */
 static bool may_follow(unsigned char lead, unsigned char byte)
 {
 	unsigned least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;

@@ -18,7 +18,7 @@ struct tokenizer_worker {
 	struct pretoken_match *match;
 	struct bpe *bpe;
 	struct text composed;
-	struct token_list *out; /* while encoding */
+	struct token_list *out; /* only during encoding */
 };
 
 void tokenizer_release(struct tokenizer *t)
@@ -125,9 +125,10 @@ enum status tokenizer_check_rows(const struct tokenizer *t, int64_t rows, struct
 {
 	if (t->vocab.count <= rows)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "tokenizer and model don't fit: ids go up to %d, the embedding has %lld rows",
-			 t->vocab.count - 1, (long long)rows);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"tokenizer and model do not match: token ids go up to %d, but the embedding has %lld rows",
+		t->vocab.count - 1, (long long)rows);
 }
 
 int32_t tokenizer_added(const struct tokenizer *t, const char *text)
@@ -159,7 +160,7 @@ enum status tokenizer_worker_create(struct tokenizer_worker **out, const struct 
 	enum status st;
 
 	if (!w)
-		return error_set(err, STATUS_NO_RESOURCE, "the scratch of a tokenizer");
+		return error_set(err, STATUS_NO_RESOURCE, "the workspace of a tokenizer");
 	w->t = t;
 	st = pretoken_match_create(&w->match, err);
 	if (!st)
@@ -189,7 +190,7 @@ static enum status encode_word(void *arg, const char *word, size_t size, struct 
 	return bpe_word(w->bpe, &w->t->vocab, w->t->whole_first, word, size, w->out, err);
 }
 
-/* Text between two added tokens. */
+/* Encodes text between two added tokens. */
 static enum status encode_plain(struct tokenizer_worker *w, const char *text, size_t size, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -206,7 +207,7 @@ static bool is_space(uint32_t code)
 	       code == 0x205f || code == 0x3000;
 }
 
-/* Bytes of white space at the end of text[0 .. size). */
+/* Length of the white space at the end of text[0 .. size). */
 static size_t space_before(const char *text, size_t size)
 {
 	size_t at = size;
@@ -232,7 +233,7 @@ static size_t space_after(const char *text, size_t size)
 	return at;
 }
 
-/* The first added token at or after `from` that its part allows; *at: where. NULL: none. */
+/* The first added token at or after `from` that its part allows, and its place *at. NULL: none. */
 static const struct added_token *find_added(const struct tokenizer *t, const char *text,
 					    const struct text_part *parts, size_t count, size_t from,
 					    size_t *at)
@@ -264,7 +265,7 @@ static bool is_utf8(const char *text, size_t size, size_t *bad)
 			at++;
 			continue;
 		}
-		/* U+FFFD itself has three bytes; what is none of UTF-8 is answered with one. */
+		/* U+FFFD itself has three bytes; invalid UTF-8 is decoded to it with a length of one */
 		if (utf8_decode(text + at, &taken) && (taken == 1 || at + taken > size)) {
 			*bad = at;
 			return false;
@@ -283,7 +284,7 @@ enum status tokenizer_encode_parts(struct tokenizer_worker *w, const char *text,
 	enum status st = STATUS_OK;
 
 	if (!is_utf8(text, size, &bad))
-		return error_set(err, STATUS_BAD_INPUT, "byte %zu of the text is no UTF-8", bad);
+		return error_set(err, STATUS_BAD_INPUT, "byte %zu of the text is not UTF-8", bad);
 	w->out = out;
 	while (!st && done < size) {
 		found = find_added(w->t, text, parts, count, done, &at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer.json of Hugging Face's tokenizers, and the small files beside it. */
+/* Reads tokenizer.json of Hugging Face's tokenizers, and the small files next to it. */
 #include <jansson.h>
 #include <unistd.h>
 
@@ -14,8 +14,8 @@ struct reading {
 	struct tokenizer *t;
 	const char *name; /* of the file */
 	struct byte_level bytes;
-	bool byte_level;   /* some step is ByteLevel */
-	struct text token; /* scratch: a token's bytes */
+	bool byte_level;   /* a step is ByteLevel */
+	struct text token; /* buffer for a token's bytes */
 	struct error *err;
 };
 
@@ -46,12 +46,12 @@ static enum status parse(json_t **out, const char *name, const char *text, size_
 	if (!json_is_object(*out)) {
 		json_decref(*out);
 		*out = NULL;
-		return error_set(err, STATUS_BAD_INPUT, "%s: it holds no JSON object", name);
+		return error_set(err, STATUS_BAD_INPUT, "%s: it is not a JSON object", name);
 	}
 	return STATUS_OK;
 }
 
-/* One error is made with the file's name, whatever the part below says of itself. */
+/* Puts the file's name in front of an error of a lower layer. */
 static enum status name_it(const struct reading *r, enum status st, const struct error *why)
 {
 	return st ? REFUSE(r, st, "%s", why->text) : STATUS_OK;
@@ -63,7 +63,7 @@ static enum status add_vocab(struct reading *r, json_t *vocab)
 	json_t *value;
 
 	if (!json_is_object(vocab))
-		return REFUSE(r, STATUS_BAD_INPUT, "%s", "model.vocab is no object");
+		return REFUSE(r, STATUS_BAD_INPUT, "%s", "model.vocab is not an object");
 	json_object_foreach(vocab, key, value)
 	{
 		size_t size = strlen(key), made = size;
@@ -76,7 +76,8 @@ static enum status add_vocab(struct reading *r, json_t *vocab)
 		if (r->token.failed)
 			return REFUSE(r, STATUS_NO_RESOURCE, "%s", "out of memory");
 		written = size && byte_level_decode(&r->bytes, key, size, r->token.data, &made);
-		/* What is outside the alphabet no merge can make: it is read, never written. */
+		/* a token outside the byte alphabet cannot result from merges; it can be decoded, but never
+		 * encoded */
 		if (name_it(r,
 			    vocab_add(&r->t->vocab, id >= 0 && id < VOCAB_IDS_MAX ? (int32_t)id : -1,
 				      written ? r->token.data : key, written ? made : size,
@@ -87,7 +88,7 @@ static enum status add_vocab(struct reading *r, json_t *vocab)
 	return STATUS_OK;
 }
 
-/* Whether the vocabulary has this text under this id, as characters or by the alphabet of bytes. */
+/* Whether the vocabulary has this text under this id, as characters or in the byte alphabet. */
 static bool is_same_token(struct reading *r, const struct added_token *token)
 {
 	size_t size, made;
@@ -102,7 +103,7 @@ static bool is_same_token(struct reading *r, const struct added_token *token)
 	       !memcmp(bytes, r->token.data, size);
 }
 
-/* An added token that the vocabulary has already is the same token, found in another way. */
+/* An added token that is already in the vocabulary is the same token, but matched as a whole. */
 static enum status add_added(struct reading *r, size_t i, const json_t *entry)
 {
 	const json_t *id_value = json_object_get(entry, "id"), *content = json_object_get(entry, "content");
@@ -124,10 +125,12 @@ static enum status add_added(struct reading *r, size_t i, const json_t *entry)
 	if (id < 0 || id >= VOCAB_IDS_MAX || !size)
 		return REFUSE(r, STATUS_BAD_INPUT, "added_tokens[%zu] has no id or no content", i);
 	if (json_is_true(json_object_get(entry, "single_word")))
-		return REFUSE(r, STATUS_UNSUPPORTED, "added token \"%.100s\" is single_word", token.text);
+		return REFUSE(r, STATUS_UNSUPPORTED,
+			      "added token \"%.100s\" is single_word, which is not supported", token.text);
 	if (vocab_kind_of(&r->t->vocab, token.id) != VOCAB_HOLE && !is_same_token(r, &token))
-		return REFUSE(r, STATUS_BAD_INPUT, "added token \"%.100s\": id %d is another token",
-			      token.text, token.id);
+		return REFUSE(r, STATUS_BAD_INPUT,
+			      "added token \"%.100s\": its id %d belongs to another token", token.text,
+			      token.id);
 	if (vocab_kind_of(&r->t->vocab, token.id) == VOCAB_HOLE)
 		st = vocab_add(&r->t->vocab, token.id, token.text, size, kind, &why);
 	else
@@ -137,7 +140,7 @@ static enum status add_added(struct reading *r, size_t i, const json_t *entry)
 	return name_it(r, st, &why);
 }
 
-/* The two parts of a merge: "a b", or an array of two. */
+/* Splits a merge, "a b" or an array of two, into its parts. */
 static bool merge_parts(const json_t *merge, const char *part[2], size_t size[2])
 {
 	const char *space;
@@ -159,7 +162,7 @@ static bool merge_parts(const json_t *merge, const char *part[2], size_t size[2]
 	return true;
 }
 
-enum { MERGE_PART_MAX = 1024 }; /* characters of a part: no vocabulary comes near */
+enum { MERGE_PART_MAX = 1024 }; /* limit for the characters of a part; far more than in any vocabulary */
 
 static enum status add_merges(struct reading *r, const json_t *merges)
 {
@@ -168,7 +171,7 @@ static enum status add_merges(struct reading *r, const json_t *merges)
 	enum status st = vocab_merges_room(&r->t->vocab, count, &why);
 
 	if (!json_is_array(merges))
-		return REFUSE(r, STATUS_BAD_INPUT, "%s", "model.merges is no array");
+		return REFUSE(r, STATUS_BAD_INPUT, "%s", "model.merges is not an array");
 	for (i = 0; !st && i < count; i++) {
 		char bytes[2][MERGE_PART_MAX];
 		const char *part[2];
@@ -179,7 +182,7 @@ static enum status add_merges(struct reading *r, const json_t *merges)
 		    !byte_level_decode(&r->bytes, part[0], size[0], bytes[0], &size[0]) ||
 		    !byte_level_decode(&r->bytes, part[1], size[1], bytes[1], &size[1]))
 			return REFUSE(r, STATUS_BAD_INPUT,
-				      "model.merges[%zu] is no pair of byte-level tokens", i);
+				      "model.merges[%zu] is not a pair of byte-level tokens", i);
 		st = vocab_add_merge(&r->t->vocab, (int32_t)i, bytes[0], size[0], bytes[1], size[1], &why);
 	}
 	return name_it(r, st, &why);
@@ -207,7 +210,8 @@ static enum status read_normalizer(struct reading *r, const json_t *n)
 		return STATUS_OK;
 	}
 	if (strcmp(type, "NFC") != 0)
-		return REFUSE(r, STATUS_UNSUPPORTED, "the normalizer \"%.60s\" (NFC or none is known)", type);
+		return REFUSE(r, STATUS_UNSUPPORTED, "the normalizer \"%.60s\" (only NFC is supported)",
+			      type);
 	if (!r->t->nfc)
 		st = nfc_create(&r->t->nfc, &why);
 	return name_it(r, st, &why);
@@ -228,7 +232,7 @@ static enum status add_split(struct reading *r, const json_t *step)
 
 	if (!*regex)
 		return REFUSE(r, STATUS_UNSUPPORTED, "%s", "a Split without a Regex");
-	/* Kept pieces are the matches either way: these expressions match every character. */
+	/* both variants keep the matches, because these expressions match every character */
 	if (strcmp(behaviour, "Isolated") != 0 && !(invert && !strcmp(behaviour, "Removed")))
 		return REFUSE(r, STATUS_UNSUPPORTED, "the Split behaviour \"%.60s\"", behaviour);
 	return add_step(r, regex);
@@ -263,7 +267,7 @@ static enum status read_pre_tokenizer(struct reading *r, const json_t *step, boo
 	return !part || json_is_true(part) ? add_step(r, pretoken_gpt2) : STATUS_OK;
 }
 
-/* The first special token of a TemplateProcessing goes before a bare text. */
+/* The first special token of a TemplateProcessing is put before a text without a template. */
 static void read_post_processor(struct reading *r, const json_t *p)
 {
 	const json_t *part, *special;
@@ -286,7 +290,7 @@ static enum status check_model(struct reading *r, const json_t *model)
 	if (!json_is_object(model))
 		return REFUSE(r, STATUS_BAD_INPUT, "%s", "it has no model");
 	if (*type && strcmp(type, "BPE") != 0)
-		return REFUSE(r, STATUS_UNSUPPORTED, "the model \"%.60s\" (BPE is known)", type);
+		return REFUSE(r, STATUS_UNSUPPORTED, "the model \"%.60s\" (only BPE is supported)", type);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		if (is_set(model, unknown[i]))
 			return REFUSE(r, STATUS_UNSUPPORTED, "model.%s is set", unknown[i]);
@@ -350,7 +354,7 @@ enum status tokenizer_parse_json(struct tokenizer *t, const char *name, const ch
 	return st;
 }
 
-/* A small file beside tokenizer.json; *out NULL where there is none. */
+/* Reads a small file next to tokenizer.json. *out is NULL if it does not exist. */
 static enum status read_beside(json_t **out, const char *folder, const char *name, struct error *err)
 {
 	struct text path = {0};
@@ -371,7 +375,7 @@ static enum status read_beside(json_t **out, const char *folder, const char *nam
 	return st;
 }
 
-/* One template, or a list of named ones of which "default" is taken. */
+/* One template, or from a list of named ones the one named "default". */
 static const char *template_of(const json_t *config)
 {
 	const json_t *value = json_object_get(config, "chat_template"), *entry;

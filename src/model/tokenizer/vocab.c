@@ -21,7 +21,7 @@ uint64_t vocab_hash(const char *bytes, size_t size)
 	return mix(mix(hash ^ word) * 0xd6e8feb86659fd93u);
 }
 
-/* A power of two with room for `count` at two thirds at most. */
+/* A power of two, so that `count` entries fill at most two thirds. */
 static size_t slots_for(size_t count)
 {
 	size_t slots = 16;
@@ -89,7 +89,7 @@ enum vocab_kind vocab_kind_of(const struct vocab *v, int32_t id)
 	return id < 0 || id >= v->count ? VOCAB_HOLE : v->tokens[id].kind;
 }
 
-/* The slot of these bytes: filled, or the empty one where they belong. */
+/* The slot of these bytes, or the empty slot where they belong. */
 static int32_t *slot_of(const struct vocab *v, const char *bytes, size_t size)
 {
 	size_t mask = v->by_bytes_slots - 1, at = vocab_hash(bytes, size) & mask;
@@ -124,7 +124,7 @@ enum status vocab_index(struct vocab *v, struct error *err)
 			continue;
 		slot = slot_of(v, v->bytes.data + v->tokens[id].begin, v->tokens[id].size);
 		if (*slot >= 0)
-			return error_set(err, STATUS_BAD_INPUT, "tokens %d and %d are the same bytes", *slot,
+			return error_set(err, STATUS_BAD_INPUT, "tokens %d and %d have the same bytes", *slot,
 					 id);
 		*slot = id;
 	}
@@ -181,7 +181,7 @@ enum status vocab_add_merge(struct vocab *v, int32_t rank, const char *left, siz
 					 : "result");
 	slot = merge_slot(v, (uint64_t)a << 32 | (uint32_t)b);
 	if (slot->rank >= 0)
-		return STATUS_OK; /* given twice: the first counts */
+		return STATUS_OK; /* given twice: the first one counts */
 	*slot = (struct vocab_merge){.pair = (uint64_t)a << 32 | (uint32_t)b, .rank = rank, .id = id};
 	v->merges_count++;
 	return STATUS_OK;

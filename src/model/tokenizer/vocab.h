@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vocabulary of a byte-level BPE: tokens by id and by bytes, merges by pair. Ids may leave holes. */
+/* The vocabulary of a byte-level BPE: tokens by id and by bytes, merges by pair. Some ids may have no token.
+ */
 #ifndef MODEL_TOKENIZER_VOCAB_H
 #define MODEL_TOKENIZER_VOCAB_H
 #include <stdbool.h>
@@ -12,13 +13,13 @@ enum { VOCAB_IDS_MAX = 1 << 22 };
 
 enum vocab_kind {
 	VOCAB_HOLE,    /* no token has this id */
-	VOCAB_TEXT,    /* made by merges */
-	VOCAB_MARKUP,  /* added, matched as a whole, and part of what a reader sees: <tool_call> */
-	VOCAB_CONTROL, /* added, matched as a whole, left out of text for readers: <|im_end|> */
+	VOCAB_TEXT,    /* result of merges */
+	VOCAB_MARKUP,  /* added token, matched as a whole, visible to readers: <tool_call> */
+	VOCAB_CONTROL, /* added token, matched as a whole, left out of text for readers: <|im_end|> */
 };
 
 struct vocab_token {
-	size_t begin; /* into vocab.bytes */
+	size_t begin; /* offset in vocab.bytes */
 	uint32_t size;
 	enum vocab_kind kind;
 };
@@ -33,23 +34,23 @@ struct vocab {
 	int32_t count;		    /* one more than the largest id */
 	int32_t room;
 	struct text bytes;
-	int32_t *by_bytes; /* open addressing: id, or -1; text tokens alone */
+	int32_t *by_bytes; /* hash table with open addressing: id, or -1; only text tokens */
 	size_t by_bytes_slots;
-	struct vocab_merge *merges; /* open addressing: rank < 0 is empty */
+	struct vocab_merge *merges; /* hash table with open addressing; rank < 0: empty */
 	size_t merges_slots, merges_count;
 	int32_t of_byte[256]; /* the token of a single byte, or -1 */
 };
 
-/* A token's bytes under an id. An id or, of text tokens, bytes that are there already: BAD_INPUT. */
+/* Adds a token. BAD_INPUT: the id exists already or, for text tokens, the bytes do. */
 enum status vocab_add(struct vocab *v, int32_t id, const char *bytes, size_t size, enum vocab_kind kind,
 		      struct error *err);
-/* Makes an existing token one that is matched as a whole, never made by merges. */
+/* Makes an existing token one that is matched as a whole and never results from merges. */
 void vocab_set_kind(struct vocab *v, int32_t id, enum vocab_kind kind);
 /* To be called once, after the last token and before merges and look-ups. */
 enum status vocab_index(struct vocab *v, struct error *err);
-/* Makes room for `count` merges. */
+/* Allocates room for `count` merges. */
 enum status vocab_merges_room(struct vocab *v, size_t count, struct error *err);
-/* The next merge in order of rank: all three tokens are in the vocabulary, else BAD_INPUT. */
+/* Adds the merge with the next rank. BAD_INPUT: one of its three tokens is not in the vocabulary. */
 enum status vocab_add_merge(struct vocab *v, int32_t rank, const char *left, size_t left_size,
 			    const char *right, size_t right_size, struct error *err);
 void vocab_release(struct vocab *v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: folder beside, files, manifest, sync, rename, `latest`. */
+/* Writes a checkpoint: files and manifest into a temporary folder, sync, rename, then the file `latest`. */
 #include "train/checkpoint/checkpoint.h"
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/names.h"
 
-/* master, m, v. */
+/* Writes master, m and v. */
 static enum status write_optimizer(const char *dir, const struct params *p, struct error *err)
 {
 	const struct mat *part[] = {&p->master, &p->m, &p->v};
@@ -47,7 +47,8 @@ static enum status fill_folder(const char *dir, const struct checkpoint_source *
 	json_t *manifest = NULL;
 	enum status st = STATUS_OK;
 
-	/* Without parents: a run directory that was removed does not come back with a checkpoint alone. */
+	/* Does not create parent folders: otherwise a removed run directory would come back with only a
+	 * checkpoint. */
 	if (mkdir(dir, 0777))
 		st = error_errno(err, errno, "cannot create %s", dir);
 	if (!st)
@@ -64,35 +65,35 @@ static enum status fill_folder(const char *dir, const struct checkpoint_source *
 	return st ? st : file_sync_folder(dir, err);
 }
 
-/* One of that name changes places with it, so that at no moment there is none. */
-static enum status put_in_place(const char *beside, const char *path, struct error *err)
+/* An existing checkpoint of that name is exchanged atomically, so that one of them always exists. */
+static enum status put_in_place(const char *temporary, const char *path, struct error *err)
 {
 	struct stat about;
 	unsigned flags = lstat(path, &about) ? 0 : RENAME_EXCHANGE;
 
-	if (renameat2(AT_FDCWD, beside, AT_FDCWD, path, flags))
-		return error_errno(err, errno, "cannot rename %s", beside);
+	if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, flags))
+		return error_errno(err, errno, "cannot rename %s", temporary);
 	return STATUS_OK;
 }
 
 enum status checkpoint_write(const struct checkpoint_source *c, struct error *err)
 {
-	char beside[PATH_MAX + 64], path[PATH_MAX + 64], latest[PATH_MAX + 64], name[64];
+	char temporary[PATH_MAX + 64], path[PATH_MAX + 64], latest[PATH_MAX + 64], name[64];
 	enum status st;
 
-	checkpoint_path(beside, c->run, c->step, CHECKPOINT_NEW);
+	checkpoint_path(temporary, c->run, c->step, CHECKPOINT_NEW);
 	checkpoint_path(path, c->run, c->step, "");
-	file_remove_tree(beside);
-	st = fill_folder(beside, c, err);
+	file_remove_tree(temporary);
+	st = fill_folder(temporary, c, err);
 	if (!st)
-		st = put_in_place(beside, path, err);
+		st = put_in_place(temporary, path, err);
 	if (!st)
 		st = file_sync_folder(c->run, err);
 	snprintf(latest, sizeof(latest), "%s/latest", c->run);
 	snprintf(name, sizeof(name), CHECKPOINT_NAME "\n", c->step);
 	if (!st)
 		st = file_write(latest, name, strlen(name), err);
-	file_remove_tree(beside);
+	file_remove_tree(temporary);
 	return st ? st : file_sync_folder(c->run, err);
 }
 
@@ -112,7 +113,7 @@ void checkpoint_thin(const char *run, unsigned keep, uint64_t best)
 		checkpoint_path(path, run, list.entry[i].step, "");
 		checkpoint_path(half, run, list.entry[i].step, CHECKPOINT_NEW);
 		file_remove_tree(half);
-		if (!rename(path, half)) /* one that is half removed does not have its name */
+		if (!rename(path, half)) /* a partly removed checkpoint must not keep its name */
 			file_remove_tree(half);
 	}
 	checkpoint_list_release(&list);

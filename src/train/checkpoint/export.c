@@ -36,7 +36,7 @@ static enum status rows_of(void *arg, const struct named *n, int64_t row, int64_
 	const struct param *one = params_find(p, n->hf);
 
 	if (!one)
-		return error_set(err, STATUS_BUG, "%s is none of the trained parameters", n->hf);
+		return error_set(err, STATUS_BUG, "%s is not a trained parameter", n->hf);
 	memcpy(out, (const float *)p->master.data + one->offset + row * one->cols,
 	       (size_t)(rows * one->cols) * sizeof(*out));
 	return STATUS_OK;

@@ -6,8 +6,8 @@
 
 enum { PARTS = 3, PAGE_BYTES = 2 << 20 };
 
-/* Of large pages, if there are any: the first checkpoint is what touches them, and the optimiser waits for
- * that. */
+/* Uses large pages if available. The first checkpoint touches all pages while the optimizer waits, so page
+ * faults would cost time. */
 static void *large_pages(size_t bytes)
 {
 	const size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
@@ -30,7 +30,7 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 	m->memory = large_pages(PARTS * p->length * sizeof(float));
 	if (!m->memory)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%.3g GB of the host's memory, for the checkpoint of what is trained",
+				       "%.3g GB of host memory, for checkpoints of the trained parameters",
 				       PARTS * (double)p->length * sizeof(float) * 1e-9);
 	for (int i = 0; i < PARTS; i++)
 		part[i]->data = (float *)m->memory + (size_t)i * p->length;

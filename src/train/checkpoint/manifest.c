@@ -61,7 +61,7 @@ enum status manifest_make(json_t **out, const char *dir, uint64_t step, const st
 	return st;
 }
 
-/* A number of a map, within what a file can hold. */
+/* Reads a non-negative integer member below 2^53. */
 static bool whole(const json_t *map, const char *key, json_int_t *out)
 {
 	const json_t *v = json_object_get(map, key);
@@ -112,12 +112,12 @@ static enum status check_parameters(const json_t *list, json_int_t length, const
 		    !whole(one, "cols", &cols) || !whole(one, "offset", &offset) || !rows || !cols)
 			return bad(path, "a parameter lacks name, rows, cols or offset", err);
 		if (cols > length || rows > length / cols || offset > length - rows * cols)
-			return bad(path, "a parameter lies outside the vector", err);
+			return bad(path, "a parameter exceeds the vector", err);
 	}
 	return STATUS_OK;
 }
 
-/* Shards cover the vector without gap or overlap, in order. */
+/* Checks that the shards cover the vector in order, without gap or overlap. */
 static enum status check_shards(const json_t *list, const json_t *files, json_int_t length, const char *path,
 				struct error *err)
 {
@@ -132,10 +132,10 @@ static enum status check_shards(const json_t *list, const json_t *files, json_in
 
 		if (!file || !json_object_get(files, file) || !whole(one, "begin", &begin) ||
 		    !whole(one, "count", &count) || begin != end || count > length - begin)
-			return bad(path, "its shards do not make up the vector", err);
+			return bad(path, "its shards do not cover the vector exactly", err);
 		end = begin + count;
 	}
-	return end == length ? STATUS_OK : bad(path, "its shards do not make up the vector", err);
+	return end == length ? STATUS_OK : bad(path, "its shards do not cover the vector exactly", err);
 }
 
 enum status manifest_parse(json_t **out, const char *path, const char *text, size_t size, struct error *err)
@@ -148,12 +148,12 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 
 	*out = NULL;
 	if (!j)
-		return error_set(err, STATUS_BAD_INPUT, "%s: no JSON: %s at byte %d", path, why.text,
+		return error_set(err, STATUS_BAD_INPUT, "%s: not JSON: %s at byte %d", path, why.text,
 				 why.position);
 	if (!whole(j, "schema", &schema) || schema != CHECKPOINT_SCHEMA)
-		st = bad(path, "no checkpoint of a schema that is known", err);
+		st = bad(path, "unknown checkpoint schema", err);
 	else if (!whole(j, "step", &step) || !whole(j, "length", &length))
-		st = bad(path, "it lacks its step or length", err);
+		st = bad(path, "it has no step or no length", err);
 	else
 		st = check_files(files, path, err);
 	if (!st)
@@ -175,7 +175,7 @@ static enum status check_sum(const char *dir, const char *name, const char *expe
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	st = file_sha256_of(hex, path, err);
 	if (!st && strcmp(hex, expected))
-		st = error_set(err, STATUS_BAD_INPUT, "%s: its SHA-256 is not what %s says", path,
+		st = error_set(err, STATUS_BAD_INPUT, "%s: its SHA-256 differs from the one in %s", path,
 			       CHECKPOINT_MANIFEST);
 	return st;
 }

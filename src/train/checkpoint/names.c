@@ -11,7 +11,7 @@ void checkpoint_path(char out[PATH_MAX + 64], const char *run, uint64_t step, co
 	snprintf(out, PATH_MAX + 64, "%s/" CHECKPOINT_NAME "%s", run, step, suffix);
 }
 
-/* "checkpoint-12", "checkpoint-12.new"; nothing else, and no other way to write the number. */
+/* Accepts exactly "checkpoint-12" and "checkpoint-12.new", with the number in its shortest form. */
 static int parse_name(const char *name, uint64_t *step, enum checkpoint_name *state)
 {
 	char again[64];

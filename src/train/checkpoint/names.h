@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders of checkpoints in a run directory. */
+/* Names of checkpoint folders in a run directory. */
 #ifndef TRAIN_CHECKPOINT_NAMES_H
 #define TRAIN_CHECKPOINT_NAMES_H
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include "core/error.h"
 
 #define CHECKPOINT_NAME "checkpoint-%" PRIu64
-#define CHECKPOINT_NEW ".new"	      /* behind the name: being written, or left half written */
-#define CHECKPOINT_DAMAGED ".damaged" /* its files are not what its manifest says */
+#define CHECKPOINT_NEW ".new"	      /* suffix: not completely written */
+#define CHECKPOINT_DAMAGED ".damaged" /* suffix: the files do not match the manifest */
 
 enum checkpoint_name { CHECKPOINT_NAMED, CHECKPOINT_HALF };
 struct checkpoint_list {

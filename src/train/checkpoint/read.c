@@ -24,10 +24,10 @@ static void put_aside(const char *run, uint64_t step, const struct error *why, s
 
 	checkpoint_path(path, run, step, "");
 	checkpoint_path(aside, run, step, CHECKPOINT_DAMAGED);
-	if (!access(path, F_OK)) /* else what is aside is this one */
+	if (!access(path, F_OK)) /* otherwise the .damaged folder is this checkpoint */
 		file_remove_tree(aside);
 	if (!rename(path, aside))
-		text_addf(note, "%s; it is put aside as %s\n", why->text, aside);
+		text_addf(note, "%s; it is renamed to %s\n", why->text, aside);
 	else
 		text_addf(note, "%s\n", why->text);
 }
@@ -41,7 +41,7 @@ enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_
 	checkpoint_path(f->path, run, step, "");
 	st = manifest_check(&f->manifest, f->path, err);
 	if (!st && (uint64_t)json_integer_value(json_object_get(f->manifest, "step")) != step)
-		st = error_set(err, STATUS_BAD_INPUT, "%s: its manifest is of another step", f->path);
+		st = error_set(err, STATUS_BAD_INPUT, "%s: its manifest belongs to another step", f->path);
 	if (st) {
 		put_aside(run, step, err, note);
 		checkpoint_found_release(f);
@@ -72,7 +72,7 @@ enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct 
 	}
 	checkpoint_list_release(&list);
 	return found ? STATUS_OK
-		     : error_set(err, STATUS_UNAVAILABLE, "%s: there is no checkpoint that is whole", run);
+		     : error_set(err, STATUS_UNAVAILABLE, "%s: there is no intact checkpoint", run);
 }
 
 static enum status read_at(const char *path, json_int_t offset, size_t size, void *out, struct error *err)
@@ -83,7 +83,7 @@ static enum status read_at(const char *path, json_int_t offset, size_t size, voi
 
 	if (fd < 0)
 		return error_errno(err, errno, "cannot open %s", path);
-	while (done < size && got > 0) { /* one call reads 2 GiB at most */
+	while (done < size && got > 0) { /* one call reads at most 2 GiB */
 		got = pread(fd, (char *)out + done, size - done, (off_t)offset + (off_t)done);
 		done += got > 0 ? (size_t)got : 0;
 		if (got < 0 && errno == EINTR)
@@ -95,8 +95,8 @@ static enum status read_at(const char *path, json_int_t offset, size_t size, voi
 		       : error_set(err, STATUS_BAD_INPUT, "%s: it is shorter than its manifest says", path);
 }
 
-/* Elements [begin, begin + count) of part `part` (master, m, v) of the vector, from whichever shards have
- * them. */
+/* Reads elements [begin, begin + count) of part `part` (master, m or v), from the shards that contain them.
+ */
 static enum status read_range(const struct checkpoint_found *f, int part, json_int_t begin, json_int_t count,
 			      float *out, struct error *err)
 {
@@ -146,7 +146,7 @@ static enum status load_one(const struct checkpoint_found *f, const json_t *entr
 		return error_set(err, STATUS_BAD_INPUT, "%s: it has no parameter %s", f->path, param->name);
 	if (json_integer_value(json_object_get(entry, "rows")) != param->rows ||
 	    json_integer_value(json_object_get(entry, "cols")) != param->cols)
-		return error_set(err, STATUS_BAD_INPUT, "%s: parameter %s has another size there", f->path,
+		return error_set(err, STATUS_BAD_INPUT, "%s: its parameter %s has another size", f->path,
 				 param->name);
 	for (int part = 0; part < 3 && !st; part++)
 		st = read_range(f, part, offset, param->rows * param->cols,
@@ -160,7 +160,7 @@ enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, 
 	enum status st = STATUS_OK;
 
 	if (json_array_size(list) != (size_t)p->count)
-		return error_set(err, STATUS_BAD_INPUT, "%s: it has %zu parameters, and this run trains %d",
+		return error_set(err, STATUS_BAD_INPUT, "%s: it has %zu parameters, but this run trains %d",
 				 f->path, json_array_size(list), p->count);
 	for (int i = 0; i < p->count && !st; i++)
 		st = load_one(f, find_parameter(list, p->table[i].name), &p->table[i], p, err);
@@ -180,5 +180,5 @@ enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, s
 		return st;
 	*state = json_loadb(text, size, 0, &why);
 	free(text);
-	return *state ? STATUS_OK : error_set(err, STATUS_BAD_INPUT, "%s: no JSON: %s", path, why.text);
+	return *state ? STATUS_OK : error_set(err, STATUS_BAD_INPUT, "%s: not JSON: %s", path, why.text);
 }

@@ -53,13 +53,13 @@ static json_t *diagnose_json(const struct diagnose *d)
 		json_array_append_new(norm, json_real(d->norm[i]));
 	}
 	for (int f = 0; f < FINDING_COUNT; f++)
-		if (d->told[f])
+		if (d->reported[f])
 			json_array_append_new(told, json_string(finding_word((enum finding)f)));
 	return json_pack("{s:I, s:o, s:o, s:o, s:f, s:f}", "steps", (json_int_t)d->count, "loss", loss,
 			 "grad_norm", norm, "told", told, "step_s", d->step_s, "wait_s", d->wait_s);
 }
 
-/* As diagnose_json wrote it; of a state before there was one nothing was seen. */
+/* Reads what diagnose_json wrote. Old states have no such entry; then *d stays empty. */
 static bool diagnose_parse(struct diagnose *d, const json_t *j)
 {
 	const json_t *loss = json_object_get(j, "loss"), *norm = json_object_get(j, "grad_norm"), *word;
@@ -81,7 +81,7 @@ static bool diagnose_parse(struct diagnose *d, const json_t *j)
 			   word) for (int f = 0; f < FINDING_COUNT;
 				      f++) if (json_is_string(word) && !strcmp(json_string_value(word),
 									       finding_word((enum finding)f)))
-		d->told[f] = true;
+		d->reported[f] = true;
 	return true;
 }
 
@@ -98,8 +98,8 @@ static json_t *times_json(const struct train_state *s)
 			 t->rows, "steady_flop", t->flop, "steady_s", each);
 }
 
-/* As times_json wrote it; none where there are none, nor where they are of all steps, as an earlier version
- * wrote them. */
+/* Reads what times_json wrote. Old versions recorded no times, or those of all steps instead of steady ones;
+ * then the times stay empty. */
 static void times_parse(struct train_state *s, const json_t *j)
 {
 	const json_t *steady_s = json_object_get(j, "steady_s"), *one;
@@ -191,15 +191,15 @@ enum status train_state_parse(struct train_state *s, const json_t *j, const char
 	if (!count_of(j, "global_step", &s->step) || !count_of(j, "max_steps", &s->max_steps) ||
 	    !json_is_number(json_object_get(j, "epoch")) || !json_is_array(history))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: it lacks global_step, max_steps, epoch or log_history", path);
+				 "%s: it has no global_step, max_steps, epoch or log_history", path);
 	if (!count_of(own, "tokens", &s->tokens) || !count_of(own, "targets", &s->targets) ||
 	    !count_of(own, "rows", &s->rows) || !count_of(own, "best_step", &s->best_step) ||
 	    !count_of(own, "worse", &worse) || worse > UINT32_MAX)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: it lacks tokens, targets, rows, best_step or worse below \"assay\"",
+				 "%s: it has no tokens, targets, rows, best_step or worse in \"assay\"",
 				 path);
 	if (!diagnose_parse(&s->diagnose, json_object_get(own, "diagnose")))
-		return error_set(err, STATUS_BAD_INPUT, "%s: it lacks steps below \"diagnose\"", path);
+		return error_set(err, STATUS_BAD_INPUT, "%s: it has no steps in \"diagnose\"", path);
 	s->epoch = json_number_value(json_object_get(j, "epoch"));
 	s->flop = json_number_value(json_object_get(j, "total_flos"));
 	s->worse = (uint32_t)worse;

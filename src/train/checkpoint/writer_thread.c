@@ -7,7 +7,7 @@
 struct checkpoint_writer {
 	pthread_t thread;
 	bool running;
-	pthread_mutex_t lock; /* of `taken` */
+	pthread_mutex_t lock; /* guards `taken` */
 	pthread_cond_t changed;
 	bool taken;
 	unsigned keep;
@@ -16,7 +16,7 @@ struct checkpoint_writer {
 	uint64_t best;
 	char run[PATH_MAX];
 	struct error err;
-	enum status status; /* of the last one; the thread's until it is joined */
+	enum status status; /* result of the last checkpoint; belongs to the thread until it is joined */
 };
 
 enum status checkpoint_writer_create(struct checkpoint_writer **out, unsigned keep, struct error *err)
@@ -25,7 +25,7 @@ enum status checkpoint_writer_create(struct checkpoint_writer **out, unsigned ke
 
 	*out = w;
 	if (!w)
-		return error_errno(err, ENOMEM, "what writes checkpoints");
+		return error_errno(err, ENOMEM, "the checkpoint writer");
 	w->keep = keep;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
@@ -97,7 +97,7 @@ enum status checkpoint_writer_begin(struct checkpoint_writer *w, const struct ch
 	w->taken = false;
 	failed = pthread_create(&w->thread, NULL, write_it, w);
 	if (failed)
-		return error_errno(err, failed, "a thread that writes checkpoints");
+		return error_errno(err, failed, "the checkpoint writer's thread");
 	w->running = true;
 	return STATUS_OK;
 }

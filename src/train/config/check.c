@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold among the settings of a training run. */
+/* Checks between the settings of a training run. */
 #include "train/config/settings.h"
 
 static const char *const linears[] = {"q_proj",	 "k_proj",    "v_proj",	    "o_proj", "gate_proj",
 				      "up_proj", "down_proj", "all-linear", NULL};
 static const char *const saved_whole[] = {"embed_tokens", "lm_head", NULL};
 
-/* "file:line: section: name: why" */
+/* Sets the error "file:line: section: name: why". */
 static enum status refuse(const struct config *c, const char *section, const char *name, const char *why,
 			  struct error *err)
 {
@@ -32,10 +32,10 @@ static enum status check_word(const struct config *c, const struct opt_words *wo
 			 near ? ", did you mean \"" : "", near ? near : "", near ? "\"" : "");
 	else if (!strcmp(word, "all-linear") && words->count > 1)
 		snprintf(why, sizeof(why),
-			 "all-linear stands for every one: another beside it contradicts it");
+			 "all-linear already includes every module; remove the other names");
 	for (size_t k = 0; k < i && !*why; k++)
 		if (!strcmp(words->word[k], word))
-			snprintf(why, sizeof(why), "\"%s\" stands there twice", word);
+			snprintf(why, sizeof(why), "\"%s\" is listed twice", word);
 	return *why ? refuse(c, "lora", what, why, err) : STATUS_OK;
 }
 
@@ -54,19 +54,18 @@ static enum status check_lora(const struct config *c, struct error *err)
 	enum status st;
 
 	if (c->has_lora && c->training.full_finetuning)
-		return refuse(c, "training", "full_finetuning", "it and a section lora contradict each other",
+		return refuse(c, "training", "full_finetuning", "it cannot be combined with a section lora",
 			      err);
 	if (!c->has_lora && !c->training.full_finetuning)
-		return refuse(
-			c, "training", "full_finetuning",
-			"it is not true, and there is no section lora: which is to be trained, an adapter "
-			"or everything?",
-			err);
+		return refuse(c, "training", "full_finetuning",
+			      "it is false and there is no section lora, so nothing would be trained; add a "
+			      "section lora or set full_finetuning: true",
+			      err);
 	st = check_words(c, &c->lora.target_modules, linears, "target_modules", err);
 	return st ? st : check_words(c, &c->lora.modules_to_save, saved_whole, "modules_to_save", err);
 }
 
-/* Two settings of one thing, each given and not the same. */
+/* Whether recompute and gradient_checkpointing are both given and differ. */
 static bool recompute_contradicts(const struct config *c)
 {
 	const struct config_training *t = &c->training;
@@ -85,21 +84,24 @@ static enum status check_training(const struct config *c, struct error *err)
 
 	if (t->fp16)
 		return refuse(c, "training", "fp16",
-			      "float16 overflows without a loss scale and is not done; use bf16: true", err);
-	if (t->warmup_steps && t->warmup_ratio > 0)
-		return refuse(c, "training", "warmup_ratio", "warmup_steps is given as well: one of them",
+			      "float16 is not supported, because it overflows without a loss scale; use "
+			      "bf16: true",
 			      err);
+	if (t->warmup_steps && t->warmup_ratio > 0)
+		return refuse(c, "training", "warmup_ratio",
+			      "warmup_steps is given as well; remove one of them", err);
 	if (recompute_contradicts(c))
 		return refuse(c, "training", "gradient_checkpointing",
-			      "it is recompute: full by another name, and recompute contradicts it", err);
+			      "it means the same as recompute: full, but recompute has another value", err);
 	if (t->deterministic && t->attention == CONFIG_ATTENTION_CUDNN)
 		return refuse(c, "training", "attention",
-			      "cudnn's gradients differ from run to run, and deterministic asks for the "
-			      "same: own or auto",
+			      "cuDNN's gradients differ from run to run, which deterministic does not "
+			      "allow; use own or auto",
 			      err);
 	if (t->max_steps && t->warmup_steps > t->max_steps)
 		return refuse(c, "training", "warmup_steps",
-			      "they are more than max_steps: learning_rate would never be reached", err);
+			      "it is larger than max_steps, so the learning rate would never reach its peak",
+			      err);
 	return STATUS_OK;
 }
 
@@ -113,7 +115,8 @@ static enum status check_evaluation(const struct config *c, struct error *err)
 							: NULL;
 
 	if (wish && !c->data.eval.count)
-		return refuse(c, "training", wish, "it needs held-out rows, and data: eval names none", err);
+		return refuse(c, "training", wish, "it needs a held-out set, but data: eval is not given",
+			      err);
 	if (t->early_stopping_patience && !t->eval_steps)
 		return refuse(c, "training", "early_stopping_patience", "it needs eval_steps", err);
 	return STATUS_OK;
@@ -124,9 +127,10 @@ enum status config_check(const struct config *c, struct error *err)
 	enum status st;
 
 	if (!c->model.name_or_path)
-		return refuse(c, "model", "name_or_path", "it is missing: which model?", err);
+		return refuse(c, "model", "name_or_path", "it is missing; name a model's folder or GGUF file",
+			      err);
 	if (!c->data.train.count)
-		return refuse(c, "data", "train", "it is missing: which rows?", err);
+		return refuse(c, "data", "train", "it is missing; name a JSON Lines file", err);
 	st = check_lora(c, err);
 	if (!st)
 		st = check_training(c, err);
@@ -143,7 +147,7 @@ void config_settle(struct config *c)
 	t->gradient_checkpointing = t->recompute == CONFIG_RECOMPUTE_FULL;
 	if (t->zero_stage)
 		text_addf(&c->notes,
-			  "%s:%d: training: zero_stage: %u divides nothing here: one process holds weights, "
-			  "gradients and moments\n",
+			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "
+			  "weights, gradients and moments\n",
 			  place->file, place->line, t->zero_stage);
 }

@@ -8,7 +8,7 @@
 
 enum { CONFIG_BYTES_MAX = 16 << 20 };
 
-/* Other words for the same setting. */
+/* Accepted names of other programs, per section. */
 static const struct {
 	const char *section, *name, *canonical;
 } aliases[] = {
@@ -40,7 +40,7 @@ static const char *canonical_name(const char *section, const char *name)
 	return name;
 }
 
-/* A list of words, or one word. The words are lent from the tree. */
+/* Reads one word or a list of words. The words stay in the tree's memory. */
 static enum status set_words(struct config *c, struct opt_words *out, const struct tree *t, const char *place,
 			     struct error *err)
 {
@@ -48,7 +48,7 @@ static enum status set_words(struct config *c, struct opt_words *out, const stru
 	const char **word;
 
 	if (t->kind == TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s: a word or a list of words belongs here", place);
+		return error_set(err, STATUS_BAD_INPUT, "%s: expected a word or a list of words", place);
 	word = calloc(count ? count : 1, sizeof(*word));
 	if (!word)
 		return error_errno(err, ENOMEM, "%s", place);
@@ -57,7 +57,7 @@ static enum status set_words(struct config *c, struct opt_words *out, const stru
 		const struct tree *one = t->kind == TREE_LIST ? t->items[i] : t;
 
 		if (one->kind != TREE_SCALAR || !*one->text)
-			return error_set(err, STATUS_BAD_INPUT, "%s: a word belongs here", place);
+			return error_set(err, STATUS_BAD_INPUT, "%s: expected a word", place);
 		word[i] = one->text;
 	}
 	*out = (struct opt_words){word, count};
@@ -79,14 +79,14 @@ static enum status set_one(struct config *c, const struct config_section *s, siz
 		return set_words(c, (struct opt_words *)(void *)((char *)values + o->offset), t, place, err);
 	}
 	if (t->kind != TREE_SCALAR || !*t->text)
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s: a value belongs here", place, name);
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s: expected a value", place, name);
 	if (t->quoted && o->kind != OPT_KIND_TEXT && !o->choices)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s: a number or true or false belongs here, no text", place, name);
+				 "%s: %s: expected a number, true or false, not a quoted text", place, name);
 	return opt_set(&s->table, values, o->name, t->text, place, err);
 }
 
-/* The section that has a setting of that name; NULL: none. */
+/* The section that has a setting of that name, or NULL. */
 static const struct config_section *home_of(const char *name)
 {
 	for (size_t i = 0; i < config_section_count; i++) {
@@ -98,7 +98,7 @@ static const struct config_section *home_of(const char *name)
 	return NULL;
 }
 
-/* A setting that this section has not: where it belongs, else the nearest. */
+/* Refuses an unknown setting: names the section that it belongs to, or else the nearest known name. */
 static enum status refuse_setting(struct config *c, const struct config_section *s, const char *name,
 				  const char *place, struct error *err)
 {
@@ -110,7 +110,7 @@ static enum status refuse_setting(struct config *c, const struct config_section 
 	return opt_set(&s->table, (char *)c + s->offset, name, "", place, err);
 }
 
-/* One of the map's settings. */
+/* Reads setting `i` of the map. */
 static enum status read_setting(struct config *c, const struct config_section *s, const struct tree *map,
 				size_t i, struct error *err)
 {
@@ -124,7 +124,7 @@ static enum status read_setting(struct config *c, const struct config_section *s
 		return refuse_setting(c, s, map->keys[i], place, err);
 	given = &c->given[s - config_sections][row];
 	if (*given)
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s is given twice, as \"%s\" too", place, name,
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is given twice, also as \"%s\"", place, name,
 				 map->keys[i]);
 	*given = map->items[i];
 	return set_one(c, s, row, name, map->items[i], err);
@@ -137,15 +137,15 @@ static enum status read_section(struct config *c, const struct config_section *s
 
 	if (map->kind == TREE_NULL)
 		return STATUS_OK;
-	if (map->kind == TREE_SCALAR && !strcmp(s->name, "model")) { /* its path alone */
+	if (map->kind == TREE_SCALAR && !strcmp(s->name, "model")) { /* "model: PATH" */
 		size_t row = config_row(&s->table, "name_or_path");
 
 		c->given[s - config_sections][row] = map;
 		return set_one(c, s, row, "name_or_path", map, err);
 	}
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a map of settings belongs here",
-				 map->file, map->line, s->name);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: expected a map of settings", map->file,
+				 map->line, s->name);
 	for (size_t i = 0; i < map->count && !st; i++)
 		st = read_setting(c, s, map, i, err);
 	return st;
@@ -188,7 +188,7 @@ static enum status read_deepspeed(struct config *c, const struct tree *t, struct
 	if (t->kind == TREE_MAP)
 		return config_deepspeed(c, t, err);
 	if (t->kind != TREE_SCALAR)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: a file or a map belongs here",
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: expected a file name or a map",
 				 t->file, t->line);
 	if (tree_read(&c->tree[1], t->text, &why))
 		return error_set_cause(err, STATUS_BAD_INPUT, why.cause, "%s:%d: deepspeed: %s", t->file,
@@ -196,7 +196,7 @@ static enum status read_deepspeed(struct config *c, const struct tree *t, struct
 	return config_deepspeed(c, c->tree[1], err);
 }
 
-/* Absolute, so that a run goes on from any folder. */
+/* Paths are absolute, so that a run can be resumed from any folder. */
 static enum status make_absolute(struct config *c, const char **path, struct error *err)
 {
 	char here[PATH_MAX], *whole = NULL;
@@ -293,7 +293,7 @@ void config_release(struct config *c)
 	*c = (struct config){0};
 }
 
-/* A double-quoted scalar; JSON's escapes are YAML's. */
+/* Adds a double-quoted YAML scalar. */
 static void add_quoted(struct text *out, const char *s)
 {
 	text_add(out, "\"");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configuration of a training run: YAML or JSON by the house's option tables, with the field's names.
- * What is read is checked as far as it can be without the model's and the rows' files.
- * docs/reference/training.md lists it.
+ * The configuration of a training run, in YAML or JSON. The names of settings are those common in the field.
+ * config_read checks everything that needs neither the model's files nor the rows.
+ * docs/reference/training.md lists all settings.
  */
 #ifndef TRAIN_CONFIG_CONFIG_H
 #define TRAIN_CONFIG_CONFIG_H
@@ -14,7 +14,7 @@ struct config_model {
 	const char *name_or_path; /* folder of a Hugging Face model, or a GGUF file */
 	const char *tokenizer;	  /* NULL: the model's own */
 	const char *chat_template;
-	bool random_weights; /* the folder's shape alone is taken */
+	bool random_weights; /* only the shape is read from the model's files */
 };
 
 struct config_lora {
@@ -47,20 +47,21 @@ enum config_decay { CONFIG_DECAY_LINEAR, CONFIG_DECAY_COSINE, CONFIG_DECAY_1_SQR
 struct config_training {
 	const char *output_dir;
 	uint32_t per_device_train_batch_size, per_device_eval_batch_size, gradient_accumulation_steps;
-	uint64_t max_steps; /* 0: by epochs */
+	uint64_t max_steps; /* 0: derived from the number of epochs */
 	double num_train_epochs, learning_rate, warmup_ratio, weight_decay, adam_beta1, adam_beta2,
 		adam_epsilon, max_grad_norm, min_lr_ratio, pct_start, div_factor, final_div_factor;
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
-	uint32_t save_total_limit; /* 0: all */
+	uint32_t save_total_limit; /* 0: keep all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim;
-	uint32_t device, attention, adapters; /* who works reads AUTO as CPU: it is settled before */
+	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
+	uint32_t device, attention, adapters;
 	bool deterministic, step_parts, tune, graphs;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;
-	uint32_t early_stopping_patience; /* evaluations without a better one; 0: never */
+	uint32_t early_stopping_patience; /* evaluations without improvement before the run stops; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;
-	uint32_t zero_stage; /* DeepSpeed's */
+	uint32_t zero_stage; /* from DeepSpeed's configuration */
 };
 
 struct config_data {
@@ -79,40 +80,43 @@ struct config {
 	struct config_training training;
 	struct config_data data;
 	bool has_lora;
-	const char *gpu; /* no setting: PCI address of who was planned for, lent; NULL or "": CUDA's first */
-	struct text notes; /* lines: what is without effect here */
+	/* Not a setting: PCI address of the GPU that the plan is for. Lent. NULL or "": CUDA's first GPU. */
+	const char *gpu;
+	struct text notes; /* one line for each setting without effect */
 	struct tree *tree[2];
-	const struct tree
-		*given[CONFIG_SECTIONS][CONFIG_ROWS_MAX]; /* where a row's value stands; NULL: nowhere */
+	/* The tree node of each setting's value; NULL: not given. */
+	const struct tree *given[CONFIG_SECTIONS][CONFIG_ROWS_MAX];
 	const char **words[8];
 	size_t word_lists;
-	char *paths[64]; /* made absolute */
+	char *paths[64]; /* owned memory of paths that were made absolute */
 	size_t path_count;
 };
 
-/* What long_rows and format choose from. */
+/* Values of the settings long_rows, format, recompute, device, attention and adapters. */
 enum config_long_rows { CONFIG_LONG_DROP, CONFIG_LONG_TRUNCATE };
 enum config_format { CONFIG_FORMAT_AUTO, CONFIG_FORMAT_CHAT, CONFIG_FORMAT_GLAIVE, CONFIG_FORMAT_SHAREGPT };
 
-/* One section: its rows fill the struct at `offset`. */
+/* One section. Its settings are fields of the struct at `offset` in struct config. */
 struct config_section {
 	const char *name, *help;
 	struct opt_table table;
 	size_t offset;
 };
 extern const struct config_section config_sections[];
-extern const size_t config_section_count; /* CONFIG_SECTIONS */
+extern const size_t config_section_count; /* at most CONFIG_SECTIONS */
 
-/* Reads and checks; relative paths are taken from the working directory and made absolute. BAD_INPUT names
- * file, line and the nearest known word. Valid and empty after config_release. */
+/* Reads and checks a configuration. Relative paths are relative to the working directory and become
+ * absolute. BAD_INPUT names file and line, and for an unknown word the nearest known one. After
+ * config_release *c is zeroed. */
 enum status config_read(struct config *c, const char *path, struct error *err);
 enum status config_parse(struct config *c, const char *name, const char *text, size_t size,
 			 struct error *err);
 void config_release(struct config *c);
-/* Every setting as YAML that reads back to the same values. */
+/* Appends every setting as YAML. Reading the text again gives the same values. */
 void config_write(struct text *out, const struct config *c);
 
-/* DeepSpeed's JSON, a file or a map (train/config/deepspeed.c): stage, micro-batch, accumulation, clipping
- * and bf16 enter `training`; a setting that is there already must agree. The rest is named in c->notes. */
+/* Reads DeepSpeed's JSON, given as a file or a map (train/config/deepspeed.c). Stage, micro-batch,
+ * accumulation, clipping and bf16 become settings of `training`; if such a setting is also given there, it
+ * must have the same value. Every other DeepSpeed setting is listed in c->notes. */
 enum status config_deepspeed(struct config *c, const struct tree *map, struct error *err);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a DeepSpeed configuration says of the step. Its engine's other settings mean nothing here. */
+/* Reads those settings of a DeepSpeed configuration that describe the optimizer step. */
 #include <math.h>
 #include "train/config/settings.h"
 
@@ -8,7 +8,7 @@ static bool is_auto(const struct tree *t)
 	return t && t->kind == TREE_SCALAR && !strcmp(t->text, "auto");
 }
 
-/* A setting of ours: it takes the value, or, where it was given, must have it already. */
+/* Sets the setting `ours` from DeepSpeed's `theirs`. If `ours` is also given, both values must be equal. */
 static enum status take(struct config *c, const struct tree *t, const char *theirs, const char *ours,
 			struct error *err)
 {
@@ -22,9 +22,11 @@ static enum status take(struct config *c, const struct tree *t, const char *thei
 		return STATUS_OK;
 	snprintf(place, sizeof(place), "%.250s:%d: deepspeed: %s", t->file, t->line, theirs);
 	if (t->kind != TREE_SCALAR)
-		return error_set(err, STATUS_BAD_INPUT, "%s: a value belongs here", place);
+		return error_set(err, STATUS_BAD_INPUT, "%s: expected a value", place);
 	if (t->quoted)
-		return error_set(err, STATUS_BAD_INPUT, "%s: a number or true or false belongs here, no text",
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: expected a number, true or false, not a quoted "
+				 "text",
 				 place);
 	st = opt_set(table, &other, ours, t->text, place, err);
 	if (st)
@@ -32,14 +34,16 @@ static enum status take(struct config *c, const struct tree *t, const char *thei
 	opt_value_text(&table->rows[row], &c->training, was, sizeof(was));
 	opt_value_text(&table->rows[row], &other, is, sizeof(is));
 	if (config_given(c, "training", ours) && strcmp(was, is))
-		return error_set(err, STATUS_BAD_INPUT, "%s is %s, and training: %s is %s", place, is, ours,
-				 was);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s is %s, but training: %s is %s; make them equal "
+				 "or remove one",
+				 place, is, ours, was);
 	c->training = other;
 	c->given[config_section("training") - config_sections][row] = t;
 	return STATUS_OK;
 }
 
-/* A section of its own; NULL or empty where it is not given. */
+/* Finds a sub-map. *out is NULL or an empty node if the map is not given. */
 static enum status section(const struct tree **out, const struct tree *map, const char *name,
 			   struct error *err)
 {
@@ -48,11 +52,12 @@ static enum status section(const struct tree **out, const struct tree *map, cons
 	*out = t;
 	if (!t || t->kind == TREE_NULL || t->kind == TREE_MAP)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: %s: a map belongs here", t->file, t->line,
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: %s: expected a map", t->file, t->line,
 			 name);
 }
 
-/* The batch of all ranks must be what its parts make; of one rank that can be told here. */
+/* train_batch_size covers all ranks. The number of ranks is not known here, so this checks only that it is a
+ * multiple of one rank's batch. */
 static enum status check_whole_batch(const struct config *c, const struct tree *map, struct error *err)
 {
 	const struct tree *t = tree_get(map, "train_batch_size");
@@ -65,8 +70,8 @@ static enum status check_whole_batch(const struct config *c, const struct tree *
 	st = tree_f64_unit(map, "train_batch_size", "", &whole, err);
 	if (!st && (whole < step || fmod(whole, step) != 0))
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "%s:%d: deepspeed: train_batch_size %.15g is no multiple of micro-batch times "
-			       "accumulation, %.15g",
+			       "%s:%d: deepspeed: train_batch_size %.15g is not a multiple of micro-batch "
+			       "times accumulation, which is %.15g",
 			       t->file, t->line, whole, step);
 	return st;
 }
@@ -80,7 +85,7 @@ static void name_ignored(struct config *c, const struct tree *map, const char *w
 		for (const char *const *k = known; *k; k++)
 			taken = taken || !strcmp(*k, map->keys[i]);
 		if (!taken)
-			text_addf(&c->notes, "%s:%d: deepspeed: %s%s%s means nothing here and is ignored\n",
+			text_addf(&c->notes, "%s:%d: deepspeed: %s%s%s is not supported and is ignored\n",
 				  map->file, map->items[i]->line, within, *within ? "." : "", map->keys[i]);
 	}
 }
@@ -100,7 +105,7 @@ enum status config_deepspeed(struct config *c, const struct tree *map, struct er
 	enum status st;
 
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: a map belongs here", map->file,
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: expected a map", map->file,
 				 map->line);
 	st = section(&zero, map, "zero_optimization", err);
 	if (!st)

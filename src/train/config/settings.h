@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings themselves, and what must hold among them. */
+/* The tables of all settings, and the checks between settings. */
 #ifndef TRAIN_CONFIG_SETTINGS_H
 #define TRAIN_CONFIG_SETTINGS_H
 #include "train/config/config.h"
 
-/* The row's index; the table's count where there is none of that name. */
+/* The index of the setting `name`, or the table's row count if there is no such setting. */
 size_t config_row(const struct opt_table *t, const char *name);
-/* NULL: there is none of that name. */
+/* NULL: there is no section of that name. */
 const struct config_section *config_section(const char *name);
-/* Where a setting stands in the files that were read; NULL: nowhere. */
+/* Where the configuration files give a setting; NULL: they do not. */
 const struct tree *config_given(const struct config *c, const char *section, const char *name);
-/* The same; where it does not stand, its section, else the whole file. */
+/* The same, but for a missing setting the place of its section, or else of the whole file. */
 const struct tree *config_place(const struct config *c, const char *section, const char *name);
 
-/* What must hold among settings (train/config/check.c): messages lead with file and line. */
+/* Checks settings against each other (train/config/check.c). Errors begin with file and line. */
 enum status config_check(const struct config *c, struct error *err);
-/* After it: settings that say the same say it both, and what is without effect is noted. */
+/* To be called after config_check: brings settings with the same meaning to the same value, and notes each
+ * setting without effect in c->notes. */
 void config_settle(struct config *c);
 #endif

@@ -9,10 +9,10 @@
 
 #include "train/data/prefetch.h"
 
-/* Rows and what deals them out. */
+/* One set of rows, and the thread that prepares its micro-batches. */
 struct set {
 	struct tokenised rows;
-	struct prefetch *feed; /* NULL: no rows were asked for */
+	struct prefetch *feed; /* NULL: the configuration names no rows */
 };
 
 struct data {
@@ -23,7 +23,7 @@ struct data {
 
 static const char template_setting[] = "model: chat_template";
 
-/* The file that the ids follow from, for what is kept of them. */
+/* Writes the path of the tokenizer's file. The cache of token ids depends on it. */
 static void tokenizer_file(char out[PATH_MAX], const char *path)
 {
 	struct stat info;
@@ -35,15 +35,14 @@ static void tokenizer_file(char out[PATH_MAX], const char *path)
 static void tell(const struct log *log, const char *what, const struct tokenised *t)
 {
 	if (t->dropped + t->truncated + t->untrained)
-		log_warn(
-			log, LOG_TOPIC_RUN,
-			"%s: %llu rows dropped and %llu cut as longer than max_seq_length, %llu left out as no "
-			"assistant speaks in them",
-			what, (unsigned long long)t->dropped, (unsigned long long)t->truncated,
-			(unsigned long long)t->untrained);
+		log_warn(log, LOG_TOPIC_RUN,
+			 "%s: %llu rows dropped and %llu truncated because they are longer than "
+			 "max_seq_length, %llu dropped because they have no assistant message",
+			 what, (unsigned long long)t->dropped, (unsigned long long)t->truncated,
+			 (unsigned long long)t->untrained);
 }
 
-/* Of positions that the model was not made for it has learned nothing. */
+/* The model was never trained at positions beyond its limit. */
 static void warn_of_positions(const struct log *log, const char *what, const struct tokenised *t,
 			      int64_t positions)
 {
@@ -53,7 +52,7 @@ static void warn_of_positions(const struct log *log, const char *what, const str
 		beyond += t->begin[i + 1] - t->begin[i] > (uint64_t)positions;
 	if (beyond)
 		log_warn(log, LOG_TOPIC_RUN,
-			 "%s: %llu rows are longer than the %lld positions that the model was made for "
+			 "%s: %llu rows are longer than the model's %lld positions "
 			 "(max_position_embeddings); data: max_seq_length: %lld drops them",
 			 what, (unsigned long long)beyond, (long long)positions, (long long)positions);
 }
@@ -134,7 +133,7 @@ enum status data_check(const struct config *c, const struct shape *shape, struct
 	return st;
 }
 
-/* What was needed to read them: glibc would keep it. */
+/* Returns the memory of reading rows to the system; glibc would keep it. */
 static void give_back(void)
 {
 #ifdef __GLIBC__
@@ -204,7 +203,7 @@ uint64_t data_steps(const struct data *d)
 
 struct data_step data_step(const struct data *d, uint64_t step)
 {
-	struct error ignored = {0}; /* data_next tells it */
+	struct error ignored = {0}; /* data_next reports it */
 	struct prefetch_step s = {0};
 
 	prefetch_step(d->train.feed, step, &s, &ignored);

@@ -17,7 +17,7 @@ static int longest_first(const void *a_, const void *b_)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* What is left of each pack, and above it the most of two: the first that fits is found from the top. */
+/* The free room of each pack, in a binary tree of maxima: it finds the first pack that fits in O(log n). */
 struct rooms {
 	uint64_t *most;
 	uint64_t leaves; /* a power of two */
@@ -36,7 +36,7 @@ static enum status rooms_make(struct rooms *r, uint64_t count, uint64_t room, st
 	return STATUS_OK;
 }
 
-/* The first pack with room for `length`, which it takes. */
+/* Returns the first pack with room for `length`, and takes that room. */
 static uint64_t rooms_take(struct rooms *r, uint64_t length)
 {
 	uint64_t at = 1, leaf;
@@ -50,14 +50,14 @@ static uint64_t rooms_take(struct rooms *r, uint64_t length)
 	return leaf - r->leaves;
 }
 
-/* Rows by their packs, in the order in which they came. */
+/* Sorts rows by pack, and within a pack in their given order. */
 static void sort_by_pack(struct packs *p, const struct item *items, const uint64_t *pack_of, uint64_t rows)
 {
 	for (uint64_t i = 0; i < rows; i++)
 		p->begin[pack_of[i] + 1]++;
 	for (uint64_t i = 0; i < p->count; i++)
 		p->begin[i + 1] += p->begin[i];
-	for (uint64_t i = rows; i--;) /* from behind: begin[k + 1] runs down to where pack k begins */
+	for (uint64_t i = rows; i--;) /* backwards: begin[k + 1] decreases to the start of pack k */
 		p->row[--p->begin[pack_of[i] + 1]] = items[i].row;
 	for (uint64_t i = 0; i < p->count; i++)
 		p->begin[i] = p->begin[i + 1];

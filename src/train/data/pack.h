@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows put together into packs of a length: longest first, each into the first pack that has room. */
+/* Packs rows into sequences of a given length: longest row first, each into the first pack with room. */
 #ifndef TRAIN_DATA_PACK_H
 #define TRAIN_DATA_PACK_H
 #include <stdint.h>
@@ -12,9 +12,9 @@ struct packs {
 };
 
 /*
- * `room` tokens a pack; 0: one row a pack, in order. Rows of equal length go in the order of their keys, then
- * of their numbers; how many packs come out does not depend on the keys. No row is longer than the room.
- * Owner: caller, packs_release.
+ * `room`: tokens per pack; 0: one row per pack, in order. Rows of equal length are sorted by their keys, then
+ * by number; the number of packs does not depend on the keys. No row may be longer than `room`. Owner:
+ * caller, packs_release.
  */
 enum status packs_make(struct packs *p, const uint64_t *begin, uint64_t rows, uint64_t room,
 		       const uint64_t *key, struct error *err);

@@ -5,19 +5,19 @@
 
 #include "core/clock.h"
 
-/* Which micro-batch: of a step counted from the first epoch's first. */
+/* The number of a micro-batch: step (counted over all epochs), and micro-batch within it. */
 struct place {
 	uint64_t step, micro;
 };
 
-/* IDLE: nothing asked, nothing in it. */
+/* IDLE: empty, and nothing is requested. */
 enum slot_state { SLOT_IDLE, SLOT_ASKED, SLOT_READY };
 
 struct slot {
 	enum slot_state state;
 	struct place place;
 	struct pack_batch fill;
-	struct error err; /* READY: what went wrong in making it */
+	struct error err; /* READY: the error of making it, if any */
 };
 
 struct prefetch {
@@ -26,17 +26,18 @@ struct prefetch {
 	uint64_t steps;
 	pthread_t thread;
 	bool has_thread;
-	pthread_mutex_t lock; /* of all below; fills of READY slots are the caller's */
+	/* Guards everything below, except the fill of a READY slot, which belongs to the caller. */
+	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stop;
 	struct slot slot[2];
-	int lent;		       /* the slot that the caller works on; -1: none */
-	struct sampler_epoch epoch[2]; /* epoch n at n % 2, with its number below */
+	int lent;		       /* the slot lent to the caller; -1: none */
+	struct sampler_epoch epoch[2]; /* epoch n is at index n % 2 */
 	uint64_t epoch_number[2];
 	bool epoch_made[2];
 };
 
-/* Under the lock. */
+/* Called with the lock held. */
 static enum status epoch_of(struct prefetch *f, uint64_t number, const struct sampler_epoch **out,
 			    struct error *err)
 {
@@ -54,7 +55,7 @@ static enum status epoch_of(struct prefetch *f, uint64_t number, const struct sa
 	return st;
 }
 
-/* Under the lock: the epoch does not change while its rows are copied. */
+/* Called with the lock held, so that the epoch does not change while its rows are copied. */
 static enum status make(struct prefetch *f, struct slot *slot, struct error *err)
 {
 	uint64_t step = slot->place.step % f->steps;
@@ -100,7 +101,7 @@ enum status prefetch_open(struct prefetch **out, const struct sampler *s, const 
 	enum status st;
 
 	if (!f)
-		return error_set(err, STATUS_NO_RESOURCE, "a feed of rows");
+		return error_set(err, STATUS_NO_RESOURCE, "the prefetch of rows");
 	f->sampler = *s;
 	f->t = t;
 	f->lent = -1;
@@ -177,11 +178,11 @@ static void ask(struct prefetch *f, int slot, struct place p)
 	pthread_cond_broadcast(&f->changed);
 }
 
-/* Under the lock. */
+/* The place after `p`. Called with the lock held. */
 static struct place behind(struct prefetch *f, struct place p)
 {
 	const struct sampler_epoch *e;
-	struct error ignored = {0}; /* it will be told when the epoch is needed */
+	struct error ignored = {0}; /* reported again when the epoch is needed */
 
 	if (!epoch_of(f, p.step / f->steps, &e, &ignored) &&
 	    p.micro + 1 < sampler_micros(&f->sampler, sampler_step(&f->sampler, e, p.step % f->steps)))
@@ -199,12 +200,13 @@ enum status prefetch_next(struct prefetch *f, uint64_t step, uint64_t micro, con
 	int at, other;
 
 	pthread_mutex_lock(&f->lock);
-	if (f->lent >= 0 && !is_at(&f->slot[f->lent], wanted)) /* else it is lent once more */
+	if (f->lent >= 0 &&
+	    !is_at(&f->slot[f->lent], wanted)) /* otherwise the same micro-batch is lent again */
 		f->slot[f->lent].state = SLOT_IDLE;
 	at = is_at(&f->slot[0], wanted) ? 0 : is_at(&f->slot[1], wanted) ? 1 : f->lent >= 0 ? f->lent : 0;
 	slot = &f->slot[at];
 	if (!is_at(slot, wanted)) {
-		f->slot[1 - at].state = SLOT_IDLE; /* foreseen, and not what was wanted */
+		f->slot[1 - at].state = SLOT_IDLE; /* a wrong prediction */
 		ask(f, at, wanted);
 	}
 	while (slot->state != SLOT_READY)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set's micro-batches one after the other, the next one made by a thread while one is worked on. */
+/* The micro-batches of a set in order. A thread prepares the next one while the caller uses the current one.
+ */
 #ifndef TRAIN_DATA_PREFETCH_H
 #define TRAIN_DATA_PREFETCH_H
 #include "train/data/pack_batch.h"
@@ -7,17 +8,17 @@
 struct prefetch;
 struct prefetch_step {
 	uint64_t micro_batches;
-	struct pack_batch_size size; /* of all ranks */
+	struct pack_batch_size size; /* sum over all ranks */
 };
 
-/* `t` and what it holds outlive the feed. Owner: caller, prefetch_close. */
+/* `t` and its memory must outlive the object. Owner: caller, prefetch_close. */
 enum status prefetch_open(struct prefetch **out, const struct sampler *s, const struct tokenised *t,
 			  struct error *err);
 void prefetch_close(struct prefetch **f); /* NULL-safe */
-/* Steps of one time over all rows. */
+/* Steps per epoch. */
 uint64_t prefetch_steps(const struct prefetch *f);
 enum status prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_step *out, struct error *err);
-/* Lent until the next call for another one; *wait_s: how long it was waited for. */
+/* The micro-batch is lent until a call for another one. *wait_s: time spent waiting for it. */
 enum status prefetch_next(struct prefetch *f, uint64_t step, uint64_t micro, const struct batch **b,
 			  double *wait_s, struct error *err);
 #endif

@@ -41,7 +41,7 @@ static enum status find_lines(struct rows *r, const char *text, size_t size, str
 	return st;
 }
 
-/* The items of the array that the text is; what is wrong within one is found when it is read. */
+/* Finds the items of a JSON array. Errors within an item are found when it is read. */
 static enum status find_items(struct rows *r, const char *text, size_t size, struct error *err)
 {
 	size_t line = 1, depth = 0, begin = 0, begin_line = 1;
@@ -72,7 +72,8 @@ static enum status find_items(struct rows *r, const char *text, size_t size, str
 			return st;
 	}
 	return st ? st
-		  : error_set(err, STATUS_BAD_INPUT, "%s:%zu: the array of rows has no end", r->path, line);
+		  : error_set(err, STATUS_BAD_INPUT, "%s:%zu: the array of rows is not closed", r->path,
+			      line);
 }
 
 enum status rows_scan(struct rows *r, const char *path, const char *text, uint64_t size, struct error *err)
@@ -150,7 +151,7 @@ enum status rows_parse(json_t **out, const char *text, size_t size, enum rows_fo
 		st = rows_of_sharegpt(out, row, err);
 	else
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "neither \"messages\", \"conversations\" nor \"chat\" is in the row");
+			       "the row has none of \"messages\", \"conversations\" and \"chat\"");
 	json_decref(row);
 	return st;
 }

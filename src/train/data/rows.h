@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of conversations in files: a JSON value a line, or one JSON array of them. Each row by itself is chat
+ * Files of conversations: one JSON value per line, or one JSON array. Each row has its own format: chat
  * (messages, tools), ShareGPT (conversations) or Glaive v2 (system, chat).
  */
 #ifndef TRAIN_DATA_ROWS_H
@@ -8,13 +8,13 @@
 #include <stdint.h>
 #include "model/chat/chat.h"
 
-/* In the order of the choices of a configuration's `format`. */
+/* Same order as the values of the setting `format`. */
 enum rows_format { ROWS_AUTO, ROWS_CHAT, ROWS_GLAIVE, ROWS_SHAREGPT };
 
 struct rows_place {
-	const char *text; /* into the file */
+	const char *text; /* points into the file */
 	size_t size;
-	size_t line; /* 1-based: where it begins */
+	size_t line; /* 1-based line of its first byte */
 };
 
 struct rows {
@@ -25,20 +25,21 @@ struct rows {
 	size_t count, room;
 };
 
-/* Maps the file and finds its rows. No rows: BAD_INPUT. Owner: caller, rows_release. */
+/* Maps the file and finds its rows. BAD_INPUT if there are none. Owner: caller, rows_release. */
 enum status rows_open(struct rows *r, const char *path, struct error *err);
-/* The same from memory, which outlives *r; `path` leads messages. */
+/* The same for text in memory, which must outlive *r. `path` is used in messages. */
 enum status rows_scan(struct rows *r, const char *path, const char *text, uint64_t size, struct error *err);
 void rows_release(struct rows *r);
-/* Row i as a conversation; AUTO goes by its keys. BAD_INPUT: "path:line: why". Owner: caller, chat_release.
- */
+/* Parses row i as a conversation; AUTO detects its format from its keys. BAD_INPUT: "path:line: why". Owner:
+ * caller, chat_release. */
 enum status rows_read(const struct rows *r, size_t i, enum rows_format format, struct chat *out,
 		      struct error *err);
-/* A row's text as a conversation's JSON object, without its place in messages. Owner: caller. */
+/* Parses the text of a row into a conversation's JSON object. Messages have no path and line. Owner: caller.
+ */
 enum status rows_parse(json_t **out, const char *text, size_t size, enum rows_format format,
 		       struct error *err);
 
-/* A parsed row of a format as {"messages", "tools"}. Owner: caller, json_decref. */
+/* Converts a parsed row of the format to {"messages", "tools"}. Owner: caller, json_decref. */
 enum status rows_of_glaive(json_t **out, const json_t *row, struct error *err);
 enum status rows_of_sharegpt(json_t **out, const json_t *row, struct error *err);
 #endif

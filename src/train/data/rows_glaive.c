@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Glaive function calling v2: two texts. "system" ends with the functions as JSON objects one after the
- * other; "chat" has turns that begin with USER:, ASSISTANT: or FUNCTION RESPONSE:, calls as <functioncall>
- * {"name": "f", "arguments": '{..}'}, the arguments in single quotes, and a literal <|endoftext|> behind
- * answers.
+ * Glaive function calling v2. A row has two texts. "system" ends with the functions, as a series of JSON
+ * objects. "chat" has turns that begin with USER:, ASSISTANT: or FUNCTION RESPONSE:. A call is <functioncall>
+ * {"name": "f", "arguments": '{..}'}, with single quotes around the arguments. A literal <|endoftext|>
+ * follows answers.
  */
 #include "core/text/text.h"
 #include "model/json/read.h"
@@ -37,7 +37,7 @@ static const char *find(struct span s, const char *word)
 	return s.begin < s.end ? memmem(s.begin, (size_t)(s.end - s.begin), word, strlen(word)) : NULL;
 }
 
-/* The functions behind the sentence that announces them. */
+/* Reads the functions, which follow the sentence that announces them. */
 static enum status read_functions(json_t *tools, struct span s, struct error *err)
 {
 	json_error_t why;
@@ -47,7 +47,7 @@ static enum status read_functions(json_t *tools, struct span s, struct error *er
 		function = json_loadb(s.begin, (size_t)(s.end - s.begin), JSON_DISABLE_EOF_CHECK, &why);
 		if (!json_is_object(function)) {
 			json_decref(function);
-			return error_set(err, STATUS_BAD_INPUT, "system: a function is no JSON object: %s",
+			return error_set(err, STATUS_BAD_INPUT, "system: a function is not a JSON object: %s",
 					 function ? "" : why.text);
 		}
 		s.begin += why.position;
@@ -58,7 +58,7 @@ static enum status read_functions(json_t *tools, struct span s, struct error *er
 	return STATUS_OK;
 }
 
-/* The announcement is the template's to make: only what else is said becomes a system message. */
+/* The chat template announces functions itself, so only other text becomes a system message. */
 static enum status read_system(json_t *messages, json_t *tools, const char *text, struct error *err)
 {
 	struct span all = trim((struct span){text, text + strlen(text)}), said;
@@ -71,8 +71,7 @@ static enum status read_system(json_t *messages, json_t *tools, const char *text
 	if (find(all, "access to the following functions")) {
 		brace = find(all, "{");
 		st = brace ? read_functions(tools, (struct span){brace, all.end}, err)
-			   : error_set(err, STATUS_BAD_INPUT,
-				       "system: functions are announced, and none follow");
+			   : error_set(err, STATUS_BAD_INPUT, "system: it announces functions, but has none");
 		said.end = said.begin;
 	}
 	if (!st && said.begin < said.end &&
@@ -82,7 +81,8 @@ static enum status read_system(json_t *messages, json_t *tools, const char *text
 	return st;
 }
 
-/* Text between the arguments' outer quotes as JSON; \' is no escape of JSON's. */
+/* Parses the text between the arguments' outer quotes. \' is not a JSON escape, so its backslash is dropped.
+ */
 static json_t *quoted_object(struct span s)
 {
 	struct text json = {0};
@@ -121,7 +121,7 @@ static json_t *name_of(struct span call)
 	return close ? json_stringn(open + 1, (size_t)(close - open) - 1) : NULL;
 }
 
-/* One call, with arguments in single quotes, or as a plain object. */
+/* Parses a call, given with arguments in single quotes or as a plain JSON object. */
 static json_t *read_call(struct span call)
 {
 	json_t *plain, *name, *arguments;
@@ -143,7 +143,7 @@ static json_t *read_call(struct span call)
 	return NULL;
 }
 
-/* What is said, then the calls: each from its mark to the next. */
+/* Splits an answer into its text and its calls. A call extends from its mark to the next mark. */
 static enum status add_answer(json_t *messages, struct span s, size_t turn, struct error *err)
 {
 	const char *mark = find(s, call_mark), *next;
@@ -170,7 +170,7 @@ static enum status add_answer(json_t *messages, struct span s, size_t turn, stru
 			    json_array_size(calls) ? json_incref(calls) : NULL);
 	json_decref(calls);
 	if (!message || json_array_append_new(messages, message))
-		return error_set(err, STATUS_BAD_INPUT, "turn %zu is no UTF-8", turn);
+		return error_set(err, STATUS_BAD_INPUT, "turn %zu is not UTF-8", turn);
 	return STATUS_OK;
 }
 
@@ -179,7 +179,7 @@ static const struct {
 } marks[] = {{"USER:", "user"}, {"ASSISTANT:", "assistant"}, {"FUNCTION RESPONSE:", "tool"}};
 enum { MARKS = sizeof(marks) / sizeof(marks[0]) };
 
-/* Whether only blanks with at least two line ends stand between this place and what is before it. */
+/* Whether only white space with at least two line ends precedes this place. */
 static bool behind_blank_line(const char *text, const char *at)
 {
 	int lines = 0;
@@ -189,7 +189,7 @@ static bool behind_blank_line(const char *text, const char *at)
 	return at == text || lines > 1;
 }
 
-/* Which turn begins here; -1: none. */
+/* The index of the mark of the turn that begins here; -1: none. */
 static int mark_at(const char *text, const char *at)
 {
 	for (int i = 0; i < MARKS; i++)
@@ -224,7 +224,7 @@ static enum status read_chat(json_t *messages, const char *text, struct error *e
 		at++;
 	if (*at && mark_at(text, at) < 0)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "chat begins with no USER:, ASSISTANT: or FUNCTION RESPONSE:");
+				 "chat does not begin with USER:, ASSISTANT: or FUNCTION RESPONSE:");
 	for (; !st && *at; at = next) {
 		mark = mark_at(text, at);
 		at += strlen(marks[mark].word);
@@ -243,7 +243,7 @@ enum status rows_of_glaive(json_t **out, const json_t *row, struct error *err)
 	enum status st;
 
 	if (!chat)
-		st = error_set(err, STATUS_BAD_INPUT, "\"chat\" is no text");
+		st = error_set(err, STATUS_BAD_INPUT, "\"chat\" is not a text");
 	else
 		st = read_system(messages, tools, system ? system : "", err);
 	if (!st)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ShareGPT: {"conversations": [{"from", "value"}, ..]}, with "system" and "tools" beside it in some. */
+/* ShareGPT: {"conversations": [{"from", "value"}, ..]}. Some rows also have "system" and "tools". */
 #include <strings.h>
 
 #include "model/json/read.h"
 #include "train/data/rows.h"
 
-/* A turn whose text is the JSON of a call, or of several. */
+/* Parses a turn whose text is the JSON of one or several calls. */
 static json_t *calls_of(const char *text, size_t i, struct error *err)
 {
 	struct json_wrong why;
 	json_t *calls = json_read(text, strlen(text), 0, &why), *one;
 
 	if (!calls) {
-		error_set(err, STATUS_BAD_INPUT, "conversations[%zu]: the call is no JSON: %s", i, why.text);
+		error_set(err, STATUS_BAD_INPUT, "conversations[%zu]: the call is not JSON: %s", i, why.text);
 		return NULL;
 	}
 	if (json_is_array(calls))
@@ -31,7 +31,7 @@ static enum status add_turn(json_t *messages, const json_t *turn, size_t i, stru
 
 	if (!from || !json_is_string(value))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "conversations[%zu] has no \"from\", or no text \"value\"", i);
+				 "conversations[%zu] has no \"from\", or its \"value\" is not a text", i);
 	if (!strcasecmp(from, "function_call") || !strcasecmp(from, "tool_call")) {
 		calls = calls_of(json_string_value(value), i, err);
 		if (!calls)
@@ -56,7 +56,7 @@ enum status rows_of_sharegpt(json_t **out, const json_t *row, struct error *err)
 	size_t i;
 
 	if (!json_is_array(turns))
-		st = error_set(err, STATUS_BAD_INPUT, "\"conversations\" is no array");
+		st = error_set(err, STATUS_BAD_INPUT, "\"conversations\" is not an array");
 	if (json_is_string(system) && json_string_length(system))
 		json_array_append_new(messages, json_pack("{ss sO}", "role", "system", "content", system));
 	json_array_foreach(turns, i, turn) if (!st) st = add_turn(messages, turn, i, err);

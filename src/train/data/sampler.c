@@ -3,7 +3,7 @@
 
 #include "core/math/random.h"
 
-/* Streams of the seed. */
+/* Separate random streams of the seed. */
 enum { STREAM_ROWS = 0x726f7773, STREAM_PACKS = 0x7061636b };
 
 static uint64_t key_of(const struct sampler *s, uint32_t stream, uint64_t epoch, uint64_t index)
@@ -29,7 +29,7 @@ static int by_key(const void *a_, const void *b_)
 	return a->pack < b->pack ? -1 : a->pack > b->pack;
 }
 
-/* Without shuffling a pack stands where its first row does. */
+/* Without shuffling, packs are ordered by their first row. */
 static uint32_t first_row(const struct packs *p, uint64_t pack)
 {
 	uint32_t first = UINT32_MAX;
@@ -47,7 +47,7 @@ static enum status put_in_order(struct sampler_epoch *e, const struct sampler *s
 	e->order = malloc((e->packs.count + 1) * sizeof(*e->order));
 	if (!places || !e->order) {
 		free(places);
-		return error_set(err, STATUS_NO_RESOURCE, "an epoch's order");
+		return error_set(err, STATUS_NO_RESOURCE, "the order of an epoch");
 	}
 	for (uint64_t i = 0; i < e->packs.count; i++)
 		places[i] = (struct place){
@@ -68,7 +68,7 @@ enum status sampler_epoch_make(struct sampler_epoch *e, const struct sampler *s,
 
 	*e = (struct sampler_epoch){0};
 	if (!key)
-		return error_set(err, STATUS_NO_RESOURCE, "an epoch's order");
+		return error_set(err, STATUS_NO_RESOURCE, "the order of an epoch");
 	for (uint64_t i = 0; i < rows; i++)
 		key[i] = key_of(s, STREAM_ROWS, epoch, i);
 	st = packs_make(&e->packs, begin, rows, s->room, key, err);

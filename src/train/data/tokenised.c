@@ -11,21 +11,21 @@
 
 enum { ROWS_AT_ONCE = 32, BAD_TOLD = 10, PATH_SIZE = 4096, SAMPLE_SEED = 1 };
 
-/* What became of one row. */
+/* The result of one row. */
 struct made {
 	int32_t *token;
 	uint32_t count;
-	char *why; /* a bad row's message */
+	char *why; /* error message of an invalid row */
 };
 
-/* A file's rows, dealt to the threads a few at a time. */
+/* The rows of a file; threads take a few at a time. */
 struct work {
 	const struct tokenised_ask *ask;
 	const struct rows *rows;
 	size_t count;
 	struct made *made; /* [count] */
 	_Atomic size_t next;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* guards everything below */
 	enum status status;
 	struct error err;
 };
@@ -77,7 +77,7 @@ static enum status make_rows(struct work *work, struct tokenizer_worker *w, size
 		else if (st)
 			return error_set(err, st, "%s", bad.text);
 		if (st && !work->made[i].why)
-			return error_set(err, STATUS_NO_RESOURCE, "a bad row's message");
+			return error_set(err, STATUS_NO_RESOURCE, "the message of an invalid row");
 	}
 	return STATUS_OK;
 }
@@ -117,9 +117,10 @@ static enum status tell_bad(const struct work *work, struct tokenised *t, struct
 		t->bad++;
 		if (t->bad > ask->bad_max)
 			return error_set(err, STATUS_BAD_INPUT, "%s%s", why,
-					 ask->bad_max ? " (more bad rows than max_bad_rows allows)" : "");
+					 ask->bad_max ? " (max_bad_rows does not allow more invalid rows)"
+						      : "");
 		if (t->bad <= BAD_TOLD)
-			log_warn(ask->log, LOG_TOPIC_RUN, "%s: row left out", why);
+			log_warn(ask->log, LOG_TOPIC_RUN, "%s: row skipped", why);
 	}
 	return STATUS_OK;
 }
@@ -194,7 +195,8 @@ static enum status make_set(struct tokenised_set *set, struct tokenised *t, cons
 	return st;
 }
 
-/* From the kept file where there is one. What has bad rows is not kept: they would be told once only. */
+/* Takes a file's token ids from the cache if possible. A file with invalid rows is not cached, because their
+ * warnings would then appear only once. */
 static enum status get_set(struct tokenised_set *set, struct tokenised *t, const struct tokenised_ask *ask,
 			   const char *file, struct error *err)
 {
@@ -215,12 +217,12 @@ static uint64_t targets_of(const int32_t *token, uint64_t count)
 {
 	uint64_t targets = 0;
 
-	for (uint64_t i = 1; i < count; i++) /* nothing foretells the first */
+	for (uint64_t i = 1; i < count; i++) /* the first token has no predecessor that predicts it */
 		targets += (token[i] & TOKENISED_TRAINED) != 0;
 	return targets;
 }
 
-/* Appends the rows that can be trained on. */
+/* Appends the rows that fit and have a target. */
 static enum status take(struct tokenised *t, const struct tokenised_set *set, const struct tokenised_ask *ask,
 			struct error *err)
 {
@@ -256,7 +258,7 @@ static enum status take(struct tokenised *t, const struct tokenised_set *set, co
 	return STATUS_OK;
 }
 
-/* What became of the rows, and the settings that could keep them. */
+/* The error if no row is usable: the reasons, and the settings to change. */
 static enum status nothing_left(const struct tokenised *t, const struct tokenised_ask *ask, struct error *err)
 {
 	struct text why = {0};
@@ -267,16 +269,15 @@ static enum status nothing_left(const struct tokenised *t, const struct tokenise
 	if (t->bad)
 		text_addf(&why, "%" PRIu64 " wrong, ", t->bad);
 	if (t->untrained)
-		text_addf(&why, "%" PRIu64 " in which no assistant speaks, ", t->untrained);
-	error_set(err, STATUS_BAD_INPUT,
-		  "no row to train on is left: %sby the format and the template (%s) asked for",
+		text_addf(&why, "%" PRIu64 " without an assistant message, ", t->untrained);
+	error_set(err, STATUS_BAD_INPUT, "no usable row: %swith the chosen format and chat template (%s)",
 		  text_str(&why), ask->template_setting);
 	text_release(&why);
 	return STATUS_BAD_INPUT;
 }
 
-/* So many of the rows, every choice as likely, in their order; in every run the same, so that runs can be
- * compared. */
+/* Draws a uniform sample of `most` rows and keeps their order. The sample is the same in every run, so that
+ * runs can be compared. */
 static void sample(struct tokenised *t, uint64_t most)
 {
 	uint64_t all = t->rows;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kept file: "ASSAYTOK", version, rows, tokens (u64 each), begin[rows + 1], token[tokens], then the
- * SHA-256 of all before it as 64 hex digits. Written beside and renamed; what is not whole is made again.
+ * The cache file: "ASSAYTOK", version, rows, tokens (u64 each), begin[rows + 1], token[tokens], then the
+ * SHA-256 of everything before it as 64 hex digits. It is written under a temporary name and renamed. A
+ * damaged file is made again.
  */
 #include <unistd.h>
 
@@ -40,8 +41,8 @@ enum status tokenised_cache_path(char *path, size_t size, const struct tokenised
 	return STATUS_OK;
 }
 
-/* The sum tells a file that was cut or damaged. It has no key: whoever writes a file writes its sum too, so
- * nothing in it is believed before it is looked at. */
+/* The checksum detects damage, but has no key: whoever can write the file can write its checksum too. So
+ * every value is checked before it is used. */
 static bool sound(const struct tokenised_set *set, uint64_t tokens, int32_t vocabulary)
 {
 	if (set->begin[0] != 0 || set->begin[set->rows] != tokens)
@@ -112,7 +113,7 @@ bool tokenised_cache_read(struct tokenised_set *set, const char *path, int32_t v
 	if (access(path, F_OK))
 		return false;
 	if (file_read_private(&data, &size, path, FILE_MOST, &why)) {
-		log_warn(log, LOG_TOPIC_RUN, "%s; the rows are made into tokens again", why.text);
+		log_warn(log, LOG_TOPIC_RUN, "%s; the rows are tokenized again", why.text);
 		return false;
 	}
 	good = tokenised_cache_parse(set, data, size, vocabulary);
@@ -120,7 +121,7 @@ bool tokenised_cache_read(struct tokenised_set *set, const char *path, int32_t v
 	if (!good)
 		log_warn(
 			log, LOG_TOPIC_RUN,
-			"%s: the kept tokens are damaged or not of this tokenizer; the rows are made into tokens again",
+			"%s: the cached tokens are damaged or from another tokenizer; the rows are tokenized again",
 			path);
 	return good;
 }

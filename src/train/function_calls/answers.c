@@ -2,7 +2,7 @@
 #include "train/function_calls/answers.h"
 #include <ctype.h>
 
-/* A value as an accepted one: what stands within an object is a list of values in turn. */
+/* Turns a value into a list with one accepted value. Members of an object become such lists too. */
 static json_t *accept(const json_t *value)
 {
 	json_t *out, *item;
@@ -22,7 +22,7 @@ static json_t *accept(const json_t *value)
 	return out;
 }
 
-/* Arguments may stand there as text. */
+/* Arguments may be given as JSON text. */
 static json_t *accept_call(const struct chat_call *call)
 {
 	json_t *read = json_is_string(call->arguments)
@@ -42,8 +42,8 @@ static bool accept_calls(json_t *accepted, const struct chat_message *m)
 	return true;
 }
 
-/* [{name: {argument: [values]}}]; a value that stands for itself, as two of bfcl-eval's do, is a list of one.
- */
+/* Checks for [{name: {argument: [values]}}]. A value that is not in a list counts as a list of one;
+ * bfcl-eval has two of these. */
 static bool is_ground_truth(const json_t *truth)
 {
 	const json_t *call, *arguments;
@@ -68,20 +68,20 @@ static enum status read_accepted(struct answer_task *t, struct chat *chat, struc
 
 	if (truth && !is_ground_truth(truth))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "ground_truth is no list of {name: {argument: [accepted values]}}");
+				 "ground_truth is not a list of {name: {argument: [accepted values]}}");
 	if (!truth && !spoke)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"the last message is not the assistant's, and there is no ground_truth: nothing "
-			"to hold an answer against");
+			"there is no ground_truth, and the last message is not the assistant's, so there is "
+			"no expected answer");
 	t->accepted = truth ? json_incref((json_t *)truth) : json_array();
 	if (!truth && !accept_calls(t->accepted, last))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "the last message has a call whose arguments are no object");
+				 "the last message has a call whose arguments are not an object");
 	return STATUS_OK;
 }
 
-/* The conversation up to there, read anew. */
+/* Reads the conversation without the assistant's last message. */
 static enum status read_prompt(struct answer_task *t, const struct chat *chat, struct error *err)
 {
 	bool spoke = chat->count && chat->messages[chat->count - 1].role == CHAT_ASSISTANT;
@@ -124,7 +124,7 @@ void answer_task_release(struct answer_task *t)
 	*t = (struct answer_task){0};
 }
 
-/* JSON's types, and JSON Schema's and bfcl-eval's words for them. */
+/* Types of JSON, and their names in JSON Schema and bfcl-eval. */
 enum kind { KIND_TEXT, KIND_INTEGER, KIND_NUMBER, KIND_TRUTH, KIND_LIST, KIND_MAP, KIND_NONE };
 
 static enum kind kind_of(const json_t *value)
@@ -148,7 +148,7 @@ static enum kind kind_of(const json_t *value)
 	}
 }
 
-/* KIND_NONE: nothing is stated, or more than one type. */
+/* KIND_NONE: no type is given, or more than one. */
 static enum kind kind_of_schema(const json_t *schema)
 {
 	static const struct {
@@ -171,7 +171,7 @@ static bool is_empty_text(const json_t *value)
 	return json_is_string(value) && !json_string_length(value);
 }
 
-/* Of the first value that is more than the mark of what may be left out. */
+/* Type of the first accepted value other than "", which marks an optional argument. */
 static enum kind kind_of_accepted(const json_t *accepted)
 {
 	const json_t *value;
@@ -181,7 +181,7 @@ static enum kind kind_of_accepted(const json_t *accepted)
 	return KIND_NONE;
 }
 
-/* The next byte that counts; 0 at the end. */
+/* The next byte that counts in a comparison; 0 at the end. */
 static char next_of_text(const char **at)
 {
 	while (**at && strchr(" ,./-_*^", **at))
@@ -213,7 +213,7 @@ static bool may_be_left_out(const json_t *accepted)
 
 static bool is_accepted(const json_t *value, const json_t *accepted, bool loose);
 
-/* An object whose values each are among those accepted for their key. */
+/* Whether each member of `value` is among the values accepted for its key. */
 static bool same_map(const json_t *value, const json_t *map)
 {
 	const json_t *one;
@@ -231,7 +231,8 @@ static bool same_map(const json_t *value, const json_t *map)
 	return true;
 }
 
-/* Numbers by value, as Python compares; of a list its own texts as loosely as a text. */
+/* Compares numbers by value, as Python does. `loose`: the texts in a list are compared like texts, without
+ * case, blanks and punctuation. */
 static bool same(const json_t *value, const json_t *one, bool loose)
 {
 	const json_t *item;
@@ -263,7 +264,7 @@ static bool is_accepted(const json_t *value, const json_t *accepted, bool loose)
 	return false;
 }
 
-/* Whether one of the accepted lists has items of the value's types, or the function's. */
+/* Whether the items of a list have the types of one of the accepted lists, or of the function's parameter. */
 static bool items_fit(const json_t *value, const json_t *accepted, enum kind item)
 {
 	const json_t *list, *one;
@@ -283,7 +284,7 @@ static bool items_fit(const json_t *value, const json_t *accepted, enum kind ite
 	return false;
 }
 
-/* `wanted`: the type by the function, or by what is accepted. */
+/* `wanted`: the type in the function's description, or else that of the accepted values. */
 static bool type_fits(const json_t *value, const json_t *accepted, const json_t *schema, enum kind wanted)
 {
 	enum kind kind = kind_of(value), item = kind_of_schema(json_object_get(schema, "items"));
@@ -304,8 +305,8 @@ static bool argument_fits(const json_t *value, const json_t *accepted, const jso
 		return false;
 	if (wanted == KIND_LIST && !json_array_size(value) && may_be_left_out(accepted))
 		return true;
-	/* What is accepted is of another type than is stated: the name of a variable, which is taken
-	 * literally. */
+	/* the accepted value has another type than the parameter: it is the name of a variable, compared
+	 * literally */
 	return is_accepted(value, accepted, first == KIND_NONE || first == wanted);
 }
 
@@ -325,7 +326,7 @@ static const json_t *function_of(const json_t *tools, const char *name)
 	return NULL;
 }
 
-/* What is wrong with a call of the right function; *why is "" where nothing is. */
+/* Checks the arguments of a call of the right function. *why is "" or the first error. */
 static bool arguments_fit(const struct tool_call *call, const json_t *accepted, const json_t *function,
 			  char why[240])
 {
@@ -348,7 +349,7 @@ static bool arguments_fit(const struct tool_call *call, const json_t *accepted, 
 			     *schema = json_object_get(properties, key);
 
 		if (!values || (properties && !schema)) {
-			snprintf(why, 240, "%.60s: %.60s is no argument here", call->name, key);
+			snprintf(why, 240, "%.60s: %.60s is not a parameter", call->name, key);
 			return false;
 		}
 		if (!argument_fits(value, values, schema)) {
@@ -374,7 +375,7 @@ static const char *name_of(const json_t *accepted)
 	return json_object_iter_key(json_object_iter((json_t *)accepted));
 }
 
-/* Each that is wanted takes the first call that fits and is not taken. */
+/* Assigns to each expected call the first unassigned call that fits. */
 static bool match(const struct answer_task *t, const struct tool_calls *calls, bool names_alone, bool *taken,
 		  char why[240])
 {
@@ -412,7 +413,7 @@ void answer_judge(struct answer_verdict *v, const struct answer_task *t, const s
 		return;
 	}
 	if (calls->broken)
-		snprintf(v->why, sizeof(v->why), "a call cannot be read");
+		snprintf(v->why, sizeof(v->why), "a call cannot be parsed");
 	else if (calls->count != wanted)
 		snprintf(v->why, sizeof(v->why), "%zu calls instead of %zu", calls->count, wanted);
 	else

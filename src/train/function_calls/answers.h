@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Function calls that a model made, held against those that its row accepts, by the any-of rule of the
- * Berkeley Function Calling Leaderboard (bfcl-eval's ast_checker for Python): as many calls, in any order; of
- * each the function's name, no argument that is not accepted, none missing unless "" is among its values,
- * each of a type that the function states and equal to one of its values. Texts are equal without case (of
- * ASCII), blanks and
- * ,./-_*^. Objects within objects go by the same rule, where that checker compares them with its lists.
+ * Compares the function calls of a model with those that a row accepts, by the any-of rule of the Berkeley
+ * Function Calling Leaderboard (bfcl-eval's ast_checker for Python). The number of calls must be equal; their
+ * order is free. Each call needs the right function name, no unknown argument, and every argument unless ""
+ * is among its accepted values. Each argument must have the type in the function's description and equal one
+ * of its accepted values. Texts are compared without ASCII case, blanks and the characters ,./-_*^. Objects
+ * within objects follow the same rule, whereas ast_checker compares them with its lists.
  */
 #ifndef TRAIN_FUNCTION_CALLS_ANSWERS_H
 #define TRAIN_FUNCTION_CALLS_ANSWERS_H
@@ -13,24 +13,24 @@
 #include "model/chat/tool_call.h"
 #include "train/data/rows.h"
 
-/* What a row asks, and what answers it. */
+/* The question of a row, and its accepted answers. */
 struct answer_task {
-	struct chat prompt; /* the row's conversation without what the assistant says last */
-	json_t *accepted;   /* [{name: {argument: [values]}}, ..]; empty: no call is wanted */
+	struct chat prompt; /* the row's conversation without the assistant's last message */
+	json_t *accepted;   /* [{name: {argument: [values]}}, ..]; empty: the right answer has no call */
 };
 /*
- * Row i. Accepted is its "ground_truth", as bfcl-eval has it; else what the calls of its last message say,
- * and nothing else. BAD_INPUT with file and line where it has neither. Owner: caller, answer_task_release.
+ * Reads row i. The accepted answers are its "ground_truth" in bfcl-eval's form, or else exactly the calls of
+ * its last message. BAD_INPUT with file and line if it has neither. Owner: caller, answer_task_release.
  */
 enum status answer_task_read(struct answer_task *t, const struct rows *rows, size_t i,
 			     enum rows_format format, struct error *err);
 void answer_task_release(struct answer_task *t);
 
 struct answer_verdict {
-	bool valid;    /* calls that can be read, and none that cannot; where none is wanted, none */
-	bool names;    /* of the functions that were wanted, as often */
-	bool exact;    /* by the rule above */
-	char why[240]; /* not exact: the first thing that is wrong */
+	bool valid;    /* every call can be parsed, and there is none if none is expected */
+	bool names;    /* the right functions, each called the right number of times */
+	bool exact;    /* correct by the rule above */
+	char why[240]; /* the first error, if not exact */
 };
 void answer_judge(struct answer_verdict *v, const struct answer_task *t, const struct tool_calls *calls);
 

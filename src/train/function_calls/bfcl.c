@@ -8,7 +8,7 @@
 static const char *const categories[] = {"simple_python",     "multiple",    "parallel",
 					 "parallel_multiple", "live_simple", "live_multiple"};
 
-/* Types of parameters that JSON Schema has another word for. */
+/* Parameter types, and JSON Schema's names for them. */
 static const char *const types[][2] = {
 	{"dict", "object"}, {"float", "number"}, {"tuple", "array"}, {"any", "string"}};
 
@@ -30,7 +30,8 @@ static void rename_types(json_t *value)
 
 static json_t *resolve(const json_t *value);
 
-/* Of accepted values the first; NULL: it may be left out. A bare value stands for itself. */
+/* The first accepted value; NULL: the argument is optional. A value that is not in a list is used as it is.
+ */
 static json_t *choose(const json_t *accepted)
 {
 	const json_t *value;
@@ -43,7 +44,7 @@ static json_t *choose(const json_t *accepted)
 	return json_array_size(accepted) ? resolve(json_array_get(accepted, 0)) : NULL;
 }
 
-/* A value whose objects have lists of accepted values in turn. */
+/* Resolves a value whose objects have lists of accepted values as members. */
 static json_t *resolve(const json_t *value)
 {
 	json_t *out, *item;
@@ -95,7 +96,7 @@ static json_t *tools_of(const json_t *functions)
 	return tools;
 }
 
-/* A row's object, which has an id. */
+/* Reads the JSON object of a row and checks that it has an id. */
 static enum status read_line(json_t *lines, const struct rows *rows, size_t i, struct error *err)
 {
 	const struct rows_place *place = &rows->place[i];

@@ -5,7 +5,7 @@
 
 enum { STREAM_HOLDOUT = 0x68616c66 };
 
-/* The row that stands for row i's group; paths become short on the way. */
+/* The representative row of row i's group. Shortens the paths (union-find). */
 static size_t head_of(size_t *head, size_t i)
 {
 	while (head[i] != i) {
@@ -32,7 +32,7 @@ static const char *name_of(const json_t *tool)
 	return json_string_value(json_object_get(function ? function : tool, "name"));
 }
 
-/* Rows with a function in common get the same head. */
+/* Rows with a function in common get the same representative. */
 static void join_rows(size_t *head, const json_t *rows)
 {
 	json_t *first = json_object(), *row, *tool;

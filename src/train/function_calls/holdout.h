@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows to train on and rows held out, so that no function is in both: rows that share one go together. */
+/* Splits rows into a training set and a held-out set that share no function. Rows with a function in common
+ * stay together. */
 #ifndef TRAIN_FUNCTION_CALLS_HOLDOUT_H
 #define TRAIN_FUNCTION_CALLS_HOLDOUT_H
 #include <jansson.h>
@@ -8,8 +9,9 @@
 #include "core/error.h"
 
 /*
- * held[i]: row i of {"messages", "tools"} is held out. At most `share` of the rows are; groups of rows are
- * taken in an order that the seed gives. A row without tools is a group by itself.
+ * held[i]: row i of {"messages", "tools"} is in the held-out set, which has at most the share `share` of the
+ * rows. The seed determines the order in which groups of rows are taken. A row without tools is its own
+ * group.
  */
 enum status holdout_split(bool *held, const json_t *rows, double share, uint64_t seed, struct error *err);
 #endif

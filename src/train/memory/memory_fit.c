@@ -35,7 +35,7 @@ struct memory_fit memory_fit_of_host(const struct memory_fit *f)
 		.shape = f->shape, .threads = f->threads, .available = f->host, .of_host = true};
 }
 
-/* What cannot be planned is too large. */
+/* A configuration that cannot be planned counts as too large. */
 static uint64_t bytes_of(const struct config *c, const struct memory_fit *f)
 {
 	struct error ignored = {0};
@@ -75,15 +75,15 @@ static void set_rank(struct config *c, uint64_t rank)
 	c->lora.r = (uint32_t)rank;
 }
 
-/* The index of the largest value of `count` ascending ones that fits, 0 where none does. More of a setting
- * takes more memory, so it is found by halves. */
+/* Returns the index of the largest of `count` ascending values that fits, or 0 if none fits. Memory grows
+ * with every setting, so bisection finds it. */
 static uint64_t largest(const struct config *c, const struct memory_fit *f,
 			void (*set)(struct config *, uint64_t), const uint64_t *values, uint64_t count)
 {
 	uint64_t low = 0, high = count;
 
 	while (high - low > 1) {
-		struct config trial = *c; /* all of it lent */
+		struct config trial = *c; /* a shallow copy; nothing to release */
 		uint64_t middle = low + (high - low) / 2;
 
 		set(&trial, values ? values[middle] : middle + 1);
@@ -95,7 +95,7 @@ static uint64_t largest(const struct config *c, const struct memory_fit *f,
 	return low;
 }
 
-/* Micro-batches that divide a step of `rows`, ascending; below `limit`. */
+/* The micro-batches below `limit` that divide a step of `rows` rows, in ascending order. */
 static size_t divisors(uint64_t *out, uint64_t rows, uint64_t limit)
 {
 	size_t count = 0;
@@ -124,7 +124,7 @@ static void set_recompute(struct config *c, enum config_recompute level)
 	c->training.gradient_checkpointing = level == CONFIG_RECOMPUTE_FULL;
 }
 
-/* Of the configuration, at this level. */
+/* Plans *c with this recompute level, and changes *c if the plan fits into `room` bytes. */
 static bool find_level(struct config *c, const struct memory_fit *f, enum config_recompute level,
 		       uint64_t room)
 {
@@ -154,8 +154,8 @@ void memory_fit_settle(struct config *c, const struct memory_fit *f)
 		return;
 	while (level <= last && !find_level(c, f, level, memory_fit_room(f)))
 		level++;
-	/* The last resort may fill all that there is; what does not fit at all is told as it was asked for.
-	 */
+	/* Full recomputation may use all available memory. If even that does not fit, the level that was
+	 * asked for stays, so that the error message describes it. */
 	if (level > last && !find_level(c, f, last, memory_fit_most(f)))
 		find_level(c, f, first, UINT64_MAX);
 	c->training.auto_find_batch_size = false;
@@ -169,7 +169,7 @@ struct finding_knobs {
 	bool any_fits;
 };
 
-/* Kept where it helps: it fits, or takes a twentieth away. */
+/* Adds a setting to the list if the plan then fits, or shrinks by at least a twentieth. */
 static void add(struct finding_knobs *k, const struct config *trial, const char *setting)
 {
 	uint64_t bytes = bytes_of(trial, k->fit);
@@ -184,7 +184,7 @@ static void add(struct finding_knobs *k, const struct config *trial, const char 
 	k->count++;
 }
 
-/* What set_batch turned, after `before` in the same list of settings. */
+/* Writes the settings that set_batch changed. `before` is the text of settings in front of them. */
 static void batch_words(char out[160], const char *before, const struct config *was, const struct config *c)
 {
 	const struct config_training *t = &c->training;
@@ -239,8 +239,8 @@ static void try_length(struct finding_knobs *k, const struct config *c)
 	add(k, &trial, setting);
 }
 
-/* Each level above the configuration's own, by the name that any configuration takes: where recompute is
- * given, gradient_checkpointing contradicts it. */
+/* Tries each higher level. It is always written as `recompute`: a given recompute and gradient_checkpointing
+ * could contradict each other. */
 static void try_recompute(struct finding_knobs *k, const struct config *c)
 {
 	static const enum config_recompute levels[] = {CONFIG_RECOMPUTE_CHEAP, CONFIG_RECOMPUTE_FULL};
@@ -283,7 +283,7 @@ static void try_lora(struct finding_knobs *k, const struct config *c)
 	add(k, &trial, setting);
 }
 
-/* Rows at hand are the host's: so many of their files' take part as fit. */
+/* The host holds the tokenized rows, so fewer rows need less host memory. */
 static void try_samples(struct finding_knobs *k, const struct config *c)
 {
 	struct config trial = *c;
@@ -294,13 +294,13 @@ static void try_samples(struct finding_knobs *k, const struct config *c)
 
 	if (!k->fit->of_host || memory_plan(&m, k->fit->shape, c, k->fit->threads, &ignored))
 		return;
-	most = m.beside[MEMORY_ROWS] / (c->data.max_seq_length * sizeof(int32_t)) + 1;
+	most = m.outside[MEMORY_ROWS] / (c->data.max_seq_length * sizeof(int32_t)) + 1;
 	set_samples(&trial, largest(c, k->fit, set_samples, NULL, most) + 1);
 	snprintf(setting, sizeof(setting), "data: max_train_samples: %" PRIu64, trial.data.max_train_samples);
 	add(k, &trial, setting);
 }
 
-/* What changes nothing of what is learned, together. */
+/* Combines full recomputation and a smaller micro-batch. Neither changes what the model learns. */
 static void try_both(struct finding_knobs *k, const struct config *c)
 {
 	struct config trial = *c;
@@ -329,18 +329,17 @@ size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const st
 	return k.count;
 }
 
-/* Rows of the plan as they stand where it is held against: of a GPU, or of the host beside it, the others are
- * 0. */
+/* The rows of the plan on one side: a GPU or, if f->of_host, the host. Rows of the other side are 0. */
 static void rows_of(uint64_t bytes[TABLE_ROWS], const struct memory_fit *f, const struct memory_plan *m)
 {
 	memcpy(bytes, m->arena, sizeof(m->arena));
-	memcpy(bytes + MEM_KINDS, m->beside, sizeof(m->beside));
+	memcpy(bytes + MEM_KINDS, m->outside, sizeof(m->outside));
 	for (int i = 0; m->gpu && i < TABLE_ROWS; i++)
 		if (f->of_host == (i < MEM_KINDS || i == MEM_KINDS + MEMORY_LIBRARIES))
 			bytes[i] = 0;
 }
 
-/* The largest rows of the plan: "saved 20.1 GB, weights 4.31 GB". */
+/* Appends the largest rows of the plan: "saved 20.1 GB, weights 4.31 GB". */
 static void add_largest(struct text *out, const struct memory_fit *f, const struct memory_plan *m)
 {
 	uint64_t bytes[TABLE_ROWS];
@@ -355,7 +354,7 @@ static void add_largest(struct text *out, const struct memory_fit *f, const stru
 		units_format(number, sizeof(number), (double)bytes[at], "B");
 		text_addf(out, "%s%s %s", row ? ", " : "",
 			  at < MEM_KINDS ? memory_kind_name((enum memory_kind)at)
-					 : memory_beside_name((enum memory_beside)(at - MEM_KINDS)),
+					 : memory_outside_name((enum memory_outside)(at - MEM_KINDS)),
 			  number);
 		bytes[at] = 0;
 	}
@@ -377,14 +376,15 @@ static enum status check_side(const struct config *c, const struct memory_fit *f
 	count = memory_fit_knobs(knobs, c, f, planned);
 	for (size_t i = 0; i < count; i++) {
 		units_format(number, sizeof(number), (double)knobs[i].bytes, "B");
-		text_addf(&turns, "%s%s (%s%s)", i ? "; " : "; the settings to turn: ", knobs[i].setting,
-			  number, knobs[i].fits ? "" : ", not enough");
+		text_addf(&turns, "%s%s (%s%s)",
+			  i ? "; " : "; change one of these settings: ", knobs[i].setting, number,
+			  knobs[i].fits ? "" : ", not enough");
 	}
 	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			"%s of %s would be needed, and %s are available: %s%s", need,
+			"the plan needs %s of %s, but only %s are available: %s%s", need,
 			!planned->gpu ? "memory"
-			: f->of_host  ? "the host's memory beside the GPU"
-				      : "the GPU's memory",
+			: f->of_host  ? "host memory"
+				      : "GPU memory",
 			there, text_str(&rows), text_str(&turns));
 	text_release(&rows);
 	text_release(&turns);

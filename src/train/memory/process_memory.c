@@ -4,20 +4,20 @@
 #include <sys/stat.h>
 #include "core/file/file.h"
 
-/* Measured: docs/explanation/methods, "Memory of a training run". */
+/* Measured values; see docs/explanation/methods/training.md, "Memory of a training run". */
 enum {
-	PROGRAM_BYTES = 8600000,   /* touched pages of code and libraries, stacks, heap */
-	PANEL_BYTES = 1180000,	   /* of OpenBLAS, a thread */
-	VOCABULARY_ID_BYTES = 176, /* an id, with its merge */
-	ROW_BYTES = 48,		   /* where it begins, its packs and their order in two epochs */
+	PROGRAM_BYTES = 8600000,   /* resident code and libraries, stacks, heap */
+	PANEL_BYTES = 1180000,	   /* packed panels of OpenBLAS, per thread */
+	VOCABULARY_ID_BYTES = 176, /* per token id, including its merge */
+	ROW_BYTES = 48,		   /* per row: its offset, its pack, and the order of packs in two epochs */
 	STATUS_MAX = 1 << 16,
-	CONTEXT_BYTES = 560 << 20, /* of a GPU: context, kernels of ours and of the libraries */
+	CONTEXT_BYTES = 560 << 20, /* GPU: context, and code of assay's and the libraries' kernels */
 	LIBRARY_BYTES = 32 << 20,  /* cuBLASLt's workspace */
-	DRIVER_BYTES = 450 << 20,  /* of a GPU, on the host: what driver, kernels and cuBLASLt hold */
-	CUDNN_BYTES = 130 << 20,   /* likewise, what cuDNN holds beside */
+	DRIVER_BYTES = 450 << 20,  /* host memory of a GPU run: driver, kernels and cuBLASLt */
+	CUDNN_BYTES = 130 << 20,   /* host memory of a GPU run: cuDNN in addition */
 };
 
-const char *memory_beside_name(enum memory_beside what)
+const char *memory_outside_name(enum memory_outside what)
 {
 	static const char *const names[] = {
 #define X(name, word, text) [MEMORY_##name] = word,
@@ -28,7 +28,7 @@ const char *memory_beside_name(enum memory_beside what)
 	return names[what];
 }
 
-const char *memory_beside_text(enum memory_beside what)
+const char *memory_outside_text(enum memory_outside what)
 {
 	static const char *const texts[] = {
 #define X(name, word, text) [MEMORY_##name] = text,
@@ -39,7 +39,8 @@ const char *memory_beside_text(enum memory_beside what)
 	return texts[what];
 }
 
-/* An id takes four bytes and stands for about as many of the file; `most` rows are taken (0: all). */
+/* A token id takes four bytes and represents about four bytes of the file, so the file's size is the plan.
+ * `most` rows are used (0: all). */
 static uint64_t rows_bytes(const struct opt_words *files, uint64_t most, uint64_t length)
 {
 	uint64_t bytes = 0;
@@ -55,7 +56,8 @@ static uint64_t rows_bytes(const struct opt_words *files, uint64_t most, uint64_
 	return bytes;
 }
 
-/* Two of each set, one of them made while the other is worked on: token, position, target, trained. */
+/* Two sets of micro-batches, because one is filled while the other is in use. Each has four lists: token,
+ * position, target, trained. */
 static uint64_t batches_bytes(const struct config *c)
 {
 	uint64_t packs = c->training.per_device_train_batch_size +
@@ -69,7 +71,7 @@ static bool by_cudnn(const struct config *c)
 	return c->training.attention != CONFIG_ATTENTION_OWN && !c->training.deterministic;
 }
 
-/* Beside the arena: the context, and cuDNN's single-precision dQ and sums of a micro-batch. */
+/* GPU memory outside the arena: the context, and cuDNN's single-precision dQ and sums for one micro-batch. */
 static uint64_t libraries_bytes(const struct stepper *planned, const struct config *c)
 {
 	const struct shape *s = &planned->model->shape;
@@ -87,23 +89,23 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	*m = (struct memory_plan){.arena_bytes = planned->arena.peak, .bytes = planned->arena.peak};
 	for (int i = 0; i < MEM_KINDS; i++)
 		m->arena[i] = planned->arena.kind_at_peak[i];
-	m->beside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
-				 rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
-	m->beside[MEMORY_BATCHES] = batches_bytes(c);
-	m->beside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
-	m->beside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
+	m->outside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
+				  rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
+	m->outside[MEMORY_BATCHES] = batches_bytes(c);
+	m->outside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
+	m->outside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
 	m->gpu = planned->back.kind == BACKEND_GPU;
 	if (m->gpu) {
-		m->beside[MEMORY_HOST_PARAMS] = 3 * sizeof(float) * planned->model->params.length;
-		/* Of trained rows or evaluated ones, whichever are more: as the lists were placed. */
-		m->beside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
-		m->beside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
+		m->outside[MEMORY_HOST_PARAMS] = 3 * sizeof(float) * planned->model->params.length;
+		/* the lists have room for the larger of the training and the evaluation micro-batch */
+		m->outside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
+		m->outside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
 	}
 	for (int i = 0; i < MEMORY_LIBRARIES; i++)
-		m->host_bytes += m->beside[i];
+		m->host_bytes += m->outside[i];
 	if (m->gpu) {
-		m->beside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->bytes += m->beside[MEMORY_LIBRARIES];
+		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
+		m->bytes += m->outside[MEMORY_LIBRARIES];
 	} else {
 		m->host_bytes += m->arena_bytes;
 		m->bytes = m->host_bytes;

@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the process of a training run takes: the arena, and what stands beside it (docs/explanation/methods,
- * "Memory of a training run"). Planned is the most that a configuration can take: full micro-batches, every
- * token a target.
+ * Memory of a training process: the arena, and everything outside it
+ * (docs/explanation/methods/training.md, "Memory of a training run"). The plan is the maximum for a
+ * configuration: full micro-batches in which every token is a target.
  */
 #ifndef TRAIN_MEMORY_PROCESS_MEMORY_H
 #define TRAIN_MEMORY_PROCESS_MEMORY_H
 #include "train/step/stepper.h"
 
-/* name, what it is */
+/* name, word, description */
 /* clang-format off */
 #define MEMORY_OUTSIDE_ARENA(X)                                                    \
-	X(ROWS, "rows", "ids of the rows, as many bytes as their files")    \
-	X(BATCHES, "batches", "micro-batches at hand")                      \
-	X(TOKENIZER, "tokenizer", "its vocabulary")                         \
-	X(PROGRAM, "program", "code, libraries, OpenBLAS's panels")         \
-	X(HOST_PARAMS, "copies", "of what is trained, for checkpoints of a GPU") \
-	X(PINNED, "pinned", "pieces and batches on their way to a GPU")       \
-	X(DRIVER, "driver", "of a GPU, on the host: context and libraries")  \
-	X(LIBRARIES, "libraries", "on the GPU: its context, code, cuBLASLt and cuDNN")
+	X(ROWS, "rows", "token ids of the rows, planned as the size of their files")    \
+	X(BATCHES, "batches", "the current and the next micro-batch")                      \
+	X(TOKENIZER, "tokenizer", "the tokenizer's vocabulary")                         \
+	X(PROGRAM, "program", "code, libraries, OpenBLAS's packed panels")         \
+	X(HOST_PARAMS, "copies", "host copies of the trained parameters, for checkpoints") \
+	X(PINNED, "pinned", "pinned buffers for transfers to the GPU")       \
+	X(DRIVER, "driver", "host memory of the GPU's context and libraries")  \
+	X(LIBRARIES, "libraries", "GPU memory of the context, code, cuBLASLt and cuDNN")
 /* clang-format on */
 #define X(name, ...) MEMORY_##name,
-enum memory_beside { MEMORY_OUTSIDE_ARENA(X) MEMORY_OUTSIDE_ARENA_COUNT };
+enum memory_outside { MEMORY_OUTSIDE_ARENA(X) MEMORY_OUTSIDE_ARENA_COUNT };
 #undef X
-const char *memory_beside_name(enum memory_beside what);
-const char *memory_beside_text(enum memory_beside what);
+const char *memory_outside_name(enum memory_outside what);
+const char *memory_outside_text(enum memory_outside what);
 
 struct memory_plan {
-	uint64_t arena[MEM_KINDS]; /* at its peak */
-	uint64_t beside[MEMORY_OUTSIDE_ARENA_COUNT];
-	uint64_t arena_bytes, bytes; /* the arena; all that is of the device: of a CPU the process */
-	bool gpu;		     /* the arena and LIBRARIES are the GPU's, the rest the host's */
-	uint64_t host_bytes;	     /* the process on the host */
+	uint64_t arena[MEM_KINDS]; /* bytes of each kind at the arena's peak */
+	uint64_t outside[MEMORY_OUTSIDE_ARENA_COUNT];
+	uint64_t arena_bytes, bytes; /* the arena; all of the device's memory (on a CPU: the whole process) */
+	/* the arena and LIBRARIES are in GPU memory, everything else on the host */
+	bool gpu;
+	uint64_t host_bytes; /* memory of the process on the host */
 };
-/* `planned`: by stepper_plan. Files of rows are looked at, not read. */
+/* Fills *m from `planned`, a result of stepper_plan. It looks up the sizes of the row files but does not
+ * read them. */
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c);
-/* The same from the configuration. */
+/* Fills *m from a configuration. */
 enum status memory_plan(struct memory_plan *m, const struct shape *shape, const struct config *c,
 			unsigned threads, struct error *err);
 
-/* This process's highest resident size so far; 0: the system does not say. */
+/* The process's peak resident size so far in bytes; 0: unknown. */
 uint64_t memory_peak(void);
-/* What the GPU has in use now, of all processes; 0: the driver does not say. */
+/* Bytes of GPU memory in use now by all processes; 0: unknown. */
 uint64_t memory_of_gpu(const struct backend *back);
 #endif

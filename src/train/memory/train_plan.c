@@ -13,21 +13,22 @@ static json_t *memory_json(const struct memory_plan *m)
 			json_object_set_new(parts, memory_kind_name((enum memory_kind)i),
 					    json_integer((json_int_t)m->arena[i]));
 	for (int i = 0; i < MEMORY_OUTSIDE_ARENA_COUNT; i++)
-		if (i < MEMORY_HOST_PARAMS || m->beside[i])
-			json_object_set_new(parts, memory_beside_name((enum memory_beside)i),
-					    json_integer((json_int_t)m->beside[i]));
+		if (i < MEMORY_HOST_PARAMS || m->outside[i])
+			json_object_set_new(parts, memory_outside_name((enum memory_outside)i),
+					    json_integer((json_int_t)m->outside[i]));
 	return parts;
 }
 
-/* A configuration planned, and what it is held against. */
+/* A configuration, its plan, and the available memory. */
 struct planning {
-	struct config c; /* lent, micro-batch found */
+	struct config c; /* shallow copy with the micro-batch found */
 	struct weights w;
 	struct stepper s;
 	struct memory_fit fit;
 	struct memory_plan memory;
 	struct memory_fit_knob
-		knobs[MEMORY_FIT_KNOBS]; /* of the device, where that fits of the host beside it */
+		/* Settings that save memory on the device, or on the host if only the host is too small. */
+		knobs[MEMORY_FIT_KNOBS];
 	size_t knob_count;
 };
 
@@ -96,11 +97,11 @@ static void add_line(struct text *out, const char *what, double value, const cha
 	text_addf(out, "  %-12s %12s  %s\n", what, number, note);
 }
 
-static void add_beside(struct text *out, const struct memory_plan *m, int from, int to)
+static void add_outside(struct text *out, const struct memory_plan *m, int from, int to)
 {
 	for (int i = from; i < to; i++)
-		add_line(out, memory_beside_name((enum memory_beside)i), (double)m->beside[i], "B",
-			 memory_beside_text((enum memory_beside)i));
+		add_line(out, memory_outside_name((enum memory_outside)i), (double)m->outside[i], "B",
+			 memory_outside_text((enum memory_outside)i));
 }
 
 static void add_knobs(struct text *out, const struct planning *p)
@@ -124,29 +125,28 @@ static void add_memory(struct text *out, const struct planning *p)
 			add_line(out, memory_kind_name((enum memory_kind)i), (double)m->arena[i], "B",
 				 memory_kind_text((enum memory_kind)i));
 	add_line(out, "arena", (double)m->arena_bytes, "B",
-		 "these together: one block, placed before the first step");
+		 "sum of the above: one block, allocated before the first step");
 	if (m->gpu)
-		add_beside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
+		add_outside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
 	else
-		add_beside(out, m, 0, MEMORY_HOST_PARAMS);
-	add_line(out, "in all", (double)m->bytes, "B",
-		 m->gpu ? "the GPU's, where every micro-batch is full"
-			: "the process, where every micro-batch is full");
+		add_outside(out, m, 0, MEMORY_HOST_PARAMS);
+	add_line(out, "total", (double)m->bytes, "B",
+		 m->gpu ? "on the GPU, with full micro-batches" : "of the process, with full micro-batches");
 	if (p->fit.available)
 		add_line(out, "available", (double)memory_fit_most(&p->fit), "B",
-			 too_large(p) ? "too little: the settings to turn"
-			 : m->gpu     ? "on the GPU now, but what is always left alone"
-				      : "on this machine now");
+			 too_large(p) ? "too little; settings to change:"
+			 : m->gpu     ? "free on the GPU now, minus the reserve"
+				      : "free on this machine now");
 	if (too_large(p))
 		add_knobs(out, p);
 	if (!m->gpu)
 		return;
-	text_add(out, "\nmemory of the host beside it\n");
-	add_beside(out, m, 0, MEMORY_LIBRARIES);
-	add_line(out, "in all", (double)m->host_bytes, "B", "the process");
+	text_add(out, "\nmemory on the host\n");
+	add_outside(out, m, 0, MEMORY_LIBRARIES);
+	add_line(out, "total", (double)m->host_bytes, "B", "of the process");
 	if (p->fit.host)
 		add_line(out, "available", (double)p->fit.host, "B",
-			 host_too_large(p) ? "too little: the settings to turn" : "on this machine now");
+			 host_too_large(p) ? "too little; settings to change:" : "free on this machine now");
 	if (!too_large(p) && host_too_large(p))
 		add_knobs(out, p);
 }
@@ -157,16 +157,18 @@ static void as_text(struct text *out, const struct planning *p)
 	struct step_size size = stepper_size(&p->c);
 	double tokens = (double)size.tokens;
 
-	text_addf(out, "%lld of %lld parameters are trained\n", (long long)s->model->params.length,
+	text_addf(out, "trained parameters: %lld of %lld\n", (long long)s->model->params.length,
 		  (long long)shape_parameters(&p->w.shape));
 	text_addf(out,
-		  "a micro-batch: %lld tokens at most, rows of %lld; %u of them a step; recompute: %s\n\n",
+		  "micro-batch: at most %lld tokens, in sequences of %lld; %u micro-batches per step; "
+		  "recompute: %s\n\n",
 		  (long long)size.tokens, (long long)size.row_tokens,
 		  p->c.training.gradient_accumulation_steps, config_recompute_name(p->c.training.recompute));
 	add_memory(out, p);
-	text_add(out, "\nwork a token, where every token is a target\n");
+	text_add(out, "\nwork per token, if every token is a target\n");
 	add_line(out, "forward", s->forward.flop / tokens, "FLOP", "");
-	add_line(out, "backward", s->backward.flop / tokens, "FLOP", "head and loss, and what is made again");
+	add_line(out, "backward", s->backward.flop / tokens, "FLOP",
+		 "including head, loss and recomputation");
 }
 
 static enum status make_plan(struct planning *p, const struct config *c, const struct train_room *room,
@@ -202,7 +204,7 @@ static struct planning *planning_of(struct error *err)
 	struct planning *p = calloc(1, sizeof(*p));
 
 	if (!p)
-		error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a plan");
+		error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a memory plan");
 	return p;
 }
 
@@ -221,7 +223,7 @@ enum status train_plan(const struct config *c, const struct train_room *room, st
 	if (!st && json)
 		*json = as_json(p);
 	if (!st && json && !*json)
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a plan");
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a memory plan");
 	if (!st && out)
 		as_text(out, p);
 	planning_release(p);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training run would take. No number of a model is read and no library opened: headers are enough. */
+/* Plans the memory and work of a training run. It reads only file headers and opens no library. */
 #ifndef TRAIN_MEMORY_TRAIN_PLAN_H
 #define TRAIN_MEMORY_TRAIN_PLAN_H
 #include <jansson.h>
 #include "train/config/config.h"
 
-/* Bytes that are there to be planned into; 0: unknown. */
+/* Available bytes to plan for; 0: unknown. */
 struct train_room {
-	uint64_t available; /* on the device that the configuration names */
-	uint64_t leave;	    /* of them, never taken */
-	uint64_t host;	    /* beside a GPU, on the host */
+	uint64_t available; /* on the configuration's device */
+	uint64_t leave;	    /* part of `available` that stays free */
+	uint64_t host;	    /* on the host, for a GPU run */
 };
 
-/* For people, appended to *out; and the same as JSON (owner: caller), where they are asked for. Too
- * little memory is said, with the settings to turn, and no error. */
+/* Plans a run. Appends the plan as text to *out and returns it as JSON in *json (owner: caller); either may
+ * be NULL. If the memory is too small, the plan says so and lists the settings to change; this is not an
+ * error. */
 enum status train_plan(const struct config *c, const struct train_room *room, struct text *out, json_t **json,
 		       struct error *err);
-/* Before a run: its micro-batch and recompute level where they are to be found (memory_fit_settle), and how
- * many bytes it will take. NO_RESOURCE, before anything is taken, where that is more than there is. */
+/* Before a run: decides micro-batch and recompute level (memory_fit_settle) and returns the planned bytes.
+ * NO_RESOURCE, before anything is allocated, if the plan does not fit. */
 enum status train_settle(struct config *c, const struct train_room *room, uint64_t *bytes, struct error *err);
 #endif

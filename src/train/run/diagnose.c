@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "core/math/stats.h"
 
-enum { STEPS_BEFORE = 8 /* seen before a step can stand out */, STEPS_WAITED = 5 };
+enum { STEPS_BEFORE = 8 /* minimum history for a comparison */, STEPS_WAITED = 5 };
 static const double spike_mads = 8, spike_share = 0.5, exploding_times = 20, waited_share = 0.1,
 		    faint_share = 0.5;
 
@@ -43,14 +43,14 @@ void diagnose_before(struct findings *out, const struct diagnose_before *b)
 {
 	out->count = 0;
 	if (!(b->rate > 0))
-		ADD(out, FINDING_RATE_ZERO, "the learning rate is zero at every step");
+		ADD(out, FINDING_RATE_ZERO, "the learning rate is 0 in every step");
 	if (!b->targets)
-		ADD(out, FINDING_ALL_MASKED, "none of %llu rows has a token to learn",
+		ADD(out, FINDING_ALL_MASKED, "none of the %llu rows has a target token",
 		    (unsigned long long)b->rows);
 	if (!b->end_trained && b->median_norm > 0 && b->end_norm < faint_share * b->median_norm)
 		ADD(out, FINDING_END_UNTRAINED,
-		    "%s was never trained in this model (its row's norm is %.3g, the median row's %.3g) and will not "
-		    "be: generation would not stop",
+		    "the model never learned %s, its end-of-turn token (norm of its row %.3g, median row "
+		    "%.3g), and this run does not train it; generated text would not end",
 		    b->end_token, b->end_norm, b->median_norm);
 }
 
@@ -71,7 +71,7 @@ static void look_at_norm(const struct diagnose *d, struct findings *out, const s
 	double middle = stats_median(d->norm, n);
 
 	if (s->grad_norm > exploding_times * middle && s->grad_norm > 1)
-		ADD(out, FINDING_EXPLODING, "step %llu: the gradient's norm is %.4g after a median of %.4g",
+		ADD(out, FINDING_EXPLODING, "step %llu: the gradient norm is %.4g after a median of %.4g",
 		    (unsigned long long)s->step, s->grad_norm, middle);
 }
 
@@ -84,14 +84,14 @@ static void look_at_wait(struct diagnose *d, struct findings *out, const struct 
 		    100 * d->wait_s / d->step_s);
 }
 
-/* Of what was found only what had not been told. */
-static void tell_once(struct diagnose *d, struct findings *out)
+/* Keeps only findings that were not reported before. */
+static void keep_new(struct diagnose *d, struct findings *out)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < out->count; i++)
-		if (!d->told[out->found[i].what]) {
-			d->told[out->found[i].what] = true;
+		if (!d->reported[out->found[i].what]) {
+			d->reported[out->found[i].what] = true;
 			out->found[kept++] = out->found[i];
 		}
 	out->count = kept;
@@ -103,14 +103,14 @@ void diagnose_step(struct diagnose *d, struct findings *out, const struct diagno
 
 	out->count = 0;
 	if (!s->targets)
-		ADD(out, FINDING_ALL_MASKED, "step %llu: none of its tokens is to be learned",
+		ADD(out, FINDING_ALL_MASKED, "step %llu: it has no target tokens",
 		    (unsigned long long)s->step);
 	else if (!isfinite(s->loss) || !isfinite(s->grad_norm))
-		ADD(out, FINDING_NOT_FINITE, "step %llu: the %s is no finite number",
+		ADD(out, FINDING_NOT_FINITE, "step %llu: the %s is not a finite number",
 		    (unsigned long long)s->step, isfinite(s->loss) ? "gradient" : "loss");
 	else if (s->grad_norm == 0)
 		ADD(out, FINDING_ZERO_GRADIENT,
-		    "step %llu: every gradient is zero: nothing is learned any more",
+		    "step %llu: every gradient is zero, so nothing is learned any more",
 		    (unsigned long long)s->step);
 	else {
 		if (d->count >= STEPS_BEFORE) {
@@ -122,5 +122,5 @@ void diagnose_step(struct diagnose *d, struct findings *out, const struct diagno
 		d->norm[d->count % DIAGNOSE_WINDOW] = s->grad_norm;
 		d->count++;
 	}
-	tell_once(d, out);
+	keep_new(d, out);
 }

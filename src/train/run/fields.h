@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training run comes to: the results of its phase `once`. */
+/* The results of a training run, which are the fields of its phase `once`. */
 #ifndef TRAIN_RUN_FIELDS_H
 #define TRAIN_RUN_FIELDS_H
 #include "journal/field.h"
@@ -7,44 +7,44 @@
 /* name, unit, better, help */
 /* clang-format off */
 #define TRAIN_FIELDS(X)                                                                               \
-	X(kernels_gain, "", 0, "rate of the kernels taken over those that OpenBLAS chose")            \
-	X(steps, "", 0, "optimiser steps done")                                                       \
-	X(loss_first, "", 0, "of the first step, a target token's mean")                              \
-	X(loss, "", -1, "of the last step")                                                           \
-	X(eval_loss_first, "", 0, "held-out rows, first evaluation")                                  \
-	X(eval_loss, "", -1, "held-out rows, last evaluation")                                        \
-	X(eval_loss_best, "", -1, "held-out rows, best evaluation after a step")                           \
-	X(tokens, "", 0, "trained on, padding apart")                                                 \
-	X(targets, "", 0, "of them, those with a loss")                                               \
-	X(rows, "", 0, "trained on")                                                                  \
-	X(tokens_per_s, "token/s", 1, "tokens over the time of the steady steps")                     \
-	X(rows_per_s, "row/s", 1, "rows over the time of the steady steps")                           \
-	X(steady_steps, "", 0, "steps after start-up and tuning: times, rates and shares are theirs") \
-	X(start_s, "s", -1, "from the program's start to the end of the first step, tuning apart")    \
-	X(tuning_s, "s", -1, "timing of kernel candidates, and waiting for plans of cuDNN")                \
-	X(step_s, "s", -1, "a steady step, median")                                                   \
-	X(half_width_share, "", -1, "95 % half-width of the steady steps' mean, share of it")         \
-	X(forward_share, "", 0, "of the steps' time: forward passes")                                 \
-	X(backward_share, "", 0, "of the steps' time: backward passes, head and loss among them")     \
-	X(optimiser_share, "", 0, "of the steps' time: clipping and AdamW")                           \
-	X(wait_share, "", -1, "of the steps' time: waiting for rows")                                 \
-	X(gemm_share, "", 0, "of the steps' time: products of matrices, attention's among them")      \
-	X(save_share, "", -1, "of the steps' time: waiting for a checkpoint's end")                \
-	X(flop_rate, "FLOP/s", 1, "what the steps must compute over their time")                      \
-	X(mfu, "", 1, "of it the share of the GEMM rate that this machine showed at the start")       \
-	X(memory_bytes, "B", -1, "highest resident size of the run's processes; of a GPU's run, what was in use there")                             \
-	X(memory_planned_bytes, "B", 0, "the same as planned, every micro-batch full")                 \
-	X(memory_planned_share, "", 0, "what the process took of what was planned")                    \
-	X(arena_bytes, "B", -1, "of it the arena, as far as it was used")                         \
-	X(host_bytes, "B", -1, "of a GPU's run: highest resident size of its process on the host")    \
-	X(host_planned_bytes, "B", 0, "the same as planned")
-/* name, help: of what worked */
+	X(kernels_gain, "", 0, "rate of the OpenBLAS kernels in use / rate of those that OpenBLAS selected itself")            \
+	X(steps, "", 0, "completed optimizer steps")                                                       \
+	X(loss_first, "", 0, "mean loss per target token in the first step")                              \
+	X(loss, "", -1, "mean loss per target token in the last step")                                                           \
+	X(eval_loss_first, "", 0, "held-out loss at the first evaluation")                                  \
+	X(eval_loss, "", -1, "held-out loss at the last evaluation")                                        \
+	X(eval_loss_best, "", -1, "lowest held-out loss of all evaluations after a step")                           \
+	X(tokens, "", 0, "trained tokens without padding")                                                 \
+	X(targets, "", 0, "trained tokens that have a loss")                                               \
+	X(rows, "", 0, "trained rows")                                                                  \
+	X(tokens_per_s, "token/s", 1, "tokens / time of the steady steps")                     \
+	X(rows_per_s, "row/s", 1, "rows / time of the steady steps")                           \
+	X(steady_steps, "", 0, "steps after start-up and tuning; only these count for times, rates and shares") \
+	X(start_s, "s", -1, "from the start of the program to the end of the first step, without tuning")    \
+	X(tuning_s, "s", -1, "timing kernel candidates, and waiting for cuDNN's plans")                \
+	X(step_s, "s", -1, "median time of the steady steps")                                                   \
+	X(half_width_share, "", -1, "95 % half-width of the steady steps' mean time / that mean")         \
+	X(forward_share, "", 0, "share of the step time: forward passes")                                 \
+	X(backward_share, "", 0, "share of the step time: backward passes, with head and loss")     \
+	X(optimiser_share, "", 0, "share of the step time: clipping and AdamW")                           \
+	X(wait_share, "", -1, "share of the step time: waiting for rows")                                 \
+	X(gemm_share, "", 0, "share of the step time: GEMMs, including attention's")      \
+	X(save_share, "", -1, "share of the step time: waiting for a checkpoint to be written")                \
+	X(flop_rate, "FLOP/s", 1, "FLOP required by the steps / their time")                      \
+	X(mfu, "", 1, "flop_rate / the GEMM rate that this machine reached at the start")       \
+	X(memory_bytes, "B", -1, "peak resident memory of all processes; for GPU runs, peak device memory")                             \
+	X(memory_planned_bytes, "B", 0, "the plan for memory_bytes, with full micro-batches")                 \
+	X(memory_planned_share, "", 0, "memory_bytes / memory_planned_bytes")                    \
+	X(arena_bytes, "B", -1, "used part of the arena")                         \
+	X(host_bytes, "B", -1, "GPU runs only: peak resident host memory of the process")    \
+	X(host_planned_bytes, "B", 0, "GPU runs only: the plan for host_bytes")
+/* name, help; texts of a run that worked */
 #define TRAIN_TEXTS(X)                                                      \
-	X(device, "what trained: the GPU and its PCI address, or cpu")      \
-	X(gemm, "the library of its products")                              \
-	X(kernels, "the set of OpenBLAS' kernels that its products took on the CPU") \
-	X(kernels_chosen, "the set that OpenBLAS chose itself, where another is faster") \
-	X(kernels_from, "where that is known from, if it was not timed now: the cache and its key") \
-	X(attention, "who attends: our kernels (own), a library")
+	X(device, "the GPU with its PCI address, or cpu")      \
+	X(gemm, "library that computed the GEMMs")                              \
+	X(kernels, "CPU only: the OpenBLAS kernel set that computed the GEMMs") \
+	X(kernels_chosen, "the kernel set that OpenBLAS selected itself, if another one is faster") \
+	X(kernels_from, "the cache and key that the kernel set comes from, unless it was timed in this run") \
+	X(attention, "implementation of attention: own (assay's kernels) or a library")
 /* clang-format on */
 #endif

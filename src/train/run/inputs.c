@@ -11,10 +11,10 @@
 #include "model/files/gguf/gguf.h"
 #include "train/data/data.h"
 
-static const double slow_tokenising = 2.5e5; /* B/s: a share of a core */
+static const double slow_tokenising = 2.5e5; /* B/s: a busy core's speed */
 
-static enum status look_at_rows(const char *setting, const struct opt_words *files, double *bytes,
-				struct error *err)
+static enum status check_row_files(const char *setting, const struct opt_words *files, double *bytes,
+				   struct error *err)
 {
 	struct stat about;
 
@@ -24,7 +24,7 @@ static enum status look_at_rows(const char *setting, const struct opt_words *fil
 		if (stat(path, &about) || access(path, R_OK))
 			return error_errno(err, errno, "data: %s: cannot read %s", setting, path);
 		if (!S_ISREG(about.st_mode))
-			return error_set(err, STATUS_BAD_INPUT, "data: %s: %s is no regular file", setting,
+			return error_set(err, STATUS_BAD_INPUT, "data: %s: %s is not a regular file", setting,
 					 path);
 		*bytes += (double)about.st_size;
 	}
@@ -39,9 +39,9 @@ enum status inputs_ready(const struct config *c, struct shape *shape, double *lo
 
 	if (st)
 		return st;
-	st = look_at_rows("train", &c->data.train, &rows, err);
+	st = check_row_files("train", &c->data.train, &rows, err);
 	if (!st)
-		st = look_at_rows("eval", &c->data.eval, &rows, err);
+		st = check_row_files("eval", &c->data.eval, &rows, err);
 	if (!st)
 		st = data_check(c, &w.shape, err);
 	*shape = w.shape;
@@ -56,8 +56,10 @@ static enum status add(json_t *list, const char *what, const char *path, const c
 
 	return one && !json_array_append_new(list, one)
 		       ? STATUS_OK
-		       : error_set(err, STATUS_BAD_INPUT, "%s: its name is not UTF-8, or there is no memory",
-				   path);
+		       : error_set(
+				 err, STATUS_BAD_INPUT,
+				 "%s: cannot record this file: its name is not UTF-8, or there is no memory",
+				 path);
 }
 
 static enum status add_file(json_t *list, const char *what, const char *path, struct error *err)
@@ -68,7 +70,7 @@ static enum status add_file(json_t *list, const char *what, const char *path, st
 	return st ? st : add(list, what, path, sum, err);
 }
 
-/* All of a GGUF before its numbers: the vocabulary and the template are in there. */
+/* Sums everything in a GGUF file before the tensor data, which includes vocabulary and template. */
 static enum status add_gguf(json_t *list, const struct gguf *g, struct error *err)
 {
 	const uint8_t *begin = g->map, *end = begin + g->map_size;
@@ -82,7 +84,7 @@ static enum status add_gguf(json_t *list, const struct gguf *g, struct error *er
 	return add(list, "tokenizer", g->path, sum, err);
 }
 
-/* The file that is named, or those of the folder; and what is read beside it. */
+/* Adds the named file, or the folder's files; and the files that the tokenizer reads next to it. */
 static enum status add_tokenizer(json_t *list, const char *path, struct error *err)
 {
 	static const char *const names[] = {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"};
@@ -140,7 +142,7 @@ static const char *word(const json_t *one, const char *key)
 	return text ? text : "";
 }
 
-/* The one of the list that is the same kind and path; NULL: none. */
+/* The entry of the list with the same kind and path, or NULL. */
 static const json_t *find(const json_t *list, const json_t *like)
 {
 	const json_t *one;
@@ -157,10 +159,9 @@ static const json_t *find(const json_t *list, const json_t *like)
 
 static enum status differs(const json_t *one, const char *how, const char *run, struct error *err)
 {
-	return error_set(
-		err, STATUS_BAD_INPUT,
-		"%.300s: the %s %s since %.100s was begun: bring back what was there, or begin another run",
-		word(one, "path"), word(one, "what"), how, run);
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%.300s: the %s %s after %.100s was started; restore it, or start a new run",
+			 word(one, "path"), word(one, "what"), how, run);
 }
 
 enum status inputs_check(const json_t *begun, const json_t *now, const char *run, struct error *err)
@@ -173,12 +174,12 @@ enum status inputs_check(const json_t *begun, const json_t *now, const char *run
 		const json_t *was = find(begun, one);
 
 		if (!was || strcmp(word(was, "sum"), word(one, "sum")))
-			return differs(one, was ? "changed" : "came", run, err);
+			return differs(one, was ? "changed" : "appeared", run, err);
 	}
 	json_array_foreach((json_t *)begun, i, one)
 	{
 		if (!find(now, one))
-			return differs(one, "went", run, err);
+			return differs(one, "disappeared", run, err);
 	}
 	return STATUS_OK;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run's numbers follow from beside its configuration: the base model (its fingerprint), the
- * tokenizer's files and the files of rows (their SHA-256). A checkpoint keeps them, and a run goes on with
- * the same alone.
+ * The inputs that determine a run's results together with its configuration: the base model (its
+ * fingerprint),
+ * the tokenizer's files and the row files (their SHA-256). Checkpoints record them, and a run is only resumed
+ * with the same inputs.
  */
 #ifndef TRAIN_RUN_INPUTS_H
 #define TRAIN_RUN_INPUTS_H
@@ -10,14 +11,14 @@
 #include "model/files/weights.h"
 #include "train/config/config.h"
 
-#define INPUTS_SLOW_DISK 5e6 /* B/s: of a bad one, read or written */
+#define INPUTS_SLOW_DISK 5e6 /* B/s of a slow disk, reading or writing */
 
-/* Whether what the configuration names is there and fits, by headers and vocabulary alone; *shape: the
- * model's; *load_s: what reading model and rows may take on a very slow machine. UNAVAILABLE: a file cannot
- * be read; with LIBRARY_MISSING: this build has no tokenizers. */
+/* Checks that everything the configuration names exists and fits together. It reads only headers and the
+ * vocabulary. *shape: the model's. *load_s: time to read model and rows on a very slow machine. UNAVAILABLE:
+ * a file cannot be read; with LIBRARY_MISSING: this build has no tokenizers. */
 enum status inputs_ready(const struct config *c, struct shape *shape, double *load_s, struct error *err);
-/* A list of {"what","path","sum"}. `w`: the configuration's model. Owner: caller. */
+/* Returns a list of {"what","path","sum"}. `w`: the configuration's model. Owner: caller. */
 enum status inputs_read(json_t **out, const struct config *c, const struct weights *w, struct error *err);
-/* BAD_INPUT names the first of `now` that is not what it was in `begun`, and `run` that was begun with it. */
+/* BAD_INPUT names the first input of `now` that differs from `begun`, and the run directory `run`. */
 enum status inputs_check(const json_t *begun, const json_t *now, const char *run, struct error *err);
 #endif

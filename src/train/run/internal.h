@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run under way, as run.c, figures.c, load.c and save.c see it. */
+/* The state of a running training, shared by the files of this folder. */
 #ifndef TRAIN_RUN_INTERNAL_H
 #define TRAIN_RUN_INTERNAL_H
+#include "core/clock.h"
 #include "journal/file/run_dir.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/data/data.h"
@@ -16,70 +17,90 @@
 struct train {
 	const struct train_job *job;
 	struct run_dir home;
-	char dir[PATH_MAX]; /* where the run directory is now */
+	char dir[PATH_MAX]; /* current path of the run directory */
 	struct config config;
 	struct weights weights;
 	struct data *data;
 	struct stepper stepper;
-	struct host_params host_params; /* what is trained, for files */
+	struct host_params host_params; /* host copy of the trained parameters, for writing files */
 	struct schedule schedule;
 	struct train_state state;
-	struct checkpoint_found earlier; /* what the run goes on from, until its parameters are loaded */
+	struct checkpoint_found earlier; /* the checkpoint to resume from, until its parameters are loaded */
 	struct events *events;
 	struct checkpoint_writer *writer;
 	struct memory_plan memory;
 	double gemm_rate; /* 0: not measured */
-	json_t *start_s;  /* seconds of each part of the start, told with `ready` */
-	double alive_s;	  /* when that was told last */
+	json_t *start_s;  /* seconds of each part of the start; emitted with `ready` */
+	double alive_s;	  /* time of the last `alive` line */
 	double eval_last;
 	uint64_t evaluated_step;
-	size_t products_told; /* of those that were met */
-	bool evaluated, graphs_told;
-	uint64_t made_steps;  /* by this process */
-	double tuning_seen_s; /* of gpu_backend_tuning_s: counted already */
-	char *cache_key;      /* of what other runs chose; owner; NULL: there is no cache */
-	bool chosen_told;
-	double chosen_told_s;	/* gpu_backend_tuning_s when it was told last */
-	size_t chosen_products; /* products_told then */
+	size_t products_emitted; /* GEMM choices emitted so far */
+	bool evaluated, graphs_warned;
+	uint64_t made_steps;  /* steps of this process */
+	double tuning_seen_s; /* part of gpu_backend_tuning_s that is already counted */
+	char *cache_key;      /* key of the tuning cache; owned; NULL: there is no cache */
+	bool chosen_emitted;
+	double chosen_emitted_s; /* gpu_backend_tuning_s at the last `chosen` line */
+	size_t chosen_products;	 /* products_emitted at the last `chosen` line */
 };
 
-struct step_figures { /* of one step */
+struct step_figures { /* figures of one step */
 	struct data_step size;
 	struct step_part part;
 	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
-	double tuning_s; /* of it and of what came between the step before and it */
-	bool steady;	 /* as the steps after it are: nothing starts up, nothing is timed */
+	double tuning_s; /* tuning time in this step and since the step before */
+	bool steady;	 /* like the steps after it: no start-up, no tuning */
 };
 
-/* JSON has no NaN: what is no number is left out (figures.c, as are these). */
-void run_number(json_t *line, const char *name, double value);
-/* The line of the step that was made last, and the run's values. Owner: caller; NULL: no memory. */
-json_t *run_step_line(struct train *t, const struct step_figures *f);
-json_t *run_results(struct train *t);
-/* Everything up to the first step (load.c). */
-enum status run_load(struct train *t, struct error *err);
-/* What other runs chose on such a card, with such libraries, for such a model (train/tuning/run_cache.c);
- * NULL: nothing, or there is no cache. Owner: caller. */
-json_t *run_cached(struct train *t);
-/* Tells what was chosen, if there is a cache and more was chosen than was told; not while choices are held.
+/* Seconds of a monotonic clock. */
+static inline double run_now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
+}
+
+/* Reports of a run (report.c). Adds a number to a line. NaN and infinity are left out, because JSON has none.
  */
-enum status run_tell_chosen(struct train *t, struct error *err);
-/* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (save.c). */
-enum status run_save(struct train *t, bool wait, struct error *err);
-/* UNAVAILABLE: the run directory was removed, or nothing can be written to it. One that was moved is followed
- * to its new place, once. */
-enum status run_look_home(struct train *t, struct error *err);
-/* Keeps the most memory that the run has taken. */
+void run_number(json_t *line, const char *name, double value);
+/* Takes ownership of `body`; NULL means that memory ran out. */
+enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err);
+/* Emits `alive` at most once a second, because lines of steps can be far apart. */
+enum status run_emit_alive(struct train *t, struct error *err);
+/* Emits the choices for GEMMs that are new in this step. The first step makes no choices, so its GEMMs are
+ * emitted with the next step. */
+enum status run_emit_products(struct train *t, struct error *err);
+/* Emits the line of the last step, and writes it to log_history and to the TensorBoard file. */
+enum status run_emit_step(struct train *t, const struct step_figures *f, struct error *err);
+/* Writes scalars to the TensorBoard file, if there is one. */
+enum status run_write_events(struct train *t, const struct scalar *scalars, size_t count, struct error *err);
+/* Emits and logs the findings; returns an error if one of them ends the run. */
+enum status run_findings(struct train *t, const struct findings *f, struct error *err);
+/* Looks for findings in a step. Also emits those of a step that ends the run. */
+enum status run_check_step(struct train *t, const struct step_figures *f, struct error *err);
+/* Logs a warning for each line of the note. */
+void run_warn(const struct train *t, const struct text *note);
+/* Warns once if CUDA graphs cannot be used. The run continues, but slower. */
+void run_warn_of_graphs(struct train *t);
+/* Records the peak memory of the run. */
 void run_memory(struct train *t);
-/* The adapter, or the model, as others read it, into the run directory. */
+/* The results so far. Owner: caller; NULL: no memory. */
+json_t *run_results(struct train *t);
+/* Does everything before the first step (load.c). */
+enum status run_load(struct train *t, struct error *err);
+/* The tuning choices that other runs made on the same kind of GPU, with the same libraries and model
+ * (train/tuning/run_cache.c). NULL: none, or there is no cache. Owner: caller. */
+json_t *run_cached(struct train *t);
+/* Emits the tuning choices, if there is a cache and new choices were made since the last time. Emits nothing
+ * while gpu_backend_holds. */
+enum status run_emit_chosen(struct train *t, struct error *err);
+/* Starts to write a checkpoint of the current state. `wait`: returns only when it is on the disk (save.c). */
+enum status run_save(struct train *t, bool wait, struct error *err);
+/* UNAVAILABLE: the run directory was removed or is not writable. If the directory was moved, t->dir becomes
+ * its new path. */
+enum status run_check_directory(struct train *t, struct error *err);
+/* Writes the adapter or the model, in the format that other programs read, to the run directory. */
 enum status run_export(struct train *t, struct error *err);
-/* An error: what was being done ("step 3 of 100"), and the card, before what its driver or a library says of
- * it. Returns `st`. */
+/* Sets the error. For faults of a device it first names the operation ("step 3 of 100") and the GPU. Returns
+ * `st`. */
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
 		      struct error *err);
-/* Tells and keeps what was found; an error where it ends the run. */
-enum status run_findings(struct train *t, const struct findings *f, struct error *err);
-/* A warning for each line of the note. */
-void run_warn(const struct train *t, const struct text *note);
-enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From files to the first step: configuration, model, rows, memory, parameters, or where an earlier run
- * stood. */
+/* Everything before the first step: configuration, model, rows, memory, and the parameters or the checkpoint
+ * to resume from. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,19 +15,10 @@
 #include "train/run/inputs.h"
 #include "train/run/internal.h"
 
-/* Products are timed in growing sizes, for small ones reach less, as long as the last took under
- * GEMM_ENOUGH_NS. */
-enum {
-	GEMM_LEAST = 384,
-	GEMM_MOST = 1536,
-	GEMM_TIMES = 3,
-	GEMM_ENOUGH_NS = 20000000,
-	GEMM_ARENA_PART = 8,
-	NORM_SAMPLE = 1024
-};
+enum { NORM_SAMPLE = 1024 };
 
-/* Two runs that are begun at once in one folder write one file. */
-static enum status hold_config(const struct train *t, const char *path, struct error *err)
+/* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
+static enum status check_config_hash(const struct train *t, const char *path, struct error *err)
 {
 	struct text written = {0};
 	char hash[65];
@@ -40,8 +31,8 @@ static enum status hold_config(const struct train *t, const char *path, struct e
 	return !strcmp(hash, t->job->config_hash)
 		       ? STATUS_OK
 		       : error_set(err, STATUS_BAD_INPUT,
-				   "%s: it was replaced while the run was begun, by another run in the same "
-				   "folder; begin this one again, in a folder of its own",
+				   "%s: another run in the same folder replaced it while this run was "
+				   "starting; start this run again in its own folder",
 				   path);
 }
 
@@ -53,7 +44,7 @@ static enum status read_config(struct train *t, struct error *err)
 	snprintf(path, sizeof(path), "%s/config.yaml", t->dir);
 	st = config_read(&t->config, path, err);
 	t->config.gpu = t->job->gpu;
-	return st ? st : hold_config(t, path, err);
+	return st ? st : check_config_hash(t, path, err);
 }
 
 static enum status plan_steps(struct train *t, struct error *err)
@@ -65,79 +56,23 @@ static enum status plan_steps(struct train *t, struct error *err)
 		steps = (uint64_t)ceil(c->num_train_epochs * (double)data_steps(t->data));
 	if (begun && begun != steps)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: it is of %llu steps, and this run has %llu: its rows are other ones",
+				 "%s: it is from a run of %llu steps, and this run has %llu, so the rows "
+				 "are different; start a new run",
 				 t->earlier.path, (unsigned long long)begun, (unsigned long long)steps);
 	t->state.max_steps = steps;
 	return schedule_of(&t->schedule, c, steps, err);
 }
 
-/* *least_ns: of the best of these products of matrices of `size` squared, placed in `rest`. */
-static enum status time_gemm(struct train *t, struct arena rest, int64_t size, uint64_t *least_ns,
-			     struct error *err)
-{
-	struct backend *back = &t->stepper.back;
-	enum status st = STATUS_OK;
-	struct mat m[3];
-
-	*least_ns = UINT64_MAX;
-	for (int i = 0; i < 3 && !st; i++) {
-		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_F32};
-		st = arena_mat(&rest, MEM_WORKSPACE, &m[i], "a product to be timed", err);
-		for (int64_t at = 0; !st && at < size * size; at++)
-			((float *)m[i].data)[at] = (float)(at % 7) - 3;
-	}
-	for (int i = 0; i <= GEMM_TIMES && !st; i++) { /* the first wakes the threads up */
-		const struct gemm g = {
-			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
-		uint64_t took_ns = clock_now_ns(clock_monotonic());
-
-		st = back->ops->gemm(back, &g, err);
-		took_ns = clock_now_ns(clock_monotonic()) - took_ns;
-		if (i && took_ns < *least_ns)
-			*least_ns = took_ns;
-	}
-	return st;
-}
-
-/* Whether products of `size` squared find place in the memory that passes will work in, and are small beside
- * it: the more a product is, the more OpenBLAS packs beside it. */
-static bool has_place(const struct arena *a, int64_t size)
-{
-	size_t bytes = 3 * ((size_t)size * (size_t)size * sizeof(float) + ARENA_ALIGN);
-
-	return bytes <= a->size - a->used && bytes <= a->size / GEMM_ARENA_PART;
-}
-
-static enum status measure_gemm(struct train *t, struct error *err)
-{
-	const struct arena *arena = &t->stepper.arena;
-	enum status st = cpu_backend_check_room(&t->stepper.back, err);
-	uint64_t least_ns = 0;
-	int64_t size = GEMM_LEAST;
-
-	while (size > 1 && !has_place(arena, size))
-		size /= 2;
-	for (; size <= GEMM_MOST && has_place(arena, size) && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
-		double rate;
-
-		st = time_gemm(t, *arena, size, &least_ns, err);
-		rate = 2e9 * (double)size * (double)size * (double)size / (double)least_ns;
-		if (!st && rate > t->gemm_rate)
-			t->gemm_rate = rate;
-	}
-	return st;
-}
-
-/* What products reach here: MFU's measure. */
+/* Measures the GEMM rate, the denominator of MFU. */
 static enum status measure_products(struct train *t, struct error *err)
 {
 	return t->stepper.back.kind == BACKEND_GPU
 		       ? gpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
-		       : measure_gemm(t, err);
+		       : cpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err);
 }
 
-/* A card's run goes on by what it chose, and says so where it goes on elsewhere; what it did not choose,
- * others may have. */
+/* Restores the tuning choices of the resumed run, with a warning if the GPU or a library is another one. For
+ * anything else it takes the choices of other runs from the cache. */
 static enum status take_choices(struct train *t, struct error *err)
 {
 	struct text note = {0};
@@ -182,15 +117,16 @@ static enum status load_weights(struct train *t, struct error *err)
 			     : weights_load_to(&t->weights, &t->stepper.back, slots, count, err);
 	free(slots);
 	free(names);
-	if (!st && !m->full) /* what the adapter is of */
+	if (!st && !m->full) /* identifies the adapter's base model */
 		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
 	if (!st)
 		st = model_init_adapter(m, &t->stepper.back, t->config.training.seed, err);
 	return st ? st : model_loaded(m, &t->stepper.back, err);
 }
 
-/* Checkpoints of a version that kept no sums go on unchecked, and keep them from now on. */
-static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
+/* Old checkpoints have no checksums of their inputs. They are resumed unchecked, and later checkpoints have
+ * checksums. */
+static enum status check_inputs(struct train *t, json_t *now, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -198,15 +134,15 @@ static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
 		st = inputs_check(t->state.inputs, now, t->dir, err);
 	else
 		log_warn(t->job->log, LOG_TOPIC_RUN,
-			 "%s: it keeps no sums of model, tokenizer and rows: "
-			 "that they are those it was begun with is not known",
+			 "%s: it has no checksums, so assay cannot check that model, tokenizer and rows are "
+			 "the same as before",
 			 t->earlier.path);
 	return st;
 }
 
-/* Where the run stands, and that its inputs are what they were: before any of them is worked on. A run that
- * was cut before its first checkpoint begins anew. */
-static enum status look_back(struct train *t, json_t *inputs, struct error *err)
+/* Finds the checkpoint to resume from and checks that the inputs are unchanged, before any of them is used.
+ * A run that stopped before its first checkpoint starts over. */
+static enum status find_checkpoint(struct train *t, json_t *inputs, struct error *err)
 {
 	struct text note = {0};
 	struct error why = {0};
@@ -216,7 +152,7 @@ static enum status look_back(struct train *t, json_t *inputs, struct error *err)
 	run_warn(t, &note);
 	text_release(&note);
 	if (st == STATUS_UNAVAILABLE) {
-		log_warn(t->job->log, LOG_TOPIC_RUN, "%s: it begins anew", why.text);
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%s: the run starts over", why.text);
 		return STATUS_OK;
 	}
 	if (st)
@@ -225,10 +161,10 @@ static enum status look_back(struct train *t, json_t *inputs, struct error *err)
 	if (!st)
 		st = train_state_parse(&t->state, state, t->earlier.path, err);
 	if (!st && t->state.step != t->earlier.step)
-		st = error_set(err, STATUS_BAD_INPUT, "%s: its trainer_state.json is of step %llu",
+		st = error_set(err, STATUS_BAD_INPUT, "%s: its trainer_state.json belongs to step %llu",
 			       t->earlier.path, (unsigned long long)t->state.step);
 	json_decref(state);
-	return st ? st : hold_inputs(t, inputs, err);
+	return st ? st : check_inputs(t, inputs, err);
 }
 
 static enum status note_inputs(struct train *t, struct error *err)
@@ -237,13 +173,13 @@ static enum status note_inputs(struct train *t, struct error *err)
 	enum status st = inputs_read(&now, &t->config, &t->weights, err);
 
 	if (!st && t->job->resume)
-		st = look_back(t, now, err);
+		st = find_checkpoint(t, now, err);
 	json_decref(t->state.inputs);
 	t->state.inputs = now;
 	return st;
 }
 
-static enum status take_up(struct train *t, struct error *err)
+static enum status load_checkpoint(struct train *t, struct error *err)
 {
 	enum status st;
 
@@ -253,7 +189,7 @@ static enum status take_up(struct train *t, struct error *err)
 	if (!st)
 		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)
-		log_info(t->job->log, LOG_TOPIC_RUN, "goes on from %s", t->earlier.path);
+		log_info(t->job->log, LOG_TOPIC_RUN, "resumes from %s", t->earlier.path);
 	checkpoint_found_release(&t->earlier);
 	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
 }
@@ -287,7 +223,7 @@ static enum status row_norm(const struct train *t, int64_t row, float *x, double
 	return st;
 }
 
-/* The head's row of the end token beside the others', as the files have them. */
+/* Norms of the head's rows, as stored in the files: the end token's, and the median of a sample. */
 static enum status head_norms(const struct train *t, int32_t end, struct diagnose_before *b,
 			      struct error *err)
 {
@@ -308,7 +244,7 @@ static enum status head_norms(const struct train *t, int32_t end, struct diagnos
 	return st;
 }
 
-static enum status look_before(struct train *t, struct error *err)
+static enum status check_start(struct train *t, struct error *err)
 {
 	const struct model *m = t->stepper.model;
 	const struct data_counts counts = data_train_counts(t->data);
@@ -316,7 +252,7 @@ static enum status look_before(struct train *t, struct error *err)
 	int32_t end = data_end_token(t->data, &b.end_token);
 	struct findings found;
 
-	if (t->state.step) /* told when the run was begun */
+	if (t->state.step) /* reported when the run was started */
 		return STATUS_OK;
 	for (uint64_t step = 0; t->schedule.peak > 0 && step < t->state.max_steps && b.rate <= 0; step++)
 		b.rate = schedule_rate(&t->schedule, step);
@@ -331,7 +267,7 @@ static enum status look_before(struct train *t, struct error *err)
 	return run_findings(t, &found, err);
 }
 
-/* What works: the GPU's name with its PCI address. */
+/* "cpu", or the GPU's name with its PCI address. */
 static const char *device_name(const struct train *t)
 {
 	const struct backend *back = &t->stepper.back;
@@ -339,7 +275,7 @@ static const char *device_name(const struct train *t)
 	return back->kind == BACKEND_GPU ? gpu_name(gpu_backend_device(back)) : "cpu";
 }
 
-/* Who attends: the library to documents of one length, if it is there; to others always our kernels. */
+/* The implementation of attention. A library is used only for sequences of equal length. */
 static void attention_text(char out[96], const struct backend *back)
 {
 	const char *by = back->kind == BACKEND_GPU ? gpu_backend_attention(back) : "own";
@@ -347,7 +283,7 @@ static void attention_text(char out[96], const struct backend *back)
 	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
 }
 
-static enum status tell_ready(struct train *t, struct error *err)
+static enum status emit_ready(struct train *t, struct error *err)
 {
 	const struct data_counts c = data_train_counts(t->data);
 	const struct data_counts held = data_eval_counts(t->data);
@@ -413,7 +349,7 @@ enum status run_load(struct train *t, struct error *err)
 		enum status (*run)(struct train *, struct error *);
 	} parts[] = {
 		{"config", read_config},	{"inputs", open_weights},  {"rows", open_rows},
-		{"device", open_device},	{"weights", load_weights}, {"resume", take_up},
+		{"device", open_device},	{"weights", load_weights}, {"resume", load_checkpoint},
 		{"products", measure_products}, {"files", open_files},
 	};
 	enum status st = run_emit(t, "at", json_pack("{s:s}", "phase", "load"), err);
@@ -430,6 +366,6 @@ enum status run_load(struct train *t, struct error *err)
 				    json_real((double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9));
 	}
 	if (!st)
-		st = tell_ready(t, err);
-	return st ? st : look_before(t, err);
+		st = emit_ready(t, err);
+	return st ? st : check_start(t, err);
 }

@@ -2,103 +2,8 @@
 #include "train/run/run.h"
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
-#include "core/clock.h"
 #include "model/gpu/backend.h"
-#include "train/tuning/tuning_choices.h"
 #include "train/run/internal.h"
-
-static double now_s(void)
-{
-	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
-}
-
-static double wall_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err)
-{
-	if (!body)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a line of type %s", type);
-	return t->job->emit(t->job->arg, type, body, err);
-}
-
-void run_warn(const struct train *t, const struct text *note)
-{
-	for (const char *line = text_str(note), *end; (end = strchr(line, '\n')); line = end + 1)
-		log_warn(t->job->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
-}
-
-enum status run_findings(struct train *t, const struct findings *f, struct error *err)
-{
-	enum status st = STATUS_OK;
-
-	for (size_t i = 0; i < f->count && !st; i++) {
-		enum finding what = f->found[i].what;
-
-		st = run_emit(t, "finding",
-			      json_pack("{s:s, s:s, s:s, s:I}", "finding", finding_word(what), "text",
-					f->found[i].text, "knob", finding_knob(what), "step",
-					(json_int_t)t->state.step),
-			      err);
-		train_state_log(&t->state, json_pack("{s:s, s:s, s:s}", "finding", finding_word(what), "text",
-						     f->found[i].text, "knob", finding_knob(what)));
-		if (!st && finding_ends(what))
-			st = error_set_cause(err, t->state.step ? STATUS_MISMATCH : STATUS_BAD_INPUT,
-					     what != FINDING_NOT_FINITE ? CAUSE_NONE
-					     : t->state.step		? CAUSE_NAN
-									: CAUSE_BAD_INPUT,
-					     "%s: %s; the setting to turn: %s", finding_word(what),
-					     f->found[i].text, finding_knob(what));
-	}
-	return st;
-}
-
-/* A line may be long in coming: that there is work is told once a second. */
-static enum status tell_alive(struct train *t, struct error *err)
-{
-	double now = now_s();
-
-	if (now - t->alive_s < 1)
-		return STATUS_OK;
-	t->alive_s = now;
-	return run_emit(t, "alive", json_object(), err);
-}
-
-/* What was chosen for products that no step before had: of a first step, which chooses nothing, with the next
- * one's. */
-static enum status tell_products(struct train *t, struct error *err)
-{
-	const uint64_t step = t->state.step + 1;
-	json_t *list;
-
-	if (gpu_backend_holds(&t->stepper.back) && step < t->state.max_steps)
-		return STATUS_OK;
-	list = tuning_choices_since(&t->stepper.back, &t->products_told);
-	return list ? run_emit(t, "products",
-			       json_pack("{s:I, s:o}", "step", (json_int_t)step, "products", list), err)
-		    : STATUS_OK;
-}
-
-/* The run goes on without what could not be had, slower: once said. */
-static void warn_of_graphs(struct train *t)
-{
-	const char *why = t->graphs_told ? NULL : gpu_backend_graphs_refused(&t->stepper.back);
-
-	if (!why)
-		return;
-	t->graphs_told = true;
-	log_warn(
-		t->job->log, LOG_TOPIC_RUN,
-		"layers of small micro-batches are launched kernel by kernel: no graph of them could be made: %s",
-		why);
-}
 
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
 		      struct error *err)
@@ -114,7 +19,7 @@ enum status run_fails(const struct train *t, const char *doing, enum status st, 
 		       : error_set_cause(err, st, why->cause, "%s", why->text);
 }
 
-/* "step 3 of 100", "evaluation behind step 2 of 100" */
+/* Example: "step 3 of 100", "evaluation after step 2 of 100". */
 static enum status fails_at(const struct train *t, const char *pass, uint64_t step, enum status st,
 			    const struct error *why, struct error *err)
 {
@@ -125,8 +30,8 @@ static enum status fails_at(const struct train *t, const char *pass, uint64_t st
 	return run_fails(t, doing, st, why, err);
 }
 
-/* All of this step's passes are enqueued: a GPU that works on them takes what comes next. */
-static enum status look_ahead(struct train *t, double *wait_s, struct error *err)
+/* Sends the next step's batch to the GPU while it still computes this step. */
+static enum status prefetch_next_step(struct train *t, double *wait_s, struct error *err)
 {
 	const struct batch *b;
 	double waited_s = 0;
@@ -144,8 +49,9 @@ static double tuning_s(const struct train *t)
 	return t->stepper.back.kind == BACKEND_GPU ? gpu_backend_tuning_s(&t->stepper.back) : 0;
 }
 
-/* A process's first step loads what all need; what is timed is timed once. */
-static void look_at_tuning(struct train *t, struct step_figures *f, double before_s)
+/* A process's first step loads code and libraries, so it is not steady. A step with tuning is not steady
+ * either. */
+static void add_tuning(struct train *t, struct step_figures *f, double before_s)
 {
 	const double now_s = tuning_s(t);
 
@@ -157,12 +63,12 @@ static void look_at_tuning(struct train *t, struct step_figures *f, double befor
 static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
-	double t0 = now_s(), t1, sum = 0, tuned_s = tuning_s(t);
+	double t0 = run_now_s(), t1, sum = 0, tuned_s = tuning_s(t);
 	enum status st;
 
 	*f = (struct step_figures){.size = data_step(t->data, step),
 				   .rate = schedule_rate(&t->schedule, step)};
-	f->wait_s = now_s() - t0; /* the feed may be making an epoch's order, or the next rows */
+	f->wait_s = run_now_s() - t0; /* data_step may wait for the prefetch thread */
 	st = stepper_begin(&t->stepper, err);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
 		const struct batch *b;
@@ -173,34 +79,35 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
 		if (!st)
-			st = tell_alive(t, err);
+			st = run_emit_alive(t, err);
 	}
 	if (!st)
-		st = look_ahead(t, &f->wait_s, err);
-	t1 = now_s();
-	if (!st && !t->host_params.memory) /* which is written from what changes now */
+		st = prefetch_next_step(t, &f->wait_s, err);
+	t1 = run_now_s();
+	if (!st &&
+	    !t->host_params.memory) /* the writer reads the parameters that the optimizer changes next */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);
-	f->save_s = now_s() - t1;
+	f->save_s = run_now_s() - t1;
 	t1 += f->save_s;
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
-	f->optimiser_s = now_s() - t1;
+	f->optimiser_s = run_now_s() - t1;
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
 		if (!st)
-			st = tell_products(t, err);
-		warn_of_graphs(t);
+			st = run_emit_products(t, err);
+		run_warn_of_graphs(t);
 	}
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
-	f->step_s = now_s() - t0;
-	look_at_tuning(t, f, tuned_s);
+	f->step_s = run_now_s() - t0;
+	add_tuning(t, f, tuned_s);
 	return st;
 }
 
-/* To the end of this process's first step, what was timed on the way apart. */
+/* Adds the start-up time: up to the end of this process's first step, without tuning. */
 static void add_start(struct train *t, const struct step_figures *f)
 {
 	struct train_times *sum = &t->state.times;
@@ -208,7 +115,7 @@ static void add_start(struct train *t, const struct step_figures *f)
 
 	sum->tuning_s += t->job->tuned_s;
 	if (t->job->started_ns)
-		sum->start_s += fmax(now_s() - (double)t->job->started_ns * 1e-9 - tuned_s, 0);
+		sum->start_s += fmax(run_now_s() - (double)t->job->started_ns * 1e-9 - tuned_s, 0);
 }
 
 static void add_steady(struct train *t, const struct step_figures *f)
@@ -246,56 +153,10 @@ static void add_up(struct train *t, const struct step_figures *f)
 	t->state.flop += f->part.flop;
 }
 
-static enum status write_events(struct train *t, const struct scalar *scalars, size_t count,
-				struct error *err)
-{
-	return t->events ? events_add(t->events, wall_s(), (int64_t)t->state.step, scalars, count, err)
-			 : STATUS_OK;
-}
-
-static enum status tell_step(struct train *t, const struct step_figures *f, struct error *err)
-{
-	const struct scalar scalars[] = {
-		{"train/loss", f->loss},
-		{"train/grad_norm", f->norm},
-		{"train/learning_rate", f->rate},
-		{"train/epoch", t->state.epoch},
-		{"train/tokens_per_s", (double)f->size.tokens / f->step_s},
-		{"train/wait_share", f->wait_s / f->step_s},
-	};
-	json_t *logged;
-	enum status st;
-
-	if (t->state.step % t->config.training.logging_steps && t->state.step != t->state.max_steps)
-		return STATUS_OK;
-	logged = json_pack("{s:f}", "learning_rate", f->rate);
-	run_number(logged, "loss", f->loss);
-	run_number(logged, "grad_norm", f->norm);
-	train_state_log(&t->state, logged);
-	st = run_emit(t, "step", run_step_line(t, f), err);
-	return st ? st : write_events(t, scalars, sizeof(scalars) / sizeof(scalars[0]), err);
-}
-
-/* What a step that ends the run was like is told too. */
-static enum status look_at(struct train *t, const struct step_figures *f, struct error *err)
-{
-	const struct diagnose_step s = {.step = t->state.step,
-					.loss = f->loss,
-					.grad_norm = f->norm,
-					.rate = f->rate,
-					.targets = f->size.targets,
-					.step_s = f->step_s,
-					.wait_s = f->wait_s};
-	struct findings found;
-
-	diagnose_step(&t->state.diagnose, &found, &s);
-	return run_findings(t, &found, err);
-}
-
 static enum status evaluate(struct train *t, struct error *err)
 {
 	struct data_counts counts = data_eval_counts(t->data);
-	double sum = 0, t0 = now_s(), eval_s, loss;
+	double sum = 0, t0 = run_now_s(), eval_s, loss;
 	json_t *line;
 	struct scalar scalar = {.tag = "eval/loss"};
 	struct error why = {0};
@@ -310,20 +171,20 @@ static enum status evaluate(struct train *t, struct error *err)
 		if (!st)
 			st = stepper_evaluate(&t->stepper, b, &sum, &why);
 		if (st && why.status)
-			fails_at(t, "evaluation behind step", t->state.step, st, &why, err);
+			fails_at(t, "evaluation after step", t->state.step, st, &why, err);
 		if (!st)
-			st = tell_alive(t, err);
+			st = run_emit_alive(t, err);
 	}
 	if (st || *t->job->stop)
 		return st;
-	eval_s = now_s() - t0;
+	eval_s = run_now_s() - t0;
 	scalar.value = loss = sum / (double)counts.targets;
 	if (!t->state.has_eval)
 		t->state.eval_first = loss;
 	t->state.has_eval = t->evaluated = true;
 	t->eval_last = loss;
 	t->evaluated_step = t->state.step;
-	if (t->state.step) /* what is there before training is no result of it */
+	if (t->state.step) /* an evaluation before training is not a result of training */
 		train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
 	line = json_pack("{s:f}", "eval_runtime", eval_s);
 	run_number(line, "eval_loss", loss);
@@ -331,7 +192,7 @@ static enum status evaluate(struct train *t, struct error *err)
 	line = json_pack("{s:I, s:f}", "step", (json_int_t)t->state.step, "eval_s", eval_s);
 	run_number(line, "eval_loss", loss);
 	st = run_emit(t, "eval", line, err);
-	return st ? st : write_events(t, &scalar, 1, err);
+	return st ? st : run_write_events(t, &scalar, 1, err);
 }
 
 static bool due(uint64_t step, uint64_t every)
@@ -344,11 +205,11 @@ static enum status save(struct train *t, bool wait, struct error *err)
 	struct error why = {0};
 	enum status st = run_save(t, wait, &why);
 
-	return st ? fails_at(t, "checkpoint behind step", t->state.step, st, &why, err) : STATUS_OK;
+	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
 }
 
-/* After a step: evaluation, then the checkpoint that knows of it. */
-static enum status look_around(struct train *t, struct error *err)
+/* After a step: first the evaluation, then the checkpoint, which records its result. */
+static enum status evaluate_and_save(struct train *t, struct error *err)
 {
 	const struct config_training *c = &t->config.training;
 	bool eval = due(t->state.step, c->eval_steps), best;
@@ -360,7 +221,7 @@ static enum status look_around(struct train *t, struct error *err)
 	return st;
 }
 
-static bool enough(const struct train *t)
+static bool is_finished(const struct train *t)
 {
 	uint32_t patience = t->config.training.early_stopping_patience;
 
@@ -372,25 +233,25 @@ static bool has_moved(const struct train *t)
 	return strcmp(t->dir, t->job->dir) != 0;
 }
 
-static enum status say_moved(const struct train *t, struct error *err)
+static enum status moved_error(const struct train *t, struct error *err)
 {
-	return error_set(err, STATUS_UNAVAILABLE, "%s was moved to %s while the run was going", t->job->dir,
-			 t->dir);
+	return error_set(err, STATUS_UNAVAILABLE, "%s was moved to %s during the run", t->job->dir, t->dir);
 }
 
-/* The journal stays behind a moved directory's name no longer: what was trained is saved where it is now. */
+/* After a move, the journal can no longer be written under its old path. Saves the state at the new path and
+ * stops. */
 static enum status leave(struct train *t, struct error *err)
 {
 	enum status st = save(t, true, err);
 
-	return st ? st : say_moved(t, err);
+	return st ? st : moved_error(t, err);
 }
 
 static enum status all_steps(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
 
-	while (!st && !enough(t) && !*t->job->stop) {
+	while (!st && !is_finished(t) && !*t->job->stop) {
 		struct error why = {0};
 		struct step_figures f;
 
@@ -398,37 +259,38 @@ static enum status all_steps(struct train *t, struct error *err)
 		if (st)
 			return fails_at(t, "step", t->state.step + 1, st, &why, err);
 		add_up(t, &f);
-		st = tell_step(t, &f, err);
-		if (!st && !t->chosen_told)
-			st = run_tell_chosen(t, err);
+		st = run_emit_step(t, &f, err);
+		if (!st && !t->chosen_emitted)
+			st = run_emit_chosen(t, err);
 		if (!st)
-			st = look_at(t, &f, err);
+			st = run_check_step(t, &f, err);
 		if (!st)
-			st = look_around(t, err);
-		if (!st) /* what cannot be kept is not worth another step */
-			st = run_look_home(t, err);
+			st = evaluate_and_save(t, err);
+		if (!st) /* do not compute steps that cannot be saved */
+			st = run_check_directory(t, err);
 		if (!st && has_moved(t))
 			return leave(t, err);
 	}
-	if (!st && t->state.step < t->state.max_steps && enough(t))
+	if (!st && t->state.step < t->state.max_steps && is_finished(t))
 		log_info(t->job->log, LOG_TOPIC_RUN,
-			 "ends early: no better held-out loss in %u evaluations, the best was at step %llu",
+			 "stops early: the held-out loss did not improve in %u evaluations; the best was at "
+			 "step %llu",
 			 t->state.worse, (unsigned long long)t->state.best_step);
 	return st;
 }
 
-static void warn_of_harm(const struct train *t)
+static void warn_if_no_better(const struct train *t)
 {
 	const struct train_state *s = &t->state;
 
 	if (t->config.training.eval_on_start && s->has_eval && s->has_best && s->best_loss >= s->eval_first)
 		log_warn(t->job->log, LOG_TOPIC_RUN,
-			 "the held-out loss never fell below what it was before training, %.4f: the best was "
+			 "the held-out loss never fell below its value before training, %.4f; the best was "
 			 "%.4f at step %llu",
 			 s->eval_first, s->best_loss, (unsigned long long)s->best_step);
 }
 
-/* What the run leaves: the last state, and the adapter. */
+/* Writes the last checkpoint and the adapter or model. */
 static enum status finish(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -436,19 +298,19 @@ static enum status finish(struct train *t, struct error *err)
 	if (!t->evaluated || t->evaluated_step != t->state.step)
 		st = evaluate(t, err);
 	if (!st)
-		st = run_tell_chosen(t, err);
+		st = run_emit_chosen(t, err);
 	if (!st)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "save"), err);
 	if (!st && t->state.step)
 		st = save(t, true, err);
 	if (!st && has_moved(t))
-		return say_moved(t, err);
+		return moved_error(t, err);
 	if (!st && *t->job->stop)
 		return error_set_cause(
 			err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request at step %llu of %llu",
 			(unsigned long long)t->state.step, (unsigned long long)t->state.max_steps);
 	if (!st)
-		warn_of_harm(t);
+		warn_if_no_better(t);
 	return st ? st : run_export(t, err);
 }
 
@@ -456,7 +318,7 @@ static enum status work(struct train *t, struct error *err)
 {
 	enum status st = run_load(t, err);
 
-	t->tuning_seen_s = !st ? tuning_s(t) : 0; /* the rate of products, timed for MFU, is no tuning */
+	t->tuning_seen_s = !st ? tuning_s(t) : 0; /* timing GEMMs for MFU does not count as tuning */
 	if (!st)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "train"), err);
 	if (!st && t->config.training.eval_on_start && !t->state.step)

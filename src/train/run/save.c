@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run writes: checkpoints on the way, and in the end the files that others read. */
+/* Files that a run writes: checkpoints, and the exported adapter or model. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,9 @@
 #include "train/checkpoint/export.h"
 #include "train/run/internal.h"
 
-/* Of a checkpoint: the adapter beside the optimiser's state. One that does nothing yet is left out: the
- * first step of a warm-up changes nothing. Full fine-tuning's parameters are in the state already. */
+/* Adds the adapter to a checkpoint, next to the optimizer state. An adapter that is still zero is left out:
+ * the first step of a warm-up changes nothing. In full fine-tuning the state already contains the
+ * parameters. */
 static enum status write_adapter(void *arg, const char *dir, const struct params *params, struct error *err)
 {
 	const struct train *t = arg;
@@ -18,15 +19,14 @@ static enum status write_adapter(void *arg, const char *dir, const struct params
 				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
 }
 
-enum status run_look_home(struct train *t, struct error *err)
+enum status run_check_directory(struct train *t, struct error *err)
 {
 	char now[PATH_MAX];
 	int why;
 
 	switch (run_dir_look(&t->home, now, &why)) {
 	case RUN_DIR_REMOVED:
-		return error_set(err, STATUS_UNAVAILABLE, "%s was removed while the run was going",
-				 t->home.path);
+		return error_set(err, STATUS_UNAVAILABLE, "%s was removed during the run", t->home.path);
 	case RUN_DIR_SHUT:
 		return error_set(err, STATUS_UNAVAILABLE, "%s can no longer be written to: %s", t->home.path,
 				 strerror(why));
@@ -39,8 +39,9 @@ enum status run_look_home(struct train *t, struct error *err)
 	return STATUS_OK;
 }
 
-/* The writer's thread. It does not read t->dir, which the main thread changes when the folder is moved. */
-static enum status tell_written(void *arg, const char *run, uint64_t step, struct error *err)
+/* Called on the writer's thread. It must not read t->dir, which the main thread changes when the folder is
+ * moved. */
+static enum status emit_saved(void *arg, const char *run, uint64_t step, struct error *err)
 {
 	struct train *t = arg;
 	char path[PATH_MAX + 64];
@@ -60,7 +61,7 @@ static json_t *state_now(struct train *t)
 	return train_state_json(&t->state, &t->config.training);
 }
 
-/* The writer's thread: what is trained as it was when the checkpoint was begun. */
+/* Called on the writer's thread: fetches the parameters as they were when the checkpoint was started. */
 static enum status take_parameters(void *arg, struct error *err)
 {
 	struct train *t = arg;
@@ -68,7 +69,8 @@ static enum status take_parameters(void *arg, struct error *err)
 	return host_params_get_marked(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }
 
-/* What is written now is of this moment: no copy changes under the one before. */
+/* Marks the parameters for the next checkpoint. The previous checkpoint must be written first, because both
+ * use the same host copy. */
 static enum status mark_parameters(struct train *t, struct error *err)
 {
 	enum status st = t->host_params.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
@@ -85,9 +87,9 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 						 .state = state,
 						 .take = take_parameters,
 						 .more = write_adapter,
-						 .written = tell_written,
+						 .written = emit_saved,
 						 .arg = t};
-	enum status st = state ? run_look_home(t, err)
+	enum status st = state ? run_check_directory(t, err)
 			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 						 "no memory for a checkpoint");
 
@@ -101,8 +103,8 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 	return st;
 }
 
-/* The best evaluation's parameters instead of the last step's, in host memory; where their checkpoint is
- * damaged, the last stay. */
+/* Replaces the last step's parameters in host memory by those of the best evaluation. If that checkpoint is
+ * damaged, the last step's stay. */
 static enum status take_best(struct train *t, struct error *err)
 {
 	struct text note = {0};
@@ -115,8 +117,8 @@ static enum status take_best(struct train *t, struct error *err)
 		return STATUS_OK;
 	if (checkpoint_open(&f, t->dir, t->state.best_step, &note, &why)) {
 		text_addf(&note,
-			  "the best checkpoint, of step %" PRIu64 ", cannot be read: what is exported is of "
-			  "step %" PRIu64 ", the last one\n",
+			  "the best checkpoint, of step %" PRIu64
+			  ", cannot be read; assay exports the last step, %" PRIu64 ", instead\n",
 			  t->state.best_step, t->state.step);
 		run_warn(t, &note);
 		text_release(&note);
@@ -134,7 +136,7 @@ enum status run_export(struct train *t, struct error *err)
 	enum status st;
 
 	stepper_rest(&t->stepper);
-	st = run_look_home(t, err);
+	st = run_check_directory(t, err);
 	if (!st)
 		st = host_params_get(&t->host_params, &m->params, &t->stepper.back, err);
 	if (!st)

@@ -13,7 +13,7 @@ struct optimiser optimiser_of(const struct config_training *t)
 	};
 }
 
-/* Elements [begin, end) of one of the vectors. */
+/* Elements [begin, end) of a flat vector. */
 static struct mat part(const struct mat *flat, size_t begin, size_t end)
 {
 	struct mat m = *flat;
@@ -39,7 +39,7 @@ enum status optimiser_step(const struct optimiser *o, struct backend *back, stru
 	enum status st = back->ops->reduce(back, p->grad, REDUCE_SUM_SQUARES, squares, err);
 
 	for (int first = 0, next; first < p->count && !st;
-	     first = next) { /* neighbours of equal decay at once */
+	     first = next) { /* adjacent parameters with equal decay in one call */
 		size_t begin = p->table[first].offset, end;
 
 		for (next = first + 1; next < p->count && p->table[next].decay == p->table[first].decay;)

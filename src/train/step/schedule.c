@@ -19,13 +19,15 @@ enum status schedule_of(struct schedule *s, const struct config_training *t, uin
 		.warmup = t->warmup_steps ? t->warmup_steps : (uint64_t)ceil(t->warmup_ratio * (double)steps),
 		.decay_steps = t->num_decay_steps ? t->num_decay_steps : (steps + 9) / 10,
 	};
-	if (s->type == CONFIG_CONSTANT || s->type == CONFIG_ONECYCLE) /* they have no warm-up of their own */
+	if (s->type == CONFIG_CONSTANT ||
+	    s->type == CONFIG_ONECYCLE) /* these types have no separate warm-up */
 		s->warmup = 0;
 	if (s->warmup > steps || (s->type == CONFIG_WSD && s->warmup + s->decay_steps > steps))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "training: %llu warm-up steps%s are more than the run's %llu",
-				 (unsigned long long)s->warmup,
-				 s->type == CONFIG_WSD ? " and the decay's" : "", (unsigned long long)steps);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"training: %llu warm-up steps%s are more than the run's %llu steps; reduce them",
+			(unsigned long long)s->warmup, s->type == CONFIG_WSD ? " and decay steps" : "",
+			(unsigned long long)steps);
 	return STATUS_OK;
 }
 
@@ -34,7 +36,7 @@ static double share(uint64_t part, uint64_t whole)
 	return (double)part / (double)(whole ? whole : 1);
 }
 
-/* What is left of the peak where `floor` of it stays at the end. */
+/* Scales a factor so that it ends at `floor` instead of 0. */
 static double above(double factor, double floor)
 {
 	factor = factor * (1 - floor) + floor;
@@ -67,13 +69,13 @@ static double wsd(const struct schedule *s, uint64_t step)
 	return s->min_ratio;
 }
 
-/* From a to b as half a cosine. */
+/* Half a cosine from a to b. */
 static double anneal(double a, double b, double progress)
 {
 	return b + (a - b) / 2 * (1 + cos(pi * progress));
 }
 
-/* PyTorch's: two phases whose border lies between steps. */
+/* The same as PyTorch's: the border between the two phases may lie between steps. */
 static double onecycle(const struct schedule *s, uint64_t step)
 {
 	double first = 1 / s->div_factor, last = first / s->final_div_factor;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The learning rate of each step: transformers' and PyTorch's courses, held against their tables in a test.
- */
+/* The learning rate of each step. The schedules are those of transformers and PyTorch; a test compares them
+ * with tables from these programs. */
 #ifndef TRAIN_STEP_SCHEDULE_H
 #define TRAIN_STEP_SCHEDULE_H
 #include "train/config/config.h"
@@ -12,9 +12,9 @@ struct schedule {
 	uint64_t steps, warmup, decay_steps;
 };
 
-/* Resolves shares to steps. BAD_INPUT where warm-up and decay are longer than the whole. */
+/* Converts shares to steps. BAD_INPUT if warm-up and decay together exceed `steps`. */
 enum status schedule_of(struct schedule *s, const struct config_training *t, uint64_t steps,
 			struct error *err);
-/* Of step 0 .. steps - 1: the step after so many optimiser steps. With a warm-up that of step 0 is 0. */
+/* The rate of step 0 .. steps - 1. With a warm-up, step 0 has rate 0. */
 double schedule_rate(const struct schedule *s, uint64_t step);
 #endif

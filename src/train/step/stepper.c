@@ -18,7 +18,8 @@ static enum recompute recompute_of(const struct config_training *t)
 		[CONFIG_RECOMPUTE_CHEAP] = RECOMPUTE_CHEAP,
 		[CONFIG_RECOMPUTE_FULL] = RECOMPUTE_FULL,
 		[CONFIG_RECOMPUTE_AUTO] =
-			RECOMPUTE_NONE, /* not settled (train/memory/memory_fit.h): memory is no matter */
+			/* AUTO when memory_fit_settle was not called: memory does not matter. */
+		RECOMPUTE_NONE,
 	};
 
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
@@ -66,7 +67,7 @@ struct step_size stepper_size(const struct config *c)
 	return size_of(c, c->training.per_device_train_batch_size);
 }
 
-/* No tokens where nothing is held out. */
+/* 0 tokens without a held-out set. */
 static struct step_size evaluated_size(const struct config *c)
 {
 	return size_of(c, c->data.eval.count ? c->training.per_device_eval_batch_size : 0);
@@ -102,7 +103,7 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	return st;
 }
 
-/* Where one of the sums is on the device. */
+/* Device address of one of the sums. */
 static double *sum_at(const struct stepper *s, int which)
 {
 	return s->sums.data ? (double *)s->sums.data + which : NULL;
@@ -132,7 +133,7 @@ static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t st
 	};
 }
 
-/* The largest micro-batch there can be: full rows, every token a target. Owner: caller, free(doc_start). */
+/* The largest possible micro-batch: full rows, every token a target. Owner: caller, free(doc_start). */
 static enum status largest_batch(struct batch *b, struct step_size size, struct error *err)
 {
 	int64_t docs = size.tokens / size.row_tokens;
@@ -206,8 +207,8 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 	if (size.tokens <= INT32_MAX)
 		return STATUS_OK;
 	return error_set(err, STATUS_BAD_INPUT,
-			 "a micro-batch of %lld tokens: there may be %d; training: %s and data: "
-			 "max_seq_length make it",
+			 "a micro-batch would have %lld tokens, but %d is the maximum; reduce training: %s "
+			 "or data: max_seq_length",
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
@@ -259,7 +260,7 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 	struct error why = {0};
 	enum status st = gpu_backend_create(&s->back, &options, &s->arena, err);
 
-	if (st) /* nothing that a smaller plan would mend */
+	if (st) /* not a matter of memory, so no advice about it */
 		return st;
 	gpu_backend_fill(&s->back, rows);
 	st = gpu_backend_take(&s->back, bytes, &why);
@@ -267,8 +268,9 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	return st ? error_set_cause(
 			    err, st, why.cause,
-			    "%s; of the GPU's memory it takes %.3g GB, as planned (assay train CONFIG --plan); "
-			    "training: per_device_train_batch_size, recompute: full and data: max_seq_length take less",
+			    "%s; the plan needs %.3g GB of GPU memory (assay train CONFIG --plan); to need "
+			    "less, change training: per_device_train_batch_size, recompute: full or data: "
+			    "max_seq_length",
 			    why.text, (double)bytes * 1e-9)
 		  : STATUS_OK;
 }
@@ -316,7 +318,8 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 	enum status st;
 
 	if (s->back.kind == BACKEND_GPU) {
-		gpu_backend_hold(&s->back, !s->begun); /* its loss is what the user waits for */
+		/* The user waits for the first step's loss, so it makes no tuning choices. */
+		gpu_backend_hold(&s->back, !s->begun);
 		gpu_backend_times_begin(&s->back);
 	}
 	s->begun = true;
@@ -353,7 +356,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		took->backward_s += (double)(clock_now_ns(clock) - t1) * 1e-9;
 		took->gemm_s += s->back.cost.gemm_s;
 	}
-	if (!st && placed.tokens != b->tokens) /* a GPU's batch was filled up */
+	if (!st && placed.tokens != b->tokens) /* the GPU back end padded the batch */
 		flop *= (double)b->tokens / (double)placed.tokens;
 	took->flop += flop;
 	return st;
@@ -362,7 +365,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
 {
 	if (s->back.kind == BACKEND_CPU ||
-	    batch_check(b, s->model->shape.vocab, NULL)) /* told when its turn comes */
+	    batch_check(b, s->model->shape.vocab, NULL)) /* an invalid batch is reported when it is used */
 		return STATUS_OK;
 	return gpu_backend_prefetch(&s->back, b, err);
 }

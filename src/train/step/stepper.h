@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model at work: memory planned and placed, micro-batches in, one optimiser step out. The loss of a step is
- * the sum over all target tokens of its micro-batches divided by their number, whichever micro-batch they
- * stand in.
+ * Training of a model: plans and allocates its memory, takes micro-batches, and makes optimizer steps. The
+ * loss of a step is the sum over all target tokens of its micro-batches divided by their number, however they
+ * are distributed over micro-batches.
  */
 #ifndef TRAIN_STEP_STEPPER_H
 #define TRAIN_STEP_STEPPER_H
@@ -11,63 +11,62 @@
 #include "model/model.h"
 #include "train/step/optimiser.h"
 
-/* What memory is planned for. */
+/* The size to plan for. */
 struct step_size {
-	int64_t tokens, row_tokens; /* of a micro-batch; of its longest document */
+	int64_t tokens, row_tokens; /* of a micro-batch; of its longest sequence */
 };
 
 struct stepper {
-	bool begun; /* a step: from the second on choices are not held (gpu_backend_hold) */
+	bool begun; /* a step was begun; later ones may make tuning choices (gpu_backend_hold) */
 	struct model *model;
 	struct backend back;
 	struct arena arena;
-	void *memory;	 /* the arena's on a CPU; NULL while planning */
-	struct mat sums; /* F64: the losses' sum, the sum of the gradient's squares */
+	void *memory;	 /* the arena's memory on a CPU; NULL while planning */
+	struct mat sums; /* F64: sum of losses, sum of the gradient's squares */
 	struct saved saved;
-	struct arena_mark placed; /* what stays */
+	struct arena_mark placed; /* end of the memory that outlives a pass */
 	struct optimiser optimiser;
 	uint64_t seed;
 	double dropout;
-	struct op_cost forward, backward; /* a planned micro-batch's; 0 in one that works */
+	struct op_cost forward, backward; /* cost of a full micro-batch after stepper_plan; otherwise 0 */
 };
 
-/* Of a configuration: what is trained. */
+/* The parts of a configuration that say what is trained. */
 struct model_options stepper_model_options(const struct config *c, struct peft_config *lora);
-/* Of a micro-batch that is trained; evaluation's is planned beside it where rows are held out. */
+/* The training micro-batch. The evaluation's is planned in addition if there is a held-out set. */
 struct step_size stepper_size(const struct config *c);
-/* Plans: no memory is taken, arena and costs say what it would be. Owner: caller, stepper_release. */
+/* Plans without allocating: arena and costs tell what a run would need. Owner: caller, stepper_release. */
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err);
-/* Plans, takes the memory and places everything on the device that the configuration names; parameters are
- * not yet loaded. */
+/* Plans, allocates and places everything on the configuration's device. Parameters are not loaded yet. */
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err);
 void stepper_release(struct stepper *s);
-/* After the last pass: what passes needed is no longer this process's memory, what is trained stays. */
+/* After the last pass: returns the passes' memory to the system. The trained parameters stay. */
 void stepper_rest(struct stepper *s);
 
 struct step_part {
 	double forward_s, backward_s;
-	double gemm_s;				    /* of both, in products */
-	double flop;				    /* that the model asks for, whatever was made again */
-	double optimiser_s;			    /* of a GPU, by stepper_end */
-	double parts_s[GPU_PART_COUNT];		    /* the same, where the configuration asks for them */
-	struct gpu_part_work parts[GPU_PART_COUNT]; /* their work */
+	double gemm_s;				    /* time of GEMMs in both passes */
+	double flop;				    /* FLOP of the model, without recomputation */
+	double optimiser_s;			    /* GPU only; set by stepper_times */
+	double parts_s[GPU_PART_COUNT];		    /* GPU only, with step_parts */
+	struct gpu_part_work parts[GPU_PART_COUNT]; /* work of these parts */
 };
-/* Gradient and loss to zero. */
+/* Sets gradient and loss to zero. */
 enum status stepper_begin(struct stepper *s, struct error *err);
-/* One micro-batch of step number `step` (0 first), whose micro-batches have `targets` together. */
+/* Runs one micro-batch of step `step` (from 0). `targets`: target tokens of all micro-batches of the step. */
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err);
-/* Before stepper_end: the micro-batch that is trained next, of the next step, whose lists a GPU takes while
- * it works. `b` is lent until then. */
+/* Optional, before stepper_end: the first micro-batch of the next step, which a GPU receives while it still
+ * computes. `b` is lent until that micro-batch runs. */
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err);
-/* AdamW; *loss is the step's sum, not yet divided; *norm the gradient's. This waits for a GPU, for all that
- * the step is; it has its times then. */
+/* AdamW. *loss: sum of the step's losses, not yet divided; *norm: of the gradient. On a GPU this waits for
+ * all work of the step. */
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err);
-/* After stepper_end: a GPU's times, which micro-batches left at 0. */
+/* After stepper_end: the GPU's times, which stepper_micro left at 0. */
 enum status stepper_times(struct stepper *s, struct step_part *took, struct error *err);
-/* Adds the sum of a micro-batch's losses; nothing is trained, dropout is off. */
+/* Adds the sum of a micro-batch's losses. No gradient, no dropout. */
 enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *loss, struct error *err);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of the file: length, its checksum, bytes, their checksum; little-endian. Bytes are protobuf's. */
+/* The file is a series of records: length, its checksum, data, their checksum; all little-endian. The data
+ * are protobuf messages. */
 #include "train/tensorboard/events.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@ struct events {
 	char path[PATH_MAX + 64];
 };
 
-/* CRC-32C as the format masks it. */
+/* The masked CRC-32C of the format. */
 static uint32_t masked_crc(const void *data, size_t size)
 {
 	const uint8_t *byte = data;
@@ -50,7 +51,7 @@ static enum status write_record(struct events *e, const Assay__Tensorboard__Even
 	put_le(record + 8, masked_crc(record, 8), 4);
 	assay__tensorboard__event__pack(event, record + HEAD);
 	put_le(record + HEAD + size, masked_crc(record + HEAD, size), 4);
-	do /* a record is one write: a reader beside it sees whole ones */
+	do /* one write per record, so that a concurrent reader sees complete records */
 		put = write(e->fd, record, HEAD + size + TAIL);
 	while (put < 0 && errno == EINTR);
 	if (put != (ssize_t)(HEAD + size + TAIL))
@@ -59,7 +60,7 @@ static enum status write_record(struct events *e, const Assay__Tensorboard__Even
 	return st;
 }
 
-/* The name's host is ours for all: a run directory keeps no host's name. */
+/* The file name contains a fixed host name, because a run directory records no host names. */
 enum status events_open(struct events **out, const char *dir, double wall, struct error *err)
 {
 	static char version[] = "brain.Event:2";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorBoard's event file: scalars by tag and step. */
+/* Writes TensorBoard's event files: scalars by tag and step. */
 #ifndef TRAIN_TENSORBOARD_EVENTS_H
 #define TRAIN_TENSORBOARD_EVENTS_H
 #include <stddef.h>
@@ -10,13 +10,14 @@ struct events;
 
 struct scalar {
 	const char *tag; /* "train/loss" */
-	double value;	 /* kept as float */
+	double value;	 /* written as a float */
 };
 
-/* A new file in the folder, which is made; what other runs left there stays. UNAVAILABLE: built without
- * protobuf-c. Owner: caller, events_close. `wall` is seconds since 1970. */
+/* Creates a new event file in the folder, which is created if missing; files of other runs stay.
+ * UNAVAILABLE: the program was built without protobuf-c. Owner: caller, events_close. `wall`: seconds since
+ * 1970. */
 enum status events_open(struct events **e, const char *dir, double wall, struct error *err);
-/* One event with all of them, written at once. */
+/* Writes one event with all scalars. */
 enum status events_add(struct events *e, double wall, int64_t step, const struct scalar *scalars,
 		       size_t count, struct error *err);
 void events_close(struct events **e); /* NULL-safe */

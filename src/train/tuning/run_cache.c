@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other runs on such a card chose by time is taken here; what this one chose is told, for the cache that
- * its supervisor keeps. */
+/* Reads the tuning choices of other runs on the same kind of GPU, and emits this run's choices. The
+ * supervisor writes them to the cache. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/process/process.h"
@@ -16,7 +16,7 @@ static const char *text_of(const json_t *map, const char *key)
 	return text ? text : "";
 }
 
-/* Of this run; NULL: no memory. Owner: caller, free(). */
+/* The cache key of this run. NULL: no memory. Owner: caller, free(). */
 static char *key_of(const struct train *t)
 {
 	const struct backend *back = &t->stepper.back;
@@ -44,7 +44,7 @@ static char *key_of(const struct train *t)
 	return text;
 }
 
-/* NULL with OK: nothing is kept. */
+/* OK with NULL: the cache has no entry. */
 static enum status read_kept(json_t **out, const char *key, struct error *err)
 {
 	struct error why = {0};
@@ -53,7 +53,7 @@ static enum status read_kept(json_t **out, const char *key, struct error *err)
 	enum status st = user_cache_open(&cache, TUNING_CACHE_FOLDER, err);
 
 	*out = NULL;
-	if (st) /* no place is no fault */
+	if (st) /* without a cache folder the run continues */
 		return STATUS_OK;
 	st = user_cache_read(&cache, key, &body, err);
 	if (!st && body) {
@@ -81,7 +81,7 @@ json_t *run_cached(struct train *t)
 	return kept;
 }
 
-enum status run_tell_chosen(struct train *t, struct error *err)
+enum status run_emit_chosen(struct train *t, struct error *err)
 {
 	struct backend *back = &t->stepper.back;
 	double tuning_s;
@@ -89,11 +89,11 @@ enum status run_tell_chosen(struct train *t, struct error *err)
 	if (!t->cache_key || gpu_backend_holds(back) || !t->made_steps)
 		return STATUS_OK;
 	tuning_s = gpu_backend_tuning_s(back);
-	if (t->chosen_told && tuning_s <= t->chosen_told_s && t->products_told == t->chosen_products)
+	if (t->chosen_emitted && tuning_s <= t->chosen_emitted_s && t->products_emitted == t->chosen_products)
 		return STATUS_OK;
-	t->chosen_told = true;
-	t->chosen_told_s = tuning_s;
-	t->chosen_products = t->products_told;
+	t->chosen_emitted = true;
+	t->chosen_emitted_s = tuning_s;
+	t->chosen_products = t->products_emitted;
 	return run_emit(t, "chosen",
 			json_pack("{s:s, s:o}", "key", t->cache_key, "chosen", tuning_choices_json(back)),
 			err);

@@ -6,12 +6,12 @@
 #include "train/tuning/tuning_choices.h"
 
 enum {
-	PRODUCTS_MOST = 1024, /* of one kept text: packs have many numbers of rows */
+	PRODUCTS_MOST = 1024, /* limit per entry; packs differ in their number of rows */
 	WAYS_MOST = 64,
 	DOCS_MOST = 1 << 30,
 	NAME_MOST = 159
 };
-#define SECONDS_MOST 100.0 /* of one product */
+#define SECONDS_MOST 100.0 /* limit for the time of one GEMM */
 
 char *tuning_cache_key_text(const struct tuning_cache_key *k)
 {
@@ -39,9 +39,9 @@ void tuning_cache_shape(struct text *out, const struct shape *s, const struct co
 		  t->adapters, t->recompute);
 }
 
-/* ---- what is believed ---- */
+/* ---- checks of a cached entry ---- */
 
-/* Printable and not too long. */
+/* Whether it is printable and not too long. */
 static bool is_name(const json_t *j, bool empty)
 {
 	const char *s = json_string_value(j);
@@ -107,25 +107,25 @@ json_t *tuning_cache_parse(const char *text, struct error *err)
 	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &why);
 
 	if (!j) {
-		error_set(err, STATUS_BAD_INPUT, "it is no JSON: %s", why.text);
+		error_set(err, STATUS_BAD_INPUT, "it is not JSON: %s", why.text);
 		return NULL;
 	}
 	if (all_are(json_object_get(j, "products"), is_product, PRODUCTS_MOST) &&
 	    all_are(json_object_get(j, "attention"), is_way, WAYS_MOST))
 		return j;
-	error_set(err, STATUS_BAD_INPUT, "a choice in it has a name or a number that none has");
+	error_set(err, STATUS_BAD_INPUT, "a tuning choice in it has an unknown name or an impossible number");
 	json_decref(j);
 	return NULL;
 }
 
-/* ---- what is kept ---- */
+/* ---- merging ---- */
 
 static bool is_set(const json_t *one, const char *key)
 {
 	return json_is_true(json_object_get(one, key));
 }
 
-/* Chosen by this process. */
+/* Whether this process timed the choice itself. */
 static bool is_own(const json_t *one)
 {
 	return !is_set(one, "cached") && !is_set(one, "recalled");
@@ -152,7 +152,7 @@ static bool same_way(const json_t *a, const json_t *b)
 	       json_equal(json_object_get(a, "length"), json_object_get(b, "length"));
 }
 
-/* A kind of choice. */
+/* One kind of tuning choice. */
 struct kind {
 	const char *list;
 	bool (*own)(const json_t *);
@@ -173,8 +173,8 @@ static bool has(const json_t *list, const json_t *one, const struct kind *k)
 	return false;
 }
 
-/* Those of now, then those that were kept and are not chosen again. *added: how many of now. Owner: caller.
- */
+/* The new choices, then those cached entries that have no new choice. *added: number of new ones. Owner:
+ * caller. */
 static json_t *merged(const json_t *kept, const json_t *chosen, const struct kind *k, size_t *added)
 {
 	json_t *out = json_array(), *one;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Words in hexadecimal: JSON's numbers do not hold them. */
+/* 64-bit words as hexadecimal text, because JSON numbers cannot hold them exactly. */
 static json_t *words_json(const uint64_t words[MATMUL_ALGORITHM_WORDS])
 {
 	char text[MATMUL_ALGORITHM_WORDS * 16 + 1];
@@ -39,11 +39,11 @@ static json_t *product_json(const struct backend *back, size_t i)
 			 c.recalled, "alike", c.alike, "cached", c.cached, "words", words_json(c.words));
 }
 
-json_t *tuning_choices_since(const struct backend *back, size_t *told)
+json_t *tuning_choices_since(const struct backend *back, size_t *emitted)
 {
 	json_t *list = NULL, *one;
 
-	for (; (one = product_json(back, *told)); ++*told) {
+	for (; (one = product_json(back, *emitted)); ++*emitted) {
 		list = list ? list : json_array();
 		json_array_append_new(list, one);
 	}
@@ -54,9 +54,9 @@ json_t *tuning_choices_json(const struct backend *back)
 {
 	json_t *attention = json_array(), *products;
 	struct gpu_attention_choice at;
-	size_t told = 0;
+	size_t emitted = 0;
 
-	products = tuning_choices_since(back, &told);
+	products = tuning_choices_since(back, &emitted);
 	for (size_t i = 0; gpu_backend_attention_choice(back, i, &at); i++)
 		json_array_append_new(attention,
 				      json_pack("{s:I, s:I, s:b, s:s, s:b, s:b}", "docs", (json_int_t)at.docs,
@@ -82,7 +82,7 @@ static const char *text_of(const json_t *map, const char *key)
 	return text ? text : "";
 }
 
-/* Whether what was chosen holds here; a line says what has changed. */
+/* Whether the earlier choices are valid here. Adds a line to *note for each change of GPU or library. */
 static bool is_same(const struct backend *back, const json_t *before, struct text *note)
 {
 	const char *device = gpu_name(gpu_backend_device(back)), *was = text_of(before, "device");
@@ -93,17 +93,17 @@ static bool is_same(const struct backend *back, const json_t *before, struct tex
 	bool same = size == tuning_choices_kind_size(was) && !strncmp(device, was, size);
 
 	if (strcmp(device, was))
-		text_addf(note, "the run was begun on %s and goes on on %s%s\n", was, device,
-			  same ? "" : ": what was chosen by time is chosen anew");
+		text_addf(note, "the run was started on %s and continues on %s%s\n", was, device,
+			  same ? "" : ": kernel candidates are timed again");
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
 		const char *by = text_of(before, libraries[i].key);
 
 		if (!strcmp(by, libraries[i].now))
 			continue;
-		text_addf(
-			note,
-			"the run was begun with %s and goes on with %s: what was chosen by time is chosen anew\n",
-			by, libraries[i].now);
+		text_addf(note,
+			  "the run was started with %s and continues with %s: kernel candidates are timed "
+			  "again\n",
+			  by, libraries[i].now);
 		same = false;
 	}
 	return same;
@@ -158,13 +158,13 @@ enum status tuning_choices_parse(struct gpu_choice **products, size_t *count,
 	*ways = calloc(json_array_size(attention) + 1, sizeof(**ways));
 	if (!*products || !*ways)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for what was chosen before");
+				       "no memory for the earlier tuning choices");
 	*count = parse_products(*products, list);
 	*way_count = parse_attention(*ways, attention);
 	return STATUS_OK;
 }
 
-/* What was chosen, as a back end takes it. */
+/* Parsed choices, in the form that the back end takes. */
 struct lists {
 	struct gpu_choice *products;
 	struct gpu_attention_choice *ways;
@@ -182,7 +182,7 @@ static enum status lists_parse(struct lists *l, const json_t *chosen, struct err
 	return tuning_choices_parse(&l->products, &l->count, &l->ways, &l->way_count, chosen, err);
 }
 
-/* *more behind *to: of two that fit the first is taken. */
+/* Appends *more to *to. If two entries match, the back end takes the first. */
 static enum status lists_append(struct lists *to, const struct lists *more, struct error *err)
 {
 	const size_t count = to->count + more->count, way_count = to->way_count + more->way_count;
@@ -193,7 +193,7 @@ static enum status lists_append(struct lists *to, const struct lists *more, stru
 	ways = products ? realloc(to->ways, (way_count + 1) * sizeof(*ways)) : NULL;
 	if (!ways)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for what was chosen before");
+				       "no memory for the earlier tuning choices");
 	to->ways = ways;
 	memcpy(products + to->count, more->products, more->count * sizeof(*products));
 	memcpy(ways + to->way_count, more->ways, more->way_count * sizeof(*ways));

@@ -18,10 +18,10 @@ static enum status parse_head(struct gguf *g, struct gguf_cursor *c, uint64_t *t
 	if (st)
 		return st;
 	if (g->version != 2 && g->version != 3)
-		return error_set(
-			c->err, STATUS_BAD_INPUT, "%s: GGUF version %" PRIu32 " is not read, 2 and 3 are%s",
-			g->path, g->version,
-			g->version > 0xffff ? ": it was written with the bytes the other way round" : "");
+		return error_set(c->err, STATUS_BAD_INPUT,
+				 "%s: GGUF version %" PRIu32 " is not supported; 2 and 3 are%s", g->path,
+				 g->version,
+				 g->version > 0xffff ? " (it may have the other byte order)" : "");
 	st = gguf_take_u64(c, tensors, "its head");
 	return st ? st : gguf_take_u64(c, values, "its head");
 }
@@ -38,12 +38,13 @@ static int by_name(const void *a, const void *b)
 
 static enum status parse_values(struct gguf *g, struct gguf_cursor *c, uint64_t count)
 {
-	enum { LEAST = 8 + 4 + 1 }; /* bytes of the smallest: an empty key, its type, one byte */
+	enum { LEAST = 8 + 4 + 1 }; /* size of the smallest entry: an empty key, its type, one byte */
 	enum status st = STATUS_OK;
 
 	if (count > c->left / LEAST)
 		return error_set(c->err, STATUS_BAD_INPUT,
-				 "%s: %" PRIu64 " keys in %" PRIu64 " bytes: the file is cut, or lies",
+				 "%s: %" PRIu64 " keys in %" PRIu64
+				 " bytes: the file is truncated or corrupt",
 				 g->path, count, c->left);
 	g->values = calloc(count + 1, sizeof(*g->values));
 	if (!g->values)
@@ -56,8 +57,8 @@ static enum status parse_values(struct gguf *g, struct gguf_cursor *c, uint64_t 
 	qsort(g->values, g->value_count, sizeof(*g->values), by_key);
 	for (size_t i = 1; i < g->value_count; i++) {
 		if (!by_key(&g->values[i - 1], &g->values[i]))
-			return error_set(c->err, STATUS_BAD_INPUT, "%s: key %.100s stands there twice",
-					 g->path, g->values[i].key);
+			return error_set(c->err, STATUS_BAD_INPUT, "%s: key %.100s occurs twice", g->path,
+					 g->values[i].key);
 	}
 	return STATUS_OK;
 }
@@ -69,7 +70,7 @@ static int by_place(const void *a_, const void *b_)
 	return (a->data > b->data) - (a->data < b->data);
 }
 
-/* Offsets became places relative to `data`: in order, each at the next multiple of `align` behind the one
+/* Checks the tensors' data, in file order: each must begin at the next multiple of `align` after the one
  * before. */
 static enum status check_places(struct gguf *g, const uint8_t *data, uint64_t left, uint64_t align,
 				struct error *err)
@@ -82,7 +83,7 @@ static enum status check_places(struct gguf *g, const uint8_t *data, uint64_t le
 		uint64_t begin = (uint64_t)(t->data - data), due = (end + align - 1) / align * align;
 
 		if (begin < due)
-			return error_set(err, STATUS_BAD_INPUT, "%s: %.100s overlaps what stands before it",
+			return error_set(err, STATUS_BAD_INPUT, "%s: %.100s overlaps the data before it",
 					 g->path, t->name);
 		if (begin > due)
 			return error_set(err, STATUS_BAD_INPUT,
@@ -92,18 +93,18 @@ static enum status check_places(struct gguf *g, const uint8_t *data, uint64_t le
 	}
 	if (left - end >= align)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %" PRIu64 " bytes behind the last tensor belong to none", g->path,
+				 "%s: %" PRIu64 " bytes after the last tensor belong to none", g->path,
 				 left - end);
 	return STATUS_OK;
 }
 
-/* What offsets count from: the next multiple of `align` behind the tensors' table. */
+/* Offsets count from the next multiple of `align` after the table of tensors. */
 static enum status place_tensors(struct gguf *g, struct gguf_cursor *c, const uint64_t *offsets,
 				 uint64_t align)
 {
 	uint64_t skip = (align - (uint64_t)(c->at - c->begin) % align) % align;
 
-	if (skip > c->left) /* no tensor, no padding */
+	if (skip > c->left) /* a file without tensors has no padding */
 		skip = c->left;
 	c->at += skip;
 	c->left -= skip;
@@ -112,8 +113,8 @@ static enum status place_tensors(struct gguf *g, struct gguf_cursor *c, const ui
 
 		if (offsets[i] > c->left || t->size > c->left - offsets[i])
 			return error_set(c->err, STATUS_BAD_INPUT,
-					 "%s: %.100s ends beyond the file: it is cut, or lies", g->path,
-					 t->name);
+					 "%s: %.100s ends beyond the file, which is truncated or corrupt",
+					 g->path, t->name);
 		t->data = c->at + offsets[i];
 	}
 	return check_places(g, c->at, c->left, align, c->err);
@@ -121,13 +122,15 @@ static enum status place_tensors(struct gguf *g, struct gguf_cursor *c, const ui
 
 static enum status parse_tensors(struct gguf *g, struct gguf_cursor *c, uint64_t count, uint64_t align)
 {
-	enum { LEAST = 8 + 4 + 8 + 4 + 8 }; /* an empty name, dimensions, one of them, type, offset */
+	/* Size of the smallest entry: an empty name, number of dimensions, one dimension, type, offset. */
+	enum { LEAST = 8 + 4 + 8 + 4 + 8 };
 	uint64_t *offsets = NULL;
 	enum status st;
 
 	if (count > c->left / LEAST)
 		return error_set(c->err, STATUS_BAD_INPUT,
-				 "%s: %" PRIu64 " tensors in %" PRIu64 " bytes: the file is cut, or lies",
+				 "%s: %" PRIu64 " tensors in %" PRIu64
+				 " bytes: the file is truncated or corrupt",
 				 g->path, count, c->left);
 	g->tensors = calloc(count + 1, sizeof(*g->tensors));
 	offsets = calloc(count + 1, sizeof(*offsets));
@@ -144,8 +147,8 @@ static enum status parse_tensors(struct gguf *g, struct gguf_cursor *c, uint64_t
 	qsort(g->tensors, g->tensor_count, sizeof(*g->tensors), by_name);
 	for (size_t i = 1; i < g->tensor_count; i++) {
 		if (!by_name(&g->tensors[i - 1], &g->tensors[i]))
-			return error_set(c->err, STATUS_BAD_INPUT, "%s: tensor %.100s stands there twice",
-					 g->path, g->tensors[i].name);
+			return error_set(c->err, STATUS_BAD_INPUT, "%s: tensor %.100s occurs twice", g->path,
+					 g->tensors[i].name);
 	}
 	return STATUS_OK;
 }
@@ -168,8 +171,8 @@ enum status gguf_parse(struct gguf *g, const char *path, const void *data, uint6
 	if (!st)
 		st = gguf_i64(g, "general.alignment", 1, ALIGN_MAX, &align, err);
 	if (!st && (align & (align - 1)))
-		st = error_set(err, STATUS_BAD_INPUT, "%s: general.alignment %" PRId64 " is no power of two",
-			       path, align);
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "%s: general.alignment %" PRId64 " is not a power of two", path, align);
 	if (!st)
 		st = parse_tensors(g, &c, tensors, (uint64_t)align);
 	if (st)

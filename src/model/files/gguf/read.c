@@ -14,8 +14,7 @@ enum status gguf_take(struct gguf_cursor *c, uint64_t size, const uint8_t **out,
 {
 	if (size > c->left)
 		return error_set(c->err, STATUS_BAD_INPUT,
-				 "%s: ends inside %.100s: %" PRIu64 " bytes are asked for, %" PRIu64
-				 " are left",
+				 "%s: ends inside %.100s: %" PRIu64 " bytes are needed, %" PRIu64 " are left",
 				 c->path, what, size, c->left);
 	*out = c->at;
 	c->at += size;
@@ -64,7 +63,7 @@ static enum status take_text(struct gguf_cursor *c, struct gguf_text *out, const
 	return st;
 }
 
-/* A name of ours, NUL-terminated. */
+/* Reads a name that is NUL-terminated in our copy. */
 static enum status take_name(struct gguf_cursor *c, const char **out, const char *what)
 {
 	enum { NAME_MAX_BYTES = 65535 };
@@ -74,7 +73,7 @@ static enum status take_name(struct gguf_cursor *c, const char **out, const char
 	if (st)
 		return st;
 	if (text.size > NAME_MAX_BYTES || memchr(text.data, '\0', text.size))
-		return error_set(c->err, STATUS_BAD_INPUT, "%s: %s is no name", c->path, what);
+		return error_set(c->err, STATUS_BAD_INPUT, "%s: %s is not a valid name", c->path, what);
 	*out = strndup(text.data, text.size);
 	return *out ? STATUS_OK
 		    : error_set_cause(c->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", c->path);
@@ -86,13 +85,13 @@ static enum status take_type(struct gguf_cursor *c, enum gguf_type *out, const c
 	enum status st = gguf_take_u32(c, &type, key);
 
 	if (!st && type >= GGUF_TYPE_COUNT)
-		st = error_set(c->err, STATUS_BAD_INPUT, "%s: %.100s: type %" PRIu32 " is not known", c->path,
+		st = error_set(c->err, STATUS_BAD_INPUT, "%s: %.100s: type %" PRIu32 " is unknown", c->path,
 			       key, type);
 	*out = st ? GGUF_U8 : (enum gguf_type)type;
 	return st;
 }
 
-/* v->count texts, each at least its length long. */
+/* Reads v->count texts. Each takes at least the bytes of its length. */
 static enum status take_texts(struct gguf_cursor *c, struct gguf_value *v)
 {
 	struct gguf_text *texts;
@@ -101,7 +100,7 @@ static enum status take_texts(struct gguf_cursor *c, struct gguf_value *v)
 	if (v->count > c->left / sizeof(uint64_t))
 		return error_set(c->err, STATUS_BAD_INPUT,
 				 "%s: %.100s: %" PRIu64 " texts in %" PRIu64
-				 " bytes: the file is cut, or lies",
+				 " bytes: the file is truncated or corrupt",
 				 c->path, v->key, v->count, c->left);
 	texts = calloc(v->count + 1, sizeof(*texts));
 	if (!texts)
@@ -119,7 +118,7 @@ static enum status take_numbers(struct gguf_cursor *c, struct gguf_value *v, enu
 	if (v->count > c->left / type_bytes[type])
 		return error_set(c->err, STATUS_BAD_INPUT,
 				 "%s: %.100s: %" PRIu64 " numbers in %" PRIu64
-				 " bytes: the file is cut, or lies",
+				 " bytes: the file is truncated or corrupt",
 				 c->path, v->key, v->count, c->left);
 	return gguf_take(c, v->count * type_bytes[type], &v->data, v->key);
 }
@@ -143,14 +142,14 @@ enum status gguf_take_value(struct gguf_cursor *c, struct gguf_value *v)
 	if (st)
 		return st;
 	if (type == GGUF_ARRAY)
-		return error_set(c->err, STATUS_BAD_INPUT, "%s: %.100s: an array of arrays is not read",
+		return error_set(c->err, STATUS_BAD_INPUT, "%s: %.100s: arrays of arrays are not supported",
 				 c->path, v->key);
 	return type == GGUF_TEXT ? take_texts(c, v) : take_numbers(c, v, type);
 }
 
 enum { DIMENSIONS_MAX = 4 };
 
-/* The file has the innermost dimension first. */
+/* The file lists the innermost dimension first. */
 static enum status take_dimensions(struct gguf_cursor *c, struct tensor *t)
 {
 	uint32_t count = 0;
@@ -158,8 +157,8 @@ static enum status take_dimensions(struct gguf_cursor *c, struct tensor *t)
 
 	if (!st && (count < 1 || count > DIMENSIONS_MAX))
 		return error_set(c->err, STATUS_BAD_INPUT,
-				 "%s: %.100s: %" PRIu32 " dimensions, 1 to %d are read", c->path, t->name,
-				 count, DIMENSIONS_MAX);
+				 "%s: %.100s: %" PRIu32 " dimensions; 1 to %d are supported", c->path,
+				 t->name, count, DIMENSIONS_MAX);
 	t->rank = (int)count;
 	for (int i = t->rank - 1; i >= 0 && !st; i--) {
 		uint64_t n = 0;
@@ -189,8 +188,8 @@ enum status gguf_take_tensor(struct gguf_cursor *c, struct tensor *t, uint64_t *
 	if (st)
 		return st;
 	if (!dtype_of_ggml(&t->dtype, type))
-		return error_set(c->err, STATUS_BAD_INPUT, "%s: %.100s: type %" PRIu32 " is not known",
-				 c->path, t->name, type);
+		return error_set(c->err, STATUS_BAD_INPUT, "%s: %.100s: type %" PRIu32 " is unknown", c->path,
+				 t->name, type);
 	if (!dtype_measure(t))
 		return error_set(c->err, STATUS_BAD_INPUT,
 				 "%s: %.100s: rows of %" PRId64 " elements, or more than any memory, as %s",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metadata of a GGUF by key, with the types that a key may have. */
+/* Metadata of a GGUF by key, with a check of the type. */
 #include <inttypes.h>
 #include <math.h>
 #include "model/files/gguf/gguf.h"
@@ -28,7 +28,7 @@ const struct tensor *gguf_tensor(const struct gguf *g, const char *name)
 	return bsearch(name, g->tensors, g->tensor_count, sizeof(*g->tensors), name_is);
 }
 
-/* The item as a signed number of its own size. False: no whole number, or beyond int64_t. */
+/* Reads an item as an integer of its own size. False: not an integer, or beyond int64_t. */
 static bool whole(enum gguf_type type, const uint8_t *data, uint64_t index, int64_t *out)
 {
 	uint64_t u = 0;
@@ -75,10 +75,10 @@ enum status gguf_i64(const struct gguf *g, const char *key, int64_t min, int64_t
 	if (!v)
 		return STATUS_OK;
 	if (!whole(v->type, v->data, 0, &value))
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s is no whole number", g->path, key);
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is not an integer", g->path, key);
 	if (value < min || value > max)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s is %" PRId64 ", %" PRId64 " to %" PRId64 " is read", g->path, key,
+				 "%s: %s is %" PRId64 "; it must be %" PRId64 " to %" PRId64, g->path, key,
 				 value, min, max);
 	*out = value;
 	return STATUS_OK;
@@ -99,7 +99,7 @@ enum status gguf_f64(const struct gguf *g, const char *key, double *out, struct 
 		memcpy(&value, v->data, sizeof(value));
 	}
 	if (!isfinite(value))
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s is no finite number", g->path, key);
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is not a finite number", g->path, key);
 	*out = value;
 	return STATUS_OK;
 }
@@ -123,7 +123,7 @@ enum status gguf_string(const struct gguf *g, const char *key, struct gguf_text 
 	if (!v)
 		return STATUS_OK;
 	if (v->type != GGUF_TEXT)
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s is no text", g->path, key);
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is not a text", g->path, key);
 	*out = v->texts[0];
 	return STATUS_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether an adapter was trained over this model. */
+/* Checks whether an adapter was trained on this base model. */
 #include "model/files/peft/base.h"
 
 #include "model/files/fingerprint.h"
 
-/* The last word of a path or of a hub's name. */
+/* The last part of a path or of a hub's model name. */
 static const char *leaf(const char *path, size_t *size)
 {
 	const char *end = path + strlen(path), *begin;
@@ -29,7 +29,7 @@ static bool same_leaf(const char *a, const char *b)
 enum status peft_check_base(const struct peft *p, const struct weights *w, bool any, const struct log *log,
 			    struct error *err)
 {
-	const char *base = p->config.base[0] ? p->config.base : "a model without a name";
+	const char *base = p->config.base[0] ? p->config.base : "an unnamed model";
 	char sum[FINGERPRINT_SIZE];
 	enum status st;
 
@@ -37,7 +37,7 @@ enum status peft_check_base(const struct peft *p, const struct weights *w, bool 
 		if (p->config.base[0] && !same_leaf(p->config.base, w->path))
 			log_warn(
 				log, LOG_TOPIC_RUN,
-				"%s: it says that it is an adapter of %s; that it fits %s is all that is known",
+				"%s: it names %s as its base model; assay can only check that its sizes fit %s",
 				p->path, p->config.base, w->path);
 		return STATUS_OK;
 	}
@@ -47,10 +47,10 @@ enum status peft_check_base(const struct peft *p, const struct weights *w, bool 
 	if (!any)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%.150s: it is an adapter of %.150s, and %.150s has other weights (another model, or "
-			"the same in fewer bits): --any-base takes it all the same",
+			"%.150s: it is an adapter of %.150s, but %.150s has other weights (another model, "
+			"or another precision); --any-base uses it anyway",
 			p->path, base, w->path);
-	log_warn(log, LOG_TOPIC_RUN, "%s: it is an adapter of %s, and %s has other weights", p->path, base,
+	log_warn(log, LOG_TOPIC_RUN, "%s: it is an adapter of %s, but %s has other weights", p->path, base,
 		 w->path);
 	return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An adapter belongs to the weights that it was trained over. */
+/* Checks an adapter against its base model's weights. */
 #ifndef MODEL_FILES_PEFT_BASE_H
 #define MODEL_FILES_PEFT_BASE_H
 #include "core/log.h"
@@ -7,8 +7,9 @@
 #include "model/files/weights.h"
 
 /*
- * BAD_INPUT: the adapter has a fingerprint, and it is not of these weights; `any`: that is warned of alone.
- * One of PEFT's own has none: sizes hold it (peft_open), and another name of its base is warned of.
+ * BAD_INPUT: the adapter has a fingerprint, and it differs from that of these weights; with `any` this is
+ * only a warning. Adapters written by PEFT have no fingerprint: peft_open compares sizes, and another name of
+ * the base model causes a warning.
  */
 enum status peft_check_base(const struct peft *p, const struct weights *w, bool any, const struct log *log,
 			    struct error *err);

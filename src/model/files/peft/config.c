@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* adapter_config.json: what changes the result is done or refused, the rest is of no concern. */
+/* Reads and writes adapter_config.json. Settings that change the result are supported or refused; others are
+ * ignored. */
 #include <inttypes.h>
 #include <math.h>
 #include "model/json/file.h"
@@ -14,7 +15,7 @@ static enum status refuse(const struct json_keys *r, const char *key, const char
 
 static enum status read_rank(const struct json_keys *r, struct peft_config *c)
 {
-	double rank = 8, alpha = 8, dropout = 0; /* PEFT's own defaults */
+	double rank = 8, alpha = 8, dropout = 0; /* PEFT's defaults */
 	enum status st = json_keys_number(r, "r", &rank);
 
 	if (!st)
@@ -24,11 +25,12 @@ static enum status read_rank(const struct json_keys *r, struct peft_config *c)
 	if (st)
 		return st;
 	if (!(rank >= 1 && rank <= RANK_MAX) || rank != floor(rank))
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: r is %g, a whole number from 1 on is needed",
+		return error_set(r->err, STATUS_BAD_INPUT, "%s: r is %g; it must be an integer of 1 or more",
 				 r->path, rank);
 	if (!(alpha > 0 && alpha <= 1e9) || !(dropout >= 0 && dropout < 1))
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: lora_alpha %g, lora_dropout %g", r->path,
-				 alpha, dropout);
+		return error_set(r->err, STATUS_BAD_INPUT,
+				 "%s: lora_alpha %g or lora_dropout %g is out of range", r->path, alpha,
+				 dropout);
 	c->rank = (int64_t)rank;
 	c->alpha = alpha;
 	c->dropout = dropout;
@@ -44,7 +46,7 @@ static bool is_set(const json_t *value)
 	return value && !json_is_false(value);
 }
 
-/* Each of these changes what the matrices mean. */
+/* Each of these settings changes the meaning of the matrices. */
 static enum status check_done(const struct json_keys *r)
 {
 	static const char *const off[] = {"use_dora",
@@ -65,19 +67,19 @@ static enum status check_done(const struct json_keys *r)
 
 	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
 		if (is_set(json_keys_value(r, off[i])))
-			return refuse(r, off[i], "is set: such adapters are not done");
+			return refuse(r, off[i], "is set; such adapters are not supported");
 	}
 	for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++) {
 		if (is_set(json_keys_value(r, uneven[i])))
 			return refuse(r, uneven[i],
-				      "is not empty: one rank and one alpha on every layer are done");
+				      "is not empty; only one rank and alpha for all layers is supported");
 	}
 	if (bias && strcmp(bias, "none"))
-		return refuse(r, "bias", "is not \"none\": trained biases are not done");
+		return refuse(r, "bias", "is not \"none\"; trained biases are not supported");
 	if (init && (!strncmp(init, "pissa", 5) || !strcmp(init, "olora") || !strcmp(init, "corda") ||
 		     !strcmp(init, "loftq")))
 		return refuse(r, "init_lora_weights",
-			      "changes the base model: convert the adapter to plain LoRA");
+			      "changes the base model; convert the adapter to plain LoRA");
 	return STATUS_OK;
 }
 
@@ -100,9 +102,10 @@ static enum status read_targets(const struct json_keys *r, struct peft_config *c
 		if (!bit)
 			return error_set(
 				r->err, STATUS_UNSUPPORTED,
-				"%s: target_modules has %.60s, and LoRA goes on q_proj, k_proj, v_proj, "
+				"%s: target_modules has %.60s; supported are q_proj, k_proj, v_proj, "
 				"o_proj, gate_proj, up_proj and down_proj",
-				r->path, json_is_string(one) ? json_string_value(one) : "what is no text");
+				r->path,
+				json_is_string(one) ? json_string_value(one) : "an item that is not a text");
 		c->targets |= bit;
 	}
 	return STATUS_OK;
@@ -118,9 +121,10 @@ static enum status read_save(const struct json_keys *r, struct peft_config *c)
 		const char *leaf = json_is_string(one) ? leaf_of(json_string_value(one)) : "";
 
 		if (strcmp(leaf, "embed_tokens") && strcmp(leaf, "lm_head"))
-			return error_set(r->err, STATUS_UNSUPPORTED,
-					 "%s: modules_to_save has %.60s; embed_tokens and lm_head are done",
-					 r->path, leaf);
+			return error_set(
+				r->err, STATUS_UNSUPPORTED,
+				"%s: modules_to_save has %.60s; supported are embed_tokens and lm_head",
+				r->path, leaf);
 		c->save |= !strcmp(leaf, "lm_head") ? PEFT_SAVE_HEAD : PEFT_SAVE_EMBED;
 	}
 	return STATUS_OK;
@@ -137,7 +141,8 @@ enum status peft_config_parse(struct peft_config *c, const json_t *config, const
 	*c = (struct peft_config){0};
 	if (!type || strcmp(type, "LORA"))
 		return error_set(err, type ? STATUS_UNSUPPORTED : STATUS_BAD_INPUT,
-				 "%s: peft_type is %.40s; LORA is done", path, type ? type : "missing");
+				 "%s: peft_type is %.40s; only LORA is supported", path,
+				 type ? type : "missing");
 	snprintf(c->base, sizeof(c->base), "%s", base ? base : "");
 	st = read_rank(&r, c);
 	if (!st)
@@ -169,13 +174,13 @@ static json_t *saved(const struct peft_config *c)
 	return list;
 }
 
-/* Whole numbers as PEFT has them: lora_alpha 16, not 16.0. */
+/* Writes integers as PEFT does: lora_alpha 16, not 16.0. */
 static json_t *number(double value)
 {
 	return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-/* Without peft_version: no PEFT wrote it, and where it is missing PEFT takes its own. */
+/* Has no peft_version, because PEFT did not write it. PEFT accepts that. */
 json_t *peft_config_json(const struct peft_config *c)
 {
 	return json_pack("{s:n, s:s, s:s, s:b, s:b, s:b, s:n, s:n, s:o, s:f, s:o, s:s, s:I, s:{}, s:{}, s:n, "

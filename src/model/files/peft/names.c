@@ -41,7 +41,7 @@ void peft_name(char out[PEFT_NAME_SIZE], const struct peft_place *at)
 	snprintf(out, PEFT_NAME_SIZE, PREFIX "%.*s%s", (int)stem, at->base.hf, parts[at->part]);
 }
 
-/* The head of a tied model has no tensor of its own, but may be trained apart from the embedding. */
+/* A tied head has no tensor of its own, but an adapter may train it separately from the embedding. */
 static bool whole_place(struct peft_place *at, const struct shape *s, const char *name)
 {
 	struct shape untied = *s;

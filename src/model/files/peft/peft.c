@@ -28,11 +28,12 @@ static enum status check_tensor(const struct peft *p, const struct tensor *t, co
 	if (t->rank != 2 || t->dim[0] != rows || t->dim[1] != cols)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: %.150s is %" PRId64 " x %" PRId64 "; rank %" PRId64
-				 " and this model make it %" PRId64 " x %" PRId64 ": is it another model's?",
+				 " and this model make it %" PRId64 " x %" PRId64
+				 "; it may belong to another model",
 				 p->file.path, t->name, t->rank > 1 ? t->dim[0] : 1,
 				 t->rank ? t->dim[t->rank - 1] : 1, p->config.rank, rows, cols);
 	if (!dtype_unpacks(t->dtype))
-		return error_set(err, STATUS_UNSUPPORTED, "%s: %.150s is %s; F32, BF16 and F16 are read",
+		return error_set(err, STATUS_UNSUPPORTED, "%s: %.150s is %s; F32, BF16 and F16 are supported",
 				 p->file.path, t->name, dtype_name(t->dtype));
 	return STATUS_OK;
 }
@@ -46,7 +47,7 @@ static const struct tensor *find(const struct safetensors *s, const char *name)
 	return NULL;
 }
 
-/* A on one layer is A and B on all of them. */
+/* If A is present in one layer, A and B must be present in all layers. */
 static enum status check_complete(const struct peft *p, const struct shape *s, struct error *err)
 {
 	struct peft_place place;
@@ -60,11 +61,11 @@ static enum status check_complete(const struct peft *p, const struct shape *s, s
 			return error_set(err, STATUS_BAD_INPUT, "%s: %s is missing", p->file.path, name);
 	}
 	if (!count)
-		return error_set(err, STATUS_BAD_INPUT, "%s: holds no matrix", p->file.path);
+		return error_set(err, STATUS_BAD_INPUT, "%s: it contains no matrix", p->file.path);
 	return STATUS_OK;
 }
 
-/* What the file holds must be what target_modules lists, where it lists names. */
+/* If target_modules lists names, the file must have exactly those. */
 static enum status check_targets(const struct peft *p, unsigned listed, struct error *err)
 {
 	unsigned odd = listed ? listed ^ p->config.targets : 0;
@@ -73,8 +74,8 @@ static enum status check_targets(const struct peft *p, unsigned listed, struct e
 		if (odd & 1u << i)
 			return error_set(err, STATUS_BAD_INPUT, "%s: %s is %s", p->file.path,
 					 peft_target_name((enum peft_target)i),
-					 listed & 1u << i ? "one of target_modules and not there"
-							  : "there and none of target_modules");
+					 listed & 1u << i ? "listed in target_modules, but not in the file"
+							  : "in the file, but not listed in target_modules");
 	}
 	return STATUS_OK;
 }
@@ -92,8 +93,8 @@ static enum status read_tensors(struct peft *p, const struct shape *s, struct er
 		if (!peft_place_of(&at, s, t->name))
 			return error_set(
 				err, STATUS_BAD_INPUT,
-				"%s: %.150s fits no matrix of this model: the adapter is another model's, "
-				"or its names are none of PEFT's",
+				"%s: %.150s does not fit this model: the adapter belongs to another model, "
+				"or its names are not PEFT's",
 				p->file.path, t->name);
 		p->config.targets |= at.target_bit;
 		p->config.save |= at.save_bit;
@@ -102,7 +103,8 @@ static enum status read_tensors(struct peft *p, const struct shape *s, struct er
 	if (st)
 		return st;
 	if (p->config.save != whole)
-		return error_set(err, STATUS_BAD_INPUT, "%s: modules_to_save and what is there differ",
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: modules_to_save does not list the whole modules in the file",
 				 p->file.path);
 	st = check_targets(p, listed, err);
 	return st ? st : check_complete(p, s, err);
@@ -203,7 +205,7 @@ enum status peft_load(const struct peft *p, const struct peft_slot *slots, size_
 
 	if (count != p->file.count)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %zu matrices where %zu are asked for: rank and targets are others",
+				 "%s: it has %zu matrices, but %zu are needed; rank or targets differ",
 				 p->file.path, p->file.count, count);
 	for (size_t i = 0; i < count && !st; i++)
 		st = load_one(p, &slots[i], err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A LoRA adapter as PEFT keeps it: adapter_config.json and adapter_model.safetensors. Reading holds every
- * name and size against the model's shape, so an adapter of another model is refused and none is ever loaded
- * in part; writing reads back what was written, by the same checks.
+ * A LoRA adapter in PEFT's format: adapter_config.json and adapter_model.safetensors. Opening compares every
+ * name and size with the model's shape, so an adapter of another model is refused and never loaded in part.
+ * After writing, an adapter is read back with the same checks.
  */
 #ifndef MODEL_FILES_PEFT_PEFT_H
 #define MODEL_FILES_PEFT_PEFT_H
@@ -11,7 +11,7 @@
 #include "model/files/safetensors/safetensors.h"
 #include "model/shape/shape.h"
 
-/* name, what stands before it in a layer. What LoRA can be put on. */
+/* The linear layers that LoRA can adapt: name, prefix in a layer. */
 /* clang-format off */
 #define PEFT_TARGETS(X)       \
 	X(Q, "q_proj", "self_attn") \
@@ -26,22 +26,22 @@
 enum peft_target { PEFT_TARGETS(X) PEFT_TARGET_COUNT };
 #undef X
 
-/* Modules that are trained whole beside the adapter (modules_to_save). */
+/* Modules that are trained in full together with the adapter (modules_to_save). */
 enum peft_save { PEFT_SAVE_EMBED = 1, PEFT_SAVE_HEAD = 2 };
 
 struct peft_config {
 	int64_t rank;
 	double alpha, dropout;
-	bool rslora;	   /* scale alpha / sqrt(rank), else alpha / rank */
-	unsigned targets;  /* bit a peft_target: on every layer */
-	unsigned save;	   /* PEFT_SAVE_ */
-	char base[4096];   /* base_model_name_or_path */
-	char base_sum[65]; /* fingerprint of its weights, kept beside the matrices; "": not known, as PEFT's
-			    */
+	bool rslora;	  /* scale = alpha / sqrt(rank) instead of alpha / rank */
+	unsigned targets; /* one bit per peft_target, for all layers */
+	unsigned save;	  /* bits PEFT_SAVE_.. */
+	char base[4096];  /* base_model_name_or_path */
+	/* Fingerprint of the base model's weights; "": unknown, as in PEFT's own adapters. */
+	char base_sum[65];
 };
 
 double peft_scale(const struct peft_config *c);
-/* Bit of "q_proj" .., or 0. */
+/* The bit of "q_proj" .., or 0. */
 unsigned peft_target_by_name(const char *leaf);
 const char *peft_target_name(enum peft_target target);
 
@@ -56,8 +56,8 @@ enum status peft_open(struct peft *p, const char *dir, const struct shape *s, st
 void peft_release(struct peft *p);
 
 /*
- * One matrix of an adapter, or one module that was trained whole. `name` is the base model's: that of the
- * weight beside which A and B stand ("model.layers.0.self_attn.q_proj.weight").
+ * A matrix of an adapter, or a module trained in full. `name` is a name of the base model: that of the weight
+ * to which A and B belong ("model.layers.0.self_attn.q_proj.weight").
  */
 enum peft_part { PEFT_A, PEFT_B, PEFT_WHOLE }; /* A [rank, in], B [out, rank] */
 struct peft_slot {
@@ -66,17 +66,17 @@ struct peft_slot {
 	struct mat mat; /* F32 */
 };
 
-/* The matrix beside the weight `base` of the model, or NULL. */
+/* The adapter's matrix for the weight `base`, or NULL. */
 const struct tensor *peft_find(const struct peft *p, const char *base, enum peft_part part);
-/* Every B is zeros alone and no module is there whole: base and adapter are the base. */
+/* Whether every B is zero and there is no whole module, so that the adapter has no effect. */
 bool peft_does_nothing(const struct peft *p);
-/* The same of what is not in a file yet. */
+/* The same for matrices in memory. */
 bool peft_slots_do_nothing(const struct peft_slot *slots, size_t count);
-/* Each slot filled from the file; names and sizes must be the adapter's. */
+/* Fills each slot from the file. BAD_INPUT unless names and sizes are exactly the adapter's. */
 enum status peft_load(const struct peft *p, const struct peft_slot *slots, size_t count, struct error *err);
 /*
- * Writes the folder's two files from the slots, opens them again and compares every number. Refused: a matrix
- * of the configuration that no slot gives, numbers that are not finite, an adapter that does nothing.
+ * Writes both files of the folder from the slots, opens them again and compares every number. Refuses a
+ * missing matrix of the configuration, numbers that are not finite, and an adapter without effect.
  */
 enum status peft_write(const char *dir, const struct peft_config *c, const struct shape *s,
 		       const struct peft_slot *slots, size_t count, struct error *err);

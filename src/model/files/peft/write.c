@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An adapter written, and held against what it was written from. */
+/* Writes an adapter, and compares the written files with its source. */
 #include <inttypes.h>
 #include <limits.h>
 #include "core/file/file.h"
@@ -12,7 +12,7 @@ struct writing {
 	const struct peft_config *config;
 	const struct shape *shape;
 	const struct peft_slot *slots;
-	size_t slot_count, count; /* given; due */
+	size_t slot_count, count; /* number of slots; number of matrices needed */
 	struct tensor *tensors;
 	const struct peft_slot **order; /* slots in the file's order */
 	char (*names)[PEFT_NAME_SIZE];
@@ -34,7 +34,7 @@ static enum status check_numbers(const char *name, const struct peft_slot *slot,
 	for (int64_t row = 0; row < m->rows; row++) {
 		if (!dtype_finite(DTYPE_F32, (const float *)m->data + row * m->ld, (size_t)m->cols))
 			return error_set_cause(err, STATUS_MISMATCH, CAUSE_NAN,
-					       "%s has NaN or infinity: the adapter is not written", name);
+					       "%s has NaN or infinity; the adapter is not written", name);
 	}
 	return STATUS_OK;
 }
@@ -60,7 +60,7 @@ bool peft_slots_do_nothing(const struct peft_slot *slots, size_t count)
 	return true;
 }
 
-/* The i-th matrix that the configuration asks for. */
+/* Finds the slot of the i-th matrix that the configuration needs. */
 static enum status take(struct writing *w, size_t i, struct error *err)
 {
 	struct peft_place at;
@@ -73,7 +73,7 @@ static enum status take(struct writing *w, size_t i, struct error *err)
 	w->order[i] = slot_of(w, &at);
 	if (!w->order[i] || w->order[i]->mat.rows != rows || w->order[i]->mat.cols != cols ||
 	    w->order[i]->mat.dtype != DTYPE_F32 || !w->order[i]->mat.data)
-		return error_set(err, STATUS_BUG, "%s of %" PRId64 " x %" PRId64 " is not given", w->names[i],
+		return error_set(err, STATUS_BUG, "%s of %" PRId64 " x %" PRId64 " is missing", w->names[i],
 				 rows, cols);
 	w->tensors[i] =
 		(struct tensor){.name = w->names[i], .dtype = DTYPE_F32, .rank = 2, .dim = {rows, cols}};
@@ -110,8 +110,7 @@ static enum status compare(const struct writing *w, const char *dir, struct erro
 	if (p.file.count != w->count || p.config.rank != w->config->rank ||
 	    peft_scale(&p.config) != peft_scale(w->config) || p.config.targets != w->config->targets ||
 	    p.config.save != w->config->save || strcmp(p.config.base_sum, w->config->base_sum))
-		st = error_set(err, STATUS_MISMATCH, "%s: what was written reads back as another adapter",
-			       dir);
+		st = error_set(err, STATUS_MISMATCH, "%s: reading it back gives another adapter", dir);
 	for (size_t i = 0; i < w->count && !st; i++) {
 		const struct mat *m = &w->order[i]->mat;
 		const struct tensor *t = peft_find(&p, w->order[i]->name, w->order[i]->part);
@@ -119,7 +118,7 @@ static enum status compare(const struct writing *w, const char *dir, struct erro
 
 		for (int64_t row = 0; row < m->rows && !st; row++) {
 			if (memcmp(t->data + (size_t)row * size, (const float *)m->data + row * m->ld, size))
-				st = error_set(err, STATUS_MISMATCH, "%s: %s reads back otherwise", dir,
+				st = error_set(err, STATUS_MISMATCH, "%s: %s differs when read back", dir,
 					       t->name);
 		}
 		read += t->size;
@@ -148,14 +147,14 @@ enum status peft_write(const char *dir, const struct peft_config *c, const struc
 		     ? STATUS_OK
 		     : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", dir);
 	if (!st && w.count != count)
-		st = error_set(err, STATUS_BUG, "%s: %zu matrices are given, the adapter has %zu", dir, count,
-			       w.count);
+		st = error_set(err, STATUS_BUG, "%s: %zu matrices are given, but the adapter has %zu", dir,
+			       count, w.count);
 	for (size_t i = 0; i < w.count && !st; i++)
 		st = take(&w, i, err);
 	if (!st && peft_slots_do_nothing(slots, count))
 		st = error_set(
 			err, STATUS_MISMATCH,
-			"every lora_B is all zeros, as it began: the adapter would do nothing and is not written");
+			"every lora_B is still zero, so the adapter would have no effect; it is not written");
 	if (!st)
 		st = file_make_dir(dir, err);
 	if (!st && snprintf(path, sizeof(path), "%s/" PEFT_WEIGHTS, dir) >= (int)sizeof(path))

@@ -6,8 +6,8 @@
 #include "model/tensor/dtype.h"
 #include "model/json/members.h"
 
-/* A value of the header is read alone: what one of a tensor takes is no more than a page, and metadata of
- * many entries is none of a model's. So all of it together takes a few times the header's bytes. */
+/* The header's members are parsed one at a time. A tensor's entry takes no more than a page, and metadata
+ * with many entries is refused, as no model has it. So parsing needs only a few times the header's size. */
 enum {
 	HEADER_MAX = 100000000,
 	LENGTH_BYTES = 8,
@@ -31,7 +31,7 @@ struct header {
 	size_t size;
 };
 
-/* Where the header is; *data is where the numbers begin and *left how many bytes of them there are. */
+/* Finds the header. On return *data is the beginning of the numbers, and *left their size. */
 static enum status find_header(struct safetensors *s, struct header *header, const uint8_t **data,
 			       uint64_t *left, struct error *err)
 {
@@ -45,13 +45,13 @@ static enum status find_header(struct safetensors *s, struct header *header, con
 	*left -= LENGTH_BYTES;
 	if (length > HEADER_MAX)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: a header of %" PRIu64 " bytes, of which 100 MB is the most: is it a "
-				 "safetensors file?",
+				 "%s: a header of %" PRIu64
+				 " bytes exceeds the maximum of 100 MB; this may not be a safetensors file",
 				 s->path, length);
 	if (length > *left)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: a header of %" PRIu64 " bytes in a file with %" PRIu64
-				 " more: it is cut",
+				 "%s: a header of %" PRIu64 " bytes, but only %" PRIu64
+				 " bytes follow: the file is truncated",
 				 s->path, length, *left);
 	*header = (struct header){(const char *)*data, length};
 	*data += length;
@@ -59,7 +59,7 @@ static enum status find_header(struct safetensors *s, struct header *header, con
 	return STATUS_OK;
 }
 
-/* NULL: *err says where it is none. Owner: caller. */
+/* Parses part of the header. NULL: *err names the place. Owner: caller. */
 static json_t *load(const struct safetensors *s, const struct header *h, const char *text, size_t size,
 		    struct error *err)
 {
@@ -67,12 +67,12 @@ static json_t *load(const struct safetensors *s, const struct header *h, const c
 	json_t *j = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
 
 	if (!j)
-		error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON: %s (byte %zu)", s->path,
+		error_set(err, STATUS_BAD_INPUT, "%s: its header is not JSON: %s (byte %zu)", s->path,
 			  why.text, (size_t)(text - h->text) + (size_t)(why.position > 0 ? why.position : 0));
 	return j;
 }
 
-/* Of its name, without the quotes. */
+/* Length of the name to show, without quotes. */
 static int name_shown(const struct json_members *m)
 {
 	return m->name_size < 102 ? (int)m->name_size - 2 : 100;
@@ -87,18 +87,18 @@ static enum status parse_metadata(struct safetensors *s, const struct header *h,
 	json_t *value;
 
 	if (s->metadata)
-		return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__ is there twice", s->path);
+		return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__ occurs twice", s->path);
 	json_members_begin(&inner, m->value, m->value_size);
 	if (inner.bad)
-		return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__ is no object", s->path);
+		return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__ is not an object", s->path);
 	while (json_members_next(&inner)) {
 		if (++count > METADATA_ENTRIES_MAX)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: __metadata__ has more than %d entries: it is no model's",
+					 "%s: __metadata__ has more than %d entries, which no model has",
 					 s->path, METADATA_ENTRIES_MAX);
-		if (*inner.value != '"') /* before what it is made of can grow */
-			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.*s is no text", s->path,
-					 name_shown(&inner), inner.name + 1);
+		if (*inner.value != '"') /* checked before parsing, which could need much memory */
+			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.*s is not a text",
+					 s->path, name_shown(&inner), inner.name + 1);
 	}
 	s->metadata = load(s, h, m->value, m->value_size, err);
 	if (!s->metadata)
@@ -106,7 +106,7 @@ static enum status parse_metadata(struct safetensors *s, const struct header *h,
 	json_object_foreach(s->metadata, key, value)
 	{
 		if (!json_is_string(value))
-			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.100s is no text",
+			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.100s is not a text",
 					 s->path, key);
 	}
 	return STATUS_OK;
@@ -119,7 +119,7 @@ static enum status parse_shape(const struct safetensors *s, struct tensor *t, co
 
 	if (!json_is_array(shape) || rank > TENSOR_RANK_MAX)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %.100s: \"shape\" is no list of up to %d numbers", s->path, t->name,
+				 "%s: %.100s: \"shape\" is not a list of up to %d numbers", s->path, t->name,
 				 TENSOR_RANK_MAX);
 	t->rank = (int)rank;
 	for (size_t i = 0; i < rank; i++) {
@@ -127,12 +127,13 @@ static enum status parse_shape(const struct safetensors *s, struct tensor *t, co
 
 		t->dim[i] = json_integer_value(n);
 		if (!json_is_integer(n) || t->dim[i] < 0)
-			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: %.100s: \"shape\" has what is no whole number from 0 on",
-					 s->path, t->name);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"%s: %.100s: \"shape\" has an item that is not a non-negative integer",
+				s->path, t->name);
 	}
 	if (!dtype_measure(t))
-		return error_set(err, STATUS_BAD_INPUT, "%s: %.100s: its shape is larger than any memory",
+		return error_set(err, STATUS_BAD_INPUT, "%s: %.100s: its shape is too large for any memory",
 				 s->path, t->name);
 	return STATUS_OK;
 }
@@ -146,7 +147,7 @@ static enum status parse_tensor(const struct safetensors *s, struct tensor *t, c
 	enum status st;
 
 	if (!json_is_string(type) || !dtype_of_word(&t->dtype, json_string_value(type)))
-		return error_set(err, STATUS_BAD_INPUT, "%s: %.100s: dtype \"%.20s\" is not known", s->path,
+		return error_set(err, STATUS_BAD_INPUT, "%s: %.100s: dtype \"%.20s\" is unknown", s->path,
 				 t->name, json_is_string(type) ? json_string_value(type) : "");
 	st = parse_shape(s, t, json_object_get(entry, "shape"), err);
 	if (st)
@@ -154,11 +155,12 @@ static enum status parse_tensor(const struct safetensors *s, struct tensor *t, c
 	if (json_array_size(span) != 2 || !json_is_integer(first) || !json_is_integer(last) || begin < 0 ||
 	    end < begin)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %.100s: \"data_offsets\" is not where it begins and where it ends",
-				 s->path, t->name);
+				 "%s: %.100s: \"data_offsets\" is not a pair of begin and end", s->path,
+				 t->name);
 	if ((uint64_t)end > left)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %.100s ends at byte %lld of %" PRIu64 ": the file is cut, or lies",
+				 "%s: %.100s ends at byte %lld of %" PRIu64
+				 ": the file is truncated or corrupt",
 				 s->path, t->name, (long long)end, left);
 	if ((uint64_t)(end - begin) != t->size)
 		return error_set(err, STATUS_BAD_INPUT,
@@ -177,7 +179,7 @@ static int by_place(const void *a_, const void *b_)
 	return (a->size > b->size) - (a->size < b->size);
 }
 
-/* Each begins where the one before ends, and the last ends with the file. */
+/* Checks that each tensor begins where the one before ends, and that the last one ends with the file. */
 static enum status check_places(const struct safetensors *s, const uint8_t *data, uint64_t left,
 				struct error *err)
 {
@@ -197,7 +199,7 @@ static enum status check_places(const struct safetensors *s, const uint8_t *data
 	}
 	if (at != data + left)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %zu bytes behind the last tensor%s%.100s belong to none", s->path,
+				 "%s: %zu bytes after the last tensor%s%.100s belong to none", s->path,
 				 (size_t)(data + left - at), s->count ? ", " : "",
 				 s->count ? s->tensors[s->count - 1].name : "");
 	return STATUS_OK;
@@ -214,7 +216,7 @@ static enum status check_names(const struct safetensors *s, struct error *err)
 	for (size_t i = 1; i < s->count; i++)
 		if (!strcmp(s->tensors[i - 1].name, s->tensors[i].name))
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: its header is no JSON: duplicate object key near '\"%.100s\"'",
+					 "%s: its header is not JSON: duplicate object key near '\"%.100s\"'",
 					 s->path, s->tensors[i].name);
 	return STATUS_OK;
 }
@@ -227,8 +229,8 @@ static enum status parse_entry(struct safetensors *s, const struct header *h, co
 	json_t *entry;
 
 	if (m->value_size > ENTRY_MAX)
-		return error_set(err, st, "%s: %.100s: its entry has %zu bytes, of which %d are the most",
-				 s->path, t->name, m->value_size, ENTRY_MAX);
+		return error_set(err, st, "%s: %.100s: its entry has %zu bytes; the maximum is %d", s->path,
+				 t->name, m->value_size, ENTRY_MAX);
 	entry = load(s, h, m->value, m->value_size, err);
 	if (!entry)
 		return st;
@@ -238,7 +240,7 @@ static enum status parse_entry(struct safetensors *s, const struct header *h, co
 	return st;
 }
 
-/* The member's name, behind those before it: no longer than its text. */
+/* Appends the member's decoded name to s->names; it is never longer than its JSON text. */
 static enum status take_name(struct safetensors *s, const struct header *h, const struct json_members *m,
 			     size_t *used, struct error *err)
 {
@@ -253,7 +255,7 @@ static enum status take_name(struct safetensors *s, const struct header *h, cons
 	return STATUS_OK;
 }
 
-/* How many members there are, and the bytes of their names. */
+/* Counts the members and the bytes of their names. */
 static enum status count_members(const struct safetensors *s, const struct header *h, size_t *count,
 				 size_t *bytes, struct error *err)
 {
@@ -262,17 +264,17 @@ static enum status count_members(const struct safetensors *s, const struct heade
 	*count = *bytes = 0;
 	json_members_begin(&m, h->text, h->size);
 	if (m.bad)
-		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON object", s->path);
+		return error_set(err, STATUS_BAD_INPUT, "%s: its header is not a JSON object", s->path);
 	while (json_members_next(&m)) {
 		++*count;
 		*bytes += m.name_size;
 	}
 	if (m.bad)
-		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON (byte %zu)", s->path,
+		return error_set(err, STATUS_BAD_INPUT, "%s: its header is not JSON (byte %zu)", s->path,
 				 m.at);
 	if (*count > FEW && *count > h->size / ENTRY_LEAST)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %zu entries in a header of %zu bytes: they are none of tensors",
+				 "%s: %zu entries in a header of %zu bytes are too many to be tensors",
 				 s->path, *count, h->size);
 	return STATUS_OK;
 }

@@ -29,11 +29,11 @@ static enum status read_index(json_t **out, const char *path, struct error *err)
 	enum status st = json_file_read(out, path, INDEX_MAX, err);
 
 	if (!st && !json_is_object(json_object_get(*out, "weight_map")))
-		st = error_set(err, STATUS_BAD_INPUT, "%s: weight_map is missing, or no object", path);
+		st = error_set(err, STATUS_BAD_INPUT, "%s: weight_map is missing or not an object", path);
 	return st;
 }
 
-/* A file beside the index and nowhere else. */
+/* Whether it names a file in the index's own folder. */
 static bool plain_name(const char *name)
 {
 	return name && name[0] && name[0] != '.' && !strchr(name, '/');
@@ -50,8 +50,8 @@ static enum status files_of(json_t *files, const json_t *map, const char *path, 
 		const char *name = json_string_value(value);
 
 		if (!plain_name(name))
-			return error_set(err, STATUS_BAD_INPUT, "%s: %.100s: no name of a file beside it",
-					 path, tensor);
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s: %.100s: not the name of a file in this folder", path, tensor);
 		if (!json_object_get(files, name) &&
 		    json_object_set_new(files, name, json_integer((json_int_t)json_object_size(files))))
 			return no_memory(path, err);
@@ -81,7 +81,7 @@ static enum status open_files(struct shards *s, const char *dir, const json_t *n
 	return STATUS_OK;
 }
 
-/* Each tensor of the map is in its file, and each of the files is in the map. */
+/* Checks that each tensor of the map is in its file, and that each tensor of the files is in the map. */
 static enum status check_index(const struct shards *s, const json_t *map, const json_t *names,
 			       const char *path, struct error *err)
 {
@@ -104,8 +104,8 @@ static enum status check_index(const struct shards *s, const json_t *map, const 
 	{
 		if (!shards_find(s, tensor))
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: %.100s is not in %.100s, as the index says", path, tensor,
-					 json_string_value(value));
+					 "%s: %.100s is not in %.100s, although the index says so", path,
+					 tensor, json_string_value(value));
 	}
 	return STATUS_OK;
 }
@@ -131,7 +131,7 @@ static enum status sort_tensors(struct shards *s, const char *dir, struct error 
 	qsort(s->tensors, s->tensor_count, sizeof(const struct tensor *), by_name);
 	for (size_t i = 1; i < s->tensor_count; i++) {
 		if (!by_name(&s->tensors[i - 1], &s->tensors[i]))
-			return error_set(err, STATUS_BAD_INPUT, "%s: %.100s stands in two files", dir,
+			return error_set(err, STATUS_BAD_INPUT, "%s: %.100s is in two files", dir,
 					 s->tensors[i]->name);
 	}
 	return STATUS_OK;
@@ -193,7 +193,7 @@ enum status shards_open(struct shards *s, const char *dir, struct error *err)
 			err, STATUS_BAD_INPUT, "%s: neither " SINGLE " nor " INDEX " is there%s", dir,
 			access(pickle, F_OK)
 				? ""
-				: "; pytorch_model.bin is no substitute: save the model as safetensors");
+				: ". pytorch_model.bin is not supported; save the model as safetensors");
 	if (st)
 		shards_release(s);
 	return st;

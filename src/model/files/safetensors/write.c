@@ -16,7 +16,8 @@ static json_t *entry_of(const struct tensor *t, uint64_t begin)
 			 "data_offsets", (json_int_t)begin, (json_int_t)(begin + t->size));
 }
 
-/* The header with its length before it, padded with blanks so that the numbers begin at a multiple of 8. */
+/* Makes the header, with its length in front. It is padded with blanks, so that the numbers begin at a
+ * multiple of 8. */
 static enum status header_of(struct text *out, const struct tensor *tensors, size_t count,
 			     const json_t *metadata, const char *path, struct error *err)
 {
@@ -32,8 +33,8 @@ static enum status header_of(struct text *out, const struct tensor *tensors, siz
 		struct tensor t = tensors[i];
 
 		if (!dtype_word(t.dtype)[0] || !dtype_measure(&t) || json_object_get(header, t.name))
-			st = error_set(err, STATUS_BUG, "%s: %.100s cannot stand in a safetensors file", path,
-				       t.name);
+			st = error_set(err, STATUS_BUG, "%s: %.100s cannot be stored in a safetensors file",
+				       path, t.name);
 		else if (json_object_set_new(header, t.name, entry_of(&t, at)))
 			st = error_set(err, STATUS_NO_RESOURCE, "%s: no memory for its header", path);
 		at += t.size;
@@ -72,7 +73,7 @@ enum status safetensors_write_begin(struct safetensors_writer *w, const char *pa
 	return st;
 }
 
-/* Goes over tensors that are whole, empty ones among them; the size of the one under way. */
+/* Skips complete and empty tensors; returns the size of the present one. */
 static uint64_t under_way(struct safetensors_writer *w)
 {
 	for (; w->at < w->count; w->at++, w->written = 0) {
@@ -116,7 +117,7 @@ enum status safetensors_write_hole(struct safetensors_writer *w, struct error *e
 enum status safetensors_write_end(struct safetensors_writer *w, enum status st, struct error *err)
 {
 	if (!st && under_way(w))
-		st = error_set(err, STATUS_BUG, "%s: %.100s was not written whole", w->file.path,
+		st = error_set(err, STATUS_BUG, "%s: %.100s was not written completely", w->file.path,
 			       w->tensors[w->at].name);
 	return file_new_end(&w->file, st, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vocabulary of bytes: id = byte, then the markers of chats. */
+/* Makes a vocabulary of bytes: id = byte, followed by the markers of chats. */
 #include "model/files/tokenizer/files.h"
 
-/* As they are met in Qwen's and Llama's vocabularies; SPECIAL ones vanish from text that people see. */
+/* Markers of Qwen's and Llama's vocabularies. SPECIAL ones are left out of text for users. */
 static const struct {
 	const char *text;
 	bool special;
@@ -18,14 +18,14 @@ static const struct {
 };
 enum { BYTES = 256, END_OF_TEXT = BYTES, IM_END = BYTES + 2 };
 
-/* ChatML as it is published, with the markers above. */
+/* The published ChatML template, with the markers above. */
 static const char chat_template[] =
 	"{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + "
 	"'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% "
 	"endif "
 	"%}";
 
-/* GPT-2's character for a byte: itself where it prints, else the next unused one from 256 on. */
+/* GPT-2's character for a byte: the byte itself if printable, else the next unused character from 256 on. */
 static void character(int byte, int *spare, char out[3])
 {
 	bool prints = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;

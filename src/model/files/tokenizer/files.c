@@ -39,7 +39,7 @@ static enum status check_one(void *arg, const char *name, const char *from, stru
 	return st;
 }
 
-/* Each of the tokenizer's files that is there. */
+/* Calls a function for each of the tokenizer's files that exists. */
 static enum status visit(const char *from,
 			 enum status (*one)(void *arg, const char *name, const char *from, struct error *err),
 			 void *arg, struct error *err)
@@ -75,10 +75,10 @@ enum status tokenizer_files_copy(const char *dir, const char *from, struct error
 	return visit(from, copy_one, (void *)(uintptr_t)dir, err);
 }
 
-/* What cuts a text into words before BPE: llm families by the word that GGUF has for it. */
+/* How text is split into words before BPE, by GGUF's name for it. */
 struct pre {
 	const char *name;
-	const char *regex; /* NULL: digits one by one, then GPT-2's own */
+	const char *regex; /* NULL: single digits, then GPT-2's expression */
 	bool nfc, ignore_merges;
 };
 
@@ -101,7 +101,7 @@ static json_t *pre_tokenizer(const struct pre *p)
 			 !p->regex);
 }
 
-/* Puts the token of begin of text before what is encoded. */
+/* Puts the begin-of-text token in front of the encoded text. */
 static json_t *post_processor(const struct tokenizer_facts *f)
 {
 	if (!f->add_bos || !f->bos)
@@ -175,8 +175,8 @@ enum status tokenizer_files_json(json_t **tokenizer, json_t **config, struct tok
 		return STATUS_OK;
 	}
 	return error_set(err, STATUS_UNSUPPORTED,
-			 "%s: pre-tokenizer \"%.40s\" is not done; qwen2, llama-bpe and smollm are", from,
-			 f->pre);
+			 "%s: pre-tokenizer \"%.40s\" is not supported; qwen2, llama-bpe and smollm are",
+			 from, f->pre);
 }
 
 enum status tokenizer_files_write(const char *dir, struct tokenizer_facts *f, const char *from,

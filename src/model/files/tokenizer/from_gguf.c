@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GGUF's vocabulary as the files of a model folder. */
+/* Converts a GGUF's vocabulary to the tokenizer files of a model folder. */
 #include <inttypes.h>
 #include "model/files/gguf/gguf.h"
 #include "model/files/tokenizer/files.h"
 
 #define KEY(rest) "tokenizer.ggml." rest
 
-/* Kinds of a token in a GGUF that matter here: the others are text. */
+/* Special types of tokens in a GGUF; all others are text. */
 enum { TOKEN_CONTROL = 3, TOKEN_USER = 4, TOKEN_UNUSED = 5 };
 
 static enum status array_of(const struct gguf *g, const char *key, enum gguf_type item,
@@ -15,11 +15,11 @@ static enum status array_of(const struct gguf *g, const char *key, enum gguf_typ
 	*out = gguf_find(g, key);
 	if (*out && (*out)->type == GGUF_ARRAY && (*out)->item == item)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s is missing, or no array of %s", g->path, key,
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s is missing or not an array of %s", g->path, key,
 			 item == GGUF_TEXT ? "texts" : "numbers");
 }
 
-/* False: it is there already, or no text. */
+/* False: the token is already there, or is not a text. */
 static bool add_token(struct tokenizer_facts *f, const struct gguf_text *token, int64_t id, int64_t type)
 {
 	char *text = strndup(token->data, token->size);
@@ -49,8 +49,7 @@ static enum status add_tokens(struct tokenizer_facts *f, const struct gguf *g, s
 		if (gguf_item(types, i) != TOKEN_UNUSED &&
 		    !add_token(f, &tokens->texts[i], (int64_t)i, gguf_item(types, i)))
 			st = error_set(err, STATUS_BAD_INPUT,
-				       "%s: token %" PRIu64 " stands there twice, or is no UTF-8", g->path,
-				       i);
+				       "%s: token %" PRIu64 " occurs twice or is not UTF-8", g->path, i);
 	}
 	return st;
 }
@@ -63,13 +62,13 @@ static enum status add_merges(struct tokenizer_facts *f, const struct gguf *g, s
 	for (uint64_t i = 0; !st && i < merges->count; i++) {
 		if (json_array_append_new(f->merges,
 					  json_stringn(merges->texts[i].data, merges->texts[i].size)))
-			st = error_set(err, STATUS_BAD_INPUT, "%s: merge %" PRIu64 " is no UTF-8", g->path,
+			st = error_set(err, STATUS_BAD_INPUT, "%s: merge %" PRIu64 " is not UTF-8", g->path,
 				       i);
 	}
 	return st;
 }
 
-/* A token that the metadata names by its id; its text is the caller's to free. */
+/* A token that the metadata name by id. The caller frees its text. */
 static enum status named_token(const struct gguf *g, const char *key, int64_t *id, char **text,
 			       struct error *err)
 {
@@ -93,7 +92,7 @@ static enum status text_of(const struct gguf *g, const char *key, char **out, st
 	return st;
 }
 
-/* Own copies, so that they end in a NUL. */
+/* NUL-terminated copies. */
 struct texts {
 	char *model, *pre, *template, *bos, *eos, *pad;
 };
@@ -104,9 +103,10 @@ static enum status read_words(struct tokenizer_facts *f, struct texts *t, const 
 	enum status st = text_of(g, KEY("model"), &t->model, err);
 
 	if (!st && (!t->model || strcmp(t->model, "gpt2")))
-		st = error_set(err, STATUS_UNSUPPORTED,
-			       "%s: tokenizer.ggml.model is \"%.40s\"; gpt2 (byte-level BPE) is done",
-			       g->path, t->model ? t->model : "");
+		st = error_set(
+			err, STATUS_UNSUPPORTED,
+			"%s: tokenizer.ggml.model is \"%.40s\"; only gpt2 (byte-level BPE) is supported",
+			g->path, t->model ? t->model : "");
 	if (!st)
 		st = text_of(g, KEY("pre"), &t->pre, err);
 	if (!st)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run tells in figures: a step's line, and the results. */
+/* What a run reports: its lines, findings and TensorBoard events, and the results. */
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 #include "core/math/stats.h"
+#include "train/tuning/tuning_choices.h"
 #include "train/run/internal.h"
 
 enum { HALF_WIDTH_BATCHES = 5 };
@@ -18,14 +20,14 @@ void run_memory(struct train *t)
 
 	const struct backend *back = &t->stepper.back;
 
-	if (!back->device) /* a run that goes on could not open it: what it took before stands */
+	if (!back->device) /* a resumed run may fail to open its device; the earlier figures stay */
 		return;
 	s->memory_bytes = fmax(s->memory_bytes,
 			       (double)(back->kind == BACKEND_GPU ? memory_of_gpu(back) : memory_peak()));
 	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
 }
 
-/* So far. */
+/* Figures up to this step. */
 static void set_memory(json_t *out, struct train *t)
 {
 	run_memory(t);
@@ -37,13 +39,13 @@ static void set_memory(json_t *out, struct train *t)
 		run_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
 }
 
-/* A GPU's are timed where the step's parts are asked for. */
+/* On a GPU, GEMMs are timed only with step_parts. */
 static bool times_products(const struct train *t)
 {
 	return t->stepper.back.kind == BACKEND_CPU || t->config.training.step_parts;
 }
 
-/* FLOP, or the bytes of what has none. */
+/* Adds the FLOP of a part, or its bytes if it has no FLOP. */
 static void set_part(json_t *line, const char *name, double s, const struct gpu_part_work *work)
 {
 	char field[48];
@@ -55,7 +57,7 @@ static void set_part(json_t *line, const char *name, double s, const struct gpu_
 		run_number(line, field, work->flop > 0 ? work->flop : work->bytes);
 }
 
-json_t *run_step_line(struct train *t, const struct step_figures *f)
+static json_t *step_line(struct train *t, const struct step_figures *f)
 {
 	double rate = f->part.flop / f->step_s;
 	size_t steady = json_array_size(t->state.times.each_s);
@@ -86,7 +88,7 @@ json_t *run_step_line(struct train *t, const struct step_figures *f)
 	return line;
 }
 
-/* The steady steps' median, and how sure their mean is. */
+/* Adds the median of the steady steps, and the half-width of their mean. */
 static void add_spread(json_t *v, const struct train_times *sum)
 {
 	size_t n = json_array_size(sum->each_s), i;
@@ -106,7 +108,7 @@ static void add_spread(json_t *v, const struct train_times *sum)
 	free(each_s);
 }
 
-/* Of the steady steps. */
+/* Adds the rates of the steady steps. */
 static void add_rates(json_t *v, const struct train *t)
 {
 	const struct train_times *sum = &t->state.times;
@@ -161,4 +163,131 @@ json_t *run_results(struct train *t)
 	if (state->has_best)
 		json_object_set_new(v, "eval_loss_best", json_real(state->best_loss));
 	return v;
+}
+
+enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err)
+{
+	if (!body)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a line of type %s", type);
+	return t->job->emit(t->job->arg, type, body, err);
+}
+
+void run_warn(const struct train *t, const struct text *note)
+{
+	for (const char *line = text_str(note), *end; (end = strchr(line, '\n')); line = end + 1)
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
+}
+
+enum status run_findings(struct train *t, const struct findings *f, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; i < f->count && !st; i++) {
+		enum finding what = f->found[i].what;
+
+		st = run_emit(t, "finding",
+			      json_pack("{s:s, s:s, s:s, s:I}", "finding", finding_word(what), "text",
+					f->found[i].text, "knob", finding_knob(what), "step",
+					(json_int_t)t->state.step),
+			      err);
+		train_state_log(&t->state, json_pack("{s:s, s:s, s:s}", "finding", finding_word(what), "text",
+						     f->found[i].text, "knob", finding_knob(what)));
+		if (!st && finding_ends(what))
+			st = error_set_cause(err, t->state.step ? STATUS_MISMATCH : STATUS_BAD_INPUT,
+					     what != FINDING_NOT_FINITE ? CAUSE_NONE
+					     : t->state.step		? CAUSE_NAN
+									: CAUSE_BAD_INPUT,
+					     "%s: %s; change this setting: %s", finding_word(what),
+					     f->found[i].text, finding_knob(what));
+	}
+	return st;
+}
+
+enum status run_emit_alive(struct train *t, struct error *err)
+{
+	double now = run_now_s();
+
+	if (now - t->alive_s < 1)
+		return STATUS_OK;
+	t->alive_s = now;
+	return run_emit(t, "alive", json_object(), err);
+}
+
+enum status run_emit_products(struct train *t, struct error *err)
+{
+	const uint64_t step = t->state.step + 1;
+	json_t *list;
+
+	if (gpu_backend_holds(&t->stepper.back) && step < t->state.max_steps)
+		return STATUS_OK;
+	list = tuning_choices_since(&t->stepper.back, &t->products_emitted);
+	return list ? run_emit(t, "products",
+			       json_pack("{s:I, s:o}", "step", (json_int_t)step, "products", list), err)
+		    : STATUS_OK;
+}
+
+void run_warn_of_graphs(struct train *t)
+{
+	const char *why = t->graphs_warned ? NULL : gpu_backend_graphs_refused(&t->stepper.back);
+
+	if (!why)
+		return;
+	t->graphs_warned = true;
+	log_warn(t->job->log, LOG_TOPIC_RUN,
+		 "no CUDA graph could be made, so the layers of small micro-batches are launched kernel by "
+		 "kernel: %s",
+		 why);
+}
+
+static double wall_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+enum status run_write_events(struct train *t, const struct scalar *scalars, size_t count, struct error *err)
+{
+	return t->events ? events_add(t->events, wall_s(), (int64_t)t->state.step, scalars, count, err)
+			 : STATUS_OK;
+}
+
+enum status run_emit_step(struct train *t, const struct step_figures *f, struct error *err)
+{
+	const struct scalar scalars[] = {
+		{"train/loss", f->loss},
+		{"train/grad_norm", f->norm},
+		{"train/learning_rate", f->rate},
+		{"train/epoch", t->state.epoch},
+		{"train/tokens_per_s", (double)f->size.tokens / f->step_s},
+		{"train/wait_share", f->wait_s / f->step_s},
+	};
+	json_t *logged;
+	enum status st;
+
+	if (t->state.step % t->config.training.logging_steps && t->state.step != t->state.max_steps)
+		return STATUS_OK;
+	logged = json_pack("{s:f}", "learning_rate", f->rate);
+	run_number(logged, "loss", f->loss);
+	run_number(logged, "grad_norm", f->norm);
+	train_state_log(&t->state, logged);
+	st = run_emit(t, "step", step_line(t, f), err);
+	return st ? st : run_write_events(t, scalars, sizeof(scalars) / sizeof(scalars[0]), err);
+}
+
+enum status run_check_step(struct train *t, const struct step_figures *f, struct error *err)
+{
+	const struct diagnose_step s = {.step = t->state.step,
+					.loss = f->loss,
+					.grad_norm = f->norm,
+					.rate = f->rate,
+					.targets = f->size.targets,
+					.step_s = f->step_s,
+					.wait_s = f->wait_s};
+	struct findings found;
+
+	diagnose_step(&t->state.diagnose, &found, &s);
+	return run_findings(t, &found, err);
 }
