@@ -3,7 +3,7 @@
 #include <math.h>
 #include "core/math/stats.h"
 
-#define SOURCE "train" /* of telemetry: what the job said of itself */
+#define SOURCE "train" /* source of the telemetry that the job itself recorded */
 static const char part_s[] = "_part_s";
 
 double training_reading(const struct series *s, uint64_t t_ns)
@@ -30,7 +30,8 @@ static double told(const struct record *r, const char *signal, uint64_t t_ns, do
 	return isfinite(value) ? value : otherwise;
 }
 
-/* Places of the steps that count: steady ones; where none is, all. Their number. */
+/* Finds the indices of the steps that count: the steady ones, or all if none is steady. Returns their number.
+ */
 static size_t pick(size_t *out, const struct series *s, const struct series *steady)
 {
 	size_t count = 0;
@@ -43,8 +44,8 @@ static size_t pick(size_t *out, const struct series *s, const struct series *ste
 	return count ? count : s->count;
 }
 
-/* *at: of the step whose rank is the lower median of those that count; their number and mean too. `s` has one
- * step at least. */
+/* Finds in *at the step with the lower median of those that count, and their number and mean. `s` has at
+ * least one step. */
 static bool median_at(struct training_step *out, const struct series *s, const struct series *steady,
 		      size_t *at)
 {
