@@ -102,7 +102,7 @@ static bool operator_input(struct judgements *out, const struct judge_context *c
 	return true;
 }
 
-/* Fills in what would judge a case that has not run. */
+/* Fills in the reference that would judge a case that has not run. */
 static void ahead_of(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
@@ -139,8 +139,8 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		out->has_band =
 			b->slot <= BAND_TIME; /* a range of shares has no rate until a clock is held */
 		band_terms(b, terms, sizeof(terms));
-		snprintf(out->reason, sizeof(out->reason), "range %.40s: %.90s%s%.60s; %.110s",
-			 b->name, terms, *terms ? "; " : "", out->band.basis, b->source.text);
+		snprintf(out->reason, sizeof(out->reason), "range %.40s: %.90s%s%.60s; %.110s", b->name,
+			 terms, *terms ? "; " : "", out->band.basis, b->source.text);
 	} else if (c && strcmp(s->c->probe, "peak")) {
 		out->judged_by = JUDGED_CEILING;
 		out->bound.from = BOUND_CEILING;

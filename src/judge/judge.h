@@ -21,7 +21,8 @@ struct bound {
 	char formula[160]; /* "132 SM x 4096 FLOP x 1.980 GHz" */
 };
 
-/* What the figure was compared with. A bound can refuse a figure, but no case passes by a bound. */
+/* The reference that the figure was compared with. A bound can refuse a figure, but no case passes by a
+ * bound. */
 #define JUDGED_LIST(X)                                                                                       \
 	X(NOTHING, "")                                                                                       \
 	X(BAND, "band")                                                                                      \
@@ -161,7 +162,7 @@ struct judge_way {
 	bool has_plain;
 	bool searched;	     /* best is a variant that the case's search found, not the case's own way */
 	const char *variant; /* variant that the search found */
-	const char *algorithm, *protocol; /* what NCCL reported for the best */
+	const char *algorithm, *protocol; /* NCCL's report for the best */
 	double figure;			  /* figure of the best, in `unit`; NaN: its search kept no variant */
 	char unit[16];
 	double ratio;	      /* time of plain / time of best; 1: plain is the best; 0: there is no plain */
@@ -223,7 +224,7 @@ struct broken_rule {
 bool expectations_rule(const struct expectations *e, const char *field, const char *value,
 		       struct broken_rule *out);
 
-/* What the buyer stated: "h100-sxm:8", or a site file (docs/explanation/design/exit.md). NULL: nothing
+/* The buyer's statement: "h100-sxm:8", or a site file (docs/explanation/design/exit.md). NULL: nothing
  * stated. */
 struct judge_site {
 	const char *expect;
@@ -241,7 +242,7 @@ enum status judge_site_text(struct text *out, const struct judge_site *site, con
  * frees the result with judgements_release. */
 enum status judge_record(struct judgements *out, const struct record *r, const struct expectations *e,
 			 const struct judge_site *site, struct error *err);
-/* Shows what would judge each case before anything runs: expected range, bound, source. The record holds only
+/* Names the reference of each case before anything runs: expected range, bound, source. The record holds only
  * a plan and a machine. */
 enum status judge_ahead(struct judgements *out, const struct record *r, const struct expectations *e,
 			struct error *err);

@@ -68,7 +68,7 @@ static void about_clock(struct judgement *out, const struct subject *s)
 
 	if (!clock || clock->value >= GAP_LOW)
 		return;
-	a = advice_add(out, power_capped(out) ? "power limit and cooling" : "whatever holds the clock down",
+	a = advice_add(out, power_capped(out) ? "power limit and cooling" : "the cause of the low clock",
 		       "clock %s", clock->signal);
 	if (!a)
 		return;
@@ -202,9 +202,9 @@ void advice_of(struct judgement *out, const struct subject *s)
 	about_pipe(out, s);
 	about_sms(out, s);
 	about_one(out, "useful", 0.97, "shape: multiples of the tile");
-	about_one(out, "memory clock", 0.99, "whatever holds the memory clock down");
+	about_one(out, "memory clock", 0.99, "the cause of the low memory clock");
 	about_one(out, "width", 0.99,
-		  "PCIe lanes: compare with lspci; if it reports the same, reseat the card");
+		  "PCIe lanes: compare with lspci and reseat the card if lspci reports the same");
 	about_one(out, "generation", 0.99, "PCIe generation: BIOS, riser, slot");
 	about_one(out, "numa", 0.97, "bind the process to the GPU's NUMA node");
 	about_cpu(out, s);

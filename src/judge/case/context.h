@@ -13,13 +13,13 @@ struct judge_context {
 	size_t gpu_count;
 	const struct cpu *cpu;		     /* NULL: not recorded */
 	bool ahead;			     /* nothing has run yet; say what would judge the cases */
-	const struct site *site;	     /* what the user stated about the machine; NULL: nothing */
+	const struct site *site;	     /* the user's statements about the machine; NULL: nothing */
 	const struct judge_context *of_node; /* for a run on several nodes: one context per node, with its
 						part of the record and its own machine. `gpu` above then holds
 						the GPUs of all nodes. NULL: the run has one node */
 };
 
-/* What NCCL chose or may choose; NULL: not known. */
+/* A choice of NCCL, made or possible; NULL: not known. */
 struct choice {
 	const char *algorithm, *protocol, *nvls;
 };

@@ -94,7 +94,7 @@ void verdict_fallback(struct judgement *out, const struct subject *s)
 	if (l->from == EXPECTED_GROUP)
 		text_copy(why, sizeof(why), l->source);
 	else
-		snprintf(why, sizeof(why), "healthy machines reach at least %.2f of what the links allow",
+		snprintf(why, sizeof(why), "healthy machines reach at least %.2f of the links' bound",
 			 l->share);
 	out->judged_by = JUDGED_BOUND;
 	out->low_confidence = l->confidence == CONFIDENCE_LOW;

@@ -82,7 +82,7 @@ static bool far_below(const struct judgement *out, const struct subject *s, cons
 	return headline && range_class_of(s) && range_fails(r, s, b, value, trusted(out, s));
 }
 
-/* Writes "; more than 10 % off fails" and what the range rests on. */
+/* Writes "; more than 10 % off fails" and the basis of the range. */
 static void margin_text(char *out, size_t size, const struct range *r, const struct band_row *b)
 {
 	char mark[32];
@@ -140,7 +140,7 @@ static void compute_twice(struct judgement *out, const struct subject *s)
 	out->efficiency_held = s->figure / (flop * clock);
 	if (out->efficiency_held > VERDICT_ABOVE)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
-			"%.3f of what the held clock of %.0f MHz allows: work or time is miscounted",
+			"%.3f of the bound at the held clock of %.0f MHz: work or time is miscounted",
 			out->efficiency_held, clock / 1e6);
 	b = band_find(out, s, BAND_EFFICIENCY);
 	if (b) {
@@ -176,7 +176,7 @@ static void at_clock(const struct subject *s, char *out, size_t size)
 
 	*out = '\0';
 	if (flop > 0 && record_number(s->phase, "clock_hz", &clock) && clock > 0)
-		snprintf(out, size, " (%.1f %% of what the held clock of %.0f MHz allows)",
+		snprintf(out, size, " (%.1f %% of the bound at the held clock of %.0f MHz)",
 			 100 * s->figure / (flop * clock), clock / 1e6);
 }
 
@@ -408,8 +408,7 @@ void verdict_unjudged(const struct judgement *out, const struct subject *s, char
 		return;
 	used = strlen(text);
 	units_format(least, sizeof(least), out->least.value, s->unit);
-	snprintf(text + used, size - used,
-		 "; below %s, %.2f of what the links allow, the case is looked into", least,
+	snprintf(text + used, size - used, "; slow below %s, %.2f of the links' bound", least,
 		 out->least.share);
 }
 

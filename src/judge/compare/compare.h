@@ -97,7 +97,8 @@ struct comparison {
 	int exit_code; /* 0; 1: a judged case is slower or newly fails, or an outlier is slow; 2: nothing is
 			  comparable, or a judged case is slower without support */
 	char headline[400];
-	char advice[200]; /* what would give a verdict if the noise allows none; "": no case is undecided */
+	char advice[200]; /* advice that would lead to a verdict if the noise allows none; "": no case is
+			     undecided */
 };
 
 /* Compares two or more judged runs. The caller frees the result with comparison_release. */
