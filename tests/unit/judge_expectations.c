@@ -324,7 +324,7 @@ static void test_expectations__malformed_bands_are_refused(void **state)
 		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [nan TFLOPS, 1 TFLOPS], " BASIS
 			 " source: s, "
 			 "confidence: low}\n",
-		 "no number"},
+		 "not a number"},
 		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [-1 TFLOPS, 1 TFLOPS], " BASIS
 			 " source: s, "
 			 "confidence: low}\n",
