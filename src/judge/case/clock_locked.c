@@ -11,19 +11,11 @@
 
 enum { REASONS_LIMIT = 0x4 | 0x8 | 0x20 | 0x40 | 0x80, SAMPLES_LEAST = 10 };
 
-static const struct series *series_of(const struct subject *s, const char *signal)
-{
-	char source[40];
-
-	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
-	return record_series(s->ctx->record, source, signal);
-}
-
 /* *share: share of the window's clock samples below the value `below`; *middle: mean of the samples. False:
  * too few samples. */
 static bool low_share(const struct subject *s, double below, double *share, double *middle)
 {
-	const struct series *clock = series_of(s, "sm_clock_mhz");
+	const struct series *clock = gpu_series(s->ctx->record, s->gpu->pci, "sm_clock_mhz");
 	size_t low = 0, all = 0;
 	double sum = 0;
 
@@ -63,7 +55,7 @@ static int violated(const struct subject *s)
 /* Share of the window's clock-reason readings that name no limit. False: too few readings. */
 static bool free_share(const struct subject *s, double *share)
 {
-	const struct series *reasons = series_of(s, "clock_reasons");
+	const struct series *reasons = gpu_series(s->ctx->record, s->gpu->pci, "clock_reasons");
 	size_t named = 0, all = 0;
 
 	for (size_t i = reasons ? series_lower_bound(reasons, s->phase->t0_ns) : 0;

@@ -98,18 +98,10 @@ static void crowded(struct judgement *out, const struct subject *s)
 			"that, not the speed of the collective");
 }
 
-static const struct series *series_of(const struct subject *s, const char *signal)
-{
-	char source[40];
-
-	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
-	return record_series(s->ctx->record, source, signal);
-}
-
 /* True if the GPU drew power in the window while its energy counter did not change. */
 static bool energy_stuck(const struct subject *s)
 {
-	const struct series *energy = series_of(s, "energy_j");
+	const struct series *energy = gpu_series(s->ctx->record, s->gpu->pci, "energy_j");
 	struct span power;
 
 	return energy && s->phase && s->phase->has_window && subject_span(s, "power_w", &power) &&
@@ -119,7 +111,7 @@ static bool energy_stuck(const struct subject *s)
 /* True if the window has readings of the signal, but none that a working device can have. */
 static bool only_impossible(const struct subject *s, const char *signal)
 {
-	const struct series *series = series_of(s, signal);
+	const struct series *series = gpu_series(s->ctx->record, s->gpu->pci, signal);
 	struct span span;
 	size_t first;
 

@@ -400,6 +400,14 @@ bool case_right(const struct record_case *c)
 	       !(case_number(c, "wrong_count", &wrong) && wrong > 0);
 }
 
+const struct series *gpu_series(const struct record *r, const char *pci, const char *signal)
+{
+	char source[40];
+
+	snprintf(source, sizeof(source), "gpu:%s", pci);
+	return record_series(r, source, signal);
+}
+
 bool subject_span(const struct subject *s, const char *signal, struct span *out)
 {
 	const struct series *series;
@@ -415,14 +423,13 @@ bool subject_span(const struct subject *s, const char *signal, struct span *out)
 bool subject_gpm(const struct subject *s, const char *name, double *out)
 {
 	const struct series *series = NULL;
-	char source[40], text[40];
+	char text[40];
 
 	if (!s->phase)
 		return false;
 	if (s->gpu && s->phase->has_window) {
-		snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
 		snprintf(text, sizeof(text), "gpm_%s_share", name);
-		series = record_series(s->ctx->record, source, text);
+		series = gpu_series(s->ctx->record, s->gpu->pci, text);
 	}
 	if (series)
 		return series_whole(series, s->phase->t0_ns, s->phase->t1_ns, SERIES_GPM_LAG_NS, out);

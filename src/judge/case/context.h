@@ -70,6 +70,8 @@ bool case_right(const struct record_case *c);
 /* True if the case is right and its figure can serve as a reference for other cases. Cases that only try
  * other kernels cannot, although they have the key of another case. */
 bool case_sound(const struct record_case *c);
+/* The series of a signal of the GPU with this PCI address, owned by the record. NULL: not recorded. */
+const struct series *gpu_series(const struct record *r, const char *pci, const char *signal);
 /* Reads the telemetry of the judged window. False: there is none. */
 bool subject_span(const struct subject *s, const char *signal, struct span *out);
 /* Reads a share that GPM reports ("tensor", "fp32", "fp64", "sm", "dram"). The record's own readings come

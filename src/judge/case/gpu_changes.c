@@ -16,14 +16,6 @@ static const struct {
 	double period_s;
 } watched[] = {{"sm_clock_mhz", 0.02}, {"temperature_c", 1}, {"clock_reasons", 0.02}};
 
-static const struct series *series_of(const struct record *r, const char *pci, const char *signal)
-{
-	char source[40];
-
-	snprintf(source, sizeof(source), "gpu:%s", pci);
-	return record_series(r, source, signal);
-}
-
 static const struct record_case *by_id(const struct record *r, json_int_t id)
 {
 	for (size_t i = 0; i < r->case_count; i++)
@@ -92,7 +84,7 @@ static uint64_t moment(const struct record *r, const struct health_change *c)
 	bool memory = !strncmp(c->name, "ecc_", 4) || !strncmp(c->name, "remap", 5) || c->state;
 	const char *signal = brake || heat ? "clock_reasons" : replays ? c->name : memory ? "xid" : "";
 	unsigned bits = brake ? 0x80 : 0x48;
-	const struct series *s = *signal ? series_of(r, c->pci, signal) : NULL;
+	const struct series *s = *signal ? gpu_series(r, c->pci, signal) : NULL;
 
 	for (size_t i = s ? series_lower_bound(s, c->t0_ns) : 0; s && i < s->count && s->t_ns[i] <= c->t1_ns;
 	     i++)
@@ -273,7 +265,7 @@ static void rises(struct judgement *out, const struct subject *s, const struct w
 /* The case that ran when NVML stopped answering. The sampler notices this before the next health reading. */
 static const struct record_case *silence_case(const struct record *r, const struct health_silence *x)
 {
-	const struct series *s = series_of(r, x->pci, "nvml_error");
+	const struct series *s = gpu_series(r, x->pci, "nvml_error");
 	size_t behind = s ? series_lower_bound(s, x->t_ns) : 0;
 	uint64_t t_ns = behind ? s->t_ns[behind - 1] : x->t_ns;
 	struct where w;
@@ -312,7 +304,7 @@ static void silences(struct judgement *out, const struct subject *s, bool lost)
 
 static bool came_before(const struct record *r, const char *pci, const char *signal, uint64_t t_ns)
 {
-	const struct series *s = series_of(r, pci, signal);
+	const struct series *s = gpu_series(r, pci, signal);
 
 	for (size_t i = 0; s && i < s->count && s->t_ns[i] < t_ns; i++)
 		if (plausible_under_load(s->signal, s->value[i]))
@@ -325,7 +317,7 @@ static bool came_before(const struct record *r, const char *pci, const char *sig
  * no reading of a healthy sampler, so readings shortly before and after it also count. */
 static bool came_in(const struct record *r, const char *pci, size_t signal, uint64_t t0_ns, uint64_t t1_ns)
 {
-	const struct series *s = series_of(r, pci, watched[signal].name);
+	const struct series *s = gpu_series(r, pci, watched[signal].name);
 	double least_s = 2 * watched[signal].period_s + LONG_BEFORE_S;
 	double short_s = least_s - (double)(t1_ns - t0_ns) * 1e-9;
 	uint64_t more_ns = short_s > 0 ? (uint64_t)(short_s * 1e9) : 0;
@@ -369,7 +361,7 @@ void changes_xids(struct judgement *out, const struct subject *s)
 	const struct gpu *g;
 
 	for (size_t k = 0; !s->c->skipped && (g = subject_gpu(s, k)); k++) {
-		const struct series *series = series_of(r, g->pci, "xid");
+		const struct series *series = gpu_series(r, g->pci, "xid");
 		const struct xid_row *row;
 		unsigned count = 0;
 		int first = 0;
@@ -401,7 +393,7 @@ static void judge_case(struct judgement *out, const struct subject *s, const str
 	rises(out, s, at);
 	silences(out, s, false);
 	for (size_t k = 0; (g = subject_gpu(s, k)); k++)
-		if (series_of(s->ctx->record, g->pci, "xid_unwatched"))
+		if (gpu_series(s->ctx->record, g->pci, "xid_unwatched"))
 			remark(out, CAUSE_NO_LOG);
 	if (!c->reading && !c->job && c->ended && c->ending == ENDING_DONE && c->status == STATUS_OK)
 		dark(out, s);

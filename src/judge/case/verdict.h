@@ -16,7 +16,8 @@
 #define VERDICT_SPREAD_WARN 0.02 /* half-width of the mean, as a share of the mean */
 #define VERDICT_STANDS 0.005 /* at this half-width the mean is usable even if the window had not settled */
 #define VERDICT_SPREAD_STOP 0.05
-#define VERDICT_HELD 0.97   /* share of the window under the power regulator that counts as the whole window \
+#define VERDICT_HELD                                                                                         \
+	0.97		    /* share of the window under the power regulator that counts as the whole window \
 			     */
 #define VERDICT_HELD_S 1.0  /* shortest such window that counts as settled */
 #define VERDICT_SWING_S 6.0 /* two periods of the power regulator's swing */

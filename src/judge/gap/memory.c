@@ -13,13 +13,11 @@ enum { OTHERS_MAX = 64 };
 static bool clock_around(const struct subject *s, double *out)
 {
 	const struct series *series;
-	char source[40];
 	size_t i;
 
 	if (!s->gpu || !s->phase->has_window)
 		return false;
-	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
-	series = record_series(s->ctx->record, source, "memory_clock_mhz");
+	series = gpu_series(s->ctx->record, s->gpu->pci, "memory_clock_mhz");
 	for (i = 1; series && i < series->count; i++) {
 		if (series->t_ns[i] < s->phase->t1_ns)
 			continue;
