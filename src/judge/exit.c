@@ -105,7 +105,7 @@ static void begin_with(char *line, size_t size, const char *words)
 	line[more + used] = '\0';
 }
 
-static void tell_difference(struct judgements *out, size_t facts)
+static void add_difference(struct judgements *out, size_t facts)
 {
 	size_t used = strlen(out->headline);
 
@@ -158,7 +158,7 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_MEASURED],
 			 by_own_ceilings(ctx, t));
 	if (t->differ && !t->lost)
-		tell_difference(out, t->differ);
+		add_difference(out, t->differ);
 	if (ctx->record->closed && ctx->record->close_ending == ENDING_CANCELLED &&
 	    !strstr(out->headline, "stopped on request"))
 		begin_with(out->headline, size, "stopped on request; ");

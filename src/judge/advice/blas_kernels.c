@@ -185,7 +185,7 @@ static bool is_low(const struct judgement *j, const struct ceiling_row *row,
 	       t->high >= row->fail;
 }
 
-static void tell_tried(struct judgement *out, const struct best *b)
+static void list_tried(struct judgement *out, const struct best *b)
 {
 	size_t used = strlen(out->reason);
 
@@ -220,7 +220,7 @@ void blas_retry_tell(struct judgement *out, const struct subject *s)
 	 * ceiling's fail mark too. The interval must be better as well, since one lucky measurement does not
 	 * show that the kernels differ. */
 	if (!b.c || b.t.ratio < row->fail || b.t.low <= t.ratio) {
-		tell_tried(out, &b);
+		list_tried(out, &b);
 		return;
 	}
 	blas_retry_named(s, kernels, sizeof(kernels));

@@ -213,14 +213,14 @@ static void ceiling_bound(const struct subject *s, struct bound *out)
 {
 	const struct record_case *peak, *disturbed;
 	const char *by = record_text(record_phase(s->c, "ceiling"), "ceiling_by");
-	struct interleaved_ratio turns;
+	struct interleaved_ratio interleaved;
 	char unit[32];
 	double value;
 
 	if (traffic_beside(s->c, unit, sizeof(unit)))
 		return; /* a loop with other traffic is no bound */
-	if (s->has_figure && bound_interleaved(s, &turns)) {
-		out->value = s->figure / turns.ratio;
+	if (s->has_figure && bound_interleaved(s, &interleaved)) {
+		out->value = s->figure / interleaved.ratio;
 		out->from = BOUND_CEILING;
 		snprintf(out->formula, sizeof(out->formula), "interleaved with %.120s",
 			 by ? by : "its ceiling");

@@ -29,7 +29,7 @@ static void interval_text(char *out, size_t size, const struct interleaved_ratio
 
 /* The reference of the share, in words. NULL: it moves another mix of reads and writes than the case, and no
  * row covers that. *beside: the reference is reading alone. */
-static const char *held_against(const struct subject *s, bool *beside)
+static const char *ceiling_words(const struct subject *s, bool *beside)
 {
 	char unit[32];
 
@@ -66,7 +66,7 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 	struct interleaved_ratio t;
 	char share[48], kernels[48];
 	bool beside;
-	const char *of = held_against(s, &beside);
+	const char *of = ceiling_words(s, &beside);
 	double cpu_time;
 
 	if (!row || !of || (out->bound.from != BOUND_CEILING && !beside))
@@ -155,7 +155,7 @@ void verdict_ceiling_passed(struct judgement *out, const struct subject *s, cons
 	struct interleaved_ratio t = share_of(out, s, row ? row->traffic : 1);
 	double lost, others;
 	bool limited, beside;
-	const char *of = held_against(s, &beside);
+	const char *of = ceiling_words(s, &beside);
 	char share[48];
 
 	interval_text(share, sizeof(share), &t);

@@ -39,9 +39,10 @@ static int memory_node(const struct subject *s)
 	return case_number(s->c, "host_node", &node) || case_number(s->c, "cpu_node", &node) ? (int)node : -1;
 }
 
-static void tell(struct judgement *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append_reason(struct judgement *out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void tell(struct judgement *out, const char *format, ...)
+static void append_reason(struct judgement *out, const char *format, ...)
 {
 	size_t used = strlen(out->reason);
 	va_list args;
@@ -66,18 +67,22 @@ void numa_placement_explain(struct judgement *out, const struct subject *s)
 	if (best_node(s, &best, &node) && best.figure > NEARER * s->figure) {
 		out->cause = CAUSE_NUMA_FAR;
 		units_format(rate, sizeof(rate), best.figure, s->unit);
-		tell(out, "; NUMA distance: memory of node %s reached %s (case %u)", node, rate, best.c->id);
+		append_reason(out, "; NUMA distance: memory of node %s reached %s (case %u)", node, rate,
+			      best.c->id);
 	} else if (memory >= 0 && gpu >= 0 && memory != gpu) {
 		out->cause = CAUSE_NUMA_FAR;
-		tell(out, "; NUMA distance: the host memory is on node %d, the GPU on node %d", memory, gpu);
+		append_reason(out, "; NUMA distance: the host memory is on node %d, the GPU on node %d",
+			      memory, gpu);
 	} else if (memory >= 0 && gpu >= 0) {
-		tell(out, "; NUMA distance is not the reason: host memory and GPU are both on node %d", gpu);
+		append_reason(out,
+			      "; NUMA distance is not the reason: host memory and GPU are both on node %d",
+			      gpu);
 	} else if (cpu && cpu->numa_count == 1 && !cpu->virtual_machine) {
-		tell(out, "; NUMA distance is not the reason: the machine has one node");
+		append_reason(out, "; NUMA distance is not the reason: the machine has one node");
 	} else {
-		tell(out, "; NUMA placement is unknown: the system does not report the node of %s",
-		     gpu < 0 && memory < 0 ? "the GPU and the host memory"
-		     : gpu < 0		   ? "the GPU"
-					   : "the host memory");
+		append_reason(out, "; NUMA placement is unknown: the system does not report the node of %s",
+			      gpu < 0 && memory < 0 ? "the GPU and the host memory"
+			      : gpu < 0		    ? "the GPU"
+						    : "the host memory");
 	}
 }

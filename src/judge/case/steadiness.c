@@ -47,9 +47,9 @@ void verdict_steadiness(struct judgement *out, const struct subject *s)
 	bool lenient = !s->gpu && s->require != REQUIRE_JUDGED; /* a point of a CPU's curve */
 	double width, warn = lenient ? VERDICT_SPREAD_STOP : VERDICT_SPREAD_WARN;
 	bool told = record_number(s->phase, "half_width_share", &width);
-	struct interleaved_ratio turns;
+	struct interleaved_ratio interleaved;
 
-	if (bound_interleaved(s, &turns)) /* the interval of the interleaved ratio is judged instead */
+	if (bound_interleaved(s, &interleaved)) /* the interval of the interleaved ratio is judged instead */
 		return;
 	if (!told)
 		width = 0;

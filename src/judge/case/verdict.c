@@ -54,7 +54,7 @@ static void value_text(char *out, size_t size, double value, const char *unit)
 }
 
 /* A finding based on little evidence says so. */
-static const char *thin(const struct band_row *b)
+static const char *basis_note(const struct band_row *b)
 {
 	if (!b->basis.cards)
 		return "; range from published figures only";
@@ -89,11 +89,11 @@ static void margin_text(char *out, size_t size, const struct range *r, const str
 
 	if (r->mark > 0) {
 		units_format(mark, sizeof(mark), r->mark, b->slot == BAND_TIME ? "ns" : "FLOP/s");
-		snprintf(out, size, "; %s or worse fails%s", mark, thin(b));
+		snprintf(out, size, "; %s or worse fails%s", mark, basis_note(b));
 	} else if (r->margin > 0) {
-		snprintf(out, size, "; more than %.0f %% off fails%s", 100 * r->margin, thin(b));
+		snprintf(out, size, "; more than %.0f %% off fails%s", 100 * r->margin, basis_note(b));
 	} else {
-		snprintf(out, size, "%s", thin(b));
+		snprintf(out, size, "%s", basis_note(b));
 	}
 }
 
@@ -122,10 +122,11 @@ static void band_hold(struct judgement *out, const struct subject *s, const stru
 		out->below_range |= fails && is->headline && range_class_of(s);
 		margin_text(margin, sizeof(margin), &r, b);
 		finding(out, fails ? VERDICT_FAIL : VERDICT_WARN, is->low, "%s %s, expected %s .. %s%s%s",
-			is->what, v, l, h, is->why, is->headline && range_class_of(s) ? margin : thin(b));
+			is->what, v, l, h, is->why,
+			is->headline && range_class_of(s) ? margin : basis_note(b));
 	} else if (time ? is->value < r.low : is->value > r.high) {
 		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, %s the expected range of %s .. %s%s",
-			is->what, v, time ? "below" : "above", l, h, thin(b));
+			is->what, v, time ? "below" : "above", l, h, basis_note(b));
 	}
 }
 

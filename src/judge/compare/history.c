@@ -192,7 +192,7 @@ static double squares(const struct sides *s, enum quantity what)
 }
 
 /* The widest interval of the interleaved ratios, as a share. */
-static double turns_width(const struct sides *s)
+static double ratio_width(const struct sides *s)
 {
 	double low, high, width = 0;
 
@@ -244,7 +244,7 @@ static void row_floats(struct compare_row *r, const struct sides *before, const 
 	r->noise_raw = fmax(r->noise, NOISE_RAW);
 	r->noise = r->noise_raw;
 	if (r->has_normalised) {
-		width = both_widths(turns_width(before), turns_width(after));
+		width = both_widths(ratio_width(before), ratio_width(after));
 		r->noise = fmax(width, NOISE_RAW);
 	}
 }

@@ -70,7 +70,7 @@ static bool crossed(const struct subject *s, double *payload, double *raw)
 
 /* Adds two ratios that are only shown: over the same copy by the copy engines, and over twice one direction
  * alone. */
-static void beside(struct judgement *out, const struct subject *s)
+static void show_ratios(struct judgement *out, const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
 	bool both = strstr(s->c->limit, "both") != NULL;
@@ -116,7 +116,7 @@ bool gap_p2p(struct judgement *out, const struct subject *s)
 	if (!crossed(s, &payload, &raw) || !record_number(s->phase, "time_ns_mean", &mean_ns) ||
 	    !record_number(s->phase, "iterations", &iterations)) {
 		gap_absent(out, "busy", "the NVLink counters were not read in the window");
-		beside(out, s);
+		show_ratios(out, s);
 		return false;
 	}
 	time = mean_ns * 1e-9 * iterations;
@@ -124,6 +124,6 @@ bool gap_p2p(struct judgement *out, const struct subject *s)
 		"%.4g GB/s raw, from the NVLink counters (NVML 140, 141)", raw / time / 1e9);
 	gap_add(out, "payload", payload / raw / BOUND_NVLINK_DATA, 0.01,
 		"%.4f of the raw bytes are data (NVML 138, 139); at most 16/17 can be", payload / raw);
-	beside(out, s);
+	show_ratios(out, s);
 	return true;
 }

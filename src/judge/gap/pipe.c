@@ -138,7 +138,7 @@ static enum pipe pipe_of(const struct subject *s, double *signal, struct calibra
 }
 
 /* Writes "this run's fp16 MMA-only kernel; the bf16 kernel held idle time: 0.958". */
-static void told_by(char *text, size_t size, const struct subject *s, const struct calibration *by)
+static void calibration_text(char *text, size_t size, const struct subject *s, const struct calibration *by)
 {
 	bool same = !strcmp(by->type, s->type), refused = !same && !strcmp(by->refused_type, s->type);
 
@@ -227,7 +227,7 @@ bool gap_pipe(struct judgement *out, const struct subject *s, double *share)
 		return false;
 	}
 	*share = signal / kappa;
-	told_by(text, sizeof(text), s, &by);
+	calibration_text(text, sizeof(text), s, &by);
 	gap_add(out, "pipe", *share, by.kappa > 0 ? 0.005 : 0.013,
 		"%s %.1f %% of elapsed cycles, over %.3f (%s)", pipes[pipe].name, 100 * signal, kappa, text);
 	return true;

@@ -23,7 +23,7 @@ bool training_part_multiplies(const struct training_part *p)
 	return false;
 }
 
-static double told(const struct record *r, const char *signal, uint64_t t_ns, double otherwise)
+static double reading_or(const struct record *r, const char *signal, uint64_t t_ns, double otherwise)
 {
 	double value = training_reading(record_series(r, SOURCE, signal), t_ns);
 
@@ -80,9 +80,9 @@ static void add_part(struct training_step *out, const struct record *r, const st
 	snprintf(p->name, sizeof(p->name), "%.*s", (int)(length - tail), s->signal);
 	p->s = training_reading(s, out->t_ns);
 	snprintf(work, sizeof(work), "%s_part_flop", p->name);
-	p->flop = told(r, work, out->t_ns, 0);
+	p->flop = reading_or(r, work, out->t_ns, 0);
 	snprintf(work, sizeof(work), "%s_part_bytes", p->name);
-	p->bytes = told(r, work, out->t_ns, 0);
+	p->bytes = reading_or(r, work, out->t_ns, 0);
 	out->parts_s += p->s;
 	out->parts_flop += p->flop;
 	out->part_count++;
@@ -98,11 +98,11 @@ bool training_step_of(struct training_step *out, const struct record *r)
 	if (!steps || !steps->count || !median_at(out, steps, record_series(r, SOURCE, "steady"), &at))
 		return false;
 	out->t_ns = steps->t_ns[at];
-	out->phases_s = told(r, "forward_s", out->t_ns, 0) + told(r, "backward_s", out->t_ns, 0) +
-			told(r, "optimiser_s", out->t_ns, 0);
-	out->gemm_s = told(r, "gemm_s", out->t_ns, (double)NAN);
-	rate = told(r, "flop_rate", out->t_ns, 0);
-	mfu = told(r, "mfu", out->t_ns, 0);
+	out->phases_s = reading_or(r, "forward_s", out->t_ns, 0) + reading_or(r, "backward_s", out->t_ns, 0) +
+			reading_or(r, "optimiser_s", out->t_ns, 0);
+	out->gemm_s = reading_or(r, "gemm_s", out->t_ns, (double)NAN);
+	rate = reading_or(r, "flop_rate", out->t_ns, 0);
+	mfu = reading_or(r, "mfu", out->t_ns, 0);
 	out->flop = rate * out->step_s;
 	out->gemm_rate = mfu > 0 ? rate / mfu : 0;
 	for (size_t i = 0; i < r->series_count; i++)

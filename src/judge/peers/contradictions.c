@@ -92,7 +92,7 @@ static void quantity(char *out, size_t size, const struct judgement *j)
 
 /* For a point of a curve or a ceiling, which no plan requires to be judged, the verdict stays and only the
  * reason changes. */
-static void tell(struct judgement *j, const char *text)
+static void note(struct judgement *j, const char *text)
 {
 	size_t used = strlen(j->reason);
 
@@ -117,9 +117,9 @@ static void distrust(struct judgement *fast, struct judgement *slow, enum contra
 		return;
 	}
 	snprintf(text, sizeof(text), "%s, but a smaller size was slower: %s", more, less);
-	tell(fast, text);
+	note(fast, text);
 	snprintf(text, sizeof(text), "%s, but a larger size was faster: %s", less, more);
-	tell(slow, text);
+	note(slow, text);
 }
 
 /* With a CPU quota, more threads can be slower, because they wait for each other's CPU time. */
@@ -150,7 +150,7 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 			 "%s by itself, but %s interleaved with another case of this run: the machine "
 			 "was not in a steady state",
 			 here, there);
-		tell(j, text);
+		note(j, text);
 		return;
 	}
 }

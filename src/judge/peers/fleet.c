@@ -138,7 +138,7 @@ static const struct factor *explains(const struct judgement *j, const struct sub
 }
 
 /* Writes "compute 0.71 .. 0.74 of it (clock 0.530: 1050 of 1980 MHz by stamps)". */
-static void tell_class(const struct fleet *f, const struct judgement *of_case, enum range_class which,
+static void class_text(const struct fleet *f, const struct judgement *of_case, enum range_class which,
 		       char *out, size_t size)
 {
 	const struct record *r = f->ctx->record;
@@ -210,7 +210,7 @@ static void judge_node(struct judgement *of_case, const struct fleet *f)
 	for (int c = RANGE_COMPUTE, told = 0; c < RANGE_CLASS_COUNT; c++) {
 		if (!f->low[c] || n >= sizeof(reason))
 			continue;
-		tell_class(f, of_case, (enum range_class)c, part, sizeof(part));
+		class_text(f, of_case, (enum range_class)c, part, sizeof(part));
 		n += (size_t)snprintf(reason + n, sizeof(reason) - n, "%s%s", told++ ? "; " : "", part);
 	}
 	for (size_t i = 0; i < r->case_count; i++) {

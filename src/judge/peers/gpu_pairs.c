@@ -136,7 +136,7 @@ static const struct pair *worst_of(const struct links *l, const struct gpu *gpu)
 
 /* Writes "; .. has 12 of 18 NVLinks up (0.667)": the connections of a GPU that are not complete, from its
  * facts. */
-static void tell_width(const struct gpu *g, bool nvlink, char *out, size_t size)
+static void width_text(const struct gpu *g, bool nvlink, char *out, size_t size)
 {
 	double up = gpu_get(g, GPU_FACT_nvlink_active, 0), all = gpu_get(g, GPU_FACT_nvlink_count, 0);
 	double lanes = gpu_get(g, GPU_FACT_pcie_width, 0), most = gpu_get(g, GPU_FACT_pcie_width_max, 0);
@@ -198,7 +198,7 @@ static void say(struct judgement *j, enum verdict verdict, const char *reason)
 }
 
 /* Writes the figure of the other direction of a pair, and whether it is normal. */
-static void tell_reverse(const struct links *l, const struct pair *p, char *out, size_t size)
+static void reverse_text(const struct links *l, const struct pair *p, char *out, size_t size)
 {
 	char figure[32];
 
@@ -233,9 +233,9 @@ static void judge_pair(struct judgement *out, const struct judge_context *ctx, c
 	char reason[REASON];
 
 	units_format(figure, sizeof(figure), p->s.figure, p->s.unit);
-	tell_reverse(l, p, reverse, sizeof(reverse));
-	tell_width(p->s.gpu, nvlink, own, sizeof(own));
-	tell_width(p->s.peer, nvlink, peers, sizeof(peers));
+	reverse_text(l, p, reverse, sizeof(reverse));
+	width_text(p->s.gpu, nvlink, own, sizeof(own));
+	width_text(p->s.peer, nvlink, peers, sizeof(peers));
 	snprintf(reason, sizeof(reason), "%.64s: %s, %.1f %% %s the median of the other %zu%s%s%s",
 		 p->s.c->where, figure, 100 * fabs(p->off), p->off < 0 ? "below" : "above", l->count - 1,
 		 reverse, own, peers);
@@ -243,7 +243,7 @@ static void judge_pair(struct judgement *out, const struct judge_context *ctx, c
 }
 
 /* Writes "sends slowly to 3 of 3 and receives slowly from 3 of 3". */
-static void tell_sides(const struct links *l, const struct gpu *gpu, char *out, size_t size)
+static void sides_text(const struct links *l, const struct gpu *gpu, char *out, size_t size)
 {
 	static const char *const words[] = {"sends slowly to", "receives slowly from"};
 	size_t slow, all, n = 0;
@@ -264,8 +264,8 @@ static void judge_gpu(struct judgement *out, const struct judge_context *ctx, co
 	struct judgement *carrier = &out[worst->index];
 	char sides[96], width[64], figure[32], reason[REASON];
 
-	tell_sides(l, gpu, sides, sizeof(sides));
-	tell_width(gpu, over_nvlink(&worst->s), width, sizeof(width));
+	sides_text(l, gpu, sides, sizeof(sides));
+	width_text(gpu, over_nvlink(&worst->s), width, sizeof(width));
 	units_format(figure, sizeof(figure), worst->s.figure, worst->s.unit);
 	snprintf(reason, sizeof(reason),
 		 "gpu%u (%.15s) %s: all its links are slow, not one pair; %.64s %s, %.1f %% %s the median%s",
@@ -327,8 +327,8 @@ static void judge_reverse(struct judgement *out, const struct links *l)
 		return;
 	units_format(figure, sizeof(figure), slow->s.figure, slow->s.unit);
 	units_format(back, sizeof(back), fast->s.figure, fast->s.unit);
-	tell_width(slow->s.gpu, over_nvlink(&slow->s), own, sizeof(own));
-	tell_width(slow->s.peer, over_nvlink(&slow->s), peers, sizeof(peers));
+	width_text(slow->s.gpu, over_nvlink(&slow->s), own, sizeof(own));
+	width_text(slow->s.peer, over_nvlink(&slow->s), peers, sizeof(peers));
 	snprintf(reason, sizeof(reason), "%.64s: %s, %.1f %% %s its reverse direction, %.64s %s%s%s",
 		 slow->s.c->where, figure, 100 * loss, l->time ? "above" : "below", fast->s.c->where, back,
 		 own, peers);

@@ -196,8 +196,8 @@ static enum status add_other(struct judge_difference *d, unsigned node, const ch
 }
 
 /* Finds the value of most nodes; of equally frequent values, that of the lower node. */
-static enum status tell(struct judge_difference *d, const struct record *r, char (*value)[VALUE],
-			struct error *err)
+static enum status fill_difference(struct judge_difference *d, const struct record *r, char (*value)[VALUE],
+				   struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -217,7 +217,7 @@ static enum status tell(struct judge_difference *d, const struct record *r, char
 	return st;
 }
 
-static enum status tell_all(struct judgements *out, const struct record *r, struct error *err)
+static enum status fill_differences(struct judgements *out, const struct record *r, struct error *err)
 {
 	char(*value)[VALUE] = calloc(r->node_count, sizeof(*value));
 	enum status st = STATUS_OK;
@@ -231,7 +231,7 @@ static enum status tell_all(struct judgements *out, const struct record *r, stru
 		for (size_t k = 0; k < r->node_count; k++)
 			if (r->node[k].machine)
 				value_of(value[k], sizeof(value[k]), r->node[k].machine, d);
-		st = tell(d, r, value, err);
+		st = fill_difference(d, r, value, err);
 	}
 	free(value);
 	return st;
@@ -272,7 +272,7 @@ enum status nodes_judge(struct judgements *out, const struct judge_context *ctx,
 			first = r->node[i].machine;
 	}
 	if (!st && out->difference_count)
-		st = tell_all(out, r, err);
+		st = fill_differences(out, r, err);
 	settle(out);
 	return st;
 }
