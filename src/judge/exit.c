@@ -154,7 +154,7 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 			 t->open_target, t->first_open->reason);
 	else
 		snprintf(out->headline, size,
-			 "%zu passed, %zu have a warning, %zu were measured without a reference%s",
+			 "%zu passed, %zu with warnings, %zu measured without a reference%s",
 			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_MEASURED],
 			 by_own_ceilings(ctx, t));
 	if (t->differ && !t->lost)

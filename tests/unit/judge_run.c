@@ -114,7 +114,7 @@ static void test_run__a_run_of_measurements_alone_is_measured(void **state)
 	assert_int_equal(w.out.exit_code, 0);
 	assert_int_equal(w.out.verdict, VERDICT_MEASURED);
 	assert_non_null(
-		strstr(w.out.headline, "0 passed, 0 have a warning, 1 were measured without a reference"));
+		strstr(w.out.headline, "0 passed, 0 with warnings, 1 measured without a reference"));
 	c->require = REQUIRE_JUDGED;
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
