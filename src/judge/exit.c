@@ -10,7 +10,7 @@ static bool looked_at(const struct judgement *j)
 int exit_of_case(const struct judgement *j, enum require require, bool said)
 {
 	switch (j->verdict) {
-	case VERDICT_FAIL: /* whatever was required, something is wrong */
+	case VERDICT_FAIL: /* something is wrong, even if nothing was required */
 		return 1;
 	case VERDICT_PASS:
 	case VERDICT_MEASURED:

@@ -66,7 +66,7 @@ enum held_by {
 };
 
 /* A factor of the gap. Its signal is never the rate that it explains. A factor without a signal of its own is
- * merged with its neighbour, and the name says so. */
+ * merged with its neighbour, and its name shows this. */
 struct factor {
 	char name[40], signal[160];
 	double value, error;  /* share; 1 = costs nothing */
@@ -87,9 +87,8 @@ struct factor {
 #define X(id, ...) METRIC_##id,
 enum metric_id { JUDGE_METRICS(X) METRIC_COUNT };
 #undef X
-#define JUDGE_ERROR_GATE                                                                                     \
-	1.2 /* times the library's error: docs/explanation/methods/attention.md, "Comparison with cuDNN's    \
-	       accuracy" */
+/* Times the library's error: docs/explanation/methods/attention.md, "Comparison with cuDNN's accuracy". */
+#define JUDGE_ERROR_GATE 1.2
 struct metric_row {
 	const char *name, *shown, *unit;
 	double target;
@@ -113,7 +112,8 @@ struct judgement {
 	enum judged_by judged_by;
 	struct band band;
 	bool has_band, low_confidence;
-	bool below_range; /* a headline case that fails by its range, whatever cause the finding names */
+	bool below_range; /* a headline case that fails by its range, even if the finding names another cause
+			   */
 	struct fallback_expectation least;
 	struct expected_before_run ahead; /* filled before a run */
 	double share_of_bound;		  /* 0: no bound */

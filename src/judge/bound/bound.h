@@ -5,8 +5,8 @@
 #define JUDGE_BOUND_BOUND_H
 #include "judge/case/context.h"
 
-#define BOUND_NVLINK_DATA                                                                                    \
-	(16.0 / 17)	       /* share of the raw rate: docs/explanation/methods/bounds.md, "GPU to GPU" */
+/* Share of the raw rate: docs/explanation/methods/bounds.md, "GPU to GPU". */
+#define BOUND_NVLINK_DATA (16.0 / 17)
 #define BOUND_SPREAD_STOP 0.05 /* half-width of the mean above which a figure cannot serve as a ceiling */
 #define BOUND_CPU_SHARE 0.97   /* share of the requested CPU time; below it, other work took CPU time */
 

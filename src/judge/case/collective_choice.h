@@ -13,7 +13,7 @@ const char *choice_word(const struct subject *s, const char *word, char *buffer,
  * oldest. NULL: not known. */
 const char *choice_link_word(const struct subject *s, const char *word, char *buffer, size_t size);
 /* Returns the range for a case that does not report NCCL's choice. Considered are all choices that NCCL may
- * make, or those of one `nvls` ("0" or "1"; NULL: any). Of the ranges that fit, the easiest counts: the
+ * make, or those of one `nvls` ("0" or "1"; NULL: any). The easiest range that fits counts: the
  * lowest low end, or for times the highest high end. So no good figure of a covered choice falls outside it.
  * NULL: none fits. */
 const struct band_row *choice_band(const struct subject *s, enum band_slot slot, const char *nvls);

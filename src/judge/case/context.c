@@ -437,8 +437,8 @@ bool subject_gpm(const struct subject *s, const char *name, double *out)
 	return record_number(s->phase, text, out);
 }
 
-#define COUNTED_AGREE                                                                                        \
-	0.03 /* tolerance between the cycles per iteration that were counted and those of the window */
+/* Tolerance between the cycles per iteration that were counted and those of the window. */
+#define COUNTED_AGREE 0.03
 
 bool subject_counter(const struct subject *s, const char *name, double *out)
 {

@@ -32,7 +32,7 @@ struct subject {
 	const struct gpu *peer;	 /* second GPU of a pair, which receives; NULL: none */
 	unsigned gpu_count;	 /* GPUs of the case; in a run on several nodes, those of this rank */
 	const struct sku *sku;	 /* NULL: not known */
-	const struct sku *flops; /* row that gives FLOP per clock: the SKU or the architecture; NULL: none */
+	const struct sku *flops; /* the SKU or architecture row with the FLOP per clock; NULL: none */
 	const char *kind;	 /* "cpu" "gpu" "pair" "node" */
 	const char *type;	 /* "bf16" of limit compute.bf16; "" if the limit names no type */
 	const struct choice
@@ -86,8 +86,8 @@ bool subject_counter(const struct subject *s, const char *name, double *out);
  * is not known: 1 GiB. */
 bool subject_beyond_cache(const struct subject *s);
 
-/* Sets verdict, cause and reason if this verdict weighs more than the present one (verdict_weight). Of equal
- * weights the first stays. A judgement without a reason has no verdict yet. */
+/* Sets verdict, cause and reason if this verdict weighs more than the present one (verdict_weight). The
+ * first of several equal weights stays. A judgement without a reason has no verdict yet. */
 void finding(struct judgement *j, enum verdict verdict, enum cause cause, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Sets a cause that is worth naming although it changes no verdict. The first cause stays. */

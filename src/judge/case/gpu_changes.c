@@ -45,8 +45,8 @@ struct where {
 					cases 0: none */
 };
 
-/* Finds the case that ran at that time. Of several it takes one that did not end normally, else the last. If
- * none ran, it takes the case before, else the first. */
+/* Finds the case that ran at that time. Among several cases it takes one that did not end normally, else the
+ * last. If none ran, it takes the case before, else the first. */
 static void find_case(struct where *w, const struct record *r, const char *pci, uint64_t t0_ns,
 		      uint64_t t1_ns)
 {

@@ -8,9 +8,9 @@
  * draw 0.10 to 0.17 of their limit when idle. A larger value allows a lower limit to cost more. */
 #define POWER_CONSTANT 0.30
 #define POWER_LEAST 0.05 /* lowest share of the range that may remain */
-#define POWER_BINDS 0.97 /* of the limit: at this power the regulator is active */
-#define CLOCK_LOOSENS                                                                                        \
-	0.50 /* of the maximum: the loss of memory and link rates below this clock has not been measured */
+#define POWER_BINDS 0.97 /* share of the limit at which the regulator is active */
+/* Share of the maximum clock. Below it, the loss of memory and link rates has not been measured. */
+#define CLOCK_LOOSENS 0.50
 
 const char *range_class_name(enum range_class which)
 {

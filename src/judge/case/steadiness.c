@@ -12,7 +12,7 @@ static bool power_held(const struct subject *s, double least_s)
 	       record_number(s->phase, "window_s", &window) && window >= least_s;
 }
 
-/* Judges whether clock, power and rate had settled. The latency of a launch depends on none of them. */
+/* Judges whether clock, power and rate had settled. The latency of a launch does not depend on these. */
 static void settled(struct judgement *out, const struct subject *s, bool told, double width)
 {
 	bool latency = !strncmp(s->c->limit, "latency", 7);

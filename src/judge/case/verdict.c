@@ -53,7 +53,7 @@ static void value_text(char *out, size_t size, double value, const char *unit)
 		snprintf(out, size, "%.3f", value);
 }
 
-/* A finding based on little evidence says so. */
+/* Names weak evidence behind a finding. */
 static const char *basis_note(const struct band_row *b)
 {
 	if (!b->basis.cards)

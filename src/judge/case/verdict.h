@@ -6,19 +6,18 @@
 #include "judge/case/context.h"
 
 /* Limits of the method. docs/explanation/methods/verdicts.md gives the reasons. */
-#define VERDICT_OTHERS_STOP                                                                                  \
-	0.25 /* share of CPU time that other work took: half of what one equal competitor takes */
-#define VERDICT_ABOVE                                                                                        \
-	1.01 /* of a device bound: a boost above the clock that NVML calls maximum reached 0.75 % */
-#define VERDICT_BOOST                                                                                        \
-	1.015 /* highest measured clock over that maximum that excuses a figure above the bound */
-#define VERDICT_FAIL_SHARE 0.75	 /* of the low end of the range */
+/* Share of CPU time that other work took. One equal competitor takes twice this share. */
+#define VERDICT_OTHERS_STOP 0.25
+/* Highest share of a device bound. A boost above the clock that NVML calls maximum reached 0.75 %. */
+#define VERDICT_ABOVE 1.01
+/* Highest measured clock over that maximum that excuses a figure above the bound. */
+#define VERDICT_BOOST 1.015
+#define VERDICT_FAIL_SHARE 0.75	 /* share of the low end of the range */
 #define VERDICT_SPREAD_WARN 0.02 /* half-width of the mean, as a share of the mean */
 #define VERDICT_STANDS 0.005 /* at this half-width the mean is usable even if the window had not settled */
 #define VERDICT_SPREAD_STOP 0.05
-#define VERDICT_HELD                                                                                         \
-	0.97		    /* share of the window under the power regulator that counts as the whole window \
-			     */
+/* Share of the window under the power regulator that counts as the whole window. */
+#define VERDICT_HELD 0.97
 #define VERDICT_HELD_S 1.0  /* shortest such window that counts as settled */
 #define VERDICT_SWING_S 6.0 /* two periods of the power regulator's swing */
 #define VERDICT_GAP_S 1.0   /* longest gap between samples inside a window */

@@ -144,7 +144,7 @@ struct walk {
 static enum status walk(const struct walk *w, const char *path, const json_t *a, const json_t *b, int depth,
 			struct error *err);
 
-/* True for the folder that the run itself was told to write. */
+/* True for the output folder of the run itself. */
 static bool own_folder(const json_t *place, const char *key)
 {
 	const char *role = json_string_value(json_object_get(place, "role"));

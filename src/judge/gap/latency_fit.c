@@ -6,8 +6,8 @@
 /* A further line must explain more than noise does: docs/explanation/methods/collectives.md, "Curve and
  * switch points". */
 #define NOISE 0.01 /* relative error of points from noise */
-#define LINE_PRICE                                                                                           \
-	3.0 /* price of a line in logarithms of the number of points: two unknowns and a position */
+/* Price of a line in logarithms of the number of points: two unknowns and a position. */
+#define LINE_PRICE 3.0
 
 /* Least squares of the relative error: the weights are 1 / t^2. */
 struct sums {

@@ -4,8 +4,8 @@
 #include "judge/gap/gap.h"
 #include <math.h>
 
-#define PLAUSIBLE_KAPPA                                                                                      \
-	0.2 /* a pipe that reads less than this while it never idles is not the pipe of this work */
+/* A pipe that reads less than this while it never idles is not the pipe of this work. */
+#define PLAUSIBLE_KAPPA 0.2
 #define PLAUSIBLE_SIGNAL 0.01 /* nor is a pipe that reads almost nothing */
 
 /* The pipes that GPM reports. */

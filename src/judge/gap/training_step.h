@@ -10,12 +10,12 @@ enum { TRAINING_PARTS_MOST = 16 };
 struct training_part {	/* one kind of operation, timed by events */
 	char name[40];	/* "attention_backward" */
 	double s, flop; /* flop 0: none, or not recorded (older journals); recomputed FLOP are included */
-	double bytes;	/* of operations without FLOP, each operand counted once; 0: not recorded */
+	double bytes;	/* for operations without FLOP, each operand counted once; 0: not recorded */
 };
 struct training_step {
 	size_t steps; /* recorded steps, only the steady ones if there are any; for an even number the lower
 			 median is taken */
-	double step_s, mean_s; /* of the median step; mean of all of them */
+	double step_s, mean_s; /* the median step, and the mean of all steps */
 	double phases_s;       /* forward, backward and optimizer together */
 	double gemm_s;	       /* in GEMMs, including those of attention; NAN: not timed */
 	double flop;	       /* FLOP that the model needs */

@@ -5,9 +5,9 @@
 #include "judge/bound/bound.h"
 #include "judge/case/range.h"
 
-#define EXPLAINS                                                                                             \
-	1.1 /* A factor explains a loss only if it is at most this many times the share of the range's end   \
-	       that was reached; a larger factor lost too little. */
+/* A factor explains a loss only if it is at most this many times the share of the range's end that was
+ * reached; a larger factor lost too little. */
+#define EXPLAINS 1.1
 
 /* GPUs of one node: which of them the run used, and which failed by their range, by class. */
 struct fleet {
