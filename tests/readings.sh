@@ -130,9 +130,9 @@ expect() { # recording, what was bought, text of the report
 		fail=1
 	fi
 }
-expect derived-memory-half h100-sxm:1 "stated 1 x h100-sxm, found 0"
-expect derived-sku-mixed h100-sxm:8 "stated 8 x h100-sxm, found 7"
-expect h200-sxm-1 h100-sxm:1 "stated 1 x h100-sxm, found 0"
+expect derived-memory-half h100-sxm:1 "1 x h100-sxm stated, 0 found"
+expect derived-sku-mixed h100-sxm:8 "8 x h100-sxm stated, 7 found"
+expect h200-sxm-1 h100-sxm:1 "1 x h100-sxm stated, 0 found"
 
 # Each recording is judged.
 for d in "$recordings"/*/; do

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge's doors: a record's own machine event becomes the machine that its cases are judged on. */
+/* Entry points of the judge. The record's machine event becomes the machine on which its cases are judged. */
 #include "judge/judge.h"
 #include "judge/judge_run.h"
 
-/* A machine a node; of one process the record's own. */
+/* One machine per node; for a run of one process, the machine of the record. */
 struct nodes {
 	size_t count, gpu_count;
 	struct record *slice;
 	struct machine **machine;
 	struct judge_context *ctx;
-	const struct gpu **gpu; /* of all, by node */
+	const struct gpu **gpu; /* GPUs of all nodes, in node order */
 };
 
 static enum status no_memory(struct error *err)
@@ -55,7 +55,8 @@ static enum status read_nodes(struct nodes *n, const struct record *r, const str
 		n->ctx[i] = (struct judge_context){.record = &n->slice[i], .e = e, .ahead = ahead};
 		status = read_machine(n, i, err);
 	}
-	for (size_t i = 0; i < n->count; i++) { /* the array has stopped moving */
+	for (size_t i = 0; i < n->count;
+	     i++) { /* pointers into the array are valid only now that it no longer grows */
 		n->ctx[i].gpu = n->gpu ? n->gpu + at : NULL;
 		at += n->ctx[i].gpu_count;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/exit.h"
 
-/* It ran (or was read); only a reference was missing. */
+/* True if the case ran or was read, and only a reference was missing. */
 static bool looked_at(const struct judgement *j)
 {
 	return j->cause == CAUSE_NO_REFERENCE;
@@ -10,7 +10,7 @@ static bool looked_at(const struct judgement *j)
 int exit_of_case(const struct judgement *j, enum require require, bool said)
 {
 	switch (j->verdict) {
-	case VERDICT_FAIL: /* whatever was required: something is wrong */
+	case VERDICT_FAIL: /* something is wrong, even if nothing was required */
 		return 1;
 	case VERDICT_PASS:
 	case VERDICT_MEASURED:
@@ -33,10 +33,10 @@ int exit_of_case(const struct judgement *j, enum require require, bool said)
 struct tally {
 	size_t of[VERDICT_COUNT], asked, required, measured, open;
 	const struct judgement *first_fail, *first_open;
-	bool other_fail, other_open; /* for another cause than the first */
+	bool other_fail, other_open; /* true if another case has a different cause than the first */
 	const char *fail_target, *open_target;
-	const struct record_node *lost; /* the first node whose journals are not whole */
-	size_t differ;			/* facts in which nodes differ and that hurt */
+	const struct record_node *lost; /* the first node whose journals are incomplete */
+	size_t differ;			/* facts that differ between nodes and hurt the run */
 };
 
 static bool of_gpu(const struct record_case *c)
@@ -44,7 +44,8 @@ static bool of_gpu(const struct record_case *c)
 	return strstr(c->target, "gpu") != NULL;
 }
 
-/* The first failure; else the first case that stays open, a GPU's before a CPU's. */
+/* Counts the cases and finds the first failure and the first undecided case. For undecided cases a GPU comes
+ * before a CPU. */
 static void count(struct tally *t, const struct judgements *out, const struct judge_context *ctx)
 {
 	const struct record *r = ctx->record;
@@ -92,7 +93,7 @@ static const char *by_own_ceilings(const struct judge_context *ctx, const struct
 {
 	return ctx->gpu_count || !(t->of[VERDICT_PASS] + t->of[VERDICT_WARN])
 		       ? ""
-		       : "; judged against this machine's own ceilings: no reference for this CPU model";
+		       : "; judged by this machine's own ceilings, since there is no reference for this CPU model";
 }
 
 static void begin_with(char *line, size_t size, const char *words)
@@ -104,7 +105,7 @@ static void begin_with(char *line, size_t size, const char *words)
 	line[more + used] = '\0';
 }
 
-static void tell_difference(struct judgements *out, size_t facts)
+static void add_difference(struct judgements *out, size_t facts)
 {
 	size_t used = strlen(out->headline);
 
@@ -113,7 +114,7 @@ static void tell_difference(struct judgements *out, size_t facts)
 		 facts == 1 ? "s" : "");
 }
 
-/* ", all of them cpu_contended": of several for one cause. */
+/* Writes ", all of them cpu_contended" if several cases share one cause. */
 static const char *shared(char *out, size_t size, size_t count, bool others, const struct judgement *first)
 {
 	*out = '\0';
@@ -128,35 +129,36 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 	char cause[64];
 
 	if (out->has_stated && out->stated.verdict == VERDICT_FAIL)
-		snprintf(out->headline, size, "not what was stated: %.280s", out->stated.reason);
+		snprintf(out->headline, size, "the machine is not as stated: %.280s", out->stated.reason);
 	else if (t->first_fail)
 		snprintf(out->headline, size, "%zu of %zu cases failed%s; first %.256s: %.160s",
 			 t->of[VERDICT_FAIL], t->asked,
 			 shared(cause, sizeof(cause), t->of[VERDICT_FAIL], t->other_fail, t->first_fail),
 			 t->fail_target, t->first_fail->reason);
 	else if (ctx->ahead)
-		snprintf(out->headline, size, "%zu of %zu cases would be judged", t->of[VERDICT_PASS],
-			 out->count);
+		snprintf(out->headline, size, "%zu of %zu cases have a reference to judge them by",
+			 t->of[VERDICT_PASS], out->count);
 	else if (!t->measured && t->first_open && ctx->record->case_count == 1 && ctx->record->cases[0].job)
-		snprintf(out->headline, size, "%s", t->first_open->reason); /* how far the work came */
+		snprintf(out->headline, size, "%s", t->first_open->reason); /* how far the job came */
 	else if (!t->measured)
 		snprintf(out->headline, size, "nothing was measured");
 	else if (t->lost)
 		snprintf(out->headline, size,
-			 "inconclusive: node %s is %s (%.160s); %zu of %zu cases stay open", t->lost->name,
-			 record_node_state_word(t->lost->state), t->lost->why, t->open, t->asked);
+			 "inconclusive: node %s is %s (%.160s); %zu of %zu cases have no verdict",
+			 t->lost->name, record_node_state_word(t->lost->state), t->lost->why, t->open,
+			 t->asked);
 	else if (t->first_open)
 		snprintf(out->headline, size,
-			 "inconclusive: %zu of %zu cases stay open%s; first %.256s: %.160s", t->open,
+			 "inconclusive: %zu of %zu cases have no verdict%s; first %.256s: %.160s", t->open,
 			 t->asked, shared(cause, sizeof(cause), t->open, t->other_open, t->first_open),
 			 t->open_target, t->first_open->reason);
 	else
 		snprintf(out->headline, size,
-			 "%zu passed, %zu deserve a look, %zu measured without being judged%s",
+			 "%zu passed, %zu with warnings, %zu measured without a reference%s",
 			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_MEASURED],
 			 by_own_ceilings(ctx, t));
 	if (t->differ && !t->lost)
-		tell_difference(out, t->differ);
+		add_difference(out, t->differ);
 	if (ctx->record->closed && ctx->record->close_ending == ENDING_CANCELLED &&
 	    !strstr(out->headline, "stopped on request"))
 		begin_with(out->headline, size, "stopped on request; ");

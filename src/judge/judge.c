@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole record: every case by itself, then siblings, gap and advice, then what the run is worth. */
+/* Judges a whole record: every case by itself, then siblings, gap and advice, then the run as a whole. */
 #include "judge/judge.h"
 #include "judge/advice/advice.h"
 #include "judge/advice/attention_engines.h"
@@ -42,7 +42,7 @@ static bool line_add(char (**lines)[LINE_SIZE], size_t *count, const char *text)
 	return true;
 }
 
-/* What rights, libraries or a free device would have let us see. */
+/* Collects what assay could not read, for lack of rights, libraries or a free device. */
 static bool could_not_look(struct judgements *out, const struct judge_context *ctx)
 {
 	char line[LINE_SIZE], prefix[48];
@@ -57,9 +57,10 @@ static bool could_not_look(struct judgements *out, const struct judge_context *c
 		    j->cause != CAUSE_BUSY && j->cause != CAUSE_NOT_GRANTED)
 			continue;
 		if (ctx->record->cases[i].reading && j->verdict != VERDICT_PASS)
-			action = ""; /* its reason ends with what to do */
+			action = ""; /* its reason already ends with what to do */
 		snprintf(prefix, sizeof(prefix), "%.40s: ", ctx->record->cases[i].probe);
-		if (!strncmp(j->reason, prefix, strlen(prefix))) /* it says so itself */
+		if (!strncmp(j->reason, prefix,
+			     strlen(prefix))) /* the reason already begins with the probe's name */
 			*prefix = '\0';
 		snprintf(line, sizeof(line), "%s%.*s%s%.70s", prefix, *action ? 110 : 190,
 			 j->verdict == VERDICT_PASS ? cause_text(j->cause) : j->reason, *action ? "; " : "",
@@ -88,7 +89,7 @@ static bool operator_input(struct judgements *out, const struct judge_context *c
 	size_t i;
 
 	if (ctx->record->case_count && ctx->record->cases[0].job)
-		return true; /* work that was run asks nothing of what the machine ought to be */
+		return true; /* a job asks nothing about the machine */
 	for (i = 0; i < ctx->e->operator_count; i++) {
 		const struct operator_row *o = &ctx->e->operator_[i];
 
@@ -101,7 +102,7 @@ static bool operator_input(struct judgements *out, const struct judge_context *c
 	return true;
 }
 
-/* What would judge a case that has not run. */
+/* Fills in the reference that would judge a case that has not run. */
 static void ahead_of(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
@@ -116,7 +117,8 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	text_copy(out->figure_unit, sizeof(out->figure_unit), s->unit);
 	text_copy(out->phase, sizeof(out->phase), s->phase_name);
 	if (s->c->skipped &&
-	    s->c->skip_cause != CAUSE_RECORDED) { /* a recording tells what would judge it live */
+	    s->c->skip_cause !=
+		    CAUSE_RECORDED) { /* for a recorded case, show what would judge it on a live machine */
 		verdict_ending(out, s);
 		return;
 	}
@@ -128,23 +130,25 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	if (s->c->reading) {
 		out->judged_by = JUDGED_RULE;
 		text_copy(out->reason, sizeof(out->reason),
-			  "by the rules of health.yaml for the fields it reads");
+			  "judged by the rules of health.yaml for the fields it reads");
 	} else if (u) {
 		verdict_unreferenced(out, s, u->why);
 	} else if (b) {
 		out->least = (struct fallback_expectation){0};
 		verdict_band(out, s, b);
-		out->has_band = b->slot <= BAND_TIME; /* a share's band has no rate before a clock was held */
+		out->has_band =
+			b->slot <= BAND_TIME; /* a range of shares has no rate until a clock is held */
 		band_terms(b, terms, sizeof(terms));
-		snprintf(out->reason, sizeof(out->reason), "band %.40s: %.90s%s%.60s; %.110s", b->name, terms,
-			 *terms ? "; " : "", out->band.basis, b->source.text);
+		snprintf(out->reason, sizeof(out->reason), "range %.40s: %.90s%s%.60s; %.110s", b->name,
+			 terms, *terms ? "; " : "", out->band.basis, b->source.text);
 	} else if (c && strcmp(s->c->probe, "peak")) {
 		out->judged_by = JUDGED_CEILING;
 		out->bound.from = BOUND_CEILING;
 		out->ahead.ceiling_pass = c->pass * c->traffic;
 		out->ahead.ceiling_above = c->above * c->traffic;
 		snprintf(out->reason, sizeof(out->reason),
-			 "by this run's own ceiling: passes from %.2f, fails under %.2f", c->pass, c->fail);
+			 "judged by this run's own ceiling: passes from %.2f, fails below %.2f", c->pass,
+			 c->fail);
 	} else if (rule) {
 		out->judged_by = JUDGED_RULE;
 		snprintf(out->reason, sizeof(out->reason), "rule %.60s: %.160s", rule->name,
@@ -155,8 +159,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	}
 }
 
-/* A second round counts for the first or the first for it: the better of the two, but never instead of a
- * failure. */
+/* Of two rounds of a case the better one counts, but it never replaces a failure or an error. */
 static void second_rounds(struct judgements *out, const struct record *r)
 {
 	for (size_t i = 0; i < r->case_count; i++) {
@@ -180,7 +183,8 @@ static void second_rounds(struct judgements *out, const struct record *r)
 		if (a->superseded) {
 			size_t used = strlen(a->reason);
 
-			text_copy(a->reason + used, sizeof(a->reason) - used, "; its other round counts");
+			text_copy(a->reason + used, sizeof(a->reason) - used,
+				  "; the other round of this case counts");
 		}
 	}
 }
@@ -231,7 +235,7 @@ enum status judge_run(struct judgements *out, const struct judge_context *of, co
 		siblings_judge(out->of_case, ctx);
 		links_judge(out->of_case, ctx);
 	}
-	/* Once more: siblings may have passed what was unknown, and changes weigh more. */
+	/* Again, because siblings may have passed an undecided case, and changes weigh more. */
 	if (!ctx->ahead && !changes_judge(out->of_case, ctx))
 		goto no_memory;
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* judge_record without the machine's parser: for tests that build a machine by hand. */
+/* judge_record for a machine that is already parsed: tests use it with a machine built by hand. */
 #ifndef JUDGE_JUDGE_RUN_H
 #define JUDGE_JUDGE_RUN_H
 #include "judge/case/context.h"

@@ -22,7 +22,7 @@ ok "to wait and not to" expect 64 check --plan --wait --beside
 ok "a plan into nothing" expect 64 check --plan --out ''
 ok "which is said" says 'out is empty' err
 ok "a SKU bought twice" expect 64 check --plan --expect h100-sxm:1,h100-sxm:2
-ok "with both counts" says 'h100-sxm is stated twice, as 1 and as 2 of them' err
+ok "with both counts" says 'h100-sxm is stated twice, with counts 1 and 2' err
 ok "no such option is wrong usage" expect 64 probe null tyme=1ms
 ok "with the nearest option" says 'did you mean "time"' err
 ok "two suites are wrong usage" expect 64 check --suite quick --suite health --plan
@@ -172,10 +172,10 @@ cat > sour/sour.yaml <<-END
 	     basis: {cards: 1, runs: 1, windows: 1 s}}
 END
 ok "a band that judges nothing stops the run before it begins" expect 64 check --suite tiny.yaml --out sour-run --expectations sour
-ok "with its line and the rule it breaks" says 'sour/sour.yaml:3: wide is wider than a factor of two' err
+ok "with its line and the rule it breaks" says 'sour/sour.yaml:3: range wide is wider than a factor of two' err
 ok "and leaves nothing" [ ! -e sour-run ]
 ok "list expectations refuses it likewise" sh -c '"$1" list expectations --expectations sour > out 2> err; [ $? != 0 ]' sh "$assay"
-ok "with its line" says 'sour/sour.yaml:3: wide' err
+ok "with its line" says 'sour/sour.yaml:3: range wide' err
 
 ok "the same run twice is one machine" sh -c '"$1" compare run run > out; grep -qE "^(one machine|nothing to compare):" out' sh "$assay"
 
@@ -257,13 +257,13 @@ ok "its JSON has numbers and leaves out what there is not" sh -c \
 replay=$(dirname "$0")/../replay results=$(dirname "$0")/../../results
 ahead() { "$assay" list expectations --suite full --machine "$1" > out 2> err; }
 ahead "$replay/derived-h200-sxm-4"
-ok "four H200: the band of an all-gather" says '^all-gather 4 GiB, bf16, NCCL  .*327–363 GB/s .*band h200-allgather-4: nvls 0' out
+ok "four H200: the band of an all-gather" says '^all-gather 4 GiB, bf16, NCCL  .*327–363 GB/s .*range h200-allgather-4: nvls 0' out
 ok "a time for what graphs replay" says '^all-reduce 8 B, bf16, graph, NCCL .*6.80–8.50 us' out
-ok "a share where no band fits" says '^reduce 4 GiB, bf16, NCCL .*no band for .*; looked into below 292 GB/s, 0.65 of what the links allow' out
-ok "or neither" says '^all-gather 1 MiB, bf16, NCCL .*no band for this operation, size, way and number of GPUs$' out
+ok "a share where no band fits" says '^reduce 4 GiB, bf16, NCCL .*no expected range for .*; slow below 292 GB/s, 0.65 of the links.* bound' out
+ok "or neither" says '^all-gather 1 MiB, bf16, NCCL .*no expected range for this operation, size, algorithm and number of GPUs$' out
 ahead "$replay/derived-h100-sxm-8"
 ok "eight H100: that of a switch which adds" says '^all-reduce 1 GiB, bf16, NCCL .*440–482 GB/s .*h100-allreduce-8-switch-1gib: nvls 1' out
-ok "and the share of an all-to-all" says '^all-to-all 4 GiB, bf16, NCCL .*looked into below 292 GB/s' out
+ok "and the share of an all-to-all" says '^all-to-all 4 GiB, bf16, NCCL .*slow below 292 GB/s' out
 ahead "$results/2026-11-22-h200-sxm-x2/recording"
 ok "two H200: that of two" says '^reduce-scatter 4 GiB, bf16, NCCL .*264–313 GB/s' out
 
@@ -282,9 +282,9 @@ ok "of every command that takes expectations" expect 64 report rounds --expectat
 suite '  - {probe: memory, target: cpu, seconds: 20ms, limit: 600s, options: {op: copy, store: regular}}'
 "$assay" check --suite tiny.yaml --out mix_copy > out 2> err
 ok "memory copy: beside the loop that moves the same" says '"ceiling_by":"peak engine=cpu isa=auto threads=0 type=fp32 unit=read_write"' mix_copy/journal.jsonl
-ok "which is told as its bound" says 'in turns with peak .* unit=read_write"' mix_copy/results.json
+ok "which is told as its bound" says 'interleaved with peak .* unit=read_write"' mix_copy/results.json
 "$assay" probe memory op=copy store=memcpy --target cpu --seconds 20ms --out mix_memcpy > out 2> err
-ok "the library's own copy has none" sh -c '! grep -q ceiling_by mix_memcpy/journal.jsonl && ! grep -q "in turns with" mix_memcpy/results.json'
+ok "the library's own copy has none" sh -c '! grep -q ceiling_by mix_memcpy/journal.jsonl && ! grep -q "interleaved with" mix_memcpy/results.json'
 mkdir empty
 ASSAY_LIB_ONEDNN=$PWD/empty "$assay" probe gemm type=int8 m=64 n=64 k=64 --target cpu --out no_onednn > out 2> err
 if grep -q avx512_vnni /proc/cpuinfo; then

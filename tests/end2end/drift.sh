@@ -44,6 +44,6 @@ ok "by name as well" says 'FP32 GEMM 2048, OpenBLAS.*slower' out
 ok "unmodified runs on both sides do not" sh -c '"$1" compare "$2" "$3" -- "$3" "$2" > out 2> err; [ $? != 1 ]' sh "$assay" "$first" "$second"
 ok "-- in front changes nothing" expect 1 compare -- "$first" half
 ok "-- in a fleet is refused" expect 64 compare --as fleet "$first" -- "$second"
-ok "with the reason" says '-- stands between the earlier and the later runs of one machine' err
+ok "with the reason" says '-- separates the earlier and the later runs of one machine' err
 
 finish

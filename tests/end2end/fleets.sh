@@ -65,7 +65,7 @@ one_finding() {
 one_finding "$tmp/slow" 'one finding names the clock' 'compute [^(]*(clock 0\.'
 
 edit pipe 0.75 '' flop_rate byte_rate
-one_finding "$tmp/pipe" 'without a signal that fell no factor is blamed' 'compute [^(]*(no factor tells why)'
+one_finding "$tmp/pipe" 'without a signal that fell no factor is blamed' 'compute [^(]*(no factor explains it)'
 
 edit low 0.88 '' flop_rate byte_rate clock_hz
 judged 'all 12 % slow fail where two cards or more made the range' 1 '"fail","fleet_low"' '"fail","unexplained"' "$tmp/low"
@@ -77,7 +77,7 @@ edit link 0.69 '"link_rate"' link_rate
 judged '38 of 55 GB/s from the host of a virtual machine: the placement is unknown' 1 'NUMA placement is unknown' 'NUMA distance' "$tmp/link"
 
 echo 'sm_clock: 9 MHz' > "$tmp/site.yaml"
-judged 'a stated clock that no GPU has is refused with its place' 64 'site.yaml:1: sm_clock of 9 MHz is outside' '"fail"' "$run" --site "$tmp/site.yaml"
+judged 'a stated clock that no GPU has is refused with its place' 64 'site.yaml:1: sm_clock of 9 MHz is not from' '"fail"' "$run" --site "$tmp/site.yaml"
 echo 'sm_clok: 1410 MHz' > "$tmp/site.yaml"
 judged 'a misspelt statement is refused with the nearest' 64 'sm_clock' '"fail"' "$run" --site "$tmp/site.yaml"
 echo 'sm_clock: 1200 MHz' > "$tmp/site.yaml"

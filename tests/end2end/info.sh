@@ -66,7 +66,7 @@ mkdir temporary
 export TMPDIR="$tmp/temporary"
 ok "a team of two nodes" both 0 info info
 ok ".. each a row" sh -c 'grep -Eq "^ +node-a +whole +rank 0 .* none" out && grep -Eq "^ +node-b +whole +rank 1 .*1 x NVIDIA H100" out'
-ok ".. what differs flagged" grep -Eq '^ *! +how many: GPU +0 \(1 node\) +1: node-b +a team waits for the node with the fewest' out
+ok ".. what differs flagged" grep -Eq '^ *! +how many: GPU +0 \(1 node\) +1: node-b +the team waits for the node with the fewest' out
 ok ".. which rank it was is no difference" sh -c '! grep -E "variable: .*(ASSAY_RANK|SLURMD_NODENAME)" out'
 ok ".. told by rank 0 alone" [ ! -s other.out ]
 ok "named by the command line" both 0 "info --node right" info --node left

@@ -97,7 +97,7 @@ ok "and not searched" sh -c '! grep -q "\"type\":\"extend\"" even/journal.jsonl'
 FAKE_NCCL=slow=2:4 gather uneven
 ok "a slow one is followed all the same" [ "$(found uneven _place)" = gpu2 ]
 ok "and fails for its GPU" judged uneven fail slow_rank
-ok "which says that no band stands behind it" says 'no band fits' uneven/results.csv
+ok "which says that no band stands behind it" says 'no expected range fits' uneven/results.csv
 FAKE_NCCL=rate=2 gather alike
 ok "where nobody can be named it is a warning" judged alike warn below_bound
 

@@ -27,7 +27,7 @@ ok "the file's own variable among them" says '^  NCCL_CONF_FILE=.*environment  o
 printf '# mine\nNCCL_P2P_DISABLE=1\nNCCL_DEBUG=TRACE\nNCCL_SOCKET_NTHREDS=4\n' > mine.conf
 NCCL_CONF_FILE=$tmp/mine.conf NCCL_DEBUG=WARN; export NCCL_CONF_FILE NCCL_DEBUG
 ok "one that forbids peers is a failure" expect 1 monitor nccl
-ok "with its file and what to do" says 'NCCL_P2P_DISABLE=1 .*mine.conf *hurts  *NCCL_P2P_DISABLE=1 forbids NVLink and PCIe peers: unset it' out
+ok "with its file and what to do" says 'NCCL_P2P_DISABLE=1 .*mine.conf *hurts  *NCCL_P2P_DISABLE=1 disables NVLink and PCIe peer access: unset it' out
 ok "the environment has its way" says 'NCCL_DEBUG=WARN *environment *ok' out
 ok "the other is not used" says 'NCCL_DEBUG=TRACE .*unused  *not used: environment has its own' out
 ok "a slip is told with the nearest name" says 'NCCL_SOCKET_NTHREDS=4 .*unknown .*did you mean NCCL_SOCKET_NTHREADS' out

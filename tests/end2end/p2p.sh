@@ -58,7 +58,7 @@ ok "for the GPU that sent, not for the others" judged 0 replays pass low_confide
 FAKE_NVML_DOWN=1:12-17 run "slow=1>*:0.667+*>1:0.667" to narrow
 ok "12 of 18 links of one GPU fail the run" [ $? = 1 ]
 ok "as one finding" [ "$(grep '"fail",' narrow/results.csv | cut -d , -f 1 | sort -u)" = 0 ]
-ok "on the GPU, both ways" says 'gpu1 (0000:8e:00.0) sends slowly to 3 of 3 and receives slowly from 3 of 3: its links' narrow/results.csv
+ok "on the GPU, both ways" says 'gpu1 (0000:8e:00.0) sends slowly to 3 of 3 and receives slowly from 3 of 3: all its links' narrow/results.csv
 ok "with the size of the loss" says '12 of 18 NVLinks up (0.667)' narrow/results.csv
 ok "the links are a factor of the gap" sh -c 'tr -d " \n" < narrow/results.json | grep -q "\"name\":\"links\",\"signal\":\"12of18[^}]*\"value\":0.666"'
 ok "the GPU is the part for a ticket" sh -c 'tr -d " \n" < narrow/results.json | grep -q "\"parts\":\[{\"pci\":\"0000:8e:00.0\""'
@@ -108,7 +108,7 @@ ok "the latency of a read is load's alone" [ "$(grep -c 'measured by engine load
 ok "700 ns a hop, as staged" [ "$(value ways 8 latency_ns | cut -d . -f 1)" = 702 ]
 run "peer=1>3:deny" ways deny
 ok "without access the driver goes through the host" [ "$(value deny 0 path)" = host ]
-ok "and it is told" says 'makes no use of them: copies go through the host' deny/results.csv
+ok "and it is told" says 'the driver does not use them: copies go through the host' deny/results.csv
 ok "no kernel reaches the other" says '"case":2,"ending":"done","status":"unsupported".*no access to each other' deny/journal.jsonl
 run "cuMemcpyPeerAsync=999@200" to lost
 ok "a GPU lost on the way is inconclusive" [ $? = 2 ]

@@ -46,7 +46,7 @@ ok "in a part of the node by its rank there" [ "$(value late 1 slowest_rank)" = 
 ok "as last in each step" between "$(value late 0 slowest_share)" 0.8 1
 ok "the others wait a tenth of their computation" between "$(value late 0 waiting_others_share)" 0.08 0.12
 ok "that is where the most is lost" [ "$(value late 0 largest_loss)" = waiting ]
-ok "the verdict names it" says 'the ranks wait for a slower one.*: 2 (gpu2)' late/results.csv
+ok "the verdict names it" says 'the other ranks wait for a slower rank.*: 2 (gpu2)' late/results.csv
 ASSAY_TEST=1 ASSAY_TEST_PLANT=late:2 run whole planted
 ok "so is one whose steps were planted to be a tenth longer" [ "$(value planted 0 slowest_rank),$(value planted 1 slowest_rank)" = "2 (gpu2),1 (gpu2)" ]
 ok "the others wait for that tenth" between "$(value planted 0 waiting_others_share)" 0.08 0.1

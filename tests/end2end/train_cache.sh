@@ -188,7 +188,7 @@ cp -r second older
 sed -i 's/"steady_steps":[0-9.]*,//' older/journal.jsonl
 ok "two steady rates are compared" eval 'expect 0 compare --all second third; says "^train  *node  *[0-9]* token" out'
 "$assay" compare --all older third > out 2> err
-ok "one of all steps and one of steady steps are not" eval 'tr -s "\n " " " < out | grep -q "one rate is of steady steps, the other, of an earlier version, of all steps"'
+ok "one of all steps and one of steady steps are not" eval 'tr -s "\n " " " < out | grep -q "one rate comes from the steady steps, the other (of an earlier version) from all steps"'
 
 # A run too short for a rate says so.
 steps=1 config one.yaml

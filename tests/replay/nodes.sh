@@ -34,7 +34,7 @@ differs() { # PATTERN: the table has such a warning
 
 derive
 report markdown
-ok "two nodes of one kind do not differ in what hurts" sh -c '! grep -q "^| warn | .*| .*| .*METHODS" markdown.out'
+ok "two nodes of one kind do not differ in what hurts" sh -c '! grep -q "^| warn | .*| .*| .*methods/nodes.md" markdown.out'
 ok ".. and the second's clock is told" grep -q 'node-b .* whole .* 60.410 s ahead of rank 0.s, ± 41.0 µs; 900.0 µs more at the end' markdown.out
 ok ".. and each case is of a node" grep -q '^### node-b · GPU 0 · NVIDIA H100' markdown.out
 for change in \

@@ -118,7 +118,7 @@ static void test_drift__one_round_of_each_says_what_is_needed(void **state)
 	compare(2, COMPARE_AUTO);
 	assert_int_equal(result.exit_code, 2); /* a judged case became slower, perhaps */
 	assert_non_null(strstr(result.advice, "repeat each run twice (assay compare A1 A2 -- B1 B2)"));
-	assert_non_null(strstr(result.headline, "changed by what the noise does not support"));
+	assert_non_null(strstr(result.headline, "changed by no more than the noise"));
 	pair(1, 1);
 	assert_int_equal(result.exit_code, 0);
 	assert_string_equal(result.advice, "");

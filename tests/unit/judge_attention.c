@@ -58,7 +58,7 @@ static void test_judge_attention__the_lowest_of_three_bounds_holds(void **state)
 	fp8->work_read = fp8->work_write = 1;
 	j = judged(c);
 	assert_float_equal(j->bound.value, 3.35232e12 * c->work_flop / (c->work_read + c->work_write), 1e7);
-	assert_non_null(strstr(j->bound.formula, "FLOP a byte"));
+	assert_non_null(strstr(j->bound.formula, "FLOP per byte"));
 	assert_true(absent(j, "busy") && !j->explained && j->unexplained < 1);
 	j = world_of(&w, wide);
 	assert_float_equal(j->bound.value, 132.0 * 4096 * 1.98e9, 1);
@@ -202,21 +202,21 @@ static void test_judge_attention__advice_has_its_numbers(void **state)
 	world_set(issues, "sustained", "counter_issue_active_share", 0.87);
 	world_set(busy, "sustained", "counter_xu_active_share", 0.9);
 	j = judged(library);
-	assert_non_null(advice(j, "no unit binds"));
-	assert_string_equal(advice(j, "no unit binds")->evidence,
-			    "tensor pipe 41.1 %, exponentials 42.9 %, DRAM 46.5 %; 14.1 % of the warps an SM "
-			    "holds (CUPTI)");
-	assert_string_equal(advice(j, "no unit binds")->gain, "at most x 2.15");
+	assert_non_null(advice(j, "no unit is the limit"));
+	assert_string_equal(advice(j, "no unit is the limit")->evidence,
+			    "tensor pipe 41.1 %, exponentials 42.9 %, DRAM 46.5 %; 14.1 % of the warps that an SM can "
+			    "hold (CUPTI)");
+	assert_string_equal(advice(j, "no unit is the limit")->gain, "at most x 2.15");
 	assert_null(advice(j, "engine")); /* the other one is slower */
 	j = world_of(&w, own);
 	assert_non_null(advice(j, "engine"));
 	assert_non_null(strstr(advice(j, "engine")->gain, "x 1.046"));
-	assert_null(advice(j, "no unit binds")); /* nothing was counted */
-	assert_non_null(advice(world_of(&w, busy), "exponentials bind"));
+	assert_null(advice(j, "no unit is the limit")); /* nothing was counted */
+	assert_non_null(advice(world_of(&w, busy), "exponentials are the limit"));
 	j = world_of(&w, issues);
-	assert_non_null(advice(j, "issue slots bind"));
+	assert_non_null(advice(j, "issue slots are the limit"));
 	assert_non_null(
-		strstr(advice(j, "issue slots bind")->evidence, "DRAM 46.5 %, issue slots 87.0 %; 14.1 %"));
+		strstr(advice(j, "issue slots are the limit")->evidence, "DRAM 46.5 %, issue slots 87.0 %; 14.1 %"));
 }
 
 static void test_judge_attention__an_error_beyond_the_librarys_is_a_finding(void **state)

@@ -85,8 +85,8 @@ static void test_contradictions__two_threads_below_one_are_both_untrusted(void *
 	world_judge(&w);
 	assert_verdict(&w, one, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD);
 	assert_verdict(&w, two, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD);
-	assert_non_null(strstr(world_of(&w, one)->reason, "more threads did less"));
-	assert_non_null(strstr(world_of(&w, two)->reason, "fewer threads did more"));
+	assert_non_null(strstr(world_of(&w, one)->reason, "more threads reached less"));
+	assert_non_null(strstr(world_of(&w, two)->reason, "fewer threads reached more"));
 	assert_int_equal(w.out.exit_code, 2);
 	/* A quota explains it. */
 	w.cpu.usable = 2;
@@ -198,10 +198,10 @@ static void test_contradictions__a_ceiling_at_two_moments_is_told(void **state)
 	world_verified(c);
 	world_judge(&w);
 	assert_int_equal(world_of(&w, peak)->verdict, VERDICT_MEASURED); /* nobody asked to judge it */
-	assert_non_null(strstr(world_of(&w, peak)->reason, "did not hold still"));
+	assert_non_null(strstr(world_of(&w, peak)->reason, "was not in a steady state"));
 	world_set(c, "ceiling", "byte_rate", 55e9);
 	world_judge(&w);
-	assert_null(strstr(world_of(&w, peak)->reason, "did not hold still"));
+	assert_null(strstr(world_of(&w, peak)->reason, "was not in a steady state"));
 }
 
 int main(void)

@@ -66,7 +66,7 @@ static void test_cpu__only_a_large_product_is_held_against_multiply_adds(void **
 			assert_verdict(&w, c, VERDICT_FAIL, CAUSE_BELOW_CEILING);
 		} else {
 			assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
-			assert_non_null(strstr(world_of(&w, c)->reason, "m, n or k is under 1024"));
+			assert_non_null(strstr(world_of(&w, c)->reason, "m, n or k is below 1024"));
 		}
 		forget(c);
 	}
@@ -112,7 +112,7 @@ static void test_cpu__a_cpu_memory_case_is_held_against_its_own_traffic(void **s
 		{"read_write", "regular", 0.95, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_CEILING, ""},
 		/* reading, which a copy may exceed and a regular store cannot reach */
 		{"read", "nontemporal", 1.20, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_NONE,
-		 "of reading alone, which bounds no other traffic"},
+		 "of the rate of reading alone, which is no bound for other traffic"},
 		{"read", "regular", 0.40, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_NONE, "0.60"},
 		{"read", "nontemporal", 0.40, VERDICT_WARN, CAUSE_BELOW_CEILING, BOUND_NONE, "0.40"},
 		{"read_write", "nontemporal", 1.20, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, BOUND_NONE, ""},
@@ -233,7 +233,7 @@ static void test_cpu__a_healthy_cpu_machine_ends_with_zero_and_says_what_that_me
 	assert_verdict(&w, log, VERDICT_UNKNOWN, CAUSE_NO_LOG);
 	assert_int_equal(w.out.exit_code, 0);
 	assert_int_equal(w.out.verdict, VERDICT_PASS);
-	assert_non_null(strstr(w.out.headline, "own ceilings: no reference for this CPU model"));
+	assert_non_null(strstr(w.out.headline, "own ceilings, since there is no reference for this CPU model"));
 	assert_int_equal(w.out.could_not_look_count, 1);
 	assert_true(w.out.operator_input_count >= 1);
 }

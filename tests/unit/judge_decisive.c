@@ -147,7 +147,7 @@ static void test_decisive__of_a_product_that_no_file_knows_nothing_is_skipped(vo
 		if (world_of(&w, c)->verdict != rows[i].wanted ||
 		    !strstr(world_of(&w, c)->reason, rows[i].field) ||
 		    (rows[i].wanted == VERDICT_UNKNOWN &&
-		     !strstr(world_of(&w, c)->reason, "assay does not know this product")))
+		     !strstr(world_of(&w, c)->reason, "assay does not know whether this product has the field")))
 			fail_msg("%s %s: %s %s", rows[i].probe, rows[i].refused,
 				 verdict_name(world_of(&w, c)->verdict), world_of(&w, c)->reason);
 		assert_int_equal(w.out.exit_code, rows[i].wanted == VERDICT_UNKNOWN ? 2 : 0);
@@ -192,7 +192,7 @@ static void test_decisive__a_reading_that_was_refused_whole(void **state)
 	facts("{\"remap_pending\": \"" REFUSED "\", \"remap_failed\": \"" REFUSED "\"}", "[]");
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_UNSUPPORTED);
-	assert_non_null(strstr(world_of(&w, c)->reason, "this device has it"));
+	assert_non_null(strstr(world_of(&w, c)->reason, "this device has the field"));
 	unlisted(&w.gpu[0]);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_SKIP, CAUSE_UNSUPPORTED);

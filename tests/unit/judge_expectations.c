@@ -75,7 +75,7 @@ static void test_expectations__a_slip_of_the_unit_is_refused(void **state)
 		"bands:\n - {name: b, when: {probe: memory, sku: toy}, rate: [600 MB/s, 900 MB/s], " BASIS
 		"source: s,"
 		" confidence: low}\n",
-		"slip of the unit");
+		"check its unit");
 	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, rate: [600 TFLOPS, 900 GB/s], " BASIS
 			    " source: s,"
 			    " confidence: low}\n",
@@ -83,7 +83,7 @@ static void test_expectations__a_slip_of_the_unit_is_refused(void **state)
 	refused(SOURCES
 		"skus:\n - {name: x, title: X, cc: 80, facts: [{source: s, confidence: low, memory_bandwidth:"
 		" 3.35 GB/s}]}\n",
-		"slip of the unit");
+		"check its unit");
 }
 
 static void test_expectations__a_sparse_datasheet_figure_is_refused(void **state)
@@ -123,7 +123,7 @@ static void test_expectations__bands_that_may_tie_are_refused(void **state)
 			    " - {name: b, when: {sku: toy, m: 8192}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
 			    " source: "
 			    "s, confidence: low}\n",
-		"may tie");
+		"can match the same case");
 	refused(SOURCES SKU "bands:\n"
 			    " - {name: a, when: {sku: toy, stream_bytes: {min: 4 GiB, unit: B}}, rate: [70 "
 			    "TFLOPS, 90 TFLOPS], " BASIS " source: s,"
@@ -131,7 +131,7 @@ static void test_expectations__bands_that_may_tie_are_refused(void **state)
 			    " - {name: b, when: {sku: toy, stream_bytes: {max: 8 GiB, unit: B}}, rate: [70 "
 			    "TFLOPS, 90 TFLOPS], " BASIS " source: s,"
 			    " confidence: low}\n",
-		"may tie");
+		"can match the same case");
 }
 
 /* In files of a folder the later one won. */
@@ -144,10 +144,10 @@ static void test_expectations__ceilings_that_may_tie_are_refused(void **state)
 	(void)state;
 	refused(SOURCES "ceilings:\n" ROW("a", "probe: gemm, target: cpu", "0.8")
 			ROW("b", "probe: gemm, target: cpu", "0.2"),
-		"t.yaml:4: b and a (t.yaml:3) may tie");
+		"t.yaml:4: ceilings b and a (t.yaml:3) can match the same case");
 	refused(SOURCES "ceilings:\n" ROW("a", "probe: gemm, least_dimension: {min: 1024}", "0.8")
 			ROW("b", "probe: gemm, type: [bf16, int8]", "0.2"),
-		"may tie");
+		"can match the same case");
 	if (hold(SOURCES "ceilings:\n" ROW("a", "probe: gemm, type: bf16", "0.8")
 			 ROW("b", "probe: gemm, type: int8", "0.2") ROW("c", "probe: gemm", "0.5"),
 		 &err))
@@ -209,7 +209,7 @@ static void test_expectations__a_probe_that_decides_nothing_is_refused(void **st
 	static const struct {
 		const char *row, *why;
 	} rows[] = {
-		{"probe: ecd, field: f", "no probe is called ecd; the nearest is ecc"},
+		{"probe: ecd, field: f", "there is no probe ecd; the nearest is ecc"},
 		{"probe: ecc, field: f, needed_when: {row_remapping: maybe}", "no case has row_remapping maybe"},
 	};
 
@@ -245,7 +245,7 @@ static void test_expectations__what_stands_behind_a_band_is_told(void **state)
 		struct basis basis;
 		const char *text;
 	} rows[] = {
-		{{0, 0, "as published", 0}, "published figures alone"},
+		{{0, 0, "as published", 0}, "published figures only"},
 		{{1, 1, "3 s", 0}, "one card, 1 run of 3 s"},
 		{{1, 3, "1.5 to 6 s", 0}, "one card, 3 runs of 1.5 to 6 s"},
 		{{3, 4, "6 s", 0.018}, "3 cards, 4 runs of 6 s, 1.8 % apart"},
@@ -324,7 +324,7 @@ static void test_expectations__malformed_bands_are_refused(void **state)
 		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [nan TFLOPS, 1 TFLOPS], " BASIS
 			 " source: s, "
 			 "confidence: low}\n",
-		 "no number"},
+		 "not a number"},
 		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [-1 TFLOPS, 1 TFLOPS], " BASIS
 			 " source: s, "
 			 "confidence: low}\n",
@@ -343,35 +343,35 @@ static void test_expectations__malformed_bands_are_refused(void **state)
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
 		 "1, windows: 1 s}, source: s, confidence: low}\n",
-		 "basis wants runs"},
+		 "basis needs runs"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
 		 "2, runs: 1, windows: 1 s}, source: s, confidence: low}\n",
-		 "1 runs cannot be of 2 cards"},
+		 "1 runs cannot come from 2 cards"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
 		 "2, runs: 2, windows: 1 s, scatter: 0.01}, source: s, confidence: medium}\n",
-		 "until 3 cards"},
+		 "that needs 3 cards measured"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
 		 "2, runs: 2, windows: 1 s}, source: s, confidence: low}\n",
-		 "basis wants scatter"},
+		 "basis needs scatter"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
 		 "1, runs: 2, windows: 1 s, scatter: 0.01}, source: s, confidence: low}\n",
-		 "fewer than two cards have no scatter"},
+		 "scatter needs at least two cards"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
 		 "2, runs: 2, windows: 1 s, scatter: 0.3}, source: s, confidence: low}\n",
-		 "no share from 0 to 0.25"},
+		 "not a share from 0 to 0.25"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], fail: 1.5 TFLOPS, basis: "
 		 "{cards: 1, runs: 2, windows: 1 s}, source: s, confidence: low}\n",
-		 "fails inside its range"},
+		 "is zero or inside its range"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, time: [1 us, 2 us], fail: 1.5 us, basis: "
 		 "{cards: 1, runs: 2, windows: 1 s}, source: s, confidence: low}\n",
-		 "fails inside its range"},
+		 "is zero or inside its range"},
 	};
 
 	(void)state;
@@ -408,10 +408,10 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 		 "rules:\n - {name: q, field: x, above: 1, text: t, verdict: fail, cause: ecc, action: "
 		 "a, source: s, confidence: low}\n - {name: r, field: x, above: 1, text: t, verdict: "
 		 "warn, cause: ecc, action: a, source: s, confidence: low}\n",
-		 "r says what q"},
+		 "r repeats rule q"},
 		{SOURCES "xids:\n - {xid: 0, name: n, during: fail, before: warn, action: a, source: s, "
 			 "confidence: low}\n",
-		 "no Xid"},
+		 "not an Xid"},
 		{SOURCES
 		 "xids:\n - {xid: 79, name: n, during: fail, before: warn, action: a, source: s, confidence: "
 		 "low}\n"
@@ -423,30 +423,30 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 		{SOURCES "unknown:\n - {name: u, why: w, source: s, confidence: low}\n", "every case"},
 		{SOURCES
 		 "shares:\n - {name: h, when: {probe: p2p}, share: 0.95, source: s, confidence: low}\n",
-		 "share of 0.95 lies outside 0.1 .. 0.9"},
+		 "share of 0.95 is not from 0.1 to 0.9"},
 		{SOURCES "shares:\n - {name: h, when: {probe: p2p}, source: s, confidence: low}\n",
 		 "h needs when and share"},
 		{SOURCES "shares:\n - {name: h, when: {probe: p2p}, share: 0.5, source: s, confidence: low}\n"
 			 " - {name: i, when: {engine: nccl}, share: 0.4, source: s, confidence: low}\n",
-		 "i and h (t.yaml:3) may tie"},
+		 "i and h (t.yaml:3) can match the same case"},
 		{SOURCES "bands:\n - {name: b, when: {limit: latency}, time: [5 GB/s, 6 GB/s], " BASIS
 			 "source: s, confidence: low}\n",
-		 "5 GB/s is no number with a unit of s"},
+		 "5 GB/s is not a number with a unit of s"},
 #define DECISIVE(row) SOURCES "decisive:\n - {" row "source: s, confidence: low}\n"
 		{DECISIVE("field: f, "), "probe is missing"},
 		{DECISIVE("probe: ecc, "), "field is missing"},
 		{DECISIVE("probe: ecc, field: f, feature: wings, "), "no SKU has a fact wings"},
 		{DECISIVE("probe: ecc, field: f, reads: tea, "), "reads is tea, not nvml, cuda or host"},
-		{DECISIVE("probe: ecc, field: f, reads: host, "), "needs the cause"},
-		{DECISIVE("probe: ecc, field: f, cause: gremlins, "), "no cause is called gremlins"},
-		{DECISIVE("probe: ecc, field: f, needed_when: 3, "), "needed_when is a map of words"},
+		{DECISIVE("probe: ecc, field: f, reads: host, "), "needs a cause"},
+		{DECISIVE("probe: ecc, field: f, cause: gremlins, "), "there is no cause gremlins"},
+		{DECISIVE("probe: ecc, field: f, needed_when: 3, "), "needed_when must be a map of words"},
 		{DECISIVE("probe: ecc, field: f, needed_when: {ecq: on}, "), "no case has a word ecq"},
 		{DECISIVE("probe: ecc, field: f, above: 3, "), "above"},
 		{SOURCES "decisive:\n - {probe: ecc, field: f, needed_when: {ecc: on}, source: s, confidence: low}\n"
 			 " - {probe: ecc, field: f, source: s, confidence: low}\n",
-		 "f of ecc is decisive already (t.yaml:3)"},
+		 "field f of probe ecc is already decisive (t.yaml:3)"},
 		{SOURCES "decisive:\n - 3\n", "t.yaml:3"},
-		{"- a\n", "is a map"},
+		{"- a\n", "must be a map"},
 	};
 
 	(void)state;

@@ -97,7 +97,7 @@ static void test_expected__what_no_figure_is_known_of_has_no_band(void **state)
 	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
 		assert_false(world_of(&w, c[i])->has_band);
 		assert_verdict(&w, c[i], VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
-		assert_non_null(strstr(world_of(&w, c[i])->reason, "no band for this operation"));
+		assert_non_null(strstr(world_of(&w, c[i])->reason, "no expected range for this operation"));
 	}
 }
 
@@ -121,7 +121,7 @@ static void test_expected__bands_go_by_the_links_that_are_there(void **state)
 	assert_verdict(&w, half, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
 }
 
-/* Where no band fits: of the links alone, whatever the switch adds; it warns, and passes nothing. */
+/* Where no expected range fits: of the links alone, whatever the switch adds; it warns, and passes nothing. */
 static void test_expected__without_a_band_a_share_of_the_links_is_looked_into(void **state)
 {
 	struct record_case *slow = other_op("allgather", 5, "4GiB", 290, 0),
@@ -136,7 +136,7 @@ static void test_expected__without_a_band_a_share_of_the_links_is_looked_into(vo
 	assert_verdict(&w, slow, VERDICT_WARN, CAUSE_BELOW_BOUND);
 	assert_float_equal(world_of(&w, slow)->least.value, 0.65 * 450e9, 0.1e9);
 	assert_int_equal(world_of(&w, slow)->judged_by, JUDGED_BOUND);
-	assert_non_null(strstr(world_of(&w, slow)->reason, "no band fits"));
+	assert_non_null(strstr(world_of(&w, slow)->reason, "no expected range fits"));
 	assert_verdict(&w, fair, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	assert_verdict(&w, added, VERDICT_WARN, CAUSE_BELOW_BOUND);
 	assert_float_equal(world_of(&w, added)->least.value, 0.65 * 450e9, 0.1e9);
@@ -154,7 +154,7 @@ static void test_expected__what_nccl_did_not_tell_meets_no_band_that_asks(void *
 	assert_false(world_of(&w, c)->has_band);
 	assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	assert_non_null(strstr(world_of(&w, c)->reason,
-			       "band h200-allreduce-8 asks what NCCL chose, which it did not tell"));
+			       "expected range h200-allreduce-8 depends on NCCL's choice, which NCCL did not report"));
 	assert_verdict(&w, low, VERDICT_WARN, CAUSE_BELOW_BOUND);
 }
 
@@ -169,7 +169,7 @@ static void test_expected__ahead_of_the_run_a_share_stands_in(void **state)
 	w.ctx.ahead = true;
 	world_judge(&w);
 	assert_float_equal(world_of(&w, c)->least.value, 0.65 * 450e9, 0.1e9);
-	assert_non_null(strstr(world_of(&w, c)->reason, "looked into below"));
+	assert_non_null(strstr(world_of(&w, c)->reason, "slow below"));
 	assert_float_equal(world_of(&w, one)->least.value, 0.55 * 450e9, 0.1e9);
 	band_is(banded, 327, 363);
 	assert_true(world_of(&w, banded)->least.value <= 0);

@@ -309,11 +309,11 @@ static void test_placement__two_nodes_that_differ_are_numa_distance(void **state
 	(void)state;
 	world_fact(&w.gpu[0], GPU_FACT_numa_node, 0);
 	world_set(c, "once", "cpu_node", 1);
-	says(c, CAUSE_NUMA_FAR, "NUMA distance: host memory on node 1, the GPU on node 0");
+	says(c, CAUSE_NUMA_FAR, "NUMA distance: the host memory is on node 1, the GPU on node 0");
 	world_set(c, "once", "cpu_node", 0);
-	says(c, CAUSE_BELOW_BAND, "not NUMA distance: host memory and GPU are both on node 0");
+	says(c, CAUSE_BELOW_BAND, "NUMA distance is not the reason: host memory and GPU are both on node 0");
 	world_set(c, "once", "host_node", 1); /* asked for: it counts */
-	says(c, CAUSE_NUMA_FAR, "host memory on node 1");
+	says(c, CAUSE_NUMA_FAR, "host memory is on node 1");
 }
 
 static void test_placement__the_search_over_nodes_tells_it(void **state)
@@ -323,7 +323,7 @@ static void test_placement__the_search_over_nodes_tells_it(void **state)
 	(void)state;
 	near = copy(54, "1");
 	near->phases = "burst";
-	says(c, CAUSE_NUMA_FAR, "NUMA distance: memory of node 1 gave 54.0 GB/s");
+	says(c, CAUSE_NUMA_FAR, "NUMA distance: memory of node 1 reached 54.0 GB/s");
 	world_set(near, "sustained", "link_rate", 38.5e9);
 	says(c, CAUSE_BELOW_BAND, "NUMA placement is unknown");
 }
@@ -333,12 +333,12 @@ static void test_placement__what_the_system_does_not_tell_is_unknown(void **stat
 	struct record_case *c = copy(38, "auto");
 
 	(void)state;
-	says(c, CAUSE_BELOW_BAND, "NUMA placement is unknown: the system does not tell the node of GPU and memory");
+	says(c, CAUSE_BELOW_BAND, "NUMA placement is unknown: the system does not report the node of the GPU and the host memory");
 	world_set(c, "once", "cpu_node", 0);
 	world_fact(&w.gpu[0], GPU_FACT_numa_node, -1);
-	says(c, CAUSE_BELOW_BAND, "does not tell the node of the GPU");
+	says(c, CAUSE_BELOW_BAND, "does not report the node of the GPU");
 	w.cpu.numa_count = 1;
-	says(c, CAUSE_BELOW_BAND, "not NUMA distance: the machine has one node");
+	says(c, CAUSE_BELOW_BAND, "NUMA distance is not the reason: the machine has one node");
 	w.cpu.virtual_machine = true; /* it may hide the host's nodes */
 	says(c, CAUSE_BELOW_BAND, "NUMA placement is unknown");
 	world_set(c, "sustained", "link_rate", 55e9);

@@ -247,7 +247,7 @@ static void test_gap__kappa_comes_from_the_mma_only_kernel_of_this_run(void **st
 	/* another type of the same pipe serves where its own did not run */
 	pipe = factor(world_of(&w, f), "pipe");
 	assert_float_equal(pipe->value, 0.91 / (0.975 / 0.995), 1e-6);
-	assert_non_null(strstr(pipe->signal, "bf16 MMA-only kernel, no fp16 one ran at full rate"));
+	assert_non_null(strstr(pipe->signal, "bf16 MMA-only kernel, since no fp16 kernel ran at full rate"));
 }
 
 static void test_gap__a_calibration_that_did_not_run_at_full_rate_is_not_used(void **state)
@@ -288,13 +288,13 @@ static void test_gap__a_calibration_that_held_idle_time_is_refused_and_named(voi
 		assert_float_equal(factor(j, "pipe")->value, (i ? 0.9707 : 0.9365) / (0.9887 / 0.9883), 1e-6);
 		assert_non_null(
 			strstr(factor(j, "pipe")->signal,
-			       "this run's fp16 MMA-only kernel; that of bf16 held idle time: 0.958)"));
+			       "this run's fp16 MMA-only kernel; the bf16 kernel held idle time: 0.958)"));
 		assert_true(j->explained);
 		assert_int_not_equal(j->cause, CAUSE_UNEXPLAINED);
 	}
 	/* The kernel itself is held against the other, and its figure contradicts its signal. */
 	j = world_of(&w, idle);
-	assert_non_null(strstr(factor(j, "pipe")->signal, "that of bf16 held idle time"));
+	assert_non_null(strstr(factor(j, "pipe")->signal, "the bf16 kernel held idle time"));
 	assert_int_equal(j->cause, CAUSE_UNEXPLAINED);
 	/* What the refused one would have calibrated for want of another finds none. */
 	assert_non_null(
@@ -311,7 +311,7 @@ static void test_gap__no_pipe_is_busier_than_always(void **state)
 	world_judge(&w);
 	j = world_of(&w, c);
 	assert_false(factor(j, "pipe")->present);
-	assert_non_null(strstr(factor(j, "pipe")->signal, "102.0 % of elapsed, above the 1.000 of a pipe"));
+	assert_non_null(strstr(factor(j, "pipe")->signal, "102.0 % of elapsed cycles, above the 1.000 of a pipe"));
 	assert_false(j->explained);
 }
 
@@ -435,7 +435,7 @@ static void test_gap__memory_without_others_or_signal_claims_nothing(void **stat
 	world_judge(&w);
 	j = world_of(&w, alone);
 	assert_false(factor(j, "busy")->present);
-	assert_non_null(strstr(factor(j, "busy")->signal, "not split"));
+	assert_non_null(strstr(factor(j, "busy")->signal, "cannot be split off"));
 	assert_float_equal(j->unexplained, 3.1 / 3.352, 0.001);
 }
 

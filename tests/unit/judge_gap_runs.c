@@ -85,11 +85,11 @@ static void test_gap_runs__what_ran_together_is_held_against_the_same_alone(void
 	world_judge(&w);
 	assert_float_equal(shown(both, "siblings")->value, 0.8, 1e-9);
 	assert_true(shown(both, "siblings")->shown_only);
-	assert_non_null(strstr(shown(both, "siblings")->signal, "2 others at once over alone, case 0"));
+	assert_non_null(strstr(shown(both, "siblings")->signal, "2 others at once over alone (case 0"));
 	both->together = other->together = lone->together = false;
 	both->lockstep = other->lockstep = lone->lockstep = true; /* in step are those of one key */
 	world_judge(&w);
-	assert_non_null(strstr(shown(both, "siblings")->signal, "1 others at once over alone, case 0"));
+	assert_non_null(strstr(shown(both, "siblings")->signal, "1 others at once over alone (case 0"));
 	assert_null(shown(alone, "siblings"));
 	assert_null(shown(other, "siblings")); /* never alone in this run */
 	assert_float_equal(world_of(&w, both)->unexplained, residual, 1e-12);
@@ -130,7 +130,7 @@ static void test_gap_runs__a_copy_is_held_against_the_best_nodes(void **state)
 	assert_float_equal(shown(near, "numa")->value, 1, 1e-9);
 	assert_true(shown(far, "numa")->shown_only && shown(near, "numa")->shown_only);
 	assert_string_equal(shown(far, "numa")->signal,
-			    "node 1, case 2, over the best node's, node 0, case 0 of this run");
+			    "node 1 (case 2) over the best node 0 (case 0 of this run)");
 	world_set(near, "verify", "wrong_count", 1);
 	world_judge(&w);
 	assert_null(shown(far, "numa"));

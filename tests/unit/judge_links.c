@@ -97,11 +97,11 @@ static void test_links__a_gpu_slow_to_most_others_is_one_finding(void **state)
 	verdict_of_pair("gpu2>gpu3", VERDICT_FAIL, CAUSE_LINK_SLOW);
 	assert_non_null(
 		strstr(reason("gpu2>gpu3"),
-		       "gpu2 (0000:12:00.0) sends slowly to 2 of 3: its links, not a pair; gpu2>gpu3 245 "
+		       "gpu2 (0000:12:00.0) sends slowly to 2 of 3: all its links are slow, not one pair; gpu2>gpu3 245 "
 		       "GB/s, 37.2 % below the median"));
 	assert_string_equal(world_of(&w, pair("gpu2>gpu3"))->part, "0000:12:00.0");
 	verdict_of_pair("gpu2>gpu0", VERDICT_MEASURED, CAUSE_LINK_SLOW);
-	assert_string_equal(reason("gpu2>gpu0"), "35.9 % below the median: the links of gpu2, see gpu2>gpu3");
+	assert_string_equal(reason("gpu2>gpu0"), "35.9 % below the median: the links of gpu2 are slow, see gpu2>gpu3");
 	assert_string_equal(world_of(&w, pair("gpu2>gpu0"))->part, "");
 	verdict_of_pair("gpu2>gpu1", VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 }
@@ -114,7 +114,7 @@ static void test_links__a_gpu_that_receives_slowly_is_told_from_one_that_sends(v
 	set_rate("gpu2>gpu3", 251e9);
 	world_judge(&w);
 	assert_non_null(
-		strstr(reason("gpu0>gpu3"), "gpu3 (0000:13:00.0) receives slowly from 2 of 3: its links"));
+		strstr(reason("gpu0>gpu3"), "gpu3 (0000:13:00.0) receives slowly from 2 of 3: all its links"));
 	verdict_of_pair("gpu2>gpu3", VERDICT_MEASURED, CAUSE_LINK_SLOW);
 	assert_int_equal(w.out.exit_code, 1);
 }
@@ -141,7 +141,7 @@ static void test_links__half_width_links_of_one_gpu_are_one_finding_with_their_c
 	verdict_of_pair("gpu1>gpu0", VERDICT_FAIL, CAUSE_NVLINK_COUNT);
 	assert_non_null(strstr(
 		reason("gpu1>gpu0"),
-		"gpu1 (0000:11:00.0) sends slowly to 3 of 3 and receives slowly from 3 of 3: its links"));
+		"gpu1 (0000:11:00.0) sends slowly to 3 of 3 and receives slowly from 3 of 3: all its links"));
 	assert_non_null(strstr(reason("gpu1>gpu0"), "0000:11:00.0 has 12 of 18 NVLinks up (0.667)"));
 	verdict_of_pair("gpu3>gpu1", VERDICT_MEASURED, CAUSE_LINK_SLOW);
 	verdict_of_pair("gpu0>gpu2", VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
@@ -216,7 +216,7 @@ static void test_links__a_latency_is_slow_beyond_a_tenth(void **state)
 	world_judge(&w);
 	verdict_of_pair("gpu0>gpu1", VERDICT_WARN, CAUSE_LINK_SLOW);
 	assert_string_equal(reason("gpu0>gpu1"),
-			    "gpu0>gpu1: 900 ns, 12.1 % above its reverse, gpu1>gpu0 803 ns");
+			    "gpu0>gpu1: 900 ns, 12.1 % above its reverse direction, gpu1>gpu0 803 ns");
 }
 
 static void test_links__nor_among_siblings_below_it(void **state)
@@ -242,7 +242,7 @@ static void test_links__two_gpus_are_held_against_each_other(void **state)
 	world_judge(&w);
 	verdict_of_pair("gpu1>gpu0", VERDICT_WARN, CAUSE_LINK_SLOW);
 	assert_string_equal(reason("gpu1>gpu0"),
-			    "gpu1>gpu0: 350 GB/s, 10.3 % below its reverse, gpu0>gpu1 390 GB/s");
+			    "gpu1>gpu0: 350 GB/s, 10.3 % below its reverse direction, gpu0>gpu1 390 GB/s");
 	assert_int_not_equal(world_of(&w, pair("gpu0>gpu1"))->cause, CAUSE_LINK_SLOW);
 }
 
@@ -398,7 +398,7 @@ static void test_links__links_that_are_down_and_access_that_is_denied_are_told(v
 	world_judge(&w);
 	assert_verdict(&w, &w.cases[0], VERDICT_FAIL, CAUSE_NVLINK_COUNT);
 	assert_verdict(&w, &w.cases[1], VERDICT_FAIL, CAUSE_LINK_SLOW);
-	assert_non_null(strstr(world_of(&w, &w.cases[1])->reason, "no use of"));
+	assert_non_null(strstr(world_of(&w, &w.cases[1])->reason, "does not use them"));
 	w.cases[1].require = REQUIRE_MEASURED; /* PCIe alone: many a driver allows it not */
 	world_set(&w.cases[1], "once", "nvlinks_denied", 0);
 	world_set(&w.cases[1], "once", "peer_access", 0);
@@ -420,7 +420,7 @@ static void test_links__a_band_judges_a_pair_where_the_card_is_known(void **stat
 	assert_int_equal(world_of(&w, &w.cases[0])->judged_by, JUDGED_BAND);
 	assert_verdict(&w, &w.cases[1], VERDICT_FAIL, CAUSE_LINK_SLOW);
 	assert_non_null(
-		strstr(world_of(&w, &w.cases[1])->reason, "its reverse, gpu0>gpu1 390 GB/s; expected 364"));
+		strstr(world_of(&w, &w.cases[1])->reason, "its reverse direction, gpu0>gpu1 390 GB/s; expected 364"));
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static void test_judge_between__ports_bound_what_crosses_them(void **state)
 	world_judge(&w);
 	assert_float_equal(world_of(&w, ring)->bound.value, 400e9, 1);
 	assert_string_equal(world_of(&w, ring)->bound.formula,
-			    "ports of a node (sysfs): 400.0 GB/s x 1.000, by rings of 32 ranks on 4 nodes");
+			    "ports of a node (sysfs): 400.0 GB/s x 1.000, by rings for 32 ranks on 4 nodes");
 	assert_float_equal(world_of(&w, ring)->share_of_bound, 381.0 / 400, 1e-9);
 	assert_verdict(&w, ring, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	assert_non_null(strstr(world_of(&w, ring)->reason, "network"));
@@ -89,7 +89,7 @@ static void test_judge_between__fewer_nodes_tell_what_is_expected(void **state)
 	assert_int_equal(world_of(&w, four)->least.from, EXPECTED_GROUP);
 	assert_float_equal(world_of(&w, four)->least.value, 150e9, 1);
 	assert_non_null(strstr(world_of(&w, four)->reason,
-			       "140 GB/s, under 150 GB/s: no band fits, and team:0-15 reaches 300 GB/s"));
+			       "140 GB/s, under 150 GB/s: no expected range fits this case, and team:0-15 reaches 300 GB/s"));
 	assert_verdict(&w, other, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	world_set(four, "sustained", "link_rate", 160e9);
 	world_judge(&w);
@@ -123,7 +123,7 @@ static void test_judge_between__ahead_of_the_run_the_ports_are_known(void **stat
 	known_is(small, 0);
 	known_is(unknown, 0);
 	assert_float_equal(world_of(&w, all)->bound.value, 400e9, 1);
-	assert_non_null(strstr(world_of(&w, all)->reason, "looked into below 200 GB/s"));
+	assert_non_null(strstr(world_of(&w, all)->reason, "slow below 200 GB/s"));
 }
 
 /* Launched ranks whose GPUs are one node's. */

@@ -92,7 +92,7 @@ static void test_reading__a_counter_that_rose_during_the_run_is_judged_by_its_ri
 	world_judge(&w);
 	assert_verdict(&w, before, VERDICT_PASS, CAUSE_NONE);
 	assert_verdict(&w, after, VERDICT_WARN, CAUSE_NVLINK_ERRORS);
-	assert_non_null(strstr(world_of(&w, after)->reason, "rose during our traffic"));
+	assert_non_null(strstr(world_of(&w, after)->reason, "rose during this run"));
 }
 
 /* The link that grew is named, not those whose errors are old. */

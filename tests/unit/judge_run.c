@@ -114,7 +114,7 @@ static void test_run__a_run_of_measurements_alone_is_measured(void **state)
 	assert_int_equal(w.out.exit_code, 0);
 	assert_int_equal(w.out.verdict, VERDICT_MEASURED);
 	assert_non_null(
-		strstr(w.out.headline, "0 passed, 0 deserve a look, 1 measured without being judged"));
+		strstr(w.out.headline, "0 passed, 0 with warnings, 1 measured without a reference"));
 	c->require = REQUIRE_JUDGED;
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
@@ -274,12 +274,12 @@ static void test_run__the_headline_names_a_gpu_s_open_case_before_a_cpu_s(void *
 	world_set(gpu, "sustained", "flop_rate", 1e14); /* neither was checked: untrusted */
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 2);
-	assert_non_null(strstr(w.out.headline, "2 of 2 cases stay open, both of them unverified; first "));
+	assert_non_null(strstr(w.out.headline, "2 of 2 cases have no verdict, both of them unverified; first "));
 	assert_non_null(strstr(w.out.headline, "type=bf16"));
 	world_verified(gpu);
 	world_set(gpu, "sustained", "half_width_share", 0.2);
 	world_judge(&w); /* another cause than the other's: each is its own */
-	assert_non_null(strstr(w.out.headline, "2 of 2 cases stay open; first "));
+	assert_non_null(strstr(w.out.headline, "2 of 2 cases have no verdict; first "));
 	gpu->status = STATUS_MISMATCH; /* and a failure before either */
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 1);

@@ -88,7 +88,7 @@ static void test_kept__what_is_no_such_text_is_refused_with_its_place(void **sta
 		{" 0\n", "byte 0"},
 		{"a\x01.yaml 0\n", "byte 0"},
 		{"own.yaml 10\nbands: []\nmore", "byte 22"},
-		{"own.yaml 10\nbands: 17\n\n", "expectations/own.yaml:1: bands is a list"},
+		{"own.yaml 10\nbands: 17\n\n", "expectations/own.yaml:1: bands must be a list"},
 	};
 
 	(void)state;
@@ -116,7 +116,7 @@ static void test_kept__a_folder_is_held_against_itself(void **state)
 	put("own.yaml", wide, sizeof(wide) - 1);
 	assert_int_equal(expectations_load(&e, dir, &err), STATUS_BAD_INPUT);
 	assert_null(e);
-	assert_non_null(strstr(err.text, "/own.yaml:3: wide is wider than a factor of two"));
+	assert_non_null(strstr(err.text, "/own.yaml:3: range wide is wider than a factor of two"));
 }
 
 static void test_kept__a_folder_of_too_much_is_refused(void **state)

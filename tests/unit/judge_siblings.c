@@ -108,7 +108,7 @@ static void test_siblings__a_burst_that_is_slow_at_its_clock_is_told(void **stat
 		burst(i, i == 2 ? 757 : 780, 1600 + i);
 	world_judge(&w);
 	assert_verdict(&w, &w.cases[2], VERDICT_WARN, CAUSE_SIBLING_OUTLIER);
-	assert_non_null(strstr(world_of(&w, &w.cases[2])->reason, "at the clocks held, beyond 2.0 %"));
+	assert_non_null(strstr(world_of(&w, &w.cases[2])->reason, "at the held clocks, beyond 2.0 %"));
 	burst(2, 757, 1602);
 	world_judge(&w);
 	assert_verdict(&w, &w.cases[2], VERDICT_FAIL, CAUSE_SIBLING_OUTLIER);
@@ -133,7 +133,7 @@ static void test_siblings__one_clock_that_is_not_known_leaves_the_rates(void **s
 	}
 	world_judge(&w);
 	assert_verdict(&w, &w.cases[0], VERDICT_FAIL, CAUSE_SIBLING_OUTLIER);
-	assert_null(strstr(world_of(&w, &w.cases[0])->reason, "at the clocks held"));
+	assert_null(strstr(world_of(&w, &w.cases[0])->reason, "at the held clocks"));
 }
 
 /* Launches of four other H200: one 24 % above the rest. */

@@ -305,7 +305,7 @@ static void test_verdict__one_probe_is_judged_where_a_reference_is_known(void **
 	assert_verdict(&w, peak, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	assert_verdict(&w, odd, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	assert_verdict(&w, gemm, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
-	assert_non_null(strstr(world_of(&w, gemm)->reason, "no sound ceiling of as many threads"));
+	assert_non_null(strstr(world_of(&w, gemm)->reason, "no usable ceiling with the same number of threads"));
 	assert_verdict(&w, banded, VERDICT_FAIL, CAUSE_BELOW_BAND);
 	assert_verdict(&w, reading, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
 	assert_int_equal(w.out.exit_code, 1);
@@ -313,7 +313,7 @@ static void test_verdict__one_probe_is_judged_where_a_reference_is_known(void **
 	world_set(banded, "sustained", "flop_rate", 689e12);
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 2);
-	assert_non_null(strstr(w.out.headline, "1 of 5 cases stay open; first gemm"));
+	assert_non_null(strstr(w.out.headline, "1 of 5 cases have no verdict; first gemm"));
 	gemm->require = REQUIRE_NOTHING;
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 0); /* a ceiling, a format and a reading that nothing judges */

@@ -84,7 +84,7 @@ static void test_nodes__who_was_there_and_what_differs(void **state)
 	shown_all_say(&s, "1.0 µs more at the end");
 	shown_all_say(&s, "driver: version");
 	shown_all_say(&s, "570: node-b");
-	shown_all_say(&s, "another driver manages clocks, power and links in its own way");
+	shown_all_say(&s, "another driver version manages clocks, power and links in another way");
 	shown_all_say(&s, "node-b · GPU 1");
 	shown_all_say(&s, "120 ns, rank 2 (node-b)");
 	assert_non_null(strstr(text_str(&s.text[REPORT_CSV]), "\"node-b/gpu1\""));

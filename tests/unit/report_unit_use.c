@@ -81,8 +81,8 @@ static void test_report_metrics__recommendations_have_their_evidence(void **stat
 	rendered(&t, REPORT_MARKDOWN, 0);
 	expect(&t, "| case | recommendation | evidence | gain |");
 	expect(&t, "| power limit and cooling | clock 1419 of 1980 MHz by stamps; power limit: 700 of 700 W");
-	expect(&t, "tensor pipe 41.1 %, exponentials 42.9 %, DRAM 46.5 %; 14.1 % of the warps an SM holds");
-	expect(&t, "engine cudnn reached 399.4 TFLOPS on the same problem in this run, this one 386.3");
+	expect(&t, "tensor pipe 41.1 %, exponentials 42.9 %, DRAM 46.5 %; 14.1 % of the warps that an SM can hold");
+	expect(&t, "engine cudnn reached 399.4 TFLOPS on the same problem in this run; this one reached 386.3");
 	text_release(&t);
 }
 

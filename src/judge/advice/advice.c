@@ -32,8 +32,8 @@ static const struct factor *factor(const struct judgement *j, const char *name)
 	return NULL;
 }
 
-/* The same product with zeros for data, in this run: power taken out, nothing else changed (the figure judged
- * is the library's first choice, however many others were tried after it). */
+/* Finds the same work with zeros as data in this run, which takes power out of the comparison. A search may
+ * differ, since the figure is always that of the library's first choice. */
 static bool zeros_case(const struct subject *s, struct subject *out)
 {
 	static const char *const but[] = {"data", "search", NULL};
@@ -68,13 +68,13 @@ static void about_clock(struct judgement *out, const struct subject *s)
 
 	if (!clock || clock->value >= GAP_LOW)
 		return;
-	a = advice_add(out, power_capped(out) ? "power limit and cooling" : "what holds the clock down",
+	a = advice_add(out, power_capped(out) ? "power limit and cooling" : "the cause of the low clock",
 		       "clock %s", clock->signal);
 	if (!a)
 		return;
 	if (power_capped(out) && zeros_case(s, &zeros) && s->figure > 0)
 		snprintf(a->gain, sizeof(a->gain),
-			 "up to x %.2f: zeros, which need less power, gave that here",
+			 "up to x %.2f: the same work on zeros, which need less power, reached that",
 			 zeros.figure / s->figure);
 	else
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / clock->value);
@@ -90,7 +90,8 @@ static void about_variant(struct judgement *out, const struct subject *s)
 	if (!case_number(s->c, "best_ratio", &ratio) || !case_number(s->c, "best_ratio_low", &low) ||
 	    !case_number(s->c, "best_ratio_high", &high) || low <= 1)
 		return;
-	a = advice_add(out, "algorithm", "%.80s against the first choice, interleaved pairs of this run",
+	a = advice_add(out, "algorithm",
+		       "%.80s compared with the first choice in interleaved pairs of this run",
 		       name ? name : "the best found");
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "x %.3f (%.3f .. %.3f)", ratio, low, high);
@@ -106,7 +107,7 @@ static void about_pipe(struct judgement *out, const struct subject *s)
 		return;
 	}
 	if (waves && waves->value < 0.95)
-		a = advice_add(out, "shape: whole waves of tiles", "waves %.3f", waves->value);
+		a = advice_add(out, "shape: a whole number of waves of tiles", "waves %.3f", waves->value);
 	else if (pipe && pipe->value < 0.90)
 		a = advice_add(out, "kernel: keep the pipe busy", "%.120s", pipe->signal);
 	else
@@ -114,10 +115,11 @@ static void about_pipe(struct judgement *out, const struct subject *s)
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f%s",
 			 1 / (waves && waves->value < 0.95 ? waves : pipe)->value,
-			 power_capped(out) ? "; about none while the power cap binds" : "");
+			 power_capped(out) ? "; almost nothing while the power cap applies" : "");
 }
 
-/* Launch gaps, or fewer blocks than SMs: of a product whose waves tell less it is the shape. */
+/* SMs without work come from launch gaps or from fewer blocks than SMs. If the waves are low, the shape is to
+ * blame and has its own advice. */
 static void about_sms(struct judgement *out, const struct subject *s)
 {
 	const struct metric *sm = &out->metric[METRIC_SM];
@@ -128,8 +130,10 @@ static void about_sms(struct judgement *out, const struct subject *s)
 	    (waves && waves->value < 0.95))
 		return;
 	a = advice_add(out,
-		       "work for every SM: a larger shape or batch, a graph that closes the gaps of launches",
-		       "SMs with a warp in flight %.1f %% of elapsed cycles (%s)", 100 * sm->value, sm->from);
+		       "give every SM work: a larger shape or batch, or a CUDA graph that closes the "
+		       "gaps between launches",
+		       "SMs with a warp in flight in %.1f %% of elapsed cycles (%s)", 100 * sm->value,
+		       sm->from);
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / sm->value);
 }
@@ -146,7 +150,8 @@ static void about_one(struct judgement *out, const char *name, double below, con
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / f->value);
 }
 
-/* Fewer threads may do more where threads share a core's caches: promised only when it was measured here. */
+/* Fewer threads can be faster if threads share a core's caches. A gain is only promised if this run measured
+ * it. */
 static void about_threads(struct judgement *out, const struct subject *s)
 {
 	const struct factor *threads = factor(out, "threads"), *cpu_time = factor(out, "cpu time");
@@ -157,15 +162,15 @@ static void about_threads(struct judgement *out, const struct subject *s)
 	if (out->judged_by != JUDGED_CEILING || out->cause != CAUSE_BELOW_CEILING || !*s->type)
 		return;
 	if (gap_one_thread(s, &one) && one.figure > s->figure) {
-		a = advice_add(out, "one thread a core (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS)",
+		a = advice_add(out, "one thread per core (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS)",
 			       "one thread alone was faster%s%.120s", threads ? "; " : "",
 			       threads ? threads->signal : "");
 		if (a)
-			snprintf(a->gain, sizeof(a->gain), "x %.2f: one thread gave that here",
+			snprintf(a->gain, sizeof(a->gain), "x %.2f: one thread reached that",
 				 one.figure / s->figure);
 		return;
 	}
-	a = advice_add(out, "BLAS library (another build or OPENBLAS_CORETYPE) and number of threads",
+	a = advice_add(out, "another BLAS library or build, OPENBLAS_CORETYPE, or the number of threads",
 		       "%.2f of this machine's own ceiling", out->share_of_bound);
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", explained / out->share_of_bound);
@@ -189,7 +194,7 @@ static void about_cpu(struct judgement *out, const struct subject *s)
 void advice_of(struct judgement *out, const struct subject *s)
 {
 	out->advice_count = 0;
-	if (!out->has_figure || !strcmp(s->c->probe, "peak")) /* an instrument is not for tuning */
+	if (!out->has_figure || !strcmp(s->c->probe, "peak")) /* ceilings are not for tuning */
 		return;
 	blas_retry_advise(out, s);
 	about_clock(out, s);
@@ -197,8 +202,9 @@ void advice_of(struct judgement *out, const struct subject *s)
 	about_pipe(out, s);
 	about_sms(out, s);
 	about_one(out, "useful", 0.97, "shape: multiples of the tile");
-	about_one(out, "memory clock", 0.99, "what holds the memory clock down");
-	about_one(out, "width", 0.99, "PCIe lanes: compare with lspci; reseat if it agrees");
+	about_one(out, "memory clock", 0.99, "the cause of the low memory clock");
+	about_one(out, "width", 0.99,
+		  "PCIe lanes: compare with lspci and reseat the card if lspci reports the same");
 	about_one(out, "generation", 0.99, "PCIe generation: BIOS, riser, slot");
 	about_one(out, "numa", 0.97, "bind the process to the GPU's NUMA node");
 	about_cpu(out, s);

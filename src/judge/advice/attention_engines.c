@@ -4,8 +4,8 @@
 #include "judge/advice/advice.h"
 
 #define LIBRARY "cudnn"
-#define FASTER 1.02 /* not taken in turns: less is no difference */
-#define BUSY 0.85   /* a unit that worked so much of the time binds */
+#define FASTER 1.02 /* the cases were not interleaved, so a smaller ratio is no difference */
+#define BUSY 0.85   /* a unit that is busy for this share of the time is the limit */
 
 static bool same_problem(const struct subject *a, const struct subject *b)
 {
@@ -33,13 +33,14 @@ void attention_accuracy(struct judgement *out, const struct subject *s)
 		out->error_over_library = error / library;
 		if (out->error_over_library > JUDGE_ERROR_GATE)
 			finding(out, VERDICT_WARN, CAUSE_INACCURATE,
-				"its error, %.2e, is %.2f times cuDNN's of the same rows, %.2e; up to %.1f is rounding",
+				"its error, %.2e, is %.2f times cuDNN's error on the same rows, %.2e; up to "
+				"%.1f times is rounding",
 				error, out->error_over_library, library, JUDGE_ERROR_GATE);
 		return;
 	}
 }
 
-/* The fastest other engine of this run. */
+/* Advises the fastest other engine of this run. */
 static void about_engine(struct judgement *out, const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
@@ -55,11 +56,11 @@ static void about_engine(struct judgement *out, const struct subject *s)
 	}
 	if (!best.c)
 		return;
-	a = advice_add(out, "the engine that is faster here",
-		       "engine %s reached %.4g TFLOPS on the same problem in this run, this one %.4g",
+	a = advice_add(out, "use the engine that is faster here",
+		       "engine %s reached %.4g TFLOPS on the same problem in this run; this one reached %.4g",
 		       best.c->engine, best.figure / 1e12, s->figure / 1e12);
 	if (a)
-		snprintf(a->gain, sizeof(a->gain), "x %.3f: %.16s gave that here, not in turns",
+		snprintf(a->gain, sizeof(a->gain), "x %.3f: %.16s reached that, not interleaved",
 			 best.figure / s->figure, best.c->engine);
 }
 
@@ -69,12 +70,14 @@ static void about_units(struct judgement *out, const struct subject *s)
 	static const struct {
 		const char *counter, *knob;
 	} unit[UNITS] = {
-		[TENSOR] = {"tensor_active_share", NULL}, /* as it should be */
+		[TENSOR] = {"tensor_active_share", NULL}, /* the best case */
 		[XU] = {"xu_active_share",
-			"exponentials bind: a larger head dimension, or a kernel that makes part of "
-			"them on the multiply-add pipes"},
-		[DRAM] = {"dram_share", "device memory binds: key heads that queries share, a narrower type"},
-		[ISSUE] = {"issue_active_share", "issue slots bind: a kernel of fewer instructions a tile"},
+			"exponentials are the limit: a larger head dimension, or a kernel that "
+			"computes part of them on the FMA pipes"},
+		[DRAM] = {"dram_share",
+			  "device memory is the limit: query heads that share key heads, or a narrower type"},
+		[ISSUE] = {"issue_active_share",
+			   "issue slots are the limit: a kernel with fewer instructions per tile"},
 	};
 	double share[UNITS] = {0}, occupancy;
 	char issue[32] = "", warps[48] = "";
@@ -91,13 +94,14 @@ static void about_units(struct judgement *out, const struct subject *s)
 	if (share[ISSUE] > 0)
 		snprintf(issue, sizeof(issue), ", issue slots %.1f %%", 100 * share[ISSUE]);
 	if (subject_counter(s, "occupancy_share", &occupancy))
-		snprintf(warps, sizeof(warps), "; %.1f %% of the warps an SM holds", 100 * occupancy);
-	a = advice_add(out,
-		       share[most] >= BUSY
-			       ? unit[most].knob
-			       : "no unit binds: a kernel that overlaps products, softmax and copies more",
-		       "tensor pipe %.1f %%, exponentials %.1f %%, DRAM %.1f %%%s%s (CUPTI)",
-		       100 * share[TENSOR], 100 * share[XU], 100 * share[DRAM], issue, warps);
+		snprintf(warps, sizeof(warps), "; %.1f %% of the warps that an SM can hold", 100 * occupancy);
+	a = advice_add(
+		out,
+		share[most] >= BUSY
+			? unit[most].knob
+			: "no unit is the limit: a kernel with more overlap of GEMMs, softmax and copies",
+		"tensor pipe %.1f %%, exponentials %.1f %%, DRAM %.1f %%%s%s (CUPTI)", 100 * share[TENSOR],
+		100 * share[XU], 100 * share[DRAM], issue, warps);
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / share[most]);
 }

@@ -15,7 +15,7 @@ void blas_retry_named(const struct subject *s, char *out, size_t size)
 		snprintf(out, size, "; kernels %.31s", name);
 }
 
-/* Its share of the ceiling in turns, as the ceiling's row counts it. */
+/* Share of the ceiling in interleaved measurements, scaled as the ceiling's row says. */
 static bool share_of(const struct subject *s, const struct ceiling_row *row, struct interleaved_ratio *t)
 {
 	if (!case_right(s->c) || !s->has_figure || !bound_interleaved(s, t))
@@ -26,7 +26,8 @@ static bool share_of(const struct subject *s, const struct ceiling_row *row, str
 	return true;
 }
 
-/* However it ended: what crashes or computes wrong under other kernels is no fault of the case. */
+/* Applies however the case ended: a crash or a wrong result with other kernels does not count against the
+ * first case. */
 bool blas_retry_case(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
@@ -40,21 +41,22 @@ bool blas_retry_case(struct judgement *out, const struct subject *s)
 	first = (int)json_integer_value(json_object_get(json_object_get(s->c->plan, "follows"), "case"));
 	if (!case_right(s->c) || !s->has_figure) {
 		finding(out, VERDICT_MEASURED, CAUSE_NONE,
-			"case %d again by %.80s: nothing sound came of it: %.100s", first, tries,
+			"case %d again with %.80s: no usable result: %.100s", first, tries,
 			*s->c->text ? s->c->text : ending_text(s->c->ending));
 		return true;
 	}
-	/* No figure of its own: the key is the low case's, and nobody shall take one for the other. */
+	/* The attempt has the key of the low case, so it gets no figure of its own, and nobody can confuse
+	 * the two. */
 	units_format(figure, sizeof(figure), s->figure, s->unit);
 	if (row && share_of(s, row, &t))
 		snprintf(share, sizeof(share), ", %.2f of this machine's own ceiling", t.ratio);
 	blas_retry_named(s, kernels, sizeof(kernels));
-	finding(out, VERDICT_MEASURED, CAUSE_NONE, "case %d again by %.120s: %s%s%s", first, tries, figure,
+	finding(out, VERDICT_MEASURED, CAUSE_NONE, "case %d again with %.120s: %s%s%s", first, tries, figure,
 		share, kernels);
 	return true;
 }
 
-/* The case that it repeats, else itself. */
+/* The id of the case that it repeats, else its own. */
 static json_int_t first_of(const struct record_case *c)
 {
 	const json_t *again = json_object_get(c->plan, "again");
@@ -63,7 +65,7 @@ static json_int_t first_of(const struct record_case *c)
 }
 
 struct best {
-	const struct record_case *c; /* NULL: none has a sound figure */
+	const struct record_case *c; /* NULL: no attempt has a usable figure */
 	struct interleaved_ratio t;
 	char tried[160]; /* "OPENBLAS_CORETYPE=SkylakeX 0.45, onednn 0.41" */
 };
@@ -116,7 +118,7 @@ static void add_word(struct text *out, const char *word)
 	text_add(out, "'");
 }
 
-/* The run's own words, but for where it wrote: the directory is taken. */
+/* Adds the run's own command, except for --out, because that directory already exists. */
 static void add_command(struct text *out, const struct record *r)
 {
 	const json_t *command = json_object_get(r->open, "command"), *word;
@@ -149,7 +151,7 @@ static void add_probe(struct text *out, const struct record_case *c)
 	}
 }
 
-/* What to type. "" where there was no memory for it. */
+/* Writes the command to type; "" if there was no memory for it. */
 static void command_of(const struct record *r, const struct best *b, char *out, size_t size)
 {
 	const char *tries = record_tries(b->c), *value = strchr(tries, '=');
@@ -171,7 +173,7 @@ static void command_of(const struct record *r, const struct best *b, char *out, 
 
 /* ---- the low case ---- */
 
-/* It is the ceiling that found it low: nothing weighs more. */
+/* True if the ceiling made the case low, and no finding weighs more. */
 static bool is_low(const struct judgement *j, const struct ceiling_row *row,
 		   const struct interleaved_ratio *t)
 {
@@ -183,15 +185,16 @@ static bool is_low(const struct judgement *j, const struct ceiling_row *row,
 	       t->high >= row->fail;
 }
 
-static void tell_tried(struct judgement *out, const struct best *b)
+static void list_tried(struct judgement *out, const struct best *b)
 {
 	size_t used = strlen(out->reason);
 
 	if (*b->tried)
-		snprintf(out->reason + used, sizeof(out->reason) - used, "; others tried: %s", b->tried);
+		snprintf(out->reason + used, sizeof(out->reason) - used, "; also tried: %s", b->tried);
 }
 
-/* What was tried for a case that its ceiling found low, and the best of it; false: it is none such. */
+/* Finds the attempts for a case that its ceiling found low, and the best of them. False: there are no
+ * attempts for this case. */
 static bool look(const struct subject *s, const struct ceiling_row **row, struct interleaved_ratio *t,
 		 struct best *b)
 {
@@ -213,18 +216,19 @@ void blas_retry_tell(struct judgement *out, const struct subject *s)
 
 	if (!look(s, &row, &t, &b) || !is_low(out, row, &t))
 		return;
-	/* What the machine does with its best kernels is what it is worth: only below the ceiling's fail mark
-	 * does the failure stay. The interval as well: a lucky turn is no other kernel. */
+	/* The machine is judged by its best kernels, so the failure only stays if they are below the
+	 * ceiling's fail mark too. The interval must be better as well, since one lucky measurement does not
+	 * show that the kernels differ. */
 	if (!b.c || b.t.ratio < row->fail || b.t.low <= t.ratio) {
-		tell_tried(out, &b);
+		list_tried(out, &b);
 		return;
 	}
 	blas_retry_named(s, kernels, sizeof(kernels));
 	out->verdict = VERDICT_WARN;
 	out->cause = CAUSE_BLAS_KERNEL;
 	snprintf(out->reason, sizeof(out->reason),
-		 "%.2f of this machine's own ceiling%s; with %.100s: %.2f, x %.1f%s", t.ratio, kernels,
-		 record_tries(b.c), b.t.ratio, b.t.ratio / t.ratio,
+		 "%.2f of this machine's own ceiling%s; with %.100s it reaches %.2f, x %.1f%s", t.ratio,
+		 kernels, record_tries(b.c), b.t.ratio, b.t.ratio / t.ratio,
 		 b.t.ratio < row->pass ? ", which is still low" : "");
 }
 
@@ -239,7 +243,7 @@ void blas_retry_advise(struct judgement *out, const struct subject *s)
 	if (out->cause != CAUSE_BLAS_KERNEL || !look(s, &row, &t, &b) || !b.c)
 		return;
 	command_of(s->ctx->record, &b, command, sizeof(command));
-	a = advice_add(out, command, "with %.80s the same product reaches %.2f of the ceiling, not %.2f",
+	a = advice_add(out, command, "with %.80s the same GEMM reaches %.2f of the ceiling instead of %.2f",
 		       record_tries(b.c), b.t.ratio, t.ratio);
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "x %.1f", b.t.ratio / t.ratio);

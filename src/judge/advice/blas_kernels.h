@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products that are low on a CPU and were done again by other kernels and other libraries
+/* GEMMs that were slow on a CPU and ran again with other kernels and other libraries
  * (run/followup/blas_kernel_search.c). */
 #ifndef JUDGE_ADVICE_BLAS_KERNELS_H
 #define JUDGE_ADVICE_BLAS_KERNELS_H
 #include "judge/case/context.h"
 
-/* The evidence itself: told, judged by nothing. False: the case is none such. */
+/* Describes an attempt with other kernels; it is evidence and has no verdict of its own. False: the case is
+ * no such attempt. */
 bool blas_retry_case(struct judgement *out, const struct subject *s);
-/* The low case, after its own judgement: `warn blas_kernel` where something else reaches the mark; else what
- * was tried is told. */
+/* Judges the slow case again: `warn blas_kernel` if an attempt reaches the mark; else its reason lists the
+ * attempts. */
 void blas_retry_tell(struct judgement *out, const struct subject *s);
-/* What to type for `blas_kernel`, and its gain, as advice. */
+/* Adds advice for cause `blas_kernel`: the command to type, and its gain. */
 void blas_retry_advise(struct judgement *out, const struct subject *s);
-/* "; kernels SkylakeX": the set that the library chose; "" where it named none. */
+/* Writes "; kernels SkylakeX", the kernels that the library chose; "" if it reports none. */
 void blas_retry_named(const struct subject *s, char *out, size_t size);
 #endif

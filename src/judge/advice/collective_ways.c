@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cases of one collective at one size that differ only in how they are run (launch, buffers, algorithm,
- * protocol, CTAs) are held against each other by their time; what a search found in one of them stands among
- * them by its interleaved pairs.
- */
+/* Compares, by time, cases of one collective at one size that differ only in how they run (launch, buffers,
+ * algorithm, protocol, CTAs). A variant found by a search takes part through its interleaved pairs. */
 #include "judge/advice/collective_ways.h"
 #include <math.h>
 #include "core/text/text.h"
@@ -12,15 +9,15 @@
 #include "journal/figure/figure.h"
 
 static const struct {
-	const char *option, *own; /* what it is where nothing was asked for */
+	const char *option, *own; /* its value if nothing was requested */
 } how[] = {{"algorithm", "auto"}, {"buffers", "plain"}, {"ctas", "0"},
 	   {"launch", "stream"},  {"protocol", "auto"}, {"search", "first"}};
-/* What two windows that lie apart differ by on a machine where nothing changed, at least. */
+/* Two windows at different times differ by at least this share, even on an unchanged machine. */
 #define BETWEEN_WINDOWS 0.01
 
 enum { HOW = sizeof(how) / sizeof(how[0]) };
 
-/* Equal but for how they are run, and for the options in `but`. */
+/* True if both cases are equal except for how they run and for the option `but`. */
 static bool alike(const struct record_case *a, const struct record_case *b, const char *but)
 {
 	const char *names[HOW + 2] = {0};
@@ -43,7 +40,7 @@ static bool by_default(const struct record_case *c)
 	return true;
 }
 
-/* A time to be compared: of one call, over the window that was judged. */
+/* Time of one call, over the judged window. */
 struct timed {
 	double ns, half; /* half-width of its 95 % interval as a share; 0: not known */
 };
@@ -61,7 +58,8 @@ static bool timed_of(struct timed *t, const struct record_case *c, const struct 
 	return true;
 }
 
-/* What a search in this case found that is better than the case's own way beyond doubt. */
+/* A variant found by this case's search that is faster than the case's own way, with its whole 95 % interval.
+ */
 struct won {
 	double ratio, low, high;
 	const struct record_phase *best;
@@ -78,7 +76,7 @@ static bool won_by(struct won *w, const struct record_case *c)
 struct group {
 	const struct record *r;
 	const struct judgements *out;
-	struct timed plain; /* of NCCL's own way, by stream */
+	struct timed plain; /* of NCCL's own choice, on a stream */
 	struct timed best;
 };
 
@@ -122,8 +120,8 @@ static void look(struct judge_way *w, struct group *g, size_t at, const struct t
 		take(w, g, at, t->ns / won.ratio, 0, &won);
 }
 
-/* What it gains over NCCL's own way by stream: a search's pairs say it by themselves, else the two windows,
- * of which neither's scatter tells what changed from one to the other. */
+/* Fills the gain over NCCL's own choice on a stream. The interleaved pairs of a search give it directly.
+ * Otherwise it comes from two windows, and their own scatter does not include changes between them. */
 static void compare(struct judge_way *w, const struct group *g)
 {
 	double within = sqrt(g->plain.half * g->plain.half + g->best.half * g->best.half);
@@ -141,7 +139,7 @@ static void compare(struct judge_way *w, const struct group *g)
 	w->high = w->ratio * (1 + half);
 }
 
-/* The figure as its own window has it, and what NCCL told of it. */
+/* Fills the figure of its own window, and what NCCL reported for it. */
 static void describe(struct judge_way *w, const struct group *g)
 {
 	const struct record_case *c = &g->r->cases[w->best];
@@ -167,7 +165,7 @@ static double bytes_of(const struct record_case *c)
 	return size && !units_parse(&bytes, size, "B", NULL) ? bytes : 0;
 }
 
-/* Behind the smaller sizes of the same collective. */
+/* Inserts it after the smaller sizes of the same collective. */
 static enum status put(struct judgements *out, const struct record *r, const struct judge_way *w,
 		       struct error *err)
 {

@@ -7,8 +7,8 @@ const struct metric_row metric_rows[METRIC_COUNT] = {
 #undef X
 };
 
-/* By counters, of the judged iterations' cycles; else by GPM, which has no finer time than its own readings.
- */
+/* Reads the share from counters, over the cycles of the judged iterations; else from GPM, with the time
+ * resolution of its readings. */
 static struct metric share_of(const struct subject *s, const char *counter, const char *gpm)
 {
 	struct metric m = {0};
@@ -20,8 +20,8 @@ static struct metric share_of(const struct subject *s, const char *counter, cons
 	return m;
 }
 
-/* What moves memory has its own rate; of other work DRAM's bytes are counted, in the time that the window's
- * clock gives their cycles. */
+/* A memory case has its own rate. For other work, DRAM's bytes are counted over the time that their cycles
+ * take at the window's clock. */
 static struct metric memory_rate(const struct subject *s)
 {
 	double read, written, cycles, hz;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention: the slowest of its products, its exponentials and its bytes. METHODS "Bounds". */
+/* Bound of attention: the slowest of its GEMMs, its exponentials and its bytes.
+ * docs/explanation/methods/bounds.md, "Attention". */
 #include <stdlib.h>
 #include "judge/bound/bound.h"
 
-#define EXP_A_CLOCK 16.0 /* exponentials an SM and clock, from sm_70 to sm_100 */
+#define EXP_A_CLOCK 16.0 /* exponentials per SM and clock, from sm_70 to sm_100 */
 
-/* FLOP an exponential: 4 head dimensions a kept pair, backward 10. */
+/* FLOP per exponential: 4 x head dimension for each unmasked pair, backward 10 x. */
 static double flop_an_exp(const struct subject *s)
 {
 	const char *text = record_option(s->c, "head_dim"), *pass = record_option(s->c, "pass");
@@ -40,7 +41,7 @@ enum attention_limit bound_attention(const struct subject *s, struct bound *out)
 	}
 	bound_memory(s, &memory);
 	if (memory.value > 0 && bytes > 0 && memory.value * s->c->work_flop / bytes < out->value) {
-		snprintf(text, sizeof(text), "%.90s x %.1f FLOP a byte", memory.formula,
+		snprintf(text, sizeof(text), "%.90s x %.1f FLOP per byte", memory.formula,
 			 s->c->work_flop / bytes);
 		lower(out, memory.value * s->c->work_flop / bytes, text);
 		by = ATTENTION_BY_MEMORY;

@@ -81,8 +81,8 @@ double bound_pcie_one_way(const struct gpu *g)
 	return gpu_get(g, GPU_FACT_pcie_width_max, 0) * rate * 1e9 / 8 * encoding;
 }
 
-/* NVLinks between the two, up or not, as the case found them, so that a link that is down shows as lost;
- * before it ran, those that are up on the one that has fewer. */
+/* NVLinks between the two GPUs that the case found, whether up or down, so that a link that is down shows as
+ * lost. Before a run: the links that are up on the GPU with fewer. */
 static double nvlinks_of(const struct subject *s, double *raw)
 {
 	double links = 0, peers;
@@ -100,8 +100,8 @@ static double nvlinks_of(const struct subject *s, double *raw)
 	return links < peers ? links : peers;
 }
 
-/* GPU to GPU: the NVLinks between them, else the narrower of their host links where the way is told to be
- * PCIe. */
+/* Bound between GPUs: the NVLinks between them, or the narrower of their host links if the path is reported
+ * as PCIe. */
 static void p2p_bound(const struct subject *s, struct bound *out)
 {
 	const char *path = case_text(s->c, "path");
@@ -123,7 +123,7 @@ static void p2p_bound(const struct subject *s, struct bound *out)
 		out->from = BOUND_DEVICE;
 }
 
-/* h2d, d2h: one way. both: the sum of two ways. */
+/* h2d and d2h: one direction. both: the sum of both directions. */
 static void link_bound(const struct subject *s, struct bound *out)
 {
 	double gen = gpu_get(s->gpu, GPU_FACT_pcie_gen_max, sku_or(s, SKU_pcie_gen));
@@ -140,7 +140,7 @@ static void link_bound(const struct subject *s, struct bound *out)
 		 ways == 2 ? "2 x " : "", width, rate, gen >= 6 ? "242/256" : "128/130");
 }
 
-/* An instrument that other work slowed, or whose figures scatter, is none. */
+/* False if other work slowed the ceiling down, or its figures scatter too much to use it. */
 static bool undisturbed(const struct subject *s)
 {
 	const struct cpu *cpu = s->ctx->cpu;
@@ -157,7 +157,8 @@ static bool undisturbed(const struct subject *s)
 	return share >= BOUND_CPU_SHARE * granted;
 }
 
-/* As many threads; either may not tell (then the key's option, else all). */
+/* True if both used the same number of threads. If one does not report it, the option of its key counts, else
+ * all CPUs. */
 static bool same_threads(const struct record_case *a, const struct record_case *b)
 {
 	const char *x = record_option(a, "threads"), *y = record_option(b, "threads");
@@ -212,16 +213,17 @@ static void ceiling_bound(const struct subject *s, struct bound *out)
 {
 	const struct record_case *peak, *disturbed;
 	const char *by = record_text(record_phase(s->c, "ceiling"), "ceiling_by");
-	struct interleaved_ratio turns;
+	struct interleaved_ratio interleaved;
 	char unit[32];
 	double value;
 
 	if (traffic_beside(s->c, unit, sizeof(unit)))
-		return; /* a loop of other traffic bounds nothing */
-	if (s->has_figure && bound_interleaved(s, &turns)) {
-		out->value = s->figure / turns.ratio;
+		return; /* a loop with other traffic is no bound */
+	if (s->has_figure && bound_interleaved(s, &interleaved)) {
+		out->value = s->figure / interleaved.ratio;
 		out->from = BOUND_CEILING;
-		snprintf(out->formula, sizeof(out->formula), "in turns with %.120s", by ? by : "its ceiling");
+		snprintf(out->formula, sizeof(out->formula), "interleaved with %.120s",
+			 by ? by : "its ceiling");
 		return;
 	}
 	value = bound_ceiling(s->ctx, s->c, &peak, &disturbed);

@@ -1,54 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What physics allows: from the device's facts, or from this machine's own instruments where facts are
- * hidden. */
+/* Bounds: the rates that physics allows, from the device's facts, or from this machine's own ceilings if the
+ * facts are hidden. */
 #ifndef JUDGE_BOUND_BOUND_H
 #define JUDGE_BOUND_BOUND_H
 #include "judge/case/context.h"
 
-#define BOUND_NVLINK_DATA (16.0 / 17) /* of the raw rate: METHODS, "GPU to GPU" */
-#define BOUND_SPREAD_STOP 0.05	      /* half-width of the mean beyond which a figure is no instrument */
-#define BOUND_CPU_SHARE 0.97	      /* of the CPU time asked for, below which others took it */
+/* Share of the raw rate: docs/explanation/methods/bounds.md, "GPU to GPU". */
+#define BOUND_NVLINK_DATA (16.0 / 17)
+#define BOUND_SPREAD_STOP 0.05 /* half-width of the mean above which a figure cannot serve as a ceiling */
+#define BOUND_CPU_SHARE 0.97   /* share of the requested CPU time; below it, other work took CPU time */
 
-/* from BOUND_NONE where nothing tells. METHODS "Bounds". */
+/* Fills the bound of a case; BOUND_NONE if there is none. docs/explanation/methods/bounds.md. */
 void bound_of(const struct subject *s, struct bound *out);
-/* Of the units that do the subject's type, FLOP/s; of device memory, B/s. */
+/* The bound of the units that work on the subject's type, in FLOP/s; of device memory, in B/s. */
 void bound_compute(const struct subject *s, struct bound *out);
 void bound_memory(const struct subject *s, struct bound *out);
-/* A training run's tokens a second were its FLOP done as fast as the large product that it timed before its
+/* Tokens per second of a training run if its FLOP ran as fast as the large GEMM that it timed before its
  * first step. */
 void bound_training(const struct subject *s, struct bound *out);
-/* What limits an attention. */
+/* The limit of an attention. */
 enum attention_limit { ATTENTION_BY_MATRIX, ATTENTION_BY_EXP, ATTENTION_BY_MEMORY };
-/* The lowest of the matrix units', the exponentials' and device memory's bound, in FLOP/s. */
-enum attention_limit bound_attention(const struct subject *s, struct bound *out);
-/* SMs x FLOP an SM and clock of the subject's type: FLOP a clock; 0: not known. */
-double bound_flop_per_clock(const struct subject *s);
-/*
- * The best figure that probe peak of the same run gave for this limit on this target with as many threads,
- * with its case. 0: none that can be trusted; *disturbed then names one that other work slowed, or is NULL.
+/* Fills the lowest of three bounds in FLOP/s: matrix units, exponentials, device memory. Returns which it is.
  */
+enum attention_limit bound_attention(const struct subject *s, struct bound *out);
+/* FLOP per clock of the whole GPU for the subject's type: SMs x FLOP per SM and clock; 0: not known. */
+double bound_flop_per_clock(const struct subject *s);
+/* Returns the best figure of probe peak in the same run for this limit and target with the same number of
+ * threads; *peak is its case. 0: no trustworthy one; *disturbed is then one that other work slowed down, or
+ * NULL. */
 double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
 		     const struct record_case **peak, const struct record_case **disturbed);
-/* Share of its ceiling that a CPU case reached in turns with it: median and 95 % interval. */
+/* Share of its ceiling that a CPU case reached in interleaved measurements: median and 95 % interval. */
 struct interleaved_ratio {
 	double ratio, low, high;
 };
-/* False: it was not timed in turns. */
+/* False: the case was not interleaved with its ceiling. */
 bool bound_interleaved(const struct subject *s, struct interleaved_ratio *out);
-/* Is this peak's traffic that of the CPU memory case? True for what is not limited by memory. */
+/* True if this peak moves the same mix of reads and writes as the CPU memory case. Always true for cases that
+ * memory does not limit. */
 bool traffic_same(const struct record_case *c, const struct record_case *peak);
-/* A collective of several GPUs: their links; an all-reduce that the switch adds, or may where NCCL
- * tells nothing of it, is allowed more. */
+/* Bound of a collective of several GPUs from their links. It is higher for an all-reduce that the switch
+ * adds, or may add if NCCL reports nothing. */
 void bound_collective(const struct subject *s, struct bound *out);
-/* It is faster than the links alone allow, and the switch adds (NVLS), or may: NCCL does not tell. */
+/* True if the figure is above what the links alone allow, and the switch adds (NVLS) or may add. */
 bool collective_above_link(const struct subject *s, const struct bound *b);
-/* What a share of the bound is of: for a collective the links alone, whatever a switch adds. */
+/* The bound that a share refers to: for a collective the links alone, whether or not a switch adds. */
 double bound_of_links(const struct subject *s, const struct bound *b);
-/* The unit of probe peak that a CPU memory case took turns with where that moves other traffic than the case:
- * older journals have reading beside everything. NULL: the same, or no turns. */
+/* The unit of probe peak that a CPU memory case was interleaved with, if that moves another mix of reads and
+ * writes than the case. Older journals always used reading. NULL: the same mix, or not interleaved. */
 const char *traffic_beside(const struct record_case *c, char *buffer, size_t size);
-/* Raw GT/s a lane and the share its encoding leaves. 0: no such generation. */
+/* Raw GT/s per lane; *encoding: share left by the encoding. 0: unknown generation. */
 double bound_pcie_lane(int gen, double *encoding);
-/* Lanes of one GPU one way, B/s; 0: not told. */
+/* Bandwidth of one GPU's lanes in one direction, B/s; 0: not known. */
 double bound_pcie_one_way(const struct gpu *g);
 #endif

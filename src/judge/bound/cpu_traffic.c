@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CPU's memory case and the loop of probe peak that moves the same mix: what alone can be its ceiling. */
+/* Which loop of probe peak moves the same mix of reads and writes as a CPU memory case. Only that loop can be
+ * its ceiling. */
 #include "judge/bound/bound.h"
 
-/* The units of probe peak: so many streams read, and one written, through the caches or past them. */
+/* Units of probe peak by their number of read and written streams, with regular or non-temporal stores. */
 static const struct {
 	const char *op, *regular, *nontemporal;
 } mixes[] = {
@@ -15,7 +16,7 @@ static const struct {
 	{"triad", "read2_write", "read2_write_nt"},
 };
 
-/* NULL: no loop of ours moves what this case does, or its store is not told. */
+/* Returns NULL if no loop of probe peak moves this mix, or the case does not report its stores. */
 static const char *unit_for(const struct record_case *c)
 {
 	const char *op = record_option(c, "op"), *store = record_text(record_phase(c, "once"), "store");
@@ -23,7 +24,7 @@ static const char *unit_for(const struct record_case *c)
 	for (size_t i = 0; op && i < sizeof(mixes) / sizeof(mixes[0]); i++) {
 		if (strcmp(mixes[i].op, op))
 			continue;
-		if (!store) /* what only reads names none */
+		if (!store) /* a case that only reads reports no store */
 			return strcmp(mixes[i].regular, mixes[i].nontemporal) ? NULL : mixes[i].regular;
 		return !strcmp(store, "regular")       ? mixes[i].regular
 		       : !strcmp(store, "nontemporal") ? mixes[i].nontemporal

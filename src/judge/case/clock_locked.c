@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A clock that stays low under load although nothing that the GPU tells holds it down. */
+/* Finds a clock that stays low under load although the GPU reports no reason for it. */
 #include "judge/case/range.h"
 #include "judge/expect/site.h"
 #include "judge/case/verdict.h"
@@ -11,18 +11,11 @@
 
 enum { REASONS_LIMIT = 0x4 | 0x8 | 0x20 | 0x40 | 0x80, SAMPLES_LEAST = 10 };
 
-static const struct series *series_of(const struct subject *s, const char *signal)
-{
-	char source[40];
-
-	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
-	return record_series(s->ctx->record, source, signal);
-}
-
-/* Of the window's clock samples; *middle: their mean. False: too few. */
+/* *share: share of the window's clock samples below the value `below`; *middle: mean of the samples. False:
+ * too few samples. */
 static bool low_share(const struct subject *s, double below, double *share, double *middle)
 {
-	const struct series *clock = series_of(s, "sm_clock_mhz");
+	const struct series *clock = gpu_series(s->ctx->record, s->gpu->pci, "sm_clock_mhz");
 	size_t low = 0, all = 0;
 	double sum = 0;
 
@@ -39,7 +32,7 @@ static bool low_share(const struct subject *s, double below, double *share, doub
 	return true;
 }
 
-/* 1: a violation counter rose; 0: all that were read stood still; -1: none was read. */
+/* 1: a violation counter rose; 0: none that was read rose; -1: none was read. */
 static int violated(const struct subject *s)
 {
 	static const char *const counters[] = {"violation_power_s", "violation_thermal_s",
@@ -59,10 +52,10 @@ static int violated(const struct subject *s)
 	return told;
 }
 
-/* Share of the window's readings of the clock reasons that name no limit; false: too few were read. */
+/* Share of the window's clock-reason readings that name no limit. False: too few readings. */
 static bool free_share(const struct subject *s, double *share)
 {
-	const struct series *reasons = series_of(s, "clock_reasons");
+	const struct series *reasons = gpu_series(s->ctx->record, s->gpu->pci, "clock_reasons");
 	size_t named = 0, all = 0;
 
 	for (size_t i = reasons ? series_lower_bound(reasons, s->phase->t0_ns) : 0;
@@ -76,7 +69,7 @@ static bool free_share(const struct subject *s, double *share)
 	return all >= SAMPLES_LEAST;
 }
 
-/* A limit that the GPU names explains the clock: one that it met for a moment does not. */
+/* True if a limit that the GPU reports explains the clock. A limit that it met only for a moment does not. */
 static bool limit_named(const struct subject *s)
 {
 	double bits, share;
@@ -87,7 +80,8 @@ static bool limit_named(const struct subject *s)
 	       ((unsigned)bits & REASONS_LIMIT) != 0;
 }
 
-/* No counter rose. Where none can be read the reasons must have been, throughout. */
+/* True if no violation counter rose and no limit was reported. If no counter can be read, the clock reasons
+ * must have been read throughout the window. */
 static bool nothing_limits(const struct subject *s)
 {
 	const int rose = violated(s);
@@ -115,7 +109,7 @@ void verdict_clock_locked(struct judgement *out, const struct subject *s)
 	    power >= LOCKED_POWER * limit || !nothing_limits(s) || site_states_clock(s->site, clock * 1e6))
 		return;
 	finding(out, VERDICT_WARN, CAUSE_CLOCK_LOCKED,
-		"%.0f %% of the clock samples under load are below %.0f MHz (mean %.0f of %.0f MHz) at %.0f of %.0f W, "
-		"and no limit was met: the clock is locked",
+		"%.0f %% of the clock samples under load are below %.0f MHz (mean %.0f of %.0f "
+		"MHz) at %.0f of %.0f W, and the GPU met no limit: the clock is locked",
 		100 * share, LOCKED_CLOCK * most, clock, most, power, limit);
 }

@@ -5,7 +5,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* All that NCCL may choose; the switch adds with the two that are named for it. */
+/* Everything that NCCL may choose. The switch adds in its hardware only with nvls and nvlstree. */
 static const struct choice choices[] = {
 	{"ring", "simple", "0"},	  {"ring", "ll128", "0"},	   {"ring", "ll", "0"},
 	{"tree", "simple", "0"},	  {"tree", "ll128", "0"},	   {"tree", "ll", "0"},
@@ -76,7 +76,7 @@ void choice_ahead(struct judgement *out, const struct subject *s)
 					 : FIGURE_SWITCH];
 }
 
-/* By the raw rate of one link; 25 GB/s was that of two generations. 0: not known. */
+/* NVLink generation from the raw rate of one link. Two generations have 25 GB/s. 0: not known. */
 static double nvlink_generation(const struct gpu *g)
 {
 	double rate = gpu_get(g, GPU_FACT_nvlink_rate_gbps, 0);
@@ -104,7 +104,8 @@ const char *choice_link_word(const struct subject *s, const char *word, char *bu
 
 	if (count && s->peer &&
 	    (case_number(s->c, "nvlinks_most", &least) || case_number(s->c, word, &least))) {
-		snprintf(buffer, size, "%.0f", least); /* between the two, as the case found them */
+		snprintf(buffer, size, "%.0f",
+			 least); /* links between the two GPUs, as the case found them */
 		return buffer;
 	}
 	for (size_t i = 0; i < s->gpu_count; i++) {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only a run tells of a collective, and what its links are: words by which bands select. */
+/* Words of a collective by which ranges are selected: the choices that only a run reveals, and the links of
+ * its GPUs. */
 #ifndef JUDGE_CASE_COLLECTIVE_CHOICE_H
 #define JUDGE_CASE_COLLECTIVE_CHOICE_H
 #include "judge/case/context.h"
 
-/* "algorithm", "protocol", "nvls": as told, else as supposed, else as asked (nvls: NULL). */
+/* Answers "algorithm", "protocol" and "nvls": the reported value, else the assumed one, else the option (nvls
+ * has none: NULL). */
 const char *choice_word(const struct subject *s, const char *word, char *buffer, size_t size);
-/*
- * "nvlinks": those of the GPU that has the fewest, or between a pair, up or not: one that is down makes no
- * other machine of it. "nvlink_gen", "pcie_gen": the oldest. NULL: not known.
- */
+/* "nvlinks": the number of the GPU with the fewest, or the number between the GPUs of a pair. Links that are
+ * down count, since a machine with a broken link is still the same machine. "nvlink_gen", "pcie_gen": the
+ * oldest. NULL: not known. */
 const char *choice_link_word(const struct subject *s, const char *word, char *buffer, size_t size);
-/*
- * The band of `slot` under every choice that NCCL may make where the case tells none (ahead of a run), or of
- * those of one `nvls` ("0", "1"; NULL: any): of those that fit the one that begins lowest (of times: ends
- * highest), which no good figure under a choice that has a band is worse than. NULL: none fits.
- */
+/* Returns the range for a case that does not report NCCL's choice. Considered are all choices that NCCL may
+ * make, or those of one `nvls` ("0" or "1"; NULL: any). The easiest range that fits counts: the
+ * lowest low end, or for times the highest high end. So no good figure of a covered choice falls outside it.
+ * NULL: none fits. */
 const struct band_row *choice_band(const struct subject *s, enum band_slot slot, const char *nvls);
-/* Ahead of a run: judgement.ahead, and its least. */
+/* Before a run: fills judgement.ahead and its lower reference. */
 void choice_ahead(struct judgement *out, const struct subject *s);
-/* A collective of GPUs whose algorithm NCCL did not tell. */
+/* True for a collective of GPUs whose algorithm NCCL did not report. */
 bool choice_untold(const struct subject *s);
 #endif

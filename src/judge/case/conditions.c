@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a case met while it ran: wrong data, heat, brakes, Xids, other work on the device, holes in the
- * telemetry. */
+/* Conditions that a case met while it ran: wrong data, heat, power brakes, Xids, other work on the device,
+ * gaps in the telemetry. */
 #include "judge/case/verdict.h"
 #include "judge/case/gpu_changes.h"
 #include <math.h>
@@ -23,7 +23,7 @@ static void data(struct judgement *out, const struct subject *s)
 		if (!strcmp(s->c->probe, "hbm"))
 			cause = CAUSE_HBM_DATA;
 		if (checked > 0)
-			finding(out, VERDICT_FAIL, cause, "%.0f wrong of %.0f checked%s%s",
+			finding(out, VERDICT_FAIL, cause, "%.0f of %.0f checked values are wrong%s%s",
 				count > 0 ? count : 1, checked, *text ? ": " : "", text);
 		else
 			finding(out, VERDICT_FAIL, cause, "%s",
@@ -46,18 +46,19 @@ static void clock_reasons(struct judgement *out, const struct subject *s)
 	bits = value >= 0 && value < 0x1p32 ? (unsigned)value : 0;
 	if (bits & REASON_HW_THERMAL)
 		finding(out, VERDICT_FAIL, CAUSE_THERMAL_HW,
-			"the hardware slowed the GPU for its temperature (reasons 0x%x)", bits);
+			"the hardware slowed the GPU down because of its temperature (reasons 0x%x)", bits);
 	if (bits & REASON_BRAKE)
-		finding(out, VERDICT_FAIL, CAUSE_POWER_BRAKE, "the power brake slowed the GPU (reasons 0x%x)",
-			bits);
+		finding(out, VERDICT_FAIL, CAUSE_POWER_BRAKE,
+			"the power brake slowed the GPU down (reasons 0x%x)", bits);
 	if (bits & REASON_HW_SLOWDOWN && !(bits & (REASON_HW_THERMAL | REASON_BRAKE)))
 		finding(out, VERDICT_FAIL, CAUSE_THERMAL_HW,
-			"the hardware slowed the GPU and did not say for what (reasons 0x%x)", bits);
+			"the hardware slowed the GPU down without giving a reason (reasons 0x%x)", bits);
 	if (bits & REASON_SW_THERMAL)
-		finding(out, VERDICT_WARN, CAUSE_THERMAL_SW, "the driver slowed the GPU for its temperature");
+		finding(out, VERDICT_WARN, CAUSE_THERMAL_SW,
+			"the driver slowed the GPU down because of its temperature");
 }
 
-/* What the plan saw on the device and ran beside, by --beside; NULL: it was free. */
+/* The other work on the device that the plan allowed with --beside; NULL: the device was free. */
 static const char *beside(const struct subject *s)
 {
 	const char *who = s->c->plan ? json_string_value(json_object_get(s->c->plan, "beside")) : NULL;
@@ -86,39 +87,31 @@ static void shared(struct judgement *out, const struct subject *s)
 	}
 }
 
-/* Ranks that take turns on CPUs: each call waits until the last has had its turn. */
+/* Ranks that share CPUs: each call waits until the last rank has had its time slice. */
 static void crowded(struct judgement *out, const struct subject *s)
 {
 	double told = 0;
 
 	if (case_number(s->c, "oversubscribed", &told) && told > 0)
 		finding(out, VERDICT_WARN, CAUSE_CPU_CROWDED,
-			"the node's ranks are more than its CPUs and take turns: "
-			"the figure is of that, not of the collective");
+			"the node has more ranks than CPUs, so they share CPU time: the figure shows "
+			"that, not the speed of the collective");
 }
 
-static const struct series *series_of(const struct subject *s, const char *signal)
-{
-	char source[40];
-
-	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
-	return record_series(s->ctx->record, source, signal);
-}
-
-/* The GPU drew power in the window, and its energy counter stood still. */
+/* True if the GPU drew power in the window while its energy counter did not change. */
 static bool energy_stuck(const struct subject *s)
 {
-	const struct series *energy = series_of(s, "energy_j");
+	const struct series *energy = gpu_series(s->ctx->record, s->gpu->pci, "energy_j");
 	struct span power;
 
 	return energy && s->phase && s->phase->has_window && subject_span(s, "power_w", &power) &&
 	       power.mean > 0 && series_still_s(energy, s->phase->t0_ns, s->phase->t1_ns) >= SERIES_STUCK_S;
 }
 
-/* The window has readings of the signal, and none that a working device can have. */
+/* True if the window has readings of the signal, but none that a working device can have. */
 static bool only_impossible(const struct subject *s, const char *signal)
 {
-	const struct series *series = series_of(s, signal);
+	const struct series *series = gpu_series(s->ctx->record, s->gpu->pci, signal);
 	struct span span;
 	size_t first;
 
@@ -156,8 +149,8 @@ void verdict_conditions(struct judgement *out, const struct subject *s)
 		verdict_clock_locked(out, s);
 	}
 	if (beside(s))
-		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY, "it ran beside other work on the device: %.200s",
-			beside(s));
+		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY,
+			"other work ran on the device at the same time: %.200s", beside(s));
 	verdict_cpu_time(out, s);
 	crowded(out, s);
 	telemetry(out, s);
@@ -173,7 +166,7 @@ void verdict_left_out(struct judgement *out, const struct subject *s)
 		used = strlen(out->reason);
 		if (names)
 			snprintf(out->reason + used, sizeof(out->reason) - used,
-				 "%sleft out as no finite number: %s (%s)", used ? "; " : "", names,
+				 "%sleft out, not a finite number: %s (%s)", used ? "; " : "", names,
 				 s->c->phase[i].name);
 	}
 }

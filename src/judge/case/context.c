@@ -9,7 +9,7 @@
 #include "journal/figure/network_bound.h"
 #include "journal/figure/figure.h"
 
-#define STREAM_JUDGED 0x1p32 /* a stream of a memory case that is judged */
+#define STREAM_JUDGED 0x1p32 /* bytes of each stream of a memory case that is judged */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 const json_t *context_facts(const struct record *r)
@@ -29,7 +29,7 @@ static const struct gpu *gpu_by_pci(const struct judge_context *ctx, const char 
 	return NULL;
 }
 
-/* Of launched ranks on one node those of all of them. */
+/* For launched ranks: the GPUs of all ranks of the node. */
 static const json_t *gpus_of(const struct record_case *c)
 {
 	const json_t *all = json_object_get(json_object_get(c->plan, "layout"), "gpus");
@@ -72,7 +72,7 @@ static void figure_find(struct subject *s)
 
 	s->field = f ? f->field : "";
 	s->unit = f ? f->unit : "";
-	if (!strcmp(s->type, "int8")) /* whole numbers are no floating point */
+	if (!strcmp(s->type, "int8")) /* int8 operations are not floating-point operations */
 		s->unit = "OP/s";
 	s->has_figure = *s->field && s->phase && record_number(s->phase, s->field, &s->figure);
 }
@@ -107,7 +107,7 @@ const struct rule *subject_judging_rule(const struct subject *s)
 	return NULL;
 }
 
-/* A band, this machine's own ceiling or a rule is there to judge such a figure. */
+/* True if a range, a ceiling of this machine or a rule can judge such a figure. */
 static bool has_reference(const struct subject *s)
 {
 	const struct expectations *e = s->ctx->e;
@@ -164,7 +164,7 @@ static bool power_changed(const struct gpu *g)
 	return now > 0 && preset > 0 && (now < 0.995 * preset || now > 1.005 * preset);
 }
 
-/* Of the case, which read it, else of the facts. */
+/* The case's own reading comes before the facts. */
 static const char *ecc_word(const struct subject *s)
 {
 	double on = gpu_get(s->gpu, GPU_FACT_ecc_enabled, -1);
@@ -173,7 +173,7 @@ static const char *ecc_word(const struct subject *s)
 	return on < 0 ? "unknown" : on > 0 ? "on" : "off";
 }
 
-/* Its product or architecture states it, or the case read it. */
+/* "yes" if the product or architecture states it, or the case read a remapping field. */
 static const char *remapping_word(const struct subject *s)
 {
 	double value;
@@ -212,7 +212,7 @@ static const char *gpu_word(const struct subject *s, const char *word, char *buf
 	return NULL;
 }
 
-/* Other GPUs did work at the same time. */
+/* True if other GPUs worked at the same time. */
 static bool siblings_busy(const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
@@ -232,8 +232,8 @@ static const char *number_text(double value, char *buffer, size_t size)
 	return buffer;
 }
 
-/* Bytes of each stream of a memory case: as measured, else as asked. Before it ran a size of 0 stands for
- * what the device's memory lets a judged case take. */
+/* Bytes of each stream of a memory case: the measured value, else the option. Before a run, size 0 stands for
+ * the size that a judged case would take on this device. */
 static const char *stream_bytes(const struct subject *s, char *buffer, size_t size)
 {
 	const char *asked = record_option(s->c, "size");
@@ -248,7 +248,7 @@ static const char *stream_bytes(const struct subject *s, char *buffer, size_t si
 	return number_text(fmin(STREAM_JUDGED, gpu_get(s->gpu, GPU_FACT_memory_bytes, 0) / 4), buffer, size);
 }
 
-/* Of a product: the smallest of m, n and k, which bounds how often an element is used. */
+/* Smallest of m, n and k of a GEMM. It limits how often each element is reused. */
 static const char *least_dimension(const struct subject *s)
 {
 	static const char *const names[] = {"m", "n", "k"};
@@ -265,7 +265,8 @@ static const char *least_dimension(const struct subject *s)
 	return least;
 }
 
-/* "cuBLASLt 13.1.0 /usr/lib/.." of the case; before it ran, what the machine has of its engine. */
+/* Major version from the case's library, such as "cuBLASLt 13.1.0 /usr/lib/..". Before a run: from the
+ * machine's version of the case's engine. */
 static const char *library_major(const struct subject *s, char *buffer, size_t size)
 {
 	const json_t *software = json_object_get(context_facts(s->ctx->record), "software");
@@ -287,7 +288,7 @@ static const char *library_major(const struct subject *s, char *buffer, size_t s
 	return buffer;
 }
 
-/* As it told, else as it was planned. */
+/* The reported number, else the planned one. */
 static double ranks_of(const struct subject *s)
 {
 	const json_t *planned = json_object_get(s->c->plan, "ranks");
@@ -300,7 +301,7 @@ static double ranks_of(const struct subject *s)
 	return s->gpu_count > 1 ? s->gpu_count : 1;
 }
 
-/* That its ranks are on; of a team that does not tell who is where, none. */
+/* Number of nodes that the ranks run on. NULL for a team whose plan does not say where its ranks run. */
 static const char *node_count(const struct subject *s, char *buffer, size_t size)
 {
 	const json_t *layout = json_object_get(s->c->plan, "layout");
@@ -346,7 +347,7 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 	if (!strcmp(word, "beside"))
 		return s->gpu ? NULL : traffic_beside(s->c, buffer, size);
 	if (!strcmp(word, "store") || !strcmp(word, "variant"))
-		found = case_text(s->c, word); /* as it was told, else as it was asked */
+		found = case_text(s->c, word); /* the reported value, else the option */
 	if (!strcmp(word, "algorithm") || !strcmp(word, "protocol") || !strcmp(word, "nvls"))
 		return choice_word(s, word, buffer, size);
 	if (!strcmp(word, "nvlinks") || !strcmp(word, "nvlink_gen") || !strcmp(word, "pcie_gen"))
@@ -399,6 +400,14 @@ bool case_right(const struct record_case *c)
 	       !(case_number(c, "wrong_count", &wrong) && wrong > 0);
 }
 
+const struct series *gpu_series(const struct record *r, const char *pci, const char *signal)
+{
+	char source[40];
+
+	snprintf(source, sizeof(source), "gpu:%s", pci);
+	return record_series(r, source, signal);
+}
+
 bool subject_span(const struct subject *s, const char *signal, struct span *out)
 {
 	const struct series *series;
@@ -414,14 +423,13 @@ bool subject_span(const struct subject *s, const char *signal, struct span *out)
 bool subject_gpm(const struct subject *s, const char *name, double *out)
 {
 	const struct series *series = NULL;
-	char source[40], text[40];
+	char text[40];
 
 	if (!s->phase)
 		return false;
 	if (s->gpu && s->phase->has_window) {
-		snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
 		snprintf(text, sizeof(text), "gpm_%s_share", name);
-		series = record_series(s->ctx->record, source, text);
+		series = gpu_series(s->ctx->record, s->gpu->pci, text);
 	}
 	if (series)
 		return series_whole(series, s->phase->t0_ns, s->phase->t1_ns, SERIES_GPM_LAG_NS, out);
@@ -429,7 +437,8 @@ bool subject_gpm(const struct subject *s, const char *name, double *out)
 	return record_number(s->phase, text, out);
 }
 
-#define COUNTED_AGREE 0.03 /* of the cycles of an iteration, counted and in the window */
+/* Tolerance between the cycles per iteration that were counted and those of the window. */
+#define COUNTED_AGREE 0.03
 
 bool subject_counter(const struct subject *s, const char *name, double *out)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPUs: what a share of this machine's own ceiling is worth, and what it means that other work took CPU time.
- */
+/* CPUs: judges a figure by its share of this machine's own ceiling, and judges the CPU time that other work
+ * took. */
 #include "judge/case/verdict.h"
 #include <math.h>
 #include "judge/advice/blas_kernels.h"
 
-/* The share and how far it may be off; one figure where the case was not timed in turns. */
+/* The share of the ceiling with its interval. If the case was not interleaved with its ceiling, the interval
+ * is a single value. */
 static struct interleaved_ratio share_of(const struct judgement *out, const struct subject *s, double traffic)
 {
 	struct interleaved_ratio t;
@@ -26,20 +27,20 @@ static void interval_text(char *out, size_t size, const struct interleaved_ratio
 		snprintf(out, size, "%.2f (%.2f .. %.2f)", t->ratio, t->low, t->high);
 }
 
-/* What the share is of, in words; NULL: of other traffic than the case's, which no row knows. *beside: of
- * reading alone. */
-static const char *held_against(const struct subject *s, bool *beside)
+/* The reference of the share, in words. NULL: it moves another mix of reads and writes than the case, and no
+ * row covers that. *beside: the reference is reading alone. */
+static const char *ceiling_words(const struct subject *s, bool *beside)
 {
 	char unit[32];
 
 	*beside = !s->gpu && traffic_beside(s->c, unit, sizeof(unit));
 	if (!*beside)
 		return "this machine's own ceiling";
-	return strcmp(unit, "read") ? NULL : "reading alone, which bounds no other traffic";
+	return strcmp(unit, "read") ? NULL : "the rate of reading alone, which is no bound for other traffic";
 }
 
-/* CPU time of the case's threads over that of its ceiling's, at most 1. Turns cancel what other work took of
- * both alike, but not what it took of one of them alone. 1: not recorded. */
+/* CPU time of the case's threads over that of its ceiling's threads, at most 1. Interleaving cancels the time
+ * that other work took from both, but not the time it took from only one of them. 1: not recorded. */
 static double cpu_time_beside(const struct subject *s)
 {
 	const struct record_phase *beside = record_phase(s->c, "ceiling");
@@ -51,28 +52,27 @@ static double cpu_time_beside(const struct subject *s)
 	return own / ceiling;
 }
 
-/* Below a mark that it reaches if one counts the CPU time that its threads had. */
+/* True if the share is below the mark only because the threads lacked CPU time. */
 static bool lacks_cpu_time(const struct interleaved_ratio *t, double mark, double cpu_time)
 {
 	return t->ratio < mark && t->ratio >= mark * cpu_time;
 }
 
-/*
- * A failure needs the whole interval: on a shared machine a median under the limit alone proves nothing. Pass
- * or warn is the median's: both end well, and the interval stands beside it.
- */
+/* A failure needs the whole interval below the limit: on a shared machine a median below it proves nothing.
+ * The median decides between pass and warn, which both end well; the interval is printed with it. */
 void verdict_ceiling(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
 	struct interleaved_ratio t;
 	char share[48], kernels[48];
 	bool beside;
-	const char *of = held_against(s, &beside);
+	const char *of = ceiling_words(s, &beside);
 	double cpu_time;
 
 	if (!row || !of || (out->bound.from != BOUND_CEILING && !beside))
 		return;
-	if (s->require != REQUIRE_JUDGED && !bound_interleaved(s, &t)) /* a ceiling of another moment */
+	if (s->require != REQUIRE_JUDGED &&
+	    !bound_interleaved(s, &t)) /* the ceiling was measured at another time */
 		return;
 	out->judged_by = JUDGED_CEILING;
 	out->low_confidence = row->source.confidence == 1;
@@ -85,27 +85,28 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 			"%s of %s: one of the two figures is wrong", share, of);
 	else if (lacks_cpu_time(&t, row->fail, cpu_time))
 		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
-			"%s of %s, under %.2f, but its threads had %.2f of the ceiling's CPU time: other "
-			"work took the rest, or the threads waited",
+			"%s of %s, under %.2f, but its threads had only %.2f of the ceiling's CPU "
+			"time: other work took the rest, or the threads waited",
 			share, of, row->fail, cpu_time);
 	else if (t.high < row->fail)
 		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING, "%s of %s, under %.2f%s", share, of,
 			row->fail, kernels);
 	else if (t.ratio < row->fail)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
-			"%s of %s: its turns lie on both sides of %.2f%s", share, of, row->fail, kernels);
+			"%s of %s: its interleaved measurements lie on both sides of %.2f%s", share, of,
+			row->fail, kernels);
 	else if (lacks_cpu_time(&t, row->pass, cpu_time))
 		finding(out, VERDICT_WARN, CAUSE_CPU_CONTENDED,
-			"%s of %s, under %.2f, but its threads had %.2f of the ceiling's CPU time: other "
-			"work took the rest, or the threads waited",
+			"%s of %s, under %.2f, but its threads had only %.2f of the ceiling's CPU "
+			"time: other work took the rest, or the threads waited",
 			share, of, row->pass, cpu_time);
 	else if (t.ratio < row->pass)
 		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING, "%s of %s, under %.2f%s", share, of,
 			row->pass, kernels);
 }
 
-/* CPU time that was asked for and not had, as a share of what the quota grants: by anybody, and by other work
- * here. */
+/* CPU time that the threads wanted but did not get, as a share of what the quota grants. *lost: taken by
+ * anyone; *others: taken by other work on this machine. */
 static bool missing(const struct subject *s, double *lost, double *others, bool *limited)
 {
 	const struct cpu *cpu = s->ctx->cpu;
@@ -134,12 +135,13 @@ void verdict_cpu_time(struct judgement *out, const struct subject *s)
 
 	if (!missing(s, &lost, &others, &limited))
 		return;
-	/* Turns with a ceiling cancel it; what need not be judged is a lower bound then. */
+	/* Interleaving with a ceiling cancels the loss. A figure that need not be judged still holds as a
+	 * lower bound. */
 	tolerant = bound_interleaved(s, &t) || s->require != REQUIRE_JUDGED;
 	stop = tolerant ? VERDICT_OTHERS_STOP : 1 - BOUND_CPU_SHARE;
 	if (others > stop)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
-			"the threads got %.1f %% of the CPU time that was theirs: other work on this machine took it",
+			"the threads got only %.1f %% of their CPU time: other work on this machine took the rest",
 			100 * (1 - lost));
 	else if (lost > 1 - BOUND_CPU_SHARE)
 		remark(out, CAUSE_CPU_CONTENDED);
@@ -153,15 +155,16 @@ void verdict_ceiling_passed(struct judgement *out, const struct subject *s, cons
 	struct interleaved_ratio t = share_of(out, s, row ? row->traffic : 1);
 	double lost, others;
 	bool limited, beside;
-	const char *of = held_against(s, &beside);
+	const char *of = ceiling_words(s, &beside);
 	char share[48];
 
 	interval_text(share, sizeof(share), &t);
 	if (out->cause == CAUSE_CPU_CONTENDED && missing(s, &lost, &others, &limited))
 		snprintf(out->reason, sizeof(out->reason),
-			 "%s, %s of %s; both without %.0f %% of the CPU time, %s", figure, share, of,
+			 "%s, %s of %s; %.0f %% of the CPU time was missing for both: %s", figure, share, of,
 			 100 * lost,
-			 others > lost / 2 ? "which other work here took" : "which the host gave to others");
+			 others > lost / 2 ? "other work on this machine took it"
+					   : "the host gave it to others");
 	else
 		snprintf(out->reason, sizeof(out->reason), "%s, %s of %s", figure, share, of);
 }

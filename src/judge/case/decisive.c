@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A reading without its decisive fields. What the device does not have is skipped; what it has and the driver
- * does not tell is unknown, with the vendor's reason. Grammar: docs/explanation/design/expectations.md,
- * `decisive`.
- */
+/* Readings without their decisive fields. A field that the device lacks gives a skip. A field that the device
+ * has but the driver does not report gives unknown, with the vendor's reason. Grammar:
+ * docs/explanation/design/expectations.md, `decisive`. */
 #include "judge/case/verdict.h"
 #include "core/text/text.h"
 
-/* Why one field is not there. */
+/* Why one field is missing. */
 struct lack {
-	bool lacking; /* the device has no such thing; else the driver did not tell it */
+	bool lacking; /* true: the device does not have the feature; false: the driver did not report the
+			 field */
 	enum cause cause;
 	char why[160];
 	const char *action;
@@ -30,7 +29,7 @@ static const json_t *gpu_facts(const struct subject *s)
 	return NULL;
 }
 
-/* What the facts say of a layer that gave nothing; false: it answered. */
+/* What the facts say about a layer that returned nothing. False: the layer answered. */
 static bool layer_failed(const struct subject *s, enum decisive_reads layer, struct lack *out)
 {
 	static const char *const names[] = {[DECISIVE_NVML] = "NVML", [DECISIVE_CUDA] = "CUDA driver"};
@@ -53,32 +52,33 @@ static bool layer_failed(const struct subject *s, enum decisive_reads layer, str
 	return false;
 }
 
-/* True: the product, or else its architecture, is stated to have it. */
+/* True if the expectations state that the product or its architecture has the feature. */
 static bool stated(const struct subject *s, enum sku_fact feature)
 {
 	return feature < SKU_FACT_COUNT && s->flops && s->flops->fact[feature].present &&
 	       s->flops->fact[feature].value > 0;
 }
 
-/* It hangs on the product whether it has the field, and no file of the expectations knows the product or its
+/* True if the field depends on the product, and the expectations know neither the product nor its
  * architecture. */
 static bool not_known(const struct subject *s, const struct decisive_row *d)
 {
 	return d->feature < SKU_FACT_COUNT && s->gpu && !s->sku && !s->flops;
 }
 
-/* "Not supported" of the driver: the device has none, it ought to have one, or nobody knows. */
+/* The driver says "not supported". Either the device lacks the feature, or it should have it, or assay does
+ * not know. */
 static void not_supported(const struct subject *s, const struct decisive_row *d, struct lack *out)
 {
 	out->cause = CAUSE_UNSUPPORTED;
 	if (s->gpu && gpu_get(s->gpu, GPU_FACT_mig_mode, 0) > 0) {
 		out->cause = CAUSE_MIG_MODE;
-		out->action = "the GPU is in MIG mode; read it as root, or with MIG switched off";
+		out->action = "the GPU is in MIG mode; read the field as root, or switch MIG off";
 	} else if (d->always || stated(s, d->feature)) {
-		out->action = "this device has it; reload or update the driver";
+		out->action = "this device has the field; reload or update the driver";
 	} else if (not_known(s, d)) {
-		out->action = "assay does not know this product, nor whether it has the field; describe it "
-			      "in a file of the expectations";
+		out->action = "assay does not know whether this product has the field; describe the product "
+			      "in an expectation file";
 	} else {
 		out->lacking = true;
 	}
@@ -92,7 +92,7 @@ static void why_refused(const struct subject *s, const struct decisive_row *d, c
 	out->action = "read the kernel log, then reload the driver";
 	if (strstr(why, "ermission")) {
 		out->cause = CAUSE_PERMISSION;
-		out->action = "run as root, or ask the operator for the right to read it";
+		out->action = "run assay as root, or ask the operator for the right to read the field";
 	} else if (strstr(why, "timed out")) {
 		out->cause = CAUSE_TIMED_OUT;
 	} else if (strstr(why, "not supported") || strstr(why, "no such function") ||
@@ -118,7 +118,7 @@ static void lack_of(const struct subject *s, const struct decisive_row *d, struc
 		why_refused(s, d, "this driver's NVML has no such function", out);
 	} else {
 		out->cause = CAUSE_LIBRARY_MISSING;
-		snprintf(out->why, sizeof(out->why), "%s did not tell it",
+		snprintf(out->why, sizeof(out->why), "%s did not report it",
 			 d->reads == DECISIVE_CUDA ? "the CUDA driver" : "NVML");
 		out->action = cause_action(out->cause);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases that never came to a figure: skipped, lost, cut, refused. */
+/* Cases that gave no figure: skipped, lost, cut off, refused. */
 #include "judge/case/verdict.h"
 
 static const char *why(const char *text, const char *otherwise)
@@ -7,7 +7,7 @@ static const char *why(const char *text, const char *otherwise)
 	return text && *text ? text : otherwise;
 }
 
-/* Causes that say themselves what a call's end is worth, whoever met them. */
+/* Causes that decide the verdict by themselves, whichever case met them. */
 static bool by_cause(struct judgement *out, enum cause cause, const char *text)
 {
 	switch (cause) {
@@ -26,7 +26,7 @@ static bool by_cause(struct judgement *out, enum cause cause, const char *text)
 	}
 }
 
-/* How a call ended, for a skip of the plan as for a case that ran. */
+/* Verdict by the status that a call ended with. It serves skips of the plan and cases that ran. */
 static void by_status(struct judgement *out, enum status status, enum cause cause, const char *text)
 {
 	switch (status) {
@@ -101,7 +101,7 @@ bool verdict_ending(struct judgement *out, const struct subject *s)
 			return false;
 		if (!by_cause(out, cause, c->text) && c->status != STATUS_MISMATCH)
 			by_status(out, c->status, cause, c->text);
-		/* Wrong data: the place and the count stand in the record. */
+		/* Wrong data is judged later, by the place and count in the record. */
 		return c->status != STATUS_MISMATCH;
 	case ENDING_CRASHED:
 		finding(out, VERDICT_ERROR, cause ? cause : CAUSE_CRASHED, "%s",
@@ -112,7 +112,7 @@ bool verdict_ending(struct judgement *out, const struct subject *s)
 			why(c->text, cause_text(CAUSE_TIMED_OUT)));
 		return true;
 	case ENDING_STUCK:
-		finding(out, VERDICT_ERROR, CAUSE_STUCK, "%s; its device is quarantined",
+		finding(out, VERDICT_ERROR, CAUSE_STUCK, "%s; assay no longer uses its device",
 			why(c->text, cause_text(CAUSE_STUCK)));
 		return true;
 	case ENDING_CANCELLED:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where no band fits: what a figure is held against instead. A share passes nothing: below it the case is
- * slow, above it as open as it was. */
+/* The reference for a figure without an expected range: a share of the bound, or what fewer nodes of this run
+ * reached. No case passes by it. A figure below it is slow; a figure above it stays without a verdict. */
 #include "core/text/text.h"
 #include "core/text/units.h"
 #include "judge/case/verdict.h"
@@ -13,7 +13,7 @@ static struct expected_case as_expected(const struct subject *s)
 				      .rate = s->has_figure ? s->figure : 0};
 }
 
-/* By what fewer nodes of this run reached; *best: the case that leads to most. */
+/* The reference from fewer nodes of this run. *best is the case that gives the highest one. */
 static double by_groups(const struct subject *s, struct subject *best)
 {
 	const struct record *r = s->ctx->record;
@@ -94,10 +94,10 @@ void verdict_fallback(struct judgement *out, const struct subject *s)
 	if (l->from == EXPECTED_GROUP)
 		text_copy(why, sizeof(why), l->source);
 	else
-		snprintf(why, sizeof(why), "sound machines reach %.2f of what the links allow at least",
+		snprintf(why, sizeof(why), "healthy machines reach at least %.2f of the links' bound",
 			 l->share);
 	out->judged_by = JUDGED_BOUND;
 	out->low_confidence = l->confidence == CONFIDENCE_LOW;
 	finding(out, s->require == REQUIRE_JUDGED ? VERDICT_UNKNOWN : VERDICT_WARN, CAUSE_BELOW_BOUND,
-		"%s, under %s: no band fits, and %s", figure, least, why);
+		"%s, under %s: no expected range fits this case, and %s", figure, least, why);
 }

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Changes on a case's GPUs during the run: counters that rose, NVML that stopped answering, missing
- * telemetry, Xids, a reboot. Each finding lives in the case in which the change came
- * (docs/explanation/design/readings.md).
- */
+/* Changes on the GPUs of a case during the run: counters that rose, NVML that stopped answering, missing
+ * telemetry, Xids, a reboot. Each finding belongs to the case in which the change happened
+ * (docs/explanation/design/readings.md). */
 #include "judge/case/gpu_changes.h"
 #include "core/math/plausible_range.h"
 #include <math.h>
 #include <stdlib.h>
 #include "judge/case/verdict.h"
 
-#define LONG_BEFORE_S 0.5 /* the sampler may be held up by the driver for so long */
+#define LONG_BEFORE_S 0.5 /* the driver may delay the sampler this long */
 
-/* Signals that say whether a GPU was sound in a window, and how often they are read. */
+/* Signals that show whether a GPU was healthy in a window, and how often they are read. */
 static const struct {
 	const char *name;
 	double period_s;
 } watched[] = {{"sm_clock_mhz", 0.02}, {"temperature_c", 1}, {"clock_reasons", 0.02}};
-
-static const struct series *series_of(const struct record *r, const char *pci, const char *signal)
-{
-	char source[40];
-
-	snprintf(source, sizeof(source), "gpu:%s", pci);
-	return record_series(r, source, signal);
-}
 
 static const struct record_case *by_id(const struct record *r, json_int_t id)
 {
@@ -34,7 +24,7 @@ static const struct record_case *by_id(const struct record *r, json_int_t id)
 	return NULL;
 }
 
-/* A search's case is evidence for another one, which is judged. */
+/* The case of a search is evidence for another case, which is judged. */
 static const struct record_case *judged_case(const struct record *r, const struct record_case *c)
 {
 	for (unsigned depth = 0; c && record_follows(c) && depth < 8; depth++)
@@ -48,14 +38,15 @@ static bool fell(const struct record_case *c)
 	return c->ended && (c->ending != ENDING_DONE || c->status != STATUS_OK);
 }
 
-/* Where something that came in [t0, t1] belongs. */
+/* The case to which a change in [t0, t1] belongs. */
 struct where {
-	const struct record_case *c; /* NULL: no case of the run has the GPU */
-	unsigned cases, first, last; /* that ran in that time, by number; 0: none did */
+	const struct record_case *c; /* NULL: no case of the run uses the GPU */
+	unsigned cases, first, last; /* number of cases that ran in that time, and ids of the first and last;
+					cases 0: none */
 };
 
-/* The case that ran then: of several one that did not end well, else the last. None ran: the one before, else
- * the first. */
+/* Finds the case that ran at that time. Among several cases it takes one that did not end normally, else the
+ * last. If none ran, it takes the case before, else the first. */
 static void find_case(struct where *w, const struct record *r, const char *pci, uint64_t t0_ns,
 		      uint64_t t1_ns)
 {
@@ -84,7 +75,7 @@ static void find_case(struct where *w, const struct record *r, const char *pci, 
 	w->c = judged_case(r, within ? within : before ? before : any);
 }
 
-/* When the sampler saw it come, between the two readings; 0: it did not. */
+/* Time at which the sampler saw the change, between the two readings; 0: it did not see it. */
 static uint64_t moment(const struct record *r, const struct health_change *c)
 {
 	bool brake = !strcmp(c->name, "violation_power_brake_s");
@@ -93,7 +84,7 @@ static uint64_t moment(const struct record *r, const struct health_change *c)
 	bool memory = !strncmp(c->name, "ecc_", 4) || !strncmp(c->name, "remap", 5) || c->state;
 	const char *signal = brake || heat ? "clock_reasons" : replays ? c->name : memory ? "xid" : "";
 	unsigned bits = brake ? 0x80 : 0x48;
-	const struct series *s = *signal ? series_of(r, c->pci, signal) : NULL;
+	const struct series *s = *signal ? gpu_series(r, c->pci, signal) : NULL;
 
 	for (size_t i = s ? series_lower_bound(s, c->t0_ns) : 0; s && i < s->count && s->t_ns[i] <= c->t1_ns;
 	     i++)
@@ -117,7 +108,7 @@ static void where_text(char *out, size_t size, const struct where *w, const stru
 	else if (w->cases)
 		snprintf(out, size, "in one of %u cases, case %u to case %u", w->cases, w->first, w->last);
 	else if (c->interrupted)
-		snprintf(out, size, "while the run stood still");
+		snprintf(out, size, "while the run was interrupted");
 	else
 		snprintf(out, size, "while no case ran on it");
 }
@@ -129,7 +120,7 @@ static bool in_seconds(const struct health_change *c)
 	return n > 2 && !strcmp(c->name + n - 2, "_s");
 }
 
-/* Time that went by while the run stood still was others'. */
+/* Time counters that grew while the run was interrupted belong to other programs. */
 static double rise(const struct health_change *c)
 {
 	return c->interrupted && in_seconds(c) ? 0 : fmax(c->now - c->before, 0);
@@ -142,8 +133,8 @@ static bool is_of(const struct health_change *c, const char *pci, const struct r
 	return !strcmp(c->pci, pci) && !strncmp(r->field, c->name, n) && !strcmp(r->field + n, ".rise");
 }
 
-/* How much of it came in this case. *last: the number of the last change of it; *total: in the whole run.
- * `at`: where each change of the record came. */
+/* Returns how much of the rise happened in this case. *last: index of the case's last change of the counter.
+ * *total: rise in the whole run. `at`: for each change of the record, the case it belongs to. */
 static double rise_in(const struct record *r, const struct where *at, const struct record_case *c,
 		      const char *pci, const struct rule *rule, double *total, size_t *last)
 {
@@ -164,7 +155,7 @@ static double rise_in(const struct record *r, const struct where *at, const stru
 	return own;
 }
 
-/* No other case has more of it; of equal ones the first. */
+/* True if no other case has a larger share of the rise; of equal shares, the first case counts. */
 static bool has_most(const struct record *r, const struct where *at, const struct record_case *c,
 		     const char *pci, const struct rule *rule, double own)
 {
@@ -205,7 +196,8 @@ static void rise_of(struct judgement *out, const struct subject *s, const struct
 		*last->parts ? "; " : "", last->parts, rule->action);
 }
 
-/* A counter that only grows tells less than before: what came since then is not known. */
+/* A counter that only grows now reports less than before, so the events since the last reading are not known.
+ */
 static void reset_of(struct judgement *out, const struct subject *s, const struct where *at, const char *pci,
 		     const struct rule *rule)
 {
@@ -221,12 +213,13 @@ static void reset_of(struct judgement *out, const struct subject *s, const struc
 		where_text(place, sizeof(place), &at[i], c);
 		finding(out, rule->verdict == VERDICT_FAIL ? VERDICT_UNKNOWN : VERDICT_WARN,
 			CAUSE_COUNTER_RESET,
-			"%s fell from %g to %g on %s %s: what came meanwhile is not known; see who reset it, and repeat",
+			"%s fell from %g to %g on %s %s, so events in between are not known; find out "
+			"who reset it, and repeat the run",
 			c->name, c->before, c->now, pci, place);
 	}
 }
 
-/* A counter that fails a run if it rises, and that the GPU no longer told at the end. */
+/* A counter whose rise fails a run, and that the GPU no longer reported at the end. */
 static void missing_of(struct judgement *out, const struct subject *s, const struct where *at,
 		       const char *pci, const struct rule *rule)
 {
@@ -237,8 +230,8 @@ static void missing_of(struct judgement *out, const struct subject *s, const str
 
 		if (at[i].c == s->c && c->missing && is_of(c, pci, rule))
 			finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-				"NVML told %s of %s and then no longer: whether it rose is not known; "
-				"read the kernel log, and repeat",
+				"NVML reported %s of %s at first and not at the end, so assay cannot tell "
+				"whether it rose; read the kernel log, and repeat the run",
 				c->name, pci);
 	}
 }
@@ -269,10 +262,10 @@ static void rises(struct judgement *out, const struct subject *s, const struct w
 	}
 }
 
-/* Which case was running when NVML fell silent: the sampler saw it come before we asked. */
+/* The case that ran when NVML stopped answering. The sampler notices this before the next health reading. */
 static const struct record_case *silence_case(const struct record *r, const struct health_silence *x)
 {
-	const struct series *s = series_of(r, x->pci, "nvml_error");
+	const struct series *s = gpu_series(r, x->pci, "nvml_error");
 	size_t behind = s ? series_lower_bound(s, x->t_ns) : 0;
 	uint64_t t_ns = behind ? s->t_ns[behind - 1] : x->t_ns;
 	struct where w;
@@ -299,19 +292,19 @@ static void silences(struct judgement *out, const struct subject *s, bool lost)
 			finding(out, VERDICT_UNKNOWN,
 				x->mismatch && x->cuda != CUDA_ANSWERS ? CAUSE_VERSION_MISMATCH
 								       : CAUSE_TELEMETRY_LOST,
-				"NVML stopped answering for %s (\"%s\"); CUDA %s%s%s: read the kernel log; "
-				"reload the driver",
+				"NVML stopped answering for %s (\"%s\"); CUDA %s%s%s: read the kernel log, "
+				"then reload the driver",
 				x->pci, x->nvml,
 				x->cuda == CUDA_ANSWERS ? "still reaches it"
 				: x->cuda == CUDA_FAILS ? "does not reach it"
-							: "could not be asked",
+							: "could not be queried",
 				*x->why ? ": " : "", x->why);
 	}
 }
 
 static bool came_before(const struct record *r, const char *pci, const char *signal, uint64_t t_ns)
 {
-	const struct series *s = series_of(r, pci, signal);
+	const struct series *s = gpu_series(r, pci, signal);
 
 	for (size_t i = 0; s && i < s->count && s->t_ns[i] < t_ns; i++)
 		if (plausible_under_load(s->signal, s->value[i]))
@@ -320,11 +313,11 @@ static bool came_before(const struct record *r, const char *pci, const char *sig
 	       health_supplied(&r->health, pci, signal);
 }
 
-/* A reading that a working device can have. A window shorter than two periods may hold none of a sound
- * sampler: then those beside it count. */
+/* True if the window has a reading that a working device can have. A window shorter than two periods may hold
+ * no reading of a healthy sampler, so readings shortly before and after it also count. */
 static bool came_in(const struct record *r, const char *pci, size_t signal, uint64_t t0_ns, uint64_t t1_ns)
 {
-	const struct series *s = series_of(r, pci, watched[signal].name);
+	const struct series *s = gpu_series(r, pci, watched[signal].name);
 	double least_s = 2 * watched[signal].period_s + LONG_BEFORE_S;
 	double short_s = least_s - (double)(t1_ns - t0_ns) * 1e-9;
 	uint64_t more_ns = short_s > 0 ? (uint64_t)(short_s * 1e9) : 0;
@@ -351,8 +344,8 @@ static void dark(struct judgement *out, const struct subject *s)
 			if (came_before(r, g->pci, watched[k].name, t0_ns) &&
 			    !came_in(r, g->pci, k, t0_ns, t1_ns))
 				finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-					"no %s of %s in its window, which came before: "
-					"whether the GPU was sound then is not known",
+					"readings of %s of %s stopped before this window, so assay cannot tell whether "
+					"the GPU was healthy in it",
 					watched[k].name, g->pci);
 }
 
@@ -368,7 +361,7 @@ void changes_xids(struct judgement *out, const struct subject *s)
 	const struct gpu *g;
 
 	for (size_t k = 0; !s->c->skipped && (g = subject_gpu(s, k)); k++) {
-		const struct series *series = series_of(r, g->pci, "xid");
+		const struct series *series = gpu_series(r, g->pci, "xid");
 		const struct xid_row *row;
 		unsigned count = 0;
 		int first = 0;
@@ -400,18 +393,17 @@ static void judge_case(struct judgement *out, const struct subject *s, const str
 	rises(out, s, at);
 	silences(out, s, false);
 	for (size_t k = 0; (g = subject_gpu(s, k)); k++)
-		if (series_of(s->ctx->record, g->pci, "xid_unwatched"))
+		if (gpu_series(s->ctx->record, g->pci, "xid_unwatched"))
 			remark(out, CAUSE_NO_LOG);
 	if (!c->reading && !c->job && c->ended && c->ending == ENDING_DONE && c->status == STATUS_OK)
 		dark(out, s);
 	if (c->reboot == REBOOT_WITHIN)
 		finding(out, VERDICT_WARN, CAUSE_REBOOTED,
-			"the machine was started anew while this case ran, which was run again after that: "
-			"%s",
+			"the machine rebooted while this case ran, and the case then ran again: %s",
 			cause_action(CAUSE_REBOOTED));
 	else if (c->reboot == REBOOT_BEHIND)
 		finding(out, VERDICT_WARN, CAUSE_REBOOTED,
-			"the machine was started anew after this case and before the next: %s",
+			"the machine rebooted after this case and before the next: %s",
 			cause_action(CAUSE_REBOOTED));
 }
 

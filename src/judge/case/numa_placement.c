@@ -3,9 +3,9 @@
 #include <stdarg.h>
 #include "core/text/units.h"
 
-#define NEARER 1.05 /* what another node must reach of this copy's rate to be called nearer */
+#define NEARER 1.05 /* factor by which another node must beat this copy's rate to be called nearer */
 
-/* The same copy from a node that was asked for by number, the fastest. */
+/* Finds the fastest of the same copies that used memory of a node requested by number. */
 static bool best_node(const struct subject *s, struct subject *best, const char **node)
 {
 	const struct record *r = s->ctx->record;
@@ -31,7 +31,7 @@ static bool best_node(const struct subject *s, struct subject *best, const char 
 	return any;
 }
 
-/* Node of the host memory: as asked, else of the CPU that allocated it. -1: not told. */
+/* Node of the host memory: the requested one, else that of the CPU that allocated it. -1: not known. */
 static int memory_node(const struct subject *s)
 {
 	double node;
@@ -39,9 +39,10 @@ static int memory_node(const struct subject *s)
 	return case_number(s->c, "host_node", &node) || case_number(s->c, "cpu_node", &node) ? (int)node : -1;
 }
 
-static void tell(struct judgement *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append_reason(struct judgement *out, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void tell(struct judgement *out, const char *format, ...)
+static void append_reason(struct judgement *out, const char *format, ...)
 {
 	size_t used = strlen(out->reason);
 	va_list args;
@@ -66,18 +67,22 @@ void numa_placement_explain(struct judgement *out, const struct subject *s)
 	if (best_node(s, &best, &node) && best.figure > NEARER * s->figure) {
 		out->cause = CAUSE_NUMA_FAR;
 		units_format(rate, sizeof(rate), best.figure, s->unit);
-		tell(out, "; NUMA distance: memory of node %s gave %s (case %u)", node, rate, best.c->id);
+		append_reason(out, "; NUMA distance: memory of node %s reached %s (case %u)", node, rate,
+			      best.c->id);
 	} else if (memory >= 0 && gpu >= 0 && memory != gpu) {
 		out->cause = CAUSE_NUMA_FAR;
-		tell(out, "; NUMA distance: host memory on node %d, the GPU on node %d", memory, gpu);
+		append_reason(out, "; NUMA distance: the host memory is on node %d, the GPU on node %d",
+			      memory, gpu);
 	} else if (memory >= 0 && gpu >= 0) {
-		tell(out, "; not NUMA distance: host memory and GPU are both on node %d", gpu);
+		append_reason(out,
+			      "; NUMA distance is not the reason: host memory and GPU are both on node %d",
+			      gpu);
 	} else if (cpu && cpu->numa_count == 1 && !cpu->virtual_machine) {
-		tell(out, "; not NUMA distance: the machine has one node");
+		append_reason(out, "; NUMA distance is not the reason: the machine has one node");
 	} else {
-		tell(out, "; NUMA placement is unknown: the system does not tell the node of %s",
-		     gpu < 0 && memory < 0 ? "GPU and memory"
-		     : gpu < 0		   ? "the GPU"
-					   : "the host memory");
+		append_reason(out, "; NUMA placement is unknown: the system does not report the node of %s",
+			      gpu < 0 && memory < 0 ? "the GPU and the host memory"
+			      : gpu < 0		    ? "the GPU"
+						    : "the host memory");
 	}
 }

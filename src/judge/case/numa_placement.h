@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which NUMA node a copy's host memory and its GPU are on. */
+/* The NUMA nodes of a copy's host memory and of its GPU. */
 #ifndef JUDGE_CASE_NUMA_PLACEMENT_H
 #define JUDGE_CASE_NUMA_PLACEMENT_H
 #include "judge/case/context.h"
 
-/* Of a host link below its range: names the NUMA distance where the placement is known, and says so where it
- * is not. */
+/* For a host-link case below its range: adds to the reason whether NUMA distance explains it, or that the
+ * placement is not known. */
 void numa_placement_explain(struct judgement *out, const struct subject *s);
 #endif

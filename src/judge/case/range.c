@@ -4,12 +4,13 @@
 #include "judge/bound/bound.h"
 #include "judge/expect/site.h"
 
-/* Part of the power limit that a lower clock does not save: idle, memory, leakage. The recorded cards draw
- * 0.10 to 0.17 of theirs idle; the larger the part, the more a lower limit is allowed to cost. */
+/* Part of the power limit that a lower clock does not save: idle power, memory, leakage. The recorded cards
+ * draw 0.10 to 0.17 of their limit when idle. A larger value allows a lower limit to cost more. */
 #define POWER_CONSTANT 0.30
-#define POWER_LEAST 0.05   /* of the range, so that it stays one */
-#define POWER_BINDS 0.97   /* of the limit: the regulator works */
-#define CLOCK_LOOSENS 0.50 /* of the maximum: what memory and links lose below it nobody measured */
+#define POWER_LEAST 0.05 /* lowest share of the range that may remain */
+#define POWER_BINDS 0.97 /* share of the limit at which the regulator is active */
+/* Share of the maximum clock. Below it, the loss of memory and link rates has not been measured. */
+#define CLOCK_LOOSENS 0.50
 
 const char *range_class_name(enum range_class which)
 {
@@ -41,7 +42,8 @@ double range_margin(const struct basis *b)
 	return b->cards == 1 ? RANGE_MARGIN_ONE : fmax(RANGE_MARGIN_LEAST, b->scatter);
 }
 
-/* Of the default power limit's clock, what a lower one leaves at least; 1: nothing lower is stated. */
+/* Smallest share of the clock at the default power limit that the stated limit leaves; 1: no lower limit is
+ * stated. */
 static double power_share(const struct subject *s)
 {
 	double stated = s->site ? s->site->power_limit_w : 0,
@@ -61,9 +63,9 @@ static double clock_share(const struct subject *s)
 	return stated > 0 && most > 0 ? fmin(1, stated / most) : 1;
 }
 
-/* The ends of the range at the stated clock. The band of the held clock's share gives them. Without one the
- * range shrinks with the clock, which is too lenient for a card whose power limit already held it below the
- * maximum. */
+/* The ends of the range at the stated clock, from the range of the share at the held clock. Without such a
+ * range the ends shrink with the clock. That is too lenient for a card whose power limit already held it
+ * below the maximum. */
 static void at_stated_clock(struct range *r, const struct subject *s, const struct band_row *b)
 {
 	const struct band_row *tie, *held = expect_band(s->ctx->e, BAND_EFFICIENCY, subject_word, s, &tie);
@@ -82,7 +84,7 @@ static void at_stated_clock(struct range *r, const struct subject *s, const stru
 	}
 }
 
-/* The lower limit binds in this window. */
+/* True if the lower power limit was reached in this window. */
 static bool power_binds(const struct subject *s)
 {
 	double power;
@@ -99,7 +101,7 @@ static void scale(struct range *r, const struct subject *s, const struct band_ro
 		r->lenient = clock_share(s) < CLOCK_LOOSENS || power_binds(s);
 		return;
 	}
-	if (b->slot == BAND_EFFICIENCY) /* a share of the clock that is held, whichever it is */
+	if (b->slot == BAND_EFFICIENCY) /* this slot is a share of whatever clock was held */
 		return;
 	if (b->slot == BAND_CLOCK && s->site->sm_clock_hz > 0)
 		r->low = fmin(r->low, SITE_CLOCK_LOW * s->site->sm_clock_hz);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of health.yaml over the fields of a case. */
+/* Applies the rules of health.yaml to the fields of a case. */
 #include "judge/case/verdict.h"
 #include "core/text/units.h"
 
-/* By its address: a number counts anew at every boot. */
+/* A GPU is named by its PCI address, because its index can change at every boot. */
 static const char *device(const struct subject *s)
 {
 	return s->gpu ? s->gpu->pci : s->c->target;
 }
 
-/* Xids of the kernel log, "79@8.2 45@8.3": the first of the last burst is the cause, the worst decides. */
+/* Xids of the kernel log, "79@8.2 45@8.3". The first Xid of the last burst is the cause; the worst one
+ * decides the verdict. */
 static bool xids_before(struct judgement *out, const struct subject *s)
 {
 	const char *list = case_text(s->c, "xid_list");
@@ -34,11 +35,11 @@ static bool xids_before(struct judgement *out, const struct subject *s)
 		return true;
 	if (worst)
 		finding(out, worst->before, CAUSE_XID,
-			"the kernel log holds Xid %d (%s) of %s; first of its last burst %.0f: %s",
+			"the kernel log holds Xid %d (%s) of %s; its last burst began with Xid %.0f: %s",
 			worst->number, worst->name, device(s), first, worst->action);
 	else
 		finding(out, VERDICT_WARN, CAUSE_XID,
-			"the kernel log holds Xids of %s that the catalogue lacks: %.60s", device(s),
+			"the kernel log holds Xids of %s that are not in the catalogue: %.60s", device(s),
 			case_text(s->c, "xid_list"));
 	return true;
 }
@@ -50,7 +51,8 @@ static bool is_rise(const char *field)
 	return n > 5 && !strcmp(field + n - 5, ".rise");
 }
 
-/* The first reading of this target before this one that told `name`, its number in *out. NULL: none. */
+/* Returns the first earlier reading of this target that has the field `name`, and its number in *out. NULL:
+ * none. */
 static const struct record_case *first_reading(const struct subject *s, const char *name, double *out)
 {
 	const struct record *r = s->ctx->record;
@@ -63,9 +65,9 @@ static const struct record_case *first_reading(const struct subject *s, const ch
 	return NULL;
 }
 
-/* "FIELD.rise": this reading less the first of its kind in the run; *from: that one. Where helpers read this
- * counter of the GPU twice during the run, gpu_changes.c judges its rises, with the case in which each came.
- */
+/* "FIELD.rise": this reading minus the first one of the run, which *from returns. If the run read this
+ * counter of the GPU at its start and end, gpu_changes.c judges the rise instead, together with the case in
+ * which it happened. */
 static bool risen(const struct subject *s, const char *field, double *out, const struct record_case **from)
 {
 	double now, first;
@@ -81,7 +83,7 @@ static bool risen(const struct subject *s, const char *field, double *out, const
 	return *from != NULL;
 }
 
-/* What "link 3: 12, link 7: 1" says of one part; 0: nothing. */
+/* The count of one part in a list such as "link 3: 12, link 7: 1"; 0: not listed. */
 static double part_count(const char *list, const char *part, size_t size)
 {
 	while (list && *list) {
@@ -93,7 +95,7 @@ static double part_count(const char *list, const char *part, size_t size)
 	return 0;
 }
 
-/* The parts whose counts grew between two such lists, and by how much. */
+/* Writes the parts whose counts grew between two such lists, and by how much. */
 static void parts_risen(const char *before, const char *now, char *out, size_t size)
 {
 	size_t n = 0;
@@ -111,7 +113,8 @@ static void parts_risen(const char *before, const char *now, char *out, size_t s
 	}
 }
 
-/* A field of the case itself; for link cases what the sampler saw of the link inside the window. */
+/* Reads a field of the case itself. For link cases it also reads what the sampler saw of the link inside the
+ * window. */
 static bool own_number(const struct subject *s, const char *field, double *out)
 {
 	const struct record_case *from;
@@ -126,7 +129,8 @@ static bool own_number(const struct subject *s, const char *field, double *out)
 	    (!width && strcmp(field, "pcie_gen_loaded")) ||
 	    !subject_span(s, width ? "pcie_width" : "pcie_gen", &span))
 		return false;
-	*out = span.max; /* an idle link may train down before and after; what it reached under load counts */
+	*out = span.max; /* an idle link may train down before and after the window, so its state under load
+			    counts */
 	return true;
 }
 
@@ -144,7 +148,7 @@ static bool other_number(const struct subject *s, const char *field, double *out
 	return false;
 }
 
-/* -1: cannot be looked at here; 0: does not apply; 1: applies. */
+/* -1: the field is not available; 0: the rule does not apply; 1: it applies. */
 static int applies(const struct subject *s, const struct rule *r)
 {
 	const char *text = case_text(s->c, r->field);
@@ -162,7 +166,7 @@ static int applies(const struct subject *s, const struct rule *r)
 	return rule_compare(r, value, than * (r->than_field ? r->factor : 1));
 }
 
-/* Bytes read as people write them; the rest to six digits. */
+/* Prints fields of bytes with a unit and all others with six digits. */
 static void field_text(char *out, size_t size, const char *field, double value)
 {
 	size_t n = strlen(field);
@@ -173,7 +177,7 @@ static void field_text(char *out, size_t size, const char *field, double value)
 		snprintf(out, size, "%g", value);
 }
 
-/* Which part it was, as the rule's text field tells; of a counter that rose, those parts whose own rose. */
+/* The affected part, from the rule's text field. For a counter that rose: the parts whose own counts rose. */
 static const char *place_of(const struct subject *s, const struct rule *r, char *buffer, size_t size)
 {
 	const char *now = r->place ? case_text(s->c, r->place) : NULL;
@@ -244,9 +248,9 @@ void verdict_reading(struct judgement *out, const struct subject *s)
 	out->judged_by = looked ? JUDGED_RULE : JUDGED_NOTHING;
 	verdict_decisive(out, s);
 	if (!looked && !*out->reason) {
-		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "read; no rule judges it");
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "read, but no rule judges it");
 		return;
 	}
 	if (!*out->reason)
-		snprintf(out->reason, sizeof(out->reason), "%u rule%s held", looked, looked == 1 ? "" : "s");
+		snprintf(out->reason, sizeof(out->reason), "%u rule%s met", looked, looked == 1 ? "" : "s");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the window was one state, and how far its mean stands. */
+/* Whether the window was in one steady state, and how precisely its mean is known. */
 #include "judge/case/verdict.h"
 
-/* The power regulator held the clock down throughout, for this long: a state that waiting does not end. */
+/* True if the power regulator held the clock down for the whole window and at least this long. Waiting does
+ * not end such a state. */
 static bool power_held(const struct subject *s, double least_s)
 {
 	double time, window;
@@ -11,7 +12,7 @@ static bool power_held(const struct subject *s, double least_s)
 	       record_number(s->phase, "window_s", &window) && window >= least_s;
 }
 
-/* Clock, power and rate had settled. A launch's latency hangs on none of them. */
+/* Judges whether clock, power and rate had settled. The latency of a launch does not depend on these. */
 static void settled(struct judgement *out, const struct subject *s, bool told, double width)
 {
 	bool latency = !strncmp(s->c->limit, "latency", 7);
@@ -24,15 +25,16 @@ static void settled(struct judgement *out, const struct subject *s, bool told, d
 		return;
 	if (!told)
 		finding(out, VERDICT_WARN, CAUSE_UNSETTLED,
-			"clock, power or rate had not settled, and too few samples say how far the mean stands");
+			"clock, power or rate had not settled, and there are too few samples to know "
+			"how precise the mean is");
 	else
 		finding(out, width > worst ? VERDICT_UNTRUSTED : VERDICT_WARN, CAUSE_UNSETTLED,
-			"clock, power or rate had not settled; the mean stands to %.1f %% (95 %% half-width)",
+			"clock, power or rate had not settled; the mean is known to %.1f %% (95 %% half-width)",
 			100 * width);
 }
 
-/* The power regulator swings with a period of some 3 s: a window too short for two of them scatters on a
- * healthy card, and its mean says how far. */
+/* The power regulator swings with a period of about 3 s. In a window shorter than two periods the rate
+ * scatters even on a healthy card, so its scatter gives no warning. */
 static bool swings(const struct subject *s)
 {
 	double window;
@@ -45,9 +47,9 @@ void verdict_steadiness(struct judgement *out, const struct subject *s)
 	bool lenient = !s->gpu && s->require != REQUIRE_JUDGED; /* a point of a CPU's curve */
 	double width, warn = lenient ? VERDICT_SPREAD_STOP : VERDICT_SPREAD_WARN;
 	bool told = record_number(s->phase, "half_width_share", &width);
-	struct interleaved_ratio turns;
+	struct interleaved_ratio interleaved;
 
-	if (bound_interleaved(s, &turns)) /* their interval is what is judged */
+	if (bound_interleaved(s, &interleaved)) /* the interval of the interleaved ratio is judged instead */
 		return;
 	if (!told)
 		width = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A timed case: how it ended, what it met, then its figure against bound, bands and ceilings. */
+/* A timed case: how it ended, which conditions it met, then its figure compared with bound, range and
+ * ceiling. */
 #include "judge/case/verdict.h"
 #include "judge/case/gpu_changes.h"
 #include "judge/case/collective_choice.h"
@@ -34,7 +35,7 @@ static const struct band_row *band_find(struct judgement *out, const struct subj
 
 	if (!tie)
 		return b;
-	finding(out, VERDICT_ERROR, CAUSE_DEFECT, "bands %.40s and %.40s both claim this case (%.60s:%d)",
+	finding(out, VERDICT_ERROR, CAUSE_DEFECT, "ranges %.40s and %.40s both match this case (%.60s:%d)",
 		b->name, tie->name, b->file, b->line);
 	return NULL;
 }
@@ -52,15 +53,15 @@ static void value_text(char *out, size_t size, double value, const char *unit)
 		snprintf(out, size, "%.3f", value);
 }
 
-/* A finding that rests on little says so. */
-static const char *thin(const struct band_row *b)
+/* Names weak evidence behind a finding. */
+static const char *basis_note(const struct band_row *b)
 {
 	if (!b->basis.cards)
-		return "; band from published figures alone";
-	return b->basis.cards == 1 ? "; band from one card" : "";
+		return "; range from published figures only";
+	return b->basis.cards == 1 ? "; range from one card" : "";
 }
 
-/* What else is known of the window lets its figure be used: only such a one fails by a margin. */
+/* True if the window is good enough for its figure to be used. Only such a figure can fail by a margin. */
 static bool trusted(const struct judgement *out, const struct subject *s)
 {
 	struct judgement alone = {.verdict = VERDICT_PASS};
@@ -69,8 +70,8 @@ static bool trusted(const struct judgement *out, const struct subject *s)
 	return out->verdict != VERDICT_UNTRUSTED && alone.verdict != VERDICT_UNTRUSTED;
 }
 
-/* Far below its range: by the share that fails whatever it rests on, or as a headline case by margin or mark.
- */
+/* True if the figure is so far below its range that it fails: by the share that always fails, or for a
+ * headline case by margin or mark. */
 static bool far_below(const struct judgement *out, const struct subject *s, const struct band_row *b,
 		      const struct range *r, double value, bool headline)
 {
@@ -81,29 +82,29 @@ static bool far_below(const struct judgement *out, const struct subject *s, cons
 	return headline && range_class_of(s) && range_fails(r, s, b, value, trusted(out, s));
 }
 
-/* "; 10 % below it fails" and what that rests on. */
+/* Writes "; more than 10 % off fails" and the basis of the range. */
 static void margin_text(char *out, size_t size, const struct range *r, const struct band_row *b)
 {
 	char mark[32];
 
 	if (r->mark > 0) {
 		units_format(mark, sizeof(mark), r->mark, b->slot == BAND_TIME ? "ns" : "FLOP/s");
-		snprintf(out, size, "; %s or worse fails%s", mark, thin(b));
+		snprintf(out, size, "; %s or worse fails%s", mark, basis_note(b));
 	} else if (r->margin > 0) {
-		snprintf(out, size, "; more than %.0f %% off fails%s", 100 * r->margin, thin(b));
+		snprintf(out, size, "; more than %.0f %% off fails%s", 100 * r->margin, basis_note(b));
 	} else {
-		snprintf(out, size, "%s", thin(b));
+		snprintf(out, size, "%s", basis_note(b));
 	}
 }
 
 struct held {
 	double value;
-	enum cause low; /* for too little */
+	enum cause low; /* cause if the value is too low */
 	const char *what, *unit, *why;
-	bool headline; /* the figure that the case is read by */
+	bool headline; /* the main figure of the case */
 };
 
-/* Worse, far worse, better: what a band says of a value. */
+/* Compares a value with its range: worse, far worse, or better. */
 static void band_hold(struct judgement *out, const struct subject *s, const struct band_row *b,
 		      const struct held *is)
 {
@@ -121,14 +122,15 @@ static void band_hold(struct judgement *out, const struct subject *s, const stru
 		out->below_range |= fails && is->headline && range_class_of(s);
 		margin_text(margin, sizeof(margin), &r, b);
 		finding(out, fails ? VERDICT_FAIL : VERDICT_WARN, is->low, "%s %s, expected %s .. %s%s%s",
-			is->what, v, l, h, is->why, is->headline && range_class_of(s) ? margin : thin(b));
+			is->what, v, l, h, is->why,
+			is->headline && range_class_of(s) ? margin : basis_note(b));
 	} else if (time ? is->value < r.low : is->value > r.high) {
-		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, %s the band's %s .. %s%s", is->what, v,
-			time ? "below" : "above", l, h, thin(b));
+		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, %s the expected range of %s .. %s%s",
+			is->what, v, time ? "below" : "above", l, h, basis_note(b));
 	}
 }
 
-/* Compute is judged twice: how well it used the clock, and which clock was held. */
+/* Compute is judged twice: how well it used the held clock, and which clock was held. */
 static void compute_twice(struct judgement *out, const struct subject *s)
 {
 	const struct band_row *b;
@@ -139,7 +141,7 @@ static void compute_twice(struct judgement *out, const struct subject *s)
 	out->efficiency_held = s->figure / (flop * clock);
 	if (out->efficiency_held > VERDICT_ABOVE)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
-			"%.3f of what the held clock of %.0f MHz allows: work or time is miscounted",
+			"%.3f of the bound at the held clock of %.0f MHz: work or time is miscounted",
 			out->efficiency_held, clock / 1e6);
 	b = band_find(out, s, BAND_EFFICIENCY);
 	if (b) {
@@ -168,18 +170,18 @@ static void compute_twice(struct judgement *out, const struct subject *s)
 					 .why = ""});
 }
 
-/* Which of clock and work a low rate is owed to, as far as stamps tell. */
+/* Writes how much of a low rate the clock explains, as far as clock measurements show. */
 static void at_clock(const struct subject *s, char *out, size_t size)
 {
 	double clock, flop = *s->type && s->gpu ? bound_flop_per_clock(s) : 0;
 
 	*out = '\0';
 	if (flop > 0 && record_number(s->phase, "clock_hz", &clock) && clock > 0)
-		snprintf(out, size, " (%.1f %% of what the held clock of %.0f MHz allows)",
+		snprintf(out, size, " (%.1f %% of the bound at the held clock of %.0f MHz)",
 			 100 * s->figure / (flop * clock), clock / 1e6);
 }
 
-/* Ahead of a run every case that has a figure will have a sound one. */
+/* Before a run, assume that every case with a figure will have a good one. */
 void verdict_unreferenced(struct judgement *out, const struct subject *s, const char *why)
 {
 	bool figure = s->ctx->ahead ? *s->field != '\0' : s->has_figure;
@@ -219,8 +221,8 @@ static void against_band(struct judgement *out, const struct subject *s)
 		compute_twice(out, s);
 }
 
-/* Light loads hold up to 1 % more than the clock that NVML calls maximum: where stamps show it, that much is
- * allowed. */
+/* Light loads hold up to 1 % more than the clock that NVML calls maximum. If clock measurements show this,
+ * that much is allowed above the bound. */
 static double boost(const struct subject *s)
 {
 	double clock, maximum = s->gpu ? gpu_get(s->gpu, GPU_FACT_sm_clock_max_mhz, 0) * 1e6 : 0;
@@ -245,8 +247,8 @@ static void against_bound(struct judgement *out, const struct subject *s)
 		out->bound.formula);
 }
 
-/* By their figures; by their shares of the ceiling, beyond what their turns scatter, where both were timed in
- * turns. */
+/* Compares two rounds by their figures. If both were interleaved with their ceiling, compares their shares of
+ * it, beyond the scatter of the interleaved measurements. */
 static bool differ(const struct subject *a, const struct subject *b, double *share)
 {
 	struct interleaved_ratio x, y;
@@ -258,7 +260,7 @@ static bool differ(const struct subject *a, const struct subject *b, double *sha
 	return fabs(1 / *share - 1) > VERDICT_SPREAD_STOP && (x.low > y.high || x.high < y.low);
 }
 
-/* The same case measured before in this run: rounds must agree within 5 %. */
+/* Rounds of the same case in one run must agree within 5 %. */
 static void rounds(struct judgement *out, const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
@@ -274,7 +276,7 @@ static void rounds(struct judgement *out, const struct subject *s)
 		subject_of(&other, s->ctx, &r->cases[i]);
 		if (other.has_figure && strcmp(other.phase_name, s->phase_name) == 0 &&
 		    differ(&other, s, &share))
-			finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD, "%s %u gave %.1f %% of this one",
+			finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD, "%s %u reached %.1f %% of this figure",
 				other.c->round ? "round" : "case",
 				other.c->round ? other.c->round : other.c->id, 100 * share);
 	}
@@ -289,7 +291,7 @@ static void figure_take(struct judgement *out, const struct subject *s)
 	out->has_figure = s->has_figure;
 }
 
-/* The figure itself came as NaN or infinite. */
+/* True if the figure itself was NaN or infinite. */
 static bool figure_lost(const struct subject *s)
 {
 	const char *names = s->phase && *s->field ? record_text(s->phase, "not_finite") : NULL;
@@ -303,18 +305,18 @@ static bool figure_lost(const struct subject *s)
 	return false;
 }
 
-/* Bands, ceilings, two judgements of compute. */
+/* Compares the rate with ranges and ceilings; judges compute twice. */
 static void judge_rate(struct judgement *out, const struct subject *s)
 {
 	figure_take(out, s);
 	if (!s->has_figure && figure_lost(s)) {
-		finding(out, VERDICT_UNTRUSTED, CAUSE_NAN, "%s is no finite number", s->field);
+		finding(out, VERDICT_UNTRUSTED, CAUSE_NAN, "%s is not a finite number", s->field);
 		return;
 	}
 	if (!s->has_figure) {
 		if (*s->field && !(out->verdict == VERDICT_FAIL))
-			finding(out, VERDICT_ERROR, CAUSE_DEFECT, "it ended well, but the record holds no %s",
-				s->field);
+			finding(out, VERDICT_ERROR, CAUSE_DEFECT,
+				"the case ended normally, but the record has no %s", s->field);
 		return;
 	}
 	if (!isfinite(s->figure) || !(s->figure > 0)) {
@@ -323,7 +325,8 @@ static void judge_rate(struct judgement *out, const struct subject *s)
 		return;
 	}
 	bound_of(s, &out->bound);
-	/* Of findings that weigh the same the first is shown: what the figure says, then how it was taken. */
+	/* Of findings with the same weight the first is shown, so the figure comes before the way it was
+	 * measured. */
 	against_bound(out, s);
 	against_band(out, s);
 	if (!s->gpu)
@@ -332,7 +335,7 @@ static void judge_rate(struct judgement *out, const struct subject *s)
 	rounds(out, s);
 }
 
-/* One line for a case that passes: the figure, and what it was held against. */
+/* Writes one line for a case that passes: the figure, and what it was compared with. */
 static void passed(struct judgement *out, const struct subject *s)
 {
 	char figure[32], low[32], high[32], wide[24] = "";
@@ -344,7 +347,7 @@ static void passed(struct judgement *out, const struct subject *s)
 		units_format(low, sizeof(low), out->band.low, s->unit);
 		units_format(high, sizeof(high), out->band.high, s->unit);
 		if (record_number(s->phase, "half_width_share", &width) && width > VERDICT_SPREAD_WARN)
-			snprintf(wide, sizeof(wide), ", to %.1f %%", 100 * width);
+			snprintf(wide, sizeof(wide), ", +/- %.1f %%", 100 * width);
 		snprintf(out->reason, sizeof(out->reason), "%s%s, in %s .. %s%s", figure, wide, low, high,
 			 out->low_confidence ? " (low confidence)" : "");
 		break;
@@ -352,7 +355,7 @@ static void passed(struct judgement *out, const struct subject *s)
 		verdict_ceiling_passed(out, s, figure);
 		break;
 	case JUDGED_RULE:
-		snprintf(out->reason, sizeof(out->reason), "%s%severy rule for it held",
+		snprintf(out->reason, sizeof(out->reason), "%s%sall rules for it are met",
 			 s->has_figure ? figure : "", s->has_figure ? "; " : "");
 		break;
 	case JUDGED_NOTHING:
@@ -372,21 +375,21 @@ static const char *unjudged(const struct subject *s)
 	struct network_bound nodes;
 
 	if (!strcmp(s->c->probe, "peak"))
-		return "a ceiling for other cases, judged by nothing";
+		return "a ceiling for other cases; nothing judges it";
 	if (!s->gpu && !s->ctx->ahead && expect_ceiling(s->ctx->e, subject_word, s)) {
 		bound_ceiling(s->ctx, s->c, &peak, &disturbed);
 		return disturbed
-			       ? "other work disturbed the ceiling that would judge it (probe peak, as many "
-				 "threads): repeat on a quiet machine"
-			       : "this run holds no sound ceiling of as many threads to judge it by (probe peak)";
+			       ? "other work disturbed the ceiling that would judge this case (probe peak, same "
+				 "number of threads): repeat on a quiet machine"
+			       : "this run has no usable ceiling with the same number of threads (probe peak)";
 	}
 	if (s->gpu && !strcmp(s->c->probe, "collective") && network_bound_read(&nodes, layout))
-		return "no band between nodes: the network is each site's own";
+		return "no expected range between nodes: the network differs from site to site";
 	if (s->gpu && (!strcmp(s->c->probe, "collective") || !strcmp(s->c->probe, "p2p")))
-		return "no band for this operation, size, way and number of GPUs";
+		return "no expected range for this operation, size, algorithm and number of GPUs";
 	if (!strcmp(s->c->phases, "burst"))
-		return "a burst, which has no reference";
-	return "nothing sound to judge it by";
+		return "a burst; there is no reference for bursts";
+	return "no trustworthy reference for this case";
 }
 
 void verdict_unjudged(const struct judgement *out, const struct subject *s, char *text, size_t size)
@@ -397,14 +400,16 @@ void verdict_unjudged(const struct judgement *out, const struct subject *s, char
 	size_t used;
 
 	if (asks)
-		snprintf(text, size, "band %.40s asks what NCCL chose, which it did not tell", asks->name);
+		snprintf(text, size,
+			 "expected range %.40s depends on NCCL's choice, which NCCL did not report",
+			 asks->name);
 	else
 		text_copy(text, size, unjudged(s));
 	if (!s->ctx->ahead || !(out->least.value > 0))
 		return;
 	used = strlen(text);
 	units_format(least, sizeof(least), out->least.value, s->unit);
-	snprintf(text + used, size - used, "; looked into below %s, %.2f of what the links allow", least,
+	snprintf(text + used, size - used, "; slow below %s, %.2f of the links' bound", least,
 		 out->least.share);
 }
 
@@ -434,12 +439,13 @@ static void judge_timed(struct judgement *out, const struct subject *s)
 	}
 }
 
-/* It came to its end, and nobody asked what it is worth; what came of it is right, or it failed. */
+/* A job ended normally, and assay has no reference for it. It fails only if its result is wrong. */
 static void judge_job(struct judgement *out, const struct subject *s)
 {
 	out->verdict = s->c->status == STATUS_MISMATCH ? VERDICT_FAIL : VERDICT_MEASURED;
 	figure_take(out, s);
-	text_copy(out->reason, sizeof(out->reason), *s->c->text ? s->c->text : "long work, as it came");
+	text_copy(out->reason, sizeof(out->reason),
+		  *s->c->text ? s->c->text : "a job, measured and not judged");
 	if (!subject_trains(s))
 		return;
 	bound_of(s, &out->bound);
@@ -447,7 +453,7 @@ static void judge_job(struct judgement *out, const struct subject *s)
 		out->share_of_bound = s->figure / out->bound.value;
 }
 
-/* "Not supported" of every field: a skip, unless the device is known to have what they tell. */
+/* The driver says "not supported" for every field: a skip, unless the device is known to have them. */
 static bool reading_refused(struct judgement *out, const struct subject *s)
 {
 	const struct record_case *c = s->c;

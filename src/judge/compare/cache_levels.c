@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cache levels that two runs of one machine found at different sizes: told beside the inventory, without a
- * verdict, since a shared cache gives what its other users leave. */
+/* Cache levels whose sizes differ between two runs of one machine. They are listed with the inventory,
+ * without a verdict, because a shared cache only gives what its other users leave. */
 #include "judge/compare/compare.h"
 #include <math.h>
 #include "core/math/cache_levels.h"
@@ -8,14 +8,14 @@
 #include "core/text/units.h"
 #include "judge/expect/expect.h"
 
-#define SAME_END 2.5 /* ends that differ by no more are the same: replacement is never exact */
+#define SAME_END 2.5 /* ends within this factor count as equal, because cache replacement is never exact */
 
 struct chase {
 	double size[LEVELS_POINTS_MAX], latency[LEVELS_POINTS_MAX];
 	size_t count;
 };
 
-/* The key without its size: the name of the curve. */
+/* The key without its size names the curve. */
 static void curve_name(char *out, size_t room, const char *key)
 {
 	const char *at = strstr(key, " size=");
@@ -56,7 +56,7 @@ static void point_add(struct chase *to, double size, double latency)
 	to->count++;
 }
 
-/* Every point of the curve that this case is of; one size counts once. */
+/* Collects the points of the curve to which this case belongs; each size counts once. */
 static void collect(struct chase *to, const struct compare_run *run, const struct record_case *of)
 {
 	char name[200], other[200];
@@ -90,7 +90,7 @@ static bool same_levels(const struct level *a, size_t n, const struct level *b, 
 	return true;
 }
 
-/* The sizes where each but the last ends. */
+/* Writes the sizes at which the levels end, except for the last. */
 static void say(char *out, size_t room, const struct level *l, size_t n)
 {
 	size_t used = 0;
@@ -113,7 +113,7 @@ static enum status levels_differ(struct comparison *out, const struct compare_ru
 
 	collect(&a, first, c);
 	collect(&b, run, c);
-	/* One line for each curve, and no levels from other sizes. */
+	/* One line per curve, and only if both runs have the same sizes. */
 	if (a.count < 3 || a.size[0] != size_of(c) || !same_sizes(&a, &b))
 		return STATUS_OK;
 	n = levels_of(a.size, a.latency, a.count, before, LEVELS_MAX);

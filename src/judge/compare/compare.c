@@ -26,7 +26,7 @@ bool compare_fit(const struct judgement *j)
 	case VERDICT_WARN:
 	case VERDICT_UNKNOWN:
 		return true;
-	case VERDICT_FAIL: /* slow is comparable, wrong is not */
+	case VERDICT_FAIL: /* a slow figure can be compared, a wrong one cannot */
 		return j->cause != CAUSE_WRONG_RESULT && j->cause != CAUSE_NAN && j->cause != CAUSE_HBM_DATA;
 	case VERDICT_SKIP:
 	case VERDICT_UNTRUSTED:
@@ -64,7 +64,8 @@ static bool same_text(const json_t *a, const json_t *b, const char *part, const 
 	return !strcmp(text_at(a, part, name), text_at(b, part, name));
 }
 
-/* GPUs by UUID, else CPU model and start of the kernel (boot id) or host name. */
+/* True if the GPUs have the same UUIDs. Without UUIDs: the same CPU model, and the same boot id or host name.
+ */
 static bool same_machine(const json_t *fa, const json_t *fb)
 {
 	const json_t *ga = json_object_get(fa, "gpus"), *gb = json_object_get(fb, "gpus"), *gpu;
@@ -84,12 +85,12 @@ static bool same_machine(const json_t *fa, const json_t *fb)
 	if (!same_text(fa, fb, "cpu", "model"))
 		return false;
 	if (*text_at(fa, "system", "boot_id") && same_text(fa, fb, "system", "boot_id"))
-		return true; /* one kernel, perhaps in containers of different names */
+		return true; /* one kernel, perhaps in containers with different names */
 	return same_text(fa, fb, "system", "hostname");
 }
 
-/* The same models everywhere: one machine whose names changed (a VM has a new MAC or boot id at every start)
- * looks so, as twins do. */
+/* True if all models are the same. That holds for twin machines, and for one machine whose names changed: a
+ * VM gets a new MAC or boot id at every start. */
 static bool alike(const json_t *fa, const json_t *fb)
 {
 	const json_t *ga = json_object_get(fa, "gpus"), *gb = json_object_get(fb, "gpus"), *gpu;
@@ -108,7 +109,7 @@ static bool alike(const json_t *fa, const json_t *fb)
 	return true;
 }
 
-/* As many nodes, each of which is so to its own of the other run. */
+/* True if both runs have equally many nodes, and `so` holds for each node and its counterpart. */
 static bool each_node(const struct record *a, const struct record *b,
 		      bool (*so)(const json_t *fa, const json_t *fb))
 {
@@ -120,7 +121,7 @@ static bool each_node(const struct record *a, const struct record *b,
 	return true;
 }
 
-/* Who knows better than the names can say so. */
+/* Tells the user how to state that the runs come from one machine. */
 static void name_history(struct comparison *c, const struct compare_run *runs, size_t count)
 {
 	size_t used = strlen(c->headline), i;
@@ -129,19 +130,21 @@ static void name_history(struct comparison *c, const struct compare_run *runs, s
 		if (!each_node(runs[0].record, runs[i].record, alike))
 			return;
 	snprintf(c->headline + used, sizeof(c->headline) - used,
-		 "; their models are the same and %s told them apart: if it is one machine, --as history",
+		 "; the machines have the same models but differ in %s: if it is one machine, "
+		 "use --as history",
 		 json_array_size(json_object_get(compare_node_facts(runs[0].record, 0), "gpus"))
 			 ? "the GPUs' UUIDs or the host name"
-			 : "the host name and the start of the kernel");
+			 : "the host name and the boot id");
 }
 
-/* What the rows came to. */
+/* Counts over all rows. */
 struct tally {
 	size_t slower, judged, faster, comparable, worse, open, open_judged;
 };
 
-/* A CPU whose clock floats, judged by its own ceiling, passes the mark or not as the noise has it. Where no
- * change was found, that is no news; wrong data and broken rules are. */
+/* True if the case fails now and did not before. A CPU without a fixed clock that is judged by its own
+ * ceiling may pass or fail by noise. Without a change of its figure that is no news, unless its data is wrong
+ * or a rule is broken. */
 static bool fails_anew(const struct compare_row *r)
 {
 	if (r->verdict_after != VERDICT_FAIL || r->verdict_before == VERDICT_FAIL)
@@ -176,14 +179,14 @@ static void history_headline(struct comparison *c)
 
 	c->exit_code = t.judged || t.worse ? 1 : t.comparable && !t.open_judged ? 0 : 2;
 	if (t.open)
-		snprintf(open, sizeof(open), ", %zu changed by what the noise does not support", t.open);
+		snprintf(open, sizeof(open), ", %zu changed by no more than the noise", t.open);
 	if (!t.comparable && !t.worse)
 		snprintf(c->headline, sizeof(c->headline),
-			 "nothing to compare: no case was measured soundly on both sides");
+			 "nothing to compare: no case has a usable measurement on both sides");
 	else
 		snprintf(c->headline, sizeof(c->headline),
-			 "one machine: %zu of %zu cases slower (%zu of them judged), %zu faster%s, %zu fail "
-			 "that did not; %zu differences of inventory",
+			 "one machine: %zu of %zu cases slower (%zu of them judged), %zu faster%s, %zu "
+			 "newly fail; %zu differences of inventory",
 			 t.slower, t.comparable, t.judged, t.faster, open, t.worse, c->difference_count);
 }
 
@@ -195,16 +198,14 @@ static void fleet_headline(struct comparison *c, size_t runs)
 		slower += c->outlier[i].slower;
 	c->exit_code = slower ? 1 : c->groups ? 0 : 2;
 	if (!c->groups && c->pair_count)
-		snprintf(
-			c->headline, sizeof(c->headline),
-			"%zu machines side by side: %zu values of the same case; without a verdict, since an "
-			"outlier takes four parts of a kind; %zu differences of inventory",
-			runs, c->pair_count, c->difference_count);
+		snprintf(c->headline, sizeof(c->headline),
+			 "%zu machines side by side: %zu values of the same case; no verdict, because "
+			 "finding an outlier needs four values of a kind; %zu differences of inventory",
+			 runs, c->pair_count, c->difference_count);
 	else if (!c->groups)
-		snprintf(
-			c->headline, sizeof(c->headline),
-			"%zu machines: nothing to compare, since no kind of value came from four parts or more",
-			runs);
+		snprintf(c->headline, sizeof(c->headline),
+			 "%zu machines: nothing to compare, because no kind of value has four values or more",
+			 runs);
 	else
 		snprintf(c->headline, sizeof(c->headline),
 			 "%zu machines: %zu slow and %zu fast outliers over %zu kinds of value; %zu "
@@ -220,7 +221,7 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 
 	*out = (struct comparison){0};
 	if (count < 2)
-		return error_set(err, STATUS_BAD_INPUT, "comparing takes two runs or more");
+		return error_set(err, STATUS_BAD_INPUT, "compare needs two or more runs");
 	out->fleet = as == COMPARE_FLEET;
 	for (i = 1; as == COMPARE_AUTO && i < count; i++)
 		out->fleet = out->fleet || !each_node(runs[0].record, runs[i].record, same_machine);
@@ -228,9 +229,9 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 		if (runs[i].after)
 			return error_set(
 				err, STATUS_BAD_INPUT,
-				"-- stands between the earlier and the later runs of one machine, and "
-				"these are of several%s",
-				as == COMPARE_FLEET ? "" : "; if it is one machine, --as history");
+				"-- separates the earlier and the later runs of one machine, but these runs "
+				"are from several machines%s",
+				as == COMPARE_FLEET ? "" : "; if it is one machine, use --as history");
 	status = compare_inventory(out, runs, count, err);
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)

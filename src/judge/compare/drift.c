@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machines without a stable clock: the spread within a run says nothing about the drift between runs, so that
- * comes from the rounds of both sides. METHODS "Comparing runs". */
+/* Machines without a stable clock. The spread within one run does not show the drift between runs, so the
+ * drift comes from the rounds of both sides. docs/explanation/methods/comparing.md, "Machines without a
+ * stable clock". */
 #include "judge/compare/compare.h"
 #include <math.h>
 #include "core/math/stats.h"
 #include "judge/case/context.h"
 
 enum { DEGREES_ENOUGH = 2, KIN_ENOUGH = 6 };
-#define SIGMAS 3.5	    /* at least: dozens of cases are looked at, and the noise has tails */
-#define ONE_ROUND 0.51	    /* ln(1 / 0.6): less than that is drift where a side has one round */
-#define ONE_ROUND_MOST 0.60 /* ln(1 / 0.55): half the rate is never called drift */
-#define SIGMA_OF_MAD 1.4826 /* of a normal distribution */
+#define SIGMAS 3.5     /* at least this many: dozens of cases are compared, and the noise has heavy tails */
+#define ONE_ROUND 0.51 /* ln(1 / 0.6): a smaller change counts as drift if a side has one round */
+#define ONE_ROUND_MOST 0.60 /* ln(1 / 0.55): a change to half the rate never counts as drift */
+#define SIGMA_OF_MAD 1.4826 /* for a normal distribution */
 
 bool compare_floats(const struct record *r, const struct record_case *c)
 {
@@ -26,7 +27,7 @@ bool compare_floats(const struct record *r, const struct record_case *c)
 	       json_number_value(high) > json_number_value(low);
 }
 
-/* Of one kind: they move with the same part of the machine. */
+/* True if both are of one kind, so that they move with the same part of the machine. */
 static bool kin(const struct compare_row *a, const struct compare_row *b)
 {
 	return b->floats && b->change != COMPARE_NOT_COMPARABLE && !strcmp(a->unit, b->unit);
@@ -54,7 +55,7 @@ static double kin_scatter(const struct comparison *c, const struct compare_row *
 	return degrees > 0 ? sqrt(squares / degrees) : 0;
 }
 
-/* Standard deviation of the kind's changes about their median; 0 where they are few. `x` has room for all. */
+/* Standard deviation of the kind's changes about their median; 0: too few. `x` has room for all of them. */
 static double kin_spread(const struct comparison *c, const struct compare_row *r, bool normalised, double *x)
 {
 	size_t n = 0;
@@ -69,14 +70,14 @@ static double kin_spread(const struct comparison *c, const struct compare_row *r
 static double drift(const struct comparison *c, const struct compare_row *r, bool normalised, double *x)
 {
 	double own = normalised ? r->scatter_normalised : r->scatter;
-	double lost = normalised ? 0 : r->lost; /* its ceiling lost as much */
+	double lost = normalised ? 0 : r->lost; /* its ceiling lost just as much */
 	double one = fmax(own, kin_scatter(c, r, normalised));
 	double spread = SIGMAS * kin_spread(c, r, normalised, x);
 	double limit =
 		fmax(stats_t95(r->degrees), SIGMAS) * one * sqrt(1.0 / r->runs_before + 1.0 / r->runs_after);
 
-	/* Points of a curve lie at the edges of caches that a virtual machine shares: one round says nothing.
-	 */
+	/* Points of a curve lie at the edges of caches that a virtual machine shares, so one round shows
+	 * nothing. */
 	if (r->degrees < DEGREES_ENOUGH && !r->judged)
 		return INFINITY;
 	if (r->degrees < DEGREES_ENOUGH)
@@ -118,12 +119,13 @@ static void advise(struct comparison *c)
 		return;
 	if (open->degrees < DEGREES_ENOUGH)
 		snprintf(c->advice, sizeof(c->advice),
-			 "not supported by the noise, since the clock of this machine drifts between runs: "
-			 "repeat each run twice (assay compare A1 A2 -- B1 B2)");
+			 "not supported by the noise, because the clock of this machine drifts between "
+			 "runs: repeat each run twice (assay compare A1 A2 -- B1 B2)");
 	else
 		snprintf(c->advice, sizeof(c->advice),
-			 "not supported by the noise: the rounds of each side differ by as much; repeat on a "
-			 "quiet machine, or add runs to both sides (assay compare A1 A2 A3 -- B1 B2 B3)");
+			 "not supported by the noise: the rounds of each side differ as much; repeat on "
+			 "a quiet machine, or add runs to both sides (assay compare A1 A2 A3 -- B1 B2 "
+			 "B3)");
 }
 
 enum status compare_drift(struct comparison *c, struct error *err)
@@ -133,7 +135,7 @@ enum status compare_drift(struct comparison *c, struct error *err)
 	if (!x)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory to compare %zu cases", c->row_count);
-	/* A row that is not comparable keeps that; what is has a figure on both sides. */
+	/* Rows that are not comparable stay so. All others have a figure on both sides. */
 	for (size_t i = 0; i < c->row_count; i++)
 		if (c->row[i].floats && c->row[i].baselines)
 			c->row[i].change = COMPARE_SAME;

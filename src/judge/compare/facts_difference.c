@@ -4,7 +4,7 @@
 
 enum { DEPTH_MAX = 8 };
 
-/* Keys whose values move without anybody changing the machine. */
+/* Keys whose values change although nobody changed the machine. */
 static const char *const moving[] = {
 	"live",
 	"label",
@@ -13,7 +13,7 @@ static const char *const moving[] = {
 	"loadavg",
 	"cpu_use",
 	"root",
-	"uid", /* what journals before had for it */
+	"uid", /* name of this key in older journals */
 	"mhz_reported",
 	"available_bytes",
 	"free_bytes",
@@ -44,7 +44,7 @@ static const char *const moving[] = {
 	"address", /* of a port */
 	"guid",
 	"pci",
-	"RANK", /* which rank of which start this was */
+	"RANK", /* rank and start of this process */
 	"LOCAL_RANK",
 	"ASSAY_RANK",
 	"ASSAY_LOCAL_RANK",
@@ -79,7 +79,7 @@ void facts_difference_leaf(const json_t *v, char *out, size_t size)
 	free(text);
 }
 
-/* What an entry of a list is known by; NULL: nothing. */
+/* The name of a list entry; NULL: it has none. */
 static const char *entry_name(const json_t *entry)
 {
 	const char *name = json_string_value(json_object_get(entry, "path"));
@@ -103,7 +103,7 @@ static bool has_entry(const json_t *list, const char *name)
 	return false;
 }
 
-/* "3", "4 with /dev/nvidia3" */
+/* Writes "3" or "4 with /dev/nvidia3". */
 static void list_text(const json_t *list, const json_t *other, char *out, size_t size)
 {
 	const json_t *entry;
@@ -144,7 +144,7 @@ struct walk {
 static enum status walk(const struct walk *w, const char *path, const json_t *a, const json_t *b, int depth,
 			struct error *err);
 
-/* The folder that the run itself was told to write. */
+/* True for the output folder of the run itself. */
 static bool own_folder(const json_t *place, const char *key)
 {
 	const char *role = json_string_value(json_object_get(place, "role"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several machines: every value of one kind (key, product) from every part of every run, each against the
- * others. */
+/* Several machines: collects all values of one kind (key, product) from every GPU or CPU of every run, and
+ * compares each with the others. */
 #include "judge/compare/compare.h"
 #include "judge/case/context.h"
 #include <math.h>
@@ -16,7 +16,7 @@ struct value {
 	double figure;
 };
 
-/* GPU model, or CPU model, of a case: values of different products are not of one kind. */
+/* GPU model or CPU model of a case. Values of different products are of different kinds. */
 static const char *product(const struct record *r, const struct record_case *c)
 {
 	const json_t *facts = context_facts(r);
@@ -110,7 +110,7 @@ enum status compare_fleet(struct comparison *out, const struct compare_run *runs
 			if (!compare_fit(&runs[run].judged->of_case[i]))
 				continue;
 			n = gather(v, runs, count, runs[run].record, c, &runs[run].judged->of_case[i]);
-			/* Each kind once: where its first value stands. */
+			/* Each kind is handled once, at its first value. */
 			if (n < SIBLINGS_MIN || v[0].run != run || v[0].index != i)
 				continue;
 			out->groups++;

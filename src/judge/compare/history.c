@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One machine over time: the runs after (the last alone, or those that are marked) against the median of
- * those before, with the noise of both. */
+/* One machine over time: compares the later runs (the marked ones, or only the last) with the median of the
+ * earlier ones, using the noise of both. */
 #include "judge/compare/compare.h"
 #include <math.h>
 #include "core/math/stats.h"
@@ -8,20 +8,22 @@
 #include "judge/expect/expect.h"
 
 enum { ROUNDS_MAX = 64 };
-#define NOISE_DEFAULT 0.02 /* where fewer than three repeats tell */
-#define NOISE_RAW 0.05	   /* of a rate whose clock floats: under a power cap, or unseen */
-#define LOST_NOTED 0.03	   /* of the CPU time, beyond which it counts against a figure */
+#define NOISE_DEFAULT 0.02 /* if there are fewer than three repeats */
+#define NOISE_RAW 0.05	   /* for a rate whose clock is not fixed or not known, such as under a power cap */
+#define LOST_NOTED 0.03	   /* share of the CPU time; a larger loss counts against a figure */
 #define LOST_MOST 0.95
 
 struct side {
 	const struct record_case *c;
 	const struct judgement *j;
-	double figure, clock, width; /* clock 0: no stamps */
-	double ratio, threads, lost; /* of its ceiling, in turns; 0: none. lost: share of the CPU time */
-	bool steady;		     /* of training: the rate is of steady steps, not of all (METHODS) */
+	double figure, clock, width; /* clock 0: not measured */
+	double ratio, threads,
+		lost; /* share of its interleaved ceiling; 0: none. lost: share of the CPU time */
+	bool steady;  /* training: the rate comes from the steady steps only
+			 (docs/explanation/methods/training.md, "Steady steps") */
 };
 
-/* The rounds of the runs of one side that can be compared. */
+/* The comparable rounds of all runs of one side. */
 struct sides {
 	struct side at[ROUNDS_MAX];
 	size_t count, runs;
@@ -64,8 +66,8 @@ static void side_fill(struct side *out, const struct compare_run *run, size_t at
 		out->threads = 1;
 }
 
-/* The case of this run that is the same measurement as `same`: alone, or together with others, as that one
- * was. The first that is fit, else the last. */
+/* Finds the case of this run that is the same measurement as `same`: alone or together with others, as that
+ * one. The first comparable one counts, else the last. */
 static bool side_find(struct side *out, const struct compare_run *run, const struct record_case *same)
 {
 	size_t i;
@@ -81,14 +83,14 @@ static bool side_find(struct side *out, const struct compare_run *run, const str
 	return out->c != NULL;
 }
 
-/* The same quantity as the case of the last run. */
+/* True if it is the same quantity as the case of the last run. */
 static bool alike(const struct side *one, const struct side *lead)
 {
 	return compare_fit(one->j) && !strcmp(one->j->phase, lead->j->phase) &&
 	       !strcmp(one->j->figure_unit, lead->j->figure_unit) && one->steady == lead->steady;
 }
 
-/* Adds what this run has of the measurement: every round where the clock floats, else the first. */
+/* Adds the rounds of this measurement in the run: every round if the clock is not fixed, else the first. */
 static void rounds_add(struct sides *to, const struct compare_run *run, const struct side *lead, bool all)
 {
 	size_t before = to->count, i;
@@ -107,7 +109,7 @@ static void rounds_add(struct sides *to, const struct compare_run *run, const st
 	to->runs += to->count > before;
 }
 
-/* Two-sided 95 % bound of one more value, from the spread of n: share of their mean. */
+/* Two-sided 95 % bound for one more value, from the spread of n values, as a share of their mean. */
 static double between(const double *x, size_t n)
 {
 	struct stats s = stats_of(x, n);
@@ -129,8 +131,8 @@ static void changed(struct compare_row *r)
 		r->change = better ? COMPARE_FASTER_CLOCK : COMPARE_SLOWER_CLOCK;
 }
 
-/* A GPU is stamped inside the window. A CPU's adds run after it, when a core may have left the clock it had.
- */
+/* A GPU's clock is measured inside the window. A CPU's adds run after it, when a core may have left the clock
+ * it had. */
 static bool clock_of_window(const struct record_case *c)
 {
 	return !strncmp(c->target, "gpu", 3);
@@ -138,7 +140,7 @@ static bool clock_of_window(const struct record_case *c)
 
 enum quantity { FIGURE, CLOCKED, RATIO, WIDTH };
 
-/* A quantity of each round; false: one of them lacks it. */
+/* Reads a quantity of each round. False: a round does not have it. */
 static bool values(double *x, const struct sides *s, enum quantity what)
 {
 	bool whole = s->count > 0;
@@ -166,7 +168,7 @@ static double most(const struct sides *s, enum quantity what)
 	return top;
 }
 
-/* after / before - 1 of the medians; false: a round lacks the quantity. */
+/* Computes after / before - 1 of the medians. False: a round does not have the quantity. */
 static bool ratio_of(const struct sides *before, const struct sides *after, enum quantity what, double *out)
 {
 	double x[ROUNDS_MAX], y[ROUNDS_MAX];
@@ -189,8 +191,8 @@ static double squares(const struct sides *s, enum quantity what)
 	return s->count > 1 ? logs.stddev * logs.stddev * (double)(s->count - 1) : 0;
 }
 
-/* The widest interval of its turns, as a share. */
-static double turns_width(const struct sides *s)
+/* The widest interval of the interleaved ratios, as a share. */
+static double ratio_width(const struct sides *s)
 {
 	double low, high, width = 0;
 
@@ -204,7 +206,8 @@ static double turns_width(const struct sides *s)
 	return width;
 }
 
-/* What other work may have cost: with barriers between the threads, each thread's loss is everybody's. */
+/* Cost that other work may have caused. Threads wait for each other at barriers, so the loss of one thread is
+ * a loss of all. */
 static double cost_of_others(const struct sides *s)
 {
 	double cost = 0;
@@ -215,13 +218,13 @@ static double cost_of_others(const struct sides *s)
 	return cost;
 }
 
-/* Independent widths add by their squares. hypot() would ask for a newer glibc than the program may. */
+/* Independent widths add by their squares. hypot() would need a newer glibc than the program requires. */
 static double both_widths(double a, double b)
 {
 	return sqrt(a * a + b * b);
 }
 
-/* What compare_drift decides by, and the noise within the runs. */
+/* Fills the inputs of compare_drift, and the noise within the runs. */
 static void row_floats(struct compare_row *r, const struct sides *before, const struct sides *after)
 {
 	size_t rounds = before->count + after->count;
@@ -241,7 +244,7 @@ static void row_floats(struct compare_row *r, const struct sides *before, const 
 	r->noise_raw = fmax(r->noise, NOISE_RAW);
 	r->noise = r->noise_raw;
 	if (r->has_normalised) {
-		width = both_widths(turns_width(before), turns_width(after));
+		width = both_widths(ratio_width(before), ratio_width(after));
 		r->noise = fmax(width, NOISE_RAW);
 	}
 }
@@ -279,7 +282,8 @@ static void row_compute(struct compare_row *r, const struct sides *before, const
 	changed(r);
 }
 
-/* A bound refuses and passes nothing: what is only under it was not judged. */
+/* True if a reference judged the case. A bound can only refuse a figure, so a case under its bound was not
+ * judged. */
 static bool was_judged(const struct judgement *j)
 {
 	bool verdict = j->verdict == VERDICT_PASS || j->verdict == VERDICT_WARN || j->verdict == VERDICT_FAIL;
@@ -287,7 +291,7 @@ static bool was_judged(const struct judgement *j)
 	return verdict && j->judged_by != JUDGED_NOTHING && j->judged_by != JUDGED_BOUND;
 }
 
-/* Which side a run is of: the last alone where none is marked. */
+/* True if the run belongs to the later side: a marked run, or the last one if none is marked. */
 static bool is_after(const struct compare_run *runs, size_t count, size_t i)
 {
 	for (size_t k = 0; k < count; k++)
@@ -296,7 +300,7 @@ static bool is_after(const struct compare_run *runs, size_t count, size_t i)
 	return i + 1 == count;
 }
 
-/* Of several runs after, the weightiest verdict counts. */
+/* Of several later runs the most severe verdict counts. */
 static void verdict_after(struct compare_row *r, const struct judgement *j)
 {
 	if (verdict_weight(j->verdict) > verdict_weight(r->verdict_after))
@@ -306,7 +310,7 @@ static void verdict_after(struct compare_row *r, const struct judgement *j)
 				       (j->judged_by != JUDGED_CEILING || j->cause != CAUSE_BELOW_CEILING));
 }
 
-/* Collects both sides of the row; false: no earlier run has the case. */
+/* Collects both sides of the row. False: no earlier run has the case. */
 static bool sides_fill(struct compare_row *r, const struct compare_run *runs, size_t count,
 		       const struct side *lead, struct sides *before, struct sides *after)
 {
@@ -328,7 +332,7 @@ static bool sides_fill(struct compare_row *r, const struct compare_run *runs, si
 		if (compare_fit(one.j) && one.steady != lead->steady)
 			snprintf(
 				r->why, sizeof(r->why),
-				"one rate is of steady steps, the other, of an earlier version, of all steps");
+				"one rate comes from the steady steps, the other (of an earlier version) from all steps");
 		else if (!alike(&one, lead))
 			snprintf(r->why, sizeof(r->why), "before: %.180s", one.j->reason);
 	}
@@ -381,7 +385,7 @@ enum status compare_history(struct comparison *out, const struct compare_run *ru
 	for (i = 0; i < last->record->case_count; i++) {
 		const struct record_case *c = &last->record->cases[i];
 
-		/* Repeats of a case: side_find takes the first that is fit. */
+		/* Of repeats of a case, side_find takes the first comparable one. */
 		if (!side_find(&lead, last, c) || c->skipped || repeats_one_before(last->record, c))
 			continue;
 		if (c->reading && lead.j->verdict != VERDICT_FAIL)

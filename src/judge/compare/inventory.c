@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between machines, or on one machine over time; of several nodes each against its own. */
+/* Facts that differ between machines, or on one machine over time. With several nodes each node is compared
+ * with its own counterpart. */
 #include "judge/compare/compare.h"
 #include "core/text/text.h"
 #include "judge/expect/expect.h"
@@ -13,14 +14,14 @@ struct into {
 	bool other_layer; /* one of the two runs read less of its machine than the other */
 };
 
-/* What one run did not look for is no difference. Each run reads as far as its cases need, and asks for their
- * libraries alone: one that was asked for and is not there has a reason in its place. */
+/* A fact that one run did not read is no difference. Each run reads only what its cases need, and queries
+ * only their libraries. A library that was queried and is missing has a reason in its place. */
 static bool not_read(const struct into *into, const char *path, const json_t *a, const json_t *b)
 {
 	return !strcmp(path, "layer") || ((!a || !b) && (into->other_layer || !strncmp(path, "software", 8)));
 }
 
-/* The same on another node is no second row. */
+/* Counts the same difference on another node in the existing row. */
 static bool counted(const struct into *into, const struct compare_difference *d)
 {
 	for (size_t i = 0; i < into->out->difference_count; i++) {
@@ -62,7 +63,7 @@ static enum status differ(void *arg, const char *path, const json_t *a, const js
 	return add(arg, &d, err);
 }
 
-/* A node that one of the two runs lacks, or whose facts it lacks. */
+/* Adds a node that one of the two runs does not have, or whose facts it does not have. */
 static enum status lacks(const struct into *into, const char *before, const char *after, struct error *err)
 {
 	struct compare_difference d = {.path = "node", .before = "", .after = ""};
@@ -77,7 +78,8 @@ static const char *known(const json_t *facts)
 	return facts ? "there" : "there, its facts not known";
 }
 
-/* Every node of the first run against the other's, then those that the other has alone. */
+/* Compares every node of the first run with its counterpart, then adds the nodes that only the other run has.
+ */
 static enum status between(struct into *into, const struct record *first, const struct record *other,
 			   struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of several nodes: which node of one is which of the other, and what each is. */
+/* Runs of several nodes: matches the nodes of two runs and gives their names and facts. */
 #include "judge/compare/compare.h"
 #include "judge/case/context.h"
 
@@ -23,7 +23,7 @@ const json_t *compare_node_facts(const struct record *r, size_t node)
 	return context_facts(&one);
 }
 
-/* The node of that name; COMPARE_NO_NODE: none. */
+/* Finds the node of that name; COMPARE_NO_NODE: none. */
 static size_t named(const struct record *r, const char *name)
 {
 	for (size_t i = 0; i < compare_nodes(r); i++)
@@ -32,7 +32,7 @@ static size_t named(const struct record *r, const char *name)
 	return COMPARE_NO_NODE;
 }
 
-/* Nodes before this one whose name the other run lacks. */
+/* Counts the nodes before this one whose name the other run does not have. */
 static size_t strangers_before(const struct record *r, size_t node, const struct record *other)
 {
 	size_t count = 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Few machines: each case of the first beside the same case of every other, as ratios and nothing more. */
+/* Few machines: puts each case of the first machine next to the same case of every other one, as ratios
+ * without a verdict. */
 #include "judge/compare/compare.h"
 #include "core/text/text.h"
 #include "judge/expect/expect.h"
 
-/* The fit case of `run` that did the same work on the same target, judged in the same phase; NULL: none. */
+/* Finds the comparable case of `run` with the same work on the same target, judged in the same phase; NULL:
+ * none. */
 static const struct judgement *partner(const struct compare_run *run, const struct record_case *c,
 				       const struct judgement *j)
 {
@@ -50,7 +52,7 @@ enum status compare_side(struct comparison *out, const struct compare_run *runs,
 			const struct record_case *c = &first->cases[i];
 			const struct judgement *j = &runs[0].judged->of_case[i], *other;
 
-			/* A case that was repeated stands once. */
+			/* A repeated case is listed once. */
 			if (!compare_fit(j) || partner(&runs[0], c, j) != j)
 				continue;
 			other = partner(&runs[run], c, j);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bands, ceilings and what must stay unknown: reading the rows, and the most specific one for a case. */
+/* Expected ranges, ceilings and cases that stay unknown: reads the rows and finds the most specific one for a
+ * case. */
 #include "judge/expect/expect.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -13,7 +14,7 @@ static const struct {
 	[BAND_CLOCK] = {"clock_held", "Hz"},
 };
 
-/* A mark that the range itself passes would fail what is expected. */
+/* A fail mark inside the range would fail figures that the range expects. */
 static enum status fail_read(struct band_row *b, const struct tree *row, const char *unit, struct error *err)
 {
 	const struct tree *mark = tree_get(row, "fail");
@@ -25,8 +26,8 @@ static enum status fail_read(struct band_row *b, const struct tree *row, const c
 		b->fail *= 1e9;
 	if (b->fail > 0 && (b->slot == BAND_TIME ? b->fail > b->high : b->fail < b->low))
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s fails inside its range or at zero", row->file,
-			 mark->line, b->name);
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: the fail mark of %s is zero or inside its range",
+			 row->file, mark->line, b->name);
 }
 
 static enum status band_value(struct band_row *b, const struct tree *row, struct error *err)
@@ -42,7 +43,7 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 
 		if (list && found)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s:%d: %s has two values to judge: give each its own row",
+					 "%s:%d: %s has two values to judge; give each its own row",
 					 row->file, row->line, b->name);
 		if (list) {
 			found = list;
@@ -54,7 +55,7 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 				 "%s:%d: %s needs rate, time, efficiency_held or clock_held", row->file,
 				 row->line, b->name);
 	unit = slots[b->slot].unit;
-	if (!unit) /* a rate: operations or bytes a second, as its low end says */
+	if (!unit) /* a rate in FLOP/s or B/s, according to the unit of its low end */
 		unit = found->kind == TREE_LIST && found->count && found->items[0]->kind == TREE_SCALAR &&
 				       expect_parse(&probe, found->items[0]->text, "B/s")
 			       ? "B/s"
@@ -63,7 +64,7 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 	if (!status && !(b->low > 0))
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s begins at or below zero", row->file,
 				   row->line, b->name);
-	if (b->slot == BAND_TIME) { /* figures of time are ns */
+	if (b->slot == BAND_TIME) { /* figures of time are in ns */
 		b->low *= 1e9;
 		b->high *= 1e9;
 	}
@@ -71,7 +72,7 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 }
 
 enum { BASIS_MAX = 10000 };
-#define SCATTER_MOST 0.25 /* beyond it the fail mark would be looser than for published figures */
+#define SCATTER_MOST 0.25 /* with more, the fail mark would be looser than that of published figures */
 
 static enum status basis_count(unsigned *out, const struct tree *map, const char *key, struct error *err)
 {
@@ -82,7 +83,7 @@ static enum status basis_count(unsigned *out, const struct tree *map, const char
 	if (status)
 		return status;
 	if (!(number >= 0) || number > BASIS_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: basis wants %s, a count", map->file,
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: basis needs %s, a count", map->file,
 				 map->line, key);
 	*out = (unsigned)number;
 	return STATUS_OK;
@@ -95,9 +96,10 @@ static enum status basis_read(struct basis *b, const struct tree *row, struct er
 	enum status status;
 
 	if (!map || map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: basis is missing: {cards, runs, windows} behind the band", row->file,
-				 row->line);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s:%d: basis is missing; it names the {cards, runs, windows} behind the range",
+			row->file, row->line);
 	status = tree_check_keys(map, keys, err);
 	if (!status)
 		status = basis_count(&b->cards, map, "cards", err);
@@ -106,27 +108,28 @@ static enum status basis_read(struct basis *b, const struct tree *row, struct er
 	if (!status)
 		status = expect_need_text(&b->windows, map, "windows", err);
 	if (!status && (b->runs < b->cards || !b->runs != !b->cards))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %u runs cannot be of %u cards", map->file,
-				   map->line, b->runs, b->cards);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %u runs cannot come from %u cards",
+				   map->file, map->line, b->runs, b->cards);
 	scatter = status ? NULL : tree_get(map, "scatter");
 	if (!status && !scatter != (b->cards < 2))
-		return error_set(err, STATUS_BAD_INPUT,
-				 scatter ? "%s:%d: fewer than two cards have no scatter between them"
-					 : "%s:%d: basis wants scatter: how far the slowest of its cards is "
-					   "below the fastest",
-				 map->file, map->line);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			scatter ? "%s:%d: scatter needs at least two cards"
+				: "%s:%d: basis needs scatter: how far the slowest of its cards is below the fastest",
+			map->file, map->line);
 	if (!status && scatter)
 		status = expect_number(&b->scatter, scatter, "", err);
 	if (!status && (!(b->scatter >= 0) || b->scatter > SCATTER_MOST))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: a scatter of %g is no share from 0 to %g",
-				   map->file, map->line, b->scatter, SCATTER_MOST);
+		status =
+			error_set(err, STATUS_BAD_INPUT, "%s:%d: a scatter of %g is not a share from 0 to %g",
+				  map->file, map->line, b->scatter, SCATTER_MOST);
 	return status;
 }
 
 void basis_text(const struct basis *b, char *out, size_t size)
 {
 	if (!b->cards)
-		snprintf(out, size, "published figures alone");
+		snprintf(out, size, "published figures only");
 	else if (b->cards == 1)
 		snprintf(out, size, "one card, %u run%s of %.24s", b->runs, b->runs == 1 ? "" : "s",
 			 b->windows);
@@ -169,7 +172,8 @@ static enum status band_read(struct band_row *b, const struct tree *row, const s
 	if (!status)
 		status = expect_when(&b->when, row, "when", err);
 	if (!status && !b->when.count)
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would judge every case", row->file,
+		status = error_set(err, STATUS_BAD_INPUT,
+				   "%s:%d: %s has no condition (when) and would judge every case", row->file,
 				   row->line, b->name);
 	if (!status)
 		status = band_value(b, row, err);
@@ -207,8 +211,9 @@ static enum status share(double *out, const struct tree *row, const char *key, d
 	if (value)
 		status = expect_number(out, value, "", err);
 	if (!status && (!(*out > 0) || *out > 2))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s of %g is no share", row->file, row->line,
-				   key, *out);
+		status =
+			error_set(err, STATUS_BAD_INPUT, "%s:%d: %s of %g is not a share above 0 and up to 2",
+				  row->file, row->line, key, *out);
 	return status;
 }
 
@@ -237,7 +242,7 @@ static enum status ceiling_read(struct ceiling_row *c, const struct tree *row, c
 	if (!status)
 		status = share(&c->traffic, row, "traffic", 1, err);
 	if (!status && !(c->fail < c->pass && c->pass < c->above))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s wants fail < pass < above", row->file,
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs fail < pass < above", row->file,
 				   row->line, c->name);
 	if (!status)
 		status = expect_source(&c->source, row, sources, err);
@@ -287,8 +292,10 @@ enum status expect_read_unknowns(struct expectations *e, const struct tree *list
 		if (!status)
 			status = expect_when(&u->when, row, "when", err);
 		if (!status && !u->when.count)
-			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would leave every case unknown",
-					   row->file, row->line, u->name);
+			status = error_set(
+				err, STATUS_BAD_INPUT,
+				"%s:%d: %s has no condition (when) and would leave every case unknown",
+				row->file, row->line, u->name);
 		if (!status)
 			status = expect_source(&u->source, row, sources, err);
 	}

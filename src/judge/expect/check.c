@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The expectation set against itself and against physics. */
+/* Checks an expectation set for contradictions and against physics. */
 #include "judge/expect/expect.h"
 #include <math.h>
 
-enum { BASIS_CARDS = 3 }; /* fewer tell nothing of how parts of one product differ */
+enum { BASIS_CARDS = 3 }; /* fewer cards do not show how units of one product differ */
 
-/* The word's single text, or NULL. */
+/* The single text that the condition requires for `word`, or NULL. */
 static const char *asks(const struct when *w, const char *word)
 {
 	size_t i;
@@ -22,8 +22,8 @@ static double fact(const struct sku *s, enum sku_fact which)
 	return s->fact[which].present ? s->fact[which].value : 0;
 }
 
-/* A datasheet figure must be SMs x FLOP x its clock: catches sparse figures, slips of the unit and of the
- * clock. */
+/* A datasheet figure must equal SMs x FLOP x its clock. This finds figures with sparsity, wrong units and
+ * wrong clocks. */
 static enum status sku_compute(const struct sku *s, struct error *err)
 {
 	int i;
@@ -56,13 +56,15 @@ static enum status sku_check(const struct sku *s, struct error *err)
 	double given = fact(s, SKU_memory_bandwidth);
 
 	if (made > 0 && given > 0 && fabs(given / made - 1) > 0.03)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s memory_bandwidth is %.4g, but clock and bus give %.4g", s->file,
-				 s->fact[SKU_memory_bandwidth].line, s->name, given, made);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s:%d: %s memory_bandwidth is %.4g, but memory clock and bus width give %.4g",
+			s->file, s->fact[SKU_memory_bandwidth].line, s->name, given, made);
 	return sku_compute(s, err);
 }
 
-/* SMs x FLOP x maximum clock, or memory bandwidth, of what the band is for; 0: the SKU does not say. */
+/* The bound of the work that a range describes: SMs x FLOP x maximum clock, or memory bandwidth. 0: the SKU
+ * states too little. */
 static double band_bound(const struct expectations *e, const struct band_row *b)
 {
 	const char *name = asks(&b->when, "sku"), *type = asks(&b->when, "type"),
@@ -86,9 +88,10 @@ static double band_bound(const struct expectations *e, const struct band_row *b)
 		memory = 2 * fact(s, SKU_memory_clock_max) * fact(s, SKU_bus_bits) / 8;
 		return memory > 0 ? memory : fact(s, SKU_memory_bandwidth);
 	}
-	if (probe && !strcmp(probe, "link")) /* raw lanes both ways; the case's own bound is tighter */
+	if (probe &&
+	    !strcmp(probe, "link")) /* raw rate of both directions; the bound of the case itself is lower */
 		return 2 * fact(s, SKU_pcie_width) * ldexp(1e9, (int)fact(s, SKU_pcie_gen) - 3);
-	if (moves) /* raw, both ways */
+	if (moves) /* raw rate of both directions */
 		return 2 * fact(s, SKU_nvlink_count) * fact(s, SKU_nvlink_rate);
 	return 0;
 }
@@ -99,28 +102,31 @@ static enum status band_check(const struct expectations *e, const struct band_ro
 	double bound = band_bound(e, b);
 
 	if (name && !expect_sku_by_name(e, name))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is for SKU %s, which is not in the set",
-				 b->file, b->line, b->name, name);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: range %s is for SKU %s, which is not in the set", b->file, b->line,
+				 b->name, name);
 	if (bound > 0 && b->high > bound * 1.005)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s reaches %.4g, above its bound of %.4g",
-				 b->file, b->line, b->name, b->high, bound);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: range %s ends at %.4g, above its bound of %.4g", b->file, b->line,
+				 b->name, b->high, bound);
 	if (bound > 0 && b->low < bound * 0.02)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%s:%d: %s begins at %.4g, under 2 %% of its bound of %.4g: a slip of the unit?",
+			"%s:%d: range %s begins at %.4g, below 2 %% of its bound of %.4g; check its unit",
 			b->file, b->line, b->name, b->low, bound);
 	if (b->source.confidence > 1 && b->basis.cards < BASIS_CARDS)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s is of low confidence until %d cards stand behind it, not %u",
-				 b->file, b->line, b->name, BASIS_CARDS, b->basis.cards);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s:%d: range %s must have low confidence: that needs %d cards measured, and it has %u",
+			b->file, b->line, b->name, BASIS_CARDS, b->basis.cards);
 	if (b->high > b->low * 2)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s is wider than a factor of two and judges nothing", b->file,
-				 b->line, b->name);
+				 "%s:%d: range %s is wider than a factor of two, too wide to judge a figure",
+				 b->file, b->line, b->name);
 	return STATUS_OK;
 }
 
-/* One field, one comparison, one threshold: the same fact told twice. */
+/* True if both rules compare the same field with the same threshold and can apply to one case. */
 static bool same_rule(const struct rule *a, const struct rule *b)
 {
 	if (strcmp(a->field, b->field) || a->op != b->op || !when_compatible(&a->when, &b->when))
@@ -142,13 +148,14 @@ static enum status rules_check(const struct expectations *e, struct error *err)
 			const struct rule *a = &e->rule[i], *b = &e->rule[j];
 
 			if (same_rule(a, b))
-				return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s says what %s (%s:%d) says",
-						 b->file, b->line, b->name, a->name, a->file, a->line);
+				return error_set(err, STATUS_BAD_INPUT,
+						 "%s:%d: rule %s repeats rule %s (%s:%d)", b->file, b->line,
+						 b->name, a->name, a->file, a->line);
 		}
 	return STATUS_OK;
 }
 
-/* As many words, and a case that both fit: neither wins. */
+/* True if both have equally many words and one case can match both: then neither is more specific. */
 static bool may_tie(const struct when *a, const struct when *b)
 {
 	return a->count == b->count && when_compatible(a, b);
@@ -163,9 +170,10 @@ static enum status bands_check(const struct expectations *e, struct error *err)
 			const struct band_row *a = &e->band[i], *b = &e->band[j];
 
 			if (a->slot == b->slot && may_tie(&a->when, &b->when))
-				return error_set(err, STATUS_BAD_INPUT,
-						 "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
-						 b->file, b->line, b->name, a->name, a->file, a->line);
+				return error_set(
+					err, STATUS_BAD_INPUT,
+					"%s:%d: ranges %s and %s (%s:%d) can match the same case, and neither is more specific",
+					b->file, b->line, b->name, a->name, a->file, a->line);
 		}
 	return STATUS_OK;
 }
@@ -179,9 +187,10 @@ static enum status ceilings_check(const struct expectations *e, struct error *er
 			const struct ceiling_row *a = &e->ceiling[i], *b = &e->ceiling[j];
 
 			if (may_tie(&a->when, &b->when))
-				return error_set(err, STATUS_BAD_INPUT,
-						 "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
-						 b->file, b->line, b->name, a->name, a->file, a->line);
+				return error_set(
+					err, STATUS_BAD_INPUT,
+					"%s:%d: ceilings %s and %s (%s:%d) can match the same case, and neither is more specific",
+					b->file, b->line, b->name, a->name, a->file, a->line);
 		}
 	return STATUS_OK;
 }
@@ -195,9 +204,10 @@ static enum status shares_check(const struct expectations *e, struct error *err)
 			const struct share_row *a = &e->share[i], *b = &e->share[j];
 
 			if (may_tie(&a->when, &b->when))
-				return error_set(err, STATUS_BAD_INPUT,
-						 "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
-						 b->file, b->line, b->name, a->name, a->file, a->line);
+				return error_set(
+					err, STATUS_BAD_INPUT,
+					"%s:%d: shares %s and %s (%s:%d) can match the same case, and neither is more specific",
+					b->file, b->line, b->name, a->name, a->file, a->line);
 		}
 	return STATUS_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields that decide a reading: without them it is not judged, whatever else was read. */
+/* Reads the rows of decisive fields. If a decisive field is missing, the reading is not judged, whatever else
+ * was read. */
 #include "judge/expect/expect.h"
 
 static enum status feature_read(struct decisive_row *d, const struct tree *row, struct error *err)
@@ -16,8 +17,9 @@ static enum status feature_read(struct decisive_row *d, const struct tree *row, 
 	d->feature = (enum sku_fact)f;
 	if (f < SKU_FACT_COUNT)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: no SKU has a fact %s to tell the feature by",
-			 row->file, row->line, name);
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s:%d: no SKU has a fact %s; feature must name one, or be always", row->file,
+			 row->line, name);
 }
 
 static enum status layer_read(struct decisive_row *d, const struct tree *row, struct error *err)
@@ -57,11 +59,11 @@ static enum status row_read(struct decisive_row *d, const struct tree *row, cons
 	if (!status)
 		status = expect_when(&d->needed_when, row, "needed_when", err);
 	if (!status && *cause && !cause_from_name(cause, &d->cause))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file,
-				   row->line, cause);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: there is no cause %s", row->file, row->line,
+				   cause);
 	if (!status && d->reads == DECISIVE_HOST && !d->cause)
 		status = error_set(err, STATUS_BAD_INPUT,
-				   "%s:%d: a field of the host needs the cause that it is missing for",
+				   "%s:%d: a field of the host needs a cause for the case that it is missing",
 				   row->file, row->line);
 	if (!status)
 		status = expect_source(&d->source, row, sources, err);
@@ -96,8 +98,8 @@ enum status expect_check_decisives(const struct expectations *e, struct error *e
 			if (!strcmp(a->probe, b->probe) && !strcmp(a->field, b->field) &&
 			    when_compatible(&a->needed_when, &b->needed_when))
 				return error_set(err, STATUS_BAD_INPUT,
-						 "%s:%d: %s of %s is decisive already (%s:%d)", b->file,
-						 b->line, b->field, b->probe, a->file, a->line);
+						 "%s:%d: field %s of probe %s is already decisive (%s:%d)",
+						 b->file, b->line, b->field, b->probe, a->file, a->line);
 		}
 	return STATUS_OK;
 }

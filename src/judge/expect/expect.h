@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the files of expectations/ say, in memory. Grammar: docs/explanation/design/expectations.md. Texts are
- * lent from the parsed trees, which the set owns; a row knows the file and line it stands on.
+/* The contents of the files of expectations/, in memory. Grammar: docs/explanation/design/expectations.md.
+ * All texts point into the parsed trees, which the set owns. Each row stores the file and line it comes from.
  */
 #ifndef JUDGE_EXPECT_EXPECT_H
 #define JUDGE_EXPECT_EXPECT_H
@@ -12,13 +11,14 @@
 #include "core/input/tree.h"
 #include "judge/judge.h"
 
-/* Where a statement is from. Confidence: 1 low, 2 medium, 3 high. */
+/* The source of a statement. confidence: one of CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH. */
 struct source {
 	const char *text, *date;
 	int confidence;
 };
 
-/* name, unit of the value in memory, lowest and highest plausible value: what a unit slip leaves */
+/* Name, unit of the value in memory, lowest and highest plausible value. A value outside them is a slip of
+ * the unit. */
 #define SKU_FACTS(X)                                                                                         \
 	X(sm_count, "", 8, 512)                                                                              \
 	X(sm_clock_max, "Hz", 0.8e9, 4e9)                                                                    \
@@ -56,28 +56,29 @@ enum { NUMBER_TYPES = SKU_datasheet_fp64 - SKU_flop_fp64 };
 
 struct sku_value {
 	double value;
-	double at_hz; /* datasheet_*: the clock that figure means; 0: not given */
+	double at_hz; /* datasheet_*: the clock that the figure assumes; 0: not given */
 	struct source source;
 	int line;
 	bool present;
 };
 
-/* One product, or (cc > 0) one architecture, which gives FLOP a clock where the product is not known. */
+/* One GPU product, or (cc > 0) one architecture. The architecture gives FLOP per clock if the product is not
+ * known. */
 struct sku {
 	const char *name, *title, *file;
 	int line, cc;
-	unsigned pci[8]; /* device ids, without the vendor */
+	unsigned pci[8]; /* device ids, without the vendor id */
 	size_t pci_count;
-	double sm_low, sm_high;		/* SM counts it is sold with */
-	double memory_low, memory_high; /* bytes, as NVML tells */
-	struct source source;		/* of the match */
+	double sm_low, sm_high;		/* range of SM counts of this product */
+	double memory_low, memory_high; /* bytes, as NVML reports them */
+	struct source source;		/* of `match` */
 	struct sku_value fact[SKU_FACT_COUNT];
 };
 
-/* One word of a key (or derived from the case) and what it must be. */
+/* One condition: a word of the case, and the values that it may have. */
 struct condition {
 	const char *word;
-	const struct tree *value; /* scalar or list: any of them; NULL: the range */
+	const struct tree *value; /* a scalar, or a list of alternatives; NULL: the range low .. high */
 	double low, high;
 	int line;
 };
@@ -86,11 +87,11 @@ struct when {
 	size_t count;
 };
 
-/* The measurements of ours behind a band. No cards: published figures alone. */
+/* The measurements behind an expected range. cards 0: the range comes from published figures only. */
 struct basis {
 	unsigned cards, runs;
-	const char *windows; /* how long they measured */
-	double scatter;	     /* between two or more cards: 1 - the slowest card's mean over the fastest's */
+	const char *windows; /* how long the measurements took */
+	double scatter; /* between two or more cards: 1 - (mean of the slowest card / mean of the fastest) */
 };
 
 enum band_slot { BAND_RATE, BAND_TIME, BAND_EFFICIENCY, BAND_CLOCK, BAND_SLOT_COUNT };
@@ -99,13 +100,14 @@ struct band_row {
 	int line;
 	struct when when;
 	enum band_slot slot;
-	double low, high; /* FLOP/s or B/s; ns, of which less is better; share; Hz */
+	double low, high; /* FLOP/s or B/s; ns (less is better); a share; or Hz */
 	double fail;	  /* a published fail mark beyond the worse end, in the same unit; 0: none */
 	struct basis basis;
 	struct source source;
 };
 
-/* Another instrument of the same run: figure >= pass * (ceiling * traffic) passes, < fail * .. fails. */
+/* Compares a figure with a ceiling that another probe of the same run measured. It passes if figure >= pass *
+ * (ceiling * traffic), and fails if figure < fail * (ceiling * traffic). */
 struct ceiling_row {
 	const char *name, *file;
 	int line;
@@ -114,7 +116,8 @@ struct ceiling_row {
 	struct source source;
 };
 
-/* Where no band fits: the share of the bound that sound machines reach at least. It passes nothing. */
+/* For cases without an expected range: the smallest share of the bound that healthy machines reach. No case
+ * passes by it. */
 struct share_row {
 	const char *name, *file;
 	int line;
@@ -123,7 +126,7 @@ struct share_row {
 	struct source source;
 };
 
-/* Things that nothing sound judges yet. */
+/* Cases that no trustworthy reference exists for yet. Their verdict is unknown. */
 struct unknown_row {
 	const char *name, *why, *file;
 	int line;
@@ -135,32 +138,36 @@ enum rule_op { RULE_ABOVE, RULE_BELOW, RULE_IS, RULE_IS_NOT, RULE_HAS_BITS, RULE
 struct rule {
 	const char *name, *field, *file;
 	int line;
-	struct when when, unless; /* unless: empty never holds it back */
+	struct when when, unless; /* unless: a case that matches it is exempt; an empty one exempts none */
 	enum rule_op op;
-	const char *than_field, *than_text; /* NULL: the number */
+	const char *than_field, *than_text; /* NULL: compare with the number `than` */
 	double than, factor;
 	enum verdict verdict;
 	enum cause cause;
 	const char *text, *action;
-	const char *place;  /* text field that names the part; NULL: none */
-	bool judges;	    /* suffices to judge a timed case that no band knows */
-	const char *rights; /* RULE_ABSENT: what would let us look; goes to "could not look" */
+	const char *place;  /* name of the text field that names the affected part; NULL: none */
+	bool judges;	    /* suffices to judge a timed case that has no expected range */
+	const char *rights; /* RULE_ABSENT: the rights or tool that would make the field readable; printed
+			       under "could not look" */
 	struct source source;
 };
 
-/* Both ends known. HAS_BITS and ABSENT are not for texts. */
+/* Compares a reading with the rule. Both values are known. rule_compare_text takes no RULE_HAS_BITS and no
+ * RULE_ABSENT. */
 bool rule_compare(const struct rule *r, double value, double than);
 bool rule_compare_text(const struct rule *r, const char *text);
 
-/* A field without which a reading of this probe is not judged (judge/case/decisive.c). */
+/* A field that decides a reading: without it, the reading of this probe is not judged
+ * (judge/case/decisive.c). */
 enum decisive_reads { DECISIVE_NVML, DECISIVE_CUDA, DECISIVE_HOST };
 struct decisive_row {
 	const char *probe, *field, *file;
-	const char *fact; /* of the GPU: its `unreadable` explains a missing field */
+	const char *fact; /* fact of the GPU whose `unreadable` entry explains a missing field */
 	int line;
-	enum sku_fact feature;	   /* a product that states it has the field; SKU_FACT_COUNT: none does */
-	bool always;		   /* each device that needs the field has it */
-	enum decisive_reads reads; /* which layer tells the field */
+	enum sku_fact feature; /* a product that states this fact has the field; SKU_FACT_COUNT: no product
+				  states it */
+	bool always;	       /* every device that needs the field has it */
+	enum decisive_reads reads; /* the layer that reports the field */
 	struct when needed_when;
 	enum cause cause; /* of a missing field of the host */
 	struct source source;
@@ -193,25 +200,26 @@ struct expectations {
 	size_t sku_count, band_count, ceiling_count, share_count, unknown_count, rule_count, decisive_count,
 		xid_count, operator_count;
 	char hash[65];
-	struct text text; /* what the hash covers; empty for the built-in set */
+	struct text text; /* the text that the hash covers; empty for the built-in set */
 };
 
-/* Of one set. */
+/* Limits for one set. */
 enum { EXPECT_FILES_MAX = 1024 };
 #define EXPECT_BYTES_MAX ((size_t)16 << 20)
 
-/* One file more of a set as one text (expectations_text). */
+/* Appends one file of a set to its text form (expectations_text). */
 void expect_saved_add(struct text *all, const char *name, const void *data, size_t size);
-/* Such a text, read from `path`, which stands in messages; BAD_INPUT where it is none. Rows are of
- * "expectations/NAME", as the built-in ones. */
+/* Reads the text form of a set. `path` is the file it came from, for messages. BAD_INPUT if the text has
+ * another form. Row places are "expectations/NAME", as in the built-in set. */
 enum status expect_read_saved(struct expectations *e, const char *path, const char *text, size_t size,
 			      struct error *err);
 
-/* A file's text into the set; `name` stands in messages and places. The tree is kept. */
+/* Parses one file's text into the set. `name` appears in messages and places. The set keeps the parsed tree.
+ */
 enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size,
 		       struct error *err);
 
-/* One top-level list each; `sources` is the file's own map. */
+/* Each reads one top-level list. `sources` is the map of sources of the same file. */
 enum status expect_read_skus(struct expectations *e, const struct tree *list, const struct tree *sources,
 			     struct error *err);
 enum status expect_read_bands(struct expectations *e, const struct tree *list, const struct tree *sources,
@@ -226,42 +234,46 @@ enum status expect_read_rules(struct expectations *e, const struct tree *list, c
 			      struct error *err);
 enum status expect_read_decisives(struct expectations *e, const struct tree *list, const struct tree *sources,
 				  struct error *err);
-/* Two rows of one field that one case may need at once. */
+/* BAD_INPUT if two rows name the same field for conditions that one case can meet at once. */
 enum status expect_check_decisives(const struct expectations *e, struct error *err);
 enum status expect_read_xids(struct expectations *e, const struct tree *list, const struct tree *sources,
 			     struct error *err);
 enum status expect_read_operator(struct expectations *e, const struct tree *list, const struct tree *sources,
 				 struct error *err);
 
-/* Shared by the readers. Errors carry "file:line: ". */
+/* Helpers of the readers. Errors begin with "file:line: ". */
 enum status expect_source(struct source *out, const struct tree *row, const struct tree *sources,
 			  struct error *err);
-/* `key`: "when", or "unless" of a rule. */
+/* `key` is "when", or "unless" of a rule. */
 enum status expect_when(struct when *out, const struct tree *row, const char *key, struct error *err);
 enum status expect_need_text(const char **out, const struct tree *row, const char *key, struct error *err);
-/* A scalar with a unit into the base unit: 670 TFLOPS, 3.05 TB/s, 1980 MHz, 80 GiB, 700 W, 0.914. `unit` is
- * the base unit asked for ("FLOP/s", "B/s", "Hz", "B", "W", ""); another dimension is refused. */
+/* Reads a scalar with its unit into the base unit: 670 TFLOPS, 3.05 TB/s, 1980 MHz, 80 GiB, 700 W, 0.914.
+ * `unit` is the base unit required: "FLOP/s", "B/s", "Hz", "B", "W" or "". BAD_INPUT if the scalar has
+ * another dimension. */
 enum status expect_number(double *out, const struct tree *scalar, const char *unit, struct error *err);
 bool expect_parse(double *out, const char *text, const char *unit);
-/* [low, high] of one unit, low < high. */
+/* Reads [low, high], both in `unit`. BAD_INPUT unless low < high. */
 enum status expect_range(double *low, double *high, const struct tree *list, const char *unit,
 			 struct error *err);
-/* The array with room for one more, zeroed. NULL: no memory, *err set. */
+/* Returns the array with room for one more, zeroed entry. NULL: out of memory, and *err is set. */
 void *expect_grow(void *array, size_t count, size_t size, struct error *err);
-/* One more entry, zeroed, of the array that `array` points to the pointer of; counts it. NULL likewise. */
+/* Appends one zeroed entry to an array and increments *count. `array` is the address of the pointer to the
+ * array. NULL: as for expect_grow. */
 void *expect_push(void *array, size_t *count, size_t size, struct error *err);
 
-/* What a case says for a word: NULL where it has none. `buffer` may be used for the answer. */
+/* Returns the value that a case has for `word`; NULL: it has none. The answer may be stored in `buffer`. */
 typedef const char *expect_look(const void *arg, const char *word, char *buffer, size_t size);
 bool when_matches(const struct when *w, expect_look *look, const void *arg);
-/* True unless some word of both asks for values that no case has at once. */
+/* True if one case can match both. */
 bool when_compatible(const struct when *a, const struct when *b);
-/* The most specific row (most words) of `slot`; *tie names a second one as specific, else NULL. */
+/* Returns the most specific row of `slot` (the one with most words); NULL: none matches. *tie is another row
+ * that is equally specific, or NULL. */
 const struct band_row *expect_band(const struct expectations *e, enum band_slot slot, expect_look *look,
 				   const void *arg, const struct band_row **tie);
-/* What a band asks beyond the case's own options: "phase sustained, data random, power_limit default". */
+/* Writes the conditions of a range beyond the case's own options: "phase sustained, data random, power_limit
+ * default". */
 void band_terms(const struct band_row *b, char *out, size_t size);
-/* "one card, 3 runs of 1.5 to 6 s", "published figures alone" */
+/* Writes "one card, 3 runs of 1.5 to 6 s" or "published figures only". */
 void basis_text(const struct basis *b, char *out, size_t size);
 const struct ceiling_row *expect_ceiling(const struct expectations *e, expect_look *look, const void *arg);
 const struct share_row *expect_share(const struct expectations *e, expect_look *look, const void *arg);
@@ -271,15 +283,13 @@ const struct xid_row *expect_xid(const struct expectations *e, int number);
 const struct sku *expect_sku(const struct expectations *e, const struct gpu *g);
 const struct sku *expect_sku_by_name(const struct expectations *e, const char *name);
 const struct sku *expect_arch(const struct expectations *e, int cc);
-/* FLOP an SM a clock of a number type ("bf16", "e4m3" ..); NULL: the row does not say. */
+/* FLOP per SM per clock of a number type ("bf16", "e4m3" ..); NULL: the row does not state it. */
 const struct sku_value *sku_flop(const struct sku *s, const char *type);
 const struct sku_value *sku_datasheet(const struct sku *s, const char *type);
 const char *sku_fact_name(enum sku_fact fact);
 
-/*
- * The set against itself and against physics: a band above its SKU's bound, values that a unit slip would
- * leave, a datasheet figure that SMs x FLOP x its clock does not give, a missing source, two bands, ceilings
- * or shares that may tie. First finding as BAD_INPUT with its place.
- */
+/* Checks the set for contradictions and against physics. Reported are: a range above its SKU's bound, a value
+ * that a wrong unit would give, a datasheet figure that differs from SMs x FLOP x clock, a missing source,
+ * and two ranges, ceilings or shares that may tie. BAD_INPUT with the place of the first finding. */
 enum status expectations_check(const struct expectations *e, struct error *err);
 #endif

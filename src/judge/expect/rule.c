@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules for readings, Xids, and the questions only the operator can answer. */
+/* Reads the rules for readings, the Xids, and the questions that only the operator can answer. */
 #include "judge/expect/expect.h"
 #include <math.h>
 
@@ -15,8 +15,8 @@ static bool is_name(const char *text)
 	return (*text >= 'a' && *text <= 'z') || *text == '_';
 }
 
-/* `than`: a number (hexadecimal too), or another field, perhaps "0.995 * power_limit_default_w"; text for is,
- * is_not. */
+/* `than` is a number (perhaps hexadecimal) or another field, perhaps "0.995 * power_limit_default_w". For is
+ * and is_not it may be a text. */
 static enum status operand(struct rule *r, const struct tree *value, struct error *err)
 {
 	const char *text = value->kind == TREE_SCALAR ? value->text : "", *star;
@@ -39,8 +39,8 @@ static enum status operand(struct rule *r, const struct tree *value, struct erro
 		r->than_field = text;
 		return STATUS_OK;
 	}
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is neither a number nor a field", value->file,
-			 value->line, text);
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is neither a number nor the name of a field",
+			 value->file, value->line, text);
 }
 
 static enum status comparison(struct rule *r, const struct tree *row, struct error *err)
@@ -52,8 +52,8 @@ static enum status comparison(struct rule *r, const struct tree *row, struct err
 		const struct tree *value = tree_get(row, ops[i]);
 
 		if (value && found)
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s compares twice", row->file,
-					 row->line, r->name);
+			return error_set(err, STATUS_BAD_INPUT, "%s:%d: rule %s has more than one comparison",
+					 row->file, row->line, r->name);
 		if (value) {
 			found = value;
 			r->op = (enum rule_op)i;
@@ -61,13 +61,14 @@ static enum status comparison(struct rule *r, const struct tree *row, struct err
 	}
 	if (!found)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s needs one of above, below, is, is_not, has_bits, absent",
+				 "%s:%d: rule %s needs one of above, below, is, is_not, has_bits, absent",
 				 row->file, row->line, r->name);
 	if (r->op != RULE_ABSENT)
 		return operand(r, found, err);
 	r->rights = found->kind == TREE_SCALAR ? found->text : NULL;
 	if (!r->rights || !*r->rights)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: absent wants to say what would let us look",
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: absent needs a text that says what would make the field readable",
 				 row->file, row->line);
 	return STATUS_OK;
 }
@@ -110,16 +111,17 @@ static enum status rule_read(struct rule *r, const struct tree *row, const struc
 	if (!status)
 		status = outcome(&r->verdict, row, "verdict", err);
 	if (!status && !cause_from_name(cause, &r->cause))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file,
-				   row->line, cause);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: there is no cause %s", row->file, row->line,
+				   cause);
 	if (!status)
 		status = expect_need_text(&r->action, row, "action", err);
 	r->place = tree_text(row, "place", NULL);
 	if (!status)
 		status = tree_bool(row, "judges", &r->judges, err);
 	if (!status && r->judges && !r->when.count)
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would judge every case", row->file,
-				   row->line, r->name);
+		status = error_set(err, STATUS_BAD_INPUT,
+				   "%s:%d: rule %s has no condition (when) and would judge every case",
+				   row->file, row->line, r->name);
 	if (!status)
 		status = expect_source(&r->source, row, sources, err);
 	return status;
@@ -166,7 +168,7 @@ bool rule_compare_text(const struct rule *r, const char *text)
 	return (strcmp(text, r->than_text) == 0) == (r->op == RULE_IS);
 }
 
-/* Whether it is about this field alone and this value of it breaks it. */
+/* True if the rule depends on this field alone and `value` breaks it. */
 static bool rule_alone_broken(const struct rule *r, const char *field, const char *value)
 {
 	double number;
@@ -214,8 +216,8 @@ static enum status xid_read(struct xid_row *x, const struct tree *row, const str
 		status = expect_number(&number, tree_get(row, "xid"), "", err);
 	x->number = (int)number;
 	if (!status && (x->number < 1 || x->number > 4095))
-		status =
-			error_set(err, STATUS_BAD_INPUT, "%s:%d: %g is no Xid", row->file, row->line, number);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %g is not an Xid number (1 to 4095)",
+				   row->file, row->line, number);
 	if (!status)
 		status = outcome(&x->during, row, "during", err);
 	if (!status)
@@ -242,7 +244,7 @@ enum status expect_read_xids(struct expectations *e, const struct tree *list, co
 		status = xid_read(&x[e->xid_count], list->items[i], sources, err);
 		if (!status && expect_xid(e, x[e->xid_count].number))
 			status =
-				error_set(err, STATUS_BAD_INPUT, "%s:%d: Xid %d stands here twice",
+				error_set(err, STATUS_BAD_INPUT, "%s:%d: Xid %d is listed twice",
 					  list->items[i]->file, list->items[i]->line, x[e->xid_count].number);
 		e->xid_count++;
 	}

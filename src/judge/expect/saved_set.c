@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set as one file: "NAME SIZE" on a line and so many bytes, file after file. These are the bytes the set's
- * hash covers, so SHA-256 of the file is the hash. */
+/* The text form of a set: for each file, a line "NAME SIZE" and then SIZE bytes. The set's hash covers
+ * exactly these bytes, so it equals the SHA-256 of the file. */
 #include "judge/expect/expect.h"
 #include <errno.h>
 #include "core/text/text.h"
@@ -13,7 +13,7 @@ void expect_saved_add(struct text *all, const char *name, const void *data, size
 	text_add_bytes(all, data, size);
 }
 
-/* The header at *at: name and size, *at behind it. False: it is none. */
+/* Reads the header line at *at and moves *at behind it. False: there is no valid header. */
 static bool header(const char **at, const char *end, char name[NAME_MAX_BYTES], size_t *size)
 {
 	const char *line = memchr(*at, '\n', (size_t)(end - *at)), *space = line, *c;
@@ -48,7 +48,8 @@ enum status expect_read_saved(struct expectations *e, const char *path, const ch
 		if (count++ == EXPECT_FILES_MAX || !header(&at, end, name, &bytes))
 			return error_set(
 				err, STATUS_BAD_INPUT,
-				"%s holds no expectations as a run keeps them: byte %zu begins no file of name and size",
+				"%s does not hold saved expectations: at byte %zu there is no line with a "
+				"file's name and size",
 				path, (size_t)(at - text));
 		snprintf(shown, sizeof(shown), "expectations/%s", name);
 		status = expect_add(e, shown, at, bytes, err);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The expectation set: every .yaml below expectations/, embedded or from a folder, in name order. The hash
- * covers each file's name, size and bytes, so a report names exactly what judged it.
- */
+/* Loads the expectation set: every .yaml file below expectations/, embedded or from a folder, sorted by name.
+ * The hash covers each file's name, size and bytes, so it identifies exactly the set that judged a run. */
 #include "judge/expect/expect.h"
 #include <dirent.h>
 #include <errno.h>
@@ -34,12 +32,13 @@ static enum status sources_check(const struct tree *sources, struct error *err)
 	if (!sources)
 		return STATUS_OK;
 	if (sources->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: sources is a map", sources->file,
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: sources must be a map", sources->file,
 				 sources->line);
 	for (i = 0; i < sources->count && !status; i++) {
 		if (sources->items[i]->kind != TREE_MAP)
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: a source is a map of title and date",
-					 sources->file, sources->items[i]->line);
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s:%d: a source must be a map with title and date", sources->file,
+					 sources->items[i]->line);
 		status = tree_check_keys(sources->items[i], keys, err);
 	}
 	return status;
@@ -63,7 +62,7 @@ enum status expect_add(struct expectations *e, const char *name, const char *tex
 		return status;
 	root = e->tree[e->tree_count++];
 	if (!root || root->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:1: an expectation file is a map", name);
+		return error_set(err, STATUS_BAD_INPUT, "%s:1: an expectation file must be a map", name);
 	status = tree_check_keys(root, keys, err);
 	sources = tree_get(root, "sources");
 	if (!status)
@@ -71,8 +70,8 @@ enum status expect_add(struct expectations *e, const char *name, const char *tex
 	for (i = 0; i < sizeof(sections) / sizeof(sections[0]) && !status; i++) {
 		list = tree_get(root, sections[i].key);
 		if (list && list->kind != TREE_LIST)
-			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is a list", name, list->line,
-					   sections[i].key);
+			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s must be a list", name,
+					   list->line, sections[i].key);
 		else if (list)
 			status = sections[i].read(e, list, sources, err);
 	}
@@ -112,7 +111,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names below dir/below, "bands/h100.yaml"; two levels are all there are. */
+/* Lists the names below dir/below, such as "bands/h100.yaml". Folders are searched two levels deep. */
 static enum status names_list(struct names *n, const char *dir, const char *below, struct error *err)
 {
 	char path[4096];
@@ -182,7 +181,7 @@ static enum status load_folder(struct expectations *e, struct text *all, const c
 		free(data);
 	}
 	if (!status && !names.count)
-		status = error_set(err, STATUS_BAD_INPUT, "%s holds no expectations (.yaml)", dir);
+		status = error_set(err, STATUS_BAD_INPUT, "%s holds no expectation files (.yaml)", dir);
 	for (i = 0; i < names.count; i++)
 		free(names.name[i]);
 	free(names.name);

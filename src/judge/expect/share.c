@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shares of the bound that sound machines reach, for work that no band knows: reading, and the row for a
- * case. */
+/* Shares of the bound that healthy machines reach, for cases without an expected range: reads the rows and
+ * finds the one for a case. */
 #include "judge/expect/expect.h"
 
-/* Under a tenth anything passes; above nine tenths a row says more than a bound can. */
+/* Limits of a share. Below a tenth, nearly every figure would pass. Above nine tenths, a row would claim more
+ * precision than a bound has. */
 #define SHARE_LEAST 0.1
 #define SHARE_MOST 0.9
 
@@ -26,7 +27,7 @@ static enum status share_read(struct share_row *s, const struct tree *row, const
 	if (!status)
 		status = expect_number(&s->share, value, "", err);
 	if (!status && (!(s->share >= SHARE_LEAST) || s->share > SHARE_MOST))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: share of %g lies outside %g .. %g",
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: share of %g is not from %g to %g",
 				   row->file, row->line, s->share, SHARE_LEAST, SHARE_MOST);
 	if (!status)
 		status = expect_source(&s->source, row, sources, err);

@@ -17,7 +17,7 @@ static bool begins(const char *name, const char *with)
 	return !strncmp(name, with, n) && (!name[n] || name[n] == '-');
 }
 
-/* "h100-sxm-80" may be stated as h100, h100-sxm or in full. */
+/* The short forms of SKU names: "h100-sxm-80" may be stated as h100, h100-sxm or in full. */
 struct short_names {
 	char text[512][32];
 	const char *name[512];
@@ -58,7 +58,7 @@ static enum status known_sku(const char *sku, const struct expectations *e, cons
 			 near ? ", did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 
-/* The last one would win over the others, whatever was meant. */
+/* Stating one SKU twice is an error: the later count would silently replace the first. */
 static enum status stated_once(const struct site *out, const char *place, struct error *err)
 {
 	const char *last = out->gpus[out->gpus_count - 1].sku;
@@ -66,12 +66,12 @@ static enum status stated_once(const struct site *out, const char *place, struct
 	for (size_t i = 0; i + 1 < out->gpus_count; i++)
 		if (!strcmp(out->gpus[i].sku, last))
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: %s is stated twice, as %u and as %u of them", place, last,
+					 "%s: %s is stated twice, with counts %u and %u", place, last,
 					 out->gpus[i].count, out->gpus[out->gpus_count - 1].count);
 	return STATUS_OK;
 }
 
-/* "h100-sxm:8"; without a count: 1 */
+/* Reads "h100-sxm:8"; without a count, 1. */
 static enum status gpus_add(struct site *out, const char *text, size_t size, const struct expectations *e,
 			    const char *place, struct error *err)
 {
@@ -83,16 +83,17 @@ static enum status gpus_add(struct site *out, const char *text, size_t size, con
 	char *end = NULL;
 
 	if (out->gpus_count == COUNT(out->gpus) || !n || n >= sizeof(g->sku))
-		return error_set(err, STATUS_BAD_INPUT, "%s: %.*s is not SKU:COUNT, or more than %zu of them",
-				 place, (int)size, text, COUNT(out->gpus));
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %.*s is not SKU:COUNT, or there are more than %zu entries", place,
+				 (int)size, text, COUNT(out->gpus));
 	g = &out->gpus[out->gpus_count];
 	memcpy(g->sku, text, n);
 	g->sku[n] = '\0';
 	if (colon) {
 		count = isdigit((unsigned char)colon[1]) ? strtoul(colon + 1, &end, 10) : 0;
 		if (!end || end != text + size || !count || count > COUNT_MAX)
-			return error_set(err, STATUS_BAD_INPUT, "%s: the count in %.*s is not 1 .. %d", place,
-					 (int)size, text, COUNT_MAX);
+			return error_set(err, STATUS_BAD_INPUT, "%s: the count in %.*s is not from 1 to %d",
+					 place, (int)size, text, COUNT_MAX);
 	}
 	g->count = (unsigned)count;
 	out->gpus_count++;
@@ -120,8 +121,9 @@ static enum status clock_read(struct site *out, const struct tree *value, struct
 	enum status status = expect_number(&out->sm_clock_hz, value, "Hz", err);
 
 	if (!status && !(out->sm_clock_hz >= CLOCK_LEAST && out->sm_clock_hz <= CLOCK_MOST))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: sm_clock of %s is outside 100 MHz .. 4 GHz",
-				   value->file, value->line, value->text);
+		status =
+			error_set(err, STATUS_BAD_INPUT, "%s:%d: sm_clock of %s is not from 100 MHz to 4 GHz",
+				  value->file, value->line, value->text);
 	return status;
 }
 
@@ -138,12 +140,12 @@ static enum status file_read_site(struct site *out, const char *path, const stru
 	if (status)
 		return status;
 	if (!root || root->kind != TREE_MAP)
-		status = error_set(err, STATUS_BAD_INPUT, "%s:1: a site file is a map", path);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:1: a site file must be a map", path);
 	if (!status)
 		status = tree_check_keys(root, keys, err);
 	list = status ? NULL : tree_get(root, "gpus");
 	if (list && list->kind != TREE_LIST)
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: gpus is a list of SKU:COUNT", path,
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: gpus must be a list of SKU:COUNT", path,
 				   list->line);
 	for (i = 0; !status && list && i < list->count; i++) {
 		const char *text = list->items[i]->kind == TREE_SCALAR ? list->items[i]->text : "";
@@ -186,7 +188,7 @@ enum status judge_site_text(struct text *out, const struct judge_site *from, con
 
 	if (status || !site.stated)
 		return status;
-	text_add(out, "# what was stated with the run: --expect, --site\n");
+	text_add(out, "# stated with the run by --expect or --site\n");
 	for (size_t i = 0; i < site.gpus_count; i++)
 		text_addf(out, "%s\"%s:%u\"%s", i ? ", " : "gpus: [", site.gpus[i].sku, site.gpus[i].count,
 			  i + 1 == site.gpus_count ? "]\n" : "");
@@ -242,15 +244,15 @@ static void each_gpu(struct judgement *out, const struct site *site, const struc
 
 		if (site->power_limit_w > 0 && limit > 0 && !site_states_power(site, g))
 			finding(out, VERDICT_FAIL, CAUSE_CONFIG_MISMATCH,
-				"%s has a power limit of %.0f W, stated %.0f W", g->pci, limit,
+				"%s has a power limit of %.0f W; the stated limit is %.0f W", g->pci, limit,
 				site->power_limit_w);
 		if (site->nvlinks >= 0 && links >= 0 && links < site->nvlinks)
-			finding(out, VERDICT_FAIL, CAUSE_NVLINK_COUNT, "%s has %.0f NVLinks up, stated %.0f",
-				g->pci, links, site->nvlinks);
+			finding(out, VERDICT_FAIL, CAUSE_NVLINK_COUNT,
+				"%s has %.0f NVLinks up; %.0f are stated", g->pci, links, site->nvlinks);
 	}
 }
 
-/* A GPU that ran faster under our load is not locked to what is stated. Slower ones are judged by their
+/* A GPU that ran above the stated clock under load is not locked to it. A slower GPU is judged by its
  * figures. */
 static void each_clock(struct judgement *out, const struct site *site, const struct judge_context *ctx)
 {
@@ -264,8 +266,9 @@ static void each_clock(struct judgement *out, const struct site *site, const str
 		subject_of(&s, ctx, &r->cases[i]);
 		if (s.gpu && s.gpu_count == 1 && s.phase && record_number(s.phase, "clock_hz", &clock) &&
 		    clock > SITE_CLOCK_HIGH * site->sm_clock_hz)
-			finding(out, VERDICT_FAIL, CAUSE_CONFIG_MISMATCH, "%s held %.0f MHz, stated %.0f MHz",
-				s.gpu->pci, clock / 1e6, site->sm_clock_hz / 1e6);
+			finding(out, VERDICT_FAIL, CAUSE_CONFIG_MISMATCH,
+				"%s ran at %.0f MHz; the stated clock is %.0f MHz", s.gpu->pci, clock / 1e6,
+				site->sm_clock_hz / 1e6);
 	}
 }
 
@@ -284,21 +287,21 @@ void site_judge(struct judgement *out, const struct site *site, const struct jud
 			continue;
 		if (ctx->gpu_count < g->count)
 			finding(out, VERDICT_FAIL, CAUSE_GPU_MISSING,
-				"stated %u x %s, found %u; %zu GPUs in all", g->count, g->sku, here,
-				ctx->gpu_count);
+				"%u x %s stated, %u found; the machine has %zu GPUs in total", g->count,
+				g->sku, here, ctx->gpu_count);
 		else
 			finding(out, VERDICT_FAIL, silent ? CAUSE_GPU_MISSING : CAUSE_CONFIG_MISMATCH,
-				"stated %u x %s, found %u (%u do not answer, the others are other models)",
+				"%u x %s stated, %u found (%u do not respond, the others are other models)",
 				g->count, g->sku, here, silent);
 	}
 	if (ctx->gpu_count < wanted)
-		finding(out, VERDICT_FAIL, CAUSE_GPU_MISSING, "%zu GPUs are here, stated %u", ctx->gpu_count,
-			wanted);
-	if (site->gpus_count && ctx->gpu_count > wanted)
-		finding(out, VERDICT_WARN, CAUSE_CONFIG_MISMATCH, "%zu GPUs are here, stated %u",
+		finding(out, VERDICT_FAIL, CAUSE_GPU_MISSING, "the machine has %zu GPUs; %u are stated",
 			ctx->gpu_count, wanted);
+	if (site->gpus_count && ctx->gpu_count > wanted)
+		finding(out, VERDICT_WARN, CAUSE_CONFIG_MISMATCH,
+			"the machine has %zu GPUs; only %u are stated", ctx->gpu_count, wanted);
 	each_gpu(out, site, ctx);
 	each_clock(out, site, ctx);
 	if (!*out->reason)
-		snprintf(out->reason, sizeof(out->reason), "all that was stated is here");
+		snprintf(out->reason, sizeof(out->reason), "the machine has everything that was stated");
 }

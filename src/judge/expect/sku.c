@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and architectures: reading their rows, and finding the one a device is. */
+/* Products and architectures: reads their rows and finds the row that fits a device. */
 #include "judge/expect/expect.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -32,20 +32,21 @@ static enum status fact_set(struct sku *s, const char *key, const struct tree *v
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: no SKU has a fact %s", value->file,
 				 value->line, key);
 	if (s->fact[i].present)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s was given on line %d already", value->file,
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is already given on line %d", value->file,
 				 value->line, key, s->fact[i].line);
 	status = expect_number(&v.value, value, fact_units[i], err);
 	if (status)
 		return status;
 	if (v.value < fact_range[i][0] || v.value > fact_range[i][1])
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s of %g is outside %g .. %g: a slip of the unit?", value->file,
+				 "%s:%d: %s of %g is not from %g to %g; check its unit", value->file,
 				 value->line, key, v.value, fact_range[i][0], fact_range[i][1]);
 	s->fact[i] = v;
 	return STATUS_OK;
 }
 
-/* One group: source, confidence, perhaps `at` (the clock the datasheet figures mean), then facts. */
+/* Reads one group of facts: source, confidence, optionally `at` (the clock that the datasheet figures
+ * assume), then the facts. */
 static enum status facts_read(struct sku *s, const struct tree *group, const struct tree *sources,
 			      struct error *err)
 {
@@ -56,7 +57,7 @@ static enum status facts_read(struct sku *s, const struct tree *group, const str
 	size_t i;
 
 	if (group->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: facts are a list of maps", group->file,
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: facts must be a list of maps", group->file,
 				 group->line);
 	status = expect_source(&source, group, sources, err);
 	if (!status && at)
@@ -75,7 +76,7 @@ static enum status ids_read(struct sku *s, const struct tree *list, struct error
 	size_t i;
 
 	if (!list || list->kind != TREE_LIST || !list->count || list->count > COUNT(s->pci))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs a list of one to %zu PCI device ids",
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs a list of 1 to %zu PCI device ids",
 				 s->file, s->line, s->name, COUNT(s->pci));
 	for (i = 0; i < list->count; i++) {
 		const char *text = list->items[i]->kind == TREE_SCALAR ? list->items[i]->text : "";
@@ -84,7 +85,7 @@ static enum status ids_read(struct sku *s, const struct tree *list, struct error
 
 		if (!*text || *end || !id || id > 0xffff)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s:%d: %s is no PCI device id such as 0x2330", list->file,
+					 "%s:%d: %s is not a PCI device id such as 0x2330", list->file,
 					 list->items[i]->line, text);
 		s->pci[s->pci_count++] = (unsigned)id;
 	}
@@ -110,7 +111,7 @@ static enum status match_read(struct sku *s, const struct tree *match, const str
 	if (!status && (!sm || !memory))
 		status = error_set(
 			err, STATUS_BAD_INPUT,
-			"%s:%d: %s needs sm_count and memory: one device id may hide several products",
+			"%s:%d: %s needs sm_count and memory: several products can share one device id",
 			s->file, s->line, s->name);
 	if (!status && sm->kind == TREE_LIST) {
 		status = expect_range(&s->sm_low, &s->sm_high, sm, "", err);
@@ -168,7 +169,7 @@ enum status expect_read_skus(struct expectations *e, const struct tree *list, co
 		e->sku = grown;
 		status = sku_read(&grown[e->sku_count], list->items[i], sources, err);
 		if (!status && expect_sku_by_name(e, grown[e->sku_count].name))
-			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s stands in the set twice",
+			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is listed twice",
 					   list->items[i]->file, list->items[i]->line,
 					   grown[e->sku_count].name);
 		e->sku_count++;
@@ -200,7 +201,7 @@ const struct sku *expect_sku(const struct expectations *e, const struct gpu *g)
 	for (i = 0; i < e->sku_count; i++)
 		if (sku_fits(&e->sku[i], g)) {
 			if (found)
-				return NULL; /* two fit: better none than the wrong one */
+				return NULL; /* two rows fit, and choosing one could be wrong */
 			found = &e->sku[i];
 		}
 	return found;
@@ -226,7 +227,7 @@ const struct sku *expect_arch(const struct expectations *e, int cc)
 	return NULL;
 }
 
-/* e4m3 and e5m2 are FP8; others name themselves. */
+/* e4m3 and e5m2 share the facts of fp8; other types have facts of their own. */
 static const struct sku_value *by_type(const struct sku *s, const char *prefix, const char *type)
 {
 	char name[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with units as the expectation files write them, sources, and growing arrays. */
+/* Reads numbers with units, and sources, from expectation files; grows arrays. */
 #include "judge/expect/expect.h"
 #include <ctype.h>
 #include <math.h>
@@ -70,7 +70,7 @@ enum status expect_number(double *out, const struct tree *scalar, const char *un
 {
 	if (scalar->kind == TREE_SCALAR && expect_parse(out, scalar->text, unit))
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is no number%s%s", scalar->file, scalar->line,
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is not a number%s%s", scalar->file, scalar->line,
 			 scalar->kind == TREE_SCALAR ? scalar->text : "a list or map",
 			 *unit ? " with a unit of " : "", unit);
 }
@@ -81,14 +81,14 @@ enum status expect_range(double *low, double *high, const struct tree *list, con
 	enum status status;
 
 	if (list->kind != TREE_LIST || list->count != 2)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a range is a list of two values", list->file,
-				 list->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a range must be a list of two values",
+				 list->file, list->line);
 	status = expect_number(low, list->items[0], unit, err);
 	if (!status)
 		status = expect_number(high, list->items[1], unit, err);
 	if (!status && !(*low < *high))
 		status = error_set(err, STATUS_BAD_INPUT,
-				   "%s:%d: the range's low end is not below its high end", list->file,
+				   "%s:%d: the low end of the range is not below its high end", list->file,
 				   list->line);
 	return status;
 }
@@ -109,10 +109,10 @@ enum status expect_source(struct source *out, const struct tree *row, const stru
 	int i;
 
 	if (!name)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: the source is missing", row->file, row->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: source is missing", row->file, row->line);
 	source = sources ? tree_get(sources, name) : NULL;
 	if (!source)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: source %s is not in this file's sources",
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: source %s is not in the sources of this file",
 				 row->file, row->line, name);
 	out->text = tree_text(source, "title", NULL);
 	out->date = tree_text(source, "date", NULL);

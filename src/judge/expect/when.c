@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicates over the words of a case: reading, matching, and whether two may hold at once. */
+/* Conditions over the words of a case: how they are read, how they match, and whether one case can meet two
+ * of them. */
 #include "judge/expect/expect.h"
 #include <float.h>
 #include "core/input/opt.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/*
- * Words a row may ask about. First those derived from the case (judge/case/context.c), then options of
- * probes. A word that is not here is a slip and refused.
- */
+/* The words that a condition may use. First come the words derived from the case (judge/case/context.c), then
+ * the options of probes. Any other word is a typing error and refused. */
 static const char *const known[] = {
 	"probe",
 	"engine",
@@ -130,11 +129,12 @@ static enum status condition_read(struct condition *c, const char *word, const s
 	if (value->kind == TREE_MAP)
 		return condition_range(c, value, err);
 	if (value->kind == TREE_NULL || (value->kind == TREE_LIST && !value->count))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s asks for nothing", value->file,
-				 value->line, word);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s has no value", value->file, value->line,
+				 word);
 	for (i = 0; value->kind == TREE_LIST && i < value->count; i++)
 		if (value->items[i]->kind != TREE_SCALAR)
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s takes values, not lists of lists",
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s:%d: the list of %s must hold plain values, not lists or maps",
 					 value->file, value->line, word);
 	c->value = value;
 	return STATUS_OK;
@@ -149,8 +149,8 @@ enum status expect_when(struct when *out, const struct tree *row, const char *ke
 	if (!map)
 		return STATUS_OK;
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is a map of words", map->file, map->line,
-				 key);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s must be a map of words", map->file,
+				 map->line, key);
 	out->condition = calloc(map->count + 1, sizeof(*out->condition));
 	if (!out->condition)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
@@ -160,7 +160,7 @@ enum status expect_when(struct when *out, const struct tree *row, const char *ke
 	return status;
 }
 
-/* Texts are equal, or both are the same number. */
+/* True if the texts are equal or both are the same number. */
 static bool same(const char *a, const char *b)
 {
 	double x, y;
@@ -182,7 +182,7 @@ static bool any_of(const struct tree *value, const char *text)
 	return false;
 }
 
-/* A case's number, as options print it: plain, or bytes with a unit. */
+/* Reads a number of a case as options print it: plain, in bytes with a unit, or in W. */
 static bool number_of(const char *text, double *out)
 {
 	return expect_parse(out, text, "") || expect_parse(out, text, "B") || expect_parse(out, text, "W");

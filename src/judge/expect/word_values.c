@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values that `when` asks for: one that no case can have is a slip, and its row would never count. */
+/* Checks the values of `when` conditions. A value that no case can have is a typing error: its row would
+ * never apply. */
 #include "judge/expect/expect.h"
 #include <ctype.h>
 #include "core/input/opt.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* What subject_word (judge/case/context.c) answers for words that are not options. Those without texts are
- * numbers. */
+/* The values that subject_word (judge/case/context.c) returns for words that are not options. A word without
+ * texts is a number. */
 static const struct {
 	const char *word;
 	const char *text[16];
@@ -37,13 +38,13 @@ static const struct {
 	{"nvlinks", {0}},
 	{"nvlink_gen", {0}},
 	{"pcie_gen", {0}},
-	/* as NCCL tells; auto: it was left to it, and it told nothing */
+	/* as NCCL reports them; auto: NCCL chose and did not report its choice */
 	{"algorithm",
 	 {"ring", "tree", "nvls", "nvlstree", "collnetdirect", "collnetchain", "pat", "symmetric", "auto"}},
 	{"protocol", {"ll", "ll128", "simple", "auto"}},
 };
 
-/* Who asks: the set, and the one who knows the probes. */
+/* The set, and the function that knows the probes' options. */
 struct asking {
 	const struct expectations *e;
 	expect_values *values;
@@ -87,7 +88,7 @@ static bool known(const struct asking *a, const char *word, const char *text, co
 		return a->values("op", text + 11, nearest);
 	if (!strcmp(word, "sku"))
 		return known_sku(a->e, text, nearest);
-	if (!strcmp(word, "beside")) /* a unit of probe peak */
+	if (!strcmp(word, "beside")) /* its value is a unit of probe peak */
 		return a->values("unit", text, nearest);
 	if (!strcmp(word, "arch"))
 		return !strncmp(text, "sm_", 3) && isdigit((unsigned char)text[3]);
@@ -149,7 +150,7 @@ enum status expectations_check_values(const struct expectations *e, expect_value
 
 		st = when_check(&a, d->file, &d->needed_when, err);
 		if (!st && !values("probe", d->probe, &nearest))
-			st = error_set(err, STATUS_BAD_INPUT, "%s:%d: no probe is called %s%s%s", d->file,
+			st = error_set(err, STATUS_BAD_INPUT, "%s:%d: there is no probe %s%s%s", d->file,
 				       d->line, d->probe, nearest ? "; the nearest is " : "",
 				       nearest ? nearest : "");
 	}

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives of several GPUs: what their links allow, and where the rest went. METHODS, "Collectives". */
+/* Collectives of several GPUs: the rate their links allow, and the factors of the loss.
+ * docs/explanation/methods/collectives.md. */
 #include <math.h>
 #include "core/text/units.h"
 #include "journal/figure/network_bound.h"
 #include "judge/gap/latency_fit.h"
 #include "judge/gap/gap.h"
 
-/* Payload of the protocol's lines: 8 bytes of data and 8 of flags; 120 of 128. */
+/* Share of payload in the protocol's lines: 8 bytes of data and 8 of flags, or 120 of 128. */
 static const struct {
 	const char *name;
 	double payload;
 	const char *why;
 } protocols[] = {
-	{"simple", 1, "protocol simple: data alone"},
+	{"simple", 1, "protocol simple: all bytes are data"},
 	{"ll128", 120.0 / 128, "protocol ll128: 120 of 128 bytes are data"},
 	{"ll", 0.5, "protocol ll: 8 of 16 bytes are data"},
 };
 
-/* The GPU with the fewest NVLinks up is what a ring goes through. */
+/* Links of the GPU with the fewest NVLinks up. Every ring passes through it. */
 static double fewest_links(const struct subject *s, double *raw)
 {
 	double fewest = INFINITY;
@@ -36,9 +37,9 @@ enum switch_adds { SWITCH_NOT, SWITCH_ADDS, SWITCH_NOT_TOLD };
 
 enum { SWITCH_FROM_CC = 90, SWITCH_FROM_RANKS = 4 };
 
-/* As NCCL tells. Of windows, and where the user has a profiler of their own, it tells nothing: then the
- * switch may add where it can, from sm_90 on, and gains by it, from four ranks on. Ahead of a run it does
- * not. */
+/* Whether the NVLink switch adds, as NCCL reports it. For windows, or if the user runs another profiler, NCCL
+ * reports nothing. Then the switch may add on GPUs from sm_90 on, and gains from four ranks on. Before a run
+ * it is assumed not to. */
 static enum switch_adds switch_adds(const struct subject *s)
 {
 	double nvls;
@@ -53,8 +54,8 @@ static enum switch_adds switch_adds(const struct subject *s)
 	return SWITCH_NOT_TOLD;
 }
 
-/* Between nodes: in rings where NCCL tells a ring, or ahead of a run; by collnet, and by nvls, which goes by
- * it there, the network adds. */
+/* The way between nodes. It is rings if NCCL reports a ring, or before a run. With collnet, and with nvls,
+ * which uses collnet between nodes, the network adds. */
 static enum network_bound_way way_between(const struct subject *s)
 {
 	const char *algorithm = case_text(s->c, "algorithm");
@@ -83,7 +84,7 @@ static void bound_between(const struct subject *s, const struct network_bound *b
 {
 	static const char *const ways[] = {[NETWORK_BOUND_RING] = "by rings",
 					   [NETWORK_BOUND_LEAST] = "the least that must cross",
-					   [NETWORK_BOUND_ADDS] = "where the network may add"};
+					   [NETWORK_BOUND_ADDS] = "the network may add"};
 	enum network_bound_way way = way_between(s);
 	double network = network_bound_rate(b), value = network_bound_of(b, op_of(s), way);
 
@@ -92,7 +93,7 @@ static void bound_between(const struct subject *s, const struct network_bound *b
 	out->value = value;
 	out->from = BOUND_DEVICE;
 	snprintf(out->formula, sizeof(out->formula),
-		 "ports of a node (sysfs): %.1f GB/s x %.3f, %s of %u ranks on %u nodes", network / 1e9,
+		 "ports of a node (sysfs): %.1f GB/s x %.3f, %s for %u ranks on %u nodes", network / 1e9,
 		 value / network, ways[way], b->ranks, b->nodes);
 }
 
@@ -111,7 +112,7 @@ static void bound_of_nvlinks(const struct subject *s, struct bound *out)
 	out->value *= 2 * (n - 1) / (n + 1);
 	snprintf(out->formula, sizeof(out->formula),
 		 "%.0f NVLinks x %.4f GB/s x 16/17 x 2 x %.0f / %.0f: the switch %s", links, raw / 1e9, n - 1,
-		 n + 1, adds == SWITCH_ADDS ? "adds" : "may add, not told");
+		 n + 1, adds == SWITCH_ADDS ? "adds" : "may add (NCCL did not report it)");
 }
 
 void bound_collective(const struct subject *s, struct bound *out)
@@ -146,7 +147,7 @@ bool collective_above_link(const struct subject *s, const struct bound *b)
 	return switch_adds(s) != SWITCH_NOT && s->figure > bound_of_links(s, b);
 }
 
-/* Mean time of the judged phase, ns. */
+/* Reads the mean time of the judged phase, in ns. */
 static bool time_of(const struct subject *s, double *ns)
 {
 	return s->phase && record_number(s->phase, "time_ns_mean", ns) && *ns > 0;
@@ -170,7 +171,7 @@ static double size_of(const struct record_case *c)
 	return text && !units_parse(&bytes, text, "B", NULL) ? bytes : 0;
 }
 
-/* Other sizes of this very collective, the same way: bytes over the link, and their time. */
+/* Collects the other sizes of this collective that ran the same way: bytes over the link, and their time. */
 static size_t points_of(const struct subject *s, struct latency_fit_point *point)
 {
 	const struct record *r = s->ctx->record;
@@ -204,9 +205,10 @@ static void latency(struct judgement *out, const struct subject *s, double ns)
 	double a = latency_fit_latency_without(point, n, size_of(s->c));
 
 	if (n < 2)
-		gap_absent(out, "latency", "fewer than two other sizes of this run went the same way");
+		gap_absent(out, "latency",
+			   "fewer than two other sizes of this run used the same algorithm and protocol");
 	else if (a < ns)
-		gap_add(out, "latency", 1 - a / ns, 0.02, "%.1f us by a line through %zu other sizes",
+		gap_add(out, "latency", 1 - a / ns, 0.02, "%.1f us from a line through %zu other sizes",
 			a / 1e3, n);
 }
 
@@ -229,7 +231,8 @@ static void links(struct judgement *out, const struct subject *s)
 	struct network_bound nodes;
 
 	if (!nodes_of(s, &nodes) && most > 0 && up > 0 && up < most)
-		gap_absent(out, "links", "the bound is that of %.0f of %.0f NVLinks", up, most);
+		gap_absent(out, "links", "the bound counts only the %.0f of %.0f NVLinks that are up", up,
+			   most);
 }
 
 bool gap_collective(struct judgement *out, const struct subject *s)
@@ -238,12 +241,12 @@ bool gap_collective(struct judgement *out, const struct subject *s)
 	double ns;
 
 	if (!protocol || !time_of(s, &ns))
-		return false; /* what NCCL chose is not told: there is no chain */
+		return false; /* without NCCL's choice there are no factors */
 	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++)
 		if (!strcmp(protocol, protocols[i].name))
 			gap_add(out, "protocol", protocols[i].payload, 0, "%s", protocols[i].why);
 	latency(out, s, ns);
 	skew(out, s, ns);
 	links(out, s);
-	return false; /* the switch and the copying blocks have no signal: the share is told */
+	return false; /* the switch and the copying blocks have no signal, so only the share is reported */
 }

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock, pipe (pipe.c), useful; parts of the pipe are shown beside it. */
+/* Factors of compute: clock, pipe (pipe.c), useful. The parts of the pipe factor are shown, not multiplied.
+ */
 #include "judge/gap/gap.h"
 #include <math.h>
 
-#define LEAST_USEFUL 0.3 /* a product of tiles that are mostly padding: less is something else */
+#define LEAST_USEFUL 0.3 /* smallest plausible share: a GEMM whose tiles are mostly padding */
 
 enum { REASON_POWER = 0x4, REASON_THERMAL = 0x68, REASON_BRAKE = 0x80 };
 
-/* Why the clock was below its maximum, as far as watts, times and reason bits tell; text gets the words. */
+/* Finds the reason why the clock was below its maximum, from power, violation times and reason bits. `text`
+ * receives it in words. */
 static enum held_by clock_held_by(const struct subject *s, double share, char *text, size_t size)
 {
 	double power = 0, readings, limit = gpu_get(s->gpu, GPU_FACT_power_limit_w, 0), bits = 0, time = 0;
 	bool has_time = subject_number(s, "violation_power_share", &time);
 	unsigned reasons;
 
-	/* By energy and by power readings: in a short window either may miss a part. */
+	/* The larger of energy and power readings: in a short window either can miss a part. */
 	subject_number(s, "power_w", &power);
 	if (subject_number(s, "power_integral_w", &readings))
 		power = fmax(power, readings);
 	subject_number(s, "clock_reasons_or", &bits);
 	reasons = bits >= 0 && bits < 0x1p32 ? (unsigned)bits : 0;
 	if (share > GAP_ABOVE) {
-		snprintf(text, size, "boost above the maximum that NVML tells");
+		snprintf(text, size, "boost above the maximum that NVML reports");
 		return HELD_BY_NOTHING;
 	}
 	if (share >= 0.995) {
@@ -47,7 +49,7 @@ static enum held_by clock_held_by(const struct subject *s, double share, char *t
 		snprintf(text, size, "current or voltage limit: reason 0x4 at %.0f of %.0f W", power, limit);
 		return HELD_BY_CURRENT;
 	}
-	snprintf(text, size, "below maximum, unnamed");
+	snprintf(text, size, "below its maximum, reason unknown");
 	return HELD_BY_UNNAMED;
 }
 
@@ -67,13 +69,14 @@ bool gap_clock(struct judgement *out, const struct subject *s)
 	}
 	held_by = clock_held_by(s, clock / maximum, why, sizeof(why));
 	f = gap_add(out, "clock", clock / maximum, stamped ? 0.004 : 0.10, "%.0f of %.0f MHz by %s; %s",
-		    clock / 1e6, maximum / 1e6, stamped ? "stamps" : "NVML (10 % off under a cap)", why);
+		    clock / 1e6, maximum / 1e6,
+		    stamped ? "stamps" : "NVML (up to 10 % off under a power cap)", why);
 	if (f)
 		f->held_by = held_by;
 	return stamped;
 }
 
-/* "128x256" */
+/* Reads "128x256". */
 static bool tile_read(const struct subject *s, double *m, double *n)
 {
 	const char *text = case_text(s->c, "tile");
@@ -96,8 +99,8 @@ static double option(const struct subject *s, const char *name, double fallback)
 	return text && expect_parse(&value, text, "") ? value : fallback;
 }
 
-/* FLOP asked for over those that the tensor pipe executed. Not above 1: then one of the two is miscounted,
- * and that must show; nor beside a tile that says otherwise. */
+/* FLOP of the work over the FLOP that the tensor pipe executed. A value above 1 means that one of the two is
+ * miscounted, which must stay visible. A value that contradicts the tile size is not used. */
 bool gap_useful_counted(struct judgement *out, const struct subject *s, double by_tile)
 {
 	double executed, useful;
@@ -107,13 +110,13 @@ bool gap_useful_counted(struct judgement *out, const struct subject *s, double b
 	useful = s->c->work_flop / executed;
 	if (useful > GAP_ABOVE || useful < LEAST_USEFUL || (by_tile > 0 && fabs(useful / by_tile - 1) > 0.01))
 		return false;
-	gap_add(out, "useful", useful, 0.001, "%.4g FLOP asked for, %.4g executed on the tensor pipe (CUPTI)",
+	gap_add(out, "useful", useful, 0.001, "%.4g FLOP of work, %.4g executed on the tensor pipe (CUPTI)",
 		s->c->work_flop, executed);
 	return true;
 }
 
-/* Padding: FLOP asked for over FLOP of whole tiles. A tile of 320 pads 8192 to 8320; where the tile is not
- * told, sizes that 256 divides are taken as whole. */
+/* Padding: FLOP of the work over FLOP of whole tiles. A tile of 320 pads 8192 to 8320. If the tile is not
+ * known, multiples of 256 count as whole tiles. */
 static bool useful_factor(struct judgement *out, const struct subject *s)
 {
 	double m = option(s, "m", 0), n = option(s, "n", 0), k = option(s, "k", 0), tm, tn, useful = 0;
@@ -122,7 +125,7 @@ static bool useful_factor(struct judgement *out, const struct subject *s)
 	if (strcmp(s->c->probe, "gemm")) {
 		if (gap_useful_counted(out, s, 0))
 			return true;
-		gap_add(out, "useful", 1, 0, "every instruction counted is asked for");
+		gap_add(out, "useful", 1, 0, "every instruction counted belongs to the work");
 		return true;
 	}
 	tiled = tile_read(s, &tm, &tn) && m >= 1 && n >= 1;
@@ -136,14 +139,14 @@ static bool useful_factor(struct judgement *out, const struct subject *s)
 		return true;
 	}
 	if (fmod(m, 256) < 0.5 && fmod(n, 256) < 0.5 && fmod(k, 128) < 0.5 && m >= 1 && n >= 1) {
-		gap_add(out, "useful", 1, 0, "tiles divide %.0f x %.0f x %.0f", m, n, k);
+		gap_add(out, "useful", 1, 0, "whole tiles divide %.0f x %.0f x %.0f", m, n, k);
 		return true;
 	}
-	gap_absent(out, "useful", "the tile is not known: padding stays in the residual");
+	gap_absent(out, "useful", "the tile size is not known, so padding stays in the residual");
 	return false;
 }
 
-/* What the pipe's share is made of; never multiplied. */
+/* The parts that make up the pipe factor; never multiplied. */
 static void parts(struct judgement *out, const struct subject *s, double pipe)
 {
 	double tm, tn, split = 1, active, waves = 0, tiles, sms = gpu_get(s->gpu, GPU_FACT_sm_count, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CPU: the bound is its own ceiling, so the chain says what the case had less of than the ceiling beside
- * it. */
+/* Factors of a CPU. The bound is its own ceiling, so each factor shows what the case had less of than its
+ * ceiling. */
 #include "judge/gap/gap.h"
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ bool gap_one_thread(const struct subject *s, struct subject *one)
 	return false;
 }
 
-/* A number of the instrument that was timed in turns with the case, else of the peak that bounds it. */
+/* Reads a number of the ceiling that was interleaved with the case, else of the peak that is its bound. */
 static bool ceiling_number(const struct subject *s, const char *field, double *out)
 {
 	const struct record_phase *beside = record_phase(s->c, "ceiling");
@@ -43,20 +43,21 @@ static bool clock(struct judgement *out, const struct subject *s)
 
 	if (!record_number(s->phase, "clock_hz", &own) || !ceiling_number(s, "clock_hz", &ceiling) ||
 	    !(own > 0) || !(ceiling > 0) || !record_phase(s->c, "ceiling")) {
-		gap_absent(out, "clock", "not read beside its ceiling");
+		gap_absent(out, "clock", "not measured with its ceiling");
 		return false;
 	}
 	if (own / ceiling > GAP_ABOVE) {
-		/* the adds ran when the cores had already left the clock of the work */
+		/* the adds ran after the cores had left the clock of the work */
 		out->clock_recovered = true;
-		gap_absent(
-			out, "clock",
-			"the clock after the window is not the one in it: %.0f against the ceiling's %.0f MHz",
-			own / 1e6, ceiling / 1e6);
+		gap_absent(out, "clock",
+			   "the clock after the window differs from the clock in it: %.0f MHz against "
+			   "%.0f MHz of the ceiling",
+			   own / 1e6, ceiling / 1e6);
 		return false;
 	}
 	gap_add(out, "clock", own / ceiling, 0.01,
-		"%.0f of the ceiling's %.0f MHz, dependent adds after each window", own / 1e6, ceiling / 1e6);
+		"%.0f of the ceiling's %.0f MHz, from dependent adds after each window", own / 1e6,
+		ceiling / 1e6);
 	return true;
 }
 
@@ -70,15 +71,14 @@ static bool cpu_time(struct judgement *out, const struct subject *s)
 	}
 	if (!ceiling_number(s, "cpu_share", &ceiling) || !(ceiling > 0))
 		ceiling = 1;
-	gap_add(out, "cpu time", own / ceiling, 0.005, "CPU time over threads x wall, against the ceiling's");
+	gap_add(out, "cpu time", own / ceiling, 0.005,
+		"CPU time over threads x wall time, relative to the ceiling's");
 	return true;
 }
 
-/*
- * The instructions that the ceiling issues multiply unsigned by signed bytes. With both signed, oneDNN shifts
- * one operand and takes the shift back from every sum. METHODS "INT8 on CPUs" has what that and the packing
- * cost.
- */
+/* The instructions of the ceiling multiply unsigned by signed bytes. If both are signed, oneDNN shifts one
+ * operand and corrects every sum. docs/explanation/methods/cpu-probes.md, "INT8 on CPUs", gives the cost of
+ * this and of the packing. */
 static bool shifts_operands(const struct subject *s)
 {
 	const char *kernel = case_text(s->c, "instruction_set");
@@ -87,8 +87,8 @@ static bool shifts_operands(const struct subject *s)
 	       strstr(kernel, "vnni");
 }
 
-/* What the library's code reaches on a thread by itself: another case of this run, timed in turns as this
- * one. */
+/* Efficiency of the library's code on one thread: another case of this run, interleaved with its ceiling like
+ * this one. */
 static bool kernel(struct judgement *out, const struct subject *s)
 {
 	struct subject one;
@@ -96,20 +96,22 @@ static bool kernel(struct judgement *out, const struct subject *s)
 
 	if (gap_one_thread(s, &one) && bound_interleaved(&one, &t)) {
 		gap_add(out, "kernel", t.ratio, (t.high - t.low) / 2 / t.ratio,
-			"one thread alone over one thread's ceiling (case %u)", one.c->id);
+			"one thread alone over the ceiling of one thread (case %u)", one.c->id);
 		return true;
 	}
 	if (shifts_operands(s)) {
 		gap_absent(out, "kernel",
-			   "signed bytes on unsigned x signed instructions: the library shifts, takes back "
-			   "and packs; nothing measures it");
+			   "signed x signed bytes on unsigned x signed instructions: the library shifts, "
+			   "corrects and packs, and no signal measures it");
 		return false;
 	}
-	gap_absent(out, "kernel", "the code's own efficiency has no signal on a CPU: it is the residual");
+	gap_absent(out, "kernel",
+		   "the efficiency of the library's code has no signal on a CPU and stays in the residual");
 	return false;
 }
 
-/* FMA(n) over n FMA(1): what sharing cores and clock costs; part of the ceiling, so shown. */
+/* FMA(n) over n FMA(1): the cost of sharing cores and clock. It is part of the ceiling, so it is only shown.
+ */
 static void scaling(struct judgement *out, const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
@@ -135,7 +137,7 @@ static void scaling(struct judgement *out, const struct subject *s)
 	if (!(one > 0) || n < 2 || !(all > 0))
 		return;
 	f = gap_add(out, "threads", all / (n * one), 0.01,
-		    "part of the ceiling: %.0f threads give %.2f x one thread's", n, all / one);
+		    "part of the ceiling: %.0f threads reach %.2f x the rate of one", n, all / one);
 	if (f)
 		f->shown_only = true;
 }

@@ -49,7 +49,7 @@ void gap_absent(struct judgement *out, const char *name, const char *why, ...)
 	va_end(args);
 }
 
-/* Of the factors that are multiplied; `assumed`: those that nothing tells as well. */
+/* Product of the factors that are multiplied. `assumed`: includes the factors that no signal confirms. */
 static double product_of(const struct judgement *j, bool assumed)
 {
 	double product = 1;
@@ -86,7 +86,7 @@ void gap_of(struct judgement *out, const struct subject *s)
 	if (!out->has_figure || out->bound.from == BOUND_NONE || !(out->bound.value > 0) || !s->phase)
 		return;
 	if (!strcmp(s->c->probe, "stress") || !strcmp(s->c->probe, "hbm"))
-		return; /* checking takes part of the time: the rate is not the aim */
+		return; /* these probes also spend time on checking, so the rate is not their aim */
 	if (subject_trains(s))
 		whole = gap_training(out, s);
 	else if (!s->gpu)
@@ -110,21 +110,23 @@ void gap_of(struct judgement *out, const struct subject *s)
 	if (link || together)
 		explained_share(out);
 	if (out->cause ==
-	    CAUSE_TELEMETRY_GAP) /* the window's signals have holes: nothing is explained by them */
+	    CAUSE_TELEMETRY_GAP) /* the telemetry of the window has gaps, so it explains nothing */
 		return;
 	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
-	/* A CPU has no counter that would contradict the figure, a training run's steps differ. */
+	/* A CPU has no counter that could contradict its figure, and the steps of a training run differ. */
 	if (!whole || out->explained || !s->gpu || subject_trains(s))
 		return;
-	/* The host and its protocol have no signal: the share is told. Of several pairs at once the counters
-	 * are one GPU's; more bytes than we count are others' copies. */
+	/* The host and its protocol have no signal, so only the share is reported. With several pairs at once
+	 * the counters belong to one GPU. More bytes than assay counted come from copies of other programs.
+	 */
 	if (link && (out->unexplained < 1 || (p2p && !s->peer)))
 		return;
 	if (out->verdict == VERDICT_MEASURED && out->unexplained < 1)
-		return; /* a rest that is lost somewhere: nobody asked where */
+		return; /* time is lost somewhere, but the plan only wanted the figure */
 	if (out->verdict == VERDICT_WARN && out->cause == CAUSE_BAND_STALE)
-		*out->reason = '\0'; /* a figure its own signals contradict says nothing about the band */
+		*out->reason = '\0'; /* a figure that its own signals contradict says nothing about its
+					expected range */
 	finding(out, VERDICT_WARN, CAUSE_UNEXPLAINED,
-		"the factors do not reproduce the figure: residual %.3f, outside 0.97 .. 1.03",
+		"the factors do not explain the figure: residual %.3f, outside 0.97 .. 1.03",
 		out->unexplained);
 }

@@ -3,11 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-/* A line more must explain more than noise does: METHODS, "Collectives". */
-#define NOISE 0.01     /* share by which points are off for no reason */
-#define LINE_PRICE 3.0 /* logarithms of the number of points: two unknowns and a place */
+/* A further line must explain more than noise does: docs/explanation/methods/collectives.md, "Curve and
+ * switch points". */
+#define NOISE 0.01 /* relative error of points from noise */
+/* Price of a line in logarithms of the number of points: two unknowns and a position. */
+#define LINE_PRICE 3.0
 
-/* Least squares of the relative error: weights 1 / t^2. */
+/* Least squares of the relative error: the weights are 1 / t^2. */
 struct sums {
 	double w, x, xx, t, xt;
 };
@@ -43,7 +45,7 @@ static double misfit(const struct latency_fit_point *p, size_t count, double a, 
 	return sum;
 }
 
-/* Student's 97.5 % point. */
+/* 97.5 % point of Student's t. */
 static double student(size_t freedom)
 {
 	static const double t[] = {12.7, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
@@ -51,7 +53,8 @@ static double student(size_t freedom)
 	return freedom == 0 ? 0 : freedom <= 10 ? t[freedom - 1] : 1.96 + 2.5 / (double)freedom;
 }
 
-/* Latency is not negative, and time does not fall with size: a line that would is the best that does not. */
+/* Latency is never negative, and time never falls with size. A line that breaks this is replaced by the best
+ * one that does not. */
 static double line_through(const struct latency_fit_point *p, size_t count, struct latency_fit_line *out)
 {
 	struct sums s = sum_up(p, count);
@@ -96,7 +99,8 @@ static bool all_told(const struct latency_fit_point *p, size_t count)
 	return count > 0;
 }
 
-/* Lines where the way changes; one of a point or two has no line of its own, and is left out of them. */
+/* Fits one line for each reported way. A way with only one or two points gets no line, and its points are
+ * left out. */
 static bool by_way(const struct latency_fit_point *p, size_t count, struct latency_fit *out)
 {
 	size_t first = 0;
@@ -116,7 +120,8 @@ static bool by_way(const struct latency_fit_point *p, size_t count, struct laten
 	return out->lines > 0;
 }
 
-/* Cost of the best partition: its misfit against noise, and a price a line (dynamic programming). */
+/* Finds the partition with the lowest cost, by dynamic programming. The cost is the misfit relative to noise
+ * plus a price for each line. */
 static void by_shape(const struct latency_fit_point *p, size_t count, struct latency_fit *out)
 {
 	double cost[LATENCY_FIT_SPANS + 1][LATENCY_FIT_POINTS + 1], best = INFINITY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains of links: the host's over PCIe, and from GPU to GPU over NVLink. */
+/* Factors of links: the host link over PCIe, and links between GPUs over NVLink. */
 #include "judge/gap/gap.h"
 
 static void lanes(struct judgement *out, const struct subject *s, const char *field, const char *signal_name,
@@ -39,24 +39,24 @@ bool gap_link(struct judgement *out, const struct subject *s)
 	lanes(out, s, "pcie_gen_loaded", "pcie_gen", GPU_FACT_pcie_gen_max, "generation");
 	if (told) {
 		gap_add(out, "packets", payload / (payload + 26), 0,
-			"payload %.0f B of packets with 26 B around it", payload);
+			"packets carry %.0f B of payload and 26 B of overhead", payload);
 		return true;
 	}
 	assumed = gap_add(out, "packets", 256.0 / 282, 0.03,
-			  "assumed 256 B payload: configuration space needs root");
+			  "assumed 256 B payload; reading the configuration space needs root");
 	if (assumed)
 		assumed->assumed = true;
 	return false;
 }
 
-/* Payload and raw bytes that crossed in the judged direction, by the counters of the GPU whose stream was
+/* Payload and raw bytes that crossed in the judged direction, from the counters of the GPU whose stream was
  * timed. */
 static bool crossed(const struct subject *s, double *payload, double *raw)
 {
 	bool both = strstr(s->c->limit, "both") != NULL, back = !strcmp(s->c->engine, "load");
 	double tx, rx, raw_tx, raw_rx;
 
-	if (strstr(s->c->limit, ".in")) /* they are the first sender's, not the receiver's */
+	if (strstr(s->c->limit, ".in")) /* the counters belong to the first sender, not the receiver */
 		return false;
 	if (!record_number(s->phase, "nvlink_tx_bytes", &tx) ||
 	    !record_number(s->phase, "nvlink_rx_bytes", &rx) ||
@@ -68,8 +68,9 @@ static bool crossed(const struct subject *s, double *payload, double *raw)
 	return *payload > 0 && *raw >= *payload;
 }
 
-/* Shown: what the same copy reached by the copy engines, and one way alone. */
-static void beside(struct judgement *out, const struct subject *s)
+/* Adds two ratios that are only shown: over the same copy by the copy engines, and over twice one direction
+ * alone. */
+static void show_ratios(struct judgement *out, const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
 	bool both = strstr(s->c->limit, "both") != NULL;
@@ -89,11 +90,11 @@ static void beside(struct judgement *out, const struct subject *s)
 		if (!o.has_figure || !(o.figure > 0) || strcmp(o.phase_name, s->phase_name))
 			continue;
 		if (driver && !same && same_limit)
-			f = gap_add(out, "engine", s->figure / o.figure, 0, "over the copy engine's, case %u",
-				    c->id);
+			f = gap_add(out, "engine", s->figure / o.figure, 0,
+				    "over the rate of the copy engines, case %u", c->id);
 		else if (both && same && one_way)
 			f = gap_add(out, "both ways", s->figure / (2 * o.figure), 0,
-				    "over twice one way alone, case %u", c->id);
+				    "over twice the rate of one direction alone, case %u", c->id);
 		if (f)
 			f->shown_only = true;
 	}
@@ -114,15 +115,15 @@ bool gap_p2p(struct judgement *out, const struct subject *s)
 		most = links;
 	if (!crossed(s, &payload, &raw) || !record_number(s->phase, "time_ns_mean", &mean_ns) ||
 	    !record_number(s->phase, "iterations", &iterations)) {
-		gap_absent(out, "busy", "the NVLinks' counters were not read in the window");
-		beside(out, s);
+		gap_absent(out, "busy", "the NVLink counters were not read in the window");
+		show_ratios(out, s);
 		return false;
 	}
 	time = mean_ns * 1e-9 * iterations;
 	gap_add(out, "busy", raw / (ways * links * rate * time), 0.01,
-		"%.4g GB/s raw by the NVLinks' counters (NVML 140, 141)", raw / time / 1e9);
+		"%.4g GB/s raw, from the NVLink counters (NVML 140, 141)", raw / time / 1e9);
 	gap_add(out, "payload", payload / raw / BOUND_NVLINK_DATA, 0.01,
-		"%.4f of the raw bytes are data (NVML 138, 139), 16/17 at most", payload / raw);
-	beside(out, s);
+		"%.4f of the raw bytes are data (NVML 138, 139); at most 16/17 can be", payload / raw);
+	show_ratios(out, s);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of device memory. */
+/* Factors of device memory. */
 #include "judge/gap/gap.h"
 #include <math.h>
 #include "core/math/stats.h"
@@ -8,17 +8,16 @@
 
 enum { OTHERS_MAX = 64 };
 
-/* It is read once a second: a short window lies between two readings, which tell it where they agree. */
+/* The memory clock is read once a second. A short window lies between two readings; they give the clock if
+ * they agree. */
 static bool clock_around(const struct subject *s, double *out)
 {
 	const struct series *series;
-	char source[40];
 	size_t i;
 
 	if (!s->gpu || !s->phase->has_window)
 		return false;
-	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
-	series = record_series(s->ctx->record, source, "memory_clock_mhz");
+	series = gpu_series(s->ctx->record, s->gpu->pci, "memory_clock_mhz");
 	for (i = 1; series && i < series->count; i++) {
 		if (series->t_ns[i] < s->phase->t1_ns)
 			continue;
@@ -30,7 +29,7 @@ static bool clock_around(const struct subject *s, double *out)
 	return false;
 }
 
-/* Bound of the clock that was held: the part of a memory case's chain before `busy`. */
+/* Held memory clock over its maximum; 0: not known. */
 static double memory_clock(const struct subject *s)
 {
 	double maximum = gpu_get(s->gpu, GPU_FACT_memory_clock_max_mhz, 0) * 1e6, now;
@@ -41,10 +40,8 @@ static double memory_clock(const struct subject *s)
 	return now / maximum;
 }
 
-/*
- * What GPM reads over the share of the bound that was moved: from other large memory cases of this GPU, so
- * that a case's own rate never enters its own factor. Median of them, at least two.
- */
+/* GPM's DRAM signal over the share of the bound that was moved. It comes from other large memory cases of
+ * this GPU, so that a case's own rate never enters its own factor. Median of at least two cases. */
 static double dram_kappa(const struct subject *s, size_t *from)
 {
 	const struct record *r = s->ctx->record;
@@ -76,7 +73,7 @@ double gap_memory_clock(struct judgement *out, const struct subject *s)
 	double clock = memory_clock(s);
 
 	if (clock > 0)
-		gap_add(out, "memory clock", clock, 0.002, "NVML: now over maximum");
+		gap_add(out, "memory clock", clock, 0.002, "NVML: current clock over maximum");
 	else
 		gap_absent(out, "memory clock", "not recorded");
 	return clock;
@@ -95,10 +92,11 @@ bool gap_memory(struct judgement *out, const struct subject *s)
 			from >= 2 ? "other large cases of this run" : "assumed");
 		whole = whole && from >= 2;
 	} else {
-		gap_absent(out, "busy",
-			   "DRAM efficiency, not split: no DRAM reading lies wholly inside the window");
+		gap_absent(
+			out, "busy",
+			"DRAM efficiency cannot be split off: no DRAM reading lies wholly inside the window");
 		whole = false;
 	}
-	gap_add(out, "traffic", 1, 0, "algorithm's bytes are DRAM's: beyond 8 x L2");
+	gap_add(out, "traffic", 1, 0, "beyond 8 x L2 the algorithm's bytes equal DRAM's bytes");
 	return whole;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the same work reached elsewhere in this run: alone, from another NUMA node, measured again. */
+/* Compares a case with the same work elsewhere in the run: alone, from another NUMA node, or measured again.
+ */
 #include "judge/gap/gap.h"
 #include <math.h>
 
-#define RUNS_ERROR 0.01 /* of a ratio of two rates */
+#define RUNS_ERROR 0.01 /* relative error of a ratio of two rates */
 
-/* The next case after *at that did this work, all options but `but` alike, and can be held against it. */
+/* Finds the next comparable case after *at with the same work: all options alike except `but`. */
 static bool next_peer(const struct subject *s, const char *but, size_t *at, struct subject *peer)
 {
 	const struct record *r = s->ctx->record;
@@ -23,13 +24,13 @@ static bool next_peer(const struct subject *s, const char *but, size_t *at, stru
 	return false;
 }
 
-/* The other GPUs were at work too. */
+/* True if the other GPUs worked at the same time. */
 static bool crowded(const struct record_case *c)
 {
 	return c->together || c->lockstep;
 }
 
-/* This very work in another window of the run, alone or together as the case was. */
+/* Finds the same work in another window of the run, alone or together with others as the case was. */
 static bool measured_again(const struct subject *s, struct subject *again)
 {
 	size_t at = 0;
@@ -40,7 +41,8 @@ static bool measured_again(const struct subject *s, struct subject *again)
 	return false;
 }
 
-/* A search times its first candidate in the same phases: it is the same product. */
+/* Finds the same work done alone. A case with a search also counts, because a search times its first
+ * candidate in the same phases. */
 static bool measured_alone(const struct subject *s, struct subject *alone)
 {
 	size_t at = 0;
@@ -51,8 +53,8 @@ static bool measured_alone(const struct subject *s, struct subject *alone)
 	return false;
 }
 
-/* Only the host link's chain has no signal of its own for these; a ratio that holds the case's own rate would
- * explain whatever that rate is. */
+/* Only host links have no signal of their own for these factors. A ratio that contains the case's own rate
+ * would explain any rate. */
 static bool multiplies(const struct subject *s, const struct subject *from)
 {
 	return from->c != s->c && s->gpu && !strncmp(s->c->limit, "link", 4);
@@ -64,7 +66,7 @@ static void add_run(struct factor *f, bool multiplied)
 		f->shown_only = !multiplied;
 }
 
-/* Whether it is multiplied: it holds what this node loses to the others. */
+/* Returns whether the factor is multiplied. It then contains what this node loses to the others. */
 static bool siblings(struct judgement *out, const struct subject *s, const struct subject *from)
 {
 	const struct record *r = s->ctx->record;
@@ -81,7 +83,7 @@ static bool siblings(struct judgement *out, const struct subject *s, const struc
 	if (multiplied)
 		snprintf(again, sizeof(again), ", measured again as case %u,", from->c->id);
 	add_run(gap_add(out, "siblings", from->figure / alone.figure, RUNS_ERROR,
-			"with %u others at once%s over alone, case %u of this run", others, again,
+			"with %u others at once%s over alone (case %u of this run)", others, again,
 			alone.c->id),
 		multiplied);
 	return multiplied;
@@ -95,7 +97,7 @@ static const char *node_of(const struct record_case *c)
 	return node && *node >= '0' && *node <= '9' ? node : NULL;
 }
 
-/* The fastest of `from` and what other nodes reached of the same work; false: no other node did it. */
+/* Finds the fastest of `from` and the same work on other nodes. False: no other node did it. */
 static bool best_node(const struct subject *from, struct subject *best)
 {
 	struct subject other;
@@ -114,7 +116,8 @@ static bool best_node(const struct subject *from, struct subject *best)
 	return any;
 }
 
-/* Of a case together with others: what this node loses alone, so that it does not hold what siblings cost. */
+/* For a case that ran together with others it takes the loss of this node alone, so that the cost of siblings
+ * is not included. */
 static void numa(struct judgement *out, const struct subject *s, const struct subject *again,
 		 bool siblings_multiplied)
 {
@@ -128,9 +131,8 @@ static void numa(struct judgement *out, const struct subject *s, const struct su
 	else if (!best_node(from, &best))
 		return;
 	add_run(gap_add(out, "numa", from->figure / best.figure, RUNS_ERROR,
-			"node %s%s, case %u, over the best node's, node %s, case %u of this run",
-			node_of(s->c), from == &alone ? " alone" : "", from->c->id, node_of(best.c),
-			best.c->id),
+			"node %s%s (case %u) over the best node %s (case %u of this run)", node_of(s->c),
+			from == &alone ? " alone" : "", from->c->id, node_of(best.c), best.c->id),
 		multiplies(s, from) && (from == &alone || !siblings_multiplied));
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The share of time that a pipe worked: counters', else GPM's signal over what it reads when the pipe never
- * idles. */
+/* The share of time that a pipe worked: from hardware counters, else GPM's signal over the value it reads
+ * when the pipe never idles. */
 #include "judge/gap/gap.h"
 #include <math.h>
 
-#define PLAUSIBLE_KAPPA 0.2   /* a pipe that reads less while it never idles is not the one that works */
-#define PLAUSIBLE_SIGNAL 0.01 /* nor is one that reads next to nothing */
+/* A pipe that reads less than this while it never idles is not the pipe of this work. */
+#define PLAUSIBLE_KAPPA 0.2
+#define PLAUSIBLE_SIGNAL 0.01 /* nor is a pipe that reads almost nothing */
 
-/* What GPM tells of the pipes. */
+/* The pipes that GPM reports. */
 enum pipe { PIPE_TENSOR, PIPE_FP32, PIPE_FP64, PIPES };
 
 static const struct {
@@ -18,8 +19,8 @@ static const struct {
 	[PIPE_FP64] = {"fp64", "FP64 pipe (GPM 11)"},
 };
 
-/* Can work of this type show on this pipe? FP64 runs on the matrix units where there are such, else on its
- * own pipe. */
+/* True if work of this type can show on this pipe. FP64 runs on the matrix units if they support it, else on
+ * its own pipe. */
 static bool may_run(const char *type, enum pipe pipe)
 {
 	if (!strcmp(type, "fp32"))
@@ -29,15 +30,16 @@ static bool may_run(const char *type, enum pipe pipe)
 	return pipe == PIPE_TENSOR;
 }
 
-/* What a pipe's signal reads at full rate, and the kernel of this run that told it. */
+/* The value that a pipe's signal reads at full rate, and the kernel of this run that gave it. */
 struct calibration {
 	double kappa;	  /* 0: none */
-	const char *type; /* of the kernel; "" */
-	double refused;	  /* what a kernel read that other work of this run refutes; 0: none was */
+	const char *type; /* type of the kernel; "" */
+	double refused;	  /* the value of a kernel that other work of this run refutes; 0: none was refuted */
 	const char *refused_type;
 };
 
-/* Kappa by this MMA-only kernel; 0: it did not run at full rate, or this is not the pipe it ran on. */
+/* Returns kappa from this MMA-only kernel. 0: it did not run at full rate, or this is not the pipe it ran on.
+ */
 static double kappa_by(const struct subject *kernel, enum pipe pipe)
 {
 	double signal, clock, flop, share;
@@ -54,11 +56,9 @@ static double kappa_by(const struct subject *kernel, enum pipe pipe)
 	return signal / share;
 }
 
-/*
- * Does a case of the kernel's type, or of the type that is to be calibrated, read more than a pipe that never
- * idles? Then the kernel's window held idle time. Types are not mixed beyond that: each may have a kappa of
- * its own.
- */
+/* True if a case reads more than a pipe that should never idle, so the kernel's window held idle time. Only
+ * cases of the kernel's type or of the type to be calibrated count, because each type may have a kappa of its
+ * own. */
 static bool refuted(const struct subject *s, const struct subject *kernel, enum pipe pipe, double kappa)
 {
 	const struct record *r = s->ctx->record;
@@ -78,8 +78,8 @@ static bool refuted(const struct subject *s, const struct subject *kernel, enum 
 	return false;
 }
 
-/* Of the MMA-only kernels of this run that of the same type, else (a pipe that serves several) the first of
- * another. A case never calibrates itself. */
+/* Takes the MMA-only kernel of the same type of this run, else the first one of another type that uses this
+ * pipe. A case never calibrates itself. */
 static struct calibration calibrate(const struct subject *s, enum pipe pipe)
 {
 	const struct record *r = s->ctx->record;
@@ -112,8 +112,8 @@ static struct calibration calibrate(const struct subject *s, enum pipe pipe)
 	return out;
 }
 
-/* The pipe of the work by what calibration and case both show: the one calibrated, else the one that reads
- * more. */
+/* Finds the pipe of the work from calibration and case: the calibrated pipe, else the one with the higher
+ * signal. */
 static enum pipe pipe_of(const struct subject *s, double *signal, struct calibration *by)
 {
 	enum pipe pipe, best = PIPES;
@@ -137,22 +137,25 @@ static enum pipe pipe_of(const struct subject *s, double *signal, struct calibra
 	return best;
 }
 
-/* "this run's fp16 MMA-only kernel; that of bf16 held idle time: 0.958" */
-static void told_by(char *text, size_t size, const struct subject *s, const struct calibration *by)
+/* Writes "this run's fp16 MMA-only kernel; the bf16 kernel held idle time: 0.958". */
+static void calibration_text(char *text, size_t size, const struct subject *s, const struct calibration *by)
 {
 	bool same = !strcmp(by->type, s->type), refused = !same && !strcmp(by->refused_type, s->type);
 
 	if (!(by->kappa > 0))
-		snprintf(text, size, "assumed: no MMA-only kernel of it at full rate");
+		snprintf(text, size, "assumed: no MMA-only kernel of this type ran at full rate");
 	else if (refused)
-		snprintf(text, size, "this run's %.16s MMA-only kernel; that of %.16s held idle time: %.3f",
-			 by->type, s->type, by->refused);
+		snprintf(text, size,
+			 "this run's %.16s MMA-only kernel; the %.16s kernel held idle time: %.3f", by->type,
+			 s->type, by->refused);
 	else
 		snprintf(text, size, "this run's %.16s MMA-only kernel%s%.16s%s", by->type,
-			 same ? "" : ", no ", same ? "" : s->type, same ? "" : " one ran at full rate");
+			 same ? "" : ", since no ", same ? "" : s->type,
+			 same ? "" : " kernel ran at full rate");
 }
 
-/* By hardware counters, of elapsed cycles: a pipe that never idles reads 1, so that nothing calibrates it. */
+/* From hardware counters, as a share of elapsed cycles. A pipe that never idles reads 1, so no calibration is
+ * needed. */
 static bool counted(struct judgement *out, const struct subject *s, double *share)
 {
 	static const struct {
@@ -175,12 +178,12 @@ static bool counted(struct judgement *out, const struct subject *s, double *shar
 	}
 	if (text)
 		gap_add(out, "pipe", *share, 0.005,
-			"%s %.1f %% of elapsed cycles (CUPTI, iterations behind the window)", text,
+			"%s %.1f %% of elapsed cycles (CUPTI, iterations after the window)", text,
 			100 * *share);
 	return text;
 }
 
-/* What to say where no signal tells. */
+/* Writes why there is no signal. */
 static void none(struct judgement *out, const struct subject *s)
 {
 	const char *note = record_text(s->phase, "counter_note");
@@ -188,8 +191,8 @@ static void none(struct judgement *out, const struct subject *s)
 
 	gap_absent(out, "pipe", "%s%s%s",
 		   subject_gpm(s, "sm", &sm)
-			   ? "no tensor signal on this device: GPM reads nothing for this type"
-			   : "no GPM reading lies wholly inside the window, or the device has none",
+			   ? "GPM has no signal for this type on this device"
+			   : "no GPM reading lies wholly inside the window, or the device has no GPM",
 		   note ? "; no counters: " : "", note ? note : "");
 }
 
@@ -210,20 +213,22 @@ bool gap_pipe(struct judgement *out, const struct subject *s, double *share)
 	}
 	if (!(by.kappa > 0) && by.refused > 0) {
 		gap_absent(out, "pipe",
-			   "this run's %.16s calibration kernel held idle time: its pipe read %.3f at full "
-			   "rate, other work more",
+			   "this run's %.16s calibration kernel held idle time: its pipe read %.3f at "
+			   "full rate, and other work read more",
 			   by.refused_type, by.refused);
 		return false;
 	}
 	kappa = by.kappa > 0 ? by.kappa : 1;
-	if (signal > GAP_ABOVE * kappa) { /* of a case that is not sound: those refute the kernel */
-		gap_absent(out, "pipe", "%s %.1f %% of elapsed, above the %.3f of a pipe that never idles",
+	if (signal > GAP_ABOVE * kappa) { /* the case itself is not sound, because sound cases would have
+					     refuted the kernel */
+		gap_absent(out, "pipe",
+			   "%s %.1f %% of elapsed cycles, above the %.3f of a pipe that never idles",
 			   pipes[pipe].name, 100 * signal, kappa);
 		return false;
 	}
 	*share = signal / kappa;
-	told_by(text, sizeof(text), s, &by);
-	gap_add(out, "pipe", *share, by.kappa > 0 ? 0.005 : 0.013, "%s %.1f %% of elapsed, over %.3f (%s)",
-		pipes[pipe].name, 100 * signal, kappa, text);
+	calibration_text(text, sizeof(text), s, &by);
+	gap_add(out, "pipe", *share, by.kappa > 0 ? 0.005 : 0.013,
+		"%s %.1f %% of elapsed cycles, over %.3f (%s)", pipes[pipe].name, 100 * signal, kappa, text);
 	return true;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "core/math/stats.h"
 
-#define SOURCE "train" /* of telemetry: what the job said of itself */
+#define SOURCE "train" /* source of the telemetry that the job itself recorded */
 static const char part_s[] = "_part_s";
 
 double training_reading(const struct series *s, uint64_t t_ns)
@@ -23,14 +23,15 @@ bool training_part_multiplies(const struct training_part *p)
 	return false;
 }
 
-static double told(const struct record *r, const char *signal, uint64_t t_ns, double otherwise)
+static double reading_or(const struct record *r, const char *signal, uint64_t t_ns, double otherwise)
 {
 	double value = training_reading(record_series(r, SOURCE, signal), t_ns);
 
 	return isfinite(value) ? value : otherwise;
 }
 
-/* Places of the steps that count: steady ones; where none is, all. Their number. */
+/* Finds the indices of the steps that count: the steady ones, or all if none is steady. Returns their number.
+ */
 static size_t pick(size_t *out, const struct series *s, const struct series *steady)
 {
 	size_t count = 0;
@@ -43,8 +44,8 @@ static size_t pick(size_t *out, const struct series *s, const struct series *ste
 	return count ? count : s->count;
 }
 
-/* *at: of the step whose rank is the lower median of those that count; their number and mean too. `s` has one
- * step at least. */
+/* Finds in *at the step with the lower median of those that count, and their number and mean. `s` has at
+ * least one step. */
 static bool median_at(struct training_step *out, const struct series *s, const struct series *steady,
 		      size_t *at)
 {
@@ -79,9 +80,9 @@ static void add_part(struct training_step *out, const struct record *r, const st
 	snprintf(p->name, sizeof(p->name), "%.*s", (int)(length - tail), s->signal);
 	p->s = training_reading(s, out->t_ns);
 	snprintf(work, sizeof(work), "%s_part_flop", p->name);
-	p->flop = told(r, work, out->t_ns, 0);
+	p->flop = reading_or(r, work, out->t_ns, 0);
 	snprintf(work, sizeof(work), "%s_part_bytes", p->name);
-	p->bytes = told(r, work, out->t_ns, 0);
+	p->bytes = reading_or(r, work, out->t_ns, 0);
 	out->parts_s += p->s;
 	out->parts_flop += p->flop;
 	out->part_count++;
@@ -97,11 +98,11 @@ bool training_step_of(struct training_step *out, const struct record *r)
 	if (!steps || !steps->count || !median_at(out, steps, record_series(r, SOURCE, "steady"), &at))
 		return false;
 	out->t_ns = steps->t_ns[at];
-	out->phases_s = told(r, "forward_s", out->t_ns, 0) + told(r, "backward_s", out->t_ns, 0) +
-			told(r, "optimiser_s", out->t_ns, 0);
-	out->gemm_s = told(r, "gemm_s", out->t_ns, (double)NAN);
-	rate = told(r, "flop_rate", out->t_ns, 0);
-	mfu = told(r, "mfu", out->t_ns, 0);
+	out->phases_s = reading_or(r, "forward_s", out->t_ns, 0) + reading_or(r, "backward_s", out->t_ns, 0) +
+			reading_or(r, "optimiser_s", out->t_ns, 0);
+	out->gemm_s = reading_or(r, "gemm_s", out->t_ns, (double)NAN);
+	rate = reading_or(r, "flop_rate", out->t_ns, 0);
+	mfu = reading_or(r, "mfu", out->t_ns, 0);
 	out->flop = rate * out->step_s;
 	out->gemm_rate = mfu > 0 ? rate / mfu : 0;
 	for (size_t i = 0; i < r->series_count; i++)

@@ -4,13 +4,13 @@
 #include "core/text/units.h"
 #include "journal/figure/contradiction.h"
 
-/* A case that is held against others, with what is needed of its key many times. */
+/* A case that is compared with others, with the parts of its key that are needed often. */
 struct asked {
 	size_t index;
-	uint64_t quantity, key;	      /* hashes: what differs in them is not the same */
+	uint64_t quantity, key;	      /* hashes; cases with different hashes are different */
 	double rate, width;	      /* width: 95 % half-width, as a share */
-	double least, most;	      /* of all rounds of the case */
-	double least_wide, most_wide; /* the widths of those two */
+	double least, most;	      /* over all rounds of the case */
+	double least_wide, most_wide; /* half-widths of those two rounds */
 };
 
 struct all_asked {
@@ -48,7 +48,7 @@ static struct asked asked_of(const struct judgement *of_case, const struct recor
 	return a;
 }
 
-/* The slowest and the fastest round of each case. */
+/* Finds the slowest and the fastest round of each case. */
 static void extremes(struct all_asked *a, const struct record *r)
 {
 	for (size_t i = 0; i < a->count; i++)
@@ -90,8 +90,9 @@ static void quantity(char *out, size_t size, const struct judgement *j)
 	units_format(out, size, j->figure, j->figure_unit);
 }
 
-/* What nobody asked to judge, a point of a curve or a ceiling: its verdict stays, its reason tells. */
-static void tell(struct judgement *j, const char *text)
+/* For a point of a curve or a ceiling, which no plan requires to be judged, the verdict stays and only the
+ * reason changes. */
+static void note(struct judgement *j, const char *text)
 {
 	size_t used = strlen(j->reason);
 
@@ -109,24 +110,26 @@ static void distrust(struct judgement *fast, struct judgement *slow, enum contra
 	quantity(less, sizeof(less), slow);
 	if (what == CONTRADICTION_THREADS) {
 		finding(fast, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
-			"%s, and more threads did less: %s; one of the two figures is wrong", more, less);
+			"%s, but more threads reached less: %s; one of the two figures is wrong", more, less);
 		finding(slow, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
-			"%s, and fewer threads did more: %s; one of the two figures is wrong", less, more);
+			"%s, but fewer threads reached more: %s; one of the two figures is wrong", less,
+			more);
 		return;
 	}
-	snprintf(text, sizeof(text), "%s, and a smaller size was slower: %s", more, less);
-	tell(fast, text);
-	snprintf(text, sizeof(text), "%s, and a larger size was faster: %s", less, more);
-	tell(slow, text);
+	snprintf(text, sizeof(text), "%s, but a smaller size was slower: %s", more, less);
+	note(fast, text);
+	snprintf(text, sizeof(text), "%s, but a larger size was faster: %s", less, more);
+	note(slow, text);
 }
 
-/* Limits what several threads may have: they wait for their turn. */
+/* With a CPU quota, more threads can be slower, because they wait for each other's CPU time. */
 static bool has_quota(const struct judge_context *ctx)
 {
 	return ctx->cpu && ctx->cpu->quota > 0 && ctx->cpu->quota < ctx->cpu->usable;
 }
 
-/* One instrument at two moments of a run: by itself, and in turns with the case that it is the ceiling of. */
+/* Compares the two measurements of one ceiling: by itself, and interleaved with the case that it is the
+ * ceiling of. */
 static void moments(struct judgement *of_case, const struct record *r, size_t peak)
 {
 	struct judgement *j = &of_case[peak];
@@ -143,11 +146,11 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 			continue;
 		quantity(here, sizeof(here), j);
 		quantity(there, sizeof(there), &then);
-		snprintf(
-			text, sizeof(text),
-			"%s by itself, and %s in turns with another case of this run: the machine did not hold still",
-			here, there);
-		tell(j, text);
+		snprintf(text, sizeof(text),
+			 "%s by itself, but %s interleaved with another case of this run: the machine "
+			 "was not in a steady state",
+			 here, there);
+		note(j, text);
 		return;
 	}
 }
@@ -161,7 +164,7 @@ static bool together(const struct asked *a, const struct asked *b, const struct 
 	       !strcmp(of_case[a->index].phase, of_case[b->index].phase);
 }
 
-/* The smallest cache that holds so much; 4: none does, or none is known to. */
+/* The smallest cache that holds this many bytes; 4: none holds them, or the sizes are not known. */
 static unsigned level_of(const struct cpu *cpu, double bytes)
 {
 	if (cpu && bytes <= (double)cpu->l1d_bytes)
@@ -171,7 +174,7 @@ static unsigned level_of(const struct cpu *cpu, double bytes)
 	return cpu && bytes <= (double)cpu->l3_bytes ? 3 : 4;
 }
 
-/* One thread in one cache and all threads in another are two quantities. */
+/* One thread in one cache and all threads in another cache measure different quantities. */
 static bool same_level(const struct judge_context *ctx, const struct record_case *a,
 		       const struct record_case *b)
 {
@@ -180,7 +183,8 @@ static bool same_level(const struct judge_context *ctx, const struct record_case
 	return x == y || level_of(ctx->cpu, x) == level_of(ctx->cpu, y);
 }
 
-/* Beyond the tolerance and both 95 % half-widths. `more` is the rate of a, `less` that of b. */
+/* The contradiction between two rates, beyond the tolerance and both 95 % half-widths. `more` is the rate of
+ * a, `less` that of b. */
 static enum contradiction between(const struct judge_context *ctx, const struct asked *a, double more,
 				  double more_wide, const struct asked *b, double less, double less_wide)
 {
@@ -192,7 +196,7 @@ static enum contradiction between(const struct judge_context *ctx, const struct 
 	return what;
 }
 
-/* A round that contradicts another case, where further rounds of it settled that. */
+/* Marks a round that contradicts another case, if further rounds of it resolved the contradiction. */
 static void outvoted(const struct all_asked *a, struct judgement *of_case, const struct record *r, size_t at)
 {
 	const struct asked *one = &a->of[at];
@@ -201,7 +205,7 @@ static void outvoted(const struct all_asked *a, struct judgement *of_case, const
 		if (i != at && a->of[i].key == one->key &&
 		    same_case(&r->cases[a->of[i].index], &r->cases[one->index])) {
 			finding(&of_case[one->index], VERDICT_WARN, CAUSE_WIDE_SPREAD,
-				"it contradicted another figure of this run, and was measured again");
+				"it contradicted another figure of this run, so the case was measured again");
 			return;
 		}
 }
@@ -223,7 +227,7 @@ static void name_outvoted(const struct all_asked *a, struct judgement *of_case,
 		}
 }
 
-/* The case that contradicts this one in every round; a->count: none does. */
+/* Finds the case that contradicts this one in every round; a->count: none does. */
 static size_t find_other(enum contradiction *what, const struct all_asked *a, size_t i,
 			 const struct judgement *of_case, const struct judge_context *ctx)
 {
@@ -241,7 +245,7 @@ static size_t find_other(enum contradiction *what, const struct all_asked *a, si
 	return a->count;
 }
 
-/* Every pair first, by the verdicts that the cases had by themselves. */
+/* All pairs are found first, from the verdicts that the cases have by themselves. */
 bool contradictions_judge(struct judgement *of_case, const struct judge_context *ctx)
 {
 	const struct record *r = ctx->record;

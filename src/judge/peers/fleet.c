@@ -5,9 +5,11 @@
 #include "judge/bound/bound.h"
 #include "judge/case/range.h"
 
-#define EXPLAINS 1.1 /* times what is left of the range's end: a factor above that lost too little */
+/* A factor explains a loss only if it is at most this many times the share of the range's end that was
+ * reached; a larger factor lost too little. */
+#define EXPLAINS 1.1
 
-/* One node's GPUs: which the run used, and which failed by their range, by class. */
+/* GPUs of one node: which of them the run used, and which failed by their range, by class. */
 struct fleet {
 	unsigned node;
 	const struct judge_context *ctx; /* of the whole record */
@@ -15,11 +17,11 @@ struct fleet {
 	struct fleet_gpu {
 		bool used, low[RANGE_CLASS_COUNT];
 	} * gpu;
-	bool low[RANGE_CLASS_COUNT]; /* every GPU that the run used was judged and failed there */
+	bool low[RANGE_CLASS_COUNT]; /* every GPU that the run used was judged in this class and failed */
 	size_t used, classes;
 };
 
-/* The case's GPUs in the node's order; false past the last. */
+/* Finds the i-th GPU of the case among the node's GPUs; NULL past the last. */
 static struct fleet_gpu *gpu_at(const struct fleet *f, const struct subject *s, size_t i)
 {
 	const struct gpu *g = subject_gpu(s, i);
@@ -40,8 +42,8 @@ static bool of_fleet(const struct fleet *f, const struct judgement *j, struct su
 	return range_class_of(s) && j->has_band;
 }
 
-/* By a case that measures, however it ended: a GPU that crashed was not judged, and is not of the low ones.
- */
+/* Marks the GPUs of all cases that measure, however the cases ended. A GPU that crashed was not judged, so it
+ * is not one of the low ones. */
 static void mark_used(struct fleet *f)
 {
 	const struct record *r = f->ctx->record;
@@ -85,13 +87,14 @@ static void survey(struct fleet *f, const struct judgement *of_case)
 	}
 }
 
-/* A case's figure over the end of its range that it fell below; above 1: better. */
+/* The figure over the end of the range that it missed; above 1: better than the range. */
 static double over_edge(const struct judgement *j)
 {
 	return !strcmp(j->figure_unit, "ns") ? j->band.high / j->figure : j->figure / j->band.low;
 }
 
-/* It can explain a loss that is as large as it: DRAM is never busy throughout, on no healthy card. */
+/* Finds the smallest factor other than `but`, if it is small enough to explain the loss. DRAM, for example,
+ * is never busy all the time, even on a healthy card. */
 static const struct factor *least_factor(const struct judgement *j, const char *but)
 {
 	const struct factor *least = NULL;
@@ -106,11 +109,9 @@ static const struct factor *least_factor(const struct judgement *j, const char *
 	return least && least->value <= EXPLAINS * over_edge(j) ? least : NULL;
 }
 
-/*
- * The factor that lost more than the range allows for. A product's range is a clock times a share of the
- * bound at it. A healthy card's clock is far below its maximum too, so both are compared with what the range
- * implies.
- */
+/* Finds the factor that lost more than the range allows for. The range of a GEMM is a clock times a share of
+ * the bound at that clock. The clock of a healthy card is also far below its maximum, so both are compared
+ * with the values that the range implies. */
 static const struct factor *explains(const struct judgement *j, const struct subject *s)
 {
 	const struct band_row *tie, *held = expect_band(s->ctx->e, BAND_EFFICIENCY, subject_word, s, &tie);
@@ -121,8 +122,8 @@ static const struct factor *explains(const struct judgement *j, const struct sub
 		if (!strcmp(j->gap[i].name, "clock") && j->gap[i].present)
 			clock = &j->gap[i];
 	least = least_factor(j, "");
-	/* GPM's reading is calibrated by the other figures of the run, which are as low here: it counts as it
-	 * is. */
+	/* GPM's reading is calibrated by the other figures of the run, which are just as low here, so the raw
+	 * reading counts. */
 	if (least && !strcmp(least->name, "busy") && subject_gpm(s, "dram", &busy) &&
 	    busy > EXPLAINS * over_edge(j))
 		return NULL;
@@ -136,8 +137,8 @@ static const struct factor *explains(const struct judgement *j, const struct sub
 	return least && least->value < held->low ? least : NULL;
 }
 
-/* "compute 0.71 .. 0.74 of the range's end (clock 0.530: 1050 of 1980 MHz by stamps)" */
-static void tell_class(const struct fleet *f, const struct judgement *of_case, enum range_class which,
+/* Writes "compute 0.71 .. 0.74 of it (clock 0.530: 1050 of 1980 MHz by stamps)". */
+static void class_text(const struct fleet *f, const struct judgement *of_case, enum range_class which,
 		       char *out, size_t size)
 {
 	const struct record *r = f->ctx->record;
@@ -161,7 +162,7 @@ static void tell_class(const struct fleet *f, const struct judgement *of_case, e
 		snprintf(out + n, size - n, " (%.20s %.3f: %.*s)", factor->name, factor->value,
 			 (int)strcspn(factor->signal, which == RANGE_COMPUTE ? "" : ";"), factor->signal);
 	else if (n < size)
-		snprintf(out + n, size - n, " (no factor tells why)");
+		snprintf(out + n, size - n, " (no factor explains it)");
 }
 
 static bool replaced(const struct judgement *j)
@@ -188,7 +189,7 @@ static const char *node_name(const struct fleet *f)
 	return r->node_count > 1 ? r->node[f->node].name : "the node";
 }
 
-/* The first failing case carries the finding; the others of these classes point there. */
+/* The first failing case carries the finding; the other cases of these classes refer to it. */
 static void judge_node(struct judgement *of_case, const struct fleet *f)
 {
 	const struct record *r = f->ctx->record;
@@ -204,11 +205,12 @@ static void judge_node(struct judgement *of_case, const struct fleet *f)
 	else
 		snprintf(which, sizeof(which), "of %.40s", node_name(f));
 	n = (size_t)snprintf(reason, sizeof(reason),
-			     "all %zu GPUs %s are below the low end of their ranges: ", f->used, which);
+			     "all %zu GPUs %s are below the low end of their expected ranges: ", f->used,
+			     which);
 	for (int c = RANGE_COMPUTE, told = 0; c < RANGE_CLASS_COUNT; c++) {
 		if (!f->low[c] || n >= sizeof(reason))
 			continue;
-		tell_class(f, of_case, (enum range_class)c, part, sizeof(part));
+		class_text(f, of_case, (enum range_class)c, part, sizeof(part));
 		n += (size_t)snprintf(reason + n, sizeof(reason) - n, "%s%s", told++ ? "; " : "", part);
 	}
 	for (size_t i = 0; i < r->case_count; i++) {
@@ -235,7 +237,7 @@ static void judge_node(struct judgement *of_case, const struct fleet *f)
 		if (of_case[i].cause == CAUSE_FLEET_LOW && &of_case[i] != carrier &&
 		    r->cases[i].node == f->node)
 			snprintf(of_case[i].reason, sizeof(of_case[i].reason),
-				 "%.2f of the low end of its range, as all GPUs here: see case %u",
+				 "%.2f of the low end of its range, like all GPUs here: see case %u",
 				 over_edge(&of_case[i]), first->id);
 }
 

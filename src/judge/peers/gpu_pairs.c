@@ -5,17 +5,18 @@
 #include "core/text/text.h"
 #include "core/text/units.h"
 
-enum { PAIRS_MAX = 256, SENDS = 0, RECEIVES = 1, REASON = 768 /* the judgement cuts it */ };
+enum { PAIRS_MAX = 256, SENDS = 0, RECEIVES = 1, REASON = 768 /* the judgement cuts it to its own size */ };
 
-/* A link's latency differs by 7 % from run to run on a healthy pair: METHODS "Siblings". */
+/* The latency of a link differs by 7 % from run to run on a healthy pair:
+ * docs/explanation/methods/siblings.md, "Figures that differ more on healthy machines". */
 #define LATENCY_APART 0.10
 
 struct pair {
 	struct subject s;
-	size_t index;		  /* of the case */
-	const struct gpu *gpu[2]; /* who sends, who receives */
-	unsigned number[2];	  /* theirs on their node */
-	double off;		  /* from the median of the others, share of it */
+	size_t index;		  /* index of the case */
+	const struct gpu *gpu[2]; /* sender, receiver */
+	unsigned number[2];	  /* their numbers on their node */
+	double off;		  /* relative deviation from the median of the others */
 	bool slow;
 };
 
@@ -41,8 +42,8 @@ static bool fit(const struct subject *s)
 	       s->figure > 0;
 }
 
-/* Built alike: as many NVLinks, up or not; else the same way. A pair across sockets is no sibling of one
- * behind a switch. */
+/* True if both pairs are connected alike: by equally many NVLinks, up or down, or else by the same path. A
+ * pair across sockets is no sibling of a pair behind one switch. */
 static bool same_way(const struct subject *a, const struct subject *b)
 {
 	const char *x = case_text(a->c, "path"), *y = case_text(b->c, "path");
@@ -69,7 +70,7 @@ static bool listed(const struct links *l, const struct subject *s)
 	return false;
 }
 
-/* First measurements of different pairs. */
+/* Collects the first measurement of each pair. */
 static void collect(struct links *l, const struct judge_context *ctx, const struct subject *lead)
 {
 	struct subject s;
@@ -102,7 +103,7 @@ static void flag(struct links *l)
 	}
 }
 
-/* How many of a GPU's pairs on this side are slow. */
+/* Counts the slow pairs of a GPU on one side. True: at least two, and at least half of them, are slow. */
 static bool accused(const struct links *l, const struct gpu *gpu, int side, size_t *slow, size_t *all)
 {
 	*slow = *all = 0;
@@ -114,7 +115,7 @@ static bool accused(const struct links *l, const struct gpu *gpu, int side, size
 	return *slow >= 2 && 2 * *slow >= *all;
 }
 
-/* A slow pair that this GPU is blamed for. */
+/* True if the pair is slow and this GPU is the reason. */
 static bool covered(const struct links *l, const struct pair *p, const struct gpu *gpu)
 {
 	size_t slow, all;
@@ -133,8 +134,9 @@ static const struct pair *worst_of(const struct links *l, const struct gpu *gpu)
 	return worst;
 }
 
-/* "; .. has 12 of 18 NVLinks up (0.667)": what of a GPU's ends is not whole, by its facts. */
-static void tell_width(const struct gpu *g, bool nvlink, char *out, size_t size)
+/* Writes "; .. has 12 of 18 NVLinks up (0.667)": the connections of a GPU that are not complete, from its
+ * facts. */
+static void width_text(const struct gpu *g, bool nvlink, char *out, size_t size)
 {
 	double up = gpu_get(g, GPU_FACT_nvlink_active, 0), all = gpu_get(g, GPU_FACT_nvlink_count, 0);
 	double lanes = gpu_get(g, GPU_FACT_pcie_width, 0), most = gpu_get(g, GPU_FACT_pcie_width_max, 0);
@@ -156,7 +158,8 @@ static bool over_nvlink(const struct subject *s)
 	return case_number(s->c, "nvlinks", &links) && links > 0;
 }
 
-/* What the figures of one card say, or a rule on counts of links, is the same finding seen from elsewhere. */
+/* True if the present finding describes the same fault: low figures of one card, or a rule about link counts.
+ */
 static bool ours_to_say(const struct judgement *j)
 {
 	switch (j->cause) {
@@ -194,8 +197,8 @@ static void say(struct judgement *j, enum verdict verdict, const char *reason)
 	snprintf(j->reason, sizeof(j->reason), "%s%s", reason, band);
 }
 
-/* The other direction of a pair: its figure and whether that is well. */
-static void tell_reverse(const struct links *l, const struct pair *p, char *out, size_t size)
+/* Writes the figure of the other direction of a pair, and whether it is normal. */
+static void reverse_text(const struct links *l, const struct pair *p, char *out, size_t size)
 {
 	char figure[32];
 
@@ -220,7 +223,7 @@ static enum verdict weight_of(const struct judge_context *ctx, const struct link
 		       : VERDICT_WARN;
 }
 
-/* A link between two GPUs: which direction, what it lost, and how its reverse does. */
+/* Judges a link between two GPUs: the slow direction, the loss, and the state of the other direction. */
 static void judge_pair(struct judgement *out, const struct judge_context *ctx, const struct links *l,
 		       const struct pair *p)
 {
@@ -230,17 +233,17 @@ static void judge_pair(struct judgement *out, const struct judge_context *ctx, c
 	char reason[REASON];
 
 	units_format(figure, sizeof(figure), p->s.figure, p->s.unit);
-	tell_reverse(l, p, reverse, sizeof(reverse));
-	tell_width(p->s.gpu, nvlink, own, sizeof(own));
-	tell_width(p->s.peer, nvlink, peers, sizeof(peers));
+	reverse_text(l, p, reverse, sizeof(reverse));
+	width_text(p->s.gpu, nvlink, own, sizeof(own));
+	width_text(p->s.peer, nvlink, peers, sizeof(peers));
 	snprintf(reason, sizeof(reason), "%.64s: %s, %.1f %% %s the median of the other %zu%s%s%s",
 		 p->s.c->where, figure, 100 * fabs(p->off), p->off < 0 ? "below" : "above", l->count - 1,
 		 reverse, own, peers);
 	say(j, weight_of(ctx, l, p), reason);
 }
 
-/* "sends slowly to 3 of 3 and receives slowly from 3 of 3" */
-static void tell_sides(const struct links *l, const struct gpu *gpu, char *out, size_t size)
+/* Writes "sends slowly to 3 of 3 and receives slowly from 3 of 3". */
+static void sides_text(const struct links *l, const struct gpu *gpu, char *out, size_t size)
 {
 	static const char *const words[] = {"sends slowly to", "receives slowly from"};
 	size_t slow, all, n = 0;
@@ -252,7 +255,7 @@ static void tell_sides(const struct links *l, const struct gpu *gpu, char *out, 
 					      words[side], slow, all);
 }
 
-/* One finding on the GPU; its other pairs say where it stands. */
+/* One finding for the GPU; its other pairs refer to it. */
 static void judge_gpu(struct judgement *out, const struct judge_context *ctx, const struct links *l,
 		      const struct gpu *gpu)
 {
@@ -261,12 +264,12 @@ static void judge_gpu(struct judgement *out, const struct judge_context *ctx, co
 	struct judgement *carrier = &out[worst->index];
 	char sides[96], width[64], figure[32], reason[REASON];
 
-	tell_sides(l, gpu, sides, sizeof(sides));
-	tell_width(gpu, over_nvlink(&worst->s), width, sizeof(width));
+	sides_text(l, gpu, sides, sizeof(sides));
+	width_text(gpu, over_nvlink(&worst->s), width, sizeof(width));
 	units_format(figure, sizeof(figure), worst->s.figure, worst->s.unit);
 	snprintf(reason, sizeof(reason),
-		 "gpu%u (%.15s) %s: its links, not a pair; %.64s %s, %.1f %% %s the median%s", number,
-		 gpu->pci, sides, worst->s.c->where, figure, 100 * fabs(worst->off),
+		 "gpu%u (%.15s) %s: all its links are slow, not one pair; %.64s %s, %.1f %% %s the median%s",
+		 number, gpu->pci, sides, worst->s.c->where, figure, 100 * fabs(worst->off),
 		 worst->off < 0 ? "below" : "above", width);
 	say(carrier, weight_of(ctx, l, worst), reason);
 	text_copy(carrier->part, sizeof(carrier->part), gpu->pci);
@@ -279,12 +282,13 @@ static void judge_gpu(struct judgement *out, const struct judge_context *ctx, co
 		j->verdict = VERDICT_MEASURED;
 		j->cause = CAUSE_LINK_SLOW;
 		j->judged_by = JUDGED_SIBLINGS;
-		snprintf(j->reason, sizeof(j->reason), "%.1f %% %s the median: the links of gpu%u, see %.64s",
-			 100 * fabs(p->off), p->off < 0 ? "below" : "above", number, worst->s.c->where);
+		snprintf(j->reason, sizeof(j->reason),
+			 "%.1f %% %s the median: the links of gpu%u are slow, see %.64s", 100 * fabs(p->off),
+			 p->off < 0 ? "below" : "above", number, worst->s.c->where);
 	}
 }
 
-/* The GPU with a number, where it is to blame and was not yet. */
+/* True if this pair is the worst of a GPU that is to blame, so that each GPU is judged once. */
 static bool blamed(const struct links *l, const struct pair *p, int side)
 {
 	const struct pair *worst = covered(l, p, p->gpu[side]) ? worst_of(l, p->gpu[side]) : NULL;
@@ -308,7 +312,7 @@ static void judge_group(struct judgement *out, const struct judge_context *ctx, 
 				judge_gpu(out, ctx, l, l->pair[i].gpu[side]);
 }
 
-/* Two GPUs have no siblings but each other: the slower direction is told. */
+/* Two GPUs have no other siblings, so the two directions are compared. */
 static void judge_reverse(struct judgement *out, const struct links *l)
 {
 	const struct pair *a = &l->pair[0], *b = &l->pair[1];
@@ -323,10 +327,11 @@ static void judge_reverse(struct judgement *out, const struct links *l)
 		return;
 	units_format(figure, sizeof(figure), slow->s.figure, slow->s.unit);
 	units_format(back, sizeof(back), fast->s.figure, fast->s.unit);
-	tell_width(slow->s.gpu, over_nvlink(&slow->s), own, sizeof(own));
-	tell_width(slow->s.peer, over_nvlink(&slow->s), peers, sizeof(peers));
-	snprintf(reason, sizeof(reason), "%.64s: %s, %.1f %% %s its reverse, %.64s %s%s%s", slow->s.c->where,
-		 figure, 100 * loss, l->time ? "above" : "below", fast->s.c->where, back, own, peers);
+	width_text(slow->s.gpu, over_nvlink(&slow->s), own, sizeof(own));
+	width_text(slow->s.peer, over_nvlink(&slow->s), peers, sizeof(peers));
+	snprintf(reason, sizeof(reason), "%.64s: %s, %.1f %% %s its reverse direction, %.64s %s%s%s",
+		 slow->s.c->where, figure, 100 * loss, l->time ? "above" : "below", fast->s.c->where, back,
+		 own, peers);
 	say(j, VERDICT_WARN, reason);
 }
 
@@ -341,7 +346,7 @@ void links_judge(struct judgement *out, const struct judge_context *ctx)
 			continue;
 		collect(l, ctx, &lead);
 		if (!l->count || l->pair[0].index != i)
-			continue; /* judged with the first of its group */
+			continue; /* judged together with the first pair of its group */
 		flag(l);
 		if (l->count >= SIBLINGS_MIN)
 			judge_group(out, ctx, l);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of GPUs against each other: a slow link with its direction, or the GPU that is slow with most others.
- */
+/* Compares pairs of GPUs: finds a slow link with its direction, or the GPU whose links are mostly slow. */
 #ifndef JUDGE_PEERS_GPU_PAIRS_H
 #define JUDGE_PEERS_GPU_PAIRS_H
 #include "judge/case/context.h"
 
-/*
- * Over every case on a pair of GPUs; `out` in the record's order, judged so far each by itself. A GPU whose
- * outgoing (or incoming) pairs are slow in at least half, and at least two, is one finding: the worst of them
- * carries it (judgement.part), the others say which. Two directions of one pair are held against each other.
- */
+/* Judges all cases on pairs of GPUs. `out` is in the record's order, with each case already judged by itself.
+ * If at least half of the outgoing (or incoming) pairs of a GPU are slow, and at least two, that is one
+ * finding: its worst pair carries it (judgement.part), the others refer to it. With only one pair its two
+ * directions are compared. */
 void links_judge(struct judgement *out, const struct judge_context *ctx);
 #endif

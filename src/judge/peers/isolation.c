@@ -25,7 +25,7 @@ bool isolated_case(struct judgement *out, const struct subject *s)
 	out->has_figure = s->has_figure;
 	if (s->has_figure)
 		units_format(figure, sizeof(figure), s->figure, s->unit);
-	finding(out, VERDICT_MEASURED, CAUSE_NONE, "search of case %d, round %d, %.96s: %s%s",
+	finding(out, VERDICT_MEASURED, CAUSE_NONE, "isolation run for case %d, round %d, %.96s: %s%s",
 		(int)json_integer_value(json_object_get(follows, "case")),
 		(int)json_integer_value(json_object_get(follows, "round")), why ? why : "", figure,
 		wrong ? ", wrong data" : "");
@@ -39,7 +39,7 @@ static const char *word(const struct record_phase *p, const char *name)
 	return text ? text : "";
 }
 
-/* "without it 361 GB/s, with it 204 GB/s; " */
+/* Writes "without it 361 GB/s, with it 204 GB/s; ". */
 static void figures(const struct record_phase *p, const struct subject *s, char *out, size_t size)
 {
 	const struct figure *f = figure_of_limit(s->c->limit);
@@ -55,7 +55,7 @@ static void figures(const struct record_phase *p, const struct subject *s, char 
 	snprintf(out, size, "without it %s, with it %s; ", a, b);
 }
 
-/* In front of what is said already, which may be cut. */
+/* Puts the text in front of the present reason, whose end may be cut. */
 static void begin_with(struct judgement *out, const char *text)
 {
 	char old[sizeof(out->reason)];
@@ -87,7 +87,7 @@ void isolated_tell(struct judgement *out, const struct subject *s)
 		return;
 	figures(p, s, with, sizeof(with));
 	if (!strcmp(kind, "nobody")) {
-		snprintf(text, sizeof(text), "no %s or link named: %.190s",
+		snprintf(text, sizeof(text), "no %s or link found: %.190s",
 			 strcmp(of, "gpu") ? "rank, node" : "GPU", word(p, "isolated_why"));
 		begin_with(out, text);
 		return;

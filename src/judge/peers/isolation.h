@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a search for the bad one among several GPUs found (docs/explanation/design/isolation.md), and its
- * cases. */
+/* The result of an isolation search for the faulty one of several GPUs
+ * (docs/explanation/design/isolation.md), and the cases of the search. */
 #ifndef JUDGE_PEERS_ISOLATION_H
 #define JUDGE_PEERS_ISOLATION_H
 #include "judge/case/context.h"
 
-/* A case of a search is evidence of another case: it is told, judged by nothing, and counts for nothing. */
+/* Describes a case of an isolation search. It is evidence for another case, so it has no verdict and does not
+ * count. False: the case is none. */
 bool isolated_case(struct judgement *out, const struct subject *s);
-/* The finding, where the case was searched: before all else in its reason. */
+/* Puts the result of the search at the beginning of the reason of the case that was searched. */
 void isolated_tell(struct judgement *out, const struct subject *s);
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What differs between nodes is found by the walk that `assay compare` uses, and told by fact: what most
- * nodes have, and who has what else. A table knows which differences hurt a team.
- */
+/* Finds the facts in which nodes differ, with the same comparison that `assay compare` uses. For each fact it
+ * gives the value of most nodes, and the nodes with another value. A table says which differences hurt a
+ * team. */
 #include "judge/peers/nodes.h"
 #include "core/text/text.h"
 #include "judge/expect/expect.h"
@@ -10,43 +9,46 @@
 
 enum { FACTS_MAX = 200, VALUES_MAX = 16, VALUE = 96 };
 
-/* A team case is as fast as its slowest rank: a difference in what sets a rank's pace hurts all of them. */
-static const char by_methods[] = "METHODS, Nodes held against each other";
+/* A team case is as fast as its slowest rank, so a difference in a fact that sets the pace of one rank hurts
+ * all ranks. */
+static const char by_methods[] = "docs/explanation/methods/nodes.md";
 static const struct hurt {
-	const char *fact; /* with '*' at its end: and all that begins so */
+	const char *fact; /* a trailing '*' matches every fact that begins so */
 	const char *why;
 	const char *source; /* NULL: by_methods */
 } hurts[] = {
-	{"driver.version", "another driver manages clocks, power and links in its own way", NULL},
-	{"gpus", "a team waits for the node with the fewest, or leaves GPUs idle", NULL},
-	{"gpus[].name", "other parts: the slowest sets the pace of all", NULL},
-	{"gpus[].vbios", "tables of power and clocks are the VBIOS's", NULL},
-	{"gpus[].inforom", "data of power and board are the inforom's", NULL},
+	{"driver.version", "another driver version manages clocks, power and links in another way", NULL},
+	{"gpus", "the team waits for the node with the fewest GPUs, or leaves GPUs idle", NULL},
+	{"gpus[].name", "the GPU models differ, and the slowest sets the pace of all", NULL},
+	{"gpus[].vbios", "the VBIOS holds the tables of power and clocks", NULL},
+	{"gpus[].inforom", "the inforom holds data of power and board", NULL},
 	{"gpus[].gsp_firmware", "the firmware manages clocks and links", NULL},
-	{"gpus[].facts.power_limit*", "less power is a lower clock under load, and all wait for it", NULL},
-	{"gpus[].facts.sm_clock_max_mhz", "a lower clock, and all wait for it", NULL},
-	{"gpus[].facts.memory_clock_max_mhz", "a lower rate of memory, and all wait for it", NULL},
-	{"gpus[].facts.memory_bytes", "the smallest memory bounds the model", NULL},
-	{"gpus[].facts.sm_count", "fewer SMs, and all wait for them", NULL},
-	{"gpus[].facts.ecc_enabled", "memory without ECC is faster and may be wrong", NULL},
-	{"gpus[].facts.mig_mode", "a part of a GPU beside whole ones", NULL},
-	{"gpus[].facts.compute_mode", "some GPUs may be shared and others not", NULL},
-	{"gpus[].facts.persistence", "without it the driver is loaded anew for each run", NULL},
-	{"gpus[].facts.pcie_*", "a narrower way to host and network, and all wait for it", NULL},
-	{"gpus[].facts.nvlink_count", "fewer links: a ring through the node has their rate", NULL},
-	{"gpus[].facts.nvlink_active", "fewer links: a ring through the node has their rate", NULL},
-	{"gpus[].facts.nvlink_rate_gbps", "slower links: a ring through the node has their rate", NULL},
+	{"gpus[].facts.power_limit*",
+	 "a lower power limit means a lower clock under load, and all ranks wait for it", NULL},
+	{"gpus[].facts.sm_clock_max_mhz", "the clock is lower, and all ranks wait for it", NULL},
+	{"gpus[].facts.memory_clock_max_mhz", "the memory rate is lower, and all ranks wait for it", NULL},
+	{"gpus[].facts.memory_bytes", "the smallest memory limits the size of the model", NULL},
+	{"gpus[].facts.sm_count", "the GPU has fewer SMs, and all ranks wait for it", NULL},
+	{"gpus[].facts.ecc_enabled", "memory without ECC is faster and can hold wrong data unnoticed", NULL},
+	{"gpus[].facts.mig_mode", "only part of a GPU is used next to whole GPUs", NULL},
+	{"gpus[].facts.compute_mode", "some GPUs can be shared and others cannot", NULL},
+	{"gpus[].facts.persistence", "without persistence mode the driver loads anew for each run", NULL},
+	{"gpus[].facts.pcie_*", "the path to host and network is narrower, and all ranks wait for it", NULL},
+	{"gpus[].facts.nvlink_count", "the node has fewer links, and they limit every ring through it", NULL},
+	{"gpus[].facts.nvlink_active", "the node has fewer links, and they limit every ring through it",
+	 NULL},
+	{"gpus[].facts.nvlink_rate_gbps", "the links are slower, and they limit every ring through the node",
+	 NULL},
 	{"gpus[].facts.fabric_*", "a GPU outside the fabric is in no NVLink domain", NULL},
-	{"software.nccl*",
-	 "algorithms and protocols differ, and versions far apart do not talk to each other",
+	{"software.nccl*", "algorithms and protocols differ, and versions far apart cannot communicate",
 	 "NCCL user guide, Troubleshooting"},
-	{"software.cublas*", "another library has other kernels", NULL},
-	{"cpu.model", "another host: copies and launches have another pace", NULL},
-	{"cpu.threads", "another host: copies and launches have another pace", NULL},
-	{"ports", "the node with the fewest network ports sets the rate between nodes", NULL},
-	{"ports[].state", "a port that is down carries nothing", NULL},
-	{"ports[].rate_gbit", "the slowest port sets the rate between nodes", NULL},
-	{"ports[].mtu", "packets of one node are too large for another", NULL},
+	{"software.cublas*", "another library version has other kernels", NULL},
+	{"cpu.model", "the host differs, so copies and launches have another pace", NULL},
+	{"cpu.threads", "the host differs, so copies and launches have another pace", NULL},
+	{"ports", "the node with the fewest network ports limits the rate between nodes", NULL},
+	{"ports[].state", "a port that is down carries no data", NULL},
+	{"ports[].rate_gbit", "the slowest port limits the rate between nodes", NULL},
+	{"ports[].mtu", "packets of one node can be too large for another", NULL},
 };
 
 static const struct hurt *hurt_of(const char *fact)
@@ -61,7 +63,7 @@ static const struct hurt *hurt_of(const char *fact)
 	return NULL;
 }
 
-/* "gpus[3].vbios" to "gpus[].vbios" */
+/* Turns "gpus[3].vbios" into "gpus[].vbios". */
 static void general(char *out, size_t size, const char *path)
 {
 	size_t n = 0;
@@ -103,7 +105,7 @@ static enum status add_fact(struct judgements *out, const char *path, bool how_m
 	return STATUS_OK;
 }
 
-/* Lists of unequal length differ in that, and in what their entries are as far as both go. */
+/* Two lists of different length differ in their length, and in the entries that both have. */
 static enum status visit(void *arg, const char *path, const json_t *a, const json_t *b, struct error *err)
 {
 	bool lists = json_is_array(a) && json_is_array(b);
@@ -118,7 +120,7 @@ static enum status visit(void *arg, const char *path, const json_t *a, const jso
 	return st;
 }
 
-/* Values of one fact on one node: several where its entries differ. */
+/* The values of one fact on one node; more than one if its list entries differ. */
 struct values {
 	struct {
 		char text[VALUE];
@@ -142,7 +144,7 @@ static void add_value(struct values *v, const json_t *leaf)
 	v->value[i].count++;
 }
 
-/* `path`: what is left of the place below `at`. */
+/* `path`: the rest of the place, below `at`. */
 static void find(struct values *v, const json_t *at, const char *path, bool how_many)
 {
 	char key[64];
@@ -193,9 +195,9 @@ static enum status add_other(struct judge_difference *d, unsigned node, const ch
 	return STATUS_OK;
 }
 
-/* What most nodes have; of as many the lower node's. */
-static enum status tell(struct judge_difference *d, const struct record *r, char (*value)[VALUE],
-			struct error *err)
+/* Finds the value of most nodes; of equally frequent values, that of the lower node. */
+static enum status fill_difference(struct judge_difference *d, const struct record *r, char (*value)[VALUE],
+				   struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -215,7 +217,7 @@ static enum status tell(struct judge_difference *d, const struct record *r, char
 	return st;
 }
 
-static enum status tell_all(struct judgements *out, const struct record *r, struct error *err)
+static enum status fill_differences(struct judgements *out, const struct record *r, struct error *err)
 {
 	char(*value)[VALUE] = calloc(r->node_count, sizeof(*value));
 	enum status st = STATUS_OK;
@@ -229,13 +231,13 @@ static enum status tell_all(struct judgements *out, const struct record *r, stru
 		for (size_t k = 0; k < r->node_count; k++)
 			if (r->node[k].machine)
 				value_of(value[k], sizeof(value[k]), r->node[k].machine, d);
-		st = tell(d, r, value, err);
+		st = fill_difference(d, r, value, err);
 	}
 	free(value);
 	return st;
 }
 
-/* What hurts first, else by place. What all nodes have in the end (entries in another order) goes. */
+/* Differences that hurt come first, then by place. */
 static int order(const void *a, const void *b)
 {
 	const struct judge_difference *x = a, *y = b;
@@ -270,7 +272,7 @@ enum status nodes_judge(struct judgements *out, const struct judge_context *ctx,
 			first = r->node[i].machine;
 	}
 	if (!st && out->difference_count)
-		st = tell_all(out, r, err);
+		st = fill_differences(out, r, err);
 	settle(out);
 	return st;
 }

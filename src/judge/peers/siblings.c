@@ -41,8 +41,8 @@ struct siblings_limit siblings_limit_of(const char *probe, const char *limit)
 
 struct group {
 	struct subject subject[GROUP_MAX];
-	size_t index[GROUP_MAX];  /* of the case */
-	double figure[GROUP_MAX]; /* rate or time; at_clock: rate over the held clock */
+	size_t index[GROUP_MAX];  /* index of the case */
+	double figure[GROUP_MAX]; /* rate or time; with at_clock: rate over the held clock */
 	size_t count;
 	bool at_clock;
 };
@@ -60,13 +60,13 @@ static bool sound(const struct subject *s)
 	       isfinite(s->figure) && s->figure > 0;
 }
 
-/* Pairs are gpu_pairs.c's. */
+/* Pairs of GPUs are judged in gpu_pairs.c. */
 static bool fit(const struct subject *s)
 {
 	return s->gpu_count == 1 && sound(s);
 }
 
-/* A burst of compute, over its clock; 0: none, or its clock is not known. */
+/* Rate of a burst of compute over its clock; 0: no such burst, or its clock is not known. */
 static double held_rate(const struct subject *s)
 {
 	double hz;
@@ -88,7 +88,7 @@ static void at_clock(struct group *g)
 	g->at_clock = true;
 }
 
-/* First measurements of different targets; repeats are looked up apart. */
+/* Collects the first measurement of each target. Repeats are looked up separately. */
 static void group_fill(struct group *g, const struct judge_context *ctx, const struct subject *lead)
 {
 	const struct record *r = ctx->record;
@@ -99,7 +99,7 @@ static void group_fill(struct group *g, const struct judge_context *ctx, const s
 	g->at_clock = false;
 	for (i = 0; i < r->case_count && g->count < GROUP_MAX; i++) {
 		if (strcmp(r->cases[i].key,
-			   lead->c->key)) /* before all that a subject costs: nodes have many */
+			   lead->c->key)) /* cheaper than subject_of, which matters in runs with many nodes */
 			continue;
 		subject_of(&s, ctx, &r->cases[i]);
 		if (!fit(&s) || !alike(&s, lead))
@@ -167,7 +167,8 @@ void siblings_pass(struct judgement *out, const struct subject *s, double off, s
 	out->judged_by = JUDGED_SIBLINGS;
 	out->cause = CAUSE_LOW_CONFIDENCE;
 	out->low_confidence = true;
-	snprintf(out->reason, sizeof(out->reason), "%+.1f %% from %zu siblings; no band", 100 * off, others);
+	snprintf(out->reason, sizeof(out->reason),
+		 "%+.1f %% from the median of %zu siblings; there is no expected range", 100 * off, others);
 }
 
 static void judge_one(struct judgement *out, const struct judge_context *ctx, const struct group *g, size_t i)
@@ -197,8 +198,8 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 			  : VERDICT_WARN;
 	finding(out, verdict, CAUSE_SIBLING_OUTLIER,
 		"%s (%s): %+.1f %% from the median of its %zu siblings%s, beyond %.1f %%%s%s", s->c->where,
-		s->gpu->pci, 100 * off, g->count - 1, g->at_clock ? " at the clocks held" : "", 100 * limit,
-		hot ? "; slowed for its temperature (thermal_sw)" : "", heat);
+		s->gpu->pci, 100 * off, g->count - 1, g->at_clock ? " at the held clocks" : "", 100 * limit,
+		hot ? "; slowed down because of its temperature (thermal_sw)" : "", heat);
 }
 
 void siblings_judge(struct judgement *out, const struct judge_context *ctx)
