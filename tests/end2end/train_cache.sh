@@ -118,10 +118,10 @@ doubted() { # WHAT WORDS: the run tunes, with one line
 	ok "$1: in one line" [ "$(grep -c "$2; kernel candidates are timed again" err) $(grep -c '\.kept\|/choices\|chosen by time' err)" = "1 1" ]
 }
 head -c 300 good > "$file"
-doubted "cut" 'it is cut or damaged'
+doubted "cut" 'it is truncated or damaged'
 ok "after which it is whole again" eval 'run mended run.yaml && [ "$(timed out)" = 0 ]'
 sed 's/assay cache 1/assay cache 2/' good > "$file"
-doubted "another version" 'it is not of this version of the cache'
+doubted "another version" 'it has another version of the cache format'
 # body KEY BODY: a file with the right sum
 body() { { printf 'assay cache 1\n%s\n' "$(printf '%s\n%s\n' "$1" "$2" | sha256sum | cut -d' ' -f1)" && printf '%s\n%s\n' "$1" "$2"; } > "$file"; }
 key=$(sed -n 3p good)
@@ -132,7 +132,7 @@ chmod 666 "$file"
 doubted "a file that others may write to" 'others may write to it (mode 0666)'
 rm "$file"
 ln -s "$PWD/good" "$file"
-doubted "a link" 'it is a link, and may be anybody.s'
+doubted "a link" 'it is a symbolic link, and its target may belong to another user'
 ok "a link: it is not replaced" [ -h "$file" ]
 rm "$file"
 

@@ -184,7 +184,7 @@ static void a_folder_that_is_a_link_is_refused(void **state)
 	snprintf(elsewhere, sizeof(elsewhere), "%.3900s/elsewhere", (const char *)*state);
 	assert_int_equal(rename(c.dir, elsewhere), 0);
 	assert_int_equal(symlink(elsewhere, c.dir), 0);
-	assert_refused(&c, "key", "it is no folder");
+	assert_refused(&c, "key", "it is not a folder");
 	assert_int_equal(user_cache_write(&c, "key", "x", &err), STATUS_BAD_INPUT);
 }
 

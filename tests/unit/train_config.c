@@ -80,7 +80,7 @@ static const struct {
 	 "t.yaml:7: training: \"max_seq_length\" belongs under data"},
 	{"training:", "cutoff_len: 512\ntraining:", "t.yaml:4: \"cutoff_len\" belongs under data"},
 	{"  name_or_path", "  name_or_path: /m\n  chat_template: qwen",
-	 "t.yaml:3: model: chat_template: \"qwen\" is none of auto, "},
+	 "t.yaml:3: model: chat_template: \"qwen\" is not one of auto, "},
 	{"  warmup_ratio", "  bf16: yes", "t.yaml:7: training: bf16: \"yes\" is neither true nor false"},
 	{"  warmup_ratio", "  gradient_checkpointing: True\n  recompute: none",
 	 "t.yaml:7: training: gradient_checkpointing: it is"},
