@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program says of one probe: `assay probe NAME --help`, `assay list probes NAME`. */
+/* Prints the description of one probe: `assay probe NAME --help`, `assay list probes NAME`. */
 #include "cmd/help/help.h"
 #include "probe/registry.h"
 
@@ -25,7 +25,7 @@ static void add_engines(struct text *out, const struct probe *p)
 {
 	if (!p->engines || !*p->engines)
 		return;
-	text_add(out, "\nengines (--engine NAME, else the first that can do it here):\n");
+	text_add(out, "\nengines (--engine NAME; default: the first one that this machine supports):\n");
 	for (const struct engine *const *e = p->engines; *e; e++)
 		text_addf(out, "  %-12s on%s%s%s%s%s\n", (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
 			  (*e)->targets & TARGET_GPU ? " GPU" : "",
@@ -55,7 +55,7 @@ void help_probe(FILE *to, const struct probe *p)
 		  p->name, p->opts.count ? " [name=value[,value..]...]" : "");
 	if (p->kind == PROBE_READING)
 		text_addf(&t,
-			  "\nA reading of %s: it takes facts and no time; the rule is in "
+			  "\nReads facts of %s and measures nothing; the rules are in "
 			  "expectations/health.yaml.\n",
 			  p->reads == TARGET_GPU ? "each GPU" : "the node");
 	if (p->opts.count) {
@@ -64,7 +64,7 @@ void help_probe(FILE *to, const struct probe *p)
 	}
 	add_engines(&t, p);
 	add_presets(&t, p);
-	text_add(&t, "\nThe options of every probe (--target, --seconds, --out, ..): assay probe --help\n");
+	text_add(&t, "\nOptions common to all probes (--target, --seconds, --out, ..): assay probe --help\n");
 	fputs(text_str(&t), to);
 	text_release(&t);
 }
