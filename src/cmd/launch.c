@@ -26,7 +26,7 @@ static const char *const hows[] = {"auto", LAUNCH_HOWS(X) NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, how, .name = "how", .preset = "auto", .choices = hows,
-		.help = "who starts the ranks; auto: ssh if hosts are given, slurm with --nodes if sbatch is "
+		.help = "how to start the ranks; auto: ssh if hosts are given, slurm with --nodes if sbatch is "
 			"installed, otherwise this node only"),
 	OPT_ROW(struct launch_opts, nodes, .name = "nodes", .also = "nnodes", .max = 65536,
 		.help = "number of nodes; 0: one per host, or 1"),

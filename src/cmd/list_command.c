@@ -261,12 +261,14 @@ const struct command command_list_command = {
 	.name = "list",
 	.summary = "list probes, suites, causes and the expected ranges of cases",
 	.example = "assay list expectations --suite quick   # expected range of every case on this machine",
-	.help = "probes and engines: what assay can measure or read. suites: what assay check can run. kernels: the "
-		"files of GPU code, the architectures in each, and those that have run on a real device "
-		"(none if the program was built without nvcc). causes: every cause of a verdict, with advice. "
-		"nccl: the NCCL variables that assay knows, and what they do. expectations: "
-		"for each case of a suite on this machine, the physical bound and "
-		"the expected range that would judge it, and their sources. It runs nothing.",
+	.help = "probes, engines: what assay can measure or read.\n"
+		"suites: what assay check can run.\n"
+		"kernels: the files of GPU code, the architectures in each, and those that have run on a real device "
+		"(none if the program was built without nvcc).\n"
+		"causes: every cause of a verdict, with advice.\n"
+		"nccl: the NCCL variables that assay knows, and what they do.\n"
+		"expectations: for each case of a suite on this machine, the physical bound, the expected range, and "
+		"their sources. It runs nothing.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct list_opts)},
 	.alone = true,
 	.run = run,

@@ -48,7 +48,7 @@ static json_t *texts_of(const struct record_case *c, const struct judgement *j)
 	else if (j->band.high > 0)
 		snprintf(band, sizeof(band), "%.3f–%.3f at measured clock", j->band.low, j->band.high);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "case", title, "target", c->target, "bound", bound,
-			 "band", band, "why", j->reason);
+			 "expected range", band, "why", j->reason);
 }
 
 enum status list_expectations(json_t **rows, bool numbers, const char *suite, const char *machine,

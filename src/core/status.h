@@ -37,7 +37,7 @@
 /* clang-format off */
 #define VERDICT_LIST(X)                                                     \
 	X(PASS, "pass", 0, 2, "checked, judged and within its limits")         \
-	X(MEASURED, "measured", 0, 1, "a valid figure without a verdict: nobody asked for one") \
+	X(MEASURED, "measured", 0, 1, "a valid figure that was not to be judged") \
 	X(WARN, "warn", 0, 3, "a valid figure, but something needs attention")           \
 	X(FAIL, "fail", 1, 7, "the result is wrong, or the rate is too low")            \
 	X(UNKNOWN, "unknown", 2, 4, "should be judged, but no sound reference exists; or the check could not run") \

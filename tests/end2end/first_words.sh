@@ -16,7 +16,7 @@ mkdir smollm2 run
 : > target=gpu0
 
 # A configuration is a YAML file.
-ok "a model's folder is no configuration" said 'smollm2/ is no configuration: give a YAML file, for example examples/train.yaml' train smollm2/
+ok "a model's folder is no configuration" said 'smollm2/ is a model, not a configuration: give a YAML file, for example examples/train.yaml' train smollm2/
 ok "and the setting for it is named" says 'model: {name_or_path: smollm2/}' err
 ok "nor are weights" said 'give a YAML file' train weights.safetensors
 ok "a folder where a file belongs is called one" said 'smollm2/: it is a folder, not a file' check ./smollm2/

@@ -246,7 +246,7 @@ static void others_on_the_card_are_seen(void **state)
 		{0, 0.5, 0, 20, NULL}, /* a container that hides processes */
 		{1, 0.5, 2, 20, "1 other process on it"},
 		{0, 3, 1, 20, "of its memory are taken"},
-		{0, 0.5, 2, 20, "another process came onto it"},
+		{0, 0.5, 2, 20, "another process started to use it"},
 		{0, 0.5, 0, 30, "more of its memory is in use"},
 	};
 	struct gpu before, now;

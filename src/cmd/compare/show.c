@@ -17,7 +17,7 @@ enum {
 	NAME = 1024
 };
 
-/* What to show, and how wide the columns are. */
+/* The comparison to show, and the widths of the columns. */
 struct showing {
 	struct text *out;
 	const struct comparison *c;

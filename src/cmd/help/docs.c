@@ -110,7 +110,7 @@ static void add_training(struct text *out)
 		"\n"
 		"This page is %s.\n"
 		"The configuration of `assay train` is a YAML or JSON file with these sections. Each section is a map. "
-		"Where a setting takes one word, a list is accepted too. The names of other programs are accepted: "
+		"A setting that takes one word also accepts a list. The names of other programs are accepted: "
 		"`lora_alpha`, `lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`. `model: "
 		"PATH` alone names the model. Relative paths start at the folder in which assay is started. "
 		"`deepspeed`, a file or a map, sets stage, micro-batch, accumulation, clipping and bf16; "
@@ -183,12 +183,11 @@ static void add_probes(struct text *out)
 				out,
 				"Reads facts of %s and measures nothing; the rules are in `expectations/health.yaml`.\n",
 				(*p)->reads == TARGET_GPU ? "each GPU" : "the node");
-		for (const struct engine *const *e = (*p)->engines; e && *e; e++)
-			text_addf(out, "%s`%s` on%s%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ",
-				  (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
-				  (*e)->targets & TARGET_GPU ? " GPU" : "",
-				  (*e)->targets & TARGET_PAIR ? " pairs of GPUs" : "",
-				  (*e)->libs && *(*e)->libs ? " with " : "", (*e)->libs ? (*e)->libs : "");
+		for (const struct engine *const *e = (*p)->engines; e && *e; e++) {
+			text_addf(out, "%s`%s` ", e == (*p)->engines ? "\nEngines:\n\n- " : "\n- ",
+				  (*e)->name);
+			help_engine(out, *e);
+		}
 		text_add(out, (*p)->engines && *(*p)->engines ? "\n" : "");
 		add_option_table(out, &(*p)->opts, "");
 	}

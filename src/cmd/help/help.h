@@ -6,12 +6,15 @@
 #include "cmd/command.h"
 #include "core/text/text.h"
 
+struct engine;
 struct probe;
 
 void help_overview(FILE *to);
 void help_command(FILE *to, const struct command *cmd);
 /* Prints a probe's summary, engines and options (name=value). */
 void help_probe(FILE *to, const struct probe *p);
+/* Appends where an engine runs and the libraries that it needs: "on GPU; needs cublaslt cuda". */
+void help_engine(struct text *out, const struct engine *e);
 /* Finds a probe by name. NULL if there is none; the message suggests the nearest name. */
 const struct probe *help_probe_named(const char *name, struct error *err);
 /* Sets a message such as "unknown command 'chek': did you mean 'check'?". */

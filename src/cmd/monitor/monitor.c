@@ -374,11 +374,12 @@ const struct command command_monitor = {
 		"assay monitor nvlink --interval 2s   # state, errors and rates of each link over two seconds",
 	.help = "nccl: every NCCL variable that is set in the environment, in NCCL_CONF_FILE or ~/.nccl.conf, or in "
 		"/etc/nccl.conf, with its meaning and a verdict: ok, hurts, unknown. --pid reads the variables of "
-		"another process of yours. nvlink: each link's state, remote device, errors, and payload and raw rates "
-		"over the interval. ib: InfiniBand and RoCE ports. live: all parts, redrawn; "
-		"if the output is not a terminal, one line per reading. With assay launch -- monitor all, each "
-		"node is shown once. Helper processes read the driver: if a driver hangs, assay reports it and keeps "
-		"working.\n\n"
+		"another process of yours.\n"
+		"nvlink: each link's state, remote device, errors, and payload and raw rates over the interval.\n"
+		"ib: InfiniBand and RoCE ports.\n"
+		"live: all parts, redrawn; if the output is not a terminal, one line per reading.\n\n"
+		"With assay launch -- monitor all, each node is shown once. Helper processes read the driver: if a "
+		"driver hangs, assay reports it and keeps working.\n\n"
 		"Exit codes: 0 nothing is wrong, 1 a link is down or a setting disables hardware that is present, 2 "
 		"something could not be read. Ctrl-C while it repeats: 0.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct monitor_opts)},

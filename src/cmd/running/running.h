@@ -27,7 +27,7 @@ struct running_opts {
 /* Option rows with the same name in every command. `type` contains a struct running_opts named `running`. */
 /* clang-format off */
 #define RUNNING_ROWS(type)                                                                                            \
-	OPT_ROW(type, running.target, .name = "target", .also = "gpus gpu gpu-id device devices device-id cuda", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on this target"), \
+	OPT_ROW(type, running.target, .name = "target", .also = "gpus gpu gpu-id device devices device-id cuda", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on this target. cpu: all CPUs; cpu-each-numa: each NUMA node; gpu: each GPU; gpuN: GPU number N; pair: each pair of GPUs in both directions; pair-once: in one direction; gpuN>gpuM: one pair; node: all GPUs together; node-doubling: 2, 4, 8 .. of them; node:LIST: these GPUs; team: all ranks; team-doubling: the ranks of 1, 2, 4 .. nodes; team:LIST: these ranks; all: everything"), \
 	OPT_ROW(type, running.out, .name = "out", .also = "output output-dir o log-dir", .shown = "DIR", .help = "run directory (default: assay-runs/DATE-NAME)"),   \
 	OPT_ROW(type, running.seconds, .name = "seconds", .also = "duration time runtime", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
 		.help = "length of the measured windows; 0: the suite's or the probe's own value"),                               \

@@ -60,6 +60,12 @@ enum status opt_refuse(const struct opt_table *t, const char *name, const char *
 	return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"%s%.64s\"", place, dashes, name);
 }
 
+/* The option's name in help: a positional word is shown by its placeholder. */
+static const char *title_of(const struct opt *row)
+{
+	return row->positional && row->shown ? row->shown : row->name;
+}
+
 static enum status refuse_choice(const struct opt *row, const char *text, const char *place,
 				 struct error *err)
 {
@@ -75,10 +81,10 @@ static enum status refuse_choice(const struct opt *row, const char *text, const 
 	near = opt_nearest(text, row->choices, count);
 	if (near)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s: \"%.64s\" is not one of %s; did you mean \"%s\"", place, row->name,
-				 text, known, near);
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s: \"%.64s\" is not one of %s", place, row->name, text,
-			 known);
+				 "%s: %s: \"%.64s\" is not one of %s; did you mean \"%s\"", place,
+				 title_of(row), text, known, near);
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s: \"%.64s\" is not one of %s", place, title_of(row),
+			 text, known);
 }
 
 static enum status choice_index(const struct opt *row, const char *text, const char *place, uint32_t *index,
