@@ -100,7 +100,7 @@
 	X(TELEMETRY_GAP, "telemetry_gap", "telemetry readings are missing within the measured window", "")                \
 	X(COUNTER_RESET, "counter_reset", "a counter ran backwards", "")                               \
 	X(COUNTER_STUCK, "counter_stuck", "the energy counter did not change for two seconds while the GPU drew power", "use power_integral_w for the power") \
-	X(PCIE_WIDTH, "pcie_width", "fewer PCIe lanes in use than the device has", "compare with lspci -vv (LnkSta) after a reboot; reseat the card or riser if lspci shows the same") \
+	X(PCIE_WIDTH, "pcie_width", "fewer PCIe lanes in use than the device has", "compare with lspci -vv (LnkSta) after a reboot; reseat the card or riser if lspci agrees") \
 	X(PCIE_GEN, "pcie_gen", "under load, the PCIe generation is below the possible one", "check BIOS settings, riser and slot") \
 	X(PCIE_ERRORS, "pcie_errors", "PCIe errors were counted or logged", "repeat under load; reseat the card or riser if they rise again and the kernel logs AER errors") \
 	X(NUMA_FAR, "numa_far", "host memory is on a remote NUMA node", "bind the process to the GPU's NUMA node") \
@@ -115,7 +115,7 @@
 	X(ECC, "ecc", "memory errors were counted or logged", "reset the GPU; replace the GPU if they return and a remap failed or an Xid names it")     \
 	X(ECC_OFF, "ecc_off", "ECC is switched off", "ask the operator to switch ECC on")              \
 	X(REMAP_PENDING, "remap_pending", "a row remap waits for a reset", "reset the GPU or reboot")  \
-	X(REMAP_FAILED, "remap_failed", "a row could not be remapped, or no spare row is left", "reset the GPU and run NVIDIA's field diagnostic; replace the GPU if the diagnostic fails")              \
+	X(REMAP_FAILED, "remap_failed", "a row could not be remapped, or no spare row is left", "reset the GPU and run NVIDIA's field diagnostic; replace the GPU if the diagnostic agrees")              \
 	X(RETIRED_PAGES, "retired_pages", "memory pages were retired", "reset the GPU; replace the GPU if their number grows and ECC errors or an Xid confirm it") \
 	X(RECOVERY_ACTION, "recovery_action", "the driver requests an action", "do what the message says")     \
 	X(XID, "xid", "the driver logged an Xid", "do what the message says for this Xid")                              \
@@ -128,7 +128,7 @@
 	X(CRASHED, "crashed", "the worker crashed", "see the signal and the worker's last output")      \
 	X(TIMED_OUT, "timed_out", "over its time limit", "raise the limit, or find what hangs")    \
 	X(STUCK, "stuck", "KILL does not end it: a thread waits inside the kernel", "reboot; do not use the device until then") \
-	X(QUARANTINED, "quarantined", "an earlier case left its device lost, stuck or too hot", "see that earlier case") \
+	X(QUARANTINED, "quarantined", "an earlier case left its device lost, stuck or too hot", "see the earlier case that lost the device") \
 	X(NO_MEMORY, "no_memory", "out of memory", "free memory, or use a smaller size")               \
 	X(DISK_FULL, "disk_full", "no space left in the run directory", "free space, or use --out with another disk") \
 	X(BAD_INPUT, "bad_input", "an option or file is wrong", "see the place that the message names")                 \

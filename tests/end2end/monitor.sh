@@ -156,7 +156,7 @@ ok "no part of that name" expect 64 monitor pcie
 ok "nobody is left behind" none_left
 of_guest="$root/results/2026-11-22-h200-sxm-x2/recording" # a guest is not told its switches' addresses
 ok "a switch without an address has none made up" sh -c '"$0" monitor nvlink --machine "$1" > out && grep -q " switch" out && ! grep -qi ffffffff out' "$assay" "$of_guest"
-ok "nor in the inventory" sh -c '"$0" info links --machine "$1" > out && grep -q "a link, to switches" out && ! grep -qi ffffffff out' "$assay" "$of_guest"
+ok "nor in the inventory" sh -c '"$0" info links --machine "$1" > out && grep -q "link and direction, to switches" out && ! grep -qi ffffffff out' "$assay" "$of_guest"
 # Launched: what each node shows, once.
 ok "launched ranks of two nodes show each node once" eval 'for r in 0 1 2 3; do
 	ASSAY_RANK=$r ASSAY_SIZE=4 ASSAY_LOCAL_RANK=$((r % 2)) ASSAY_LOCAL_SIZE=2 ASSAY_HOST=127.0.0.1 SLURMD_NODENAME=n$((r / 2)) "$assay" monitor nccl || exit 1

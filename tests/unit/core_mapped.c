@@ -54,7 +54,7 @@ static void assert_told(const struct file *f, enum status before)
 		error_set(&err, before, "the numbers are wrong");
 	assert_int_equal(mapped_check(before, &err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, f->path));
-	assert_non_null(strstr(err.text, "became shorter while it was read, 10 bytes where it had 327680"));
+	assert_non_null(strstr(err.text, "another program shortened the file while assay read it: 10 bytes instead of 327680"));
 }
 
 static void test_mapped__a_whole_file_is_nothing_to_tell(void **state)

@@ -87,7 +87,7 @@ static const struct {
 	{"  warmup_ratio", "  gradient_checkpointing: false\n  recompute: full", "contradicts it"},
 	{"  warmup_ratio", "  max_steps: \"10\"", "no text"},
 	{"  warmup_ratio", "  max_steps: 10.5", "max_steps"},
-	{"  warmup_ratio", "  learning_rate: 1", "a second time"},
+	{"  warmup_ratio", "  learning_rate: 1", "is given twice"},
 	{"  learning_rate", "  learning_rate: .nan", "learning_rate"},
 	{"  learning_rate", "  learning_rate: 1e999", "learning_rate"},
 	{"  warmup_ratio", "  early_stopping_patience: 2",

@@ -247,7 +247,7 @@ static void others_on_the_card_are_seen(void **state)
 		{1, 0.5, 2, 20, "1 other process on it"},
 		{0, 3, 1, 20, "of its memory are taken"},
 		{0, 0.5, 2, 20, "another process started to use it"},
-		{0, 0.5, 0, 30, "more of its memory is in use"},
+		{0, 0.5, 0, 30, "more memory is in use than this run needs"},
 	};
 	struct gpu before, now;
 	char why[200];

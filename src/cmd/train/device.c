@@ -16,7 +16,7 @@ static const char *const libs[] = {"cuda", "cublaslt", NULL};
 struct choice {
 	const struct gpu *gpu; /* NULL: the CPU */
 	enum cause cause;
-	char why[320]; /* why no GPU is usable; "": there is none, or one was chosen */
+	char why[384]; /* why no GPU is usable; "": there is none, or one was chosen */
 };
 
 /* Finds the first accessible GPU that works; otherwise notes the reason for the first one. */

@@ -420,7 +420,7 @@ enum status process_run(const struct process_spec *spec, unsigned limit_ms, size
 	process_release(&p);
 	if (!st && !WIFEXITED(p.wait_status)) {
 		process_wait_text(p.wait_status, how, sizeof(how));
-		st = error_set_cause(err, STATUS_VENDOR, CAUSE_CRASHED, "%s ended by %s", name, how);
+		st = error_set_cause(err, STATUS_VENDOR, CAUSE_CRASHED, "%s was ended by %s", name, how);
 	}
 	if (!st) {
 		text_add(&text, "");
