@@ -95,7 +95,7 @@ static void test_mapped__a_cut_within_the_last_page_is_seen_by_its_size(void **s
 	sum(&f);
 	assert_int_equal(mapped_check(STATUS_OK, &err), STATUS_OK);
 	assert_int_equal(mapped_check_sizes(STATUS_OK, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "327679 bytes where it had 327680"));
+	assert_non_null(strstr(err.text, "327679 bytes instead of 327680"));
 	mapped_close(f.data, f.size);
 	mapped_check(STATUS_OK, NULL);
 }
