@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay archive: a run directory as one file with checksums. */
+/* assay archive: packs a run directory into one file with checksums. */
 #include <limits.h>
 #include "cmd/shared/judged.h"
 #include "cmd/shared/input_hashes.h"
@@ -14,14 +14,14 @@ struct archive_opts {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct archive_opts, dir, .name = "dir", .positional = true, .shown = "DIR",
-		.help = "a run directory; with --check an archive"),
+		.help = "a run directory; with --check, an archive"),
 	OPT_ROW(struct archive_opts, out, .name = "out", .shown = "FILE",
-		.help = "the archive; else DIR.tar.zst"),
+		.help = "name of the archive (default: DIR.tar.zst)"),
 	OPT_ROW(struct archive_opts, check, .name = "check",
-		.help = "read an archive and hold every file against its checksum"),
+		.help = "read an archive and compare every file with its checksum"),
 };
 
-/* DIR.tar.zst; "." and ".." by their real names, beside them. */
+/* Makes DIR.tar.zst, next to the directory. "." and ".." are replaced by their real names. */
 static void default_name(char out[PATH_MAX], const char *dir)
 {
 	size_t end = strlen(dir);
@@ -37,14 +37,14 @@ static void default_name(char out[PATH_MAX], const char *dir)
 	snprintf(out, PATH_MAX, "%.*s.tar.zst", (int)end, dir);
 }
 
-/* A run that would be judged otherwise where it is unpacked is not packed. */
+/* Refuses a run that would be judged differently after unpacking. */
 static enum status check_kept(const char *dir, struct error *err)
 {
 	struct record r;
 	enum status st;
 
 	if (!run_dirs_is(dir))
-		return STATUS_OK; /* pack_write says so */
+		return STATUS_OK; /* pack_write reports this error */
 	st = run_dirs_whole(dir, err);
 	if (!st)
 		st = record_read(&r, dir, err);
@@ -68,7 +68,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!o->dir) {
 		error_set(&err, STATUS_BAD_INPUT,
-			  o->check ? "archive --check needs the archive" : "archive needs the run directory");
+			  o->check ? "archive --check: name the archive" : "archive: name the run directory");
 		return judged_complain(c, &err);
 	}
 	if (o->check) {
@@ -81,7 +81,7 @@ static int run(const struct command_context *c, const void *opts_)
 	st = o->check ? STATUS_OK : check_kept(o->dir, &err);
 	if (!st && !o->check)
 		st = pack_write(out, o->dir, &left_out, &err);
-	/* What was written is read back: an archive that cannot be read is no archive. */
+	/* Read the archive back: one that cannot be read is an error. */
 	if (!st)
 		st = pack_verify(out, &files, &err);
 	if (st)
@@ -92,9 +92,9 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	if (st)
 		return judged_complain(c, &err);
-	text_addf(&line, "%s: %zu files, every checksum holds\n", out, files);
+	text_addf(&line, "%s: %zu files, all checksums match\n", out, files);
 	if (left_out.size)
-		text_addf(&line, "not in it: %s\n", left_out.data);
+		text_addf(&line, "not included: %s\n", left_out.data);
 	text_release(&left_out);
 	show_text(&line, UTF8_KEEP_NOTHING);
 	text_release(&line);
@@ -103,10 +103,10 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_archive = {
 	.name = "archive",
-	.summary = "a run directory as one tar.zst with checksums",
-	.example = "assay archive assay-runs/2026-11-21-quick",
-	.help = "Packs the files of a run directory with their SHA-256 checksums and reads the archive back. "
-		"What the run replaced by pseudonyms stays replaced.",
+	.summary = "pack a run directory into one tar.zst file with checksums",
+	.example = "assay archive assay-runs/2026-11-21-quick   # writes assay-runs/2026-11-21-quick.tar.zst",
+	.help = "Packs the files of a run directory with their SHA-256 checksums, then reads the archive back to "
+		"verify it. Pseudonyms in the run directory stay pseudonyms in the archive.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct archive_opts)},
 	.alone = true,
 	.run = run,

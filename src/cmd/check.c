@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay check: run, judge, report. The main job. */
+/* assay check: runs a suite, judges it and prints the report. This is the main command. */
 #include "cmd/running/resume.h"
 #include "cmd/running/running.h"
 #include "run/suite/target.h"
@@ -11,9 +11,9 @@ struct check_opts {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct check_opts, word, .name = "name", .positional = true, .shown = "SUITE",
-		.help = "a suite built in (assay list suites); quick when none is named"),
+		.help = "a built-in suite (assay list suites); quick if none is given"),
 	OPT_ROW(struct check_opts, suite, .name = "suite", .shown = "SUITE|FILE",
-		.help = "the same, or a suite of your own"),
+		.help = "a built-in suite or a suite file of your own"),
 	RUNNING_ROWS(struct check_opts),
 };
 
@@ -22,8 +22,9 @@ extern const struct command command_check;
 static enum status read_suite(struct suite **s, const struct check_opts *o, struct error *err)
 {
 	if (o->suite && o->word)
-		return error_set(err, STATUS_BAD_INPUT, "one suite at a time: \"%.64s\" or --suite %.64s",
-				 o->word, o->suite);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "two suites given, \"%.64s\" and --suite %.64s: give one", o->word,
+				 o->suite);
 	return suite_read(s, o->suite ? o->suite : o->word ? o->word : "quick", err);
 }
 
@@ -46,7 +47,7 @@ static int check(const struct command_context *c, const struct check_opts *o)
 	int code;
 
 	if (read_suite(&s, o, &err)) {
-		if (err.status == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
+		if (err.status == STATUS_UNAVAILABLE) /* a file that the command names does not exist */
 			err.status = STATUS_BAD_INPUT;
 		return running_complain(c, &err);
 	}
@@ -73,12 +74,13 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_check = {
 	.name = "check",
-	.summary = "run, judge and report a suite: the main job",
-	.example = "assay check quick",
-	.help = "Measures what the suite says, judges each figure and explains what is short of its bound. "
-		"The run directory holds the journal and every report. Exit code: "
-		"0 all that is required was reached, 1 something failed, 2 inconclusive, 64 wrong usage. "
-		"Ctrl-C leaves a readable run directory; --resume DIR goes on.",
+	.summary = "run a suite, judge the results and write a report: the main command",
+	.example = "assay check quick   # the report goes to assay-runs/DATE-quick",
+	.help = "Runs every case of the suite, compares each result with its expected range, and explains what keeps "
+		"it below the physical bound. The run directory holds the journal and all reports. "
+		"Ctrl-C stops the run and leaves a readable run directory; --resume DIR continues it.\n\n"
+		"Exit codes: 0 all requirements are met, 1 something failed, 2 inconclusive, "
+		"64 wrong usage.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct check_opts)},
 	.check = check_words,
 	.run = run,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A subcommand is one file and one line in cmd/list.h. Help, completion and manual come from these rows. */
+/* The description of a subcommand. Each subcommand has one file and one line in cmd/list.h. Help, shell
+ * completion and the manual page are generated from these descriptions. */
 #ifndef CMD_COMMAND_H
 #define CMD_COMMAND_H
 #include <signal.h>
@@ -13,32 +14,34 @@ enum { EXIT_PASS = 0, EXIT_FAILED = 1, EXIT_INCONCLUSIVE = 2, EXIT_USAGE = 64 };
 struct command_context {
 	struct log *log;
 	const volatile sig_atomic_t *stop;
-	bool tells;	       /* a rank: how it ended is told to who started it (launch/rank_exit.h) */
-	bool terminal;	       /* stderr is one: progress may be drawn */
-	bool colour;	       /* stdout is one and NO_COLOR is not set */
-	struct opt_words rest; /* words after "--", where the command takes some */
-	int argc;	       /* the whole command line, for the record */
+	bool tells;    /* this process is a rank and reports its end to its launcher (launch/rank_exit.h) */
+	bool terminal; /* stderr is a terminal: progress may be drawn */
+	bool colour;   /* stdout is a terminal and NO_COLOR is not set */
+	struct opt_words rest; /* words after "--", if the command accepts them */
+	int argc;	       /* the whole command line, for the journal */
 	char **argv;
 };
 
 struct command {
 	const char *name, *summary;
-	const char *example; /* one command line that works, with what it gives */
-	const char *help;    /* a paragraph; NULL: none */
-	/* Optional: --help with a first bare word that names a subject of its own (a probe). False: it names
-	 * none. */
+	const char *example; /* one working command line, with a comment about its result */
+	const char *help;    /* paragraphs, separated by an empty line; NULL: none */
+	/* Optional. Prints help for a topic of its own (a probe) if --help follows such a word. False: the
+	 * word is no topic. */
 	bool (*help_topic)(FILE *to, const char *word);
-	/* Optional: what of its words is wrong wherever they are run. UNAVAILABLE: a file is not here. */
+	/* Optional. Finds errors in the options that are errors on any machine. UNAVAILABLE: a file is not
+	 * on this machine. */
 	enum status (*check)(const void *opts, struct error *err);
-	/* Optional: the options that this command takes as words, NAME=VALUE; NULL: its words name none. */
+	/* Optional. The options that the command takes as NAME=VALUE words; NULL if its words name none. */
 	const struct opt_table *(*word_opts)(int argc, char *const *argv);
 	struct opt_table opts;
-	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
-	bool hidden;	  /* __worker and its kin */
-	bool single;	  /* works as one process: of several ranks each would do all of it */
-	bool alone;	  /* of files or of this program: launched ranks would all do the same */
-	bool stops_unread; /* PIPE, when nobody reads the output any more, asks to stop as TERM does */
-	bool raw;	   /* parses argv itself (hidden ones) */
+	const char
+		*rest; /* the words after the options, as help shows them: "-- PROGRAM"; NULL: not accepted */
+	bool hidden;   /* __worker and other internal commands */
+	bool single;   /* not supported on several ranks: each rank would do all of the work */
+	bool alone;    /* works on files or on this program only: all launched ranks would do the same */
+	bool stops_unread; /* a closed output pipe (SIGPIPE) requests a stop, as TERM does */
+	bool raw;	   /* parses argv itself (hidden commands) */
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay launch: a team of ranks, on this node, over ssh, by Slurm or by mpirun. */
+/* assay launch: starts a team of ranks on this node, over ssh, through Slurm or through mpirun. */
 #include <limits.h>
 #include <unistd.h>
 #include "cmd/command.h"
@@ -26,50 +26,49 @@ static const char *const hows[] = {"auto", LAUNCH_HOWS(X) NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, how, .name = "how", .preset = "auto", .choices = hows,
-		.help = "who starts the ranks; auto: ssh with hosts, slurm with --nodes where sbatch is, "
-			"else this node alone"),
+		.help = "how to start the ranks; auto: ssh if hosts are given, slurm with --nodes if sbatch is "
+			"installed, otherwise this node only"),
 	OPT_ROW(struct launch_opts, nodes, .name = "nodes", .also = "nnodes", .max = 65536,
-		.help = "how many nodes; 0: as many as hosts, else 1"),
+		.help = "number of nodes; 0: one per host, or 1"),
 	OPT_ROW(struct launch_opts, hosts, .name = "hosts", .also = "host nodelist", .shown = "LIST",
-		.help = "gpu1,user@gpu2 or gpu[01-04]; rank 0 is on the first"),
+		.help = "hosts, for example gpu1,user@gpu2 or gpu[01-04]; rank 0 runs on the first one"),
 	OPT_ROW(struct launch_opts, hostfile, .name = "hostfile", .also = "machinefile", .shown = "FILE",
-		.help = "the same, a host a line"),
+		.help = "file with one host per line"),
 	OPT_ROW(struct launch_opts, gpus, .name = "gpus-per-node", .also = "gpus ngpus gpus-per-task",
-		.shown = "N",
-		.help = "what each node has; else as this machine, where it is the one, or --machine has"),
+		.shown = "N", .help = "GPUs of each node (default: counted on this machine or in --machine)"),
 	OPT_ROW(struct launch_opts, ranks, .name = "ranks-per-node",
 		.also = "nproc-per-node ntasks-per-node tasks-per-node npernode ppn np", .shown = "N",
-		.help = "else one a GPU; without GPUs up to four"),
+		.help = "ranks per node (default: one per GPU; without GPUs up to four)"),
 	OPT_ROW(struct launch_opts, time, .name = "time", .also = "timelimit", .shown = "TIME",
-		.help = "Slurm: the job's limit, 30 or 1:30:00 or 1-12"),
+		.help = "Slurm: time limit of the job, for example 30 (minutes), 1:30:00 or 1-12 (days-hours)"),
 	OPT_ROW(struct launch_opts, partition, .name = "partition", .shown = "NAME",
-		.help = "Slurm: where to"),
-	OPT_ROW(struct launch_opts, account, .name = "account", .shown = "NAME", .help = "Slurm: who pays"),
+		.help = "Slurm: partition"),
+	OPT_ROW(struct launch_opts, account, .name = "account", .shown = "NAME", .help = "Slurm: account"),
 	OPT_ROW(struct launch_opts, sbatch, .name = "sbatch", .shown = "WORDS",
-		.help = "Slurm: one more #SBATCH line"),
+		.help = "Slurm: options for one more #SBATCH line"),
 	OPT_ROW(struct launch_opts, script, .name = "script", .shown = "FILE",
-		.help = "keep the script there, with --print as well"),
+		.help = "Slurm: save the job script to FILE, also with --print"),
 	OPT_ROW(struct launch_opts, env, .name = "env", .also = "export", .shown = "WORDS",
-		.help = "NAME=value with blanks between, for all ranks"),
+		.help = "environment variables for all ranks: NAME=value words, separated by blanks"),
 	OPT_ROW(struct launch_opts, derive, .name = "derive", .preset = "true",
-		.help = "each node sets what its machine asks for"),
+		.help = "each node sets the environment variables for its own machine"),
 	OPT_ROW(struct launch_opts, mpi, .name = "mpi",
-		.help = "the ranks do MPI of their own: srun --mpi=pmix, UCX's ports"),
+		.help = "the ranks call MPI themselves: adds srun --mpi=pmix and UCX's ports"),
 	OPT_ROW(struct launch_opts, master, .name = "master", .also = "master-addr rdzv-endpoint",
-		.shown = "HOST[:PORT]", .help = "where the others find rank 0"),
+		.shown = "HOST[:PORT]", .help = "address at which the other ranks reach rank 0"),
 	OPT_ROW(struct launch_opts, ssh_config, .name = "ssh-config", .shown = "FILE",
-		.help = "for ssh -F: ports, keys, names of hosts"),
+		.help = "configuration file for ssh -F: ports, keys, host names"),
 	OPT_ROW(struct launch_opts, machine, .name = "machine", .shown = "DIR",
-		.help = "a recording of such a node, for what is shown of its environment"),
+		.help = "a recorded machine: show the environment for such a node"),
 	OPT_ROW(struct launch_opts, print, .name = "print",
-		.help = "show the script, each line with its reason; start nothing"),
+		.help = "show the script with a reason for each line; start nothing"),
 	OPT_ROW(struct launch_opts, exports, .name = "exports",
-		.help = "show what this machine asks for as export lines, each with its reason; start nothing"),
+		.help = "show this machine's environment variables as export lines with reasons; start nothing"),
 	OPT_ROW(struct launch_opts, wait, .name = "wait",
-		.help = "Slurm: pass on the job's output and end with its exit code"),
+		.help = "Slurm: wait for the job, show its output and end with its exit code"),
 };
 
-/* All that a plan lends. */
+/* Everything that a launch plan points to. */
 struct filled {
 	struct launch_plan plan;
 	struct env_rows rows;
@@ -95,7 +94,7 @@ static enum status take_env(struct filled *f, const char *text, struct error *er
 
 	f->env_text = strdup(text ? text : "");
 	if (!f->env_text)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for --env");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "out of memory for --env");
 	for (char *w = strtok_r(f->env_text, " ", &save); w && n < 63; w = strtok_r(NULL, " ", &save))
 		f->env[n++] = w;
 	f->plan.env = (struct opt_words){f->env, n};
@@ -105,7 +104,8 @@ static enum status take_env(struct filled *f, const char *text, struct error *er
 static enum status take_hosts(struct launch_plan *p, const struct launch_opts *o, struct error *err)
 {
 	if (o->hosts && o->hostfile)
-		return error_set(err, STATUS_BAD_INPUT, "--hosts and --hostfile name hosts: give one");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--hosts and --hostfile cannot be combined: give one");
 	if (o->hosts)
 		return hosts_parse(&p->hosts, o->hosts, "--hosts", err);
 	return o->hostfile ? hosts_read(&p->hosts, o->hostfile, err) : STATUS_OK;
@@ -124,16 +124,16 @@ static enum status choose_how(struct launch_plan *p, const struct launch_opts *o
 		return error_set(err, STATUS_BAD_INPUT, "--how ssh needs --hosts or --hostfile");
 	if (p->how == LAUNCH_PLAIN && (p->nodes > 1 || p->hosts.count))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%u nodes, and %s: give --hosts, or --how slurm or mpirun", p->nodes,
-				 o->how ? "--how plain is this one"
-					: "there is no sbatch here to ask for them");
+				 "%u nodes, but %s: give --hosts, or --how slurm or mpirun", p->nodes,
+				 o->how ? "--how plain uses only this node" : "sbatch is not installed here");
 	if (p->how == LAUNCH_SLURM && p->hosts.count)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "Slurm chooses its nodes: --sbatch --nodelist=.. names some");
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--hosts does not work with Slurm, which chooses the nodes: use --sbatch --nodelist=..");
 	return STATUS_OK;
 }
 
-/* Options that another way alone heeds are mistakes, not wishes. */
+/* Refuses options that only another launch method uses. */
 static enum status check_options(const struct launch_plan *p, const struct launch_opts *o, struct error *err)
 {
 	const struct {
@@ -147,8 +147,9 @@ static enum status check_options(const struct launch_plan *p, const struct launc
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (rows[i].given && rows[i].how != p->how)
-			return error_set(err, STATUS_BAD_INPUT, "%s is for --how %s, and this is %s",
-					 rows[i].name, hows[rows[i].how + 1], hows[p->how + 1]);
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s works only with --how %s, but this launch uses %s", rows[i].name,
+					 hows[rows[i].how + 1], hows[p->how + 1]);
 	return STATUS_OK;
 }
 
@@ -159,13 +160,13 @@ static enum status number(unsigned *out, const char *option, const char *text, u
 	unsigned long value = strtoul(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || value > most)
-		return error_set(err, STATUS_BAD_INPUT, "%s \"%.40s\" is no whole number up to %u", option,
-				 text, most);
+		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.40s\" is not a whole number from 0 to %u",
+				 option, text, most);
 	*out = (unsigned)value;
 	return STATUS_OK;
 }
 
-/* GPUs granted to us, and how many ranks CPUs alone are good for. */
+/* Counts the GPUs that this process may use, and the ranks that make sense on CPUs alone. */
 static enum status count_gpus(unsigned *gpus, unsigned *cpus, const char *recording,
 			      const struct command_context *c, struct error *err)
 {
@@ -183,7 +184,7 @@ static enum status count_gpus(unsigned *gpus, unsigned *cpus, const char *record
 	return STATUS_OK;
 }
 
-/* The one node is this machine. */
+/* True if the only node is this machine. */
 static bool is_here(const struct launch_plan *p)
 {
 	return p->how == LAUNCH_PLAIN || (p->how == LAUNCH_MPIRUN && p->nodes == 1 && !p->hosts.count);
@@ -201,7 +202,7 @@ static enum status take_counts(struct launch_plan *p, const struct launch_opts *
 		st = count_gpus(&p->gpus, &cpus, o->machine, c, err);
 	else if (!o->ranks)
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "what the nodes have is not known here: give --gpus-per-node, "
+			       "the number of GPUs per node is not known: give --gpus-per-node, "
 			       "--ranks-per-node or --machine");
 	p->ranks = p->gpus ? p->gpus : cpus ? cpus : 1;
 	if (!st && o->ranks)
@@ -209,7 +210,8 @@ static enum status take_counts(struct launch_plan *p, const struct launch_opts *
 	return st;
 }
 
-/* What this machine, or a recorded one, asks for: nothing where the nodes are others. */
+/* Finds the environment variables for this machine or a recorded one; none if the nodes are other
+ * machines. */
 static enum status take_rows(struct filled *f, const struct launch_opts *o, const struct command_context *c,
 			     struct error *err)
 {
@@ -309,7 +311,8 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 	if (p->derive)
 		env_apply(&f->rows, s->log);
 	if (p->gpus && p->ranks > 1)
-		log_info(s->log, LOG_TOPIC_RUN, "one node: assay %s alone would run its GPUs in one process",
+		log_info(s->log, LOG_TOPIC_RUN,
+			 "one node: without launch, assay %s uses all GPUs from one process",
 			 p->words.word[0]);
 	st = ranks_run(&r, &told, err);
 	*code = rank_exit_code(told);
@@ -326,7 +329,7 @@ static enum status start_slurm(const struct launch_plan *p, const struct launch_
 	if (st)
 		return st;
 	if (o->wait) {
-		log_info(s->log, LOG_TOPIC_RUN, "job %lu is submitted", job);
+		log_info(s->log, LOG_TOPIC_RUN, "submitted job %lu", job);
 		return slurm_follow(job, s, code, err);
 	}
 	printf("%lu\n", job);
@@ -354,8 +357,7 @@ static enum status start(const struct filled *f, const struct launch_opts *o, co
 	}
 }
 
-/* What the chosen way must be asked before a script can be written. One that is only shown needs no mpirun
- * here. */
+/* Queries Slurm or mpirun before a script can be written. With --print, mpirun need not be installed here. */
 static enum status ask_around(struct launch_plan *p, bool print, const struct command_context *c,
 			      struct error *err)
 {
@@ -367,7 +369,7 @@ static enum status ask_around(struct launch_plan *p, bool print, const struct co
 		st = mpirun_is_mpich(&p->mpich, c->stop, err);
 	if (!st || !print)
 		return st;
-	log_info(c->log, LOG_TOPIC_RUN, "%s: Open MPI's words are shown", err->text);
+	log_info(c->log, LOG_TOPIC_RUN, "%s: showing the command for Open MPI", err->text);
 	*err = (struct error){0};
 	return STATUS_OK;
 }
@@ -416,19 +418,19 @@ static int run(const struct command_context *c, const void *values)
 
 const struct command command_launch = {
 	.name = "launch",
-	.summary = "start ranks on one or many nodes: here, over ssh, by Slurm or mpirun",
-	.example = "assay launch --hosts gpu1,gpu2 --gpus-per-node 8 -- check quick   # 16 ranks, a report "
+	.summary = "start assay as several ranks: on this node, over ssh, through Slurm or mpirun",
+	.example = "assay launch --hosts gpu1,gpu2 --gpus-per-node 8 -- check quick   # 16 ranks, one report "
 		   "of both nodes",
-	.help = "What stands behind -- are the words of assay that each rank runs (check quick where "
-		"nothing does). Each node sets the variables that its own machine asks for (threads, "
-		"interface, InfiniBand ports), says why, and sets none that is the default already or "
-		"that the user has set; --exports shows them for programs of other kinds. ssh: OpenSSH "
-		"with keys and known hosts alone, the same path of the same build on each host. Slurm: "
-		"a script with the reason of each line above it; --print shows it. The ranks' secret "
-		"is new for each start and stands on no command line and in no file. Exit code: rank "
-		"0's of a team; where no team met, or rank 0 ended well and another rank did not, 64 before "
-		"1 before 2 before 0, and a signal counts as 2; with --wait the job's. 64 wrong usage; 2 "
-		"where a host or a program cannot be used.",
+	.help = "Starts an assay command on every rank. The words after -- are the command (default: check quick). "
+		"Each node sets the environment variables that its own machine needs (threads, network interface, "
+		"InfiniBand ports) and logs the reason. It sets none that is already the default or "
+		"that the user has set. --exports prints them for other programs.\n\n"
+		"ssh: needs OpenSSH with keys and known hosts, and the same build of assay at the same path on each "
+		"host. Slurm: writes a job script with the reason above each line; --print shows it. The ranks share "
+		"a secret that is new for each launch and appears on no command line and in no file.\n\n"
+		"Exit codes: the exit code of rank 0. If the ranks did not join, or rank 0 succeeded and another rank "
+		"did not, the worst one counts: 64, then 1, then 2 (also for a signal), then 0. With --wait, the "
+		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.run = run,

@@ -18,13 +18,13 @@ static bool asks_for_help(const char *word)
 	return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-/* Options of every command, which main takes out. */
+/* Options that every command accepts and that main removes. */
 static bool is_global(const char *word)
 {
 	return !strcmp(word, "--quiet") || !strncmp(word, "--debug=", 8);
 }
 
-/* The command's own words, as main would give them to it. False: help is asked for. */
+/* Removes the global options from a command's words, as main does. False if the words ask for help. */
 static bool own_words(char **argv, int *argc, const struct opt_words *words)
 {
 	bool open = true;
@@ -49,7 +49,7 @@ static enum status check_options(const struct command *cmd, char **argv, int arg
 	enum status st;
 
 	if (!values)
-		return error_errno(err, ENOMEM, "the words of %s", cmd->name);
+		return error_errno(err, ENOMEM, "the arguments of %s", cmd->name);
 	st = opt_defaults(&cmd->opts, values, err);
 	if (!st)
 		st = option_form_check(cmd, argc, argv, err);
@@ -58,7 +58,7 @@ static enum status check_options(const struct command *cmd, char **argv, int arg
 	if (!st && cmd->check)
 		st = cmd->check(values, err);
 	free(values);
-	return st == STATUS_UNAVAILABLE ? STATUS_OK : st; /* a file of the nodes */
+	return st == STATUS_UNAVAILABLE ? STATUS_OK : st; /* the file may exist only on the nodes */
 }
 
 enum status launch_command_check(const struct opt_words *words, struct error *err)
@@ -69,20 +69,19 @@ enum status launch_command_check(const struct opt_words *words, struct error *er
 	int argc;
 
 	if (!cmd)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"behind -- stands \"%.40s\", which is no command of assay that ranks could run",
-			words->word[0]);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "launch: \"%.40s\" after -- is not an assay command that ranks can run",
+				 words->word[0]);
 	if (cmd->alone)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"behind -- stands %s, which each rank would do alike: assay %s alone does it",
+			"launch: %s after -- would do the same on every rank: run assay %s without launch",
 			cmd->name, cmd->name);
 	if (cmd->raw)
 		return STATUS_OK;
 	argv = calloc(words->count + 1, sizeof(*argv));
 	if (!argv)
-		return error_errno(err, ENOMEM, "%zu words", words->count);
+		return error_errno(err, ENOMEM, "%zu arguments", words->count);
 	if (own_words(argv, &argc, words))
 		st = check_options(cmd, argv, argc, err);
 	free(argv);
@@ -95,9 +94,8 @@ enum status launch_words_single(const struct opt_words *words, unsigned ranks, s
 
 	if (!cmd || !cmd->single || ranks < 2)
 		return STATUS_OK;
-	return error_set(
-		err, STATUS_BAD_INPUT,
-		"behind -- stands %s, which does not work on several ranks yet, and these are %u: each would "
-		"do all of it; start one (--ranks-per-node 1), or assay %s alone",
-		cmd->name, ranks, cmd->name);
+	return error_set(err, STATUS_BAD_INPUT,
+			 "launch: %s after -- does not work on several ranks yet, and %u are requested: "
+			 "use one (--ranks-per-node 1), or run assay %s without launch",
+			 cmd->name, ranks, cmd->name);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of assay that ranks are to run, before anything is started for them. */
+/* Checks the command that ranks are to run, before anything is started. */
 #ifndef CMD_LAUNCH_COMMAND_H
 #define CMD_LAUNCH_COMMAND_H
 #include "core/input/opt.h"
 
-/* BAD_INPUT where the ranks could only refuse them: no command of theirs, options that it has not, a suite or
- * a probe that is not built in. A file that they name may lie on their nodes alone: that is for them to say.
- */
+/* BAD_INPUT if every rank would refuse the command: it is not a command for ranks, has unknown options, or
+ * names a suite or probe that is not built in. A file may exist only on the nodes, so missing files are
+ * left to the ranks. */
 enum status launch_command_check(const struct opt_words *words, struct error *err);
-/* BAD_INPUT: they are of a command that works as one process, and there are more ranks than one. */
+/* BAD_INPUT if the command runs as one process only and more than one rank is requested. */
 enum status launch_words_single(const struct opt_words *words, unsigned ranks, struct error *err);
 #endif

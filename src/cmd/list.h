@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line a command, sorted. The name is the file's and the symbol's (command_NAME). */
+/* One line per command, sorted. The name is that of the file and of the symbol (command_NAME). */
 /* clang-format off */
 #define COMMANDS(X) \
 	X(archive) \
@@ -21,7 +21,7 @@
 	X(train)
 /* clang-format on */
 
-/* Processes of our own: `assay __NAME`, never shown. */
+/* Internal processes: `assay __NAME`. Help does not show them. */
 /* clang-format off */
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \

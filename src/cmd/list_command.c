@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay list: what can run, and what would judge it. */
+/* assay list: shows what assay can run, and how it would judge the results. */
 #include <jansson.h>
 #include "cmd/help/help.h"
 #include "cmd/list_expectations.h"
@@ -21,17 +21,17 @@ static const char *const what_words[] = {"probes", "engines",	   "suites", "kern
 
 static const struct opt opts[] = {
 	OPT_ROW(struct list_opts, what, .name = "what", .positional = true, .preset = "probes",
-		.choices = what_words, .help = "what to list"),
+		.shown = "LIST", .choices = what_words, .help = "what to list"),
 	OPT_ROW(struct list_opts, name, .name = "name", .positional = true, .shown = "NAME",
-		.help = "probes: this one alone, with its options"),
+		.help = "probes: show only this probe, with its options"),
 	OPT_ROW(struct list_opts, suite, .name = "suite", .preset = "quick", .shown = "SUITE|FILE",
-		.help = "expectations: of this suite's cases"),
+		.help = "expectations: for the cases of this suite"),
 	OPT_ROW(struct list_opts, machine, .name = "machine", .shown = "DIR",
-		.help = "expectations: on a recorded machine"),
+		.help = "expectations: for a recorded machine instead of this one"),
 	OPT_ROW(struct list_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "expectations: these instead of the built-in ones"),
-	OPT_ROW(struct list_opts, all, .name = "all", .help = "with the probes that only tests use"),
-	OPT_ROW(struct list_opts, json, .name = "json", .help = "as JSON"),
+		.help = "expectations: use these instead of the built-in ones"),
+	OPT_ROW(struct list_opts, all, .name = "all", .help = "include the probes that only tests use"),
+	OPT_ROW(struct list_opts, json, .name = "json", .help = "print the list as JSON"),
 };
 
 static void target_words(unsigned targets, char *out, size_t size)
@@ -59,8 +59,8 @@ static json_t *option_rows(const struct opt_table *t)
 	return rows;
 }
 
-/* Rows are objects of texts, all with the same names in the same order; as JSON a probe has its options too.
- */
+/* Builds rows as objects of texts with the same keys in the same order. In JSON, a probe has its options
+ * too. */
 static json_t *probe_rows(bool all, const struct probe *only, bool options)
 {
 	json_t *rows = json_array();
@@ -148,7 +148,7 @@ static json_t *nccl_rows(void)
 
 enum { COLUMNS = 8 };
 
-/* Characters on a terminal, about: bytes that begin one. */
+/* Approximate width on a terminal: the number of bytes that begin a character. */
 static int shown_width(const char *s)
 {
 	int width = 0;
@@ -158,7 +158,7 @@ static int shown_width(const char *s)
 	return width;
 }
 
-/* As wide as the widest entry, or the name. */
+/* Sets each width to that of the widest entry or of the heading. */
 static void column_widths(const json_t *rows, int width[COLUMNS])
 {
 	const char *name;
@@ -181,7 +181,7 @@ static void column_widths(const json_t *rows, int width[COLUMNS])
 	}
 }
 
-/* The names of the columns, or with `row` its entries; the last one runs free. */
+/* Adds one line: the headings, or the entries of `row`. The last column is not padded. */
 static void add_line(struct text *out, const json_t *row, bool names, const int width[COLUMNS])
 {
 	int column = 0, last = (int)json_object_size(row) - 1;
@@ -224,7 +224,8 @@ static int run(const struct command_context *c, const void *opts_)
 	json_t *rows = NULL;
 
 	if (o->name && strcmp(o->what, "probes")) {
-		error_set(&err, STATUS_BAD_INPUT, "list %s takes no name", o->what);
+		error_set(&err, STATUS_BAD_INPUT, "list %s does not accept a name; only list probes does",
+			  o->what);
 		return running_complain(c, &err);
 	}
 	if (o->name && !(only = help_probe_named(o->name, &err)))
@@ -258,14 +259,16 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_list_command = {
 	.name = "list",
-	.summary = "what can run, and what would judge it",
-	.example = "assay list expectations --suite quick",
-	.help = "probes and engines: what can be measured or read. suites: what check can run. kernels: each "
-		"file of GPU code, the architectures it holds, and those of them that a real device has run "
-		"(none where the program was built without nvcc). causes: every cause that a verdict can "
-		"have, and what to do. nccl: the variables that NCCL reads, and what they do. expectations: "
-		"for each case of a suite on this machine, the bound and "
-		"the band that would judge it and where they are from, before anything runs.",
+	.summary = "list probes, suites, causes and the expected ranges of cases",
+	.example = "assay list expectations --suite quick   # expected range of every case on this machine",
+	.help = "probes, engines: what assay can measure or read.\n"
+		"suites: what assay check can run.\n"
+		"kernels: the files of GPU code, the architectures in each, and those that have run on a real device "
+		"(none if the program was built without nvcc).\n"
+		"causes: every cause of a verdict, with advice.\n"
+		"nccl: the NCCL variables that assay knows, and what they do.\n"
+		"expectations: for each case of a suite on this machine, the physical bound, the expected range, and "
+		"their sources. It runs nothing.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct list_opts)},
 	.alone = true,
 	.run = run,

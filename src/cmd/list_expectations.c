@@ -13,7 +13,7 @@ static json_t *range(double low, double high, const char *unit)
 	return json_pack("{s:f, s:f, s:s*}", "low", low, "high", high, "unit", unit);
 }
 
-/* For programs: numbers with their units; what there is not is absent. */
+/* Numbers with units, for programs. A value that does not exist is absent. */
 static json_t *numbers_of(const struct record_case *c, const struct judgement *j)
 {
 	json_t *row = json_pack("{s:s, s:s, s:s}", "case", c->key, "target", c->target, "why", j->reason);
@@ -35,7 +35,7 @@ static json_t *numbers_of(const struct record_case *c, const struct judgement *j
 	return row;
 }
 
-/* For people: the case as reports title it. */
+/* Texts for people, with the case titles of reports. */
 static json_t *texts_of(const struct record_case *c, const struct judgement *j)
 {
 	char title[160], bound[64] = "-", band[80] = "-";
@@ -46,9 +46,9 @@ static json_t *texts_of(const struct record_case *c, const struct judgement *j)
 	if (j->has_band)
 		format_range(band, sizeof(band), j->band.low, j->band.high, j->figure_unit);
 	else if (j->band.high > 0)
-		snprintf(band, sizeof(band), "%.3f–%.3f at held clock", j->band.low, j->band.high);
+		snprintf(band, sizeof(band), "%.3f–%.3f at measured clock", j->band.low, j->band.high);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "case", title, "target", c->target, "bound", bound,
-			 "band", band, "why", j->reason);
+			 "expected range", band, "why", j->reason);
 }
 
 enum status list_expectations(json_t **rows, bool numbers, const char *suite, const char *machine,

@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/log.h"
 
-/* Rows of what would judge each case of the suite here: objects with `numbers` and units, or all of texts.
- * Caller decrefs *rows. */
+/* Builds one row per case of the suite: what would judge it on this machine. With `numbers`, rows hold
+ * numbers and units, otherwise only texts. The caller calls json_decref on *rows. */
 enum status list_expectations(json_t **rows, bool numbers, const char *suite, const char *machine,
 			      const char *expectations, const volatile sig_atomic_t *stop,
 			      const struct log *log, struct error *err);

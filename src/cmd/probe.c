@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay probe NAME: one case, or a cross product. */
+/* assay probe NAME: runs one case, or a cross product of option values. */
 #include "cmd/running/resume.h"
 #include "cmd/help/help.h"
 #include "cmd/running/running.h"
@@ -15,13 +15,14 @@ struct probe_opts {
 static const struct opt opts[] = {
 	RUNNING_ROWS(struct probe_opts),
 	OPT_ROW(struct probe_opts, engine, .name = "engine", .shown = "NAME|all",
-		.help = "the engine; else the first that can do it here"),
+		.help = "engine to use (default: the first one that this machine supports)"),
 	OPT_ROW(struct probe_opts, preset, .name = "preset", .shown = "NAME",
-		.help = "options that belong together (assay probe NAME --help); those given beside go first"),
+		.help = "a named set of options (assay probe NAME --help); options given explicitly take precedence"),
 	OPT_ROW(struct probe_opts, name, .name = "name", .positional = true, .shown = "NAME",
-		.help = "the probe (assay list probes)"),
+		.help = "name of the probe (assay list probes)"),
 	OPT_ROW(struct probe_opts, options, .name = "options", .positional = true, .many = true,
-		.shown = "name=value[,value..]", .help = "its options; several values are a cross product"),
+		.shown = "name=value[,value..]",
+		.help = "options of the probe; several values run a case for each combination"),
 };
 
 extern const struct command command_probe;
@@ -47,7 +48,7 @@ static enum status preset_named(const struct probe_preset **out, const struct pr
 			 p->name, name, near);
 }
 
-/* Is "name=.." of a preset given by the user too? */
+/* True if the user gave the preset's "name=.." as well. */
 static bool given(const struct opt_words *words, const char *option)
 {
 	size_t length = strcspn(option, "=") + 1;
@@ -58,7 +59,7 @@ static bool given(const struct opt_words *words, const char *option)
 	return false;
 }
 
-/* The suite of a preset, under the user's own words. */
+/* Builds a suite from a preset and the user's own options, which take precedence. */
 static enum status preset_suite(struct suite **s, const struct probe_opts *o, const char *target,
 				struct error *err)
 {
@@ -79,12 +80,12 @@ static enum status preset_suite(struct suite **s, const struct probe_opts *o, co
 			      target ? target : preset->target, option, count, err);
 }
 
-/* With the target that all have taken for none. */
+/* Builds the suite. If no target is given, it uses the default target of all cases. */
 static enum status read_suite(struct suite **s, struct running_opts *running, const struct probe_opts *o,
 			      struct error *err)
 {
 	if (!o->name)
-		return error_set(err, STATUS_BAD_INPUT, "which probe? assay list probes shows them");
+		return error_set(err, STATUS_BAD_INPUT, "no probe given; assay list probes shows all probes");
 	if (running->target && !strcmp(running->target, "all"))
 		running->target = NULL;
 	if (o->preset)
@@ -149,7 +150,7 @@ static bool help_topic(FILE *to, const char *word)
 	return p;
 }
 
-/* Those of the probe that the first word names. */
+/* The options of the probe that the first word names. */
 static const struct opt_table *word_opts(int argc, char *const *argv)
 {
 	struct error err = {0};
@@ -163,11 +164,11 @@ static const struct opt_table *word_opts(int argc, char *const *argv)
 
 const struct command command_probe = {
 	.name = "probe",
-	.summary = "run one probe",
-	.example = "assay probe gemm m=2048 n=2048 k=2048 type=fp32",
+	.summary = "run one measurement or health check",
+	.example = "assay probe gemm m=2048 n=2048 k=2048 type=fp32   # one matrix multiplication",
 	.help_topic = help_topic,
-	.help = "One case with the options given, reported as a suite's case is: judged where a reference "
-		"for it is known, else measured (exit code 0 either way, where the figure is sound). "
+	.help = "Runs one case with the options given and reports it like a suite's case. The case is judged if an "
+		"expected range for it is known, otherwise it is only measured. Both give exit code 0 if the figure is valid.\n\n"
 		"`assay probe NAME --help` shows the probe's own options.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct probe_opts)},
 	.check = check_words,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay report: judge a run directory and render it again. Nothing in it is changed unless --write says so.
- */
+/* assay report: judges a run directory again and renders its report. It changes nothing in the directory
+ * without --write. */
 #include "cmd/shared/judged.h"
 #include "cmd/profile/files.h"
 #include "cmd/shared/run_dirs.h"
@@ -14,20 +14,20 @@ struct report_opts {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct report_opts, dir, .name = "dir", .positional = true, .shown = "DIR",
-		.help = "a run directory, from this machine or another"),
+		.help = "a run directory, from this or another machine"),
 	OPT_ROW(struct report_opts, format, .name = "format", .also = "output-format", .preset = "text",
-		.choices = report_formats, .help = "form of the report on stdout"),
+		.choices = report_formats, .help = "format of the report on stdout"),
 	OPT_ROW(struct report_opts, json, .name = "json", .help = "the same as --format json"),
 	OPT_ROW(struct report_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "expectations instead of those the run keeps, or the built-in ones"),
+		.help = "judge by these expectations, not by those saved with the run or the built-in ones"),
 	OPT_ROW(struct report_opts, expect, .name = "expect", .shown = "SKU:N",
-		.help = "what was bought: h100-sxm:8"),
+		.help = "what was ordered, as GPU type and count: h100-sxm:8"),
 	OPT_ROW(struct report_opts, site, .name = "site", .shown = "FILE",
-		.help = "what the operator states of this site"),
+		.help = "YAML file with the operator's statements about the machine"),
 	OPT_ROW(struct report_opts, real_names, .name = "real-names",
-		.help = "serials, addresses and host names as they are, not as pseudonyms"),
+		.help = "show serial numbers, addresses and host names instead of pseudonyms"),
 	OPT_ROW(struct report_opts, write, .name = "write",
-		.help = "write the run directory's report files anew as well"),
+		.help = "also write the report files in the run directory again"),
 };
 
 static int run(const struct command_context *c, const void *opts_)
@@ -41,7 +41,7 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st;
 
 	if (!o->dir) {
-		error_set(&err, STATUS_BAD_INPUT, "report needs the run directory");
+		error_set(&err, STATUS_BAD_INPUT, "report: name the run directory");
 		return judged_complain(c, &err);
 	}
 	st = show_one_form(o->format, o->json, &err);
@@ -67,12 +67,12 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_report = {
 	.name = "report",
-	.summary = "judge and render a run directory again",
+	.summary = "judge a run directory again and print its report",
 	.example = "assay report assay-runs/2026-11-21-quick --format html > report.html",
-	.help = "Reads a run directory, judges it by the expectations it keeps (begun with "
-		"--expectations), the built-in ones or those of --expectations, and prints the report. The "
-		"same directory and the same expectations give the same bytes on any machine. The exit code "
-		"is the run's: 0 all that is required was reached, 1 something failed, 2 inconclusive.",
+	.help = "Reads a run directory, judges it and prints the report. It uses the expectations of --expectations, "
+		"or else those saved with the run, or else the built-in ones. The "
+		"same directory and the same expectations give the same bytes on any machine.\n\n"
+		"The exit code is that of the run: 0 all requirements are met, 1 something failed, 2 inconclusive.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct report_opts)},
 	.alone = true,
 	.run = run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay roofline: one plot over the devices of one or several runs. */
+/* assay roofline: one roofline plot for the devices of one or several runs. */
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -23,22 +23,22 @@ static const char *const forms[] = {"svg", "png", "pdf", NULL}; /* enum plot_for
 
 static const struct opt opts[] = {
 	OPT_ROW(struct roofline_opts, out, .name = "out", .shown = "DIR",
-		.help = "folder for the files; else assay-runs/DATE-roofline"),
+		.help = "folder for the files (default: assay-runs/DATE-roofline)"),
 	OPT_ROW(struct roofline_opts, plot, .name = "plot", .preset = "svg", .choices = forms,
-		.help = "form of the plot; the SVG is written always"),
+		.help = "format of the plot; the SVG is always written"),
 	OPT_ROW(struct roofline_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "expectations instead of the built-in ones"),
+		.help = "judge by these expectations instead of the built-in ones"),
 	OPT_ROW(struct roofline_opts, seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0,
-		.max = 1e7, .help = "without RUN: length of the measured windows"),
+		.max = 1e7, .help = "without RUN: length of the measured windows; 0: the suite's value"),
 	OPT_ROW(struct roofline_opts, price, .name = "price", .preset = "0", .min = 0, .max = 1e6,
-		.help = "without RUN: price of the machine an hour, for the record"),
+		.help = "without RUN: price of the machine per hour, saved with the run"),
 	OPT_ROW(struct roofline_opts, real_names, .name = "real-names",
-		.help = "serials, addresses and host names as they are, not as pseudonyms"),
+		.help = "show serial numbers, addresses and host names instead of pseudonyms"),
 	OPT_ROW(struct roofline_opts, runs, .name = "runs", .positional = true, .many = true, .shown = "RUN",
-		.help = "run directories; none: measures the suite roofline here"),
+		.help = "run directories; without any, the suite roofline runs on this machine"),
 };
 
-/* Runs the suite into DIR/run; its exit code is kept. */
+/* Runs the suite in DIR/run and saves its exit code. */
 static enum status measure(const struct command_context *c, const struct roofline_opts *o, const char *dir,
 			   int *code, struct error *err)
 {
@@ -56,7 +56,7 @@ static enum status measure(const struct command_context *c, const struct rooflin
 	*code = running_do(c, s, &ro);
 	suite_free(s);
 	return *code == EXIT_USAGE
-		       ? error_set(err, STATUS_BAD_INPUT, "%s: the suite roofline could not run", dir)
+		       ? error_set(err, STATUS_BAD_INPUT, "%s: cannot run the suite roofline", dir)
 		       : STATUS_OK;
 }
 
@@ -71,8 +71,8 @@ static enum status read_runs(struct merged *m, const struct roofline_opts *o, st
 	struct judge_site site = {0};
 
 	if (o->runs.count > RUNS_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%zu runs: %d at most in one plot", o->runs.count,
-				 RUNS_MAX);
+		return error_set(err, STATUS_BAD_INPUT, "%zu runs given; one plot accepts at most %d",
+				 o->runs.count, RUNS_MAX);
 	for (; m->count < o->runs.count; m->count++) {
 		enum status st = judged_read(&m->judged[m->count], o->runs.word[m->count], o->expectations,
 					     &site, o->real_names, err);
@@ -104,7 +104,8 @@ static enum status merge(const struct command_context *c, const struct roofline_
 	return st;
 }
 
-/* `given`, which is no run: its report would be written over; else the next free one, made. */
+/* Makes the output folder: `given`, which must not be a run directory, because its report would be
+ * overwritten; without it, the next free name. */
 static enum status out_dir(char dir[PATH_MAX], const char *given, struct error *err)
 {
 	if (!given) {
@@ -113,8 +114,10 @@ static enum status out_dir(char dir[PATH_MAX], const char *given, struct error *
 	}
 	text_copy(dir, PATH_MAX, given);
 	return run_dirs_is(given)
-		       ? error_set(err, STATUS_BAD_INPUT,
-				   "--out %s is a run, whose own report would be written over", given)
+		       ? error_set(
+				 err, STATUS_BAD_INPUT,
+				 "--out %s is a run directory, and its report would be overwritten; name another folder",
+				 given)
 		       : STATUS_OK;
 }
 
@@ -144,7 +147,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (st) {
 		code = judged_complain(c, &err);
 		if (!o.out && *dir)
-			rmdir(dir); /* where nothing came into it */
+			rmdir(dir); /* only if it is empty */
 	} else {
 		text_addf(&said, "%s/REPORT.md\n%s/roofline.%s\n", dir, dir, forms[o.plot]);
 		show_text(&said, UTF8_KEEP_NOTHING);
@@ -156,11 +159,11 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_roofline = {
 	.name = "roofline",
-	.summary = "the roofline plot and the explained gap of one or several runs",
+	.summary = "draw a roofline plot of one or several runs and explain the gaps",
 	.example = "assay roofline h200-run h100-run laptop-run --out roofline",
-	.help = "Draws memory, cache and compute ceilings, measured and by the devices' facts, with one point a case, "
-		"and writes manifest.json, results.csv, REPORT.md and roofline.svg (and .png where the plot module is "
-		"there). Runs may come from any machines. Without RUN it measures the suite roofline on this one.",
+	.help = "Draws the memory, cache and compute limits of each device, both measured and computed from its facts, with "
+		"one point per case. Writes manifest.json, results.csv, REPORT.md and roofline.svg (and .png if the plot "
+		"module is installed). The runs may come from different machines. Without RUN, it measures the suite roofline on this machine.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct roofline_opts)},
 	.alone = true,
 	.run = run,

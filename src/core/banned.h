@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forced into every C file: the headers first, then the unbounded names they declare. */
+/* The build includes this header in every C file. It forbids libc functions without a bound (strcpy,
+ * sprintf, atoi, ..). The libc headers come first, because they declare these names. */
 #ifndef CORE_BANNED_H
 #define CORE_BANNED_H
 #include <stdio.h>

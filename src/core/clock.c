@@ -13,7 +13,7 @@ static uint64_t monotonic_now(void *arg)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* To a deadline, so that signals do not stretch the sleep. */
+/* Sleeps until an absolute deadline, so that signals do not prolong the sleep. */
 static void monotonic_sleep(void *arg, uint64_t ns)
 {
 	uint64_t end = monotonic_now(arg) + ns;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time is passed in, so a test can own it. All times of a run are CLOCK_MONOTONIC nanoseconds. */
+/* A clock as a parameter, so that a test can replace it. All times of a run are CLOCK_MONOTONIC
+ * nanoseconds. */
 #ifndef CORE_CLOCK_H
 #define CORE_CLOCK_H
 #include <stdint.h>
@@ -10,7 +11,7 @@ struct clock {
 	void *arg;
 };
 
-/* The real one; static, never freed. */
+/* The system's clock. Static, never freed. */
 const struct clock *clock_monotonic(void);
 static inline uint64_t clock_now_ns(const struct clock *c)
 {
@@ -20,6 +21,6 @@ static inline void clock_sleep_ns(const struct clock *c, uint64_t ns)
 {
 	c->sleep_ns(c->arg, ns);
 }
-/* "2026-11-21T12:00:00Z" for display; buffer of at least 21 bytes. */
+/* Writes the wall time for display, as "2026-11-21T12:00:00Z". `size` is at least 21 bytes. */
 void clock_wall_text(char *out, unsigned size);
 #endif

@@ -34,7 +34,7 @@ static enum status status_of_errno(int errnum, enum cause *cause)
 	switch (errnum) {
 	case ENOSPC:
 	case EDQUOT:
-	case EFBIG: /* a limit on the size of files is as full a disk as any, where SIGXFSZ is ignored */
+	case EFBIG: /* file size limit (RLIMIT_FSIZE); SIGXFSZ is ignored, so the write fails instead */
 		*cause = CAUSE_DISK_FULL;
 		return STATUS_NO_RESOURCE;
 	case ENOMEM:

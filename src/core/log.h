@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Diagnostics go through a callback; only main's sink knows stderr. Lower case, no full stop, what and
- * which. Nothing logs inside a timed region. The topic's bit is tested before anything is formatted.
- */
+/* Diagnostic messages. They go to a callback; only main's callback writes to stderr. A message is lower
+ * case, has no full stop, and says what happened and to which thing. Nothing logs inside a timed region.
+ * The topic's bit is tested before anything is formatted. */
 #ifndef CORE_LOG_H
 #define CORE_LOG_H
 #include <stdbool.h>
 
-/* name, text of --debug=NAME, meaning */
+/* name, word for --debug=WORD, meaning */
 /* clang-format off */
 #define LOG_TOPICS(X)                                 \
 	X(RUN, "run", "plan, supervisor, worker")     \
@@ -24,8 +23,8 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 struct log {
 	void (*sink)(void *arg, enum log_level level, enum log_topic topic, const char *line);
 	void *arg;
-	unsigned topics; /* bit a topic: debug lines wanted */
-	bool quiet;	 /* no info lines */
+	unsigned topics; /* one bit per topic: topics whose debug lines are wanted */
+	bool quiet;	 /* suppress info lines */
 };
 
 bool log_topic_from_name(const char *name, enum log_topic *out);

@@ -23,7 +23,7 @@ static const struct row verdict_rows[] = {VERDICT_LIST(X)};
 static const struct row cause_rows[] = {CAUSE_LIST(X)};
 #undef X
 
-/* Values come from our own enums and, cast, from files: outside the list is a row of its own. */
+/* Values come from our own enums or, cast, from files: a value outside the list has its own row. */
 static const struct row *row_at(const struct row *rows, int count, int index)
 {
 	static const struct row unknown = {

@@ -248,7 +248,7 @@ ok "list suites" expect 0 list suites
 ok "list kernels" expect 0 list kernels
 ok "list causes as JSON" expect 0 list causes --json
 ok "list expectations" expect 0 list expectations --suite tiny.yaml
-ok "its columns have names" sh -c 'head -1 out | grep -Eq "^case +target +bound +band +why"'
+ok "its columns have names" sh -c 'head -1 out | grep -Eq "^case +target +bound +expected range +why"'
 ok "its JSON has numbers and leaves out what there is not" sh -c \
 	'"$1" list expectations --json --machine "$2" > out && grep -q "\"low\": [0-9]" out && ! grep -Eq "\"(band|bound)\": \"" out' \
 	sh "$assay" "$(dirname "$0")/../replay/h100-sxm-1"

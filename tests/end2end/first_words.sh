@@ -16,10 +16,10 @@ mkdir smollm2 run
 : > target=gpu0
 
 # A configuration is a YAML file.
-ok "a model's folder is no configuration" said 'smollm2/ is no configuration: give a YAML file, for example examples/train.yaml' train smollm2/
+ok "a model's folder is no configuration" said 'smollm2/ is a model, not a configuration: give a YAML file, for example examples/train.yaml' train smollm2/
 ok "and the setting for it is named" says 'model: {name_or_path: smollm2/}' err
 ok "nor are weights" said 'give a YAML file' train weights.safetensors
-ok "a folder where a file belongs is called one" said 'smollm2/: it is a folder, and a file belongs here' check ./smollm2/
+ok "a folder where a file belongs is called one" said 'smollm2/: it is a folder, not a file' check ./smollm2/
 
 # Names that other tools have.
 ok "generate --max-tokens" said 'did you mean "--tokens"' generate M --max-tokens 5
@@ -55,10 +55,10 @@ ok "one dash and a value" said 'did you mean --format json' report run -format=j
 ok "a file of such a name is a file" said 'there is no suite|no run|cannot|is a file' report target=gpu0
 ok "a sentence is a sentence" sh -c '"$1" tokens smollm2 "tokens=5 is what I want" > out 2> err; ! grep -q "two dashes" err' sh "$assay"
 
-# What is to run stands behind --.
-ok "profile without --" said '-- is missing before what is to run: -- python3 -c' profile python3 -c 'pass'
-ok "a long option as well" said '-- is missing before what is to run: -- torchrun --nproc' profile torchrun --nproc 2
-ok "and without options" said '"python3" is one word too many; what is to run stands behind --' profile python3
+# The program to run comes after --.
+ok "profile without --" said 'write -- before the program to run: -- python3 -c' profile python3 -c 'pass'
+ok "a long option as well" said 'write -- before the program to run: -- torchrun --nproc' profile torchrun --nproc 2
+ok "and without options" said 'unexpected word "python3"; write -- before the program to run' profile python3
 ok "an option of ours is still ours" said 'did you mean "--out"' profile --outt x -- true
 
 finish

@@ -128,7 +128,7 @@ FAKE_CUDA=cuLaunchCooperativeKernel=719@3 rows some.jsonl
 ok "one among many rows ends them too" [ $? = 2 ]
 ok "and is told with its row" says 'error: rows.jsonl:[2-5]: NVIDIA H100 .*: cuLaunchCooperativeKernel: .*719' err
 ok "what was answered before it is kept" eval 'head -n "$(wc -l < some.jsonl)" all.jsonl | cmp - some.jsonl && [ -s some.jsonl ]'
-ok "and said to be" says "some.jsonl: the answers to the first $(wc -l < some.jsonl) of 5 rows are kept" err
+ok "and said to be" says "some.jsonl: saved the answers to the first $(wc -l < some.jsonl) of 5 rows" err
 FAKE_CUDA=cuLaunchCooperativeKernel=719 rows none.jsonl
 ok "none is no file" [ ! -e none.jsonl ]
 FAKE_CUDA=cuEventSynchronize=700 "$assay" generate tiny x --raw --tokens 20 --device gpu > out 2> err

@@ -116,7 +116,7 @@ ok "another word is refused" expect 64 report run --format terminal
 # Several runs, and what lies beside them.
 mkdir many && cp -r run many/a && cp -r run many/b && mkdir many/roofline && : > many/x.log
 ok "roofline passes over what is no run" expect 0 roofline many/* --out many/roofline
-ok "and says so" says 'many/x.log: passed over' err
+ok "and says so" says 'many/x.log: skipped' err
 ok "its own output does not end it" expect 0 roofline many/* --out many/roofline
 ok "it does not write over a run" expect 64 roofline many/a --out many/b
 ok "where nothing is left it says so" expect 64 roofline many/roofline many/x.log --out new

@@ -72,7 +72,7 @@ for how in 'plain' 'slurm --nodes 2' 'ssh --hosts a,b' 'mpirun'; do # shellcheck
 done
 wrong 'unknown option "--targt"' --print -- check --quiet full --targt team
 wrong 'gemmm' --ranks-per-node 1 -- probe gemmm
-wrong 'one suite at a time' --ranks-per-node 1 -- check quick --suite full
+wrong 'two suites given' --ranks-per-node 1 -- check quick --suite full
 wrong '"team,cpu" is none of cpu, ' --ranks-per-node 2 -- check quick --target team,cpu
 wrong 'names rank 1 twice' --ranks-per-node 2 --print -- probe gemm --target team:0,1,1
 ok "a GPU that may be on the nodes alone is theirs to miss" expect 0 launch --print --ranks-per-node 1 -- probe p2p --target 'gpu6>gpu7'
@@ -95,8 +95,8 @@ wrong '"30m" is no time of Slurm' --how slurm --nodes 1 --ranks-per-node 1 --tim
 wrong 'what the nodes have is not known' --how slurm --nodes 2
 wrong '"eight" is no whole number' --how slurm --nodes 2 --gpus-per-node eight
 wrong '0 ranks a node' --ranks-per-node 0
-wrong '\-\-time is for --how slurm' --time 30
-wrong '\-\-wait is for --how slurm' --hosts a --ranks-per-node 1 --wait
+wrong '\-\-time works only with --how slurm' --time 30
+wrong '\-\-wait works only with --how slurm' --hosts a --ranks-per-node 1 --wait
 wrong '2 nodes' --how plain --nodes 2
 wrong '\-\-nodes is 3 and the hosts are 2' --nodes 3 --hosts a,b --ranks-per-node 1
 wrong 'is not written as NAME=value' --env 'A'
@@ -110,7 +110,7 @@ wrong '--account has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --
 wrong 'that one is what launch tells' --env 'ASSAY_TEAM_SECRET=x'
 wrong '"chek", which is no command' -- chek
 wrong 'which is no command' -- launch
-wrong 'compare, which each rank would do alike' -- compare a b
+wrong 'compare after -- would do the same on every rank' -- compare a b
 wrong 'has control characters' --sbatch "a
 b" --how slurm --nodes 1 --ranks-per-node 1
 ok "a hostfile that is not there is named" sh -c '! "$0" launch --hostfile nowhere 2> err && grep -q "nowhere: No such file" err' "$assay"
@@ -187,7 +187,7 @@ refused refuses 'refuses: Permission denied (publickey). (exit code 255)'
 refused nowhere 'ssh: Could not resolve hostname nowhere'
 refused silent 'it said nothing (exit code 255)'
 refused no-assay '.*/opt/assay: not found (exit code 127)'
-refused older '.*version_mismatch: assay here is build'
+refused older '.*version_mismatch: assay on this node is build'
 ok "ssh: a connection that is lost ends inconclusive" expect 2 launch --hosts one,lost --ranks-per-node 1 $local_team -- __team --time 60s --limit 90s
 ok ".. and is named with its last words" says 'lost ended with exit code 255: client_loop: send disconnect' err
 ok ".. and the ranks that were left end by themselves" sh -c 'for _ in $(seq 1200); do pgrep -f "[m]aster 127.0.0.1:'"$port"'" > /dev/null || exit 0; sleep 0.1; done; exit 1'
@@ -296,17 +296,17 @@ ok ".. is quoted" says 'sbatch answered "welcome to the cluster' err
 # Training on several ranks: each would begin a run of its own in one folder.
 for how in plain mpirun 'slurm --nodes 2' 'ssh --hosts a,b'; do # shellcheck disable=SC2086
 	ok "several ranks of train are refused, $how" expect 64 launch --how $how --ranks-per-node 4 -- train run.yaml --out together
-	ok ".. with the reason" says 'train, which does not work on several ranks yet, and these are [48]' err
+	ok ".. with the reason" says 'train after -- does not work on several ranks yet, and [48] are requested' err
 	ok ".. before anything starts" [ ! -e together ]
 done
 ok "several ranks of generate are refused" expect 64 launch --how plain --ranks-per-node 4 -- generate model text
-ok ".. with the reason" says 'generate, which does not work on several ranks yet, and these are 4' err
+ok ".. with the reason" says 'generate after -- does not work on several ranks yet, and 4 are requested' err
 ok ".. a script of them is not shown either" expect 64 launch --print --how slurm --nodes 2 --ranks-per-node 1 -- train run.yaml
 ok ".. one rank may train" expect 0 launch --print --how plain --ranks-per-node 1 -- train run.yaml
 among() { # VARIABLES..: train that finds itself one of four ranks
 	rm -rf together
 	env "$@" "$assay" train run.yaml --out together > out 2> err
-	[ $? = 64 ] && says 'train does not work on several ranks yet, and this is rank 1 of 4, by' err && [ ! -e together ]
+	[ $? = 64 ] && says 'train does not support several ranks yet, but this is rank 1 of 4, started by' err && [ ! -e together ]
 }
 ok "train finds torchrun's ranks" among RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1
 ok "Open MPI's" among OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4
@@ -315,7 +315,7 @@ ok "Slurm's" among SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_ID=0
 ok "and ours" among ASSAY_RANK=1 ASSAY_SIZE=4
 ok "generate is refused as one of four ranks too" env RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 \
 	sh -c '"$0" generate none hello > out 2> err; [ $? = 64 ]' "$assay"
-ok ".. with the reason" says 'generate does not work on several ranks yet, and this is rank 1 of 4, by' err
+ok ".. with the reason" says 'generate does not support several ranks yet, but this is rank 1 of 4, started by' err
 
 # timeout(1) sends TERM to the launcher and then to its group: that is one request, and the report is written.
 small_suite

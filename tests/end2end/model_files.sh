@@ -86,7 +86,7 @@ cut_under_merge() {
 	done
 }
 ok "a base that is cut under a merge ends it" eval 'cut_under_merge && [ "$code" = 64 ]'
-ok "by the name of the file" says "long/model.safetensors: became shorter while it was read, 1000000 bytes where it had" err
+ok "by the name of the file" says "long/model.safetensors: another program shortened the file while assay read it: 1000000 bytes instead of" err
 ok "and leaves nothing" eval '! ls -d cut* 2> /dev/null'
 rm -rf long
 

@@ -29,7 +29,7 @@ NCCL_CONF_FILE=$tmp/mine.conf NCCL_DEBUG=WARN; export NCCL_CONF_FILE NCCL_DEBUG
 ok "one that forbids peers is a failure" expect 1 monitor nccl
 ok "with its file and what to do" says 'NCCL_P2P_DISABLE=1 .*mine.conf *hurts  *NCCL_P2P_DISABLE=1 disables NVLink and PCIe peer access: unset it' out
 ok "the environment has its way" says 'NCCL_DEBUG=WARN *environment *ok' out
-ok "the other is not used" says 'NCCL_DEBUG=TRACE .*unused  *not used: environment has its own' out
+ok "the other is not used" says 'NCCL_DEBUG=TRACE .*unused  *not used: environment overrides it' out
 ok "a slip is told with the nearest name" says 'NCCL_SOCKET_NTHREDS=4 .*unknown .*did you mean NCCL_SOCKET_NTHREADS' out
 ok "as JSON too" expect 1 monitor nccl --json
 ok "in one line" [ "$(wc -l < out)" = 1 ]
@@ -76,11 +76,11 @@ ok "it is told" says '^  GPU 2 .*unreadable: GPU is lost' out
 ok "the others are shown" [ "$(grep -c '18 of 18 links up; payload' out)" = 3 ]
 unset FAKE_NVML_LOST
 ok "no driver, no GPU: nothing to see" env FAKE_NVML_INIT=9 ASSAY_LIB_NVML=/nowhere "$assay" monitor nvlink
-ok "a driver that is not loaded is told" sh -c '! FAKE_NVML_INIT=9 "$1" monitor nvlink > out; grep -q "unreadable\|no NVIDIA GPU here" out' sh "$assay"
+ok "a driver that is not loaded is told" sh -c '! FAKE_NVML_INIT=9 "$1" monitor nvlink > out; grep -q "unreadable\|no NVIDIA GPU" out' sh "$assay"
 export FAKE_NVML_HANG=init ASSAY_FACTS_LIMIT_MS=5000 # of every helper: a busy machine makes those that do not hang late too
 ok "a driver that hangs is inconclusive" expect 2 monitor all --interval 100ms
 ok "it is told" says 'no answer for .*: the driver or the firmware is stuck' out
-ok "the other parts are there" says 'no InfiniBand or RoCE here' out
+ok "the other parts are there" says 'no InfiniBand or RoCE port on this machine' out
 FAKE_NVML_AFTER=3 FAKE_NVML_HANG=nvlink_state
 export FAKE_NVML_AFTER
 ok "so is one that hangs later" expect 2 monitor live --count 60 --interval 200ms
@@ -147,7 +147,7 @@ ok "a reader that leaves ends it" [ "$(wc -l < out)" = 1 ]
 
 # Recordings
 ok "a recorded machine shows its links" expect 0 monitor nvlink --machine "$root/tests/replay/derived-h100-sxm-8"
-ok "without rates" says 'rates not available: a recording has one reading' out
+ok "without rates" says 'rates not available: a recording has only one reading' out
 ok "a link that is down fails" expect 1 monitor nvlink --machine "$root/tests/replay/derived-nvlink-down"
 ok "its settings too" expect 1 monitor nccl --machine "$root/tests/replay/derived-nccl-env"
 ok "live is for what lives" expect 64 monitor live --machine "$root/tests/replay/h100-sxm-1"
@@ -156,7 +156,7 @@ ok "no part of that name" expect 64 monitor pcie
 ok "nobody is left behind" none_left
 of_guest="$root/results/2026-11-22-h200-sxm-x2/recording" # a guest is not told its switches' addresses
 ok "a switch without an address has none made up" sh -c '"$0" monitor nvlink --machine "$1" > out && grep -q " switch" out && ! grep -qi ffffffff out' "$assay" "$of_guest"
-ok "nor in the inventory" sh -c '"$0" info links --machine "$1" > out && grep -q "a link, to switches" out && ! grep -qi ffffffff out' "$assay" "$of_guest"
+ok "nor in the inventory" sh -c '"$0" info links --machine "$1" > out && grep -q "link and direction, to switches" out && ! grep -qi ffffffff out' "$assay" "$of_guest"
 # Launched: what each node shows, once.
 ok "launched ranks of two nodes show each node once" eval 'for r in 0 1 2 3; do
 	ASSAY_RANK=$r ASSAY_SIZE=4 ASSAY_LOCAL_RANK=$((r % 2)) ASSAY_LOCAL_SIZE=2 ASSAY_HOST=127.0.0.1 SLURMD_NODENAME=n$((r / 2)) "$assay" monitor nccl || exit 1

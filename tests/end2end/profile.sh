@@ -231,7 +231,7 @@ tracks() {
 		[ "$(grep -c '"name":"pm_sm_active_share"' trace)" -gt 50 ] && "$assay" report run 2> /dev/null | grep -q '1 measured'
 }
 ok "power, clocks, SM, DRAM, NVLink and PCIe are tracks, CUPTI's where they are asked for" tracks
-untracked() { tracked real=1,cuptiPmSamplingEnable=35 && says "no counters by time of GPU .*GPM's stay" err && track gpm_sm_share && ! says '"name":"pm_' trace; }
+untracked() { tracked real=1,cuptiPmSamplingEnable=35 && says "no sampled hardware counters, GPM telemetry continues" err && track gpm_sm_share && ! says '"name":"pm_' trace; }
 ok "where they are refused it is said, and GPM's stay" untracked
 both() { profile 64 --counters . --tracks-every 10ms -- true; }
 ok "one program holds the counters: not both" both
@@ -354,7 +354,7 @@ stopped() { # it waits for CONT, and TERM would wait with it
 	[ $? = 143 ] && [ -e run/PROFILE.md ]
 }
 ok "one that is stopped is ended too" stopped
-twice() { "$assay" profile --out run -- true > out 2> err; [ $? = 64 ] && says "holds a run already" err; }
+twice() { "$assay" profile --out run -- true > out 2> err; [ $? = 64 ] && says "already holds a run" err; }
 ok "a run directory is not written over" twice
 json() { rm -rf run; "$assay" profile --out run --no-telemetry --json -- "$p" init steps 1 > out 2> err && says '"rows"' out; }
 ok "--json tells the summary" json

@@ -62,7 +62,7 @@ for i in 1 2 3; do
 done > asked.jsonl
 for i in 1 2 3; do printf '{"row":%s,"text":"%s"}\n' $i "$(call 2)"; done > said.jsonl
 ok "answers are held against what rows accept" expect 0 rows asked.jsonl --answers said.jsonl --chat-template qwen2.5
-ok "and counted" eval 'says "^answers  *3$" out && says "^functions are those wanted  *3  100.0 %$" out && says "^accepted  *1  33.3 %$" out'
+ok "and counted" eval 'says "^answers  *3$" out && says "^expected functions  *3  100.0 %$" out && says "^accepted  *1  33.3 %$" out'
 ok "each with its verdict in JSON" eval 'expect 0 rows asked.jsonl --answers said.jsonl --chat-template qwen2.5 --json && says "\"exact\": 1" out && says "f: a: 2 is not accepted" out'
 ok "which need a template by which calls are read" eval 'expect 64 rows asked.jsonl --answers said.jsonl && says "needs --chat-template" err && expect 64 rows asked.jsonl --answers said.jsonl --chat-template auto'
 ok "and one file of rows" eval 'expect 64 rows asked.jsonl chat.jsonl --answers said.jsonl --chat-template qwen2.5 && says "takes one file" err'

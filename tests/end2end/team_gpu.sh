@@ -192,6 +192,6 @@ CUDA_VISIBLE_DEVICES=0 team 8 --suite single.yaml
 ok "a GPU that eight ranks were given fails the run on every rank" codes '1 1 1 1 1 1 1 1'
 ok "the report names ranks and GPU" grep -q '"fail","gpu_shared".*ranks 0-7 of .* all have the GPU 0000:8d:00.0' run/results.csv
 ok "once" [ "$(grep -c '"dispatch".*"gpu_shared"' run/results.csv)" = 1 ]
-ok "every rank says it" eval '[ "$(grep -l "ranks 0-7 of .* all have the GPU 0000:8d:00.0" err.? | wc -l)" = 8 ]'
+ok "every rank says it" eval '[ "$(grep -l "ranks 0-7 of .* share the GPU 0000:8d:00.0" err.? | wc -l)" = 8 ]'
 ok "what needs none is measured" all_end 3 '"ok"'
 finish

@@ -69,10 +69,10 @@ ok "the wrong result is everybody's exit code" codes '1 1 1'
 ok "the journals of all are with rank 0" eval '[ "$(ls run/nodes/*/rank-*/journal.jsonl | wc -l)" = 2 ]'
 ok "and nothing of the others is left beside the run" eval '! ls -d run.*'
 "$assay" report run/nodes/*/rank-2 > out 2> err
-ok "what another rank kept is no run: report says whose it is" [ "$?" = 64 -a -n "$(grep 'what rank 2 of 3 kept; the run of all is in rank 0.s folder' err)" ]
+ok "what another rank kept is no run: report says whose it is" [ "$?" = 64 -a -n "$(grep 'holds only rank 2 of 3; use rank 0.s folder' err)" ]
 cp -r run/nodes/*/rank-1 run.rank-1
 "$assay" compare run* > out 2> err
-ok "compare passes over it" grep -q 'passed over: run.rank-1: what rank 1 of 3 kept' err
+ok "compare passes over it" grep -q 'skipped: run.rank-1: holds only rank 1 of 3' err
 rm -r run.rank-1
 ok "each rank's own mean stands in its journal" eval 'grep -q "\"phase\":\"rank\".*time_ns_mean" run/nodes/*/rank-1/journal.jsonl'
 ok "rank 0 tells which rank took longest" eval 'grep -q "\"phase\":\"burst\".*\"rank_ns_max\".*" run/journal.jsonl'

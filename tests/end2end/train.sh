@@ -71,9 +71,9 @@ ok "nor over another one that is alone there" expect 64 train whole.yaml --out t
 ok "which stays as well" cmp kept.yaml theirs/config.yaml
 claimed() { flock theirs "$assay" train whole.yaml --out theirs > out 2> err; [ $? = 2 ]; } # as one that begins there has it
 ok "nor where another run is being begun" claimed
-ok "which is said" says 'theirs: another run is being begun there now' err
+ok "which is said" says 'theirs: another run is starting there now' err
 ok "a run is not begun over" expect 64 train whole.yaml --out whole
-ok "and how to go on is said" says '--resume whole goes on with it' err
+ok "and how to go on is said" says 'continue it with --resume whole' err
 
 ok "steps are JSON Lines when asked" expect 0 train whole.yaml --out again --json
 ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 60'
@@ -139,7 +139,7 @@ worker_of() { # PID: its child that trains
 begin stopped
 kill -INT "$pid"
 ok "Ctrl-C ends it, inconclusive" ended 2
-ok "and says how to go on" says 'assay train --resume stopped goes on' err
+ok "and says how to go on" says 'assay train --resume stopped continues' err
 ok "the journal has it" says '"ending":"cancelled","status":"cancelled"' stopped/journal.jsonl
 ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge 2 ]'
 # changed FILE WORDS: the run does not go on with another FILE, and says so
@@ -199,13 +199,13 @@ at=25 begin hung --silence 1000
 kill -STOP "$(worker_of "$pid")"
 kill -INT "$pid"
 told() { until grep -q "$1" err; do sleep 0.1; done; }
-told 'once more ends at once'
+told 'press Ctrl-C again to stop at once'
 kill -INT "$pid"
 ok "a worker that hangs is ended by a second Ctrl-C" ended 2
 at='[0-9]*' begin hung --silence 6
 kill -STOP "$(worker_of "$pid")"
 ok "or by the limit" ended 2
-ok "which is said" says 'in phase train: it told nothing for .* s, hung, and was ended; assay train --resume hung goes on' err
+ok "which is said" says 'in phase train: it sent no message for .* s and was ended as hung; assay train --resume hung continues' err
 ok "a run that hung goes on" goes_on hung
 ok "to the same end" same_as_whole hung
 sed -i 's/^  seed: 42$/  seed: 7/' fallen/config.yaml
@@ -281,13 +281,13 @@ config zero.yaml "max_steps: 2"
 sed -i 's/learning_rate: 1e-2/learning_rate: 0/' zero.yaml
 ok "a learning rate of zero" refused zero.yaml 64 'learning_rate_zero: .*training: learning_rate'
 ok "what came to nothing is begun again" expect 0 train steps.yaml --out refused --no-telemetry
-ok "and that is said" says 'refused: what was begun there made no step, and is begun again' err
+ok "and that is said" says 'refused: the earlier run there made no step; starting it again' err
 mkdir cut
 cp refused/config.yaml cut
 : > cut/journal.jsonl
 touch "cut/config.yaml.$gone.new"
 ok "a run that was cut before its journal" expect 0 train --resume cut --no-telemetry
-ok "begins anew" says 'it begins anew\|starts over' err
+ok "begins anew" says "starting it again\|starts over" err
 ok "and is the same" cmp refused/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 config huge.yaml "max_steps: 30" "max_grad_norm: 0"
 sed -i 's/learning_rate: 1e-2/learning_rate: 10/; s/alpha: 8/alpha: 100000/' huge.yaml
@@ -403,19 +403,19 @@ ok "no prompt" expect 64 generate model
 while IFS='|' read -r words sentence; do
 	ok "refused: $words" eval "expect 64 $words && says '$sentence' err"
 done << 'LIST'
-train --resume whole --out x|--resume and --out contradict each other
-train --resume whole --plan|--resume and --plan contradict each other
+train --resume whole --out x|--resume and --out cannot be combined
+train --resume whole --plan|--resume and --plan cannot be combined
 train whole.yaml --out ""|--out is empty
 train --resume ""|--resume is empty
 train --resume theirs|theirs holds no run: journal.jsonl is not there
-generate|which model
-generate model x --rows held.jsonl|one of them
-generate model x --raw --system y|--raw has no messages
-generate model --messages ask.json --system y|--system and --messages contradict each other
+generate|no model given
+generate model x --rows held.jsonl|give exactly one of TEXT, --messages FILE and --rows FILE
+generate model x --raw --system y|--raw cannot be combined with --messages or --system
+generate model --messages ask.json --system y|--system and --messages cannot be combined
 generate model x --max-rows 2|--max-rows needs --rows
 generate model "" --raw|the prompt is empty
-merge|merge needs a model and --out DIR
-merge model whole/adapter|merge needs a model and --out DIR
+merge|merge: give a base model and the folder for the result, --out DIR
+merge model whole/adapter|merge: give a base model and the folder for the result, --out DIR
 LIST
 
 python=${ASSAY_TEST_PYTHON:-python3}

@@ -102,7 +102,7 @@ rm -r "$XDG_CACHE_HOME"
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [0, [{"pid": 1, "memory": 1073741824}]]/' "$FAKE_NVML_FILE" > shared.json
 FAKE_NVML_FILE=$PWD/shared.json run shared run.yaml
 ok "beside another process nothing is kept" [ "$(files)" = 0 ]
-ok "which is told" says 'what was chosen by time is not kept for other runs: 0000:8d:00.0: 1 other process on it' err
+ok "which is told" says 'tuning choices are not saved for other runs: 0000:8d:00.0: 1 other process on it' err
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [3, []]/; s/"memory_v2": \[0, [^]]*\]\]*/"memory_v2": [3]/; s/"memory": \[0, [^]]*\]\]*/"memory": [3]/' "$FAKE_NVML_FILE" > blind.json
 FAKE_NVML_FILE=$PWD/blind.json run blind run.yaml
 ok "where others cannot be seen the run works" [ "$(timed out)" = "$(cat first.timed)" ]
@@ -118,10 +118,10 @@ doubted() { # WHAT WORDS: the run tunes, with one line
 	ok "$1: in one line" [ "$(grep -c "$2; kernel candidates are timed again" err) $(grep -c '\.kept\|/choices\|chosen by time' err)" = "1 1" ]
 }
 head -c 300 good > "$file"
-doubted "cut" 'it is cut or damaged'
+doubted "cut" 'it is truncated or damaged'
 ok "after which it is whole again" eval 'run mended run.yaml && [ "$(timed out)" = 0 ]'
 sed 's/assay cache 1/assay cache 2/' good > "$file"
-doubted "another version" 'it is not of this version of the cache'
+doubted "another version" 'it has another version of the cache format'
 # body KEY BODY: a file with the right sum
 body() { { printf 'assay cache 1\n%s\n' "$(printf '%s\n%s\n' "$1" "$2" | sha256sum | cut -d' ' -f1)" && printf '%s\n%s\n' "$1" "$2"; } > "$file"; }
 key=$(sed -n 3p good)
@@ -132,7 +132,7 @@ chmod 666 "$file"
 doubted "a file that others may write to" 'others may write to it (mode 0666)'
 rm "$file"
 ln -s "$PWD/good" "$file"
-doubted "a link" 'it is a link, and may be anybody.s'
+doubted "a link" 'it is a symbolic link, and its target may belong to another user'
 ok "a link: it is not replaced" [ -h "$file" ]
 rm "$file"
 
@@ -147,7 +147,7 @@ ok "and the next run takes what was found" eval 'run found run.yaml && [ "$(time
 # No place to keep anything.
 XDG_CACHE_HOME=/dev/null/none
 ok "without a place for it the run works" run homeless run.yaml
-ok "and says that nothing is kept" says 'what was chosen by time is not kept for other runs: ' err
+ok "and says that nothing is kept" says 'cannot save tuning choices for other runs: ' err
 XDG_CACHE_HOME=$PWD/cache
 
 # Two at once, of one key, over and over: both end, and what is left is whole.
@@ -194,7 +194,7 @@ ok "one of all steps and one of steady steps are not" eval 'tr -s "\n " " " < ou
 steps=1 config one.yaml
 ok "a run of one step" expect 0 train one.yaml --out one
 ok "has no rate" [ -z "$(value one 0 tokens_per_s)" ]
-ok "and says why" says 'no steady rate: none of 1 steps comes after start-up and tuning; [0-9.]* s to the first step, [0-9.]* s tuning' err
+ok "and says why" says 'no steady rate: all 1 steps belong to start-up and tuning; [0-9.]* s to the first step, [0-9.]* s tuning' err
 ok "in its report as well" says '^tokens_per_s .* the run is too short' out
 steps=6 config six.yaml
 ok "one of six" expect 0 train six.yaml --out six --no-cache

@@ -74,7 +74,7 @@ env LD_LIBRARY_PATH= "$assay" train auto.yaml --plan > out
 ok "and its memory is the machine's" says '^  program ' out
 env LD_LIBRARY_PATH= "$assay" train gpu.yaml --plan > out 2> err
 ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
-ok "which says so" says 'there is no usable GPU here' err
+ok "which says so" says 'this machine has no usable GPU' err
 
 # What the driver's counters say of the card stands beside each step, and over the steps beside the results.
 sed 's/"5": 0/"5": 62/' "$FAKE_NVML_FILE" > busy.json
@@ -184,24 +184,24 @@ mkdir fewer
 for lib in libcuda.so.1 libnvidia-ml.so.1 libcudnn.so.9; do ln -s "$fakes/$lib" fewer/; done
 LD_LIBRARY_PATH=$PWD/fewer ASSAY_LIB_CUBLASLT=/nowhere "$assay" train gpu.yaml --out nolib > out 2> err
 ok "without cuBLASLt it ends" [ $? = 2 ]
-ok "and names it" says 'device: gpu: there is no usable GPU here: cuBLASLt, .* is not usable: .*/nowhere' err
+ok "and names it" says 'device: gpu: this machine has no usable GPU: cuBLASLt, .* is not usable: .*/nowhere' err
 ok "before a folder is made" [ ! -e nolib ]
 LD_LIBRARY_PATH=$PWD/fewer ASSAY_LIB_CUBLASLT=/nowhere "$assay" train auto.yaml --out onhost > out 2> err
 ok "auto takes the CPU then" [ $? = 0 ]
-ok "with a warning that names what lacks" says 'the CPU trains, although there is a GPU: cuBLASLt, .* is not usable' err
+ok "with a warning that names what lacks" says 'training on the CPU, because the GPU is not usable: cuBLASLt, .* is not usable' err
 ok "and keeps that" says '  device: cpu' onhost/config.yaml
 FAKE_CUBLASLT=version=110903 "$assay" train gpu.yaml --out oldlib > out 2> err
 ok "an old cuBLASLt is none" [ $? = 2 ]
-ok "and is told with its place" says 'there is no usable GPU here: cuBLASLt 11[.0-9]* is older than 12: .*libcublasLt' err
+ok "and is told with its place" says 'this machine has no usable GPU: cuBLASLt 11[.0-9]* is older than the required version 12: .*libcublasLt' err
 mkdir nvml
 for lib in libnvidia-ml.so.1 libcudnn.so.9 libcublasLt.so.13; do ln -s "$fakes/$lib" nvml/; done
 LD_LIBRARY_PATH=$PWD/nvml "$assay" train auto.yaml --out watching > out 2> err
 ok "with NVML alone, as in some containers, auto takes the CPU" [ $? = 0 ]
-ok "with a warning that names the driver's library" says "the CPU trains, although there is a GPU: CUDA's driver, .* is not usable: libcuda" err
+ok "with a warning that names the driver's library" says "training on the CPU, because the GPU is not usable: the CUDA driver library, .* is not usable: libcuda" err
 for refusal in 100 803 999; do
 	FAKE_CUDA=cuInit=$refusal "$assay" train auto.yaml --out "begun$refusal" > out 2> err
 	ok "a CUDA that refuses to begin ($refusal): auto takes the CPU" [ $? = 0 ]
-	ok "and says so" says "the CPU trains, although there is a GPU: CUDA does not list 0000:8d:00.0: cuInit answered $refusal" err
+	ok "and says so" says "training on the CPU, because the GPU is not usable: CUDA does not list 0000:8d:00.0: cuInit answered $refusal" err
 	FAKE_CUDA=cuInit=$refusal "$assay" train gpu.yaml --out "refused$refusal" > out 2> err
 	ok "a GPU that is asked for ends it" [ $? = 2 ]
 	ok "with the driver's answer" says "error: cuInit: .*$refusal" err
@@ -217,14 +217,14 @@ ok "heads that our kernels do not take are refused" expect 2 train heads-gpu.yam
 ok "before a folder is made" eval 'says "no usable GPU here: a head size of 4; the kernels support multiples of 8" err && [ ! -e heads ]'
 "$assay" train heads-auto.yaml --out heads > out 2> err
 ok "auto trains them on the CPU" [ $? = 0 ]
-ok "and says why" says 'the CPU trains, although there is a GPU: a head size of 4' err
+ok "and says why" says 'training on the CPU, because the GPU is not usable: a head size of 4' err
 sed 's/^training:/training:\n  bf16: false/' gpu.yaml > float-gpu.yaml
 sed 's/^training:/training:\n  bf16: false/' auto.yaml > float-auto.yaml
 ok "float32 is refused on a GPU" expect 2 train float-gpu.yaml --out float
-ok "which says what is done there" eval 'says "bf16: false asks for float32, and on a GPU we compute in BF16" err && [ ! -e float ]'
+ok "which says what is done there" eval 'says "bf16: false requests float32, but training on a GPU uses BF16" err && [ ! -e float ]'
 "$assay" train float-auto.yaml --out float > out 2> err
 ok "auto trains in float32 on the CPU" [ $? = 0 ]
-ok "and says why it leaves the GPU" says 'the CPU trains, although there is a GPU: bf16: false' err
+ok "and says why it leaves the GPU" says 'training on the CPU, because the GPU is not usable: bf16: false' err
 FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
 ok "with the plan and what to turn" says "as planned .*recompute: full" err
@@ -241,7 +241,7 @@ FAKE_CUDA=cuStreamCreate=2@3 "$assay" train whole.yaml --out unsaved > out 2> er
 ok "and one of a checkpoint" says 'error: checkpoint after step 2 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuStreamCreate' err
 FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@7 "$assay" train whole.yaml --out fell > out 2> err
 ok "one that fails behind a checkpoint" [ $? = 2 ]
-ok "is told what it goes on from" says 'assay train --resume fell goes on from the newest checkpoint' err
+ok "is told what it goes on from" says 'assay train --resume fell continues from the newest checkpoint' err
 ok "and does, to the same bits" eval 'expect 0 train --resume fell && cmp whole/adapter/adapter_model.safetensors fell/adapter/adapter_model.safetensors'
 FAKE_CUDA=nan=train_adamw@1 "$assay" train gpu.yaml --out nan > out 2> err
 ok "a NaN is found" [ $? = 1 ]

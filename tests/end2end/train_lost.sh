@@ -55,7 +55,7 @@ within() {
 	[ -n "$stopped" ] && [ "$stopped" -le $(($1 + 2)) ] || { echo "step $1, then $stopped"; return 1; }
 }
 # Of resuming one line speaks, and it says one thing.
-one_word() { [ "$(grep -c 'resume' err)" = 1 ] && [ "$(grep -c 'cannot be resumed\|goes on\|begins at' err)" = 1 ]; }
+one_word() { [ "$(grep -c 'resume' err)" = 1 ] && [ "$(grep -c 'cannot be resumed\|continues from\|begins at' err)" = 1 ]; }
 
 resumed() {
 	: > err
@@ -63,7 +63,7 @@ resumed() {
 	pid=$!
 	until grep -q "^assay: step [0-9]" err || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
 	kill -TERM "$pid"
-	ended 2 && says "resumes from .*checkpoint-$2\$\|it begins anew\|the run starts over" err
+	ended 2 && says "resumes from .*checkpoint-$2\$\|starting it again\|the run starts over" err
 }
 # What is said of resuming is so: who removes files may meet a checkpoint that is being written, which then stays.
 true_word() { # DIR
@@ -88,9 +88,9 @@ mv old new
 told=$(last_told)
 ok "a moved directory ends the run, inconclusive" ended 2
 ok "within two steps" within "$told"
-ok "both names are told" says 'error: old was moved to .*/new \(while the run was going\|during the run\)' err
+ok "both names are told" says 'error: old was moved to .*/new during the run' err
 step=$(sed -n 's/.*training stopped after step \([0-9]*\);.*/\1/p' err)
-ok "and how to go on, from the last step" says "assay train --resume .*/new goes on from the newest checkpoint, of step $step\$" err
+ok "and how to go on, from the last step" says "assay train --resume .*/new continues from the newest checkpoint, of step $step\$" err
 ok "and nothing else" one_word
 ok "nothing is left at the old name" [ ! -e old ]
 ok "it goes on there" resumed new "$step"
@@ -100,8 +100,8 @@ mv theirs ours
 mkdir theirs
 echo mine > theirs/file
 ok "another folder in its place ends the run" ended 2
-ok "the new place is told" says 'theirs was moved to .*/ours \(while the run was going\|during the run\)' err
-ok "and how to go on there" says 'assay train --resume .*/ours goes on' err
+ok "the new place is told" says 'theirs was moved to .*/ours during the run' err
+ok "and how to go on there" says 'assay train --resume .*/ours continues' err
 ok "the other folder stays as it is" [ "$(ls theirs)" = file ]
 begin 5 slow.yaml lost
 mv lost away && mkdir lost
@@ -126,8 +126,8 @@ if $as true 2> /dev/null; then
 	shut_begin slow.yaml run
 	ok "a directory that takes no files any more ends the run" ended 2
 	ok "within two steps" within "$told"
-	ok "which is said" says 'error: .*/shut/run can no longer be written to (Permission denied)' err
-	ok "and what to do" says 'make it writable again, then assay train --resume .*/shut/run goes on from the newest checkpoint, of step' err
+	ok "which is said" says 'error: .*/shut/run is no longer writable (Permission denied)' err
+	ok "and what to do" says 'make it writable again, then assay train --resume .*/shut/run continues from the newest checkpoint, of step' err
 	ok "and nothing else" one_word
 	chmod 755 shut/run
 	newest=$(cat shut/run/latest)
@@ -161,7 +161,7 @@ moved() { # TRIAL
 		for _ in $(seq 400); do ls -d "mv$1"/*.new > /dev/null 2>&1 && break; done
 	fi
 	mv "mv$1" "to$1"
-	ended 2 && one_word && says "assay train --resume .*/to$1 goes on" err && [ ! -e "mv$1" ] ||
+	ended 2 && one_word && says "assay train --resume .*/to$1 continues" err && [ ! -e "mv$1" ] ||
 		{ cat err; ls; return 1; }
 }
 for trial in 1 2; do ok "moved around a checkpoint, trial $trial" moved "$trial"; done
@@ -173,7 +173,7 @@ told=$(last_told)
 ok "a removed journal ends the run" ended 2
 ok "within two steps" within "$told"
 ok "it is written again, which is said" says 'journal.jsonl was removed while the run was going.* is written there again; training stopped after step' err
-ok "and how to go on" says 'assay train --resume journal goes on from the newest checkpoint' err
+ok "and how to go on" says 'assay train --resume journal continues from the newest checkpoint' err
 ok "and nothing else" one_word
 newest=$(cat journal/latest)
 ok "it does" resumed journal "${newest#checkpoint-}"
@@ -189,14 +189,14 @@ ok "no second word" one_word
 begin 5 slow.yaml quit
 kill -QUIT "$pid"
 ok "QUIT ends it as TERM does" ended 2
-ok "which is said" says 'stopped on request; assay train --resume quit goes on from the newest checkpoint' err
+ok "which is said" says 'stopped on request; assay train --resume quit continues from the newest checkpoint' err
 ok "in the journal too" says '"ending":"cancelled","status":"cancelled"' quit/journal.jsonl
 newest=$(cat quit/latest)
 ok "it goes on" resumed quit "${newest#checkpoint-}"
 begin 5 slow.yaml pipe
 kill -PIPE "$pid"
 ok "PIPE does" ended 2
-ok "and is said" says 'stopped on request; assay train --resume pipe goes on' err
+ok "and is said" says 'stopped on request; assay train --resume pipe continues' err
 unread() {
 	mkfifo steps
 	"$assay" train slow.yaml --out unread --no-telemetry --json > steps 2> err &

@@ -54,7 +54,7 @@ static void assert_told(const struct file *f, enum status before)
 		error_set(&err, before, "the numbers are wrong");
 	assert_int_equal(mapped_check(before, &err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, f->path));
-	assert_non_null(strstr(err.text, "became shorter while it was read, 10 bytes where it had 327680"));
+	assert_non_null(strstr(err.text, "another program shortened the file while assay read it: 10 bytes instead of 327680"));
 }
 
 static void test_mapped__a_whole_file_is_nothing_to_tell(void **state)
@@ -95,7 +95,7 @@ static void test_mapped__a_cut_within_the_last_page_is_seen_by_its_size(void **s
 	sum(&f);
 	assert_int_equal(mapped_check(STATUS_OK, &err), STATUS_OK);
 	assert_int_equal(mapped_check_sizes(STATUS_OK, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "327679 bytes where it had 327680"));
+	assert_non_null(strstr(err.text, "327679 bytes instead of 327680"));
 	mapped_close(f.data, f.size);
 	mapped_check(STATUS_OK, NULL);
 }

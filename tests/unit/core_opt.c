@@ -69,17 +69,17 @@ static void test_opt__refusals_say_what_and_which(void **state)
 		{"count", "1e30", "here: count: \"1e30\" is too large"},
 		{"size", "1e30", "here: size: \"1e30\" is too large"},
 		{"size", "2PB",
-		 "here: size: \"2PB\" has none of the units B kB MB GB TB KiB MiB GiB TiB K M G T"},
+		 "here: size: \"2PB\" does not end in one of the units B kB MB GB TB KiB MiB GiB TiB K M G T"},
 		{"seconds", "nan", "here: seconds: \"nan\" is not a finite decimal number"},
 		{"seconds", "-1", "here: seconds: \"-1\" is outside 0 to 3600 s"},
 		{"seconds", "1e30", "here: seconds: \"1e30\" is outside 0 to 3600 s"},
 		{"seconds", "2h", "here: seconds: \"2h\" is outside 0 to 3600 s"},
-		{"type", "bf61", "here: type: \"bf61\" is none of fp32, bf16, fp16; did you mean \"bf16\""},
-		{"mode", "xyz", "here: mode: \"xyz\" is none of read, write"},
+		{"type", "bf61", "here: type: \"bf61\" is not one of fp32, bf16, fp16; did you mean \"bf16\""},
+		{"mode", "xyz", "here: mode: \"xyz\" is not one of read, write"},
 		{"zeros", "maybe", "here: zeros: \"maybe\" is neither true nor false"},
 		{"secnods", "1", "here: unknown option \"secnods\", did you mean \"seconds\""},
 		{"quite_else", "1", "here: unknown option \"quite_else\""},
-		{"words", "a", "here: words takes words, not a value"},
+		{"words", "a", "here: words takes a list of words, not a value"},
 	};
 	struct sample v, before;
 	size_t i;
@@ -142,7 +142,7 @@ static void test_opt__a_key_is_sorted_and_whole(void **state)
 	assert_int_equal(opt_set(&table, &v, "suite", "two words", "here", NULL), STATUS_OK);
 	key[0] = '\0';
 	assert_int_equal(opt_canonical(&table, &v, key, sizeof(key), &err), STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "suite: a value with blanks cannot stand in a key");
+	assert_string_equal(err.text, "suite: a value with blanks cannot be part of a key");
 }
 
 static void test_opt__a_command_line_in_any_order(void **state)
@@ -206,7 +206,7 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 		{{"--max", "1"}, "command line: unknown option \"--max\""},
 		{{"--no-size"}, "command line: unknown option \"--no-size\", did you mean \"--size\""},
 		{{"-q"},
-		 "command line: unknown option \"-q\"; a word that begins with \"-\" stands behind --"},
+		 "command line: unknown option \"-q\"; write -- before a word that begins with \"-\""},
 		{{"--zeros=perhaps"}, "command line: zeros: \"perhaps\" is neither true nor false"},
 		{{"--mode=read", "--mode=write"}, "command line: --mode is given twice"},
 		{{"--file", "a", "--file=a"}, "command line: --file is given twice"},
@@ -236,12 +236,12 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 	error_clear(&err);
 	assert_int_equal(opt_from_argv(&one_word, &v, words_of(argv, many), argv, NULL, &err),
 			 STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "command line: \"more\" is one word too many");
+	assert_string_equal(err.text, "command line: unexpected word \"more\"");
 	error_clear(&err);
 	assert_int_equal(opt_from_argv(&one_word, &v, words_of(argv, many), argv, &rest, &err),
 			 STATUS_BAD_INPUT);
 	assert_string_equal(err.text,
-			    "command line: \"more\" is one word too many; what is to run stands behind --");
+			    "command line: unexpected word \"more\"; write -- before the program to run");
 	error_clear(&err);
 	assert_int_equal(opt_from_argv(&no_word, &v, words_of(argv, program), argv, &rest, &err),
 			 STATUS_BAD_INPUT);

@@ -117,7 +117,7 @@ static void test_process__run_tells_hanging_from_crashing(void **state)
 	spec = self(crash);
 	assert_int_equal(process_run(&spec, 60000, 4096, &out, NULL, &code, &err), STATUS_VENDOR);
 	assert_int_equal(err.cause, CAUSE_CRASHED);
-	assert_string_equal(err.text, "child died of signal 6 (Aborted)");
+	assert_string_equal(err.text, "child was ended by signal 6 (Aborted)");
 }
 
 static void test_process__knows_when_it_was_started(void **state)

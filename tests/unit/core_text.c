@@ -246,7 +246,7 @@ static void test_file__what_another_writes_under_our_number_is_left(void **state
 	file_hold(fd);
 	assert_int_equal(file_write(target, "ours", 4, &err), STATUS_NO_RESOURCE);
 	assert_int_equal(err.cause, CAUSE_BUSY);
-	assert_non_null(strstr(err.text, "numbered: another process writes it now"));
+	assert_non_null(strstr(err.text, "numbered: another process is writing it now"));
 	assert_int_equal(access(beside, F_OK), 0);
 	close(fd);
 	error_clear(&err);

@@ -131,13 +131,13 @@ static void another_version_and_another_key_are_told(void **state)
 	path_of(path, &c, "key");
 	write_one(&c, "key", "a body");
 	damage(path, strlen("assay cache "), false);
-	assert_refused(&c, "key", "not of this version");
+	assert_refused(&c, "key", "another version of the cache format");
 	write_one(&c, "another", "its body");
 	path_of(other, &c, "another");
 	assert_int_equal(rename(other, path), 0);
-	assert_refused(&c, "key", "of another key");
+	assert_refused(&c, "key", "it belongs to another key");
 	assert_int_equal(file_write_private(path, "", 0, &err), STATUS_OK);
-	assert_refused(&c, "key", "not of this version");
+	assert_refused(&c, "key", "another version of the cache format");
 }
 
 static void what_others_can_write_is_not_believed(void **state)
@@ -159,7 +159,7 @@ static void what_others_can_write_is_not_believed(void **state)
 	snprintf(elsewhere, sizeof(elsewhere), "%.3900s/elsewhere", (const char *)*state);
 	assert_int_equal(rename(path, elsewhere), 0);
 	assert_int_equal(symlink(elsewhere, path), 0);
-	assert_refused(&c, "key", "it is a link");
+	assert_refused(&c, "key", "it is a symbolic link");
 	assert_int_equal(user_cache_write(&c, "key", "x", &err), STATUS_BAD_INPUT);
 	assert_int_equal(mode_of(elsewhere), 0600);
 	if (geteuid()) /* nobody else can give a file away */
@@ -184,7 +184,7 @@ static void a_folder_that_is_a_link_is_refused(void **state)
 	snprintf(elsewhere, sizeof(elsewhere), "%.3900s/elsewhere", (const char *)*state);
 	assert_int_equal(rename(c.dir, elsewhere), 0);
 	assert_int_equal(symlink(elsewhere, c.dir), 0);
-	assert_refused(&c, "key", "it is no folder");
+	assert_refused(&c, "key", "it is not a folder");
 	assert_int_equal(user_cache_write(&c, "key", "x", &err), STATUS_BAD_INPUT);
 }
 

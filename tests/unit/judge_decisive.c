@@ -220,7 +220,7 @@ static void test_decisive__a_broken_nvml_leaves_readings_unknown_by_its_cause(vo
 		 CAUSE_LIBRARY_MISSING, "install it (again)"},
 		{"[{\"what\": \"NVML\", \"cause\": \"version_mismatch\", \"why\": \"nvmlInit_v2 answered "
 		 "18\"}]",
-		 CAUSE_VERSION_MISMATCH, "reload the driver's module"},
+		 CAUSE_VERSION_MISMATCH, "reload the driver's kernel module"},
 	};
 	size_t i, k;
 

@@ -257,7 +257,7 @@ static void test_monitor__rates_are_differences_over_each_links_own_time(void **
 	part = monitor_nvlink(now, before, m); /* later and less: as after a reset of the GPU */
 	gpu = json_array_get(json_object_get(part, "gpus"), 0);
 	first = json_array_get(json_object_get(gpu, "links"), 0);
-	assert_string_equal(info_string(first, "rates_why"), "the counters began anew");
+	assert_string_equal(info_string(first, "rates_why"), "the counters were reset");
 	assert_null(json_object_get(first, "risen"));
 	assert_null(json_object_get(json_object_get(gpu, "sum"), "payload_tx"));
 	json_decref(part);
@@ -376,7 +376,7 @@ static void test_monitor__ports_are_read_from_sysfs(void **state)
 	assert_non_null(mkdtemp(base));
 	before = watch_ib_read(base);
 	part = monitor_ib(NULL, before);
-	assert_string_equal(info_string(part, "none"), "no InfiniBand or RoCE here");
+	assert_string_equal(info_string(part, "none"), "no InfiniBand or RoCE port on this machine");
 	json_decref(part);
 	json_decref(before);
 	fill_ports(base);

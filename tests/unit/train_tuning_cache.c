@@ -246,8 +246,8 @@ static void others_on_the_card_are_seen(void **state)
 		{0, 0.5, 0, 20, NULL}, /* a container that hides processes */
 		{1, 0.5, 2, 20, "1 other process on it"},
 		{0, 3, 1, 20, "of its memory are taken"},
-		{0, 0.5, 2, 20, "another process came onto it"},
-		{0, 0.5, 0, 30, "more of its memory is in use"},
+		{0, 0.5, 2, 20, "another process started to use it"},
+		{0, 0.5, 0, 30, "more memory is in use than this run needs"},
 	};
 	struct gpu before, now;
 	char why[200];
@@ -264,7 +264,7 @@ static void others_on_the_card_are_seen(void **state)
 	now = a_card(1, 20);
 	before.present = now.present = 0;
 	assert_false(train_cache_alone(&before, &now, planned, why, sizeof(why)));
-	assert_non_null(strstr(why, "is not known"));
+	assert_non_null(strstr(why, "cannot tell whether other processes use it"));
 }
 
 int main(void)

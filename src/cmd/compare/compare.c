@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay compare: one machine before and after, or several machines against each other. */
+/* assay compare: compares runs of one machine over time, or of several machines with each other. */
 #include "cmd/compare/compare.h"
 #include <math.h>
 #include "cmd/command.h"
@@ -18,20 +18,20 @@ static const char *const as_words[] = {"auto", "history", "fleet", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct compare_opts, runs, .name = "run", .positional = true, .many = true, .shown = "DIR",
-		.help = "run directories, oldest first; the last is held against those before it, or those "
-			"behind -- against those before it"),
+		.help = "run directories, oldest first; the last one is compared with the earlier ones, or the "
+			"runs after -- with the runs before it"),
 	OPT_ROW(struct compare_opts, as, .name = "as", .preset = "auto", .choices = as_words,
-		.help = "one machine over time (history) or several machines (fleet); auto: as the machines say"),
+		.help = "one machine over time (history) or several machines (fleet); auto: decided by the machines"),
 	OPT_ROW(struct compare_opts, json, .name = "json",
 		.help = "the comparison as JSON instead of tables"),
-	OPT_ROW(struct compare_opts, all, .name = "all", .help = "also the cases that did not change"),
+	OPT_ROW(struct compare_opts, all, .name = "all", .help = "also show the cases that did not change"),
 	OPT_ROW(struct compare_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "judge by these instead of those each run keeps, or the built-in ones"),
+		.help = "judge by these expectations, not by those saved with each run or the built-in ones"),
 };
 
 enum { RUNS_MAX = 256 };
 
-/* What a run needs in memory. */
+/* The memory that one run needs. */
 struct loaded {
 	struct expectations *expectations;
 	struct record record;
@@ -43,7 +43,7 @@ static enum status load(struct loaded *l, const char *dir, const char *expectati
 	enum status status = record_read_run(&l->record, dir, err);
 
 	if (status ==
-	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
+	    STATUS_UNAVAILABLE) /* a folder that the command names does not exist or cannot be read */
 		status = err->status = STATUS_BAD_INPUT;
 	if (!status)
 		status = judged_expectations(&l->expectations, &l->record, expectations, err);
@@ -147,7 +147,8 @@ static int complain(const struct command_context *c, const struct error *err)
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
 
-/* Both sides in one list; *before counts those that stand before "--", all where nothing stands behind it. */
+/* Puts both sides into one list. *before is the number of runs before "--", or of all runs if none follow
+ * it. */
 static enum status take_words(struct opt_words *out, size_t *before, const struct command_context *c,
 			      const struct opt_words *given, struct error *err)
 {
@@ -160,8 +161,8 @@ static enum status take_words(struct opt_words *out, size_t *before, const struc
 	if (!status)
 		all = calloc(first.count + second.count + 1, sizeof(*all));
 	if (!status && !all)
-		status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
-					 first.count + second.count);
+		status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					 "out of memory for %zu runs", first.count + second.count);
 	if (!status) {
 		memcpy(all, first.word, first.count * sizeof(*all));
 		memcpy(all + first.count, second.word, second.count * sizeof(*all));
@@ -171,7 +172,7 @@ static enum status take_words(struct opt_words *out, size_t *before, const struc
 	free((void *)first.word);
 	free((void *)second.word);
 	if (!status && out->count > RUNS_MAX)
-		status = error_set(err, STATUS_BAD_INPUT, "%zu runs are more than the %d that compare takes",
+		status = error_set(err, STATUS_BAD_INPUT, "%zu runs given; compare accepts at most %d",
 				   out->count, RUNS_MAX);
 	return status;
 }
@@ -189,8 +190,8 @@ static int run(const struct command_context *c, const void *values)
 	int code;
 
 	if (!status && (!loaded || !runs))
-		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
-					 words.count);
+		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					 "out of memory for %zu runs", words.count);
 	for (i = 0; i < words.count && !status; i++) {
 		status = load(&loaded[i], words.word[i], o->expectations, &err);
 		runs[i] = (struct compare_run){.name = words.word[i],
@@ -217,20 +218,24 @@ static int run(const struct command_context *c, const void *values)
 
 const struct command command_compare = {
 	.name = "compare",
-	.summary = "hold runs against each other: regressions of one machine, outliers among several",
-	.example = "assay compare runs/monday runs/today   # what became slower, beyond noise; exit 1 if "
-		   "a judged case did",
-	.help = "One machine: the last run against the median of those before it. "
-		"With -- between them, the runs behind it against those before it: assay compare A1 A2 -- B1 B2. "
-		"A change counts when it is larger than the noise: the spread within and between runs, at least 2 % (5 "
-		"% on a CPU) until three earlier runs tell. For compute on a GPU the change at an equal held clock "
-		"stands beside the raw one. On a CPU without a stable clock, as in a virtual machine, the rounds of "
-		"both sides tell how far it drifts. If each side has one round, only a change by more than 40 % "
-		"counts, and a smaller one is reported as not supported by the noise. Several machines: "
-		"each value against the median of the others, beyond 2 % and three times their spread. "
-		"Two machines are put side by side as ratios, without a verdict. Differences of inventory are listed. "
-		"Exit codes: 0 nothing worse; 1 a judged case is slower, one fails, or there is an outlier; "
-		"2 no verdict: nothing comparable, a judged case slower without support, or fewer than four parts of a "
+	.summary = "compare runs: find regressions of one machine, or outliers among several machines",
+	.example =
+		"assay compare runs/monday runs/today   # what became slower, beyond noise; exit code 1 if "
+		"a judged case did",
+	.help = "One machine: compares the last run with the median of the earlier ones. "
+		"With --, compares the runs after it with those before it: assay compare A1 A2 -- B1 B2. "
+		"A change counts if it is larger than the noise. The noise is the spread within and between the runs. "
+		"With fewer than three earlier runs it is at least 2 % (5 % on a CPU). "
+		"For compute on a GPU, the table shows the change at equal clock next to the raw change. "
+		"On a CPU without a stable clock, for example in a virtual machine, the rounds of both sides show how "
+		"far the clock drifts. If each side has one round, only a change of more than 40 % counts; a smaller "
+		"one is reported as not supported by the noise.\n\n"
+		"Several machines: compares each value with the median of the others. An outlier differs by more than "
+		"2 % and by more than three times their spread. Two machines are compared as ratios, without a "
+		"verdict. Differences in the inventory are listed.\n\n"
+		"Exit codes: 0 nothing became worse; 1 a judged case is slower or fails, or there is an outlier; "
+		"2 no verdict: nothing is comparable, a judged case is slower without support, or there are fewer than "
+		"four devices of the same "
 		"kind.",
 	.rest = "[-- DIR...]",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},

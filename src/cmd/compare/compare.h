@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `assay compare` prints for people. */
+/* The text output of `assay compare`. */
 #ifndef CMD_COMPARE_COMPARE_H
 #define CMD_COMPARE_COMPARE_H
 #include "core/text/text.h"
 #include "judge/compare/compare.h"
 
-/* Appends headline, tables and differences of inventory. `runs` are those of compare_runs; `all`: also the
- * cases that did not change, and each that could not be compared. */
+/* Appends headline, tables and inventory differences. `runs` are the runs given to compare_runs. `all`
+ * also shows the cases that did not change, and each case that could not be compared. */
 void compare_show(struct text *out, const struct comparison *c, const struct compare_run *runs, size_t count,
 		  bool all);
-/* What tells `name`, a run's, from the others: its path without the folders that all of them begin and end
- * with. */
+/* Makes a short name for run `name`: its path without the folders at the beginning and the end that all
+ * runs share. */
 void compare_name(char *out, size_t size, const struct compare_run *runs, size_t count, const char *name);
 #endif

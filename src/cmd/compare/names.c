@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs by what tells their paths apart: the folders that all share at the front and at the back say nothing.
- */
+/* Names runs by the part of their paths that differs. Folders that all paths share at the beginning or the
+ * end are left out. */
 #include "cmd/compare/compare.h"
 
 enum { PARTS_MAX = 64 };
@@ -17,7 +17,7 @@ static struct parts parts_of(const char *path)
 	while (*path && p.count < PARTS_MAX) {
 		size_t n = strcspn(path, "/");
 
-		if (n || !p.count) { /* "" alone at the front: the root */
+		if (n || !p.count) { /* an empty part only at the beginning: the root folder */
 			p.at[p.count] = path;
 			p.size[p.count++] = n;
 		}
@@ -31,7 +31,7 @@ static bool same(const struct parts *a, size_t i, const struct parts *b, size_t 
 	return a->size[i] == b->size[k] && !strncmp(a->at[i], b->at[k], a->size[i]);
 }
 
-/* Fewer than `most` parts that both begin with, or, `back`, end with. */
+/* Number of parts, below `most`, that both paths share at the beginning, or at the end if `back` is set. */
 static size_t shared(const struct parts *a, const struct parts *b, size_t most, bool back)
 {
 	size_t n = 0;
@@ -52,7 +52,7 @@ void compare_name(char *out, size_t size, const struct compare_run *runs, size_t
 
 		least = p.count < least ? p.count : least;
 	}
-	front = back = least ? least - 1 : 0; /* a part stays of each */
+	front = back = least ? least - 1 : 0; /* at least one part of each path stays */
 	for (size_t i = 0; i < count; i++) {
 		const struct parts p = parts_of(runs[i].name);
 

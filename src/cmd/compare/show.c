@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison as tables for a terminal. */
+/* Shows a comparison as tables on a terminal. */
 #include "cmd/compare/compare.h"
 #include <stdbool.h>
 #include "report/text/fact_label.h"
@@ -8,7 +8,7 @@
 
 enum {
 	CASE_COLUMNS = 48,
-	TARGET_COLUMNS = 9, /* at least: "node-b/gpu0" has more */
+	TARGET_COLUMNS = 9, /* minimum width; "node-b/gpu0" needs more */
 	TARGET_MOST = 40,
 	VALUE_COLUMNS = 12,
 	LEAF_COLUMNS = 30,
@@ -17,13 +17,13 @@ enum {
 	NAME = 1024
 };
 
-/* What is shown, and how wide. */
+/* The comparison to show, and the widths of the columns. */
 struct showing {
 	struct text *out;
 	const struct comparison *c;
 	const struct compare_run *runs;
 	size_t count;
-	unsigned target, run; /* columns */
+	unsigned target, run; /* column widths */
 };
 
 static void cell(struct text *out, unsigned columns, enum width_align align, const char *text)
@@ -55,7 +55,7 @@ static void widen(unsigned *columns, const char *text, unsigned most)
 	*columns = *columns > n ? *columns : n;
 }
 
-/* Columns that hold the names of all runs, and of all targets: who it is must not be cut off. */
+/* Sets column widths that hold the longest run and target names, because names must not be truncated. */
 static void measure(struct showing *s)
 {
 	char name[NAME];
@@ -105,7 +105,7 @@ static void row_headings(const struct showing *s)
 	cell(out, 8, WIDTH_RIGHT, "change");
 	cell(out, 9, WIDTH_RIGHT, "at clock");
 	cell(out, 6, WIDTH_RIGHT, "noise");
-	text_add(out, "what it is\n");
+	text_add(out, "result\n");
 }
 
 static void row_show(const struct showing *s, const struct compare_row *r)
@@ -131,7 +131,8 @@ static void row_show(const struct showing *s, const struct compare_row *r)
 	text_add(out, "\n");
 }
 
-/* Cases that cannot be compared and turned no verdict: one line a reason, or each with `all`. */
+/* Cases that cannot be compared and whose verdict did not change to a failure: one line per reason, or one
+ * per case with `all`. */
 static void not_comparable_show(const struct showing *s, bool all)
 {
 	const struct comparison *c = s->c;
@@ -186,8 +187,8 @@ static void history_show(const struct showing *s, bool all)
 	if (*c->advice)
 		text_addf(out, "%s\n", c->advice);
 	if (c->only_before || c->only_after)
-		text_addf(out, "%zu cases were in the first run alone, %zu are in the last alone\n",
-			  c->only_before, c->only_after);
+		text_addf(out, "%zu cases are only in the first run, %zu only in the last\n", c->only_before,
+			  c->only_after);
 }
 
 static void outliers_show(const struct showing *s)
@@ -259,7 +260,8 @@ static void node_label(char *out, size_t size, const struct compare_difference *
 	snprintf(out, size, "%s%s%s%s", d->node, more, *d->node ? ": " : "", label);
 }
 
-/* Where both are too wide and begin alike, from shortly before they differ. */
+/* Two values that are too wide for the table and begin alike: shows them from shortly before the first
+ * difference. */
 static void leaves_show(struct text *out, const char *before, const char *after)
 {
 	const size_t lead = 8;
@@ -271,7 +273,7 @@ static void leaves_show(struct text *out, const char *before, const char *after)
 	if (same <= lead || (width_of(before) <= LEAF_COLUMNS && width_of(after) <= LEAF_COLUMNS))
 		same = lead;
 	same -= lead;
-	while (same && (before[same] & 0xc0) == 0x80) /* not inside a sign */
+	while (same && (before[same] & 0xc0) == 0x80) /* not inside a multi-byte character */
 		same--;
 	text_addf(&a, "%s%s", same ? "\u2026" : "", before + same);
 	text_addf(&b, "%s%s", same ? "\u2026" : "", after + same);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completions for bash and zsh: commands, options, probes, and the words that an option takes. */
+/* Prints shell completions for bash and zsh: commands, options, probes, and the values of options. */
 #include "cmd/help/docs.h"
 #include "probe/registry.h"
 
@@ -11,7 +11,7 @@ static void add_words(struct text *out, const char *const *words)
 		text_addf(out, "%s%s", w == words ? "" : " ", *w);
 }
 
-/* One arm a choice: "check:--format) words='text json' ;;". */
+/* One case arm per option with a list of values: "check:--format) words='text json' ;;". */
 static void bash_values(struct text *out, const char *subject, const char *dashes, const struct opt_table *t)
 {
 	for (size_t i = 0; i < t->count; i++) {
@@ -101,7 +101,7 @@ void docs_bash(struct text *out)
 
 /* ---- zsh ---- */
 
-/* A colon, quote or bracket would end zsh's description. */
+/* Removes characters that would end a description in zsh: colon, quote and bracket. */
 static void add_zsh_text(struct text *out, const char *s)
 {
 	for (; s && *s; s++)
@@ -123,7 +123,7 @@ static void zsh_option(struct text *out, const struct opt *row)
 	text_add(out, "'");
 }
 
-/* What the bare words of a command may be: its closed list, the probes, or files. */
+/* The positional words that a command accepts: its list of words, the probes, or files. */
 static void zsh_positional(struct text *out, const struct command *c)
 {
 	const struct opt *first = NULL;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The reference pages, the manual page and the shell completions, printed from the tables that drive the
- * program. `assay __docs DIR` writes them; tests/docs.sh holds the committed ones against it.
- */
+/* Prints the reference pages, the manual page and the shell completions from the program's own tables.
+ * `assay __docs DIR` writes them; tests/docs.sh compares them with the committed files. */
 #include "cmd/help/docs.h"
 #include "cmd/help/help.h"
 #include "core/file/file.h"
@@ -17,7 +15,7 @@
 #include "vendor/list.h"
 
 static const char generated[] =
-	"printed by the program from its tables; `tests/docs.sh --update` writes it anew";
+	"generated from the program's tables; `tests/docs.sh --update` writes it again";
 
 static const char *cell(const char *s)
 {
@@ -29,32 +27,35 @@ static const char *cell(const char *s)
 static void add_lists(struct text *out)
 {
 	text_addf(out,
-		  "# Closed lists\n\nThis page is %s.\n\n## Status: how a call ended\n\n| name | meaning "
+		  "# Closed lists\n\nThis page is %s.\n\n## Status: the result of a call\n\n| name | meaning "
 		  "|\n|---|---|\n",
 		  generated);
 	for (int i = 0; i < STATUS_COUNT; i++)
 		text_addf(out, "| `%s` | %s |\n", status_name(i), status_text(i));
-	text_add(out, "\n## Ending: how the supervisor saw a case end\n\n| name | meaning |\n|---|---|\n");
+	text_add(out, "\n## Ending: how a case ended\n\n| name | meaning |\n|---|---|\n");
 	for (int i = 0; i < ENDING_COUNT; i++)
 		text_addf(out, "| `%s` | %s |\n", ending_name(i), ending_text(i));
-	text_add(out, "\n## Verdict: what it is worth\n\n| name | exit code it asks for | meaning "
+	text_add(out, "\n## Verdict: the judgement of a case\n\n| name | exit code if required | meaning "
 		      "|\n|---|---|---|\n");
 	for (int i = 0; i < VERDICT_COUNT; i++)
 		text_addf(out, "| `%s` | %d | %s |\n", verdict_name(i), verdict_exit_code(i),
 			  verdict_text(i));
-	text_add(out, "\n## Cause: why\n\n| name | meaning | what to do |\n|---|---|---|\n");
+	text_add(
+		out,
+		"\n## Cause: the reason for an error or a verdict\n\n| name | meaning | what to do |\n|---|---|---|\n");
 	for (int i = 1; i < CAUSE_COUNT; i++)
 		text_addf(out, "| `%s` | %s | %s |\n", cause_name(i), cause_text(i), cell(cause_action(i)));
 	text_add(out, "\n## Journal events\n\n");
 	for (int i = 0; i < JOURNAL_TYPE_COUNT; i++)
 		text_addf(out, "%s`%s`", i ? ", " : "", journal_type_name(i));
-	text_add(out, "\n\n## Telemetry signals\n\n| name | unit | kind | period ms | what "
+	text_add(out, "\n\n## Telemetry signals\n\n| name | unit | kind | period ms | meaning "
 		      "|\n|---|---|---|---|---|\n");
 #define X(name, unit, kind, period, help)                                                                    \
 	text_addf(out, "| `%s` | %s | %s | %d | %s |\n", #name, cell(unit), #kind, period, help);
 	TELEMETRY_SIGNALS(X)
 #undef X
-	text_add(out, "\n## Facts of a GPU\n\n| name | unit | cheapest layer | what |\n|---|---|---|---|\n");
+	text_add(out,
+		 "\n## Facts of a GPU\n\n| name | unit | cheapest layer | meaning |\n|---|---|---|---|\n");
 #define X(name, unit, layer, help)                                                                           \
 	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), #layer, help);
 	GPU_FACTS(X)
@@ -78,16 +79,19 @@ static void add_field(struct text *out, const struct field *f)
 
 static void add_fields(struct text *out)
 {
-	text_addf(out, "# Result fields\n\nThis page is %s.\nWhat was not read is absent, never zero.\n\n",
+	text_addf(out,
+		  "# Result fields\n\nThis page is %s.\nA value that was not read is absent, never zero.\n\n",
 		  generated);
-	text_add(out,
-		 "## Every timed phase\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n");
+	text_add(
+		out,
+		"## Every timed phase\n\n| field | unit | kind | better | meaning |\n|---|---|---|---|---|\n");
 	for (const struct field *const *f = result_fields; *f; f++)
 		add_field(out, *f);
 	for (const struct probe *const *p = probe_list; *p; p++) {
 		if (!(*p)->field_count)
 			continue;
-		text_addf(out, "\n## %s\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n",
+		text_addf(out,
+			  "\n## %s\n\n| field | unit | kind | better | meaning |\n|---|---|---|---|---|\n",
 			  (*p)->name);
 		for (size_t i = 0; i < (*p)->field_count; i++)
 			add_field(out, &(*p)->fields[i]);
@@ -105,23 +109,24 @@ static void add_training(struct text *out)
 		"# Training\n"
 		"\n"
 		"This page is %s.\n"
-		"The configuration of `assay train` is YAML or JSON: these sections, each a map. "
-		"A list may be written for one word. Other programs' words are taken too: "
-		"`lora_alpha`, `lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`; `model: "
-		"PATH` alone names the model. Relative paths are taken from the folder that assay is started in. "
-		"`deepspeed`, a file or a map, gives stage, micro-batch, accumulation, clipping and bf16; "
-		"what else stands there is named and ignored.\n",
+		"The configuration of `assay train` is a YAML or JSON file with these sections. Each section is a map. "
+		"A setting that takes one word also accepts a list. The names of other programs are accepted: "
+		"`lora_alpha`, `lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`. `model: "
+		"PATH` alone names the model. Relative paths start at the folder in which assay is started. "
+		"`deepspeed`, a file or a map, sets stage, micro-batch, accumulation, clipping and bf16; "
+		"assay lists its other settings and ignores them.\n",
 		generated);
 	for (size_t i = 0; i < config_section_count; i++) {
 		text_addf(out, "\n## %s: %s\n", config_sections[i].name, config_sections[i].help);
 		add_option_table(out, &config_sections[i].table, "");
 	}
-	text_add(out, "\n## Findings\n\nWhat goes wrong, and the setting to turn.\n\n"
-		      "| finding | ends the run | setting |\n|---|---|---|\n");
+	text_add(out,
+		 "\n## Findings\n\nProblems that assay finds during training, and the setting that helps.\n\n"
+		 "| finding | ends the run | setting |\n|---|---|---|\n");
 	for (int i = 0; i < FINDING_COUNT; i++)
 		text_addf(out, "| `%s` | %s | %s |\n", finding_word((enum finding)i),
 			  finding_ends((enum finding)i) ? "yes" : "no", finding_knob((enum finding)i));
-	text_add(out, "\n## Results\n\n| field | unit | better | what |\n|---|---|---|---|\n");
+	text_add(out, "\n## Results\n\n| field | unit | better | meaning |\n|---|---|---|---|\n");
 #define X(name, unit, better, help)                                                                          \
 	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), better_word(better), help);
 	TRAIN_FIELDS(X)
@@ -139,13 +144,13 @@ static void add_option_table(struct text *out, const struct opt_table *t, const 
 
 	if (!t->count)
 		return;
-	text_add(out, "\n| option | value | default | what |\n|---|---|---|---|\n");
+	text_add(out, "\n| option | value | default | meaning |\n|---|---|---|---|\n");
 	for (size_t i = 0; i < t->count; i++) {
 		const struct opt *row = &t->rows[i];
 
 		help_value_word(row, word, sizeof(word));
 		text_addf(out, "| `%s%s` | ", row->positional ? "" : dashes, row->name);
-		for (const char *p = word; *p; p++) /* a bar would end the cell */
+		for (const char *p = word; *p; p++) /* a bar would end the table cell */
 			text_add_bytes(out, *p == '|' ? " · " : p, *p == '|' ? strlen(" · ") : 1);
 		text_addf(out, " | %s | %s |\n", cell(row->preset), cell(row->help));
 	}
@@ -174,15 +179,15 @@ static void add_probes(struct text *out)
 	for (const struct probe *const *p = probe_list; *p; p++) {
 		text_addf(out, "\n## %s\n\n%s.\n", (*p)->name, (*p)->summary);
 		if ((*p)->kind == PROBE_READING)
-			text_addf(out,
-				  "A reading of %s: facts only; the rule is in `expectations/health.yaml`.\n",
-				  (*p)->reads == TARGET_GPU ? "each GPU" : "the node");
-		for (const struct engine *const *e = (*p)->engines; e && *e; e++)
-			text_addf(out, "%s`%s` on%s%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ",
-				  (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
-				  (*e)->targets & TARGET_GPU ? " GPU" : "",
-				  (*e)->targets & TARGET_PAIR ? " pairs of GPUs" : "",
-				  (*e)->libs && *(*e)->libs ? " with " : "", (*e)->libs ? (*e)->libs : "");
+			text_addf(
+				out,
+				"Reads facts of %s and measures nothing; the rules are in `expectations/health.yaml`.\n",
+				(*p)->reads == TARGET_GPU ? "each GPU" : "the node");
+		for (const struct engine *const *e = (*p)->engines; e && *e; e++) {
+			text_addf(out, "%s`%s` ", e == (*p)->engines ? "\nEngines:\n\n- " : "\n- ",
+				  (*e)->name);
+			help_engine(out, *e);
+		}
 		text_add(out, (*p)->engines && *(*p)->engines ? "\n" : "");
 		add_option_table(out, &(*p)->opts, "");
 	}
@@ -210,9 +215,9 @@ static void add_counters(struct text *out)
 {
 	text_addf(
 		out,
-		"# Counters\n\nThis page is %s.\nHardware counters of a GPU by CUPTI's names "
-		"(docs/explanation/design/counter.md). Sums are told for one iteration.\n\n## Of a range of work\n\n"
-		"| counter | set | unit | CUPTI's metric | what |\n|---|---|---|---|---|\n",
+		"# Counters\n\nThis page is %s.\nHardware counters of a GPU with CUPTI's metric names "
+		"(docs/explanation/design/counter.md). Sums are per iteration.\n\n## Counters of a range of work\n\n"
+		"| counter | set | unit | CUPTI metric | meaning |\n|---|---|---|---|---|\n",
 		generated);
 	for (unsigned i = 0; i < COUNTER_METRIC_COUNT; i++) {
 		const struct counter_row *row = &counter_rows[i];
@@ -224,16 +229,17 @@ static void add_counters(struct text *out)
 		add_counter_metrics(out, row->metric ? row->metric : "");
 		text_addf(out, "%s | %s |\n", row->metric ? "" : "by type, below", row->meaning);
 	}
-	text_add(out, "\nFLOP of the tensor pipe, by the type of the operands:\n\n"
-		      "| type | CUPTI's metric |\n|---|---|\n");
+	text_add(out, "\nFLOP of the tensor cores, by operand type:\n\n"
+		      "| type | CUPTI metric |\n|---|---|\n");
 #define X(type, metric)                                                                                      \
 	text_add(out, "| " #type " | ");                                                                     \
 	add_counter_metrics(out, metric);                                                                    \
 	text_add(out, " |\n");
 	COUNTER_TENSOR_TYPES(X)
 #undef X
-	text_add(out,
-		 "\n## Sampled by time\n\n| counter | unit | CUPTI's metric | what |\n|---|---|---|---|\n");
+	text_add(
+		out,
+		"\n## Counters sampled over time\n\n| counter | unit | CUPTI metric | meaning |\n|---|---|---|---|\n");
 	for (unsigned i = 0; i < COUNTER_SAMPLED_COUNT; i++) {
 		const struct counter_row *row = &counter_sampled_rows[i];
 
@@ -246,7 +252,7 @@ static void add_counters(struct text *out)
 
 static void add_library(struct text *out, const struct lib_spec *spec)
 {
-	text_addf(out, "\n## %s\n\nLooked for as", spec->name);
+	text_addf(out, "\n## %s\n\nSearched as", spec->name);
 	for (const char *const *so = spec->sonames; *so; so++)
 		text_addf(out, "%s `%s`", so == spec->sonames ? "" : ",", *so);
 	text_add(out, ".\n\n| function | needed |\n|---|---|\n");
@@ -257,11 +263,12 @@ static void add_library(struct text *out, const struct lib_spec *spec)
 
 static void add_vendor(struct text *out)
 {
-	text_addf(out,
-		  "# Vendor functions\n\nThis page is %s.\nEvery function of a foreign library that assay "
-		  "calls. "
-		  "Libraries are opened at run time, in helper, sampler and worker processes only.\n",
-		  generated);
+	text_addf(
+		out,
+		"# Vendor functions\n\nThis page is %s.\nIt lists every function of a foreign library that assay "
+		"calls. "
+		"Only helper, sampler and worker processes open these libraries, and only at run time.\n",
+		generated);
 #define X(name) add_library(out, &name##_lib);
 	VENDOR_LIBS(X)
 #undef X
@@ -302,7 +309,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 	struct error err = {0};
 
 	if (argc != 1) {
-		log_error(c->log, LOG_TOPIC_RUN, "__docs takes the folder to write below");
+		log_error(c->log, LOG_TOPIC_RUN, "__docs: name the folder to write to");
 		return EXIT_USAGE;
 	}
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
@@ -315,7 +322,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 
 const struct command command_docs = {
 	.name = "__docs",
-	.summary = "write the pages that come from the tables",
+	.summary = "write the pages that are generated from the tables",
 	.hidden = true,
 	.raw = true,
 	.run_raw = run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages that `assay __docs` writes, printed from the tables of commands and probes. */
+/* The pages that `assay __docs` writes, generated from the tables of commands and probes. */
 #ifndef CMD_HELP_DOCS_H
 #define CMD_HELP_DOCS_H
 #include "cmd/command.h"

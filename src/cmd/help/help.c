@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/help/help.h"
 
+enum { COLUMNS = 100, HELP_COLUMN = 36 };
+
 static void print(FILE *to, struct text *t)
 {
 	fputs(text_str(t), to);
@@ -46,22 +48,48 @@ static void left_column(const struct opt *row, const char *word, enum help_style
 		snprintf(out, size, "      --%s%s%s", row->name, *word ? " " : "", word);
 }
 
+/* Appends `s` in lines of at most COLUMNS characters. The first line begins at `column`, the others at
+ * `indent`. */
+static void add_wrapped(struct text *out, const char *s, size_t column, size_t indent)
+{
+	while (*s) {
+		size_t n = strcspn(s, " \n");
+
+		if (column > indent && column + n > COLUMNS) {
+			text_addf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		}
+		text_add_bytes(out, s, n);
+		column += n;
+		s += n;
+		for (; *s == ' '; s++, column++)
+			if (column > indent && column + 1 + strcspn(s + 1, " \n") <= COLUMNS)
+				text_add(out, " ");
+		for (; *s == '\n'; s++, column = indent)
+			text_addf(out, "\n%*s", (int)indent, "");
+	}
+}
+
 static void add_option(struct text *out, const struct opt *row, enum help_style style)
 {
 	char word[160], left[240];
+	struct text help = {0};
 
 	help_value_word(row, word, sizeof(word));
 	left_column(row, word, style, left, sizeof(left));
-	if (strlen(left) > 34)
-		text_addf(out, "%s\n%36s%s", left, "", row->help ? row->help : "");
+	if (strlen(left) > HELP_COLUMN - 2)
+		text_addf(out, "%s\n%*s", left, HELP_COLUMN, "");
 	else
-		text_addf(out, "%-36s%s", left, row->help ? row->help : "");
+		text_addf(out, "%-*s", HELP_COLUMN, left);
+	text_add(&help, row->help ? row->help : "");
 	if (style == HELP_COMMAND && row->positional && row->choices)
-		text_addf(out, ": %s", word);
+		text_addf(&help, ": %s", word);
 	if (row->preset && *row->preset && row->kind != OPT_KIND_BOOL)
-		text_addf(out, " (default %s)", row->preset);
+		text_addf(&help, " (default %s)", row->preset);
 	else if (style == HELP_COMMAND && row->preset && !strcmp(row->preset, "true"))
-		text_addf(out, " (on; --no-%s: off)", row->name);
+		text_addf(&help, " (default on; --no-%s turns it off)", row->name);
+	add_wrapped(out, text_str(&help), HELP_COLUMN, HELP_COLUMN);
+	text_release(&help);
 	text_add(out, "\n");
 }
 
@@ -79,16 +107,18 @@ void help_overview(FILE *to)
 {
 	struct text t = {0};
 
-	text_add(&t, "assay proves what a machine can do, explains what it does not reach, and says which "
-		     "knob to turn.\n\n"
+	text_add(&t, "assay measures what a GPU machine can do, explains what keeps it below its limits, and "
+		     "names the setting to change.\n\n"
 		     "usage: assay COMMAND [OPTION...]\n\n");
 	for (const struct command *const *c = command_list; *c; c++)
 		if (!(*c)->hidden)
 			text_addf(&t, "  %-12s %s\n", (*c)->name, (*c)->summary);
-	text_add(&t, "\n`assay COMMAND --help` shows a command's options and an example.\n"
-		     "Everywhere: --quiet, --debug=TOPIC,.. (run timing vendor machine judge, or all).\n"
-		     "Exit codes: 0 all that was required held, 1 something failed, 2 inconclusive, 64 wrong "
-		     "usage.\n");
+	text_add(
+		&t,
+		"\n`assay COMMAND --help` shows a command's options and an example.\n"
+		"Options of every command: --quiet, --debug=TOPIC,.. (run, timing, vendor, machine, judge, all).\n"
+		"Exit codes: 0 all requirements are met, 1 something failed, 2 inconclusive, 64 wrong "
+		"usage.\n");
 	print(to, &t);
 }
 
@@ -103,8 +133,11 @@ void help_command(FILE *to, const struct command *cmd)
 				  cmd->opts.rows[i].shown ? cmd->opts.rows[i].shown : cmd->opts.rows[i].name,
 				  cmd->opts.rows[i].many ? "..." : "");
 	text_addf(&t, " [OPTION...]%s%s\n", cmd->rest ? " " : "", cmd->rest ? cmd->rest : "");
-	if (cmd->help)
-		text_addf(&t, "\n%s\n", cmd->help);
+	if (cmd->help) {
+		text_add(&t, "\n");
+		add_wrapped(&t, cmd->help, 0, 0);
+		text_add(&t, "\n");
+	}
 	if (cmd->opts.count) {
 		text_add(&t, "\n");
 		help_options(&t, &cmd->opts, HELP_COMMAND);
@@ -139,7 +172,7 @@ enum status help_debug_topics(const char *list, unsigned *topics, struct error *
 		enum log_topic topic;
 
 		if (n >= sizeof(word))
-			return error_set(err, STATUS_BAD_INPUT, "--debug: no topic '%.40s'", list);
+			return error_set(err, STATUS_BAD_INPUT, "--debug: unknown topic '%.40s'", list);
 		memcpy(word, list, n);
 		word[n] = '\0';
 		if (!strcmp(word, "all"))
@@ -147,9 +180,10 @@ enum status help_debug_topics(const char *list, unsigned *topics, struct error *
 		else if (log_topic_from_name(word, &topic))
 			*topics |= 1u << topic;
 		else
-			return error_set(err, STATUS_BAD_INPUT,
-					 "--debug: no topic '%s' (run, timing, vendor, machine, judge, all)",
-					 word);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"--debug: unknown topic '%s' (run, timing, vendor, machine, judge, all)",
+				word);
 		list += n + (list[n] == ',');
 	}
 	return STATUS_OK;

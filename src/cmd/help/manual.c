@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual page. */
+/* Prints the manual page. */
 #include "cmd/help/docs.h"
 #include "cmd/help/help.h"
 #include "probe/registry.h"
 
-/* roff text: a backslash, a leading dot or quote, and a minus are special. */
+/* Escapes text for roff, where a backslash, a minus, and a dot or quote at the beginning are special. */
 static void add_roff(struct text *out, const char *s)
 {
 	if (*s == '.' || *s == '\'')
@@ -14,6 +14,8 @@ static void add_roff(struct text *out, const char *s)
 			text_add(out, "\\e");
 		else if (*s == '-')
 			text_add(out, "\\-");
+		else if (!strncmp(s, "\n\n", 2))
+			text_add(out, "\n.PP\n"), s++;
 		else
 			text_add_bytes(out, s, 1);
 	}
@@ -67,7 +69,7 @@ static void add_manual_probes(struct text *out)
 
 void docs_manual(struct text *out)
 {
-	text_add(out, ".\\\" printed by the program from its tables\n.TH ASSAY 1 \"\" \"assay " ASSAY_VERSION
+	text_add(out, ".\\\" generated from the program's tables\n.TH ASSAY 1 \"\" \"assay " ASSAY_VERSION
 		      "\" \"User Commands\"\n.SH NAME\nassay \\- prove, explain and use GPU machines\n"
 		      ".SH SYNOPSIS\n.B assay\nCOMMAND [OPTION...]\n.SH COMMANDS\n");
 	for (const struct command *const *c = command_list; *c; c++) {
@@ -95,7 +97,7 @@ void docs_manual(struct text *out)
 	}
 	add_manual_probes(out);
 	text_add(out,
-		 ".SH EXIT STATUS\n.TP\n.B 0\nall that was required held\n.TP\n.B 1\nsomething failed\n"
+		 ".SH EXIT STATUS\n.TP\n.B 0\nall requirements are met\n.TP\n.B 1\nsomething failed\n"
 		 ".TP\n.B 2\ninconclusive: something required could not be judged\n.TP\n.B 64\nwrong usage\n"
 		 ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours\n.TP\n.B ASSAY_LIB_NAME\npath of the library "
 		 "NAME\n");

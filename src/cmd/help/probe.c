@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program says of one probe: `assay probe NAME --help`, `assay list probes NAME`. */
+/* Prints the description of one probe: `assay probe NAME --help`, `assay list probes NAME`. */
 #include "cmd/help/help.h"
 #include "probe/registry.h"
 
@@ -21,16 +21,48 @@ const struct probe *help_probe_named(const char *name, struct error *err)
 	return NULL;
 }
 
+void help_engine(struct text *out, const struct engine *e)
+{
+	static const struct {
+		unsigned targets;
+		const char *name;
+	} rows[] = {{TARGET_CPU, "CPU"},
+		    {TARGET_GPU, "GPU"},
+		    {TARGET_PAIR, "pairs of GPUs"},
+		    {TARGET_NODE | TARGET_TEAM, "groups of GPUs or ranks"}};
+	size_t shown = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (e->targets & rows[i].targets)
+			text_addf(out, "%s%s", shown++ ? ", " : "on ", rows[i].name);
+	if (e->libs && *e->libs)
+		text_addf(out, "; needs %s", e->libs);
+}
+
 static void add_engines(struct text *out, const struct probe *p)
 {
 	if (!p->engines || !*p->engines)
 		return;
-	text_add(out, "\nengines (--engine NAME, else the first that can do it here):\n");
-	for (const struct engine *const *e = p->engines; *e; e++)
-		text_addf(out, "  %-12s on%s%s%s%s%s\n", (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
-			  (*e)->targets & TARGET_GPU ? " GPU" : "",
-			  (*e)->targets & TARGET_PAIR ? " pairs of GPUs" : "",
-			  (*e)->libs && *(*e)->libs ? ", with " : "", (*e)->libs ? (*e)->libs : "");
+	text_add(out, "\nengines (--engine NAME; default: the first one that this machine supports):\n");
+	for (const struct engine *const *e = p->engines; *e; e++) {
+		text_addf(out, "  %-12s ", (*e)->name);
+		help_engine(out, *e);
+		text_add(out, "\n");
+	}
+}
+
+/* A command line with the defaults of the probe's first two options. */
+static void add_example(struct text *out, const struct probe *p)
+{
+	size_t shown = 0;
+
+	text_addf(out, "\nexample:\n  assay probe %s", p->name);
+	for (size_t i = 0; i < p->opts.count && shown < 2; i++)
+		if (p->opts.rows[i].preset && *p->opts.rows[i].preset) {
+			text_addf(out, " %s=%s", p->opts.rows[i].name, p->opts.rows[i].preset);
+			shown++;
+		}
+	text_add(out, "\n");
 }
 
 static void add_presets(struct text *out, const struct probe *p)
@@ -55,7 +87,7 @@ void help_probe(FILE *to, const struct probe *p)
 		  p->name, p->opts.count ? " [name=value[,value..]...]" : "");
 	if (p->kind == PROBE_READING)
 		text_addf(&t,
-			  "\nA reading of %s: it takes facts and no time; the rule is in "
+			  "\nReads facts of %s and measures nothing; the rules are in "
 			  "expectations/health.yaml.\n",
 			  p->reads == TARGET_GPU ? "each GPU" : "the node");
 	if (p->opts.count) {
@@ -64,7 +96,8 @@ void help_probe(FILE *to, const struct probe *p)
 	}
 	add_engines(&t, p);
 	add_presets(&t, p);
-	text_add(&t, "\nThe options of every probe (--target, --seconds, --out, ..): assay probe --help\n");
+	add_example(&t, p);
+	text_add(&t, "\nOptions common to all probes (--target, --seconds, --out, ..): assay probe --help\n");
 	fputs(text_str(&t), to);
 	text_release(&t);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay info gpu`: what the driver tells of each GPU, in groups. */
+/* assay info gpu: what the driver reports about each GPU, in groups. */
 #include "cmd/info/info.h"
 #include "vendor/nvml_types.h"
 
-/* Facts whose number is a word. NULL ends. */
+/* Words for facts whose value is a number with a meaning. NULL ends each list. */
 static const char *const virtual_words[] = {"none",	     "pass-through",  "vGPU",
 					    "host of vGPUs", "host of vSGAs", NULL};
 static const char *const fabric_words[] = {"not supported", "not started", "in progress", "completed", NULL};
@@ -45,17 +45,18 @@ static const struct {
 	       {NVML_REASON_HW_POWER_BRAKE, "power brake"},
 	       {NVML_REASON_DISPLAY, "display clock"}};
 
-/* The rows; {fact} stands for a fact with its unit. Every fact is in one of them, which a test holds. */
+/* The rows; {fact} is replaced by a fact with its unit. A test checks that every fact is in one of the
+ * rows. */
 static const struct {
 	const char *group, *label, *form;
 } rows[] = {
 	{"Chip", "multiprocessors", "{sm_count}, compute capability {cc}"},
-	{"", "caches", "L2 {l2_bytes}, shared memory {smem_optin_bytes} a block"},
+	{"", "caches", "L2 {l2_bytes}, shared memory {smem_optin_bytes} per block"},
 	{"", "copy engines", "{copy_engines}"},
 	{"Memory", "size", "{memory_bytes}, {memory_free_bytes} free"},
 	{"", "bus", "{bus_bits} at {memory_clock_mhz} now, {memory_clock_max_mhz} maximum"},
 	{"Clocks", "SM", "{sm_clock_mhz} now, {sm_clock_max_mhz} maximum"},
-	{"", "held by", "{clock_reasons}"},
+	{"", "limited by", "{clock_reasons}"},
 	{"Power and heat", "power", "{power_w} now"},
 	{"", "limit",
 	 "{power_limit_w} enforced, {power_limit_default_w} default, {power_limit_max_w} highest"},
@@ -63,9 +64,9 @@ static const struct {
 	{"", "memory", "{temperature_memory_c} now"},
 	{"Errors", "ECC", "{ecc_enabled}"},
 	{"", "uncorrected",
-	 "{ecc_volatile_uncorrected} since the driver loaded, {ecc_aggregate_uncorrected} in its life"},
+	 "{ecc_volatile_uncorrected} since the driver loaded, {ecc_aggregate_uncorrected} in its lifetime"},
 	{"", "corrected",
-	 "{ecc_volatile_corrected} since the driver loaded, {ecc_aggregate_corrected} in its life"},
+	 "{ecc_volatile_corrected} since the driver loaded, {ecc_aggregate_corrected} in its lifetime"},
 	{"", "SRAM threshold", "exceeded: {ecc_sram_threshold}"},
 	{"", "rows remapped",
 	 "{remapped_correctable} for corrected, {remapped_uncorrectable} for uncorrected errors"},
@@ -78,16 +79,17 @@ static const struct {
 	{"", "GPU", "gen {pcie_gen_device}"},
 	{"", "replays", "{pcie_replays}"},
 	{"", "NUMA node", "{numa_node}"},
-	{"NVLink", "links", "{nvlink_active} of {nvlink_count} up, {nvlink_rate_gbps} each way a link"},
+	{"NVLink", "links",
+	 "{nvlink_active} of {nvlink_count} up, {nvlink_rate_gbps} per link and direction"},
 	{"", "errors", "{nvlink_errors}"},
 	{"", "fabric", "{fabric_state}, status {fabric_status}"},
 	{"Modes", "MIG", "{mig_mode}"},
 	{"", "persistence", "{persistence}"},
 	{"", "compute mode", "{compute_mode}"},
 	{"", "virtualisation", "{virtualization}"},
-	{"", "counters", "for administrators alone: {cuda_profiling_restricted}"},
+	{"", "counters", "restricted to administrators: {cuda_profiling_restricted}"},
 	{"In use", "utilisation", "{utilization_share}"},
-	{"", "processes", "{processes}, of them graphics {processes_graphics}"},
+	{"", "processes", "{processes}, including {processes_graphics} graphics"},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -141,7 +143,7 @@ void info_fact(struct text *t, const struct gpu *g, enum gpu_fact fact)
 	else if (fact == GPU_FACT_clock_reasons)
 		reasons_text(t, (unsigned)v);
 	else if (fact == GPU_FACT_numa_node && v < 0)
-		text_add(t, "not told");
+		text_add(t, "not reported");
 	else if (fact == GPU_FACT_cc)
 		text_addf(t, "%.1f", v / 10);
 	else if (fact == GPU_FACT_utilization_share)
@@ -158,7 +160,7 @@ const char *info_fact_why(const json_t *row, const struct gpu *g, enum gpu_fact 
 
 	if (*why)
 		return why;
-	return g->status ? g->reason : "not told by the driver";
+	return g->status ? g->reason : "not reported by the driver";
 }
 
 static bool fact_named(const char *name, size_t n, enum gpu_fact *fact)
@@ -171,7 +173,8 @@ static bool fact_named(const char *name, size_t n, enum gpu_fact *fact)
 	return false;
 }
 
-/* The row's text. What is absent stands as "?", and behind it all why; with nothing there only why. */
+/* Fills one row. An absent fact is shown as "?", with the reason at the end. If all facts are absent, only
+ * the reason is shown. */
 static void fill_row(struct text *t, const char *form, const json_t *row, const struct gpu *g)
 {
 	const char *why = NULL;
@@ -215,13 +218,13 @@ static void fact_rows(struct text *t, const json_t *row, const struct gpu *g)
 		text_release(&value);
 		if (!strncmp(rows[i].form, "{bus_bits}", 10) && gpu_has(g, GPU_FACT_bus_bits) &&
 		    gpu_has(g, GPU_FACT_memory_clock_max_mhz))
-			info_row(t, "bandwidth", "%.3f TB/s by 2 x maximum clock x width",
+			info_row(t, "bandwidth", "%.3f TB/s from 2 x maximum clock x width",
 				 2 * gpu_get(g, GPU_FACT_memory_clock_max_mhz, 0) * 1e6 *
 					 gpu_get(g, GPU_FACT_bus_bits, 0) / 8 * 1e-12);
 	}
 }
 
-/* "NVML 0, CUDA 0, /dev/nvidia0", as far as each lists it. */
+/* Shows the GPU's number in each interface that lists it: "NVML 0, CUDA 0, /dev/nvidia0". */
 static void listed_row(struct text *t, const json_t *row, const struct gpu *g)
 {
 	const json_t *minor = json_object_get(row, "minor");
@@ -233,7 +236,7 @@ static void listed_row(struct text *t, const json_t *row, const struct gpu *g)
 		text_addf(&where, "%sCUDA %d", where.size ? ", " : "", g->cuda_index);
 	if (json_is_integer(minor))
 		text_addf(&where, "%s/dev/nvidia%d", where.size ? ", " : "", (int)json_integer_value(minor));
-	info_row(t, "listed as", "%s", where.size ? text_str(&where) : "nothing but its PCI address");
+	info_row(t, "listed as", "%s", where.size ? text_str(&where) : "only by its PCI address");
 	text_release(&where);
 }
 
@@ -245,7 +248,7 @@ static void identity_rows(struct text *t, const json_t *row, const struct gpu *g
 	if (g->slot[0])
 		info_row(t, "slot", "%s", g->slot);
 	else
-		info_row_unreadable(t, "slot", "no file below /sys/bus/pci/slots names it");
+		info_row_unreadable(t, "slot", "no file in /sys/bus/pci/slots names this device");
 	listed_row(t, row, g);
 	info_row(t, "UUID", "%s", g->uuid);
 	info_row(t, "serial", "%s", g->serial);
@@ -279,10 +282,10 @@ static void one_gpu(struct text *t, const json_t *row, const struct gpu *g, unsi
 
 	text_addf(t, "GPU %u  %s\n", index, g->name[0] ? g->name : "name unreadable");
 	info_row(t, "state", "%s%s%s", status_name(g->status), g->reason[0] ? ": " : "", g->reason);
-	info_row(t, "granted", "%s%s%s", g->granted ? "yes" : "no", *because ? ": " : "", because);
+	info_row(t, "access granted", "%s%s%s", g->granted ? "yes" : "no", *because ? ": " : "", because);
 	identity_rows(t, row, g);
 	if (g->status)
-		info_row_unreadable(t, "all else", g->reason);
+		info_row_unreadable(t, "other facts", g->reason);
 	else
 		fact_rows(t, row, g);
 	process_rows(t, row);

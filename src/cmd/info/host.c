@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay info cpu` and `memory`. */
+/* assay info cpu and assay info memory. */
 #include "cmd/info/info.h"
 
-/* The words of a list, with `sep` between. */
+/* Joins the words of a list with `sep` between them. */
 static void join(struct text *t, const json_t *list, const char *sep)
 {
 	const json_t *word;
@@ -74,7 +74,7 @@ static bool stands_at(const json_t *value, double node)
 	return json_is_number(value) && json_number_value(value) == node;
 }
 
-/* GPUs, ports and disks of one node; node -1: those of which none is told. */
+/* GPUs, ports and disks of one NUMA node; node -1: those whose node is not known. */
 static void devices_of_node(struct text *t, const struct machine *m, double node)
 {
 	const json_t *tree = machine_json(m), *row;
@@ -129,11 +129,12 @@ static void numa_table(struct text *t, const struct machine *m, const json_t *cp
 	info_columns(t, text_str(&lines));
 	devices_of_node(&lost, m, -1);
 	if (lost.size)
-		info_row(t, "node not told", "%s", text_str(&lost));
+		info_row(t, "node not reported", "%s", text_str(&lost));
 	if (sum > 0 && total > 0 && (sum < 0.9 * total || sum > 1.1 * total))
-		info_row(t, "memory of nodes",
-			 "%s by the nodes, %s by /proc/meminfo: the kernel's two counts differ",
-			 info_bytes(a, sum), info_bytes(b, total));
+		info_row(
+			t, "memory of nodes",
+			"%s according to the nodes, %s according to /proc/meminfo: the kernel's two counts differ",
+			info_bytes(a, sum), info_bytes(b, total));
 	text_release(&lines);
 	text_release(&lost);
 }
@@ -169,7 +170,7 @@ static void module_table(struct text *t, const json_t *dimms)
 		if (json_object_get(row, "mts_configured"))
 			text_addf(&lines, "\t%.0f MT/s", info_number(row, "mts_configured"));
 		else
-			text_add(&lines, "\tnot told");
+			text_add(&lines, "\tnot reported");
 		if (json_object_get(row, "mts"))
 			text_addf(&lines, "\t%.0f MT/s", info_number(row, "mts"));
 		text_add(&lines, "\n");
@@ -192,7 +193,7 @@ void info_memory(struct text *t, const struct machine *m)
 		info_row_unreadable(t, "memory", info_why(m, "memory size"));
 	info_row(t, "cgroup limit", "%s",
 		 json_object_get(memory, "limit_bytes") ? info_bytes(a, info_number(memory, "limit_bytes"))
-							: "none below the memory's size");
+							: "none below the memory size");
 	info_row(t, "swap", "%s",
 		 info_number(memory, "swap_bytes") > 0 ? info_bytes(a, info_number(memory, "swap_bytes"))
 						       : "none");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay info: what is here. The summary asks NVML at most: no CUDA context is made and nothing slow is
- * opened. */
+/* assay info: the inventory of the machine. The summary uses NVML at most: it creates no CUDA context and
+ * opens nothing slow. */
 #include "cmd/command.h"
 #include "cmd/info/info.h"
 #include "cmd/info/team.h"
@@ -13,7 +13,7 @@ struct info_opts {
 	const char *machine;
 	bool real_names;
 	bool alone;
-	struct running_opts running; /* how ranks meet */
+	struct running_opts running; /* how ranks join */
 };
 
 enum { SECTIONS = 8 };
@@ -21,7 +21,7 @@ enum { SECTIONS = 8 };
 static const char *const choices[] = {"summary", "cpu",	    "memory",	"gpu", "links",
 				      "fabric",	 "storage", "software", "all", NULL};
 
-/* name, deepest layer it needs, printer, keys of the tree for --json */
+/* Columns: name, deepest layer needed, printer, keys of the facts tree for --json. */
 static const struct section {
 	const char *name;
 	enum layer layer;
@@ -43,16 +43,16 @@ static const struct section {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct info_opts, what, .name = "what", .positional = true, .preset = "summary",
-		.choices = choices, .help = "the part to show"),
+		.shown = "PART", .choices = choices, .help = "the part to show"),
 	OPT_ROW(struct info_opts, json, .name = "json", .help = "the facts as JSON instead of a table"),
 	OPT_ROW(struct info_opts, record, .name = "record", .shown = "DIR",
 		.help = "write the raw readings of this machine to a new folder, and show them"),
 	OPT_ROW(struct info_opts, machine, .name = "machine", .shown = "DIR",
 		.help = "show a recorded machine instead of this one"),
 	OPT_ROW(struct info_opts, real_names, .name = "real-names",
-		.help = "record serials, addresses and names as they are, not as pseudonyms"),
+		.help = "with --record: keep serial numbers, addresses and names instead of pseudonyms"),
 	OPT_ROW(struct info_opts, alone, .name = "alone",
-		.help = "this machine, whatever launched us: wait for no other rank"),
+		.help = "show this machine only; do not wait for other launched ranks"),
 	RUNNING_TEAM_ROWS(struct info_opts),
 };
 
@@ -71,7 +71,7 @@ static int complain(const struct command_context *c, const struct error *err)
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
 
-/* What --json shows of one machine. Owner: caller. */
+/* The part of a machine's facts that --json shows. The caller owns the result. */
 static json_t *json_part(const json_t *tree, const struct section *s)
 {
 	json_t *part = json_object();
@@ -91,7 +91,7 @@ static json_t *json_part(const json_t *tree, const struct section *s)
 	return part;
 }
 
-/* Takes `j`. */
+/* Takes ownership of `j`. */
 static int print_json(json_t *j)
 {
 	int code = show_json(j, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) ? EXIT_PASS : EXIT_INCONCLUSIVE;
@@ -100,7 +100,7 @@ static int print_json(json_t *j)
 	return code;
 }
 
-/* Every text of it on one line, without control characters: a recording may be a stranger's. */
+/* A copy with every text on one line and without control characters: a recording may come from anybody. */
 static json_t *clean(const json_t *value)
 {
 	json_t *out, *member;
@@ -149,7 +149,7 @@ static enum status text_part(struct text *t, const json_t *tree, const struct se
 	return st;
 }
 
-/* The summary of a team is a row a node; any other part stands there once a node. */
+/* The summary of several nodes has one row per node. Any other part is shown once per node. */
 static enum status team_text(struct text *t, const struct info_team *all, const struct section *s,
 			     struct error *err)
 {
@@ -165,7 +165,7 @@ static enum status team_text(struct text *t, const struct info_team *all, const 
 	return st ? st : info_team_differences(t, all, err);
 }
 
-/* "team" of results.json, with each node's facts. */
+/* The "team" object of results.json, with the facts of each node. */
 static json_t *team_json(const struct info_team *all, const struct section *s, struct error *err)
 {
 	const struct record *r = &all->judged.record;
@@ -196,7 +196,7 @@ static enum status show_team(const struct info_team *all, const struct section *
 	return st;
 }
 
-/* Rank 0 shows all; of ranks that do not come together each says why, and rank 0 what it is itself. */
+/* Rank 0 shows all nodes. If the ranks do not join, each rank reports why, and rank 0 shows its own node. */
 static enum status show(const struct command_context *c, struct info_team *all, const struct machine *m,
 			const struct info_opts *o, int *code, struct error *err)
 {
@@ -234,17 +234,17 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (o->record && o->machine) {
 		error_set(&err, STATUS_BAD_INPUT,
-			  "--record and --machine: a recording is not recorded again");
+			  "--record and --machine cannot be combined: a recording cannot be recorded again");
 		return complain(c, &err);
 	}
 	if (o->record) {
 		if (machine_record(&m, o->record, o->real_names, c->stop, c->log, &err))
 			return complain(c, &err);
-		log_info(c->log, LOG_TOPIC_MACHINE, "recorded to %s%s", o->record,
+		log_info(c->log, LOG_TOPIC_MACHINE, "recorded in %s%s", o->record,
 			 o->real_names ? ", with real names" : ", names replaced by pseudonyms");
 	} else if (machine_read_scope(&m, &scope, o->machine, c->log, &err)) {
 		code = complain(c, &err);
-		return o->machine ? EXIT_USAGE : code; /* a wrong folder was named */
+		return o->machine ? EXIT_USAGE : code; /* the user named a wrong folder */
 	}
 	if (running_team_place(&all.team, &place, &err) || show(c, &all, m, o, &code, &err))
 		code = complain(c, &err);
@@ -256,14 +256,14 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_info = {
 	.name = "info",
-	.summary = "inventory of this machine",
-	.example = "assay info gpu",
-	.help = "What the machine has: read from the system's files and, for GPUs, from the driver by a helper "
-		"process. What cannot be read is said to be unreadable, and why. "
-		"--record writes the raw readings, which --machine shows elsewhere. "
-		"As one of several launched ranks (assay launch -- info): "
-		"a row a node, and the facts in which the nodes differ, told by rank 0 alone; "
-		"exit code 2 where a rank is missing.",
+	.summary = "show the hardware and software of this machine",
+	.example = "assay info gpu   # memory, clocks, power, ECC and links of each GPU",
+	.help = "Reads the machine's inventory from system files and, for GPUs, from the driver through a helper "
+		"process. For a value that cannot be read, it shows the reason. "
+		"--record saves the raw readings; --machine shows them on another machine.\n\n"
+		"If started on several ranks (assay launch -- info), rank 0 shows one row per node and the facts "
+		"in which the nodes differ. "
+		"The exit code is 2 if a rank is missing.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct info_opts)},
 	.run = run,
 };

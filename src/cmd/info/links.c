@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay info links` and `fabric`: what GPUs reach each other and the world by. */
+/* assay info links and assay info fabric: how GPUs are connected to each other and to the network. */
 #include "cmd/info/info.h"
 #include "machine/link/gpu_path.h"
 
@@ -36,7 +36,8 @@ static void matrix_cell(struct text *t, const struct machine *m, unsigned a, uns
 	}
 }
 
-/* As nvidia-smi topo shows it: the best way between each two GPUs, and where each stands. */
+/* A matrix like that of nvidia-smi topo: the best path between each two GPUs, and the location of each
+ * GPU. */
 static void matrix(struct text *t, const struct machine *m)
 {
 	unsigned count = machine_gpu_count(m), seen = 0;
@@ -61,7 +62,7 @@ static void matrix(struct text *t, const struct machine *m)
 	}
 	info_columns(t, text_str(&lines));
 	text_release(&lines);
-	text_add(t, "  NVn: n NVLinks, straight or through switches");
+	text_add(t, "  NVn: n NVLinks, direct or through switches");
 	for (int i = 0; i < pci_path_count; i++) {
 		if (seen >> i & 1)
 			text_addf(t, "; %s: PCIe, %s", pci_paths[i].word, pci_paths[i].help);
@@ -84,7 +85,7 @@ static void pcie_row(struct text *t, const struct machine *m, unsigned index)
 		info_row_unreadable(t, name, info_fact_why(gpu_row(m, index), g, GPU_FACT_pcie_gen));
 }
 
-/* Where the links lead: "to gpu 0000:1b:00.0" or "to 4 switches", each place counted once. */
+/* Where the links lead: "to gpu 0000:1b:00.0" or "to 4 switches". Each remote device counts once. */
 static void remote_text(struct text *t, const json_t *links)
 {
 	json_t *places = json_object();
@@ -128,8 +129,9 @@ static void nvlink_rows(struct text *t, const struct machine *m, unsigned index)
 						      : info_fact_why(row, g, GPU_FACT_nvlink_active));
 		return;
 	}
-	text_addf(&line, "%.0f of %.0f up, %.4g GB/s each way a link", gpu_get(g, GPU_FACT_nvlink_active, 0),
-		  gpu_get(g, GPU_FACT_nvlink_count, 0), gpu_get(g, GPU_FACT_nvlink_rate_gbps, 0));
+	text_addf(&line, "%.0f of %.0f up, %.4g GB/s per link and direction",
+		  gpu_get(g, GPU_FACT_nvlink_active, 0), gpu_get(g, GPU_FACT_nvlink_count, 0),
+		  gpu_get(g, GPU_FACT_nvlink_rate_gbps, 0));
 	remote_text(&line, links);
 	text_addf(&line, ", %.0f errors", gpu_get(g, GPU_FACT_nvlink_errors, 0));
 	info_row(t, name, "%s", text_str(&line));

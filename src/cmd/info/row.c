@@ -27,7 +27,7 @@ struct column {
 	bool right, used;
 };
 
-/* The cell at *p, of *n bytes, empty where the line has no more; *p goes behind it. */
+/* Returns the cell at *p with its length *n (empty if the line has no more cells) and advances *p past it. */
 static const char *next_cell(const char **p, int *n)
 {
 	const char *cell = *p;
@@ -85,7 +85,7 @@ void info_columns(struct text *t, const char *lines)
 
 	while (above > text_str(t) && (above == text_str(t) + t->size || above[-1] != '\n'))
 		above--;
-	if (*above == ' ') /* rows, no title: keep off them */
+	if (*above == ' ') /* rows, not a title, precede: separate from them */
 		text_add(t, "\n");
 	for (const char *p = lines; *p; head = false) {
 		struct text line = {0};
@@ -157,7 +157,7 @@ void info_unreadable(struct text *t, const struct machine *m)
 
 	if (!json_array_size(list))
 		return;
-	text_add(t, "Could not look\n");
+	text_add(t, "Could not be read\n");
 	json_array_foreach((json_t *)list, i, row)
 		info_row(t, info_string(row, "what"), "%s", info_string(row, "why"));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay info storage` and `software`. */
+/* assay info storage and assay info software. */
 #include "cmd/info/info.h"
 
 static void disk_table(struct text *t, const json_t *disks)
@@ -51,7 +51,7 @@ static void free_cells(struct text *lines, const json_t *row)
 		text_addf(lines, "\t%s\t%s", info_bytes(free_bytes, info_number(row, "free_bytes")),
 			  info_bytes(total, info_number(row, "total_bytes")));
 	else
-		text_add(lines, "\tnot asked\t");
+		text_add(lines, "\tnot read\t");
 }
 
 static void filesystem_table(struct text *t, const json_t *list)
@@ -72,11 +72,11 @@ static void filesystem_table(struct text *t, const json_t *list)
 	if (json_array_size(list))
 		info_columns(t, text_str(&lines));
 	if (network)
-		text_add(t, "  not asked: on a network, where a dead server would hang us\n");
+		text_add(t, "  not read: network file systems, because a dead server would block assay\n");
 	text_release(&lines);
 }
 
-/* Where results, homes and temporary files go, and what is free there. */
+/* The folders for results, home and temporary files, and the free space there. */
 static void place_table(struct text *t, const json_t *places, const json_t *filesystems)
 {
 	struct text lines = {0};
@@ -126,11 +126,11 @@ void info_disk_row(struct text *t, const struct machine *m)
 	}
 	on = filesystem_of(json_object_get(storage, "filesystems"), mount);
 	if (json_object_get(on, "free_bytes"))
-		info_row(t, "disk", "%s free on %s, where results go",
+		info_row(t, "disk", "%s free on %s, the disk for results",
 			 info_bytes(bytes, info_number(on, "free_bytes")), mount);
 }
 
-/* What was found first, in the order of the list; then what was not. */
+/* First the libraries that were found, in the order of the list, then those that were not. */
 static void library_tables(struct text *t, const json_t *software)
 {
 	struct text found = {0}, missing = {0};
@@ -138,17 +138,18 @@ static void library_tables(struct text *t, const json_t *software)
 	json_t *row;
 
 	text_add(&found, "library\tversion\tfound at\tbuilt\n");
-	text_add(&missing, "not found\tlooked for\n");
+	text_add(&missing, "not found\tsearched as\n");
 	json_object_foreach((json_t *)software, name, row)
 	{
 		const char *version = info_string(row, "version");
 
-		size_t n = strcspn(version,
-				   *version >= '0' && *version <= '9' ? " " : ""); /* OpenBLAS tells more */
+		size_t n = strcspn(version, *version >= '0' && *version <= '9'
+						    ? " "
+						    : ""); /* OpenBLAS reports more than a number */
 
 		if (*info_string(row, "path"))
 			text_addf(&found, "%s\t%.*s\t%s\t%s\n", name, *version ? (int)n : 8,
-				  *version ? version : "not told", info_string(row, "path"),
+				  *version ? version : "not reported", info_string(row, "path"),
 				  version + n + (version[n] == ' '));
 		else
 			text_addf(&missing, "%s\t%s\n", name, info_string(row, "missing"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay info summary`: the machine on a page. */
+/* assay info summary: the machine on one page. */
 #include "cmd/info/info.h"
 
-/* "yes, kvm; container docker", or that we run on the hardware itself. */
+/* Shows the hypervisor and the container, if any: "yes, hypervisor kvm"; "docker". */
 static void confinement_row(struct text *t, const json_t *system)
 {
 	const char *container = info_string(system, "container"),
@@ -51,13 +51,13 @@ static void memory_row(struct text *t, const struct machine *m)
 	}
 	info_row(t, "memory", "%s, %s available%s%s", info_bytes(total, info_number(memory, "total_bytes")),
 		 info_bytes(available, info_number(memory, "available_bytes")),
-		 json_object_get(memory, "limit_bytes") ? "; a cgroup allows " : "",
+		 json_object_get(memory, "limit_bytes") ? "; cgroup limit " : "",
 		 json_object_get(memory, "limit_bytes")
 			 ? info_bytes(limit, info_number(memory, "limit_bytes"))
 			 : "");
 }
 
-/* What is known of a GPU that answers, in a line. */
+/* The main facts of a working GPU in one line. */
 static void gpu_row(struct text *t, const char *name, const struct gpu *g)
 {
 	struct text line = {0};
@@ -73,7 +73,7 @@ static void gpu_row(struct text *t, const char *name, const struct gpu *g)
 		text_addf(&line, " (limit %.0f W)", gpu_get(g, GPU_FACT_power_limit_w, 0));
 	if (gpu_has(g, GPU_FACT_temperature_c))
 		text_addf(&line, ", %.0f C", gpu_get(g, GPU_FACT_temperature_c, 0));
-	info_row(t, name, "%s%s", text_str(&line), g->granted ? "" : ", not granted to us");
+	info_row(t, name, "%s%s", text_str(&line), g->granted ? "" : ", access not granted");
 	text_release(&line);
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Each rank writes what its node is as the journal of a run in which nothing is measured; rank 0 collects,
- * reads and judges them as those of any run. So a node that is missing, and a fact that differs, are here
- * what they are in a report.
- */
+/* Each rank writes the facts of its node as the journal of a run without measurements. Rank 0 collects
+ * these journals and judges them like those of any run. So missing nodes and differing facts look the same
+ * as in a report. */
 #include "cmd/info/team.h"
 #include <errno.h>
 #include <unistd.h>
@@ -18,7 +16,7 @@ enum { PART_MS = 60000 };
 static enum status append(struct journal *j, enum journal_type type, json_t *body, struct error *err)
 {
 	enum status st = body ? journal_append(j, type, body, err)
-			      : error_errno(err, ENOMEM, "what rank 0 is told of this node");
+			      : error_errno(err, ENOMEM, "this node's facts for rank 0");
 
 	json_decref(body);
 	return st;
@@ -58,7 +56,7 @@ static enum status make_dir(struct info_team *t, struct error *err)
 	snprintf(t->dir, sizeof(t->dir), "%.3000s/assay-info-XXXXXX", base && *base ? base : "/tmp");
 	if (mkdtemp(t->dir))
 		return STATUS_OK;
-	error_errno(err, errno, "%s: cannot be made", t->dir);
+	error_errno(err, errno, "cannot create %s", t->dir);
 	*t->dir = '\0';
 	return err->status;
 }
@@ -111,14 +109,15 @@ struct table {
 	unsigned node;
 };
 
-/* One cell behind the others; what strangers wrote has no tabs in it. */
+/* Appends one cell to a line. A tab in the text is removed, because the text may come from another
+ * machine. */
 static void cell(struct text *line, const char *text)
 {
 	text_add(line, "\t");
 	utf8_add_clean(line, text, UTF8_KEEP_NOTHING);
 }
 
-/* "8 x NVIDIA H200", of several kinds each. */
+/* "8 x NVIDIA H200", one entry per model. */
 static void gpus_cell(struct text *line, const json_t *gpus)
 {
 	size_t all = json_array_size(gpus), alike;
@@ -157,7 +156,8 @@ static void node_row(void *arg, enum verdict verdict, const char *const *cells)
 	const json_t *facts = t->record->node[t->node++].machine;
 
 	text_add(&t->lines, verdict == VERDICT_WARN ? "!" : "");
-	for (unsigned i = 0; i < 3; i++) /* node, state, ranks: what follows is told in more words here */
+	for (unsigned i = 0; i < 3;
+	     i++) /* node, state, ranks; the following facts are described in more detail here */
 		cell(&t->lines, cells[i]);
 	if (facts)
 		facts_cells(&t->lines, facts);
@@ -203,7 +203,7 @@ enum status info_team_differences(struct text *out, const struct info_team *t, s
 	if (st)
 		return st;
 	if (t->judged.judgements.difference_count) {
-		text_add(out, "Where nodes differ (! slows or hurts a team)\n");
+		text_add(out, "Differences between nodes (! = slows or breaks a run on several ranks)\n");
 		for (unsigned i = 0; i < NODES_DIFFERENCE_COLUMNS; i++)
 			text_addf(&table.lines, "\t%s", nodes_difference_headings(&v)[i]);
 		text_add(&table.lines, "\n");
@@ -227,7 +227,7 @@ json_t *info_team_json(const struct info_team *t, struct error *err)
 		report = json_loads(text_str(&text), 0, NULL);
 	team = json_incref(json_object_get(report, "team"));
 	if (!team && !err->status)
-		error_errno(err, ENOMEM, "what rank 0 knows of the nodes");
+		error_errno(err, ENOMEM, "the facts of the nodes");
 	json_decref(report);
 	text_release(&text);
 	return team;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay __facts LAYER`: one vendor layer's raw readings as JSON on stdout, in a process that may hang or
- * crash. Behind `software` the libraries wanted may be named. `assay __facts nvlink MS` and `ib MS [SYS]` say
- * what machine/watch/watch.h reads again every MS milliseconds, a line each, until nobody listens; `counters
- * PCI..` and `alive PCI` what it reads once. */
+/*
+ * assay __facts LAYER: prints the raw readings of one vendor layer as JSON on stdout, in a separate process
+ * because a driver may hang or crash it. After `software`, the names of the wanted libraries may follow.
+ *
+ * Four layers serve machine/watch/watch.h. `nvlink MS` and `ib MS [SYS]` print one line every MS milliseconds
+ * until nobody reads. `counters PCI..` and `alive PCI` print once.
+ */
 #include <poll.h>
 #include "cmd/command.h"
 #include "core/clock.h"
@@ -25,7 +28,7 @@ static json_t *read_layer(int argc, char **argv)
 	return !strcmp(layer, "nvml") ? raw_nvml() : !strcmp(layer, "cuda") ? raw_cuda() : NULL;
 }
 
-/* Sleeps until then; false where nobody listens any more or a stop was asked for. */
+/* Sleeps until a time. False if nobody reads any more or a stop was requested. */
 static bool still_heard(uint64_t until_ns, const volatile sig_atomic_t *stop)
 {
 	struct pollfd out = {.fd = 1};

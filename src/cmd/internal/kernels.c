@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay __kernels [time]`: which kernels OpenBLAS chose, and how fast they are, in a process that may crash.
- */
+/* assay __kernels [time]: reports which kernels OpenBLAS chose and how fast they are. It is a separate
+ * process because the library may crash it. */
 #include "cmd/command.h"
 #include "model/cpu/openblas_kernels.h"
 
@@ -12,7 +12,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 
 const struct command command_kernels = {
 	.name = "__kernels",
-	.summary = "the kernels that OpenBLAS chose",
+	.summary = "print the kernels that OpenBLAS chose",
 	.hidden = true,
 	.raw = true,
 	.run_raw = run,

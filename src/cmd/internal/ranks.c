@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `assay __ranks -- WORDS`: what `assay launch` starts on each node. Sets what this machine asks for and
- * starts the node's ranks; where a launcher has started one process a rank, it becomes that rank.
- */
+/* assay __ranks -- WORDS: `assay launch` starts this on each node. It sets the environment variables for
+ * this machine and starts the node's ranks. If a launcher started one process per rank, it becomes that
+ * rank instead. */
 #include <errno.h>
 #include <unistd.h>
 #include "cmd/command.h"
@@ -20,28 +19,29 @@ struct ranks_opts {
 };
 
 static const struct opt rows[] = {
-	OPT_ROW(struct ranks_opts, first, .name = "first", .help = "this node's first rank"),
+	OPT_ROW(struct ranks_opts, first, .name = "first", .help = "number of this node's first rank"),
 	OPT_ROW(struct ranks_opts, count, .name = "count", .max = 65536,
-		.help = "ranks of this node; 0: a launcher started one process a rank"),
-	OPT_ROW(struct ranks_opts, size, .name = "size", .max = 65536, .help = "ranks of all nodes"),
-	OPT_ROW(struct ranks_opts, master, .name = "master", .help = "where rank 0 is: HOST[:PORT]"),
-	OPT_ROW(struct ranks_opts, build, .name = "build", .help = "the build that this program must be"),
-	OPT_ROW(struct ranks_opts, env, .name = "env", .help = "NAME=value with blanks between"),
-	OPT_ROW(struct ranks_opts, folder, .name = "folder", .help = "to run in, where it is here too"),
+		.help = "ranks on this node; 0: a launcher started one process per rank"),
+	OPT_ROW(struct ranks_opts, size, .name = "size", .max = 65536, .help = "ranks on all nodes"),
+	OPT_ROW(struct ranks_opts, master, .name = "master", .help = "address of rank 0: HOST[:PORT]"),
+	OPT_ROW(struct ranks_opts, build, .name = "build", .help = "required build id of this program"),
+	OPT_ROW(struct ranks_opts, env, .name = "env", .help = "NAME=value words, separated by blanks"),
+	OPT_ROW(struct ranks_opts, folder, .name = "folder",
+		.help = "working folder, if it exists on this node"),
 	OPT_ROW(struct ranks_opts, secret_stdin, .name = "secret-stdin",
-		.help = "the first line of stdin is the secret, a blank, and the team's name"),
-	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
+		.help = "the first line of stdin holds the secret, a blank, and the team's name"),
+	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "end the ranks when stdin ends"),
 	OPT_ROW(struct ranks_opts, shield, .name = "shield",
-		.help = "ranks but the first end with 0: who started them ends all when one does not; "
+		.help = "ranks other than 0 end with exit code 0, because the launcher ends all ranks if one fails; "
 			"rank 0 ends as with --tell"),
 	OPT_ROW(struct ranks_opts, tell, .name = "tell",
-		.help = "end with what launch/rank_exit.h makes of the exit codes: the largest is the team's"),
+		.help = "encode the exit code as in launch/rank_exit.h: the largest one is the team's"),
 	OPT_ROW(struct ranks_opts, derive, .name = "derive", .preset = "true",
-		.help = "set what this machine asks for"),
-	OPT_ROW(struct ranks_opts, mpi, .name = "mpi", .help = "the ranks do MPI of their own"),
+		.help = "set the environment variables for this machine"),
+	OPT_ROW(struct ranks_opts, mpi, .name = "mpi", .help = "the ranks call MPI themselves"),
 };
 
-/* "SECRET NAME", byte by byte: what follows the line is not ours. */
+/* Reads the line "SECRET NAME" byte by byte, because the rest of stdin belongs to the ranks. */
 static enum status take_team(struct error *err)
 {
 	char text[256], *blank;
@@ -55,10 +55,10 @@ static enum status take_team(struct error *err)
 		*blank++ = '\0';
 	if (*text) {
 		ranks_tell(text, blank ? blank : "");
-		secret_take_told(); /* for the ranks alone: nothing else that is started here needs it */
+		secret_take_told(); /* only the ranks need it, no other child process */
 		explicit_bzero(text, sizeof(text));
 	} else
-		return error_set(err, STATUS_BAD_INPUT, "the team's secret did not come on stdin");
+		return error_set(err, STATUS_BAD_INPUT, "the team's secret is missing on stdin");
 	return STATUS_OK;
 }
 
@@ -69,12 +69,13 @@ static enum status check_build(const char *build, struct error *err)
 	process_build(own);
 	if (!build || !strcmp(build, own))
 		return STATUS_OK;
-	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_VERSION_MISMATCH,
-			       "version_mismatch: assay here is build %s, and the one that launched it is %s",
-			       own, build);
+	return error_set_cause(
+		err, STATUS_UNSUPPORTED, CAUSE_VERSION_MISMATCH,
+		"version_mismatch: assay on this node is build %s, but the launching assay is build %s", own,
+		build);
 }
 
-/* --env's words into our own environment. */
+/* Puts the words of --env into this process's environment. */
 static void take_env(const char *text)
 {
 	char *copy = text ? strdup(text) : NULL, *save = NULL;
@@ -90,7 +91,7 @@ static void take_env(const char *text)
 	free(copy);
 }
 
-/* The place of the node's first rank, by our options or by what a launcher left. */
+/* Finds the rank number of the node's first rank, from the options or from a launcher's variables. */
 static enum status find_place(struct team_place *p, const struct ranks_opts *o, struct error *err)
 {
 	const struct environment env = {.get = secret_environment};
@@ -106,12 +107,12 @@ static enum status find_place(struct team_place *p, const struct ranks_opts *o, 
 	snprintf(size, sizeof(size), "%u", o->size);
 	st = team_place(p, &told, &env, err);
 	if (!st && o->count && o->first + o->count > o->size)
-		st = error_set(err, STATUS_BAD_INPUT, "--first %u and --count %u reach past --size %u",
-			       o->first, o->count, o->size);
+		st = error_set(err, STATUS_BAD_INPUT, "--first %u and --count %u exceed --size %u", o->first,
+			       o->count, o->size);
 	return st;
 }
 
-/* Told once a node: by its first rank. */
+/* Sets the environment variables for this machine. Only the node's first rank logs them. */
 static enum status set_environment(const struct team_place *p, const struct ranks_opts *o,
 				   const struct command_context *c, struct error *err)
 {
@@ -137,7 +138,8 @@ static int complain(const struct error *err)
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
 
-/* One rank of a launcher that ends all when one fails: rank 0 ends last and its exit code is the team's. */
+/* Runs one rank under a launcher that ends all ranks if one fails. Rank 0 ends last, and its exit code is
+ * the team's. */
 static int start_shielded(const struct ranks *of_node, const struct team_place *p, struct error *err)
 {
 	struct ranks r = *of_node;
@@ -191,14 +193,15 @@ static int run_ranks(const struct command_context *c, const struct ranks_opts *o
 	struct error err = {0};
 
 	if (!c->rest.count)
-		error_set(&err, STATUS_BAD_INPUT, "__ranks: no words of assay behind --");
+		error_set(&err, STATUS_BAD_INPUT, "__ranks: no assay command after --");
 	if (!err.status)
 		check_build(o->build, &err);
 	if (!err.status && o->secret_stdin)
 		take_team(&err);
 	take_env(o->env);
 	if (o->folder && chdir(o->folder))
-		log_warn(c->log, LOG_TOPIC_RUN, "%s is not here: %s; the ranks run where ssh put them",
+		log_warn(c->log, LOG_TOPIC_RUN,
+			 "folder %s does not exist on this node: %s; the ranks run in ssh's default folder",
 			 o->folder, strerror(errno));
 	if (err.status || find_place(&p, o, &err) || set_environment(&p, o, c, &err))
 		return complain(&err);
@@ -215,7 +218,7 @@ static int run(const struct command_context *c, const void *opts)
 
 const struct command command_ranks = {
 	.name = "__ranks",
-	.summary = "the ranks of this node",
+	.summary = "start the ranks of this node",
 	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct ranks_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.hidden = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay __sample [host] PCI..`: the telemetry sampler, started by runs and by `top`. */
+/* assay __sample [host] PCI..: the telemetry sampler. Runs start it. */
 #include "cmd/command.h"
 #include "telemetry/telemetry.h"
 
@@ -10,7 +10,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 
 const struct command command_sample = {
 	.name = "__sample",
-	.summary = "telemetry lines on descriptor 3",
+	.summary = "write telemetry lines to descriptor 3",
 	.hidden = true,
 	.raw = true,
 	.run_raw = run,

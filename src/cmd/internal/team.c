@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `assay __team`: joins a team by its environment or options, goes through N cases that do nothing, prints
- * the shape and how each case ended as JSON, leaves. What a team of real supervisors does, without the work:
- * for tests of the wires.
- */
+/* assay __team: joins a team from its environment or options, runs N empty cases, prints the team's shape
+ * and the ending of each case as JSON, and leaves. It does what a team of real supervisors does, without
+ * measurements. Tests of the connections between ranks use it. */
 #include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/shared/show.h"
@@ -23,31 +21,36 @@ struct team_opts {
 };
 
 static const struct opt rows[] = {
-	OPT_ROW(struct team_opts, rank, .name = "rank", .help = "this process"),
-	OPT_ROW(struct team_opts, size, .name = "size", .help = "how many processes"),
-	OPT_ROW(struct team_opts, master, .name = "master", .help = "where rank 0 is: HOST[:PORT]"),
-	OPT_ROW(struct team_opts, node, .name = "node", .help = "what this node is called"),
+	OPT_ROW(struct team_opts, rank, .name = "rank", .help = "rank number of this process"),
+	OPT_ROW(struct team_opts, size, .name = "size", .help = "number of processes"),
+	OPT_ROW(struct team_opts, master, .name = "master", .help = "address of rank 0: HOST[:PORT]"),
+	OPT_ROW(struct team_opts, node, .name = "node", .help = "name of this node"),
 	OPT_ROW(struct team_opts, interface, .name = "interface",
-		.help = "by which to talk: a name or an address"),
-	OPT_ROW(struct team_opts, secret, .name = "team-secret", .help = "file of the secret"),
-	OPT_ROW(struct team_opts, build, .name = "build", .help = "say that we are another build"),
+		.help = "network interface to use: a name or an address"),
+	OPT_ROW(struct team_opts, secret, .name = "team-secret", .help = "file with the team's secret"),
+	OPT_ROW(struct team_opts, build, .name = "build",
+		.help = "report this build id instead of the real one"),
 	OPT_ROW(struct team_opts, send, .name = "send", .shown = "DIR",
-		.help = "send the journal of DIR.rank-R to rank 0's DIR; one is written where there is none"),
-	OPT_ROW(struct team_opts, collect, .name = "collect", .help = "until all have sent", .preset = "20s",
-		.unit = "s", .min = 0.01, .max = 3600),
-	OPT_ROW(struct team_opts, join, .name = "join", .help = "until all have come", .preset = "60s",
-		.unit = "s", .min = 0.01, .max = 3600),
-	OPT_ROW(struct team_opts, quiet, .name = "silence", .help = "who says nothing is dead",
-		.preset = "15s", .unit = "s", .min = 0.1, .max = 3600),
-	OPT_ROW(struct team_opts, limit, .name = "limit", .help = "of each agreement", .preset = "15s",
-		.unit = "s", .min = 0.01, .max = 3600),
-	OPT_ROW(struct team_opts, time, .name = "time", .help = "a case takes", .preset = "0s", .unit = "s",
-		.max = 3600),
-	OPT_ROW(struct team_opts, cases, .name = "cases", .help = "how many", .preset = "1", .max = 1e6),
-	OPT_ROW(struct team_opts, fall, .name = "fall", .help = "our worker falls in this case (from 1)"),
-	OPT_ROW(struct team_opts, skip, .name = "skip", .help = "we skip this case (from 1)"),
-	OPT_ROW(struct team_opts, share, .name = "share", .help = "bytes that rank 0 shares before each case",
-		.preset = "64B", .unit = "B", .max = 1 << 20),
+		.help = "send the journal in DIR.rank-R to rank 0's DIR; one is written if there is none"),
+	OPT_ROW(struct team_opts, collect, .name = "collect", .help = "time until all ranks must have sent",
+		.preset = "20s", .unit = "s", .min = 0.01, .max = 3600),
+	OPT_ROW(struct team_opts, join, .name = "join", .help = "time until all ranks must have joined",
+		.preset = "60s", .unit = "s", .min = 0.01, .max = 3600),
+	OPT_ROW(struct team_opts, quiet, .name = "silence",
+		.help = "a rank that is silent for this time counts as dead", .preset = "15s", .unit = "s",
+		.min = 0.1, .max = 3600),
+	OPT_ROW(struct team_opts, limit, .name = "limit", .help = "time limit of each agreement",
+		.preset = "15s", .unit = "s", .min = 0.01, .max = 3600),
+	OPT_ROW(struct team_opts, time, .name = "time", .help = "duration of a case", .preset = "0s",
+		.unit = "s", .max = 3600),
+	OPT_ROW(struct team_opts, cases, .name = "cases", .help = "number of cases", .preset = "1",
+		.max = 1e6),
+	OPT_ROW(struct team_opts, fall, .name = "fall",
+		.help = "simulate a crash of this rank's worker in this case (from 1)"),
+	OPT_ROW(struct team_opts, skip, .name = "skip", .help = "this rank skips this case (from 1)"),
+	OPT_ROW(struct team_opts, share, .name = "share",
+		.help = "bytes that rank 0 sends to all before each case", .preset = "64B", .unit = "B",
+		.max = 1 << 20),
 };
 
 static json_t *about_us(void)
@@ -88,7 +91,7 @@ static unsigned in_ms(double seconds)
 	return (unsigned)(seconds * 1e3);
 }
 
-/* The work: nothing, for a while, with an ear for the others. *fell: one of them fell. */
+/* Runs an empty case: waits and listens to the other ranks. *fell: one of them failed. */
 static enum status pass_time(struct control *c, const struct team_opts *o,
 			     const struct command_context *context, bool *fell, struct error *err)
 {
@@ -145,8 +148,8 @@ static enum status share(struct control *c, const struct team_place *p, const st
 	enum status st;
 
 	if (!bytes)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%zu bytes to share",
-				       (size_t)o->share);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "out of memory for %zu bytes to share", (size_t)o->share);
 	memset(bytes, p->rank ? 0 : 'a', o->share);
 	st = control_share(c, bytes, o->share, in_ms(o->limit), err);
 	for (size_t i = 0; !st && i < o->share; i++)
@@ -172,7 +175,7 @@ static enum status go_through(struct control *c, const struct team_place *p, con
 	return st ? st : control_part(c, in_ms(o->limit), err);
 }
 
-/* The journal of a run of nothing: who was there, and when. */
+/* Writes the journal of a run without results: which ranks joined, and when. */
 static enum status write_journal(const char *dir, const struct control *c, unsigned rank, struct error *err)
 {
 	const struct team_shape *s = control_shape(c);
@@ -192,7 +195,7 @@ static enum status write_journal(const char *dir, const struct control *c, unsig
 	return st;
 }
 
-/* Where the team ended early as well: what is there is sent. */
+/* Sends the existing journal, also if the team ended early. */
 static void send_journal(struct control *c, const struct team_place *p, const struct team_opts *o,
 			 json_t *out, struct error *err)
 {
@@ -269,7 +272,7 @@ static int run(const struct command_context *context, const void *opts)
 
 const struct command command_team = {
 	.name = "__team",
-	.summary = "a team that does nothing, for tests",
+	.summary = "run an empty team, for tests",
 	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct team_opts)},
 	.hidden = true,
 	.run = run,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `assay __tracks EVERY_NS PCI..`: counters of these GPUs by time, as telemetry lines on descriptor 3, for as
- * long as somebody reads. A process of its own: it has a CUDA context on each, and a driver may hang.
- */
+/* assay __tracks EVERY_NS PCI..: samples hardware counters of these GPUs over time and writes telemetry
+ * lines to descriptor 3 until nobody reads. It is a separate process, because it has a CUDA context on
+ * each GPU and a driver may hang. */
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -19,7 +18,8 @@ struct tracked {
 	const char *pci;
 	struct gpu_device *device;
 	struct counter_sampling *sampling;
-	/* Our clock less the GPU's, at most: each reading comes after the samples that it reads (METHODS). */
+	/* Upper limit of our clock minus the GPU's clock: each reading happens after the samples that it
+	 * reads. */
 	int64_t offset_ns;
 	bool placed;
 };
@@ -86,7 +86,7 @@ static enum status read_one(struct tracking *t, struct tracked *g, struct text *
 	g->placed = true;
 	if (lost && !t->lost_told)
 		log_warn(t->log, LOG_TOPIC_RUN,
-			 "counters of GPU %s: samples are missing, a longer interval keeps them", g->pci);
+			 "counters of GPU %s: samples are missing; use a longer --tracks-every", g->pci);
 	t->lost_told |= lost;
 	for (unsigned row = 0; row < COUNTER_SAMPLED_COUNT; row++)
 		if (counter_sampling_has(g->sampling, (enum counter_sampled)row))
@@ -94,7 +94,7 @@ static enum status read_one(struct tracking *t, struct tracked *g, struct text *
 	return STATUS_OK;
 }
 
-/* One turn over all GPUs; false: nobody reads any more, or none of them can be read. */
+/* Reads all GPUs once. False if nobody reads our lines any more, or no GPU can be read. */
 static bool turn(struct tracking *t)
 {
 	struct text out = {0};
@@ -106,7 +106,8 @@ static bool turn(struct tracking *t)
 		struct tracked *g = &t->gpu[i];
 
 		if (g->sampling && read_one(t, g, &out, &err)) {
-			log_warn(t->log, LOG_TOPIC_RUN, "counters of GPU %s end here: %s", g->pci, err.text);
+			log_warn(t->log, LOG_TOPIC_RUN, "counters of GPU %s: sampling ended: %s", g->pci,
+				 err.text);
 			counter_sampling_close(&g->sampling);
 		}
 		alive += g->sampling != NULL;
@@ -116,7 +117,7 @@ static bool turn(struct tracking *t)
 	return heard && alive;
 }
 
-/* Waits a turn; true: whoever reads says that it wants no more, or is gone. */
+/* Waits one interval. True if the reader wants no more lines or is gone. */
 static bool told_to_end(void)
 {
 	struct pollfd in = {.fd = CHANNEL, .events = POLLIN | POLLRDHUP};
@@ -141,8 +142,9 @@ static void open_all(struct tracking *t, uint64_t every_ns, char **pci, int coun
 
 		*g = (struct tracked){.pci = pci[i]};
 		if (open_one(g, every_ns, &err))
-			log_warn(t->log, LOG_TOPIC_RUN, "no counters by time of GPU %s, GPM's stay: %s",
-				 pci[i], err.text);
+			log_warn(t->log, LOG_TOPIC_RUN,
+				 "GPU %s: no sampled hardware counters, GPM telemetry continues: %s", pci[i],
+				 err.text);
 		else
 			t->gpus++;
 	}
@@ -163,7 +165,7 @@ static int run_raw(const struct command_context *c, int argc, char **argv)
 	while (t && t->gpus && !*c->stop && turn(t) && !told_to_end())
 		;
 	if (t && t->gpus)
-		turn(t); /* what was sampled since */
+		turn(t); /* read the samples since the last turn */
 	if (t)
 		close_all(t);
 	free(t);
@@ -172,7 +174,7 @@ static int run_raw(const struct command_context *c, int argc, char **argv)
 
 const struct command command_tracks = {
 	.name = "__tracks",
-	.summary = "counters by time as lines on descriptor 3",
+	.summary = "write sampled hardware counters to descriptor 3",
 	.hidden = true,
 	.raw = true,
 	.run_raw = run_raw,

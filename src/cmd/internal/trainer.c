@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay __trainer`: the process that trains, started by `assay train`. One line in, lines out, on
- * descriptor 3. */
+/* assay __trainer: the training process that `assay train` starts. It reads one line from descriptor 3 and
+ * writes lines to it. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void settle_in(void)
 }
 
 struct office {
-	pthread_mutex_t writing; /* checkpoints are told of from their thread */
+	pthread_mutex_t writing; /* the checkpoint thread writes lines too */
 	struct lines in;
 	json_t *first;
 };
@@ -79,8 +79,9 @@ static enum status hear_first(struct office *o, struct error *err)
 	}
 	if (!json_string_value(json_object_get(o->first, "dir")) ||
 	    !json_string_value(json_object_get(o->first, "config")))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "no first line on descriptor 3: this command is not for people");
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"descriptor 3 has no first line: this is an internal command, use assay train");
 	return STATUS_OK;
 }
 
@@ -100,7 +101,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 	job.config_hash = json_string_value(json_object_get(o.first, "config"));
 	job.gpu = json_string_value(json_object_get(o.first, "gpu"));
 	job.card = json_object_get(o.first, "card");
-	if (!json_is_object(job.card)) /* null: there is none */
+	if (!json_is_object(job.card)) /* null: no GPU */
 		job.card = NULL;
 	job.started_ns = (uint64_t)json_integer_value(json_object_get(o.first, "started"));
 	job.tuned_s = json_number_value(json_object_get(o.first, "tuned_s"));
@@ -119,7 +120,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 
 const struct command command_trainer = {
 	.name = "__trainer",
-	.summary = "trains as descriptor 3 says",
+	.summary = "train as requested on descriptor 3",
 	.hidden = true,
 	.raw = true,
 	.run_raw = run,

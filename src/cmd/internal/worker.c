@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay __worker`: the process that cases run in, started by a run's supervisor. */
+/* assay __worker: the process in which cases run. A run's supervisor starts it. */
 #include "cmd/command.h"
 #include "probe/registry.h"
 #include "run/run.h"
@@ -14,7 +14,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 
 const struct command command_worker = {
 	.name = "__worker",
-	.summary = "cases from descriptor 3",
+	.summary = "run the cases that descriptor 3 names",
 	.hidden = true,
 	.raw = true,
 	.run_raw = run,

@@ -55,7 +55,7 @@ static enum status judge_line(json_t *lines, struct answer_totals *totals, const
 		st = error_set(err, STATUS_BAD_INPUT, "%s (column %d)", wrong.text, wrong.column);
 	else if (!text || row < 1)
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "an answer is {\"row\": its number from 1 on, \"text\": ..}");
+			       "expected an answer {\"row\": N, \"text\": ..} with N counted from 1");
 	else if ((uint64_t)row > rows->count)
 		st = error_set(err, STATUS_BAD_INPUT, "row %lld: %s has %zu rows", (long long)row, rows->path,
 			       rows->count);
@@ -101,9 +101,7 @@ void answer_lines_show(const struct answer_totals *t)
 	const struct {
 		const char *what;
 		uint64_t count;
-	} rows[] = {{"calls can be read", t->valid},
-		    {"functions are those wanted", t->names},
-		    {"accepted", t->exact}};
+	} rows[] = {{"readable calls", t->valid}, {"expected functions", t->names}, {"accepted", t->exact}};
 	struct text out = {0};
 
 	text_addf(&out, "%-28s%llu\n", "answers", (unsigned long long)t->rows);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay generate: what a model says, with an adapter or without. */
+/* assay generate: runs a prompt through a model, with or without a LoRA adapter. */
 #include <errno.h>
 #include <math.h>
 #include "cmd/shared/single_process.h"
@@ -28,7 +28,7 @@ struct generate_opts {
 	bool merge, any_base, raw, no_thinking, control, json, logprobs, no_cache;
 };
 
-/* What the options ask of a model, and what choosing by time took before it. */
+/* The tuning of CPU kernels before the model opens, and the time that it took. */
 struct settling {
 	const struct command_context *c;
 	bool cache;
@@ -37,53 +37,55 @@ struct settling {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct generate_opts, model, .name = "model", .positional = true, .shown = "MODEL",
-		.help = "a folder with config.json and safetensors, or a GGUF file"),
+		.help = "the model: a folder with config.json and safetensors, or a GGUF file"),
 	OPT_ROW(struct generate_opts, prompt, .name = "prompt", .positional = true, .shown = "TEXT",
-		.help = "what the user says"),
+		.help = "the user's message"),
 	OPT_ROW(struct generate_opts, adapter, .name = "adapter", .also = "lora lora-path peft",
-		.shown = "DIR", .help = "a LoRA adapter in PEFT's files"),
+		.shown = "DIR", .help = "folder with a LoRA adapter in PEFT format"),
 	OPT_ROW(struct generate_opts, merge, .name = "merge",
-		.help = "the adapter is added to the weights first"),
+		.help = "add the adapter to the weights before generation"),
 	OPT_ROW(struct generate_opts, device, .name = "device", .also = "gpus gpu devices cuda n-gpu-layers",
 		.preset = "auto", .choices = devices,
-		.help = "where tokens are made; auto: on a GPU where one answers, else on the CPU"),
+		.help = "device for generation; auto: a GPU if one works, otherwise the CPU"),
 	OPT_ROW(struct generate_opts, any_base, .name = "any-base",
-		.help = "an adapter that was trained over other weights is taken all the same"),
+		.help = "accept an adapter that was trained on other base weights"),
 	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
-		.help = "a conversation instead: JSON with messages, and tools where there are any"),
+		.help = "a JSON file with a conversation instead of TEXT: messages, and tools if any"),
 	OPT_ROW(struct generate_opts, rows, .name = "rows", .also = "input data input-file", .shown = "FILE",
-		.help = "an answer to each row of a file, held against the calls that the row accepts"),
+		.help = "generate an answer to each row of FILE and compare it with the tool calls that the row accepts"),
 	OPT_ROW(struct generate_opts, out, .name = "out", .also = "output o", .shown = "FILE",
-		.help = "with --rows: the answers as JSON Lines, each with its verdict"),
+		.help = "with --rows: write the answers as JSON Lines, each with its verdict"),
 	OPT_ROW(struct generate_opts, rows_max, .name = "max-rows", .preset = "0", .max = 1e12,
-		.help = "with --rows: the first so many; 0: all"),
+		.help = "with --rows: use only the first N rows; 0: all"),
 	OPT_ROW(struct generate_opts, system, .name = "system", .also = "system-prompt", .shown = "TEXT",
-		.help = "the system's words before it"),
+		.help = "system message before the prompt"),
 	OPT_ROW(struct generate_opts, raw, .name = "raw",
-		.help = "the text goes on as it stands: no chat template"),
+		.help = "continue the text without a chat template"),
 	OPT_ROW(struct generate_opts, template, .name = "chat-template", .also = "template",
-		.choices = template_names, .help = "chat template; none: the model's own, as by auto"),
+		.choices = template_names, .help = "chat template; auto: the template of the model"),
 	OPT_ROW(struct generate_opts, tokenizer, .name = "tokenizer", .also = "tokenizer-path",
-		.shown = "PATH", .help = "else the model's own"),
+		.shown = "PATH", .help = "tokenizer file or folder (default: the model's own)"),
 	OPT_ROW(struct generate_opts, control, .name = "control",
-		.help = "words such as <|im_end|> in the prompt are control tokens, not text"),
+		.help = "read words such as <|im_end|> in the prompt as control tokens, not as text"),
 	OPT_ROW(struct generate_opts, no_thinking, .name = "no-thinking",
-		.help = "Qwen3: an answer without a thought"),
+		.help = "Qwen3: answer without a thinking section"),
 	OPT_ROW(struct generate_opts, tokens, .name = "tokens",
 		.also = "max-tokens max-new-tokens n-predict num-tokens max-gen-len", .preset = "256",
-		.min = 1, .max = 1048576, .help = "most to make"),
+		.min = 1, .max = 1048576, .help = "maximum number of tokens to generate"),
 	OPT_ROW(struct generate_opts, temperature, .name = "temperature", .also = "temp", .preset = "0",
-		.min = 0, .max = 100, .help = "0: the likeliest token each time"),
+		.min = 0, .max = 100, .help = "sampling temperature; 0: always the most likely token"),
 	OPT_ROW(struct generate_opts, top_k, .name = "top-k", .also = "topk", .preset = "0", .min = 0,
-		.max = 1048576, .help = "of the likeliest K alone; 0: all"),
+		.max = 1048576, .help = "sample only from the K most likely tokens; 0: all"),
 	OPT_ROW(struct generate_opts, top_p, .name = "top-p", .also = "topp", .preset = "1", .min = 1e-9,
-		.max = 1, .help = "of the fewest that hold this share"),
-	OPT_ROW(struct generate_opts, seed, .name = "seed", .preset = "1", .help = "of the choices"),
-	OPT_ROW(struct generate_opts, json, .name = "json", .help = "text, tool calls and rates as JSON"),
+		.max = 1, .help = "sample only from the smallest set of tokens with this total probability"),
+	OPT_ROW(struct generate_opts, seed, .name = "seed", .preset = "1",
+		.help = "seed of the random sampling"),
+	OPT_ROW(struct generate_opts, json, .name = "json",
+		.help = "print text, tool calls and rates as JSON"),
 	OPT_ROW(struct generate_opts, logprobs, .name = "logprobs",
-		.help = "with --json: each token's id and the logarithm of its probability"),
+		.help = "with --json: add each token's id and log probability"),
 	OPT_ROW(struct generate_opts, no_cache, .name = "no-cache",
-		.help = "time kernel candidates anew: read and write no cache of earlier runs' choices"),
+		.help = "time kernel candidates again; do not use the cache of tuning choices"),
 };
 
 struct generating {
@@ -91,46 +93,47 @@ struct generating {
 	const struct generate_opts *o;
 	struct tokenizer *tokenizer;
 	const struct template *template;
-	struct token_list ids; /* of the prompt */
+	struct token_list ids; /* token ids of the prompt */
 	struct inference *inference;
 	struct token_stream stream;
 	struct text text;
-	size_t shown; /* bytes of it */
+	size_t shown; /* bytes of the text that are printed already */
 	uint64_t made, first_ns, last_ns;
-	uint64_t steady_ns, steady; /* from when on the rate counts, and how many tokens came since */
+	uint64_t steady_ns, steady; /* start of the steady phase, and tokens generated since */
 	struct settling settling;
-	json_t *made_ids, *logprobs; /* as --logprobs asks */
+	json_t *made_ids, *logprobs; /* for --logprobs */
 	bool stopped;
 };
 
 static enum status check_wishes(const struct generate_opts *o, struct error *err)
 {
 	if (!o->model)
-		return error_set(err, STATUS_BAD_INPUT, "which model? assay generate MODEL TEXT");
+		return error_set(err, STATUS_BAD_INPUT, "no model given: assay generate MODEL TEXT");
 	if (!!o->prompt + !!o->messages + !!o->rows != 1)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "a TEXT, --messages FILE or --rows FILE, one of them");
+				 "give exactly one of TEXT, --messages FILE and --rows FILE");
 	if ((o->out || o->rows_max) && !o->rows)
 		return error_set(err, STATUS_BAD_INPUT, "--%s needs --rows", o->out ? "out" : "max-rows");
 	if (o->rows && (o->raw || o->system || o->logprobs))
-		return error_set(err, STATUS_BAD_INPUT, "--rows and --%s contradict each other",
+		return error_set(err, STATUS_BAD_INPUT, "--rows and --%s cannot be combined",
 				 o->raw	     ? "raw"
 				 : o->system ? "system"
 					     : "logprobs");
 	if (o->raw && (o->messages || o->system))
-		return error_set(err, STATUS_BAD_INPUT, "--raw has no messages");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--raw cannot be combined with --messages or --system");
 	if (o->raw && o->template)
-		return error_set(err, STATUS_BAD_INPUT, "--raw and --chat-template contradict each other");
+		return error_set(err, STATUS_BAD_INPUT, "--raw and --chat-template cannot be combined");
 	if (o->merge && !o->adapter)
 		return error_set(err, STATUS_BAD_INPUT, "--merge needs --adapter");
 	if (o->logprobs && !o->json)
 		return error_set(err, STATUS_BAD_INPUT, "--logprobs needs --json");
 	if (o->system && o->messages)
-		return error_set(err, STATUS_BAD_INPUT, "--system and --messages contradict each other");
+		return error_set(err, STATUS_BAD_INPUT, "--system and --messages cannot be combined");
 	return STATUS_OK;
 }
 
-/* The conversation, as JSON. */
+/* Builds the conversation as JSON. */
 static enum status read_messages(const struct generate_opts *o, json_t **out, struct error *err)
 {
 	struct json_wrong why;
@@ -163,7 +166,7 @@ static struct template_ask rendering_of(const struct generate_opts *o)
 				     .setting = template_setting};
 }
 
-/* The CPU is what makes the tokens: by its library's fastest kernels. */
+/* For generation on the CPU: selects the BLAS library's fastest kernels. */
 static void settle_kernels(void *arg)
 {
 	struct settling *s = arg;
@@ -177,7 +180,7 @@ static void settle_kernels(void *arg)
 		log_info(s->c->log, LOG_TOPIC_RUN, "%s", text);
 }
 
-/* *s is lent until the model is open. */
+/* *s must stay valid until the model is open. */
 static struct inference_options model_of(struct settling *s, const struct generate_opts *o)
 {
 	return (struct inference_options){.model = o->model,
@@ -300,7 +303,7 @@ static enum status speak(struct generating *g, struct error *err)
 	return st;
 }
 
-/* Tokens a second once the first launch, or the first token, is there; 0: the text is too short. */
+/* Tokens per second after the start-up phase; 0 if the text is too short. */
 static double rate(const struct generating *g)
 {
 	return g->steady && g->last_ns > g->steady_ns
@@ -308,7 +311,7 @@ static double rate(const struct generating *g)
 		       : 0;
 }
 
-/* From the program's start, what was chosen by time apart; 0: none was made. */
+/* Seconds from the program's start to the first token, without tuning; 0 if there is no token. */
 static double first_s(const struct generating *g)
 {
 	const uint64_t started_ns = process_started_ns();
@@ -317,7 +320,7 @@ static double first_s(const struct generating *g)
 	return fmax(s - g->settling.tuning_s, 0);
 }
 
-/* "194.5 tokens/s steady; 2.31 s to the first token, 0.70 s tuning" */
+/* For example "194.5 tokens/s steady; 2.31 s to the first token, 0.70 s tuning". */
 static void rate_text(const struct generating *g, struct text *out)
 {
 	if (rate(g) > 0)
@@ -334,7 +337,7 @@ static void tell(const struct generating *g, const struct tool_calls *calls, con
 
 	rate_text(g, &rates);
 	if (f.memory_rate > 0)
-		text_addf(&share, ", %.0f %% of what its memory has by its clock",
+		text_addf(&share, ", %.0f %% of its memory bandwidth",
 			  100 * rate(g) * f.weight_bytes / f.memory_rate);
 	fputc('\n', stdout);
 	for (size_t i = 0; i < calls->count; i++) {
@@ -345,10 +348,10 @@ static void tell(const struct generating *g, const struct tool_calls *calls, con
 		free(arguments);
 	}
 	if (calls->broken)
-		log_warn(g->c->log, LOG_TOPIC_RUN, "%zu tool calls were begun and cannot be read",
+		log_warn(g->c->log, LOG_TOPIC_RUN, "%zu tool calls are incomplete or malformed",
 			 calls->broken);
-	log_info(g->c->log, LOG_TOPIC_RUN, "%llu tokens after %zu: %s; end: %s", (unsigned long long)g->made,
-		 g->ids.count, text_str(&rates), end);
+	log_info(g->c->log, LOG_TOPIC_RUN, "%llu tokens after a prompt of %zu: %s; end: %s",
+		 (unsigned long long)g->made, g->ids.count, text_str(&rates), end);
 	if (f.gpu && rate(g) > 0)
 		log_info(g->c->log, LOG_TOPIC_RUN, "%s: weights at %.0f GB/s%s", f.device,
 			 rate(g) * f.weight_bytes * 1e-9, text_str(&share));
@@ -368,7 +371,7 @@ static void print_device(const struct generating *g, json_t *out)
 		json_object_set_new(out, "memory_share", json_real(rate(g) * f.weight_bytes / f.memory_rate));
 }
 
-/* With `text` as it was made beside what was read in it. */
+/* Prints the JSON result: the text, and the tool calls in it. */
 static enum status print(const struct generating *g, const struct tool_calls *calls, const char *end,
 			 struct error *err)
 {
@@ -390,24 +393,25 @@ static enum status print(const struct generating *g, const struct tool_calls *ca
 		json_object_set(out, "logprobs", g->logprobs);
 	}
 	if (!out || !show_json(out, JSON_INDENT(1)))
-		st = error_set(err, STATUS_NO_RESOURCE, "the answer could not be written to stdout");
+		st = error_set(err, STATUS_NO_RESOURCE, "cannot write the answer to stdout");
 	json_decref(out);
 	return st;
 }
 
-/* Of positions that the model was not made for it has learned nothing. */
+/* Warns if the text is longer than the model's context. */
 static void warn_of_positions(const struct generating *g)
 {
 	uint64_t all = g->ids.count + g->made, made_for = (uint64_t)inference_context(g->inference);
 
 	if (all > made_for)
 		log_warn(g->c->log, LOG_TOPIC_RUN,
-			 "prompt and text are %llu tokens, and the model was made for %llu positions "
-			 "(max_position_embeddings): do not rely on what comes after them",
+			 "prompt and text have %llu tokens, but the model supports %llu positions "
+			 "(max_position_embeddings): do not rely on the text after them",
 			 (unsigned long long)all, (unsigned long long)made_for);
 }
 
-/* A text that was cut is told as far as it goes, and is no answer; nobody is told where nobody reads. */
+/* Prints the result. After a stop request, the text so far is printed, but the result is an error. Prints
+ * nothing if the reader of stdout is gone. */
 static enum status conclude(const struct generating *g, struct error *err)
 {
 	bool cancelled = *g->c->stop && !g->stopped;
@@ -479,13 +483,13 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_generate = {
 	.name = "generate",
-	.summary = "what a model says, with a LoRA adapter or without",
+	.summary = "run a prompt through a model, with or without a LoRA adapter",
 	.example = "assay generate model \"What is the weather in Oslo?\" --adapter run/adapter",
-	.help = "Renders the prompt by the model's chat template, makes tokens on the CPU or a GPU until the turn "
-		"ends, and reads the tool calls in them. The same seed gives the same text. "
-		"--messages takes a conversation with tools, as rows of training have them. "
-		"--rows answers each row of a file and says how many of the calls are accepted, by the row's "
-		"ground_truth (lists of accepted values, as bfcl-eval has them) or its own calls.",
+	.help = "Applies the model's chat template to the prompt, generates tokens on the CPU or a GPU until the turn "
+		"ends, and extracts the tool calls. The same seed gives the same text. "
+		"--messages reads a conversation with tools, in the format of training rows. "
+		"--rows answers each row of a file and reports how many calls are accepted. Accepted calls are the row's "
+		"ground_truth (lists of accepted values, as in bfcl-eval) or the calls in the row itself.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct generate_opts)},
 	.single = true,
 	.run = run,

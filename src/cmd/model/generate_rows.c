@@ -22,11 +22,11 @@ struct answering {
 	const struct template *template;
 	struct inference *inference;
 	struct file_new out;
-	/* of the answer under way */
+	/* the current answer */
 	struct text text;
 	struct token_stream stream;
 	uint64_t made;
-	/* of all */
+	/* all answers */
 	struct answer_totals totals;
 	uint64_t prompt_tokens, tokens, cut, begin_ns, told_ns;
 };
@@ -49,8 +49,8 @@ static enum status encode(struct answering *a, struct tokenizer_worker *w, struc
 	return st;
 }
 
-/* All prompts before the model is loaded: what is wrong with a row is known then, and how long the longest
- * is. */
+/* Reads all prompts before the model is loaded. So errors in a row are reported early, and the length of
+ * the longest prompt is known. */
 static enum status read_questions(struct answering *a, struct error *err)
 {
 	struct tokenizer_worker *w = NULL;
@@ -62,7 +62,7 @@ static enum status read_questions(struct answering *a, struct error *err)
 	count = a->ask->rows_max && a->ask->rows_max < a->rows.count ? a->ask->rows_max : a->rows.count;
 	a->questions = calloc(count, sizeof(*a->questions));
 	if (!a->questions)
-		return error_set(err, STATUS_NO_RESOURCE, "%zu rows", count);
+		return error_set(err, STATUS_NO_RESOURCE, "out of memory for %zu rows", count);
 	st = tokenizer_worker_create(&w, a->tokenizer, err);
 	for (; !st && a->count < count; a->count++) {
 		struct question *q = &a->questions[a->count];
@@ -93,7 +93,7 @@ static bool take(void *arg, int32_t id, const float *logits)
 	return !*a->c->stop;
 }
 
-/* A line a second, over itself. */
+/* Shows the progress once per second on one line. */
 static void tell(struct answering *a, size_t done)
 {
 	uint64_t now = clock_now_ns(clock_monotonic());
@@ -115,7 +115,7 @@ static enum status keep(struct answering *a, size_t row, const struct tool_calls
 
 	json_decref(line);
 	if (!text)
-		return error_set(err, STATUS_NO_RESOURCE, "an answer");
+		return error_set(err, STATUS_NO_RESOURCE, "out of memory for an answer");
 	st = file_new_write(&a->out, text, strlen(text), err);
 	if (!st)
 		st = file_new_write(&a->out, "\n", 1, err);
@@ -149,7 +149,8 @@ static enum status answer(struct answering *a, size_t i, const struct inference_
 	a->stream = (struct token_stream){0};
 	a->made = 0;
 	st = inference_speak(a->inference, ids->id, ids->count, ask, take, a, &stopped, err);
-	if (st == STATUS_CANCELLED) { /* in its prompt: told with the rows that were answered */
+	if (st == STATUS_CANCELLED) { /* stopped during its prompt: the caller reports how many rows were
+					 answered */
 		error_clear(err);
 		return STATUS_OK;
 	}
@@ -209,11 +210,11 @@ static enum status show(const struct answering *a, struct error *err)
 
 	if (a->cut)
 		log_warn(a->c->log, LOG_TOPIC_RUN,
-			 "%llu answers were cut at %llu tokens; --tokens sets another end",
+			 "%llu answers were cut at %llu tokens; --tokens raises the limit",
 			 (unsigned long long)a->cut, (unsigned long long)a->ask->tokens);
 	if (!a->ask->json) {
 		answer_lines_show(&a->totals);
-		log_info(a->c->log, LOG_TOPIC_RUN, "%llu tokens after %llu of prompts in %.1f s",
+		log_info(a->c->log, LOG_TOPIC_RUN, "%llu tokens after prompts of %llu tokens in %.1f s",
 			 (unsigned long long)a->tokens, (unsigned long long)a->prompt_tokens, seconds);
 		return STATUS_OK;
 	}
@@ -225,25 +226,24 @@ static enum status show(const struct answering *a, struct error *err)
 	json_object_set_new(out, "device", json_string(inference_facts(a->inference).device));
 	shown = show_json(out, JSON_INDENT(1));
 	json_decref(out);
-	return shown ? STATUS_OK
-		     : error_set(err, STATUS_NO_RESOURCE, "the totals could not be written to stdout");
+	return shown ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "cannot write the totals to stdout");
 }
 
-/* Answers before one that could not be made are hours' work: they are kept, and said to be. Those of a full
- * disk are not. */
+/* Saves the answers before a failure, because they may be hours of work, and says so. Not after a full
+ * disk. */
 static void keep_some(struct answering *a, enum status st, const struct error *why)
 {
 	const bool kept = a->totals.rows && a->ask->out && why->cause != CAUSE_DISK_FULL &&
 			  !file_new_end(&a->out, STATUS_OK, NULL);
 
 	if (kept)
-		log_warn(a->c->log, LOG_TOPIC_RUN, "%s: the answers to the first %llu of %zu rows are kept",
+		log_warn(a->c->log, LOG_TOPIC_RUN, "%s: saved the answers to the first %llu of %zu rows",
 			 a->ask->out, (unsigned long long)a->totals.rows, a->count);
 	else
 		file_new_end(&a->out, st, NULL);
 }
 
-/* What was answered before an end was asked for is kept, and counted. */
+/* After a stop request, saves and counts the answers so far. */
 static enum status conclude(struct answering *a, struct error *err)
 {
 	enum status st = a->ask->out ? file_new_end(&a->out, STATUS_OK, err) : STATUS_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay generate --rows: an answer to each row, held against what the row accepts. */
+/* assay generate --rows: generates an answer to each row and compares it with the calls that the row
+ * accepts. */
 #ifndef CMD_MODEL_GENERATE_ROWS_H
 #define CMD_MODEL_GENERATE_ROWS_H
 #include "cmd/command.h"
@@ -8,12 +9,12 @@
 
 struct generate_rows_ask {
 	const char *rows, *out;		  /* files; out NULL: answers are counted, not written */
-	uint64_t rows_max;		  /* the first so many; 0: all */
-	const char *tokenizer, *template; /* as options have them */
+	uint64_t rows_max;		  /* use only the first N rows; 0: all */
+	const char *tokenizer, *template; /* values of the options */
 	struct template_ask rendering;
-	struct inference_options model; /* positions are found here */
+	struct inference_options model; /* the number of positions is set here */
 	struct sampling sampling;
-	uint64_t tokens; /* of an answer, at most */
+	uint64_t tokens; /* maximum tokens per answer */
 	bool json;
 };
 enum status generate_rows(const struct command_context *c, const struct generate_rows_ask *ask,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay make-model: a model of random weights in the files that real ones come in. */
+/* assay make-model: writes a model with random weights in the usual file formats. */
 #include <inttypes.h>
 #include "cmd/command.h"
 #include "cmd/shared/judged.h"
@@ -21,18 +21,18 @@ struct make_opts {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct make_opts, out, .name = "out", .also = "output o", .shown = "DIR",
-		.help = "the model's folder: new, or empty"),
+		.help = "folder for the model; new or empty"),
 	OPT_ROW(struct make_opts, shape, .name = "shape", .also = "size preset", .shown = "NAME",
-		.preset = "tiny", .choices = shape_names, .help = "what the model is"),
-	OPT_ROW(struct make_opts, seed, .name = "seed", .preset = "1", .help = "of the random numbers"),
+		.preset = "tiny", .choices = shape_names, .help = "architecture and size of the model"),
+	OPT_ROW(struct make_opts, seed, .name = "seed", .preset = "1", .help = "seed of the random weights"),
 	OPT_ROW(struct make_opts, dtype, .name = "dtype", .also = "type torch-dtype", .preset = "bf16",
-		.choices = model_files_dtypes, .help = "type of its numbers"),
+		.choices = model_files_dtypes, .help = "data type of the weights"),
 	OPT_ROW(struct make_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1, .max = 1e15,
-		.help = "the most that one file holds"),
+		.help = "maximum size of one weights file"),
 	OPT_ROW(struct make_opts, tokenizer, .name = "tokenizer", .shown = "PATH",
-		.help = "a folder with tokenizer.json, that file, or a GGUF; else a vocabulary of bytes"),
+		.help = "tokenizer.json, a folder with it, or a GGUF file (default: a vocabulary of bytes)"),
 	OPT_ROW(struct make_opts, holes, .name = "holes",
-		.help = "zeros that take neither disk nor time: for plans and headers"),
+		.help = "write sparse files of zeros, which need no disk space or time: for plans and headers"),
 };
 
 struct making {
@@ -69,7 +69,7 @@ static enum status add_tokenizer(void *arg, const char *dir, struct error *err)
 	return st;
 }
 
-/* The model has a row for each id. A program without tokenizers cannot tell. */
+/* Checks that the model has a row for each token id. A program built without tokenizers cannot check it. */
 static enum status check_tokenizer(const char *path, const struct shape *s, struct error *err)
 {
 	struct tokenizer *t = NULL;
@@ -93,7 +93,7 @@ static bool progress(void *arg, uint64_t done, uint64_t all)
 	return model_files_progress(&m->files, done, all);
 }
 
-/* What was written is opened as any model is: one that would be refused is none. */
+/* Opens the written model like any other, to verify it. */
 static enum status check(const char *dir, struct error *err)
 {
 	struct weights w;
@@ -124,7 +124,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	model_files_begin(&m.files, c);
 	st = o->out ? shape_by_name(&shape, o->shape, &err)
-		    : error_set(&err, STATUS_BAD_INPUT, "make-model needs --out DIR");
+		    : error_set(&err, STATUS_BAD_INPUT, "make-model: give the folder with --out DIR");
 	if (!st && o->tokenizer)
 		st = check_tokenizer(o->tokenizer, &shape, &err);
 	if (!st)
@@ -143,11 +143,11 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_make_model = {
 	.name = "make-model",
-	.summary = "a model of random weights, in the files that real ones come in",
-	.example = "assay make-model --shape qwen2-7b --out model",
-	.help = "Writes config.json, sharded safetensors and tokenizer of a model that knows nothing: "
-		"for timings, plans and tests, on machines that real weights cannot be brought to. "
-		"The same seed gives the same numbers everywhere.",
+	.summary = "write a model with random weights in the usual file formats",
+	.example = "assay make-model --shape qwen2-7b --out model   # 15 GB of random BF16 weights",
+	.help = "Writes config.json, sharded safetensors and a tokenizer. The weights are random. Such a model "
+		"serves for timings, plans and tests on machines that may not hold real weights. "
+		"The same seed gives the same weights on every machine.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct make_opts)},
 	.alone = true,
 	.run = run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay merge: a base model and an adapter as one model folder. */
+/* assay merge: writes a base model and an adapter as one model folder. */
 #include <inttypes.h>
 #include "cmd/command.h"
 #include "cmd/shared/judged.h"
@@ -18,17 +18,17 @@ static const char *const dtypes[] = {"base", "bf16", "f16", "f32", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct merge_opts, base, .name = "base", .positional = true, .shown = "MODEL",
-		.help = "the base model: a folder, or a GGUF file"),
+		.help = "the base model: a folder or a GGUF file"),
 	OPT_ROW(struct merge_opts, adapter, .name = "adapter", .positional = true, .shown = "ADAPTER",
-		.help = "PEFT's folder; none: the base alone, in another type or out of a GGUF"),
+		.help = "folder with a LoRA adapter in PEFT format; without it, merge only converts the base model"),
 	OPT_ROW(struct merge_opts, out, .name = "out", .shown = "DIR",
-		.help = "the result: a new folder, or empty"),
+		.help = "folder for the result; new or empty"),
 	OPT_ROW(struct merge_opts, dtype, .name = "dtype", .preset = "base", .choices = dtypes,
-		.help = "type of its numbers; base: as they are, bf16 where they are quantised"),
+		.help = "data type of the weights; base: unchanged, or bf16 if they are quantised"),
 	OPT_ROW(struct merge_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1,
-		.max = 1e15, .help = "the most that one file holds"),
+		.max = 1e15, .help = "maximum size of one weights file"),
 	OPT_ROW(struct merge_opts, any_base, .name = "any-base",
-		.help = "an adapter that was trained over other weights is taken all the same"),
+		.help = "accept an adapter that was trained on other base weights"),
 };
 
 static bool progress(void *arg, uint64_t done, uint64_t all)
@@ -51,7 +51,8 @@ static enum status merge(struct model_files *files, const struct merge_opts *o, 
 	enum status st;
 
 	if (!o->base || !o->out)
-		return error_set(err, STATUS_BAD_INPUT, "merge needs a model and --out DIR");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "merge: give a base model and the folder for the result, --out DIR");
 	st = weights_open(&base, o->base, err);
 	if (!st)
 		st = merge_write(o->out, &base, &mo, err);
@@ -81,10 +82,10 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_merge = {
 	.name = "merge",
-	.summary = "a model and an adapter as one model folder",
+	.summary = "merge a LoRA adapter into its base model and write one model folder",
 	.example = "assay merge model adapter --out merged",
-	.help = "Adds a LoRA adapter to its base model, a folder or a GGUF file, and writes a folder that Hugging "
-		"Face's programs load: config.json, safetensors, tokenizer. An adapter of another model is refused.",
+	.help = "Adds a LoRA adapter to the weights of its base model and writes a folder that Hugging "
+		"Face programs can load: config.json, safetensors, tokenizer. An adapter of another model is an error.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct merge_opts)},
 	.alone = true,
 	.run = run,

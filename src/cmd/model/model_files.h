@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands that write models share: the words for types, progress. */
+/* Shared by the commands that write models: data type names and progress. */
 #ifndef CMD_MODEL_MODEL_FILES_H
 #define CMD_MODEL_MODEL_FILES_H
 #include "cmd/command.h"
@@ -7,15 +7,15 @@
 
 extern const char *const model_files_dtypes[]; /* choices of --dtype: bf16, f16, f32 */
 enum dtype model_files_dtype(uint32_t choice);
-bool model_files_is_gguf(const char *path); /* by its name */
+bool model_files_is_gguf(const char *path); /* decided by the file name */
 
 struct model_files {
 	const struct command_context *context;
-	int percent; /* shown last */
+	int percent; /* last percentage shown */
 	bool shown;
 };
 void model_files_begin(struct model_files *f, const struct command_context *c);
-/* For folder_options: a line on the terminal; false after Ctrl-C. */
+/* Progress callback for folder_options: shows a line on the terminal. False after Ctrl-C. */
 bool model_files_progress(struct model_files *f, uint64_t done, uint64_t all);
-void model_files_end(struct model_files *f); /* takes the line away */
+void model_files_end(struct model_files *f); /* removes the line */
 #endif

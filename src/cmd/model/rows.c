@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay rows: rows for training, converted, divided and counted as training will see them. */
+/* assay rows: converts, splits and counts training data, with the same rules as assay train. */
 #include <jansson.h>
 #include <libgen.h>
 #include <limits.h>
@@ -33,34 +33,35 @@ struct rows_opts {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct rows_opts, format, .name = "format", .preset = "auto", .choices = formats,
-		.help = "of the rows; auto: by each row's keys; bfcl: a folder, bfcl-eval's bfcl_eval/data"),
+		.help = "format of the rows; auto: detected from each row's keys; bfcl: the folder bfcl_eval/data of bfcl-eval"),
 	OPT_ROW(struct rows_opts, out, .name = "out", .also = "output o", .shown = "FILE",
-		.help = "write the rows as chat JSON Lines, in place of what the file had"),
+		.help = "write the rows to FILE as chat JSON Lines"),
 	OPT_ROW(struct rows_opts, held_out, .name = "held-out", .also = "eval validation test",
-		.shown = "FILE", .help = "and a share of them here, none of whose functions is in --out"),
+		.shown = "FILE",
+		.help = "write a share of the rows to FILE instead; no function occurs in both files"),
 	OPT_ROW(struct rows_opts, share, .name = "share", .also = "split test-size eval-size",
-		.preset = "0.1", .max = 1, .help = "of the rows that --held-out gets, at most"),
-	OPT_ROW(struct rows_opts, seed, .name = "seed", .preset = "42", .help = "which ones"),
+		.preset = "0.1", .max = 1, .help = "maximum share of the rows for --held-out"),
+	OPT_ROW(struct rows_opts, seed, .name = "seed", .preset = "42", .help = "seed of the random split"),
 	OPT_ROW(struct rows_opts, model, .name = "model", .also = "tokenizer", .shown = "MODEL",
-		.help = "count tokens by this model's tokenizer"),
+		.help = "count tokens with this model's tokenizer"),
 	OPT_ROW(struct rows_opts, template, .name = "chat-template", .choices = template_names,
-		.help = "of the conversations; none: what the model's files carry, as by auto"),
+		.help = "chat template; auto: the template in the model's files"),
 	OPT_ROW(struct rows_opts, length_max, .name = "max-length",
 		.also = "max-seq-len max-seq-length cutoff-len", .preset = "0", .max = 16777216,
-		.help = "count as dropped what is longer, in tokens; 0: nothing"),
+		.help = "count longer conversations as dropped, in tokens; 0: no limit"),
 	OPT_ROW(struct rows_opts, bad_max, .name = "max-bad", .preset = "0", .max = 1e12,
-		.help = "rows that may be wrong; each is told"),
+		.help = "number of invalid rows to accept; each is reported"),
 	OPT_ROW(struct rows_opts, show, .name = "show", .also = "head n", .preset = "0", .max = 1e12,
-		.help = "print row N as text, what is trained within [[ and ]]"),
+		.help = "print row N as text, with the trained part between [[ and ]]"),
 	OPT_ROW(struct rows_opts, answers, .name = "answers", .shown = "FILE",
-		.help = "JSON Lines of {\"row\", \"text\"}: what a model said to rows of FILE, held against the calls "
-			"that these accept"),
-	OPT_ROW(struct rows_opts, json, .name = "json", .help = "the counts as JSON"),
+		.help = "JSON Lines of {\"row\", \"text\"}: a model's answers to rows of FILE; compare them with the tool "
+			"calls that the rows accept"),
+	OPT_ROW(struct rows_opts, json, .name = "json", .help = "print the counts as JSON"),
 	OPT_ROW(struct rows_opts, files, .name = "file", .positional = true, .many = true, .shown = "FILE",
-		.help = "rows: JSON Lines, or one JSON array"),
+		.help = "training data: JSON Lines or one JSON array"),
 };
 
-/* What was read, and what of it could not be. */
+/* The rows that were read, and the number of invalid ones. */
 struct gathered {
 	json_t *rows;
 	uint64_t bad;
@@ -105,7 +106,7 @@ static enum status gather(struct gathered *g, const struct command_context *c, c
 	return st;
 }
 
-/* The rows that are held out, or the others. */
+/* Writes the held-out rows, or the others. */
 static enum status write_rows(const char *path, const json_t *rows, const bool *held, bool want,
 			      struct error *err)
 {
@@ -160,7 +161,7 @@ static enum status show_row(const json_t *rows, uint64_t number, const struct te
 	enum status st;
 
 	if (number > json_array_size(rows))
-		return error_set(err, STATUS_BAD_INPUT, "--show %llu: there are %zu rows",
+		return error_set(err, STATUS_BAD_INPUT, "--show %llu: the file has only %zu rows",
 				 (unsigned long long)number, json_array_size(rows));
 	st = chat_read(&chat, json_deep_copy(json_array_get(rows, number - 1)), err);
 	if (st)
@@ -190,7 +191,7 @@ static int by_length(const void *a_, const void *b_)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* Lengths of rows: half of them, nine tenths, all are no longer. */
+/* Lengths of rows: the median, the 90th percentile and the maximum. */
 static void lengths(const struct tokenised *t, uint64_t out[3])
 {
 	uint64_t *length = malloc((t->rows + 1) * sizeof(*length));
@@ -220,7 +221,7 @@ static json_t *counts_of(const struct tokenised *t, const char *template)
 			 "bytes_per_s", t->seconds > 0 ? (double)t->bytes / t->seconds : 0.0);
 }
 
-/* As training counts them: from files, the written one where there is one. */
+/* Counts tokens as training does. Reads the written file, or the input files if none is written. */
 static enum status count(const struct command_context *c, const struct rows_opts *o, const json_t *rows,
 			 json_t **out, struct error *err)
 {
@@ -276,7 +277,8 @@ static void print_counts(const json_t *counts)
 	text_release(&out);
 }
 
-/* Where the file is or will be, by no link; "" where its folder is not there. */
+/* The absolute path of an existing or future file, without symbolic links. "" if its folder does not
+ * exist. */
 static void place_of(char place[PATH_MAX], const char *path)
 {
 	char folder[PATH_MAX], name[PATH_MAX], real[PATH_MAX];
@@ -300,7 +302,7 @@ static bool same_file(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* What is written stands beside what was read: rows are somebody's only copy. */
+/* Output files must differ from the input files, because rows may exist only once. */
 static enum status check_outputs(const struct rows_opts *o, struct error *err)
 {
 	const char *const outputs[] = {o->out, o->held_out};
@@ -311,7 +313,7 @@ static enum status check_outputs(const struct rows_opts *o, struct error *err)
 		for (int k = 0; k < 2; k++)
 			if (outputs[k] && same_file(outputs[k], o->files.word[i]))
 				return error_set(err, STATUS_BAD_INPUT,
-						 "%s would be written over the rows that are read from it",
+						 "%s is both input and output: write to another file",
 						 outputs[k]);
 	return STATUS_OK;
 }
@@ -319,25 +321,28 @@ static enum status check_outputs(const struct rows_opts *o, struct error *err)
 static enum status check(const struct rows_opts *o, struct error *err)
 {
 	if (!o->files.count)
-		return error_set(err, STATUS_BAD_INPUT, "rows needs a file of rows");
+		return error_set(err, STATUS_BAD_INPUT, "rows: name a file with training data");
 	if (o->answers && (o->out || o->show || o->format == FORMAT_BFCL || o->files.count != 1))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"--answers takes one file of rows, and --model or --chat-template: by it calls are read");
+			"--answers works with one file of rows, without --out, --show and --format bfcl");
 	if (o->answers && !o->model && (!o->template || !strcmp(o->template, "auto")))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "--answers needs --chat-template, by which calls are read");
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--answers needs --chat-template or --model, to find the tool calls in the text");
 	if (((o->template && !o->answers) || o->length_max) && !o->model)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "--%s needs --model, by whose tokenizer tokens are counted",
+				 "--%s needs --model, whose tokenizer counts the tokens",
 				 o->template ? "chat-template" : "max-length");
 	if (o->show && !o->model)
-		return error_set(err, STATUS_BAD_INPUT, "--show needs --model, whose template it shows");
-	if (o->held_out && !o->out)
-		return error_set(err, STATUS_BAD_INPUT, "--held-out needs --out, which gets the other rows");
-	if (o->format == FORMAT_BFCL && (o->files.count != 1 || (o->model && !o->out)))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "--format bfcl takes one folder, and --out for the rows made of it");
+				 "--show needs --model, whose chat template renders the row");
+	if (o->held_out && !o->out)
+		return error_set(err, STATUS_BAD_INPUT, "--held-out needs --out for the other rows");
+	if (o->format == FORMAT_BFCL && (o->files.count != 1 || (o->model && !o->out)))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--format bfcl needs one folder, and --out for the converted rows if --model is given");
 	return o->out ? check_outputs(o, err) : STATUS_OK;
 }
 
@@ -397,13 +402,14 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_rows = {
 	.name = "rows",
-	.summary = "rows for training: converted, divided, counted",
-	.example = "assay rows glaive.json --model Qwen2.5-7B-Instruct --max-length 4096",
-	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and says what is wrong with "
-		"file and line. With --out they are written as chat JSON Lines; "
-		"with --held-out a share of them apart, divided by function names, so that no function is in both. "
-		"With --model tokens are counted as training will see them: "
-		"targets are those that the loss is taken on.",
+	.summary = "convert, split and count training data",
+	.example =
+		"assay rows glaive.json --model Qwen2.5-7B-Instruct --max-length 4096   # rows, tokens, lengths",
+	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and reports errors with "
+		"file and line. --out writes them as chat JSON Lines. "
+		"--held-out writes a share of them to a second file, split by function names, so that no function is in both files. "
+		"--model counts tokens exactly as training does; "
+		"targets are the tokens on which the loss is computed.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct rows_opts)},
 	.alone = true,
 	.run = run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay tokens: what a model's tokenizer makes of a text. */
+/* assay tokens: shows the tokens into which a model's tokenizer splits a text. */
 #include <jansson.h>
 
 #include "cmd/command.h"
@@ -21,15 +21,15 @@ static const struct opt opts[] = {
 	OPT_ROW(struct tokens_opts, model, .name = "model", .positional = true, .shown = "MODEL",
 		.help = "a tokenizer.json, a folder with one, or a GGUF file"),
 	OPT_ROW(struct tokens_opts, text, .name = "text", .also = "prompt", .positional = true,
-		.shown = "TEXT", .help = "the text, as one word of the shell"),
+		.shown = "TEXT", .help = "the text, as one argument"),
 	OPT_ROW(struct tokens_opts, file, .name = "file", .also = "input input-file", .shown = "FILE",
-		.help = "a file's text instead"),
+		.help = "read the text from FILE"),
 	OPT_ROW(struct tokens_opts, control, .name = "control",
-		.help = "recognise added tokens, <|im_end|> and its kin; else they are characters like any"),
-	OPT_ROW(struct tokens_opts, json, .name = "json", .help = "ids and pieces as JSON"),
+		.help = "recognise control tokens such as <|im_end|>; otherwise they are plain characters"),
+	OPT_ROW(struct tokens_opts, json, .name = "json", .help = "print ids and pieces as JSON"),
 };
 
-/* The bytes of one token as text that can be printed. */
+/* The bytes of one token as printable text. */
 static json_t *piece_of(const struct tokenizer *t, int32_t id)
 {
 	struct token_stream stream = {0};
@@ -43,7 +43,7 @@ static json_t *piece_of(const struct tokenizer *t, int32_t id)
 	return out;
 }
 
-/* A text made ids. */
+/* A text converted to token ids. */
 struct encoded {
 	struct token_list ids;
 	size_t bytes;
@@ -91,7 +91,7 @@ static void tell_rate(const struct command_context *c, const struct encoded *e)
 	char rate[32];
 
 	units_format(rate, sizeof(rate), rate_of(e), "B/s");
-	log_info(c->log, LOG_TOPIC_RUN, "%zu tokens of %zu bytes in %.3f s: %s, on one CPU", e->ids.count,
+	log_info(c->log, LOG_TOPIC_RUN, "%zu tokens from %zu bytes in %.3f s: %s, on one CPU", e->ids.count,
 		 e->bytes, e->seconds, rate);
 }
 
@@ -107,7 +107,7 @@ static enum status encode(const struct tokens_opts *o, const struct tokenizer *t
 		st = file_read(&text, &e->bytes, o->file, TOKENS_FILE_MAX, err);
 	else
 		e->bytes = strlen(o->text);
-	if (!st && !o->control && tokenizer_bos(t) >= 0) /* as a bare text is given to the model */
+	if (!st && !o->control && tokenizer_bos(t) >= 0) /* as generate passes a plain text to the model */
 		st = token_list_add(&e->ids, &(int32_t){tokenizer_bos(t)}, 1, err);
 	began = clock_now_ns(clock_monotonic());
 	if (!st)
@@ -128,7 +128,7 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st;
 
 	if (!o->model || !o->text == !o->file)
-		st = error_set(&err, STATUS_BAD_INPUT, "tokens needs a model, and a text or --file");
+		st = error_set(&err, STATUS_BAD_INPUT, "tokens: give a model, and a text or --file FILE");
 	else
 		st = tokenizer_open(&t, o->model, &err);
 	if (!st)
@@ -146,10 +146,10 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_tokens = {
 	.name = "tokens",
-	.summary = "what a model's tokenizer makes of a text",
-	.example = "assay tokens Qwen2.5-7B-Instruct \"Hello world\"",
-	.help = "A line for each token: its id, and its bytes as text (U+FFFD where they are no whole character). "
-		"Text of people never yields control tokens: --control is for text that a template made.",
+	.summary = "split a text into tokens with a model's tokenizer",
+	.example = "assay tokens Qwen2.5-7B-Instruct \"Hello world\"   # one line per token: id and text",
+	.help = "Prints a line for each token: its id, and its bytes as text (U+FFFD if they are not a whole character). "
+		"A user's text never yields control tokens; use --control for text that a chat template produced.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct tokens_opts)},
 	.alone = true,
 	.run = run,

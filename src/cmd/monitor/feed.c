@@ -39,7 +39,7 @@ static void end(struct monitor_feed *f, const char *why)
 	if (!f->running)
 		return;
 	if (!process_stop(&f->process, TERM_MS, KILL_MS))
-		snprintf(f->why, sizeof(f->why), "%s; the helper (pid %d) is stuck and left behind", why,
+		snprintf(f->why, sizeof(f->why), "%s; the helper (pid %d) is stuck and cannot be ended", why,
 			 (int)f->process.pid);
 	else
 		text_copy(f->why, sizeof(f->why), why);
@@ -62,7 +62,7 @@ static void take_line(struct monitor_feed *f, const char *line, size_t size, uin
 
 	if (!json_is_object(answer)) {
 		json_decref(answer);
-		end(f, "the helper wrote what is no JSON");
+		end(f, "the helper's answer is not JSON");
 		return;
 	}
 	json_decref(f->before);
@@ -72,7 +72,7 @@ static void take_line(struct monitor_feed *f, const char *line, size_t size, uin
 	f->heard_ns = now_ns;
 }
 
-/* Whole lines; the rest stays. */
+/* Handles the complete lines and keeps the rest. */
 static void take_lines(struct monitor_feed *f, uint64_t now_ns)
 {
 	struct text rest = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state as one line, and what it is worth as an exit code. */
+/* Shows a state as one line, and derives the exit code from it. */
 #include "cmd/command.h"
 #include "cmd/info/info.h"
 #include "cmd/monitor/monitor.h"
 #include "core/text/units.h"
 
-/* What a line says of many rows. */
+/* Counts over many rows for the line. */
 struct tally {
 	size_t rows, up, links;
 	json_int_t risen;
@@ -108,7 +108,7 @@ void monitor_line(struct text *out, const json_t *state)
 
 static int worse(int a, int b)
 {
-	/* 1 says that something is wrong, 2 that we could not look; as a run has it, the first weighs more */
+	/* As in a run, 1 (something is wrong) outranks 2 (something could not be read). */
 	return a == EXIT_FAILED || b == EXIT_FAILED ? EXIT_FAILED : a > b ? a : b;
 }
 

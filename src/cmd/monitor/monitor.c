@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay monitor: what NCCL is told, and what NVLinks and InfiniBand or RoCE ports do now. */
+/* assay monitor: shows the NCCL settings, and the state and traffic of NVLinks and InfiniBand or RoCE
+ * ports. */
 #include "cmd/monitor/monitor.h"
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -26,44 +27,49 @@ static const char *const words[] = {"nccl", "nvlink", "ib", "all", "live", NULL}
 
 static const struct opt opts[] = {
 	OPT_ROW(struct monitor_opts, what, .name = "what", .positional = true, .preset = "all",
-		.choices = words, .help = "the part to show; live: all of them, again and again"),
+		.shown = "PART", .choices = words, .help = "the part to show; live: all parts, repeatedly"),
 	OPT_ROW(struct monitor_opts, interval, .name = "interval", .also = "delay loop d", .preset = "1s",
 		.unit = "s", .min = 0.05, .max = 3600,
-		.help = "time between two readings; rates are over it"),
+		.help = "time between two readings, over which rates are computed"),
 	OPT_ROW(struct monitor_opts, count, .name = "count", .also = "samples iterations n", .min = 1,
 		.max = 1e9, .shown = "N",
-		.help = "show it so many times, then end; preset 1, live: until stopped"),
+		.help = "show the state N times, then end (default 1; live: until stopped)"),
 	OPT_ROW(struct monitor_opts, pid, .name = "pid", .also = "process p", .min = 1, .max = 4194304,
-		.shown = "PID", .help = "NCCL's variables of this process of yours instead of our own"),
-	OPT_ROW(struct monitor_opts, json, .name = "json", .help = "one JSON object a line"),
+		.shown = "PID",
+		.help = "show the NCCL variables of this process instead of assay's own environment"),
+	OPT_ROW(struct monitor_opts, json, .name = "json", .help = "print one JSON object per line"),
 	OPT_ROW(struct monitor_opts, machine, .name = "machine", .shown = "DIR",
-		.help = "a recorded machine: its settings and states, no rates"),
+		.help = "show the settings and states of a recorded machine; no rates"),
 };
 
 struct monitor {
 	const struct monitor_opts *o;
 	const struct command_context *c;
 	unsigned parts;
-	bool again;  /* more than once */
-	bool screen; /* redrawn on a terminal */
+	bool again;  /* shows more than one state */
+	bool screen; /* redraws on a terminal */
 	struct machine *machine;
 	struct expectations *expectations;
 	struct monitor_feed nvlink, ib;
-	char node[128]; /* of launched ranks: whose this is */
-	json_t *nccl;	/* as it was at the beginning: nothing changes a process's environment later */
-	json_t *state;	/* last shown */
+	char node[128]; /* name of the node if launched as ranks; "": alone */
+	json_t *nccl;	/* read once at the beginning: a process's environment does not change later */
+	json_t *state;	/* the last state shown */
 };
 
 static enum status check_options(const struct monitor_opts *o, unsigned parts, struct error *err)
 {
 	if (o->machine && !strcmp(o->what, "live"))
-		return error_set(err, STATUS_BAD_INPUT, "live and --machine: a recording does not change");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "live and --machine cannot be combined: a recording does not change");
 	if (o->machine && o->count > 1)
-		return error_set(err, STATUS_BAD_INPUT, "--count and --machine: a recording does not change");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--count and --machine cannot be combined: a recording does not change");
 	if (o->machine && o->pid)
-		return error_set(err, STATUS_BAD_INPUT, "--pid and --machine: a recording has no processes");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--pid and --machine cannot be combined: a recording has no processes");
 	if (o->pid && !(parts & PART_NCCL))
-		return error_set(err, STATUS_BAD_INPUT, "--pid is for nccl, not for %s", o->what);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--pid works only with nccl, all and live, not with %s", o->what);
 	return STATUS_OK;
 }
 
@@ -89,7 +95,7 @@ static enum status read_nccl(struct monitor *w, struct error *err)
 	return st;
 }
 
-/* Where a container has the host's /sys; tests too. */
+/* The sys folder: a container may have the host's elsewhere, and tests use their own. */
 static const char *sys_folder(void)
 {
 	const char *stated = getenv("ASSAY_SYS");
@@ -110,13 +116,13 @@ static enum status start_feeds(struct monitor *w, struct error *err)
 	return st;
 }
 
-/* Rates of a helper that is gone would be rates of then, not of now. */
+/* The previous answer. None if the helper has ended, because its rates would be outdated. */
 static const json_t *earlier(const struct monitor_feed *f)
 {
 	return f->running ? f->before : NULL;
 }
 
-/* What a feed says of itself goes with its part. */
+/* Adds the feed's own error or waiting message to its part. */
 static json_t *with_why(json_t *part, const struct monitor_feed *f)
 {
 	char waiting[96];
@@ -185,7 +191,7 @@ static void print_tables(const struct monitor *w)
 	text_release(&t);
 }
 
-/* A frame from the upper left corner, cut to the terminal as it is now: its size may have changed. */
+/* Draws a frame from the upper left corner, cut to the current size of the terminal. */
 static void draw(const struct monitor *w)
 {
 	struct text all = {0}, clean = {0}, frame = {0};
@@ -205,7 +211,7 @@ static void draw(const struct monitor *w)
 	text_release(&frame);
 }
 
-/* False: nobody reads any more. */
+/* False if nobody reads the output any more. */
 static bool show_state(const struct monitor *w)
 {
 	struct text line = {0};
@@ -230,7 +236,7 @@ static bool feed_ready(const struct monitor_feed *f)
 	return !f->running || f->answers >= 2;
 }
 
-/* Until then, or until each feed has what a rate needs where `ready` says so. */
+/* Waits until `until_ns`. With `ready`, waits until each feed has enough answers for a rate. */
 static void wait_until(struct monitor *w, uint64_t until_ns, bool ready)
 {
 	const struct clock *clock = clock_monotonic();
@@ -246,7 +252,8 @@ static void wait_until(struct monitor *w, uint64_t until_ns, bool ready)
 	}
 }
 
-/* The first state waits for two answers of each feed, but on a screen, which shows that it waits. */
+/* Shows states until the end. The first state waits for two answers of each feed; on a screen, it is shown
+ * at once. */
 static void watch(struct monitor *w)
 {
 	uint64_t step = (uint64_t)(1e9 * w->o->interval), next = clock_now_ns(clock_monotonic());
@@ -266,10 +273,10 @@ static void watch(struct monitor *w)
 static void begin_screen(const struct monitor *w)
 {
 	if (w->screen)
-		fputs("\033[?1049h\033[?25l", stdout); /* the other screen, no cursor */
+		fputs("\033[?1049h\033[?25l", stdout); /* alternate screen, no cursor */
 }
 
-/* What was there before comes back, and below it the last state. */
+/* Restores the previous screen and prints the last state below it. */
 static void end_screen(const struct monitor *w)
 {
 	if (w->screen)
@@ -319,7 +326,8 @@ static const char *from_environment(void *arg, const char *name)
 	return getenv(name);
 }
 
-/* Launched, the first rank of each node looks for it, and says its name. False: this is another rank. */
+/* Under a launcher, only the first rank of each node monitors, and shows the node's name. False: another
+ * rank. */
 static bool looks(struct monitor *w)
 {
 	const struct environment env = {.get = from_environment};
@@ -331,7 +339,7 @@ static bool looks(struct monitor *w)
 	text_copy(w->node, sizeof(w->node), p.node);
 	if (!*w->node && gethostname(w->node, sizeof(w->node) - 1))
 		text_copy(w->node, sizeof(w->node), "without a name");
-	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* a node's lines stay together */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* keeps the lines of one node together */
 	return !p.local_rank;
 }
 
@@ -361,16 +369,19 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_monitor = {
 	.name = "monitor",
-	.summary = "NCCL's settings, NVLinks and InfiniBand or RoCE ports, once or live",
-	.example = "assay monitor nvlink --interval 2s",
-	.help = "nccl: every NCCL variable that is set, in the environment, in NCCL_CONF_FILE or ~/.nccl.conf and in "
-		"/etc/nccl.conf, or of a process of yours (--pid), with what it does and a verdict: "
-		"ok, hurts, unknown. nvlink: each link's state, what it leads to, errors, and rates over the interval, "
-		"payload and raw apart. ib: InfiniBand and RoCE ports. live: all of it, redrawn; "
-		"where the output is no terminal, a line each time. Launched (assay launch -- monitor all), once a "
-		"node. Helpers read, so a driver that hangs is told and hangs nothing. Exit codes: "
-		"0 nothing is wrong, 1 something is (a link down, a setting that forbids what is here), 2 something "
-		"could not be read; stopped by Ctrl-C while it repeats: 0.",
+	.summary = "show NCCL settings, NVLinks and InfiniBand or RoCE ports, once or live",
+	.example =
+		"assay monitor nvlink --interval 2s   # state, errors and rates of each link over two seconds",
+	.help = "nccl: every NCCL variable that is set in the environment, in NCCL_CONF_FILE or ~/.nccl.conf, or in "
+		"/etc/nccl.conf, with its meaning and a verdict: ok, hurts, unknown. --pid reads the variables of "
+		"another process of yours.\n"
+		"nvlink: each link's state, remote device, errors, and payload and raw rates over the interval.\n"
+		"ib: InfiniBand and RoCE ports.\n"
+		"live: all parts, redrawn; if the output is not a terminal, one line per reading.\n\n"
+		"With assay launch -- monitor all, each node is shown once. Helper processes read the driver: if a "
+		"driver hangs, assay reports it and keeps working.\n\n"
+		"Exit codes: 0 nothing is wrong, 1 a link is down or a setting disables hardware that is present, 2 "
+		"something could not be read. Ctrl-C while it repeats: 0.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct monitor_opts)},
 	.run = run,
 };

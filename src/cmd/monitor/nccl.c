@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NCCL is told, variable by variable, and what the rules of health.yaml say of it. */
+/* Lists the NCCL settings and applies the rules of health.yaml to each of them. */
 #include "cmd/info/info.h"
 #include "cmd/monitor/monitor.h"
 #include "machine/nccl/variables.h"
@@ -11,7 +11,7 @@ static void say(json_t *row, const char *verdict, const char *says)
 	json_object_set_new(row, "says", json_string(says));
 }
 
-/* A rule about this field: worse than what the row says so far, it takes its place. */
+/* Applies the rule for this field, if one is broken. A more severe rule replaces the row's earlier text. */
 static void hold_against(json_t *row, const struct expectations *e, const char *field, const char *value)
 {
 	struct broken_rule rule;
@@ -49,7 +49,7 @@ static void judge_known(json_t *row, const struct nccl_variable *known, const st
 	text_release(&says);
 }
 
-/* A name that nobody reads does nothing, which is worse than it sounds: somebody believes that it does. */
+/* A variable that nobody reads has no effect, but its user believes that it has. */
 static void judge_unknown(json_t *row)
 {
 	const char *name = info_string(row, "name"), *near = nccl_variable_nearest(name);
@@ -58,11 +58,11 @@ static void judge_unknown(json_t *row)
 
 	if (n && name[n - 1] == ' ')
 		snprintf(says, sizeof(says),
-			 "a blank stands before its =, and NCCL takes it for part of the name");
+			 "there is a blank before =, and NCCL treats it as part of the name; remove it");
 	else if (near)
-		snprintf(says, sizeof(says), "nothing is known to read it; did you mean %s", near);
+		snprintf(says, sizeof(says), "no known program reads it; did you mean %s", near);
 	else
-		snprintf(says, sizeof(says), "nothing is known to read it");
+		snprintf(says, sizeof(says), "no known program reads it");
 	if (near)
 		json_object_set_new(row, "nearest", json_string(near));
 	say(row, "unknown", says);
@@ -75,10 +75,11 @@ static void judge_row(json_t *row, const struct expectations *e, const json_t *f
 	char says[400];
 
 	if (*info_string(row, "beaten_by")) {
-		snprintf(says, sizeof(says), "not used: %s has its own", info_string(row, "beaten_by"));
+		snprintf(says, sizeof(says), "not used: %s overrides it", info_string(row, "beaten_by"));
 		say(row, "unused", says);
 	} else if (*value && value[strlen(value) - 1] == '\r') {
-		say(row, "hurts", "the value ends with a carriage return: save the file with Unix line ends");
+		say(row, "hurts",
+		    "the value ends with a carriage return: save the file with Unix line endings");
 	} else if (!known) {
 		judge_unknown(row);
 	} else if (known->reader != NCCL_READER_NCCL) {

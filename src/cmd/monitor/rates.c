@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two answers of a helper to rates: differences of counters over the time between their own readings. */
+/* Computes rates from two answers of a helper: counter differences divided by the time between the
+ * readings. */
 #include "cmd/info/info.h"
 #include "cmd/monitor/monitor.h"
 
-/* Both integers, or false. */
+/* Reads two integers; false if one is missing. */
 static bool both(const json_t *before, const json_t *now, const char *key, json_int_t *from, json_int_t *to)
 {
 	const json_t *a = json_object_get(before, key), *b = json_object_get(now, key);
@@ -17,7 +18,7 @@ struct rate {
 	const char *counter, *name;
 };
 
-/* Sets `rates` of the row from the counters of two maps read at t_ns of two rows; why there are none. */
+/* Sets the rates of one row from its counters in two answers. Returns why rates are missing, or NULL. */
 static const char *add_rates(json_t *rates, const json_t *before, const json_t *now, double seconds,
 			     const struct rate *rows, size_t count)
 {
@@ -29,7 +30,7 @@ static const char *add_rates(json_t *rates, const json_t *before, const json_t *
 		if (!both(before, now, rows[i].counter, &from, &to))
 			continue;
 		if (to < from)
-			why = "the counters began anew";
+			why = "the counters were reset";
 		else
 			json_object_set_new(rates, rows[i].name, json_real((double)(to - from) / seconds));
 	}
@@ -43,7 +44,7 @@ static double seconds_between(const json_t *before, const json_t *now)
 	return both(before, now, "t_ns", &from, &to) && to > from ? 1e-9 * (double)(to - from) : 0;
 }
 
-/* "rates" of `out`, and "rates_why" where a rate is missing. */
+/* Sets "rates" of `out`, and "rates_why" if a rate is missing. */
 static void set_rates(json_t *out, const json_t *before, const json_t *now, const char *map,
 		      const struct rate *rows, size_t count)
 {
@@ -62,7 +63,7 @@ static void set_rates(json_t *out, const json_t *before, const json_t *now, cons
 	json_object_set_new(out, "rates", rates);
 }
 
-/* Sums the counters of `now` and lists those that rose since `before`. */
+/* Sums the error counters of `now` and lists those that rose since `before`. */
 static void set_errors(json_t *out, const json_t *before, const json_t *now, const char *const *keys,
 		       size_t count)
 {
@@ -91,7 +92,8 @@ static const struct rate nvlink_rates[] = {{"data_tx_bytes", "payload_tx"},
 					   {"raw_rx_bytes", "raw_rx"}};
 enum { NVLINK_RATES = sizeof(nvlink_rates) / sizeof(nvlink_rates[0]) };
 
-/* NVML's number as the version people say. Some drivers call Hopper's links 5.0, whose rate says 4.0. */
+/* Converts NVML's version number to the usual text. Some drivers report 5.0 for Hopper's links, but their
+ * rate is that of 4.0. */
 static const char *version_text(json_int_t code, double rate_gbps)
 {
 	static const char *const texts[] = {NULL, "1.0", "2.0", "2.2", "3.0", "3.1", "4.0", "5.0", "6.0"};
@@ -120,7 +122,7 @@ static json_t *one_link(const json_t *before, const json_t *now)
 	return link;
 }
 
-/* The member of a list whose `key` equals that of `row`; NULL: none. */
+/* The entry of a list whose `key` equals that of `row`; NULL if there is none. */
 static const json_t *same(const json_t *list, const json_t *row, const char *key)
 {
 	const json_t *other;
@@ -134,7 +136,7 @@ static const json_t *same(const json_t *list, const json_t *row, const char *key
 	return NULL;
 }
 
-/* A sum over links that lacks one would be too small: then there is none. */
+/* Adds sums over links. If a link lacks a value, the sum is omitted, because it would be too small. */
 static void add_sums(json_t *gpu, const json_t *links)
 {
 	json_t *sum = json_object();
@@ -177,7 +179,7 @@ static void fill_gpu(json_t *gpu, const json_t *before, const json_t *now)
 	json_object_set_new(gpu, "links", links);
 }
 
-/* GPUs that the driver knows and the PCI bus does not show, as in some containers. */
+/* Adds GPUs that the driver knows but the PCI bus does not show, as in some containers. */
 static void add_others(json_t *gpus, const json_t *before, const json_t *now)
 {
 	const json_t *other;
@@ -188,7 +190,8 @@ static void add_others(json_t *gpus, const json_t *before, const json_t *now)
 		json_t *gpu;
 		bool unnamed = !*info_string(other, "pci");
 
-		/* A GPU that was lost before its address could be asked for stands for one not seen yet. */
+		/* A GPU that was lost before its address could be read counts as one that is not listed yet.
+		 */
 		if (unnamed ? json_array_size(gpus) >= json_array_size(json_object_get(now, "gpus"))
 			    : same(gpus, other, "pci") != NULL)
 			continue;
@@ -212,14 +215,15 @@ json_t *monitor_nvlink(const json_t *before, const json_t *now, const struct mac
 		if (found)
 			fill_gpu(gpu, same(json_object_get(before, "gpus"), gpu, "pci"), found);
 		else if (!json_object_get(now, "why"))
-			json_object_set_new(gpu, "why", json_string("on the PCI bus, unknown to the driver"));
+			json_object_set_new(gpu, "why",
+					    json_string("on the PCI bus, but unknown to the driver"));
 		json_array_append_new(gpus, gpu);
 	}
 	add_others(gpus, before, now);
 	if (json_object_get(now, "gpus") && !json_array_size(gpus))
-		json_object_set_new(part, "none", json_string("no NVIDIA GPU here"));
+		json_object_set_new(part, "none", json_string("no NVIDIA GPU on this machine"));
 	else if (!machine_gpu_count(m) && !strcmp(info_string(now, "cause"), "driver_missing"))
-		json_object_set_new(part, "none", json_string("no NVIDIA GPU here, and no driver"));
+		json_object_set_new(part, "none", json_string("no NVIDIA GPU and no driver on this machine"));
 	else
 		json_object_set(part, "why", json_object_get(now, "why"));
 	return part;
@@ -270,7 +274,7 @@ json_t *monitor_ib(const json_t *before, const json_t *now)
 
 	json_object_set(part, "why", json_object_get(now, "why"));
 	if (now && !json_array_size(list) && !json_object_get(now, "why"))
-		json_object_set_new(part, "none", json_string("no InfiniBand or RoCE here"));
+		json_object_set_new(part, "none", json_string("no InfiniBand or RoCE port on this machine"));
 	json_array_foreach((json_t *)list, i, port) json_array_append_new(
 		ports, one_port(same_port(json_object_get(before, "ports"), port), port));
 	return part;
@@ -278,7 +282,7 @@ json_t *monitor_ib(const json_t *before, const json_t *now)
 
 static void add_why(json_t *row)
 {
-	json_object_set_new(row, "rates_why", json_string("a recording has one reading"));
+	json_object_set_new(row, "rates_why", json_string("a recording has only one reading"));
 }
 
 json_t *monitor_recorded_nvlink(const struct machine *m)

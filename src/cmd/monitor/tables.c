@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state as tables. */
+/* Shows a state as tables. */
 #include "cmd/info/info.h"
 #include "cmd/monitor/monitor.h"
 #include "core/text/units.h"
 
-/* "12.3 GB/s", or "-" where it is not available. */
+/* "12.3 GB/s", or "-" if the rate is not available. */
 static void add_rate(struct text *t, const json_t *rates, const char *name)
 {
 	const json_t *rate = json_object_get(rates, name);
@@ -40,7 +40,7 @@ static void add_errors(struct text *t, const json_t *row)
 		text_addf(t, " (+%lld)", (long long)monitor_risen(row));
 }
 
-/* "error_replay +3, error_crc +1" */
+/* Lists counters that rose: "error_replay +3, error_crc +1". */
 static void add_risen(struct text *t, const json_t *row)
 {
 	const char *key, *gap = "";
@@ -63,7 +63,7 @@ static void nccl_text(struct text *t, const json_t *part)
 	json_array_foreach(json_object_get(part, "unreadable"), i, row)
 		info_row_unreadable(t, info_string(row, "path"), info_string(row, "error"));
 	if (!json_array_size(rows)) {
-		text_add(t, "  no NCCL variable is set, which is how it should be\n");
+		text_add(t, "  no NCCL variable is set, as recommended\n");
 		return;
 	}
 	text_add(&lines, "variable\tfrom\tverdict\tmeaning\n");
@@ -250,7 +250,7 @@ void monitor_cut(struct text *out, const char *text, unsigned columns, unsigned 
 	while (*text && line + (total > rows) < rows) {
 		size_t n = strcspn(text, "\n"), keep = 0, width = 0;
 
-		/* bytes that begin a character count; what follows goes with it */
+		/* counts the bytes that begin a character; the following bytes belong to it */
 		while (keep < n && (width < columns || ((unsigned char)text[keep] & 0xc0) == 0x80))
 			width += ((unsigned char)text[keep++] & 0xc0) != 0x80;
 		while (keep < n && ((unsigned char)text[keep] & 0xc0) == 0x80)
@@ -261,5 +261,6 @@ void monitor_cut(struct text *out, const char *text, unsigned columns, unsigned 
 		line++;
 	}
 	if (total > rows)
-		text_addf(out, "%.*s\n", (int)columns, "(more below: a taller terminal, or one part)");
+		text_addf(out, "%.*s\n", (int)columns,
+			  "(more below: enlarge the terminal, or show one part)");
 }

@@ -7,7 +7,7 @@
 #include "judge/bound/bound.h"
 #include "profile/trace/trace.h"
 
-/* The first error of all. */
+/* The first error, over all files. */
 struct writing {
 	const struct profile_files *f;
 	struct error *err;
@@ -56,7 +56,7 @@ static void write_trace(struct writing *w, const char *path, uint16_t process)
 		   &why);
 }
 
-/* Holistic Trace Analysis wants a file a rank. */
+/* Holistic Trace Analysis needs one file per rank. */
 static void write_traces(struct writing *w)
 {
 	const struct timeline *t = w->f->page.f->t;
@@ -105,7 +105,7 @@ enum status profile_files_write(const struct profile_files *f, struct error *err
 	return w.st;
 }
 
-/* Types of the tensor pipe, as a roofline calls them. */
+/* Peak rates of the tensor cores by type, with the names that a roofline uses. */
 static void add_compute(struct findings_bounds *b, const struct expectations *e, const struct gpu *g)
 {
 	static const struct {
@@ -143,7 +143,7 @@ struct findings_bounds profile_files_bounds(const struct machine *m)
 	return b;
 }
 
-/* The program's words of ours, a blank between. */
+/* The profiled program's words from the record, separated by blanks. */
 static void command_of(struct text *out, const struct record *r)
 {
 	const json_t *words = json_object_get(r->open, "command"), *word;
@@ -160,7 +160,7 @@ static void command_of(struct text *out, const struct record *r)
 	}
 }
 
-/* It has a trace, or the unpacked one of an older assay. */
+/* True if the directory has a trace, or the uncompressed one of an older assay version. */
 static bool has_trace(const char *dir)
 {
 	static const char *const names[] = {TRACE_FILE, "trace.json"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay profile -- CMD: timeline of any CUDA program. */
+/* assay profile -- CMD: records a timeline of any CUDA program. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -33,55 +33,56 @@ static const char *const graph_words[] = {"nodes", "whole", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct profile_opts, out, .name = "out", .also = "output output-dir o", .shown = "DIR",
-		.help = "run directory; else assay-runs/DATE-profile"),
+		.help = "run directory (default: assay-runs/DATE-profile)"),
 	OPT_ROW(struct profile_opts, kernels_only, .name = "kernels-only",
-		.help = "what devices do, without the program's calls: cheapest"),
+		.help = "record only the activity of the devices, not the program's CUDA calls: lowest overhead"),
 	OPT_ROW(struct profile_opts, api, .name = "api",
-		.help = "every CUDA call, and what waits waited for; else what launches, copies, waits, allocates"),
+		.help = "record every CUDA call, and the event that each wait waited for (default: calls that launch, copy, wait or allocate)"),
 	OPT_ROW(struct profile_opts, graphs, .name = "graphs", .preset = "nodes", .choices = graph_words,
-		.help = "a CUDA graph as its nodes, or as one event: cheaper"),
+		.help = "record a CUDA graph as its nodes, or as one event with lower overhead"),
 	OPT_ROW(struct profile_opts, counters, .name = "counters", .also = "metrics kernel-name",
 		.shown = "REGEX",
-		.help = "hardware counters of the kernels whose names match, each run alone, instead of the "
-			"timeline: . is all"),
+		.help = "read hardware counters of the kernels whose names match, instead of the timeline; each kernel "
+			"runs alone; . matches all"),
 	OPT_ROW(struct profile_opts, counters_skip, .name = "counters-skip", .also = "launch-skip",
-		.max = 1e15, .help = "kernels that match and are passed over first, in each process"),
+		.max = 1e15, .help = "number of matching kernels to skip first, in each process"),
 	OPT_ROW(struct profile_opts, counters_count, .name = "counters-count", .also = "launch-count",
-		.preset = "100", .min = 1, .max = 1e15, .help = "kernels that are counted behind them"),
+		.preset = "100", .min = 1, .max = 1e15, .help = "number of kernels to count after that"),
 	OPT_ROW(struct profile_opts, counters_flop, .name = "counters-flop",
-		.help = "executed tensor FLOP too, for a roofline: each kernel runs again on saved memory"),
+		.help = "also count executed tensor FLOP, for a roofline; each kernel runs again on saved memory"),
 	OPT_ROW(struct profile_opts, counters_l2, .name = "counters-l2",
-		.help = "what crossed L2 and was found there too: each kernel runs again on saved memory"),
+		.help = "also count L2 traffic and hits; each kernel runs again on saved memory"),
 	OPT_ROW(struct profile_opts, limit_bytes, .name = "limit-size", .preset = "256MiB", .unit = "B",
 		.min = 4 << 20, .max = 17179869184.0,
-		.help = "most that a process records; beyond it the oldest events make room, and are counted"),
+		.help = "maximum size of a process's records; beyond it the oldest events are overwritten and counted as lost"),
 	OPT_ROW(struct profile_opts, flush_ms, .name = "flush", .preset = "500ms", .unit = "ms", .min = 1,
-		.max = 60000, .help = "records reach the disk so often: what a killed program may lose"),
+		.max = 60000,
+		.help = "interval for writing records to disk: a killed program loses at most this time"),
 	OPT_ROW(struct profile_opts, trace, .name = "trace", .preset = "true",
-		.help = "write trace.json.gz; the rings are kept either way"),
+		.help = "write trace.json.gz; the raw records are saved in any case"),
 	OPT_ROW(struct profile_opts, sample, .name = "telemetry", .preset = "true",
-		.help = "sample power, clocks, temperatures, GPM counters beside it"),
+		.help = "sample power, clocks, temperatures and GPM counters during the run"),
 	OPT_ROW(struct profile_opts, tracks_ns, .name = "tracks-every", .unit = "ns", .min = 20e3, .max = 1e9,
-		.help = "hardware counters of the GPUs by time as tracks (SM, tensor, DRAM, NVLink, PCIe), "
-			"sampled so often: 10ms; else GPM's every 250 ms"),
+		.help = "sampling interval of hardware counters as tracks (SM, tensor, DRAM, NVLink, PCIe), for example "
+			"10ms (default: GPM counters every 250 ms)"),
 	OPT_ROW(struct profile_opts, real_names, .name = "real-names",
-		.help = "serials, addresses and host names as they are in the journal, not as pseudonyms"),
+		.help = "keep serial numbers, addresses and host names in the journal instead of pseudonyms"),
 	OPT_ROW(struct profile_opts, json, .name = "json",
-		.help = "summary.json on stdout, behind what the program wrote"),
+		.help = "print summary.json on stdout after the program's output"),
 };
 
-/* name, unit, help */
+/* Columns: name, unit, help. */
 /* clang-format off */
 #define PROFILE_FIELDS(X) \
-	X(exit_code, "", "of the program; 128 and the number of the signal that ended it") \
-	X(wall_s, "s", "from its start to its end") \
-	X(processes, "", "that used CUDA or NVTX") \
-	X(kernels, "", "recorded") \
-	X(kernel_s, "s", "their durations, added") \
-	X(copies, "", "and sets, recorded") \
-	X(calls, "", "of the CUDA interfaces, recorded") \
-	X(busy_share, "", "of the time from first to last event, all devices: some kernel, copy or set ran") \
-	X(events_lost, "", "that were overwritten, dropped or left out")
+	X(exit_code, "", "exit code of the program; 128 plus the number of the signal that ended it") \
+	X(wall_s, "s", "time from the program's start to its end") \
+	X(processes, "", "processes that used CUDA or NVTX") \
+	X(kernels, "", "recorded kernels") \
+	X(kernel_s, "s", "sum of the kernels' durations") \
+	X(copies, "", "recorded copies and memory sets") \
+	X(calls, "", "recorded calls of CUDA functions") \
+	X(busy_share, "", "share of the time from first to last event in which a kernel, copy or set ran; all devices") \
+	X(events_lost, "", "events that were overwritten, dropped or left out")
 /* clang-format on */
 static const struct field fields[] = {
 #define X(name, unit, help) {#name, unit, help, FIELD_F64, 0},
@@ -93,7 +94,7 @@ struct profiling {
 	const struct command_context *c;
 	const struct profile_opts *o;
 	char dir[PATH_MAX], rings[PATH_MAX + 16];
-	struct text command; /* its words, a blank between */
+	struct text command; /* the program's words, separated by blanks */
 	struct program program;
 	struct job *job;
 	struct timeline timeline;
@@ -117,7 +118,7 @@ static enum status find_library(char out[MODULE_FOLDER_TEXT + 32], struct error 
 		}
 	return error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-		"libassay_inject.so lies in none of the folders of assay's modules: ASSAY_MODULE_DIR names another");
+		"cannot find libassay_inject.so in assay's module folders; set ASSAY_MODULE_DIR to its folder");
 }
 
 static enum status check_pattern(const char *pattern, struct error *err)
@@ -128,8 +129,9 @@ static enum status check_pattern(const char *pattern, struct error *err)
 
 	if (!*pattern || code) {
 		regerror(code, &compiled, why, sizeof(why));
-		return error_set(err, STATUS_BAD_INPUT, "--counters: \"%.80s\" is no regular expression%s%s",
-				 pattern, code ? ": " : "", code ? why : "");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--counters: \"%.80s\" is not a regular expression%s%s", pattern,
+				 code ? ": " : "", code ? why : "");
 	}
 	regfree(&compiled);
 	return STATUS_OK;
@@ -140,21 +142,23 @@ static enum status check_wishes(const struct profiling *p, struct error *err)
 	const struct opt_words *words = &p->c->rest;
 
 	if (!words->count)
-		return error_set(err, STATUS_BAD_INPUT, "which program? assay profile -- CMD ..");
+		return error_set(err, STATUS_BAD_INPUT, "no program given: assay profile -- PROGRAM ..");
 	if (p->o->kernels_only && p->o->api)
-		return error_set(err, STATUS_BAD_INPUT, "--kernels-only and --api contradict each other");
+		return error_set(err, STATUS_BAD_INPUT, "--kernels-only and --api cannot be combined");
 	if (p->o->counters && p->o->tracks_ns)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"--counters and --tracks-every want the same counters: one program holds them");
+			"--counters and --tracks-every cannot be combined: both need exclusive use of the hardware counters");
 	if (p->o->counters && (p->o->kernels_only || p->o->api))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "--counters has no timeline: --kernels-only and --api are of one");
+				 "--counters records no timeline, so --kernels-only and --api do not apply");
 	if ((p->o->counters_flop || p->o->counters_l2) && !p->o->counters)
-		return error_set(err, STATUS_BAD_INPUT, "--counters-%s of which kernels? --counters .",
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--counters-%s needs --counters REGEX; use --counters . for all kernels",
 				 p->o->counters_flop ? "flop" : "l2");
 	if (p->o->counters_skip && !p->o->counters)
-		return error_set(err, STATUS_BAD_INPUT, "--counters-skip of which kernels? --counters .");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--counters-skip needs --counters REGEX; use --counters . for all kernels");
 	if (p->o->counters && check_pattern(p->o->counters, err))
 		return STATUS_BAD_INPUT;
 	if (p->o->out && !*p->o->out)
@@ -162,7 +166,7 @@ static enum status check_wishes(const struct profiling *p, struct error *err)
 	return STATUS_OK;
 }
 
-/* The folder, absolute: the program may work in another one. */
+/* Makes the run directory with an absolute path, because the program may change its working folder. */
 static enum status make_folders(struct profiling *p, struct error *err)
 {
 	char journal[PATH_MAX + 32];
@@ -174,8 +178,8 @@ static enum status make_folders(struct profiling *p, struct error *err)
 		run_dirs_next(p->dir, "profile");
 	snprintf(journal, sizeof(journal), "%s/%s", p->dir, JOURNAL_FILE);
 	if (!access(journal, F_OK))
-		return error_set(err, STATUS_BAD_INPUT, "%s holds a run already: --out names another folder",
-				 p->dir);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s already holds a run: choose another folder with --out", p->dir);
 	st = file_make_private_dir(p->dir, err);
 	if (!st && !realpath(p->dir, p->rings))
 		st = error_errno(err, errno, "cannot find %s", p->dir);
@@ -222,7 +226,7 @@ static enum status start(struct profiling *p, const char *library, struct error 
 {
 	char cuda[PATH_MAX + 64], nvtx[PATH_MAX + 64], dir[PATH_MAX + 64], limit[64], flush[64], what[64],
 		graphs[64], skip[64], count[64], *counters = NULL;
-	/* Those of counters last: without a pattern they are not set. */
+	/* The variables for counters come last: without a pattern they are not set. */
 	const char *env[13] = {cuda, nvtx, dir, limit, flush, what, graphs};
 	size_t at = 7;
 	enum status st;
@@ -239,7 +243,7 @@ static enum status start(struct profiling *p, const char *library, struct error 
 	snprintf(graphs, sizeof(graphs), INJECT_GRAPHS "=%s", graph_words[p->o->graphs]);
 	if (p->o->counters) {
 		if (asprintf(&counters, INJECT_COUNTERS "=%s", p->o->counters) < 0)
-			return error_errno(err, ENOMEM, "the environment of the program");
+			return error_errno(err, ENOMEM, "the environment of the profiled program");
 		snprintf(skip, sizeof(skip), INJECT_COUNTERS_SKIP "=%" PRIu64, p->o->counters_skip);
 		snprintf(count, sizeof(count), INJECT_COUNTERS_COUNT "=%" PRIu64, p->o->counters_count);
 		env[at++] = counters;
@@ -256,7 +260,8 @@ static enum status start(struct profiling *p, const char *library, struct error 
 	return st;
 }
 
-/* Their records so far are in this profile; what they do from here on is in their rings alone. */
+/* Warns of processes that still run. The profile has their records so far; later records are only in their
+ * rings. */
 static void name_left_behind(struct profiling *p)
 {
 	char mark[PATH_MAX + 64];
@@ -269,7 +274,7 @@ static void name_left_behind(struct profiling *p)
 		snprintf(p->ending + n, sizeof(p->ending) - n, " (%s: still running)", text_str(&left));
 	if (count)
 		log_warn(p->c->log, LOG_TOPIC_RUN,
-			 "%s: still running: what it does from here on is not in this profile; "
+			 "%s: still running: its further activity is not in this profile; "
 			 "assay report %s --write adds it",
 			 text_str(&left), p->dir);
 	text_release(&left);
@@ -356,12 +361,12 @@ static enum status write_files(const struct profiling *p, const struct page *pag
 		return st;
 	all = findings_json(&p->findings);
 	if ((!all || !show_json(all, JSON_INDENT(1))) && !st)
-		st = error_set(err, STATUS_NO_RESOURCE, "the summary could not be written to stdout");
+		st = error_set(err, STATUS_NO_RESOURCE, "cannot write the summary to stdout");
 	json_decref(all);
 	return st;
 }
 
-/* The program has ended; whatever fails now, its rings and its exit code stay. */
+/* After the program has ended: even if something fails here, its records and its exit code are kept. */
 static enum status conclude(struct profiling *p, struct error *err)
 {
 	struct page page = {.f = &p->findings,
@@ -418,7 +423,7 @@ static int profile(struct profiling *p, struct error *err)
 	return code;
 }
 
-/* As every file of the run has it: without secrets. */
+/* The command as all files of the run show it: without secrets. */
 static void add_command(struct text *out, const struct opt_words *words)
 {
 	struct redact state = {0};
@@ -459,17 +464,17 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_profile = {
 	.name = "profile",
-	.summary = "where any CUDA program's time goes: kernels, copies, NCCL, idle time by reason",
-	.example = "assay profile -- python3 train.py",
-	.help = "Runs the program as it is, its child processes too, and records what it does on the GPUs: "
-		"by CUPTI's activity records and NVTX, which need no rights. "
-		"The run directory holds PROFILE.md and .html (where each device's time went, idle time by reason, "
-		"NCCL operations with size and bus bandwidth, kernels, copies, calls, what would buy time), the same "
+	.summary = "show where a CUDA program spends its time: kernels, copies, NCCL, idle time by reason",
+	.example = "assay profile -- python3 train.py   # then read PROFILE.md in assay-runs/DATE-profile",
+	.help = "Runs the program unchanged, including its child processes, and records its activity on the GPUs "
+		"with CUPTI activity records and NVTX, which need no special permission. "
+		"The run directory holds PROFILE.md and .html (time of each device, idle time by reason, "
+		"NCCL operations with size and bus bandwidth, kernels, copies, calls, possible savings), the same "
 		"as CSV and summary.json, trace.json.gz (Perfetto, Holistic Trace Analysis), the journal with power, "
-		"clocks and GPM counters, and the records themselves. "
-		"--counters takes hardware counters of kernels instead, which need the permission that counters need. "
-		"The exit code is the program's; 128 and its number after a signal; "
-		"127 where there is no such program; 2 where it ended well and its profile could not be written.",
+		"clocks and GPM counters, and the raw records. "
+		"--counters reads hardware counters of kernels instead; it needs the permission for GPU counters.\n\n"
+		"The exit code is that of the program; 128 plus the signal number after a signal; "
+		"127 if the program does not exist; 2 if the program succeeded but its profile cannot be written.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct profile_opts)},
 	.rest = "-- PROGRAM [WORD...]",
 	.run = run,

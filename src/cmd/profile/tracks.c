@@ -27,9 +27,9 @@ void profile_tracks_start(struct profile_tracks *t, const struct machine *m, uin
 		if (machine_gpu(m, i)->granted)
 			argv[used++] = machine_gpu(m, i)->pci;
 	if (used == 3)
-		log_warn(log, LOG_TOPIC_RUN, "no counters by time: no GPU is granted to us");
+		log_warn(log, LOG_TOPIC_RUN, "no sampled hardware counters: no GPU is accessible");
 	else if (process_start(&t->process, &start, &err))
-		log_warn(log, LOG_TOPIC_RUN, "no counters by time: %s", err.text);
+		log_warn(log, LOG_TOPIC_RUN, "no sampled hardware counters: %s", err.text);
 	else
 		t->on = fcntl(t->process.channel, F_SETFL, fcntl(t->process.channel, F_GETFL) | O_NONBLOCK) >=
 			0;
@@ -55,7 +55,7 @@ void profile_tracks_stop(struct profile_tracks *t, struct job *j)
 	uint64_t until_ns = clock_now_ns(clock_monotonic()) + LAST_NS;
 
 	if (t->on)
-		shutdown(t->process.channel, SHUT_WR); /* it says the rest, and ends */
+		shutdown(t->process.channel, SHUT_WR); /* the helper sends its last lines and ends */
 	while (t->on && clock_now_ns(clock_monotonic()) < until_ns) {
 		struct pollfd in = {.fd = t->process.channel, .events = POLLIN};
 

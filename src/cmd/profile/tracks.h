@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper that samples counters by time beside a profiled program, `assay __tracks`. */
+/* The helper process `assay __tracks`, which samples hardware counters over time while a program is
+ * profiled. */
 #ifndef CMD_PROFILE_TRACKS_H
 #define CMD_PROFILE_TRACKS_H
 #include "core/log.h"
@@ -14,10 +15,11 @@ struct profile_tracks { /* valid when zeroed */
 	bool on;
 };
 
-/* Of all GPUs granted to us. What it cannot do it says itself; the profile goes on. */
+/* Starts the helper for all accessible GPUs. The helper logs what it cannot do; the profile continues
+ * without it. */
 void profile_tracks_start(struct profile_tracks *t, const struct machine *m, uint64_t every_ns,
 			  const struct log *log);
-/* What it has sent becomes the job's telemetry. */
+/* Adds the lines received so far to the job's telemetry. */
 void profile_tracks_hear(struct profile_tracks *t, struct job *j);
 void profile_tracks_stop(struct profile_tracks *t, struct job *j);
 #endif

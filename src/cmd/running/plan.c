@@ -25,8 +25,8 @@ bool running_lacks(const struct plan *p)
 	return false;
 }
 
-/* What a run may draw and write: the limits of the GPUs that it uses; bytes a second as full runs on an H100
- * and an H200 have them, samples and telemetry in blocks. */
+/* Power and disk space that a run may need: the power limits of the GPUs that it uses, and bytes per
+ * second as measured in full runs on an H100 and an H200, which write samples and telemetry in blocks. */
 struct demand {
 	size_t runs, skips;
 	double watts;
@@ -58,7 +58,7 @@ static struct demand demand_of(const struct plan *p, const struct machine *m)
 	return d;
 }
 
-/* "12.9 GB of device memory, 4.29 GB of host memory" */
+/* For example "12.9 GB of device memory, 4.29 GB of host memory". */
 static void add_bytes(struct text *out, double device, double host)
 {
 	char bytes[32];
@@ -81,7 +81,7 @@ static void add_need(struct text *out, const struct bench_case *c)
 	if (c->need.known)
 		add_bytes(out, c->need.device_bytes, c->need.host_bytes);
 	else
-		text_addf(out, "memory not known: probe %s cannot say", c->probe->name);
+		text_addf(out, "memory unknown: probe %s has no estimate", c->probe->name);
 	text_add(out, "\n");
 }
 
@@ -92,11 +92,11 @@ static void add_peak(struct text *out, const struct plan *p)
 	text_add(out, "memory up to ");
 	add_bytes(out, peak.device_bytes, peak.host_bytes);
 	if (peak.unknown)
-		text_addf(out, "; %zu cases cannot say", peak.unknown);
+		text_addf(out, "; unknown for %zu cases", peak.unknown);
 	text_add(out, "\n");
 }
 
-/* The words in it are a suite's and the machine's: each on one line. */
+/* Texts of the suite and the machine are cleaned, so that each stays on one line. */
 static void add_case(struct text *out, const struct bench_case *c)
 {
 	text_addf(out, "  %3u %-9s ", c->id, c->target_text);
@@ -112,7 +112,7 @@ static void add_case(struct text *out, const struct bench_case *c)
 	text_add(out, "\n");
 }
 
-/* Cases skipped for one reason: how many, of which probes. */
+/* Cases skipped for the same reason: their number and their probes. */
 struct skips {
 	const struct bench_case *first;
 	size_t count;
@@ -133,21 +133,22 @@ static void count_skip(struct skips *skips, size_t *count, const struct bench_ca
 	if (i == *count && *count < SKIPS_MAX)
 		skips[(*count)++].first = c;
 	if (i == SKIPS_MAX)
-		return; /* the head counts it, and JSON has every one */
+		return; /* the first line counts it, and JSON lists every case */
 	skips[i].count++;
 	snprintf(word, sizeof(word), " %s,", c->probe->name);
 	if (!strstr(text_str(&skips[i].probes), word))
 		text_add(&skips[i].probes, word);
 }
 
-/* This machine has not what they need. */
+/* True if the machine lacks hardware or support for these cases. */
 static bool is_absent(const struct skips *s)
 {
 	return s->first->skip == STATUS_UNSUPPORTED &&
 	       (s->first->skip_cause == CAUSE_NO_HARDWARE || s->first->skip_cause == CAUSE_UNSUPPORTED);
 }
 
-/* All that cannot run here in one line, each reason with its count; false: fewer than two reasons. */
+/* Lists all cases that this machine cannot run in one line, with a count per reason. False if there are
+ * fewer than two reasons. */
 static bool add_absent(struct text *out, const struct skips *skips, size_t count)
 {
 	size_t reasons = 0, cases = 0, said = 0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan before it runs: what it will take, case by case. */
+/* Prints a plan before the run: what each case needs. */
 #ifndef CMD_RUNNING_PLAN_H
 #define CMD_RUNNING_PLAN_H
 #include "machine/machine.h"
 #include "run/plan/case.h"
 
-/* A case that waits for a device in use; NULL: none. */
+/* The first case that waits for a device in use; NULL if there is none. */
 const struct bench_case *running_busy(const struct plan *p);
-/* Whether a required case of the team is for nobody, since this rank lacks something. */
+/* True if a required case of the team cannot run because this rank lacks something. */
 bool running_lacks(const struct plan *p);
-/* To stdout: time, watts and bytes first, then the cases with their reasons. */
+/* Prints the plan to stdout: time, power and disk space first, then the cases and the reasons for skipped
+ * ones. */
 void running_print_plan(const struct plan *p, const struct machine *m, const char *dir, bool json);
 #endif

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "machine/machine.h"
 
-/* In memory: a folder would stay where a killed process made one, and would ask for a place to write to. */
+/* Works in memory: a folder would remain after a kill, and would need a writable place. */
 enum status plan_preview_record(struct record *r, const struct plan *p, const struct machine *m,
 				struct error *err)
 {
@@ -24,7 +24,7 @@ enum status plan_preview_expected(struct expected_before_run **out, const struct
 
 	*out = calloc(p->case_count + 1, sizeof(**out));
 	if (!st && !*out)
-		st = error_errno(err, ENOMEM, "what %zu cases should reach", p->case_count);
+		st = error_errno(err, ENOMEM, "the expected ranges of %zu cases", p->case_count);
 	if (!st)
 		st = judge_ahead(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count && i < p->case_count; i++)

@@ -5,7 +5,7 @@
 #include "core/text/text.h"
 #include "journal/journal.h"
 
-/* The first `open`: later ones are of earlier resumptions. */
+/* Takes the words of the first `open` event; later ones come from earlier resumptions. */
 static int take_words(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
 {
 	struct resume *a = arg;
@@ -26,36 +26,37 @@ static enum status read_words(struct resume *a, const char *command, const char 
 	size_t i;
 
 	st = journal_read(dir, take_words, a, &cut, err);
-	if (st ==
-	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
+	if (st == STATUS_UNAVAILABLE) /* a folder that the command names does not exist or cannot be read */
 		st = err->status = STATUS_BAD_INPUT;
 	if (st)
 		return st;
 	if (json_array_size(a->words) < 2)
-		return error_set(err, STATUS_BAD_INPUT, "%s: its journal does not say how the run was begun",
-				 dir);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: the journal does not hold the command that began the run", dir);
 	if (a->team)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%s is a team's run, which is not gone on with: begin anew in another directory",
+			"%s is a run of several ranks, which cannot be resumed: begin again in another directory",
 			dir);
 	a->argv = calloc(json_array_size(a->words) + 1, sizeof(*a->argv));
 	if (!a->argv)
-		return error_errno(err, ENOMEM, "%s: its command", dir);
+		return error_errno(err, ENOMEM, "%s: the command in its journal", dir);
 	json_array_foreach(a->words, i, word)
 	{
 		if (!json_is_string(word))
-			return error_set(err, STATUS_BAD_INPUT, "%s: its command is not made of words", dir);
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s: the command in its journal is not a list of words", dir);
 		a->argv[i] = (char *)(uintptr_t)json_string_value(word);
 	}
 	if (strcmp(a->argv[1], command))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s was begun by assay %.20s, which goes on with it, not assay %s", dir,
-				 a->argv[1], command);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s was begun by assay %.20s: resume it with that command, not with assay %s", dir,
+			a->argv[1], command);
 	return STATUS_OK;
 }
 
-/* What may be another now. */
+/* True for options that may differ when a run is resumed. */
 static bool is_free(const struct opt *row)
 {
 	static const char *const names[] = {"resume", "out", "format", "json", "plan", "wait"};
@@ -66,7 +67,7 @@ static bool is_free(const struct opt *row)
 	return false;
 }
 
-/* The value as one would write it; "" where there is none. */
+/* The value as a user would write it; "" if there is none. */
 static void value_text(const struct opt *row, const void *values, char *out, size_t size)
 {
 	struct opt_words words;
@@ -100,8 +101,8 @@ static enum status compare(const struct opt_table *t, const void *before, const 
 		if (strcmp(was, is))
 			return error_set(
 				err, STATUS_BAD_INPUT,
-				"%s was begun with %s%s %.80s, not %.80s: a run goes on as it was begun, "
-				"or begins anew in another directory",
+				"%s was begun with %s%s %.80s, not %.80s: resume it with the same options, "
+				"or begin again in another directory",
 				dir, row->positional ? "" : "--", row->name, *was ? was : "(none)",
 				*is ? is : "(none)");
 	}
@@ -119,8 +120,10 @@ static enum status check_out(const struct opt_table *t, const void *before, cons
 		memcpy(&was, (const char *)before + t->rows[i].offset, sizeof(was));
 		memcpy(&is, (const char *)now + t->rows[i].offset, sizeof(is));
 		if (is != was && strcmp(is, dir))
-			return error_set(err, STATUS_BAD_INPUT,
-					 "--resume %s goes on in that directory, not in --out %s", dir, is);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"--resume %s continues in that directory, so --out %s is not possible", dir,
+				is);
 	}
 	return STATUS_OK;
 }
@@ -144,7 +147,7 @@ enum status resume_read(struct resume *a, const struct command_context *c, const
 
 	*a = (struct resume){.values = malloc(t->size)};
 	if (!before || !a->values)
-		st = error_errno(err, ENOMEM, "%s: its options", dir);
+		st = error_errno(err, ENOMEM, "%s: the options in its journal", dir);
 	else
 		st = read_words(a, command->name, dir, err);
 	if (!st)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --resume DIR: the command that began the run, read from its journal, so that nobody repeats its words. */
+/* --resume DIR reads the command that began the run from the run's journal, so that nobody has to repeat
+ * it. */
 #ifndef CMD_RUNNING_RESUME_H
 #define CMD_RUNNING_RESUME_H
 #include <jansson.h>
@@ -7,15 +8,15 @@
 #include "cmd/command.h"
 
 struct resume {
-	void *values; /* the command's options as they were, with the words of now over them */
+	void *values; /* the original options, overridden by the options given now */
 	json_t *words;
-	char **argv; /* lent from words; values point into both */
-	bool team;   /* the run is a launched team's */
+	char **argv; /* points into words; values point into both */
+	bool team;   /* the run had several ranks */
 };
 
-/* Options that are given now and differ are refused by name, but for those that change neither plan nor
- * figures
- * (--format, --json, --plan, --wait; --out may name DIR alone). Owner: caller, resume_release. */
+/* Reads the original command of a run. An option that is given now and differs is an error that names it,
+ * except options that change neither plan nor figures (--format, --json, --plan, --wait); --out may only
+ * name DIR itself. The caller calls resume_release. */
 enum status resume_read(struct resume *a, const struct command_context *c, const struct command *command,
 			const char *dir, struct error *err);
 void resume_release(struct resume *a);

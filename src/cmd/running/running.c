@@ -30,7 +30,7 @@ int running_complain(const struct command_context *c, const struct error *err)
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
 
-/* The bar on stderr: one line, drawn over itself. */
+/* Draws the progress on stderr, always on the same line. */
 static void draw(void *arg, size_t done, size_t total, const char *what, double seconds_left)
 {
 	(void)arg;
@@ -43,26 +43,28 @@ static enum report_format running_format(const struct running_opts *o)
 	return o->json ? REPORT_JSON : (enum report_format)o->format;
 }
 
-/* Wishes that contradict each other, of which one would be dropped. */
+/* Refuses options that contradict each other. */
 static enum status check_wishes(const struct running_opts *o, struct error *err)
 {
 	enum report_format format = running_format(o);
 	struct fault_injection plant;
 
-	if (o->out && !*o->out) /* a variable of a script that is not set */
+	if (o->out && !*o->out) /* an unset variable in a script */
 		return error_set(err, STATUS_BAD_INPUT, "--out is empty");
 	if (fault_injection_asked(&plant, err))
 		return err->status;
 	if (o->wait && o->beside)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "--wait and --beside: wait until others are done, or run beside them");
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--wait and --beside cannot be combined: wait until the GPUs are free, or run while others use them");
 	if (o->plan && format != REPORT_TEXT && format != REPORT_JSON)
-		return error_set(err, STATUS_BAD_INPUT, "--plan shows text or json, not %s",
+		return error_set(err, STATUS_BAD_INPUT, "--plan supports --format text and json, not %s",
 				 report_formats[format]);
 	return show_one_form(o->format, o->json, err);
 }
 
-/* A run that goes on keeps what was stated with it; what is no longer there is told before it goes on. */
+/* A resumed run uses the expectations and the site file saved with it. If one of them is missing, that is
+ * an error before the run continues. */
 static enum status read_kept(const char *dir, struct expectations **e, struct error *err)
 {
 	struct record earlier;
@@ -77,15 +79,15 @@ static enum status read_kept(const char *dir, struct expectations **e, struct er
 	return st;
 }
 
-/* What the run will be judged by: wrong words in it are told before anything is measured. `stated`: as the
- * run directory keeps it. */
+/* Reads what the run will be judged by, so that errors in it are reported before anything is measured.
+ * `stated`: the text of the site file as saved in the run directory. */
 static enum status read_statement(const struct running_opts *o, struct expectations **e, struct text *stated,
 				  struct error *err)
 {
 	const struct judge_site site = {.expect = o->expect, .file = o->site};
 	enum status st;
 
-	if ((o->expect && !*o->expect) || (o->site && !*o->site)) /* a variable of a script that is not set */
+	if ((o->expect && !*o->expect) || (o->site && !*o->site)) /* an unset variable in a script */
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty",
 				 o->expect && !*o->expect ? "expect" : "site");
 	if (o->resume)
@@ -93,7 +95,7 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 	st = checked_expectations_load(e, o->expectations, err);
 	if (!st)
 		st = judge_site_text(stated, &site, *e, err);
-	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */
+	if (st == STATUS_UNAVAILABLE) /* a file that the command names does not exist or cannot be read */
 		st = err->status = STATUS_BAD_INPUT;
 	return st;
 }
@@ -114,7 +116,7 @@ static enum status keep(const char *dir, const char *name, const struct text *wh
 	if (!what->size && has_file(dir, name))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%s/%s would judge this run, and is of another: remove it, or name another folder",
+			"%s/%s is left from another run and would affect this one: remove it, or choose another folder",
 			dir, name);
 	if (!what->size)
 		return STATUS_OK;
@@ -123,8 +125,8 @@ static enum status keep(const char *dir, const char *name, const struct text *wh
 	return st ? st : file_write(path, text_str(what), what->size, err);
 }
 
-/* What judges the run, so that it is judged alike later and elsewhere. A finished run is not written over:
- * run_plan refuses it. */
+/* Saves what judges the run, so that it is judged the same way later and elsewhere. A finished run is not
+ * overwritten: run_plan refuses it. */
 static enum status keep_statement(const char *dir, const struct text *stated, const struct expectations *e,
 				  struct error *err)
 {
@@ -136,8 +138,8 @@ static enum status keep_statement(const char *dir, const struct text *stated, co
 	return st ? st : keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), err);
 }
 
-/* A run directory that was removed in the middle of the run comes back with its journal alone. The run's own
- * error is told. */
+/* If the run directory was removed during the run, it is created again with its journal only. The run's
+ * own error is reported. */
 static void keep_statement_again(const char *dir, const struct text *stated, const struct expectations *e)
 {
 	if (!has_file(dir, JOURNAL_FILE))
@@ -148,7 +150,7 @@ static void keep_statement_again(const char *dir, const struct text *stated, con
 		keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), NULL);
 }
 
-/* Who reads the terminal may know which node is which; what other programs read is as the files are. */
+/* On a terminal, shows nodes by their real names. Output for other programs is the same as in the files. */
 static enum status show_with_names(const struct report_input *in, const struct running_team *team,
 				   enum report_format format, bool colour, struct error *err)
 {
@@ -163,7 +165,7 @@ static enum status show_with_names(const struct report_input *in, const struct r
 	return st;
 }
 
-/* What was measured is shown even where the run directory takes no report any more. */
+/* Shows the results even if the report cannot be written to the run directory. */
 static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
 				    const struct running_team *team, const char *dir, int *code,
 				    struct error *err)
@@ -182,7 +184,7 @@ static enum status judge_and_report(const struct command_context *c, const struc
 	st = st ? st : shown;
 	*code = judged.judgements.exit_code;
 out:
-	if (st == STATUS_BAD_INPUT) /* nothing that comes after the measuring is wrong usage */
+	if (st == STATUS_BAD_INPUT) /* an error after the measurement is not wrong usage */
 		st = err->status = STATUS_UNAVAILABLE;
 	text_release(&note);
 	judged_release(&judged);
@@ -232,7 +234,7 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 	return st;
 }
 
-/* The machine, and the plan on it. With --wait both anew until no GPU is busy. */
+/* Reads the machine and makes the plan. With --wait, repeats both until no GPU is busy. */
 static enum status prepare(const struct command_context *c, const struct suite *s,
 			   const struct running_opts *o, struct running_team *team, struct machine **m,
 			   struct plan *plan, struct error *err)
@@ -245,7 +247,7 @@ static enum status prepare(const struct command_context *c, const struct suite *
 				     .stop = c->stop};
 	const char *out = o->resume ? o->resume : o->out;
 	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = out, .stop = c->stop};
-	/* What was bought is compared with all that is here. */
+	/* compare the order with the whole machine */
 	bool all = o->machine || o->expect || o->site, said = false;
 	struct facts_needed scope;
 
@@ -253,7 +255,7 @@ static enum status prepare(const struct command_context *c, const struct suite *
 	scope.machine.out = out;
 	scope.machine.stop = c->stop;
 	for (;;) {
-		/* Before our own helpers and ranks have work. */
+		/* read it before our own helpers and ranks use the CPU */
 		json_t *cpu_use = o->machine || o->plan ? NULL : cpu_use_watch();
 		const struct bench_case *busy;
 		enum status st =
@@ -264,7 +266,7 @@ static enum status prepare(const struct command_context *c, const struct suite *
 					cpu_use);
 		json_decref(cpu_use);
 
-		if (st && o->machine) /* a wrong folder was named */
+		if (st && o->machine) /* the user named a wrong folder */
 			return err->status = STATUS_BAD_INPUT;
 		if (!st)
 			st = running_team_join(team, c, o, *m, err);
@@ -288,8 +290,9 @@ static enum status prepare(const struct command_context *c, const struct suite *
 	}
 }
 
-/* A rank other than 0 tells nothing: rank 0's report has its cases. What failed here is our exit code all the
- * same; what is inconclusive, where a case did not come to its end, or the team's could not begin for us. */
+/* A rank other than 0 prints nothing, because rank 0's report has its cases. A failure on this rank still
+ * determines its exit code. It is inconclusive if a case did not finish, or if a case of the team could
+ * not begin here. */
 static enum status judge_silently(const struct running_opts *o, const char *dir, const struct plan *plan,
 				  const struct run_summary *summary, int *code, struct error *err)
 {
@@ -307,7 +310,7 @@ static enum status judge_silently(const struct running_opts *o, const char *dir,
 	return st;
 }
 
-/* What one run of the command holds. */
+/* The state of one run of the command. */
 struct doing {
 	const struct command_context *c;
 	const struct suite *suite;
@@ -318,10 +321,11 @@ struct doing {
 	struct plan plan;
 	struct running_team team;
 	char dir[PATH_MAX];
-	bool named; /* the directory, by the command */
+	bool named; /* the command names the directory */
 };
 
-/* The directory: named, or the next free one; of another rank beside rank 0's. */
+/* Takes the run directory: the named one, or the next free one. Ranks other than 0 use one next to rank
+ * 0's. */
 static enum status claim(struct doing *d, struct error *err)
 {
 	enum status st = d->named || d->team.place.rank ? STATUS_OK
@@ -329,10 +333,10 @@ static enum status claim(struct doing *d, struct error *err)
 
 	if (!st)
 		st = running_team_dir(&d->team, d->dir, err);
-	if (!st && d->o->real_names) /* serials and names of hosts are nobody else's business */
+	if (!st && d->o->real_names) /* serial numbers and host names are private */
 		st = file_make_private_dir(d->dir, err);
 	if (!st && d->o->real_names && !d->named && chmod(d->dir, 0700))
-		st = error_errno(err, errno, "cannot keep others out of %s", d->dir);
+		st = error_errno(err, errno, "cannot make %s private (mode 0700)", d->dir);
 	return st ? st : keep_statement(d->dir, &d->stated, d->expectations, err);
 }
 
@@ -364,8 +368,8 @@ static enum status measure_and_tell(struct doing *d, int *code, struct error *er
 		return st;
 	log_info(d->c->log, LOG_TOPIC_RUN, "report: %s/report.html", d->dir);
 	if (summary.cancelled && !d->team.control)
-		log_info(d->c->log, LOG_TOPIC_RUN, "stopped; assay %s --resume %s goes on", d->c->argv[1],
-			 d->dir);
+		log_info(d->c->log, LOG_TOPIC_RUN, "stopped; continue with: assay %s --resume %s",
+			 d->c->argv[1], d->dir);
 	return STATUS_OK;
 }
 
@@ -401,7 +405,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 	if (st) {
 		code = running_complain(c, &err);
 		if (!d.named && !d.team.place.rank)
-			rmdir(d.dir); /* where nothing came into it */
+			rmdir(d.dir); /* only if it is empty */
 	}
 	code = running_team_code(&d.team, c, code);
 	running_team_leave(&d.team);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `check` and `probe` share: plan, run, judge, report. */
+/* Shared by `check` and `probe`: plan, run, judge, report. */
 #ifndef CMD_RUNNING_RUNNING_H
 #define CMD_RUNNING_RUNNING_H
 #include "cmd/command.h"
@@ -15,55 +15,54 @@ struct running_opts {
 	bool json, plan, wait, beside, sample, real_names, isolate;
 };
 
-/* Those of them that say how launched ranks meet. */
+/* The options that say how launched ranks join. */
 /* clang-format off */
 #define RUNNING_TEAM_ROWS(type) \
-	OPT_ROW(type, running.node, .name = "node", .shown = "NAME", .help = "in a team: what this node is called, else the host's name"), \
-	OPT_ROW(type, running.interface, .name = "interface", .shown = "NAME|ADDRESS", .help = "in a team: by which the ranks talk"), \
-	OPT_ROW(type, running.team_secret, .name = "team-secret", .shown = "FILE", .help = "in a team: file (0600) with what its ranks alone know"), \
+	OPT_ROW(type, running.node, .name = "node", .shown = "NAME", .help = "with several ranks: name of this node (default: the host name)"), \
+	OPT_ROW(type, running.interface, .name = "interface", .shown = "NAME|ADDRESS", .help = "with several ranks: network interface for their connections"), \
+	OPT_ROW(type, running.team_secret, .name = "team-secret", .shown = "FILE", .help = "with several ranks: file (mode 0600) with their shared secret"), \
 	OPT_ROW(type, running.join, .name = "join", .preset = "60s", .unit = "s", .min = 0.1, .max = 3600, \
-		.help = "in a team: until all ranks have come")
+		.help = "with several ranks: time until all must have joined")
 /* clang-format on */
-/* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`.
- */
+/* Option rows with the same name in every command. `type` contains a struct running_opts named `running`. */
 /* clang-format off */
 #define RUNNING_ROWS(type)                                                                                            \
-	OPT_ROW(type, running.target, .name = "target", .also = "gpus gpu gpu-id device devices device-id cuda", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on it"), \
-	OPT_ROW(type, running.out, .name = "out", .also = "output output-dir o log-dir", .shown = "DIR", .help = "run directory; else assay-runs/DATE-NAME"),   \
+	OPT_ROW(type, running.target, .name = "target", .also = "gpus gpu gpu-id device devices device-id cuda", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on this target. cpu: all CPUs; cpu-each-numa: each NUMA node; gpu: each GPU; gpuN: GPU number N; pair: each pair of GPUs in both directions; pair-once: in one direction; gpuN>gpuM: one pair; node: all GPUs together; node-doubling: 2, 4, 8 .. of them; node:LIST: these GPUs; team: all ranks; team-doubling: the ranks of 1, 2, 4 .. nodes; team:LIST: these ranks; all: everything"), \
+	OPT_ROW(type, running.out, .name = "out", .also = "output output-dir o log-dir", .shown = "DIR", .help = "run directory (default: assay-runs/DATE-NAME)"),   \
 	OPT_ROW(type, running.seconds, .name = "seconds", .also = "duration time runtime", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
-		.help = "length of the measured windows; 0: as the suite or METHODS say"),                               \
+		.help = "length of the measured windows; 0: the suite's or the probe's own value"),                               \
 	OPT_ROW(type, running.rounds, .name = "rounds", .also = "repeat repeats iterations runs", .preset = "1", .min = 1, .max = 1000,                             \
-		.help = "everything that is timed so many times over; rounds that differ by 5 % are told"),             \
+		.help = "repeat all timed cases N times; rounds that differ by 5 % are reported"),             \
 	OPT_ROW(type, running.search_seconds, .name = "search-seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e6, \
-		.help = "budget for timing a case's variants (search=top, exhaustive); 0: half of its limit"),         \
-	OPT_ROW(type, running.seed, .name = "seed", .also = "random-seed", .preset = "1", .help = "of all random data"),                      \
-	OPT_ROW(type, running.resume, .name = "resume", .also = "continue restart", .shown = "DIR", .help = "go on with the run in DIR, as it was begun"),                        \
-	OPT_ROW(type, running.plan, .name = "plan", .also = "dry-run", .help = "show what would run, with time, watts and bytes; run nothing"), \
+		.help = "time for comparing a case's variants (search=top, exhaustive); 0: half of the case's time limit"),         \
+	OPT_ROW(type, running.seed, .name = "seed", .also = "random-seed", .preset = "1", .help = "seed of all random data"),                      \
+	OPT_ROW(type, running.resume, .name = "resume", .also = "continue restart", .shown = "DIR", .help = "continue the interrupted run in DIR with its original options"),                        \
+	OPT_ROW(type, running.plan, .name = "plan", .also = "dry-run", .help = "show the cases with their time, power and disk space; run nothing"), \
 	OPT_ROW(type, running.machine, .name = "machine", .also = "recording", .shown = "DIR",                                              \
-		.help = "a recorded machine: judges its readings, measures nothing"),                                    \
-	OPT_ROW(type, running.expect, .name = "expect", .shown = "SKU:N", .help = "what was bought: h100-sxm:8"),      \
-	OPT_ROW(type, running.site, .name = "site", .shown = "FILE", .help = "what the operator states of this site"), \
+		.help = "judge the readings of a recorded machine; measure nothing"),                                    \
+	OPT_ROW(type, running.expect, .name = "expect", .shown = "SKU:N", .help = "what was ordered, as GPU type and count: h100-sxm:8"),      \
+	OPT_ROW(type, running.site, .name = "site", .shown = "FILE", .help = "YAML file with the operator's statements about the machine"), \
 	OPT_ROW(type, running.expectations, .name = "expectations", .shown = "DIR",                                    \
-		.help = "expectations instead of the built-in ones; kept with the run, which they judge from then on"),  \
+		.help = "judge by these expectations instead of the built-in ones; they are saved with the run"),  \
 	OPT_ROW(type, running.wait, .name = "wait", .help = "wait until the GPUs are free"),                           \
 	OPT_ROW(type, running.beside, .name = "beside",                                                                \
-		.help = "run although others use the GPUs; such figures are untrusted"),                                 \
+		.help = "run although others use the GPUs; such figures get the verdict untrusted"),                                 \
 	OPT_ROW(type, running.price, .name = "price", .preset = "0", .min = 0, .max = 1e6,                             \
-		.help = "price of the machine an hour, for the record"),                                                 \
-	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
+		.help = "price of the machine per hour, saved with the run"),                                                 \
+	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks and temperatures"), \
 	OPT_ROW(type, running.isolate, .name = "isolate", .preset = "true",                                              \
-		.help = "follow a case of several GPUs that is slow or wrong until the bad one is named; try other "     \
-			"kernels for a slow matrix product on the CPU"),                                         \
+		.help = "repeat a slow or wrong case of several GPUs until the faulty GPU is found; try other "           \
+			"kernels for a slow GEMM on the CPU"),                                                   \
 	RUNNING_TEAM_ROWS(type), \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
-		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \
+		.help = "keep serial numbers, addresses and host names in journal and reports instead of pseudonyms"),     \
 	OPT_ROW(type, running.format, .name = "format", .also = "output-format", .preset = "text", .choices = report_formats,                  \
-		.help = "form of the report on stdout"),                                                                 \
+		.help = "format of the report on stdout"),                                                                 \
 	OPT_ROW(type, running.json, .name = "json", .help = "the same as --format json")
 /* clang-format on */
 
-/* Runs the suite as asked; returns the program's exit code. Results go to stdout. */
+/* Runs a suite with the given options and returns the program's exit code. The report goes to stdout. */
 int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o);
-/* Logs the error; the exit code it asks for. */
+/* Logs the error and returns its exit code. */
 int running_complain(const struct command_context *c, const struct error *err);
 #endif

@@ -31,12 +31,13 @@ enum status running_team_check(const struct running_team *t, const struct runnin
 {
 	if (!launched(t) || (!o->resume && !o->wait))
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "--%s is for a run alone, and this is rank %u of %u, by %s",
+	return error_set(err, STATUS_BAD_INPUT,
+			 "--%s works only without a launcher, but this is rank %u of %u, started by %s",
 			 o->resume ? "resume" : "wait", t->place.rank, t->place.size, t->place.from);
 }
 
-/* Whether what this rank sees was given to it: by its launcher's words, or because there is more in the
- * machine. A GPU that nothing restricts is what all ranks of the node see. */
+/* True if this rank's GPUs were assigned to it: by its launcher's variables, or because the machine has
+ * more GPUs than it sees. Without a restriction, all ranks of a node see the same GPUs. */
 static bool given(const struct machine *m, size_t seen)
 {
 	static const char *const giving[] = {"CUDA_VISIBLE_DEVICES", "SLURM_STEP_GPUS"};
@@ -47,8 +48,8 @@ static bool given(const struct machine *m, size_t seen)
 	return seen < machine_gpu_count(m);
 }
 
-/* Which of them is its own is found where all ranks' lists are: docs/explanation/design/team.md, "Whose GPU".
- */
+/* The GPUs that this rank sees. Once all ranks' lists are known, one GPU is assigned to each:
+ * docs/explanation/design/team.md, "GPU ownership". */
 static json_t *seen_gpus(const struct machine *m)
 {
 	json_t *seen = json_array();
@@ -59,7 +60,7 @@ static json_t *seen_gpus(const struct machine *m)
 	return seen;
 }
 
-/* What this rank says of itself to all. */
+/* The facts that this rank sends to all others. */
 static json_t *about(const struct running_team *t, const struct running_opts *o, const struct machine *m)
 {
 	json_t *facts = o->real_names ? json_incref((json_t *)machine_json(m)) : machine_json_shared(m);
@@ -77,7 +78,7 @@ static json_t *about(const struct running_team *t, const struct running_opts *o,
 			j, "network",
 			json_pack("{s:f, s:i}", "rate", network.rate, "gpus", (int)machine_gpu_count(m)));
 	if (!o->real_names && (!shown || strlen(shown) >= 48))
-		shown = "node"; /* the others would take its real name */
+		shown = "node"; /* the other ranks would see its real name */
 	if (j && shown && strlen(shown) < 48)
 		json_object_set_new(j, "shown", json_string(shown));
 	if (j && !file_read(&boot, &size, "/proc/sys/kernel/random/boot_id", 64, NULL) && size)
@@ -87,7 +88,7 @@ static json_t *about(const struct running_team *t, const struct running_opts *o,
 	return j;
 }
 
-/* All ranks that have it say so: rank 0's report alone tells it else. */
+/* Each rank that shares a GPU logs it; otherwise only rank 0's report would say it. */
 static void warn_of_shared(const struct running_team *t, const struct command_context *c)
 {
 	const struct team_shape *s = control_shape(t->control);
@@ -98,7 +99,7 @@ static void warn_of_shared(const struct running_team *t, const struct command_co
 
 		if (control_gpu_ranks(s, own->node, own->pci[i], NULL, &names) > 1)
 			log_warn(c->log, LOG_TOPIC_RUN,
-				 "ranks %s of %s all have the GPU %s: nothing is measured on it",
+				 "ranks %s of %s share the GPU %s: nothing is measured on it",
 				 text_str(&names), s->node[own->node].shown, own->pci[i]);
 		text_release(&names);
 	}
@@ -127,7 +128,7 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 	t->about = about(t, o, m);
 	options.about = t->about;
 	if (!t->about)
-		return error_errno(err, ENOMEM, "what rank %u says of itself", t->place.rank);
+		return error_errno(err, ENOMEM, "the facts of rank %u", t->place.rank);
 	st = control_join(&t->control, &options, err);
 	secret_forget_told();
 	if (!st)
@@ -147,7 +148,7 @@ enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct 
 	shared[sizeof(shared) - 1] = '\0';
 	if (!st && t->place.rank &&
 	    snprintf(dir, PATH_MAX, "%.*s.rank-%u", PATH_MAX - 32, shared, t->place.rank) >= PATH_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "rank 0's directory has too long a name");
+		return error_set(err, STATUS_BAD_INPUT, "the path of rank 0's run directory is too long");
 	return st;
 }
 
@@ -179,7 +180,7 @@ void running_team_clear(const char *dir)
 	rmdir(dir);
 }
 
-/* Of two nodes of one name each has its lowest rank behind it. */
+/* Names a node. If two nodes have the same name, each gets its lowest rank appended. */
 static void call(struct report_called *out, const struct team_shape *s, unsigned n)
 {
 	const struct team_node *node = &s->node[n];

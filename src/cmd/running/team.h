@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run as one rank of several that a launcher started (torchrun, srun, mpirun, assay launch). */
+/* A run as one of several ranks that a launcher started (torchrun, srun, mpirun, assay launch). */
 #ifndef CMD_RUNNING_TEAM_H
 #define CMD_RUNNING_TEAM_H
 #include <limits.h>
@@ -8,34 +8,36 @@
 #include "report/report.h"
 #include "team/control/control.h"
 
-struct running_team { /* zeroed: alone */
+struct running_team { /* zeroed: no other ranks */
 	struct control *control;
 	struct team_place place;
 	json_t *about;
 	bool looks_only; /* measures nothing: ranks may see the same GPUs */
 };
 
-/* What the command asks that a team cannot do. */
+/* Refuses options that do not work with several ranks. */
 enum status running_team_check(const struct running_team *t, const struct running_opts *o, struct error *err);
-/* Which rank this is; alone where nobody launched several, and where nothing is measured. */
+/* Finds the number of this rank. No team if no launcher started several ranks, or if nothing is measured. */
 enum status running_team_place(struct running_team *t, const struct running_opts *o, struct error *err);
-/* Joins the others, once; alone: nothing. */
+/* Joins the other ranks, once. Does nothing without a team. */
 enum status running_team_join(struct running_team *t, const struct command_context *c,
 			      const struct running_opts *o, const struct machine *m, struct error *err);
-/* Rank 0's directory to all; each other has one of its own beside it, whose name goes to `dir`. */
+/* Sends rank 0's directory to all ranks. Each other rank uses its own directory next to it, whose name
+ * goes to `dir`. */
 enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct error *err);
-/* The journals of all into rank 0's directory. What did not come is told, and is no error here. True: of
- * another rank than 0, rank 0 has all that this one kept. */
+/* Collects the journals of all ranks in rank 0's directory. A missing journal is logged and is not an
+ * error here. On a rank other than 0, true means that rank 0 has a complete copy of this rank's files. */
 bool running_team_collect(struct running_team *t, const struct command_context *c, const char *dir);
-/* Another rank's own directory, of which rank 0 has a copy: what a run writes there, and the folder where
- * nothing else lies in it. */
+/* Removes the files of a run in a rank's own directory, after rank 0 has copied them, and the folder
+ * itself if it is empty. */
 void running_team_clear(const char *dir);
-/* Names of nodes that the journals call otherwise: for a terminal. Owner: caller, free(); NULL, 0: none. */
+/* The real names of nodes that have pseudonyms in the journals, for display on a terminal. The caller
+ * frees the result; NULL and 0 if there are none. */
 struct report_called *running_team_called(const struct running_team *t, size_t *count);
-/* Another rank than 0 ends after rank 0 has written its report. */
+/* A rank other than 0 waits until rank 0 has written its report. */
 void running_team_await(struct running_team *t);
-/* The exit code as this process is to end with it: told, where it is a rank that who started it asked, and
- * with rank 0's weight where the team met. Call it before running_team_leave. */
+/* The exit code with which this process should end. If a launcher asked for it, the code is encoded for
+ * the launcher; rank 0's code has more weight if the team met. Call it before running_team_leave. */
 int running_team_code(const struct running_team *t, const struct command_context *c, int code);
 void running_team_leave(struct running_team *t);
 #endif

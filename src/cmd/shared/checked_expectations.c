@@ -3,13 +3,13 @@
 #include "core/input/opt.h"
 #include "probe/registry.h"
 
-/* Names that a text was held against. */
+/* The known names with which a text was compared. */
 struct names {
 	const char *name[512];
 	size_t count;
 };
 
-/* True: `name` is the text. */
+/* Adds a name. True if it equals the text. */
 static bool add(struct names *n, const char *name, const char *text)
 {
 	if (n->count < sizeof(n->name) / sizeof(n->name[0]))
@@ -36,7 +36,7 @@ static bool known_engine(struct names *n, const char *text)
 	return found;
 }
 
-/* Does the option's own row take the text? */
+/* True if the option's own row accepts the text. */
 static bool takes(const struct probe *p, const char *name, const char *text)
 {
 	_Alignas(16) unsigned char opts[sizeof(((struct ceiling *)0)->opts)];
@@ -45,7 +45,7 @@ static bool takes(const struct probe *p, const char *name, const char *text)
 	       (!opt_defaults(&p->opts, opts, NULL) && !opt_set(&p->opts, opts, name, text, "", NULL));
 }
 
-/* An option of any probe; one that no probe has is held against nothing. */
+/* True if an option of any probe accepts the value. An option that no probe has is not checked. */
 static bool known_value(struct names *n, const char *name, const char *text)
 {
 	bool any = false;

@@ -15,7 +15,8 @@ enum status input_hashes_read(json_t **out, const char *dir, struct error *err)
 {
 	static const char *const names[] = {JUDGE_EXPECTATIONS_FILE, JUDGE_SITE_FILE};
 	json_t *sums = json_object();
-	enum status st = sums ? STATUS_OK : error_errno(err, ENOMEM, "%s: what judges the run", dir);
+	enum status st =
+		sums ? STATUS_OK : error_errno(err, ENOMEM, "%s: the checksums of its expectations", dir);
 
 	for (size_t i = 0; !st && i < sizeof(names) / sizeof(names[0]); i++) {
 		char path[PATH_MAX], hex[65];
@@ -24,7 +25,7 @@ enum status input_hashes_read(json_t **out, const char *dir, struct error *err)
 			continue;
 		st = file_sha256_of(hex, path, err);
 		if (!st && json_object_set_new(sums, names[i], json_string(hex)))
-			st = error_errno(err, ENOMEM, "%s: its sum", path);
+			st = error_errno(err, ENOMEM, "%s: its checksum", path);
 	}
 	if (st) {
 		json_decref(sums);
@@ -49,15 +50,17 @@ enum status input_hashes_check(const struct record *r, const char *name, struct 
 		st = file_sha256_of(is, path, err);
 	if (st || (!here && !was) || (was && !strcmp(is, was)))
 		return st;
-	what = set ? "a set" : "a site file";
+	what = set ? "a set of expectations" : "a site file";
 	option = set ? "--expectations DIR" : "--site FILE";
 	if (!was)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: the run was judged without %s, and this came later: remove it, or give "
-				 "%s to judge by another",
-				 path, what, option);
-	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: was judged by %s that is no longer here (SHA-256 %.12s, now %.12s): put it "
-			 "back, or give %s to judge by another",
-			 path, what, was, here ? is : "none", option);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: the run was judged without %s, and this file was added later: remove it, or give "
+			"%s to judge by another one",
+			path, what, option);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"%s: the run was judged by %s that is changed or missing now (SHA-256 %.12s, now %.12s): "
+		"restore it, or give %s to judge by another one",
+		path, what, was, here ? is : "none", option);
 }

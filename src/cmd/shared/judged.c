@@ -5,8 +5,8 @@
 #include "cmd/shared/input_hashes.h"
 #include "cmd/shared/checked_expectations.h"
 
-/* What is stated: `given` where it says anything, else what the run directory keeps (JUDGE_SITE_FILE), else
- * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
+/* Finds the site file: `given` if it says anything, else the one saved in the run directory
+ * (JUDGE_SITE_FILE), else none. *out may point into `path`, a buffer of PATH_MAX bytes. */
 static enum status stated_site(struct judge_site *out, char *path, const struct record *r,
 			       const struct judge_site *given, struct error *err)
 {
@@ -29,11 +29,12 @@ enum status judged_expectations(struct expectations **e, const struct record *r,
 	enum status st = given ? STATUS_OK : input_hashes_check(r, JUDGE_EXPECTATIONS_FILE, err);
 
 	snprintf(kept, sizeof(kept), "%s/" JUDGE_EXPECTATIONS_FILE, r->dir);
-	if (!st && !given && !access(kept, F_OK)) /* held against its words when it was given */
+	if (!st && !given &&
+	    !access(kept, F_OK)) /* a given file was checked against the expectations before the run */
 		st = expectations_load(e, kept, err);
 	else if (!st)
 		st = checked_expectations_load(e, given, err);
-	if (st == STATUS_UNAVAILABLE) /* named in the command and not there, or not ours to read */
+	if (st == STATUS_UNAVAILABLE) /* a file that the command names does not exist or cannot be read */
 		st = err->status = STATUS_BAD_INPUT;
 	return st;
 }
@@ -47,8 +48,8 @@ static enum status node_machines(struct judged *j, struct error *err)
 		return STATUS_OK;
 	j->nodes = calloc(r->node_count, sizeof(struct machine *));
 	if (!j->nodes)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu nodes",
-				       r->node_count);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "out of memory for %zu nodes", r->node_count);
 	for (size_t i = 0; i < r->node_count && !st; i++)
 		if (r->node[i].machine)
 			st = machine_from_json(&j->nodes[i], r->node[i].machine, err);
@@ -64,8 +65,7 @@ enum status judged_read(struct judged *j, const char *dir, const char *expectati
 
 	*j = (struct judged){0};
 	st = record_read_run(&j->record, dir, err);
-	if (st ==
-	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
+	if (st == STATUS_UNAVAILABLE) /* a folder that the command names does not exist or cannot be read */
 		st = err->status = STATUS_BAD_INPUT;
 	if (!st)
 		st = judged_expectations(&j->expectations, &j->record, expectations, err);

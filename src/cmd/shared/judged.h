@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run directory, read and judged: what `report`, `roofline` and `archive` begin with. */
+/* Reads and judges a run directory: the first step of `report`, `roofline` and `archive`. */
 #ifndef CMD_SHARED_JUDGED_H
 #define CMD_SHARED_JUDGED_H
 #include "cmd/command.h"
@@ -9,21 +9,23 @@ struct judged {
 	struct expectations *expectations;
 	struct record record;
 	struct machine *machine;
-	struct machine **nodes; /* of several, by node; NULL: its facts are not known */
+	struct machine *
+		*nodes; /* machines by node, for several nodes; NULL: the node's facts are not known */
 	struct judgements judgements;
-	struct report_input in; /* points into this struct: it is not moved once read */
+	struct report_input in; /* points into this struct, so do not move it once read */
 };
 
-/* Nothing stated in `site`: what the directory keeps is; expectations likewise (judged_expectations). Owner:
- * caller, judged_release. */
+/* Reads and judges a run directory. If `site` states nothing, the site file saved in the directory is
+ * used; for expectations, see judged_expectations. The caller calls judged_release. */
 enum status judged_read(struct judged *j, const char *dir, const char *expectations,
 			const struct judge_site *site, bool real_names, struct error *err);
 void judged_release(struct judged *j);
-/* What judges the run: `given` where it is not NULL, else what its directory keeps (JUDGE_EXPECTATIONS_FILE,
- * held against the sum in the journal), else the built-in ones. Owner: caller, expectations_free. */
+/* Loads the expectations: `given` if it is not NULL, else those saved in the run directory
+ * (JUDGE_EXPECTATIONS_FILE, checked against the checksum in the journal), else the built-in ones. The
+ * caller calls expectations_free. */
 enum status judged_expectations(struct expectations **e, const struct record *r, const char *given,
 				struct error *err);
 
-/* Logs the error; the exit code it asks for. */
+/* Logs the error and returns its exit code. */
 int judged_complain(const struct command_context *c, const struct error *err);
 #endif

@@ -6,9 +6,9 @@
 enum { NAME = 64 };
 static const char place[] = "command line";
 
-/* "--name=value", "-name", "name=value" taken apart. */
+/* A word of the form "--name=value", "-name" or "name=value", split into parts. */
 struct taken {
-	const char *word, *value; /* value: NULL where no "=" stands in it */
+	const char *word, *value; /* value: NULL if the word has no "=" */
 	char name[NAME];
 	unsigned dashes;
 };
@@ -38,7 +38,7 @@ static const struct opt *row_of_letter(const struct opt_table *t, char letter)
 	return NULL;
 }
 
-/* The row that this sets as it stands; NULL: none. */
+/* The row that this word sets in its present form; NULL if there is none. */
 static const struct opt *set_by(const struct opt_table *t, const struct taken *a)
 {
 	if (a->dashes == 1)
@@ -53,8 +53,8 @@ static enum status as_word(const struct taken *a, const struct opt *row, const c
 	if (!a->value && row->kind != OPT_KIND_BOOL && next && *next != '-' && !strchr(next, '='))
 		value = next;
 	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: \"%.64s\": this option is a word without dashes; did you mean %s=%.64s", place,
-			 a->word, row->name, value);
+			 "%s: \"%.64s\": this option has no dashes; did you mean %s=%.64s", place, a->word,
+			 row->name, value);
 }
 
 static enum status with_dashes(const struct taken *a, const struct opt *row, struct error *err)
@@ -64,7 +64,7 @@ static enum status with_dashes(const struct taken *a, const struct opt *row, str
 			 a->word, row->name, a->value ? " " : "", a->value ? a->value : "");
 }
 
-/* A file or a sentence may hold "=" too. */
+/* File names and sentences may contain "=" too, so only a plain name before "=" counts. */
 static bool is_assignment(const struct taken *a)
 {
 	return !a->dashes && a->value && !strpbrk(a->word, " \t\n") && access(a->word, F_OK);
@@ -100,7 +100,7 @@ enum status option_form_check(const struct command *cmd, int argc, char *const *
 		if (!row)
 			st = look_at(cmd, words, &a, i + 1 < argc ? argv[i + 1] : NULL, err);
 		else if (row->kind != OPT_KIND_BOOL && !a.value && (a.dashes == 2 || !a.name[1]))
-			i++; /* its value */
+			i++; /* skip the option's value */
 	}
 	return st;
 }

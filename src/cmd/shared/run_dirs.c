@@ -11,7 +11,7 @@
 enum { NUMBERS_MAX = 10000 };
 static const char parent[] = "assay-runs";
 
-/* The first, then -2, -3 .. */
+/* Makes the name with a number: NAME, then NAME-2, NAME-3 .. */
 static void numbered(char out[PATH_MAX], const char *name, unsigned number)
 {
 	time_t now = time(NULL);
@@ -47,7 +47,9 @@ enum status run_dirs_claim(char out[PATH_MAX], const char *name, struct error *e
 		if (errno != EEXIST)
 			st = error_errno(err, errno, "cannot create directory %s", out);
 	}
-	return st ? st : error_set(err, STATUS_BAD_INPUT, "%s is full of runs: --out names another", parent);
+	return st ? st
+		  : error_set(err, STATUS_BAD_INPUT,
+			      "%s has too many runs of this name: choose a folder with --out", parent);
 }
 
 bool run_dirs_is(const char *dir)
@@ -55,7 +57,7 @@ bool run_dirs_is(const char *dir)
 	return journal_held(dir);
 }
 
-/* The journal's first line, and no other. */
+/* Takes the journal's first line only. */
 static int take_first(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
 {
 	(void)type;
@@ -75,9 +77,10 @@ enum status run_dirs_whole(const char *dir, struct error *err)
 	enum status st = STATUS_OK;
 
 	if (rank > 0)
-		st = error_set(err, STATUS_BAD_INPUT,
-			       "%s: what rank %lld of %lld kept; the run of all is in rank 0's folder", dir,
-			       (long long)rank, (long long)size);
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: holds only rank %lld of %lld; use rank 0's folder, which holds the run of all ranks",
+			dir, (long long)rank, (long long)size);
 	(void)ignored;
 	json_decref(open);
 	return st;
@@ -93,10 +96,10 @@ static void passed_over(const struct log *log, const char *dir)
 	struct error why = {0};
 
 	if (run_dirs_is(dir) && run_dirs_whole(dir, &why))
-		log_warn(log, LOG_TOPIC_RUN, "passed over: %s", why.text);
+		log_warn(log, LOG_TOPIC_RUN, "skipped: %s", why.text);
 	else
 		log_warn(log, LOG_TOPIC_RUN,
-			 "%s: passed over: no run directory, " JOURNAL_FILE " is not in it", dir);
+			 "%s: skipped: not a run directory, " JOURNAL_FILE " is not in it", dir);
 }
 
 enum status run_dirs_pick(struct opt_words *out, const struct opt_words *given, const struct log *log,

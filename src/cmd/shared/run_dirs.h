@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run directories as commands name them: the next free one, and those among many words. */
+/* Run directories on command lines: the next free one, and those in a list of words. */
 #ifndef CMD_SHARED_RUN_DIRS_H
 #define CMD_SHARED_RUN_DIRS_H
 #include <limits.h>
 #include "core/log.h"
 #include "core/input/opt.h"
 
-/* "assay-runs/2026-11-21-NAME", or the first of -2, -3 .. that is not there. */
+/* Makes the name "assay-runs/2026-11-21-NAME", or the first of NAME-2, NAME-3 .. that does not exist. */
 void run_dirs_next(char out[PATH_MAX], const char *name);
-/* The same, made: of several that start together each has its own. */
+/* Like run_dirs_next, but also creates the directory. Of several processes that start together, each gets
+ * its own. */
 enum status run_dirs_claim(char out[PATH_MAX], const char *name, struct error *err);
-/* Whether a journal lies in the folder. */
+/* True if the folder contains a journal. */
 bool run_dirs_is(const char *dir);
-/* BAD_INPUT where the journal is another rank's than 0: the run of all is in rank 0's folder. What cannot be
- * read is for others to say. */
+/* BAD_INPUT if the journal belongs to a rank other than 0: rank 0's folder has the run of all ranks. An
+ * unreadable journal is not an error here; its reader will report it. */
 enum status run_dirs_whole(const char *dir, struct error *err);
-/* Of several words those that are run directories; what else a pattern brought is said and passed over. One
- * word alone, and nothing but others, are for the caller to read and refuse. Owner of out->word: caller,
- * free(). */
+/* Selects the run directories among several words, for example from a shell pattern. Other words are
+ * logged and skipped. If there is only one word, or none is a run directory, the words are left for the
+ * caller to check. The caller frees out->word with free(). */
 enum status run_dirs_pick(struct opt_words *out, const struct opt_words *given, const struct log *log,
 			  struct error *err);
 #endif

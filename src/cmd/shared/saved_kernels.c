@@ -19,7 +19,7 @@ struct keeping {
 	char *id;
 };
 
-/* "AMD EPYC 9654 96-Core Processor" */
+/* The CPU's model name, for example "AMD EPYC 9654 96-Core Processor". */
 static void cpu_name(char *out, size_t size)
 {
 	static const char row[] = "model name";
@@ -43,7 +43,8 @@ static int usable_cpus(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
 }
 
-/* One line. NULL: the library's file cannot be told from another one. Owner: caller, free(). */
+/* Makes the cache key, one line. NULL if the library's file cannot be identified. The caller frees it with
+ * free(). */
 static char *key_of(const char *library, const char *chosen)
 {
 	char cpu[128], build[PROCESS_BUILD], *text;
@@ -92,10 +93,11 @@ static bool find(void *arg, const char *library, const char *chosen, char name[3
 	if (!user_cache_read(&k->cache, key, &body, &why) && body) {
 		found = take(body, name, gain);
 		if (!found)
-			error_set(&why, STATUS_BAD_INPUT, "%s: kernels in it that none are", k->cache.dir);
+			error_set(&why, STATUS_BAD_INPUT, "%s: the saved kernel name is not valid",
+				  k->cache.dir);
 	}
 	if (why.status)
-		log_warn(k->log, LOG_TOPIC_RUN, "%s; OpenBLAS' kernels are timed again", why.text);
+		log_warn(k->log, LOG_TOPIC_RUN, "%s; timing OpenBLAS kernels again", why.text);
 	if (found)
 		user_cache_id(k->id, key);
 	free(body);
@@ -112,8 +114,7 @@ static void keep(void *arg, const char *library, const char *chosen, const char 
 	struct error why = {0};
 
 	if (key && body && user_cache_write(&k->cache, key, body, &why))
-		log_info(k->log, LOG_TOPIC_RUN, "what was chosen by time is not kept for other runs: %s",
-			 why.text);
+		log_info(k->log, LOG_TOPIC_RUN, "cannot save the tuning choice for other runs: %s", why.text);
 	free(body);
 	free(key);
 	json_decref(j);

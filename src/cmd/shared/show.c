@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* errno of the first write to stdout that failed: stdio keeps no more than that one did. */
+/* errno of the first failed write to stdout, because stdio does not keep it. */
 static int lost;
 
 int show_lost(void)
@@ -56,7 +56,7 @@ void show_message(const char *prefix, const char *line)
 {
 	struct text clean = {0};
 
-	show_flush(); /* both may go to one file: in their order, no line torn */
+	show_flush(); /* both streams may go to one file: keep the order and whole lines */
 	utf8_add_clean(&clean, line, UTF8_KEEP_NOTHING);
 	fprintf(stderr, "assay: %s%s\n", prefix, text_str(&clean));
 	text_release(&clean);
@@ -77,8 +77,7 @@ unsigned show_columns(void)
 enum status show_one_form(uint32_t format, bool json, struct error *err)
 {
 	if (json && format != REPORT_TEXT && format != REPORT_JSON)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "--json and --format %s are two forms, and one is shown",
+		return error_set(err, STATUS_BAD_INPUT, "--json and --format %s cannot be combined: give one",
 				 report_formats[format]);
 	return STATUS_OK;
 }
@@ -93,7 +92,7 @@ enum status show_report(const struct report_input *in, enum report_format format
 	if (!st && format == REPORT_TEXT)
 		show_text(&out, colour ? UTF8_KEEP_COLOUR : UTF8_KEEP_NOTHING);
 	else if (!st)
-		put(&out); /* for other programs, by the rules of its form */
+		put(&out); /* for other programs, in the rules of its format */
 	text_release(&out);
 	return st;
 }

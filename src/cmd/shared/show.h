@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one place where text leaves for a terminal: cleaned there, whoever wrote it. */
+/* The only place that writes text to a terminal. It removes control characters, whoever wrote the text. */
 #ifndef CMD_SHARED_SHOW_H
 #define CMD_SHARED_SHOW_H
 #include <jansson.h>
 #include "core/text/utf8.h"
 #include "report/report.h"
 
-/* What was shown leaves now. False: it, or something before it, could not be written. */
+/* Flushes stdout. False if this or an earlier write failed. */
 bool show_flush(void);
-/* errno of the first write to stdout that failed; 0: none. */
+/* errno of the first failed write to stdout; 0 if none failed. */
 int show_lost(void);
-/* To stdout, every control character but newlines a space. COLOUR: the text's own colours stay. */
+/* Writes text to stdout; control characters other than newlines become spaces. COLOUR keeps the text's own
+ * colours. */
 void show_text(const struct text *t, enum utf8_keep colour);
-/* To stdout with a newline, control characters escaped. False: it could not be made or written. */
+/* Writes JSON and a newline to stdout, with control characters escaped. False if it cannot be made or
+ * written. */
 bool show_json(const json_t *j, size_t flags);
-/* One line to stderr behind "assay: ", after what stdout holds so far. */
+/* Writes one line to stderr with the prefix "assay: ", after flushing stdout. */
 void show_message(const char *prefix, const char *line);
-/* Columns of the terminal on stdout; COLUMNS where it is none; else 100. */
+/* Columns of the terminal on stdout; without a terminal, the variable COLUMNS or 100. */
 unsigned show_columns(void);
-/* --json with another --format is BAD_INPUT: text is what --format says where nothing is given. */
+/* BAD_INPUT if --json and another --format are given. --format text counts as not given. */
 enum status show_one_form(uint32_t format, bool json, struct error *err);
-/* The report on stdout in the form asked for. */
+/* Writes the report to stdout in the requested format. */
 enum status show_report(const struct report_input *in, enum report_format format, bool colour,
 			struct error *err);
 #endif

@@ -12,7 +12,8 @@ static const char *from_environment(void *arg, const char *name)
 enum status single_process_check(const char *command, struct error *err)
 {
 	const struct environment env = {.get = from_environment};
-	const struct team_place_options told = {.master = "127.0.0.1"}; /* where rank 0 is does not matter */
+	const struct team_place_options told = {
+		.master = "127.0.0.1"}; /* the address of rank 0 does not matter here */
 	struct team_place p;
 	enum status st = team_place(&p, &told, &env, err);
 
@@ -20,7 +21,7 @@ enum status single_process_check(const char *command, struct error *err)
 		return st;
 	return error_set(
 		err, STATUS_BAD_INPUT,
-		"%s does not work on several ranks yet, and this is rank %u of %u, by %s: start one, or "
-		"unset these variables where it is alone",
+		"%s does not support several ranks yet, but this is rank %u of %u, started by %s: start one process, "
+		"or unset the launcher's variables if there is only one",
 		command, p.rank, p.size, p.from);
 }

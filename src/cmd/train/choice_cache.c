@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run chose by time, kept for other runs on such a card (train/tuning/tuning_cache.h): where that may
- * be, and what the journal says of choices that were taken from there. */
+/* The cache of tuning choices of a training run (train/tuning/tuning_cache.h): when choices may be saved
+ * for other runs on the same card, and how the journal records choices from the cache. */
 #include <stdlib.h>
 #include "cmd/info/info.h"
 #include "cmd/train/train.h"
@@ -8,7 +8,7 @@
 #include "run/suite/target.h"
 #include "train/tuning/tuning_cache.h"
 
-#define MEMORY_NOISE 1073741824.0 /* bytes, beyond a tenth of what is planned */
+#define MEMORY_NOISE 1073741824.0 /* bytes, in addition to a tenth of the planned memory */
 
 static const char *mig_of(const struct gpu *g)
 {
@@ -25,7 +25,7 @@ void train_cache_settle(struct training *t, const struct machine *m, const struc
 	json_decref(t->card);
 	t->card = NULL;
 	t->before = *g;
-	if (!t->o->no_cache && version) /* a driver that is not known cannot be told from another one */
+	if (!t->o->no_cache && version) /* without a known driver version, the key would not be unique */
 		t->card = json_pack("{s:s, s:s, s:f}", "driver", version, "mig", mig_of(g), "power_limit_w",
 				    gpu_get(g, GPU_FACT_power_limit_w, 0));
 }
@@ -49,29 +49,29 @@ bool train_cache_alone(const struct gpu *before, const struct gpu *now, double p
 	if (gpu_busy(before, why, size))
 		return false;
 	if (!counted && !(tells_memory(before) && tells_memory(now))) {
-		snprintf(why, size, "%s: whether others use it is not known", now->pci);
+		snprintf(why, size, "%s: cannot tell whether other processes use it", now->pci);
 		return false;
 	}
 	if (counted && processes > 1) {
-		snprintf(why, size, "%s: another process came onto it", now->pci);
+		snprintf(why, size, "%s: another process started to use it", now->pci);
 		return false;
 	}
 	if (tells_memory(before) && tells_memory(now) &&
 	    used_of(now) - used_of(before) > 1.1 * planned_bytes + MEMORY_NOISE) {
-		snprintf(why, size, "%s: more of its memory is in use than this run takes", now->pci);
+		snprintf(why, size, "%s: more memory is in use than this run needs", now->pci);
 		return false;
 	}
 	return true;
 }
 
-/* The card as it is while our worker is at work on it. */
+/* Reads the card again while our worker runs, to see whether another process uses it. */
 static bool is_alone(const struct training *t, char *why, size_t size)
 {
 	const struct machine_scope scope = {.up_to = LAYER_NVML, .stop = t->c->stop};
 	struct machine *m = NULL;
 	bool alone = false;
 
-	snprintf(why, size, "%s: whether others use it is not known", t->gpu);
+	snprintf(why, size, "%s: cannot tell whether other processes use it", t->gpu);
 	if (machine_read_scope(&m, &scope, NULL, t->c->log, NULL))
 		return false;
 	for (unsigned i = 0; i < machine_gpu_count(m); i++)
@@ -82,8 +82,8 @@ static bool is_alone(const struct training *t, char *why, size_t size)
 	return alone;
 }
 
-/* What is kept now, which another run may have added to; NULL: nothing, or, with *doubted, nothing that is
- * believed, which the worker has told. */
+/* The entry saved at this moment, to which another run may have added. NULL if there is none. With
+ * *doubted, the entry is not trusted, and the worker has reported that. */
 static json_t *kept_now(const struct user_cache *c, const char *key, bool *doubted)
 {
 	char *body = NULL;
@@ -110,16 +110,14 @@ static void keep(const struct training *t, const char *key, const json_t *chosen
 	kept = kept_now(&cache, key, &doubted);
 	text = tuning_cache_merge(kept, chosen);
 	if (text && !is_alone(t, why, sizeof(why)))
-		log_info(t->c->log, LOG_TOPIC_RUN, "what was chosen by time is not kept for other runs: %s",
-			 why);
+		log_info(t->c->log, LOG_TOPIC_RUN, "tuning choices are not saved for other runs: %s", why);
 	else if (text && user_cache_write(&cache, key, text, &err) && !doubted)
-		log_info(t->c->log, LOG_TOPIC_RUN, "what was chosen by time is not kept for other runs: %s",
-			 err.text);
+		log_info(t->c->log, LOG_TOPIC_RUN, "cannot save tuning choices for other runs: %s", err.text);
 	free(text);
 	json_decref(kept);
 }
 
-/* "2 documents of 4096 tokens" */
+/* For example "attention backward, 2 x 4096 tokens". */
 static void way_text(char out[64], const json_t *way)
 {
 	const double docs = info_number(way, "docs");
@@ -136,7 +134,7 @@ static json_t *taken(const char *what, const char *choice, const char *id)
 			 "cache", "key", id);
 }
 
-/* Those of *chosen that came from the cache, as a journal names them. Owner: caller. */
+/* The entries of *chosen that came from the cache, in the form of the journal. The caller owns the result. */
 static json_t *cached_of(const json_t *chosen, const char *id)
 {
 	json_t *out = json_array();
@@ -192,7 +190,7 @@ void train_cache_hear(struct training *t, const json_t *line)
 		journal(t, id, list);
 		log_info(
 			t->c->log, LOG_TOPIC_RUN,
-			"%zu choices are an earlier run's, from the cache (%.8s); --no-cache times candidates anew",
+			"%zu tuning choices come from the cache of an earlier run (%.8s); --no-cache times all candidates again",
 			json_array_size(list), id);
 	}
 	json_decref(list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run is worked on by: settled before anything is planned, so that the card that is planned for is the
- * one that the worker opens. */
+/* Chooses the device of a training run. This happens before planning, so that the worker opens the same
+ * card for which the plan was made. */
 #include "cmd/train/train.h"
 #include <stdlib.h>
 #include "core/text/text.h"
@@ -16,10 +16,10 @@ static const char *const libs[] = {"cuda", "cublaslt", NULL};
 struct choice {
 	const struct gpu *gpu; /* NULL: the CPU */
 	enum cause cause;
-	char why[320]; /* what a GPU lacks; "": there is none, or it is taken */
+	char why[384]; /* why no GPU is usable; "": there is none, or one was chosen */
 };
 
-/* The first GPU that is granted and answers; else what the first one lacks. */
+/* Finds the first accessible GPU that works; otherwise notes the reason for the first one. */
 static void find_gpu(struct choice *c, const struct machine *m)
 {
 	for (unsigned i = 0; i < machine_gpu_count(m) && !c->gpu; i++) {
@@ -30,7 +30,7 @@ static void find_gpu(struct choice *c, const struct machine *m)
 		else if (!*c->why)
 			text_copy(c->why, sizeof(c->why),
 				  g->status	? g->reason
-				  : !g->granted ? "it is not granted to this process"
+				  : !g->granted ? "this process has no access to it"
 						: "its compute capability is below 8.0");
 	}
 	if (c->gpu)
@@ -38,27 +38,28 @@ static void find_gpu(struct choice *c, const struct machine *m)
 	c->cause = CAUSE_NOT_GRANTED;
 }
 
-/* What the back end cannot do without. A container may have NVML alone. */
+/* Checks the libraries that training on a GPU needs. A container may have only NVML. */
 static void check_libraries(struct choice *c, const struct machine *m)
 {
-	static const char *const needs[] = {"CUDA's driver, which everything on it needs",
-					    "cuBLASLt, which its products need"};
+	static const char *const needs[] = {"the CUDA driver library, which all GPU work needs",
+					    "cuBLASLt, which GEMMs need"};
 	const struct lib_found *found = NULL;
 
 	for (size_t i = 0; libs[i] && !*c->why; i++) {
 		found = machine_lib(m, libs[i]);
 		if (!found || found->status)
 			snprintf(c->why, sizeof(c->why), "%s, is not usable: %s", needs[i],
-				 found ? found->missing : "the process that looks for it told nothing");
+				 found ? found->missing
+				       : "the helper process that searches for it gave no answer");
 	}
 	if (!*c->why && strtol(found->version, NULL, 10) < LEAST_CUBLASLT)
-		snprintf(c->why, sizeof(c->why), "cuBLASLt %s is older than %d: %s", found->version,
-			 LEAST_CUBLASLT, found->path);
+		snprintf(c->why, sizeof(c->why), "cuBLASLt %s is older than the required version %d: %s",
+			 found->version, LEAST_CUBLASLT, found->path);
 	if (*c->why)
 		c->cause = CAUSE_LIBRARY_MISSING;
 }
 
-/* The facts' word on why CUDA did not begin; NULL: it did. */
+/* Why CUDA could not be initialized, from the facts; NULL if it could. */
 static const char *refusal_of(const struct machine *m)
 {
 	const json_t *row;
@@ -74,7 +75,7 @@ static const char *refusal_of(const struct machine *m)
 	return NULL;
 }
 
-/* CUDA may refuse to begin where its library loads well. */
+/* CUDA may fail to initialize although its library loads. */
 static void check_cuda(struct choice *c, const struct machine *m)
 {
 	const char *refusal = refusal_of(m);
@@ -89,8 +90,8 @@ static void check_cuda(struct choice *c, const struct machine *m)
 	}
 }
 
-/* Looks for the libraries as the worker will, in a process of its own. Where the CPU may train instead,
- * another process asks CUDA too, which takes 0.3 s. */
+/* Searches for the libraries in a helper process, as the worker will. If the CPU is an alternative,
+ * another helper also initializes CUDA, which takes 0.3 s. */
 static enum status look_closer(struct choice *c, const struct training *t, struct error *err)
 {
 	bool either = t->config.training.device == CONFIG_DEVICE_AUTO;
@@ -119,12 +120,12 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 	find_gpu(c, m);
 	if (c->gpu && !kernel_fatbin_find("train_rows")) {
 		snprintf(c->why, sizeof(c->why),
-			 "this program was built without kernels (no nvcc at build time)");
+			 "this program was built without GPU kernels (no nvcc at build time)");
 		c->cause = CAUSE_UNSUPPORTED;
-	} else if (c->gpu && !t->config.training.bf16 && !t->o->resume) { /* a run goes on as it began */
+	} else if (c->gpu && !t->config.training.bf16 && !t->o->resume) { /* a resumed run keeps its type */
 		snprintf(c->why, sizeof(c->why),
-			 "bf16: false asks for float32, and on a GPU we compute in BF16: leave bf16 out, or "
-			 "choose device: cpu");
+			 "bf16: false requests float32, but training on a GPU uses BF16: leave bf16 out, or "
+			 "set device: cpu");
 		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu && gpu_backend_takes(&t->shape, &why)) {
 		text_copy(c->why, sizeof(c->why), why.text);
@@ -137,14 +138,14 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 	return st;
 }
 
-/* It may be meant so: it is said, and the run goes on (docs/explanation/design/model_gpu.md). */
+/* The user may intend this, so it is a warning only (docs/explanation/design/model_gpu.md). */
 static void warn_of_others(const struct training *t, const struct gpu *g)
 {
 	char busy[160];
 
 	if (gpu_busy(g, busy, sizeof(busy)))
 		log_warn(t->c->log, LOG_TOPIC_RUN,
-			 "%s: runs that share a GPU take turns on it, and products of some "
+			 "%s: runs that share a GPU slow each other down, and GEMMs of some "
 			 "libraries fail there (CUDA_ERROR_LAUNCH_FAILED)",
 			 busy);
 }
@@ -159,10 +160,11 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 		return st;
 	if (!c.gpu && *device == CONFIG_DEVICE_GPU)
 		return error_set_cause(err, STATUS_UNAVAILABLE, c.cause,
-				       "training: device: gpu: there is no usable GPU here: %s",
+				       "training: device: gpu: this machine has no usable GPU: %s",
 				       *c.why ? c.why : "none is on the PCI bus");
 	if (!c.gpu && *c.why)
-		log_warn(t->c->log, LOG_TOPIC_RUN, "the CPU trains, although there is a GPU: %s", c.why);
+		log_warn(t->c->log, LOG_TOPIC_RUN, "training on the CPU, because the GPU is not usable: %s",
+			 c.why);
 	t->room = (struct train_room){.available = machine_cpu(m)->memory_available_bytes};
 	if (c.gpu) {
 		warn_of_others(t, c.gpu);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a training run ends: its last lines, its report, and one message of what happened and how to go on. */
+/* The end of a training run: last journal lines, the report, and one message that says what happened and
+ * how to continue. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ enum status train_report(const struct training *t, struct error *err)
 	return st;
 }
 
-/* The journal of this very run, which nobody has replaced. */
+/* True if the directory still has the journal of this run. */
 static bool has_journal(const struct training *t, const char *dir)
 {
 	struct record r;
@@ -46,7 +47,7 @@ static bool has_journal(const struct training *t, const char *dir)
 	return ours;
 }
 
-/* Behind its first line the configuration is what this run goes by. */
+/* True if the configuration after its first line is still that of this run. */
 static bool has_config(const struct training *t, const char *dir)
 {
 	char path[PATH_MAX + 32], *text = NULL;
@@ -63,7 +64,7 @@ static bool has_config(const struct training *t, const char *dir)
 	return ours;
 }
 
-/* *step: of the newest checkpoint by name; false: there is none. */
+/* Sets *step to the step of the newest checkpoint, by name. False if there is none. */
 static bool newest_checkpoint(const char *dir, uint64_t *step)
 {
 	struct checkpoint_list list;
@@ -79,7 +80,7 @@ static bool newest_checkpoint(const char *dir, uint64_t *step)
 	return found;
 }
 
-/* What lies in the directory now decides, not what was written there once. */
+/* Says how to continue, based on the present content of the directory. */
 static void say_how_to_go_on(struct text *out, const struct training *t, const char *dir)
 {
 	uint64_t step;
@@ -88,14 +89,16 @@ static void say_how_to_go_on(struct text *out, const struct training *t, const c
 		text_addf(out, "the run cannot be resumed: %s no longer has its configuration and journal",
 			  dir);
 	else if (newest_checkpoint(dir, &step))
-		text_addf(out, "assay train --resume %s goes on from the newest checkpoint, of step %" PRIu64,
+		text_addf(out,
+			  "assay train --resume %s continues from the newest checkpoint, of step %" PRIu64,
 			  dir, step);
 	else
-		text_addf(out, "assay train --resume %s begins at the first step: there is no checkpoint",
+		text_addf(out,
+			  "assay train --resume %s begins at the first step, because there is no checkpoint",
 			  dir);
 }
 
-/* What became of the run directory. `journal`: what writing it came to. */
+/* Says what happened to the run directory. `journal`: the error of writing the journal. */
 static void say_lost(struct text *out, const struct training *t, const struct error *journal)
 {
 	char now[PATH_MAX];
@@ -105,11 +108,11 @@ static void say_lost(struct text *out, const struct training *t, const struct er
 	if (state == RUN_DIR_HERE || (state == RUN_DIR_REMOVED && journal->status))
 		text_add(out, journal->text);
 	else if (state == RUN_DIR_REMOVED)
-		text_addf(out, "%s was removed while the run was going", t->dir);
+		text_addf(out, "%s was removed during the run", t->dir);
 	else if (state == RUN_DIR_MOVED)
-		text_addf(out, "%s was moved to %s while the run was going", t->dir, now);
+		text_addf(out, "%s was moved to %s during the run", t->dir, now);
 	else
-		text_addf(out, "%s can no longer be written to (%s)", t->dir, strerror(why));
+		text_addf(out, "%s is no longer writable (%s)", t->dir, strerror(why));
 	text_addf(out, "; training stopped after step %" PRIu64 "; ", t->step);
 	if (state == RUN_DIR_REMOVED)
 		text_add(out, "the run cannot be resumed: its checkpoints are gone");
@@ -119,7 +122,7 @@ static void say_lost(struct text *out, const struct training *t, const struct er
 		say_how_to_go_on(out, t, now);
 }
 
-/* Once the job has ended. */
+/* Checks the run directory once the job has ended. */
 static void train_look_again(struct training *t)
 {
 	char now[PATH_MAX];
@@ -134,7 +137,7 @@ void train_look_home(struct training *t)
 	train_look_again(t);
 }
 
-/* A file was not where the worker had put it: who removes the directory may be halfway through. */
+/* A file of the worker was missing: somebody may be removing the directory at this moment, so look again. */
 static void settle(struct training *t)
 {
 	for (unsigned i = 0; i < SETTLE_LOOKS && t->status == STATUS_UNAVAILABLE && !t->lost; i++) {
@@ -143,8 +146,8 @@ static void settle(struct training *t)
 	}
 }
 
-/* A directory that stands and lost its configuration gets it again: checkpoint and journal are worth nothing
- * without. */
+/* Writes the configuration again if the directory exists without it, because checkpoint and journal are
+ * useless without it. */
 static void write_config_again(const struct training *t)
 {
 	char now[PATH_MAX], path[PATH_MAX + 32];
@@ -155,7 +158,7 @@ static void write_config_again(const struct training *t)
 		train_keep_config(t, path, NULL);
 }
 
-/* A card or a disk that failed is no fault of the run's: it may go on. So may one whose worker fell. */
+/* True if the run may be resumed: a failed card or disk, or a crashed worker, is not an error of the run. */
 static bool may_go_on(const struct training *t)
 {
 	return !t->ended || t->status == STATUS_CANCELLED ||
@@ -164,8 +167,8 @@ static bool may_go_on(const struct training *t)
 		 t->status == STATUS_UNAVAILABLE));
 }
 
-/* "18112 tokens/s steady, of 28 steps; 2.31 s to the first step, 3.12 s tuning"; of all processes of the run.
- */
+/* For example "18112 tokens/s steady, of 28 steps; 2.31 s to the first step, 3.12 s tuning"; over all
+ * processes of the run. */
 static void say_rate(const struct training *t)
 {
 	const double steady = info_number(t->values, "steady_steps"), steps = info_number(t->values, "steps");
@@ -174,10 +177,10 @@ static void say_rate(const struct training *t)
 	if (t->o->json || !(steps > 0))
 		return;
 	if (steady > 0)
-		text_addf(&out, "%.0f tokens/s steady, of %.0f steps", info_number(t->values, "tokens_per_s"),
-			  steady);
+		text_addf(&out, "%.0f tokens/s steady, over %.0f steps",
+			  info_number(t->values, "tokens_per_s"), steady);
 	else
-		text_addf(&out, "no steady rate: none of %.0f steps comes after start-up and tuning", steps);
+		text_addf(&out, "no steady rate: all %.0f steps belong to start-up and tuning", steps);
 	if (json_object_get(t->values, "start_s"))
 		text_addf(&out, "; %.2f s to the first step", info_number(t->values, "start_s"));
 	text_addf(&out, ", %.2f s tuning", info_number(t->values, "tuning_s"));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sampler saw of the GPU that trains: beside a step's line, over the last moments, and beside the
- * run's results, over its steps but the first two: the second one times and chooses. */
+/* Telemetry of the training GPU, added to step lines (the last moments) and to the run's results (all
+ * steps except the first two, because the second one tunes kernels). */
 #include <math.h>
 #include "cmd/train/train.h"
 #include "run/supervisor/supervisor.h"
 
-#define LAST_NS 2000000000u /* whole intervals of GPM, which come late, lie in it */
+#define LAST_NS 2000000000u /* long enough to contain whole GPM intervals, which arrive late */
 enum { CHOOSING_STEPS = 2 };
 
-/* Of telemetry_reader_values, under the same names. */
+/* The telemetry values to add, with their usual names. */
 static const struct field *const told[] = {&field_tensor_active_share, &field_sm_active_share,
 					   &field_dram_active_share, &field_power_integral_w,
 					   &field_clock_nvml_hz};
@@ -33,7 +33,7 @@ void train_watch_step(struct training *t, json_t *line)
 
 	t->stepped_ns = now_ns;
 	if (t->chosen_steps < CHOOSING_STEPS) {
-		t->chosen_steps += t->config.training.logging_steps; /* of a line */
+		t->chosen_steps += t->config.training.logging_steps; /* number of steps per line */
 		t->first_ns = now_ns;
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run directory of a training run: new, gone on with, or begun again where nothing had come of it; and
- * the configuration as it stands there. */
+/* Prepares the run directory of a training run: new, resumed, or begun again if the earlier run had no
+ * result; and the configuration saved in it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "journal/record/record.h"
 #include "train/checkpoint/names.h"
 
-/* The first line of a configuration that stands in a run directory. */
+/* The first line of a configuration that assay saved in a run directory. */
 #define TRAIN_MARK "# as assay train understood it\n"
 
 void train_write_config(struct training *t)
@@ -25,7 +25,7 @@ void train_write_config(struct training *t)
 	file_sha256(t->hash, text_str(&t->written), t->written.size);
 }
 
-/* There is none, or a try before this one left it; another one is somebody's own. */
+/* True if the file does not exist or an earlier attempt wrote it. Any other file belongs to the user. */
 static bool is_ours(const char *path)
 {
 	char first[sizeof(TRAIN_MARK)] = "";
@@ -37,7 +37,7 @@ static bool is_ours(const char *path)
 	return ours;
 }
 
-/* Nothing but the configuration that a try before this one left. */
+/* True if the folder holds nothing but the configuration of an earlier attempt. */
 static bool is_free(const struct training *t, const char *config)
 {
 	DIR *folder = opendir(t->dir);
@@ -51,7 +51,7 @@ static bool is_free(const struct training *t, const char *config)
 	return !others && is_ours(config);
 }
 
-/* The configuration that was read would be written over by what was understood of it. */
+/* True if the path is the configuration file that was read: saving our version would overwrite it. */
 static bool is_what_was_read(const struct training *t, const char *path)
 {
 	struct stat kept, read;
@@ -69,7 +69,7 @@ static bool has_checkpoint(const char *dir)
 	return any;
 }
 
-/* The run that was begun here ended before its first step: nothing of it would be lost. */
+/* True if the run in the folder ended before its first step: nothing would be lost. */
 static bool came_to_nothing(const char *dir)
 {
 	struct record r;
@@ -83,7 +83,7 @@ static bool came_to_nothing(const char *dir)
 	return nothing;
 }
 
-/* Unless somebody writes it now. */
+/* Removes the journal, unless another run is writing it. */
 static enum status take_journal_away(const char *path, struct error *err)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -92,7 +92,7 @@ static enum status take_journal_away(const char *path, struct error *err)
 	if (fd < 0)
 		return error_errno(err, errno, "cannot open %s", path);
 	if (flock(fd, LOCK_EX | LOCK_NB))
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run writes it now",
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run is writing it now",
 				     path);
 	else if (unlink(path))
 		st = error_errno(err, errno, "cannot remove %s", path);
@@ -105,14 +105,14 @@ static enum status clear(struct training *t, const char *journal, struct error *
 	if (!came_to_nothing(t->dir))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%s holds a run already: --resume %s goes on with it, --out names another folder",
+			"%s already holds a run: continue it with --resume %s, or choose another folder with --out",
 			t->dir, t->dir);
-	log_info(t->c->log, LOG_TOPIC_RUN, "%s: what was begun there made no step, and is begun again",
+	log_info(t->c->log, LOG_TOPIC_RUN, "%s: the earlier run there made no step; starting it again",
 		 t->dir);
 	return take_journal_away(journal, err);
 }
 
-/* A run that was cut before its journal left its configuration alone. */
+/* A run that was interrupted before it had a journal left only its configuration. */
 static enum status look_for_run(struct training *t, bool journal, const char *config, struct error *err)
 {
 	t->goes_on = journal;
@@ -122,11 +122,11 @@ static enum status look_for_run(struct training *t, bool journal, const char *co
 		return error_set(err, STATUS_BAD_INPUT, "%s holds no run: " JOURNAL_FILE " is not there",
 				 t->dir);
 	log_info(t->c->log, LOG_TOPIC_RUN,
-		 "%s: what was begun there was ended before it worked; it begins anew", t->dir);
+		 "%s: the earlier run there ended before it began to work; starting it again", t->dir);
 	return STATUS_OK;
 }
 
-/* A journal without a byte is none: its run was ended between two breaths. */
+/* An empty journal counts as none: its run was interrupted right after creating it. */
 static enum status has_journal(bool *there, const char *path, struct error *err)
 {
 	struct stat about;
@@ -138,15 +138,16 @@ static enum status has_journal(bool *there, const char *path, struct error *err)
 	return take_journal_away(path, err);
 }
 
-/* Of two that begin there at once, the second finds the first one's claim, or its journal. A file system
- * that locks no folders has no claims; a worker still holds to the configuration of its own run. */
+/* Of two runs that begin in the folder at the same time, the second one finds the first one's lock or
+ * journal. On a file system that cannot lock folders there is no such lock; a worker still checks that the
+ * configuration is that of its own run. */
 static enum status claim(struct training *t, struct error *err)
 {
 	t->claim = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->claim >= 0 && flock(t->claim, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return error_set_cause(
 			err, STATUS_NO_RESOURCE, CAUSE_BUSY,
-			"%s: another run is being begun there now: wait for it, or name another folder",
+			"%s: another run is starting there now: wait for it, or choose another folder",
 			t->dir);
 	return STATUS_OK;
 }
@@ -191,7 +192,8 @@ enum status train_folder(struct training *t, struct error *err)
 		return look_for_run(t, there, path, err);
 	if ((!there && !is_free(t, path)) || is_what_was_read(t, path))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s is no run's and not empty: --out names a new folder", t->dir);
+				 "%s is not empty and not a run directory: choose a new folder with --out",
+				 t->dir);
 	if (there)
 		st = clear(t, journal, err);
 	return st ? st : train_keep_config(t, path, err);

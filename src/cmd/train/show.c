@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Progress, notes and the plan of a training run, for people. */
+/* Prints progress, notes and the plan of a training run. */
 #include <math.h>
 #include <stdio.h>
 #include "cmd/info/info.h"
@@ -8,7 +8,7 @@
 #include "cmd/train/train.h"
 #include "core/text/units.h"
 
-/* A loss that is no number stands in no line. */
+/* A loss that is not a number is absent from the line. */
 static double figure(const json_t *line, const char *name)
 {
 	return json_object_get(line, name) ? info_number(line, name) : (double)NAN;
@@ -38,13 +38,13 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 	if (json_object_get(line, "mfu"))
 		text_addf(out, " MFU %.0f %%", 100 * info_number(line, "mfu"));
 	if (step_s > 0)
-		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%",
+		text_addf(out, "  | forward %.0f backward %.0f optimizer %.0f wait %.0f %%",
 			  100 * info_number(line, "forward_s") / step_s,
 			  100 * info_number(line, "backward_s") / step_s,
 			  100 * info_number(line, "optimiser_s") / step_s,
 			  100 * info_number(line, "wait_s") / step_s);
 	if (step_s > 0 && json_object_get(line, "gemm_s"))
-		text_addf(out, ", products %.0f %%", 100 * info_number(line, "gemm_s") / step_s);
+		text_addf(out, ", GEMM %.0f %%", 100 * info_number(line, "gemm_s") / step_s);
 	train_watch_text(out, line);
 	units_format(memory, sizeof(memory), info_number(line, "memory_bytes"), "B");
 	units_format(planned, sizeof(planned), info_number(t->ready, "memory_planned_bytes"), "B");
@@ -76,7 +76,7 @@ static void show_ready(const struct training *t, const json_t *line)
 
 	units_format(memory, sizeof(memory), info_number(line, "memory_planned_bytes"), "B");
 	log_info(t->c->log, LOG_TOPIC_RUN,
-		 "%.0f of %.0f parameters are trained; %.0f rows with %.0f tokens, %.0f of them targets; "
+		 "training %.0f of %.0f parameters; %.0f rows with %.0f tokens, %.0f of them targets; "
 		 "%.0f steps; %s of memory planned",
 		 info_number(line, "trained"), info_number(line, "parameters"), info_number(line, "rows"),
 		 info_number(line, "tokens"), info_number(line, "targets"), info_number(line, "steps"),
@@ -98,7 +98,7 @@ void train_show_line(const struct training *t, const char *type, const json_t *l
 	else if (!strcmp(type, "saved"))
 		log_info(t->c->log, LOG_TOPIC_RUN, "saved: %s", path ? path : "?");
 	else if (!strcmp(type, "finding"))
-		log_warn(t->c->log, LOG_TOPIC_RUN, "%s: %s; the setting to turn: %s",
+		log_warn(t->c->log, LOG_TOPIC_RUN, "%s: %s; try this setting: %s",
 			 json_string_value(json_object_get(line, "finding")),
 			 json_string_value(json_object_get(line, "text")),
 			 json_string_value(json_object_get(line, "knob")));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay train CONFIG: fine-tuning, as a job with a worker of its own. */
+/* assay train CONFIG: fine-tunes a model, as a job with its own worker process. */
 #include "cmd/train/train.h"
 #include <errno.h>
 #include <string.h>
@@ -19,25 +19,25 @@
 
 static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
-		.help = "YAML or JSON: model, lora, training, data (docs/reference/training.md)"),
+		.help = "YAML or JSON file with the sections model, lora, training, data (docs/reference/training.md)"),
 	OPT_ROW(struct train_opts, out, .name = "out", .also = "output-dir output o", .shown = "DIR",
-		.help = "run directory; else training: output_dir, else assay-runs/DATE-train"),
+		.help = "run directory (default: output_dir in the section training, or assay-runs/DATE-train)"),
 	OPT_ROW(struct train_opts, resume, .name = "resume", .also = "resume-from-checkpoint continue",
 		.shown = "DIR",
-		.help = "go on with the run in DIR from its newest checkpoint, as it was begun"),
+		.help = "continue the run in DIR from its newest checkpoint, with its original configuration"),
 	OPT_ROW(struct train_opts, plan, .name = "plan", .also = "dry-run",
-		.help = "show what memory and work it would take; train nothing"),
+		.help = "show the memory and work that the run needs; train nothing"),
 	OPT_ROW(struct train_opts, sample, .name = "telemetry", .preset = "true",
-		.help = "sample power, clocks, temperatures beside it"),
+		.help = "sample power, clocks and temperatures during the run"),
 	OPT_ROW(struct train_opts, real_names, .name = "real-names",
-		.help = "serials, addresses and host names as they are in the journal, not as pseudonyms"),
+		.help = "keep serial numbers, addresses and host names in the journal instead of pseudonyms"),
 	OPT_ROW(struct train_opts, silence, .name = "silence", .preset = "0", .unit = "s", .min = 0,
 		.max = 1e7,
-		.help = "end a worker that tells nothing so long; 0: by what its steps and files take"),
+		.help = "end a worker that sends no message for this time; 0: estimated from its steps and files"),
 	OPT_ROW(struct train_opts, no_cache, .name = "no-cache",
-		.help = "time kernel candidates anew: read and write no cache of earlier runs' choices"),
+		.help = "time kernel candidates again; do not use the cache of tuning choices"),
 	OPT_ROW(struct train_opts, json, .name = "json",
-		.help = "steps, evaluations, checkpoints as JSON Lines on stdout"),
+		.help = "print steps, evaluations and checkpoints as JSON Lines on stdout"),
 };
 
 static const struct field fields[] = {
@@ -54,17 +54,19 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if (!o->config == !o->resume)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			o->config ? "--resume goes on with DIR's own configuration: CONFIG is one too many"
-				  : "which configuration? assay train CONFIG, or --resume DIR");
+			o->config
+				? "--resume uses the configuration in DIR: leave out CONFIG"
+				: "no configuration given: assay train CONFIG, or assay train --resume DIR");
 	if (o->resume && (o->out || o->plan))
-		return error_set(err, STATUS_BAD_INPUT, "--resume and --%s contradict each other",
+		return error_set(err, STATUS_BAD_INPUT, "--resume and --%s cannot be combined",
 				 o->out ? "out" : "plan");
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
 }
 
-/* A model where its configuration belongs: a folder of Hugging Face files, or one file of weights. */
+/* True if the path is a model instead of a configuration: a folder of Hugging Face files, or one weights
+ * file. */
 static bool is_model(const char *path)
 {
 	const char *const ends[] = {".safetensors", ".gguf", ".bin", ".pt"};
@@ -87,12 +89,12 @@ static enum status read_config(struct training *t, struct error *err)
 	if (!t->o->resume && is_model(t->o->config))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%s is no configuration: give a YAML file, for example examples/train.yaml, "
-			"with model: {name_or_path: %s}; docs/reference/training.md has every setting",
+			"%s is a model, not a configuration: give a YAML file, for example examples/train.yaml, "
+			"with model: {name_or_path: %s}; docs/reference/training.md lists every setting",
 			t->o->config, t->o->config);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->o->resume ? t->o->resume : "");
 	st = config_read(&t->config, t->o->resume ? path : t->o->config, err);
-	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
+	if (st == STATUS_UNAVAILABLE) /* a file that the command names does not exist */
 		st = err->status = STATUS_BAD_INPUT;
 	if (!st)
 		train_write_config(t);
@@ -101,18 +103,17 @@ static enum status read_config(struct training *t, struct error *err)
 	return st;
 }
 
-/* What can be known of it before a folder is made, so that a slip costs nothing. */
+/* Checks all inputs before a folder is made, so that a mistake leaves nothing behind. */
 static enum status check_inputs(struct training *t, struct error *err)
 {
 	enum status st = inputs_ready(&t->config, &t->shape, &t->load_s, err);
 
-	if (st == STATUS_UNAVAILABLE &&
-	    err->cause != CAUSE_LIBRARY_MISSING) /* a path of the configuration's */
+	if (st == STATUS_UNAVAILABLE && err->cause != CAUSE_LIBRARY_MISSING) /* a path in the configuration */
 		st = err->status = STATUS_BAD_INPUT;
 	return st;
 }
 
-/* What makes two runs comparable: model, what is trained, the size of a step and their number. */
+/* The key by which runs are comparable: model, trained parameters, step size and number of steps. */
 static void write_key(char *key, size_t size, const struct config *c)
 {
 	const char *base = strrchr(c->model.name_or_path, '/');
@@ -156,7 +157,8 @@ static enum status begin_job(struct training *t, struct error *err)
 	return st;
 }
 
-/* What is found for this machine enters the configuration that is kept: a resumed run finds nothing anew. */
+/* Settings chosen for this machine are saved with the configuration, so that a resumed run does not choose
+ * again. */
 static enum status settle(struct training *t, struct error *err)
 {
 	const struct config_training *c = &t->config.training;
@@ -196,13 +198,13 @@ static int show_plan(const struct training *t, struct error *err)
 	if (!st && !t->o->json)
 		show_text(&out, UTF8_KEEP_NOTHING);
 	else if (!st && !show_json(json, JSON_INDENT(1)))
-		st = error_set(err, STATUS_NO_RESOURCE, "the plan could not be written to stdout");
+		st = error_set(err, STATUS_NO_RESOURCE, "cannot write the plan to stdout");
 	json_decref(json);
 	text_release(&out);
 	return st ? running_complain(t->c, err) : EXIT_PASS;
 }
 
-/* Which kernels the run used that is gone on with, so that it goes on bit for bit. */
+/* Finds the kernels that the resumed run used, so that it continues bit for bit. */
 static void look_for_kernels(struct training *t, const struct record_case *c)
 {
 	const struct record_phase *p = record_phase(c, "kernels");
@@ -211,7 +213,8 @@ static void look_for_kernels(struct training *t, const struct record_case *c)
 	text_copy(t->kernels, sizeof(t->kernels), name ? name : "");
 }
 
-/* The CPU trains: by its library's fastest kernels, which its worker finds in the environment. */
+/* For training on the CPU: selects the BLAS library's fastest kernels. The worker finds them in its
+ * environment. */
 static void settle_kernels(struct training *t)
 {
 	const uint64_t began = clock_now_ns(clock_monotonic());
@@ -219,7 +222,7 @@ static void settle_kernels(struct training *t)
 	char text[320], id[USER_CACHE_ID];
 	json_t *values;
 
-	if (*t->gpu || (t->goes_on && !*t->kernels)) /* what a run was begun with it keeps */
+	if (*t->gpu || (t->goes_on && !*t->kernels)) /* a resumed run keeps its kernels */
 		return;
 	saved_kernels_settle(&k, id, *t->kernels ? t->kernels : NULL, !t->o->no_cache, t->c->log, t->c->stop);
 	t->tuned_s = k.measured ? k.took_s : 0;
@@ -238,7 +241,8 @@ static void settle_kernels(struct training *t)
 	job_phase(t->job, "kernels", began, clock_now_ns(clock_monotonic()), values);
 }
 
-/* The run in the directory has come to its end, and was asked the same: there is nothing to go on with. */
+/* Sets *finished if the run in the directory has finished with the same configuration: there is nothing to
+ * resume. */
 static enum status look_for_end(struct training *t, bool *finished, struct error *err)
 {
 	struct record r;
@@ -258,7 +262,7 @@ static enum status look_for_end(struct training *t, bool *finished, struct error
 
 static int show_finished(const struct training *t, struct error *err)
 {
-	log_info(t->c->log, LOG_TOPIC_RUN, "%s is finished: there is nothing to go on with", t->dir);
+	log_info(t->c->log, LOG_TOPIC_RUN, "%s is finished: there is nothing to continue", t->dir);
 	return train_report(t, err) ? running_complain(t->c, err) : EXIT_PASS;
 }
 
@@ -284,7 +288,7 @@ static int train(struct training *t, struct error *err)
 	if ((!t->o->resume && settle(t, err)) || train_folder(t, err) ||
 	    (t->goes_on && look_for_end(t, &finished, err)))
 		return running_complain(t->c, err);
-	if (finished) /* that needs no device */
+	if (finished) /* needs no device */
 		return show_finished(t, err);
 	if ((t->o->resume && (train_settle_device(t, err) || settle(t, err))) || begin_job(t, err))
 		return running_complain(t->c, err);
@@ -329,15 +333,15 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_train = {
 	.name = "train",
-	.summary = "fine-tune a model: LoRA or all of it, from Hugging Face files to a PEFT adapter",
-	.example = "assay train examples/train.yaml",
-	.help = "Reads model, tokenizer and rows as the configuration names them, and trains. "
-		"The run directory holds config.yaml (every setting as understood), the journal with loss, rates and "
-		"telemetry, checkpoints, TensorBoard's events and in the end the adapter. "
-		"Ctrl-C saves a checkpoint and ends; --resume goes on from the newest one that is whole, bit for bit "
-		"as if it had not been cut (on a GPU with training: deterministic: true). Exit codes: "
-		"0 trained, 1 what was trained is not right (it diverged), 2 it could not be, 64 wrong usage or a "
-		"wrong configuration.",
+	.summary = "fine-tune a model with LoRA or all weights: from Hugging Face files to a PEFT adapter",
+	.example = "assay train examples/train.yaml   # the adapter goes to assay-runs/DATE-train/adapter",
+	.help = "Reads the model, tokenizer and rows that the configuration names, and trains. "
+		"The run directory holds config.yaml (every setting as assay understood it), the journal with loss, rates and "
+		"telemetry, checkpoints, TensorBoard events and finally the adapter. "
+		"Ctrl-C saves a checkpoint and stops. --resume continues from the newest complete checkpoint, bit for bit "
+		"as without the interruption (on a GPU with training: deterministic: true).\n\n"
+		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
+		"possible, 64 wrong usage or an error in the configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.single = true,
 	.stops_unread = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `assay train` is made of: the supervisor's side of a training run. */
+/* The parts of `assay train`: the supervisor's side of a training run. */
 #ifndef CMD_TRAIN_TRAIN_H
 #define CMD_TRAIN_TRAIN_H
 #include <limits.h>
@@ -27,80 +27,81 @@ struct training {
 	struct config config;
 	char dir[PATH_MAX];
 	struct run_dir home;
-	int claim;    /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
-	bool goes_on; /* a run is there and is gone on with */
-	struct train_room room; /* memory that is there to be planned into */
-	char gpu[16];		/* PCI address of the one that works; "": the CPU does */
-	struct gpu before;	/* as it was before the worker began */
-	json_t *card;		/* what a cache's key has of it; NULL: no cache is read or written */
-	size_t cached_told;	/* choices from the cache that the journal names */
-	double tuned_s;		/* spent on the CPU's kernels */
-	struct shape shape;	/* the model's */
-	double load_s;		/* what reading model and rows may take */
-	struct text written;	/* the configuration as the run directory keeps it */
-	char hash[65];		/* of that */
-	char kernels[32];	/* OpenBLAS' that the run in the directory used; "": none is told */
+	int claim;		/* descriptor with a lock on the folder while a run begins there; -1: none */
+	bool goes_on;		/* an existing run is resumed */
+	struct train_room room; /* available memory for the plan */
+	char gpu[16];		/* PCI address of the training GPU; "": training on the CPU */
+	struct gpu before;	/* the GPU's facts before the worker began */
+	json_t *card;		/* the card's part of the cache key; NULL: the cache is not used */
+	size_t cached_told;	/* tuning choices from the cache that the journal lists already */
+	double tuned_s;		/* seconds spent on tuning the CPU's kernels */
+	struct shape shape;	/* of the model */
+	double load_s;		/* time that reading model and rows may take */
+	struct text written;	/* the configuration as saved in the run directory */
+	char hash[65];		/* SHA-256 of that text */
+	char kernels[32];	/* OpenBLAS kernels of the resumed run; "": unknown */
 	struct job *job;
 	struct process worker;
 	struct lines in;
 	uint64_t start_ns, phase_ns;
-	uint64_t chosen_steps;	       /* told, of those in which the worker chooses */
-	uint64_t first_ns, stepped_ns; /* ends of the last of those and of its last step so far; 0: none */
+	uint64_t chosen_steps;	       /* reported steps in which the worker tunes */
+	uint64_t first_ns, stepped_ns; /* end of the last tuning step and of the last step so far; 0: none */
 	char phase[16];
-	bool garbled, ended, asked;    /* by the worker: nonsense, its `end`; by us: to end */
-	uint64_t looked_ns;	       /* when we looked for lines last */
-	double silent_s, silent_max_s; /* since its last line; the longest of this phase */
-	bool hung, saved;	       /* a checkpoint, by this worker */
-	bool lost;		       /* the run directory or its journal is not what it was */
-	uint64_t step;		       /* the last one that was told */
+	bool garbled, ended,
+		asked;	    /* from the worker: invalid lines, its `end` line; from us: asked to stop */
+	uint64_t looked_ns; /* last time we looked for lines */
+	double silent_s, silent_max_s; /* seconds since its last line; maximum in this phase */
+	bool hung, saved;	       /* saved: this worker wrote a checkpoint */
+	bool lost;     /* the run directory or its journal was removed, moved or made unwritable */
+	uint64_t step; /* last reported step */
 	enum status status;
 	enum cause cause;
 	char text[512];
-	json_t *values; /* results, as `end` has them */
-	json_t *ready;	/* what was known before the first step */
+	json_t *values; /* results, from the `end` line */
+	json_t *ready;	/* facts known before the first step, from the `ready` line */
 };
 
-/* The configuration as the run directory keeps it, and the sum by which the worker knows it. */
+/* Makes the configuration text for the run directory, and the checksum by which the worker recognises it. */
 void train_write_config(struct training *t);
-/* Writes it there, as the run directory keeps it. */
+/* Writes that text to `path`. */
 enum status train_keep_config(const struct training *t, const char *path, struct error *err);
-/* Which device, and what it has left. `auto` becomes the first GPU that is usable, with its library, and the
- * CPU where none is, with a warning where one is there. UNAVAILABLE: a GPU that was asked for is not. */
+/* Chooses the device and finds its free memory. `auto` becomes the first usable GPU with its library,
+ * otherwise the CPU, with a warning if there is a GPU. UNAVAILABLE if a requested GPU is not usable. */
 enum status train_settle_device(struct training *t, struct error *err);
-/* Whether what runs on this card may use the cache of choices, and what its key has of the card. */
+/* Decides whether this run may use the cache of tuning choices, and makes the card's part of the key. */
 void train_cache_settle(struct training *t, const struct machine *m, const struct gpu *g);
-/* From the worker's line `chosen`: the journal names what came from the cache, and what was chosen now is
- * kept where nobody else is at work on the card. */
+/* Handles the worker's line `chosen`: adds choices from the cache to the journal, and saves new choices if
+ * no other process uses the card. */
 void train_cache_hear(struct training *t, const json_t *line);
-/* False, with a reason: others were on the card before we began, or came since, or that cannot be known.
- * `now`: with a worker of ours, which takes planned_bytes. */
+/* True if no other process used or uses the card; otherwise false with a reason, also if that cannot be
+ * known. `now`: the card with our worker, which needs planned_bytes. */
 bool train_cache_alone(const struct gpu *before, const struct gpu *now, double planned_bytes, char *why,
 		       size_t size);
-/* t->dir and t->goes_on: the folder is made, with its configuration in it, or is there. One that holds a run
- * is not begun over, but where that came to nothing; one that holds anything else is not ours. t->claim keeps
- * others from beginning there until it is closed: when the journal, with a lock of its own, is there. */
+/* Prepares t->dir and sets t->goes_on: the folder is created with its configuration, or exists. A folder
+ * with a run is not overwritten unless that run had no result; a folder with anything else is an error.
+ * t->claim keeps other runs from beginning there until it is closed, once the journal with its own lock
+ * exists. */
 enum status train_folder(struct training *t, struct error *err);
-/* Sets t->lost where the run directory was removed, moved or closed to us, or its journal takes no more
- * lines. (end.c) */
+/* Sets t->lost if the run directory was removed, moved or made unwritable, or if its journal cannot be
+ * written any more. (end.c) */
 void train_look_home(struct training *t);
-/* Reports of the run directory, and on stdout. */
+/* Writes the reports in the run directory and prints one on stdout. */
 enum status train_report(const struct training *t, struct error *err);
-/* The worker has ended, somehow: the journal says how, the report is made of it, and one message says what
- * happened and how to go on, or that nothing can. Its exit code. */
+/* After the worker has ended: completes the journal, writes the report, and logs one message that says
+ * what happened and how to continue, if possible. Returns the exit code. */
 int train_conclude(struct training *t, struct error *err);
-/* Starts the worker and follows it to its end; its lines go to the journal, to stdout with --json, to the
- * terminal. */
+/* Starts the worker and follows it to its end. Its lines go to the journal, to stdout with --json, and to
+ * the terminal. */
 enum status train_follow(struct training *t, struct error *err);
 
-/* Into a `step` line, and into the results: what the sampler saw of the GPU (gpu_telemetry.c); nothing where
- * it saw nothing. */
+/* Adds the telemetry of the GPU to a `step` line, and to the results (gpu_telemetry.c); nothing if there
+ * is none. */
 void train_watch_step(struct training *t, json_t *line);
 void train_watch_run(struct training *t);
-/* Appended: " | tensor 62 % 690 W 1755 MHz", of what the line has. */
+/* Appends " | tensor 62 % 690 W 1755 MHz", as far as the line has these values. */
 void train_watch_text(struct text *out, const json_t *line);
 
-/* A line of progress over itself on the terminal, from a `step` line; and a note to the log, from the other
- * lines. */
+/* Shows progress from a `step` line on one line of the terminal, and logs a note from the other lines. */
 void train_show_step(const struct training *t, const json_t *line);
 void train_show_line(const struct training *t, const char *type, const json_t *line);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker of a training run, started, heard and ended; its lines go where they belong. */
+/* Starts, reads and ends the worker of a training run, and forwards its lines. */
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 64, TIMES = 20 };
 static const double silence_s = 600;
 
-/* Every number of a line but its place in time. */
+/* Adds every number of a line to the journal, except its time. */
 static void tell_numbers(struct training *t, const json_t *line)
 {
 	struct job_reading readings[READINGS];
@@ -25,7 +25,7 @@ static void tell_numbers(struct training *t, const json_t *line)
 	job_tell(t->job, "train", clock_now_ns(clock_monotonic()), readings, count);
 }
 
-/* What works, as it said when it was ready: of the phase that ended with that. */
+/* The device and libraries that the worker reported when it was ready, at the end of that phase. */
 static json_t *worked_by(const struct training *t)
 {
 	static const char *const names[] = {
@@ -132,9 +132,10 @@ static enum status start(struct training *t, struct error *err)
 	json_t *first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?}", "dir", t->dir, "resume", t->goes_on,
 				  "config", t->hash, "gpu", t->gpu, "started",
 				  (json_int_t)process_started_ns(), "tuned_s", t->tuned_s, "card", t->card);
-	enum status st = first ? process_start(&t->worker, &spec, err)
-			       : error_set(err, STATUS_BUG,
-					   "%s: a path that is not UTF-8 cannot be passed on", t->dir);
+	enum status st =
+		first ? process_start(&t->worker, &spec, err)
+		      : error_set(err, STATUS_BUG,
+				  "%s: the path is not UTF-8, so it cannot be passed to the worker", t->dir);
 
 	if (!st)
 		return lines_send(t->worker.channel, first, 17, NULL, err);
@@ -149,7 +150,8 @@ static void ask_to_end(struct training *t)
 		kill(-t->worker.pid, SIGTERM);
 }
 
-/* What is trained now could not be kept: the worker finishes its step. What happened is told in the end. */
+/* The run directory is lost, so further results cannot be saved: asks the worker to finish its step. The
+ * message follows at the end. */
 static void heed_home(struct training *t)
 {
 	train_look_home(t);
@@ -157,20 +159,20 @@ static void heed_home(struct training *t)
 		ask_to_end(t);
 }
 
-/* The first wish to end is passed on, and the worker saves; the second ends it. */
+/* Passes the first stop request on, so that the worker saves a checkpoint; the second one ends it. */
 static void pass_on_stop(struct training *t)
 {
 	if (*t->c->stop && !t->asked) {
 		ask_to_end(t);
 		log_info(t->c->log, LOG_TOPIC_RUN,
-			 "stopping: this step is finished and saved; once more ends at once");
+			 "stopping: finishing and saving this step; press Ctrl-C again to stop at once");
 	}
 	if (*t->c->stop > 1)
 		process_stop(&t->worker, 0, KILL_MS);
 }
 
-/* How long the worker may tell nothing: many times what it took so far, or a micro-batch should take, and
- * what its files take on a slow disk. */
+/* The time that the worker may be silent: many times its longest silence so far, or the expected time of a
+ * micro-batch, plus the time for its files on a slow disk. */
 static double patience_s(const struct training *t)
 {
 	const struct config_training *c = &t->config.training;
@@ -179,7 +181,7 @@ static double patience_s(const struct training *t)
 
 	if (t->o->silence > 0)
 		return t->o->silence;
-	if (t->ready) { /* from now on files are checkpoints, of master, m and v, and the model */
+	if (t->ready) { /* from here on, files are checkpoints (master weights, m, v) and the model */
 		files_s = (16 * info_number(t->ready, "trained") + 4 * info_number(t->ready, "parameters")) /
 			  INPUTS_SLOW_DISK;
 		micro_s = 8 * info_number(t->ready, "parameters") * rows *
@@ -190,8 +192,8 @@ static double patience_s(const struct training *t)
 	return silence_s + TIMES * longest_s + files_s;
 }
 
-/* Counted by our own looks, none of which is longer than a second: where we were stopped ourselves, so was
- * the worker. */
+/* Counts silence by our own looks, at most one second each: if this process was suspended, the worker was
+ * too. */
 static void end_hung(struct training *t)
 {
 	uint64_t now_ns = clock_now_ns(clock_monotonic());
@@ -205,7 +207,7 @@ static void end_hung(struct training *t)
 	process_stop(&t->worker, 0, KILL_MS);
 }
 
-/* It has hung up: how did it end? */
+/* The worker closed its connection: finds out how it ended. */
 static void on_leave(struct training *t)
 {
 	char how[96];
@@ -219,7 +221,8 @@ static void on_leave(struct training *t)
 	else
 		process_wait_text(t->worker.wait_status, how, sizeof(how));
 	if (t->hung)
-		snprintf(how, sizeof(how), "it told nothing for %.0f s, hung, and was ended", t->silent_s);
+		snprintf(how, sizeof(how), "it sent no message for %.0f s and was ended as hung",
+			 t->silent_s);
 	t->status = *t->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
 	t->cause = *t->c->stop ? CAUSE_INTERRUPTED : t->hung ? CAUSE_TIMED_OUT : CAUSE_CRASHED;
 	snprintf(t->text, sizeof(t->text), "the training process ended in phase %s: %s",

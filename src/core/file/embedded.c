@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/file/embedded.h"
 
-/* Both from the assembler file that tools/embed.sh writes; sorted by name. */
+/* Both symbols come from the assembler file that tools/embed.sh writes. The table is sorted by name. */
 extern const struct embedded embed_table[] __attribute__((visibility("hidden")));
 extern const size_t embed_count __attribute__((visibility("hidden")));
 

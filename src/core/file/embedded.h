@@ -5,13 +5,13 @@
 #include <stddef.h>
 
 struct embedded {
-	const char *name; /* path below the project: "suites/quick.yaml" */
+	const char *name; /* path relative to the project root: "suites/quick.yaml" */
 	const unsigned char *data;
 	size_t size;
 };
 
-/* Lent, static. NULL where there is none of that name. */
+/* Finds an embedded file by name. The result is static; NULL if no file has this name. */
 const struct embedded *embedded_find(const char *name);
-/* In name order; NULL past the last. */
+/* The file at `index` in name order; NULL after the last one. */
 const struct embedded *embedded_at(size_t index);
 #endif

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* read() that survives signals. */
+/* read() that repeats after EINTR. */
 static ssize_t read_some(int fd, void *data, size_t size)
 {
 	ssize_t n;
@@ -24,14 +24,16 @@ static ssize_t read_some(int fd, void *data, size_t size)
 	return n;
 }
 
-/* A regular file: a FIFO or a device would be waited for, or never end. */
+/* Opens regular files only: opening a FIFO would block, and reading a device might never end. */
 static enum status open_regular(int *fd, const char *path, int flags, struct stat *about, struct error *err)
 {
 	about->st_mode = 0;
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
 	if (*fd < 0 && errno == ELOOP && flags & O_NOFOLLOW)
-		return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is a link, and may be anybody's",
-				 path);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"cannot read %s: it is a symbolic link, and its target may belong to another user; replace it by a regular file",
+			path);
 	if (*fd < 0 && errno != ENXIO)
 		return error_errno(err, errno, "cannot open %s", path);
 	if (*fd >= 0 && !fstat(*fd, about) && S_ISREG(about->st_mode))
@@ -39,7 +41,7 @@ static enum status open_regular(int *fd, const char *path, int flags, struct sta
 	if (*fd >= 0)
 		close(*fd);
 	return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is %s", path,
-			 S_ISDIR(about->st_mode) ? "a folder, and a file belongs here" : "no regular file");
+			 S_ISDIR(about->st_mode) ? "a folder, not a file" : "not a regular file");
 }
 
 static enum status open_read(int *fd, const char *path, struct error *err)
@@ -65,7 +67,7 @@ static enum status open_private(int *fd, const char *path, struct error *err)
 			 about.st_mode & 07777);
 }
 
-/* Closes fd. */
+/* Reads all of fd and closes it. */
 static enum status read_all(int fd, char **out, size_t *size, const char *path, size_t size_max,
 			    struct error *err)
 {
@@ -75,7 +77,8 @@ static enum status read_all(int fd, char **out, size_t *size, const char *path, 
 	ssize_t n;
 
 	for (;;) {
-		/* One byte over the limit is asked for, to tell full from too large; one is the NUL's. */
+		/* Reads one byte more than the limit, to tell "full" from "too large". One more byte is for
+		 * the NUL. */
 		if (!data || used + 1 >= room) {
 			room *= 2;
 			grown = realloc(data, room);
@@ -127,7 +130,7 @@ enum status file_read_private(char **out, size_t *size, const char *path, size_t
 
 static enum status write_all(int fd, const char *data, size_t size, const char *path, struct error *err)
 {
-	enum { PIECE = 1 << 24 }; /* a signal is heard within one */
+	enum { PIECE = 1 << 24 }; /* bytes per write: a signal can interrupt between two writes */
 
 	while (size) {
 		ssize_t n = write(fd, data, size < PIECE ? size : PIECE);
@@ -150,13 +153,13 @@ static enum status new_begin(struct file_new *f, const char *path, mode_t mode, 
 
 	*f = (struct file_new){.fd = -1};
 	if (!lstat(path, &about) && !S_ISREG(about.st_mode))
-		return error_set(err, STATUS_BAD_INPUT, "%s is no regular file and is not replaced", path);
+		return error_set(err, STATUS_BAD_INPUT, "cannot replace %s: it is not a regular file", path);
 	n = snprintf(f->path, sizeof(f->path), "%s", path);
 	if (n < 0 || (size_t)n >= sizeof(f->path) || !file_beside(f->beside, sizeof(f->beside), path))
 		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
 	file_sweep(path);
 	f->fd = open(f->beside, flags, mode);
-	if (f->fd < 0 && errno == EEXIST) { /* of a process that had our number */
+	if (f->fd < 0 && errno == EEXIST) { /* left by an earlier process with our process id */
 		if (file_is_held(f->beside))
 			return file_busy(f->path, err);
 		unlink(f->beside);
@@ -202,7 +205,7 @@ enum status file_sync_folder(const char *path, struct error *err)
 	if (fd < 0)
 		return error_errno(err, errno, "cannot open %s", path);
 	if (fsync(fd) && errno != EINVAL)
-		st = error_errno(err, errno, "cannot bring %s to the disk", path);
+		st = error_errno(err, errno, "cannot flush %s to the disk", path);
 	close(fd);
 	return st;
 }
@@ -234,7 +237,7 @@ enum status file_make_dir(const char *path, struct error *err)
 	struct stat about;
 
 	if (!size || size >= sizeof(part))
-		return error_set(err, STATUS_BAD_INPUT, "cannot create directory \"%.200s\": its name is %s",
+		return error_set(err, STATUS_BAD_INPUT, "cannot create directory \"%.200s\": the name is %s",
 				 path, size ? "too long" : "empty");
 	memcpy(part, path, size + 1);
 	for (i = 1; i <= size; i++) {
@@ -249,7 +252,7 @@ enum status file_make_dir(const char *path, struct error *err)
 	if (stat(path, &about))
 		return error_errno(err, errno, "cannot create directory %s", path);
 	if (!S_ISDIR(about.st_mode))
-		return error_set(err, STATUS_BAD_INPUT, "%s exists and is no directory", path);
+		return error_set(err, STATUS_BAD_INPUT, "%s exists and is not a directory", path);
 	return STATUS_OK;
 }
 

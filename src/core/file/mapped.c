@@ -14,19 +14,19 @@
 
 enum { FILES_MAX = 4096 };
 
-/* The handler reads begin, end and broken alone; all else is changed under the lock. */
+/* The signal handler reads only begin, end and broken. All other fields change under the lock. */
 struct mapped {
 	atomic_uintptr_t begin, end; /* begin 0: not mapped */
 	atomic_bool broken;
-	char *path; /* NULL: free */
+	char *path; /* NULL: this entry is free */
 	uint64_t size;
 	dev_t device;
 	ino_t file;
 };
 
 static struct mapped files[FILES_MAX];
-static atomic_size_t used;   /* places of `files` that were ever taken */
-static atomic_size_t broken; /* files that nobody was told of, or that are still mapped */
+static atomic_size_t used;   /* entries of `files` that were ever used */
+static atomic_size_t broken; /* files with a fault that is not yet reported, or that are still mapped */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before;
 static uintptr_t page;
@@ -48,7 +48,7 @@ static void note(struct mapped *m)
 		atomic_fetch_add(&broken, 1);
 }
 
-/* Zeros from the page that could not be read to the end: behind a cut there is nothing else. */
+/* Maps zeros from the unreadable page to the end of the file: after a truncation nothing else is there. */
 static bool fill(struct mapped *m, uintptr_t at)
 {
 	uintptr_t from = at / page * page, end = (atomic_load(&m->end) + page - 1) / page * page;
@@ -57,8 +57,9 @@ static bool fill(struct mapped *m, uintptr_t at)
 	       MAP_FAILED;
 }
 
-/* Not of our files: who was here before is called, and we stay. Where nobody was, the system ends the
- * process: a fault comes again by itself, another process's signal is sent again. */
+/* Handles a fault outside our files: calls the previous handler and keeps ours installed. Without a
+ * previous handler, restores the default action, so that the system ends the process: a fault repeats by
+ * itself, and a signal from another process is sent again. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO) {
@@ -84,7 +85,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	errno = kept;
 }
 
-/* Under the lock. With each file: a library may have put its own there since. */
+/* Call under the lock. Called for each file, because a library may have installed its own handler since. */
 static void install(void)
 {
 	struct sigaction act = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESTART}, now;
@@ -97,7 +98,7 @@ static void install(void)
 	sigaction(SIGBUS, &act, NULL);
 }
 
-/* Under the lock. */
+/* Call under the lock. */
 static struct mapped *free_place(void)
 {
 	size_t i = 0;
@@ -134,7 +135,8 @@ static enum status keep(const struct stat *about, void *map, uint64_t size, cons
 		return STATUS_OK;
 	free(copy);
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			       "cannot map %s: no memory, or %d files are mapped already", path, FILES_MAX);
+			       "cannot map %s: out of memory, or the limit of %d mapped files is reached",
+			       path, FILES_MAX);
 }
 
 enum status mapped_take(void **data, int fd, uint64_t size, const char *path, struct error *err)
@@ -171,8 +173,7 @@ enum status mapped_open(void **data, uint64_t *size, const char *path, struct er
 		st = error_errno(err, errno, "cannot read %s", path);
 	else if (!S_ISREG(about.st_mode))
 		st = error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is %s", path,
-			       S_ISDIR(about.st_mode) ? "a folder, and a file belongs here"
-						      : "no regular file");
+			       S_ISDIR(about.st_mode) ? "a folder, not a file" : "not a regular file");
 	else if (about.st_size > 0)
 		st = mapped_take(data, fd, (uint64_t)about.st_size, path, err);
 	if (*data)
@@ -181,7 +182,7 @@ enum status mapped_open(void **data, uint64_t *size, const char *path, struct er
 	return st;
 }
 
-/* Under the lock. */
+/* Call under the lock. */
 static void let_go(struct mapped *m)
 {
 	if (atomic_exchange(&m->broken, false))
@@ -200,7 +201,7 @@ void mapped_close(void *data, uint64_t size)
 	m = find((uintptr_t)data);
 	if (m) {
 		atomic_store(&m->begin, 0);
-		if (!atomic_load(&m->broken)) /* else it is still to be told */
+		if (!atomic_load(&m->broken)) /* otherwise mapped_check must still report it */
 			let_go(m);
 	}
 	pthread_mutex_unlock(&lock);
@@ -218,7 +219,8 @@ static bool is_shorter(const struct mapped *m, uint64_t *size)
 	struct stat now;
 
 	*size = 0;
-	if (stat(m->path, &now) || now.st_dev != m->device || now.st_ino != m->file) /* another's by now */
+	if (stat(m->path, &now) || now.st_dev != m->device ||
+	    now.st_ino != m->file) /* the path is another file now */
 		return false;
 	*size = (uint64_t)now.st_size;
 	return *size < m->size;
@@ -232,12 +234,13 @@ static enum status tell(const struct mapped *m, struct error *err)
 		error_clear(err);
 	if (is_shorter(m, &size))
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: became shorter while it was read, %" PRIu64
-				 " bytes where it had %" PRIu64 ": another program cut it",
+				 "%s: another program shortened the file while assay read it: %" PRIu64
+				 " bytes instead of %" PRIu64,
 				 m->path, size, m->size);
-	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: could not be read to its end, since another program cut it or its disk failed",
-			 m->path);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"%s: cannot read the file to its end: another program shortened it, or its disk failed",
+		m->path);
 }
 
 enum status mapped_check(enum status st, struct error *err)

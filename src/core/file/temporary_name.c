@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of what is being written: NAME.PID.BOOT-SPACE.new. A process id means something in one PID namespace
- * of one boot of one machine, and other nodes and containers may write into the same folder. So the name says
- * all three, and only what has our own boot and namespace is ever held against the processes of this machine.
- * Machines that were restored from one snapshot have boot and namespace in common. So a writer also holds a
- * lock on its file or folder, and a sweep leaves that. What an earlier boot or another node left stays, for
- * whoever knows that its writer is gone.
+ * Names of files being written: NAME.PID.BOOT-SPACE.new. A process id is valid only within one PID namespace
+ * of one boot of one machine, but other nodes and containers may write to the same folder. So the name holds
+ * the process id, the boot and the namespace, and a name is compared with the processes of this machine only
+ * if its boot and namespace are ours.
+ * Machines restored from one snapshot have the same boot and namespace. So a writer also holds a lock on its
+ * file or folder, and file_sweep keeps locked ones. Files from an earlier boot or another node stay: only a
+ * person can know that their writer has ended.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,10 +22,11 @@
 #include "core/file/file.h"
 #include "core/math/random.h"
 
-enum { BOOT_DIGITS = 13 }; /* of the boot id: "5f3a9c21-1b2c" */
+enum { BOOT_DIGITS = 13 }; /* digits of the boot id: "5f3a9c21-1b2c" */
 static const char end_mark[] = ".new";
 
-/* Where nothing tells boot or namespace: a word of this process alone, so that nobody sweeps its files. */
+/* Used if the boot or the namespace cannot be read: a word unique to this process, so that no process
+ * deletes its files. */
 static void own_word(char *out, size_t size)
 {
 	static char word[17];
@@ -59,7 +61,7 @@ bool file_beside(char *out, size_t size, const char *path)
 	return n >= 0 && (size_t)n < size;
 }
 
-/* "NAME.12.HERE.new", and nobody here has the number 12. */
+/* True for "NAME.12.HERE.new" if no process 12 exists here. */
 static bool left_behind(const char *entry, const char *name, const char *here)
 {
 	size_t size = strlen(name);
@@ -77,7 +79,8 @@ static bool left_behind(const char *entry, const char *name, const char *here)
 	return kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
-/* A file or folder of ours: whoever else may write into the folder may have put it there. */
+/* True if this user owns the file or folder. Another user with write access to the folder may have put it
+ * there. */
 static bool is_ours(const char *path)
 {
 	struct stat about;
@@ -86,8 +89,8 @@ static bool is_ours(const char *path)
 	       (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode));
 }
 
-/* Waits: another process may be asking whether it is held, which takes no time. A file system without locks
- * has the name alone. */
+/* Waits for the lock, because another process may be testing it for a moment. On a file system without
+ * locks only the name protects the file. */
 void file_hold(int fd)
 {
 	while (flock(fd, LOCK_EX) && errno == EINTR)
@@ -99,7 +102,7 @@ bool file_is_held(const char *path)
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	bool held;
 
-	if (fd < 0) /* what cannot be asked is left alone */
+	if (fd < 0) /* cannot be tested: leave it alone */
 		return errno != ENOENT;
 	held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 	close(fd);
@@ -108,7 +111,7 @@ bool file_is_held(const char *path)
 
 enum status file_busy(const char *path, struct error *err)
 {
-	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another process writes it now",
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another process is writing it now",
 			       path);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A file: "assay cache 1", the SHA-256 of all that follows as 64 hex digits, the key, the body, a line each.
- * The sum tells a file that was cut or damaged. It is no signature, so that readers check what they take.
- */
+/* File format, one item per line: "assay cache 1", the SHA-256 of everything after it as 64 hex digits,
+ * the key, the body. The sum detects truncated or damaged files. It is not a signature, so readers must
+ * still validate the body. */
 #include "core/file/user_cache.h"
 #include <dirent.h>
 #include <errno.h>
@@ -22,16 +21,17 @@ enum { HEAD_SIZE = sizeof(HEAD) - 1, TAIL_SIZE = sizeof(TAIL) - 1, SUM_SIZE = 64
 enum status user_cache_open(struct user_cache *c, const char *name, struct error *err)
 {
 	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	const bool own = base && *base == '/'; /* a relative one is to be ignored: XDG */
+	const bool own = base && *base == '/'; /* the XDG specification says to ignore a relative path */
 	int n;
 
 	if (!own && !(home && *home == '/'))
-		return error_set(err, STATUS_UNAVAILABLE,
-				 "no place for a cache: neither XDG_CACHE_HOME nor HOME names a folder");
+		return error_set(
+			err, STATUS_UNAVAILABLE,
+			"no folder for the cache: neither XDG_CACHE_HOME nor HOME is an absolute path");
 	n = snprintf(c->dir, sizeof(c->dir), "%s%s/assay/%s", own ? base : home, own ? "" : "/.cache", name);
 	return n > 0 && (size_t)n < sizeof(c->dir)
 		       ? STATUS_OK
-		       : error_set(err, STATUS_UNAVAILABLE, "no place for a cache: its path is too long");
+		       : error_set(err, STATUS_UNAVAILABLE, "no folder for the cache: its path is too long");
 }
 
 void user_cache_id(char id[USER_CACHE_ID], const char *key)
@@ -52,7 +52,7 @@ static bool path_of(char path[PATH_MAX], const struct user_cache *c, const char 
 	return n > 0 && n < PATH_MAX;
 }
 
-/* UNAVAILABLE: it is not there. BAD_INPUT: others can put files into it. */
+/* UNAVAILABLE if the folder does not exist. BAD_INPUT if other users can put files into it. */
 static enum status check_folder(const char *dir, struct error *err)
 {
 	struct stat about;
@@ -60,7 +60,7 @@ static enum status check_folder(const char *dir, struct error *err)
 	if (lstat(dir, &about))
 		return error_errno(err, errno, "cannot open %s", dir);
 	if (!S_ISDIR(about.st_mode))
-		return error_set(err, STATUS_BAD_INPUT, "cannot trust %s: it is no folder", dir);
+		return error_set(err, STATUS_BAD_INPUT, "cannot trust %s: it is not a folder", dir);
 	if (about.st_uid != geteuid())
 		return error_set(err, STATUS_BAD_INPUT,
 				 "cannot trust %s: it belongs to user %u, not to you (%u)", dir, about.st_uid,
@@ -79,21 +79,21 @@ enum status user_cache_parse(const char **body, const char *data, size_t size, c
 	char sum[65];
 
 	if (size < HEAD_SIZE || memcmp(data, HEAD, HEAD_SIZE) != 0)
-		return error_set(err, STATUS_BAD_INPUT, "it is not of this version of the cache");
+		return error_set(err, STATUS_BAD_INPUT, "it has another version of the cache format");
 	if (size < least || data[size - 1] != '\n' || memchr(data, '\0', size))
-		return error_set(err, STATUS_BAD_INPUT, "it is cut or damaged");
+		return error_set(err, STATUS_BAD_INPUT, "it is truncated or damaged");
 	file_sha256(sum, rest, size - (size_t)(rest - data));
 	if (memcmp(sum, data + HEAD_SIZE, SUM_SIZE) != 0 || rest[-1] != '\n')
-		return error_set(err, STATUS_BAD_INPUT, "it is cut or damaged");
+		return error_set(err, STATUS_BAD_INPUT, "it is truncated or damaged");
 	if (memcmp(rest, key, key_size) != 0 || rest[key_size] != '\n')
-		return error_set(err, STATUS_BAD_INPUT, "it is of another key");
+		return error_set(err, STATUS_BAD_INPUT, "it belongs to another key");
 	if (memchr(text, '\n', (size_t)(data + size - 1 - text)))
-		return error_set(err, STATUS_BAD_INPUT, "it is cut or damaged");
+		return error_set(err, STATUS_BAD_INPUT, "it is truncated or damaged");
 	*body = text;
 	return STATUS_OK;
 }
 
-/* The body alone. Owner: caller, free(). */
+/* Returns the body only. The caller frees it with free(). */
 static enum status take_body(char **out, const char *data, size_t size, const char *key, const char *path,
 			     struct error *err)
 {
@@ -120,13 +120,14 @@ enum status user_cache_read(const struct user_cache *c, const char *key, char **
 	st = check_folder(c->dir, err);
 	if (!st)
 		st = file_read_private(&data, &size, path, USER_CACHE_MOST, &why);
-	if (st == STATUS_UNAVAILABLE && why.status) /* it has gone since, as an old one */
+	if (st == STATUS_UNAVAILABLE &&
+	    why.status) /* the file was deleted since, for example as an old one */
 		return STATUS_OK;
 	if (st)
 		return why.status ? error_set_cause(err, st, why.cause, "%s", why.text) : st;
 	st = take_body(body, data, size, key, path, err);
 	free(data);
-	if (!st) /* it was used last; where that cannot be noted it goes a little sooner */
+	if (!st) /* marks the file as used; if that fails, it is only deleted earlier */
 		utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 	return st;
 }
@@ -153,7 +154,7 @@ static bool is_kept(const char *name)
 	return size == USER_CACHE_ID - 1 + TAIL_SIZE && !strcmp(name + size - TAIL_SIZE, TAIL);
 }
 
-/* How many are kept, and the one that was used longest ago. */
+/* Counts the saved files and finds the least recently used one. */
 static size_t oldest_of(DIR *dir, char oldest[NAME_MAX + 1])
 {
 	struct timespec least = {0};
@@ -177,7 +178,7 @@ static size_t oldest_of(DIR *dir, char oldest[NAME_MAX + 1])
 	return count;
 }
 
-/* Another process may do the same: what is gone already is no error. */
+/* Another process may do the same at the same time: a file that is already gone is not an error. */
 static void drop_old(const char *path)
 {
 	char oldest[NAME_MAX + 1];
@@ -202,7 +203,7 @@ enum status user_cache_write(const struct user_cache *c, const char *key, const 
 	if (!st && (rest.failed || all.failed))
 		st = error_errno(err, ENOMEM, "cannot write to %s", c->dir);
 	if (!st && (all.size > USER_CACHE_MOST || !path_of(path, c, key)))
-		st = error_set(err, STATUS_BAD_INPUT, "%s: %zu bytes are too many to be kept", c->dir,
+		st = error_set(err, STATUS_BAD_INPUT, "%s: %zu bytes are too many for a cache file", c->dir,
 			       all.size);
 	if (!st)
 		st = file_write_private(path, all.data, all.size, err);

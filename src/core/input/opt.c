@@ -4,7 +4,7 @@
 #include "core/text/text.h"
 #include "core/text/units.h"
 
-/* Other tools write some names with underscores. */
+/* Compares option names; "_" equals "-", because other tools write some names with underscores. */
 static bool same_name(const char *a, const char *b, size_t length)
 {
 	size_t i;
@@ -60,6 +60,12 @@ enum status opt_refuse(const struct opt_table *t, const char *name, const char *
 	return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"%s%.64s\"", place, dashes, name);
 }
 
+/* The option's name in help: a positional word is shown by its placeholder. */
+static const char *title_of(const struct opt *row)
+{
+	return row->positional && row->shown ? row->shown : row->name;
+}
+
 static enum status refuse_choice(const struct opt *row, const char *text, const char *place,
 				 struct error *err)
 {
@@ -75,10 +81,10 @@ static enum status refuse_choice(const struct opt *row, const char *text, const 
 	near = opt_nearest(text, row->choices, count);
 	if (near)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s: \"%.64s\" is none of %s; did you mean \"%s\"", place, row->name,
-				 text, known, near);
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s: \"%.64s\" is none of %s", place, row->name, text,
-			 known);
+				 "%s: %s: \"%.64s\" is not one of %s; did you mean \"%s\"", place,
+				 title_of(row), text, known, near);
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s: \"%.64s\" is not one of %s", place, title_of(row),
+			 text, known);
 }
 
 static enum status choice_index(const struct opt *row, const char *text, const char *place, uint32_t *index,
@@ -95,7 +101,7 @@ static enum status choice_index(const struct opt *row, const char *text, const c
 	return refuse_choice(row, text, place, err);
 }
 
-/* True where the row has no range, or the value (already in the row's unit) lies in it. */
+/* True if the row has no range, or if the value (in the row's unit) lies within it. */
 static bool in_range(const struct opt *row, double value)
 {
 	return (row->min == 0 && row->max == 0) || (value >= row->min && value <= row->max);
@@ -176,7 +182,8 @@ static enum status set_row(const struct opt *row, void *values, const char *text
 	void *out = (char *)values + row->offset;
 
 	if (row->many)
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s takes words, not a value", place, row->name);
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s takes a list of words, not a value", place,
+				 row->name);
 	switch (row->kind) {
 	case OPT_KIND_BOOL:
 		return set_bool(row, out, text, place, err);
@@ -191,7 +198,7 @@ static enum status set_row(const struct opt *row, void *values, const char *text
 	case OPT_KIND_TEXT:
 		return set_text(row, out, text, place, err);
 	}
-	return error_set(err, STATUS_BUG, "option %s has no kind", row->name);
+	return error_set(err, STATUS_BUG, "option %s has an unknown type", row->name);
 }
 
 enum status opt_defaults(const struct opt_table *t, void *values, struct error *err)
@@ -289,7 +296,7 @@ void opt_value_text(const struct opt *row, const void *values, char *out, size_t
 	}
 }
 
-/* The row whose name follows `last` in byte order; NULL at the end. */
+/* The row with the smallest name greater than `last` in byte order; NULL after the last one. */
 static const struct opt *row_after(const struct opt_table *t, const char *last)
 {
 	const struct opt *next = NULL;
@@ -302,7 +309,7 @@ static const struct opt *row_after(const struct opt_table *t, const char *last)
 	return next;
 }
 
-/* A NULL text is what an absent word gives: it is not written. */
+/* True if the row belongs in the key. A NULL text means that the option is absent, so it is not written. */
 static bool in_key(const struct opt *row, const void *values)
 {
 	const char *text;
@@ -329,7 +336,7 @@ enum status opt_canonical(const struct opt_table *t, const void *values, char *k
 		opt_value_text(row, values, text, sizeof(text));
 		if (strpbrk(text, " \t\n\r"))
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: a value with blanks cannot stand in a key", row->name);
+					 "%s: a value with blanks cannot be part of a key", row->name);
 		if (strlen(text) == sizeof(text) - 1)
 			return error_set(err, STATUS_BAD_INPUT, "%s: value is too long for a key", row->name);
 		n = snprintf(key + used, size - used, " %s=%s", row->name, text);
@@ -342,7 +349,8 @@ enum status opt_canonical(const struct opt_table *t, const void *values, char *k
 
 enum { NEAREST_MAX = 48 };
 
-/* Edit distance with swaps of neighbours; words longer than NEAREST_MAX are near nothing. */
+/* Edit distance, in which a swap of two neighbouring letters counts as one edit. A word longer than
+ * NEAREST_MAX is near no other word. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[3][NEAREST_MAX + 1];
@@ -381,7 +389,7 @@ const char *opt_nearest(const char *word, const char *const *known, size_t count
 	for (i = 0; i < count; i++) {
 		size_t d = distance(word, known[i]);
 
-		/* A word of which nothing is left is not near. */
+		/* every letter would change: not near */
 		if (d >= best || d >= strlen(known[i]))
 			continue;
 		best = d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options from a command line. */
+/* Reads options from a command line. */
 #include "core/input/opt.h"
 
 #include <ctype.h>
@@ -13,9 +13,9 @@ struct reader {
 	void *values;
 	int argc, i;
 	char **argv;
-	int words;	 /* bare words, moved to argv[0..words) in their order */
-	bool words_only; /* behind "--" */
-	bool takes_rest; /* what stands behind "--" is the caller's */
+	int words;	 /* positional words, moved to argv[0..words) in their order */
+	bool words_only; /* after "--" */
+	bool takes_rest; /* the words after "--" go to the caller */
 	bool given[ROWS_MAX];
 };
 
@@ -29,7 +29,8 @@ static const struct opt *row_of_letter(const struct opt_table *t, char letter)
 	return NULL;
 }
 
-/* Of two values none is silently dropped: which one was meant is not ours to guess. */
+/* Sets a row that is not set yet. A second value is an error, because only the user knows which one was
+ * meant. */
 static enum status set_once(struct reader *r, const struct opt *row, const char *text, struct error *err)
 {
 	size_t at = (size_t)(row - r->t->rows);
@@ -43,7 +44,7 @@ static enum status set_once(struct reader *r, const struct opt *row, const char 
 	return opt_set(r->t, r->values, row->name, text, place, err);
 }
 
-/* Sets the row from `attached`, else for a bool true, else from the next word. */
+/* Sets the row from `attached`; without it, a bool becomes true, and other types take the next word. */
 static enum status set_from(struct reader *r, const struct opt *row, const char *attached, struct error *err)
 {
 	if (!attached && row->kind == OPT_KIND_BOOL)
@@ -56,7 +57,8 @@ static enum status set_from(struct reader *r, const struct opt *row, const char 
 	return set_once(r, row, attached, err);
 }
 
-/* Nothing but the program that stands behind "--" takes words. */
+/* True if the command takes no positional words, so that the only words can be a program to run, after
+ * "--". */
 static bool wants_program(const struct reader *r)
 {
 	for (size_t i = 0; i < r->t->count; i++)
@@ -65,13 +67,14 @@ static bool wants_program(const struct reader *r)
 	return r->takes_rest;
 }
 
-/* An option behind a program's name is the program's: "profile python3 -c ..". */
+/* Error for an option that follows a program's name without "--", as in "profile python3 -c ..". */
 static enum status behind_program(const struct reader *r, const char *option, struct error *err)
 {
-	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: \"%.64s\" is no option of this command; -- is missing before what is to run: "
-			 "-- %.64s %.64s",
-			 place, option, r->argv[0], option);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"%s: \"%.64s\" is not an option of this command; write -- before the program to run: "
+		"-- %.64s %.64s",
+		place, option, r->argv[0], option);
 }
 
 static enum status read_long(struct reader *r, const char *word, struct error *err)
@@ -104,11 +107,11 @@ static enum status read_short(struct reader *r, const char *word, struct error *
 		return behind_program(r, word - 1, err);
 	if (!row)
 		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"-%c\"%s", place, word[0],
-				 r->takes_rest ? "" : "; a word that begins with \"-\" stands behind --");
+				 r->takes_rest ? "" : "; write -- before a word that begins with \"-\"");
 	return set_from(r, row, word[1] ? word + 1 : NULL, err);
 }
 
-/* A dash alone and negative numbers are words. */
+/* A single dash and negative numbers are words, not options. */
 static bool is_option(const struct opt_table *t, const char *word)
 {
 	if (word[0] != '-' || !word[1])
@@ -124,7 +127,7 @@ static void keep_word(struct reader *r)
 	r->argv[r->words++] = word;
 }
 
-/* Gives the bare words to the positional rows, in row order. */
+/* Assigns the positional words to the positional rows, in row order. */
 static enum status place_words(struct reader *r, struct error *err)
 {
 	enum status st;
@@ -148,12 +151,12 @@ static enum status place_words(struct reader *r, struct error *err)
 			return st;
 	}
 	if (used < r->words)
-		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" is one word too many%s", place,
-				 r->argv[used], r->takes_rest ? "; what is to run stands behind --" : "");
+		return error_set(err, STATUS_BAD_INPUT, "%s: unexpected word \"%.64s\"%s", place,
+				 r->argv[used], r->takes_rest ? "; write -- before the program to run" : "");
 	return STATUS_OK;
 }
 
-/* The word at hand: an option with its value, or one of the bare words. */
+/* Reads the current word: an option with its value, or a positional word. */
 static enum status read_word(struct reader *r, struct error *err)
 {
 	const char *word = r->argv[r->i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libyaml's events to nodes. JSON comes by the same door: what we take of it is YAML. */
+/* Builds a tree from libyaml's events. JSON uses the same parser: all JSON that we accept is also YAML. */
 #include "core/input/tree.h"
 
 #include <yaml.h>
@@ -13,7 +13,7 @@ enum { TREE_BYTES_MAX = 16 << 20, TREE_DEPTH_MAX = 64, TREE_NODES_MAX = 1000000 
 
 struct builder {
 	yaml_parser_t parser;
-	char *file; /* the root's, in the end */
+	char *file; /* file name for messages; the root node owns it in the end */
 	size_t nodes;
 	struct error *err;
 };
@@ -83,7 +83,7 @@ static struct tree *node_new(struct builder *b, enum tree_kind kind, int line)
 	return t;
 }
 
-/* YAML's core words for nothing, true and false, as JSON writes them; others stay as they are. */
+/* Normalizes YAML's core words for null, true and false to their JSON form. Other words stay as they are. */
 static void settle_word(char *s)
 {
 	static const char *const words[][3] = {
@@ -99,7 +99,7 @@ static bool is_null(const char *s)
 	return !s[0] || !strcmp(s, "~") || !strcmp(s, "null");
 }
 
-/* Text of a scalar event; NULL and the error set where it cannot be one of ours. */
+/* Text of a scalar event. NULL with the error set if the text is not valid here. */
 static char *scalar_text(struct builder *b, const yaml_event_t *event)
 {
 	size_t size = event->data.scalar.length;
@@ -141,14 +141,14 @@ static struct tree *scalar(struct builder *b, const yaml_event_t *event)
 	return t;
 }
 
-/* Takes key (NULL in a list) and value over, also on failure. */
+/* Adds a value to a map or a list. Takes ownership of key (NULL in a list) and value, also on failure. */
 static enum status add(struct builder *b, struct tree *t, char *key, struct tree *value)
 {
 	struct tree **items;
 	char **keys;
 	size_t room = t->count ? 2 * t->count : 4;
 
-	if (!t->count || !(t->count & (t->count - 1))) { /* at powers of two there is no room left */
+	if (!t->count || !(t->count & (t->count - 1))) { /* full: the room is always a power of two */
 		room = t->count < 4 ? 4 : room;
 		items = realloc(t->items, room * sizeof(struct tree *));
 		if (items)
@@ -175,7 +175,7 @@ static enum status refuse_extras(struct builder *b, const yaml_event_t *event)
 	switch (event->type) {
 	case YAML_ALIAS_EVENT:
 		return error_set(b->err, STATUS_BAD_INPUT,
-				 "%s:%d: aliases are not taken: write the value out", b->file,
+				 "%s:%d: YAML aliases are not supported: write the value itself", b->file,
 				 line_of(event));
 	case YAML_SCALAR_EVENT:
 		anchor = event->data.scalar.anchor;
@@ -193,8 +193,8 @@ static enum status refuse_extras(struct builder *b, const yaml_event_t *event)
 		break;
 	}
 	if (anchor || tag)
-		return error_set(b->err, STATUS_BAD_INPUT, "%s:%d: %s are not taken", b->file, line_of(event),
-				 anchor ? "anchors" : "tags");
+		return error_set(b->err, STATUS_BAD_INPUT, "%s:%d: YAML %s are not supported", b->file,
+				 line_of(event), anchor ? "anchors" : "tags");
 	return STATUS_OK;
 }
 
@@ -246,13 +246,13 @@ static enum status refuse_twins(struct builder *b, const struct tree *map)
 	qsort_r(order, map->count, sizeof(*order), compare_keys, map->keys);
 	for (i = 1; i < map->count && !st; i++)
 		if (!strcmp(map->keys[order[i]], map->keys[order[i - 1]]))
-			st = error_set(b->err, STATUS_BAD_INPUT, "%s:%d: \"%.64s\" stands here a second time",
+			st = error_set(b->err, STATUS_BAD_INPUT, "%s:%d: key \"%.64s\" is given twice",
 				       b->file, map->items[order[i]]->line, map->keys[order[i]]);
 	free(order);
 	return st;
 }
 
-/* One "key: value" of which `key` is the event at hand. */
+/* Reads one "key: value". The caller has read the key's event. */
 static enum status map_entry(struct builder *b, const yaml_event_t *key_event, int depth, struct tree *t)
 {
 	enum status st;
@@ -264,8 +264,8 @@ static enum status map_entry(struct builder *b, const yaml_event_t *key_event, i
 	if (st)
 		return st;
 	if (key_event->type != YAML_SCALAR_EVENT)
-		return error_set(b->err, STATUS_BAD_INPUT, "%s:%d: a key must be a word", b->file,
-				 line_of(key_event));
+		return error_set(b->err, STATUS_BAD_INPUT, "%s:%d: a key must be text, not a map or a list",
+				 b->file, line_of(key_event));
 	key = scalar_text(b, key_event);
 	if (!key)
 		return b->err->status;
@@ -328,7 +328,7 @@ static enum status node_of(struct builder *b, const yaml_event_t *event, int dep
 	return st;
 }
 
-/* Stream of one document; none at all is a null. */
+/* Reads a stream of one document. An empty stream is a null. */
 static enum status document(struct builder *b, struct tree **root)
 {
 	enum status st = STATUS_OK;
@@ -341,7 +341,8 @@ static enum status document(struct builder *b, struct tree **root)
 			break;
 		type = event.type;
 		if (type == YAML_DOCUMENT_START_EVENT && *root)
-			st = error_set(b->err, STATUS_BAD_INPUT, "%s:%d: a second document starts here",
+			st = error_set(b->err, STATUS_BAD_INPUT,
+				       "%s:%d: a second document starts here, but only one is supported",
 				       b->file, line_of(&event));
 		else if (type != YAML_STREAM_START_EVENT && type != YAML_STREAM_END_EVENT &&
 			 type != YAML_DOCUMENT_START_EVENT && type != YAML_DOCUMENT_END_EVENT)
@@ -426,7 +427,7 @@ enum status tree_f64_unit(const struct tree *map, const char *key, const char *u
 	if (!t)
 		return STATUS_OK;
 	if (t->kind != TREE_SCALAR || t->quoted)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a number belongs here", t->file, t->line,
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: expected a number", t->file, t->line,
 				 key);
 	if (units_parse(out, t->text, unit, &why))
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: %s", t->file, t->line, key, why.text);
@@ -440,8 +441,8 @@ enum status tree_bool(const struct tree *map, const char *key, bool *out, struct
 	if (!t)
 		return STATUS_OK;
 	if (t->kind != TREE_SCALAR || t->quoted || (strcmp(t->text, "true") && strcmp(t->text, "false")))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: true or false belongs here", t->file,
-				 t->line, key);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: expected true or false", t->file, t->line,
+				 key);
 	*out = t->text[0] == 't';
 	return STATUS_OK;
 }
@@ -453,7 +454,8 @@ enum status tree_check_keys(const struct tree *map, const char *const *names, st
 	if (map->kind == TREE_NULL)
 		return STATUS_OK;
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a map belongs here", map->file, map->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: expected a map of keys and values", map->file,
+				 map->line);
 	while (names[count])
 		count++;
 	for (i = 0; i < map->count; i++) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One input grammar: YAML and JSON files, and command lines, become a tree whose nodes know their line, so
- * that an error names file and line. Anchors, aliases, tags and duplicate keys are refused.
- * A byte order mark is passed over; True, TRUE and their kin are what YAML's core says they are.
- * An empty file is a null, and a null (`key:`, `~`, `null`) is as good as an empty map. Limits: 16 MiB, depth
- * 64, 1,000,000 nodes.
+ * Reads YAML and JSON files into one kind of tree. Every node knows its line, so that an error can name file
+ * and line. Anchors, aliases, tags and duplicate keys are errors. A byte order mark is skipped. True, TRUE
+ * and similar words have the meaning that YAML's core schema gives them. An empty file is a null, and a null
+ * (`key:`, `~`, `null`) counts as an empty map. Limits: 16 MiB, depth 64, 1,000,000 nodes.
  */
 #ifndef CORE_INPUT_TREE_H
 #define CORE_INPUT_TREE_H
@@ -16,31 +15,31 @@ enum tree_kind { TREE_NULL, TREE_SCALAR, TREE_LIST, TREE_MAP };
 
 struct tree {
 	enum tree_kind kind;
-	int line;	     /* 1-based; a map's value has its key's line */
-	bool quoted;	     /* scalar: text was quoted, so "true" is text */
+	int line;	     /* 1-based; the line of a map's value is the line of its key */
+	bool quoted;	     /* scalar: the text was quoted, so "true" is text */
 	char *text;	     /* scalar: UTF-8, NUL-terminated */
 	size_t count;	     /* list, map */
 	struct tree **items; /* list items, or map values */
 	char **keys;	     /* map keys, in file order */
-	const char *file;    /* name for messages; owned by the root, shared below */
+	const char *file;    /* file name for messages; the root owns it, the other nodes share it */
 };
 
-/* Reads a YAML or JSON file (JSON is a subset as far as we take it). Owner: caller, tree_free. */
+/* Reads a YAML or JSON file. The caller frees the tree with tree_free. */
 enum status tree_read(struct tree **out, const char *path, struct error *err);
-/* The same from memory; `name` stands for the file in messages. */
+/* Like tree_read, but from memory; `name` replaces the file name in messages. */
 enum status tree_parse(struct tree **out, const char *name, const char *text, size_t size, struct error *err);
 void tree_free(struct tree *t);
-/* The map's value, or NULL. */
+/* The value of a key in a map; NULL if the key is absent. */
 const struct tree *tree_get(const struct tree *map, const char *key);
-/* Scalar's text or `fallback`. */
+/* The text of a scalar, or `fallback` if the key is absent or not a scalar. */
 const char *tree_text(const struct tree *map, const char *key, const char *fallback);
-/* Checked reads of a map's key: absent leaves *out alone and returns OK; a wrong form is BAD_INPUT with
- * "file:line: key: ..." . Numbers are those of core/text/units.h; NaN, infinities and quoted ones are
- * refused. */
+/* Checked reads of one key. If the key is absent, *out stays unchanged and the result is OK. A value of
+ * another type is BAD_INPUT with "file:line: key: ...". Numbers have the form of core/text/units.h; NaN,
+ * infinities and quoted numbers are errors. */
 enum status tree_f64_unit(const struct tree *map, const char *key, const char *unit, double *out,
 			  struct error *err);
 enum status tree_bool(const struct tree *map, const char *key, bool *out, struct error *err);
-/* Every key of the map must be in `names` (NULL ends); else BAD_INPUT with file, line and the nearest name.
- */
+/* Checks that every key of the map is in `names` (NULL ends the list). Otherwise BAD_INPUT with file, line
+ * and the nearest name. */
 enum status tree_check_keys(const struct tree *map, const char *const *names, struct error *err);
 #endif

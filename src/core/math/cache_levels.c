@@ -3,8 +3,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* What one more level, or one more ramp between two, must save in squared error of ln y. A ramp doubles y
- * within less than three doublings of x; anything flatter is a level that leans. */
+/* Minimum reduction of the squared error of ln y that justifies one more level, or one more ramp between
+ * two levels. A ramp doubles y within less than three doublings of x; a flatter slope counts as part of a
+ * level. */
 #define LEVEL_COST 0.015
 #define RAMP_COST 0.03
 #define RAMP_SLOPE 0.35
@@ -12,25 +13,25 @@
 
 enum { SEGMENTS_MAX = 24 };
 
-struct sums { /* over the first i points; u = ln x, v = ln y */
+struct sums { /* sums over the first i points; u = ln x, v = ln y */
 	double u, v, uu, uv, vv;
 };
 
 struct fit {
 	size_t count;
 	struct sums upto[LEVELS_POINTS_MAX + 1];
-	double cost[LEVELS_POINTS_MAX + 1]; /* best for the first i points */
+	double cost[LEVELS_POINTS_MAX + 1]; /* lowest cost for the first i points */
 	size_t from[LEVELS_POINTS_MAX + 1]; /* first point of its last segment */
-	bool ramp[LEVELS_POINTS_MAX + 1];   /* which is a ramp */
+	bool ramp[LEVELS_POINTS_MAX + 1];   /* true if that segment is a ramp */
 };
 
 struct segment {
-	size_t first, last; /* [first, last) */
-	double mean;	    /* of ln y */
+	size_t first, last; /* points [first, last) */
+	double mean;	    /* mean of ln y */
 	bool ramp;
 };
 
-/* Moments of [first, last) about their means; n > 0. */
+/* Moments of the points [first, last) about their means. Needs last > first. */
 static struct sums moments(const struct fit *f, size_t first, size_t last)
 {
 	const struct sums *a = &f->upto[first], *b = &f->upto[last];
@@ -76,7 +77,8 @@ static void offer(struct fit *f, size_t first, size_t last, double cost, bool ra
 	f->ramp[last] = ramp;
 }
 
-/* The split into levels and ramps of least squared error plus cost, over all splits. */
+/* Finds the split into levels and ramps with the smallest squared error plus cost, over all possible
+ * splits. */
 static void fit_split(struct fit *f)
 {
 	for (size_t last = 1; last <= f->count; last++) {
@@ -92,7 +94,8 @@ static void fit_split(struct fit *f)
 	}
 }
 
-/* In order of x; 0 where there are more than SEGMENTS_MAX: then the curve has no levels. */
+/* Lists the segments in order of x. Returns 0 if there are more than SEGMENTS_MAX: such a curve has no
+ * levels. */
 static size_t segments_of(const struct fit *f, struct segment *s)
 {
 	size_t count = 0;
@@ -114,7 +117,7 @@ static void drop(struct segment *s, size_t *count, size_t at)
 	(*count)--;
 }
 
-/* Ramps, and single points on the way from one level to the next, are of neither. */
+/* Removes ramps and single points between two levels, which belong to neither level. */
 static void drop_steps(struct segment *s, size_t *count)
 {
 	for (size_t i = 0; i < *count;)
@@ -133,7 +136,7 @@ static void drop_steps(struct segment *s, size_t *count)
 	}
 }
 
-/* Neighbours that hardly differ are one level. */
+/* Joins neighbouring levels whose values hardly differ. */
 static void join_close(const struct fit *f, struct segment *s, size_t *count)
 {
 	for (size_t i = 1; i < *count;) {
@@ -147,7 +150,8 @@ static void join_close(const struct fit *f, struct segment *s, size_t *count)
 	}
 }
 
-/* x where ln y passes the middle of two levels, between the last point of one and the first of the next. */
+/* The x at which ln y crosses the middle between two levels. It lies between the last point of one level
+ * and the first point of the next. */
 static double crossing(const double *x, const double *y, const struct segment *a, const struct segment *b)
 {
 	double middle = (a->mean + b->mean) / 2;

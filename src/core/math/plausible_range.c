@@ -18,7 +18,7 @@ const struct plausible *plausible_of(const char *name)
 	return NULL;
 }
 
-/* The widths that PCI Express has (Base Specification, Link Width). */
+/* The link widths that PCI Express defines (Base Specification, Link Width). */
 static bool is_width(double lanes)
 {
 	static const double widths[] = {1, 2, 4, 8, 12, 16, 32};

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The values that a reading of a GPU can have. A driver that fails may answer all ones, or a number that no
- * device has; such an answer is no reading. Names are those of GPU facts (machine/machine.h) and of telemetry
- * signals (telemetry/telemetry.h), which share them; tests hold the table against both.
- */
+/* Plausible values of GPU readings. A failing driver may return all ones, or a number that no device can
+ * have; such an answer is not a reading. The names are shared by GPU facts (machine/machine.h) and
+ * telemetry signals (telemetry/telemetry.h); tests compare the table with both. */
 #ifndef CORE_MATH_PLAUSIBLE_RANGE_H
 #define CORE_MATH_PLAUSIBLE_RANGE_H
 #include <stdbool.h>
 
 /*
- * name, lowest, highest, unit, the vendor function that answers it. Highest values are far above any device
- * and far below the all-ones that a failed read leaves: 2^32 - 1, or -1 where 64 bits were all ones.
- * Temperatures: storage temperature of silicon to well above every shutdown threshold. A clock or power of
- * zero is possible at rest only: see plausible_under_load.
+ * Columns: name, lowest value, highest value, unit, vendor function that returns it. The highest values are
+ * far above any device and far below the all-ones value of a failed read: 2^32 - 1, or -1 for 64 bits.
+ * Temperatures range from the storage temperature of silicon to well above every shutdown threshold. A clock
+ * or power of zero is possible only at rest: see plausible_under_load.
  */
 /* clang-format off */
 #define PLAUSIBLE(X)                                                                                      \
@@ -66,14 +64,14 @@
 	X(copy_engines, 0, 255, "", "cuDeviceGetAttribute")
 /* clang-format on */
 
-/* NULL: no range stands for this name, and any finite value is taken. */
+/* NULL if the name has no range: then every finite value is accepted. */
 const struct plausible {
 	const char *name;
 	double low, high;
 	const char *unit, *function;
 } * plausible_of(const char *name);
-/* False where the value is outside the range of its name, or no finite number. */
+/* False if the value is outside the range of its name, or not a finite number. */
 bool plausible(const char *name, double value);
-/* False as well for a clock or a power of zero, which no device has while it works. */
+/* Like plausible, but also false for a clock or a power of zero, which no working device has. */
 bool plausible_under_load(const char *name, double value);
 #endif

@@ -31,7 +31,7 @@ void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2
 	out[3] = x3;
 }
 
-/* The four words that hold element `index`. */
+/* Computes the four words that contain element `index`. */
 static void four(uint32_t out[4], uint64_t seed, uint32_t stream, uint64_t index)
 {
 	const uint32_t counter[4] = {(uint32_t)(index >> 2), (uint32_t)(index >> 34), stream, 0};

@@ -15,7 +15,8 @@ void stats_sort(double *x, size_t count)
 	qsort(x, count, sizeof(*x), compare);
 }
 
-/* A sorted copy; NULL where a sample is NaN (which has no order) or memory is out. Owner: caller, free(). */
+/* A sorted copy. NULL if a sample is NaN (which has no order) or memory is out. The caller frees it with
+ * free(). */
 static double *sorted_copy(const double *x, size_t count)
 {
 	double *copy;
@@ -59,7 +60,7 @@ static double mean_of(const double *x, size_t count)
 	return (double)(sum / (long double)count);
 }
 
-/* Of the sample, n - 1 below; 0 for one value. */
+/* Sample variance (divided by n - 1); 0 for one value. */
 static double variance_of(const double *x, size_t count, double mean)
 {
 	long double sum = 0;
@@ -117,7 +118,7 @@ double stats_batch_half_width(const double *x, size_t count, unsigned batches)
 	if (batches < 2 || count / 2 < batches)
 		return INFINITY;
 	block = count / batches;
-	x += count - block * batches; /* the oldest samples fill no block */
+	x += count - block * batches; /* skip the oldest samples, which do not fill a block */
 	for (i = 0; i < batches; i++)
 		sum += mean_of(x + i * block, block);
 	for (i = 0; i < batches; i++) {
@@ -129,8 +130,8 @@ double stats_batch_half_width(const double *x, size_t count, unsigned batches)
 	return stats_t95(batches - 1) * sqrt(variance / batches);
 }
 
-/* Largest k with P(X < k) <= 2.5 % for X ~ Binomial(count, 1/2): the k-th smallest and k-th largest bound the
- * median. */
+/* Largest k with P(X < k) <= 2.5 % for X ~ Binomial(count, 1/2). The k-th smallest and k-th largest
+ * samples are the ends of the median's 95 % interval. */
 static size_t median_rank(size_t count)
 {
 	double n = (double)count, below = 0;
@@ -185,7 +186,7 @@ double stats_t95(size_t degrees)
 		return INFINITY;
 	if (degrees <= sizeof(exact) / sizeof(exact[0]))
 		return exact[degrees - 1];
-	/* Abramowitz and Stegun 26.7.5; off by less than 1e-5 from 11 degrees on. */
+	/* Abramowitz and Stegun 26.7.5; error below 1e-5 from 11 degrees of freedom on */
 	return z + z * (z2 + 1) / (4 * v) + z * (5 * z2 * z2 + 16 * z2 + 3) / (96 * v * v) +
 	       z * (3 * z2 * z2 * z2 + 19 * z2 * z2 + 17 * z2 - 15) / (384 * v * v * v) +
 	       z * (79 * z2 * z2 * z2 * z2 + 776 * z2 * z2 * z2 + 1482 * z2 * z2 - 1920 * z2 - 945) /

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics on raw samples. Sources of the formulae: docs/explanation/methods, "Statistics". */
+/* Statistics of raw samples. Formulas and their sources: docs/explanation/methods/statistics.md,
+ * "Statistics". */
 #ifndef CORE_MATH_STATS_H
 #define CORE_MATH_STATS_H
 #include <stddef.h>
@@ -9,19 +10,19 @@ struct stats {
 	double min, median, mean, p05, p90, p99, max, stddev, mad;
 };
 
-/* All zero for count 0; all but count NaN where a sample is NaN or memory is out. stddev: of the sample (n -
- * 1). mad: median absolute deviation from the median, unscaled. Does not reorder `x`. Percentiles by linear
- * interpolation (type 7). */
+/* Statistics of `count` samples; does not reorder `x`. All fields are 0 for count 0. All fields but count
+ * are NaN if a sample is NaN or memory is out. stddev is the sample standard deviation (n - 1). mad is the
+ * median absolute deviation from the median, unscaled. Percentiles use linear interpolation (type 7). */
 struct stats stats_of(const double *x, size_t count);
-/* Ascending, in place. */
+/* Sorts in place, ascending. */
 void stats_sort(double *x, size_t count);
 double stats_percentile(const double *sorted, size_t count, double share);
 double stats_median(const double *x, size_t count);
-/* 95 % half-width of the mean by batch means over `batches` (>= 2) equal blocks, Student's t; 0 batches: 20.
- * Infinity when count < 2 * batches. */
+/* 95 % half-width of the mean, from the means of `batches` equal blocks (>= 2; 0 means 20) and Student's
+ * t. Infinity if count < 2 * batches. */
 double stats_batch_half_width(const double *x, size_t count, unsigned batches);
-/* Distribution-free 95 % interval of the median by order statistics; needs count >= 6, else low = min, high =
- * max. */
+/* Distribution-free 95 % interval of the median from order statistics. For count < 6, it is the minimum
+ * and the maximum. */
 void stats_median_interval(const double *x, size_t count, double *low, double *high);
 /* Least-squares slope of y over t. */
 double stats_slope(const double *t, const double *y, size_t count);

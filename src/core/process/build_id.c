@@ -11,7 +11,7 @@ static size_t aligned(size_t size)
 	return (size + 3) & ~(size_t)3;
 }
 
-/* The note of a segment that the loader has mapped, as digits. */
+/* Formats the build id note in a segment that the loader has mapped as hex digits. */
 static bool take_note(char out[PROCESS_BUILD], const char *at, size_t size)
 {
 	while (size >= sizeof(ElfW(Nhdr))) {
@@ -34,7 +34,7 @@ static bool take_note(char out[PROCESS_BUILD], const char *at, size_t size)
 	return false;
 }
 
-/* The first one is the program itself. */
+/* Callback for dl_iterate_phdr; the first object is the program itself. */
 static int of_program(struct dl_phdr_info *info, size_t size, void *out)
 {
 	(void)size;

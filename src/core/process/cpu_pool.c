@@ -7,7 +7,7 @@
 #include <time.h>
 #include "core/process/cpu_pool.h"
 
-/* Pauses before a thread sleeps: about 0.2 ms between rounds, 2 ms at a round's end. */
+/* Spin iterations before a thread sleeps: about 0.2 ms between rounds, 2 ms at the end of a round. */
 enum { SPINS_IDLE = 4000, SPINS_END = 40000 };
 enum { USABLE_MAX = 32 };
 
@@ -16,23 +16,24 @@ struct member {
 	unsigned index;
 	pthread_t thread;
 	clockid_t clock;
-	uint64_t base_ns;	    /* thread 0: its CPU time before the pool */
-	uint64_t done_ns, done_cpu; /* when it ended its part of the round, and its CPU time then */
-	uint64_t waited_ns;	    /* for slower ones, all rounds; but thread 0, without the last */
+	uint64_t base_ns; /* thread 0: CPU time before the pool was created */
+	uint64_t done_ns,
+		done_cpu;   /* when it finished its part of the round, and its CPU time at that moment */
+	uint64_t waited_ns; /* waiting for slower threads, all rounds; thread 0: without the last round */
 };
 
 struct cpu_pool {
 	unsigned count, started; /* threads; members whose pthread runs */
 	void (*work)(void *arg, unsigned thread);
 	void *arg;
-	uint64_t ended_ns;     /* the last round */
-	atomic_uint round;     /* grows by one a go */
-	atomic_uint remaining; /* members still at work, thread 0 apart */
+	uint64_t ended_ns;     /* end of the last round */
+	atomic_uint round;     /* grows by one per round */
+	atomic_uint remaining; /* members still working, without thread 0 */
 	atomic_bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t go, done;
 	bool pinned;
-	cpu_set_t affinity; /* thread 0's before */
+	cpu_set_t affinity; /* thread 0's affinity before the pool */
 	struct member member[];
 };
 
@@ -55,7 +56,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Waits until the round differs from `seen`. */
+/* Waits until the round number differs from `seen`. */
 static unsigned wait_go(struct cpu_pool *p, unsigned seen)
 {
 	unsigned now;
@@ -86,8 +87,8 @@ static void wait_done(struct cpu_pool *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* What a thread waited for slower ones since it ended its part, less what it spun meanwhile: to wait so is
- * not to be kept from the CPU. */
+/* Time a thread waited for slower threads since it finished its part, without the CPU time it spent
+ * spinning. Such waiting does not mean that other work kept the thread from its CPU. */
 static uint64_t waited(const struct member *m)
 {
 	uint64_t ended = m->pool->ended_ns, spun = clock_ns(m->clock) - m->done_cpu;
@@ -95,7 +96,7 @@ static uint64_t waited(const struct member *m)
 	return ended > m->done_ns + spun ? ended - m->done_ns - spun : 0;
 }
 
-/* Each thread counts for itself, so that a round of many costs the one that times it nothing more. */
+/* Each thread takes its own times, so that many threads add no cost to the thread that times the round. */
 static void do_part(struct member *m)
 {
 	m->pool->work(m->pool->arg, m->index);
@@ -145,7 +146,7 @@ void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), 
 	do_part(&p->member[0]);
 	wait_done(p);
 	p->ended_ns = clock_ns(CLOCK_MONOTONIC);
-	p->member[0].waited_ns += waited(&p->member[0]); /* at once: it goes on to other work */
+	p->member[0].waited_ns += waited(&p->member[0]); /* now, because thread 0 goes on to other work */
 }
 
 static enum status pin(pthread_t thread, unsigned cpu, struct error *err)
@@ -157,7 +158,7 @@ static enum status pin(pthread_t thread, unsigned cpu, struct error *err)
 	if (cpu < CPU_SETSIZE)
 		CPU_SET(cpu, &set);
 	rc = pthread_setaffinity_np(thread, sizeof(set), &set);
-	return rc ? error_errno(err, rc, "thread could not be pinned to CPU %u", cpu) : STATUS_OK;
+	return rc ? error_errno(err, rc, "cannot pin a thread to CPU %u", cpu) : STATUS_OK;
 }
 
 static enum status start_member(struct cpu_pool *p, unsigned i, struct error *err)
@@ -166,7 +167,7 @@ static enum status start_member(struct cpu_pool *p, unsigned i, struct error *er
 	int rc = pthread_create(&m->thread, NULL, member_main, m);
 
 	if (rc)
-		return error_errno(err, rc, "thread %u of %u could not be started", i, p->count);
+		return error_errno(err, rc, "cannot start thread %u of %u", i, p->count);
 	p->started++;
 	pthread_getcpuclockid(m->thread, &m->clock);
 	return STATUS_OK;
@@ -178,8 +179,8 @@ enum status cpu_pool_create(struct cpu_pool **out, const unsigned *cpus, unsigne
 	enum status st = STATUS_OK;
 
 	if (!p)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no room for %u threads",
-				       count);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "out of memory for %u threads", count);
 	p->count = count;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->go, NULL);

@@ -1,33 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker threads: every round starts on one go and ends when the last has ended. Pinned where CPUs are named.
- */
+/* A pool of worker threads that run in rounds. A round starts on all threads at once and ends when the
+ * last thread has finished. Threads can be pinned to CPUs. */
 #ifndef CORE_PROCESS_CPU_POOL_H
 #define CORE_PROCESS_CPU_POOL_H
 #include <stdint.h>
 #include "core/error.h"
 
 struct cpu_pool;
-/*
- * `count` threads, each pinned to cpus[i] where cpus is given (a CPU that refuses is an error). Thread 0 is
- * the caller's own: no thread waits beside the ones that work; its affinity is put back by cpu_pool_destroy,
- * which the same thread calls. Owner: caller.
- */
+/* Creates `count` threads. If `cpus` is not NULL, thread i is pinned to cpus[i]; an error if a CPU
+ * refuses. Thread 0 is the calling thread, so no extra thread waits while the others work. The same thread
+ * must call cpu_pool_destroy, which restores its affinity. The caller owns the pool. */
 enum status cpu_pool_create(struct cpu_pool **p, const unsigned *cpus, unsigned count, struct error *err);
-/* Threads for filling and checking beside a device: as many as the caller may use CPUs, 32 at most, none of
- * them pinned. Owner: caller. */
+/* Creates a pool for filling and checking data of a device: one thread per CPU that the caller may use, at
+ * most 32, not pinned. The caller owns the pool. */
 enum status cpu_pool_usable(struct cpu_pool **p, struct error *err);
-/* Ends the threads; NULL is fine; sets NULL. */
+/* Ends the threads, frees the pool and sets *p to NULL. *p may be NULL. */
 void cpu_pool_destroy(struct cpu_pool **p);
 unsigned cpu_pool_count(const struct cpu_pool *p);
-/* Runs work(arg, thread 0 .. count-1) once on every thread; returns when all have ended. Threads spin between
- * rounds for a while, so that short rounds start within a microsecond, then sleep. */
+/* Runs work(arg, i) once on every thread i in 0 .. count-1 and returns when all have finished. Threads
+ * spin for a while between rounds, so that short rounds start within a microsecond; then they sleep. */
 void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), void *arg);
-/* CPU time of all threads since creation, spinning included, and the time that threads with a lighter part
- * waited for the slowest at the end of rounds, ns: what is missing to threads x wall is time that threads
- * with work to do were kept from their CPUs. */
+/* CPU time of all threads since creation, including spinning, plus the time that threads waited for the
+ * slowest one at the end of rounds, in ns. If it is less than threads x wall time, other work kept busy
+ * threads from their CPUs for the difference. */
 uint64_t cpu_pool_time_ns(const struct cpu_pool *p);
 
-/* [first, last) of `count` items for one of `threads`, in multiples of `grain`. */
+/* The items [first, last) of `count` that thread `thread` of `threads` handles, in multiples of `grain`. */
 void cpu_share(uint64_t count, uint64_t grain, unsigned thread, unsigned threads, uint64_t *first,
 	       uint64_t *last);
 #endif

@@ -10,7 +10,7 @@
 #define ASSAY_MODULE_DIR ""
 #endif
 
-/* The program's own folder; "" where /proc does not tell. */
+/* The folder of the running program; "" if /proc cannot be read. */
 static void own_folder(char *out, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", out, size - 1);

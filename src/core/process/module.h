@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the program's own modules lie: lib<name>.so, each built where its library is. */
+/* Finds the folders of the program's own plug-in modules, lib<name>.so. A module is built only if its
+ * library is available. */
 #ifndef CORE_PROCESS_MODULE_H
 #define CORE_PROCESS_MODULE_H
 #include <stdbool.h>
@@ -7,10 +8,9 @@
 
 enum { MODULE_FOLDERS = 7, MODULE_FOLDER_TEXT = 2100 };
 
-/*
- * The folders to look in, in this order: ASSAY_MODULE_DIR, lib/ beside the program (the bundle), ../lib/assay
- * (an installation), report/, team/ and profile/ beside it (the build folder), the folder it was configured
- * to be installed to. False: no absolute path; nothing is loaded from the working directory.
- */
+/* The folders to search, in this order: ASSAY_MODULE_DIR; lib/ next to the program (the bundle);
+ * ../lib/assay (an installation); report/, team/ and profile/ next to it (the build folder); the
+ * configured installation folder. False if the entry is not an absolute path: nothing is loaded from the
+ * working directory. */
 bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index);
 #endif

@@ -19,19 +19,20 @@ extern char **environ;
 
 enum { CHANNEL_FD = 3, SHARED_FD = 4, SPARE_FD = 64, POLL_MS = 5, STOP_MS = 100 };
 
-/* What the child needs between fork and exec, made before: no allocation happens there. */
+/* Everything that the child needs between fork and exec. It is prepared before the fork, because the child
+ * must not allocate memory. */
 struct launch {
 	const char *file;
 	char **argv, **env;
 	int channel, output, shared,
-		report;	   /* our ends for the child; -1: none. report: errno of a failed exec */
-	int input, errors; /* the caller's; -1: none */
+		report;	   /* the child's pipe ends; -1: none. report: carries the errno of a failed exec */
+	int input, errors; /* the caller's descriptors; -1: none */
 	pid_t parent;
 	bool pin, both; /* both: stderr goes where stdout goes */
 	cpu_set_t cpus;
 };
 
-/* "0-3,8-11\n" as sysfs writes it; false where it is not that. */
+/* Parses a CPU list as sysfs writes it, for example "0-3,8-11\n". False if the text has another form. */
 static bool cpu_list(const char *text, cpu_set_t *cpus)
 {
 	char *end;
@@ -81,11 +82,12 @@ enum status process_bind_thread(int numa, struct error *err)
 	enum status st = node_cpus(numa, &cpus, err);
 
 	if (!st && sched_setaffinity(0, sizeof(cpus), &cpus))
-		st = error_errno(err, errno, "NUMA node %d: this thread cannot be bound to it", numa);
+		st = error_errno(err, errno, "cannot bind this thread to NUMA node %d", numa);
 	return st;
 }
 
-/* Ours and then spec's: execve takes the first of a name in glibc's getenv, so spec's stand in front. */
+/* Builds the child's environment: our variables and spec's. glibc's getenv returns the first match, so
+ * spec's come first. */
 static char **environment(const char *const *added)
 {
 	size_t count = 0, own = 0, i;
@@ -124,12 +126,12 @@ static _Noreturn void child_fail(const struct launch *l)
 
 void process_follow(pid_t parent)
 {
-	/* The parent may have died before the request took hold: then nobody will ever signal us. */
+	/* The parent may have died before prctl took effect: then no signal will ever come. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(127);
 }
 
-/* Only async-signal-safe calls from here to exec. */
+/* Runs between fork and exec: only async-signal-safe calls are allowed. */
 static _Noreturn void child(const struct launch *l)
 {
 	sigset_t none;
@@ -138,7 +140,7 @@ static _Noreturn void child(const struct launch *l)
 	setpgid(0, 0);
 	process_follow(l->parent);
 	for (signum = 1; signum < NSIG; signum++)
-		signal(signum, SIG_DFL); /* handlers go at exec by themselves, ignored signals do not */
+		signal(signum, SIG_DFL); /* exec resets handlers by itself, but not ignored signals */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (l->pin && sched_setaffinity(0, sizeof(l->cpus), &l->cpus))
@@ -159,8 +161,8 @@ static _Noreturn void child(const struct launch *l)
 	child_fail(l);
 }
 
-/* A descriptor of a child above the ones it gets: so that dup2 to 3 hits none of them and always clears
- * CLOEXEC. */
+/* Moves a child's descriptor above the numbers that the child gets, so that dup2 to 3 overwrites none of
+ * them and always clears CLOEXEC. */
 static int raise_fd(int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, SPARE_FD);
@@ -205,7 +207,7 @@ static enum status make_pipes(struct process *p, struct launch *l, int *report,
 	return STATUS_OK;
 }
 
-/* Waits for exec: the pipe closes with it, or brings the errno that stopped it. */
+/* Waits for exec: the pipe either closes, or delivers the errno that stopped the exec. */
 static int exec_errno(int report)
 {
 	int code = 0;
@@ -234,7 +236,8 @@ static enum status launch(struct process *p, struct launch *l, const struct proc
 		st = error_errno(err, errno, "cannot start %s", l->argv[0]);
 		goto out;
 	}
-	setpgid(p->pid, p->pid); /* also here: whoever comes first, the group exists when we signal it */
+	setpgid(p->pid,
+		p->pid); /* done in the parent too, so that the group exists before the first signal to it */
 	close_fd(&l->report);
 	code = exec_errno(report);
 	if (code) {
@@ -271,7 +274,7 @@ enum status process_start(struct process *p, const struct process_spec *spec, st
 			return st;
 		l.pin = true;
 	}
-	/* argv[0] NULL stands for this program, so the end is looked for after it. */
+	/* argv[0] NULL means this program, so search for the end after it */
 	for (count = 1; word[count]; count++)
 		;
 	l.argv = calloc(count + 1, sizeof(*l.argv));
@@ -304,11 +307,11 @@ bool process_poll(struct process *p)
 	while (got && errno == EINTR);
 	if (!got && !seen.si_pid)
 		return false;
-	if (got) { /* someone else took its end (SIGCHLD ignored): what it was is not known */
+	if (got) { /* another part of the process reaped it (SIGCHLD ignored): its exit status is unknown */
 		p->wait_status = 127 << 8;
 	} else {
-		/* What it left in its group goes with it, while the unreaped leader still holds the group's
-		 * number. */
+		/* Also kills the processes left in its group. The leader is not reaped yet, so the group's
+		 * number is still valid. */
 		kill(-p->pid, SIGKILL);
 		waitpid(p->pid, &p->wait_status, 0);
 	}
@@ -351,7 +354,7 @@ static bool told_to_stop(const struct process_spec *spec)
 	return spec->stop && *spec->stop;
 }
 
-/* Reads until the end of the output, the size, the deadline or the request to stop. */
+/* Reads until the end of the output, the size limit, the deadline or a stop request. */
 static enum status take_output(struct process *p, const struct process_spec *spec, uint64_t end_ns,
 			       size_t size_max, struct text *out, const char *name, struct error *err)
 {
@@ -369,8 +372,8 @@ static enum status take_output(struct process *p, const struct process_spec *spe
 					       name);
 		if (now >= end_ns)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT,
-					       "%s gave no answer in time", name);
-		/* The signal may come to another thread, or just before the wait. */
+					       "%s did not answer in time", name);
+		/* The signal may be delivered to another thread, or just before the wait begins. */
 		if (poll(&wait, 1, spec->stop && wait_ms > STOP_MS ? STOP_MS : wait_ms) <= 0)
 			continue;
 		n = read(p->output, block, sizeof(block));
@@ -384,7 +387,7 @@ static enum status take_output(struct process *p, const struct process_spec *spe
 			return error_set(err, STATUS_VENDOR, "%s wrote more than %zu bytes", name, size_max);
 		text_add_bytes(out, block, (size_t)n);
 		if (out->failed)
-			return error_errno(err, ENOMEM, "cannot keep the output of %s", name);
+			return error_errno(err, ENOMEM, "out of memory for the output of %s", name);
 	}
 }
 
@@ -402,7 +405,7 @@ enum status process_run(const struct process_spec *spec, unsigned limit_ms, size
 	if (told_to_stop(spec))
 		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "%s was not started", name);
 	captured.capture_output = true;
-	captured.stderr_apart = true; /* a library's chatter must not spoil the answer */
+	captured.stderr_apart = true; /* a library's messages on stderr must not mix with the answer */
 	st = process_start(&p, &captured, err);
 	if (st)
 		return st;
@@ -412,11 +415,12 @@ enum status process_run(const struct process_spec *spec, unsigned limit_ms, size
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s did not end in time",
 				     name);
 	if (!process_stop(&p, told_to_stop(spec) && *spec->stop > 1 ? 0 : 500, 1000))
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_STUCK, "%s cannot be ended", name);
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_STUCK, "%s does not end, even after KILL",
+				     name);
 	process_release(&p);
 	if (!st && !WIFEXITED(p.wait_status)) {
 		process_wait_text(p.wait_status, how, sizeof(how));
-		st = error_set_cause(err, STATUS_VENDOR, CAUSE_CRASHED, "%s died of %s", name, how);
+		st = error_set_cause(err, STATUS_VENDOR, CAUSE_CRASHED, "%s was ended by %s", name, how);
 	}
 	if (!st) {
 		text_add(&text, "");
@@ -439,7 +443,8 @@ void process_wait_text(int wait_status, char *out, size_t size)
 		snprintf(out, size, "exit code %d", WEXITSTATUS(wait_status));
 }
 
-/* Field 22 of /proc/self/stat, in ticks since boot; the name before it may hold blanks and brackets. */
+/* Reads field 22 of /proc/self/stat, in ticks since boot. The process name before it may contain blanks
+ * and brackets. */
 uint64_t process_started_ns(void)
 {
 	struct timespec boot, monotonic;

@@ -7,7 +7,7 @@
 enum how { WHOLE, END, WITHIN };
 enum { NAME_MAX_BYTES = 128, NAME_PART = NAME_MAX_BYTES / 2, SHAPE_MIN = 12, SHAPE_DIGITS = 2 };
 
-/* Names in lower case, with "_" for "-" and "." and between the words of camelCase. */
+/* Names in lower case; "_" replaces "-" and ".", and separates the words of camelCase. */
 static const struct {
 	const char *text;
 	enum how how;
@@ -44,13 +44,14 @@ static const struct {
 	{"_dsn", END},
 	{"connection_string", END},
 };
-/* What tokens of well-known services begin with. */
+/* Prefixes of the tokens of well-known services. */
 static const char *const shapes[] = {"hf_",   "ghp_",  "gho_",	"ghs_",	 "ghu_", "github_pat_", "glpat-",
 				     "sk-",   "xoxb-", "xoxp-", "AKIA",	 "ASIA", "eyJ",		"wandb_v1_",
 				     "ya29.", "AIza",  "npm_",	"pypi-", NULL};
 /* Options whose value is user:password. */
 static const char *const accounts[] = {"u", "user", "proxy_user", NULL};
-/* Programs whose option -p has the password directly behind it; `apart`: or as the next word. */
+/* Programs whose option -p is followed directly by the password. `apart`: the password may also be the
+ * next word. */
 static const struct {
 	const char *name;
 	bool apart;
@@ -74,7 +75,7 @@ static void put_redacted(struct sink *k)
 	put(k, REDACTED, strlen(REDACTED));
 }
 
-/* A name as the table has names. `size` is at most NAME_PART. */
+/* Converts a name to the form of the table. `size` is at most NAME_PART. */
 static void settle(char out[NAME_MAX_BYTES + 1], const char *name, size_t size)
 {
 	size_t n = 0;
@@ -89,7 +90,8 @@ static void settle(char out[NAME_MAX_BYTES + 1], const char *name, size_t size)
 	out[n] = '\0';
 }
 
-/* The last NAME_PART bytes of a name. The rules for whole names and for ends need no more. */
+/* Converts only the last NAME_PART bytes of a name: the rules for whole names and for endings need no
+ * more. */
 static void settle_end(char out[NAME_MAX_BYTES + 1], const char *name, size_t size)
 {
 	size_t left_out = size > NAME_PART ? size - NAME_PART : 0;
@@ -116,7 +118,8 @@ static bool any_matches(const char *settled, bool end)
 	return false;
 }
 
-/* A long name is searched in parts. They overlap by half, so that each word of the table is whole in one. */
+/* Searches a long name in parts. The parts overlap by half, so that each word of the table is whole in one
+ * of them. */
 bool redact_name(const char *name, size_t size)
 {
 	char settled[NAME_MAX_BYTES + 1];
@@ -156,7 +159,7 @@ static bool is_quote(char c)
 	return c == '"' || c == '\'';
 }
 
-/* A known token at `s`: its length, or 0. */
+/* Length of a known token at `s`, or 0. */
 static size_t shaped(const char *s)
 {
 	for (const char *const *p = shapes; *p; p++) {
@@ -166,17 +169,19 @@ static size_t shaped(const char *s)
 			continue;
 		for (; is_name(s[all]); all++)
 			digits += isdigit((unsigned char)s[all]) != 0;
-		if (all - n >= SHAPE_MIN && digits >= SHAPE_DIGITS) /* hf_transformers_cache has none */
+		if (all - n >= SHAPE_MIN &&
+		    digits >= SHAPE_DIGITS) /* a word such as hf_transformers_cache has no digits */
 			return all;
 	}
 	return 0;
 }
 
-/* How far a value goes: what stands behind an option's '=' is one word whatever is in it; a header's goes to
- * the end of the quotes that it stands in. */
+/* Where a value ends. The value after an option's '=' is one word, whatever it contains. The value of a
+ * header ends with the quotes around it. */
 enum reach { TO_BLANK, TO_QUOTE, TO_END };
 
-/* From the quote at `s` to its partner, both included; a backslash hides a double quote. 0: it has none. */
+/* Length from the quote at `s` to its closing quote, both included; a backslash escapes a double quote. 0
+ * if there is no closing quote. */
 static size_t quoted_size(const char *s)
 {
 	size_t n = 1;
@@ -186,9 +191,9 @@ static size_t quoted_size(const char *s)
 	return s[n] ? n + 1 : 0;
 }
 
-/* A word of a shell, which may change between bare and quoted parts. Behind a quoted beginning a bracket or a
- * comma ends it, as in
- * {"password": "x", ..}. In a bare one they belong to it: rather too much is taken out than too little. */
+/* Length of a shell word, which may consist of bare and quoted parts. After a quoted beginning, a bracket
+ * or a comma ends the word, as in {"password": "x", ..}. In a bare word they belong to it: removing too
+ * much is better than too little. */
 static size_t shell_word_size(const char *s)
 {
 	const char *ends = is_quote(*s) ? ";&|,)]}:" : ";&|";
@@ -200,7 +205,7 @@ static size_t shell_word_size(const char *s)
 			continue;
 		}
 		part = quoted_size(s + n);
-		if (!part) /* it ends quotes in which all of this stands */
+		if (!part) /* it closes quotes that began before the word */
 			return n ? n : strlen(s);
 		n += part;
 	}
@@ -216,14 +221,14 @@ static size_t value_size(const char *s, enum reach reach)
 	return is_quote(*s) && quoted_size(s) ? quoted_size(s) : is_quote(*s) ? strlen(s) : strcspn(s, "\"'");
 }
 
-/* The value at `s`, its quotes kept; the bytes taken. */
+/* Writes the value at `s` redacted, but keeps its quotes. Returns the bytes consumed. */
 static size_t put_value(struct sink *k, const char *s, enum reach reach)
 {
 	size_t n = value_size(s, reach);
 	bool quoted = n && is_quote(*s) && reach != TO_END;
 
 	if (!n || (quoted && n == 2 && s[1] == *s))
-		put(k, s, n); /* nothing is nothing */
+		put(k, s, n); /* an empty value needs no redaction */
 	else if (quoted) {
 		put(k, s, 1);
 		put_redacted(k);
@@ -235,7 +240,7 @@ static size_t put_value(struct sink *k, const char *s, enum reach reach)
 	return n;
 }
 
-/* user:password */
+/* Redacts the password of user:password. */
 static size_t put_account(struct sink *k, const char *s)
 {
 	size_t n = value_size(s, TO_BLANK), user = strcspn(s, ":");
@@ -251,9 +256,9 @@ static size_t put_account(struct sink *k, const char *s)
 	return n;
 }
 
-/* "://user:password@": the bytes taken, 0 where no such stands there. A name alone is kept: git@host. A
- * password may hold '@', '/', '?' and '#', so it ends at the last '@' before a blank or a quote: rather too
- * much is taken out than too little. */
+/* Redacts "://user:password@". Returns the bytes consumed, 0 if `s` has another form. A user name without
+ * a password stays: git@host. A password may contain '@', '/', '?' and '#', so it ends at the last '@'
+ * before a blank or a quote: removing too much is better than too little. */
 static size_t put_url(struct sink *k, const char *s)
 {
 	size_t n = 3, user = 0, at = 0;
@@ -273,7 +278,7 @@ static size_t put_url(struct sink *k, const char *s)
 	return at;
 }
 
-/* Blanks from `s` on. */
+/* Number of blanks from `s` on. */
 static size_t blanks(const char *s)
 {
 	size_t n = 0;
@@ -283,13 +288,14 @@ static size_t blanks(const char *s)
 	return n;
 }
 
-/* What stands behind an option and is no value of it. One dash says nothing: tokens begin with it too. */
+/* True if the word after an option is another option and not a value. A single dash proves nothing,
+ * because tokens may begin with it. */
 static bool is_option(const char *s)
 {
 	return s[0] == '-' && s[1] == '-';
 }
 
-/* The program at `s`, the first one of a path or its last part, may take its password behind -p. */
+/* Notes whether the program at `s` (the word, or the last part of its path) takes its password after -p. */
 static void note_program(struct redact *r, const char *s, size_t size, bool begins)
 {
 	if (s[size] && !is_blank(s[size]) && !is_quote(s[size]))
@@ -303,7 +309,7 @@ static void note_program(struct redact *r, const char *s, size_t size, bool begi
 		}
 }
 
-/* -pSECRET of a program of that table: the bytes taken, or 0. */
+/* Redacts -pSECRET of a program in the table. Returns the bytes consumed, or 0. */
 static size_t put_glued(struct redact *r, struct sink *k, const char *s, bool begins)
 {
 	bool apart = r->apart;
@@ -314,7 +320,7 @@ static size_t put_glued(struct redact *r, struct sink *k, const char *s, bool be
 	lead = 2 + blanks(s + 2);
 	if (lead > 2 && (!apart || !s[lead]))
 		return 0;
-	if (apart) /* what follows is the program that it starts */
+	if (apart) /* the following words belong to the program that sshpass starts */
 		r->glued = r->apart = false;
 	put(k, s, lead);
 	if (!s[lead])
@@ -322,7 +328,8 @@ static size_t put_glued(struct redact *r, struct sink *k, const char *s, bool be
 	return lead + put_value(k, s + lead, begins ? TO_END : TO_BLANK);
 }
 
-/* A name from `s`+`dashes` on, `size` long, and what stands behind it. The bytes taken beyond the name. */
+/* Redacts the value after a name that begins at `s` + `dashes` and is `size` bytes long. Returns the bytes
+ * consumed after the name. */
 static size_t put_behind(struct redact *r, struct sink *k, const char *s, size_t dashes, size_t size,
 			 bool begins)
 {

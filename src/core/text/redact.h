@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Secrets in words of others: command lines and environments of programs that are not assay. Names are
- * matched whole: --token and HF_TOKEN have a secret behind them, --tokens and --max-tokens have none. What is
- * taken out becomes REDACTED. Nothing but libc, no memory: the library in profiled programs has it too.
+ * Removes secrets from command lines and environments of foreign programs. The text REDACTED replaces each
+ * secret. Names match as a whole: --token and HF_TOKEN name a secret, --tokens and --max-tokens do not. This
+ * file uses only libc and allocates no memory, because the library injected into profiled programs contains
+ * it too.
  *
- * Taken out: the value of an option, a variable, a header or a JSON key whose name is in the table, behind
- * '=', ':' or as the next word; what follows "Bearer"; the password in scheme://user:password@host; tokens
- * that are known by how they begin; what follows -p of mysql, mariadb and sshpass. Not found: a password that
- * stands alone, or directly behind a one-letter option of another program.
+ * Redacted: the value of an option, variable, header or JSON key whose name is in the table, after '=', ':'
+ * or as the next word; the word after "Bearer"; the password in scheme://user:password@host; tokens with a
+ * known prefix; the value of -p of mysql, mariadb and sshpass. Not detected: a password that is a word of its
+ * own, or that directly follows a one-letter option of another program.
  */
 #ifndef CORE_TEXT_REDACT_H
 #define CORE_TEXT_REDACT_H
@@ -16,19 +17,19 @@
 
 #define REDACTED "[redacted]"
 
-/* Between the words of one command line; begin with {0}. */
+/* State between the words of one command line; begin with {0}. */
 struct redact {
-	bool value;   /* the next word is one */
+	bool value;   /* the next word is a secret */
 	bool account; /* the next word is user:password */
-	bool glued;   /* a program before takes its password directly behind -p */
-	bool apart;   /* or as the next word */
+	bool glued;   /* an earlier program takes its password directly after -p */
+	bool apart;   /* that program also takes it as the next word */
 };
 
-/* One word into `out`, cut at `room` with its NUL. Words may hold whole command lines ("sh -c"). Returns the
- * length that it has without a cut. */
+/* Writes one word to `out`, redacted and truncated to `room` bytes including the NUL. A word may contain a
+ * whole command line ("sh -c"). Returns the length without truncation. */
 size_t redact_word(struct redact *r, char *out, size_t room, const char *word);
-/* The value of a variable. */
+/* Like redact_word, for the value of an environment variable. */
 size_t redact_variable(char *out, size_t room, const char *name, const char *value);
-/* A name that has a secret behind it. */
+/* True if a value of this name is a secret. */
 bool redact_name(const char *name, size_t size);
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Room for `more` bytes and the NUL; false (and `failed`) where memory is out. */
+/* Makes room for `more` bytes and the NUL. False (and `failed` is set) if memory is out. */
 static int text_grow(struct text *t, size_t more)
 {
 	size_t need, room;
@@ -108,7 +108,7 @@ void text_add_html(struct text *t, const char *s)
 			text_add_bytes(t, s, 1);
 			break;
 		default:
-			/* XML 1.0 has no form, escaped or not, for the other control characters. */
+			/* XML 1.0 cannot represent the other control characters, not even escaped. */
 			if ((unsigned char)*s < 0x20 || *s == 0x7f)
 				text_add(t, "\xef\xbf\xbd");
 			else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing text; valid and empty when zeroed and after text_release. */
+/* A growing text. A zeroed struct is a valid empty text, also after text_release. */
 #ifndef CORE_TEXT_TEXT_H
 #define CORE_TEXT_TEXT_H
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 struct text {
 	char *data; /* NUL-terminated; NULL while empty */
 	size_t size, room;
-	int failed; /* an allocation failed; data is cut there */
+	int failed; /* an allocation failed; data ends there */
 };
 
 void text_add(struct text *t, const char *s);
@@ -19,11 +19,11 @@ void text_addf(struct text *t, const char *format, ...) __attribute__((format(pr
 void text_addv(struct text *t, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 const char *text_str(const struct text *t); /* never NULL */
 void text_release(struct text *t);
-/* For HTML and XML text and attributes: & < > " ' . Control characters but tab and newline
+/* Escapes & < > " ' for HTML and XML text and attributes. Control characters other than tab and newline
  * become U+FFFD. */
 void text_add_html(struct text *t, const char *s);
-/* Bounded copy, always terminated; cuts. */
+/* Copies at most size - 1 bytes and always adds a NUL. */
 void text_copy(char *out, size_t size, const char *s);
-/* The same words; the numbers in them may differ. */
+/* True if both texts have the same words; their numbers may differ. */
 bool text_alike(const char *a, const char *b);
 #endif

@@ -9,7 +9,7 @@ __extension__ typedef unsigned __int128 u128;
 
 struct suffix {
 	const char *text;
-	uint64_t factor; /* in the dimension's smallest unit, so that a ratio of two is exact */
+	uint64_t factor; /* in the dimension's smallest unit, so that the ratio of two units is exact */
 };
 
 static const struct suffix bytes[] = {
@@ -47,7 +47,8 @@ static const struct suffix *suffix_find(const struct suffix *table, const char *
 	return NULL;
 }
 
-/* The table `unit` belongs to; NULL: a unit without relatives ("", "C"), which only itself may follow. */
+/* The table that contains `unit`. NULL for a unit without relatives ("", "C"): only that unit itself may
+ * follow a number. */
 static const struct suffix *dimension_of(const char *unit)
 {
 	size_t i;
@@ -58,7 +59,8 @@ static const struct suffix *dimension_of(const char *unit)
 	return NULL;
 }
 
-/* "12.5e3": bytes of it that are a decimal number; 0: none. Hex, "nan" and "inf" are none. */
+/* Length of the decimal number at `s`, for example "12.5e3"; 0 if there is none. Hex, "nan" and "inf" are
+ * not accepted. */
 static size_t number_size(const char *s)
 {
 	size_t i = 0, digits = 0, e;
@@ -93,13 +95,14 @@ static enum status refuse_unit(const struct suffix *table, const char *text, con
 	for (; table && table->text; table++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", table->text);
 	if (used)
-		return error_set(err, STATUS_BAD_INPUT, "\"%.80s\" has none of the units%s", text, known);
+		return error_set(err, STATUS_BAD_INPUT, "\"%.80s\" does not end in one of the units%s", text,
+				 known);
 	if (unit[0])
 		return error_set(err, STATUS_BAD_INPUT, "\"%.80s\" is not a number of %s", text, unit);
 	return error_set(err, STATUS_BAD_INPUT, "\"%.80s\" is not a plain number", text);
 }
 
-/* Splits text into its number's bytes and the ratio of its unit to `unit`. */
+/* Finds the length of the number in `text` and the ratio of its unit to `unit`. */
 static enum status split(const char *text, const char *unit, size_t *size, uint64_t *multiply,
 			 uint64_t *divide, struct error *err)
 {
@@ -135,7 +138,7 @@ enum status units_parse(double *out, const char *text, const char *unit, struct 
 	st = split(text, unit ? unit : "", &size, &multiply, &divide, err);
 	if (st)
 		return st;
-	/* The decimal point is C's: main sets LC_CTYPE alone. strtod stops where number_size did. */
+	/* The decimal point is always '.': main sets only LC_CTYPE. strtod stops where number_size did. */
 	value = strtod(text, NULL);
 	if (multiply != divide)
 		value = value * (double)multiply / (double)divide;
@@ -145,8 +148,8 @@ enum status units_parse(double *out, const char *text, const char *unit, struct 
 	return STATUS_OK;
 }
 
-/* A decimal as mantissa * 10^exponent without trailing zeros; false where it needs more than 19 digits or a
- * sign. */
+/* Converts a decimal to mantissa * 10^exponent without trailing zeros. False if it has a sign or needs
+ * more than 19 digits. */
 static bool decimal(const char *s, size_t size, uint64_t *mantissa, long *exponent)
 {
 	long zeros = 0, scale = 0;
@@ -174,7 +177,7 @@ static bool decimal(const char *s, size_t size, uint64_t *mantissa, long *expone
 	}
 	*exponent = scale + zeros;
 	if (i < size && __builtin_add_overflow(*exponent, strtol(s + i + 1, NULL, 10), exponent))
-		return false; /* strtol saturates: far out of range */
+		return false; /* strtol saturates here: far out of range */
 	return true;
 }
 
@@ -222,9 +225,9 @@ enum status units_parse_u64(uint64_t *out, const char *text, const char *unit, s
 }
 
 struct shown {
-	const char *unit, *base; /* base: printed after the prefix */
-	double scale;		 /* value * scale is in the base */
-	int low, high;		 /* powers of 1000 that make sense for it */
+	const char *unit, *base; /* base: unit printed after the prefix */
+	double scale;		 /* value * scale is in `base` */
+	int low, high;		 /* powers of 1000 that are usual for this unit */
 };
 
 static const struct shown shown_rows[] = {
@@ -236,7 +239,7 @@ static const struct shown shown_rows[] = {
 	{"1/s", "/s", 1, 0, 4},
 };
 
-/* Power of ten of the value once rounded to three digits: 999.7 has 3. */
+/* Power of ten of the value after rounding to three digits: 999.7 gives 3. */
 static int exponent_of(double value)
 {
 	char digits[32];

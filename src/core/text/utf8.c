@@ -33,7 +33,7 @@ bool utf8_is_control(uint32_t code)
 	       (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Bytes of "ESC [ digits and ; m" at `s`; 0: something else. */
+/* Length of a colour sequence "ESC [ digits and ; m" at `s`; 0 if there is none. */
 static size_t colour_size(const char *s)
 {
 	size_t n = 2;

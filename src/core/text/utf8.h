@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8, and what of it may reach a terminal: no text of a stranger steers one, forges a line or turns what
- * follows. */
+/* Decodes UTF-8 and makes foreign text safe to print: it cannot control the terminal, forge a line, or
+ * change the direction of the text after it. */
 #ifndef CORE_TEXT_UTF8_H
 #define CORE_TEXT_UTF8_H
 #include <stdbool.h>
@@ -9,20 +9,20 @@
 
 enum { UTF8_REPLACEMENT = 0xfffd };
 
-/* Decodes one character; *size: bytes taken (1 for a byte that is not UTF-8). U+FFFD where it is not. 0 at
- * the end. */
+/* Decodes one character; *size is the number of bytes consumed. An invalid byte gives U+FFFD and size 1.
+ * The end gives 0. */
 uint32_t utf8_decode(const char *s, size_t *size);
-/* Past the byte order mark that some editors begin a file with. */
+/* Skips a byte order mark, which some editors write at the beginning of a file. */
 void utf8_skip_bom(const char **text, size_t *size);
-/* C0, DEL and C1 controls, line and paragraph separators, and the marks that turn the direction of what
- * follows. */
+/* True for C0, DEL and C1 controls, line and paragraph separators, and the marks that change the direction
+ * of the following text. */
 bool utf8_is_control(uint32_t code);
 
-/* COLOUR: "ESC [ .. m" alone, for text that was cleaned part by part. */
+/* COLOUR keeps "ESC [ .. m" only; use it for text whose parts are cleaned already. */
 enum utf8_keep { UTF8_KEEP_NOTHING = 0, UTF8_KEEP_LINES = 1, UTF8_KEEP_COLOUR = 2 };
-/* Appends `s` with a space for every control character and U+FFFD for what is no UTF-8. */
+/* Appends `s`; control characters become spaces, and invalid UTF-8 becomes U+FFFD. */
 void utf8_add_clean(struct text *out, const char *s, enum utf8_keep keep);
-/* Appends JSON as it stands, with \u escapes for the control characters that JSON allows inside its strings:
- * the same data. */
+/* Appends JSON unchanged, except that control characters which JSON allows inside strings become \u
+ * escapes: the data stay the same. */
 void utf8_add_json(struct text *out, const char *json);
 #endif
