@@ -48,7 +48,7 @@ static int by_time(const void *a_, const void *b_)
 	return (a->name > b->name) - (a->name < b->name);
 }
 
-/* What all of the runs have. */
+/* A metric gets a value only if every run has it. */
 static void fill_row(struct kernel_counters_row *row, const struct timeline_counted *const *run, size_t count)
 {
 	double time = 0;
