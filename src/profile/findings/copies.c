@@ -86,7 +86,7 @@ enum status copies_of(struct copies *c, const struct timeline *t, const struct w
 
 	*c = (struct copies){.row = calloc((size_t)KINDS * MEMORIES, sizeof(*c->row))};
 	if (!c->row)
-		return error_errno(err, ENOMEM, "a table of copies");
+		return error_errno(err, ENOMEM, "cannot build the table of copies");
 	for (size_t i = 0; i < t->events; i++) {
 		const struct timeline_event *e = &t->event[i];
 		const struct timeline_copy *copy;

@@ -75,7 +75,8 @@ enum status kernel_counters_of(struct kernel_counters *c, const struct timeline 
 	if (!run || !c->row) {
 		free(run);
 		kernel_counters_release(c);
-		return error_errno(err, ENOMEM, "the counters of %zu kernels", t->counteds);
+		return error_errno(err, ENOMEM, "cannot build the table of %zu kernels' counters",
+				   t->counteds);
 	}
 	for (size_t i = 0; i < t->counteds; i++)
 		run[i] = &t->counted[i];

@@ -173,7 +173,7 @@ enum status summary_of(struct summary *s, const struct timeline *t, const struct
 	if (make_rows(s, t, windows) && make_devices(s, t, windows))
 		return STATUS_OK;
 	summary_release(s);
-	return error_errno(err, ENOMEM, "a summary of %zu events", t->events);
+	return error_errno(err, ENOMEM, "cannot summarize %zu events", t->events);
 }
 
 void summary_release(struct summary *s)

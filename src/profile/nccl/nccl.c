@@ -48,7 +48,7 @@ enum status nccl_of(struct nccl *n, const struct timeline *t, struct error *err)
 	*n = (struct nccl){0};
 	if (!nccl_join(n, t) || !nccl_pair(n, t) || !nccl_tabulate(n)) {
 		nccl_release(n);
-		return error_errno(err, ENOMEM, "NCCL's operations in %zu events", t->events);
+		return error_errno(err, ENOMEM, "cannot find NCCL's operations in %zu events", t->events);
 	}
 	if (n->kernels)
 		qsort(n->kernel, n->kernels, sizeof(*n->kernel), by_event);

@@ -30,7 +30,7 @@ static int by_total(const void *a_, const void *b_)
 	return (a->size > b->size) - (a->size < b->size);
 }
 
-/* Launches of one kind; `ns`: room for twice as many. */
+/* Fills a row from launches of the same kind. `ns`: scratch space for twice as many numbers. */
 static void fill_row(struct nccl_row *row, const struct nccl *n, const uint32_t *order, size_t count,
 		     double *ns)
 {

@@ -6,7 +6,11 @@
 #include "core/text/text.h"
 #include "profile/trace/internal.h"
 
-enum { BLOCK = 1 << 18, PID_DEVICES = 10000000 /* Linux has 2^22 at most */, PID_TELEMETRY = 2000000000 };
+enum {
+	BLOCK = 1 << 18,
+	PID_DEVICES = 10000000 /* Linux allows at most 2^22 processes */,
+	PID_TELEMETRY = 2000000000
+};
 
 void trace_flush(struct trace *w)
 {
@@ -24,7 +28,7 @@ void trace_begin(struct trace *w)
 	text_add(&w->out, w->events++ ? ",\n" : "\n");
 }
 
-/* A JSON string of a foreign name: escaped, bytes that are not ASCII as they are where the name is UTF-8. */
+/* Writes a foreign name as a JSON string. Valid UTF-8 stays as it is. */
 void trace_string(struct text *out, const char *s)
 {
 	json_t *j = field_string(s);
@@ -35,7 +39,7 @@ void trace_string(struct text *out, const char *s)
 	json_decref(j);
 }
 
-/* Names recur: each is escaped once. */
+/* The escaped form of a name. Names recur, so each is escaped once. */
 static const char *escaped(struct trace *w, uint32_t name)
 {
 	struct text one = {0};
@@ -59,8 +63,9 @@ static bool wanted(const struct trace *w, uint16_t process)
 	return w->process == TRACE_ALL || w->process == process;
 }
 
-/* What a trace viewer calls a process: the device's number, as Kineto does; of several processes' devices one
- * that is no process's, since their pids stand beside it. */
+/* The pid that a trace viewer shows. For a single process it is the device's number, as in Kineto's traces.
+ * For several processes, devices get numbers that no process has, because the processes' pids are in the
+ * trace too. */
 static uint32_t pid_of_device(const struct trace *w, uint16_t process, uint32_t device)
 {
 	return w->alone ? device : PID_DEVICES + 1000u * process + device;
@@ -89,7 +94,7 @@ static void add_where(struct trace *w, const struct timeline_event *e)
 {
 	const struct timeline_track *track = &w->t->track[e->track];
 
-	/* A wait for a context is of no stream: -1, as Kineto writes it. */
+	/* Waits for a context have no stream; Kineto writes -1. */
 	text_addf(&w->out, "\"device\":%u,\"context\":%u,\"stream\":%" PRId32 ",\"correlation\":%u",
 		  track->device_id, track->context, (int32_t)track->stream, e->correlation);
 }
@@ -200,7 +205,7 @@ static void add_body(struct trace *w, const struct timeline_event *e)
 	}
 }
 
-/* From the call to what it put on the device. */
+/* Adds an arrow from a call to the work that it put on the device. */
 static void add_flow(struct trace *w, const struct timeline_event *e)
 {
 	const struct timeline_event *call = timeline_call(w->t, e);
@@ -232,7 +237,7 @@ static void add_event(struct trace *w, const struct timeline_event *e)
 		add_flow(w, e);
 }
 
-/* {"ph":"M"}: how viewers name and sort what has this number. */
+/* Adds a {"ph":"M"} object, which tells viewers how to name and sort a process or thread. */
 void trace_name(struct trace *w, const char *what, uint32_t pid, uint32_t tid, const char *key,
 		const char *text)
 {
@@ -332,7 +337,7 @@ static void add_all(struct trace *w, const struct series *series, size_t series_
 	trace_flush(w);
 }
 
-/* 0, or errno of what failed first. */
+/* Returns 0, or the errno of the first failure. */
 static int write_all(struct trace *w, int fd, const struct series *series, size_t series_count)
 {
 	int ended;
@@ -358,7 +363,7 @@ enum status trace_write(const char *path, const struct timeline *t, uint16_t pro
 
 	w.escaped = calloc(t->names + 1, sizeof(*w.escaped));
 	if (!w.escaped)
-		return error_errno(err, ENOMEM, "a trace of %zu names", t->names);
+		return error_errno(err, ENOMEM, "cannot write a trace with %zu names", t->names);
 	st = file_new_begin(&file, path, err);
 	if (!st) {
 		code = write_all(&w, file.fd, series, series_count);
