@@ -23,7 +23,7 @@ static bool launches_graph(const char *name)
 	return is_named(name, "cuGraphLaunch");
 }
 
-/* The calls of the driver that launch one kernel each, or a graph. */
+/* Whether the driver call launches one kernel, or a graph. */
 static bool launches(const char *name)
 {
 	static const char *const names[] = {"cuLaunchKernel", "cuLaunchKernelEx",
@@ -80,7 +80,7 @@ static void *find(void *library, const char *name)
 	return library ? dlsym(library, name) : NULL;
 }
 
-/* How many calls there are to follow. */
+/* Returns the number of calls that are reported. */
 static unsigned enable_all(const struct launch_calls *c, bool on)
 {
 	unsigned count = 0;
