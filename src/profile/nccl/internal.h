@@ -12,5 +12,4 @@ uint32_t nccl_ranks(const struct timeline *t, uint64_t comm);
 uint32_t nccl_own_rank(const struct timeline *t, uint64_t comm, uint16_t process);
 /* Matches the launches of all ranks, and sets their ready and fastest times. */
 bool nccl_pair(struct nccl *n, const struct timeline *t);
-bool nccl_tabulate(struct nccl *n);
 #endif
