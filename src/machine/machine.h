@@ -118,8 +118,8 @@ struct cpu {
 	uint64_t l1d_bytes, l2_bytes, l3_bytes;	   /* size of one instance; 0: unknown */
 	unsigned l3_count;			   /* instances; 0: unknown */
 	uint64_t memory_bytes, memory_limit_bytes; /* MemTotal; limit of the cgroup, 0: none */
-	uint64_t
-		memory_available_bytes; /* MemAvailable, or what is left below a cgroup's limit; 0: unknown */
+	/* MemAvailable, or what is left below a cgroup's limit; 0: unknown */
+	uint64_t memory_available_bytes;
 	uint64_t page_bytes;
 	uint32_t isa; /* one bit per CPU_ISA_* */
 	bool virtual_machine;
@@ -144,8 +144,8 @@ enum status machine_read(struct machine **m, enum layer up_to, const char *recor
 struct machine_scope {
 	enum layer up_to;
 	const char *out; /* folder for results, which need not exist; NULL: the working folder */
-	const volatile sig_atomic_t
-		*stop;		 /* if it becomes non-zero, reading ends soon with CANCELLED; NULL: never */
+	/* if it becomes non-zero, reading ends soon with CANCELLED; NULL: never */
+	const volatile sig_atomic_t *stop;
 	const char *const *libs; /* names of the libraries to open for the SOFTWARE layer, ended by NULL,
 				    whatever up_to is; NULL: as up_to says */
 };

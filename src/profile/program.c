@@ -78,7 +78,7 @@ static void pass_signals(struct program *t)
 
 		kill(whom, number);
 		if (all || number == SIGTERM) {
-			t->told_to_end = true;
+			t->end_requested = true;
 			kill(whom, SIGCONT);
 		}
 	}

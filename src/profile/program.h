@@ -13,7 +13,7 @@ struct program {
 	int end;	  /* pidfd, readable once the process has ended; -1: none (before Linux 5.3) */
 	sigset_t before;  /* our signal mask before program_start */
 	bool terminal;	  /* the command is the terminal's foreground process group */
-	bool told_to_end; /* INT, TERM, HUP or QUIT was passed on */
+	bool end_requested; /* INT, TERM, HUP or QUIT was passed on */
 	int wait_status;  /* valid once it has ended */
 };
 

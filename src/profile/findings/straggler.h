@@ -15,8 +15,8 @@ struct straggler_name {
 struct straggler {
 	bool found;
 	uint16_t process;
-	uint32_t device, ranks,
-		also; /* also: number of other ranks whose lateness is at least 80 % of the straggler's */
+	/* also: number of other ranks whose lateness is at least 80 % of the straggler's */
+	uint32_t device, ranks, also;
 	size_t steps, late_steps;   /* steps compared; steps in which the rank was late */
 	double median_ns;	    /* median over the late steps of the time that the others waited */
 	double per_step_ns;	    /* sum of that time divided by all steps */

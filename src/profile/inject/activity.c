@@ -32,7 +32,7 @@ static uint32_t name_id(struct activity *a, const char *name)
 
 static void add_kernel(struct activity *a, const struct cupti_kernel *k)
 {
-	bool clusters = a->cupti->version_told >= CUPTI_VERSION_CLUSTER;
+	bool clusters = a->cupti->version_number >= CUPTI_VERSION_CLUSTER;
 	struct ring_kernel out = {
 		.head = {.type = RING_KERNEL, .size = sizeof(out), .name = name_id(a, k->name)},
 		.start = k->start,

@@ -266,8 +266,8 @@ static void *prepare(void *context)
 		s = counting.left && !counting.sessions ? session_of(context) : NULL;
 		if (s && start(s)) {
 			stop.profiler = s->profiler;
-			counting.cu.range_stop(
-				&stop); /* the range contains no kernel, so its result does not matter */
+			/* The range contains no kernel, so its result does not matter. */
+			counting.cu.range_stop(&stop);
 		}
 		drop_lock();
 	}

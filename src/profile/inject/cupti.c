@@ -64,7 +64,7 @@ static void attempt(struct search *s, const char *path, int flags)
 	if (!handle)
 		return;
 	snprintf(why, sizeof(why), "cuptiGetVersion fails");
-	s->done = bind(s->cupti, handle, why) && !s->cupti->version(&s->cupti->version_told) &&
+	s->done = bind(s->cupti, handle, why) && !s->cupti->version(&s->cupti->version_number) &&
 		  s->start(s->cupti, why);
 	if (s->done) {
 		snprintf(s->path, CUPTI_TEXT, "%.255s", path);

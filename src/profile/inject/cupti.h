@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of CUPTI's activity interface that is used, declared here because the library is built without
- * CUPTI's headers and runs with any CUPTI of the target machine. Of each record, only fields are declared
+ * CUPTI's headers and runs with any CUPTI of the target machine. Only fields of records are declared
  * that lie at the same place in all versions from CUPTI_VERSION_MIN on. Newer fields come after the version
  * that added them. A test compares the layouts with NVIDIA's headers. */
 #ifndef PROFILE_INJECT_CUPTI_H
@@ -150,7 +150,7 @@ typedef void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buff
 
 struct cupti {
 	void *handle; /* NULL: not open */
-	uint32_t version_told;
+	uint32_t version_number;
 #define X(need, field, symbol, params) int(*field) params;
 	CUPTI_FUNCTIONS(X)
 #undef X

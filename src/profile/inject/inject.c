@@ -248,10 +248,10 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 	size_t size = sizeof(zeroed);
 	int code;
 
-	if (c->version_told < CUPTI_VERSION_MIN) {
+	if (c->version_number < CUPTI_VERSION_MIN) {
 		snprintf(why, CUPTI_TEXT,
 			 "CUPTI version %u is too old; version 14 (CUDA 11.1) or newer is required",
-			 c->version_told);
+			 c->version_number);
 		return 0;
 	}
 	state.activity.cupti = c;
@@ -308,7 +308,7 @@ static void collect(struct ring_header *h)
 	}
 	writer_note(&state.writer, "");
 	snprintf(h->library, sizeof(h->library), "%s", path);
-	h->cupti_version = state.cupti.version_told;
+	h->cupti_version = state.cupti.version_number;
 	state.flush_ns = (flush_ms ? flush_ms < FLUSH_MS_MAX ? flush_ms : FLUSH_MS_MAX : 1) * 1000000u;
 	activity_clock(&state.activity);
 	state.collecting = 1;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct launch_told { /* CUpti_CallbackData */
+struct launch_callback_data { /* CUpti_CallbackData */
 	int site;    /* 0: the call begins; 1: it ends */
 	const char *function;
 	const void *params;
@@ -18,7 +18,7 @@ struct launch_told { /* CUpti_CallbackData */
 	uint64_t *data;
 	uint32_t correlation;
 };
-typedef void launch_told_visit(void *arg, int domain, uint32_t cbid, const void *told);
+typedef void launch_callback(void *arg, int domain, uint32_t cbid, const void *data);
 
 struct launch_resource { /* CUpti_ResourceData */
 	void *context, *handle, *descriptor;
@@ -50,7 +50,7 @@ typedef void launch_context_visit(void *context, bool made);
 typedef void launch_graph_visit(void);
 
 struct launch_calls {
-	int (*subscribe)(void **subscriber, launch_told_visit *visit, void *arg);
+	int (*subscribe)(void **subscriber, launch_callback *visit, void *arg);
 	int (*enable)(uint32_t enable, void *subscriber, int domain, uint32_t cbid);
 	int (*name_of)(int domain, uint32_t cbid, const char **name);
 	int (*device_of)(void *context, uint32_t *device);

@@ -126,8 +126,8 @@ struct ring_field { /* a field of an NVTX payload */
 struct ring_schema {
 	struct ring_record head;
 	uint64_t id;
-	uint32_t fields,
-		domain; /* domain: id of a string, as in ring_range. `fields` structs ring_field follow */
+	/* domain: id of a string, as in ring_range. `fields` structs ring_field follow */
+	uint32_t fields, domain;
 };
 struct ring_thread {
 	struct ring_record head; /* name: set with NVTX */

@@ -32,8 +32,8 @@ struct join {
 	const struct timeline *t;
 	struct nccl *n;
 	uint8_t *role; /* by name: ROLE_CALL + operation, or another role */
-	uint32_t domain, comm, bytes,
-		peer; /* indices of the names of NCCL's payload fields; TIMELINE_NONE: not in the profile */
+	/* indices of the names of NCCL's payload fields; TIMELINE_NONE: not in the profile */
+	uint32_t domain, comm, bytes, peer;
 	struct issued *issued;
 	struct call *call; /* calls since the outermost ncclGroupStart */
 	uint32_t *peers;   /* scratch space of the same size */

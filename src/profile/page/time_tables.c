@@ -168,7 +168,8 @@ static void cell_operation(struct grid *g, const struct nccl_row *r)
 {
 	struct text name = {0};
 
-	text_add(&name, nccl_operation_name(r->operation));
+	text_add(&name,
+		 r->operation == NCCL_UNKNOWN ? "unknown operation" : nccl_operation_name(r->operation));
 	if (r->calls > 1)
 		text_addf(&name, ", %u calls", r->calls);
 	if (r->graph)

@@ -34,8 +34,8 @@ struct mark {
 
 struct search {
 	const struct launches *l;
-	uint32_t *kernels,
-		*outward;  /* by launch: number of kernels and of launches with the host before it */
+	/* by launch: number of kernels and of launches with the host before it */
+	uint32_t *kernels, *outward;
 	double *ns;	   /* by launch: run time of the kernels before it */
 	double whole_ns;   /* run time of all kernels */
 	struct mark *mark; /* sorted by key, then position */

@@ -8,9 +8,9 @@
 struct launch {
 	uint64_t at_ns;	   /* begin of the call; if calls were not recorded, begin on the device */
 	uint64_t start_ns; /* begin on the device; for a wait, that of the next launch */
-	uint64_t
-		key; /* equal for launches of the same kind, name and copy size (rounded to a power of two) */
-	uint64_t ns; /* run time of its kernels */
+	/* equal for launches of the same kind, name and copy size (rounded to a power of two) */
+	uint64_t key;
+	uint64_t ns;	/* run time of its kernels */
 	uint32_t event; /* index of the first event on the device, or of the waiting call */
 	uint32_t correlation;
 	bool kernel;  /* a kernel or a graph */

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 struct clock_pair {
-	uint64_t foreign_ns, own_ns,
-		width_ns; /* own_ns: middle of the readings before and after; width_ns: their difference */
+	/* own_ns: middle of the readings before and after; width_ns: their difference */
+	uint64_t foreign_ns, own_ns, width_ns;
 };
 struct clock_map {
 	struct clock_pair *pair; /* sorted by foreign_ns after clock_map_fit */

@@ -15,7 +15,7 @@ static int by_sequence(const void *a_, const void *b_)
 	return (a->segment.sequence > b->segment.sequence) - (a->segment.sequence < b->segment.sequence);
 }
 
-/* Collects the segments that hold records, and limits their size to what the file has. */
+/* Collects the segments that hold records, and limits their sizes to the bytes in the file. */
 static enum status take_places(struct ring_file *f, struct error *err)
 {
 	const struct ring_header *h = &f->header;

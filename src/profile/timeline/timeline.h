@@ -40,8 +40,8 @@ struct timeline_event {
 	uint16_t kind, process;	   /* enum timeline_kind; index into `process` */
 	uint32_t name;		   /* index into `name`; 0 is "" */
 	uint32_t track;		   /* index into `track` */
-	uint32_t
-		correlation; /* links a call to the work that it put on a device, within a process; 0: none */
+	/* links a call to the work that it put on a device, within a process; 0: none */
+	uint32_t correlation;
 	uint32_t detail; /* KERNEL: index into `kernel`. COPY, SET: into `copy`. RANGE, MARK: into `range`.
 			    RUNTIME, DRIVER: the return code. GRAPH: id of the graph. SYNC, OVERHEAD: CUPTI's
 			    type */

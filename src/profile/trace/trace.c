@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include "core/file/file.h"
 #include "core/text/text.h"
-#include "profile/trace/internal.h"
+#include "journal/field.h"
+#include "profile/trace/gzip_out.h"
 
 enum {
 	BLOCK = 1 << 18,
@@ -12,7 +13,23 @@ enum {
 	PID_TELEMETRY = 2000000000
 };
 
-void trace_flush(struct trace *w)
+/* Allocation units on an SM; see blocks_per_sm. */
+enum { REGISTER_UNIT = 256, SHARED_UNIT = 128, SHARED_RESERVED = 1024 };
+
+/* State while a trace is written. */
+struct trace {
+	const struct timeline *t;
+	uint16_t process; /* one process, or TRACE_ALL */
+	bool alone;	  /* a single process: devices use their own numbers as pid */
+	uint64_t base_ns; /* time of ts 0 */
+	char **escaped;	  /* by name: escaped JSON strings; NULL: not needed yet */
+	struct text out;
+	uint64_t events;
+	struct gzip_out *gzip;
+	int code; /* errno of the failed write */
+};
+
+static void flush(struct trace *w)
 {
 	if (w->out.failed)
 		w->code = ENOMEM;
@@ -21,15 +38,15 @@ void trace_flush(struct trace *w)
 	w->out.size = 0;
 }
 
-void trace_begin(struct trace *w)
+static void begin_object(struct trace *w)
 {
 	if (w->out.size >= BLOCK || w->out.failed)
-		trace_flush(w);
+		flush(w);
 	text_add(&w->out, w->events++ ? ",\n" : "\n");
 }
 
 /* Writes a foreign name as a JSON string. Valid UTF-8 stays as it is. */
-void trace_string(struct text *out, const char *s)
+static void add_string(struct text *out, const char *s)
 {
 	json_t *j = field_string(s);
 	char *dumped = j ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
@@ -47,13 +64,13 @@ static const char *escaped(struct trace *w, uint32_t name)
 	if (name >= w->t->names)
 		return "\"\"";
 	if (!w->escaped[name]) {
-		trace_string(&one, timeline_name(w->t, name));
+		add_string(&one, timeline_name(w->t, name));
 		w->escaped[name] = one.data;
 	}
 	return w->escaped[name] ? w->escaped[name] : "\"\"";
 }
 
-double trace_us(const struct trace *w, uint64_t ns)
+static double us_of(const struct trace *w, uint64_t ns)
 {
 	return ((double)(int64_t)(ns - w->base_ns)) * 1e-3;
 }
@@ -77,9 +94,9 @@ static void begin_event(struct trace *w, const struct timeline_event *e, char ph
 	uint32_t pid = track->device ? pid_of_device(w, e->process, track->device_id)
 				     : w->t->process[e->process].pid;
 
-	trace_begin(w);
+	begin_object(w);
 	text_addf(&w->out, "{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f", phase, pid,
-		  track->device ? track->stream : track->thread, trace_us(w, e->start_ns));
+		  track->device ? track->stream : track->thread, us_of(w, e->start_ns));
 }
 
 static const char *memory_name(unsigned kind)
@@ -99,6 +116,34 @@ static void add_where(struct trace *w, const struct timeline_event *e)
 		  track->device_id, track->context, (int32_t)track->stream, e->correlation);
 }
 
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* Number of blocks of this kernel that fit on a multiprocessor, limited by threads, registers, shared memory
+ * and the device's own limit. docs/explanation/methods/profile.md, "Estimated occupancy". */
+static double blocks_per_sm(const struct timeline_kernel *k, const struct timeline_device *d)
+{
+	uint64_t threads = (uint64_t)k->block[0] * k->block[1] * k->block[2];
+	uint64_t warps = (threads + d->warp - 1) / d->warp;
+	uint64_t shared = k->shared_static + (uint64_t)k->shared_dynamic;
+	uint64_t registers = ((uint64_t)k->registers * d->warp + REGISTER_UNIT - 1) / REGISTER_UNIT *
+			     REGISTER_UNIT * warps;
+	double fit = d->blocks_per_sm ? d->blocks_per_sm : 1e9;
+
+	if (!warps)
+		return 0;
+	shared += d->major >= 8 ? SHARED_RESERVED : 0;
+	shared = (shared + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
+	fit = least(fit, (double)(d->warps_per_sm / warps));
+	if (registers && d->registers_per_sm)
+		fit = least(fit, (double)(d->registers_per_sm / registers));
+	if (shared && d->shared_per_sm)
+		fit = least(fit, (double)(d->shared_per_sm / shared));
+	return fit;
+}
+
 static void add_kernel(struct trace *w, const struct timeline_event *e)
 {
 	const struct timeline_kernel *k = &w->t->kernel[e->detail];
@@ -115,7 +160,7 @@ static void add_kernel(struct trace *w, const struct timeline_event *e)
 		k->registers, k->shared_static + k->shared_dynamic, k->grid[0], k->grid[1], k->grid[2],
 		k->block[0], k->block[1], k->block[2]);
 	if (d && d->sms && d->warp && d->warps_per_sm) {
-		fit = trace_blocks_per_sm(k, d);
+		fit = blocks_per_sm(k, d);
 		held = blocks / d->sms < fit ? blocks / d->sms : fit;
 		text_addf(&w->out,
 			  ",\"blocks per SM\":%.4g,\"warps per SM\":%.4g,\"est. achieved occupancy %%\":%.0f",
@@ -238,14 +283,14 @@ static void add_event(struct trace *w, const struct timeline_event *e)
 }
 
 /* Adds a {"ph":"M"} object, which tells viewers how to name and sort a process or thread. */
-void trace_name(struct trace *w, const char *what, uint32_t pid, uint32_t tid, const char *key,
-		const char *text)
+static void add_name(struct trace *w, const char *what, uint32_t pid, uint32_t tid, const char *key,
+		     const char *text)
 {
-	trace_begin(w);
+	begin_object(w);
 	text_addf(&w->out,
 		  "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":0,\"args\":{\"%s\":", what, pid,
 		  tid, key);
-	trace_string(&w->out, text);
+	add_string(&w->out, text);
 	text_add(&w->out, "}}");
 }
 
@@ -253,12 +298,12 @@ static void name_process(struct trace *w, const struct timeline_process *p)
 {
 	char label[96];
 
-	trace_name(w, "process_name", p->pid, 0, "name", p->command);
+	add_name(w, "process_name", p->pid, 0, "name", p->command);
 	if (p->rank >= 0)
 		snprintf(label, sizeof(label), "CPU, rank %d, pid %u", p->rank, p->pid);
 	else
 		snprintf(label, sizeof(label), "CPU, pid %u", p->pid);
-	trace_name(w, "process_labels", p->pid, 0, "labels", label);
+	add_name(w, "process_labels", p->pid, 0, "labels", label);
 }
 
 static void name_track(struct trace *w, const struct timeline_track *track)
@@ -273,15 +318,15 @@ static void name_track(struct trace *w, const struct timeline_track *track)
 				 timeline_name(w->t, track->name));
 		else
 			snprintf(text, sizeof(text), "thread %u", track->thread);
-		trace_name(w, "thread_name", p->pid, track->thread, "name", text);
+		add_name(w, "thread_name", p->pid, track->thread, "name", text);
 		return;
 	}
 	pid = pid_of_device(w, track->process, track->device_id);
 	snprintf(text, sizeof(text), "GPU %u of pid %u", track->device_id, p->pid);
-	trace_name(w, "process_name", pid, 0, "name", p->command);
-	trace_name(w, "process_labels", pid, 0, "labels", text);
+	add_name(w, "process_name", pid, 0, "name", p->command);
+	add_name(w, "process_labels", pid, 0, "labels", text);
 	snprintf(text, sizeof(text), "stream %u", track->stream);
-	trace_name(w, "thread_name", pid, track->stream, "name", text);
+	add_name(w, "thread_name", pid, track->stream, "name", text);
 }
 
 static void add_device(struct trace *w, const struct timeline_device *d, bool first)
@@ -319,6 +364,38 @@ static void add_head(struct trace *w)
 		  w->base_ns);
 }
 
+static void add_series(struct trace *w, const struct series *s, uint32_t pid)
+{
+	uint64_t slack_ns = 1000000000;
+
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->t_ns[i] + slack_ns < w->t->start_ns || s->t_ns[i] > w->t->end_ns + slack_ns ||
+		    s->value[i] - s->value[i] != 0)
+			continue;
+		begin_object(w);
+		text_addf(
+			&w->out,
+			"{\"ph\":\"C\",\"pid\":%u,\"tid\":0,\"ts\":%.3f,\"cat\":\"telemetry\",\"name\":\"%s\",",
+			pid, us_of(w, s->t_ns[i]), s->signal);
+		text_addf(&w->out, "\"args\":{\"%s\":%.9g}}", s->signal, s->value[i]);
+	}
+}
+
+/* Writes telemetry as counter tracks. Each source becomes a process, with numbers from `pid` on. */
+static void add_counters(struct trace *w, const struct series *series, size_t count, uint32_t pid)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t first = 0;
+
+		while (strcmp(series[first].source, series[i].source))
+			first++;
+		if (first == i)
+			add_name(w, "process_name", pid + (uint32_t)i, 0, "name", series[i].source);
+		if (series[i].kind == SIGNAL_GAUGE)
+			add_series(w, &series[i], pid + (uint32_t)first);
+	}
+}
+
 static void add_all(struct trace *w, const struct series *series, size_t series_count)
 {
 	const struct timeline *t = w->t;
@@ -332,9 +409,9 @@ static void add_all(struct trace *w, const struct series *series, size_t series_
 			name_track(w, &t->track[i]);
 	for (size_t i = 0; i < t->events && !w->code; i++)
 		add_event(w, &t->event[i]);
-	trace_counters(w, series, series_count, PID_TELEMETRY);
+	add_counters(w, series, series_count, PID_TELEMETRY);
 	text_add(&w->out, "\n]}\n");
-	trace_flush(w);
+	flush(w);
 }
 
 /* Returns 0, or the errno of the first failure. */
