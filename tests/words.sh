@@ -25,7 +25,7 @@ function judge(s, where,    plain, words, n, i, count, head) {
 	head = s
 	gsub(/^[*_"( \t]+/, "", head)
 	if (count > most) report(where, count " words", s)
-	else if (count > 8 && head ~ /^(Of|What (is|are|was|has|it|they|a|the|comes|came)|Who|Whose|Whoever|Where (a|an|the|no|it|one|both|nothing)) / && s !~ /\?$/)
+	else if (count > 8 && s !~ /^ *\*\*/ && head ~ /^(Of|What (is|are|was|has|it|they|a|the|comes|came)|Who|Whose|Whoever|Where (a|an|the|no|it|one|both|nothing)) / && s !~ /\?$/)
 		report(where, "opens without its subject", s)
 }
 function report(where, why, s) { printf "%s: %s: %.110s\n", where, why, s; bad++ }

@@ -15,7 +15,7 @@
 #define WINDOW_NS 300000000u
 enum { TEXT_MAX = 16 << 20, CPUS_MAX = 1 << 20 };
 
-/* user nice system idle iowait irq softirq steal */
+/* columns: user nice system idle iowait irq softirq steal */
 enum { COLUMNS = 8, IDLE = 3, IOWAIT = 4, STEAL = 7 };
 
 bool cpu_use_ticks(const char *stat, const bool *usable, unsigned count, double *busy, double *total)
@@ -46,7 +46,7 @@ bool cpu_use_ticks(const char *stat, const bool *usable, unsigned count, double 
 
 bool cpu_use_process(const char *stat, double *ticks, long *parent)
 {
-	const char *name_end = stat ? strrchr(stat, ')') : NULL; /* a name may hold anything */
+	const char *name_end = stat ? strrchr(stat, ')') : NULL; /* the name may contain any character */
 	unsigned long long user, system;
 
 	if (!name_end || sscanf(name_end + 1, " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
@@ -86,7 +86,7 @@ static bool same_program(const char *pid, const struct stat *ours)
 	return !stat(path, &its) && its.st_ino == ours->st_ino && its.st_dev == ours->st_dev;
 }
 
-/* Of this process and its like beside it. */
+/* Ticks of this process and of processes of the same program with the same parent. */
 static double own_ticks(void)
 {
 	DIR *proc = opendir("/proc");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* struct machine from the facts tree alone, so a journal's facts give the same machine as a live reading. */
+/* Builds struct machine from the facts tree only, so the facts in a journal give the same machine as a live
+ * reading. */
 #include "machine/machine.h"
 #include <limits.h>
 #include <math.h>
@@ -55,7 +56,7 @@ double gpu_get(const struct gpu *g, enum gpu_fact fact, double fallback)
 	return gpu_has(g, fact) ? g->fact[fact] : fallback;
 }
 
-/* Numbers of a stranger's JSON: absent, negative and absurd ones count as 0. */
+/* Reads a number of untrusted JSON. Absent, negative and too large values become 0. */
 static double number(const json_t *map, const char *key, double high)
 {
 	double v = json_number_value(json_object_get(map, key));
@@ -98,7 +99,7 @@ static void build_caches(struct cpu *c, const json_t *cpu)
 	}
 }
 
-/* CPUs in both lists, "0-3,8" and "2-9". */
+/* Number of CPUs that are in both lists, such as "0-3,8" and "2-9". */
 static unsigned common_cpus(const char *a, const char *b)
 {
 	unsigned count = 0;
@@ -129,7 +130,7 @@ static unsigned common_cpus(const char *a, const char *b)
 	return count;
 }
 
-/* Last caches that share CPUs with a node. */
+/* Number of last-level caches that share CPUs with a node. */
 static unsigned caches_of(const json_t *cpu, const char *cpus)
 {
 	const json_t *row, *list;
@@ -248,7 +249,7 @@ static enum status build_gpus(struct machine *m, struct error *err)
 
 	if (count > GPUS_MAX)
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-				       "machine: %zu GPUs are more than %d", count, GPUS_MAX);
+				       "machine: %zu GPUs exceed the limit of %d", count, GPUS_MAX);
 	m->gpu = calloc(count ? count : 1, sizeof(*m->gpu));
 	if (!m->gpu)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "machine: out of memory");
@@ -282,7 +283,7 @@ static enum status build_libs(struct machine *m, struct error *err)
 	return STATUS_OK;
 }
 
-/* Takes `facts`. */
+/* Takes ownership of `facts`. */
 static enum status build(struct machine **out, json_t *facts, struct error *err)
 {
 	struct machine *m = calloc(1, sizeof(*m));
@@ -308,7 +309,7 @@ static enum status build(struct machine **out, json_t *facts, struct error *err)
 	return STATUS_OK;
 }
 
-/* By the names alone: the folder need not be there yet. */
+/* Makes the path absolute without file access: the folder need not exist yet. */
 static json_t *absolute(const char *path)
 {
 	char here[PATH_MAX];
@@ -351,7 +352,7 @@ enum status machine_from_json(struct machine **m, const json_t *facts, struct er
 	*m = NULL;
 	if (!json_is_object(facts) || json_integer_value(json_object_get(facts, "format")) != 1)
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-				       "machine: these are no facts of format 1");
+				       "machine: the facts are not of format 1");
 	return build(m, json_deep_copy(facts), err);
 }
 

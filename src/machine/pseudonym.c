@@ -18,7 +18,7 @@ enum kind {
 	KIND_USER,
 	KIND_COMMAND,
 	KIND_ID,
-	KIND_MAPPED, /* a GUID that is an IPv4 address: which a RoCE port's are is a fact */
+	KIND_MAPPED, /* a GUID that is an IPv4 address; that a RoCE port's GUID is one is a fact to keep */
 };
 
 static const char mapped[] = "0000:0000:0000:0000:0000:ffff:";
@@ -34,7 +34,7 @@ struct pseudonyms {
 	size_t count;
 };
 
-/* Keys whose string value is a name, wherever they stand in the raw or the facts tree. */
+/* Keys whose string value is a name, anywhere in the raw readings or the facts tree. */
 static const struct {
 	const char *key;
 	enum kind kind;
@@ -54,8 +54,8 @@ struct pseudonyms *pseudonyms_new_salted(const char *salt)
 
 struct pseudonyms *pseudonyms_new(void)
 {
-	/* Secrets of 128 bits, so that two runs of one machine give one name and nobody else can try serials.
-	 * In a container there is often no machine id: then names last until the kernel starts anew. */
+	/* Secrets of 128 bits, so that two runs of one machine give equal pseudonyms, and nobody else can try
+	 * serials. Containers often have no machine id; then pseudonyms change at the next boot. */
 	static const char *const secrets[] = {"/etc/machine-id", "/proc/sys/kernel/random/boot_id"};
 	char *id = NULL;
 	size_t size = 0;
@@ -75,7 +75,7 @@ struct pseudonyms *pseudonyms_new_once(void)
 {
 	char salt[33];
 
-	/* Without random bits there is no salt, and without a salt no pseudonym. */
+	/* No pseudonyms without a salt, and no salt without random bits. */
 	return random_hex(salt, sizeof(salt)) ? pseudonyms_new_salted(salt) : NULL;
 }
 
@@ -109,7 +109,7 @@ static void hash_of(const struct pseudonyms *p, enum kind kind, const char *text
 	text_release(&t);
 }
 
-/* A pseudonym keeps the form of what it stands for, so that parsers take it. */
+/* A pseudonym has the same form as the text that it replaces, so that parsers accept it. */
 static void add_pseudonym(const struct pseudonyms *p, enum kind kind, const char *text, size_t size,
 			  struct text *out)
 {
@@ -124,13 +124,13 @@ static void add_pseudonym(const struct pseudonyms *p, enum kind kind, const char
 	case KIND_MAC:
 		text_addf(out, "02:%.2s:%.2s:%.2s:%.2s:%.2s", h, h + 2, h + 4, h + 6, h + 8);
 		break;
-	case KIND_IP: /* the documentation network */
+	case KIND_IP: /* an address of the documentation network */
 		text_addf(out, "192.0.2.%lu", strtoul((char[3]){h[0], h[1], 0}, NULL, 16));
 		break;
 	case KIND_GUID:
 		text_addf(out, "%.4s:%.4s:%.4s:%.4s", h, h + 4, h + 8, h + 12);
 		break;
-	case KIND_MAPPED: /* the documentation network again */
+	case KIND_MAPPED: /* an address of the documentation network */
 		text_addf(out, "%sc000:02%.2s", mapped, h);
 		break;
 	case KIND_HOST:
@@ -181,7 +181,7 @@ static void learn(struct pseudonyms *p, enum kind kind, const char *text)
 	p->count += p->name[p->count].text != NULL;
 }
 
-/* A raw answer is [code, value]. */
+/* A raw reading is [code, value]. */
 static const char *text_of(const json_t *value)
 {
 	return json_string_value(json_is_array(value) ? json_array_get(value, 1) : value);
@@ -197,7 +197,7 @@ static void learn_processes(struct pseudonyms *p, const json_t *list)
 		learn(p, KIND_COMMAND, json_string_value(json_object_get(row, "name")));
 }
 
-/* Hex words of 16 and more that name containers and control groups. */
+/* Collects hexadecimal words of at least 16 characters, which name containers and control groups. */
 static void learn_groups(struct pseudonyms *p, const char *text)
 {
 	while (*text) {
@@ -213,7 +213,7 @@ static void learn_groups(struct pseudonyms *p, const char *text)
 	}
 }
 
-/* "NVRM: Xid (PCI:0000:1b:00): 31, pid=7, name=train.py, .." */
+/* Collects names in kernel messages such as "NVRM: Xid (PCI:0000:1b:00): 31, pid=7, name=train.py, ..". */
 static void learn_log(struct pseudonyms *p, const json_t *lines)
 {
 	const json_t *line;
@@ -231,7 +231,7 @@ static void learn_log(struct pseudonyms *p, const json_t *lines)
 	}
 }
 
-/* The names behind each "/home/" of a path. */
+/* Collects the names after each "/home/" of a path. */
 static void learn_homes(struct pseudonyms *p, const char *text)
 {
 	char name[64];
@@ -278,7 +278,7 @@ static size_t hex_run(const char *s)
 	return strspn(s, "0123456789abcdefABCDEF");
 }
 
-/* Groups of exactly `widths` hex digits between `sep`; their total length, or 0. */
+/* Length of groups of exactly `widths` hexadecimal digits, separated by `sep`; 0: no match. */
 static size_t groups(const char *s, const unsigned char *widths, size_t count, char sep)
 {
 	const char *p = s;
@@ -301,7 +301,7 @@ static size_t ipv4(const char *s)
 	if (sscanf(s, "%3u.%3u.%3u.%3u%n", &a, &b, &c, &d, &n) != 4 || a > 255 || b > 255 || c > 255 ||
 	    d > 255)
 		return 0;
-	/* Versions have leading zeros, and more or longer parts. */
+	/* Version numbers are not addresses: they have leading zeros, or more or longer parts. */
 	for (const char *p = s; p < s + n; p++) {
 		if (*p == '0' && (p == s || p[-1] == '.') && isdigit((unsigned char)p[1]))
 			return 0;
@@ -311,7 +311,7 @@ static size_t ipv4(const char *s)
 	return (size_t)n;
 }
 
-/* What stands at `s` by its form alone: UUID, MAC (of 6 or 20 bytes), GUID; the length, or 0. */
+/* Length of the name at `s` that is recognized by its form: UUID, MAC (6 or 20 bytes) or GUID; 0: none. */
 static size_t by_form(const char *s, enum kind *kind)
 {
 	static const unsigned char uuid[] = {8, 4, 4, 4, 12};
@@ -328,7 +328,7 @@ static size_t by_form(const char *s, enum kind *kind)
 	if (!n)
 		n = groups(s, mac, 20, ':');
 	if (n)
-		return strspn(s, "0:") == n ? 0 : n; /* all zero names nobody */
+		return strspn(s, "0:") == n ? 0 : n; /* an address of zeros identifies nobody */
 	*kind = KIND_GUID;
 	n = groups(s, guid, 4, ':');
 	if (!n)
@@ -343,7 +343,7 @@ static bool inside_word(const char *whole, const char *s)
 	return s > whole && (isalnum((unsigned char)s[-1]) || s[-1] == ':' || s[-1] == '.');
 }
 
-/* The learnt name at `s`, the longest; its length, or 0. */
+/* Length of the longest collected name at `s`; 0: none. */
 static size_t learnt_at(const struct pseudonyms *p, const char *whole, const char *s, enum kind *kind)
 {
 	size_t best = 0;
@@ -362,8 +362,8 @@ static size_t learnt_at(const struct pseudonyms *p, const char *whole, const cha
 	return best;
 }
 
-/* Owner: caller, free(); NULL: nothing to replace. `addresses`: dotted numbers are IPv4 addresses, not
- * versions. */
+/* The text with all names replaced; the caller frees it. NULL: nothing to replace. `addresses`: dotted
+ * numbers are IPv4 addresses and not versions. */
 static char *replaced(struct pseudonyms *p, const char *whole, bool addresses)
 {
 	struct text t = {0};
@@ -396,7 +396,7 @@ static char *replaced(struct pseudonyms *p, const char *whole, bool addresses)
 	return NULL;
 }
 
-/* A short host name cannot be looked for in other texts, but under its own key it is one. */
+/* A short host name is not searched for in other texts, but the value under its own key is replaced. */
 static char *whole_name(struct pseudonyms *p, const char *key, const json_t *value)
 {
 	const char *text = json_string_value(value);

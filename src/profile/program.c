@@ -12,10 +12,10 @@
 #include "core/text/text.h"
 
 static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-enum { STEP_MS = 20, LEFT_TOLD = 3, ENVIRONMENT_MAX = 1 << 22, LEFT_LOOKS = 5 };
+enum { STEP_MS = 20, LEFT_SHOWN = 3, ENVIRONMENT_MAX = 1 << 22, LEFT_LOOKS = 5 };
 
-/* Where we are in the foreground of a terminal, the command is: Ctrl-C and Ctrl-Z reach it, and it may read.
- */
+/* If assay runs in the foreground of a terminal, the command takes its place. Then Ctrl-C and Ctrl-Z reach
+ * the command, and it may read from the terminal. */
 static void give_terminal(struct program *t)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
@@ -50,7 +50,7 @@ enum status program_start(struct program *t, const char *const *command, const c
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
 		sigaddset(&set, passed[i]);
-	sigprocmask(SIG_BLOCK, &set, &t->before); /* before it starts: none is lost */
+	sigprocmask(SIG_BLOCK, &set, &t->before); /* blocked before the start, so that no signal is lost */
 	t->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	st = process_start(&t->process, &spec, err);
 	if (st) {
@@ -64,8 +64,9 @@ enum status program_start(struct program *t, const char *const *command, const c
 	return STATUS_OK;
 }
 
-/* INT, QUIT and HUP go to all of its group, as a terminal sends them; the others to itself alone. One that is
- * stopped would take none but KILL: what is to end it wakes it too. */
+/* INT, QUIT and HUP go to the whole process group, as a terminal sends them. The other signals go to the
+ * command alone. A stopped process reacts to KILL only, so signals that should end it are followed by CONT.
+ */
 static void pass_signals(struct program *t)
 {
 	struct signalfd_siginfo got;
@@ -77,13 +78,14 @@ static void pass_signals(struct program *t)
 
 		kill(whom, number);
 		if (all || number == SIGTERM) {
-			t->told_to_end = true;
+			t->end_requested = true;
 			kill(whom, SIGCONT);
 		}
 	}
 }
 
-/* Ctrl-Z stopped it: the shell that waits for us is to see us stopped, and to start both again. */
+/* Ctrl-Z stopped the command. assay stops too, so that the waiting shell notices. When the shell continues
+ * assay, assay continues the command. */
 static void stop_with_it(struct program *t)
 {
 	take_terminal(t);
@@ -92,7 +94,7 @@ static void stop_with_it(struct program *t)
 	kill(-t->process.pid, SIGCONT);
 }
 
-/* Unlike a helper's, what it left running in its group is the user's business. */
+/* Processes that the command left running in its group are not ended: the user decides about them. */
 static bool has_ended(struct program *t)
 {
 	pid_t got = waitpid(t->process.pid, &t->wait_status, WNOHANG | (t->terminal ? WUNTRACED : 0));
@@ -111,7 +113,8 @@ static bool has_ended(struct program *t)
 
 bool program_wait(struct program *t, int also, int wait_ms)
 {
-	/* Short steps where no descriptor tells its end, and where Ctrl-Z may stop it, which none tells. */
+	/* Polls in short steps if there is no pidfd, or if Ctrl-Z may stop the command: a pidfd does not
+	 * report a stop. */
 	bool short_steps = t->end < 0 || t->terminal;
 
 	while (!t->process.ended && !has_ended(t)) {
@@ -150,7 +153,7 @@ int program_code(const struct program *t)
 	return WIFSIGNALED(t->wait_status) ? 128 + WTERMSIG(t->wait_status) : WEXITSTATUS(t->wait_status);
 }
 
-/* The text of a file of this process in /proc; NULL: it is gone, or not ours to look at. */
+/* The content of /proc/PID/`name`; NULL: the process is gone or may not be read. The caller frees it. */
 static char *file_of(const char *pid, const char *name, size_t *size)
 {
 	char path[300], *text = NULL;
@@ -189,7 +192,7 @@ static size_t look_for_left(struct text *out, const char *mark)
 		const char *pid = entry[i]->d_name;
 		char *name;
 
-		if (has_mark(pid, mark) && left++ < LEFT_TOLD) {
+		if (has_mark(pid, mark) && left++ < LEFT_SHOWN) {
 			name = file_of(pid, "comm", &size);
 			text_addf(out, "%spid %s, %.*s", left > 1 ? "; " : "", pid,
 				  name ? (int)strcspn(name, "\n") : 1, name ? name : "?");
@@ -197,8 +200,8 @@ static size_t look_for_left(struct text *out, const char *mark)
 		}
 		free(entry[i]);
 	}
-	if (left > LEFT_TOLD)
-		text_addf(out, "; %zu more", left - LEFT_TOLD);
+	if (left > LEFT_SHOWN)
+		text_addf(out, "; %zu more", left - LEFT_SHOWN);
 	free(entry);
 	return left;
 }
@@ -208,7 +211,7 @@ size_t program_left_behind(struct text *out, const char *mark)
 	const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
 	size_t left = look_for_left(out, mark);
 
-	/* Helpers that end with their parent do so a little later. */
+	/* Worker processes that end with their parent need a little longer. */
 	for (unsigned i = 1; left && i < LEFT_LOOKS; i++) {
 		nanosleep(&step, NULL);
 		text_release(out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A foreign command, started as a shell would start it but for its environment, and followed to its end. */
+/* Runs a foreign command under assay: starts it as a shell would, with some more environment variables,
+ * passes signals on to it, and waits for its end. */
 #ifndef PROFILE_PROGRAM_H
 #define PROFILE_PROGRAM_H
 #include <signal.h>
@@ -8,25 +9,28 @@
 
 struct program {
 	struct process process;
-	int signals;	  /* signalfd: what we were sent and pass on; -1: none */
-	int end;	  /* pidfd: readable when it has ended; -1: none (before Linux 5.3) */
-	sigset_t before;  /* our mask until then */
-	bool terminal;	  /* the terminal is its, as a job in the foreground */
-	bool told_to_end; /* INT, TERM, HUP or QUIT was passed on */
-	int wait_status;  /* once it has ended */
+	int signals;	  /* signalfd for the signals that are passed on; -1: none */
+	int end;	  /* pidfd, readable once the process has ended; -1: none (before Linux 5.3) */
+	sigset_t before;  /* our signal mask before program_start */
+	bool terminal;	  /* the command is the terminal's foreground process group */
+	bool end_requested; /* INT, TERM, HUP or QUIT was passed on */
+	int wait_status;  /* valid once it has ended */
 };
 
-/* Starts it with these variables more. From here on INT, TERM, HUP, QUIT, USR1 and USR2 that we get are its.
- * UNAVAILABLE: there is no such command, or it cannot be executed. */
+/* Starts the command with `env` added to our environment. From here on, INT, TERM, HUP, QUIT, USR1 and USR2
+ * that assay receives are passed on to it. UNAVAILABLE: the command does not exist or cannot be executed. */
 enum status program_start(struct program *t, const char *const *command, const char *const *env,
 			  struct error *err);
-/* Waits up to wait_ms for its end, a signal for it, or input on `also` (-1: none). True: it has ended. */
+/* Waits up to wait_ms for the end of the command, a signal to pass on, or input on the descriptor `also` (-1:
+ * none). Returns true once the command has ended. */
 bool program_wait(struct program *t, int also, int wait_ms);
-void program_release(struct program *t); /* the terminal and our mask as they were */
-/* Processes that still run and whose environment, as they began with it, holds `mark` ("NAME=value"): what
- * the program left behind. Adds "pid 12, python3; pid 13, sh", the first few of them; their number. */
+void program_release(struct program *t); /* restores the terminal and our signal mask */
+/* Looks for processes that still run and whose initial environment contains `mark` ("NAME=value"): processes
+ * that the program left behind. Appends the first few of them to `out`, as "pid 12, python3; pid 13, sh".
+ * Returns their number. */
 struct text;
 size_t program_left_behind(struct text *out, const char *mark);
-/* What a shell would say: its code, or 128 and the signal's number. */
+/* The exit code as a shell reports it: the program's own, or 128 plus the number of the signal that ended it.
+ */
 int program_code(const struct program *t);
 #endif

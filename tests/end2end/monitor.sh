@@ -44,7 +44,7 @@ ok "its own variable shows" says 'NCCL_IB_TC=106 *environment *ok' out
 kill $other
 wait $other 2> /dev/null
 ok "one that is gone is wrong usage" expect 64 monitor nccl --pid $other
-ok "and said so" says 'there is no such process' err
+ok "and said so" says 'no such process' err
 ok "--pid is for settings" expect 64 monitor ib --pid $$
 unset NCCL_DEBUG
 NCCL_CONF_FILE=$tmp
@@ -103,7 +103,7 @@ ok "with state, rate, LID and errors" \
 ok "an HCA that is here is well" env NCCL_IB_HCA=mlx5_0:1 "$assay" monitor nccl
 NCCL_SOCKET_IFNAME=nowhere9 "$assay" monitor nccl > out
 ok "an interface that is not here fails" [ $? = 1 ]
-ok "by its name" says 'hurts  *nowhere9 is not here' out
+ok "by its name" says 'hurts  *nowhere9 is missing' out
 "$assay" monitor ib --interval 500ms --count 5 --json > grown &
 watcher=$!
 while [ ! -s grown ]; do sleep 0.02; done # both readings of the first line are taken

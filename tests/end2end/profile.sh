@@ -102,7 +102,7 @@ older() {
 		cmp kept/trace.json.gz run/trace.json.gz
 }
 ok "and packs the trace of a run that has an unpacked one" older
-page() { says 'ended with exit code 0' run/PROFILE.md && says '^trace.json.gz opens in Perfetto' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
+page() { says 'ended with exit code 0' run/PROFILE.md && says '^trace.json.gz opens in Perfetto' run/PROFILE.md && ! says 'Missing data' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
 ok "the page tells it, and of nothing missing" page
 
 untraced() { profile 0 --no-trace -- "$p" init steps 2 && ! says 'trace.json' run/PROFILE.md && ! says 'trace.json' run/PROFILE.html && [ ! -e run/trace.json.gz ]; }
@@ -128,7 +128,7 @@ for version in 17 18 130001 140002; do # records of 176, 208 and 216 bytes a ker
 done
 ancient() { FAKE_CUPTI_VERSION=9 profile 0 -- "$p" init steps 1 && has kernel 0 && says "version 9 is too old" err; }
 ok "a version that is too old is said" ancient
-refused() { FAKE_CUPTI_REFUSE=39 profile 0 -- "$p" init steps 1 && says "another profiler holds CUPTI" err; }
+refused() { FAKE_CUPTI_REFUSE=39 profile 0 -- "$p" init steps 1 && says "another profiler uses CUPTI" err; }
 ok "another profiler in the program is said" refused
 dropped() { FAKE_CUPTI_DROP=123 profile 0 -- "$p" init steps 1 && says "CUPTI dropped 123 records" err; }
 ok "what CUPTI dropped is said" dropped
@@ -169,23 +169,23 @@ counted() { # a step launches two kernels; those of graphs are not counted, nor 
 		[ "$(grep -cE '^"(void gemm_<128>\(float const\*, float\*\)|softmax_kernel)",[0-9]+,0,[0-9]+,0.91,' run/counters_launches.csv)" = 10 ]
 }
 ok "--counters counts the kernels that match, behind those it is to skip, and not more" counted
-in_graphs() { profile 0 --counters nothing_like_it -- "$p" init steps 10 && says 'no counters of kernels that CUDA graphs launch' err && says 'no counters were taken; "What is missing" says why' run/PROFILE.md; }
+in_graphs() { profile 0 --counters nothing_like_it -- "$p" init steps 10 && says 'no counters of kernels that CUDA graphs launch' err && says 'no counters were taken; "Missing data" says why' run/PROFILE.md; }
 ok "kernels that graphs launch have none, which is said instead of advice to count them" in_graphs
 matched() { profile 0 --counters 'soft|none' -- "$p" init steps 10 nccl && says '^"softmax_kernel",11,' run/counters.csv && ! says gemm run/counters.csv; }
 ok "by a regular expression of their names" matched
 flop() {
-	profile 0 --counters gemm --counters-flop -- "$p" init steps 10 && says 'FLOP a byte' run/PROFILE.md && says '| 600 TFLOP/s | 400 |' run/PROFILE.md &&
-		says '<svg' run/PROFILE.html && says 'PROFILE.html has it' run/PROFILE.md
+	profile 0 --counters gemm --counters-flop -- "$p" init steps 10 && says 'FLOP per byte' run/PROFILE.md && says '| 600 TFLOP/s | 400 |' run/PROFILE.md &&
+		says '<svg' run/PROFILE.html && says 'PROFILE.html shows it' run/PROFILE.md
 }
 ok "with FLOP there is a roofline" flop
-pipes() { FAKE_CUPTI=xu_active_share=0.42,issue_active_share=0.31 profile 0 --counters gemm -- "$p" init steps 10 && says '| 42.0 % | 31.0 % |' run/PROFILE.md && ! says 'found in L2' run/PROFILE.md; }
+pipes() { FAKE_CUPTI=xu_active_share=0.42,issue_active_share=0.31 profile 0 --counters gemm -- "$p" init steps 10 && says '| 42.0 % | 31.0 % |' run/PROFILE.md && ! says 'L2 hit share' run/PROFILE.md; }
 ok "exponentials and issue slots are told with the core" pipes
 l2() {
 	FAKE_CUPTI=l2_bytes=2e12,l2_hit_share=0.75,clock_hz=1.7e9 profile 0 --counters gemm --counters-l2 -- "$p" init steps 10 && says '| 2.00 TB/s | 75.0 % |' run/PROFILE.md &&
 		says '^"void gemm_<128>(float const\*, float\*)",10,.*,1.7e+09,2e+09,0.75,,' run/counters.csv
 }
 ok "--counters-l2 tells what crossed L2, and what was found there" l2
-for refusal in cuptiRangeProfilerEnable=35:NVreg_RestrictProfilingToAdminUsers=0 cuptiRangeProfilerStart=26:dcgmi cuptiSubscribe=39:followed \
+for refusal in cuptiRangeProfilerEnable=35:NVreg_RestrictProfilingToAdminUsers=0 cuptiRangeProfilerStart=26:dcgmi cuptiSubscribe=39:callbacks \
 	cuptiRangeProfilerDecodeData=1:range_decode; do
 	refused_counters() {
 		FAKE_CUPTI=${refusal%%:*} profile 0 --counters . -- "$p" init steps 10 && says "no counters: .*${refusal#*:}" err && [ "$(wc -l < run/counters.csv)" = 1 ] &&
@@ -248,7 +248,7 @@ ok "so does one that leaves by _exit" left
 ok "no such program: 127, as a shell says" profile 127 -- ./nonexistent-program
 ok "and it is said" says "nonexistent-program" err
 ok "not a program: 126" profile 126 -- /dev/null
-nothing() { profile 0 -- true && says "no process of it began to use CUDA" err && ! says 'What it cost' run/PROFILE.md && ! says 'What it cost' run/PROFILE.html; }
+nothing() { profile 0 -- true && says "no process of the program used CUDA" err && ! says 'Cost of recording' run/PROFILE.md && ! says 'Cost of recording' run/PROFILE.html; }
 ok "a program without CUDA is said to be one" nothing
 ok "no program at all is wrong usage" profile 64
 forked() { profile 0 -- "$p" fork init steps 5 && has kernel 40 && [ "$(fields pid | sort -u | wc -l)" = 2 ]; }
@@ -273,8 +273,8 @@ ok "a child that outlives its program is named" left_behind
 alone() { shell && ! says "still running" err; }
 ok "one that ended is not" alone
 rubbish() {
-	profile 0 -- sh -c 'echo rubbish > run/rings/9.ring' && says '9.ring is no ring file' err && says 'no process left records that can be read' err &&
-		! says 'began to use CUDA' err && ! says 'began to use CUDA' run/PROFILE.md
+	profile 0 -- sh -c 'echo rubbish > run/rings/9.ring' && says '9.ring is not a ring file' err && says 'no process left readable records' err &&
+		! says 'used CUDA' err && ! says 'used CUDA' run/PROFILE.md
 }
 ok "a ring of rubbish is told as that" rubbish
 ranks() {
@@ -289,7 +289,7 @@ ok "ranks have a trace each, and devices of their own in the common one" ranks
 million() { # 96 MB of kernels into 8
 	profile 0 --limit-size 8MiB --no-trace -- "$p" init kernels 1000000 || return 1
 	kept=$(count kernel) lost=$(field overwritten)
-	[ $((kept + lost)) = 1000000 ] && [ "$kept" -gt 50000 ] && says "made room for later ones" err &&
+	[ $((kept + lost)) = 1000000 ] && [ "$kept" -gt 50000 ] && says "overwritten by later ones" err &&
 		[ "$(du -sm run/rings | cut -f 1)" -le 9 ]
 }
 ok "a million kernels in a small ring: the last are kept, the rest counted" million

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's callbacks around a launch and of a context: one subscriber, told of cuLaunchKernel. */
+/* CUPTI's callbacks around a launch and of a context: one subscriber, data of cuLaunchKernel. */
 #include <unistd.h>
 #include "cupti_counter.h"
 #include "cupti_launch.h"
 
 enum { DRIVER = 1, RESOURCE = 3, CREATED = 1, DESTROY_STARTING = 2 };
 static void *subscriber_arg;
-static launch_told_visit *subscriber;
+static launch_callback *subscriber;
 static bool followed, graphs, contexts;
 
-int cuptiSubscribe(void **out, launch_told_visit *visit, void *arg)
+int cuptiSubscribe(void **out, launch_callback *visit, void *arg)
 {
 	if (fake_staged("cuptiSubscribe"))
 		return (int)strtol(fake_staged("cuptiSubscribe"), NULL, 10);
@@ -49,26 +49,26 @@ int cuptiGetDeviceId(void *context, uint32_t *device)
 void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns)
 {
 	const struct launch_params params = {.stream = NULL};
-	struct launch_told told = {.function = "cuLaunchKernel",
+	struct launch_callback_data data = {.function = "cuLaunchKernel",
 				   .params = &params,
 				   .symbol = kernel,
 				   .context = (void *)1,
 				   .correlation = correlation};
 
 	if (followed)
-		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &data);
 	fake_count_kernel(ns);
-	told.site = 1;
+	data.site = 1;
 	if (followed)
-		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &data);
 }
 
 void fake_cupti_graph(void)
 {
-	struct launch_told told = {.function = "cuGraphLaunch", .context = (void *)1};
+	struct launch_callback_data data = {.function = "cuGraphLaunch", .context = (void *)1};
 
 	if (graphs)
-		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_GRAPH, &told);
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_GRAPH, &data);
 }
 
 void fake_cupti_context(bool made)

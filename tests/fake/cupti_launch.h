@@ -6,7 +6,7 @@
 
 enum { FAKE_CUPTI_DRIVER_LAUNCH = 307, FAKE_CUPTI_DRIVER_GRAPH = 514 };
 
-int cuptiSubscribe(void **out, launch_told_visit *visit, void *arg);
+int cuptiSubscribe(void **out, launch_callback *visit, void *arg);
 int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t cbid);
 int cuptiGetDeviceId(void *context, uint32_t *device);
 /* The kernel ran for so long; whoever follows launches is told before and behind it. */

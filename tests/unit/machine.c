@@ -380,7 +380,7 @@ static void test_machine__changes_of_nothing_are_refused(void **state)
 		json_decref(changed(wrong[i], &st, &err));
 		if (st != STATUS_BAD_INPUT)
 			fail_msg("%s was taken", wrong[i]);
-		assert_non_null(strstr(err.text, "there is no"));
+		assert_non_null(strstr(err.text, "does not exist"));
 	}
 }
 
@@ -402,7 +402,7 @@ static void test_machine__a_derived_recording_names_a_folder_beside_it(void **st
 		fclose(f);
 		assert_int_not_equal(machine_read(&m, LAYER_HOST, dir, NULL, &err), STATUS_OK);
 		assert_null(m);
-		assert_non_null(strstr(err.text, i < 3 ? "is not the name of a folder" : "none/host.json"));
+		assert_non_null(strstr(err.text, i < 3 ? "is not a plain folder name" : "none/host.json"));
 	}
 	snprintf(line, sizeof(line), "rm -r %s", dir);
 	assert_int_equal(system(line), 0);

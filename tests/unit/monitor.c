@@ -101,16 +101,16 @@ static void test_monitor__what_is_named_and_not_here_is_told(void **state)
 		const char *name, *value, *says;
 	} rows[] = {
 		{"NCCL_SOCKET_IFNAME", "eth", ""},
-		{"NCCL_SOCKET_IFNAME", "=eth", "eth is not here"},
-		{"NCCL_SOCKET_IFNAME", "eth0,ib,xx0", "ib is down, xx0 is not here"},
+		{"NCCL_SOCKET_IFNAME", "=eth", "eth is missing"},
+		{"NCCL_SOCKET_IFNAME", "eth0,ib,xx0", "ib is down, xx0 is missing"},
 		{"NCCL_SOCKET_IFNAME", "^lo", ""},
-		{"NCCL_SOCKET_IFNAME", "^lo,eth", "none that is up is left"},
+		{"NCCL_SOCKET_IFNAME", "^lo,eth", "it excludes every port that is up"},
 		{"NCCL_SOCKET_IFNAME", "", ""},
 		{"NCCL_IB_HCA", "mlx5", ""},
 		{"NCCL_IB_HCA", "=mlx5_0:1", ""},
-		{"NCCL_IB_HCA", "mlx5_0:2,mlx5_1", "mlx5_0:2 is not here, mlx5_1 is down"},
-		{"NCCL_IB_HCA", "eth0", "eth0 is not here"},
-		{"NCCL_IB_HCA", "^mlx5_0", "none that is up is left"},
+		{"NCCL_IB_HCA", "mlx5_0:2,mlx5_1", "mlx5_0:2 is missing, mlx5_1 is down"},
+		{"NCCL_IB_HCA", "eth0", "eth0 is missing"},
+		{"NCCL_IB_HCA", "^mlx5_0", "it excludes every port that is up"},
 		{"NCCL_NET", "nowhere", ""},
 	};
 	json_t *facts = parse(PORTS), *nothing = parse("{}");

@@ -243,7 +243,7 @@ static void test_breakdown__waiting_for_a_peer_is_idle_and_told_of_whom(void **s
 	assert_int_equal(f.whole.breakdown.devices, 2);
 	assert_states(&f.whole.breakdown.device[0], should);
 	assert_int_equal(f.whole.breakdown.device[1].state_ns[BREAKDOWN_PEER], 0);
-	assert_true(is_told(&f, "200 us in NCCL for ranks that came later"));
+	assert_true(is_told(&f, "200 us in NCCL for ranks that started later"));
 	done(&f, &t);
 }
 
@@ -307,7 +307,7 @@ static void test_breakdown__what_comes_once_is_told_beside_what_comes_again(void
 	buys = savings_of(&f);
 	assert_int_equal(buys.lines, 1);
 	assert_true(fabs(buys.line[0].share - 98.0 * 2 / 594) < 1e-6);
-	assert_non_null(strstr(buys.line[0].evidence, "299 ms more in single gaps"));
+	assert_non_null(strstr(buys.line[0].evidence, "single gaps took another 299 ms"));
 	done(&f, &t);
 }
 

@@ -237,7 +237,7 @@ static void test_planted__a_rank_whose_host_is_late_is_told_by_its_range(void **
 	late_in(*state, 2, later_host, STEPS, 12 * MS, &o);
 	assert_true(o.f.late.state == BREAKDOWN_REST || o.f.late.state == BREAKDOWN_DATA);
 	assert_string_equal(timeline_name(&o.t, o.f.late.range.name), "augment");
-	assert_non_null(strstr(o.buys.line[0].evidence, "in its range \"augment\""));
+	assert_non_null(strstr(o.buys.line[0].evidence, "in its NVTX range \"augment\""));
 	done(&o);
 }
 
@@ -279,7 +279,7 @@ static void test_planted__a_launch_bound_loop(void **state)
 	look(&o, *state, 1);
 	steps_are(&o, 0, STEPS - 4, STEPS);
 	first_is(&o, "launch", 200 * 3 * US);
-	assert_non_null(strstr(o.buys.line[0].evidence, "includes what recording adds to each launch"));
+	assert_non_null(strstr(o.buys.line[0].evidence, "includes 1 to 5 us that recording adds to each launch"));
 	done(&o);
 }
 

@@ -347,7 +347,7 @@ static void test_ring__what_is_no_ring_file_is_said_and_passed_over(void **state
 	assert_int_equal(timeline_read(&t, *state, 0, &note, &err), STATUS_OK);
 	assert_int_equal(t.processes, 0);
 	assert_non_null(strstr(text_str(&note), "1.ring is empty"));
-	assert_non_null(strstr(text_str(&note), "2.ring is no ring file"));
+	assert_non_null(strstr(text_str(&note), "2.ring is not a ring file"));
 	timeline_release(&t);
 	text_release(&note);
 	assert_int_equal(timeline_read(&t, "/nonexistent/folder", 0, &note, &err), STATUS_UNAVAILABLE);

@@ -502,7 +502,7 @@ static void test_reading__nccls_files_count_where_the_environment_says_nothing(v
 	assert_string_equal(text(&r, "NCCL_ALGO"), "Ring"); /* the environment's */
 	assert_string_equal(text(&r, "NCCL_P2P_DISABLE"), "1");
 	assert_string_equal(text(&r, "NCCL_DEBUG"), "TRACE"); /* NCCL takes either case */
-	assert_string_equal(text(&r, "NCCL_SOCKET_IFNAME_missing"), "eth7 is not here");
+	assert_string_equal(text(&r, "NCCL_SOCKET_IFNAME_missing"), "eth7 is missing");
 	assert_string_equal(text(&r, "NCCL_IB_HCA_missing"), "");
 	assert_string_equal(text(&r, "CUDA_LAUNCH_BLOCKING"), ""); /* CUDA does not read them */
 	done(&r);

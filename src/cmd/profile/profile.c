@@ -375,7 +375,7 @@ static enum status conclude(struct profiling *p, struct error *err)
 			    .trace = p->o->trace};
 	struct error journal = {0};
 	enum status st = timeline_read(&p->timeline, p->rings, 0, &p->note, err), ended;
-	enum ending ending = p->program.told_to_end ? ENDING_CANCELLED : ENDING_DONE;
+	enum ending ending = p->program.end_requested ? ENDING_CANCELLED : ENDING_DONE;
 	bool well = !program_code(&p->program), found;
 
 	page.note = text_str(&p->note);

@@ -3,8 +3,8 @@
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
-/* What we say of an instruction set and how the kernel spells it (x86 "flags", ARM "Features"): the rows of
- * CPU_ISA, which kernels and libraries are chosen by, and what else people look for. */
+/* Names of instruction sets in the facts and in the kernel's spelling (x86 "flags", ARM "Features"): those of
+ * CPU_ISA, by which kernels and libraries are selected, and others of interest to readers. */
 static const struct {
 	const char *name, *flag;
 } isa[] = {
@@ -65,7 +65,8 @@ static void read_isa(json_t *cpu, const char *cpuinfo)
 	free(flags);
 }
 
-/* Sockets and cores: distinct "physical id", and distinct pairs with "core id", over the processors. */
+/* Counts sockets (different values of "physical id") and cores (different pairs with "core id") over all
+ * processors. */
 static void count_cores(json_t *cpu, const char *cpuinfo)
 {
 	json_t *sockets = json_object(), *cores = json_object();
@@ -95,7 +96,7 @@ static void count_cores(json_t *cpu, const char *cpuinfo)
 	json_decref(cores);
 }
 
-/* Where /proc/cpuinfo has no topology (ARM): from each CPU's folder. */
+/* If /proc/cpuinfo has no topology (ARM), reads it from each CPU's folder. */
 static void count_cores_sysfs(struct facts *f, json_t *cpu)
 {
 	const json_t *names = source_list(f->source, "/sys/devices/system/cpu");
@@ -157,8 +158,8 @@ static double cache_bytes(const char *text)
 	return value * (*end == 'K' ? 1024 : *end == 'M' ? 1048576 : 1);
 }
 
-/* The CPUs of each instance of a cache: a list for every set of CPUs that share one. NULL: only cpu0's is
- * told. */
+/* The CPUs of each instance of a cache: one list for every set of CPUs that share one. NULL: only cpu0's
+ * cache is described. */
 static json_t *cache_instances(struct facts *f, const char *index)
 {
 	const json_t *names = source_list(f->source, "/sys/devices/system/cpu"), *name;
@@ -216,7 +217,7 @@ static void read_caches(struct facts *f, json_t *cpu)
 			facts_set_number(row, "shared_by", sharing);
 			facts_set_number(row, "count", (double)(((unsigned)threads + sharing - 1) / sharing));
 		}
-		if (row && number == 3) { /* as many as are told: some sockets hold several */
+		if (row && number == 3) { /* counts the instances, because some sockets have several */
 			json_t *instances = cache_instances(f, index);
 
 			if (json_array_size(instances) > 1) {
@@ -236,7 +237,7 @@ static void read_caches(struct facts *f, json_t *cpu)
 	json_decref(list);
 }
 
-/* Clocks from cpufreq in kHz; a virtual machine has none. */
+/* Clocks from cpufreq, in kHz. Virtual machines have none. */
 static void read_clocks(struct facts *f, json_t *cpu)
 {
 	static const char *const base = "/sys/devices/system/cpu/cpu0/cpufreq";
@@ -254,7 +255,7 @@ static void read_clocks(struct facts *f, json_t *cpu)
 	if (!json_object_get(cpu, "mhz_now"))
 		facts_unreadable(
 			f, "CPU clocks", CAUSE_UNSUPPORTED,
-			"/sys/devices/system/cpu/cpu0/cpufreq is not there (usual in virtual machines)");
+			"/sys/devices/system/cpu/cpu0/cpufreq does not exist (usual in virtual machines)");
 }
 
 static void read_numa(struct facts *f, json_t *cpu)
@@ -290,7 +291,7 @@ static void read_numa(struct facts *f, json_t *cpu)
 	json_decref(list);
 }
 
-/* The lowest "quota period" over the cgroup and its parents. */
+/* The lowest quota / period of the cgroup and its parents, in CPUs. */
 static double quota_v2(struct facts *f, const char *group)
 {
 	char path[512];

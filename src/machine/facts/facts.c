@@ -119,8 +119,8 @@ json_t *facts_read(struct source *s, const struct machine_scope *scope)
 	if (!f.tree)
 		return NULL;
 	source_want_libs(s, f.libs);
-	if (facts_want_software(
-		    &f)) /* opening libraries takes longest, and disturbs nothing that is read here */
+	if (facts_want_software(&f)) /* read last, because opening libraries takes longest and does not
+					disturb the readings before */
 		source_ahead(s, LAYER_SOFTWARE);
 	facts_system(&f);
 	facts_cpu(&f);

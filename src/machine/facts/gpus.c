@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs as one list: the PCI bus, the driver's folder, NVML and CUDA, merged by PCI address. */
+/* The list of GPUs, merged by PCI address from the PCI bus, the driver's folder in /proc, NVML and CUDA. */
 #include <ctype.h>
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
@@ -52,7 +52,8 @@ static bool was_lost(const json_t *raw)
 	return false;
 }
 
-/* A lost GPU does not say where it is: it is the first one on the bus that nothing else claimed. */
+/* NVML does not give the address of a lost GPU. It is taken to be the first GPU on the bus that no other
+ * entry has. */
 static void place_lost(json_t *gpus, size_t nvml_index)
 {
 	json_t *gpu, *found = NULL;
@@ -67,7 +68,7 @@ static void place_lost(json_t *gpus, size_t nvml_index)
 	if (!found)
 		found = add_gpu(gpus, "");
 	json_object_set_new(found, "nvml_index", json_integer((json_int_t)nvml_index));
-	snprintf(reason, sizeof(reason), "NVML lists GPU %zu but it does not answer (GPU is lost)",
+	snprintf(reason, sizeof(reason), "NVML lists GPU %zu, but it does not answer (GPU is lost)",
 		 nvml_index);
 	set_status(found, STATUS_LOST, CAUSE_GPU_LOST, reason);
 }
@@ -113,7 +114,7 @@ static void merge_nvml(json_t *gpus, const json_t *nvml)
 
 static void add_cuda(json_t *gpu, const json_t *raw)
 {
-	/* cuDeviceGetAttribute's numbers. */
+	/* Attribute numbers of cuDeviceGetAttribute. */
 	static const struct {
 		const char *fact, *attribute;
 		double scale;
@@ -173,7 +174,8 @@ static void merge_cuda(json_t *gpus, const json_t *cuda)
 	}
 }
 
-/* What /proc/driver/nvidia says: the driver's version without any library, and the profiling restriction. */
+/* Reads /proc/driver/nvidia: the driver's version, without any library, and whether profiling is restricted.
+ */
 static void read_driver(struct facts *f, json_t *driver, json_t *gpus)
 {
 	const char *version = source_text(f->source, "/proc/driver/nvidia/version");
@@ -198,7 +200,8 @@ static void read_driver(struct facts *f, json_t *driver, json_t *gpus)
 			}
 		}
 	}
-	/* Loaded so in many single-GPU virtual machines: the links are there and switched off. */
+	/* Many virtual machines with one GPU load the driver with this option: the links exist but are
+	 * switched off. */
 	if (facts_line(params, "NvLinkDisable", ':', value, sizeof(value)) &&
 	    facts_number(value, &restricted))
 		json_object_set_new(driver, "nvlink_disabled", json_boolean(restricted != 0));
@@ -210,7 +213,7 @@ static void read_driver(struct facts *f, json_t *driver, json_t *gpus)
 		facts_set_number(json_object_get(gpu, "facts"), "cuda_profiling_restricted", restricted != 0);
 }
 
-/* The minor number of a GPU: its /dev/nvidiaN. */
+/* Reads the minor number of each GPU, that of /dev/nvidiaN. */
 static void read_minors(struct facts *f, json_t *gpus, const json_t *nvml)
 {
 	json_t *gpu;
@@ -248,7 +251,7 @@ static void read_minors(struct facts *f, json_t *gpus, const json_t *nvml)
 	}
 }
 
-/* Why a GPU on the bus is not among those that answered. */
+/* Explains why a GPU on the bus is not among those that answered. */
 static void judge_silent(struct facts *f, json_t *gpu, const json_t *nvml, const json_t *gpus)
 {
 	const char *pci = json_string_value(json_object_get(gpu, "pci"));
@@ -304,7 +307,7 @@ static int by_pci(const void *a, const void *b)
 	const char *right = json_string_value(json_object_get(*(json_t *const *)b, "pci"));
 
 	if (!left[0] != !right[0])
-		return left[0] ? -1 : 1; /* without an address: last */
+		return left[0] ? -1 : 1; /* a GPU without an address comes last */
 	if (strlen(left) != strlen(right))
 		return strlen(left) < strlen(right) ? -1 : 1;
 	return strcmp(left, right);
@@ -326,7 +329,7 @@ static json_t *sorted(json_t *gpus)
 	return list;
 }
 
-/* A GPU that NVML or CUDA lists and that is not lost: its driver is loaded. */
+/* Whether NVML or CUDA lists a GPU that is not lost; then its driver is loaded. */
 static bool any_answers(const json_t *gpus)
 {
 	const json_t *gpu;
@@ -342,7 +345,8 @@ static bool any_answers(const json_t *gpus)
 	return false;
 }
 
-/* What a vendor's layer did not give although GPUs are here goes to the "could not look" box. */
+/* If GPUs are present but a vendor's layer gave no answer, adds that to the list of facts that could not be
+ * read. */
 static void note_layer(struct facts *f, enum layer layer, const char *what, const json_t *raw,
 		       const json_t *gpus)
 {
@@ -368,8 +372,7 @@ static bool noted(const struct facts *f, const char *why)
 	return false;
 }
 
-/* A vendor function that answered what no device can have is named once, by the first GPU and fact it
- * spoiled. */
+/* If a vendor function returned impossible values, names it once, with the first GPU and fact. */
 static void note_impossible(struct facts *f, const json_t *gpus)
 {
 	const json_t *gpu, *why;
@@ -411,7 +414,7 @@ void facts_gpus(struct facts *f)
 		note_layer(f, LAYER_CUDA, "CUDA driver", cuda, gpus);
 	}
 	note_impossible(f, gpus);
-	if (any_answers(gpus)) /* whatever /proc shows of it in here */
+	if (any_answers(gpus)) /* even if /proc shows no driver in a container */
 		json_object_set_new(driver, "loaded", json_true());
 	json_object_set_new(f->tree, "gpus", gpus);
 	json_object_set_new(f->tree, "driver", driver);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a vendor's library gave nothing, told from missing drivers and missing GPUs. */
+/* Why a vendor's library gave no answer: distinguishes broken libraries from missing drivers and missing
+ * GPUs. */
 #include "machine/facts/facts.h"
 #include "vendor/nvml.h"
 
@@ -18,13 +19,13 @@ static bool cuda_lists(const json_t *gpus)
 	return false;
 }
 
-/* The kernel's module is there: it told its version, or CUDA works by it. */
+/* Whether the kernel module is loaded: /proc shows its version, or CUDA lists GPUs. */
 static bool driver_works(const struct facts *f, const json_t *gpus)
 {
 	return cuda_lists(gpus) || source_text(f->source, "/proc/driver/nvidia/version") != NULL;
 }
 
-/* "driver not loaded" of a driver that works for CUDA: the library does not fit the module. */
+/* If NVML reports "driver not loaded" but CUDA works, the NVML library does not match the kernel module. */
 static enum cause init_cause(enum layer layer, json_int_t init, const json_t *gpus)
 {
 	enum cause cause = CAUSE_VENDOR_CALL;

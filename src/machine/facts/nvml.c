@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One GPU's NVML answers, [code, value], to facts. A code that is not 0 makes the fact absent and says why.
- */
+/* Turns one GPU's NVML answers, [code, value], into facts. If the code is not 0, the fact is absent, with the
+ * reason. */
 #include <strings.h>
 #include "core/math/plausible_range.h"
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 #include "vendor/nvml.h"
 
-/* Candidates of one fact, best first: the key in "calls" or "fields", the element of a list (-1: a number),
- * scale. */
+/* Sources of each fact, best first: the key in "calls" or "fields", the element of a list (-1: a plain
+ * number), and the scale. */
 static const struct {
 	const char *fact, *part, *key;
 	int element;
@@ -76,7 +76,7 @@ static const struct {
 	{"virtualization", "calls", "virtualization", -1, 1},
 };
 
-/* The number of an answer; false with *why set where there is none. */
+/* The number in an answer. Returns false with *why set if there is none. */
 static bool number_of(const json_t *answer, int element, double *out, const char **why)
 {
 	const json_t *value = json_array_get(answer, 1);
@@ -121,7 +121,7 @@ static void set_fact(json_t *gpu, const char *fact, double value)
 	facts_gpu_set(gpu, fact, value, NULL);
 }
 
-/* The function behind a key of an answer; NULL: the key is of a function that several facts share. */
+/* The NVML function for a key of the answers; NULL: several facts share the function. */
 static const char *function_of(const char *part, const char *key)
 {
 	static const struct {
@@ -260,7 +260,8 @@ static bool link_facts(json_t *row, const json_t *raw, double *errors, bool *has
 		facts_set_text(row, "remote_type", remote_name(v));
 	pci = json_array_get(json_object_get(raw, "nvlink_remote_pci"), 1);
 	bus = json_string_value(json_object_get(pci, "bus_id"));
-	if (bus && strncasecmp(bus, "ffffffff", 8)) /* what a guest is told of a switch that is not its own */
+	if (bus &&
+	    strncasecmp(bus, "ffffffff", 8)) /* a guest gets this address for a switch that it does not own */
 		facts_set_text(row, "remote_pci", bus);
 	if (number_of(json_object_get(fields, "speed"), -1, &v, &why))
 		facts_set_number(row, "rate_gbps", v * 1e-3);
@@ -306,7 +307,7 @@ static void nvlink_facts(json_t *gpu, const json_t *raw)
 		}
 		json_decref(row);
 	}
-	/* The device's totals count the same events as the links' counters: they stand in where the links
+	/* The device's totals count the same events as the counters of the links. They are used if the links
 	 * have none. */
 	for (i = 0; i < 4 && !json_array_size(list); i++) {
 		if (number_of(json_object_get(json_object_get(raw, "fields"), totals[i]), -1, &v, &unused)) {
@@ -333,7 +334,8 @@ static void nvlink_facts(json_t *gpu, const json_t *raw)
 	json_decref(list);
 }
 
-/* A link above its own maximum: one of the two answers is wrong, and nobody knows which. */
+/* If a link is faster than its own maximum, one of the two answers is wrong, and it is unknown which. Neither
+ * is stored. */
 static void refuse_link(json_t *gpu, const char *fact, const char *most)
 {
 	json_t *facts = json_object_get(gpu, "facts");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs on the PCI bus, by class 03xx and vendor 10de: no driver is needed to count them. */
+/* GPUs on the PCI bus, by class 03xx and vendor 10de. This needs no driver. */
 #include <ctype.h>
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
 #define DEVICES "/sys/bus/pci/devices"
 
-/* "32.0 GT/s PCIe" to 5. */
+/* Turns "32.0 GT/s PCIe" into 5. */
 static unsigned pcie_generation(const char *speed)
 {
 	double rate;
@@ -27,7 +27,7 @@ static double hex_of(struct facts *f, const char *pci, const char *name)
 	return facts_number(source_textf(f->source, DEVICES "/%s/%s", pci, name), &value) ? value : 0;
 }
 
-/* A slot's address is the PCI address without the function. */
+/* The address of a slot is the PCI address without the function number. */
 static void add_slot(struct facts *f, json_t *gpu, const char *pci)
 {
 	const json_t *names = source_list(f->source, "/sys/bus/pci/slots"), *name;
@@ -45,7 +45,8 @@ static void add_slot(struct facts *f, json_t *gpu, const char *pci)
 	}
 }
 
-/* PCI addresses from the root port down, from "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0". */
+/* PCI addresses from the root port down, from a link such as
+ * "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0". */
 static json_t *pci_path(const char *link)
 {
 	json_t *list = json_array();
@@ -83,7 +84,7 @@ static void add_link_state(struct facts *f, json_t *gpu, const char *pci)
 		if (rows[i].speed)
 			value = pcie_generation(text);
 		else if (!facts_number(text, &value) || value > 32)
-			value = 0; /* 255 and 63 are what an absent device answers */
+			value = 0; /* 255 and 63 are the answers of an absent device */
 		if (value > 0)
 			facts_set_number(pcie, rows[i].key, value);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InfiniBand, RoCE and Ethernet ports, from /sys/class alone. */
+/* InfiniBand, RoCE and Ethernet ports, from /sys/class only. */
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
-/* "4: ACTIVE" to "ACTIVE". */
+/* Turns "4: ACTIVE" into "ACTIVE". */
 static const char *after_colon(const char *text)
 {
 	const char *p = text ? strchr(text, ':') : NULL;
@@ -27,8 +27,8 @@ static void add_place(struct facts *f, json_t *port, const char *folder)
 		facts_set_number(port, "numa_node", node);
 }
 
-/* The first RoCE v2 GID of an IPv4 address, else the first of any: tables begin with their own few, and
- * asking for all 256 of each port takes its time. */
+/* Chooses the first RoCE v2 GID of an IPv4 address, else the first RoCE v2 GID. GIDs in use come first in the
+ * table, and reading all 256 of each port takes too long. */
 static void roce_gid(struct facts *f, json_t *port, const char *folder)
 {
 	enum { LOOKED_AT = 16 };
@@ -133,7 +133,7 @@ static void ethernet(struct facts *f, json_t *ports)
 		if (!device || !strcmp(device, "lo"))
 			continue;
 		snprintf(folder, sizeof(folder), "/sys/class/net/%s", device);
-		/* Ports of hardware alone: bridges, tunnels and their like have no device behind them. */
+		/* Hardware ports only: bridges, tunnels and the like have no device. */
 		if (!source_linkf(f->source, "%s/device", folder))
 			continue;
 		type = source_textf(f->source, "%s/type", folder);
@@ -153,7 +153,7 @@ static void ethernet(struct facts *f, json_t *ports)
 	}
 }
 
-/* Every name that sockets may be bound to, bridges and their like too. */
+/* Names of all interfaces that sockets may be bound to, including bridges and the like. */
 static void interfaces(struct facts *f)
 {
 	const json_t *names = source_list(f->source, "/sys/class/net"), *name;

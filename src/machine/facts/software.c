@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries as the helper found them: {"name": {"path", "version"} or {"missing"}}. */
+/* Libraries as the helper process found them: {"name": {"path", "version"} or {"missing"}}. */
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
@@ -8,8 +8,8 @@ bool facts_want_software(const struct facts *f)
 	return f->libs ? f->libs[0] != NULL : f->up_to >= LAYER_SOFTWARE;
 }
 
-/* NVML tells its release only once it is initialised, which the helper for libraries leaves to the one for
- * GPUs. */
+/* NVML reports its version only after its initialization. The helper for libraries does not initialize it;
+ * the helper for GPUs does. */
 static json_t *with_release(const struct facts *f, const char *name, json_t *row)
 {
 	const json_t *driver = json_object_get(f->tree, "driver");

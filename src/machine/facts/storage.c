@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks, file systems, and the folders that are written to. */
+/* Disks, file systems, and the folders that assay and the libraries write to. */
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
@@ -18,7 +18,7 @@ static void read_disk(struct facts *f, json_t *list, const char *name)
 	if (facts_number(source_textf(f->source, "/sys/block/%s/size", name), &number))
 		facts_set_number(row, "bytes", number * 512);
 	text = source_textf(f->source, "/sys/block/%s/queue/rotational", name);
-	if (text && strncmp(name, "vd", 2)) /* a virtual disk says 1 whatever is below it */
+	if (text && strncmp(name, "vd", 2)) /* virtual disks report 1 whatever disk is below */
 		facts_set(row, "rotational", json_boolean(text[0] == '1'));
 	facts_set_text(row, "model", source_textf(f->source, "/sys/block/%s/device/model", name));
 	facts_set_text(row, "scheduler", source_textf(f->source, "/sys/block/%s/queue/scheduler", name));
@@ -30,7 +30,8 @@ static void read_disk(struct facts *f, json_t *list, const char *name)
 	json_array_append_new(list, row);
 }
 
-/* The mount that `path` lies on, by the names alone: asking the disk may hang. NULL: none is known. */
+/* The mount that holds `path`, found by comparing names only, because access to the disk may hang. NULL:
+ * unknown. */
 static const char *mount_of(const json_t *mounts, const char *path)
 {
 	const char *best = NULL;
@@ -50,7 +51,8 @@ static const char *mount_of(const json_t *mounts, const char *path)
 	return best;
 }
 
-/* Folders that are written to: results, what we and libraries keep at home, temporary files. */
+/* Folders that are written to: results, caches of assay and of libraries in the home folder, temporary files.
+ */
 static json_t *read_places(struct facts *f, const json_t *mounts)
 {
 	static const char *const roles[] = {"output", "home", "temporary"};

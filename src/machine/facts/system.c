@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System and memory. */
+/* Facts about the system and its memory. */
 #include <ctype.h>
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
@@ -14,7 +14,7 @@ static void unquote(char *s)
 	}
 }
 
-/* Who runs us, by the DMI's product and vendor words. */
+/* Names the hypervisor by the vendor and product in the DMI data. */
 static const char *hypervisor_of(const char *vendor, const char *product)
 {
 	static const struct {
@@ -39,7 +39,7 @@ static const char *hypervisor_of(const char *vendor, const char *product)
 	return NULL;
 }
 
-/* And by what the CPU answers where there is no DMI. */
+/* Names the hypervisor by the CPU's signature if there is no DMI data. */
 static const char *hypervisor_by_signature(const json_t *value)
 {
 	static const struct {
@@ -111,7 +111,7 @@ static void read_virtual(struct facts *f, json_t *system)
 		name = hypervisor_by_signature(source_value(f->source, "hypervisor"));
 	if (type)
 		name = type;
-	/* Amazon's bare-metal products say so. */
+	/* Names of Amazon's bare-metal products end in ".metal". */
 	if (product && strstr(product, ".metal"))
 		name = NULL, flag = false;
 	facts_set(system, "virtual_machine", json_boolean(flag || name));
@@ -156,11 +156,11 @@ static double limit_of(const char *text)
 {
 	double value;
 
-	/* v1 writes 2^63 rounded to a page for none, v2 "max". */
+	/* For no limit, v1 has 2^63 rounded down to a page, v2 has "max" */
 	return facts_number(text, &value) && value > 0 && value < 9e18 ? value : 0;
 }
 
-/* "NAME 12" in memory.stat; 0: not there. */
+/* The value of "NAME 12" in memory.stat; 0: not found. */
 static double stat_of(const char *text, const char *name)
 {
 	size_t size = strlen(name);
@@ -174,13 +174,13 @@ static double stat_of(const char *text, const char *name)
 	return 0;
 }
 
-/* What cgroups leave: the lowest limit, and the least that one has free. 0: none. */
+/* Memory that cgroups allow: the lowest limit, and the smallest free amount below a limit. 0: none. */
 struct memory_left {
 	double limit, available;
 };
 
-/* Memory that the kernel takes back before a group reaches its limit: pages of files, of which it keeps some
- * that are in use, and caches of its own. prefix: of the names, in version 1. */
+/* Memory that the kernel can reclaim before a cgroup reaches its limit: pages of files, except some that are
+ * in use, and the kernel's caches. prefix: of the names in version 1. */
 static double reclaimable(const char *stat, const char *prefix)
 {
 	char inactive[32], active[32];
@@ -190,7 +190,7 @@ static double reclaimable(const char *stat, const char *prefix)
 	return stat_of(stat, inactive) + stat_of(stat, active) / 2 + stat_of(stat, "slab_reclaimable");
 }
 
-/* A group's limit, and what is free below it. */
+/* Applies a cgroup's limit, and the memory that is free below it. */
 static void add_limit(struct memory_left *left, double limit, const char *used, const char *stat,
 		      const char *prefix)
 {
@@ -225,8 +225,9 @@ static void add_v2(struct facts *f, const char *group, struct memory_left *left)
 		  source_textf(f->source, "%s%s/memory.stat", at, group), "");
 }
 
-/* Our cgroup and all above it: each may have a limit of its own, and what others in it use counts there. In
- * a container whose path is the host's, only the top one is to be seen. */
+/* Applies the limits of our cgroup and of all its parents: each may have its own limit, which also counts
+ * memory of other processes in it. In a container whose path is the host's, only the top cgroup is visible.
+ */
 static void add_all(struct facts *f, const char *controller,
 		    void (*add)(struct facts *f, const char *group, struct memory_left *left),
 		    struct memory_left *left)
@@ -243,7 +244,7 @@ static void add_all(struct facts *f, const char *controller,
 	add(f, "", left);
 }
 
-/* A machine may have the memory controller in either version. */
+/* The memory controller may be of either version. */
 static struct memory_left memory_left(struct facts *f)
 {
 	struct memory_left left = {0};
@@ -253,7 +254,7 @@ static struct memory_left memory_left(struct facts *f)
 	return left;
 }
 
-/* MemAvailable, or less where a cgroup leaves less; old kernels do not tell the first. */
+/* MemAvailable, or less if a cgroup allows less. Old kernels do not report MemAvailable. */
 static void add_left(json_t *memory, const struct memory_left *left)
 {
 	const json_t *available = json_object_get(memory, "available_bytes");
@@ -295,6 +296,6 @@ void facts_memory(struct facts *f)
 		json_object_set(memory, "dimms", (json_t *)dimms);
 	else
 		facts_unreadable(f, "memory speed", facts_cause_of(source_why(f->source, "dmi_memory")),
-				 dimms ? "the DMI table names no memory"
+				 dimms ? "the DMI table lists no memory modules"
 				       : source_why(f->source, "dmi_memory"));
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which GPUs we may use: CUDA_VISIBLE_DEVICES as the driver reads it, and the device nodes that open. */
+/* Which GPUs this process may use: CUDA_VISIBLE_DEVICES with the driver's rules, and the device nodes that
+ * can be opened. */
 #include <ctype.h>
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
-/* The driver's order: by PCI address, as CUDA's default order is on machines of one model. */
+/* The driver's order is by PCI address, like CUDA's default order on machines with one GPU model. */
 static json_t *by_index(json_t *gpus, unsigned long index)
 {
 	json_t *gpu;
@@ -20,7 +21,7 @@ static json_t *by_index(json_t *gpus, unsigned long index)
 	return NULL;
 }
 
-/* "GPU-" and the beginning of one UUID, as short as it is unique. */
+/* Finds a GPU by "GPU-" and the first characters of its UUID, as many as make it unique. */
 static json_t *by_uuid(json_t *gpus, const char *word)
 {
 	json_t *gpu, *found = NULL;
@@ -39,7 +40,7 @@ static json_t *by_uuid(json_t *gpus, const char *word)
 	return found;
 }
 
-/* Devices before the first invalid word are visible, those behind it are not. */
+/* GPUs listed before the first invalid word are visible, those after it are not. */
 static void grant_listed(json_t *gpus, const char *list)
 {
 	while (*list) {
@@ -63,7 +64,7 @@ static void grant_listed(json_t *gpus, const char *list)
 	}
 }
 
-/* A device node that exists but does not open, or that a container lacks, takes the grant away. */
+/* A GPU is not granted if its device node is missing (as in containers) or cannot be opened. */
 static void check_nodes(struct facts *f, json_t *gpus)
 {
 	const json_t *nodes = source_value(f->source, "device_nodes"), *node;
@@ -91,8 +92,8 @@ static void check_nodes(struct facts *f, json_t *gpus)
 		if (json_array_size(nodes) && (!found || !open)) {
 			json_object_set_new(gpu, "granted", json_false());
 			json_object_set_new(gpu, "not_granted_because",
-					    json_string(found ? "its device node does not open"
-							      : "its device node is not here"));
+					    json_string(found ? "its device node cannot be opened"
+							      : "its device node is missing"));
 		}
 	}
 }

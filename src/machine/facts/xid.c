@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Xids of the kernel log. A log that cannot be read is said so: it is not "no Xid". */
+/* Xids in the kernel log. A log that cannot be read is reported as such, because that does not mean "no Xid".
+ */
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
-/* "[12.5] NVRM: Xid (PCI:0000:1b:00): 79, pid=.., GPU has fallen off the bus." to number, address and text.
- */
+/* Parses "[12.5] NVRM: Xid (PCI:0000:1b:00): 79, pid=.., GPU has fallen off the bus." into number, address
+ * and text. */
 static json_t *xid_of(const char *line)
 {
 	const char *p = strstr(line, "NVRM: Xid (PCI:");

@@ -20,7 +20,7 @@ static bool link_up(const json_t *link)
 	return json_is_true(json_object_get(link, "active"));
 }
 
-/* "00000000:05:00.0" of NVML and "0000:05:00.0" of the kernel name one place. */
+/* NVML's "00000000:05:00.0" and the kernel's "0000:05:00.0" are the same device. */
 static bool same_place(const char *remote, const char *pci)
 {
 	size_t n = strlen(remote), m = strlen(pci);
@@ -33,7 +33,8 @@ static const json_t *links_of(const struct machine *m, unsigned gpu)
 	return json_object_get(gpu_row(m, gpu), "links");
 }
 
-/* Active links of a GPU to switches, and (PCI address not NULL) straight to another. */
+/* Counts the active links of a GPU to switches, or directly to the GPU with this PCI address if it is not
+ * NULL. */
 static unsigned count_links(const struct machine *m, unsigned gpu, const char *straight_to)
 {
 	const json_t *link;
@@ -102,7 +103,7 @@ const struct pci_path pci_paths[] = {
 };
 const int pci_path_count = sizeof(pci_paths) / sizeof(pci_paths[0]);
 
-/* NVML's topology goes by its own indices. -1: nothing is said of the pair. */
+/* NVML's topology uses NVML's own indices. -1: unknown. */
 static int level_of(const struct machine *m, unsigned a, unsigned b)
 {
 	int x = machine_gpu(m, a)->nvml_index, y = machine_gpu(m, b)->nvml_index;

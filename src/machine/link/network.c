@@ -8,7 +8,7 @@ enum { FABRIC_COMPLETED = 3 };
 struct sum {
 	double rate;
 	unsigned ports;
-	bool untold; /* a port that is up tells no rate */
+	bool untold; /* a port that is up reports no rate */
 };
 
 static const char *word(const json_t *j, const char *name)
@@ -27,7 +27,7 @@ static void add(struct sum *s, const json_t *port)
 	s->untold = s->untold || !(rate > 0);
 }
 
-/* NVLink domains that span machines are those of Grace CPUs; there the ports are not the only way out. */
+/* NVLink domains that span machines exist with Grace CPUs only. Traffic can then also leave by NVLink. */
 static bool nvlinks_lead_out(const json_t *facts)
 {
 	const json_t *gpus = json_object_get(facts, "gpus"), *gpu;

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine's network ports carry together. */
+/* The total rate of a machine's network ports. */
 #ifndef MACHINE_LINK_NETWORK_H
 #define MACHINE_LINK_NETWORK_H
 #include <jansson.h>
 
 struct network {
-	double rate;	/* B/s one way, all ports together; 0: not known */
-	unsigned ports; /* that are in it */
+	double rate;	/* B/s in one direction, all ports together; 0: unknown */
+	unsigned ports; /* number of ports in that sum */
 };
 
-/*
- * Of the facts' `ports`: those of RDMA devices (InfiniBand, RoCE) that are active, or all Ethernet ports that
- * are up where these carry more (a bond of RDMA ports tells the rate of one). A port that is up and tells no
- * rate leaves the whole unknown; so does a machine whose NVLinks may lead to other machines. Functions of
- * another port are not counted: they share it.
- */
+/* Sums the rates of the facts' `ports`: the active ports of RDMA devices (InfiniBand, RoCE), or all Ethernet
+ * ports that are up if their sum is larger (a bond of RDMA ports reports the rate of one port). The rate is
+ * unknown if a port that is up reports no rate, or if NVLinks may lead to other machines. Functions that
+ * share the hardware port of another one are not counted. */
 void network_of(struct network *out, const json_t *facts);
 #endif

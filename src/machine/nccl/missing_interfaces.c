@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interfaces and ports that NCCL is told to use, held against those that are here. */
+/* Checks whether the interfaces and ports that NCCL is told to use exist and are up. */
 #include "machine/nccl/settings.h"
 #include <stdbool.h>
 #include <string.h>
 
-/* "mlx5_0:1": prefix or, behind "=", the whole name; port -1: any. */
+/* "mlx5_0:1": a name's prefix or, after "=", a full name; port -1: any. */
 struct term {
 	char name[64];
 	long port;
 };
 
-/* The next term of a list; the rest behind it. */
+/* Reads the next term of a list. Returns the rest of the list. */
 static const char *next_term(const char *p, struct term *t)
 {
 	size_t n = strcspn(p, ","), colon = strcspn(p, ":,");
@@ -36,7 +36,7 @@ static bool is_port(const struct port *p, const struct term *t, bool exact)
 	return t->port < 0 || p->number == t->port;
 }
 
-/* Ports of the facts: interfaces, or the InfiniBand and RoCE ones. */
+/* Lists the facts' network interfaces, or their InfiniBand and RoCE ports. */
 static size_t list_ports(struct port *ports, size_t room, const json_t *facts, bool sockets)
 {
 	const json_t *row, *list = json_object_get(facts, sockets ? "interfaces" : "ports");
@@ -88,7 +88,7 @@ static void one_term(struct text *out, const struct term *t, bool exact, const s
 	text_addf(out, "%s%s", out->size ? ", " : "", t->name);
 	if (t->port >= 0)
 		text_addf(out, ":%ld", t->port);
-	text_add(out, here ? " is down" : " is not here");
+	text_add(out, here ? " is down" : " is missing");
 }
 
 void nccl_missing(struct text *out, const char *name, const char *value, const json_t *facts)
@@ -117,5 +117,5 @@ void nccl_missing(struct text *out, const char *name, const char *value, const j
 	for (size_t i = 0; i < count; i++)
 		left += ports[i].up && !excluded(&ports[i], value, exact);
 	if (count && !left)
-		text_add(out, "none that is up is left");
+		text_add(out, "it excludes every port that is up");
 }

@@ -10,7 +10,7 @@
 
 enum { FILE_BYTES_MAX = 256 << 10, ENVIRON_BYTES_MAX = 4 << 20 };
 
-/* Settings of NCCL and CUDA alone: what else stands in the file is nobody's business. */
+/* Keeps only settings of NCCL and CUDA; other content of the file may be private. */
 static void thin(char *text)
 {
 	char *out = text;
@@ -93,9 +93,10 @@ static enum status own_process(long pid, uid_t *uid, struct error *err)
 
 	snprintf(path, sizeof(path), "/proc/%ld", pid);
 	if (stat(path, &st))
-		return error_set(err, STATUS_BAD_INPUT, "--pid %ld: there is no such process", pid);
+		return error_set(err, STATUS_BAD_INPUT, "--pid %ld: no such process", pid);
 	if (st.st_uid != geteuid())
-		return error_set(err, STATUS_BAD_INPUT, "--pid %ld: the process is of another user", pid);
+		return error_set(err, STATUS_BAD_INPUT, "--pid %ld: the process belongs to another user",
+				 pid);
 	*uid = st.st_uid;
 	return STATUS_OK;
 }
@@ -117,7 +118,7 @@ enum status nccl_process_read(long pid, json_t **environment, json_t **files, st
 		return st;
 	*environment = nccl_environment(block, size);
 	free(block);
-	/* Its files are those of its own mounts: a container's, where it is in one. */
+	/* The process may run in a container, so the files are read from its own mount namespace. */
 	snprintf(path, sizeof(path), "/proc/%ld/root", pid);
 	getpwuid_r(uid, &entry, buffer, sizeof(buffer), &found);
 	conf = json_string_value(json_object_get(*environment, "NCCL_CONF_FILE"));
@@ -138,7 +139,7 @@ static const json_t *winner(const json_t *rows, const char *name)
 	return NULL;
 }
 
-/* NULL values (no UTF-8) are left out, as is a name without letters. */
+/* Ignores NULL values (not valid UTF-8) and names without letters. */
 static void add_row(json_t *rows, const char *name, const char *value, const char *from)
 {
 	const json_t *first = winner(rows, name);
@@ -150,7 +151,8 @@ static void add_row(json_t *rows, const char *name, const char *value, const cha
 		json_array_append_new(rows, row);
 }
 
-/* As NCCL reads it: "#" begins a comment in the first column alone, blanks are part of name and value. */
+/* As NCCL reads the file: "#" begins a comment in the first column only, and blanks belong to name and value.
+ */
 static void add_lines(json_t *rows, const char *text, const char *path)
 {
 	while (*text) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device attributes by number, without a context. A table of its own, smaller than vendor/cuda.h's, so that
- * facts of a driver too old for our kernels can still be read. */
+/* Device attributes by number, without a context. The function table is smaller than that of vendor/cuda.h,
+ * so that facts can also be read from drivers that are too old for our kernels. */
 #include <stddef.h>
 #include "machine/raw/raw.h"
 #include "vendor/lib.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML as a whole: the library, the system, and every GPU side by side. */
+/* NVML as a whole: the library, the system, and all GPUs in parallel. */
 #include <pthread.h>
 #include <stdbool.h>
 #include "machine/raw/raw.h"
@@ -28,7 +28,7 @@ json_t *raw_pci(const nvmlPciInfo_t *pci)
 			 "subsystem", (json_int_t)pci->pciSubSystemId);
 }
 
-/* [[a, b, level], ..] by NVML indices. */
+/* [[a, b, level], ..] with NVML's indices. */
 static json_t *topology(const struct nvml *n, unsigned count)
 {
 	json_t *list = json_array();
@@ -84,7 +84,7 @@ static void *read_in_thread(void *arg)
 	return NULL;
 }
 
-/* Side by side: one GPU takes some 30 ms, most of it waiting for its firmware. */
+/* In parallel: one GPU takes about 30 ms, most of it waiting for firmware. */
 static void read_gpus(const struct nvml *n, unsigned count, json_t *gpus)
 {
 	struct reader *r = calloc(count ? count : 1, sizeof(*r));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory errors of a GPU: counts, row remaps, retired pages. */
+/* Memory errors of a GPU: counts, row remaps and retired pages. */
 #include "machine/raw/nvml.h"
 
 static void error_counts(const struct nvml *n, nvmlDevice_t d, json_t *calls)
@@ -61,7 +61,7 @@ static void retired_pages(const struct nvml *n, nvmlDevice_t d, json_t *calls)
 		nvmlReturn_t ret = n->retired_pages(d, (nvmlPageRetirementCause_t)cause, &count, NULL);
 
 		if (ret == NVML_ERROR_INSUFFICIENT_SIZE)
-			ret = NVML_SUCCESS; /* the count is what we asked for */
+			ret = NVML_SUCCESS; /* only the count is needed */
 		raw_put(calls, cause ? "retired_dbe" : "retired_sbe", ret, raw_integer(count));
 	}
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Field values: the device's own and those of its NVLinks, which are asked for link by link. */
+/* Field values: those of the device, and those of its NVLinks, which are read link by link. */
 #include <stdbool.h>
 #include <string.h>
 #include "machine/raw/nvml.h"
 
-/* Fields in ns and mJ count what a run does, cost up to 3 ms each, and are the sampler's. */
+/* Fields in ns and mJ count what happens during a run and cost up to 3 ms each, so telemetry reads them. */
 static bool is_a_fact(const char *unit)
 {
 	return strcmp(unit, "ns") && strcmp(unit, "mJ");
@@ -89,7 +89,8 @@ void raw_nvml_link_fields(const struct nvml *n, nvmlDevice_t d, unsigned link, j
 	}
 }
 
-/* One link; false when there is none of that number. Counters only of a link whose state is known. */
+/* Adds one link. Returns false if there is no link with that number. Counters are read only if the link's
+ * state is known. */
 static bool add_link(const struct nvml *n, nvmlDevice_t d, unsigned link, json_t *links)
 {
 	nvmlIntNvLinkDeviceType_t type = NVML_NVLINK_DEVICE_TYPE_UNKNOWN;

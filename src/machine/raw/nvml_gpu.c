@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one GPU is and how it is set up: names, limits, modes, fabric. */
+/* Description and configuration of one GPU: names, limits, modes, fabric. */
 #include "machine/raw/nvml.h"
 
-/* The calls of one device that give one unsigned number. */
+/* Calls of one device that return one unsigned number. */
 #define UINT_CALLS(X)                                                                                        \
 	X(minor)                                                                                             \
 	X(module_id)                                                                                         \

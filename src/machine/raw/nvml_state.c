@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What use changes on a GPU. */
+/* Readings of a GPU that change during use. */
 #include <stdbool.h>
 #include "core/text/redact.h"
 #include "machine/raw/nvml.h"
 
 enum { PROCESSES_MAX = 256 };
 
-/* The maximum costs 1.5 ms a call on an H100: only the two that are facts. */
+/* A maximum clock costs 1.5 ms per call on an H100, so only the two that are facts are read. */
 static void clock_calls(const struct nvml *n, nvmlDevice_t d, json_t *calls)
 {
 	static const struct {
@@ -86,7 +86,7 @@ static void temperature_calls(const struct nvml *n, nvmlDevice_t d, json_t *call
 	}
 }
 
-/* Some drivers tell the command line of a program of another user's, not its name alone. */
+/* For programs of other users, some drivers return the whole command line instead of the name. */
 static json_t *shown_name(const char *name)
 {
 	struct redact words = {0};
@@ -113,7 +113,7 @@ static void one_process_list(const struct nvml *n, nvmlDevice_t d, bool graphics
 		json_t *row = json_pack("{s:I}", "pid", (json_int_t)info[i].pid);
 		char name[160] = "";
 
-		if (info[i].usedGpuMemory < 1ULL << 50) /* all ones: not available */
+		if (info[i].usedGpuMemory < 1ULL << 50) /* all bits set: not available */
 			json_object_set_new(row, "memory", raw_integer(info[i].usedGpuMemory));
 		if (n->process_name && !n->process_name(info[i].pid, name, sizeof(name)) && name[0])
 			json_object_set_new(row, "name", shown_name(name));

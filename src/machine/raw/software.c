@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each library's path and version. Every one is opened in a child of its own, so one that crashes or hangs
- * while it is loaded costs its own row. */
+/* Path and version of each library. Each one is opened in its own child process, so a library that crashes or
+ * hangs while it is loaded affects only its own row. */
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,10 +11,11 @@
 #include "machine/raw/raw.h"
 #include "vendor/lib.h"
 
-/* How a library says its version. */
+/* How a library reports its version. */
 enum how {
-	HOW_MODULE, /* none: our own, which is there where it can be loaded with the library behind it */
-	HOW_NONE,   /* only after an initialisation that we do not want here */
+	HOW_MODULE, /* no version: a module of assay, present if it can be loaded with the library that it
+		       needs */
+	HOW_NONE,   /* only after an initialization that must be avoided here */
 	HOW_INT_RETURNED, /* int f(void) or size_t f(void) */
 	HOW_INT_POINTER,  /* int f(int *) */
 	HOW_TEXT,	  /* const char *f(void) */
@@ -23,12 +24,12 @@ enum how {
 	HOW_TEXT_BUFFER,  /* int f(char *buffer, int *length): MPI; void f(char *, int): MKL */
 };
 
-/* How its number is to be read. */
+/* How to read a version number. */
 enum shape {
 	SHAPE_NONE,
-	SHAPE_1000,  /* 13010 or 130100 as CUDA: major * 1000 + minor * 10 */
-	SHAPE_CUPTI, /* 130001 as the toolkit's; before 12.6 a counter of its own */
-	SHAPE_10000, /* 130102 as cuBLAS, NCCL since 2.9, cuDNN 9: major * 10000 + minor * 100 + patch */
+	SHAPE_1000,  /* 13010 or 130100 as in CUDA: major * 1000 + minor * 10 */
+	SHAPE_CUPTI, /* 130001 as in the toolkit; before 12.6 a counter of its own */
+	SHAPE_10000, /* 130102 as in cuBLAS, NCCL since 2.9, cuDNN 9: major * 10000 + minor * 100 + patch */
 };
 
 struct library {
@@ -85,7 +86,7 @@ static const struct library libraries[] = {
 	 "openblas_get_config",
 	 HOW_TEXT,
 	 SHAPE_NONE},
-	/* numpy's and scipy's own: ASSAY_LIB_OPENBLAS=PATH takes it for products */
+	/* OpenBLAS in wheels of numpy and scipy; ASSAY_LIB_OPENBLAS=PATH uses it for GEMM */
 	{"openblas_wheel",
 	 {"libscipy_openblas*.so", NULL},
 	 "{numpy.libs,scipy.libs,scipy_openblas64/lib,scipy_openblas32/lib}",
@@ -146,7 +147,7 @@ static void number_text(char *out, size_t size, enum shape shape, long v)
 		snprintf(out, size, "%ld", v);
 }
 
-/* cublasGetProperty(which, *value): 0 major, 1 minor, 2 patch. */
+/* Calls cublasGetProperty(which, *value): 0 major, 1 minor, 2 patch. */
 static void property_text(char *out, size_t size, int (*property)(int, int *))
 {
 	int v[3] = {0};
@@ -204,10 +205,10 @@ static void ask_version(const struct library *l, const union version_call *call,
 	out[strcspn(out, ",")] = 0; /* "Open MPI v4.1.6, package: .." */
 }
 
-/* In the child: one JSON object to `fd`. */
+/* Runs in the child: writes one JSON object to `fd`. */
 static void report(const struct library *l, int fd)
 {
-	/* OpenBLAS in wheels has a prefix, and with 64-bit integers a suffix. */
+	/* Symbols of OpenBLAS in wheels have a prefix and, with 64-bit integers, a suffix. */
 	enum { NAMES = 3 };
 	const bool blas = l->function && !strcmp(l->function, "openblas_get_config");
 	const struct lib_symbol symbol[NAMES] = {
@@ -243,7 +244,7 @@ static void report(const struct library *l, int fd)
 	_exit(0);
 }
 
-/* What the child wrote until it ended or LIMIT_MS passed; it is ended then. */
+/* Reads the child's output until it ends or LIMIT_MS passed; then ends the child. */
 static json_t *take(pid_t pid, int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -293,7 +294,8 @@ json_t *raw_software(const char *const *names)
 	pid_t parent = getpid();
 
 	fflush(NULL);
-	for (size_t i = 0; i < LIBRARIES; i++) { /* side by side: most of it is waiting for the disk */
+	for (size_t i = 0; i < LIBRARIES;
+	     i++) { /* in parallel, because most of the time is waiting for the disk */
 		int pair[2];
 
 		pid[i] = from[i] = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live readings that are no files: one function a key, listed at the end. */
+/* Live readings that are not files: one function per key, listed at the end. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -28,7 +28,7 @@ json_t *live_refusal(const char *what, int errnum)
 	return json_pack("{s:s}", "error", text);
 }
 
-/* "0-3,8" as the kernel writes lists. */
+/* A list of CPUs in the kernel's form, such as "0-3,8". */
 static json_t *read_affinity(void)
 {
 	cpu_set_t *set;
@@ -100,7 +100,7 @@ static void set_variable(json_t *map, const char *name, const char *value)
 	free(shown);
 }
 
-/* Variables that steer what we measure. Secrets are never among them. */
+/* Environment variables that influence what assay measures. They contain no secrets. */
 static json_t *read_environment(void)
 {
 	static const char *const names[] = {
@@ -145,9 +145,10 @@ static json_t *read_environment(void)
 			continue;
 		if (!strncmp(*e, "ASSAY_TEAM_SECRET=", n + 1) ||
 		    !strncmp(*e, "ASSAY_TEAM_SECRET_FILE=", n + 1) || !strncmp(*e, "ASSAY_JOB=", n + 1))
-			continue; /* of one start, not of the machine */
+			continue; /* describes one start of the process, not the machine */
 		if (n > 8 && !strncmp(*e + n - 8, "_VERSION", 8))
-			continue; /* what an image says of itself; the libraries say it better */
+			continue; /* the image's statement about itself; the libraries' own versions are more
+				     reliable */
 		snprintf(name, sizeof(name), "%.*s", (int)n, *e);
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 			size_t m = strlen(names[i]);
@@ -177,7 +178,7 @@ static json_t *read_device_nodes(void)
 	return list;
 }
 
-/* Files whose presence alone tells. */
+/* Files whose existence is the information. */
 static json_t *read_marks(void)
 {
 	return json_pack("{s:b,s:b,s:b,s:b,s:b}", "dockerenv", !access("/.dockerenv", F_OK), "containerenv",
@@ -186,7 +187,7 @@ static json_t *read_marks(void)
 			 !access("/dev/vfio/vfio", F_OK), "infiniband", !access("/dev/infiniband", F_OK));
 }
 
-/* Words of the kernel's command line that change what we measure; the rest is nobody's business. */
+/* Options of the kernel's command line that influence what assay measures. Other options may be private. */
 static json_t *read_kernel_options(void)
 {
 	static const char *const wanted[] = {"iommu",	    "hugepages", "isolcpus", "nohz_full",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory devices (type 17) of an SMBIOS table, SMBIOS 3.7 7.18, or of what udev kept of it. Serial numbers
- * are not taken. */
+/* Memory devices (type 17) of an SMBIOS table (SMBIOS 3.7, section 7.18), or of udev's copy of it. Serial
+ * numbers are not read. */
 #include <stdint.h>
 #include "machine/source/source.h"
 
@@ -9,8 +9,8 @@ static unsigned word(const unsigned char *p)
 	return (unsigned)p[0] | (unsigned)p[1] << 8;
 }
 
-/* String `number` (from 1) of the set behind a record; "" where it is not there. Returns the set's end in
- * *end. */
+/* The string with this number (from 1) in the set after a record; "" if there is none. *end becomes the end
+ * of the set. */
 static const char *string_of(const unsigned char *set, const unsigned char *limit, unsigned number)
 {
 	const unsigned char *p = set;
@@ -60,7 +60,7 @@ static json_t *memory_device(const unsigned char *p, unsigned length, const unsi
 	json_t *row;
 
 	if (!size || size == 0xffff)
-		return NULL; /* an empty slot, or size unknown */
+		return NULL; /* an empty slot, or an unknown size */
 	if (size == 0x7fff && length >= 0x20)
 		bytes = (uint64_t)(word(p + 0x1c) | (word(p + 0x1e) & 0x7fffu) << 16) << 20;
 	else
@@ -97,7 +97,7 @@ json_t *dmi_memory_parse(const unsigned char *data, size_t size)
 	return list;
 }
 
-/* The value of "E:MEMORY_DEVICE_<index>_<name>=", or NULL; its length in *n. */
+/* The value of "E:MEMORY_DEVICE_<index>_<name>=" with its length in *n; NULL: not found. */
 static const char *udev_value(const char *text, unsigned index, const char *name, int *n)
 {
 	char key[64];

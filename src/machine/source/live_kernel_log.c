@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's log: /dev/kmsg, or the ring buffer by syslog(2). */
+/* Reads the kernel log from /dev/kmsg, or from the kernel's ring buffer by syslog(2). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -25,8 +25,8 @@ static void keep_line(json_t *lines, const char *line)
 	}
 }
 
-/* The kernel's ring buffer by syslog(2), where /dev/kmsg is closed to us. Lines are "<6>[ 12.345678] text".
- */
+/* Reads the kernel's ring buffer by syslog(2), if /dev/kmsg may not be read. Lines have the form
+ * "<6>[ 12.345678] text". */
 static json_t *read_ring(void)
 {
 	int size = klogctl(10, NULL, 0), got;
@@ -54,7 +54,7 @@ static json_t *read_ring(void)
 	return lines;
 }
 
-/* A record of /dev/kmsg is "prio,sequence,us,flags;text\n key=value": kept as "[seconds] text". */
+/* A record of /dev/kmsg is "prio,sequence,us,flags;text\n key=value". It is saved as "[seconds] text". */
 json_t *live_kernel_log(void)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -71,7 +71,7 @@ json_t *live_kernel_log(void)
 
 		n = read(fd, record, sizeof(record) - 1);
 		if (n < 0 && errno == EPIPE)
-			continue; /* overwritten while we read: the next one follows */
+			continue; /* overwritten while we read; continue with the next record */
 		if (n <= 0)
 			break;
 		record[n] = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory modules: from the firmware's table, which only root may read, or from what udev kept of it for
- * everybody. */
+/* Reads memory modules from the firmware's table, which only root may read, or from udev's copy of it, which
+ * everyone may read. */
 #include <errno.h>
 #include "core/file/file.h"
 #include "machine/source/live.h"

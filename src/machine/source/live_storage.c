@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File systems with their free space, and the folders that are written to. */
+/* File systems with their free space, and the folders that assay and the libraries write to. */
 #include <errno.h>
 #include <limits.h>
 #include <mntent.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "machine/source/live.h"
 
-enum { TMPFS_MIN = 64 << 20 }; /* smaller ones hide folders, they hold nothing */
+enum { TMPFS_MIN = 64 << 20 }; /* smaller ones only hide folders */
 
 static bool on_network(const char *type)
 {
@@ -37,7 +37,7 @@ static bool listed(const json_t *list, const char *mount)
 	return false;
 }
 
-/* Kernel interfaces and what holds nothing of ours. */
+/* Excludes kernel interfaces and other file systems that cannot hold our data. */
 static bool holds_data(const struct mntent *m)
 {
 	static const char *const types[] = {"ext2",  "ext3",  "ext4",	  "xfs",     "btrfs",
@@ -64,7 +64,7 @@ static bool holds_data(const struct mntent *m)
 	return !strncmp(m->mnt_fsname, "/dev/", 5);
 }
 
-/* One on a network is listed but not asked: a dead server would hang us. */
+/* Network file systems are listed without their sizes, because a dead server would block the call. */
 json_t *live_filesystems(void)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A recording from its folder. A derived one names the real recording beside it that it was made of and what
- * was changed, so that the file itself is the difference: {"of": "h100-sxm-1", "changes": {"/nvml/gpus/0/..":
- * value}}.
- */
+/* Reads a recording from its folder. A derived recording names the real recording that it is based on, and
+ * the changes. So its file contains the difference only: {"of": "h100-sxm-1", "changes": {"/nvml/gpus/0/..":
+ * value}}. */
 #include <limits.h>
 #include <unistd.h>
 #include "core/file/file.h"
@@ -38,7 +36,7 @@ static enum status load_json(json_t **out, const char *dir, const char *name, bo
 	return STATUS_OK;
 }
 
-/* recording.json under the key "recording" of `whole`. */
+/* Loads recording.json under the key "recording" of `whole`. */
 static enum status load_about(json_t *whole, const char *dir, struct error *err)
 {
 	json_t *about = NULL;
@@ -68,8 +66,8 @@ static enum status load_layers(json_t *whole, const char *dir, struct error *err
 	return st;
 }
 
-/* The next word of a JSON pointer (RFC 6901: ~1 is '/', ~0 is '~'); the rest behind it, NULL after the last.
- */
+/* Copies the next word of a JSON pointer (RFC 6901: ~1 is '/', ~0 is '~'). Returns the rest, NULL after the
+ * last word. */
 static const char *pointer_word(const char *p, char *word, size_t size)
 {
 	size_t n = 0;
@@ -97,7 +95,7 @@ static json_t *member(json_t *at, const char *word)
 	return *word && !*end ? json_array_get(at, index) : NULL;
 }
 
-/* Puts `value` in the place of the member, or behind the last of a list; null takes it away. */
+/* Replaces the member with `value`, or appends it to a list; null removes the member. */
 static bool put(json_t *at, const char *word, json_t *value)
 {
 	char *end;
@@ -141,20 +139,20 @@ enum status source_derive(json_t *whole, const json_t *changes, struct error *er
 		json_decref(own);
 		if (!done)
 			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-					       "recording: there is no %s to change", pointer);
+					       "recording: cannot change %s: it does not exist", pointer);
 	}
 	return STATUS_OK;
 }
 
-/* The folder beside `dir` that a derived recording is made of. A plain name: nothing outside is reached. */
+/* The folder of the recording that a derived one is based on, in the same parent folder. `of` must be a plain
+ * name, so that no other folder can be reached. */
 static enum status base_folder(char *base, size_t size, const char *dir, const char *of, struct error *err)
 {
 	char real[PATH_MAX], *slash;
 
 	if (!*of || *of == '.' || strchr(of, '/'))
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-				       "%s/recording.json: of: '%s' is not the name of a folder beside it",
-				       dir, of);
+				       "%s/recording.json: of: '%s' is not a plain folder name", dir, of);
 	if (!realpath(dir, real) || !(slash = strrchr(real, '/')))
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT, "%s: no such folder", dir);
 	*slash = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording: recording.json (what this is), host.json and one file a vendor layer. */
+/* Writes a recording: recording.json (its description), host.json, and one file per vendor layer. */
 #include <errno.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "machine/facts/facts.h"
 #include "machine/pseudonym.h"
 
-/* Several lines stand as a list of lines, one a line of the file. */
+/* Texts of several lines become lists of lines, so that each is a line of the file. */
 static void split_lines(json_t *texts)
 {
 	const char *path;
@@ -68,7 +68,8 @@ static enum status write_about(const char *dir, bool real_names, struct error *e
 	return st;
 }
 
-/* Layer LAYER_HOST stands for the host's files. Learnt from all layers before any is written. */
+/* Writes all layers; LAYER_HOST stands for the host's files. Names are collected from all layers before any
+ * is written. */
 static enum status write_layers(struct source *s, const char *dir, bool real_names, struct error *err)
 {
 	struct pseudonyms *p = real_names ? NULL : pseudonyms_new_once();
@@ -76,7 +77,7 @@ static enum status write_layers(struct source *s, const char *dir, bool real_nam
 
 	if (!real_names && !p)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%s: no memory, or no random bits for pseudonyms", dir);
+				       "%s: out of memory, or no random bits for pseudonyms", dir);
 	for (int layer = LAYER_HOST; p && layer <= LAYER_SOFTWARE; layer++)
 		pseudonyms_learn(p, layer ? source_raw_layer(s, (enum layer)layer) : source_raw_host(s));
 	for (int layer = LAYER_HOST; !st && layer <= LAYER_SOFTWARE; layer++) {
@@ -108,7 +109,8 @@ enum status machine_record(struct machine **m, const char *dir, bool real_names,
 		snprintf(path, sizeof(path), "%s/%s", dir, i ? "host.json" : "recording.json");
 		if (!access(path, F_OK))
 			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-					       "%s: holds a recording already", dir);
+					       "%s: contains a recording already; choose another folder",
+					       dir);
 	}
 	st = real_names ? file_make_private_dir(dir, err) : file_make_dir(dir, err);
 	if (!st)
@@ -117,7 +119,7 @@ enum status machine_record(struct machine **m, const char *dir, bool real_names,
 		goto out;
 	source_heed(s, stop);
 	facts = facts_read(s, &(struct machine_scope){.up_to = LAYER_SOFTWARE});
-	(void)source_value(s, "user"); /* for its pseudonym */
+	(void)source_value(s, "user"); /* read so that its pseudonym is known */
 	if (source_stopped(s, err)) {
 		st = STATUS_CANCELLED;
 		goto out;

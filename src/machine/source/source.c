@@ -18,20 +18,20 @@ struct source {
 	const struct log *log;
 	const volatile sig_atomic_t *stop;
 	json_t *host;	   /* {"text": {path: ..}, "list": .., "link": .., "value": ..} */
-	json_t *layers[4]; /* raw answers by enum layer; {"error": ".."} where there is none */
+	json_t *layers[4]; /* raw answers by enum layer; {"error": ".."} if there is none */
 	char label[160];
 	const char *const *libs; /* lent; NULL: all */
-	/* One helper asked ahead on a thread, which lives as long as it; its answer is taken by source_layer.
-	 */
+	/* A helper that was started early, on a thread that lives as long as the helper. source_layer takes
+	 * its answer. */
 	bool asked_ahead;
 	enum layer ahead;
 	pthread_t thread;
 	json_t *ahead_answer;
-	struct error ahead_error; /* of no answer, for the log */
+	struct error ahead_error; /* why there is no answer, for the log */
 };
 
 static const char *const layer_names[] = {"host", "nvml", "cuda", "software"};
-/* A helper that takes longer is stopped; CUDA needs 0.3 s a GPU, cold files of a slow disk more. */
+/* Time limits of helpers. CUDA needs 0.3 s per GPU, and more for files that come from a slow disk. */
 static const unsigned layer_limit_ms[] = {0, 20000, 60000, 60000};
 
 const char *layer_name(enum layer layer)
@@ -100,7 +100,7 @@ const char *source_label(const struct source *s)
 	return s->label;
 }
 
-/* A text of several lines stands in the file as a list of lines, so that people can read and edit it. */
+/* Texts of several lines are lists of lines in the file, so that people can read and edit them. */
 static void join_lines(json_t *texts)
 {
 	const char *path;
@@ -126,7 +126,7 @@ static void join_lines(json_t *texts)
 	}
 }
 
-/* Takes the four parts of `host` that are objects, and each layer's raw JSON (lent; NULL: not in the
+/* Takes the four parts of `host` that are objects, and the raw JSON of each layer (lent; NULL: not in the
  * recording). */
 static void take_parts(struct source *s, const json_t *host, const json_t *const layers[4])
 {
@@ -164,7 +164,7 @@ static json_t *refusal(const char *why)
 	return json_pack("{s:s}", "error", why);
 }
 
-/* /proc/cpuinfo repeats long lines for each CPU: those of the first are kept. */
+/* /proc/cpuinfo repeats long lines for each CPU. Only those of the first CPU are saved. */
 static void thin_cpuinfo(char *data)
 {
 	static const char *const repeated[] = {"flags", "bugs", "vmx flags", "Features"};
@@ -264,7 +264,7 @@ static json_t *read_link(const char *path)
 	return json_string(target);
 }
 
-/* The kept answer, or a live one that is kept from now on. */
+/* Returns the saved reading. If there is none, a live source reads it and saves it. */
 static const json_t *ask(struct source *s, const char *part, const char *what, json_t *(*live)(const char *))
 {
 	json_t *map = json_object_get(s->host, part), *value = json_object_get(map, what);
@@ -356,7 +356,8 @@ unsigned source_limit_ms(enum layer layer)
 									: layer_limit_ms[layer];
 }
 
-/* `assay __facts LAYER` in a process of its own: what hangs or crashes there costs its answers alone. */
+/* Runs `assay __facts LAYER` in its own process, so that a library that hangs or crashes affects its own
+ * answers only. */
 static json_t *ask_helper(const struct source *s, enum layer layer, struct error *err)
 {
 	const char *argv[LIBS_MAX + 4] = {NULL, "__facts", layer_names[layer]};

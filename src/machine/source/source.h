@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where raw readings come from: the live system, or a recording of one. The live source keeps what it was
- * asked for, so a recording holds exactly what the parser read, refusals included, and replay takes the same
- * path through the parser.
- */
+/* The source of raw readings: the live system, or a recording of one. A live source saves every reading. So a
+ * recording holds exactly what the parser read, including failed readings, and a replay takes the same path
+ * through the parser. */
 #ifndef MACHINE_SOURCE_SOURCE_H
 #define MACHINE_SOURCE_SOURCE_H
 #include <jansson.h>
@@ -15,58 +13,64 @@
 
 struct source;
 
-/* Owner: caller, source_close. `log` is lent and may be NULL. */
+/* Opens the live system. Close with source_close. `log` is lent and may be NULL. */
 enum status source_live(struct source **s, const struct log *log, struct error *err);
-/* Helpers end and no more are asked once *stop is not 0. Lent; NULL: never. */
+/* Once *stop is not 0, running helpers are ended and no more are started. Lent; NULL: never. */
 void source_heed(struct source *s, const volatile sig_atomic_t *stop);
-/* Fills *err with CANCELLED where that has happened. */
+/* Whether that has happened; then *err is filled with CANCELLED. */
 bool source_stopped(const struct source *s, struct error *err);
 enum status source_open(struct source **s, const char *dir, struct error *err);
-/* A recording as one tree, {"recording": .., "host": .., "nvml": .., "cuda": .., "software": ..}; copied. */
+/* Opens a recording given as one tree, {"recording": .., "host": .., "nvml": .., "cuda": .., "software": ..}.
+ * The tree is copied. */
 enum status source_from_json(struct source **s, const json_t *recording, struct error *err);
-/* Changes that tree: {"/nvml/gpus/0/calls/pcie_width": [0, 8], ..}, each a JSON pointer and what stands there
- * from now on; null takes it away. A pointer into nothing is refused. */
+/* Applies changes to that tree: {"/nvml/gpus/0/calls/pcie_width": [0, 8], ..}. Each key is a JSON pointer,
+ * each value replaces the old one; null removes it. BAD_INPUT: a pointer leads nowhere. */
 enum status source_derive(json_t *recording, const json_t *changes, struct error *err);
 void source_close(struct source *s);
 bool source_is_live(const struct source *s);
 const char *source_label(const struct source *s);
 
-/* All lent until source_close; NULL where it cannot be read: source_why then says why ("permission denied").
- */
+/* All results are lent until source_close. NULL: it cannot be read, and source_why says why ("permission
+ * denied"). */
 const char *source_text(struct source *s, const char *path);   /* a file, without its last newline */
-const json_t *source_list(struct source *s, const char *path); /* a folder's names, sorted */
-const json_t *source_value(struct source *s, const char *key); /* what is not a file: live.c's table */
-const char *source_why(struct source *s, const char *what);    /* path or key that was asked for last */
-/* One vendor layer's raw JSON (docs/explanation/design/machine.md). Live: asks a helper within its limit.
- * NULL: source_why of the layer's name ("nvml", "cuda", "software"). */
+const json_t *source_list(struct source *s, const char *path); /* names in a folder, sorted */
+const json_t *source_value(struct source *s,
+			   const char *key); /* readings that are not files: see the table in live.c */
+const char *source_why(struct source *s,
+		       const char *what); /* `what`: the path or key that could not be read */
+/* The raw JSON of one vendor layer (docs/explanation/design/machine.md). A live source runs a helper process
+ * within the layer's time limit. NULL: see source_why with the layer's name ("nvml", "cuda", "software"). */
 const json_t *source_layer(struct source *s, enum layer layer);
-/* Lets the helper of this layer begin now, beside what is read in between; source_layer waits for it. At most
- * one; nothing where the source is not live. */
+/* Starts the helper of this layer now, in parallel with other readings; source_layer waits for it. At most
+ * one helper runs this way. Does nothing for recordings. */
 void source_ahead(struct source *s, enum layer layer);
-/* The software layer is asked for these libraries alone (names, NULL ends; lent); NULL: for all. */
+/* Restricts the software layer to these libraries (names, ended by NULL; lent). NULL: all. */
 void source_want_libs(struct source *s, const char *const *libs);
-/* Why there is no answer of that layer; CAUSE_NONE where there is one or none was asked for. */
+/* Why the layer has no answer. CAUSE_NONE: it has one, or it was not read. */
 enum cause source_layer_cause(const struct source *s, enum layer layer);
 const char *layer_name(enum layer layer);
-/* How long its helper may take. ASSAY_FACTS_LIMIT_MS overrides the layer's own, for machines that need more
- * and tests that need less. */
+/* Time limit of the layer's helper. ASSAY_FACTS_LIMIT_MS overrides it, for slow machines and for tests. */
 unsigned source_limit_ms(enum layer layer);
 
-/* printf path forms of the above. */
+/* The functions above with a printf format for the path. */
 const char *source_textf(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *source_linkf(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Everything read so far, as the recording's files; lent. */
+/* All readings so far, in the form of a recording's files; lent. */
 const json_t *source_raw_host(const struct source *s);
 const json_t *source_raw_layer(const struct source *s, enum layer layer); /* NULL: not read */
 
-/* Puts a value of ours among what was read, live alone: the recording then holds it. Takes `value`. */
+/* Adds a value to the readings of a live source, so that a recording contains it. Takes ownership of `value`.
+ */
 void source_keep(struct source *s, const char *key, json_t *value);
 
-/* The live readers of source_value; NULL for an unknown key. On refusal {"error": "..."}. Owner: caller. */
+/* The live readers behind source_value. NULL: unknown key. If the reading fails, {"error": "..."}. The caller
+ * decrefs it. */
 json_t *source_live_value(const char *key);
-/* DMI type 17 records of a table: [{"locator","bytes","type","mts","mts_configured"}]. Owner: caller. */
+/* Memory modules from the DMI records of type 17: [{"locator","bytes","type","mts","mts_configured"}]. The
+ * caller decrefs it. */
 json_t *dmi_memory_parse(const unsigned char *data, size_t size);
-/* The same of udev's "E:MEMORY_DEVICE_0_SIZE=.." lines, which systemd's memory rules keep. Owner: caller. */
+/* The same from udev's lines "E:MEMORY_DEVICE_0_SIZE=..", which systemd's udev rules write. The caller
+ * decrefs it. */
 json_t *dmi_udev_parse(const char *text);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question to CUDA, for a GPU that NVML calls lost: does memory that is written read back? */
+/* Checks with CUDA whether a GPU works that NVML reports as lost: data is written to its memory and read
+ * back. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static json_t *why(const char *call, int code)
 	return json_sprintf("%s answers %d", call, code);
 }
 
-/* With the context current. NULL: memory reads back as it was written. */
+/* Needs a current context. NULL: memory reads back as it was written. */
 static json_t *round_trip(const struct driver *d)
 {
 	static const char written[16] = "does it answer?";
@@ -63,7 +64,9 @@ static json_t *round_trip(const struct driver *d)
 	d->mem_free(memory);
 	if (ret)
 		return why(call, ret);
-	return memcmp(written, read, sizeof(read)) ? json_string("its memory reads back other bytes") : NULL;
+	return memcmp(written, read, sizeof(read))
+		       ? json_string("its memory does not return the bytes written to it")
+		       : NULL;
 }
 
 static json_t *ask(const struct driver *d, const char *pci)
@@ -86,8 +89,8 @@ static json_t *ask(const struct driver *d, const char *pci)
 	return said;
 }
 
-/* Memory that others fill, a GPU that one process uses alone, and a driver that was exchanged say nothing of
- * the GPU. */
+/* Whether the error says nothing about the GPU: its memory is full, another process uses it exclusively, or
+ * the driver was replaced. */
 static bool says_nothing(const char *said)
 {
 	static const char *const codes[] = {" answers 2", " answers 46", " answers 803", " answers 804"};

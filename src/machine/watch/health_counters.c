@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One reading of what must not change during a run. The answers go through the parser of the facts, so that a
- * counter has the same meaning and name here and there. */
+/* Reads the counters that must not change during a run. The answers go through the parser of the facts, so
+ * names and meanings of the counters are the same. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static const char *const counters[] = {
 	"nvlink_errors",
 };
 static const char *const states[] = {"remap_pending", "remap_failed", "recovery_action"};
-/* Names of the sampler's signals. */
+/* Names of telemetry signals. */
 static const char *const signals[] = {"sm_clock_mhz", "temperature_c", "clock_reasons"};
-/* NVML's fields in ns, as counters in s. */
+/* NVML's fields in ns, reported as counters in s. */
 static const struct {
 	const char *field, *name;
 } times[] = {
@@ -55,7 +55,7 @@ static void pick_times(json_t *into, const json_t *fields)
 	}
 }
 
-/* {"link 3": 12}: what each link counted, where it counted anything. */
+/* {"link 3": 12}: errors per link, for links that have any. */
 static void pick_links(json_t *into, const json_t *links)
 {
 	static const char *const errors[] = {"error_replay", "error_recovery", "error_crc",
@@ -77,7 +77,7 @@ static void pick_links(json_t *into, const json_t *links)
 	}
 }
 
-/* The first code by which NVML refuses all of the device; 0: it answers. */
+/* The first code that shows that NVML refuses all calls for the device; 0: it answers. */
 static int refusal(const json_t *raw)
 {
 	static const char *const calls[] = {"pci", "clock_sm", "reasons", "temperature"};
@@ -143,10 +143,8 @@ static void *read_in_thread(void *arg)
 	return NULL;
 }
 
-/*
- * Where NVML lists the GPU. NVML_ERROR_NOT_FOUND: NVML told every device that it lists, and this one is none
- * of them. Any other code: NVML refused to tell a device, which may be this one.
- */
+/* Finds the GPU in NVML's list. NVML_ERROR_NOT_FOUND: NVML described all devices that it lists, and this one
+ * is not among them. Any other code: NVML did not describe some device, which may be this one. */
 static nvmlReturn_t find(const struct nvml *n, unsigned count, const char *pci, unsigned *index)
 {
 	nvmlReturn_t refused = NVML_ERROR_NOT_FOUND;
@@ -169,7 +167,7 @@ static nvmlReturn_t find(const struct nvml *n, unsigned count, const char *pci, 
 	return refused;
 }
 
-/* The answer for a GPU that NVML does not tell; `ret` is what find() returned. */
+/* The answer for a GPU that NVML does not describe. `ret` is the result of find(). */
 static json_t *not_found(nvmlReturn_t ret)
 {
 	enum cause cause = CAUSE_GPU_LOST;
@@ -181,7 +179,7 @@ static json_t *not_found(nvmlReturn_t ret)
 	return json_pack("{s:s, s:s}", "why", nvml_code_text((int)ret), "cause", cause_name(cause));
 }
 
-/* Side by side: most of a GPU's time goes by in waiting for its firmware. */
+/* In parallel, because most of a GPU's time is waiting for firmware. */
 static json_t *read_all(const struct nvml *n, unsigned listed, const char *const *pci, size_t count)
 {
 	struct reader *r = calloc(count ? count : 1, sizeof(*r));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InfiniBand and RoCE ports, from sysfs; a counter is a file, and an adapter's firmware may take its time. */
+/* InfiniBand and RoCE ports, from sysfs. Each counter is a file, and reading it may take the adapter's
+ * firmware some time. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +13,7 @@
 
 enum { GIDS_MAX = 256, TEXT_BYTES_MAX = 4096 };
 
-/* file below the port's folder, name, bytes a count. Data counts words of 4 bytes. */
+/* file in the port's folder, name, bytes per count. Data counters count words of 4 bytes. */
 static const struct counter {
 	const char *file, *name;
 	unsigned scale;
@@ -48,7 +49,7 @@ static const struct counter errors[] = {
 	{"hw_counters/roce_adp_retrans", "roce_adp_retrans", 1},
 };
 
-/* A file's first line into `out`; 0, or errno. */
+/* Reads the first line of a file into `out`. Returns 0 or errno. */
 static int read_line(char *out, size_t size, const char *folder, const char *file)
 {
 	struct error err = {0};
@@ -66,7 +67,7 @@ static int read_line(char *out, size_t size, const char *folder, const char *fil
 	return 0;
 }
 
-/* "4: ACTIVE" to "ACTIVE". */
+/* Adds a state: "4: ACTIVE" becomes "ACTIVE". */
 static void add_state(json_t *port, const char *key, const char *folder, const char *file)
 {
 	char text[64], *colon;
@@ -77,7 +78,8 @@ static void add_state(json_t *port, const char *key, const char *folder, const c
 	facts_set_text(port, key, colon ? colon + 1 + strspn(colon + 1, " ") : text);
 }
 
-/* What is not there is not supported; what is there and cannot be read goes to "unreadable". */
+/* Adds counters. A missing file means that the counter is not supported. A file that cannot be read goes to
+ * "unreadable". */
 static void add_counters(json_t *port, const char *key, const char *folder, const struct counter *rows,
 			 size_t count)
 {
@@ -105,7 +107,8 @@ static bool is_no_gid(const char *gid)
 	return !gid[strspn(gid, "0:")];
 }
 
-/* The port's address: GID 0; with RoCE the first of version 2, which NCCL_IB_GID_INDEX would name. */
+/* Adds the port's address: GID 0. For RoCE, the first GID of version 2, the one that NCCL_IB_GID_INDEX would
+ * select. */
 static void add_gid(json_t *port, const char *folder, bool roce)
 {
 	char file[64], gid[64], type[64];

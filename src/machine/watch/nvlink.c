@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVLinks of every GPU, by one NVML that stays open. */
+/* NVLinks of all GPUs, read with an NVML that stays open. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/clock.h"
@@ -12,13 +12,13 @@ enum { GPUS_MAX = 256 };
 struct watch_nvlink {
 	struct nvml nvml;
 	bool opened, init;
-	json_t *why; /* the answer where there is no NVML; else NULL */
+	json_t *why; /* the answer if there is no NVML; else NULL */
 	unsigned count;
 	struct watched {
 		nvmlDevice_t device;
 		nvmlReturn_t ret;
 		char pci[16];
-		json_t *links; /* raw rows: what each is and leads to, read once */
+		json_t *links; /* raw rows with type and peer of each link, read once */
 	} gpu[GPUS_MAX];
 };
 
@@ -84,7 +84,7 @@ void watch_nvlink_close(struct watch_nvlink *w)
 	free(w);
 }
 
-/* The four data counters in bytes, or why there are none. */
+/* Adds the four data counters in bytes, or the reason why there are none. */
 static void add_data(json_t *row, const json_t *fields)
 {
 	static const struct {
@@ -112,8 +112,8 @@ static void add_data(json_t *row, const json_t *fields)
 		facts_set_text(row, "rates_why", code ? nvml_code_text((int)code) : "not read");
 }
 
-/* One link as it is now; NULL with *ret where NVML says nothing of it. The static answers are those of the
- * beginning. */
+/* The current state of one link. NULL with *ret set if NVML has no answer about it. Type and peer come from
+ * the first reading. */
 static json_t *read_link(struct watch_nvlink *w, struct watched *g, size_t index, nvmlReturn_t *ret)
 {
 	const struct clock *clock = clock_monotonic();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sweep over a device's events. The events that cover a moment give its state. Where there are none,
- * idle_reason.c finds the reason. Each window has its part.
- */
+/* One sweep over the events of each device. The events that cover a moment determine its state. If none do,
+ * idle_reason.c finds the reason. Each window gets its part. */
 #include "profile/breakdown/breakdown.h"
 #include <errno.h>
 #include "profile/breakdown/idle_reason.h"
@@ -43,40 +42,41 @@ uint64_t breakdown_single_ns(const struct breakdown_device *d, enum breakdown_st
 	return ns;
 }
 
-/* Where the cover by events of one state ends, or changes to another one. */
+/* A time at which an event begins or ends to cover the device with a state. */
 struct edge {
 	uint64_t at_ns;
 	int8_t change;
 	uint8_t state;
 };
 
-/* Covers a moment beside its state: a copy from pageable memory. */
+/* Counted in addition to the state: copies from pageable memory. */
 enum { PAGEABLE = BREAKDOWN_STATE_COUNT, COVERS };
 
 struct sweep {
-	struct edge *edge; /* ahead of the sweep; a heap, the next one first */
+	struct edge *edge; /* future edges, as a heap with the earliest first */
 	size_t edges, room;
 	uint32_t cover[COVERS];
-	uint64_t at_ns;		/* the sweep has come so far */
-	size_t window, windows; /* that it is in; behind its process's last. In `windows->span` */
-	uint64_t before_ns[BREAKDOWN_STATE_COUNT]; /* what the windows before it had */
+	uint64_t at_ns;		/* the sweep has reached this time */
+	size_t window, windows; /* window: index into `windows->span` of the current or next window; windows:
+				   end of the process's windows */
+	uint64_t before_ns[BREAKDOWN_STATE_COUNT]; /* state_ns at the begin of the current window */
 	uint32_t correlation;			   /* of the last event */
 };
 
 struct sweeping {
 	const struct timeline *t;
 	const struct nccl *n;
-	const struct windows *windows; /* NULL: everything counts */
+	const struct windows *windows; /* NULL: all time counts */
 	struct breakdown *b;
 	struct sweep *sweep; /* by device of the breakdown */
-	uint32_t *place;     /* by track: the device's place in the breakdown plus one, 0 if not known yet */
+	uint32_t *place;     /* by track: index of the device in the breakdown plus one; 0: not known yet */
 	struct idle_reason idle;
 	uint8_t *is_nccl; /* by name */
 	size_t room;
 	bool out_of_memory;
 };
 
-/* Into the heap. */
+/* Pushes an edge onto the heap. */
 static bool add_edge(struct sweep *s, uint64_t at_ns, int8_t change, unsigned state)
 {
 	size_t wanted = s->room ? 2 * s->room : 16, at = s->edges;
@@ -95,7 +95,7 @@ static bool add_edge(struct sweep *s, uint64_t at_ns, int8_t change, unsigned st
 	return true;
 }
 
-/* Out of the heap the next one, which changes the cover. */
+/* Pops the earliest edge and changes the cover. */
 static void take_edge(struct sweep *s)
 {
 	struct edge last = s->edge[--s->edges];
@@ -114,7 +114,7 @@ static void take_edge(struct sweep *s)
 	s->edge[at] = last;
 }
 
-/* From here to that time. */
+/* Covers the time from now to `to_ns` with the state. */
 static bool add_cover(struct sweep *s, uint64_t to_ns, unsigned state)
 {
 	if (to_ns <= s->at_ns)
@@ -123,7 +123,7 @@ static bool add_cover(struct sweep *s, uint64_t to_ns, unsigned state)
 	return add_edge(s, to_ns, -1, state);
 }
 
-/* So long this was covered. */
+/* Adds a time span with this cover to the totals. */
 static void add_moment(struct breakdown_device *d, const uint32_t *cover, uint64_t ns)
 {
 	bool communicates = cover[BREAKDOWN_COMMUNICATION] || cover[BREAKDOWN_PEER];
@@ -158,7 +158,7 @@ static void begin_windows(struct sweeping *w, size_t place)
 	w->out_of_memory |= !d->window_ns;
 }
 
-/* The device's place in the breakdown; SIZE_MAX: one too many, or no memory. */
+/* Index of the device in the breakdown. SIZE_MAX: too many devices, or out of memory. */
 static size_t find_place(struct sweeping *w, const struct timeline_event *e)
 {
 	uint32_t id = w->t->track[e->track].device_id;
@@ -202,7 +202,7 @@ static size_t place_of(struct sweeping *w, const struct timeline_event *e)
 	return found;
 }
 
-/* It waits until all ranks are ready. */
+/* A communication kernel waits until all ranks are ready, and communicates from then on. */
 static bool add_communication(struct sweeping *w, struct sweep *s, uint32_t event)
 {
 	const struct nccl_launch *l = nccl_launch_of(w->n, event);
@@ -224,7 +224,7 @@ static bool add_copy(struct sweeping *w, struct sweep *s, const struct timeline_
 	       (w->t->copy[e->detail].from != TIMELINE_PAGEABLE || add_cover(s, e->end_ns, PAGEABLE));
 }
 
-/* The sweep has come to its begin. */
+/* Handles an event that begins at the sweep's current time. */
 static bool add_event(struct sweeping *w, struct sweep *s, uint32_t event)
 {
 	const struct timeline_event *e = &w->t->event[event];
@@ -238,7 +238,7 @@ static bool add_event(struct sweeping *w, struct sweep *s, uint32_t event)
 		return add_copy(w, s, e);
 	case TIMELINE_SET:
 		return add_cover(s, e->end_ns, BREAKDOWN_COPY);
-	default: /* a graph as a whole: what it holds is not told */
+	default: /* a graph traced as a whole: its content is unknown */
 		return add_cover(s, e->end_ns, BREAKDOWN_COMPUTE);
 	}
 }
@@ -260,7 +260,7 @@ static struct windows_span cut(struct windows_span a, struct windows_span b)
 				     a.to_ns < b.to_ns ? a.to_ns : b.to_ns};
 }
 
-/* How much of the gap lies in windows, and how many windows it fills. */
+/* Sets the part of the gap that lies in windows, and the number of windows that it fills. */
 static void measure(const struct sweeping *w, const struct sweep *s, struct idle_reason_gap *gap)
 {
 	struct windows_span all = {gap->from_ns, gap->to_ns};
@@ -275,7 +275,7 @@ static void measure(const struct sweeping *w, const struct sweep *s, struct idle
 	gap->times = gap->times ? gap->times : 1;
 }
 
-/* Adds the part to its state. Something ran if `gap` is NULL. */
+/* Adds a time span to its state. `gap` is NULL if something ran. */
 static void add_part(struct sweeping *w, size_t place, struct windows_span part,
 		     const struct idle_reason_gap *gap)
 {
@@ -290,7 +290,8 @@ static void add_part(struct sweeping *w, size_t place, struct windows_span part,
 		add_moment(d, w->sweep[place].cover, part.to_ns - part.from_ns);
 }
 
-/* Moves the sweep to that time; until then the cover stays, or the gap lasts. Each window has its part. */
+/* Moves the sweep to that time. Until then the cover does not change, or the gap lasts. Each window gets its
+ * part. */
 static void pass(struct sweeping *w, size_t place, uint64_t to_ns, const struct idle_reason_gap *gap)
 {
 	struct sweep *s = &w->sweep[place];
@@ -309,7 +310,7 @@ static void pass(struct sweeping *w, size_t place, uint64_t to_ns, const struct 
 	s->at_ns = to_ns;
 }
 
-/* Moves the sweep to that time, or to the end of the last event that runs. */
+/* Moves the sweep to that time, or to the end of the last running event if that is earlier. */
 static void run_to(struct sweeping *w, size_t place, uint64_t to_ns)
 {
 	struct sweep *s = &w->sweep[place];
@@ -339,7 +340,7 @@ static void reach(struct sweeping *w, size_t place, uint64_t to_ns, const struct
 	pass(w, place, to_ns, &gap);
 }
 
-/* Processes without a window take no place. */
+/* Whether the process has a window. Processes without one are not in the result. */
 static bool has_window(const struct sweeping *w, uint16_t process)
 {
 	return !w->windows || w->windows->first[process] < w->windows->first[process + 1];
@@ -361,7 +362,7 @@ static void take(struct sweeping *w, uint32_t event)
 	s->correlation = e->correlation;
 }
 
-/* No event comes any more. */
+/* Ends the sweep of a device after its last event. */
 static void finish(struct sweeping *w, size_t place)
 {
 	struct sweep *s = &w->sweep[place];
@@ -372,7 +373,7 @@ static void finish(struct sweeping *w, size_t place)
 	free(s->edge);
 }
 
-/* Devices of processes without a window say nothing. */
+/* Removes devices of processes without a window. */
 static void leave_out(struct breakdown *b)
 {
 	size_t kept = 0;
@@ -406,7 +407,7 @@ static bool sweep_all(struct sweeping *w)
 	return !w->out_of_memory;
 }
 
-/* As people count them: by rank, then process. */
+/* Order for display: by rank, then process. */
 static int by_rank(const void *a_, const void *b_, void *arg)
 {
 	const struct timeline *t = arg;
@@ -437,7 +438,7 @@ enum status breakdown_of(struct breakdown *b, const struct timeline *t, const st
 	if (made)
 		return STATUS_OK;
 	breakdown_release(b);
-	return error_errno(err, ENOMEM, "where the time of %zu events went", t->events);
+	return error_errno(err, ENOMEM, "cannot break down the time of %zu events", t->events);
 }
 
 void breakdown_release(struct breakdown *b)

@@ -10,8 +10,8 @@ static bool is_one_of(const char *name, const char *const *list, size_t count)
 }
 #define IS_ONE_OF(name, list) is_one_of(name, list, sizeof(list) / sizeof((list)[0]))
 
-/* Memory that a stream takes from a pool in its order (cudaMallocAsync) is not among it: nobody waits for it.
- */
+/* cudaMallocAsync and the like are not included: they allocate from a pool in stream order, and nothing waits
+ * for them. */
 static bool is_allocating(const char *name)
 {
 	static const char *const calls[] = {
@@ -29,7 +29,7 @@ static bool is_waiting(const char *name)
 
 	if (IS_ONE_OF(name, frees) && !strstr(name, "Async"))
 		return true;
-	if (IS_ONE_OF(name, copies)) /* not the calls that put a copy into a graph */
+	if (IS_ONE_OF(name, copies)) /* not the calls that add a copy to a graph */
 		return !strstr(name, "Async");
 	return strstr(name, "Synchronize");
 }
@@ -48,7 +48,7 @@ static bool is_call(const struct timeline_event *e)
 	return e->kind == TIMELINE_RUNTIME || e->kind == TIMELINE_DRIVER;
 }
 
-/* The thread's calls that lie in no other one. */
+/* Collects the thread's outermost calls. */
 static uint32_t take_thread(struct host_calls *h, const struct timeline_track *track, uint32_t at)
 {
 	uint64_t until_ns = 0;
@@ -65,7 +65,7 @@ static uint32_t take_thread(struct host_calls *h, const struct timeline_track *t
 	return at;
 }
 
-/* Calls by process, those that touch as one. */
+/* Merges the calls of each process into time spans; calls that touch become one span. */
 static void take_spans(struct host_calls *h)
 {
 	const struct timeline *t = h->t;
@@ -105,7 +105,7 @@ static int by_process(const void *a_, const void *b_, void *arg)
 	return (a > b) - (a < b);
 }
 
-/* Calls that wait, by process and start. */
+/* Collects the waiting calls by process and start. */
 static void take_waits(struct host_calls *h, uint32_t calls)
 {
 	const struct timeline *t = h->t;
@@ -180,7 +180,7 @@ void host_calls_release(struct host_calls *h)
 	*h = (struct host_calls){0};
 }
 
-/* Place of the first of the thread's calls that ends after that time; behind its last: none does. */
+/* Index of the thread's first call that ends after that time; the index after its last call if none does. */
 static uint32_t place_after(const struct host_calls *h, uint32_t track, uint64_t at_ns)
 {
 	uint32_t low = h->first[track], high = h->first[track + 1];
@@ -196,7 +196,7 @@ static uint32_t place_after(const struct host_calls *h, uint32_t track, uint64_t
 	return low;
 }
 
-/* The first of the thread's calls that ends after that time; NULL: none. */
+/* The thread's first call that ends after that time; NULL: none. */
 static const struct timeline_event *first_after(const struct host_calls *h, uint32_t track, uint64_t at_ns)
 {
 	uint32_t place = place_after(h, track, at_ns);
@@ -204,7 +204,7 @@ static const struct timeline_event *first_after(const struct host_calls *h, uint
 	return place < h->first[track + 1] ? &h->t->event[h->call[place]] : NULL;
 }
 
-/* The wait that ends last among those of the process that had begun by then. NULL: it had ended too. */
+/* Among the process's waits that had begun by then, the one that ends last. NULL: none was still running. */
 static const struct timeline_event *any_waiting(const struct host_calls *h, uint16_t process, uint64_t at_ns)
 {
 	size_t first = h->wait_first[process], low = first, high = h->wait_first[process + 1u];

@@ -21,7 +21,8 @@ void idle_reason_end(struct idle_reason *i)
 	host_calls_release(&i->calls);
 }
 
-/* A vote: each gap adds its time to the call that it is for, or takes it from another one. */
+/* Majority vote over the calls, weighted by time: a gap adds its time to the leading call if it is for that
+ * call, and otherwise takes it away. */
 static void vote(struct breakdown_device *d, uint32_t call, uint64_t ns)
 {
 	if (d->waited_in == call) {
@@ -55,14 +56,14 @@ static bool is_pageable(const struct timeline *t, const struct timeline_event *e
 	return t->copy[e->detail].from == TIMELINE_PAGEABLE;
 }
 
-/* The part of a gap that lies before the launch, by the host's doing. */
+/* The part of a gap before the launch, by what the host did. */
 struct before {
-	uint64_t ns;	    /* how long it lasted */
-	uint64_t silent_ns; /* when no thread made a call for long */
-	uint64_t memory_ns; /* when the launching thread allocated or freed */
+	uint64_t ns;	    /* length of that part */
+	uint64_t silent_ns; /* time in which no thread made a call for long */
+	uint64_t memory_ns; /* time in which the launching thread allocated or freed memory */
 };
 
-/* If the device ran dry in a free that waits, all but the silence is memory's. */
+/* If the device ran out of work in a free that waits, all time except the silence is memory allocation. */
 static struct before before_launch(struct idle_reason *i, const struct idle_reason_gap *gap,
 				   struct windows_span part)
 {
@@ -83,8 +84,8 @@ static struct before before_launch(struct idle_reason *i, const struct idle_reas
 	return b;
 }
 
-/* Before a copy of data the device waits for data, but for what the host does with memory; while a pageable
- * one is prepared, for the copy. */
+/* Before a copy of data, the gap is data loading, except for the time in which the host allocates memory.
+ * While a pageable copy is prepared, the time counts for that copy. */
 static void explain_data(struct breakdown_device *d, struct breakdown_bracket *b, const struct before *before,
 			 uint64_t ns, bool pageable)
 {
@@ -93,8 +94,8 @@ static void explain_data(struct breakdown_device *d, struct breakdown_bracket *b
 	add_idle(d, b, BREAKDOWN_DATA, ns - before->memory_ns);
 }
 
-/* Until the launch the device waits for the host. The host was silent, allocated, or had waited; else it was
- * too slow. From then on the device waits for the launch itself. */
+/* Until the launch, the device waits for the host: the host was silent, allocated memory or had waited, or
+ * else was too slow. After the launch, the device waits for the launch itself. */
 static void explain_launch(struct breakdown_device *d, struct breakdown_bracket *b,
 			   const struct before *before, uint64_t ns, const struct idle_reason_gap *gap)
 {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Behind CUPTI's kinds of a copy, one of ours. */
+/* CUPTI numbers the kinds of copies from 0 to 10. Memory sets follow as kind 11. */
 enum { SET = 11, KINDS };
 static const char *const kind_names[KINDS] = {"unknown",	 "host to device",   "device to host",
 					      "host to array",	 "array to host",    "array to array",
@@ -33,7 +33,7 @@ void copies_name(char *out, size_t size, const struct copies_row *r)
 		 r->memory ? memory_names[r->memory] : "");
 }
 
-/* Of the host's side. */
+/* The kind of host memory on one side of the copy; 0: neither side is host memory. */
 static unsigned memory_of(const struct timeline_copy *c)
 {
 	unsigned memory = from_host(c->kind) ? c->from : to_host(c->kind) ? c->to : 0;
@@ -68,7 +68,7 @@ static int by_total(const void *a_, const void *b_)
 	return (a->memory > b->memory) - (a->memory < b->memory);
 }
 
-/* A copy on the device reads and writes each byte. */
+/* Half of the memory bandwidth, since a copy on the device reads and writes each byte. */
 static double device_rate(const struct timeline *t)
 {
 	double most = 0;
@@ -86,7 +86,7 @@ enum status copies_of(struct copies *c, const struct timeline *t, const struct w
 
 	*c = (struct copies){.row = calloc((size_t)KINDS * MEMORIES, sizeof(*c->row))};
 	if (!c->row)
-		return error_errno(err, ENOMEM, "a table of copies");
+		return error_errno(err, ENOMEM, "cannot build the table of copies");
 	for (size_t i = 0; i < t->events; i++) {
 		const struct timeline_event *e = &t->event[i];
 		const struct timeline_copy *copy;

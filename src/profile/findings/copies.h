@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What copies and sets cost: by direction and by the kind of the host's memory. docs/explanation/methods,
- * "Copies of a profile". */
+/* Time and rate of copies and memory sets, grouped by direction and by the kind of host memory.
+ * docs/explanation/methods/profile.md, "Copies of a profile". */
 #ifndef PROFILE_FINDINGS_COPIES_H
 #define PROFILE_FINDINGS_COPIES_H
 #include "profile/timeline/timeline.h"
 #include "profile/timeline/windows.h"
 
 struct copies_row {
-	uint8_t kind, memory; /* CUPTI's: 1 host to device ..; 11 a set; of the host's side, 0: none is the
-				 host's */
+	uint8_t kind, memory; /* kind: CUPTI's number, 1 host to device ..; 11: a memory set. memory: CUPTI's
+				 kind of the host memory; 0: no host memory is involved */
 	uint64_t count, bytes;
-	double total;	/* ns */
-	double rate;	/* bytes over that, B/s */
-	double fastest; /* of one that is large, B/s; 0: none was */
-	double bound;	/* of the link, one way, B/s; 0: not known */
+	double total;	/* sum of the durations, ns */
+	double rate;	/* bytes / total, B/s */
+	double fastest; /* rate of the fastest large copy, B/s; 0: there was none */
+	double bound;	/* upper limit: link rate in one direction, or half the memory bandwidth for copies on
+			   the device, B/s; 0: unknown */
 };
 
 struct copies {
@@ -21,14 +22,15 @@ struct copies {
 	size_t rows;
 };
 
-enum { COPIES_LARGE = 1 << 20 }; /* bytes, from which on time is bandwidth */
+enum { COPIES_LARGE = 1 << 20 }; /* bytes; from this size on, bandwidth and not latency decides the time */
 
-/* Of those that begin in `windows`; NULL: of all. link_rate: of the fastest GPU's way to the host, B/s; 0:
- * not known. NO_RESOURCE: memory. */
+/* Groups the copies that begin in `windows`; NULL: all copies. link_rate: rate of the link between the host
+ * and the GPU that has the fastest one, B/s; 0: unknown. Release with copies_release. NO_RESOURCE: out of
+ * memory. */
 enum status copies_of(struct copies *c, const struct timeline *t, const struct windows *windows,
 		      double link_rate, struct error *err);
 void copies_release(struct copies *c);
-/* "host to device, pageable" */
+/* Writes a name such as "host to device, pageable". */
 void copies_name(char *out, size_t size, const struct copies_row *r);
 bool copies_from_host(const struct copies_row *r);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that is found in a timeline. A function of it alone, so that kept rings give the same again. */
+/* Everything that assay finds in a timeline. The result depends on the timeline and the bounds only, so saved
+ * ring files give the same findings again. */
 #ifndef PROFILE_FINDINGS_FINDINGS_H
 #define PROFILE_FINDINGS_FINDINGS_H
 #include <jansson.h>
@@ -14,16 +15,16 @@
 
 enum { FINDINGS_SCHEMA_VERSION = 1 };
 
-/* What the machine can do at most, as far as it is known; 0: not. */
+/* Upper limits of the machine. 0 or an empty name: unknown. */
 struct findings_bounds {
-	double link_rate; /* of the GPU with the fastest way to the host, one way, B/s */
+	double link_rate; /* link between the host and the GPU with the fastest one, one direction, B/s */
 	struct {
-		const char *name; /* static: "BF16"; NULL ends */
+		const char *name; /* static, such as "BF16"; NULL ends the list */
 		double rate;	  /* FLOP/s of one GPU */
 	} compute[4];
 };
 
-/* Of a part of the time. */
+/* Findings about a part of the time. */
 struct findings_part {
 	struct summary summary;
 	struct breakdown breakdown;
@@ -36,28 +37,30 @@ struct findings {
 	struct nccl nccl;
 	struct kernel_counters counted;
 	struct steps steps;
-	struct findings_part whole, steady; /* steady: the steps; empty where none were found */
-	struct breakdown start_up;	    /* what lies before the first step; without steps empty */
+	struct findings_part whole, steady; /* steady: the steps; empty if none were found */
+	struct breakdown start_up;	    /* time before the first step; empty if no steps were found */
 	struct straggler late;
 };
 
-/* bounds: NULL: none is known. NO_RESOURCE: memory; nothing is to be released then. */
+/* Fills `f`. bounds: NULL if unknown. `t` is lent until findings_release. NO_RESOURCE: out of memory; then
+ * nothing has to be released. */
 enum status findings_of(struct findings *f, const struct timeline *t, const struct findings_bounds *bounds,
 			struct error *err);
 void findings_release(struct findings *f);
-/* What shares and advice are of: the steady state, or everything where no steps were found. */
+/* The part that shares and advice describe: the steady state, or the whole program if no steps were found. */
 const struct findings_part *findings_main(const struct findings *f);
-/* The time of all devices in that part, s. */
+/* Sum of the time of all devices in that part, s. */
 double findings_device_s(const struct findings_part *part);
 
-/* summary.json (docs/schema/profile.schema.json). NULL: memory. Caller decrefs. */
+/* summary.json (docs/schema/profile.schema.json). NULL: out of memory. The caller decrefs it. */
 json_t *findings_json(const struct findings *f);
-/* nccl.csv, breakdown.csv, copies.csv and counters.csv; sizes in bytes, times in ns, rates in B/s. */
+/* Write nccl.csv, breakdown.csv, copies.csv and counters.csv. Sizes are in bytes, times in ns, rates in B/s.
+ */
 void findings_nccl_csv(struct text *out, const struct findings *f);
 void findings_breakdown_csv(struct text *out, const struct findings *f);
 void findings_copies_csv(struct text *out, const struct findings *f);
 void findings_counters_csv(struct text *out, const struct findings *f);
-/* counters_launches.csv: a row a launch that was counted, in their order; at_ns: CLOCK_MONOTONIC, when it was
- * through. */
+/* counters_launches.csv: one row per counted launch, in launch order. at_ns: CLOCK_MONOTONIC at the end of
+ * the kernel. */
 void findings_launches_csv(struct text *out, const struct findings *f);
 #endif

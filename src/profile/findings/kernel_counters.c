@@ -48,7 +48,7 @@ static int by_time(const void *a_, const void *b_)
 	return (a->name > b->name) - (a->name < b->name);
 }
 
-/* What all of the runs have. */
+/* A metric gets a value only if every run has it. */
 static void fill_row(struct kernel_counters_row *row, const struct timeline_counted *const *run, size_t count)
 {
 	double time = 0;
@@ -75,7 +75,8 @@ enum status kernel_counters_of(struct kernel_counters *c, const struct timeline 
 	if (!run || !c->row) {
 		free(run);
 		kernel_counters_release(c);
-		return error_errno(err, ENOMEM, "the counters of %zu kernels", t->counteds);
+		return error_errno(err, ENOMEM, "cannot build the table of %zu kernels' counters",
+				   t->counteds);
 	}
 	for (size_t i = 0; i < t->counteds; i++)
 		run[i] = &t->counted[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters of kernels, by name. docs/explanation/methods, "Counters of a program's kernels". */
+/* Hardware counters of kernels, one row per kernel name. docs/explanation/methods/profile.md, "Counters of a
+ * program's kernels". */
 #ifndef PROFILE_FINDINGS_KERNEL_COUNTERS_H
 #define PROFILE_FINDINGS_KERNEL_COUNTERS_H
 #include "counter/metrics.h"
@@ -8,13 +9,13 @@
 #define X(name, ...) KERNEL_COUNTER_##name,
 enum kernel_counters_metric { COUNTER_METRICS(X) KERNEL_COUNTER_METRICS };
 #undef X
-_Static_assert((int)KERNEL_COUNTER_METRICS <= (int)TIMELINE_COUNTERS, "a record holds them all");
+_Static_assert((int)KERNEL_COUNTER_METRICS <= (int)TIMELINE_COUNTERS, "a record has room for every metric");
 
 struct kernel_counters_row {
 	uint32_t name;
 	uint64_t count;
 	uint32_t has;
-	/* Sums where the metric is a sum; else the mean, weighted by the kernels' times. */
+	/* Sum over the runs if the metric is a sum. Otherwise the mean, weighted by the times of the runs. */
 	double value[KERNEL_COUNTER_METRICS];
 };
 
@@ -23,11 +24,11 @@ struct kernel_counters {
 	size_t rows;
 };
 
-/* NO_RESOURCE: memory. */
+/* NO_RESOURCE: out of memory. */
 enum status kernel_counters_of(struct kernel_counters *c, const struct timeline *t, struct error *err);
 void kernel_counters_release(struct kernel_counters *c);
 bool kernel_counters_has(const struct kernel_counters_row *r, enum kernel_counters_metric m);
 const char *kernel_counters_metric_name(enum kernel_counters_metric m);
-/* From and to DRAM, bytes; 0: not counted. */
+/* Bytes read from and written to DRAM; 0: not counted. */
 double kernel_counters_dram_bytes(const struct kernel_counters_row *r);
 #endif

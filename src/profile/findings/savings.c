@@ -3,20 +3,22 @@
 #include "core/text/units.h"
 #include "profile/page/kernel_label.h"
 
-/* Below this share of the devices' time a line is not worth its reading. */
+/* Findings below this share of the devices' time are not worth reading. */
 #define LEAST_SHARE 0.02
-/* Every data-parallel step ends with some communication that nothing can hide. */
+/* Every data-parallel step ends with some communication that cannot be hidden. Less exposed communication
+ * than this share is not a finding. */
 #define LEAST_EXPOSED 0.05
 #define WELL_HIDDEN 0.8
-/* From this share of kernels on that graphs launched, launches are not to be saved by graphs. */
+/* If CUDA graphs launched at least this share of the kernels, the advice does not suggest graphs. */
 #define GRAPHS_SHARE 0.5
 
 struct saving {
 	const struct findings *f;
 	const struct findings_part *part; /* the steady state */
 	struct savings *out;
-	double whole_ns, steps; /* steps: of all devices; 0: none were found */
-	/* Without single gaps, and they alone: what comes once is not saved in every step. */
+	double whole_ns, steps; /* steps: summed over the devices; 0: none were found */
+	/* Time per state: gaps that recur, and single gaps. Advice cannot save a gap that occurs once in
+	 * every step. */
 	double state_ns[BREAKDOWN_STATE_COUNT], single_ns[BREAKDOWN_STATE_COUNT];
 };
 
@@ -39,13 +41,14 @@ static void add(struct saving *a, const char *key, double ns, const char *knob, 
 	a->out->lines++;
 }
 
-/* Idle time for a reason: what comes again and again; what comes once is told with it. */
+/* Adds idle time with this reason. The finding covers recurring gaps; the time in single gaps is printed with
+ * it. */
 static void add_idle(struct saving *a, enum breakdown_state reason, const char *knob, const char *evidence)
 {
 	double single = a->single_ns[reason];
 	char line[500], once[32];
 
-	snprintf(line, sizeof(line), "%s; %s more in single gaps", evidence, seconds(once, single));
+	snprintf(line, sizeof(line), "%s; single gaps took another %s", evidence, seconds(once, single));
 	add(a, breakdown_key(reason), a->state_ns[reason], knob,
 	    single < LEAST_SHARE * a->whole_ns ? evidence : line);
 }
@@ -59,16 +62,17 @@ static void advise_launch(struct saving *a)
 
 	snprintf(
 		line, sizeof(line),
-		"devices were idle for %s until the next work was launched; %.0f kernels of %s on average%s; "
-		"this includes what recording adds to each launch, 1 to 5 us by host",
+		"devices were idle for %s because the host launched the next work too late; "
+		"%.0f kernels ran for %s on average%s; the idle time includes 1 to 5 us that recording adds to "
+		"each launch",
 		seconds(idle, ns), count, seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0),
 		graphs ? ", most of them launched by CUDA graphs" : "");
 	add_idle(
 		a, BREAKDOWN_LAUNCH,
-		graphs ? "prepare the next graph launch while the device works: less host work between "
-			 "launches, more of the step in one graph, larger batches"
-		       : "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", torch.cuda.graph), fused "
-			 "kernels, larger batches",
+		graphs ? "the program is launch-bound: prepare the next CUDA graph while the device works, do less "
+			 "host work between launches, put more of the step into one graph, or use larger batches"
+		       : "the program is launch-bound: launch fewer kernels with CUDA graphs (torch.compile "
+			 "mode=\"reduce-overhead\", torch.cuda.graph), fused kernels or larger batches",
 		line);
 }
 
@@ -87,17 +91,18 @@ static void advise_sync(struct saving *a)
 			call = timeline_name(a->f->t, b->device[i].waited_in);
 		}
 	}
-	snprintf(line, sizeof(line),
-		 "devices ran dry %llu times while the host waited for them%s%.80s, and were idle for %s",
-		 (unsigned long long)waits, *call ? ", mostly in " : "", call, seconds(idle, ns));
+	snprintf(
+		line, sizeof(line),
+		"devices ran out of work %llu times while the host waited for them%s%.80s, and were then idle for %s",
+		(unsigned long long)waits, *call ? ", mostly in " : "", call, seconds(idle, ns));
 	add_idle(
 		a, BREAKDOWN_SYNC,
-		"wait less: .item(), .cpu(), printed tensors and synchronisations out of the step, or once in many "
-		"steps",
+		"synchronize less often: move .item(), .cpu(), printing of tensors and synchronization calls out of "
+		"the step, or do them once in many steps",
 		line);
 }
 
-/* Copies from pageable memory are a finding of their own. */
+/* Pageable copies have a finding of their own. */
 static double pageable_ns(const struct saving *a)
 {
 	double ns = 0;
@@ -107,7 +112,7 @@ static double pageable_ns(const struct saving *a)
 	return ns;
 }
 
-static bool is_told(const struct saving *a, const char *key)
+static bool has_line(const struct saving *a, const char *key)
 {
 	for (size_t i = 0; i < a->out->lines; i++)
 		if (!strcmp(a->out->line[i].key, key))
@@ -122,17 +127,18 @@ static void advise_data(struct saving *a)
 
 	for (size_t i = 0; i < a->part->breakdown.devices; i++)
 		copies += (double)a->part->breakdown.device[i].data_copy_ns;
-	if (is_told(a, "pageable")) {
+	if (has_line(a, "pageable")) {
 		pageable = pageable < a->state_ns[BREAKDOWN_DATA] ? pageable : a->state_ns[BREAKDOWN_DATA];
 		a->state_ns[BREAKDOWN_DATA] -= pageable;
 		copies = copies > pageable ? copies - pageable : 0;
 	}
-	snprintf(line, sizeof(line),
-		 "devices waited %s for data: %s while it was copied to them, the rest before such a copy",
-		 seconds(idle, a->state_ns[BREAKDOWN_DATA]), seconds(copied, copies));
+	snprintf(
+		line, sizeof(line),
+		"devices waited %s for data: %s during copies from the host, the rest before these copies began",
+		seconds(idle, a->state_ns[BREAKDOWN_DATA]), seconds(copied, copies));
 	add_idle(a, BREAKDOWN_DATA,
-		 "bring data earlier: more loader workers (num_workers), pin_memory=True with "
-		 "non_blocking=True, the next batch copied on a stream of its own",
+		 "data loading is too slow: use more loader workers (num_workers), pin_memory=True with "
+		 "non_blocking=True, and copy the next batch on a separate stream",
 		 line);
 }
 
@@ -146,8 +152,8 @@ static void advise_allocation(struct saving *a)
 		seconds(idle, a->state_ns[BREAKDOWN_ALLOCATION]));
 	add_idle(
 		a, BREAKDOWN_ALLOCATION,
-		"allocate once, before the loop: keep buffers, or take them from a pool (cudaMallocAsync, PyTorch's "
-		"caching allocator without empty_cache in the step)",
+		"memory allocation stops the devices: allocate before the loop and reuse the buffers, or use a memory "
+		"pool (cudaMallocAsync, PyTorch's caching allocator without empty_cache in the step)",
 		line);
 }
 
@@ -157,16 +163,16 @@ static void advise_rest(struct saving *a)
 	char line[400], idle[32];
 
 	snprintf(line, sizeof(line),
-		 "devices were idle for %s while the host made no CUDA call for a millisecond and more, or "
+		 "devices were idle for %s while the host made no CUDA call for at least 1 ms, or "
 		 "its calls were not recorded",
 		 seconds(idle, ns));
 	add_idle(a, BREAKDOWN_REST,
-		 "look at what the host does between launches (loading, scheduling, logging, checkpoints): "
-		 "NVTX ranges around it show in the trace",
+		 "the host is busy outside CUDA: check what it does between launches (data loading, "
+		 "scheduling, logging, checkpoints); NVTX ranges around that code show it in the trace",
 		 line);
 }
 
-/* "rank 3 (pid 12)"; its pid alone where no launcher told its rank. */
+/* "rank 3 (pid 12)"; only the pid if no launcher set a rank. */
 static void name_rank(char out[48], const struct timeline_process *p)
 {
 	if (p->rank >= 0)
@@ -175,36 +181,39 @@ static void name_rank(char out[48], const struct timeline_process *p)
 		snprintf(out, 48, "pid %u", p->pid);
 }
 
-/* "; mostly in gemm: 1.2 ms more, in 4 launches where the others' mean is 2" */
+/* ", most of it in gemm (1.2 ms longer; 4 launches, mean of the other ranks 2)" */
 static void add_kernel(struct text *out, const struct findings *f, const struct straggler_name *k)
 {
 	char more[32];
 
 	if (!k->name)
 		return;
-	text_add(out, ", most in ");
+	text_add(out, ", most of it in ");
 	kernel_label(out, timeline_name(f->t, k->name), KERNEL_LABEL_WIDTH);
-	text_addf(out, " (%s more; ", seconds(more, k->ns));
+	text_addf(out, " (%s longer; ", seconds(more, k->ns));
 	if (k->own > 1.05 * k->mean)
-		text_addf(out, "%.3g launches where the others have %.3g)", k->own, k->mean);
+		text_addf(out, "%.3g launches, mean of the other ranks %.3g)", k->own, k->mean);
 	else
-		text_add(out, "as many launches, each longer: a slower GPU, or more work in each)");
+		text_add(
+			out,
+			"same number of launches, each takes longer: the GPU is slower, or each launch has more work)");
 }
 
-/* What it did while the others waited. */
+/* What the straggler did while the others waited. */
 static void add_doing(struct text *out, const struct findings *f)
 {
 	static const char *const doing[BREAKDOWN_STATE_COUNT] = {
-		[BREAKDOWN_COMPUTE] = "its GPU computed %s more than the others'",
-		[BREAKDOWN_COPY] = "its GPU copied for %s more than the others'",
-		[BREAKDOWN_DATA] = "its GPU waited %s longer for data than the others'",
+		[BREAKDOWN_COMPUTE] = "its GPU computed %s longer than the others",
+		[BREAKDOWN_COPY] = "its GPU copied %s longer than the others",
+		[BREAKDOWN_DATA] = "its GPU waited %s longer for data than the others",
 		[BREAKDOWN_ALLOCATION] =
-			"its host allocated memory, its GPU idle for %s more than the others'",
+			"its host allocated memory, and its GPU was idle %s longer than the others",
 		[BREAKDOWN_SYNC] =
-			"its host waited for the GPU, which then was idle for %s more than the others'",
-		[BREAKDOWN_LAUNCH] = "its host launched later, its GPU idle for %s more than the others'",
-		[BREAKDOWN_BETWEEN] = "its GPU was idle between queued launches for %s more than the others'",
-		[BREAKDOWN_REST] = "its host made no CUDA call, its GPU idle for %s more than the others'"};
+			"its host waited for the GPU, which was then idle %s longer than the others",
+		[BREAKDOWN_LAUNCH] = "its host launched late, and its GPU was idle %s longer than the others",
+		[BREAKDOWN_BETWEEN] = "its GPU was idle between queued launches %s longer than the others",
+		[BREAKDOWN_REST] =
+			"its host made no CUDA call, and its GPU was idle %s longer than the others"};
 	const struct straggler *l = &f->late;
 	char more[32];
 
@@ -215,7 +224,7 @@ static void add_doing(struct text *out, const struct findings *f)
 	if (l->state == BREAKDOWN_COMPUTE)
 		add_kernel(out, f, &l->kernel);
 	else if (l->range.name)
-		text_addf(out, ", in its range \"%s\"", timeline_name(f->t, l->range.name));
+		text_addf(out, ", in its NVTX range \"%s\"", timeline_name(f->t, l->range.name));
 }
 
 static void advise_late(struct saving *a)
@@ -225,15 +234,17 @@ static void advise_late(struct saving *a)
 	char who[48], each[32];
 
 	name_rank(who, &a->f->t->process[l->process]);
-	text_addf(&knob, "%s is late: the other rank%s for it %s in ", who,
+	text_addf(&knob, "%s is the straggler: the other rank%s %s for it in ", who,
 		  l->ranks > 2 ? "s wait" : " waits", seconds(each, l->median_ns));
 	if (l->late_steps == l->steps)
 		text_addf(&knob, "each of %zu steps", l->steps);
 	else
 		text_addf(&knob, "%zu of %zu steps", l->late_steps, l->steps);
-	text_addf(&evidence, "over all steps that is %s a step", seconds(each, l->per_step_ns));
+	text_addf(&evidence, "this costs %s per step, averaged over all steps",
+		  seconds(each, l->per_step_ns));
 	if (l->also)
-		text_addf(&evidence, "; %u more rank%s as late", l->also, l->also > 1 ? "s are" : " is");
+		text_addf(&evidence, "; %u other rank%s nearly as late", l->also,
+			  l->also > 1 ? "s are" : " is");
 	add_doing(&evidence, a->f);
 	a->out->line[0] =
 		(struct savings_line){.key = "late_rank", .share = l->share, .per_step_ns = l->per_step_ns};
@@ -244,17 +255,17 @@ static void advise_late(struct saving *a)
 	text_release(&evidence);
 }
 
-/* Ranks wait for each other, and not for one of them. */
+/* Ranks wait for each other, but none of them is the straggler. */
 static void advise_peer(struct saving *a)
 {
 	char line[400], idle[32];
 
-	snprintf(
-		line, sizeof(line),
-		"devices waited %s in NCCL for ranks that came later; no single rank is the late one in most steps",
-		seconds(idle, a->state_ns[BREAKDOWN_PEER]));
+	snprintf(line, sizeof(line),
+		 "devices waited %s in NCCL for ranks that started later; no single rank is the straggler",
+		 seconds(idle, a->state_ns[BREAKDOWN_PEER]));
 	add(a, "peer", a->state_ns[BREAKDOWN_PEER],
-	    "even the ranks out: the same work for each, and nothing that holds a rank's host up now and then",
+	    "the ranks wait for each other: give each rank the same work, and remove what delays single ranks now "
+	    "and then",
 	    line);
 }
 
@@ -271,16 +282,17 @@ static void advise_exposed(struct saving *a)
 	left = all > 0 ? 1 - hidden / all : 0;
 	if (exposed < LEAST_EXPOSED * a->whole_ns || left < 1 - WELL_HIDDEN)
 		return;
-	snprintf(line, sizeof(line),
-		 "%s of communication ran while nothing was computed, of %s in all; %.0f %% were hidden",
-		 seconds(text, exposed), seconds(whole, all), all > 0 ? 100 * hidden / all : 0);
+	snprintf(
+		line, sizeof(line),
+		"exposed communication took %s, all communication %s; %.0f %% of it was hidden behind computation",
+		seconds(text, exposed), seconds(whole, all), all > 0 ? 100 * hidden / all : 0);
 	add(a, "communication", exposed,
-	    "hide communication: DDP's bucket_cap_mb, FSDP's forward_prefetch and backward_prefetch, NCCL on "
-	    "a stream of high priority",
+	    "communication is exposed: overlap it with computation by DDP's bucket_cap_mb, FSDP's "
+	    "forward_prefetch and backward_prefetch, or NCCL on a high-priority stream",
 	    line);
 }
 
-/* Pageable copies go through a buffer of the driver's, and make the host wait. */
+/* The driver copies pageable memory through its own buffer, and the host waits meanwhile. */
 static void advise_pageable(struct saving *a)
 {
 	const struct copies *c = &a->part->copies;
@@ -302,10 +314,11 @@ static void advise_pageable(struct saving *a)
 	units_format(bytes, sizeof(bytes), (double)pageable->bytes, "B");
 	if (pinned)
 		units_format(better, sizeof(better), pinned->rate, "B/s");
-	snprintf(line, sizeof(line), "%s went to devices from pageable memory at %s%s%s", bytes, rate,
-		 pinned ? "; from pinned at " : "", pinned ? better : "");
+	snprintf(line, sizeof(line), "%s were copied to devices from pageable memory at %s%s%s", bytes, rate,
+		 pinned ? "; pinned memory reached " : "", pinned ? better : "");
 	add(a, "pageable", pageable_ns(a),
-	    "pin the host's memory: pin_memory=True, cudaHostAlloc, cudaHostRegister", line);
+	    "pageable copies are slow: use pinned host memory (pin_memory=True, cudaHostAlloc, cudaHostRegister)",
+	    line);
 }
 
 static int by_share(const void *a_, const void *b_)

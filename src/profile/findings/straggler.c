@@ -6,26 +6,28 @@
 #include <string.h>
 #include "core/math/stats.h"
 
-/* A step is late from this part of the median step on, and this long. */
+/* A rank is late in a step if its lateness reaches both of these limits: a part of the median step, and a
+ * time. */
 #define STRAGGLER_PART 0.02
 #define STRAGGLER_NS 50e3
-/* A rank is named if what it costs is so much of the time, or so much of the median step in each late one. */
+/* Limits for naming a rank: the share of all steps' time that its lateness costs, or the part of the median
+ * step that it costs in each late step. */
 #define NAMED_SHARE 0.03
 #define NAMED_PART 0.1
 enum { NAMED_STEPS = 3 };
 #define AS_LATE 0.8
-/* A range of the host explains idle time if it grew by this part of it. */
+/* A host range explains idle time if it grew by at least this part of the extra idle time. */
 #define RANGE_PART 0.5
 
 struct search {
 	const struct timeline *t;
-	const struct windows *each;		/* the steps, the same for each rank */
-	const struct breakdown_device **device; /* one per rank, by rank */
+	const struct windows *each;		/* the steps; the same for each rank */
+	const struct breakdown_device **device; /* one device per rank */
 	size_t devices, steps;
 	double median_step_ns, whole_ns;
-	double *lateness; /* by device, then step */
-	double *sum;	  /* by device: of its late steps */
-	double *room;	  /* of a number a device, or a step */
+	double *lateness; /* indexed by device, then step */
+	double *sum;	  /* by device: sum over its late steps */
+	double *room;	  /* scratch space: one number per device or per step */
 };
 
 static double *lateness_of(const struct search *s, size_t device)
@@ -38,7 +40,7 @@ static uint64_t waiting_ns(const struct search *s, size_t device, size_t step)
 	return s->device[device]->window_ns[step][BREAKDOWN_PEER];
 }
 
-/* A device takes part in collectives that were held against another rank's. */
+/* Whether the device takes part in collectives that were matched with another rank's. */
 static bool has_pairs(const struct nccl *n, const struct breakdown_device *d)
 {
 	for (size_t i = 0; i < n->launches; i++)
@@ -48,7 +50,7 @@ static bool has_pairs(const struct nccl *n, const struct breakdown_device *d)
 	return false;
 }
 
-/* A device that only has a context, or copies, is no rank. false: no memory. */
+/* Devices that only have a context, or only copy, are not ranks. Returns false if out of memory. */
 static bool pick_ranks(struct search *s, const struct nccl *n, const struct breakdown *steady)
 {
 	s->device = calloc(steady->devices + 1, sizeof(*s->device));
@@ -60,7 +62,7 @@ static bool pick_ranks(struct search *s, const struct nccl *n, const struct brea
 	return true;
 }
 
-/* Any rank's steps are those of all. */
+/* All ranks have the same steps, so those of the first one are used. */
 static void measure_steps(struct search *s, const struct steps *steps)
 {
 	size_t process = s->device[0]->process;
@@ -71,7 +73,7 @@ static void measure_steps(struct search *s, const struct steps *steps)
 		s->whole_ns += (double)(s->each->span[i].to_ns - s->each->span[i].from_ns);
 }
 
-/* In each step: so much less than the others' median a rank waited. */
+/* Lateness of a rank in a step: median of the other ranks' waiting time, less its own. */
 static void compare(struct search *s)
 {
 	double least = STRAGGLER_PART * s->median_step_ns > STRAGGLER_NS ? STRAGGLER_PART * s->median_step_ns
@@ -91,7 +93,7 @@ static void compare(struct search *s)
 		}
 }
 
-/* What its lateness costs above the others' own. */
+/* Lateness of the device less the median lateness of the others. */
 static double net_ns(const struct search *s, size_t device)
 {
 	size_t others = 0;
@@ -102,7 +104,7 @@ static double net_ns(const struct search *s, size_t device)
 	return s->sum[device] - stats_median(s->room, others);
 }
 
-/* Late steps, ascending, into the room. */
+/* Writes the lateness of the late steps to s->room, ascending. Returns their number. */
 static size_t late_steps(const struct search *s, size_t device)
 {
 	size_t count = 0;
@@ -114,7 +116,8 @@ static size_t late_steps(const struct search *s, size_t device)
 	return count;
 }
 
-/* Often enough, not by a single step, and by much in all or in each. */
+/* A straggler is late in enough steps, no single step dominates, and the cost is large overall or in each
+ * late step. */
 static bool is_named(struct straggler *l, const struct search *s, size_t device)
 {
 	double net = net_ns(s, device);
@@ -127,7 +130,7 @@ static bool is_named(struct straggler *l, const struct search *s, size_t device)
 	       (l->median_ns >= NAMED_PART * s->median_step_ns && net >= s->sum[device] / 2);
 }
 
-/* Mean over the late steps of what the rank spent more in a state than the others. */
+/* Extra time of the device in a state compared with the other ranks: mean over its late steps. */
 static double excess_ns(const struct search *s, size_t device, enum breakdown_state state, size_t late)
 {
 	double sum = 0;
@@ -160,7 +163,8 @@ static void find_state(struct straggler *l, const struct search *s, size_t devic
 	}
 }
 
-/* By name: time and count in late steps, the rank's own and the others' mean. */
+/* Time and count of one kernel or range in the late steps: of the straggler, and the mean of the other ranks.
+ */
 struct tally {
 	double own_ns, others_ns, own, others;
 };
@@ -174,7 +178,7 @@ static bool counts(const struct search *s, const struct timeline_event *e, enum 
 		       : strcmp(timeline_name(s->t, s->t->range[e->detail].domain), "NCCL") != 0;
 }
 
-/* How many of the ranks' devices are this process's. */
+/* Number of the ranks' devices that belong to this process. */
 static double devices_of(const struct search *s, uint16_t process)
 {
 	double count = 0;
@@ -184,7 +188,7 @@ static double devices_of(const struct search *s, uint16_t process)
 	return count;
 }
 
-/* Late steps as windows of every rank. */
+/* Makes windows of the late steps for every rank. */
 static bool late_windows(struct windows *w, const struct search *s, size_t device)
 {
 	if (!windows_make(w, s->t, s->each->first[s->t->processes]))
@@ -201,15 +205,15 @@ static bool late_windows(struct windows *w, const struct search *s, size_t devic
 	return true;
 }
 
-/* Whether the event is the rank's own: a kernel of its device, or a range of its process. */
+/* Whether the event belongs to the straggler: a kernel on its device, or a range of its process. */
 static bool is_own(const struct search *s, const struct breakdown_device *d, const struct timeline_event *e)
 {
 	return e->process == d->process && (e->kind != TIMELINE_KERNEL || e->track == TIMELINE_NONE ||
 					    s->t->track[e->track].device_id == d->device);
 }
 
-/* A kernel counts once, a range once for each of its process's devices; the others' are the mean of a device.
- */
+/* A kernel counts once. A range counts once for each device of its process. For the other ranks the tally
+ * holds the mean per device. */
 static bool tally_all(struct tally *by_name, const struct search *s, size_t device, enum timeline_kind kind)
 {
 	const struct breakdown_device *d = s->device[device];
@@ -247,7 +251,8 @@ static struct straggler_name name_of(const struct straggler *l, const struct tal
 				       of->others / steps};
 }
 
-/* The kernel that grew most; of the ranges that hold the excess, the shortest. */
+/* Names the kernel whose time grew most, or the shortest range that explains enough of the extra idle time.
+ */
 static bool find_names(struct straggler *l, const struct search *s, size_t device)
 {
 	enum timeline_kind kind = l->state == BREAKDOWN_COMPUTE ? TIMELINE_KERNEL : TIMELINE_RANGE;
@@ -323,5 +328,5 @@ enum status straggler_of(struct straggler *l, const struct timeline *t, const st
 	free(search.sum);
 	free(search.room);
 	return made ? STATUS_OK
-		    : error_errno(err, ENOMEM, "how late the ranks of %zu processes were", t->processes);
+		    : error_errno(err, ENOMEM, "cannot compare the ranks of %zu processes", t->processes);
 }

@@ -31,7 +31,8 @@ static int by_total(const void *a_, const void *b_)
 	return (a->name > b->name) - (a->name < b->name);
 }
 
-/* Items of one kind and name, ascending. `ns`: room for as many. */
+/* Fills a row from the items of one kind and name, which are sorted ascending. `ns` has room for `count`
+ * numbers. */
 static void fill_row(struct summary_row *row, const struct timeline *t, const struct item *item, size_t count,
 		     double *ns)
 {
@@ -126,7 +127,8 @@ static struct summary_device *device_of(struct summary *s, uint16_t process, uin
 	return &s->device[s->devices++];
 }
 
-/* How much of [start, end] lies behind *until, which it moves: events come by their starts. */
+/* Time that the event adds to busy time: its part after *until. Moves *until to the end of the event. Events
+ * come in the order of their starts. */
 static uint64_t added(uint64_t *until, const struct timeline_event *e)
 {
 	uint64_t from = e->start_ns > *until ? e->start_ns : *until;
@@ -171,7 +173,7 @@ enum status summary_of(struct summary *s, const struct timeline *t, const struct
 	if (make_rows(s, t, windows) && make_devices(s, t, windows))
 		return STATUS_OK;
 	summary_release(s);
-	return error_errno(err, ENOMEM, "a summary of %zu events", t->events);
+	return error_errno(err, ENOMEM, "cannot summarize %zu events", t->events);
 }
 
 void summary_release(struct summary *s)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was found, for programs: JSON and CSV. */
+/* Findings as JSON and CSV, for programs. */
 #include <inttypes.h>
 #include "journal/field.h"
 #include "profile/findings/savings.h"
 #include "profile/findings/findings.h"
 
-/* Absent is absent: nothing where it is not known. */
+/* An unknown value has no key. */
 static void put_rate(json_t *row, const char *key, double rate)
 {
 	if (rate > 0)
@@ -79,7 +79,7 @@ static json_t *breakdown_json(const struct findings *f, const struct breakdown *
 	return devices;
 }
 
-/* A rank's device may begin behind the first step, which is another rank's. */
+/* The steps belong to one rank. The device of another rank may begin after the first step. */
 static uint64_t before_first_step_ns(const struct findings *f, size_t process)
 {
 	uint64_t from_ns = f->steps.each.span[f->steps.each.first[process]].from_ns;
@@ -252,7 +252,7 @@ static void add_metric_names(struct text *out)
 	text_add(out, "\n");
 }
 
-/* has: bit a metric; what was not counted is left empty. */
+/* has: one bit per metric. Metrics that were not counted stay empty. */
 static void add_metrics(struct text *out, uint32_t has, const double *value)
 {
 	for (unsigned m = 0; m < KERNEL_COUNTER_METRICS; m++) {

@@ -4,7 +4,7 @@
 
 enum { CALL_UNWANTED = UINT32_MAX, TRIES = 8 };
 
-/* Parts of the names of calls that a timeline is read for: what launches, moves, waits, allocates. */
+/* Parts of the names of calls that the analysis needs: calls that launch, copy, wait or allocate. */
 static const char *const wanted_parts[] = {
 	"Launch", "Memcpy",	 "Memset",     "Synchronize", "Wait",	     "Malloc",	 "Free",
 	"Alloc",  "EventRecord", "ModuleLoad", "LibraryLoad", "Instantiate", "Prefetch", "MemMap",
@@ -32,7 +32,7 @@ static uint32_t name_id(struct activity *a, const char *name)
 
 static void add_kernel(struct activity *a, const struct cupti_kernel *k)
 {
-	bool clusters = a->cupti->version_told >= CUPTI_VERSION_CLUSTER;
+	bool clusters = a->cupti->version_number >= CUPTI_VERSION_CLUSTER;
 	struct ring_kernel out = {
 		.head = {.type = RING_KERNEL, .size = sizeof(out), .name = name_id(a, k->name)},
 		.start = k->start,
@@ -133,7 +133,7 @@ static bool is_wanted(const struct activity *a, const char *name)
 
 typedef int enable_call(uint32_t cbid, uint8_t enable);
 
-/* How many of them could be. */
+/* Returns the number of calls that could be enabled. */
 static unsigned enable_wanted(const struct activity *a, int domain, enable_call *enable)
 {
 	unsigned count = 0;
@@ -158,14 +158,15 @@ void activity_enable_calls(const struct activity *a, bool late)
 		c->enable(CUPTI_KIND_DRIVER);
 }
 
-/* Whether a call is kept, and as which string. "cudaLaunchKernel_v7000" is told without what follows "_v". */
+/* Whether a call is recorded, and the string of its name. The name ends before "_v", so
+ * "cudaLaunchKernel_v7000" becomes "cudaLaunchKernel". */
 static uint32_t look_up_call(const struct activity *a, int domain, uint32_t cbid)
 {
 	char plain[128];
 	const char *name = NULL, *suffix;
 
 	if (!a->cupti->callback_name || a->cupti->callback_name(domain, cbid, &name) || !name)
-		return 1; /* kept, without a name */
+		return 1; /* recorded without a name */
 	if (!is_wanted(a, name))
 		return CALL_UNWANTED;
 	suffix = strstr(name, "_v");
@@ -342,7 +343,7 @@ void activity_convert(struct activity *a, uint8_t *buffer, size_t valid)
 	__atomic_store_n(&a->converting, 0, __ATOMIC_RELEASE);
 }
 
-/* The narrowest of some: one that was interrupted says little. */
+/* Records the narrowest of several readings, because an interrupted one is inaccurate. */
 void activity_clock(struct activity *a)
 {
 	struct ring_clock best = {.head = {.type = RING_CLOCK, .size = sizeof(best)}, .after_ns = UINT64_MAX};

@@ -18,9 +18,9 @@ enum { UNPREPARED, PREPARING, PREPARED };
 #define X(name, ...) ROW_##name,
 enum row { COUNTER_METRICS(X) ROWS };
 #undef X
-_Static_assert((int)ROWS <= (int)RING_COUNTERS, "a record holds them all");
+_Static_assert((int)ROWS <= (int)RING_COUNTERS, "a record has room for every metric");
 
-/* The counters of one context. */
+/* CUPTI's objects for the counters of one context. */
 struct session {
 	void *context, *host, *profiler;
 	uint8_t *image, *data;
@@ -32,15 +32,15 @@ struct session {
 	double factor[CHOSEN_MAX];
 };
 
-/* Writable, as inject.c's is; zero in a process that counts nothing. */
+/* Writable state, for the same reason as in inject.c. All zero in a process that counts nothing. */
 static struct {
 	struct cupti cu;
 	struct launch_calls launches;
 	struct writer *writer;
 	regex_t pattern;
 	bool flop, l2;
-	uint32_t lock;	 /* a launch at a time, from its begin to its end */
-	uint64_t holder; /* 1 + that launch's correlation; 0: none */
+	uint32_t lock;	 /* held by one launch, from its begin to its end */
+	uint64_t holder; /* 1 + correlation of that launch; 0: none */
 	uint64_t matched, skip, left, graphs;
 	struct session session[SESSIONS_MAX];
 	struct session *open; /* counts the launch that holds the lock */
@@ -51,18 +51,17 @@ static struct {
 	void *prepared; /* the context */
 } counting;
 
-/* Refusals in words that say what to do. */
+/* Describes a refusal, with what to do about it. */
 static void refuse(const char *call, int code, char why[COUNTERS_TEXT])
 {
 	const char *text = NULL, *advice = "";
 
 	if (counting.cu.result_name(code, &text) || !text)
-		text = "an error without a name";
+		text = "unnamed error";
 	if (code == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
-		advice = ": the driver allows counters to root alone (NVreg_RestrictProfilingToAdminUsers=0 "
-			 "changes that)";
+		advice = "; load the driver with NVreg_RestrictProfilingToAdminUsers=0 to allow counters";
 	if (code == CUPTI_ERROR_HARDWARE_BUSY)
-		advice = ": another program holds them (dcgmi profile --pause, where it is DCGM)";
+		advice = "; another program uses the counters (DCGM: run dcgmi profile --pause)";
 	snprintf(why, COUNTERS_TEXT, "no counters: %.60s: %.60s (%d)%s", call, text, code, advice);
 }
 
@@ -79,7 +78,7 @@ static void *room(size_t size)
 	return calloc(1, size ? size : 1);
 }
 
-/* The first of metrics (a|b) that the chip knows. */
+/* Chooses the first of the metrics (a|b) that the chip supports. */
 static void choose(struct session *s, enum row row, const char *metrics, double factor)
 {
 	while (metrics && *metrics && s->count < CHOSEN_MAX) {
@@ -90,7 +89,7 @@ static void choose(struct session *s, enum row row, const char *metrics, double 
 		metrics += n + (metrics[n] == '|');
 		for (size_t i = 0; i < s->count; i++)
 			if (!strcmp(s->name[i], name))
-				return; /* two types that one metric counts */
+				return; /* one metric counts two types */
 		if (counting.cu.host_properties(
 			    &CUPTI_PARAMS(host_properties, .host = s->host, .metric = name)))
 			continue;
@@ -121,7 +120,7 @@ static void choose_all(struct session *s)
 #undef X
 	};
 
-	/* Pipes beside the tensor one: in the core's pass. */
+	/* Pipes other than the tensor pipe, in the same pass as the core metrics. */
 	for (unsigned i = 0; i < ROWS; i++)
 		if (rows[i].set == CORE || rows[i].set == XU || rows[i].set == ISSUE ||
 		    (counting.l2 && rows[i].set == CACHE))
@@ -137,7 +136,8 @@ static bool open_host(struct session *s, char why[COUNTERS_TEXT])
 
 	if (!ASK(why, chip, &chip))
 		return false;
-	/* Without an image of what is available, which takes 0.12 s: every chip has these metrics. */
+	/* Without an image of the available counters, which would take 0.12 s: every chip has these metrics.
+	 */
 	open.chip = chip.chip;
 	if (!ASK(why, host_open, &open))
 		return false;
@@ -176,14 +176,14 @@ static bool make_data(struct session *s, char why[COUNTERS_TEXT])
 	return s->data;
 }
 
-/* No kernel more is looked at. The end of this launch may not be told then: nobody waits for it any more. */
+/* Ends counting. The end of the current launch may not be reported then, so nothing waits for it any more. */
 static void stop_counting(void)
 {
 	__atomic_store_n(&counting.left, 0, __ATOMIC_RELEASE);
 	launch_follow(&counting.launches, false);
 }
 
-/* There will be no counters more, for this reason. */
+/* Ends counting for this reason. */
 static void give_up(const char *why)
 {
 	stop_counting();
@@ -197,7 +197,7 @@ static void give_up(const char *why)
 
 static struct session *session_of(void *context)
 {
-	char why[COUNTERS_TEXT] = "no counters: out of memory, or CUPTI knows none of our metrics";
+	char why[COUNTERS_TEXT] = "no counters: out of memory, or CUPTI supports none of the metrics";
 	struct session *s;
 
 	for (size_t i = 0; i < counting.sessions; i++)
@@ -207,7 +207,7 @@ static struct session *session_of(void *context)
 		return NULL;
 	s = &counting.session[counting.sessions];
 	s->context = context;
-	/* Not before: the driver loads us inside its own initialisation, where this fails. */
+	/* Not earlier: the driver loads this library within its own initialization, where this call fails. */
 	if (ASK(why, initialize, &CUPTI_PARAMS(initialize, .priv = NULL)) &&
 	    launch_device(&counting.launches, context, &s->device) && open_host(s, why) &&
 	    make_image(s, why) && make_data(s, why)) {
@@ -218,7 +218,7 @@ static struct session *session_of(void *context)
 	return NULL;
 }
 
-/* Room for one range, from the begin. */
+/* Starts a range, with empty data. */
 static bool start(struct session *s)
 {
 	char why[COUNTERS_TEXT];
@@ -237,7 +237,8 @@ static bool start(struct session *s)
 	return false;
 }
 
-/* False: nothing is counted any more. Who held it then may never give it back, since its end is not told. */
+/* Returns false if counting has ended. A launch that held the lock then may never release it, since its end
+ * is not reported. */
 static bool take_lock(void)
 {
 	while (__atomic_exchange_n(&counting.lock, 1, __ATOMIC_ACQUIRE)) {
@@ -254,8 +255,8 @@ static void drop_lock(void)
 	__atomic_store_n(&counting.lock, 0, __ATOMIC_RELEASE);
 }
 
-/* What CUPTI does but once takes 0.2 s: while the program loads its libraries and fills its memory. A launch
- * waits until it is done. */
+/* One-time work in CUPTI takes 0.2 s. It runs while the program loads its libraries and fills its memory. A
+ * launch waits until it is done. */
 static void *prepare(void *context)
 {
 	struct cupti_range_stop stop = CUPTI_PARAMS(range_stop, .profiler = NULL);
@@ -265,7 +266,8 @@ static void *prepare(void *context)
 		s = counting.left && !counting.sessions ? session_of(context) : NULL;
 		if (s && start(s)) {
 			stop.profiler = s->profiler;
-			counting.cu.range_stop(&stop); /* of no kernel: what it says does not matter */
+			/* The range contains no kernel, so its result does not matter. */
+			counting.cu.range_stop(&stop);
 		}
 		drop_lock();
 	}
@@ -292,7 +294,7 @@ void counters_forget(void)
 	counting.left = 0;
 }
 
-/* The first context is prepared; others at their first launch that counts. */
+/* Prepares the first context. Other contexts are prepared at their first counted launch. */
 static void on_context(void *context, bool made)
 {
 	uint32_t before = UNPREPARED;
@@ -319,7 +321,7 @@ static void keep(const struct session *s, const double *value, const struct laun
 
 	for (size_t i = 0; i < s->count; i++) {
 		if (value[i] - value[i] != 0)
-			continue; /* the hardware did not count it */
+			continue; /* the hardware did not count this metric */
 		out.has |= 1u << s->row[i];
 		out.value[s->row[i]] += value[i] * s->factor[i];
 	}
@@ -349,7 +351,7 @@ static void stop(struct session *s, const struct launch *l)
 		stop_counting();
 }
 
-/* Kernels of NCCL's wait for others: alone they would wait for ever. */
+/* NCCL's kernels are not counted: they wait for other ranks, so alone they would wait forever. */
 static bool is_wanted(const struct launch *l)
 {
 	if (!counting.left || !l->kernel || !strncmp(l->kernel, "nccl", 4) ||
@@ -369,7 +371,8 @@ static void begin_launch(const struct launch *l)
 	counting.open = s && start(s) ? s : NULL;
 }
 
-/* Of one that was let go without the lock the end may still be told, while another one's is at work. */
+/* The end of a launch that gave up the lock may be reported while another launch holds it. Such an end is
+ * ignored. */
 static void end_launch(const struct launch *l)
 {
 	if (__atomic_load_n(&counting.holder, __ATOMIC_RELAXED) != UINT64_C(1) + l->correlation)
@@ -388,14 +391,15 @@ static void on_launch(const struct launch *l)
 		end_launch(l);
 }
 
-/* We open a range around each kernel's launch, and a graph's launch names none of its kernels. */
+/* Graphs cannot be counted: ranges are opened around the launch of each kernel, and the launch of a graph
+ * does not name its kernels. */
 static void on_graph(void)
 {
 	if (!counting.graphs++)
-		writer_note(counting.writer,
-			    "no counters of kernels that CUDA graphs launch: only kernels that are launched "
-			    "one by "
-			    "one are counted. Without --counters the profile has the times of all of them");
+		writer_note(
+			counting.writer,
+			"no counters of kernels that CUDA graphs launch: only kernels that are launched "
+			"individually are counted. Profile without --counters to get the times of all kernels");
 }
 
 static bool bind(void *cupti, char why[COUNTERS_TEXT])
@@ -422,9 +426,10 @@ static bool bind(void *cupti, char why[COUNTERS_TEXT])
 
 		memcpy((char *)&counting.cu + symbols[i].offset, &found, sizeof(found));
 		if (!found && symbols[i].required) {
-			snprintf(why, COUNTERS_TEXT,
-				 "no counters: this CUPTI has no %s: CUDA 12.6's and newer do",
-				 symbols[i].name);
+			snprintf(
+				why, COUNTERS_TEXT,
+				"no counters: this CUPTI has no function %s; use the CUPTI of CUDA 12.6 or newer",
+				symbols[i].name);
 			return false;
 		}
 	}
@@ -444,12 +449,13 @@ bool counters_begin(void *cupti, struct writer *w, const struct counters_wish *w
 	if (!bind(cupti, why))
 		return false;
 	if (regcomp(&counting.pattern, wish->pattern, REG_EXTENDED | REG_NOSUB)) {
-		snprintf(why, COUNTERS_TEXT, "no counters: %.80s is no regular expression", wish->pattern);
+		snprintf(why, COUNTERS_TEXT, "no counters: %.80s is not a valid regular expression",
+			 wish->pattern);
 		return false;
 	}
 	if (launch_open(&counting.launches, cupti, on_launch, on_context, on_graph))
 		return true;
 	snprintf(why, COUNTERS_TEXT,
-		 "no counters: CUPTI does not let launches be followed; another profiler may");
+		 "no counters: CUPTI refuses callbacks for launches; another profiler may be using them");
 	return false;
 }

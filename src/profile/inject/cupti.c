@@ -10,20 +10,21 @@ COMPAT(dlsym);
 
 enum { PATH = 4096, MAJORS = 2 };
 
-/* Newest first: a driver runs what is of its own major version or older. */
+/* Newest first: a driver supports its own major version and older ones. */
 static const char *const sonames[MAJORS] = {"libcupti.so.13", "libcupti.so.12"};
 
 struct search {
 	struct cupti *cupti;
 	int (*start)(struct cupti *c, char why[CUPTI_TEXT]);
-	char *path, *why;  /* CUPTI_TEXT each */
-	bool told;	   /* `why` is of one that was found: the first says most */
-	char loaded[PATH]; /* of the library that was looked for among the loaded ones */
+	char *path, *why;  /* CUPTI_TEXT bytes each */
+	bool described;	   /* `why` describes a library that was found; it is kept, because it is more useful
+			      than later ones */
+	char loaded[PATH]; /* path of the loaded library that was looked for */
 	const char *wanted;
 	bool done;
 };
 
-/* All required functions, or none. */
+/* Binds all required functions, or none. */
 static bool bind(struct cupti *c, void *handle, char why[CUPTI_TEXT])
 {
 	static const struct {
@@ -54,7 +55,7 @@ static bool bind(struct cupti *c, void *handle, char why[CUPTI_TEXT])
 	return true;
 }
 
-/* Never closed: its threads would go on in it. */
+/* The library is never closed, because its threads would go on running in it. */
 static void attempt(struct search *s, const char *path, int flags)
 {
 	void *handle = s->done ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
@@ -63,15 +64,15 @@ static void attempt(struct search *s, const char *path, int flags)
 	if (!handle)
 		return;
 	snprintf(why, sizeof(why), "cuptiGetVersion fails");
-	s->done = bind(s->cupti, handle, why) && !s->cupti->version(&s->cupti->version_told) &&
+	s->done = bind(s->cupti, handle, why) && !s->cupti->version(&s->cupti->version_number) &&
 		  s->start(s->cupti, why);
 	if (s->done) {
 		snprintf(s->path, CUPTI_TEXT, "%.255s", path);
 		return;
 	}
-	if (!s->told)
+	if (!s->described)
 		snprintf(s->why, CUPTI_TEXT, "%.120s: %.120s", path, why);
-	s->told = true;
+	s->described = true;
 	*s->cupti = (struct cupti){0};
 }
 
@@ -86,14 +87,14 @@ static int look_at_loaded(struct dl_phdr_info *info, size_t size, void *arg)
 	return snprintf(s->loaded, sizeof(s->loaded), "%s", info->dlpi_name) < (int)sizeof(s->loaded);
 }
 
-/* The path of a loaded library whose file's name begins so. */
+/* Looks for a loaded library whose file name begins with `begin`, and saves its path. */
 static bool is_loaded(struct search *s, const char *begin)
 {
 	s->wanted = begin;
 	return dl_iterate_phdr(look_at_loaded, s) > 0;
 }
 
-/* The libraries of a CUDA release lie together, or in folders beside each other. */
+/* The libraries of one CUDA release lie in one folder, or in neighbouring folders. */
 static void attempt_beside(struct search *s, const char *soname)
 {
 	static const char *const folders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",
@@ -140,13 +141,13 @@ int cupti_open(struct cupti *c, int (*start)(struct cupti *c, char why[CUPTI_TEX
 	*c = (struct cupti){0};
 	snprintf(
 		why, CUPTI_TEXT,
-		"no libcupti.so.13 or .12 beside its CUDA libraries, on the loader's path or in the toolkit");
+		"no libcupti.so.13 or .12 next to its CUDA libraries, on the loader's path or in the toolkit");
 	if (named && *named) {
 		snprintf(why, CUPTI_TEXT, "ASSAY_LIB_CUPTI names %.150s, which cannot be loaded", named);
 		attempt(&s, named, 0);
 		return s.done;
 	}
-	if (is_loaded(&s, "libcupti.so.")) { /* two of them in one process do not go together */
+	if (is_loaded(&s, "libcupti.so.")) { /* two CUPTIs in one process conflict */
 		attempt(&s, s.loaded, RTLD_NOLOAD);
 		return s.done;
 	}

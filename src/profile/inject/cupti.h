@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * As much of CUPTI's activity interface as is used, declared here: the library is built without its headers
- * and runs with whichever CUPTI the target brings. Of each record the fields that all versions from
- * CUPTI_VERSION_MIN on have at one place; what came later is behind the version that brought it. A test holds
- * the layouts against the vendor's headers.
- */
+/* The part of CUPTI's activity interface that is used, declared here because the library is built without
+ * CUPTI's headers and runs with any CUPTI of the target machine. Only fields of records are declared
+ * that lie at the same place in all versions from CUPTI_VERSION_MIN on. Newer fields come after the version
+ * that added them. A test compares the layouts with NVIDIA's headers. */
 #ifndef PROFILE_INJECT_CUPTI_H
 #define PROFILE_INJECT_CUPTI_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* cuptiGetVersion's answers: 14 is of CUDA 11.1, 18 of 12.0, 130001 of 13.0. */
+/* values of cuptiGetVersion: 14 is CUDA 11.1, 18 is 12.0, 130001 is 13.0 */
 enum { CUPTI_VERSION_MIN = 14, CUPTI_VERSION_CLUSTER = 18 };
 
 /* clang-format off */
@@ -28,7 +26,7 @@ enum {
 	CUPTI_MULTIPLE_SUBSCRIBERS = 39,
 	CUPTI_FLUSH_FORCED = 1,
 	CUPTI_ATTRIBUTE_ZEROED = 5,
-	CUPTI_THREAD_IDS_KERNEL = 1, /* else the lower half of pthread_self() */
+	CUPTI_THREAD_IDS_KERNEL = 1, /* kernel thread ids instead of the lower half of pthread_self() */
 	CUPTI_DOMAIN_DRIVER = 1,
 	CUPTI_DOMAIN_RUNTIME = 2,
 	CUPTI_RECORD_ALIGN = 8,
@@ -50,7 +48,7 @@ struct cupti_kernel {
 	uint32_t shared_executed;
 	uint64_t graph_node;
 	uint32_t shared_limit, graph;
-	/* From CUPTI_VERSION_CLUSTER on. */
+	/* from CUPTI_VERSION_CLUSTER on */
 	void *access_policy;
 	uint32_t channel, channel_type, cluster[3];
 };
@@ -104,7 +102,8 @@ struct cupti_graph_trace {
 	uint32_t device, graph, context, stream;
 };
 
-/* The object's id is of 12 bytes: process, then thread or device, as the object's kind says. */
+/* The id of the object has 12 bytes: a process, then a thread or device, depending on the kind of the object.
+ */
 struct cupti_overhead {
 	uint32_t kind, overhead, object, process, thread, unused;
 	uint64_t start, end;
@@ -129,7 +128,7 @@ typedef void cupti_buffer_request(uint8_t **buffer, size_t *size, size_t *record
 typedef void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size,
 				   size_t valid);
 
-/* need, field, symbol, parameters */
+/* required, field, symbol, parameters */
 /* clang-format off */
 #define CUPTI_FUNCTIONS(X)                                                                                   \
 	X(REQUIRED, version, cuptiGetVersion, (uint32_t *))                                                  \
@@ -151,22 +150,19 @@ typedef void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buff
 
 struct cupti {
 	void *handle; /* NULL: not open */
-	uint32_t version_told;
+	uint32_t version_number;
 #define X(need, field, symbol, params) int(*field) params;
 	CUPTI_FUNCTIONS(X)
 #undef X
 };
 
 enum { CUPTI_TEXT = 256 };
-/*
- * The CUPTI that belongs to this process: ASSAY_LIB_CUPTI, one already loaded, one beside the CUDA libraries
- * that are loaded (toolkit or wheel), one on the loader's path, one of the toolkit at CUDA_HOME, CUDA_PATH or
- * /usr/local/cuda. `start` is asked to work with each in turn until it says yes (true). False: *why says what
- * the last one lacked. path: where it was found.
- */
+/* Opens the CUPTI that belongs to this process. It tries, in this order: ASSAY_LIB_CUPTI, a CUPTI already
+ * loaded, one next to the loaded CUDA libraries (toolkit or wheel), one on the loader's path, and one of the
+ * toolkit at CUDA_HOME, CUDA_PATH or /usr/local/cuda. `start` is called with each in turn until it returns
+ * true. path: where it was found. Returns false if none works; *why says what is wrong with the last one. */
 int cupti_open(struct cupti *c, int (*start)(struct cupti *c, char why[CUPTI_TEXT]), char path[CUPTI_TEXT],
 	       char why[CUPTI_TEXT]);
-/* What CUPTI at this path loads when counters are first asked for: 0.1 to 0.3 s, in which whoever calls
- * waits. */
+/* Loads in advance what CUPTI at this path loads at the first use of counters. Takes 0.1 to 0.3 s. */
 void cupti_load_counters(const char *path);
 #endif

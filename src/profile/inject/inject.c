@@ -22,15 +22,13 @@ enum {
 };
 enum { UNOPENED, OPENING, OPENED };
 
-/*
- * The one writable state of the library: a library that others load has no main to keep it in. It is zero but
- * for what this process did; a child of fork begins with it zero again.
- */
+/* The library's only writable state. A library that others load has no main function to hold it. It is zero
+ * until this process uses it; a child of fork begins with zeroes again. */
 static struct {
-	uint32_t opened;   /* UNOPENED .. */
-	uint32_t stopping; /* the process is at its exit: the tick does nothing any more */
-	uint32_t ticking;  /* the tick is inside CUPTI */
-	uint32_t begun;	   /* CUDA began */
+	uint32_t opened;   /* UNOPENED, OPENING or OPENED */
+	uint32_t stopping; /* the process is in exit(): the tick thread does nothing more */
+	uint32_t ticking;  /* the tick thread is inside CUPTI */
+	uint32_t begun;	   /* CUDA was initialized */
 	uint32_t collecting;
 	uint64_t flush_ns;
 	struct writer writer;
@@ -40,7 +38,7 @@ static struct {
 	uint8_t *pool[POOL];
 } state;
 
-static bool hooked; /* at exit and fork: for this process and its children, once */
+static bool hooked; /* exit and fork handlers are installed, for this process and its children */
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT int InitializeInjection(void);
@@ -59,7 +57,7 @@ static uint64_t number(const char *name, uint64_t otherwise)
 	return *text ? otherwise : value;
 }
 
-static bool is_told(const char *name, const char *value)
+static bool has_value(const char *name, const char *value)
 {
 	const char *text = getenv(name);
 
@@ -104,12 +102,12 @@ static void give_buffer(uint8_t *buffer)
 		munmap(buffer, BUFFER);
 }
 
-/* Without memory CUPTI drops records, and counts them. */
+/* Gives CUPTI a buffer. If there is no memory, CUPTI drops records and counts them. */
 static void on_request(uint8_t **buffer, size_t *size, size_t *records_max)
 {
 	*buffer = take_buffer();
 	*size = *buffer ? BUFFER : 0;
-	*records_max = 0; /* as many as fit */
+	*records_max = 0; /* no limit except the size */
 }
 
 static void on_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
@@ -121,8 +119,8 @@ static void on_complete(void *context, uint32_t stream, uint8_t *buffer, size_t 
 	give_buffer(buffer);
 }
 
-/* Records must leave CUPTI before the process may end in whatever way; its own period hands out full buffers
- * only. */
+/* Flushes CUPTI regularly, because records must leave it before the process ends, however it ends. CUPTI's
+ * own period hands out full buffers only. */
 static void *tick(void *arg)
 {
 	uint64_t clock_ns = 0, now;
@@ -151,7 +149,7 @@ static void *load_counters(void *arg)
 	return NULL;
 }
 
-/* The program's signals are for the program's threads. */
+/* Starts a thread with all signals blocked, so that signals reach the program's own threads. */
 static bool start_thread(void *(*run)(void *), void *arg)
 {
 	sigset_t all, before;
@@ -180,7 +178,7 @@ static void at_exit(void)
 	writer_close(&state.writer);
 }
 
-/* The parent's file and its CUPTI are the parent's. */
+/* The file and the CUPTI belong to the parent. */
 static void in_child(void)
 {
 	writer_forget(&state.writer);
@@ -202,7 +200,7 @@ struct writer *inject_writer(void)
 		return &state.writer;
 	}
 	if (dir && *dir == '/' && writer_open(&state.writer, dir, number(INJECT_LIMIT, INJECT_LIMIT_DEFAULT)))
-		writer_note(&state.writer, "the program never began to use CUDA");
+		writer_note(&state.writer, "the program did not use CUDA");
 	if (!hooked && state.writer.open)
 		hooked = !pthread_atfork(NULL, NULL, in_child) && !atexit(at_exit);
 	__atomic_store_n(&state.opened, OPENED, __ATOMIC_RELEASE);
@@ -214,14 +212,15 @@ static int failed(const struct cupti *c, const char *what, int code, char why[CU
 	const char *text = NULL;
 
 	if (c->error_text(code, &text) || !text)
-		text = "an error without a name";
+		text = "unnamed error";
 	if (code == CUPTI_MULTIPLE_SUBSCRIBERS)
-		text = "another profiler holds CUPTI in this process";
+		text = "another profiler uses CUPTI in this process";
 	snprintf(why, CUPTI_TEXT, "%s: %s (%d)", what, text, code);
 	return 0;
 }
 
-/* What devices do, and the calls: kernels must come, the rest may be refused by an old version. */
+/* Enables records of work on devices, and of calls. Kernel records are required; old versions may refuse the
+ * rest. */
 static int start_timeline(struct cupti *c, bool late, char why[CUPTI_TEXT])
 {
 	static const uint32_t device[] = {CUPTI_KIND_DEVICE,  CUPTI_KIND_CONTEXT, CUPTI_KIND_MEMCPY,
@@ -230,14 +229,15 @@ static int start_timeline(struct cupti *c, bool late, char why[CUPTI_TEXT])
 
 	for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
 		c->enable(device[i]);
-	if (is_told(INJECT_GRAPHS, "whole"))
+	if (has_value(INJECT_GRAPHS, "whole"))
 		c->enable(CUPTI_KIND_GRAPH_TRACE);
 	code = c->enable(CUPTI_KIND_CONCURRENT_KERNEL);
 	if (code)
 		return failed(c, "cuptiActivityEnable of kernels", code, why);
-	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS))
+	if (!has_value(INJECT_WHAT, INJECT_WHAT_KERNELS))
 		activity_enable_calls(&state.activity, late);
-	if (state.activity.all_calls) /* what is waited for, which CUPTI follows in every launch */
+	if (state.activity.all_calls) /* records of what was waited for; CUPTI spends time on them at every
+					 launch */
 		c->enable(CUPTI_KIND_SYNCHRONIZATION);
 	return 1;
 }
@@ -248,25 +248,27 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 	size_t size = sizeof(zeroed);
 	int code;
 
-	if (c->version_told < CUPTI_VERSION_MIN) {
-		snprintf(why, CUPTI_TEXT, "CUPTI's version %u is too old: 14 (CUDA 11.1) or newer is needed",
-			 c->version_told);
+	if (c->version_number < CUPTI_VERSION_MIN) {
+		snprintf(why, CUPTI_TEXT,
+			 "CUPTI version %u is too old; version 14 (CUDA 11.1) or newer is required",
+			 c->version_number);
 		return 0;
 	}
 	state.activity.cupti = c;
 	state.activity.writer = &state.writer;
-	state.activity.all_calls = is_told(INJECT_WHAT, INJECT_WHAT_ALL);
+	state.activity.all_calls = has_value(INJECT_WHAT, INJECT_WHAT_ALL);
 	code = c->register_callbacks(on_request, on_complete);
 	if (code)
 		return failed(c, "cuptiActivityRegisterCallbacks", code, why);
 	if (c->set_attribute)
 		c->set_attribute(CUPTI_ATTRIBUTE_ZEROED, &size, &zeroed);
-	if (c->set_thread_ids) /* as NVTX's ranges have them: both lie on one track */
+	if (c->set_thread_ids) /* the same thread ids as in NVTX records, so that both lie on one track */
 		c->set_thread_ids(CUPTI_THREAD_IDS_KERNEL);
 	return getenv(INJECT_COUNTERS) ? 1 : start_timeline(c, false, why);
 }
 
-/* Where there are no counters, a timeline is what there is, from the first launch on, where that is seen. */
+/* If counters are refused, a timeline is recorded instead, from the first launch on if the refusal is noticed
+ * by then. */
 static void on_refusal(void)
 {
 	char why[CUPTI_TEXT];
@@ -274,14 +276,14 @@ static void on_refusal(void)
 	start_timeline(&state.cupti, true, why);
 }
 
-/* Counters and records of kernels do not go together: of what devices do there is nothing else then. */
+/* Counters exclude records of kernels, so a profile with counters has no other records of work on devices. */
 static void start_counters(struct cupti *c)
 {
 	const struct counters_wish wish = {.pattern = getenv(INJECT_COUNTERS),
 					   .skip = number(INJECT_COUNTERS_SKIP, 0),
 					   .count = number(INJECT_COUNTERS_COUNT, UINT64_MAX),
-					   .flop = is_told(INJECT_COUNTERS_FLOP, "1"),
-					   .l2 = is_told(INJECT_COUNTERS_L2, "1"),
+					   .flop = has_value(INJECT_COUNTERS_FLOP, "1"),
+					   .l2 = has_value(INJECT_COUNTERS_L2, "1"),
 					   .refused = on_refusal,
 					   .start_thread = start_thread};
 	char why[COUNTERS_TEXT], none[CUPTI_TEXT];
@@ -300,26 +302,26 @@ static void collect(struct ring_header *h)
 	uint64_t flush_ms = number(INJECT_FLUSH, INJECT_FLUSH_DEFAULT_MS);
 
 	if (!cupti_open(&state.cupti, start_cupti, path, why)) {
-		snprintf(note, sizeof(note), "no records of CUPTI: %.200s", why);
+		snprintf(note, sizeof(note), "no CUPTI records: %.200s", why);
 		writer_note(&state.writer, note);
 		return;
 	}
 	writer_note(&state.writer, "");
 	snprintf(h->library, sizeof(h->library), "%s", path);
-	h->cupti_version = state.cupti.version_told;
+	h->cupti_version = state.cupti.version_number;
 	state.flush_ns = (flush_ms ? flush_ms < FLUSH_MS_MAX ? flush_ms : FLUSH_MS_MAX : 1) * 1000000u;
 	activity_clock(&state.activity);
 	state.collecting = 1;
 	if (getenv(INJECT_COUNTERS)) {
-		start_thread(load_counters, h->library); /* while the program makes its context */
+		start_thread(load_counters, h->library); /* while the program creates its context */
 		start_counters(&state.cupti);
 	}
 	if (!start_thread(tick, NULL))
-		writer_note(&state.writer, "no thread could be started: records leave CUPTI only when its "
+		writer_note(&state.writer, "no thread could be started, so records leave CUPTI only when its "
 					   "buffers are full or the program ends");
 }
 
-/* 1: done, or nothing to do; the program goes on either way. */
+/* Always returns 1, so that the program goes on. */
 int InitializeInjection(void)
 {
 	struct writer *w = inject_writer();

@@ -23,7 +23,7 @@ static bool launches_graph(const char *name)
 	return is_named(name, "cuGraphLaunch");
 }
 
-/* The calls of the driver that launch one kernel each, or a graph. */
+/* Whether the driver call launches one kernel, or a graph. */
 static bool launches(const char *name)
 {
 	static const char *const names[] = {"cuLaunchKernel", "cuLaunchKernelEx",
@@ -35,27 +35,27 @@ static bool launches(const char *name)
 	return launches_graph(name);
 }
 
-static void *stream_of(const struct launch_told *told)
+static void *stream_of(const struct launch_callback_data *data)
 {
-	const struct launch_params *plain = told->params;
-	const struct launch_config *const *extended = told->params;
+	const struct launch_params *plain = data->params;
+	const struct launch_config *const *extended = data->params;
 	void *stream;
 
-	if (!told->params || !told->function)
+	if (!data->params || !data->function)
 		return NULL;
-	if (strncmp(told->function, "cuLaunchKernelEx", 16))
+	if (strncmp(data->function, "cuLaunchKernelEx", 16))
 		stream = plain->stream;
 	else
 		stream = *extended ? (*extended)->stream : NULL;
-	if (!stream && strstr(told->function, "_ptsz"))
+	if (!stream && strstr(data->function, "_ptsz"))
 		return PER_THREAD_STREAM;
 	return stream;
 }
 
-static void on_told(void *arg, int domain, uint32_t cbid, const void *what)
+static void on_callback(void *arg, int domain, uint32_t cbid, const void *what)
 {
 	const struct launch_calls *c = arg;
-	const struct launch_told *told = what;
+	const struct launch_callback_data *data = what;
 	const struct launch_resource *resource = what;
 	struct launch l;
 
@@ -63,15 +63,15 @@ static void on_told(void *arg, int domain, uint32_t cbid, const void *what)
 		c->visit_context(resource->context, cbid == CONTEXT_CREATED);
 	if (domain != DRIVER || !what)
 		return;
-	if (told->function && launches_graph(told->function)) {
+	if (data->function && launches_graph(data->function)) {
 		c->visit_graph();
 		return;
 	}
-	l = (struct launch){.begins = told->site == 0,
-			    .kernel = told->symbol,
-			    .context = told->context,
-			    .stream = stream_of(told),
-			    .correlation = told->correlation};
+	l = (struct launch){.begins = data->site == 0,
+			    .kernel = data->symbol,
+			    .context = data->context,
+			    .stream = stream_of(data),
+			    .correlation = data->correlation};
 	c->visit(&l);
 }
 
@@ -80,7 +80,7 @@ static void *find(void *library, const char *name)
 	return library ? dlsym(library, name) : NULL;
 }
 
-/* How many calls there are to follow. */
+/* Returns the number of calls that are reported. */
 static unsigned enable_all(const struct launch_calls *c, bool on)
 {
 	unsigned count = 0;
@@ -122,7 +122,7 @@ bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit,
 		memcpy(functions[i].to, &found, sizeof(found));
 	}
 	if (!c->subscribe || !c->enable || !c->name_of || !c->device_of ||
-	    c->subscribe(&c->subscriber, on_told, c) || !enable_all(c, true))
+	    c->subscribe(&c->subscriber, on_callback, c) || !enable_all(c, true))
 		return false;
 	follow_contexts(c);
 	return true;

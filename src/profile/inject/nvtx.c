@@ -5,12 +5,12 @@
 #include "profile/inject/inject.h"
 
 enum { TEXT = 1024 };
-/* NVTX's own first for ids that a tool gives: below are those that programs choose. */
+/* NVTX's first id for tools; programs choose ids below it. */
 #define SCHEMA_ID_FIRST (UINT64_C(1) << 32)
 
-/* A domain or a registered string: its text. The handle outlives a fork; ids of the ring file do not. */
+/* A domain or a registered string, with its text. The handle survives a fork; ids of the ring file do not. */
 struct named {
-	uint32_t pid, id; /* the id is this process's file's */
+	uint32_t pid, id; /* the id is valid in the file of this process only */
 	char text[];
 };
 
@@ -21,7 +21,7 @@ static uint32_t thread_id(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
-/* UTF-8 of what fits. */
+/* Converts to UTF-8, as much as fits. */
 static void narrow(char out[TEXT], const wchar_t *wide)
 {
 	size_t n = 0;
@@ -115,7 +115,7 @@ static void set_attributes(struct range_record *r, struct writer *w, const struc
 	}
 }
 
-/* `a` or `text` or neither; returns the range's id, of a start. */
+/* Records an event with attributes `a`, or `text`, or neither. Returns the id of the range, for a start. */
 static uint64_t emit(enum ring_range_kind kind, void *domain, const struct nvtx_attributes *a,
 		     const char *text, uint64_t id)
 {
@@ -142,7 +142,8 @@ static uint64_t new_id(void)
 	return __atomic_fetch_add(&last_id, 1, __ATOMIC_RELAXED);
 }
 
-/* The functions of NVTX, in its order. A push returns its level, which nobody can rely on: always 0. */
+/* The functions of NVTX, in its order. A push returns its level, on which no program can rely; here it is
+ * always 0. */
 
 static void MarkEx(const struct nvtx_attributes *a)
 {
@@ -278,7 +279,7 @@ static void *DomainCreateW(const wchar_t *wide)
 	return named_create(text);
 }
 
-/* Kept so that the reader can tell the payload's numbers by name. */
+/* Saves the schema so that the reader can name the numbers of a payload. */
 static uint64_t PayloadSchemaRegister(void *domain, const struct nvtx_schema *s)
 {
 	static uint64_t last = SCHEMA_ID_FIRST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As much of NVTX's tool interface as is used (versions 2 and 3), declared here as cupti.h is. */
+/* The part of NVTX's tool interface (versions 2 and 3) that is used, declared here as in cupti.h. */
 #ifndef PROFILE_INJECT_NVTX_TYPES_H
 #define PROFILE_INJECT_NVTX_TYPES_H
 #include <stddef.h>
@@ -8,10 +8,10 @@
 
 enum { NVTX_TABLE_CALLBACKS = 1, NVTX_MODULE_CORE = 1, NVTX_MODULE_CORE2 = 5 };
 enum { NVTX_TEXT_ASCII = 1, NVTX_TEXT_WIDE = 2, NVTX_TEXT_REGISTERED = 3 };
-enum { NVTX_PAYLOAD_FLOAT = 6 /* the last plain one */ };
+enum { NVTX_PAYLOAD_FLOAT = 6 /* the last plain type */ };
 #define NVTX_PAYLOAD_EXT ((int32_t)0xDFBD0009)
 
-/* Slots of the two modules' tables, and of the payload extension's. */
+/* Slots of the tables of the two modules and of the payload extension. */
 /* clang-format off */
 #define NVTX_CORE_SLOTS(X) \
 	X(MarkEx, 1) X(MarkA, 2) X(MarkW, 3) X(RangeStartEx, 4) X(RangeStartA, 5) X(RangeStartW, 6) X(RangeEnd, 7) \
@@ -65,7 +65,7 @@ struct nvtx_schema { /* nvtxPayloadSchemaAttr_t */
 typedef void nvtx_function(void);
 struct nvtx_callbacks {
 	size_t size;
-	/* Of a module: where the address of each of its functions stands. */
+	/* For a module: the addresses of its function pointers. */
 	int (*table_of)(int module, nvtx_function ****table, unsigned *count);
 };
 typedef const void *nvtx_export(uint32_t table);

@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 enum {
-	STRINGS = 1 << 17, /* slots, a quarter of them free */
-	SPINS = 64,	   /* looks at the lock before the CPU is given away */
-	TURNS = 20000,	   /* then so often: a lock that is not free by then never will be (a signal's handler
-			    * inside it, a thread that is gone) */
-	KEPT_SHARE = 4,	   /* of all segments, one in so many may be kept ones */
+	STRINGS = 1 << 17, /* slots; a quarter stays free */
+	SPINS = 64,	   /* attempts to take the lock before the CPU is yielded */
+	TURNS = 20000, /* yields before giving up; a lock that is still held then will never be free: a signal
+			  handler interrupted its holder, or the holder's thread is gone */
+	KEPT_SHARE = 4, /* at most one in this many segments may be of kind RING_KEPT */
 	ZEROES = 4 << 10,
 };
 
-/* What is known of a string: it stands in the file. */
+/* A string that is already in the file. */
 struct writer_string {
 	uint32_t hash, id; /* id 0: free */
 	uint64_t at;	   /* offset in the file */
@@ -49,7 +49,7 @@ static void drop_lock(struct writer *w)
 	__atomic_store_n(&w->lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Where a file's size is limited, going beyond raises a signal that ends the process: not through us. */
+/* Growing a file beyond RLIMIT_FSIZE raises a signal that ends the process, so the limit is checked first. */
 static bool may_grow(uint64_t end)
 {
 	struct rlimit limit;
@@ -57,7 +57,7 @@ static bool may_grow(uint64_t end)
 	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
 }
 
-/* By writing, where the file system cannot set room aside. */
+/* Fills with zeroes, for file systems that cannot reserve space. */
 static int fill(int fd, uint64_t at, uint64_t size)
 {
 	static const char zeroes[ZEROES];
@@ -75,7 +75,8 @@ static int fill(int fd, uint64_t at, uint64_t size)
 	return 0;
 }
 
-/* Room on the disk for these bytes of the file: a page without it would end the process (SIGBUS). */
+/* Reserves disk space for these bytes of the file: access to a page without space would end the process
+ * (SIGBUS). */
 static int reserve(int fd, uint64_t at, uint64_t size)
 {
 	if (!may_grow(at + size))
@@ -96,7 +97,7 @@ static int reserve_segment(struct writer *w, uint64_t at)
 	code = fd < 0 ? errno : reserve(fd, at, RING_SEGMENT);
 	if (fd >= 0)
 		close(fd);
-	errno = saved; /* the program's */
+	errno = saved; /* restores the program's errno */
 	return code;
 }
 
@@ -122,7 +123,7 @@ static struct ring_segment *oldest_events(const struct writer *w)
 	return oldest;
 }
 
-/* A segment to fill: a new one, or at the limit the one with the oldest events. */
+/* A segment to fill: a new one or, at the limit, the one with the oldest events. */
 static struct ring_segment *next_segment(struct writer *w, enum ring_segment_kind kind)
 {
 	struct ring_header *h = w->header;
@@ -141,7 +142,7 @@ static struct ring_segment *next_segment(struct writer *w, enum ring_segment_kin
 	}
 	if (!s || code) {
 		s = oldest_events(w);
-		/* What is kept does not take the only segment that events may go on in. */
+		/* Long-lived records must not take the only segment that holds events. */
 		if (!s || (kind == RING_KEPT && s == w->events))
 			return NULL;
 		h->overwritten += s->records;
@@ -155,7 +156,7 @@ static struct ring_segment *next_segment(struct writer *w, enum ring_segment_kin
 	return s;
 }
 
-/* With the lock. Where the record went; NULL: nowhere. */
+/* Needs the lock. Returns where the record was written; NULL: there is no room. */
 static uint8_t *put(struct writer *w, const void *head, size_t head_size, const void *tail, size_t tail_size)
 {
 	const struct ring_record *r = head;
@@ -212,7 +213,7 @@ static bool is_same(const struct writer *w, const struct writer_string *slot, ui
 	return slot->hash == hash && !strncmp(known, text, size) && !known[size];
 }
 
-/* With the lock. */
+/* Needs the lock. */
 static uint32_t intern(struct writer *w, const char *text, size_t size)
 {
 	uint32_t hash = hash_of(text, size), i = hash % STRINGS;
@@ -258,7 +259,7 @@ void writer_note(struct writer *w, const char *text)
 		snprintf(w->header->note, sizeof(w->header->note), "%s", text);
 }
 
-/* An integer of the environment that launchers set; -1: none. */
+/* An integer in an environment variable that launchers set; -1: none. */
 static int32_t number_of(const char *const *names)
 {
 	for (; *names; names++) {
@@ -273,7 +274,7 @@ static int32_t number_of(const char *const *names)
 	return -1;
 }
 
-/* The words of our command line without secrets, NUL between them. The number of bytes. */
+/* Writes the words of our command line without secrets, separated by NUL. Returns the number of bytes. */
 static uint32_t shown_command(char *out, size_t room)
 {
 	char raw[RING_COMMAND + 1];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * NCCL's calls and the kernels that they launched: a call outside a group launches within its own range,
- * those of a group within the range of the outermost ncclGroupEnd, on the calling thread.
+/* Joins NCCL's calls with the kernels that they launched. A call outside a group launches within its own
+ * range. The calls of a group launch within the range of the outermost ncclGroupEnd, on the calling thread.
  */
 #include "profile/nccl/internal.h"
 
@@ -16,14 +15,14 @@ static const struct {
 #undef X
 };
 
-/* One call of NCCL's, as its range tells it. */
+/* One NCCL call, from its range. */
 struct call {
 	uint64_t comm, bytes;
 	uint32_t peer;
 	uint8_t operation;
 };
 
-/* A kernel of NCCL's and where it was launched. */
+/* An NCCL kernel and the time of its launch. */
 struct issued {
 	uint64_t at_ns;
 	uint32_t track, device, event;
@@ -32,15 +31,16 @@ struct issued {
 struct join {
 	const struct timeline *t;
 	struct nccl *n;
-	uint8_t *role;			    /* by name; ROLE_CALL + operation */
-	uint32_t domain, comm, bytes, peer; /* names of NCCL's; TIMELINE_NONE: it said none */
+	uint8_t *role; /* by name: ROLE_CALL + operation, or another role */
+	/* indices of the names of NCCL's payload fields; TIMELINE_NONE: not in the profile */
+	uint32_t domain, comm, bytes, peer;
 	struct issued *issued;
-	struct call *call; /* since the outermost ncclGroupStart */
-	uint32_t *peers;   /* room for as many */
+	struct call *call; /* calls since the outermost ncclGroupStart */
+	uint32_t *peers;   /* scratch space of the same size */
 	size_t issueds, issued_next, calls, call_room, launch_room, kernel_room;
-	uint64_t comm_asked; /* whose ranks are known */
+	uint64_t comm_asked; /* communicator of the cached number of ranks */
 	uint32_t comm_ranks;
-	uint32_t depth; /* of groups */
+	uint32_t depth; /* nesting depth of groups */
 	bool out_of_memory;
 };
 
@@ -74,7 +74,7 @@ static uint8_t role_of(const char *name)
 	return nccl_is_kernel(name) ? ROLE_KERNEL : ROLE_NONE;
 }
 
-/* True: something of NCCL's is named. */
+/* Assigns roles to names. Returns true if any name is NCCL's. */
 static bool name_roles(struct join *j)
 {
 	bool any = false;
@@ -113,7 +113,7 @@ static struct nccl_launch *add_launch(struct join *j, const struct timeline_even
 	return grown;
 }
 
-/* To the last launch. */
+/* Adds the kernel to the last launch. */
 static void add_kernel(struct join *j, uint32_t event)
 {
 	struct nccl *n = j->n;
@@ -132,7 +132,7 @@ static void add_kernel(struct join *j, uint32_t event)
 	l->fastest_ns = l->end_ns - l->start_ns;
 }
 
-/* A kernel that no call is known to have launched. */
+/* Adds a kernel that was launched by no known call. */
 static void add_loose(struct join *j, uint32_t event)
 {
 	const struct timeline_event *e = &j->t->event[event];
@@ -192,7 +192,7 @@ static int by_number(const void *a_, const void *b_)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Different peers of the pending calls of one kind. */
+/* Number of different peers among the pending calls of this operation. */
 static uint32_t count_peers(struct join *j, uint8_t operation)
 {
 	uint32_t count = 0, different = 0;
@@ -206,7 +206,7 @@ static uint32_t count_peers(struct join *j, uint8_t operation)
 	return different;
 }
 
-/* What is sent to other ranks, or received from them; *all: with what a rank sends itself. */
+/* Bytes sent to other ranks, or received from them. *all also includes what a rank sends to itself. */
 static uint64_t moved(const struct join *j, uint8_t operation, uint32_t own, uint64_t *all)
 {
 	uint64_t others = 0;
@@ -221,7 +221,8 @@ static uint64_t moved(const struct join *j, uint8_t operation, uint32_t own, uin
 	return others;
 }
 
-/* Sends and receives: of everybody to everybody they are an all-to-all. */
+/* Describes sends and receives. If every rank sends to and receives from every rank, they are an all-to-all.
+ */
 static void describe_messages(struct join *j, struct nccl_launch *l)
 {
 	uint32_t own = nccl_own_rank(j->t, l->comm, l->process);
@@ -240,7 +241,7 @@ static void describe_messages(struct join *j, struct nccl_launch *l)
 	}
 }
 
-/* `told`: bytes of all its calls together. */
+/* `told`: sum of the bytes of all its calls. */
 static void describe_collective(struct nccl_launch *l, uint64_t told)
 {
 	enum bus_load load = nccl_operation_load(l->operation);
@@ -254,7 +255,8 @@ static void describe_collective(struct nccl_launch *l, uint64_t told)
 	}
 }
 
-/* Of one communicator after another: mostly it is the same. */
+/* Number of ranks of the communicator. The last answer is cached, because it is usually the same
+ * communicator. */
 static uint32_t ranks_of(struct join *j, uint64_t comm)
 {
 	if (comm && comm == j->comm_asked)
@@ -264,7 +266,7 @@ static uint32_t ranks_of(struct join *j, uint64_t comm)
 	return j->comm_ranks;
 }
 
-/* What the pending calls ask of each of so many devices. */
+/* Describes a launch: what the pending calls do on each of `devices` devices. */
 static void describe(struct join *j, struct nccl_launch *l, uint32_t devices)
 {
 	bool one_comm = true, one_kind = true, messages = true;
@@ -303,14 +305,16 @@ static int by_device(const void *a_, const void *b_)
 	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
 }
 
-/* The pending calls and what was launched on their thread from `from` to `to`: a launch a device. */
+/* Turns the pending calls, and the kernels that their thread launched from from_ns to to_ns, into one launch
+ * per device. */
 static void settle(struct join *j, uint32_t track, uint64_t from_ns, uint64_t to_ns)
 {
-	struct issued *issued = j->issued; /* NULL where nothing was launched: counted, not pointed into */
+	struct issued *issued =
+		j->issued; /* NULL if nothing was launched, so it is only indexed below the count */
 	size_t k = j->issued_next, last;
 	uint32_t devices = 0;
 
-	/* What lies before was launched outside of all calls. */
+	/* Earlier kernels were launched outside of all calls. */
 	for (; k < j->issueds &&
 	       (issued[k].track < track || (issued[k].track == track && issued[k].at_ns < from_ns));
 	     k++)
@@ -372,7 +376,7 @@ static void add_call(struct join *j, const struct timeline_event *e)
 static void walk_thread(struct join *j, uint32_t track)
 {
 	const struct timeline_track *at = &j->t->track[track];
-	uint64_t until_ns = 0; /* of the call that is open: what it calls itself is none */
+	uint64_t until_ns = 0; /* end of the current call: NCCL calls within it are not counted */
 
 	j->depth = 0;
 	j->calls = 0;

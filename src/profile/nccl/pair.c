@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What ranks did together: a collective of a communicator is called by all its ranks in the same order, so
- * the i-th launch of one is the i-th of each other. Where the first events of a process made room for later
- * ones, they are counted from the end; where events are missing in between, they are not held against each
- * other.
+/* Matches the launches of all ranks. All ranks call the collectives of a communicator in the same order, so
+ * the i-th launch of one rank is the i-th launch of each other rank. If the first events of a process were
+ * overwritten, launches are counted from the end. If events are missing in between, launches are not matched.
  */
 #include "profile/nccl/internal.h"
 
 struct pairing {
 	const struct timeline *t;
 	struct nccl *n;
-	uint32_t *order; /* collective launches by communicator, process, device, start */
+	uint32_t *order; /* collective launches, sorted by communicator, process, device and start */
 	size_t count;
 };
 
-/* Where one rank's launches of a communicator begin and end in the order. */
+/* The range of one rank's launches of a communicator in `order`. */
 struct member {
 	size_t first, count;
 };
@@ -28,14 +26,15 @@ uint32_t nccl_own_rank(const struct timeline *t, uint64_t comm, uint16_t process
 	return TIMELINE_NONE;
 }
 
-/* How many told of it, and as how many; a communicator that is told again as it ends counts once. */
+/* Number of processes that reported the communicator, and the number of ranks that they reported. A
+ * communicator that is reported again at its end counts once. */
 static uint32_t tellers(const struct timeline *t, uint64_t comm, uint32_t *ranks)
 {
 	uint32_t count = 0;
 	uint16_t last = UINT16_MAX;
 
 	*ranks = 0;
-	for (size_t i = 0; i < t->comms; i++) { /* a process's together */
+	for (size_t i = 0; i < t->comms; i++) { /* grouped by process */
 		if (t->comm[i].id != comm)
 			continue;
 		count += t->comm[i].process != last;
@@ -54,7 +53,8 @@ uint32_t nccl_ranks(const struct timeline *t, uint64_t comm)
 		return ranks;
 	for (size_t i = 0; i < t->comms && !parent; i++)
 		parent = t->comm[i].id == comm ? t->comm[i].parent : 0;
-	/* Split off: whoever told of it is in it, once all of its parent are here. */
+	/* For a communicator that was split off: once all ranks of its parent are in the profile, every
+	 * process that reported it is in it. */
 	parents = parent ? tellers(t, parent, &all) : 0;
 	return parents && parents == all ? count : 0;
 }
@@ -79,7 +79,7 @@ static struct nccl_launch *at(const struct pairing *p, size_t i)
 	return &p->n->launch[p->order[i]];
 }
 
-/* The ranks of the communicator whose launches lie in [first, end). */
+/* Collects the ranks whose launches lie in [first, end). */
 static size_t find_members(const struct pairing *p, size_t first, size_t end, struct member *m)
 {
 	size_t count = 0;
@@ -110,7 +110,8 @@ static bool all_whole(const struct pairing *p, const struct member *m, size_t me
 	return true;
 }
 
-/* The same operation of all of them, begun by the last of them before any ended; false: they are not. */
+/* Matches one launch of each rank. Returns false if the operations differ, or if one had ended before the
+ * last one began. */
 static bool pair_up(const struct pairing *p, size_t members, const size_t *index)
 {
 	const struct nccl_launch *one = at(p, index[0]);

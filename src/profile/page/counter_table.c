@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters of kernels as a table, and under the ceilings of their device. */
+/* Hardware counters of kernels, as a table and as a roofline. */
 #include "core/text/units.h"
 #include "profile/page/internal.h"
 #include "report/plot/roofline.h"
@@ -42,7 +42,7 @@ void page_counters(struct grid *g, const struct page *p)
 {
 	static const char *const heads[] = {"count",	    "time",	   "SM active",	  "tensor active",
 					    "exponentials", "issue slots", "occupancy",	  "DRAM",
-					    "DRAM rate",    "clock",	   "tensor FLOP", "FLOP a byte"};
+					    "DRAM rate",    "clock",	   "tensor FLOP", "FLOP per byte"};
 	const struct kernel_counters *c = &p->f->counted;
 	bool l2 = any_has(c, KERNEL_COUNTER_l2_bytes), cut = false;
 	struct kernel_labels labels = {0};
@@ -52,7 +52,7 @@ void page_counters(struct grid *g, const struct page *p)
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		grid_column(g, heads[i], true);
 	for (size_t i = 0; l2 && i < 2; i++)
-		grid_column(g, i ? "found in L2" : "L2 rate", true);
+		grid_column(g, i ? "L2 hit share" : "L2 rate", true);
 	for (size_t i = 0; i < c->rows && i < ROWS; i++) {
 		const struct kernel_counters_row *r = &c->row[i];
 		double flop = kernel_counters_has(r, KERNEL_COUNTER_tensor_flop)
@@ -84,15 +84,16 @@ void page_counters(struct grid *g, const struct page *p)
 	}
 	text_add(
 		&g->note,
-		"Each kernel ran alone, so that its counters are its own: times are not those of the program");
+		"Each kernel ran alone, so that the counters belong to it only. Times therefore differ from those of the program");
 	kernel_labels_release(&labels);
 	if (cut)
-		text_add(&g->note, ". Names are shortened; counters.csv has them whole, in the same order");
+		text_add(&g->note,
+			 ". Names are shortened. counters.csv has the full names, in the same order");
 	if (c->rows > ROWS)
-		text_addf(&g->note, ". %zu more in counters.csv", c->rows - ROWS);
+		text_addf(&g->note, ". %zu more rows are in counters.csv", c->rows - ROWS);
 }
 
-/* The device that the counted kernels ran on; of several the first. */
+/* The device that the first counted kernel ran on; NULL: unknown. */
 static const struct timeline_device *device_of(const struct timeline *t)
 {
 	return t->counteds ? timeline_device_of(t, t->counted[0].process, t->counted[0].device) : NULL;
@@ -116,7 +117,7 @@ static size_t add_ceilings(struct roofline_ceiling *ceiling, const struct page *
 	return count;
 }
 
-/* Cut between letters. */
+/* Copies `s`, cut at a character's end to fit. */
 static void copy_letters(char *out, size_t size, const char *s)
 {
 	size_t cut = strlen(s) < size ? strlen(s) : size - 1;
@@ -126,7 +127,7 @@ static void copy_letters(char *out, size_t size, const char *s)
 	text_copy(out, cut + 1, s);
 }
 
-/* Kernels with FLOP and bytes. */
+/* Adds a point for each kernel that has FLOP and bytes. */
 static size_t add_points(struct roofline_point *point, const struct page *p)
 {
 	const struct kernel_counters *c = &p->f->counted;
@@ -155,7 +156,7 @@ static size_t add_points(struct roofline_point *point, const struct page *p)
 	return count;
 }
 
-/* A process says why it has no records, or no counters of graphs. */
+/* Whether a process noted why it has no records or counters. */
 static bool has_note(const struct timeline *t)
 {
 	for (size_t i = 0; i < t->processes; i++)
@@ -173,15 +174,14 @@ bool page_roofline(struct text *svg, const struct page *p, const char **why)
 	struct roofline r = {
 		.series = &series,
 		.count = 1,
-		.key = "lines: dashed device facts or data sheet · marks: kernels, those that took most time by name"};
+		.key = "dashed lines: limits of the device, or from its data sheet · marks: kernels; those that took most time have labels"};
 	struct canvas c;
 
-	*why = !p->f->counted.rows && has_note(p->f->t)
-		       ? "no counters were taken; \"What is missing\" says why"
+	*why = !p->f->counted.rows && has_note(p->f->t) ? "no counters were taken; \"Missing data\" says why"
 	       : !p->f->counted.rows
-		       ? "no counters were taken: --counters . --counters-flop takes them"
-		       : "no kernel has both tensor FLOP and DRAM bytes: --counters-flop counts FLOP, of "
-			 "the tensor pipe alone";
+		       ? "no counters were taken; profile with --counters . --counters-flop to take them"
+		       : "no kernel has both tensor FLOP and DRAM bytes; --counters-flop counts FLOP, but only those of "
+			 "the tensor pipe";
 	if (!point) {
 		svg->failed = 1;
 		return false;

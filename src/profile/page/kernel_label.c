@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Two passes. The first copies a C++ name without return type, namespaces and parameters: it keeps the last
- * part of each qualified name, at any depth of template arguments. The second cuts the copy at the end of an
- * argument.
- */
+/* Makes a label in two passes. The first pass copies a C++ name without return type, namespaces and
+ * parameters: it keeps the last part of each qualified name, at any depth of template arguments. The second
+ * pass cuts the copy at the end of an argument. */
 #include "profile/page/kernel_label.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/text/utf8.h"
 
-/* MIDDLE_TAIL: a fifth of what a middle cut leaves is the end. FILL_LEAST: characters worth the begin of a
- * word that is long: WORD_LONG bytes. */
+/* MIDDLE_TAIL: one part in five of what remains of a name cut in the middle is its end. WORD_LONG: bytes from
+ * which on a word is long. FILL_LEAST: smallest number of characters of a long word that is worth showing. */
 enum { DEPTH = 64, NONE = -1, MIDDLE_TAIL = 5, FILL_LEAST = 12, WORD_LONG = 20 };
 static const char ellipsis[] = "…";
 
-/* Class templates around what a kernel does: their last argument is shown in their place. */
+/* Class templates that wrap the functor of a kernel. Their last argument is shown in their place. */
 static const struct {
 	const char *space, *name;
 } wrappers[] = {
@@ -30,17 +28,17 @@ static const struct {
 	{"native", "BinaryFunctor"},
 };
 
-/* State within one pair of brackets, or outside all. Positions are offsets in the copy. */
+/* State within one pair of brackets, or outside all brackets. Positions are offsets in the copy. */
 struct level {
-	char open;	   /* < ( { ; 0: outside all */
-	size_t bracket;	   /* the opening one */
-	size_t argument;   /* begin of the argument */
-	size_t path;	   /* begin of the qualified name */
-	size_t named;	   /* end of its last part that has a name, without parameters; lambdas have none */
-	long parameters;   /* their opening bracket; NONE */
+	char open;	   /* < ( { ; 0: outside all brackets */
+	size_t bracket;	   /* position of the opening bracket */
+	size_t argument;   /* begin of the current argument */
+	size_t path;	   /* begin of the current qualified name */
+	size_t named;	   /* end of its last named part, without parameters; lambdas have no name */
+	long parameters;   /* position of the bracket that opens the parameters; NONE */
 	bool nameless;	   /* the last part is a lambda or an operator */
-	bool replaced;	   /* the last part is a wrapper's argument */
-	const char *space; /* the namespace before the last part, static; NULL: none that counts */
+	bool replaced;	   /* the last part is the argument of a wrapper */
+	const char *space; /* the namespace before the last part, static; NULL: none that matters */
 };
 
 struct copy {
@@ -48,8 +46,9 @@ struct copy {
 	struct level level[DEPTH];
 	size_t depth;	   /* index of the innermost level */
 	size_t rounds;	   /* number of ( levels */
-	size_t symbol_end; /* end of an operator's symbol, where template arguments may follow; 0: none */
-	bool apart;	   /* a blank, a star or the like was outside all brackets */
+	size_t symbol_end; /* end of an operator's symbol, after which template arguments may follow; 0: none
+			    */
+	bool apart;	   /* a blank, a star or a similar character was outside all brackets */
 };
 
 static bool is_word(char c)
@@ -58,7 +57,7 @@ static bool is_word(char c)
 	       (unsigned char)c >= 0x80;
 }
 
-/* UTF-8: the byte begins a character. */
+/* Whether the byte begins a UTF-8 character. */
 static bool is_first_byte(char c)
 {
 	return ((unsigned char)c & 0xc0) != 0x80;
@@ -95,7 +94,7 @@ static void begin_path(struct level *l, size_t at)
 	l->space = NULL;
 }
 
-/* A byte that is no part of a name. The qualified name begins anew behind it. */
+/* Adds a byte that is not part of a name. The next qualified name begins after it. */
 static void add_between(struct copy *c, char byte)
 {
 	struct level *l = top(c);
@@ -125,7 +124,7 @@ static bool open_bracket(struct copy *c, char byte)
 	return true;
 }
 
-/* "gpu_kernel_impl<X>" becomes "X". */
+/* Turns "gpu_kernel_impl<X>" into "X". */
 static void replace_wrapper(struct copy *c, struct level *l, const struct level *inner)
 {
 	size_t size = inner->bracket - l->path;
@@ -162,7 +161,7 @@ static void close_bracket(struct copy *c, char byte)
 		truncate_to(c, l->named);
 }
 
-/* In text that is not balanced a round bracket also ends what is open within it. */
+/* Closes a round bracket. In unbalanced text it also closes the brackets that are open within it. */
 static void close_round(struct copy *c)
 {
 	if (!c->rounds) {
@@ -174,7 +173,7 @@ static void close_round(struct copy *c)
 	close_bracket(c, ')');
 }
 
-/* "::": drops what stands before it, but for the name that a lambda or an operator follows. */
+/* Handles "::": drops the part before it, unless a lambda or an operator follows. */
 static void leave_scope(struct copy *c, const char *next)
 {
 	struct level *l = top(c);
@@ -198,11 +197,12 @@ static void leave_scope(struct copy *c, const char *next)
 			space = wrappers[i].space;
 	truncate_to(c, l->path);
 	begin_path(l, l->path);
-	/* Only the namespace directly before a name makes it a wrapper. */
+	/* Only the namespace directly before a name can make it a wrapper. */
 	l->space = space;
 }
 
-/* Copies "operator" with its symbol or the blank before a type. Returns the bytes taken; 0: no operator. */
+/* Copies "operator" with its symbol, or with the blank before a type. Returns the number of bytes taken; 0:
+ * not an operator. */
 static size_t add_operator(struct copy *c, const char *s)
 {
 	static const char *const symbols[] = {
@@ -225,7 +225,8 @@ static size_t add_operator(struct copy *c, const char *s)
 	return 0;
 }
 
-/* Size of "(anonymous namespace)" or the like, whose brackets are part of the name; 0: something else. */
+/* Length of "(anonymous namespace)" or a similar text, whose brackets belong to the name; 0: something else.
+ */
 static size_t nameless_space(const char *s)
 {
 	static const char *const names[] = {"(anonymous namespace)", "<unnamed>", "(anonymous)"};
@@ -236,7 +237,7 @@ static size_t nameless_space(const char *s)
 	return 0;
 }
 
-/* A < behind a name opens template arguments; behind a number or a bracket it compares. */
+/* Whether a < opens template arguments. After a number or a bracket it is a comparison. */
 static bool opens_template(const struct copy *c)
 {
 	const struct level *l = &c->level[c->depth];
@@ -248,7 +249,7 @@ static bool opens_template(const struct copy *c)
 	return is_word(last(c)) && !isdigit((unsigned char)c->out.data[l->path]);
 }
 
-/* Returns the bytes taken. "> >" becomes ">>"; the const of a member function is left out. */
+/* Returns the number of bytes taken. "> >" becomes ">>"; the const of a member function is dropped. */
 static size_t add_blank(struct copy *c, const char *s)
 {
 	if (begins(s, " const") && last(c) == ')' && (!s[6] || begins(s + 6, "::")))
@@ -259,7 +260,7 @@ static size_t add_blank(struct copy *c, const char *s)
 	return 1;
 }
 
-/* Copies one byte or more. Returns the bytes taken; 0: the brackets are too deep. */
+/* Copies one byte or more. Returns the number of bytes taken; 0: the brackets are nested too deeply. */
 static size_t copy_some(struct copy *c, const char *s)
 {
 	bool word_before = is_word(last(c)) && c->out.size > top(c)->path;
@@ -290,7 +291,8 @@ static size_t copy_some(struct copy *c, const char *s)
 	return 1;
 }
 
-/* Size of a name without a trailing return type, and without what compilers append to the names of clones. */
+/* Length of a name without a trailing return type and without the suffixes that compilers append to clones.
+ */
 static size_t signature_size(const char *name)
 {
 	const char *clone = strstr(name, " [clone "), *result = strstr(name, ") -> ");
@@ -299,8 +301,8 @@ static size_t signature_size(const char *name)
 	return result && (size_t)(result - name) < size ? (size_t)(result - name) + 1 : size;
 }
 
-/* Copies name and template arguments of the function, from level[0].path on; false: it reads as no function.
- */
+/* Copies the name and template arguments of the function, beginning at level[0].path. Returns false if the
+ * name cannot be parsed as a function. */
 static bool copy_function(struct copy *c, const char *name)
 {
 	size_t size = signature_size(name), taken;
@@ -312,7 +314,7 @@ static bool copy_function(struct copy *c, const char *name)
 		if (!taken || c->out.failed)
 			return false;
 	}
-	/* A name with a return type has parameters. */
+	/* A name with a return type must have parameters. */
 	if (c->depth || (c->apart && l->parameters == NONE))
 		return false;
 	if (l->parameters != NONE)
@@ -320,7 +322,8 @@ static bool copy_function(struct copy *c, const char *name)
 	return c->out.size > l->path;
 }
 
-/* "_ZN2at6native4copyILi4E..": "copy<…>". For machines without libstdc++, whose demangler is used else. */
+/* Turns "_ZN2at6native4copyILi4E.." into "copy<…>". For machines without libstdc++, which otherwise demangles
+ * names. */
 static bool mangled_function(struct text *out, const char *name)
 {
 	const char *s = name + 2, *found = NULL, *behind = name + strlen(name);
@@ -351,7 +354,7 @@ static bool mangled_function(struct text *out, const char *name)
 	return true;
 }
 
-/* Where the n-th character begins; the text's end where it has fewer. */
+/* Offset of the n-th character; the length of the text if it has fewer. */
 static size_t character_at(const char *s, size_t n)
 {
 	size_t at = 0;
@@ -371,7 +374,7 @@ static size_t characters(const char *s, size_t size)
 	return n;
 }
 
-/* Keeps both ends of a long text, since the end often tells names apart: triton_.._17. */
+/* Cuts out the middle of a long text. The end is kept because it often tells names apart: triton_.._17. */
 static void add_middle_cut(struct text *out, const char *s, size_t size, size_t width)
 {
 	size_t tail = (width - 1) / MIDDLE_TAIL, head = width - 1 - tail, from = size;
@@ -387,7 +390,7 @@ static void add_middle_cut(struct text *out, const char *s, size_t size, size_t 
 	text_add_bytes(out, s + from, size - from);
 }
 
-/* Where a label may end: its first bytes, and the brackets that are open there. */
+/* A possible end of a label: the number of bytes, and the brackets open there. */
 struct end {
 	size_t size, used, open; /* used: characters */
 	char close[DEPTH];
@@ -398,7 +401,7 @@ static char closing(char open)
 	return open == '<' ? '>' : open == '(' ? ')' : '}';
 }
 
-/* Takes s[at] into account; true: a label may end behind it. */
+/* Takes s[at] into account. Returns true if a label may end after it. */
 static bool step(struct end *e, const char *s, size_t at)
 {
 	char before = at ? s[at - 1] : '\0';
@@ -412,7 +415,7 @@ static bool step(struct end *e, const char *s, size_t at)
 	       (before == ':' && s[at] == ':');
 }
 
-/* The furthest place where a label of that width may end; size 0: none. */
+/* The furthest possible end of a label of that width; size 0: none. */
 static struct end find_end(const char *s, size_t width)
 {
 	struct end now = {0}, best = {0};
@@ -429,7 +432,7 @@ static struct end find_end(const char *s, size_t width)
 	return best;
 }
 
-/* Bytes of the next identifier, where much room is left: of a long one its begin. */
+/* Number of bytes of the next identifier to add if much room is left: the begin of a long one. */
 static size_t fill(const char *s, const struct end *e, size_t width)
 {
 	size_t room = width - e->used - 1 - e->open, n = 0;

@@ -18,46 +18,51 @@ static void missing_of(struct text *out, const struct timeline_process *p)
 {
 	static const char *const stops[] = {[RING_STOP_DISK_FULL] = "the disk is full",
 					    [RING_STOP_FILE_LIMIT] =
-						    "the size of files is limited (ulimit -f)",
-					    [RING_STOP_OTHER] = "its file could not grow"};
+						    "the file size limit is reached (ulimit -f)",
+					    [RING_STOP_OTHER] = "the ring file cannot grow"};
 
 	if (p->note)
 		text_addf(out, "pid %u: %s\n", p->pid, p->note);
 	if (p->stop > RING_STOP_NONE && p->stop <= RING_STOP_OTHER)
-		text_addf(out, "pid %u: %s: only what then fitted was kept\n", p->pid, stops[p->stop]);
+		text_addf(out, "pid %u: %s, so only some of the events were saved\n", p->pid, stops[p->stop]);
 	if (p->overwritten)
 		text_addf(out,
 			  "pid %u: the first %" PRIu64
-			  " events made room for later ones: --limit-size keeps more\n",
+			  " events were overwritten by later ones; raise --limit-size to keep more\n",
 			  p->pid, p->overwritten);
 	if (p->dropped)
-		text_addf(out, "pid %u: %" PRIu64 " events found no room\n", p->pid, p->dropped);
+		text_addf(out, "pid %u: %" PRIu64 " events were dropped: no space for them\n", p->pid,
+			  p->dropped);
 	if (p->dropped_cupti)
 		text_addf(out, "pid %u: CUPTI dropped %" PRIu64 " records\n", p->pid, p->dropped_cupti);
 	if (p->left_out)
-		text_addf(out, "pid %u: %" PRIu64 " events are over what one timeline holds\n", p->pid,
-			  p->left_out);
-	if (p->names_lost)
-		text_addf(out, "pid %u: %" PRIu64 " times there was no room for a name\n", p->pid,
-			  p->names_lost);
-	if (p->odd || p->cut_bytes)
 		text_addf(out,
-			  "pid %u: %" PRIu64 " events and %" PRIu64 " bytes could not be made sense of\n",
+			  "pid %u: %" PRIu64 " events were left out: they exceed the limit of one timeline\n",
+			  p->pid, p->left_out);
+	if (p->names_lost)
+		text_addf(out,
+			  "pid %u: a name could not be stored %" PRIu64
+			  " times: the table of names is full\n",
+			  p->pid, p->names_lost);
+	if (p->odd || p->cut_bytes)
+		text_addf(out, "pid %u: %" PRIu64 " events and %" PRIu64 " bytes could not be decoded\n",
 			  p->pid, p->odd, p->cut_bytes);
 	if (!p->closed && !p->note)
-		text_addf(out, "pid %u: it did not come to its exit(): its last half second may be missing\n",
-			  p->pid);
+		text_addf(
+			out,
+			"pid %u: the process did not reach exit(), so its last half second may be missing\n",
+			p->pid);
 }
 
 void page_missing(struct text *out, const struct timeline *t, const char *note)
 {
 	if (!t->processes && *note)
-		text_add(out, "no process left records that can be read: there is nothing to show\n");
+		text_add(out, "no process left readable records, so there is nothing to show\n");
 	else if (!t->processes)
 		text_add(
 			out,
-			"no process of it began to use CUDA or NVTX: there is nothing to show (a program that is "
-			"linked statically, or cleans its environment, does not load the library)\n");
+			"no process of the program used CUDA or NVTX, so there is nothing to show (a program that is "
+			"linked statically, or clears its environment, does not load the recording library)\n");
 	for (size_t i = 0; i < t->processes; i++)
 		missing_of(out, &t->process[i]);
 	text_add(out, note);
@@ -76,7 +81,7 @@ static void each_line(struct text *out, const struct text *lines, line_visit *vi
 	}
 }
 
-/* A line a process. */
+/* One line per process. */
 static void cost_lines(struct text *out, const struct timeline *t)
 {
 	char each[32], all[32];
@@ -87,8 +92,8 @@ static void cost_lines(struct text *out, const struct timeline *t)
 		if (p->convert_ns > 0)
 			text_addf(out,
 				  "pid %u: %" PRIu64
-				  " activity records cost %s each to write down, %s in all, "
-				  "beside the program's threads\n",
+				  " activity records took %s each to convert, %s in total, "
+				  "outside the program's own threads\n",
 				  p->pid, p->converted, page_time(each, p->convert_ns),
 				  page_time(all, p->convert_ns * (double)p->converted));
 	}
@@ -110,14 +115,14 @@ static void markdown_line(struct text *out, const char *line)
 	text_add(out, "\n");
 }
 
-/* "at most 12.1 % of the devices' time, 3.2 ms a step; " */
+/* "saves at most 12.1 % of the devices' time, 3.2 ms per step; " */
 static void add_size(struct text *out, const struct savings_line *l)
 {
 	char step[32];
 
-	text_addf(out, "at most %.1f %% of the devices' time", 100 * l->share);
+	text_addf(out, "saves at most %.1f %% of the devices' time", 100 * l->share);
 	if (l->per_step_ns > 0)
-		text_addf(out, ", %s a step", page_time(step, l->per_step_ns));
+		text_addf(out, ", %s per step", page_time(step, l->per_step_ns));
 	text_add(out, "; ");
 }
 
@@ -126,7 +131,7 @@ static void markdown_advice(struct text *out, const struct page *p)
 	const struct savings a = savings_of(p->f);
 
 	if (a.lines)
-		text_add(out, "\n## What would buy time\n\n");
+		text_add(out, "\n## How to save time\n\n");
 	for (size_t i = 0; i < a.lines; i++) {
 		text_add(out, "- **");
 		markdown_text(out, a.line[i].knob);
@@ -153,7 +158,7 @@ static void markdown_roofline(struct text *out, const struct page *p)
 
 	text_add(out, "\n## Roofline\n\n");
 	if (page_roofline(&svg, p, &why))
-		text_add(out, "PROFILE.html has it.\n");
+		text_add(out, "PROFILE.html shows it.\n");
 	else
 		text_addf(out, "None: %s.\n", why);
 	text_release(&svg);
@@ -170,7 +175,7 @@ void page_markdown(struct text *out, const struct page *p)
 	text_add(out, ".\n");
 	page_missing(&missing, p->f->t, p->note);
 	if (missing.size) {
-		text_add(out, "\n## What is missing\n\n");
+		text_add(out, "\n## Missing data\n\n");
 		each_line(out, &missing, markdown_line);
 	}
 	text_release(&missing);
@@ -179,7 +184,7 @@ void page_markdown(struct text *out, const struct page *p)
 	markdown_roofline(out, p);
 	cost_lines(&cost, p->f->t);
 	if (cost.size) {
-		text_add(out, "\n## What it cost\n\n");
+		text_add(out, "\n## Cost of recording\n\n");
 		each_line(out, &cost, markdown_line);
 	}
 	text_release(&cost);
@@ -199,7 +204,7 @@ static void html_advice(struct text *out, const struct page *p)
 
 	if (!a.lines)
 		return;
-	text_add(out, "<section id=\"knobs\"><h2>What would buy time</h2>\n");
+	text_add(out, "<section id=\"knobs\"><h2>How to save time</h2>\n");
 	for (size_t i = 0; i < a.lines; i++) {
 		text_add(out, "<div class=\"knob\">");
 		html_element(out, "b", a.line[i].knob);
@@ -213,7 +218,7 @@ static void html_advice(struct text *out, const struct page *p)
 
 struct html_page {
 	struct text *out;
-	bool open; /* a section is */
+	bool open; /* a section is open */
 };
 
 static void html_grid(void *arg, const char *section, const struct grid *g)
@@ -264,13 +269,13 @@ static void html_lanes(struct text *out, const struct page *p)
 	struct text svg = {0};
 
 	if (page_lanes(&svg, p)) {
-		text_add(out, "<section class=\"roofline\" id=\"lanes\"><h2>What ran when</h2>\n<div "
+		text_add(out, "<section class=\"roofline\" id=\"lanes\"><h2>Timeline</h2>\n<div "
 			      "class=\"wide\">");
 		text_add_bytes(out, svg.data, svg.size);
 		text_addf(out, "</div>\n<p class=\"muted\">%s</p></section>\n",
 			  p->f->steps.steps
-				  ? "The line below a strip marks the steps. The step shown is the one "
-				    "nearest to the median."
+				  ? "The line below each strip marks the steps. The picture shows the step "
+				    "whose time is nearest to the median."
 				  : "No steps were found.");
 	}
 	out->failed |= svg.failed;
@@ -291,7 +296,7 @@ void page_html(struct text *out, const struct page *p)
 	text_add(out, ".</p></header>\n<main>\n");
 	text_release(&ending);
 	page_missing(&missing, p->f->t, p->note);
-	html_lines(out, "What is missing", true, &missing);
+	html_lines(out, "Missing data", true, &missing);
 	text_release(&missing);
 	html_advice(out, p);
 	html_lanes(out, p);
@@ -299,14 +304,15 @@ void page_html(struct text *out, const struct page *p)
 	text_add(out, h.open ? "</section>\n" : "");
 	html_roofline(out, p);
 	cost_lines(&cost, p->f->t);
-	html_lines(out, "What it cost", false, &cost);
+	html_lines(out, "Cost of recording", false, &cost);
 	text_release(&cost);
 	text_addf(out, "</main>\n<footer>%s%sGB = 10⁹ bytes.</footer>\n", p->trace ? trace_opens : "",
 		  p->trace ? ". " : "");
 	html_end(out);
 }
 
-/* "steady state: 60 steps of 12.3 ms; 8.1 s before the first". Of the process that has most steps. */
+/* "steady state: 60 steps of 12.3 ms, starting 8.1 s after the first work on a device". For the process with
+ * most steps. */
 static void brief_steps(struct text *out, const struct findings *f)
 {
 	const struct steps *s = &f->steps;
@@ -317,14 +323,14 @@ static void brief_steps(struct text *out, const struct findings *f)
 		if (f->whole.breakdown.devices)
 			text_addf(
 				out,
-				"no steady state: nothing came again %d times; shares are of the whole program\n",
+				"no steady state: no step repeats at least %d times; shares are of the whole program\n",
 				STEPS_LEAST);
 		return;
 	}
 	for (size_t i = 1; i < f->t->processes; i++)
 		if (s->process[i].steps > s->process[most].steps)
 			most = i;
-	text_addf(out, "steady state: %zu steps of %s, from %s after the first work on a device\n",
+	text_addf(out, "steady state: %zu steps of %s, starting %s after the first work on a device\n",
 		  s->process[most].steps, page_time(step, s->process[most].median_ns),
 		  page_time(before,
 			    (double)(s->each.span[s->each.first[most]].from_ns - s->process[most].first_ns)));
@@ -348,14 +354,14 @@ static void brief_states(struct text *out, const struct findings *f)
 	text_add(out, any ? "\n" : "");
 }
 
-/* The first advice alone: the page has the others. */
+/* Only the first line of advice: the page has the others. */
 static void brief_advice(struct text *out, const struct findings *f)
 {
 	const struct savings a = savings_of(f);
 
 	if (!a.lines)
 		return;
-	text_addf(out, "first: %s (at most %.1f %%)\n", a.line[0].knob, 100 * a.line[0].share);
+	text_addf(out, "first advice: %s (saves at most %.1f %%)\n", a.line[0].knob, 100 * a.line[0].share);
 }
 
 static void brief_name(struct text *out, struct kernel_labels *labels, enum timeline_kind kind,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of what the summary holds, and the order of all. */
+/* Tables of the summary, and the order of all tables. */
 #include <inttypes.h>
 #include "core/text/units.h"
 #include "core/text/utf8.h"
@@ -46,7 +46,7 @@ void page_cell_name(struct grid *g, const char *name)
 		size_t cut = NAME_SHOWN;
 
 		while (cut && ((unsigned char)clean.data[cut] & 0xc0) == 0x80)
-			cut--; /* not in a letter */
+			cut--; /* do not cut inside a character */
 		clean.data[cut] = '\0';
 		clean.size = cut;
 		text_add(&clean, "…");
@@ -80,7 +80,7 @@ void page_device_name(struct text *out, const struct timeline *t, uint16_t proce
 		text_addf(out, ", %s", timeline_name(t, known->name));
 }
 
-/* Rows of these kinds, the longest first. */
+/* Table of these kinds, longest total first. */
 static void rows_grid(struct grid *g, const struct page *p, const char *title, unsigned kinds)
 {
 	static const char *const heads[] = {"count", "total", "share", "mean", "median", "p99", "max"};
@@ -113,9 +113,9 @@ static void rows_grid(struct grid *g, const struct page *p, const char *title, u
 	kernel_labels_release(&labels);
 	if (cut)
 		text_add(&g->note,
-			 "Names are shortened; summary.csv has the whole names, of the whole program");
+			 "Names are shortened. summary.csv has the full names, and covers the whole program");
 	if (rows > ROWS)
-		text_addf(&g->note, "%s%zu more in summary.csv", cut ? ". " : "", rows - ROWS);
+		text_addf(&g->note, "%s%zu more rows are in summary.csv", cut ? ". " : "", rows - ROWS);
 }
 
 static void page_kernels(struct grid *g, const struct page *p)
@@ -130,7 +130,7 @@ static void page_calls(struct grid *g, const struct page *p)
 
 static void page_syncs(struct grid *g, const struct page *p)
 {
-	rows_grid(g, p, "Synchronisation", 1u << TIMELINE_SYNC);
+	rows_grid(g, p, "Synchronization", 1u << TIMELINE_SYNC);
 }
 
 static void page_ranges(struct grid *g, const struct page *p)
@@ -140,7 +140,7 @@ static void page_ranges(struct grid *g, const struct page *p)
 
 static void page_overhead(struct grid *g, const struct page *p)
 {
-	rows_grid(g, p, "CUPTI's own overhead", 1u << TIMELINE_OVERHEAD);
+	rows_grid(g, p, "Overhead of CUPTI", 1u << TIMELINE_OVERHEAD);
 }
 
 static void page_processes(struct grid *g, const struct page *p)
@@ -189,11 +189,11 @@ void page_each(const struct page *p, page_visit *visit, void *arg)
 		{"Kernels and copies", page_kernels},
 		{"Kernels and copies", page_copies},
 		{"Counters", page_counters},
-		{"The host", page_calls},
-		{"The host", page_syncs},
-		{"The host", page_ranges},
-		{"The recording", page_processes},
-		{"The recording", page_overhead},
+		{"Host", page_calls},
+		{"Host", page_syncs},
+		{"Host", page_ranges},
+		{"Recording", page_processes},
+		{"Recording", page_overhead},
 	};
 	const char *section = "";
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of where the time went, of communication and of copies. */
+/* Tables of device time, steps, communication and copies. */
 #include <inttypes.h>
 #include "core/text/units.h"
 #include "profile/page/internal.h"
@@ -41,7 +41,7 @@ static void devices_grid(struct grid *g, const struct page *p, const struct brea
 	grid_column(g, "time", true);
 	for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
 		grid_column(g, breakdown_name(k), true);
-	grid_column(g, "idle in all", true);
+	grid_column(g, "idle in total", true);
 	grid_column(g, "longest gap", true);
 	for (size_t i = 0; i < b->devices; i++) {
 		const struct breakdown_device *d = &b->device[i];
@@ -63,27 +63,27 @@ void page_devices(struct grid *g, const struct page *p)
 				       : "Devices, from their first to their last event");
 	text_add(
 		&g->note,
-		"A moment counts once, for the first state that fits. "
-		"The states from waiting for a peer on are idle time: NCCL waits for a rank that comes later; "
-		"data is copied from the host, or awaited; the host allocates memory; "
-		"the host had waited for the device; the next work was launched late; queued work had not begun yet; "
-		"the host did something else");
+		"Each moment counts once, for the first state that fits. "
+		"All states from \"waiting for a peer\" on are idle time. Waiting for a peer: NCCL waits for a rank that starts later. "
+		"Data loading: data is copied from the host, or such a copy is next. Memory allocation: the host allocates or frees memory. "
+		"Synchronization: the host had waited for the device. Launch-bound: the host launched the next work late. Between launches: queued work had not begun yet. "
+		"Other idle time: the host made no CUDA call, or its calls were not recorded");
 }
 
 void page_start_up(struct grid *g, const struct page *p)
 {
 	devices_grid(g, p, &p->f->start_up, "Devices before the first step");
-	text_add(&g->note, "No share and no advice on this page counts this time");
+	text_add(&g->note, "Shares and advice on this page do not include this time");
 }
 
-/* "the range "step"", "each cudaDeviceSynchronize" */
+/* "range "step"", "call cudaDeviceSynchronize" */
 static void cell_mark(struct grid *g, const struct timeline *t, const struct steps_process *s)
 {
 	struct text mark = {0};
 
 	if (s->mark == STEPS_RANGE)
 		text_addf(&mark, "range \"%.80s\"%s", timeline_name(t, s->name),
-			  s->numbered ? " and its like" : "");
+			  s->numbered ? " and names that differ in digits only" : "");
 	else if (!s->name)
 		text_add(&mark, "launch of a CUDA graph");
 	else {
@@ -107,8 +107,7 @@ static void cell_process(struct grid *g, const struct timeline_process *p)
 
 void page_steps(struct grid *g, const struct page *p)
 {
-	static const char *const heads[] = {"steps",	      "median",		"mean",
-					    "10 % are below", "10 % are above", "before the first step"};
+	static const char *const heads[] = {"steps", "median", "mean", "p10", "p90", "before the first step"};
 	const struct steps *s = &p->f->steps;
 
 	text_add(&g->title, "Steps");
@@ -131,20 +130,20 @@ void page_steps(struct grid *g, const struct page *p)
 		page_cell_time(g, (double)(s->each.span[s->each.first[i]].from_ns - one->first_ns));
 	}
 	text_add(&g->note,
-		 "Shares and advice are for these steps. Processes without steps are left out of both");
+		 "Shares and advice describe these steps only. They leave out processes without steps");
 }
 
 void page_overlap(struct grid *g, const struct page *p)
 {
 	const struct breakdown *b = &findings_main(p->f)->breakdown;
 
-	text_add(&g->title, "Communication under compute");
+	text_add(&g->title, "Overlap of communication and compute");
 	grid_column(g, "device", false);
 	grid_column(g, "communication", true);
 	grid_column(g, "hidden", true);
 	grid_column(g, "exposed", true);
-	grid_column(g, "share hidden", true);
-	grid_column(g, "exposed of the time", true);
+	grid_column(g, "hidden share", true);
+	grid_column(g, "exposed share of time", true);
 	for (size_t i = 0; i < b->devices; i++) {
 		const struct breakdown_device *d = &b->device[i];
 		double exposed = (double)(d->communication_ns - d->hidden_ns);
@@ -158,16 +157,19 @@ void page_overlap(struct grid *g, const struct page *p)
 		page_cell_share(g, (double)d->hidden_ns, (double)d->communication_ns);
 		page_cell_share(g, exposed, (double)d->span_ns);
 	}
-	text_add(&g->note, "Kernels of NCCL, what they wait for a peer among it; hidden: another kernel ran "
-			   "at the same time");
+	text_add(
+		&g->note,
+		"Communication: time in NCCL's kernels, including their waiting for a peer. Hidden: a kernel that is not NCCL's ran "
+		"at the same time");
 }
 
-/* "allreduce", "allreduce, 4 calls", "not told, in a graph" */
+/* "allreduce", "allreduce, 4 calls", "unknown operation, in a graph" */
 static void cell_operation(struct grid *g, const struct nccl_row *r)
 {
 	struct text name = {0};
 
-	text_add(&name, nccl_operation_name(r->operation));
+	text_add(&name,
+		 r->operation == NCCL_UNKNOWN ? "unknown operation" : nccl_operation_name(r->operation));
 	if (r->calls > 1)
 		text_addf(&name, ", %u calls", r->calls);
 	if (r->graph)
@@ -179,22 +181,24 @@ static void cell_operation(struct grid *g, const struct nccl_row *r)
 static void nccl_note(struct grid *g, const struct nccl *n)
 {
 	text_add(&g->note,
-		 "Count: launches, each rank's own. Rates are of the median of the fastest rank's times, "
-		 "which waits for nobody; size and bus bandwidth are counted as nccl-tests does");
+		 "Count: launches of all ranks. Rates use the median time of the fastest rank, "
+		 "which does not wait for another rank. Size and bus bandwidth are defined as in nccl-tests");
 	if (n->lonely)
 		text_addf(&g->note,
-			  ". Of %" PRIu64 " calls %" PRIu64 " launched no kernel that was recorded: captured "
-			  "into a graph, launched by another thread, or "
+			  ". %" PRIu64 " of %" PRIu64 " calls have no recorded kernel: they were captured "
+			  "into a CUDA graph, launched by another thread, or had "
 			  "nothing to do",
-			  n->calls, n->lonely);
+			  n->lonely, n->calls);
 	if (n->rows > NCCL_ROWS)
-		text_addf(&g->note, ". %zu more in nccl.csv", n->rows - NCCL_ROWS);
+		text_addf(&g->note, ". %zu more rows are in nccl.csv", n->rows - NCCL_ROWS);
 }
 
 void page_nccl(struct grid *g, const struct page *p)
 {
-	static const char *const heads[] = {"ranks", "size",	     "count",	"total",     "median",
-					    "p99",   "fastest rank", "waiting", "algorithm", "bus"};
+	static const char *const heads[] = {"ranks",	    "size",	     "count",
+					    "total",	    "median",	     "p99",
+					    "fastest rank", "waiting share", "algorithm bandwidth",
+					    "bus bandwidth"};
 	const struct nccl *n = &p->f->nccl;
 
 	text_add(&g->title, "NCCL operations");
@@ -229,13 +233,13 @@ void page_nccl(struct grid *g, const struct page *p)
 
 void page_copies(struct grid *g, const struct page *p)
 {
-	static const char *const heads[] = {"count", "bytes",	"total", "of the time",
-					    "rate",  "fastest", "bound", "of the bound"};
+	static const char *const heads[] = {"count", "bytes",	"total", "share of time",
+					    "rate",  "fastest", "bound", "share of bound"};
 	const struct copies *c = &findings_main(p->f)->copies;
 	double whole = findings_device_s(findings_main(p->f)) * 1e9;
 
 	text_add(&g->title, "Copies and sets");
-	grid_column(g, "what", false);
+	grid_column(g, "copy or set", false);
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		grid_column(g, heads[i], true);
 	for (size_t i = 0; i < c->rows; i++) {
@@ -253,7 +257,8 @@ void page_copies(struct grid *g, const struct page *p)
 		cell_rate(g, r->bound);
 		page_cell_share(g, r->fastest, r->fastest > 0 ? r->bound : 0);
 	}
-	text_add(&g->note,
-		 "Fastest: of one of at least 1 MiB. Bound: the link's one way, or half the device's memory "
-		 "bandwidth, where it is known");
+	text_add(
+		&g->note,
+		"Fastest: rate of the fastest copy of at least 1 MiB. Bound, if known: rate of the link in one direction, or half the device's memory "
+		"bandwidth for copies on the device");
 }

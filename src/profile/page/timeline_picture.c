@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A picture of the profile: the whole program as one strip a device, with its start-up and its steps; then
- * one step magnified, with a lane each for compute, communication and copies of every device.
- */
+/* Picture of the profile. The upper part shows the whole program as one strip per device, with start-up and
+ * steps. The lower part shows one step, with lanes for compute, communication and copies of each device. */
 #include "core/text/units.h"
 #include "profile/page/internal.h"
 #include "report/plot/canvas.h"
 
 enum { DEVICES_MOST = 8, LANES = 3, TICKS = 5 };
 #define WIDTH 900.0
-#define LEFT 150.0 /* where time begins */
+#define LEFT 150.0 /* x of the time axis' begin */
 #define RIGHT 880.0
 #define STRIP 14.0 /* heights */
 #define LANE 12.0
 #define GAP 8.0
 #define HEAD 26.0
-#define LEAST 0.4 /* a rectangle's width, so that a short kernel is seen */
+#define LEAST 0.4 /* smallest width of a rectangle, so that short kernels stay visible */
 
 static const struct {
 	const char *name;
@@ -59,7 +57,7 @@ static void device_label(struct picture *o, double y, const struct breakdown_dev
 	label(o, y, name, true);
 }
 
-/* Times below, from the span's begin on. */
+/* Draws the time axis below, counted from the begin of the span. */
 static void ticks(struct picture *o, struct windows_span span, double y)
 {
 	const struct canvas_style style = {.role = CANVAS_muted, .size = 9, .anchor = CANVAS_MIDDLE};
@@ -74,11 +72,12 @@ static void ticks(struct picture *o, struct windows_span span, double y)
 	}
 }
 
-/* Spans of one lane that come by their starts; those that would touch are drawn as one. */
+/* Draws the spans of one lane, which come in the order of their starts. Spans that would touch are drawn as
+ * one. */
 struct pen {
 	struct canvas *c;
 	enum canvas_role role;
-	double y, height, from, to; /* from < 0: nothing is begun */
+	double y, height, from, to; /* from < 0: no rectangle has begun */
 };
 
 static void lift(struct pen *pen)
@@ -113,7 +112,7 @@ static unsigned lane_of(const struct timeline *t, const struct timeline_event *e
 	return e->kind == TIMELINE_KERNEL && nccl_is_kernel(timeline_name(t, e->name)) ? 1 : 0;
 }
 
-/* One device from the program's begin to its end: what ran, and its steps below. */
+/* Draws one device over the whole program: its work, and its steps below. */
 static void draw_strip(struct picture *o, const struct breakdown_device *d, double y)
 {
 	const struct timeline *t = o->p->f->t;
@@ -166,7 +165,7 @@ static void legend(struct picture *o, double y)
 	}
 }
 
-/* A step of the process that has most, the one nearest to its median. */
+/* The step nearest to the median, of the process with most steps. */
 static struct windows_span typical_step(const struct steps *s, size_t processes)
 {
 	struct windows_span best = {0};

@@ -1,49 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Steps by what comes again. Of each distinct launch or wait the distances between its occurrences are looked
- * at, in kernels: a thing that is done once a step has the same distance always, one of every layer has not.
- */
+/* Finds steps by repetition. For each distinct launch or wait, it looks at the distances between occurrences,
+ * counted in kernels. Something that happens once per step has a constant distance; something that happens in
+ * every layer does not. */
 #include <math.h>
 #include <stdlib.h>
 #include "profile/steps/internal.h"
 
-/* Distances count as alike within this part of their median, or one kernel. */
+/* Distances are alike if they differ from their median by at most one part in ALIKE_PART, or by one kernel.
+ */
 enum { ALIKE_PART = 8 };
-/* So many others may lie among them, as where a step logs or evaluates, none above twice the median. */
+/* At most this share of the distances may be unlike the median, for example in steps that log or evaluate.
+ * None may be above twice the median. */
 #define ODD_SHARE 0.2
 enum { ODD_MEDIANS = 2, STRETCH_LEAST = 3 };
-/* Candidates whose steps hold nearly as much of the kernels' time as the best one's. The time of the steps
- * themselves would favour a warm-up in which devices are mostly idle. */
+/* Candidates whose steps hold at least this part of the best candidate's kernel time compete. Comparing the
+ * time of the steps instead would favour a warm-up in which devices are mostly idle. */
 #define NEARLY 0.9
-/* A candidate whose steps nearly all have the host take part is a step, others are layers. */
+/* A candidate is a step if the host takes part in at least this share of its intervals. Other candidates are
+ * layers. */
 #define OUTWARD_SHARE 0.8
-/* Layers run in a warm-up too, so they hold more of the kernels' time than steps do. Steps are taken from
- * this part on. */
+/* Layers also run in the warm-up, so they hold more kernel time than steps. Candidates with the host need
+ * this part of the best candidate's kernel time. */
 #define OUTWARD_PART 0.5
-/* Counts of steps that are alike: marks differ at the ends of stretches, and where one runs ahead. */
+/* Numbers of steps are considered equal within this part: marks differ at the ends of stretches, and if one
+ * runs ahead. */
 #define ALIKE_STEPS 0.05
 enum { ENDS_STEPS = 3 };
 
 struct mark {
 	uint64_t key;
-	uint32_t at; /* its place among the launches */
+	uint32_t at; /* index of the launch */
 };
 
 struct search {
 	const struct launches *l;
-	uint32_t *kernels, *outward; /* by launch: how many lie before it */
-	double *ns;		     /* by launch: how long the kernels before it ran */
-	double whole_ns;	     /* all of them */
-	struct mark *mark;	     /* by key, then place */
-	uint32_t *sorted;	     /* room for distances */
+	/* by launch: number of kernels and of launches with the host before it */
+	uint32_t *kernels, *outward;
+	double *ns;	   /* by launch: run time of the kernels before it */
+	double whole_ns;   /* run time of all kernels */
+	struct mark *mark; /* sorted by key, then position */
+	uint32_t *sorted;  /* scratch space for distances */
 };
 
-/* What one key gives. */
+/* The steps that one key would give. */
 struct candidate {
 	size_t first, count;	     /* in `mark` */
-	uint32_t distance;	     /* median, in kernels */
-	double inside_ns;	     /* of kernels in them */
-	size_t steps, outward, same; /* same: of exactly that distance */
+	uint32_t distance;	     /* median distance, in kernels */
+	double inside_ns;	     /* run time of the kernels in the steps */
+	size_t steps, outward, same; /* same: intervals of exactly the median distance */
 	size_t begun, ended;	     /* marks at which the first stretch begins and the last one ends */
 };
 
@@ -88,7 +92,7 @@ static bool is_alike(uint32_t d, uint32_t median)
 	return off <= (median / ALIKE_PART > 1 ? median / ALIKE_PART : 1);
 }
 
-/* Whether from one mark to the next time goes on, on the device. */
+/* Whether the next mark is later than this one in device time. */
 static bool goes_on(const struct search *s, size_t mark)
 {
 	uint64_t from_ns = launch_of(s, mark)->start_ns, to_ns = launch_of(s, mark + 1)->start_ns;
@@ -101,7 +105,8 @@ static bool is_odd(const struct search *s, const struct candidate *c, size_t mar
 	return !is_alike(distance(s, mark), c->distance);
 }
 
-/* Whether a stretch ends with this interval: it is none, is too long, or the next one is odd too. */
+/* Whether a stretch ends at this interval: there is none, it is too long, or it and the next one are unlike
+ * the median. */
 static bool breaks(const struct search *s, const struct candidate *c, size_t mark)
 {
 	size_t last = c->first + c->count - 1;
@@ -111,8 +116,7 @@ static bool breaks(const struct search *s, const struct candidate *c, size_t mar
 	return is_odd(s, c, mark) && mark + 1 < last && is_odd(s, c, mark + 1);
 }
 
-/* Calls `step` for each interval of the candidate's stretches: those without a break, long and even enough.
- */
+/* Called for each interval of the candidate's stretches that are long and regular enough. */
 typedef void each_step(void *arg, const struct search *s, size_t mark);
 static void each_of(const struct search *s, const struct candidate *c, each_step *step, void *arg)
 {
@@ -150,8 +154,8 @@ static struct candidate measured(const struct search *s, size_t first, size_t co
 	return c;
 }
 
-/* What comes again in the start-up alone is no step: most of the work, or most of the launches, lies behind
- * it. */
+/* Something that repeats only in the start-up is not a step: then most of the work or of the launches comes
+ * after it. */
 static bool is_steady(const struct search *s, const struct candidate *c)
 {
 	double behind = c->steps ? (double)(s->l->count - s->mark[c->ended].at) : 0;
@@ -180,9 +184,9 @@ static void each_candidate(const struct search *s, size_t marks, visit_candidate
 }
 
 struct choice {
-	double most_ns,
-		most_outward_ns; /* of kernels in the steps of any candidate, of one with the host in it */
-	bool outward;		 /* these are the steps; others are layers */
+	double most_ns, most_outward_ns; /* most kernel time in the steps of any candidate, and of any
+					    candidate with the host */
+	bool outward;			 /* candidates with the host are the steps; others are layers */
 	const struct search *s;
 	struct candidate best;
 };
@@ -208,21 +212,21 @@ static bool nearly_most(const struct candidate *c, const struct choice *choice)
 	return c->inside_ns >= NEARLY * (choice->outward ? choice->most_outward_ns : choice->most_ns);
 }
 
-/* Which part of all intervals from the first stretch to the last one has exactly the same distance. */
+/* Share of all intervals, from the first stretch to the last one, that have exactly the same distance. */
 static double sameness(const struct candidate *c)
 {
 	return c->steps ? (double)c->same / (double)(c->ended - c->begun) : -1;
 }
 
-/* A copy that runs ahead of its step on a stream of its own keeps the host's pace: its times are not the
- * step's. */
+/* Prefers kernels as marks. A copy that runs ahead on its own stream follows the pace of the host, so its
+ * times are not those of the step. */
 static bool is_kernel(const struct search *s, const struct candidate *c)
 {
 	return launch_of(s, c->first)->kernel;
 }
 
-/* Of candidates with the host in it the one with most steps wins, so that two are not counted as one. Where
- * the counts are nearly the same, a kernel goes before a copy or a wait. */
+/* Among candidates with the host, the one with most steps wins, so that two steps are not counted as one. If
+ * the numbers are nearly equal, a kernel is preferred to a copy or a wait. */
 static bool has_more_steps(const struct search *s, const struct candidate *c, const struct candidate *b)
 {
 	const size_t more = c->steps > b->steps ? c->steps - b->steps : b->steps - c->steps;
@@ -233,7 +237,7 @@ static bool has_more_steps(const struct search *s, const struct candidate *c, co
 	return c->steps > b->steps;
 }
 
-/* Without the host, a layer is told from a step by its distances, which then are not all the same. */
+/* Without the host, distances tell steps from layers: those of a layer are not all the same. */
 static bool find_best(const struct candidate *c, void *arg)
 {
 	struct choice *choice = arg;
@@ -254,7 +258,7 @@ static void keep(void *arg, const struct search *s, size_t mark)
 	uint64_t from_ns = launch_of(s, mark)->start_ns;
 
 	if (f->steps && from_ns < f->step[f->steps - 1].to_ns)
-		return; /* another stream's: it began before the step before it had ended */
+		return; /* on another stream: it began before the previous step ended */
 	f->step[f->steps++] = (struct windows_span){from_ns, launch_of(s, mark + 1)->start_ns};
 }
 

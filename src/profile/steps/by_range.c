@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps by NVTX ranges: a range that the program opens once a step, whatever it is called. */
+/* Finds steps by NVTX ranges: a range that the program opens once per step, whatever its name. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "profile/steps/internal.h"
 
-/* So many of a range's instances launch something, and so much of the process's kernels lies between its
- * first and its last one. */
+/* A range qualifies if this share of its instances launches something, and if this share of the process's
+ * launches lies between its first and its last instance. */
 #define LAUNCHES_SHARE 0.9
 #define INSIDE_SHARE 0.5
-/* Of one whose name says that it is a step: other loops may launch more, as a benchmark behind the training
- * does. */
+/* The second limit for ranges whose name contains "step", "iter" or "batch". Other loops may launch more, for
+ * example a benchmark after the training. */
 #define STEP_INSIDE_SHARE 0.05
-/* Candidates that last nearly as long as the longest one; among them names like these win, then the most. */
+/* Candidates that last at least this part of the longest one compete. Among them, names of steps win, then
+ * the largest number of instances. */
 #define NEARLY 0.8
 static const char *const words[] = {"step", "iter", "batch"};
 
-/* An instance. */
+/* One instance of a range. */
 struct range {
-	uint32_t group;	 /* a name; names that differ in digits alone and come once each are one */
+	uint32_t group;	 /* index of a name; names that occur once each and differ in digits only form one
+			    group */
 	uint32_t thread; /* track */
 	uint32_t event;
 };
@@ -29,7 +31,7 @@ struct search {
 	const struct launches *l;
 	struct range *range;
 	size_t ranges;
-	bool *numbered; /* by group: it has several names */
+	bool *numbered; /* by group: it contains several names */
 };
 
 static bool is_nccl(const struct timeline *t, const struct timeline_event *e)
@@ -50,7 +52,7 @@ static int by_group(const void *a_, const void *b_, void *arg)
 	return (a_ns > b_ns) - (a_ns < b_ns);
 }
 
-/* Without its digits. */
+/* Compares two names without their digits. */
 static int compare_stripped(const char *a, const char *b)
 {
 	for (;; a++, b++) {
@@ -72,7 +74,7 @@ static int by_stripped(const void *a_, const void *b_, void *arg)
 	return order ? order : (a > b) - (a < b);
 }
 
-/* Names that come once each and differ in digits alone become the first one's group. */
+/* Names that occur once each and differ in digits only join the group of the first one. */
 static bool join_numbered(struct search *s)
 {
 	const struct timeline *t = s->t;
@@ -103,7 +105,7 @@ static bool join_numbered(struct search *s)
 	return times && once && group;
 }
 
-/* The first launch or wait whose call begins then or later. */
+/* Index of the first launch or wait whose call begins at that time or later. */
 static size_t place_from(const struct launches *l, uint64_t at_ns)
 {
 	size_t low = 0, high = l->count;
@@ -131,11 +133,11 @@ static const struct launch *launch_in(const struct launches *l, const struct tim
 
 struct candidate {
 	size_t first, count; /* in `range` */
-	uint64_t span_ns;    /* of the host */
-	size_t launching;    /* instances in which something was launched */
-	size_t inside;	     /* launches from the first to the last */
-	bool nested;	     /* one begins before the one before it has ended */
-	bool step;	     /* its name says so */
+	uint64_t span_ns;    /* time on the host */
+	size_t launching;    /* instances that launched something */
+	size_t inside;	     /* launches from the first to the last instance */
+	bool nested;	     /* an instance begins before the previous one has ended */
+	bool step;	     /* the name says that it is a step */
 };
 
 static bool says_step(const char *name)
@@ -209,7 +211,8 @@ static struct candidate choose(const struct search *s)
 	return best;
 }
 
-/* A range that launched nothing has no moment on a device: its time is the step's before it. */
+/* Converts instances to steps. A range that launched nothing has no time on a device: it becomes part of the
+ * previous step. */
 static bool keep(struct steps_found *f, const struct search *s, const struct candidate *c)
 {
 	uint64_t from_ns = 0;

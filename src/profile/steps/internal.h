@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two ways to find a process's steps; steps.c's own. */
+/* The two ways to find a process's steps. Private to steps.c and the files next to it. */
 #ifndef PROFILE_STEPS_INTERNAL_H
 #define PROFILE_STEPS_INTERNAL_H
 #include "profile/steps/launches.h"
 #include "profile/steps/steps.h"
 
-/* Less than this much of a process's kernels' time in its steps, or more than the other behind them: no
- * steady state. */
+/* No steady state if less than this part of the kernels' time lies in the steps, or if more than the other
+ * part comes after them. */
 #define STEPS_LEAST_INSIDE 0.1
 #define STEPS_MOST_BEHIND 0.5
 
 struct steps_found {
-	struct windows_span *step; /* in order, none over another; free() */
+	struct windows_span *step; /* in order, without overlap; the caller frees it */
 	size_t steps;
 	uint8_t mark;
 	uint16_t kind;
@@ -19,7 +19,7 @@ struct steps_found {
 	bool numbered;
 };
 
-/* Into *f, which is empty; it stays so where there are none. false: no memory. */
+/* Fill *f, which must be empty. It stays empty if no steps are found. false: out of memory. */
 bool steps_by_range(struct steps_found *f, const struct timeline *t, uint16_t process,
 		    const struct launches *l);
 bool steps_by_event(struct steps_found *f, const struct timeline *t, uint16_t process,

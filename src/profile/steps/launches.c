@@ -26,7 +26,7 @@ uint32_t launch_name(const struct launch *l)
 	return (uint32_t)l->key;
 }
 
-/* The room is enough for every event. Whether its call was recorded. */
+/* Adds a launch; there is room for every event. Returns whether its call was recorded. */
 static bool add_on_device(struct launches *l, const struct timeline *t, uint32_t event)
 {
 	const struct timeline_event *e = &t->event[event], *call = timeline_call(t, e);
@@ -72,7 +72,8 @@ static int by_call(const void *a_, const void *b_)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-/* What one call put on a device is one launch: the nodes of a graph. They lie together. */
+/* Merges what one call put on a device, such as the nodes of a graph, into one launch. They lie next to each
+ * other. */
 static void join(struct launches *l)
 {
 	size_t kept = 0;
@@ -90,7 +91,7 @@ static void join(struct launches *l)
 	l->count = kept;
 }
 
-/* A wait has no moment on a device but that of the launch which follows it. */
+/* A wait has no time on a device, so it takes the time of the next launch. */
 static void place_waits(struct launches *l)
 {
 	uint64_t next_ns = UINT64_MAX;
@@ -127,7 +128,7 @@ bool launches_of(struct launches *l, const struct timeline *t, uint16_t process,
 								.waits = true,
 								.outward = true};
 	}
-	if (uncalled) { /* other launches lie between the nodes of a graph */
+	if (uncalled) { /* without calls, other launches may lie between the nodes of a graph */
 		qsort(l->launch, l->count, sizeof(*l->launch), by_correlation);
 		join(l);
 	}

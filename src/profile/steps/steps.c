@@ -6,10 +6,11 @@
 #include "profile/breakdown/host_calls.h"
 #include "profile/steps/internal.h"
 
-/* Start-up ends before the first steps in a row, each of at most so many medians. */
+/* Start-up ends before the first SETTLED_STEPS steps in a row that take at most SETTLED_MEDIANS medians each.
+ */
 enum { SETTLED_STEPS = 3 };
 #define SETTLED_MEDIANS 2.0
-/* More steps of all processes than any program has. A hostile file may tell more, and each that is kept apart
+/* More steps than any program has. A malformed file may claim more, and each step that is analyzed separately
  * takes memory. */
 enum { APART_MOST = 20000000 };
 
@@ -18,7 +19,7 @@ static double span_ns(const struct windows_span *s)
 	return (double)(s->to_ns - s->from_ns);
 }
 
-/* Durations of the steps, ascending. Caller frees; NULL: no memory. */
+/* Durations of the steps, ascending. The caller frees them. NULL: out of memory. */
 static double *durations_of(const struct steps_found *f)
 {
 	double *ns = malloc((f->steps + 1) * sizeof(*ns));
@@ -30,7 +31,7 @@ static double *durations_of(const struct steps_found *f)
 	return ns;
 }
 
-/* The first step of those that have settled; all of them where none has. */
+/* Index of the first step after start-up; 0 if the steps never settle. */
 static size_t settled_from(const struct steps_found *f, double median_ns)
 {
 	size_t row = 0;
@@ -43,8 +44,8 @@ static size_t settled_from(const struct steps_found *f, double median_ns)
 	return f->steps;
 }
 
-/* Whether enough of what the process did lies in the steps and, where no range says so, not too much behind
- * them. */
+/* Whether enough of the process's work lies in the steps. Steps that were not found by a range must also not
+ * have too much work after them. */
 static bool is_steady(const struct steps_found *f, const struct launches *l)
 {
 	double all = 0, inside = 0, behind = 0;
@@ -99,7 +100,7 @@ static bool describe(struct steps_process *p, const struct steps_found *f)
 	return true;
 }
 
-/* By ranges, else by events. Without steps *f has none. */
+/* Finds steps by ranges, or else by events. *f is empty if there are none. */
 static bool find(struct steps_found *f, const struct timeline *t, uint16_t process, const struct launches *l)
 {
 	static bool (*const ways[])(struct steps_found *, const struct timeline *, uint16_t,
@@ -117,7 +118,7 @@ static bool find(struct steps_found *f, const struct timeline *t, uint16_t proce
 	return true;
 }
 
-/* When each process first and last did something on a device. */
+/* Finds the first and last time at which each process did something on a device. */
 static void bound_all(struct steps *s, const struct timeline *t)
 {
 	for (size_t i = 0; i < t->events; i++) {
@@ -131,7 +132,7 @@ static void bound_all(struct steps *s, const struct timeline *t)
 	}
 }
 
-/* Whose steps the ranks share; SIZE_MAX: none has any. */
+/* The process whose steps the ranks share; SIZE_MAX: none has steps. */
 static size_t leader_of(const struct steps_found *found, const bool *pairs, size_t processes)
 {
 	size_t leader = SIZE_MAX;
@@ -149,7 +150,7 @@ static size_t leader_of(const struct steps_found *found, const bool *pairs, size
 	return leader;
 }
 
-/* Processes that did nothing on a device have no steps, as those that load data. */
+/* Processes that did nothing on a device, such as data loaders, have no steps. */
 static bool find_all(struct steps *s, struct steps_found *found, const struct timeline *t)
 {
 	bool *waits = host_calls_that_wait(t), made = waits;
@@ -167,7 +168,7 @@ static bool find_all(struct steps *s, struct steps_found *found, const struct ti
 	return made;
 }
 
-/* What is found of each process, or of the rank that leads it, becomes its steps. */
+/* Each process gets its own steps, or those of the leading rank. */
 static bool keep_all(struct steps *s, const struct steps_found *found, const struct timeline *t,
 		     const bool *pairs)
 {
@@ -210,7 +211,7 @@ enum status steps_of(struct steps *s, const struct timeline *t, const struct ncc
 	if (made)
 		return STATUS_OK;
 	steps_release(s);
-	return error_errno(err, ENOMEM, "the steps of %zu events", t->events);
+	return error_errno(err, ENOMEM, "cannot find the steps in %zu events", t->events);
 }
 
 void steps_release(struct steps *s)

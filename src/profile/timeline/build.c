@@ -122,8 +122,8 @@ struct timeline_event *build_event(struct build *b, enum timeline_kind kind, uin
 	return e;
 }
 
-/* An event on CUPTI's clock. One that CUPTI could not time has zeroes; it and what ends before it begins say
- * nothing. */
+/* Adds an event whose times are on CUPTI's clock. Events that CUPTI could not time have zeroes; they, and
+ * events that end before they begin, are skipped. */
 static struct timeline_event *timed(struct build *b, enum timeline_kind kind, uint64_t start, uint64_t end)
 {
 	uint64_t from_ns, to_ns;
@@ -133,7 +133,7 @@ static struct timeline_event *timed(struct build *b, enum timeline_kind kind, ui
 		b->t->process[b->process].odd++;
 		return NULL;
 	}
-	/* What is short keeps its length to the nanosecond: no clock drifts so far in it. */
+	/* Short events keep their length to the nanosecond: the clock cannot drift that much within them. */
 	if (end - start < SHORT_NS || to_ns < from_ns)
 		to_ns = from_ns + (end - start);
 	return build_event(b, kind, from_ns, to_ns);
@@ -297,7 +297,7 @@ static void take_counted(struct build *b, const struct ring_counted *r)
 {
 	struct timeline_counted *c;
 
-	_Static_assert((int)TIMELINE_COUNTERS == (int)RING_COUNTERS, "the same counters");
+	_Static_assert((int)TIMELINE_COUNTERS == (int)RING_COUNTERS, "both have the same counters");
 	if (b->t->counteds >= b->events_max) {
 		b->t->process[b->process].left_out++;
 		return;
@@ -311,7 +311,7 @@ static void take_counted(struct build *b, const struct ring_counted *r)
 				       .device = r->device,
 				       .name = build_string(b, r->head.name),
 				       .has = r->has};
-	for (unsigned i = 0; i < RING_COUNTERS; i++) /* what is no number was not counted */
+	for (unsigned i = 0; i < RING_COUNTERS; i++) /* a value that is not a number was not counted */
 		if (r->value[i] - r->value[i] == 0)
 			c->value[i] = r->value[i];
 		else
@@ -350,7 +350,7 @@ static int take_event(void *arg, const union ring_any *r)
 	case RING_COUNTED:
 		take_counted(b, &r->COUNTED);
 		break;
-	default: /* kept ones do not stand here */
+	default: /* long-lived records are handled elsewhere */
 		break;
 	}
 	return b->out_of_memory;

@@ -2,7 +2,7 @@
 #include "profile/timeline/clock_map.h"
 
 enum { WIDE = 4 };
-#define STEP_MAX (INT64_C(1) << 52) /* more is no clock */
+#define STEP_MAX (INT64_C(1) << 52) /* a larger difference is not a clock */
 
 bool clock_map_add(struct clock_map *m, uint64_t before_ns, uint64_t foreign_ns, uint64_t after_ns)
 {
@@ -42,7 +42,7 @@ static int64_t offset(const struct clock_pair *p)
 	return (int64_t)(p->own_ns - p->foreign_ns);
 }
 
-/* Relative to the first pair: the clocks themselves have too many digits for a double. */
+/* Relative to the first pair, because the clock values have too many digits for a double. */
 static double slope(const struct clock_map *m)
 {
 	double t = 0, y = 0, tt = 0, ty = 0, n = (double)m->count, x, d;
@@ -76,7 +76,8 @@ void clock_map_fit(struct clock_map *m)
 	m->drift = slope(m);
 }
 
-/* The last pair at or before this time, begun with the one that served last; the first where none is. */
+/* Index of the last pair at or before this time; the first pair if there is none. The search begins at the
+ * last result. */
 static size_t pair_before(struct clock_map *m, uint64_t foreign_ns)
 {
 	size_t low = 0, high = m->count;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Communicators, by the payloads with which NCCL ends the ranges of its calls that make them (NCCL's
- * nvtx_payload_schemas.h). ncclCommSplit tells its parent's ranks; ncclCommShrink too, and how many it leaves
- * out. A split that does not wait ends before it has anything to tell: then the calls that destroy or abort a
- * communicator do, with which their ranges begin.
- */
+/* Communicators, from the payloads that NCCL attaches to the ends of ranges of calls that create them (NCCL's
+ * nvtx_payload_schemas.h). ncclCommSplit reports the ranks of the parent. ncclCommShrink does so too, and
+ * reports how many ranks it removes. A non-blocking split ends before these are known. Then the begins of the
+ * ranges of calls that destroy or abort the communicator report them. */
 #include "profile/timeline/build.h"
 
 enum told { COMM_ID, COMM_PARENT, COMM_RANKS, COMM_DEVICES, COMM_RANK, COMM_COLOR, COMM_EXCLUDED, COMM_TOLD };

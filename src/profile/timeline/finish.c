@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-/* By start; of those that begin together the one around the others first. */
+/* By start; of events with equal starts, the enclosing one first. */
 static int by_start(const void *a_, const void *b_)
 {
 	const struct timeline_event *a = a_, *b = b_;
@@ -15,7 +15,7 @@ static int by_start(const void *a_, const void *b_)
 	return (a->kind > b->kind) - (a->kind < b->kind);
 }
 
-/* Each track's events together, in the order that they have. */
+/* Groups the events by track, in their order. */
 static bool index_tracks(struct timeline *t)
 {
 	uint32_t first = 0;
@@ -46,7 +46,7 @@ static bool is_call(const struct timeline_event *e)
 	return (e->kind == TIMELINE_RUNTIME || e->kind == TIMELINE_DRIVER) && e->correlation;
 }
 
-/* By process and correlation; of one correlation the outermost, a runtime call, first. */
+/* By process and correlation; of equal correlations, the outermost call (a runtime call) first. */
 static int by_correlation(const void *a_, const void *b_, void *arg)
 {
 	const struct timeline *t = arg;
@@ -76,7 +76,7 @@ static bool index_calls(struct timeline *t)
 	return true;
 }
 
-/* C++'s own names, where its library is here: it is not worth a demangler of ours. */
+/* Demangles C++ names if libstdc++ is available. */
 static void demangle(struct timeline *t)
 {
 	void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
@@ -109,7 +109,7 @@ enum status build_finish(struct build *b, struct error *err)
 		qsort(t->event, t->events, sizeof(*t->event), by_start);
 	t->start_ns = t->events ? t->event[0].start_ns : 0;
 	if (b->out_of_memory || !index_tracks(t) || !index_calls(t))
-		return error_errno(err, ENOMEM, "a timeline of %zu events", t->events);
+		return error_errno(err, ENOMEM, "cannot sort a timeline of %zu events", t->events);
 	demangle(t);
 	return STATUS_OK;
 }

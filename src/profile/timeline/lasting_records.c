@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring file's head, and the records that outlive its events. */
+/* The header of a ring file, and the records that are never overwritten by events. */
 #include "core/text/redact.h"
 #include "profile/timeline/build.h"
 
@@ -10,7 +10,7 @@ static void keep_string(struct build *b, const struct ring_string *r)
 	if (!id || id > RING_STRINGS)
 		return;
 	if (id >= b->strings) {
-		size_t room = id + id / 2 + 64; /* they count from 1 */
+		size_t room = id + id / 2 + 64; /* ids count from 1 */
 		uint32_t *grown = realloc(b->string, room * sizeof(*grown));
 
 		if (!grown) {
@@ -115,11 +115,11 @@ int build_keep(void *arg, const union ring_any *r)
 	return b->out_of_memory;
 }
 
-/* Words as /proc has them, a blank between. */
+/* The words of the command, separated by blanks. */
 static char *command_text(const struct ring_header *h)
 {
-	/* Rings of an assay that wrote the words as they were are shown without secrets too. A word may grow.
-	 */
+	/* Ring files of older versions hold the words without redaction, so secrets are removed here too. A
+	 * word may grow. */
 	const size_t room = (sizeof(REDACTED) + 1) * (h->command_size + 1u);
 	char raw[RING_COMMAND + 1], *text = calloc(1, room);
 	struct redact state = {0};

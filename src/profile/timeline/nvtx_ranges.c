@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * NVTX: pushes and pops of a thread and domain make nested ranges, starts and ends ranges of the process.
- * What begins in a segment that was overwritten is not there, and its end is passed over.
- */
+/* NVTX ranges. Pushes and pops of a thread and domain form nested ranges; starts and ends form ranges of the
+ * process. If the begin was overwritten, the end is ignored. */
 #include "profile/timeline/build.h"
 
-/* NVTX's types of a payload and of its fields, as far as they are numbers. */
+/* NVTX's numeric types of a payload and of its fields. */
 enum { PLAIN_U64 = 1, PLAIN_I64, PLAIN_F64, PLAIN_U32, PLAIN_I32, PLAIN_F32 };
 static const struct {
 	uint8_t type, bytes;
-	char kind; /* 'u', 'i' (signed), 'f' */
+	char kind; /* 'u' unsigned, 'i' signed, 'f' floating point */
 } field_types[] = {
 	{2, 1, 'u'},  {3, 2, 'i'},  {4, 2, 'u'},  {5, 4, 'i'},	{6, 4, 'u'},  {7, 8, 'i'},
 	{8, 8, 'u'},  {9, 8, 'i'},  {10, 8, 'u'}, {11, 1, 'i'}, {12, 1, 'u'}, {13, 2, 'i'},
@@ -30,7 +28,8 @@ static bool is_sought(const void *arg, uint32_t index)
 	return o->thread == s->key.thread && o->domain == s->key.domain && o->id == s->key.id;
 }
 
-/* The place of these ranges, made where it is new; NULL: none and not to be made, or no memory. */
+/* The entry for these ranges, created if `make` is set and it does not exist. NULL: not found, or out of
+ * memory. */
 static struct build_open *open_of(struct build *b, uint32_t thread, uint32_t domain, uint64_t id, bool make)
 {
 	struct sought s = {.b = b, .key = {.thread = id ? 0 : thread, .domain = id ? 0 : domain, .id = id}};
@@ -108,7 +107,8 @@ static void add_fields(struct build *b, struct timeline_range *range, const stru
 			add_value(b, range, v);
 }
 
-/* A range's numbers lie together: what comes later moves those that are there behind all others. */
+/* Keeps the values of a range together: before new ones are added, its existing values move to the end of the
+ * array. */
 static void move_values(struct build *b, struct timeline_range *range)
 {
 	uint32_t first = range->value_first, count = range->values;
@@ -145,7 +145,7 @@ static void add_payload(struct build *b, struct timeline_range *range, const str
 		add_fields(b, range, known, data + 8, r->payload_size - 8u);
 }
 
-/* The event's index, or TIMELINE_NONE. */
+/* Index of the event, or TIMELINE_NONE. */
 static uint32_t begin(struct build *b, const struct ring_range *r)
 {
 	struct timeline_track thread = {.process = b->process, .thread = r->thread};

@@ -15,14 +15,14 @@ static int by_sequence(const void *a_, const void *b_)
 	return (a->segment.sequence > b->segment.sequence) - (a->segment.sequence < b->segment.sequence);
 }
 
-/* The table's rows that hold something, and how much of it the file has. */
+/* Collects the segments that hold records, and limits their sizes to the bytes in the file. */
 static enum status take_places(struct ring_file *f, struct error *err)
 {
 	const struct ring_header *h = &f->header;
 
 	f->place = calloc(h->segments + 1, sizeof(*f->place));
 	if (!f->place)
-		return error_errno(err, ENOMEM, "%u segments of a ring file", h->segments);
+		return error_errno(err, ENOMEM, "cannot read the %u segments of a ring file", h->segments);
 	for (uint32_t i = 0; i < h->segments; i++) {
 		struct ring_place *p = &f->place[f->places];
 		uint64_t there;
@@ -54,16 +54,17 @@ enum status ring_file_open(struct ring_file *f, const char *name, const void *da
 
 	*f = (struct ring_file){.data = data, .size = size};
 	if (size < sizeof(*h) || memcmp(data, RING_MAGIC, sizeof(h->magic)))
-		return error_set(err, STATUS_BAD_INPUT, "%s is no ring file, or was cut in its head", name);
+		return error_set(err, STATUS_BAD_INPUT, "%s is not a ring file, or its header is incomplete",
+				 name);
 	memcpy(h, data, sizeof(*h));
 	if (h->version != RING_VERSION || h->header_size != sizeof(*h) || h->segment_size != RING_SEGMENT)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s is a ring file of version %u; this program reads %d", name, h->version,
-				 RING_VERSION);
+				 "%s is a ring file of version %u, but this program reads version %d only",
+				 name, h->version, RING_VERSION);
 	table = h->header_size + (uint64_t)h->segments * sizeof(struct ring_segment);
 	if (h->segments_max > RING_SEGMENTS_MAX || h->segments > h->segments_max ||
 	    h->segments_at != ring_segments_at(h->segments_max) || table > size)
-		return error_set(err, STATUS_BAD_INPUT, "%s has a table of segments that cannot be", name);
+		return error_set(err, STATUS_BAD_INPUT, "%s has an invalid segment table", name);
 	if (h->command_size > RING_COMMAND)
 		h->command_size = RING_COMMAND;
 	h->command[RING_COMMAND - 1] = h->note[RING_NOTE - 1] = h->library[RING_NOTE - 1] = '\0';
@@ -76,7 +77,7 @@ void ring_file_release(struct ring_file *f)
 	*f = (struct ring_file){0};
 }
 
-/* The rest of a record of this type after its struct. */
+/* Checks the part of the record after its fixed fields. */
 static bool is_sound(const union ring_any *r)
 {
 	size_t more = r->head.size - sizes[r->head.type];

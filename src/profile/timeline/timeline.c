@@ -72,7 +72,7 @@ const struct timeline_device *timeline_device_of(const struct timeline *t, uint1
 	return NULL;
 }
 
-/* A ring file of any bytes; what it lacks is said in *note. */
+/* Reads a ring file with arbitrary content. Problems are appended to *note. */
 static enum status read_file(struct build *b, const char *name, const void *data, size_t size,
 			     struct text *note, struct error *err)
 {
@@ -96,11 +96,11 @@ static enum status read_file(struct build *b, const char *name, const void *data
 	}
 	ring_file_release(&f);
 	if (b->out_of_memory || st)
-		return error_errno(err, ENOMEM, "the records of %s", name);
+		return error_errno(err, ENOMEM, "cannot read the records of %s", name);
 	return STATUS_OK;
 }
 
-/* Mapped: it may be larger than what is free. */
+/* The file is mapped, because it may be larger than the free memory. */
 static enum status read_path(struct build *b, const char *dir, const char *name, struct text *note,
 			     struct error *err)
 {
@@ -114,9 +114,9 @@ static enum status read_path(struct build *b, const char *dir, const char *name,
 		return STATUS_OK;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode)) {
-		text_addf(note, "%s: cannot be read\n", path);
+		text_addf(note, "%s cannot be read\n", path);
 	} else if (!info.st_size) {
-		text_addf(note, "%s is empty: its process had no room for a head, the disk may be full\n",
+		text_addf(note, "%s is empty: its process could not write the header; the disk may be full\n",
 			  path);
 	} else {
 		st = mapped_take(&data, fd, (uint64_t)info.st_size, path, err);

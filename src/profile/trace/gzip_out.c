@@ -7,12 +7,12 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
-/* WINDOW: the largest of zlib; GZIP asks for its header. */
+/* WINDOW: zlib's largest window. GZIP: added to it, requests a gzip header. */
 enum { BLOCK = 1 << 16, WINDOW = 15, GZIP = 16, MEMORY = 9, LEVEL = 6 };
 
 struct gzip_out {
 	z_stream z;
-	int fd, code; /* code: errno of the write that failed */
+	int fd, code; /* code: errno of the failed write */
 	unsigned char block[BLOCK];
 };
 
@@ -50,7 +50,7 @@ static void write_block(struct gzip_out *g)
 	g->z.avail_out = BLOCK;
 }
 
-/* Until zlib has nothing more to say; what fills no block waits in it. */
+/* Runs zlib until it has no more output. Output that does not fill a block stays in the buffer. */
 static void deflate_all(struct gzip_out *g, int flush)
 {
 	while (!g->code) {

@@ -4,11 +4,32 @@
 #include <inttypes.h>
 #include "core/file/file.h"
 #include "core/text/text.h"
-#include "profile/trace/internal.h"
+#include "journal/field.h"
+#include "profile/trace/gzip_out.h"
 
-enum { BLOCK = 1 << 18, PID_DEVICES = 10000000 /* Linux has 2^22 at most */, PID_TELEMETRY = 2000000000 };
+enum {
+	BLOCK = 1 << 18,
+	PID_DEVICES = 10000000 /* Linux allows at most 2^22 processes */,
+	PID_TELEMETRY = 2000000000
+};
 
-void trace_flush(struct trace *w)
+/* Allocation units on an SM; see blocks_per_sm. */
+enum { REGISTER_UNIT = 256, SHARED_UNIT = 128, SHARED_RESERVED = 1024 };
+
+/* State while a trace is written. */
+struct trace {
+	const struct timeline *t;
+	uint16_t process; /* one process, or TRACE_ALL */
+	bool alone;	  /* a single process: devices use their own numbers as pid */
+	uint64_t base_ns; /* time of ts 0 */
+	char **escaped;	  /* by name: escaped JSON strings; NULL: not needed yet */
+	struct text out;
+	uint64_t events;
+	struct gzip_out *gzip;
+	int code; /* errno of the failed write */
+};
+
+static void flush(struct trace *w)
 {
 	if (w->out.failed)
 		w->code = ENOMEM;
@@ -17,15 +38,15 @@ void trace_flush(struct trace *w)
 	w->out.size = 0;
 }
 
-void trace_begin(struct trace *w)
+static void begin_object(struct trace *w)
 {
 	if (w->out.size >= BLOCK || w->out.failed)
-		trace_flush(w);
+		flush(w);
 	text_add(&w->out, w->events++ ? ",\n" : "\n");
 }
 
-/* A JSON string of a foreign name: escaped, bytes that are not ASCII as they are where the name is UTF-8. */
-void trace_string(struct text *out, const char *s)
+/* Writes a foreign name as a JSON string. Valid UTF-8 stays as it is. */
+static void add_string(struct text *out, const char *s)
 {
 	json_t *j = field_string(s);
 	char *dumped = j ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
@@ -35,7 +56,7 @@ void trace_string(struct text *out, const char *s)
 	json_decref(j);
 }
 
-/* Names recur: each is escaped once. */
+/* The escaped form of a name. Names recur, so each is escaped once. */
 static const char *escaped(struct trace *w, uint32_t name)
 {
 	struct text one = {0};
@@ -43,13 +64,13 @@ static const char *escaped(struct trace *w, uint32_t name)
 	if (name >= w->t->names)
 		return "\"\"";
 	if (!w->escaped[name]) {
-		trace_string(&one, timeline_name(w->t, name));
+		add_string(&one, timeline_name(w->t, name));
 		w->escaped[name] = one.data;
 	}
 	return w->escaped[name] ? w->escaped[name] : "\"\"";
 }
 
-double trace_us(const struct trace *w, uint64_t ns)
+static double us_of(const struct trace *w, uint64_t ns)
 {
 	return ((double)(int64_t)(ns - w->base_ns)) * 1e-3;
 }
@@ -59,8 +80,9 @@ static bool wanted(const struct trace *w, uint16_t process)
 	return w->process == TRACE_ALL || w->process == process;
 }
 
-/* What a trace viewer calls a process: the device's number, as Kineto does; of several processes' devices one
- * that is no process's, since their pids stand beside it. */
+/* The pid that a trace viewer shows. For a single process it is the device's number, as in Kineto's traces.
+ * For several processes, devices get numbers that no process has, because the processes' pids are in the
+ * trace too. */
 static uint32_t pid_of_device(const struct trace *w, uint16_t process, uint32_t device)
 {
 	return w->alone ? device : PID_DEVICES + 1000u * process + device;
@@ -72,9 +94,9 @@ static void begin_event(struct trace *w, const struct timeline_event *e, char ph
 	uint32_t pid = track->device ? pid_of_device(w, e->process, track->device_id)
 				     : w->t->process[e->process].pid;
 
-	trace_begin(w);
+	begin_object(w);
 	text_addf(&w->out, "{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f", phase, pid,
-		  track->device ? track->stream : track->thread, trace_us(w, e->start_ns));
+		  track->device ? track->stream : track->thread, us_of(w, e->start_ns));
 }
 
 static const char *memory_name(unsigned kind)
@@ -89,9 +111,37 @@ static void add_where(struct trace *w, const struct timeline_event *e)
 {
 	const struct timeline_track *track = &w->t->track[e->track];
 
-	/* A wait for a context is of no stream: -1, as Kineto writes it. */
+	/* Waits for a context have no stream; Kineto writes -1. */
 	text_addf(&w->out, "\"device\":%u,\"context\":%u,\"stream\":%" PRId32 ",\"correlation\":%u",
 		  track->device_id, track->context, (int32_t)track->stream, e->correlation);
+}
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* Number of blocks of this kernel that fit on a multiprocessor, limited by threads, registers, shared memory
+ * and the device's own limit. docs/explanation/methods/profile.md, "Estimated occupancy". */
+static double blocks_per_sm(const struct timeline_kernel *k, const struct timeline_device *d)
+{
+	uint64_t threads = (uint64_t)k->block[0] * k->block[1] * k->block[2];
+	uint64_t warps = (threads + d->warp - 1) / d->warp;
+	uint64_t shared = k->shared_static + (uint64_t)k->shared_dynamic;
+	uint64_t registers = ((uint64_t)k->registers * d->warp + REGISTER_UNIT - 1) / REGISTER_UNIT *
+			     REGISTER_UNIT * warps;
+	double fit = d->blocks_per_sm ? d->blocks_per_sm : 1e9;
+
+	if (!warps)
+		return 0;
+	shared += d->major >= 8 ? SHARED_RESERVED : 0;
+	shared = (shared + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
+	fit = least(fit, (double)(d->warps_per_sm / warps));
+	if (registers && d->registers_per_sm)
+		fit = least(fit, (double)(d->registers_per_sm / registers));
+	if (shared && d->shared_per_sm)
+		fit = least(fit, (double)(d->shared_per_sm / shared));
+	return fit;
 }
 
 static void add_kernel(struct trace *w, const struct timeline_event *e)
@@ -110,7 +160,7 @@ static void add_kernel(struct trace *w, const struct timeline_event *e)
 		k->registers, k->shared_static + k->shared_dynamic, k->grid[0], k->grid[1], k->grid[2],
 		k->block[0], k->block[1], k->block[2]);
 	if (d && d->sms && d->warp && d->warps_per_sm) {
-		fit = trace_blocks_per_sm(k, d);
+		fit = blocks_per_sm(k, d);
 		held = blocks / d->sms < fit ? blocks / d->sms : fit;
 		text_addf(&w->out,
 			  ",\"blocks per SM\":%.4g,\"warps per SM\":%.4g,\"est. achieved occupancy %%\":%.0f",
@@ -200,7 +250,7 @@ static void add_body(struct trace *w, const struct timeline_event *e)
 	}
 }
 
-/* From the call to what it put on the device. */
+/* Adds an arrow from a call to the work that it put on the device. */
 static void add_flow(struct trace *w, const struct timeline_event *e)
 {
 	const struct timeline_event *call = timeline_call(w->t, e);
@@ -232,15 +282,15 @@ static void add_event(struct trace *w, const struct timeline_event *e)
 		add_flow(w, e);
 }
 
-/* {"ph":"M"}: how viewers name and sort what has this number. */
-void trace_name(struct trace *w, const char *what, uint32_t pid, uint32_t tid, const char *key,
-		const char *text)
+/* Adds a {"ph":"M"} object, which tells viewers how to name and sort a process or thread. */
+static void add_name(struct trace *w, const char *what, uint32_t pid, uint32_t tid, const char *key,
+		     const char *text)
 {
-	trace_begin(w);
+	begin_object(w);
 	text_addf(&w->out,
 		  "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":0,\"args\":{\"%s\":", what, pid,
 		  tid, key);
-	trace_string(&w->out, text);
+	add_string(&w->out, text);
 	text_add(&w->out, "}}");
 }
 
@@ -248,12 +298,12 @@ static void name_process(struct trace *w, const struct timeline_process *p)
 {
 	char label[96];
 
-	trace_name(w, "process_name", p->pid, 0, "name", p->command);
+	add_name(w, "process_name", p->pid, 0, "name", p->command);
 	if (p->rank >= 0)
 		snprintf(label, sizeof(label), "CPU, rank %d, pid %u", p->rank, p->pid);
 	else
 		snprintf(label, sizeof(label), "CPU, pid %u", p->pid);
-	trace_name(w, "process_labels", p->pid, 0, "labels", label);
+	add_name(w, "process_labels", p->pid, 0, "labels", label);
 }
 
 static void name_track(struct trace *w, const struct timeline_track *track)
@@ -268,15 +318,15 @@ static void name_track(struct trace *w, const struct timeline_track *track)
 				 timeline_name(w->t, track->name));
 		else
 			snprintf(text, sizeof(text), "thread %u", track->thread);
-		trace_name(w, "thread_name", p->pid, track->thread, "name", text);
+		add_name(w, "thread_name", p->pid, track->thread, "name", text);
 		return;
 	}
 	pid = pid_of_device(w, track->process, track->device_id);
 	snprintf(text, sizeof(text), "GPU %u of pid %u", track->device_id, p->pid);
-	trace_name(w, "process_name", pid, 0, "name", p->command);
-	trace_name(w, "process_labels", pid, 0, "labels", text);
+	add_name(w, "process_name", pid, 0, "name", p->command);
+	add_name(w, "process_labels", pid, 0, "labels", text);
 	snprintf(text, sizeof(text), "stream %u", track->stream);
-	trace_name(w, "thread_name", pid, track->stream, "name", text);
+	add_name(w, "thread_name", pid, track->stream, "name", text);
 }
 
 static void add_device(struct trace *w, const struct timeline_device *d, bool first)
@@ -314,6 +364,38 @@ static void add_head(struct trace *w)
 		  w->base_ns);
 }
 
+static void add_series(struct trace *w, const struct series *s, uint32_t pid)
+{
+	uint64_t slack_ns = 1000000000;
+
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->t_ns[i] + slack_ns < w->t->start_ns || s->t_ns[i] > w->t->end_ns + slack_ns ||
+		    s->value[i] - s->value[i] != 0)
+			continue;
+		begin_object(w);
+		text_addf(
+			&w->out,
+			"{\"ph\":\"C\",\"pid\":%u,\"tid\":0,\"ts\":%.3f,\"cat\":\"telemetry\",\"name\":\"%s\",",
+			pid, us_of(w, s->t_ns[i]), s->signal);
+		text_addf(&w->out, "\"args\":{\"%s\":%.9g}}", s->signal, s->value[i]);
+	}
+}
+
+/* Writes telemetry as counter tracks. Each source becomes a process, with numbers from `pid` on. */
+static void add_counters(struct trace *w, const struct series *series, size_t count, uint32_t pid)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t first = 0;
+
+		while (strcmp(series[first].source, series[i].source))
+			first++;
+		if (first == i)
+			add_name(w, "process_name", pid + (uint32_t)i, 0, "name", series[i].source);
+		if (series[i].kind == SIGNAL_GAUGE)
+			add_series(w, &series[i], pid + (uint32_t)first);
+	}
+}
+
 static void add_all(struct trace *w, const struct series *series, size_t series_count)
 {
 	const struct timeline *t = w->t;
@@ -327,12 +409,12 @@ static void add_all(struct trace *w, const struct series *series, size_t series_
 			name_track(w, &t->track[i]);
 	for (size_t i = 0; i < t->events && !w->code; i++)
 		add_event(w, &t->event[i]);
-	trace_counters(w, series, series_count, PID_TELEMETRY);
+	add_counters(w, series, series_count, PID_TELEMETRY);
 	text_add(&w->out, "\n]}\n");
-	trace_flush(w);
+	flush(w);
 }
 
-/* 0, or errno of what failed first. */
+/* Returns 0, or the errno of the first failure. */
 static int write_all(struct trace *w, int fd, const struct series *series, size_t series_count)
 {
 	int ended;
@@ -358,7 +440,7 @@ enum status trace_write(const char *path, const struct timeline *t, uint16_t pro
 
 	w.escaped = calloc(t->names + 1, sizeof(*w.escaped));
 	if (!w.escaped)
-		return error_errno(err, ENOMEM, "a trace of %zu names", t->names);
+		return error_errno(err, ENOMEM, "cannot write a trace with %zu names", t->names);
 	st = file_new_begin(&file, path, err);
 	if (!st) {
 		code = write_all(&w, file.fd, series, series_count);
