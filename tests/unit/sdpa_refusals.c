@@ -54,9 +54,9 @@ static void refusals_keep_the_librarys_words(void **state)
 		{"plan=4001", STATUS_VENDOR, CAUSE_VENDOR_CALL, "4001"},
 		{"pack=2003", STATUS_VENDOR, CAUSE_VENDOR_CALL, "2003"},
 		{"cudnnSetStream=5000", STATUS_VENDOR, CAUSE_VENDOR_CALL, "set_stream"},
-		{"cudnnBackendExecute=5001", STATUS_VENDOR, CAUSE_VENDOR_CALL, "execute answered"},
+		{"cudnnBackendExecute=5001", STATUS_VENDOR, CAUSE_VENDOR_CALL, "execute returned"},
 		{"workspace=5000000", STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-		 "5000000 bytes of workspace, and 1048576"},
+		 "5000000 bytes of workspace, but only 1048576"},
 	};
 
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
