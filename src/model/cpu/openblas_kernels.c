@@ -21,9 +21,9 @@ enum {
 	OUTPUT_MOST = 4200 /* bytes of its output: a name, a rate and a path */
 };
 #define TRIAL_NS 40000000u /* enough timing for one trial */
-#define ALIKE                                                                                                \
-	0.95 /* share of the fastest rate: the first kernel set above it in the table is used, so that       \
-		repetitions agree         \ */
+/* Of the kernel sets above this share of the fastest rate, the first in the table is used, so that
+ * repetitions agree. */
+#define ALIKE 0.95
 
 /* ---- the trial process ---- */
 

@@ -249,8 +249,8 @@ enum status gpu_attention_forward(struct backend *back, const struct attention *
 		return st;
 	if (!pair)
 		fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
-	if (!pair && !fast && attention_state_wait(g->attends)) /* while cuDNN's plans are built, the plain
-								   kernels are too slow to stand in */
+	/* While cuDNN's plans are built, the plain kernels are too slow to stand in. */
+	if (!pair && !fast && attention_state_wait(g->attends))
 		st = attention_state_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 	if (st)
 		return st;

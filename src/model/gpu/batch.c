@@ -26,8 +26,8 @@ void filling_release(struct filling **out)
 	*out = NULL;
 }
 
-/* The number of rows after padding. Several documents of equal length need none: every full batch has the
- * same number. Neither does a single document, which may have any length. */
+/* The number of rows after padding. Several documents of equal length are not padded, because every full
+ * batch has the same number. A single document may have any length, so it is padded. */
 static int64_t filled_rows(const struct gpu_state *g, const struct batch *b)
 {
 	const int64_t first = b->doc_start[1];

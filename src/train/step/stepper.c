@@ -17,9 +17,8 @@ static enum recompute recompute_of(const struct config_training *t)
 		[CONFIG_RECOMPUTE_NONE] = RECOMPUTE_NONE,
 		[CONFIG_RECOMPUTE_CHEAP] = RECOMPUTE_CHEAP,
 		[CONFIG_RECOMPUTE_FULL] = RECOMPUTE_FULL,
-		[CONFIG_RECOMPUTE_AUTO] =
-			/* AUTO when memory_fit_settle was not called: memory does not matter. */
-		RECOMPUTE_NONE,
+		/* If memory_fit_settle was not called, memory does not matter. */
+		[CONFIG_RECOMPUTE_AUTO] = RECOMPUTE_NONE,
 	};
 
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
