@@ -169,8 +169,7 @@ static enum status timer_facts(struct dispatch *s, struct result *out, struct er
 	host_ns = clock_now_ns(s->clock) - host_ns;
 	if (!st)
 		st = gpu_stamps_read(s->stamps, &clock, err);
-	if (st == STATUS_UNAVAILABLE) { /* other work occupies the SMs, so there is no device time to compare
-					   with */
+	if (st == STATUS_UNAVAILABLE) { /* other work occupies the SMs */
 		error_clear(err);
 		return STATUS_OK;
 	}

@@ -44,8 +44,8 @@ struct hbm {
 	gpu_ptr block[BLOCKS_MAX];
 	uint64_t block_bytes[BLOCKS_MAX];
 	unsigned blocks;
-	uint64_t size, seed, launched_words; /* launched_words: words that must have been checked since the
-						record was cleared */
+	/* launched_words: words that must have been checked since the record was cleared */
+	uint64_t size, seed, launched_words;
 	gpu_ptr record;
 };
 

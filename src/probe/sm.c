@@ -51,9 +51,9 @@ static const struct field fields[] = {SM_FIELDS(FIELD_ROW)};
 
 struct sm_state {
 	struct mma mma;
-	struct mma_record *records;  /* (MMA_RECORDS) */
-	unsigned group[MMA_RECORDS]; /* smallest SM number of the cluster group; the SM's own number: group
-					not known */
+	struct mma_record *records; /* (MMA_RECORDS) */
+	/* smallest SM number of the cluster group; the SM's own number: group not known */
+	unsigned group[MMA_RECORDS];
 	unsigned sm[MMA_RECORDS], count; /* numbers of the existing SMs */
 	bool grouped;
 };

@@ -154,9 +154,8 @@ static void need(const struct machine *m, const struct target *t, const void *op
 	set = attention_set_bytes(&c);
 	attention_case_release(&c);
 	operand_sets_need(m, t, set, out);
-	out->host_bytes +=
-		2 *
-		set; /* for verification: a tensor to write, and the results read back and their reference */
+	/* for verification: a tensor to write, and the results read back and their reference */
+	out->host_bytes += 2 * set;
 }
 
 static enum status check(const void *opts, struct error *err)

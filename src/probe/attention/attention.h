@@ -12,10 +12,8 @@
 #include "run/probe.h"
 
 enum attention_pass { ATTENTION_FORWARD, ATTENTION_BACKWARD };
-enum attention_out {
-	ATTENTION_OUT_WIDE,
-	ATTENTION_OUT_SAME
-}; /* type of O for FP8 inputs: BF16 (wide) or FP8 (same) */
+/* type of O for FP8 inputs: BF16 (wide) or FP8 (same) */
+enum attention_out { ATTENTION_OUT_WIDE, ATTENTION_OUT_SAME };
 enum attention_layout { ATTENTION_BHSD, ATTENTION_BSHD };
 enum attention_lists {
 	ATTENTION_LISTS_NONE,
@@ -134,10 +132,11 @@ struct attention {
 	enum attention_data data;
 	uint64_t seed;
 	const struct attention_access *access;
-	unsigned sets;	  /* sets of Q, K, V and O over which enqueue rotates: set i % sets; all have the same
-			     inputs */
-	uint32_t written; /* one bit per set (OPERAND_SETS_MAX): enqueue sets it when it writes the set's O;
-			     poisoning clears it */
+	/* sets of Q, K, V and O over which enqueue rotates: set i % sets; all have the same inputs */
+	unsigned sets;
+	/* one bit per set (OPERAND_SETS_MAX): enqueue sets it when it writes the set's O; poisoning clears
+	 * it */
+	uint32_t written;
 	struct cpu_pool *pool; /* the engine's own, or one that verify creates while it runs */
 	bool ready;	       /* verify has run once */
 	bool exact_done;       /* the exact passes succeeded */

@@ -17,8 +17,8 @@ struct attention_tile {
 	float v[ATTENTION_KEYS][ATTENTION_HEAD_DIM_MAX];
 	float o[ATTENTION_ROWS][ATTENTION_HEAD_DIM_MAX]; /* not yet divided by sum */
 	float p[ATTENTION_ROWS][ATTENTION_KEYS];	 /* before add: 0 or ATTENTION_DROPPED */
-	float most[ATTENTION_ROWS],
-		sum[ATTENTION_ROWS]; /* most: largest logit, to base 2; sum: of 2^(logit - most) */
+	/* most: largest logit, to base 2; sum: of 2^(logit - most) */
+	float most[ATTENTION_ROWS], sum[ATTENTION_ROWS];
 };
 
 struct attention_loops {

@@ -11,8 +11,8 @@
 
 enum { STREAM_CODES = 98, INDEX_BITS = 20, GRAIN = 16 /* rows */ };
 
-static const float unit = 1.7320508f,
-		   large = 32 * 1.7320508f; /* uniform in +- sqrt 3, which has variance 1 */
+/* uniform in +- sqrt 3, which has variance 1 */
+static const float unit = 1.7320508f, large = 32 * 1.7320508f;
 
 /* Index of the row's first element within the tensor. Shorter sequences leave a gap. */
 static uint64_t index_of(const struct attention_problem *p, enum attention_tensor t, uint32_t b, uint32_t h,
@@ -113,8 +113,8 @@ uint32_t attention_selected(const struct attention *a, const struct attention_ke
 			return (uint32_t)own;
 		keys += span[i].to - span[i].from;
 	}
-	wanted = ((uint64_t)row * 2654435761u + b) %
-		 keys; /* the factor is prime: without a mask, all keys are selected in turn */
+	/* the factor is prime: without a mask, all keys are selected in turn */
+	wanted = ((uint64_t)row * 2654435761u + b) % keys;
 	for (uint32_t i = 0;; i++) {
 		uint32_t here = span[i].to - span[i].from;
 

@@ -13,9 +13,9 @@ struct attention_device { /* first member of each engine's state */
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	gpu_ptr tensor[OPERAND_SETS_MAX][ATTENTION_TENSORS];
-	gpu_ptr starts, one; /* starts: (batch + 1), for queries and keys; one: the float 1, because FP8 is
-				not scaled */
-	gpu_ptr order;	     /* order of the units of work, if sequences have different lengths */
+	/* starts: (batch + 1), for queries and keys; one: the float 1, because FP8 is not scaled */
+	gpu_ptr starts, one;
+	gpu_ptr order; /* order of the units of work, if sequences have different lengths */
 	uint32_t order_count;
 	/* Enqueues one forward pass; each engine has its own. */
 	enum status (*attend)(struct attention_device *s, const struct attention_operands *o,

@@ -169,10 +169,9 @@ static struct work work(const struct machine *m, const struct target *t, const v
 #define X(id, name, load, reduces, divided) "collective." name,
 	static const char *const limits[] = {COLLECTIVE_OPS(X)};
 #undef X
-	enum {
-		LATENCY_TO = 32 << 10
-	}; /* up to this size the time is judged as latency: docs/explanation/methods/collectives.md, "Bus
-	      bandwidth" */
+	/* up to this size the time is judged as latency: docs/explanation/methods/collectives.md, "Bus
+	 * bandwidth" */
+	enum { LATENCY_TO = 32 << 10 };
 	const struct collective_opts *o = opts;
 	const struct collective_shape s = collective_shape(o, t->ranks);
 	struct work w = {.limit = limits[o->op]};

@@ -74,8 +74,8 @@ static inline struct collective_member collective_member_of(const struct collect
 /* A contiguous range of a rank's input or result that follows one rule: it comes from rank `from`, and for
  * rule MOVE it goes to rank `to`. */
 struct collective_part {
-	uint64_t offset, count,
-		first; /* elements: offset in this rank's array, and index in the numbering of the rule */
+	/* elements: offset in this rank's array, and index in the numbering of the rule */
+	uint64_t offset, count, first;
 	unsigned from, to;
 };
 

@@ -17,9 +17,9 @@ struct collective_inputs {
 	uint32_t ranks;
 	uint32_t slots; /* number of ranks that contribute to one element of a sum */
 	uint32_t most;	/* SUM, AVG: largest |value| / unit; MIN, MAX: largest |value| */
-	uint32_t unit; /* all values are multiples of it: the number of ranks for averages of integers, else 1
-			*/
-	uint32_t ulp;  /* allowed error of a result, in units in the last place; 0: none */
+	/* all values are multiples of it: the number of ranks for averages of integers, else 1 */
+	uint32_t unit;
+	uint32_t ulp; /* allowed error of a result, in units in the last place; 0: none */
 };
 
 struct collective_inputs collective_inputs(enum operand_type type, enum collective_rule rule, unsigned ranks,

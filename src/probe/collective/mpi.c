@@ -220,8 +220,8 @@ static enum status verify(void *state, struct wrong *w, struct error *err)
 	if (st)
 		return st;
 	check(s, w);
-	st = team_agree(s->team, STATUS_OK,
-			err); /* a wrong result is not a failure here: all ranks continue */
+	/* a wrong result is not a failure here: all ranks continue */
+	st = team_agree(s->team, STATUS_OK, err);
 	if (st)
 		return st;
 	s->filled = true;

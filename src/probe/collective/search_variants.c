@@ -21,10 +21,8 @@ static struct collective_way *add(struct collective_state *s, const char *name)
 
 static void add_algorithms(struct collective_state *s)
 {
-	enum {
-		LL_TO = 1 << 20,
-		LL128_TO = 256 << 20
-	}; /* far above the sizes at which NCCL itself stops using them */
+	/* far above the sizes at which NCCL itself stops using them */
+	enum { LL_TO = 1 << 20, LL128_TO = 256 << 20 };
 	static const char *const algorithms[] = {"ring", "tree"}, *const protocols[] = {"simple", "ll128",
 											"ll"};
 	static const uint64_t up_to[] = {UINT64_MAX, LL128_TO, LL_TO};

@@ -9,10 +9,9 @@
 #include <math.h>
 #include "probe/gemm/gemm.h"
 
-enum {
-	ROWS_EXAMINED = 16
-}; /* wrong rows that are recomputed element by element; each further wrong row counts as at least one wrong
-      element */
+/* wrong rows that are recomputed element by element; each further wrong row counts as at least one
+ * wrong element */
+enum { ROWS_EXAMINED = 16 };
 
 /* -- locating wrong elements -- */
 

@@ -101,15 +101,16 @@ struct gemm {
 	struct gemm_opts opts;
 	uint64_t seed;
 	const struct gemm_access *access;
-	unsigned sets;	  /* sets of A, B and C over which enqueue rotates: set i % sets; all have the same
-			     inputs */
-	uint32_t written; /* one bit per set (OPERAND_SETS_MAX): enqueue sets it when it writes the set's C;
-			     poisoning clears it */
-	uint64_t hash;	  /* hash of the C that verification accepted; valid if hashed is true */
+	/* sets of A, B and C over which enqueue rotates: set i % sets; all have the same inputs */
+	unsigned sets;
+	/* one bit per set (OPERAND_SETS_MAX): enqueue sets it when it writes the set's C; poisoning clears
+	 * it */
+	uint32_t written;
+	uint64_t hash; /* hash of the C that verification accepted; valid if hashed is true */
 	bool hashed;
-	bool integer_done; /* the integer pass succeeded; select clears it, so that each variant is checked
-			      once */
-	bool ready;	   /* verify has run once */
+	/* the integer pass succeeded; select clears it, so that each variant is checked once */
+	bool integer_done;
+	bool ready; /* verify has run once */
 	/* Threads for verification: the engine's own, or threads that verify creates while it runs. NULL:
 	 * only the calling thread. */
 	struct cpu_pool *pool;

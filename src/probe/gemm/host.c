@@ -51,8 +51,8 @@ static uint16_t bf16_bits(float x)
 	uint32_t bits;
 
 	memcpy(&bits, &x, sizeof(bits));
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >>
-			  16); /* for finite x: to nearest, ties to even */
+	/* for finite x: to nearest, ties to even */
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 static void put(enum gemm_type type, void *p, uint64_t i, float value)

@@ -9,10 +9,8 @@
 #include "probe/link/link.h"
 #include "probe/shared/transfer_data.h"
 
-enum {
-	OWN_PER_SM = 4,
-	OWN_THREADS = 256
-}; /* about 60 KB in flight cover PCIe's rate times its round trip: any launch shape has enough */
+/* about 60 KB in flight cover PCIe's rate times its round trip: any launch shape has enough */
+enum { OWN_PER_SM = 4, OWN_THREADS = 256 };
 
 static enum status driver_supports(const struct machine *m, const struct target *t, const void *opts,
 				   struct error *err)

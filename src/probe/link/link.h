@@ -60,9 +60,8 @@ struct link_state {
  * registered with the driver. Owner: caller, link_host_free. */
 enum status link_host_alloc(struct link_state *s, unsigned which, struct error *err);
 void link_host_free(struct link_state *s, unsigned which);
-enum status link_numa_node(const struct link_opts *o, int *node,
-			   struct error *err); /* *node is -1 for "auto". BAD_INPUT for anything else that is
-						  not a node's number. */
+/* *node is -1 for "auto". BAD_INPUT for anything else that is not a node's number. */
+enum status link_numa_node(const struct link_opts *o, int *node, struct error *err);
 
 enum status link_verify(void *state, struct wrong *wrong, struct error *err);
 enum status link_enqueue(struct link_state *s, struct error *err);

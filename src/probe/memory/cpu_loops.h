@@ -23,8 +23,8 @@ struct memory_loops {
 	uint32_t isa_bits; /* CPU_ISA_* bits it needs */
 	double (*read)(const double *a, uint64_t n);
 	double (*dot)(const double *a, const double *b, uint64_t n);
-	struct memory_stores regular,
-		nontemporal; /* nontemporal: all members are NULL if the instruction set has no such store */
+	/* nontemporal: all members are NULL if the instruction set has no such store */
+	struct memory_stores regular, nontemporal;
 };
 
 /* The widest loops for these ISA bits; at most 256 bits if the data comes from memory. The portable loops if

@@ -8,9 +8,8 @@
 #include "probe/memory/gpu.h"
 #include "kernel/memory/stream.h"
 
-#define VARIANTS_FROM                                                                                        \
-	((uint64_t)1                                                                                         \
-	 << 30) /* bytes of a stream: smaller streams have one variant, which is enough for a curve */
+/* Bytes of a stream: smaller streams have one variant, which is enough for a curve. */
+#define VARIANTS_FROM ((uint64_t)1 << 30)
 enum { GATHER_PER_SM = 8, GATHER_THREADS = 256 };
 
 static bool is_move(enum memory_op op)

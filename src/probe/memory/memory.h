@@ -48,9 +48,8 @@ struct memory_opts {
 
 enum memory_stream { MEMORY_STREAM_A = 1, MEMORY_STREAM_B, MEMORY_STREAM_C };
 enum { MEMORY_FACTOR = 3, MEMORY_SET_BYTE = 0x3f };
-enum {
-	MEMORY_HOPS = 16381
-}; /* prime, so that a walk never ends at its start, whatever the number of nodes */
+/* prime, so that a walk never ends at its start, whatever the number of nodes */
+enum { MEMORY_HOPS = 16381 };
 /* Bytes of a chase node: a cache line of the CPU (elements of 8 bytes) or of the GPU (elements of 4
  * bytes). */
 #define MEMORY_NODE_BYTES(element_bytes) ((element_bytes) == sizeof(float) ? 128u : 64u)
@@ -102,10 +101,11 @@ struct memory {
 	uint64_t seed, size, count; /* size: bytes of a stream; count: elements of a stream */
 	unsigned element_bytes;
 	const struct memory_access *access;
-	struct cpu_pool *pool; /* threads for verification, lent; each calls fetch for its own range. NULL:
-				  only the calling thread. */
-	uint64_t iterations;   /* number of iterations since the last poison; enqueue counts */
-	bool ready;	       /* verify has run once */
+	/* threads for verification, lent; each calls fetch for its own range. NULL: only the calling
+	 * thread. */
+	struct cpu_pool *pool;
+	uint64_t iterations; /* number of iterations since the last poison; enqueue counts */
+	bool ready;	     /* verify has run once */
 };
 void memory_begin(struct memory *s, const struct bench *b, const struct memory_opts *o,
 		  const struct memory_access *access);

@@ -262,8 +262,8 @@ void p2p_node_release(struct p2p_node **node)
 
 	if (!n)
 		return;
-	(void)gpu_synchronize(n->bench->device,
-			      NULL); /* a lost device fails here, and there is nothing to wait for */
+	/* a lost device fails here, and there is nothing to wait for */
+	(void)gpu_synchronize(n->bench->device, NULL);
 	for (unsigned r = 0; r < TARGET_GPUS; r++) {
 		gpu_free(n->bench->device, &n->lane[r].out);
 		gpu_free(n->bench->device, &n->lane[r].in);

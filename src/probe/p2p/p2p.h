@@ -72,8 +72,8 @@ struct p2p_state {
 	struct p2p_side side[2]; /* sender, receiver */
 	unsigned own;		 /* the side whose stream is timed */
 	uint64_t seed, bytes;
-	struct gpu_event *fork,
-		*join;	   /* direction both: the other side's stream starts and ends with the own side's */
+	/* direction both: the other side's stream starts and ends with the own side's */
+	struct gpu_event *fork, *join;
 	gpu_ptr chain, at; /* latency: chain on the sender, position on the receiver */
 	uint64_t iterations;
 	bool ready;

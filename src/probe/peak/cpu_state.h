@@ -28,8 +28,8 @@ struct peak_cpu {
 		const char *isa;
 		uint64_t *in[2], *out; /* (words) each, or NULL */
 		uint64_t words, part;  /* part: words of each stream that one iteration covers */
-		unsigned parts, at,
-			done; /* at: part of the last iteration; done: parts since the last poison */
+		/* at: part of the last iteration; done: parts since the last poison */
+		unsigned parts, at, done;
 	} stream;
 	uint64_t seed;
 	struct peak_slot *slot; /* (threads) */

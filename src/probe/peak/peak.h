@@ -115,8 +115,8 @@ enum peak_field { PEAK_FIELDS(X) PEAK_FIELD_COUNT };
 #undef X
 extern const struct field peak_fields[];
 
-extern const struct probe
-	probe_peak; /* other probes measure it as their ceiling: run/probe.h, struct ceiling */
+/* other probes measure it as their ceiling: run/probe.h, struct ceiling */
+extern const struct probe probe_peak;
 extern const struct engine peak_cpu_engine;
 extern const struct engine peak_gpu_engine;
 #endif

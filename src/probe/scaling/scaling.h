@@ -22,11 +22,8 @@ struct scaling_opts {
 	bool overlap;
 };
 
-enum {
-	SCALING_SETS = 2 /* sets of inputs, used alternately */,
-	SCALING_BUCKETS_MAX = 64,
-	SCALING_TRACE_MAX = 64
-};
+/* SCALING_SETS: sets of inputs, used alternately */
+enum { SCALING_SETS = 2, SCALING_BUCKETS_MAX = 64, SCALING_TRACE_MAX = 64 };
 /* Streams of the generator: the inputs and gradients of each rank, and the weight of each layer, which is the
  * same on all ranks. */
 enum { SCALING_STREAM_INPUT = 0x10000, SCALING_STREAM_GRADIENT = 0x20000, SCALING_STREAM_WEIGHT = 0x30000 };
@@ -77,9 +74,9 @@ struct scaling_state {
 	gpu_ptr out, back;					/* (m, width) */
 	gpu_ptr weight, gradient, moved;			/* (layers, width, width) */
 	struct gpu_event *ready[SCALING_BUCKETS_MAX], *drained, *done;
-	struct gpu_event
-		*mark[3][SCALING_TRACE_MAX + 1]; /* events of the breakdown: see step_breakdown_run.c */
-	struct fault_injection_late late;	 /* delay that a test injects */
+	/* events of the breakdown: see step_breakdown_run.c */
+	struct gpu_event *mark[3][SCALING_TRACE_MAX + 1];
+	struct fault_injection_late late; /* delay that a test injects */
 	uint64_t steps;
 };
 
@@ -89,8 +86,8 @@ double scaling_alpha(const struct scaling_state *s, enum scaling_product p);
 
 /* Events to record in one step; NULL: not recorded. */
 struct scaling_marks {
-	struct gpu_event *first, *ready,
-		*end; /* first bucket's gradients ready, all gradients ready, last bucket done */
+	/* first bucket's gradients ready, all gradients ready, last bucket done */
+	struct gpu_event *first, *ready, *end;
 };
 
 /* step.c: these functions enqueue work and do not wait for it. */

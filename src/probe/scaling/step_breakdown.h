@@ -42,11 +42,11 @@ struct scaling_account {
 	double step, compute, exposed, waiting;
 	double waiting_others; /* mean over all ranks but the slowest; over all ranks if slowest is -1 */
 	double contention;     /* part of compute: slowdown by concurrent collectives; 0: not known */
-	double lost[SCALING_LOSS_COUNT]; /* time lost compared with one rank alone; needs `one` and `together`
-					  */
-	double efficiency;		 /* step of one rank alone divided by this step; 0: not known */
-	double exposed_model; /* second estimate of `exposed`, from parts measured separately; -1: not known
-			       */
+	/* time lost compared with one rank alone; needs `one` and `together` */
+	double lost[SCALING_LOSS_COUNT];
+	double efficiency; /* step of one rank alone divided by this step; 0: not known */
+	/* second estimate of `exposed`, from parts measured separately; -1: not known */
+	double exposed_model;
 	double unexplained_share; /* |step - wall| / wall */
 	bool explained;		  /* unexplained_share is at most SCALING_CLOSED */
 	int slowest;		  /* rank that is last in most steps; -1: no rank is */

@@ -85,8 +85,7 @@ enum status mma_init(struct mma *x, const struct bench *b, enum mma_type type, d
 	x->blocks = gpu_sm_count(b->device);
 	x->shared_bytes = MMA_SHARED_BYTES;
 	if (!x->layout.sm90 && most && most < x->shared_bytes)
-		x->shared_bytes = most; /* still more than half of such an SM's shared memory, so one block
-					   fits per SM */
+		x->shared_bytes = most; /* more than half of the SM's: one block fits */
 	snprintf(entry, sizeof(entry), "mma_%s", names[type]);
 	st = gpu_kernel(x->device, &x->kernel, x->layout.sm90 ? "mma_sm90" : "mma", entry, err);
 	if (!st)

@@ -83,8 +83,8 @@ static void sum_work(void *arg, unsigned thread)
 
 			if (!(fabs(v) < 0x1p53 && v == trunc(v))) {
 				s->share[thread].odd++;
-				s->row_sum[i]++; /* less than any change of a whole element moves the two
-						    weighted sums */
+				/* less than any change of a whole element moves the two weighted sums */
+				s->row_sum[i]++;
 				column[j]++;
 				continue;
 			}

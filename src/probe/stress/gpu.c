@@ -232,8 +232,8 @@ static enum status multiply(struct stress_gpu *s, uint64_t i, struct error *err)
 				    .scale_a = s->scale,
 				    .scale_b = s->scale,
 				    .alpha = 1};
-	enum status st = check_product(
-		s, err); /* nobody has collected the result of the last GEMM: it is checked all the same */
+	/* nobody has collected the result of the last GEMM: it is checked all the same */
+	enum status st = check_product(s, err);
 
 	if (!st)
 		st = matmul_plan_enqueue(s->plan, &o, s->stream, err);

@@ -24,8 +24,8 @@ struct check_job { /* argument of the pool's work functions */
 	enum attention_data data;
 	const unsigned char *o;
 	const float *lse;
-	double share,
-		least; /* allowed error of an element, as a share of its value and as an absolute value */
+	/* allowed error of an element, as a share of its value and as an absolute value */
+	double share, least;
 	struct wrong *wrong; /* (threads) */
 	bool *room;	     /* (threads) false: the thread did not have enough memory */
 };

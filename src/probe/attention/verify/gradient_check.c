@@ -85,8 +85,7 @@ static void add_error_terms(const struct reference_work *w, unsigned thread,
 			   *of_v = w->of_v + (size_t)thread * p->kv_len;
 
 	for (uint32_t j = seen.from; j < seen.to; j++)
-		squares += 3 * g->p[j] *
-			   g->p[j]; /* variance of an element of O: its values have a variance of at most 3 */
+		squares += 3 * g->p[j] * g->p[j]; /* variance of O: that of a value is at most 3 */
 	d_error = scale * attention_roundoff(p->out_type) * sqrt(squares) * d_o_norm;
 	*of_q = (struct error_terms){0};
 	for (uint32_t j = seen.from; j < seen.to; j++) {

@@ -39,8 +39,8 @@ struct head {
 	float *k, *v;	       /* (kv_len, head_dim) */
 	double *sums;	       /* (kv_len + 1, head_dim): sum of the values of all keys before */
 	double *moments, *sum; /* (head_dim, head_dim), (head_dim) */
-	double *d_v, *squares_v,
-		*sum_v; /* (kv_len + 1, head_dim): terms that start at a key minus terms that end at it */
+	/* (kv_len + 1, head_dim): terms that start at a key minus terms that end at it */
+	double *d_v, *squares_v, *sum_v;
 	double squares, size; /* for dK's roundings at the current key */
 };
 
