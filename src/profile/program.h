@@ -9,12 +9,12 @@
 
 struct program {
 	struct process process;
-	int signals;	  /* signalfd for the signals that are passed on; -1: none */
-	int end;	  /* pidfd, readable once the process has ended; -1: none (before Linux 5.3) */
-	sigset_t before;  /* our signal mask before program_start */
-	bool terminal;	  /* the command is the terminal's foreground process group */
+	int signals;	    /* signalfd for the signals that are passed on; -1: none */
+	int end;	    /* pidfd, readable once the process has ended; -1: none (before Linux 5.3) */
+	sigset_t before;    /* our signal mask before program_start */
+	bool terminal;	    /* the command is the terminal's foreground process group */
 	bool end_requested; /* INT, TERM, HUP or QUIT was passed on */
-	int wait_status;  /* valid once it has ended */
+	int wait_status;    /* valid once it has ended */
 };
 
 /* Starts the command with `env` added to our environment. From here on, INT, TERM, HUP, QUIT, USR1 and USR2

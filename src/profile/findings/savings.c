@@ -205,15 +205,17 @@ static void add_doing(struct text *out, const struct findings *f)
 	static const char *const doing[BREAKDOWN_STATE_COUNT] = {
 		[BREAKDOWN_COMPUTE] = "its GPU computed %s longer than the others",
 		[BREAKDOWN_COPY] = "its GPU copied %s longer than the others",
-		[BREAKDOWN_DATA] = "its GPU waited %s longer for data than the others",
+		[BREAKDOWN_DATA] =
+			"its GPU waited %s longer for data than the others (check its data loading)",
 		[BREAKDOWN_ALLOCATION] =
-			"its host allocated memory, and its GPU was idle %s longer than the others",
+			"its host allocated memory, and its GPU was idle %s longer than the others (reuse its buffers)",
 		[BREAKDOWN_SYNC] =
-			"its host waited for the GPU, which was then idle %s longer than the others",
-		[BREAKDOWN_LAUNCH] = "its host launched late, and its GPU was idle %s longer than the others",
+			"its host waited for the GPU, which was then idle %s longer than the others (synchronize less often)",
+		[BREAKDOWN_LAUNCH] =
+			"its host launched late, and its GPU was idle %s longer than the others (check the CPU load and binding)",
 		[BREAKDOWN_BETWEEN] = "its GPU was idle between queued launches %s longer than the others",
 		[BREAKDOWN_REST] =
-			"its host made no CUDA call, and its GPU was idle %s longer than the others"};
+			"its host made no CUDA call, and its GPU was idle %s longer than the others (check its host code)"};
 	const struct straggler *l = &f->late;
 	char more[32];
 

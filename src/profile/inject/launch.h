@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct launch_callback_data { /* CUpti_CallbackData */
-	int site;    /* 0: the call begins; 1: it ends */
+	int site;	      /* 0: the call begins; 1: it ends */
 	const char *function;
 	const void *params;
 	void *returned;
