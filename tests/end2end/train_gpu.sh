@@ -234,7 +234,7 @@ ok "and is not taken for the GPU's" says "error: [0-9]* bytes of the host.s memo
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" train gpu.yaml --out lost > out 2> err
 ok "a kernel that fails ends it" [ $? = 2 ]
 ok "in the driver's words, of the step and the card" says 'error: step 1 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuLaunchKernel: .*719' err
-ok "with nothing saved there is nothing to go on from" eval '! says "continues from" err'
+ok "with nothing saved there is nothing to go on from" eval '! says "goes on from" err'
 FAKE_CUDA=cuLaunchKernel=719 "$assay" train gpu.yaml --out unloaded > out 2> err
 ok "one that fails before is placed too" says 'error: weights on NVIDIA H100 .*(0000:8D:00.0): cu[A-Z][A-Za-z_0-9]*: .*719' err # the first call of any thread that meets it
 FAKE_CUDA=cuStreamCreate=2@3 "$assay" train whole.yaml --out unsaved > out 2> err

@@ -63,7 +63,7 @@ resumed() {
 	pid=$!
 	until grep -q "^assay: step [0-9]" err || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
 	kill -TERM "$pid"
-	ended 2 && says "continues from .*checkpoint-$2\$\|starting it again" err
+	ended 2 && says "goes on from .*checkpoint-$2\$\|it begins anew" err
 }
 # What is said of resuming is so: who removes files may meet a checkpoint that is being written, which then stays.
 true_word() { # DIR
@@ -100,7 +100,7 @@ mv theirs ours
 mkdir theirs
 echo mine > theirs/file
 ok "another folder in its place ends the run" ended 2
-ok "the new place is told" says 'theirs was moved to .*/ours while' err
+ok "the new place is told" says 'theirs was moved to .*/ours during' err
 ok "and how to go on there" says 'assay train --resume .*/ours continues' err
 ok "the other folder stays as it is" [ "$(ls theirs)" = file ]
 begin 5 slow.yaml lost
