@@ -16,7 +16,7 @@ ok "so is a value twice" expect 64 probe memory op=triad,triad --plan
 ok "which is named" says 'op: the value triad is given twice' err
 ok "two forms of a report" expect 64 check --plan --json --format csv
 ok "of a report again" expect 64 report nowhere --json --format html
-ok "which are named" says 'json and --format html are two forms' err
+ok "which are named" says 'json and --format html cannot be combined' err
 ok "a plan in a form that it has not" expect 64 check --plan --format html
 ok "to wait and not to" expect 64 check --plan --wait --beside
 ok "a plan into nothing" expect 64 check --plan --out ''
@@ -107,9 +107,9 @@ gone() { # DIR NAME WORDS: every command that judges says so
 	ok "nothing came of it" [ ! -e drawn ] && [ ! -e packed.tar.zst ]
 }
 cp -r site edited && echo 'nvlinks: 2' >> edited/site.yaml
-gone edited site.yaml 'was judged by a site file that is no longer here'
+gone edited site.yaml 'was judged by a site file that is changed or missing'
 cp -r site bare && rm bare/site.yaml
-gone bare site.yaml 'was judged by a site file that is no longer here'
+gone bare site.yaml 'was judged by a site file that is changed or missing'
 ok "another may take its place" expect 1 report bare --site site/site.yaml
 ok "and judges as before" expect 1 report bare --expect l40s:2
 cp -r run more && cp site/site.yaml more
@@ -148,13 +148,13 @@ ok "compare judges by them as well" sh -c '"$1" compare away/mine away/mine --js
 cp -r away/mine away/edited && echo '# mild' >> away/edited/expectations.txt
 cp -r away/mine away/built-in && rm away/built-in/expectations.txt
 for dir in away/edited away/built-in; do
-	gone $dir expectations.txt 'was judged by a set that is no longer here .*give --expectations DIR'
+	gone $dir expectations.txt 'was judged by a set of expectations that is changed or missing .*give --expectations DIR'
 	ok "compare says so too" expect 64 compare $dir $dir
-	ok "with its name" says "$dir/expectations.txt: was judged" err
+	ok "with its name" says "$dir/expectations.txt: the run was judged" err
 	ok "and takes another" expect 0 compare $dir $dir --expectations away/mine/expectations.txt
 done
 cp -r run late && cp away/mine/expectations.txt late
-gone late expectations.txt 'was judged without a set'
+gone late expectations.txt 'was judged without a set of expectations'
 sed -i 's/,"kept":{[^}]*}//' away/built-in/journal.jsonl away/mine/journal.jsonl
 ok "the built-in ones judge it otherwise" sh -c '"$1" report away/built-in > out; [ $? != 1 ]' sh "$assay"
 ok "what is kept is a set to name" expect 1 report away/built-in --expectations away/mine/expectations.txt
@@ -163,7 +163,7 @@ ok "what a stranger kept is refused with its place" expect 64 report away/mine
 ok "by file and byte" says 'away/mine/expectations.txt .*byte 0' err
 mkdir left && echo '{}' > left/expectations.txt
 ok "what another run left in a folder judges no new one" expect 64 check --suite tiny.yaml --out left
-ok "and is named" says 'left/expectations.txt would judge this run' err
+ok "and is named" says 'left/expectations.txt is left from another run' err
 mkdir sour
 cat > sour/sour.yaml <<-END
 	sources: {s: {title: a test, date: 2026-11-21}}

@@ -210,9 +210,9 @@ rm bin/ssh
 mkdir -p empty_path
 ok "no ssh: it is named" sh -c 'PATH=$1/empty_path "$0" launch --hosts a --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start ssh: No such file" err' "$assay" "$tmp"
 ok "no mpirun: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how mpirun --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start mpirun: No such file" err' "$assay" "$tmp"
-ok ".. but for a script that is only shown, of Open MPI's words" sh -c 'PATH=$1/empty_path "$0" launch --print --how mpirun --nodes 2 --ranks-per-node 1 > out 2> err && grep -q "cannot start mpirun: .*: Open MPI.s words are shown" err && grep -q "oversubscribe.* --shield -- check quick" out && grep -q "give --master HOST" out' "$assay" "$tmp"
+ok ".. but for a script that is only shown, of Open MPI's words" sh -c 'PATH=$1/empty_path "$0" launch --print --how mpirun --nodes 2 --ranks-per-node 1 > out 2> err && grep -q "cannot start mpirun: .*: showing the command for Open MPI" err && grep -q "oversubscribe.* --shield -- check quick" out && grep -q "give --master HOST" out' "$assay" "$tmp"
 ok "no sbatch: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how slurm --nodes 1 --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start sbatch: No such file" err' "$assay" "$tmp"
-ok "nodes without hosts or sbatch: what to give is told" sh -c 'PATH=$1/empty_path "$0" launch --nodes 2 --ranks-per-node 1 -- __team 2> err; [ $? = 64 ] && grep -q "there is no sbatch here" err' "$assay" "$tmp"
+ok "nodes without hosts or sbatch: what to give is told" sh -c 'PATH=$1/empty_path "$0" launch --nodes 2 --ranks-per-node 1 -- __team 2> err; [ $? = 64 ] && grep -q "sbatch is not installed here" err' "$assay" "$tmp"
 
 # Slurm.
 stand_in sbatch << 'S'
@@ -382,6 +382,6 @@ ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version says "m
 # What the nodes run.
 ok "__ranks: no words" expect 64 __ranks --count 1 --size 1
 ok "__ranks: ranks past the size" expect 64 __ranks --first 1 --count 2 --size 2 -- __team
-ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret did not come" err' "$assay"
+ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret is missing" err' "$assay"
 ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "told to end by who started us" err' "$assay"
 finish
