@@ -40,7 +40,7 @@ function sentences(text, where,    n, i, lines) {
 function split_line(text, where,    at) {
 	gsub(/e\.g\./, "eg", text)
 	gsub(/i\.e\./, "ie", text)
-	while (match(text, /[A-Za-z0-9)`"%*'"'"'][.!?]["*)]* +[A-Za-z0-9`"(*|]/)) {
+	while (match(text, /[A-Za-z0-9)`"%*'"'"'][.!?]["*)]* +[A-Za-z0-9`"(*|-]/)) {
 		at = RSTART + 1
 		judge(substr(text, 1, at), where)
 		text = substr(text, at + 2)
