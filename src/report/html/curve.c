@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A curve on the page. */
+/* A curve on the page: its levels, its plot and a table of its points. */
 #include "report/html/html.h"
 #include "report/text/format.h"
 
@@ -60,7 +60,7 @@ void html_curve(struct text *out, const struct curve *c)
 	text_add(out, "<div class=\"wide plot\">");
 	canvas_svg(out, &drawing, c->title, false);
 	canvas_release(&drawing);
-	text_add(out, "</div>\n<details><summary>its points</summary>\n");
+	text_add(out, "</div>\n<details><summary>points of the curve</summary>\n");
 	add_points(out, c);
 	curve_doubt_text(&doubt, c);
 	if (doubt.size) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.html: one file that asks for nothing from elsewhere. Style and script are embedded; a policy in the
- * page allows that script alone, so foreign text that slipped through would still not run. */
+/* report.html: one file that loads nothing from elsewhere. Style and script are embedded. A content security
+ * policy allows only this script, so script in foreign text does not run even if escaping failed. */
 #include "report/html/html.h"
 #include "report/tables/nodes.h"
 #include "core/file/embedded.h"
@@ -56,7 +56,7 @@ void html_element(struct text *out, const char *tag, const char *s)
 	text_addf(out, "</%s>", tag);
 }
 
-/* The script's SHA-256 in base64, for the policy. */
+/* Appends the SHA-256 of the script in base64, as the content security policy needs it. */
 static void add_script_hash(struct text *out, const struct embedded *script)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -150,7 +150,7 @@ static void add_header(struct text *out, const struct view *v)
 	text_release(&counts);
 	text_add(out, "</header>\n<nav><a href=\"#todo\">What to do</a>"
 		      "<a href=\"#devices\">Devices</a><a href=\"#unjudged\">Not judged</a>"
-		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>");
+		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Gap to the bound</a>");
 	if (!training_case(v))
 		text_add(out, "<a href=\"#roofline\">Roofline</a>");
 	text_add(out, "<a href=\"#machine\">Machine</a><a href=\"#conditions\">Conditions</a></nav>\n");
@@ -161,7 +161,7 @@ static void add_todos(struct text *out, const struct view *v)
 	text_add(out, "<section id=\"todo\"><h2>What to do</h2>\n");
 	if (!v->todo_count)
 		text_addf(out, "<p>%s</p>",
-			  v->row_count ? "Nothing: no case asks for anything." : "Nothing ran.");
+			  v->row_count ? "Nothing: no case needs attention." : "No case ran.");
 	else
 		text_add(out, "<ol class=\"todo\">\n");
 	for (size_t i = 0; i < v->todo_count; i++) {
@@ -190,7 +190,7 @@ static void add_knobs(struct text *out, const struct view *v)
 {
 	if (!v->knob_count)
 		return;
-	text_add(out, "<section id=\"knobs\"><h2>What would buy more</h2>\n");
+	text_add(out, "<section id=\"knobs\"><h2>Settings that could improve a figure</h2>\n");
 	for (size_t i = 0; i < v->knob_count; i++) {
 		if (v->knobs[i].spread.said)
 			continue;
@@ -234,7 +234,7 @@ static void add_cards(struct text *out, const struct view *v)
 		struct text counts = {0};
 
 		if (!group->asked || (strchr(group->target, '>') && !view_group_any(v, g)))
-			continue; /* of a pair: all of it is in a matrix */
+			continue; /* a pair of GPUs whose cases are all in a matrix */
 		text_add(out, "<div class=\"card\">");
 		html_verdict(out, group->worst);
 		html_element(out, "h3", group->name);
@@ -256,7 +256,7 @@ static void add_cards(struct text *out, const struct view *v)
 	text_add(out, "</div></section>\n");
 }
 
-/* Of one kind of limit: "compute.bf16" and "compute.fp8" are. */
+/* True if both cases have the same kind of limit, such as "compute.bf16" and "compute.fp8". */
 static bool same_kind(const struct view_row *a, const struct view_row *b)
 {
 	size_t n = strcspn(a->c->limit, ".");
@@ -264,7 +264,7 @@ static bool same_kind(const struct view_row *a, const struct view_row *b)
 	return n == strcspn(b->c->limit, ".") && !strncmp(a->c->limit, b->c->limit, n);
 }
 
-/* Unfolded: what failed, and of each kind of limit the first case that has a chain. */
+/* Cases shown unfolded: failed cases, and for each kind of limit the first case with a waterfall. */
 static bool opens(const struct view *v, const struct view_group *g, size_t index)
 {
 	struct gap_step steps[GAP_STEPS_MAX];
@@ -284,7 +284,7 @@ static void add_gaps(struct text *out, const struct view *v)
 {
 	bool any = false;
 
-	text_add(out, "<section id=\"gaps\"><h2>Where the rest went</h2>\n");
+	text_add(out, "<section id=\"gaps\"><h2>Gap to the bound</h2>\n");
 	for (size_t g = 0; g < v->group_count; g++) {
 		const struct view_group *group = &v->groups[g];
 		bool named = false;
@@ -295,8 +295,7 @@ static void add_gaps(struct text *out, const struct view *v)
 			if (!any)
 				text_addf(
 					out,
-					"<p class=\"muted\">%s. A factor's signal is never the rate that it "
-					"explains; what no signal explains is called unexplained.</p>\n",
+					"<p class=\"muted\">%s. The signal of a factor is never the rate that the factor explains. The part that no signal explains is called unexplained.</p>\n",
 					gap_begins(v));
 			if (!named)
 				html_element(out, "h3", group->name);
@@ -324,7 +323,7 @@ static void add_roofline(struct text *out, const struct view *v)
 		text_add(out, "</div>");
 		canvas_release(&c);
 	} else {
-		text_add(out, "<p>Nothing was measured that a roofline shows.</p>");
+		text_add(out, "<p>No measured case fits into a roofline.</p>");
 	}
 	text_add(out, "</section>\n");
 	if (r.failed)
@@ -377,8 +376,7 @@ static void add_sanity(struct text *out, const struct view *v)
 		if (!any)
 			text_add(
 				out,
-				"<h3>Published sanity bands</h3><p class=\"muted\">What published lab guides ask "
-				"of these cases, for orientation; no verdict depends on them.</p>\n"
+				"<h3>Published sanity ranges</h3><p class=\"muted\">Ranges that published lab guides give for these cases, for orientation. No verdict depends on them.</p>\n"
 				"<table class=\"facts\"><tbody>\n");
 		any = true;
 		guide_bands_band_text(band, sizeof(band), &s);
@@ -442,8 +440,9 @@ static void add_machine(struct text *out, const struct view *v)
 		html_add(out, text_str(&repeat));
 		text_release(&repeat);
 	}
-	text_add(out, "\nassay report DIR          # this report again from the run directory, on any "
-		      "machine</pre>\n</section>\n");
+	text_add(
+		out,
+		"\nassay report DIR          # renders this report again from the run directory, on any machine</pre>\n</section>\n");
 }
 
 void report_html(struct text *out, const struct report_input *in)
@@ -468,15 +467,15 @@ void report_html(struct text *out, const struct report_input *in)
 	add_roofline(out, &v);
 	add_parts(out, &v);
 	text_add(out, "<div class=\"boxes\">\n");
-	add_box(out, &v, "Could not look", j->could_not_look, j->could_not_look_count);
+	add_box(out, &v, "Could not be checked", j->could_not_look, j->could_not_look_count);
 	add_box(out, &v, "Needs operator input", j->operator_input, j->operator_input_count);
 	text_add(out, "</div>\n");
 	add_machine(out, &v);
-	text_add(out, "</main>\n<footer>Sustained figures are means over a window after clock, power and "
-		      "rate had settled; inputs are "
-		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
+	text_add(
+		out,
+		"</main>\n<footer>Sustained figures are means over a window that begins after clock, power and rate have settled. Inputs are scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
 	text_add(out, view_low_confidence(&v));
-	text_add(out, " No reference: nothing sound judges it.</footer>\n");
+	text_add(out, "  No reference: assay has no sound expectation for the case.</footer>\n");
 	html_end(out);
 	view_release(&v);
 }

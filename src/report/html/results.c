@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of figures on the page, a group at a time: what asks for something first, curves last. */
+/* The section of results on the page. Each target has its findings without a figure first, then its table,
+ * then its curves. */
 #include <math.h>
 #include "report/html/html.h"
 #include "report/tables/nodes.h"
 #include "report/tables/grid.h"
 
-/* A cell; `value` sorts it where it is a number, `label` names it when the table becomes a list on a narrow
- * screen. */
+/* Appends a cell. The page's script sorts by `value` if it is finite. `label` names the cell on a narrow
+ * screen, where the table becomes a list. */
 static void number_cell(struct text *out, const char *label, const char *shown, double value)
 {
 	text_addf(out, "<td class=\"num\" data-l=\"%s\"", label);
@@ -84,7 +85,8 @@ static void add_grid(void *arg, const struct grid *g)
 	grid_html(arg, g);
 }
 
-/* Of many nodes each target unfolds; what asks for something is open. */
+/* Begins a target. In a run of many nodes each target unfolds, and the targets that need attention are open.
+ */
 static void add_name(struct text *out, const struct view *v, const struct view_group *group)
 {
 	struct text counts = {0};
@@ -110,7 +112,7 @@ void html_results(struct text *out, const struct view *v)
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
 	if (v->row_count == v->aside_count)
 		text_addf(out, "<p>%s</p>\n",
-			  v->row_count ? "No case of the suite is for the target asked for."
+			  v->row_count ? "No case of the suite runs on the requested target."
 				       : "The run has no cases.");
 	for (size_t g = 0; g < v->group_count; g++) {
 		if (!view_group_any(v, g))

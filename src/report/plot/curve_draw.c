@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rates on the left axis, times on the right, sizes below, all logarithmic; dashed: where a level ends. */
+/* Draws a curve: rates on the left axis, times on the right, sizes below, all logarithmic. Dashed lines mark
+ * the ends of levels. */
 #include <math.h>
 #include "report/plot/curve.h"
 #include "report/view/view.h"
@@ -115,7 +116,8 @@ static void draw_sizes(struct plot *p)
 	small_text(p, CANVAS_muted, CANVAS_MIDDLE, (p->x0 + p->x1) / 2, p->y1 + 37, "size");
 }
 
-/* Names above the frame, each over its stretch; one that has no room there is left to the text beside. */
+/* Draws the names of levels above the frame. A name without room is left out; the text next to the plot has
+ * it. */
 static void draw_levels(struct plot *p)
 {
 	double from = p->x0;
@@ -153,7 +155,7 @@ static void draw_series(struct plot *p, size_t index)
 			      s->point[i].row->j->verdict != VERDICT_UNTRUSTED, line[i].x, line[i].y, 3.6);
 }
 
-/* Marker, name and axis of every series, wrapped. Returns the height it takes. */
+/* Draws marker, name and axis of every series, wrapped. Returns the height of the legend. */
 static double draw_legend(struct canvas *c, const struct curve *curve)
 {
 	double x = SIDE, y = HEAD;

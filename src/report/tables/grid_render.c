@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A grid in Markdown, on the page and on a terminal. */
+/* Renders a grid in Markdown, in HTML and on a terminal. */
 #include "report/tables/grid.h"
 #include "report/html/html.h"
 #include "report/markdown/markdown.h"
@@ -31,7 +31,7 @@ void grid_markdown(struct text *out, const struct grid *g)
 	out->failed |= g->failed;
 }
 
-/* `hint`: the next one's place, which moves behind one that is of this cell. */
+/* `*hint`: index of the next hint, which advances if the hint belongs to this cell. */
 static void html_cell(struct text *out, const struct grid *g, size_t cell, size_t *hint)
 {
 	size_t column = cell % g->columns;
@@ -84,7 +84,7 @@ void grid_html(struct text *out, const struct grid *g)
 	out->failed |= g->failed;
 }
 
-/* The heads where `row` is -1. The last column, where it is words, has what the others leave. */
+/* Appends one line; `row` -1: the headings. A last column of words gets the room that the others leave. */
 static void terminal_line(const struct terminal_style *p, const struct grid *g, const unsigned *width,
 			  long row)
 {
@@ -107,7 +107,7 @@ static void terminal_line(const struct terminal_style *p, const struct grid *g, 
 	text_add(p->out, "\n");
 }
 
-/* Columns that the widths take; of a last one that is words, no more than it needs to be read. */
+/* The total width of the columns. A last column of words counts with its minimum width only. */
 static unsigned wide(const struct grid *g, const unsigned *width)
 {
 	enum { WORDS_LEAST = 12 };
@@ -121,7 +121,8 @@ static unsigned wide(const struct grid *g, const unsigned *width)
 	return sum;
 }
 
-/* Where the columns find no room side by side: a row is a sentence, "node-b: state whole; ranks 8". */
+/* Appends a row as a sentence, "node-b: state whole; ranks 8". Used if the columns do not fit side by side.
+ */
 static void terminal_sentence(const struct terminal_style *p, const struct grid *g, size_t row)
 {
 	struct text line = {0};
@@ -167,7 +168,7 @@ void grid_terminal(const struct terminal_style *p, const struct grid *g)
 			terminal_sentence(p, g, i);
 	}
 	if (shown < grid_rows(g))
-		text_addf(p->out, "and %zu more: REPORT.md has them\n", grid_rows(g) - shown);
+		text_addf(p->out, "and %zu more; REPORT.md lists them\n", grid_rows(g) - shown);
 	if (g->note.size) {
 		width_wrap(p->out, text_str(&g->note), p->columns, 0, 0);
 		text_add(p->out, "\n");

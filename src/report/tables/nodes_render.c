@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of nodes and of their differences, in Markdown and HTML. */
+/* Renders the tables of nodes and of their differences in Markdown and HTML. */
 #include "report/html/html.h"
 #include "report/markdown/markdown.h"
 #include "report/tables/nodes.h"
@@ -8,7 +8,7 @@
 struct table {
 	struct text *out;
 	unsigned columns;
-	bool verdicts; /* the first column */
+	bool verdicts; /* the first column is the verdict */
 };
 
 static void markdown_row(void *arg, enum verdict verdict, const char *const *cells)

@@ -15,7 +15,7 @@ static bool is_memory(const struct view_row *row)
 	return !strcmp(row->c->probe, "memory");
 }
 
-/* The fastest of its target: the others are slower by what they do. */
+/* True for the fastest memory case of its target; the others are slower because of what they do. */
 static bool best_memory(const struct view *v, const struct view_row *row)
 {
 	const struct metric *own = &row->j->metric[METRIC_MEMORY];
@@ -48,7 +48,7 @@ static bool reached(const struct metric *m, const struct metric_row *row)
 	return m->value > row->target;
 }
 
-/* "94.7 %, met" */
+/* Adds the cell "94.7 %, met". */
 static void add_metric(struct grid *g, const struct metric *m, const struct metric_row *row)
 {
 	char one[48], cell[64];
@@ -65,7 +65,7 @@ static void add_metric(struct grid *g, const struct metric *m, const struct metr
 	grid_cell(g, cell);
 }
 
-/* "tensor pipe active (90 %)": the target in the head. */
+/* Adds the heading "tensor pipe active (90 %)", with the target in brackets. */
 static void add_head(struct grid *g, const struct metric_row *row)
 {
 	char target[32], head[64];
@@ -78,7 +78,7 @@ static void add_head(struct grid *g, const struct metric_row *row)
 	grid_column(g, head, true);
 }
 
-/* What told it; where two did, both. */
+/* Adds the sources of the readings. */
 static void add_from(struct grid *g, const struct judgement *j)
 {
 	char text[48] = "";
@@ -116,13 +116,11 @@ bool unit_use_grid(struct grid *g, const struct view *v)
 	if (g->columns)
 		text_add(
 			&g->note,
-			"a target is met above it, and decides nothing: a product that fills the tensor pipe leaves "
-			"memory idle and needs few warps; CUPTI: hardware counters over iterations behind the judged "
-			"window; GPM: its readings inside the window; measured: the case's own rate");
+			"A value above the target meets it. No verdict depends on a target: a GEMM that fills the tensor pipe leaves memory idle and needs few warps. CUPTI: hardware counters over iterations after the judged window. GPM: readings inside the window. Measured: the case's own rate");
 	return g->columns;
 }
 
-/* With names replaced: what a journal told stands in it. */
+/* Adds a cell with pseudonyms, because the text has values of the journal. */
 static void add_words(struct grid *g, const struct view *v, const char *s)
 {
 	struct text t = {0};

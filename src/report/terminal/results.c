@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows by target on a terminal: each table laid out for itself, then curves and grids. */
+/* The results on a terminal: one table per target with its own column widths, then curves and grids. */
 #include "report/tables/grid.h"
 #include "report/tables/nodes.h"
 #include "report/terminal/style.h"
@@ -11,8 +11,8 @@ enum { TITLE_LEAST = 16, TITLE_WANTED = 28, REASON_LEAST = 24 };
 enum column { COLUMN_FIGURE, COLUMN_EXPECTED, COLUMN_SHARE, COLUMN_CLOCK, COLUMN_POWER, COLUMN_COUNT };
 
 static const char *const heads[] = {"figure", "expected", "of bound", "clock", "power"};
-/* What a narrow terminal loses, first to last; a note names it. The figure then stands on a line of its own.
- */
+/* The columns that a narrow terminal loses, first to last; a note names them. If the figure finds no room
+ * either, it begins the line below the case. */
 static const enum column drop_order[] = {COLUMN_POWER, COLUMN_CLOCK, COLUMN_SHARE, COLUMN_EXPECTED};
 enum { DROPS = sizeof(drop_order) / sizeof(drop_order[0]) };
 
@@ -37,8 +37,8 @@ static const char *cell(const struct view_row *row, enum column column)
 
 struct layout {
 	unsigned title, width[COLUMN_COUNT]; /* 0: not shown */
-	bool left_out[COLUMN_COUNT];	     /* has cells, but found no room */
-	bool reason_beside;		     /* a last column of its own; else a line below */
+	bool left_out[COLUMN_COUNT];	     /* has cells, but there is no room */
+	bool reason_beside;		     /* the reason is the last column; false: a line below the case */
 	unsigned reason;
 };
 
@@ -51,7 +51,7 @@ static unsigned used_by(const struct layout *l)
 	return used;
 }
 
-/* What each column of a group's table takes. */
+/* Measures the width of every column of a group's table. */
 static void measure_cells(struct layout *l, const struct view *v, const struct view_group *group)
 {
 	for (size_t i = group->first; i < group->first + group->count; i++) {
@@ -72,7 +72,7 @@ static void measure_cells(struct layout *l, const struct view *v, const struct v
 			l->width[k] = width_of(heads[k]);
 }
 
-/* The title has what the others leave. */
+/* Chooses the columns and their widths. The title gets the room that the other columns leave. */
 static struct layout lay_out(const struct view *v, const struct view_group *group, unsigned columns)
 {
 	struct layout l = {.title = TITLE_LEAST};
@@ -87,7 +87,7 @@ static struct layout lay_out(const struct view *v, const struct view_group *grou
 	}
 	l.title = TITLE_LEAST;
 	if (used_by(&l) > columns)
-		l.width[COLUMN_FIGURE] = 0; /* the line below then begins with it */
+		l.width[COLUMN_FIGURE] = 0; /* the line below begins with the figure */
 	if (columns > used_by(&l))
 		l.title += columns - used_by(&l);
 	l.title = l.title > wanted ? wanted : l.title;
@@ -115,7 +115,7 @@ static void add_heads(const struct terminal_style *p, const struct layout *l)
 	text_add(p->out, "\n");
 }
 
-/* `taken`: how far the title reaches into the room that its figure leaves. */
+/* `taken`: the columns that the title takes from the empty part of its figure's cell. */
 static void add_cells(const struct terminal_style *p, const struct layout *l, const struct view_row *row,
 		      unsigned taken, bool pad)
 {
@@ -135,7 +135,7 @@ static void add_cells(const struct terminal_style *p, const struct layout *l, co
 			text_addf(p->out, "%*s", (int)l->width[k] + 2, "");
 }
 
-/* The title and its cells; a title that finds no room ends on a line of its own. */
+/* Appends the title and the cells. A title that is too long continues on the next line. */
 static void add_case(const struct terminal_style *p, const struct layout *l, const struct view_row *row,
 		     bool pad)
 {
@@ -198,7 +198,7 @@ static void add_folds(const struct terminal_style *p, const struct view *v, size
 	}
 }
 
-/* The levels of a curve; where none were found, its points. */
+/* Appends the levels of a curve, or its points if no levels were found. */
 static void add_curve(const struct terminal_style *p, const struct curve *c)
 {
 	struct text line = {0};
@@ -224,14 +224,14 @@ static void add_curve(const struct terminal_style *p, const struct curve *c)
 		}
 	}
 	if (c->doubtful)
-		text_addf(&line, " (%u of its points not trusted)", c->doubtful);
+		text_addf(&line, " (%u points are not trusted)", c->doubtful);
 	text_addf(p->out, "%*s", STYLE_VERDICT + 1, "");
 	width_wrap(p->out, text_str(&line), p->columns, STYLE_VERDICT + 1, STYLE_VERDICT + 1);
 	text_add(p->out, "\n");
 	text_release(&line);
 }
 
-/* One target of many nodes', of which nothing asks for anything: its counts say enough. */
+/* True for a target that needs no attention in a run of many nodes: its counts are enough. */
 static bool is_quiet(const struct view *v, const struct view_group *group)
 {
 	return nodes_many(v) && view_group_quiet(group);
@@ -290,7 +290,7 @@ static void add_signs(const struct terminal_style *p, const struct view *v)
 	text_release(&line);
 }
 
-/* Which columns some table had no room for. */
+/* Names the columns that some table had no room for. */
 static void add_left_out(const struct terminal_style *p, const bool left_out[COLUMN_COUNT])
 {
 	struct text line = {0};

@@ -5,7 +5,7 @@
 #include "judge/gap/training_step.h"
 #include "report/text/format.h"
 
-#define SOURCE "train" /* of telemetry: what the job said of itself */
+#define SOURCE "train" /* the telemetry source of values that the job reports */
 enum { ROWS = 16, EVALUATIONS = 48, TEXT_MOST = 38 };
 
 const struct record_case *training_case(const struct view *v)
@@ -49,7 +49,7 @@ static void add_value(struct grid *g, const struct record_phase *p, const char *
 	grid_cell(g, help);
 }
 
-/* Of a run without a step that counts: in the place of its rate. */
+/* For a run without a steady step: adds a row that says why there is no rate. */
 static void add_no_rate(struct grid *g, const struct record_phase *p)
 {
 	double steady;
@@ -58,11 +58,11 @@ static void add_no_rate(struct grid *g, const struct record_phase *p)
 		return;
 	grid_cell(g, "tokens_per_s");
 	grid_cell(g, FORMAT_NONE);
-	grid_cell(g, "the run is too short: no step comes after start-up and tuning");
+	grid_cell(g, "the run is too short: it has no step after start-up and tuning");
 }
 
-/* By what it trained: told when it was ready. Whole words of a long text: a column is as wide as its longest
- * cell. */
+/* Adds a text that the job reported when it was ready, such as the device. A long text is cut at a space,
+ * because a column is as wide as its longest cell. */
 static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
 {
 	const char *said = ready ? record_text(ready, name) : NULL;
@@ -83,7 +83,7 @@ static bool add_text(struct grid *g, const struct record_phase *ready, const cha
 
 bool training_grid(struct grid *g, const struct view *v)
 {
-	/* What was seen of the GPU while steps were made; clock and power stand beside the case. */
+	/* Readings of the GPU during the steps. Clock and power are in the table of figures. */
 	static const struct field *const seen[] = {&field_tensor_active_share, &field_sm_active_share,
 						   &field_dram_active_share, &field_energy_j};
 	const struct record_case *c = training_case(v);
@@ -110,15 +110,15 @@ bool training_grid(struct grid *g, const struct view *v)
 	return true;
 }
 
-/* One step: its line's place in the series and what was evaluated after it. */
+/* One step: its index in the series and the held-out loss after it. */
 struct step {
 	double step, eval; /* NAN: not evaluated */
-	size_t at;	   /* NO_LINE: of the step itself nothing was told */
+	size_t at;	   /* NO_LINE: only an evaluation was reported */
 };
 #define NO_LINE SIZE_MAX
 
-/* Steps that count, latest first, into *kept (room for all): of a step that was done twice the later one. A
- * line of an evaluation has a step too, and belongs to the step of that number. */
+/* Writes the steps to `kept`, latest first; `kept` has room for all. If a step was done twice, the later one
+ * counts. The line of an evaluation has a step number too and belongs to that step. */
 static size_t pick_steps(const struct series *steps, const struct series *loss, const struct series *eval,
 			 struct step *kept)
 {
@@ -139,7 +139,8 @@ static size_t pick_steps(const struct series *steps, const struct series *loss, 
 	return count;
 }
 
-/* Of both kinds every so many-th from the last on, and the best evaluation. */
+/* Keeps at most ROWS steps and EVALUATIONS evaluated steps at regular distances, counted from the last one,
+ * and the best evaluation. */
 static void thin_out(struct step *kept, size_t *count)
 {
 	size_t evaluated = 0, best = 0, steps = 0, evals = 0, left = 0, every, every_eval;

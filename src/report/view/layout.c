@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From rows to what is laid out: folds, what nothing judged, knobs, columns. */
+/* Groups rows for the layout: table columns, folds, cases without a verdict, settings to try. */
 #include "report/view/build.h"
 #include <inttypes.h>
 #include <math.h>
 #include "report/text/format.h"
 
-/* Cases that one line names before it only counts. */
+/* Cases that one line names; the others are counted. */
 enum { FOLD_CASES = 12, UNJUDGED_CASES = 3, KNOB_CASES = 3 };
 
 bool view_tabled(const struct view_row *row)
@@ -46,7 +46,8 @@ bool view_fold_above(const struct view_fold *f)
 	return view_badness(f->verdict) <= view_badness(VERDICT_WARN) && f->verdict != VERDICT_UNKNOWN;
 }
 
-/* Another row of the table, before this one, has said the same; of a failure the numbers count too. */
+/* True if an earlier row of the table has the same reason. For a failure the numbers in the reason must be
+ * equal too. */
 static bool said_before(const struct view *v, const struct view_group *g, const struct view_row *row)
 {
 	for (const struct view_row *r = &v->rows[g->first]; r < row; r++)
@@ -57,8 +58,8 @@ static bool said_before(const struct view *v, const struct view_group *g, const 
 	return false;
 }
 
-/* Which columns a table has, and its reasons: a pass is told by the columns beside it, what has no reference
- * by the list of what nothing judged. */
+/* Chooses each table's columns and shortens reasons that the reader finds elsewhere: the other columns
+ * explain a pass, and the list of cases without a verdict explains a missing reference. */
 static void shape_table(struct view *v)
 {
 	for (size_t g = 0; g < v->group_count; g++) {
@@ -86,8 +87,8 @@ static void shape_table(struct view *v)
 	}
 }
 
-/* "What to do" names what asks for something; this is the rest of what has no verdict of its own. What nobody
- * asked to judge is no shortcoming: it is counted apart. */
+/* True for cases without a verdict that "What to do" does not name. Cases that the suite does not ask to
+ * judge are counted separately. */
 static bool is_unjudged(const struct view_row *row)
 {
 	return !row->aside && row->j->verdict != VERDICT_MEASURED &&
@@ -108,7 +109,7 @@ static void name_one(struct text *out, unsigned *count, unsigned most, const cha
 
 static void add_to_fold(struct view *v, size_t group, const struct view_row *row)
 {
-	static const char held[] = "every rule for them held";
+	static const char held[] = "all their rules passed";
 	const char *reason = passing_reading(row) ? held : row->reason;
 	struct view_fold *f = NULL;
 
@@ -158,10 +159,11 @@ static const char *measured_why(const struct view_row *row)
 		return NULL;
 	if (row->in_curve)
 		return "points of a curve";
-	return row->reason && row->reason[0] ? row->reason : "a job, which has no reference";
+	return row->reason && row->reason[0] ? row->reason : "a job, for which there is no reference";
 }
 
-/* Rows from this one on that were measured for the same reason; 0 where an earlier one counts it. */
+/* The number of rows that were measured without a verdict for the same reason as this row; 0 if an earlier
+ * row counts them. */
 static unsigned measured_alike(const struct view *v, size_t row)
 {
 	const char *why = measured_why(&v->rows[row]);
@@ -179,10 +181,10 @@ static unsigned measured_alike(const struct view *v, size_t row)
 	return count;
 }
 
-/* What was measured without being judged: one line, last. */
+/* Adds one last line for valid figures without a verdict. */
 static void count_measured(struct view *v)
 {
-	static const char reason[] = "sound figures that nothing was asked to judge";
+	static const char reason[] = "valid figures for which no verdict was requested";
 	struct view_unjudged *u = NULL;
 
 	for (size_t i = 0; i < v->row_count; i++) {
@@ -205,7 +207,8 @@ static bool is_absent(const struct view_row *row)
 
 enum { LACKS_MAX = 8, LACK = 120 };
 
-/* What the machine lacks, in few words: without the reading's own name in front and the advice behind. */
+/* The part of the reason that says what the machine lacks: without the reading's name before it and the
+ * advice after it. */
 static void lack_text(char out[LACK], const struct view_row *row)
 {
 	const char *why = row->reason, *colon = strstr(why, ": ");
@@ -215,7 +218,7 @@ static void lack_text(char out[LACK], const struct view_row *row)
 	snprintf(out, LACK, "%.*s", (int)strcspn(why, ":"), why);
 }
 
-/* The reasons with their counts. */
+/* Appends the reasons with their counts. */
 static void add_lacks(struct text *out, const struct view *v)
 {
 	char lack[LACKS_MAX][LACK], one[LACK];
@@ -242,8 +245,8 @@ static void add_lacks(struct text *out, const struct view *v)
 		text_addf(out, "; other reasons: %u", other);
 }
 
-/* What cannot run on this machine, whatever it lacks, is one entry. One reason alone keeps its entry, with
- * its cases. */
+/* Joins all cases that cannot run on this machine into one entry. If all have the same reason, the entry
+ * keeps its cases. */
 static void join_absent(struct view *v)
 {
 	struct view_unjudged *first = NULL;
@@ -305,7 +308,7 @@ static double share_of(const struct view_row *row)
 	return isfinite(row->j->share_of_bound) ? row->j->share_of_bound : 0;
 }
 
-/* The next of a knob's cases: the least share of its bound above (share, index) of the one before. */
+/* The next case of a setting in ascending order of (share of the bound, index), after `before`. */
 static const struct view_row *next_case(const struct view *v, const struct view_knob *knob,
 					const struct view_row *before)
 {
@@ -336,7 +339,7 @@ static void name_cases(const struct view *v, struct view_knob *knob)
 		text_addf(&knob->some, "; and %u more", knob->count - KNOB_CASES);
 }
 
-/* Knobs in the order of their first case. */
+/* Builds the settings to try, in the order of their first case. */
 static void build_knobs(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++)
@@ -416,11 +419,13 @@ bool view_ends_early(struct text *out, const struct record *r)
 {
 	if (r->cut_bytes)
 		text_addf(out,
-			  "journal's line %" PRIu64 " and what is behind it, %" PRIu64
-			  " bytes, could not be read: what was written before them is shown",
+			  "journal cannot be read from line %" PRIu64 " on (%" PRIu64
+			  " bytes); this report shows the lines before it",
 			  r->cut_line, r->cut_bytes);
 	else if (!r->closed)
-		text_add(out, "record ends before the run did: what was written until then is shown");
+		text_add(
+			out,
+			"journal ends before the end of the run; this report shows what was written until then");
 	return r->cut_bytes || !r->closed;
 }
 
@@ -436,7 +441,7 @@ bool view_rebooted(struct text *out, const struct view *v)
 			continue;
 		text_addf(out, "%s %s case %u, ",
 			  any ? ", and"
-			      : "the machine was started anew before the run went on; it had gone down",
+			      : "the machine was restarted before the run was resumed; it had gone down",
 			  c->reboot == REBOOT_WITHIN ? "in" : "after", c->id);
 		pseudonym_map_add(&v->names, out, c->key);
 		text_addf(out, " on %s", c->where);
@@ -449,7 +454,7 @@ bool view_stated(struct text *out, const struct view *v)
 {
 	if (!v->in->judged->has_stated)
 		return false;
-	text_add(out, "what was bought: ");
+	text_add(out, "compared with the stated machine:  ");
 	pseudonym_map_add(&v->names, out, v->in->judged->stated.reason);
 	return true;
 }
