@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/view/gap.h"
 #include <math.h>
+#include "judge/expect/expect.h"
 #include "report/text/format.h"
 
 static enum gap_kind kind_of(const struct factor *f)
@@ -58,6 +59,18 @@ size_t gap_steps(const struct view_row *row, struct gap_step steps[GAP_STEPS_MAX
 					   .before = at,
 					   .after = j->figure};
 	return count;
+}
+
+double gap_datasheet(const struct report_input *in, const struct gpu *gpu, const char *limit)
+{
+	const struct sku *sku = in->expectations && gpu ? expect_sku(in->expectations, gpu) : NULL;
+	const struct sku_value *value = NULL;
+
+	if (sku && !strncmp(limit, "compute.", 8))
+		value = sku_datasheet(sku, limit + 8);
+	else if (sku && !strcmp(limit, "memory"))
+		value = &sku->fact[SKU_memory_bandwidth];
+	return value && value->present ? value->value : 0;
 }
 
 void gap_achieved(struct text *out, const struct view *v, const struct view_row *row)
