@@ -89,6 +89,11 @@ void canvas_css(struct text *out);
 /* Appends a whole SVG document (`standalone`), or an element for an HTML page, without style and background.
  * `title` is its accessible name. Out of memory sets out->failed. */
 void canvas_svg(struct text *out, const struct canvas *c, const char *title, bool standalone);
+/* The colour of the series `index`; the colours repeat after CANVAS_SERIES. */
+static inline enum canvas_role canvas_series_role(size_t index)
+{
+	return (enum canvas_role)(CANVAS_s0 + index % CANVAS_SERIES);
+}
 unsigned canvas_colour(enum canvas_role role, bool dark); /* 0xrrggbb */
 
 /* Copies `c` to `out` with every text as strokes of the font in font.c, so that the result does not depend on

@@ -107,11 +107,6 @@ static void draw_grid(struct plot *p)
 	axis_text(p, (p->x0 + p->x1) / 2, p->y1 + 38, CANVAS_MIDDLE, "arithmetic intensity, FLOP per byte");
 }
 
-static enum canvas_role role_of(size_t series)
-{
-	return (enum canvas_role)(CANVAS_s0 + series % CANVAS_SERIES);
-}
-
 /* The fastest memory level, at which a compute ceiling starts. */
 static double fastest_bytes(const struct roofline_series *s, bool measured)
 {
@@ -181,7 +176,7 @@ static void draw_ceilings(struct plot *p)
 
 			if (!ceiling_span(p, &p->r->series[i], c, &from, &to))
 				continue;
-			canvas_line(p->c, role_of(i), c->measured ? 1.8 : 1.1,
+			canvas_line(p->c, canvas_series_role(i), c->measured ? 1.8 : 1.1,
 				    c->measured ? CANVAS_SOLID : CANVAS_DASHED, px(p, from),
 				    py(p, ceiling_rate(c, from)), px(p, to), py(p, ceiling_rate(c, to)));
 		}
@@ -194,7 +189,8 @@ static void draw_points(struct plot *p)
 			const struct roofline_point *q = &p->r->series[i].point[k];
 			double x = px(p, q->intensity), y = py(p, q->rate);
 
-			canvas_marker(p->c, role_of(i), (unsigned)i, q->verdict == VERDICT_PASS, x, y, 4.5);
+			canvas_marker(p->c, canvas_series_role(i), (unsigned)i, q->verdict == VERDICT_PASS, x,
+				      y, 4.5);
 			labels_take(&p->labels, (struct label_box){x - 6, y - 6, x + 6, y + 6});
 		}
 }
@@ -343,8 +339,9 @@ static void label_ceilings(struct plot *p)
 				continue;
 			if (!ceiling_text(text, sizeof(text), &p->r->series[i], c))
 				continue;
-			placed = c->kind == ROOFLINE_COMPUTE ? label_level(p, c, from, to, role_of(i), text)
-							     : label_slope(p, c, from, to, role_of(i), text);
+			placed = c->kind == ROOFLINE_COMPUTE
+					 ? label_level(p, c, from, to, canvas_series_role(i), text)
+					 : label_slope(p, c, from, to, canvas_series_role(i), text);
 			p->left_out += !placed && !spoken_for(p->r, i, c);
 		}
 }
@@ -405,7 +402,8 @@ static void label_points(struct plot *p)
 	for (size_t i = 0; i < p->r->count; i++)
 		for (size_t k = 0; k < p->r->series[i].point_count; k++)
 			if (p->r->series[i].point[k].labelled && !labelled(p, i, k))
-				p->left_out += !label_point(p, &p->r->series[i].point[k], role_of(i));
+				p->left_out +=
+					!label_point(p, &p->r->series[i].point[k], canvas_series_role(i));
 }
 
 /* Draws the legend above the plot, wrapped: marker and name of every series, then the meaning of the two
@@ -424,9 +422,10 @@ static double draw_legend(struct canvas *c, const struct roofline *r)
 			x = LEFT;
 			y += 18;
 		}
-		canvas_marker(c, role_of(i), (unsigned)i, true, x + 5, y - 4, 4.5);
-		canvas_text(c, &(struct canvas_style){.role = role_of(i), .size = 12, .bold = true}, x + 15,
-			    y, name);
+		canvas_marker(c, canvas_series_role(i), (unsigned)i, true, x + 5, y - 4, 4.5);
+		canvas_text(c,
+			    &(struct canvas_style){.role = canvas_series_role(i), .size = 12, .bold = true},
+			    x + 15, y, name);
 		x += width;
 	}
 	canvas_text(c, &(struct canvas_style){.role = CANVAS_muted, .size = FONT}, LEFT, y + 18,
