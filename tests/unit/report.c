@@ -399,8 +399,8 @@ static void test_report__a_share_above_its_bound_has_its_reason(void **state)
 {
 	(void)state;
 	over_the_bound(VERDICT_UNTRUSTED, BOUND_DEVICE, "do not use the figure; ");
-	over_the_bound(VERDICT_PASS, BOUND_CEILING, "which is no bound");
-	over_the_bound(VERDICT_PASS, BOUND_DATASHEET, "the clock was above the maximum");
+	over_the_bound(VERDICT_PASS, BOUND_CEILING, "which is not a bound");
+	over_the_bound(VERDICT_PASS, BOUND_DATASHEET, "the clock was above its reported maximum");
 }
 
 static void test_report__the_trace_has_clock_power_and_temperature(void **state)

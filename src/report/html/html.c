@@ -475,7 +475,7 @@ void report_html(struct text *out, const struct report_input *in)
 		out,
 		"</main>\n<footer>Sustained figures are means over a window that begins after clock, power and rate have settled. Inputs are scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
 	text_add(out, view_low_confidence(&v));
-	text_add(out, "  No reference: assay has no sound expectation for the case.</footer>\n");
+	text_add(out, " No reference: assay has no sound expectation for the case.</footer>\n");
 	html_end(out);
 	view_release(&v);
 }

@@ -245,7 +245,7 @@ static void add_notes(struct text *out, const struct view *v)
 		out,
 		"\nSustained figures are means over a window that begins after clock, power and rate have settled. Inputs are scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
 	text_add(out, view_low_confidence(v));
-	text_add(out, "  No reference: assay has no sound expectation for the case.\n");
+	text_add(out, " No reference: assay has no sound expectation for the case.\n");
 	text_add(out, "\n## How to repeat\n\n```\n");
 	view_repeat(out, v);
 	text_add(

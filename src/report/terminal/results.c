@@ -224,7 +224,8 @@ static void add_curve(const struct terminal_style *p, const struct curve *c)
 		}
 	}
 	if (c->doubtful)
-		text_addf(&line, " (%u points are not trusted)", c->doubtful);
+		text_addf(&line, " (%u point%s not trusted)", c->doubtful,
+			  c->doubtful == 1 ? " is" : "s are");
 	text_addf(p->out, "%*s", STYLE_VERDICT + 1, "");
 	width_wrap(p->out, text_str(&line), p->columns, STYLE_VERDICT + 1, STYLE_VERDICT + 1);
 	text_add(p->out, "\n");

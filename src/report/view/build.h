@@ -9,8 +9,10 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 			   const struct judgement *j, struct error *err);
 /* Appends to equal titles of one target the options in which the cases differ. */
 void view_tell_apart(struct view *v);
-/* Builds "What to do" from the rows. */ void view_todos_build(struct view *v);
-/* Builds the hardware parts that a ticket can name. */ void view_parts_build(struct view *v);
+/* Builds "What to do" from the rows. */
+void view_todos_build(struct view *v);
+/* Builds the hardware parts that a ticket can name. */
+void view_parts_build(struct view *v);
 /* Builds curves, matrices, folds, the list of cases without a verdict, and settings to try. Needs rows,
  * titles and todos. NO_RESOURCE: out of memory. */
 enum status view_shape(struct view *v, struct error *err);

@@ -11,6 +11,6 @@ struct guide_band {
 };
 /* False if no guide has a range for this case on this GPU model. */
 bool guide_bands_of(const struct view *v, const struct view_row *row, struct guide_band *out);
-/* Writes "700–850 TFLOPS" or "> 60.0 TFLOPS" to `out`. */ void
-guide_bands_band_text(char *out, size_t size, const struct guide_band *s);
+/* Writes "700–850 TFLOPS" or "> 60.0 TFLOPS" to `out`. */
+void guide_bands_band_text(char *out, size_t size, const struct guide_band *s);
 #endif

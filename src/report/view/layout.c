@@ -454,7 +454,7 @@ bool view_stated(struct text *out, const struct view *v)
 {
 	if (!v->in->judged->has_stated)
 		return false;
-	text_add(out, "compared with the stated machine:  ");
+	text_add(out, "compared with the stated machine: ");
 	pseudonym_map_add(&v->names, out, v->in->judged->stated.reason);
 	return true;
 }

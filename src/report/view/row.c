@@ -95,8 +95,8 @@ const char *view_low_confidence(const struct view *v)
 		if (v->rows[i].j->cause != CAUSE_LOW_CONFIDENCE && !v->rows[i].j->low_confidence)
 			continue;
 		if (strcmp(v->rows[i].c->target, "cpu"))
-			return "  Low confidence: the expected range comes from few GPUs.";
-		said = "  Low confidence: the expectation comes from few machines.";
+			return " Low confidence: the expected range comes from few GPUs.";
+		said = " Low confidence: the expectation comes from few machines.";
 	}
 	return said;
 }
