@@ -107,7 +107,9 @@ void html_case(struct text *out, const struct view *v, const struct view_row *ro
 {
 	struct text t = {0};
 
-	text_addf(out, "<details%s><summary>", open ? " open" : "");
+	text_add(out, "<details id=\"");
+	html_case_id(out, "gap", row);
+	text_addf(out, "\"%s><summary>", open ? " open" : "");
 	text_add(out, "<b>");
 	html_add(out, row->title);
 	text_addf(out, "</b><span class=\"num\">%s</span>", row->figure);

@@ -100,7 +100,8 @@ void html_begin(struct text *out, const char *title)
 	if (style)
 		text_add_bytes(out, (const char *)style->data, style->size);
 	canvas_css(out);
-	text_add(out, "</style>\n</head>\n<body>\n");
+	text_add(out,
+		 "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n");
 }
 
 void html_end(struct text *out)
@@ -148,80 +149,13 @@ static void add_header(struct text *out, const struct view *v)
 		text_add(out, "</p>");
 	}
 	text_release(&counts);
-	text_add(out, "</header>\n<nav><a href=\"#todo\">What to do</a>"
-		      "<a href=\"#devices\">Devices</a><a href=\"#unjudged\">Not judged</a>"
-		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Gap to the bound</a>");
+	text_add(out, "</header>\n<nav aria-label=\"sections\"><a href=\"#todo\">What to do</a>"
+		      "<a href=\"#devices\">Devices</a>");
+	text_add(out, v->unjudged_count ? "<a href=\"#unjudged\">Not judged</a>" : "");
+	text_add(out, "<a href=\"#results\">Results</a><a href=\"#gaps\">Gap to the bound</a>");
 	if (!training_case(v))
 		text_add(out, "<a href=\"#roofline\">Roofline</a>");
 	text_add(out, "<a href=\"#machine\">Machine</a><a href=\"#conditions\">Conditions</a></nav>\n");
-}
-
-static void add_todos(struct text *out, const struct view *v)
-{
-	text_add(out, "<section id=\"todo\"><h2>What to do</h2>\n");
-	if (!v->todo_count)
-		text_addf(out, "<p>%s</p>",
-			  v->row_count ? "Nothing: no case needs attention." : "No case ran.");
-	else
-		text_add(out, "<ol class=\"todo\">\n");
-	for (size_t i = 0; i < v->todo_count; i++) {
-		const struct view_todo *t = &v->todos[i];
-
-		if (t->spread.said)
-			continue;
-		text_add(out, "<li><span>");
-		html_verdict(out, t->verdict);
-		text_add(out, "</span><span>");
-		html_add(out, t->spread.where);
-		text_add(out, ": ");
-		html_element(out, "b", t->action[0] ? t->action : "look at the case");
-		text_add(out, "<br><span class=\"muted\">");
-		html_add(out, text_str(&t->some));
-		text_add(out, ": ");
-		html_add(out, t->reason[0] ? t->reason : cause_text(t->cause));
-		if (t->cause != CAUSE_NONE)
-			text_addf(out, " (<code>%s</code>)", cause_name(t->cause));
-		text_add(out, "</span></span></li>\n");
-	}
-	text_addf(out, "%s</section>\n", v->todo_count ? "</ol>\n" : "");
-}
-
-static void add_knobs(struct text *out, const struct view *v)
-{
-	if (!v->knob_count)
-		return;
-	text_add(out, "<section id=\"knobs\"><h2>Settings that could improve a figure</h2>\n");
-	for (size_t i = 0; i < v->knob_count; i++) {
-		if (v->knobs[i].spread.said)
-			continue;
-		text_add(out, "<div class=\"knob\">");
-		html_add(out, v->knobs[i].spread.where);
-		text_add(out, ": <b>");
-		html_names(out, v, v->knobs[i].knob);
-		text_add(out, "</b><br><span class=\"muted\">");
-		html_names(out, v, text_str(&v->knobs[i].some));
-		text_add(out, "</span></div>\n");
-	}
-	text_add(out, "</section>\n");
-}
-
-static void add_unjudged(struct text *out, const struct view *v)
-{
-	if (!v->unjudged_count)
-		return;
-	text_add(out, "<section id=\"unjudged\"><h2>Not judged, and why</h2>\n<ol class=\"todo\">\n");
-	for (size_t i = 0; i < v->unjudged_count; i++) {
-		const struct view_unjudged *u = &v->unjudged[i];
-
-		text_add(out, "<li><span>");
-		html_verdict(out, u->verdict);
-		text_addf(out, "</span><span>%u case%s: ", u->count, u->count == 1 ? "" : "s");
-		html_add(out, u->reason);
-		text_add(out, "<br><span class=\"muted\">");
-		html_add(out, text_str(&u->some));
-		text_add(out, "</span></span></li>\n");
-	}
-	text_add(out, "</ol></section>\n");
 }
 
 static void add_cards(struct text *out, const struct view *v)
@@ -349,20 +283,6 @@ static void fact_table(struct text *out, const struct view *v,
 	text_add(out, "</tbody></table>\n");
 }
 
-static void add_box(struct text *out, const struct view *v, const char *title, char (*lines)[200],
-		    size_t count)
-{
-	if (!count)
-		return;
-	text_addf(out, "<section class=\"box\"><h2>%s</h2><ul>\n", title);
-	for (size_t i = 0; i < count; i++) {
-		text_add(out, "<li>");
-		html_names(out, v, lines[i]);
-		text_add(out, "</li>\n");
-	}
-	text_add(out, "</ul></section>\n");
-}
-
 static void add_sanity(struct text *out, const struct view *v)
 {
 	bool any = false;
@@ -386,36 +306,6 @@ static void add_sanity(struct text *out, const struct view *v)
 	}
 	if (any)
 		text_add(out, "</tbody></table>\n");
-}
-
-static void add_parts(struct text *out, const struct view *v)
-{
-	if (!v->part_count)
-		return;
-	text_add(out, "<section id=\"parts\"><h2>Parts for a ticket</h2>\n"
-		      "<div class=\"wide\"><table><thead><tr><th>PCI address</th><th>slot</th><th>serial "
-		      "number</th><th>verdict</th><th>cause</th><th>evidence</th></tr></thead><tbody>\n");
-	for (size_t i = 0; i < v->part_count; i++) {
-		const struct view_part *p = &v->parts[i];
-
-		text_add(out, "<tr>");
-		for (int column = 0; column < PART_COLUMNS; column++) {
-			char text[160];
-
-			view_part_text(text, sizeof(text), p, column);
-			html_element(out, "td", text);
-		}
-		text_add(out, "<td>");
-		html_verdict(out, p->verdict);
-		text_add(out, "</td>");
-		html_element(out, "td", cause_name(p->cause));
-		text_add(out, "<td>");
-		html_add(out, p->row->title);
-		text_add(out, ": ");
-		html_add(out, p->row->reason);
-		text_add(out, "</td></tr>\n");
-	}
-	text_add(out, "</tbody></table></div></section>\n");
 }
 
 static void add_machine(struct text *out, const struct view *v)
@@ -456,19 +346,19 @@ void report_html(struct text *out, const struct report_input *in)
 	}
 	html_begin(out, v.headline);
 	add_header(out, &v);
-	text_add(out, "<main>\n");
-	add_todos(out, &v);
+	text_add(out, "<main id=\"main\">\n");
+	html_todos(out, &v);
 	add_cards(out, &v);
-	add_knobs(out, &v);
-	add_unjudged(out, &v);
+	html_knobs(out, &v);
+	html_unjudged(out, &v);
 	nodes_html(out, &v);
 	html_results(out, &v);
 	add_gaps(out, &v);
 	add_roofline(out, &v);
-	add_parts(out, &v);
+	html_parts(out, &v);
 	text_add(out, "<div class=\"boxes\">\n");
-	add_box(out, &v, "Could not be checked", j->could_not_look, j->could_not_look_count);
-	add_box(out, &v, "Needs operator input", j->operator_input, j->operator_input_count);
+	html_box(out, &v, "Could not be checked", j->could_not_look, j->could_not_look_count);
+	html_box(out, &v, "Needs operator input", j->operator_input, j->operator_input_count);
 	text_add(out, "</div>\n");
 	add_machine(out, &v);
 	text_add(

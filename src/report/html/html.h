@@ -20,6 +20,22 @@ void html_end(struct text *out);
 /* Appends <tag>text</tag> with the text escaped. */
 void html_element(struct text *out, const char *tag, const char *s);
 
+/* The sections with findings: what to do, settings to try, cases without a verdict, parts for a ticket. The
+ * last three append nothing if there are none. html_box appends a titled list, nothing if `count` is 0. */
+void html_todos(struct text *out, const struct view *v);
+void html_knobs(struct text *out, const struct view *v);
+void html_unjudged(struct text *out, const struct view *v);
+void html_parts(struct text *out, const struct view *v);
+void html_box(struct text *out, const struct view *v, const char *title, char (*lines)[200], size_t count);
+
+/* Every case that the page shows has one place with the id "case-ID" or "case-ID-rank-R", where ID is `case`
+ * in results.json and R a rank above 0. A case with details has a second place, "gap-ID". html_case_id
+ * appends an id, html_case_link a link with the case's title, html_case_place the place itself around the
+ * text `s`. */
+void html_case_id(struct text *out, const char *prefix, const struct view_row *row);
+void html_case_link(struct text *out, const char *prefix, const struct view_row *row);
+void html_case_place(struct text *out, const struct view_row *row, const char *s);
+
 /* Appends the section of results. */
 void html_results(struct text *out, const struct view *v);
 /* Appends the details of a headline case: figure, waterfall, settings to try, telemetry. `open`: unfolded. */

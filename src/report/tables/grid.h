@@ -9,6 +9,7 @@
 
 struct terminal_style;
 struct view;
+struct view_row;
 
 enum { GRID_COLUMNS = 20 };
 
@@ -30,6 +31,11 @@ struct grid {
 		char *text;
 	} * hint; /* sorted by cell */
 	size_t hints;
+	struct {
+		size_t cell;
+		const struct view_row *row;
+	} * place; /* sorted by cell */
+	size_t places;
 	bool failed; /* out of memory: the grid is incomplete */
 };
 
@@ -40,6 +46,8 @@ void grid_cell(struct grid *g, const char *s);
 /* Adds more about the last cell, at most once per cell. The page shows it as a tooltip; the other formats do
  * not show it. */
 void grid_hint(struct grid *g, const char *s);
+/* The last cell is the place of a case on the page (html_case_id). At most once per cell. */
+void grid_place(struct grid *g, const struct view_row *row);
 size_t grid_rows(const struct grid *g);
 const char *grid_at(const struct grid *g, size_t row, size_t column);
 

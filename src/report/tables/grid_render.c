@@ -31,13 +31,19 @@ void grid_markdown(struct text *out, const struct grid *g)
 	out->failed |= g->failed;
 }
 
-/* `*hint`: index of the next hint, which advances if the hint belongs to this cell. */
-static void html_cell(struct text *out, const struct grid *g, size_t cell, size_t *hint)
+/* `*hint`, `*place`: index of the next hint and place, which advances if it belongs to this cell. */
+static void html_cell(struct text *out, const struct grid *g, size_t cell, size_t *hint, size_t *place)
 {
 	size_t column = cell % g->columns;
 	const char *tag = !column && g->row_heads ? "th" : "td";
 
-	text_addf(out, "<%s%s", tag, g->column[column].right ? " class=\"num\"" : "");
+	text_addf(out, "<%s%s%s", tag, tag[1] == 'h' ? " scope=\"row\"" : "",
+		  g->column[column].right ? " class=\"num\"" : "");
+	if (*place < g->places && g->place[*place].cell == cell) {
+		text_add(out, " id=\"");
+		html_case_id(out, "case", g->place[(*place)++].row);
+		text_add(out, "\"");
+	}
 	if (*hint < g->hints && g->hint[*hint].cell == cell) {
 		text_add(out, " title=\"");
 		html_add(out, g->hint[(*hint)++].text);
@@ -50,27 +56,25 @@ static void html_cell(struct text *out, const struct grid *g, size_t cell, size_
 
 void grid_html(struct text *out, const struct grid *g)
 {
-	size_t hint = 0;
+	size_t hint = 0, place = 0;
 
 	if (g->folded) {
-		text_add(out, "<details><summary>");
+		text_add(out, "<details class=\"group\"><summary>");
 		html_element(out, "b", text_str(&g->title));
 		text_addf(out, "<span class=\"muted\">%zu rows</span></summary>", grid_rows(g));
 	} else {
+		text_add(out, "<div class=\"group\">");
 		html_element(out, "h3", text_str(&g->title));
 	}
-	text_add(out, "\n<div class=\"wide\"><table");
-	if (g->style)
-		text_addf(out, " class=\"%s\"", g->style);
-	text_add(out, "><thead><tr>");
+	text_addf(out, "\n<div class=\"wide\"><table class=\"%s\"><thead><tr>", g->style ? g->style : "grid");
 	for (size_t k = 0; k < g->columns; k++)
-		text_addf(out, "<th%s>%s</th>", g->column[k].right ? " class=\"num\"" : "",
-			  g->column[k].head);
+		text_addf(out, *g->column[k].head ? "<th%s scope=\"col\">%s</th>" : "<td%s>%s</td>",
+			  g->column[k].right ? " class=\"num\"" : "", g->column[k].head);
 	text_add(out, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < grid_rows(g); i++) {
 		text_add(out, "<tr>");
 		for (size_t k = 0; k < g->columns; k++)
-			html_cell(out, g, i * g->columns + k, &hint);
+			html_cell(out, g, i * g->columns + k, &hint, &place);
 		text_add(out, "</tr>\n");
 	}
 	text_add(out, "</tbody></table></div>\n");
@@ -79,8 +83,7 @@ void grid_html(struct text *out, const struct grid *g)
 		html_add(out, text_str(&g->note));
 		text_add(out, ".</p>\n");
 	}
-	if (g->folded)
-		text_add(out, "</details>\n");
+	text_add(out, g->folded ? "</details>\n" : "</div>\n");
 	out->failed |= g->failed;
 }
 

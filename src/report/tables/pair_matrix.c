@@ -215,6 +215,8 @@ void matrix_grid(struct grid *g, const struct matrix *m)
 		for (size_t b = 0; b < m->count; b++) {
 			cell_text(one, sizeof(one), m, a, b);
 			grid_cell(g, one);
+			if (m->cell[a][b] && !view_matrix_asks(m->cell[a][b]))
+				grid_place(g, m->cell[a][b]);
 		}
 	}
 	add_note(&g->note, m);

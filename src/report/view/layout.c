@@ -5,8 +5,7 @@
 #include <math.h>
 #include "report/text/format.h"
 
-/* Cases that one line names; the others are counted. */
-enum { FOLD_CASES = 12, UNJUDGED_CASES = 3, KNOB_CASES = 3 };
+enum { UNJUDGED_CASES = 3 }; /* cases that one entry names; the others are counted */
 
 bool view_tabled(const struct view_row *row)
 {
@@ -107,7 +106,7 @@ static void name_one(struct text *out, unsigned *count, unsigned most, const cha
 	++*count;
 }
 
-static void add_to_fold(struct view *v, size_t group, const struct view_row *row)
+static void add_to_fold(struct view *v, size_t group, struct view_row *row)
 {
 	static const char held[] = "all their rules passed";
 	const char *reason = passing_reading(row) ? held : row->reason;
@@ -121,7 +120,8 @@ static void add_to_fold(struct view *v, size_t group, const struct view_row *row
 		f = &v->folds[v->fold_count++];
 		*f = (struct view_fold){.group = group, .verdict = row->j->verdict, .reason = reason};
 	}
-	name_one(&f->cases, &f->count, FOLD_CASES, row->title);
+	row->fold = 1 + (size_t)(f - v->folds);
+	name_one(&f->cases, &f->count, VIEW_FOLD_CASES, row->title);
 }
 
 static void build_folds(struct view *v)
@@ -130,15 +130,15 @@ static void build_folds(struct view *v)
 		for (unsigned badness = 0; badness <= view_badness(VERDICT_SKIP); badness++)
 			for (size_t i = v->groups[g].first; i < v->groups[g].first + v->groups[g].count;
 			     i++) {
-				const struct view_row *row = &v->rows[i];
+				struct view_row *row = &v->rows[i];
 
 				if (!row->aside && !row->figure[0] && !is_unjudged(row) &&
 				    view_badness(row->j->verdict) == badness)
 					add_to_fold(v, g, row);
 			}
 	for (size_t i = 0; i < v->fold_count; i++)
-		if (v->folds[i].count > FOLD_CASES)
-			text_addf(&v->folds[i].cases, "; and %u more", v->folds[i].count - FOLD_CASES);
+		if (v->folds[i].count > VIEW_FOLD_CASES)
+			text_addf(&v->folds[i].cases, "; and %u more", v->folds[i].count - VIEW_FOLD_CASES);
 }
 
 static struct view_unjudged *unjudged_of(struct view *v, enum verdict verdict, const char *reason)
@@ -245,6 +245,14 @@ static void add_lacks(struct text *out, const struct view *v)
 		text_addf(out, "; other reasons: %u", other);
 }
 
+/* Entry `from` of the list of cases without a verdict is now entry `to`. */
+static void move_unjudged(struct view *v, size_t from, size_t to)
+{
+	for (size_t i = 0; i < v->row_count && from != to; i++)
+		if (v->rows[i].unjudged == from + 1)
+			v->rows[i].unjudged = to + 1;
+}
+
 /* Joins all cases that cannot run on this machine into one entry. If all have the same reason, the entry
  * keeps its cases. */
 static void join_absent(struct view *v)
@@ -261,10 +269,12 @@ static void join_absent(struct view *v)
 
 		if (u->absent && first) {
 			first->count += u->count;
+			move_unjudged(v, i, (size_t)(first - v->unjudged));
 			text_release(&u->some);
 			continue;
 		}
 		v->unjudged[kept] = *u;
+		move_unjudged(v, i, kept);
 		if (u->absent)
 			first = &v->unjudged[kept];
 		kept++;
@@ -278,12 +288,13 @@ static void join_absent(struct view *v)
 static void build_unjudged(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
-		const struct view_row *row = &v->rows[i];
+		struct view_row *row = &v->rows[i];
 		struct view_unjudged *u;
 
 		if (row->in_curve || !is_unjudged(row))
 			continue;
 		u = unjudged_of(v, row->j->verdict, row->reason);
+		row->unjudged = 1 + (size_t)(u - v->unjudged);
 		u->absent = u->absent || is_absent(row);
 		name_one(&u->some, &u->count, UNJUDGED_CASES, row->title);
 	}
@@ -295,7 +306,7 @@ static void build_unjudged(struct view *v)
 	count_measured(v);
 }
 
-static const struct advice *turns(const struct view_row *row, const struct view_knob *knob)
+static const struct advice *advice_of(const struct view_row *row, const struct view_knob *knob)
 {
 	for (size_t i = 0; i < row->j->advice_count; i++)
 		if (!strcmp(row->where, knob->spread.target) && !strcmp(row->j->advice[i].knob, knob->knob))
@@ -318,7 +329,7 @@ static const struct view_row *next_case(const struct view *v, const struct view_
 		const struct view_row *row = &v->rows[i];
 		double share = share_of(row);
 
-		if (!turns(row, knob) ||
+		if (!advice_of(row, knob) ||
 		    (before && (share < share_of(before) || (share == share_of(before) && row <= before))))
 			continue;
 		if (!next || share < share_of(next))
@@ -332,11 +343,14 @@ static void name_cases(const struct view *v, struct view_knob *knob)
 	const struct view_row *row = NULL;
 
 	for (size_t i = 0; i < v->row_count; i++)
-		knob->count += turns(&v->rows[i], knob) != NULL;
-	for (unsigned i = 0; i < KNOB_CASES && (row = next_case(v, knob, row)); i++)
-		text_addf(&knob->some, "%s%s (%s)", i ? "; " : "", row->title, turns(row, knob)->gain);
-	if (knob->count > KNOB_CASES)
-		text_addf(&knob->some, "; and %u more", knob->count - KNOB_CASES);
+		knob->count += advice_of(&v->rows[i], knob) != NULL;
+	for (unsigned i = 0; i < VIEW_KNOB_CASES && (row = next_case(v, knob, row)); i++) {
+		knob->named[i] = row;
+		knob->gain[i] = advice_of(row, knob)->gain;
+		text_addf(&knob->some, "%s%s (%s)", i ? "; " : "", row->title, knob->gain[i]);
+	}
+	if (knob->count > VIEW_KNOB_CASES)
+		text_addf(&knob->some, "; and %u more", knob->count - VIEW_KNOB_CASES);
 }
 
 /* Builds the settings to try, in the order of their first case. */

@@ -3,9 +3,6 @@
 #include <math.h>
 #include "report/view/build.h"
 
-/* Cases that one entry names; the others are counted. */
-enum { TODO_CASES = 4 };
-
 static void add_todo(struct view *v, const struct view_row *row, const char *action)
 {
 	struct view_todo *t = NULL;
@@ -27,8 +24,10 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 	t->residual_low = fmin(t->residual_low, row->j->unexplained);
 	t->residual_high = fmax(t->residual_high, row->j->unexplained);
 	text_addf(&t->cases, "%s%s", t->count ? "; " : "", row->title);
-	if (t->count < TODO_CASES)
+	if (t->count < VIEW_TODO_CASES) {
 		text_addf(&t->some, "%s%s", t->count ? "; " : "", row->title);
+		t->named[t->count] = row;
+	}
 	t->count++;
 }
 
@@ -81,8 +80,8 @@ void view_todos_build(struct view *v)
 			add_todo(v, row, action_of(v, row));
 		}
 	for (size_t i = 0; i < v->todo_count; i++) {
-		if (v->todos[i].count > TODO_CASES)
-			text_addf(&v->todos[i].some, "; and %u more", v->todos[i].count - TODO_CASES);
+		if (v->todos[i].count > VIEW_TODO_CASES)
+			text_addf(&v->todos[i].some, "; and %u more", v->todos[i].count - VIEW_TODO_CASES);
 		name_range(&v->todos[i]);
 	}
 }

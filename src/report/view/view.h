@@ -10,6 +10,8 @@
 #include "report/text/pseudonym_map.h"
 #include "report/report.h"
 
+enum { VIEW_TODO_CASES = 4, VIEW_KNOB_CASES = 3, VIEW_FOLD_CASES = 12 };
+
 struct view_row {
 	const struct record_case *c;
 	const struct judgement *j;
@@ -18,8 +20,10 @@ struct view_row {
 	bool headline;			  /* has a sustained figure: shown with its gap to the bound */
 	bool aside;			  /* for a target that was not requested: only counted */
 	bool in_curve;			  /* a point of a curve: shown only there */
-	bool in_matrix; /* a cell of a matrix; its table shows it too if it needs attention */
-	char base[112]; /* the title before view_tell_apart appended options */
+	bool in_matrix;	 /* a cell of a matrix; its table shows it too if it needs attention */
+	size_t fold;	 /* 1 + index of its fold; 0: none */
+	size_t unjudged; /* 1 + index of its entry in the list of cases without a verdict; 0: none */
+	char base[112];	 /* the title before view_tell_apart appended options */
 	char title[112], figure[40], expected[72], share[16], clock[24], power[16], temperature[16];
 	char *reason;	  /* pseudonyms applied; "" none */
 	const char *over; /* static: why its share is above 100 %; "" if it is not */
@@ -47,7 +51,7 @@ struct view_fold {
 	size_t group;
 	enum verdict verdict;
 	const char *reason; /* owned by a row, or static; "" none */
-	struct text cases;  /* the titles; above FOLD_CASES the first ones and a count */
+	struct text cases;  /* the titles; above VIEW_FOLD_CASES the first ones and a count */
 	unsigned count;
 };
 
@@ -73,7 +77,9 @@ struct view_spread {
 struct view_knob {
 	struct view_spread spread;
 	const char *knob;
-	struct text some; /* "BF16 GEMM 8192, cuBLASLt (at most x 1.47); .." */
+	struct text some;			       /* "BF16 GEMM 8192, cuBLASLt (at most x 1.47); .." */
+	const struct view_row *named[VIEW_KNOB_CASES]; /* the cases in `some` */
+	const char *gain[VIEW_KNOB_CASES];
 	unsigned count;
 };
 
@@ -89,6 +95,7 @@ struct view_todo {
 			       range (`range`) */
 	char range[80];
 	double residual_low, residual_high;
+	const struct view_row *named[VIEW_TODO_CASES]; /* the cases in `some` */
 	unsigned count;
 };
 
