@@ -26,10 +26,27 @@ struct report_input {
 	size_t called_count;
 };
 
+/* Columns of the tables on a terminal, after verdict and case: name for --columns, heading. */
+#define REPORT_COLUMNS(X)                                                                                    \
+	X(FIGURE, "figure", "figure")                                                                        \
+	X(EXPECTED, "expected", "expected")                                                                  \
+	X(SHARE, "bound", "of bound")                                                                        \
+	X(CLOCK, "clock", "clock")                                                                           \
+	X(POWER, "power", "power")                                                                           \
+	X(TEMPERATURE, "temperature", "temp.")                                                               \
+	X(REASON, "reason", "reason")
+#define X(column, ...) REPORT_COLUMN_##column,
+enum report_column { REPORT_COLUMNS(X) REPORT_COLUMN_COUNT };
+#undef X
+
 struct report_style {
 	bool colour;
-	unsigned columns;
+	unsigned columns; /* width of the terminal */
+	unsigned shown; /* bits 1 << enum report_column of the columns to show; 0: all but the temperature */
 };
+/* Reads a list of column names such as "figure,bound,reason" into bits for report_style.shown; NULL gives 0,
+ * the default columns. BAD_INPUT: an unknown name, with the nearest one, or an empty list. */
+enum status report_columns_parse(unsigned *shown, const char *list, struct error *err);
 /* The values of `--format`, an option of every command that shows a report. */
 enum report_format { REPORT_TEXT, REPORT_MARKDOWN, REPORT_HTML, REPORT_JSON, REPORT_CSV };
 extern const char *const report_formats[]; /* "text", "markdown", "html", "json", "csv"; ends with NULL */

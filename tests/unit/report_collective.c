@@ -212,7 +212,7 @@ static void test_ranks__a_terminal_has_those_that_differ_alone(void **state)
 	assert_non_null(strstr(text_str(&s.text[REPORT_MARKDOWN]), all));
 	assert_non_null(strstr(text_str(&s.text[REPORT_HTML]), all));
 	assert_non_null(strstr(text_str(&s.text[REPORT_HTML]),
-			       "<details><summary><b>Ranks</b><span class=\"muted\">2 rows"));
+			       "<details class=\"group\"><summary><b>Ranks</b><span class=\"muted\">2 rows"));
 	shown_release(&s);
 }
 

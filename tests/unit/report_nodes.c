@@ -253,8 +253,8 @@ static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **
 	assert_false(says(&s, REPORT_MARKDOWN, "at the end")); /* no clock gained anything */
 	assert_true(says(&s, REPORT_MARKDOWN, "570: n0, n3, n6, n9"));
 	assert_true(says(&s, REPORT_MARKDOWN, "and 4 more values (nodes.csv has them)"));
-	assert_true(says(&s, REPORT_HTML, "<details><summary><b>n4 · GPU 0"));
-	assert_true(says(&s, REPORT_HTML, "<details open><summary><b>n5 · GPU 0"));
+	assert_true(says(&s, REPORT_HTML, "<details class=\"group\"><summary><b>n4 · GPU 0"));
+	assert_true(says(&s, REPORT_HTML, "<details class=\"group\" open><summary><b>n5 · GPU 0"));
 	shown_release(&s);
 }
 

@@ -59,7 +59,7 @@ static enum status check_wishes(const struct running_opts *o, struct error *err)
 	if (o->plan && format != REPORT_TEXT && format != REPORT_JSON)
 		return error_set(err, STATUS_BAD_INPUT, "--plan shows text or json, not %s",
 				 report_formats[format]);
-	return show_one_form(o->format, o->json, err);
+	return show_one_form(o->format, o->json, o->columns, err);
 }
 
 /* A run that goes on keeps what was stated with it; what is no longer there is told before it goes on. */
@@ -150,15 +150,16 @@ static void keep_statement_again(const char *dir, const struct text *stated, con
 
 /* Who reads the terminal may know which node is which; what other programs read is as the files are. */
 static enum status show_with_names(const struct report_input *in, const struct running_team *team,
-				   enum report_format format, bool colour, struct error *err)
+				   const struct running_opts *o, bool colour, struct error *err)
 {
+	const enum report_format format = running_format(o);
 	struct report_input named = *in;
 	struct report_called *called =
 		format == REPORT_TEXT ? running_team_called(team, &named.called_count) : NULL;
 	enum status st;
 
 	named.called = called;
-	st = show_report(&named, format, colour, err);
+	st = show_report(&named, format, o->columns, colour, err);
 	free(called);
 	return st;
 }
@@ -178,7 +179,7 @@ static enum status judge_and_report(const struct command_context *c, const struc
 	st = report_write(dir, &judged.in, &note, err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
-	shown = show_with_names(&judged.in, team, running_format(o), c->colour, err);
+	shown = show_with_names(&judged.in, team, o, c->colour, err);
 	st = st ? st : shown;
 	*code = judged.judgements.exit_code;
 out:

@@ -6,6 +6,9 @@
 #include "core/text/utf8.h"
 #include "report/report.h"
 
+#define SHOW_COLUMNS_HELP                                                                                    \
+	"columns of the tables on the terminal, with commas between: figure, expected, bound, clock, power, temperature, reason"
+
 /* What was shown leaves now. False: it, or something before it, could not be written. */
 bool show_flush(void);
 /* errno of the first write to stdout that failed; 0: none. */
@@ -18,9 +21,11 @@ bool show_json(const json_t *j, size_t flags);
 void show_message(const char *prefix, const char *line);
 /* Columns of the terminal on stdout; COLUMNS where it is none; else 100. */
 unsigned show_columns(void);
-/* --json with another --format is BAD_INPUT: text is what --format says where nothing is given. */
-enum status show_one_form(uint32_t format, bool json, struct error *err);
-/* The report on stdout in the form asked for. */
-enum status show_report(const struct report_input *in, enum report_format format, bool colour,
-			struct error *err);
+/* Checks the options of a report's form before the command does any work. BAD_INPUT: --json with another
+ * --format than text (the preset) or json, --columns with another format than text, or a wrong list of
+ * columns. `columns`: NULL if not given. */
+enum status show_one_form(uint32_t format, bool json, const char *columns, struct error *err);
+/* Prints the report on stdout. `columns`: the value of --columns or NULL. */
+enum status show_report(const struct report_input *in, enum report_format format, const char *columns,
+			bool colour, struct error *err);
 #endif
