@@ -1,6 +1,6 @@
 #!/bin/sh
 # The report page of a check with failures and a profile's page in headless Chromium: axe-core finds no serious or critical violation,
-# light or dark; tables sort and filter, links open the case they name, and everything that can be clicked has the keyboard too.
+# light or dark, wide or narrow; tables sort and filter, links open the case they name, and everything that can be clicked has the keyboard too.
 # usage: axe.sh ASSAY ROOT
 set -u
 assay=$(realpath "$1") root=$(realpath "$2")
@@ -108,6 +108,7 @@ sound() { # PAGE SCHEME FLAG..
 }
 for page in check profile; do
 	ok "$page, light: no serious violation" sound $page light ''
+	ok "$page, narrow: no serious violation" sound $page light --window-size=500,900
 	ok "$page, dark: no serious violation" sound $page dark --blink-settings=preferredColorScheme=0
 done
 sed 's/--muted: #5c6570/--muted: #bcc5d0/' check.html > pale.html

@@ -25,7 +25,7 @@ void html_todos(struct text *out, const struct view *v)
 	for (size_t i = 0; i < v->todo_count; i++) {
 		const struct view_todo *t = &v->todos[i];
 
-		if (t->spread.said)
+		if (t->spread.joined)
 			continue;
 		text_add(out, "<li><span>");
 		html_verdict(out, t->verdict);
@@ -63,7 +63,7 @@ void html_knobs(struct text *out, const struct view *v)
 		return;
 	text_add(out, "<section id=\"knobs\"><h2>Settings that could improve a figure</h2>\n");
 	for (size_t i = 0; i < v->knob_count; i++) {
-		if (v->knobs[i].spread.said)
+		if (v->knobs[i].spread.joined)
 			continue;
 		text_add(out, "<div class=\"knob\">");
 		html_add(out, v->knobs[i].spread.where);

@@ -98,7 +98,7 @@ static void add_todos(struct text *out, const struct view *v)
 	for (size_t i = 0; i < v->todo_count; i++) {
 		const struct view_todo *t = &v->todos[i];
 
-		if (t->spread.said)
+		if (t->spread.joined)
 			continue;
 		text_addf(out, "%u. **%s**, ", ++number, verdict_name(t->verdict));
 		markdown_text(out, t->spread.where);
@@ -119,7 +119,7 @@ static void add_knobs(struct text *out, const struct view *v)
 	if (v->knob_count)
 		text_add(out, "\n## Settings that could improve a figure\n\n");
 	for (size_t i = 0; i < v->knob_count; i++) {
-		if (v->knobs[i].spread.said)
+		if (v->knobs[i].spread.joined)
 			continue;
 		text_add(out, "- ");
 		markdown_text(out, v->knobs[i].spread.where);

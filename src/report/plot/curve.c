@@ -357,7 +357,7 @@ void curve_level_text(char *out, size_t size, const struct curve_level *l)
 
 void curve_doubt_text(struct text *out, const struct curve *c)
 {
-	const char *said = NULL;
+	const char *previous = NULL;
 
 	for (size_t i = 0; i < c->series_count; i++)
 		for (size_t k = 0; k < c->series[i].count; k++) {
@@ -365,10 +365,10 @@ void curve_doubt_text(struct text *out, const struct curve *c)
 
 			if (row->j->verdict != VERDICT_UNTRUSTED)
 				continue;
-			text_addf(out, "%s%s", said ? "; " : "? not trusted: ", row->title);
-			if (!said || strcmp(said, row->reason))
+			text_addf(out, "%s%s", previous ? "; " : "? not trusted: ", row->title);
+			if (!previous || strcmp(previous, row->reason))
 				text_addf(out, ": %s", row->reason);
-			said = row->reason;
+			previous = row->reason;
 		}
 }
 

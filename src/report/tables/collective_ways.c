@@ -66,7 +66,7 @@ static void gain_text(char *out, size_t size, const struct judge_way *w)
 		snprintf(out, size, "x %.3f", w->ratio);
 }
 
-static void chosen_text(char *out, size_t size, const struct judge_way *w)
+static void choice_text(char *out, size_t size, const struct judge_way *w)
 {
 	char ways[48] = "", tried[64] = "";
 
@@ -81,7 +81,7 @@ static void chosen_text(char *out, size_t size, const struct judge_way *w)
 static void add_row(struct grid *g, const struct view *v, const struct judge_way *w)
 {
 	const char *size = record_option(case_of(v, w), "size");
-	struct text best = {0}, told = {0};
+	struct text best = {0}, algorithm = {0};
 	double bytes;
 	char one[96];
 
@@ -97,13 +97,13 @@ static void add_row(struct grid *g, const struct view *v, const struct judge_way
 	gain_text(one, sizeof(one), w);
 	grid_cell(g, one);
 	if (w->algorithm)
-		text_addf(&told, "%s%s%s", w->algorithm, w->protocol ? " " : "",
+		text_addf(&algorithm, "%s%s%s", w->algorithm, w->protocol ? " " : "",
 			  w->protocol ? w->protocol : "");
-	grid_cell(g, told.size ? text_str(&told) : "not reported");
-	chosen_text(one, sizeof(one), w);
+	grid_cell(g, algorithm.size ? text_str(&algorithm) : "not reported");
+	choice_text(one, sizeof(one), w);
 	grid_cell(g, one);
 	text_release(&best);
-	text_release(&told);
+	text_release(&algorithm);
 }
 
 void ways_grid(struct grid *g, const struct view *v, size_t way)

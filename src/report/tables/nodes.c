@@ -179,7 +179,7 @@ static void holders_text(struct text *out, const struct view *v, const struct ju
 		text_addf(out, " and %u more", count - NAMES);
 }
 
-static bool told_before(const struct judge_difference *d, size_t i)
+static bool seen_before(const struct judge_difference *d, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (!strcmp(d->other[k].value, d->other[i].value))
@@ -194,7 +194,7 @@ static void others_text(struct text *out, const struct view *v, const struct jud
 	unsigned values = 0;
 
 	for (size_t i = 0; i < d->other_count; i++) {
-		if (told_before(d, i) || values++ >= VALUES)
+		if (seen_before(d, i) || values++ >= VALUES)
 			continue;
 		text_add(out, out->size ? "; " : "");
 		value_text(out, v, d, d->other[i].value);

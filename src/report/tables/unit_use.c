@@ -5,7 +5,7 @@
 
 enum { BRIEF = 8 }; /* rows on a terminal */
 
-static bool told(const struct metric *m)
+static bool is_known(const struct metric *m)
 {
 	return m->from && isfinite(m->value);
 }
@@ -20,15 +20,15 @@ static bool best_memory(const struct view *v, const struct view_row *row)
 {
 	const struct metric *own = &row->j->metric[METRIC_MEMORY];
 
-	for (size_t i = 0; i < v->row_count && told(own); i++) {
+	for (size_t i = 0; i < v->row_count && is_known(own); i++) {
 		const struct view_row *o = &v->rows[i];
 		const struct metric *m = &o->j->metric[METRIC_MEMORY];
 
-		if (o != row && is_memory(o) && !strcmp(o->where, row->where) && told(m) &&
+		if (o != row && is_memory(o) && !strcmp(o->where, row->where) && is_known(m) &&
 		    (m->value > own->value || (!(own->value > m->value) && o < row)))
 			return false;
 	}
-	return told(own);
+	return is_known(own);
 }
 
 static bool fits(const struct view *v, const struct view_row *row)
@@ -38,7 +38,7 @@ static bool fits(const struct view *v, const struct view_row *row)
 	if (is_memory(row))
 		return best_memory(v, row);
 	for (int i = 0; i < METRIC_COUNT; i++)
-		if (told(&row->j->metric[i]))
+		if (is_known(&row->j->metric[i]))
 			return true;
 	return false;
 }
@@ -53,7 +53,7 @@ static void add_metric(struct grid *g, const struct metric *m, const struct metr
 {
 	char one[48], cell[64];
 
-	if (!told(m)) {
+	if (!is_known(m)) {
 		grid_cell(g, FORMAT_NONE);
 		return;
 	}
@@ -86,7 +86,7 @@ static void add_from(struct grid *g, const struct judgement *j)
 	for (int i = 0; i < METRIC_COUNT; i++) {
 		size_t used = strlen(text);
 
-		if (told(&j->metric[i]) && !strstr(text, j->metric[i].from))
+		if (is_known(&j->metric[i]) && !strstr(text, j->metric[i].from))
 			snprintf(text + used, sizeof(text) - used, "%s%s", used ? ", " : "",
 				 j->metric[i].from);
 	}
@@ -171,7 +171,7 @@ json_t *unit_use_json(struct json_build *b, const struct view_row *row)
 		const struct metric *m = &row->j->metric[i];
 		json_t *object;
 
-		if (!told(m))
+		if (!is_known(m))
 			continue;
 		object = json_object();
 		json_put_text(b, object, "name", metric_rows[i].name);

@@ -32,7 +32,7 @@ static void add_todos(const struct terminal_style *p, const struct view *v)
 						    : cause_text(t->cause);
 		struct text line = {0};
 
-		if (t->spread.said)
+		if (t->spread.joined)
 			continue;
 		text_addf(&line, "%s: %s (%s", t->spread.where, action[0] ? action : "look at the case",
 			  text_str(&t->some));
@@ -52,7 +52,7 @@ static void add_knobs(const struct terminal_style *p, const struct view *v)
 		const struct view_knob *k = &v->knobs[i];
 		struct text line = {0};
 
-		if (k->spread.said)
+		if (k->spread.joined)
 			continue;
 		text_addf(&line, "%s, ", k->spread.where);
 		pseudonym_map_add(&v->names, &line, k->knob);

@@ -33,7 +33,7 @@ static void band_add(struct text *out, const struct judgement *j)
 		text_addf(out, "; %s%s%s", j->band.source, j->band.date[0] ? ", " : "", j->band.date);
 }
 
-static void least_add(struct text *out, const struct fallback_expectation *l)
+static void fallback_add(struct text *out, const struct fallback_expectation *l)
 {
 	text_addf(out, "%s%.2f, %s confidence: %s%s%s",
 		  l->from == EXPECTED_GROUP ? "; expected share of the rate on fewer nodes: at least "
@@ -73,7 +73,7 @@ void basis_add(struct text *out, const struct judgement *j)
 			text_addf(out, "the bound of its device%s%s", j->bound.formula[0] ? ": " : "",
 				  j->bound.formula);
 		if (j->least.value > 0 && j->figure < j->least.value)
-			least_add(out, &j->least);
+			fallback_add(out, &j->least);
 		return;
 	}
 }

@@ -45,7 +45,7 @@ static void learn(struct pseudonym_map *n, const char *prefix, const char *value
 		make_pseudonym(n, pair->shown, prefix, value);
 }
 
-void pseudonym_map_tell(struct pseudonym_map *n, const char *shown, const char *name)
+void pseudonym_map_set(struct pseudonym_map *n, const char *shown, const char *name)
 {
 	struct pseudonym_map_pair *pair = n->real ? NULL : new_pair(n, shown);
 

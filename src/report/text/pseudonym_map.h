@@ -29,7 +29,7 @@ void pseudonym_map_init(struct pseudonym_map *n, const struct record *r, const s
 /* Adds the names of another machine of the same run. */
 void pseudonym_map_learn(struct pseudonym_map *n, const struct machine *m);
 /* Shows `name` for the pseudonym `shown` of the record, whose owner is known here. */
-void pseudonym_map_tell(struct pseudonym_map *n, const char *shown, const char *name);
+void pseudonym_map_set(struct pseudonym_map *n, const char *shown, const char *name);
 void pseudonym_map_release(struct pseudonym_map *n);
 /* Appends `s` with pseudonyms for every known name, and for every text that looks like an IPv4, IPv6 or MAC
  * address or a UUID. */

@@ -335,7 +335,7 @@ static void title_other(struct text *t, const struct record_case *c)
 
 /* True if the title names the engine. Own loops and kernels are the default and not named, except on links
  * and for attention, where several engines run side by side. */
-static bool says_engine(const struct record_case *c)
+static bool names_engine(const struct record_case *c)
 {
 	return !strcmp(c->probe, "link") || !strcmp(c->probe, "p2p") || !strcmp(c->probe, "attention") ||
 	       (strcmp(c->engine, "own") && strcmp(c->engine, "cpu"));
@@ -371,7 +371,7 @@ void format_title(char *out, size_t size, const struct record_case *c)
 		text_add(&t, ", together");
 	if (c->round)
 		text_addf(&t, ", round %u", c->round);
-	if (c->engine[0] && !c->reading && says_engine(c))
+	if (c->engine[0] && !c->reading && names_engine(c))
 		text_addf(&t, ", %s", format_engine(c->engine));
 	text_copy(out, size, text_str(&t));
 	text_release(&t);

@@ -106,21 +106,6 @@ void width_add(struct text *out, const char *s, unsigned columns, enum width_ali
 	}
 }
 
-size_t width_fit(const char *s, unsigned columns)
-{
-	unsigned used = 0;
-	size_t at = 0, words = 0, size;
-
-	for (uint32_t code; (code = utf8_decode(s + at, &size)) || size; at += size) {
-		if (code == ' ')
-			words = at;
-		used += clean_width(code);
-		if (used > columns)
-			return words ? words : at;
-	}
-	return at;
-}
-
 static unsigned word_width(const char *s, const char **end)
 {
 	unsigned columns = 0;

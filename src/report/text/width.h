@@ -14,9 +14,6 @@ unsigned width_of(const char *s);
 /* Appends `s`, cut to `columns` with an ellipsis or padded with spaces. Control characters become spaces and
  * bytes that are not UTF-8 become U+FFFD, so foreign text cannot control a terminal. */
 void width_add(struct text *out, const char *s, unsigned columns, enum width_align align);
-/* The number of bytes of `s` that fit into `columns`. The cut is at a space, or inside a word that is wider
- * than `columns`. */
-size_t width_fit(const char *s, unsigned columns);
 /* Appends `s`, cleaned as in width_add and wrapped at words. Every line after the first starts with `indent`
  * spaces. The first line has `used` columns already. */
 void width_wrap(struct text *out, const char *s, unsigned columns, unsigned used, unsigned indent);

@@ -65,14 +65,14 @@ static void add_no_rate(struct grid *g, const struct record_phase *p)
  * because a column is as wide as its longest cell. */
 static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
 {
-	const char *said = ready ? record_text(ready, name) : NULL;
+	const char *reported = ready ? record_text(ready, name) : NULL;
 	char text[TEXT_MOST + 1];
 	char *space;
 
-	if (!said)
+	if (!reported)
 		return false;
-	snprintf(text, sizeof(text), "%s", said);
-	space = strlen(said) > TEXT_MOST ? strrchr(text, ' ') : NULL;
+	snprintf(text, sizeof(text), "%s", reported);
+	space = strlen(reported) > TEXT_MOST ? strrchr(text, ' ') : NULL;
 	if (space)
 		*space = '\0';
 	grid_cell(g, name);
@@ -125,15 +125,15 @@ static size_t pick_steps(const struct series *steps, const struct series *loss, 
 	size_t count = 0;
 
 	for (size_t i = steps->count; i-- > 0;) {
-		bool told = !isnan(training_reading(loss, steps->t_ns[i]));
+		bool reported = !isnan(training_reading(loss, steps->t_ns[i]));
 		double evaluated = training_reading(eval, steps->t_ns[i]), number = steps->value[i];
 		struct step *last = count ? &kept[count - 1] : NULL;
 
-		if ((!told && isnan(evaluated)) || (last && number > last->step))
+		if ((!reported && isnan(evaluated)) || (last && number > last->step))
 			continue;
 		if (!last || number < last->step)
-			kept[count++] = (struct step){number, evaluated, told ? i : NO_LINE};
-		else if (told && last->at == NO_LINE)
+			kept[count++] = (struct step){number, evaluated, reported ? i : NO_LINE};
+		else if (reported && last->at == NO_LINE)
 			last->at = i;
 	}
 	return count;
@@ -176,16 +176,17 @@ static void add_step(struct grid *g, const struct record *r, const struct series
 	static const struct {
 		const char *name, *format;
 	} rest[] = {{"learning_rate", "%.3e"}, {"grad_norm", "%.3g"}, {"tokens_per_s", "%.0f"}};
-	bool told = step->at != NO_LINE;
-	uint64_t t_ns = told ? steps->t_ns[step->at] : 0;
+	bool reported = step->at != NO_LINE;
+	uint64_t t_ns = reported ? steps->t_ns[step->at] : 0;
 
 	add_number(g, "%.0f", step->step);
-	add_number(g, "%.4f", told ? training_reading(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
+	add_number(g, "%.4f",
+		   reported ? training_reading(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
 	add_number(g, "%.4f", step->eval);
 	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)
 		add_number(g, rest[i].format,
-			   told ? training_reading(record_series(r, SOURCE, rest[i].name), t_ns)
-				: (double)NAN);
+			   reported ? training_reading(record_series(r, SOURCE, rest[i].name), t_ns)
+				    : (double)NAN);
 }
 
 bool training_steps_grid(struct grid *g, const struct view *v)

@@ -47,7 +47,7 @@ bool view_fold_above(const struct view_fold *f)
 
 /* True if an earlier row of the table has the same reason. For a failure the numbers in the reason must be
  * equal too. */
-static bool said_before(const struct view *v, const struct view_group *g, const struct view_row *row)
+static bool repeats_reason(const struct view *v, const struct view_group *g, const struct view_row *row)
 {
 	for (const struct view_row *r = &v->rows[g->first]; r < row; r++)
 		if (view_tabled(r) && r->j->verdict == row->j->verdict &&
@@ -76,7 +76,7 @@ static void shape_table(struct view *v)
 			}
 			if (!view_tabled(row) || (!cause[0] && !row->over[0]) ||
 			    (row->j->verdict != VERDICT_PASS && view_asks(row) &&
-			     !said_before(v, group, row)))
+			     !repeats_reason(v, group, row)))
 				continue;
 			snprintf(row->why, sizeof(row->why), "%s%s%s", cause,
 				 cause[0] && row->over[0] ? "; " : "", row->over);

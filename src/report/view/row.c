@@ -89,16 +89,16 @@ static const struct record_phase *judged_phase(const struct record_case *c, cons
 
 const char *view_low_confidence(const struct view *v)
 {
-	const char *said = "";
+	const char *text = "";
 
 	for (size_t i = 0; i < v->row_count; i++) {
 		if (v->rows[i].j->cause != CAUSE_LOW_CONFIDENCE && !v->rows[i].j->low_confidence)
 			continue;
 		if (strcmp(v->rows[i].c->target, "cpu"))
 			return " Low confidence: the expected range comes from few GPUs.";
-		said = " Low confidence: the expectation comes from few machines.";
+		text = " Low confidence: the expectation comes from few machines.";
 	}
-	return said;
+	return text;
 }
 
 /* A ceiling measured in this run is no bound if the figure is above it. Then no share is shown. */

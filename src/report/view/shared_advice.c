@@ -66,7 +66,7 @@ static bool same_kind(const char *a, const char *b)
 	return true;
 }
 
-static bool tells(const struct view *v, size_t lead, size_t i, spread_at *at, spread_same *same)
+static bool same_advice(const struct view *v, size_t lead, size_t i, spread_at *at, spread_same *same)
 {
 	return same_kind(at(v, lead)->target, at(v, i)->target) && same(v, lead, i);
 }
@@ -82,7 +82,7 @@ static void fold(const struct view *v, size_t count, size_t lead, spread_at *at,
 
 	memset(on_node, 0, v->in->record->node_count + 1);
 	for (size_t i = lead; i < count; i++) {
-		if (!tells(v, lead, i, at, same))
+		if (!same_advice(v, lead, i, at, same))
 			continue;
 		if (targets++ < NAMED)
 			text_addf(&some, "%s%s", targets > 1 ? ", " : "", at(v, i)->target);
@@ -92,7 +92,7 @@ static void fold(const struct view *v, size_t count, size_t lead, spread_at *at,
 	if (targets > APART) {
 		name_many(v, first, targets, nodes, &some);
 		for (size_t i = lead + 1; i < count; i++)
-			at(v, i)->said = at(v, i)->said || tells(v, lead, i, at, same);
+			at(v, i)->joined = at(v, i)->joined || same_advice(v, lead, i, at, same);
 	}
 	text_release(&some);
 }
@@ -103,7 +103,7 @@ static void fold_all(const struct view *v, size_t count, spread_at *at, spread_s
 	for (size_t i = 0; i < count; i++) {
 		struct view_spread *s = at(v, i);
 
-		if (s->said)
+		if (s->joined)
 			continue;
 		text_copy(s->where, sizeof(s->where), s->target);
 		fold(v, count, i, at, same, on_node);

@@ -213,7 +213,7 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 		return error_set(err, STATUS_BUG, "%zu judgements for %zu cases", in->judged->count, cases);
 	pseudonym_map_init(&v->names, in->record, in->machine, in->real_names);
 	for (size_t i = 0; i < in->called_count; i++)
-		pseudonym_map_tell(&v->names, in->called[i].shown, in->called[i].name);
+		pseudonym_map_set(&v->names, in->called[i].shown, in->called[i].name);
 	for (size_t i = 0; in->nodes && i < in->record->node_count; i++)
 		pseudonym_map_learn(&v->names, in->nodes[i]);
 	v->rows = calloc(room, sizeof(*v->rows));

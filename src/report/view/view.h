@@ -68,7 +68,7 @@ struct view_unjudged {
 struct view_spread {
 	char target[192]; /* its own */
 	unsigned node;
-	bool said;	 /* an earlier entry speaks for this one: do not show it */
+	bool joined;	 /* an earlier entry speaks for this one: do not show it */
 	char where[640]; /* its target, or "64 targets on 64 nodes, such as n0/gpu0, .." */
 };
 
