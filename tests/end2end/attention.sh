@@ -17,7 +17,7 @@ ok "dense and block-sparse attention run on the CPU" measured cpu $small seq=256
 ok "every element of both was looked at" sh -c '[ -n "$1" ]' sh "$(whole cpu 0 && whole cpu 1 && echo yes)"
 ok "causal pairs are counted exactly" [ "$(value cpu 0 pairs_kept)" = 65792.0 ]
 ok "by lists as well" [ "$(value cpu 1 pairs_kept)" = 65792.0 ]
-ok "the report has their table" says 'us a head' cpu/REPORT.md
+ok "the report has their table" says 'us per head' cpu/REPORT.md
 ok "which names kernel and engine" says 'FP16 attention B1 H2 S256 D32 causal.*own loops.*tiles of 64 x 64' cpu/REPORT.md
 ok "making the lists is told apart" [ -n "$(value cpu 1 blocks_build_s)" ]
 

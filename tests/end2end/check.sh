@@ -17,6 +17,11 @@ ok "which is named" says 'op: the value triad is given twice' err
 ok "two forms of a report" expect 64 check --plan --json --format csv
 ok "of a report again" expect 64 report nowhere --json --format html
 ok "which are named" says 'json and --format html cannot be combined' err
+ok "an unknown column is refused" expect 64 check --plan --columns figure,bond
+ok "with the nearest one" says 'did you mean "bound"; the columns are figure, expected' err
+ok "by report too" expect 64 report nowhere --columns powr
+ok "with the nearest one" says 'did you mean "power"' err
+ok "no columns of JSON" expect 64 check --plan --json --columns figure
 ok "a plan in a form that it has not" expect 64 check --plan --format html
 ok "to wait and not to" expect 64 check --plan --wait --beside
 ok "a plan into nothing" expect 64 check --plan --out ''
@@ -75,6 +80,10 @@ ok "in the machine's facts too" sh -c 'grep -q "\"hostname\":\"$(uname -n)\"" na
 ok "and the manifest says so" says '"real_names": true' named/manifest.json
 "$assay" check --resume named > out 2> err
 ok "a run with real names is gone on with: it is the same machine" [ "$(grep -c '"type":"open"' named/journal.jsonl)" = 2 ]
+"$assay" report run --columns figure > out 2> err
+ok "report shows the selected columns" says '^verdict  *case  *figure$' out
+"$assay" check --suite tiny.yaml --out narrow --columns expected > out 2> err
+ok "so does check" sh -c 'grep -q "^verdict  *case" out && ! grep -q "^verdict.*figure" out'
 ok "the journal is closed" says '"type":"close","ending":"done"' run/journal.jsonl
 ok "a run is not written over" expect 64 check --suite tiny.yaml --out run
 

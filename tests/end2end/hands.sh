@@ -67,7 +67,7 @@ for site in site.fifo /dev/zero /dev/tty; do
 done
 ok "nor is a suite" refused check --suite site.fifo --plan
 ok "nor is an archive" refused archive --check site.fifo
-ok "which it says" says 'no regular file' err
+ok "which it says" says 'is not a regular file' err
 mkdir device && ln -s /dev/zero device/journal.jsonl
 ok "nor is a device" timeout 20 sh -c '"$1" report device > out 2> err; [ $? = 64 ]' sh "$assay"
 ok "neither is gone on with" timeout 20 sh -c '"$1" check --resume pipe > out 2> err; [ $? = 64 ]' sh "$assay"

@@ -100,5 +100,5 @@ ok "nor is its run gone on with alone" expect 64 check --resume run
 ok "and that is why" says "is a run of several ranks" err
 sed '/"type":"end","case":3/,$d' run/journal.jsonl > cut.jsonl && mkdir cut && mv cut.jsonl cut/journal.jsonl && cp -r run/nodes cut/
 "$assay" report cut > out 2> err
-ok "of one that was cut nobody is told to resume it" eval 'says "begin anew" out && ! says "--resume" out'
+ok "of one that was cut nobody is told to resume it" eval 'says "start a new run" out && ! says "--resume" out'
 finish

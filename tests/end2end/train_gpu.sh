@@ -59,7 +59,7 @@ sed -n '/^### Parts of a step/,/^### Steps/p' gpu/REPORT.md | tr -d '\\' > parts
 ok "the report has each of them" [ "$(grep -cE '^\| (products|thin_products|attention|attention_backward|elements|loss|optimiser|copies|host|step) ' parts)" = 10 ]
 ok "and they add up to the step" awk -F'|' '/ ms /{ split($3, ms, " "); if ($2 ~ /^ step $/) step = ms[1]; else { sum += ms[1]; n++ } } END { d = sum - step; exit !(n == 9 && step > 0 && d * d < 0.01) }' parts
 ok "what is not at the rate of products is told, part by part" eval 'grep -q "^  - thin.*_products ×.* ms at .* TFLOPS" gpu/REPORT.md && grep -q "^  - host ×" gpu/REPORT.md && grep -q "^  - unexplained ×" gpu/REPORT.md'
-ok "on a CPU phases are, and nothing is to be set" eval 'grep -q "^| forward | .* ms | " cpu/REPORT.md && grep -q "timed on a GPU alone" cpu/REPORT.md && ! grep -q "step.*_parts" cpu/REPORT.md'
+ok "on a CPU phases are, and nothing is to be set" eval 'grep -q "^| forward | .* ms | " cpu/REPORT.md && grep -q "timed only on a GPU" cpu/REPORT.md && ! grep -q "step.*_parts" cpu/REPORT.md'
 ok "what its process held on the host is told" says '"host_bytes":[1-9]' gpu.json
 ok "who attends is told" says '"type":"ready".*"attention":"cuDNN [0-9.]* for rows of one length, else own"' gpu.json
 ok "an adapter is there" [ -s gpu/adapter/adapter_model.safetensors ]

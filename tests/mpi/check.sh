@@ -27,7 +27,7 @@ ends() { [ "$(cat "$1"/journal.jsonl "$1"/nodes/*/rank-*/journal.jsonl | grep '"
 
 turns_told() { # of more ranks than CPUs, and of no others
 	told=no
-	! says 'ranks 0 to 3, in turns on' quick/REPORT.md || told=yes
+	! says 'ranks 0 to 3, sharing' quick/REPORT.md || told=yes
 	[ "$told" = "$([ "$(nproc --all)" -lt 4 ] && echo yes || echo no)" ]
 }
 whole_quick() {
