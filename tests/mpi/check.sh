@@ -83,7 +83,7 @@ ok "a rank whose share is lost fails" team 1 lost check --suite suite.yaml
 ok "and is named in rank 0's journal" says "rank 1's share is missing" lost/journal.jsonl
 ok "the parts of an all-gather show whose it is" \
 	sh -c 'echo "$1" | grep -q "^member wrong rank 1 on "' - "$(found lost '') $(found lost _fault) $(found lost _place)"
-ok "which is said, with how it is known" says 'rank 1 on [^ ]* is wrong: its part of an all-gather is wrong, on 4 of 4' lost/results.csv
+ok "which is said, with how it is known" says 'rank 1 on [^ ]* is wrong: its part of an all-gather is wrong on 4 of 4 members' lost/results.csv
 ok "in the workers that MPI has begun in" \
 	[ "$(grep -h '"probe":"collective"\|"type":"begin"' lost/nodes/*/rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
 sed -i 's/limit: 60s/limit: 10s/' suite.yaml

@@ -235,7 +235,7 @@ static void test_orders__a_group_that_cannot_be_listed_ends_the_search(void **st
 	h = (struct isolate_run){.r = &r, .trigger = trigger};
 	isolate_search_team_whole(&h.team, &h.f, &layout);
 	assert_false(isolate_ranks_tests(&h, &o));
-	assert_string_equal(h.stopped, "the ranks of a group are too many to be listed");
+	assert_string_equal(h.stopped, "the list of a group's ranks is too long");
 	assert_int_equal(w.gathers, 0);
 	clear();
 }
