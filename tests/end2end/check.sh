@@ -213,7 +213,7 @@ gone() { [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status"
 for _ in $(seq 120); do gone "$worker" || sleep 0.5; done
 ok "its worker died with it" gone "$worker"
 "$assay" check --resume dead > out 2> err
-ok "the case that was cut is named" says "case 1 was begun and not ended" err
+ok "the case that was cut is named" says "case 1 began but did not end" err
 ok "and was run again" says '"type":"begin","case":1,"attempt":2' dead/journal.jsonl
 # Nothing is required: whether a machine in use disturbed the case is not the subject.
 suite '  - {probe: "null", phases: burst, require: nothing, options: {time: 1ms}}'

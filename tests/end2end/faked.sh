@@ -95,7 +95,7 @@ pid=$!
 wait_for '"type":"begin","case":0' gone/journal.jsonl
 put taken.json
 wait $pid
-ok "memory that never comes back is said after five seconds" says 'GiB of its memory did not come back after a worker was ended' err
+ok "memory that never comes back is said after five seconds" says 'GiB of GPU memory are still in use after a worker was ended' err
 ok "and the case runs all the same" says '"type":"end","case":1,"ending":"done"' gone/journal.jsonl
 waited=$(($(stamp gone begin 1) - $(stamp gone end 0)))
 ok "not earlier" [ "$waited" -ge 5000 ]

@@ -112,7 +112,7 @@ code=$?
 wait
 ok "a rank that dies during the search ends it" says 'the team has ended: .*rank 2' killed/journal.jsonl
 ok "nobody is named" [ "$(found killed '')" = nobody ]
-ok "and the report stands: slow all the same" eval '[ $code = 1 ] && says "no rank, node or link named: the team is over" killed/REPORT.md'
+ok "and the report stands: slow all the same" eval '[ $code = 1 ] && says "no rank, node or link named: the team has ended" killed/REPORT.md'
 
 launch 4 1 stopped 'culprit: 3, slow_share: 2'
 searching '"why":"halves of 4' stopped

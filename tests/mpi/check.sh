@@ -90,8 +90,8 @@ sed -i 's/limit: 60s/limit: 10s/' suite.yaml
 FAKE_MPI=die=3
 ok "a worker that dies inside MPI is inconclusive" team 2 died check --suite suite.yaml
 ok "its own rank says how" says '"ending":"crashed".*signal 9' died/nodes/*/rank-1/journal.jsonl
-ok "the others whose it was" ends died 3 '"ending":"cancelled".*another rank.s worker fell'
-ok "what comes later is not run, and why" ends died 8 'mpi begins once for each launched rank, and a rank.s worker fell in case 0'
+ok "the others whose it was" ends died 3 '"ending":"cancelled".*another rank.s worker died'
+ok "what comes later is not run, and why" ends died 8 'mpi can start only once per launched rank, and a rank.s worker died in case 0'
 ok "the rank's other cases are" ends died 1 '"status":"ok"'
 ok "rank 0 reports" [ -s died/report.html ]
 FAKE_MPI=hang=3

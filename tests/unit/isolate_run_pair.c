@@ -110,7 +110,7 @@ bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, un
 	for (unsigned i = 0; i < WORKS; i++) {
 		rows[i].what = does[i];
 		rows[i].link = i == WORK_LINK;
-		rows[i].alone = i == WORK_MEMORY || i == WORK_PRODUCT;
+		rows[i].alone = i == WORK_MEMORY || i == WORK_GEMM;
 	}
 	*cases = between ? 6 : 2;
 	w.own += !between;
@@ -125,7 +125,7 @@ bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, un
 	}
 	assert_int_equal(count, 1);
 	rows[WORK_MEMORY].of[0] = w.memory[0];
-	rows[WORK_PRODUCT].of[0] = w.product[0];
+	rows[WORK_GEMM].of[0] = w.product[0];
 	return true;
 }
 
