@@ -28,7 +28,7 @@ ok "with the nearest option" says 'did you mean "time"' err
 ok "two suites are wrong usage" expect 64 check --suite quick --suite health --plan
 ok "with the option's name" says 'assay: command line: --suite is given twice' err
 ok "so are two values of a probe's option" expect 64 probe null time=1ms time=2ms --plan
-ok "with its name" says 'command line: time is given twice; several values are time=value,value' err
+ok "with its name" says 'command line: time is given twice; write several values as time=value,value' err
 ok "a number out of range is wrong usage" expect 64 probe null time=-1
 ok "so is NaN" expect 64 probe null time=nan
 ok "so is one beyond all bounds" expect 64 probe null time=1e300
@@ -41,8 +41,8 @@ ok "watts" says '^watts ' out
 ok "bytes" says '^bytes ' out
 ok "and leaves nothing" [ ! -e assay-runs ]
 ok "of what is skipped it prints one line a reason" expect 0 check quick --plan --target cpu
-ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: not on the target asked for' out
-ok "once" [ "$(grep -c 'not on the target asked for' out)" -le 1 ]
+ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: --target selects another target' out
+ok "once" [ "$(grep -c 'target selects another target' out)" -le 1 ]
 printf 'gpus: [h100]\nfans: 8\n' > site.yaml
 mkdir odd && printf 'rules:\n  - {name: x, field: y, above: 0, verdict: fial}\n' > odd/health.yaml
 for how in "" --plan; do

@@ -55,7 +55,7 @@ ok "nothing ran on it" sh -c '! grep -q "\"type\":\"begin\"" busy/journal.jsonl'
 "$assay" $dispatch --wait --out waited > out 2> waited.err &
 pid=$!
 wait_for waiting: waited.err
-ok "--wait says what it waits for" says 'waiting: .*GiB of its memory are taken' waited.err
+ok "--wait says what it waits for" says 'waiting: .*GiB of its memory are in use' waited.err
 ok "and measures nothing meanwhile" [ ! -e waited ]
 put free.json
 wait $pid

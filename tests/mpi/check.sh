@@ -64,7 +64,7 @@ ok "a part of the ranks is refused" team 2 part probe collective --engine mpi --
 ok "with why" says 'engine mpi begins on all 4 launched ranks together' out
 
 ok "one process is told how" expect 2 probe collective --engine mpi --target team type=fp32 --out alone
-ok "by launch with mpirun" says 'engine mpi works on several: assay launch --how mpirun -- check quick starts them' alone/REPORT.md
+ok "by launch with mpirun" says 'engine mpi needs several: assay launch --how mpirun -- check quick starts them' alone/REPORT.md
 
 without_plugin() (
 	export ASSAY_LIB_MPI_PLUGIN=/none/libassay-mpi.so

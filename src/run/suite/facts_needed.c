@@ -17,7 +17,7 @@ static bool add_lib(struct facts_needed *s, const char *name, size_t size)
 	return true;
 }
 
-/* "cublaslt cuda"; false: there is no room. */
+/* Adds "cublaslt cuda" and the like; false: no room. */
 static bool add_libs(struct facts_needed *s, const char *libs)
 {
 	while (libs && *libs) {
@@ -47,7 +47,7 @@ static bool on_cpu(const struct suite_case *line, const struct probe *p)
 	       !strcmp(target_default(p, line->engines.word, line->engines.count), "cpu");
 }
 
-/* False: everything is wanted. */
+/* False: the suite needs all facts. */
 static bool add_line(struct facts_needed *s, const struct suite_case *line,
 		     const struct probe *const *registry)
 {
