@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the subcommand; owns signals and exit codes; nothing else. */
+/* Runs the subcommand, handles signals and sets the exit code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,9 +19,9 @@ enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 static volatile sig_atomic_t stop_requests;
 
 /*
- * The first asks for an orderly end, the second for an end at once. Programs such as timeout(1) send TERM to
- * the process and then to its group: of any signal but a person's Ctrl-C, what comes within a second is the
- * same request.
+ * The first request asks for an orderly end, the second for an immediate end. Programs such as timeout(1)
+ * send TERM to the process and then to its group. So all signals within a second count as one request, except
+ * Ctrl-C.
  */
 static void on_stop(int sig)
 {
@@ -41,8 +41,8 @@ static void on_stop(int sig)
 		stop_requests++;
 }
 
-/* What is opened first must not take a closed stream's number: a journal would get what is printed. Reading
- * alone, so that printing still fails. */
+/* If a standard stream is closed, a file that is opened first would get its number, and printed text would go
+ * into the journal. So closed streams are opened read-only, and printing to them still fails. */
 static void hold_closed_streams(void)
 {
 	int fd;
@@ -54,7 +54,8 @@ static void hold_closed_streams(void)
 		close(fd);
 }
 
-/* Who read our output is gone. Each write that fails says so again: that is one wish to stop, not two. */
+/* The reader of the output is gone. Every failed write raises this signal again, so it counts as one request
+ * to stop only once. */
 static void on_pipe(int sig)
 {
 	(void)sig;
@@ -71,12 +72,12 @@ static void install_signals(void)
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
 	sigaction(SIGQUIT, &stop, NULL);
-	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write, not a death */
-	sigaction(SIGXFSZ, &ignore, NULL); /* so is a file over the limit on their sizes (ulimit -f) */
+	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write and does not end the program */
+	sigaction(SIGXFSZ, &ignore, NULL); /* the same for a file that exceeds its size limit (ulimit -f) */
 }
 
-/* A small soft limit is raised: the libraries that our children load want far more than we do. Where the hard
- * limit forbids it there is nothing to run on. */
+/* Raises a small soft limit of the stack, because libraries in child processes need far more stack than
+ * assay. Fails if the hard limit is too low. */
 static bool has_stack(struct error *err)
 {
 	struct rlimit stack;
@@ -88,7 +89,7 @@ static bool has_stack(struct error *err)
 	if (stack.rlim_cur >= STACK_NEEDED)
 		return true;
 	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
-			"the stack may grow to %lu KiB only, and %d are needed: ulimit -s %d",
+			"the stack limit is %lu KiB, but %d KiB are needed; set ulimit -s %d",
 			(unsigned long)(stack.rlim_cur / 1024), STACK_NEEDED / 1024, STACK_WANTED / 1024);
 	return false;
 }
@@ -109,7 +110,7 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Takes --debug=TOPICS and --quiet out of argv, wherever they stand before "--". */
+/* Removes --debug=TOPICS and --quiet from argv, at any position before "--". */
 static bool take_global_options(int *argc, char **argv, struct log *log, struct error *err)
 {
 	int kept = 1;
@@ -174,7 +175,7 @@ static int run_command(const struct command *cmd, struct command_context *contex
 	return code;
 }
 
-/* Help, version or a command. */
+/* Prints help or the version, or runs a command. */
 static int answer(int argc, char **argv, struct command_context *context)
 {
 	const struct command *cmd;
@@ -230,16 +231,16 @@ int main(int argc, char **argv)
 	context.terminal = isatty(STDERR_FILENO) && !log.quiet;
 	context.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	code = answer(argc, argv, &context);
-	/* Nothing takes numbers from a mapped file without asking; if something did, its result is none. */
+	/* numbers from a mapped file are checked when they are read; this catches a read without a check */
 	if (!code && mapped_check(STATUS_OK, &err)) {
 		show_message("error: ", err.text);
 		code = EXIT_INCONCLUSIVE;
 	}
-	/* A result that could not be written is no result. */
+	/* output that could not be written is an error */
 	if (!show_flush() || ferror(stdout)) {
 		if (show_lost() != EPIPE)
 			fprintf(stderr, "assay: stdout: %s\n",
-				show_lost() ? strerror(show_lost()) : "what was written is not whole");
+				show_lost() ? strerror(show_lost()) : "the output is incomplete");
 		code = code ? code : EXIT_INCONCLUSIVE;
 	}
 	return context.tells ? rank_exit_of(code, false) : code;

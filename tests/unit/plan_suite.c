@@ -10,7 +10,7 @@ static void test_plan_suite__what_is_not_understood_is_named_with_its_place(void
 		{"  - {probe: thingg}\n", "tiny.yaml:3: there is no probe \"thingg\"; did you mean thing"},
 		{"  - probe: thing\n    engine: bigg\n",
 		 "tiny.yaml:4: engine: probe thing has no engine \"bigg\"; did you mean big"},
-		{"  - probe: thing\n    target: gpus\n", "tiny.yaml:4: target: \"gpus\" is none of"},
+		{"  - probe: thing\n    target: gpus\n", "tiny.yaml:4: target: \"gpus\" is not one of"},
 		{"  - probe: thing\n    options: {sizee: 4}\n",
 		 "tiny.yaml:4: unknown option \"sizee\", did you mean \"size\""},
 		{"  - probe: thing\n    options: {size: 1e30}\n", "tiny.yaml:4: size"},

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks as threads of this worker, a GPU each. */
+/* Ranks as threads of this worker, one GPU each. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include "core/process/process.h"
 #include "run/worker/ranks_internal.h"
 
-struct rank { /* one thread's own */
+struct rank { /* data of one thread */
 	struct crowd *all;
 	struct team *team;
 	struct measure w;
 	pthread_t thread;
 	bool started;
-	int numa; /* -1: anywhere */
+	int numa; /* -1: not bound */
 };
 
 struct crowd {
 	struct ranks *all;
 	unsigned size;
-	uint16_t gpu[RANKS_MAX]; /* as the case's target has them */
+	uint16_t gpu[RANKS_MAX]; /* in the order of the case's target */
 	bool opens;		 /* their engines open these GPUs */
 	struct team team[RANKS_MAX];
 	struct rank rank[RANKS_MAX];
@@ -31,7 +31,8 @@ static void bind_near(const struct rank *r)
 	struct error why = {0};
 
 	if (r->numa >= 0 && process_bind_thread(r->numa, &why))
-		log_warn(r->w.log, LOG_TOPIC_RUN, "%s runs on any CPU: %s", r->team->name, why.text);
+		log_warn(r->w.log, LOG_TOPIC_RUN, "%s is not bound to the GPU's NUMA node: %s", r->team->name,
+			 why.text);
 }
 
 static void *follow(void *arg)
@@ -59,7 +60,7 @@ static void *follow(void *arg)
 	return NULL;
 }
 
-/* -- life -- */
+/* -- start and end -- */
 
 static int numa_of(const struct measure *w, const struct bench_case *c, unsigned rank)
 {
@@ -73,7 +74,8 @@ static void name_rank(struct crowd *s, struct measure *w, const struct bench_cas
 	struct team *t = &s->team[r];
 
 	snprintf(t->name, sizeof(t->name), "rank %u (gpu%u)", r, c->target.gpu[r]);
-	t->stop = r ? NULL : w->stop; /* rank 0 sees a request to stop, and leaves: the others hear of that */
+	/* rank 0 sees a stop request and leaves the case; the others get a message */
+	t->stop = r ? NULL : w->stop;
 	t->board = w->board && r < TEAM_BOARD_RANKS ? &w->board[r] : NULL;
 	team_board_take(t->board, r);
 	s->rank[r] = (struct rank){
@@ -84,7 +86,7 @@ static void name_rank(struct crowd *s, struct measure *w, const struct bench_cas
 	};
 }
 
-/* A request to stop is for the worker's first thread, which polls. */
+/* Only the worker's first thread handles a stop request, because it polls. */
 static enum status start_threads(struct crowd *s, struct error *err)
 {
 	sigset_t polite, before;
