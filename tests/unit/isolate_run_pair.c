@@ -104,7 +104,7 @@ bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, un
 bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, unsigned count, bool between,
 		      struct isolate_search_two_row rows[WORKS], unsigned *cases)
 {
-	static const char *const does[WORKS] = {"is sent", "reads", "multiplies", "writes", "loads"};
+	static const char *const does[WORKS] = {"is sent", "reads", "runs a GEMM", "writes", "loads"};
 
 	(void)o;
 	for (unsigned i = 0; i < WORKS; i++) {
@@ -319,7 +319,7 @@ static void test_hunt_pair__two_nodes_that_are_not_alike(void **state)
 	is(&f, ISOLATE_SEARCH_MEMBER, "rank 3 on node-a", "its part of an all-gather is wrong on 5 of 5 members");
 	set(5, 2, ISOLATE_SEARCH_SLOW);
 	f = search();
-	is(&f, ISOLATE_SEARCH_NOBODY, "", "node-a and node-b (rank 4): two nodes that cannot be held against each other");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "node-a and node-b (rank 4): the two nodes cannot be compared");
 	assert_int_equal(w.tests, 0);
 }
 
@@ -338,7 +338,7 @@ static void test_hunt_pair__an_engine_without_groups(void **state)
 	engine.once = true;
 	w.parts[0] = w.parts[1] = (struct case_outcome){.done = true};
 	f = search();
-	is(&f, ISOLATE_SEARCH_NOBODY, "", "the parts of an all-gather do not tell");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "the parts of an all-gather show no bad rank");
 	assert_int_equal(w.orders, 0);
 	assert_true(isolate_ranks_can(&r, &trigger, ISOLATE_SEARCH_WRONG));
 	assert_false(isolate_ranks_can(&r, &trigger, ISOLATE_SEARCH_SLOW)); /* it is measured, not judged */

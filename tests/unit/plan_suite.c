@@ -20,7 +20,7 @@ static void test_plan_suite__what_is_not_understood_is_named_with_its_place(void
 		{"  - probe: thing\n    options: {size: 666}\n", "tiny.yaml:4: size 666 never fits"},
 		{"  - probe: thing\n    options:\n      kind: red\n      size: 666\n",
 		 "tiny.yaml:6: size 666 never fits"},
-		{"  - probe: thing\n    options: {size: [[1]]}\n", "tiny.yaml:4: size: a list inside a list"},
+		{"  - probe: thing\n    options: {size: [[1]]}\n", "tiny.yaml:4: size: expected a value, found a list inside a list"},
 		{"  - probe: thing\n    options: 7\n", "tiny.yaml:4: options"},
 		{"  - probe: thing\n    phase: burst\n", "tiny.yaml:4"},
 		{"  - probe: thing\n    phases: bust\n", "did you mean burst"},
@@ -175,7 +175,7 @@ static void test_plan_suite__of_many_cases_each_finds_its_twin(void **state)
 	assert_int_equal(plan.case_count, 600);
 	for (unsigned i = 0; i < 300; i++) {
 		assert_int_equal(nth(i)->skip, STATUS_OK);
-		snprintf(same, sizeof(same), "case %u is the same", i);
+		snprintf(same, sizeof(same), "case %u is the same measurement", i);
 		assert_int_equal(nth(300 + i)->skip_cause, CAUSE_NOT_ASKED);
 		assert_string_equal(nth(300 + i)->skip_reason, same);
 	}

@@ -39,7 +39,7 @@ static void test_plan_team__a_node_has_a_rank_a_gpu(void **state)
 	assert_string_equal(nth(1)->target_text, "node:0,2-3");
 	assert_int_equal(nth(1)->target.ranks, 3);
 	assert_int_equal(nth(1)->target.gpu[2], 3);
-	assert_string_equal(nth(1)->skip_reason, "case 0 is the same"); /* the list is the node */
+	assert_string_equal(nth(1)->skip_reason, "case 0 is the same measurement"); /* the list is the node */
 	assert_int_equal(nth(1)->team, 0);
 	assert_int_equal(nth(2)->skip_cause, CAUSE_NOT_GRANTED);
 	plan_release(&plan);
@@ -356,7 +356,7 @@ static void test_plan_team__a_team_that_is_the_node_is_planned_once(void **state
 		assert_int_equal(build_with(lines[i], &w), STATUS_OK);
 		assert_int_equal(nth(0)->skip, STATUS_OK);
 		assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_ASKED);
-		assert_string_equal(nth(1)->skip_reason, "case 0 is the same");
+		assert_string_equal(nth(1)->skip_reason, "case 0 is the same measurement");
 		plan_release(&plan);
 		w = launched(0, 2, true); /* the others' GPUs are elsewhere */
 		assert_int_equal(build_with(lines[i], &w), STATUS_OK);

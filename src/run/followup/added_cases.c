@@ -2,7 +2,7 @@
 /* Cases beyond the plan: they continue its numbering, and the journal records them as `extend`. */
 #include <errno.h>
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/supervisor/supervisor.h"
 
 /* Extends the array with zeros; false: out of memory. */

@@ -15,7 +15,7 @@
 #include "core/text/text.h"
 #include "journal/record/record.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/plan/memory_need.h"
 #include "run/supervisor/supervisor.h"
 

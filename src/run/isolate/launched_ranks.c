@@ -7,7 +7,7 @@
 #include <errno.h>
 #include "core/text/text.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/isolate/run.h"
 #include "run/suite/target_team.h"
 #include "team/control/control.h"

@@ -6,7 +6,7 @@
 #include "core/math/stats.h"
 #include "core/text/units.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/isolate/run.h"
 #include "run/plan/memory_need.h"
 

@@ -2,7 +2,7 @@
 /* State of planning, shared by plan.c (lines and steps) and expand_line.c (one case per engine). */
 #ifndef RUN_PLAN_BUILDER_H
 #define RUN_PLAN_BUILDER_H
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/suite/suite.h"
 #include "run/plan/duplicates.h"
 #include "run/suite/target.h"

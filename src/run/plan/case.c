@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One case as data: its option block, its JSON form, and reading it back. */
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include <ctype.h>
 #include <errno.h>
 #include "core/text/text.h"

@@ -167,4 +167,20 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
  * are one place, and so are all parts of a node. The text is static or belongs to the case. */
 const char *case_place(const struct bench_case *c);
 void case_release(struct bench_case *c);
+
+/* One option and its value; place: "file:line", the prefix of messages. */
+struct assignment {
+	const char *name, *value, *place;
+};
+
+/* Sets the presets of the probe, then those of the case's engine, then these assignments, and runs the
+ * probe's own check. The option block has copies of the texts. After a failure call case_release(). */
+enum status case_options(struct bench_case *c, const struct assignment *a, size_t count, struct error *err);
+enum status case_key(struct bench_case *c, struct error *err);
+/* caller decrefs; NULL: out of memory */
+json_t *case_json(const struct bench_case *c, const struct machine *m);
+
+/* NULL: not found. */
+const struct probe *probe_by_name(const struct probe *const *registry, const char *name);
+const struct engine *engine_by_name(const struct probe *p, const char *name);
 #endif

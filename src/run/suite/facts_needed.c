@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/suite/facts_needed.h"
 #include "core/text/text.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/suite/target.h"
 
 static bool add_lib(struct facts_needed *s, const char *name, size_t size)

@@ -428,8 +428,8 @@ bool gpu_busy(const struct gpu *g, char *reason, size_t size)
 	if (processes > 0 && processes <= graphics && busy < 0.05 && used < 0.1 * total)
 		return false;
 	if (processes > 0)
-		snprintf(reason, size, "%s: %.0f other process%s use it", g->pci, processes,
-			 processes > 1 ? "es" : "");
+		snprintf(reason, size, "%s: %.0f other process%s it", g->pci, processes,
+			 processes > 1 ? "es use" : " uses");
 	else if (used > 1024.0 * 1024 * 1024)
 		snprintf(reason, size, "%s: %.1f GiB of its memory are in use", g->pci,
 			 used / (1024.0 * 1024 * 1024));

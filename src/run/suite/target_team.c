@@ -196,7 +196,7 @@ enum status target_unshared(const struct target *t, bool reads, const struct mac
 
 		if (ranks > 1 && !reads)
 			st = error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_GPU_SHARED,
-					     "ranks %s of %s all use the GPU %s", text_str(&names),
+					     "ranks %s of %s all have the GPU %s", text_str(&names),
 					     team->node[node].shown, pci);
 		else if (ranks > 1 && lowest != wishes->rank && t->kind == TARGET_GPU)
 			st = error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,

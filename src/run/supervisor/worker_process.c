@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "core/text/redact.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/supervisor/worker_pool.h"
 #include "run/worker/device.h"
 #include "run/supervisor/memory_release_wait.h"

@@ -21,7 +21,7 @@ void ranks_home(struct measure *w)
 	/* the thread of a hung rank still uses this memory, so it is freed with the process */
 	if (!s || s->broken)
 		return;
-	if (s->crowd)
+	if (s->threads)
 		ranks_end_threads(s);
 	free(s->answer);
 	free(s);

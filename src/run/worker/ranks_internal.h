@@ -11,10 +11,10 @@ enum { RANKS_BEYOND_MS = 10000 };
 
 struct ranks {
 	unsigned size;
-	struct team *team;	    /* rank 0's view */
-	struct crowd *crowd;	    /* the other ranks, if they are threads */
-	const struct bench_case *c; /* set before PREPARE is sent */
-	void *answer;		    /* the latest answer, with its samples */
+	struct team *team;	      /* rank 0's view */
+	struct rank_threads *threads; /* the other ranks, if they are threads */
+	const struct bench_case *c;   /* set before PREPARE is sent */
+	void *answer;		      /* the latest answer, with its samples */
 	size_t answer_room;
 	bool broken; /* a rank did not answer and may hang forever */
 };

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/supervisor/lines.h"
 #include "run/worker/measure.h"
 #include "run/worker/ranks.h"
@@ -30,7 +30,7 @@ static void on_term(int sig)
 	stop_requested = 1;
 }
 
-struct office {
+struct worker_state {
 	const struct probe *const *registry;
 	struct machine *machine;
 	struct measure measure;
@@ -46,7 +46,7 @@ struct office {
 };
 
 /* Sends {"type":type, body..} to the supervisor. */
-static enum status send_line(struct office *o, const char *type, const json_t *body, struct error *err)
+static enum status send_line(struct worker_state *o, const char *type, const json_t *body, struct error *err)
 {
 	json_t *line = json_pack("{s:s}", "type", type);
 
@@ -57,7 +57,7 @@ static enum status send_line(struct office *o, const char *type, const json_t *b
 
 static bool take_line(void *arg, const char *line, size_t size)
 {
-	struct office *o = arg;
+	struct worker_state *o = arg;
 
 	o->next = json_loadb(line, size, 0, NULL);
 	o->garbled = !o->next;
@@ -66,7 +66,7 @@ static bool take_line(void *arg, const char *line, size_t size)
 
 /* The next line from the supervisor, owned by the caller. NULL: the supervisor closed the channel, a stop
  * request, or an invalid line. */
-static json_t *next_line(struct office *o)
+static json_t *next_line(struct worker_state *o)
 {
 	json_t *line;
 
@@ -97,7 +97,7 @@ static json_t *next_line(struct office *o)
 /* Handles events of the measurement. A case of a simultaneous step waits here for the others. */
 static enum status on_event(void *arg, const char *type, const json_t *body, struct error *err)
 {
-	struct office *o = arg;
+	struct worker_state *o = arg;
 	enum status st = send_line(o, type, body, err);
 	json_t *go;
 
@@ -121,7 +121,7 @@ static void log_to_channel(void *arg, enum log_level level, enum log_topic topic
 	json_decref(body);
 }
 
-static enum status send_end(struct office *o, unsigned id, enum status status, const struct error *err,
+static enum status send_end(struct worker_state *o, unsigned id, enum status status, const struct error *err,
 			    struct error *sent)
 {
 	char place[128] = "";
@@ -140,7 +140,7 @@ static enum status send_end(struct office *o, unsigned id, enum status status, c
 
 /* Reads {"rank","size","launched","generation","local_rank","local_size","node","nodes","name"} from the
  * first line. Rank 0's also has the secret; rank 0 listens and reports its port. */
-static enum status take_place(struct office *o, const json_t *j, struct error *err)
+static enum status take_place(struct worker_state *o, const json_t *j, struct error *err)
 {
 	struct team *t = &o->team;
 	struct process_links_place place = {.stop = &stop_requested};
@@ -175,7 +175,7 @@ static enum status take_place(struct office *o, const json_t *j, struct error *e
 }
 
 /* Links the ranks, before the first case. `links` has the address of rank 0's worker. */
-static enum status link_up(struct office *o, const json_t *links, struct error *err)
+static enum status link_up(struct worker_state *o, const json_t *links, struct error *err)
 {
 	struct process_links_place place = {.rank = o->team.rank,
 					    .size = o->team.size,
@@ -201,7 +201,7 @@ static enum status link_up(struct office *o, const json_t *links, struct error *
 }
 
 /* False: the worker should end, because the channel or the device is lost. */
-static bool run_case(struct office *o, const json_t *json, const json_t *links)
+static bool run_case(struct worker_state *o, const json_t *json, const json_t *links)
 {
 	struct bench_case c;
 	struct error err = {0};
@@ -226,7 +226,7 @@ static bool run_case(struct office *o, const json_t *json, const json_t *links)
 }
 
 /* Reads the first line: the machine and the settings that all cases share. */
-static enum status open_office(struct office *o, struct error *err)
+static enum status read_first_line(struct worker_state *o, struct error *err)
 {
 	json_t *line = next_line(o);
 	const json_t *seed = json_object_get(line, "seed"), *topics = json_object_get(line, "topics");
@@ -267,7 +267,7 @@ static void settle_in(void)
 
 int worker_main(const struct probe *const *registry)
 {
-	struct office o = {.registry = registry, .writing = PTHREAD_MUTEX_INITIALIZER};
+	struct worker_state o = {.registry = registry, .writing = PTHREAD_MUTEX_INITIALIZER};
 	struct error err = {0};
 	json_t *line;
 	enum status st;
@@ -275,7 +275,7 @@ int worker_main(const struct probe *const *registry)
 
 	settle_in();
 	o.log = (struct log){.sink = log_to_channel, .arg = &o};
-	st = open_office(&o, &err);
+	st = read_first_line(&o, &err);
 	while (!st && open && (line = next_line(&o))) {
 		open = run_case(&o, json_object_get(line, "run"), json_object_get(line, "links"));
 		json_decref(line);
