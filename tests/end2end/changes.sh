@@ -167,7 +167,7 @@ grep -v '"type":"close"' two/journal.jsonl | sed 's/"boot":"[^"]*"/"boot":"anoth
 	| sed '/"type":"end","case":1/,$d' > rebooted/journal.jsonl
 "$assay" check --resume rebooted > out 2> err
 ok "a resumed run judges on: the error of its first part still fails it" [ $? = 1 ]
-ok "stderr names the reboot and the case" says 'the machine was started anew since this run began: it went down in case 1' err
+ok "stderr names the reboot and the case" says 'the machine was rebooted since this run began: during case 1' err
 ok "so does the report" sh -c 'tr "\n" " " < out | tr -s " " | grep -q "rebooted while"'
 ok "the case that ran then is named" reason rebooted 'the machine rebooted while this case ran'
 finish

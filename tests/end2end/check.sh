@@ -33,7 +33,7 @@ ok "with the nearest option" says 'did you mean "time"' err
 ok "two suites are wrong usage" expect 64 check --suite quick --suite health --plan
 ok "with the option's name" says 'assay: command line: --suite is given twice' err
 ok "so are two values of a probe's option" expect 64 probe null time=1ms time=2ms --plan
-ok "with its name" says 'command line: time is given twice; several values are time=value,value' err
+ok "with its name" says 'command line: time is given twice; write several values as time=value,value' err
 ok "a number out of range is wrong usage" expect 64 probe null time=-1
 ok "so is NaN" expect 64 probe null time=nan
 ok "so is one beyond all bounds" expect 64 probe null time=1e300
@@ -46,8 +46,8 @@ ok "watts" says '^watts ' out
 ok "bytes" says '^bytes ' out
 ok "and leaves nothing" [ ! -e assay-runs ]
 ok "of what is skipped it prints one line a reason" expect 0 check quick --plan --target cpu
-ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: not on the target asked for' out
-ok "once" [ "$(grep -c 'not on the target asked for' out)" -le 1 ]
+ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: --target selects another target' out
+ok "once" [ "$(grep -c 'target selects another target' out)" -le 1 ]
 printf 'gpus: [h100]\nfans: 8\n' > site.yaml
 mkdir odd && printf 'rules:\n  - {name: x, field: y, above: 0, verdict: fial}\n' > odd/health.yaml
 for how in "" --plan; do
@@ -222,7 +222,7 @@ gone() { [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status"
 for _ in $(seq 120); do gone "$worker" || sleep 0.5; done
 ok "its worker died with it" gone "$worker"
 "$assay" check --resume dead > out 2> err
-ok "the case that was cut is named" says "case 1 was begun and not ended" err
+ok "the case that was cut is named" says "case 1 began but did not end" err
 ok "and was run again" says '"type":"begin","case":1,"attempt":2' dead/journal.jsonl
 # Nothing is required: whether a machine in use disturbed the case is not the subject.
 suite '  - {probe: "null", phases: burst, require: nothing, options: {time: 1ms}}'

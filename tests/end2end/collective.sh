@@ -168,7 +168,7 @@ mkdir meet
 FAKE_CUDA=devices=4 FAKE_NCCL_MEET="$tmp/meet" "$assay" launch --ranks-per-node 4 -- check --suite ranks.yaml --out ranks > ranks.out 2> ranks.err
 ok "two GPUs, all four and three ranks have measured" [ "$(well ranks)" = 3 ]
 ok "the first two as threads of rank 0" says '"target":"node:0,1"' ranks/journal.jsonl
-ok "the ranks of the node are the node" says '"target":"team",.*"reason":"case 1 is the same"' ranks/journal.jsonl
+ok "the ranks of the node are the node" says '"target":"team",.*"reason":"case 1 is the same measurement"' ranks/journal.jsonl
 ok "the others hear it from rank 0" [ "$(cat ranks/nodes/*/rank-*/journal.jsonl | grep -c '"type":"end",.*rank 0 on .*: case 1 is the same')" = 3 ]
 # nccl-tests beside it: a stand-in that says what its rows say.
 mkdir peer

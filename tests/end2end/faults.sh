@@ -78,7 +78,7 @@ lost=$(tail -n +9 faults/journal.jsonl | wc -c)
 "$assay" report damaged > out 2> err
 ok "a line that cannot be read is named, with the bytes" sh -c 'tr "\n" " " < out | tr -s " " | grep -q "journal cannot be read from line 9 on ($1 bytes)"' sh "$lost"
 "$assay" check --resume damaged > out 2> err
-ok "a run that goes on says what it cuts" says "damaged/journal.jsonl: $lost bytes from line 9 could not be read and are cut; they are kept in journal.jsonl.cut" err
+ok "a run that goes on says what it cuts" says "damaged/journal.jsonl: $lost bytes from line 9 could not be read and are cut; they are saved in journal.jsonl.cut" err
 ok "and keeps it" [ "$(tail -n +9 faults/journal.jsonl | tail -n +2 | cksum)" = "$(tail -n +2 damaged/journal.jsonl.cut | cksum)" ]
 head -c 4096 /dev/urandom > garbage/journal.jsonl
 ok "garbage is no journal" sh -c '"$1" report garbage > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"

@@ -46,7 +46,7 @@ ok "two good ranks are not searched" sh -c '! grep -q "\"type\":\"extend\"" run/
 nodes
 FAKE_CUDA=devices=4,memory=2100 FAKE_NCCL=slow=1:4 pair
 ok "where nothing tells, both are named as not told apart" eval '[ "$(found "")" = nobody ] &&
-	says "rank 0 on [^ ]* and rank 1 on [^ ]* cannot be told apart: what each does by itself could not be measured" run/results.csv'
+	says "rank 0 on [^ ]* and rank 1 on [^ ]* cannot be told apart: their own work could not be measured" run/results.csv'
 ok "and the case fails all the same" judged fail below_band
 for r in 0 1; do
 	ok "rank $r has done on its GPU what it does by itself" eval '[ "$(grep -o "\"probe\":\"[a-z]*\",[^{]*{[^}]*},\"kind\":\"timed\",\"target\":\"gpu$r\"" $(journal $r) | cut -d "\"" -f 4 | tr "\n" " ")" = "memory gemm " ]'

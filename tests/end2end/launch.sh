@@ -73,7 +73,7 @@ done
 wrong 'unknown option "--targt"' --print -- check --quiet full --targt team
 wrong 'gemmm' --ranks-per-node 1 -- probe gemmm
 wrong 'two suites given' --ranks-per-node 1 -- check quick --suite full
-wrong '"team,cpu" is none of cpu, ' --ranks-per-node 2 -- check quick --target team,cpu
+wrong '"team,cpu" is not one of cpu, ' --ranks-per-node 2 -- check quick --target team,cpu
 wrong 'names rank 1 twice' --ranks-per-node 2 --print -- probe gemm --target team:0,1,1
 ok "a GPU that may be on the nodes alone is theirs to miss" expect 0 launch --print --ranks-per-node 1 -- probe p2p --target 'gpu6>gpu7'
 ok "a file that may lie on the nodes alone is theirs to miss" expect 0 launch --print --ranks-per-node 1 -- check --suite ./of_the_nodes.yaml

@@ -66,6 +66,6 @@ ok "a collective that fails is its case's end" says '"case":0,"ending":"done","s
 FAKE_CUDA=devices=4,memory=1 run train small
 ok "no memory is told" says 'no_memory' small/journal.jsonl
 run alone alone
-ok "one GPU has nothing to scale with" says 'one GPU: there is none to work with it' alone.out
+ok "one GPU has nothing to scale with" says 'one GPU: a collective needs two' alone.out
 ok "layers that make no equal buckets are refused" expect 64 probe scaling layers=5 buckets=2 --target node --plan
 finish

@@ -102,7 +102,7 @@ rm -r "$XDG_CACHE_HOME"
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [0, [{"pid": 1, "memory": 1073741824}]]/' "$FAKE_NVML_FILE" > shared.json
 FAKE_NVML_FILE=$PWD/shared.json run shared run.yaml
 ok "beside another process nothing is kept" [ "$(files)" = 0 ]
-ok "which is told" says 'tuning choices are not saved for other runs: 0000:8d:00.0: 1 other process on it' err
+ok "which is told" says 'tuning choices are not saved for other runs: 0000:8d:00.0: 1 other process uses it' err
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [3, []]/; s/"memory_v2": \[0, [^]]*\]\]*/"memory_v2": [3]/; s/"memory": \[0, [^]]*\]\]*/"memory": [3]/' "$FAKE_NVML_FILE" > blind.json
 FAKE_NVML_FILE=$PWD/blind.json run blind run.yaml
 ok "where others cannot be seen the run works" [ "$(timed out)" = "$(cat first.timed)" ]

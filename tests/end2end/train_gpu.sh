@@ -68,7 +68,7 @@ ok "and its memory is planned" says '^  libraries .* on the GPU' out
 ok "nobody else is on it, and nobody is named" [ -z "$(grep 'share a GPU' err)" ]
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [0, [{"pid": 1, "memory": 1073741824}]]/' "$FAKE_NVML_FILE" > shared.json
 FAKE_NVML_FILE=$PWD/shared.json "$assay" train auto.yaml --plan > out 2> err
-ok "another process on it is named, and what came of that" eval 'says "warning: 0000:.*: 1 other process on it: runs that share a GPU" err && says "^  libraries .* on the GPU" out'
+ok "another process on it is named, and what came of that" eval 'says "warning: 0000:.*: 1 other process uses it: runs that share a GPU" err && says "^  libraries .* on the GPU" out'
 ok "without one auto takes the CPU" env LD_LIBRARY_PATH= "$assay" train auto.yaml --plan
 env LD_LIBRARY_PATH= "$assay" train auto.yaml --plan > out
 ok "and its memory is the machine's" says '^  program ' out
