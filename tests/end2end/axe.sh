@@ -100,7 +100,7 @@ JS
 # A check with failures, and a profile: both recorded on an H100.
 "$assay" report "$root/tests/data/report/h100-fault" --format html > check.html
 ok "a check with failures" [ $? = 1 ]
-cp -r "$root/results/2026-11-22-h100-sxm/profile_single" run && tar -xf run/rings.tar.zst -C run && "$assay" report run --write > /dev/null
+cp -r "$root/results/2026-11-22-h100-sxm/profile_single" run && tar -xf run/rings.tar.xz -C run && "$assay" report run --write > /dev/null
 cp run/PROFILE.html profile.html
 ok "a profile" [ -s profile.html ]
 sound() { # PAGE SCHEME FLAG..

@@ -60,7 +60,7 @@ for how in "" --plan; do
 	ok "nothing was measured" [ ! -e early ]
 done
 ok "a GPU that is not here is wrong usage" expect 64 check --suite tiny.yaml --plan --target gpu250
-ok "and it says what is" says 'gpu250 is not here' err
+ok "and it says what is" says 'this machine has no gpu250' err
 ok "for one probe too" expect 64 probe null --plan --target gpu250
 ok "a plan is JSON on request" expect 0 check --suite tiny.yaml --plan --json
 ok "with its hash" says '"hash"' out

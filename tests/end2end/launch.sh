@@ -92,8 +92,8 @@ wrong 'empty names no host' --hostfile empty
 printf 'gpu1\ngpu2 slots=8\n' > slots
 wrong 'slots:2: host "gpu2 slots=8"' --hostfile slots
 wrong '"30m" is no time of Slurm' --how slurm --nodes 1 --ranks-per-node 1 --time 30m
-wrong 'what the nodes have is not known' --how slurm --nodes 2
-wrong '"eight" is no whole number' --how slurm --nodes 2 --gpus-per-node eight
+wrong 'the number of GPUs per node is not known' --how slurm --nodes 2
+wrong '"eight" is not a whole number' --how slurm --nodes 2 --gpus-per-node eight
 wrong '0 ranks a node' --ranks-per-node 0
 wrong '\-\-time works only with --how slurm' --time 30
 wrong '\-\-wait works only with --how slurm' --hosts a --ranks-per-node 1 --wait
@@ -108,8 +108,8 @@ wrong 'script: the path is too long' --how slurm --nodes 1 --ranks-per-node 1 --
 wrong '--partition has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --partition "$(printf '%01001d' 0)"
 wrong '--account has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --account "$(printf '%01001d' 0)"
 wrong 'that one is what launch tells' --env 'ASSAY_TEAM_SECRET=x'
-wrong '"chek", which is no command' -- chek
-wrong 'which is no command' -- launch
+wrong '"chek" after -- is not an assay command' -- chek
+wrong '"launch" after -- is not an assay command' -- launch
 wrong 'compare after -- would do the same on every rank' -- compare a b
 wrong 'has control characters' --sbatch "a
 b" --how slurm --nodes 1 --ranks-per-node 1

@@ -61,7 +61,7 @@ ok "on each rank" ends probed 4 '"status":"ok"'
 ok "bf16 is none of MPI's" team 2 none probe collective --engine mpi --target team type=bf16
 ok "which says what is" says 'engine mpi does not support type=bf16; use type=fp32, fp64, int8 or int32' out
 ok "a part of the ranks is refused" team 2 part probe collective --engine mpi --target team:0-1 type=fp32
-ok "with why" says 'engine mpi begins on all 4 launched ranks together' out
+ok "with why" says 'engine mpi starts on all 4 launched ranks together' out
 
 ok "one process is told how" expect 2 probe collective --engine mpi --target team type=fp32 --out alone
 ok "by launch with mpirun" says 'engine mpi needs several: assay launch --how mpirun -- check quick starts them' alone/REPORT.md
