@@ -132,7 +132,7 @@ chmod 666 "$file"
 doubted "a file that others may write to" 'others may write to it (mode 0666)'
 rm "$file"
 ln -s "$PWD/good" "$file"
-doubted "a link" 'it is a symbolic link, and its target may belong to another user'
+doubted "a link" 'it is a symbolic link, and its target may belong to another user; replace it by a regular file'
 ok "a link: it is not replaced" [ -h "$file" ]
 rm "$file"
 
