@@ -55,7 +55,7 @@ static void test_secret__a_file_is_ours_alone(void **state)
 	write_mode(path, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 			 "0123456789abcdef0123456789abcdef0123456789abcdefg",
 		   0600);
-	refused(path, none, "signs where 16 to 128");
+	refused(path, none, "characters; it needs 16 to 128");
 	write_mode(path, "0123456789abcdef\n", 0600);
 	assert_int_equal(symlink(path, link), 0);
 	refused(link, none, "link");
