@@ -58,7 +58,7 @@ static void add(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id 
 	}
 	if (g->log && !(g->impossible >> id & 1))
 		log_warn(g->log, LOG_TOPIC_RUN,
-			 "%s: %s returned %.10g%s%s as %s, which is impossible: such readings are left out",
+			 "%s: %s answered %.10g%s%s as %s, which is impossible: such readings are left out",
 			 b->name[g->source], function ? function : plausible_of(signal->name)->function,
 			 value, *signal->unit ? " " : "", signal->unit, signal->name);
 	g->impossible |= 1u << id;

@@ -81,7 +81,7 @@ ok "what another command takes is let through" expect 0 launch --print --ranks-p
 wrong 'empty host name' --hosts a,,b --ranks-per-node 1
 wrong 'host a is listed twice' --hosts a,b,a --ranks-per-node 1
 wrong 'characters that no host name has' --hosts '-oProxyCommand=touch${IFS}x' --ranks-per-node 1
-wrong 'is no host' --hosts=-x --ranks-per-node 1
+wrong 'is not written as HOST' --hosts=-x --ranks-per-node 1
 wrong 'needs --hosts' --how ssh
 wrong 'empty host name' --hosts 'a[1-2],,b' --ranks-per-node 1
 wrong 'node list "gpu.1-"' --hosts 'me@gpu[1-' --ranks-per-node 1
@@ -91,7 +91,7 @@ wrong 'give one' --hosts a --hostfile b
 wrong 'empty names no host' --hostfile empty
 printf 'gpu1\ngpu2 slots=8\n' > slots
 wrong 'slots:2: host "gpu2 slots=8"' --hostfile slots
-wrong '"30m" is no time of Slurm' --how slurm --nodes 1 --ranks-per-node 1 --time 30m
+wrong '"30m" is not a time that Slurm accepts' --how slurm --nodes 1 --ranks-per-node 1 --time 30m
 wrong 'what the nodes have is not known' --how slurm --nodes 2
 wrong '"eight" is no whole number' --how slurm --nodes 2 --gpus-per-node eight
 wrong '0 ranks per node' --ranks-per-node 0
@@ -383,5 +383,5 @@ ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version prints 
 ok "__ranks: no words" expect 64 __ranks --count 1 --size 1
 ok "__ranks: ranks past the size" expect 64 __ranks --first 1 --count 2 --size 2 -- __team
 ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret did not come" err' "$assay"
-ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "told to end by who started us" err' "$assay"
+ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "the program that started these ranks asked them to end" err' "$assay"
 finish

@@ -131,7 +131,7 @@ static void test_journal__what_going_on_cuts_is_kept_beside(void **state)
 	assert_int_equal(unlink(beside), 0);
 	assert_int_equal(mkfifo(beside, 0600), 0);
 	assert_int_equal(journal_create(&j, *state, true, &fake.clock, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "no regular file"));
+	assert_non_null(strstr(err.text, "not a regular file"));
 	assert_int_equal(file_read(&after, &kept, path, 1 << 20, &err), STATUS_OK);
 	assert_int_equal(kept, size); /* nothing is cut that cannot be kept */
 	free(after);

@@ -136,10 +136,10 @@ static void test_hosts__hostile_text_is_refused(void **state)
 	assert_refused("a,,b", "empty host name");
 	assert_refused("a,", "empty host name");
 	assert_refused("-oProxyCommand=id", "characters that no host name has");
-	assert_refused("-a", "is no host");
-	assert_refused("user@-a", "is no host");
-	assert_refused("@a", "is no host");
-	assert_refused("user@", "is no host");
+	assert_refused("-a", "is not written as HOST");
+	assert_refused("user@-a", "is not written as HOST");
+	assert_refused("@a", "is not written as HOST");
+	assert_refused("user@", "is not written as HOST");
 	assert_refused("a;id", "characters that no host name has");
 	assert_refused("a b", "characters that no host name has");
 	assert_refused("$(id)", "characters that no host name has");
@@ -251,7 +251,7 @@ static void test_check__texts_that_would_leave_their_line(void **state)
 	p.master = "";
 	assert_wrong(&p, "--master is empty");
 	p.master = ":29500";
-	assert_wrong(&p, "--master \":29500\" names no host");
+	assert_wrong(&p, "--master \":29500\" has no host name");
 	p.master = "gpu1:99999";
 	assert_wrong(&p, "the port of --master");
 	p.master = "[::1";

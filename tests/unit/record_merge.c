@@ -160,11 +160,11 @@ static void test_merge__journals_of_another_run_are_none_of_this(void **state)
 	o = team_rank(2);
 	o.says_rank = 1; /* a node's journal twice */
 	team_write(*state, &o);
-	lost_rank_2(state, NODE_CUT, "of another rank or team");
+	lost_rank_2(state, NODE_CUT, "belongs to another rank or team");
 	o = team_rank(2);
 	o.says_size = 4;
 	team_write(*state, &o);
-	lost_rank_2(state, NODE_CUT, "of another rank or team");
+	lost_rank_2(state, NODE_CUT, "belongs to another rank or team");
 	o = team_rank(2);
 	o.unplanned = true;
 	team_write(*state, &o);

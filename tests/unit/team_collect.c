@@ -131,8 +131,8 @@ static void test_collect__too_large_or_none(void **state)
 	stage_play(&s);
 	assert_int_equal(s.actor[0].st, STATUS_OK);
 	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: journal.jsonl has 268435457 bytes; the limit is 268435456"));
-	assert_non_null(strstr(text_str(&missing), "rank 2 on node-2: it has no journal.jsonl"));
-	assert_non_null(strstr(text_str(&missing), "rank 3 on node-3: journal.jsonl is no regular file"));
+	assert_non_null(strstr(text_str(&missing), "rank 2 on node-2: it sent no journal.jsonl"));
+	assert_non_null(strstr(text_str(&missing), "rank 3 on node-3: journal.jsonl is not a regular file"));
 	for (unsigned r = 1; r < 4; r++) {
 		assert_int_equal(s.actor[r].st, STATUS_UNAVAILABLE);
 		assert_non_null(strstr(s.actor[r].err.text, "rank 0 did not take the files of rank"));
@@ -214,7 +214,7 @@ static void test_collect__nobody_waits_longer_than_the_limit(void **state)
 	limit_ms = SHORT_MS;
 	stage_play(&s);
 	all_well(&s);
-	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: it sent no more within 0.4 s (0 bytes)"));
+	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: it sent no more within 0.4 s (0 bytes received)"));
 	assert_true(came("node-2", 2, JOURNAL_FILE, "one\n", 4));
 	stage_clear(&s);
 	set(&s, 2, zero_does_not_ask, state);

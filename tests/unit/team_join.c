@@ -16,7 +16,7 @@ static void test_join__a_wrong_world_size(void **state)
 	stage_set(&s, 4, NULL);
 	s.actor[2].o.place.size = 5;
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 2 on node-a", "one of 5 ranks, and rank 0 for one of 4");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 2 on node-a", "a team of 5 ranks, and rank 0 for one of 4");
 }
 
 static void test_join__a_rank_twice(void **state)

@@ -348,7 +348,7 @@ static void test_strangers__a_rank_that_takes_nothing_is_late(void **state)
 	start(&s);
 	join(&ch, s.port, 1, 2);
 	end(&s);
-	all_fail(&s, CAUSE_TEAM_LATE, "rank 1 did not take 2097152 shared bytes within 0.4 s", "");
+	all_fail(&s, CAUSE_TEAM_LATE, "rank 1 did not read 2097152 shared bytes within 0.4 s", "");
 	stage_clear(&s);
 	channel_close(&ch);
 }

@@ -121,7 +121,7 @@ static void test_wire__a_frame_sent_again_or_back_is_refused(void **state)
 	assert_int_equal(wire_take(&in, &f, &err), WIRE_FRAME);
 	assert_int_equal(wire_put(&in, bytes, size, &err), STATUS_OK);
 	assert_int_equal(wire_take(&in, &f, &err), WIRE_BROKEN);
-	assert_non_null(strstr(err.text, "frame 0 where 1"));
+	assert_non_null(strstr(err.text, "frame number 0; number 1"));
 	error_clear(&err);
 	wire_release(&in);
 	in = (struct wire_in){.keyed = true, .key = key_of(1)};

@@ -102,17 +102,16 @@ static enum status say_removed(int fd, off_t size, const char *path, struct erro
 
 	if (restore(fd, size, path, place, &why))
 		return error_set(err, STATUS_UNAVAILABLE,
-				 "%s was removed during the run, and its results are lost: %s", path,
-				 why.text);
+				 "%s was removed during the run, and its data is lost: %s", path, why.text);
 	if (!strcmp(place, path))
 		return error_set(
 			err, STATUS_UNAVAILABLE,
-			"%s was removed during the run, and the run ends here; the results until then are "
+			"%s was removed during the run, and the run ends here; the data written until then is "
 			"written there again",
 			path);
 	return error_set(
 		err, STATUS_UNAVAILABLE,
-		"%s was replaced during the run, and the run ends here; the results until then are in %.400s",
+		"%s was replaced during the run, and the run ends here; the data written until then is in %.400s",
 		path, place);
 }
 
@@ -126,8 +125,8 @@ static enum status say_moved(int fd, const char *path, struct error *err)
 	if (size > 0)
 		now[size] = '\0';
 	return error_set(err, STATUS_UNAVAILABLE,
-			 "%s was moved during the run, and the run ends here; the results are in %.400s",
-			 path, now);
+			 "%s was moved during the run, and the run ends here; the data is in %.400s", path,
+			 now);
 }
 
 /* The data that another program cut off is lost; data that it added ends the reading there. */
