@@ -106,9 +106,9 @@ static void job_line(struct text *t, const struct launch_plan *p)
 static void laid_lines(struct text *t, const struct launch_plan *p)
 {
 	job_line(t, p);
+	explain(t,
+		"the secret of this team's ranks: new at each start, in the home folder that the nodes share");
 	line(t,
-	     "the secret of this team's ranks: new at each start, in a file in the home folder that the nodes "
-	     "share.\n"
 	     "mpirun sends the ranks' environment unencrypted to its daemons, so it holds only the file's path",
 	     "ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB\n"
 	     "(umask 077 && mkdir -p \"$HOME/.cache/assay/team\" &&\n"

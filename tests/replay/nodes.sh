@@ -75,10 +75,10 @@ ok "garbage for a journal: exit code 2" expect 2 report run --real-names
 ok ".. named" says 'node node-b is missing (rank 1: it does not begin like' out
 derive '1s/"rank":1,/"rank":0,/'
 ok "a journal twice: exit code 2" expect 2 report run --real-names
-ok ".. named" says 'it is of another rank or team' out
+ok ".. named" says 'it belongs to another rank or team' out
 derive '1s/"build":"[^"]*"/"build":"0123456789abcdef"/'
 ok "another build: exit code 2" expect 2 report run --real-names
-ok ".. named" says 'it is of another program, build or seed' out
+ok ".. named" says 'it belongs to another program, build or seed' out
 derive
 sed -i '1s/"name":"node-b"/"name":"..\/..\/..\/node-b"/' run/journal.jsonl
 ok "a name that leads out is not followed: exit code 2" expect 2 report run --real-names
