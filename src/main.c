@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and runs the subcommand, and handles signals and exit codes. */
+/* Runs the subcommand, handles signals and sets the exit code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,9 +19,9 @@ enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 static volatile sig_atomic_t stop_requests;
 
 /*
- * The first signal requests an orderly end, the second one an end at once. Programs such as timeout(1) send
- * TERM to the process and then to its group. So a second signal within a second counts as the same request,
- * unless it is a person's Ctrl-C.
+ * The first request asks for an orderly end, the second for an immediate end. Programs such as timeout(1)
+ * send TERM to the process and then to its group. So all signals within a second count as one request, except
+ * Ctrl-C.
  */
 static void on_stop(int sig)
 {
@@ -41,8 +41,8 @@ static void on_stop(int sig)
 		stop_requests++;
 }
 
-/* Occupies the numbers of closed standard streams, so that no file opened later, such as a journal, receives
- * printed text. Read-only, so that printing still fails. */
+/* If a standard stream is closed, a file that is opened first would get its number, and printed text would go
+ * into the journal. So closed streams are opened read-only, and printing to them still fails. */
 static void hold_closed_streams(void)
 {
 	int fd;
@@ -54,7 +54,8 @@ static void hold_closed_streams(void)
 		close(fd);
 }
 
-/* The reader of our output is gone. Each failed write signals again, but all count as one stop request. */
+/* The reader of the output is gone. Every failed write raises this signal again, so it counts as one request
+ * to stop only once. */
 static void on_pipe(int sig)
 {
 	(void)sig;
@@ -71,12 +72,12 @@ static void install_signals(void)
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
 	sigaction(SIGQUIT, &stop, NULL);
-	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe only makes the write fail */
-	sigaction(SIGXFSZ, &ignore, NULL); /* so does a file above the size limit (ulimit -f) */
+	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write and does not end the program */
+	sigaction(SIGXFSZ, &ignore, NULL); /* the same for a file that exceeds its size limit (ulimit -f) */
 }
 
-/* Raises a small soft limit of the stack, because the libraries in child processes need much more than assay.
- * False if the hard limit is too small to run. */
+/* Raises a small soft limit of the stack, because libraries in child processes need far more stack than
+ * assay. Fails if the hard limit is too low. */
 static bool has_stack(struct error *err)
 {
 	struct rlimit stack;
@@ -88,7 +89,7 @@ static bool has_stack(struct error *err)
 	if (stack.rlim_cur >= STACK_NEEDED)
 		return true;
 	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
-			"the stack limit is %lu KiB, but assay needs %d: run ulimit -s %d",
+			"the stack limit is %lu KiB, but %d KiB are needed; set ulimit -s %d",
 			(unsigned long)(stack.rlim_cur / 1024), STACK_NEEDED / 1024, STACK_WANTED / 1024);
 	return false;
 }
@@ -109,7 +110,7 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Removes --debug=TOPICS and --quiet from argv, anywhere before "--". */
+/* Removes --debug=TOPICS and --quiet from argv, at any position before "--". */
 static bool take_global_options(int *argc, char **argv, struct log *log, struct error *err)
 {
 	int kept = 1;
@@ -234,17 +235,16 @@ int main(int argc, char **argv)
 	context.terminal = isatty(STDERR_FILENO) && !log.quiet;
 	context.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	code = answer(argc, argv, &context);
-	/* All readers of mapped files check them; this finds a reader that did not. Then the result is not
-	 * valid. */
+	/* numbers from a mapped file are checked when they are read; this catches a read without a check */
 	if (!code && mapped_check(STATUS_OK, &err)) {
 		show_message("error: ", err.text);
 		code = EXIT_INCONCLUSIVE;
 	}
-	/* A result that could not be written is an error. */
+	/* output that could not be written is an error */
 	if (!show_flush() || ferror(stdout)) {
 		if (show_lost() != EPIPE)
 			fprintf(stderr, "assay: stdout: %s\n",
-				show_lost() ? strerror(show_lost()) : "the output is not complete");
+				show_lost() ? strerror(show_lost()) : "the output is incomplete");
 		code = code ? code : EXIT_INCONCLUSIVE;
 	}
 	return context.tells ? rank_exit_of(code, false) : code;

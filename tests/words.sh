@@ -30,11 +30,17 @@ function judge(s, where,    plain, words, n, i, count, head) {
 }
 function report(where, why, s) { printf "%s: %s: %.110s\n", where, why, s; bad++ }
 function flush() { if (buffer != "") { sentences(buffer, start); buffer = "" } }
-function sentences(text, where,    at) {
+# A line of a literal ends a sentence, and so does an item of "name: text; name: text".
+function sentences(text, where,    n, i, lines) {
 	gsub(/[ \t]+/, " ", text)
+	gsub(/; ([a-zA-Z-]+: |[0-9]+ )/, "\001&", text)
+	n = split(text, lines, /\001/)
+	for (i = 1; i <= n; i++) split_line(lines[i], where)
+}
+function split_line(text, where,    at) {
 	gsub(/e\.g\./, "eg", text)
 	gsub(/i\.e\./, "ie", text)
-	while (match(text, /[A-Za-z0-9)`"%*'"'"'][.!?]["*)]* +[A-Za-z0-9`"(*|]/)) {
+	while (match(text, /[A-Za-z0-9)`"%*'"'"'][.!?]["*)]* +[A-Za-z0-9`"(*|-]/)) {
 		at = RSTART + 1
 		judge(substr(text, 1, at), where)
 		text = substr(text, at + 2)
@@ -74,7 +80,7 @@ FILENAME ~ /\.md$/ {
 			flush()
 			start = FILENAME ":" FNR
 		}
-		gsub(/\\n/, ". ", text)
+		gsub(/\\n/, "\001", text)
 		gsub(/\\./, "", text)
 		buffer = buffer text
 		pending = "literal"

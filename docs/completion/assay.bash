@@ -77,7 +77,7 @@ _assay()
 	if [ -n "$words" ]; then _assay_words "$words" "$cur"; return; fi
 	case ${COMP_WORDS[1]} in
 	archive) words='--help --out --check' ;;
-	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json' ;;
+	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
 	generate) words='--help --adapter --merge --device --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
@@ -86,9 +86,9 @@ _assay()
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
 	merge) words='--help --out --dtype --shard --any-base' ;;
 	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
-	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json --engine --preset' ;;
+	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json --engine --preset' ;;
 	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --counters-l2 --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
-	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
+	report) words='--help --format --columns --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	tokens) words='--help --file --control --json' ;;

@@ -7,7 +7,7 @@
 #include "cmd/shared/show.h"
 
 struct report_opts {
-	const char *dir, *expectations, *expect, *site;
+	const char *dir, *expectations, *expect, *site, *columns;
 	uint32_t format;
 	bool json, real_names, write;
 };
@@ -17,6 +17,7 @@ static const struct opt opts[] = {
 		.help = "a run directory, from this or another machine"),
 	OPT_ROW(struct report_opts, format, .name = "format", .also = "output-format", .preset = "text",
 		.choices = report_formats, .help = "format of the report on stdout"),
+	OPT_ROW(struct report_opts, columns, .name = "columns", .shown = "LIST", .help = SHOW_COLUMNS_HELP),
 	OPT_ROW(struct report_opts, json, .name = "json", .help = "the same as --format json"),
 	OPT_ROW(struct report_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "judge by these expectations, not by those saved with the run or the built-in ones"),
@@ -44,15 +45,15 @@ static int run(const struct command_context *c, const void *opts_)
 		error_set(&err, STATUS_BAD_INPUT, "report: name the run directory");
 		return judged_complain(c, &err);
 	}
-	st = show_one_form(o->format, o->json, &err);
+	st = show_one_form(o->format, o->json, o->columns, &err);
 	if (!st)
 		st = run_dirs_whole(o->dir, &err);
 	if (st)
 		return judged_complain(c, &err);
 	st = judged_read(&judged, o->dir, o->expectations, &site, o->real_names, &err);
 	if (!st)
-		st = show_report(&judged.in, o->json ? REPORT_JSON : (enum report_format)o->format, c->colour,
-				 &err);
+		st = show_report(&judged.in, o->json ? REPORT_JSON : (enum report_format)o->format,
+				 o->columns, c->colour, &err);
 	if (!st && o->write)
 		st = report_write(o->dir, &judged.in, &note, &err);
 	if (!st && o->write)

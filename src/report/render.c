@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms of a report, by the word that asks for them. */
+/* Chooses the renderer for a report format. */
 #include <errno.h>
 #include "report/report.h"
 

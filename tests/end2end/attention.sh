@@ -17,7 +17,7 @@ ok "dense and block-sparse attention run on the CPU" measured cpu $small seq=256
 ok "every element of both was looked at" sh -c '[ -n "$1" ]' sh "$(whole cpu 0 && whole cpu 1 && echo yes)"
 ok "causal pairs are counted exactly" [ "$(value cpu 0 pairs_kept)" = 65792.0 ]
 ok "by lists as well" [ "$(value cpu 1 pairs_kept)" = 65792.0 ]
-ok "the report has their table" says 'us a head' cpu/REPORT.md
+ok "the report has their table" says 'us per head' cpu/REPORT.md
 ok "which names kernel and engine" says 'FP16 attention B1 H2 S256 D32 causal.*own loops.*tiles of 64 x 64' cpu/REPORT.md
 ok "making the lists is told apart" [ -n "$(value cpu 1 blocks_build_s)" ]
 
@@ -34,13 +34,13 @@ head -c 50 good.blocks > cut.blocks
 ok "lists come from a file" measured file $small seq=256 pattern=file file=good.blocks --target cpu
 ok "and keep what it says" [ "$(value file 0 pairs_kept)" = 98304.0 ]
 ok "unsorted lists are refused" expect 64 $small seq=256 pattern=file file=unsorted.blocks --target cpu
-ok "with file, offset and place" says 'unsorted.blocks: offset 64: (batch 0, head 0, query block 1): key block 0 stands behind' err
+ok "with file, offset and place" says 'unsorted.blocks: offset 64: (batch 0, head 0, query block 1): key block 0 follows a higher one' err
 ok "a block outside is refused" expect 64 $small seq=256 pattern=file file=outside.blocks --target cpu
-ok "with its number" says 'offset 48: (batch 0, head 0, query block 0): key block 7 is outside' err
+ok "with its number" says 'offset 48: (batch 0, head 0, query block 0): key block 7 does not exist' err
 ok "a file cut short is refused" expect 64 $small seq=256 pattern=file file=cut.blocks --target cpu
 ok "lists of another shape are refused" expect 64 $small seq=300 pattern=file file=good.blocks --target cpu
 ok "full blocks that the mask cuts are refused" expect 64 $small seq=256 mask=causal pattern=file file=good.blocks --target cpu
-ok "and told to be partial" says 'key block 0 is listed as full, but the mask or an end cuts it' err
+ok "and told to be partial" says 'key block 0 is listed as full, but the mask or the end of the sequence cuts it' err
 
 # Shapes that nothing takes.
 ok "a head dimension out of range is refused" expect 64 $small head_dim=512

@@ -193,6 +193,6 @@ ok "and its journal, with the key" says '"phase":"kernels","values":{"kernels":"
 head -c 100 cache/assay/kernels/*.kept > half
 cp half cache/assay/kernels/*.kept
 ok "what is damaged there is timed again" kept_made A=b
-ok "as is told" says 'it is truncated or damaged; OpenBLAS. kernels are timed again' err
+ok "as is told" says 'it is truncated or damaged; timing OpenBLAS kernels again' err
 ok "and found again" says "$line" err
 finish

@@ -94,7 +94,7 @@ for answer in cuInit=803 cuMemAlloc_v2=2 cuDevicePrimaryCtxRetain=46; do
 	FAKE_NVML_IN=__sample FAKE_NVML_AFTER=0.2 FAKE_NVML_LOST=0 FAKE_CUDA_IN=alive FAKE_CUDA=$answer \
 		"$assay" check --suite dark.yaml --out "kept.$answer" > out 2> err
 	ok "CUDA's $answer does not say that the GPU is lost" judged 0 "kept.$answer" unknown telemetry_lost
-	ok "but why CUDA could not be asked" reason "kept.$answer" "CUDA could not be asked: ${answer%=*} answers ${answer#*=}"
+	ok "but why CUDA could not be asked" reason "kept.$answer" "CUDA could not be queried: ${answer%=*} answers ${answer#*=}"
 	ok "its later cases run" says '"type":"end","case":1,"ending":"done"' "kept.$answer/journal.jsonl"
 done
 FAKE_NVML_IN=__sample FAKE_NVML_CRASH=count "$assay" $gemm --out unheard > out 2> err
@@ -138,7 +138,7 @@ lacks_after() {
 	[ $? = 2 ] && judged 0 "$dir" unknown telemetry_lost
 }
 ok "a counter that the last reading lacks is unknown" lacks_after refused2 FAKE_NVML_RET=ecc_volatile_uncorrected=4
-ok "by its name" reason refused2 'NVML told ecc_volatile_uncorrected of'
+ok "by its name" reason refused2 'NVML reported ecc_volatile_uncorrected of'
 ok "so is one with an impossible value" lacks_after impossible FAKE_NVML_VALUE=ecc_volatile_uncorrected=1.8e19
 ok "an NVML that crashes in the reading after the case is lost telemetry" lacks_after crashed FAKE_NVML_CRASH=ecc_volatile_uncorrected
 ok "so is one that crashes in all readings" lacks_after never FAKE_NVML_FROM=1 FAKE_NVML_CRASH=init
@@ -167,7 +167,7 @@ grep -v '"type":"close"' two/journal.jsonl | sed 's/"boot":"[^"]*"/"boot":"anoth
 	| sed '/"type":"end","case":1/,$d' > rebooted/journal.jsonl
 "$assay" check --resume rebooted > out 2> err
 ok "a resumed run judges on: the error of its first part still fails it" [ $? = 1 ]
-ok "stderr names the reboot and the case" says 'the machine was started anew since this run began: it went down in case 1' err
+ok "stderr names the reboot and the case" says 'the machine was rebooted since this run began: during case 1' err
 ok "so does the report" sh -c 'tr "\n" " " < out | tr -s " " | grep -q "rebooted while"'
 ok "the case that ran then is named" reason rebooted 'the machine rebooted while this case ran'
 finish

@@ -16,7 +16,12 @@ ok "so is a value twice" expect 64 probe memory op=triad,triad --plan
 ok "which is named" says 'op: the value triad is given twice' err
 ok "two forms of a report" expect 64 check --plan --json --format csv
 ok "of a report again" expect 64 report nowhere --json --format html
-ok "which are named" says 'json and --format html are two forms' err
+ok "which are named" says 'json and --format html cannot be combined' err
+ok "an unknown column is refused" expect 64 check --plan --columns figure,bond
+ok "with the nearest one" says 'did you mean "bound"; the columns are figure, expected' err
+ok "by report too" expect 64 report nowhere --columns powr
+ok "with the nearest one" says 'did you mean "power"' err
+ok "no columns of JSON" expect 64 check --plan --json --columns figure
 ok "a plan in a form that it has not" expect 64 check --plan --format html
 ok "to wait and not to" expect 64 check --plan --wait --beside
 ok "a plan into nothing" expect 64 check --plan --out ''
@@ -28,7 +33,7 @@ ok "with the nearest option" says 'did you mean "time"' err
 ok "two suites are wrong usage" expect 64 check --suite quick --suite health --plan
 ok "with the option's name" says 'assay: command line: --suite is given twice' err
 ok "so are two values of a probe's option" expect 64 probe null time=1ms time=2ms --plan
-ok "with its name" says 'command line: time is given twice; several values are time=value,value' err
+ok "with its name" says 'command line: time is given twice; write several values as time=value,value' err
 ok "a number out of range is wrong usage" expect 64 probe null time=-1
 ok "so is NaN" expect 64 probe null time=nan
 ok "so is one beyond all bounds" expect 64 probe null time=1e300
@@ -41,8 +46,8 @@ ok "watts" says '^watts ' out
 ok "bytes" says '^bytes ' out
 ok "and leaves nothing" [ ! -e assay-runs ]
 ok "of what is skipped it prints one line a reason" expect 0 check quick --plan --target cpu
-ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: not on the target asked for' out
-ok "once" [ "$(grep -c 'not on the target asked for' out)" -le 1 ]
+ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: --target selects another target' out
+ok "once" [ "$(grep -c 'target selects another target' out)" -le 1 ]
 printf 'gpus: [h100]\nfans: 8\n' > site.yaml
 mkdir odd && printf 'rules:\n  - {name: x, field: y, above: 0, verdict: fial}\n' > odd/health.yaml
 for how in "" --plan; do
@@ -55,7 +60,7 @@ for how in "" --plan; do
 	ok "nothing was measured" [ ! -e early ]
 done
 ok "a GPU that is not here is wrong usage" expect 64 check --suite tiny.yaml --plan --target gpu250
-ok "and it says what is" says 'gpu250 is not here' err
+ok "and it says what is" says 'this machine has no gpu250' err
 ok "for one probe too" expect 64 probe null --plan --target gpu250
 ok "a plan is JSON on request" expect 0 check --suite tiny.yaml --plan --json
 ok "with its hash" says '"hash"' out
@@ -75,6 +80,10 @@ ok "in the machine's facts too" sh -c 'grep -q "\"hostname\":\"$(uname -n)\"" na
 ok "and the manifest says so" says '"real_names": true' named/manifest.json
 "$assay" check --resume named > out 2> err
 ok "a run with real names is gone on with: it is the same machine" [ "$(grep -c '"type":"open"' named/journal.jsonl)" = 2 ]
+"$assay" report run --columns figure > out 2> err
+ok "report shows the selected columns" says '^verdict  *case  *figure$' out
+"$assay" check --suite tiny.yaml --out narrow --columns expected > out 2> err
+ok "so does check" sh -c 'grep -q "^verdict  *case" out && ! grep -q "^verdict.*figure" out'
 ok "the journal is closed" says '"type":"close","ending":"done"' run/journal.jsonl
 ok "a run is not written over" expect 64 check --suite tiny.yaml --out run
 
@@ -107,9 +116,9 @@ gone() { # DIR NAME WORDS: every command that judges says so
 	ok "nothing came of it" [ ! -e drawn ] && [ ! -e packed.tar.zst ]
 }
 cp -r site edited && echo 'nvlinks: 2' >> edited/site.yaml
-gone edited site.yaml 'was judged by a site file that is no longer here'
+gone edited site.yaml 'was judged by a site file that is changed or missing'
 cp -r site bare && rm bare/site.yaml
-gone bare site.yaml 'was judged by a site file that is no longer here'
+gone bare site.yaml 'was judged by a site file that is changed or missing'
 ok "another may take its place" expect 1 report bare --site site/site.yaml
 ok "and judges as before" expect 1 report bare --expect l40s:2
 cp -r run more && cp site/site.yaml more
@@ -148,13 +157,13 @@ ok "compare judges by them as well" sh -c '"$1" compare away/mine away/mine --js
 cp -r away/mine away/edited && echo '# mild' >> away/edited/expectations.txt
 cp -r away/mine away/built-in && rm away/built-in/expectations.txt
 for dir in away/edited away/built-in; do
-	gone $dir expectations.txt 'was judged by a set that is no longer here .*give --expectations DIR'
+	gone $dir expectations.txt 'was judged by a set of expectations that is changed or missing .*give --expectations DIR'
 	ok "compare says so too" expect 64 compare $dir $dir
-	ok "with its name" says "$dir/expectations.txt: was judged" err
+	ok "with its name" says "$dir/expectations.txt: the run was judged" err
 	ok "and takes another" expect 0 compare $dir $dir --expectations away/mine/expectations.txt
 done
 cp -r run late && cp away/mine/expectations.txt late
-gone late expectations.txt 'was judged without a set'
+gone late expectations.txt 'was judged without a set of expectations'
 sed -i 's/,"kept":{[^}]*}//' away/built-in/journal.jsonl away/mine/journal.jsonl
 ok "the built-in ones judge it otherwise" sh -c '"$1" report away/built-in > out; [ $? != 1 ]' sh "$assay"
 ok "what is kept is a set to name" expect 1 report away/built-in --expectations away/mine/expectations.txt
@@ -163,7 +172,7 @@ ok "what a stranger kept is refused with its place" expect 64 report away/mine
 ok "by file and byte" says 'away/mine/expectations.txt .*byte 0' err
 mkdir left && echo '{}' > left/expectations.txt
 ok "what another run left in a folder judges no new one" expect 64 check --suite tiny.yaml --out left
-ok "and is named" says 'left/expectations.txt would judge this run' err
+ok "and is named" says 'left/expectations.txt is left from another run' err
 mkdir sour
 cat > sour/sour.yaml <<-END
 	sources: {s: {title: a test, date: 2026-11-21}}
@@ -213,7 +222,7 @@ gone() { [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status"
 for _ in $(seq 120); do gone "$worker" || sleep 0.5; done
 ok "its worker died with it" gone "$worker"
 "$assay" check --resume dead > out 2> err
-ok "the case that was cut is named" says "case 1 was begun and not ended" err
+ok "the case that was cut is named" says "case 1 began but did not end" err
 ok "and was run again" says '"type":"begin","case":1,"attempt":2' dead/journal.jsonl
 # Nothing is required: whether a machine in use disturbed the case is not the subject.
 suite '  - {probe: "null", phases: burst, require: nothing, options: {time: 1ms}}'

@@ -55,7 +55,7 @@ ok "nothing ran on it" sh -c '! grep -q "\"type\":\"begin\"" busy/journal.jsonl'
 "$assay" $dispatch --wait --out waited > out 2> waited.err &
 pid=$!
 wait_for waiting: waited.err
-ok "--wait says what it waits for" says 'waiting: .*GiB of its memory are taken' waited.err
+ok "--wait says what it waits for" says 'waiting: .*GiB of its memory are in use' waited.err
 ok "and measures nothing meanwhile" [ ! -e waited ]
 put free.json
 wait $pid
@@ -95,7 +95,7 @@ pid=$!
 wait_for '"type":"begin","case":0' gone/journal.jsonl
 put taken.json
 wait $pid
-ok "memory that never comes back is said after five seconds" says 'GiB of its memory did not come back after a worker was ended' err
+ok "memory that never comes back is said after five seconds" says 'GiB of GPU memory are still in use after a worker was ended' err
 ok "and the case runs all the same" says '"type":"end","case":1,"ending":"done"' gone/journal.jsonl
 waited=$(($(stamp gone begin 1) - $(stamp gone end 0)))
 ok "not earlier" [ "$waited" -ge 5000 ]

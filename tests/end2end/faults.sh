@@ -72,13 +72,13 @@ ok "nothing but a skip is exit 2: nothing was measured" alone 2 fail=supports st
 mkdir cut garbage empty
 head -c "$(($(wc -c < faults/journal.jsonl) / 2))" faults/journal.jsonl > cut/journal.jsonl
 ok "half a journal is reported" sh -c '"$1" report cut > out 2> err; [ $? -le 2 ]' sh "$assay"
-ok "and said to be cut" grep -q 'could not be read' out
+ok "and said to be cut" grep -q 'cannot be read from line' out
 cp -r faults damaged && sed '9s/./x/' faults/journal.jsonl > damaged/journal.jsonl
 lost=$(tail -n +9 faults/journal.jsonl | wc -c)
 "$assay" report damaged > out 2> err
-ok "a line that cannot be read is named, with the bytes" sh -c 'tr "\n" " " < out | tr -s " " | grep -q "journal.s line 9 and what is behind it, $1 bytes, could not be read"' sh "$lost"
+ok "a line that cannot be read is named, with the bytes" sh -c 'tr "\n" " " < out | tr -s " " | grep -q "journal cannot be read from line 9 on ($1 bytes)"' sh "$lost"
 "$assay" check --resume damaged > out 2> err
-ok "a run that goes on says what it cuts" says "damaged/journal.jsonl: $lost bytes from line 9 could not be read and are cut; they are kept in journal.jsonl.cut" err
+ok "a run that goes on says what it cuts" says "damaged/journal.jsonl: $lost bytes from line 9 could not be read and are cut; they are saved in journal.jsonl.cut" err
 ok "and keeps it" [ "$(tail -n +9 faults/journal.jsonl | tail -n +2 | cksum)" = "$(tail -n +2 damaged/journal.jsonl.cut | cksum)" ]
 head -c 4096 /dev/urandom > garbage/journal.jsonl
 ok "garbage is no journal" sh -c '"$1" report garbage > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"

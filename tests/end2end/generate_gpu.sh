@@ -48,7 +48,7 @@ ok "has the rate of sixteen tokens" eval '[ "$(figure steady_tokens)" = 16 ] && 
 ok "with the time to the first token and that of tuning" eval '[ "$(figure tuning_s)" = 0.0 ] && awk -v s="$(figure first_token_s)" "BEGIN { exit !(s > 0 && s < 100) }"'
 ok "one of a launch" expect 0 generate tiny "It rains" --raw --tokens 8 --json --device gpu
 ok "has none" eval '[ "$(figure steady_tokens)" = 0 ] && [ "$(figure tokens_per_s)" = null ]'
-ok "as it says" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --device gpu && says "8 tokens after [0-9]*: too short for a steady rate; [0-9.]* s to the first token, 0.00 s tuning; end: length" err'
+ok "as it says" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --device gpu && says "8 tokens after a prompt of [0-9]*: too short for a steady rate; [0-9.]* s to the first token, 0.00 s tuning; end: length" err'
 ok "token by token all but the first count" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --json --device gpu --temperature 1 && [ "$(figure steady_tokens)" = 7 ]'
 ok "on a CPU as well" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --json --device cpu && [ "$(figure steady_tokens)" = 7 ]'
 

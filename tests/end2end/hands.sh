@@ -53,12 +53,12 @@ for file in expectations.txt site.yaml; do
 	rm -rf kx && cp -r run kx && mkfifo kx/$file
 	sed -i 's/,"kept":{[^}]*}//' kx/journal.jsonl
 	ok "a FIFO for $file is not waited for" refused report kx
-	ok "and is named" says "kx/$file.* no regular file" err
+	ok "and is named" says "kx/$file: it is not a regular file" err
 done
 mkdir set && mkfifo set/x.yaml
 for set in set /dev/zero; do
 	ok "nor are expectations that are none: $set" refused report run --expectations $set
-	ok "which are named" says "$set.* no regular file" err
+	ok "which are named" says "$set.*: it is not a regular file" err
 done
 for site in site.fifo /dev/zero /dev/tty; do
 	ok "nor is a site file that is none: $site" refused report run --site $site
@@ -67,7 +67,7 @@ for site in site.fifo /dev/zero /dev/tty; do
 done
 ok "nor is a suite" refused check --suite site.fifo --plan
 ok "nor is an archive" refused archive --check site.fifo
-ok "which it says" says 'no regular file' err
+ok "which it says" says 'is not a regular file' err
 mkdir device && ln -s /dev/zero device/journal.jsonl
 ok "nor is a device" timeout 20 sh -c '"$1" report device > out 2> err; [ $? = 64 ]' sh "$assay"
 ok "neither is gone on with" timeout 20 sh -c '"$1" check --resume pipe > out 2> err; [ $? = 64 ]' sh "$assay"
@@ -109,7 +109,7 @@ for format in text markdown html json csv; do
 	ok "without escapes" not_raw out
 	case $format in text | json) plan=0 ;; *) plan=64 ;; esac # a plan has two forms
 	ok "a plan as $format" expect $plan check --suite tiny.yaml --plan --format $format
-	[ $plan = 0 ] || ok "which it has not, and says so" says "shows text or json, not $format" err
+	[ $plan = 0 ] || ok "which it has not, and says so" says "supports --format text and json, not $format" err
 done
 ok "another word is refused" expect 64 report run --format terminal
 

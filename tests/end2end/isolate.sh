@@ -117,11 +117,11 @@ for gpu in 1 3; do
 done
 ok "with its address" [ "$(found two-3 _pci)" = "$(grep -o '"gpus":\["[^]]*' two-3/journal.jsonl | head -n 1 | cut -d '"' -f 6)" ]
 ok "the case fails for its data" judged two-3 fail wrong_result
-ok "and says who, and how it is known" says 'gpu3 (0000:[0-9a-f:.]*) is wrong: its part of an all-gather is wrong, the other.s is not' two-3/results.csv
+ok "and says who, and how it is known" says 'gpu3 (0000:[0-9a-f:.]*) is wrong: its part of an all-gather is wrong, the other part is right' two-3/results.csv
 ok "both saw it, twice" [ "$(grep -o '"wrong_suspect":1,"wrong_ranks":2,"wrong_rank":0' two-3/journal.jsonl | wc -l)" = 2 ]
 FAKE_NCCL=spoil=0:40000 run two way
 ok "what arrives wrong at one alone is the way to it" [ "$(found way ""),$(found way _place)" = 'pair,gpu3>gpu1' ]
-ok "which is said" says 'in an all-gather what the one puts in arrives wrong on the other, on itself it is right' way/results.csv
+ok "which is said" says 'in an all-gather its part is right on itself and arrives wrong on the other' way/results.csv
 
 ASSAY_TEST_PLANT=wrong:1 run node refused
 ok "a fault is planted in tests alone" [ $? = 64 ]

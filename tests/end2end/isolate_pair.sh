@@ -46,7 +46,7 @@ ok "two good ranks are not searched" sh -c '! grep -q "\"type\":\"extend\"" run/
 nodes
 FAKE_CUDA=devices=4,memory=2100 FAKE_NCCL=slow=1:4 pair
 ok "where nothing tells, both are named as not told apart" eval '[ "$(found "")" = nobody ] &&
-	says "rank 0 on [^ ]* and rank 1 on [^ ]* cannot be told apart: what each does by itself could not be measured" run/results.csv'
+	says "rank 0 on [^ ]* and rank 1 on [^ ]* cannot be told apart: their own work could not be measured" run/results.csv'
 ok "and the case fails all the same" judged fail below_band
 for r in 0 1; do
 	ok "rank $r has done on its GPU what it does by itself" eval '[ "$(grep -o "\"probe\":\"[a-z]*\",[^{]*{[^}]*},\"kind\":\"timed\",\"target\":\"gpu$r\"" $(journal $r) | cut -d "\"" -f 4 | tr "\n" " ")" = "memory gemm " ]'
@@ -56,10 +56,10 @@ ok "as a search of its case" says '"follows":{"case":0,"round":1,"why":"each of 
 for bad in 0 1; do
 	own[$bad]="ASSAY_TEST=1 ASSAY_TEST_PLANT=wrong:$bad"
 	pair
-	ok "wrong rank $bad of two is named by its part" named member "rank $bad on .*" 'is wrong: its part of an all-gather is wrong, the other.s is not'
+	ok "wrong rank $bad of two is named by its part" named member "rank $bad on .*" 'is wrong: its part of an all-gather is wrong, the other part is right'
 done
 ok "the case fails for its data" judged fail wrong_result
 nodes
 FAKE_NCCL=spoil=0:40000 pair
-ok "what arrives wrong at one alone is the way to it" named pair 'rank 1 on [^ ]* > rank 0 on [^ ]*' 'what the one puts in arrives wrong on the other'
+ok "what arrives wrong at one alone is the way to it" named pair 'rank 1 on [^ ]* > rank 0 on [^ ]*' 'in an all-gather its part is right on itself and arrives wrong on the other'
 finish

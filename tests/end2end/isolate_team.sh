@@ -110,9 +110,9 @@ kill -9 "$(pgrep -P "${pid[2]}")"
 wait "${pid[0]}"
 code=$?
 wait
-ok "a rank that dies during the search ends it" says 'the team is over: .*rank 2' killed/journal.jsonl
+ok "a rank that dies during the search ends it" says 'the team has ended: .*rank 2' killed/journal.jsonl
 ok "nobody is named" [ "$(found killed '')" = nobody ]
-ok "and the report stands: slow all the same" eval '[ $code = 1 ] && says "no rank, node or link found: the team is over" killed/REPORT.md'
+ok "and the report stands: slow all the same" eval '[ $code = 1 ] && says "no rank, node or link found: the team has ended" killed/REPORT.md'
 
 launch 4 1 stopped 'culprit: 3, slow_share: 2'
 searching '"why":"halves of 4' stopped
@@ -120,5 +120,5 @@ kill -INT "$(pgrep -P "${pid[0]}")"
 wait
 ok "a search that is stopped says so" says '"type":"close","ending":"cancelled"' stopped/journal.jsonl
 ok "of the groups without rank 0 too" says '"cause":"interrupted"' stopped/journal.jsonl
-ok "and not that they were lost" sh -c '! grep -q "told nothing of it\|\"cause\":\"team_lost\"" stopped/journal.jsonl'
+ok "and not that they were lost" sh -c '! grep -q "sent no result\|\"cause\":\"team_lost\"" stopped/journal.jsonl'
 finish

@@ -73,7 +73,7 @@ done
 wrong 'unknown option "--targt"' --print -- check --quiet full --targt team
 wrong 'gemmm' --ranks-per-node 1 -- probe gemmm
 wrong 'two suites given' --ranks-per-node 1 -- check quick --suite full
-wrong '"team,cpu" is none of cpu, ' --ranks-per-node 2 -- check quick --target team,cpu
+wrong '"team,cpu" is not one of cpu, ' --ranks-per-node 2 -- check quick --target team,cpu
 wrong 'names rank 1 twice' --ranks-per-node 2 --print -- probe gemm --target team:0,1,1
 ok "a GPU that may be on the nodes alone is theirs to miss" expect 0 launch --print --ranks-per-node 1 -- probe p2p --target 'gpu6>gpu7'
 ok "a file that may lie on the nodes alone is theirs to miss" expect 0 launch --print --ranks-per-node 1 -- check --suite ./of_the_nodes.yaml
@@ -92,8 +92,8 @@ wrong 'empty names no host' --hostfile empty
 printf 'gpu1\ngpu2 slots=8\n' > slots
 wrong 'slots:2: host "gpu2 slots=8"' --hostfile slots
 wrong '"30m" is not a time that Slurm accepts' --how slurm --nodes 1 --ranks-per-node 1 --time 30m
-wrong 'what the nodes have is not known' --how slurm --nodes 2
-wrong '"eight" is no whole number' --how slurm --nodes 2 --gpus-per-node eight
+wrong 'the number of GPUs per node is not known' --how slurm --nodes 2
+wrong '"eight" is not a whole number' --how slurm --nodes 2 --gpus-per-node eight
 wrong '0 ranks per node' --ranks-per-node 0
 wrong '\-\-time works only with --how slurm' --time 30
 wrong '\-\-wait works only with --how slurm' --hosts a --ranks-per-node 1 --wait
@@ -108,8 +108,8 @@ wrong 'script: the path is too long' --how slurm --nodes 1 --ranks-per-node 1 --
 wrong '--partition has 1001 bytes; the limit is 1000' --how slurm --nodes 1 --ranks-per-node 1 --partition "$(printf '%01001d' 0)"
 wrong '--account has 1001 bytes; the limit is 1000' --how slurm --nodes 1 --ranks-per-node 1 --account "$(printf '%01001d' 0)"
 wrong 'assay launch sets this variable itself' --env 'ASSAY_TEAM_SECRET=x'
-wrong '"chek", which is no command' -- chek
-wrong 'which is no command' -- launch
+wrong '"chek" after -- is not an assay command' -- chek
+wrong '"launch" after -- is not an assay command' -- launch
 wrong 'compare after -- would do the same on every rank' -- compare a b
 wrong 'contains control characters' --sbatch "a
 b" --how slurm --nodes 1 --ranks-per-node 1
@@ -210,9 +210,9 @@ rm bin/ssh
 mkdir -p empty_path
 ok "no ssh: it is named" sh -c 'PATH=$1/empty_path "$0" launch --hosts a --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start ssh: No such file" err' "$assay" "$tmp"
 ok "no mpirun: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how mpirun --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start mpirun: No such file" err' "$assay" "$tmp"
-ok ".. but for a script that is only shown, of Open MPI's words" sh -c 'PATH=$1/empty_path "$0" launch --print --how mpirun --nodes 2 --ranks-per-node 1 > out 2> err && grep -q "cannot start mpirun: .*: Open MPI.s words are shown" err && grep -q "oversubscribe.* --shield -- check quick" out && grep -q "give --master HOST" out' "$assay" "$tmp"
+ok ".. but for a script that is only shown, of Open MPI's words" sh -c 'PATH=$1/empty_path "$0" launch --print --how mpirun --nodes 2 --ranks-per-node 1 > out 2> err && grep -q "cannot start mpirun: .*: showing the command for Open MPI" err && grep -q "oversubscribe.* --shield -- check quick" out && grep -q "give --master HOST" out' "$assay" "$tmp"
 ok "no sbatch: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how slurm --nodes 1 --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start sbatch: No such file" err' "$assay" "$tmp"
-ok "nodes without hosts or sbatch: what to give is told" sh -c 'PATH=$1/empty_path "$0" launch --nodes 2 --ranks-per-node 1 -- __team 2> err; [ $? = 64 ] && grep -q "there is no sbatch here" err' "$assay" "$tmp"
+ok "nodes without hosts or sbatch: what to give is told" sh -c 'PATH=$1/empty_path "$0" launch --nodes 2 --ranks-per-node 1 -- __team 2> err; [ $? = 64 ] && grep -q "sbatch is not installed here" err' "$assay" "$tmp"
 
 # Slurm.
 stand_in sbatch << 'S'
@@ -382,6 +382,6 @@ ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version prints 
 # What the nodes run.
 ok "__ranks: no words" expect 64 __ranks --count 1 --size 1
 ok "__ranks: ranks past the size" expect 64 __ranks --first 1 --count 2 --size 2 -- __team
-ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret did not come" err' "$assay"
+ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret is missing" err' "$assay"
 ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "the program that started these ranks asked them to end" err' "$assay"
 finish

@@ -65,11 +65,11 @@ ok "answers are held against what rows accept" expect 0 rows asked.jsonl --answe
 ok "and counted" eval 'says "^answers  *3$" out && says "^expected functions  *3  100.0 %$" out && says "^accepted  *1  33.3 %$" out'
 ok "each with its verdict in JSON" eval 'expect 0 rows asked.jsonl --answers said.jsonl --chat-template qwen2.5 --json && says "\"exact\": 1" out && says "f: a: 2 is not accepted" out'
 ok "which need a template by which calls are read" eval 'expect 64 rows asked.jsonl --answers said.jsonl && says "needs --chat-template" err && expect 64 rows asked.jsonl --answers said.jsonl --chat-template auto'
-ok "and one file of rows" eval 'expect 64 rows asked.jsonl chat.jsonl --answers said.jsonl --chat-template qwen2.5 && says "takes one file" err'
+ok "and one file of rows" eval 'expect 64 rows asked.jsonl chat.jsonl --answers said.jsonl --chat-template qwen2.5 && says "works with one file" err'
 printf '{"row":4,"text":""}\n' > beyond.jsonl
 ok "an answer to no row is told by its line" eval 'expect 64 rows asked.jsonl --answers beyond.jsonl --chat-template qwen2.5 && says "beyond.jsonl:1: row 4: asked.jsonl has 3 rows" err'
 printf '\n{"row":1}\n' > beyond.jsonl
-ok "nor is one without a text" eval 'expect 64 rows asked.jsonl --answers beyond.jsonl --chat-template qwen2.5 && says "beyond.jsonl:2: an answer is" err'
+ok "nor is one without a text" eval 'expect 64 rows asked.jsonl --answers beyond.jsonl --chat-template qwen2.5 && says "beyond.jsonl:2: expected an answer" err'
 
 expect 0 make-model --shape tiny-llama --out model || cat err
 ok "a model answers each row of a file" eval 'expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --tokens 5 --out made.jsonl && says "^answers  *3$" out && says "3 answers were cut at 5 tokens" err'
@@ -79,7 +79,7 @@ ok "the first so many" eval 'expect 0 generate model --rows asked.jsonl --chat-t
 ok "an answer is that of generate alone" eval 'sed "1s/,{\"role\":\"assistant\".*}],\"tools\"/],\"tools\"/; q" asked.jsonl > ask.json && expect 0 generate model --messages ask.json --chat-template qwen2.5 --tokens 5 --json && sed -n "s/^ \"text\": //p" out | sed "s/,$//" > alone && grep -qF "$(cat alone)" made.jsonl'
 ok "rows with nothing to hold an answer against are told before a model is loaded" eval 'expect 64 generate model --rows wrong.jsonl --chat-template qwen2.5 && says "wrong.jsonl:1: there is no ground_truth, and the last message is not the assistant" err'
 ok "where answers cannot be written, nothing is made" eval '! expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --out no/made.jsonl && says "no/made.jsonl" err'
-ok "what contradicts rows is refused" eval 'expect 64 generate model text --rows asked.jsonl && says "one of them" err && expect 64 generate model --rows asked.jsonl --raw && says "contradict" err && expect 64 generate model x --out a && says "out needs --rows" err'
+ok "what contradicts rows is refused" eval 'expect 64 generate model text --rows asked.jsonl && says "give exactly one of TEXT" err && expect 64 generate model --rows asked.jsonl --raw && says "cannot be combined" err && expect 64 generate model x --out a && says "out needs --rows" err'
 : > empty.jsonl
 ok "a file without rows is refused" eval '! expect 0 rows empty.jsonl && says "empty.jsonl: no rows" err'
 finish

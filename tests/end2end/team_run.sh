@@ -95,10 +95,10 @@ ok "the others print nothing" eval '[ ! -s out.1 ] && [ ! -s out.2 ] && grep -q 
 
 "$assay" check --suite suite.yaml --no-telemetry --out alone > out 2> err
 three check --resume alone
-ok "a team does not resume: every rank says so" eval 'codes "64 64 64" && grep -q "resume is for a run alone" err.2'
+ok "a team does not resume: every rank says so" eval 'codes "64 64 64" && grep -q "resume works only without a launcher" err.2'
 ok "nor is its run gone on with alone" expect 64 check --resume run
-ok "and that is why" says "is a team's run" err
+ok "and that is why" says "is a run of several ranks" err
 sed '/"type":"end","case":3/,$d' run/journal.jsonl > cut.jsonl && mkdir cut && mv cut.jsonl cut/journal.jsonl && cp -r run/nodes cut/
 "$assay" report cut > out 2> err
-ok "of one that was cut nobody is told to resume it" eval 'says "begin anew" out && ! says "--resume" out'
+ok "of one that was cut nobody is told to resume it" eval 'says "start a new run" out && ! says "--resume" out'
 finish

@@ -93,7 +93,7 @@ ok "and its memory" less 0 "$(figure memory_bytes figures.json)"
 ok "it can be compared" expect 0 compare --all whole again
 ok "by its rate as well" says '^train  *node  *[0-9]* token' out
 if "$assay" archive whole --out whole.tar.zst > out 2> err; then
-	ok "an archive names what it leaves out, the adapter first" says '^not in it: adapter/' out
+	ok "an archive names what it leaves out, the adapter first" says '^not included: adapter/' out
 else
 	ok "an archive needs its module, which is told" says 'archive' err
 fi
@@ -357,7 +357,7 @@ ok "with what was thought of each token" sh -c 'grep -A 4 "\"logprobs\"" out | g
 ok "within the positions of the model nothing is warned of" eval '! says "positions" err'
 ok "which is part of the JSON alone" expect 64 generate model "abc" --raw --logprobs
 ok "a text beyond them is made" expect 0 generate narrow "abc" --raw --tokens 24
-ok "with a warning" says 'warning: .* tokens, and the model was made for 16 positions' err
+ok "with a warning" says 'warning: .* tokens, but the model supports 16 positions' err
 ok "an adapter of other weights is refused" expect 64 merge second whole/adapter --out x
 ok "with both names" says "whole/adapter: it is an adapter of .*/model, but second has other weights" err
 ok "but for who asks for it" expect 0 generate second "abc" --raw --tokens 1 --adapter whole/adapter --any-base

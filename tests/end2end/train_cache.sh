@@ -57,7 +57,7 @@ ok "how long tuning took is a result" eval '[ -n "$(value first 0 tuning_s)" ] &
 ok "the second run trains" run second run.yaml
 ok "and times nothing" [ "$(timed out)" = 0 ]
 ok "but takes each that the first one timed" [ "$(cached out)" = "$(cat first.timed)" ]
-ok "it says where they are from" says "choices are an earlier run's, from the cache" err
+ok "it says where they are from" says "tuning choices come from the cache of an earlier run" err
 id=$(basename "$kept"/*.kept .kept)
 ok "the journal names each, with its key" [ "$(grep -o '{"what":"[NT][NT] [^"]*","choice":"algo[^"]*","from":"cache","key":"'"$id"'"}' second/journal.jsonl | wc -l)" = "$(cat first.timed)" ]
 ok "and their number" [ "$(value second 0 choices_cached | cut -d. -f1)" -ge "$(cat first.timed)" ]
@@ -102,7 +102,7 @@ rm -r "$XDG_CACHE_HOME"
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [0, [{"pid": 1, "memory": 1073741824}]]/' "$FAKE_NVML_FILE" > shared.json
 FAKE_NVML_FILE=$PWD/shared.json run shared run.yaml
 ok "beside another process nothing is kept" [ "$(files)" = 0 ]
-ok "which is told" says 'tuning choices are not saved for other runs: 0000:8d:00.0: 1 other process on it' err
+ok "which is told" says 'tuning choices are not saved for other runs: 0000:8d:00.0: 1 other process uses it' err
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [3, []]/; s/"memory_v2": \[0, [^]]*\]\]*/"memory_v2": [3]/; s/"memory": \[0, [^]]*\]\]*/"memory": [3]/' "$FAKE_NVML_FILE" > blind.json
 FAKE_NVML_FILE=$PWD/blind.json run blind run.yaml
 ok "where others cannot be seen the run works" [ "$(timed out)" = "$(cat first.timed)" ]
@@ -126,7 +126,7 @@ doubted "another version" 'it has another version of the cache format'
 body() { { printf 'assay cache 1\n%s\n' "$(printf '%s\n%s\n' "$1" "$2" | sha256sum | cut -d' ' -f1)" && printf '%s\n%s\n' "$1" "$2"; } > "$file"; }
 key=$(sed -n 3p good)
 body "$key" "$(sed -n 4p good | sed 's/"seconds":[0-9.e-]*/"seconds":-1/')"
-doubted "numbers out of range" 'a choice in it has a name or a number that none has'
+doubted "numbers out of range" 'a tuning choice in it has an unknown name or an impossible number'
 cp good "$file"
 chmod 666 "$file"
 doubted "a file that others may write to" 'others may write to it (mode 0666)'
@@ -198,5 +198,5 @@ ok "and says why" says 'no steady rate: all 1 steps belong to start-up and tunin
 ok "in its report as well" says '^tokens_per_s .* the run is too short' out
 steps=6 config six.yaml
 ok "one of six" expect 0 train six.yaml --out six --no-cache
-ok "has one, with start-up and tuning beside it" says '[0-9]* tokens/s steady, of 4 steps; [0-9.]* s to the first step, [0-9.]* s tuning' err
+ok "has one, with start-up and tuning beside it" says '[0-9]* tokens/s steady, over 4 steps; [0-9.]* s to the first step, [0-9.]* s tuning' err
 finish

@@ -59,16 +59,16 @@ sed -n '/^### Parts of a step/,/^### Steps/p' gpu/REPORT.md | tr -d '\\' > parts
 ok "the report has each of them" [ "$(grep -cE '^\| (products|thin_products|attention|attention_backward|elements|loss|optimiser|copies|host|step) ' parts)" = 10 ]
 ok "and they add up to the step" awk -F'|' '/ ms /{ split($3, ms, " "); if ($2 ~ /^ step $/) step = ms[1]; else { sum += ms[1]; n++ } } END { d = sum - step; exit !(n == 9 && step > 0 && d * d < 0.01) }' parts
 ok "what is not at the rate of products is told, part by part" eval 'grep -q "^  - thin.*_products ×.* ms at .* TFLOPS" gpu/REPORT.md && grep -q "^  - host ×" gpu/REPORT.md && grep -q "^  - unexplained ×" gpu/REPORT.md'
-ok "on a CPU phases are, and nothing is to be set" eval 'grep -q "^| forward | .* ms | " cpu/REPORT.md && grep -q "timed on a GPU alone" cpu/REPORT.md && ! grep -q "step.*_parts" cpu/REPORT.md'
+ok "on a CPU phases are, and nothing is to be set" eval 'grep -q "^| forward | .* ms | " cpu/REPORT.md && grep -q "timed only on a GPU" cpu/REPORT.md && ! grep -q "step.*_parts" cpu/REPORT.md'
 ok "what its process held on the host is told" says '"host_bytes":[1-9]' gpu.json
 ok "who attends is told" says '"type":"ready".*"attention":"cuDNN [0-9.]* for rows of one length, else own"' gpu.json
 ok "an adapter is there" [ -s gpu/adapter/adapter_model.safetensors ]
 ok "auto takes the GPU" expect 0 train auto.yaml --plan
-ok "and its memory is planned" says '^  libraries .* on the GPU' out
+ok "and its memory is planned" says '^  libraries .*GPU memory of the context' out
 ok "nobody else is on it, and nobody is named" [ -z "$(grep 'share a GPU' err)" ]
 sed 's/"compute_processes": \[0, \[\]\]/"compute_processes": [0, [{"pid": 1, "memory": 1073741824}]]/' "$FAKE_NVML_FILE" > shared.json
 FAKE_NVML_FILE=$PWD/shared.json "$assay" train auto.yaml --plan > out 2> err
-ok "another process on it is named, and what came of that" eval 'says "warning: 0000:.*: 1 other process on it: runs that share a GPU" err && says "^  libraries .* on the GPU" out'
+ok "another process on it is named, and what came of that" eval 'says "warning: 0000:.*: 1 other process uses it: runs that share a GPU" err && says "^  libraries .*GPU memory of the context" out'
 ok "without one auto takes the CPU" env LD_LIBRARY_PATH= "$assay" train auto.yaml --plan
 env LD_LIBRARY_PATH= "$assay" train auto.yaml --plan > out
 ok "and its memory is the machine's" says '^  program ' out
@@ -142,7 +142,7 @@ cut card
 cp -r card full
 FAKE_CUDA=memory=100 FAKE_NVML_FILE=$root/tests/fake/h100x4.json "$assay" train --resume full > out 2> err
 ok "a card that others filled since ends it" [ $? = 2 ]
-ok "in words, and is told" says 'error: [0-9]* bytes on NVIDIA H100 .*: 104857600 are free' err
+ok "in words, and is told" says 'error: cannot allocate [0-9]* bytes on NVIDIA H100 .*: 104857600 are free' err
 ok "and the steps before stand in its results" [ "$(value full 0 steps)" = 2.0 ]
 cp -r card card2
 ok "it goes on on another card" cards "$assay" train --resume card --json
@@ -214,7 +214,7 @@ sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_
 sed 's/name_or_path: model/name_or_path: heads4/' gpu.yaml > heads-gpu.yaml
 sed 's/name_or_path: model/name_or_path: heads4/' auto.yaml > heads-auto.yaml
 ok "heads that our kernels do not take are refused" expect 2 train heads-gpu.yaml --out heads
-ok "before a folder is made" eval 'says "no usable GPU here: a head size of 4; the kernels support multiples of 8" err && [ ! -e heads ]'
+ok "before a folder is made" eval 'says "this machine has no usable GPU: a head size of 4; the kernels support multiples of 8" err && [ ! -e heads ]'
 "$assay" train heads-auto.yaml --out heads > out 2> err
 ok "auto trains them on the CPU" [ $? = 0 ]
 ok "and says why" says 'training on the CPU, because the GPU is not usable: a head size of 4' err
@@ -227,7 +227,7 @@ ok "auto trains in float32 on the CPU" [ $? = 0 ]
 ok "and says why it leaves the GPU" says 'training on the CPU, because the GPU is not usable: bf16: false' err
 FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
-ok "with the plan and what to turn" says "as planned .*recompute: full" err
+ok "with the plan and what to turn" says "the plan needs .*recompute: full" err
 FAKE_CUDA=cuMemHostAlloc=2@7 "$assay" train gpu.yaml --out unpinned > out 2> err
 ok "memory of the host that cannot be pinned ends it" [ $? = 2 ]
 ok "and is not taken for the GPU's" says "error: cannot allocate [0-9]* bytes of pinned host memory: cuMemHostAlloc" err

@@ -134,7 +134,7 @@ if $as true 2> /dev/null; then
 	ok "it goes on" resumed shut/run "${newest#checkpoint-}"
 	shut_begin rare.yaml early
 	ok "so does one without a checkpoint" ended 2
-	ok "where that is said" says 'then assay train --resume .*/shut/early begins at the first step: there is no checkpoint' err
+	ok "where that is said" says 'then assay train --resume .*/shut/early begins at the first step, because there is no checkpoint' err
 	chmod 755 shut/early
 else
 	ok "a directory that takes no files any more # SKIP no other user can be asked" true

@@ -27,7 +27,7 @@ ends() { [ "$(cat "$1"/journal.jsonl "$1"/nodes/*/rank-*/journal.jsonl | grep '"
 
 turns_told() { # of more ranks than CPUs, and of no others
 	told=no
-	! says 'ranks 0 to 3, in turns on' quick/REPORT.md || told=yes
+	! says 'ranks 0 to 3, sharing' quick/REPORT.md || told=yes
 	[ "$told" = "$([ "$(nproc --all)" -lt 4 ] && echo yes || echo no)" ]
 }
 whole_quick() {
@@ -61,10 +61,10 @@ ok "on each rank" ends probed 4 '"status":"ok"'
 ok "bf16 is none of MPI's" team 2 none probe collective --engine mpi --target team type=bf16
 ok "which says what is" says 'engine mpi does not support type=bf16; use type=fp32, fp64, int8 or int32' out
 ok "a part of the ranks is refused" team 2 part probe collective --engine mpi --target team:0-1 type=fp32
-ok "with why" says 'engine mpi begins on all 4 launched ranks together' out
+ok "with why" says 'engine mpi starts on all 4 launched ranks together' out
 
 ok "one process is told how" expect 2 probe collective --engine mpi --target team type=fp32 --out alone
-ok "by launch with mpirun" says 'engine mpi works on several: assay launch --how mpirun -- check quick starts them' alone/REPORT.md
+ok "by launch with mpirun" says 'engine mpi needs several: assay launch --how mpirun -- check quick starts them' alone/REPORT.md
 
 without_plugin() (
 	export ASSAY_LIB_MPI_PLUGIN=/none/libassay-mpi.so
@@ -83,15 +83,15 @@ ok "a rank whose share is lost fails" team 1 lost check --suite suite.yaml
 ok "and is named in rank 0's journal" says "rank 1's share is missing" lost/journal.jsonl
 ok "the parts of an all-gather show whose it is" \
 	sh -c 'echo "$1" | grep -q "^member wrong rank 1 on "' - "$(found lost '') $(found lost _fault) $(found lost _place)"
-ok "which is said, with how it is known" says 'rank 1 on [^ ]* is wrong: its part of an all-gather is wrong, on 4 of 4' lost/results.csv
+ok "which is said, with how it is known" says 'rank 1 on [^ ]* is wrong: its part of an all-gather is wrong on 4 of 4 members' lost/results.csv
 ok "in the workers that MPI has begun in" \
 	[ "$(grep -h '"probe":"collective"\|"type":"begin"' lost/nodes/*/rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
 sed -i 's/limit: 60s/limit: 10s/' suite.yaml
 FAKE_MPI=die=3
 ok "a worker that dies inside MPI is inconclusive" team 2 died check --suite suite.yaml
 ok "its own rank says how" says '"ending":"crashed".*signal 9' died/nodes/*/rank-1/journal.jsonl
-ok "the others whose it was" ends died 3 '"ending":"cancelled".*another rank.s worker fell'
-ok "what comes later is not run, and why" ends died 8 'mpi begins once for each launched rank, and a rank.s worker fell in case 0'
+ok "the others whose it was" ends died 3 '"ending":"cancelled".*another rank.s worker died'
+ok "what comes later is not run, and why" ends died 8 'mpi can start only once per launched rank, and a rank.s worker died in case 0'
 ok "the rank's other cases are" ends died 1 '"status":"ok"'
 ok "rank 0 reports" [ -s died/report.html ]
 FAKE_MPI=hang=3

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "core/text/text.h"
 #include "probe/registry.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/meter/meter.h"
 #include "team/links/links.h"
 

@@ -245,8 +245,8 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 	error_clear(&err);
 	assert_int_equal(opt_from_argv(&no_word, &v, words_of(argv, program), argv, &rest, &err),
 			 STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "command line: \"-c\" is no option of this command; -- is missing before "
-				      "what is to run: -- python3 -c");
+	assert_string_equal(err.text, "command line: \"-c\" is not an option of this command; write -- before "
+				      "the program to run: -- python3 -c");
 }
 
 static void test_opt__no_switches_a_bool_off(void **state)

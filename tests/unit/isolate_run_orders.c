@@ -235,7 +235,7 @@ static void test_orders__a_group_that_cannot_be_listed_ends_the_search(void **st
 	h = (struct isolate_run){.r = &r, .trigger = trigger};
 	isolate_search_team_whole(&h.team, &h.f, &layout);
 	assert_false(isolate_ranks_tests(&h, &o));
-	assert_string_equal(h.stopped, "the ranks of a group are too many to be listed");
+	assert_string_equal(h.stopped, "the list of a group's ranks is too long");
 	assert_int_equal(w.gathers, 0);
 	clear();
 }
@@ -253,7 +253,7 @@ static void test_orders__a_worker_that_fell_between_two_cases(void **state)
 	assert_true(team_wave_work(&r, &v));
 	assert_int_equal(w.ends, 1);
 	assert_int_equal(w.end[0].ending, ENDING_NOT_RUN);
-	assert_string_equal(w.end[0].text, "this rank's worker fell between two cases");
+	assert_string_equal(w.end[0].text, "this rank's worker died between two cases");
 	assert_int_equal(w.said, ENDING_CRASHED);
 	assert_false(r.team->any); /* the next ones are new */
 	clear();

@@ -68,7 +68,7 @@ enum status __wrap_control_gather(struct control *c, const char *what, json_t *m
 enum status __wrap_control_gather(struct control *c, const char *what, json_t *mine, json_t **all, unsigned limit_ms,
 				  struct error *err)
 {
-	bool order = !strcmp(what, "the next round of a search");
+	bool order = !strcmp(what, "the next round of an isolation search");
 	char *text = json_dumps(mine, JSON_COMPACT | JSON_SORT_KEYS);
 
 	(void)c, (void)limit_ms;
@@ -104,13 +104,13 @@ bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, un
 bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, unsigned count, bool between,
 		      struct isolate_search_two_row rows[WORKS], unsigned *cases)
 {
-	static const char *const does[WORKS] = {"is sent", "reads", "multiplies", "writes", "loads"};
+	static const char *const does[WORKS] = {"is sent", "reads", "runs a GEMM", "writes", "loads"};
 
 	(void)o;
 	for (unsigned i = 0; i < WORKS; i++) {
 		rows[i].what = does[i];
 		rows[i].link = i == WORK_LINK;
-		rows[i].alone = i == WORK_MEMORY || i == WORK_PRODUCT;
+		rows[i].alone = i == WORK_MEMORY || i == WORK_GEMM;
 	}
 	*cases = between ? 6 : 2;
 	w.own += !between;
@@ -125,7 +125,7 @@ bool __wrap_works_run(const struct isolate_run_order *o, const uint16_t *gpu, un
 	}
 	assert_int_equal(count, 1);
 	rows[WORK_MEMORY].of[0] = w.memory[0];
-	rows[WORK_PRODUCT].of[0] = w.product[0];
+	rows[WORK_GEMM].of[0] = w.product[0];
 	return true;
 }
 
@@ -193,7 +193,7 @@ static void test_hunt_pair__who_is_slow_by_itself(void **state)
 	set(2, 2, ISOLATE_SEARCH_SLOW);
 	w.product[1] = 4e14;
 	f = search();
-	is(&f, ISOLATE_SEARCH_MEMBER, "rank 1 on node-b", "by itself it multiplies 43 % more slowly than the other");
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 1 on node-b", "by itself it runs a GEMM 43 % more slowly than the other");
 	assert_string_equal(f.of, "rank");
 	assert_string_equal(f.pci, "0000:01:00.0");
 	assert_int_equal(w.orders, 1); /* all are told */
@@ -215,12 +215,12 @@ static void test_hunt_pair__two_that_are_alike_are_both_told(void **state)
 	set(2, 2, ISOLATE_SEARCH_SLOW);
 	f = search();
 	is(&f, ISOLATE_SEARCH_NOBODY, "",
-	   "rank 0 on node-a and rank 1 on node-b cannot be told apart: alike in what each does by itself");
+	   "rank 0 on node-a and rank 1 on node-b cannot be told apart: each does its own work alike");
 	set(2, 2, ISOLATE_SEARCH_SLOW);
 	memset(w.memory, 0, sizeof(w.memory));
 	memset(w.product, 0, sizeof(w.product));
 	f = search();
-	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart: what each does by itself could not be measured");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart: their own work could not be measured");
 }
 
 /* Rank 0 sees both GPUs: it copies between them. */
@@ -233,7 +233,7 @@ static void test_hunt_pair__a_slow_way_between_gpus_of_one_node(void **state)
 	w.there = 390e9;
 	w.back = 190e9;
 	f = search();
-	is(&f, ISOLATE_SEARCH_PAIR, "rank 1 on node-a > rank 0 on node-a", "copies that way are 51 % slower than back");
+	is(&f, ISOLATE_SEARCH_PAIR, "rank 1 on node-a > rank 0 on node-a", "copies in this direction are 51 % slower than copies back");
 	assert_int_equal(w.between, 1);
 	set(2, 2, ISOLATE_SEARCH_SLOW); /* of two nodes nobody sees both */
 	w.there = 390e9;
@@ -265,7 +265,7 @@ static void test_hunt_pair__whose_part_is_wrong(void **state)
 		w.parts[0] = w.parts[1] = part_of(bad, 2, 0);
 		f = search();
 		is(&f, ISOLATE_SEARCH_MEMBER, bad ? "rank 1 on node-b" : "rank 0 on node-a",
-		   "its part of an all-gather is wrong, the other's is not");
+		   "its part of an all-gather is wrong, the other part is right");
 		assert_int_equal(w.orders, 0); /* what each does by itself is not asked for */
 	}
 	set(2, 1, ISOLATE_SEARCH_WRONG);
@@ -284,7 +284,7 @@ static void test_hunt_pair__parts_that_contradict_each_other_tell_nothing(void *
 	w.parts[0] = part_of(0, 2, 0);
 	w.parts[1] = part_of(1, 2, 0);
 	f = search();
-	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart: alike in what each does by itself, and in the parts");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "cannot be told apart: each does its own work alike, and in the parts");
 	assert_int_equal(w.own, 1);
 	set(2, 2, ISOLATE_SEARCH_WRONG);
 	w.parts[0] = w.parts[1] = part_of(0, 2, 0);
@@ -304,7 +304,7 @@ static void test_hunt_pair__whose_share_was_missing(void **state)
 	w.parts[0] = w.parts[1] = (struct case_outcome){.done = true};
 	notes[0] = part_of(1, 2, 0);
 	f = search();
-	is(&f, ISOLATE_SEARCH_MEMBER, "rank 1 on node-b", "what is wrong differs by what it should have put in");
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 1 on node-b", "the error of the sum is its share");
 }
 
 /* One node has one rank more: no group of either is a measure for the other, but parts tell. */
@@ -316,10 +316,10 @@ static void test_hunt_pair__two_nodes_that_are_not_alike(void **state)
 	set(5, 2, ISOLATE_SEARCH_WRONG);
 	w.parts[0] = w.parts[1] = part_of(3, 5, 0);
 	f = search();
-	is(&f, ISOLATE_SEARCH_MEMBER, "rank 3 on node-a", "its part of an all-gather is wrong, on 5 of 5");
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 3 on node-a", "its part of an all-gather is wrong on 5 of 5 members");
 	set(5, 2, ISOLATE_SEARCH_SLOW);
 	f = search();
-	is(&f, ISOLATE_SEARCH_NOBODY, "", "node-a and node-b (rank 4): two nodes that cannot be held against each other");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "node-a and node-b (rank 4): the two nodes cannot be compared");
 	assert_int_equal(w.tests, 0);
 }
 
@@ -333,12 +333,12 @@ static void test_hunt_pair__an_engine_without_groups(void **state)
 	engine.once = true;
 	w.parts[0] = w.parts[1] = part_of(2, 4, 0);
 	f = search();
-	is(&f, ISOLATE_SEARCH_MEMBER, "rank 2 on node-a", "its part of an all-gather is wrong, on 4 of 4, and no other's is");
+	is(&f, ISOLATE_SEARCH_MEMBER, "rank 2 on node-a", "its part of an all-gather is wrong on 4 of 4 members, and no other part is wrong");
 	set(4, 1, ISOLATE_SEARCH_WRONG);
 	engine.once = true;
 	w.parts[0] = w.parts[1] = (struct case_outcome){.done = true};
 	f = search();
-	is(&f, ISOLATE_SEARCH_NOBODY, "", "the parts of an all-gather do not tell");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "the parts of an all-gather show no bad rank");
 	assert_int_equal(w.orders, 0);
 	assert_true(isolate_ranks_can(&r, &trigger, ISOLATE_SEARCH_WRONG));
 	assert_false(isolate_ranks_can(&r, &trigger, ISOLATE_SEARCH_SLOW)); /* it is measured, not judged */
@@ -355,7 +355,7 @@ static void test_hunt_pair__the_team_ends_in_the_middle(void **state)
 	r.out = &(struct run_summary){0};
 	w.over = true;
 	f = search();
-	is(&f, ISOLATE_SEARCH_NOBODY, "", "the team is over: rank 1 is gone");
+	is(&f, ISOLATE_SEARCH_NOBODY, "", "the team has ended: rank 1 is gone");
 	assert_int_equal(w.between, 0);
 }
 

@@ -199,10 +199,10 @@ static void test_follow_team__a_node_whose_way_to_the_others_is_slow(void **stat
 
 		named(&w, ISOLATE_SEARCH_MEMBER, true, (int)a, -1);
 		search(&w, &t);
-		assert_non_null(strstr(t.why, "its way to the others"));
+		assert_non_null(strstr(t.why, "its path to the other nodes"));
 		w.fault = ISOLATE_SEARCH_WRONG;
 		search(&w, &t);
-		assert_non_null(strstr(t.why, "by itself it is right"));
+		assert_non_null(strstr(t.why, "by itself its data are right"));
 	}
 }
 
@@ -234,7 +234,7 @@ static void test_follow_team__no_group_is_without_the_bad_one(void **state)
 	(void)state;
 	named(&pair, ISOLATE_SEARCH_NOBODY, false, -1, -1);
 	search(&pair, &t);
-	assert_non_null(strstr(t.why, "cannot be held against each other by themselves"));
+	assert_non_null(strstr(t.why, "the two nodes cannot be compared"));
 	named(&between, ISOLATE_SEARCH_NOBODY, false, -1, -1);
 	named(&node, ISOLATE_SEARCH_NOBODY, false, -1, -1);
 }
@@ -256,7 +256,7 @@ static void test_follow_team__nodes_of_different_sizes(void **state)
 	assert_int_equal(t.found, ISOLATE_SEARCH_MEMBER);
 	assert_true(t.node);
 	assert_int_equal(t.a, 0);
-	assert_non_null(strstr(t.why, "no other node has as many ranks"));
+	assert_non_null(strstr(t.why, "no other node has the same number of ranks"));
 }
 
 static void test_follow_team__what_cannot_be_measured_names_no_rank(void **state)
@@ -269,7 +269,7 @@ static void test_follow_team__what_cannot_be_measured_names_no_rank(void **state
 	named(&w, ISOLATE_SEARCH_NOBODY, false, -1, -1);
 	named(&beside, ISOLATE_SEARCH_MEMBER, true, 0, -1); /* the node is known by then */
 	search(&beside, &t);
-	assert_non_null(strstr(t.why, "its ranks could not be measured by themselves"));
+	assert_non_null(strstr(t.why, "its ranks could not be measured without the other nodes"));
 }
 
 /* The whole is as it should be now. */

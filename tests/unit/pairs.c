@@ -188,7 +188,7 @@ static void test_pairs__shapes_that_would_hang_or_overrun_are_refused(void **sta
 	refused(b, "copy", (struct pairs_launch){.rung = 10}, "not 0");
 	refused(b, "copy", (struct pairs_launch){.rung = 10, .threads = 100}, "not 100");
 	refused(b, "copy", (struct pairs_launch){.rung = 10, .threads = 2048}, "not 2048");
-	refused(b, "copy", (struct pairs_launch){.rung = 6, .threads = 1024}, "blocks of 512");
+	refused(b, "copy", (struct pairs_launch){.rung = 6, .threads = 1024}, "at most 512 threads per block");
 	refused(b, "copy", (struct pairs_launch){.rung = 11, .threads = 32, .stages = 1}, "1 of 0");
 	refused(b, "copy", (struct pairs_launch){.rung = 11, .threads = 32, .stages = 1, .tile_bytes = 64},
 		"1 of 64");

@@ -4,7 +4,7 @@
 #define TESTS_PLAN_BED_H
 #include <math.h>
 #include "core/text/text.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/plan/memory_need.h"
 #include "run/suite/suite.h"
 #include "run/suite/target.h"

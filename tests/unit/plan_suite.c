@@ -10,7 +10,7 @@ static void test_plan_suite__what_is_not_understood_is_named_with_its_place(void
 		{"  - {probe: thingg}\n", "tiny.yaml:3: there is no probe \"thingg\"; did you mean thing"},
 		{"  - probe: thing\n    engine: bigg\n",
 		 "tiny.yaml:4: engine: probe thing has no engine \"bigg\"; did you mean big"},
-		{"  - probe: thing\n    target: gpus\n", "tiny.yaml:4: target: \"gpus\" is none of"},
+		{"  - probe: thing\n    target: gpus\n", "tiny.yaml:4: target: \"gpus\" is not one of"},
 		{"  - probe: thing\n    options: {sizee: 4}\n",
 		 "tiny.yaml:4: unknown option \"sizee\", did you mean \"size\""},
 		{"  - probe: thing\n    options: {size: 1e30}\n", "tiny.yaml:4: size"},
@@ -20,14 +20,14 @@ static void test_plan_suite__what_is_not_understood_is_named_with_its_place(void
 		{"  - probe: thing\n    options: {size: 666}\n", "tiny.yaml:4: size 666 never fits"},
 		{"  - probe: thing\n    options:\n      kind: red\n      size: 666\n",
 		 "tiny.yaml:6: size 666 never fits"},
-		{"  - probe: thing\n    options: {size: [[1]]}\n", "tiny.yaml:4: size: a list inside a list"},
+		{"  - probe: thing\n    options: {size: [[1]]}\n", "tiny.yaml:4: size: expected a value, found a list inside a list"},
 		{"  - probe: thing\n    options: 7\n", "tiny.yaml:4: options"},
 		{"  - probe: thing\n    phase: burst\n", "tiny.yaml:4"},
 		{"  - probe: thing\n    phases: bust\n", "did you mean burst"},
 		{"  - probe: thing\n    phases: both\n",
-		 "tiny.yaml:4: phases: \"both\" is none of headline, burst"},
+		 "tiny.yaml:4: phases: \"both\" is not one of headline, burst"},
 		{"  - probe: thing\n    phases: [headline, burst]\n",
-		 "tiny.yaml:4: phases: one word belongs here, of headline, burst"},
+		 "tiny.yaml:4: phases: expected one of headline, burst"},
 		{"  - probe: thing\n    require: judgd\n", "did you mean judged"},
 		{"  - probe: thing\n    seconds: -1\n", "tiny.yaml:4: seconds"},
 		{"  - probe: thing\n    seconds: 1e30\n", "tiny.yaml:4: seconds"},
@@ -37,17 +37,17 @@ static void test_plan_suite__what_is_not_understood_is_named_with_its_place(void
 		{"  - probe: thing\n    target: node\n",
 		 "tiny.yaml:4: no engine of probe thing runs on target node"},
 		{"  - {probe: ecc, engine: fast}\n", "has no engine"},
-		{"  - {target: cpu}\n", "tiny.yaml:3: a case needs a probe"},
-		{"  - probe: null\n", "tiny.yaml:3: probe: that is YAML's nothing; write \"null\""},
-		{"  - thing\n", "tiny.yaml:3: a case is a map"},
+		{"  - {target: cpu}\n", "tiny.yaml:3: a case needs the key probe"},
+		{"  - probe: null\n", "tiny.yaml:3: probe: null without quotes is YAML's empty value; write \"null\""},
+		{"  - thing\n", "tiny.yaml:3: expected a case: a map"},
 		{"  - together: []\n", "together"},
 		{"  - {together: [{probe: thing}], probe: thing}\n", "tiny.yaml:3"},
-		{"  - lockstep: thing\n", "tiny.yaml:3: lockstep: a list of cases belongs here"},
+		{"  - lockstep: thing\n", "tiny.yaml:3: lockstep: expected a list of cases"},
 		{"  - {lockstep: [{probe: thing}], together: [{probe: thing}]}\n", "tiny.yaml:3"},
 		{"  - lockstep:\n    - {probe: thing, target: cpu}\n",
-		 "tiny.yaml:4: lockstep: what is timed on each GPU belongs here"},
+		 "tiny.yaml:4: lockstep: only timed probes with target gpu can run in lockstep"},
 		{"  - lockstep:\n    - {probe: ecc, target: gpu}\n", "not probe ecc on gpu"},
-		{"", "a suite needs a name and a list of cases"},
+		{"", "a suite needs the keys name and cases (a list)"},
 	};
 
 	(void)state;
@@ -108,7 +108,7 @@ static void test_plan_suite__a_list_without_end_is_refused_with_its_place_and_co
 	(void)state;
 	list_values(&t, 200000);
 	assert_int_equal(build(text_str(&t)), STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "tiny.yaml:4: size: 200000 values in one list, 10000 at most");
+	assert_string_equal(err.text, "tiny.yaml:4: size: 200000 values in one list; the limit is 10000");
 	text_release(&t);
 	err = (struct error){0};
 	list_values(&t, 3);
@@ -131,7 +131,7 @@ static void test_plan_suite__a_list_of_the_command_line_has_the_same_bound(void 
 		text_addf(&t, ",%u", i + 5);
 	options[0] = text_str(&t);
 	assert_int_equal(suite_of_probe(&s, "thing", NULL, NULL, options, 1, &err), STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "command line: size: 10001 values in one list, 10000 at most");
+	assert_string_equal(err.text, "command line: size: 10001 values in one list; the limit is 10000");
 	text_release(&t);
 	err = (struct error){0};
 	options[0] = "size=4";
@@ -150,8 +150,8 @@ static void test_plan_suite__a_plan_has_a_most_of_cases(void **state)
 		text_add(&t, "  - {probe: thing, target: cpu, options: {size: 4}}\n");
 	assert_int_equal(build(text_str(&t)), STATUS_BAD_INPUT);
 	assert_string_equal(err.text,
-			    "tiny.yaml:16003: probe thing: with this line the suite makes more than "
-			    "16000 cases, which is the most in one plan: divide it");
+			    "tiny.yaml:16003: probe thing: with this line the suite has more than "
+			    "16000 cases, the limit of one plan; split the suite");
 	assert_int_equal(plan.count, 0);
 	text_release(&t);
 }
@@ -175,7 +175,7 @@ static void test_plan_suite__of_many_cases_each_finds_its_twin(void **state)
 	assert_int_equal(plan.case_count, 600);
 	for (unsigned i = 0; i < 300; i++) {
 		assert_int_equal(nth(i)->skip, STATUS_OK);
-		snprintf(same, sizeof(same), "case %u is the same", i);
+		snprintf(same, sizeof(same), "case %u is the same measurement", i);
 		assert_int_equal(nth(300 + i)->skip_cause, CAUSE_NOT_ASKED);
 		assert_string_equal(nth(300 + i)->skip_reason, same);
 	}

@@ -217,7 +217,7 @@ static void test_plan_target__one_alone_is_planned_once(void **state)
 			STATUS_OK);
 		assert_int_equal(nth(2 * gpus)->skip_cause, gpus == 1 ? CAUSE_NOT_ASKED : CAUSE_NONE);
 		if (gpus == 1)
-			assert_string_equal(nth(2)->skip_reason, "case 1 is the same");
+			assert_string_equal(nth(2)->skip_reason, "case 1 is the same measurement");
 		plan_release(&plan);
 	}
 }

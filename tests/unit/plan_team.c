@@ -39,7 +39,7 @@ static void test_plan_team__a_node_has_a_rank_a_gpu(void **state)
 	assert_string_equal(nth(1)->target_text, "node:0,2-3");
 	assert_int_equal(nth(1)->target.ranks, 3);
 	assert_int_equal(nth(1)->target.gpu[2], 3);
-	assert_string_equal(nth(1)->skip_reason, "case 0 is the same"); /* the list is the node */
+	assert_string_equal(nth(1)->skip_reason, "case 0 is the same measurement"); /* the list is the node */
 	assert_int_equal(nth(1)->team, 0);
 	assert_int_equal(nth(2)->skip_cause, CAUSE_NOT_GRANTED);
 	plan_release(&plan);
@@ -169,8 +169,8 @@ static void test_plan_team__a_rank_of_gpus_has_one(void **state)
 	w = launched(1, 1, true);
 	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: [\"team:1-3\", \"team:0,2\", \"team:0\"]}\n", &w),
 			 STATUS_OK);
-	assert_string_equal(nth(0)->skip_reason, "rank 0 conducts, and is not among these");
-	assert_string_equal(nth(1)->skip_reason, "rank 1 is not among these");
+	assert_string_equal(nth(0)->skip_reason, "rank 0 leads the case, so the target must contain it");
+	assert_string_equal(nth(1)->skip_reason, "rank 1 is not in this target");
 	assert_int_equal(nth(1)->team, 2);
 	assert_non_null(strstr(nth(2)->skip_reason, "one rank"));
 	plan_release(&plan);
@@ -225,7 +225,7 @@ static void test_plan_team__a_rank_without_its_library_is_skipped_by_name(void *
 	ranks[2].gpu_count = 0;
 	assert_int_equal(build_with("  - {probe: ring, target: team}\n", &w), STATUS_OK);
 	expect(0, "ring engine=joint deep=false kind=red size=4KiB", "team", STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE);
-	assert_string_equal(nth(0)->skip_reason, "rank 2 has no GPU, others have: name an engine that needs none");
+	assert_string_equal(nth(0)->skip_reason, "rank 2 has no GPU, but other ranks have: use an engine that needs no GPU");
 	plan_release(&plan);
 }
 
@@ -336,7 +336,7 @@ static void test_plan_team__the_ranks_of_the_first_nodes_are_a_list(void **state
 	}
 	shape = (struct team_shape){.size = TARGET_MEMBERS, .nodes = 2, .rank = many, .node = each};
 	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: team-doubling}\n", &w), STATUS_OK);
-	assert_non_null(strstr(nth(0)->skip_reason, "too long a list"));
+	assert_non_null(strstr(nth(0)->skip_reason, "is too long"));
 	assert_int_equal(nth(1)->skip, STATUS_OK);
 	assert_int_equal(nth(1)->target.ranks, TARGET_MEMBERS);
 	plan_release(&plan);
@@ -356,7 +356,7 @@ static void test_plan_team__a_team_that_is_the_node_is_planned_once(void **state
 		assert_int_equal(build_with(lines[i], &w), STATUS_OK);
 		assert_int_equal(nth(0)->skip, STATUS_OK);
 		assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_ASKED);
-		assert_string_equal(nth(1)->skip_reason, "case 0 is the same");
+		assert_string_equal(nth(1)->skip_reason, "case 0 is the same measurement");
 		plan_release(&plan);
 		w = launched(0, 2, true); /* the others' GPUs are elsewhere */
 		assert_int_equal(build_with(lines[i], &w), STATUS_OK);

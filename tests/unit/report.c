@@ -6,6 +6,8 @@
 #include <cmocka.h>
 #include <math.h>
 #include "report_sample.h"
+#include "report/html/html.h"
+#include "report/terminal/style.h"
 #include "report/view/view.h"
 #include "report/text/width.h"
 #include "report/text/format.h"
@@ -208,6 +210,49 @@ static void test_report__foreign_text_stays_text(void **state)
 	sample_release(&s);
 }
 
+/* `at`: behind the mark before a name, which ends with a quote. Whether the page has that id, and only once. */
+static bool is_one_place(const char *page, const char *at)
+{
+	char id[160];
+	const char *found;
+
+	snprintf(id, sizeof(id), " id=\"%.*s\"", (int)strcspn(at, "\""), at);
+	found = strstr(page, id);
+	return found && !strstr(found + 1, id);
+}
+
+/* Every case that is shown has a place, each place is there once, and every link of the page leads to one. */
+static void test_report__every_case_has_one_place(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SAMPLES; i++) {
+		struct text html = {0}, id = {0};
+		struct sample s;
+		struct view v;
+
+		sample_load(&s, samples[i]);
+		report_html(&html, &s.in);
+		for (const char *at = text_str(&html); (at = strstr(at, " id=\"")); at++)
+			assert_true(is_one_place(text_str(&html), at + 5));
+		for (const char *at = text_str(&html); (at = strstr(at, "href=\"#")); at++)
+			if (!is_one_place(text_str(&html), at + 7))
+				fail_msg("%s: no place for %.40s", samples[i], at);
+		assert_int_equal(view_build(&v, &s.in, NULL), STATUS_OK);
+		for (size_t k = 0; k < v.row_count; k++) {
+			if (v.rows[k].aside)
+				continue;
+			html_case_id(&id, "case", &v.rows[k]);
+			text_add(&id, "\"");
+			if (!is_one_place(text_str(&html), text_str(&id)))
+				fail_msg("%s: no place for %s", samples[i], text_str(&id));
+			text_release(&id);
+		}
+		view_release(&v);
+		text_release(&html);
+		sample_release(&s);
+	}
+}
+
 static void test_report__the_page_asks_for_nothing_from_elsewhere(void **state)
 {
 	static const char *const doors[] = {"http://", "https://", "src=", "@import", "url("};
@@ -327,6 +372,79 @@ static void test_report__a_narrow_terminal_cuts_no_title_and_names_what_it_leave
 	sample_release(&s);
 }
 
+/* At 100 columns a title is on one line, even one of 90 columns. */
+static void test_report__a_title_does_not_wrap_at_100_columns(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SAMPLES; i++) {
+		struct text out = {0};
+		struct sample s;
+		struct view v;
+
+		sample_load(&s, samples[i]);
+		assert_int_equal(view_build(&v, &s.in, NULL), STATUS_OK);
+		report_terminal(&out, &s.in, &(struct report_style){.columns = 100});
+		for (size_t k = 0; k < v.row_count; k++)
+			if (view_tabled(&v.rows[k]) && !strstr(text_str(&out), v.rows[k].title) &&
+			    !strpbrk(v.rows[k].title, "\x1b\a\n")) /* foreign text is cleaned */
+				fail_msg("%s: %s", samples[i], v.rows[k].title);
+		text_release(&out);
+		view_release(&v);
+		sample_release(&s);
+	}
+}
+
+static void test_report__a_long_title_has_a_line_of_its_own(void **state)
+{
+	const struct report_style style = {.columns = 100};
+	struct text out = {0};
+	struct terminal_style p = {.out = &out, .style = &style, .columns = 100};
+	char title[91], *at;
+	struct sample s;
+	struct view v;
+
+	(void)state;
+	sample_load(&s, "h200");
+	assert_int_equal(view_build(&v, &s.in, NULL), STATUS_OK);
+	for (size_t k = 0; k < sizeof(title) - 1; k++)
+		title[k] = k % 8 == 7 ? ' ' : 'x';
+	title[90] = '\0';
+	text_copy(v.rows[2].title, sizeof(v.rows[2].title), title);
+	terminal_results(&p, &v);
+	at = strstr(out.data, title);
+	assert_non_null(at);
+	assert_int_equal(at[90], '\n');
+	assert_int_equal(strspn(at + 91, " ") > 10, true); /* its cells, below their heads */
+	assert_non_null(strstr(at + 91, v.rows[2].figure));
+	text_release(&out);
+	view_release(&v);
+	sample_release(&s);
+}
+
+static void test_report__columns_are_selected(void **state)
+{
+	struct text out = {0};
+	struct error err = {0};
+	struct report_style style = {.columns = 100};
+	struct sample s;
+
+	(void)state;
+	assert_int_equal(report_columns_parse(&style.shown, NULL, &err), STATUS_OK);
+	assert_int_equal(style.shown, 0);
+	assert_int_equal(report_columns_parse(&style.shown, "figure,bond", &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "did you mean \"bound\""));
+	assert_int_equal(report_columns_parse(&style.shown, "", &err), STATUS_BAD_INPUT);
+	assert_int_equal(report_columns_parse(&style.shown, "figure,", &err), STATUS_BAD_INPUT);
+	assert_int_equal(report_columns_parse(&style.shown, "temperature,figure", &err), STATUS_OK);
+	sample_load(&s, "h200");
+	report_terminal(&out, &s.in, &style);
+	assert_non_null(strstr(text_str(&out), "  figure  temp.\n"));
+	assert_null(strstr(text_str(&out), "expected"));
+	assert_null(strstr(text_str(&out), "no band for FP16 8192 on this product\n")); /* a reason */
+	text_release(&out);
+	sample_release(&s);
+}
+
 /* The first case of the GPU that was timed, judged otherwise. */
 static struct judgement *first_of_gpu(struct sample *s)
 {
@@ -399,8 +517,8 @@ static void test_report__a_share_above_its_bound_has_its_reason(void **state)
 {
 	(void)state;
 	over_the_bound(VERDICT_UNTRUSTED, BOUND_DEVICE, "do not use the figure; ");
-	over_the_bound(VERDICT_PASS, BOUND_CEILING, "which is no bound");
-	over_the_bound(VERDICT_PASS, BOUND_DATASHEET, "the clock was above the maximum");
+	over_the_bound(VERDICT_PASS, BOUND_CEILING, "which is not a bound");
+	over_the_bound(VERDICT_PASS, BOUND_DATASHEET, "the clock was above its reported maximum");
 }
 
 static void test_report__the_trace_has_clock_power_and_temperature(void **state)
@@ -539,6 +657,10 @@ int main(void)
 		cmocka_unit_test(test_report__lines_fit_the_terminal),
 		cmocka_unit_test(test_report__a_reason_is_said_once_whatever_its_numbers),
 		cmocka_unit_test(test_report__a_narrow_terminal_cuts_no_title_and_names_what_it_leaves_out),
+		cmocka_unit_test(test_report__a_title_does_not_wrap_at_100_columns),
+		cmocka_unit_test(test_report__a_long_title_has_a_line_of_its_own),
+		cmocka_unit_test(test_report__columns_are_selected),
+		cmocka_unit_test(test_report__every_case_has_one_place),
 		cmocka_unit_test(test_report__a_ticket_is_for_what_failed_or_for_hardware),
 		cmocka_unit_test(test_report__a_share_above_its_bound_has_its_reason),
 		cmocka_unit_test(test_report__the_trace_has_clock_power_and_temperature),

@@ -80,7 +80,7 @@ static void test_report_attention__engines_stand_beside_the_published_figure(voi
 	assert_int_equal(grid_rows(&s.g), 2);
 	expect_row(&s, 0, first);
 	expect_row(&s, 1, second);
-	assert_non_null(strstr(text_str(&s.g.note), "pass mark is 5 us a head"));
+	assert_non_null(strstr(text_str(&s.g.note), "limit for a pass is 5 us per head"));
 	release(&s);
 }
 
@@ -97,7 +97,7 @@ static void test_report_attention__lists_stand_beside_the_dense_case(void **stat
 	json_object_set_new(s.once[1][0].values, "blocks_build_s", json_real(20e-6));
 	assert_true(attention_grid(&s.g, &s.v));
 	expect_row(&s, 1, sparse);
-	assert_null(strstr(text_str(&s.g.note), "pass mark"));
+	assert_null(strstr(text_str(&s.g.note), "limit for a pass"));
 	release(&s);
 }
 

@@ -116,20 +116,23 @@ static void test_report_curve__signs_are_told_where_they_stand(void **state)
 			text_copy(b.v.rows[i].clock, sizeof(b.v.rows[i].clock), "~1980 MHz");
 		}
 	view_signs(&t, &b.v);
-	assert_string_equal(text_str(&t), "≈: what a bare loop of the same traffic reached, an estimate that may be "
-					  "exceeded; ~: as the driver says, not measured in the window");
+	assert_string_equal(
+		text_str(&t),
+		"≈: rate of a plain loop with the same traffic, an estimate that a case may exceed; ~: reported by the driver, not measured in the window");
 	text_release(&t);
 	unload(&b);
 	sample_load(&b.s, "cpu");
 	assert_int_equal(view_build(&b.v, &b.s.in, NULL), STATUS_OK);
 	view_signs(&t, &b.v);
-	assert_non_null(strstr(text_str(&t), "≤: what the hardware, or this machine's own ceiling, allows at most"));
+	assert_non_null(
+		strstr(text_str(&t),
+		       "≤: upper bound, from the hardware or from a ceiling measured on this machine"));
 	report_terminal(&terminal, &b.s.in, &(struct report_style){.columns = 400});
 	report_markdown(&md, &b.s.in);
 	report_html(&html, &b.s.in);
 	assert_non_null(strstr(text_str(&terminal), text_str(&t)));
 	assert_non_null(strstr(text_str(&md), text_str(&t)));
-	assert_non_null(strstr(text_str(&html), "≤: what the hardware"));
+	assert_non_null(strstr(text_str(&html), "≤: upper bound"));
 	text_release(&t);
 	text_release(&terminal);
 	text_release(&md);

@@ -27,8 +27,8 @@ static void test_report__a_nodes_pseudonym_stays_or_is_told_by_name(void **state
 	pseudonym_map_init(&n, &r, NULL, false);
 	pseudonym_map_copy(&n, out, sizeof(out), in);
 	assert_string_equal(out, in); /* what stands for a name already is not replaced again */
-	pseudonym_map_tell(&n, "host-11ccc27a", "gpu1");
-	pseudonym_map_tell(&n, "host-11ccc27a-rank-4", "gpu2");
+	pseudonym_map_set(&n, "host-11ccc27a", "gpu1");
+	pseudonym_map_set(&n, "host-11ccc27a-rank-4", "gpu2");
 	pseudonym_map_copy(&n, out, sizeof(out), in);
 	assert_string_equal(out, "rank 5 on gpu2, not gpu1; gpu1-rank-40");
 	pseudonym_map_release(&n);
@@ -76,12 +76,6 @@ static void test_report__width_counts_columns_not_bytes(void **state)
 	padded("日本語", 4, WIDTH_LEFT, "日 …");
 	padded("a\033[b", 4, WIDTH_LEFT, "a [b");
 	padded("\xc3", 1, WIDTH_LEFT, "\xef\xbf\xbd");
-	assert_int_equal(width_fit("ab cd ef", 8), 8);
-	assert_int_equal(width_fit("ab cd ef", 7), 5);
-	assert_int_equal(width_fit("ab cd ef", 5), 5); /* a space may follow */
-	assert_int_equal(width_fit("ab cd ef", 4), 2);
-	assert_int_equal(width_fit("日本語", 5), 6); /* no space: inside the word */
-	assert_int_equal(width_fit("ab", 0), 0);
 }
 
 static void quantity(double value, const char *unit, const char *want)

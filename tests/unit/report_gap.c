@@ -37,9 +37,9 @@ static void test_report_gap__a_chain_is_explained_or_what_is_left_is_told(void *
 	j.explained = true;
 	told(&j, "explained: the factors reproduce the measurement within 0.0 %");
 	j = chain(72e9);
-	told(&j, "not explained: 10.0 % has no cause that was measured");
+	told(&j, "not explained: 10.0 % has no measured cause");
 	j = chain(79e9);
-	told(&j, "not explained: 1.2 % is left, but a factor has no signal here");
+	told(&j, "not explained: 1.2 % remains, and a factor has no signal here");
 	j.gap_count = 0; /* no chain */
 	told(&j, "");
 }
@@ -53,7 +53,7 @@ static void test_report_gap__a_link_tells_the_share_that_signals_and_assumptions
 	j.explained_share = j.assumed_share = 20.0 / 28;
 	told(&j, "signals account for 71.4 % of the gap to the bound");
 	j.explained_share = 0;
-	told(&j, "signals account for 0.0 % of the gap to the bound, and 71.4 % with what is assumed");
+	told(&j, "signals account for 0.0 % of the gap to the bound, or for 71.4 % with assumed factors");
 	j.explained_share = j.assumed_share = -0.1; /* a factor above 1 */
 	told(&j, "signals account for 0.0 % of the gap to the bound");
 }

@@ -32,12 +32,12 @@ static void test_nodes__ranks_of_a_node_that_others_stand_between(void **state)
 
 	another_driver_on_node_b(*state);
 	shown_read(&s, *state);
-	assert_non_null(strstr(text_str(&s.text[REPORT_MARKDOWN]), "| the first node | the other |"));
+	assert_non_null(strstr(text_str(&s.text[REPORT_MARKDOWN]), "| first node | other node |"));
 	s.j.record.node[1].last = 6;
 	assert_int_equal(view_build(&v, &s.j.in, NULL), STATUS_OK);
 	nodes_each(&v, keep_ranks, &ranks);
 	assert_string_equal(text_str(&ranks), "rank 0;2 of ranks 1 to 6;");
-	assert_string_equal(nodes_difference_headings(&v)[1], "the first node");
+	assert_string_equal(nodes_difference_headings(&v)[1], "first node");
 	s.j.record.node_count = 3; /* of more there are most */
 	assert_string_equal(nodes_difference_headings(&v)[1], "most nodes");
 	s.j.record.node_count = 2;
@@ -108,7 +108,8 @@ static void test_nodes__who_was_there_and_what_differs(void **state)
 	assert_non_null(strstr(s.j.judgements.headline, "nodes differ in 2 facts that hurt"));
 	assert_int_equal(view_build(&v, &s.j.in, NULL), STATUS_OK);
 	nodes_csv(&csv, &v);
-	assert_non_null(strstr(text_str(&csv), "\"driver.version\",\"node-b\",\"570\",\"580\",\"another driver"));
+	assert_non_null(
+		strstr(text_str(&csv), "\"driver.version\",\"node-b\",\"570\",\"580\",\"another driver"));
 	view_release(&v);
 	text_release(&csv);
 	shown_release(&s);
@@ -185,7 +186,8 @@ static void test_nodes__names_are_hidden_and_escaped(void **state)
 
 enum { MANY = 12 };
 
-/* Twelve nodes with a GPU each; every third has another driver, each another kernel. `wrong` elements of nine. */
+/* Twelve nodes with a GPU each; every third has another driver, each another kernel. `wrong` elements of
+ * nine. */
 static void write_of_many(const char *dir, unsigned rank, unsigned wrong)
 {
 	char to[PATH_MAX], name[16], path[PATH_MAX + 32];
@@ -193,21 +195,25 @@ static void write_of_many(const char *dir, unsigned rank, unsigned wrong)
 
 	text_addf(&team, "'team':{'rank':%u,'size':%d,'node':%u,'nodes':[", rank, MANY, rank);
 	for (unsigned i = 0; i < MANY; i++)
-		text_addf(&team, "%s{'name':'n%u','ranks':[%u],'offset_ns':0,'error_ns':9,'at':0}", i ? "," : "", i, i);
+		text_addf(&team, "%s{'name':'n%u','ranks':[%u],'offset_ns':0,'error_ns':9,'at':0}",
+			  i ? "," : "", i, i);
 	text_add(&team, "]}");
-	text_addf(&t,
-		  "{'n':0,'t':10,'type':'open','schema':2,'program':'0.1.0','build':'b','seed':7,'node':'x',%s}\n"
-		  "{'n':1,'t':11,'type':'machine','facts':{'format':1,'driver':{'version':'%s'},'system':{'kernel':'6.%u'},'gpus':"
-		  "[{'pci':'0000:10:00.0','status':'ok','name':'NVIDIA X'}]}}\n",
-		  text_str(&team), rank % 3 ? "580" : "570", rank);
-	text_addf(&t, "{'n':2,'t':12,'type':'plan','hash':'h','suite':'tiny','steps':[{'together':false,'cases':[{'case':0,'key':"
-		     "'gemm engine=x m=1','probe':'gemm','engine':'x','options':{'m':'1'},'kind':'timed','target':'gpu0','gpus':["
-		     "'0000:10:00.0'],'phases':'headline','require':'measured','work':{'flop':1e9,'limit':'compute.fp32'},'skip':"
-		     "null}]}]}\n{'n':3,'t':13,'type':'begin','case':0,'attempt':1,'pid':5}\n"
-		     "{'n':4,'t':14,'type':'result','case':0,'phase':'sustained','values':{'flop_rate':1e12,'window_s':2,'settled':1,"
-		     "'samples':200,'half_width_share':0.001,'wrong_checked':9,'wrong_total':9,'wrong_count':%u}}\n"
-		     "{'n':5,'t':15,'type':'end','case':0,'ending':'done','status':'%s','cause':'%s','text':''}\n",
-		  wrong, wrong ? "mismatch" : "ok", wrong ? "wrong_result" : "");
+	text_addf(
+		&t,
+		"{'n':0,'t':10,'type':'open','schema':2,'program':'0.1.0','build':'b','seed':7,'node':'x',%s}\n"
+		"{'n':1,'t':11,'type':'machine','facts':{'format':1,'driver':{'version':'%s'},'system':{'kernel':'6.%u'},'gpus':"
+		"[{'pci':'0000:10:00.0','status':'ok','name':'NVIDIA X'}]}}\n",
+		text_str(&team), rank % 3 ? "580" : "570", rank);
+	text_addf(
+		&t,
+		"{'n':2,'t':12,'type':'plan','hash':'h','suite':'tiny','steps':[{'together':false,'cases':[{'case':0,'key':"
+		"'gemm engine=x m=1','probe':'gemm','engine':'x','options':{'m':'1'},'kind':'timed','target':'gpu0','gpus':["
+		"'0000:10:00.0'],'phases':'headline','require':'measured','work':{'flop':1e9,'limit':'compute.fp32'},'skip':"
+		"null}]}]}\n{'n':3,'t':13,'type':'begin','case':0,'attempt':1,'pid':5}\n"
+		"{'n':4,'t':14,'type':'result','case':0,'phase':'sustained','values':{'flop_rate':1e12,'window_s':2,'settled':1,"
+		"'samples':200,'half_width_share':0.001,'wrong_checked':9,'wrong_total':9,'wrong_count':%u}}\n"
+		"{'n':5,'t':15,'type':'end','case':0,'ending':'done','status':'%s','cause':'%s','text':''}\n",
+		wrong, wrong ? "mismatch" : "ok", wrong ? "wrong_result" : "");
 	text_addf(&t, "{'n':6,'t':16,'type':'close','ending':'done','text':'',%s}\n", text_str(&team));
 	for (size_t i = 0; i < t.size; i++)
 		t.data[i] = t.data[i] == '\'' ? '"' : t.data[i];
@@ -239,7 +245,7 @@ static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **
 	text_copy(path + strlen(path), sizeof(path) - strlen(path), "/" JOURNAL_FILE);
 	assert_int_equal(unlink(path), 0);
 	shown_read(&s, *state);
-	assert_true(says(&s, REPORT_TEXT, "11 of 12 nodes are whole: REPORT.md has a row for each"));
+	assert_true(says(&s, REPORT_TEXT, "11 of 12 nodes are whole; REPORT.md has a row per node"));
 	assert_true(says(&s, REPORT_TEXT, "n5: missing: rank 5: its journal was not received"));
 	assert_false(says(&s, REPORT_TEXT, "n4: whole"));
 	assert_true(says(&s, REPORT_MARKDOWN, "| n4 | whole | rank 4 | 1 |"));
@@ -247,8 +253,8 @@ static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **
 	assert_false(says(&s, REPORT_MARKDOWN, "at the end")); /* no clock gained anything */
 	assert_true(says(&s, REPORT_MARKDOWN, "570: n0, n3, n6, n9"));
 	assert_true(says(&s, REPORT_MARKDOWN, "and 4 more values (nodes.csv has them)"));
-	assert_true(says(&s, REPORT_HTML, "<details><summary><b>n4 · GPU 0"));
-	assert_true(says(&s, REPORT_HTML, "<details open><summary><b>n5 · GPU 0"));
+	assert_true(says(&s, REPORT_HTML, "<details class=\"group\"><summary><b>n4 · GPU 0"));
+	assert_true(says(&s, REPORT_HTML, "<details class=\"group\" open><summary><b>n5 · GPU 0"));
 	shown_release(&s);
 }
 

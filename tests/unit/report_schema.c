@@ -137,11 +137,11 @@ static void test_report_schema__every_kind_of_reference_is_told(void **state)
 {
 	static const char *const words[JUDGED_COUNT] = {
 		"",
-		"a band of 1.00–2.00 TFLOPS, low confidence: one card, 3 runs of 6 s; a paper, 2026-01-02",
-		"this machine's own ceiling of the same run, low confidence",
+		"an expected range of 1.00–2.00 TFLOPS, low confidence: one card, 3 runs of 6 s; a paper, 2026-01-02",
+		"this machine's ceiling, measured in the same run, low confidence",
 		"its siblings in this run, low confidence",
 		"earlier runs, low confidence",
-		"rules for its fields, low confidence",
+		"rules for its values, low confidence",
 		"the bound of its device: 2 x 3",
 	};
 	struct judgement j = {.has_band = true,

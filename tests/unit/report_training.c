@@ -193,7 +193,7 @@ static void test_training__parts_add_up_to_the_step_of_median_length(void **stat
 	assert_string_equal(grid_at(&g, 2, 3), "2.00 TB/s");
 	assert_string_equal(grid_at(&g, 2, 4), "–");
 	assert_true(ms_of(&g, "host") == 30);
-	assert_non_null(strstr(text_str(&g.note), "of 4;"));
+	assert_non_null(strstr(text_str(&g.note), "out of 4."));
 	assert_non_null(strstr(text_str(&g.note), "800 TFLOPS"));
 	assert_null(strstr(text_str(&g.note), "step_parts"));
 	grid_release(&g);
@@ -219,7 +219,7 @@ static void test_training__without_parts_phases_add_up_and_the_setting_is_said(v
 	b.c.phase = &load;
 	b.c.phase_count = 1;
 	assert_true(training_parts_grid(&g, &b.view));
-	assert_non_null(strstr(text_str(&g.note), "on a GPU alone"));
+	assert_non_null(strstr(text_str(&g.note), "only on a GPU"));
 	assert_null(strstr(text_str(&g.note), "step_parts"));
 	grid_release(&g);
 	json_decref(load.values);

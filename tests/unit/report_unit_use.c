@@ -60,7 +60,7 @@ static void test_report_metrics__values_stand_beside_targets(void **state)
 
 	(void)state;
 	rendered(&t, REPORT_MARKDOWN, 0);
-	expect(&t, "### Matrix products\n\n| case | rate | efficiency | at the held clock | latency |");
+	expect(&t, "### GEMM\n\n| case | rate | efficiency | at the measured clock | latency |");
 	expect(&t, "| BF16 GEMM 8192, cuBLASLt | 685 TFLOPS | 64.0 % | 89.3 % | 1.60 ms |");
 	expect(&t, "| case | SM active (85 %) | tensor pipe (90 %) | memory (2.5 TB/s) | occupancy (85 %) | "
 		   "by |");
@@ -92,7 +92,7 @@ static void test_report_metrics__the_terminal_and_the_page_say_the_same(void **s
 
 	(void)state;
 	rendered(&t, REPORT_TEXT, 160);
-	expect(&t, "Matrix products\n");
+	expect(&t, "GEMM\n");
 	expect(&t, "94.2 %, met");
 	expect(&t, "Recommendations, each with its evidence\n");
 	text_release(&t);

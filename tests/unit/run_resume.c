@@ -43,7 +43,7 @@ static void test_resume__what_is_done_stays_and_what_was_begun_is_named_and_run_
 		run_bed_pid(*state, i, &attempts);
 		assert_int_equal(attempts, i == 1 ? 2 : 1);
 	}
-	assert_non_null(strstr(b.warnings, "case 1 was begun and not ended"));
+	assert_non_null(strstr(b.warnings, "case 1 began but did not end"));
 	assert_non_null(strstr(b.warnings, b.record.cases[1].key));
 	assert_int_equal(b.summary.done, 3);
 	assert_true(b.record.closed);
@@ -76,7 +76,7 @@ static void test_resume__another_plan_or_machine_is_refused(void **state)
 	run_bed_plan(&b, *state, false, "  - {probe: 'null', phases: burst, seconds: 2ms}\n");
 	b.o.resume = true;
 	assert_int_equal(run_bed_run(&b), STATUS_BAD_INPUT);
-	assert_non_null(strstr(b.err.text, "its plan is another one"));
+	assert_non_null(strstr(b.err.text, "its plan differs"));
 	run_bed_release(&b);
 	run_bed_plan(&b, *state, true, three);
 	b.o.resume = true;

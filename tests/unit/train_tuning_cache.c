@@ -244,8 +244,8 @@ static void others_on_the_card_are_seen(void **state)
 	} cases[] = {
 		{0, 0.5, 1, 20, NULL},
 		{0, 0.5, 0, 20, NULL}, /* a container that hides processes */
-		{1, 0.5, 2, 20, "1 other process on it"},
-		{0, 3, 1, 20, "of its memory are taken"},
+		{1, 0.5, 2, 20, "1 other process uses it"},
+		{0, 3, 1, 20, "of its memory are in use"},
 		{0, 0.5, 2, 20, "another process started to use it"},
 		{0, 0.5, 0, 30, "more memory is in use than this run needs"},
 	};

@@ -468,10 +468,10 @@ const struct command command_profile = {
 	.example = "assay profile -- python3 train.py   # then read PROFILE.md in assay-runs/DATE-profile",
 	.help = "Runs the program unchanged, including its child processes, and records its activity on the GPUs "
 		"with CUPTI activity records and NVTX, which need no special permission. "
-		"The run directory holds PROFILE.md and .html (time of each device, idle time by reason, "
-		"NCCL operations with size and bus bandwidth, kernels, copies, calls, possible savings), the same "
-		"as CSV and summary.json, trace.json.gz (Perfetto, Holistic Trace Analysis), the journal with power, "
-		"clocks and GPM counters, and the raw records. "
+		"The run directory holds PROFILE.md and PROFILE.html. They show the time of each device, idle time by "
+		"reason, NCCL operations, kernels, copies, calls and possible savings. The same figures are in CSV files "
+		"and summary.json. trace.json.gz opens in Perfetto and Holistic Trace Analysis. The journal holds power, "
+		"clocks and GPM counters. "
 		"--counters reads hardware counters of kernels instead; it needs the permission for GPU counters.\n\n"
 		"The exit code is that of the program; 128 plus the signal number after a signal; "
 		"127 if the program does not exist; 2 if the program succeeded but its profile cannot be written.",

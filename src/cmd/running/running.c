@@ -60,7 +60,7 @@ static enum status check_wishes(const struct running_opts *o, struct error *err)
 	if (o->plan && format != REPORT_TEXT && format != REPORT_JSON)
 		return error_set(err, STATUS_BAD_INPUT, "--plan supports --format text and json, not %s",
 				 report_formats[format]);
-	return show_one_form(o->format, o->json, err);
+	return show_one_form(o->format, o->json, o->columns, err);
 }
 
 /* A resumed run uses the expectations and the site file saved with it. If one of them is missing, that is
@@ -152,15 +152,16 @@ static void keep_statement_again(const char *dir, const struct text *stated, con
 
 /* On a terminal, shows nodes by their real names. Output for other programs is the same as in the files. */
 static enum status show_with_names(const struct report_input *in, const struct running_team *team,
-				   enum report_format format, bool colour, struct error *err)
+				   const struct running_opts *o, bool colour, struct error *err)
 {
+	const enum report_format format = running_format(o);
 	struct report_input named = *in;
 	struct report_called *called =
 		format == REPORT_TEXT ? running_team_called(team, &named.called_count) : NULL;
 	enum status st;
 
 	named.called = called;
-	st = show_report(&named, format, colour, err);
+	st = show_report(&named, format, o->columns, colour, err);
 	free(called);
 	return st;
 }
@@ -180,7 +181,7 @@ static enum status judge_and_report(const struct command_context *c, const struc
 	st = report_write(dir, &judged.in, &note, err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
-	shown = show_with_names(&judged.in, team, running_format(o), c->colour, err);
+	shown = show_with_names(&judged.in, team, o, c->colour, err);
 	st = st ? st : shown;
 	*code = judged.judgements.exit_code;
 out:

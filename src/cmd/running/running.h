@@ -3,12 +3,13 @@
 #ifndef CMD_RUNNING_RUNNING_H
 #define CMD_RUNNING_RUNNING_H
 #include "cmd/command.h"
+#include "cmd/shared/show.h"
 #include "report/report.h"
 #include "run/plan/case.h"
 
 struct running_opts {
 	const char *target, *out, *resume, *machine, *expect, *site, *expectations;
-	const char *node, *interface, *team_secret;
+	const char *node, *interface, *team_secret, *columns;
 	double seconds, search_seconds, price, join;
 	uint64_t seed, rounds;
 	uint32_t format;
@@ -58,6 +59,7 @@ struct running_opts {
 		.help = "keep serial numbers, addresses and host names in journal and reports instead of pseudonyms"),     \
 	OPT_ROW(type, running.format, .name = "format", .also = "output-format", .preset = "text", .choices = report_formats,                  \
 		.help = "format of the report on stdout"),                                                                 \
+	OPT_ROW(type, running.columns, .name = "columns", .shown = "LIST", .help = SHOW_COLUMNS_HELP), \
 	OPT_ROW(type, running.json, .name = "json", .help = "the same as --format json")
 /* clang-format on */
 

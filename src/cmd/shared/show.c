@@ -74,21 +74,28 @@ unsigned show_columns(void)
 	return columns >= 20 && columns <= 1000 ? (unsigned)columns : 100;
 }
 
-enum status show_one_form(uint32_t format, bool json, struct error *err)
+enum status show_one_form(uint32_t format, bool json, const char *columns, struct error *err)
 {
+	unsigned shown;
+
 	if (json && format != REPORT_TEXT && format != REPORT_JSON)
 		return error_set(err, STATUS_BAD_INPUT, "--json and --format %s cannot be combined: give one",
 				 report_formats[format]);
-	return STATUS_OK;
+	if (columns && (json || format != REPORT_TEXT))
+		return error_set(err, STATUS_BAD_INPUT, "--columns is for the text report, not for %s",
+				 json ? "json" : report_formats[format]);
+	return report_columns_parse(&shown, columns, err);
 }
 
-enum status show_report(const struct report_input *in, enum report_format format, bool colour,
-			struct error *err)
+enum status show_report(const struct report_input *in, enum report_format format, const char *columns,
+			bool colour, struct error *err)
 {
 	struct report_style style = {.colour = colour, .columns = show_columns()};
 	struct text out = {0};
-	enum status st = report_render(&out, format, in, &style, err);
+	enum status st = report_columns_parse(&style.shown, columns, err);
 
+	if (!st)
+		st = report_render(&out, format, in, &style, err);
 	if (!st && format == REPORT_TEXT)
 		show_text(&out, colour ? UTF8_KEEP_COLOUR : UTF8_KEEP_NOTHING);
 	else if (!st)

@@ -26,7 +26,7 @@ enum status train_report(const struct training *t, struct error *err)
 	if (!st)
 		st = report_write(t->dir, &judged.in, &note, err);
 	if (!st && !t->o->json)
-		st = show_report(&judged.in, REPORT_TEXT, t->c->colour, err);
+		st = show_report(&judged.in, REPORT_TEXT, NULL, t->c->colour, err);
 	text_release(&note);
 	judged_release(&judged);
 	return st;

@@ -293,7 +293,7 @@ void page_html(struct text *out, const struct page *p)
 	text_add(out, "</h1><p class=\"muted\">");
 	add_ending(&ending, p);
 	html_add(out, text_str(&ending));
-	text_add(out, ".</p></header>\n<main>\n");
+	text_add(out, ".</p></header>\n<main id=\"main\">\n");
 	text_release(&ending);
 	page_missing(&missing, p->f->t, p->note);
 	html_lines(out, "Missing data", true, &missing);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * results.csv: one row a case and measured phase. The CUTLASS profiler's columns come first, under its names,
- * so that its readers take the file; ours follow. Differences: GB/s here are 1e9 bytes (there: 2^30), Runtime
- * is in ms as there.
+ * results.csv: one row per case and measured phase. The columns of the CUTLASS profiler come first, under its
+ * names, so that tools for its files can read this one; assay's columns follow. One difference: a GB is 1e9
+ * bytes here and 2^30 there. Runtime is in ms in both.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 #include "report/report.h"
 #include "report/text/format.h"
 
-/* RFC 4180, control characters as spaces. A leading = + - @ would be a formula to a spreadsheet: it gets a
- * quote mark before it. */
+/* Appends a text quoted by RFC 4180, with control characters as spaces. A leading = + - @ would be a formula
+ * in a spreadsheet, so it gets a quote mark before it. */
 void csv_text(struct text *out, const char *s)
 {
 	size_t size;
@@ -35,7 +35,7 @@ void csv_text(struct text *out, const char *s)
 	text_add(out, "\"");
 }
 
-/* One line of the table. `phase` NULL: nothing was measured. */
+/* One line of the file. `phase` NULL: nothing was measured. */
 struct line {
 	const struct view *v;
 	const struct view_row *row;
@@ -49,7 +49,7 @@ static const char *option(const struct line *l, const char *name)
 	return text ? text : "";
 }
 
-/* Counts are exact, whatever their length: a double holds every integer below 2^53. */
+/* Counts are printed exactly, whatever their length: a double represents every integer below 2^53. */
 static void csv_number(struct text *out, double value)
 {
 	if (isfinite(value))
@@ -80,13 +80,13 @@ static void col_operation(struct text *out, const struct line *l)
 {
 	const char *variant = l->phase ? record_text(l->phase, "variant") : NULL;
 
-	if (!variant) /* a pass that names none had the case's */
+	if (!variant) /* a phase without a variant has that of the case */
 		variant = case_text(l->row->c, "variant");
 	csv_text(out, variant ? variant : l->row->title);
 }
 
-/* The profiler's words for the answer: passed, incorrect, not_verified, not_run, failed. A case is verified
- * once, in a phase of its own, and that holds for each of its rows. */
+/* The profiler's words for the result: passed, incorrect, not_verified, not_run, failed. A case is verified
+ * once, in a separate phase, and the result holds for all of its rows. */
 static void col_disposition(struct text *out, const struct line *l)
 {
 	const struct record_case *c = l->row->c;
@@ -198,7 +198,7 @@ static void col_target(struct text *out, const struct line *l)
 	csv_text(out, l->row->where);
 }
 
-/* The node, so that merged files of several machines stay apart. */
+/* The node, so that rows of several machines stay distinguishable in a merged file. */
 static void col_node(struct text *out, const struct line *l)
 {
 	const struct record *r = l->v->in->record;
@@ -315,7 +315,7 @@ static void col_reasons(struct text *out, const struct line *l)
 	csv_text(out, words);
 }
 
-/* An option by its name, or a field of the phase times `scale`: the rest of the columns needs no code. */
+/* A column is printed by `add`, or is an option by name, or a field of the phase times `scale`. */
 static const struct csv_column {
 	const char *name;
 	void (*add)(struct text *out, const struct line *l);

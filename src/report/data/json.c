@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* results.json (docs/schema/results.schema.json). Absent is absent: no null stands for a figure, no zero for
- * unknown. */
+/* results.json (docs/schema/results.schema.json). A missing value has no key: there is no null for a figure
+ * and no zero for an unknown. */
 #include "report/view/about.h"
 #include "report/data/json.h"
 #include "report/tables/attention.h"

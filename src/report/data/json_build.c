@@ -15,7 +15,7 @@ void json_push(struct json_build *b, json_t *array, json_t *value)
 		b->failed = true;
 }
 
-/* Bytes that are no UTF-8 cannot stand in JSON: they become U+FFFD. */
+/* Bytes that are not UTF-8 become U+FFFD, because JSON does not allow them. */
 json_t *json_shown(const struct json_build *b, const char *s)
 {
 	struct text t = {0};
@@ -39,7 +39,6 @@ void json_put_number(struct json_build *b, json_t *object, const char *key, doub
 		json_put(b, object, key, json_real(value));
 }
 
-/* What counts is exact: an integer where it is one. */
 void json_put_count(struct json_build *b, json_t *object, const char *key, double value)
 {
 	if (value == trunc(value) && fabs(value) < 0x1p53)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case of results.json: what it was, what it told, what it is worth and why. */
+/* A case of results.json: its options, values and judgement. */
 #include <math.h>
 #include "report/text/basis.h"
 #include "report/data/json_build.h"
 #include "report/tables/unit_use.h"
 
-/* The journal's own values, texts with names replaced; what is no number, text or flag is dropped. */
+/* The journal's values, with pseudonyms in texts. Values other than numbers, texts and booleans are dropped.
+ */
 static json_t *values_json(struct json_build *b, const json_t *values)
 {
 	json_t *object = json_object();
@@ -179,7 +180,8 @@ static void put_judgement(struct json_build *b, json_t *object, const struct vie
 		json_decref(metrics);
 }
 
-/* Of several nodes: whose journal the case is from, and what the others told of one of the whole team. */
+/* For runs of several nodes: adds the node and rank whose journal has the case, and the values of all ranks
+ * if all of them ran it. */
 static void put_node(struct json_build *b, json_t *object, const struct record_case *c)
 {
 	const struct record *r = b->v->in->record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the figures of several cases make together, in results.json: curves, matrices of pairs, the best
- * way to run a collective. */
+/* The parts of results.json that join several cases: curves, matrices of pairs, the best way to run a
+ * collective. */
 #include "report/data/json_build.h"
 #include "report/tables/collective_ways.h"
 
@@ -126,7 +126,6 @@ static json_t *matrix_cells_json(struct json_build *b, const struct matrix *m)
 	return cells;
 }
 
-/* Of pairs of GPUs; values in the unit of their cases. */
 json_t *json_p2p(struct json_build *b)
 {
 	json_t *matrices = json_array(), *root = json_object();

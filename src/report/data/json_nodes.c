@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of a team in results.json: who was there, and in what they differ. */
+/* The nodes of a run in results.json: their states, and the facts in which they differ. */
 #include "report/data/json_build.h"
 
 static void put_clock(struct json_build *b, json_t *object, const char *key, const struct record_clock *c)

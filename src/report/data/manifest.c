@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.json: what a set of figures stands on, and the checksums of the files beside it. */
+/* manifest.json: the origin of a set of figures, and the checksums of the files next to it. */
 #include "core/file/file.h"
 #include "journal/journal.h"
 #include "report/data/json.h"
@@ -11,7 +11,7 @@ static int put(json_t *object, const char *key, json_t *value)
 	return !value || json_object_set_new(object, key, value);
 }
 
-/* From the start of the program to its first case and to the first iteration that was timed; NULL: not known.
+/* The time from the start of the program to its first case and to the first timed iteration; NULL: unknown.
  */
 static json_t *start_json(const struct record *r)
 {

@@ -9,7 +9,8 @@ struct manifest_file {
 	size_t size;
 };
 
-/* versions, seeds, SKUs, hourly cost and hashes of `count` runs, and the files that were made of them. */
+/* Appends the manifest: versions, seeds, SKUs, hourly prices and hashes of `count` runs, and the checksums of
+ * the files made from them. */
 enum status manifest_text(struct text *out, const struct view *views, size_t count,
 			  const struct manifest_file *files, size_t file_count, struct error *err);
 #endif

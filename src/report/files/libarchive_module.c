@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module `assay-archive`: tar (pax where a name asks for it) through zstd, by libarchive. */
+/* The module `assay-archive`: writes and reads tar.zst with libarchive. Long names use pax headers. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -13,12 +13,11 @@ static int say(struct archive *a, const char *what, char *message, size_t size)
 {
 	const char *why = archive_error_string(a);
 
-	snprintf(message, size, "%s: %s", what, why ? why : "libarchive does not say why");
+	snprintf(message, size, "%s: %s", what, why ? why : "no reason from libarchive");
 	return -1;
 }
 
-/* One file's bytes; *left counts down to 0 even where the file shrinks meanwhile, since the header promised a
- * size. */
+/* Writes `left` bytes of a file or of `data`. -1 if the file became shorter than the size in its header. */
 static int add_contents(struct archive *a, int fd, const char *data, size_t left)
 {
 	char block[8192];

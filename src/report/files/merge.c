@@ -62,7 +62,9 @@ static void device_line(struct text *out, const struct view *v, const struct vie
 
 static void price_notes(struct text *out, const struct view *views, size_t count)
 {
-	text_add(out, "\nDollars an hour are what the run was told, or a range of public list prices:\n\n");
+	text_add(
+		out,
+		"\nDollars per hour are the price stated with the run, or a range of public list prices:\n\n");
 	for (size_t i = 0; i < count; i++)
 		for (size_t g = 0; g < views[i].group_count; g++) {
 			const struct gpu *gpu = views[i].groups[g].gpu;
@@ -87,11 +89,9 @@ void merge_markdown(struct text *out, const struct view *views, size_t count)
 	for (size_t i = 0; i < count; i++)
 		for (size_t g = 0; g < views[i].group_count; g++)
 			device_line(out, &views[i], &views[i].groups[g], i);
-	text_add(out,
-		 "\nMFU is the achieved rate over the data sheet's dense peak. Solid lines of the plot "
-		 "were measured "
-		 "by these runs; dashed ones follow from the devices' facts or their data sheets. ≈: a bare "
-		 "loop of the same traffic is an estimate of the most, not a bound.\n");
+	text_add(
+		out,
+		"\nMFU is the achieved rate divided by the data sheet's dense peak. Solid lines of the plot were measured by these runs. Dashed lines come from the devices' facts or data sheets. ≈: share of the rate of a plain loop with the same traffic, which is an estimate and no bound.\n");
 	price_notes(out, views, count);
 	for (size_t i = 0; i < count; i++) {
 		text_addf(out, "\n---\n\n# Run %zu\n\n**", i + 1);

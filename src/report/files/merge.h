@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several runs, of one machine or many, in one report. */
+/* A report of several runs, of one machine or several. */
 #ifndef REPORT_FILES_MERGE_H
 #define REPORT_FILES_MERGE_H
 #include "report/view/view.h"
 
-/* One heading line, then every run's lines. */
+/* Appends one heading line and the lines of every run. */
 void merge_csv(struct text *out, const struct view *views, size_t count);
-/* Devices side by side, then each device's gap, the runs' conditions. */
+/* Appends a table of all devices, then the gaps and conditions of every run. */
 void merge_markdown(struct text *out, const struct view *views, size_t count);
 
-/* Of one run, for the above (report/data/csv.c). */
+/* Parts of results.csv (report/data/csv.c): a quoted text, the heading line, the lines of one run. */
 void csv_text(struct text *out, const char *s);
 void csv_heading(struct text *out);
 void csv_lines(struct text *out, const struct view *v);

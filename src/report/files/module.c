@@ -30,9 +30,8 @@ enum status module_open(const void **symbol_out, const char *name, const char *s
 	}
 	status = error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-		"the module lib%s.so cannot be loaded: %s%s; it comes with the bundle, or with a build that "
-		"has its library; ASSAY_MODULE_DIR names another folder",
-		name, *why ? why : "it is in none of ", *why ? "" : text_str(&searched));
+		"cannot load the module lib%s.so: %s%s; use the bundle or a build with its library, or set ASSAY_MODULE_DIR to its folder",
+		name, *why ? why : "not found in ", *why ? "" : text_str(&searched));
 	text_release(&searched);
 	return status;
 }

@@ -19,7 +19,7 @@ struct packing {
 	struct pack_file files[PACK_FILES_MAX + 1];
 	size_t count;
 	struct text sums;
-	struct text *left_out; /* NULL: nobody asks */
+	struct text *left_out; /* NULL: not requested */
 };
 
 static enum status module(const struct pack_module **out, struct error *err)
@@ -27,9 +27,10 @@ static enum status module(const struct pack_module **out, struct error *err)
 	enum status st = module_open((const void **)out, PACK_MODULE, PACK_SYMBOL, err);
 
 	if (!st && ((*out)->version != PACK_VERSION || (*out)->size != sizeof(**out)))
-		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
-				     "the archive module is of another build (version %u, here %d)",
-				     (*out)->version, PACK_VERSION);
+		st = error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
+			"the archive module belongs to another build (version %u, expected %d); install both from one build",
+			(*out)->version, PACK_VERSION);
 	return st;
 }
 
@@ -41,11 +42,12 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	if (lstat(path, &info))
-		return error_errno(err, errno, "%s: reading its kind", path);
+		return error_errno(err, errno, "cannot read the type of %s", path);
 	if (!S_ISREG(info.st_mode))
 		return STATUS_OK;
 	if (p->count == PACK_FILES_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%s: more than %d files is no run directory", dir,
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s has more than %d files, so it is not a run directory", dir,
 				 PACK_FILES_MAX);
 	st = file_sha256_of(hex, path, err);
 	if (st)
@@ -59,8 +61,8 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 	return st;
 }
 
-/* What a run directory holds: the journal, what was stated, and what report_write and a profile make of them;
- * of a profile not its rings and traces, which are large. */
+/* True for the files of a run directory: the journal, the stated machine, and the files that report_write and
+ * a profile make. A profile's rings and traces are left out because they are large. */
 static bool known(const char *name)
 {
 	static const char *const names[] = {JOURNAL_FILE,
@@ -122,7 +124,7 @@ static bool is_folder(const char *dir, const char *name)
 	return !lstat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-/* `below`: "" or folders that end with a slash. */
+/* Collects the files of `dir`/`below`. `below`: "" or folders that end with a slash. */
 static enum status collect(struct packing *p, const char *dir, const char *below, unsigned depth,
 			   struct error *err)
 {
@@ -154,7 +156,7 @@ static enum status collect(struct packing *p, const char *dir, const char *below
 	return st;
 }
 
-/* What is no run is a wrong word of the command line. */
+/* A directory without a run is a wrong argument, BAD_INPUT. */
 static enum status no_run(const char *dir, int errnum, struct error *err)
 {
 	struct error why = {0};
@@ -176,7 +178,7 @@ static enum status collect_run(struct packing *p, const char *dir, struct error 
 	return st;
 }
 
-/* "assay-runs/2026-11-21-quick/" gives "2026-11-21-quick". */
+/* The last part of a path: "assay-runs/2026-11-21-quick/" gives "2026-11-21-quick". */
 static void folder_name(char *out, size_t size, const char *dir)
 {
 	size_t end = strlen(dir), begin;
@@ -222,7 +224,7 @@ out:
 	return st;
 }
 
-/* What is there and is no file would be waited for, or never end; the module says why one cannot be read. */
+/* True for an existing path that is no regular file. Reading a pipe or a device could block or never end. */
 static bool is_other(const char *path)
 {
 	struct stat info;
@@ -236,7 +238,7 @@ enum status pack_verify(const char *path, size_t *files, struct error *err)
 	char message[256] = "";
 	struct pack_check *c;
 	struct stat info;
-	enum status st = is_other(path) ? error_set(err, STATUS_BAD_INPUT, "%s: it is no regular file", path)
+	enum status st = is_other(path) ? error_set(err, STATUS_BAD_INPUT, "%s is not a regular file", path)
 					: module(&m, err);
 
 	if (st)

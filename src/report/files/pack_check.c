@@ -10,17 +10,17 @@
 #include "report/files/pack.h"
 
 enum { SUM_DIGITS = 64, SUMS_MAX = PACK_FILES_MAX * 600 };
-/* Journals shrink to a tenth; a thousandth is no journal's. */
+/* Journals shrink to a tenth; an archive that shrank to less than a thousandth is refused. */
 enum { UNPACKED_TIMES = 1000, UNPACKED_LEAST = 64 << 20 };
 
 struct pack_check {
-	json_t *found;	  /* a member's sum, by its name below the folder */
+	json_t *found;	  /* checksums of members, by name below the folder */
 	struct text sums; /* SHA256SUMS */
-	char folder[256]; /* the first member's */
+	char folder[256]; /* the folder of the first member */
 	size_t files;
 	uint64_t bytes, bytes_max;
 	bool journal, has_sums;
-	const char *why; /* what is wrong with the member `which`; NULL: nothing */
+	const char *why; /* the error of the member `which`; NULL: none */
 	char which[160];
 };
 
@@ -49,7 +49,7 @@ bool pack_is_nodes(const char *name, unsigned depth)
 	}
 }
 
-/* A name in the archive's folder, or that of another rank's file below it. */
+/* True for a file in the archive's folder, or for another rank's file below nodes/. */
 static bool is_member(const char *file)
 {
 	char name[256];
@@ -92,29 +92,29 @@ void pack_check_free(struct pack_check *c)
 	free(c);
 }
 
-/* Why a member is none of ours; NULL: it is. */
+/* The reason to refuse a member; NULL: it is accepted. */
 static const char *refuse(struct pack_check *c, const char *name, const void *data, size_t size,
 			  size_t folder)
 {
 	const char *file = name + folder + (name[folder] == '/');
 
 	if (!data)
-		return "is no regular file";
+		return "is not a regular file";
 	if (size > c->bytes_max - c->bytes)
-		return "makes it more than a thousand times larger than the archive";
+		return "makes the contents more than a thousand times larger than the archive";
 	c->bytes += size;
 	if (!name[folder] || !pack_plain(name, folder) || folder >= sizeof(c->folder) || !is_member(file))
-		return "is not a plain name in one folder";
+		return "does not have a plain name in one folder";
 	if (!c->folder[0])
 		snprintf(c->folder, sizeof(c->folder), "%.*s", (int)folder, name);
 	if (strlen(c->folder) != folder || strncmp(c->folder, name, folder) != 0)
 		return "is in a second folder";
 	if (json_object_get(c->found, file) || (c->has_sums && !strcmp(file, PACK_SUMS)))
-		return "is there twice";
+		return "occurs twice";
 	if (c->files == PACK_FILES_MAX && strcmp(file, PACK_SUMS) != 0)
-		return "is one of more files than a run has (16384)";
+		return "exceeds the limit of 16384 files";
 	if (!strcmp(file, PACK_SUMS) && size > SUMS_MAX)
-		return "has more bytes than the sums of a run's files";
+		return "is larger than the checksums of 16384 files";
 	return NULL;
 }
 
@@ -129,7 +129,7 @@ int pack_check_member(void *arg, const char *name, const void *data, size_t size
 		name += folder + 1;
 		file_sha256(hex, data, size);
 		if (json_object_set_new(c->found, name, json_string(hex)))
-			c->why = "needs more memory than there is";
+			c->why = "does not fit into memory";
 		c->journal = c->journal || !strcmp(name, JOURNAL_FILE) || !strcmp(name, JOURNAL_COMPRESSED);
 		c->files++;
 	} else if (!c->why) {
@@ -145,18 +145,19 @@ bool pack_check_refusal(const struct pack_check *c, const char *path, struct err
 {
 	if (!c->why)
 		return false;
-	error_set(err, STATUS_MISMATCH, "%s: its member \"%s\" %s: no archive of a run", path, c->which,
+	error_set(err, STATUS_MISMATCH, "%s is not an archive of a run: its member \"%s\" %s", path, c->which,
 		  c->why);
 	return true;
 }
 
 static enum status bad_sum(const char *path, const char *name, struct error *err)
 {
-	return error_set(err, STATUS_MISMATCH, "%s: %.200s is missing or is not what its checksum says", path,
-			 name);
+	return error_set(err, STATUS_MISMATCH,
+			 "%s: the member %.200s is missing or does not match its checksum", path, name);
 }
 
-/* "HEX  NAME" of `size` bytes: whether a member has that name and sum. Each that has is counted once. */
+/* True if a member has the name and checksum of the line "HEX  NAME" of `size` bytes. Adds its name to
+ * `seen`. */
 static bool holds(const struct pack_check *c, const char *line, size_t size, json_t *seen, const char **name)
 {
 	const char *sum;
@@ -169,7 +170,7 @@ static bool holds(const struct pack_check *c, const char *line, size_t size, jso
 	return sum && !strncmp(sum, line, SUM_DIGITS) && !json_object_set_new(seen, *name, json_true());
 }
 
-/* Every line is of a member, and every member has one. */
+/* Checks that every line belongs to a member and every member has a line. */
 static enum status check_sums(const struct pack_check *c, const char *path, struct error *err)
 {
 	char *lines = strdup(text_str(&c->sums));
@@ -205,7 +206,7 @@ enum status pack_check_end(const struct pack_check *c, const char *path, size_t 
 		return bad_sum(path, PACK_SUMS, err);
 	st = check_sums(c, path, err);
 	if (!st && !c->journal)
-		st = error_set(err, STATUS_MISMATCH, "%s: no " JOURNAL_FILE " is in it: no archive of a run",
+		st = error_set(err, STATUS_MISMATCH, "%s is not an archive of a run: it has no " JOURNAL_FILE,
 			       path);
 	return st;
 }

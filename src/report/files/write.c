@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a run directory, and of a roofline over several. The manifest is written last: it names the
- * others. */
+/* Writes the report files of a run directory, and of a roofline of several runs. The manifest is written
+ * last, because it names the others. */
 #include "core/file/file.h"
 #include "report/html/html.h"
 #include "report/data/manifest.h"
@@ -49,13 +49,13 @@ static enum status outputs_write(struct outputs *o, const struct view *views, si
 	for (size_t i = 0; !st && i < o->count; i++) {
 		snprintf(path, sizeof(path), "%s/%s", o->dir, o->name[i]);
 		if (o->text[i].failed)
-			return error_set(err, STATUS_NO_RESOURCE, "%s: no memory to render it", path);
+			return error_set(err, STATUS_NO_RESOURCE, "not enough memory to render %s", path);
 		st = file_write(path, text_str(&o->text[i]), o->text[i].size, err);
 	}
 	return st;
 }
 
-/* A missing module is no failure: the SVG is there, and *note says what is not. */
+/* A missing module is no failure: the SVG exists, and *note says that the PNG is left out. */
 static enum status write_png(const char *dir, const struct canvas *c, struct text *note, struct error *err)
 {
 	struct error why = {0};
@@ -72,7 +72,7 @@ static enum status write_png(const char *dir, const struct canvas *c, struct tex
 					      : STATUS_OK;
 }
 
-/* Draws and renders the SVG into `svg`; false: nothing to draw. */
+/* Draws the roofline into `c` and renders it as SVG into `svg`. False: there was nothing to draw. */
 static bool draw(struct canvas *c, struct text *svg, const struct view *views, size_t count)
 {
 	struct roofline r = {0};
@@ -83,7 +83,7 @@ static bool draw(struct canvas *c, struct text *svg, const struct view *views, s
 	canvas_init(c, PLOT_WIDTH, PLOT_HEIGHT);
 	c->failed = r.failed;
 	any = roofline_any(&r);
-	roofline_draw(c, &r, NULL); /* an empty frame says that nothing was measured */
+	roofline_draw(c, &r, NULL); /* an empty frame shows that nothing was measured */
 	canvas_svg(svg, c, plot_title, true);
 	roofline_release(&r);
 	return any;

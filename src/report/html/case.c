@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One headline case: what it reached, the waterfall from bound to figure, the knobs. Bars are CSS, so they
- * fit any width. */
+/* The details of one headline case on the page: figure, waterfall from the bound to the figure, settings to
+ * try. The bars are CSS, so they fit any width. */
 #include <math.h>
 #include "report/text/basis.h"
 #include "report/view/gap.h"
@@ -107,7 +107,9 @@ void html_case(struct text *out, const struct view *v, const struct view_row *ro
 {
 	struct text t = {0};
 
-	text_addf(out, "<details%s><summary>", open ? " open" : "");
+	text_add(out, "<details id=\"");
+	html_case_id(out, "gap", row);
+	text_addf(out, "\"%s><summary>", open ? " open" : "");
 	text_add(out, "<b>");
 	html_add(out, row->title);
 	text_addf(out, "</b><span class=\"num\">%s</span>", row->figure);
@@ -126,7 +128,7 @@ void html_case(struct text *out, const struct view *v, const struct view_row *ro
 	}
 	basis_add(&t, row->j);
 	if (t.size) {
-		text_add(out, "<p class=\"muted\">held against ");
+		text_add(out, "<p class=\"muted\">compared with ");
 		html_names(out, v, text_str(&t));
 		text_add(out, "</p>\n");
 	}

@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A curve on the page. */
+/* A curve on the page: its levels, its plot and a table of its points. */
 #include "report/html/html.h"
 #include "report/text/format.h"
+
+static void add_point(struct text *out, const struct curve_series *s, double bytes)
+{
+	char one[96];
+
+	text_add(out, "<td class=\"num\"");
+	for (size_t i = 0; i < s->count; i++)
+		if (s->point[i].bytes == bytes) {
+			text_add(out, " id=\"");
+			html_case_id(out, "case", s->point[i].row);
+			text_add(out, "\"");
+		}
+	curve_cell(one, sizeof(one), s, bytes);
+	text_add(out, ">");
+	html_add(out, one);
+	text_add(out, "</td>");
+}
 
 static void add_points(struct text *out, const struct curve *c)
 {
 	char one[96];
 
-	text_add(out, "<div class=\"wide\"><table class=\"points\"><thead><tr><th class=\"num\">size</th>");
+	text_add(
+		out,
+		"<div class=\"wide\"><table class=\"points\"><thead><tr><th class=\"num\" scope=\"col\">size</th>");
 	for (size_t i = 0; i < c->series_count; i++) {
-		text_add(out, "<th class=\"num\">");
+		text_add(out, "<th class=\"num\" scope=\"col\">");
 		html_add(out, c->series[i].name);
 		text_add(out, "</th>");
 	}
@@ -18,10 +37,7 @@ static void add_points(struct text *out, const struct curve *c)
 		format_bytes(one, sizeof(one), c->size[k]);
 		text_addf(out, "<tr><td class=\"num\">%s</td>", one);
 		for (size_t i = 0; i < c->series_count; i++) {
-			curve_cell(one, sizeof(one), &c->series[i], c->size[k]);
-			text_add(out, "<td class=\"num\">");
-			html_add(out, one);
-			text_add(out, "</td>");
+			add_point(out, &c->series[i], c->size[k]);
 		}
 		text_add(out, "</tr>\n");
 	}
@@ -60,7 +76,7 @@ void html_curve(struct text *out, const struct curve *c)
 	text_add(out, "<div class=\"wide plot\">");
 	canvas_svg(out, &drawing, c->title, false);
 	canvas_release(&drawing);
-	text_add(out, "</div>\n<details><summary>its points</summary>\n");
+	text_add(out, "</div>\n<details><summary>points of the curve</summary>\n");
 	add_points(out, c);
 	curve_doubt_text(&doubt, c);
 	if (doubt.size) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.html: one file that asks for nothing from elsewhere. Style and script are embedded; a policy in the
- * page allows that script alone, so foreign text that slipped through would still not run. */
+/* report.html: one file that loads nothing from elsewhere. Style and script are embedded. A content security
+ * policy allows only this script, so script in foreign text does not run even if escaping failed. */
 #include "report/html/html.h"
 #include "report/tables/nodes.h"
 #include "core/file/embedded.h"
@@ -56,7 +56,7 @@ void html_element(struct text *out, const char *tag, const char *s)
 	text_addf(out, "</%s>", tag);
 }
 
-/* The script's SHA-256 in base64, for the policy. */
+/* Appends the SHA-256 of the script in base64, as the content security policy needs it. */
 static void add_script_hash(struct text *out, const struct embedded *script)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -100,7 +100,8 @@ void html_begin(struct text *out, const char *title)
 	if (style)
 		text_add_bytes(out, (const char *)style->data, style->size);
 	canvas_css(out);
-	text_add(out, "</style>\n</head>\n<body>\n");
+	text_add(out,
+		 "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n");
 }
 
 void html_end(struct text *out)
@@ -148,80 +149,13 @@ static void add_header(struct text *out, const struct view *v)
 		text_add(out, "</p>");
 	}
 	text_release(&counts);
-	text_add(out, "</header>\n<nav><a href=\"#todo\">What to do</a>"
-		      "<a href=\"#devices\">Devices</a><a href=\"#unjudged\">Not judged</a>"
-		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>");
+	text_add(out, "</header>\n<nav aria-label=\"sections\"><a href=\"#todo\">What to do</a>"
+		      "<a href=\"#devices\">Devices</a>");
+	text_add(out, v->unjudged_count ? "<a href=\"#unjudged\">Not judged</a>" : "");
+	text_add(out, "<a href=\"#results\">Results</a><a href=\"#gaps\">Gap to the bound</a>");
 	if (!training_case(v))
 		text_add(out, "<a href=\"#roofline\">Roofline</a>");
 	text_add(out, "<a href=\"#machine\">Machine</a><a href=\"#conditions\">Conditions</a></nav>\n");
-}
-
-static void add_todos(struct text *out, const struct view *v)
-{
-	text_add(out, "<section id=\"todo\"><h2>What to do</h2>\n");
-	if (!v->todo_count)
-		text_addf(out, "<p>%s</p>",
-			  v->row_count ? "Nothing: no case asks for anything." : "Nothing ran.");
-	else
-		text_add(out, "<ol class=\"todo\">\n");
-	for (size_t i = 0; i < v->todo_count; i++) {
-		const struct view_todo *t = &v->todos[i];
-
-		if (t->spread.said)
-			continue;
-		text_add(out, "<li><span>");
-		html_verdict(out, t->verdict);
-		text_add(out, "</span><span>");
-		html_add(out, t->spread.where);
-		text_add(out, ": ");
-		html_element(out, "b", t->action[0] ? t->action : "look at the case");
-		text_add(out, "<br><span class=\"muted\">");
-		html_add(out, text_str(&t->some));
-		text_add(out, ": ");
-		html_add(out, t->reason[0] ? t->reason : cause_text(t->cause));
-		if (t->cause != CAUSE_NONE)
-			text_addf(out, " (<code>%s</code>)", cause_name(t->cause));
-		text_add(out, "</span></span></li>\n");
-	}
-	text_addf(out, "%s</section>\n", v->todo_count ? "</ol>\n" : "");
-}
-
-static void add_knobs(struct text *out, const struct view *v)
-{
-	if (!v->knob_count)
-		return;
-	text_add(out, "<section id=\"knobs\"><h2>What would buy more</h2>\n");
-	for (size_t i = 0; i < v->knob_count; i++) {
-		if (v->knobs[i].spread.said)
-			continue;
-		text_add(out, "<div class=\"knob\">");
-		html_add(out, v->knobs[i].spread.where);
-		text_add(out, ": <b>");
-		html_names(out, v, v->knobs[i].knob);
-		text_add(out, "</b><br><span class=\"muted\">");
-		html_names(out, v, text_str(&v->knobs[i].some));
-		text_add(out, "</span></div>\n");
-	}
-	text_add(out, "</section>\n");
-}
-
-static void add_unjudged(struct text *out, const struct view *v)
-{
-	if (!v->unjudged_count)
-		return;
-	text_add(out, "<section id=\"unjudged\"><h2>Not judged, and why</h2>\n<ol class=\"todo\">\n");
-	for (size_t i = 0; i < v->unjudged_count; i++) {
-		const struct view_unjudged *u = &v->unjudged[i];
-
-		text_add(out, "<li><span>");
-		html_verdict(out, u->verdict);
-		text_addf(out, "</span><span>%u case%s: ", u->count, u->count == 1 ? "" : "s");
-		html_add(out, u->reason);
-		text_add(out, "<br><span class=\"muted\">");
-		html_add(out, text_str(&u->some));
-		text_add(out, "</span></span></li>\n");
-	}
-	text_add(out, "</ol></section>\n");
 }
 
 static void add_cards(struct text *out, const struct view *v)
@@ -234,7 +168,7 @@ static void add_cards(struct text *out, const struct view *v)
 		struct text counts = {0};
 
 		if (!group->asked || (strchr(group->target, '>') && !view_group_any(v, g)))
-			continue; /* of a pair: all of it is in a matrix */
+			continue; /* a pair of GPUs whose cases are all in a matrix */
 		text_add(out, "<div class=\"card\">");
 		html_verdict(out, group->worst);
 		html_element(out, "h3", group->name);
@@ -256,7 +190,7 @@ static void add_cards(struct text *out, const struct view *v)
 	text_add(out, "</div></section>\n");
 }
 
-/* Of one kind of limit: "compute.bf16" and "compute.fp8" are. */
+/* True if both cases have the same kind of limit, such as "compute.bf16" and "compute.fp8". */
 static bool same_kind(const struct view_row *a, const struct view_row *b)
 {
 	size_t n = strcspn(a->c->limit, ".");
@@ -264,7 +198,7 @@ static bool same_kind(const struct view_row *a, const struct view_row *b)
 	return n == strcspn(b->c->limit, ".") && !strncmp(a->c->limit, b->c->limit, n);
 }
 
-/* Unfolded: what failed, and of each kind of limit the first case that has a chain. */
+/* Cases shown unfolded: failed cases, and for each kind of limit the first case with a waterfall. */
 static bool opens(const struct view *v, const struct view_group *g, size_t index)
 {
 	struct gap_step steps[GAP_STEPS_MAX];
@@ -284,7 +218,7 @@ static void add_gaps(struct text *out, const struct view *v)
 {
 	bool any = false;
 
-	text_add(out, "<section id=\"gaps\"><h2>Where the rest went</h2>\n");
+	text_add(out, "<section id=\"gaps\"><h2>Gap to the bound</h2>\n");
 	for (size_t g = 0; g < v->group_count; g++) {
 		const struct view_group *group = &v->groups[g];
 		bool named = false;
@@ -295,8 +229,7 @@ static void add_gaps(struct text *out, const struct view *v)
 			if (!any)
 				text_addf(
 					out,
-					"<p class=\"muted\">%s. A factor's signal is never the rate that it "
-					"explains; what no signal explains is called unexplained.</p>\n",
+					"<p class=\"muted\">%s. The signal of a factor is never the rate that the factor explains. The part that no signal explains is called unexplained.</p>\n",
 					gap_begins(v));
 			if (!named)
 				html_element(out, "h3", group->name);
@@ -324,7 +257,7 @@ static void add_roofline(struct text *out, const struct view *v)
 		text_add(out, "</div>");
 		canvas_release(&c);
 	} else {
-		text_add(out, "<p>Nothing was measured that a roofline shows.</p>");
+		text_add(out, "<p>No measured case fits into a roofline.</p>");
 	}
 	text_add(out, "</section>\n");
 	if (r.failed)
@@ -350,20 +283,6 @@ static void fact_table(struct text *out, const struct view *v,
 	text_add(out, "</tbody></table>\n");
 }
 
-static void add_box(struct text *out, const struct view *v, const char *title, char (*lines)[200],
-		    size_t count)
-{
-	if (!count)
-		return;
-	text_addf(out, "<section class=\"box\"><h2>%s</h2><ul>\n", title);
-	for (size_t i = 0; i < count; i++) {
-		text_add(out, "<li>");
-		html_names(out, v, lines[i]);
-		text_add(out, "</li>\n");
-	}
-	text_add(out, "</ul></section>\n");
-}
-
 static void add_sanity(struct text *out, const struct view *v)
 {
 	bool any = false;
@@ -377,8 +296,7 @@ static void add_sanity(struct text *out, const struct view *v)
 		if (!any)
 			text_add(
 				out,
-				"<h3>Published sanity bands</h3><p class=\"muted\">What published lab guides ask "
-				"of these cases, for orientation; no verdict depends on them.</p>\n"
+				"<h3>Published sanity ranges</h3><p class=\"muted\">Ranges that published lab guides give for these cases, for orientation. No verdict depends on them.</p>\n"
 				"<table class=\"facts\"><tbody>\n");
 		any = true;
 		guide_bands_band_text(band, sizeof(band), &s);
@@ -388,36 +306,6 @@ static void add_sanity(struct text *out, const struct view *v)
 	}
 	if (any)
 		text_add(out, "</tbody></table>\n");
-}
-
-static void add_parts(struct text *out, const struct view *v)
-{
-	if (!v->part_count)
-		return;
-	text_add(out, "<section id=\"parts\"><h2>Parts for a ticket</h2>\n"
-		      "<div class=\"wide\"><table><thead><tr><th>PCI address</th><th>slot</th><th>serial "
-		      "number</th><th>verdict</th><th>cause</th><th>evidence</th></tr></thead><tbody>\n");
-	for (size_t i = 0; i < v->part_count; i++) {
-		const struct view_part *p = &v->parts[i];
-
-		text_add(out, "<tr>");
-		for (int column = 0; column < PART_COLUMNS; column++) {
-			char text[160];
-
-			view_part_text(text, sizeof(text), p, column);
-			html_element(out, "td", text);
-		}
-		text_add(out, "<td>");
-		html_verdict(out, p->verdict);
-		text_add(out, "</td>");
-		html_element(out, "td", cause_name(p->cause));
-		text_add(out, "<td>");
-		html_add(out, p->row->title);
-		text_add(out, ": ");
-		html_add(out, p->row->reason);
-		text_add(out, "</td></tr>\n");
-	}
-	text_add(out, "</tbody></table></div></section>\n");
 }
 
 static void add_machine(struct text *out, const struct view *v)
@@ -442,8 +330,9 @@ static void add_machine(struct text *out, const struct view *v)
 		html_add(out, text_str(&repeat));
 		text_release(&repeat);
 	}
-	text_add(out, "\nassay report DIR          # this report again from the run directory, on any "
-		      "machine</pre>\n</section>\n");
+	text_add(
+		out,
+		"\nassay report DIR          # renders this report again from the run directory, on any machine</pre>\n</section>\n");
 }
 
 void report_html(struct text *out, const struct report_input *in)
@@ -457,26 +346,26 @@ void report_html(struct text *out, const struct report_input *in)
 	}
 	html_begin(out, v.headline);
 	add_header(out, &v);
-	text_add(out, "<main>\n");
-	add_todos(out, &v);
+	text_add(out, "<main id=\"main\">\n");
+	html_todos(out, &v);
 	add_cards(out, &v);
-	add_knobs(out, &v);
-	add_unjudged(out, &v);
+	html_knobs(out, &v);
+	html_unjudged(out, &v);
 	nodes_html(out, &v);
 	html_results(out, &v);
 	add_gaps(out, &v);
 	add_roofline(out, &v);
-	add_parts(out, &v);
+	html_parts(out, &v);
 	text_add(out, "<div class=\"boxes\">\n");
-	add_box(out, &v, "Could not look", j->could_not_look, j->could_not_look_count);
-	add_box(out, &v, "Needs operator input", j->operator_input, j->operator_input_count);
+	html_box(out, &v, "Could not be checked", j->could_not_look, j->could_not_look_count);
+	html_box(out, &v, "Needs operator input", j->operator_input, j->operator_input_count);
 	text_add(out, "</div>\n");
 	add_machine(out, &v);
-	text_add(out, "</main>\n<footer>Sustained figures are means over a window after clock, power and "
-		      "rate had settled; inputs are "
-		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
+	text_add(
+		out,
+		"</main>\n<footer>Sustained figures are means over a window that begins after clock, power and rate have settled. Inputs are scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
 	text_add(out, view_low_confidence(&v));
-	text_add(out, " No reference: nothing sound judges it.</footer>\n");
+	text_add(out, " No reference: assay has no sound expectation for the case.</footer>\n");
 	html_end(out);
 	view_release(&v);
 }

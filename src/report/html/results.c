@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of figures on the page, a group at a time: what asks for something first, curves last. */
+/* The section of results on the page. Each target has its findings without a figure first, then its table,
+ * then its curves. */
 #include <math.h>
 #include "report/html/html.h"
+#include "report/view/gap.h"
 #include "report/tables/nodes.h"
 #include "report/tables/grid.h"
 
-/* A cell; `value` sorts it where it is a number, `label` names it when the table becomes a list on a narrow
- * screen. */
+/* Appends a cell. The page's script sorts by `value` if it is finite. `label` names the cell on a narrow
+ * screen, where the table becomes a list. */
 static void number_cell(struct text *out, const char *label, const char *shown, double value)
 {
 	text_addf(out, "<td class=\"num\" data-l=\"%s\"", label);
@@ -14,6 +16,21 @@ static void number_cell(struct text *out, const char *label, const char *shown, 
 		text_addf(out, " data-v=\"%.9g\"", value);
 	text_add(out, ">");
 	html_add(out, shown);
+	text_add(out, "</td>");
+}
+
+/* The share of the bound with a small bar, whose length is --w. */
+static void share_cell(struct text *out, const struct view_row *row)
+{
+	double share = row->j->share_of_bound;
+
+	if (!row->share[0] || !isfinite(share)) {
+		number_cell(out, "of bound", row->share, share);
+		return;
+	}
+	text_addf(out, "<td class=\"num share%s\" data-l=\"of bound\" data-v=\"%.9g\" style=\"--w:%.1f%%\">",
+		  share > 1.0005 ? " over" : "", share, 100 * fmin(share, 1));
+	html_add(out, row->share);
 	text_add(out, "</td>");
 }
 
@@ -25,13 +42,16 @@ static void add_row(struct text *out, const struct view_group *g, const struct v
 	view_number(row, "clock_hz", &clock);
 	view_number(row, "power_w", &power);
 	view_number(row, "temperature_c", &temperature);
-	text_addf(out, "<tr><td data-v=\"%u\">", view_badness(j->verdict));
+	text_add(out, "<tr id=\"");
+	html_case_id(out, "case", row);
+	text_addf(out, "\"><td data-v=\"%u\">", view_badness(j->verdict));
 	html_verdict(out, j->verdict);
+	text_add(out, "</td><td>");
+	html_case_link(out, gap_shown(row) ? "gap" : "case", row);
 	text_add(out, "</td>");
-	html_element(out, "td", row->title);
 	number_cell(out, "", row->figure, j->figure);
 	number_cell(out, "expected", row->expected, j->has_band ? j->band.low : j->bound.value);
-	number_cell(out, "of bound", row->share, j->share_of_bound);
+	share_cell(out, row);
 	if (g->clock)
 		number_cell(out, "clock", row->clock, clock);
 	if (g->power)
@@ -40,6 +60,23 @@ static void add_row(struct text *out, const struct view_group *g, const struct v
 		number_cell(out, "", row->temperature, temperature);
 	html_element(out, "td", view_why(row));
 	text_add(out, "</tr>\n");
+}
+
+/* The titles of a fold as the places of its cases. Those that it only counts have an empty place. */
+static void add_fold_cases(struct text *out, const struct view *v, size_t fold)
+{
+	const struct view_group *g = &v->groups[v->folds[fold].group];
+	unsigned named = 0;
+
+	for (size_t i = g->first; i < g->first + g->count; i++) {
+		if (v->rows[i].fold != fold + 1)
+			continue;
+		text_add(out, named && named < VIEW_FOLD_CASES ? "; " : "");
+		html_case_place(out, &v->rows[i], named < VIEW_FOLD_CASES ? v->rows[i].title : "");
+		named++;
+	}
+	if (named > VIEW_FOLD_CASES)
+		text_addf(out, "; and %u more", named - VIEW_FOLD_CASES);
 }
 
 static void add_folds(struct text *out, const struct view *v, size_t group, bool above)
@@ -55,7 +92,7 @@ static void add_folds(struct text *out, const struct view *v, size_t group, bool
 		any = true;
 		html_verdict(out, f->verdict);
 		text_add(out, "</span><span>");
-		html_add(out, text_str(&f->cases));
+		add_fold_cases(out, v, i);
 		text_add(out, f->reason[0] ? ": " : "");
 		text_add(out, "<span class=\"muted\">");
 		html_add(out, f->reason);
@@ -66,13 +103,14 @@ static void add_folds(struct text *out, const struct view *v, size_t group, bool
 
 static void add_table(struct text *out, const struct view *v, const struct view_group *group)
 {
-	text_add(out,
-		 "<div class=\"wide\"><table class=\"results\"><thead><tr><th>verdict</th><th>case</th><th "
-		 "class=\"num\">figure</th><th class=\"num\">expected</th><th class=\"num\">of bound</th>");
-	text_add(out, group->clock ? "<th class=\"num\">clock</th>" : "");
-	text_add(out, group->power ? "<th class=\"num\">power</th>" : "");
-	text_add(out, group->temperature ? "<th class=\"num\">temp.</th>" : "");
-	text_add(out, "<th>reason</th></tr></thead><tbody>\n");
+	text_add(
+		out,
+		"<div class=\"wide\"><table class=\"results\"><thead><tr><th scope=\"col\">verdict</th><th scope=\"col\">case</th><th "
+		"class=\"num\" scope=\"col\">figure</th><th class=\"num\" scope=\"col\">expected</th><th class=\"num\" scope=\"col\">of bound</th>");
+	text_add(out, group->clock ? "<th class=\"num\" scope=\"col\">clock</th>" : "");
+	text_add(out, group->power ? "<th class=\"num\" scope=\"col\">power</th>" : "");
+	text_add(out, group->temperature ? "<th class=\"num\" scope=\"col\">temp.</th>" : "");
+	text_add(out, "<th scope=\"col\">reason</th></tr></thead><tbody>\n");
 	for (size_t i = group->first; i < group->first + group->count; i++)
 		if (view_tabled(&v->rows[i]))
 			add_row(out, group, &v->rows[i]);
@@ -84,7 +122,8 @@ static void add_grid(void *arg, const struct grid *g)
 	grid_html(arg, g);
 }
 
-/* Of many nodes each target unfolds; what asks for something is open. */
+/* Begins a target. In a run of many nodes each target unfolds, and the targets that need attention are open.
+ */
 static void add_name(struct text *out, const struct view *v, const struct view_group *group)
 {
 	struct text counts = {0};
@@ -94,7 +133,7 @@ static void add_name(struct text *out, const struct view *v, const struct view_g
 		text_add(out, "\n");
 		return;
 	}
-	text_addf(out, "<details%s><summary>", view_group_quiet(group) ? "" : " open");
+	text_addf(out, "<details class=\"group\"%s><summary>", view_group_quiet(group) ? "" : " open");
 	html_element(out, "b", group->name);
 	view_counts(&counts, group->verdicts, group->asked);
 	text_addf(out, "<span class=\"muted\">%s</span>", text_str(&counts));
@@ -110,11 +149,12 @@ void html_results(struct text *out, const struct view *v)
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
 	if (v->row_count == v->aside_count)
 		text_addf(out, "<p>%s</p>\n",
-			  v->row_count ? "No case of the suite is for the target asked for."
+			  v->row_count ? "No case of the suite runs on the requested target."
 				       : "The run has no cases.");
 	for (size_t g = 0; g < v->group_count; g++) {
 		if (!view_group_any(v, g))
 			continue;
+		text_add(out, nodes_many(v) ? "" : "<div class=\"group\">\n");
 		add_name(out, v, &v->groups[g]);
 		add_folds(out, v, g, true);
 		if (v->groups[g].tabled)
@@ -123,7 +163,7 @@ void html_results(struct text *out, const struct view *v)
 		for (size_t i = 0; i < v->curve_count; i++)
 			if (v->curves[i].group == g)
 				html_curve(out, &v->curves[i]);
-		text_add(out, nodes_many(v) ? "</details>\n" : "");
+		text_add(out, nodes_many(v) ? "</details>\n" : "</div>\n");
 	}
 	view_signs(&signs, v);
 	if (signs.size)

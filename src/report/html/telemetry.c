@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock, power and temperature over one case, as shares of the most that each may have; the judged window is
- * shaded. */
+/* A plot of clock, power and temperature during one case. Each signal is drawn as a share of its maximum; the
+ * judged window is shaded. */
 #include <math.h>
 #include "report/plot/canvas.h"
 #include "report/html/html.h"
@@ -11,10 +11,10 @@ enum { WIDTH = 960, HEIGHT = 96, BUCKETS = 240 };
 struct trace {
 	const struct series *series;
 	enum canvas_role role;
-	double full, low, high; /* the most it may have, 0: not told; seen */
+	double full, low, high; /* the signal's maximum (0: unknown), the lowest and the highest reading */
 };
 
-/* The lowest and the highest of the readings of every bucket of time, so that a short dip stays visible. */
+/* Draws the lowest and the highest reading of every interval of time, so that a short dip stays visible. */
 static void draw_trace(struct canvas *c, struct trace *t, uint64_t t0, uint64_t t1)
 {
 	struct canvas_point points[2 * BUCKETS];
@@ -56,7 +56,7 @@ static void draw_trace(struct canvas *c, struct trace *t, uint64_t t0, uint64_t 
 
 static const struct {
 	const char *signal, *name, *unit;
-	enum gpu_fact most; /* where its trace has its top */
+	enum gpu_fact most; /* the fact that is the top of its trace */
 } kinds[] = {
 	{"sm_clock_mhz", "clock", "MHz", GPU_FACT_sm_clock_max_mhz},
 	{"power_w", "power", "W", GPU_FACT_power_limit_w},
@@ -124,10 +124,10 @@ void html_telemetry(struct text *out, const struct view *v, const struct view_ro
 		text_add(out, "<figcaption>");
 		for (size_t i = 0; i < TRACES; i++)
 			caption(out, (unsigned)i, kinds[i].name, &traces[i], kinds[i].unit);
-		text_addf(out,
-			  "<span>%.1f s; top: the most each may have; shaded: the window "
-			  "judged</span></figcaption></figure>\n",
-			  (double)(c->t1_ns - c->t0_ns) * 1e-9);
+		text_addf(
+			out,
+			"<span>%.1f s; top of the plot: the maximum of each signal; shaded: the judged window</span></figcaption></figure>\n",
+			(double)(c->t1_ns - c->t0_ns) * 1e-9);
 	}
 	canvas_release(&drawing);
 }

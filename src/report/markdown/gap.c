@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Where the rest went" of REPORT.md. */
+/* The section "Gap to the bound" of REPORT.md. */
 #include "report/view/gap.h"
 #include "report/markdown/markdown.h"
 
-/* One sentence a device: its best compute and memory case, and what cost most. */
+/* Appends up to three sentences per device: its best compute, memory and link case, each with its largest
+ * loss. */
 static void add_device_sentence(struct text *out, const struct view *v, const struct view_group *g)
 {
 	static const struct {
@@ -62,7 +63,7 @@ static void add_gap(struct text *out, const struct view *v, const struct view_ro
 	for (size_t i = 0; i < row->j->advice_count; i++) {
 		text_addf(&t, "%s; evidence: %s; gain: %s", row->j->advice[i].knob,
 			  row->j->advice[i].evidence, row->j->advice[i].gain);
-		bullet(out, "- ", "knob: ", text_str(&t));
+		bullet(out, "- ", "setting: ", text_str(&t));
 		text_release(&t);
 	}
 }
@@ -87,8 +88,7 @@ void markdown_gaps(struct text *out, const struct view *v)
 		if (!any)
 			text_addf(
 				out,
-				"\n## Where the rest went\n\n%s; a factor's signal is never the rate that it "
-				"explains.\n",
+				"\n## Gap to the bound\n\n%s. The signal of a factor is never the rate that the factor explains.\n",
 				gap_begins(v));
 		any = true;
 		text_add(out, "\n### ");

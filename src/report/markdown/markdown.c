@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REPORT.md: what a person reads and a ticket quotes. Foreign text is escaped. */
+/* REPORT.md: the report as a text that people read and quote in tickets. Foreign text is escaped. */
 #include "report/markdown/markdown.h"
 #include "report/view/about.h"
 #include "report/tables/nodes.h"
@@ -9,8 +9,6 @@
 #include "report/text/width.h"
 #include "report/text/format.h"
 
-/* Markdown's own marks, HTML's angle brackets and the table's bar get a backslash; control characters become
- * spaces. */
 void markdown_text(struct text *out, const char *s)
 {
 	size_t size;
@@ -96,11 +94,11 @@ static void add_todos(struct text *out, const struct view *v)
 
 	text_add(out, "\n## What to do\n\n");
 	if (!v->todo_count)
-		text_add(out, v->row_count ? "Nothing: no case asks for anything.\n" : "Nothing ran.\n");
+		text_add(out, v->row_count ? "Nothing: no case needs attention.\n" : "No case ran.\n");
 	for (size_t i = 0; i < v->todo_count; i++) {
 		const struct view_todo *t = &v->todos[i];
 
-		if (t->spread.said)
+		if (t->spread.joined)
 			continue;
 		text_addf(out, "%u. **%s**, ", ++number, verdict_name(t->verdict));
 		markdown_text(out, t->spread.where);
@@ -119,9 +117,9 @@ static void add_todos(struct text *out, const struct view *v)
 static void add_knobs(struct text *out, const struct view *v)
 {
 	if (v->knob_count)
-		text_add(out, "\n## What would buy more\n\n");
+		text_add(out, "\n## Settings that could improve a figure\n\n");
 	for (size_t i = 0; i < v->knob_count; i++) {
-		if (v->knobs[i].spread.said)
+		if (v->knobs[i].spread.joined)
 			continue;
 		text_add(out, "- ");
 		markdown_text(out, v->knobs[i].spread.where);
@@ -172,11 +170,11 @@ void markdown_sanity(struct text *out, const struct view *v)
 		if (!guide_bands_of(v, &v->rows[i], &s))
 			continue;
 		if (!any)
-			text_add(out, "\n## Published sanity bands\n\nWhat published lab guides ask of these "
-				      "cases, for "
-				      "orientation; the verdicts above do not depend on them.\n\n"
-				      "| target | case | here | guide's band | reading |\n| --- | --- | ---: "
-				      "| ---: | --- |\n");
+			text_add(
+				out,
+				"\n## Published sanity ranges\n\nRanges that published lab guides give for these cases, for orientation. The verdicts above do not depend on them.\n\n"
+				"| target | case | here | guide's range | reading |\n| --- | --- | ---: "
+				"| ---: | --- |\n");
 		any = true;
 		guide_bands_band_text(low, sizeof(low), &s);
 		format_quantity(figure, sizeof(figure), v->rows[i].j->figure, 0, v->rows[i].j->figure_unit);
@@ -243,15 +241,16 @@ void markdown_conditions(struct text *out, const struct view *v)
 static void add_notes(struct text *out, const struct view *v)
 {
 	markdown_conditions(out, v);
-	text_add(out, "\nSustained figures are means over a window after clock, power and rate had settled; "
-		      "inputs are "
-		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
+	text_add(
+		out,
+		"\nSustained figures are means over a window that begins after clock, power and rate have settled. Inputs are scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
 	text_add(out, view_low_confidence(v));
-	text_add(out, " No reference: nothing sound judges it.\n");
+	text_add(out, " No reference: assay has no sound expectation for the case.\n");
 	text_add(out, "\n## How to repeat\n\n```\n");
 	view_repeat(out, v);
-	text_add(out, "\nassay report DIR          # this report again from the run directory, on any "
-		      "machine\n```\n");
+	text_add(
+		out,
+		"\nassay report DIR          # renders this report again from the run directory, on any machine\n```\n");
 }
 
 void report_markdown(struct text *out, const struct report_input *in)
@@ -273,7 +272,8 @@ void report_markdown(struct text *out, const struct report_input *in)
 		text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");
 	markdown_sanity(out, &v);
 	add_parts(out, &v);
-	add_box(out, &v, "Could not look", in->judged->could_not_look, in->judged->could_not_look_count);
+	add_box(out, &v, "Could not be checked", in->judged->could_not_look,
+		in->judged->could_not_look_count);
 	add_box(out, &v, "Needs operator input", in->judged->operator_input,
 		in->judged->operator_input_count);
 	add_machine(out, &v);

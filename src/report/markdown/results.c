@@ -121,7 +121,7 @@ void markdown_results(struct text *out, const struct view *v)
 
 	text_add(out, "\n## Results\n");
 	if (v->row_count == v->aside_count)
-		text_add(out, v->row_count ? "\nNo case of the suite is for the target asked for.\n"
+		text_add(out, v->row_count ? "\nNo case of the suite runs on the requested target.\n"
 					   : "\nThe run has no cases.\n");
 	for (size_t g = 0; g < v->group_count; g++)
 		if (view_group_any(v, g))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module `assay-plot`: strokes and areas through cairo. Light colours: paper is white. */
+/* The module `assay-plot`: draws strokes and areas through cairo, in light colours. */
 #include <cairo-pdf.h>
 #include <cairo.h>
 #include "report/plot/plot.h"
@@ -76,7 +76,7 @@ static int pdf(const char *path, const struct canvas *flat, char *message, size_
 	cairo_t *cr = cairo_create(surface);
 	int failed;
 
-	/* The same drawing gives the same bytes: no date of today. */
+	/* No creation date: the same drawing gives the same bytes. */
 	cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, "1970-01-01T00:00:00Z");
 	draw(cr, flat);
 	cairo_show_page(cr);

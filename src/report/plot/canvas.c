@@ -49,7 +49,7 @@ failed:
 	return NULL;
 }
 
-/* A point that is not finite would leave the whole path undrawn. */
+/* A point that is not finite would prevent the whole path from being drawn. */
 static bool all_finite(const struct canvas_point *points, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

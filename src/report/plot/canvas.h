@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A drawing as a list of operations: the one drawing code behind SVG, PNG and PDF. Coordinates are in points,
- * the origin top left. Colours are roles, so that one drawing has a light and a dark form.
+ * A drawing as a list of operations, which SVG, PNG and PDF share. Coordinates are in points from the top
+ * left. Colours are roles, so that a drawing has a light and a dark form.
  */
 #ifndef REPORT_PLOT_CANVAS_H
 #define REPORT_PLOT_CANVAS_H
@@ -46,7 +46,7 @@ struct canvas_op {
 	double opacity;	     /* FILL */
 	enum canvas_dash dash;
 	enum canvas_anchor anchor;
-	bool bold, halo; /* TEXT: halo paints paper behind the letters */
+	bool bold, halo; /* TEXT: halo: paint the background colour behind the letters */
 	size_t text;	 /* offset in `texts` */
 };
 
@@ -65,12 +65,12 @@ void canvas_stroke(struct canvas *c, enum canvas_role role, double width, enum c
 		   const struct canvas_point *points, size_t count);
 void canvas_line(struct canvas *c, enum canvas_role role, double width, enum canvas_dash dash, double x0,
 		 double y0, double x1, double y1);
-/* A closed area. */
+/* Fills a closed area. */
 void canvas_fill(struct canvas *c, enum canvas_role role, double opacity, const struct canvas_point *points,
 		 size_t count);
 void canvas_rect(struct canvas *c, enum canvas_role role, double opacity, double x, double y, double w,
 		 double h);
-/* Circle, square, triangle, diamond, by `shape` modulo 4; filled, or open on paper. */
+/* Draws a circle, square, triangle or diamond, by `shape` modulo 4; filled, or as an outline. */
 void canvas_marker(struct canvas *c, enum canvas_role role, unsigned shape, bool filled, double x, double y,
 		   double radius);
 
@@ -80,19 +80,25 @@ struct canvas_style {
 	enum canvas_anchor anchor;
 	bool bold, halo;
 };
-/* `y` is the baseline. */
+/* Draws a text; `y` is its baseline. */
 void canvas_text(struct canvas *c, const struct canvas_style *style, double x, double y, const char *s);
 
-/* Fill and stroke classes of every role, dark ones by prefers-color-scheme. For a style element. */
+/* Appends the fill and stroke classes of every role for a style element, dark ones under
+ * prefers-color-scheme. */
 void canvas_css(struct text *out);
-/* A whole SVG document, or an element to stand in HTML (with no style and no background of its own). Never
- * fails but for memory (out->failed). `title` is its accessible name. */
+/* Appends a whole SVG document (`standalone`), or an element for an HTML page, without style and background.
+ * `title` is its accessible name. Out of memory sets out->failed. */
 void canvas_svg(struct text *out, const struct canvas *c, const char *title, bool standalone);
+/* The colour of the series `index`; the colours repeat after CANVAS_SERIES. */
+static inline enum canvas_role canvas_series_role(size_t index)
+{
+	return (enum canvas_role)(CANVAS_s0 + index % CANVAS_SERIES);
+}
 unsigned canvas_colour(enum canvas_role role, bool dark); /* 0xrrggbb */
 
-/* Every text as strokes of our own font (font.c), so that no installed font matters. Owner: caller,
- * canvas_release. */
+/* Copies `c` to `out` with every text as strokes of the font in font.c, so that the result does not depend on
+ * installed fonts. The caller frees `out` with canvas_release. */
 void canvas_flatten(struct canvas *out, const struct canvas *c);
-/* Width that the font of our own gives a text; kept near that of common sans-serif fonts. */
+/* The width of a text in the font of font.c, which is close to that of common sans-serif fonts. */
 double canvas_text_width(const char *s, double size, bool bold);
 #endif

@@ -5,8 +5,8 @@
 #include "report/view/view.h"
 #include "report/text/format.h"
 
-/* A level's end and a cache's size that differ by no more are the same thing: replacement is never exact, and
- * a GPU's L2 is two halves. */
+/* The largest ratio between the end of a level and the size of the cache that it is named after. Replacement
+ * is not exact, and a GPU's L2 consists of two halves. */
 #define SAME_CACHE 2.5
 #define GPU_L1_MOST (512 * 1024.0)
 
@@ -18,7 +18,8 @@ static double size_of(const struct view_row *row)
 	return text && !units_parse(&bytes, text, "B", NULL) && bytes > 0 ? bytes : 0;
 }
 
-/* A figure that says something, of a case that runs no phase but a burst. What failed keeps its own row. */
+/* True if the row is a point of a curve: its case has a figure and runs only a burst phase. A failed case
+ * keeps its own row. */
 static bool is_point(const struct view_row *row)
 {
 	enum verdict verdict = row->j->verdict;
@@ -34,7 +35,7 @@ static bool same_block(const struct view_row *a, const struct view_row *b)
 	       !strcmp(a->c->engine, b->c->engine);
 }
 
-/* The same case but for its size. */
+/* True if the cases differ only in size. */
 static bool same_series(const struct view_row *a, const struct view_row *b)
 {
 	json_t *ours = json_object_get(a->c->plan, "options"),
@@ -60,7 +61,7 @@ static void cut_out(char *text, const char *part)
 		memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
 }
 
-/* The case's title without what the block says: its size, its engine, its kind of memory. */
+/* The case's title without the parts that the block's title has: size, engine, kind of memory. */
 static void name_series(struct curve_series *s, const struct view_row *row)
 {
 	char title[112], part[64], bytes[32];
@@ -86,7 +87,7 @@ static const struct curve_point *point_at(const struct curve_series *s, double b
 	return NULL;
 }
 
-/* By size; the first of two of one size stays. */
+/* Inserts a point, sorted by size. The first of two points of one size stays. */
 static bool add_point(struct curve_series *s, const struct view_row *row)
 {
 	double bytes = size_of(row);
@@ -133,7 +134,7 @@ static void title_curve(struct curve *c, const struct view_row *row)
 		 is_one_thread(row) ? ", one thread" : "");
 }
 
-/* Every series of the block of `first` that is long enough. */
+/* Collects every series of the block of `first` with enough points. */
 static void collect_series(struct curve *c, struct view *v, struct view_row *first,
 			   const struct view_group *g)
 {
@@ -172,7 +173,7 @@ static const struct curve_series *series_of(const struct curve *c, bool time)
 	return NULL;
 }
 
-/* Sizes of the target's caches as the machine tells them; 0: hidden. */
+/* The sizes of the target's caches as the machine reports them; 0: hidden. */
 static void known_caches(const struct view *v, const struct view_group *g, double size[3])
 {
 	const struct machine *m = view_machine(v, g->lead);
@@ -220,8 +221,8 @@ static void name_levels(struct curve *c, const struct view *v, double largest)
 	}
 }
 
-/* Takes out the points of a level that has no trusted one: such points alone make no level. False: each level
- * has one. */
+/* Removes the points of a level without a trusted point, because untrusted points alone make no level. False:
+ * every level has a trusted point. */
 static bool drop_untrusted(double *x, double *y, bool *trusted, size_t *points, const struct level *found,
 			   size_t count)
 {
@@ -241,7 +242,8 @@ static bool drop_untrusted(double *x, double *y, bool *trusted, size_t *points, 
 	return false;
 }
 
-/* Latency tells levels apart where it was taken: a small step's rate is mostly what its launch costs. */
+/* Finds the memory levels, by latency if it was measured: the rate of a small size mostly shows the cost of
+ * the launch. */
 static void find_levels(struct curve *c, const struct view *v)
 {
 	const struct curve_series *time = series_of(c, true), *rate = series_of(c, false),
@@ -317,7 +319,7 @@ void curve_cell(char *out, size_t size, const struct curve_series *s, double byt
 		 p && p->row->j->verdict == VERDICT_UNTRUSTED ? " ?" : "");
 }
 
-/* Two digits: the end of a level is no sharper. */
+/* Writes a size with two digits: the end of a level is not known more exactly. */
 static void about_bytes(char *out, size_t size, double bytes)
 {
 	double unit = bytes >= 1048576 ? 1048576 : 1024, digits = pow(10, floor(log10(bytes / unit)) - 1);
@@ -355,7 +357,7 @@ void curve_level_text(char *out, size_t size, const struct curve_level *l)
 
 void curve_doubt_text(struct text *out, const struct curve *c)
 {
-	const char *said = NULL;
+	const char *previous = NULL;
 
 	for (size_t i = 0; i < c->series_count; i++)
 		for (size_t k = 0; k < c->series[i].count; k++) {
@@ -363,10 +365,10 @@ void curve_doubt_text(struct text *out, const struct curve *c)
 
 			if (row->j->verdict != VERDICT_UNTRUSTED)
 				continue;
-			text_addf(out, "%s%s", said ? "; " : "? not trusted: ", row->title);
-			if (!said || strcmp(said, row->reason))
+			text_addf(out, "%s%s", previous ? "; " : "? not trusted: ", row->title);
+			if (!previous || strcmp(previous, row->reason))
 				text_addf(out, ": %s", row->reason);
-			said = row->reason;
+			previous = row->reason;
 		}
 }
 

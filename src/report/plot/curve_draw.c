@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rates on the left axis, times on the right, sizes below, all logarithmic; dashed: where a level ends. */
+/* Draws a curve: rates on the left axis, times on the right, sizes below, all logarithmic. Dashed lines mark
+ * the ends of levels. */
 #include <math.h>
 #include "report/plot/curve.h"
 #include "report/view/view.h"
@@ -29,11 +30,6 @@ static double px(const struct plot *p, double bytes)
 static double py(const struct plot *p, const struct axis *a, double value)
 {
 	return p->y1 - (log10(value) - a->low) / (a->high - a->low) * (p->y1 - p->y0);
-}
-
-static enum canvas_role role_of(size_t series)
-{
-	return (enum canvas_role)(CANVAS_s0 + series % CANVAS_SERIES);
 }
 
 static void find_range(struct plot *p)
@@ -115,7 +111,8 @@ static void draw_sizes(struct plot *p)
 	small_text(p, CANVAS_muted, CANVAS_MIDDLE, (p->x0 + p->x1) / 2, p->y1 + 37, "size");
 }
 
-/* Names above the frame, each over its stretch; one that has no room there is left to the text beside. */
+/* Draws the names of levels above the frame. A name without room is left out; the text next to the plot has
+ * it. */
 static void draw_levels(struct plot *p)
 {
 	double from = p->x0;
@@ -147,13 +144,14 @@ static void draw_series(struct plot *p, size_t index)
 
 	for (size_t i = 0; i < s->count; i++)
 		line[i] = (struct canvas_point){px(p, s->point[i].bytes), py(p, a, s->point[i].value)};
-	canvas_stroke(p->c, role_of(index), 1.8, s->time ? CANVAS_DOTTED : CANVAS_SOLID, line, s->count);
+	canvas_stroke(p->c, canvas_series_role(index), 1.8, s->time ? CANVAS_DOTTED : CANVAS_SOLID, line,
+		      s->count);
 	for (size_t i = 0; i < s->count; i++)
-		canvas_marker(p->c, role_of(index), (unsigned)index,
+		canvas_marker(p->c, canvas_series_role(index), (unsigned)index,
 			      s->point[i].row->j->verdict != VERDICT_UNTRUSTED, line[i].x, line[i].y, 3.6);
 }
 
-/* Marker, name and axis of every series, wrapped. Returns the height it takes. */
+/* Draws marker, name and axis of every series, wrapped. Returns the height of the legend. */
 static double draw_legend(struct canvas *c, const struct curve *curve)
 {
 	double x = SIDE, y = HEAD;
@@ -170,9 +168,10 @@ static double draw_legend(struct canvas *c, const struct curve *curve)
 			x = SIDE;
 			y += 18;
 		}
-		canvas_marker(c, role_of(i), (unsigned)i, true, x + 5, y - 4, 4);
-		canvas_text(c, &(struct canvas_style){.role = role_of(i), .size = 12, .bold = true}, x + 15,
-			    y, text);
+		canvas_marker(c, canvas_series_role(i), (unsigned)i, true, x + 5, y - 4, 4);
+		canvas_text(c,
+			    &(struct canvas_style){.role = canvas_series_role(i), .size = 12, .bold = true},
+			    x + 15, y, text);
 		x += width;
 	}
 	if (curve->doubtful)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Latency and bandwidth lines of collectives: every size of one collective, whatever its figure is shown as.
- */
+/* Fits latency and bandwidth lines to all sizes of one collective, whatever unit its figures have. */
 #include "core/text/units.h"
 #include "journal/record/record.h"
 #include "report/plot/curve.h"
 #include "report/view/view.h"
 #include "report/text/format.h"
 
-static const double KNOWN_HALF = 0.5; /* half-width that a figure may have of itself, to be shown */
+static const double KNOWN_HALF = 0.5; /* largest half-width of a shown value, as a share of the value */
 
-/* One size of it. */
+/* One size of the collective. */
 struct place {
 	double bytes;
 	struct latency_fit_point point;
@@ -23,7 +22,7 @@ static bool same_but_size(const struct view_row *a, const struct view_row *b)
 	       record_same_options(a->c, b->c, (const char *const[]){"size", "search", NULL});
 }
 
-/* False: it has no time that counts. */
+/* Fills a point; false: the row has no usable time. */
 static bool place_of(struct place *p, const struct view_row *row)
 {
 	const struct record_phase *once = record_phase(row->c, "once"),
@@ -44,7 +43,7 @@ static bool place_of(struct place *p, const struct view_row *row)
 	return true;
 }
 
-/* By size; the first of two of one size stays. */
+/* Inserts a point, sorted by size. The first of two points of one size stays. */
 static void put(struct place *all, size_t *count, const struct place *p)
 {
 	size_t at = *count;
@@ -120,7 +119,7 @@ void curve_fits(struct curve *c, const struct view *v)
 			fit_series(c, v, &c->series[i]);
 }
 
-/* A slope or a start that its points leave open within a factor is no figure. */
+/* False for a value whose half-width is too large to show it. */
 static bool is_known(double value, double half)
 {
 	return value > 0 && half <= KNOWN_HALF * value;
@@ -137,7 +136,7 @@ static void add_line(struct text *t, const struct curve_fit *f, size_t i)
 	if (is_known(l->latency_ns, l->latency_half))
 		text_addf(t, "%.1f us", l->latency_ns / 1e3);
 	else
-		text_add(t, "its latency is not told by these points");
+		text_add(t, "these points do not determine the latency");
 	if (is_known(l->latency_ns, l->latency_half) && l->latency_half > 0)
 		text_addf(t, " ± %.1f", l->latency_half / 1e3);
 	if (!is_known(l->rate, l->rate_half))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stroke font of our own. A glyph is lines between points of a grid: "xy" pairs, a bar lifts the pen. The
- * baseline is y 2, capitals reach 9, small letters 7, descenders 0. Two equal points are a dot (round caps
- * draw it).
+ * A stroke font. A glyph is a list of "xy" points of a grid, joined by lines; a bar lifts the pen. The
+ * baseline is y 2, capitals reach 9, small letters 7, descenders 0. Two equal points are a dot, which round
+ * caps draw.
  */
 #include <math.h>
 #include "report/plot/canvas.h"
@@ -118,7 +118,7 @@ static const struct glyph {
 	{0x2013, 5, "05 55"},
 	{0x2026, 4, "02 02|22 22|42 42"},
 	{0x2264, 4, "48 06 44|03 43"},
-	{0xfffd, 4, "02 09 49 42 02|04 47"}, /* everything that has no glyph */
+	{0xfffd, 4, "02 09 49 42 02|04 47"}, /* characters without a glyph */
 };
 
 static const struct glyph *glyph_of(uint32_t code)
@@ -141,7 +141,7 @@ double canvas_text_width(const char *s, double size, bool bold)
 	return units * UNIT * size * (bold ? 1.04 : 1);
 }
 
-/* Where a text stands and how it is turned. */
+/* Position, size and direction of a text. */
 struct place {
 	double x, y, sine, cosine, unit;
 };
@@ -156,7 +156,7 @@ static bool is_dot(const struct canvas_point *line, size_t count)
 	return count == 2 && line[0].x == line[1].x && line[0].y == line[1].y;
 }
 
-/* A little heavier than a line is wide: a point between digits must be seen. */
+/* A dot is a little wider than a line, so that a decimal point is visible. */
 static void add_dot(struct canvas *out, enum canvas_role role, struct canvas_point at, double width)
 {
 	struct canvas_point p[12];

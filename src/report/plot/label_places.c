@@ -7,7 +7,7 @@ void labels_take(struct labels *l, struct label_box box)
 		l->taken[l->count++] = box;
 }
 
-/* Inside the frame too. */
+/* True if the box is inside the frame and covers no other box. */
 static bool is_free(const struct labels *l, struct label_box box)
 {
 	if (l->count >= LABEL_BOXES || box.x0 < l->frame.x0 || box.x1 > l->frame.x1 || box.y0 < l->frame.y0 ||

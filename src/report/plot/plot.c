@@ -29,15 +29,18 @@ static enum status write_by_module(const char *path, enum plot_format format, co
 	if (st)
 		return st;
 	if (module->version != PLOT_VERSION || module->size != sizeof(*module))
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
-				       "the plot module is of another build (version %u, here %d)",
-				       module->version, PLOT_VERSION);
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
+			"the plot module belongs to another build (version %u, expected %d); install both from one build",
+			module->version, PLOT_VERSION);
 	canvas_flatten(&flat, c);
 	if (flat.failed) {
 		st = error_set(err, STATUS_NO_RESOURCE, "%s: no memory for the drawing", path);
 		goto out;
 	}
-	st = file_new_begin(&file, path, err); /* made by us, so that the module opens no link of another */
+	st = file_new_begin(
+		&file, path,
+		err); /* assay creates the file, so the module cannot follow another user's link */
 	if (!st && (format == PLOT_PNG ? module->png(file.beside, &flat, 2, message, sizeof(message))
 				       : module->pdf(file.beside, &flat, message, sizeof(message))))
 		st = error_set(err, STATUS_NO_RESOURCE, "%s: %s", path, message);

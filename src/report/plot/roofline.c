@@ -67,7 +67,7 @@ static void add_point(struct roofline *r, struct roofline_series *s, const struc
 	s->point[s->point_count++] = *new;
 }
 
-/* The name of a limit on the plot; false where it has no line there. */
+/* Writes the name of a limit on the plot; false if the limit has no line. */
 static bool limit_name(const struct record_case *c, enum roofline_kind *kind, char *out, size_t size)
 {
 	if (!strncmp(c->limit, "compute.", 8)) {
@@ -80,7 +80,7 @@ static bool limit_name(const struct record_case *c, enum roofline_kind *kind, ch
 	return !strcmp(c->limit, "cache") || !strcmp(c->limit, "memory");
 }
 
-/* One thread alone, or a latency, is no ceiling of the device; nor is what is not to be trusted. */
+/* True if the row measured a ceiling of the device. One thread, a latency and an untrusted figure are not. */
 static bool is_ceiling(const struct view_row *row)
 {
 	const char *threads = record_option(row->c, "threads");
@@ -117,7 +117,8 @@ static void add_ceilings(struct roofline *r, struct roofline_series *s, const st
 		add_ceiling(r, s, &ceiling);
 }
 
-/* The plot has no room for what the axis says (GEMM) and the table has (the engine): "BF16 8192, zeros". */
+/* Writes a short label, "BF16 8192, zeros": without GEMM, which the axis implies, and without the engine,
+ * which the table has. */
 static void shorten(char *name, const struct record_case *c)
 {
 	const char *engine = format_engine(c->engine);
@@ -147,8 +148,8 @@ static void add_case(struct roofline *r, struct roofline_series *s, const struct
 		add_point(r, s, &point);
 }
 
-/* Levels of the group's curves that are a known cache; the memory itself has cases of its own. False: it has
- * none. */
+/* Adds the levels of the group's curves that are a known cache; device memory has cases of its own. False:
+ * there are none. */
 static bool add_levels(struct roofline *r, const struct view *v, size_t group, const char *name)
 {
 	struct roofline_series *s = NULL;
@@ -161,7 +162,7 @@ static bool add_levels(struct roofline *r, const struct view *v, size_t group, c
 				.kind = ROOFLINE_CACHE, .measured = true, .value = l->rate};
 
 			any = true;
-			/* One thread's rate is no roof over what all of them do. */
+			/* The rate of one thread does not bound the rate of all threads. */
 			if (l->name[0] != 'L' || l->one_thread || !(s = s ? s : series_of(r, name)))
 				continue;
 			text_copy(ceiling.name, sizeof(ceiling.name), l->name);
@@ -170,7 +171,7 @@ static bool add_levels(struct roofline *r, const struct view *v, size_t group, c
 	return any;
 }
 
-/* A level whose points are too few or too slow may lie below the memory: then it is nobody's roof. */
+/* A level with too few or too slow points may be below the memory's rate; then it is no ceiling. */
 static void drop_low_caches(struct roofline_series *s)
 {
 	double memory = 0;
@@ -203,7 +204,7 @@ void roofline_add(struct roofline *r, const struct view *v)
 				return;
 			if (!levels || !row->in_curve)
 				add_ceilings(r, s, v, row, group->gpu);
-			if (!row->in_curve) /* the levels say what its points would */
+			if (!row->in_curve) /* the levels show what its points would */
 				add_case(r, s, row);
 		}
 		if (s)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The roofline of one or several runs: ceilings measured and by data sheet or device facts, one point a case.
- * Devices of one name share a series: their ceilings are the highest, their points all stand.
+ * The roofline of one or several runs: measured ceilings, ceilings from data sheets or device facts, and one
+ * point per case. Devices of one name share a series with the highest of their ceilings and all of their
+ * points.
  */
 #ifndef REPORT_PLOT_ROOFLINE_H
 #define REPORT_PLOT_ROOFLINE_H
@@ -12,15 +13,15 @@ enum roofline_kind { ROOFLINE_MEMORY, ROOFLINE_CACHE, ROOFLINE_COMPUTE };
 
 struct roofline_ceiling {
 	enum roofline_kind kind;
-	bool measured; /* else from facts of the device or its data sheet */
+	bool measured; /* false: from facts of the device or its data sheet */
 	double value;  /* B/s; FLOP/s */
 	char name[48]; /* "memory", "cache", "BF16" */
 };
 
 struct roofline_point {
-	double intensity, rate; /* FLOP a byte; FLOP/s */
+	double intensity, rate; /* FLOP per byte; FLOP/s */
 	enum verdict verdict;
-	bool labelled; /* a headline case; the others are marks alone */
+	bool labelled; /* a headline case; the others have no label */
 	char name[96];
 };
 
@@ -34,16 +35,16 @@ struct roofline_series {
 struct roofline {
 	struct roofline_series *series;
 	size_t count, room;
-	const char *key; /* what lines and marks are; NULL: of a run's cases */
+	const char *key; /* explanation of lines and marks; NULL: that for the cases of a run */
 	bool failed;	 /* out of memory */
 };
 
-/* Adds what a run measured. */
+/* Adds the ceilings and points of a run. */
 void roofline_add(struct roofline *r, const struct view *v);
 void roofline_release(struct roofline *r);
-/* False where there is neither a ceiling nor a point: nothing would be on the plot. */
+/* False if there is neither a ceiling nor a point. */
 bool roofline_any(const struct roofline *r);
-/* Into an initialised canvas of any size from 480 x 320 up. Labels never lie on one another; one that finds
- * no place is left out and *left_out counts it (may be NULL). */
+/* Draws into an initialised canvas of at least 480 x 320 points. Labels never overlap; a label without a
+ * place is left out and counted in *left_out, which may be NULL. */
 void roofline_draw(struct canvas *c, const struct roofline *r, unsigned *left_out);
 #endif

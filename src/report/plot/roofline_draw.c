@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log-log: bytes ceilings are lines of slope 1, compute ceilings level ones from where the fastest memory
- * meets them. */
+/* Draws a roofline with logarithmic axes: memory ceilings are lines of slope 1, compute ceilings are level
+ * lines that start at the fastest memory line. */
 #include <math.h>
 #include "report/plot/label_places.h"
 #include "report/plot/roofline.h"
@@ -13,7 +13,7 @@ struct plot {
 	const struct roofline *r;
 	struct labels labels;
 	double x0, x1, y0, y1; /* the frame on the canvas; y0 above y1 */
-	double u0, u1, v0, v1; /* its decades: log10 of intensity and rate */
+	double u0, u1, v0, v1; /* the range of the axes: log10 of intensity and rate */
 	unsigned left_out;
 };
 
@@ -35,7 +35,7 @@ static void widen(double value, double *low, double *high)
 	}
 }
 
-/* Decades that hold every point and the corner of every roof. */
+/* Chooses decades that include every point and the corner of every roof. */
 static void find_range(struct plot *p)
 {
 	double low_x = 0.25, high_x = 64, low_y = INFINITY, high_y = 0;
@@ -107,12 +107,7 @@ static void draw_grid(struct plot *p)
 	axis_text(p, (p->x0 + p->x1) / 2, p->y1 + 38, CANVAS_MIDDLE, "arithmetic intensity, FLOP per byte");
 }
 
-static enum canvas_role role_of(size_t series)
-{
-	return (enum canvas_role)(CANVAS_s0 + series % CANVAS_SERIES);
-}
-
-/* The fastest level that can feed the compute units: where a level roof begins. */
+/* The fastest memory level, at which a compute ceiling starts. */
 static double fastest_bytes(const struct roofline_series *s, bool measured)
 {
 	double best = 0;
@@ -123,7 +118,7 @@ static double fastest_bytes(const struct roofline_series *s, bool measured)
 	return best;
 }
 
-/* Where no compute ceiling stands, the highest point ends the lines. */
+/* Without a compute ceiling the highest point ends the lines. */
 static double highest_compute(const struct roofline_series *s, bool measured)
 {
 	double best = 0;
@@ -139,7 +134,7 @@ static double highest_compute(const struct roofline_series *s, bool measured)
 	return best > 0 ? best : INFINITY;
 }
 
-/* The line of a ceiling in intensities; false where none of it lies in the frame. */
+/* The range of intensities of a ceiling's line; false if the line is outside the frame. */
 static bool ceiling_span(const struct plot *p, const struct roofline_series *s,
 			 const struct roofline_ceiling *c, double *from, double *to)
 {
@@ -181,7 +176,7 @@ static void draw_ceilings(struct plot *p)
 
 			if (!ceiling_span(p, &p->r->series[i], c, &from, &to))
 				continue;
-			canvas_line(p->c, role_of(i), c->measured ? 1.8 : 1.1,
+			canvas_line(p->c, canvas_series_role(i), c->measured ? 1.8 : 1.1,
 				    c->measured ? CANVAS_SOLID : CANVAS_DASHED, px(p, from),
 				    py(p, ceiling_rate(c, from)), px(p, to), py(p, ceiling_rate(c, to)));
 		}
@@ -194,12 +189,13 @@ static void draw_points(struct plot *p)
 			const struct roofline_point *q = &p->r->series[i].point[k];
 			double x = px(p, q->intensity), y = py(p, q->rate);
 
-			canvas_marker(p->c, role_of(i), (unsigned)i, q->verdict == VERDICT_PASS, x, y, 4.5);
+			canvas_marker(p->c, canvas_series_role(i), (unsigned)i, q->verdict == VERDICT_PASS, x,
+				      y, 4.5);
 			labels_take(&p->labels, (struct label_box){x - 6, y - 6, x + 6, y + 6});
 		}
 }
 
-/* The same limit by the other source: measured for the device's, the device's for measured. */
+/* The same limit by the other source: the device's ceiling for a measured one, and vice versa. */
 static const struct roofline_ceiling *twin_of(const struct roofline_series *s,
 					      const struct roofline_ceiling *c)
 {
@@ -216,8 +212,8 @@ static bool same_line(const struct roofline_ceiling *a, const struct roofline_ce
 	       fabs(a->value - b->value) < 0.005 * b->value;
 }
 
-/* "BF16 1029 of 1070 TFLOPS", "FP64, FP32 66.9 TFLOPS". False where another line's label speaks for this one.
- */
+/* Writes a line's label: "BF16 1029 of 1070 TFLOPS", "FP64, FP32 66.9 TFLOPS". False if the label of another
+ * line covers this one. */
 static bool ceiling_text(char *out, size_t size, const struct roofline_series *s,
 			 const struct roofline_ceiling *c)
 {
@@ -255,7 +251,7 @@ out:
 	return false;
 }
 
-/* A level line's label: from the right end leftwards, above it or below; then further away. */
+/* Places the label of a level line: from its right end leftwards, above or below; then further away. */
 static bool label_level(struct plot *p, const struct roofline_ceiling *c, double from, double to,
 			enum canvas_role role, const char *text)
 {
@@ -281,7 +277,7 @@ static bool label_level(struct plot *p, const struct roofline_ceiling *c, double
 	return false;
 }
 
-/* A sloping line's label lies along it: above it, then below, from its lower end upwards. */
+/* Places the label of a sloping line along the line: above it, then below, from its lower end upwards. */
 static bool label_slope(struct plot *p, const struct roofline_ceiling *c, double from, double to,
 			enum canvas_role role, const char *text)
 {
@@ -316,7 +312,7 @@ static bool label_slope(struct plot *p, const struct roofline_ceiling *c, double
 	return false;
 }
 
-/* Another device's line lies at the same place and has its label. */
+/* True if the line of another device is at the same place and has a label. */
 static bool spoken_for(const struct roofline *r, size_t series, const struct roofline_ceiling *c)
 {
 	for (size_t i = 0; i < series; i++)
@@ -343,13 +339,14 @@ static void label_ceilings(struct plot *p)
 				continue;
 			if (!ceiling_text(text, sizeof(text), &p->r->series[i], c))
 				continue;
-			placed = c->kind == ROOFLINE_COMPUTE ? label_level(p, c, from, to, role_of(i), text)
-							     : label_slope(p, c, from, to, role_of(i), text);
+			placed = c->kind == ROOFLINE_COMPUTE
+					 ? label_level(p, c, from, to, canvas_series_role(i), text)
+					 : label_slope(p, c, from, to, canvas_series_role(i), text);
 			p->left_out += !placed && !spoken_for(p->r, i, c);
 		}
 }
 
-/* Rings of places about the point, nearer ones first; a far one gets a line to its point. */
+/* Tries places in rings around the point, nearer ones first. A distant label gets a line to its point. */
 static bool label_point(struct plot *p, const struct roofline_point *q, enum canvas_role role)
 {
 	double x = px(p, q->intensity), y = py(p, q->rate), width = canvas_text_width(q->name, FONT, false);
@@ -377,8 +374,8 @@ static bool label_point(struct plot *p, const struct roofline_point *q, enum can
 	return false;
 }
 
-/* Several devices of one name have the same case at nearly the same place, and so have devices alike: one
- * label is enough. */
+/* True if an earlier point of the same case is at nearly the same place, as for several devices of one model:
+ * one label is enough. */
 static bool labelled(const struct plot *p, size_t series, size_t index)
 {
 	const struct roofline_point *q = &p->r->series[series].point[index];
@@ -405,16 +402,16 @@ static void label_points(struct plot *p)
 	for (size_t i = 0; i < p->r->count; i++)
 		for (size_t k = 0; k < p->r->series[i].point_count; k++)
 			if (p->r->series[i].point[k].labelled && !labelled(p, i, k))
-				p->left_out += !label_point(p, &p->r->series[i].point[k], role_of(i));
+				p->left_out +=
+					!label_point(p, &p->r->series[i].point[k], canvas_series_role(i));
 }
 
-/* Above the plot, wrapped: marker and name of every series, then what the two kinds of line mean. Returns its
- * height. */
+/* Draws the legend above the plot, wrapped: marker and name of every series, then the meaning of the two
+ * kinds of line. Returns its height. */
 static double draw_legend(struct canvas *c, const struct roofline *r)
 {
 	static const char of_cases[] =
-		"lines: solid measured here, dashed device facts or data sheet · marks: "
-		"filled passed, open not or not judged; names: headline cases";
+		"lines: solid = measured, dashed = device facts or data sheet · marks: filled = passed, open = not passed or not judged · names: headline cases";
 	double x = LEFT, y = HEAD;
 
 	for (size_t i = 0; i < r->count; i++) {
@@ -425,9 +422,10 @@ static double draw_legend(struct canvas *c, const struct roofline *r)
 			x = LEFT;
 			y += 18;
 		}
-		canvas_marker(c, role_of(i), (unsigned)i, true, x + 5, y - 4, 4.5);
-		canvas_text(c, &(struct canvas_style){.role = role_of(i), .size = 12, .bold = true}, x + 15,
-			    y, name);
+		canvas_marker(c, canvas_series_role(i), (unsigned)i, true, x + 5, y - 4, 4.5);
+		canvas_text(c,
+			    &(struct canvas_style){.role = canvas_series_role(i), .size = 12, .bold = true},
+			    x + 15, y, name);
 		x += width;
 	}
 	canvas_text(c, &(struct canvas_style){.role = CANVAS_muted, .size = FONT}, LEFT, y + 18,

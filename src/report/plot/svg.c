@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SVG without a library. Every element carries its light colour as an attribute, for viewers that know no
- * style sheets, and a class that a style sheet overrides in the dark.
+ * Writes SVG without a library. Every element has its light colour as an attribute, for viewers without style
+ * sheets, and a class for the dark colour.
  */
 #include "report/plot/canvas.h"
 #include <math.h>
@@ -15,7 +15,7 @@ static const char *const dashes[] = {"", "7 4", "2 4"};
 static const char *const role_names[] = {CANVAS_ROLES(X)};
 #undef X
 
-/* Two decimals, no trailing zeros, no "-0": the same on every machine. */
+/* Appends a number with two decimals, without trailing zeros and "-0", the same on every machine. */
 static void number(struct text *out, double value)
 {
 	char digits[48];

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include "report/text/format.h"
 
-/* Batch 16, 512 x 512, head dimension 64, FP16, no mask, one H100: PyTorch's FlashAttention-2. METHODS,
- * "Attention". */
+/* Published times of PyTorch's FlashAttention-2 on one H100: batch 16, 512 x 512, head dimension 64, FP16, no
+ * mask. Source: docs/explanation/methods/gpu-compute.md, "Attention". */
 static const struct {
 	const char *heads;
-	double published; /* microseconds a head */
+	double published; /* microseconds per head */
 } published[] = {{"8", 4.589}, {"16", 4.361}, {"32", 4.104}, {"64", 3.882}, {"96", 3.846}, {"128", 4.017}};
-#define PASS_MARK 5.0 /* microseconds a head; expectations/bands/attention.yaml judges by it */
+#define PASS_MARK 5.0 /* microseconds per head; the limit in expectations/bands/attention.yaml */
 
-struct columns { /* that some row has something for */
+struct columns { /* columns for which some row has a value */
 	bool published, library, dense;
 };
 
@@ -75,7 +75,7 @@ static double published_of(const struct view_row *row)
 	return (double)NAN;
 }
 
-/* Same options on the same target, but for those of block lists where `dense`. */
+/* True for the same options on the same target. `dense`: ignore the options of block lists, the last six. */
 static bool same_problem(const struct view_row *a, const struct view_row *b, bool dense)
 {
 	static const char *const names[] = {"pass",	"type",	    "out",     "batch",	  "heads",
@@ -95,7 +95,7 @@ static bool block_sparse(const struct view_row *row)
 	return !option_is(row, "pattern", "none");
 }
 
-/* The same problem by the library; NULL: not in this run, or the row is that. */
+/* The row of the same problem by cuDNN; NULL: none in this run, or the row is by cuDNN itself. */
 static const struct view_row *library_of(const struct view *v, const struct view_row *row)
 {
 	for (size_t i = 0; strcmp(row->c->engine, "cudnn") != 0 && i < v->row_count; i++)
@@ -105,7 +105,7 @@ static const struct view_row *library_of(const struct view *v, const struct view
 	return NULL;
 }
 
-/* Of a block-sparse row the dense case by our own code of the same device. */
+/* For a block-sparse row: the dense case by assay's own code on the same device; NULL: none. */
 static const struct view_row *dense_of(const struct view *v, const struct view_row *row)
 {
 	const char *engine = !strcmp(row->c->engine, "cpu") ? "cpu" : "own";
@@ -142,7 +142,7 @@ static void add_number(struct grid *g, const char *format, double value)
 	grid_cell(g, one);
 }
 
-/* "cuDNN 9.19.0, composite engine4"; the library's file is in the case. */
+/* Adds the cell "cuDNN 9.19.0, composite engine4". */
 static void add_kernel(struct grid *g, const struct view_row *row)
 {
 	const struct record_phase *p = record_phase(row->c, "once");
@@ -199,21 +199,21 @@ static void add_row(struct grid *g, const struct view *v, const struct view_row 
 
 static void add_note(struct grid *g, const struct columns *c)
 {
-	text_add(&g->note,
-		 "FLOPS: 4 times the head dimension a kept pair of query and key, backward 10 times; error: "
-		 "root mean square of sampled rows (backward: of whole heads) against double precision");
+	text_add(
+		&g->note,
+		"FLOP count: 4 times the head dimension per unmasked pair of query and key, backward 10 times. Error: root mean square against double precision, over sampled rows (backward: over whole heads)");
 	if (c->library)
-		text_add(&g->note,
-			 "; of cuDNN's: time over the library's of the same problem in this run, not "
-			 "taken in turns; of its error: up to 1.2 is rounding");
+		text_add(
+			&g->note,
+			". Time / cuDNN: the time divided by cuDNN's for the same problem in this run, without interleaving. Error / cuDNN: up to 1.2 is rounding");
 	if (c->dense)
-		text_add(&g->note,
-			 "; kept: share of the pairs that the mask leaves; gain: the dense case's time "
-			 "over this one's, ideally one over the share; making lists is no part of the time");
+		text_add(
+			&g->note,
+			". Kept: share of the pairs that are computed. Gain: the dense case's time divided by this time, ideally 1 / kept. The time excludes building the block lists");
 	if (c->published)
 		text_addf(
 			&g->note,
-			"; published: PyTorch's FlashAttention-2 on one H100, whose pass mark is %.0f us a head",
+			". Published: PyTorch's FlashAttention-2 on one H100. The limit for a pass is %.0f us per head",
 			PASS_MARK);
 }
 
@@ -230,21 +230,21 @@ bool attention_grid(struct grid *g, const struct view *v)
 			grid_column(g, "case", false);
 			grid_column(g, "kernel", false);
 			grid_column(g, "time, us", true);
-			grid_column(g, "us a head", true);
+			grid_column(g, "us per head", true);
 			if (c.published)
 				grid_column(g, "published", true);
 			grid_column(g, "rate", true);
 			if (c.library)
-				grid_column(g, "of cuDNN's", true);
+				grid_column(g, "time / cuDNN", true);
 			if (c.dense) {
 				grid_column(g, "kept", true);
 				grid_column(g, "gain", true);
 				grid_column(g, "ideal", true);
-				grid_column(g, "lists made in", true);
+				grid_column(g, "list time", true);
 			}
 			grid_column(g, "error", true);
 			if (c.library)
-				grid_column(g, "of cuDNN's error", true);
+				grid_column(g, "error / cuDNN", true);
 		}
 		add_row(g, v, &v->rows[i], &c);
 	}

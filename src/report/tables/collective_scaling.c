@@ -26,7 +26,7 @@ static bool of_team(const struct view_row *row)
 	return !strncmp(row->c->target, "team", 4);
 }
 
-/* Of one rank alone nothing goes over a link. */
+/* True for rows with data over a link: a collective of one rank has none. */
 static bool fits(const struct view_row *row)
 {
 	return !strcmp(row->c->probe, "collective") && !row->aside && !row->j->superseded &&
@@ -39,7 +39,7 @@ static bool together(const struct view_row *a, const struct view_row *b)
 	       !strcmp(a->c->key, b->c->key);
 }
 
-/* The smallest of those together with `row` that is larger than `ranks`; the first of equal ones. */
+/* The smallest group of the same collective with more than `ranks` ranks; the first of equal ones. */
 static const struct view_row *next_group(const struct view *v, const struct view_row *row, double ranks)
 {
 	const struct view_row *next = NULL;
@@ -53,7 +53,8 @@ static const struct view_row *next_group(const struct view *v, const struct view
 	return next;
 }
 
-/* The smallest is never the whole node or team, which keeps those with one size of group from the search. */
+/* The smallest group is never the whole node or run, so the first test avoids the search in runs with one
+ * group size. */
 bool collective_scaling_lead(const struct view *v, size_t row)
 {
 	const struct view_row *r = &v->rows[row];
@@ -89,19 +90,17 @@ void collective_scaling_grid(struct grid *g, const struct view *v, size_t lead)
 
 	if (!of_team(first))
 		view_node_name(node, sizeof(node), v, first->c->node);
-	text_addf(&g->title, "The collective alone over growing groups: %s%s%s", first->title,
-		  *node ? ", " : "", node);
+	text_addf(&g->title, "Collective by group size: %s%s%s", first->title, *node ? ", " : "", node);
 	grid_column(g, "ranks", true);
 	grid_column(g, "target", false);
 	grid_column(g, "bus bandwidth", true);
-	grid_column(g, "of the smallest's", true);
+	grid_column(g, "of the smallest", true);
 	grid_column(g, "time", true);
 	for (const struct view_row *r = first; r; r = next_group(v, first, ranks_of(r)))
 		add_row(g, r, rate_of(first));
 	text_add(
 		&g->note,
-		"the same size on every group; bus bandwidth: what the busiest link carries, so 100 % of the "
-		"smallest group's is no loss");
+		"Every group has the same size of data. Bus bandwidth: the rate of the busiest link, so 100 % of the smallest group means no loss");
 }
 
 static json_t *group_json(struct json_build *b, const struct view_row *row, double smallest)

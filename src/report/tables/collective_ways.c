@@ -9,7 +9,7 @@ static const struct record_case *case_of(const struct view *v, const struct judg
 	return &v->in->record->cases[w->best];
 }
 
-/* Of one collective on one target, whatever the size. */
+/* True for the same collective on the same target, at any size. */
 static bool one_grid(const struct view *v, const struct judge_way *a, const struct judge_way *b)
 {
 	struct text x = {0}, y = {0}, how = {0};
@@ -40,16 +40,17 @@ void ways_name(struct text *out, const struct view *v, const struct judge_way *w
 
 	format_collective(&what, &how, case_of(v, w));
 	if (w->searched)
-		pseudonym_map_add(&v->names, out, w->variant ? w->variant : "what the search found");
+		pseudonym_map_add(&v->names, out,
+				  w->variant ? w->variant : "the variant that the search found");
 	if (how.size)
 		text_addf(out, "%s%s", w->searched ? ", " : "", text_str(&how));
 	else if (!w->searched)
-		text_add(out, "NCCL's own, by stream");
+		text_add(out, "NCCL's default, on a stream");
 	text_release(&what);
 	text_release(&how);
 }
 
-/* "x 2.410 ± 0.030"; the wider half of the interval. */
+/* Writes "x 2.410 ± 0.030", with the wider half of the interval. */
 static void gain_text(char *out, size_t size, const struct judge_way *w)
 {
 	double half = fmax(w->ratio - w->low, w->high - w->ratio);
@@ -59,27 +60,28 @@ static void gain_text(char *out, size_t size, const struct judge_way *w)
 	else if (w->has_plain && w->best == w->plain && !w->searched)
 		text_copy(out, size, "x 1");
 	else if (w->low > 0)
-		snprintf(out, size, "x %.3f ± %.3f%s", w->ratio, half, w->low > 1 ? "" : ", not told apart");
+		snprintf(out, size, "x %.3f ± %.3f%s", w->ratio, half,
+			 w->low > 1 ? "" : ", no significant gain");
 	else
 		snprintf(out, size, "x %.3f", w->ratio);
 }
 
-static void chosen_text(char *out, size_t size, const struct judge_way *w)
+static void choice_text(char *out, size_t size, const struct judge_way *w)
 {
 	char ways[48] = "", tried[64] = "";
 
 	if (w->ways > 1)
-		snprintf(ways, sizeof(ways), "least of %u ways", w->ways);
+		snprintf(ways, sizeof(ways), "fastest of %u ways", w->ways);
 	if (w->tried)
 		snprintf(tried, sizeof(tried), "%ssearch of %u variants%s", w->ways > 1 ? ", " : "", w->tried,
-			 w->searched ? "" : ", none of them faster");
+			 w->searched ? "" : ", none faster");
 	snprintf(out, size, "%s%s", ways, tried);
 }
 
 static void add_row(struct grid *g, const struct view *v, const struct judge_way *w)
 {
 	const char *size = record_option(case_of(v, w), "size");
-	struct text best = {0}, told = {0};
+	struct text best = {0}, algorithm = {0};
 	double bytes;
 	char one[96];
 
@@ -95,13 +97,13 @@ static void add_row(struct grid *g, const struct view *v, const struct judge_way
 	gain_text(one, sizeof(one), w);
 	grid_cell(g, one);
 	if (w->algorithm)
-		text_addf(&told, "%s%s%s", w->algorithm, w->protocol ? " " : "",
+		text_addf(&algorithm, "%s%s%s", w->algorithm, w->protocol ? " " : "",
 			  w->protocol ? w->protocol : "");
-	grid_cell(g, told.size ? text_str(&told) : "not told");
-	chosen_text(one, sizeof(one), w);
+	grid_cell(g, algorithm.size ? text_str(&algorithm) : "not reported");
+	choice_text(one, sizeof(one), w);
 	grid_cell(g, one);
 	text_release(&best);
-	text_release(&told);
+	text_release(&algorithm);
 }
 
 void ways_grid(struct grid *g, const struct view *v, size_t way)
@@ -125,7 +127,5 @@ void ways_grid(struct grid *g, const struct view *v, size_t way)
 			add_row(g, v, &j->way[i]);
 	text_add(
 		&g->note,
-		"gain: time by NCCL's own choice, on plain buffers and each call by itself on a stream, over the "
-		"best's, with its 95 % interval where that is known, of two windows 1 % at least; algorithm: "
-		"what NCCL told of the best");
+		"Gain: time by NCCL's default choice (plain buffers, one call at a time on a stream) divided by the best time, with its 95 % interval if known. For two windows the interval is at least 1 %. Algorithm: reported by NCCL for the best way");
 }

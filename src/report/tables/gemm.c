@@ -43,18 +43,18 @@ bool gemm_grid(struct grid *g, const struct view *v)
 		if (!fits(&v->rows[i], "gemm") || !attends(v, &v->rows[i]))
 			continue;
 		if (!g->columns) {
-			text_add(&g->title, "Matrix products");
+			text_add(&g->title, "GEMM");
 			grid_column(g, "case", false);
 			grid_column(g, "rate", true);
 			grid_column(g, "efficiency", true);
-			grid_column(g, "at the held clock", true);
+			grid_column(g, "at the measured clock", true);
 			grid_column(g, "latency", true);
 		}
 		add_row(g, &v->rows[i]);
 	}
 	if (g->columns)
-		text_add(&g->note,
-			 "efficiency: of the bound at the maximum clock; latency: the mean time of a "
-			 "product in the judged window, one after another");
+		text_add(
+			&g->note,
+			"Efficiency: share of the bound at the maximum clock. Latency: mean time per GEMM in the judged window, one after another");
 	return g->columns;
 }

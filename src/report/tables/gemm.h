@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of a run that attends too, side by side: rate, efficiency, latency. */
+/* The table of GEMM cases in runs that have attention cases too: rate, efficiency, latency. */
 #ifndef REPORT_TABLES_GEMM_H
 #define REPORT_TABLES_GEMM_H
 #include "report/tables/grid.h"
 #include "report/view/view.h"
 
-/* False: no product has a figure, or nothing attends on its target: the table of figures says enough. */
+/* Fills the table. False: no GEMM case has a figure, or its target has no attention case; then the table of
+ * figures is enough. */
 bool gemm_grid(struct grid *g, const struct view *v);
 #endif

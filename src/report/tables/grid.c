@@ -19,6 +19,7 @@ void grid_release(struct grid *g)
 	for (size_t i = 0; i < g->hints; i++)
 		free(g->hint[i].text);
 	free(g->hint);
+	free(g->place);
 	text_release(&g->title);
 	text_release(&g->note);
 	*g = (struct grid){0};
@@ -63,6 +64,19 @@ void grid_hint(struct grid *g, const char *s)
 		g->hints++;
 	else
 		g->failed = true;
+}
+
+void grid_place(struct grid *g, const struct view_row *row)
+{
+	void *more = g->cells ? realloc(g->place, (g->places + 1) * sizeof(*g->place)) : NULL;
+
+	if (!more) {
+		g->failed = true;
+		return;
+	}
+	g->place = more;
+	g->place[g->places].cell = g->cells - 1;
+	g->place[g->places++].row = row;
 }
 
 size_t grid_rows(const struct grid *g)

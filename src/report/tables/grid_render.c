@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A grid in Markdown, on the page and on a terminal. */
+/* Renders a grid in Markdown, in HTML and on a terminal. */
 #include "report/tables/grid.h"
 #include "report/html/html.h"
 #include "report/markdown/markdown.h"
@@ -31,13 +31,19 @@ void grid_markdown(struct text *out, const struct grid *g)
 	out->failed |= g->failed;
 }
 
-/* `hint`: the next one's place, which moves behind one that is of this cell. */
-static void html_cell(struct text *out, const struct grid *g, size_t cell, size_t *hint)
+/* `*hint`, `*place`: index of the next hint and place, which advances if it belongs to this cell. */
+static void html_cell(struct text *out, const struct grid *g, size_t cell, size_t *hint, size_t *place)
 {
 	size_t column = cell % g->columns;
 	const char *tag = !column && g->row_heads ? "th" : "td";
 
-	text_addf(out, "<%s%s", tag, g->column[column].right ? " class=\"num\"" : "");
+	text_addf(out, "<%s%s%s", tag, tag[1] == 'h' ? " scope=\"row\"" : "",
+		  g->column[column].right ? " class=\"num\"" : "");
+	if (*place < g->places && g->place[*place].cell == cell) {
+		text_add(out, " id=\"");
+		html_case_id(out, "case", g->place[(*place)++].row);
+		text_add(out, "\"");
+	}
 	if (*hint < g->hints && g->hint[*hint].cell == cell) {
 		text_add(out, " title=\"");
 		html_add(out, g->hint[(*hint)++].text);
@@ -50,27 +56,25 @@ static void html_cell(struct text *out, const struct grid *g, size_t cell, size_
 
 void grid_html(struct text *out, const struct grid *g)
 {
-	size_t hint = 0;
+	size_t hint = 0, place = 0;
 
 	if (g->folded) {
-		text_add(out, "<details><summary>");
+		text_add(out, "<details class=\"group\"><summary>");
 		html_element(out, "b", text_str(&g->title));
 		text_addf(out, "<span class=\"muted\">%zu rows</span></summary>", grid_rows(g));
 	} else {
+		text_add(out, "<div class=\"group\">");
 		html_element(out, "h3", text_str(&g->title));
 	}
-	text_add(out, "\n<div class=\"wide\"><table");
-	if (g->style)
-		text_addf(out, " class=\"%s\"", g->style);
-	text_add(out, "><thead><tr>");
+	text_addf(out, "\n<div class=\"wide\"><table class=\"%s\"><thead><tr>", g->style ? g->style : "grid");
 	for (size_t k = 0; k < g->columns; k++)
-		text_addf(out, "<th%s>%s</th>", g->column[k].right ? " class=\"num\"" : "",
-			  g->column[k].head);
+		text_addf(out, *g->column[k].head ? "<th%s scope=\"col\">%s</th>" : "<td%s>%s</td>",
+			  g->column[k].right ? " class=\"num\"" : "", g->column[k].head);
 	text_add(out, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < grid_rows(g); i++) {
 		text_add(out, "<tr>");
 		for (size_t k = 0; k < g->columns; k++)
-			html_cell(out, g, i * g->columns + k, &hint);
+			html_cell(out, g, i * g->columns + k, &hint, &place);
 		text_add(out, "</tr>\n");
 	}
 	text_add(out, "</tbody></table></div>\n");
@@ -79,12 +83,11 @@ void grid_html(struct text *out, const struct grid *g)
 		html_add(out, text_str(&g->note));
 		text_add(out, ".</p>\n");
 	}
-	if (g->folded)
-		text_add(out, "</details>\n");
+	text_add(out, g->folded ? "</details>\n" : "</div>\n");
 	out->failed |= g->failed;
 }
 
-/* The heads where `row` is -1. The last column, where it is words, has what the others leave. */
+/* Appends one line; `row` -1: the headings. A last column of words gets the room that the others leave. */
 static void terminal_line(const struct terminal_style *p, const struct grid *g, const unsigned *width,
 			  long row)
 {
@@ -107,7 +110,7 @@ static void terminal_line(const struct terminal_style *p, const struct grid *g, 
 	text_add(p->out, "\n");
 }
 
-/* Columns that the widths take; of a last one that is words, no more than it needs to be read. */
+/* The total width of the columns. A last column of words counts with its minimum width only. */
 static unsigned wide(const struct grid *g, const unsigned *width)
 {
 	enum { WORDS_LEAST = 12 };
@@ -121,7 +124,8 @@ static unsigned wide(const struct grid *g, const unsigned *width)
 	return sum;
 }
 
-/* Where the columns find no room side by side: a row is a sentence, "node-b: state whole; ranks 8". */
+/* Appends a row as a sentence, "node-b: state whole; ranks 8". Used if the columns do not fit side by side.
+ */
 static void terminal_sentence(const struct terminal_style *p, const struct grid *g, size_t row)
 {
 	struct text line = {0};
@@ -167,7 +171,7 @@ void grid_terminal(const struct terminal_style *p, const struct grid *g)
 			terminal_sentence(p, g, i);
 	}
 	if (shown < grid_rows(g))
-		text_addf(p->out, "and %zu more: REPORT.md has them\n", grid_rows(g) - shown);
+		text_addf(p->out, "and %zu more; REPORT.md lists them\n", grid_rows(g) - shown);
 	if (g->note.size) {
 		width_wrap(p->out, text_str(&g->note), p->columns, 0, 0);
 		text_add(p->out, "\n");

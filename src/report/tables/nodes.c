@@ -8,10 +8,10 @@
 const char *const nodes_headings[NODES_COLUMNS] = {"node", "state", "ranks", "GPUs", "clock"};
 const char *const *nodes_difference_headings(const struct view *v)
 {
-	static const char *const of_two[NODES_DIFFERENCE_COLUMNS] = {"fact", "the first node", "the other",
-								     "what it does"};
-	static const char *const of_more[NODES_DIFFERENCE_COLUMNS] = {"fact", "most nodes", "the others",
-								      "what it does"};
+	static const char *const of_two[NODES_DIFFERENCE_COLUMNS] = {"fact", "first node", "other node",
+								     "effect"};
+	static const char *const of_more[NODES_DIFFERENCE_COLUMNS] = {"fact", "most nodes", "other nodes",
+								      "effect"};
 
 	return v->in->record->node_count == 2 ? of_two : of_more;
 }
@@ -35,8 +35,8 @@ const char *nodes_alike(const struct view *v)
 
 	for (size_t i = 0; i < r->node_count; i++)
 		known += r->node[i].machine != NULL;
-	return known > 1 ? "No fact that is held against each other differs between them"
-			 : "Facts of one node are known: there is nothing to hold them against";
+	return known > 1 ? "No compared fact differs between the nodes"
+			 : "The facts of only one node are known, so there is nothing to compare";
 }
 
 static void span_text(char *out, size_t size, double ns)
@@ -53,18 +53,18 @@ static void span_text(char *out, size_t size, double ns)
 		snprintf(out, size, "%.3f s", ns / 1e9);
 }
 
-/* "3.250 ms ahead of rank 0's, ± 40 ns; 1.0 µs more at the end" */
+/* Writes "3.250 ms ahead of rank 0's, ± 40 ns; 1.0 µs more at the end". */
 static void clock_text(char *out, size_t size, const struct record *r, const struct record_node *n)
 {
 	char offset[32], error[32], drift[32] = "";
 	double more;
 
 	if (!n->leader) {
-		text_copy(out, size, r->node_count > 1 ? "the others' are shown on it" : "its own");
+		text_copy(out, size, r->node_count > 1 ? "reference for the other nodes" : "this node's own");
 		return;
 	}
 	if (!n->joined.known) {
-		text_copy(out, size, "not read: its times are as they came");
+		text_copy(out, size, "not measured: times are not corrected");
 		return;
 	}
 	span_text(offset, sizeof(offset), fabs((double)n->joined.offset_ns));
@@ -95,13 +95,13 @@ static unsigned cpus_of(const struct record_node *n)
 	return (unsigned)json_number_value(json_object_get(json_object_get(n->machine, "cpu"), "threads"));
 }
 
-/* More ranks than CPUs, which take turns; false where the CPUs are not known. */
+/* True if the node has more ranks than CPUs; false if its CPUs are unknown. */
 static bool crowded(const struct record_node *n)
 {
 	return cpus_of(n) && n->ranks > cpus_of(n);
 }
 
-/* "ranks 0 to 3, in turns on 2 CPUs"; "4 of ranks 0 to 6" where other nodes have some of them */
+/* Writes "ranks 0 to 3, sharing 2 CPUs"; "4 of ranks 0 to 6" if other nodes have the others. */
 static void ranks_text(char *out, size_t size, const struct record_node *n)
 {
 	if (n->ranks == 1)
@@ -111,7 +111,7 @@ static void ranks_text(char *out, size_t size, const struct record_node *n)
 	else
 		snprintf(out, size, "%u of ranks %u to %u", n->ranks, n->leader, n->last);
 	if (crowded(n))
-		snprintf(out + strlen(out), size - strlen(out), ", in turns on %u CPU%s", cpus_of(n),
+		snprintf(out + strlen(out), size - strlen(out), ", sharing %u CPU%s", cpus_of(n),
 			 cpus_of(n) == 1 ? "" : "s");
 }
 
@@ -143,7 +143,7 @@ void nodes_each(const struct view *v, nodes_visit *visit, void *arg)
 	}
 }
 
-/* A value, in words, with the names that it may hold replaced. */
+/* Appends a value in words, with pseudonyms. */
 static void value_text(struct text *out, const struct view *v, const struct judge_difference *d,
 		       const char *value)
 {
@@ -161,7 +161,7 @@ static void label_text(char *out, size_t size, const struct judge_difference *d)
 	snprintf(out, size, "%s%s", d->how_many ? "how many: " : "", label);
 }
 
-/* "node-b, node-d and 3 more": who has the value of the other `from`. */
+/* Appends ": node-b, node-d and 3 more", the nodes with the value of the other node `from`. */
 static void holders_text(struct text *out, const struct view *v, const struct judge_difference *d,
 			 size_t from)
 {
@@ -179,7 +179,7 @@ static void holders_text(struct text *out, const struct view *v, const struct ju
 		text_addf(out, " and %u more", count - NAMES);
 }
 
-static bool told_before(const struct judge_difference *d, size_t i)
+static bool seen_before(const struct judge_difference *d, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (!strcmp(d->other[k].value, d->other[i].value))
@@ -187,14 +187,14 @@ static bool told_before(const struct judge_difference *d, size_t i)
 	return false;
 }
 
-/* "7: node-b, node-d; 6: node-c"; nodes.csv and results.json have all of many. */
+/* Appends "7: node-b, node-d; 6: node-c". nodes.csv and results.json list all values and nodes. */
 static void others_text(struct text *out, const struct view *v, const struct judge_difference *d)
 {
 	enum { VALUES = 6 };
 	unsigned values = 0;
 
 	for (size_t i = 0; i < d->other_count; i++) {
-		if (told_before(d, i) || values++ >= VALUES)
+		if (seen_before(d, i) || values++ >= VALUES)
 			continue;
 		text_add(out, out->size ? "; " : "");
 		value_text(out, v, d, d->other[i].value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of nodes and of their differences, in Markdown and HTML. */
+/* Renders the tables of nodes and of their differences in Markdown and HTML. */
 #include "report/html/html.h"
 #include "report/markdown/markdown.h"
 #include "report/tables/nodes.h"
@@ -8,7 +8,7 @@
 struct table {
 	struct text *out;
 	unsigned columns;
-	bool verdicts; /* the first column */
+	bool verdicts; /* the first column is the verdict */
 };
 
 static void markdown_row(void *arg, enum verdict verdict, const char *const *cells)
@@ -69,9 +69,9 @@ static void html_row(void *arg, enum verdict verdict, const char *const *cells)
 
 static void html_head(const struct table *t, const char *const *headings)
 {
-	text_add(t->out, "<div class=\"wide\"><table><thead><tr><th></th>");
+	text_add(t->out, "<div class=\"wide\"><table><thead><tr><td></td>");
 	for (unsigned i = 0; i < t->columns; i++)
-		html_element(t->out, "th", headings[i]);
+		text_addf(t->out, "<th scope=\"col\">%s</th>", headings[i]);
 	text_add(t->out, "</tr></thead><tbody>\n");
 }
 
@@ -91,7 +91,7 @@ void nodes_html(struct text *out, const struct view *v)
 		nodes_each_difference(v, html_row, &differences);
 		text_add(out, "</tbody></table></div>\n");
 	} else {
-		html_element(out, "p", nodes_alike(v));
+		text_addf(out, "<p>%s.</p>\n", nodes_alike(v));
 	}
 	text_add(out, "</section>\n");
 }

@@ -25,7 +25,7 @@ static bool alike(const struct view_row *a, const struct view_row *b)
 	       a->c->together == b->c->together;
 }
 
-/* The place of a GPU's number; it is put in where it is new. -1: no room. */
+/* The index of a GPU's number, which is inserted if it is new. -1: no room. */
 static int place_of(struct matrix *m, unsigned gpu)
 {
 	size_t at = 0;
@@ -42,7 +42,7 @@ static int place_of(struct matrix *m, unsigned gpu)
 	return (int)at;
 }
 
-/* All numbers before all cells: a new one moves the others. */
+/* Inserts all numbers before any cell, because a new number moves the others. */
 static void fill(struct matrix *m, const struct view *v, const struct view_row *lead)
 {
 	unsigned from, to;
@@ -90,7 +90,7 @@ static void find_worst(struct matrix *m)
 	}
 }
 
-/* What each GPU sends when all do, by the engine of these pairs. */
+/* Finds the case in which every GPU sends to all others at once, by the engine of these pairs. */
 static void find_at_once(struct matrix *m, const struct view *v, const struct view_row *lead)
 {
 	double figure[MATRIX_GPUS * MATRIX_GPUS];
@@ -114,7 +114,8 @@ static void find_at_once(struct matrix *m, const struct view *v, const struct vi
 
 static void mark(struct view *v, const struct view_row *lead)
 {
-	for (size_t i = v->row_count; i-- > 0;) /* the lead may be among them: last */
+	for (size_t i = v->row_count;
+	     i-- > 0;) /* the lead is compared with the others, so it is marked last */
 		if (&v->rows[i] != lead && fits(&v->rows[i]) && alike(&v->rows[i], lead))
 			v->rows[i].in_matrix = true;
 	v->rows[lead - v->rows].in_matrix = true;
@@ -147,7 +148,7 @@ bool matrix_collect(struct matrix **out, size_t *count, struct view *v)
 	return true;
 }
 
-/* "395", with a mark where its verdict asks for something; "" where nothing was measured. */
+/* Writes "395", with " !" if the cell is a finding; "" if it was not measured. */
 static void cell_text(char *out, size_t size, const struct matrix *m, size_t from, size_t to)
 {
 	const struct view_row *row = m->cell[from][to];
@@ -167,8 +168,8 @@ const char *matrix_path(const struct view_row *row)
 	return path ? path : "";
 }
 
-/* "GB/s; rows send, columns receive; NV18 between all; gpu3>gpu2 is 50.1 % behind the median of the others;
- * all at once: 370 GB/s sent by each, 0.97 of a pair alone" */
+/* Appends "GB/s; rows send, columns receive; every pair by NV18; all at once: 370 GB/s sent by
+ * each, 0.97 of a pair alone; gpu3>gpu2 is 50.1 % behind the median of the others". */
 static void add_note(struct text *out, const struct matrix *m)
 {
 	const char *path = NULL;
@@ -183,7 +184,7 @@ static void add_note(struct text *out, const struct matrix *m)
 			path = path ? path : matrix_path(m->cell[a][b]);
 		}
 	if (path && *path && one)
-		text_addf(out, "; %s between all", path);
+		text_addf(out, "; every pair by %s", path);
 	for (size_t a = 0; !one && a < m->count; a++)
 		for (size_t b = 0; b < m->count; b++)
 			if (m->cell[a][b] && *matrix_path(m->cell[a][b]))
@@ -214,6 +215,8 @@ void matrix_grid(struct grid *g, const struct matrix *m)
 		for (size_t b = 0; b < m->count; b++) {
 			cell_text(one, sizeof(one), m, a, b);
 			grid_cell(g, one);
+			if (m->cell[a][b] && !view_matrix_asks(m->cell[a][b]))
+				grid_place(g, m->cell[a][b]);
 		}
 	}
 	add_note(&g->note, m);

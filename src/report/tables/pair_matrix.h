@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases between pairs of GPUs that differ in the pair alone, as one table: rows send, columns receive. */
+/* A table of cases that differ only in their pair of GPUs: rows send, columns receive. */
 #ifndef REPORT_TABLES_PAIR_MATRIX_H
 #define REPORT_TABLES_PAIR_MATRIX_H
 #include "report/tables/grid.h"
@@ -10,25 +10,27 @@ struct view_row;
 enum { MATRIX_GPUS = 16, MATRIX_LEAST = 2 /* pairs */ };
 
 struct matrix {
-	const char *title;	   /* of its rows; lent */
-	const char *unit;	   /* what the cells are shown in: "GB/s" or "ns" */
-	double scale;		   /* of a figure to it */
-	unsigned gpu[MATRIX_GPUS]; /* numbers of the machine, growing */
+	const char *title;	   /* the title of its rows; owned by the view */
+	const char *unit;	   /* unit of the cells: "GB/s" or "ns" */
+	double scale;		   /* factor from a figure to this unit */
+	unsigned gpu[MATRIX_GPUS]; /* GPU numbers of the machine, ascending */
 	size_t count;
 	const struct view_row *cell[MATRIX_GPUS][MATRIX_GPUS]; /* sender, receiver; NULL: not measured */
 	size_t pairs;
-	/* The pair that falls farthest behind the median of the others, with that share; NULL: none by 2 %.
-	 */
+	/* The pair that is farthest behind the median of the others, and that share; NULL: no pair is 2 %
+	 * behind. */
 	const struct view_row *worst;
 	double behind;
-	const struct view_row *at_once; /* every GPU to all others, the same way; NULL: not measured */
-	double median;			/* of the pairs' figures */
+	const struct view_row
+		*at_once; /* every GPU to all others at once, by the same engine; NULL: not measured */
+	double median;	  /* median of the pairs' figures */
 };
 
-/* Collects the matrices of a view into *out (caller frees); marks their rows `in_matrix`. False: no memory.
- */
+/* Collects the matrices of a view into *out, which the caller frees, and marks their rows `in_matrix`. False:
+ * out of memory. */
 bool matrix_collect(struct matrix **out, size_t *count, struct view *v);
 void matrix_grid(struct grid *g, const struct matrix *m);
-/* What lies between the two of a pair, as the case told it; "" where it did not. Lent. */
+/* The connection between the two GPUs of a pair, as the case reported it; "" if it did not. Owned by the
+ * record. */
 const char *matrix_path(const struct view_row *row);
 #endif

@@ -2,11 +2,11 @@
 #include "report/tables/rank_spread.h"
 #include "report/text/format.h"
 
-/* What the judged phase says of its ranks. */
+/* The ranks of a case's judged phase. */
 struct spread {
 	const struct view_row *row;
 	double ranks, least, median, most, wait, skew;
-	double shortest, longest, late; /* ranks; -1: not known, none */
+	double shortest, longest, late; /* rank numbers; -1: unknown or none */
 };
 
 static double number(const struct view_row *row, const char *field, double fallback)
@@ -16,7 +16,7 @@ static double number(const struct view_row *row, const char *field, double fallb
 	return view_number(row, field, &value) ? value : fallback;
 }
 
-/* Of cases in which each rank has the same to do. */
+/* Fills the spread. False for cases whose ranks have different work, or without such values. */
 static bool spread_of(struct spread *s, const struct view_row *row)
 {
 	const char *pattern = record_option(row->c, "pattern");
@@ -45,7 +45,7 @@ static bool is_notable(const struct spread *s)
 	return apart(s) >= RANKS_APART || s->wait >= RANKS_APART;
 }
 
-/* "rank 3 (gpu3)" of a node's GPUs, "rank 9 (node-b)" of launched ranks. */
+/* Writes "rank 3 (gpu3)" for GPUs of one node, "rank 9 (node-b)" for launched ranks. */
 static void rank_name(char *out, size_t size, const struct view *v, const struct record_case *c, double rank)
 {
 	const struct record *r = v->in->record;
@@ -116,8 +116,8 @@ void ranks_grid(struct grid *g, const struct view *v, bool notable)
 		const char *head;
 		bool right;
 	} columns[] = {{"case", false},	  {"ranks", true},    {"shortest", false},
-		       {"median", true},  {"longest", false}, {"apart", true},
-		       {"waiting", true}, {"skew", true},     {"comes last", false}};
+		       {"median", true},  {"longest", false}, {"difference", true},
+		       {"waiting", true}, {"skew", true},     {"last to start", false}};
 	struct spread s;
 
 	text_add(&g->title, notable ? "Ranks that differ" : "Ranks");
@@ -127,7 +127,7 @@ void ranks_grid(struct grid *g, const struct view *v, bool notable)
 	for (size_t i = 0; i < v->row_count; i++)
 		if (spread_of(&s, &v->rows[i]) && (!notable || is_notable(&s)))
 			add_row(g, v, &s);
-	text_add(&g->note,
-		 "each rank's mean time of an iteration; where nobody is done before all have begun, who "
-		 "comes last has the shortest: waiting is for it, skew from the first to begin to the last");
+	text_add(
+		&g->note,
+		"Times are the mean time per iteration of a rank. If no rank can finish before all have started, the last rank to start has the shortest time, and the others wait for it. Skew: from the first start to the last");
 }

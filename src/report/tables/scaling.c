@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/tables/scaling.h"
 
-/* The account may be off the host's clock by so much: METHODS, "Scaling". */
+/* The sum of the parts may differ from the host's clock by this share: docs/explanation/methods/scaling.md.
+ */
 #define CLOSED 0.03
 
 /* name, head, flush right */
@@ -14,7 +15,7 @@
 	X(exposed, "exposed", 1)                                                                             \
 	X(waiting, "waiting", 1)                                                                             \
 	X(slowest, "slowest", 0)                                                                             \
-	X(largest_loss, "most is lost to", 0)
+	X(largest_loss, "largest loss", 0)
 #define X(name, ...) SCALING_COLUMN_##name,
 enum scaling_column { SCALING_COLUMNS(X) SCALING_COLUMN_COUNT };
 #undef X
@@ -130,16 +131,17 @@ static void cell_text(char *out, size_t size, const struct view_row *row, enum s
 
 static void add_note(struct text *out, const struct scaling_table *t)
 {
-	text_add(out,
-		 "the same work on every rank; efficiency: one rank's step over this one; shares are of the "
-		 "step, waiting is for the slowest rank, mean over ranks");
+	text_add(
+		out,
+		"Every rank has the same work. Efficiency: one rank's step time divided by this one. The shares are of the step, mean over ranks. Waiting: for the slowest rank");
 	for (size_t i = 0; i < t->count; i++) {
 		double off = number(t->row[i], "unexplained_share");
 
 		if (off > CLOSED)
-			text_addf(out,
-				  "; on %u ranks the parts are %.1f %% off the host's clock: unexplained",
-				  ranks_of(t->row[i]), 100 * off);
+			text_addf(
+				out,
+				". On %u ranks the sum of the parts differs from the host's clock by %.1f %%, unexplained",
+				ranks_of(t->row[i]), 100 * off);
 	}
 }
 

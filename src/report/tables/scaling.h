@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases of probe scaling that differ in their ranks alone, as one table: efficiency over ranks, and where the
- * rest of the step went. */
+/* One table of cases of probe scaling that differ only in their number of ranks: efficiency over ranks, and
+ * the parts of the step. */
 #ifndef REPORT_TABLES_SCALING_H
 #define REPORT_TABLES_SCALING_H
 #include "report/tables/grid.h"
@@ -9,8 +9,8 @@
 enum { SCALING_ROWS = 16, SCALING_TABLES = 8 };
 
 struct scaling_table {
-	const char *title;			  /* of its rows; lent */
-	const struct view_row *row[SCALING_ROWS]; /* by growing ranks */
+	const char *title;			  /* the title of its rows; owned by the view */
+	const struct view_row *row[SCALING_ROWS]; /* by increasing number of ranks */
 	size_t count;
 };
 struct scaling_tables {
@@ -18,9 +18,9 @@ struct scaling_tables {
 	size_t count;
 };
 
-/* Rows whose account was told; beyond SCALING_TABLES keys or SCALING_ROWS sizes the rest is left to the table
- * of figures, where each of them stands anyway. */
+/* Collects the rows with a step breakdown. Above SCALING_TABLES keys or SCALING_ROWS sizes the others are
+ * left out; the table of figures has all rows. */
 void scaling_collect(struct scaling_tables *out, const struct view *v);
-/* With a note of what the shares are of, and of which accounts do not close. */
+/* Fills the table. Its note explains the shares and names rows whose parts do not add up to the step. */
 void scaling_grid(struct grid *g, const struct scaling_table *t);
 #endif

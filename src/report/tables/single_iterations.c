@@ -19,7 +19,7 @@ static bool number(const struct view_row *row, const char *field, double *out)
 	return row->phase && record_number(row->phase, field, out);
 }
 
-/* Of one GPU, of CPUs alone or of a host's link there is nothing that waits for others. */
+/* True for transfers in which ranks or GPUs wait for each other; not for one GPU, CPUs or a host link. */
 static bool fits(const struct view_row *row)
 {
 	double p50, p99, ranks = 0, mark;
@@ -40,7 +40,8 @@ static double tail(const struct view_row *row)
 	return p99 / p50;
 }
 
-/* Rows of the view that fit, by their tails; the first of equal ones stays first. Owner: caller. */
+/* The rows that fit, by tail, longest first; equal rows keep their order. The caller frees the array. NULL:
+ * out of memory. */
 static const struct view_row **collect(const struct view *v, size_t *count)
 {
 	const struct view_row **rows = calloc(v->row_count + 1, sizeof(const struct view_row *));
@@ -60,7 +61,7 @@ static const struct view_row **collect(const struct view *v, size_t *count)
 	return rows;
 }
 
-/* The same on several targets: then a row says on which. */
+/* True if several rows have the same title; then the table has a column for the target. */
 static bool titles_repeat(const struct view_row *const *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -94,15 +95,17 @@ static void add_note(struct grid *g, const struct view_row *const *rows, size_t 
 			least = fmin(least, mark);
 			most = fmax(most, mark);
 		}
-	text_add(&g->note,
-		 "timed one by one behind the window, or its own samples; of several ranks the longest "
-		 "of their k-th; the longest tail (p99 over median) first");
+	text_add(
+		&g->note,
+		"Iterations are timed one by one after the window, or they are the samples of the window. With several ranks the k-th iteration is the longest of the ranks' k-th. The longest tail (p99 over median) comes first");
 	if (!(most > 0))
 		return;
 	format_quantity(low, sizeof(low), least, most, "ns");
 	format_quantity(high, sizeof(high), most, most, "ns");
-	text_addf(&g->note, "; each holds a mark of %s%s%s; host late: the device had to wait for the launch",
-		  low, strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "");
+	text_addf(
+		&g->note,
+		". Each iteration includes its time stamp, which takes %s%s%s. Host late: share of iterations in which the device waited for the launch",
+		low, strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "");
 }
 
 bool single_iterations_grid(struct grid *g, const struct view *v)

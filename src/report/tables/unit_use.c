@@ -5,7 +5,7 @@
 
 enum { BRIEF = 8 }; /* rows on a terminal */
 
-static bool told(const struct metric *m)
+static bool is_known(const struct metric *m)
 {
 	return m->from && isfinite(m->value);
 }
@@ -15,20 +15,20 @@ static bool is_memory(const struct view_row *row)
 	return !strcmp(row->c->probe, "memory");
 }
 
-/* The fastest of its target: the others are slower by what they do. */
+/* True for the fastest memory case of its target; the others are slower because of what they do. */
 static bool best_memory(const struct view *v, const struct view_row *row)
 {
 	const struct metric *own = &row->j->metric[METRIC_MEMORY];
 
-	for (size_t i = 0; i < v->row_count && told(own); i++) {
+	for (size_t i = 0; i < v->row_count && is_known(own); i++) {
 		const struct view_row *o = &v->rows[i];
 		const struct metric *m = &o->j->metric[METRIC_MEMORY];
 
-		if (o != row && is_memory(o) && !strcmp(o->where, row->where) && told(m) &&
+		if (o != row && is_memory(o) && !strcmp(o->where, row->where) && is_known(m) &&
 		    (m->value > own->value || (!(own->value > m->value) && o < row)))
 			return false;
 	}
-	return told(own);
+	return is_known(own);
 }
 
 static bool fits(const struct view *v, const struct view_row *row)
@@ -38,7 +38,7 @@ static bool fits(const struct view *v, const struct view_row *row)
 	if (is_memory(row))
 		return best_memory(v, row);
 	for (int i = 0; i < METRIC_COUNT; i++)
-		if (told(&row->j->metric[i]))
+		if (is_known(&row->j->metric[i]))
 			return true;
 	return false;
 }
@@ -48,12 +48,12 @@ static bool reached(const struct metric *m, const struct metric_row *row)
 	return m->value > row->target;
 }
 
-/* "94.7 %, met" */
+/* Adds the cell "94.7 %, met". */
 static void add_metric(struct grid *g, const struct metric *m, const struct metric_row *row)
 {
 	char one[48], cell[64];
 
-	if (!told(m)) {
+	if (!is_known(m)) {
 		grid_cell(g, FORMAT_NONE);
 		return;
 	}
@@ -65,7 +65,7 @@ static void add_metric(struct grid *g, const struct metric *m, const struct metr
 	grid_cell(g, cell);
 }
 
-/* "tensor pipe active (90 %)": the target in the head. */
+/* Adds the heading "tensor pipe active (90 %)", with the target in brackets. */
 static void add_head(struct grid *g, const struct metric_row *row)
 {
 	char target[32], head[64];
@@ -78,7 +78,7 @@ static void add_head(struct grid *g, const struct metric_row *row)
 	grid_column(g, head, true);
 }
 
-/* What told it; where two did, both. */
+/* Adds the sources of the readings. */
 static void add_from(struct grid *g, const struct judgement *j)
 {
 	char text[48] = "";
@@ -86,7 +86,7 @@ static void add_from(struct grid *g, const struct judgement *j)
 	for (int i = 0; i < METRIC_COUNT; i++) {
 		size_t used = strlen(text);
 
-		if (told(&j->metric[i]) && !strstr(text, j->metric[i].from))
+		if (is_known(&j->metric[i]) && !strstr(text, j->metric[i].from))
 			snprintf(text + used, sizeof(text) - used, "%s%s", used ? ", " : "",
 				 j->metric[i].from);
 	}
@@ -116,13 +116,11 @@ bool unit_use_grid(struct grid *g, const struct view *v)
 	if (g->columns)
 		text_add(
 			&g->note,
-			"a target is met above it, and decides nothing: a product that fills the tensor pipe leaves "
-			"memory idle and needs few warps; CUPTI: hardware counters over iterations behind the judged "
-			"window; GPM: its readings inside the window; measured: the case's own rate");
+			"A value above the target meets it. No verdict depends on a target: a GEMM that fills the tensor pipe leaves memory idle and needs few warps. CUPTI: hardware counters over iterations after the judged window. GPM: readings inside the window. Measured: the case's own rate");
 	return g->columns;
 }
 
-/* With names replaced: what a journal told stands in it. */
+/* Adds a cell with pseudonyms, because the text has values of the journal. */
 static void add_words(struct grid *g, const struct view *v, const char *s)
 {
 	struct text t = {0};
@@ -173,7 +171,7 @@ json_t *unit_use_json(struct json_build *b, const struct view_row *row)
 		const struct metric *m = &row->j->metric[i];
 		json_t *object;
 
-		if (!told(m))
+		if (!is_known(m))
 			continue;
 		object = json_object();
 		json_put_text(b, object, "name", metric_rows[i].name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows by target on a terminal: each table laid out for itself, then curves and grids. */
+/* The results on a terminal: one table per target with its own column widths, then curves and grids. */
 #include "report/tables/grid.h"
 #include "report/tables/nodes.h"
 #include "report/terminal/style.h"
@@ -8,37 +8,52 @@
 
 enum { TITLE_LEAST = 16, TITLE_WANTED = 28, REASON_LEAST = 24 };
 
-enum column { COLUMN_FIGURE, COLUMN_EXPECTED, COLUMN_SHARE, COLUMN_CLOCK, COLUMN_POWER, COLUMN_COUNT };
+#define CELLS REPORT_COLUMN_REASON /* columns before the reason */
 
-static const char *const heads[] = {"figure", "expected", "of bound", "clock", "power"};
-/* What a narrow terminal loses, first to last; a note names it. The figure then stands on a line of its own.
- */
-static const enum column drop_order[] = {COLUMN_POWER, COLUMN_CLOCK, COLUMN_SHARE, COLUMN_EXPECTED};
+#define X(column, name, head) head,
+static const char *const heads[] = {REPORT_COLUMNS(X)};
+#undef X
+/* The columns that a narrow terminal loses, first to last; a note names them. If the figure finds no room
+ * either, it begins the line below the case. */
+static const enum report_column drop_order[] = {REPORT_COLUMN_TEMPERATURE, REPORT_COLUMN_POWER,
+						REPORT_COLUMN_CLOCK, REPORT_COLUMN_SHARE,
+						REPORT_COLUMN_EXPECTED};
 enum { DROPS = sizeof(drop_order) / sizeof(drop_order[0]) };
 
-static const char *cell(const struct view_row *row, enum column column)
+static bool is_shown(const struct terminal_style *p, enum report_column column)
+{
+	unsigned shown = p->style->shown;
+
+	return (shown ? shown : ~(1U << REPORT_COLUMN_TEMPERATURE)) >> column & 1;
+}
+
+static const char *cell(const struct view_row *row, enum report_column column)
 {
 	switch (column) {
-	case COLUMN_FIGURE:
+	case REPORT_COLUMN_FIGURE:
 		return row->figure;
-	case COLUMN_EXPECTED:
+	case REPORT_COLUMN_EXPECTED:
 		return row->expected;
-	case COLUMN_SHARE:
+	case REPORT_COLUMN_SHARE:
 		return row->share;
-	case COLUMN_CLOCK:
+	case REPORT_COLUMN_CLOCK:
 		return row->clock;
-	case COLUMN_POWER:
+	case REPORT_COLUMN_POWER:
 		return row->power;
-	case COLUMN_COUNT:
+	case REPORT_COLUMN_TEMPERATURE:
+		return row->temperature;
+	case REPORT_COLUMN_REASON:
+	case REPORT_COLUMN_COUNT:
 		break;
 	}
 	return "";
 }
 
 struct layout {
-	unsigned title, width[COLUMN_COUNT]; /* 0: not shown */
-	bool left_out[COLUMN_COUNT];	     /* has cells, but found no room */
-	bool reason_beside;		     /* a last column of its own; else a line below */
+	unsigned title, width[CELLS]; /* 0: not shown */
+	bool left_out[CELLS];	      /* has cells, but there is no room */
+	bool figure_below;	      /* the line below the case begins with the figure */
+	bool reason_beside;	      /* the reason is the last column; false: a line below the case */
 	unsigned reason;
 };
 
@@ -46,13 +61,14 @@ static unsigned used_by(const struct layout *l)
 {
 	unsigned used = STYLE_VERDICT + 1 + l->title;
 
-	for (int i = 0; i < COLUMN_COUNT; i++)
+	for (int i = 0; i < CELLS; i++)
 		used += l->width[i] ? l->width[i] + 2 : 0;
 	return used;
 }
 
-/* What each column of a group's table takes. */
-static void measure_cells(struct layout *l, const struct view *v, const struct view_group *group)
+/* Measures the width of every column of a group's table. */
+static void measure_cells(struct layout *l, const struct terminal_style *p, const struct view *v,
+			  const struct view_group *group)
 {
 	for (size_t i = group->first; i < group->first + group->count; i++) {
 		const struct view_row *row = &v->rows[i];
@@ -61,24 +77,26 @@ static void measure_cells(struct layout *l, const struct view *v, const struct v
 		if (!view_tabled(row))
 			continue;
 		l->title = title > l->title ? title : l->title;
-		for (enum column k = 0; k < COLUMN_COUNT; k++) {
-			unsigned w = width_of(cell(row, k));
+		for (enum report_column k = 0; k < CELLS; k++) {
+			unsigned w = is_shown(p, k) ? width_of(cell(row, k)) : 0;
 
 			l->width[k] = w > l->width[k] ? w : l->width[k];
 		}
 	}
-	for (enum column k = 0; k < COLUMN_COUNT; k++)
+	for (enum report_column k = 0; k < CELLS; k++)
 		if (l->width[k] && l->width[k] < width_of(heads[k]))
 			l->width[k] = width_of(heads[k]);
 }
 
-/* The title has what the others leave. */
-static struct layout lay_out(const struct view *v, const struct view_group *group, unsigned columns)
+/* Chooses the columns and their widths. The title gets the room that the other columns leave. */
+static struct layout lay_out(const struct terminal_style *p, const struct view *v,
+			     const struct view_group *group)
 {
+	const unsigned columns = p->columns;
 	struct layout l = {.title = TITLE_LEAST};
 	unsigned wanted;
 
-	measure_cells(&l, v, group);
+	measure_cells(&l, p, v, group);
 	wanted = l.title;
 	l.title = wanted < TITLE_WANTED ? wanted : TITLE_WANTED;
 	for (int i = 0; i < DROPS && used_by(&l) > columns; i++) {
@@ -87,11 +105,13 @@ static struct layout lay_out(const struct view *v, const struct view_group *grou
 	}
 	l.title = TITLE_LEAST;
 	if (used_by(&l) > columns)
-		l.width[COLUMN_FIGURE] = 0; /* the line below then begins with it */
+		l.figure_below = l.width[REPORT_COLUMN_FIGURE] > 0;
+	if (l.figure_below)
+		l.width[REPORT_COLUMN_FIGURE] = 0;
 	if (columns > used_by(&l))
 		l.title += columns - used_by(&l);
 	l.title = l.title > wanted ? wanted : l.title;
-	if (columns >= used_by(&l) + 2 + 2 * REASON_LEAST) {
+	if (is_shown(p, REPORT_COLUMN_REASON) && columns >= used_by(&l) + 2 + 2 * REASON_LEAST) {
 		l.reason_beside = true;
 		l.reason = columns - used_by(&l) - 2;
 	}
@@ -103,7 +123,7 @@ static void add_heads(const struct terminal_style *p, const struct layout *l)
 	style_code(p, "\033[2m");
 	width_add(p->out, "verdict", STYLE_VERDICT + 1, WIDTH_LEFT);
 	width_add(p->out, "case", l->title, WIDTH_LEFT);
-	for (enum column k = 0; k < COLUMN_COUNT; k++) {
+	for (enum report_column k = 0; k < CELLS; k++) {
 		if (!l->width[k])
 			continue;
 		text_add(p->out, "  ");
@@ -115,53 +135,61 @@ static void add_heads(const struct terminal_style *p, const struct layout *l)
 	text_add(p->out, "\n");
 }
 
-/* `taken`: how far the title reaches into the room that its figure leaves. */
+static bool has_cells(const struct layout *l, const struct view_row *row)
+{
+	for (enum report_column k = 0; k < CELLS; k++)
+		if (l->width[k] && cell(row, k)[0])
+			return true;
+	return false;
+}
+
+/* `taken`: the columns that the title takes from the empty part of its figure's cell. */
 static void add_cells(const struct terminal_style *p, const struct layout *l, const struct view_row *row,
 		      unsigned taken, bool pad)
 {
 	int last = -1;
 
-	for (enum column k = 0; k < COLUMN_COUNT; k++)
+	for (enum report_column k = 0; k < CELLS; k++)
 		if (l->width[k] && cell(row, k)[0])
 			last = (int)k;
-	for (enum column k = 0; (int)k <= last; k++) {
+	for (enum report_column k = 0; (int)k <= last; k++) {
 		if (!l->width[k])
 			continue;
 		text_add(p->out, "  ");
-		width_add(p->out, cell(row, k), l->width[k] - (k == COLUMN_FIGURE ? taken : 0), WIDTH_RIGHT);
+		width_add(p->out, cell(row, k), l->width[k] - (k == REPORT_COLUMN_FIGURE ? taken : 0),
+			  WIDTH_RIGHT);
 	}
-	for (int k = last + 1; pad && k < COLUMN_COUNT; k++)
+	for (int k = last + 1; pad && k < CELLS; k++)
 		if (l->width[k])
 			text_addf(p->out, "%*s", (int)l->width[k] + 2, "");
 }
 
-/* The title and its cells; a title that finds no room ends on a line of its own. */
+/* Appends the title and the cells. A title that is too wide for its column has a line of its own, and the
+ * cells follow on the next line; it wraps only if it is wider than the terminal. */
 static void add_case(const struct terminal_style *p, const struct layout *l, const struct view_row *row,
 		     bool pad)
 {
 	unsigned wide = width_of(row->title), figure = width_of(row->figure), taken = 0;
-	size_t fits = strlen(row->title);
-	struct text begin = {0};
 
-	if (wide > l->title && l->width[COLUMN_FIGURE] && wide - l->title <= l->width[COLUMN_FIGURE] - figure)
+	if (wide > l->title && l->width[REPORT_COLUMN_FIGURE] &&
+	    wide - l->title <= l->width[REPORT_COLUMN_FIGURE] - figure)
 		taken = wide - l->title;
-	else
-		fits = width_fit(row->title, l->title);
-	text_add_bytes(&begin, row->title, fits);
-	width_add(p->out, text_str(&begin), l->title + taken, WIDTH_LEFT);
-	text_release(&begin);
+	if (wide > l->title + taken) {
+		width_wrap(p->out, row->title, p->columns, STYLE_VERDICT + 1, STYLE_VERDICT + 3);
+		if (!has_cells(l, row) && !pad)
+			return;
+		text_addf(p->out, "\n%*s", (int)(STYLE_VERDICT + 1 + l->title), "");
+	} else {
+		width_add(p->out, row->title, l->title + taken, WIDTH_LEFT);
+	}
 	add_cells(p, l, row, taken, pad);
-	fits += strspn(row->title + fits, " ");
-	if (!row->title[fits])
-		return;
-	text_addf(p->out, "\n%*s", STYLE_VERDICT + 3, "");
-	width_wrap(p->out, row->title + fits, p->columns, STYLE_VERDICT + 3, STYLE_VERDICT + 3);
 }
 
 static void add_row(const struct terminal_style *p, const struct layout *l, const struct view_row *row)
 {
-	bool figure_below = !l->width[COLUMN_FIGURE];
-	const char *why = row->why[0] && !l->reason_beside ? "" : view_why(row);
+	bool figure_below = l->figure_below;
+	const char *why =
+		(row->why[0] && !l->reason_beside) || !is_shown(p, REPORT_COLUMN_REASON) ? "" : view_why(row);
 
 	style_verdict(p, row->j->verdict, STYLE_VERDICT);
 	text_add(p->out, " ");
@@ -198,7 +226,7 @@ static void add_folds(const struct terminal_style *p, const struct view *v, size
 	}
 }
 
-/* The levels of a curve; where none were found, its points. */
+/* Appends the levels of a curve, or its points if no levels were found. */
 static void add_curve(const struct terminal_style *p, const struct curve *c)
 {
 	struct text line = {0};
@@ -224,14 +252,15 @@ static void add_curve(const struct terminal_style *p, const struct curve *c)
 		}
 	}
 	if (c->doubtful)
-		text_addf(&line, " (%u of its points not trusted)", c->doubtful);
+		text_addf(&line, " (%u point%s not trusted)", c->doubtful,
+			  c->doubtful == 1 ? " is" : "s are");
 	text_addf(p->out, "%*s", STYLE_VERDICT + 1, "");
 	width_wrap(p->out, text_str(&line), p->columns, STYLE_VERDICT + 1, STYLE_VERDICT + 1);
 	text_add(p->out, "\n");
 	text_release(&line);
 }
 
-/* One target of many nodes', of which nothing asks for anything: its counts say enough. */
+/* True for a target that needs no attention in a run of many nodes: its counts are enough. */
 static bool is_quiet(const struct view *v, const struct view_group *group)
 {
 	return nodes_many(v) && view_group_quiet(group);
@@ -290,8 +319,8 @@ static void add_signs(const struct terminal_style *p, const struct view *v)
 	text_release(&line);
 }
 
-/* Which columns some table had no room for. */
-static void add_left_out(const struct terminal_style *p, const bool left_out[COLUMN_COUNT])
+/* Names the columns that some table had no room for. */
+static void add_left_out(const struct terminal_style *p, const bool left_out[CELLS])
 {
 	struct text line = {0};
 
@@ -299,7 +328,8 @@ static void add_left_out(const struct terminal_style *p, const bool left_out[COL
 		if (left_out[drop_order[i]])
 			text_addf(&line, "%s%s", line.size ? ", " : "", heads[drop_order[i]]);
 	if (line.size) {
-		text_addf(&line, ": left out at %u columns; a wider terminal shows them", p->columns);
+		text_addf(&line, ": left out at %u columns; a wider terminal or --columns shows them",
+			  p->columns);
 		add_muted(p, text_str(&line));
 	}
 	text_release(&line);
@@ -312,13 +342,13 @@ static void add_grid(void *arg, const struct grid *g)
 
 void terminal_results(const struct terminal_style *p, const struct view *v)
 {
-	bool left_out[COLUMN_COUNT] = {false};
+	bool left_out[CELLS] = {false};
 
 	for (size_t g = 0; g < v->group_count; g++) {
-		const struct layout l = lay_out(v, &v->groups[g], p->columns);
+		const struct layout l = lay_out(p, v, &v->groups[g]);
 
 		add_group(p, &l, v, g);
-		for (enum column k = 0; k < COLUMN_COUNT; k++)
+		for (enum report_column k = 0; k < CELLS; k++)
 			left_out[k] |= l.left_out[k];
 	}
 	add_signs(p, v);

@@ -2,7 +2,7 @@
 #include "report/terminal/style.h"
 #include "report/text/width.h"
 
-/* SGR codes; colour is never the only sign: the word is always there. */
+/* The SGR code of a verdict. Colour is never the only sign: the verdict's word is always printed. */
 static const char *colour_of(enum verdict verdict)
 {
 	switch (verdict) {
@@ -38,7 +38,6 @@ void style_verdict(const struct terminal_style *p, enum verdict verdict, unsigne
 	style_code(p, "\033[0m");
 }
 
-/* A verdict and a sentence that wraps beside it. */
 void style_line(const struct terminal_style *p, enum verdict verdict, const char *s)
 {
 	style_verdict(p, verdict, STYLE_VERDICT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table on a terminal: headline, rows by target, what to do, what nobody could see. */
+/* The report on a terminal: headline, results by target, what to do, what could not be checked. */
 #include "report/tables/nodes.h"
 #include "report/terminal/style.h"
 #include "report/text/width.h"
@@ -32,7 +32,7 @@ static void add_todos(const struct terminal_style *p, const struct view *v)
 						    : cause_text(t->cause);
 		struct text line = {0};
 
-		if (t->spread.said)
+		if (t->spread.joined)
 			continue;
 		text_addf(&line, "%s: %s (%s", t->spread.where, action[0] ? action : "look at the case",
 			  text_str(&t->some));
@@ -43,16 +43,16 @@ static void add_todos(const struct terminal_style *p, const struct view *v)
 	}
 }
 
-/* The knobs that cases which stand well could still turn: one line each. */
+/* Settings that could improve a figure: one line each. */
 static void add_knobs(const struct terminal_style *p, const struct view *v)
 {
 	if (v->knob_count)
-		style_title(p, "what would buy more");
+		style_title(p, "settings that could improve a figure");
 	for (size_t i = 0; i < v->knob_count; i++) {
 		const struct view_knob *k = &v->knobs[i];
 		struct text line = {0};
 
-		if (k->spread.said)
+		if (k->spread.joined)
 			continue;
 		text_addf(&line, "%s, ", k->spread.where);
 		pseudonym_map_add(&v->names, &line, k->knob);
@@ -81,7 +81,8 @@ static void add_box(const struct terminal_style *p, const struct view *v, const 
 	}
 }
 
-/* Of many nodes those alone that are not whole; the others are one line. */
+/* The nodes of the run. In a run of many nodes only incomplete nodes have a line; one line counts the others.
+ */
 struct attendance {
 	const struct terminal_style *p;
 	unsigned whole;
@@ -103,7 +104,7 @@ static void add_node(void *arg, enum verdict verdict, const char *const *cells)
 
 struct differences {
 	const struct terminal_style *p;
-	unsigned harmless; /* counted: the other forms have them */
+	unsigned harmless; /* only counted here; the other report formats list them */
 };
 
 static void add_difference(void *arg, enum verdict verdict, const char *const *cells)
@@ -132,7 +133,7 @@ static void add_nodes(struct terminal_style *p, const struct view *v)
 	style_title(p, "nodes");
 	nodes_each(v, add_node, &a);
 	if (a.brief) {
-		text_addf(&line, "%u of %zu nodes are whole: REPORT.md has a row for each", a.whole,
+		text_addf(&line, "%u of %zu nodes are whole; REPORT.md has a row per node", a.whole,
 			  v->in->record->node_count);
 		style_line(p, VERDICT_MEASURED, text_str(&line));
 		text_release(&line);
@@ -141,8 +142,8 @@ static void add_nodes(struct terminal_style *p, const struct view *v)
 		style_title(p, "where nodes differ");
 	nodes_each_difference(v, add_difference, &d);
 	if (d.harmless) {
-		text_addf(&line, "%u more fact%s, of which no harm is known: REPORT.md has them", d.harmless,
-			  d.harmless == 1 ? "" : "s");
+		text_addf(&line, "%u more fact%s without known harm; REPORT.md lists them", d.harmless,
+			  d.harmless == 1 ? " differs" : "s differ");
 		style_line(p, VERDICT_MEASURED, text_str(&line));
 	}
 	text_release(&line);
@@ -199,7 +200,7 @@ void report_terminal(struct text *out, const struct report_input *in, const stru
 	add_todos(&p, &v);
 	add_knobs(&p, &v);
 	add_unjudged(&p, &v);
-	add_box(&p, &v, "could not look", in->judged->could_not_look, in->judged->could_not_look_count);
+	add_box(&p, &v, "could not be checked", in->judged->could_not_look, in->judged->could_not_look_count);
 	add_box(&p, &v, "needs operator input", in->judged->operator_input, in->judged->operator_input_count);
 	view_release(&v);
 }

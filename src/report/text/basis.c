@@ -10,7 +10,6 @@ const char *basis_confidence(const struct judgement *j)
 	return !word[0] && j->low_confidence ? confidence_name(CONFIDENCE_LOW) : word;
 }
 
-/* ", low confidence" */
 static void confidence_add(struct text *out, const struct judgement *j)
 {
 	const char *word = basis_confidence(j);
@@ -23,7 +22,7 @@ static void band_add(struct text *out, const struct judgement *j)
 {
 	char range[64];
 
-	text_add(out, j->has_band ? "a band" : "a band of shares");
+	text_add(out, j->has_band ? "an expected range" : "an expected range of shares");
 	if (j->has_band && isfinite(j->band.low) && isfinite(j->band.high)) {
 		format_range(range, sizeof(range), j->band.low, j->band.high, j->figure_unit);
 		text_addf(out, " of %s", range);
@@ -34,11 +33,12 @@ static void band_add(struct text *out, const struct judgement *j)
 		text_addf(out, "; %s%s%s", j->band.source, j->band.date[0] ? ", " : "", j->band.date);
 }
 
-static void least_add(struct text *out, const struct fallback_expectation *l)
+static void fallback_add(struct text *out, const struct fallback_expectation *l)
 {
-	text_addf(out, "%s%.2f at least, %s confidence: %s%s%s",
-		  l->from == EXPECTED_GROUP ? "; of fewer nodes " : "; of which ", l->share,
-		  confidence_name(l->confidence), l->source, *l->date ? ", " : "", l->date);
+	text_addf(out, "%s%.2f, %s confidence: %s%s%s",
+		  l->from == EXPECTED_GROUP ? "; expected share of the rate on fewer nodes: at least "
+					    : "; expected share of it: at least ",
+		  l->share, confidence_name(l->confidence), l->source, *l->date ? ", " : "", l->date);
 }
 
 void basis_add(struct text *out, const struct judgement *j)
@@ -51,7 +51,7 @@ void basis_add(struct text *out, const struct judgement *j)
 		band_add(out, j);
 		return;
 	case JUDGED_CEILING:
-		text_add(out, "this machine's own ceiling of the same run");
+		text_add(out, "this machine's ceiling, measured in the same run");
 		confidence_add(out, j);
 		return;
 	case JUDGED_SIBLINGS:
@@ -63,17 +63,17 @@ void basis_add(struct text *out, const struct judgement *j)
 		confidence_add(out, j);
 		return;
 	case JUDGED_RULE:
-		text_add(out, "rules for its fields");
+		text_add(out, "rules for its values");
 		confidence_add(out, j);
 		return;
 	case JUDGED_BOUND:
 		if (j->bound.from == BOUND_NONE)
-			text_add(out, "the same on fewer nodes");
+			text_add(out, "the same case on fewer nodes");
 		else
 			text_addf(out, "the bound of its device%s%s", j->bound.formula[0] ? ": " : "",
 				  j->bound.formula);
 		if (j->least.value > 0 && j->figure < j->least.value)
-			least_add(out, &j->least);
+			fallback_add(out, &j->least);
 		return;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and values of the facts tree (docs/explanation/design/machine.md) as people read them. */
+/* Labels and values of the facts tree (docs/explanation/design/machine.md) for people. */
 #include "report/text/fact_label.h"
 #include "core/text/text.h"
 #include "machine/machine.h"
@@ -22,7 +22,7 @@ static const struct shown_fact {
 } gpu_facts[] = {GPU_FACTS(X)};
 #undef X
 
-/* The fact of a GPU that the path names; NULL: none. */
+/* The GPU fact that the path names; NULL: none. */
 static const struct shown_fact *gpu_fact_at(const char *path)
 {
 	const char *facts = !strncmp(path, "gpus[", 5) ? strstr(path, "].facts.") : NULL;
@@ -62,7 +62,7 @@ void fact_label(char *out, size_t size, const char *path)
 	add_part(&t, path, n);
 	if (*rest == '[') {
 		n = strcspn(rest, "]");
-		text_add(&t, n > 1 ? " " : "s"); /* "[]": all of them */
+		text_add(&t, n > 1 ? " " : "s"); /* "[]": all GPUs */
 		text_add_bytes(&t, rest + 1, n - 1);
 		rest += n + (rest[n] == ']');
 	}
@@ -95,7 +95,7 @@ void fact_leaf(char *out, size_t size, const char *path, const char *text)
 	bool whole = *text >= '0' && *text <= '9' && !*rest;
 
 	if (whole && (ends_with(path, ".pci_device") || ends_with(path, ".pci_subsystem")))
-		snprintf(out, size, "%04llx:%04llx", value & 0xffff, value >> 16); /* as lspci has them */
+		snprintf(out, size, "%04llx:%04llx", value & 0xffff, value >> 16); /* as lspci prints them */
 	else if (whole && ends_with(path, "bytes"))
 		format_bytes(out, size, (double)value);
 	else if (fact && *fact->unit && strcmp(text, "absent"))

@@ -26,8 +26,8 @@ static const struct word type_words[] = {
 	{"tf32", "TF32"},	  {"fp8_block", "FP8 (block scales)"},
 };
 
-/* Units whose value is scaled by a prefix; the last prefix used, so that 1,070 TFLOPS stays beside 689
- * TFLOPS. */
+/* Units that are scaled by a prefix, with the powers of 1000 of their smallest and largest prefix. T is the
+ * largest, so 1,070 TFLOPS and 689 TFLOPS have the same unit. */
 struct scaled {
 	const char *unit, *base;
 	int low, high;
@@ -49,7 +49,7 @@ static const struct scaled *scaled_by_unit(const char *unit)
 	return NULL;
 }
 
-/* Power of 1000 that shows `value` with one to three digits before the point. */
+/* The power of 1000 that shows `value` with one to three digits before the point. */
 static int prefix_of(double value, const struct scaled *s)
 {
 	int power = 0;
@@ -61,7 +61,6 @@ static int prefix_of(double value, const struct scaled *s)
 		power++;
 	while (power > s->low && value < 0.9995 * pow(1000, power))
 		power--;
-	/* Four digits of TFLOPS or MHz read better than "1.07 P" or a mix of prefixes in one column. */
 	return power;
 }
 
@@ -81,7 +80,7 @@ void format_quantity(char *out, size_t size, double value, double like, const ch
 		snprintf(out, size, FORMAT_NONE);
 		return;
 	}
-	if (!strcmp(unit, "ns")) { /* fields are in ns; people read us and ms */
+	if (!strcmp(unit, "ns")) { /* fields are in ns; people prefer us and ms */
 		format_quantity(out, size, value * 1e-9, like * 1e-9, "s");
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reader sees for what the journal holds: case names, quantities, reasons. No number that is not
- * finite is shown. */
+/* Texts for values of the journal: case titles, quantities, reasons. A value that is not finite becomes
+ * FORMAT_NONE. */
 #ifndef REPORT_TEXT_FORMAT_H
 #define REPORT_TEXT_FORMAT_H
 #include <stddef.h>
@@ -10,24 +10,25 @@
 
 #define FORMAT_NONE "–"
 
-/* "689 TFLOPS", "4.28 TB/s", "12.3 us": three digits or more, the prefix of `like` (0: the value's own).
- * FORMAT_NONE where the value is not finite. */
+/* Writes a quantity with three digits or more: "689 TFLOPS", "4.28 TB/s", "12.3 us". The unit's prefix is
+ * that of `like`; 0: that of the value. */
 void format_quantity(char *out, size_t size, double value, double like, const char *unit);
-/* "670–800 TFLOPS": one prefix for both. */
+/* Writes "670–800 TFLOPS", with one prefix for both ends. */
 void format_range(char *out, size_t size, double low, double high, const char *unit);
-/* "64.4 %", "0.03 %"; FORMAT_NONE where it is not finite. */
+/* Writes a share as "64.4 %" or "0.03 %". */
 void format_share(char *out, size_t size, double share);
-/* "BF16 GEMM 8192, cuBLASLt" from probe, engine and options. */
+/* Writes a case's title, "BF16 GEMM 8192, cuBLASLt", from its probe, engine and options. */
 void format_title(char *out, size_t size, const struct record_case *c);
-/* Of a case of probe collective: what it does, "all-reduce, bf16", and how it is run where that was asked
- * for, "window buffers, graph"; both are appended. */
+/* For a case of probe collective: appends what it does to `what`, "all-reduce, bf16", and its settings other
+ * than the defaults to `how`, "window buffers, graph". */
 void format_collective(struct text *what, struct text *how, const struct record_case *c);
-/* "cuBLASLt" from "cublaslt"; the name itself where it is not known. */
+/* "cuBLASLt" for "cublaslt"; the name itself if it is unknown. */
 const char *format_engine(const char *engine);
-/* "BF16" from "bf16", "compute.bf16"; the name in capitals where it is not known. `out` of >= 16 bytes. */
+/* "BF16" for "bf16" or "compute.bf16"; the name in capitals if it is unknown. Returns `out`, which has at
+ * least 16 bytes. */
 const char *format_type(const char *type, char *out, size_t size);
-/* "power limit, thermal (software)" of NVML's clock event bits; "none" for 0. */
+/* Writes NVML's clock event bits in words, "power or current limit, thermal (software)"; "none" for 0. */
 void format_clock_reasons(char *out, size_t size, uint64_t bits);
-/* "4 GiB", "512 KiB", "1000 B" */
+/* Writes "4 GiB", "512 KiB", "1000 B". */
 void format_bytes(char *out, size_t size, double bytes);
 #endif

@@ -8,7 +8,7 @@ static void make_pseudonym(const struct pseudonym_map *n, char out[32], const ch
 	pseudonym_make(out, prefix, *n->salt ? n->salt : NULL, value);
 }
 
-/* A pair for the value, which has none yet; NULL: it has, or there is no memory. */
+/* Adds a pair for `value`; NULL: the value has a pair already, or out of memory. */
 static struct pseudonym_map_pair *new_pair(struct pseudonym_map *n, const char *value)
 {
 	for (size_t i = 0; i < n->count; i++)
@@ -37,7 +37,7 @@ static void learn(struct pseudonym_map *n, const char *prefix, const char *value
 {
 	struct pseudonym_map_pair *pair;
 
-	/* One or two letters would be found inside other words. */
+	/* Values of one or two letters would match inside other words. */
 	if (!value || strlen(value) < 3 || pseudonym_is(value, strlen(value)) || !strcmp(value, "localhost"))
 		return;
 	pair = new_pair(n, value);
@@ -45,7 +45,7 @@ static void learn(struct pseudonym_map *n, const char *prefix, const char *value
 		make_pseudonym(n, pair->shown, prefix, value);
 }
 
-void pseudonym_map_tell(struct pseudonym_map *n, const char *shown, const char *name)
+void pseudonym_map_set(struct pseudonym_map *n, const char *shown, const char *name)
 {
 	struct pseudonym_map_pair *pair = n->real ? NULL : new_pair(n, shown);
 
@@ -53,7 +53,8 @@ void pseudonym_map_tell(struct pseudonym_map *n, const char *shown, const char *
 		text_copy(pair->shown, sizeof(pair->shown), name);
 }
 
-/* "host-11ccc27a-rank-4": of two nodes of one pseudonym the second has its lowest rank behind it. */
+/* True for a name such as "host-11ccc27a-rank-4". If two nodes have the same pseudonym, the second one gets
+ * its lowest rank appended. */
 static bool stands_for_node(const char *name)
 {
 	const char *rank = strstr(name, "-rank-");
@@ -62,7 +63,7 @@ static bool stands_for_node(const char *name)
 	       strspn(rank + 6, "0123456789") == strlen(rank + 6);
 }
 
-/* "host" and "node" are words of every report; a name that could be one of them is left alone. */
+/* Adds a host name unless it could be an ordinary word: "host" and "node" occur in every report. */
 static void learn_host(struct pseudonym_map *n, const char *name)
 {
 	if (name && !stands_for_node(name) && (strlen(name) >= 8 || strpbrk(name, "0123456789-._")))
@@ -118,7 +119,7 @@ static size_t span_of(const char *s, const char *extra)
 	return n;
 }
 
-/* "cuBLAS 13.1.0.3" and "libcublas.so.13.1.0.3" are versions: the word before says so. */
+/* True if the number at `s` is a version, as in "cuBLAS 13.1.0.3" and "libcublas.so.13.1.0.3". */
 static bool version_before(const char *start, const char *s)
 {
 	static const char *const words[] = {"version", "cublas", "cublaslt", "cudnn",
@@ -137,7 +138,8 @@ static bool version_before(const char *start, const char *s)
 	return false;
 }
 
-/* Four decimal numbers up to 255 with points between, and no fifth. */
+/* The length of an IPv4 address at `s`, 0 if there is none: four decimal numbers up to 255 with points
+ * between, and no fifth. */
 static size_t ipv4(const char *start, const char *s)
 {
 	const char *p = s;
@@ -158,8 +160,8 @@ static size_t ipv4(const char *start, const char *s)
 											 : (size_t)(p - s);
 }
 
-/* Six pairs of hexadecimal digits with colons: MAC; more than two colons with at least five groups or "::":
- * IPv6. PCI addresses ("0000:1b:00.0") have two colons and a point. */
+/* The length of a MAC or IPv6 address at `s`, 0 if there is none. Both have at least five colons, or "::" and
+ * at least three colons. PCI addresses ("0000:1b:00.0") have two. */
 static size_t colon_address(const char *s)
 {
 	size_t n = span_of(s, ":");
@@ -176,7 +178,7 @@ static size_t colon_address(const char *s)
 	return colons >= 5 || (twice && colons >= 3) ? n : 0;
 }
 
-/* 8-4-4-4-12, with "GPU-" or "MIG-" before it taken by the caller's word. */
+/* The length of a UUID (8-4-4-4-12 digits) at `s`; 0 if there is none. */
 static size_t uuid(const char *s)
 {
 	static const unsigned groups[] = {8, 4, 4, 4, 12};
@@ -211,7 +213,7 @@ static const struct pseudonym_map_pair *known_at(const struct pseudonym_map *n, 
 	for (size_t i = 0; i < n->count; i++) {
 		size_t size = strlen(n->pair[i].value);
 
-		/* A whole word: a host called "rack1" is not the beginning of "rack12". */
+		/* Whole words only: a host called "rack1" is not the start of "rack12". */
 		if (!strncmp(s, n->pair[i].value, size) && !isalnum((unsigned char)s[size]) &&
 		    (!best || size > strlen(best->value)))
 			best = &n->pair[i];
@@ -222,7 +224,7 @@ static const struct pseudonym_map_pair *known_at(const struct pseudonym_map *n, 
 void pseudonym_map_add(const struct pseudonym_map *n, struct text *out, const char *s)
 {
 	const char *start = s, *from = s, *prefix = "";
-	bool inside = false; /* of a word: patterns begin at its start */
+	bool inside = false; /* inside a word: patterns match only at its start */
 
 	if (n->real) {
 		text_add(out, s);
@@ -237,7 +239,8 @@ void pseudonym_map_add(const struct pseudonym_map *n, struct text *out, const ch
 		size_t size = pair ? strlen(pair->value) : inside ? 0 : looks_like(start, s, &prefix);
 		char value[64], shown[32];
 
-		if (!pair && size && pseudonym_is(s, size)) { /* the recording or the journal did it */
+		if (!pair && size &&
+		    pseudonym_is(s, size)) { /* already a pseudonym in the recording or the journal */
 			s += size;
 			inside = true;
 			continue;

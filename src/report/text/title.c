@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case in plain words. Probes that are not known by name here are shown by their options. */
+/* The title of a case in plain words. Unknown probes are shown with their options. */
 #include "report/text/format.h"
 #include "core/text/units.h"
 #include <stdbool.h>
@@ -16,7 +16,7 @@ static bool option_is(const struct record_case *c, const char *name, const char 
 	return !strcmp(option(c, name, ""), value);
 }
 
-/* Falls back on what the engine says it took (size=0: its own choice). */
+/* An option in bytes. For size=0 (the engine chooses) the value of `field` that the engine reported. */
 static double option_bytes(const struct record_case *c, const char *name, const char *field)
 {
 	double value = 0;
@@ -58,15 +58,14 @@ static void title_gemm(struct text *t, const struct record_case *c)
 		text_add(t, ", exact accumulation");
 	if (option_is(c, "scale", "block"))
 		text_add(t, ", block scales");
-	/* What a search found is a figure of its own (phase "best"): the case is judged by the first choice.
-	 */
+	/* The result of a search is a separate figure (phase "best"); the verdict uses the first choice. */
 	if (strcmp(search, "first") && strcmp(search, "top"))
 		text_addf(t, ", %s search", search);
 	if (option_is(c, "threads", "1"))
 		text_add(t, ", one thread");
 }
 
-/* "H 96/8": query heads and the key heads they share. */
+/* "H96/8": query heads and the key heads that they share. */
 static void title_attention(struct text *t, const struct record_case *c)
 {
 	const char *kv_heads = option(c, "kv_heads", "0"), *kv_seq = option(c, "kv_seq", "0");
@@ -112,7 +111,7 @@ static void title_memory(struct text *t, const struct record_case *c)
 		text_addf(t, "%s %s", where, op);
 	add_bytes(t, " ", option_bytes(c, "size", "stream_bytes"));
 	if (option_is(c, "store", "nontemporal"))
-		text_add(t, ", past the cache");
+		text_add(t, ", bypassing the cache");
 	if (option_is(c, "store", "regular"))
 		text_add(t, ", regular stores");
 	if (option_is(c, "threads", "1"))
@@ -127,11 +126,11 @@ static void title_streams(struct text *t, const char *unit)
 		{"read", "read ceiling"},
 		{"read2", "ceiling of reading two streams"},
 		{"write", "write ceiling"},
-		{"write_nt", "write ceiling, past the cache"},
+		{"write_nt", "write ceiling, bypassing the cache"},
 		{"read_write", "ceiling of reading one stream and writing one"},
-		{"read_write_nt", "ceiling of reading one stream and writing one, past the cache"},
+		{"read_write_nt", "ceiling of reading one stream and writing one, bypassing the cache"},
 		{"read2_write", "ceiling of reading two streams and writing one"},
-		{"read2_write_nt", "ceiling of reading two streams and writing one, past the cache"},
+		{"read2_write_nt", "ceiling of reading two streams and writing one, bypassing the cache"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -204,7 +203,8 @@ static void title_p2p(struct text *t, const struct record_case *c)
 	add_bytes(t, " ", option_bytes(c, "size", NULL));
 }
 
-/* What is not the rule, with its word. How: it is the same work, run in another way. */
+/* Options of a collective that the title names if they differ from their default `own`. `how`: the option
+ * changes how the work is run, not the work. */
 static const struct {
 	const char *option, *own, *behind;
 	bool how;
@@ -309,7 +309,7 @@ static const struct {
 	{"null", "null probe"},
 };
 
-/* "stress seconds=60": the name, and what was asked of it. */
+/* The probe's name and up to three of its options. */
 static void title_other(struct text *t, const struct record_case *c)
 {
 	const json_t *options = json_object_get(c->plan, "options");
@@ -333,9 +333,9 @@ static void title_other(struct text *t, const struct record_case *c)
 	}
 }
 
-/* Own loops and kernels are the rule; on a link they are the exception, and attention is by several side by
- * side. */
-static bool says_engine(const struct record_case *c)
+/* True if the title names the engine. Own loops and kernels are the default and not named, except on links
+ * and for attention, where several engines run side by side. */
+static bool names_engine(const struct record_case *c)
 {
 	return !strcmp(c->probe, "link") || !strcmp(c->probe, "p2p") || !strcmp(c->probe, "attention") ||
 	       (strcmp(c->engine, "own") && strcmp(c->engine, "cpu"));
@@ -371,7 +371,7 @@ void format_title(char *out, size_t size, const struct record_case *c)
 		text_add(&t, ", together");
 	if (c->round)
 		text_addf(&t, ", round %u", c->round);
-	if (c->engine[0] && !c->reading && says_engine(c))
+	if (c->engine[0] && !c->reading && names_engine(c))
 		text_addf(&t, ", %s", format_engine(c->engine));
 	text_copy(out, size, text_str(&t));
 	text_release(&t);

@@ -5,7 +5,8 @@ struct range {
 	uint32_t first, last;
 };
 
-/* Unicode 15 combining marks, zero-width and bidirectional controls that foreign text may hold. */
+/* Unicode 15: combining marks, zero-width characters, and bidirectional controls, which foreign text may
+ * contain. */
 static const struct range zero_width[] = {
 	{0x0300, 0x036f}, {0x0483, 0x0489}, {0x0591, 0x05bd},	{0x0610, 0x061a}, {0x064b, 0x065f},
 	{0x06d6, 0x06dc}, {0x0900, 0x0902}, {0x093c, 0x093c},	{0x0941, 0x0948}, {0x0e31, 0x0e31},
@@ -103,21 +104,6 @@ void width_add(struct text *out, const char *s, unsigned columns, enum width_ali
 	} else if (align == WIDTH_LEFT) {
 		add_spaces(out, columns - used);
 	}
-}
-
-size_t width_fit(const char *s, unsigned columns)
-{
-	unsigned used = 0;
-	size_t at = 0, words = 0, size;
-
-	for (uint32_t code; (code = utf8_decode(s + at, &size)) || size; at += size) {
-		if (code == ' ')
-			words = at;
-		used += clean_width(code);
-		if (used > columns)
-			return words ? words : at;
-	}
-	return at;
 }
 
 static unsigned word_width(const char *s, const char **end)

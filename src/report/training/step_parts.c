@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step's time went into, by kind of operation where these were timed, else by phase. */
+/* The parts of a training step by kind of operation if these were timed, else by phase. */
 #include <math.h>
 #include "judge/gap/training_step.h"
 #include "report/training/training.h"
@@ -8,14 +8,14 @@
 static const struct {
 	const char *name, *what;
 } whats[] = {
-	{"products", "products of matrices"},
-	{"thin_products", "those with a side below 512: adapters'"},
+	{"products", "GEMMs"},
+	{"thin_products", "GEMMs with a dimension below 512 (adapters)"},
 	{"attention", "attention, forward"},
 	{"attention_backward", "attention, backward"},
 	{"elements", "norms, RoPE, SwiGLU, dropout"},
-	{"loss", "embedding, rows of the head, cross-entropy"},
-	{"optimiser", "norm, AdamW, live copies"},
-	{"copies", "copies and zeros"},
+	{"loss", "embedding, output head, cross-entropy"},
+	{"optimiser", "gradient norm, AdamW, copies of the weights"},
+	{"copies", "copies and zero fills"},
 };
 
 static const char *what_of(const char *name)
@@ -48,7 +48,7 @@ static void add_row(struct grid *g, const struct training_step *t, const struct 
 	grid_cell(g, what);
 }
 
-/* Of what has seconds alone. */
+/* Adds a row of which only the time is known. */
 static void add_seconds(struct grid *g, const struct training_step *t, const char *name, double s,
 			const char *what)
 {
@@ -77,7 +77,7 @@ static void add_kinds(struct grid *g, const struct record *r, const struct train
 	if (t->part_count)
 		return;
 	add_phase(g, r, t, "forward", "forward passes");
-	add_phase(g, r, t, "backward", "backward passes, head and loss among them");
+	add_phase(g, r, t, "backward", "backward passes, including head and loss");
 	add_phase(g, r, t, "optimiser", "clipping and AdamW");
 }
 
@@ -85,28 +85,29 @@ static void add_note(struct text *out, const struct training_step *t, bool on_cp
 {
 	char one[48];
 
-	text_addf(out, "the step of median length, of %zu", t->steps);
+	text_addf(out, "The step of median length out of %zu", t->steps);
 	if (t->gemm_rate > 0) {
 		format_quantity(one, sizeof(one), t->gemm_rate, 0, "FLOPS");
-		text_addf(out, "; of products: of the %s that a large product reached before the first step",
+		text_addf(out,
+			  ". Of GEMM rate: share of the %s that a large GEMM reached before the first step",
 			  one);
 	}
 	for (size_t i = 0; i < t->part_count; i++)
 		if (t->part[i].bytes > 0) {
-			text_add(out, "; bytes: each operand once");
+			text_add(out, ". Bytes: every operand counts once");
 			break;
 		}
 	if (t->part_count)
-		text_add(out, "; a gap between kernels counts to what came before it");
+		text_add(out, ". A gap between kernels counts towards the kernel before it");
 	else if (on_cpu)
-		text_add(out, "; kinds of operations are timed on a GPU alone");
+		text_add(out, ". Kinds of operation are timed only on a GPU");
 	else
-		text_add(out, "; training: step_parts: true times each kind of operation");
+		text_add(out, ". The setting training: step_parts: true times each kind of operation");
 }
 
 bool training_parts_grid(struct grid *g, const struct view *v)
 {
-	static const char *const heads[] = {"", "a step", "share", "rate", "of products"};
+	static const char *const heads[] = {"", "time", "share", "rate", "of GEMM rate"};
 	const struct record *r = v->in->record;
 	const struct record_case *c = training_case(v);
 	const struct record_phase *ready = c ? record_phase(c, "load") : NULL;
@@ -123,7 +124,7 @@ bool training_parts_grid(struct grid *g, const struct view *v)
 	grid_column(g, "what", false);
 	add_kinds(g, r, &t);
 	add_seconds(g, &t, "host", t.step_s - inside,
-		    "outside these: rows, launches before the first kernel, a checkpoint's end");
+		    "all other time: data rows, launches before the first kernel, the end of a checkpoint");
 	add_seconds(g, &t, "step", t.step_s, "");
 	add_note(&g->note, &t, device && !strcmp(device, "cpu"));
 	return true;

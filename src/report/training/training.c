@@ -5,7 +5,7 @@
 #include "judge/gap/training_step.h"
 #include "report/text/format.h"
 
-#define SOURCE "train" /* of telemetry: what the job said of itself */
+#define SOURCE "train" /* the telemetry source of values that the job reports */
 enum { ROWS = 16, EVALUATIONS = 48, TEXT_MOST = 38 };
 
 const struct record_case *training_case(const struct view *v)
@@ -49,7 +49,7 @@ static void add_value(struct grid *g, const struct record_phase *p, const char *
 	grid_cell(g, help);
 }
 
-/* Of a run without a step that counts: in the place of its rate. */
+/* For a run without a steady step: adds a row that says why there is no rate. */
 static void add_no_rate(struct grid *g, const struct record_phase *p)
 {
 	double steady;
@@ -58,21 +58,21 @@ static void add_no_rate(struct grid *g, const struct record_phase *p)
 		return;
 	grid_cell(g, "tokens_per_s");
 	grid_cell(g, FORMAT_NONE);
-	grid_cell(g, "the run is too short: no step comes after start-up and tuning");
+	grid_cell(g, "the run is too short: it has no step after start-up and tuning");
 }
 
-/* By what it trained: told when it was ready. Whole words of a long text: a column is as wide as its longest
- * cell. */
+/* Adds a text that the job reported when it was ready, such as the device. A long text is cut at a space,
+ * because a column is as wide as its longest cell. */
 static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
 {
-	const char *said = ready ? record_text(ready, name) : NULL;
+	const char *reported = ready ? record_text(ready, name) : NULL;
 	char text[TEXT_MOST + 1];
 	char *space;
 
-	if (!said)
+	if (!reported)
 		return false;
-	snprintf(text, sizeof(text), "%s", said);
-	space = strlen(said) > TEXT_MOST ? strrchr(text, ' ') : NULL;
+	snprintf(text, sizeof(text), "%s", reported);
+	space = strlen(reported) > TEXT_MOST ? strrchr(text, ' ') : NULL;
 	if (space)
 		*space = '\0';
 	grid_cell(g, name);
@@ -83,7 +83,7 @@ static bool add_text(struct grid *g, const struct record_phase *ready, const cha
 
 bool training_grid(struct grid *g, const struct view *v)
 {
-	/* What was seen of the GPU while steps were made; clock and power stand beside the case. */
+	/* Readings of the GPU during the steps. Clock and power are in the table of figures. */
 	static const struct field *const seen[] = {&field_tensor_active_share, &field_sm_active_share,
 						   &field_dram_active_share, &field_energy_j};
 	const struct record_case *c = training_case(v);
@@ -110,36 +110,37 @@ bool training_grid(struct grid *g, const struct view *v)
 	return true;
 }
 
-/* One step: its line's place in the series and what was evaluated after it. */
+/* One step: its index in the series and the held-out loss after it. */
 struct step {
 	double step, eval; /* NAN: not evaluated */
-	size_t at;	   /* NO_LINE: of the step itself nothing was told */
+	size_t at;	   /* NO_LINE: only an evaluation was reported */
 };
 #define NO_LINE SIZE_MAX
 
-/* Steps that count, latest first, into *kept (room for all): of a step that was done twice the later one. A
- * line of an evaluation has a step too, and belongs to the step of that number. */
+/* Writes the steps to `kept`, latest first; `kept` has room for all. If a step was done twice, the later one
+ * counts. The line of an evaluation has a step number too and belongs to that step. */
 static size_t pick_steps(const struct series *steps, const struct series *loss, const struct series *eval,
 			 struct step *kept)
 {
 	size_t count = 0;
 
 	for (size_t i = steps->count; i-- > 0;) {
-		bool told = !isnan(training_reading(loss, steps->t_ns[i]));
+		bool reported = !isnan(training_reading(loss, steps->t_ns[i]));
 		double evaluated = training_reading(eval, steps->t_ns[i]), number = steps->value[i];
 		struct step *last = count ? &kept[count - 1] : NULL;
 
-		if ((!told && isnan(evaluated)) || (last && number > last->step))
+		if ((!reported && isnan(evaluated)) || (last && number > last->step))
 			continue;
 		if (!last || number < last->step)
-			kept[count++] = (struct step){number, evaluated, told ? i : NO_LINE};
-		else if (told && last->at == NO_LINE)
+			kept[count++] = (struct step){number, evaluated, reported ? i : NO_LINE};
+		else if (reported && last->at == NO_LINE)
 			last->at = i;
 	}
 	return count;
 }
 
-/* Of both kinds every so many-th from the last on, and the best evaluation. */
+/* Keeps at most ROWS steps and EVALUATIONS evaluated steps at regular distances, counted from the last one,
+ * and the best evaluation. */
 static void thin_out(struct step *kept, size_t *count)
 {
 	size_t evaluated = 0, best = 0, steps = 0, evals = 0, left = 0, every, every_eval;
@@ -175,16 +176,17 @@ static void add_step(struct grid *g, const struct record *r, const struct series
 	static const struct {
 		const char *name, *format;
 	} rest[] = {{"learning_rate", "%.3e"}, {"grad_norm", "%.3g"}, {"tokens_per_s", "%.0f"}};
-	bool told = step->at != NO_LINE;
-	uint64_t t_ns = told ? steps->t_ns[step->at] : 0;
+	bool reported = step->at != NO_LINE;
+	uint64_t t_ns = reported ? steps->t_ns[step->at] : 0;
 
 	add_number(g, "%.0f", step->step);
-	add_number(g, "%.4f", told ? training_reading(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
+	add_number(g, "%.4f",
+		   reported ? training_reading(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
 	add_number(g, "%.4f", step->eval);
 	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)
 		add_number(g, rest[i].format,
-			   told ? training_reading(record_series(r, SOURCE, rest[i].name), t_ns)
-				: (double)NAN);
+			   reported ? training_reading(record_series(r, SOURCE, rest[i].name), t_ns)
+				    : (double)NAN);
 }
 
 bool training_steps_grid(struct grid *g, const struct view *v)

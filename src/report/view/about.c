@@ -81,7 +81,7 @@ void about_machine(const struct view *v, about_visit *visit, void *arg)
 	const struct machine *m = v->in->machine;
 
 	if (!m) {
-		say(&to, "Machine", "the record holds no facts about it");
+		say(&to, "Machine", "the journal has no facts about the machine");
 		return;
 	}
 	if (machine_label(m)[0])
@@ -156,7 +156,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Every library of the software layer that was found, by name. */
+/* Visits every library that was found, sorted by name. */
 static void library_versions(const struct visitor *to, const struct machine *m)
 {
 	const json_t *software = json_object_get(machine_json(m), "software");
@@ -170,7 +170,7 @@ static void library_versions(const struct visitor *to, const struct machine *m)
 	for (size_t i = 0; i < count; i++) {
 		const struct lib_found *lib = machine_lib(m, names[i]);
 
-		/* Not through the pseudonyms: a version of four numbers looks like an address. */
+		/* Not through the pseudonym map: a version of four numbers looks like an address. */
 		if (lib && lib->status == STATUS_OK)
 			to->visit(to->arg, names[i], lib->version[0] ? lib->version : "version unreadable");
 	}
@@ -215,7 +215,7 @@ void about_run(const struct view *v, about_visit *visit, void *arg)
 	if (json_is_number(price) && json_number_value(price) > 0)
 		say(&to, "Price", "$%.2f an hour, stated with the run", json_number_value(price));
 	if (!r->closed)
-		say(&to, "Ended", "the journal has no end: cut");
+		say(&to, "Ended", "the journal has no end: the run was cut");
 	else
 		say(&to, "Ended", "%s", ending_name(r->close_ending));
 	if (r->cut_bytes)

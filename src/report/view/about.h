@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine, the software and the conditions of a run as name and value, for every rendering. */
+/* The machine, the software and the conditions of a run as pairs of name and value. Every renderer uses them.
+ */
 #ifndef REPORT_VIEW_ABOUT_H
 #define REPORT_VIEW_ABOUT_H
 #include "report/view/view.h"
 
-/* Called once a fact; `name` and `value` are lent for the call. Names are replaced already. */
+/* Called once per fact. `name` and `value` are valid during the call; pseudonyms are applied already. */
 typedef void about_visit(void *arg, const char *name, const char *value);
 void about_machine(const struct view *v, about_visit *visit, void *arg);
 void about_gpu(const struct view *v, const struct gpu *gpu, about_visit *visit, void *arg);
 void about_software(const struct view *v, about_visit *visit, void *arg);
-/* Suite, seed, start, plan, judged against, price, how the run ended. */
+/* Visits suite, seed, start, plan, expectations, price and the end of the run. */
 void about_run(const struct view *v, about_visit *visit, void *arg);
 
-/* What an hour of this GPU costs: stated with the run, else from the dated table, else nothing. */
+/* The price of one hour of this GPU: the price stated with the run, else a range from the dated table in
+ * price.c. about_price returns false if neither is known. */
 struct about_price {
-	double low, high;   /* dollars an hour; equal where one figure is known */
+	double low, high;   /* dollars per hour; equal if one price is known */
 	const char *source; /* static; "stated with the run" */
 	const char *date;   /* static; "" */
 };
 bool about_price(const struct view *v, const struct gpu *gpu, struct about_price *out);
-/* The SKU row's name, "" where none fits. */
+/* The name of the SKU row of expectations/ that fits the GPU; "" if none does. */
 const char *about_sku(const struct view *v, const struct gpu *gpu);
 #endif

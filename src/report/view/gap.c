@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/view/gap.h"
 #include <math.h>
+#include "judge/expect/expect.h"
 #include "report/text/format.h"
 
 static enum gap_kind kind_of(const struct factor *f)
@@ -20,8 +21,8 @@ const char *gap_begins(const struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++)
 		if (v->rows[i].headline)
-			return "Each case begins at the bound at maximum clock";
-	return "Training begins at its FLOP done as fast as a large product before the first step";
+			return "Each breakdown starts at the bound at maximum clock";
+	return "The breakdown starts at the time that the step's FLOP would take at the rate of a large GEMM, measured before the first step";
 }
 
 size_t gap_steps(const struct view_row *row, struct gap_step steps[GAP_STEPS_MAX])
@@ -60,6 +61,18 @@ size_t gap_steps(const struct view_row *row, struct gap_step steps[GAP_STEPS_MAX
 	return count;
 }
 
+double gap_datasheet(const struct report_input *in, const struct gpu *gpu, const char *limit)
+{
+	const struct sku *sku = in->expectations && gpu ? expect_sku(in->expectations, gpu) : NULL;
+	const struct sku_value *value = NULL;
+
+	if (sku && !strncmp(limit, "compute.", 8))
+		value = sku_datasheet(sku, limit + 8);
+	else if (sku && !strcmp(limit, "memory"))
+		value = &sku->fact[SKU_memory_bandwidth];
+	return value && value->present ? value->value : 0;
+}
+
 void gap_achieved(struct text *out, const struct view *v, const struct view_row *row)
 {
 	const struct judgement *j = row->j;
@@ -73,8 +86,8 @@ void gap_achieved(struct text *out, const struct view *v, const struct view_row 
 		text_addf(out, " (%s)", row->phase->name);
 	if (j->share_of_bound > 0 && j->bound.value > 0 && !row->share[0]) {
 		format_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);
-		text_addf(out, ", beside %s%s%s%s, which is no bound", text, j->bound.formula[0] ? " (" : "",
-			  j->bound.formula, j->bound.formula[0] ? ")" : "");
+		text_addf(out, ", compared with %s%s%s%s, which is not a bound", text,
+			  j->bound.formula[0] ? " (" : "", j->bound.formula, j->bound.formula[0] ? ")" : "");
 	} else if (j->share_of_bound > 0 && j->bound.value > 0) {
 		format_share(text, sizeof(text), j->share_of_bound);
 		text_addf(out, ", %s of ", text);
@@ -96,7 +109,7 @@ void gap_achieved(struct text *out, const struct view *v, const struct view_row 
 	}
 	if (j->efficiency_held > 0) {
 		format_share(text, sizeof(text), j->efficiency_held);
-		text_addf(out, "; %s at the clock that was held", text);
+		text_addf(out, "; %s at the measured clock", text);
 	}
 }
 
@@ -107,8 +120,9 @@ void gap_step_text(struct text *out, const struct view_row *row, const struct ga
 
 	switch (step->kind) {
 	case GAP_ABSENT:
-		text_addf(out, "%s: nothing here tells it; it stays in what is unexplained%s%s%s", step->name,
-			  step->signal[0] ? " (" : "", step->signal, step->signal[0] ? ")" : "");
+		text_addf(out,
+			  "%s: no signal on this machine; its cost is part of the unexplained factor%s%s%s",
+			  step->name, step->signal[0] ? " (" : "", step->signal, step->signal[0] ? ")" : "");
 		return;
 	case GAP_PART:
 		text_addf(out, "of which %s", step->name);
@@ -142,7 +156,7 @@ void gap_conclusion(struct text *out, const struct view_row *row)
 		text_addf(out, "signals account for %s of the gap to the bound", share);
 		format_share(share, sizeof(share), row->j->assumed_share);
 		if (row->j->assumed_share > row->j->explained_share)
-			text_addf(out, ", and %s with what is assumed", share);
+			text_addf(out, ", or for %s with assumed factors", share);
 		return;
 	}
 	format_share(share, sizeof(share), fabs(steps[count - 1].value - 1));
@@ -151,8 +165,8 @@ void gap_conclusion(struct text *out, const struct view_row *row)
 	else
 		text_addf(out, "not explained: %s %s", share,
 			  fabs(steps[count - 1].value - 1) > 0.03
-				  ? "has no cause that was measured"
-				  : "is left, but a factor has no signal here");
+				  ? "has no measured cause"
+				  : "remains, and a factor has no signal here");
 }
 
 bool gap_largest(struct text *out, const struct view_row *row)

@@ -5,11 +5,11 @@
 
 #define T 1e12
 
-/* Square GEMM of `size`, random data. The guides give the 4096 and 8192 bands; the ±20 % of a guide's sanity
- * test stands in `guide_bands_of`. No library reaches the FP32 mark on these cards (51 TFLOPS is the FP32
- * pipe's rate in practice). */
+/* Square GEMM of `size` with random data. The guides give the ranges for 4096 and 8192; guide_bands_of has
+ * the ±20 % of a guide's sanity test. No library reaches the FP32 range on these GPUs: the FP32 pipe sustains
+ * 51 TFLOPS in practice. */
 static const struct {
-	const char *sku, *type; /* beginning of the SKU row's name; type as in the key */
+	const char *sku, *type; /* start of the SKU row's name; type as in the case's key */
 	unsigned size;		/* 0: any */
 	double low, high, fail;
 } bands[] = {
@@ -40,7 +40,7 @@ bool guide_bands_of(const struct view *v, const struct view_row *row, struct gui
 			continue;
 		*out = (struct guide_band){.low = bands[i].low, .high = bands[i].high, .fail = bands[i].fail};
 		if (out->fail > 0 && figure < out->fail)
-			out->reading = "below the guide's failing mark";
+			out->reading = "below the guide's failure threshold";
 		else if (figure >= out->low && (out->high == 0 || figure <= out->high))
 			out->reading = "inside";
 		else if (out->high > 0 && figure > out->high)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts that a ticket can name: GPUs, and ends of a pair, with the worst that was found of each. */
+/* Parts that a ticket can name: GPUs and the two ends of a pair, each with its worst finding. */
 #include "report/view/build.h"
 #include "report/text/format.h"
 
-/* What a ticket for the part could be about, short of a failure. */
+/* True for causes that justify a ticket although the case did not fail. */
 static bool is_hardware(enum cause cause)
 {
 	switch (cause) {
@@ -38,13 +38,13 @@ static bool is_hardware(enum cause cause)
 
 bool view_for_ticket(const struct judgement *j)
 {
-	if (j->cause == CAUSE_FLEET_LOW) /* about all of them: no part is to be swapped */
+	if (j->cause == CAUSE_FLEET_LOW) /* about all GPUs: no part needs to be replaced */
 		return false;
 	return j->verdict == VERDICT_FAIL || j->verdict == VERDICT_ERROR ||
 	       ((j->verdict == VERDICT_WARN || j->verdict == VERDICT_UNTRUSTED) && is_hardware(j->cause));
 }
 
-/* The ends of a pair, or the one of them that its finding is about. */
+/* Sets both GPUs of a pair, or the one GPU that the finding names. */
 static void part_of_pair(struct view_part *part, const struct machine *m)
 {
 	const char *accused = part->row->j->part;

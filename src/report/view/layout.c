@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From rows to what is laid out: folds, what nothing judged, knobs, columns. */
+/* Groups rows for the layout: table columns, folds, cases without a verdict, settings to try. */
 #include "report/view/build.h"
 #include <inttypes.h>
 #include <math.h>
 #include "report/text/format.h"
 
-/* Cases that one line names before it only counts. */
-enum { FOLD_CASES = 12, UNJUDGED_CASES = 3, KNOB_CASES = 3 };
+enum { UNJUDGED_CASES = 3 }; /* cases that one entry names; the others are counted */
 
 bool view_tabled(const struct view_row *row)
 {
@@ -46,8 +45,9 @@ bool view_fold_above(const struct view_fold *f)
 	return view_badness(f->verdict) <= view_badness(VERDICT_WARN) && f->verdict != VERDICT_UNKNOWN;
 }
 
-/* Another row of the table, before this one, has said the same; of a failure the numbers count too. */
-static bool said_before(const struct view *v, const struct view_group *g, const struct view_row *row)
+/* True if an earlier row of the table has the same reason. For a failure the numbers in the reason must be
+ * equal too. */
+static bool repeats_reason(const struct view *v, const struct view_group *g, const struct view_row *row)
 {
 	for (const struct view_row *r = &v->rows[g->first]; r < row; r++)
 		if (view_tabled(r) && r->j->verdict == row->j->verdict &&
@@ -57,8 +57,8 @@ static bool said_before(const struct view *v, const struct view_group *g, const 
 	return false;
 }
 
-/* Which columns a table has, and its reasons: a pass is told by the columns beside it, what has no reference
- * by the list of what nothing judged. */
+/* Chooses each table's columns and shortens reasons that the reader finds elsewhere: the other columns
+ * explain a pass, and the list of cases without a verdict explains a missing reference. */
 static void shape_table(struct view *v)
 {
 	for (size_t g = 0; g < v->group_count; g++) {
@@ -76,7 +76,7 @@ static void shape_table(struct view *v)
 			}
 			if (!view_tabled(row) || (!cause[0] && !row->over[0]) ||
 			    (row->j->verdict != VERDICT_PASS && view_asks(row) &&
-			     !said_before(v, group, row)))
+			     !repeats_reason(v, group, row)))
 				continue;
 			snprintf(row->why, sizeof(row->why), "%s%s%s", cause,
 				 cause[0] && row->over[0] ? "; " : "", row->over);
@@ -86,8 +86,8 @@ static void shape_table(struct view *v)
 	}
 }
 
-/* "What to do" names what asks for something; this is the rest of what has no verdict of its own. What nobody
- * asked to judge is no shortcoming: it is counted apart. */
+/* True for cases without a verdict that "What to do" does not name. Cases that the suite does not ask to
+ * judge are counted separately. */
 static bool is_unjudged(const struct view_row *row)
 {
 	return !row->aside && row->j->verdict != VERDICT_MEASURED &&
@@ -106,9 +106,9 @@ static void name_one(struct text *out, unsigned *count, unsigned most, const cha
 	++*count;
 }
 
-static void add_to_fold(struct view *v, size_t group, const struct view_row *row)
+static void add_to_fold(struct view *v, size_t group, struct view_row *row)
 {
-	static const char held[] = "every rule for them held";
+	static const char held[] = "all their rules passed";
 	const char *reason = passing_reading(row) ? held : row->reason;
 	struct view_fold *f = NULL;
 
@@ -120,7 +120,8 @@ static void add_to_fold(struct view *v, size_t group, const struct view_row *row
 		f = &v->folds[v->fold_count++];
 		*f = (struct view_fold){.group = group, .verdict = row->j->verdict, .reason = reason};
 	}
-	name_one(&f->cases, &f->count, FOLD_CASES, row->title);
+	row->fold = 1 + (size_t)(f - v->folds);
+	name_one(&f->cases, &f->count, VIEW_FOLD_CASES, row->title);
 }
 
 static void build_folds(struct view *v)
@@ -129,15 +130,15 @@ static void build_folds(struct view *v)
 		for (unsigned badness = 0; badness <= view_badness(VERDICT_SKIP); badness++)
 			for (size_t i = v->groups[g].first; i < v->groups[g].first + v->groups[g].count;
 			     i++) {
-				const struct view_row *row = &v->rows[i];
+				struct view_row *row = &v->rows[i];
 
 				if (!row->aside && !row->figure[0] && !is_unjudged(row) &&
 				    view_badness(row->j->verdict) == badness)
 					add_to_fold(v, g, row);
 			}
 	for (size_t i = 0; i < v->fold_count; i++)
-		if (v->folds[i].count > FOLD_CASES)
-			text_addf(&v->folds[i].cases, "; and %u more", v->folds[i].count - FOLD_CASES);
+		if (v->folds[i].count > VIEW_FOLD_CASES)
+			text_addf(&v->folds[i].cases, "; and %u more", v->folds[i].count - VIEW_FOLD_CASES);
 }
 
 static struct view_unjudged *unjudged_of(struct view *v, enum verdict verdict, const char *reason)
@@ -158,10 +159,11 @@ static const char *measured_why(const struct view_row *row)
 		return NULL;
 	if (row->in_curve)
 		return "points of a curve";
-	return row->reason && row->reason[0] ? row->reason : "a job, which has no reference";
+	return row->reason && row->reason[0] ? row->reason : "a job, for which there is no reference";
 }
 
-/* Rows from this one on that were measured for the same reason; 0 where an earlier one counts it. */
+/* The number of rows that were measured without a verdict for the same reason as this row; 0 if an earlier
+ * row counts them. */
 static unsigned measured_alike(const struct view *v, size_t row)
 {
 	const char *why = measured_why(&v->rows[row]);
@@ -179,10 +181,10 @@ static unsigned measured_alike(const struct view *v, size_t row)
 	return count;
 }
 
-/* What was measured without being judged: one line, last. */
+/* Adds one last line for valid figures without a verdict. */
 static void count_measured(struct view *v)
 {
-	static const char reason[] = "sound figures that nothing was asked to judge";
+	static const char reason[] = "valid figures for which no verdict was requested";
 	struct view_unjudged *u = NULL;
 
 	for (size_t i = 0; i < v->row_count; i++) {
@@ -205,7 +207,8 @@ static bool is_absent(const struct view_row *row)
 
 enum { LACKS_MAX = 8, LACK = 120 };
 
-/* What the machine lacks, in few words: without the reading's own name in front and the advice behind. */
+/* The part of the reason that says what the machine lacks: without the reading's name before it and the
+ * advice after it. */
 static void lack_text(char out[LACK], const struct view_row *row)
 {
 	const char *why = row->reason, *colon = strstr(why, ": ");
@@ -215,7 +218,7 @@ static void lack_text(char out[LACK], const struct view_row *row)
 	snprintf(out, LACK, "%.*s", (int)strcspn(why, ":"), why);
 }
 
-/* The reasons with their counts. */
+/* Appends the reasons with their counts. */
 static void add_lacks(struct text *out, const struct view *v)
 {
 	char lack[LACKS_MAX][LACK], one[LACK];
@@ -242,8 +245,16 @@ static void add_lacks(struct text *out, const struct view *v)
 		text_addf(out, "; other reasons: %u", other);
 }
 
-/* What cannot run on this machine, whatever it lacks, is one entry. One reason alone keeps its entry, with
- * its cases. */
+/* Entry `from` of the list of cases without a verdict is now entry `to`. */
+static void move_unjudged(struct view *v, size_t from, size_t to)
+{
+	for (size_t i = 0; i < v->row_count && from != to; i++)
+		if (v->rows[i].unjudged == from + 1)
+			v->rows[i].unjudged = to + 1;
+}
+
+/* Joins all cases that cannot run on this machine into one entry. If all have the same reason, the entry
+ * keeps its cases. */
 static void join_absent(struct view *v)
 {
 	struct view_unjudged *first = NULL;
@@ -258,10 +269,12 @@ static void join_absent(struct view *v)
 
 		if (u->absent && first) {
 			first->count += u->count;
+			move_unjudged(v, i, (size_t)(first - v->unjudged));
 			text_release(&u->some);
 			continue;
 		}
 		v->unjudged[kept] = *u;
+		move_unjudged(v, i, kept);
 		if (u->absent)
 			first = &v->unjudged[kept];
 		kept++;
@@ -275,12 +288,13 @@ static void join_absent(struct view *v)
 static void build_unjudged(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
-		const struct view_row *row = &v->rows[i];
+		struct view_row *row = &v->rows[i];
 		struct view_unjudged *u;
 
 		if (row->in_curve || !is_unjudged(row))
 			continue;
 		u = unjudged_of(v, row->j->verdict, row->reason);
+		row->unjudged = 1 + (size_t)(u - v->unjudged);
 		u->absent = u->absent || is_absent(row);
 		name_one(&u->some, &u->count, UNJUDGED_CASES, row->title);
 	}
@@ -292,7 +306,7 @@ static void build_unjudged(struct view *v)
 	count_measured(v);
 }
 
-static const struct advice *turns(const struct view_row *row, const struct view_knob *knob)
+static const struct advice *advice_of(const struct view_row *row, const struct view_knob *knob)
 {
 	for (size_t i = 0; i < row->j->advice_count; i++)
 		if (!strcmp(row->where, knob->spread.target) && !strcmp(row->j->advice[i].knob, knob->knob))
@@ -305,7 +319,7 @@ static double share_of(const struct view_row *row)
 	return isfinite(row->j->share_of_bound) ? row->j->share_of_bound : 0;
 }
 
-/* The next of a knob's cases: the least share of its bound above (share, index) of the one before. */
+/* The next case of a setting in ascending order of (share of the bound, index), after `before`. */
 static const struct view_row *next_case(const struct view *v, const struct view_knob *knob,
 					const struct view_row *before)
 {
@@ -315,7 +329,7 @@ static const struct view_row *next_case(const struct view *v, const struct view_
 		const struct view_row *row = &v->rows[i];
 		double share = share_of(row);
 
-		if (!turns(row, knob) ||
+		if (!advice_of(row, knob) ||
 		    (before && (share < share_of(before) || (share == share_of(before) && row <= before))))
 			continue;
 		if (!next || share < share_of(next))
@@ -329,14 +343,17 @@ static void name_cases(const struct view *v, struct view_knob *knob)
 	const struct view_row *row = NULL;
 
 	for (size_t i = 0; i < v->row_count; i++)
-		knob->count += turns(&v->rows[i], knob) != NULL;
-	for (unsigned i = 0; i < KNOB_CASES && (row = next_case(v, knob, row)); i++)
-		text_addf(&knob->some, "%s%s (%s)", i ? "; " : "", row->title, turns(row, knob)->gain);
-	if (knob->count > KNOB_CASES)
-		text_addf(&knob->some, "; and %u more", knob->count - KNOB_CASES);
+		knob->count += advice_of(&v->rows[i], knob) != NULL;
+	for (unsigned i = 0; i < VIEW_KNOB_CASES && (row = next_case(v, knob, row)); i++) {
+		knob->named[i] = row;
+		knob->gain[i] = advice_of(row, knob)->gain;
+		text_addf(&knob->some, "%s%s (%s)", i ? "; " : "", row->title, knob->gain[i]);
+	}
+	if (knob->count > VIEW_KNOB_CASES)
+		text_addf(&knob->some, "; and %u more", knob->count - VIEW_KNOB_CASES);
 }
 
-/* Knobs in the order of their first case. */
+/* Builds the settings to try, in the order of their first case. */
 static void build_knobs(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++)
@@ -416,11 +433,13 @@ bool view_ends_early(struct text *out, const struct record *r)
 {
 	if (r->cut_bytes)
 		text_addf(out,
-			  "journal's line %" PRIu64 " and what is behind it, %" PRIu64
-			  " bytes, could not be read: what was written before them is shown",
+			  "journal cannot be read from line %" PRIu64 " on (%" PRIu64
+			  " bytes); this report shows the lines before it",
 			  r->cut_line, r->cut_bytes);
 	else if (!r->closed)
-		text_add(out, "record ends before the run did: what was written until then is shown");
+		text_add(
+			out,
+			"journal ends before the end of the run; this report shows what was written until then");
 	return r->cut_bytes || !r->closed;
 }
 
@@ -436,7 +455,7 @@ bool view_rebooted(struct text *out, const struct view *v)
 			continue;
 		text_addf(out, "%s %s case %u, ",
 			  any ? ", and"
-			      : "the machine was started anew before the run went on; it had gone down",
+			      : "the machine was restarted before the run was resumed; it had gone down",
 			  c->reboot == REBOOT_WITHIN ? "in" : "after", c->id);
 		pseudonym_map_add(&v->names, out, c->key);
 		text_addf(out, " on %s", c->where);
@@ -449,7 +468,7 @@ bool view_stated(struct text *out, const struct view *v)
 {
 	if (!v->in->judged->has_stated)
 		return false;
-	text_add(out, "what was bought: ");
+	text_add(out, "compared with the stated machine: ");
 	pseudonym_map_add(&v->names, out, v->in->judged->stated.reason);
 	return true;
 }

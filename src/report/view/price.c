@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an hour costs where the run does not say. Ranges of public on-demand list prices for one GPU; they age
- * fast, which is why each row has its date and why --price wins. Chosen by the SKU row, never by the device's
+ * Prices of one hour, for runs that state none: ranges of public on-demand list prices for one GPU. They age
+ * fast, so each row has a date and --price wins. The row is chosen by the SKU row, never by the device's
  * name.
  */
 #include "report/view/about.h"
 
 static const struct {
-	const char *sku; /* the row's name begins with it */
+	const char *sku; /* start of the SKU row's name */
 	double low, high;
 	const char *date, *source;
 } prices[] = {

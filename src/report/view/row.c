@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case as every rendering shows it: title, figure, what it was held against, conditions, reason. */
+/* A case as every renderer shows it: title, figure, expectation, conditions, reason. */
 #include <math.h>
 #include <stddef.h>
 #include "report/view/build.h"
@@ -61,11 +61,11 @@ void view_signs(struct text *out, const struct view *v)
 		const char *sign, *means;
 		size_t column;
 	} signs[] = {
-		{"≤", "what the hardware, or this machine's own ceiling, allows at most",
+		{"≤", "upper bound, from the hardware or from a ceiling measured on this machine",
 		 offsetof(struct view_row, expected)},
-		{"≈", "what a bare loop of the same traffic reached, an estimate that may be exceeded",
+		{"≈", "rate of a plain loop with the same traffic, an estimate that a case may exceed",
 		 offsetof(struct view_row, expected)},
-		{"~", "as the driver says, not measured in the window", offsetof(struct view_row, clock)},
+		{"~", "reported by the driver, not measured in the window", offsetof(struct view_row, clock)},
 	};
 
 	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
@@ -73,7 +73,7 @@ void view_signs(struct text *out, const struct view *v)
 			text_addf(out, "%s%s: %s", out->size ? "; " : "", signs[i].sign, signs[i].means);
 }
 
-/* A reading of something that is no rate has its own text: the reason says it. */
+/* The phase to show: the judged phase, else the first phase with values. */
 static const struct record_phase *judged_phase(const struct record_case *c, const struct judgement *j)
 {
 	static const char *const order[] = {"sustained", "burst", "once", "cold"};
@@ -89,26 +89,25 @@ static const struct record_phase *judged_phase(const struct record_case *c, cons
 
 const char *view_low_confidence(const struct view *v)
 {
-	const char *said = "";
+	const char *text = "";
 
 	for (size_t i = 0; i < v->row_count; i++) {
 		if (v->rows[i].j->cause != CAUSE_LOW_CONFIDENCE && !v->rows[i].j->low_confidence)
 			continue;
 		if (strcmp(v->rows[i].c->target, "cpu"))
-			return " Low confidence: the band that judges it rests on few cards.";
-		said = " Low confidence: what judges it rests on few machines.";
+			return " Low confidence: the expected range comes from few GPUs.";
+		text = " Low confidence: the expectation comes from few machines.";
 	}
-	return said;
+	return text;
 }
 
-/* What another loop of this run reached bounds nothing once the figure is above it: no share is shown then.
- */
+/* A ceiling measured in this run is no bound if the figure is above it. Then no share is shown. */
 static bool no_bound(const struct view_row *row)
 {
 	return row->j->bound.from == BOUND_CEILING && row->j->share_of_bound > 1.0005;
 }
 
-/* A share above 100 % never stands alone. What physics does not allow is untrusted, by the judge. */
+/* A share above 100 % is always explained. The judge marks physically impossible figures as untrusted. */
 static const char *over_bound(const struct view_row *row)
 {
 	const struct judgement *j = row->j;
@@ -119,11 +118,11 @@ static const char *over_bound(const struct view_row *row)
 	if (j->verdict == VERDICT_UNTRUSTED || j->verdict == VERDICT_ERROR)
 		return "do not use the figure";
 	if (efficiency > 0 && efficiency < j->share_of_bound)
-		return "the clock was above the maximum that is told";
+		return "the clock was above its reported maximum";
 	return "within the bound's tolerance";
 }
 
-/* "FP32 GEMM 2048, OpenBLAS (SkylakeX)": which of its kernels the library chose. */
+/* Appends the kernels that the library chose: "FP32 GEMM 2048, OpenBLAS (SkylakeX)". */
 static void add_kernels(struct view_row *row, const struct record_case *c)
 {
 	const struct record_phase *once = record_phase(c, "once");
@@ -156,7 +155,8 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
 			  ", other kernels");
 	else if (record_follows(c))
-		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base), ", search");
+		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
+			  ", isolation search");
 	text_copy(row->title, sizeof(row->title), row->base);
 	if (j->has_figure && isfinite(j->figure))
 		format_quantity(row->figure, sizeof(row->figure), j->figure, 0, j->figure_unit);
@@ -176,7 +176,7 @@ out:
 			   : error_set(err, STATUS_NO_RESOURCE, "no memory for the report's rows");
 }
 
-/* Another case of this target that reads the same and has another value for this option. */
+/* True if another case of this target has the same title and another value of this option. */
 static bool differs(const struct view *v, const struct view_row *row, const char *key, const char *value)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
@@ -192,7 +192,6 @@ static bool differs(const struct view *v, const struct view_row *row, const char
 	return false;
 }
 
-/* Two cases of one target whose plain words agree get the options in which they differ. */
 void view_tell_apart(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
@@ -204,7 +203,7 @@ void view_tell_apart(struct view *v)
 		{
 			const char *mine = json_string_value(value);
 			size_t used = strlen(row->title);
-			bool more = used > strlen(row->base); /* one bracket for all of them */
+			bool more = used > strlen(row->base); /* one bracket for all options */
 
 			if (mine && differs(v, row, key, mine))
 				snprintf(row->title + used - more, sizeof(row->title) - used + more,

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to do: one entry a cause, target and action, worst first. */
+/* What to do: one entry per cause, target and action, worst first. */
 #include <math.h>
 #include "report/view/build.h"
-
-/* Cases that one line of "what to do" names. */
-enum { TODO_CASES = 4 };
 
 static void add_todo(struct view *v, const struct view_row *row, const char *action)
 {
@@ -27,12 +24,15 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 	t->residual_low = fmin(t->residual_low, row->j->unexplained);
 	t->residual_high = fmax(t->residual_high, row->j->unexplained);
 	text_addf(&t->cases, "%s%s", t->count ? "; " : "", row->title);
-	if (t->count < TODO_CASES)
+	if (t->count < VIEW_TODO_CASES) {
 		text_addf(&t->some, "%s%s", t->count ? "; " : "", row->title);
+		t->named[t->count] = row;
+	}
 	t->count++;
 }
 
-/* The first case's reason tells of its own residual alone. */
+/* For several cases: the range of their unexplained factors, because the reason of the first case has only
+ * its own. */
 static void name_range(struct view_todo *t)
 {
 	if (t->cause != CAUSE_UNEXPLAINED || t->count < 2 || !isfinite(t->residual_low) ||
@@ -54,17 +54,17 @@ bool view_asks(const struct view_row *row)
 	       (j->cause != CAUSE_NONE && j->cause != CAUSE_NO_REFERENCE);
 }
 
-/* Going on is for a run of one process: a team's begins anew. */
+/* Only a run of one process can be resumed; a run of several ranks must start again. */
 static const char *action_of(const struct view *v, const struct view_row *row)
 {
 	enum cause cause = row->j->cause;
 	bool stopped = cause == CAUSE_INTERRUPTED || cause == CAUSE_CUT;
 
-	if (cause == CAUSE_BLAS_KERNEL && row->j->advice_count) /* the command that was measured to help */
+	if (cause == CAUSE_BLAS_KERNEL && row->j->advice_count) /* this run measured that the command helps */
 		return row->j->advice[0].knob;
 
 	if (stopped && json_object_get(v->in->record->open, "team"))
-		return "begin anew: a team's run is not gone on with";
+		return "start a new run: a run of several ranks cannot be resumed";
 	return cause_action(cause);
 }
 
@@ -80,8 +80,8 @@ void view_todos_build(struct view *v)
 			add_todo(v, row, action_of(v, row));
 		}
 	for (size_t i = 0; i < v->todo_count; i++) {
-		if (v->todos[i].count > TODO_CASES)
-			text_addf(&v->todos[i].some, "; and %u more", v->todos[i].count - TODO_CASES);
+		if (v->todos[i].count > VIEW_TODO_CASES)
+			text_addf(&v->todos[i].some, "; and %u more", v->todos[i].count - VIEW_TODO_CASES);
 		name_range(&v->todos[i]);
 	}
 }

@@ -33,7 +33,7 @@ static void gpu_name(char *out, size_t size, const struct machine *m, unsigned i
 void view_target_name(char *out, size_t size, const struct view *v, const struct record_case *c,
 		      const struct gpu **gpu)
 {
-	/* Which GPU a lost rank had is not known. */
+	/* The GPU of a lost rank is not known. */
 	const struct machine *m =
 		c->cause == CAUSE_TEAM_LOST && !json_object_get(c->plan, "gpus") ? NULL : view_machine(v, c);
 	const struct cpu *cpu = m ? machine_cpu(m) : NULL;
@@ -42,7 +42,7 @@ void view_target_name(char *out, size_t size, const struct view *v, const struct
 	char rest;
 
 	*gpu = NULL;
-	if (strcmp(c->where, target)) { /* one of several nodes: by its name */
+	if (strcmp(c->where, target)) { /* one of several nodes: the node's name comes first */
 		pseudonym_map_copy(&v->names, out, size, c->where);
 		out[strlen(out) > strlen(target) ? strlen(out) - strlen(target) - 1 : 0] = '\0';
 		text_copy(out + strlen(out), size - strlen(out), " · ");
@@ -84,8 +84,8 @@ static int by_key(const void *a, const void *b)
 	return strcmp((*x)->c->key, (*y)->c->key);
 }
 
-/* Cases of the group that nobody was asked for: not those that another rank of the node does, and of each of
- * the ranks alike. */
+/* Counts the cases of the group that were not requested. A case that another rank of the node measures does
+ * not count, and a case of several ranks counts once. */
 static enum status count_aside(const struct view *v, struct view_group *g, struct error *err)
 {
 	const struct view_row **row = calloc(g->count + 1, sizeof(const struct view_row *));
@@ -109,7 +109,8 @@ static enum status count_aside(const struct view *v, struct view_group *g, struc
 	return STATUS_OK;
 }
 
-/* Rows become contiguous by target, targets in the order of their first case, cases in plan order. */
+/* Builds the rows, sorted by target. Targets are in the order of their first case, cases in the order of the
+ * plan. */
 static enum status build_rows(struct view *v, struct error *err)
 {
 	const struct record *r = v->in->record;
@@ -154,7 +155,7 @@ static enum status build_rows(struct view *v, struct error *err)
 			v->asked_verdicts[j->verdict]++;
 			if (view_badness(j->verdict) < view_badness(group->worst) &&
 			    (j->verdict != VERDICT_UNKNOWN || record_asks_judgement(&r->cases[i])))
-				group->worst = j->verdict; /* nobody asked for the others to be judged */
+				group->worst = j->verdict; /* the suite does not ask to judge the others */
 		}
 		st = count_aside(v, group, err);
 		if (st)
@@ -163,7 +164,7 @@ static enum status build_rows(struct view *v, struct error *err)
 	return STATUS_OK;
 }
 
-/* How far `text` goes along with `key`, which the judge may have cut. */
+/* The length of the common start of `text` and `key`. The judge may have cut the key in its text. */
 static size_t along(const char *text, const char *key)
 {
 	size_t n = 0;
@@ -173,7 +174,7 @@ static size_t along(const char *text, const char *key)
 	return n;
 }
 
-/* The judge knows cases by their keys; people know them by what they do. */
+/* Replaces the keys of cases in the judge's headline with their titles. */
 static enum status build_headline(struct view *v, struct error *err)
 {
 	enum { KEY_LEAST = 24 };
@@ -212,7 +213,7 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 		return error_set(err, STATUS_BUG, "%zu judgements for %zu cases", in->judged->count, cases);
 	pseudonym_map_init(&v->names, in->record, in->machine, in->real_names);
 	for (size_t i = 0; i < in->called_count; i++)
-		pseudonym_map_tell(&v->names, in->called[i].shown, in->called[i].name);
+		pseudonym_map_set(&v->names, in->called[i].shown, in->called[i].name);
 	for (size_t i = 0; in->nodes && i < in->record->node_count; i++)
 		pseudonym_map_learn(&v->names, in->nodes[i]);
 	v->rows = calloc(room, sizeof(*v->rows));
@@ -263,11 +264,11 @@ void view_run_counts(struct text *out, const struct view *v)
 {
 	view_counts(out, v->asked_verdicts, v->asked_count);
 	if (v->round_count)
-		text_addf(out, "; %zu of them had another round", v->round_count);
+		text_addf(out, "; %zu of them were measured again", v->round_count);
 	if (v->kernels_count)
 		text_addf(out, "; %zu more tried other kernels", v->kernels_count);
 	if (v->search_count)
-		text_addf(out, "; %zu more searched what is bad", v->search_count);
+		text_addf(out, "; %zu more are isolation searches", v->search_count);
 }
 
 void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_t cases)
@@ -283,14 +284,15 @@ void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_
 	}
 }
 
-/* This is meant for a shell: what a suite's name or path does not need does not get there. */
+/* The text is meant for a shell, so only characters that occur in names of suites and paths are passed;
+ * others become a question mark. */
 static void add_shell_word(struct text *out, const char *word)
 {
 	for (const char *s = word; *s; s++)
 		text_add_bytes(out, isalnum((unsigned char)*s) || strchr("._/+-=:,", *s) ? s : "?", 1);
 }
 
-/* A suite by its name and seed; a job, which has no seed of the run's, by the words that began it. */
+/* A suite by its name and seed; a job, which has no seed, by its command line. */
 void view_repeat(struct text *out, const struct view *v)
 {
 	const json_t *open = v->in->record->open;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases beyond the plan: numbered on, journaled as such, and run. */
+/* Cases beyond the plan: they continue its numbering, and the journal records them as `extend`. */
 #include <errno.h>
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/supervisor/supervisor.h"
 
-/* Longer by zeros; false: no memory. */
+/* Extends the array with zeros; false: out of memory. */
 static bool grow(void *array, size_t size, size_t from, size_t to)
 {
 	void **at = array;
@@ -47,7 +47,7 @@ bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t 
 		json_t *body;
 
 		step->cases[i].id = r->next_id++;
-		step->cases[i].line = 0; /* the other ranks of a team do not wait for it */
+		step->cases[i].line = 0; /* the other ranks of a team do not wait for an added case */
 		body = case_json(&step->cases[i], r->machine);
 		if (body)
 			json_object_set(body, mark, json_array_get(marks, i));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If a product on the CPU stays below the mark from which its ceiling lets it pass, it is done again by other
- * means. First come the library's other kernels and other libraries with the same functions
- * (engine->settings), then the probe's other engines. Each runs in a worker of its own, because a library
- * reads its environment when it is loaded. The first that reaches the mark ends the search, and the next low
- * case begins with it. The cases are journaled as an `extend` with `follows`; the judge reads them. Each low
- * case has its own bound, so that one that nothing helps takes nothing from the next. What helped no earlier
- * case of the same kind is not tried again. No search begins once the run has searched for SEARCH_NS.
+ * The BLAS kernel search. If a GEMM on the CPU stays below the threshold that its ceiling sets, other kernels
+ * run it. First come the library's other kernels and other libraries with the same functions
+ * (engine->settings), then the probe's other engines. Each attempt has a worker of its own, because a library
+ * reads its environment when it is loaded. The first attempt that reaches the threshold ends the search, and
+ * the next low case begins with it. The journal records the attempts as an `extend` with `follows`; the judge
+ * reads them. Each low case has its own limit of attempts, so a case that nothing helps does not use up those
+ * of the next. A setting that helped no earlier case of the same kind is not tried again. No search begins
+ * after the run has searched for SEARCH_NS.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,22 +15,23 @@
 #include "core/text/text.h"
 #include "journal/record/record.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/plan/memory_need.h"
 #include "run/supervisor/supervisor.h"
 
 enum {
 	SETTINGS_MAX = 16,
-	CASES_MOST = 16, /* of one low case, about 1.5 s each */
-	SMALL = 256	 /* least dimension: below it kernels differ in their edges, above in their loops */
+	CASES_MOST = 16, /* attempts for one low case, about 1.5 s each */
+	/* smallest dimension; below it kernels differ in their edges, above it in their loops */
+	SMALL = 256
 };
-#define SEARCH_NS 300000000000u /* of a run: far more than a busy machine needs for a suite of ours */
+#define SEARCH_NS 300000000000u /* limit per run: far more than a busy machine needs for a built-in suite */
 
 struct tries {
 	struct run *r;
-	const struct bench_case *c; /* the low one */
+	const struct bench_case *c; /* the low case */
 	double pass;
-	unsigned round, cases; /* attempts for this case, with those of the part before */
+	unsigned round, cases; /* attempts for this case, including those before a resume */
 	uint64_t began_ns;
 	struct engine_setting setting[SETTINGS_MAX];
 	unsigned count;
@@ -46,7 +48,8 @@ static bool is_low(const struct run *r, const struct bench_case *c, double *pass
 	       n->ceiling_ratio > 0 && n->ceiling_ratio < *pass;
 }
 
-/* A share above the limit is none: a library whose threads wait in loops takes the ceiling's CPUs. */
+/* A share above the limit does not count: the library's threads spin while they wait, and so slow the
+ * ceiling. */
 static bool reaches_mark(const struct run *r, unsigned id, const struct case_outcome *n)
 {
 	const struct expected_before_run *e = &r->o->expected[id];
@@ -61,7 +64,7 @@ static bool may_begin(const struct tries *t)
 	       clock_now_ns(t->r->o->clock) - t->began_ns < SEARCH_NS;
 }
 
-/* ---- what was tried ---- */
+/* ---- attempts so far ---- */
 
 static bool keep(struct run *r, unsigned id, const char *what, bool reached)
 {
@@ -83,12 +86,12 @@ enum status blas_search_take_up(struct run *r, const struct record_case *c, stru
 
 	if (!r->o->expected || !what || !c->ended || id < 0 || (size_t)id >= r->plan->case_count)
 		return STATUS_OK;
-	/* One that was stopped has told nothing. */
+	/* an attempt that was stopped has no result */
 	if (c->ending == ENDING_CANCELLED || c->ending == ENDING_NOT_RUN || c->ending == ENDING_CUT)
 		return STATUS_OK;
 	case_outcome_record(&n, c);
 	if (!keep(r, (unsigned)id, what, reaches_mark(r, id, &n)))
-		return error_errno(err, ENOMEM, "attempts by other kernels");
+		return error_errno(err, ENOMEM, "attempts of the BLAS kernel search");
 	return STATUS_OK;
 }
 
@@ -101,7 +104,7 @@ static const struct bench_case *planned(const struct run *r, unsigned id)
 	return NULL;
 }
 
-/* "bf16 4 small": what kernels of one library are likely to have in common. */
+/* "bf16 4 small": cases of one kind probably use the same kernels of a library. */
 static void kind_of(const struct run *r, const struct bench_case *c, char *out, size_t size)
 {
 	static const char *const sides[] = {"m", "n", "k"};
@@ -124,7 +127,7 @@ static void kind_of(const struct run *r, const struct bench_case *c, char *out, 
 	json_decref(body);
 }
 
-/* For this case, or without use for another one of its kind. */
+/* Whether `what` was tried for this case, or for another case of the same kind without success. */
 static bool was_tried(const struct tries *t, const char *what)
 {
 	char kind[96], other[96];
@@ -143,7 +146,7 @@ static bool was_tried(const struct tries *t, const char *what)
 	return false;
 }
 
-/* The part before has found what helps it, and the attempts that it has had. */
+/* Takes over the attempts before a resume. True: one of them reached the threshold. */
 static bool is_settled(struct tries *t)
 {
 	bool reached = false;
@@ -157,7 +160,7 @@ static bool is_settled(struct tries *t)
 	return reached;
 }
 
-/* Runs it as evidence of the low case. True: it reaches the mark. */
+/* Runs the attempt as evidence for the low case. True: it reaches the threshold. */
 static bool reaches(struct tries *t, struct bench_case *c, const char *tries)
 {
 	struct step step = {.cases = c, .count = 1};
@@ -172,13 +175,13 @@ static bool reaches(struct tries *t, struct bench_case *c, const char *tries)
 		return false;
 	n = &t->r->note[c->id];
 	reached = reaches_mark(t->r, t->c->id, n);
-	(void)keep(t->r, t->c->id, tries, reached); /* without memory it may be tried once more */
+	(void)keep(t->r, t->c->id, tries, reached); /* out of memory: the attempt may be repeated */
 	return reached;
 }
 
 static bool try_setting(struct tries *t, const char *setting)
 {
-	struct bench_case c = *t->c; /* what it owns stays the plan's */
+	struct bench_case c = *t->c; /* the plan still owns its members */
 
 	text_copy(c.setting, sizeof(c.setting), setting);
 	return reaches(t, &c, setting);

@@ -5,7 +5,7 @@
 #include "core/text/text.h"
 #include "journal/record/record.h"
 
-#define NORMAL_95 1.96 /* deviations in the half-width of a 95 % interval */
+#define NORMAL_95 1.96 /* standard deviations in the half-width of a 95 % interval */
 
 void case_outcome_result(struct case_outcome *n, const char *limit, const char *phase, const json_t *values)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second round: headline cases that other work on the host disturbed (on the CPU, or over the host link)
- * and CPU figures that contradict each other run once more at the end, as cases of their own (`extend`, with
- * `again`: the case they repeat). It takes no more than a quarter of the run so far and six seconds, and
- * begins nothing after what the suite gives itself
- * (`within`).
+ * The second round. It repeats headline cases that other work on the host disturbed (on the CPU, or over the
+ * host link), and CPU cases whose figures contradict each other. They run at the end as cases of their own
+ * (`extend`, with `again`: the repeated case). The round takes at most a quarter of the run's time so far,
+ * and at most six seconds. It begins no case after the suite's time limit (`within`).
  */
 #include <errno.h>
 #include "journal/figure/contradiction.h"
@@ -15,7 +14,7 @@
 #define SHARE_OF_RUN 0.25
 #define MOST_NS 6000000000u
 enum { CONTRADICTED_MAX = 4096 };
-#define WIDE_RATIO 0.10 /* interval of the turns, over their median */
+#define WIDE_RATIO 0.10 /* width of the interval of the turns, as a share of their median */
 
 static double number(const json_t *values, const char *name, double fallback)
 {
@@ -24,8 +23,8 @@ static double number(const json_t *values, const char *name, double fallback)
 	return json_is_number(v) ? json_number_value(v) : fallback;
 }
 
-/* What neighbours on the host can disturb: CPUs, memory and the bus are theirs too. A GPU's own memory is
- * not, nor are links between GPUs. */
+/* Other work on the host can disturb CPUs, memory and the bus. It cannot disturb a GPU's own memory or links
+ * between GPUs. */
 static bool host_link(const struct bench_case *c)
 {
 	return c->work.link_bytes > 0 && c->target.gpu_count == 1;
@@ -56,23 +55,23 @@ void repeat_disturbed_note(struct run *r, const struct bench_case *c, const char
 		r->disturbed[c->id] = true;
 }
 
-/* One case more, in a step of its own. False: nothing runs any more. */
+/* Repeats the case in a step of its own. False: the run cannot continue. */
 static bool repeat(struct run *r, const struct bench_case *first)
 {
-	struct bench_case c = *first; /* what it owns stays the plan's */
+	struct bench_case c = *first; /* the plan still owns its members */
 	struct step step = {.cases = &c, .count = 1};
 	double *ratio;
 	bool on;
 
-	c.order = STEP_IN_ORDER; /* what ran in lockstep is repeated by itself */
+	c.order = STEP_IN_ORDER; /* a lockstep case is repeated by itself */
 	on = run_extend(r, &step, "again", json_pack("[i]", (int)first->id));
-	ratio = &r->note[first->id].ceiling_ratio; /* there was more room needed, perhaps */
+	ratio = &r->note[first->id].ceiling_ratio; /* run_extend() may have moved the array */
 	if (on && r->note[c.id].ceiling_ratio > *ratio)
 		*ratio = r->note[c.id].ceiling_ratio;
 	return on;
 }
 
-/* When the last repetition has to begin. */
+/* Time at which the last repetition may begin. */
 static uint64_t last_begin(const struct run *r, uint64_t now)
 {
 	uint64_t budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns)), end;
@@ -92,7 +91,7 @@ static const struct bench_case *case_at(const struct plan *p, size_t step, size_
 		       : NULL;
 }
 
-/* This case against all others of the plan. */
+/* Compares this case with all others of the plan. */
 static void contradict(struct run *r, const struct bench_case *fast)
 {
 	for (size_t i = 0; i < r->plan->count; i++)
@@ -107,7 +106,8 @@ static void contradict(struct run *r, const struct bench_case *fast)
 		}
 }
 
-/* Figures of which one must be wrong are measured again, both. A sweep of very many is left as it is. */
+/* Both cases of a contradiction are repeated, because either may be wrong. Plans with very many cases are not
+ * checked. */
 void repeat_disturbed_contradictions(struct run *r)
 {
 	for (size_t i = 0; i < r->plan->count && r->plan->case_count <= CONTRADICTED_MAX; i++)

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A search among launched ranks. Rank 0 decides and tells each round to all; each rank makes the cases that
- * it takes part in, rank 0 all of them. Groups work in waves; what each comes to is told to all by its first.
+ * Isolation search among launched ranks. Rank 0 decides and sends each round to all ranks. Each rank makes
+ * the cases that it takes part in; rank 0 makes all of them. Groups run in waves. The first rank of each
+ * group sends its figure to all ranks.
  */
 #include <errno.h>
 #include "core/text/text.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/isolate/run.h"
 #include "run/suite/target_team.h"
 #include "team/control/control.h"
 
 enum {
-	ORDER_MS = 900000, /* a rank may have searches of its own */
+	ORDER_MS = 900000, /* long, because a rank may first run searches of its own */
 	FIGURES_MS = 60000,
 	GROUPS_MOST = ISOLATE_SEARCH_MEMBERS / 2,
 	REPEATS_MOST = 8
 };
-static const char orders[] = "the next round of a search", figures[] = "figures of a search";
+static const char orders[] = "the next round of an isolation search",
+		  figures[] = "figures of an isolation search";
 
-/* A round, as every rank has it. */
+/* One round, as every rank has it. */
 struct round {
 	struct isolate_run_order o;
-	const json_t *groups; /* targets */
-	size_t count, cases;  /* groups; times repeats */
+	const json_t *groups; /* targets of the groups */
+	size_t count, cases;  /* cases: groups times repeats */
 	bool beside;
-	unsigned ordinal; /* of the first case among those of the team */
-	/* This rank's: step.cases[at[s]] is test s % count, repeat s / count; SIZE_MAX: it has no part in it.
-	 */
+	unsigned ordinal; /* of the first case, among the team's cases */
+	/* This rank's cases. step.cases[at[s]] is test s % count in repeat s / count. SIZE_MAX: the rank
+	 * takes no part in test s. */
 	struct step step;
 	size_t *at;
 };
@@ -39,7 +41,7 @@ static bool lead(const struct run *r)
 	return !r->o->rank;
 }
 
-/* What this rank's group came to, if it is its first; else nothing. */
+/* The figure of this rank's group if this rank is its first member; otherwise an empty object. */
 static json_t *own_figure(const struct run *r, const struct bench_case *own)
 {
 	const struct case_outcome *n = own ? &r->note[own->id] : NULL;
@@ -51,7 +53,7 @@ static json_t *own_figure(const struct run *r, const struct bench_case *own)
 			 n->noise);
 }
 
-/* Rank 0 writes down what a group that it is not in does: begins, */
+/* Rank 0 journals the cases of groups that it is not in. This one journals that a case begins. */
 static void record_begin(struct run *r, const struct bench_case *c)
 {
 	r->attempt[c->id]++;
@@ -60,7 +62,7 @@ static void record_begin(struct run *r, const struct bench_case *c)
 			      0));
 }
 
-/* does not come to its end, or to its figure: all have stopped, or all skip it, or the team is over; */
+/* Journals that a case has no figure: all ranks stopped, all ranks skip it, or the team has ended. */
 static void record_none(struct run *r, const struct bench_case *c, const struct error *why)
 {
 	bool begun = r->attempt[c->id] > 0, stopped = run_stopping(r);
@@ -77,7 +79,7 @@ static void record_none(struct run *r, const struct bench_case *c, const struct 
 	run_end(r, c, ENDING_DONE, why->status, why->cause, why->text, "");
 }
 
-/* and has done. */
+/* Journals the figure of a case. */
 static void record_figure(struct run *r, const struct bench_case *c, const json_t *figure)
 {
 	const struct team_shape *s = control_shape(r->o->control);
@@ -91,7 +93,7 @@ static void record_figure(struct run *r, const struct bench_case *c, const json_
 	status_from_name(json_string_value(json_object_get(figure, "status")), &status);
 	cause_from_name(json_string_value(json_object_get(figure, "cause")), &cause);
 	snprintf(text, sizeof(text), "rank %u on %.60s %s", first, s->node[s->rank[first].node].shown,
-		 ending == ENDING_NOT_RUN ? "told nothing of it" : "tells it so");
+		 ending == ENDING_NOT_RUN ? "sent no result" : "reported this");
 	case_outcome_take(&r->note[c->id], json_number_value(json_object_get(figure, "rate")),
 			  json_number_value(json_object_get(figure, "noise")));
 	if (r->note[c->id].rate > 0)
@@ -106,7 +108,7 @@ static struct bench_case *case_of(const struct round *d, size_t s)
 	return d->at[s] == SIZE_MAX ? NULL : &d->step.cases[d->at[s]];
 }
 
-/* The cases from..to begin, as far as rank 0 is in none of them; */
+/* Journals that the cases from..to of groups without rank 0 begin. Only on rank 0. */
 static void others_begin(struct run *r, const struct round *d, size_t from, size_t to)
 {
 	for (size_t s = from; s < to && lead(r); s++)
@@ -114,7 +116,8 @@ static void others_begin(struct run *r, const struct round *d, size_t from, size
 			record_begin(r, case_of(d, s));
 }
 
-/* `all`: what each rank told of them; NULL: nobody was asked, and why. */
+/* Journals the end of those cases. `all`: the figure of each rank; NULL if no figures were exchanged, for the
+ * reason `why`. */
 static void others_end(struct run *r, const struct round *d, size_t from, size_t to, const json_t *all,
 		       const struct error *why)
 {
@@ -138,7 +141,8 @@ bool isolate_ranks_figures(struct run *r, json_t *mine, json_t **all, struct err
 	return false;
 }
 
-/* The tests from..to of one repeat at one time. `again`: as the wave before. False: the search is over. */
+/* Runs the tests from..to of one repeat simultaneously. `again`: the wave has the same groups as the previous
+ * one. False: the search is over. */
 static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t from, size_t to, bool again)
 {
 	size_t base = repeat * d->count;
@@ -170,8 +174,8 @@ static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t f
 	return on && !run_stopping(r) && !r->status;
 }
 
-/* Groups on nodes of their own at one time; else one after the other, each with all its repeats: the next one
- * has other workers. */
+/* Runs groups on separate nodes simultaneously. Other groups run one after the other, each with all its
+ * repeats, because the next group needs other workers. */
 static bool waves(struct run *r, const struct round *d)
 {
 	bool on = true;
@@ -199,7 +203,7 @@ static json_t *own_gpus(const struct run *r, const struct bench_case *trigger, b
 	return gpus;
 }
 
-/* This rank's case of the s-th; rank 0 has each. */
+/* Adds case s if this rank takes part in it; rank 0 adds every case. */
 static enum status add_case(struct run *r, struct round *d, size_t s, json_t *marks, struct error *err)
 {
 	const char *text = json_string_value(json_array_get(d->groups, s % d->count));
@@ -223,7 +227,7 @@ static enum status add_case(struct run *r, struct round *d, size_t s, json_t *ma
 	return STATUS_OK;
 }
 
-/* On every rank: makes its cases, and runs them with the others. False: the search is over. */
+/* On every rank: makes its cases and runs them together with the other ranks. False: the search is over. */
 static bool do_round(struct run *r, struct round *d)
 {
 	json_t *marks = json_array();
@@ -235,7 +239,7 @@ static bool do_round(struct run *r, struct round *d)
 	d->ordinal = r->team_cases + 1;
 	r->team_cases += (unsigned)d->cases;
 	if (!d->step.cases || !d->at || !marks)
-		r->status = error_errno(r->err, ENOMEM, "%zu cases of a search", d->cases);
+		r->status = error_errno(r->err, ENOMEM, "%zu cases of an isolation search", d->cases);
 	for (size_t s = 0; s < d->cases && !r->status; s++)
 		r->status = add_case(r, d, s, marks, r->err);
 	on = !r->status && run_extend_tell(r, &d->step, "follows", json_incref(marks)) && waves(r, d);
@@ -249,7 +253,7 @@ static bool do_round(struct run *r, struct round *d)
 
 /* ---- rank 0 ---- */
 
-/* "team:0-3,8"; false: it has no room. */
+/* "team:0-3,8"; false: the text does not fit. */
 static bool group_text(const struct isolate_run *h, const struct isolate_search_test *t,
 		       char text[TARGET_TEXT])
 {
@@ -305,7 +309,7 @@ bool isolate_ranks_order(struct isolate_run *h, const struct isolate_run_order *
 bool isolate_ranks_over(struct isolate_run *h)
 {
 	if (h->r->team_over.status)
-		snprintf(h->stopped, sizeof(h->stopped), "the team is over: %.200s", h->r->team_over.text);
+		snprintf(h->stopped, sizeof(h->stopped), "the team has ended: %.200s", h->r->team_over.text);
 	return false;
 }
 
@@ -317,14 +321,14 @@ bool isolate_ranks_tests(struct isolate_run *h, const struct isolate_run_order *
 	bool on = groups;
 
 	if (!groups)
-		text_copy(h->stopped, sizeof(h->stopped), "the ranks of a group are too many to be listed");
+		text_copy(h->stopped, sizeof(h->stopped), "the list of a group's ranks is too long");
 	on = on && isolate_ranks_order(h, o, json_pack("{s:b, s:O}", "beside", d.beside, "groups", groups)) &&
 	     do_round(r, &d);
 	json_decref(groups);
 	return on || isolate_ranks_over(h);
 }
 
-/* The nodes of the ranks that take part, numbered by their lowest rank. */
+/* Numbers the nodes of the ranks that take part by their lowest rank. */
 static void layout_of(struct isolate_run *h, struct isolate_search_layout *l)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
@@ -354,7 +358,8 @@ void isolate_ranks_whole(struct isolate_run *h)
 	isolate_search_team_whole(&h->team, &h->f, &layout);
 }
 
-/* "node-b", "node-b (rank 3)" where that is all of it, "rank 5 on node-b"; the address of a rank's GPU. */
+/* "node-b", "node-b (rank 3)" if the node has one rank, or "rank 5 on node-b", with the PCI address of a
+ * rank's GPU. */
 struct isolate_run_place isolate_ranks_name(const struct isolate_run *h, unsigned member)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
@@ -374,8 +379,8 @@ struct isolate_run_place isolate_ranks_name(const struct isolate_run *h, unsigne
 	return p;
 }
 
-/* Which two they are. */
-static void tell_nodes(struct isolate_run *h, struct isolate_run_finding *out)
+/* Puts the names of the two nodes before the reason. */
+static void name_both_nodes(struct isolate_run *h, struct isolate_run_finding *out)
 {
 	struct isolate_run_place one, other;
 	char why[sizeof(out->why)];
@@ -405,14 +410,14 @@ void isolate_ranks_search(struct isolate_run *h, const struct isolate_search_sta
 			break;
 		isolate_run_answers(h, first);
 	}
-	out->of = t->node ? "node" : "rank"; /* what was named before the search had to stop stays so */
+	out->of = t->node ? "node" : "rank"; /* a node that was named before the search stopped stays named */
 	out->found = t->found;
 	out->with = t->with;
 	out->without = t->without;
 	snprintf(out->why, sizeof(out->why), "%.120s%s%.120s", t->why, *t->why && *h->stopped ? "; " : "",
 		 h->stopped);
 	if (t->found == ISOLATE_SEARCH_NOBODY && t->layout.nodes == 2)
-		tell_nodes(h, out);
+		name_both_nodes(h, out);
 	isolate_run_name(h, t->found, t->a, t->b, out);
 }
 
@@ -436,7 +441,7 @@ void isolate_ranks_end(struct run *r)
 	json_decref(all);
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks ---- */
 
 static const struct bench_case *team_case_of(const struct run *r, json_int_t ordinal)
 {
@@ -447,7 +452,7 @@ static const struct bench_case *team_case_of(const struct run *r, json_int_t ord
 	return NULL;
 }
 
-/* False: there is nothing more to do. */
+/* Runs one round that rank 0 sent. False: the order is invalid, or the search is over. */
 static bool obey(struct run *r, const json_t *order)
 {
 	const json_t *groups = json_object_get(order, "groups");

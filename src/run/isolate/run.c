@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cases are followed, the rounds of a search as cases of the run, and its finding into the journal. */
+/* Chooses the cases that an isolation search follows, runs the rounds as cases of the run, and writes the
+ * finding to the journal. */
 #include <errno.h>
 #include <math.h>
 #include "core/math/stats.h"
@@ -10,7 +11,7 @@
 #define SHARE_OF_RUN 0.25
 #define LEAST_NS 60000000000u
 #define MOST_NS 240000000000u
-#define RANGE_OF_THREE 1.693 /* expected range of three normal figures, in deviations */
+#define RANGE_OF_THREE 1.693 /* expected range of three normal figures, in standard deviations */
 enum { WHOLE_REPEATS = 3 };
 
 bool isolate_run_beside(const struct isolate_run *h)
@@ -42,7 +43,7 @@ void isolate_run_all(struct isolate_search *f, unsigned members, const char *wha
 	text_copy(f->what, sizeof(f->what), what);
 }
 
-/* The whole once more, three times: was it slow (or wrong) once only? */
+/* Repeats the whole three times. False: it could not be measured, or wrong data did not appear again. */
 static bool whole_again(struct isolate_run *h, struct isolate_search_start *s)
 {
 	struct isolate_search *f = &h->f;
@@ -52,7 +53,7 @@ static bool whole_again(struct isolate_run *h, struct isolate_search_start *s)
 	if (h->trigger->team)
 		isolate_ranks_whole(h);
 	else
-		isolate_run_all(f, s->members, "all of them again");
+		isolate_run_all(f, s->members, "all members again");
 	if (!isolate_run_tests(h, WHOLE_REPEATS, &first))
 		return false;
 	for (unsigned k = 0; k < WHOLE_REPEATS; k++) {
@@ -115,7 +116,7 @@ static void search(struct isolate_run *h, struct isolate_run_finding *out)
 		text_copy(out->why, sizeof(out->why),
 			  *h->stopped			     ? h->stopped
 			  : h->fault == ISOLATE_SEARCH_WRONG ? "wrong once: not seen again when repeated"
-							     : "it could not be repeated");
+							     : "the case could not be repeated");
 		return;
 	}
 	if (h->trigger->team) {
@@ -175,7 +176,7 @@ static struct expected_case as_expected(const struct run *r, const struct bench_
 				      .rate = n->done && !n->status ? n->rate : 0};
 }
 
-/* By what fewer nodes of this run reached. */
+/* The rate expected because fewer nodes of this run reached it; 0: none. */
 static double by_groups(const struct run *r, const struct bench_case *whole)
 {
 	const struct expected_case w = as_expected(r, whole);
@@ -190,7 +191,8 @@ static double by_groups(const struct run *r, const struct bench_case *whole)
 	return most;
 }
 
-/* Whether the switch adds is told by the first call, before anything is expected of it. */
+/* NCCL reports whether the switch adds after the first call. That choice (`way`) selects the expected rate.
+ */
 static double expected_rate(const struct run *r, const struct bench_case *c)
 {
 	struct expected_known known = {0};
@@ -211,7 +213,7 @@ static void isolate_search_case(struct run *r, const struct bench_case *trigger,
 		 budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns));
 
 	if (!h) {
-		r->status = error_errno(r->err, ENOMEM, "a search");
+		r->status = error_errno(r->err, ENOMEM, "an isolation search");
 		return;
 	}
 	if (budget < LEAST_NS)
@@ -229,13 +231,13 @@ static void isolate_search_case(struct run *r, const struct bench_case *trigger,
 	free(h);
 }
 
-/* Can groups of its GPUs do it? */
+/* Whether groups of its GPUs can run the case. */
 static bool gpus_can(const struct bench_case *c)
 {
 	return c->target.kind == TARGET_NODE && c->target.gpu_count == c->target.ranks;
 }
 
-/* How much of it is lost: 1 where it is wrong, 0 where it is not to be followed. */
+/* Share of the rate that the case lost: 1 if its data are wrong, 0 if no search shall follow it. */
 static double loss_of(const struct run *r, const struct bench_case *c, enum isolate_search_fault fault)
 {
 	const struct case_outcome *n = &r->note[c->id];
@@ -243,7 +245,7 @@ static double loss_of(const struct run *r, const struct bench_case *c, enum isol
 
 	if (c->skip || c->target.ranks < 2 || !n->done ||
 	    (c->require == REQUIRE_NOTHING &&
-	     fault == ISOLATE_SEARCH_SLOW) || /* wrong data is, whatever was asked */
+	     fault == ISOLATE_SEARCH_SLOW) || /* wrong data is searched regardless of `require` */
 	    !(c->team ? isolate_ranks_can(r, c, fault) : gpus_can(c)))
 		return 0;
 	if (fault == ISOLATE_SEARCH_WRONG)
@@ -251,7 +253,7 @@ static double loss_of(const struct run *r, const struct bench_case *c, enum isol
 	return !n->status && n->rate > 0 && n->rate < low ? 1 - n->rate / low : 0;
 }
 
-/* The one that lost most, of this rank's own cases or of the team's. */
+/* Searches the case with the largest loss, among this rank's own cases or those of the team. */
 static void isolate_search_worst(struct run *r, enum isolate_search_fault fault, bool team)
 {
 	const struct bench_case *worst = NULL;

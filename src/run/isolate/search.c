@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search for one bad member: each left out in turn, or halves. Pairs are search_pairs.c's. */
+/* The isolation search for one bad member. It leaves out each member in turn, or halves the set of suspects.
+ * search_pairs.c searches for bad pairs. */
 #include "run/isolate/search_round.h"
 #include <math.h>
 #include <stdarg.h>
@@ -8,18 +9,24 @@
 #include "core/math/stats.h"
 
 /*
- * The threshold lies at half of the loss; a median of r repeats is off by sigma sqrt(pi / 2 / r), and where
- * tests are held against each other by sqrt 2 times that. So many repeats that half of the loss is 5
- * deviations of the one and 3.5 of the other, up to the most: METHODS, "Isolation".
+ * The threshold lies at half of the loss. The error of a median of r repeats is sigma sqrt(pi / 2 / r). The
+ * error of a comparison of two such medians is sqrt(2) times that. The number of repeats r makes half of the
+ * loss equal to 5 deviations of a median, or 3.5 deviations of a comparison, unless r reaches REPEATS_MOST.
+ * Formulas: docs/explanation/methods/isolation.md, "Repeats".
  */
 #define REPEATS_SHARE 1.6
 #define REPEATS_SIGMAS 10.0
 #define LOSS_LARGE 0.15
-/* Two at least: they tell the noise, and a fault that comes and goes is looked for twice. A large loss is
- * seen at once. */
-enum { REPEATS_LEAST = 2, REPEATS_MOST = 6, VARIED_LEAST = 4 /* tests that tell noise well enough */ };
+/* At least two repeats: they show the noise, and they catch an intermittent fault more often. A large loss
+ * needs only one. */
+enum {
+	REPEATS_LEAST = 2,
+	REPEATS_MOST = 6,
+	VARIED_LEAST = 4 /* tests that are enough to estimate the noise */
+};
 
-/* What a figure scatters by, as a share of what is expected: of a tenth of that 40 % are 4 %. */
+/* Converts the noise of a figure from a share of the figure to a share of the expected rate. Example: noise
+ * of 40 % of a figure that is a tenth of the expected rate is 4 % of the expected rate. */
 static double of_expected(double figure, double expected, double sigma)
 {
 	return figure > 0 && figure < expected ? sigma * figure / expected : sigma;
@@ -55,7 +62,7 @@ static bool one_by_one(const struct isolate_search_start *s)
 
 unsigned isolate_search_rounds_most(const struct isolate_search_start *s)
 {
-	/* One by one: a round, its confirmation, a triangle, and each of them once more. */
+	/* One by one: a round, its confirmation and a triangle. Each of them may be repeated once. */
 	unsigned most = one_by_one(s) ? 6 : 2 * log2_up(s->members) + 1;
 
 	return most + (s->pairs ? s->members - 1 + s->members % 2 + 4 : 0);
@@ -77,7 +84,7 @@ bool isolate_search_round(struct isolate_search *f, enum isolate_search_state st
 	va_list list;
 
 	if (f->round >= f->rounds_most) {
-		isolate_search_give_up(f, "no further than round %u", f->round);
+		isolate_search_give_up(f, "the limit of %u rounds is reached", f->round);
 		return false;
 	}
 	f->round++;
@@ -96,7 +103,7 @@ bool isolate_search_round(struct isolate_search *f, enum isolate_search_state st
 void isolate_search_repeat(struct isolate_search *f)
 {
 	if (f->round >= f->rounds_most) {
-		isolate_search_give_up(f, "no further than round %u", f->round);
+		isolate_search_give_up(f, "the limit of %u rounds is reached", f->round);
 		return;
 	}
 	f->round++;
@@ -141,8 +148,8 @@ void isolate_search_split(const struct isolate_search_set *from, unsigned at, st
 	isolate_search_set_add(b, from->m + at, from->count - at);
 }
 
-/* What a good test of the round reaches, where nobody says: the others tell. The best of them; of many pairs
- * the upper quartile, since the best of many was partly lucky. */
+/* What a good test of the round reaches, if the caller gave no expectation: the best test of the round. With
+ * four pairs or more it is the upper quartile, because the best of many is partly luck. */
 static double reference(const struct isolate_search *f)
 {
 	double x[ISOLATE_SEARCH_MEMBERS / 2], best = 0;
@@ -151,7 +158,7 @@ static double reference(const struct isolate_search *f)
 		x[i] = f->test[i].figure;
 		best = fmax(best, x[i]);
 	}
-	if (f->state != ISOLATE_SEARCH_PAIRS || f->count < 4) /* of three there may be no good one */
+	if (f->state != ISOLATE_SEARCH_PAIRS || f->count < 4) /* with three pairs, all may be bad */
 		return f->state == ISOLATE_SEARCH_TRIANGLE && f->turns ? fmax(best, f->without) : best;
 	stats_sort(x, f->count);
 	return stats_percentile(x, f->count, 0.75);
@@ -222,7 +229,8 @@ static void leave_out(struct isolate_search *f)
 		add_all_but(f, (int)m);
 }
 
-/* Nobody said what the groups should reach, and they are alike: all good, or all as bad as the whole? */
+/* Without an expectation, groups that are alike are either all good or all as bad as the whole. True: the
+ * latter. */
 static bool all_as_the_whole(const struct isolate_search *f)
 {
 	double best = 0;
@@ -246,7 +254,7 @@ static void look_left_out(struct isolate_search *f)
 	if (n == 1) {
 		f->a = (int)good[0];
 		if (!isolate_search_round(f, ISOLATE_SEARCH_LEFT_OUT_AGAIN, ISOLATE_SEARCH_SAME,
-					  "without %u, and all, once more", good[0]))
+					  "without %u, and all members, again", good[0]))
 			return;
 		f->at_once = false;
 		add_all_but(f, f->a);
@@ -257,12 +265,13 @@ static void look_left_out(struct isolate_search *f)
 		isolate_search_pairs(f);
 	} else if (n == 0) {
 		isolate_search_give_up(
-			f, "whichever is left out, the rest stays as it was: more than one is bad");
+			f, "every group with one member left out is bad: more than one member is bad");
 	} else if (!f->again) {
 		isolate_search_repeat(f);
 	} else {
-		isolate_search_give_up(f, "%u of %u are good whoever is left out: not seen again in groups",
-				       n, f->count);
+		isolate_search_give_up(
+			f, "%u of %u groups with one member left out are good: no single member explains it",
+			n, f->count);
 	}
 }
 
@@ -272,17 +281,19 @@ static void look_left_out_again(struct isolate_search *f)
 		f->without = isolate_search_figure(f, 0);
 		f->with = isolate_search_figure(f, 1);
 		isolate_search_found(f, ISOLATE_SEARCH_MEMBER, f->a, -1,
-				     "the others alone are good, twice; with it they are not");
+				     "the others are good without it, twice, and bad with it");
 	} else if (!f->again) {
 		isolate_search_repeat(f);
 	} else {
-		isolate_search_give_up(f, "what left one out showed once was not seen again");
+		isolate_search_give_up(f,
+				       "one group was good without one member; a repeat did not confirm it");
 	}
 }
 
 /* ---- halves ---- */
 
-/* A group of at least two: nothing travels in a group of one. Takes good ones from *next on. */
+/* Adds a test of the members of `s`. A single member gets a good one as partner, because a collective needs
+ * two. *next is the next unused good member. */
 static void add_filled(struct isolate_search *f, const struct isolate_search_set *s, unsigned *next)
 {
 	isolate_search_test_begin(f);
@@ -296,11 +307,11 @@ static void confirm_member(struct isolate_search *f)
 	unsigned x = f->suspect.m[0];
 
 	if (f->good.count < 3) {
-		isolate_search_give_up(f, "too few good ones to confirm member %u with", x);
+		isolate_search_give_up(f, "too few good members to confirm member %u with", x);
 		return;
 	}
 	if (!isolate_search_round(f, ISOLATE_SEARCH_HALVES_AGAIN, ISOLATE_SEARCH_SAME,
-				  "%u with a good one, beside two good ones", x))
+				  "%u with a good member, compared with two good members", x))
 		return;
 	isolate_search_test_pair(f, x, f->good.m[0]);
 	isolate_search_test_pair(f, f->good.m[1], f->good.m[2]);
@@ -320,7 +331,8 @@ static void halve(struct isolate_search *f)
 		if (f->start.pairs)
 			isolate_search_pairs(f);
 		else
-			isolate_search_give_up(f, "more than one is bad, and none is known to be good");
+			isolate_search_give_up(f,
+					       "more than one member is bad, and none is known to be good");
 		return;
 	}
 	if (!isolate_search_round(f, ISOLATE_SEARCH_HALVES, ISOLATE_SEARCH_SAME, "halves of %u",
@@ -330,7 +342,7 @@ static void halve(struct isolate_search *f)
 	add_filled(f, &b, &next);
 }
 
-/* One half is bad: the other is good. */
+/* Exactly one half is bad, so the members of the other half are good. */
 static void narrow(struct isolate_search *f, bool first)
 {
 	struct isolate_search_set half[2];
@@ -341,13 +353,14 @@ static void narrow(struct isolate_search *f, bool first)
 	halve(f);
 }
 
-/* Both are bad, twice: two members, one in each. The second waits; the bound is told anew. */
+/* Both halves are bad, twice: one bad member in each. The second half is searched later, so the limit of
+ * rounds grows. */
 static void take_two(struct isolate_search *f)
 {
 	struct isolate_search_set first;
 
 	if (f->pending.count || f->held >= 0) {
-		isolate_search_give_up(f, "three members or more are bad: look at each by itself");
+		isolate_search_give_up(f, "three or more members are bad: test each of them by itself");
 		return;
 	}
 	isolate_search_split(&f->suspect, f->suspect.count / 2, &first, &f->pending);
@@ -366,7 +379,7 @@ static void look_halves(struct isolate_search *f)
 		f->first_both = a;
 		isolate_search_repeat(f);
 	} else if (a != f->first_both) {
-		isolate_search_give_up(f, "halves that were alike twice, once %s and once %s",
+		isolate_search_give_up(f, "both halves were %s, then both were %s: the fault is intermittent",
 				       a ? "good" : "bad", a ? "bad" : "good");
 	} else if (a) {
 		take_two(f);
@@ -379,7 +392,7 @@ static void look_halves(struct isolate_search *f)
 	}
 }
 
-/* The member is confirmed; a second one may wait. */
+/* The member is confirmed. If a second half is pending, its search begins now. */
 static void take_member(struct isolate_search *f)
 {
 	int x = f->suspect.m[0];
@@ -398,10 +411,11 @@ static void take_member(struct isolate_search *f)
 	f->without = without;
 	if (f->held >= 0)
 		isolate_search_found(f, ISOLATE_SEARCH_TWO, f->held, x,
-				     "each with a good one, beside good ones");
+				     "each is bad with a good member; groups of good members are good");
 	else
-		isolate_search_found(f, ISOLATE_SEARCH_MEMBER, x, -1,
-				     "in each half that was bad; again with a good one beside two good ones");
+		isolate_search_found(
+			f, ISOLATE_SEARCH_MEMBER, x, -1,
+			"each bad half contained it; it is also bad with a good member, and two good members are good");
 }
 
 static void look_halves_again(struct isolate_search *f)
@@ -411,8 +425,9 @@ static void look_halves_again(struct isolate_search *f)
 	else if (!f->again)
 		isolate_search_repeat(f);
 	else
-		isolate_search_give_up(f, "the halves led to member %u, which is good with a good one",
-				       f->suspect.m[0]);
+		isolate_search_give_up(
+			f, "the halves led to member %u, but it is good together with a good member",
+			f->suspect.m[0]);
 }
 
 /* ---- the whole search ---- */
@@ -431,7 +446,7 @@ void isolate_search_begin(struct isolate_search *f, const struct isolate_search_
 		return;
 	}
 	if (s->members < 3 || s->members > ISOLATE_SEARCH_MEMBERS) {
-		isolate_search_give_up(f, "%u members: no group is without the bad one", s->members);
+		isolate_search_give_up(f, "%u members: every group contains the bad one", s->members);
 		return;
 	}
 	for (unsigned m = 0; m < s->members; m++)
@@ -454,7 +469,8 @@ static bool all_sound(const struct isolate_search *f)
 	return true;
 }
 
-/* Three repeats of the whole may have agreed by luck: what the tests themselves scatter by. */
+/* The three repeats of the whole may agree by luck. So this also checks the scatter of the tests' own
+ * repeats. */
 static bool too_noisy(struct isolate_search *f)
 {
 	double sigma;
@@ -473,7 +489,7 @@ static bool too_noisy(struct isolate_search *f)
 	sigma = sqrt(f->variance / f->varied);
 	if (f->loss >= ISOLATE_SEARCH_SIGMAS_SEEN * sigma)
 		return false;
-	isolate_search_give_up(f, "figures scatter by %.1f %%: a loss of %.1f %% is not to be told from that",
+	isolate_search_give_up(f, "figures scatter by %.1f %%, so a loss of %.1f %% is within the noise",
 			       100 * sigma, 100 * f->loss);
 	return true;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From figures to more cases: which member of a team, or which two of them, makes the whole slow or wrong.
- * Pure: no clock, no random number, no machine. Rounds come out, their answers go in;
- * docs/explanation/design/isolation.md tells the search, METHODS ("Isolation") its thresholds and how often
- * they err.
+ * Isolation search: finds the member of a team, or the two members, that make the whole slow or wrong. It is
+ * pure: it uses no clock, no random number and no machine. The search gives the tests of a round, and the
+ * caller fills in their results. The steps: docs/explanation/design/isolation.md. Thresholds and error rates:
+ * docs/explanation/methods/isolation.md.
  */
 #ifndef RUN_ISOLATE_SEARCH_H
 #define RUN_ISOLATE_SEARCH_H
@@ -15,20 +15,20 @@ enum {
 	ISOLATE_SEARCH_OVERLAP = 32 /* most members that are left out one by one */,
 	ISOLATE_SEARCH_FEW = 8
 };
-#define ISOLATE_SEARCH_LEAST 0.02      /* of the expectation: a smaller loss is not searched */
-#define ISOLATE_SEARCH_SIGMAS 4.0      /* nor one within so many deviations of the noise */
-#define ISOLATE_SEARCH_SIGMAS_SEEN 3.0 /* of the noise that the search itself sees */
-#define ISOLATE_SEARCH_QUIET 0.0025    /* noise is never taken for less */
+#define ISOLATE_SEARCH_LEAST 0.02      /* as a share of the expected rate: a smaller loss is not searched */
+#define ISOLATE_SEARCH_SIGMAS 4.0      /* a loss below this many deviations of the noise is not searched */
+#define ISOLATE_SEARCH_SIGMAS_SEEN 3.0 /* the same limit for the noise that the tests themselves show */
+#define ISOLATE_SEARCH_QUIET 0.0025    /* the noise is assumed to be at least this large */
 
 enum isolate_search_fault { ISOLATE_SEARCH_SLOW, ISOLATE_SEARCH_WRONG };
 enum isolate_search_kind {
 	ISOLATE_SEARCH_NOBODY,
 	ISOLATE_SEARCH_MEMBER,
 	ISOLATE_SEARCH_PAIR,
-	ISOLATE_SEARCH_TWO /* members, each by itself */
+	ISOLATE_SEARCH_TWO /* two members, each bad by itself */
 };
-/* What a round's tests send: the work that was slow, what uses every pair of the group, one pair alone, or
- * parts that come from one member each, to all. */
+/* Traffic of a round's tests: the slow case's own, traffic between every pair of the group, between one pair,
+ * or an all-gather in which each part comes from one member. */
 enum isolate_search_traffic {
 	ISOLATE_SEARCH_SAME,
 	ISOLATE_SEARCH_EVERY_PAIR,
@@ -38,21 +38,23 @@ enum isolate_search_traffic {
 
 struct isolate_search_start {
 	unsigned members;
-	bool overlap; /* members of one node: each left out in turn, tests one after the other */
-	bool pairs;   /* all disjoint pairs may be tested, where groups show nothing */
+	/* members share links (one node): each is left out in turn, and the tests run one after the other */
+	bool overlap;
+	bool pairs; /* all disjoint pairs may be tested if groups show nothing */
 	enum isolate_search_fault fault;
-	/* SLOW: the whole's rate, median of three repeats; what it should reach; noise of one figure as a
-	 * share. */
+	/* SLOW only: rate of the whole (median of three repeats), the rate it should reach, and the noise of
+	 * one figure as a share of the expected rate. */
 	double whole, expected, sigma;
 };
 
 struct isolate_search_test {
-	unsigned first, count; /* its members: follow.group[first .. first + count) */
-	double expected; /* what a good group of this size reaches; 0: held against the others of its round */
-	/* Filled in by the caller. sound: ended well, settled and undisturbed. */
+	unsigned first, count; /* its members: group[first .. first + count) of the search */
+	/* rate of a good group of this size; 0: unknown, the other tests of the round are the reference */
+	double expected;
+	/* The caller fills these in. sound: the test ended without error, settled and undisturbed. */
 	bool ran, sound, wrong;
-	double figure;	 /* a rate, median of follow.repeats */
-	double variance; /* of the repeats about their mean, as a share of it squared; 0: not known */
+	double figure;	 /* a rate: median of the round's repeats */
+	double variance; /* variance of the repeats as a share of their squared mean; 0: unknown */
 };
 
 enum isolate_search_state {
@@ -74,42 +76,44 @@ struct isolate_search_set {
 
 struct isolate_search {
 	struct isolate_search_start start;
-	double loss;	  /* of the whole, as a share of the expectation */
+	double loss;	  /* loss of the whole, as a share of the expected rate */
 	unsigned repeats; /* of each test */
 	unsigned rounds_most;
 
-	unsigned round; /* 1 first */
+	unsigned round; /* begins with 1 */
 	enum isolate_search_traffic traffic;
-	bool at_once; /* the round's tests are disjoint: they may run at the same time */
+	bool at_once; /* the round's tests have no member in common, so they may run simultaneously */
 	struct isolate_search_test test[ISOLATE_SEARCH_MEMBERS / 2];
 	unsigned count;
 	uint16_t group[ISOLATE_SEARCH_MEMBERS];
-	char what[96]; /* what the round tries: "halves of 64" */
+	char what[96]; /* description of the round: "halves of 64" */
 
-	bool done; /* then: */
+	bool done; /* if true, the fields below are the result */
 	enum isolate_search_kind found;
-	int a, b;	      /* MEMBER: a; PAIR, TWO: both; -1 else */
-	double with, without; /* figures of the proof: with what was found, and without; 0: none */
-	char why[192];	      /* what shows it, or why nobody is named */
+	int a, b;	      /* MEMBER: a; PAIR and TWO: a and b; otherwise -1 */
+	double with, without; /* rates of the confirmation with the named member and without it; 0: unknown */
+	char why[192];	      /* the evidence, or why nobody is named */
 
-	/* The search's own. */
+	/* Private fields of the search. */
 	enum isolate_search_state state;
-	double variance;  /* of the tests so far, summed */
-	unsigned varied;  /* tests in it */
-	double reference; /* of the round: what its good tests reach */
-	bool again;	  /* this round repeats the one before */
-	bool first_both;  /* halves: both were bad the first time, not neither */
+	double variance;  /* sum over the tests so far */
+	unsigned varied;  /* number of tests in `variance` */
+	double reference; /* rate of a good test of this round */
+	bool again;	  /* this round repeats the previous one */
+	bool first_both;  /* halves: both were bad the first time, not both good */
 	bool crossed;
 	unsigned grouped;
-	struct isolate_search_set suspect, other, pending,
-		good; /* other: of a pair; pending: of a second bad member */
-	int held;     /* the first of two bad members; -1: none */
+	/* suspect: may be bad; other: the other end of a pair; pending: searched later for a second bad
+	 * member
+	 */
+	struct isolate_search_set suspect, other, pending, good;
+	int held; /* the first of two bad members; -1: none yet */
 	double held_with, held_without;
-	unsigned turn, turns; /* of the disjoint pairs */
+	unsigned turn, turns; /* number of the round of disjoint pairs, and of all such rounds */
 	unsigned slow_pairs;
-	uint16_t slow_of[ISOLATE_SEARCH_MEMBERS]; /* a member's slow pairs */
+	uint16_t slow_of[ISOLATE_SEARCH_MEMBERS]; /* number of slow pairs of each member */
 	int slow_a, slow_b;
-	bool matrix; /* what is bad is no single link: all pairs are looked at */
+	bool matrix; /* a single link does not explain the fault, so all pairs are tested */
 	struct isolate_search_few {
 		uint16_t a, b;
 		bool wrong;
@@ -118,13 +122,13 @@ struct isolate_search {
 	unsigned few_count;
 };
 
-/* Begins at round 1, or is done: too few members, a loss that is not to be told from noise. */
+/* Begins with round 1. Ends at once if there are too few members or if the loss is within the noise. */
 void isolate_search_begin(struct isolate_search *f, const struct isolate_search_start *start);
-/* Looks at the answers to the round's tests and writes those of the next, or is done. Total over any
- * answers. */
+/* Evaluates the results of the round's tests, then prepares the next round or ends. Accepts any results. */
 void isolate_search_next(struct isolate_search *f);
-/* The most rounds that such a search takes, repetitions included. */
+/* The largest number of rounds of such a search, repeated rounds included. */
 unsigned isolate_search_rounds_most(const struct isolate_search_start *start);
-/* Would begin: a loss of `whole` against `expected` that is worth a search, given the noise. */
+/* Whether the loss of `whole` compared with `expected` is large enough for a search, given the noise `sigma`.
+ */
 bool isolate_search_worth(double whole, double expected, double sigma);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search for two members that are bad together alone: their link. A pair between two sets is found by
- * crossing halves of the sets; a pair of all by rounds of disjoint pairs, which is the least where a test
- * shows one pair alone: a round tests N/2 of N(N-1)/2.
+ * The isolation search for two members that are bad only together, so their link is bad. If the bad pair lies
+ * between two sets, crossed halves of the sets find it. Otherwise rounds of disjoint pairs test all pairs. A
+ * round tests N/2 of the N(N-1)/2 pairs, so no other order needs fewer rounds.
  */
 #include "run/isolate/search_round.h"
 #include <math.h>
@@ -15,7 +15,7 @@ static void halves_of(const struct isolate_search_set *s, struct isolate_search_
 	isolate_search_split(s, s->count > 1 ? s->count / 2 : 1, &half[0], &half[1]);
 }
 
-/* Two sets in one test, filled up to two members by a good one; false where there is no test. */
+/* Adds a test of two sets. A single member gets a good one as partner. False: no test is possible. */
 static bool add_union(struct isolate_search *f, const struct isolate_search_set *a,
 		      const struct isolate_search_set *b, unsigned *next)
 {
@@ -36,10 +36,11 @@ static void not_shown(struct isolate_search *f)
 	if (f->start.pairs)
 		isolate_search_pairs(f);
 	else
-		isolate_search_give_up(f, "bad together alone, and in no group of both halves");
+		isolate_search_give_up(
+			f, "bad only all together: no group with members of both halves shows it");
 }
 
-/* {A0 B0} {A1 B1}, or crossed {A0 B1} {A1 B0}: one of the four holds the pair. */
+/* Tests {A0 B0} {A1 B1}, or crossed {A0 B1} {A1 B0}. One of the four groups contains the bad pair. */
 static void cross(struct isolate_search *f, bool crossed)
 {
 	struct isolate_search_set a[2], b[2];
@@ -65,11 +66,11 @@ static void confirm_cross(struct isolate_search *f)
 	unsigned a = f->suspect.m[0], b = f->other.m[0];
 
 	if (f->good.count < 2) {
-		isolate_search_give_up(f, "too few good ones to confirm the pair of %u and %u with", a, b);
+		isolate_search_give_up(f, "too few good members to confirm the pair of %u and %u with", a, b);
 		return;
 	}
 	if (!isolate_search_round(f, ISOLATE_SEARCH_CROSS_AGAIN, ISOLATE_SEARCH_EVERY_PAIR,
-				  "%u and %u, each with a good one", a, b))
+				  "%u and %u, each with a good member", a, b))
 		return;
 	isolate_search_test_pair(f, a, f->good.m[0]);
 	isolate_search_test_pair(f, b, f->good.m[1]);
@@ -107,7 +108,8 @@ void isolate_search_look_cross(struct isolate_search *f)
 			not_shown(f);
 		return;
 	}
-	if (!a[x].count || !b[y].count) { /* what was taken from the good ones is slow: not the pair */
+	/* the slow group has a member of one set only, so it does not contain the pair */
+	if (!a[x].count || !b[y].count) {
 		not_shown(f);
 		return;
 	}
@@ -127,23 +129,24 @@ void isolate_search_look_cross_again(struct isolate_search *f)
 	if (!bad_a && !bad_b) {
 		f->without = isolate_search_figure(f, 0);
 		isolate_search_found(f, ISOLATE_SEARCH_PAIR, a, b,
-				     "bad in each group that holds both; each is good with others");
+				     "every group with both is bad; each is good with other members");
 	} else if (!f->again) {
 		isolate_search_repeat(f);
 	} else if (bad_a && bad_b) {
 		f->with = isolate_search_figure(f, 0);
-		isolate_search_found(f, ISOLATE_SEARCH_TWO, a, b, "each is bad with a good one too");
+		isolate_search_found(f, ISOLATE_SEARCH_TWO, a, b, "each is also bad with a good member");
 	} else {
 		f->with = isolate_search_figure(f, bad_a ? 0 : 1);
 		f->without = isolate_search_figure(f, bad_a ? 1 : 0);
 		isolate_search_found(f, ISOLATE_SEARCH_MEMBER, bad_a ? a : b, -1,
-				     "bad with others too, twice");
+				     "also bad with other members, twice");
 	}
 }
 
 /* ---- rounds of disjoint pairs, by the circle method ---- */
 
-/* The n-th seat of the circle in this turn: the first stays, the others move on by one a turn. */
+/* The member on seat n of the circle in this turn. The first member stays; the others move on by one seat a
+ * turn. */
 static unsigned seat(const struct isolate_search *f, unsigned n)
 {
 	return n ? 1 + (n - 1 + f->turn) % f->turns : 0;
@@ -159,7 +162,7 @@ static void next_pairs(struct isolate_search *f)
 	for (unsigned i = 0; i < even / 2; i++) {
 		unsigned a = seat(f, i), b = seat(f, even - 1 - i);
 
-		if (a < n && b < n) /* the one beside an empty seat rests */
+		if (a < n && b < n) /* the member opposite the empty seat rests */
 			isolate_search_test_pair(f, a < b ? a : b, a < b ? b : a);
 	}
 }
@@ -187,7 +190,7 @@ static void forget_slow(struct isolate_search *f)
 	f->slow_pairs = 0;
 }
 
-/* Every pair was looked at: which ends do the bad ones share? */
+/* All pairs are tested. Decides which members the bad pairs have in common. */
 static void look_matrix(struct isolate_search *f)
 {
 	unsigned n = f->start.members, all[2] = {0}, whole = 0;
@@ -196,21 +199,22 @@ static void look_matrix(struct isolate_search *f)
 		if (f->slow_of[m] == n - 1)
 			all[whole++ % 2] = m;
 	if (!f->slow_pairs)
-		isolate_search_give_up(f, "no two of them are bad by themselves");
+		isolate_search_give_up(f, "no pair is bad by itself");
 	else if (whole == 1 && f->slow_pairs == n - 1)
 		isolate_search_found(f, ISOLATE_SEARCH_MEMBER, (int)all[0], -1,
-				     "bad in all its %u pairs, and no other is", n - 1);
+				     "bad in all its %u pairs, and no other pair is bad", n - 1);
 	else if (whole == 2 && f->slow_pairs == 2 * n - 3)
 		isolate_search_found(f, ISOLATE_SEARCH_TWO, (int)all[0], (int)all[1],
 				     "each bad in all its %u pairs", n - 1);
 	else if (f->slow_pairs == 1 && !f->matrix)
 		isolate_search_triangle(f, ISOLATE_SEARCH_ONE_PAIR, (unsigned)f->slow_a, (unsigned)f->slow_b);
 	else
-		isolate_search_give_up(f, "%u pairs are bad, and not those of one or two members",
+		isolate_search_give_up(f, "%u pairs are bad, and they do not share one or two members",
 				       f->slow_pairs);
 }
 
-/* A round of two or three pairs may hold no good one: few members are judged when all pairs were seen. */
+/* A round of two or three pairs may contain no good pair. So few members are judged when all pairs are
+ * tested. */
 static bool is_few(const struct isolate_search *f)
 {
 	return f->start.members < ISOLATE_SEARCH_FEW;
@@ -255,14 +259,14 @@ void isolate_search_look_pairs(struct isolate_search *f)
 		else
 			f->without = isolate_search_figure(f, i);
 	}
-	/* One alone: is it a link? Several are judged when all pairs were seen. */
+	/* A single bad pair is checked as a link at once. Several are judged when all pairs are tested. */
 	if (f->slow_pairs == 1 && !f->matrix)
 		isolate_search_triangle(f, ISOLATE_SEARCH_ONE_PAIR, (unsigned)f->slow_a, (unsigned)f->slow_b);
 	else
 		go_on(f);
 }
 
-/* ---- three members: the two that may be a pair, and one that seems good ---- */
+/* ---- three members: the two that may be a bad pair, and one that seems good ---- */
 
 void isolate_search_triangle(struct isolate_search *f, enum isolate_search_traffic traffic, unsigned a,
 			     unsigned b)
@@ -273,8 +277,7 @@ void isolate_search_triangle(struct isolate_search *f, enum isolate_search_traff
 		c++;
 	f->a = (int)a;
 	f->b = (int)b;
-	if (!isolate_search_round(f, ISOLATE_SEARCH_TRIANGLE, traffic,
-				  "%u and %u, each with the other and with %u", a, b, c))
+	if (!isolate_search_round(f, ISOLATE_SEARCH_TRIANGLE, traffic, "all pairs of %u, %u and %u", a, b, c))
 		return;
 	f->at_once = false;
 	isolate_search_test_pair(f, a, b);
@@ -282,15 +285,16 @@ void isolate_search_triangle(struct isolate_search *f, enum isolate_search_traff
 	isolate_search_test_pair(f, b, c);
 }
 
-/* No pair after all: of the disjoint ones the rest remains. */
+/* The triangle shows no bad pair. The search goes on with the remaining disjoint pairs, if there are any. */
 static void no_pair(struct isolate_search *f, bool ab)
 {
 	bool more = f->turns && f->turn + 1 < f->turns;
 
 	f->matrix = f->matrix || ab;
 	if (!more) {
-		isolate_search_give_up(f, "%d and %d: good without either, and no two of three tell which",
-				       f->a, f->b);
+		isolate_search_give_up(
+			f, "groups without %d or without %d are good, but pairs do not show which is bad",
+			f->a, f->b);
 		return;
 	}
 	if (!ab)
@@ -314,8 +318,8 @@ void isolate_search_look_triangle(struct isolate_search *f)
 	f->without = without;
 	if (ac || bc)
 		isolate_search_found(f, ISOLATE_SEARCH_MEMBER, ac ? f->a : f->b, -1,
-				     "bad with either of two, which are good together");
+				     "bad with each of two members that are good together");
 	else
 		isolate_search_found(f, ISOLATE_SEARCH_PAIR, f->a, f->b,
-				     "bad together, twice, and each good with another");
+				     "bad together, twice, and each is good with another member");
 }

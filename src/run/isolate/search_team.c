@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes and ranks are tried: docs/explanation/design/isolation.md, "Launched ranks". */
+/* Decides which nodes and ranks are tested. The steps: docs/explanation/design/isolation.md, "Launched
+ * ranks". */
 #include "run/isolate/search_team.h"
 #include <math.h>
 #include <stdarg.h>
@@ -32,7 +33,7 @@ static void nobody_takes_part(struct isolate_search_team *t)
 		t->member_of[r] = ISOLATE_SEARCH_NO_MEMBER;
 }
 
-/* The ranks of a node are one member. */
+/* All ranks of the node together are one member. */
 static void take_node(struct isolate_search_team *t, unsigned node, unsigned member)
 {
 	for (unsigned r = 0; r < t->layout.ranks; r++)
@@ -40,7 +41,7 @@ static void take_node(struct isolate_search_team *t, unsigned node, unsigned mem
 			t->member_of[r] = (uint16_t)member;
 }
 
-/* Each rank of a node is a member: from `first` on. */
+/* Each rank of the node is a member; `first` is the number of the first one. */
 static void take_ranks(struct isolate_search_team *t, unsigned node, unsigned first)
 {
 	for (unsigned r = 0; r < t->layout.ranks; r++)
@@ -50,7 +51,7 @@ static void take_ranks(struct isolate_search_team *t, unsigned node, unsigned fi
 		}
 }
 
-/* A round that search.c knows nothing of. */
+/* Begins a round that search.c does not plan. */
 static void round_begin(struct isolate_search_team *t, enum isolate_search_team_stage stage,
 			const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void round_begin(struct isolate_search_team *t, enum isolate_search_team_stage stage,
@@ -86,7 +87,7 @@ void isolate_search_team_whole(struct isolate_search_team *t, struct isolate_sea
 	t->layout = *layout;
 	t->f = f;
 	t->a = t->b = -1;
-	round_begin(t, ISOLATE_SEARCH_TEAM_NODES, "all of them again");
+	round_begin(t, ISOLATE_SEARCH_TEAM_NODES, "all members again");
 	f->round = 0;
 	for (unsigned n = 0; n < layout->nodes; n++)
 		take_node(t, n, 0);
@@ -105,7 +106,7 @@ static void finish(struct isolate_search_team *t, const char *format, ...)
 	va_end(list);
 }
 
-/* What it is, as far as it is known by now. */
+/* Records the bad node that is known so far. */
 static void name_node(struct isolate_search_team *t, unsigned node, double with, double without,
 		      const char *why)
 {
@@ -117,7 +118,7 @@ static void name_node(struct isolate_search_team *t, unsigned node, double with,
 	text_copy(t->why, sizeof(t->why), why);
 }
 
-/* Nothing more is to be learnt: a node that was named stays so. */
+/* Ends the search inside the bad node. A node that was already named stays named. */
 static void end_inside(struct isolate_search_team *t, const char *why)
 {
 	char before[sizeof(t->why)];
@@ -176,10 +177,10 @@ static void begin_ranks(struct isolate_search_team *t, unsigned node, double who
 	look_ranks(t);
 }
 
-/* {x, good} and {y, good}: which of the two is it? */
+/* Tests {x, good} and {y, good} to find out which of the node's two ranks is bad. */
 static void begin_two_ranks(struct isolate_search_team *t)
 {
-	round_begin(t, ISOLATE_SEARCH_TEAM_TWO_RANKS, "each rank of node %u with one of node %u", t->bad,
+	round_begin(t, ISOLATE_SEARCH_TEAM_TWO_RANKS, "each rank of node %u with a rank of node %u", t->bad,
 		    t->good);
 	take_ranks(t, t->bad, 0);
 	take_ranks(t, t->good, 2);
@@ -197,7 +198,7 @@ static void inside(struct isolate_search_team *t, double whole, double expected,
 		begin_ranks(t, t->bad, whole, expected, sigma);
 }
 
-/* ---- two that are held against each other ---- */
+/* ---- two members that are compared with each other ---- */
 
 static bool both_sound(const struct isolate_search_team *t)
 {
@@ -208,7 +209,7 @@ static bool both_sound(const struct isolate_search_team *t)
 	return true;
 }
 
-/* Which of the round's two tests is bad; -1: they are alike. */
+/* The index of the bad test of the two; -1: the tests are alike. */
 static int one_of_two(const struct isolate_search_team *t)
 {
 	const struct isolate_search_test *x = t->f->test;
@@ -235,7 +236,7 @@ static void look_two_ranks(struct isolate_search_team *t)
 	int bad = both_sound(t) ? one_of_two(t) : -1;
 
 	if (bad < 0) {
-		end_inside(t, "each of its two ranks with one of another node: alike");
+		end_inside(t, "its two ranks are alike when each runs with a rank of another node");
 		return;
 	}
 	if (t->start.fault == ISOLATE_SEARCH_SLOW) {
@@ -244,7 +245,7 @@ static void look_two_ranks(struct isolate_search_team *t)
 	}
 	name_rank(
 		t, ISOLATE_SEARCH_MEMBER, bad, -1,
-		"its node is bad by itself, and so is it with a rank of another; the node's other rank is not");
+		"its node is bad by itself; with a rank of another node it is bad, and the node's other rank is good");
 }
 
 static void look_two_nodes(struct isolate_search_team *t)
@@ -253,12 +254,13 @@ static void look_two_nodes(struct isolate_search_team *t)
 	int bad = both_sound(t) ? one_of_two(t) : -1;
 
 	if (bad < 0) {
-		finish(t, "two nodes, alike by themselves: both, or what lies between them");
+		finish(t, "both nodes are alike by themselves: the fault is in both, or between them");
 		return;
 	}
 	t->bad = (unsigned)bad;
 	t->good = !bad;
-	name_node(t, t->bad, x[bad].figure, x[!bad].figure, "by itself, beside the other by itself");
+	name_node(t, t->bad, x[bad].figure, x[!bad].figure,
+		  "bad by itself, compared with the other node by itself");
 	inside(t, x[bad].figure, x[!bad].figure, noise_of_two(t));
 }
 
@@ -273,16 +275,18 @@ static void look_alone(struct isolate_search_team *t)
 	if (bad)
 		inside(t, x[0].figure, x[1].figure, sigma);
 	else if (!both_sound(t))
-		end_inside(t, "its ranks could not be measured by themselves");
+		end_inside(t, "its ranks could not be measured without the other nodes");
 	else
-		end_inside(t, t->start.fault == ISOLATE_SEARCH_WRONG
-				      ? "by itself it is right"
-				      : "by itself it is as fast as another: its way to the others");
+		end_inside(
+			t,
+			t->start.fault == ISOLATE_SEARCH_WRONG
+				? "by itself its data are right"
+				: "by itself it is as fast as another node: its path to the other nodes is slow");
 }
 
 /* ---- nodes ---- */
 
-/* A good node with as many ranks, to hold it against; `nodes`: none. */
+/* A good node with the same number of ranks, for comparison; t->layout.nodes: there is none. */
 static unsigned alike(const struct isolate_search_team *t, unsigned node)
 {
 	unsigned first, n = 0, ranks = isolate_search_team_ranks(t, node, &first);
@@ -325,7 +329,7 @@ static void look_nodes(struct isolate_search_team *t)
 	if (isolate_search_team_ranks(t, t->bad, &first) < 2)
 		t->done = true;
 	else if (t->good == t->layout.nodes)
-		end_inside(t, "no other node has as many ranks");
+		end_inside(t, "no other node has the same number of ranks");
 	else
 		begin_alone(t, ISOLATE_SEARCH_TEAM_ALONE, t->bad, t->good);
 }
@@ -367,7 +371,7 @@ void isolate_search_team_begin(struct isolate_search_team *t, const struct isola
 	else if (isolate_search_team_groups(t))
 		begin_alone(t, ISOLATE_SEARCH_TEAM_TWO_NODES, 0, 1);
 	else
-		finish(t, "two nodes that cannot be held against each other by themselves");
+		finish(t, "the two nodes cannot be compared: they differ in ranks, or have one each");
 }
 
 void isolate_search_team_next(struct isolate_search_team *t)

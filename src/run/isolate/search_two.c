@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/isolate/search_two.h"
 
-/* Share by which one is below the other; *slow: which. 0: alike, or not both are known. */
+/* Share by which the slower member is below the faster one; *slow: the slower one. 0: they are alike, or a
+ * rate is unknown. */
 static double below(const struct isolate_search_two_row *row, int *slow)
 {
 	double loss;
@@ -35,7 +36,7 @@ static bool take_wrong(struct isolate_search_two *out, const struct isolate_sear
 	return false;
 }
 
-/* By itself the one did not end within its limit what the other did. */
+/* One member did not end its own work within the limit, and the other did. */
 static bool take_late(struct isolate_search_two *out, const struct isolate_search_two_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -47,7 +48,8 @@ static bool take_late(struct isolate_search_two *out, const struct isolate_searc
 	return false;
 }
 
-/* The row of this kind that shows most; none where rows contradict each other. */
+/* Takes the row of this kind with the largest loss. False: no row shows a loss, or two rows contradict each
+ * other. */
 static bool take_slow(struct isolate_search_two *out, const struct isolate_search_two_row *rows, size_t count,
 		      bool link, bool alone)
 {

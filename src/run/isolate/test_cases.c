@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of a search as cases of the run, and what they answer. Those of launched ranks are
- * launched_ranks.c's.
- */
+/* Makes the tests of an isolation search into cases of the run, and reads their outcomes. The tests of
+ * launched ranks are in launched_ranks.c. */
 #include <errno.h>
 #include <math.h>
 #include "core/math/stats.h"
 #include "core/text/units.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/isolate/run.h"
 #include "run/plan/memory_need.h"
 
 enum { LIMIT_MS = 30000, REPEATS_ROOM = 8 };
-#define PARTS_LEAST 65536 /* bytes: of 8 an all-gather has nothing of each rank */
+#define PARTS_LEAST 65536 /* bytes: an all-gather of 8 bytes has no data from some ranks */
 
 static void set_word(json_t *options, const char *name, const char *word)
 {
@@ -29,9 +28,8 @@ static void set_size(json_t *options)
 		json_object_set_new(options, "size", json_sprintf("%d", PARTS_LEAST));
 }
 
-/* Options of the trigger's, but what travels. Groups are wrong in the work that showed it; whose part is
- * wrong is seen where each comes from one. What is of the trigger's operation alone goes back to its default.
- */
+/* Replaces the traffic in the trigger's options. Wrong data needs no replacement, except that an all-gather
+ * shows whose part is wrong. Options that only the trigger's operation has return to their defaults. */
 static void set_traffic(json_t *options, const struct isolate_run_order *o)
 {
 	static const char *const ops[] = {[ISOLATE_SEARCH_EVERY_PAIR] = "alltoall",
@@ -62,7 +60,7 @@ enum status isolate_run_case(const struct isolate_run_order *o, const struct iso
 
 	if (!body) {
 		json_decref(g->gpus);
-		return error_errno(err, ENOMEM, "a case of a search");
+		return error_errno(err, ENOMEM, "a case of an isolation search");
 	}
 	set_traffic(json_object_get(body, "options"), o);
 	json_object_set_new(body, "target", json_string(g->text));
@@ -107,7 +105,7 @@ static json_t *group_gpus(const struct isolate_run *h, const uint16_t *member, u
 	return gpus;
 }
 
-/* "node:0,2,3", or the trigger's own text where it is all. */
+/* "node:0,2,3", or the trigger's own text if the group has all its GPUs. */
 static void group_text(const struct isolate_run *h, const uint16_t *member, unsigned count,
 		       char text[TARGET_TEXT])
 {
@@ -134,7 +132,8 @@ static enum status group_case(const struct isolate_run *h, const struct isolate_
 	return isolate_run_case(o, &g, out, err);
 }
 
-/* Of a node's GPUs: all tests of the round once, then all again: what drifts, drifts for each. */
+/* Tests of one node's GPUs: runs all tests of the round once, then all again, so that drift affects each
+ * equally. */
 static bool run_tests(struct isolate_run *h, const struct isolate_run_order *o)
 {
 	const struct isolate_search *f = &h->f;
@@ -145,7 +144,7 @@ static bool run_tests(struct isolate_run *h, const struct isolate_run_order *o)
 	bool on = cases && marks;
 
 	if (!on)
-		h->r->status = error_errno(h->r->err, ENOMEM, "%zu cases of a search", count);
+		h->r->status = error_errno(h->r->err, ENOMEM, "%zu cases of an isolation search", count);
 	for (; on && step.count < count; step.count++) {
 		h->r->status =
 			group_case(h, o, &f->test[step.count % f->count], &cases[step.count], h->r->err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two GPUs of a node: what each does by itself, both directions between them, and whose part of an all-gather
- * is wrong. */
+/* Isolation search between two GPUs of a node. It compares the work that each does by itself and the two
+ * directions between them, and it checks whose part of an all-gather is wrong. */
 #include "run/isolate/two_gpus.h"
 #include <errno.h>
 #include <stdio.h>
@@ -9,19 +9,19 @@
 
 enum { PARTS_REPEATS = 2 };
 
-/* ---- works ---- */
+/* ---- the compared work ---- */
 
 const char *const works_words[WORKS] = {"link", "memory", "product", "store", "load"};
 
-/* By probe and engine. Kernels of stores are the sender's, those of loads the receiver's: whose they are
- * slows them. */
+/* Found by probe and engine. The kernel of a store runs on the sender, that of a load on the receiver. A slow
+ * GPU slows its own kernels. */
 static const struct {
 	const char *probe, *engine, *what;
 	bool receiver; /* the second GPU of its target does the work */
 } works[WORKS] = {
-	[WORK_LINK] = {"p2p", "driver", "is sent to the other", false},
+	[WORK_LINK] = {"p2p", "driver", "copies to the other", false},
 	[WORK_MEMORY] = {"memory", "own", "reads its own memory", false},
-	[WORK_PRODUCT] = {"gemm", "cublaslt", "multiplies", false},
+	[WORK_GEMM] = {"gemm", "cublaslt", "runs a GEMM", false},
 	[WORK_STORE] = {"p2p", "store", "writes the other's memory", false},
 	[WORK_LOAD] = {"p2p", "load", "reads the other's memory", true},
 };
@@ -99,7 +99,7 @@ bool works_run(const struct isolate_run_order *o, const uint16_t *gpu, unsigned 
 	for (unsigned i = 0; i < WORKS; i++) {
 		rows[i].what = works[i].what;
 		rows[i].link = i == WORK_LINK;
-		rows[i].alone = i == WORK_MEMORY || i == WORK_PRODUCT;
+		rows[i].alone = i == WORK_MEMORY || i == WORK_GEMM;
 	}
 	r->status = works_plan(r, gpu, count, between, &p, r->err);
 	on = !r->status;
@@ -129,8 +129,8 @@ static void place_way(const struct isolate_run *h, unsigned from, unsigned to,
 	text_copy(out->pci, sizeof(out->pci), a.pci);
 }
 
-bool works_tell(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
-		const uint16_t member[2], struct isolate_run_finding *out)
+bool works_finding(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+		   const uint16_t member[2], struct isolate_run_finding *out)
 {
 	struct isolate_search_two two;
 	double percent;
@@ -145,25 +145,27 @@ bool works_tell(const struct isolate_run *h, const struct isolate_search_two_row
 	else
 		place(h, member[two.a], out);
 	if (two.shows->wrong[two.a] && two.found == ISOLATE_SEARCH_PAIR)
-		snprintf(out->why, sizeof(out->why), "copies that way arrive wrong, those back do not");
+		snprintf(out->why, sizeof(out->why),
+			 "copies in this direction arrive wrong, copies back arrive right");
 	else if (two.shows->wrong[two.a])
-		snprintf(out->why, sizeof(out->why), "by itself it %s wrongly, the other does not",
+		snprintf(out->why, sizeof(out->why), "by itself it %s with wrong results, the other does not",
 			 two.shows->what);
 	else if (two.shows->late[two.a])
 		snprintf(out->why, sizeof(out->why),
-			 "by itself it was not done within the limit of what the other does: it %s",
-			 two.shows->what);
+			 "by itself it exceeds the time limit, the other does not: it %s", two.shows->what);
 	else if (two.found == ISOLATE_SEARCH_PAIR)
-		snprintf(out->why, sizeof(out->why), "copies that way are %.0f %% slower than back", percent);
+		snprintf(out->why, sizeof(out->why),
+			 "copies in this direction are %.0f %% slower than copies back", percent);
 	else
 		snprintf(out->why, sizeof(out->why), "by itself it %s %.0f %% more slowly than the other",
 			 two.shows->what, percent);
 	return true;
 }
 
-/* ---- parts ---- */
+/* ---- parts of an all-gather ---- */
 
-/* What more than one sees is what was put in; what one sees that did not send it came about on the way. */
+/* A part that is wrong on more than one member was wrong at its source. A part that is wrong on one other
+ * member only became wrong on the way. */
 static void take_parts(struct isolate_run_parts *p, const struct case_outcome *n)
 {
 	unsigned from = (unsigned)n->suspect - 1;
@@ -171,7 +173,7 @@ static void take_parts(struct isolate_run_parts *p, const struct case_outcome *n
 
 	if (!n->done || n->status != STATUS_MISMATCH || !n->wrong_ranks)
 		return;
-	if (n->suspect < 1 || (!first && from != p->from)) { /* of several */
+	if (n->suspect < 1 || (!first && from != p->from)) { /* parts of several members are wrong */
 		p->found = ISOLATE_SEARCH_NOBODY;
 	} else if (!first && (!on_the_way || n->wrong_rank != p->at)) {
 		p->found = ISOLATE_SEARCH_MEMBER;
@@ -191,7 +193,7 @@ void parts_run(struct isolate_run *h, struct isolate_run_parts *out)
 	if (h->fault != ISOLATE_SEARCH_WRONG || strcmp(h->trigger->probe->name, "collective") ||
 	    !isolate_run_has_time(h, PARTS_REPEATS))
 		return;
-	text_copy(h->f.what, sizeof(h->f.what), "whose part of an all-gather is wrong");
+	text_copy(h->f.what, sizeof(h->f.what), "an all-gather, to find whose part is wrong");
 	h->f.round = 1;
 	h->f.traffic = ISOLATE_SEARCH_PARTS;
 	if (!isolate_run_tests(h, PARTS_REPEATS, &first))
@@ -205,32 +207,31 @@ void parts_run(struct isolate_run *h, struct isolate_run_parts *out)
 	}
 }
 
-bool parts_tell(const struct isolate_run *h, const struct isolate_run_parts *p, const uint16_t *member,
-		unsigned count, struct isolate_run_finding *out)
+bool parts_finding(const struct isolate_run *h, const struct isolate_run_parts *p, const uint16_t *member,
+		   unsigned count, struct isolate_run_finding *out)
 {
 	if (p->found == ISOLATE_SEARCH_NOBODY || p->from >= count || p->at >= count)
 		return false;
 	out->found = p->found;
 	if (p->found == ISOLATE_SEARCH_PAIR) {
 		place_way(h, member[p->from], member[p->at], out);
-		snprintf(
-			out->why, sizeof(out->why),
-			"in an all-gather what the one puts in arrives wrong on the other, on itself it is right");
+		snprintf(out->why, sizeof(out->why),
+			 "in an all-gather its part is right on itself and arrives wrong on the other");
 		return true;
 	}
 	place(h, member[p->from], out);
 	if (count == 2)
 		snprintf(out->why, sizeof(out->why),
-			 "its part of an all-gather is wrong, the other's is not");
+			 "its part of an all-gather is wrong, the other part is right");
 	else
 		snprintf(out->why, sizeof(out->why),
-			 "its part of an all-gather is wrong, on %u of %u, and no other's is", p->seen,
-			 count);
+			 "its part of an all-gather is wrong on %u of %u members, and no other part is wrong",
+			 p->seen, count);
 	return true;
 }
 
-bool suspect_tell(const struct isolate_run *h, const uint16_t *member, unsigned count,
-		  struct isolate_run_finding *out)
+bool suspect_finding(const struct isolate_run *h, const uint16_t *member, unsigned count,
+		     struct isolate_run_finding *out)
 {
 	const struct case_outcome *n = &h->r->note[h->trigger->id];
 
@@ -239,13 +240,13 @@ bool suspect_tell(const struct isolate_run *h, const uint16_t *member, unsigned 
 		return false;
 	out->found = ISOLATE_SEARCH_MEMBER;
 	place(h, member[n->suspect - 1], out);
-	snprintf(out->why, sizeof(out->why), "what is wrong differs by what it should have put in");
+	snprintf(out->why, sizeof(out->why), "the error of the sum is its share");
 	return true;
 }
 
-void two_untold(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
-		const struct isolate_run_parts *parts, const uint16_t member[2],
-		struct isolate_run_finding *out)
+void two_alike(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+	       const struct isolate_run_parts *parts, const uint16_t member[2],
+	       struct isolate_run_finding *out)
 {
 	struct isolate_run_place a = h->name(h, member[0]), b = h->name(h, member[1]);
 	bool works_known = false;
@@ -253,12 +254,11 @@ void two_untold(const struct isolate_run *h, const struct isolate_search_two_row
 	for (unsigned i = 0; i < WORKS; i++)
 		works_known = works_known || (rows[i].of[0] > 0 && rows[i].of[1] > 0);
 	snprintf(out->why, sizeof(out->why), "%s and %s cannot be told apart: %s%s", a.place, b.place,
-		 works_known ? "alike in what each does by itself"
-			     : "what each does by itself could not be measured",
+		 works_known ? "each does its own work alike" : "their own work could not be measured",
 		 parts->known ? ", and in the parts of an all-gather" : "");
 }
 
-/* ---- a node's two ---- */
+/* ---- two GPUs of a node ---- */
 
 void isolate_run_two(struct isolate_run *h, struct isolate_run_finding *out)
 {
@@ -272,7 +272,7 @@ void isolate_run_two(struct isolate_run *h, struct isolate_run_finding *out)
 
 	isolate_run_all(&h->f, 2, "");
 	parts_run(h, &parts);
-	if (parts_tell(h, &parts, member, 2, out))
+	if (parts_finding(h, &parts, member, 2, out))
 		return;
 	for (unsigned between = 0; between < 2 && on && !h->r->status && !run_stopping(h->r); between++) {
 		struct isolate_run_order round = o;
@@ -283,6 +283,6 @@ void isolate_run_two(struct isolate_run *h, struct isolate_run_finding *out)
 		h->tests += on ? cases : 0;
 		h->waves += on;
 	}
-	if (!works_tell(h, rows, member, out) && !suspect_tell(h, member, 2, out))
-		two_untold(h, rows, &parts, member, out);
+	if (!works_finding(h, rows, member, out) && !suspect_finding(h, member, 2, out))
+		two_alike(h, rows, &parts, member, out);
 }

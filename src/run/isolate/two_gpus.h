@@ -1,45 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where groups cannot tell who it is: two GPUs or two launched ranks, of which no group is without the bad
- * one, and ranks of which no groups can be made. What two_gpus.c (a node's GPUs) and two_ranks.c (launched
- * ranks) share.
+ * Isolation search for members that groups cannot separate: two GPUs or two launched ranks, where every group
+ * contains the bad one, and ranks that cannot form groups. Shared by two_gpus.c (GPUs of one node) and
+ * two_ranks.c (launched ranks).
  */
 #ifndef RUN_ISOLATE_TWO_GPUS_H
 #define RUN_ISOLATE_TWO_GPUS_H
 #include "run/isolate/search_two.h"
 #include "run/isolate/run.h"
 
-/* What GPUs do by themselves, and copies between two: a row each, for isolate_search_two(). */
-enum { WORK_LINK, WORK_MEMORY, WORK_PRODUCT, WORK_STORE, WORK_LOAD, WORKS };
-extern const char *const works_words[WORKS]; /* in figures that travel */
+/* Work that a GPU does by itself, and copies between two GPUs: one row of isolate_search_two() for each. */
+enum { WORK_LINK, WORK_MEMORY, WORK_GEMM, WORK_STORE, WORK_LOAD, WORKS };
+extern const char *const works_words[WORKS]; /* keys of the rates that ranks exchange */
 
-/* Runs what these GPUs do by themselves (of each: memory, a product), or `between` two of them, as cases that
- * follow the order's; a figure goes to the row of its work, at its GPU's place in `gpu`. How many cases that
- * were, into *cases. False: nothing runs any more. */
+/* Runs cases that follow the order's trigger. They measure the work that each of these GPUs does by itself
+ * (memory, GEMM), or with `between` the copies between two of them. Each rate goes into the row of its work,
+ * at the index of its GPU in `gpu`. *cases is the number of cases. False: the run or the search cannot
+ * continue. */
 bool works_run(const struct isolate_run_order *o, const uint16_t *gpu, unsigned count, bool between,
 	       struct isolate_search_two_row rows[WORKS], unsigned *cases);
 
-/* Whose part of an all-gather is wrong: each comes from one member, and all see it. */
+/* Result of an all-gather that shows whose part is wrong. Each part comes from one member, and all members
+ * check it. */
 struct isolate_run_parts {
-	bool known; /* it was run */
-	/* MEMBER: what `from` puts in is wrong on more than one; PAIR: it is on `at` alone, another. */
+	bool known; /* the all-gather ran */
+	/* MEMBER: the part of `from` is wrong on more than one member. PAIR: it is wrong on `at` only,
+	 * another member. */
 	enum isolate_search_kind found;
-	unsigned from, at; /* the how many-th members, 0 first */
-	unsigned seen;	   /* on so many it is wrong */
+	unsigned from, at; /* indices of members, 0 first */
+	unsigned seen;	   /* number of members on which it is wrong */
 };
-/* Of all members, which h->f holds as one test. */
+/* Runs the all-gather with all members. h->f has one test with all of them. */
 void parts_run(struct isolate_run *h, struct isolate_run_parts *out);
-/* The finding where it shows one; `member`: of each, its number for h->name. */
-bool parts_tell(const struct isolate_run *h, const struct isolate_run_parts *parts, const uint16_t *member,
-		unsigned count, struct isolate_run_finding *out);
-/* The same of two by their works. */
-bool works_tell(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
-		const uint16_t member[2], struct isolate_run_finding *out);
-/* Whose share seems to be missing in a sum, which all saw. */
-bool suspect_tell(const struct isolate_run *h, const uint16_t *member, unsigned count,
-		  struct isolate_run_finding *out);
-/* Nothing shows which of the two it is. */
-void two_untold(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
-		const struct isolate_run_parts *parts, const uint16_t member[2],
-		struct isolate_run_finding *out);
+/* Writes the finding if the parts show one; `member` has the number of each member for h->name. */
+bool parts_finding(const struct isolate_run *h, const struct isolate_run_parts *parts, const uint16_t *member,
+		   unsigned count, struct isolate_run_finding *out);
+/* The same for two members, from the rates of their own work. */
+bool works_finding(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+		   const uint16_t member[2], struct isolate_run_finding *out);
+/* The same from the sum: the member whose share seems to be missing on all members. */
+bool suspect_finding(const struct isolate_run *h, const uint16_t *member, unsigned count,
+		     struct isolate_run_finding *out);
+/* Writes that nothing separates the two members. */
+void two_alike(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+	       const struct isolate_run_parts *parts, const uint16_t member[2],
+	       struct isolate_run_finding *out);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launched ranks of which groups tell nothing: two in all, two nodes that cannot be held against each other,
- * and an engine that begins on all ranks at once. Whose part of an all-gather is wrong; of two, what each
- * does by itself, at the same time, on its own GPU.
+ * Isolation search for launched ranks that groups cannot separate: two ranks in total, two nodes that cannot
+ * be compared, or an engine that starts on all ranks at once. An all-gather shows whose part is wrong. Two
+ * ranks also measure their own GPUs at the same time, and the results are compared.
  */
 #include <stdio.h>
 #include "machine/machine.h"
@@ -10,7 +10,7 @@
 #include "run/suite/target_team.h"
 #include "team/control/control.h"
 
-/* ---- what a rank does by itself ---- */
+/* ---- work of one rank by itself ---- */
 
 static json_t *works_json(const struct isolate_search_two_row rows[WORKS])
 {
@@ -35,7 +35,7 @@ static void works_take(struct isolate_search_two_row rows[WORKS], unsigned membe
 	}
 }
 
-/* A rank without a GPU, or that has no part in it, has nothing to tell. */
+/* A rank without exactly one GPU, or outside the trigger's target, measures nothing. */
 static bool own_works(const struct isolate_run_order *o, struct isolate_search_two_row rows[WORKS],
 		      unsigned *cases)
 {
@@ -84,7 +84,7 @@ static void each_by_itself(struct isolate_run *h, const uint16_t member[2],
 	json_decref(all);
 }
 
-/* This machine's GPU of that rank, where it has one of this node; -1: none. */
+/* Index on this machine of that rank's GPU; -1: the rank is on another node or has not exactly one GPU. */
 static int gpu_here(const struct isolate_run *h, unsigned rank)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
@@ -97,7 +97,7 @@ static int gpu_here(const struct isolate_run *h, unsigned rank)
 	return -1;
 }
 
-/* Both GPUs are this node's: rank 0 copies between them while the others wait. */
+/* If both GPUs are on this node, rank 0 copies between them while the other ranks wait. */
 static void between_both(struct isolate_run *h, const uint16_t member[2],
 			 struct isolate_search_two_row rows[WORKS])
 {
@@ -126,13 +126,13 @@ static void search_two(struct isolate_run *h, const uint16_t member[2], const st
 
 	if (goes_on(h) && isolate_run_has_time(h, 1))
 		each_by_itself(h, member, rows);
-	if (goes_on(h) && !works_tell(h, rows, member, out))
+	if (goes_on(h) && !works_finding(h, rows, member, out))
 		between_both(h, member, rows);
-	if (!works_tell(h, rows, member, out) && !suspect_tell(h, member, 2, out))
-		two_untold(h, rows, parts, member, out);
+	if (!works_finding(h, rows, member, out) && !suspect_finding(h, member, 2, out))
+		two_alike(h, rows, parts, member, out);
 }
 
-/* The ranks that take part, in order. */
+/* The ranks that take part, in ascending order. */
 static unsigned members_of(const struct isolate_search_layout *l, uint16_t member[ISOLATE_SEARCH_MEMBERS])
 {
 	unsigned count = 0;
@@ -154,16 +154,16 @@ bool isolate_ranks_pair(struct isolate_run *h, const struct isolate_search_start
 	if (!once && count != 2 && (!wrong || isolate_search_team_groups(&h->team)))
 		return false;
 	if (!wrong && !isolate_search_worth(s->whole, s->expected, s->sigma))
-		return false; /* search_team.c says so */
+		return false; /* search_team.c then reports this */
 	out->of = "rank";
 	parts_run(h, &parts);
-	if (parts_tell(h, &parts, member, count, out))
+	if (parts_finding(h, &parts, member, count, out))
 		return true;
 	if (count == 2 && !once)
 		search_two(h, member, &parts, out);
-	else if (!suspect_tell(h, member, count, out))
+	else if (!suspect_finding(h, member, count, out))
 		snprintf(out->why, sizeof(out->why), "%s, and no groups of its ranks can do it",
-			 parts.known ? "the parts of an all-gather do not tell"
+			 parts.known ? "the parts of an all-gather show no bad rank"
 				     : "an all-gather could not be run");
 	isolate_ranks_over(h);
 	if (out->found == ISOLATE_SEARCH_NOBODY && *h->stopped)

@@ -19,7 +19,8 @@ static enum status spin_once(struct gpu_device *device, struct gpu_stream *strea
 	if (!st)
 		st = gpu_stamps_read(stamps, &clock, err);
 	*hz = st ? 0 : clock.hz_mean;
-	if (st != STATUS_UNAVAILABLE) /* its clock is not known beside other work: it is not up yet */
+	/* the clock is unknown because other work uses the SMs, so it counts as not up */
+	if (st != STATUS_UNAVAILABLE)
 		return st;
 	error_clear(err);
 	return STATUS_OK;
@@ -36,7 +37,7 @@ enum status meter_ramp(struct gpu_device *device, struct gpu_stream *stream, str
 	*reached = false;
 	if (!st && !*stamps)
 		st = gpu_stamps_create(device, stamps, err);
-	/* The spins are counted too: on a clock of a test's own no time passes. */
+	/* The spins count too, because time does not pass on a test's own clock. */
 	for (uint64_t spun_ns = 0; !st && !*reached && spun_ns < limit_ns; spun_ns += SPIN_NS) {
 		if (clock_now_ns(clock) - t0 >= limit_ns)
 			break;

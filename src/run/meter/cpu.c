@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU's meter: the clock is read around each batch, and a sample is known when it returns. */
+/* The CPU meter. It reads the clock around each batch, so a sample is known when the call returns. */
 #include "run/meter/meter.h"
 #include <errno.h>
 #include <time.h>
@@ -8,11 +8,11 @@
 #include "core/file/file.h"
 
 enum {
-	RAMP_ADDS = 1 << 20,  /* dependent adds a block: about 0.3 ms */
-	RAMP_BLOCKS = 8,      /* so many without a new best: the clock is up */
-	STAMP_ADDS = 1 << 16, /* about 20 us a block */
+	RAMP_ADDS = 1 << 20,  /* dependent adds per block: about 0.3 ms */
+	RAMP_BLOCKS = 8,      /* this many blocks without a new best: the clock is up */
+	STAMP_ADDS = 1 << 16, /* about 20 us per block */
 	STAMP_BLOCKS = 6,
-	LOOKS = 64, /* at the clock, to know what one takes */
+	LOOKS = 64, /* reads of the clock, to measure the time of one */
 };
 
 static uint64_t now(const struct meter *m)
@@ -20,8 +20,8 @@ static uint64_t now(const struct meter *m)
 	return clock_now_ns(m->clock);
 }
 
-/* CPU time of the engine's threads; of all the process's where the engine does not count. A clock of a test's
- * own has no CPU time. */
+/* CPU time of the engine's threads, or of the whole process if the engine does not count it. A test's own
+ * clock has no CPU time. */
 static bool cpu_time(const struct meter *m, uint64_t *ns)
 {
 	struct timespec t;
@@ -52,8 +52,8 @@ static enum status once(struct meter *m, double *ns, struct error *err)
 	return st;
 }
 
-/* No counter tells the clock without rights, so the spin is its own gauge: it is up when blocks no longer get
- * faster. */
+/* No counter shows the clock without special rights, so the spin measures it: the clock is up when blocks no
+ * longer get faster. */
 static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struct error *err)
 {
 	uint64_t t0 = now(m), t = t0, best = UINT64_MAX;
@@ -74,7 +74,7 @@ static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struc
 	return STATUS_OK;
 }
 
-/* The eighth number of /proc/stat's first line; a clock of a test's own has no steal. */
+/* The eighth number of the first line of /proc/stat. A test's own clock has no steal time. */
 static bool steal(const struct meter *m, uint64_t *ns)
 {
 	long ticks = sysconf(_SC_CLK_TCK);
@@ -92,8 +92,9 @@ static bool steal(const struct meter *m, uint64_t *ns)
 	return told;
 }
 
-/* The clock behind the window: the fastest of a few chains of dependent adds, one add a cycle. A core that
- * wide vectors had slowed may have recovered by then: the window's own clock can have been lower. */
+/* Measures the clock after the window: the fastest of a few chains of dependent adds, one add per cycle. A
+ * core that wide vectors had slowed may have recovered by then, so the clock inside the window can have been
+ * lower. */
 static void stamp(const struct meter *m, struct window *w)
 {
 	uint64_t best = UINT64_MAX, t = now(m);
@@ -142,7 +143,7 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 	return STATUS_OK;
 }
 
-/* What a look at the clock takes. */
+/* Time of one read of the clock. */
 static double look_ns(const struct meter *m)
 {
 	uint64_t t0 = now(m), t = t0;
@@ -152,8 +153,8 @@ static double look_ns(const struct meter *m)
 	return (double)(t - t0) / LOOKS;
 }
 
-/* In a row, with a look between each two: ranks that met before each would be timed as they leave the
- * barrier. */
+/* Runs single iterations in a row, with one read of the clock between two. Ranks that met before each
+ * iteration would be timed while they leave the barrier. */
 static enum status singles(struct meter *m, uint64_t count, struct error *err)
 {
 	struct window *w = m->window;

@@ -4,12 +4,13 @@
 #include "kernel/timing/spin.h"
 
 enum {
-	MARKS = 32, /* events in a row, to know what one takes */
-	TRIES = 3,  /* the least counts: a host held up between two of them takes longer than the device */
-	HOLD_NS = 200000, /* the device is kept busy while the host puts them there */
+	MARKS = 32,	  /* events in a row, to measure the time of one */
+	TRIES = 3,	  /* the shortest counts: a delay of the host between two events makes them longer */
+	HOLD_NS = 200000, /* keeps the device busy while the host enqueues the events */
 };
 
-/* Behind something that lasts longer than the host needs for all of them: no event waits for the host. */
+/* Enqueues the events after a kernel that lasts longer than the host needs for all of them, so that no event
+ * waits for the host. */
 static enum status try_mark(struct event_chain *c, double *ns, struct error *err)
 {
 	struct gpu_kernel *spin;
@@ -69,8 +70,8 @@ enum status event_chain_put(struct event_chain *c, uint64_t count, bool captured
 
 	for (uint64_t k = 0; k < count && !st; k++) {
 		st = put(arg, err);
-		/* Only now: what is behind the event was there before the device came to it, or it was not.
-		 */
+		/* only now: the work after the event was either enqueued before the device reached the event,
+		 * or not */
 		c->starved[k] = !st && !captured && gpu_event_done(c->event[k]);
 		if (!st)
 			st = mark(c, k + 1, captured, err);

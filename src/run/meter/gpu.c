@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPU's meter: device events around batches, many in flight, so the device never waits for the host. A
- * sample lasts from the event before its batch to the one behind it; in a row the latter is the next one's
- * former, so nothing between samples goes uncounted. Iterations so short that the launches would be measured
- * are captured into a graph of a batch and replayed. METHODS "Timing on a GPU".
+ * The GPU meter. It puts device events around batches and keeps many batches in flight, so the device never
+ * waits for the host. A sample lasts from the event before its batch to the event after it. In a row of
+ * samples, the event after one is the event before the next, so no time between samples is lost. For very
+ * short iterations the launches would be measured instead, so a batch of them is captured into a graph and
+ * replayed. docs/explanation/methods/gpu-memory-and-links.md, "Timing on a GPU".
  */
 #include <errno.h>
 #include "gpu/device/gpu.h"
@@ -15,9 +16,10 @@
 
 enum {
 	DEPTH = 32,
-	GRAPH_BELOW_NS = 20000,	 /* shorter iterations are replayed: a launch costs the host 2 to 5 us */
-	GRAPH_BATCH_MAX = 20000, /* nodes of one graph; longer batches are several replays */
-	LOOK_NS = 10000,	 /* between two looks at a device that works with others */
+	/* shorter iterations are replayed, because a launch costs the host 2 to 5 us */
+	GRAPH_BELOW_NS = 20000,
+	GRAPH_BATCH_MAX = 20000, /* largest number of nodes of a graph; a longer batch is several replays */
+	LOOK_NS = 10000,	 /* between two looks at a device that works with other ranks */
 };
 
 struct flight {
@@ -29,25 +31,26 @@ struct meter_gpu {
 	struct meter base;
 	struct gpu_device *device;
 	struct gpu_stream *stream;
-	struct gpu_event *origin; /* the window's begin on the device */
+	struct gpu_event *origin; /* begin of the window on the device */
 	struct gpu_event
-		*event[DEPTH + 2]; /* a ring: one more than samples in flight, and one to start anew */
+		/* a ring: one more event than samples in flight, and one for a new start */
+		*event[DEPTH + 2];
 	unsigned event_next;
-	struct gpu_event *last; /* the newest event with nothing enqueued behind it; NULL: start anew */
+	struct gpu_event *last; /* the newest event with no work enqueued after it; NULL: begin a new row */
 	struct flight flight[DEPTH];
 	unsigned flight_first, flight_count;
 	struct gpu_graph *graph;
-	uint64_t graph_batch; /* iterations in it */
+	uint64_t graph_batch; /* iterations in the graph */
 	bool graph_refused;
-	struct event_chain chain; /* of singles */
+	struct event_chain chain; /* for single iterations */
 	enum launch launch;
-	bool together;	     /* with other ranks: a stretch begins when all of them have */
-	double iteration_ns; /* of the newest sample known; 0: none */
+	bool together;	     /* with other ranks: a row of samples begins when all of them have begun */
+	double iteration_ns; /* of the newest measured sample; 0: none */
 	struct gpu_stamps *stamps, *ramp_stamps;
 	struct meter_nvml nvml;
-	bool link_read; /* in this window, or not wanted */
+	bool link_read; /* the link was read in this window, or is not wanted */
 	struct meter_nvlink nvlink;
-	struct fault_injection_busy *busy; /* NULL but where a test planted it */
+	struct fault_injection_busy *busy; /* NULL unless a test planted the fault */
 };
 
 static struct meter_gpu *gpu_of(struct meter *m)
@@ -85,7 +88,7 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 	struct meter_gpu *g = gpu_of(m);
 	enum status st = gpu_synchronize(g->device, err);
 
-	graph_drop(g); /* a variant may have been selected since */
+	graph_drop(g); /* a variant may have been selected since the last window */
 	g->last = NULL;
 	m->window = w;
 	if (!st && w->stamp && !g->stamps)
@@ -100,7 +103,8 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 	return st ? st : gpu_event_record(g->origin, g->stream, err);
 }
 
-/* With other ranks the device may wait for one that has failed: then nobody waits for the device. */
+/* With other ranks, the device may wait for a rank that has failed. Then this must not wait for the device.
+ */
 static enum status await_event(struct meter_gpu *g, const struct gpu_event *e, struct error *err)
 {
 	struct team *t = g->base.bench->team;
@@ -165,7 +169,7 @@ static enum status land_what_is_done(struct meter_gpu *g, struct error *err)
 	return st;
 }
 
-/* A new event behind what is enqueued. With DEPTH + 2 in the ring, none in use is taken again. */
+/* Enqueues a new event. The ring has DEPTH + 2 events, so none in use is taken again. */
 static enum status mark(struct meter_gpu *g, struct gpu_event **out, struct error *err)
 {
 	*out = g->event[g->event_next];
@@ -173,7 +177,7 @@ static enum status mark(struct meter_gpu *g, struct gpu_event **out, struct erro
 	return gpu_event_record(*out, g->stream, err);
 }
 
-/* Puts so many iterations on the stream, which captures or does not. */
+/* Enqueues this many iterations on the stream. `captured`: the stream is being captured. */
 typedef enum status put_iterations(struct meter_gpu *g, uint64_t count, bool captured, struct error *err);
 
 static enum status put_batch(struct meter_gpu *g, uint64_t count, bool captured, struct error *err)
@@ -186,8 +190,8 @@ static enum status put_batch(struct meter_gpu *g, uint64_t count, bool captured,
 	return st;
 }
 
-/* Captures `count` iterations as `put` has them. An engine that cannot be captured is enqueued plainly from
- * then on. */
+/* Captures `count` iterations with `put`. If an engine cannot be captured, all later iterations are enqueued
+ * directly. */
 static enum status capture(struct meter_gpu *g, uint64_t count, put_iterations *put, struct gpu_graph **graph,
 			   uint64_t *in_graph, struct error *err)
 {
@@ -200,7 +204,8 @@ static enum status capture(struct meter_gpu *g, uint64_t count, put_iterations *
 		st = st ? st : ended;
 	}
 	if (st &&
-	    (st == STATUS_LOST || g->launch == LAUNCH_GRAPH)) { /* asked for: nothing else would be it */
+	    /* a graph was requested, so nothing else is valid */
+	    (st == STATUS_LOST || g->launch == LAUNCH_GRAPH)) {
 		*err = own;
 		return st;
 	}
@@ -212,7 +217,7 @@ static enum status capture(struct meter_gpu *g, uint64_t count, put_iterations *
 	return STATUS_OK;
 }
 
-/* Ranks that work together must come to the same, so their own times decide nothing. */
+/* Ranks that work together must decide alike, so their own times do not count. */
 static bool wants_graph(const struct meter_gpu *g, uint64_t batch)
 {
 	if (g->base.window->check || g->graph_refused || g->launch == LAUNCH_STREAM)
@@ -235,7 +240,7 @@ static enum status enqueue_batch(struct meter_gpu *g, uint64_t batch, struct err
 	return st;
 }
 
-/* Once a window, with copies behind us and copies in flight: an idle link trains down. */
+/* Once per window, after some copies and with others in flight, because an idle link reduces its speed. */
 static void read_link(struct meter_gpu *g)
 {
 	struct window *w = g->base.window;
@@ -258,7 +263,8 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 		g->last = NULL;
 	}
 	if (!st && !g->last && g->together)
-		st = enqueue(g, false, err); /* untimed: it ends when every rank has come to it */
+		/* an untimed iteration, which ends when all ranks have reached it */
+		st = enqueue(g, false, err);
 	if (!st && !g->last)
 		st = mark(g, &g->last, err);
 	f.from = g->last;
@@ -276,14 +282,14 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 	return st ? st : land_what_is_done(g, err);
 }
 
-/* -- singles -- */
+/* -- single iterations -- */
 
 static enum status put_one(void *arg, struct error *err)
 {
 	return enqueue(arg, false, err);
 }
 
-/* With other ranks an untimed one comes first, which ends when every rank has come to it. */
+/* With other ranks, an untimed iteration comes first. It ends when all ranks have reached it. */
 static enum status put_singles(struct meter_gpu *g, uint64_t count, bool captured, struct error *err)
 {
 	enum status st = g->together ? enqueue(g, false, err) : STATUS_OK;
@@ -325,7 +331,7 @@ static enum status singles(struct meter *m, uint64_t count, struct error *err)
 	return st ? st : event_chain_read(&g->chain, count, g->origin, m->window, err);
 }
 
-/* -- counted -- */
+/* -- iterations under hardware counters -- */
 
 static enum status counted(struct meter *m, uint64_t count, meter_mark *mark_range, void *arg,
 			   struct error *err)
@@ -333,7 +339,7 @@ static enum status counted(struct meter *m, uint64_t count, meter_mark *mark_ran
 	struct meter_gpu *g = gpu_of(m);
 	enum status st = STATUS_OK;
 
-	/* What a window captured, it replays. */
+	/* uses a graph if a timed window would use one */
 	if (wants_graph(g, count) && !g->graph)
 		st = capture(g, count < GRAPH_BATCH_MAX ? count : GRAPH_BATCH_MAX, put_batch, &g->graph,
 			     &g->graph_batch, err);
@@ -357,7 +363,7 @@ static enum status drain(struct meter *m, struct error *err)
 	while (!st && g->flight_count)
 		st = land(g, err);
 	fault_injection_busy_stop(g->busy);
-	g->last = NULL; /* the device goes idle: the next sample starts anew */
+	g->last = NULL; /* the device becomes idle, so the next sample begins a new row */
 	graph_drop(g);
 	return st;
 }
@@ -368,7 +374,7 @@ static enum status held_clock(struct meter_gpu *g, struct window *w, struct erro
 	struct error why = {0};
 	enum status st = gpu_stamps_read(g->stamps, &clock, &why);
 
-	if (st == STATUS_UNAVAILABLE) /* a neighbour has the SMs: the clock is absent, the time is not */
+	if (st == STATUS_UNAVAILABLE) /* other work uses the SMs: the clock is absent, the time is valid */
 		return STATUS_OK;
 	if (st) {
 		*err = why;
@@ -401,7 +407,7 @@ static enum status end(struct meter *m, struct error *err)
 
 static enum status state(struct meter *m, struct meter_state *out, struct error *err)
 {
-	(void)err; /* what can't be read is absent */
+	(void)err; /* a value that cannot be read is absent */
 	meter_nvml_read(&gpu_of(m)->nvml, out);
 	return STATUS_OK;
 }

@@ -26,7 +26,8 @@ static bool add_bytes(struct meter_nvml *n, unsigned link, uint64_t sum[BYTES])
 	return true;
 }
 
-/* Drivers that know no sum are asked link by link. The number of counters that answered. */
+/* If the driver has no sum over the links, each link is read. Returns the number of counters that answered.
+ */
 static unsigned read_bytes(struct meter_nvml *n, struct nvlink_bytes *out)
 {
 	uint64_t sum[BYTES] = {0};
@@ -83,7 +84,7 @@ void meter_nvlink_begin(struct meter_nvlink *l, struct meter_nvml *n, const stru
 	l->counters = read_bytes(n, &l->before);
 }
 
-/* A counter that ran back was reset: nothing is known of the window. */
+/* A counter that went back was reset, so the window's traffic is unknown. */
 static bool grown(struct nvlink_bytes *out, const struct nvlink_bytes *a, const struct nvlink_bytes *b)
 {
 	*out = (struct nvlink_bytes){b->tx - a->tx, b->rx - a->rx, b->raw_tx - a->raw_tx,

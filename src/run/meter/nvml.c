@@ -34,7 +34,7 @@ bool meter_nvml_open(struct meter_nvml *n)
 	return n->opened;
 }
 
-/* The instant power where the field is there; the plain call is an average over a second. */
+/* The instantaneous power, if the driver has the field; the plain call is an average over a second. */
 static bool read_power(struct meter_nvml *n, double *w)
 {
 	nvmlFieldValue_t field = {.fieldId = NVML_FIELD_power_instant};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A meter over ranks. Rank 0's meter times as ever, and the others do the same by command; inside a window
- * that is one word a sample and no answer. What the ranks timed comes together when nothing is in flight: a
- * sample lasts as long as on the slowest rank, and one of a row until the last rank has done it.
+ * A meter over several ranks. Rank 0's meter times as usual, and the other ranks do the same by command.
+ * Inside a window a command is one word per sample, without an answer. The ranks' times are collected when
+ * nothing is in flight. A sample lasts as long as on the slowest rank. A sample in a row lasts until the last
+ * rank has done it.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,14 +11,14 @@
 
 struct meter_team {
 	struct meter base;
-	struct meter *own; /* rank 0's */
+	struct meter *own; /* rank 0's meter */
 	struct rank_case *part;
 	struct rank_times times;
-	double **ns; /* by rank, room for a window's samples */
+	double **ns; /* by rank, with room for the samples of a window */
 	size_t room;
 	struct window *window;
-	bool row;    /* since the last drain: samples that begin where the ones before ended */
-	bool uneven; /* a rank told of more or fewer samples than rank 0 took */
+	bool row;    /* since the last drain: samples begin where the previous ones ended */
+	bool uneven; /* a rank reported more or fewer samples than rank 0 */
 	double once_ns;
 	bool reached;
 	uint64_t limit_ns;
@@ -138,7 +139,8 @@ static enum status post_sample(struct meter_team *t, uint64_t batch, uint32_t ho
 	return st;
 }
 
-/* The others wait for their devices, which wait for this rank's: they hear that it has failed. */
+/* The other ranks wait for their devices, which wait for this rank's device. So they are told about the
+ * failure. */
 static enum status left_on_failure(struct meter_team *t, enum status st, struct error *err)
 {
 	if (st)
@@ -159,11 +161,11 @@ static enum status singles(struct meter *m, uint64_t count, struct error *err)
 	struct meter_team *t = team_of(m);
 	enum status st = post_sample(t, count, RANK_CASE_SINGLES, err);
 
-	t->row = false; /* each of them by itself: a percentile is of what one takes */
+	t->row = false; /* each iteration by itself, because a percentile is about single iterations */
 	return st ? st : left_on_failure(t, t->own->ops->singles(t->own, count, err), err);
 }
 
-/* Rank 0's own times, before those of others go over them. */
+/* Saves rank 0's own times before the combined times overwrite them. */
 static void keep_own(struct meter_team *t)
 {
 	for (size_t k = t->times.count; k < t->window->count; k++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a plan is made, what plan.c (lines, steps) and expand_line.c (a case on its engines) share. */
+/* State of planning, shared by plan.c (lines and steps) and expand_line.c (one case per engine). */
 #ifndef RUN_PLAN_BUILDER_H
 #define RUN_PLAN_BUILDER_H
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/suite/suite.h"
 #include "run/plan/duplicates.h"
 #include "run/suite/target.h"
@@ -13,10 +13,10 @@ struct plan_builder {
 	const struct machine *machine;
 	const struct probe *const *registry;
 	const struct plan_wishes *wishes;
-	unsigned round; /* 0: the only one */
-	unsigned line;	/* of the suite, 1 first */
-	unsigned teams; /* cases of the whole team so far */
-	bool new_step;	/* the next case opens a step */
+	unsigned round; /* round being planned, 1 first; 0: the plan has one round */
+	unsigned line;	/* line of the suite, 1 first */
+	unsigned teams; /* number of team cases so far */
+	bool new_step;	/* the next case opens a new step */
 	struct plan_duplicates seen;
 	struct error *err;
 };
@@ -29,15 +29,16 @@ struct plan_choice {
 	const struct assignment *assignment;
 	size_t count;
 	enum step_order order;
-	bool lockstep; /* as the suite has it; with one GPU the order is another */
-	bool one_node; /* asked for each NUMA node, and there is one */
-	bool any;      /* no engine was named */
+	bool lockstep; /* the suite's lockstep; with one GPU `order` differs from it */
+	bool one_node; /* the suite asks for each NUMA node, but the machine has one */
+	bool any;      /* the line names no engine */
 };
 
-/* Appends it to the last step or opens one. Takes *c. */
+/* Appends the case to the last step, or opens a new step. Takes *c. */
 enum status plan_case_add(struct plan_builder *b, struct bench_case *c);
-/* The reason why it does not run. */
+/* Marks the case as skipped, with the reason. */
 void plan_case_skip(struct bench_case *c, enum status status, enum cause cause, const char *reason);
-/* The choice on the engines that the line names, else on the first that can: one case or several. */
+/* Plans the choice on each engine that the line names. If the line names none, on the first engine that can
+ * run it. */
 enum status plan_engines(struct plan_builder *b, const struct plan_choice *k);
 #endif

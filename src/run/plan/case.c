@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One case as data: its options' block, its JSON, and back. */
-#include "run/plan/case_build.h"
+/* One case as data: its option block, its JSON form, and reading it back. */
+#include "run/probe.h"
 #include <ctype.h>
 #include <errno.h>
 #include "core/text/text.h"
@@ -15,7 +15,7 @@ static bool is_of_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Where `name` stands in the sentence as a word; past its end: nowhere. */
+/* Offset of the word `name` in the sentence; the sentence's length: not found. */
 static size_t mention(const char *sentence, const char *name)
 {
 	size_t length = strlen(name);
@@ -26,7 +26,8 @@ static size_t mention(const char *sentence, const char *name)
 	return strlen(sentence);
 }
 
-/* Options held against each other. The place is that of the option that the refusal names first. */
+/* Checks options that depend on each other. The error names the place of the option that its text mentions
+ * first. */
 static enum status check_together(const struct bench_case *c, const struct assignment *a, size_t count,
 				  struct error *err)
 {
@@ -62,7 +63,7 @@ enum status case_options(struct bench_case *c, const struct assignment *a, size_
 	texts = (char *)c->opts + t->size;
 	for (size_t i = 0; !st && i < count; i++) {
 		size_t length = strlen(a[i].value) + 1;
-		json_t *utf8 = json_string(a[i].value); /* or it could not be journaled */
+		json_t *utf8 = json_string(a[i].value); /* a value that is not UTF-8 could not be journaled */
 
 		if (!utf8)
 			return error_set(err, STATUS_BAD_INPUT, "%s: %.40s: its value is not UTF-8",
@@ -111,7 +112,7 @@ static json_t *options_json(const struct bench_case *c)
 		if (t->rows[i].kind == OPT_KIND_TEXT) {
 			memcpy(&value, (const char *)c->opts + t->rows[i].offset, sizeof(value));
 			if (!value)
-				continue; /* not given */
+				continue; /* the option has no value */
 		}
 		opt_value_text(&t->rows[i], c->opts, text, sizeof(text));
 		json_object_set_new(options, t->rows[i].name, field_string(text));
@@ -212,8 +213,9 @@ static enum status options_from_json(struct bench_case *c, const json_t *options
 	json_object_foreach((json_t *)options, name, value)
 	{
 		if (!json_is_string(value)) {
-			st = error_set(err, STATUS_BAD_INPUT, "%s: option %.40s of a planned case is no text",
-				       c->probe->name, name);
+			st = error_set(err, STATUS_BAD_INPUT,
+				       "%s: option %.40s of a planned case is not a string", c->probe->name,
+				       name);
 			break;
 		}
 		a[count++] = (struct assignment){name, json_string_value(value), "plan"};
@@ -231,17 +233,17 @@ static enum status read_names(struct bench_case *c, const json_t *json, const st
 	const char *engine = json_string_value(json_object_get(json, "engine"));
 
 	if (!probe || !engine)
-		return error_set(err, STATUS_BAD_INPUT, "a planned case names no probe or engine");
+		return error_set(err, STATUS_BAD_INPUT, "a planned case has no probe or engine");
 	c->probe = probe_by_name(registry, probe);
 	if (!c->probe)
-		return error_set(err, STATUS_BAD_INPUT, "a planned case is of the unknown probe \"%.40s\"",
+		return error_set(err, STATUS_BAD_INPUT, "a planned case has the unknown probe \"%.40s\"",
 				 probe);
 	if (!*engine && c->probe->kind == PROBE_READING)
 		return STATUS_OK;
 	c->engine = engine_by_name(c->probe, engine);
 	if (!c->engine)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "a planned case of %s is for the unknown engine \"%.40s\"", probe, engine);
+				 "a planned case of %s has the unknown engine \"%.40s\"", probe, engine);
 	return STATUS_OK;
 }
 
@@ -256,7 +258,7 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	*c = (struct bench_case){0};
 	if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX ||
 	    !target)
-		return error_set(err, STATUS_BAD_INPUT, "a planned case lacks its number or its target");
+		return error_set(err, STATUS_BAD_INPUT, "a planned case has no number or no target");
 	c->id = (unsigned)json_integer_value(id);
 	st = read_names(c, json, registry, err);
 	if (!st)

@@ -13,7 +13,7 @@ static uint64_t hash_of(const struct bench_case *c)
 	return (h ^ (unsigned)c->phases) * 1099511628211ull;
 }
 
-/* Of other targets no two are held to be the same. */
+/* Only these cases can have duplicates: runnable, in order, on GPUs. */
 static bool counts(const struct bench_case *c)
 {
 	return !c->order && !c->skip && c->target.gpu_count &&
@@ -29,7 +29,7 @@ static void put(struct plan_duplicates *seen, size_t i)
 	*bucket = i + 1;
 }
 
-/* As many buckets as rows: both double. */
+/* There are as many buckets as rows, so both double. */
 static bool grow(struct plan_duplicates *seen)
 {
 	size_t room = seen->room ? 2 * seen->room : 64;

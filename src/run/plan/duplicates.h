@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cases of a plan by key, phases and round, so that the question "is this one planned already" does not
- * look at all of them. Left out: cases that are skipped, those of
- * a step that is not in order, and those without a GPU, of which no two are held to be the same. */
+/* Index of a plan's cases by key, phases and round, to find duplicates without a search through the plan. It
+ * leaves out skipped cases, cases of steps that are not in order, and cases without a GPU. */
 #ifndef RUN_PLAN_DUPLICATES_H
 #define RUN_PLAN_DUPLICATES_H
 #include "run/plan/case.h"
@@ -9,17 +8,17 @@
 struct plan_duplicates {
 	struct plan_duplicates_row {
 		uint64_t hash;
-		size_t step, place; /* in the plan */
-		size_t next;	    /* row of the same bucket, one more than its index; 0: none */
+		size_t step, place; /* position in the plan */
+		size_t next;	    /* index of the next row in the bucket, plus one; 0: none */
 	} * row;
-	size_t *bucket; /* the first row of each, one more than its index; 0: none */
+	size_t *bucket; /* index of each bucket's first row, plus one; 0: none */
 	size_t count, room;
 };
 
-/* False: no memory. */
+/* Adds a case. False: out of memory. */
 bool plan_duplicates_add(struct plan_duplicates *seen, const struct bench_case *c, size_t step, size_t place);
-/* The cases that may be the same: calls `same` with each of this key, phases and round. The one with the
- * lowest id for which it says yes, or NULL. */
+/* Calls `same` for each case with this key, phases and round. Returns the one with the lowest id for which
+ * `same` is true; NULL: none. */
 const struct bench_case *plan_duplicates_find(const struct plan_duplicates *seen, const struct plan *p,
 					      const struct bench_case *c,
 					      bool (*same)(void *arg, const struct bench_case *have),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One choice of a suite's line as cases: on which engine, for how long, and why not at all. Pure. */
+/* Turns one choice of a suite's line into cases: on which engine, for how long, or why it is skipped. Pure.
+ */
 #include <math.h>
 #include "core/text/text.h"
 #include "machine/machine.h"
@@ -9,7 +10,8 @@
 #include "run/plan/builder.h"
 #include "run/suite/target_team.h"
 
-#define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
+/* windows that run together must overlap completely, so they have a fixed length */
+#define TOGETHER_SECONDS 2.0
 
 void plan_case_skip(struct bench_case *c, enum status status, enum cause cause, const char *reason)
 {
@@ -18,7 +20,7 @@ void plan_case_skip(struct bench_case *c, enum status status, enum cause cause, 
 	text_copy(c->skip_reason, sizeof(c->skip_reason), reason);
 }
 
-/* What keeps a case that its engine supports from running now. */
+/* Skips a case that cannot run now although its engine supports it, or notes who else uses its GPU. */
 static void check_circumstances(const struct plan_builder *b, struct bench_case *c)
 {
 	char reason[160];
@@ -51,7 +53,7 @@ static void fill_times(const struct plan_builder *b, struct bench_case *c, const
 	if (c->order == STEP_TOGETHER && !(c->seconds > 0))
 		c->seconds = TOGETHER_SECONDS;
 	else if (c->order != STEP_TOGETHER && headline && !(wish > 0))
-		c->seconds_capped = k->line->seconds_capped; /* what the command line says is meant */
+		c->seconds_capped = k->line->seconds_capped; /* the command line's seconds take precedence */
 	if (!(limit > 0))
 		limit = (headline ? 120 : 60) + 3 * fmax(c->seconds, c->seconds_capped);
 	c->limit_ms = (uint32_t)fmin((limit + c->search_s) * 1000, UINT32_MAX);
@@ -66,11 +68,12 @@ static void fill_group(struct bench_case *c, const struct plan_choice *k)
 	else
 		text_copy(c->group, sizeof(c->group),
 			  c->engine->libs && *c->engine->libs ? c->engine->libs
-			  : phase_counted_may(c) ? "counted" /* launches cost more from then on */
+			  /* launches cost more after hardware counters were used */
+			  : phase_counted_may(c) ? "counted"
 						 : "own");
 }
 
-/* Why this engine cannot do it here; STATUS_OK: it can. */
+/* Asks the engine whether it can run the case here; otherwise *why is the reason. STATUS_OK: it can. */
 static enum status ask_engine(const struct plan_builder *b, const struct engine *e,
 			      const struct bench_case *c, struct error *why)
 {
@@ -79,12 +82,12 @@ static enum status ask_engine(const struct plan_builder *b, const struct engine 
 	if (st && !why->status)
 		error_set(why, st, "%s: %s", e->name, status_text(st));
 	if (st == STATUS_NO_RESOURCE &&
-	    why->cause == CAUSE_NO_MEMORY) /* known ahead: too large for this machine */
+	    why->cause == CAUSE_NO_MEMORY) /* known before the run: too large for this machine */
 		st = why->status = STATUS_UNSUPPORTED;
 	return st;
 }
 
-/* The cause as the engine said it, else as its status implies. */
+/* The cause that the engine gave, or the one that its status implies. */
 static enum cause cause_of(const struct error *why)
 {
 	if (why->cause)
@@ -92,7 +95,7 @@ static enum cause cause_of(const struct error *why)
 	return why->status == STATUS_UNSUPPORTED ? CAUSE_UNSUPPORTED : CAUSE_NONE;
 }
 
-/* Where nobody named an engine and none can: why each cannot. */
+/* If no engine was named and none can run the case: collects the reasons of all engines. */
 static void ask_every_engine(const struct plan_builder *b, const struct bench_case *c, struct error *why)
 {
 	size_t n = strlen(c->probe->name), engines = 0;
@@ -135,8 +138,9 @@ static bool on_same_gpus(void *arg, const struct bench_case *have)
 	return target_same_gpus(&have->target, &a->c->target, a->b->machine, a->b->wishes);
 }
 
-/* The same measurement stands in the plan: a line for one GPU alone, where all others are this one; of the
- * team, where one node has all of its GPUs. Of the node's GPUs rank 0 knows, and its skip is all ranks'. */
+/* Whether the plan already has the same measurement. Example: a line for one GPU alone on a machine with one
+ * GPU, or for the team if one node has all of its GPUs. Rank 0 knows the node's GPUs, and its skip applies to
+ * all ranks. */
 static bool planned(const struct plan_builder *b, const struct bench_case *c, struct error *why)
 {
 	struct asked asked = {b, c};
@@ -144,11 +148,12 @@ static bool planned(const struct plan_builder *b, const struct bench_case *c, st
 
 	if (!have)
 		return false;
-	error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same", have->id);
+	error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same measurement",
+			have->id);
 	return true;
 }
 
-/* A million lines, or values times targets times rounds, are a slip of the hand too. */
+/* A typing error in values, targets or rounds must not plan a million cases. */
 static enum status check_room(const struct plan_builder *b, const struct plan_choice *k)
 {
 	char place[300];
@@ -157,12 +162,12 @@ static enum status check_room(const struct plan_builder *b, const struct plan_ch
 		return STATUS_OK;
 	suite_place(b->suite, k->line->line, place, sizeof(place));
 	return error_set(b->err, STATUS_BAD_INPUT,
-			 "%s: probe %s: with this line the suite makes more than %d cases, which is the most "
-			 "in one plan: divide it",
+			 "%s: probe %s: with this line the suite has more than %d cases, the limit "
+			 "of one plan; split the suite",
 			 place, k->probe->name, PLAN_CASES_MAX);
 }
 
-/* One case on one engine (NULL: a reading), whether it can run or not. */
+/* Adds the case on one engine (NULL: a reading), even if it is skipped. */
 static enum status add_on_engine(struct plan_builder *b, const struct plan_choice *k, const struct engine *e)
 {
 	struct bench_case c = {
@@ -200,7 +205,7 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 	if (!k->found->skip)
 		memory_need_estimate(&c, b->machine);
 	if (b->wishes && !target_asked(&c.target, c.target_text, b->wishes->target))
-		plan_case_skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "not on the target asked for");
+		plan_case_skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "--target selects another target");
 	else if (k->one_node)
 		plan_case_skip(&c, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
 			       "this machine has one NUMA node: numa auto is the same");
@@ -221,14 +226,15 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 	else
 		check_circumstances(b, &c);
 	if (c.team && b->wishes->rank && c.skip != STATUS_UNAVAILABLE)
-		c.require = REQUIRE_NOTHING; /* its figures are rank 0's to tell and to judge */
+		c.require = REQUIRE_NOTHING; /* rank 0 reports and judges its figures */
 	st = plan_case_add(b, &c);
 	case_release(&c);
 	return st;
 }
 
-/* The first engine that can; else the one that only lacks something; else the first of its kind. NULL: none
- * of its kind. Of a case of all ranks this one's libraries are not asked: each comes to the same. */
+/* The first engine that can run the case; otherwise the first that is only unavailable; otherwise the first
+ * for this kind of target. NULL: no engine for this kind of target. For a case of all ranks, this rank's
+ * libraries do not count, so that all ranks choose the same engine. */
 static const struct engine *pick_engine(const struct plan_builder *b, const struct plan_choice *k)
 {
 	const struct engine *lacks = NULL, *first = NULL;
@@ -243,7 +249,8 @@ static const struct engine *pick_engine(const struct plan_builder *b, const stru
 		first = first ? first : *e;
 		if (!target_fits(&c.target, *e, b->wishes))
 			continue;
-		target_ranks(&c.target, *e, b->machine, b->wishes, NULL); /* options are held against them */
+		/* option checks need the number of ranks */
+		target_ranks(&c.target, *e, b->machine, b->wishes, NULL);
 		st = case_options(&c, k->assignment, k->count, NULL);
 		if (!st && !k->found->skip && !target_shared(&c.target, *e, b->wishes))
 			st = ask_engine(b, *e, &c, &why);
@@ -255,10 +262,10 @@ static const struct engine *pick_engine(const struct plan_builder *b, const stru
 		if (st == STATUS_UNAVAILABLE && !lacks)
 			lacks = *e;
 	}
-	return lacks ? lacks : first; /* options that are wrong: making the case says how */
+	return lacks ? lacks : first; /* if options are wrong, add_on_engine() reports the error */
 }
 
-/* `asked`: the one that was to; NULL: any. */
+/* `asked`: the engine that the line names; NULL: none. */
 static enum status no_engine(const struct plan_builder *b, const struct plan_choice *k,
 			     const struct engine *asked)
 {

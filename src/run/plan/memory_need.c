@@ -26,7 +26,7 @@ static enum status check_device(const struct bench_case *c, const struct gpu *g,
 	units_format(there, sizeof(there), never ? total : available, "B");
 	units_format(left, sizeof(left), MEMORY_NEED_LEFT_ALONE, "B");
 	return error_set_cause(err, never ? STATUS_UNSUPPORTED : STATUS_UNAVAILABLE, CAUSE_NO_MEMORY,
-			       "%s: needs %s of device memory, %s %s %s, of which %s are left alone",
+			       "%s: needs %s of device memory, %s %s %s, of which %s stay reserved",
 			       c->probe->name, need, g->pci, never ? "has" : "has free only", there, left);
 }
 

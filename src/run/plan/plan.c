@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A suite resolved on a machine. Pure: nothing is opened, nothing is read but facts. */
+/* Resolves a suite on a machine. Pure: it opens nothing and reads only facts. */
 #include <errno.h>
 #include "core/file/file.h"
 #include "core/text/text.h"
@@ -27,7 +27,7 @@ static enum status step_add(struct plan_builder *b, enum step_order order)
 	return STATUS_OK;
 }
 
-/* Cases that follow each other on one target in one group share a step, and so a worker. Takes *c. */
+/* Consecutive cases on one target and of one group share a step, and so a worker. Takes *c. */
 enum status plan_case_add(struct plan_builder *b, struct bench_case *c)
 {
 	struct plan *p = b->plan;
@@ -45,7 +45,7 @@ enum status plan_case_add(struct plan_builder *b, struct bench_case *c)
 		return st;
 	b->new_step = false;
 	step = &p->steps[p->count - 1];
-	if (!(step->count & (step->count - 1))) { /* at powers of two there is no room left */
+	if (!(step->count & (step->count - 1))) { /* at powers of two the array is full */
 		grown = realloc(step->cases, (step->count ? 2 * step->count : 1) * sizeof(*grown));
 		if (!grown)
 			return no_memory(b);
@@ -58,7 +58,7 @@ enum status plan_case_add(struct plan_builder *b, struct bench_case *c)
 	*c = (struct bench_case){0};
 	return STATUS_OK;
 }
-/* "numa: each" is every NUMA node of this machine. */
+/* "numa: each" stands for every NUMA node of this machine. */
 struct each_node {
 	char text[64][12];
 	char *word[64];
@@ -84,7 +84,7 @@ static const struct words *values_of(const struct plan_builder *b, const struct 
 	return &each->words;
 }
 
-/* A slip of the hand in a list of sizes is told, not planned for hours. */
+/* A typing error in a list of sizes must be an error, not hours of work. */
 static enum status check_product(const struct plan_builder *b, const struct suite_case *line)
 {
 	double product = 1;
@@ -97,11 +97,11 @@ static enum status check_product(const struct plan_builder *b, const struct suit
 	suite_place(b->suite, line->line, place, sizeof(place));
 	return error_set(
 		b->err, STATUS_BAD_INPUT,
-		"%s: probe %s: its options make %.0f cases on each target, %d at most in one cross product",
+		"%s: probe %s: its options make %.0f cases per target; the limit of one cross product is %d",
 		place, line->probe, product, PRODUCT_MAX);
 }
 
-/* Every choice of option values: an odometer whose last wheel turns fastest. */
+/* Plans every choice of option values, like an odometer whose last wheel turns fastest. */
 static enum status turn_wheels(struct plan_builder *b, struct plan_choice *k)
 {
 	const struct suite_case *line = k->line;
@@ -127,9 +127,8 @@ static enum status turn_wheels(struct plan_builder *b, struct plan_choice *k)
 		k->count = line->option_count;
 		st = plan_engines(b, k);
 		if (!st && b->wishes && b->wishes->stop && *b->wishes->stop)
-			st = error_set_cause(
-				b->err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-				"stopped on request while the suite was planned: nothing was measured");
+			st = error_set_cause(b->err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					     "stopped on request during planning: nothing was measured");
 		more = false;
 		for (size_t i = line->option_count; !more && i-- > 0;) {
 			more = ++wheel[i] < values[i]->count;
@@ -151,7 +150,7 @@ static enum status add_products(struct plan_builder *b, struct plan_choice *k)
 	return bound ? bound : turn_wheels(b, k);
 }
 
-/* A reading runs on what it reads and nowhere else. */
+/* A reading runs only on the target that it reads. */
 static enum status check_reads(const struct plan_builder *b, const struct plan_choice *k, const char *place)
 {
 	const struct probe *p = k->probe;
@@ -163,7 +162,7 @@ static enum status check_reads(const struct plan_builder *b, const struct plan_c
 			 target_default(p, NULL, 0));
 }
 
-/* What keeps in step is GPUs: each does the same as the others. */
+/* Lockstep is for GPUs, since each must do the same as the others. */
 static enum status check_lockstep(const struct plan_builder *b, const struct plan_choice *k,
 				  const char *place)
 {
@@ -171,7 +170,7 @@ static enum status check_lockstep(const struct plan_builder *b, const struct pla
 		return STATUS_OK;
 	return error_set(
 		b->err, STATUS_BAD_INPUT,
-		"%s: lockstep: what is timed on each GPU belongs here (target: gpu), not probe %s on %s",
+		"%s: lockstep: only timed probes with target gpu can run in lockstep, not probe %s on %s",
 		place, k->probe->name, k->found->text);
 }
 
@@ -213,7 +212,7 @@ static enum status find_probe(const struct plan_builder *b, struct plan_choice *
 			 k->line->probe, near ? "; did you mean " : "", near ? near : "");
 }
 
-/* With one GPU there is nothing to keep in step: its cases share one worker in their order. */
+/* With one GPU, lockstep has no effect: its cases share one worker in their order. */
 static enum step_order order_of(const struct plan_builder *b, const struct suite_step *step)
 {
 	return step->order == STEP_LOCKSTEP && machine_gpu_count(b->machine) < 2 ? STEP_IN_ORDER
@@ -228,7 +227,7 @@ static enum status add_line(struct plan_builder *b, const struct suite_step *ste
 	enum status st = find_probe(b, &k);
 
 	if (!st && b->round > 1 && k.probe->kind == PROBE_READING)
-		return STATUS_OK; /* what is read does not change from round to round */
+		return STATUS_OK; /* readings do not change between rounds */
 
 	if (!st && !line->targets.count)
 		st = add_target(b, &k, target_default(k.probe, line->engines.word, line->engines.count));
@@ -237,7 +236,8 @@ static enum status add_line(struct plan_builder *b, const struct suite_step *ste
 	return st;
 }
 
-/* The canonical text: what makes two plans the same. Reasons are words about it, not part of it. */
+/* Hashes the canonical text of the plan. Equal text means equal plans. The reasons of skips are not part of
+ * it. */
 static enum status finish(struct plan_builder *b)
 {
 	const struct team_shape *team = b->wishes ? b->wishes->team : NULL;
@@ -274,7 +274,7 @@ static enum status finish(struct plan_builder *b)
 	return STATUS_OK;
 }
 
-/* What runs together on all GPUs says nothing new where there is one. */
+/* A simultaneous run on all GPUs says nothing new on a machine with one GPU. */
 static void skip_lone(struct plan_builder *b)
 {
 	struct step *last = b->plan->count ? &b->plan->steps[b->plan->count - 1] : NULL;
@@ -282,10 +282,10 @@ static void skip_lone(struct plan_builder *b)
 	if (last && last->order == STEP_TOGETHER && last->count == 1 && !last->cases[0].skip &&
 	    last->cases[0].target.kind == TARGET_GPU)
 		plan_case_skip(&last->cases[0], STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
-			       "one GPU: there is none to run together with");
+			       "the machine has one GPU, so there is no other to run simultaneously");
 }
 
-/* Every line of the suite once. */
+/* Plans every line of the suite once. */
 static enum status add_round(struct plan_builder *b)
 {
 	const struct suite *s = b->suite;

@@ -4,7 +4,7 @@
 #include "run/suite/target_team.h"
 #include "team/control/control.h"
 
-/* A node's part in it. */
+/* One node's part of the case. */
 struct part {
 	unsigned ranks, next;
 	bool counted;
@@ -18,7 +18,7 @@ static unsigned next_member(const struct target *t, const struct team_shape *s, 
 	return rank;
 }
 
-/* How many nodes take part. */
+/* Counts the nodes that take part, and fills in their parts. */
 static unsigned parts_of(struct part *part, const struct target *t, const struct team_shape *s)
 {
 	unsigned nodes = 0;
@@ -51,7 +51,7 @@ static json_t *gpus_of(const struct target *t, const struct team_shape *s)
 	return json_pack("{s:o}", "gpus", gpus);
 }
 
-/* Nodes on one machine (containers, names given by hand) have its ports together, or do not use them. */
+/* Several nodes on one machine (containers, or names given by hand) share its ports, or do not use them. */
 static bool on_one_machine(const struct part *part, const struct team_shape *s)
 {
 	for (unsigned a = 0; a < s->nodes; a++)

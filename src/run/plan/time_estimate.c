@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan will take. The seconds are those of the committed runs: tests/unit/plan_time.c. */
+/* Estimates the time of a plan. The constants come from committed runs: tests/unit/plan_time.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +9,25 @@
 /* clang-format off */
 #define READING_S 0.01
 #define START_S 0.4           /* a worker that opens a GPU */
-#define START_GPU_S 0.15      /* and its turn among workers that start together: contexts are made one by one */
-#define START_MORE_S 0.45     /* and each GPU more that a worker has: the driver begins with all that are listed */
+/* its turn among workers that start together: the driver creates contexts one by one */
+#define START_GPU_S 0.15
+#define START_MORE_S 0.45     /* each further GPU of a worker: the driver initializes all listed GPUs */
 #define POINT_S 0.05          /* memory, verification and ramp of a burst on a GPU */
-#define HEADLINE_S 0.5        /* the same of a headline, and its burst */
-#define SETTLE_MOST_S 2.0     /* where it settles at once */
-#define SUSTAINED_S 1.5       /* of no wished length */
-#define COUNTED_S 0.4         /* a session of counters, its passes, and each worker's first */
-#define SEARCH_S 1.0          /* a GPU's variants, listed and timed */
-#define SEARCH_RANK_S 1.75    /* of several ranks, each of them: every variant has communicators of its own */
+#define HEADLINE_S 0.5        /* the same for a headline case, with its burst */
+#define SETTLE_MOST_S 2.0     /* settling, if the first windows agree */
+#define SUSTAINED_S 1.5       /* default length */
+/* a session of hardware counters: its passes, and the first session of each worker */
+#define COUNTED_S 0.4
+#define SEARCH_S 1.0          /* listing and timing a GPU's variants */
+#define SEARCH_RANK_S 1.75    /* per rank of several: every variant has its own communicators */
 #define RANKS_S 1.0           /* the first communicators of a worker */
-#define RANK_POINT_S 0.015    /* a rank's part in making and checking a point */
-#define ATTENTION_S 0.6       /* its rows by their definition, on CPUs */
-#define ATTENTION_BACK 1.3e-9 /* seconds a FLOP of one head: a backward pass's, before and after */
+#define RANK_POINT_S 0.015    /* per rank: making and checking a point */
+#define ATTENTION_S 0.6       /* reference rows of attention on the CPU */
+#define ATTENTION_BACK 1.3e-9 /* seconds per FLOP of one head: a backward pass, checked before and after */
 #define CPU_POINT_S 0.03
-#define CPU_WINDOWS 1.7       /* of a point, disturbed ones taken again */
+#define CPU_WINDOWS 1.7       /* windows of a point; disturbed windows are repeated */
 #define CPU_HEADLINE_S 0.9
-#define CPU_TURNS 2.1         /* turns with the ceiling, as windows */
+#define CPU_TURNS 2.1         /* windows interleaved with the ceiling */
 /* clang-format on */
 
 static bool searches(const struct bench_case *c)
@@ -33,7 +35,7 @@ static bool searches(const struct bench_case *c)
 	return c->engine->variants && strstr(c->key, " search=") && !strstr(c->key, " search=first");
 }
 
-/* The whole number behind a word of a key, such as " heads="; 1: it has none. */
+/* The integer after a word of a key, such as " heads="; 1: the key does not have the word. */
 static double key_number(const char *key, const char *word)
 {
 	const char *at = strstr(key, word);
@@ -41,7 +43,7 @@ static double key_number(const char *key, const char *word)
 	return at ? fmax(1, strtod(at + strlen(word), NULL)) : 1;
 }
 
-/* Of its verification: of a backward pass a head is calculated by the definition. */
+/* Verification of attention. For a backward pass, one head is calculated by the definition. */
 static double attention_seconds(const struct bench_case *c)
 {
 	double heads = key_number(c->key, " batch=") * key_number(c->key, " heads=");
@@ -78,8 +80,8 @@ double plan_case_seconds(const struct bench_case *c)
 	       singles;
 }
 
-/* Of the worker of a case on a GPU, where the one that worked last is another; *last becomes this one.
- * `beside`: so many start with it. */
+/* Start time of the worker of a GPU case, if the previous worker cannot be reused. *last becomes this case.
+ * `beside`: number of workers that start together. */
 static double start_seconds(const struct bench_case **last, const struct bench_case *c, unsigned beside)
 {
 	const struct bench_case *before = *last;
@@ -95,7 +97,7 @@ static double start_seconds(const struct bench_case **last, const struct bench_c
 	       (c->target.ranks > 1 ? RANKS_S : 0);
 }
 
-/* What one target of a step in lockstep does, with so many beside it. */
+/* Time of one target in a lockstep step with `lanes` targets. */
 static double lane_seconds(const struct step *s, const char *target, unsigned lanes)
 {
 	const struct bench_case *last = NULL;
@@ -116,7 +118,7 @@ static unsigned lanes_of(const struct step *s)
 	return lanes;
 }
 
-/* Together: the longest; in lockstep: the GPU with the longest sum; else one after the other. */
+/* TOGETHER: the longest case. LOCKSTEP: the GPU with the longest sum. Otherwise the sum of all cases. */
 static double step_seconds(const struct step *s, const struct bench_case **last)
 {
 	unsigned lanes = s->count && s->order ? lanes_of(s) : 0;
@@ -134,7 +136,7 @@ static double step_seconds(const struct step *s, const struct bench_case **last)
 			sum += start_seconds(last, c, 0) + plan_case_seconds(c);
 	}
 	if (s->order)
-		*last = NULL; /* its workers are gone */
+		*last = NULL; /* its workers have ended */
 	return sum + most;
 }
 

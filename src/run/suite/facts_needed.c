@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/suite/facts_needed.h"
 #include "core/text/text.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/suite/target.h"
 
 static bool add_lib(struct facts_needed *s, const char *name, size_t size)
@@ -17,7 +17,7 @@ static bool add_lib(struct facts_needed *s, const char *name, size_t size)
 	return true;
 }
 
-/* "cublaslt cuda"; false: there is no room. */
+/* Adds "cublaslt cuda" and the like; false: no room. */
 static bool add_libs(struct facts_needed *s, const char *libs)
 {
 	while (libs && *libs) {
@@ -47,7 +47,7 @@ static bool on_cpu(const struct suite_case *line, const struct probe *p)
 	       !strcmp(target_default(p, line->engines.word, line->engines.count), "cpu");
 }
 
-/* False: everything is wanted. */
+/* False: the suite needs all facts. */
 static bool add_line(struct facts_needed *s, const struct suite_case *line,
 		     const struct probe *const *registry)
 {

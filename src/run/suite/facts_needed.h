@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must be known of the machine before a suite can be planned on it: one probe need not wait for every
+/* The facts of the machine that planning a suite needs. A single probe does not have to wait for every
  * library. */
 #ifndef RUN_SUITE_FACTS_NEEDED_H
 #define RUN_SUITE_FACTS_NEEDED_H
@@ -15,8 +15,8 @@ struct facts_needed {
 	size_t count;
 };
 
-/* A suite with a reading, or with a probe that is not known, wants everything; timed cases the libraries of
- * the engines that may do them, and the vendor's layers where one of them is not on the CPU. Pure; *s must
- * not be moved afterwards. */
+/* A suite with a reading or an unknown probe needs all facts. Timed cases need the libraries of the engines
+ * that may run them. They need the vendor's layers too if one of them is not on the CPU. Pure. *s must not be
+ * moved afterwards. */
 void facts_needed_of(struct facts_needed *s, const struct suite *suite, const struct probe *const *registry);
 #endif

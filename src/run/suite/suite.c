@@ -22,7 +22,7 @@ void suite_place(const struct suite *s, int line, char *out, size_t size)
 
 static enum status words_add(const struct suite *s, struct words *w, const char *text, struct error *err)
 {
-	if (!(w->count & (w->count - 1))) { /* at powers of two there is no room left */
+	if (!(w->count & (w->count - 1))) { /* at powers of two the array is full */
 		char **grown = realloc(w->word, (w->count ? 2 * w->count : 1) * sizeof(*grown));
 
 		if (!grown)
@@ -75,7 +75,7 @@ const char *suite_name(const struct suite *s)
 	return s->name;
 }
 
-/* A word or a list of words. `what` leads the message. */
+/* Reads a word or a list of words. `what` is the name in the message. */
 static enum status read_words(const struct suite *s, struct words *w, const struct tree *node,
 			      const char *what, struct error *err)
 {
@@ -84,14 +84,15 @@ static enum status read_words(const struct suite *s, struct words *w, const stru
 	if (node->kind == TREE_SCALAR)
 		return words_add(s, w, node->text, err);
 	if (node->kind != TREE_LIST || !node->count)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a value or a list of values belongs here",
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: expected a value or a list of values",
 				 s->place, node->line, what);
 	if (node->count > SUITE_VALUES_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: %zu values in one list, %d at most",
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: %zu values in one list; the limit is %d",
 				 s->place, node->line, what, node->count, SUITE_VALUES_MAX);
 	for (size_t i = 0; !st && i < node->count; i++) {
 		if (node->items[i]->kind != TREE_SCALAR)
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a list inside a list", s->place,
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s:%d: %s: expected a value, found a list inside a list", s->place,
 					 node->items[i]->line, what);
 		st = words_add(s, w, node->items[i]->text, err);
 	}
@@ -103,7 +104,7 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* *twice: one of the texts that stands there more than once; NULL: none does. Sorts the pointers. */
+/* *twice: a text that occurs more than once; NULL: none. Sorts the pointers. */
 static void find_twice(const char **text, size_t count, const char **twice)
 {
 	*twice = NULL;
@@ -113,7 +114,7 @@ static void find_twice(const char **text, size_t count, const char **twice)
 			*twice = text[i];
 }
 
-/* The same case twice in one cross product. */
+/* A value given twice would plan the same case twice. */
 static enum status values_once(const struct suite *s, const struct suite_option *o, struct error *err)
 {
 	const char **sorted, *twice;
@@ -138,8 +139,8 @@ static enum status read_options(const struct suite *s, struct suite_case *c, con
 				struct error *err)
 {
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: options: a map of options belongs here",
-				 s->place, map->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: options: expected a map of options", s->place,
+				 map->line);
 	c->option = calloc(map->count ? map->count : 1, sizeof(*c->option));
 	if (!c->option)
 		return no_memory(s, err);
@@ -172,14 +173,14 @@ static enum status refuse_word(const struct suite *s, const struct tree *node, c
 			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
 						 count ? ", " : "", words[count]);
 	if (node->kind != TREE_SCALAR)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: one word belongs here, of %s", s->place,
-				 node->line, key, known);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: expected one of %s", s->place, node->line,
+				 key, known);
 	near = opt_nearest(node->text, words, count);
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: \"%.40s\" is none of %s%s%s", s->place,
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: \"%.40s\" is not one of %s%s%s", s->place,
 			 node->line, key, node->text, known, near ? "; did you mean " : "", near ? near : "");
 }
 
-/* One of a few words; absent leaves *out alone. */
+/* Reads one of a few words. If the key is absent, *out stays unchanged. */
 static enum status read_choice(const struct suite *s, const struct tree *map, const char *key,
 			       const char *const *words, int *out, struct error *err)
 {
@@ -202,9 +203,8 @@ static enum status read_seconds(const struct suite *s, const struct tree *map, c
 	enum status st = tree_f64_unit(map, key, "s", out, err);
 
 	if (!st && node && !(*out > 0 && *out <= 1e7))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s: more than 0 and at most 1e7 s is accepted", s->place, node->line,
-				 key);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: expected more than 0 and at most 1e7 s",
+				 s->place, node->line, key);
 	return st;
 }
 
@@ -216,10 +216,11 @@ static enum status read_texts(const struct suite *s, struct suite_case *c, const
 
 	if (given && given->kind == TREE_NULL)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: probe: that is YAML's nothing; write \"null\"", s->place,
-				 given->line);
+				 "%s:%d: probe: null without quotes is YAML's empty value; write \"null\"",
+				 s->place, given->line);
 	if (!probe)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a case needs a probe", s->place, map->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a case needs the key probe", s->place,
+				 map->line);
 	c->probe = strdup(probe);
 	c->group = group ? strdup(group) : NULL;
 	return c->probe && (!group || c->group) ? STATUS_OK : no_memory(s, err);
@@ -237,8 +238,8 @@ static enum status read_case(const struct suite *s, struct suite_case *c, const 
 
 	c->line = map->line;
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a case is a map with a probe", s->place,
-				 map->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: expected a case: a map with the key probe",
+				 s->place, map->line);
 	st = tree_check_keys(map, keys, err);
 	if (!st)
 		st = read_texts(s, c, map, err);
@@ -269,7 +270,7 @@ static enum status read_case(const struct suite *s, struct suite_case *c, const 
 	return st;
 }
 
-/* An entry of `cases`: a case, or `together` or `lockstep` with a list of them. */
+/* Reads an entry of `cases`: a case, or `together` or `lockstep` with a list of cases. */
 static enum status read_step(const struct suite *s, struct suite_step *step, const struct tree *node,
 			     struct error *err)
 {
@@ -289,7 +290,7 @@ static enum status read_step(const struct suite *s, struct suite_step *step, con
 	if (st)
 		return st;
 	if (list && (list->kind != TREE_LIST || !count))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a list of cases belongs here", s->place,
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: expected a list of cases", s->place,
 				 list->line, step_words[step->order]);
 	step->cases = calloc(count, sizeof(*step->cases));
 	if (!step->cases)
@@ -300,7 +301,7 @@ static enum status read_step(const struct suite *s, struct suite_step *step, con
 	return st;
 }
 
-/* It becomes part of a directory's name. */
+/* The name becomes part of a directory's name. */
 static enum status check_name(const struct suite *s, const struct tree *root, struct error *err)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -308,9 +309,10 @@ static enum status check_name(const struct suite *s, const struct tree *root, st
 
 	if (size && size <= NAME_MAX_BYTES && s->name[0] != '.' && strspn(s->name, plain) == size)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "%s:%d: name: \"%.64s\" is none: letters, digits, - _ and . within, %d at most",
-			 s->place, tree_get(root, "name")->line, s->name, NAME_MAX_BYTES);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"%s:%d: name: \"%.64s\" is not valid: use at most %d letters, digits, - _ and . (not first)",
+		s->place, tree_get(root, "name")->line, s->name, NAME_MAX_BYTES);
 }
 
 static enum status read_suite(struct suite *s, const struct tree *root, struct error *err)
@@ -320,15 +322,16 @@ static enum status read_suite(struct suite *s, const struct tree *root, struct e
 	enum status st;
 
 	if (root->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a suite is a map with a name and cases",
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: expected a suite: a map with name and cases",
 				 s->place, root->line);
 	st = tree_check_keys(root, keys, err);
 	if (st)
 		return st;
 	cases = tree_get(root, "cases");
 	if (!tree_text(root, "name", NULL) || !cases || cases->kind != TREE_LIST || !cases->count)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a suite needs a name and a list of cases",
-				 s->place, cases ? cases->line : root->line);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: a suite needs the keys name and cases (a list)", s->place,
+				 cases ? cases->line : root->line);
 	s->name = strdup(tree_text(root, "name", ""));
 	s->description = strdup(tree_text(root, "description", ""));
 	s->steps = calloc(cases->count, sizeof(*s->steps));
@@ -357,7 +360,7 @@ static enum status suite_create(struct suite **s, const char *place, struct erro
 	return error_errno(err, ENOMEM, "%s", place);
 }
 
-/* Takes the tree; a failed suite is freed. */
+/* Takes the tree. A suite that failed is freed. */
 static enum status from_tree(struct suite **out, const char *place, struct tree *tree, struct error *err)
 {
 	struct suite *s = NULL;
@@ -383,7 +386,7 @@ enum status suite_parse(struct suite **s, const char *place, const char *text, s
 	return st ? st : from_tree(s, place, tree, err);
 }
 
-/* The names of the suites in the program: "quick" of "suites/quick.yaml". */
+/* Names of the built-in suites: "quick" of "suites/quick.yaml". */
 static size_t builtin_names(char names[][64], size_t room)
 {
 	const struct embedded *e;
@@ -408,7 +411,7 @@ static enum status unknown_suite(const char *name, struct error *err)
 		known[i] = names[i];
 	near = opt_nearest(name, known, count);
 	return error_set(err, STATUS_BAD_INPUT,
-			 "there is no suite \"%.64s\"%s%s; assay list suites shows them, a file "
+			 "there is no suite \"%.64s\"%s%s; assay list suites shows the suites, a file "
 			 "needs a / or .yaml in its name",
 			 name, near ? "; did you mean " : "", near ? near : "");
 }
@@ -434,7 +437,7 @@ enum status suite_read(struct suite **s, const char *name, struct error *err)
 	return suite_parse(s, path, (const char *)builtin->data, builtin->size, err);
 }
 
-/* "name=a,b": an option with its values. */
+/* Reads "name=a,b": an option with its values. */
 static enum status read_assignment(const struct suite *s, struct suite_case *c, const char *text,
 				   struct error *err)
 {
@@ -444,7 +447,7 @@ static enum status read_assignment(const struct suite *s, struct suite_case *c, 
 	char *values, *at, *comma;
 
 	if (!equals || equals == text)
-		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" is no option; name=value is one",
+		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" is not an option; write name=value",
 				 s->place, text);
 	o->name = strndup(text, (size_t)(equals - text));
 	values = strdup(equals + 1);
@@ -458,13 +461,13 @@ static enum status read_assignment(const struct suite *s, struct suite_case *c, 
 		st = words_add(s, &o->values, at, err);
 	}
 	if (!st && o->values.count > SUITE_VALUES_MAX)
-		st = error_set(err, STATUS_BAD_INPUT, "%s: %s: %zu values in one list, %d at most", s->place,
-			       o->name, o->values.count, SUITE_VALUES_MAX);
+		st = error_set(err, STATUS_BAD_INPUT, "%s: %s: %zu values in one list; the limit is %d",
+			       s->place, o->name, o->values.count, SUITE_VALUES_MAX);
 	free(values);
 	return st;
 }
 
-/* As with the options of a command: of two assignments none is silently dropped. */
+/* A second assignment to the same option is an error, as it is for options of a command. */
 static enum status check_once(const struct suite *s, const struct suite_case *c, struct error *err)
 {
 	const char **names = malloc((c->option_count + 1) * sizeof(*names)), *twice;
@@ -477,8 +480,8 @@ static enum status check_once(const struct suite *s, const struct suite_case *c,
 	free(names);
 	if (twice)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s is given twice; several values are %s=value,value", s->place, twice,
-				 twice);
+				 "%s: %s is given twice; write several values as %s=value,value", s->place,
+				 twice, twice);
 	for (size_t i = 0; i < c->option_count; i++) {
 		enum status st = values_once(s, &c->option[i], err);
 

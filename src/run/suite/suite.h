@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A parsed suite, for run/plan/plan.c: words only, nothing resolved. Grammar:
+/* A parsed suite, for run/plan/plan.c. It has only words; nothing is resolved yet. Grammar:
  * docs/explanation/design/suite.md. */
 #ifndef RUN_SUITE_SUITE_H
 #define RUN_SUITE_SUITE_H
 #include "run/plan/case.h"
 
-/* Values of one option, engines or targets of one line. */
+/* Largest number of values of one option, and of engines or targets of one line. */
 enum { SUITE_VALUES_MAX = 10000 };
 
 struct words {
@@ -15,19 +15,19 @@ struct words {
 
 struct suite_option {
 	char *name;
-	struct words values; /* one: that value; more: a cross product */
+	struct words values; /* several values make a cross product */
 	int line;
 };
 
-/* Absent words have no entries; absent numbers are 0. */
+/* One line of `cases`. An absent key gives an empty list of words, or the number 0. */
 struct suite_case {
-	char *probe, *group; /* group NULL: from the engine */
+	char *probe, *group; /* group NULL: the engine determines it */
 	struct words engines, targets;
 	struct suite_option *option;
 	size_t option_count;
 	enum phases phases;
 	enum require require;
-	bool require_said; /* judgement was asked for in words, not by default */
+	bool require_said; /* the suite states `require: judged` explicitly */
 	double seconds, seconds_capped, limit_s;
 	int line, engine_line, target_line;
 };
@@ -41,11 +41,11 @@ struct suite_step {
 struct suite {
 	char *name, *description;
 	char *place;	 /* the file, or "command line" */
-	double within_s; /* no second round would take the run beyond this; 0: none */
+	double within_s; /* time limit of the run for a second round; 0: none */
 	struct suite_step *steps;
 	size_t count;
 };
 
-/* "file:line" for messages. */
+/* Writes "file:line" for messages. */
 void suite_place(const struct suite *s, int line, char *out, size_t size);
 #endif

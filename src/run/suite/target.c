@@ -24,7 +24,7 @@ static struct target_found *add(struct target_found *out, unsigned *count, enum 
 	return f;
 }
 
-/* "gpu12" is GPU 12; -1: no such word. */
+/* The number in "gpu12"; -1: the word has another form. */
 static int gpu_number(const char *word)
 {
 	unsigned long n;
@@ -36,7 +36,7 @@ static int gpu_number(const char *word)
 	return *end || n > 255 ? -1 : (int)n;
 }
 
-/* "gpu3>gpu6" is what GPU 3 sends to GPU 6; false: no such word. */
+/* The numbers in "gpu3>gpu6", where GPU 3 sends to GPU 6; false: the word has another form. */
 static bool pair_numbers(const char *word, unsigned pair[2])
 {
 	const char *second = strchr(word, '>');
@@ -54,7 +54,7 @@ static bool pair_numbers(const char *word, unsigned pair[2])
 	return n[0] >= 0 && n[1] >= 0 && n[0] != n[1];
 }
 
-/* One more GPU of the target; where it cannot be used, that is the target's skip. */
+/* Adds a GPU to the target. If the GPU cannot be used, the target is skipped. */
 static void take_gpu(struct target_found *f, const struct machine *m, unsigned index)
 {
 	const struct gpu *g = machine_gpu(m, index);
@@ -76,7 +76,7 @@ static void take_gpu(struct target_found *f, const struct machine *m, unsigned i
 			 *g->reason ? g->reason : cause_text(fallback));
 		skip(f, g->status, g->cause ? g->cause : fallback, reason);
 	} else if (!g->granted) {
-		snprintf(reason, sizeof(reason), "%s is not granted to us", g->pci);
+		snprintf(reason, sizeof(reason), "%s is not granted to assay", g->pci);
 		skip(f, STATUS_UNSUPPORTED, CAUSE_NOT_GRANTED, reason);
 	}
 }
@@ -101,7 +101,7 @@ static void add_pair(struct target_found *out, unsigned *count, const struct mac
 	take_gpu(f, m, to);
 }
 
-/* Every ordered pair of the first TARGET_GPUS GPUs; `once`: each two of them in one order alone. */
+/* Adds every ordered pair of the first TARGET_GPUS GPUs; `once`: each pair in one order only. */
 static void add_pairs(struct target_found *out, unsigned *count, const struct machine *m, bool once)
 {
 	unsigned gpus = machine_gpu_count(m) < TARGET_GPUS ? machine_gpu_count(m) : TARGET_GPUS;
@@ -109,7 +109,7 @@ static void add_pairs(struct target_found *out, unsigned *count, const struct ma
 	if (gpus < 2)
 		skip(add(out, count, TARGET_PAIR, once ? "pair-once" : "pair"), STATUS_UNSUPPORTED,
 		     CAUSE_NO_HARDWARE,
-		     gpus ? "one GPU: there is none to pair it with" : "no NVIDIA GPU on the PCI bus");
+		     gpus ? "the machine has one GPU, so there is no pair" : "no NVIDIA GPU on the PCI bus");
 	for (unsigned from = 0; gpus > 1 && from < gpus; from++)
 		for (unsigned to = once ? from + 1 : 0; to < gpus; to++)
 			if (to != from)
@@ -145,11 +145,11 @@ static void add_numa(struct target_found *out, unsigned *count, const struct mac
 		f->target.numa = c->numa[i].node;
 		if (!c->numa[i].cpus)
 			skip(f, STATUS_UNSUPPORTED, CAUSE_NOT_GRANTED,
-			     "no CPU of this NUMA node is granted to us");
+			     "no CPU of this NUMA node is granted to assay");
 	}
 }
 
-/* The whole node: every GPU that can be used, as many as a target holds. */
+/* Adds the whole node: every usable GPU, up to the size of a target. */
 static void add_node(struct target_found *out, unsigned *count, const struct machine *m)
 {
 	struct target *t = &add(out, count, TARGET_NODE, "node")->target;
@@ -159,7 +159,7 @@ static void add_node(struct target_found *out, unsigned *count, const struct mac
 			t->gpu[t->gpu_count++] = (uint16_t)i;
 }
 
-/* "node:0,2,3": these GPUs of the node. */
+/* Adds "node:0,2,3": these GPUs of the node. */
 static bool add_part_of_node(struct target_found *out, unsigned *count, const struct machine *m,
 			     const char *word, long *twice)
 {
@@ -176,7 +176,7 @@ static bool add_part_of_node(struct target_found *out, unsigned *count, const st
 	return true;
 }
 
-/* The first 2, 4, 8 .. of the node's GPUs, then all of them. */
+/* Adds the first 2, 4, 8 .. GPUs of the node, then all of them. */
 static void add_node_doubling(struct target_found *out, unsigned *count, const struct machine *m)
 {
 	unsigned wholes = 0;
@@ -200,7 +200,7 @@ static void add_node_doubling(struct target_found *out, unsigned *count, const s
 	add_node(out, count, m);
 }
 
-/* The ranks of the first 1, 2, 4 .. nodes, then all of them. */
+/* Adds the ranks of the first 1, 2, 4 .. nodes, then all of them. */
 static void add_team_doubling(struct target_found *out, unsigned *count, const struct team_shape *team)
 {
 	for (unsigned nodes = 1; team && nodes < team->nodes; nodes *= 2) {
@@ -213,19 +213,20 @@ static void add_team_doubling(struct target_found *out, unsigned *count, const s
 			if (team->rank[r].node < nodes)
 				members_add(member, r);
 		if (members_count(member) < 2)
-			continue; /* a rank a node: one node alone has nothing to work together */
+			/* one rank per node: a single node has no second rank to communicate with */
+			continue;
 		fits = members_text(list, sizeof(list), member);
 		snprintf(text, sizeof(text), "team:%s", list);
 		f = add(out, count, TARGET_TEAM, fits ? text : "team");
 		memcpy(f->target.member, member, sizeof(member));
 		if (!fits)
 			skip(f, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			     "the ranks of the first nodes make too long a list: number them node by node");
+			     "the list of the first nodes' ranks is too long: number the ranks node by node");
 	}
 	add(out, count, TARGET_TEAM, "team");
 }
 
-/* "team", and "team:0-3" for some of its ranks. */
+/* Adds "team", or "team:0-3" for some of its ranks. */
 static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, const char *word, long *twice)
 {
 	uint64_t member[TARGET_MEMBERS / 64] = {0};
@@ -237,7 +238,7 @@ static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, 
 	return true;
 }
 
-/* `twice`: the number that a list names twice, or -1. */
+/* `twice`: a number that the list names twice; -1: none. */
 static enum status no_target(const char *word, long twice, const char *place, struct error *err)
 {
 	static const char *const known[] = {"cpu",  "cpu-each-numa", "gpu",  "gpu0",
@@ -249,10 +250,11 @@ static enum status no_target(const char *word, long twice, const char *place, st
 		return error_set(err, STATUS_BAD_INPUT, "%s: target: \"%.40s\" names %s %ld twice", place,
 				 word, *word == 'n' ? "GPU" : "rank", twice);
 	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
-	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
-			 "gpuN>gpuM, node, node-doubling, node:LIST, team, team-doubling, team:LIST%s%s",
-			 place, word, near ? "; did you mean " : "", near ? near : "");
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"%s: target: \"%.40s\" is not one of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
+		"gpuN>gpuM, node, node-doubling, node:LIST, team, team-doubling, team:LIST%s%s",
+		place, word, near ? "; did you mean " : "", near ? near : "");
 }
 
 enum status target_word(const char *word, struct error *err)
@@ -325,12 +327,12 @@ enum status target_wish(const char *word, const struct machine *m, struct error 
 		return STATUS_OK;
 	if (!gpus)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s is not here: no NVIDIA GPU is on the PCI bus, only cpu", place,
-				 word);
-	if (gpus == 1)
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s is not here: this machine has gpu0 and cpu",
+				 "%s: this machine has no %s: no NVIDIA GPU is on the PCI bus; use cpu",
 				 place, word);
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s is not here: this machine has gpu0 to gpu%u and cpu",
+	if (gpus == 1)
+		return error_set(err, STATUS_BAD_INPUT, "%s: this machine has no %s; it has gpu0 and cpu",
+				 place, word);
+	return error_set(err, STATUS_BAD_INPUT, "%s: this machine has no %s; it has gpu0 to gpu%u and cpu",
 			 place, word, gpus - 1);
 }
 
@@ -360,7 +362,7 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 		t->kind = TARGET_CPU;
 		if (text[3] &&
 		    (!isdigit((unsigned char)text[8]) || (t->numa = (int)strtol(text + 8, &end, 10), *end)))
-			return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is no target", text);
+			return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is not a target", text);
 		return STATUS_OK;
 	}
 	if (pair_numbers(text, pair))
@@ -373,21 +375,21 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 	else if (gpu_number(text) >= 0)
 		t->kind = TARGET_GPU;
 	else
-		return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is no target", text);
+		return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is not a target", text);
 	json_array_foreach((json_t *)gpus, i, pci)
 	{
 		enum status st;
 
 		if (!json_is_string(pci) || t->gpu_count == TARGET_GPUS)
-			return error_set(err, STATUS_BAD_INPUT, "%.40s: its list of GPUs is wrong", text);
+			return error_set(err, STATUS_BAD_INPUT, "%.40s: its list of GPUs is not valid", text);
 		st = find_gpu(t, json_string_value(pci), m, err);
 		if (st)
 			return st;
 	}
 	if (t->kind == TARGET_GPU && t->gpu_count != 1)
-		return error_set(err, STATUS_BAD_INPUT, "%.40s: one GPU belongs to it", text);
+		return error_set(err, STATUS_BAD_INPUT, "%.40s: the target needs one GPU", text);
 	if (t->kind == TARGET_PAIR && (t->gpu_count != 2 || t->gpu[0] == t->gpu[1]))
-		return error_set(err, STATUS_BAD_INPUT, "%.40s: two GPUs belong to it", text);
+		return error_set(err, STATUS_BAD_INPUT, "%.40s: the target needs two GPUs", text);
 	return STATUS_OK;
 }
 
@@ -421,14 +423,15 @@ bool gpu_busy(const struct gpu *g, char *reason, size_t size)
 	double busy = gpu_get(g, GPU_FACT_utilization_share, 0);
 
 	*reason = '\0';
-	/* A desktop that idles: graphics alone, below 5 % of the time and 10 % of the memory. */
+	/* An idle desktop does not count: graphics processes only, below 5 % of the time and 10 % of the
+	 * memory. */
 	if (processes > 0 && processes <= graphics && busy < 0.05 && used < 0.1 * total)
 		return false;
 	if (processes > 0)
-		snprintf(reason, size, "%s: %.0f other process%s on it", g->pci, processes,
-			 processes > 1 ? "es" : "");
+		snprintf(reason, size, "%s: %.0f other process%s it", g->pci, processes,
+			 processes > 1 ? "es use" : " uses");
 	else if (used > 1024.0 * 1024 * 1024)
-		snprintf(reason, size, "%s: %.1f GiB of its memory are taken", g->pci,
+		snprintf(reason, size, "%s: %.1f GiB of its memory are in use", g->pci,
 			 used / (1024.0 * 1024 * 1024));
 	else if (busy > 0.05)
 		snprintf(reason, size, "%s: busy %.0f %% of the time", g->pci, 100 * busy);
@@ -445,7 +448,7 @@ static bool named(const struct engine *e, char *const *engines, size_t count)
 
 const char *target_default(const struct probe *p, char *const *engines, size_t count)
 {
-	const struct engine *first = NULL; /* that is named */
+	const struct engine *first = NULL; /* the first engine that the case names */
 	bool cpu = false, named_cpu = false;
 
 	if (p->kind == PROBE_READING)

@@ -55,7 +55,7 @@ bool members_text(char *out, size_t size, const uint64_t member[TARGET_MEMBERS /
 	return used < size;
 }
 
-/* A number at *text, which goes behind it; -1: none, or one too large. */
+/* Reads a number and moves *text behind it; -1: no number, or not below `most`. */
 static long number_at(const char **text, unsigned most)
 {
 	char *end;
@@ -96,7 +96,7 @@ bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsig
 	}
 }
 
-/* -- who does what -- */
+/* -- the rank that runs a case -- */
 
 bool target_takes(const struct target *t, unsigned rank)
 {
@@ -138,20 +138,20 @@ enum status target_mine(const struct target *t, const struct machine *m, const s
 		for (unsigned i = 0; i < count; i++)
 			if (own[i] == t->gpu[0])
 				return STATUS_OK;
-		/* One that no rank was given is left to the lowest. */
+		/* a GPU that no rank has is measured by the node's lowest rank */
 		if (leader == wishes->rank &&
 		    !control_gpu_ranks(team, node, machine_gpu(m, t->gpu[0])->pci, NULL, NULL))
 			return STATUS_OK;
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
-				       "gpu%u is another rank's than rank %u", t->gpu[0], wishes->rank);
+				       "gpu%u does not belong to rank %u", t->gpu[0], wishes->rank);
 	}
 	if (leader == wishes->rank)
 		return STATUS_OK;
-	return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "rank %u does it for this node",
-			       leader);
+	return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
+			       "rank %u runs this case for this node", leader);
 }
 
-/* Is each rank of the team on this node, and its GPU among these, which are no more? */
+/* Whether the team's ranks are on this node and use exactly these GPUs, one each. */
 static bool team_has(const struct target *team, const struct target *gpus, const struct machine *m,
 		     const struct plan_wishes *wishes)
 {
@@ -200,13 +200,13 @@ enum status target_unshared(const struct target *t, bool reads, const struct mac
 					     team->node[node].shown, pci);
 		else if (ranks > 1 && lowest != wishes->rank && t->kind == TARGET_GPU)
 			st = error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
-					     "rank %u reads it for ranks %s", lowest, text_str(&names));
+					     "rank %u reads this GPU for ranks %s", lowest, text_str(&names));
 		text_release(&names);
 	}
 	return st;
 }
 
-/* That the ranks of a target have together, as each of them knows. */
+/* Number of GPUs of the target's ranks. Each rank knows it. */
 static unsigned gpus_of_ranks(const struct target *t, const struct team_shape *team)
 {
 	unsigned gpus = 0;
@@ -224,11 +224,12 @@ bool target_fits(const struct target *t, const struct engine *e, const struct pl
 		return !e->launched;
 	if (t->kind != TARGET_NODE && t->kind != TARGET_TEAM)
 		return true;
-	/* A node's GPUs work together from two on. In a team one is enough: ranks without are told so. */
+	/* On a node, two GPUs or more work together. In a team one GPU is enough: ranks without a GPU get a
+	 * reason. */
 	return e->launched == (gpus_of_ranks(t, team) < (t->kind == TARGET_NODE ? 2 : 1));
 }
 
-/* -- how many -- */
+/* -- number of ranks -- */
 
 static enum status ranks_of_gpus(struct target *t, const struct machine *m, struct error *why)
 {
@@ -240,11 +241,11 @@ static enum status ranks_of_gpus(struct target *t, const struct machine *m, stru
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
 				       "no NVIDIA GPU on the PCI bus");
 	return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
-			       t->gpu_count ? "one GPU: there is none to work with it"
+			       t->gpu_count ? "one GPU: a collective needs two"
 					    : "no GPU of this node can be used");
 }
 
-/* A rank of a team of GPUs works on one of its own. */
+/* A rank of a team with GPUs works on one GPU of its own. */
 static enum status own_gpu(struct target *t, const struct machine *m, const struct plan_wishes *wishes,
 			   struct error *why)
 {
@@ -257,9 +258,10 @@ static enum status own_gpu(struct target *t, const struct machine *m, const stru
 		return STATUS_OK;
 	}
 	if (!count && gpus_of_ranks(t, wishes->team))
-		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
-				       "rank %u has no GPU, others have: name an engine that needs none",
-				       wishes->rank);
+		return error_set_cause(
+			why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+			"rank %u has no GPU, but other ranks have: use an engine that needs no GPU",
+			wishes->rank);
 	if (!machine_gpu_count(m))
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
 				       "no NVIDIA GPU on the PCI bus");
@@ -283,31 +285,30 @@ enum status target_ranks(struct target *t, const struct engine *e, const struct 
 	if ((!team || team->size < 2) && e->launched)
 		return error_set_cause(
 			why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			"one process, and engine %s works on several: assay launch --how mpirun -- check quick starts "
-			"them (by hand: mpirun -n 4 --bind-to none assay .., with --oversubscribe beyond the cores and "
+			"one process, but engine %s needs several: assay launch --how mpirun -- check quick starts "
+			"them (without assay launch: mpirun -n 4 --bind-to none assay .., with --oversubscribe beyond the cores and "
 			"--allow-run-as-root as root)",
 			e->name);
 	if (!team || team->size < 2)
 		return error_set_cause(
 			why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
-			"one process: several make a team (assay launch, torchrun, srun, mpirun)");
+			"one process: target team needs several (assay launch, torchrun, srun, mpirun)");
 	if (t->kind == TARGET_NODE && team->nodes > 1)
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
-				       "ranks on %u nodes: target team is all of them", team->nodes);
+				       "ranks on %u nodes: use target team for all of them", team->nodes);
 	if (members && !members_have(t->member, 0))
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "rank 0 conducts, and is not among these");
+				       "rank 0 leads the case, so the target must contain it");
 	if (members == 1)
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
-				       "one rank: there is none to work with it");
+				       "one rank: a team case needs two");
 	if (e->once && members && members < team->size)
-		return error_set_cause(
-			why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			"engine %s begins on all %u launched ranks together: target team is all of them",
-			e->name, team->size);
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "engine %s starts on all %u launched ranks together: use target team",
+				       e->name, team->size);
 	t->ranks = members ? members : team->size;
 	if (!target_takes(t, wishes->rank))
-		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "rank %u is not among these",
-				       wishes->rank);
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
+				       "rank %u is not in this target", wishes->rank);
 	return e->launched ? STATUS_OK : own_gpu(t, m, wishes, why);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A helper process reads the GPUs' counters before, between and after the cases. If NVML stops answering for
- * a GPU, another helper asks CUDA. docs/explanation/design/processes.md, "Counters", tells the costs.
+ * a GPU, another helper queries CUDA. Costs: docs/explanation/design/processes.md, "Counters".
  */
 #include "machine/machine.h"
 #include "machine/source/source.h"
 #include "run/supervisor/supervisor.h"
 
-#define EVERY_NS 5000000000u /* a reading takes 50 ms of idle GPU: 1 % of this */
+#define EVERY_NS 5000000000u /* a reading takes 50 ms of idle GPU: 1 % of this time */
 enum { BYTES_MAX = 4 << 20 };
 
-/* What `assay __facts WORDS..` answers; NULL: *err says why not. Caller decrefs. */
+/* Answer of `assay __facts WORDS..`; NULL: *err is the reason. The caller decrefs it. */
 static json_t *ask(const struct run *r, const char *const *argv, unsigned limit_ms, struct error *err)
 {
 	struct process_spec spec = {.argv = argv, .cpu_numa = -1, .stop = r->o->stop};
@@ -26,7 +26,7 @@ static json_t *ask(const struct run *r, const char *const *argv, unsigned limit_
 	if (json_is_object(answer))
 		return answer;
 	json_decref(answer);
-	error_set(err, STATUS_VENDOR, "the helper ended with code %d and no answer", code);
+	error_set(err, STATUS_VENDOR, "the helper ended with exit code %d and no answer", code);
 	return NULL;
 }
 
@@ -55,10 +55,10 @@ void health_silent(struct run *r, unsigned gpu, const char *why, enum cause caus
 		 why);
 }
 
-/* What CUDA says of a GPU. */
+/* State of a GPU as CUDA reports it. */
 struct cuda_word {
-	bool answers, fails; /* neither: it could not be asked */
-	char why[96];	     /* it fails or could not be asked; "": not told */
+	bool answers, fails; /* neither: CUDA could not be queried */
+	char why[96];	     /* why it fails or could not be queried; "": no reason known */
 };
 
 static void ask_cuda(struct run *r, unsigned gpu, struct cuda_word *said)
@@ -71,7 +71,7 @@ static void ask_cuda(struct run *r, unsigned gpu, struct cuda_word *said)
 	missing = json_string_value(json_object_get(answer, "missing"));
 	*said = (struct cuda_word){.answers = answer && !why && !missing,
 				   .fails = answer ? why != NULL : err.cause == CAUSE_TIMED_OUT};
-	if (!said->answers) /* if our own helper failed, that says nothing of the GPU */
+	if (!said->answers) /* if the helper itself failed, the state of the GPU is unknown */
 		snprintf(said->why, sizeof(said->why), "%.90s",
 			 why	     ? why
 			 : missing   ? missing
@@ -80,7 +80,8 @@ static void ask_cuda(struct run *r, unsigned gpu, struct cuda_word *said)
 	json_decref(answer);
 }
 
-/* The line of a GPU that fell silent, as docs/explanation/design/journal.md tells. NULL: no memory. */
+/* Journal row of a GPU for which NVML stopped answering: docs/explanation/design/journal.md. NULL: out of
+ * memory. */
 static json_t *silence_row(struct run *r, unsigned gpu, const struct cuda_word *cuda)
 {
 	const struct run_health *h = &r->health;
@@ -96,7 +97,7 @@ static json_t *silence_row(struct run *r, unsigned gpu, const struct cuda_word *
 	return row;
 }
 
-/* A GPU whose NVML fell silent is one of two: lost, or without telemetry. */
+/* Finds out whether a GPU without NVML answers is lost, or has only lost its telemetry. */
 static void tell_apart(struct run *r, unsigned gpu, unsigned id, json_t *gpus)
 {
 	struct run_health *h = &r->health;
@@ -115,12 +116,12 @@ static void tell_apart(struct run *r, unsigned gpu, unsigned id, json_t *gpus)
 		return;
 	}
 	log_warn(r->o->log, LOG_TOPIC_RUN,
-		 "%s: CUDA %s%s%s; its telemetry is lost, and later cases on it that have no clock, "
-		 "temperature or clock reasons are unknown",
+		 "%s: CUDA %s%s%s; its telemetry is lost, and later cases on it without clock, "
+		 "temperature or clock reasons get the verdict unknown",
 		 pci_of(r, gpu),
 		 cuda.answers ? "still reaches it"
 		 : cuda.fails ? "does not reach it"
-			      : "could not be asked",
+			      : "could not be queried",
 		 *cuda.why ? ": " : "", cuda.why);
 }
 
@@ -142,16 +143,16 @@ static void settle_silent(struct run *r, const char *when, unsigned id)
 	write_line(r, when, gpus);
 }
 
-/* No counters of this GPU: NVML has stopped answering if it told them before, or if it told the facts and now
- * refuses. A machine whose facts were recorded elsewhere has no such GPU here, or no NVML: then nothing was
- * expected. */
+/* Whether missing counters mean that NVML has stopped answering: it answered before, or it gave the facts of
+ * this GPU and now refuses. If the machine's facts were recorded elsewhere, this machine has no such GPU or
+ * no NVML, so no answer is expected. */
 static bool fell_silent(const struct run *r, unsigned gpu, enum cause cause)
 {
 	return r->health.answered[gpu] || (machine_gpu(r->machine, gpu)->nvml_index >= 0 &&
 					   cause != CAUSE_GPU_LOST && cause != CAUSE_LIBRARY_MISSING);
 }
 
-/* What was read is journaled. `why`: none was read at all. */
+/* Journals the counters. `why`: reason why nothing was read. */
 static void take_gpus(struct run *r, const char *when, const bool *used, const json_t *answer,
 		      const char *why)
 {
@@ -202,14 +203,14 @@ static void read_counters(struct run *r, const char *when)
 	if (r->health.off)
 		return;
 	answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
-	if (!answer && !run_stopping(r)) { /* a busy machine may be late once */
+	if (!answer && !run_stopping(r)) { /* a busy machine may answer late once */
 		err = (struct error){0};
 		answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
 	}
 	if (!answer && run_stopping(r))
 		return;
 	if (!answer && err.cause != CAUSE_TIMED_OUT && err.cause != CAUSE_CRASHED) {
-		/* The helper itself failed, which says nothing of NVML. */
+		/* the helper itself failed, so NVML's state is unknown */
 		log_warn(r->o->log, LOG_TOPIC_RUN, "no counters of GPUs: %s", err.text);
 		return;
 	}
@@ -239,7 +240,7 @@ void health_between(struct run *r, const struct bench_case *c, struct worker *po
 	if (!r->health.asks)
 		return;
 	for (size_t i = 0; i < count;
-	     i++) /* a GPU that one process may use alone has room for the question */
+	     i++) /* the query needs a GPU that no worker uses, because some GPUs allow one process only */
 		worker_pool_dismiss(r, &pool[i]);
 	settle_silent(r, "between", c->id);
 }

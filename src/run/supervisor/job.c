@@ -14,9 +14,12 @@
 #include "run/supervisor/lines.h"
 #include "telemetry/telemetry.h"
 
-#define BLOCK_NS 1000000000u /* readings wait so long to be journaled together */
-#define LINGER_NS 600000000u /* GPM tells of an interval when it is over */
-enum { GPUS_MAX = 64, READINGS_MAX = 1 << 22 /* a series: beyond it memory keeps every second one */ };
+#define BLOCK_NS 1000000000u /* longest time that readings wait to be journaled together */
+#define LINGER_NS 600000000u /* GPM reports an interval after its end */
+enum {
+	GPUS_MAX = 64,
+	READINGS_MAX = 1 << 22 /* readings per series; beyond it, every second one is dropped from memory */
+};
 
 struct job {
 	struct job_spec spec;
@@ -111,7 +114,7 @@ static void free_job(struct job *j)
 	free(j);
 }
 
-/* What was begun: the same job, asked the same. *attempt: the number of this one. */
+/* Checks that the directory has the same job with the same settings. *attempt: number of this attempt. */
 static enum status take_up(const struct job_spec *s, int *attempt, struct error *err)
 {
 	struct record earlier;
@@ -122,13 +125,17 @@ static enum status take_up(const struct job_spec *s, int *attempt, struct error 
 		return st;
 	hash = json_string_value(json_object_get(earlier.plan, "hash"));
 	if (!earlier.case_count || strcmp(earlier.cases[0].probe, s->name))
-		st = error_set(err, STATUS_BAD_INPUT, "%s: the run there is of no %s", s->dir, s->name);
+		st = error_set(err, STATUS_BAD_INPUT, "%s: the run there is not a run of %s", s->dir,
+			       s->name);
 	else if (s->hash && (!hash || strcmp(hash, s->hash)))
-		st = error_set(err, STATUS_BAD_INPUT, "%s: it was begun with another configuration", s->dir);
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: it was begun with another configuration; start a new run in another directory",
+			s->dir);
 	if (!st && earlier.cut_bytes)
 		log_warn(s->log, LOG_TOPIC_RUN,
 			 "%s/" JOURNAL_FILE ": %llu bytes from line %llu could not be read and are cut; they "
-			 "are kept in " JOURNAL_FILE JOURNAL_CUT,
+			 "are saved in " JOURNAL_FILE JOURNAL_CUT,
 			 s->dir, (unsigned long long)earlier.cut_bytes, (unsigned long long)earlier.cut_line);
 	*attempt = 2;
 	record_release(&earlier);
@@ -192,7 +199,7 @@ static void write_block(struct job *j)
 		write_line(j, JOURNAL_TELEMETRY, body);
 }
 
-/* A job of days must not fill the memory: of a long series every second reading is dropped. */
+/* A job of days must not fill the memory, so every second reading of a long series is dropped. */
 static void thin(struct series *s)
 {
 	size_t kept = 0;
@@ -248,7 +255,7 @@ void job_hear(struct job *j)
 {
 	if (j->sampling && lines_read(&j->in, j->sampler.channel, job_take_line, j) != LINES_MORE) {
 		log_warn(j->spec.log, LOG_TOPIC_RUN,
-			 "telemetry ends here: the sampler died or wrote garbage");
+			 "telemetry ends here: the sampler died or wrote invalid lines");
 		lose_sampler(j);
 	}
 	if (j->block.readings && clock_now_ns(j->spec.clock) - j->block_since_ns >= BLOCK_NS)

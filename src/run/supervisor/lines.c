@@ -29,7 +29,7 @@ static bool make_room(struct lines *l)
 	return true;
 }
 
-/* Hands out the whole lines; the rest moves to the front. */
+/* Passes on the complete lines and moves the rest to the front. */
 static bool hand_out(struct lines *l, size_t from, bool (*take)(void *arg, const char *line, size_t size),
 		     void *arg)
 {
@@ -53,7 +53,7 @@ enum lines_state lines_read(struct lines *l, int fd, bool (*take)(void *arg, con
 			    void *arg)
 {
 	for (;;) {
-		size_t from = l->size; /* no newline before it */
+		size_t from = l->size; /* without a newline, as all text before `from` */
 		ssize_t got;
 
 		if (l->size > JOURNAL_LINE_MAX || !make_room(l))
@@ -86,7 +86,7 @@ enum status lines_write(int fd, const char *text, size_t size, struct error *err
 		else if (errno == EAGAIN)
 			poll(&room, 1, 1000);
 		else if (errno != EINTR)
-			return error_errno(err, errno, "the channel to another process of ours");
+			return error_errno(err, errno, "the channel to another process of assay");
 	}
 	return STATUS_OK;
 }
@@ -100,11 +100,11 @@ enum status lines_send(int fd, json_t *line, unsigned digits, pthread_mutex_t *w
 
 	json_decref(line);
 	if (lost)
-		return error_set(err, STATUS_BUG, "a line to another process of ours is no JSON");
+		return error_set(err, STATUS_BUG, "a line to another process of assay is not valid JSON");
 	if (!text)
-		return error_errno(err, ENOMEM, "a line to another process of ours");
+		return error_errno(err, ENOMEM, "a line to another process of assay");
 	size = strlen(text);
-	text[size] = '\n'; /* instead of its NUL */
+	text[size] = '\n'; /* replaces the NUL */
 	if (writing)
 		pthread_mutex_lock(writing);
 	st = lines_write(fd, text, size + 1, err);

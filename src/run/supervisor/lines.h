@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines out of a descriptor that somebody else fills, at whatever pace and with whatever bytes. */
+/* Reading and writing lines on a channel to another process. */
 #ifndef RUN_SUPERVISOR_LINES_H
 #define RUN_SUPERVISOR_LINES_H
 #include <jansson.h>
@@ -13,16 +13,20 @@ struct lines { /* valid when zeroed and after lines_release */
 	size_t size, room;
 };
 
-enum lines_state { LINES_MORE, LINES_END, LINES_BROKEN /* a line too long, no memory, a read error */ };
+enum lines_state {
+	LINES_MORE,
+	LINES_END,
+	LINES_BROKEN /* a line is too long, out of memory, or a read error */
+};
 
-/* Takes what is there without waiting (the descriptor is non-blocking), and hands each whole line, without
- * its newline, to `take`. Stops early when take returns false. */
+/* Reads what is available without waiting; the descriptor must be non-blocking. Passes each complete line,
+ * without its newline, to `take`. Stops early if `take` returns false. */
 enum lines_state lines_read(struct lines *l, int fd, bool (*take)(void *arg, const char *line, size_t size),
 			    void *arg);
 void lines_release(struct lines *l);
-/* Writes all of it, waiting as long as need be; a closed peer is an error. */
+/* Writes all of the text and waits as long as needed. A closed peer is an error. */
 enum status lines_write(int fd, const char *text, size_t size, struct error *err);
-/* One object, its numbers with so many digits, as a line. Takes it; NULL: there was no memory for it.
- * `writing`: held while the line is written, where threads share the channel; NULL: they do not. */
+/* Writes one JSON object as a line; numbers have `digits` digits. Takes `line`; NULL means that it could not
+ * be allocated. `writing`: locked during the write if threads share the channel, otherwise NULL. */
 enum status lines_send(int fd, json_t *line, unsigned digits, pthread_mutex_t *writing, struct error *err);
 #endif

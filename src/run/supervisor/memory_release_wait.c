@@ -3,9 +3,9 @@
 #include "machine/machine.h"
 
 #define PATIENCE_NS 5000000000u
-#define SLACK_BYTES 268435456.0 /* contexts of others come and go */
+#define SLACK_BYTES 268435456.0 /* other programs allocate and free memory meanwhile */
 
-/* Free memory now; false where it cannot be read. */
+/* Free memory of the GPU now; false: it cannot be read. */
 static bool free_now(const char *pci, double *bytes)
 {
 	struct machine *m = NULL;
@@ -33,7 +33,7 @@ void memory_release_wait(const struct run *r, unsigned gpu)
 	while (free_now(g->pci, &bytes) && bytes < wanted && !run_stopping(r)) {
 		if (clock_now_ns(r->o->clock) >= end) {
 			log_warn(r->o->log, LOG_TOPIC_RUN,
-				 "%s: %.1f GiB of its memory did not come back after a worker was ended",
+				 "%s: %.1f GiB of GPU memory are still in use after a worker was ended",
 				 g->pci, (wanted + SLACK_BYTES - bytes) / 1073741824.0);
 			return;
 		}

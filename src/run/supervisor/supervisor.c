@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run from open to close: the only writer of its journal, and it opens no vendor library, ever. */
+/* A run from open to close. Only this process writes its journal, and it never opens a vendor library. */
 #include "run/supervisor/supervisor.h"
 #include <inttypes.h>
 #include <errno.h>
@@ -65,7 +65,7 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 	r->note[c->id].done = ending == ENDING_DONE;
 	r->note[c->id].status = status;
 	r->note[c->id].cause = cause;
-	telemetry_reader_write(r); /* an end is synced, and what was read until then with it */
+	telemetry_reader_write(r); /* the end is synced, and so are the readings before it */
 	run_journal(r, JOURNAL_END, body);
 	log_debug(r->o->log, LOG_TOPIC_RUN, "case %u %s: %s, %s %s", c->id, c->key, ending_name(ending),
 		  status_name(status), text);
@@ -79,7 +79,7 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 	run_progress(r, c, ending_name(ending));
 }
 
-/* The machine as the journal shows it. Owner: caller; NULL: no memory. */
+/* The machine as the journal shows it. The caller owns it; NULL: out of memory. */
 static json_t *shown_facts(const struct run *r, bool real_names)
 {
 	return real_names ? json_deep_copy(machine_json(r->machine)) : machine_json_shared(r->machine);
@@ -109,7 +109,7 @@ static void write_open(struct run *r, const json_t *facts)
 		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
 	if (body && o->kept)
 		json_object_set(body, "kept", (json_t *)o->kept);
-	if (body && getenv("ASSAY_TEST_PLANT")) /* asked and allowed: fault_injection_asked */
+	if (body && getenv("ASSAY_TEST_PLANT")) /* checked by fault_injection_asked */
 		json_object_set_new(body, "planted", field_string(getenv("ASSAY_TEST_PLANT")));
 	if (body && o->price_per_hour > 0)
 		json_object_set_new(body, "price_per_hour", json_real(o->price_per_hour));
@@ -119,7 +119,7 @@ static void write_open(struct run *r, const json_t *facts)
 	run_journal(r, JOURNAL_OPEN, body);
 }
 
-/* What makes it the same machine: the CPU's model and the GPUs, each by its address and number. */
+/* The same machine has the same CPU model and the same GPUs by address and UUID. */
 static bool same_machine(const struct machine *a, const struct machine *b)
 {
 	if (machine_gpu_count(a) != machine_gpu_count(b) ||
@@ -133,7 +133,7 @@ static bool same_machine(const struct machine *a, const struct machine *b)
 	return true;
 }
 
-/* Figures of two programs, or of two sets of random data, do not stand in one table. */
+/* Figures of two builds, or of two sets of random data, must not be in one table. */
 static enum status check_begun(const struct run *r, const json_t *open, struct error *err)
 {
 	const char *program = json_string_value(json_object_get(open, "program"));
@@ -145,8 +145,8 @@ static enum status check_begun(const struct run *r, const json_t *open, struct e
 	if (!program || !build || strcmp(program, ASSAY_VERSION) || strcmp(build, ours))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"%s: it was begun by another build, assay %.20s (%.16s), and this is %s (%s): begin "
-			"anew in another directory",
+			"%s: it was begun by another build, assay %.20s (%.16s), and this is %s (%s): start "
+			"a new run in another directory",
 			r->o->dir, program ? program : "?", build ? build : "unnamed", ASSAY_VERSION, ours);
 	if (seed != (json_int_t)r->o->seed)
 		return error_set(err, STATUS_BAD_INPUT, "%s: it was begun with --seed %lld, not %lld",
@@ -163,17 +163,17 @@ static enum status check_same(const struct run *r, const struct record *earlier,
 	bool same;
 
 	if (!hash || strcmp(hash, r->plan->hash))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: its plan is another one (%.12s, now %.12s): a run goes on with the "
-				 "same suite, target, "
-				 "seconds and devices, or begins anew in another directory",
-				 r->o->dir, hash ? hash : "none", r->plan->hash);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: its plan differs (%.12s, now %.12s): resume with the same suite, target, "
+			"seconds and devices, or start a new run in another directory",
+			r->o->dir, hash ? hash : "none", r->plan->hash);
 	st = machine_from_json(&m, earlier->machine, err);
 	if (st)
 		return st;
-	facts = shown_facts(r,
-			    json_is_true(json_object_get(json_object_get(earlier->open, "options"),
-							 "real_names"))); /* as the earlier run wrote them */
+	facts = shown_facts(r, json_is_true(json_object_get(json_object_get(earlier->open, "options"),
+							    /* in the form that the earlier run wrote */
+							    "real_names")));
 	st = machine_from_json(&now, facts, err);
 	same = !st && same_machine(m, now);
 	json_decref(facts);
@@ -186,7 +186,7 @@ static enum status check_same(const struct run *r, const struct record *earlier,
 	return STATUS_OK;
 }
 
-/* The machine was started anew since: whatever made it go down did so in this case, or after it. */
+/* The machine was rebooted since the run began, in or after the case that began last. */
 static void tell_reboot(const struct run *r, const struct record *earlier)
 {
 	bool real = json_is_true(json_object_get(json_object_get(earlier->open, "options"), "real_names"));
@@ -199,12 +199,12 @@ static void tell_reboot(const struct run *r, const struct record *earlier)
 			c = &earlier->cases[i];
 	if (c && boot && *earlier->boot && strcmp(boot, earlier->boot))
 		log_warn(r->o->log, LOG_TOPIC_RUN,
-			 "the machine was started anew since this run began: %s case %u (%s on %s)",
-			 c->ended ? "after" : "it went down in", c->id, c->key, c->target);
+			 "the machine was rebooted since this run began: %s case %u (%s on %s)",
+			 c->ended ? "after" : "during", c->id, c->key, c->target);
 	json_decref(facts);
 }
 
-/* What an earlier run has done stays done; what it had begun is named and done again. */
+/* Cases that an earlier run ended stay done. A case that began and did not end is reported and runs again. */
 static enum status take_up(struct run *r, struct error *err)
 {
 	struct record earlier;
@@ -215,7 +215,7 @@ static enum status take_up(struct run *r, struct error *err)
 	if (earlier.cut_bytes)
 		log_warn(r->o->log, LOG_TOPIC_RUN,
 			 "%s/" JOURNAL_FILE ": %" PRIu64 " bytes from line %" PRIu64
-			 " could not be read and are cut; they are kept in " JOURNAL_FILE JOURNAL_CUT,
+			 " could not be read and are cut; they are saved in " JOURNAL_FILE JOURNAL_CUT,
 			 r->o->dir, earlier.cut_bytes, earlier.cut_line);
 	st = check_begun(r, earlier.open, err);
 	if (!st)
@@ -238,7 +238,7 @@ static enum status take_up(struct run *r, struct error *err)
 			c->ending == ENDING_DONE && !c->status ? r->out->done++ : r->out->failed++;
 		if (again)
 			log_warn(r->o->log, LOG_TOPIC_RUN,
-				 "case %u was begun and not ended, and runs again: %s on %s", c->id, c->key,
+				 "case %u began but did not end, and runs again: %s on %s", c->id, c->key,
 				 c->target);
 	}
 	for (size_t i = r->plan->case_count; !st && i < earlier.case_count; i++) {
@@ -300,10 +300,11 @@ static bool kernels_ran_on(unsigned cc)
 
 	while ((f = kernel_fatbin_at(count)) && !kernel_fatbin_ran(f, cc))
 		count++;
-	return f || !count; /* without kernels there is nothing to warn of */
+	return f || !count; /* without kernels nothing needs a warning */
 }
 
-/* Kernels are built for more architectures than there were devices to try them on. */
+/* Kernels are built for more architectures than the developers' devices. Warns if a device has such an
+ * architecture. */
 static void name_untried(const struct run *r)
 {
 	bool used[RUN_GPUS];
@@ -315,8 +316,8 @@ static void name_untried(const struct run *r)
 		if (!used[i] || !cc || kernels_ran_on(cc))
 			continue;
 		log_warn(r->o->log, LOG_TOPIC_RUN,
-			 "gpu%u is sm_%u: no device of this architecture has run this program's kernels "
-			 "before (assay list kernels)",
+			 "gpu%u is sm_%u: this program's kernels were never tested on this architecture "
+			 "(assay list kernels)",
 			 i, cc);
 		return; /* once is enough */
 	}
@@ -331,7 +332,8 @@ static void close_run(struct run *r)
 	health_end(r);
 	telemetry_reader_stop(r);
 	parted = team_part(r);
-	worker_pool_dismiss(r, &r->slot); /* now: what began on all ranks together ends so */
+	/* before the close: engines that started on all ranks together end together */
+	worker_pool_dismiss(r, &r->slot);
 	r->out->cancelled = cancelled;
 	body = json_pack("{s:s, s:s}", "ending", ending_name(cancelled ? ENDING_CANCELLED : ENDING_DONE),
 			 "text", cancelled ? "stopped on request" : "");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cases of a launched team, as one of its supervisors sees them: agreed before, run by a worker of each rank,
- * ended by all. A worker that falls takes those of the other ranks with it; the next case has new ones. What
- * ends the team for good is told once, and the run goes on with its own cases.
+ * Cases of a launched team, from the view of one supervisor. All ranks agree on a case before it begins, a
+ * worker of each rank runs it, and all ranks end it together. If one worker dies, the workers of the other
+ * ranks end too, and the next case gets new ones. If the team ends for good, that is reported once, and the
+ * run continues with its own cases.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,18 +13,18 @@
 #include "team/control/control.h"
 
 enum {
-	GRACE_MS = 15000, /* beyond what the others' work may take */
+	GRACE_MS = 15000, /* more than the other ranks' work may take */
 	WAIT_MOST_MS = 86400000,
-	LISTEN_MS = 20000, /* for rank 0's worker to start and say where it listens */
-	END_MS = 10000,	   /* beyond a case's limit: TERM, KILL and their seconds */
-	PART_MS = 600000,  /* a rank may have a second round of its own */
+	LISTEN_MS = 20000, /* for the first rank's worker to start and report its port */
+	END_MS = 10000,	   /* more than a case's limit: time for TERM and KILL */
+	PART_MS = 600000,  /* long, because another rank may run a second round of its own */
 };
 
 static bool over(struct run *r, enum status st, const struct error *err)
 {
 	if (st && !r->team_over.status && !run_stopping(r)) {
 		r->team_over = r->out->team_over = *err;
-		log_warn(r->o->log, LOG_TOPIC_RUN, "the team is over, each rank goes on alone: %s",
+		log_warn(r->o->log, LOG_TOPIC_RUN, "the team has ended, each rank continues alone: %s",
 			 err->text);
 	}
 	return r->team_over.status || st;
@@ -39,13 +40,13 @@ static unsigned bounded(uint64_t ms)
 	return ms < WAIT_MOST_MS ? (unsigned)ms : WAIT_MOST_MS;
 }
 
-/* 0 in a plan of one round. */
+/* A plan with one round has round 0. */
 static unsigned round_of(const struct bench_case *c)
 {
 	return c->round ? c->round : 1;
 }
 
-/* What this rank's cases of a line may take. */
+/* Time limit of this rank's cases of a line. */
 static unsigned line_work(const struct run *r, unsigned line, unsigned round)
 {
 	uint64_t sum = 0;
@@ -60,7 +61,7 @@ static unsigned line_work(const struct run *r, unsigned line, unsigned round)
 	return bounded(sum);
 }
 
-/* How long to wait for others: they may have more to do in the line under way than this rank has. */
+/* How long to wait for other ranks. They may have more work in the current line than this rank. */
 static unsigned line_limit(const struct run *r)
 {
 	return bounded((uint64_t)GRACE_MS + r->line_ms);
@@ -94,11 +95,11 @@ void team_attend(struct run *r, struct worker *w)
 	if (r->team_over.status)
 		worker_ask(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, r->team_over.text, RUN_STOP_NS);
 	else if (fell)
-		worker_ask(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, "another rank's worker fell in this case",
+		worker_ask(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, "another rank's worker died in this case",
 			   RUN_STOP_NS);
 }
 
-/* -- what workers are told -- */
+/* -- messages to workers -- */
 
 void team_own_name(const struct run *r, char *text, size_t size)
 {
@@ -143,7 +144,7 @@ static void not_run(struct run *r, const struct bench_case *c, const char *why)
 		run_end(r, c, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, why, "");
 }
 
-/* What another rank cannot do is nobody's case. */
+/* If another rank cannot run the case, no rank runs it. */
 static void agreed_skip(struct run *r, const struct bench_case *c, const struct error *why)
 {
 	if (c->skip)
@@ -155,7 +156,7 @@ static void agreed_skip(struct run *r, const struct bench_case *c, const struct 
 	run_end(r, c, ENDING_DONE, why->status, why->cause, why->text, "");
 }
 
-/* Its place among those that take part: by rank, the lowest is their first. False: it is none of them. */
+/* Sets this rank's index among the members of the case, in the order of ranks. False: it is not a member. */
 static bool take_part(struct run *r, const struct bench_case *c)
 {
 	r->team->rank = 0;
@@ -166,8 +167,8 @@ static bool take_part(struct run *r, const struct bench_case *c)
 	return target_takes(&c->target, r->o->rank);
 }
 
-/* Stands right behind the team's last case and is of its kind: then the workers of that one are there on
- * every rank. All ranks come to the same. */
+/* Whether the workers of the team's last case can run this one: it follows directly and is of the same kind.
+ * All ranks come to the same result. */
 static bool goes_on(const struct run *r, const struct bench_case *c)
 {
 	const struct run_team *t = r->team;
@@ -178,7 +179,7 @@ static bool goes_on(const struct run *r, const struct bench_case *c)
 	       !strcmp(t->place, c->target_text);
 }
 
-/* The first's: what it tells all, and the secret that each makes of it. */
+/* First rank: makes the random nonce that it sends to all, and the secret that each rank derives from it. */
 static enum status new_secret(const struct run *r, char nonce[33], struct error *err)
 {
 	if (!random_hex(nonce, 33))
@@ -187,7 +188,7 @@ static enum status new_secret(const struct run *r, char nonce[33], struct error 
 	return STATUS_OK;
 }
 
-/* The first's: until its worker says where it listens; 0: it does not. */
+/* First rank: waits until its worker reports the port that it listens on; 0: it does not. */
 static uint16_t await_port(struct run *r, struct worker *w)
 {
 	uint64_t deadline = clock_now_ns(r->o->clock) + LISTEN_MS * 1000000ull;
@@ -197,7 +198,7 @@ static uint16_t await_port(struct run *r, struct worker *w)
 	return w->alive ? w->port : 0;
 }
 
-/* Where the first's worker listens, as its supervisor said. */
+/* Takes the port and the nonce that the first rank's supervisor sent. */
 static void take_door(const struct run *r, struct run_team *t, const json_t *door)
 {
 	json_int_t port = json_integer_value(json_object_get(door, "port"));
@@ -207,8 +208,8 @@ static void take_door(const struct run *r, struct run_team *t, const json_t *doo
 	control_worker_secret(r->o->control, nonce ? nonce : "", t->secret);
 }
 
-/* New workers on all ranks that take part; `c`: what this one does. Port 0: the first's could not be started.
- */
+/* Starts new workers on all ranks that take part; `c`: this rank's case. Port 0: the first rank's worker
+ * could not be started. */
 static enum status start_workers(struct run *r, struct worker *w, const struct bench_case *c, bool part,
 				 struct error *err)
 {
@@ -234,27 +235,27 @@ static enum status start_workers(struct run *r, struct worker *w, const struct b
 		json_decref(mine);
 		return STATUS_CANCELLED;
 	}
-	st = control_gather(r->o->control, "where workers listen", mine, &all, LISTEN_MS + GRACE_MS, err);
+	st = control_gather(r->o->control, "the ports of workers", mine, &all, LISTEN_MS + GRACE_MS, err);
 	take_door(r, t, json_array_get(all, t->first));
 	json_decref(all);
 	control_rank_host(r->o->control, t->first, t->host);
 	return st;
 }
 
-/* This rank's part; how it ended here. */
+/* Runs this rank's part. Returns how it ended here. */
 static enum ending run_here(struct run *r, struct worker *w, const struct bench_case *c, bool fresh)
 {
 	char text[64];
 
 	if (!r->team->port || (!fresh && !w->alive)) {
 		snprintf(text, sizeof(text), "rank %u's worker could not be started", r->team->first);
-		not_run(r, c, r->team->port ? "this rank's worker fell between two cases" : text);
+		not_run(r, c, r->team->port ? "this rank's worker died between two cases" : text);
 		return ENDING_CRASHED;
 	}
 	worker_give(r, w, c);
 	while (w->c && !r->status)
 		worker_pool_attend(r, w, 1);
-	/* A worker that goes takes the links of all with it. */
+	/* a worker that exits closes its links to all others */
 	return r->last_ending == ENDING_DONE && (!w->alive || w->leaves) ? ENDING_CRASHED : r->last_ending;
 }
 
@@ -272,14 +273,14 @@ static void end_together(struct run *r, struct worker *w, const struct bench_cas
 		 &err) ||
 	    worst != ENDING_DONE) {
 		worker_home(r, w, 0);
-		r->team->any = false; /* nor are the other ranks' */
+		r->team->any = false; /* the other ranks' workers end too */
 		r->team->lost = r->team->lost || c->engine->once;
 		r->team->lost_by = c->id;
 	}
 }
 
-/* Settles with the others whether it runs; `c`: this rank's case, NULL: it has none. False: it does not run,
- * which has been recorded, and *why. */
+/* Agrees with the other ranks whether the case runs; `c`: this rank's case, NULL if it has none. False: it
+ * does not run, its end is in the journal, and *why is the reason. */
 static bool agree(struct run *r, const struct bench_case *c, const struct run_wave *v, unsigned limit_ms,
 		  struct error *why)
 {
@@ -301,7 +302,8 @@ static bool agree(struct run *r, const struct bench_case *c, const struct run_wa
 	return !why->status;
 }
 
-/* All that take part do it, and all wait for its end. `limit`: a case whose limit all know. */
+/* Runs the case on all ranks that take part; all ranks wait for its end. `limit`: a case with the same limit
+ * on all ranks. */
 static void work_together(struct run *r, const struct bench_case *c, const struct bench_case *limit,
 			  bool fresh)
 {
@@ -325,7 +327,7 @@ static void work_together(struct run *r, const struct bench_case *c, const struc
 	end_together(r, w, limit, c ? run_here(r, w, c, fresh) : ENDING_DONE);
 }
 
-/* False: there is no worker any more that could run it, on any rank, and that has been recorded. */
+/* False: no rank has a worker that can run the case, and its end is in the journal. */
 static bool can_begin(struct run *r, const struct bench_case *c)
 {
 	char text[128];
@@ -337,7 +339,7 @@ static bool can_begin(struct run *r, const struct bench_case *c)
 	if (!c->engine->once || !r->team->lost)
 		return true;
 	snprintf(text, sizeof(text),
-		 "%s begins once for each launched rank, and a rank's worker fell in case %u",
+		 "%s can start only once per launched rank, and a rank's worker died in case %u",
 		 c->engine->name, r->team->lost_by);
 	not_run(r, c, text);
 	return false;
@@ -373,7 +375,8 @@ bool team_wave_begin(struct run *r, const struct run_wave *v, struct error *why)
 bool team_wave_work(struct run *r, const struct run_wave *v)
 {
 	bool kept =
-		v->again || v->like->engine->once; /* one worker a rank does all that it begins once for */
+		/* such an engine has one worker per rank for all its cases */
+		v->again || v->like->engine->once;
 
 	work_together(r, v->own, v->like, !kept || !r->team->any);
 	return !r->team_over.status;

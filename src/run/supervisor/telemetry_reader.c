@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler may stall, lie or die: the run goes on, and what it did not say is absent. */
+/* Reads the sampler's telemetry. If the sampler stalls, sends invalid lines or dies, the run continues, and
+ * the missing values are absent. */
 #include <errno.h>
 #include <poll.h>
 #include "core/math/plausible_range.h"
@@ -8,10 +9,11 @@
 #include "telemetry/telemetry.h"
 #include "vendor/nvml.h"
 
-#define SLACK_NS 50000000u	/* telemetry has passed a window's end by so much: it is complete */
-#define PATIENCE_NS 2000000000u /* or this long has passed since: the sampler is not waited for */
-#define BLOCK_NS 1000000000u	/* readings wait so long to be journaled together, or until a case ends */
-#define KEEP_NS 120000000000u	/* readings older than this are dropped from memory; the journal has them */
+#define SLACK_NS 50000000u /* a window is complete when telemetry has passed its end by this time */
+/* or when this time has passed since the window's end: the reader waits no longer */
+#define PATIENCE_NS 2000000000u
+#define BLOCK_NS 1000000000u  /* longest time that readings wait to be journaled together */
+#define KEEP_NS 120000000000u /* older readings are dropped from memory; the journal has them */
 
 static const struct series *find(const struct series *series, size_t count, const char *source,
 				 const char *signal)
@@ -30,8 +32,8 @@ static bool span_of(const struct series *series, size_t count, const char *sourc
 	return s && t1 > t0 && !series_over(s, t0, t1, out);
 }
 
-/* Power by the energy counter's own ticks: METHODS, "Energy". Below five of them it is absent, and so it is
- * of a counter that ran back or stood still. */
+/* Power from the energy counter's own ticks: docs/explanation/methods/measuring.md, "Energy". Absent with
+ * fewer than five ticks, and if the counter went back or stood still. */
 static void energy_values(const struct series *s, uint64_t t0, uint64_t t1, struct result *out)
 {
 	double seconds = (double)(t1 - t0) * 1e-9;
@@ -53,7 +55,7 @@ static void reason_values(const struct span *span, struct result *out)
 void telemetry_reader_values(const struct series *series, size_t count, const char *source, uint64_t t0,
 			     uint64_t t1, struct result *out)
 {
-	/* Means, times a factor to the field's unit. */
+	/* Means; `factor` converts to the field's unit. */
 	static const struct {
 		const char *signal;
 		const struct field *field;
@@ -63,7 +65,8 @@ void telemetry_reader_values(const struct series *series, size_t count, const ch
 		{"memory_clock_mhz", &field_memory_clock_hz, 1e6},
 		{"power_w", &field_power_integral_w, 1},
 	};
-	/* GPM tells of the time since its reading before: whole intervals of the window, or nothing. */
+	/* A GPM reading covers the interval since the previous one. So only whole intervals within the window
+	 * count. */
 	static const struct {
 		const char *signal;
 		const struct field *field;
@@ -108,7 +111,7 @@ void telemetry_reader_values(const struct series *series, size_t count, const ch
 	energy_values(energy ? energy : find(series, count, source, "cpu_energy_j"), t0, t1, out);
 }
 
-/* A day's run must not fill the memory. */
+/* A run of a day must not fill the memory. */
 static void forget_old(struct series *s)
 {
 	size_t half = s->count / 2;
@@ -128,7 +131,7 @@ static void nvml_fell_silent(struct run *r, unsigned gpu, int code)
 	health_silent(r, gpu, nvml_code_text(code), cause);
 }
 
-/* Passes a GPU's heat and brakes to its guard, and a silent NVML to gpu_health.c. */
+/* Passes temperatures and clock reasons to the GPU's thermal guard, and NVML errors to gpu_health.c. */
 static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, double value)
 {
 	if (strncmp(s->source, "gpu:", 4))
@@ -148,7 +151,7 @@ static void take_reading(struct run *r, struct series *s, uint64_t t_ns, double 
 	tell_guard(r, s, t_ns, value);
 }
 
-/* Readings that wait go into the journal, a line a source. */
+/* Writes the waiting readings to the journal, one line per source. */
 static void write_block(struct run *r)
 {
 	json_t *body;
@@ -157,7 +160,7 @@ static void write_block(struct run *r)
 		run_journal(r, JOURNAL_TELEMETRY, body);
 }
 
-/* A line of the sampler. What is no telemetry is passed over: it is not worth the run. */
+/* Takes a line of the sampler. A line that is not telemetry is ignored and does not end the run. */
 static bool take_line(void *arg, const char *line, size_t size)
 {
 	struct run *r = arg;
@@ -171,7 +174,7 @@ static bool take_line(void *arg, const char *line, size_t size)
 
 	if (!json_is_array(at) || json_array_size(at) != json_array_size(v) ||
 	    series_find(&s, &w->series, &w->series_count, source, signal, kind, NULL)) {
-		log_debug(r->o->log, LOG_TOPIC_RUN, "the sampler wrote a line that is no telemetry");
+		log_debug(r->o->log, LOG_TOPIC_RUN, "the sampler wrote a line that is not telemetry");
 		json_decref(body);
 		return true;
 	}
@@ -193,7 +196,7 @@ static bool take_line(void *arg, const char *line, size_t size)
 	return true;
 }
 
-/* Has the fastest signal of this source passed the time? */
+/* Whether any signal of this source has passed the time. */
 static bool passed(const struct watch *w, const char *source, uint64_t t_ns)
 {
 	for (size_t i = 0; i < w->series_count; i++) {
@@ -205,8 +208,8 @@ static bool passed(const struct watch *w, const char *source, uint64_t t_ns)
 	return false;
 }
 
-/* A clock or a power of zero while our load ran: telemetry_reader_values leaves it out, and the vendor's
- * function is named once. */
+/* Warns once per signal about a zero clock or zero power during assay's load, and names the vendor's
+ * function. telemetry_reader_values() leaves such readings out. */
 static void tell_zero(struct run *r, const struct telemetry_reader_window *w)
 {
 	struct watch *watch = &r->watch;
@@ -225,7 +228,7 @@ static void tell_zero(struct run *r, const struct telemetry_reader_window *w)
 			continue;
 		watch->series[i].zero_told = true;
 		log_warn(r->o->log, LOG_TOPIC_RUN,
-			 "%s: %s answered %.6g%s%s as %s while our load ran, which is impossible: "
+			 "%s: %s returned %.6g%s%s as %s under load, which is impossible: "
 			 "such readings are left out",
 			 s->source, p->function, s->value[k], *p->unit ? " " : "", p->unit, s->signal);
 	}
@@ -237,7 +240,7 @@ static void settle_window(struct run *r, const struct telemetry_reader_window *w
 	json_t *values;
 
 	if (!out)
-		return; /* absent */
+		return; /* the values are absent */
 	tell_zero(r, w);
 	telemetry_reader_values(r->watch.series, r->watch.series_count, w->source, w->t0_ns, w->t1_ns, out);
 	values = result_json(out);
@@ -282,13 +285,13 @@ void telemetry_reader_want(struct run *r, const struct bench_case *c, const char
 		return;
 	grown = realloc(w->window, (w->window_count + 1) * sizeof(*grown));
 	if (!grown)
-		return; /* absent */
+		return; /* the values are absent */
 	w->window = grown;
 	grown += w->window_count++;
 	*grown = (struct telemetry_reader_window){
 		.id = c->id, .t0_ns = t0_ns, .t1_ns = t1_ns, .since_ns = clock_now_ns(r->o->clock)};
 	text_copy(grown->phase, sizeof(grown->phase), phase);
-	if (c->target.kind == TARGET_GPU || c->target.kind == TARGET_PAIR) /* of a pair: who is timed */
+	if (c->target.kind == TARGET_GPU || c->target.kind == TARGET_PAIR) /* pair: the GPU that is timed */
 		snprintf(grown->source, sizeof(grown->source), "gpu:%s",
 			 machine_gpu(r->machine,
 				     c->target.gpu[c->target.kind == TARGET_PAIR ? c->engine->seat : 0])
@@ -327,7 +330,7 @@ void telemetry_reader_start(struct run *r)
 	r->watch.heard_ns = clock_now_ns(r->o->clock);
 }
 
-/* What that means for the GPUs; "": no case uses one. */
+/* What the missing telemetry means for GPU cases; "": no case uses a GPU. */
 static const char *left_dark(const struct run *r)
 {
 	bool used[RUN_GPUS], any = false;
@@ -335,7 +338,8 @@ static const char *left_dark(const struct run *r)
 	run_used_gpus(r, used);
 	for (unsigned g = 0; g < RUN_GPUS; g++)
 		any = any || used[g];
-	return any ? "; later GPU cases that have no clock, temperature or clock reasons are unknown" : "";
+	return any ? "; later GPU cases without clock, temperature or clock reasons get the verdict unknown"
+		   : "";
 }
 
 static void lose(struct run *r, const char *why)
@@ -357,7 +361,7 @@ void telemetry_reader_read(struct run *r)
 	if (!w->alive)
 		return;
 	if (lines_read(&w->in, w->sampler.channel, take_line, r) != LINES_MORE) {
-		lose(r, "the sampler died or wrote garbage");
+		lose(r, "the sampler died or wrote invalid lines");
 		return;
 	}
 	if (!w->stalled && clock_now_ns(r->o->clock) - w->heard_ns > PATIENCE_NS) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker says, a line at a time: events for the journal, and the end of its case. */
+/* Messages of a worker, one per line: events for the journal, and the end of its case. */
 #include "run/supervisor/worker_pool.h"
 
-/* One line of a worker becomes an event of the journal. False: it is none of ours. */
+/* Handles an event. False: it is invalid, or of another case. */
 static bool on_line(struct worker *w, const char *type, json_t *body)
 {
 	const json_t *id = json_object_get(body, "case");
@@ -83,7 +83,8 @@ static bool on_end(struct worker *w, const json_t *body)
 		worker_fell_forced(w->run, w, "it ended on TERM");
 	w->c = NULL;
 	w->ended_case = true;
-	/* TERM ends it after its case; and a device call that failed may have left its context of no use. */
+	/* After TERM the worker exits after its case. After a failed device call its context may be unusable.
+	 */
 	w->leaves = w->leaves || w->forced != ENDING_DONE || (status == STATUS_VENDOR && on_gpu);
 	return true;
 }

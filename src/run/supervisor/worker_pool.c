@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workers of a step: one for cases in order, one each for cases together, one a GPU for cases in
- * lockstep. The loop here waits for whatever comes next (a line, some output, an end, a limit, a request to
- * stop) and never for one of them alone.
+ * The workers of a step: one for ordered cases, one per case for simultaneous cases, and one per GPU for
+ * lockstep cases. The loop waits for the next event of any kind (a message, output, an exit, a limit, a
+ * request to stop).
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ void worker_pool_quarantine(struct run *r, const struct bench_case *c, enum lost
 		}
 }
 
-/* The guard of its GPUs that asks for an end; NULL: none. */
+/* The thermal guard of the case's GPUs that demands an end; NULL: none. */
 static const struct thermal_guard *alarm_of(const struct run *r, const struct bench_case *c)
 {
 	for (unsigned i = 0; i < c->target.gpu_count; i++)
@@ -31,7 +31,7 @@ static const struct thermal_guard *alarm_of(const struct run *r, const struct be
 	return NULL;
 }
 
-/* Limits, guards and requests to stop. */
+/* Checks limits, thermal guards and requests to stop. */
 static void watch_time(struct run *r, struct worker *w)
 {
 	const struct thermal_guard *alarm;
@@ -84,7 +84,7 @@ static bool any_at_work(const struct worker *pool, size_t count)
 	return false;
 }
 
-/* One start signal, when each has either reported ready or fallen. */
+/* Sends the start signal once every worker is ready or dead. */
 static void start_together(struct worker *pool, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -93,12 +93,13 @@ static void start_together(struct worker *pool, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (pool[i].c && !pool[i].told_to_go) {
 			pool[i].told_to_go = true;
-			/* A worker that cannot be told is dying: its end is seen in the next round. */
+			/* if the message fails, the worker is dying, and the next turn of the loop sees its
+			 * exit */
 			worker_send(&pool[i], json_pack("{s:b}", "go", 1), NULL);
 		}
 }
 
-/* False: it is not to be run, and that has been recorded. */
+/* False: the case must not run, and its end is in the journal. */
 static bool may_run(struct run *r, const struct bench_case *c)
 {
 	char text[160];
@@ -143,7 +144,7 @@ static void in_order(struct run *r, const struct step *step)
 		if (w->alive && r->status)
 			worker_home(r, w, 500);
 		health_between(r, &step->cases[i], w, 1);
-		/* A worker that lost its device has nothing to keep. */
+		/* a worker that lost its device is of no further use */
 		for (unsigned g = 0; w->alive && g < step->cases[i].target.gpu_count; g++)
 			if (r->lost[step->cases[i].target.gpu[g] % RUN_GPUS])
 				worker_pool_dismiss(r, w);
@@ -182,14 +183,14 @@ static void all_together(struct run *r, const struct step *step)
 		health_between(r, &step->cases[i], NULL, 0);
 }
 
-/* The worker of a GPU, which stays with it from row to row. */
+/* The worker of the case's GPU. It stays with the GPU from row to row. */
 static struct worker *lane_of(struct worker *lane, const struct bench_case *c)
 {
 	return &lane[c->target.gpu[0] % RUN_GPUS];
 }
 
-/* Lanes whose worker cannot take the case of the row starting at `first` leave at the same time: closing a
- * device takes its while. */
+/* Workers that cannot run their case of the row that starts at `first` exit simultaneously, because closing a
+ * device takes time. */
 static void change_lanes(struct run *r, const struct step *step, size_t first, const bool *begun,
 			 struct worker *lane)
 {
@@ -208,7 +209,8 @@ static void change_lanes(struct run *r, const struct step *step, size_t first, c
 		}
 }
 
-/* The cases of one key, on every GPU at once; the next row begins when the last of them has ended. */
+/* Runs the cases of one key simultaneously on all GPUs. The next row begins when the last of them has ended.
+ */
 static void run_row(struct run *r, const struct step *step, size_t first, bool *begun, struct worker *lane,
 		    size_t lanes)
 {
@@ -235,7 +237,7 @@ static void run_row(struct run *r, const struct step *step, size_t first, bool *
 	for (size_t i = first; i < step->count; i++)
 		if (!strcmp(step->cases[i].key, step->cases[first].key))
 			health_between(r, &step->cases[i], lane, lanes);
-	for (size_t i = 0; i < lanes; i++) /* a worker that lost its device has nothing to keep */
+	for (size_t i = 0; i < lanes; i++) /* a worker that lost its device is of no further use */
 		if (lane[i].alive && r->lost[i])
 			worker_pool_dismiss(r, &lane[i]);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One worker: hired for a case, given it, heard, and ended, by itself or by force. */
+/* One worker process: its start for a case, its messages and output, and its end by itself or by force. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 #include "core/text/redact.h"
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/supervisor/worker_pool.h"
 #include "run/worker/device.h"
 #include "run/supervisor/memory_release_wait.h"
@@ -19,11 +19,11 @@ static void clear(struct worker *w)
 	lines_release(&w->in);
 	if (w->board)
 		team_board_destroy(&w->board, &w->board_fd);
-	/* That the one before was ended by force is for the next to know: its memory may not be back yet. */
+	/* the next worker must know that this one died: its GPU memory may not be free yet */
 	*w = (struct worker){.p = {.channel = -1, .output = -1}, .run = w->run, .fell = w->fell};
 }
 
-/* The end of what it says on stdout and stderr; never waits. */
+/* Keeps the end of its stdout and stderr. Never waits. */
 static void hear_words(struct worker *w)
 {
 	char block[RUN_WORDS];
@@ -32,7 +32,7 @@ static void hear_words(struct worker *w)
 	while (w->p.output >= 0 && (got = read(w->p.output, block, sizeof(block) - 1)) > 0) {
 		size_t had = strlen(w->words), add = (size_t)got, room = sizeof(w->words) - 1;
 
-		for (size_t i = 0; i < add; i++) /* they end in one line of a report */
+		for (size_t i = 0; i < add; i++) /* the text goes into one line of a report */
 			block[i] = block[i] == '\n'				? ' '
 				   : block[i] && (unsigned char)block[i] >= ' ' ? block[i]
 										: '?';
@@ -64,7 +64,7 @@ void worker_hang_up(struct worker *w)
 	w->p.channel = -1;
 }
 
-/* An idle worker ends when its channel closes; one that does not is ended. */
+/* An idle worker exits when its channel closes. A worker that does not exit is ended. */
 void worker_pool_dismiss(struct run *r, struct worker *w)
 {
 	unsigned limit = w == &r->slot ? LEAVE_TOGETHER_MS : LEAVE_MS;
@@ -73,13 +73,13 @@ void worker_pool_dismiss(struct run *r, struct worker *w)
 		return;
 	worker_hang_up(w);
 	for (unsigned ms = 0; ms < limit && !process_poll(&w->p) && !run_stopping(r); ms += 5) {
-		hear_words(w); /* or a full pipe would keep it */
+		hear_words(w); /* a full pipe would block its exit */
 		clock_sleep_ns(clock_monotonic(), 5000000);
 	}
 	worker_home(r, w, 500);
 }
 
-/* Who of its ranks waited where. */
+/* Records which of its ranks waits where. */
 static void read_board(struct worker *w)
 {
 	if (!w->board)
@@ -89,7 +89,7 @@ static void read_board(struct worker *w)
 	text_copy(w->call, sizeof(w->call), team_board_call(w->board, TEAM_BOARD_RANKS));
 }
 
-/* A case whose worker did not report its end itself. The worker is gone, or left behind. */
+/* Ends a case whose worker did not report the end. The worker has exited, or is stuck. */
 static void case_fell(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *what)
 {
 	const struct bench_case *c = w->c;
@@ -105,7 +105,7 @@ static void case_fell(struct run *r, struct worker *w, enum ending ending, enum 
 		snprintf(call, sizeof(call), "the call %s did not return: ", w->call);
 	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s%s%s%.*s", who, *who ? ": " : "", call, what,
 		 *w->phase ? " in phase " : "", w->phase, *w->stood ? "; " : "", w->stood,
-		 *w->words ? "; its last words: " : "", *w->stood ? 100 : 200, words);
+		 *w->words ? "; its last output: " : "", *w->stood ? 100 : 200, words);
 	if (ending == ENDING_STUCK)
 		worker_pool_quarantine(r, c, LOST_GONE);
 	w->fell = true;
@@ -114,7 +114,6 @@ static void case_fell(struct run *r, struct worker *w, enum ending ending, enum 
 	w->c = NULL;
 }
 
-/* Told to end, it did, somehow. */
 void worker_fell_forced(struct run *r, struct worker *w, const char *how)
 {
 	char what[192];
@@ -128,7 +127,7 @@ enum status worker_send(struct worker *w, json_t *line, struct error *err)
 	return lines_send(w->p.channel, line, 17, NULL, err);
 }
 
-/* The NUMA node that the worker is bound to; -1: anywhere. */
+/* The NUMA node that the worker is bound to; -1: none. */
 static int node_of(const struct run *r, const struct target *t)
 {
 	const struct cpu *cpu = machine_cpu(r->machine);
@@ -157,9 +156,9 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	spec.cpu_numa = node_of(r, &c->target);
 	st = process_start(&w->p, &spec, &why);
 	if (st && spec.cpu_numa >= 0 && c->target.kind == TARGET_GPU) {
-		/* Near the GPU is better, but it is the GPU that is measured. */
-		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: its worker runs on any CPU: %s", c->target_text,
-			 why.text);
+		/* a CPU near the GPU is better, but the case measures the GPU */
+		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: its worker is not bound to the GPU's NUMA node: %s",
+			 c->target_text, why.text);
 		spec.cpu_numa = -1;
 		error_clear(&why);
 		st = process_start(&w->p, &spec, &why);
@@ -215,7 +214,6 @@ static json_t *run_line(const struct run *r, const struct bench_case *c)
 	return line;
 }
 
-/* Gives the case to the worker, hiring one where there is none that fits. */
 void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
 {
 	struct error err = {0};
@@ -236,13 +234,13 @@ void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
 	w->phase[0] = w->stood[0] = w->call[0] = '\0';
 	w->kill_ns = 0;
 	w->limit_ns = clock_now_ns(r->o->clock) + (uint64_t)c->limit_ms * 1000000u;
-	if (st) { /* it died between two cases, or could not be started */
+	if (st) { /* the worker died between two cases, or could not be started */
 		case_fell(r, w, ENDING_CRASHED, err.cause ? err.cause : CAUSE_CRASHED, err.text);
 		worker_home(r, w, 0);
 	}
 }
 
-/* The process has ended, or its channel has: what was the case's end? */
+/* The worker has exited or closed its channel. Decides how its case ended. */
 static void on_leave(struct run *r, struct worker *w)
 {
 	char how[96];
@@ -251,7 +249,8 @@ static void on_leave(struct run *r, struct worker *w)
 		clock_sleep_ns(clock_monotonic(), 5000000);
 	hear_words(w);
 	if (w->c && !w->p.ended)
-		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED, "the worker closed its channel and went on");
+		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED,
+			  "the worker closed its channel and did not exit");
 	else if (w->c && w->forced != ENDING_DONE)
 		worker_fell_forced(r, w, "TERM ended it");
 	else if (w->c) {
@@ -261,29 +260,27 @@ static void on_leave(struct run *r, struct worker *w)
 	worker_home(r, w, 0);
 }
 
-/* TERM at once; the loop goes on hearing it until kill_ns. */
 void worker_ask(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *why,
 		uint64_t patience_ns)
 {
 	w->forced = ending;
 	w->forced_cause = cause;
 	text_copy(w->forced_text, sizeof(w->forced_text), why);
-	read_board(w); /* before TERM moves them */
+	read_board(w); /* before TERM changes the positions */
 	if (!process_poll(&w->p))
 		kill(-w->p.pid, SIGTERM);
 	w->kill_ns = clock_now_ns(r->o->clock) + patience_ns;
 }
 
-/* TERM did not help. */
 void worker_force(struct run *r, struct worker *w)
 {
 	bool cancelled = w->forced == ENDING_CANCELLED;
 	bool ended = process_stop(&w->p, 0, cancelled ? 300 : RUN_KILL_MS);
 
-	lines_read(&w->in, w->p.channel, worker_line, w); /* nothing that was sent is lost */
+	lines_read(&w->in, w->p.channel, worker_line, w); /* reads everything that it sent before */
 	hear_words(w);
 	if (w->c && !ended)
-		case_fell(r, w, ENDING_STUCK, CAUSE_STUCK, "beyond KILL: it waits inside the kernel");
+		case_fell(r, w, ENDING_STUCK, CAUSE_STUCK, "KILL did not end it: it waits inside the kernel");
 	else if (w->c)
 		worker_fell_forced(r, w, "KILL ended it");
 	clear(w);
@@ -295,7 +292,8 @@ void worker_hear(struct run *r, struct worker *w)
 
 	hear_words(w);
 	if (w->garbled && w->c) {
-		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED, "the worker wrote garbage to its channel");
+		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED,
+			  "the worker wrote an invalid line to its channel");
 		worker_home(r, w, 200);
 	} else if (state != LINES_MORE) {
 		on_leave(r, w);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterations under hardware counters, behind what was timed. METHODS "Counters",
- * docs/explanation/design/counter.md. */
+/* Phase "counted": iterations under hardware counters, after the timed phases.
+ * docs/explanation/methods/gpu-memory-and-links.md, "Hardware counters"; docs/explanation/design/counter.md.
+ */
 #include <errno.h>
 #include <math.h>
 #include "counter/counter.h"
@@ -10,13 +11,14 @@
 
 enum { HEAD, WHOLE, RANGES, PASSES_MOST = 8 };
 
-/* A case's counters on their way. What refuses them ends them, and never the case. */
+/* Counters of one case. If they cannot be read, `refused` has the reason, and the case goes on without them.
+ */
 struct counting {
 	struct counter_range *range;
 	struct error refused;
 };
 
-/* "on": behind short windows too; "off": never. */
+/* ASSAY_COUNTERS: "on" counts after short windows too, "off" never counts. */
 static bool asked(const char *word)
 {
 	const char *text = getenv("ASSAY_COUNTERS");
@@ -37,8 +39,8 @@ static bool wanted(const struct timing *t)
 	return t->part && t->part->bench.device && t->meter->ops->counted && phase_counted_may(t->c);
 }
 
-/* The core, the cache, the FLOP of the case's type and the pipe that may bind beside the tensor one: two
- * passes, three with the issue slots. */
+/* The SM, the cache, the FLOP of the case's type, and the pipe that may limit in addition to the tensor pipe.
+ * This takes two passes, or three with the issue slots. */
 static struct counter_wish wish_of(const struct timing *t)
 {
 	const char *limit = t->work.limit, *type = !strncmp(limit, "compute.", 8) ? limit + 8 : "";
@@ -69,8 +71,9 @@ static void unmarked(void *arg, bool before)
 	(void)arg, (void)before;
 }
 
-/* One pass: a short range, then the one of interest. Behind an iteration in none: the first one behind the
- * begin of a pass may wait for milliseconds, which the short range would have taken off the long one. */
+/* Runs one pass: a short range, then the range of interest. An iteration outside any range comes first. The
+ * first iteration of a pass may wait for milliseconds, and the short range would subtract this time from the
+ * long one. */
 static enum status pass(struct timing *t, struct counting *c, const uint64_t count[RANGES], struct error *err)
 {
 	enum status st = t->meter->ops->counted(t->meter, 1, unmarked, c, err);
@@ -80,7 +83,7 @@ static enum status pass(struct timing *t, struct counting *c, const uint64_t cou
 	return st;
 }
 
-/* Every pass, in a window of their own: the device is idle before and after each range. */
+/* Runs all passes in a window of their own. The device is idle before and after each range. */
 static enum status all_passes(struct timing *t, struct counting *c, const uint64_t count[RANGES],
 			      struct window *w, unsigned *passes, struct error *err)
 {
@@ -98,11 +101,11 @@ static enum status all_passes(struct timing *t, struct counting *c, const uint64
 	}
 	if (!st && !done && !c->refused.status)
 		error_set_cause(&c->refused, STATUS_VENDOR, CAUSE_VENDOR_CALL,
-				"CUPTI wants more than %d passes", PASSES_MOST);
+				"CUPTI needs more than %d passes; the limit is reached", PASSES_MOST);
 	return st ? st : t->meter->ops->end(t->meter, err);
 }
 
-/* Of one iteration: what the longer range counted beyond the shorter. */
+/* Writes the values of one iteration: the difference of the long and the short range. */
 static void take_values(struct counting *c, const uint64_t count[RANGES], struct result *r)
 {
 	static const struct field *const fields[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A CPU case and the instrument that it is held against, in turns: ceiling, case, ceiling, case, .., ceiling.
- * Each turn gives the ratio of neighbours in time, so what slows both (clock, steal, a neighbour on the core)
- * leaves it. A disturbed turn is taken again, a bounded number of times. Design:
+ * Interleaved measurement of a CPU case and its ceiling: ceiling, case, ceiling, case, .., ceiling. Each turn
+ * gives the ratio of the case to the ceiling windows around it. So a slowdown of both (clock, steal time, a
+ * neighbour on the core) cancels out. A disturbed turn is repeated, up to a limit. Design:
  * docs/explanation/design/interleave.md.
  */
 #include "run/timing/phases.h"
@@ -11,23 +11,23 @@
 #include <sched.h>
 #include "core/math/stats.h"
 
-#define LEAD_S 0.002 /* of the instrument before each of its windows, untimed: its threads wake up */
-#define LEAD_LIBRARY_S                                                                                       \
-	0.04 /* after a library whose threads spin on for up to 27 ms (OpenBLAS, 2^26 cycles) */
-#define RETAKE_S                                                                                             \
-	0.5	   /* beyond twice the wish no disturbed turn is taken again: slow products would take long */
-#define CASE_S 1.0 /* of the case in all its turns where nothing is wished */
+#define LEAD_S 0.002 /* untimed lead of the ceiling before its windows: its threads wake up */
+/* Lead after a library whose threads spin for up to 27 ms (OpenBLAS, 2^26 cycles). */
+#define LEAD_LIBRARY_S 0.04
+/* After twice the requested time plus this, no disturbed turn is repeated: slow GEMMs would take long. */
+#define RETAKE_S 0.5
+#define CASE_S 1.0 /* total time of the case in all turns by default */
 
-/* One window of either. */
+/* One window, of the case or of its ceiling. */
 struct stretch {
-	double ns; /* an iteration, mean */
+	double ns; /* mean of an iteration */
 	double rate, wall_ns, cpu_ns, clock_hz;
 	uint64_t steal_ns;
 	bool has_cpu, has_clock, has_steal;
 };
 
 struct turn {
-	struct stretch before, own, after; /* before and after: the ceiling */
+	struct stretch before, own, after; /* before and after: of the ceiling */
 	size_t first, last;		   /* samples of the case: [first, last) */
 	double ratio;
 	bool disturbed;
@@ -35,12 +35,13 @@ struct turn {
 
 struct turns {
 	struct timing *t;      /* the case */
-	struct timing ceiling; /* its instrument */
+	struct timing ceiling; /* the ceiling */
 	struct ceiling spec;
 	struct bench bench;
 	void *state;
 	bool prepared, bound;
-	cpu_set_t own, theirs; /* where the calling thread may run, in either's windows */
+	/* CPUs of the calling thread: own in the case's windows, theirs in the ceiling's */
+	cpu_set_t own, theirs;
 	struct turn turn[PHASE_TURNS_MOST];
 	size_t count, clean;
 	uint64_t t0_ns, t1_ns;
@@ -62,9 +63,9 @@ bool phase_interleave_applies(const struct bench_case *c, const struct machine *
 	return find(c, m, &spec);
 }
 
-/* -- life of the instrument -- */
+/* -- start and end of the ceiling's engine -- */
 
-/* It may pin the calling thread: the case gets it back as it was. */
+/* Prepares the ceiling's engine. It may pin the calling thread, so the case's CPUs are saved and restored. */
 static enum status prepare(struct turns *s, const struct bench *b, struct error *err)
 {
 	struct meter_spec spec = {.engine = s->spec.engine, .bench = &s->bench, .clock = s->t->w->clock};
@@ -74,7 +75,7 @@ static enum status prepare(struct turns *s, const struct bench *b, struct error 
 	s->bench.out = result_create();
 	s->state = calloc(1, spec.engine->state_size ? spec.engine->state_size : 1);
 	if (!s->state || !s->bench.out)
-		return error_errno(err, ENOMEM, "%s: its ceiling", s->t->c->key);
+		return error_errno(err, ENOMEM, "%s: the state of its ceiling", s->t->c->key);
 	s->bound = !sched_getaffinity(0, sizeof(s->own), &s->own);
 	s->prepared = true;
 	st = spec.engine->prepare(s->state, &s->bench, s->spec.opts, err);
@@ -105,7 +106,7 @@ static void release(struct turns *s)
 	free(s);
 }
 
-/* An instrument that computes wrong measures nothing. */
+/* A ceiling with wrong results must not be used as a measure. */
 static enum status check(struct turns *s, struct error *err)
 {
 	const struct probe *p = s->spec.probe;
@@ -122,7 +123,7 @@ static enum status check(struct turns *s, struct error *err)
 
 /* -- windows -- */
 
-/* What both count: operations where the case is limited by computing, else bytes. */
+/* The amount of work that both count: bytes if memory limits the case, otherwise operations. */
 static double amount(const struct turns *s, const struct work *w)
 {
 	if (!strncmp(s->t->work.limit, "memory", 6))
@@ -154,7 +155,7 @@ static enum status bind(const struct turns *s, const cpu_set_t *set, struct erro
 {
 	if (!s->bound || CPU_EQUAL(&s->own, &s->theirs) || !sched_setaffinity(0, sizeof(*set), set))
 		return STATUS_OK;
-	return error_errno(err, errno, "%s: its thread could not go back to its CPUs", s->t->c->key);
+	return error_errno(err, errno, "%s: its thread could not be bound to its CPUs again", s->t->c->key);
 }
 
 static enum status time_ceiling(struct turns *s, struct stretch *out, struct error *err)
@@ -174,7 +175,7 @@ static enum status time_ceiling(struct turns *s, struct stretch *out, struct err
 	return bind(s, &s->own, err);
 }
 
-/* All windows of the case append to one row of samples, so that they are told as one phase. */
+/* All windows of the case append to one array of samples, because they are reported as one phase. */
 static enum status time_own(struct turns *s, struct window *all, double seconds, struct turn *turn,
 			    struct error *err)
 {
@@ -190,7 +191,7 @@ static enum status time_own(struct turns *s, struct window *all, double seconds,
 	return STATUS_OK;
 }
 
-/* -- judging a turn -- */
+/* -- evaluation of a turn -- */
 
 static bool starved(const struct timing *t, const struct stretch *x)
 {
@@ -209,7 +210,7 @@ static void weigh(struct turns *s, struct turn *turn)
 	s->clean += !turn->disturbed;
 }
 
-/* Six; then disturbed ones again while there is number and time. */
+/* At least six turns. More turns replace disturbed ones while their number and the time allow it. */
 static bool more_turns(const struct turns *s, uint64_t t0, double wish)
 {
 	double spent = 1e-9 * (double)(clock_now_ns(s->t->w->clock) - t0);
@@ -242,15 +243,16 @@ static enum status take_turns(struct turns *s, struct window *all, struct error 
 	return st;
 }
 
-/* -- what is told -- */
+/* -- reporting -- */
 
-/* Clean turns where half of them are; else all: then the interval says how far they go apart. */
+/* Only undisturbed turns count, if at least half of the required number are undisturbed. Otherwise all count,
+ * and the interval shows their scatter. */
 static bool counts(const struct turns *s, const struct turn *turn)
 {
 	return !turn->disturbed || s->clean < PHASE_TURNS / 2;
 }
 
-/* CPU share, clock and steal over stretches of one kind. */
+/* Sums for CPU share, clock and steal time over windows of one kind. */
 struct sums {
 	double wall_ns, cpu_ns, clock[2 * PHASE_TURNS_MOST];
 	uint64_t steal_ns;
@@ -295,7 +297,7 @@ static void tell_ratio(const struct turns *s, struct result *r)
 	result_u64(r, &field_turns_disturbed, s->count - s->clean);
 }
 
-/* The case's own figures over the turns that count; its samples tell of all. */
+/* Reports the case's own figures over the turns that count. Its samples are those of all turns. */
 static enum status tell_own(struct turns *s, const struct window *all, struct error *err)
 {
 	struct window kept = {.t0_ns = s->t0_ns, .t1_ns = s->t1_ns};
@@ -336,8 +338,8 @@ out:
 	return st;
 }
 
-/* Mean iteration of every window, in the order taken: of the ceiling, one more than turns; of the case, one a
- * turn. */
+/* Reports the mean iteration of every window in time order. The ceiling has one window more than the number
+ * of turns; the case has one per turn. */
 static enum status tell_windows(struct turns *s, const char *phase, bool ceiling, struct error *err)
 {
 	struct sample sample[PHASE_TURNS_MOST + 1];

@@ -4,15 +4,15 @@
 #include <math.h>
 #include "core/math/stats.h"
 
-/* Where a window stands. Times in seconds on the window's own axis. */
+/* Progress of a window, in seconds on the window's own time axis. */
 struct standing {
 	const struct window *w;
-	uint64_t asked; /* samples enqueued, known or not */
-	double known_s; /* end of the last known sample */
-	double ahead_s; /* where it will stand when all that was asked is done */
+	uint64_t asked; /* samples enqueued, measured or not */
+	double known_s; /* end of the last measured sample */
+	double ahead_s; /* estimated end when all enqueued samples are done */
 };
 
-/* When a window ends; called between samples. */
+/* Whether a window ends now. Called between samples. */
 typedef bool enough(void *arg, const struct standing *s);
 
 static struct standing stand(const struct timing *t, const struct window *w, uint64_t asked)
@@ -29,7 +29,7 @@ static struct standing stand(const struct timing *t, const struct window *w, uin
 	};
 }
 
-/* Samples of t->batch until `done` says so or the room is full (which then holds a whole window's worth). */
+/* Runs samples of t->batch iterations until `done` returns true or the array of samples is full. */
 static enum status run_window(struct timing *t, struct window *w, enough *done, void *arg, struct error *err)
 {
 	struct meter *m = t->meter;
@@ -87,8 +87,8 @@ enum status phase_cold(struct timing *t, struct error *err)
 	return report_window(t, "cold", &w, false, err);
 }
 
-/* One window of a sample or a few; the least of them, ns an iteration: another process may have had the CPU
- * in between. */
+/* Runs one window of a few samples. *ns is the smallest time of an iteration, because another process may
+ * have used the CPU meanwhile. */
 static enum status least_of(struct timing *t, unsigned samples, double *ns, struct error *err)
 {
 	struct window w = timing_window(t);
@@ -107,7 +107,8 @@ static enum status least_of(struct timing *t, unsigned samples, double *ns, stru
 	return timing_stopped(t) ? timing_cancelled(err) : STATUS_OK;
 }
 
-/* The least batch whose sample is long enough, approached from below: what it runs warms up as well. */
+/* Finds the smallest batch whose sample is long enough. It starts with one iteration, so the batches also
+ * warm up the device. */
 enum status timing_batch(struct timing *t, struct error *err)
 {
 	const uint64_t batch_max = 1u << 24;
@@ -119,13 +120,15 @@ enum status timing_batch(struct timing *t, struct error *err)
 
 		took = t->iteration_ns * (double)t->batch;
 		if (!st && took >= METER_SAMPLE_NS && took < 20.0 * METER_SAMPLE_NS) {
-			st = least_of(t, 2, &again, err); /* long, or only interrupted? */
+			/* checks whether the sample is long or was only interrupted */
+			st = least_of(t, 2, &again, err);
 			t->iteration_ns = fmin(t->iteration_ns, again);
 			took = t->iteration_ns * (double)t->batch;
 		}
 		if (st || took >= METER_SAMPLE_NS || t->batch >= batch_max)
 			return st;
-		/* At most a hundredfold: a first iteration too short to be timed says little of the rest. */
+		/* at most a factor of 100: if the first iteration is too short to be timed, it predicts
+		 * little */
 		next = took > 0 ? ceil((double)t->batch * wish_ns / took) : INFINITY;
 		next = fmin(fmin(next, 100.0 * (double)t->batch), (double)batch_max);
 		t->batch = (uint64_t)fmax(next, (double)t->batch + 1);
@@ -165,7 +168,7 @@ enum status timing_run(struct timing *t, struct window *w, double seconds, unsig
 	return run_window(t, w, least_reached, &least, err);
 }
 
-/* Long enough, and three samples where they are not slow. */
+/* True after the requested time and three samples. Slow samples need not be three. */
 static bool burst_enough(void *arg, const struct standing *s)
 {
 	const double *least_s = arg;
@@ -173,7 +176,7 @@ static bool burst_enough(void *arg, const struct standing *s)
 	return s->ahead_s >= *least_s && (s->asked >= 3 || s->ahead_s >= PHASE_SUSTAINED_MIN_S);
 }
 
-/* Half-width of the mean over the known samples, as a share of it. */
+/* Half-width of the mean over the measured samples, as a share of the mean. */
 static double half_width(const struct window *w)
 {
 	double *ns = malloc(w->count * sizeof(*ns)), width = INFINITY;
@@ -187,7 +190,7 @@ static double half_width(const struct window *w)
 	return width;
 }
 
-/* How much other work disturbed a window: missing CPU time and scatter; 0 where neither shows. */
+/* How much other work disturbed a window: missing CPU time plus scatter. 0: no sign of it. */
 static double disturbance(const struct timing *t, const struct window *w)
 {
 	double width = half_width(w), wall = (double)(w->t1_ns - w->t0_ns), lost = 0;
@@ -197,14 +200,14 @@ static double disturbance(const struct timing *t, const struct window *w)
 	return (lost > 1 - PHASE_CPU_SHARE ? lost : 0) + (isfinite(width) && width > PHASE_WIDE ? width : 0);
 }
 
-/* A point whose pace the host sets: a CPU's, or short operations of several ranks, each launched by a thread.
- */
+/* Whether the host determines the pace: a CPU case, or short operations of several ranks, each launched by a
+ * thread. */
 static bool paced_by_host(const struct timing *t)
 {
 	return t->threads || (t->c->target.ranks > 1 && t->iteration_ns < PHASE_SINGLE_FROM_NS);
 }
 
-/* Such a point of a curve takes its window again, twice at most, while it is disturbed; the best of them
+/* Such a point of a curve repeats its window at most twice while it is disturbed. The least disturbed window
  * counts. */
 static enum status burst_windows(struct timing *t, struct window *best, double least_s, struct error *err)
 {
@@ -250,7 +253,7 @@ enum status phase_burst(struct timing *t, struct error *err)
 	return st ? st : report_window(t, "burst", &w, false, err);
 }
 
-/* Means of one block of the settle phase; a signal that could not be read is NAN. */
+/* Means of one block of the settle phase. NAN: the signal could not be read. */
 struct block {
 	double middle_s, rate, clock_hz, power_w;
 };
@@ -258,21 +261,21 @@ struct block {
 struct settling {
 	struct timing *t;
 	double limit_s, block_s, capped_s;
-	bool fixed; /* runs to its limit: the others of a step that runs together do too */
+	bool fixed; /* runs to its limit, as the other cases of a simultaneous step do */
 	bool settled;
-	bool held;   /* by the power limit, for long enough */
-	size_t from; /* first sample of the open block */
+	bool held;   /* the power limit has lowered the clock for long enough */
+	size_t from; /* first sample of the current block */
 	double from_s;
 	struct block last[PHASE_SETTLE_BLOCKS];
-	unsigned blocks; /* closed so far */
-	/* The device's state, read at most every 100 ms of the window. */
+	unsigned blocks; /* number of complete blocks */
+	/* state of the device, read at most every 100 ms of the window */
 	double looked_s, clock_sum, power_sum;
 	unsigned clock_count, power_count;
 	bool capped;
 	double capped_since_s, capped_power_sum;
 	unsigned capped_count;
 	double limit_w;
-	enum status status; /* of reading it; ends the window */
+	enum status status; /* status of reading the device's state; an error ends the window */
 	struct error *err;
 };
 
@@ -287,7 +290,7 @@ static bool steady(const struct settling *s, size_t offset)
 		memcpy(&y[i], (const char *)b + offset, sizeof(y[i]));
 		mean += y[i] / PHASE_SETTLE_BLOCKS;
 	}
-	if (isnan(mean)) /* not read: the others decide */
+	if (isnan(mean)) /* not read: the other signals decide */
 		return true;
 	return mean > 0 && fabs(stats_slope(at, y, PHASE_SETTLE_BLOCKS)) < PHASE_SETTLE_SLOPE * mean;
 }
@@ -352,8 +355,8 @@ static void look(struct settling *s, const struct standing *now)
 	look_at_cap(s, &state, now->known_s);
 }
 
-/* The limit holds the clock down when its bit stayed and the mean power is the limit: power swings around it,
- * so that no single reading tells. */
+/* The power limit lowers the clock if its bit stayed set and the mean power is at the limit. Power oscillates
+ * around the limit, so single readings do not show it. */
 static bool held_by_cap(const struct settling *s, double now_s)
 {
 	if (!s->capped || now_s - s->capped_since_s < s->capped_s)
@@ -383,8 +386,8 @@ enum status phase_settle(struct timing *t, struct error *err)
 	struct window w = timing_window(t);
 	enum status st;
 
-	/* A short case settles in proportion: its blocks are an eighth of what it may take, and capped for
-	 * half its window will do. */
+	/* A short case settles in proportion: a block is an eighth of its limit, and half of its window at
+	 * the power limit is enough. */
 	if (wish > 0 && 2 * wish < s.limit_s)
 		s.limit_s = 2 * wish;
 	s.block_s = fmin(PHASE_SETTLE_BLOCK_S, s.limit_s / 8);
@@ -402,9 +405,9 @@ enum status phase_settle(struct timing *t, struct error *err)
 }
 
 struct sustaining {
-	double wish_s;	 /* fixed length; 0: until the mean is known well enough */
-	double least_s;	 /* before that is asked */
-	double looked_s; /* the half-width is computed ten times a second */
+	double wish_s;	 /* fixed length; 0: until the half-width is small enough */
+	double least_s;	 /* shortest length before the half-width counts */
+	double looked_s; /* time of the last look; the half-width is computed ten times a second */
 };
 
 static bool sustained_enough(void *arg, const struct standing *now)
@@ -421,7 +424,7 @@ static bool sustained_enough(void *arg, const struct standing *now)
 	return half_width(now->w) <= PHASE_HALF_WIDTH;
 }
 
-/* Long windows of short iterations: as many samples as there is room for, each a little longer. */
+/* For long windows of short iterations: makes samples longer, so that they fit into the array. */
 static void widen_batch(struct timing *t, double window_s)
 {
 	double samples = window_s * 1e9 / (t->iteration_ns * (double)t->batch);

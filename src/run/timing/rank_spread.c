@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a case differ in a window: METHODS, "Several ranks". */
+/* Differences between the ranks of a case in one window: docs/explanation/methods/measuring.md, "Several
+ * ranks". */
 #include "core/math/stats.h"
 #include "run/timing/phases.h"
 
-#define LATE_SHARE 0.8 /* of single iterations: a rank that is last in so many is named */
+#define LATE_SHARE 0.8 /* a rank that is last in this share of the single iterations is named */
 
 static void compare_means(const struct rank_times *t, struct rank_spread *out)
 {
@@ -54,7 +55,8 @@ static struct moment moment_of(const struct rank_times *t, size_t k)
 	return m;
 }
 
-/* Of an operation in which nobody is done before all have begun: who comes last has the shortest. */
+/* For an operation in which no rank ends before all have begun. Then the rank that begins last has the
+ * shortest time. */
 static void compare_singles(const struct rank_times *t, struct rank_spread *out)
 {
 	double *skew = calloc(t->count, sizeof(*skew)), waited = 0, whole = 0;
@@ -96,7 +98,7 @@ void rank_row_samples(const struct rank_times *t, size_t from, struct sample *sa
 {
 	for (size_t k = from; k < t->count; k++)
 		sample[k].ns = 0;
-	/* First when the last rank has done each, since the row began. */
+	/* First: when the last rank has done each sample, since the row began. */
 	for (unsigned rank = 0; rank < t->ranks; rank++) {
 		double end = 0;
 

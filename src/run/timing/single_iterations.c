@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Percentiles of single iterations: a batch's mean hides the slow one in it. METHODS "Single iterations". */
+/* Percentiles of single iterations, because the mean of a batch hides a slow iteration.
+ * docs/explanation/methods/measuring.md, "Single iterations". */
 #include "run/timing/phases.h"
 #include <errno.h>
 #include <math.h>
@@ -22,8 +23,8 @@ static double starved_share(const struct window *w)
 	return (double)starved / (double)w->count;
 }
 
-/* Who waits for whom is told of devices that were busy: else it is the hosts that launched one after the
- * other. */
+/* Waiting times of ranks count only if the devices were busy. Otherwise they show that the host launched the
+ * ranks one after the other. */
 static bool fed(const struct window *w)
 {
 	return starved_share(w) <= PHASE_SINGLE_STARVED;
@@ -38,7 +39,7 @@ void timing_single_values(struct timing *t, const char *phase, const struct wind
 		return;
 	ns = malloc(w->count * sizeof(*ns));
 	if (!ns)
-		return; /* absent */
+		return; /* the values are absent */
 	for (size_t i = 0; i < w->count; i++)
 		ns[i] = w->sample[i].ns;
 	s = stats_of(ns, w->count);
@@ -60,8 +61,8 @@ bool phase_single_several(const struct target *t, const struct work *w)
 	return t->ranks > 1 && w->link_bytes > 0;
 }
 
-/* What several ranks move in any case; copies of a pair where latency counts; else what leads and is slow
- * enough that the marks do not tell. */
+/* Traffic of several ranks always; copies of a pair if latency matters; headline cases if their iterations
+ * are so long that the timing events do not matter. */
 static bool wanted(const struct timing *t)
 {
 	bool slow = t->iteration_ns >= PHASE_SINGLE_FROM_NS;
@@ -74,7 +75,7 @@ static bool wanted(const struct timing *t)
 	       (t->c->target.kind == TARGET_PAIR && t->work.link_bytes > 0 && !slow);
 }
 
-/* One by one until there are enough or the time is spent: at least one. */
+/* Runs single iterations until there are enough or the time is over; at least one. */
 static enum status run_single(struct timing *t, struct window *w, struct error *err)
 {
 	struct meter *m = t->meter;
@@ -82,7 +83,7 @@ static enum status run_single(struct timing *t, struct window *w, struct error *
 	uint64_t until = clock_now_ns(t->w->clock) + (uint64_t)(PHASE_SINGLE_S * 1e9);
 	enum status st = m->ops->begin(m, w, err);
 
-	/* The time is looked at too: one by one they may take far longer than in batches. */
+	/* single iterations may take far longer than in batches, so the time is checked too */
 	while (!st && left && (!w->count || clock_now_ns(t->w->clock) < until)) {
 		uint64_t now = left < METER_SINGLES ? left : METER_SINGLES;
 

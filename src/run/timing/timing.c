@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the phases have in common: windows, their events, their values. */
+/* Functions that all phases share: windows, their events, their values. */
 #include "run/timing/phases.h"
 #include <errno.h>
 #include <math.h>
 #include "core/math/stats.h"
 #include "run/worker/ranks.h"
 
-enum { CHUNK = 4096 /* samples an event */, ROOM = 1 << 14, ROOM_MAX = 1 << 20 };
+enum { CHUNK = 4096 /* samples per event */, ROOM = 1 << 14, ROOM_MAX = 1 << 20 };
 
 enum status timing_init(struct timing *t, struct error *err)
 {
@@ -88,7 +88,8 @@ enum status timing_samples(const struct timing *t, const char *phase, const stru
 
 		for (size_t k = i; k < w->count && k < i + CHUNK; k++)
 			json_array_append_new(ns,
-					      json_real(w->sample[k].ns)); /* what is not finite is refused */
+					      /* json_real() refuses values that are not finite */
+					      json_real(w->sample[k].ns));
 		st = emit(t, "samples",
 			  json_pack("{s:i, s:s, s:I, s:o}", "case", (int)t->c->id, "phase", phase, "batch",
 				    (json_int_t)w->sample[i].batch, "ns", ns),
@@ -139,7 +140,7 @@ static void spread_values(const struct window *w, struct result *r)
 	struct stats s;
 
 	if (!ns)
-		return; /* absent */
+		return; /* the values are absent */
 	for (size_t i = 0; i < w->count; i++)
 		ns[i] = w->sample[i].ns;
 	s = stats_of(ns, w->count);
@@ -230,7 +231,7 @@ static void wrong_values(const struct timing *t, const struct wrong *wrong, stru
 	result_u64(r, &field_wrong_rank, wrong->rank);
 }
 
-/* The first wrong element as the case's sentence, where the probe did not make one itself. */
+/* The first wrong element as the case's message, unless the probe has a message of its own. */
 static enum status mismatch(const struct wrong *wrong, struct error *err)
 {
 	bool nan = wrong->nan || isnan(wrong->found);
@@ -246,7 +247,7 @@ enum status timing_verify(const struct timing *t, struct error *err)
 	const struct probe *p = t->c->probe;
 	struct wrong wrong = {0};
 	uint64_t t0 = clock_now_ns(t->w->clock);
-	struct error own = {0}; /* the mismatch's sentence waits until its figures are out */
+	struct error own = {0}; /* the message of a mismatch must come after its figures */
 	struct result *r;
 	enum status st, sent;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fastest of many was partly lucky (the winner's curse), so the brief timing only nominates: what the
- * winner is worth is the median ratio to the first over ABBA pairs, with its interval.
+ * Search for the fastest variant. The fastest of many variants was partly lucky (the winner's curse), so the
+ * brief timing only nominates it. Its gain is the median of the ratios to the first variant over ABBA pairs,
+ * with its interval.
  */
 #include "run/timing/phases.h"
 #include "run/worker/ranks.h"
@@ -11,11 +12,11 @@
 #include "core/text/text.h"
 
 enum {
-	NOMINATE_NS = 20000000, /* brief timing of each */
-	TURN_NS = 30000000,	/* one side of a pair, after its soak */
+	NOMINATE_NS = 20000000, /* brief timing of each variant */
+	TURN_NS = 30000000,	/* one side of a pair, after its warm-up */
 	PAIRS_LIMIT_NS = 2000000000,
 };
-/* Of the best's time: two samples beyond it, and no more is asked of a variant. */
+/* A variant whose first two samples exceed the best time by this factor is dropped. */
 #define SEARCH_HOPELESS 1.25
 
 static enum status choose(struct timing *t, unsigned variant, struct error *err)
@@ -23,7 +24,7 @@ static enum status choose(struct timing *t, unsigned variant, struct error *err)
 	return ranks_select(t->part, variant, &t->variant, err);
 }
 
-/* Samples for `least_ns` (at least one), none kept in flight afterwards. */
+/* Runs samples for `least_ns`, at least one. None is in flight afterwards. */
 static enum status turn(struct timing *t, const struct window *w, double least_ns, struct error *err)
 {
 	struct meter *m = t->meter;
@@ -38,7 +39,7 @@ static enum status turn(struct timing *t, const struct window *w, double least_n
 	return st ? st : m->ops->drain(m, err);
 }
 
-/* Median of a brief window after one sample's soak. */
+/* Median of a brief window, after one sample as warm-up. */
 static enum status nominate(struct timing *t, double *median_ns, struct error *err)
 {
 	struct window w = timing_window(t);
@@ -61,15 +62,16 @@ static enum status nominate(struct timing *t, double *median_ns, struct error *e
 	return STATUS_OK;
 }
 
-/* Where the search stands. */
+/* State of the search. */
 struct found {
-	unsigned variants, best, tried, dropped, left; /* left: not looked at, the budget was spent */
+	/* left: not tried because the time limit was reached */
+	unsigned variants, best, tried, dropped, left;
 	double first_ns, best_ns;
-	char name[96]; /* of the best; "": its engine names none */
+	char name[96]; /* name of the best; "": its engine has no names */
 };
 
-/* One sample, a second one where the first is far slower than the best: METHODS, "Search", says how often
- * that errs. */
+/* Times one sample, and a second one if the first is far slower than the best. Error rates:
+ * docs/explanation/methods/measuring.md, "Search". */
 static enum status hopeless(struct timing *t, double best_ns, bool *drop, struct error *err)
 {
 	struct window w = timing_window(t);
@@ -104,7 +106,7 @@ static enum status tell(struct timing *t, unsigned variant, unsigned variants, s
 	return timing_at(t, at, err);
 }
 
-/* A variant that runs: dropped at once, or verified and timed. One that is wrong ends the case. */
+/* Tries a variant that can run: drops it, or verifies and times it. A wrong result ends the case. */
 static enum status try(struct timing *t, struct found *f, unsigned variant, struct error *err)
 {
 	double ns;
@@ -129,7 +131,7 @@ double timing_search_s(const struct bench_case *c)
 	return c->search_s > 0 ? c->search_s : 0.5e-3 * c->limit_ms;
 }
 
-/* Every variant in turn, until the budget is spent. One that cannot be had is passed over. */
+/* Tries every variant until the time limit. A variant that cannot be selected is skipped. */
 static enum status search(struct timing *t, struct found *f, struct error *err)
 {
 	uint64_t t0 = clock_now_ns(t->w->clock);
@@ -158,14 +160,15 @@ static enum status search(struct timing *t, struct found *f, struct error *err)
 }
 
 struct pairs {
-	double ratio[PHASE_PAIRS]; /* time of the first over time of the best */
+	double ratio[PHASE_PAIRS]; /* time of the first variant over time of the best */
 	size_t count;
 	struct window w;     /* all turns, in order */
-	struct sample *best; /* the best's samples alone */
+	struct sample *best; /* samples of the best only */
 	size_t best_count;
 };
 
-/* Selects, soaks, times; *mean_ns is the turn's. The best's samples are kept. */
+/* Selects the variant, warms up and times; *mean_ns is the mean of the turn. `keep`: keeps the samples, which
+ * are the best's. */
 static enum status take_turn(struct timing *t, struct pairs *p, unsigned variant, bool keep, double *mean_ns,
 			     struct error *err)
 {
@@ -173,7 +176,8 @@ static enum status take_turn(struct timing *t, struct pairs *p, unsigned variant
 	enum status st = choose(t, variant, err);
 
 	if (!st)
-		st = turn(t, &p->w, 1, err); /* soak: caches and instruction memory change hands */
+		/* warm-up: caches and instruction memory still have the other variant */
+		st = turn(t, &p->w, 1, err);
 	from = p->w.count;
 	if (!st)
 		st = turn(t, &p->w, TURN_NS, err);
@@ -191,7 +195,7 @@ static enum status run_pairs(struct timing *t, struct pairs *p, unsigned best, s
 	enum status st = m->ops->begin(m, &p->w, err);
 
 	while (!st && p->count < PHASE_PAIRS) {
-		bool best_first = p->count % 2; /* A B, B A, A B ..: a drift falls on both alike */
+		bool best_first = p->count % 2; /* A B, B A, A B ..: drift affects both alike */
 		double first_ns = 0, best_ns = 0;
 
 		st = take_turn(t, p, best_first ? best : 0, best_first, best_first ? &best_ns : &first_ns,
@@ -201,7 +205,7 @@ static enum status run_pairs(struct timing *t, struct pairs *p, unsigned best, s
 				       best_first ? &first_ns : &best_ns, err);
 		if (st)
 			break;
-		if (!(best_ns > 0) || !(first_ns > 0)) /* the room is full */
+		if (!(best_ns > 0) || !(first_ns > 0)) /* the array of samples is full */
 			break;
 		p->ratio[p->count++] = first_ns / best_ns;
 		if (p->count >= PHASE_PAIRS_MIN && clock_now_ns(t->w->clock) - p->w.t0_ns > PAIRS_LIMIT_NS)
@@ -221,7 +225,7 @@ static enum status report(struct timing *t, struct pairs *p, const struct found 
 {
 	struct window own = p->w;
 	struct result *r = result_create();
-	double low = 1, high = 1, median = 1; /* the first is the best: the same thing twice */
+	double low = 1, high = 1, median = 1; /* the first variant is the best, so both are the same */
 	enum status st = STATUS_OK;
 
 	if (!r)
@@ -231,7 +235,7 @@ static enum status report(struct timing *t, struct pairs *p, const struct found 
 		stats_median_interval(p->ratio, p->count, &low, &high);
 		own.sample = p->best;
 		own.count = p->best_count;
-		own.has_cpu_time = false; /* of both */
+		own.has_cpu_time = false; /* these are values of both variants */
 		own.has_clock = false;
 		timing_values(t, &own, r);
 		st = timing_phase(t, "pairs", p->w.t0_ns, p->w.t1_ns, err);
@@ -250,7 +254,7 @@ static enum status report(struct timing *t, struct pairs *p, const struct found 
 	return st;
 }
 
-/* Stopped on request: what it had found by then, which no pairs have confirmed. */
+/* After a stop on request: reports the variant nominated so far, which no pairs have confirmed. */
 static void report_stopped(struct timing *t, const struct found *f)
 {
 	struct result *r = f->tried ? result_create() : NULL;
@@ -261,7 +265,7 @@ static void report_stopped(struct timing *t, const struct found *f)
 		result_text(r, &field_variant, f->name);
 	count_values(f, r);
 	result_f64(r, &field_nominated_ratio, f->first_ns / f->best_ns);
-	timing_result(t, "best", r, NULL); /* the case is over anyway */
+	timing_result(t, "best", r, NULL); /* the case ends anyway */
 	result_destroy(r);
 }
 
@@ -285,7 +289,8 @@ enum status phase_search(struct timing *t, unsigned variants, struct error *err)
 	if (st == STATUS_CANCELLED)
 		report_stopped(t, &f);
 	if (!st)
-		st = choose(t, f.best, err); /* the name; and what verification looks at next */
+		/* selects the best again: for its name, and for the verification that follows */
+		st = choose(t, f.best, err);
 	if (!st)
 		st = report(t, &p, &f, err);
 	free(p.best);

@@ -15,8 +15,7 @@ bool device_wanted(const struct bench_case *c)
 static void seat_leave(struct seat *s)
 {
 	if (s->device)
-		(void)gpu_current(s->device,
-				  NULL); /* a device that is gone refuses, and is left all the same */
+		(void)gpu_current(s->device, NULL); /* if the device is lost, this fails and is ignored */
 	for (unsigned i = 0; i < 2; i++)
 		if (s->stream[i])
 			gpu_stream_destroy(&s->stream[i]);
@@ -64,8 +63,9 @@ bool device_listed(char *out, size_t size, const char *list, int index)
 }
 
 /*
- * The driver begins with every GPU that it lists: opening one of four H200 took 1.0 to 2.3 s, of one 0.35. A
- * worker serves one place (case_place), so that of one GPU lists this one alone, before the driver is loaded.
+ * The driver initializes every GPU that it lists: opening one of four listed H200 took 1.0 to 2.3 s, a single
+ * listed one 0.35 s. A worker serves one place (case_place), so a worker of one GPU lists only this GPU,
+ * before the driver is loaded.
  */
 static void list_alone(const struct measure *w, const struct bench_case *c, const struct gpu *g)
 {
@@ -81,7 +81,7 @@ static void list_alone(const struct measure *w, const struct bench_case *c, cons
 	setenv("CUDA_VISIBLE_DEVICES", word, 1);
 }
 
-/* The GPU at this place of the target, current on this thread, with its streams. */
+/* Opens the GPU at this place of the target, makes it current on this thread, and creates its streams. */
 static enum status open_gpu(struct measure *w, const struct bench_case *c, unsigned place, struct seat **out,
 			    struct error *err)
 {
@@ -93,8 +93,8 @@ static enum status open_gpu(struct measure *w, const struct bench_case *c, unsig
 		return error_set(err, STATUS_BUG, "%s: the machine has no such GPU", c->target_text);
 	s = seat_of(w, g->pci);
 	if (!s)
-		return error_set(err, STATUS_BUG, "%s: this worker holds %u GPUs already", c->target_text,
-				 (unsigned)TARGET_GPUS);
+		return error_set(err, STATUS_BUG, "%s: this worker has already opened %u GPUs",
+				 c->target_text, (unsigned)TARGET_GPUS);
 	if (!s->device)
 		list_alone(w, c, g);
 	st = s->device ? gpu_current(s->device, err) : gpu_open(&s->device, g->pci, err);
@@ -107,7 +107,7 @@ static enum status open_gpu(struct measure *w, const struct bench_case *c, unsig
 	return st;
 }
 
-/* Both GPUs of a pair; the engine's own is current afterwards. */
+/* Opens both GPUs of a pair; the engine's own one is current afterwards. */
 static enum status open_peer(struct measure *w, const struct bench_case *c, struct bench *b,
 			     struct error *err)
 {
@@ -123,7 +123,7 @@ static enum status open_peer(struct measure *w, const struct bench_case *c, stru
 	return STATUS_OK;
 }
 
-/* The CPUs that this process may use: the supervisor has bound it to its node. */
+/* The CPUs that this process may use. The supervisor has bound it to its NUMA node. */
 static enum status own_cpus(struct bench *b, unsigned *cpus, struct error *err)
 {
 	cpu_set_t set;
@@ -137,7 +137,7 @@ static enum status own_cpus(struct bench *b, unsigned *cpus, struct error *err)
 	return STATUS_OK;
 }
 
-/* The GPU of the target that this rank works on: its place in gpu[]. */
+/* Index in gpu[] of the target's GPU that this rank uses. */
 static unsigned place_of(const struct bench_case *c, const struct team *team)
 {
 	if (c->target.kind == TARGET_PAIR)

@@ -9,9 +9,9 @@
 #include "kernel/timing/spin.h"
 
 /*
- * Kernels of a millisecond that fill every multiprocessor, one behind the other: what the case enqueues comes
- * in when one of them ends, so it is late by as much, and never locked out. After CHUNKS of them they end by
- * themselves: nothing hangs on a worker that was killed.
+ * The fault "busy": kernels of a millisecond that fill every multiprocessor, one after the other. The case's
+ * kernels begin when one of them ends. So they are late by at most this time, and never blocked. After CHUNKS
+ * kernels the load ends by itself, so nothing hangs if a worker was killed.
  */
 enum { WORDS = 64 << 20, BLOCKS_A_SM = 2, THREADS = 1024, CHUNK_NS = 1000000, CHUNKS = 400 };
 
@@ -29,7 +29,7 @@ enum status fault_injection_asked(struct fault_injection *p, struct error *err)
 	if (!test || strcmp(test, "1"))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"ASSAY_TEST_PLANT=%.40s plants a fault: only in tests, which say ASSAY_TEST=1",
+			"ASSAY_TEST_PLANT=%.40s plants a fault, which only tests may do: set ASSAY_TEST=1",
 			words);
 	colon = strchr(words, ':');
 	if (colon && isdigit((unsigned char)colon[1]))
@@ -40,7 +40,8 @@ enum status fault_injection_asked(struct fault_injection *p, struct error *err)
 			p->kind = (enum fault_injection_kind)k;
 	return p->kind ? STATUS_OK
 		       : error_set(err, STATUS_BAD_INPUT,
-				   "ASSAY_TEST_PLANT=%.40s is none of busy:GPU, wrong:GPU, late:GPU", words);
+				   "ASSAY_TEST_PLANT=%.40s is not one of busy:GPU, wrong:GPU, late:GPU",
+				   words);
 }
 
 bool fault_injection_in(enum fault_injection_kind kind, unsigned gpu)
@@ -54,7 +55,7 @@ struct fault_injection_busy {
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	struct gpu_kernel *kernel;
-	struct gpu_event *ended; /* the last of them */
+	struct gpu_event *ended; /* recorded after the last kernel */
 	gpu_ptr memory, stop_on_device;
 	volatile uint32_t *stop; /* pinned */
 	bool runs;
@@ -114,7 +115,7 @@ void fault_injection_busy_stop(struct fault_injection_busy *b)
 	if (!b || !b->runs)
 		return;
 	*b->stop = 1;
-	(void)gpu_stream_wait(b->stream, NULL); /* what is wrong with the device, the case's own calls say */
+	(void)gpu_stream_wait(b->stream, NULL); /* the case's own calls report a fault of the device */
 	b->runs = false;
 }
 

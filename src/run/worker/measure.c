@@ -4,11 +4,11 @@
 #include "run/timing/phases.h"
 #include "run/worker/ranks.h"
 
-/* One timed case on its way; what is set is released at its end. */
+/* One timed case in progress. Its end releases everything that is set. */
 struct running {
 	struct measure *w;
 	const struct bench_case *c;
-	struct rank_case part; /* rank 0's, where there are several */
+	struct rank_case part; /* rank 0's part */
 	struct timing timing;
 };
 
@@ -34,8 +34,8 @@ static enum status prepare(struct running *r, struct error *err)
 	return timing_phase(&r->timing, "prepare", t0, clock_now_ns(r->w->clock), err);
 }
 
-/* What is judged: beside its ceiling where there is one, since both then meet the same clock and neighbours.
- */
+/* Runs the judged phases. A case with a ceiling runs interleaved with it, so that both see the same clock and
+ * neighbours. */
 static enum status time_headline(struct running *r, struct error *err)
 {
 	enum status st;
@@ -46,7 +46,7 @@ static enum status time_headline(struct running *r, struct error *err)
 	return st ? st : phase_sustained(&r->timing, err);
 }
 
-/* Phases on the first variant; `ready` between the checks and the first spin. */
+/* Runs the phases of the first variant. `ready` is emitted after the checks and before the first spin. */
 static enum status time_phases(struct running *r, struct error *err)
 {
 	struct timing *t = &r->timing;
@@ -94,7 +94,7 @@ static enum status run_timed(struct running *r, struct error *err)
 	if (!st && variants > 1)
 		st = phase_search(&r->timing, variants, err);
 	if (!st && variants > 1)
-		st = timing_verify(&r->timing, err); /* what the pairs left */
+		st = timing_verify(&r->timing, err); /* checks the results after the pairs */
 	if (!st)
 		st = ranks_finish(&r->part, err);
 	return st ? st : emit_once(r, err);

@@ -48,7 +48,8 @@ enum status rank_case_verify(struct rank_case *p, struct wrong *wrong, struct er
 {
 	enum status st = p->c->probe->verify(p->state, wrong, err);
 
-	return !st && wrong->count ? STATUS_MISMATCH : st; /* whatever it returned: wrong is wrong */
+	/* wrong elements are a mismatch, whatever verify() returned */
+	return !st && wrong->count ? STATUS_MISMATCH : st;
 }
 
 enum status rank_case_finish(struct rank_case *p, struct error *err)
@@ -56,7 +57,7 @@ enum status rank_case_finish(struct rank_case *p, struct error *err)
 	return p->c->probe->finish ? p->c->probe->finish(p->state, p->bench.out, err) : STATUS_OK;
 }
 
-/* -- what a follower is told -- */
+/* -- commands that a follower executes -- */
 
 static enum status begin(struct rank_case *p, const struct team_command *c, struct error *err)
 {
@@ -75,7 +76,7 @@ static enum status begin(struct rank_case *p, const struct team_command *c, stru
 	return p->meter->ops->begin(p->meter, &p->window, err);
 }
 
-/* An error waits for the next answer; the ranks that wait for this one on their device hear of it at once. */
+/* An error is sent with the next answer. Other ranks whose devices wait for this one are told at once. */
 static void sample(struct rank_case *p, const struct team_command *c)
 {
 	const struct meter_ops *ops = p->meter->ops;
@@ -94,7 +95,7 @@ static enum status end_window(struct rank_case *p, const struct team_command *c,
 					  : p->meter->ops->end(p->meter, err);
 }
 
-/* What the supervisor is told should it hang in there. */
+/* Records the current operation on the board, for the supervisor in case it hangs. */
 void rank_case_stand(const struct rank_case *p, uint32_t word)
 {
 	static const enum team_op op[RANK_CASE_WORDS] = {
@@ -143,7 +144,7 @@ static enum status obey(struct rank_case *p, const struct team_command *c, struc
 	case RANK_CASE_WORDS:
 		break;
 	}
-	return error_set(err, STATUS_BUG, "rank 0 said a word that is none: %u", c->word);
+	return error_set(err, STATUS_BUG, "rank 0 sent an unknown command: %u", c->word);
 }
 
 void rank_case_leave(struct rank_case *p, enum status st, struct error *why)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One rank's part of a case: its engine prepared on its own device, with a meter. Used on one thread. A case
- * of one rank has one part; of several, rank 0's conducts (run/worker/ranks.h) and all obey the same
- * commands.
+ * of one rank has one part. With several ranks, rank 0 leads (run/worker/ranks.h), and all ranks execute the
+ * same commands.
  */
 #ifndef RUN_WORKER_RANK_CASE_H
 #define RUN_WORKER_RANK_CASE_H
@@ -17,16 +17,16 @@ struct rank_case {
 	struct bench bench;
 	unsigned cpus[DEVICE_CPUS];
 	void *state;
-	bool prepared; /* prepare was called, well or not */
+	bool prepared; /* prepare was called, even if it failed */
 	struct meter *meter;
-	/* A follower's: the window that the conductor opened, and how far it has told of it. */
+	/* Follower only: the window that rank 0 opened, and the number of samples already reported. */
 	struct window window;
 	struct sample *sample;
 	size_t told;
-	struct error failed; /* in a sample: told with the next answer */
+	struct error failed; /* error in a sample: sent with the next answer */
 };
 
-/* What rank 0 says to the others, and does itself. */
+/* Commands of rank 0 to the other ranks. Rank 0 executes them too. */
 enum rank_case_word {
 	RANK_CASE_PREPARE,
 	RANK_CASE_SELECT, /* variant */
@@ -39,12 +39,12 @@ enum rank_case_word {
 	RANK_CASE_VERIFY,
 	RANK_CASE_FINISH,
 	RANK_CASE_RELEASE,
-	RANK_CASE_OUTCOME, /* launched ranks: how the case ended, by team_share */
+	RANK_CASE_OUTCOME, /* launched ranks: the outcome of the case, by team_share */
 	RANK_CASE_WORDS
 };
 enum { RANK_CASE_STAMP = 1, RANK_CASE_CHECK = 2, RANK_CASE_SINGLES = 4 };
 
-/* A rank's answer; the samples that are new behind it, ns an iteration, with a minus where one is starved. */
+/* Answer of a rank. The new samples follow it, in ns per iteration; a starved sample is negative. */
 struct rank_case_answer {
 	uint32_t status, cause;
 	char text[512];
@@ -54,18 +54,19 @@ struct rank_case_answer {
 	uint64_t count;
 };
 
-/* Device, state, engine's prepare, meter. */
+/* Opens the device, allocates the state, runs the engine's prepare, and makes the meter. */
 enum status rank_case_prepare(struct rank_case *p, struct error *err);
-/* Accepts any half-built part; what it holds on the device is freed. */
+/* Accepts a partly prepared part. Frees what it has on the device. */
 void rank_case_release(struct rank_case *p);
 enum status rank_case_verify(struct rank_case *p, struct wrong *wrong, struct error *err);
 enum status rank_case_finish(struct rank_case *p, struct error *err);
 
-/* On the board: at this word of the conductor's. */
+/* Records on the board that this rank executes the command `word`. */
 void rank_case_stand(const struct rank_case *p, uint32_t word);
-/* A step failed here: names the rank in *why, and ends the wait of the others. Not for a wrong result: who
- * finds one comes to every agreement, and its figures are its words. */
+/* Handles a failure of a step on this rank: names the rank in *why and ends the waiting of the other ranks.
+ * Not for a wrong result: that rank continues to take part, and its figures report the result. */
 void rank_case_leave(struct rank_case *p, enum status st, struct error *why);
-/* Does what the command says; how it went is in *a, but for the samples. An error is everybody's at once. */
+/* Executes the command and writes the outcome to *a, without the samples. An error ends the case on all
+ * ranks. */
 enum status rank_case_obey(struct rank_case *p, const struct team_command *c, struct rank_case_answer *a);
 #endif

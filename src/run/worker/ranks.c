@@ -18,15 +18,16 @@ void ranks_home(struct measure *w)
 	struct ranks *s = w->ranks;
 
 	w->ranks = NULL;
-	if (!s || s->broken) /* the thread of one that hangs uses all of this: it goes with the process */
+	/* the thread of a hung rank still uses this memory, so it is freed with the process */
+	if (!s || s->broken)
 		return;
-	if (s->crowd)
+	if (s->threads)
 		ranks_end_threads(s);
 	free(s->answer);
 	free(s);
 }
 
-/* The new samples of the window go with the answer. */
+/* Sends the answer with the new samples of the window. */
 enum status ranks_answer(struct rank_case *p, struct rank_case_answer *a, struct error *err)
 {
 	size_t count = p->sample ? p->window.count - p->told : 0, size = sizeof(*a) + count * sizeof(double);
@@ -61,7 +62,7 @@ static enum status make_room(struct ranks *s, size_t samples, struct error *err)
 	return STATUS_OK;
 }
 
-/* The worst so far: of the lowest rank. */
+/* Keeps the worst status; equal ones: that of the lowest rank. */
 static void weigh(struct error *worst, enum status st, enum cause cause, const char *text)
 {
 	if (st <= worst->status)
@@ -114,7 +115,7 @@ ranks_do(struct rank_case *p, const struct team_command *c, enum status (*own)(v
 	return mine.status;
 }
 
-/* -- what the conductor does itself -- */
+/* -- rank 0's own part of a command -- */
 
 struct deed {
 	struct rank_case *p;
@@ -178,8 +179,8 @@ static enum status own_verify(void *arg, struct error *err)
 	return st;
 }
 
-/* Counts add up; what is told of the first wrong element is of the first rank that has one. Who is suspected
- * is so by all. */
+/* Adds up the counts. The place is that of the first rank with a wrong element. All ranks report the same
+ * suspect. */
 static void add_wrong(void *arg, unsigned rank, const struct rank_case_answer *a, const double *sample)
 {
 	struct wrong *sum = ((struct deed *)arg)->wrong, one = a->wrong;
@@ -236,7 +237,8 @@ void ranks_release(struct rank_case *p, enum status st, const struct error *why)
 		rank_case_release(p);
 		return;
 	}
-	if (p->w->stop && *p->w->stop) { /* who does not hang is through in a moment, and is waited for */
+	/* after a stop request, ranks that do not hang finish soon, so they are waited for */
+	if (p->w->stop && *p->w->stop) {
 		p->team->stop = NULL;
 		p->team->limit_ms = RANKS_STOPPED_MS;
 	}

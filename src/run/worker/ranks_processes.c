@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks as workers, one each, linked by wires: the supervisors have seen to it that all have the same case.
- */
+/* Ranks as workers, one worker per rank, linked by sockets. The supervisors ensure that all have the same
+ * case. */
 #include <errno.h>
 #include "core/text/text.h"
 #include "run/timing/phases.h"
@@ -15,7 +15,7 @@ static unsigned limit_of(const struct bench_case *c)
 enum status ranks_start_team(struct measure *w, const struct bench_case *c, struct error *err)
 {
 	if (!w->team || w->team->size != c->target.ranks)
-		return error_set(err, STATUS_BUG, "%s: this worker is linked to no such team",
+		return error_set(err, STATUS_BUG, "%s: this worker is not linked to a team of this size",
 				 c->target_text);
 	if (!w->ranks)
 		w->ranks = calloc(1, sizeof(*w->ranks));
@@ -45,7 +45,7 @@ struct following {
 	struct measure *w;
 	const struct bench_case *c;
 	struct rank_case part;
-	double ns; /* mean of the last window's iterations */
+	double ns; /* mean iteration of the last window */
 	uint64_t samples;
 	struct wrong wrong;
 };
@@ -59,7 +59,7 @@ static enum status emit(const struct following *f, const char *type, json_t *bod
 	return st;
 }
 
-/* So that a hang here has its phase; nothing is said inside a window. */
+/* Emits the phase, so that a hang here has a place. Nothing is emitted inside a window. */
 static enum status at(const struct following *f, uint32_t word, struct error *err)
 {
 	static const char *const phase[RANK_CASE_WORDS] = {
@@ -84,7 +84,7 @@ static void keep_figures(struct following *f, const struct team_command *c, cons
 		f->wrong = a->wrong;
 }
 
-/* This rank's own figures, beside those of the case, which rank 0 tells. */
+/* Reports this rank's own figures, in addition to those of the case, which rank 0 reports. */
 static enum status tell_figures(const struct following *f, struct error *err)
 {
 	struct result *r = result_create();
@@ -137,7 +137,7 @@ static enum status follow(struct following *f, struct error *err)
 		rank_case_obey(p, &c, &a);
 		keep_figures(f, &c, &a);
 		if (c.word == RANK_CASE_RELEASE)
-			tell_figures(f, NULL); /* a supervisor that is gone is seen at the next line */
+			tell_figures(f, NULL); /* if the supervisor has exited, the next line shows it */
 		if (c.word != RANK_CASE_SAMPLE)
 			st = ranks_answer(p, &a, err);
 		if (st)
@@ -157,7 +157,7 @@ enum status ranks_follow(struct measure *w, const struct bench_case *c, struct e
 	f->part = (struct rank_case){.w = w, .c = c, .team = w->team};
 	w->team->limit_ms = limit_of(c);
 	st = follow(f, err);
-	rank_case_release(&f->part); /* where rank 0 did not come to it */
+	rank_case_release(&f->part); /* if rank 0 did not send RELEASE */
 	free(f);
 	return st;
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks as threads of this worker, a GPU each. */
+/* Ranks as threads of this worker, one GPU each. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include "core/process/process.h"
 #include "run/worker/ranks_internal.h"
 
-struct rank { /* one thread's own */
-	struct crowd *all;
+struct rank { /* data of one thread */
+	struct rank_threads *all;
 	struct team *team;
 	struct measure w;
 	pthread_t thread;
 	bool started;
-	int numa; /* -1: anywhere */
+	int numa; /* -1: not bound */
 };
 
-struct crowd {
+struct rank_threads {
 	struct ranks *all;
 	unsigned size;
-	uint16_t gpu[RANKS_MAX]; /* as the case's target has them */
+	uint16_t gpu[RANKS_MAX]; /* in the order of the case's target */
 	bool opens;		 /* their engines open these GPUs */
 	struct team team[RANKS_MAX];
 	struct rank rank[RANKS_MAX];
@@ -31,7 +31,8 @@ static void bind_near(const struct rank *r)
 	struct error why = {0};
 
 	if (r->numa >= 0 && process_bind_thread(r->numa, &why))
-		log_warn(r->w.log, LOG_TOPIC_RUN, "%s runs on any CPU: %s", r->team->name, why.text);
+		log_warn(r->w.log, LOG_TOPIC_RUN, "%s is not bound to the GPU's NUMA node: %s", r->team->name,
+			 why.text);
 }
 
 static void *follow(void *arg)
@@ -59,7 +60,7 @@ static void *follow(void *arg)
 	return NULL;
 }
 
-/* -- life -- */
+/* -- start and end -- */
 
 static int numa_of(const struct measure *w, const struct bench_case *c, unsigned rank)
 {
@@ -68,12 +69,13 @@ static int numa_of(const struct measure *w, const struct bench_case *c, unsigned
 	return (int)gpu_get(machine_gpu(w->machine, c->target.gpu[rank]), GPU_FACT_numa_node, -1);
 }
 
-static void name_rank(struct crowd *s, struct measure *w, const struct bench_case *c, unsigned r)
+static void name_rank(struct rank_threads *s, struct measure *w, const struct bench_case *c, unsigned r)
 {
 	struct team *t = &s->team[r];
 
 	snprintf(t->name, sizeof(t->name), "rank %u (gpu%u)", r, c->target.gpu[r]);
-	t->stop = r ? NULL : w->stop; /* rank 0 sees a request to stop, and leaves: the others hear of that */
+	/* rank 0 sees a stop request and leaves the case; the others get a message */
+	t->stop = r ? NULL : w->stop;
 	t->board = w->board && r < TEAM_BOARD_RANKS ? &w->board[r] : NULL;
 	team_board_take(t->board, r);
 	s->rank[r] = (struct rank){
@@ -84,8 +86,8 @@ static void name_rank(struct crowd *s, struct measure *w, const struct bench_cas
 	};
 }
 
-/* A request to stop is for the worker's first thread, which polls. */
-static enum status start_threads(struct crowd *s, struct error *err)
+/* Only the worker's first thread handles a stop request, because it polls. */
+static enum status start_threads(struct rank_threads *s, struct error *err)
 {
 	sigset_t polite, before;
 	int failed = 0;
@@ -102,7 +104,7 @@ static enum status start_threads(struct crowd *s, struct error *err)
 	return failed ? error_errno(err, failed, "threads for %u ranks", s->size) : STATUS_OK;
 }
 
-static void set_limits(struct crowd *t, const struct bench_case *c)
+static void set_limits(struct rank_threads *t, const struct bench_case *c)
 {
 	for (unsigned r = 0; r < t->size; r++)
 		t->team[r].limit_ms = c->limit_ms ? c->limit_ms + RANKS_BEYOND_MS : TEAM_LIMIT_MS;
@@ -110,18 +112,18 @@ static void set_limits(struct crowd *t, const struct bench_case *c)
 
 static bool same_ranks(const struct ranks *s, const struct bench_case *c)
 {
-	return s && s->crowd && s->size == c->target.ranks && s->crowd->opens == device_wanted(c) &&
-	       !memcmp(s->crowd->gpu, c->target.gpu, s->size * sizeof(c->target.gpu[0]));
+	return s && s->threads && s->size == c->target.ranks && s->threads->opens == device_wanted(c) &&
+	       !memcmp(s->threads->gpu, c->target.gpu, s->size * sizeof(c->target.gpu[0]));
 }
 
 enum status ranks_start_threads(struct measure *w, const struct bench_case *c, struct error *err)
 {
-	struct crowd *t;
+	struct rank_threads *t;
 	struct ranks *s;
 	enum status st;
 
 	if (same_ranks(w->ranks, c)) {
-		set_limits(w->ranks->crowd, c);
+		set_limits(w->ranks->threads, c);
 		return STATUS_OK;
 	}
 	ranks_home(w);
@@ -136,7 +138,7 @@ enum status ranks_start_threads(struct measure *w, const struct bench_case *c, s
 		free(t);
 		return st;
 	}
-	*s = (struct ranks){.size = c->target.ranks, .team = t->team, .crowd = t};
+	*s = (struct ranks){.size = c->target.ranks, .team = t->team, .threads = t};
 	t->all = s;
 	t->size = s->size;
 	t->opens = device_wanted(c);
@@ -154,7 +156,7 @@ enum status ranks_start_threads(struct measure *w, const struct bench_case *c, s
 
 void ranks_end_threads(struct ranks *s)
 {
-	struct crowd *t = s->crowd;
+	struct rank_threads *t = s->threads;
 
 	team_threads_end(t->team);
 	if (t->team[0].close)
@@ -164,5 +166,5 @@ void ranks_end_threads(struct ranks *s)
 			pthread_join(t->rank[r].thread, NULL);
 	team_threads_destroy(t->team);
 	free(t);
-	s->crowd = NULL;
+	s->threads = NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `assay __worker`: one case after the other, told by lines on descriptor 3, answered by lines. Nothing here
- * outlives a fault: whatever goes wrong in a library ends this process, and the supervisor says how it saw it
- * end.
+ * `assay __worker`: runs one case after the other. Cases come as lines on descriptor 3, and the answers go
+ * there too. This process does not survive a fault: whatever goes wrong in a library ends it, and the
+ * supervisor reports how it ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "machine/machine.h"
-#include "run/plan/case_build.h"
+#include "run/probe.h"
 #include "run/supervisor/lines.h"
 #include "run/worker/measure.h"
 #include "run/worker/ranks.h"
@@ -30,23 +30,23 @@ static void on_term(int sig)
 	stop_requested = 1;
 }
 
-struct office {
+struct worker_state {
 	const struct probe *const *registry;
 	struct machine *machine;
 	struct measure measure;
 	struct log log;
-	pthread_mutex_t writing; /* ranks log from their threads */
+	pthread_mutex_t writing; /* ranks log from their own threads */
 	struct lines in;
-	json_t *next; /* the last line taken */
+	json_t *next; /* the last line that was read */
 	bool garbled;
 	const struct bench_case *now;
-	/* A rank of a launched team: linked with the others' workers from its first case on. */
+	/* A rank of a launched team, linked with the workers of the other ranks from its first case on. */
 	struct team team;
 	bool listens, linked;
 };
 
-/* {"type":type, body..} to the supervisor. */
-static enum status send_line(struct office *o, const char *type, const json_t *body, struct error *err)
+/* Sends {"type":type, body..} to the supervisor. */
+static enum status send_line(struct worker_state *o, const char *type, const json_t *body, struct error *err)
 {
 	json_t *line = json_pack("{s:s}", "type", type);
 
@@ -57,16 +57,16 @@ static enum status send_line(struct office *o, const char *type, const json_t *b
 
 static bool take_line(void *arg, const char *line, size_t size)
 {
-	struct office *o = arg;
+	struct worker_state *o = arg;
 
 	o->next = json_loadb(line, size, 0, NULL);
 	o->garbled = !o->next;
-	return false; /* one at a time */
+	return false; /* one line at a time */
 }
 
-/* The next line from the supervisor, owned by the caller; NULL: it has hung up, a request to stop, or
- * garbage. */
-static json_t *next_line(struct office *o)
+/* The next line from the supervisor, owned by the caller. NULL: the supervisor closed the channel, a stop
+ * request, or an invalid line. */
+static json_t *next_line(struct worker_state *o)
 {
 	json_t *line;
 
@@ -74,7 +74,7 @@ static json_t *next_line(struct office *o)
 	while (!o->next && !o->garbled && !stop_requested) {
 		struct pollfd in = {.fd = CHANNEL, .events = POLLIN};
 
-		/* A line may stand in the buffer already. */
+		/* the buffer may already contain a line */
 		if (o->in.size && memchr(o->in.data, '\n', o->in.size)) {
 			char *newline = memchr(o->in.data, '\n', o->in.size);
 			size_t size = (size_t)(newline - o->in.data);
@@ -84,7 +84,7 @@ static json_t *next_line(struct office *o)
 			o->in.size -= size + 1;
 			break;
 		}
-		if (poll(&in, 1, 100) <= 0) /* short, so that a TERM between test and wait is seen */
+		if (poll(&in, 1, 100) <= 0) /* short, so that a TERM between the test and the wait is seen */
 			continue;
 		if (lines_read(&o->in, CHANNEL, take_line, o) != LINES_MORE)
 			break;
@@ -94,10 +94,10 @@ static json_t *next_line(struct office *o)
 	return line;
 }
 
-/* Events of the measuring loop. A case that runs together waits here for the others. */
+/* Handles events of the measurement. A case of a simultaneous step waits here for the others. */
 static enum status on_event(void *arg, const char *type, const json_t *body, struct error *err)
 {
-	struct office *o = arg;
+	struct worker_state *o = arg;
 	enum status st = send_line(o, type, body, err);
 	json_t *go;
 
@@ -121,7 +121,7 @@ static void log_to_channel(void *arg, enum log_level level, enum log_topic topic
 	json_decref(body);
 }
 
-static enum status send_end(struct office *o, unsigned id, enum status status, const struct error *err,
+static enum status send_end(struct worker_state *o, unsigned id, enum status status, const struct error *err,
 			    struct error *sent)
 {
 	char place[128] = "";
@@ -138,9 +138,9 @@ static enum status send_end(struct office *o, unsigned id, enum status status, c
 	return st;
 }
 
-/* {"rank","size","launched","generation","local_rank","local_size","node","nodes","name"} of the first line,
- * and the secret where it is rank 0's: that one listens, and says where. */
-static enum status take_place(struct office *o, const json_t *j, struct error *err)
+/* Reads {"rank","size","launched","generation","local_rank","local_size","node","nodes","name"} from the
+ * first line. Rank 0's also has the secret; rank 0 listens and reports its port. */
+static enum status take_place(struct worker_state *o, const json_t *j, struct error *err)
 {
 	struct team *t = &o->team;
 	struct process_links_place place = {.stop = &stop_requested};
@@ -154,7 +154,8 @@ static enum status take_place(struct office *o, const json_t *j, struct error *e
 			"generation", (int *)&t->generation, "local_rank", (int *)&t->local_rank,
 			"local_size", (int *)&t->local_size, "node", (int *)&t->node, "nodes",
 			(int *)&t->nodes, "name", &name, "secret", &secret))
-		return error_set(err, STATUS_BUG, "the supervisor names this rank's place wrongly");
+		return error_set(err, STATUS_BUG,
+				 "the supervisor sent an invalid place of this rank in the team");
 	text_copy(t->name, sizeof(t->name), name);
 	t->limit_ms = TEAM_LIMIT_MS;
 	t->board = o->measure.board;
@@ -173,8 +174,8 @@ static enum status take_place(struct office *o, const json_t *j, struct error *e
 	return st;
 }
 
-/* With the first case: `links` says where rank 0's worker listens. */
-static enum status link_up(struct office *o, const json_t *links, struct error *err)
+/* Links the ranks, before the first case. `links` has the address of rank 0's worker. */
+static enum status link_up(struct worker_state *o, const json_t *links, struct error *err)
 {
 	struct process_links_place place = {.rank = o->team.rank,
 					    .size = o->team.size,
@@ -191,7 +192,7 @@ static enum status link_up(struct office *o, const json_t *links, struct error *
 		if (json_unpack((json_t *)links, "{s:s, s:i, s:s}", "host", &place.host, "port", &port,
 				"secret", &place.secret))
 			return error_set(err, STATUS_BUG,
-					 "the supervisor does not say where rank 0's worker is");
+					 "the supervisor sent no address of rank 0's worker");
 		place.port = (uint16_t)port;
 		st = process_links_connect(&o->team, &place, err);
 	}
@@ -199,8 +200,8 @@ static enum status link_up(struct office *o, const json_t *links, struct error *
 	return st;
 }
 
-/* False: the worker should end (the channel is gone, or the device). */
-static bool run_case(struct office *o, const json_t *json, const json_t *links)
+/* False: the worker should end, because the channel or the device is lost. */
+static bool run_case(struct worker_state *o, const json_t *json, const json_t *links)
 {
 	struct bench_case c;
 	struct error err = {0};
@@ -213,7 +214,8 @@ static bool run_case(struct office *o, const json_t *json, const json_t *links)
 		if (!st)
 			st = measure_case(&o->measure, &c, &err);
 		o->now = NULL;
-		if (ranks_hang(&o->measure)) { /* nothing is freed under a thread's hands */
+		/* the hung thread still uses this memory, so nothing is freed */
+		if (ranks_hang(&o->measure)) {
 			send_end(o, (unsigned)json_integer_value(id), st, &err, NULL);
 			_exit(1);
 		}
@@ -223,14 +225,15 @@ static bool run_case(struct office *o, const json_t *json, const json_t *links)
 	       !stop_requested;
 }
 
-/* The first line: the machine and what all cases share. */
-static enum status open_office(struct office *o, struct error *err)
+/* Reads the first line: the machine and the settings that all cases share. */
+static enum status read_first_line(struct worker_state *o, struct error *err)
 {
 	json_t *line = next_line(o);
 	const json_t *seed = json_object_get(line, "seed"), *topics = json_object_get(line, "topics");
-	enum status st = line ? machine_from_json(&o->machine, json_object_get(line, "machine"), err)
-			      : error_set(err, STATUS_BAD_INPUT,
-					  "no first line on descriptor 3: this command is not for people");
+	enum status st =
+		line ? machine_from_json(&o->machine, json_object_get(line, "machine"), err)
+		     : error_set(err, STATUS_BAD_INPUT,
+				 "no first line on descriptor 3: this command is for internal use only");
 
 	o->log.topics = (unsigned)json_integer_value(topics);
 	o->measure = (struct measure){
@@ -250,21 +253,21 @@ static enum status open_office(struct office *o, struct error *err)
 
 static void settle_in(void)
 {
-	struct sigaction term = {.sa_handler = on_term}; /* no SA_RESTART: a wait ends */
+	struct sigaction term = {.sa_handler = on_term}; /* without SA_RESTART, a signal ends a wait */
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct rlimit no_core = {0, 0};
 
 	sigaction(SIGTERM, &term, NULL);
 	sigaction(SIGINT, &ignore, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
-	setrlimit(RLIMIT_CORE, &no_core); /* a crash leaves no file behind; the ending tells it */
+	setrlimit(RLIMIT_CORE, &no_core); /* a crash leaves no core file; the journal has the ending */
 	fcntl(CHANNEL, F_SETFD, FD_CLOEXEC);
-	fcntl(BOARD, F_SETFD, FD_CLOEXEC); /* where there is none that fails, and harms nothing */
+	fcntl(BOARD, F_SETFD, FD_CLOEXEC); /* fails without effect if there is no board */
 }
 
 int worker_main(const struct probe *const *registry)
 {
-	struct office o = {.registry = registry, .writing = PTHREAD_MUTEX_INITIALIZER};
+	struct worker_state o = {.registry = registry, .writing = PTHREAD_MUTEX_INITIALIZER};
 	struct error err = {0};
 	json_t *line;
 	enum status st;
@@ -272,7 +275,7 @@ int worker_main(const struct probe *const *registry)
 
 	settle_in();
 	o.log = (struct log){.sink = log_to_channel, .arg = &o};
-	st = open_office(&o, &err);
+	st = read_first_line(&o, &err);
 	while (!st && open && (line = next_line(&o))) {
 		open = run_case(&o, json_object_get(line, "run"), json_object_get(line, "links"));
 		json_decref(line);
