@@ -29,10 +29,10 @@ struct entry {
 	} value;
 };
 
-enum { LOST_MAX = 16 }; /* more are not named */
+enum { LOST_MAX = 16 }; /* at most so many are named */
 
 struct result {
-	struct entry *entry; /* in the order first set */
+	struct entry *entry; /* in the order in which they were first set */
 	size_t count, room;
 	const struct field *lost[LOST_MAX]; /* absent because its last value was not finite */
 	size_t lost_count;
@@ -69,7 +69,7 @@ static struct entry *find(const struct result *r, const struct field *f)
 	return NULL;
 }
 
-/* The entry to write, its old text freed; NULL when memory is out (the value is then absent, and counted). */
+/* The entry to write, with its old text freed. NULL: no memory; the value is then absent. */
 static struct entry *slot(struct result *r, const struct field *f)
 {
 	struct entry *e = find(r, f);
@@ -94,7 +94,7 @@ static struct entry *slot(struct result *r, const struct field *f)
 	return e;
 }
 
-/* An absent value stays absent when it is set to something that is not a number; one that was there goes. */
+/* Makes the value absent, after it was set to something that is not a number. */
 static void drop(struct result *r, const struct field *f)
 {
 	struct entry *e = find(r, f);
@@ -200,7 +200,7 @@ json_t *field_string(const char *text)
 
 	if (s)
 		return s;
-	/* Not UTF-8 (a worker's last words, a driver's message): keep what is ASCII. */
+	/* Not UTF-8, for example a driver's message: keep the ASCII characters. */
 	copy = strdup(text);
 	if (!copy)
 		return NULL;
@@ -220,7 +220,7 @@ static json_t *value_json(const struct entry *e)
 	case FIELD_F64:
 		return json_real(e->value.f64);
 	case FIELD_U64:
-		/* JSON integers here are signed: what does not fit is written as the nearest real. */
+		/* Jansson's integers are signed: a larger value is written as the nearest real. */
 		return e->value.u64 <= INT64_MAX ? json_integer((json_int_t)e->value.u64)
 						 : json_real((double)e->value.u64);
 	case FIELD_BITS:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line is written whole or not at all: after a short write the file is cut back to its last good size, so a
- * full disk leaves a journal that reads. A line without its newline is torn, whatever it holds.
+ * A line is written completely or not at all: after a short write the file is cut back to its last valid
+ * size, so a full disk leaves a readable journal. A line without its newline is torn and ignored.
  */
 #include "journal/journal.h"
 #include <dirent.h>
@@ -23,7 +23,7 @@ struct journal {
 	int fd;
 	const struct clock *clock;
 	uint64_t next; /* sequence number of the next line */
-	off_t size;    /* bytes that are known to be whole lines */
+	off_t size;    /* bytes of complete lines */
 	char path[PATH_MAX];
 };
 
@@ -42,7 +42,7 @@ int journal_type_from_name(const char *name, enum journal_type *out)
 	return 0;
 }
 
-/* One line of bytes, its newline not among them. */
+/* Parses one line, given without its newline. */
 static enum status parse(const char *line, size_t size, enum journal_type *type, uint64_t *sequence,
 			 uint64_t *t_ns, json_t **body, struct error *err)
 {
@@ -59,7 +59,7 @@ static enum status parse(const char *line, size_t size, enum journal_type *type,
 	name = json_object_get(object, "type");
 	if (!json_is_integer(n) || json_integer_value(n) < 0 || !json_is_integer(t) ||
 	    json_integer_value(t) < 0 || !json_is_string(name)) {
-		st = error_set(err, STATUS_BAD_INPUT, "a journal line lacks n, t or type");
+		st = error_set(err, STATUS_BAD_INPUT, "a journal line has no valid n, t or type");
 		goto out;
 	}
 	if (!journal_type_from_name(json_string_value(name), type)) {
@@ -87,16 +87,16 @@ enum status journal_parse_line(const char *line, size_t size, enum journal_type 
 	return parse(line, size, type, &sequence, t_ns, body, err);
 }
 
-/* Reads on from a file, a line at a time, within JOURNAL_LINE_MAX. */
+/* Reads lines of at most JOURNAL_LINE_MAX bytes from a file. */
 struct reader {
 	int fd;
 	struct compressed_journal *packed; /* NULL: the file is not compressed */
 	char *data;
-	size_t size, room, at; /* bytes held, their room, where the next line starts */
+	size_t size, room, at; /* buffered bytes, buffer size, start of the next line */
 	bool end;
 };
 
-/* *got 0: the end. */
+/* Reads more bytes; *got 0: the end. */
 static enum status reader_take(struct reader *r, const char *path, size_t *got, struct error *err)
 {
 	ssize_t bytes;
@@ -107,18 +107,18 @@ static enum status reader_take(struct reader *r, const char *path, size_t *got, 
 		bytes = read(r->fd, r->data + r->size, r->room - r->size);
 	while (bytes < 0 && errno == EINTR);
 	if (bytes < 0)
-		return error_errno(err, errno, "%s: cannot be read", path);
+		return error_errno(err, errno, "cannot read %s", path);
 	*got = (size_t)bytes;
 	return STATUS_OK;
 }
 
-/* Moves the rest to the front and reads more behind it. */
+/* Moves the rest to the front of the buffer and reads more after it. */
 static enum status reader_fill(struct reader *r, const char *path, struct error *err)
 {
 	enum status st;
 	size_t got;
 
-	if (r->at) { /* with nothing held there is no buffer yet */
+	if (r->at) { /* an empty reader may have no buffer yet */
 		memmove(r->data, r->data + r->at, r->size - r->at);
 		r->size -= r->at;
 		r->at = 0;
@@ -128,7 +128,8 @@ static enum status reader_fill(struct reader *r, const char *path, struct error 
 		char *grown = realloc(r->data, room);
 
 		if (!grown)
-			return error_errno(err, ENOMEM, "%s: reading a line of %zu bytes", path, r->size);
+			return error_errno(err, ENOMEM, "%s: no memory for a line of %zu bytes", path,
+					   r->size);
 		r->data = grown;
 		r->room = room;
 	}
@@ -140,7 +141,8 @@ static enum status reader_fill(struct reader *r, const char *path, struct error 
 	return STATUS_OK;
 }
 
-/* The next whole line, lent until the next call; *line NULL where there is none: end, torn, or too long. */
+/* The next complete line, borrowed until the next call. *line NULL: the end, a torn line, or a line that is
+ * too long. */
 static enum status reader_line(struct reader *r, const char *path, const char **line, size_t *size,
 			       struct error *err)
 {
@@ -167,14 +169,14 @@ static enum status reader_line(struct reader *r, const char *path, const char **
 	}
 }
 
-/* Visits the whole good lines from the start of `fd`. *good: their bytes; *next: the sequence number after
- * them; *held: bytes that were read behind them. */
+/* Visits the valid lines from the start of `fd`. *good: their bytes; *next: the sequence number after them;
+ * *held: bytes that were read after them. */
 static enum status read_lines(int fd, struct compressed_journal *packed, const char *path,
 			      journal_visit *visit, void *arg, off_t *good, uint64_t *next, uint64_t *held,
 			      struct error *err)
 {
 	struct reader r = {.fd = fd, .packed = packed};
-	uint64_t unused = 0; /* of a line that was taken and is not good */
+	uint64_t unused = 0; /* bytes of a line that was read and is not valid */
 	enum status st;
 
 	*good = 0;
@@ -193,7 +195,7 @@ static enum status read_lines(int fd, struct compressed_journal *packed, const c
 		unused = size + 1;
 		if (parse(line, size, &type, &sequence, &t_ns, &body, NULL))
 			break;
-		if (sequence != *next) { /* a line is missing or repeated: what follows cannot be trusted */
+		if (sequence != *next) { /* a line is missing or repeated, so the rest is not valid */
 			json_decref(body);
 			break;
 		}
@@ -218,7 +220,7 @@ static enum status journal_path(char path[PATH_MAX], const char *dir, const char
 	return STATUS_OK;
 }
 
-/* A regular file: a FIFO or a device would be waited for, or never end. */
+/* Opens only a regular file: a FIFO or a device could block, or never end. */
 static enum status open_journal(int *fd, const char *path, int flags, const char *what, struct error *err)
 {
 	struct stat info;
@@ -233,7 +235,7 @@ static enum status open_journal(int *fd, const char *path, int flags, const char
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
-	return error_set(err, STATUS_BAD_INPUT, "%s: %s: it is no regular file", path, what);
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s: it is not a regular file", path, what);
 }
 
 static bool holds(const char *dir, const char *name)
@@ -248,7 +250,7 @@ bool journal_held(const char *dir)
 	return holds(dir, JOURNAL_FILE) || holds(dir, JOURNAL_COMPRESSED);
 }
 
-/* A run in the folder `dir`, as a user would name it; false: there is none. */
+/* Finds a run directory directly in `dir`; false: there is none. */
 static bool run_within(const char *dir, char *out, size_t size)
 {
 	DIR *d = opendir(dir);
@@ -274,20 +276,19 @@ enum status journal_lacking(const char *dir, int errnum, struct error *err)
 	if (stat(dir, &info))
 		return error_errno(err, errno, "%s", dir);
 	if (!S_ISDIR(info.st_mode))
-		return error_set(err, STATUS_UNAVAILABLE, "%s is a file, and a run is a directory%s", dir,
+		return error_set(err, STATUS_UNAVAILABLE, "%s is a file; give the directory of a run%s", dir,
 				 n > 8 && !strcmp(dir + n - 8, ".tar.zst")
-					 ? ": unpack it, for example with tar -xf"
+					 ? ": unpack it first, for example with tar -xf"
 					 : "");
 	if (run_within(dir, run, sizeof(run)))
 		return error_set(err, STATUS_UNAVAILABLE,
-				 "%s is no run directory: there is no " JOURNAL_FILE
-				 " in it; it holds at least one run: name that, %s",
+				 "%s is not a run directory: it has no " JOURNAL_FILE
+				 ", but it contains a run: give %s",
 				 dir, run);
-	return error_set(err, STATUS_UNAVAILABLE,
-			 "%s is no run directory: there is no " JOURNAL_FILE " in it", dir);
+	return error_set(err, STATUS_UNAVAILABLE, "%s is not a run directory: it has no " JOURNAL_FILE, dir);
 }
 
-/* A run's journal, compressed or not. */
+/* An open journal, compressed or not. */
 struct source {
 	char path[PATH_MAX];
 	int fd;
@@ -332,7 +333,7 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 		return st;
 	st = read_lines(s.fd, s.packed, s.path, visit, arg, &good, &next, &held, err);
 	if (!st && fstat(s.fd, &info))
-		st = error_errno(err, errno, "%s: its size cannot be read", s.path);
+		st = error_errno(err, errno, "cannot read the size of %s", s.path);
 	if (!st && s.packed) {
 		st = compressed_journal_rest(s.packed, cut, err);
 		*cut += held;
@@ -359,7 +360,7 @@ enum status journal_sha256(char hex[65], const char *dir, struct error *err)
 	return st;
 }
 
-/* What is about to be cut off joins what was cut before, in a file beside. */
+/* Appends the part that is about to be cut off to the file JOURNAL_CUT next to the journal. */
 static enum status keep_cut(const struct journal *j, struct error *err)
 {
 	char path[PATH_MAX + 8];
@@ -368,7 +369,7 @@ static enum status keep_cut(const struct journal *j, struct error *err)
 	int fd;
 
 	if (fstat(j->fd, &info))
-		return error_errno(err, errno, "%s: its size cannot be read", j->path);
+		return error_errno(err, errno, "cannot read the size of %s", j->path);
 	if (info.st_size <= j->size)
 		return STATUS_OK;
 	snprintf(path, sizeof(path), "%s" JOURNAL_CUT, j->path);
@@ -380,12 +381,12 @@ static enum status keep_cut(const struct journal *j, struct error *err)
 	return st;
 }
 
-/* Goes on behind the last good line; what is torn behind it is cut off. */
+/* Prepares to append after the last valid line, and cuts off the rest. */
 static enum status go_on(struct journal *j, struct error *err)
 {
 	uint64_t held;
 	int fd;
-	enum status st = open_journal(&fd, j->path, O_RDONLY, "cannot be read to go on with it", err);
+	enum status st = open_journal(&fd, j->path, O_RDONLY, "cannot be read to continue it", err);
 
 	if (st)
 		return st;
@@ -394,7 +395,7 @@ static enum status go_on(struct journal *j, struct error *err)
 	if (!st)
 		st = keep_cut(j, err);
 	if (!st && ftruncate(j->fd, j->size))
-		st = error_errno(err, errno, "%s: its torn end cannot be cut off", j->path);
+		st = error_errno(err, errno, "cannot cut off the torn end of %s", j->path);
 	return st;
 }
 
@@ -407,20 +408,21 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 
 	*out = NULL;
 	if (!j)
-		return error_errno(err, ENOMEM, "%s: opening a journal", dir);
+		return error_errno(err, ENOMEM, "no memory to open a journal in %s", dir);
 	*j = (struct journal){.fd = -1, .clock = clock};
 	st = file_make_dir(dir, err);
 	if (!st)
 		st = journal_path(j->path, dir, JOURNAL_FILE, err);
 	if (!st && holds(dir, JOURNAL_COMPRESSED))
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "%s.zst: a compressed journal is read only: zstd -d --rm unpacks it", j->path);
+			       "%s.zst: a compressed journal is read only; unpack it with zstd -d --rm",
+			       j->path);
 	if (st)
 		goto out;
 	if (!append && !lstat(j->path, &info)) {
 		st = error_set(
 			err, STATUS_BAD_INPUT,
-			"%s: there is a run already; --resume %s goes on with it, --out names another directory",
+			"%s: there is a run already; continue it with --resume %s or choose another directory with --out",
 			j->path, dir);
 		goto out;
 	}
@@ -429,7 +431,7 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 	if (st)
 		goto out;
 	if (flock(j->fd, LOCK_EX | LOCK_NB)) {
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run writes it now",
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run is writing it",
 				     j->path);
 		goto out;
 	}
@@ -451,14 +453,14 @@ static enum status write_all(struct journal *j, const char *line, size_t size, s
 		if (put < 0 && errnum == EINTR)
 			continue;
 		if (put <= 0) {
-			/* Best effort: the reader drops a torn line as well. */
+			/* If this fails, the reader ignores the torn line. */
 			if (done && ftruncate(j->fd, j->size))
 				errnum = errno;
 			if (errnum == EFBIG || errnum == EDQUOT)
 				return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_DISK_FULL,
-						       "%s: the file may not grow: %s", j->path,
+						       "%s: the file cannot grow: %s", j->path,
 						       strerror(errnum));
-			return error_errno(err, put ? errnum : ENOSPC, "%s: cannot be written", j->path);
+			return error_errno(err, put ? errnum : ENOSPC, "cannot write %s", j->path);
 		}
 		done += (size_t)put;
 	}
@@ -468,9 +470,9 @@ static enum status write_all(struct journal *j, const char *line, size_t size, s
 
 static enum status sync_file(struct journal *j, struct error *err)
 {
-	/* EINVAL, EROFS: something that is no file on a disk, and cannot be synced. */
+	/* EINVAL, EROFS: a special file that cannot be synced. */
 	if (fsync(j->fd) && errno != EINVAL && errno != EROFS)
-		return error_errno(err, errno, "%s: cannot be brought to the disk", j->path);
+		return error_errno(err, errno, "cannot sync %s to the disk", j->path);
 	return STATUS_OK;
 }
 
@@ -483,12 +485,13 @@ enum status journal_append(struct journal *j, enum journal_type type, const json
 	enum status st;
 
 	if (json_object_get(body, "n") || json_object_get(body, "t") || json_object_get(body, "type")) {
-		st = error_set(err, STATUS_BUG, "%s: a body of type %s has an n, t or type of its own",
-			       j->path, journal_type_name(type));
+		st = error_set(err, STATUS_BUG, "%s: a body of type %s contains n, t or type", j->path,
+			       journal_type_name(type));
 		goto out;
 	}
 	if (!line || (body && json_object_update(line, (json_t *)body))) {
-		st = error_errno(err, ENOMEM, "%s: a line of type %s", j->path, journal_type_name(type));
+		st = error_errno(err, ENOMEM, "%s: no memory for a line of type %s", j->path,
+				 journal_type_name(type));
 		goto out;
 	}
 	text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(15));

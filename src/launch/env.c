@@ -25,7 +25,7 @@ static const char *text_of(const json_t *map, const char *key)
 	return s ? s : "";
 }
 
-/* A new row, SET; a full table gives the last one again. */
+/* Adds a row of kind SET. If the table is full, returns the last row again. */
 static struct env_row *add_row(struct env_rows *rows, const char *name, const char *source)
 {
 	struct env_row *r = &rows->row[rows->count < ENV_ROWS_MAX ? rows->count++ : ENV_ROWS_MAX - 1];
@@ -35,7 +35,7 @@ static struct env_row *add_row(struct env_rows *rows, const char *name, const ch
 	return r;
 }
 
-/* The user's own value stays. */
+/* If the user has set the variable, adds a row that says so and returns true. */
 static bool is_set(struct env_rows *rows, const struct machine *m, const char *name)
 {
 	const char *value = text_of(json_object_get(machine_json(m), "environment"), name);
@@ -46,11 +46,11 @@ static bool is_set(struct env_rows *rows, const struct machine *m, const char *n
 	r = add_row(rows, name, "environment");
 	r->kind = ENV_INHERITED;
 	text_copy(r->value, sizeof(r->value), value);
-	text_copy(r->reason, sizeof(r->reason), "set before the start, and left so");
+	text_copy(r->reason, sizeof(r->reason), "set before the start; not changed");
 	return true;
 }
 
-/* Physical cores behind the logical CPUs that we may use, no more than a quota pays for. */
+/* Physical cores of the usable logical CPUs, limited by the CPU quota. */
 static unsigned cores_granted(const struct cpu *c)
 {
 	unsigned a_core = c->cores && c->threads > c->cores ? c->threads / c->cores : 1;
@@ -89,7 +89,7 @@ static void add_name(struct text *t, const char *name)
 	text_add(t, name);
 }
 
-/* Interfaces of hardware that are up; the names into *names. */
+/* Counts the hardware interfaces that are up and appends their names to *names. */
 static unsigned interfaces_up(const struct machine *m, struct text *names)
 {
 	const json_t *ports = json_object_get(machine_json(m), "ports"), *port;
@@ -122,18 +122,18 @@ static void socket_interface(struct env_rows *rows, const struct machine *m, con
 	r = add_row(rows, name, "ports, route to rank 0");
 	r->kind = ENV_DEFAULT;
 	if (w->nodes < 2) {
-		snprintf(r->reason, sizeof(r->reason), "one node: NCCL's ranks meet by any interface");
+		snprintf(r->reason, sizeof(r->reason), "one node: NCCL can use any interface");
 	} else if (count < 2) {
-		snprintf(r->reason, sizeof(r->reason), "no choice: %s is up",
-			 count ? text_str(&up) : "no interface of hardware");
+		snprintf(r->reason, sizeof(r->reason), "only one choice: %s is up",
+			 count ? text_str(&up) : "no hardware interface");
 	} else if (!w->route) {
 		snprintf(r->reason, sizeof(r->reason),
-			 "%u are up (%.160s), and which of them leads to rank 0 is not known", count,
+			 "%u are up (%.160s), and the one that leads to rank 0 is not known", count,
 			 text_str(&up));
 	} else {
 		r->kind = ENV_SET;
 		snprintf(r->value, sizeof(r->value), "=%s", w->route);
-		snprintf(r->reason, sizeof(r->reason), "%u are up (%.160s): the kernel reaches rank 0 by %s",
+		snprintf(r->reason, sizeof(r->reason), "%u are up (%.160s): the route to rank 0 uses %s",
 			 count, text_str(&up), w->route);
 	}
 	text_release(&up);
@@ -156,7 +156,7 @@ static void find_ports(struct ports *p, const struct machine *m)
 			if (p->down.size)
 				text_add(&p->down, ", ");
 			text_addf(&p->down, "%s:%s is %s", text_of(port, "device"), text_of(port, "port"),
-				  *state ? state : "silent");
+				  *state ? state : "in an unknown state");
 		} else if (p->count < PORTS_MAX) {
 			p->up[p->count++] = (struct port){
 				.device = text_of(port, "device"),
@@ -180,7 +180,7 @@ static bool alike(const struct port *a, const struct port *b)
 	return !strcmp(a->kind, b->kind) && !better(a, b) && !better(b, a);
 }
 
-/* The fastest port that is up; NULL: none. Its like are those that collectives should use. */
+/* The fastest port that is up; NULL: none. Collectives should use it and the ports like it. */
 static const struct port *best_port(const struct ports *p)
 {
 	const struct port *best = p->count ? &p->up[0] : NULL;
@@ -213,8 +213,8 @@ static void list_alike(char *out, size_t size, const char *prefix, const struct 
 	text_release(&t);
 }
 
-/* NCCL itself passes over ports that are not ACTIVE; of the others it takes all, slow ones and both link
- * types, of which one connection may have but one. */
+/* NCCL skips ports that are not ACTIVE and takes all others, also slow ones and both link types. But one
+ * connection can use one link type only. */
 static void adapters(struct env_rows *rows, const struct machine *m, const struct ports *p)
 {
 	static const char name[] = "NCCL_IB_HCA";
@@ -226,19 +226,20 @@ static void adapters(struct env_rows *rows, const struct machine *m, const struc
 	r = add_row(rows, name, "ports");
 	if (odd) {
 		list_alike(r->value, sizeof(r->value), "=", p, best);
-		snprintf(r->reason, sizeof(r->reason),
-			 "%s:%s (%s, %g Gbit/s) is no peer of the %s ports of %g Gbit/s: it would slow them "
-			 "or refuse them",
-			 odd->device, odd->number, odd->kind, odd->rate_gbit, best->kind, best->rate_gbit);
+		snprintf(
+			r->reason, sizeof(r->reason),
+			"%s:%s (%s, %g Gbit/s) differs from the %s ports of %g Gbit/s: it would slow them or cannot "
+			"connect to them",
+			odd->device, odd->number, odd->kind, odd->rate_gbit, best->kind, best->rate_gbit);
 		return;
 	}
 	r->kind = ENV_DEFAULT;
 	if (!best)
-		snprintf(r->reason, sizeof(r->reason), "no port is up, so NCCL takes TCP: %.240s",
+		snprintf(r->reason, sizeof(r->reason), "no port is up, so NCCL uses TCP: %.240s",
 			 text_str(&p->down));
 	else if (p->down.size)
 		snprintf(r->reason, sizeof(r->reason),
-			 "%zu of %zu ports are up and alike (%s, %g Gbit/s); NCCL passes over the others: "
+			 "%zu of %zu ports are up and alike (%s, %g Gbit/s); NCCL skips the others: "
 			 "%.160s",
 			 p->count, p->total, best->kind, best->rate_gbit, text_str(&p->down));
 	else
@@ -257,7 +258,7 @@ static unsigned nccl_version(const struct machine *m)
 	return major * 10000 + minor * 100 + patch;
 }
 
-/* The index that all of best's like share; GID_NONE: none, or not the same. */
+/* The GID index that all ports like `best` share; GID_NONE: they share none. */
 static int shared_gid(const struct ports *p, const struct port *best)
 {
 	for (size_t i = 0; i < p->count; i++)
@@ -266,7 +267,8 @@ static int shared_gid(const struct ports *p, const struct port *best)
 	return best->gid_v2;
 }
 
-/* Up to 2.20 NCCL takes GID 0, which is RoCE v1 of a link-local address; from 2.21 it looks for v2 itself. */
+/* Up to 2.20 NCCL uses GID 0, which is RoCE v1 with a link-local address. From 2.21 it finds the RoCE v2 GID
+ * itself. */
 static void gid_index(struct env_rows *rows, const struct machine *m, const struct ports *p)
 {
 	enum { FINDS_V2_ITSELF = 22100 };
@@ -287,19 +289,20 @@ static void gid_index(struct env_rows *rows, const struct machine *m, const stru
 			 machine_lib(m, "nccl")->version);
 	} else if (!version) {
 		snprintf(r->reason, sizeof(r->reason),
-			 "RoCE: no NCCL was found whose version would tell whether it is needed");
+			 "RoCE: no NCCL was found; its version decides whether this is needed");
 	} else if (gid == GID_NONE) {
-		snprintf(r->reason, sizeof(r->reason), "RoCE: the ports share no index of a RoCE v2 GID");
+		snprintf(r->reason, sizeof(r->reason),
+			 "RoCE: the ports have no common index of a RoCE v2 GID");
 	} else {
 		r->kind = ENV_SET;
 		snprintf(r->value, sizeof(r->value), "%d", gid);
 		snprintf(r->reason, sizeof(r->reason),
-			 "RoCE: GID %d is RoCE v2 on all ports, and NCCL %s would take 0", gid,
+			 "RoCE: GID %d is RoCE v2 on all ports, and NCCL %s would use GID 0", gid,
 			 machine_lib(m, "nccl")->version);
 	}
 }
 
-/* UCX takes ports as NCCL does. */
+/* UCX selects ports as NCCL does. */
 static void ucx_devices(struct env_rows *rows, const struct machine *m, const struct ports *p)
 {
 	static const char name[] = "UCX_NET_DEVICES";
@@ -310,7 +313,7 @@ static void ucx_devices(struct env_rows *rows, const struct machine *m, const st
 		return;
 	r = add_row(rows, name, "ports");
 	list_alike(r->value, sizeof(r->value), "", p, best);
-	snprintf(r->reason, sizeof(r->reason), "MPI by UCX: the same ports as NCCL's");
+	snprintf(r->reason, sizeof(r->reason), "MPI over UCX: the same ports as NCCL");
 }
 
 static void memlock(struct env_rows *rows, const struct machine *m)
@@ -326,7 +329,7 @@ static void memlock(struct env_rows *rows, const struct machine *m)
 	snprintf(
 		r->reason, sizeof(r->reason),
 		"InfiniBand and RoCE lock the memory they send from: "
-		"raise it with ulimit -l unlimited, or LimitMEMLOCK=infinity where slurmd or sshd is started");
+		"raise the limit with ulimit -l unlimited, or with LimitMEMLOCK=infinity in the service of slurmd or sshd");
 }
 
 void env_derive(struct env_rows *rows, const struct machine *m, const struct env_wish *w)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the machine at hand, and what becomes of them. */
+/* Reads the rows for a machine and applies them to this process's environment. */
 #include <stdlib.h>
 #include "launch/env.h"
 

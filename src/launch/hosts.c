@@ -25,15 +25,16 @@ static enum status check(const char *name, const char *place, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "%s has an empty host name", place);
 	for (const char *c = name; *c; c++)
 		if (!isascii((unsigned char)*c) || (!isalnum((unsigned char)*c) && !strchr("._:@-", *c)))
-			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: host \"%.80s\" has signs that no host has: letters, digits and "
-					 ". _ : @ - are",
-					 place, name);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"%s: host \"%.80s\" has characters that no host name has: letters, digits and "
+				". _ : @ - are",
+				place, name);
 	if (*name == '-' || !*address || *address == '-' || address == name + 1)
-		return error_set(err, STATUS_BAD_INPUT, "%s: host \"%.80s\" is no host, nor user@host", place,
-				 name);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: host \"%.80s\" is not written as HOST or USER@HOST", place, name);
 	if (strlen(name) >= HOST_NAME)
-		return error_set(err, STATUS_BAD_INPUT, "%s: host \"%.80s..\" is longer than a host's name",
+		return error_set(err, STATUS_BAD_INPUT, "%s: host \"%.80s..\" is too long for a host name",
 				 place, name);
 	return STATUS_OK;
 }
@@ -45,7 +46,7 @@ static enum status add(struct hosts *h, const char *name, const char *place, str
 
 	for (size_t i = 0; i < h->count && !st; i++)
 		if (!strcasecmp(hosts_address(h->name[i]), hosts_address(name)))
-			st = error_set(err, STATUS_BAD_INPUT, "%s: host %s stands there twice", place,
+			st = error_set(err, STATUS_BAD_INPUT, "%s: host %s is listed twice", place,
 				       hosts_address(name));
 	if (!st && h->count == HOSTS_MAX)
 		st = error_set(err, STATUS_BAD_INPUT, "%s: more than %d hosts", place, HOSTS_MAX);
@@ -61,7 +62,7 @@ static enum status add(struct hosts *h, const char *name, const char *place, str
 	return STATUS_OK;
 }
 
-/* "gpu[01-04]", "user@gpu[01-04]": the user is each one's. */
+/* "gpu[01-04]", "user@gpu[01-04]": the user applies to each name. */
 static enum status add_nodes(struct hosts *h, const char *text, const char *place, struct error *err)
 {
 	const char *nodes_at = hosts_address(text);
@@ -77,7 +78,7 @@ static enum status add_nodes(struct hosts *h, const char *text, const char *plac
 	return st;
 }
 
-/* Up to the comma that is in no bracket. */
+/* Length up to the next comma outside brackets. */
 static size_t item_size(const char *text)
 {
 	size_t n = 0;
@@ -106,7 +107,7 @@ enum status hosts_parse(struct hosts *h, const char *text, const char *place, st
 	return st;
 }
 
-/* A line of a file: its host, or none. */
+/* Adds the host of one line of a file, if it has one. */
 static enum status add_line(struct hosts *h, char *line, const char *place, struct error *err)
 {
 	line += strspn(line, " \t\r");
@@ -126,7 +127,7 @@ enum status hosts_read(struct hosts *h, const char *path, struct error *err)
 	if (st)
 		return st;
 	if (strlen(data) != size)
-		st = error_set(err, STATUS_BAD_INPUT, "%s is no text: it holds a zero byte", path);
+		st = error_set(err, STATUS_BAD_INPUT, "%s is not a text file: it holds a zero byte", path);
 	for (char *line = data, *end; line && !st; line = end) {
 		end = strchr(line, '\n');
 		if (end)

@@ -25,14 +25,14 @@ enum status mpirun_is_mpich(bool *mpich, const volatile sig_atomic_t *stop, stru
 	*mpich = strstr(out, "HYDRA") || strstr(out, "MPICH") || strstr(out, "Intel(R) MPI");
 	if (!open && !*mpich)
 		st = error_set(err, STATUS_UNSUPPORTED,
-			       "mpirun is neither Open MPI's nor MPICH's: mpirun --version says \"%.*s\"",
+			       "mpirun is neither Open MPI's nor MPICH's: mpirun --version prints \"%.*s\"",
 			       (int)strcspn(out, "\n") < 80 ? (int)strcspn(out, "\n") : 80, out);
 	free(out);
 	return st;
 }
 
-/* What the ranks inherit from mpirun. The secret is in a file: mpirun hands its daemons what the ranks are to
- * find in their environment as it is, through the network. */
+/* Sets the variables that the ranks inherit from mpirun. The secret itself is in a file, because mpirun sends
+ * the ranks' environment unencrypted over the network to its daemons. */
 static enum status fill_environment(const struct launch_plan *p, const struct starting *s, char laid[4096],
 				    struct error *err)
 {
@@ -54,7 +54,7 @@ static enum status fill_environment(const struct launch_plan *p, const struct st
 	return STATUS_OK;
 }
 
-/* What ranks but the first said of their ends: mpirun itself has rank 0's alone. */
+/* Exit codes that ranks other than the first printed: mpirun's own code is that of rank 0 only. */
 struct others {
 	int told;
 };
@@ -72,7 +72,7 @@ static void hear_line(void *arg, const char *line)
 	}
 }
 
-/* Rank 0's, or inconclusive: mpirun's own exit code says nothing of the machine. */
+/* Rank 0's code, or inconclusive, because a failure of mpirun itself says nothing about the machine. */
 static int told_by_mpirun(const struct member *m, const struct log *log)
 {
 	int code = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : -1, told;
@@ -81,8 +81,7 @@ static int told_by_mpirun(const struct member *m, const struct log *log)
 	if (!code || (code > 100 && rank_exit_by(&told, code)))
 		return code;
 	process_wait_text(m->process.wait_status, how, sizeof(how));
-	log_warn(log, LOG_TOPIC_RUN, "mpirun failed by itself (%s), no rank did; its reason stands above",
-		 how);
+	log_warn(log, LOG_TOPIC_RUN, "mpirun itself failed (%s), not a rank; see its message above", how);
 	return rank_exit_of(2, false);
 }
 
@@ -106,12 +105,12 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 	script_mpirun(&w, p);
 	member.argv = (const char *const *)w.word;
 	st = w.failed ? error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					"no memory for mpirun's words")
+					"no memory for mpirun's arguments")
 		      : fill_environment(p, s, laid, err);
 	if (!st)
 		st = process_group_run(&c, err);
 	if (*laid)
-		unlink(laid); /* rank 0 has done it where the ranks met */
+		unlink(laid); /* rank 0 has removed it already if the ranks joined */
 	if (!st) {
 		told = told_by_mpirun(&member, s->log);
 		*exit_code = rank_exit_code(told > others.told ? told : others.told);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a plan, before anything of it is shown, submitted or started. */
+/* Checks a plan before any of it is printed, submitted or started. */
 #include "launch/script.h"
 
 #include <ctype.h>
@@ -20,19 +20,19 @@ static enum status check_text(const char *option, const char *text, struct error
 	if (!text || (*text && printable(text)))
 		return STATUS_OK;
 	return error_set(err, STATUS_BAD_INPUT, "%s %s", option,
-			 *text ? "has control characters in it" : "is empty");
+			 *text ? "contains control characters" : "is empty");
 }
 
-/* A line of a batch script: Slurm's own reader cuts long ones. */
+/* A line of a batch script must be short, because Slurm cuts long lines. */
 static enum status check_line(const char *option, const char *text, struct error *err)
 {
 	if (!text || strlen(text) <= LINE_MOST)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s has %zu bytes, and %d are possible", option, strlen(text),
+	return error_set(err, STATUS_BAD_INPUT, "%s has %zu bytes; the limit is %d", option, strlen(text),
 			 LINE_MOST);
 }
 
-/* One word of Slurm's: it stands behind `#SBATCH --option=`. */
+/* A value of `#SBATCH --option=` must be one word. */
 static enum status check_word(const char *option, const char *text, struct error *err)
 {
 	enum status st = check_text(option, text, err);
@@ -51,12 +51,12 @@ static enum status check_env(const char *word, struct error *err)
 	if (!n || word[n] != '=' || isdigit((unsigned char)*word))
 		return error_set(err, STATUS_BAD_INPUT, "--env \"%.80s\" is not written as NAME=value", word);
 	if (!strncmp(word, "ASSAY_", 6) && strncmp(word, "ASSAY_LIB_", 10))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "--env %.*s: that one is what launch tells its ranks itself", (int)n, word);
+		return error_set(err, STATUS_BAD_INPUT, "--env %.*s: assay launch sets this variable itself",
+				 (int)n, word);
 	return check_text("--env", word, err);
 }
 
-/* Digits, and no more than `most` of them before what follows. */
+/* Skips one to `most` digits. */
 static bool digits(const char **at, size_t most)
 {
 	size_t n = strspn(*at, "0123456789");
@@ -82,9 +82,10 @@ static enum status check_time(const char *time, struct error *err)
 	}
 	if (right && !*at)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "--time \"%.40s\" is no time of Slurm's: minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S",
-			 time);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"--time \"%.40s\" is not a time that Slurm accepts: minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S",
+		time);
 }
 
 static enum status check_slurm(const struct launch_plan *p, struct error *err)
@@ -105,14 +106,15 @@ static enum status check_slurm(const struct launch_plan *p, struct error *err)
 static enum status check_shape(const struct launch_plan *p, struct error *err)
 {
 	if (!p->ranks || p->ranks > RANKS_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%u ranks a node: 1 to %d are possible", p->ranks,
+		return error_set(err, STATUS_BAD_INPUT, "%u ranks per node; use 1 to %d", p->ranks,
 				 RANKS_MAX);
 	if (p->hosts.count && p->hosts.count != p->nodes)
-		return error_set(err, STATUS_BAD_INPUT, "--nodes is %u and the hosts are %zu", p->nodes,
+		return error_set(err, STATUS_BAD_INPUT, "--nodes is %u, but there are %zu hosts", p->nodes,
 				 p->hosts.count);
 	if ((size_t)p->nodes * p->ranks > WHOLE_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%u nodes of %u ranks: %d ranks are possible in all",
-				 p->nodes, p->ranks, WHOLE_MAX);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%u nodes with %u ranks each; the limit is %d ranks in all", p->nodes,
+				 p->ranks, WHOLE_MAX);
 	return STATUS_OK;
 }
 
@@ -122,23 +124,23 @@ enum status launch_check(const struct launch_plan *p, struct error *err)
 
 	if (!st)
 		st = check_text("--master", p->master, err);
-	if (!st && p->master) /* before a job waits for hours and then has nowhere to meet */
+	if (!st && p->master) /* checked now, so that a job does not fail after hours in the queue */
 		st = team_place_check_master(p->master, err);
 	if (!st)
 		st = check_text("--ssh-config", p->ssh_config, err);
 	if (!st)
 		st = check_text("the working folder's name", p->folder, err);
 	if (!st && p->env.count > ENV_MAX)
-		st = error_set(err, STATUS_BAD_INPUT, "--env has %zu variables, and %d are possible",
+		st = error_set(err, STATUS_BAD_INPUT, "--env has %zu variables; the limit is %d",
 			       p->env.count, ENV_MAX);
 	for (size_t i = 0; i < p->env.count && !st; i++)
 		st = check_env(p->env.word[i], err);
 	if (!st && p->words.count > WORDS_OF_ASSAY_MAX)
-		st = error_set(err, STATUS_BAD_INPUT, "%zu words behind --, and %d are possible",
-			       p->words.count, WORDS_OF_ASSAY_MAX);
+		st = error_set(err, STATUS_BAD_INPUT, "%zu words after --; the limit is %d", p->words.count,
+			       WORDS_OF_ASSAY_MAX);
 	for (size_t i = 0; i < p->words.count && !st; i++)
 		if (!printable(p->words.word[i]))
-			st = error_set(err, STATUS_BAD_INPUT,
-				       "word %zu behind -- has control characters in it", i + 1);
+			st = error_set(err, STATUS_BAD_INPUT, "word %zu after -- contains control characters",
+				       i + 1);
 	return st ? st : check_slurm(p, err);
 }

@@ -29,12 +29,12 @@ static enum status make_pipe(int *read_end, int *write_end, struct error *err)
 	return STATUS_OK;
 }
 
-/* A pipe holds more than a greeting: this never waits. */
+/* Never waits, because a pipe holds more than a greeting. */
 static enum status greet(const struct process_group *c, struct member *m, struct error *err)
 {
 	size_t size = strlen(c->greeting);
 
-	/* One that has ended already will be named with its last words. */
+	/* A member that has ended already is reported later, with its last line. */
 	if (write(m->input, c->greeting, size) == (ssize_t)size || errno == EPIPE)
 		return STATUS_OK;
 	return error_errno(err, errno, "cannot write to %s of %s", m->argv[0], m->name);
@@ -62,7 +62,7 @@ static enum status start(const struct process_group *c, struct member *m, struct
 	return st || !c->greeting ? st : greet(c, m, err);
 }
 
-/* Members alone on the way: started, and neither begun nor ended. */
+/* Members that are starting: neither begun nor ended. */
 static unsigned on_the_way(const struct process_group *c)
 {
 	unsigned n = 0;
@@ -86,7 +86,7 @@ static enum status start_more(struct process_group *c, struct error *err)
 	return st;
 }
 
-/* Words of a member are not ours to keep back: --quiet is for lines of our own. */
+/* Always passed on: --quiet suppresses only this program's own lines. */
 static void pass_on(const struct process_group *c, const struct member *m)
 {
 	char line[2 * PROCESS_GROUP_LINE];
@@ -110,7 +110,7 @@ static void whole_line(const struct process_group *c, struct member *m)
 	}
 	if (*m->part)
 		text_copy(m->last, sizeof(m->last), m->part);
-	if (m->begun) /* what ssh says before stands in the message, if it ends so */
+	if (m->begun) /* earlier lines come from ssh; the last one is used in the message if it fails */
 		pass_on(c, m);
 }
 
@@ -139,7 +139,7 @@ static void take(const struct process_group *c, struct member *m)
 	}
 }
 
-/* Waits a moment for words of theirs, and takes them. */
+/* Waits a moment for output of the members, and takes it. */
 static void listen(struct process_group *c, struct pollfd *set)
 {
 	nfds_t n = 0;
@@ -154,7 +154,7 @@ static void listen(struct process_group *c, struct pollfd *set)
 			take(c, &c->member[i]);
 }
 
-/* Bytes on the lifeline are passed over. */
+/* Ignores bytes on the lifeline. */
 static bool lifeline_cut(struct process_group *c, const struct pollfd *seen)
 {
 	char block[256];
@@ -165,7 +165,7 @@ static bool lifeline_cut(struct process_group *c, const struct pollfd *seen)
 	return true;
 }
 
-/* Some are left; those that ended are noted with all they said. */
+/* Whether a member still runs. Takes the remaining output of those that ended. */
 static bool any_left(const struct process_group *c)
 {
 	bool left = false;
@@ -177,7 +177,7 @@ static bool any_left(const struct process_group *c)
 			m->ended = true;
 			close_fd(&m->input);
 			if (m->errors >=
-			    0) { /* what it wrote lies in the pipe; a child that it left may hold it open */
+			    0) { /* its output is in the pipe, which a child of it may still hold open */
 				fcntl(m->errors, F_SETFL, O_NONBLOCK);
 				for (int k = 0; k < 64 && m->errors >= 0; k++)
 					take(c, m);
@@ -203,7 +203,7 @@ static enum status complain(const struct member *m, struct error *err)
 
 	process_wait_text(m->process.wait_status, how, sizeof(how));
 	return error_set(err, STATUS_UNAVAILABLE, "%s cannot be used: %s (%s)", m->name,
-			 *m->last ? m->last : "it said nothing", how);
+			 *m->last ? m->last : "it printed nothing", how);
 }
 
 static void tell_to_end(const struct process_group *c)
@@ -218,7 +218,7 @@ static void tell_to_end(const struct process_group *c)
 	}
 }
 
-/* All that are left are told to end, and after ten seconds, or at the second request, made to. */
+/* Asks all running members to end. Kills them after ten seconds or at a second request. */
 static void end_all(struct process_group *c, struct pollfd *set)
 {
 	uint64_t end = clock_now_ns(clock_monotonic()) + END_MS * 1000000ull;
@@ -251,8 +251,9 @@ static enum status attend(struct process_group *c, struct pollfd *set, struct er
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 					       "stopped on request");
 		if (lifeline_cut(c, &set[c->count]))
-			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-					       "told to end by who started us, or cut off from it");
+			return error_set_cause(
+				err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+				"the program that started these ranks asked them to end, or the connection to it was lost");
 	}
 	return st || !fell_early(c) ? st : complain(fell_early(c), err);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a rank ended, as one number that fits an exit code: of several the largest is the team's. Rank 0 of a
- * team that met speaks for all, unless it says that all is well; else 64 is before 1, 1 before 2, 2 before 0.
+ * How a rank ended, coded as one number that fits into an exit code. The largest code of all ranks is the
+ * team's. Rank 0 of a team that has joined decides for all, unless it passed. Otherwise 64 ranks above 1, 1
+ * above 2, and 2 above 0.
  *
  *   0                    passed
- *   101, 102, 103        2, 1, 64
- *   111, 112, 113        the same, of rank 0 of a team that met
+ *   101, 102, 103        assay's exit codes 2, 1, 64
+ *   111, 112, 113        the same, from rank 0 of a team that has joined
  *
- * Ranks end so where ASSAY_TELL asks for it, which who starts them sets.
+ * Ranks exit with these codes if the program that starts them sets ASSAY_TELL.
  */
 #ifndef LAUNCH_RANK_EXIT_H
 #define LAUNCH_RANK_EXIT_H
@@ -15,13 +16,14 @@
 
 #define RANK_EXIT_VARIABLE "ASSAY_TELL"
 
-/* Of one of assay's exit codes. What is told already stays; any other number is told as inconclusive. */
+/* Codes one of assay's exit codes. A code from the table stays; any other number becomes inconclusive.
+ * `leads`: from rank 0 of a team that has joined. */
 int rank_exit_of(int code, bool leads);
-/* What waited for a process has: told, or an exit code of assay's own. False: neither, *told is that of
- * "inconclusive". */
+/* Codes the exit code of a process that was waited for: one from the table above, or one of assay's own.
+ * False: it is neither, and *told is the code of "inconclusive". */
 bool rank_exit_by(int *told, int exit_code);
-/* The exit code that it stands for. */
+/* The exit code of assay that `told` stands for. */
 int rank_exit_code(int told);
-/* This process was asked to end so. Its children are not: the variable is taken away. */
+/* Whether ASSAY_TELL is set. Removes it, so that child processes do not inherit it. */
 bool rank_exit_asked(void);
 #endif

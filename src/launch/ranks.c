@@ -36,7 +36,7 @@ static void fill(struct rank_env *e, const struct team_place *p, bool tells)
 	e->row[n] = NULL;
 }
 
-/* `program` and then the words; NULL ends. Owner: caller, free(). */
+/* `program`, then the words, then NULL. Owner: caller, free(). */
 static const char **command_line(const char *program, const char *const *words)
 {
 	size_t count = 0;
@@ -93,7 +93,7 @@ enum status ranks_become(const struct team_place *p, const char *const *words, b
 	struct rank_env env;
 
 	if (!argv)
-		return error_errno(err, ENOMEM, "no memory for the rank's words");
+		return error_errno(err, ENOMEM, "no memory for the rank's arguments");
 	fill(&env, p, tells);
 	for (const char **row = env.row; *row; row++) {
 		char *equals = strchr(*row, '=');
@@ -104,7 +104,7 @@ enum status ranks_become(const struct team_place *p, const char *const *words, b
 	}
 	execv("/proc/self/exe", (char **)(uintptr_t)argv);
 	free(argv);
-	return error_errno(err, errno, "cannot become a rank");
+	return error_errno(err, errno, "cannot execute the rank");
 }
 
 enum status ranks_team(struct ranks_team *t, struct error *err)
@@ -112,7 +112,7 @@ enum status ranks_team(struct ranks_team *t, struct error *err)
 	char name[9];
 
 	if (!random_hex(t->secret, sizeof(t->secret)) || !random_hex(name, sizeof(name)))
-		return error_errno(err, errno, "no random bits for the team's secret");
+		return error_errno(err, errno, "cannot read random bytes for the team's secret");
 	snprintf(t->job, sizeof(t->job), "launch-%s", name);
 	return STATUS_OK;
 }

@@ -21,7 +21,7 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 		       &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
 }
 
-/* Our address on the way there: a connected UDP socket has one, and no packet has left. */
+/* This host's address on the route: a connected UDP socket has it, and connecting sends no packet. */
 static bool source_address(struct sockaddr_storage *own, const struct addrinfo *to)
 {
 	socklen_t size = sizeof(*own);

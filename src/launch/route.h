@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By which interface the kernel reaches a host; nothing is sent. */
+/* Finds the interface on the route to a host; sends nothing. */
 #ifndef LAUNCH_ROUTE_H
 #define LAUNCH_ROUTE_H
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False: no such host, no route, or it is this very host by its loopback address. */
+/* False: no such host, no route, or the host is this one by its loopback address. */
 bool route_interface(char *out, size_t size, const char *host);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/script.h"
 
-/* "# reason" and the line. A reason may have several lines. */
+/* Appends the reason as comment lines. */
 static void explain(struct text *t, const char *reason)
 {
 	for (const char *at = reason, *end; *at; at = *end ? end + 1 : end) {
@@ -42,7 +42,7 @@ static void add_env(struct command_words *w, const struct launch_plan *p)
 	text_release(&all);
 }
 
-/* Which ranks these are, where nobody else says it. */
+/* Options that say which ranks these are, if no launcher sets it. */
 static void add_places(struct command_words *w, const struct launch_plan *p, unsigned node)
 {
 	if (node) {
@@ -96,19 +96,20 @@ void script_ranks(struct command_words *w, const struct launch_plan *p, unsigned
 
 static void job_line(struct text *t, const struct launch_plan *p)
 {
-	line(t, "its name: who meets rank 0 of another team on these hosts goes on to the next port",
+	line(t,
+	     "the team's name: a rank that finds rank 0 of another team on these hosts tries the next port",
 	     p->how == LAUNCH_SLURM ? "ASSAY_JOB=slurm-$SLURM_JOB_ID"
 				    : "ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \\n')");
 }
 
-/* As secret_lay does where assay launch starts them itself. */
+/* The same as secret_lay, which is used when assay launch starts the ranks itself. */
 static void laid_lines(struct text *t, const struct launch_plan *p)
 {
 	job_line(t, p);
+	explain(t,
+		"the secret of this team's ranks: new at each start, in the home folder that the nodes share");
 	line(t,
-	     "what the ranks of this team know and nobody else: new at each start, in a file of the home that the "
-	     "nodes share.\n"
-	     "mpirun sends the ranks' environment to its daemons as it is, so that says only where",
+	     "mpirun sends the ranks' environment unencrypted to its daemons, so it holds only the file's path",
 	     "ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB\n"
 	     "(umask 077 && mkdir -p \"$HOME/.cache/assay/team\" &&\n"
 	     "    od -An -N16 -tx1 /dev/urandom | tr -d ' \\n' > \"$ASSAY_TEAM_SECRET_FILE\") || exit 2\n"
@@ -117,13 +118,12 @@ static void laid_lines(struct text *t, const struct launch_plan *p)
 	     "export ASSAY_TEAM_SECRET_FILE ASSAY_JOB");
 }
 
-/* What ranks_team makes where assay launch starts them itself. */
+/* The same as ranks_team, which is used when assay launch starts the ranks itself. */
 static void team_lines(struct text *t, const struct launch_plan *p, const char *how)
 {
 	struct text reason = {0};
 
-	text_addf(&reason, "what the ranks of this team know and nobody else: new at each start, told %s",
-		  how);
+	text_addf(&reason, "the secret of this team's ranks: new at each start, passed %s", how);
 	line(t, text_str(&reason), "ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')");
 	job_line(t, p);
 	if (p->how != LAUNCH_SSH)
@@ -140,21 +140,23 @@ static void told_lines(struct text *t, const struct launch_plan *p)
 
 		text_addf(&value, "export %.*s=", (int)(equals - p->env.word[i]), p->env.word[i]);
 		command_words_quote(&value, equals + 1);
-		line(t, "told by --env", text_str(&value));
+		line(t, "from --env", text_str(&value));
 		text_release(&value);
 	}
 }
 
-/* What the nodes will set themselves. */
+/* Comments on the variables that the nodes will set themselves. */
 static void derived_lines(struct text *t, const struct launch_plan *p)
 {
 	struct text row = {0};
 
 	if (!p->derive) {
-		explain(t, "--no-derive: the environment stays as it is");
+		explain(t, "--no-derive: the nodes do not change the environment");
 		return;
 	}
-	explain(t, "each node sets what its own machine asks for as its ranks start, and says why on stderr");
+	explain(t,
+		"each node sets the variables that its machine needs when its ranks start, and prints the reasons on "
+		"stderr");
 	for (size_t i = 0; p->rows && i < p->rows->count; i++) {
 		text_addf(&row, "  %s: ", p->machine);
 		env_explain(&row, &p->rows->row[i]);
@@ -181,7 +183,7 @@ void script_exports(struct text *t, const struct env_rows *rows)
 	}
 }
 
-/* `before`, of ours and thus as it is, and what the node executes. */
+/* Appends `before`, which is not quoted, and the command that the node executes. */
 static void ranks_line(struct text *t, const struct launch_plan *p, const char *before, const char *reason)
 {
 	struct command_words w = {0};
@@ -198,7 +200,7 @@ static void plain(struct text *t, const struct launch_plan *p)
 {
 	char reason[160];
 
-	team_lines(t, p, "by environment");
+	team_lines(t, p, "in the environment");
 	told_lines(t, p);
 	derived_lines(t, p);
 	snprintf(
@@ -249,13 +251,13 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 	command_words_release(&w);
 }
 
-/* What launch/rank_exit.h has. */
+/* Decodes the codes of launch/rank_exit.h. */
 static void told_lines_end(struct text *t, const char *told)
 {
 	text_add(
 		t,
-		"# 2, 1 and 64 are told as 101, 102 and 103, by rank 0 of a team that met as 111, 112 and 113;\n"
-		"# another one is of who started the ranks, and nothing is known\n");
+		"# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112\n"
+		"# and 113; any other code comes from the program that started the ranks: inconclusive\n");
 	text_addf(t,
 		  "case %s in\n"
 		  "0) exit 0 ;;\n"
@@ -268,15 +270,14 @@ static void told_lines_end(struct text *t, const char *told)
 
 static void ssh(struct text *t, const struct launch_plan *p)
 {
-	team_lines(t, p, "through ssh's input, on no command line");
+	team_lines(t, p, "through ssh's stdin, not on a command line");
 	derived_lines(t, p);
-	explain(t,
-		"ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes along\n"
-		"(assay launch keeps each input open as well, with --lifeline: ranks that lose it end)");
+	explain(t, "ssh: only keys and known hosts, no questions; no terminal, agent or X11 forwarding\n"
+		   "(assay launch also keeps each stdin open, with --lifeline: ranks that lose it end)");
 	text_add(t, "pids=\n");
 	for (unsigned node = 0; node < p->nodes; node++)
 		ssh_line(t, p, node);
-	line(t, "until all nodes have ended: the largest of what they tell is the team's",
+	line(t, "wait until all nodes have ended: the largest code is the team's",
 	     "code=0\n"
 	     "for pid in $pids; do\n"
 	     "    wait \"$pid\"\n"
@@ -289,27 +290,26 @@ static void ssh(struct text *t, const struct launch_plan *p)
 
 static void slurm_head(struct text *t, const struct launch_plan *p)
 {
-	line(t, "its name in the queue", "#SBATCH --job-name=assay");
-	line(t, "stdout and stderr of all ranks, in the folder it was submitted from",
+	line(t, "the job's name in the queue", "#SBATCH --job-name=assay");
+	line(t, "stdout and stderr of all ranks, in the folder of the submission",
 	     "#SBATCH --output=assay-%j.out");
-	linef(t, "the nodes to prove", "#SBATCH --nodes=%u", p->nodes);
-	linef(t, p->gpus && p->gpus == p->ranks ? "a rank a GPU" : "ranks of each node",
+	linef(t, "the nodes to test", "#SBATCH --nodes=%u", p->nodes);
+	linef(t, p->gpus && p->gpus == p->ranks ? "one rank for each GPU" : "ranks on each node",
 	      "#SBATCH --ntasks-per-node=%u", p->ranks);
 	if (p->gpus)
 		linef(t, "all GPUs of each node", "#SBATCH --gpus-per-node=%u", p->gpus);
-	line(t, "nothing else may run beside a measurement", "#SBATCH --exclusive");
+	line(t, "no other job may run during a measurement", "#SBATCH --exclusive");
 	line(t, "all memory of each node: host memory is measured too", "#SBATCH --mem=0");
 	if (p->time)
-		linef(t, "told by --time", "#SBATCH --time=%s", p->time);
-	line(t,
-	     "half a minute before the limit each rank closes its journal, so that what was measured is kept",
+		linef(t, "from --time", "#SBATCH --time=%s", p->time);
+	line(t, "half a minute before the limit each rank closes its journal, so that its results are saved",
 	     "#SBATCH --signal=TERM@30");
 	if (p->partition)
-		linef(t, "told by --partition", "#SBATCH --partition=%s", p->partition);
+		linef(t, "from --partition", "#SBATCH --partition=%s", p->partition);
 	if (p->account)
-		linef(t, "told by --account", "#SBATCH --account=%s", p->account);
+		linef(t, "from --account", "#SBATCH --account=%s", p->account);
 	if (p->sbatch)
-		linef(t, "told by --sbatch", "#SBATCH %s", p->sbatch);
+		linef(t, "from --sbatch", "#SBATCH %s", p->sbatch);
 }
 
 static void slurm(struct text *t, const struct launch_plan *p)
@@ -317,25 +317,28 @@ static void slurm(struct text *t, const struct launch_plan *p)
 	struct text srun = {0}, reason = {0};
 
 	slurm_head(t, p);
-	team_lines(t, p, "by srun in the ranks' environment; it stands in no file");
+	team_lines(t, p, "by srun in the ranks' environment, not in a file");
 	line(t,
-	     "what srun itself cannot do ends the job with 2: nothing is known. "
-	     "Its own 1 would read as a case that failed",
+	     "an error of srun itself ends the job with 2, inconclusive. Its default of 1 would read as a failed case",
 	     "export SLURM_EXIT_ERROR=2");
 	told_lines(t, p);
 	derived_lines(t, p);
 	text_addf(&srun, "srun --mpi=%s --cpu-bind=none", p->plugin);
 	text_addf(&reason, "--mpi=%s: %s\n", p->plugin, p->plugin_reason);
-	text_add(&reason, "--cpu-bind=none: a GPU's rank binds itself to the GPU's NUMA node; the node's "
-			  "first one measures all CPUs\n");
+	text_add(&reason,
+		 "--cpu-bind=none: each rank binds itself to the NUMA node of its GPU; the first rank of a "
+		 "node measures all CPUs\n");
 	if (p->gpus) {
 		text_add(&srun, " --gpu-bind=none");
-		text_add(&reason, "--gpu-bind=none: peers must see each other's GPUs; each rank takes its "
-				  "own by its local rank\n");
+		text_add(
+			&reason,
+			"--gpu-bind=none: ranks must see each other's GPUs; each rank selects its own by its "
+			"local rank\n");
 	}
 	text_add(&srun, " --kill-on-bad-exit=0 --wait=0 ");
-	text_add(&reason, "--kill-on-bad-exit=0 --wait=0: a rank that is lost must not take the others' "
-			  "journals with it");
+	text_add(&reason,
+		 "--kill-on-bad-exit=0 --wait=0: the loss of one rank must not end the others before they "
+		 "close their journals");
 	ranks_line(t, p, text_str(&srun), text_str(&reason));
 	told_lines_end(t, "$?");
 	text_release(&srun);
@@ -356,7 +359,7 @@ static void add_hosts(struct command_words *w, const struct launch_plan *p)
 	text_release(&list);
 }
 
-/* Open MPI hands on what it is told to; MPICH all that there is. */
+/* Open MPI passes on only the variables it is told to; MPICH passes on all. */
 static void add_passed_on(struct command_words *w, const struct launch_plan *p)
 {
 	command_words_add(w, "-x");
@@ -387,7 +390,8 @@ void script_mpirun(struct command_words *w, const struct launch_plan *p)
 	script_ranks(w, p, 0, false);
 }
 
-/* Behind mpirun's words, as start_mpirun counts: mpirun's own code, and those that ranks tell on stderr. */
+/* Follows the mpirun command. Counts as start_mpirun does: mpirun's own exit code, and those that ranks print
+ * on stderr. */
 static const char others_told[] = " 2>&1 >&3 3>&- 4>&-\n"
 				  "    echo $? >&4; } | {\n"
 				  "    trap '' HUP INT TERM\n"
@@ -413,16 +417,19 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 	if (p->mpich)
 		told_lines(t, p);
 	derived_lines(t, p);
-	explain(t, p->mpich ? "MPICH's words; a node's number of ranks is told, so that none has more"
-			    : "Open MPI's words; a node's number of ranks is told, so --oversubscribe may "
-			      "pass over its slots");
-	if (p->nodes > 1 && !p->hosts.count && !p->master)
-		explain(t, "where rank 0 is nobody tells here: mpirun in a Slurm job finds it; else give "
-			   "--master HOST, or --hosts");
-	explain(t, "bind-to none: a GPU's rank binds itself to the GPU's NUMA node");
 	explain(t,
-		"--shield: mpirun ends all ranks when one fails, so its exit code is rank 0's, the last to "
-		"end. The others\nsay theirs on stderr: what is read there is passed on and counted");
+		p->mpich
+			? "MPICH's options; -ppn limits the ranks on each node"
+			: "Open MPI's options; ppr limits the ranks on each node, so --oversubscribe can safely "
+			  "ignore its slots");
+	if (p->nodes > 1 && !p->hosts.count && !p->master)
+		explain(t,
+			"the host of rank 0 is not known here: in a Slurm job mpirun finds it; otherwise give --master "
+			"HOST or --hosts");
+	explain(t, "bind-to none: each rank binds itself to the NUMA node of its GPU");
+	explain(t,
+		"--shield: mpirun ends all ranks when one fails, so only rank 0, the last to end, returns its exit code. "
+		"The others\nprint theirs on stderr, which is passed on and counted");
 	script_mpirun(&w, p);
 	text_add(t, "exec 3>&1\ncodes=$({ { ");
 	command_words_join(t, &w);

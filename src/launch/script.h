@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scripts of the four ways to start a team, each line with its reason as a comment above it. What is
- * shown, what is submitted and what is executed comes from the same functions. Pure.
+ * Scripts for the four ways to start a team. A comment above each line gives its reason. The same functions
+ * make the script that is printed, the one that is submitted and the commands that are executed. No side
+ * effects.
  */
 #ifndef LAUNCH_SCRIPT_H
 #define LAUNCH_SCRIPT_H
@@ -14,48 +15,49 @@
 /* name, meaning */
 /* clang-format off */
 #define LAUNCH_HOWS(X) \
-	X(PLAIN, "plain", "this node alone")           \
+	X(PLAIN, "plain", "this node only")            \
 	X(SSH, "ssh", "a list of hosts")               \
 	X(SLURM, "slurm", "a batch job")               \
-	X(MPIRUN, "mpirun", "by Open MPI's or MPICH's mpirun")
+	X(MPIRUN, "mpirun", "Open MPI's or MPICH's mpirun")
 /* clang-format on */
 #define X(id, name, text) LAUNCH_##id,
 enum launch_how { LAUNCH_HOWS(X) LAUNCH_HOW_COUNT };
 #undef X
 
-/* All lent. Texts are checked by who fills it (launch_check): no control characters. */
+/* All members are borrowed. The caller checks a filled plan with launch_check. */
 struct launch_plan {
 	enum launch_how how;
-	const char *program, *build; /* absolute path; PROCESS_BUILD's digits */
+	const char *program, *build; /* absolute path; digits of PROCESS_BUILD */
 	const char *folder;	     /* the working folder; NULL: not known */
-	struct opt_words words;	     /* of assay: "check", "quick", .. */
-	unsigned nodes, ranks, gpus; /* nodes; ranks and GPUs of each */
-	struct hosts hosts;	     /* ssh; mpirun may have none */
-	const char *master;	     /* HOST or HOST:PORT where rank 0 listens; NULL: as the way has it */
-	struct opt_words env;	     /* "NAME=value": told by the user */
-	bool derive;		     /* each node sets what its machine asks for */
-	bool mpi;		     /* the ranks do MPI of their own */
-	const struct env_rows *rows; /* what `machine` asks for, to be shown; NULL: not known here */
+	struct opt_words words;	     /* assay's arguments: "check", "quick", .. */
+	unsigned nodes, ranks, gpus; /* number of nodes; ranks and GPUs on each */
+	struct hosts hosts;	     /* for ssh and mpirun; may be empty for mpirun */
+	const char *master;	     /* HOST or HOST:PORT where rank 0 listens; NULL: the default */
+	struct opt_words env;	     /* "NAME=value" from --env */
+	bool derive;		     /* each node sets the variables of env_derive */
+	bool mpi;		     /* the ranks use MPI themselves */
+	const struct env_rows *rows; /* of `machine`, for display; NULL: not known here */
 	const char *machine;	     /* "this machine", or the recording's label */
-	const char *time, *partition, *account, *sbatch; /* Slurm; NULL: none */
-	const char *plugin, *plugin_reason;		 /* of srun --mpi */
-	bool mpich;					 /* how mpirun wants its words */
+	const char *time, *partition, *account, *sbatch; /* for Slurm; NULL: not given */
+	const char *plugin, *plugin_reason;		 /* value of srun --mpi */
+	bool mpich;					 /* mpirun takes MPICH's options */
 	const char *ssh_config;				 /* NULL: the user's own */
 };
 
-/* The whole script. */
+/* Appends the whole script. */
 void script_write(struct text *t, const struct launch_plan *p);
-/* `name=value` rows as `export` lines, each with its reason. */
+/* Appends rows of kind SET as `export` lines, and the reasons of all rows as comments. */
 void script_exports(struct text *t, const struct env_rows *rows);
-/* What a node executes: the program as `assay __ranks`. lifeline: the end of its input ends its ranks. Owner
- * of all words: caller, command_words_release. */
+/* Appends the command that a node executes: `assay __ranks`. lifeline: the end of its input ends its ranks.
+ * Owner of all words: caller, command_words_release. */
 void script_ranks(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline);
-/* The ssh to host `node`; its last word is script_ranks's, quoted for the host's shell. */
+/* Appends the ssh command for host `node`. Its last word is the command of script_ranks, quoted for the
+ * host's shell. */
 void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline);
-/* mpirun and what it starts. */
+/* Appends the mpirun command with the command that it starts. */
 void script_mpirun(struct command_words *w, const struct launch_plan *p);
 
-/* BAD_INPUT names the word: control characters, an --env that is no NAME=value or is ours, a time that Slurm
- * does not take, ways whose options do not fit together. */
+/* Checks a plan. BAD_INPUT names the option: control characters, an --env that is not NAME=value or that
+ * assay launch sets itself, a time that Slurm does not accept, or options that contradict each other. */
 enum status launch_check(const struct launch_plan *p, struct error *err);
 #endif

@@ -16,16 +16,16 @@ enum {
 	SILENT_MAX = 12
 };
 
-/* A job under way, as scontrol shows it. */
+/* A job, as scontrol shows it. */
 struct job {
 	unsigned long id;
 	char state[32], nodes[128], reason[64], output[1024];
 	int code, signal;
-	int fd; /* of its output; -1: not open yet */
+	int fd; /* its output file; -1: not open yet */
 	bool cancelled;
 };
 
-/* stdout of a command of Slurm's; its stderr is ours. */
+/* Runs a command of Slurm and returns its stdout; it inherits stderr. */
 static enum status ask(char **out, const char *const *argv, const volatile sig_atomic_t *stop,
 		       struct error *err)
 {
@@ -37,7 +37,7 @@ static enum status ask(char **out, const char *const *argv, const volatile sig_a
 		return st;
 	free(*out);
 	*out = NULL;
-	return error_set(err, STATUS_VENDOR, "%s refused (exit code %d); its reason stands above", argv[0],
+	return error_set(err, STATUS_VENDOR, "%s failed (exit code %d); see its message above", argv[0],
 			 code);
 }
 
@@ -57,19 +57,20 @@ bool slurm_is_here(void)
 
 void slurm_plugin(struct launch_plan *p, const volatile sig_atomic_t *stop)
 {
-	/* Old ones list on stderr. */
+	/* Old versions print the list on stderr. */
 	static const char *const argv[] = {"sh", "-c", "exec srun --mpi=list 2>&1", NULL};
 	char *out = NULL;
 
 	p->plugin = "none";
-	p->plugin_reason = "assay's ranks meet over TCP by themselves";
+	p->plugin_reason = "assay's ranks connect over TCP without MPI";
 	if (!p->mpi)
 		return;
-	p->plugin_reason = "--mpi was told, but srun --mpi=list names no pmix here: cases of engine mpi will "
-			   "be unavailable";
+	p->plugin_reason =
+		"--mpi was given, but srun --mpi=list shows no pmix here: cases of engine mpi will be "
+		"unavailable";
 	if (!ask(&out, argv, stop, NULL) && strstr(out, "pmix")) {
 		p->plugin = "pmix";
-		p->plugin_reason = "--mpi was told, and srun lists pmix";
+		p->plugin_reason = "--mpi was given, and srun lists pmix";
 	}
 	free(out);
 }
@@ -115,7 +116,7 @@ enum status slurm_submit(unsigned long *job, const struct launch_plan *p, const 
 		*job = strtoul(out, &end, 10);
 		if (!*job || end == out)
 			st = error_set(err, STATUS_VENDOR,
-				       "sbatch answered \"%.80s\", which is no job's number", out);
+				       "sbatch printed \"%.80s\", which is not a job number", out);
 	}
 	free(out);
 	if (!keep)
@@ -123,7 +124,7 @@ enum status slurm_submit(unsigned long *job, const struct launch_plan *p, const 
 	return st;
 }
 
-/* The value of " Key=" in scontrol's one line, up to the next blank. */
+/* The value of " Key=" in scontrol's line, up to the next space. */
 static void take_field(char *out, size_t size, const char *line, const char *key)
 {
 	const char *at = strstr(line, key);
@@ -152,8 +153,7 @@ static enum status look(struct job *j, struct error *err)
 	take_field(code, sizeof(code), out, " ExitCode=");
 	free(out);
 	if (!*j->state || sscanf(code, "%d:%d", &j->code, &j->signal) != 2)
-		return error_set(err, STATUS_VENDOR, "scontrol says nothing of job %lu that can be read",
-				 j->id);
+		return error_set(err, STATUS_VENDOR, "cannot read scontrol's output about job %lu", j->id);
 	return STATUS_OK;
 }
 
@@ -170,7 +170,7 @@ static bool is_over(const struct job *j)
 	return true;
 }
 
-/* What stands in its output since the last time. The file may come late, or never be seen from here. */
+/* Passes on new output of the job. The file may appear late, or never on this host. */
 static void pass_output(struct job *j, const struct starting *s)
 {
 	char block[4096];
@@ -190,9 +190,9 @@ static void cancel(struct job *j, const struct starting *s)
 
 	snprintf(id, sizeof(id), "%lu", j->id);
 	if (ask(&out, argv, NULL, &err))
-		log_warn(s->log, LOG_TOPIC_RUN, "job %lu could not be cancelled: %s", j->id, err.text);
+		log_warn(s->log, LOG_TOPIC_RUN, "cannot cancel job %lu: %s", j->id, err.text);
 	else
-		log_info(s->log, LOG_TOPIC_RUN, "job %lu is cancelled; a second request leaves it to itself",
+		log_info(s->log, LOG_TOPIC_RUN, "job %lu is cancelled; a second request stops waiting for it",
 			 j->id);
 	free(out);
 	j->cancelled = true;
@@ -207,7 +207,7 @@ static void tell_state(const struct job *j, const char *before, const struct sta
 			 waits ? j->reason : j->nodes);
 }
 
-/* A while, but no longer than until somebody asks to stop. */
+/* Sleeps for `ms`, or until a request to stop. */
 static void pause_ms(unsigned ms, const struct job *j, const struct starting *s)
 {
 	for (unsigned past = 0; past < ms && *s->stop <= (j->cancelled ? 1 : 0); past += SLICE_MS)
@@ -223,7 +223,8 @@ static enum status until_over(struct job *j, const struct starting *s, struct er
 	for (;;) {
 		if (look(j, &own)) {
 			if (++silent == SILENT_MAX)
-				return error_set(err, STATUS_LOST, "job %lu is out of sight: %s", j->id,
+				return error_set(err, STATUS_LOST,
+						 "the state of job %lu cannot be read any more: %s", j->id,
 						 own.text);
 		} else {
 			silent = 0;
@@ -238,7 +239,7 @@ static enum status until_over(struct job *j, const struct starting *s, struct er
 			cancel(j, s);
 		if (*s->stop > 1)
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-					       "job %lu is left to itself", j->id);
+					       "stopped waiting for job %lu, which may still run", j->id);
 		pause_ms(ms, j, s);
 		ms = 2 * ms < LOOK_MOST_MS ? 2 * ms : LOOK_MOST_MS;
 	}
@@ -257,8 +258,7 @@ enum status slurm_follow(unsigned long job, const struct starting *s, int *exit_
 		log_warn(s->log, LOG_TOPIC_RUN, "job %lu ended as %s (exit code %d, signal %d)", job, j.state,
 			 j.code, j.signal);
 	if (!st && j.fd < 0)
-		log_info(s->log, LOG_TOPIC_RUN, "its output is in %s, which cannot be read from here",
-			 j.output);
+		log_info(s->log, LOG_TOPIC_RUN, "its output is in %s, which this host cannot read", j.output);
 	if (j.fd >= 0)
 		close(j.fd);
 	return st;

@@ -32,7 +32,7 @@ enum status start_ssh(const struct launch_plan *p, const struct starting *s, int
 		script_ssh(&node[i], p, i, true);
 		if (node[i].failed)
 			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					     "no memory for the words of ssh");
+					     "no memory for the arguments of ssh");
 		member[i].argv = (const char *const *)node[i].word;
 		text_copy(member[i].name, sizeof(member[i].name), p->hosts.name[i]);
 	}

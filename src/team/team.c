@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both kinds of links have in common: sentences and the team of one. */
+/* Functions that both kinds of links share: messages, and the team of one rank. */
 #include "team/team.h"
 #include <string.h>
 #include "core/text/text.h"
@@ -15,14 +15,14 @@ enum status team_late(const struct team *t, const bool *here, const char *what, 
 			text_addf(&names, "%srank %u", count > 1 ? ", " : "", r);
 	if (count > 8)
 		text_addf(&names, " and %u others", count - 8);
-	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s did not come to %s within %.1f s",
-			count ? text_str(&names) : "nobody known", what, t->limit_ms / 1e3);
+	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s did not reach %s within %.1f s",
+			count ? text_str(&names) : "an unknown rank", what, t->limit_ms / 1e3);
 	text_release(&names);
 	return STATUS_NO_RESOURCE;
 }
 
-/* Where the rank stands while it waits, and where it stood. */
-static enum team_op stand(const struct team *t, enum team_op op)
+/* Records what the rank waits in from now on. Returns what was recorded before. */
+static enum team_op record_op(const struct team *t, enum team_op op)
 {
 	enum team_op before = t->board ? (enum team_op)atomic_load(&t->board->op) : TEAM_OP_IDLE;
 
@@ -46,11 +46,11 @@ static enum status meet(struct team *t, enum team_meeting kind, const void *mine
 	enum status st;
 
 	if (size > TEAM_BYTES_MAX)
-		return error_set(err, STATUS_BUG, "%zu bytes to share among ranks, where %d are the most",
-				 size, (int)TEAM_BYTES_MAX);
-	before = stand(t, TEAM_OP_AGREE);
+		return error_set(err, STATUS_BUG, "cannot share %zu bytes among ranks: the limit is %d", size,
+				 (int)TEAM_BYTES_MAX);
+	before = record_op(t, TEAM_OP_AGREE);
 	st = t->links->ops->meet(t, kind, mine, size, all, err);
-	stand(t, before);
+	record_op(t, before);
 	return st;
 }
 
@@ -70,7 +70,7 @@ enum status team_agree(struct team *t, enum status mine, struct error *err)
 	own = (struct team_verdict){.status = mine, .cause = said.cause, .rank = t->rank};
 	text_copy(own.text, sizeof(own.text), said.text);
 	st = meet(t, TEAM_MEET_AGREE, &own, sizeof(own), &worst, &lost);
-	if (st && mine) /* its own words tell more than that somebody was not there */
+	if (st && mine) /* its own message says more than "a rank was missing" */
 		worst = own;
 	else if (st)
 		worst = (struct team_verdict){.status = st, .cause = lost.cause};

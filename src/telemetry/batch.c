@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From readings to lines to the pipe, without ever waiting for the reader. */
+/* Collects readings into lines and writes them to the pipe, without waiting for the reader. */
 #include <errno.h>
 #include <math.h>
 #include <unistd.h>
@@ -24,7 +24,8 @@ void batch_release(struct batch *b)
 	*b = (struct batch){.fd = -1};
 }
 
-/* Drops whole lines, oldest first, until `more` bytes fit; a line that is partly sent must be finished. */
+/* Drops complete lines, oldest first, until `more` bytes fit. A partly sent line stays, because its rest must
+ * follow. */
 static void make_room(struct batch *b, size_t more)
 {
 	while (b->queue.size && b->queue.size + more > b->queue_max) {
@@ -35,7 +36,7 @@ static void make_room(struct batch *b, size_t more)
 		size_t to = end ? (size_t)(end - b->queue.data) + 1 : 0;
 
 		if (!end)
-			return; /* nothing but the line that is partly sent */
+			return; /* only the partly sent line is left */
 		memmove(b->queue.data + from, b->queue.data + to, b->queue.size - to + 1);
 		b->queue.size -= to - from;
 		b->lost_lines++;
@@ -64,8 +65,7 @@ static void add_line(struct batch *b, unsigned source, enum telemetry_signal_id 
 		make_room(b, line.size);
 		text_add_bytes(&b->queue, line.data, line.size);
 	}
-	if (line.failed ||
-	    b->queue.failed) { /* no memory for the line: it is lost, what is queued is whole */
+	if (line.failed || b->queue.failed) { /* no memory: the line is lost, the queue stays valid */
 		b->queue.failed = 0;
 		b->lost_lines++;
 	}
@@ -99,7 +99,7 @@ static void write_queue(struct batch *b)
 		}
 		b->sent += (size_t)n;
 	}
-	/* What is sent goes, but for the beginning of a line that is not finished: its end must follow it. */
+	/* Removes sent lines. A partly sent line stays, because its rest must follow. */
 	while (b->queue.size) {
 		char *end = memchr(b->queue.data, '\n', b->queue.size);
 		size_t size = end ? (size_t)(end - b->queue.data) + 1 : b->queue.size;

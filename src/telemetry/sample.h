@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the sampler process: readings of one tick, and the lines that carry them. */
+/* Parts of the sampler process: the readings of one tick, and the lines that carry them. */
 #ifndef TELEMETRY_SAMPLE_H
 #define TELEMETRY_SAMPLE_H
 #include "core/log.h"
@@ -9,7 +9,8 @@
 
 const struct telemetry_signal *telemetry_signal_at(enum telemetry_signal_id id);
 
-/* Readings wait here, one list a source and signal, until they become a line. Nothing here blocks. */
+/* Readings wait in one list for each source and signal until they become a line. None of these functions
+ * blocks. */
 enum { BATCH_READINGS = 32, BATCH_QUEUE_BYTES = 1 << 20, BATCH_SOURCE_SIZE = 40 };
 
 struct batch_list {
@@ -23,76 +24,78 @@ struct batch {
 	unsigned sources;
 	char (*name)[BATCH_SOURCE_SIZE];
 	struct batch_list (*list)[TELEMETRY_SIGNAL_COUNT];
-	struct text queue; /* whole lines; the first may be partly sent */
+	struct text queue; /* complete lines; the first may be partly sent */
 	size_t sent, queue_max;
 	uint64_t lost_lines;
-	bool closed; /* nobody reads any more */
+	bool closed; /* the reader is gone */
 };
 
 enum status batch_init(struct batch *b, int fd, unsigned sources, struct error *err);
 void batch_release(struct batch *b);
-/* A value that is no finite number is dropped. */
+/* Adds a reading; ignores NaN and infinity. */
 void batch_add(struct batch *b, unsigned source, enum telemetry_signal_id id, uint64_t t_ns, double value);
-/* Turns what waits into lines and writes what the pipe takes; the oldest lines go when the queue is full. */
+/* Turns waiting readings into lines and writes as much as the pipe takes. If the queue is full, the oldest
+ * lines are dropped. */
 void batch_flush(struct batch *b);
 
-/* When each signal of one source is read next; a signal that the device lacks is never read again. */
+/* The next reading time of each signal of one source. A signal that the device lacks is never read again. */
 struct schedule {
 	uint64_t due_ns[TELEMETRY_SIGNAL_COUNT]; /* UINT64_MAX: never */
 };
 
 void schedule_init(struct schedule *s, uint64_t now_ns, unsigned source);
-/* True once a period; ticks that were missed are not made up for. */
+/* True once per period; missed ticks are not repeated. */
 bool schedule_due(struct schedule *s, enum telemetry_signal_id id, uint64_t now_ns);
 void schedule_never(struct schedule *s, enum telemetry_signal_id id);
 _Static_assert(TELEMETRY_SIGNAL_COUNT <= 32, "sample_gpu.by_call and .impossible hold 32 signals");
 
-/* One GPU by NVML. */
+/* Samples one GPU by NVML. */
 struct sample_gpu {
 	const struct nvml *nvml;
 	nvmlDevice_t device;
 	unsigned source;
-	const struct log *log;			   /* NULL: says nothing */
-	bool lost;				   /* it answers no more: left alone */
-	uint64_t heard_ns[TELEMETRY_SIGNAL_COUNT]; /* last answer of calls; 0: there was none */
-	unsigned told;				   /* bit a signal: that it stopped to come was told */
-	unsigned by_call;    /* bit a signal: there is no field, the call of its own is used */
-	unsigned impossible; /* bit a signal: it answered what no device can have, and that was said */
+	const struct log *log;			   /* NULL: no warnings */
+	bool lost;				   /* NVML reports it lost: not read any more */
+	uint64_t heard_ns[TELEMETRY_SIGNAL_COUNT]; /* time of the last reading; 0: none */
+	/* One bit for each signal. */
+	unsigned told;	     /* reported that the signal stopped */
+	unsigned by_call;    /* no field for it: a call of its own is used */
+	unsigned impossible; /* warned that it gave an impossible value */
 	struct schedule schedule;
 	nvmlGpmSample_t gpm[2]; /* NULL: no GPM */
-	unsigned gpm_last;	/* the buffer that holds the end of the last interval */
+	unsigned gpm_last;	/* index of the buffer that holds the end of the last interval */
 	bool gpm_began;
 };
 
 void sample_gpu_init(struct sample_gpu *g, const struct nvml *nvml, nvmlDevice_t device, unsigned source,
 		     uint64_t now_ns);
 void sample_gpu_release(struct sample_gpu *g);
-/* The GPM interval that runs now ends SERIES_GPM_ASK_NS from now, and the others follow at their period. */
+/* Ends the current GPM interval SERIES_GPM_ASK_NS from now; the next ones follow at their period. */
 void sample_gpu_align(struct sample_gpu *g, uint64_t now_ns);
 void sample_gpu_tick(struct sample_gpu *g, struct batch *b, const struct clock *clock);
 
-/* Xid events of all GPUs, by one event set that is never waited for. */
+/* Xid events of all GPUs, from one NVML event set that is polled without waiting. */
 struct sample_events {
 	const struct nvml *nvml;
 	nvmlEventSet_t set; /* NULL: no events */
 	uint64_t due_ns;
 };
 
-/* Asks NVML for the Xid events of `count` GPUs. One that it refuses gets a reading `xid_unwatched` in `b`,
- * and a warning. */
+/* Registers `count` GPUs for Xid events. If NVML refuses one, adds a reading `xid_unwatched` to `b` and logs
+ * a warning. */
 void sample_events_init(struct sample_events *e, const struct nvml *nvml, const struct sample_gpu *gpus,
 			unsigned count, struct batch *b, const struct clock *clock);
 void sample_events_release(struct sample_events *e);
 void sample_events_tick(struct sample_events *e, const struct sample_gpu *gpus, unsigned count,
 			struct batch *b, const struct clock *clock);
 
-/* The host: /proc/stat and RAPL below `root` ("" live; a folder in tests). */
+/* Samples the host: /proc/stat and RAPL below `root` ("" for this machine; tests use a folder). */
 enum { RAPL_PACKAGES = 16 };
 struct sample_host {
 	unsigned source, packages;
-	int stat_fd, energy_fd[RAPL_PACKAGES]; /* -1: not there */
+	int stat_fd, energy_fd[RAPL_PACKAGES]; /* -1: not available */
 	double energy_last[RAPL_PACKAGES], energy_range[RAPL_PACKAGES], energy_uj;
-	double busy, total; /* /proc/stat, last */
+	double busy, total; /* last values of /proc/stat */
 	bool began, energy_began;
 	struct schedule schedule;
 };

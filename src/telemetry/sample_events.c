@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Xid events. The set is asked with no time to wait, so a quiet machine costs one call a tick of its period.
- */
+/* Xid events. The event set is polled without waiting, so a quiet machine costs one call per period. */
 #include "telemetry/sample.h"
 
 enum { EVENT_PERIOD_MS = 100, EVENTS_A_TICK = 32 };
@@ -33,9 +32,10 @@ void sample_events_init(struct sample_events *e, const struct nvml *nvml, const 
 			continue;
 		batch_add(b, gpus[i].source, TELEMETRY_xid_unwatched, clock_now_ns(clock), (double)ret);
 		if (gpus[i].log)
-			log_warn(gpus[i].log, LOG_TOPIC_RUN,
-				 "%s: NVML gives no Xid events (%s): Xids in this run stay unseen",
-				 b->name[gpus[i].source], nvml_code_text((int)ret));
+			log_warn(
+				gpus[i].log, LOG_TOPIC_RUN,
+				"%s: NVML provides no Xid events (%s): Xid errors in this run are not detected",
+				b->name[gpus[i].source], nvml_code_text((int)ret));
 	}
 	if (!registered)
 		sample_events_release(e);
@@ -72,7 +72,7 @@ void sample_events_tick(struct sample_events *e, const struct sample_gpu *gpus, 
 		const struct sample_gpu *g;
 
 		if (e->nvml->event_set_wait(e->set, &data, 0))
-			return; /* none, as a rule */
+			return; /* the usual case: no event */
 		g = gpu_of(gpus, count, data.device);
 		if (g && data.eventType & nvmlEventTypeXidCriticalError)
 			batch_add(b, g->source, TELEMETRY_xid, now, (double)data.eventData);

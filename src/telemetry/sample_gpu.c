@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One GPU's signals by NVML. What fast signals need is one field call, one clock call and one reasons call a
- * tick. */
+/* Signals of one GPU by NVML. The fast signals need one call each for fields, clock and clock event reasons
+ * per tick. */
 #include "telemetry/sample.h"
 #include "core/math/plausible_range.h"
 
-/* Fields read in one call: signal, field, units of the field in one of the signal. */
+/* Fields read in one call: signal, field, factor from the field's unit to the signal's. */
 static const struct {
 	enum telemetry_signal_id id;
 	unsigned field;
@@ -21,7 +21,7 @@ static const struct {
 };
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
-/* signal, metric, units of the metric (percent, MiB/s) in one of the signal. */
+/* signal, metric, factor from the metric's unit (percent, MiB/s) to the signal's. */
 static const struct {
 	enum telemetry_signal_id id;
 	unsigned metric;
@@ -39,14 +39,14 @@ static const struct {
 };
 enum { GPM_METRICS = sizeof(gpm_metrics) / sizeof(gpm_metrics[0]) };
 
-/* What the device or its driver will not have later either. */
+/* Errors that a later call will return too. */
 static bool is_final(nvmlReturn_t ret)
 {
 	return nvml_lacks(ret) || ret == NVML_ERROR_NO_PERMISSION;
 }
 
-/* An impossible value is absent; the function that answered it is named once. `function` NULL: that of
- * core/math/plausible_range.h. */
+/* Adds a reading. An impossible value is left out, and one warning names the function that returned it.
+ * `function` NULL: the one in core/math/plausible_range.h. */
 static void add(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, uint64_t t_ns,
 		double value, const char *function)
 {
@@ -64,7 +64,7 @@ static void add(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id 
 	g->impossible |= 1u << id;
 }
 
-/* A signal without which nobody knows whether the GPU is sound came before, and has stopped to come. */
+/* Reports once that a signal stopped, if the health of the GPU cannot be judged without it. */
 static void tell(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, nvmlReturn_t ret,
 		 uint64_t t_ns)
 {
@@ -76,7 +76,7 @@ static void tell(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id
 	g->told |= 1u << id;
 }
 
-/* A call may fail once, or for a while in which the driver does other things. */
+/* A call may fail once, or for a short time while the driver is busy. */
 static bool failed_long(const struct sample_gpu *g, enum telemetry_signal_id id, uint64_t t_ns)
 {
 	uint64_t patience_ns = 1000000000u + 2000000ull * telemetry_signal_at(id)->period_ms;
@@ -84,7 +84,7 @@ static bool failed_long(const struct sample_gpu *g, enum telemetry_signal_id id,
 	return t_ns > g->heard_ns[id] + patience_ns;
 }
 
-/* Takes what a call answered: a value, a signal that never comes, or a device that is gone. */
+/* Handles the result of a call: a value, an unsupported signal, or a lost device. */
 static void take(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, nvmlReturn_t ret,
 		 uint64_t t_ns, double value)
 {
@@ -108,8 +108,8 @@ static uint64_t middle(uint64_t before_ns, const struct clock *clock)
 	return before_ns + (clock_now_ns(clock) - before_ns) / 2;
 }
 
-/* Where there is no such field: power on GA100 and older, whose plain call is instantaneous (newer ones
- * average); violation times by the call that NVIDIA deprecates. */
+/* Reads a signal without a field. Power: on GA100 and older, where the plain call is instantaneous; newer
+ * GPUs return an average. Violation times: by the call that NVIDIA has deprecated. */
 static nvmlReturn_t read_by_call(const struct sample_gpu *g, enum telemetry_signal_id id, double *value)
 {
 	nvmlViolationTime_t violation = {0};
@@ -285,14 +285,14 @@ static void take_gpm(struct sample_gpu *g, struct batch *b, uint64_t t_ns)
 	for (i = 0; i < GPM_METRICS; i++)
 		get.metrics[i].metricId = gpm_metrics[i].metric;
 	if (g->nvml->gpm_metrics(&get))
-		return; /* an interval that NVML will not divide by: absent */
+		return; /* NVML rejects the interval: no reading */
 	for (i = 0; i < GPM_METRICS; i++)
 		if (!get.metrics[i].nvmlReturn)
 			batch_add(b, g->source, gpm_metrics[i].id, t_ns,
 				  get.metrics[i].value * gpm_metrics[i].scale);
 }
 
-/* The sample just taken ends one interval and begins the next: two buffers take turns. */
+/* A sample ends one interval and begins the next, so two buffers alternate. */
 static void tick_gpm(struct sample_gpu *g, struct batch *b, const struct clock *clock)
 {
 	uint64_t now = clock_now_ns(clock), t_ns;

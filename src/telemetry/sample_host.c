@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's signals: busy CPU time and package energy. Files stay open and are read from their start. */
+/* Signals of the host: busy CPU time and package energy. The files stay open, and each reading starts at
+ * offset 0. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ __attribute__((format(printf, 1, 2))) static int open_file(const char *format, .
 	return n > 0 && (size_t)n < sizeof(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 }
 
-/* The first bytes of a file as text; false where there are none. */
+/* Reads the first bytes of a file as text; false: none. */
 static bool read_start(int fd, char *out, size_t size)
 {
 	ssize_t n = fd < 0 ? -1 : pread(fd, out, size - 1, 0);
@@ -42,7 +43,7 @@ static bool read_number(int fd, double *out)
 	return true;
 }
 
-/* A package is a zone "package-N"; its parts (core, dram) would be counted twice. */
+/* Uses only the zones "package-N": their parts (core, dram) would be counted twice. */
 static void open_packages(struct sample_host *h, const char *root)
 {
 	unsigned zone;
@@ -64,7 +65,7 @@ static void open_packages(struct sample_host *h, const char *root)
 			close(fd);
 		fd = open_file("%s/sys/class/powercap/intel-rapl:%u/energy_uj", root, zone);
 		if (fd < 0)
-			continue; /* only root may read it on most machines */
+			continue; /* on most machines only root can read it */
 		h->energy_range[h->packages] = range;
 		h->energy_fd[h->packages++] = fd;
 	}
@@ -89,7 +90,7 @@ void sample_host_release(struct sample_host *h)
 	*h = (struct sample_host){.stat_fd = -1};
 }
 
-/* Columns: user nice system idle iowait irq softirq steal; guest time stands inside user already. */
+/* Columns: user nice system idle iowait irq softirq steal; user already includes guest time. */
 static bool read_stat(int fd, double *busy, double *total)
 {
 	double column[8] = {0};
@@ -122,7 +123,7 @@ static void tick_busy(struct sample_host *h, struct batch *b, const struct clock
 		schedule_never(&h->schedule, TELEMETRY_cpu_busy_share);
 		return;
 	}
-	/* Idle time may step back by a little on some kernels: then this interval says nothing. */
+	/* On some kernels idle time may decrease slightly: such an interval is ignored. */
 	if (h->began && total > h->total && busy >= h->busy)
 		batch_add(b, h->source, TELEMETRY_cpu_busy_share, now, (busy - h->busy) / (total - h->total));
 	h->busy = busy;
@@ -130,7 +131,7 @@ static void tick_busy(struct sample_host *h, struct batch *b, const struct clock
 	h->began = true;
 }
 
-/* The registers are 32 bits and wrap within minutes under load; their sum here does not. */
+/* The 32-bit registers wrap within minutes under load; the sum is kept in a double. */
 static void tick_energy(struct sample_host *h, struct batch *b, const struct clock *clock)
 {
 	uint64_t now = clock_now_ns(clock);

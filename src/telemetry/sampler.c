@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's side of the sampler. */
+/* Starts, aligns and stops the sampler process, from the supervisor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -33,7 +33,7 @@ enum status sampler_start(struct process *p, const struct telemetry_spec *spec, 
 void sampler_align(const struct process *p)
 {
 	if (p->channel >= 0 && send(p->channel, "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return; /* it is gone, or its buffer is full of requests: then one stands there already */
+		return; /* the sampler is gone, or its buffer already holds such requests */
 }
 
 void sampler_stop(struct process *p)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler process: ticks at 50 Hz until it is told to stop or nobody reads. */
+/* The sampler process: ticks at 50 Hz until a request to stop, or until the reader is gone. */
 #include <fcntl.h>
 #include <sys/socket.h>
 #include "telemetry/sample.h"
@@ -17,7 +17,7 @@ struct sampler {
 	uint64_t lost_told;
 };
 
-/* Opens NVML and the GPUs named; one that is not there is left out, and said. */
+/* Opens NVML and the named GPUs; skips missing ones with a warning. */
 static enum status open_gpus(struct sampler *s, char **pci, unsigned count, const struct log *log,
 			     struct error *err)
 {
@@ -68,7 +68,7 @@ static void tick(struct sampler *s, const struct clock *clock)
 	}
 }
 
-/* The supervisor says that a window begins. */
+/* Handles the supervisor's messages that a window begins. */
 static void heed(struct sampler *s, const struct clock *clock)
 {
 	char requests[64];
@@ -93,10 +93,10 @@ static void loop(struct sampler *s, const volatile sig_atomic_t *stop, const str
 		}
 		next += TICK_MS * 1000000u;
 		if (next <= now)
-			next = now + TICK_MS * 1000000u; /* a call hung for a while: go on from here */
+			next = now + TICK_MS * 1000000u; /* a call took long: continue from now */
 		clock_sleep_ns(clock, next - now);
 	}
-	s->events.due_ns = 0; /* an Xid of the last moment */
+	s->events.due_ns = 0; /* poll once more for a last Xid event */
 	sample_events_tick(&s->events, s->gpu, s->gpus, &s->batch, clock);
 	batch_flush(&s->batch);
 }

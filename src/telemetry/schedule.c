@@ -3,7 +3,7 @@
 
 enum { STAGGER_MS = 37 };
 
-/* Slow signals of different sources are spread over their period, so that no tick carries them all. */
+/* Spreads the slow signals of different sources over their period, so that no tick reads them all. */
 void schedule_init(struct schedule *s, uint64_t now_ns, unsigned source)
 {
 	int i;

@@ -147,7 +147,7 @@ ok "stderr says so" says 'NVML has stopped answering for this GPU' err
 
 # Xid events that NVML refuses.
 FAKE_NVML_RET=event_register=4 "$assay" $gemm --out unwatched > out 2> err
-ok "refused Xid events are told on stderr" says "$pci: NVML gives no Xid events (permission denied)" err
+ok "refused Xid events are told on stderr" says "$pci: NVML provides no Xid events (permission denied)" err
 ok "and journaled" says '"xid_unwatched"' unwatched/journal.jsonl
 
 # A call of NVML that hangs inside the worker.

@@ -78,7 +78,7 @@ ok ".. and the same differences" sh -c 'tr -d " \n" < out | grep -q "\"name\":\"
 ok "a part for each node" both 0 "info cpu" info cpu
 ok ".. by name" sh -c 'grep -A1 -x "== node-a ==" out | grep -qx CPU && grep -A1 -x "== node-b ==" out | grep -qx CPU'
 ok "a rank that brings nothing" both 2 "__team --cases 0" info
-ok ".. its node is shown missing" grep -Eq '^ *! +node-b +missing: rank 1: its journal did not come' out
+ok ".. its node is shown missing" grep -Eq '^ *! +node-b +missing: rank 1: its journal was not received' out
 ok "asked for alone it waits for nobody" sh -c 'ASSAY_SIZE=2 ASSAY_RANK=1 ASSAY_HOST=127.0.0.1 timeout 20 "$0" info --alone > out && grep -q "^Machine" out' "$assay"
 ok "nothing is left behind" [ -z "$(ls temporary)" ]
 unset TMPDIR

@@ -41,7 +41,7 @@ true_of() { # TRIAL RANK
 		[ "$good" = 3 ]
 	else
 		# one killed after its last case leaves rank 0 without that rank's record
-		[ "$good" -lt 3 ] || grep -q 'team has ended\|untrusted\|nothing whole came of rank' "t$1/err.$2" "t$1/out.$2"
+		[ "$good" -lt 3 ] || grep -q 'team has ended\|untrusted\|no complete files from rank' "t$1/err.$2" "t$1/out.$2"
 	fi ||
 		{ echo "rank $2: exit code $code with $good of 3 cases"; return 1; }
 }

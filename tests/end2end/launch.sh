@@ -79,9 +79,9 @@ ok "a GPU that may be on the nodes alone is theirs to miss" expect 0 launch --pr
 ok "a file that may lie on the nodes alone is theirs to miss" expect 0 launch --print --ranks-per-node 1 -- check --suite ./of_the_nodes.yaml
 ok "what another command takes is let through" expect 0 launch --print --ranks-per-node 1 -- check --help --targt
 wrong 'empty host name' --hosts a,,b --ranks-per-node 1
-wrong 'host a stands there twice' --hosts a,b,a --ranks-per-node 1
-wrong 'signs that no host has' --hosts '-oProxyCommand=touch${IFS}x' --ranks-per-node 1
-wrong 'is no host' --hosts=-x --ranks-per-node 1
+wrong 'host a is listed twice' --hosts a,b,a --ranks-per-node 1
+wrong 'characters that no host name has' --hosts '-oProxyCommand=touch${IFS}x' --ranks-per-node 1
+wrong 'is not written as HOST' --hosts=-x --ranks-per-node 1
 wrong 'needs --hosts' --how ssh
 wrong 'empty host name' --hosts 'a[1-2],,b' --ranks-per-node 1
 wrong 'node list "gpu.1-"' --hosts 'me@gpu[1-' --ranks-per-node 1
@@ -91,27 +91,27 @@ wrong 'give one' --hosts a --hostfile b
 wrong 'empty names no host' --hostfile empty
 printf 'gpu1\ngpu2 slots=8\n' > slots
 wrong 'slots:2: host "gpu2 slots=8"' --hostfile slots
-wrong '"30m" is no time of Slurm' --how slurm --nodes 1 --ranks-per-node 1 --time 30m
+wrong '"30m" is not a time that Slurm accepts' --how slurm --nodes 1 --ranks-per-node 1 --time 30m
 wrong 'the number of GPUs per node is not known' --how slurm --nodes 2
 wrong '"eight" is not a whole number' --how slurm --nodes 2 --gpus-per-node eight
-wrong '0 ranks a node' --ranks-per-node 0
+wrong '0 ranks per node' --ranks-per-node 0
 wrong '\-\-time works only with --how slurm' --time 30
 wrong '\-\-wait works only with --how slurm' --hosts a --ranks-per-node 1 --wait
 wrong '2 nodes' --how plain --nodes 2
-wrong '\-\-nodes is 3 and the hosts are 2' --nodes 3 --hosts a,b --ranks-per-node 1
+wrong '\-\-nodes is 3, but there are 2 hosts' --nodes 3 --hosts a,b --ranks-per-node 1
 wrong 'is not written as NAME=value' --env 'A'
-wrong '--sbatch has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --sbatch "$(printf '%01001d' 0)"
+wrong '--sbatch has 1001 bytes; the limit is 1000' --how slurm --nodes 1 --ranks-per-node 1 --sbatch "$(printf '%01001d' 0)"
 long=$(printf '%05000d' 0)
 ok "a folder whose name is too long is refused, not cut" eval 'expect 64 check quick --out "$long" && says "out: the path is too long" err'
 ok "so is a node whose name is" eval 'expect 64 check quick --node "$(printf "%0100d" 0)" --out x && says "has more than 63 characters" err'
 wrong 'script: the path is too long' --how slurm --nodes 1 --ranks-per-node 1 --script "$long"
-wrong '--partition has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --partition "$(printf '%01001d' 0)"
-wrong '--account has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --account "$(printf '%01001d' 0)"
-wrong 'that one is what launch tells' --env 'ASSAY_TEAM_SECRET=x'
+wrong '--partition has 1001 bytes; the limit is 1000' --how slurm --nodes 1 --ranks-per-node 1 --partition "$(printf '%01001d' 0)"
+wrong '--account has 1001 bytes; the limit is 1000' --how slurm --nodes 1 --ranks-per-node 1 --account "$(printf '%01001d' 0)"
+wrong 'assay launch sets this variable itself' --env 'ASSAY_TEAM_SECRET=x'
 wrong '"chek" after -- is not an assay command' -- chek
 wrong '"launch" after -- is not an assay command' -- launch
 wrong 'compare after -- would do the same on every rank' -- compare a b
-wrong 'has control characters' --sbatch "a
+wrong 'contains control characters' --sbatch "a
 b" --how slurm --nodes 1 --ranks-per-node 1
 ok "a hostfile that is not there is named" sh -c '! "$0" launch --hostfile nowhere 2> err && grep -q "nowhere: No such file" err' "$assay"
 ok "nothing was started by any of them" [ ! -e x ]
@@ -185,7 +185,7 @@ refused() { # HOST WORDS
 }
 refused refuses 'refuses: Permission denied (publickey). (exit code 255)'
 refused nowhere 'ssh: Could not resolve hostname nowhere'
-refused silent 'it said nothing (exit code 255)'
+refused silent 'it printed nothing (exit code 255)'
 refused no-assay '.*/opt/assay: not found (exit code 127)'
 refused older '.*version_mismatch: assay on this node is build'
 ok "ssh: a connection that is lost ends inconclusive" expect 2 launch --hosts one,lost --ranks-per-node 1 $local_team -- __team --time 60s --limit 90s
@@ -286,12 +286,12 @@ echo 'sbatch: error: invalid partition specified: gpus' >&2
 exit 1
 S
 ok "sbatch that refuses" expect 2 launch --nodes 2 --ranks-per-node 1 -- __team
-ok ".. is named, with its reason above" sh -c 'grep -q "invalid partition" err && grep -q "sbatch refused (exit code 1)" err'
+ok ".. is named, with its reason above" sh -c 'grep -q "invalid partition" err && grep -q "sbatch failed (exit code 1)" err'
 stand_in sbatch << 'S'
 echo 'welcome to the cluster'
 S
 ok "sbatch that says no number" expect 2 launch --nodes 2 --ranks-per-node 1 -- __team
-ok ".. is quoted" says 'sbatch answered "welcome to the cluster' err
+ok ".. is quoted" says 'sbatch printed "welcome to the cluster' err
 
 # Training on several ranks: each would begin a run of its own in one folder.
 for how in plain mpirun 'slurm --nodes 2' 'ssh --hosts a,b'; do # shellcheck disable=SC2086
@@ -374,14 +374,14 @@ LIST
 cp mpirun.kept bin/mpirun
 touch refuses
 ok "mpirun that refuses is inconclusive" expect 2 launch --how mpirun --ranks-per-node 2 -- __team
-ok ".. and told" says 'mpirun failed by itself (exit code 213)' err
+ok ".. and told" says 'mpirun itself failed (exit code 213)' err
 echo 'mpirun of another kind 1.0' > version
 ok "an mpirun of an unknown kind" expect 2 launch --how mpirun --ranks-per-node 2 -- __team
-ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version says "mpirun of another kind 1.0"' err
+ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version prints "mpirun of another kind 1.0"' err
 
 # What the nodes run.
 ok "__ranks: no words" expect 64 __ranks --count 1 --size 1
 ok "__ranks: ranks past the size" expect 64 __ranks --first 1 --count 2 --size 2 -- __team
 ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret is missing" err' "$assay"
-ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "told to end by who started us" err' "$assay"
+ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "the program that started these ranks asked them to end" err' "$assay"
 finish

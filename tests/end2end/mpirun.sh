@@ -26,13 +26,13 @@ cases:
 S
 # Open MPI's own exit code of an error that it finds before it starts anything is 1, as assay's of a failed case.
 unreachable() { # MPICH's waits for such a host for ever
-	expect 2 launch --how mpirun --hosts nosuch.invalid --ranks-per-node 1 --master 127.0.0.1 -- __team && says 'mpirun failed by itself' err
+	expect 2 launch --how mpirun --hosts nosuch.invalid --ranks-per-node 1 --master 127.0.0.1 -- __team && says 'mpirun itself failed' err
 }
 refused_root() (
 	unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
 	code=0
 	mpirun -n 1 true > /dev/null 2>&1 || code=$?
-	[ $code = 1 ] && expect 2 launch --how mpirun --ranks-per-node 1 -- __team && says 'mpirun failed by itself (exit code 1)' err
+	[ $code = 1 ] && expect 2 launch --how mpirun --ranks-per-node 1 -- __team && says 'mpirun itself failed (exit code 1)' err
 )
 long=67.$$s # tells our ranks from others'
 nothing_left() { ! pgrep -f "__team --time $long"; }

@@ -34,7 +34,7 @@ ended() { # CODE
 begin runs/gone --suite tiny.yaml --expect h100-sxm:8
 rm -rf runs
 ok "a directory that was removed ends the run, inconclusive" ended 2
-ok "its name is told" says 'runs/gone/journal.jsonl was removed while the run was going' run.err
+ok "its name is told" says 'runs/gone/journal.jsonl was removed during the run' run.err
 ok "and that what was measured is there again" says 'is written there again' run.err
 "$assay" report runs/gone --format json > out 2> err
 ok "the finished case has its figures" sh -c 'tr -d " \n" < out | grep -q "\"time_ns_median\":[0-9]"'

@@ -110,7 +110,7 @@ wait
 but=1
 ok "a rank killed while it sends is named, and the others' journals come" all 3 0 '"rank":[02]'
 but=
-ok ".. by name" grep -q 'nothing whole came of rank 1 on n1: ' out.0
+ok ".. by name" grep -q 'no complete files from rank 1 on n1: ' out.0
 ok ".. and nothing of it lies there" sh -c '[ -z "$(ls d/nodes/n1/rank-1)" ] && cmp d.rank-2/journal.jsonl d/nodes/n2/rank-2/journal.jsonl'
 rm -rf d d.rank-*
 forget

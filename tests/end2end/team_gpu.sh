@@ -106,7 +106,7 @@ ok "a rank without NCCL is named on every rank" eval 'codes "2 2 2" && grep -q "
 	end 2 0 "library_missing.*rank 1 on "'
 own[2]=FAKE_NCCL=version=22703
 team 3 --suite one.yaml
-ok "so is one with another" all_end 0 'version_mismatch.*rank 2 on .*: NCCL 2.27.3 here and 2.28.9 on rank 0 do not work together'
+ok "so is one with another" all_end 0 'version_mismatch.*rank 2 on .*: NCCL 2.27.3 here does not work with 2.28.9 on rank 0'
 ok "and the team goes on" all_end 1 '"ok"'
 
 sed '3s/engine: nccl, //' one.yaml > choice.yaml

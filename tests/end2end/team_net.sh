@@ -115,7 +115,7 @@ ok ".. and all fail" sh -c '[ "$(sort -u code.*)" = 2 ]'
 forget
 ranks 1 3 --master 10.9.8.1 --join 3s
 ok "no way to rank 0: all end" comes ended 3
-ok ".. rank 0 names who did not come" grep -q 'team_late.*2 of 3 ranks did not come within 3.0 s: rank 1, 2' out.0
+ok ".. rank 0 names who did not come" grep -q 'team_late.*2 of 3 ranks did not join within 3.0 s: rank 1, 2' out.0
 for r in 1 2; do ok ".. rank $r says where it looked" grep -q "rank $r did not reach rank 0 within 3.0 s: 10.9.8.1, port" out.$r; done
 ok ".. and all fail" sh -c '[ "$(sort -u code.*)" = 2 ]'
 ip link set v1 up
@@ -144,7 +144,7 @@ through drip 1000
 rank 0 0 2 --master 10.9.8.1 --join 7s
 rank 1 1 2 --master 127.0.0.1 --join 7s
 ok "a byte a second: nobody waits longer than told" all 2 2 '"error":"team_late"'
-ok ".. rank 0 names who is late" grep -q '1 of 2 ranks did not come within 7.0 s: rank 1' out.0
+ok ".. rank 0 names who is late" grep -q '1 of 2 ranks did not join within 7.0 s: rank 1' out.0
 forget
 # The same beside a team whose way is good: one of another team, whose greeting drips.
 ( ASSAY_TEAM_SECRET=another-secret-of-somebody at 1 "$assay" __team --rank 1 --size 3 --master 127.0.0.1 --join 10s > slow.out 2>&1 ) &
@@ -203,7 +203,7 @@ forget
 rank 0 0 3 --master 10.9.8.1
 rank 1 1 3 --master 10.9.8.1
 ( at 2 "$assay" __team --rank 1 --size 3 --master 10.9.8.1 > out.2 2> err.2; echo $? > code.2 ) &
-ok "a rank twice: all fail, by both addresses" all 3 2 'two processes say that they are rank 1 on node-[12]: 10.9.8.[23].*10.9.8.[23]'
+ok "a rank twice: all fail, by both addresses" all 3 2 'two processes claim to be rank 1 on node-[12]: 10.9.8.[23].*10.9.8.[23]'
 forget
 "$relay" 29611 10.9.8.1 9 plain > busy.out 2>&1 &
 busy=$!

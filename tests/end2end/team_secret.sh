@@ -92,7 +92,7 @@ unset ASSAY_TEAM_SECRET
 ASSAY_TEAM_SECRET_FILE=$tmp/nowhere ASSAY_SIZE=2 ASSAY_RANK=1 ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port "$assay" __team --join 5s > out 2> err
 code=$?
 ok "a rank whose home has no such file ends when the time to join is over" [ $code = 2 ]
-ok "and says what to do" says 'the team.s secret .*/nowhere is not on this node yet: where the nodes share no home, lay one file of mode 0600 on each and name it with --team-secret' err
+ok "and says what to do" says 'the file .*/nowhere of the team.s secret is not on this node yet: if the nodes share no home folder, place one file of mode 0600 on each and name it with --team-secret' err
 # The file comes late to both nodes, as over NFS.
 for r in 0 1; do
 	ASSAY_TEAM_SECRET_FILE=$tmp/late ASSAY_SIZE=2 ASSAY_RANK=$r ASSAY_HOST=127.0.0.1 ASSAY_PORT=$((port + 5)) ASSAY_JOB=late$$ \

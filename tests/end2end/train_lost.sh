@@ -79,7 +79,7 @@ until rm -rf gone 2> /dev/null; do :; done
 told=$(last_told)
 ok "a removed directory ends the run, inconclusive" ended 2
 ok "within two steps" within "$told"
-ok "what happened is said" says 'error: .*gone/journal.jsonl was removed while the run was going\|error: gone was removed' err
+ok "what happened is said" says 'error: .*gone/journal.jsonl was removed during the run\|error: gone was removed' err
 ok "and nothing else" one_word
 ok "which is true" true_word gone
 
@@ -172,7 +172,7 @@ rm journal/journal.jsonl
 told=$(last_told)
 ok "a removed journal ends the run" ended 2
 ok "within two steps" within "$told"
-ok "it is written again, which is said" says 'journal.jsonl was removed while the run was going.* is written there again; training stopped after step' err
+ok "it is written again, which is said" says 'journal.jsonl was removed during the run.* is written there again; training stopped after step' err
 ok "and how to go on" says 'assay train --resume journal continues from the newest checkpoint' err
 ok "and nothing else" one_word
 newest=$(cat journal/latest)

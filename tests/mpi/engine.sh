@@ -55,6 +55,6 @@ unset FAKE_MPI
 alone() { OMPI_COMM_WORLD_RANK=$1 OMPI_COMM_WORLD_SIZE=2 "$engine" lines shared; }
 rm -f shared
 { alone 0 > out0 & alone 1 > out1; wait; } 2> err
-ok "without an MPI launcher it is not tried" says 'unsupported, : .*no MPI started these ranks: assay launch --how mpirun does' out0
-ok "on both ranks" says 'no MPI started these ranks' out1
+ok "without an MPI launcher it is not tried" says 'unsupported, : .*no MPI launcher started these ranks: use assay launch --how mpirun' out0
+ok "on both ranks" says 'no MPI launcher started these ranks' out1
 finish

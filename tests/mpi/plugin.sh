@@ -20,12 +20,12 @@ ok "three of four, by numbers of their own" drive 0 4 subset
 ok "and none of theirs wrong" [ "$(count ': 702 cases, 0 wrong')" = 3 ]
 ok "what it cannot do it refuses, and goes on" drive 0 2 refuse
 ok "six times each" [ "$(count 'refused: ..')" = 12 ]
-ok "a count beyond an int is said" says 'MPI_Allreduce counts to 2147483647 elements, and not to 2147483648' out
+ok "a count beyond an int is said" says 'MPI_Allreduce takes at most 2147483647 elements, and 2147483648 were requested' out
 ok "MPI's own words are passed on" says 'MPI_Bcast: MPI_ERR_ROOT' out
 ok "a second begin in one process is refused" drive 0 2 twice
-ok "on both ranks, with a sentence" [ "$(count 'refused: MPI was begun in this process before')" = 2 ]
+ok "on both ranks, with a sentence" [ "$(count 'refused: MPI was already initialized in this process')" = 2 ]
 ok "a second process in one rank slot is refused" drive 0 2 again
-ok "before MPI would abort it" [ "$(count 'refused: MPI was begun in rank slot . before, by a process that is gone')" = 2 ]
+ok "before MPI would abort it" [ "$(count 'refused: another process initialized MPI in rank slot . before')" = 2 ]
 ok "and leaves nothing of the launcher's behind" [ -z "$(find "$TMPDIR" -name 'assay-mpi-*')" ]
 drive any 4 die
 ok "a killed rank ends the others" [ "$code" != 0 ]

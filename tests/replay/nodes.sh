@@ -64,23 +64,23 @@ mv elsewhere run
 
 rm $b
 ok "a missing node: exit code 2" expect 2 report run --real-names
-ok ".. named first" says 'inconclusive: node node-b is missing (rank 1: its journal did not come)' out
-ok ".. with its cases as unknown" says 'rank 1 on node-b told nothing of it' out
+ok ".. named first" says 'inconclusive: node node-b is missing (rank 1: its journal was not received)' out
+ok ".. with its cases as unknown" says 'no result from rank 1 on node-b' out
 derive
 head -c 300000 $b > cut && mv cut $b
 ok "a torn journal: exit code 2" expect 2 report run --real-names
 ok ".. named" says 'node node-b is cut (rank 1: its journal ends early)' out
 head -c 65536 /dev/urandom > $b
 ok "garbage for a journal: exit code 2" expect 2 report run --real-names
-ok ".. named" says 'node node-b is missing (rank 1: it does not begin as' out
+ok ".. named" says 'node node-b is missing (rank 1: it does not begin like' out
 derive '1s/"rank":1,/"rank":0,/'
 ok "a journal twice: exit code 2" expect 2 report run --real-names
-ok ".. named" says 'it is of another rank or team' out
+ok ".. named" says 'it belongs to another rank or team' out
 derive '1s/"build":"[^"]*"/"build":"0123456789abcdef"/'
 ok "another build: exit code 2" expect 2 report run --real-names
-ok ".. named" says 'it is of another program, build or seed' out
+ok ".. named" says 'it belongs to another program, build or seed' out
 derive
 sed -i '1s/"name":"node-b"/"name":"..\/..\/..\/node-b"/' run/journal.jsonl
 ok "a name that leads out is not followed: exit code 2" expect 2 report run --real-names
-ok ".. nothing passes for it" says 'is missing (rank 1: its journal did not come)' out
+ok ".. nothing passes for it" says 'is missing (rank 1: its journal was not received)' out
 finish

@@ -131,7 +131,7 @@ static void test_journal__what_going_on_cuts_is_kept_beside(void **state)
 	assert_int_equal(unlink(beside), 0);
 	assert_int_equal(mkfifo(beside, 0600), 0);
 	assert_int_equal(journal_create(&j, *state, true, &fake.clock, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "no regular file"));
+	assert_non_null(strstr(err.text, "not a regular file"));
 	assert_int_equal(file_read(&after, &kept, path, 1 << 20, &err), STATUS_OK);
 	assert_int_equal(kept, size); /* nothing is cut that cannot be kept */
 	free(after);
@@ -233,19 +233,19 @@ static void test_journal__what_is_no_run_directory_says_what_it_is(void **state)
 	uint64_t cut;
 
 	assert_int_equal(journal_read(*state, see, NULL, &cut, &err), STATUS_UNAVAILABLE);
-	assert_non_null(strstr(err.text, "is no run directory: there is no journal.jsonl in it"));
-	assert_null(strstr(err.text, "it holds"));
+	assert_non_null(strstr(err.text, "is not a run directory: it has no journal.jsonl"));
+	assert_null(strstr(err.text, "it contains"));
 	error_clear(&err);
 	assert_true(snprintf(run, sizeof(run), "%s/monday", (char *)*state) < PATH_MAX);
 	assert_int_equal(mkdir(run, 0700), 0);
 	path_in(path, run);
 	assert_int_equal(file_write(path, "", 0, &err), STATUS_OK);
 	assert_int_equal(journal_read(*state, see, NULL, &cut, &err), STATUS_UNAVAILABLE);
-	assert_non_null(strstr(err.text, "it holds at least one run: name that, "));
+	assert_non_null(strstr(err.text, "but it contains a run: give "));
 	assert_non_null(strstr(err.text, "/monday"));
 	error_clear(&err);
 	assert_int_equal(journal_read(path, see, NULL, &cut, &err), STATUS_UNAVAILABLE);
-	assert_non_null(strstr(err.text, "is a file, and a run is a directory"));
+	assert_non_null(strstr(err.text, "is a file; give the directory of a run"));
 }
 
 /* In a child, since a limit cannot be raised again: writes until the file may not grow, then once more. */

@@ -109,7 +109,7 @@ static void test_env__the_interface_is_told_where_there_is_a_choice(void **state
 		       (struct env_wish){.ranks = 8, .nodes = 1, .route = "eno2"});
 	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_DEFAULT, "", "one node");
 	rows = derived(recorded("derived-fabric-roce"), wish);
-	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_DEFAULT, "", "no choice: eno1 is up");
+	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_DEFAULT, "", "only one choice: eno1 is up");
 }
 
 static void test_env__ports_of_storage_are_left_out(void **state)
@@ -137,7 +137,7 @@ static void test_env__ports_that_are_down_need_no_variable(void **state)
 
 	(void)state;
 	assert_row(&rows, "NCCL_IB_HCA", ENV_DEFAULT, "",
-		   "6 of 8 ports are up and alike (infiniband, 400 Gbit/s); NCCL passes over the others: "
+		   "6 of 8 ports are up and alike (infiniband, 400 Gbit/s); NCCL skips the others: "
 		   "mlx5_3:1 is DOWN, "
 		   "mlx5_7:1 is DOWN");
 }
@@ -162,12 +162,12 @@ static void test_env__the_gid_is_told_to_an_old_nccl_alone(void **state)
 	(void)state;
 	assert_true(env_wants_nccl(m, &wish));
 	rows = derived(m, wish);
-	assert_row(&rows, "NCCL_IB_GID_INDEX", ENV_SET, "3", "NCCL 2.19.4 would take 0");
+	assert_row(&rows, "NCCL_IB_GID_INDEX", ENV_SET, "3", "NCCL 2.19.4 would use GID 0");
 	rows = derived(recorded("derived-fabric-roce-nccl-2-27"), wish);
 	assert_row(&rows, "NCCL_IB_GID_INDEX", ENV_DEFAULT, "", "NCCL 2.27.3 finds the RoCE v2 GID itself");
 	m = changed("derived-fabric-roce", json_pack("{s:i}", "/ports/1/gid_roce_v2", 1));
 	rows = derived(m, wish);
-	assert_row(&rows, "NCCL_IB_GID_INDEX", ENV_DEFAULT, "", "share no index");
+	assert_row(&rows, "NCCL_IB_GID_INDEX", ENV_DEFAULT, "", "have no common index");
 	m = changed("derived-fabric-roce", json_pack("{s:n}", "/software/nccl"));
 	rows = derived(m, wish);
 	assert_row(&rows, "NCCL_IB_GID_INDEX", ENV_DEFAULT, "", "no NCCL was found");
@@ -216,7 +216,7 @@ static void test_env__a_row_is_one_line_with_its_reason(void **state)
 	text_release(&t);
 	env_explain(&t, row(&rows, "NCCL_SOCKET_IFNAME"));
 	assert_string_equal(text_str(&t),
-			    "NCCL_SOCKET_IFNAME [not set]: no choice: eno1 is up (ports, route to rank 0)");
+			    "NCCL_SOCKET_IFNAME [not set]: only one choice: eno1 is up (ports, route to rank 0)");
 	text_release(&t);
 }
 

@@ -135,22 +135,22 @@ static void test_hosts__hostile_text_is_refused(void **state)
 	assert_refused("", "names no host");
 	assert_refused("a,,b", "empty host name");
 	assert_refused("a,", "empty host name");
-	assert_refused("-oProxyCommand=id", "signs that no host has");
-	assert_refused("-a", "is no host");
-	assert_refused("user@-a", "is no host");
-	assert_refused("@a", "is no host");
-	assert_refused("user@", "is no host");
-	assert_refused("a;id", "signs that no host has");
-	assert_refused("a b", "signs that no host has");
-	assert_refused("$(id)", "signs that no host has");
-	assert_refused("a\nb", "signs that no host has");
-	assert_refused("\xc3\xa9", "signs that no host has");
+	assert_refused("-oProxyCommand=id", "characters that no host name has");
+	assert_refused("-a", "is not written as HOST");
+	assert_refused("user@-a", "is not written as HOST");
+	assert_refused("@a", "is not written as HOST");
+	assert_refused("user@", "is not written as HOST");
+	assert_refused("a;id", "characters that no host name has");
+	assert_refused("a b", "characters that no host name has");
+	assert_refused("$(id)", "characters that no host name has");
+	assert_refused("a\nb", "characters that no host name has");
+	assert_refused("\xc3\xa9", "characters that no host name has");
 	assert_refused("a[1-2", "node list");
-	assert_refused("a,b,a", "host a stands there twice");
-	assert_refused("a,root@A", "host A stands there twice");
+	assert_refused("a,b,a", "host a is listed twice");
+	assert_refused("a,root@A", "host A is listed twice");
 	memset(longer, 'a', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
-	assert_refused(longer, "longer than a host's name");
+	assert_refused(longer, "too long for a host name");
 }
 
 static void write_file(char path[512], const char *folder, const char *text)
@@ -226,7 +226,7 @@ static void test_check__times_of_slurm(void **state)
 	}
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		p.time = wrong[i];
-		assert_wrong(&p, "is no time of Slurm's");
+		assert_wrong(&p, "is not a time that Slurm accepts");
 	}
 }
 
@@ -240,18 +240,18 @@ static void test_check__texts_that_would_leave_their_line(void **state)
 
 	(void)state;
 	p.words = (struct opt_words){line, 2};
-	assert_wrong(&p, "word 2 behind -- has control characters");
+	assert_wrong(&p, "word 2 after -- contains control characters");
 	p = whole();
 	p.partition = "gpu --wrap=id";
 	assert_wrong(&p, "--partition \"gpu --wrap=id\" is not one word");
 	p = whole();
 	p.sbatch = "--x\nid";
-	assert_wrong(&p, "--sbatch has control characters");
+	assert_wrong(&p, "--sbatch contains control characters");
 	p = whole();
 	p.master = "";
 	assert_wrong(&p, "--master is empty");
 	p.master = ":29500";
-	assert_wrong(&p, "--master \":29500\" names no host");
+	assert_wrong(&p, "--master \":29500\" has no host name");
 	p.master = "gpu1:99999";
 	assert_wrong(&p, "the port of --master");
 	p.master = "[::1";
@@ -262,7 +262,7 @@ static void test_check__texts_that_would_leave_their_line(void **state)
 	p.env = (struct opt_words){digit, 1};
 	assert_wrong(&p, "is not written as NAME=value");
 	p.env = (struct opt_words){ours, 1};
-	assert_wrong(&p, "--env ASSAY_RANK: that one is what launch tells");
+	assert_wrong(&p, "--env ASSAY_RANK: assay launch sets this variable itself");
 	p.env = (struct opt_words){env, 1};
 	assert_int_equal(launch_check(&p, NULL), STATUS_OK);
 	p.env = (struct opt_words){library, 1};
@@ -275,14 +275,14 @@ static void test_check__shapes(void **state)
 
 	(void)state;
 	p.ranks = 0;
-	assert_wrong(&p, "0 ranks a node");
+	assert_wrong(&p, "0 ranks per node");
 	p = whole();
 	assert_int_equal(hosts_parse(&p.hosts, "a,b,c", "--hosts", NULL), STATUS_OK);
-	assert_wrong(&p, "--nodes is 2 and the hosts are 3");
+	assert_wrong(&p, "--nodes is 2, but there are 3 hosts");
 	hosts_release(&p.hosts);
 	p = whole();
 	p.nodes = 65536;
-	assert_wrong(&p, "ranks are possible in all");
+	assert_wrong(&p, "ranks in all");
 }
 
 /* What ssh hands to the host's shell is one word, and the shell there makes of it the words that were meant.

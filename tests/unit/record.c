@@ -291,7 +291,7 @@ static void test_record__an_unknown_schema_is_refused(void **state)
 			assert_int_equal(record_read(&r, *state, &err), STATUS_BAD_INPUT);
 			assert_non_null(strstr(err.text, odd[i][1]));
 			assert_non_null(strstr(err.text, JOURNAL_FILE ": written in schema "));
-			assert_non_null(strstr(err.text, "reads 1 to 3: use the one that wrote it"));
+			assert_non_null(strstr(err.text, "reads 1 to 3: use the version that wrote it"));
 			assert_null(r.cases);
 		}
 }

@@ -125,7 +125,7 @@ static void lost_rank_2(void **state, enum record_node_state node, const char *w
 		assert_int_equal(c->ending, ENDING_NOT_RUN);
 		assert_int_equal(c->cause, CAUSE_TEAM_LOST);
 		assert_int_equal(c->require, REQUIRE_MEASURED);
-		assert_non_null(strstr(c->text, "rank 2 on node-b told nothing of it: "));
+		assert_non_null(strstr(c->text, "no result from rank 2 on node-b: "));
 		assert_int_equal(c->phase_count, 0);
 	}
 	assert_int_equal(lost, 1); /* of rank 0's: the GPU's, its second round apart; the CPU's is rank 1's */
@@ -145,7 +145,7 @@ static void test_merge__a_rank_that_sent_nothing(void **state)
 {
 	team_write_all(*state);
 	remove_rank(*state, 2);
-	lost_rank_2(state, NODE_CUT, "rank 2: its journal did not come");
+	lost_rank_2(state, NODE_CUT, "rank 2: its journal was not received");
 }
 
 static void test_merge__journals_of_another_run_are_none_of_this(void **state)
@@ -160,11 +160,11 @@ static void test_merge__journals_of_another_run_are_none_of_this(void **state)
 	o = team_rank(2);
 	o.says_rank = 1; /* a node's journal twice */
 	team_write(*state, &o);
-	lost_rank_2(state, NODE_CUT, "of another rank or team");
+	lost_rank_2(state, NODE_CUT, "belongs to another rank or team");
 	o = team_rank(2);
 	o.says_size = 4;
 	team_write(*state, &o);
-	lost_rank_2(state, NODE_CUT, "of another rank or team");
+	lost_rank_2(state, NODE_CUT, "belongs to another rank or team");
 	o = team_rank(2);
 	o.unplanned = true;
 	team_write(*state, &o);
@@ -189,9 +189,9 @@ static void test_merge__garbage_for_a_journal(void **state)
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)(i * 2654435761u >> 13);
 	write_rank_2(*state, bytes, sizeof(bytes));
-	lost_rank_2(state, NODE_CUT, "it does not begin as the journal of a run does");
+	lost_rank_2(state, NODE_CUT, "it does not begin like the journal of a run");
 	write_rank_2(*state, "", 0);
-	lost_rank_2(state, NODE_CUT, "it does not begin as the journal of a run does");
+	lost_rank_2(state, NODE_CUT, "it does not begin like the journal of a run");
 	write_rank_2(*state, schema, sizeof(schema) - 1);
 	lost_rank_2(state, NODE_CUT, "its journal cannot be read");
 	remove_rank(*state, 2);

@@ -150,15 +150,15 @@ static void test_nodes__a_missing_node_is_told_and_nothing_passes(void **state)
 	shown_read(&s, *state);
 	assert_int_equal(s.j.judgements.exit_code, 2);
 	assert_non_null(strstr(s.j.judgements.headline,
-			       "inconclusive: node node-b is missing (rank 1: its journal did not come)"));
+			       "inconclusive: node node-b is missing (rank 1: its journal was not received)"));
 	for (size_t i = 0; i < s.j.judgements.count; i++)
 		if (s.j.judgements.of_case[i].cause == CAUSE_TEAM_LOST) {
 			assert_int_equal(s.j.judgements.of_case[i].verdict, VERDICT_UNKNOWN);
 			lost++;
 		}
 	assert_int_equal(lost, 3);
-	shown_all_say(&s, "missing: rank 1: its journal did not come");
-	shown_all_say(&s, "told nothing of it");
+	shown_all_say(&s, "missing: rank 1: its journal was not received");
+	shown_all_say(&s, "no result from rank");
 	shown_valid(&s, &results);
 	json_decref(results);
 	shown_release(&s);
@@ -246,7 +246,7 @@ static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **
 	assert_int_equal(unlink(path), 0);
 	shown_read(&s, *state);
 	assert_true(says(&s, REPORT_TEXT, "11 of 12 nodes are whole; REPORT.md has a row per node"));
-	assert_true(says(&s, REPORT_TEXT, "n5: missing: rank 5: its journal did not come"));
+	assert_true(says(&s, REPORT_TEXT, "n5: missing: rank 5: its journal was not received"));
 	assert_false(says(&s, REPORT_TEXT, "n4: whole"));
 	assert_true(says(&s, REPORT_MARKDOWN, "| n4 | whole | rank 4 | 1 |"));
 	assert_true(says(&s, REPORT_TEXT, "n4 · GPU 0 · NVIDIA X · 0000:10:00.0: 1 case: 1 pass"));

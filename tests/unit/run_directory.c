@@ -68,7 +68,7 @@ static void test_run__a_directory_removed_in_the_middle_ends_the_run_and_keeps_w
 	b.o.progress = (struct run_progress){remove_in_third_case, *state};
 	assert_int_equal(run_bed_run(&b), STATUS_UNAVAILABLE);
 	assert_non_null(strstr(b.err.text, *state));
-	assert_non_null(strstr(b.err.text, "was removed while the run was going"));
+	assert_non_null(strstr(b.err.text, "was removed during the run"));
 	assert_int_equal(record_read(&r, *state, NULL), STATUS_OK);
 	assert_int_equal(r.cut_bytes, 0);
 	assert_false(r.closed);

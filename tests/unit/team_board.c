@@ -55,7 +55,7 @@ static void test_team_links__the_board_keeps_a_long_wait(void **state)
 				  "rank 0 waited 4.0 s in agreeing with the other ranks");
 	b[1].used = 0;
 	team_board_text(text, sizeof(text), b, 2, now + 60000000000u); /* long ago: nobody's reason */
-	assert_string_equal(text, "rank 0 waited 60.1 s in waiting for rank 0's word");
+	assert_string_equal(text, "rank 0 waited 60.1 s in waiting for a command from rank 0");
 	b[0].long_op = 4711;
 	team_board_text(text, sizeof(text), b, 2, now);
 	assert_string_equal(text, "");

@@ -130,9 +130,9 @@ static void test_collect__too_large_or_none(void **state)
 	assert_int_equal(mkfifo(path_of("%s/3/" JOURNAL_FILE, root), 0600), 0);
 	stage_play(&s);
 	assert_int_equal(s.actor[0].st, STATUS_OK);
-	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: journal.jsonl has 268435457 bytes where 268435456"));
-	assert_non_null(strstr(text_str(&missing), "rank 2 on node-2: it has no journal.jsonl"));
-	assert_non_null(strstr(text_str(&missing), "rank 3 on node-3: journal.jsonl is no regular file"));
+	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: journal.jsonl has 268435457 bytes; the limit is 268435456"));
+	assert_non_null(strstr(text_str(&missing), "rank 2 on node-2: it sent no journal.jsonl"));
+	assert_non_null(strstr(text_str(&missing), "rank 3 on node-3: journal.jsonl is not a regular file"));
 	for (unsigned r = 1; r < 4; r++) {
 		assert_int_equal(s.actor[r].st, STATUS_UNAVAILABLE);
 		assert_non_null(strstr(s.actor[r].err.text, "rank 0 did not take the files of rank"));
@@ -161,7 +161,7 @@ static void test_collect__who_leaves_is_named_and_an_old_file_of_his_goes(void *
 	assert_int_equal(file_write(path_of("%s/" JOURNAL_FILE, dir), "old\n", 4, NULL), STATUS_OK);
 	stage_play(&s);
 	all_well(&s);
-	assert_non_null(strstr(text_str(&missing), "nothing whole came of rank 1 on node-1: it"));
+	assert_non_null(strstr(text_str(&missing), "no complete files from rank 1 on node-1: it"));
 	assert_null(strstr(text_str(&missing), "rank 2"));
 	assert_false(came("node-1", 1, JOURNAL_FILE, "old\n", 4));
 	assert_true(came("node-2", 2, JOURNAL_FILE, "one\n", 4));
@@ -186,7 +186,7 @@ static void test_collect__a_team_that_ended_early_sends_what_it_has(void **state
 	set(&s, 4, lost_then_collect, state);
 	stage_play(&s);
 	all_well(&s);
-	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: it was lost before"));
+	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: it was lost earlier"));
 	assert_true(came("node-2", 2, JOURNAL_FILE, "one\n", 4));
 	assert_true(came("node-3", 3, JOURNAL_FILE, "one\n", 4));
 	stage_clear(&s);
@@ -214,14 +214,14 @@ static void test_collect__nobody_waits_longer_than_the_limit(void **state)
 	limit_ms = SHORT_MS;
 	stage_play(&s);
 	all_well(&s);
-	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: it sent no more within 0.4 s (0 bytes)"));
+	assert_non_null(strstr(text_str(&missing), "rank 1 on node-1: it sent no more within 0.4 s (0 bytes received)"));
 	assert_true(came("node-2", 2, JOURNAL_FILE, "one\n", 4));
 	stage_clear(&s);
 	set(&s, 2, zero_does_not_ask, state);
 	limit_ms = 1; /* and the grace */
 	stage_play(&s);
 	assert_int_equal(s.actor[1].st, STATUS_UNAVAILABLE);
-	assert_string_equal(s.actor[1].err.text, "rank 0 did not ask: the files of rank 1 stay where they are");
+	assert_string_equal(s.actor[1].err.text, "rank 0 did not ask: the files of rank 1 stay in its own run directory");
 	stage_clear(&s);
 }
 
@@ -241,7 +241,7 @@ static void test_collect__without_rank_0_the_files_stay(void **state)
 
 	set(&s, 2, zero_goes, state);
 	stage_play(&s);
-	assert_string_equal(s.actor[1].err.text, "rank 0 is gone: the files of rank 1 stay where they are");
+	assert_string_equal(s.actor[1].err.text, "rank 0 is gone: the files of rank 1 stay in its own run directory");
 	stage_clear(&s);
 }
 

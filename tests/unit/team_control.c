@@ -155,7 +155,7 @@ static void test_control__a_long_wait_for_rank_0_is_told_once(void **state)
 	stage_play(&s);
 	all_well(&s);
 	assert_string_equal(text_str(&said[0]), "");
-	assert_string_equal(text_str(&said[1]), "waiting for rank 0 to come to the next round, 1190 s at most\n");
+	assert_string_equal(text_str(&said[1]), "waiting for rank 0 to reach the next round, 1190 s at most\n");
 	assert_string_equal(text_str(&said[2]), ""); /* it has waited less than a second */
 	for (unsigned r = 0; r < 3; r++)
 		text_release(&said[r]);
@@ -180,7 +180,7 @@ static void test_control__words_of_two_questions(void **state)
 	(void)state;
 	stage_set(&s, 3, say_another);
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 on node-a stands at figures", "rank 0 stands at groups");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 on node-a is at figures", "rank 0 is at groups");
 	stage_clear(&s);
 }
 
@@ -224,7 +224,7 @@ static enum status zero_late(struct actor *a)
 static void test_control__a_late_rank_is_named_to_all(void **state)
 {
 	static const char named[] =
-		"rank 2 on node-b (last: its greeting) did not come to line 7 of round 1 within";
+		"rank 2 on node-b (last: its greeting) did not reach line 7 of round 1 within";
 	struct stage s;
 
 	(void)state;
@@ -240,7 +240,7 @@ static void test_control__a_late_rank_is_named_to_all(void **state)
 	line_ms = SHORT_MS;
 	stage_set(&s, 3, zero_late);
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_LATE, "rank 0 on node-a did not come to line 7 of round 1", "");
+	all_fail(&s, CAUSE_TEAM_LATE, "rank 0 on node-a did not reach line 7 of round 1", "");
 	/* What ended the team is said again at once. */
 	assert_int_equal(control_line(s.actor[1].control, 1, 8, NULL, LONG_MS, NULL), STATUS_UNAVAILABLE);
 	assert_int_equal(control_share(s.actor[1].control, &s, 1, LONG_MS, NULL), STATUS_UNAVAILABLE);
@@ -275,8 +275,8 @@ static void test_control__suites_that_differ(void **state)
 	(void)state;
 	stage_set(&s, 3, another_line);
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 on node-a stands at line 8 of round 1",
-		 "rank 0 stands at line 7");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 on node-a is at line 8 of round 1",
+		 "rank 0 is at line 7");
 	stage_clear(&s);
 	stage_set(&s, 3, another_key);
 	stage_play(&s);
@@ -284,7 +284,7 @@ static void test_control__suites_that_differ(void **state)
 	stage_clear(&s);
 	stage_set(&s, 2, another_share);
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 0 shared 8 bytes where rank 1 waits for 9", "");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 0 shared 8 bytes, and rank 1 expects 9", "");
 	stage_clear(&s);
 }
 

@@ -16,7 +16,7 @@ static void test_join__a_wrong_world_size(void **state)
 	stage_set(&s, 4, NULL);
 	s.actor[2].o.place.size = 5;
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 2 on node-a", "one of 5 ranks, and rank 0 for one of 4");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 2 on node-a", "a team of 5 ranks, and rank 0 for one of 4");
 }
 
 static void test_join__a_rank_twice(void **state)
@@ -27,7 +27,7 @@ static void test_join__a_rank_twice(void **state)
 	stage_set(&s, 4, NULL);
 	s.actor[3].o.place.rank = 2;
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "two processes say that they are rank 2", "127.0.0.1");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "two processes claim to be rank 2", "127.0.0.1");
 }
 
 static void test_join__mixed_builds(void **state)
@@ -128,7 +128,7 @@ static void test_join__a_rank_that_says_nonsense_of_itself(void **state)
 	stage_set(&s, 2, NULL);
 	s.actor[1].o.about = about;
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 says nothing sound", "GPUs");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 sent invalid facts", "GPUs");
 	json_decref(about);
 }
 
@@ -142,7 +142,7 @@ static void test_join__a_node_whose_network_is_nonsense(void **state)
 	s.actor[1].o.about = about;
 	text_copy(s.actor[1].o.place.node, 64, "node-b");
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 says nothing sound", "network");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 sent invalid facts", "network");
 	json_decref(about);
 }
 
@@ -163,7 +163,7 @@ static void test_join__another_secret(void **state)
 	assert_int_equal(s.actor[2].err.cause, CAUSE_TEAM_REFUSED);
 	assert_non_null(strstr(s.actor[2].err.text, "another secret than rank 2"));
 	s.count = 2;
-	all_fail(&s, CAUSE_TEAM_LATE, "1 of 3 ranks did not come", "came as rank 2 with another secret");
+	all_fail(&s, CAUSE_TEAM_LATE, "1 of 3 ranks did not join", "came as rank 2 with another secret");
 }
 
 static void test_join__nobody_there(void **state)
@@ -182,7 +182,7 @@ static void test_join__nobody_there(void **state)
 	s.actor[0].o.place.size = 3;
 	s.actor[0].o.join_ms = SHORT_MS;
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_LATE, "2 of 3 ranks did not come within 0.4 s", "rank 1, 2");
+	all_fail(&s, CAUSE_TEAM_LATE, "2 of 3 ranks did not join within 0.4 s", "rank 1, 2");
 }
 
 static void test_join__a_host_that_cannot_be_reached(void **state)
@@ -205,7 +205,7 @@ static void test_join__a_host_that_cannot_be_reached(void **state)
 	s.actor[0].err = (struct error){0};
 	s.actor[0].o.place.rank = 0;
 	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 0 cannot listen at no-such-interface", "");
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 0 cannot listen on no-such-interface", "");
 }
 
 static void test_join__both_families_and_one_interface(void **state)

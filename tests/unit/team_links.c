@@ -188,7 +188,7 @@ static void test_team_links__who_does_not_come_is_named_at_the_limit(void **stat
 			continue;
 		assert_int_equal(s.part[r].st, STATUS_NO_RESOURCE);
 		assert_int_equal(s.part[r].err.cause, CAUSE_TIMED_OUT);
-		assert_string_equal(s.part[r].err.text, "rank 2 did not come to an agreement within 0.2 s");
+		assert_string_equal(s.part[r].err.text, "rank 2 did not reach an agreement step within 0.2 s");
 	}
 	stage_close(&s);
 }
@@ -444,7 +444,7 @@ static void test_team_links__who_has_another_secret_or_none_is_not_let_in(void *
 	thief.place.secret = "ffffffffffffffff";
 	assert_int_equal(pthread_create(&thief.thread, NULL, come, &thief), 0);
 	assert_int_equal(process_links_gather(&team[0], &err), STATUS_NO_RESOURCE);
-	assert_string_equal(err.text, "rank 1 did not come to rank 0's worker within 0.3 s");
+	assert_string_equal(err.text, "rank 1 did not reach rank 0's worker within 0.3 s");
 	pthread_join(thief.thread, NULL);
 	assert_int_equal(thief.st, STATUS_UNAVAILABLE);
 	process_links_close(&team[0]);

@@ -157,7 +157,7 @@ static void test_many__one_rank_too_many(void **state)
 	s.actor[0].o.place.size = CONTROL_RANKS + 1;
 	stage_play(&s);
 	assert_int_equal(s.actor[0].st, STATUS_BAD_INPUT);
-	assert_non_null(strstr(s.actor[0].err.text, "a team has 4096 ranks at most, and this is one of 4097"));
+	assert_non_null(strstr(s.actor[0].err.text, "a team can have at most 4096 ranks, and this one has 4097"));
 }
 
 static void limit_files(rlim_t soft, rlim_t hard)
@@ -202,7 +202,7 @@ static void test_many__files_are_asked_for_or_told_to_be_too_few(void **state)
 {
 	(void)state;
 	assert_int_equal(with_files(64, 1000, 300, "did not"), 0); /* the others, who never come */
-	assert_int_equal(with_files(64, 300, 300, "rank 0 of 300 ranks needs 428 open files, and may have 300"), 1);
+	assert_int_equal(with_files(64, 300, 300, "rank 0 of 300 ranks needs 428 open files, and the hard limit is 300"), 1);
 }
 
 int main(void)

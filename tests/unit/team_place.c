@@ -103,7 +103,7 @@ static void test_place__refused_with_the_variable(void **state)
 {
 	(void)state;
 	refused(ENV("RANK=0"), NOTHING, "RANK", "WORLD_SIZE");
-	refused(ENV("RANK=0", "WORLD_SIZE=0"), NOTHING, "WORLD_SIZE is 0", "no team");
+	refused(ENV("RANK=0", "WORLD_SIZE=0"), NOTHING, "WORLD_SIZE is 0", "at least one rank");
 	refused(ENV("WORLD_SIZE=2"), NOTHING, "WORLD_SIZE is set", "RANK is not");
 	refused(ENV("RANK=0", "WORLD_SIZE=2"), NOTHING, "MASTER_ADDR", "--master");
 	refused(ENV("RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=a"), NOTHING, "RANK is 2", "WORLD_SIZE, 2");
@@ -119,7 +119,7 @@ static void test_place__refused_with_the_variable(void **state)
 		"LOCAL_WORLD_SIZE");
 	refused(ENV("RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=a", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=8"), NOTHING,
 		"LOCAL_WORLD_SIZE", "8");
-	refused(ENV("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4"), NOTHING, "nothing says where rank 0 is", "--master");
+	refused(ENV("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4"), NOTHING, "the host of rank 0 is not known", "--master");
 	refused(ENV("SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_STEP_NODELIST=n[1-"), NOTHING, "node list",
 		"not closed");
 	refused(ENV("SLURM_STEP_ID=0", "SLURM_PROCID=0"), NOTHING, "SLURM_PROCID is set", "SLURM_NTASKS is not");
@@ -155,8 +155,8 @@ static void test_place__options_outrank_the_environment(void **state)
 	refused(env, (struct team_place_options){.size = "4"}, "--rank", "--size");
 	refused(env, (struct team_place_options){"4", "4", "a", NULL}, "--rank is 4", "--size");
 	refused(env, (struct team_place_options){"one", "4", "a", NULL}, "--rank", "one");
-	refused(env, (struct team_place_options){"0", "4", NULL, NULL}, "nothing says", "--master");
-	refused(env, (struct team_place_options){.master = ""}, "--master", "no host");
+	refused(env, (struct team_place_options){"0", "4", NULL, NULL}, "is not known", "--master");
+	refused(env, (struct team_place_options){.master = ""}, "--master", "no host name");
 	refused(env, (struct team_place_options){.master = "[::1"}, "--master", "ADDRESS");
 	refused(env, (struct team_place_options){.master = "a:0"}, "--master", "0");
 	refused(env, (struct team_place_options){.master = "a:70000"}, "--master", "70000");

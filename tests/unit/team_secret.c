@@ -49,17 +49,17 @@ static void test_secret__a_file_is_ours_alone(void **state)
 	assert_int_equal(access(path, F_OK), 0); /* the user's own file stays */
 	assert_string_equal(s.text, "");
 	write_mode(path, "0123456789abcdef\n", 0640);
-	refused(path, none, "open to others");
+	refused(path, none, "open to other users");
 	write_mode(path, "short\n", 0600);
-	refused(path, none, "5 signs");
+	refused(path, none, "5 characters");
 	write_mode(path, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 			 "0123456789abcdef0123456789abcdef0123456789abcdefg",
 		   0600);
-	refused(path, none, "signs where 16 to 128");
+	refused(path, none, "characters; it needs 16 to 128");
 	write_mode(path, "0123456789abcdef\n", 0600);
 	assert_int_equal(symlink(path, link), 0);
 	refused(link, none, "link");
-	refused(*state, none, "no regular file");
+	refused(*state, none, "not a regular file");
 }
 
 static void test_secret__from_the_environment(void **state)
@@ -73,7 +73,7 @@ static void test_secret__from_the_environment(void **state)
 	(void)state;
 	assert_int_equal(secret_find(&s, NULL, &one, &env, &err), STATUS_OK);
 	assert_string_equal(s.text, "0123456789abcdef");
-	refused(NULL, small, "3 signs");
+	refused(NULL, small, "3 characters");
 }
 
 static void test_secret__rank_0_lays_one_for_the_job(void **state)
@@ -116,10 +116,10 @@ static void test_secret__one_node_has_it_where_nobody_else_looks(void **state)
 	assert_int_equal(secret_find(&s, NULL, &here, &env, &err), STATUS_OK);
 	assert_memory_equal(s.file, runtime + 16, strlen(runtime + 16));
 	secret_forget(&s, true);
-	refused(NULL, none, "no place for the team's secret");
+	refused(NULL, none, "no folder for the team's secret");
 }
 
-/* What rank 0 would lay in its home, where `dir`/assay/team is a link to a folder that we own. */
+/* What rank 0 would lay in its home, where `dir`/assay/team is a symbolic link to a folder that we own. */
 static void test_secret__a_planted_link_is_refused_and_its_target_stays(void **state)
 {
 	const struct team_place here = {.size = 2, .local_size = 2, .job = "j"};
@@ -144,7 +144,7 @@ static void test_secret__a_planted_link_is_refused_and_its_target_stays(void **s
 	assert_int_equal(symlink(target, link), 0);
 	assert_int_equal(secret_find(&s, NULL, &here, &env, &err), STATUS_BAD_INPUT);
 	assert_int_equal(err.cause, CAUSE_TEAM_REFUSED);
-	assert_non_null(strstr(err.text, "/assay/team is a link"));
+	assert_non_null(strstr(err.text, "/assay/team is a symbolic link"));
 	error_clear(&err);
 
 	snprintf(link, sizeof(link), "%s/.cache", (char *)*state);
@@ -154,7 +154,7 @@ static void test_secret__a_planted_link_is_refused_and_its_target_stays(void **s
 	snprintf(link, sizeof(link), "%s/.cache/assay/team", (char *)*state);
 	assert_int_equal(symlink(target, link), 0);
 	assert_int_equal(secret_lay(path, "j", "0123456789abcdef", &env, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "is a link"));
+	assert_non_null(strstr(err.text, "is a symbolic link"));
 	error_clear(&err);
 
 	assert_int_equal(stat(target, &about), 0);

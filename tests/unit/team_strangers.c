@@ -109,9 +109,9 @@ static void test_strangers__how_a_rank_can_be_lost(void **state)
 		const char *says;
 	} rows[] = {
 		{fin, "it closed the connection"},     {reset, "Connection reset"},
-		{garbage, "not of a team"},	       {other_key, "another secret"},
-		{out_of_turn, "a frame out of turn"},
-		{no_json, "no JSON object"},
+		{garbage, "does not come from a process of a team"},	       {other_key, "another secret"},
+		{out_of_turn, "it sent an unexpected frame"},
+		{no_json, "not a JSON object"},
 	};
 
 	(void)state;
@@ -145,7 +145,7 @@ static void test_strangers__what_nobody_waits_for_is_not_kept_for_ever(void **st
 	for (int i = 0; i < 200; i++)
 		say(&ch, WIRE_LINE, "{}");
 	end(&s);
-	all_fail(&s, CAUSE_TEAM_LOST, "lost rank 2 on node-a: it said more than anybody waits for", "");
+	all_fail(&s, CAUSE_TEAM_LOST, "lost rank 2 on node-a: it sent more frames than expected", "");
 	stage_clear(&s);
 	channel_close(&ch);
 }
@@ -321,7 +321,7 @@ static void test_strangers__a_rank_that_answers_pings_alone_is_late(void **state
 	join(&ch, s.port, 2, 3);
 	pthread_create(&thread, NULL, answer_pings, &ch);
 	end(&s);
-	all_fail(&s, CAUSE_TEAM_LATE, "rank 2 on node-a", "did not come to line 1 of round 1");
+	all_fail(&s, CAUSE_TEAM_LATE, "rank 2 on node-a", "did not reach line 1 of round 1");
 	stage_clear(&s);
 	pthread_join(thread, NULL);
 	channel_close(&ch);
@@ -348,7 +348,7 @@ static void test_strangers__a_rank_that_takes_nothing_is_late(void **state)
 	start(&s);
 	join(&ch, s.port, 1, 2);
 	end(&s);
-	all_fail(&s, CAUSE_TEAM_LATE, "rank 1 did not take 2097152 shared bytes within 0.4 s", "");
+	all_fail(&s, CAUSE_TEAM_LATE, "rank 1 did not read 2097152 shared bytes within 0.4 s", "");
 	stage_clear(&s);
 	channel_close(&ch);
 }

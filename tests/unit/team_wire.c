@@ -85,8 +85,8 @@ struct broken {
 static void test_wire__what_is_broken_says_why_and_stays_so(void **state)
 {
 	static const struct broken rows[] = {
-		{0, 'X', "not of a team"}, {4, 2, "version 2"},	   {5, 200, "no known kind"}, {6, 1, "no known kind"},
-		{10, 1, "are the most"},   {12, 9, "frame 9 where"}, {17, 'x', "another secret"}, {20, 7, "another secret"},
+		{0, 'X', "from a process of a team"}, {4, 2, "version 2"},	   {5, 200, "unknown kind"}, {6, 1, "unknown kind"},
+		{10, 1, "the limit is"},   {12, 9, "frame number 9"}, {17, 'x', "another secret"}, {20, 7, "another secret"},
 	};
 
 	(void)state;
@@ -121,7 +121,7 @@ static void test_wire__a_frame_sent_again_or_back_is_refused(void **state)
 	assert_int_equal(wire_take(&in, &f, &err), WIRE_FRAME);
 	assert_int_equal(wire_put(&in, bytes, size, &err), STATUS_OK);
 	assert_int_equal(wire_take(&in, &f, &err), WIRE_BROKEN);
-	assert_non_null(strstr(err.text, "frame 0 where 1"));
+	assert_non_null(strstr(err.text, "frame number 0; number 1"));
 	error_clear(&err);
 	wire_release(&in);
 	in = (struct wire_in){.keyed = true, .key = key_of(1)};
@@ -143,7 +143,7 @@ static void test_wire__a_stranger_is_held_to_little(void **state)
 	(void)state;
 	assert_int_equal(wire_put(&in, bytes, WIRE_HEADER, &err), STATUS_OK);
 	assert_int_equal(wire_take(&in, &f, &err), WIRE_BROKEN);
-	assert_non_null(strstr(err.text, "513 bytes where 512"));
+	assert_non_null(strstr(err.text, "513 bytes; the limit is 512"));
 	error_clear(&err);
 	wire_release(&in);
 	assert_int_equal(wire_put(&in, bytes, size + WIRE_MAC, &err), STATUS_BAD_INPUT);

@@ -69,11 +69,11 @@ static void test_strangers__a_rank_0_that_misbehaves(void **state)
 	} rows[] = {
 		{HOST_SILENT, CAUSE_TEAM_LOST, "lost rank 0: it has been silent"},
 		{HOST_DIES, CAUSE_TEAM_LOST, "lost rank 0: it closed the connection; last: its welcome"},
-		{HOST_ODD_WELCOME, CAUSE_TEAM_REFUSED, "does not welcome as this version does"},
-		{HOST_ODD_SHAPE, CAUSE_TEAM_REFUSED, "shape of the team is not sound"},
-		{HOST_NO_SHAPE, CAUSE_TEAM_REFUSED, "sent no shape"},
-		{HOST_ODD_ANSWER, CAUSE_TEAM_REFUSED, "answered another question"},
-		{HOST_FEW, CAUSE_TEAM_REFUSED, "did not tell what each rank said"},
+		{HOST_ODD_WELCOME, CAUSE_TEAM_REFUSED, "a welcome of an unknown form"},
+		{HOST_ODD_SHAPE, CAUSE_TEAM_REFUSED, "an invalid list of nodes and ranks"},
+		{HOST_NO_SHAPE, CAUSE_TEAM_REFUSED, "did not send the list of nodes and ranks"},
+		{HOST_ODD_ANSWER, CAUSE_TEAM_REFUSED, "sent the answer of another step"},
+		{HOST_FEW, CAUSE_TEAM_REFUSED, "did not send the objects of all ranks"},
 	};
 
 	(void)state;

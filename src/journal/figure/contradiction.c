@@ -6,14 +6,14 @@
 #include "core/text/units.h"
 
 enum { WORD = 96 };
-#define SIZE_LEAST 32768.0 /* below it what surrounds the loop costs as much as the loop */
+#define SIZE_LEAST 32768.0 /* bytes; for smaller sizes the loop's overhead costs as much as the loop */
 
-/* Words of a key that do not make it another quantity. */
+/* Options of a key that do not change the measured quantity. */
 static const char *const free_words[] = {"threads=", "size=", "search=", "store="};
 
 bool contradiction_asks(const char *key)
 {
-	if (strstr(key, " unit=add")) /* a clock, which more threads may lower */
+	if (strstr(key, " unit=add")) /* measures the clock, which more threads may lower */
 		return false;
 	return !strncmp(key, "peak engine=cpu ", 16) || !strncmp(key, "memory engine=cpu ", 18);
 }
@@ -26,7 +26,7 @@ static bool is_free(const char *word)
 	return false;
 }
 
-/* The next word that counts; its length, 0 at the end. */
+/* Length of the next word that determines the quantity; 0 at the end. */
 static size_t next_word(const char **at)
 {
 	size_t length;
@@ -81,7 +81,7 @@ uint64_t contradiction_quantity(const char *key)
 	return hash;
 }
 
-/* A number option of the key; 0, which means all of it, is more than any. */
+/* The value of a number option of the key. An option of 0 means "all" and becomes infinity. */
 static double option(const char *key, const char *name, const char *unit)
 {
 	const char *at = strstr(key, name);

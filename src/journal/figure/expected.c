@@ -14,7 +14,7 @@ struct expected expected_of(const struct expected_known *known)
 	return (struct expected){0};
 }
 
-/* A unit's rate a node: of what must cross ports the layout alone is compared. */
+/* The bound with a port rate of 1 per node, so that only the layouts are compared. */
 static double for_unit_ports(struct network_bound *b, const char *op)
 {
 	for (size_t i = 0; i < b->kinds; i++)

@@ -1,47 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a case should reach at least, of all that a run knows: the one place that says which of it counts. The
- * judge asks it ahead of a run and after it, the run before it follows a case that is slow.
+ * The lowest rate that a case is expected to reach. All callers use expected_of to choose between the known
+ * references: the judge before and after a run, and the run before it starts an isolation search for a slow
+ * case.
  */
 #ifndef JOURNAL_FIGURE_EXPECTED_H
 #define JOURNAL_FIGURE_EXPECTED_H
 #include <jansson.h>
 #include "journal/figure/figure.h"
 
-/* Of what a smaller group of nodes reached, as METHODS ("Shares of the bound") has it. */
+/* Share of the rate of a smaller group of nodes: docs/explanation/methods/expected-ranges.md, "Shares of the
+ * bound". */
 #define EXPECTED_OF_GROUP 0.5
 
-/* Rates (of a time: its inverse); 0: none. */
+/* Rates, and the inverse of times; 0: not known. */
 struct expected_known {
-	double band;  /* the low end of the band that fits */
-	double share; /* what sound machines reach of the bound at least */
-	double group; /* by what fewer nodes of this run reached: expected_by_group */
+	double band;  /* the low end of the expected range that fits */
+	double share; /* the lowest share of the bound that healthy machines reach, as a rate */
+	double group; /* from the rate of fewer nodes in this run: expected_by_group */
 };
 
-/* What is known before the run, by what the run may tell (figure.h). */
+/* References known before the run, for each way that the run may report (figure.h). */
 struct expected_before_run {
 	struct expected_known way[FIGURE_WAYS];
-	double ceiling_pass;  /* on a CPU: the ratio to its ceiling from which it passes; 0: none judges it */
-	double ceiling_above; /* and from which it is no figure: something held the ceiling up */
+	double ceiling_pass;  /* on a CPU: the case passes from this ratio to its ceiling; 0: not judged */
+	double ceiling_above; /* from this ratio it is invalid: something slowed the ceiling */
 };
 
 enum expected_from { EXPECTED_NOTHING, EXPECTED_BAND, EXPECTED_SHARE, EXPECTED_GROUP };
 struct expected {
-	double rate; /* below it the case is slow; 0: nobody knows */
+	double rate; /* below it the case is slow; 0: not known */
 	enum expected_from from;
 };
-/* A band, where one fits; else the most of what is known. */
+/* Returns the expected range if one fits, else the largest known rate. */
 struct expected expected_of(const struct expected_known *known);
 
-/* A collective of this run, as it was planned. */
+/* A planned collective of this run. */
 struct expected_case {
 	const char *key, *limit;
-	const json_t *layout; /* of its CASE object; NULL: none */
-	double rate;	      /* what it came to */
+	const json_t *layout; /* from its CASE object; NULL: none */
+	double rate;	      /* measured */
 };
 /*
- * What `whole` should reach at least by what `group` did: the same collective on fewer nodes, two at least,
- * with as many ranks on each. 0: it is none such.
+ * The lowest rate expected of `whole`, from the rate of `group`: the same collective on fewer nodes, but at
+ * least two, with the same number of ranks on each. 0: `group` is not such a case.
  */
 double expected_by_group(const struct expected_case *whole, const struct expected_case *group);
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a case's rates is its figure: by what its work is limited by. */
+/* Chooses the figure of a case, its main result, by the resource that limits its work. */
 #ifndef JOURNAL_FIGURE_FIGURE_H
 #define JOURNAL_FIGURE_FIGURE_H
 #include <stdbool.h>
 
-/* NULL: such work has no figure. Static. */
+/* figure_of_limit returns static data; NULL: such work has no figure. */
 struct figure {
-	const char *limit; /* how its name begins */
+	const char *limit; /* prefix of the limit's name */
 	const char *field, *unit;
-	bool lower; /* is better */
+	bool lower; /* lower is better */
 };
 const struct figure *figure_of_limit(const char *limit);
 
-/* What a run may tell of a collective (field nvls), and what is expected of it goes by: nothing, that the
- * links move it alone, that the switch adds. */
+/* The way that a run reports for a collective (field nvls): unknown, over the links only, or with additions
+ * in the switch. The expected rate depends on it. */
 enum figure_way { FIGURE_UNTOLD, FIGURE_LINKS, FIGURE_SWITCH, FIGURE_WAYS };
 #endif

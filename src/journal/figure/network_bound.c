@@ -51,7 +51,8 @@ double network_bound_rate(const struct network_bound *b)
 	return isfinite(least) ? least : 0;
 }
 
-/* An operation by how much of its size crosses a node's ports: n ranks, k of them on the node. */
+/* Kinds of operations, by the share of the data that crosses a node's ports. n: all ranks; k: ranks on the
+ * node. */
 enum moves { REDUCES_TO_ALL, DIVIDED, EACH_TO_EACH, WHOLE, TO_NEXT };
 
 static const struct {
@@ -63,7 +64,7 @@ static const struct {
 	{"sendrecv", TO_NEXT},
 };
 
-/* Bus bandwidth over the rate of one node's ports. */
+/* Ratio of the bus bandwidth to the rate of one node's ports. */
 static double per_port(const struct network_bound_kind *k, double n, enum moves moves,
 		       enum network_bound_way way)
 {
@@ -82,7 +83,7 @@ static double per_port(const struct network_bound_kind *k, double n, enum moves 
 	return 1;
 }
 
-/* Of the operation, with each kind's ports times share[i]. */
+/* Bound of the operation, with the port rate of kind i multiplied by share[i]. */
 static double bound(const struct network_bound *b, const char *op, enum network_bound_way way,
 		    const double *share)
 {
@@ -99,7 +100,7 @@ static double bound(const struct network_bound *b, const char *op, enum network_
 		least = fmin(least, rate * per_port(&b->kind[i], n, ops[o].moves, way));
 		all += rate * b->kind[i].nodes;
 	}
-	/* All nodes together send 2 (m - 1) S where the network adds nothing. */
+	/* Without reduction in the network, all m nodes together send 2 (m - 1) S bytes. */
 	if (ops[o].moves == REDUCES_TO_ALL && way == NETWORK_BOUND_LEAST)
 		least = fmin(least, all * (n - 1) / n / (b->nodes - 1));
 	return isfinite(least) ? least : 0;

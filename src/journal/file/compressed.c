@@ -25,7 +25,7 @@ enum status compressed_journal_open(struct compressed_journal **out, int fd, str
 		p->stream = ZSTD_createDStream();
 	if (!p || !p->stream) {
 		free(p);
-		return error_errno(err, ENOMEM, "reading a compressed journal");
+		return error_errno(err, ENOMEM, "no memory to read a compressed journal");
 	}
 	p->fd = fd;
 	p->in.src = p->input;
@@ -45,7 +45,7 @@ static enum status fill(struct compressed_journal *p, bool *more, struct error *
 		got = read(p->fd, p->input, sizeof(p->input));
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
-		return error_errno(err, errno, "a compressed journal cannot be read");
+		return error_errno(err, errno, "cannot read the compressed journal");
 	p->in.size = (size_t)got;
 	p->in.pos = 0;
 	*more = got > 0;
@@ -68,7 +68,7 @@ enum status compressed_journal_read(struct compressed_journal *p, void *to, size
 		if (!more && !p->within)
 			break;
 		left = ZSTD_decompressStream(p->stream, &out,
-					     &p->in); /* with no input: what it still holds */
+					     &p->in); /* without input it returns buffered output */
 		p->damaged = ZSTD_isError(left);
 		p->within = left > 0;
 	}

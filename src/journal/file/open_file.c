@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file without a name lives as long as it is open: what was measured is still in it. */
+/* A removed file keeps its contents as long as it is open, so the results can be written again. */
 #include "journal/file/open_file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "core/text/text.h"
 #include "journal/journal.h"
 
-/* True where it is not known: a name that cannot be looked at just now costs nobody his run. */
+/* Also true if the path cannot be examined now, so that the run goes on. */
 static bool stands_at(const char *path, const struct stat *ours)
 {
 	struct stat there;
@@ -20,7 +20,6 @@ static bool stands_at(const char *path, const struct stat *ours)
 	return there.st_ino == ours->st_ino && there.st_dev == ours->st_dev;
 }
 
-/* One read and one write at a time, both whole or the end of it. */
 enum status open_file_copy(int from, off_t at, off_t end, int to, const char *path, struct error *err)
 {
 	char block[1 << 16];
@@ -33,25 +32,26 @@ enum status open_file_copy(int from, off_t at, off_t end, int to, const char *pa
 		if (got > 0)
 			put = write(to, block, (size_t)got);
 		if (got < 0 || put < 0)
-			return error_errno(err, errno, "%s: cannot be written", path);
+			return error_errno(err, errno, "cannot write %s", path);
 		if (!put)
-			return error_set(err, STATUS_NO_RESOURCE, "%s: ends at byte %lld of %lld", path,
+			return error_set(err, STATUS_NO_RESOURCE,
+					 "cannot copy to %s: the data ends at byte %lld of %lld", path,
 					 (long long)(at - begin), (long long)(end - begin));
 		at += put;
 	}
 	if (fsync(to))
-		return error_errno(err, errno, "%s: cannot be brought to the disk", path);
+		return error_errno(err, errno, "cannot sync %s to the disk", path);
 	return STATUS_OK;
 }
 
-/* A new file, whole or not at all. Whatever stands at `path` now is not ours and stays. */
+/* Creates a complete file or none. An existing file at `path` belongs to another program and stays. */
 static enum status write_at(int from, off_t size, const char *path, struct error *err)
 {
 	int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	enum status st;
 
 	if (to < 0)
-		return error_errno(err, errno, "%s: cannot be created again", path);
+		return error_errno(err, errno, "cannot create %s again", path);
 	st = open_file_copy(from, 0, size, to, path, err);
 	close(to);
 	if (st)
@@ -59,7 +59,7 @@ static enum status write_at(int from, off_t size, const char *path, struct error
 	return st;
 }
 
-/* As a run directory among the temporary files, which `report` takes. */
+/* Writes a run directory among the temporary files, so that `report` can read it. */
 static enum status write_elsewhere(int from, off_t size, char place[PATH_MAX])
 {
 	const char *base = getenv("TMPDIR");
@@ -76,7 +76,8 @@ static enum status write_elsewhere(int from, off_t size, char place[PATH_MAX])
 	return STATUS_UNAVAILABLE;
 }
 
-/* To its own path, else beside it, else elsewhere: `place` says where. *err: why not to its own path. */
+/* Writes the file to its own path, else next to it, else among the temporary files. `place`: where. *err: why
+ * not to its own path. */
 static enum status restore(int from, off_t size, const char *path, char place[PATH_MAX], struct error *err)
 {
 	char dir[PATH_MAX];
@@ -101,17 +102,17 @@ static enum status say_removed(int fd, off_t size, const char *path, struct erro
 
 	if (restore(fd, size, path, place, &why))
 		return error_set(err, STATUS_UNAVAILABLE,
-				 "%s was removed while the run was going, and what was measured is lost: %s",
-				 path, why.text);
+				 "%s was removed during the run, and its data is lost: %s", path, why.text);
 	if (!strcmp(place, path))
-		return error_set(err, STATUS_UNAVAILABLE,
-				 "%s was removed while the run was going, and the run ends here; what was "
-				 "measured until then is written there again",
-				 path);
-	return error_set(err, STATUS_UNAVAILABLE,
-			 "%s was replaced while the run was going, and the run ends here; what was measured "
-			 "until then is in %.400s",
-			 path, place);
+		return error_set(
+			err, STATUS_UNAVAILABLE,
+			"%s was removed during the run, and the run ends here; the data written until then is "
+			"written there again",
+			path);
+	return error_set(
+		err, STATUS_UNAVAILABLE,
+		"%s was replaced during the run, and the run ends here; the data written until then is in %.400s",
+		path, place);
 }
 
 static enum status say_moved(int fd, const char *path, struct error *err)
@@ -123,19 +124,19 @@ static enum status say_moved(int fd, const char *path, struct error *err)
 	size = readlink(name, now, sizeof(now) - 1);
 	if (size > 0)
 		now[size] = '\0';
-	return error_set(
-		err, STATUS_UNAVAILABLE,
-		"%s was moved while the run was going, and the run ends here; what was measured is in %.400s",
-		path, now);
+	return error_set(err, STATUS_UNAVAILABLE,
+			 "%s was moved during the run, and the run ends here; the data is in %.400s", path,
+			 now);
 }
 
-/* What another cut off is gone; what another added ends the reading there. */
+/* The data that another program cut off is lost; data that it added ends the reading there. */
 static enum status say_changed(off_t is, off_t size, const char *path, struct error *err)
 {
-	return error_set(err, STATUS_UNAVAILABLE,
-			 "%s was %s by another while the run was going (it has %lld bytes, %lld were "
-			 "written), and the run ends here",
-			 path, is < size ? "cut" : "written into", (long long)is, (long long)size);
+	return error_set(
+		err, STATUS_UNAVAILABLE,
+		"%s was %s by another program during the run (it has %lld bytes, %lld were written), and "
+		"the run ends here",
+		path, is < size ? "cut" : "written into", (long long)is, (long long)size);
 }
 
 enum status open_file_check(int fd, off_t size, const char *path, struct error *err)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the journals of a team's other ranks lie in the run directory of rank 0. Written by src/team, read by
- * record_read. */
+/* Folders for the journals of a team's other ranks, in the run directory of rank 0. src/team writes them,
+ * record_read reads them. */
 #ifndef JOURNAL_FILE_RANK_DIR_H
 #define JOURNAL_FILE_RANK_DIR_H
 #include <stddef.h>
 
 #define NODES_DIR "nodes"
 
-/* DIR/nodes/NAME/rank-R. Of the name letters, digits, - _ . are kept, others become '_', and so does a dot at
- * its begin: no name leads out of DIR/nodes. */
+/* Writes DIR/nodes/NAME/rank-R to `out`. Letters, digits and - _ . of the name stay; other characters and a
+ * leading dot become '_', so that no name leads out of DIR/nodes. */
 void rank_dir_path(char *out, size_t size, const char *dir, const char *name, unsigned rank);
 #endif

@@ -13,7 +13,7 @@ void run_dir_open(struct run_dir *h, const char *path)
 	h->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Where the kernel says that the open directory is. */
+/* Asks the kernel for the present path of the open directory. */
 static enum run_dir_state look_elsewhere(const struct run_dir *h, char now[PATH_MAX])
 {
 	char name[32];
@@ -36,7 +36,7 @@ enum run_dir_state run_dir_look(const struct run_dir *h, char now[PATH_MAX], int
 	*why = 0;
 	if (h->fd < 0)
 		return RUN_DIR_HERE;
-	if (fstat(h->fd, &ours)) /* a server that forgot it */
+	if (fstat(h->fd, &ours)) /* an NFS server may no longer know it */
 		return errno == ESTALE ? RUN_DIR_REMOVED : RUN_DIR_HERE;
 	if (!ours.st_nlink)
 		return RUN_DIR_REMOVED;

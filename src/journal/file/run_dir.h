@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run directory while a run works in it: others may remove, move or replace it, or forbid to write there.
- */
+/* Watches a run directory during the run: other programs may remove, move or replace it, or make it
+ * read-only. */
 #ifndef JOURNAL_FILE_RUN_DIR_H
 #define JOURNAL_FILE_RUN_DIR_H
 #include <limits.h>
 #include <sys/types.h>
 
 enum run_dir_state {
-	RUN_DIR_HERE,	 /* or it cannot be known: that costs nobody his run */
-	RUN_DIR_REMOVED, /* whatever stands at its path now is not it */
-	RUN_DIR_MOVED,	 /* it stands elsewhere, and can be written to there */
-	RUN_DIR_SHUT	 /* it stands where it stood, and cannot be written to */
+	RUN_DIR_HERE,	 /* also if the state cannot be determined, so that the run goes on */
+	RUN_DIR_REMOVED, /* its path is gone, or leads to another directory */
+	RUN_DIR_MOVED,	 /* it has another path now, and is writable there */
+	RUN_DIR_SHUT	 /* it has the same path, and is not writable */
 };
 
 struct run_dir {
@@ -18,10 +18,10 @@ struct run_dir {
 	char path[PATH_MAX];
 };
 
-/* Remembers the directory that stands at `path` now. Owner: caller, run_dir_close. */
+/* Opens the directory at `path`. Owner: caller, run_dir_close. */
 void run_dir_open(struct run_dir *h, const char *path);
-/* now: the path where it is to be found; of one that was removed, where it was. *why: errno of RUN_DIR_SHUT.
- */
+/* Finds the state of the directory. now: its present path, or the former one if it was removed. *why: the
+ * errno of RUN_DIR_SHUT. */
 enum run_dir_state run_dir_look(const struct run_dir *h, char now[PATH_MAX], int *why);
 void run_dir_close(struct run_dir *h);
 #endif

@@ -24,10 +24,10 @@ static bool time_of(const json_t *reading, uint64_t *out)
 
 static enum status no_memory(struct error *err)
 {
-	return error_errno(err, ENOMEM, "reading what changed on the GPUs");
+	return error_errno(err, ENOMEM, "no memory to read the changes on the GPUs");
 }
 
-/* Room for one more, zeroed; NULL: no memory. */
+/* Adds a zeroed entry; NULL: no memory. */
 static void *one_more(void *array, size_t *count, size_t size)
 {
 	void **at = array;
@@ -42,7 +42,7 @@ static void *one_more(void *array, size_t *count, size_t size)
 	return grown;
 }
 
-/* "link 3: 12, link 7: 1" of two such maps. */
+/* The growth between two maps as text: "link 3: 12, link 7: 1". */
 static void parts_grown(const json_t *before, const json_t *now, char *out, size_t size)
 {
 	const char *name;
@@ -58,7 +58,7 @@ static void parts_grown(const json_t *before, const json_t *now, char *out, size
 	}
 }
 
-/* The GPU has told `name`, which is kept once. */
+/* Records once that the GPU reports `name`. */
 static enum status supply(struct health *h, const char *pci, const char *name, struct error *err)
 {
 	struct health_supply *s;
@@ -73,15 +73,15 @@ static enum status supply(struct health *h, const char *pci, const char *name, s
 	return STATUS_OK;
 }
 
-/* `before`: what h->last has of the GPU, which is each value that was told last, and in "at" when that was.
- */
+/* Two readings of a GPU to compare. `before`: its entry in h->last, which holds the last value of each
+ * counter and state, and in "at" its time. */
 struct pair {
 	const char *pci;
 	const json_t *before, *now;
 	uint64_t t1_ns; /* of `now` */
 };
 
-/* When the GPU told this value last; 0: never. */
+/* Time of the last reading of this value; 0: never. */
 static uint64_t told_at(const json_t *before, const char *name)
 {
 	const json_t *at = json_object_get(json_object_get(before, "at"), name);
@@ -89,7 +89,7 @@ static uint64_t told_at(const json_t *before, const char *name)
 	return json_is_integer(at) && json_integer_value(at) > 0 ? (uint64_t)json_integer_value(at) : 0;
 }
 
-/* Room for a change of `name`, which was told at `t0_ns`; NULL: no memory. */
+/* Adds a change of `name`; NULL: no memory. */
 static struct health_change *new_change(struct health *h, const struct pair *p, const char *name)
 {
 	struct health_change *c = one_more(&h->change, &h->change_count, sizeof(*c));
@@ -172,8 +172,8 @@ static enum status supply_signals(struct health *h, const char *pci, const json_
 	return st;
 }
 
-/* The numbers of one kind: those before, and over them those of the reading. `at` (or NULL) gets the time of
- * each of these. */
+/* The values of one kind: the earlier ones, replaced by those of the reading. `at` (may be NULL) receives the
+ * time of each new value. */
 static json_t *newest(const json_t *before, const json_t *reading, json_t *at, uint64_t t_ns)
 {
 	json_t *all = before ? json_copy((json_t *)before) : json_object(), *value;
@@ -190,7 +190,8 @@ static json_t *newest(const json_t *before, const json_t *reading, json_t *at, u
 	return all;
 }
 
-/* The next reading is held against this one, and where this one lacks a value, against the one before it. */
+/* Stores this reading for the comparison with the next one. A value that it lacks keeps its earlier reading.
+ */
 static enum status remember(struct health *h, const struct pair *p, struct error *err)
 {
 	static const char *const kinds[] = {"counters", "states", "errors"};
@@ -211,7 +212,7 @@ static enum status remember(struct health *h, const struct pair *p, struct error
 	return whole ? STATUS_OK : no_memory(err);
 }
 
-/* A reading of one GPU. */
+/* Handles a reading of one GPU. */
 static enum status take(struct health *h, const char *pci, const json_t *reading, uint64_t shift_ns,
 			struct error *err)
 {
@@ -252,7 +253,7 @@ enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns,
 	return st;
 }
 
-/* Values of one kind that came before and are not in the GPU's last reading. */
+/* Adds `missing` changes for earlier values of one kind that are absent from the GPU's last reading. */
 static enum status miss(struct health *h, const struct pair *p, const char *kind, struct error *err)
 {
 	struct health_change *c;
@@ -296,7 +297,7 @@ void health_resumed(struct health *h, bool rebooted)
 	const char *pci;
 	json_t *reading;
 
-	if (rebooted) /* the driver began to count anew */
+	if (rebooted) /* the driver's counters began at zero again */
 		json_object_clear(h->last);
 	json_object_foreach(h->last, pci, reading)
 	{
@@ -304,16 +305,16 @@ void health_resumed(struct health *h, bool rebooted)
 	}
 }
 
-/* How much of [a0, a1] is in [b0, b1]. */
+/* Length of the part of [a0, a1] that is in [b0, b1]. */
 static double overlap(double a0, double a1, double b0, double b1)
 {
 	return fmax(fmin(a1, b1) - fmax(a0, b0), 0);
 }
 
 /*
- * Takes from a rise what one of the first `count` changes, of other ranks, tells already: two ranks read the
- * same counter, so what both of their value ranges hold is one rise. A fall or a state that another rank saw
- * in the same time is told whole. False: nothing of it is new.
+ * Subtracts from a rise the part that one of the first `count` changes, from other ranks, already contains:
+ * two ranks read the same counter, so the overlap of their value ranges is one rise. A fall or a state change
+ * that another rank saw in the same time is not new. False: nothing of the change is new.
  */
 static bool is_new(const struct health *h, size_t count, struct health_change *c)
 {

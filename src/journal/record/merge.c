@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journals of all ranks as one record. Each is read by itself, and what it says is not trusted to be of
- * this team: rank, size, program and build are those of rank 0's. What a rank planned and did is its own;
- * only numbers that must differ between ranks are made anew: ids, steps, times, and which of its node's GPUs
- * a target names.
+ * Merges the journals of all ranks into one record. Each is read separately and is used only if its rank,
+ * team size, program and build match rank 0's journal. The plans and results of a rank stay unchanged. Only
+ * ids, steps, times and the GPU names of targets are converted, because they are relative to the rank.
  */
 #include "journal/record/merge.h"
 
@@ -16,9 +15,9 @@ struct merge {
 	struct record *r;
 	unsigned *node_of; /* by rank */
 	unsigned size;
-	size_t own; /* cases that rank 0's journal has */
+	size_t own; /* cases in rank 0's journal */
 	size_t room;
-	unsigned step; /* the next that is free */
+	unsigned step; /* the next free number */
 	struct error *err;
 };
 
@@ -45,20 +44,20 @@ static bool same_text(const json_t *a, const json_t *b, const char *name)
 	return x == y || (x && y && json_equal(x, y));
 }
 
-/* Why this journal is none of rank `rank` of this team; NULL: it is. */
+/* Why this journal does not belong to rank `rank` of this team; NULL: it does. */
 static const char *foreign(const struct merge *m, const struct record *sub, unsigned rank)
 {
 	const json_t *team = json_object_get(sub->open, "team");
 	const json_t *of = json_object_get(team, "rank"), *size = json_object_get(team, "size");
 
 	if (!sub->open)
-		return "it does not begin as the journal of a run does";
+		return "it does not begin like the journal of a run";
 	if (!json_is_integer(of) || json_integer_value(of) != rank || !json_is_integer(size) ||
 	    json_integer_value(size) != m->size)
-		return "it is of another rank or team";
+		return "it belongs to another rank or team";
 	if (!same_text(m->r->open, sub->open, "program") || !same_text(m->r->open, sub->open, "build") ||
 	    !same_text(m->r->open, sub->open, "seed"))
-		return "it is of another program, build or seed";
+		return "it belongs to another program, build or seed";
 	return sub->plan ? NULL : "it has no plan";
 }
 
@@ -70,7 +69,7 @@ static void not_whole(struct record_node *n, enum record_node_state state, unsig
 		snprintf(n->why, sizeof(n->why), "rank %u: %.200s", rank, why);
 }
 
-/* ---- where a case is ---- */
+/* ---- place of a case ---- */
 
 static int gpu_index(const json_t *machine, const char *pci)
 {
@@ -85,7 +84,7 @@ static int gpu_index(const json_t *machine, const char *pci)
 	return -1;
 }
 
-/* A rank that sees its own GPU alone calls it gpu0: its target is worded by the node's GPUs. */
+/* A rank that sees only its own GPU calls it gpu0. Replaces that by its number among the node's GPUs. */
 static void retarget(const struct record_node *n, json_t *plan)
 {
 	const json_t *gpus = json_object_get(plan, "gpus");
@@ -105,7 +104,7 @@ static void retarget(const struct record_node *n, json_t *plan)
 	json_object_set_new(plan, "target", json_string(text));
 }
 
-/* Facts of a node's GPUs come from each rank that sees them. */
+/* Adds the facts of GPUs that only this rank sees to the node's facts. */
 static enum status add_gpus(struct merge *m, struct record_node *n, const json_t *machine)
 {
 	const json_t *theirs = json_object_get(machine, "gpus");
@@ -133,7 +132,8 @@ static enum status take_machine(struct merge *m, struct record_node *n, const js
 	return n->machine ? STATUS_OK : no_memory(m);
 }
 
-/* Of several nodes, the name before it. `part`: "rank-3/" where the rank's own GPUs are not known. */
+/* Sets c->where; with several nodes the node's name comes first. `part`: "rank-3/" if the rank's GPUs are not
+ * known. */
 static enum status place(struct merge *m, struct record_case *c, unsigned rank, const char *part)
 {
 	const struct record_node *n = &m->r->node[m->node_of[rank]];
@@ -155,7 +155,7 @@ static enum status place(struct merge *m, struct record_case *c, unsigned rank, 
 	return STATUS_OK;
 }
 
-/* ---- what a rank did ---- */
+/* ---- cases of a rank ---- */
 
 static enum status add_case(struct merge *m, const struct record_case *c)
 {
@@ -175,7 +175,7 @@ static enum status add_case(struct merge *m, const struct record_case *c)
 	return STATUS_OK;
 }
 
-/* Rank 0's case of the same place among the team's, if it is the same case. */
+/* Rank 0's case with the same number among the team's cases, if it is the same case. */
 static struct record_case *team_case(const struct merge *m, const struct record_case *c)
 {
 	const json_t *ordinal = json_object_get(c->plan, "team");
@@ -208,7 +208,7 @@ static enum status add_part(struct merge *m, const struct record_case *c, unsign
 	return STATUS_OK;
 }
 
-/* A GPU that several ranks share is no case of any: the first of them has said so. */
+/* A GPU that several ranks share has no case; the first of them has reported that already. */
 static bool said_before(const struct merge *m, const struct record_case *c)
 {
 	if (!c->skipped || c->skip_cause != CAUSE_GPU_SHARED)
@@ -233,8 +233,8 @@ static void shift_case(const struct record_node *n, struct record_case *c)
 	}
 }
 
-/* Another case is named by its place in the own journal: as `name` of this object. One that is not there is
- * taken out. */
+/* Member `name` of this object refers to a case by its id in the rank's own journal. Converts the id, or
+ * removes the member if there is no such case. */
 static enum status renumber(struct merge *m, json_t *object, const char *name, const size_t *place_of,
 			    size_t count)
 {
@@ -283,7 +283,7 @@ static enum status take_cases(struct merge *m, struct record *sub, unsigned rank
 			m->step = c->step + 1;
 		place_of[i] = m->r->case_count;
 		st = add_case(m, c);
-		if (!st) { /* it is the whole record's now */
+		if (!st) { /* the merged record owns it now */
 			c->phase = NULL;
 			c->phase_count = 0;
 		}
@@ -292,7 +292,7 @@ static enum status take_cases(struct merge *m, struct record *sub, unsigned rank
 	return st;
 }
 
-/* The lowest rank of a node samples for all of it; what another has besides joins. */
+/* The lowest rank of a node samples for the whole node; adds further series of other ranks. */
 static enum status take_series(struct merge *m, struct record_node *n, struct record *sub)
 {
 	bool first = n == m->r->node;
@@ -322,9 +322,9 @@ static uint64_t on_axis(const void *node, uint64_t t_ns)
 	return record_clock_zero(node, t_ns);
 }
 
-/* ---- a rank of which nothing came ---- */
+/* ---- a rank without a journal ---- */
 
-/* Rank 0's case on the node of the lost one; *c is not to be freed. */
+/* Makes the lost rank's case from rank 0's. Do not free *c. */
 static enum status lost_case(struct merge *m, struct record_case *c, const struct record_case *own,
 			     unsigned rank, const char *why)
 {
@@ -335,7 +335,7 @@ static enum status lost_case(struct merge *m, struct record_case *c, const struc
 
 	if (!plan || json_array_append_new(m->r->lent, plan))
 		return no_memory(m);
-	json_object_del(plan, "gpus"); /* which it had is not known */
+	json_object_del(plan, "gpus"); /* the lost rank's GPUs are not known */
 	json_object_del(plan, "where");
 	if (n->ranks > 1)
 		snprintf(part, sizeof(part), "rank-%u/", rank);
@@ -348,7 +348,7 @@ static enum status lost_case(struct merge *m, struct record_case *c, const struc
 	c->ending = ENDING_NOT_RUN;
 	c->status = STATUS_UNAVAILABLE;
 	c->cause = CAUSE_TEAM_LOST;
-	snprintf(c->text, sizeof(c->text), "rank %u on %s told nothing of it: %.300s", rank, n->name, why);
+	snprintf(c->text, sizeof(c->text), "no result from rank %u on %s: %.300s", rank, n->name, why);
 	c->t0_ns = c->t1_ns = 0;
 	c->phase = NULL;
 	c->phase_count = c->rank_count = 0;
@@ -356,8 +356,8 @@ static enum status lost_case(struct merge *m, struct record_case *c, const struc
 	return st;
 }
 
-/* All ranks have the same suite, so it had what rank 0 has: of a node's CPU and readings its lowest rank
- * alone. */
+/* All ranks have the same suite, so the lost rank had the same cases as rank 0. Only the lowest rank of a
+ * node has its CPU cases and readings. */
 static enum status lose_rank(struct merge *m, unsigned rank, const char *why)
 {
 	const struct record_node *n = &m->r->node[m->node_of[rank]];
@@ -414,8 +414,9 @@ static enum status take_rank(struct merge *m, unsigned rank, unsigned *missing)
 	st = record_read_alone(&sub, dir, &own);
 	if (st == STATUS_NO_RESOURCE)
 		return error_set_cause(m->err, st, own.cause, "%s", own.text);
-	if (st) /* in words that do not depend on where the directory stands */
-		why = st == STATUS_UNAVAILABLE ? "its journal did not come" : "its journal cannot be read";
+	if (st) /* a message that does not depend on the path of the directory */
+		why = st == STATUS_UNAVAILABLE ? "its journal was not received"
+					       : "its journal cannot be read";
 	else
 		why = foreign(m, &sub, rank);
 	if (why) {
@@ -472,7 +473,7 @@ enum status record_merge(struct record *r, struct error *err)
 	}
 	for (unsigned n = 0; n < r->node_count && !st; n++)
 		st = take_node(&m, n);
-	if (!st && m.size && r->node[0].machine) { /* with the GPUs that rank 0 does not see */
+	if (!st && m.size && r->node[0].machine) { /* includes the GPUs that rank 0 does not see */
 		json_decref(r->machine);
 		r->machine = json_incref(r->node[0].machine);
 	}

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One record of the journals of a team: for record.c. */
+/* Merges the journals of a team into one record. Used by record.c. */
 #ifndef JOURNAL_RECORD_MERGE_H
 #define JOURNAL_RECORD_MERGE_H
 #include "journal/record/record.h"
 
-/* The journal of one directory and nothing else. */
+/* Reads the journal of one directory only. */
 enum status record_read_alone(struct record *r, const char *dir, struct error *err);
 void record_drop_phases(struct record_case *c);
 
-/* Rank 0's record gains what lies below its nodes/. One that is no rank 0 of several, or whose `team` does
- * not hold together, stays alone. NO_RESOURCE alone is an error. */
+/* Adds the journals below nodes/ to rank 0's record. The record stays as it is if it is not of rank 0 of a
+ * team, or if its `team` is inconsistent. The only error is NO_RESOURCE. */
 enum status record_merge(struct record *r, struct error *err);
 
-/* team.c: the nodes, by what the journal says of its team. node_of: by rank; NULL with *size 0: no
- * team. */
+/* team.c: fills the nodes from the journal's `team`. node_of: the node of each rank; NULL with *size 0: no
+ * team. Owner: caller, free(). */
 enum status record_team(struct record *r, unsigned **node_of, unsigned *size, struct error *err);
-/* A time of a node's clock on rank 0's: less the offset, linear between its two readings, constant outside.
- */
+/* Converts a time of a node's clock to rank 0's clock: subtracts the offset, which is linear between its two
+ * readings and constant outside. */
 uint64_t record_clock_zero(const struct record_node *n, uint64_t t_ns);
 #endif

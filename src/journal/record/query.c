@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a record that was read. */
+/* Queries on a record. */
 #include "journal/record/record.h"
 #include <string.h>
 
@@ -45,7 +45,7 @@ static bool named(const char *const *names, const char *name)
 	return false;
 }
 
-/* Every option of a, but those named, has the same text in b. */
+/* Every option of `a`, except those in `but`, has the same text in `b`. */
 static bool options_within(const struct record_case *a, const struct record_case *b, const char *const *but)
 {
 	const char *name, *text;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From lines to cases. A journal may be a stranger's: what has the wrong form is passed over as if it were
- * not there, never trusted. Times of a run that was resumed after a reboot are shifted so that they go on
- * behind the earlier ones (CLOCK_MONOTONIC began anew).
+ * Builds a record from the lines of a journal. The journal may come from a foreign source: parts of a wrong
+ * form are ignored. If a run was resumed after a reboot, CLOCK_MONOTONIC began at zero again, so its times
+ * are shifted to follow the earlier ones.
  */
 #include "journal/record/record.h"
 #include <limits.h>
@@ -18,7 +18,7 @@ struct builder {
 	size_t case_room;
 	unsigned step;	    /* steps taken so far */
 	size_t last;	    /* 1 + the case that began or ended last; 0: none has */
-	enum status status; /* memory ran out, or an unknown schema: all else in a bad line is passed over */
+	enum status status; /* no memory, or an unknown schema; other faults in a line are ignored */
 	struct error *err;
 };
 
@@ -41,10 +41,10 @@ static bool u64_of(const json_t *object, const char *name, uint64_t *out)
 
 static double number_of(const json_t *object, const char *name)
 {
-	return json_number_value(json_object_get(object, name)); /* 0 where it is none */
+	return json_number_value(json_object_get(object, name)); /* 0 if it is not a number */
 }
 
-/* Room for one more in a growing array; NULL when memory is out (the builder then says so). */
+/* Makes room for one more entry in a growing array; NULL: no memory, which b->status then says. */
 static void *grown(struct builder *b, void *array, size_t count, size_t *room, size_t size)
 {
 	size_t more = *room ? 2 * *room : 16;
@@ -61,7 +61,7 @@ static void *grown(struct builder *b, void *array, size_t count, size_t *room, s
 	return p;
 }
 
-/* The plan's word on whether the case runs at all. */
+/* Reads whether the plan skips the case. */
 static void read_skip(struct record_case *c, const json_t *plan)
 {
 	const json_t *skip = json_object_get(plan, "skip");
@@ -141,13 +141,13 @@ static void on_plan(struct builder *b, const json_t *body)
 {
 	struct record *r = b->record;
 
-	if (r->plan) /* a resumed run says its plan once */
+	if (r->plan) /* a resumed run may repeat the plan */
 		return;
 	r->plan = json_incref((json_t *)body);
 	add_steps(b, json_object_get(body, "steps"));
 }
 
-/* The added steps join the plan's own, which also keeps them alive for the cases that lend from them. */
+/* Appends the added steps to the plan, which keeps them alive for the cases that borrow from them. */
 static void on_extend(struct builder *b, const json_t *body)
 {
 	json_t *steps = json_object_get(body, "steps"), *all;
@@ -178,7 +178,7 @@ void record_drop_phases(struct record_case *c)
 	c->phase_count = 0;
 }
 
-/* The case's phase of that name, made where it is new; NULL: no name, or out of memory. */
+/* Finds or adds the case's phase of that name; NULL: no name, or no memory. */
 static struct record_phase *phase_of(struct builder *b, struct record_case *c, const json_t *body)
 {
 	const char *name = text_of(body, "phase", "");
@@ -207,7 +207,7 @@ static void on_begin(struct builder *b, const json_t *body, uint64_t t_ns)
 
 	if (!c)
 		return;
-	record_drop_phases(c); /* an attempt that was cut counts for nothing once it is made again */
+	record_drop_phases(c); /* a repeated attempt replaces one that was cut off */
 	b->last = c->id + 1;
 	c->begun = true;
 	c->ended = false;
@@ -256,8 +256,8 @@ static void on_samples(struct builder *b, const json_t *body)
 	u64_of(body, "batch", &p->batch);
 }
 
-/* The worker's values, and later the supervisor's from telemetry, come as events of their own: they are
- * joined. */
+/* The worker's values, and later the supervisor's values from telemetry, are separate events and are merged
+ * here. */
 static void on_result(struct builder *b, const json_t *body)
 {
 	struct record_case *c = case_of(b, body);
@@ -296,11 +296,11 @@ static void on_telemetry(struct builder *b, const json_t *body)
 		telemetry_block_read(body, &b->record->series, &b->record->series_count, b->shift_ns, b->err);
 }
 
-/* What a later program wrote may mean something else under the same names: nothing is judged by guesses. */
+/* Refuses unknown schemas, because a later program may give other meanings to the same names. */
 static enum status check_schema(const struct record *r, const json_t *body, struct error *err)
 {
 	const json_t *schema = json_object_get(body, "schema");
-	json_int_t number = json_integer_value(schema); /* 0 where it is none */
+	json_int_t number = json_integer_value(schema); /* 0 if there is none */
 	enum status st;
 	char *shown;
 
@@ -308,14 +308,15 @@ static enum status check_schema(const struct record *r, const json_t *body, stru
 		return STATUS_OK;
 	shown = schema ? json_dumps(schema, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT) : NULL;
 	st = error_set(err, STATUS_BAD_INPUT,
-		       "%s/" JOURNAL_FILE ": written in schema %.40s; this assay reads 1 to %d: use the one "
+		       "%s/" JOURNAL_FILE
+		       ": written in schema %.40s; this assay reads 1 to %d: use the version "
 		       "that wrote it",
 		       r->dir, shown ? shown : "(none)", JOURNAL_SCHEMA);
 	free(shown);
 	return st;
 }
 
-/* Whether the machine was started anew between two `open` lines: by the kernel's id, else by its clock. */
+/* Whether the machine was rebooted between two `open` lines: by the kernel's boot id, else by the clock. */
 static bool rebooted(const struct builder *b, const char *boot, uint64_t t_ns)
 {
 	const struct record *r = b->record;
@@ -334,8 +335,8 @@ static void resume(struct builder *b, const char *boot, uint64_t t_ns)
 		c->reboot = c->ended ? REBOOT_BEHIND : REBOOT_WITHIN;
 }
 
-/* A new `open` is a resumed run. Time goes on behind the last event, a second apart, when the clock began
- * anew. */
+/* A second `open` is a resumed run. If the clock began at zero again, its time continues one second after the
+ * last event. */
 static void on_open(struct builder *b, const json_t *body, uint64_t t_ns)
 {
 	struct record *r = b->record;
@@ -418,7 +419,7 @@ enum status record_read_alone(struct record *r, const char *dir, struct error *e
 	struct builder b = {.record = r, .err = err};
 	enum status st;
 
-	*r = (struct record){.cut_line = 1}; /* and one on with each that reads */
+	*r = (struct record){.cut_line = 1}; /* grows by one with each line that was read */
 	text_copy(r->dir, sizeof(r->dir), dir);
 	st = journal_read(dir, visit, &b, &r->cut_bytes, err);
 	if (!st)
@@ -459,7 +460,7 @@ enum status record_read_run(struct record *r, const char *dir, struct error *err
 	if (st || r->open)
 		return st;
 	record_release(r);
-	return error_set(err, STATUS_BAD_INPUT, "%s/%s: it does not begin as the journal of a run does", dir,
+	return error_set(err, STATUS_BAD_INPUT, "%s/%s does not begin like the journal of a run", dir,
 			 JOURNAL_FILE);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was in a team, and what their clocks showed, as rank 0's journal says. Formulae:
- * docs/explanation/methods, "Clocks of several nodes". */
+/* Reads the nodes of a team and their clocks from rank 0's journal. Formulas:
+ * docs/explanation/methods/nodes.md, "Clocks of several nodes". */
 #include "journal/record/merge.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "core/text/text.h"
 
 enum { TEAM_MOST = 4096 };
-/* Beyond a century no clock is another's. */
+/* Larger offsets, more than a century, are invalid. */
 static const int64_t offset_most = INT64_C(4000000000000000000);
 
 static bool number(const json_t *j, const char *name, unsigned most, unsigned *out)
@@ -50,12 +50,12 @@ uint64_t record_clock_zero(const struct record_node *n, uint64_t t_ns)
 	if (b->known && to > from)
 		drift = fmin(fmax(((double)t_ns - from) / (to - from), 0), 1) *
 			(double)(b->offset_ns - a->offset_ns);
-	less = a->offset_ns +
-	       llrint(drift); /* a whole number: a double has no nanoseconds of a long uptime */
+	less = a->offset_ns + llrint(drift); /* added as an integer, because a double cannot hold a long
+						uptime in nanoseconds */
 	return less > 0 && (uint64_t)less > t_ns ? 0 : t_ns - (uint64_t)less;
 }
 
-/* The node's ranks, each of which is no other's. */
+/* Reads the node's ranks; each rank must belong to one node only. */
 static bool take_ranks(struct record_node *n, unsigned index, const json_t *list, unsigned *node_of,
 		       unsigned size)
 {
@@ -81,7 +81,7 @@ static bool take_ranks(struct record_node *n, unsigned index, const json_t *list
 	return true;
 }
 
-/* No two have the same: the writer told them apart. */
+/* Reads the node's name, which must be unique. */
 static bool take_name(struct record *r, size_t index, const json_t *j)
 {
 	struct record_node *n = &r->node[index];

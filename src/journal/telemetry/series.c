@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formulae: docs/explanation/methods, "What a series says of a span". */
+/* Formulas: docs/explanation/methods/measuring.md, "Telemetry values of a window". */
 #include "journal/telemetry/series.h"
 #include <errno.h>
 #include <math.h>
@@ -37,7 +37,7 @@ enum status series_find(struct series **out, struct series **array, size_t *coun
 
 	*out = NULL;
 	if (!fits(source, sizeof(s->source)) || !fits(signal, sizeof(s->signal)))
-		return error_set(err, STATUS_BAD_INPUT, "a series has no name of at most %zu bytes",
+		return error_set(err, STATUS_BAD_INPUT, "a series needs a name of at most %zu bytes",
 				 sizeof(s->signal) - 1);
 	for (size_t i = 0; i < *count; i++)
 		if (!strcmp((*array)[i].signal, signal) && !strcmp((*array)[i].source, source)) {
@@ -112,8 +112,8 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 	return (double)(to_ns - from_ns) * 1e-9;
 }
 
-/* Trapezoid between readings; the first and last reading hold to the window's edges, since what lies outside
- * was not the window's. */
+/* Trapezoid between readings. The first and last reading extend to the window's edges, because readings
+ * outside belong to other work. */
 static double mean_over(const struct series *s, size_t from, size_t to, uint64_t t0, uint64_t t1)
 {
 	double sum =
@@ -128,9 +128,8 @@ static double mean_over(const struct series *s, size_t from, size_t to, uint64_t
 }
 
 /*
- * A polled counter moves in steps of its own. A step seen between two readings happened at their midpoint,
- * give or take half their distance; the rate is what was counted between the first step and the last, over
- * the time between them.
+ * A polled counter moves in steps. A step between two readings is placed at their midpoint, with an error of
+ * half their distance. The rate is the count between the first step and the last over the time between them.
  */
 static void counter_rate(const struct series *s, size_t from, size_t to, struct span *out)
 {
@@ -158,7 +157,7 @@ static void counter_rate(const struct series *s, size_t from, size_t to, struct 
 	out->rate_error = out->rate * (slack_first + slack_last) / (t_last - t_first);
 }
 
-/* Of the readings [from, to), all of them inside the window. */
+/* Statistics of the readings [from, to), all inside the window. */
 static void span_of(const struct series *s, size_t from, size_t to, uint64_t t0_ns, uint64_t t1_ns,
 		    struct span *out)
 {
@@ -193,7 +192,7 @@ static bool all_plausible(const struct series *s, size_t from, size_t to)
 	return true;
 }
 
-/* The same without the readings that cannot be; UNAVAILABLE where none is left. */
+/* The same without impossible readings; UNAVAILABLE: none is left. */
 static enum status span_of_plausible(const struct series *s, size_t from, size_t to, uint64_t t0_ns,
 				     uint64_t t1_ns, struct span *out)
 {
@@ -233,7 +232,7 @@ double series_still_s(const struct series *s, uint64_t t0_ns, uint64_t t1_ns)
 
 	if (first == s->count)
 		return 0;
-	/* Back to where the value that stood at the window's begin came up. */
+	/* Back to the reading that first had the value at the window's start. */
 	while (first && s->value[first - 1] <= s->value[first] && s->value[first - 1] >= s->value[first])
 		first--;
 	for (i = first + 1; i < s->count && s->t_ns[i] <= t1_ns; i++) {

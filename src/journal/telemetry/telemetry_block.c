@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line a signal and flush was two thirds words: source, signal and kind again for three readings. A block
- * names them once a second, and tells each time from the one before it.
+ * A block names the source and its signals once a second and stores each time as the difference to the
+ * previous one. One line for each signal and flush would spend two thirds of its bytes on names.
  */
 #include "journal/telemetry/telemetry_block.h"
 #include <errno.h>
@@ -90,14 +90,14 @@ enum signal_kind telemetry_block_kind(const json_t *object)
 	return kind;
 }
 
-/* A reading that is null was not taken; one that is out of order is lost, and shows as a gap. */
+/* null: the reading is absent. A reading out of order is lost and shows as a gap. */
 static void add_reading(struct series *s, json_int_t t_ns, const json_t *value, uint64_t shift_ns)
 {
 	if (json_is_number(value))
 		series_add(s, (uint64_t)t_ns + shift_ns, json_number_value(value), NULL);
 }
 
-/* A time that is none leaves those behind it without a place. */
+/* Stops at an invalid time, because later times are relative to it. */
 static void add_after(struct series *s, json_int_t t_ns, const json_t *signal, uint64_t shift_ns)
 {
 	const json_t *after = json_object_get(signal, "after"), *v = json_object_get(signal, "v");
@@ -125,7 +125,7 @@ static void add_at(struct series *s, const json_t *body, uint64_t shift_ns)
 	}
 }
 
-/* A name that is none is passed over, and so is one too many: neither may fill the caller's error. */
+/* Ignores an invalid name and a name over the limit: neither may set the caller's error. */
 static enum status find_series(struct series **s, struct series **series, size_t *count, const char *source,
 			       const char *signal, enum signal_kind kind, struct error *err)
 {

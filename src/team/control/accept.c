@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank 0 takes the others in. Who has not proved himself costs a few hundred bytes, five seconds and one line
- * of the log. */
+/* Rank 0 accepts the other ranks. A connection that has not proved its membership costs at most a few hundred
+ * bytes, five seconds and one line of the log. */
 #include <errno.h>
 #include <sys/resource.h>
 #include "core/text/text.h"
@@ -8,19 +8,20 @@
 #include "team/transport/rendezvous.h"
 
 enum {
-	STRANGERS = 64,	    /* at once */
-	STRANGER_MS = 5000, /* for the whole handshake, not for each read: who drips bytes lives no longer */
-	STRANGER_OLD_MS = 500, /* then another may have the place */
-	LINGER_MS = 2000,      /* who comes after the team was refused is told too */
+	PENDING_MAX = 64,  /* at once */
+	PENDING_MS = 5000, /* for the whole handshake, not for each read, so that slow senders gain nothing */
+	PENDING_OLD_MS = 500, /* after this time another connection may take the slot */
+	LINGER_MS = 2000,     /* so that ranks that connect after a refusal learn the reason */
 	PORTION_MS = 100,
 	SECRET_RETRY_MS = 200,
-	POLL_ROOM = 2 + STRANGERS + CONTROL_RANKS,
-	FILES_OWN = 64, /* open beside those of the ranks and of strangers */
+	POLL_ROOM = 2 + PENDING_MAX + CONTROL_RANKS,
+	FILES_OWN = 64, /* other open files of this process */
 };
 static const uint64_t ms = 1000000;
 
-struct stranger {
-	struct channel ch; /* fd -1: a free place */
+/* A connection that has not yet proved that it belongs to the team. */
+struct pending {
+	struct channel ch; /* fd -1: a free slot */
 	uint64_t since_ns;
 	bool challenged;
 	char address[RENDEZVOUS_ADDRESS];
@@ -29,54 +30,56 @@ struct stranger {
 	size_t hello_size;
 };
 
-struct door { /* rank 0's while it waits for the others */
+/* State of rank 0 while it waits for the other ranks. */
+struct acceptor {
 	struct control *c;
 	struct listener listener;
-	struct stranger stranger[STRANGERS];
-	json_t **said; /* SHAPE of each rank */
+	struct pending pending[PENDING_MAX];
+	json_t **said; /* the SHAPE frame of each rank */
 	unsigned here, shaped, refused;
 	bool warned;
-	char note[160]; /* the last one that came with another secret */
+	char note[160]; /* the last rank that came with another secret */
 	uint64_t deadline;
 };
 
-static void drop(struct door *d, struct stranger *s, const char *why)
+static void drop(struct acceptor *d, struct pending *s, const char *why)
 {
 	if (why && !d->warned) {
 		log_warn(d->c->log, LOG_TOPIC_RUN,
-			 "team: %s was turned away: %s (the next ones are not told)", s->address, why);
+			 "team: refused a connection from %s: %s (further refusals are not logged)",
+			 s->address, why);
 		d->warned = true;
 	}
 	channel_close(&s->ch);
-	*s = (struct stranger){.ch.fd = -1};
+	*s = (struct pending){.ch.fd = -1};
 }
 
-/* A free place; the oldest stranger's where it had time enough. NULL: none now. */
-static struct stranger *free_place(struct door *d, uint64_t now)
+/* A free slot, or that of the oldest connection if it had time enough. NULL: no slot now. */
+static struct pending *free_place(struct acceptor *d, uint64_t now)
 {
-	struct stranger *oldest = &d->stranger[0];
+	struct pending *oldest = &d->pending[0];
 
-	for (unsigned i = 0; i < STRANGERS; i++) {
-		if (d->stranger[i].ch.fd < 0)
-			return &d->stranger[i];
-		if (d->stranger[i].since_ns < oldest->since_ns)
-			oldest = &d->stranger[i];
+	for (unsigned i = 0; i < PENDING_MAX; i++) {
+		if (d->pending[i].ch.fd < 0)
+			return &d->pending[i];
+		if (d->pending[i].since_ns < oldest->since_ns)
+			oldest = &d->pending[i];
 	}
-	if (now - oldest->since_ns < STRANGER_OLD_MS * ms)
+	if (now - oldest->since_ns < PENDING_OLD_MS * ms)
 		return NULL;
-	drop(d, oldest, "its place was needed");
+	drop(d, oldest, "its slot was needed for another connection");
 	return oldest;
 }
 
-static void accept_all(struct door *d)
+static void accept_all(struct acceptor *d)
 {
 	uint64_t now = clock_now_ns(d->c->clock);
 	char address[RENDEZVOUS_ADDRESS];
-	struct stranger *s;
+	struct pending *s;
 	int fd;
 
 	while ((s = free_place(d, now)) && (fd = rendezvous_accept(&d->listener, address)) >= 0) {
-		*s = (struct stranger){.since_ns = now};
+		*s = (struct pending){.since_ns = now};
 		channel_open(&s->ch, fd);
 		text_copy(s->address, sizeof(s->address), address);
 	}
@@ -97,14 +100,14 @@ static bool take_hello(struct hello *h, const struct wire_frame *f)
 	return sound;
 }
 
-/* HELLO: what it says of itself is believed once it is proved. */
-static void challenge(struct door *d, struct stranger *s, const struct wire_frame *f)
+/* HELLO: its contents are used only after PROOF. */
+static void challenge(struct acceptor *d, struct pending *s, const struct wire_frame *f)
 {
 	char nonce[33], text[256];
 	int size;
 
 	if (f->kind != WIRE_HELLO || !take_hello(&s->said, f) || join_nonce(nonce, NULL)) {
-		drop(d, s, "its first word is no greeting");
+		drop(d, s, "its first frame is not a greeting");
 		return;
 	}
 	memcpy(s->hello, f->payload, f->size);
@@ -119,8 +122,8 @@ static void challenge(struct door *d, struct stranger *s, const struct wire_fram
 	s->challenged = true;
 }
 
-/* Why one that has the secret is no rank of this team; nothing is set where it is. */
-static void judge(const struct door *d, const struct stranger *s, struct error *why)
+/* Checks whether a process that has the secret is a rank of this team. *why: why not; unchanged if it is. */
+static void judge(const struct acceptor *d, const struct pending *s, struct error *why)
 {
 	const struct control *c = d->c;
 	const struct hello *h = &s->said;
@@ -133,20 +136,20 @@ static void judge(const struct door *d, const struct stranger *s, struct error *
 				c->o.build);
 	else if (h->size != c->size)
 		error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				"rank %u on %s takes the team for one of %u ranks, and rank 0 for one of %u",
+				"rank %u on %s was started for a team of %u ranks, and rank 0 for one of %u",
 				h->rank, h->node, h->size, c->size);
 	else if (!h->rank || h->rank >= c->size)
-		error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				"%s says that it is rank %u of %u", h->node, h->rank, c->size);
+		error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED, "%s claims to be rank %u of %u",
+				h->node, h->rank, c->size);
 	else if (c->peer[h->rank].here) {
 		control_rank_text(c, h->rank, other, sizeof(other));
 		error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				"two processes say that they are %s: %s and %s (%s)", other,
-				c->peer[h->rank].host, s->address, h->node);
+				"two processes claim to be %s: %s and %s (%s)", other, c->peer[h->rank].host,
+				s->address, h->node);
 	}
 }
 
-static void refuse(struct door *d, struct stranger *s, const struct error *why)
+static void refuse(struct acceptor *d, struct pending *s, const struct error *why)
 {
 	json_t *j = control_error_json(why);
 	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
@@ -159,7 +162,7 @@ static void refuse(struct door *d, struct stranger *s, const struct error *why)
 	drop(d, s, NULL);
 }
 
-static void welcome(struct door *d, struct stranger *s)
+static void welcome(struct acceptor *d, struct pending *s)
 {
 	uint64_t now = clock_now_ns(d->c->clock), left = d->deadline > now ? d->deadline - now : 0;
 	struct peer *p = &d->c->peer[s->said.rank];
@@ -170,16 +173,16 @@ static void welcome(struct door *d, struct stranger *s)
 	text_copy(p->host, sizeof(p->host), s->address);
 	text_copy(p->last, sizeof(p->last), "its greeting");
 	control_tell_json(d->c, p, WIRE_WELCOME, json_pack("{s:I}", "left_ms", (json_int_t)(left / ms)));
-	*s = (struct stranger){.ch.fd = -1};
+	*s = (struct pending){.ch.fd = -1};
 	d->here++;
 }
 
-static void on_proof(struct door *d, struct stranger *s, const struct wire_frame *f)
+static void on_proof(struct acceptor *d, struct pending *s, const struct wire_frame *f)
 {
 	struct error why = {0};
 
 	if (f->kind != WIRE_PROOF) {
-		drop(d, s, "it did not prove itself");
+		drop(d, s, "it did not prove that it has the team's secret");
 		return;
 	}
 	if (!d->c->over.status)
@@ -192,8 +195,8 @@ static void on_proof(struct door *d, struct stranger *s, const struct wire_frame
 		welcome(d, s);
 }
 
-/* Whoever has another secret learns nothing but that: our refusal is keyed too. */
-static void wrong(struct door *d, struct stranger *s, const struct error *err)
+/* A peer with another secret learns only that: the refusal has a MAC too. */
+static void wrong(struct acceptor *d, struct pending *s, const struct error *err)
 {
 	if (s->challenged && err->cause == CAUSE_TEAM_REFUSED && !strcmp(s->said.team, d->c->o.place.job)) {
 		snprintf(d->note, sizeof(d->note), "; %s came as rank %u with another secret", s->address,
@@ -203,7 +206,7 @@ static void wrong(struct door *d, struct stranger *s, const struct error *err)
 	drop(d, s, err->text);
 }
 
-static void hear(struct door *d, struct stranger *s)
+static void hear(struct acceptor *d, struct pending *s)
 {
 	struct error err = {0};
 	struct wire_frame f;
@@ -220,26 +223,26 @@ static void hear(struct door *d, struct stranger *s)
 			wrong(d, s, &err);
 		else if (state == WIRE_FRAME && s->challenged) {
 			on_proof(d, s, &f);
-			return; /* its place may be a rank's now */
+			return; /* the connection may belong to a rank now */
 		} else if (state == WIRE_FRAME)
 			challenge(d, s, &f);
 	}
 }
 
-static void look_at_strangers(struct door *d)
+static void read_pending(struct acceptor *d)
 {
-	for (unsigned i = 0; i < STRANGERS; i++) {
-		struct stranger *s = &d->stranger[i];
+	for (unsigned i = 0; i < PENDING_MAX; i++) {
+		struct pending *s = &d->pending[i];
 
 		if (s->ch.fd >= 0)
 			hear(d, s);
-		if (s->ch.fd >= 0 && clock_now_ns(d->c->clock) - s->since_ns > STRANGER_MS * ms)
-			drop(d, s, "it took too long to say who it is");
+		if (s->ch.fd >= 0 && clock_now_ns(d->c->clock) - s->since_ns > PENDING_MS * ms)
+			drop(d, s, "its handshake took too long");
 	}
 }
 
-/* What the ranks say of themselves, as it comes. */
-static void take_said(struct door *d)
+/* Takes the SHAPE frames of the ranks as they arrive. */
+static void take_said(struct acceptor *d)
 {
 	struct control *c = d->c;
 	enum wire_kind kind;
@@ -257,26 +260,27 @@ static void take_said(struct door *d)
 	}
 }
 
-static void look(struct door *d, unsigned wait_ms)
+static void look(struct acceptor *d, unsigned wait_ms)
 {
 	struct pollfd set[POLL_ROOM];
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < STRANGERS; i++)
-		if (d->stranger[i].ch.fd >= 0)
-			set[count++] = (struct pollfd){.fd = d->stranger[i].ch.fd, .events = POLLIN};
-	for (unsigned i = 0; i < 2 && count < STRANGERS; i++) /* no place: who knocks waits */
+	for (unsigned i = 0; i < PENDING_MAX; i++)
+		if (d->pending[i].ch.fd >= 0)
+			set[count++] = (struct pollfd){.fd = d->pending[i].ch.fd, .events = POLLIN};
+	for (unsigned i = 0; i < 2 && count < PENDING_MAX;
+	     i++) /* without a free slot new connections wait in the backlog */
 		if (d->listener.fd[i] >= 0)
 			set[count++] = (struct pollfd){.fd = d->listener.fd[i], .events = POLLIN};
 	count += control_poll_set(d->c, set + count, POLL_ROOM - count);
 	poll(set, count, (int)wait_ms);
 	accept_all(d);
-	look_at_strangers(d);
+	read_pending(d);
 	control_take_in(d->c);
 	take_said(d);
 }
 
-static void name_missing(struct door *d)
+static void name_missing(struct acceptor *d)
 {
 	struct error why = {0};
 	struct text t = {0};
@@ -286,14 +290,14 @@ static void name_missing(struct door *d)
 		if (!d->said[r] && missing++ < 16)
 			text_addf(&t, "%s%u", missing > 1 ? ", " : "", r);
 	error_set_cause(&why, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
-			"%u of %u ranks did not come within %.1f s: rank %s%s%s", missing, d->c->size,
+			"%u of %u ranks did not join within %.1f s: rank %s%s%s", missing, d->c->size,
 			d->c->o.join_ms / 1e3, text_str(&t), missing > 16 ? " .." : "", d->note);
 	text_release(&t);
 	control_over(d->c, &why, NULL);
 }
 
-/* Those that knock after the team was refused hear why, for a while. */
-static void linger(struct door *d)
+/* For a while, ranks that connect after the refusal learn its reason. */
+static void linger(struct acceptor *d)
 {
 	uint64_t deadline = control_deadline(d->c, LINGER_MS);
 
@@ -302,7 +306,7 @@ static void linger(struct door *d)
 		look(d, PORTION_MS);
 }
 
-static enum status gather(struct door *d, struct error *err)
+static enum status gather(struct acceptor *d, struct error *err)
 {
 	const struct error stopped = {STATUS_CANCELLED, CAUSE_INTERRUPTED, NULL, 0, "stopped on request"};
 	struct control *c = d->c;
@@ -321,8 +325,8 @@ static enum status gather(struct door *d, struct error *err)
 	return control_over(c, &c->over, err);
 }
 
-/* All have come: who is where, and what their clocks show. */
-static enum status settle(struct door *d, struct error *err)
+/* All ranks have joined: makes the shape, reads the clocks and sends both to all. */
+static enum status settle(struct acceptor *d, struct error *err)
 {
 	struct error why = {0};
 	enum status st;
@@ -338,10 +342,10 @@ static enum status settle(struct door *d, struct error *err)
 	return d->c->over.status ? control_over(d->c, &d->c->over, err) : STATUS_OK;
 }
 
-/* A connection a rank: as many as the hard limit lets us. */
+/* Raises the soft limit of open files: rank 0 needs one connection for each rank. */
 static enum status open_files(unsigned ranks, struct error *err)
 {
-	rlim_t need = ranks + STRANGERS + FILES_OWN;
+	rlim_t need = ranks + PENDING_MAX + FILES_OWN;
 	struct rlimit l;
 
 	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need)
@@ -349,15 +353,15 @@ static enum status open_files(unsigned ranks, struct error *err)
 	if (l.rlim_max < need)
 		return error_set_cause(
 			err, STATUS_NO_RESOURCE, CAUSE_TEAM_REFUSED,
-			"rank 0 of %u ranks needs %lu open files, and may have %lu: ulimit -Hn", ranks,
-			(unsigned long)need, (unsigned long)l.rlim_max);
+			"rank 0 of %u ranks needs %lu open files, and the hard limit is %lu: raise it with ulimit -Hn",
+			ranks, (unsigned long)need, (unsigned long)l.rlim_max);
 	l.rlim_cur = need;
 	return setrlimit(RLIMIT_NOFILE, &l)
 		       ? error_errno(err, errno, "%lu open files for rank 0", (unsigned long)need)
 		       : STATUS_OK;
 }
 
-/* A file that the launcher has laid may come late to the node of rank 0 as well. */
+/* A secret file written by the launcher may also appear late on the node of rank 0. */
 static enum status await_secret(struct control *c, uint64_t deadline_ns, struct error *err)
 {
 	for (;;) {
@@ -378,7 +382,7 @@ static enum status await_secret(struct control *c, uint64_t deadline_ns, struct 
 enum status join_zero(struct control *c, uint64_t deadline_ns, struct error *err)
 {
 	enum status st = open_files(c->size, err);
-	struct door *d;
+	struct acceptor *d;
 
 	if (st)
 		return st;
@@ -392,18 +396,18 @@ enum status join_zero(struct control *c, uint64_t deadline_ns, struct error *err
 	}
 	d->c = c;
 	d->deadline = deadline_ns;
-	for (unsigned i = 0; i < STRANGERS; i++)
-		d->stranger[i].ch.fd = -1;
+	for (unsigned i = 0; i < PENDING_MAX; i++)
+		d->pending[i].ch.fd = -1;
 	d->listener = (struct listener){.fd = {-1, -1}};
 	st = rendezvous_listen(&d->listener, c->o.place.port, c->o.interface, err);
-	if (!st) /* after the port is ours: a second rank 0 must not lay a secret of its own */
+	if (!st) /* only once this process has the port: a second rank 0 must not write its own secret */
 		st = await_secret(c, deadline_ns, err);
 	if (!st)
 		st = gather(d, err);
 	if (!st)
 		st = settle(d, err);
-	for (unsigned i = 0; i < STRANGERS; i++)
-		channel_close(&d->stranger[i].ch);
+	for (unsigned i = 0; i < PENDING_MAX; i++)
+		channel_close(&d->pending[i].ch);
 	for (unsigned r = 0; r < c->size; r++)
 		json_decref(d->said[r]);
 	rendezvous_close(&d->listener);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agreements: every rank tells rank 0, rank 0 answers all at once. */
+/* Agreements: every rank sends its part to rank 0, and rank 0 answers all at once. */
 #include <errno.h>
 #include "core/file/file.h"
 #include "core/text/text.h"
 #include "team/control/internal.h"
 
 enum {
-	ANSWER_GRACE_MS = 5000, /* rank 0 names who is late within it, or is gone itself */
-	SAY_MS = 10000		/* a wait for rank 0 that may be long, and is, is told: it is no hang */
+	ANSWER_GRACE_MS = 5000, /* within it rank 0 names the late ranks, or is gone itself */
+	SAY_MS = 10000		/* a longer wait for rank 0 is logged, so that it does not look like a hang */
 };
 
-/* Rank 0's answer of what all said (by rank); takes no ownership. NULL: memory. */
+/* Makes rank 0's answer from the objects of all ranks (by rank); takes no ownership. NULL: no memory. */
 typedef json_t *(*answer_fn)(struct control *c, json_t *const *all, struct error *err);
 
 struct step {
 	enum wire_kind kind;
-	char what[64]; /* "line 3 of round 1": the same on all, or their suites differ */
+	char what[64]; /* "line 3 of round 1"; if it differs between ranks, their suites differ */
 	unsigned limit_ms;
 	answer_fn answer;
-	bool told; /* a long wait for rank 0 is */
+	bool told; /* log a long wait for rank 0 */
 };
 
 static bool all_spoke(const struct control *c, const void *arg)
@@ -36,7 +36,7 @@ static bool zero_spoke(const struct control *c, const void *arg)
 	return c->peer[0].first;
 }
 
-/* What rank `rank` said stands where rank 0 stands. */
+/* Checks that rank `rank` is at the same step as rank 0. */
 static enum status same_step(struct control *c, unsigned rank, const struct step *s, enum wire_kind kind,
 			     const json_t *j, struct error *err)
 {
@@ -50,7 +50,7 @@ static enum status same_step(struct control *c, unsigned rank, const struct step
 	}
 	control_rank_text(c, rank, who, sizeof(who));
 	error_set_cause(&why, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-			"%s stands at %.64s where rank 0 stands at %s: their suites differ", who,
+			"%s is at %.64s and rank 0 is at %s: their suites differ", who,
 			what ? what : "another step", s->what);
 	return control_over(c, &why, err);
 }
@@ -74,7 +74,7 @@ static enum status answer_all(struct control *c, const struct step *s, json_t **
 	return c->over.status ? control_over(c, &c->over, err) : STATUS_OK;
 }
 
-/* Rank 0: takes what all say, then answers. */
+/* Rank 0: receives the objects of all ranks, then answers. */
 static enum status lead(struct control *c, const struct step *s, json_t *mine, json_t **answer,
 			struct error *err)
 {
@@ -83,8 +83,8 @@ static enum status lead(struct control *c, const struct step *s, json_t *mine, j
 	struct error why = {0};
 
 	if (!all)
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "the words of %u ranks",
-				     c->size);
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "no memory for an agreement of %u ranks", c->size);
 	if (st && !c->over.status && all) {
 		control_name_late(c, s->what, s->limit_ms, &why);
 		st = control_over(c, &why, err);
@@ -99,7 +99,7 @@ static enum status lead(struct control *c, const struct step *s, json_t *mine, j
 	return st;
 }
 
-/* The limit has come: rank 0 knows who is missing, and says so to all. */
+/* After the limit: asks rank 0, which knows the missing ranks and names them to all. */
 static enum status ask_who_is_late(struct control *c, const struct step *s, struct error *err)
 {
 	struct error why = {0};
@@ -125,7 +125,7 @@ static enum status await_zero(struct control *c, const struct step *s, struct er
 
 	if (!st || c->over.status || silent_ms == s->limit_ms)
 		return st;
-	log_info(c->log, LOG_TOPIC_RUN, "waiting for rank 0 to come to %s, %u s at most", s->what,
+	log_info(c->log, LOG_TOPIC_RUN, "waiting for rank 0 to reach %s, %u s at most", s->what,
 		 (s->limit_ms - silent_ms) / 1000);
 	return control_wait(c, zero_spoke, NULL, control_deadline(c, s->limit_ms - silent_ms), err);
 }
@@ -134,7 +134,7 @@ static enum status follow(struct control *c, const struct step *s, const json_t 
 			  struct error *err)
 {
 	const struct error other = {STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED, NULL, 0,
-				    "rank 0 answered another question"};
+				    "rank 0 sent the answer of another step"};
 	enum wire_kind kind = WIRE_KIND_COUNT;
 	enum status st;
 
@@ -149,7 +149,7 @@ static enum status follow(struct control *c, const struct step *s, const json_t 
 	return kind == WIRE_GO ? STATUS_OK : control_over(c, &other, err);
 }
 
-/* `mine` gains "what". Owner of *answer: caller; NULL where it fails. */
+/* Adds "what" to `mine`. Owner of *answer: caller; NULL on failure. */
 static enum status take_step(struct control *c, const struct step *s, json_t *mine, json_t **answer,
 			     struct error *err)
 {
@@ -159,7 +159,8 @@ static enum status take_step(struct control *c, const struct step *s, json_t *mi
 	if (c->over.status)
 		return control_over(c, &c->over, err);
 	if (!mine || json_object_set_new(mine, "what", json_string(s->what)))
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "a word to the team");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a frame to the team");
 	text_copy(c->at, sizeof(c->at), s->what);
 	st = c->rank ? follow(c, s, mine, answer, err) : lead(c, s, mine, answer, err);
 	text_copy(c->done, sizeof(c->done), c->at);
@@ -201,7 +202,7 @@ enum status control_line(struct control *c, unsigned round, unsigned line, unsig
 	return st;
 }
 
-/* The worst of all, with whose it was; keys that differ end the team. */
+/* The worst status of all ranks, naming its rank. Different keys end the team. */
 static json_t *answer_begin(struct control *c, json_t *const *all, struct error *err)
 {
 	const char *key = json_string_value(json_object_get(all[0], "key"));
@@ -215,7 +216,7 @@ static json_t *answer_begin(struct control *c, json_t *const *all, struct error 
 		control_rank_text(c, r, who, sizeof(who));
 		if (!key || !other || strcmp(key, other)) {
 			error_set_cause(&why, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-					"%s begins another case than rank 0 at case %u: their suites differ",
+					"%s begins another case than rank 0 as case %u: their suites differ",
 					who, c->case_ordinal);
 			control_over(c, &why, err);
 			return NULL;
@@ -260,7 +261,7 @@ enum status control_begin(struct control *c, unsigned ordinal, const char *key, 
 	return st;
 }
 
-/* A worker that fell takes its generation with it. */
+/* After a worker fell, all ranks start workers of a new generation. */
 static json_t *answer_end(struct control *c, json_t *const *all, struct error *err)
 {
 	(void)all, (void)err;
@@ -349,7 +350,7 @@ static enum status share_from_zero(struct control *c, const void *bytes, size_t 
 		if (c->peer[i].ch.out_size)
 			text_addf(&t, "%s%u", t.size ? ", " : "", i);
 	error_set_cause(&why, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
-			"rank %.200s did not take %zu shared bytes within %.1f s", text_str(&t), size,
+			"rank %.200s did not read %zu shared bytes within %.1f s", text_str(&t), size,
 			limit_ms / 1e3);
 	text_release(&t);
 	return control_over(c, &why, err);
@@ -358,7 +359,7 @@ static enum status share_from_zero(struct control *c, const void *bytes, size_t 
 static enum status share_to_us(struct control *c, void *bytes, size_t size, unsigned limit_ms,
 			       struct error *err)
 {
-	struct step s = {.what = "what rank 0 shares", .limit_ms = limit_ms};
+	struct step s = {.what = "the bytes that rank 0 shares", .limit_ms = limit_ms};
 	struct error why = {0};
 	const struct held *h;
 	enum status st = control_wait(c, zero_spoke, NULL, control_deadline(c, limit_ms), err);
@@ -372,8 +373,7 @@ static enum status share_to_us(struct control *c, void *bytes, size_t size, unsi
 		memcpy(bytes, h->payload, size);
 	else
 		error_set_cause(&why, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				"rank 0 shared %zu bytes where rank %u waits for %zu", h->size, c->rank,
-				size);
+				"rank 0 shared %zu bytes, and rank %u expects %zu", h->size, c->rank, size);
 	control_drop_held(&c->peer[0]);
 	return why.status ? control_over(c, &why, err) : STATUS_OK;
 }
@@ -385,13 +385,13 @@ enum status control_share(struct control *c, void *bytes, size_t size, unsigned 
 	if (c->over.status)
 		return control_over(c, &c->over, err);
 	if (size > WIRE_FRAME_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%zu bytes to share, where %d are the most", size,
+		return error_set(err, STATUS_BAD_INPUT, "cannot share %zu bytes: the limit is %d", size,
 				 WIRE_FRAME_MAX);
 	return c->rank ? share_to_us(c, bytes, size, limit_ms, err)
 		       : share_from_zero(c, bytes, size, limit_ms, err);
 }
 
-/* What each said, by rank. */
+/* The object of each rank, by rank. */
 static json_t *answer_gather(struct control *c, json_t *const *all, struct error *err)
 {
 	json_t *said = json_array();
@@ -406,14 +406,14 @@ enum status control_gather(struct control *c, const char *what, json_t *mine, js
 			   struct error *err)
 {
 	const struct error few = {STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED, NULL, 0,
-				  "rank 0 did not tell what each rank said"};
+				  "rank 0 did not send the objects of all ranks"};
 	struct step s = {.kind = WIRE_GATHER, .limit_ms = limit_ms, .answer = answer_gather, .told = true};
 	json_t *answer = NULL;
 	enum status st;
 
 	if (!c) {
 		*all = json_pack("[o]", mine);
-		return *all ? STATUS_OK : error_errno(err, ENOMEM, "a word to the team");
+		return *all ? STATUS_OK : error_errno(err, ENOMEM, "a frame to the team");
 	}
 	*all = NULL;
 	text_copy(s.what, sizeof(s.what), what);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of all ranks to rank 0. It asks (COLLECT); each sends FILE, DATA .., and SENT at last; it answers
- * TAKEN. Whoever is lost meanwhile is named and waited for no longer. Works where the team is over, too: what
- * the others measured is no less true.
+ * Copies the files of all ranks to rank 0. Rank 0 asks with COLLECT. Each rank sends FILE, DATA .., and
+ * finally SENT. Rank 0 answers TAKEN. A rank that is lost meanwhile is named and not waited for. This also
+ * works after the team has ended, because the measurements of the other ranks are still valid.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 #include "team/control/internal.h"
 
 enum {
-	WINDOW = 8 * WIRE_CHUNK, /* lies ready to be sent at most */
-	GRACE_MS = 5000,	 /* rank 0's own limit comes first */
+	WINDOW = 8 * WIRE_CHUNK, /* most bytes queued for sending */
+	GRACE_MS = 5000,	 /* so that rank 0's own limit expires first */
 };
 
-struct sender { /* as rank 0 sees it */
+struct sender { /* rank 0's view of one other rank */
 	struct collect_in in;
-	bool done;     /* it said so, or is gone, or sent what is not sound */
-	char why[200]; /* not whole; "" else */
+	bool done;     /* it sent SENT, is gone, or sent invalid data */
+	char why[200]; /* why its files are not whole; "": they are */
 };
 
 struct collect {
@@ -40,7 +40,8 @@ static bool zero_gone(const struct control *c)
 	return !c->peer[0].here;
 }
 
-/* Looks until ready(c), or gone(c), or the time is up; whether the team is over does not matter here. */
+/* Handles frames until ready(c), gone(c) or the deadline. Unlike control_wait it goes on after the end of the
+ * team. */
 static bool look_until(struct control *c, bool (*ready)(const struct control *),
 		       bool (*gone)(const struct control *), uint64_t deadline_ns)
 {
@@ -55,9 +56,9 @@ static void end_sender(struct sender *s, const char *why)
 		return;
 	s->done = true;
 	if (!collect_close(&s->in) && !*why)
-		why = "its last file was not whole";
+		why = "its last file is incomplete";
 	if (!(s->in.taken & 1) && !*why)
-		why = "it has no " JOURNAL_FILE;
+		why = "it sent no " JOURNAL_FILE;
 	text_copy(s->why, sizeof(s->why), why);
 }
 
@@ -65,7 +66,7 @@ static const char *text_said(const json_t *said)
 {
 	const char *text = json_string_value(json_object_get(said, "text"));
 
-	return text ? text : "it said nothing";
+	return text ? text : "it gave no reason";
 }
 
 void collect_lost(struct control *c, const struct peer *p, const char *why)
@@ -79,7 +80,7 @@ void collect_frame(struct control *c, const struct peer *p, const struct wire_fr
 	struct error err = {0};
 	json_t *said;
 
-	if (s->done) /* refused already: the rest is passed over */
+	if (s->done) /* refused already: ignore the rest */
 		return;
 	if (f->kind == WIRE_FILE)
 		collect_file(&s->in, f->payload, f->size, &err);
@@ -107,8 +108,8 @@ static enum status prepare(struct control *c, struct collect *all, const char *d
 {
 	*all = (struct collect){.of = calloc(c->size, sizeof(*all->of)), .size = c->size};
 	if (!all->of)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "the files of %u ranks",
-				       c->size);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the files of %u ranks", c->size);
 	for (unsigned r = 1; r < c->size; r++) {
 		struct sender *s = &all->of[r];
 
@@ -116,7 +117,7 @@ static enum status prepare(struct control *c, struct collect *all, const char *d
 			      r);
 		collect_forget(&s->in);
 		if (!c->peer[r].here)
-			end_sender(s, "it was lost before");
+			end_sender(s, "it was lost earlier");
 	}
 	return STATUS_OK;
 }
@@ -131,8 +132,8 @@ static void name_missing(const struct control *c, const struct collect *all, str
 		if (!*s->why)
 			continue;
 		control_rank_text(c, r, who, sizeof(who));
-		text_addf(missing, "%snothing whole came of %s: %s (%llu bytes)", missing->size ? "; " : "",
-			  who, s->why, (unsigned long long)s->in.bytes);
+		text_addf(missing, "%sno complete files from %s: %s (%llu bytes received)",
+			  missing->size ? "; " : "", who, s->why, (unsigned long long)s->in.bytes);
 	}
 }
 
@@ -171,7 +172,7 @@ static bool window_open(const struct control *c)
 	return c->peer[0].ch.out_size < WINDOW;
 }
 
-/* Waits for one kind of rank 0's words; others are of steps that no longer count. */
+/* Waits for one kind of frame from rank 0. Other frames belong to steps that no longer count. */
 static enum status hear(struct control *c, enum wire_kind wanted, const char *what, uint64_t deadline_ns,
 			json_t **said, struct error *err)
 {
@@ -188,10 +189,11 @@ static enum status hear(struct control *c, enum wire_kind wanted, const char *wh
 	if (zero_gone(c))
 		what = "is gone";
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST,
-			       "rank 0 %s: the files of rank %u stay where they are", what, c->rank);
+			       "rank 0 %s: the files of rank %u stay in its own run directory", what,
+			       c->rank);
 }
 
-/* What is read is what was told: a file that grows or shrinks meanwhile is not whole. */
+/* Sends exactly the announced size. If the file shrinks meanwhile, it is reported as incomplete. */
 static enum status send_bytes(struct control *c, int fd, const char *path, uint64_t left,
 			      uint64_t deadline_ns, struct error *err)
 {
@@ -203,10 +205,11 @@ static enum status send_bytes(struct control *c, int fd, const char *path, uint6
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return error_set(err, STATUS_UNAVAILABLE, "%s ends early", path);
+			return error_set(err, STATUS_UNAVAILABLE, "%s is shorter than its announced size",
+					 path);
 		if (!look_until(c, window_open, zero_gone, deadline_ns) || zero_gone(c))
 			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST,
-					       "rank 0 takes no more of %s", path);
+					       "rank 0 does not read the rest of %s", path);
 		control_tell(c, &c->peer[0], WIRE_DATA, chunk, (size_t)n);
 		left -= (uint64_t)n;
 	}
@@ -224,11 +227,11 @@ static enum status send_file(struct control *c, const char *dir, const struct co
 	snprintf(path, sizeof(path), "%s/%s", dir, row->name);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0)
-		return STATUS_OK; /* there is none: rank 0 sees that */
+		return STATUS_OK; /* no such file: rank 0 notices that */
 	if (fstat(fd, &info) || !S_ISREG(info.st_mode))
-		st = error_set(err, STATUS_BAD_INPUT, "%s is no regular file", row->name);
+		st = error_set(err, STATUS_BAD_INPUT, "%s is not a regular file", row->name);
 	else if ((uint64_t)info.st_size > row->most)
-		st = error_set(err, STATUS_BAD_INPUT, "%s has %lld bytes where %llu are the most", row->name,
+		st = error_set(err, STATUS_BAD_INPUT, "%s has %lld bytes; the limit is %llu", row->name,
 			       (long long)info.st_size, (unsigned long long)row->most);
 	if (!st) {
 		control_tell_json(

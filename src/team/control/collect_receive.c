@@ -28,11 +28,10 @@ enum status collect_head(const void *head, size_t size, unsigned *row, uint64_t 
 	enum status st = STATUS_OK;
 
 	if (!find_row(name, row))
-		st = error_set(err, STATUS_BAD_INPUT, "a file of a name that no rank sends");
+		st = error_set(err, STATUS_BAD_INPUT, "a file has an unknown name");
 	else if (!json_is_integer(told) || json_integer_value(told) < 0 ||
 		 (uint64_t)json_integer_value(told) > collect_rows[*row].most)
-		st = error_set(err, STATUS_BAD_INPUT,
-			       "%s is told to be larger than %llu bytes, or has no size",
+		st = error_set(err, STATUS_BAD_INPUT, "%s has no size, or is larger than %llu bytes",
 			       collect_rows[*row].name, (unsigned long long)collect_rows[*row].most);
 	else
 		*bytes = (uint64_t)json_integer_value(told);
@@ -74,7 +73,7 @@ enum status collect_file(struct collect_in *in, const void *head, size_t size, s
 	if (st)
 		return st;
 	if (in->open || in->taken & 1u << row)
-		return error_set(err, STATUS_BAD_INPUT, "%s comes %s", collect_rows[row].name,
+		return error_set(err, STATUS_BAD_INPUT, "%s was sent %s", collect_rows[row].name,
 				 in->open ? "before the end of another file" : "twice");
 	st = file_make_dir(in->dir, err);
 	if (st)
@@ -95,15 +94,16 @@ enum status collect_data(struct collect_in *in, const void *bytes, size_t size, 
 	size_t left = size;
 
 	if (!in->open || size > in->left)
-		return error_set(err, STATUS_BAD_INPUT, "%zu bytes of a file where %llu are yet to come",
-				 size, in->open ? (unsigned long long)in->left : 0ull);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "received %zu bytes of a file of which %llu are still expected", size,
+				 in->open ? (unsigned long long)in->left : 0ull);
 	while (left) {
 		ssize_t n = write(in->file.fd, at, left);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return error_errno(err, errno, "%s cannot be written", in->file.path);
+			return error_errno(err, errno, "cannot write %s", in->file.path);
 		at += n;
 		left -= (size_t)n;
 	}

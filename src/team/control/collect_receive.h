@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that one other rank sends: names from a table, sizes with a limit, each written beside and renamed
- * when it is whole. What comes is not trusted. */
+/* Receives the files that one other rank sends. The data is not trusted: names come from a fixed table, and
+ * sizes have a limit. Each file is written under a temporary name and renamed when it is complete. */
 #ifndef TEAM_CONTROL_COLLECT_RECEIVE_H
 #define TEAM_CONTROL_COLLECT_RECEIVE_H
 #include <stdbool.h>
@@ -11,7 +11,7 @@ enum { COLLECT_PATH = 4096, COLLECT_FILES = 2 };
 
 struct collect_row {
 	const char *name;
-	uint64_t most; /* bytes */
+	uint64_t most; /* bytes at most */
 };
 extern const struct collect_row collect_rows[COLLECT_FILES];
 
@@ -20,19 +20,21 @@ struct collect_in { /* valid when zeroed but for dir */
 	struct file_new file;
 	bool open;
 	unsigned row;  /* of the open file */
-	uint64_t left; /* bytes of it yet to come */
+	uint64_t left; /* bytes of it still expected */
 	uint64_t bytes;
-	unsigned taken; /* files that are whole, a bit a row */
+	unsigned taken; /* complete files, one bit for each row */
 };
 
-/* {"name":"journal.jsonl","size":123} of the table above (fuzzed); BAD_INPUT else. */
+/* Parses {"name":"journal.jsonl","size":123} (fuzzed). BAD_INPUT: another form, a name that is not in the
+ * table, or a size over the limit. */
 enum status collect_head(const void *head, size_t size, unsigned *row, uint64_t *bytes, struct error *err);
-/* What an earlier run left there goes: it is nobody's of this team. */
+/* Removes the files that an earlier run left there. */
 void collect_forget(const struct collect_in *in);
-/* A file begins: BAD_INPUT where its head is not sound, it came already, or another is not whole yet. */
+/* Begins a file. BAD_INPUT: its head is invalid, it came already, or another file is still incomplete. */
 enum status collect_file(struct collect_in *in, const void *head, size_t size, struct error *err);
-/* More of it; the last byte closes it. BAD_INPUT: more than was told, or no file is open. */
+/* Appends to the open file; the last byte closes it. BAD_INPUT: more bytes than announced, or no open file.
+ */
 enum status collect_data(struct collect_in *in, const void *bytes, size_t size, struct error *err);
-/* No more will come: what is not whole is taken away. False: there was such a file. */
+/* Ends the transfer and removes an incomplete file. False: there was one. */
 bool collect_close(struct collect_in *in);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of a team that stands: what comes, who is silent, how it ends. */
+/* Connections of a team after it has formed: sending, waiting, and the end of the team. */
 #include "team/control/internal.h"
 
 #include <errno.h>
@@ -8,11 +8,11 @@
 #include "core/text/text.h"
 
 enum {
-	FAREWELL_MS = 1000, /* for the last words to go */
-	NAMED_MAX = 4,	    /* ranks by name in one sentence */
+	FAREWELL_MS = 1000, /* to send the last frames */
+	NAMED_MAX = 4,	    /* ranks named in one message */
 	POLL_MAX = CONTROL_RANKS,
-	ROOM_MS = 5000,		/* for the ranks to take what they are sent, before more is laid ready */
-	QUEUED_MOST = 64 << 20, /* bytes laid ready for all ranks together */
+	ROOM_MS = 5000,		/* for the ranks to read queued bytes before more are queued */
+	QUEUED_MOST = 64 << 20, /* bytes queued for all ranks together */
 };
 static const uint64_t ms = 1000000;
 
@@ -24,7 +24,7 @@ uint64_t control_deadline(const struct control *c, unsigned limit_ms)
 static const char *node_of(const struct control *c, unsigned rank)
 {
 	if (c->shape.rank)
-		return c->shape.node[c->shape.rank[rank].node].shown; /* what it says is journaled */
+		return c->shape.node[c->shape.rank[rank].node].shown; /* the message goes into the journal */
 	if (rank == c->rank)
 		return c->o.place.node;
 	for (unsigned i = 0; i < c->peers; i++)
@@ -55,7 +55,7 @@ void control_error_from(struct error *e, const json_t *j)
 	status_from_name(json_string_value(json_object_get(j, "status")), &status);
 	cause_from_name(json_string_value(json_object_get(j, "cause")), &cause);
 	if (status)
-		error_set_cause(e, status, cause, "%s", text ? text : "the team ended without a word");
+		error_set_cause(e, status, cause, "%s", text ? text : "the team ended without a message");
 }
 
 void control_tell(struct control *c, struct peer *p, enum wire_kind kind, const void *payload, size_t size)
@@ -77,8 +77,8 @@ static size_t queued(const struct control *c)
 	return sum;
 }
 
-/* A word of a megabyte to thousands of ranks would be gigabytes laid ready: until `deadline` it waits for
- * what lies here to go. */
+/* A frame of a megabyte to thousands of ranks would queue gigabytes, so this waits until `deadline` for
+ * queued bytes to leave. */
 static void make_room(struct control *c, size_t size, uint64_t deadline)
 {
 	struct pollfd set[POLL_MAX];
@@ -123,7 +123,8 @@ void control_tell_json(struct control *c, struct peer *p, enum wire_kind kind, j
 	free(text);
 }
 
-/* The last words must go before we close; who does not take them in a second does without. */
+/* The last frames must leave before the connections close. A peer that does not read them within a second
+ * loses them. */
 static void flush_all(struct control *c)
 {
 	uint64_t deadline = control_deadline(c, FAREWELL_MS);
@@ -222,7 +223,7 @@ enum status control_wait(struct control *c, bool (*done)(const struct control *,
 	}
 }
 
-/* Adds a rank that is behind; only the first few have names. */
+/* Adds a late rank; only the first few are named. */
 static void name_one(struct text *t, const struct control *c, unsigned rank, const char *last,
 		     unsigned *count)
 {
@@ -248,8 +249,8 @@ void control_name_late(const struct control *c, const char *what, unsigned limit
 			name_one(&t, c, i, c->peer[i].last, &count);
 	if (count > NAMED_MAX)
 		text_addf(&t, " and %u others", count - NAMED_MAX);
-	error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE, "%s did not come to %.60s within %.1f s",
-			count ? text_str(&t) : "nobody known", what ? what : "a step", limit_ms / 1e3);
+	error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE, "%s did not reach %.60s within %.1f s",
+			count ? text_str(&t) : "an unknown rank", what ? what : "a step", limit_ms / 1e3);
 	text_release(&t);
 }
 
@@ -278,7 +279,8 @@ enum status control_read_clocks(struct control *c, bool parted, struct error *er
 	st = control_wait(c, clocks_read, NULL, control_deadline(c, c->o.quiet_ms), err);
 	if (st == STATUS_NO_RESOURCE && !c->over.status) {
 		error_set_cause(&why, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
-				"the nodes' clocks could not be read within %.1f s", c->o.quiet_ms / 1e3);
+				"the clocks of the nodes could not be read within %.1f s",
+				c->o.quiet_ms / 1e3);
 		return control_over(c, &why, err);
 	}
 	for (unsigned n = 0; n < c->shape.nodes && !st; n++) {
@@ -308,7 +310,7 @@ const struct team_shape *control_shape(const struct control *c)
 	return c ? &c->shape : NULL;
 }
 
-/* The address that this rank has joined at. */
+/* The address at which this rank joined. */
 static void zero_host(const struct control *c, char out[80])
 {
 	struct sockaddr_storage a;
@@ -318,7 +320,7 @@ static void zero_host(const struct control *c, char out[80])
 		getnameinfo((struct sockaddr *)&a, size, out, 80, NULL, 0, NI_NUMERICHOST);
 }
 
-/* Of "10.0.0.7:41000" or "[fe80::7]:41000" what stands before the port. */
+/* The host part of "10.0.0.7:41000" or "[fe80::7]:41000". */
 static void host_of(const char *address, char out[80])
 {
 	const char *port = strrchr(address, ':');

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control plane: supervisors of a team, a TCP connection each to rank 0's for the whole run. No GPU call, no
- * MPI, no thread: descriptors in the supervisor's poll. Every wait has a limit and ends with the names of
- * those who are late
- * ("rank 5 on node-b did not come to begin of case 31 within 12 s, last: end of case 30"). What ends a team
- * ends it for good: every later call returns the same sentence at once. All ranks call the same functions in
- * the same order.
+ * Control plane: how the supervisors of a team communicate. Each supervisor has one TCP connection to the
+ * supervisor of rank 0 during the whole run. The control plane makes no GPU call, uses no MPI and starts no
+ * thread: its descriptors join the supervisor's poll. Every wait has a limit. When it expires, the message
+ * names the late ranks ("rank 5 on node-b (last: end of case 30) did not reach begin of case 31 within 12.0
+ * s"). An error that ends the team ends it for good: every later call returns the same message at once. All
+ * ranks call the same functions in the same order.
  */
 #ifndef TEAM_CONTROL_CONTROL_H
 #define TEAM_CONTROL_CONTROL_H
@@ -18,10 +18,10 @@
 #include "core/text/text.h"
 #include "team/launcher/place.h"
 
-struct control; /* NULL: alone; every function takes NULL and is then a team of one */
+struct control; /* NULL: a run without a team. Every function accepts NULL and then acts as a team of one */
 
 enum {
-	CONTROL_RANKS = 4096, /* of a team, at most: 512 nodes of eight */
+	CONTROL_RANKS = 4096, /* most ranks of a team: 512 nodes of eight */
 	CONTROL_GPUS = 16,
 	CONTROL_PCI = 16,
 	CONTROL_JOIN_MS = 60000,
@@ -30,40 +30,43 @@ enum {
 	CONTROL_COLLECT_MS = 20000
 };
 
-struct control_options { /* what is pointed to outlives the control */
+/* Everything pointed to must outlive the control. */
+struct control_options {
 	struct team_place place;
-	struct environment env;	    /* for the secret */
-	const char *secret_file;    /* NULL: as the environment has it, else the file of the job */
-	const char *interface;	    /* NULL: the one that routes to rank 0; "ib0", or an address */
-	const char *build;	    /* which program this is (process_build); all ranks have the same */
-	unsigned join_ms, quiet_ms; /* 0: CONTROL_JOIN_MS: all have joined; CONTROL_QUIET_MS: who says nothing
-				       is dead */
-	const json_t *about; /* this rank's own, may be NULL. Read here: "boot": text, "gpus": [PCI addresses]
-				that it sees, "given": whether one alone was given to it, "shown": what files
-				and reports call the node, "network": {"rate": B/s that the node's ports carry
-				one way, "gpus": of the node} */
+	struct environment env;	 /* where secret_find looks */
+	const char *secret_file; /* NULL: from the environment, else the job's file */
+	const char *interface;	 /* "ib0", or an address; NULL: the one that routes to rank 0 */
+	const char *build;	 /* identifies the program (process_build); equal on all ranks */
+	unsigned join_ms;	 /* limit until all ranks have joined; 0: CONTROL_JOIN_MS */
+	unsigned quiet_ms;	 /* a peer silent for so long counts as lost; 0: CONTROL_QUIET_MS */
+	/* Facts about this rank; may be NULL. Read here: "boot": text; "gpus": PCI addresses of the GPUs that
+	 * it sees; "given": true if it was given exactly one GPU; "shown": the node's name in files and
+	 * reports; "network": {"rate": B/s of all the node's ports one way, "gpus": number of the node's
+	 * GPUs}. */
+	const json_t *about;
 	const volatile sig_atomic_t *stop;
 	const struct clock *clock;
 	const struct log *log;
 };
 
-/* All know all of it after join. */
+/* After control_join every rank has all of this. */
 struct team_rank {
-	unsigned node, local_rank; /* local_rank: the how many-th of its node */
-	unsigned gpu_count;	   /* of its own: of what it sees as docs/explanation/design/team.md has it */
+	unsigned node, local_rank; /* local_rank: its index among the ranks of its node */
+	unsigned gpu_count;	   /* GPUs assigned to it, docs/explanation/design/team.md */
 	char pci[CONTROL_GPUS][CONTROL_PCI];
 };
-struct team_clock { /* a node's CLOCK_MONOTONIC less rank 0's; wrong by error_ns at most. Read at at_ns of
-		       rank 0's */
+/* A node's CLOCK_MONOTONIC minus that of rank 0's node, measured at at_ns of rank 0's clock. The error is at
+ * most error_ns. */
+struct team_clock {
 	int64_t offset_ns;
 	uint64_t error_ns, at_ns;
 };
 struct team_node {
-	char name[64], boot[48], host[80]; /* host: its address as rank 0 sees it, with a port */
-	char shown[64];			   /* in files and reports: no two nodes' are the same */
-	unsigned leader, ranks;		   /* its lowest rank; how many */
+	char name[64], boot[48], host[80]; /* host: address as rank 0 sees it, with a port */
+	char shown[64];			   /* name in files and reports, unique in the team */
+	unsigned leader, ranks;		   /* its lowest rank; number of ranks */
 	double network;			   /* B/s one way, all its ports together; 0: not known */
-	unsigned gpus;			   /* that it has, a rank's or not; 0: not known */
+	unsigned gpus;			   /* all its GPUs, also those without a rank; 0: not known */
 	struct team_clock joined, parted;
 };
 struct team_shape {
@@ -72,71 +75,77 @@ struct team_shape {
 	struct team_node *node;
 };
 
-/* Rank 0 listens (both families), the others connect and try again until join_ms. UNAVAILABLE with TEAM_LATE,
- * TEAM_REFUSED, VERSION_MISMATCH or TEAM_LOST and the ranks: on every rank that can still be
- * told. A place of one: *c is NULL. Owner: control_leave. */
+/* Joins the team. Rank 0 listens (IPv4 and IPv6); the others connect and retry until join_ms. On failure
+ * every rank that can still be reached gets UNAVAILABLE with TEAM_LATE, TEAM_REFUSED, VERSION_MISMATCH or
+ * TEAM_LOST, and the message names the ranks. For a place of size 1, *c is NULL. Owner: caller,
+ * control_leave. */
 enum status control_join(struct control **c, const struct control_options *o, struct error *err);
 const struct team_shape *control_shape(const struct control *c); /* NULL c: NULL */
 
-/* How many ranks of this node have the GPU. `lowest` (may be NULL): of them; `names` (may be NULL) gains
- * "0-3, 6". A GPU that several have is no case of theirs: run/suite/target_team.h. */
+/* Number of this node's ranks that the GPU is assigned to. `lowest` (may be NULL): the lowest of them.
+ * Appends their numbers to `names` (may be NULL), for example "0-3, 6". A GPU of several ranks gets no case:
+ * run/suite/target_team.h. */
 unsigned control_gpu_ranks(const struct team_shape *s, unsigned node, const char *pci, unsigned *lowest,
 			   struct text *names);
 
-/* What the journal of rank `rank` says of its team (journal/journal.h, `open` and, where `parted`, `close`).
- * NULL shape, or no memory: NULL. Caller decrefs. */
+/* The `team` object for the journal of rank `rank`: of its `open` line, or with `parted` of its `close` line
+ * (journal/journal.h). NULL: no shape, or no memory. Caller decrefs. */
 json_t *control_team_json(const struct team_shape *s, unsigned rank, bool parted);
 
-/* Where all stand before line `line` of round `round` of the suite: the local cases of a line start at one
- * time. *work_ms (may be NULL): what this rank's cases of the line may take; after it what they may take on
- * the rank that has most to do, which is how long others have to wait for it. */
+/* Synchronizes all ranks before line `line` of round `round` of the suite, so that its local cases start at
+ * one time. *work_ms (may be NULL): in, the most time that this rank's cases of the line may take; out, the
+ * largest such time of all ranks, which the others must allow for. */
 enum status control_line(struct control *c, unsigned round, unsigned line, unsigned *work_ms,
 			 unsigned limit_ms, struct error *err);
-/* Begins a team case: every rank's `key` is the same, or their suites differ, which ends the team. `mine` is
- * what this rank's plan says of it (its status OK, or its skip); *agreed: the worst of all with whose it was;
- * *generation: of the workers to use, a new number where the last case fell. */
+/* Begins a team case. If the ranks' `key` differs, their suites differ, and the team ends. `mine`: OK, or why
+ * this rank's plan skips the case. *agreed: the worst of all ranks, naming its rank. *generation: number of
+ * the worker generation to use; it grows after a case in which a worker fell. */
 enum status control_begin(struct control *c, unsigned ordinal, const char *key, const struct error *mine,
 			  struct error *agreed, unsigned *generation, unsigned limit_ms, struct error *err);
-/* At once when the own worker fell, was killed, or its case ended; returns when all have ended. *worst,
- * *rank: of the first that fell; DONE where none did. */
+/* Call at once when this rank's worker has fallen, was killed, or has ended its case. Returns when all ranks
+ * have ended the case. *worst, *rank: ending and rank of the first worker that fell; DONE: none fell. */
 enum status control_end(struct control *c, enum ending mine, enum ending *worst, unsigned *rank,
 			unsigned limit_ms, struct error *err);
-/* Rank 0's bytes to all, `size` on each; at most WIRE_FRAME_MAX. */
+/* Copies rank 0's bytes to all ranks. `size` is equal on all, at most WIRE_FRAME_MAX. */
 enum status control_share(struct control *c, void *bytes, size_t size, unsigned limit_ms, struct error *err);
 
-/* Every rank's word, an object, to all: (*all)[rank], in which "what" is added. Takes `mine`; owner of *all:
- * caller, NULL where it fails. `what` is the same on all ranks. All words together are at most
- * WIRE_FRAME_MAX. Who waits for rank 0 for more than 10 s says so in the log. */
+/* Gives every rank the JSON object of each rank: (*all)[rank], with "what" added to it. Takes ownership of
+ * `mine`. Owner of *all: caller; NULL on failure. `what` names the exchange and is equal on all ranks. All
+ * objects together have at most WIRE_FRAME_MAX bytes. A rank that waits for rank 0 for more than 10 s logs
+ * it. */
 enum status control_gather(struct control *c, const char *what, json_t *mine, json_t **all, unsigned limit_ms,
 			   struct error *err);
 
-/* What the workers of one generation know and nobody else: each rank makes it of the team's secret and the
- * nonce, so that the nonce alone travels. */
+/* Secret of the workers of one generation. Each rank derives it from the team's secret and the nonce, so only
+ * the nonce is sent. */
 enum { CONTROL_WORKER_SECRET = 33 };
 void control_worker_secret(const struct control *c, const char *nonce, char out[CONTROL_WORKER_SECRET]);
 
-/* Where this rank reaches a process of rank `rank`: on rank 0's node the address that it has joined at, on
- * another as rank 0 sees it. "127.0.0.1" on its own node. */
+/* Address at which this rank reaches a process of rank `rank`. For rank 0's node it is the address that this
+ * rank joined at; for another node, the one that rank 0 sees; "127.0.0.1" for this rank's own node. */
 void control_rank_host(const struct control *c, unsigned rank, char out[80]);
 
-/* Between the calls above, several times a second: descriptors to poll (how many there are; `out` has room
- * for `room`), then what came. *fell: a peer's worker fell in this case: kill yours. Not OK: the team is
- * over. */
+/* Call both between the calls above, several times a second. control_fds fills `out` (room for `room`) with
+ * the descriptors to poll and returns their number. control_attend handles received frames. *fell: a peer's
+ * worker fell in this case, so the caller must kill its own. Not OK: the team is over. */
 unsigned control_fds(const struct control *c, struct pollfd *out, unsigned room);
 enum status control_attend(struct control *c, bool *fell, struct error *err);
 
-/* The last agreement: all have come to the end; the second readings of the clocks are in the shape. */
+/* The last agreement: all ranks have reached the end of the run. The shape then holds the second clock
+ * readings. */
 enum status control_part(struct control *c, unsigned limit_ms, struct error *err);
-/* After control_part, the journal closed; or after the team ended early, from all who are still there. The
- * files of each other rank (its journal, from `dir`) to rank 0's `dir`/nodes/NAME/rank-R
- * (journal/file/rank_dir.h). Rank 0: OK unless it was stopped; *missing gains a sentence a rank whose files
- * did not come whole within limit_ms. Others: UNAVAILABLE where rank 0 is gone, did not ask or did not take
- * them within limit_ms: they stay in `dir`. Hears nothing else, ends no team. */
+/* Copies the files of each other rank (its journal, from `dir`) to rank 0's `dir`/nodes/NAME/rank-R
+ * (journal/file/rank_dir.h). Call it with the journal closed, after control_part or after the team ended
+ * early; then only ranks that are still connected take part. Rank 0: OK unless it was stopped; for each rank
+ * whose files did not arrive whole within limit_ms, *missing gains a sentence. Other ranks: UNAVAILABLE if
+ * rank 0 is gone, or did not ask for the files or take them within limit_ms; they stay in `dir`. Ignores
+ * other frames and never ends the team. */
 enum status control_collect(struct control *c, const char *dir, unsigned limit_ms, struct text *missing,
 			    struct error *err);
-/* After control_collect, on the others: returns when rank 0 has left, or at limit_ms. Launchers of MPI end
- * all ranks when one ends with a code that is not 0, and rank 0 still has the report to write. */
+/* On ranks other than 0, after control_collect: waits until rank 0 has left, limit_ms at most. MPI launchers
+ * end all ranks when one exits with a code other than 0, but rank 0 must still write the report. */
 void control_await_zero(struct control *c, unsigned limit_ms);
-/* Tells the others and frees. Without control_part before it, the others' team ends with it. */
+/* Tells the other ranks that this one leaves, and frees *c. Without an earlier control_part this ends the
+ * team of the others. */
 void control_leave(struct control **c);
 #endif

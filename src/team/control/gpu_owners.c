@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose GPU: by what each rank of a node sees, and which ranks have one together.
+/* Assigns GPUs to ranks, from the GPUs that each rank of a node sees, and finds ranks that share a GPU:
  * docs/explanation/design/team.md. */
 #include <errno.h>
 #include <limits.h>
 #include "core/text/text.h"
 #include "team/control/internal.h"
 
-#define PICK_ALL UINT_MAX /* else the index of the one that is its own */
+#define PICK_ALL UINT_MAX /* else the index of the rank's only GPU */
 
 static bool see_the_same(const struct team_rank *a, const struct team_rank *b)
 {
@@ -18,7 +18,8 @@ static bool see_the_same(const struct team_rank *a, const struct team_rank *b)
 	return true;
 }
 
-/* A list that all ranks of the node see is divided by local rank; one that some of them see, among those. */
+/* Ranks that see the same GPUs divide them. If all ranks of the node see the same ones, the local rank is the
+ * index. */
 static unsigned pick(const struct team_shape *s, unsigned rank, const json_t *said)
 {
 	const struct team_rank *own = &s->rank[rank];
@@ -46,7 +47,7 @@ enum status shape_own_gpus(struct team_shape *s, json_t *const *said, struct err
 	unsigned *own = calloc(s->size, sizeof(*own));
 
 	if (!own)
-		return error_errno(err, ENOMEM, "whose GPU each is of %u ranks", s->size);
+		return error_errno(err, ENOMEM, "no memory to assign GPUs to %u ranks", s->size);
 	for (unsigned r = 0; r < s->size; r++)
 		own[r] = pick(s, r, said[r]);
 	for (unsigned r = 0; r < s->size; r++) {

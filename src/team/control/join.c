@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a rank other than 0 finds rank 0 and shows that it is of the team. What both sides need stands here
+/* How a rank other than 0 finds rank 0 and proves that it belongs to the team. Helpers of both sides are here
  * too. */
 #include <errno.h>
 #include <unistd.h>
@@ -9,21 +9,21 @@
 #include "team/transport/rendezvous.h"
 
 enum {
-	HANDSHAKE_MS = 5000, /* of one connection, in all */
+	HANDSHAKE_MS = 5000, /* of one whole connection attempt */
 	CONNECT_MS = 2000,
 	RETRY_MS_FIRST = 50,
 	RETRY_MS_LAST = 500,
-	GRACE_MS = 5000, /* rank 0's word on who is late comes before ours */
+	GRACE_MS = 5000, /* rank 0 names the late ranks first */
 };
 static const uint64_t ms = 1000000;
 
-/* What one try came to. */
+/* Result of one attempt. */
 enum tried { TRIED_JOINED, TRIED_AGAIN, TRIED_NEXT_HOST, TRIED_FINAL };
 
 enum status join_nonce(char out[33], struct error *err)
 {
 	return random_hex(out, 33) ? STATUS_OK
-				   : error_errno(err, errno, "no random bytes to join a team with");
+				   : error_errno(err, errno, "cannot read random bytes to join the team");
 }
 
 bool join_text(char *out, size_t size, const json_t *j, const char *name)
@@ -79,7 +79,7 @@ void control_worker_secret(const struct control *c, const char *nonce, char out[
 	explicit_bzero(&made, sizeof(made));
 }
 
-/* One frame within the deadline. */
+/* Waits for one frame until the deadline. */
 static enum status await_frame(struct control *c, struct channel *ch, uint64_t deadline, struct wire_frame *f,
 			       struct error *err)
 {
@@ -94,7 +94,7 @@ static enum status await_frame(struct control *c, struct channel *ch, uint64_t d
 			return state == WIRE_FRAME ? STATUS_OK : STATUS_BAD_INPUT;
 		if (clock_now_ns(c->clock) >= deadline || (c->o.stop && *c->o.stop))
 			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
-					       "who listens there does not answer");
+					       "the listener there does not answer");
 		poll(&p, 1, CONTROL_PORTION_MS);
 		st = channel_flush(ch, err);
 		if (!st)
@@ -119,7 +119,7 @@ static char *hello_text(const struct control *c, struct error *err)
 	json_decref(j);
 	if (!text || strlen(text) > WIRE_STRANGER_MAX) {
 		error_set(err, STATUS_BAD_INPUT,
-			  "node \"%.64s\" and job \"%.64s\" do not go into a frame of %d bytes",
+			  "node \"%.64s\" and job \"%.64s\" do not fit into a frame of %d bytes",
 			  c->o.place.node, c->o.place.job, WIRE_STRANGER_MAX);
 		free(text);
 		text = NULL;
@@ -140,7 +140,7 @@ static bool same_team(const struct control *c, const struct wire_frame *f)
 	return same;
 }
 
-/* WELCOME or REFUSE, which only who has the secret can write. */
+/* WELCOME or REFUSE: only a process with the secret can send it. */
 static enum tried take_welcome(const struct wire_frame *f, unsigned *left_ms, struct error *err)
 {
 	json_t *j = json_loadb((const char *)f->payload, f->size, JSON_REJECT_DUPLICATES, NULL);
@@ -151,8 +151,9 @@ static enum tried take_welcome(const struct wire_frame *f, unsigned *left_ms, st
 	else if (f->kind == WIRE_WELCOME && join_number(left_ms, j, "left_ms", UINT32_MAX / 2))
 		tried = TRIED_JOINED;
 	else
-		error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				"rank 0 does not welcome as this version does");
+		error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
+			"rank 0 sent a welcome of an unknown form: start the same assay on all ranks");
 	json_decref(j);
 	return tried;
 }
@@ -167,7 +168,7 @@ static enum tried prove(struct control *c, struct channel *ch, const char *hello
 		return TRIED_AGAIN;
 	if (!same_team(c, &f)) {
 		error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				"another team's rank 0 listens there");
+				"rank 0 of another team listens there");
 		return TRIED_AGAIN;
 	}
 	join_keys(ch, c, false, hello, strlen(hello), f.payload, f.size);
@@ -183,7 +184,7 @@ static enum tried prove(struct control *c, struct channel *ch, const char *hello
 	error_clear(err);
 	error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
 			"rank 0 there has another secret than rank %u", c->rank);
-	return TRIED_AGAIN; /* another team of no name, maybe: ours is at another port, or on its way */
+	return TRIED_AGAIN; /* may be another unnamed team: ours may use another port or start later */
 }
 
 static enum tried try_port(struct control *c, unsigned port, uint64_t deadline, unsigned *left_ms,
@@ -218,7 +219,8 @@ static enum tried try_port(struct control *c, unsigned port, uint64_t deadline, 
 	return tried;
 }
 
-/* Rank 0's ports in turn, until one of them is the team's. *why: what the most telling one said. */
+/* Tries rank 0's ports one after the other until one belongs to the team. *why: the most informative error.
+ */
 static enum tried try_ports(struct control *c, uint64_t deadline, unsigned *left_ms, struct error *why)
 {
 	unsigned first = c->o.place.port ? c->o.place.port : RENDEZVOUS_PORT;
@@ -237,7 +239,7 @@ static enum tried try_ports(struct control *c, uint64_t deadline, unsigned *left
 	return tried;
 }
 
-/* UNAVAILABLE at the deadline with what was seen last. */
+/* UNAVAILABLE at the deadline, with the last error. */
 static enum status find_zero(struct control *c, uint64_t deadline, unsigned *left_ms, struct error *err)
 {
 	unsigned wait_ms = RETRY_MS_FIRST;
@@ -255,7 +257,7 @@ static enum status find_zero(struct control *c, uint64_t deadline, unsigned *lef
 		if (st && why.cause != CAUSE_TEAM_LATE)
 			return error_set_cause(err, why.status, why.cause, "%s", why.text);
 		if (st && *c->o.place.host && rendezvous_known(c->o.place.host, &unknown))
-			why = unknown; /* a secret that is late says nothing of why */
+			why = unknown; /* the resolver's error explains more than a missing secret */
 		tried = st ? TRIED_AGAIN : try_ports(c, deadline, left_ms, &why);
 		if (tried == TRIED_JOINED)
 			return STATUS_OK;
@@ -275,11 +277,11 @@ static bool zero_spoke(const struct control *c, const void *arg)
 	return c->peer[0].first;
 }
 
-/* Says who we are and waits until all have. */
+/* Sends this rank's facts and waits for the shape of the whole team. */
 static enum status take_shape(struct control *c, unsigned left_ms, struct error *err)
 {
 	const struct error late = {STATUS_UNAVAILABLE, CAUSE_TEAM_LATE, NULL, 0,
-				   "rank 0 did not say whether all ranks have come"};
+				   "rank 0 did not report whether all ranks have joined"};
 	uint64_t deadline = control_deadline(c, left_ms + c->o.quiet_ms + GRACE_MS);
 	enum wire_kind kind = WIRE_KIND_COUNT;
 	enum status st;
@@ -294,7 +296,7 @@ static enum status take_shape(struct control *c, unsigned left_ms, struct error 
 		st = shape_take(&c->shape, c->size, j, err);
 	else
 		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				     "rank 0 sent no shape of the team");
+				     "rank 0 did not send the list of nodes and ranks");
 	json_decref(j);
 	return st;
 }
@@ -354,7 +356,7 @@ enum status control_join(struct control **c, const struct control_options *o, st
 		return STATUS_OK;
 	if (o->place.size > CONTROL_RANKS)
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
-				       "a team has %d ranks at most, and this is one of %u", CONTROL_RANKS,
+				       "a team can have at most %d ranks, and this one has %u", CONTROL_RANKS,
 				       o->place.size);
 	st = make(c, o, err);
 	if (st)

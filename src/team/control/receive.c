@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the peers of a team say, and who says nothing. */
+/* Handles frames from the peers of a team, and finds peers that are silent. */
 #include "team/control/internal.h"
 
 enum {
 	PING_MS = 2000,	 /* or a fifth of the quiet limit */
-	CLOCK_MS = 1000, /* for the readings of a clock, of which there are so many at least */
-	CLOCK_LEAST = 4,
-	AWAY_MS = 1000,	 /* we ourselves did not look for so long: nobody else's silence */
-	HELD_MAX = 64,	 /* frames before anybody waits for them */
-	CHUNKS_MAX = 64, /* of one peer in one look */
+	CLOCK_MS = 1000, /* for the readings of one clock */
+	CLOCK_LEAST = 4, /* readings of a clock, also if they take longer */
+	AWAY_MS = 1000,	 /* if this process did not poll for so long, no peer counts as silent */
+	HELD_MAX = 64,	 /* frames of a peer that no call has taken yet */
+	CHUNKS_MAX = 64, /* read from one peer in one pass */
 };
 static const uint64_t ms = 1000000;
 
@@ -40,7 +40,7 @@ static void hold(struct control *c, struct peer *p, const struct wire_frame *f)
 		count++;
 	h = count < HELD_MAX ? malloc(sizeof(*h) + f->size + 1) : NULL;
 	if (!h) {
-		lose(c, p, "it said more than anybody waits for");
+		lose(c, p, "it sent more frames than expected");
 		return;
 	}
 	*h = (struct held){.kind = f->kind, .size = f->size};
@@ -56,7 +56,7 @@ void control_ping(struct control *c, struct peer *p)
 	control_tell_json(c, p, WIRE_PING, json_pack("{s:I}", "sent", (json_int_t)p->pinged_ns));
 }
 
-/* The reading with the shortest way there and back counts; half that way is its error. */
+/* The reading with the shortest round trip counts; its error is half of that round trip. */
 static void on_pong(struct control *c, struct peer *p, const json_t *j)
 {
 	uint64_t now = clock_now_ns(c->clock),
@@ -73,7 +73,7 @@ static void on_pong(struct control *c, struct peer *p, const json_t *j)
 	m->any = true;
 	m->left--;
 	if (m->left <= CONTROL_PINGS - CLOCK_LEAST && now - m->begun_ns > CLOCK_MS * ms)
-		m->left = 0; /* over a long way few must do */
+		m->left = 0; /* with a long round trip a few readings must suffice */
 	if (m->left)
 		control_ping(c, p);
 }
@@ -86,7 +86,7 @@ static void on_stop(struct control *c, struct peer *p, const json_t *j)
 	control_error_from(&told, j);
 	if (!told.status)
 		return;
-	c->over_told = c->rank != 0; /* rank 0 has told all */
+	c->over_told = c->rank != 0; /* rank 0 has sent it to all */
 	if (c->rank)
 		why = told;
 	else {
@@ -112,7 +112,7 @@ static void on_end(struct control *c, struct peer *p, const struct wire_frame *f
 	hold(c, p, f);
 }
 
-/* Frames that every rank answers at once, whatever it does. */
+/* Frames that every rank answers at once, in any state. */
 static void on_json(struct control *c, struct peer *p, const struct wire_frame *f)
 {
 	json_t *j = json_loadb((const char *)f->payload, f->size, JSON_REJECT_DUPLICATES, NULL);
@@ -121,7 +121,7 @@ static void on_json(struct control *c, struct peer *p, const struct wire_frame *
 
 	if (!json_is_object(j)) {
 		json_decref(j);
-		lose(c, p, "it sent a frame that is no JSON object");
+		lose(c, p, "it sent a frame that is not a JSON object");
 		return;
 	}
 	switch (f->kind) {
@@ -141,7 +141,7 @@ static void on_json(struct control *c, struct peer *p, const struct wire_frame *
 		if (json_integer_value(json_object_get(j, "case")) == (json_int_t)c->case_ordinal)
 			c->fell = true;
 		break;
-	default: /* LATE: to rank 0, which alone knows who is */
+	default: /* LATE: sent to rank 0, because only it knows which ranks are late */
 		number = json_integer_value(json_object_get(j, "limit_ms"));
 		control_name_late(c, json_string_value(json_object_get(j, "what")),
 				  number > 0 && number < UINT32_MAX ? (unsigned)number : 0, &why);
@@ -164,13 +164,13 @@ static void on_bye(struct control *c, struct peer *p, const struct wire_frame *f
 	p->here = false;
 }
 
-/* Who may say it to whom, once the team stands. */
+/* Which ranks may send a kind of frame, once the team has formed. */
 enum way {
-	NEVER, /* while it forms, or workers among themselves */
+	NEVER, /* only while the team forms, or between workers */
 	ANY,
 	FROM_ZERO,
 	TO_ZERO,
-	COLLECTING, /* to rank 0 that has asked for files */
+	COLLECTING, /* to rank 0, after it asked for files */
 };
 static const struct {
 	enum way way;
@@ -201,7 +201,7 @@ static void on_frame(struct control *c, struct peer *p, const struct wire_frame 
 	if (f->kind < WIRE_KIND_COUNT && in_turn[heard[f->kind].way])
 		heard[f->kind].take(c, p, f);
 	else
-		lose(c, p, "it sent a frame out of turn");
+		lose(c, p, "it sent an unexpected frame");
 }
 
 static void take_frames(struct control *c, struct peer *p)
@@ -223,21 +223,20 @@ static void take_in(struct control *c, struct peer *p)
 	struct error err = {0};
 	bool any = true;
 
-	take_frames(c,
-		    p); /* what came with the last word of the greeting: it may be why the other end closed */
+	take_frames(c, p); /* frames that came with the handshake: they may explain why the peer closed */
 	for (int i = 0; i < CHUNKS_MAX && p->here && any; i++) {
 		if (channel_read(&p->ch, &any, &err))
 			lose(c, p, err.text);
 		else
 			take_frames(c, p);
 	}
-	if (p->here && channel_flush(&p->ch, &err)) /* after its last words, which may be why */
+	if (p->here && channel_flush(&p->ch, &err)) /* after its last frames, which may explain the failure */
 		lose(c, p, err.text);
 	if (p->left)
 		channel_close(&p->ch);
 }
 
-/* Who was asked and has said nothing for the quiet limit is gone: a cut cable sends no word of it. */
+/* A peer that was pinged and sent nothing for quiet_ms is lost: a cut cable closes no connection. */
 static void judge_silence(struct control *c, struct peer *p, uint64_t now)
 {
 	unsigned ping_ms = c->o.quiet_ms / 5 < PING_MS ? c->o.quiet_ms / 5 : PING_MS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is where: made by rank 0, the same on all. */
+/* The shape of a team: nodes and ranks. Rank 0 makes it, and all ranks have the same. */
 #include "core/text/text.h"
 #include "team/control/internal.h"
 
-/* What this rank says of itself. */
+/* Facts that this rank sends about itself. */
 json_t *shape_about(const struct control *c)
 {
 	const struct team_place *p = &c->o.place;
@@ -25,7 +25,7 @@ static enum status room_for(struct team_shape *s, unsigned size, struct error *e
 	s->node = calloc(size, sizeof(*s->node));
 	return s->rank && s->node ? STATUS_OK
 				  : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-						    "the shape of %u ranks", size);
+						    "no memory for a team of %u ranks", size);
 }
 
 static unsigned find_node(const struct team_shape *s, const char *name, const char *boot)
@@ -37,7 +37,7 @@ static unsigned find_node(const struct team_shape *s, const char *name, const ch
 	return n;
 }
 
-/* False: no list of at most CONTROL_GPUS short texts. */
+/* False: not a list of at most CONTROL_GPUS short texts. */
 static bool take_gpus(struct team_rank *r, const json_t *list)
 {
 	if (!list)
@@ -55,7 +55,7 @@ static bool take_gpus(struct team_rank *r, const json_t *list)
 	return true;
 }
 
-/* A name that another node has already gains this one's lowest rank. */
+/* If another node has this name already, appends the node's lowest rank to it. */
 static void show_as(struct team_shape *s, unsigned n, const char *shown)
 {
 	text_copy(s->node[n].shown, sizeof(s->node[n].shown), shown);
@@ -70,7 +70,7 @@ static void show_as(struct team_shape *s, unsigned n, const char *shown)
 enum { NODE_GPUS_MOST = 64 };
 #define NETWORK_MOST 1e15
 
-/* What a node's lowest rank says of its ports; nothing is as sound as something. */
+/* Facts of the node's network ports, from its lowest rank. They may be absent. */
 static bool take_network(struct team_node *d, const json_t *said)
 {
 	const json_t *network = json_object_get(said, "network");
@@ -93,7 +93,7 @@ static enum status add_rank(struct control *c, unsigned rank, const json_t *said
 	    (json_object_get(said, "boot") && !join_text(boot, sizeof(boot), said, "boot")) ||
 	    (json_object_get(said, "shown") && !join_text(shown, sizeof(shown), said, "shown")))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				       "rank %u says nothing sound of its node and GPUs", rank);
+				       "rank %u sent invalid facts about its node and GPUs", rank);
 	n = find_node(s, name, boot);
 	if (n == s->nodes) {
 		text_copy(s->node[n].name, sizeof(s->node[n].name), name);
@@ -103,7 +103,7 @@ static enum status add_rank(struct control *c, unsigned rank, const json_t *said
 		show_as(s, n, *shown ? shown : name);
 		if (!take_network(&s->node[n], said))
 			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-					       "rank %u says nothing sound of its node's network", rank);
+					       "rank %u sent invalid facts about its node's network", rank);
 		s->nodes++;
 	}
 	s->rank[rank].node = n;
@@ -189,7 +189,7 @@ enum status shape_take(struct team_shape *s, unsigned size, const json_t *j, str
 		return STATUS_OK;
 	shape_release(s);
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-			       "rank 0's shape of the team is not sound");
+			       "rank 0 sent an invalid list of nodes and ranks");
 }
 
 void shape_clocks_take(struct team_shape *s, const json_t *j)

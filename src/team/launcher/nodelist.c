@@ -44,19 +44,19 @@ static enum status add_name(struct expansion *e, size_t size)
 		grown = realloc(l->name, e->room * sizeof(*grown));
 		if (!grown)
 			return error_set_cause(e->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "%zu names of nodes", e->room);
+					       "no memory for %zu node names", e->room);
 		l->name = grown;
 	}
 	e->name[size] = '\0';
 	l->name[l->count] = strdup(e->name);
 	if (!l->name[l->count])
-		return error_set_cause(e->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%zu names of nodes",
-				       e->room);
+		return error_set_cause(e->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for %zu node names", e->room);
 	l->count++;
 	return STATUS_OK;
 }
 
-/* Digits at *at; false where there are none or too many. */
+/* Reads digits at *at; false: none or too many. */
 static bool take_number(const char **at, unsigned long *value, int *width)
 {
 	const char *p = *at;
@@ -71,7 +71,7 @@ static bool take_number(const char **at, unsigned long *value, int *width)
 
 static enum status expand(struct expansion *e, const char *at, size_t used, int brackets);
 
-/* Each number of the bracket at *at (behind its sign), and for each what follows the bracket. */
+/* Expands the bracket at *at (after its '['): each number in it, followed by the rest of the item. */
 static enum status expand_bracket(struct expansion *e, const char *at, size_t used, int brackets)
 {
 	const char *behind = strchr(at, ']');
@@ -82,7 +82,7 @@ static enum status expand_bracket(struct expansion *e, const char *at, size_t us
 	if (!behind)
 		return refuse(e, "a bracket is not closed");
 	if (memchr(at, '[', (size_t)(behind - at)))
-		return refuse(e, "a bracket stands inside a bracket");
+		return refuse(e, "a bracket is inside another bracket");
 	for (;; at++) {
 		if (!take_number(&at, &low, &width))
 			return refuse(
@@ -114,7 +114,7 @@ static enum status expand_bracket(struct expansion *e, const char *at, size_t us
 	}
 }
 
-/* The rest of one item behind what stands in e->name. */
+/* Appends the rest of one item to the text in e->name. */
 static enum status expand(struct expansion *e, const char *at, size_t used, int brackets)
 {
 	for (; of_host(*at); at++) {
@@ -125,13 +125,13 @@ static enum status expand(struct expansion *e, const char *at, size_t used, int 
 	if (!*at || *at == ',')
 		return add_name(e, used);
 	if (*at != '[')
-		return refuse(e, "it holds a sign that no host name has");
+		return refuse(e, "it holds a character that no host name has");
 	if (brackets == BRACKETS_MAX)
 		return refuse(e, "a name has more than eight brackets");
 	return expand_bracket(e, at + 1, used, brackets + 1);
 }
 
-/* Behind the item: a comma inside a bracket does not end it. */
+/* The end of the item: a comma inside a bracket does not end it. */
 static const char *item_end(const char *at)
 {
 	bool inside = false;
@@ -192,11 +192,11 @@ enum status nodelist_tasks(unsigned *tasks, const char *text, unsigned index, st
 		before += times;
 		if (!*at)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "tasks a node \"%.100s\": it has %lu nodes, and this is node %u",
+					 "tasks per node \"%.100s\": it lists %lu nodes, and this is node %u",
 					 text, before, index);
 		if (*at != ',')
 			break;
 	}
-	return error_set(err, STATUS_BAD_INPUT, "tasks a node \"%.100s\" is not written as \"2(x3),1\"",
+	return error_set(err, STATUS_BAD_INPUT, "tasks per node \"%.100s\" is not written as \"2(x3),1\"",
 			 text);
 }

@@ -26,7 +26,7 @@ struct launcher {
 static const struct launcher launchers[] = {TEAM_LAUNCHERS(X)};
 #undef X
 enum { LAUNCHERS = sizeof(launchers) / sizeof(launchers[0]) };
-/* Steps of Slurm that are no srun (batch, extern, interactive) have numbers from here on. */
+/* Slurm's steps that srun did not start (batch, extern, interactive) have numbers from here on. */
 static const unsigned long slurm_step_max = 0xfffffff0ul;
 static const unsigned long rank_max = 1u << 20;
 
@@ -47,8 +47,8 @@ static enum status number(unsigned long *out, const char *name, const char *text
 	for (; isdigit((unsigned char)*at) && value <= most; at++)
 		value = value * 10 + (unsigned long)(*at - '0');
 	if (*at || at == text || value > most)
-		return error_set(err, STATUS_BAD_INPUT, "%s is \"%.40s\", which is no whole number up to %lu",
-				 name, text, most);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s is \"%.40s\", which is not a whole number up to %lu", name, text, most);
 	*out = value;
 	return STATUS_OK;
 }
@@ -67,7 +67,7 @@ static const char *size_name(const struct launcher *l, const struct environment 
 	return l->id == TEAM_SLURM && !get(env, l->size) ? "SLURM_NTASKS" : l->size;
 }
 
-/* *found: this launcher left its rank and size. */
+/* *found: this launcher set its rank and size. */
 static enum status find(bool *found, unsigned long *rank, unsigned long *size, const struct launcher *l,
 			const struct environment *env, struct error *err)
 {
@@ -79,13 +79,13 @@ static enum status find(bool *found, unsigned long *rank, unsigned long *size, c
 	if (l->id == TEAM_SLURM ? !in_slurm_step(env) : !rank_text && !size_text)
 		return STATUS_OK;
 	if (!rank_text || !size_text)
-		return error_set(err, STATUS_BAD_INPUT, "%s is set and %s is not: %s sets both",
+		return error_set(err, STATUS_BAD_INPUT, "%s is set and %s is not; %s sets both",
 				 rank_text ? l->rank : size_is, rank_text ? size_is : l->rank, l->name);
 	st = number(rank, l->rank, rank_text, rank_max, err);
 	if (!st)
 		st = number(size, size_is, size_text, rank_max, err);
 	if (!st && !*size)
-		st = error_set(err, STATUS_BAD_INPUT, "%s is 0: there is no team of none", size_is);
+		st = error_set(err, STATUS_BAD_INPUT, "%s is 0: a team needs at least one rank", size_is);
 	if (!st && *rank >= *size)
 		st = error_set(err, STATUS_BAD_INPUT, "%s is %lu, which is not below %s, %lu", l->rank, *rank,
 			       size_is, *size);
@@ -93,8 +93,8 @@ static enum status find(bool *found, unsigned long *rank, unsigned long *size, c
 	return st;
 }
 
-/* A launcher behind the one found that says another rank or size. Slurm's are those of what it started, a
- * node often. */
+/* BAD_INPUT if a later launcher in the table gives another rank or size. Slurm is not compared: its rank may
+ * be that of another launcher's process, often one for each node. */
 static enum status agree(const struct team_place *p, const struct launcher *mine,
 			 const struct environment *env, struct error *err)
 {
@@ -107,11 +107,11 @@ static enum status agree(const struct team_place *p, const struct launcher *mine
 		if (st)
 			return st;
 		if (found && (rank != p->rank || size != p->size))
-			return error_set(err, STATUS_BAD_INPUT,
-					 "%s and %s disagree: rank %u of %u by %s, rank %lu of %lu by %s; "
-					 "unset those of one",
-					 mine->name, l->name, p->rank, p->size, mine->rank, rank, size,
-					 l->rank);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"%s and %s disagree: rank %u of %u by %s, rank %lu of %lu by %s; unset the variables of "
+				"one of them",
+				mine->name, l->name, p->rank, p->size, mine->rank, rank, size, l->rank);
 	}
 	return STATUS_OK;
 }
@@ -136,7 +136,7 @@ static enum status local_place(struct team_place *p, const struct launcher *l, c
 	return st;
 }
 
-/* The same step as ours: rank and size are what Slurm says too. */
+/* Slurm started this process itself: its rank and size are equal to those found. */
 static bool is_slurms(const struct team_place *p, const struct environment *env)
 {
 	unsigned long rank, size;
@@ -183,7 +183,8 @@ static enum status slurm_host(struct team_place *p, const struct environment *en
 	return st;
 }
 
-/* Letters, digits and "-_." of `text`; others become "_", and so does a dot at the begin: it names a file. */
+/* Appends `text`, which becomes part of a file name. Keeps letters, digits and "-_."; other characters and a
+ * leading dot become "_". */
 static void job_add(struct team_place *p, const char *text)
 {
 	size_t used = strlen(p->job);
@@ -197,7 +198,7 @@ static void job_add(struct team_place *p, const char *text)
 		*p->job = '_';
 }
 
-/* ASSAY_JOB, which any user may set, or what the launcher calls it. */
+/* Names the job by ASSAY_JOB, which any user may set, or by the launcher's own name of it. */
 static void name_job(struct team_place *p, const struct launcher *l, const struct environment *env)
 {
 	const char *job = get(env, "ASSAY_JOB");
@@ -214,7 +215,7 @@ static void name_job(struct team_place *p, const struct launcher *l, const struc
 	job_add(p, job ? job : "team");
 	if (!p->port)
 		return;
-	snprintf(port, sizeof(port), "%u", p->port); /* two jobs of one name on one host */
+	snprintf(port, sizeof(port), "%u", p->port); /* distinguishes two jobs of one name on one host */
 	job_add(p, port);
 }
 
@@ -225,7 +226,8 @@ static enum status port_of(uint16_t *port, const char *name, const char *text, u
 	enum status st = number(&value, name, text, 65535 - more, err);
 
 	if (!st && !value)
-		st = error_set(err, STATUS_BAD_INPUT, "%s is 0, which is no port to be found at", name);
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "%s is 0, which is not a port that ranks can connect to", name);
 	if (!st)
 		*port = (uint16_t)(value + more);
 	return st;
@@ -248,7 +250,8 @@ static enum status master(struct team_place *p, const char *text, struct error *
 		port = colon + 1;
 	}
 	if (end == host || (size_t)(end - host) >= sizeof(p->host))
-		return error_set(err, STATUS_BAD_INPUT, "--master \"%.100s\" names no host", text);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--master \"%.100s\" has no host name, or one that is too long", text);
 	memcpy(p->host, host, (size_t)(end - host));
 	p->host[end - host] = '\0';
 	return port ? port_of(&p->port, "the port of --master", port, 0, err) : STATUS_OK;
@@ -261,7 +264,7 @@ enum status team_place_check_master(const char *text, struct error *err)
 	return master(&p, text, err);
 }
 
-/* The first address in mpirun's own: "1234.0;tcp://10.0.0.1,192.168.1.1:38555". */
+/* The first address in mpirun's URI: "1234.0;tcp://10.0.0.1,192.168.1.1:38555". */
 static void openmpi_host(struct team_place *p, const struct environment *env)
 {
 	const char *uri = get(env, "OMPI_MCA_orte_hnp_uri");
@@ -281,13 +284,13 @@ static enum status find_host(struct team_place *p, const struct launcher *l,
 			     struct error *err)
 {
 	const char *host = l ? get(env, l->host) : NULL, *port = l ? get(env, l->port) : NULL;
-	const char *name = host ? l->host : "ASSAY_HOST", *own; /* which any user may set */
+	const char *name = host ? l->host : "ASSAY_HOST", *own; /* ASSAY_HOST: any user may set it */
 	enum status st = STATUS_OK;
 
 	if (!host)
 		host = get(env, name);
 	if (host && snprintf(p->host, sizeof(p->host), "%s", host) >= (int)sizeof(p->host))
-		return error_set(err, STATUS_BAD_INPUT, "%s is longer than a host's name", name);
+		return error_set(err, STATUS_BAD_INPUT, "%s is too long for a host name", name);
 	if (port)
 		st = port_of(&p->port, l->port, port, l->port_more, err);
 	if (!st && o->master)
@@ -305,8 +308,8 @@ static enum status find_host(struct team_place *p, const struct launcher *l,
 	own = l && l->host && strcmp(l->host, "ASSAY_HOST") ? l->host : NULL;
 	return error_set(
 		err, STATUS_BAD_INPUT,
-		"rank %u of %u by %s, and nothing says where rank 0 is: set %s%sASSAY_HOST, or let assay "
-		"launch --master HOST start them",
+		"rank %u of %u by %s, and the host of rank 0 is not known: set %s%sASSAY_HOST, or start the ranks "
+		"with assay launch --master HOST",
 		p->rank, p->size, p->from, own ? own : "", own ? " or " : "");
 }
 
@@ -317,7 +320,7 @@ static enum status told(struct team_place *p, const struct team_place_options *o
 
 	if (!o->rank || !o->size)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "--rank and --size go together, and %s alone was given",
+				 "--rank and --size must be given together, and only %s was given",
 				 o->rank ? "--rank" : "--size");
 	st = number(&rank, "--rank", o->rank, rank_max, err);
 	if (!st)
@@ -334,7 +337,7 @@ static enum status told(struct team_place *p, const struct team_place_options *o
 	return STATUS_OK;
 }
 
-/* *mine: NULL where no launcher left a word. */
+/* Finds the place in the environment. *mine: the launcher; NULL: none. */
 static enum status left(struct team_place *p, const struct launcher **mine, const struct environment *env,
 			struct error *err)
 {
@@ -368,7 +371,7 @@ enum status team_place(struct team_place *p, const struct team_place_options *o,
 
 	*p = (struct team_place){.size = 1, .local_size = 1};
 	text_copy(p->node, sizeof(p->node), node ? node : "");
-	if (node && strcmp(p->node, node) != 0) /* nodes whose names begin alike would be one */
+	if (node && strcmp(p->node, node) != 0) /* cut names that begin alike would become one node */
 		return error_set(err, STATUS_BAD_INPUT,
 				 "the node's name \"%.80s..\" has more than %zu characters", node,
 				 sizeof(p->node) - 1);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank this process is, by what it was told or its launcher left in the environment. Pure. */
+/* Finds the rank of this process from its options or from the variables that its launcher set. No side
+ * effects. */
 #ifndef TEAM_LAUNCHER_PLACE_H
 #define TEAM_LAUNCHER_PLACE_H
 #include <stdint.h>
 #include "core/error.h"
 
 /*
- * id, name, rank, size, local rank, local size, host of rank 0, its port, added to it, job. Variables: NULL
- * where it sets none. The first that is found counts. torchrun's own store holds MASTER_PORT. Slurm stands
- * last: it may have started any of the others, once a node, so its rank and size are then not ours.
+ * id, name, rank, size, local rank, local size, host of rank 0, its port, number added to the port, job.
+ * NULL: the launcher sets no such variable. The first launcher whose variables are set counts. torchrun adds
+ * 1, because its own store uses MASTER_PORT. Slurm is last: it may have started one of the other launchers
+ * once on each node, and then its rank and size are not those of this process.
  */
 /* clang-format off */
 #define TEAM_LAUNCHERS(X) \
@@ -33,24 +35,25 @@ struct environment { /* getenv, or a test's table */
 struct team_place {
 	enum team_launcher launcher;
 	unsigned rank, size;
-	unsigned local_rank, local_size; /* local_size 0: nobody told */
-	char node[64];			 /* told, or SLURMD_NODENAME; "": the host's name */
-	char host[256];			 /* of rank 0; "": nobody told */
-	uint16_t port;			 /* 0: not told */
+	unsigned local_rank, local_size; /* local_size 0: not known */
+	char node[64];			 /* option or SLURMD_NODENAME; "": the host's name */
+	char host[256];			 /* of rank 0; "": not known */
+	uint16_t port;			 /* 0: not given */
 	char job[64];			 /* names the team and its secret's file: letters, digits, - _ . */
 	char from[64];			 /* "torchrun (RANK, WORLD_SIZE)": for messages */
 };
 
-/* Texts as the command line gave them; NULL: not given. rank and size go together, and outrank the
- * environment. */
+/* Option values as text; NULL: not given. rank and size must be given together, and override the environment.
+ */
 struct team_place_options {
 	const char *rank, *size, *master /* HOST or HOST:PORT or [ADDRESS]:PORT */, *node;
 };
 
-/* BAD_INPUT names the variable: half a set, no number, a rank not below its size, two launchers that
- * disagree, several ranks and nobody told where rank 0 is. A team of one is TEAM_ALONE. */
+/* BAD_INPUT names the variable: only one of two is set, it is not a number, a rank is not below its size, two
+ * launchers disagree, or there are several ranks and the host of rank 0 is not known. A team of one is
+ * TEAM_ALONE. */
 enum status team_place(struct team_place *p, const struct team_place_options *o,
 		       const struct environment *env, struct error *err);
-/* --master by itself, as who starts ranks elsewhere is told it: BAD_INPUT names what it lacks. */
+/* Checks a --master value for ranks that are started elsewhere. BAD_INPUT says what is wrong. */
 enum status team_place_check_master(const char *text, struct error *err);
 #endif

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- launched by an MPI -- */
+/* -- start by an MPI launcher -- */
 
-/* How many ranks the launcher says it has started; 0: no MPI's launcher did. */
+/* Number of ranks by the variables of the MPI launcher; 0: no MPI launcher started this process. */
 static unsigned long launched(void)
 {
 	static const char *const marks[] = {"PMIX_RANK", "PMI_RANK", "PMI_FD"};
@@ -29,14 +29,15 @@ static enum status can_begin(const struct team *t, struct error *err)
 	unsigned long all = launched();
 
 	if (!all)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "no MPI started these ranks: assay launch --how mpirun does, or mpirun, or "
-				 "srun --mpi=pmix");
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"no MPI launcher started these ranks: use assay launch --how mpirun, mpirun, or "
+			"srun --mpi=pmix");
 	if (all != t->size)
 		return error_set(
 			err, STATUS_UNSUPPORTED,
-			"MPI begins on all %lu launched ranks at once, and this case is of %u: a case of "
-			"target team comes first",
+			"MPI must start on all %lu launched ranks together, and this case has %u: run a case of "
+			"target team before it",
 			all, t->size);
 	return STATUS_OK;
 }
@@ -51,7 +52,7 @@ static enum status load(struct team *t, struct error *err)
 		return st;
 	t->mpi = calloc(1, sizeof(*t->mpi));
 	if (!t->mpi)
-		return error_errno(err, ENOMEM, "what is kept of MPI");
+		return error_errno(err, ENOMEM, "no memory for the state of MPI");
 	st = mpi_plugin_open(&t->mpi->call, NULL, err);
 	if (!st && t->mpi->call.version(t->mpi->version, sizeof(t->mpi->version)))
 		st = error_set(err, STATUS_VENDOR, "%s", t->mpi->version);
@@ -69,8 +70,8 @@ static enum status begin(struct team *t, struct error *err)
 	if (m->size < t->size)
 		return error_set_cause(
 			err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
-			"%s knows %u ranks, and %u were launched: is it the MPI that started them?",
-			m->version, m->size, t->size);
+			"%s has %u ranks, and %u were launched: check that this MPI started them", m->version,
+			m->size, t->size);
 	return STATUS_OK;
 }
 
@@ -92,7 +93,7 @@ void team_mpi_close(struct team *t)
 	forget(t);
 }
 
-/* -- whose communicator -- */
+/* -- communicator of the team -- */
 
 static bool is_all(const struct team_mpi *m, const uint32_t *ranks, unsigned count)
 {
@@ -122,7 +123,8 @@ static enum status gather_members(struct team *t, struct error *err)
 {
 	struct team_mpi *m = t->mpi;
 	uint32_t *ranks = calloc(t->size, sizeof(*ranks));
-	enum status st = ranks ? STATUS_OK : error_errno(err, ENOMEM, "%u ranks of MPI", t->size);
+	enum status st =
+		ranks ? STATUS_OK : error_errno(err, ENOMEM, "no memory for %u ranks of MPI", t->size);
 
 	st = team_agree(t, st, err);
 	if (!st)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MPI among a team's ranks, through its plug-in. In workers only: one worker a rank begins MPI once, keeps it
- * from case to case, and ends it when it ends.
+ * MPI between a team's ranks, through the plug-in assay-mpi. Used in workers only, with one worker for each
+ * rank. A worker initializes MPI once, keeps it from case to case and finalizes it at its own end.
  */
 #ifndef TEAM_LIBRARIES_MPI_H
 #define TEAM_LIBRARIES_MPI_H
@@ -11,22 +11,24 @@
 struct team_mpi {
 	struct mpi_plugin call;
 	char version[128];
-	uint32_t rank, size; /* among all that were launched */
-	void *comm;	     /* of this team's ranks, in its order; NULL: all, in MPI's */
-	uint32_t *member;    /* whose comm it is: numbers among all; */
+	uint32_t rank, size; /* among all launched ranks */
+	void *comm;	     /* the team's ranks, in its order; NULL: all ranks, in MPI's order */
+	uint32_t *member;    /* launched rank of each member of comm */
 	unsigned members;
 };
 
 /*
- * For all ranks together: begins MPI where this worker has not, and makes t->mpi->comm the team's.
- * UNSUPPORTED where no MPI launched these ranks, or where MPI has not begun and the team is a part of what
- * was launched: it begins on all at once. UNAVAILABLE where the plug-in, or its MPI, is not there.
+ * Initializes MPI if this worker has not done so, and makes t->mpi->comm the team's communicator. All ranks
+ * call it together. UNSUPPORTED: no MPI launcher started these ranks; or MPI is not initialized yet and the
+ * team has only some of the launched ranks, because MPI must start on all together. UNAVAILABLE: the plug-in
+ * or its MPI library was not found.
  */
 enum status team_mpi_join(struct team *t, struct error *err);
-/* One collective of the team's ranks; returns when it is done here. VENDOR with MPI's words. */
+/* Runs one collective of the team's ranks; returns when this rank's part is done. VENDOR with MPI's message.
+ */
 enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struct error *err);
-/* When all ranks have come to it. */
+/* Returns when all ranks have called it. */
 enum status team_mpi_barrier(struct team *t, struct error *err);
-/* Ends MPI, with all others that began it. NULL is fine. */
+/* Finalizes MPI, together with all other ranks that initialized it. Does nothing without MPI. */
 void team_mpi_close(struct team *t);
 #endif

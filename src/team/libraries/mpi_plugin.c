@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Module assay-mpi: collectives of whatever MPI it is built with. Nothing of the program is linked here. */
+/* Module assay-mpi: collectives of the MPI that it is built with. It links no code of the program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,8 @@
 MPI_PLUGIN_FUNCTIONS(X)
 #undef X
 
-struct circle { /* what `comm` points to */
+/* `comm` of the plug-in's functions points to it. */
+struct mpi_group {
 	MPI_Comm comm;
 };
 
@@ -22,7 +23,7 @@ enum { TAG = 1 };
 
 static MPI_Comm comm_of(void *comm)
 {
-	return comm ? ((struct circle *)comm)->comm : MPI_COMM_WORLD;
+	return comm ? ((struct mpi_group *)comm)->comm : MPI_COMM_WORLD;
 }
 
 static int say(int code, const char *call, char *text, uint32_t room)
@@ -33,8 +34,8 @@ static int say(int code, const char *call, char *text, uint32_t room)
 	if (code == MPI_SUCCESS)
 		return 0;
 	MPI_Error_string(code, why, &length);
-	why[strcspn(why, "\n")] = '\0'; /* MPICH tells its stack too */
-	snprintf(text, room, "%s: %s", call, *why ? why : "an error without words");
+	why[strcspn(why, "\n")] = '\0'; /* MPICH appends its call stack */
+	snprintf(text, room, "%s: %s", call, *why ? why : "an error without a message");
 	return -1;
 }
 
@@ -49,7 +50,7 @@ int assay_mpi_version(char *text, uint32_t room)
 	int length = 0, code = MPI_Get_library_version(words, &length);
 
 	if (code != MPI_SUCCESS) {
-		snprintf(text, room, "MPI does not say its version (error %d)", code);
+		snprintf(text, room, "MPI does not report its version (error %d)", code);
 		return -1;
 	}
 	words[strcspn(words, "\n,")] =
@@ -63,8 +64,9 @@ int assay_mpi_version(char *text, uint32_t room)
 /* -- begin and end -- */
 
 /*
- * PMIx takes one process a rank slot: a second one, though the first has ended, is aborted inside MPI_Init
- * without a return. So the first leaves a mark where the launcher keeps its own files and removes them.
+ * PMIx accepts one process in each rank slot. A second process is aborted inside MPI_Init, even if the first
+ * has ended. So the first process leaves a mark file in the launcher's own folder, which the launcher
+ * removes.
  */
 static int take_slot(char *text, uint32_t room)
 {
@@ -80,13 +82,13 @@ static int take_slot(char *text, uint32_t room)
 	if (fd < 0 && errno == EEXIST) {
 		snprintf(
 			text, room,
-			"MPI was begun in rank slot %s before, by a process that is gone: it begins once a slot",
+			"another process initialized MPI in rank slot %s before; MPI starts only once in each slot",
 			rank);
 		return -1;
 	}
 	if (fd >= 0)
 		close(fd);
-	return 0; /* a mark that cannot be left keeps nobody */
+	return 0; /* go on without a mark if it cannot be written */
 }
 
 int assay_mpi_open(uint32_t *rank, uint32_t *size, char *text, uint32_t room)
@@ -96,8 +98,8 @@ int assay_mpi_open(uint32_t *rank, uint32_t *size, char *text, uint32_t room)
 	MPI_Initialized(&on);
 	MPI_Finalized(&over);
 	if (on || over) {
-		snprintf(text, room, "MPI was %s in this process before: it begins once",
-			 over ? "ended" : "begun");
+		snprintf(text, room, "MPI was already %s in this process; it starts only once",
+			 over ? "finalized" : "initialized");
 		return -1;
 	}
 	if (take_slot(text, room))
@@ -129,7 +131,7 @@ void assay_mpi_close(void)
 int assay_mpi_subset(void **comm, const uint32_t *ranks, uint32_t count, char *text, uint32_t room)
 {
 	MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-	struct circle *c = calloc(1, sizeof(*c));
+	struct mpi_group *c = calloc(1, sizeof(*c));
 	int *list = calloc(count ? count : 1, sizeof(*list)), code;
 
 	*comm = NULL;
@@ -164,7 +166,7 @@ int assay_mpi_subset(void **comm, const uint32_t *ranks, uint32_t count, char *t
 
 void assay_mpi_leave(void *comm)
 {
-	struct circle *c = comm;
+	struct mpi_group *c = comm;
 
 	if (c && c->comm != MPI_COMM_NULL)
 		MPI_Comm_free(&c->comm);
@@ -178,8 +180,9 @@ int assay_mpi_barrier(void *comm, char *text, uint32_t room)
 
 /* -- collectives -- */
 
-struct deed {		  /* a call in MPI's own words */
-	const void *send; /* MPI_IN_PLACE where it is */
+/* Arguments of a collective as MPI takes them. */
+struct mpi_arguments {
+	const void *send; /* or MPI_IN_PLACE */
 	void *receive;
 	int count, root, in_place;
 	MPI_Datatype type;
@@ -187,27 +190,27 @@ struct deed {		  /* a call in MPI's own words */
 	MPI_Comm comm;
 };
 
-static int all_reduce(const struct deed *d)
+static int all_reduce(const struct mpi_arguments *d)
 {
 	return MPI_Allreduce(d->send, d->receive, d->count, d->type, d->op, d->comm);
 }
 
-static int all_gather(const struct deed *d)
+static int all_gather(const struct mpi_arguments *d)
 {
 	return MPI_Allgather(d->send, d->count, d->type, d->receive, d->count, d->type, d->comm);
 }
 
-static int reduce_scatter(const struct deed *d)
+static int reduce_scatter(const struct mpi_arguments *d)
 {
 	return MPI_Reduce_scatter_block(d->send, d->receive, d->count, d->type, d->op, d->comm);
 }
 
-static int all_to_all(const struct deed *d)
+static int all_to_all(const struct mpi_arguments *d)
 {
 	return MPI_Alltoall(d->send, d->count, d->type, d->receive, d->count, d->type, d->comm);
 }
 
-static int is_root(const struct deed *d)
+static int is_root(const struct mpi_arguments *d)
 {
 	int rank = -1;
 
@@ -215,8 +218,8 @@ static int is_root(const struct deed *d)
 	return rank == d->root;
 }
 
-/* One buffer: the root's is only read. */
-static int broadcast(const struct deed *d)
+/* MPI_Bcast takes one buffer; it only reads the root's. */
+static int broadcast(const struct mpi_arguments *d)
 {
 	void *buffer = d->receive;
 
@@ -225,8 +228,8 @@ static int broadcast(const struct deed *d)
 	return MPI_Bcast(buffer, d->count, d->type, d->root, d->comm);
 }
 
-/* In place is said at the root alone. */
-static int reduce(const struct deed *d)
+/* Only the root may pass MPI_IN_PLACE. */
+static int reduce(const struct mpi_arguments *d)
 {
 	int root = is_root(d);
 	const void *send = d->in_place && !root ? d->receive : d->send;
@@ -234,7 +237,7 @@ static int reduce(const struct deed *d)
 	return MPI_Reduce(send, root ? d->receive : NULL, d->count, d->type, d->op, d->root, d->comm);
 }
 
-static int send_receive(const struct deed *d)
+static int send_receive(const struct mpi_arguments *d)
 {
 	int rank, size;
 
@@ -245,9 +248,9 @@ static int send_receive(const struct deed *d)
 }
 
 static const struct {
-	int (*call)(const struct deed *d);
+	int (*call)(const struct mpi_arguments *d);
 	const char *name;
-} deeds[MPI_PLUGIN_WHATS] = {
+} collectives[MPI_PLUGIN_WHATS] = {
 	[MPI_PLUGIN_ALL_REDUCE] = {all_reduce, "MPI_Allreduce"},
 	[MPI_PLUGIN_ALL_GATHER] = {all_gather, "MPI_Allgather"},
 	[MPI_PLUGIN_REDUCE_SCATTER] = {reduce_scatter, "MPI_Reduce_scatter_block"},
@@ -257,7 +260,7 @@ static const struct {
 	[MPI_PLUGIN_SEND_RECEIVE] = {send_receive, "MPI_Sendrecv"},
 };
 
-/* MPI's own handles are no constants in every MPI. */
+/* A switch, because MPI's handles are not constants in every MPI. */
 static MPI_Datatype type_of(uint32_t type)
 {
 	switch (type) {
@@ -288,7 +291,7 @@ static MPI_Op op_of(uint32_t op)
 
 int assay_mpi_collective(void *comm, const struct mpi_plugin_call *c, char *text, uint32_t room)
 {
-	struct deed d = {
+	struct mpi_arguments d = {
 		.send = c->in_place ? MPI_IN_PLACE : c->send,
 		.receive = c->receive,
 		.count = (int)c->count,
@@ -301,14 +304,15 @@ int assay_mpi_collective(void *comm, const struct mpi_plugin_call *c, char *text
 
 	if (c->what >= MPI_PLUGIN_WHATS || d.type == MPI_DATATYPE_NULL || d.op == MPI_OP_NULL ||
 	    (c->in_place && c->what == MPI_PLUGIN_SEND_RECEIVE)) {
-		snprintf(text, room, "the MPI plug-in has no collective %u of type %u with operation %u%s",
+		snprintf(text, room,
+			 "the MPI plug-in does not support collective %u of type %u with operation %u%s",
 			 c->what, c->type, c->op, c->in_place ? " in place" : "");
 		return -1;
 	}
 	if (c->count > INT_MAX) {
-		snprintf(text, room, "%s counts to %d elements, and not to %llu", deeds[c->what].name,
-			 INT_MAX, (unsigned long long)c->count);
+		snprintf(text, room, "%s takes at most %d elements, and %llu were requested",
+			 collectives[c->what].name, INT_MAX, (unsigned long long)c->count);
 		return -1;
 	}
-	return say(deeds[c->what].call(&d), deeds[c->what].name, text, room);
+	return say(collectives[c->what].call(&d), collectives[c->what].name, text, room);
 }

@@ -18,13 +18,13 @@ const struct nccl *team_nccl_table(const struct team *t)
 	return &t->nccl->table;
 }
 
-/* The process's environment is one: where ranks are threads, rank 0's sets it while the others wait. */
+/* A process has one environment. If ranks are threads, only rank 0 sets it while the others wait. */
 static bool sets_environment(const struct team *t)
 {
 	return !t->in_process || !t->rank;
 }
 
-/* On this rank's thread, at its end. */
+/* Runs on this rank's thread at its end. */
 static void close_all(struct team *t)
 {
 	struct team_nccl *n = t->nccl;
@@ -47,7 +47,7 @@ static enum status load(struct team *t, struct error *err)
 
 	t->nccl = calloc(1, sizeof(*t->nccl));
 	if (!t->nccl)
-		return error_errno(err, ENOMEM, "NCCL's communicators");
+		return error_errno(err, ENOMEM, "no memory for NCCL's communicators");
 	t->close = close_all;
 	st = nccl_open(&t->nccl->table, NULL, err);
 	if (st) {
@@ -57,7 +57,7 @@ static enum status load(struct team *t, struct error *err)
 	return st;
 }
 
-/* Ranks with other minor versions do not understand each other. */
+/* Ranks with different minor versions cannot communicate. */
 static enum status same_version(struct team *t, struct error *err)
 {
 	int own = 0, first;
@@ -69,9 +69,10 @@ static enum status same_version(struct team *t, struct error *err)
 	first = own;
 	st = team_share(t, &first, sizeof(first), err);
 	if (!st && own / 100 != first / 100)
-		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
-				     "NCCL %s here and %d.%d.%d on rank 0 do not work together", mine,
-				     first / 10000, first / 100 % 100, first % 100);
+		st = error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
+			"NCCL %s here does not work with %d.%d.%d on rank 0: install the same version", mine,
+			first / 10000, first / 100 % 100, first % 100);
 	return team_agree(t, st, err);
 }
 
@@ -97,7 +98,7 @@ static struct team_comm *find(const struct team_nccl *n, const struct team_comm_
 	return NULL;
 }
 
-/* The two variables as they were, and as the making of a communicator wants them. */
+/* The two variables before they were set for the creation of a communicator. */
 struct forced {
 	char *was[2];
 };
@@ -161,7 +162,7 @@ static enum status make(struct team *t, struct team_comm *c, struct error *err)
 		st = team_share(t, &id, sizeof(id), err);
 	if (!st)
 		st = init(t, c, &id, err);
-	st = team_agree(t, st, err); /* all have read the environment */
+	st = team_agree(t, st, err); /* all ranks have read the environment */
 	if (sets_environment(t))
 		unforce(&forced);
 	if (st)
@@ -169,7 +170,7 @@ static enum status make(struct team *t, struct team_comm *c, struct error *err)
 	return st;
 }
 
-/* A rank that had to give its own up in an earlier case makes a new one with all. */
+/* If one rank aborted its communicator in an earlier case, all ranks make a new one. */
 static enum status found_everywhere(struct team *t, const struct team_comm *c, bool *everywhere,
 				    struct error *err)
 {
@@ -208,7 +209,7 @@ enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, st
 	}
 	c->spec = *spec;
 	c->next = t->nccl->comms;
-	t->nccl->comms = c; /* one that fails stays in the list, and is not found again */
+	t->nccl->comms = c; /* a failed one stays in the list, and find() skips it */
 	st = make(t, c, err);
 	*out = st ? NULL : c;
 	return st;

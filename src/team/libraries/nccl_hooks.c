@@ -9,10 +9,10 @@
 
 static const char own[] = "STATIC_PLUGIN";
 
-/* NCCL calls the hooks with no argument of ours, and its mask of events is one word of the process: hence
- * state of the file. */
+/* File scope, because NCCL passes no argument of the program to the hooks and has one event mask for the
+ * process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int *mask; /* NCCL's; NULL: no communicator yet, or no plug-in */
+static int *mask; /* NCCL's event mask; NULL: no communicator yet, or no plug-in */
 static bool listening;
 static struct nccl_told last;
 
@@ -91,7 +91,7 @@ static ncclResult_t init_v5(void **context, uint64_t comm_id, int *eventmask, co
 	return begin(eventmask);
 }
 
-/* No handle: the event is over with its beginning. */
+/* No handle: only the start of an event is used. */
 static ncclResult_t start_v4(void *context, void **event, struct nccl_profile_v4 *d)
 {
 	(void)context;
@@ -128,7 +128,7 @@ static ncclResult_t finalize(void *context)
 	return ncclSuccess;
 }
 
-/* The names that NCCL looks for. */
+/* NCCL finds the plug-in by these names. */
 extern const struct nccl_profiler_v4 ncclProfiler_v4;
 extern const struct nccl_profiler_v5 ncclProfiler_v5;
 __attribute__((visibility("default"), used)) const struct nccl_profiler_v4 ncclProfiler_v4 = {

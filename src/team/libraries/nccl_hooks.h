@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL says of a collective: algorithm, protocol, channels. The program itself is the profiler plug-in
- * (NCCL_PROFILER_PLUGIN=STATIC_PLUGIN), and asks for events only while someone listens: METHODS,
- * "Collectives".
+ * NCCL's own report of a collective: algorithm, protocol, channels. The program itself is NCCL's profiler
+ * plug-in (NCCL_PROFILER_PLUGIN=STATIC_PLUGIN). It enables events only between nccl_hooks_listen(true) and
+ * (false): docs/explanation/design/collective.md.
  */
 #ifndef TEAM_LIBRARIES_NCCL_HOOKS_H
 #define TEAM_LIBRARIES_NCCL_HOOKS_H
 #include <stdbool.h>
 
 struct nccl_told {
-	bool told;			  /* false: no event came of the calls since */
-	char algorithm[24], protocol[16]; /* in small letters: "ring" "ll128" */
+	bool told;			  /* false: no event since listening began */
+	char algorithm[24], protocol[16]; /* in lower case: "ring" "ll128" */
 	unsigned channels, warps;
 };
 
-/* Before the first communicator of the process is made: names the program as plug-in, unless the user has
- * named one, which is kept. False: the user's is in force, and nothing will be told. */
+/* Names this program as NCCL's profiler plug-in. Call it before the process makes its first communicator.
+ * False: the user has named another plug-in, which stays, and no events will arrive. */
 bool nccl_hooks_offer(void);
-/* From now on the calls of this process's ranks are told, or no more. What was told before is forgotten. */
+/* Switches events of this process's ranks on or off, and forgets earlier events. */
 void nccl_hooks_listen(bool on);
-/* Of the last collective call since listening began. */
+/* The last collective call since listening began. */
 struct nccl_told nccl_hooks_told(void);
 #endif

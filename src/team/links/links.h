@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a team reach each other: what threads.c (one process) and processes.c (several) implement.
- */
+/* The operations by which the ranks of a team communicate. threads.c implements them for ranks in one
+ * process, processes.c for ranks in several. */
 #ifndef TEAM_LINKS_LINKS_H
 #define TEAM_LINKS_LINKS_H
 #include "team/team.h"
 
-/* What one rank says in an agreement. */
+/* One rank's part in an agreement. */
 struct team_verdict {
 	uint32_t status, cause, rank;
 	char text[500];
@@ -14,8 +14,8 @@ struct team_verdict {
 enum team_meeting { TEAM_MEET_AGREE, TEAM_MEET_SHARE, TEAM_MEET_GATHER };
 
 struct team_links_ops {
-	/* All ranks come with `size` bytes. AGREE: the worst verdict into `all`; SHARE: rank 0's bytes;
-	 * GATHER: everybody's, by rank. */
+	/* All ranks call it with `size` bytes each. `all` receives, by kind, AGREE: the worst verdict; SHARE:
+	 * rank 0's bytes; GATHER: the bytes of all ranks, by rank. */
 	enum status (*meet)(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
 			    struct error *err);
 	enum status (*post)(struct team *t, const struct team_command *c, struct error *err);
@@ -28,10 +28,11 @@ struct team_links_ops {
 	void (*begin)(struct team *t);
 };
 
-struct team_links { /* first member of either kind */
+struct team_links { /* first member of both implementations */
 	const struct team_links_ops *ops;
 };
 
-/* NO_RESOURCE, TIMED_OUT: "rank 2, rank 5 did not come to an agreement within 3.0 s". `here` by rank. */
+/* Sets NO_RESOURCE with TIMED_OUT: "rank 2, rank 5 did not reach an agreement step within 3.0 s". `here`: by
+ * rank, whether it arrived; `what`: where. */
 enum status team_late(const struct team *t, const bool *here, const char *what, struct error *err);
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links between processes: a star to rank 0. What comes is put where it is asked for: the word for a meeting,
- * an answer, a command, that a rank has left. Rank 0 alone brings a meeting to its end, and tells all.
+ * Links between processes: a star around rank 0. Received frames are stored until a call takes them: parts of
+ * a meeting, answers, commands, and reports of ranks that left. Only rank 0 completes a meeting; it sends the
+ * result to all.
  */
 #include "team/links/processes_internal.h"
 #include <errno.h>
@@ -11,9 +12,9 @@
 enum {
 	LOOK_MS = 100,
 	SEND_AT_ONCE = 1 << 19, /* bytes of an answer in one frame */
-	WAITING_MAX = 1 << 20,	/* bytes that a peer has not read yet, before we wait for it */
-	GRACE_MS = 5000,	/* rank 0's word on who is late comes before ours */
-	LOOK_AGAIN_NS = 1000000 /* at the wires, for who looks in a loop */
+	WAITING_MAX = 1 << 20,	/* bytes queued for a peer before the sender waits for it */
+	GRACE_MS = 5000,	/* rank 0 names the late ranks first */
+	LOOK_AGAIN_NS = 1000000 /* between two polls, for callers of team_left in a loop */
 };
 static const uint64_t ms = 1000000;
 
@@ -27,7 +28,7 @@ static uint64_t now_ns(void)
 	return clock_now_ns(clock_monotonic());
 }
 
-/* A look as part of a wait. Not OK: a request to stop, or the limit. */
+/* One step of a wait. Not OK: a request to stop, or the deadline has passed. */
 static enum status wait_once(struct team *t, uint64_t deadline, const char *what, struct error *err)
 {
 	uint64_t now = now_ns();
@@ -52,7 +53,7 @@ static enum status left_error(const struct process_links *w, struct error *err)
 static bool all_meet(const struct process_links *w)
 {
 	for (unsigned r = 1; r < w->size; r++)
-		if (!w->mate[r].meets)
+		if (!w->peer[r].meets)
 			return false;
 	return true;
 }
@@ -64,17 +65,17 @@ static void name_late(struct team *t)
 	bool *here = calloc(w->size, sizeof(*here));
 
 	for (unsigned r = 0; here && r < w->size; r++)
-		here[r] = !r || w->mate[r].meets;
+		here[r] = !r || w->peer[r].meets;
 	if (here)
-		team_late(t, here, "an agreement", &why);
+		team_late(t, here, "an agreement step", &why);
 	else
-		error_errno(&why, ENOMEM, "an agreement of %u ranks", w->size);
+		error_errno(&why, ENOMEM, "no memory for an agreement of %u ranks", w->size);
 	free(here);
 	process_links_take_left(w, &why, 0, false);
 }
 
-/* What all have said, as everybody gets it. Owner: caller; NULL: memory, or the ranks do not agree on what
- * this is. */
+/* Makes the result of a meeting, as all ranks get it. Owner: caller. NULL: no memory, or the ranks are in
+ * different meetings. */
 static unsigned char *deal(struct process_links *w, enum team_meeting kind, const void *mine, size_t size,
 			   size_t *whole)
 {
@@ -82,7 +83,7 @@ static unsigned char *deal(struct process_links *w, enum team_meeting kind, cons
 	struct team_verdict worst;
 
 	for (unsigned r = 1; out && r < w->size; r++)
-		if (w->mate[r].kind != kind || (kind != TEAM_MEET_SHARE && w->mate[r].size != size)) {
+		if (w->peer[r].kind != kind || (kind != TEAM_MEET_SHARE && w->peer[r].size != size)) {
 			free(out);
 			return NULL;
 		}
@@ -91,14 +92,14 @@ static unsigned char *deal(struct process_links *w, enum team_meeting kind, cons
 	*whole = kind == TEAM_MEET_GATHER ? w->size * size : size;
 	memcpy(out, mine, size);
 	for (unsigned r = 1; kind == TEAM_MEET_GATHER && r < w->size; r++)
-		memcpy(out + r * size, w->mate[r].word, size);
+		memcpy(out + r * size, w->peer[r].part, size);
 	if (kind != TEAM_MEET_AGREE)
 		return out;
 	memcpy(&worst, mine, sizeof(worst));
 	for (unsigned r = 1; r < w->size; r++) {
 		struct team_verdict v;
 
-		memcpy(&v, w->mate[r].word, sizeof(v));
+		memcpy(&v, w->peer[r].part, sizeof(v));
 		v.text[sizeof(v.text) - 1] = '\0';
 		if (v.status > worst.status && v.status < STATUS_COUNT && v.cause < CAUSE_COUNT)
 			worst = v;
@@ -107,15 +108,15 @@ static unsigned char *deal(struct process_links *w, enum team_meeting kind, cons
 	return out;
 }
 
-static enum status send_word(struct mate *m, enum wire_kind wire, enum team_meeting kind, const void *bytes,
-			     size_t size, struct error *err)
+static enum status send_word(struct link_peer *m, enum wire_kind wire, enum team_meeting kind,
+			     const void *bytes, size_t size, struct error *err)
 {
 	struct meet_head head = {.kind = kind, .size = (uint32_t)size};
 	unsigned char *frame = malloc(sizeof(head) + size);
 	enum status st;
 
 	if (!frame)
-		return error_errno(err, ENOMEM, "a word of %zu bytes", size);
+		return error_errno(err, ENOMEM, "no memory for a frame of %zu bytes", size);
 	memcpy(frame, &head, sizeof(head));
 	memcpy(frame + sizeof(head), bytes, size);
 	st = channel_send(&m->ch, wire, frame, sizeof(head) + size, err);
@@ -143,14 +144,14 @@ static enum status lead(struct team *t, enum team_meeting kind, const void *mine
 		return left_error(w, err);
 	out = deal(w, kind, mine, size, &whole);
 	for (unsigned r = 1; r < w->size; r++)
-		w->mate[r].meets = false;
+		w->peer[r].meets = false;
 	if (!out) {
-		error_set(&why, STATUS_BUG, "the ranks came to different agreements");
+		error_set(&why, STATUS_BUG, "the ranks are in different agreement steps");
 		process_links_take_left(w, &why, 0, false);
 		return left_error(w, err);
 	}
 	for (unsigned r = 1; r < w->size; r++)
-		if (w->mate[r].here && send_word(&w->mate[r], WIRE_MET, kind, out, whole, &why))
+		if (w->peer[r].here && send_word(&w->peer[r], WIRE_MET, kind, out, whole, &why))
 			process_links_lose(w, r, why.text);
 	memcpy(all, out, whole);
 	free(out);
@@ -161,7 +162,7 @@ static enum status come(struct team *t, enum team_meeting kind, const void *mine
 			struct error *err)
 {
 	struct process_links *w = process_links_of(t);
-	struct mate *m = w->mate;
+	struct link_peer *m = w->peer;
 	size_t whole = kind == TEAM_MEET_GATHER ? w->size * size : size;
 	uint64_t deadline = now_ns() + (t->limit_ms + GRACE_MS) * ms;
 	struct error why = {0};
@@ -180,8 +181,8 @@ static enum status come(struct team *t, enum team_meeting kind, const void *mine
 		return left_error(w, err);
 	m->meets = false;
 	if (m->size != whole || m->kind != kind)
-		return error_set(err, STATUS_BUG, "rank 0 came to another agreement");
-	memcpy(all, m->word, whole);
+		return error_set(err, STATUS_BUG, "rank 0 is in another agreement step");
+	memcpy(all, m->part, whole);
 	return STATUS_OK;
 }
 
@@ -189,8 +190,8 @@ static enum status meet(struct team *t, enum team_meeting kind, const void *mine
 			struct error *err)
 {
 	if (kind == TEAM_MEET_GATHER && t->size * size > WIRE_FRAME_MAX / 2)
-		return error_set(err, STATUS_BUG, "%zu bytes of each of %u ranks go into no frame", size,
-				 t->size);
+		return error_set(err, STATUS_BUG, "%zu bytes from each of %u ranks do not fit into a frame",
+				 size, t->size);
 	return t->rank ? come(t, kind, mine, size, all, err) : lead(t, kind, mine, size, all, err);
 }
 
@@ -213,7 +214,7 @@ static bool left(struct team *t, struct error *why)
 	return w->left.status != STATUS_OK;
 }
 
-/* Who is gone stays gone. */
+/* A lost peer stays lost. */
 static void begin(struct team *t)
 {
 	struct process_links *w = process_links_of(t);
@@ -221,19 +222,19 @@ static void begin(struct team *t)
 	w->left = (struct error){0};
 	w->fresh = true;
 	for (unsigned r = 1; r < w->size; r++) {
-		w->mate[r].meets = false;
-		if (!w->mate[r].here)
-			process_links_lose(w, r, "it was lost before");
+		w->peer[r].meets = false;
+		if (!w->peer[r].here)
+			process_links_lose(w, r, "it was lost earlier");
 	}
 }
 
 /* -- commands and answers -- */
 
-/* What the peer has not read stays small. */
-static enum status let_flow(struct team *t, struct mate *m, uint64_t deadline, struct error *err)
+/* Waits until few bytes are queued for the peer. */
+static enum status let_flow(struct team *t, struct link_peer *m, uint64_t deadline, struct error *err)
 {
 	while (m->here && m->ch.out_size > WAITING_MAX) {
-		enum status st = wait_once(t, deadline, "a rank does not read what it is sent", err);
+		enum status st = wait_once(t, deadline, "a rank did not read its frames", err);
 
 		if (st)
 			return st;
@@ -252,17 +253,17 @@ static enum status post(struct team *t, const struct team_command *c, struct err
 	for (unsigned r = 1; !st && r < w->size; r++) {
 		struct error why = {0};
 
-		if (w->mate[r].here &&
-		    channel_send(&w->mate[r].ch, WIRE_COMMAND, &frame, sizeof(frame), &why))
+		if (w->peer[r].here &&
+		    channel_send(&w->peer[r].ch, WIRE_COMMAND, &frame, sizeof(frame), &why))
 			process_links_lose(w, r, why.text);
-		st = let_flow(t, &w->mate[r], deadline, err);
+		st = let_flow(t, &w->peer[r], deadline, err);
 	}
 	return st;
 }
 
-static struct parcel *take_parcel(struct mate *m)
+static struct packet *take_packet(struct link_peer *m)
 {
-	struct parcel *p = m->first;
+	struct packet *p = m->first;
 
 	if (!p || p->size < p->whole)
 		return NULL;
@@ -276,10 +277,10 @@ static enum status follow(struct team *t, struct team_command *c, struct error *
 {
 	struct process_links *w = process_links_of(t);
 	struct command_frame frame;
-	struct parcel *p;
+	struct packet *p;
 
-	while (!(p = take_parcel(w->mate))) {
-		if (!w->mate->here)
+	while (!(p = take_packet(w->peer))) {
+		if (!w->peer->here)
 			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST,
 					       "rank 0's worker is gone");
 		if (t->stop && *t->stop)
@@ -301,7 +302,8 @@ static enum status answer(struct team *t, const void *bytes, size_t size, struct
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
 	unsigned char *frame =
 		malloc(sizeof(struct answer_head) + (size < SEND_AT_ONCE ? size : SEND_AT_ONCE));
-	enum status st = frame ? STATUS_OK : error_errno(err, ENOMEM, "an answer of %zu bytes", size);
+	enum status st =
+		frame ? STATUS_OK : error_errno(err, ENOMEM, "no memory for an answer of %zu bytes", size);
 
 	for (size_t at = 0; !st && (at < size || !at);) {
 		size_t part = size - at < SEND_AT_ONCE ? size - at : SEND_AT_ONCE;
@@ -309,9 +311,9 @@ static enum status answer(struct team *t, const void *bytes, size_t size, struct
 
 		memcpy(frame, &head, sizeof(head));
 		memcpy(frame + sizeof(head), (const char *)bytes + at, part);
-		st = channel_send(&w->mate->ch, WIRE_ANSWER, frame, sizeof(head) + part, err);
+		st = channel_send(&w->peer->ch, WIRE_ANSWER, frame, sizeof(head) + part, err);
 		if (!st)
-			st = let_flow(t, w->mate, deadline, err);
+			st = let_flow(t, w->peer, deadline, err);
 		at += part;
 		if (!size)
 			break;
@@ -324,13 +326,13 @@ static enum status collect(struct team *t, unsigned rank, void *bytes, size_t ro
 			   struct error *err)
 {
 	struct process_links *w = process_links_of(t);
-	struct mate *m = &w->mate[rank];
+	struct link_peer *m = &w->peer[rank];
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
-	struct parcel *p;
+	struct packet *p;
 	char what[48];
 
 	snprintf(what, sizeof(what), "rank %u did not answer", rank);
-	while (!(p = take_parcel(m))) {
+	while (!(p = take_packet(m))) {
 		enum status st =
 			m->here ? wait_once(t, deadline, what, err)
 				: error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, "%s",
@@ -362,20 +364,20 @@ void process_links_close(struct team *t)
 
 	if (!w)
 		return;
-	for (unsigned i = 0; i < w->mates; i++) {
-		struct mate *m = &w->mate[i];
+	for (unsigned i = 0; i < w->peers; i++) {
+		struct link_peer *m = &w->peer[i];
 
 		while (m->first) {
-			struct parcel *p = m->first;
+			struct packet *p = m->first;
 
 			m->first = p->next;
 			free(p);
 		}
-		free(m->word);
+		free(m->part);
 		channel_close(&m->ch);
 	}
-	rendezvous_close(&w->door);
-	free(w->mate);
+	rendezvous_close(&w->listener);
+	free(w->peer);
 	free(w);
 	t->links = NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links between workers: a connection of each to rank 0's, for one generation. Its secret is made anew by
- * rank 0's supervisor and comes to the others over the control plane, with the port.
+ * Links between the workers of one generation: each has a connection to the worker of rank 0. Rank 0's
+ * supervisor makes a new secret for each generation. The control plane carries it to the others, with the
+ * port.
  */
 #ifndef TEAM_LINKS_PROCESSES_H
 #define TEAM_LINKS_PROCESSES_H
@@ -12,18 +13,19 @@ enum { PROCESS_LINKS_SECRET = 33 };
 
 struct process_links_place {
 	unsigned rank, size, limit_ms;
-	const char *secret, *host; /* host: of rank 0; rank 0 itself: not used */
+	const char *secret, *host; /* host: of rank 0; not used by rank 0 itself */
 	uint16_t port;
 	const volatile sig_atomic_t *stop;
 };
 
-/* Rank 0: listens at any free port, *port. Owner: caller, process_links_close. `p->secret` is copied. */
+/* Rank 0: listens on any free port. *port: its number. Owner: caller, process_links_close. `p->secret` is
+ * copied. */
 enum status process_links_listen(struct team *t, const struct process_links_place *p, uint16_t *port,
 				 struct error *err);
-/* Rank 0: until all others have come. NO_RESOURCE with TIMED_OUT names who has not. */
+/* Rank 0: waits until all others have connected. NO_RESOURCE with TIMED_OUT names the missing ranks. */
 enum status process_links_gather(struct team *t, struct error *err);
-/* The others: to rank 0, which may not listen yet. */
+/* The others: connects to rank 0, and retries while it does not listen yet. */
 enum status process_links_connect(struct team *t, const struct process_links_place *p, struct error *err);
-/* A team without links is fine. */
+/* Does nothing for a team without links. */
 void process_links_close(struct team *t);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How workers come together. The frames are those of the control plane's door: HELLO (rank, nonce), CHALLENGE
- * (nonce), PROOF and WELCOME, the first ones with a MAC. Its rules are that door's too: a stranger has 512
- * bytes, five seconds and one of 64 places; his place is another's after half a second at the earliest, and
- * who finds none waits to be taken in.
+ * How workers connect. The handshake is that of the control plane: HELLO (rank, nonce), CHALLENGE (nonce),
+ * PROOF and WELCOME; the last two are the first frames with a MAC. The limits are the same too: an unproved
+ * connection has 512 bytes, five seconds and one of 64 slots. After half a second another connection may take
+ * its slot. Without a free slot new connections wait.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "team/control/internal.h"
 #include "team/links/processes_internal.h"
 
-enum { KNOCKS = 64, HANDSHAKE_MS = 5000, KNOCK_OLD_MS = 500, RETRY_MS = 50, LOOK_MS = 100, BASES = 8 };
+enum { PENDING_MAX = 64, HANDSHAKE_MS = 5000, PENDING_OLD_MS = 500, RETRY_MS = 50, LOOK_MS = 100, BASES = 8 };
 static const uint64_t ms = 1000000;
 
 struct hello_bytes {
@@ -20,7 +20,7 @@ struct hello_bytes {
 	char nonce[36];
 };
 
-struct knock { /* at rank 0's door */
+struct pending { /* at rank 0: a connection that has not proved its membership yet */
 	struct channel ch;
 	struct hello_bytes hello;
 	bool challenged;
@@ -37,7 +37,7 @@ static bool stopped(const struct team *t)
 	return t->stop && *t->stop;
 }
 
-static enum status stop_told(struct error *err)
+static enum status stopped_error(struct error *err)
 {
 	return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
 }
@@ -47,17 +47,17 @@ static enum status make(struct team *t, const struct process_links_place *p, str
 	struct process_links *w = calloc(1, sizeof(*w));
 
 	if (w) {
-		w->mates = p->rank ? 1 : p->size;
-		w->mate = calloc(w->mates, sizeof(*w->mate));
+		w->peers = p->rank ? 1 : p->size;
+		w->peer = calloc(w->peers, sizeof(*w->peer));
 	}
-	if (!w || !w->mate) {
+	if (!w || !w->peer) {
 		free(w);
-		return error_errno(err, ENOMEM, "links between %u ranks", p->size);
+		return error_errno(err, ENOMEM, "no memory for links between %u ranks", p->size);
 	}
-	for (unsigned i = 0; i < w->mates; i++)
-		w->mate[i].ch.fd = -1;
+	for (unsigned i = 0; i < w->peers; i++)
+		w->peer[i].ch.fd = -1;
 	w->links.ops = &process_links_ops;
-	w->door = (struct listener){.fd = {-1, -1}};
+	w->listener = (struct listener){.fd = {-1, -1}};
 	w->rank = p->rank;
 	w->size = p->size;
 	text_copy(w->secret, sizeof(w->secret), p->secret);
@@ -95,20 +95,20 @@ enum status process_links_listen(struct team *t, const struct process_links_plac
 		if (st)
 			break;
 		base = (uint16_t)(32768 + strtoul(nonce + 28, NULL, 16) % 28000);
-		st = rendezvous_listen(&w->door, base, NULL, i + 1 < BASES ? NULL : err);
+		st = rendezvous_listen(&w->listener, base, NULL, i + 1 < BASES ? NULL : err);
 		if (!st)
 			break;
 		st = i + 1 < BASES ? STATUS_OK : st;
 	}
 	if (st)
 		return st;
-	*port = w->door.port;
+	*port = w->listener.port;
 	return STATUS_OK;
 }
 
-static void admit(struct process_links *w, struct knock *k)
+static void admit(struct process_links *w, struct pending *k)
 {
-	struct mate *m = &w->mate[k->hello.rank];
+	struct link_peer *m = &w->peer[k->hello.rank];
 
 	k->ch.in.most = WIRE_FRAME_MAX;
 	m->ch = k->ch;
@@ -117,13 +117,13 @@ static void admit(struct process_links *w, struct knock *k)
 	channel_send(&m->ch, WIRE_WELCOME, "", 0, NULL);
 }
 
-/* False: it is none of ours. */
-static bool on_knock(struct process_links *w, struct knock *k, const struct wire_frame *f)
+/* False: the connection does not belong to this team. */
+static bool on_pending(struct process_links *w, struct pending *k, const struct wire_frame *f)
 {
 	char nonce[36] = "";
 
 	if (k->challenged) {
-		if (f->kind != WIRE_PROOF || w->mate[k->hello.rank].here)
+		if (f->kind != WIRE_PROOF || w->peer[k->hello.rank].here)
 			return false;
 		admit(w, k);
 		return true;
@@ -141,7 +141,7 @@ static bool on_knock(struct process_links *w, struct knock *k, const struct wire
 	return true;
 }
 
-static void hear_knock(struct process_links *w, struct knock *k)
+static void read_pending(struct process_links *w, struct pending *k)
 {
 	struct wire_frame f;
 	bool any, good = true;
@@ -155,7 +155,7 @@ static void hear_knock(struct process_links *w, struct knock *k)
 
 		if (state == WIRE_MORE)
 			return;
-		good = state == WIRE_FRAME && on_knock(w, k, &f);
+		good = state == WIRE_FRAME && on_pending(w, k, &f);
 	}
 	if (!good)
 		channel_close(&k->ch);
@@ -166,51 +166,52 @@ static unsigned absent(const struct process_links *w)
 	unsigned count = 0;
 
 	for (unsigned r = 1; r < w->size; r++)
-		count += !w->mate[r].here;
+		count += !w->peer[r].here;
 	return count;
 }
 
-/* A free place; the oldest one's where it had time enough. NULL: none now. */
-static struct knock *free_place(struct knock *knock, uint64_t now)
+/* A free slot, or that of the oldest connection if it had time enough. NULL: no slot now. */
+static struct pending *free_place(struct pending *pending, uint64_t now)
 {
-	struct knock *oldest = knock;
+	struct pending *oldest = pending;
 
-	for (unsigned i = 0; i < KNOCKS; i++) {
-		if (knock[i].ch.fd < 0)
-			return &knock[i];
-		if (knock[i].since_ns < oldest->since_ns)
-			oldest = &knock[i];
+	for (unsigned i = 0; i < PENDING_MAX; i++) {
+		if (pending[i].ch.fd < 0)
+			return &pending[i];
+		if (pending[i].since_ns < oldest->since_ns)
+			oldest = &pending[i];
 	}
-	if (now - oldest->since_ns < KNOCK_OLD_MS * ms)
+	if (now - oldest->since_ns < PENDING_OLD_MS * ms)
 		return NULL;
 	return oldest;
 }
 
-static void open_door(struct process_links *w, struct knock *knock)
+static void serve_pending(struct process_links *w, struct pending *pending)
 {
 	char address[RENDEZVOUS_ADDRESS];
 	uint64_t now = now_ns();
-	struct knock *k;
+	struct pending *k;
 	int fd;
 
-	while ((k = free_place(knock, now)) && (fd = rendezvous_accept(&w->door, address)) >= 0) {
+	while ((k = free_place(pending, now)) && (fd = rendezvous_accept(&w->listener, address)) >= 0) {
 		channel_close(&k->ch);
-		*k = (struct knock){.since_ns = now};
+		*k = (struct pending){.since_ns = now};
 		channel_open(&k->ch, fd);
 	}
 }
 
-static void await_knocks(const struct process_links *w, const struct knock *knock)
+static void poll_pending(const struct process_links *w, const struct pending *pending)
 {
-	struct pollfd set[KNOCKS + 2];
+	struct pollfd set[PENDING_MAX + 2];
 	nfds_t count = 0;
 
-	for (unsigned i = 0; i < KNOCKS; i++)
-		if (knock[i].ch.fd >= 0)
-			set[count++] = (struct pollfd){.fd = knock[i].ch.fd, .events = POLLIN};
-	for (unsigned i = 0; i < 2 && count < KNOCKS; i++) /* no place: who knocks waits */
-		if (w->door.fd[i] >= 0)
-			set[count++] = (struct pollfd){.fd = w->door.fd[i], .events = POLLIN};
+	for (unsigned i = 0; i < PENDING_MAX; i++)
+		if (pending[i].ch.fd >= 0)
+			set[count++] = (struct pollfd){.fd = pending[i].ch.fd, .events = POLLIN};
+	for (unsigned i = 0; i < 2 && count < PENDING_MAX;
+	     i++) /* without a free slot new connections wait in the backlog */
+		if (w->listener.fd[i] >= 0)
+			set[count++] = (struct pollfd){.fd = w->listener.fd[i], .events = POLLIN};
 	poll(set, count, LOOK_MS);
 }
 
@@ -220,9 +221,9 @@ static enum status name_absent(const struct team *t, const struct process_links 
 	enum status st;
 
 	if (!here)
-		return error_errno(err, ENOMEM, "links between %u ranks", w->size);
+		return error_errno(err, ENOMEM, "no memory for links between %u ranks", w->size);
 	for (unsigned r = 0; r < w->size; r++)
-		here[r] = !r || w->mate[r].here;
+		here[r] = !r || w->peer[r].here;
 	st = team_late(t, here, "rank 0's worker", err);
 	free(here);
 	return st;
@@ -231,38 +232,38 @@ static enum status name_absent(const struct team *t, const struct process_links 
 enum status process_links_gather(struct team *t, struct error *err)
 {
 	struct process_links *w = (struct process_links *)t->links;
-	struct knock *knock = calloc(KNOCKS, sizeof(*knock));
+	struct pending *pending = calloc(PENDING_MAX, sizeof(*pending));
 	uint64_t deadline = now_ns() + t->limit_ms * ms;
 	enum status st = STATUS_OK;
 
-	if (!knock)
-		return error_errno(err, ENOMEM, "a door for %u ranks", w->size);
-	for (unsigned i = 0; i < KNOCKS; i++)
-		knock[i].ch.fd = -1;
+	if (!pending)
+		return error_errno(err, ENOMEM, "no memory to accept %u ranks", w->size);
+	for (unsigned i = 0; i < PENDING_MAX; i++)
+		pending[i].ch.fd = -1;
 	team_at(t->board, TEAM_OP_LINK);
 	while (!st && absent(w)) {
 		if (stopped(t))
-			st = stop_told(err);
+			st = stopped_error(err);
 		else if (now_ns() >= deadline)
 			st = name_absent(t, w, err);
 		if (st)
 			break;
-		await_knocks(w, knock);
-		open_door(w, knock);
-		for (unsigned i = 0; i < KNOCKS; i++)
-			hear_knock(w, &knock[i]);
+		poll_pending(w, pending);
+		serve_pending(w, pending);
+		for (unsigned i = 0; i < PENDING_MAX; i++)
+			read_pending(w, &pending[i]);
 	}
-	for (unsigned i = 0; i < KNOCKS; i++)
-		channel_close(&knock[i].ch);
-	rendezvous_close(&w->door);
+	for (unsigned i = 0; i < PENDING_MAX; i++)
+		channel_close(&pending[i].ch);
+	rendezvous_close(&w->listener);
 	team_at(t->board, TEAM_OP_IDLE);
-	free(knock);
+	free(pending);
 	return st;
 }
 
 /* -- the others -- */
 
-/* One frame of this kind within the deadline. */
+/* Waits for one frame of this kind until the deadline. */
 static enum status await_frame(const struct team *t, struct channel *ch, enum wire_kind kind,
 			       uint64_t deadline, struct wire_frame *f, struct error *err)
 {
@@ -275,12 +276,13 @@ static enum status await_frame(const struct team *t, struct channel *ch, enum wi
 		if (state == WIRE_FRAME && f->kind == kind)
 			return STATUS_OK;
 		if (state != WIRE_MORE)
-			return error_set(err, STATUS_BAD_INPUT, "rank 0's worker says another word");
+			return error_set(err, STATUS_BAD_INPUT,
+					 "rank 0's worker sent another frame than expected");
 		if (stopped(t))
-			return stop_told(err);
+			return stopped_error(err);
 		if (now_ns() >= deadline)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT,
-					       "rank 0's worker does not answer");
+					       "rank 0's worker did not answer in time");
 		poll(&p, 1, LOOK_MS);
 		st = channel_flush(ch, err);
 		if (!st)
@@ -313,7 +315,7 @@ static enum status shake_hands(const struct team *t, struct process_links *w, st
 	return st;
 }
 
-static enum status knock_once(struct team *t, const struct process_links_place *p, struct error *err)
+static enum status connect_once(struct team *t, const struct process_links_place *p, struct error *err)
 {
 	struct process_links *w = (struct process_links *)t->links;
 	struct channel ch = {.fd = -1};
@@ -329,9 +331,9 @@ static enum status knock_once(struct team *t, const struct process_links_place *
 		channel_close(&ch);
 		return st;
 	}
-	w->mate[0].ch = ch;
-	w->mate[0].here = true;
-	process_links_take(w, 0); /* a first command may have come with the welcome */
+	w->peer[0].ch = ch;
+	w->peer[0].here = true;
+	process_links_take(w, 0); /* a first command may have arrived with the welcome */
 	return STATUS_OK;
 }
 
@@ -346,7 +348,7 @@ enum status process_links_connect(struct team *t, const struct process_links_pla
 	team_at(t->board, TEAM_OP_LINK);
 	for (;;) {
 		why = (struct error){0};
-		st = knock_once(t, p, &why);
+		st = connect_once(t, p, &why);
 		if (!st || stopped(t) || now_ns() >= deadline)
 			break;
 		clock_sleep_ns(clock_monotonic(), RETRY_MS * ms);
@@ -355,7 +357,7 @@ enum status process_links_connect(struct team *t, const struct process_links_pla
 	if (!st)
 		return STATUS_OK;
 	if (stopped(t))
-		return stop_told(err);
+		return stopped_error(err);
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, "rank 0's worker at %.80s: %.300s",
 			       p->host, why.text);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers say to each other: each word is put where it is asked for. */
+/* Frames between workers: each is stored until a call takes it. */
 #include <poll.h>
 #include "core/clock.h"
 #include "core/text/text.h"
@@ -10,19 +10,18 @@ static uint64_t now_ns(void)
 	return clock_now_ns(clock_monotonic());
 }
 
-/* -- who has left -- */
+/* -- ranks that left -- */
 
 static void tell_left(struct process_links *w, unsigned but)
 {
 	struct team_verdict v = {.status = w->left.status, .cause = w->left.cause};
 
 	text_copy(v.text, sizeof(v.text), w->left.text);
-	for (unsigned i = 0; i < w->mates; i++)
-		if (w->mate[i].here && (w->rank || i != but))
-			channel_send(&w->mate[i].ch, WIRE_LEFT, &v, sizeof(v), NULL);
+	for (unsigned i = 0; i < w->peers; i++)
+		if (w->peer[i].here && (w->rank || i != but))
+			channel_send(&w->peer[i].ch, WIRE_LEFT, &v, sizeof(v), NULL);
 }
 
-/* The first to leave counts; rank 0 hands it on. */
 void process_links_take_left(struct process_links *w, const struct error *why, unsigned from, bool told)
 {
 	if (w->left.status)
@@ -34,7 +33,7 @@ void process_links_take_left(struct process_links *w, const struct error *why, u
 
 void process_links_lose(struct process_links *w, unsigned i, const char *why)
 {
-	struct mate *m = &w->mate[i];
+	struct link_peer *m = &w->peer[i];
 	struct error lost = {0};
 
 	channel_close(&m->ch);
@@ -44,9 +43,9 @@ void process_links_lose(struct process_links *w, unsigned i, const char *why)
 	process_links_take_left(w, &lost, i, w->rank != 0);
 }
 
-/* -- what comes -- */
+/* -- received frames -- */
 
-static bool on_meet(struct mate *m, const struct wire_frame *f)
+static bool on_meet(struct link_peer *m, const struct wire_frame *f)
 {
 	struct meet_head head;
 
@@ -55,26 +54,26 @@ static bool on_meet(struct mate *m, const struct wire_frame *f)
 	memcpy(&head, f->payload, sizeof(head));
 	if (head.size != f->size - sizeof(head) || m->meets)
 		return false;
-	free(m->word);
-	m->word = malloc(head.size ? head.size : 1);
-	if (!m->word)
+	free(m->part);
+	m->part = malloc(head.size ? head.size : 1);
+	if (!m->part)
 		return false;
-	memcpy(m->word, f->payload + sizeof(head), head.size);
+	memcpy(m->part, f->payload + sizeof(head), head.size);
 	m->kind = (enum team_meeting)head.kind;
 	m->size = head.size;
 	m->meets = true;
 	return true;
 }
 
-static bool parcel_add(struct mate *m, const void *bytes, size_t size, size_t at, size_t whole)
+static bool packet_add(struct link_peer *m, const void *bytes, size_t size, size_t at, size_t whole)
 {
-	struct parcel *p = at ? m->last : NULL;
+	struct packet *p = at ? m->last : NULL;
 
 	if (!at) {
 		p = whole < ((size_t)1 << 32) ? malloc(sizeof(*p) + whole) : NULL;
 		if (!p)
 			return false;
-		*p = (struct parcel){.whole = whole};
+		*p = (struct packet){.whole = whole};
 		if (m->last)
 			m->last->next = p;
 		else
@@ -88,14 +87,14 @@ static bool parcel_add(struct mate *m, const void *bytes, size_t size, size_t at
 	return true;
 }
 
-static bool on_answer(struct mate *m, const struct wire_frame *f)
+static bool on_answer(struct link_peer *m, const struct wire_frame *f)
 {
 	struct answer_head head;
 
 	if (f->size < sizeof(head))
 		return false;
 	memcpy(&head, f->payload, sizeof(head));
-	return parcel_add(m, f->payload + sizeof(head), f->size - sizeof(head), head.at, head.whole);
+	return packet_add(m, f->payload + sizeof(head), f->size - sizeof(head), head.at, head.whole);
 }
 
 static bool on_left(struct process_links *w, unsigned i, const struct wire_frame *f)
@@ -114,10 +113,10 @@ static bool on_left(struct process_links *w, unsigned i, const struct wire_frame
 	return true;
 }
 
-/* False: no word of ours. */
+/* False: an unexpected frame. */
 static bool on_frame(struct process_links *w, unsigned i, const struct wire_frame *f)
 {
-	struct mate *m = &w->mate[i];
+	struct link_peer *m = &w->peer[i];
 
 	switch (f->kind) {
 	case WIRE_LEFT:
@@ -130,7 +129,7 @@ static bool on_frame(struct process_links *w, unsigned i, const struct wire_fram
 		return !w->rank && on_answer(m, f);
 	case WIRE_COMMAND:
 		return w->rank && f->size == sizeof(struct command_frame) &&
-		       parcel_add(m, f->payload, f->size, 0, f->size);
+		       packet_add(m, f->payload, f->size, 0, f->size);
 	default:
 		return false;
 	}
@@ -138,14 +137,14 @@ static bool on_frame(struct process_links *w, unsigned i, const struct wire_fram
 
 bool process_links_take(struct process_links *w, unsigned i)
 {
-	struct mate *m = &w->mate[i];
+	struct link_peer *m = &w->peer[i];
 	struct error why = {0};
 	enum wire_state state = WIRE_MORE;
 	struct wire_frame f;
 
 	while (m->here && (state = wire_take(&m->ch.in, &f, &why)) == WIRE_FRAME)
 		if (!on_frame(w, i, &f)) {
-			process_links_lose(w, i, "it says what nobody waits for");
+			process_links_lose(w, i, "it sent an unexpected frame");
 			return false;
 		}
 	if (state == WIRE_BROKEN)
@@ -155,7 +154,7 @@ bool process_links_take(struct process_links *w, unsigned i)
 
 static void hear(struct process_links *w, unsigned i)
 {
-	struct mate *m = &w->mate[i];
+	struct link_peer *m = &w->peer[i];
 	struct error why = {0};
 	bool any = true;
 
@@ -175,22 +174,21 @@ static void hear(struct process_links *w, unsigned i)
 	}
 }
 
-/* One look: waits up to wait_ms for the first that has something. */
 void process_links_look(struct process_links *w, unsigned wait_ms)
 {
-	struct pollfd few[32], *set = w->mates <= 32 ? few : calloc(w->mates, sizeof(*set));
+	struct pollfd few[32], *set = w->peers <= 32 ? few : calloc(w->peers, sizeof(*set));
 	nfds_t count = 0;
 
-	for (unsigned i = 0; set && i < w->mates; i++)
-		if (w->mate[i].here)
+	for (unsigned i = 0; set && i < w->peers; i++)
+		if (w->peer[i].here)
 			set[count++] = (struct pollfd){
-				.fd = w->mate[i].ch.fd,
-				.events = w->mate[i].ch.out_size ? POLLIN | POLLOUT : POLLIN,
+				.fd = w->peer[i].ch.fd,
+				.events = w->peer[i].ch.out_size ? POLLIN | POLLOUT : POLLIN,
 			};
 	if (set)
 		poll(set, count, (int)wait_ms);
-	for (unsigned i = 0, n = 0; set && i < w->mates; i++)
-		if (w->mate[i].here && set[n++].revents)
+	for (unsigned i = 0, n = 0; set && i < w->peers; i++)
+		if (w->peer[i].here && set[n++].revents)
 			hear(w, i);
 	if (set != few)
 		free(set);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links between threads of one process: a hall with one lock. Who waits sleeps; a follower looks for the next
- * command for a short while first, where there are CPUs enough for that not to take one from what is
- * measured.
+ * Links between threads of one process: shared state behind one lock. Waiting threads sleep. A rank that
+ * waits for the next command spins for a short while first, if the process has enough CPUs that spinning
+ * takes none from the measured work.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,8 +22,8 @@ struct answer {
 	char bytes[];
 };
 
-struct seat {	   /* what the hall knows of one rank */
-	bool here; /* waits in the meeting */
+struct rank_state { /* state of one rank */
+	bool here;  /* it waits in the meeting */
 	enum team_meeting kind;
 	const void *mine;
 	size_t size;
@@ -33,23 +33,23 @@ struct seat {	   /* what the hall knows of one rank */
 	struct answer *first, *last;
 };
 
-struct hall {
+struct thread_links {
 	struct team_links links;
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	unsigned size, arrived;
 	uint64_t meetings;
-	struct error left; /* the first that left this step */
+	struct error left; /* the error of the first rank that left this step */
 	bool ended;
 	unsigned spin_ns;
 	_Atomic uint64_t posted;
 	struct team_command command[COMMANDS];
-	struct seat *seat;
+	struct rank_state *rank;
 };
 
-static struct hall *hall_of(const struct team *t)
+static struct thread_links *thread_links_of(const struct team *t)
 {
-	return (struct hall *)t->links;
+	return (struct thread_links *)t->links;
 }
 
 static uint64_t deadline_of(const struct team *t)
@@ -57,9 +57,9 @@ static uint64_t deadline_of(const struct team *t)
 	return clock_now_ns(clock_monotonic()) + (uint64_t)t->limit_ms * 1000000u;
 }
 
-/* Sleeps until there is news, a tenth of a second at most. False: the limit has come, or a request to stop.
- * The lock is held. */
-static bool wait_until(struct hall *h, const struct team *t, uint64_t deadline)
+/* Sleeps until the state changes, a tenth of a second at most. False: the deadline has passed, or a request
+ * to stop. Called with the lock held. */
+static bool wait_until(struct thread_links *h, const struct team *t, uint64_t deadline)
 {
 	uint64_t now = clock_now_ns(clock_monotonic()), until = now + LOOK_NS;
 
@@ -72,7 +72,7 @@ static bool wait_until(struct hall *h, const struct team *t, uint64_t deadline)
 	return true;
 }
 
-/* Why wait_until was false. */
+/* The error for a wait_until that returned false. */
 static enum status waited(const struct team *t, struct error *err, const char *what)
 {
 	if (t->stop && *t->stop)
@@ -83,18 +83,18 @@ static enum status waited(const struct team *t, struct error *err, const char *w
 
 /* -- meetings -- */
 
-static bool all_alike(const struct hall *h)
+static bool all_alike(const struct thread_links *h)
 {
 	for (unsigned r = 1; r < h->size; r++)
-		if (h->seat[r].kind != h->seat[0].kind || h->seat[r].size != h->seat[0].size)
+		if (h->rank[r].kind != h->rank[0].kind || h->rank[r].size != h->rank[0].size)
 			return false;
 	return true;
 }
 
-/* All are here and asleep, so what they pointed to can be read and written. */
-static void deal(struct hall *h)
+/* All ranks sleep in the meeting, so their buffers can be read and written. */
+static void deal(struct thread_links *h)
 {
-	struct seat *s = h->seat;
+	struct rank_state *s = h->rank;
 	size_t size = s[0].size;
 	struct team_verdict worst = {0};
 
@@ -120,36 +120,37 @@ static void deal(struct hall *h)
 		}
 }
 
-static void open_meeting(struct hall *h)
+static void open_meeting(struct thread_links *h)
 {
 	struct error why = {0};
 
 	if (all_alike(h))
 		deal(h);
 	else
-		error_set(&why, STATUS_BUG, "the ranks came to different agreements");
+		error_set(&why, STATUS_BUG, "the ranks are in different agreement steps");
 	for (unsigned r = 0; r < h->size; r++) {
-		h->seat[r].met = why;
-		h->seat[r].here = false;
+		h->rank[r].met = why;
+		h->rank[r].here = false;
 	}
 	h->arrived = 0;
 	h->meetings++;
 	pthread_cond_broadcast(&h->news);
 }
 
-/* The first to see the limit pass says for all who is not there; so do those who come later hear. */
-static void name_late(struct hall *h, const struct team *t)
+/* The first rank past its deadline names the missing ranks for all; ranks that arrive later get the same
+ * message. */
+static void name_late(struct thread_links *h, const struct team *t)
 {
 	bool *here = calloc(h->size, sizeof(*here));
 
 	for (unsigned r = 0; here && r < h->size; r++)
-		here[r] = h->seat[r].here;
+		here[r] = h->rank[r].here;
 	if (t->stop && *t->stop)
 		waited(t, &h->left, "");
 	else if (here)
-		team_late(t, here, "an agreement", &h->left);
+		team_late(t, here, "an agreement step", &h->left);
 	else
-		error_errno(&h->left, ENOMEM, "an agreement of %u ranks", h->size);
+		error_errno(&h->left, ENOMEM, "no memory for an agreement of %u ranks", h->size);
 	pthread_cond_broadcast(&h->news);
 	free(here);
 }
@@ -157,8 +158,8 @@ static void name_late(struct hall *h, const struct team *t)
 static enum status meet(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
 			struct error *err)
 {
-	struct hall *h = hall_of(t);
-	struct seat *s = &h->seat[t->rank];
+	struct thread_links *h = thread_links_of(t);
+	struct rank_state *s = &h->rank[t->rank];
 	uint64_t deadline = deadline_of(t);
 	enum status st = STATUS_OK;
 	uint64_t meeting;
@@ -191,7 +192,7 @@ static enum status meet(struct team *t, enum team_meeting kind, const void *mine
 
 static void leave(struct team *t, const struct error *why)
 {
-	struct hall *h = hall_of(t);
+	struct thread_links *h = thread_links_of(t);
 
 	pthread_mutex_lock(&h->lock);
 	if (!h->left.status) {
@@ -204,7 +205,7 @@ static void leave(struct team *t, const struct error *why)
 
 static bool left(struct team *t, struct error *why)
 {
-	struct hall *h = hall_of(t);
+	struct thread_links *h = thread_links_of(t);
 	bool any;
 
 	pthread_mutex_lock(&h->lock);
@@ -217,7 +218,7 @@ static bool left(struct team *t, struct error *why)
 
 static void begin(struct team *t)
 {
-	struct hall *h = hall_of(t);
+	struct thread_links *h = thread_links_of(t);
 
 	pthread_mutex_lock(&h->lock);
 	h->left = (struct error){0};
@@ -226,18 +227,18 @@ static void begin(struct team *t)
 
 /* -- commands -- */
 
-static uint64_t slowest(const struct hall *h)
+static uint64_t slowest(const struct thread_links *h)
 {
 	uint64_t least = UINT64_MAX;
 
 	for (unsigned r = 1; r < h->size; r++)
-		least = h->seat[r].taken < least ? h->seat[r].taken : least;
+		least = h->rank[r].taken < least ? h->rank[r].taken : least;
 	return least;
 }
 
 static enum status post(struct team *t, const struct team_command *c, struct error *err)
 {
-	struct hall *h = hall_of(t);
+	struct thread_links *h = thread_links_of(t);
 	uint64_t deadline = deadline_of(t);
 	uint64_t posted = atomic_load_explicit(&h->posted, memory_order_relaxed);
 	bool in_time = true;
@@ -253,11 +254,11 @@ static enum status post(struct team *t, const struct team_command *c, struct err
 	pthread_mutex_unlock(&h->lock);
 	if (in_time)
 		return STATUS_OK;
-	return waited(t, err, "a rank has taken no command");
+	return waited(t, err, "a rank did not take its commands");
 }
 
-/* A little while without sleeping. */
-static void look_out(const struct hall *h, uint64_t taken)
+/* Spins for a short while until a command arrives. */
+static void spin(const struct thread_links *h, uint64_t taken)
 {
 	uint64_t until;
 
@@ -271,11 +272,11 @@ static void look_out(const struct hall *h, uint64_t taken)
 
 static enum status follow(struct team *t, struct team_command *c, struct error *err)
 {
-	struct hall *h = hall_of(t);
-	struct seat *s = &h->seat[t->rank];
+	struct thread_links *h = thread_links_of(t);
+	struct rank_state *s = &h->rank[t->rank];
 	bool any;
 
-	look_out(h, s->taken);
+	spin(h, s->taken);
 	pthread_mutex_lock(&h->lock);
 	while (atomic_load_explicit(&h->posted, memory_order_relaxed) == s->taken && !h->ended)
 		pthread_cond_wait(&h->news, &h->lock);
@@ -283,7 +284,7 @@ static enum status follow(struct team *t, struct team_command *c, struct error *
 	if (any) {
 		*c = h->command[s->taken % COMMANDS];
 		if (atomic_load_explicit(&h->posted, memory_order_relaxed) - s->taken++ >= COMMANDS)
-			pthread_cond_broadcast(&h->news); /* the conductor waits for room */
+			pthread_cond_broadcast(&h->news); /* rank 0 waits for room */
 	}
 	pthread_mutex_unlock(&h->lock);
 	return any ? STATUS_OK : error_set(err, STATUS_CANCELLED, "rank 0 has ended");
@@ -293,12 +294,12 @@ static enum status follow(struct team *t, struct team_command *c, struct error *
 
 static enum status answer(struct team *t, const void *bytes, size_t size, struct error *err)
 {
-	struct hall *h = hall_of(t);
-	struct seat *s = &h->seat[t->rank];
+	struct thread_links *h = thread_links_of(t);
+	struct rank_state *s = &h->rank[t->rank];
 	struct answer *a = malloc(sizeof(*a) + size);
 
 	if (!a)
-		return error_errno(err, ENOMEM, "an answer of %zu bytes", size);
+		return error_errno(err, ENOMEM, "no memory for an answer of %zu bytes", size);
 	a->next = NULL;
 	a->size = size;
 	memcpy(a->bytes, bytes, size);
@@ -316,8 +317,8 @@ static enum status answer(struct team *t, const void *bytes, size_t size, struct
 static enum status collect(struct team *t, unsigned rank, void *bytes, size_t room, size_t *size,
 			   struct error *err)
 {
-	struct hall *h = hall_of(t);
-	struct seat *s = &h->seat[rank];
+	struct thread_links *h = thread_links_of(t);
+	struct rank_state *s = &h->rank[rank];
 	uint64_t deadline = deadline_of(t);
 	struct answer *a;
 	bool in_time = true;
@@ -350,10 +351,10 @@ static const struct team_links_ops ops = {
 	.begin = begin,
 };
 
-/* -- life -- */
+/* -- create and destroy -- */
 
-/* Only where every rank has a CPU for its own work and another one for this. */
-static unsigned spin_of(unsigned size)
+/* Ranks spin only if each has one CPU for its work and another one for spinning. */
+static unsigned spin_time(unsigned size)
 {
 	cpu_set_t set;
 
@@ -363,18 +364,18 @@ static unsigned spin_of(unsigned size)
 
 enum status team_threads_create(struct team *ranks, unsigned size, struct error *err)
 {
-	struct hall *h = calloc(1, sizeof(*h));
+	struct thread_links *h = calloc(1, sizeof(*h));
 	pthread_condattr_t attr;
 
 	if (h)
-		h->seat = calloc(size, sizeof(*h->seat));
-	if (!h || !h->seat) {
+		h->rank = calloc(size, sizeof(*h->rank));
+	if (!h || !h->rank) {
 		free(h);
-		return error_errno(err, ENOMEM, "links between %u ranks", size);
+		return error_errno(err, ENOMEM, "no memory for links between %u ranks", size);
 	}
 	h->links.ops = &ops;
 	h->size = size;
-	h->spin_ns = spin_of(size);
+	h->spin_ns = spin_time(size);
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -398,7 +399,7 @@ enum status team_threads_create(struct team *ranks, unsigned size, struct error 
 
 void team_threads_end(struct team *ranks)
 {
-	struct hall *h = hall_of(ranks);
+	struct thread_links *h = thread_links_of(ranks);
 
 	pthread_mutex_lock(&h->lock);
 	h->ended = true;
@@ -408,17 +409,17 @@ void team_threads_end(struct team *ranks)
 
 void team_threads_destroy(struct team *ranks)
 {
-	struct hall *h = hall_of(ranks);
+	struct thread_links *h = thread_links_of(ranks);
 
 	for (unsigned r = 0; r < h->size; r++)
-		while (h->seat[r].first) {
-			struct answer *a = h->seat[r].first;
+		while (h->rank[r].first) {
+			struct answer *a = h->rank[r].first;
 
-			h->seat[r].first = a->next;
+			h->rank[r].first = a->next;
 			free(a);
 		}
 	pthread_cond_destroy(&h->news);
 	pthread_mutex_destroy(&h->lock);
-	free(h->seat);
+	free(h->rank);
 	free(h);
 }

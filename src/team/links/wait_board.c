@@ -16,10 +16,10 @@ static const char *const calls[] = {TEAM_CALLS(X)};
 
 enum { BOARD_SIZE = TEAM_BOARD_RANKS * sizeof(struct team_board) };
 
-/* A wait that ended so long ago has nothing to do with what is told now. */
+/* A wait that ended longer ago is not related to the reported event. */
 #define JUST_NS UINT64_C(3000000000)
 
-/* Sealed: a child that cuts it cannot take us with it. */
+/* Sealed, because if a child could truncate it, a read would crash the supervisor. */
 struct team_board *team_board_create(int *fd)
 {
 	void *memory = MAP_FAILED;
@@ -105,7 +105,7 @@ const char *team_board_call(const struct team_board *board, unsigned lines)
 struct standing {
 	unsigned rank, op;
 	double s;
-	bool others; /* it waits for other ranks: what it waits for stands elsewhere */
+	bool others; /* it waits for other ranks, so the cause is in another entry */
 };
 
 static int by_weight(const void *a, const void *b)
@@ -119,7 +119,7 @@ static int by_weight(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Where it stands, or what held it until a moment ago, whichever took longer. */
+/* The current wait, or one that ended a moment ago, whichever took longer. */
 static void read_wait(struct standing *out, const struct team_board *b, uint64_t now_ns)
 {
 	uint64_t since = atomic_load(&b->since_ns), took = atomic_load(&b->long_ns);
@@ -143,7 +143,7 @@ static bool read_line(struct standing *out, const struct team_board *b, uint64_t
 	return out->op != TEAM_OP_IDLE && out->op < TEAM_OP_COUNT;
 }
 
-/* "rank 3", "ranks 0 to 2", "ranks 0, 2": those of one op, at most eight by name. */
+/* "rank 3", "ranks 0 to 2", "ranks 0, 2": the ranks of one op; at most eight are named. */
 static void name_ranks(struct text *t, const struct standing *s, unsigned count)
 {
 	text_addf(t, count > 1 ? "ranks %u" : "rank %u", s[0].rank);

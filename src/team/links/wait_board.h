@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waited where: shared memory from a worker to its supervisor (a sealed memfd, the child's descriptor
- * 4). A rank writes before a call that may block and after it; the supervisor reads once the worker is gone
- * or when it tells a limit. What is read is a stranger's: every word is checked against its range, and
- * nothing hangs on it but a sentence.
+ * Wait board: shared memory in which the ranks of a worker record what they wait in (a sealed memfd, the
+ * child's descriptor 4). A rank writes before and after a call that may block. The supervisor reads the board
+ * once the worker is gone, or when it reports an expired limit. It does not trust the contents: each value is
+ * checked against its range, and is used only in messages.
  */
 #ifndef TEAM_LINKS_WAIT_BOARD_H
 #define TEAM_LINKS_WAIT_BOARD_H
@@ -18,14 +18,14 @@
 	X(IDLE, "nothing") X(OPEN, "opening its device") X(LINK, "connecting to rank 0's worker") \
 	X(PREPARE, "preparing") X(AGREE, "agreeing with the other ranks") X(INIT, "making the communicator") \
 	X(REGISTER, "registering buffers") X(ENQUEUE, "enqueueing") X(WAIT, "waiting for the device") \
-	X(COMMAND, "waiting for rank 0's word") X(ANSWER, "waiting for the other ranks' answers") \
+	X(COMMAND, "waiting for a command from rank 0") X(ANSWER, "waiting for the other ranks' answers") \
 	X(VERIFY, "checking the result") X(MPI, "an MPI call") X(RELEASE, "releasing")
 /* clang-format on */
 #define X(name, text) TEAM_OP_##name,
 enum team_op { TEAM_OPS(X) TEAM_OP_COUNT };
 #undef X
 
-/* Calls of NVML that a worker makes itself: name, the vendor's function. */
+/* NVML calls that a worker makes: name, NVML's function. */
 /* clang-format off */
 #define TEAM_CALLS(X) \
 	X(NONE, "") X(INIT, "nvmlInit_v2") X(HANDLE, "nvmlDeviceGetHandleByPciBusId_v2") \
@@ -38,34 +38,37 @@ enum team_op { TEAM_OPS(X) TEAM_OP_COUNT };
 enum team_call { TEAM_CALLS(X) TEAM_CALL_COUNT };
 #undef X
 
-struct team_board { /* one rank, a cache line; TEAM_BOARD_RANKS of them in the memfd */
+/* The entry of one rank, one cache line. The memfd holds TEAM_BOARD_RANKS of them. */
+struct team_board {
 	_Atomic uint32_t used, rank, sequence, op;
 	_Atomic uint64_t since_ns; /* CLOCK_MONOTONIC */
-	/* The last op that took TEAM_LONG_NS and is over: what others' ends cut short is still to be told. */
+	/* The last finished op that took at least TEAM_LONG_NS. It is still reported if another rank's end
+	 * cut it short. */
 	_Atomic uint64_t long_ns, long_end_ns;
-	_Atomic uint32_t long_op, call; /* call: of NVML, while it has not returned */
+	_Atomic uint32_t long_op, call; /* call: the NVML call that has not returned yet */
 	uint32_t pad[4];
 };
 enum { TEAM_BOARD_RANKS = 64, TEAM_LONG_NS = 500000000 };
 _Static_assert(sizeof(struct team_board) == 64, "a cache line");
 
-/* Memory of TEAM_BOARD_RANKS lines that a child can be given: *fd is its descriptor here. NULL: there is
- * none, and nothing is lost but sentences. Owner: caller, team_board_destroy. */
+/* Makes a board of TEAM_BOARD_RANKS entries that a child can inherit by *fd. NULL: it failed, and messages
+ * will not name waits. Owner: caller, team_board_destroy. */
 struct team_board *team_board_create(int *fd);
-/* The child's side; NULL: that descriptor is no board. Lives as long as the process. */
+/* Opens the board in the child; NULL: the descriptor is not a board. It lives as long as the process. */
 struct team_board *team_board_open(int fd);
 void team_board_destroy(struct team_board **b, int *fd);
 
-/* This line is of `rank` from now on. */
+/* Assigns this entry to `rank`. */
 void team_board_take(struct team_board *b, unsigned rank);
-/* Where the rank stands from now on. NULL is fine. */
+/* Records what the rank waits in from now on. Does nothing for NULL. */
 void team_at(struct team_board *b, enum team_op op);
-/* This call of NVML begins; NONE: it has returned. NULL is fine. */
+/* Records that this NVML call begins; NONE: it has returned. Does nothing for NULL. */
 void team_call(struct team_board *b, enum team_call call);
-/* The vendor's function that has not returned to one of the ranks; "": each has. Pure. */
+/* The NVML function that has not returned on one of the ranks; "": all have returned. */
 const char *team_board_call(const struct team_board *board, unsigned lines);
-/* "rank 3 waited 4.1 s in making the communicator, ranks 0 to 2 in waiting for the device": who waits
- * for its own device or call before who waits for other ranks, the longest first; of who has just left a
- * long wait, since another rank ended first, that one; "" where nothing sound stands there. Pure. */
+/* Describes the waits: "rank 3 waited 4.1 s in making the communicator, ranks 0 to 2 waited 4.0 s in waiting
+ * for the device". Ranks that wait for their own device or call come before ranks that wait for others. For a
+ * rank that left a long wait just now, because another rank ended first, that wait is reported. "": no valid
+ * entries. */
 void team_board_text(char *out, size_t size, const struct team_board *board, unsigned lines, uint64_t now_ns);
 #endif

@@ -17,7 +17,8 @@ void channel_open(struct channel *ch, int fd)
 	*ch = (struct channel){.fd = fd};
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* a pair of the tests has none of it */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on,
+		   sizeof(on)); /* fails on the tests' socket pairs, which need no such option */
 }
 
 static enum status gone(int errnum, struct error *err)
@@ -44,7 +45,7 @@ enum status channel_flush(struct channel *ch, struct error *err)
 	ch->out_size -= sent;
 	if (sent)
 		memmove(ch->out, ch->out + sent, ch->out_size);
-	if (!ch->out_size && ch->out_room > OUT_KEPT) { /* of thousands of channels it would be gigabytes */
+	if (!ch->out_size && ch->out_room > OUT_KEPT) { /* thousands of channels would hold gigabytes */
 		free(ch->out);
 		ch->out = NULL;
 		ch->out_room = 0;
@@ -59,7 +60,7 @@ static enum status grow(struct channel *ch, size_t more, struct error *err)
 
 	if (ch->out_size + more > OUT_MAX)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST,
-				       "it does not read what it is sent");
+				       "it does not read its frames");
 	while (room < ch->out_size + more)
 		room *= 2;
 	if (room == ch->out_room)
@@ -79,7 +80,7 @@ enum status channel_send(struct channel *ch, enum wire_kind kind, const void *pa
 	enum status st;
 
 	if (size > WIRE_FRAME_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%zu bytes for one frame, where %d are the most",
+		return error_set(err, STATUS_BAD_INPUT, "a frame of %zu bytes is too large: the limit is %d",
 				 size, WIRE_FRAME_MAX);
 	st = grow(ch, WIRE_HEADER + size + WIRE_MAC, err);
 	if (st)
@@ -91,7 +92,7 @@ enum status channel_send(struct channel *ch, enum wire_kind kind, const void *pa
 
 enum status channel_read(struct channel *ch, bool *any, struct error *err)
 {
-	/* Until its sender is known, no more than one frame may lie here. */
+	/* Until the sender has proved its membership, at most one frame is buffered. */
 	unsigned char chunk[WIRE_CHUNK];
 	size_t room = ch->in.most ? sizeof(chunk)
 				  : WIRE_HEADER + WIRE_STRANGER_MAX + WIRE_MAC - (ch->in.size - ch->in.taken);
@@ -99,7 +100,7 @@ enum status channel_read(struct channel *ch, bool *any, struct error *err)
 
 	*any = false;
 	if (!room)
-		return error_set(err, STATUS_BAD_INPUT, "more bytes than a first word may have");
+		return error_set(err, STATUS_BAD_INPUT, "the first frame is too long");
 	do
 		n = recv(ch->fd, chunk, room, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);

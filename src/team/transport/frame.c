@@ -17,7 +17,7 @@ static uint32_t get_u32(const unsigned char *at)
 	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* Over header and payload, which lie one behind the other. */
+/* The MAC of header and payload, which are contiguous. */
 static void frame_mac(unsigned char mac[WIRE_MAC], const struct wire_key *key, const unsigned char *frame,
 		      size_t size)
 {
@@ -50,7 +50,7 @@ enum status wire_put(struct wire_in *in, const void *bytes, size_t size, struct 
 
 	drop_taken(in);
 	if (size > most - in->size)
-		return error_set(err, STATUS_BAD_INPUT, "more than %zu bytes lie here without a frame", most);
+		return error_set(err, STATUS_BAD_INPUT, "more than %zu bytes without a complete frame", most);
 	if (in->size + size > in->room) {
 		room = in->room ? in->room : 256;
 		while (room < in->size + size)
@@ -68,23 +68,26 @@ enum status wire_put(struct wire_in *in, const void *bytes, size_t size, struct 
 	return STATUS_OK;
 }
 
-/* False: *err says what is wrong with the header. */
+/* False: the header is invalid, *err says why. */
 static bool sound_header(const struct wire_in *in, struct error *err)
 {
 	const unsigned char *h = in->data;
 
 	if (memcmp(h, magic, sizeof(magic)))
-		error_set(err, STATUS_BAD_INPUT, "these bytes are not of a team");
+		error_set(err, STATUS_BAD_INPUT, "the data does not come from a process of a team");
 	else if (h[4] != WIRE_VERSION)
-		error_set_cause(err, STATUS_BAD_INPUT, CAUSE_VERSION_MISMATCH,
-				"version %u of the wire where %d is spoken here", h[4], WIRE_VERSION);
+		error_set_cause(
+			err, STATUS_BAD_INPUT, CAUSE_VERSION_MISMATCH,
+			"protocol version %u; this program uses version %d: start the same assay on all ranks",
+			h[4], WIRE_VERSION);
 	else if (h[5] >= WIRE_KIND_COUNT || h[6] || h[7])
-		error_set(err, STATUS_BAD_INPUT, "a frame of no known kind (%u)", h[5]);
+		error_set(err, STATUS_BAD_INPUT, "a frame of unknown kind (%u)", h[5]);
 	else if (get_u32(h + 8) > payload_most(in))
-		error_set(err, STATUS_BAD_INPUT, "a frame of %u bytes where %u are the most", get_u32(h + 8),
+		error_set(err, STATUS_BAD_INPUT, "a frame of %u bytes; the limit is %u", get_u32(h + 8),
 			  payload_most(in));
 	else if (get_u32(h + 12) != in->next)
-		error_set(err, STATUS_BAD_INPUT, "frame %u where %u is the next", get_u32(h + 12), in->next);
+		error_set(err, STATUS_BAD_INPUT, "frame number %u; number %u was expected", get_u32(h + 12),
+			  in->next);
 	else
 		return true;
 	return false;
@@ -108,7 +111,7 @@ enum wire_state wire_take(struct wire_in *in, struct wire_frame *out, struct err
 		frame_mac(mac, &in->key, in->data, body);
 		if (!memeql_sec(mac, in->data + body, WIRE_MAC)) {
 			error_set_cause(err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
-					"a frame of another secret");
+					"a frame was made with another secret");
 			return WIRE_BROKEN;
 		}
 	}
@@ -145,7 +148,7 @@ size_t wire_build(unsigned char *out, enum wire_kind kind, const void *payload, 
 	return whole + WIRE_MAC;
 }
 
-/* Its length goes before each part, so that no two ways of cutting the whole give one key. */
+/* Each part is preceded by its length, so that different splits of the same bytes give different keys. */
 static void add_part(struct hmac_sha256_ctx *hmac, const void *part, size_t size)
 {
 	unsigned char length[4];

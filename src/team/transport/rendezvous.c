@@ -32,7 +32,7 @@ static socklen_t size_of(int family)
 	return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* An address as text, "fe80::1%eth0" too. */
+/* Parses an address, also "fe80::1%eth0". */
 static bool from_text(struct address *out, int family, const char *text)
 {
 	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
@@ -52,7 +52,7 @@ static bool is_link_local(const struct sockaddr *a)
 	       IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 }
 
-/* The interface's address of that family; one of the link alone where it has no other. */
+/* The interface's address of that family; a link-local one only if it has no other. */
 static bool from_interface(struct address *out, int family, const char *name)
 {
 	struct ifaddrs *all = NULL;
@@ -73,7 +73,7 @@ static bool from_interface(struct address *out, int family, const char *name)
 	return out->size;
 }
 
-/* False: `interface` has none of that family. NULL: any address. */
+/* The address of `interface`; NULL: any address. False: it has none of that family. */
 static bool own_address(struct address *out, int family, const char *interface)
 {
 	*out = (struct address){0};
@@ -84,7 +84,7 @@ static bool own_address(struct address *out, int family, const char *interface)
 	return true;
 }
 
-/* -1 with errno. */
+/* Returns a listening socket, or -1 with errno. */
 static int listen_at(struct address *a, uint16_t port)
 {
 	int on = 1, failed, fd = socket(a->a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -103,7 +103,8 @@ static int listen_at(struct address *a, uint16_t port)
 	return -1;
 }
 
-/* Both families at one port. 0, or what failed; a family that this host lacks is no failure. */
+/* Listens for both families on one port. Returns 0 or an errno; a family that the host lacks is not an error.
+ */
 static int listen_both(struct listener *l, uint16_t port, const char *interface)
 {
 	static const int families[2] = {AF_INET, AF_INET6};
@@ -141,11 +142,13 @@ enum status rendezvous_listen(struct listener *l, uint16_t port, const char *int
 			break;
 	}
 	if (failed == EADDRINUSE)
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-				       "rank 0 cannot listen: the ports %u to %u of this host are in use",
-				       first, last);
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
+			"rank 0 cannot listen: ports %u to %u of this host are in use; choose another port with --master "
+			"HOST:PORT",
+			first, last);
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
-			       "rank 0 cannot listen at %s, port %u: %s",
+			       "rank 0 cannot listen on %s, port %u: %s",
 			       interface ? interface : "any address", at, strerror(failed));
 }
 
@@ -184,7 +187,7 @@ void rendezvous_close(struct listener *l)
 	}
 }
 
-/* 0, or what failed. */
+/* Returns 0 or an errno. */
 static int connect_within(int fd, const struct addrinfo *to, unsigned limit_ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -195,12 +198,12 @@ static int connect_within(int fd, const struct addrinfo *to, unsigned limit_ms)
 		return 0;
 	if (errno != EINPROGRESS)
 		return errno;
-	if (poll(&p, 1, (int)limit_ms) <= 0) /* a signal too ends this try */
+	if (poll(&p, 1, (int)limit_ms) <= 0) /* a signal also ends this attempt */
 		return ETIMEDOUT;
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size) ? errno : failed;
 }
 
-/* A connection of a host to its own port can meet itself where nobody listens. */
+/* A socket that connects to a port of its own host, where no process listens, can connect to itself. */
 static bool met_itself(int fd)
 {
 	struct address a = {.size = sizeof(a.a)}, b = {.size = sizeof(b.a)};

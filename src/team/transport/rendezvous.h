@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets by which the ranks find each other: rank 0 listens on both families, the others connect. */
+/* Sockets by which the ranks meet: rank 0 listens for IPv4 and IPv6, the others connect. */
 #ifndef TEAM_TRANSPORT_RENDEZVOUS_H
 #define TEAM_TRANSPORT_RENDEZVOUS_H
 #include <stdint.h>
@@ -12,17 +12,18 @@ struct listener {
 	uint16_t port;
 };
 
-/* The first of eight ports from `port` on that is free (0: RENDEZVOUS_PORT). `interface`: NULL (all), a name
- * or an address of this host. */
+/* Listens on the first free one of eight ports from `port` on (0: RENDEZVOUS_PORT). `interface`: a name or an
+ * address of this host; NULL: all. */
 enum status rendezvous_listen(struct listener *l, uint16_t port, const char *interface, struct error *err);
-/* -1: nobody there. Who it is goes to `address`. */
+/* Accepts a connection and writes its peer to `address`. -1: no connection is waiting. */
 int rendezvous_accept(const struct listener *l, char address[RENDEZVOUS_ADDRESS]);
 void rendezvous_close(struct listener *l);
 
-/* UNAVAILABLE where the system's resolver knows no such name. */
+/* UNAVAILABLE: the system's resolver does not know this name. */
 enum status rendezvous_known(const char *host, struct error *err);
-/* Each address of `host` in turn, limit_ms each. UNAVAILABLE with what the last one answered. `interface` as
- * above: what we connect from. A name is looked up by the system's resolver, whose own limit holds there. */
+/* Connects to the addresses of `host` one after the other, limit_ms each. UNAVAILABLE with the error of the
+ * last one. `interface` as above: where to connect from. The system's resolver looks the name up, within its
+ * own limit. */
 enum status rendezvous_connect(int *fd, const char *host, uint16_t port, const char *interface,
 			       unsigned limit_ms, struct error *err);
 #endif

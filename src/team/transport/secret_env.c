@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A secret in the environment goes to every process that we start: helpers, workers and the foreign programs
- * that `profile` runs. So it is taken out before any of them is there, and kept here until the team has met.
+ * Every child process inherits a secret in the environment: helpers, workers, and the programs that `profile`
+ * runs. So it is moved here before the first child starts, and stays here until the team has joined.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static struct {
 	const char *name;
-	char *value; /* as the environment had it; NULL: it had none, or it was forgotten */
+	char *value; /* the value in the environment; NULL: it had none, or the value was wiped */
 } told[] = {{SECRET_VARIABLE, NULL}, {SECRET_FILE_VARIABLE, NULL}};
 
 enum { TOLD = sizeof(told) / sizeof(told[0]) };
@@ -30,7 +30,7 @@ void secret_take_told(void)
 		wipe(told[i].value);
 		free(told[i].value);
 		told[i].value = strdup(value);
-		wipe(value); /* /proc/PID/environ shows these very bytes */
+		wipe(value); /* /proc/PID/environ shows these bytes */
 		unsetenv(told[i].name);
 	}
 }

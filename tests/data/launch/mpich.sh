@@ -1,21 +1,21 @@
 #!/bin/sh
-# its name: who meets rank 0 of another team on these hosts goes on to the next port
+# the team's name: a rank that finds rank 0 of another team on these hosts tries the next port
 ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
-# what the ranks of this team know and nobody else: new at each start, in a file of the home that the nodes share.
-# mpirun sends the ranks' environment to its daemons as it is, so that says only where
+# the secret of this team's ranks: new at each start, in a file in the home folder that the nodes share.
+# mpirun sends the ranks' environment unencrypted to its daemons, so it holds only the file's path
 ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB
 (umask 077 && mkdir -p "$HOME/.cache/assay/team" &&
     od -An -N16 -tx1 /dev/urandom | tr -d ' \n' > "$ASSAY_TEAM_SECRET_FILE") || exit 2
 trap 'rm -f "$ASSAY_TEAM_SECRET_FILE"' EXIT
 trap 'exit 2' HUP INT TERM
 export ASSAY_TEAM_SECRET_FILE ASSAY_JOB
-# told by --env
+# from --env
 export A=1
-# each node sets what its own machine asks for as its ranks start, and says why on stderr
-# MPICH's words; a node's number of ranks is told, so that none has more
-# bind-to none: a GPU's rank binds itself to the GPU's NUMA node
-# --shield: mpirun ends all ranks when one fails, so its exit code is rank 0's, the last to end. The others
-# say theirs on stderr: what is read there is passed on and counted
+# each node sets the variables that its machine needs when its ranks start, and prints the reasons on stderr
+# MPICH's options; -ppn limits the ranks on each node
+# bind-to none: each rank binds itself to the NUMA node of its GPU
+# --shield: mpirun ends all ranks when one fails, so only rank 0, the last to end, returns its exit code. The others
+# print theirs on stderr, which is passed on and counted
 exec 3>&1
 codes=$({ { mpirun -n 8 -ppn 4 -bind-to none -hosts gpu1,gpu2 /opt/assay/assay __ranks --master gpu1 --shield -- check quick 2>&1 >&3 3>&- 4>&-
     echo $? >&4; } | {
@@ -33,8 +33,8 @@ for code in ${codes:-101}; do
     case $code in 0|10[123]|11[123]) ;; *) code=101 ;; esac
     [ $code -le $told ] || told=$code
 done
-# 2, 1 and 64 are told as 101, 102 and 103, by rank 0 of a team that met as 111, 112 and 113;
-# another one is of who started the ranks, and nothing is known
+# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112
+# and 113; any other code comes from the program that started the ranks: inconclusive
 case $told in
 0) exit 0 ;;
 102|112) exit 1 ;;

@@ -1,45 +1,45 @@
 #!/bin/sh
-# its name in the queue
+# the job's name in the queue
 #SBATCH --job-name=assay
-# stdout and stderr of all ranks, in the folder it was submitted from
+# stdout and stderr of all ranks, in the folder of the submission
 #SBATCH --output=assay-%j.out
-# the nodes to prove
+# the nodes to test
 #SBATCH --nodes=2
-# a rank a GPU
+# one rank for each GPU
 #SBATCH --ntasks-per-node=8
 # all GPUs of each node
 #SBATCH --gpus-per-node=8
-# nothing else may run beside a measurement
+# no other job may run during a measurement
 #SBATCH --exclusive
 # all memory of each node: host memory is measured too
 #SBATCH --mem=0
-# told by --time
+# from --time
 #SBATCH --time=30
-# half a minute before the limit each rank closes its journal, so that what was measured is kept
+# half a minute before the limit each rank closes its journal, so that its results are saved
 #SBATCH --signal=TERM@30
-# told by --partition
+# from --partition
 #SBATCH --partition=gpu
-# told by --account
+# from --account
 #SBATCH --account=us
-# what the ranks of this team know and nobody else: new at each start, told by srun in the ranks' environment; it stands in no file
+# the secret of this team's ranks: new at each start, passed by srun in the ranks' environment, not in a file
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-# its name: who meets rank 0 of another team on these hosts goes on to the next port
+# the team's name: a rank that finds rank 0 of another team on these hosts tries the next port
 ASSAY_JOB=slurm-$SLURM_JOB_ID
 export ASSAY_TEAM_SECRET ASSAY_JOB
-# what srun itself cannot do ends the job with 2: nothing is known. Its own 1 would read as a case that failed
+# an error of srun itself ends the job with 2, inconclusive. Its default of 1 would read as a failed case
 export SLURM_EXIT_ERROR=2
-# each node sets what its own machine asks for as its ranks start, and says why on stderr
+# each node sets the variables that its machine needs when its ranks start, and prints the reasons on stderr
 #   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: OMP_NUM_THREADS=2: 16 physical cores for 8 ranks on this node; OpenMP would start 16 threads in each (cpu: cores, affinity, quota)
-#   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: NCCL_SOCKET_IFNAME [not set]: 2 are up (eno1, eno2), and which of them leads to rank 0 is not known (ports, route to rank 0)
-#   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: NCCL_IB_HCA==mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1: mlx5_8:1 (roce, 100 Gbit/s) is no peer of the infiniband ports of 400 Gbit/s: it would slow them or refuse them (ports)
-#   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: memlock=8192 KiB [no variable mends it]: InfiniBand and RoCE lock the memory they send from: raise it with ulimit -l unlimited, or LimitMEMLOCK=infinity where slurmd or sshd is started (limits, ports)
-# --mpi=none: assay's ranks meet over TCP by themselves
-# --cpu-bind=none: a GPU's rank binds itself to the GPU's NUMA node; the node's first one measures all CPUs
-# --gpu-bind=none: peers must see each other's GPUs; each rank takes its own by its local rank
-# --kill-on-bad-exit=0 --wait=0: a rank that is lost must not take the others' journals with it
+#   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: NCCL_SOCKET_IFNAME [not set]: 2 are up (eno1, eno2), and the one that leads to rank 0 is not known (ports, route to rank 0)
+#   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: NCCL_IB_HCA==mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1: mlx5_8:1 (roce, 100 Gbit/s) differs from the infiniband ports of 400 Gbit/s: it would slow them or cannot connect to them (ports)
+#   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: memlock=8192 KiB [no variable can fix it]: InfiniBand and RoCE lock the memory they send from: raise the limit with ulimit -l unlimited, or with LimitMEMLOCK=infinity in the service of slurmd or sshd (limits, ports)
+# --mpi=none: assay's ranks connect over TCP without MPI
+# --cpu-bind=none: each rank binds itself to the NUMA node of its GPU; the first rank of a node measures all CPUs
+# --gpu-bind=none: ranks must see each other's GPUs; each rank selects its own by its local rank
+# --kill-on-bad-exit=0 --wait=0: the loss of one rank must not end the others before they close their journals
 srun --mpi=none --cpu-bind=none --gpu-bind=none --kill-on-bad-exit=0 --wait=0 /opt/assay/assay __ranks --tell -- check quick
-# 2, 1 and 64 are told as 101, 102 and 103, by rank 0 of a team that met as 111, 112 and 113;
-# another one is of who started the ranks, and nothing is known
+# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112
+# and 113; any other code comes from the program that started the ranks: inconclusive
 case $? in
 0) exit 0 ;;
 102|112) exit 1 ;;
