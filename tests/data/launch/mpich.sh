@@ -1,7 +1,7 @@
 #!/bin/sh
 # the team's name: a rank that finds rank 0 of another team on these hosts tries the next port
 ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
-# the secret of this team's ranks: new at each start, in a file in the home folder that the nodes share.
+# the secret of this team's ranks: new at each start, in the home folder that the nodes share
 # mpirun sends the ranks' environment unencrypted to its daemons, so it holds only the file's path
 ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB
 (umask 077 && mkdir -p "$HOME/.cache/assay/team" &&
