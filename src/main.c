@@ -223,7 +223,7 @@ int main(int argc, char **argv)
 
 	hold_closed_streams();
 	install_signals();
-	secret_take_told();
+	secret_take_env();
 	if (!has_stack(&err)) {
 		show_message("error: ", err.text);
 		return EXIT_INCONCLUSIVE;

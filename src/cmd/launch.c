@@ -216,7 +216,7 @@ static enum status take_rows(struct filled *f, const struct launch_opts *o, cons
 			     struct error *err)
 {
 	struct launch_plan *p = &f->plan;
-	struct env_wish wish = {.ranks = p->ranks, .nodes = p->nodes, .mpi = p->mpi};
+	struct env_setting wish = {.ranks = p->ranks, .nodes = p->nodes, .mpi = p->mpi};
 	enum status st;
 
 	if (!o->machine && p->how != LAUNCH_PLAIN && !o->exports)
@@ -307,7 +307,7 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 		*strchr(f->env[i], '=') = '\0';
 		setenv(f->env[i], f->env[i] + strlen(f->env[i]) + 1, 1);
 	}
-	ranks_tell(s->team->secret, s->team->job);
+	ranks_report(s->team->secret, s->team->job);
 	if (p->derive)
 		env_apply(&f->rows, s->log);
 	if (p->gpus && p->ranks > 1)

@@ -74,7 +74,7 @@ enum status list_expectations(json_t **rows, bool numbers, const char *suite, co
 	if (!st)
 		st = checked_expectations_load(&e, expectations, err);
 	if (!st)
-		st = judge_ahead(&judged, &record, e, err);
+		st = judge_plan(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count; i++)
 		json_array_append_new(
 			*rows, (numbers ? numbers_of : texts_of)(&record.cases[i], &judged.of_case[i]));

@@ -57,7 +57,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!st && o->write)
 		st = report_write(o->dir, &judged.in, &note, &err);
 	if (!st && o->write)
-		st = profile_files_again(&judged.record, judged.machine, &err);
+		st = profile_files_rewrite(&judged.record, judged.machine, &err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
 	code = st ? judged_complain(c, &err) : judged.judgements.exit_code;

@@ -42,7 +42,7 @@ extern const struct counter_row counter_sampled_rows[COUNTER_SAMPLED_COUNT];
 const char *counter_tensor_metric(const char *type);
 
 /* The counters that a range session should collect. */
-struct counter_wish {
+struct counter_request {
 	unsigned sets;	  /* bits of enum counter_set */
 	const char *type; /* for COUNTER_TENSOR; NULL: none */
 	unsigned ranges;  /* maximum number of ranges per pass */
@@ -68,7 +68,7 @@ struct counter_values counter_beyond(const struct counter_values *whole, const s
  */
 struct counter_range;
 enum status counter_range_open(struct counter_range **r, const struct gpu_device *d,
-			       const struct counter_wish *wish, struct error *err);
+			       const struct counter_request *wish, struct error *err);
 void counter_range_close(struct counter_range **r);
 unsigned counter_range_passes(const struct counter_range *r);
 enum status counter_range_begin(struct counter_range *r, struct error *err);

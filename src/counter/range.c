@@ -40,7 +40,7 @@ static enum status configure(struct counter_range *r, unsigned ranges, struct er
 					.level_min = 1, .level = 1));
 }
 
-static void choose(struct counter_host *h, const struct counter_wish *wish)
+static void choose(struct counter_host *h, const struct counter_request *wish)
 {
 	for (unsigned i = 0; i < COUNTER_METRIC_COUNT; i++) {
 		const struct counter_row *row = &counter_rows[i];
@@ -52,7 +52,7 @@ static void choose(struct counter_host *h, const struct counter_wish *wish)
 }
 
 enum status counter_range_open(struct counter_range **out, const struct gpu_device *d,
-			       const struct counter_wish *wish, struct error *err)
+			       const struct counter_request *wish, struct error *err)
 {
 	struct counter_range *r = calloc(1, sizeof(*r));
 	struct cupti_range_enable enable = CUPTI_PARAMS(range_enable, .context = gpu_context_raw(d));

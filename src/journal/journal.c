@@ -245,7 +245,7 @@ static bool holds(const char *dir, const char *name)
 	return snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) && !access(path, F_OK);
 }
 
-bool journal_held(const char *dir)
+bool journal_exists(const char *dir)
 {
 	return holds(dir, JOURNAL_FILE) || holds(dir, JOURNAL_COMPRESSED);
 }
@@ -259,7 +259,7 @@ static bool run_within(const char *dir, char *out, size_t size)
 
 	while (d && !found && (entry = readdir(d)))
 		found = entry->d_name[0] != '.' &&
-			snprintf(out, size, "%s/%s", dir, entry->d_name) < (int)size && journal_held(out);
+			snprintf(out, size, "%s/%s", dir, entry->d_name) < (int)size && journal_exists(out);
 	if (d)
 		closedir(d);
 	return found;

@@ -93,7 +93,7 @@ void journal_close(struct journal **j);
  */
 enum status journal_lacking(const char *dir, int errnum, struct error *err);
 /* Whether `dir` has a journal or a compressed one (journal/file/compressed.h). */
-bool journal_held(const char *dir);
+bool journal_exists(const char *dir);
 /* SHA-256 of the journal's uncompressed bytes. */
 enum status journal_sha256(char hex[65], const char *dir, struct error *err);
 /* Reads a journal; any prefix of one is readable. `visit` returns 0 to continue. *cut: bytes ignored at the

@@ -99,8 +99,8 @@ enum status judge_record(struct judgements *out, const struct record *r, const s
 	return with_machine(out, r, e, site, false, err);
 }
 
-enum status judge_ahead(struct judgements *out, const struct record *r, const struct expectations *e,
-			struct error *err)
+enum status judge_plan(struct judgements *out, const struct record *r, const struct expectations *e,
+		       struct error *err)
 {
 	return with_machine(out, r, e, NULL, true, err);
 }

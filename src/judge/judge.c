@@ -124,7 +124,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	}
 	bound_of(s, &out->bound);
 	if (!u && !s->c->reading)
-		choice_ahead(out, s);
+		choice_reference_of_plan(out, s);
 	for (slot = BAND_RATE; !u && !b && slot <= BAND_EFFICIENCY; slot++)
 		b = choice_band(s, (enum band_slot)slot, NULL);
 	if (s->c->reading) {
@@ -240,8 +240,8 @@ enum status judge_run(struct judgements *out, const struct judge_context *of, co
 		goto no_memory;
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
-		isolated_tell(&out->of_case[i], &s);
-		blas_retry_tell(&out->of_case[i], &s);
+		isolated_explain(&out->of_case[i], &s);
+		blas_retry_explain(&out->of_case[i], &s);
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);

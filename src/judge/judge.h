@@ -56,7 +56,7 @@ struct fallback_expectation {
 };
 
 /* The reason why the clock stayed below its maximum. */
-enum held_by {
+enum clock_limit {
 	HELD_BY_NOTHING,
 	HELD_BY_POWER,
 	HELD_BY_TEMPERATURE,
@@ -69,11 +69,11 @@ enum held_by {
  * merged with its neighbour, and its name shows this. */
 struct factor {
 	char name[40], signal[160];
-	double value, error;  /* share; 1 = costs nothing */
-	bool shown_only;      /* part of another factor: shown, not multiplied */
-	bool assumed;	      /* multiplied, but no signal of this run confirms it: it explains nothing */
-	bool present;	      /* false: no signal shows it, so it stays in the residual */
-	enum held_by held_by; /* of the factor "clock" */
+	double value, error; /* share; 1 = costs nothing */
+	bool shown_only;     /* part of another factor: shown, not multiplied */
+	bool assumed;	     /* multiplied, but no signal of this run confirms it: it explains nothing */
+	bool present;	     /* false: no signal shows it, so it stays in the residual */
+	enum clock_limit clock_limit; /* of the factor "clock" */
 };
 
 /* How much the units of the GPU were used while the judged iterations ran, next to published targets for such
@@ -244,7 +244,7 @@ enum status judge_record(struct judgements *out, const struct record *r, const s
 			 const struct judge_site *site, struct error *err);
 /* Names the reference of each case before anything runs: expected range, bound, source. The record holds only
  * a plan and a machine. */
-enum status judge_ahead(struct judgements *out, const struct record *r, const struct expectations *e,
-			struct error *err);
+enum status judge_plan(struct judgements *out, const struct record *r, const struct expectations *e,
+		       struct error *err);
 void judgements_release(struct judgements *j);
 #endif

@@ -61,7 +61,7 @@ static unsigned cores_granted(const struct cpu *c)
 	return cores ? cores : 1;
 }
 
-static void threads(struct env_rows *rows, const struct machine *m, const struct env_wish *w)
+static void threads(struct env_rows *rows, const struct machine *m, const struct env_setting *w)
 {
 	static const char name[] = "OMP_NUM_THREADS";
 	const struct cpu *c = machine_cpu(m);
@@ -109,7 +109,7 @@ static unsigned interfaces_up(const struct machine *m, struct text *names)
 	return count;
 }
 
-static void socket_interface(struct env_rows *rows, const struct machine *m, const struct env_wish *w)
+static void socket_interface(struct env_rows *rows, const struct machine *m, const struct env_setting *w)
 {
 	static const char name[] = "NCCL_SOCKET_IFNAME";
 	struct text up = {0};
@@ -332,7 +332,7 @@ static void memlock(struct env_rows *rows, const struct machine *m)
 		"raise the limit with ulimit -l unlimited, or with LimitMEMLOCK=infinity in the service of slurmd or sshd");
 }
 
-void env_derive(struct env_rows *rows, const struct machine *m, const struct env_wish *w)
+void env_derive(struct env_rows *rows, const struct machine *m, const struct env_setting *w)
 {
 	struct ports p = {0};
 
@@ -352,7 +352,7 @@ void env_derive(struct env_rows *rows, const struct machine *m, const struct env
 	text_release(&p.down);
 }
 
-bool env_wants_nccl(const struct machine *m, const struct env_wish *w)
+bool env_wants_nccl(const struct machine *m, const struct env_setting *w)
 {
 	struct ports p = {0};
 	const struct port *best;

@@ -35,7 +35,7 @@ struct env_rows {
 	size_t count;
 };
 
-struct env_wish {
+struct env_setting {
 	unsigned ranks;	   /* on this node */
 	unsigned nodes;	   /* of the team */
 	const char *route; /* interface on the route to rank 0; NULL: not known */
@@ -44,13 +44,14 @@ struct env_wish {
 
 /* Derives the rows, in a fixed order. Needs the facts of the host only; uses NCCL's version if `software` was
  * read. */
-void env_derive(struct env_rows *rows, const struct machine *m, const struct env_wish *w);
+void env_derive(struct env_rows *rows, const struct machine *m, const struct env_setting *w);
 /* Whether a row depends on NCCL's version: with several nodes and a RoCE port as the best one. */
-bool env_wants_nccl(const struct machine *m, const struct env_wish *w);
+bool env_wants_nccl(const struct machine *m, const struct env_setting *w);
 /* env_derive for this machine or a recording; reads only the facts that it needs. `label`, unless NULL:
  * receives "this machine" or the recording's label. */
-enum status env_read(struct env_rows *rows, const struct env_wish *w, const char *recording, char label[160],
-		     const volatile sig_atomic_t *stop, const struct log *log, struct error *err);
+enum status env_read(struct env_rows *rows, const struct env_setting *w, const char *recording,
+		     char label[160], const volatile sig_atomic_t *stop, const struct log *log,
+		     struct error *err);
 /* Sets the rows of kind SET in this process's environment; logs them and the warnings. */
 void env_apply(const struct env_rows *rows, const struct log *log);
 /* "OMP_NUM_THREADS=6: reason (source)", without a newline. */

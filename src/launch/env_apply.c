@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include "launch/env.h"
 
-enum status env_read(struct env_rows *rows, const struct env_wish *w, const char *recording, char label[160],
-		     const volatile sig_atomic_t *stop, const struct log *log, struct error *err)
+enum status env_read(struct env_rows *rows, const struct env_setting *w, const char *recording,
+		     char label[160], const volatile sig_atomic_t *stop, const struct log *log,
+		     struct error *err)
 {
 	static const char *const none[] = {NULL}, *const nccl[] = {"nccl", NULL};
 	struct machine_scope scope = {.up_to = LAYER_HOST, .stop = stop, .libs = none};

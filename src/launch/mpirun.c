@@ -37,7 +37,7 @@ static enum status fill_environment(const struct launch_plan *p, const struct st
 				    struct error *err)
 {
 	const struct environment env = {.get = secret_environment};
-	enum status st = secret_lay(laid, s->team->job, s->team->secret, &env, err);
+	enum status st = secret_write_file(laid, s->team->job, s->team->secret, &env, err);
 
 	if (st)
 		return st;

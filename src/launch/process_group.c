@@ -279,7 +279,7 @@ enum status process_group_run(struct process_group *c, struct error *err)
 	return st;
 }
 
-int process_group_told(const struct process_group *c)
+int process_group_exit(const struct process_group *c)
 {
 	int most = 0;
 

@@ -48,5 +48,5 @@ struct process_group {
 enum status process_group_run(struct process_group *c, struct error *err);
 /* The largest code of the members (launch/rank_exit.h). Death by a signal, and an exit code that assay does
  * not use, are inconclusive and are logged. */
-int process_group_told(const struct process_group *c);
+int process_group_exit(const struct process_group *c);
 #endif

@@ -79,7 +79,7 @@ enum status ranks_run(const struct ranks *r, int *told, struct error *err)
 		member[i].env = env[i].row;
 	}
 	st = process_group_run(&c, err);
-	*told = process_group_told(&c);
+	*told = process_group_exit(&c);
 out:
 	free(argv);
 	free(member);
@@ -117,7 +117,7 @@ enum status ranks_team(struct ranks_team *t, struct error *err)
 	return STATUS_OK;
 }
 
-void ranks_tell(const char *secret, const char *job)
+void ranks_report(const char *secret, const char *job)
 {
 	setenv("ASSAY_TEAM_SECRET", secret, 1);
 	if (*job)

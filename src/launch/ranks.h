@@ -38,5 +38,5 @@ struct ranks_team {
 };
 enum status ranks_team(struct ranks_team *t, struct error *err);
 /* Puts them into this process's environment, which the ranks inherit. job "": no name. */
-void ranks_tell(const char *secret, const char *job);
+void ranks_report(const char *secret, const char *job);
 #endif

@@ -102,7 +102,7 @@ static void job_line(struct text *t, const struct launch_plan *p)
 				    : "ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \\n')");
 }
 
-/* The same as secret_lay, which is used when assay launch starts the ranks itself. */
+/* The same as secret_write_file, which is used when assay launch starts the ranks itself. */
 static void laid_lines(struct text *t, const struct launch_plan *p)
 {
 	job_line(t, p);

@@ -39,7 +39,7 @@ enum status start_ssh(const struct launch_plan *p, const struct starting *s, int
 	if (!st)
 		st = process_group_run(&c, err);
 	if (!st)
-		*exit_code = rank_exit_code(process_group_told(&c));
+		*exit_code = rank_exit_code(process_group_exit(&c));
 out:
 	for (unsigned i = 0; node && i < p->nodes; i++)
 		command_words_release(&node[i]);

@@ -329,7 +329,7 @@ enum status machine_read_scope(struct machine **m, const struct machine_scope *s
 	if (!st)
 		source_heed(s, scope->stop);
 	if (!st && scope->out)
-		source_keep(s, "output", absolute(scope->out));
+		source_record_value(s, "output", absolute(scope->out));
 	if (!st)
 		st = build(m, facts_read(s, scope), err);
 	if (!st && source_stopped(s, err)) {

@@ -100,7 +100,7 @@ enum status team_post(struct team *t, const struct team_command *c, struct error
 	return t->links->ops->post(t, c, err);
 }
 
-enum status team_follow(struct team *t, struct team_command *c, struct error *err)
+enum status team_wait_for_lead(struct team *t, struct team_command *c, struct error *err)
 {
 	enum status st;
 

@@ -4,8 +4,8 @@
  * one worker process each. Rank 0 leads: it posts each call on its own engine and meter to the other ranks.
  * They make the same call and answer. So the other ranks run no loop of their own and decide nothing.
  *
- * Every call except team_follow waits `limit_ms` at most. A wait uses no CPU time, because the measured work
- * needs it.
+ * Every call except team_wait_for_lead waits `limit_ms` at most. A wait uses no CPU time, because the
+ * measured work needs it.
  */
 #ifndef TEAM_TEAM_H
 #define TEAM_TEAM_H
@@ -25,7 +25,7 @@ struct team {
 	unsigned rank, size, local_rank, local_size, node, nodes, generation;
 	unsigned launched; /* number among all launched ranks, also in a team of some of them */
 	bool in_process;   /* all ranks are threads of this worker, so they can exchange pointers */
-	unsigned limit_ms; /* of each call below except team_follow */
+	unsigned limit_ms; /* of each call below except team_wait_for_lead */
 	const volatile sig_atomic_t *stop; /* not 0: all waits end with CANCELLED; NULL: never */
 	char name[48];			   /* for messages: "rank 2 (gpu2)" */
 	struct team_board *board;	   /* where this rank records its waits; NULL: nowhere */
@@ -61,7 +61,7 @@ struct team_command {
 /* Rank 0: sends a command to every other rank, without waiting for its execution. */
 enum status team_post(struct team *t, const struct team_command *c, struct error *err);
 /* Other ranks: waits for the next command, without a limit. CANCELLED: rank 0 is gone. */
-enum status team_follow(struct team *t, struct team_command *c, struct error *err);
+enum status team_wait_for_lead(struct team *t, struct team_command *c, struct error *err);
 /* Other ranks: leaves an answer for rank 0 to collect. `bytes` are copied. */
 enum status team_answer(struct team *t, const void *bytes, size_t size, struct error *err);
 /* Rank 0: takes the oldest answer of `rank`. Copies at most `room` bytes; *size: how many. */
@@ -80,7 +80,7 @@ void team_begin(struct team *t);
 /* Makes a team whose ranks are threads of this process. Fills `ranks` (room for `size`); one thread uses
  * each. Owner: caller, team_threads_destroy after team_threads_end and the end of all other threads. */
 enum status team_threads_create(struct team *ranks, unsigned size, struct error *err);
-/* All calls of team_follow return CANCELLED, from now on. */
+/* All calls of team_wait_for_lead return CANCELLED, from now on. */
 void team_threads_end(struct team *ranks);
 void team_threads_destroy(struct team *ranks);
 #endif

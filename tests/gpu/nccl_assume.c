@@ -62,7 +62,7 @@ static void latency(struct nccl_rank *k)
 
 static const char *told_text(char *out, size_t size)
 {
-	struct nccl_told t = nccl_hooks_told();
+	struct nccl_choice t = nccl_hooks_choice();
 
 	if (t.told)
 		snprintf(out, size, "%s %s, %u channels, %u warps", t.algorithm, t.protocol, t.channels,

@@ -240,7 +240,7 @@ static void test_file__what_another_writes_under_our_number_is_left(void **state
 	int fd;
 
 	snprintf(target, sizeof(target), "%s/numbered", (char *)*state);
-	assert_true(file_beside(beside, sizeof(beside), target));
+	assert_true(file_temporary_name(beside, sizeof(beside), target));
 	lay(beside, false);
 	fd = open(beside, O_WRONLY);
 	file_hold(fd);

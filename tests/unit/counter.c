@@ -69,8 +69,8 @@ static enum status count(struct bed *b, struct counter_range *r, unsigned *passe
 	return st ? st : counter_range_read(r, 0, v, err);
 }
 
-static const struct counter_wish core = {.sets = COUNTER_CORE};
-static const struct counter_wish whole = {.sets = COUNTER_CORE | COUNTER_CACHE | COUNTER_TENSOR,
+static const struct counter_request core = {.sets = COUNTER_CORE};
+static const struct counter_request whole = {.sets = COUNTER_CORE | COUNTER_CACHE | COUNTER_TENSOR,
 					  .type = "bf16"};
 
 static void test_counter__core_metrics_take_one_pass(void **state)

@@ -64,7 +64,7 @@ bool __wrap_isolate_ranks_tests(struct isolate_run *hunt, const struct isolate_r
 	bool at_one_time = w.beside && f->at_once && f->count > 1;
 
 	assert_ptr_equal(hunt, &h);
-	assert_int_equal(run_room(&r, r.next_id + f->count * o->repeats, NULL), STATUS_OK);
+	assert_int_equal(run_reserve(&r, r.next_id + f->count * o->repeats, NULL), STATUS_OK);
 	for (unsigned k = 0; k < o->repeats; k++)
 		for (unsigned i = 0; i < f->count; i++)
 			r.note[r.next_id++] =
@@ -173,7 +173,7 @@ static void test_hunt_clock__groups_in_turn_are_charged_each(void **state)
 	set(8, 1, 6);
 	h.f.count = 4;
 	h.f.at_once = true;
-	assert_true(isolate_run_beside(&h));
+	assert_true(isolate_run_in_parallel(&h));
 	assert_int_equal(isolate_run_waves(&h, 3), 3);
 	h.team.beside = false;
 	assert_int_equal(isolate_run_waves(&h, 3), 12);

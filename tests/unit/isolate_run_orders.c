@@ -125,7 +125,7 @@ static void read_machine(void)
 static void set(unsigned rank)
 {
 	static const char cases[] = "name: tiny\ncases:\n  - {probe: 'null', engine: ranks, target: team, phases: burst}\n";
-	const struct plan_wishes wishes = {.team = &w.shape, .rank = rank};
+	const struct plan_options wishes = {.team = &w.shape, .rank = rank};
 	struct suite *s = NULL;
 
 	w = (struct world){.shape = {.size = RANKS, .nodes = 2, .rank = w.rank, .node = w.node}};
@@ -153,7 +153,7 @@ static void set(unsigned rank)
 	if (trigger->skip)
 		fail_msg("%s", trigger->skip_reason);
 	assert_int_equal(trigger->team, 1);
-	assert_int_equal(run_room(&r, 1, &err), STATUS_OK);
+	assert_int_equal(run_reserve(&r, 1, &err), STATUS_OK);
 }
 
 static void clear(void)
@@ -180,7 +180,7 @@ static void test_orders__that_make_no_sense_are_passed_over(void **state)
 	(void)state;
 	set(1);
 	w.orders = orders;
-	isolate_ranks_obey(&r);
+	isolate_ranks_follow_rounds(&r);
 	assert_int_equal(w.gathers, 7);
 	assert_int_equal(w.begins, 0);
 	assert_int_equal(r.next_id, 1);

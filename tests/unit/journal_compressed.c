@@ -55,7 +55,7 @@ static void test_packed__reads_as_the_journal_itself(void **state)
 
 	write_packed(*state, &plain, &size, &packed, &packed_size);
 	assert_true(packed_size < size / 2);
-	assert_true(journal_held(*state));
+	assert_true(journal_exists(*state));
 	assert_int_equal(journal_read(*state, see, &seen, &cut, &err), STATUS_OK);
 	assert_int_equal(seen.count, LINES);
 	assert_int_equal(cut, 0);

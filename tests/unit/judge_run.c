@@ -233,7 +233,7 @@ static void test_run__a_recorded_card_is_known_by_its_facts(void **state)
 		json_object_get(json_array_get(json_object_get(w.r.machine, "gpus"), 0), "pci"));
 	assert_non_null(pci);
 	json_array_set_new(json_object_get(c->plan, "gpus"), 0, json_string(pci));
-	if (judge_ahead(&out, &w.r, w.e, &err))
+	if (judge_plan(&out, &w.r, w.e, &err))
 		fail_msg("%s", err.text);
 	assert_true(out.of_case[0].has_band);
 	assert_float_equal(out.of_case[0].bound.value / 1e12, 1070.5, 0.1);

@@ -33,7 +33,7 @@ static struct machine *changed(const char *name, json_t *changes)
 	return other;
 }
 
-static struct env_rows derived(struct machine *m, struct env_wish wish)
+static struct env_rows derived(struct machine *m, struct env_setting wish)
 {
 	struct env_rows rows;
 
@@ -66,18 +66,18 @@ static void assert_row(const struct env_rows *rows, const char *name, enum env_k
 static void test_env__threads_are_the_cores_divided_by_the_ranks(void **state)
 {
 	struct env_rows rows =
-		derived(recorded("derived-h100-sxm-8"), (struct env_wish){.ranks = 8, .nodes = 1});
+		derived(recorded("derived-h100-sxm-8"), (struct env_setting){.ranks = 8, .nodes = 1});
 
 	(void)state;
 	assert_row(&rows, "OMP_NUM_THREADS", ENV_SET, "2", "16 physical cores for 8 ranks");
-	rows = derived(recorded("derived-h100-sxm-8"), (struct env_wish){.ranks = 64, .nodes = 1});
+	rows = derived(recorded("derived-h100-sxm-8"), (struct env_setting){.ranks = 64, .nodes = 1});
 	assert_row(&rows, "OMP_NUM_THREADS", ENV_SET, "1", "16 physical cores for 64 ranks");
 }
 
 static void test_env__threads_that_are_the_default_are_not_set(void **state)
 {
 	struct env_rows rows =
-		derived(recorded("derived-h100-sxm-8"), (struct env_wish){.ranks = 1, .nodes = 1});
+		derived(recorded("derived-h100-sxm-8"), (struct env_setting){.ranks = 1, .nodes = 1});
 
 	(void)state;
 	assert_row(&rows, "OMP_NUM_THREADS", ENV_DEFAULT, "", "16 physical cores for 1 rank ");
@@ -87,26 +87,26 @@ static void test_env__hardware_threads_and_quotas_are_no_cores(void **state)
 {
 	struct machine *m = changed("derived-h100-sxm-8", json_pack("{s:i,s:i,s:i}", "/cpu/cores", 48,
 								    "/cpu/threads", 96, "/cpu/usable", 96));
-	struct env_rows rows = derived(m, (struct env_wish){.ranks = 8, .nodes = 1});
+	struct env_rows rows = derived(m, (struct env_setting){.ranks = 8, .nodes = 1});
 
 	(void)state;
 	assert_row(&rows, "OMP_NUM_THREADS", ENV_SET, "6", "48 physical cores for 8 ranks");
 	m = changed("derived-h100-sxm-8", json_pack("{s:f}", "/cpu/quota", 4.0));
-	rows = derived(m, (struct env_wish){.ranks = 2, .nodes = 1});
+	rows = derived(m, (struct env_setting){.ranks = 2, .nodes = 1});
 	assert_row(&rows, "OMP_NUM_THREADS", ENV_SET, "2", "4 physical cores for 2 ranks");
 }
 
 static void test_env__the_interface_is_told_where_there_is_a_choice(void **state)
 {
-	const struct env_wish wish = {.ranks = 8, .nodes = 2, .route = "eno2"};
+	const struct env_setting wish = {.ranks = 8, .nodes = 2, .route = "eno2"};
 	struct env_rows rows = derived(recorded("derived-fabric-storage"), wish);
 
 	(void)state;
 	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_SET, "=eno2", "2 are up (eno1, eno2)");
-	rows = derived(recorded("derived-fabric-storage"), (struct env_wish){.ranks = 8, .nodes = 2});
+	rows = derived(recorded("derived-fabric-storage"), (struct env_setting){.ranks = 8, .nodes = 2});
 	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_DEFAULT, "", "is not known");
 	rows = derived(recorded("derived-fabric-storage"),
-		       (struct env_wish){.ranks = 8, .nodes = 1, .route = "eno2"});
+		       (struct env_setting){.ranks = 8, .nodes = 1, .route = "eno2"});
 	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_DEFAULT, "", "one node");
 	rows = derived(recorded("derived-fabric-roce"), wish);
 	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_DEFAULT, "", "only one choice: eno1 is up");
@@ -114,7 +114,7 @@ static void test_env__the_interface_is_told_where_there_is_a_choice(void **state
 
 static void test_env__ports_of_storage_are_left_out(void **state)
 {
-	const struct env_wish wish = {.ranks = 8, .nodes = 2, .mpi = true};
+	const struct env_setting wish = {.ranks = 8, .nodes = 2, .mpi = true};
 	struct env_rows rows = derived(recorded("derived-fabric-storage"), wish);
 
 	(void)state;
@@ -124,16 +124,16 @@ static void test_env__ports_of_storage_are_left_out(void **state)
 	assert_row(&rows, "UCX_NET_DEVICES", ENV_SET,
 		   "mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1", "UCX");
 	assert_null(row(&rows, "NCCL_IB_GID_INDEX"));
-	rows = derived(recorded("derived-fabric-storage"), (struct env_wish){.ranks = 8, .nodes = 2});
+	rows = derived(recorded("derived-fabric-storage"), (struct env_setting){.ranks = 8, .nodes = 2});
 	assert_null(row(&rows, "UCX_NET_DEVICES"));
-	rows = derived(recorded("derived-fabric-storage"), (struct env_wish){.ranks = 8, .nodes = 1});
+	rows = derived(recorded("derived-fabric-storage"), (struct env_setting){.ranks = 8, .nodes = 1});
 	assert_null(row(&rows, "NCCL_IB_HCA"));
 }
 
 static void test_env__ports_that_are_down_need_no_variable(void **state)
 {
 	struct env_rows rows =
-		derived(recorded("derived-fabric-port-down"), (struct env_wish){.ranks = 8, .nodes = 2});
+		derived(recorded("derived-fabric-port-down"), (struct env_setting){.ranks = 8, .nodes = 2});
 
 	(void)state;
 	assert_row(&rows, "NCCL_IB_HCA", ENV_DEFAULT, "",
@@ -144,7 +144,7 @@ static void test_env__ports_that_are_down_need_no_variable(void **state)
 
 static void test_env__locked_memory_that_is_limited_is_warned_of(void **state)
 {
-	const struct env_wish wish = {.ranks = 8, .nodes = 2};
+	const struct env_setting wish = {.ranks = 8, .nodes = 2};
 	struct env_rows rows = derived(recorded("derived-fabric-storage"), wish);
 
 	(void)state;
@@ -155,7 +155,7 @@ static void test_env__locked_memory_that_is_limited_is_warned_of(void **state)
 
 static void test_env__the_gid_is_told_to_an_old_nccl_alone(void **state)
 {
-	const struct env_wish wish = {.ranks = 8, .nodes = 2};
+	const struct env_setting wish = {.ranks = 8, .nodes = 2};
 	struct machine *m = recorded("derived-fabric-roce");
 	struct env_rows rows;
 
@@ -179,20 +179,20 @@ static void test_env__what_the_user_set_is_left(void **state)
 				    "/environment/NCCL_SOCKET_IFNAME", "eno1", "/environment/NCCL_IB_HCA",
 				    "mlx5_8", "/environment/NCCL_NVLS_ENABLE", "0");
 	struct env_rows rows = derived(changed("derived-fabric-storage", changes),
-				       (struct env_wish){.ranks = 8, .nodes = 2, .route = "eno2"});
+				       (struct env_setting){.ranks = 8, .nodes = 2, .route = "eno2"});
 
 	(void)state;
 	assert_row(&rows, "OMP_NUM_THREADS", ENV_INHERITED, "3", "set before");
 	assert_row(&rows, "NCCL_SOCKET_IFNAME", ENV_INHERITED, "eno1", "set before");
 	assert_row(&rows, "NCCL_IB_HCA", ENV_INHERITED, "mlx5_8", "set before");
 	assert_row(&rows, "NCCL_NVLS_ENABLE", ENV_INHERITED, "0", "set before");
-	rows = derived(recorded("derived-fabric-storage"), (struct env_wish){.ranks = 8, .nodes = 2});
+	rows = derived(recorded("derived-fabric-storage"), (struct env_setting){.ranks = 8, .nodes = 2});
 	assert_null(row(&rows, "NCCL_NVLS_ENABLE"));
 }
 
 static void test_env__a_machine_without_fabric_has_no_rows_of_it(void **state)
 {
-	struct env_rows rows = derived(recorded("cpu-vm-2core"), (struct env_wish){.ranks = 2, .nodes = 2});
+	struct env_rows rows = derived(recorded("cpu-vm-2core"), (struct env_setting){.ranks = 2, .nodes = 2});
 
 	(void)state;
 	assert_row(&rows, "OMP_NUM_THREADS", ENV_SET, "1", "2 physical cores for 2 ranks");
@@ -204,7 +204,7 @@ static void test_env__a_machine_without_fabric_has_no_rows_of_it(void **state)
 static void test_env__a_row_is_one_line_with_its_reason(void **state)
 {
 	struct env_rows rows =
-		derived(recorded("derived-fabric-roce"), (struct env_wish){.ranks = 8, .nodes = 2});
+		derived(recorded("derived-fabric-roce"), (struct env_setting){.ranks = 8, .nodes = 2});
 	struct text t = {0};
 
 	(void)state;

@@ -34,7 +34,7 @@ static int ended_with(const int *status, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		m[i].process.wait_status = status[i];
-	return rank_exit_code(process_group_told(&c));
+	return rank_exit_code(process_group_exit(&c));
 }
 
 #define EXITED(code, leads) (rank_exit_of((code), (leads)) << 8)

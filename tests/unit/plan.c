@@ -50,7 +50,7 @@ static void test_plan__rounds_repeat_what_is_timed(void **state)
 {
 	static const char cases[] = "  - {probe: limits}\n  - {probe: thing}\n"
 				    "  - together: [{probe: thing, target: gpu}]\n";
-	const struct plan_wishes twice = {.rounds = 2}, once = {.rounds = 1};
+	const struct plan_options twice = {.rounds = 2}, once = {.rounds = 1};
 	struct bench_case c;
 	json_t *j, *one;
 	char hash[65];
@@ -83,7 +83,7 @@ static void test_plan__rounds_repeat_what_is_timed(void **state)
 static void test_plan__a_capped_window_is_the_suites_and_yields_to_the_command_line(void **state)
 {
 	static const char line[] = "  - {probe: thing, seconds: 2s, seconds_capped: 6s}\n";
-	const struct plan_wishes wish = {.seconds = 3};
+	const struct plan_options wish = {.seconds = 3};
 	struct bench_case c;
 	json_t *j, *one;
 

@@ -154,7 +154,7 @@ static struct machine machine;
 static struct plan plan;
 static struct error err;
 
-static inline enum status build_with(const char *cases, const struct plan_wishes *wishes)
+static inline enum status build_with(const char *cases, const struct plan_options *wishes)
 {
 	struct text t = {0};
 	struct suite *s = NULL;

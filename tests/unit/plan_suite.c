@@ -185,7 +185,7 @@ static void test_plan_suite__of_many_cases_each_finds_its_twin(void **state)
 static void test_plan_suite__planning_ends_when_somebody_asks(void **state)
 {
 	const volatile sig_atomic_t stop = 1;
-	const struct plan_wishes wishes = {.stop = &stop};
+	const struct plan_options wishes = {.stop = &stop};
 
 	(void)state;
 	assert_int_equal(build_with("  - {probe: thing, options: {size: [4, 8]}}\n", &wishes),

@@ -43,7 +43,7 @@ static struct machine *live(const char *recording)
 	return live_with(recording, 0);
 }
 
-static void plan_suite(const char *name, const struct machine *m, const struct plan_wishes *wishes)
+static void plan_suite(const char *name, const struct machine *m, const struct plan_options *wishes)
 {
 	struct suite *s = NULL;
 	struct error err = {0};
@@ -167,7 +167,7 @@ static struct team_node nodes[RANKS];
 static struct team_shape shape;
 
 /* So many nodes like this machine, a rank for each of its GPUs. */
-static struct plan_wishes launched(unsigned rank, unsigned count, const struct machine *m)
+static struct plan_options launched(unsigned rank, unsigned count, const struct machine *m)
 {
 	unsigned gpus = machine_gpu_count(m);
 
@@ -179,7 +179,7 @@ static struct plan_wishes launched(unsigned rank, unsigned count, const struct m
 	for (unsigned n = 0; n < count; n++)
 		nodes[n] = (struct team_node){.leader = n * gpus, .ranks = gpus};
 	shape = (struct team_shape){.size = count * gpus, .nodes = count, .rank = ranks, .node = nodes};
-	return (struct plan_wishes){.team = &shape, .rank = rank};
+	return (struct plan_options){.team = &shape, .rank = rank};
 }
 
 static bool of_gpus_of_a_team(const struct bench_case *c)
@@ -209,7 +209,7 @@ static void test_plan_suites__a_node_is_measured_by_its_lowest_rank_and_all_of_t
 	(void)state;
 	for (size_t s = 0; s < 2; s++)
 		for (unsigned rank = 0; rank < RANKS; rank += 4) {
-			struct plan_wishes w = launched(rank, 2, m);
+			struct plan_options w = launched(rank, 2, m);
 
 			plan_suite(suites[s], m, &w);
 			done_of(&node, &team);
@@ -227,7 +227,7 @@ static void test_plan_suites__a_node_is_measured_by_its_lowest_rank_and_all_of_t
 static void test_plan_suites__on_one_node_nothing_is_measured_twice(void **state)
 {
 	struct machine *m = live("derived-h200-sxm-4");
-	struct plan_wishes w = launched(0, 1, m);
+	struct plan_options w = launched(0, 1, m);
 	unsigned same = 0;
 
 	(void)state;

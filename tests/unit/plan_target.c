@@ -96,7 +96,7 @@ static void test_plan_target__each_granted_gpu_is_a_target(void **state)
 
 static void test_plan_target__a_busy_gpu_is_blocked_unless_beside(void **state)
 {
-	const struct plan_wishes beside = {.beside = true};
+	const struct plan_options beside = {.beside = true};
 
 	(void)state;
 	fake_machine_init(&machine, 1);
@@ -224,7 +224,7 @@ static void test_plan_target__one_alone_is_planned_once(void **state)
 
 static void test_plan_target__a_target_asked_for_leaves_the_rest_out(void **state)
 {
-	const struct plan_wishes cpu = {.target = "cpu", .seconds = 4}, bad = {.target = "gpuu"};
+	const struct plan_options cpu = {.target = "cpu", .seconds = 4}, bad = {.target = "gpuu"};
 
 	(void)state;
 	fake_machine_init(&machine, 1);
@@ -244,11 +244,11 @@ static void test_plan_target__a_gpu_asked_for_must_be_here(void **state)
 		unsigned gpus;
 		const char *target, *says;
 	} wishes[] = {{0, "gpu9", "no NVIDIA GPU"}, {1, "gpu1", "has gpu0 and"}, {8, "gpu8", "gpu0 to gpu7"}};
-	const struct plan_wishes last = {.target = "gpu7"}, each = {.target = "cpu-each-numa"};
+	const struct plan_options last = {.target = "gpu7"}, each = {.target = "cpu-each-numa"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
-		const struct plan_wishes wish = {.target = wishes[i].target};
+		const struct plan_options wish = {.target = wishes[i].target};
 
 		fake_machine_init(&machine, wishes[i].gpus);
 		assert_int_equal(build_with("  - {probe: thing, target: gpu}\n", &wish), STATUS_BAD_INPUT);
@@ -400,12 +400,12 @@ static void test_plan_target__pairs_can_be_asked_for(void **state)
 		const char *wish;
 		size_t asked;
 	} tries[] = {{"pair", 12}, {"pair-once", 6}, {"gpu2>gpu1", 1}, {"gpu", 0}, {"all", 12}};
-	const struct plan_wishes absent = {.target = "gpu2>gpu4"};
+	const struct plan_options absent = {.target = "gpu2>gpu4"};
 
 	(void)state;
 	fake_machine_init(&machine, 4);
 	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		const struct plan_wishes wish = {.target = tries[i].wish};
+		const struct plan_options wish = {.target = tries[i].wish};
 		size_t asked = 0;
 
 		assert_int_equal(build_with("  - {probe: wire, target: pair}\n", &wish), STATUS_OK);

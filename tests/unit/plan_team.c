@@ -8,7 +8,7 @@ static struct team_node nodes[2];
 static struct team_shape shape;
 
 /* Four ranks on so many nodes of the same machine; rank r has GPU r where `gpus`. */
-static struct plan_wishes launched(unsigned rank, unsigned count, bool gpus)
+static struct plan_options launched(unsigned rank, unsigned count, bool gpus)
 {
 	memset(ranks, 0, sizeof(ranks));
 	memset(nodes, 0, sizeof(nodes));
@@ -23,7 +23,7 @@ static struct plan_wishes launched(unsigned rank, unsigned count, bool gpus)
 	for (unsigned n = 0; n < count; n++)
 		nodes[n] = (struct team_node){.leader = n * 4 / count, .ranks = 4 / count};
 	shape = (struct team_shape){.size = 4, .nodes = count, .rank = ranks, .node = nodes};
-	return (struct plan_wishes){.team = &shape, .rank = rank};
+	return (struct plan_options){.team = &shape, .rank = rank};
 }
 
 static void test_plan_team__a_node_has_a_rank_a_gpu(void **state)
@@ -100,7 +100,7 @@ static void test_plan_team__all_ranks_have_the_same_cases_of_the_team(void **sta
 	(void)state;
 	fake_machine_init(&machine, 4);
 	for (unsigned rank = 0; rank < 4; rank++) {
-		struct plan_wishes w = launched(rank, 1, true);
+		struct plan_options w = launched(rank, 1, true);
 
 		assert_int_equal(build_with(suite, &w), STATUS_OK);
 		assert_int_equal(plan.case_count, 5);
@@ -133,7 +133,7 @@ static void test_plan_team__what_is_not_of_all_is_done_once(void **state)
 	(void)state;
 	fake_machine_init(&machine, 4);
 	for (unsigned rank = 0; rank < 4; rank++) {
-		struct plan_wishes w = launched(rank, 2, true);
+		struct plan_options w = launched(rank, 2, true);
 
 		assert_int_equal(build_with(suite, &w), STATUS_OK);
 		cases = (unsigned)plan.case_count;
@@ -151,7 +151,7 @@ static void test_plan_team__what_is_not_of_all_is_done_once(void **state)
 
 static void test_plan_team__a_rank_of_gpus_has_one(void **state)
 {
-	struct plan_wishes w = launched(1, 1, false);
+	struct plan_options w = launched(1, 1, false);
 
 	(void)state;
 	fake_machine_init(&machine, 4);
@@ -194,7 +194,7 @@ static void test_plan_team__all_ranks_choose_the_same_engine(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		for (unsigned rank = 0; rank < 4; rank++) {
-			struct plan_wishes w;
+			struct plan_options w;
 
 			fake_machine_init(&machine, 4);
 			w = launched(rank, 1, true);
@@ -212,7 +212,7 @@ static void test_plan_team__all_ranks_choose_the_same_engine(void **state)
 /* What is missing is told of the engine chosen. */
 static void test_plan_team__a_rank_without_its_library_is_skipped_by_name(void **state)
 {
-	struct plan_wishes w;
+	struct plan_options w;
 
 	(void)state;
 	fake_machine_init(&machine, 4);
@@ -233,7 +233,7 @@ static void test_plan_team__a_rank_without_its_library_is_skipped_by_name(void *
 static void test_plan_team__doubling_is_the_first_of_them_and_all(void **state)
 {
 	static const char *const of_nodes[][3] = {{"team"}, {"team:0,1", "team"}};
-	struct plan_wishes w;
+	struct plan_options w;
 
 	(void)state;
 	fake_machine_init(&machine, 7);
@@ -283,7 +283,7 @@ static void layout_is(unsigned n, const char *text)
 static void test_plan_team__where_ranks_stand_is_in_the_plan(void **state)
 {
 	static const char doubling[] = "  - {probe: ring, engine: joint, target: team-doubling}\n";
-	struct plan_wishes w;
+	struct plan_options w;
 	char gpus[96];
 
 	(void)state;
@@ -321,7 +321,7 @@ static void test_plan_team__the_ranks_of_the_first_nodes_are_a_list(void **state
 {
 	static struct team_rank many[TARGET_MEMBERS];
 	static struct team_node each[4];
-	struct plan_wishes w = launched(0, 2, true);
+	struct plan_options w = launched(0, 2, true);
 
 	(void)state;
 	fake_machine_init(&machine, 4);
@@ -347,7 +347,7 @@ static void test_plan_team__a_team_that_is_the_node_is_planned_once(void **state
 {
 	static const char *const lines[] = {"  - {probe: ring, engine: joint, target: [node, team]}\n",
 					    "  - {probe: ring, engine: joint, target: [team, node]}\n"};
-	struct plan_wishes w;
+	struct plan_options w;
 
 	(void)state;
 	fake_machine_init(&machine, 4);
@@ -380,7 +380,7 @@ static void test_plan_team__what_several_ranks_have_is_not_measured(void **state
 	(void)state;
 	fake_machine_init(&machine, 4);
 	for (unsigned rank = 0; rank < 4; rank++) {
-		struct plan_wishes w = launched(rank, 1, true);
+		struct plan_options w = launched(rank, 1, true);
 
 		text_copy(nodes[0].shown, sizeof(nodes[0].shown), "node-a");
 		for (unsigned r = 0; r < 3; r++)
@@ -406,7 +406,7 @@ static void test_plan_team__what_several_ranks_have_is_not_measured(void **state
 
 static void test_plan_team__an_engine_has_presets_of_its_own(void **state)
 {
-	struct plan_wishes w = launched(0, 1, true);
+	struct plan_options w = launched(0, 1, true);
 
 	(void)state;
 	fake_machine_init(&machine, 4);
@@ -423,7 +423,7 @@ static void test_plan_team__an_engine_has_presets_of_its_own(void **state)
 static void test_plan_team__a_case_of_ranks_is_read_back(void **state)
 {
 	static const char *const texts[] = {"node:0,2", "team:0,2-3", "team", "node"};
-	struct plan_wishes w = launched(2, 1, true);
+	struct plan_options w = launched(2, 1, true);
 
 	(void)state;
 	fake_machine_init(&machine, 4);

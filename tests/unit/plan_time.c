@@ -25,7 +25,7 @@ static void plan_of(struct plan *p, const struct record *r, const struct machine
 		struct step *s = &p->steps[c->step];
 		struct error err = {0};
 
-		if (c->skipped || record_follows(c) || json_object_get(c->plan, "again"))
+		if (c->skipped || record_is_isolation(c) || json_object_get(c->plan, "again"))
 			continue;
 		s->cases = realloc(s->cases, (s->count + 1) * sizeof(*s->cases));
 		assert_non_null(s->cases);
@@ -73,7 +73,7 @@ static double taken_seconds(const struct record *r)
 	for (size_t i = 0; i < r->case_count; i++) {
 		const struct record_case *c = &r->cases[i];
 
-		if (!c->begun || record_follows(c) || json_object_get(c->plan, "again"))
+		if (!c->begun || record_is_isolation(c) || json_object_get(c->plan, "again"))
 			continue;
 		first = c->t0_ns < first ? c->t0_ns : first;
 		last = c->t1_ns > last ? c->t1_ns : last;

@@ -101,7 +101,7 @@ static void read_machine(struct run_bed *b, bool gpus)
 void run_bed_plan(struct run_bed *b, const char *dir, bool gpus, const char *cases)
 {
 	static const char *const command[] = {"assay", "test", NULL};
-	const struct plan_wishes wishes = {.beside = true};
+	const struct plan_options wishes = {.beside = true};
 	struct text t = {0};
 	struct suite *s = NULL;
 

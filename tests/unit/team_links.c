@@ -234,7 +234,7 @@ static void *play_next_step(void *arg)
 	struct team_command c = {.word = 1};
 
 	if (p->team->rank) {
-		p->st = team_follow(p->team, &c, &p->err);
+		p->st = team_wait_for_lead(p->team, &c, &p->err);
 	} else {
 		team_begin(p->team);
 		p->st = team_post(p->team, &c, &p->err);
@@ -289,7 +289,7 @@ static enum status follower_loop(struct part *p)
 	uint64_t sum = 0;
 
 	for (;;) {
-		enum status st = team_follow(p->team, &c, &p->err);
+		enum status st = team_wait_for_lead(p->team, &c, &p->err);
 
 		if (st)
 			return st;

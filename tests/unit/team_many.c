@@ -79,7 +79,7 @@ static void test_many__a_large_word_to_all_waits_for_room(void **state)
 	(void)state;
 	many_set(&m, clock_monotonic());
 	assert_int_equal(pthread_create(&reader, NULL, take_all, &m), 0);
-	control_tell_all(&m.c, WIRE_SHARE, word, sizeof(word));
+	control_send_all(&m.c, WIRE_SHARE, word, sizeof(word));
 	assert_true(many_queued(&m) <= QUEUED_MOST);
 	while (many_queued(&m)) {
 		for (unsigned i = 0; i < PEERS; i++)
@@ -103,7 +103,7 @@ static void test_many__who_takes_nothing_holds_nobody_up_for_long(void **state)
 	fake_clock_init(&clock, 1000);
 	clock.tick_ns = 2500000000;
 	many_set(&m, &clock.clock);
-	control_tell_all(&m.c, WIRE_SHARE, word, sizeof(word));
+	control_send_all(&m.c, WIRE_SHARE, word, sizeof(word));
 	assert_true(many_queued(&m) > QUEUED_MOST);
 	assert_true(clock.now_ns < 200 * clock.tick_ns);
 	many_clear(&m);

@@ -153,7 +153,7 @@ static void test_secret__a_planted_link_is_refused_and_its_target_stays(void **s
 	assert_int_equal(mkdir(link, 0755), 0);
 	snprintf(link, sizeof(link), "%s/.cache/assay/team", (char *)*state);
 	assert_int_equal(symlink(target, link), 0);
-	assert_int_equal(secret_lay(path, "j", "0123456789abcdef", &env, &err), STATUS_BAD_INPUT);
+	assert_int_equal(secret_write_file(path, "j", "0123456789abcdef", &env, &err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, "is a symbolic link"));
 	error_clear(&err);
 
@@ -167,7 +167,7 @@ static void test_secret__a_planted_link_is_refused_and_its_target_stays(void **s
 	assert_int_equal(mkdir(link, 0755), 0);
 	snprintf(path, sizeof(path), "%s/j", link);
 	assert_int_equal(symlink(victim, path), 0);
-	assert_int_equal(secret_lay(path, "j", "0123456789abcdef", &env, &err), STATUS_OK);
+	assert_int_equal(secret_write_file(path, "j", "0123456789abcdef", &env, &err), STATUS_OK);
 	assert_int_equal(lstat(path, &about), 0);
 	assert_true(S_ISREG(about.st_mode));
 	assert_int_equal(about.st_mode & 0777, 0600);

@@ -54,8 +54,8 @@ static enum status take_team(struct error *err)
 	if (blank)
 		*blank++ = '\0';
 	if (*text) {
-		ranks_tell(text, blank ? blank : "");
-		secret_take_told(); /* only the ranks need it, no other child process */
+		ranks_report(text, blank ? blank : "");
+		secret_take_env(); /* only the ranks need it, no other child process */
 		explicit_bzero(text, sizeof(text));
 	} else
 		return error_set(err, STATUS_BAD_INPUT, "the team's secret is missing on stdin");
@@ -118,7 +118,7 @@ static enum status set_environment(const struct team_place *p, const struct rank
 {
 	unsigned ranks = o->count ? o->count : p->local_size ? p->local_size : 1;
 	char route[64];
-	struct env_wish wish = {.ranks = ranks, .nodes = (p->size + ranks - 1) / ranks, .mpi = o->mpi};
+	struct env_setting wish = {.ranks = ranks, .nodes = (p->size + ranks - 1) / ranks, .mpi = o->mpi};
 	struct env_rows rows_here;
 	enum status st;
 
@@ -178,7 +178,7 @@ static int start(const struct command_context *c, const struct ranks_opts *o, co
 	memcpy(words, c->rest.word, c->rest.count * sizeof(*words));
 	if (o->lifeline)
 		fprintf(stderr, "%s\n", RANKS_BEGIN);
-	secret_give_told();
+	secret_restore_env();
 	if (!o->count && o->shield)
 		code = start_shielded(&r, p, err);
 	else if (o->count ? ranks_run(&r, &code, err) : ranks_become(p, words, o->tell, err))

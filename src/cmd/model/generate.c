@@ -298,7 +298,7 @@ static enum status speak(struct generating *g, struct error *err)
 	st = tokenizer_check_rows(g->tokenizer, inference_vocab(g->inference), err);
 	if (st)
 		return st;
-	st = inference_speak(g->inference, g->ids.id, g->ids.count, &ask, take, g, &g->stopped, err);
+	st = inference_generate(g->inference, g->ids.id, g->ids.count, &ask, take, g, &g->stopped, err);
 	token_stream_end(&g->stream, &g->text);
 	return st;
 }

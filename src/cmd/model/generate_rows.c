@@ -148,7 +148,7 @@ static enum status answer(struct answering *a, size_t i, const struct inference_
 	text_release(&a->text);
 	a->stream = (struct token_stream){0};
 	a->made = 0;
-	st = inference_speak(a->inference, ids->id, ids->count, ask, take, a, &stopped, err);
+	st = inference_generate(a->inference, ids->id, ids->count, ask, take, a, &stopped, err);
 	if (st == STATUS_CANCELLED) { /* stopped during its prompt: the caller reports how many rows were
 					 answered */
 		error_clear(err);

@@ -199,7 +199,7 @@ static enum status write_again(const struct record *r, const struct timeline *t,
 	return st;
 }
 
-enum status profile_files_again(const struct record *r, const struct machine *m, struct error *err)
+enum status profile_files_rewrite(const struct record *r, const struct machine *m, struct error *err)
 {
 	struct timeline t;
 	struct text note = {0};

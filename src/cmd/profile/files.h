@@ -20,7 +20,7 @@ struct profile_files {
 enum status profile_files_write(const struct profile_files *f, struct error *err);
 /* Writes the same files again for a run directory that was read. Does nothing and returns OK if it has no
  * rings. */
-enum status profile_files_again(const struct record *r, const struct machine *m, struct error *err);
+enum status profile_files_rewrite(const struct record *r, const struct machine *m, struct error *err);
 /* The peak rates of the machine's GPUs, from their facts and the built-in expectations. */
 struct findings_bounds profile_files_bounds(const struct machine *m);
 #endif

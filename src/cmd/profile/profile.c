@@ -283,8 +283,8 @@ static void name_left_behind(struct profiling *p)
 static void follow(struct profiling *p)
 {
 	while (!program_wait(&p->program, job_channel(p->job), WAIT_MS)) {
-		job_hear(p->job);
-		profile_tracks_hear(&p->tracks, p->job);
+		job_receive(p->job);
+		profile_tracks_receive(&p->tracks, p->job);
 	}
 	p->end_ns = clock_now_ns(clock_monotonic());
 	process_wait_text(p->program.wait_status, p->ending, sizeof(p->ending));

@@ -44,7 +44,7 @@ static void end(struct profile_tracks *t)
 	t->on = false;
 }
 
-void profile_tracks_hear(struct profile_tracks *t, struct job *j)
+void profile_tracks_receive(struct profile_tracks *t, struct job *j)
 {
 	if (t->on && lines_read(&t->in, t->process.channel, job_take_line, j) != LINES_MORE)
 		end(t);
@@ -60,7 +60,7 @@ void profile_tracks_stop(struct profile_tracks *t, struct job *j)
 		struct pollfd in = {.fd = t->process.channel, .events = POLLIN};
 
 		poll(&in, 1, 50);
-		profile_tracks_hear(t, j);
+		profile_tracks_receive(t, j);
 	}
 	if (t->on)
 		end(t);

@@ -20,6 +20,6 @@ struct profile_tracks { /* valid when zeroed */
 void profile_tracks_start(struct profile_tracks *t, const struct machine *m, uint64_t every_ns,
 			  const struct log *log);
 /* Adds the lines received so far to the job's telemetry. */
-void profile_tracks_hear(struct profile_tracks *t, struct job *j);
+void profile_tracks_receive(struct profile_tracks *t, struct job *j);
 void profile_tracks_stop(struct profile_tracks *t, struct job *j);
 #endif

@@ -26,7 +26,7 @@ enum status plan_preview_expected(struct expected_before_run **out, const struct
 	if (!st && !*out)
 		st = error_errno(err, ENOMEM, "the expected ranges of %zu cases", p->case_count);
 	if (!st)
-		st = judge_ahead(&judged, &record, e, err);
+		st = judge_plan(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count && i < p->case_count; i++)
 		(*out)[i] = judged.of_case[i].ahead;
 	judgements_release(&judged);

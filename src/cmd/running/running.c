@@ -132,7 +132,7 @@ static enum status keep_statement(const char *dir, const struct text *stated, co
 {
 	enum status st;
 
-	if (journal_held(dir))
+	if (journal_exists(dir))
 		return STATUS_OK;
 	st = keep(dir, JUDGE_SITE_FILE, stated, err);
 	return st ? st : keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), err);
@@ -240,12 +240,12 @@ static enum status prepare(const struct command_context *c, const struct suite *
 			   const struct running_opts *o, struct running_team *team, struct machine **m,
 			   struct plan *plan, struct error *err)
 {
-	struct plan_wishes wishes = {.target = o->target,
-				     .seconds = o->seconds,
-				     .rounds = (unsigned)o->rounds,
-				     .search_seconds = o->search_seconds,
-				     .beside = o->beside,
-				     .stop = c->stop};
+	struct plan_options wishes = {.target = o->target,
+				      .seconds = o->seconds,
+				      .rounds = (unsigned)o->rounds,
+				      .search_seconds = o->search_seconds,
+				      .beside = o->beside,
+				      .stop = c->stop};
 	const char *out = o->resume ? o->resume : o->out;
 	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = out, .stop = c->stop};
 	/* compare the order with the whole machine */

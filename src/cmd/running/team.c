@@ -130,7 +130,7 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 	if (!t->about)
 		return error_errno(err, ENOMEM, "the facts of rank %u", t->place.rank);
 	st = control_join(&t->control, &options, err);
-	secret_forget_told();
+	secret_forget_env();
 	if (!st)
 		warn_of_shared(t, c);
 	return st;

@@ -54,7 +54,7 @@ enum status run_dirs_claim(char out[PATH_MAX], const char *name, struct error *e
 
 bool run_dirs_is(const char *dir)
 {
-	return journal_held(dir);
+	return journal_exists(dir);
 }
 
 /* Takes the journal's first line only. */

@@ -174,7 +174,7 @@ static void journal(struct training *t, const char *id, json_t *list)
 			    id, "choices", list));
 }
 
-void train_cache_hear(struct training *t, const json_t *line)
+void train_cache_receive(struct training *t, const json_t *line)
 {
 	const char *key = json_string_value(json_object_get(line, "key"));
 	const json_t *chosen = json_object_get(line, "chosen");

@@ -165,7 +165,7 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 	if (!c.gpu && *c.why)
 		log_warn(t->c->log, LOG_TOPIC_RUN, "training on the CPU, because the GPU is not usable: %s",
 			 c.why);
-	t->room = (struct train_room){.available = machine_cpu(m)->memory_available_bytes};
+	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes};
 	if (c.gpu) {
 		warn_of_others(t, c.gpu);
 		train_cache_settle(t, m, c.gpu);

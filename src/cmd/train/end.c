@@ -131,7 +131,7 @@ static void train_look_again(struct training *t)
 	t->lost = t->lost || run_dir_look(&t->home, now, &why) != RUN_DIR_HERE;
 }
 
-void train_look_home(struct training *t)
+void train_check_run_dir(struct training *t)
 {
 	t->lost = t->lost || job_state(t->job, NULL);
 	train_look_again(t);
@@ -155,7 +155,7 @@ static void write_config_again(const struct training *t)
 
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
 	if (run_dir_look(&t->home, now, &why) == RUN_DIR_HERE && access(path, F_OK) && errno == ENOENT)
-		train_keep_config(t, path, NULL);
+		train_save_config(t, path, NULL);
 }
 
 /* True if the run may be resumed: a failed card or disk, or a crashed worker, is not an error of the run. */
@@ -237,7 +237,7 @@ int train_conclude(struct training *t, struct error *err)
 	job_quiet(t->job);
 	train_watch_run(t);
 	job_phase(t->job, "once", t->start_ns, now_ns, json_incref(t->values));
-	train_look_home(t);
+	train_check_run_dir(t);
 	if (job_end(&t->job, ending, t->status, t->cause, t->text, &journal))
 		t->lost = true;
 	settle(t);

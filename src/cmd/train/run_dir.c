@@ -152,7 +152,7 @@ static enum status claim(struct training *t, struct error *err)
 	return STATUS_OK;
 }
 
-enum status train_keep_config(const struct training *t, const char *path, struct error *err)
+enum status train_save_config(const struct training *t, const char *path, struct error *err)
 {
 	struct text marked = {0};
 	enum status st;
@@ -196,5 +196,5 @@ enum status train_folder(struct training *t, struct error *err)
 				 t->dir);
 	if (there)
 		st = clear(t, journal, err);
-	return st ? st : train_keep_config(t, path, err);
+	return st ? st : train_save_config(t, path, err);
 }

@@ -27,19 +27,19 @@ struct training {
 	struct config config;
 	char dir[PATH_MAX];
 	struct run_dir home;
-	int claim;		/* descriptor with a lock on the folder while a run begins there; -1: none */
-	bool goes_on;		/* an existing run is resumed */
-	struct train_room room; /* available memory for the plan */
-	char gpu[16];		/* PCI address of the training GPU; "": training on the CPU */
-	struct gpu before;	/* the GPU's facts before the worker began */
-	json_t *card;		/* the card's part of the cache key; NULL: the cache is not used */
-	size_t cached_told;	/* tuning choices from the cache that the journal lists already */
-	double tuned_s;		/* seconds spent on tuning the CPU's kernels */
-	struct shape shape;	/* of the model */
-	double load_s;		/* time that reading model and rows may take */
-	struct text written;	/* the configuration as saved in the run directory */
-	char hash[65];		/* SHA-256 of that text */
-	char kernels[32];	/* OpenBLAS kernels of the resumed run; "": unknown */
+	int claim;    /* descriptor with a lock on the folder while a run begins there; -1: none */
+	bool goes_on; /* an existing run is resumed */
+	struct train_memory_available room; /* available memory for the plan */
+	char gpu[16];			    /* PCI address of the training GPU; "": training on the CPU */
+	struct gpu before;		    /* the GPU's facts before the worker began */
+	json_t *card;	     /* the card's part of the cache key; NULL: the cache is not used */
+	size_t cached_told;  /* tuning choices from the cache that the journal lists already */
+	double tuned_s;	     /* seconds spent on tuning the CPU's kernels */
+	struct shape shape;  /* of the model */
+	double load_s;	     /* time that reading model and rows may take */
+	struct text written; /* the configuration as saved in the run directory */
+	char hash[65];	     /* SHA-256 of that text */
+	char kernels[32];    /* OpenBLAS kernels of the resumed run; "": unknown */
 	struct job *job;
 	struct process worker;
 	struct lines in;
@@ -64,7 +64,7 @@ struct training {
 /* Makes the configuration text for the run directory, and the checksum by which the worker recognises it. */
 void train_write_config(struct training *t);
 /* Writes that text to `path`. */
-enum status train_keep_config(const struct training *t, const char *path, struct error *err);
+enum status train_save_config(const struct training *t, const char *path, struct error *err);
 /* Chooses the device and finds its free memory. `auto` becomes the first usable GPU with its library,
  * otherwise the CPU, with a warning if there is a GPU. UNAVAILABLE if a requested GPU is not usable. */
 enum status train_settle_device(struct training *t, struct error *err);
@@ -72,7 +72,7 @@ enum status train_settle_device(struct training *t, struct error *err);
 void train_cache_settle(struct training *t, const struct machine *m, const struct gpu *g);
 /* Handles the worker's line `chosen`: adds choices from the cache to the journal, and saves new choices if
  * no other process uses the card. */
-void train_cache_hear(struct training *t, const json_t *line);
+void train_cache_receive(struct training *t, const json_t *line);
 /* True if no other process used or uses the card; otherwise false with a reason, also if that cannot be
  * known. `now`: the card with our worker, which needs planned_bytes. */
 bool train_cache_alone(const struct gpu *before, const struct gpu *now, double planned_bytes, char *why,
@@ -84,7 +84,7 @@ bool train_cache_alone(const struct gpu *before, const struct gpu *now, double p
 enum status train_folder(struct training *t, struct error *err);
 /* Sets t->lost if the run directory was removed, moved or made unwritable, or if its journal cannot be
  * written any more. (end.c) */
-void train_look_home(struct training *t);
+void train_check_run_dir(struct training *t);
 /* Writes the reports in the run directory and prints one on stdout. */
 enum status train_report(const struct training *t, struct error *err);
 /* After the worker has ended: completes the journal, writes the report, and logs one message that says

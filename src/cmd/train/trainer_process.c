@@ -22,7 +22,7 @@ static void tell_numbers(struct training *t, const json_t *line)
 
 	json_object_foreach((json_t *)line, name, value) if (json_is_number(value) && count < READINGS)
 		readings[count++] = (struct job_reading){name, json_number_value(value)};
-	job_tell(t->job, "train", clock_now_ns(clock_monotonic()), readings, count);
+	job_report(t->job, "train", clock_now_ns(clock_monotonic()), readings, count);
 }
 
 /* The device and libraries that the worker reported when it was ready, at the end of that phase. */
@@ -111,7 +111,7 @@ static bool take_line(void *arg, const char *text, size_t size)
 	} else if (!strcmp(type, "log")) {
 		on_log(t, line);
 	} else if (!strcmp(type, "chosen")) {
-		train_cache_hear(t, line);
+		train_cache_receive(t, line);
 	}
 	if (t->o->json && strcmp(type, "log") && strcmp(type, "at") && strcmp(type, "chosen")) {
 		show_json(line, JSON_COMPACT);
@@ -154,7 +154,7 @@ static void ask_to_end(struct training *t)
  * message follows at the end. */
 static void heed_home(struct training *t)
 {
-	train_look_home(t);
+	train_check_run_dir(t);
 	if (t->lost && !t->asked)
 		ask_to_end(t);
 }
@@ -240,7 +240,7 @@ enum status train_follow(struct training *t, struct error *err)
 
 		poll(in, 2, WAIT_MS);
 		state = lines_read(&t->in, t->worker.channel, take_line, t);
-		job_hear(t->job);
+		job_receive(t->job);
 		heed_home(t);
 		pass_on_stop(t);
 		if (state == LINES_MORE)

@@ -155,7 +155,7 @@ static enum status new_begin(struct file_new *f, const char *path, mode_t mode, 
 	if (!lstat(path, &about) && !S_ISREG(about.st_mode))
 		return error_set(err, STATUS_BAD_INPUT, "cannot replace %s: it is not a regular file", path);
 	n = snprintf(f->path, sizeof(f->path), "%s", path);
-	if (n < 0 || (size_t)n >= sizeof(f->path) || !file_beside(f->beside, sizeof(f->beside), path))
+	if (n < 0 || (size_t)n >= sizeof(f->path) || !file_temporary_name(f->beside, sizeof(f->beside), path))
 		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
 	file_sweep(path);
 	f->fd = open(f->beside, flags, mode);

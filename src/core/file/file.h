@@ -36,7 +36,7 @@ enum status file_sync_folder(const char *path, struct error *err);
 enum { FILE_HERE = 48 };
 void file_here(char out[FILE_HERE]);
 /* Makes the temporary name for `path`: PATH.PID.HERE.new. False if the name is too long. */
-bool file_beside(char *out, size_t size, const char *path);
+bool file_temporary_name(char *out, size_t size, const char *path);
 /* Locks a file or folder that is being written. The lock ends when its last descriptor is closed. */
 void file_hold(int fd);
 bool file_is_held(const char *path);

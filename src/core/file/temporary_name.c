@@ -51,7 +51,7 @@ void file_here(char out[FILE_HERE])
 	free(boot);
 }
 
-bool file_beside(char *out, size_t size, const char *path)
+bool file_temporary_name(char *out, size_t size, const char *path)
 {
 	char here[FILE_HERE];
 	int n;

@@ -62,7 +62,7 @@ static bool options_within(const struct record_case *a, const struct record_case
 	return true;
 }
 
-bool record_follows(const struct record_case *c)
+bool record_is_isolation(const struct record_case *c)
 {
 	return json_is_object(json_object_get(c->plan, "follows"));
 }

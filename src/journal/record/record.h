@@ -134,7 +134,7 @@ const char *record_text(const struct record_phase *p, const char *field); /* NUL
 const char *record_option(const struct record_case *c, const char *name);
 /* Whether the case belongs to an isolation search for another case. It is evidence and never judged itself.
  */
-bool record_follows(const struct record_case *c);
+bool record_is_isolation(const struct record_case *c);
 /* If the case repeats another with other kernels or another library, the setting or engine that it tried;
  * else NULL. */
 const char *record_tries(const struct record_case *c);

@@ -57,7 +57,7 @@ static bool power_capped(const struct judgement *j)
 {
 	const struct factor *clock = factor(j, "clock");
 
-	return clock && clock->held_by == HELD_BY_POWER;
+	return clock && clock->clock_limit == HELD_BY_POWER;
 }
 
 static void about_clock(struct judgement *out, const struct subject *s)

@@ -198,7 +198,7 @@ static void list_tried(struct judgement *out, const struct best *b)
 static bool look(const struct subject *s, const struct ceiling_row **row, struct interleaved_ratio *t,
 		 struct best *b)
 {
-	if (s->gpu || s->c->reading || record_follows(s->c))
+	if (s->gpu || s->c->reading || record_is_isolation(s->c))
 		return false;
 	*row = expect_ceiling(s->ctx->e, subject_word, s);
 	if (!*row || !share_of(s, *row, t))
@@ -207,7 +207,7 @@ static bool look(const struct subject *s, const struct ceiling_row **row, struct
 	return true;
 }
 
-void blas_retry_tell(struct judgement *out, const struct subject *s)
+void blas_retry_explain(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row;
 	char kernels[48];

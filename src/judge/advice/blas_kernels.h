@@ -10,7 +10,7 @@
 bool blas_retry_case(struct judgement *out, const struct subject *s);
 /* Judges the slow case again: `warn blas_kernel` if an attempt reaches the mark; else its reason lists the
  * attempts. */
-void blas_retry_tell(struct judgement *out, const struct subject *s);
+void blas_retry_explain(struct judgement *out, const struct subject *s);
 /* Adds advice for cause `blas_kernel`: the command to type, and its gain. */
 void blas_retry_advise(struct judgement *out, const struct subject *s);
 /* Writes "; kernels SkylakeX", the kernels that the library chose; "" if it reports none. */

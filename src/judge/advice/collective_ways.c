@@ -50,7 +50,7 @@ static bool timed_of(struct timed *t, const struct record_case *c, const struct 
 	const struct record_phase *p = record_phase(c, j->phase);
 
 	*t = (struct timed){0};
-	if (strcmp(c->probe, "collective") || j->superseded || record_follows(c) || !j->has_figure ||
+	if (strcmp(c->probe, "collective") || j->superseded || record_is_isolation(c) || !j->has_figure ||
 	    j->verdict == VERDICT_FAIL || j->verdict == VERDICT_ERROR || j->verdict == VERDICT_UNTRUSTED ||
 	    !record_number(p, "time_ns_mean", &t->ns) || !(t->ns > 0))
 		return false;

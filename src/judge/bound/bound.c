@@ -217,7 +217,7 @@ static void ceiling_bound(const struct subject *s, struct bound *out)
 	char unit[32];
 	double value;
 
-	if (traffic_beside(s->c, unit, sizeof(unit)))
+	if (traffic_of_ceiling(s->c, unit, sizeof(unit)))
 		return; /* a loop with other traffic is no bound */
 	if (s->has_figure && bound_interleaved(s, &interleaved)) {
 		out->value = s->figure / interleaved.ratio;

@@ -48,7 +48,7 @@ bool collective_above_link(const struct subject *s, const struct bound *b);
 double bound_of_links(const struct subject *s, const struct bound *b);
 /* The unit of probe peak that a CPU memory case was interleaved with, if that moves another mix of reads and
  * writes than the case. Older journals always used reading. NULL: the same mix, or not interleaved. */
-const char *traffic_beside(const struct record_case *c, char *buffer, size_t size);
+const char *traffic_of_ceiling(const struct record_case *c, char *buffer, size_t size);
 /* Raw GT/s per lane; *encoding: share left by the encoding. 0: unknown generation. */
 double bound_pcie_lane(int gen, double *encoding);
 /* Bandwidth of one GPU's lanes in one direction, B/s; 0: not known. */

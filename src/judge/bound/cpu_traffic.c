@@ -40,7 +40,7 @@ bool traffic_same(const struct record_case *c, const struct record_case *peak)
 	return strcmp(c->limit, "memory") || (unit && wanted && !strcmp(unit, wanted));
 }
 
-const char *traffic_beside(const struct record_case *c, char *buffer, size_t size)
+const char *traffic_of_ceiling(const struct record_case *c, char *buffer, size_t size)
 {
 	const char *by = record_text(record_phase(c, "ceiling"), "ceiling_by"), *wanted = unit_for(c);
 	const char *unit = by ? strstr(by, " unit=") : NULL;

@@ -39,7 +39,7 @@ const char *choice_word(const struct subject *s, const char *word, char *buffer,
 	return record_option(s->c, word);
 }
 
-bool choice_untold(const struct subject *s)
+bool choice_unknown(const struct subject *s)
 {
 	return s->gpu && !strcmp(s->c->probe, "collective") && !case_text(s->c, "algorithm");
 }
@@ -49,7 +49,7 @@ const struct band_row *choice_band(const struct subject *s, enum band_slot slot,
 	const struct band_row *tie, *easiest = NULL;
 	struct subject supposed = *s;
 
-	if (!choice_untold(s))
+	if (!choice_unknown(s))
 		return expect_band(s->ctx->e, slot, subject_word, s, &tie);
 	for (size_t i = 0; i < COUNT(choices); i++) {
 		const struct band_row *b;
@@ -64,7 +64,7 @@ const struct band_row *choice_band(const struct subject *s, enum band_slot slot,
 	return easiest;
 }
 
-void choice_ahead(struct judgement *out, const struct subject *s)
+void choice_reference_of_plan(struct judgement *out, const struct subject *s)
 {
 	enum band_slot slot = verdict_slot(s);
 	struct expected_known *way = out->ahead.way;

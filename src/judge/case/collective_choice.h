@@ -18,7 +18,7 @@ const char *choice_link_word(const struct subject *s, const char *word, char *bu
  * NULL: none fits. */
 const struct band_row *choice_band(const struct subject *s, enum band_slot slot, const char *nvls);
 /* Before a run: fills judgement.ahead and its lower reference. */
-void choice_ahead(struct judgement *out, const struct subject *s);
+void choice_reference_of_plan(struct judgement *out, const struct subject *s);
 /* True for a collective of GPUs whose algorithm NCCL did not report. */
-bool choice_untold(const struct subject *s);
+bool choice_unknown(const struct subject *s);
 #endif

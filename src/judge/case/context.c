@@ -345,7 +345,7 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 	if (!strcmp(word, "least_dimension"))
 		return least_dimension(s);
 	if (!strcmp(word, "beside"))
-		return s->gpu ? NULL : traffic_beside(s->c, buffer, size);
+		return s->gpu ? NULL : traffic_of_ceiling(s->c, buffer, size);
 	if (!strcmp(word, "store") || !strcmp(word, "variant"))
 		found = case_text(s->c, word); /* the reported value, else the option */
 	if (!strcmp(word, "algorithm") || !strcmp(word, "protocol") || !strcmp(word, "nvls"))

@@ -33,7 +33,7 @@ static const char *ceiling_words(const struct subject *s, bool *beside)
 {
 	char unit[32];
 
-	*beside = !s->gpu && traffic_beside(s->c, unit, sizeof(unit));
+	*beside = !s->gpu && traffic_of_ceiling(s->c, unit, sizeof(unit));
 	if (!*beside)
 		return "this machine's own ceiling";
 	return strcmp(unit, "read") ? NULL : "the rate of reading alone, which is no bound for other traffic";

@@ -24,7 +24,7 @@ static double by_groups(const struct subject *s, struct subject *best)
 		struct expected_case group;
 		struct subject o;
 
-		if (!case_sound(&r->cases[i]) || record_follows(&r->cases[i]))
+		if (!case_sound(&r->cases[i]) || record_is_isolation(&r->cases[i]))
 			continue;
 		subject_of(&o, s->ctx, &r->cases[i]);
 		group = as_expected(&o);

@@ -27,7 +27,7 @@ static const struct record_case *by_id(const struct record *r, json_int_t id)
 /* The case of a search is evidence for another case, which is judged. */
 static const struct record_case *judged_case(const struct record *r, const struct record_case *c)
 {
-	for (unsigned depth = 0; c && record_follows(c) && depth < 8; depth++)
+	for (unsigned depth = 0; c && record_is_isolation(c) && depth < 8; depth++)
 		c = by_id(r,
 			  json_integer_value(json_object_get(json_object_get(c->plan, "follows"), "case")));
 	return c;
@@ -388,7 +388,7 @@ static void judge_case(struct judgement *out, const struct subject *s, const str
 	const struct record_case *c = s->c;
 	const struct gpu *g;
 
-	if (c->skipped || record_follows(c))
+	if (c->skipped || record_is_isolation(c))
 		return;
 	rises(out, s, at);
 	silences(out, s, false);

@@ -395,7 +395,7 @@ static const char *unjudged(const struct subject *s)
 void verdict_unjudged(const struct judgement *out, const struct subject *s, char *text, size_t size)
 {
 	const struct band_row *asks =
-		!s->ctx->ahead && choice_untold(s) ? choice_band(s, verdict_slot(s), NULL) : NULL;
+		!s->ctx->ahead && choice_unknown(s) ? choice_band(s, verdict_slot(s), NULL) : NULL;
 	char least[32];
 	size_t used;
 

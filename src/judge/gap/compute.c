@@ -10,7 +10,7 @@ enum { REASON_POWER = 0x4, REASON_THERMAL = 0x68, REASON_BRAKE = 0x80 };
 
 /* Finds the reason why the clock was below its maximum, from power, violation times and reason bits. `text`
  * receives it in words. */
-static enum held_by clock_held_by(const struct subject *s, double share, char *text, size_t size)
+static enum clock_limit clock_held_by(const struct subject *s, double share, char *text, size_t size)
 {
 	double power = 0, readings, limit = gpu_get(s->gpu, GPU_FACT_power_limit_w, 0), bits = 0, time = 0;
 	bool has_time = subject_number(s, "violation_power_share", &time);
@@ -57,7 +57,7 @@ bool gap_clock(struct judgement *out, const struct subject *s)
 {
 	double maximum = gpu_get(s->gpu, GPU_FACT_sm_clock_max_mhz, 0) * 1e6, clock;
 	bool stamped = record_number(s->phase, "clock_hz", &clock);
-	enum held_by held_by;
+	enum clock_limit clock_limit;
 	struct factor *f;
 	char why[64];
 
@@ -67,12 +67,12 @@ bool gap_clock(struct judgement *out, const struct subject *s)
 		gap_absent(out, "clock", "no held clock was recorded");
 		return false;
 	}
-	held_by = clock_held_by(s, clock / maximum, why, sizeof(why));
+	clock_limit = clock_held_by(s, clock / maximum, why, sizeof(why));
 	f = gap_add(out, "clock", clock / maximum, stamped ? 0.004 : 0.10, "%.0f of %.0f MHz by %s; %s",
 		    clock / 1e6, maximum / 1e6,
 		    stamped ? "stamps" : "NVML (up to 10 % off under a power cap)", why);
 	if (f)
-		f->held_by = held_by;
+		f->clock_limit = clock_limit;
 	return stamped;
 }
 

@@ -25,9 +25,9 @@ static double rate_of(const struct judgement *j)
 
 static bool counts(const struct record_case *c, const struct judgement *j)
 {
-	return !strcmp(c->target, "cpu") && !c->skipped && !record_follows(c) && contradiction_asks(c->key) &&
-	       case_sound(c) && j->has_figure && j->figure > 0 && j->verdict != VERDICT_FAIL &&
-	       j->verdict != VERDICT_ERROR && j->verdict != VERDICT_UNTRUSTED;
+	return !strcmp(c->target, "cpu") && !c->skipped && !record_is_isolation(c) &&
+	       contradiction_asks(c->key) && case_sound(c) && j->has_figure && j->figure > 0 &&
+	       j->verdict != VERDICT_FAIL && j->verdict != VERDICT_ERROR && j->verdict != VERDICT_UNTRUSTED;
 }
 
 static bool same_case(const struct record_case *a, const struct record_case *b)

@@ -36,7 +36,7 @@ static bool of_fleet(const struct fleet *f, const struct judgement *j, struct su
 {
 	const struct record_case *c = &f->ctx->record->cases[i];
 
-	if (c->node != f->node || c->reading || c->job || record_follows(c))
+	if (c->node != f->node || c->reading || c->job || record_is_isolation(c))
 		return false;
 	subject_of(s, f->ctx, c);
 	return range_class_of(s) && j->has_band;

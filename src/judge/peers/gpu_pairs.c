@@ -37,7 +37,7 @@ static bool fit(const struct subject *s)
 {
 	unsigned number[2];
 
-	return !s->c->reading && !record_follows(s->c) && s->gpu && s->peer &&
+	return !s->c->reading && !record_is_isolation(s->c) && s->gpu && s->peer &&
 	       numbers_of(s->c->target, number) && case_sound(s->c) && s->has_figure && isfinite(s->figure) &&
 	       s->figure > 0;
 }
@@ -218,7 +218,7 @@ static enum verdict weight_of(const struct judge_context *ctx, const struct link
 {
 	double limit = l->time ? LATENCY_APART : SIBLINGS_FLAG, median = p->s.figure / (1 + p->off);
 
-	return fabs(p->off) > SIBLINGS_FAIL || siblings_seen_again(ctx, &p->s, median, limit, !l->time)
+	return fabs(p->off) > SIBLINGS_FAIL || siblings_confirm(ctx, &p->s, median, limit, !l->time)
 		       ? VERDICT_FAIL
 		       : VERDICT_WARN;
 }

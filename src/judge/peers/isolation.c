@@ -13,7 +13,7 @@ bool isolated_case(struct judgement *out, const struct subject *s)
 	bool wrong = s->c->ending == ENDING_DONE && s->c->status == STATUS_MISMATCH;
 	char figure[32] = "no figure";
 
-	if (!record_follows(s->c))
+	if (!record_is_isolation(s->c))
 		return false;
 	out->superseded = true;
 	text_copy(out->figure_field, sizeof(out->figure_field), s->field);
@@ -75,7 +75,7 @@ static enum cause cause_of(const char *kind, const char *of)
 	return strcmp(of, "node") ? CAUSE_SLOW_RANK : CAUSE_NODE_SLOW;
 }
 
-void isolated_tell(struct judgement *out, const struct subject *s)
+void isolated_explain(struct judgement *out, const struct subject *s)
 {
 	const struct record_phase *p = record_phase(s->c, "isolated");
 	const char *kind = p ? word(p, "isolated") : "";

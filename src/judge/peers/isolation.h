@@ -9,5 +9,5 @@
  * count. False: the case is none. */
 bool isolated_case(struct judgement *out, const struct subject *s);
 /* Puts the result of the search at the beginning of the reason of the case that was searched. */
-void isolated_tell(struct judgement *out, const struct subject *s);
+void isolated_explain(struct judgement *out, const struct subject *s);
 #endif

@@ -56,7 +56,7 @@ static bool alike(const struct subject *a, const struct subject *b)
 
 static bool sound(const struct subject *s)
 {
-	return !s->c->reading && !record_follows(s->c) && s->gpu && case_sound(s->c) && s->has_figure &&
+	return !s->c->reading && !record_is_isolation(s->c) && s->gpu && case_sound(s->c) && s->has_figure &&
 	       isfinite(s->figure) && s->figure > 0;
 }
 
@@ -138,8 +138,8 @@ static bool seen_again(const struct judge_context *ctx, const struct subject *s,
 	return false;
 }
 
-bool siblings_seen_again(const struct judge_context *ctx, const struct subject *s, double median,
-			 double limit, bool slower)
+bool siblings_confirm(const struct judge_context *ctx, const struct subject *s, double median, double limit,
+		      bool slower)
 {
 	return seen_again(ctx, s, median, limit, slower, false);
 }

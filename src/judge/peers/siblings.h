@@ -25,8 +25,8 @@ double siblings_deviation(const double *x, size_t count, size_t i, double *limit
 
 /* True if another case with the same work on the same target deviates again, by more than `limit` from the
  * median to its slower side. */
-bool siblings_seen_again(const struct judge_context *ctx, const struct subject *s, double median,
-			 double limit, bool slower);
+bool siblings_confirm(const struct judge_context *ctx, const struct subject *s, double median, double limit,
+		      bool slower);
 /* Passes a case that agrees with its siblings, if nothing else judges it. */
 void siblings_pass(struct judgement *out, const struct subject *s, double off, size_t others);
 

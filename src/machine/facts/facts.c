@@ -121,7 +121,7 @@ json_t *facts_read(struct source *s, const struct machine_scope *scope)
 	source_want_libs(s, f.libs);
 	if (facts_want_software(&f)) /* read last, because opening libraries takes longest and does not
 					disturb the readings before */
-		source_ahead(s, LAYER_SOFTWARE);
+		source_start_layer(s, LAYER_SOFTWARE);
 	facts_system(&f);
 	facts_cpu(&f);
 	facts_memory(&f);

@@ -301,7 +301,7 @@ const json_t *source_value(struct source *s, const char *key)
 	return json_object_get(value, "error") ? NULL : value;
 }
 
-void source_keep(struct source *s, const char *key, json_t *value)
+void source_record_value(struct source *s, const char *key, json_t *value)
 {
 	if (value && s->live)
 		json_object_set_new(json_object_get(s->host, "value"), key, value);
@@ -415,7 +415,7 @@ void source_want_libs(struct source *s, const char *const *libs)
 	s->libs = libs;
 }
 
-void source_ahead(struct source *s, enum layer layer)
+void source_start_layer(struct source *s, enum layer layer)
 {
 	if (!s->live || s->asked_ahead || s->layers[layer] || layer == LAYER_HOST)
 		return;

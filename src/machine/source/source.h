@@ -43,7 +43,7 @@ const char *source_why(struct source *s,
 const json_t *source_layer(struct source *s, enum layer layer);
 /* Starts the helper of this layer now, in parallel with other readings; source_layer waits for it. At most
  * one helper runs this way. Does nothing for recordings. */
-void source_ahead(struct source *s, enum layer layer);
+void source_start_layer(struct source *s, enum layer layer);
 /* Restricts the software layer to these libraries (names, ended by NULL; lent). NULL: all. */
 void source_want_libs(struct source *s, const char *const *libs);
 /* Why the layer has no answer. CAUSE_NONE: it has one, or it was not read. */
@@ -62,7 +62,7 @@ const json_t *source_raw_layer(const struct source *s, enum layer layer); /* NUL
 
 /* Adds a value to the readings of a live source, so that a recording contains it. Takes ownership of `value`.
  */
-void source_keep(struct source *s, const char *key, json_t *value);
+void source_record_value(struct source *s, const char *key, json_t *value);
 
 /* The live readers behind source_value. NULL: unknown key. If the reading fails, {"error": "..."}. The caller
  * decrefs it. */

@@ -264,7 +264,7 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	if (!o->replace && !is_empty(dir))
 		return not_empty(dir, err);
 	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
-	if (!file_beside(temporary, sizeof(temporary), target))
+	if (!file_temporary_name(temporary, sizeof(temporary), target))
 		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
 	if (file_is_held(temporary))
 		return file_busy(target, err);

@@ -285,10 +285,10 @@ struct inference_facts inference_facts(const struct inference *i)
 	};
 }
 
-enum status inference_speak(struct inference *i, const int32_t *prompt, size_t count,
-			    const struct inference_ask *ask,
-			    bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
-			    bool *stopped, struct error *err)
+enum status inference_generate(struct inference *i, const int32_t *prompt, size_t count,
+			       const struct inference_ask *ask,
+			       bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
+			       bool *stopped, struct error *err)
 {
 	const struct generate_options options = {.sampling = ask->sampling,
 						 .tokens = ask->tokens,

@@ -56,8 +56,8 @@ struct inference_ask {
 };
 /* Generates text. Each token is passed to take(arg, id, logits) with the logits that it was chosen from;
  * false ends the text. *stopped: the text ended by one of `stop`. */
-enum status inference_speak(struct inference *i, const int32_t *prompt, size_t count,
-			    const struct inference_ask *ask,
-			    bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
-			    bool *stopped, struct error *err);
+enum status inference_generate(struct inference *i, const int32_t *prompt, size_t count,
+			       const struct inference_ask *ask,
+			       bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
+			       bool *stopped, struct error *err);
 #endif

@@ -81,8 +81,8 @@ struct collective_part {
 
 /* exchange_rules.c: the ranges that a rank gives and the ranges that it receives; some ranks have none. */
 enum collective_rule collective_rule_of(const struct collective_opts *o);
-unsigned collective_gifts(const struct collective_member *at);
-struct collective_part collective_gift(const struct collective_member *at, unsigned i);
+unsigned collective_parts_given(const struct collective_member *at);
+struct collective_part collective_part_given(const struct collective_member *at, unsigned i);
 unsigned collective_parts(const struct collective_member *at);
 struct collective_part collective_part(const struct collective_member *at, unsigned i);
 /* Element `at` of the part is wrong: writes place, found and expected value to *w. */
@@ -146,7 +146,7 @@ struct collective_way {
 	enum collective_buffers buffers;
 	struct team_comm *comm;
 	struct collective_memory memory;
-	struct nccl_told told;
+	struct nccl_choice told;
 	double first_ms;
 	bool made, filled, registered;
 	char name[64];

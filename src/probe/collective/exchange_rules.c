@@ -14,12 +14,12 @@ enum collective_rule collective_rule_of(const struct collective_opts *o)
 	return collective_reduces(o->op) ? rules[o->reduce] : COLLECTIVE_MOVE;
 }
 
-unsigned collective_gifts(const struct collective_member *at)
+unsigned collective_parts_given(const struct collective_member *at)
 {
 	return at->opts->op == COLLECTIVE_ALL_TO_ALL ? at->size : 1;
 }
 
-struct collective_part collective_gift(const struct collective_member *at, unsigned i)
+struct collective_part collective_part_given(const struct collective_member *at, unsigned i)
 {
 	struct collective_part p = {.from = at->rank, .count = at->shape->send};
 

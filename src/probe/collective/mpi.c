@@ -117,8 +117,8 @@ static void fill(struct state *s)
 	for (int i = 0; i < 2; i++)
 		if (s->base[i])
 			memset(s->base[i], POISON, s->size[i]);
-	for (unsigned i = 0; i < collective_gifts(&me); i++) {
-		const struct collective_part gift = collective_gift(&me, i);
+	for (unsigned i = 0; i < collective_parts_given(&me); i++) {
+		const struct collective_part gift = collective_part_given(&me, i);
 
 		collective_host_fill(&s->inputs, &gift, s->give);
 	}

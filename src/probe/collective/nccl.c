@@ -155,7 +155,7 @@ static enum status first_call(struct collective_state *s, struct collective_way 
 	w->first_ms = (double)(clock_now_ns(s->bench->clock) - t0) / 1e6;
 	st = team_agree(s->team, st, err);
 	if (asks) {
-		w->told = nccl_hooks_told();
+		w->told = nccl_hooks_choice();
 		nccl_hooks_listen(false);
 	}
 	return st;

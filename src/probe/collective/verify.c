@@ -65,8 +65,8 @@ enum status collective_fill_inputs(struct collective_state *s, struct error *err
 	for (int i = 0; i < 2 && !st; i++)
 		if (m->base[i])
 			st = gpu_stream_fill32(s->bench->stream[0], m->base[i], POISON, m->size[i] / 4, err);
-	for (unsigned i = 0; i < collective_gifts(&at) && !st; i++) {
-		const struct collective_part p = collective_gift(&at, i);
+	for (unsigned i = 0; i < collective_parts_given(&at) && !st; i++) {
+		const struct collective_part p = collective_part_given(&at, i);
 
 		st = fill_part(s, &p, err);
 	}

@@ -92,7 +92,7 @@ enum status copies_of(struct copies *c, const struct timeline *t, const struct w
 		const struct timeline_copy *copy;
 
 		if ((e->kind != TIMELINE_COPY && e->kind != TIMELINE_SET) ||
-		    !windows_hold(windows, e->process, e->start_ns))
+		    !windows_contain(windows, e->process, e->start_ns))
 			continue;
 		copy = &t->copy[e->detail];
 		add(&table[kind_of(e, copy)][e->kind == TIMELINE_COPY ? memory_of(copy) : 0], copy,

@@ -227,7 +227,7 @@ static bool tally_all(struct tally *by_name, const struct search *s, size_t devi
 		double ns = (double)(e->end_ns - e->start_ns), times = 1;
 		struct tally *of = &by_name[e->name];
 
-		if (!counts(s, e, kind) || !windows_hold(&w, e->process, e->start_ns))
+		if (!counts(s, e, kind) || !windows_contain(&w, e->process, e->start_ns))
 			continue;
 		if (is_own(s, d, e)) {
 			of->own_ns += ns;

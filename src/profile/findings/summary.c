@@ -84,7 +84,7 @@ static bool make_rows(struct summary *s, const struct timeline *t, const struct 
 		for (size_t i = 0; i < t->events; i++) {
 			const struct timeline_event *e = &t->event[i];
 
-			if (!windows_hold(windows, e->process, e->start_ns))
+			if (!windows_contain(windows, e->process, e->start_ns))
 				continue;
 			item[items++] = (struct item){.ns = e->end_ns - e->start_ns,
 						      .event = (uint32_t)i,
@@ -150,7 +150,7 @@ static bool make_devices(struct summary *s, const struct timeline *t, const stru
 		size_t index;
 
 		if (!timeline_on_device(e->kind) || e->track == TIMELINE_NONE ||
-		    !windows_hold(windows, e->process, e->start_ns))
+		    !windows_contain(windows, e->process, e->start_ns))
 			continue;
 		d = device_of(s, e->process, t->track[e->track].device_id);
 		index = d ? (size_t)(d - s->device) : TIMELINE_DEVICES_MAX;

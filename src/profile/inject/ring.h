@@ -209,7 +209,7 @@ struct ring_counted {
 	uint32_t device, correlation, has, reserved; /* has: one bit per counter */
 	double value[RING_COUNTERS];
 };
-static inline int ring_is_kept(unsigned type)
+static inline int ring_is_lasting(unsigned type)
 {
 	return type < RING_KERNEL || type == RING_COMM;
 }

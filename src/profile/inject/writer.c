@@ -160,7 +160,7 @@ static struct ring_segment *next_segment(struct writer *w, enum ring_segment_kin
 static uint8_t *put(struct writer *w, const void *head, size_t head_size, const void *tail, size_t tail_size)
 {
 	const struct ring_record *r = head;
-	bool kept = ring_is_kept(r->type);
+	bool kept = ring_is_lasting(r->type);
 	struct ring_segment **filled = kept ? &w->kept : &w->events;
 	struct ring_segment *s = *filled;
 	uint8_t *at;

@@ -46,7 +46,7 @@ bool windows_in(const struct windows_span *span, size_t spans, uint64_t at_ns)
 	return low < spans && span[low].from_ns <= at_ns;
 }
 
-bool windows_hold(const struct windows *w, uint16_t process, uint64_t at_ns)
+bool windows_contain(const struct windows *w, uint16_t process, uint64_t at_ns)
 {
 	size_t first;
 

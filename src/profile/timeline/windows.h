@@ -27,5 +27,5 @@ void windows_add(struct windows *w, const struct timeline *t, uint16_t process, 
 /* Whether the time lies in one of the spans, which are in order and do not overlap. */
 bool windows_in(const struct windows_span *span, size_t spans, uint64_t at_ns);
 /* Whether this time of the process counts. w NULL: all times count. */
-bool windows_hold(const struct windows *w, uint16_t process, uint64_t at_ns);
+bool windows_contain(const struct windows *w, uint16_t process, uint64_t at_ns);
 #endif

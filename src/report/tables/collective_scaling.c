@@ -30,7 +30,7 @@ static bool of_team(const struct view_row *row)
 static bool fits(const struct view_row *row)
 {
 	return !strcmp(row->c->probe, "collective") && !row->aside && !row->j->superseded &&
-	       !record_follows(row->c) && rate_of(row) > 0 && ranks_of(row) > 1;
+	       !record_is_isolation(row->c) && rate_of(row) > 0 && ranks_of(row) > 1;
 }
 
 static bool together(const struct view_row *a, const struct view_row *b)

@@ -4,11 +4,11 @@
 #define REPORT_VIEW_BUILD_H
 #include "report/view/view.h"
 
-/* Fills the row of one case. Titles may still be equal (view_tell_apart). NO_RESOURCE: out of memory. */
+/* Fills the row of one case. Titles may still be equal (view_distinguish). NO_RESOURCE: out of memory. */
 enum status view_row_build(struct view_row *row, struct view *v, const struct record_case *c,
 			   const struct judgement *j, struct error *err);
 /* Appends to equal titles of one target the options in which the cases differ. */
-void view_tell_apart(struct view *v);
+void view_distinguish(struct view *v);
 /* Builds "What to do" from the rows. */
 void view_todos_build(struct view *v);
 /* Builds the hardware parts that a ticket can name. */

@@ -155,7 +155,7 @@ static struct view_unjudged *unjudged_of(struct view *v, enum verdict verdict, c
 
 static const char *measured_why(const struct view_row *row)
 {
-	if (row->aside || row->j->verdict != VERDICT_MEASURED || record_follows(row->c))
+	if (row->aside || row->j->verdict != VERDICT_MEASURED || record_is_isolation(row->c))
 		return NULL;
 	if (row->in_curve)
 		return "points of a curve";

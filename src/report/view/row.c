@@ -154,7 +154,7 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 	if (record_tries(c))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
 			  ", other kernels");
-	else if (record_follows(c))
+	else if (record_is_isolation(c))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
 			  ", isolation search");
 	text_copy(row->title, sizeof(row->title), row->base);
@@ -192,7 +192,7 @@ static bool differs(const struct view *v, const struct view_row *row, const char
 	return false;
 }
 
-void view_tell_apart(struct view *v)
+void view_distinguish(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
 		struct view_row *row = &v->rows[i];

@@ -143,7 +143,7 @@ static enum status build_rows(struct view *v, struct error *err)
 			if (j->superseded) {
 				if (record_tries(&r->cases[i]))
 					v->kernels_count++;
-				else if (record_follows(&r->cases[i]))
+				else if (record_is_isolation(&r->cases[i]))
 					v->search_count++;
 				else
 					v->round_count++;
@@ -227,7 +227,7 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 	st = build_rows(v, err);
 	if (st)
 		goto out;
-	view_tell_apart(v);
+	view_distinguish(v);
 	st = build_headline(v, err);
 	if (st)
 		goto out;

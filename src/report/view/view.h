@@ -23,7 +23,7 @@ struct view_row {
 	bool in_matrix;	 /* a cell of a matrix; its table shows it too if it needs attention */
 	size_t fold;	 /* 1 + index of its fold; 0: none */
 	size_t unjudged; /* 1 + index of its entry in the list of cases without a verdict; 0: none */
-	char base[112];	 /* the title before view_tell_apart appended options */
+	char base[112];	 /* the title before view_distinguish appended options */
 	char title[112], figure[40], expected[72], share[16], clock[24], power[16], temperature[16];
 	char *reason;	  /* pseudonyms applied; "" none */
 	const char *over; /* static: why its share is above 100 %; "" if it is not */

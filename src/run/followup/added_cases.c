@@ -18,7 +18,7 @@ static bool grow(void *array, size_t size, size_t from, size_t to)
 	return true;
 }
 
-enum status run_room(struct run *r, size_t cases, struct error *err)
+enum status run_reserve(struct run *r, size_t cases, struct error *err)
 {
 	size_t room = cases + cases / 2 + 16;
 
@@ -32,12 +32,12 @@ enum status run_room(struct run *r, size_t cases, struct error *err)
 	return STATUS_OK;
 }
 
-bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t *marks)
+bool run_extend_report(struct run *r, struct step *step, const char *mark, json_t *marks)
 {
 	json_t *cases = json_array();
 
 	if (!r->status)
-		r->status = run_room(r, r->next_id + step->count, r->err);
+		r->status = run_reserve(r, r->next_id + step->count, r->err);
 	if (r->status) {
 		json_decref(marks);
 		json_decref(cases);
@@ -61,7 +61,7 @@ bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t 
 
 bool run_extend(struct run *r, struct step *step, const char *mark, json_t *marks)
 {
-	if (!run_extend_tell(r, step, mark, marks))
+	if (!run_extend_report(r, step, mark, marks))
 		return false;
 	worker_pool_step(r, step);
 	return !run_stopping(r) && !r->status;

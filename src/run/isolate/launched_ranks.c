@@ -242,7 +242,7 @@ static bool do_round(struct run *r, struct round *d)
 		r->status = error_errno(r->err, ENOMEM, "%zu cases of an isolation search", d->cases);
 	for (size_t s = 0; s < d->cases && !r->status; s++)
 		r->status = add_case(r, d, s, marks, r->err);
-	on = !r->status && run_extend_tell(r, &d->step, "follows", json_incref(marks)) && waves(r, d);
+	on = !r->status && run_extend_report(r, &d->step, "follows", json_incref(marks)) && waves(r, d);
 	json_decref(marks);
 	for (size_t i = 0; i < d->step.count; i++)
 		case_release(&d->step.cases[i]);
@@ -317,7 +317,8 @@ bool isolate_ranks_tests(struct isolate_run *h, const struct isolate_run_order *
 {
 	struct run *r = h->r;
 	json_t *groups = groups_json(h);
-	struct round d = {.o = *o, .groups = groups, .count = h->f.count, .beside = isolate_run_beside(h)};
+	struct round d = {
+		.o = *o, .groups = groups, .count = h->f.count, .beside = isolate_run_in_parallel(h)};
 	bool on = groups;
 
 	if (!groups)
@@ -484,7 +485,7 @@ static bool obey(struct run *r, const json_t *order)
 	return do_round(r, &d);
 }
 
-void isolate_ranks_obey(struct run *r)
+void isolate_ranks_follow_rounds(struct run *r)
 {
 	bool on = r->o->control;
 

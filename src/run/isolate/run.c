@@ -14,14 +14,14 @@
 #define RANGE_OF_THREE 1.693 /* expected range of three normal figures, in standard deviations */
 enum { WHOLE_REPEATS = 3 };
 
-bool isolate_run_beside(const struct isolate_run *h)
+bool isolate_run_in_parallel(const struct isolate_run *h)
 {
 	return h->trigger->team && h->f.count > 1 && h->team.beside && h->f.at_once;
 }
 
 unsigned isolate_run_waves(const struct isolate_run *h, unsigned repeats)
 {
-	return isolate_run_beside(h) ? repeats : h->f.count * repeats;
+	return isolate_run_in_parallel(h) ? repeats : h->f.count * repeats;
 }
 
 bool isolate_run_has_time(const struct isolate_run *h, unsigned waves)
@@ -281,7 +281,7 @@ void isolate_search_searches(struct run *r)
 			if (r->o->isolate && !r->searched && !run_stopping(r) && !r->status)
 				isolate_search_worst(r, fault, team);
 	if (r->o->rank)
-		isolate_ranks_obey(r);
+		isolate_ranks_follow_rounds(r);
 	else
 		isolate_ranks_end(r);
 }

@@ -103,15 +103,15 @@ bool isolate_ranks_pair(struct isolate_run *h, const struct isolate_search_start
 			struct isolate_run_finding *out);
 /* On every rank: measures the rank's own work and exchanges the rates. False: the search is over. */
 bool isolate_ranks_works(const struct isolate_run_order *o, json_t **all);
-/* isolate_ranks_end: rank 0 tells the others that no more rounds follow. isolate_ranks_obey: every other rank
- * runs all rounds until then. */
+/* isolate_ranks_end: rank 0 tells the others that no more rounds follow. isolate_ranks_follow_rounds: every
+ * other rank runs all rounds until then. */
 void isolate_ranks_end(struct run *r);
-void isolate_ranks_obey(struct run *r);
+void isolate_ranks_follow_rounds(struct run *r);
 
 /* The search between two GPUs of one node: the work that each does by itself, and the links between them. */
 void isolate_run_two(struct isolate_run *h, struct isolate_run_finding *out);
 /* Whether the groups of the current round run simultaneously. */
-bool isolate_run_beside(const struct isolate_run *h);
+bool isolate_run_in_parallel(const struct isolate_run *h);
 /* Number of waves that `repeats` of the current round need. Groups that run simultaneously are one wave. */
 unsigned isolate_run_waves(const struct isolate_run *h, unsigned repeats);
 /* Whether there is time for `waves` more waves, each as long as the average so far. */

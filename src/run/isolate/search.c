@@ -501,8 +501,8 @@ void isolate_search_next(struct isolate_search *f)
 		[ISOLATE_SEARCH_LEFT_OUT_AGAIN] = look_left_out_again,
 		[ISOLATE_SEARCH_HALVES] = look_halves,
 		[ISOLATE_SEARCH_HALVES_AGAIN] = look_halves_again,
-		[ISOLATE_SEARCH_CROSS] = isolate_search_look_cross,
-		[ISOLATE_SEARCH_CROSS_AGAIN] = isolate_search_look_cross_again,
+		[ISOLATE_SEARCH_CROSS] = isolate_search_check_cross,
+		[ISOLATE_SEARCH_CROSS_AGAIN] = isolate_search_recheck_cross,
 		[ISOLATE_SEARCH_PAIRS] = isolate_search_look_pairs,
 		[ISOLATE_SEARCH_TRIANGLE] = isolate_search_look_triangle,
 	};

@@ -86,7 +86,7 @@ void isolate_search_cross(struct isolate_search *f)
 		cross(f, false);
 }
 
-void isolate_search_look_cross(struct isolate_search *f)
+void isolate_search_check_cross(struct isolate_search *f)
 {
 	struct isolate_search_set a[2], b[2];
 	bool bad[2] = {isolate_search_bad(f, 0), f->count > 1 && isolate_search_bad(f, 1)};
@@ -121,7 +121,7 @@ void isolate_search_look_cross(struct isolate_search *f)
 	isolate_search_cross(f);
 }
 
-void isolate_search_look_cross_again(struct isolate_search *f)
+void isolate_search_recheck_cross(struct isolate_search *f)
 {
 	int a = f->suspect.m[0], b = f->other.m[0];
 	bool bad_a = isolate_search_bad(f, 0), bad_b = isolate_search_bad(f, 1);

@@ -35,8 +35,8 @@ void isolate_search_cross(struct isolate_search *f);
 void isolate_search_pairs(struct isolate_search *f);
 void isolate_search_triangle(struct isolate_search *f, enum isolate_search_traffic traffic, unsigned a,
 			     unsigned b);
-void isolate_search_look_cross(struct isolate_search *f);
-void isolate_search_look_cross_again(struct isolate_search *f);
+void isolate_search_check_cross(struct isolate_search *f);
+void isolate_search_recheck_cross(struct isolate_search *f);
 void isolate_search_look_pairs(struct isolate_search *f);
 void isolate_search_look_triangle(struct isolate_search *f);
 #endif

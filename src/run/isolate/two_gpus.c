@@ -37,7 +37,7 @@ static enum status works_plan(const struct run *r, const uint16_t *gpu, unsigned
 	static const char both[] =
 		"  - {probe: p2p, engine: [driver, store, load], target: [gpu%u>gpu%u, gpu%u>gpu%u], phases: "
 		"burst, limit: 20s, require: nothing}\n";
-	const struct plan_wishes wishes = {.beside = r->o->beside};
+	const struct plan_options wishes = {.beside = r->o->beside};
 	struct text t = {0}, names = {0};
 	struct suite *s = NULL;
 	enum status st;
@@ -244,9 +244,9 @@ bool suspect_finding(const struct isolate_run *h, const uint16_t *member, unsign
 	return true;
 }
 
-void two_alike(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
-	       const struct isolate_run_parts *parts, const uint16_t member[2],
-	       struct isolate_run_finding *out)
+void two_indistinguishable(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+			   const struct isolate_run_parts *parts, const uint16_t member[2],
+			   struct isolate_run_finding *out)
 {
 	struct isolate_run_place a = h->name(h, member[0]), b = h->name(h, member[1]);
 	bool works_known = false;
@@ -284,5 +284,5 @@ void isolate_run_two(struct isolate_run *h, struct isolate_run_finding *out)
 		h->waves += on;
 	}
 	if (!works_finding(h, rows, member, out) && !suspect_finding(h, member, 2, out))
-		two_alike(h, rows, &parts, member, out);
+		two_indistinguishable(h, rows, &parts, member, out);
 }

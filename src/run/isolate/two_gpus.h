@@ -42,7 +42,7 @@ bool works_finding(const struct isolate_run *h, const struct isolate_search_two_
 bool suspect_finding(const struct isolate_run *h, const uint16_t *member, unsigned count,
 		     struct isolate_run_finding *out);
 /* Writes that nothing separates the two members. */
-void two_alike(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
-	       const struct isolate_run_parts *parts, const uint16_t member[2],
-	       struct isolate_run_finding *out);
+void two_indistinguishable(const struct isolate_run *h, const struct isolate_search_two_row rows[WORKS],
+			   const struct isolate_run_parts *parts, const uint16_t member[2],
+			   struct isolate_run_finding *out);
 #endif

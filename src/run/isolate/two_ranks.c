@@ -129,7 +129,7 @@ static void search_two(struct isolate_run *h, const uint16_t member[2], const st
 	if (goes_on(h) && !works_finding(h, rows, member, out))
 		between_both(h, member, rows);
 	if (!works_finding(h, rows, member, out) && !suspect_finding(h, member, 2, out))
-		two_alike(h, rows, parts, member, out);
+		two_indistinguishable(h, rows, parts, member, out);
 }
 
 /* The ranks that take part, in ascending order. */

@@ -12,7 +12,7 @@ struct plan_builder {
 	const struct suite *suite;
 	const struct machine *machine;
 	const struct probe *const *registry;
-	const struct plan_wishes *wishes;
+	const struct plan_options *wishes;
 	unsigned round; /* round being planned, 1 first; 0: the plan has one round */
 	unsigned line;	/* line of the suite, 1 first */
 	unsigned teams; /* number of team cases so far */

@@ -135,7 +135,7 @@ const char *suite_name(const struct suite *s);
 enum { PLAN_CASES_MAX = 16000 };
 
 /* Settings of the command line that change the plan. */
-struct plan_wishes {
+struct plan_options {
 	const char *target;	       /* "cpu", "gpu", "gpu0", "pair", "all"; NULL: all */
 	const struct team_shape *team; /* the launched ranks; NULL: no team */
 	unsigned rank;		       /* this rank's number in the team */
@@ -152,7 +152,7 @@ struct plan_wishes {
  * skipped case has a reason. The time is proportional to the number of cases. More than PLAN_CASES_MAX cases
  * are an error. The caller frees *p with plan_release(). */
 enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
-		       const struct probe *const *registry, const struct plan_wishes *wishes,
+		       const struct probe *const *registry, const struct plan_options *wishes,
 		       struct error *err);
 /* Estimated time of a case without the start of its worker, if it settles at once. 0: it is skipped. */
 double plan_case_seconds(const struct bench_case *c);

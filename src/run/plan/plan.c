@@ -309,7 +309,7 @@ static enum status add_round(struct plan_builder *b)
 }
 
 enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
-		       const struct probe *const *registry, const struct plan_wishes *wishes,
+		       const struct probe *const *registry, const struct plan_options *wishes,
 		       struct error *err)
 {
 	struct plan_builder b = {

@@ -92,7 +92,7 @@ static json_t *nodes_of(struct part *part, const struct team_shape *s)
 	return json_pack("{s:o}", "nodes", kinds);
 }
 
-json_t *rank_layout_json(const struct target *t, const struct plan_wishes *wishes)
+json_t *rank_layout_json(const struct target *t, const struct plan_options *wishes)
 {
 	const struct team_shape *s = wishes ? wishes->team : NULL;
 	struct part *part;

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 struct target;
-struct plan_wishes;
+struct plan_options;
 
 /*
  * The layout of a target of launched ranks.
@@ -15,5 +15,5 @@ struct plan_wishes;
  * one direction through its ports, 0: unknown} ..]} (journal/figure/network_bound.h).
  * NULL: no such target, or ranks of one node without one GPU each. Caller decrefs.
  */
-json_t *rank_layout_json(const struct target *t, const struct plan_wishes *wishes);
+json_t *rank_layout_json(const struct target *t, const struct plan_options *wishes);
 #endif

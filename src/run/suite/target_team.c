@@ -103,14 +103,15 @@ bool target_takes(const struct target *t, unsigned rank)
 	return !members_count(t->member) || members_have(t->member, rank);
 }
 
-bool target_shared(const struct target *t, const struct engine *e, const struct plan_wishes *wishes)
+bool target_shared(const struct target *t, const struct engine *e, const struct plan_options *wishes)
 {
 	if (!e || !wishes || !wishes->team || wishes->team->size < 2)
 		return false;
 	return t->kind == TARGET_TEAM || (t->kind == TARGET_NODE && e->launched);
 }
 
-unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m, const struct plan_wishes *wishes)
+unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m,
+			 const struct plan_options *wishes)
 {
 	const struct team_rank *own = &wishes->team->rank[wishes->rank];
 	unsigned count = 0;
@@ -122,7 +123,7 @@ unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m, con
 	return count;
 }
 
-enum status target_mine(const struct target *t, const struct machine *m, const struct plan_wishes *wishes,
+enum status target_mine(const struct target *t, const struct machine *m, const struct plan_options *wishes,
 			struct error *why)
 {
 	const struct team_shape *team = wishes ? wishes->team : NULL;
@@ -153,7 +154,7 @@ enum status target_mine(const struct target *t, const struct machine *m, const s
 
 /* Whether the team's ranks are on this node and use exactly these GPUs, one each. */
 static bool team_has(const struct target *team, const struct target *gpus, const struct machine *m,
-		     const struct plan_wishes *wishes)
+		     const struct plan_options *wishes)
 {
 	const struct team_shape *s = wishes ? wishes->team : NULL;
 	unsigned node = s ? s->rank[wishes->rank].node : 0, ranks = 0, found = 0;
@@ -170,7 +171,7 @@ static bool team_has(const struct target *team, const struct target *gpus, const
 }
 
 bool target_same_gpus(const struct target *a, const struct target *b, const struct machine *m,
-		      const struct plan_wishes *wishes)
+		      const struct plan_options *wishes)
 {
 	if (!a->gpu_count || !b->gpu_count)
 		return false;
@@ -183,7 +184,7 @@ bool target_same_gpus(const struct target *a, const struct target *b, const stru
 }
 
 enum status target_unshared(const struct target *t, bool reads, const struct machine *m,
-			    const struct plan_wishes *wishes, struct error *why)
+			    const struct plan_options *wishes, struct error *why)
 {
 	const struct team_shape *team = wishes ? wishes->team : NULL;
 	unsigned node = team ? team->rank[wishes->rank].node : 0, lowest = 0;
@@ -216,7 +217,7 @@ static unsigned gpus_of_ranks(const struct target *t, const struct team_shape *t
 	return gpus;
 }
 
-bool target_fits(const struct target *t, const struct engine *e, const struct plan_wishes *wishes)
+bool target_fits(const struct target *t, const struct engine *e, const struct plan_options *wishes)
 {
 	const struct team_shape *team = wishes ? wishes->team : NULL;
 
@@ -246,7 +247,7 @@ static enum status ranks_of_gpus(struct target *t, const struct machine *m, stru
 }
 
 /* A rank of a team with GPUs works on one GPU of its own. */
-static enum status own_gpu(struct target *t, const struct machine *m, const struct plan_wishes *wishes,
+static enum status own_gpu(struct target *t, const struct machine *m, const struct plan_options *wishes,
 			   struct error *why)
 {
 	uint16_t own[TARGET_GPUS];
@@ -273,7 +274,7 @@ static enum status own_gpu(struct target *t, const struct machine *m, const stru
 }
 
 enum status target_ranks(struct target *t, const struct engine *e, const struct machine *m,
-			 const struct plan_wishes *wishes, struct error *why)
+			 const struct plan_options *wishes, struct error *why)
 {
 	const struct team_shape *team = wishes ? wishes->team : NULL;
 	unsigned members = members_count(t->member);

@@ -251,7 +251,7 @@ static void lose_sampler(struct job *j)
 	j->sampling = false;
 }
 
-void job_hear(struct job *j)
+void job_receive(struct job *j)
 {
 	if (j->sampling && lines_read(&j->in, j->sampler.channel, job_take_line, j) != LINES_MORE) {
 		log_warn(j->spec.log, LOG_TOPIC_RUN,
@@ -262,8 +262,8 @@ void job_hear(struct job *j)
 		write_block(j);
 }
 
-void job_tell(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
-	      size_t count)
+void job_report(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
+		size_t count)
 {
 	struct telemetry_block one = {0};
 	json_t *body;
@@ -295,7 +295,7 @@ void job_quiet(struct job *j)
 		struct pollfd in = {.fd = j->sampler.channel, .events = POLLIN};
 
 		poll(&in, 1, 50);
-		job_hear(j);
+		job_receive(j);
 	}
 	if (j->sampling)
 		lose_sampler(j);

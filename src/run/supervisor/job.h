@@ -40,7 +40,7 @@ enum status job_begin(struct job **out, const struct job_spec *s, const struct m
 /* Descriptor to poll for input; -1: no telemetry, or no more. */
 int job_channel(const struct job *j);
 /* Reads what the sampler has sent. Call it when the channel has input, or every second. */
-void job_hear(struct job *j);
+void job_receive(struct job *j);
 /* Takes one telemetry line of another sampler. It is a callback of lines_read(), whose argument is the job.
  * Lines that are not telemetry are ignored. Always true. */
 bool job_take_line(void *job, const char *line, size_t size);
@@ -52,8 +52,8 @@ struct job_reading {
 	const char *signal;
 	double value;
 };
-void job_tell(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
-	      size_t count);
+void job_report(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
+		size_t count);
 /* Writes a phase that has ended, and its values (taken; NULL: none). */
 void job_phase(struct job *j, const char *phase, uint64_t t0_ns, uint64_t t1_ns, json_t *values);
 /* Ends the sampler after it has passed the current time, so that job_series() is complete. */

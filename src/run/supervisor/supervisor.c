@@ -254,7 +254,7 @@ static enum status take_up(struct run *r, struct error *err)
 static enum status open_run(struct run *r, struct error *err)
 {
 	size_t count = r->plan->case_count ? r->plan->case_count : 1;
-	enum status st = run_room(r, count, err);
+	enum status st = run_reserve(r, count, err);
 	json_t *facts;
 
 	if (st)

@@ -168,12 +168,12 @@ void worker_pool_step(struct run *r, const struct step *step);
 void worker_pool_dismiss(struct run *r, struct worker *w);
 
 /* Makes room for this number of cases in total. */
-enum status run_room(struct run *r, size_t cases, struct error *err);
+enum status run_reserve(struct run *r, size_t cases, struct error *err);
 /* Runs cases beyond the plan. Numbers them, writes them to the journal as `extend` with marks[i] (owned) as
  * field `mark` of case i, and runs the step. False: the run cannot continue. */
 bool run_extend(struct run *r, struct step *step, const char *mark, json_t *marks);
 /* Like run_extend(), but does not run the step. */
-bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t *marks);
+bool run_extend_report(struct run *r, struct step *step, const char *mark, json_t *marks);
 
 /* Runs the isolation searches for slow or wrong cases of several GPUs (run/isolate/run.c). */
 void isolate_search_searches(struct run *r);

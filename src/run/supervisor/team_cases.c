@@ -93,10 +93,10 @@ void team_attend(struct run *r, struct worker *w)
 	if (!w->c || !w->c->team || w->kill_ns)
 		return;
 	if (r->team_over.status)
-		worker_ask(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, r->team_over.text, RUN_STOP_NS);
+		worker_terminate(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, r->team_over.text, RUN_STOP_NS);
 	else if (fell)
-		worker_ask(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, "another rank's worker died in this case",
-			   RUN_STOP_NS);
+		worker_terminate(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST,
+				 "another rank's worker died in this case", RUN_STOP_NS);
 }
 
 /* -- messages to workers -- */
@@ -272,7 +272,7 @@ static void end_together(struct run *r, struct worker *w, const struct bench_cas
 			     &err),
 		 &err) ||
 	    worst != ENDING_DONE) {
-		worker_home(r, w, 0);
+		worker_end(r, w, 0);
 		r->team->any = false; /* the other ranks' workers end too */
 		r->team->lost = r->team->lost || c->engine->once;
 		r->team->lost_by = c->id;
@@ -316,7 +316,7 @@ static void work_together(struct run *r, const struct bench_case *c, const struc
 		if (over(r, start_workers(r, w, c, c != NULL, &err), &err)) {
 			if (c)
 				not_run(r, c, r->team_over.text);
-			worker_home(r, w, 0);
+			worker_end(r, w, 0);
 			return;
 		}
 	}

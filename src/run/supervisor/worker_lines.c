@@ -80,7 +80,7 @@ static bool on_end(struct worker *w, const json_t *body)
 		run_end(w->run, w->c, ENDING_CANCELLED, STATUS_CANCELLED, w->forced_cause, w->forced_text,
 			"");
 	else
-		worker_fell_forced(w->run, w, "it ended on TERM");
+		worker_ended_by_force(w->run, w, "it ended on TERM");
 	w->c = NULL;
 	w->ended_case = true;
 	/* After TERM the worker exits after its case. After a failed device call its context may be unusable.

@@ -41,13 +41,13 @@ static void watch_time(struct run *r, struct worker *w)
 		return;
 	alarm = alarm_of(r, w->c);
 	if (run_stopping(r) && w->forced_cause != CAUSE_INTERRUPTED) {
-		worker_ask(r, w, ENDING_CANCELLED, CAUSE_INTERRUPTED, "stopped on request",
-			   *r->o->stop > 1 ? 0 : RUN_STOP_NS);
+		worker_terminate(r, w, ENDING_CANCELLED, CAUSE_INTERRUPTED, "stopped on request",
+				 *r->o->stop > 1 ? 0 : RUN_STOP_NS);
 	} else if (!w->kill_ns && alarm) {
 		worker_pool_quarantine(r, w->c, LOST_HOT);
-		worker_ask(r, w, ENDING_CANCELLED, alarm->cause, alarm->text, RUN_TERM_NS);
+		worker_terminate(r, w, ENDING_CANCELLED, alarm->cause, alarm->text, RUN_TERM_NS);
 	} else if (!w->kill_ns && t >= w->limit_ns) {
-		worker_ask(r, w, ENDING_TIMED_OUT, CAUSE_TIMED_OUT, "over its limit", RUN_TERM_NS);
+		worker_terminate(r, w, ENDING_TIMED_OUT, CAUSE_TIMED_OUT, "over its limit", RUN_TERM_NS);
 	}
 	if (w->kill_ns && (t >= w->kill_ns || (run_stopping(r) && *r->o->stop > 1)))
 		worker_force(r, w);
@@ -69,7 +69,7 @@ void worker_pool_attend(struct run *r, struct worker *pool, size_t count)
 	poll(fds, n, TICK_MS);
 	for (size_t i = 0; i < count; i++)
 		if (pool[i].alive)
-			worker_hear(r, &pool[i]);
+			worker_receive(r, &pool[i]);
 	for (size_t i = 0; i < count; i++)
 		watch_time(r, &pool[i]);
 	team_attend(r, pool);
@@ -142,7 +142,7 @@ static void in_order(struct run *r, const struct step *step)
 		while (w->c && !r->status)
 			worker_pool_attend(r, w, 1);
 		if (w->alive && r->status)
-			worker_home(r, w, 500);
+			worker_end(r, w, 500);
 		health_between(r, &step->cases[i], w, 1);
 		/* a worker that lost its device is of no further use */
 		for (unsigned g = 0; w->alive && g < step->cases[i].target.gpu_count; g++)
@@ -175,7 +175,7 @@ static void all_together(struct run *r, const struct step *step)
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (r->status)
-			worker_home(r, &pool[i], 500);
+			worker_end(r, &pool[i], 500);
 		worker_pool_dismiss(r, &pool[i]);
 	}
 	free(pool);
@@ -261,7 +261,7 @@ static void in_lockstep(struct run *r, const struct step *step)
 			run_row(r, step, i, begun, lane, lanes);
 	for (size_t i = 0; i < lanes; i++)
 		if (r->status)
-			worker_home(r, &lane[i], 500);
+			worker_end(r, &lane[i], 500);
 		else if (lane[i].alive)
 			worker_hang_up(&lane[i]);
 	for (size_t i = 0; i < lanes; i++)

@@ -27,16 +27,16 @@ void worker_hang_up(struct worker *w);
 /* Takes `line`. */
 enum status worker_send(struct worker *w, json_t *line, struct error *err);
 /* Reads its messages and output so far, and handles its exit. */
-void worker_hear(struct run *r, struct worker *w);
+void worker_receive(struct run *r, struct worker *w);
 /* Sends TERM. The loop keeps reading from the worker until `patience_ns` have passed. */
-void worker_ask(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *why,
-		uint64_t patience_ns);
+void worker_terminate(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *why,
+		      uint64_t patience_ns);
 /* Ends a worker that ignored TERM with KILL. */
 void worker_force(struct run *r, struct worker *w);
 /* Ends the worker; it has `term_ms` to exit after TERM. */
-void worker_home(struct run *r, struct worker *w, unsigned term_ms);
+void worker_end(struct run *r, struct worker *w, unsigned term_ms);
 /* Records the end of the case of a worker that was told to end. */
-void worker_fell_forced(struct run *r, struct worker *w, const char *how);
+void worker_ended_by_force(struct run *r, struct worker *w, const char *how);
 
 /* Handles one message of the worker `arg`; a callback of lines_read(). False: the line is not a valid
  * message. */

@@ -47,7 +47,7 @@ static void hear_words(struct worker *w)
 	}
 }
 
-void worker_home(struct run *r, struct worker *w, unsigned term_ms)
+void worker_end(struct run *r, struct worker *w, unsigned term_ms)
 {
 	if (!w->alive)
 		return;
@@ -76,7 +76,7 @@ void worker_pool_dismiss(struct run *r, struct worker *w)
 		hear_words(w); /* a full pipe would block its exit */
 		clock_sleep_ns(clock_monotonic(), 5000000);
 	}
-	worker_home(r, w, 500);
+	worker_end(r, w, 500);
 }
 
 /* Records which of its ranks waits where. */
@@ -114,7 +114,7 @@ static void case_fell(struct run *r, struct worker *w, enum ending ending, enum 
 	w->c = NULL;
 }
 
-void worker_fell_forced(struct run *r, struct worker *w, const char *how)
+void worker_ended_by_force(struct run *r, struct worker *w, const char *how)
 {
 	char what[192];
 
@@ -236,7 +236,7 @@ void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
 	w->limit_ns = clock_now_ns(r->o->clock) + (uint64_t)c->limit_ms * 1000000u;
 	if (st) { /* the worker died between two cases, or could not be started */
 		case_fell(r, w, ENDING_CRASHED, err.cause ? err.cause : CAUSE_CRASHED, err.text);
-		worker_home(r, w, 0);
+		worker_end(r, w, 0);
 	}
 }
 
@@ -252,16 +252,16 @@ static void on_leave(struct run *r, struct worker *w)
 		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED,
 			  "the worker closed its channel and did not exit");
 	else if (w->c && w->forced != ENDING_DONE)
-		worker_fell_forced(r, w, "TERM ended it");
+		worker_ended_by_force(r, w, "TERM ended it");
 	else if (w->c) {
 		process_wait_text(w->p.wait_status, how, sizeof(how));
 		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED, how);
 	}
-	worker_home(r, w, 0);
+	worker_end(r, w, 0);
 }
 
-void worker_ask(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *why,
-		uint64_t patience_ns)
+void worker_terminate(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *why,
+		      uint64_t patience_ns)
 {
 	w->forced = ending;
 	w->forced_cause = cause;
@@ -282,11 +282,11 @@ void worker_force(struct run *r, struct worker *w)
 	if (w->c && !ended)
 		case_fell(r, w, ENDING_STUCK, CAUSE_STUCK, "KILL did not end it: it waits inside the kernel");
 	else if (w->c)
-		worker_fell_forced(r, w, "KILL ended it");
+		worker_ended_by_force(r, w, "KILL ended it");
 	clear(w);
 }
 
-void worker_hear(struct run *r, struct worker *w)
+void worker_receive(struct run *r, struct worker *w)
 {
 	enum lines_state state = lines_read(&w->in, w->p.channel, worker_line, w);
 
@@ -294,7 +294,7 @@ void worker_hear(struct run *r, struct worker *w)
 	if (w->garbled && w->c) {
 		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED,
 			  "the worker wrote an invalid line to its channel");
-		worker_home(r, w, 200);
+		worker_end(r, w, 200);
 	} else if (state != LINES_MORE) {
 		on_leave(r, w);
 	}

@@ -41,10 +41,10 @@ static bool wanted(const struct timing *t)
 
 /* The SM, the cache, the FLOP of the case's type, and the pipe that may limit in addition to the tensor pipe.
  * This takes two passes, or three with the issue slots. */
-static struct counter_wish wish_of(const struct timing *t)
+static struct counter_request wish_of(const struct timing *t)
 {
 	const char *limit = t->work.limit, *type = !strncmp(limit, "compute.", 8) ? limit + 8 : "";
-	struct counter_wish w = {.sets = COUNTER_CORE | COUNTER_CACHE, .type = type, .ranges = RANGES};
+	struct counter_request w = {.sets = COUNTER_CORE | COUNTER_CACHE, .type = type, .ranges = RANGES};
 
 	if (counter_tensor_metric(type))
 		w.sets |= COUNTER_TENSOR;
@@ -133,7 +133,7 @@ static enum status count_case(struct timing *t, struct result *r, struct error *
 {
 	double most = t->iteration_ns > 0 ? ceil(PHASE_COUNTED_NS / t->iteration_ns) : 1;
 	uint64_t count[RANGES] = {[WHOLE] = (uint64_t)fmin(fmax(most, PHASE_COUNTED_LEAST), 1 << 20)};
-	struct counter_wish wish = wish_of(t);
+	struct counter_request wish = wish_of(t);
 	struct counting c = {0};
 	struct window w = timing_window(t);
 	enum status st = STATUS_OK;

@@ -247,5 +247,5 @@ void ranks_release(struct rank_case *p, enum status st, const struct error *why)
 	if (lost.status)
 		log_warn(p->w->log, LOG_TOPIC_RUN, "%s: %s", p->c->key, lost.text);
 	else if (p->c->team)
-		ranks_tell_outcome(p, st, why);
+		ranks_report_outcome(p, st, why);
 }

@@ -25,7 +25,7 @@ void ranks_end_threads(struct ranks *s);
 /* The same for a launched team, which this worker leads. */
 enum status ranks_start_team(struct measure *w, const struct bench_case *c, struct error *err);
 /* Sends the outcome of this case to the other ranks; *why is the reason if `st` is an error. */
-void ranks_tell_outcome(struct rank_case *p, enum status st, const struct error *why);
+void ranks_report_outcome(struct rank_case *p, enum status st, const struct error *why);
 /* Sends a follower's answer with the new samples of the window. */
 enum status ranks_answer(struct rank_case *p, struct rank_case_answer *a, struct error *err);
 #endif

@@ -27,7 +27,7 @@ enum status ranks_start_team(struct measure *w, const struct bench_case *c, stru
 	return STATUS_OK;
 }
 
-void ranks_tell_outcome(struct rank_case *p, enum status st, const struct error *why)
+void ranks_report_outcome(struct rank_case *p, enum status st, const struct error *why)
 {
 	const struct team_command c = {.word = RANK_CASE_OUTCOME};
 	struct team_verdict v = {.status = st, .cause = st ? why->cause : CAUSE_NONE};
@@ -126,7 +126,7 @@ static enum status follow(struct following *f, struct error *err)
 	struct team_command c;
 
 	for (;;) {
-		enum status st = team_follow(p->team, &c, err);
+		enum status st = team_wait_for_lead(p->team, &c, err);
 
 		if (!st)
 			st = at(f, c.word, err);

@@ -44,7 +44,7 @@ static void *follow(void *arg)
 	enum status st = STATUS_OK;
 
 	bind_near(r);
-	while (p && !st && !team_follow(r->team, &c, NULL)) {
+	while (p && !st && !team_wait_for_lead(r->team, &c, NULL)) {
 		if (c.word == RANK_CASE_PREPARE)
 			*p = (struct rank_case){.w = &r->w, .c = r->all->all->c, .team = r->team};
 		rank_case_obey(p, &c, &a);

@@ -172,7 +172,7 @@ static void welcome(struct acceptor *d, struct pending *s)
 	text_copy(p->node, sizeof(p->node), s->said.node);
 	text_copy(p->host, sizeof(p->host), s->address);
 	text_copy(p->last, sizeof(p->last), "its greeting");
-	control_tell_json(d->c, p, WIRE_WELCOME, json_pack("{s:I}", "left_ms", (json_int_t)(left / ms)));
+	control_send_json(d->c, p, WIRE_WELCOME, json_pack("{s:I}", "left_ms", (json_int_t)(left / ms)));
 	*s = (struct pending){.ch.fd = -1};
 	d->here++;
 }
@@ -338,7 +338,7 @@ static enum status settle(struct acceptor *d, struct error *err)
 	st = control_read_clocks(d->c, false, err);
 	if (st)
 		return st;
-	control_tell_json(d->c, NULL, WIRE_SHAPE, shape_json(&d->c->shape));
+	control_send_json(d->c, NULL, WIRE_SHAPE, shape_json(&d->c->shape));
 	return d->c->over.status ? control_over(d->c, &d->c->over, err) : STATUS_OK;
 }
 

@@ -70,7 +70,7 @@ static enum status answer_all(struct control *c, const struct step *s, json_t **
 	*answer = s->answer ? s->answer(c, all, err) : json_object();
 	if (c->over.status)
 		return control_over(c, &c->over, err);
-	control_tell_json(c, NULL, WIRE_GO, json_incref(*answer));
+	control_send_json(c, NULL, WIRE_GO, json_incref(*answer));
 	return c->over.status ? control_over(c, &c->over, err) : STATUS_OK;
 }
 
@@ -106,7 +106,7 @@ static enum status ask_who_is_late(struct control *c, const struct step *s, stru
 	enum status st;
 	char who[96];
 
-	control_tell_json(c, &c->peer[0], WIRE_LATE,
+	control_send_json(c, &c->peer[0], WIRE_LATE,
 			  json_pack("{s:s,s:I}", "what", s->what, "limit_ms", (json_int_t)s->limit_ms));
 	st = control_wait(c, zero_spoke, NULL, control_deadline(c, ANSWER_GRACE_MS), err);
 	if (!st || c->over.status)
@@ -138,7 +138,7 @@ static enum status follow(struct control *c, const struct step *s, const json_t 
 	enum wire_kind kind = WIRE_KIND_COUNT;
 	enum status st;
 
-	control_tell_json(c, &c->peer[0], s->kind, json_deep_copy(mine));
+	control_send_json(c, &c->peer[0], s->kind, json_deep_copy(mine));
 	st = await_zero(c, s, err);
 	if (st && !c->over.status)
 		st = ask_who_is_late(c, s, err);
@@ -287,7 +287,7 @@ enum status control_end(struct control *c, enum ending mine, enum ending *worst,
 		c->fell = true;
 		c->fell_rank = 0;
 		c->fell_ending = mine;
-		control_tell_json(c, NULL, WIRE_FELL, json_pack("{s:i}", "case", (int)c->case_ordinal));
+		control_send_json(c, NULL, WIRE_FELL, json_pack("{s:i}", "case", (int)c->case_ordinal));
 	}
 	said = json_pack("{s:s}", "ending", ending_name(mine));
 	st = take_step(c, &s, said, &answer, err);
@@ -342,7 +342,7 @@ static enum status share_from_zero(struct control *c, const void *bytes, size_t 
 	struct text t = {0};
 	enum status st;
 
-	control_tell_all(c, WIRE_SHARE, bytes, size);
+	control_send_all(c, WIRE_SHARE, bytes, size);
 	st = control_wait(c, all_sent, NULL, control_deadline(c, limit_ms), err);
 	if (!st || c->over.status)
 		return st;

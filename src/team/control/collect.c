@@ -46,7 +46,7 @@ static bool look_until(struct control *c, bool (*ready)(const struct control *),
 		       bool (*gone)(const struct control *), uint64_t deadline_ns)
 {
 	while (!ready(c) && !gone(c) && !(c->o.stop && *c->o.stop) && clock_now_ns(c->clock) < deadline_ns)
-		control_look(c, CONTROL_PORTION_MS / 10);
+		control_poll(c, CONTROL_PORTION_MS / 10);
 	return ready(c);
 }
 
@@ -147,12 +147,12 @@ static enum status take_all(struct control *c, const char *dir, unsigned limit_m
 	if (st)
 		return st;
 	c->collect = &all;
-	control_tell_json(c, NULL, WIRE_COLLECT, json_object());
+	control_send_json(c, NULL, WIRE_COLLECT, json_object());
 	look_until(c, all_done, never, control_deadline(c, limit_ms));
 	snprintf(late, sizeof(late), "it sent no more within %.1f s", limit_ms / 1e3);
 	for (unsigned r = 1; r < c->size; r++) {
 		end_sender(&all.of[r], late);
-		control_tell_json(c, &c->peer[r], WIRE_TAKEN, json_pack("{s:s}", "text", all.of[r].why));
+		control_send_json(c, &c->peer[r], WIRE_TAKEN, json_pack("{s:s}", "text", all.of[r].why));
 	}
 	name_missing(c, &all, missing);
 	c->collect = NULL;
@@ -210,7 +210,7 @@ static enum status send_bytes(struct control *c, int fd, const char *path, uint6
 		if (!look_until(c, window_open, zero_gone, deadline_ns) || zero_gone(c))
 			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST,
 					       "rank 0 does not read the rest of %s", path);
-		control_tell(c, &c->peer[0], WIRE_DATA, chunk, (size_t)n);
+		control_send(c, &c->peer[0], WIRE_DATA, chunk, (size_t)n);
 		left -= (uint64_t)n;
 	}
 	return STATUS_OK;
@@ -234,7 +234,7 @@ static enum status send_file(struct control *c, const char *dir, const struct co
 		st = error_set(err, STATUS_BAD_INPUT, "%s has %lld bytes; the limit is %llu", row->name,
 			       (long long)info.st_size, (unsigned long long)row->most);
 	if (!st) {
-		control_tell_json(
+		control_send_json(
 			c, &c->peer[0], WIRE_FILE,
 			json_pack("{s:s,s:I}", "name", row->name, "size", (json_int_t)info.st_size));
 		st = send_bytes(c, fd, row->name, (uint64_t)info.st_size, deadline_ns, err);
@@ -255,7 +255,7 @@ static enum status send_all(struct control *c, const char *dir, unsigned limit_m
 		return st;
 	for (unsigned i = 0; i < COLLECT_FILES && !why.status; i++)
 		send_file(c, dir, &collect_rows[i], deadline, &why);
-	control_tell_json(c, &c->peer[0], WIRE_SENT, json_pack("{s:s}", "text", why.text));
+	control_send_json(c, &c->peer[0], WIRE_SENT, json_pack("{s:s}", "text", why.text));
 	st = hear(c, WIRE_TAKEN, "did not answer", deadline, &said, err);
 	if (!st && *text_said(said))
 		st = error_set(err, STATUS_UNAVAILABLE, "rank 0 did not take the files of rank %u: %.200s",

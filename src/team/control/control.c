@@ -58,7 +58,7 @@ void control_error_from(struct error *e, const json_t *j)
 		error_set_cause(e, status, cause, "%s", text ? text : "the team ended without a message");
 }
 
-void control_tell(struct control *c, struct peer *p, enum wire_kind kind, const void *payload, size_t size)
+void control_send(struct control *c, struct peer *p, enum wire_kind kind, const void *payload, size_t size)
 {
 	struct error err = {0};
 
@@ -97,18 +97,18 @@ static void make_room(struct control *c, size_t size, uint64_t deadline)
 	}
 }
 
-void control_tell_all(struct control *c, enum wire_kind kind, const void *payload, size_t size)
+void control_send_all(struct control *c, enum wire_kind kind, const void *payload, size_t size)
 {
 	uint64_t deadline = control_deadline(c, ROOM_MS);
 
 	for (unsigned i = 0; i < c->peers; i++) {
 		if ((i + 1) * size > QUEUED_MOST)
 			make_room(c, size, deadline);
-		control_tell(c, &c->peer[i], kind, payload, size);
+		control_send(c, &c->peer[i], kind, payload, size);
 	}
 }
 
-void control_tell_json(struct control *c, struct peer *p, enum wire_kind kind, json_t *j)
+void control_send_json(struct control *c, struct peer *p, enum wire_kind kind, json_t *j)
 {
 	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 	const struct error why = {STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, NULL, 0, "out of memory for a frame"};
@@ -117,9 +117,9 @@ void control_tell_json(struct control *c, struct peer *p, enum wire_kind kind, j
 	if (!text)
 		control_over(c, &why, NULL);
 	else if (p)
-		control_tell(c, p, kind, text, strlen(text));
+		control_send(c, p, kind, text, strlen(text));
 	else
-		control_tell_all(c, kind, text, strlen(text));
+		control_send_all(c, kind, text, strlen(text));
 	free(text);
 }
 
@@ -149,7 +149,7 @@ enum status control_over(struct control *c, const struct error *why, struct erro
 		log_debug(c->log, LOG_TOPIC_RUN, "team over: %s", why->text);
 		if (!c->over_told) {
 			c->over_told = true;
-			control_tell_json(c, NULL, WIRE_STOP, control_error_json(why));
+			control_send_json(c, NULL, WIRE_STOP, control_error_json(why));
 			flush_all(c);
 		}
 	}
@@ -193,7 +193,7 @@ unsigned control_poll_set(const struct control *c, struct pollfd *out, unsigned 
 	return count;
 }
 
-void control_look(struct control *c, unsigned wait_ms)
+void control_poll(struct control *c, unsigned wait_ms)
 {
 	struct pollfd set[POLL_MAX];
 	unsigned count = control_poll_set(c, set, POLL_MAX);
@@ -219,7 +219,7 @@ enum status control_wait(struct control *c, bool (*done)(const struct control *,
 		if (now >= deadline_ns)
 			return STATUS_NO_RESOURCE;
 		left_ms = (deadline_ns - now) / ms + 1;
-		control_look(c, left_ms < CONTROL_PORTION_MS ? (unsigned)left_ms : CONTROL_PORTION_MS);
+		control_poll(c, left_ms < CONTROL_PORTION_MS ? (unsigned)left_ms : CONTROL_PORTION_MS);
 	}
 }
 
@@ -366,7 +366,7 @@ void control_leave(struct control **c)
 	if (!*c)
 		return;
 	if (!(*c)->over.status)
-		control_tell_json(*c, NULL, WIRE_BYE, json_object());
+		control_send_json(*c, NULL, WIRE_BYE, json_object());
 	flush_all(*c);
 	control_free(*c);
 	*c = NULL;

@@ -71,15 +71,15 @@ enum status control_over(struct control *c, const struct error *why, struct erro
 enum status control_wait(struct control *c, bool (*done)(const struct control *, const void *),
 			 const void *arg, uint64_t deadline_ns, struct error *err);
 /* Polls once for up to wait_ms, handles received frames and drops peers that were silent too long. */
-void control_look(struct control *c, unsigned wait_ms);
+void control_poll(struct control *c, unsigned wait_ms);
 /* Parts of it, for callers with a poll of their own. */
 void control_take_in(struct control *c);
 void control_ping(struct control *c, struct peer *p);
 unsigned control_poll_set(const struct control *c, struct pollfd *out, unsigned room);
 /* Sends to all connected peers. */
-void control_tell_all(struct control *c, enum wire_kind kind, const void *payload, size_t size);
-void control_tell(struct control *c, struct peer *p, enum wire_kind kind, const void *payload, size_t size);
-void control_tell_json(struct control *c, struct peer *p, enum wire_kind kind,
+void control_send_all(struct control *c, enum wire_kind kind, const void *payload, size_t size);
+void control_send(struct control *c, struct peer *p, enum wire_kind kind, const void *payload, size_t size);
+void control_send_json(struct control *c, struct peer *p, enum wire_kind kind,
 		       json_t *j); /* p NULL: to all; takes ownership of j */
 /* Takes the first held frame of a peer, as JSON, and its kind. NULL: no frame, or no JSON (kind is then
  * WIRE_KIND_COUNT). */

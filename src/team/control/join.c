@@ -287,7 +287,7 @@ static enum status take_shape(struct control *c, unsigned left_ms, struct error 
 	enum status st;
 	json_t *j;
 
-	control_tell_json(c, &c->peer[0], WIRE_SHAPE, shape_about(c));
+	control_send_json(c, &c->peer[0], WIRE_SHAPE, shape_about(c));
 	st = control_wait(c, zero_spoke, NULL, deadline, err);
 	if (st)
 		return c->over.status ? st : control_over(c, &late, err);

@@ -53,7 +53,7 @@ static void hold(struct control *c, struct peer *p, const struct wire_frame *f)
 void control_ping(struct control *c, struct peer *p)
 {
 	p->pinged_ns = clock_now_ns(c->clock);
-	control_tell_json(c, p, WIRE_PING, json_pack("{s:I}", "sent", (json_int_t)p->pinged_ns));
+	control_send_json(c, p, WIRE_PING, json_pack("{s:I}", "sent", (json_int_t)p->pinged_ns));
 }
 
 /* The reading with the shortest round trip counts; its error is half of that round trip. */
@@ -107,7 +107,7 @@ static void on_end(struct control *c, struct peer *p, const struct wire_frame *f
 		c->fell = true;
 		c->fell_rank = p->rank;
 		c->fell_ending = ending;
-		control_tell_json(c, NULL, WIRE_FELL, json_pack("{s:i}", "case", (int)c->case_ordinal));
+		control_send_json(c, NULL, WIRE_FELL, json_pack("{s:i}", "case", (int)c->case_ordinal));
 	}
 	hold(c, p, f);
 }
@@ -126,7 +126,7 @@ static void on_json(struct control *c, struct peer *p, const struct wire_frame *
 	}
 	switch (f->kind) {
 	case WIRE_PING:
-		control_tell_json(c, p, WIRE_PONG,
+		control_send_json(c, p, WIRE_PONG,
 				  json_pack("{s:I,s:I}", "sent",
 					    json_integer_value(json_object_get(j, "sent")), "there",
 					    (json_int_t)clock_now_ns(c->clock)));

@@ -14,7 +14,7 @@ static const char own[] = "STATIC_PLUGIN";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int *mask; /* NCCL's event mask; NULL: no communicator yet, or no plug-in */
 static bool listening;
-static struct nccl_told last;
+static struct nccl_choice last;
 
 bool nccl_hooks_offer(void)
 {
@@ -30,15 +30,15 @@ void nccl_hooks_listen(bool on)
 	pthread_mutex_lock(&lock);
 	listening = on;
 	if (on)
-		last = (struct nccl_told){0};
+		last = (struct nccl_choice){0};
 	if (mask)
 		*mask = on ? NCCL_PROFILE_COLL : 0;
 	pthread_mutex_unlock(&lock);
 }
 
-struct nccl_told nccl_hooks_told(void)
+struct nccl_choice nccl_hooks_choice(void)
 {
-	struct nccl_told told;
+	struct nccl_choice told;
 
 	pthread_mutex_lock(&lock);
 	told = last;
@@ -68,7 +68,7 @@ static void tell(const struct nccl_profile_coll *c)
 {
 	pthread_mutex_lock(&lock);
 	if (listening) {
-		last = (struct nccl_told){.told = true, .channels = c->channels, .warps = c->warps};
+		last = (struct nccl_choice){.told = true, .channels = c->channels, .warps = c->warps};
 		small(last.algorithm, sizeof(last.algorithm), c->algorithm);
 		small(last.protocol, sizeof(last.protocol), c->protocol);
 	}

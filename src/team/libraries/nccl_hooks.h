@@ -8,7 +8,7 @@
 #define TEAM_LIBRARIES_NCCL_HOOKS_H
 #include <stdbool.h>
 
-struct nccl_told {
+struct nccl_choice {
 	bool told;			  /* false: no event since listening began */
 	char algorithm[24], protocol[16]; /* in lower case: "ring" "ll128" */
 	unsigned channels, warps;
@@ -20,5 +20,5 @@ bool nccl_hooks_offer(void);
 /* Switches events of this process's ranks on or off, and forgets earlier events. */
 void nccl_hooks_listen(bool on);
 /* The last collective call since listening began. */
-struct nccl_told nccl_hooks_told(void);
+struct nccl_choice nccl_hooks_choice(void);
 #endif

@@ -170,8 +170,8 @@ static enum status make_secret(struct secret *s, int folder, const char *job, st
 	return st ? st : write_secret(folder, job, s->file, s->text, err);
 }
 
-enum status secret_lay(char path[4096], const char *name, const char *text, const struct environment *env,
-		       struct error *err)
+enum status secret_write_file(char path[4096], const char *name, const char *text,
+			      const struct environment *env, struct error *err)
 {
 	const char *home = env->get(env->arg, "HOME");
 	char dir[4000];

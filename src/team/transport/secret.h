@@ -29,16 +29,16 @@ void secret_forget(struct secret *s, bool remove_file);
 
 /* Writes `text` to HOME/.cache/assay/team/NAME for ranks that another launcher starts, so that the launcher
  * does not carry the secret. *path: the file; the caller removes it once the ranks have ended. */
-enum status secret_lay(char path[4096], const char *name, const char *text, const struct environment *env,
-		       struct error *err);
+enum status secret_write_file(char path[4096], const char *name, const char *text,
+			      const struct environment *env, struct error *err);
 
 /* Moves ASSAY_TEAM_SECRET and ASSAY_TEAM_SECRET_FILE out of the environment, before a child process could
  * inherit them. */
-void secret_take_told(void);
+void secret_take_env(void);
 /* Puts them back, for ranks that are about to start. */
-void secret_give_told(void);
-/* As getenv, for secret_find; also finds the variables that secret_take_told moved out. */
+void secret_restore_env(void);
+/* As getenv, for secret_find; also finds the variables that secret_take_env moved out. */
 const char *secret_environment(void *arg, const char *name);
 /* Wipes the moved variables, after the team has joined or without a team. */
-void secret_forget_told(void);
+void secret_forget_env(void);
 #endif

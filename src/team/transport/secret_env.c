@@ -20,7 +20,7 @@ static void wipe(char *text)
 		explicit_bzero(text, strlen(text));
 }
 
-void secret_take_told(void)
+void secret_take_env(void)
 {
 	for (size_t i = 0; i < TOLD; i++) {
 		char *value = getenv(told[i].name);
@@ -35,12 +35,12 @@ void secret_take_told(void)
 	}
 }
 
-void secret_give_told(void)
+void secret_restore_env(void)
 {
 	for (size_t i = 0; i < TOLD; i++)
 		if (told[i].value)
 			setenv(told[i].name, told[i].value, 1);
-	secret_forget_told();
+	secret_forget_env();
 }
 
 const char *secret_environment(void *arg, const char *name)
@@ -52,7 +52,7 @@ const char *secret_environment(void *arg, const char *name)
 	return getenv(name);
 }
 
-void secret_forget_told(void)
+void secret_forget_env(void)
 {
 	for (size_t i = 0; i < TOLD; i++) {
 		wipe(told[i].value);

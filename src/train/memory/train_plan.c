@@ -171,8 +171,8 @@ static void as_text(struct text *out, const struct planning *p)
 		 "including head, loss and recomputation");
 }
 
-static enum status make_plan(struct planning *p, const struct config *c, const struct train_room *room,
-			     struct error *err)
+static enum status make_plan(struct planning *p, const struct config *c,
+			     const struct train_memory_available *room, struct error *err)
 {
 	enum status st;
 
@@ -208,8 +208,8 @@ static struct planning *planning_of(struct error *err)
 	return p;
 }
 
-enum status train_plan(const struct config *c, const struct train_room *room, struct text *out, json_t **json,
-		       struct error *err)
+enum status train_plan(const struct config *c, const struct train_memory_available *room, struct text *out,
+		       json_t **json, struct error *err)
 {
 	struct planning *p = planning_of(err);
 	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;
@@ -230,7 +230,8 @@ enum status train_plan(const struct config *c, const struct train_room *room, st
 	return st;
 }
 
-enum status train_settle(struct config *c, const struct train_room *room, uint64_t *bytes, struct error *err)
+enum status train_settle(struct config *c, const struct train_memory_available *room, uint64_t *bytes,
+			 struct error *err)
 {
 	struct planning *p = planning_of(err);
 	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;

@@ -6,7 +6,7 @@
 #include "train/config/config.h"
 
 /* Available bytes to plan for; 0: unknown. */
-struct train_room {
+struct train_memory_available {
 	uint64_t available; /* on the configuration's device */
 	uint64_t leave;	    /* part of `available` that stays free */
 	uint64_t host;	    /* on the host, for a GPU run */
@@ -15,9 +15,10 @@ struct train_room {
 /* Plans a run. Appends the plan as text to *out and returns it as JSON in *json (owner: caller); either may
  * be NULL. If the memory is too small, the plan says so and lists the settings to change; this is not an
  * error. */
-enum status train_plan(const struct config *c, const struct train_room *room, struct text *out, json_t **json,
-		       struct error *err);
+enum status train_plan(const struct config *c, const struct train_memory_available *room, struct text *out,
+		       json_t **json, struct error *err);
 /* Before a run: decides micro-batch and recompute level (memory_fit_settle) and returns the planned bytes.
  * NO_RESOURCE, before anything is allocated, if the plan does not fit. */
-enum status train_settle(struct config *c, const struct train_room *room, uint64_t *bytes, struct error *err);
+enum status train_settle(struct config *c, const struct train_memory_available *room, uint64_t *bytes,
+			 struct error *err);
 #endif
