@@ -40,7 +40,7 @@
 	X(MEASURED, "measured", 0, 1, "a valid figure that was not to be judged") \
 	X(WARN, "warn", 0, 3, "a valid figure, but something needs attention")           \
 	X(FAIL, "fail", 1, 7, "the result is wrong, or the rate is too low")            \
-	X(UNKNOWN, "unknown", 2, 4, "should be judged, but no sound reference exists; or the check could not run") \
+	X(UNKNOWN, "unknown", 2, 4, "a verdict was required, but assay has no reference to judge by, or the check could not run") \
 	X(SKIP, "skip", 0, 0, "not applicable to this machine, or not requested")      \
 	X(UNTRUSTED, "untrusted", 2, 5, "ran, but the figures are not valid")  \
 	X(ERROR, "error", 2, 6, "no answer; see the reason")
@@ -56,10 +56,10 @@
 	X(RECORDED, "recorded", "assay never measures a recorded machine", "run assay on the machine itself") \
 	X(UNSUPPORTED, "unsupported", "present, but does not support this", "")                               \
 	X(NO_REFERENCE, "no_reference", "no sound reference to judge it by", "compare with a healthy sibling: assay compare") \
-	X(LOW_CONFIDENCE, "low_confidence", "judged by an expected range with little evidence", "")                 \
+	X(LOW_CONFIDENCE, "low_confidence", "judged by an expected range from few devices", "")                 \
 	X(DRIVER_MISSING, "driver_missing", "a GPU is on the PCI bus, but no NVIDIA driver works", "install the NVIDIA driver, or load its kernel module") \
 	X(DRIVER_OLD, "driver_old", "the NVIDIA driver is too old", "update the NVIDIA driver") \
-	X(LIBRARY_MISSING, "library_missing", "a library or one of its functions was not found", "install it (again) or set its path; see assay info software") \
+	X(LIBRARY_MISSING, "library_missing", "a library or one of its functions was not found", "install the library that the reason names, or set its path; assay info software lists what was found") \
 	X(PERMISSION, "permission", "missing permission to read it", "run with the permission that the message names, or ask the operator") \
 	X(NO_LOG, "no_log", "the kernel log could not be read", "add the user to group adm or systemd-journal, or run as root") \
 	X(BUSY, "busy", "another process uses the device", "stop the other process, or use --wait or --beside") \
@@ -74,9 +74,9 @@
 	X(NAN, "nan", "NaN or infinity instead of a finite number", "stop using this device; repeat with assay probe stress") \
 	X(HBM_DATA, "hbm_data", "device memory did not return the data that was written", "stop using this device; repeat with assay probe hbm; replace the GPU if an ECC error or an Xid confirms it") \
 	X(SLOW_SM, "slow_sm", "one multiprocessor (SM) is slower than its siblings", "repeat with assay probe sm; replace the GPU if wrong results, an ECC error or an Xid confirm it") \
-	X(BELOW_BAND, "below_band", "below the expected range of healthy devices of this kind", "see the gap section; compare with siblings: assay compare") \
+	X(BELOW_BAND, "below_band", "below the expected range of healthy devices of this kind", "see \"Gap to the bound\" in REPORT.md; compare with siblings: assay compare") \
 	X(BELOW_BOUND, "below_bound", "a small share of its links' limit; no expected range is known", "see the ranks or GPUs named; compare with a healthy sibling: assay compare") \
-	X(BELOW_CEILING, "below_ceiling", "far below this machine's own measured maximum", "see the gap section")       \
+	X(BELOW_CEILING, "below_ceiling", "far below this machine's own measured maximum", "see \"Gap to the bound\" in REPORT.md")       \
 	X(BLAS_KERNEL, "blas_kernel", "the BLAS library chose slow kernels for this CPU; others reach the expected range", "run with the setting that the report names") \
 	X(LOW_EFFICIENCY, "low_efficiency", "slow for the clock that it ran at", "check library versions; compare with siblings: assay compare") \
 	X(LOW_CLOCK, "low_clock", "the clock under load is low for this power limit", "check cooling and power delivery") \
@@ -84,7 +84,7 @@
 	X(CLOCK_LOCKED, "clock_locked", "the clock stays low under load without a limit that explains it", "ask the operator for locked clocks (nvidia-smi -q -d CLOCK); if they are intended, set sm_clock in the site file") \
 	X(BAND_STALE, "band_stale", "above the expected range, which is probably outdated", "report it with the run directory") \
 	X(ABOVE_BOUND, "above_bound", "faster than the hardware's physical limit: the figure is wrong", "do not use the figure; report it as a defect") \
-	X(ABOVE_LINK, "above_link", "faster than the links alone allow: the switch (NVLS) or the network (SHARP) computes too", "")  \
+	X(ABOVE_LINK, "above_link", "faster than the links alone allow: the switch (NVLS) or the network (SHARP) adds data too", "")  \
 	X(UNEXPLAINED, "unexplained", "the known factors do not explain the measurement", "see the residual in the gap section") \
 	X(UNSETTLED, "unsettled", "clock, power or rate was not yet stable", "repeat with a longer --seconds") \
 	X(WIDE_SPREAD, "wide_spread", "the samples vary too much", "repeat on a quiet machine")   \
@@ -107,11 +107,11 @@
 	X(NVLINK_COUNT, "nvlink_count", "fewer NVLinks are up than the device has", "read the kernel log, then reset the GPU; replace the GPU if the link stays down and an Xid names it") \
 	X(NVLINK_ERRORS, "nvlink_errors", "NVLink error counters rose", "repeat under load; reseat or replace the GPU if the same link has errors again and is slow or down") \
 	X(LINK_SLOW, "link_slow", "one link is slower than the others", "see the pair and direction named") \
-	X(SLOW_RANK, "slow_rank", "one rank slows down the others (straggler)", "check the GPU named and other processes on it; repeat without it to confirm") \
-	X(NODE_SLOW, "node_slow", "one node slows down the others", "check the node named; repeat without it to confirm") \
+	X(SLOW_RANK, "slow_rank", "one rank slows down the others (straggler)", "check the GPU named and other processes on it; repeat the check without this device") \
+	X(NODE_SLOW, "node_slow", "one node slows down the others", "check the node named; repeat the check without this device") \
 	X(NCCL_ENV, "nccl_env", "an NCCL variable slows the collectives", "unset the variable")                  \
 	X(FABRIC_STATE, "fabric_state", "the NVSwitch fabric is not ready", "start the fabric manager, or wait until it is ready") \
-	X(SIBLING_OUTLIER, "sibling_outlier", "differs from its siblings", "check the device named; repeat without it to confirm") \
+	X(SIBLING_OUTLIER, "sibling_outlier", "differs from its siblings", "check the device named; repeat the check without this device") \
 	X(ECC, "ecc", "memory errors were counted or logged", "reset the GPU; replace the GPU if they return and a remap failed or an Xid names it")     \
 	X(ECC_OFF, "ecc_off", "ECC is switched off", "ask the operator to switch ECC on")              \
 	X(REMAP_PENDING, "remap_pending", "a row remap waits for a reset", "reset the GPU or reboot")  \

@@ -42,8 +42,8 @@ ok "nothing was left behind by mistakes" [ ! -e assay-runs ]
 suite '  - {probe: "null", phases: burst, require: measured, options: {time: 1ms, slot: [1, 2]}}'
 ok "a plan prints time, watts and bytes" expect 0 check --suite tiny.yaml --plan
 ok "time" says '^time ' out
-ok "watts" says '^watts ' out
-ok "bytes" says '^bytes ' out
+ok "power" says '^power ' out
+ok "bytes" says '^disk ' out
 ok "and leaves nothing" [ ! -e assay-runs ]
 ok "of what is skipped it prints one line a reason" expect 0 check quick --plan --target cpu
 ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: --target selects another target' out

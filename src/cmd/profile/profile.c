@@ -37,7 +37,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct profile_opts, kernels_only, .name = "kernels-only",
 		.help = "record only the activity of the devices, not the program's CUDA calls: lowest overhead"),
 	OPT_ROW(struct profile_opts, api, .name = "api",
-		.help = "record every CUDA call, and the event that each wait waited for (default: calls that launch, copy, wait or allocate)"),
+		.help = "record every CUDA call, and the event that each wait is for (default: calls that launch, copy, wait or allocate)"),
 	OPT_ROW(struct profile_opts, graphs, .name = "graphs", .preset = "nodes", .choices = graph_words,
 		.help = "record a CUDA graph as its nodes, or as one event with lower overhead"),
 	OPT_ROW(struct profile_opts, counters, .name = "counters", .also = "metrics kernel-name",

@@ -221,12 +221,12 @@ static void print_text(const struct plan *p, const struct machine *m, const char
 		  p->hash);
 	text_addf(&out, "time   about %.0f s\n", p->seconds_expected);
 	if (d.watts > 0)
-		text_addf(&out, "watts  up to %.0f W by the GPUs%s\n", d.watts,
+		text_addf(&out, "power  up to %.0f W by the GPUs%s\n", d.watts,
 			  d.watts_known ? "" : " whose limit is known");
 	else
-		text_add(&out, "watts  CPU only\n");
+		text_add(&out, "power  CPU only\n");
 	add_peak(&out, p);
-	text_addf(&out, "bytes  about %s in %s\n", bytes, dir);
+	text_addf(&out, "disk   about %s in %s\n", bytes, dir);
 	for (size_t i = 0; i < p->count; i++) {
 		if (!runs_any(&p->steps[i]))
 			continue;

@@ -68,7 +68,7 @@ static void about_clock(struct judgement *out, const struct subject *s)
 
 	if (!clock || clock->value >= GAP_LOW)
 		return;
-	a = advice_add(out, power_capped(out) ? "power limit and cooling" : "the cause of the low clock",
+	a = advice_add(out, power_capped(out) ? "power limit and cooling" : "find what limits the clock",
 		       "clock %s", clock->signal);
 	if (!a)
 		return;
@@ -109,7 +109,7 @@ static void about_pipe(struct judgement *out, const struct subject *s)
 	if (waves && waves->value < 0.95)
 		a = advice_add(out, "shape: a whole number of waves of tiles", "waves %.3f", waves->value);
 	else if (pipe && pipe->value < 0.90)
-		a = advice_add(out, "kernel: keep the pipe busy", "%.120s", pipe->signal);
+		a = advice_add(out, "a kernel that keeps the pipe busier", "%.120s", pipe->signal);
 	else
 		return;
 	if (a)

@@ -55,9 +55,9 @@ void verdict_steadiness(struct judgement *out, const struct subject *s)
 		width = 0;
 	settled(out, s, told, width);
 	if (width > VERDICT_SPREAD_STOP && !lenient)
-		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
-			100 * width);
+		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
+			"the mean is uncertain by %.1f %% (95 %% half-width)", 100 * width);
 	else if (width > warn && !swings(s))
-		finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
-			100 * width);
+		finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD,
+			"the mean is uncertain by %.1f %% (95 %% half-width)", 100 * width);
 }

@@ -375,7 +375,7 @@ static const char *unjudged(const struct subject *s)
 	struct network_bound nodes;
 
 	if (!strcmp(s->c->probe, "peak"))
-		return "a ceiling for other cases; nothing judges it";
+		return "reference value for other cases";
 	if (!s->gpu && !s->ctx->ahead && expect_ceiling(s->ctx->e, subject_word, s)) {
 		bound_ceiling(s->ctx, s->c, &peak, &disturbed);
 		return disturbed

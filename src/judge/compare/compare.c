@@ -186,8 +186,9 @@ static void history_headline(struct comparison *c)
 	else
 		snprintf(c->headline, sizeof(c->headline),
 			 "one machine: %zu of %zu cases slower (%zu of them judged), %zu faster%s, %zu "
-			 "newly fail; %zu differences of inventory",
-			 t.slower, t.comparable, t.judged, t.faster, open, t.worse, c->difference_count);
+			 "newly fail; %zu difference%s of inventory",
+			 t.slower, t.comparable, t.judged, t.faster, open, t.worse, c->difference_count,
+			 c->difference_count == 1 ? "" : "s");
 }
 
 static void fleet_headline(struct comparison *c, size_t runs)
@@ -200,8 +201,8 @@ static void fleet_headline(struct comparison *c, size_t runs)
 	if (!c->groups && c->pair_count)
 		snprintf(c->headline, sizeof(c->headline),
 			 "%zu machines side by side: %zu values of the same case; no verdict, because "
-			 "finding an outlier needs four values of a kind; %zu differences of inventory",
-			 runs, c->pair_count, c->difference_count);
+			 "finding an outlier needs four values of a kind; %zu difference%s of inventory",
+			 runs, c->pair_count, c->difference_count, c->difference_count == 1 ? "" : "s");
 	else if (!c->groups)
 		snprintf(c->headline, sizeof(c->headline),
 			 "%zu machines: nothing to compare, because no kind of value has four values or more",
@@ -209,8 +210,9 @@ static void fleet_headline(struct comparison *c, size_t runs)
 	else
 		snprintf(c->headline, sizeof(c->headline),
 			 "%zu machines: %zu slow and %zu fast outliers over %zu kinds of value; %zu "
-			 "differences of inventory",
-			 runs, slower, c->outlier_count - slower, c->groups, c->difference_count);
+			 "difference%s of inventory",
+			 runs, slower, c->outlier_count - slower, c->groups, c->difference_count,
+			 c->difference_count == 1 ? "" : "s");
 }
 
 enum status compare_runs(struct comparison *out, const struct compare_run *runs, size_t count,

@@ -97,6 +97,6 @@ bool gap_memory(struct judgement *out, const struct subject *s)
 			"DRAM efficiency cannot be split off: no DRAM reading lies wholly inside the window");
 		whole = false;
 	}
-	gap_add(out, "traffic", 1, 0, "beyond 8 x L2 the algorithm's bytes equal DRAM's bytes");
+	gap_add(out, "traffic", 1, 0, "assumed: arrays above 8 x L2 cross DRAM once");
 	return whole;
 }

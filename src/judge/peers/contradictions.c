@@ -147,8 +147,8 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 		quantity(here, sizeof(here), j);
 		quantity(there, sizeof(there), &then);
 		snprintf(text, sizeof(text),
-			 "%s by itself, but %s interleaved with another case of this run: the machine "
-			 "was not in a steady state",
+			 "this run measured it twice: %s alone, but %s interleaved with another case. So the "
+			 "machine was not in a steady state",
 			 here, there);
 		note(j, text);
 		return;

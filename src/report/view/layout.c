@@ -108,7 +108,7 @@ static void name_one(struct text *out, unsigned *count, unsigned most, const cha
 
 static void add_to_fold(struct view *v, size_t group, struct view_row *row)
 {
-	static const char held[] = "all their rules passed";
+	static const char held[] = "all checks passed";
 	const char *reason = passing_reading(row) ? held : row->reason;
 	struct view_fold *f = NULL;
 
