@@ -2,17 +2,11 @@
 #include "machine/link/gpu_path.h"
 #include <limits.h>
 #include <strings.h>
+#include "core/text/json_member.h"
 
 static const json_t *gpu_row(const struct machine *m, unsigned index)
 {
 	return json_array_get(json_object_get(machine_json(m), "gpus"), index);
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
 }
 
 static bool link_up(const json_t *link)
@@ -42,8 +36,8 @@ static unsigned count_links(const struct machine *m, unsigned gpu, const char *s
 	size_t i;
 
 	json_array_foreach((json_t *)links_of(m, gpu), i, link) if (link_up(link)) count +=
-		straight_to ? same_place(text_of(link, "remote_pci"), straight_to)
-			    : !strcmp(text_of(link, "remote_type"), "switch");
+		straight_to ? same_place(json_member_text(link, "remote_pci"), straight_to)
+			    : !strcmp(json_member_text(link, "remote_type"), "switch");
 	return count;
 }
 
