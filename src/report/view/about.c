@@ -145,11 +145,6 @@ void about_gpu(const struct view *v, const struct gpu *g, about_visit *visit, vo
 	say(&to, "UUID", "%s", g->uuid);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Visits every library that was found, sorted by name. */
 static void library_versions(const struct visitor *to, const struct machine *m)
 {
@@ -160,7 +155,7 @@ static void library_versions(const struct visitor *to, const struct machine *m)
 
 	json_object_foreach((json_t *)software, name, row) if (names) names[count++] = name;
 	if (names)
-		qsort(names, count, sizeof(*names), by_name);
+		qsort(names, count, sizeof(*names), text_compare);
 	for (size_t i = 0; i < count; i++) {
 		const struct lib_found *lib = machine_lib(m, names[i]);
 
