@@ -370,6 +370,11 @@ const json_t *machine_json(const struct machine *m)
 	return m->json;
 }
 
+const json_t *machine_gpu_json(const struct machine *m, unsigned index)
+{
+	return json_array_get(json_object_get(m->json, "gpus"), index);
+}
+
 bool machine_is_live(const struct machine *m)
 {
 	return m->live;

@@ -4,11 +4,6 @@
 #include <strings.h>
 #include "core/text/json_member.h"
 
-static const json_t *gpu_row(const struct machine *m, unsigned index)
-{
-	return json_array_get(json_object_get(machine_json(m), "gpus"), index);
-}
-
 static bool link_up(const json_t *link)
 {
 	return json_is_true(json_object_get(link, "active"));
@@ -24,7 +19,7 @@ static bool same_place(const char *remote, const char *pci)
 
 static const json_t *links_of(const struct machine *m, unsigned gpu)
 {
-	return json_object_get(gpu_row(m, gpu), "links");
+	return json_object_get(machine_gpu_json(m, gpu), "links");
 }
 
 /* Counts the active links of a GPU to switches, or directly to the GPU with this PCI address if it is not
