@@ -161,7 +161,7 @@ static struct record_case *case_of(struct builder *b, const json_t *body)
 	return u64_of(body, "case", &id) && id < r->case_count ? &r->cases[id] : NULL;
 }
 
-void record_drop_phases(struct record_case *c)
+static void record_drop_phases(struct record_case *c)
 {
 	for (size_t i = 0; i < c->phase_count; i++) {
 		json_decref(c->phase[i].values);
