@@ -7,9 +7,6 @@ meant_for_tests() {
 	cat << LIST
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
-move_bytes what tests/gpu divides by time
-move_op_name the words of tests/gpu
-telemetry_signal_by_name a line of the sampler back to its row
 LIST
 }
 LC_ALL=C

@@ -17,6 +17,11 @@ static inline uint64_t clock_now_ns(const struct clock *c)
 {
 	return c->now_ns(c->arg);
 }
+/* Seconds of the system's clock. */
+static inline double clock_now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
+}
 static inline void clock_sleep_ns(const struct clock *c, uint64_t ns)
 {
 	c->sleep_ns(c->arg, ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/env.h"
 
+#include "core/text/json_member.h"
 #include "core/text/units.h"
 
 enum { PORTS_MAX = 64, GID_NONE = -1 };
@@ -18,13 +19,6 @@ struct ports {
 	struct text down; /* "mlx5_3:1 is DOWN" */
 };
 
-static const char *text_of(const json_t *map, const char *key)
-{
-	const char *s = json_string_value(json_object_get(map, key));
-
-	return s ? s : "";
-}
-
 /* Adds a row of kind SET. If the table is full, returns the last row again. */
 static struct env_row *add_row(struct env_rows *rows, const char *name, const char *source)
 {
@@ -38,7 +32,7 @@ static struct env_row *add_row(struct env_rows *rows, const char *name, const ch
 /* If the user has set the variable, adds a row that says so and returns true. */
 static bool is_set(struct env_rows *rows, const struct machine *m, const char *name)
 {
-	const char *value = text_of(json_object_get(machine_json(m), "environment"), name);
+	const char *value = json_member_text(json_object_get(machine_json(m), "environment"), name);
 	struct env_row *r;
 
 	if (!*value)
@@ -98,12 +92,12 @@ static unsigned interfaces_up(const struct machine *m, struct text *names)
 
 	json_array_foreach((json_t *)ports, i, port)
 	{
-		const char *kind = text_of(port, "kind");
+		const char *kind = json_member_text(port, "kind");
 
 		if ((strcmp(kind, "ethernet") && strcmp(kind, "ipoib")) ||
-		    strcmp(text_of(port, "state"), "up"))
+		    strcmp(json_member_text(port, "state"), "up"))
 			continue;
-		add_name(names, text_of(port, "device"));
+		add_name(names, json_member_text(port, "device"));
 		count++;
 	}
 	return count;
@@ -147,7 +141,7 @@ static void find_ports(struct ports *p, const struct machine *m)
 	json_array_foreach((json_t *)list, i, port)
 	{
 		const json_t *gid = json_object_get(port, "gid_roce_v2");
-		const char *kind = text_of(port, "kind"), *state = text_of(port, "state");
+		const char *kind = json_member_text(port, "kind"), *state = json_member_text(port, "state");
 
 		if (strcmp(kind, "infiniband") && strcmp(kind, "roce"))
 			continue;
@@ -155,12 +149,12 @@ static void find_ports(struct ports *p, const struct machine *m)
 		if (strcmp(state, "ACTIVE")) {
 			if (p->down.size)
 				text_add(&p->down, ", ");
-			text_addf(&p->down, "%s:%s is %s", text_of(port, "device"), text_of(port, "port"),
-				  *state ? state : "in an unknown state");
+			text_addf(&p->down, "%s:%s is %s", json_member_text(port, "device"),
+				  json_member_text(port, "port"), *state ? state : "in an unknown state");
 		} else if (p->count < PORTS_MAX) {
 			p->up[p->count++] = (struct port){
-				.device = text_of(port, "device"),
-				.number = text_of(port, "port"),
+				.device = json_member_text(port, "device"),
+				.number = json_member_text(port, "port"),
 				.kind = kind,
 				.rate_gbit = json_number_value(json_object_get(port, "rate_gbit")),
 				.gid_v2 = gid ? (int)json_integer_value(gid) : GID_NONE};

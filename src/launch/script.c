@@ -55,7 +55,8 @@ static void add_places(struct command_words *w, const struct launch_plan *p, uns
 	command_words_addf(w, "%u", p->nodes * p->ranks);
 }
 
-void script_ranks(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
+/* Appends the command that a node executes: `assay __ranks`. */
+static void script_ranks(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
 {
 	const char *first = p->hosts.count && p->nodes > 1 ? hosts_address(p->hosts.name[0]) : NULL;
 	const char *master = p->master ? p->master : first;

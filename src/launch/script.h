@@ -48,11 +48,9 @@ struct launch_plan {
 void script_write(struct text *t, const struct launch_plan *p);
 /* Appends rows of kind SET as `export` lines, and the reasons of all rows as comments. */
 void script_exports(struct text *t, const struct env_rows *rows);
-/* Appends the command that a node executes: `assay __ranks`. lifeline: the end of its input ends its ranks.
- * Owner of all words: caller, command_words_release. */
-void script_ranks(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline);
-/* Appends the ssh command for host `node`. Its last word is the command of script_ranks, quoted for the
- * host's shell. */
+/* Appends the ssh command for host `node`. Its last word is the command that the host executes, `assay
+ * __ranks`, quoted for the host's shell. lifeline: the end of its input ends its ranks. Owner of all words:
+ * caller, command_words_release. */
 void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline);
 /* Appends the mpirun command with the command that it starts. */
 void script_mpirun(struct command_words *w, const struct launch_plan *p);

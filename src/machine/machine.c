@@ -6,6 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 #include "core/math/plausible_range.h"
+#include "core/text/json_member.h"
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 
@@ -66,9 +67,7 @@ static double number(const json_t *map, const char *key, double high)
 
 static void copy_text(char *out, size_t size, const json_t *map, const char *key)
 {
-	const char *text = json_string_value(json_object_get(map, key));
-
-	text_copy(out, size, text ? text : "");
+	text_copy(out, size, json_member_text(map, key));
 }
 
 static void build_caches(struct cpu *c, const json_t *cpu)
@@ -369,6 +368,11 @@ void machine_free(struct machine *m)
 const json_t *machine_json(const struct machine *m)
 {
 	return m->json;
+}
+
+const json_t *machine_gpu_json(const struct machine *m, unsigned index)
+{
+	return json_array_get(json_object_get(m->json, "gpus"), index);
 }
 
 bool machine_is_live(const struct machine *m)

@@ -167,6 +167,8 @@ json_t *machine_json_shared(const struct machine *m);
 
 /* All results are lent, and valid as long as `m`. */
 const json_t *machine_json(const struct machine *m);
+/* Row `index` of its "gpus"; NULL: none. */
+const json_t *machine_gpu_json(const struct machine *m, unsigned index);
 bool machine_is_live(const struct machine *m);
 const char *
 machine_label(const struct machine *m); /* "" if live; else the recording's label: "derived: ..." */

@@ -13,13 +13,3 @@ const struct telemetry_signal *telemetry_signal_at(enum telemetry_signal_id id)
 {
 	return &signals[id];
 }
-
-const struct telemetry_signal *telemetry_signal_by_name(const char *name)
-{
-	int i;
-
-	for (i = 0; i < TELEMETRY_SIGNAL_COUNT; i++)
-		if (!strcmp(signals[i].name, name))
-			return &signals[i];
-	return NULL;
-}

@@ -58,7 +58,6 @@ struct telemetry_signal {
 	enum signal_kind kind;
 	unsigned period_ms;
 };
-const struct telemetry_signal *telemetry_signal_by_name(const char *name); /* NULL: unknown */
 
 struct telemetry_spec {
 	const char *const *gpu_pci; /* PCI addresses, "0000:1b:00.0" */

@@ -2,9 +2,9 @@
 /* The streams, gather and chase: kernel/memory/stream.cu, memory_bulk.cu, as gpu/move launches them. */
 #include "cases.h"
 #include "core/math/random.h"
-#include "gpu/memory/move.h"
 #include "kernel/test_data/numbers.h"
 #include "kernel/memory/stream.h"
+#include "move_ops.h"
 #include "ref.h"
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Our memory kernels, the driver's copy and fill and the link, on PyTorch's arrays. */
 #include "core/text/text.h"
-#include "gpu/memory/move.h"
 #include "kernel/memory/stream.h"
+#include "move_ops.h"
 #include "pairs_internal.h"
 #include <inttypes.h>
 

@@ -6,9 +6,9 @@
  */
 #include "cases.h"
 #include "core/math/stats.h"
-#include "gpu/memory/move.h"
 #include "kernel/test_data/numbers.h"
 #include "kernel/memory/stream.h"
+#include "move_ops.h"
 #include <inttypes.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

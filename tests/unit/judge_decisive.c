@@ -217,7 +217,7 @@ static void test_decisive__a_broken_nvml_leaves_readings_unknown_by_its_cause(vo
 		const char *action;
 	} broken[] = {
 		{"[{\"what\": \"NVML\", \"cause\": \"library_missing\", \"why\": \"invalid ELF header\"}]",
-		 CAUSE_LIBRARY_MISSING, "install it (again)"},
+		 CAUSE_LIBRARY_MISSING, "install the library that the reason names"},
 		{"[{\"what\": \"NVML\", \"cause\": \"version_mismatch\", \"why\": \"nvmlInit_v2 answered "
 		 "18\"}]",
 		 CAUSE_VERSION_MISMATCH, "reload the driver's kernel module"},

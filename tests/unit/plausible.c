@@ -6,7 +6,7 @@
 
 #include "core/math/plausible_range.h"
 #include "machine/machine.h"
-#include "telemetry/telemetry.h"
+#include "telemetry_bed.h"
 
 static bool is_fact(const char *name)
 {
@@ -31,7 +31,7 @@ static void test_plausible__each_row_is_of_a_fact_or_a_signal(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const struct telemetry_signal *signal = telemetry_signal_by_name(names[i]);
+		const struct telemetry_signal *signal = signal_by_name(names[i]);
 		const struct plausible *p = plausible_of(names[i]);
 
 		if (!signal && !is_fact(names[i]))

@@ -20,11 +20,11 @@ static void test_telemetry__every_signal_is_found_by_its_name(void **state)
 	for (i = 0; i < TELEMETRY_SIGNAL_COUNT; i++) {
 		const struct telemetry_signal *s = telemetry_signal_at((enum telemetry_signal_id)i);
 
-		assert_ptr_equal(telemetry_signal_by_name(s->name), s);
+		assert_ptr_equal(signal_by_name(s->name), s);
 		assert_true(s->help[0]);
 	}
-	assert_int_equal(telemetry_signal_by_name("clock_reasons")->kind, SIGNAL_BITS);
-	assert_null(telemetry_signal_by_name("clock_reason"));
+	assert_int_equal(signal_by_name("clock_reasons")->kind, SIGNAL_BITS);
+	assert_null(signal_by_name("clock_reason"));
 }
 
 static void test_schedule__once_a_period_and_nothing_is_made_up_for(void **state)

@@ -10,6 +10,7 @@
 
 #include "core/text/text.h"
 #include "telemetry/telemetry.h"
+#include "telemetry_bed.h"
 
 enum { LIMIT_S = 60 };
 static const char gpu[] = "0000:8d:00.0", source[] = "gpu:0000:8d:00.0";
@@ -43,7 +44,7 @@ static void start(struct listener *l, bool host, const char *from, const char *s
 	*l = (struct listener){0};
 	snprintf(l->wanted.source, sizeof(l->wanted.source), "%s", from);
 	snprintf(l->wanted.signal, sizeof(l->wanted.signal), "%s", signal);
-	l->wanted.kind = telemetry_signal_by_name(signal)->kind;
+	l->wanted.kind = signal_by_name(signal)->kind;
 	assert_int_equal(sampler_start(&l->p, &spec, NULL), STATUS_OK);
 }
 
@@ -63,11 +64,10 @@ static void take_line(struct listener *l, const char *text, size_t size)
 	size_t i;
 
 	assert_non_null(line);
-	assert_non_null(telemetry_signal_by_name(signal));
+	assert_non_null(signal_by_name(signal));
 	assert_int_equal(json_array_size(at), json_array_size(v));
 	l->lines++;
-	l->others[telemetry_signal_by_name(signal) - telemetry_signal_by_name("sm_clock_mhz")] +=
-		(unsigned)json_array_size(v);
+	l->others[signal_by_name(signal) - signal_by_name("sm_clock_mhz")] += (unsigned)json_array_size(v);
 	for (i = 0; i < json_array_size(at); i++)
 		if (!strcmp(from, l->wanted.source) && !strcmp(signal, l->wanted.signal))
 			assert_int_equal(series_add(&l->wanted,

@@ -293,13 +293,11 @@ static void one_gpu(struct text *t, const json_t *row, const struct gpu *g, unsi
 
 void info_gpu(struct text *t, const struct machine *m)
 {
-	const json_t *list = json_object_get(machine_json(m), "gpus");
-
 	if (!machine_gpu_count(m))
 		text_add(t, "GPUs\n  none on the PCI bus\n");
 	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
 		if (i)
 			text_add(t, "\n");
-		one_gpu(t, json_array_get(list, i), machine_gpu(m, i), i);
+		one_gpu(t, machine_gpu_json(m, i), machine_gpu(m, i), i);
 	}
 }

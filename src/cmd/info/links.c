@@ -5,11 +5,6 @@
 
 enum { MATRIX_MAX = 16 };
 
-static const json_t *gpu_row(const struct machine *m, unsigned index)
-{
-	return json_array_get(json_object_get(machine_json(m), "gpus"), index);
-}
-
 static double link_errors(const json_t *link)
 {
 	return info_number(link, "error_replay") + info_number(link, "error_recovery") +
@@ -58,7 +53,7 @@ static void matrix(struct text *t, const struct machine *m)
 		text_add(&lines, "\t");
 		if (gpu_has(g, GPU_FACT_numa_node))
 			info_fact(&lines, g, GPU_FACT_numa_node);
-		text_addf(&lines, "\t%s\n", info_string(gpu_row(m, a), "local_cpus"));
+		text_addf(&lines, "\t%s\n", info_string(machine_gpu_json(m, a), "local_cpus"));
 	}
 	info_columns(t, text_str(&lines));
 	text_release(&lines);
@@ -82,7 +77,7 @@ static void pcie_row(struct text *t, const struct machine *m, unsigned index)
 			 gpu_get(g, GPU_FACT_pcie_gen_max, 0), gpu_get(g, GPU_FACT_pcie_width_max, 0),
 			 gpu_get(g, GPU_FACT_pcie_replays, 0));
 	else
-		info_row_unreadable(t, name, info_fact_why(gpu_row(m, index), g, GPU_FACT_pcie_gen));
+		info_row_unreadable(t, name, info_fact_why(machine_gpu_json(m, index), g, GPU_FACT_pcie_gen));
 }
 
 /* Where the links lead: "to gpu 0000:1b:00.0" or "to 4 switches". Each remote device counts once. */
@@ -114,7 +109,7 @@ static void remote_text(struct text *t, const json_t *links)
 static void nvlink_rows(struct text *t, const struct machine *m, unsigned index)
 {
 	const struct gpu *g = machine_gpu(m, index);
-	const json_t *row = gpu_row(m, index), *links = json_object_get(row, "links"), *link;
+	const json_t *row = machine_gpu_json(m, index), *links = json_object_get(row, "links"), *link;
 	struct text line = {0};
 	char name[40];
 	size_t i;
@@ -171,7 +166,8 @@ static void fabric_row(struct text *t, const struct machine *m, unsigned index)
 		info_row(t, name, "fabric %s, status %.0f", text_str(&state),
 			 gpu_get(g, GPU_FACT_fabric_status, 0));
 	} else {
-		info_row_unreadable(t, name, info_fact_why(gpu_row(m, index), g, GPU_FACT_fabric_state));
+		info_row_unreadable(t, name,
+				    info_fact_why(machine_gpu_json(m, index), g, GPU_FACT_fabric_state));
 	}
 	text_release(&state);
 }

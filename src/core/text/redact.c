@@ -118,9 +118,9 @@ static bool any_matches(const char *settled, bool end)
 	return false;
 }
 
-/* Searches a long name in parts. The parts overlap by half, so that each word of the table is whole in one
- * of them. */
-bool redact_name(const char *name, size_t size)
+/* True if a value of this name is a secret. Searches a long name in parts. The parts overlap by half, so that
+ * each word of the table is whole in one of them. */
+static bool redact_name(const char *name, size_t size)
 {
 	char settled[NAME_MAX_BYTES + 1];
 

@@ -30,6 +30,4 @@ struct redact {
 size_t redact_word(struct redact *r, char *out, size_t room, const char *word);
 /* Like redact_word, for the value of an environment variable. */
 size_t redact_variable(char *out, size_t room, const char *name, const char *value);
-/* True if a value of this name is a secret. */
-bool redact_name(const char *name, size_t size);
 #endif

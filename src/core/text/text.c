@@ -141,3 +141,8 @@ bool text_alike(const char *a, const char *b)
 			return true;
 	}
 }
+
+int text_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}

@@ -26,4 +26,6 @@ void text_add_html(struct text *t, const char *s);
 void text_copy(char *out, size_t size, const char *s);
 /* True if both texts have the same words; their numbers may differ. */
 bool text_alike(const char *a, const char *b);
+/* The order of strcmp, for qsort and bsearch of pointers to texts. */
+int text_compare(const void *a, const void *b);
 #endif

@@ -13,16 +13,6 @@ static const struct {
 #undef X
 };
 
-const char *move_op_name(enum move_op op)
-{
-	return ops[op].name;
-}
-
-uint64_t move_bytes(enum move_op op, uint64_t count)
-{
-	return (ops[op].reads + ops[op].writes) * count * sizeof(float);
-}
-
 /* 16-byte words that a block processes per iteration. */
 static uint64_t tile_vectors(const struct move_shape *s)
 {

@@ -61,9 +61,6 @@ struct move_arrays { /* floats; arrays that the operation does not use stay 0 */
 	float factor;
 };
 
-const char *move_op_name(enum move_op op);
-/* Bytes that one launch must move: each input is read once, each output written once. */
-uint64_t move_bytes(enum move_op op, uint64_t count);
 /* The candidates of an operation on devices like `d`, the fastest measured one first (launch_shapes.c).
  * Static. */
 const struct move_shape *move_shapes(const struct gpu_device *d, enum move_op op, unsigned *count);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/math/fnv1a.h"
 #include "core/text/units.h"
 
 enum { WORD = 96 };
@@ -54,28 +55,18 @@ static bool same_quantity(const char *a, const char *b)
 	}
 }
 
-/* FNV-1a. */
-static uint64_t hash_add(uint64_t hash, const char *text, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-	return hash;
-}
-
-#define HASH_BEGIN 0xcbf29ce484222325u
-
 uint64_t contradiction_hash(const char *key)
 {
-	return hash_add(HASH_BEGIN, key, strlen(key));
+	return fnv1a_add(FNV1A_BEGIN, key, strlen(key));
 }
 
 uint64_t contradiction_quantity(const char *key)
 {
-	uint64_t hash = HASH_BEGIN;
+	uint64_t hash = FNV1A_BEGIN;
 	size_t length;
 
 	while ((length = next_word(&key))) {
-		hash = hash_add(hash_add(hash, key, length), " ", 1);
+		hash = fnv1a_add(fnv1a_add(hash, key, length), " ", 1);
 		key += length;
 	}
 	return hash;

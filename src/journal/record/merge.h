@@ -6,7 +6,6 @@
 
 /* Reads the journal of one directory only. */
 enum status record_read_alone(struct record *r, const char *dir, struct error *err);
-void record_drop_phases(struct record_case *c);
 
 /* Adds the journals below nodes/ to rank 0's record. The record stays as it is if it is not of rank 0 of a
  * team, or if its `team` is inconsistent. The only error is NO_RESOURCE. */

@@ -7,6 +7,7 @@
 #include "journal/record/record.h"
 #include <limits.h>
 #include <errno.h>
+#include "core/text/json_member.h"
 #include "core/text/text.h"
 #include "journal/telemetry/telemetry_block.h"
 #include "journal/journal.h"
@@ -21,13 +22,6 @@ struct builder {
 	enum status status; /* no memory, or an unknown schema; other faults in a line are ignored */
 	struct error *err;
 };
-
-static const char *text_of(const json_t *object, const char *name, const char *fallback)
-{
-	const char *s = json_string_value(json_object_get(object, name));
-
-	return s ? s : fallback;
-}
 
 static bool u64_of(const json_t *object, const char *name, uint64_t *out)
 {
@@ -71,9 +65,9 @@ static void read_skip(struct record_case *c, const json_t *plan)
 		return;
 	c->skipped = true;
 	c->skip_status = STATUS_BUG;
-	status_from_name(text_of(skip, "status", ""), &c->skip_status);
-	cause_from_name(text_of(skip, "cause", ""), &c->skip_cause);
-	c->skip_reason = text_of(skip, "reason", "");
+	status_from_name(json_member_text(skip, "status"), &c->skip_status);
+	cause_from_name(json_member_text(skip, "cause"), &c->skip_cause);
+	c->skip_reason = json_member_text(skip, "reason");
 }
 
 static void add_case(struct builder *b, const json_t *plan, bool together, bool lockstep)
@@ -93,21 +87,21 @@ static void add_case(struct builder *b, const json_t *plan, bool together, bool 
 	*c = (struct record_case){
 		.id = (unsigned)id,
 		.step = b->step,
-		.key = text_of(plan, "key", ""),
-		.probe = text_of(plan, "probe", ""),
-		.engine = text_of(plan, "engine", ""),
-		.target = text_of(plan, "target", ""),
-		.where = text_of(plan, "target", ""),
-		.phases = text_of(plan, "phases", ""),
-		.group = text_of(plan, "group", ""),
-		.limit = text_of(work, "limit", ""),
+		.key = json_member_text(plan, "key"),
+		.probe = json_member_text(plan, "probe"),
+		.engine = json_member_text(plan, "engine"),
+		.target = json_member_text(plan, "target"),
+		.where = json_member_text(plan, "target"),
+		.phases = json_member_text(plan, "phases"),
+		.group = json_member_text(plan, "group"),
+		.limit = json_member_text(work, "limit"),
 		.plan = plan,
-		.reading = !strcmp(text_of(plan, "kind", ""), "reading"),
-		.job = !strcmp(text_of(plan, "kind", ""), "job"),
+		.reading = !strcmp(json_member_text(plan, "kind"), "reading"),
+		.job = !strcmp(json_member_text(plan, "kind"), "job"),
 		.together = together,
 		.lockstep = lockstep,
 		.round = u64_of(plan, "round", &round) && round <= UINT_MAX ? (unsigned)round : 0,
-		.require = require_from_word(text_of(plan, "require", "")),
+		.require = require_from_word(json_member_text(plan, "require")),
 		.require_said = json_is_true(json_object_get(plan, "require_said")),
 		.ending = ENDING_NOT_RUN,
 		.work_flop = number_of(work, "flop"),
@@ -167,7 +161,7 @@ static struct record_case *case_of(struct builder *b, const json_t *body)
 	return u64_of(body, "case", &id) && id < r->case_count ? &r->cases[id] : NULL;
 }
 
-void record_drop_phases(struct record_case *c)
+static void record_drop_phases(struct record_case *c)
 {
 	for (size_t i = 0; i < c->phase_count; i++) {
 		json_decref(c->phase[i].values);
@@ -181,7 +175,7 @@ void record_drop_phases(struct record_case *c)
 /* Finds or adds the case's phase of that name; NULL: no name, or no memory. */
 static struct record_phase *phase_of(struct builder *b, struct record_case *c, const json_t *body)
 {
-	const char *name = text_of(body, "phase", "");
+	const char *name = json_member_text(body, "phase");
 	struct record_phase *more;
 
 	if (!*name || strlen(name) >= sizeof(more->name))
@@ -283,10 +277,10 @@ static void on_end(struct builder *b, const json_t *body, uint64_t t_ns)
 	c->ending = ENDING_CUT;
 	c->status = STATUS_BUG;
 	c->cause = CAUSE_NONE;
-	ending_from_name(text_of(body, "ending", ""), &c->ending);
-	status_from_name(text_of(body, "status", ""), &c->status);
-	cause_from_name(text_of(body, "cause", ""), &c->cause);
-	text_copy(c->text, sizeof(c->text), text_of(body, "text", ""));
+	ending_from_name(json_member_text(body, "ending"), &c->ending);
+	status_from_name(json_member_text(body, "status"), &c->status);
+	cause_from_name(json_member_text(body, "cause"), &c->cause);
+	text_copy(c->text, sizeof(c->text), json_member_text(body, "text"));
 	c->t1_ns = t_ns;
 }
 
@@ -340,7 +334,7 @@ static void resume(struct builder *b, const char *boot, uint64_t t_ns)
 static void on_open(struct builder *b, const json_t *body, uint64_t t_ns)
 {
 	struct record *r = b->record;
-	const char *boot = text_of(body, "boot", "");
+	const char *boot = json_member_text(body, "boot");
 
 	b->status = check_schema(r, body, b->err);
 	if (r->open)
@@ -371,7 +365,7 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 			r->machine = json_incref(json_object_get(body, "facts"));
 		if (!*r->boot)
 			text_copy(r->boot, sizeof(r->boot),
-				  text_of(json_object_get(r->machine, "system"), "boot_id", ""));
+				  json_member_text(json_object_get(r->machine, "system"), "boot_id"));
 		break;
 	case JOURNAL_PLAN:
 		on_plan(b, body);
@@ -403,7 +397,7 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 	case JOURNAL_CLOSE:
 		r->closed = true;
 		r->close_ending = ENDING_CUT;
-		ending_from_name(text_of(body, "ending", ""), &r->close_ending);
+		ending_from_name(json_member_text(body, "ending"), &r->close_ending);
 		json_decref(r->close);
 		r->close = json_incref((json_t *)body);
 		break;

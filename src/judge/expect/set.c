@@ -106,11 +106,6 @@ struct names {
 	size_t count;
 };
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Lists the names below dir/below, such as "bands/h100.yaml". Folders are searched two levels deep. */
 static enum status names_list(struct names *n, const char *dir, const char *below, struct error *err)
 {
@@ -163,7 +158,7 @@ static enum status load_folder(struct expectations *e, struct text *all, const c
 	size_t i;
 
 	if (!status && names.count)
-		qsort(names.name, names.count, sizeof(*names.name), by_name);
+		qsort(names.name, names.count, sizeof(*names.name), text_compare);
 	for (i = 0; i < names.count && !status; i++) {
 		char path[4096 + 512], *data = NULL;
 		size_t size = 0;

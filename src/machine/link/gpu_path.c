@@ -2,18 +2,7 @@
 #include "machine/link/gpu_path.h"
 #include <limits.h>
 #include <strings.h>
-
-static const json_t *gpu_row(const struct machine *m, unsigned index)
-{
-	return json_array_get(json_object_get(machine_json(m), "gpus"), index);
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
+#include "core/text/json_member.h"
 
 static bool link_up(const json_t *link)
 {
@@ -30,7 +19,7 @@ static bool same_place(const char *remote, const char *pci)
 
 static const json_t *links_of(const struct machine *m, unsigned gpu)
 {
-	return json_object_get(gpu_row(m, gpu), "links");
+	return json_object_get(machine_gpu_json(m, gpu), "links");
 }
 
 /* Counts the active links of a GPU to switches, or directly to the GPU with this PCI address if it is not
@@ -42,8 +31,8 @@ static unsigned count_links(const struct machine *m, unsigned gpu, const char *s
 	size_t i;
 
 	json_array_foreach((json_t *)links_of(m, gpu), i, link) if (link_up(link)) count +=
-		straight_to ? same_place(text_of(link, "remote_pci"), straight_to)
-			    : !strcmp(text_of(link, "remote_type"), "switch");
+		straight_to ? same_place(json_member_text(link, "remote_pci"), straight_to)
+			    : !strcmp(json_member_text(link, "remote_type"), "switch");
 	return count;
 }
 

@@ -2,6 +2,7 @@
 #include "machine/link/network.h"
 #include <stdbool.h>
 #include <string.h>
+#include "core/text/json_member.h"
 
 enum { FABRIC_COMPLETED = 3 };
 
@@ -10,13 +11,6 @@ struct sum {
 	unsigned ports;
 	bool untold; /* a port that is up reports no rate */
 };
-
-static const char *word(const json_t *j, const char *name)
-{
-	const char *text = json_string_value(json_object_get(j, name));
-
-	return text ? text : "";
-}
 
 static void add(struct sum *s, const json_t *port)
 {
@@ -33,7 +27,7 @@ static bool nvlinks_lead_out(const json_t *facts)
 	const json_t *gpus = json_object_get(facts, "gpus"), *gpu;
 	size_t i;
 
-	if (strcmp(word(json_object_get(facts, "system"), "architecture"), "aarch64"))
+	if (strcmp(json_member_text(json_object_get(facts, "system"), "architecture"), "aarch64"))
 		return false;
 	json_array_foreach((json_t *)gpus, i, gpu)
 	{
@@ -54,7 +48,7 @@ void network_of(struct network *out, const json_t *facts)
 	*out = (struct network){0};
 	json_array_foreach((json_t *)ports, i, port)
 	{
-		const char *kind = word(port, "kind"), *state = word(port, "state");
+		const char *kind = json_member_text(port, "kind"), *state = json_member_text(port, "state");
 
 		if (json_object_get(port, "function_of"))
 			continue;

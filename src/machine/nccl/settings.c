@@ -168,11 +168,6 @@ static void add_lines(json_t *rows, const char *text, const char *path)
 	}
 }
 
-static int by_key(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_environment(json_t *rows, const json_t *environment)
 {
 	size_t count = 0, room = json_object_size(environment);
@@ -186,7 +181,7 @@ static void add_environment(json_t *rows, const json_t *environment)
 		if (!strncmp(name, "NCCL_", 5) && json_is_string(value))
 			names[count++] = name;
 	}
-	qsort(names, count, sizeof(*names), by_key);
+	qsort(names, count, sizeof(*names), text_compare);
 	for (size_t i = 0; i < count; i++)
 		add_row(rows, names[i], json_string_value(json_object_get(environment, names[i])),
 			"environment");

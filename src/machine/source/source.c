@@ -213,11 +213,6 @@ static json_t *read_text(const char *path)
 	return value ? value : refusal("not UTF-8 text");
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static json_t *read_list(const char *path)
 {
 	DIR *dir = opendir(path);
@@ -243,7 +238,7 @@ static json_t *read_list(const char *path)
 	}
 	closedir(dir);
 	if (count)
-		qsort(names, count, sizeof(*names), by_name);
+		qsort(names, count, sizeof(*names), text_compare);
 	list = json_array();
 	for (size_t i = 0; i < count; i++) {
 		json_array_append_new(list, json_string(names[i]));

@@ -17,7 +17,8 @@ const char *chat_role_name(enum chat_role role)
 	return role_names[role][0];
 }
 
-enum chat_role chat_role_of(const char *name)
+/* CHAT_ROLE_COUNT: not a known role. */
+static enum chat_role chat_role_of(const char *name)
 {
 	for (int role = 0; role < CHAT_ROLE_COUNT; role++)
 		for (size_t i = 0; i < 3 && role_names[role][i]; i++)

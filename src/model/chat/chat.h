@@ -18,8 +18,6 @@
 enum chat_role { CHAT_ROLES(X) CHAT_ROLE_COUNT };
 #undef X
 const char *chat_role_name(enum chat_role role);
-/* CHAT_ROLE_COUNT: not a known role. */
-enum chat_role chat_role_of(const char *name);
 
 struct chat_call {
 	const char *name;

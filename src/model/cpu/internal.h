@@ -20,11 +20,6 @@ static inline struct cpu *cpu_of(const struct backend *back)
 	return back->device;
 }
 
-static inline double cpu_now_s(void)
-{
-	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
-}
-
 /* Calls work(arg, first, last, thread) on parts of [0, count), whose borders are multiples of `grain`. If
  * the work's `bytes` are too few to wake other threads, only the calling thread works. */
 void cpu_parts(const struct backend *back, int64_t count, int64_t grain, double bytes,

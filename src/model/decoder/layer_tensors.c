@@ -36,7 +36,8 @@ struct lora_target lora_target(const struct shape *s, enum peft_target target)
 	return all[target];
 }
 
-const char *lora_module(enum peft_target target)
+/* "self_attn.q_proj". */
+static const char *lora_module(enum peft_target target)
 {
 	static const char *const modules[] = {
 #define X(name, leaf, parent) [PEFT_##name] = parent "." leaf,

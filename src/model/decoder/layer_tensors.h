@@ -53,8 +53,6 @@ static inline struct linear *layer_linear(const struct layer *l, size_t linear)
 {
 	return (struct linear *)((uint8_t *)l + linear);
 }
-/* "self_attn.q_proj". */
-const char *lora_module(enum peft_target target);
 
 /* Names in the table of parameters; part: A or B. */
 void tensor_name(char out[PARAM_NAME], int64_t layer, const char *below);

@@ -5,6 +5,7 @@
  * kernels. The same implementation computes both passes of a batch, because each stores lse in its own order.
  */
 #include <stdlib.h>
+#include "core/math/fnv1a.h"
 #include "kernel/train/plain_attention.h"
 #include "model/gpu/attention_internal.h"
 #include "model/tensor/matrix.h"
@@ -149,28 +150,20 @@ static void make_fast(struct fast *f, struct attention_state *a, const struct ba
 		fast_release(f);
 }
 
-/* FNV-1a hash of the sequences' start rows. */
-static uint64_t lengths_of(const struct batch *b)
-{
-	uint64_t hash = 14695981039346656037ull;
-
-	for (int64_t i = 0; i <= b->docs; i++)
-		hash = (hash ^ (uint32_t)b->doc_start[i]) * 1099511628211ull;
-	return hash;
-}
-
 /* out NULL: the plain kernels are used. */
 static void fast_of(struct attention_state *a, const struct attention *at, const struct batch *b,
 		    int64_t ld_qkv, int64_t ld_o, struct fast **out)
 {
-	struct fast *f = &a->fast, wanted = {.docs = b->docs,
-					     .tokens = b->tokens,
-					     .length = b->doc_len_max,
-					     .one_length = attention_state_one_length(b) > 0,
-					     .lengths = lengths_of(b),
-					     .at = *at,
-					     .ld_qkv = ld_qkv,
-					     .ld_o = ld_o};
+	struct fast *f = &a->fast,
+		    wanted = {.docs = b->docs,
+			      .tokens = b->tokens,
+			      .length = b->doc_len_max,
+			      .one_length = attention_state_one_length(b) > 0,
+			      .lengths = fnv1a_add(FNV1A_BEGIN, b->doc_start,
+						   (size_t)(b->docs + 1) * sizeof(*b->doc_start)),
+			      .at = *at,
+			      .ld_qkv = ld_qkv,
+			      .ld_o = ld_o};
 
 	*out = NULL;
 	if (!lse_fits(b) || b->docs > GRID_DOCS)

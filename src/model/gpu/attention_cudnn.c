@@ -148,20 +148,15 @@ double attention_state_planned_s(const struct attention_state *a)
 	return a->planned_s;
 }
 
-static double now_s(void)
-{
-	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
-}
-
 bool attention_state_wait(struct attention_state *a)
 {
 	struct building *b = a->building;
-	const double began_s = now_s();
+	const double began_s = clock_now_s();
 
 	if (!b)
 		return false;
 	pthread_join(b->thread, NULL);
-	a->planned_s += now_s() - began_s;
+	a->planned_s += clock_now_s() - began_s;
 	a->pair[0].forward = b->pair.forward;
 	a->pair[0].backward = b->pair.backward;
 	a->building = NULL;
@@ -174,7 +169,7 @@ static enum status add_pair(struct attention_state *a, const struct pair *wanted
 {
 	const bool must = a->gpu->options.attention == GPU_ATTENTION_CUDNN;
 	const struct gpu_attention_choice *known;
-	const double began_s = now_s();
+	const double began_s = clock_now_s();
 	struct error why = {0};
 	struct pair *p;
 	enum status st = STATUS_OK;
@@ -197,7 +192,7 @@ static enum status add_pair(struct attention_state *a, const struct pair *wanted
 			       (long long)p->length);
 	else if (must || !a->gpu->held || !begin_building(a, p))
 		st = plan_both(a, p, &why);
-	a->planned_s += now_s() - began_s;
+	a->planned_s += clock_now_s() - began_s;
 	if (st && (must || (st != STATUS_UNSUPPORTED && st != STATUS_NO_RESOURCE)))
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	known = attention_state_known(a, p->docs, p->length);

@@ -28,5 +28,4 @@ enum status tokenizer_take_config(struct tokenizer *t, const json_t *config, str
 /* Adds eos and chat template from tokenizer_config.json and chat_template.jinja in the same folder, if they
  * exist. */
 enum status tokenizer_read_config(struct tokenizer *t, const char *folder, struct error *err);
-void tokenizer_release(struct tokenizer *t);
 #endif

@@ -21,7 +21,7 @@ struct tokenizer_worker {
 	struct token_list *out; /* only during encoding */
 };
 
-void tokenizer_release(struct tokenizer *t)
+static void tokenizer_release(struct tokenizer *t)
 {
 	vocab_release(&t->vocab);
 	added_release(&t->added);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/file/file.h"
+#include "core/text/json_member.h"
 #include "model/tokenizer/byte_level.h"
 #include "model/json/read.h"
 #include "model/tokenizer/internal.h"
@@ -20,13 +21,6 @@ struct reading {
 };
 
 #define REFUSE(r, status, format, ...) error_set((r)->err, (status), "%s: " format, (r)->name, __VA_ARGS__)
-
-static const char *text_of(const json_t *map, const char *key)
-{
-	const char *s = json_string_value(json_object_get(map, key));
-
-	return s ? s : "";
-}
 
 static bool is_set(const json_t *map, const char *key)
 {
@@ -190,7 +184,7 @@ static enum status add_merges(struct reading *r, const json_t *merges)
 
 static enum status read_normalizer(struct reading *r, const json_t *n)
 {
-	const char *type = text_of(n, "type");
+	const char *type = json_member_text(n, "type");
 	struct error why = {0};
 	const json_t *part;
 	enum status st = STATUS_OK;
@@ -201,7 +195,7 @@ static enum status read_normalizer(struct reading *r, const json_t *n)
 	if (!strcmp(type, "Sequence")) {
 		json_array_foreach(json_object_get(n, "normalizers"), i, part)
 		{
-			st = json_is_object(part) && strcmp(text_of(part, "type"), "Sequence") != 0
+			st = json_is_object(part) && strcmp(json_member_text(part, "type"), "Sequence") != 0
 				     ? read_normalizer(r, part)
 				     : REFUSE(r, STATUS_UNSUPPORTED, "%s", "a normalizer within two others");
 			if (st)
@@ -226,8 +220,8 @@ static enum status add_step(struct reading *r, const char *pattern)
 
 static enum status add_split(struct reading *r, const json_t *step)
 {
-	const char *behaviour = text_of(step, "behavior");
-	const char *regex = text_of(json_object_get(step, "pattern"), "Regex");
+	const char *behaviour = json_member_text(step, "behavior");
+	const char *regex = json_member_text(json_object_get(step, "pattern"), "Regex");
 	bool invert = json_is_true(json_object_get(step, "invert"));
 
 	if (!*regex)
@@ -240,7 +234,7 @@ static enum status add_split(struct reading *r, const json_t *step)
 
 static enum status read_pre_tokenizer(struct reading *r, const json_t *step, bool inner)
 {
-	const char *type = text_of(step, "type");
+	const char *type = json_member_text(step, "type");
 	const json_t *part;
 	size_t i;
 
@@ -274,18 +268,18 @@ static void read_post_processor(struct reading *r, const json_t *p)
 	size_t i;
 
 	json_array_foreach(json_object_get(p, "processors"), i,
-			   part) if (!strcmp(text_of(part, "type"), "TemplateProcessing"))
+			   part) if (!strcmp(json_member_text(part, "type"), "TemplateProcessing"))
 		read_post_processor(r, part);
 	special = json_object_get(json_array_get(json_object_get(p, "single"), 0), "SpecialToken");
 	if (special)
-		r->t->bos = tokenizer_added(r->t, text_of(special, "id"));
+		r->t->bos = tokenizer_added(r->t, json_member_text(special, "id"));
 }
 
 static enum status check_model(struct reading *r, const json_t *model)
 {
 	static const char *const unknown[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
 					      "byte_fallback"};
-	const char *type = text_of(model, "type");
+	const char *type = json_member_text(model, "type");
 
 	if (!json_is_object(model))
 		return REFUSE(r, STATUS_BAD_INPUT, "%s", "it has no model");
@@ -381,9 +375,12 @@ static const char *template_of(const json_t *config)
 	const json_t *value = json_object_get(config, "chat_template"), *entry;
 	size_t i;
 
-	json_array_foreach(value, i, entry) if (!strcmp(text_of(entry, "name"), "default")) return text_of(
-		entry, "template");
-	return text_of(config, "chat_template");
+	json_array_foreach(value, i, entry)
+	{
+		if (!strcmp(json_member_text(entry, "name"), "default"))
+			return json_member_text(entry, "template");
+	}
+	return json_member_text(config, "chat_template");
 }
 
 static enum status keep_template(struct tokenizer *t, const char *text, struct error *err)
@@ -398,8 +395,8 @@ enum status tokenizer_take_config(struct tokenizer *t, const json_t *config, str
 	const json_t *eos = json_object_get(config, "eos_token");
 	const char *jinja = template_of(config);
 
-	t->eos = tokenizer_added(t, json_is_object(eos) ? text_of(eos, "content")
-							: text_of(config, "eos_token"));
+	t->eos = tokenizer_added(t, json_is_object(eos) ? json_member_text(eos, "content")
+							: json_member_text(config, "eos_token"));
 	return *jinja ? keep_template(t, jinja, err) : STATUS_OK;
 }
 

@@ -125,7 +125,8 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	};
 }
 
-double gemm_set_bytes(const struct gemm_opts *o)
+/* Bytes of one A, B and C together. */
+static double gemm_set_bytes(const struct gemm_opts *o)
 {
 	return (double)o->batch * ((double)in_bytes[o->type] * o->k * ((double)o->m + o->n) +
 				   (double)out_bytes[o->type] * o->m * o->n);

@@ -91,9 +91,6 @@ struct gemm_access {
 				   uint64_t *first_index, struct error *err);
 };
 
-/* Bytes of one A, B and C together. */
-double gemm_set_bytes(const struct gemm_opts *o);
-
 enum { GEMM_SAMPLES = 64 }; /* elements of the random pass */
 
 /* First member of every engine's state; verify uses it. */

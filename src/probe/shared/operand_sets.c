@@ -6,7 +6,9 @@
 
 enum { LEAST = 3, CACHES = 4 }; /* LEAST: sets; CACHES: size of all sets together, in L2 caches */
 
-uint64_t operand_sets_wanted(uint64_t set_bytes, uint64_t l2_bytes, uint64_t usable)
+/* Number of sets: three, or as many as exceed the L2 cache (l2_bytes, 0: not known), limited to `usable`
+ * bytes (0: not known), at least 1. */
+static uint64_t operand_sets_wanted(uint64_t set_bytes, uint64_t l2_bytes, uint64_t usable)
 {
 	uint64_t sets = l2_bytes && set_bytes ? CACHES * l2_bytes / set_bytes + 1 : LEAST;
 

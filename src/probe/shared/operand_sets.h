@@ -6,10 +6,8 @@
 #include "run/probe.h"
 
 enum { OPERAND_SETS_MAX = 32 }; /* one bit per set in a 32-bit word */
-/* Number of sets: three, or as many as exceed the L2 cache (l2_bytes, 0: not known), limited to `usable`
- * bytes (0: not known), at least 1. */
-uint64_t operand_sets_wanted(uint64_t set_bytes, uint64_t l2_bytes, uint64_t usable);
-/* The same, with the device's L2 cache and the memory that is usable now. */
+/* Number of sets: three, or as many as exceed the L2 cache, limited to the memory that is usable now, at
+ * least 1. */
 uint64_t operand_sets_on_device(const struct gpu_device *d, uint64_t set_bytes);
 /* Bytes of all sets on the target, by its facts, into *out: for a probe's `need`. On a CPU: three sets, or
  * fewer if cpu_memory_bytes is smaller. */

@@ -15,12 +15,9 @@ enum status reading_gpu(const struct gpu **g, const struct machine *m, const str
 
 const json_t *reading_gpu_json(const struct machine *m, const struct gpu *g)
 {
-	const json_t *list = json_object_get(machine_json(m), "gpus");
-	unsigned i;
-
-	for (i = 0; i < machine_gpu_count(m); i++)
+	for (unsigned i = 0; i < machine_gpu_count(m); i++)
 		if (machine_gpu(m, i) == g)
-			return json_array_get(list, i);
+			return machine_gpu_json(m, i);
 	return NULL;
 }
 

@@ -17,11 +17,6 @@ static bool from_host(unsigned kind)
 	return kind == TIMELINE_HOST_TO_DEVICE || kind == TIMELINE_HOST_TO_ARRAY;
 }
 
-bool copies_from_host(const struct copies_row *r)
-{
-	return from_host(r->kind);
-}
-
 static bool to_host(unsigned kind)
 {
 	return kind == TIMELINE_DEVICE_TO_HOST || kind == TIMELINE_ARRAY_TO_HOST;
@@ -107,9 +102,9 @@ enum status copies_of(struct copies *c, const struct timeline *t, const struct w
 			r->kind = (uint8_t)k;
 			r->memory = (uint8_t)m;
 			r->rate = r->total > 0 ? (double)r->bytes / r->total * 1e9 : 0;
-			r->bound = k == TIMELINE_ON_DEVICE	       ? device_rate(t)
-				   : copies_from_host(r) || to_host(k) ? link_rate
-								       : 0;
+			r->bound = k == TIMELINE_ON_DEVICE	? device_rate(t)
+				   : from_host(k) || to_host(k) ? link_rate
+								: 0;
 			c->row[c->rows++] = *r;
 		}
 	qsort(c->row, c->rows, sizeof(*c->row), by_total);

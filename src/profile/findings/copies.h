@@ -32,5 +32,4 @@ enum status copies_of(struct copies *c, const struct timeline *t, const struct w
 void copies_release(struct copies *c);
 /* Writes a name such as "host to device, pageable". */
 void copies_name(char *out, size_t size, const struct copies_row *r);
-bool copies_from_host(const struct copies_row *r);
 #endif

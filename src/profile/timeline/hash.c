@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/timeline/build.h"
+#include "core/math/fnv1a.h"
 
 uint64_t hash_bytes(const void *data, size_t size)
 {
-	const uint8_t *byte = data;
-	uint64_t hash = 1469598103934665603ull;
+	uint64_t hash = fnv1a_add(FNV1A_BEGIN, data, size);
 
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ byte[i]) * 1099511628211ull;
 	return hash ^ hash >> 29;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/training/training.h"
 #include <math.h>
+#include "core/text/json_member.h"
 #include "journal/field.h"
 #include "judge/gap/training_step.h"
 #include "report/text/format.h"
@@ -14,13 +15,6 @@ const struct record_case *training_case(const struct view *v)
 		if (v->rows[i].c->job && !strcmp(v->rows[i].c->probe, "train"))
 			return v->rows[i].c;
 	return NULL;
-}
-
-static const char *text_of(const json_t *field, const char *name)
-{
-	const char *text = json_string_value(json_object_get(field, name));
-
-	return text ? text : "";
 }
 
 static void value_text(char *out, size_t size, const char *name, const char *unit, double value)
@@ -100,9 +94,9 @@ bool training_grid(struct grid *g, const struct view *v)
 	grid_column(g, "what", false);
 	json_array_foreach(json_object_get(json_object_get(v->in->record->plan, "fields"), "train"), i, field)
 	{
-		if (!add_text(g, ready, text_of(field, "name"), text_of(field, "help")))
-			add_value(g, p, text_of(field, "name"), text_of(field, "unit"),
-				  text_of(field, "help"));
+		if (!add_text(g, ready, json_member_text(field, "name"), json_member_text(field, "help")))
+			add_value(g, p, json_member_text(field, "name"), json_member_text(field, "unit"),
+				  json_member_text(field, "help"));
 	}
 	add_no_rate(g, p);
 	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)

@@ -2,6 +2,7 @@
 #include "report/view/about.h"
 #include <inttypes.h>
 #include <math.h>
+#include "core/text/json_member.h"
 #include "report/text/format.h"
 
 struct visitor {
@@ -26,13 +27,6 @@ static void say(const struct visitor *to, const char *name, const char *format, 
 	pseudonym_map_add(&to->v->names, &shown, value);
 	to->visit(to->arg, name, text_str(&shown));
 	text_release(&shown);
-}
-
-static const char *text_of(const json_t *object, const char *key, const char *fallback)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : fallback;
 }
 
 static void cpu_facts(const struct visitor *to, const struct cpu *c)
@@ -151,11 +145,6 @@ void about_gpu(const struct view *v, const struct gpu *g, about_visit *visit, vo
 	say(&to, "UUID", "%s", g->uuid);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Visits every library that was found, sorted by name. */
 static void library_versions(const struct visitor *to, const struct machine *m)
 {
@@ -166,7 +155,7 @@ static void library_versions(const struct visitor *to, const struct machine *m)
 
 	json_object_foreach((json_t *)software, name, row) if (names) names[count++] = name;
 	if (names)
-		qsort(names, count, sizeof(*names), by_name);
+		qsort(names, count, sizeof(*names), text_compare);
 	for (size_t i = 0; i < count; i++) {
 		const struct lib_found *lib = machine_lib(m, names[i]);
 
@@ -181,18 +170,19 @@ void about_software(const struct view *v, about_visit *visit, void *arg)
 {
 	const struct visitor to = {v, visit, arg};
 	const struct machine *m = v->in->machine;
+	const char *program = json_string_value(json_object_get(v->in->record->open, "program"));
 	const json_t *system, *driver;
 
-	say(&to, "assay", "%s", text_of(v->in->record->open, "program", "unknown"));
+	say(&to, "assay", "%s", program ? program : "unknown");
 	if (!m)
 		return;
 	system = json_object_get(machine_json(m), "system");
 	driver = json_object_get(machine_json(m), "driver");
-	say(&to, "Kernel", "%s", text_of(system, "kernel", ""));
-	say(&to, "System", "%s", text_of(system, "os", ""));
-	say(&to, "Container", "%s", text_of(system, "container", ""));
-	say(&to, "NVIDIA driver", "%s", text_of(driver, "version", ""));
-	say(&to, "CUDA of the driver", "%s", text_of(driver, "cuda_version", ""));
+	say(&to, "Kernel", "%s", json_member_text(system, "kernel"));
+	say(&to, "System", "%s", json_member_text(system, "os"));
+	say(&to, "Container", "%s", json_member_text(system, "container"));
+	say(&to, "NVIDIA driver", "%s", json_member_text(driver, "version"));
+	say(&to, "CUDA of the driver", "%s", json_member_text(driver, "cuda_version"));
 	library_versions(&to, m);
 }
 
@@ -201,16 +191,15 @@ void about_run(const struct view *v, about_visit *visit, void *arg)
 	const struct visitor to = {v, visit, arg};
 	const struct record *r = v->in->record;
 	const json_t *open = r->open, *price = json_object_get(open, "price_per_hour");
-	const char *hash = json_string_value(json_object_get(r->plan, "hash"));
 	const json_t *seed = json_object_get(open, "seed");
 
-	say(&to, "Suite", "%s", text_of(open, "suite", ""));
+	say(&to, "Suite", "%s", json_member_text(open, "suite"));
 	if (json_is_integer(seed))
 		say(&to, "Seed", "%" JSON_INTEGER_FORMAT, json_integer_value(seed));
-	say(&to, "Started", "%s", text_of(open, "wall", ""));
+	say(&to, "Started", "%s", json_member_text(open, "wall"));
 	if (r->t_last_ns > r->t_first_ns)
 		say(&to, "Took", "%.1f s", (double)(r->t_last_ns - r->t_first_ns) * 1e-9);
-	say(&to, "Plan", "%.16s", hash ? hash : "");
+	say(&to, "Plan", "%.16s", json_member_text(r->plan, "hash"));
 	say(&to, "Judged against", "%.16s", v->in->judged->expectations_hash);
 	if (json_is_number(price) && json_number_value(price) > 0)
 		say(&to, "Price", "$%.2f an hour, stated with the run", json_number_value(price));

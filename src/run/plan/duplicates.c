@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/plan/duplicates.h"
 #include <stdlib.h>
+#include <string.h>
+#include "core/math/fnv1a.h"
 
-/* FNV-1a */
 static uint64_t hash_of(const struct bench_case *c)
 {
-	uint64_t h = 14695981039346656037ull;
+	uint64_t hash = fnv1a_add(FNV1A_BEGIN, c->key, strlen(c->key));
 
-	for (const char *s = c->key; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211ull;
-	h = (h ^ c->round) * 1099511628211ull;
-	return (h ^ (unsigned)c->phases) * 1099511628211ull;
+	hash = fnv1a_add(hash, &c->round, sizeof(c->round));
+	return fnv1a_add(hash, &c->phases, sizeof(c->phases));
 }
 
 /* Only these cases can have duplicates: runnable, in order, on GPUs. */

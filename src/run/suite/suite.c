@@ -4,6 +4,7 @@
 #include "core/file/embedded.h"
 #include "core/input/opt.h"
 #include "core/input/tree.h"
+#include "core/text/text.h"
 
 enum { NAME_MAX_BYTES = 64 };
 
@@ -99,16 +100,11 @@ static enum status read_words(const struct suite *s, struct words *w, const stru
 	return st;
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* *twice: a text that occurs more than once; NULL: none. Sorts the pointers. */
 static void find_twice(const char **text, size_t count, const char **twice)
 {
 	*twice = NULL;
-	qsort(text, count, sizeof(*text), compare_texts);
+	qsort(text, count, sizeof(*text), text_compare);
 	for (size_t i = 1; i < count && !*twice; i++)
 		if (!strcmp(text[i - 1], text[i]))
 			*twice = text[i];

@@ -110,8 +110,9 @@ bool target_shared(const struct target *t, const struct engine *e, const struct 
 	return t->kind == TARGET_TEAM || (t->kind == TARGET_NODE && e->launched);
 }
 
-unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m,
-			 const struct plan_options *wishes)
+/* Indices of this rank's GPUs. Returns their number. */
+static unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m,
+				const struct plan_options *wishes)
 {
 	const struct team_rank *own = &wishes->team->rank[wishes->rank];
 	unsigned count = 0;

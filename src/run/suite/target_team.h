@@ -42,7 +42,4 @@ enum status target_mine(const struct target *t, const struct machine *m, const s
  * get NOT_ASKED. */
 enum status target_unshared(const struct target *t, bool reads, const struct machine *m,
 			    const struct plan_options *wishes, struct error *why);
-/* Indices of this rank's GPUs. Returns their number. */
-unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m,
-			 const struct plan_options *wishes);
 #endif

@@ -83,7 +83,8 @@ static void forget(struct team *t)
 	t->mpi = NULL;
 }
 
-void team_mpi_close(struct team *t)
+/* Finalizes MPI, together with all other ranks that initialized it. Does nothing without MPI. */
+static void team_mpi_close(struct team *t)
 {
 	if (!t->mpi)
 		return;

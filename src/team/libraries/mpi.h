@@ -29,6 +29,4 @@ enum status team_mpi_join(struct team *t, struct error *err);
 enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struct error *err);
 /* Returns when all ranks have called it. */
 enum status team_mpi_barrier(struct team *t, struct error *err);
-/* Finalizes MPI, together with all other ranks that initialized it. Does nothing without MPI. */
-void team_mpi_close(struct team *t);
 #endif

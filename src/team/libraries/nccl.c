@@ -146,6 +146,14 @@ static enum status init(struct team *t, struct team_comm *c, const ncclUniqueId 
 	return STATUS_OK;
 }
 
+/* This rank alone: aborts the communicator and its work on the device. */
+static void team_nccl_abort(struct team *t, struct team_comm *c)
+{
+	if (c->comm)
+		t->nccl->table.abort(c->comm);
+	c->comm = NULL;
+}
+
 static enum status make(struct team *t, struct team_comm *c, struct error *err)
 {
 	const struct nccl *n = &t->nccl->table;
@@ -213,13 +221,6 @@ enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, st
 	st = make(t, c, err);
 	*out = st ? NULL : c;
 	return st;
-}
-
-void team_nccl_abort(struct team *t, struct team_comm *c)
-{
-	if (c->comm)
-		t->nccl->table.abort(c->comm);
-	c->comm = NULL;
 }
 
 enum status team_nccl_wait(struct team *t, struct team_comm *c, struct gpu_stream *s, struct gpu_event *mark,

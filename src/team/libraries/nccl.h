@@ -40,6 +40,4 @@ enum status team_nccl_wait(struct team *t, struct team_comm *c, struct gpu_strea
  * communicator is aborted. `mark` and `c` may be NULL. */
 void team_nccl_drain(struct team *t, struct team_comm *c, struct gpu_stream *s, struct gpu_event *mark,
 		     const struct clock *clock);
-/* This rank alone: aborts the communicator and its work on the device. */
-void team_nccl_abort(struct team *t, struct team_comm *c);
 #endif

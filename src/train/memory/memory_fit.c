@@ -24,7 +24,8 @@ uint64_t memory_fit_room(const struct memory_fit *f)
 	return part < most ? part : most;
 }
 
-uint64_t memory_fit_bytes(const struct memory_fit *f, const struct memory_plan *m)
+/* The bytes of the plan that are compared with f: the host's or the device's. */
+static uint64_t memory_fit_bytes(const struct memory_fit *f, const struct memory_plan *m)
 {
 	return f->of_host ? m->host_bytes : m->bytes;
 }

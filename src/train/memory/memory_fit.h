@@ -21,9 +21,7 @@ struct memory_fit {
 uint64_t memory_fit_most(const struct memory_fit *f);
 /* The target for choices: 90 % of `available`, but at most memory_fit_most. */
 uint64_t memory_fit_room(const struct memory_fit *f);
-/* The bytes of the plan that are compared with f: the host's or the device's. */
-uint64_t memory_fit_bytes(const struct memory_fit *f, const struct memory_plan *m);
-/* The same question for the host memory of a GPU run. */
+/* The same limits, for the host memory of a GPU run. */
 struct memory_fit memory_fit_of_host(const struct memory_fit *f);
 
 /*

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "core/file/file.h"
 #include "core/file/mapped.h"
+#include "core/text/json_member.h"
 #include "model/files/fingerprint.h"
 #include "model/files/gguf/gguf.h"
 #include "train/data/data.h"
@@ -135,13 +136,6 @@ enum status inputs_read(json_t **out, const struct config *c, const struct weigh
 	return st;
 }
 
-static const char *word(const json_t *one, const char *key)
-{
-	const char *text = json_string_value(json_object_get(one, key));
-
-	return text ? text : "";
-}
-
 /* The entry of the list with the same kind and path, or NULL. */
 static const json_t *find(const json_t *list, const json_t *like)
 {
@@ -150,8 +144,8 @@ static const json_t *find(const json_t *list, const json_t *like)
 
 	json_array_foreach((json_t *)list, i, one)
 	{
-		if (!strcmp(word(one, "what"), word(like, "what")) &&
-		    !strcmp(word(one, "path"), word(like, "path")))
+		if (!strcmp(json_member_text(one, "what"), json_member_text(like, "what")) &&
+		    !strcmp(json_member_text(one, "path"), json_member_text(like, "path")))
 			return one;
 	}
 	return NULL;
@@ -161,7 +155,7 @@ static enum status differs(const json_t *one, const char *how, const char *run, 
 {
 	return error_set(err, STATUS_BAD_INPUT,
 			 "%.300s: the %s %s after %.100s was started; restore it, or start a new run",
-			 word(one, "path"), word(one, "what"), how, run);
+			 json_member_text(one, "path"), json_member_text(one, "what"), how, run);
 }
 
 enum status inputs_check(const json_t *begun, const json_t *now, const char *run, struct error *err)
@@ -173,7 +167,7 @@ enum status inputs_check(const json_t *begun, const json_t *now, const char *run
 	{
 		const json_t *was = find(begun, one);
 
-		if (!was || strcmp(word(was, "sum"), word(one, "sum")))
+		if (!was || strcmp(json_member_text(was, "sum"), json_member_text(one, "sum")))
 			return differs(one, was ? "changed" : "appeared", run, err);
 	}
 	json_array_foreach((json_t *)begun, i, one)

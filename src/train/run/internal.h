@@ -52,12 +52,6 @@ struct step_figures { /* figures of one step */
 	bool steady;	 /* like the steps after it: no start-up, no tuning */
 };
 
-/* Seconds of a monotonic clock. */
-static inline double run_now_s(void)
-{
-	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
-}
-
 /* Reports of a run (report.c). Adds a number to a line. NaN and infinity are left out, because JSON has none.
  */
 void run_number(json_t *line, const char *name, double value);

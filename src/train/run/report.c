@@ -206,7 +206,7 @@ enum status run_findings(struct train *t, const struct findings *f, struct error
 
 enum status run_emit_alive(struct train *t, struct error *err)
 {
-	double now = run_now_s();
+	double now = clock_now_s();
 
 	if (now - t->alive_s < 1)
 		return STATUS_OK;

@@ -63,12 +63,12 @@ static void add_tuning(struct train *t, struct step_figures *f, double before_s)
 static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
-	double t0 = run_now_s(), t1, sum = 0, tuned_s = tuning_s(t);
+	double t0 = clock_now_s(), t1, sum = 0, tuned_s = tuning_s(t);
 	enum status st;
 
 	*f = (struct step_figures){.size = data_step(t->data, step),
 				   .rate = schedule_rate(&t->schedule, step)};
-	f->wait_s = run_now_s() - t0; /* data_step may wait for the prefetch thread */
+	f->wait_s = clock_now_s() - t0; /* data_step may wait for the prefetch thread */
 	st = stepper_begin(&t->stepper, err);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
 		const struct batch *b;
@@ -83,17 +83,17 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	}
 	if (!st)
 		st = prefetch_next_step(t, &f->wait_s, err);
-	t1 = run_now_s();
+	t1 = clock_now_s();
 	if (!st &&
 	    !t->host_params.memory) /* the writer reads the parameters that the optimizer changes next */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);
-	f->save_s = run_now_s() - t1;
+	f->save_s = clock_now_s() - t1;
 	t1 += f->save_s;
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
-	f->optimiser_s = run_now_s() - t1;
+	f->optimiser_s = clock_now_s() - t1;
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
@@ -102,7 +102,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		run_warn_of_graphs(t);
 	}
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
-	f->step_s = run_now_s() - t0;
+	f->step_s = clock_now_s() - t0;
 	add_tuning(t, f, tuned_s);
 	return st;
 }
@@ -115,7 +115,7 @@ static void add_start(struct train *t, const struct step_figures *f)
 
 	sum->tuning_s += t->job->tuned_s;
 	if (t->job->started_ns)
-		sum->start_s += fmax(run_now_s() - (double)t->job->started_ns * 1e-9 - tuned_s, 0);
+		sum->start_s += fmax(clock_now_s() - (double)t->job->started_ns * 1e-9 - tuned_s, 0);
 }
 
 static void add_steady(struct train *t, const struct step_figures *f)
@@ -156,7 +156,7 @@ static void add_up(struct train *t, const struct step_figures *f)
 static enum status evaluate(struct train *t, struct error *err)
 {
 	struct data_counts counts = data_eval_counts(t->data);
-	double sum = 0, t0 = run_now_s(), eval_s, loss;
+	double sum = 0, t0 = clock_now_s(), eval_s, loss;
 	json_t *line;
 	struct scalar scalar = {.tag = "eval/loss"};
 	struct error why = {0};
@@ -177,7 +177,7 @@ static enum status evaluate(struct train *t, struct error *err)
 	}
 	if (st || *t->job->stop)
 		return st;
-	eval_s = run_now_s() - t0;
+	eval_s = clock_now_s() - t0;
 	scalar.value = loss = sum / (double)counts.targets;
 	if (!t->state.has_eval)
 		t->state.eval_first = loss;

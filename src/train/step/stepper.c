@@ -35,7 +35,8 @@ static unsigned targets_of(const struct opt_words *words)
 	return words->count ? targets : all;
 }
 
-struct model_options stepper_model_options(const struct config *c, struct peft_config *lora)
+/* The parts of a configuration that say what is trained. */
+static struct model_options stepper_model_options(const struct config *c, struct peft_config *lora)
 {
 	*lora = (struct peft_config){
 		.rank = c->lora.r,

@@ -31,8 +31,6 @@ struct stepper {
 	struct op_cost forward, backward; /* cost of a full micro-batch after stepper_plan; otherwise 0 */
 };
 
-/* The parts of a configuration that say what is trained. */
-struct model_options stepper_model_options(const struct config *c, struct peft_config *lora);
 /* The training micro-batch. The evaluation's is planned in addition if there is a held-out set. */
 struct step_size stepper_size(const struct config *c);
 /* Plans without allocating: arena and costs tell what a run would need. Owner: caller, stepper_release. */

@@ -5,16 +5,10 @@
 #include <string.h>
 #include "core/process/process.h"
 #include "core/file/user_cache.h"
+#include "core/text/json_member.h"
 #include "train/tuning/tuning_choices.h"
 #include "train/tuning/tuning_cache.h"
 #include "train/run/internal.h"
-
-static const char *text_of(const json_t *map, const char *key)
-{
-	const char *text = json_string_value(json_object_get(map, key));
-
-	return text ? text : "";
-}
 
 /* The cache key of this run. NULL: no memory. Owner: caller, free(). */
 static char *key_of(const struct train *t)
@@ -25,8 +19,8 @@ static char *key_of(const struct train *t)
 	char card[128], build[PROCESS_BUILD];
 	struct tuning_cache_key k = {
 		.card = card,
-		.driver = text_of(t->job->card, "driver"),
-		.mig = text_of(t->job->card, "mig"),
+		.driver = json_member_text(t->job->card, "driver"),
+		.mig = json_member_text(t->job->card, "mig"),
 		.power_limit_w = json_number_value(json_object_get(t->job->card, "power_limit_w")),
 		.sms = gpu_sm_count(device),
 		.gemm = gpu_backend_gemm(back),

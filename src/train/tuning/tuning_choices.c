@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/text/json_member.h"
 
 /* 64-bit words as hexadecimal text, because JSON numbers cannot hold them exactly. */
 static json_t *words_json(const uint64_t words[MATMUL_ALGORITHM_WORDS])
@@ -75,17 +76,10 @@ size_t tuning_choices_kind_size(const char *device)
 	return address ? (size_t)(address - device) : strlen(device);
 }
 
-static const char *text_of(const json_t *map, const char *key)
-{
-	const char *text = json_string_value(json_object_get(map, key));
-
-	return text ? text : "";
-}
-
 /* Whether the earlier choices are valid here. Adds a line to *note for each change of GPU or library. */
 static bool is_same(const struct backend *back, const json_t *before, struct text *note)
 {
-	const char *device = gpu_name(gpu_backend_device(back)), *was = text_of(before, "device");
+	const char *device = gpu_name(gpu_backend_device(back)), *was = json_member_text(before, "device");
 	const struct {
 		const char *key, *now;
 	} libraries[] = {{"gemm", gpu_backend_gemm(back)}, {"attention_by", gpu_backend_attention(back)}};
@@ -96,7 +90,7 @@ static bool is_same(const struct backend *back, const json_t *before, struct tex
 		text_addf(note, "the run was started on %s and continues on %s%s\n", was, device,
 			  same ? "" : ": kernel candidates are timed again");
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-		const char *by = text_of(before, libraries[i].key);
+		const char *by = json_member_text(before, libraries[i].key);
 
 		if (!strcmp(by, libraries[i].now))
 			continue;
@@ -122,7 +116,7 @@ static size_t parse_products(struct gpu_choice *out, const json_t *list)
 					 .first_seconds =
 						 json_number_value(json_object_get(one, "first_seconds")),
 					 .alike = json_is_true(json_object_get(one, "alike"))};
-		text_copy(c->product, sizeof(c->product), text_of(one, "product"));
+		text_copy(c->product, sizeof(c->product), json_member_text(one, "product"));
 		count += words_parse(c->words, json_string_value(json_object_get(one, "words")));
 	}
 	return count;
@@ -141,7 +135,7 @@ static size_t parse_attention(struct gpu_attention_choice *out, const json_t *li
 						   .length =
 							   json_integer_value(json_object_get(one, "length")),
 						   .by_own = json_is_true(json_object_get(one, "by_own"))};
-		text_copy(c->candidate, sizeof(c->candidate), text_of(one, "candidate"));
+		text_copy(c->candidate, sizeof(c->candidate), json_member_text(one, "candidate"));
 		count += c->docs >= 0 && c->length >= 0;
 	}
 	return count;
