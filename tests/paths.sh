@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks that every path of the tree that a page names exists: targets of links, and words in backquotes such as `src/..`, `tests/..`
-# and `run/plan/plan.c`. Braces are expanded. Words with `*` or `NAME` are left out, and the example probe `sum` of CONTRIBUTING.
+# `run/plan/plan.c`, and includes of C examples. Braces are expanded. Words with `*` or `NAME` are left out, and the example probe `sum` of CONTRIBUTING.
 # usage: paths.sh ROOT
 set -eu
 cd "$1"
@@ -15,6 +15,7 @@ for page in $pages; do
 	{
 		grep -oE '\]\([^)#: ]+' "$page" | sed 's/^](//' | grep -vE '^[a-z]+$'
 		grep -oE '`[A-Za-z0-9_./{},-]+`' "$page" | tr -d '`' | grep -E '^(src|tests|docs|tools|results|suites|expectations|examples)/|^[a-z_]+/[a-z0-9_/]+\.(c|h|cu|cuh)$'
+		sed -n 's/^#include "\([^"]*\)".*/\1/p' "$page"
 	} | grep -vE "NAME|/(probe_)?sum[.]c" | sort -u | while read -r path; do
 		for one in $(bash -c "printf '%s\n' $path"); do
 			exists "$page" "$one" || echo "$page: $one does not exist"
