@@ -24,5 +24,13 @@ completes bf16 assay probe gemm type = b
 completes markdown assay check --format m
 completes --target assay probe gemm --ta
 completes exhaustive assay probe gemm --beside search = e
+cd "$tmp" # it has a folder docs
+completes quick assay check qu
+completes links assay check --suite li
+completes gpu assay check --target g
+completes compare assay help comp
+completes help assay he
+completes check assay launch -- ch
+completes docs assay report do
 [ "$fail" = 0 ] && echo "docs: every page is current"
 exit "$fail"

@@ -8,23 +8,36 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows tokens train --help --version' "$cur"
+		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows tokens train help --help --version' "$cur"
 		return
 	fi
+	if [ "${COMP_WORDS[1]}" = help ]; then
+		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows tokens train ' "$cur"
+		return
+	fi
+	# the words after -- are a program, or the command that ranks run
+	case "${COMP_WORDS[1]} $prev" in
+	'launch --') _assay_words 'check probe' "$cur"; return ;;
+	'profile --') COMPREPLY=($(compgen -c -- "$cur")); return ;;
+	esac
 	# the shell splits name=value at the sign
 	if [ "$cur" = = ]; then cur= key=$prev
 	elif [ "$prev" = = ]; then key=${COMP_WORDS[COMP_CWORD - 2]}
 	else case $prev in --*) key=$prev ;; esac
 	fi
 	case ${COMP_WORDS[1]}:$key in
+	check:--suite) words=' attention full links quick roofline stress training' ;;
+	check:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
 	generate:--device) words='auto cpu gpu' ;;
 	generate:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
+	list:--suite) words=' attention full links quick roofline stress training' ;;
 	make-model:--shape) words='tiny tiny-qwen3 tiny-llama smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	make-model:--dtype) words='bf16 f16 f32' ;;
 	merge:--dtype) words='base bf16 f16 f32' ;;
+	probe:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
 	probe:--format) words='text markdown html json csv' ;;
 	profile:--graphs) words='nodes whole' ;;
 	report:--format) words='text markdown html json csv' ;;
@@ -77,7 +90,7 @@ _assay()
 	if [ -n "$words" ]; then _assay_words "$words" "$cur"; return; fi
 	case ${COMP_WORDS[1]} in
 	archive) words='--help --out --check' ;;
-	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json' ;;
+	check) words='--help attention full links quick roofline stress training --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
 	generate) words='--help --adapter --merge --device --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
@@ -114,6 +127,10 @@ _assay()
 		esac
 	fi
 	_assay_words "$words" "$cur"
-	[ "${#COMPREPLY[@]}" -gt 0 ] || COMPREPLY=($(compgen -f -- "$cur"))
+	case ${COMP_WORDS[1]}:$cur in # a word that is no option may be a file
+	*:-*) ;;
+	probe:* | list:* | info:* | monitor:*) ;;
+	*) COMPREPLY+=($(compgen -f -- "$cur")) ;;
+	esac
 }
 complete -F _assay assay

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints shell completions for bash and zsh: commands, options, probes, and the values of options. */
 #include "cmd/help/docs.h"
+#include "core/file/embedded.h"
 #include "probe/registry.h"
 
 /* ---- bash ---- */
@@ -11,10 +12,42 @@ static void add_words(struct text *out, const char *const *words)
 		text_addf(out, "%s%s", w == words ? "" : " ", *w);
 }
 
+/* Names of the built-in suites, each with a blank before it. */
+static void add_suites(struct text *out)
+{
+	const struct embedded *e;
+
+	for (size_t i = 0; (e = embedded_at(i)); i++)
+		if (!strncmp(e->name, "suites/", 7) && !strcmp(e->name + strlen(e->name) - 5, ".yaml"))
+			text_addf(out, " %.*s", (int)strlen(e->name) - 12, e->name + 7);
+}
+
+/* The lower-case words of an option's "shown" text, such as "cpu|gpu|team". */
+static void add_shown_words(struct text *out, const char *shown)
+{
+	while (*shown) {
+		size_t size = strcspn(shown, "|");
+
+		if (strspn(shown, "abcdefghijklmnopqrstuvwxyz-") >= size)
+			text_addf(out, " %.*s", (int)size, shown);
+		shown += size + (shown[size] == '|');
+	}
+}
+
 /* One case arm per option with a list of values: "check:--format) words='text json' ;;". */
 static void bash_values(struct text *out, const char *subject, const char *dashes, const struct opt_table *t)
 {
 	for (size_t i = 0; i < t->count; i++) {
+		if (!t->rows[i].positional && !strcmp(t->rows[i].name, "target") && t->rows[i].shown) {
+			text_addf(out, "\t%s:%s%s) words='", subject, dashes, t->rows[i].name);
+			add_shown_words(out, t->rows[i].shown);
+			text_add(out, "' ;;\n");
+		}
+		if (!t->rows[i].positional && !strcmp(t->rows[i].name, "suite")) {
+			text_addf(out, "\t%s:%s%s) words='", subject, dashes, t->rows[i].name);
+			add_suites(out);
+			text_add(out, "' ;;\n");
+		}
 		if (!t->rows[i].choices || t->rows[i].positional)
 			continue;
 		text_addf(out, "\t%s:%s%s) words='", subject, dashes, t->rows[i].name);
@@ -34,9 +67,18 @@ static void bash_options(struct text *out, const struct command *c)
 		} else if (row->choices) {
 			text_add(out, " ");
 			add_words(out, row->choices);
+		} else if (!strcmp(c->name, "check")) {
+			add_suites(out);
 		}
 	}
 	text_add(out, "' ;;\n");
+}
+
+static void bash_commands(struct text *out)
+{
+	for (const struct command *const *c = command_list; *c; c++)
+		if (!(*c)->hidden)
+			text_addf(out, "%s ", (*c)->name);
 }
 
 static void bash_probes(struct text *out)
@@ -67,10 +109,16 @@ void docs_bash(struct text *out)
 		      "_assay()\n{\n"
 		      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=\n"
 		      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\t_assay_words '");
-	for (const struct command *const *c = command_list; *c; c++)
-		if (!(*c)->hidden)
-			text_addf(out, "%s ", (*c)->name);
-	text_add(out, "--help --version' \"$cur\"\n\t\treturn\n\tfi\n"
+	bash_commands(out);
+	text_add(out, "help --help --version' \"$cur\"\n\t\treturn\n\tfi\n"
+		      "\tif [ \"${COMP_WORDS[1]}\" = help ]; then\n\t\t_assay_words '");
+	bash_commands(out);
+	text_add(out, "' \"$cur\"\n\t\treturn\n\tfi\n"
+		      "\t# the words after -- are a program, or the command that ranks run\n"
+		      "\tcase \"${COMP_WORDS[1]} $prev\" in\n"
+		      "\t'launch --') _assay_words 'check probe' \"$cur\"; return ;;\n"
+		      "\t'profile --') COMPREPLY=($(compgen -c -- \"$cur\")); return ;;\n"
+		      "\tesac\n"
 		      "\t# the shell splits name=value at the sign\n"
 		      "\tif [ \"$cur\" = = ]; then cur= key=$prev\n"
 		      "\telif [ \"$prev\" = = ]; then key=${COMP_WORDS[COMP_CWORD - 2]}\n"
@@ -95,7 +143,11 @@ void docs_bash(struct text *out)
 	text_add(out, "\tesac\n");
 	bash_probes(out);
 	text_add(out, "\t_assay_words \"$words\" \"$cur\"\n"
-		      "\t[ \"${#COMPREPLY[@]}\" -gt 0 ] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+		      "\tcase ${COMP_WORDS[1]}:$cur in # a word that is no option may be a file\n"
+		      "\t*:-*) ;;\n"
+		      "\tprobe:* | list:* | info:* | monitor:*) ;;\n"
+		      "\t*) COMPREPLY+=($(compgen -f -- \"$cur\")) ;;\n"
+		      "\tesac\n"
 		      "}\ncomplete -F _assay assay\n");
 }
 
