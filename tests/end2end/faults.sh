@@ -82,7 +82,7 @@ ok "a run that goes on says what it cuts" says "damaged/journal.jsonl: $lost byt
 ok "and keeps it" [ "$(tail -n +9 faults/journal.jsonl | tail -n +2 | cksum)" = "$(tail -n +2 damaged/journal.jsonl.cut | cksum)" ]
 head -c 4096 /dev/urandom > garbage/journal.jsonl
 ok "garbage is no journal" sh -c '"$1" report garbage > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"
-ok "and its file is named" says "garbage/journal.jsonl: it does not begin" err
+ok "and its file is named" says "garbage/journal.jsonl does not begin" err
 ok "neither is nothing" sh -c '"$1" report empty > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"
 ok "nor can it be compared" sh -c '"$1" compare faults garbage > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"
 mkdir later && sed 's/"schema":3/"schema":4/' faults/journal.jsonl > later/journal.jsonl

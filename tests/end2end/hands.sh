@@ -17,7 +17,7 @@ has_escape() { LC_ALL=C grep -q "[$esc$bel]" "$@"; }
 if "$assay" archive run --out probe.tar.zst > out 2> err; then
 	mkdir plain && echo secret > plain/shadow
 	ok "a folder that is no run is not packed" expect 64 archive plain
-	ok "and it says why" says 'no run directory' err
+	ok "and it says why" says 'not a run directory' err
 	cp -r run extra && echo secret > extra/shadow && mkdir extra/sub
 	ok "a run is packed" expect 0 archive extra --out extra.tar.zst
 	count=$(sed -n 's/.*: \([0-9]*\) files.*/\1/p' out)

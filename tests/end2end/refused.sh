@@ -67,9 +67,9 @@ broken() { # CAUSE ADVICE NAME
 }
 ASSAY_LIB_NVML=$PWD/text.so
 export ASSAY_LIB_NVML
-broken library_missing "install it (again)" "a text file for NVML"
+broken library_missing "install the library" "a text file for NVML"
 ASSAY_LIB_NVML=$PWD/none.so
-broken library_missing "install it (again)" "no NVML"
+broken library_missing "install the library" "no NVML"
 unset ASSAY_LIB_NVML
 FAKE_NVML_INIT=18
 export FAKE_NVML_INIT

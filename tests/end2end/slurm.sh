@@ -167,7 +167,7 @@ ok ".. and srun says why" says "srun: error: Unable to create step" out
 ok "a partition that is not there" launch 2 --partition nowhere -- __team
 ok ".. is refused with sbatch's reason" says 'invalid partition' err
 ok "more nodes than there are" expect 2 launch --nodes 3 --ranks-per-node 2 --time 5 -- __team
-ok ".. are refused with sbatch's reason" says 'sbatch refused' err
+ok ".. are refused with sbatch's reason" says 'sbatch failed' err
 begin() { # TIME: a team of four in a case of that time
 	: > out
 	# shellcheck disable=SC2086
