@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks that every path of the tree that a page names exists: targets of links, and words in backquotes such as `src/..`, `tests/..`
-# `run/plan/plan.c`, and includes of C examples. Braces are expanded. Words with `*` or `NAME` are left out, and the example probe `sum` of CONTRIBUTING.
+# and `run/plan/plan.c`, and includes of C examples. Braces are expanded. Words with `*` or `NAME` are left out, and the example probe `sum` of CONTRIBUTING.
 # usage: paths.sh ROOT
 set -eu
 cd "$1"

@@ -287,7 +287,7 @@ cp refused/config.yaml cut
 : > cut/journal.jsonl
 touch "cut/config.yaml.$gone.new"
 ok "a run that was cut before its journal" expect 0 train --resume cut --no-telemetry
-ok "begins anew" says "starting it again\|starts over" err
+ok "begins anew" says 'starting it again' err
 ok "and is the same" cmp refused/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 config huge.yaml "max_steps: 30" "max_grad_norm: 0"
 sed -i 's/learning_rate: 1e-2/learning_rate: 10/; s/alpha: 8/alpha: 100000/' huge.yaml

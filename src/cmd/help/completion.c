@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints shell completions for bash and zsh: commands, options, probes, and the values of options. */
 #include "cmd/help/docs.h"
-#include "core/file/embedded.h"
 #include "probe/registry.h"
+#include "run/suite/suite.h"
 
 /* ---- bash ---- */
 
@@ -15,11 +15,11 @@ static void add_words(struct text *out, const char *const *words)
 /* Names of the built-in suites, each with a blank before it. */
 static void add_suites(struct text *out)
 {
-	const struct embedded *e;
+	char names[SUITES_BUILTIN][SUITE_NAME];
+	size_t count = suite_builtin_names(names, SUITES_BUILTIN);
 
-	for (size_t i = 0; (e = embedded_at(i)); i++)
-		if (!strncmp(e->name, "suites/", 7) && !strcmp(e->name + strlen(e->name) - 5, ".yaml"))
-			text_addf(out, " %.*s", (int)strlen(e->name) - 12, e->name + 7);
+	for (size_t i = 0; i < count; i++)
+		text_addf(out, " %s", names[i]);
 }
 
 /* The lower-case words of an option's "shown" text, such as "cpu|gpu|team". */

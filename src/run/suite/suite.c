@@ -382,8 +382,7 @@ enum status suite_parse(struct suite **s, const char *place, const char *text, s
 	return st ? st : from_tree(s, place, tree, err);
 }
 
-/* Names of the built-in suites: "quick" of "suites/quick.yaml". */
-static size_t builtin_names(char names[][64], size_t room)
+size_t suite_builtin_names(char names[][SUITE_NAME], size_t room)
 {
 	const struct embedded *e;
 	size_t count = 0;
@@ -392,16 +391,16 @@ static size_t builtin_names(char names[][64], size_t room)
 		const char *dot = strrchr(e->name, '.');
 
 		if (!strncmp(e->name, "suites/", 7) && dot && !strcmp(dot, ".yaml"))
-			snprintf(names[count++], 64, "%.*s", (int)(dot - e->name - 7), e->name + 7);
+			snprintf(names[count++], SUITE_NAME, "%.*s", (int)(dot - e->name - 7), e->name + 7);
 	}
 	return count;
 }
 
 static enum status unknown_suite(const char *name, struct error *err)
 {
-	char names[32][64];
-	const char *known[32], *near;
-	size_t count = builtin_names(names, 32);
+	char names[SUITES_BUILTIN][SUITE_NAME];
+	const char *known[SUITES_BUILTIN], *near;
+	size_t count = suite_builtin_names(names, SUITES_BUILTIN);
 
 	for (size_t i = 0; i < count; i++)
 		known[i] = names[i];

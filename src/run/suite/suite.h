@@ -48,4 +48,10 @@ struct suite {
 
 /* Writes "file:line" for messages. */
 void suite_place(const struct suite *s, int line, char *out, size_t size);
+
+/* SUITES_BUILTIN: room for all built-in suites. SUITE_NAME: bytes of a name with its NUL. */
+enum { SUITES_BUILTIN = 32, SUITE_NAME = 64 };
+/* Writes the names of the built-in suites, such as "quick", in name order. Returns their number, at most
+ * `room`. */
+size_t suite_builtin_names(char names[][SUITE_NAME], size_t room);
 #endif
