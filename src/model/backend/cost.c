@@ -66,6 +66,34 @@ enum status workspace_cached(struct backend *back, int64_t keys, struct mat *sco
 	return arena_mat(back->arena, MEM_WORKSPACE, scores, "attention scores with a KV cache", err);
 }
 
+void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *r)
+{
+	double pairs = 0, keys = 0;
+
+	for (int64_t i = 0; i < r->sequences; i++) {
+		const double rows = r->begin[i + 1] - r->begin[i];
+
+		pairs += rows * (r->keys[i] - rows) + rows * (rows + 1) / 2;
+		keys += r->keys[i];
+	}
+	back->cost.flop += 4 * pairs * at->head_dim * at->heads;
+	back->cost.bytes += 2 * keys * at->kv_heads * at->head_dim * (double)dtype_bytes(back->dtype, 1);
+}
+
+enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
+			    struct paged_room *room, struct error *err)
+{
+	*room = (struct paged_room){.limits = *most};
+	if (back->kind == BACKEND_CPU) {
+		room->partial = (struct mat){
+			.rows = back->threads, .cols = most->pages * most->page_tokens, .dtype = back->stat};
+		return arena_mat(back->arena, MEM_WORKSPACE, &room->partial,
+				 "attention scores with a paged KV cache", err);
+	}
+	return error_set(err, STATUS_UNSUPPORTED,
+			 "a GPU has no operations for a paged KV cache of heads of %d yet", at->head_dim);
+}
+
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)
 {
 	if (g->d.rows <= BLOCKS_ROWS)

@@ -21,6 +21,11 @@ enum { REDUCE_BLOCK = 65536 }; /* elements per partial sum */
 enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err);
 enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err);
+/* Allocates the memory of steps within the limits. */
+enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
+			    struct paged_room *room, struct error *err);
+/* Causal attention of the step's rows to the keys of their sequences. Needs begin and keys in host memory. */
+void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
 /* Workspace of a GEMM with quantized weights: up to BLOCKS_ROWS rows of x are quantized too; for more rows,
  * each thread has a dequantized panel of weights. */
 enum { BLOCKS_ROWS = 8, BLOCKS_PANEL = 64 };
