@@ -27,11 +27,17 @@ void engine_destroy(struct engine **e); /* NULL-safe */
 enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err);
 /* No effect if the request has ended or is unknown. */
 void engine_cancel(struct engine *e, uint64_t id);
+/* Ends a request with ENGINE_END_STOP: the caller found a stop string after its first `tokens` tokens. Events
+ * of later tokens may have been made before. */
+void engine_finish(struct engine *e, uint64_t id, int64_t tokens);
 /* Does one step if there is work. *idle: nothing is running or waiting. An error means that the device is
  * lost; every running request then fails. */
 enum status engine_step(struct engine *e, bool *idle, struct error *err);
-/* Events since the last call, in order; lent until the next call of engine_step or engine_submit. */
+/* Events since the last call, in order; lent until the next call of engine_step, engine_submit or
+ * engine_events. */
 size_t engine_events(struct engine *e, const struct engine_event **events);
+/* The time of the monotonic clock at which an idle engine has something to do again; UINT64_MAX: none. */
+uint64_t engine_wake(const struct engine *e);
 
 struct engine_facts engine_facts(const struct engine *e);
 struct engine_ready engine_ready(const struct engine *e);

@@ -7,8 +7,8 @@ struct row_lists {
 	struct paged_limits most;
 	int64_t rows, sequences, outputs, page_ld, keys_most;
 	int32_t *token, *position, *slot, *begin, *keys, *output;
-	int32_t *page;	       /* [sequences, page_ld], filled at the end */
-	const int32_t **table; /* [sequences] each sequence's pages */
+	int32_t *page;		/* [sequences, page_ld], filled at the end */
+	const uint32_t **table; /* [sequences] each sequence's pages */
 };
 
 enum status row_lists_create(struct row_lists **out, const struct paged_limits *most, struct error *err)
@@ -73,7 +73,7 @@ void row_lists_add(struct row_lists *l, const struct row_sequence *s)
 
 		l->token[row] = at < s->known ? s->token[at] : -1 - s->place;
 		l->position[row] = (int32_t)at;
-		l->slot[row] = s->page[at / page] * (int32_t)page + (int32_t)(at % page);
+		l->slot[row] = (int32_t)s->page[at / page] * (int32_t)page + (int32_t)(at % page);
 		if (i >= s->rows - s->outputs)
 			l->output[l->outputs++] = (int32_t)row;
 	}

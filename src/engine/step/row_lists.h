@@ -17,7 +17,7 @@ struct row_sequence {
 	int64_t first, rows;  /* positions first .. first + rows - 1 */
 	int64_t outputs;      /* the last `outputs` rows need logits */
 	int32_t place;
-	const int32_t *page; /* page numbers, at least up to the last position */
+	const uint32_t *page; /* page numbers, at least up to the last position */
 };
 void row_lists_clear(struct row_lists *l);
 /* The caller keeps within the limits of row_lists_create. */
