@@ -6,6 +6,7 @@
 #include "model/cpu/cpu.h"
 #include "model/files/peft/base.h"
 #include "model/gpu/backend.h"
+#include "model/model.h"
 #include "vendor/cuda.h"
 
 enum { OUTPUTS_LEAST = 64 };
@@ -24,16 +25,17 @@ static int64_t least(int64_t a, int64_t b)
 /* The limits of a step on a device of this kind. */
 static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 {
-	const int64_t page = or_default(o->page_tokens, LOAD_PAGE_TOKENS);
+	const int64_t page = or_default(o->page_tokens, LOAD_PAGE_TOKENS), vocab = l->weights.shape.vocab;
 
 	l->positions = or_default(o->positions, l->weights.shape.context);
+
 	l->most = (struct paged_limits){
 		.rows = or_default(o->rows, gpu ? LOAD_ROWS_GPU : LOAD_ROWS_CPU),
 		.sequences = o->sequences,
 		.outputs =
 			or_default(o->outputs, o->sequences > OUTPUTS_LEAST ? o->sequences : OUTPUTS_LEAST),
 		.pages = (l->positions + page - 1) / page,
-		.vocab = or_default(o->vocab, l->weights.shape.vocab),
+		.vocab = least(or_default(o->vocab, vocab), vocab),
 		.page_tokens = (int32_t)page,
 	};
 	if (l->most.rows < l->most.sequences)

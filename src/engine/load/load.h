@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "model/decoder/paged_step.h"
 #include "model/files/peft/peft.h"
+#include "model/files/weights.h"
 
 /* AUTO: a GPU if one is usable, else the CPU; there is a warning if a GPU exists but is not usable. */
 enum load_device { LOAD_AUTO, LOAD_CPU, LOAD_GPU };
