@@ -11,9 +11,9 @@
 #include "core/file/file.h"
 #include "core/process/process.h"
 #include "cmd/model/one_text.h"
-#include "model/json/read.h"
-#include "model/chat/template.h"
-#include "model/chat/tool_call.h"
+#include "core/json/read.h"
+#include "text/chat/template.h"
+#include "text/chat/tool_call.h"
 
 enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
 

@@ -5,7 +5,7 @@
 #define CMD_MODEL_GENERATE_ROWS_H
 #include "cmd/command.h"
 #include "engine/engine.h"
-#include "model/chat/template.h"
+#include "text/chat/template.h"
 
 struct generate_rows_ask {
 	const char *rows, *out;		  /* files; out NULL: answers are counted, not written */
