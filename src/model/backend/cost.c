@@ -2,6 +2,7 @@
 #include "model/backend/cost.h"
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/quantised_gemm.h"
+#include "model/generation/choice.h"
 #include "model/tensor/dtype.h"
 
 void cost_touch(struct backend *back, const struct mat *m, double times)
@@ -80,16 +81,37 @@ void cost_paged(struct backend *back, const struct attention *at, const struct p
 	back->cost.bytes += 2 * keys * at->kv_heads * at->head_dim * (double)dtype_bytes(back->dtype, 1);
 }
 
+int64_t sample_room_bytes(int64_t vocab)
+{
+	const int64_t bytes = vocab * (int64_t)(sizeof(float) + sizeof(struct candidate));
+
+	return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+/* A thread has two sums per query, a tile of scores, and a tile of keys and of values. */
+static enum status workspace_paged_cpu(struct backend *back, const struct attention *at,
+				       struct paged_room *room, struct error *err)
+{
+	const int64_t queries = PAGED_ROWS * (at->heads / at->kv_heads);
+	enum status st;
+
+	room->partial = (struct mat){.rows = back->threads,
+				     .cols = 2 * queries + PAGED_TILE * (1 + 2 * (int64_t)at->head_dim),
+				     .dtype = back->stat};
+	room->sampling = (struct mat){
+		.rows = back->threads, .cols = sample_room_bytes(room->limits.vocab), .dtype = DTYPE_U8};
+	st = arena_mat(back->arena, MEM_WORKSPACE, &room->partial, "tiles of attention to a paged KV cache",
+		       err);
+	return st ? st
+		  : arena_mat(back->arena, MEM_WORKSPACE, &room->sampling, "candidates of sampling", err);
+}
+
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err)
 {
 	*room = (struct paged_room){.limits = *most};
-	if (back->kind == BACKEND_CPU) {
-		room->partial = (struct mat){
-			.rows = back->threads, .cols = most->pages * most->page_tokens, .dtype = back->stat};
-		return arena_mat(back->arena, MEM_WORKSPACE, &room->partial,
-				 "attention scores with a paged KV cache", err);
-	}
+	if (back->kind == BACKEND_CPU)
+		return workspace_paged_cpu(back, at, room, err);
 	return error_set(err, STATUS_UNSUPPORTED,
 			 "a GPU has no operations for a paged KV cache of heads of %d yet", at->head_dim);
 }

@@ -21,9 +21,13 @@ enum { REDUCE_BLOCK = 65536 }; /* elements per partial sum */
 enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err);
 enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err);
+/* A CPU thread attends this many rows of a sequence to this many keys at once. */
+enum { PAGED_ROWS = 8, PAGED_TILE = 64 };
 /* Allocates the memory of steps within the limits. */
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err);
+/* Bytes that a CPU thread needs to sample from one row: the changed logits, then the candidates. */
+int64_t sample_room_bytes(int64_t vocab);
 /* Causal attention of the step's rows to the keys of their sequences. Needs begin and keys in host memory. */
 void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
 /* Workspace of a GEMM with quantized weights: up to BLOCKS_ROWS rows of x are quantized too; for more rows,

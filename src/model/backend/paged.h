@@ -42,7 +42,7 @@ struct paged_limits {
 struct paged_room {
 	struct paged_limits limits;
 	struct mat lists;    /* GPU only: the lists of paged_put */
-	struct mat sampling; /* GPU only: the lists of a sample, and its workspace */
+	struct mat sampling; /* workspace of sample; on a GPU also its lists */
 	struct mat partial;  /* workspace of paged_attention */
 };
 
@@ -62,8 +62,9 @@ struct sample_row {
 	float top_p, min_p, repetition, presence, frequency;
 	int32_t top_k;	 /* 0: all */
 	int32_t given;	 /* >= 0: do not sample; the result is this id with its log probability */
-	int32_t place;	 /* place of the sequence; `last` gets the sampled id there. -1: padding */
-	int32_t counted; /* nonzero: the penalties read and update row `place` of `counts` */
+	int32_t place;	 /* place of the sequence; `last` gets the result's id there. -1: of none */
+	int32_t counted; /* nonzero: the penalties read row `place` of `counts`, and it counts the result's id
+			  */
 	int32_t mask;	 /* row of `masks`; -1: all ids are allowed */
 	int32_t bias_begin, biases;
 	int32_t logprobs; /* number of alternatives, 0 .. SAMPLE_TOPS; -1: no log probability */
@@ -90,8 +91,8 @@ struct sample_lists {
 
 enum sample_status {
 	SAMPLE_OK,
-	SAMPLE_NOT_FINITE, /* a logit is NaN or infinite; the id is 0 */
-	SAMPLE_EMPTY,	   /* the mask and the bias allow no id; the id is 0 */
+	SAMPLE_NOT_FINITE, /* a logit is NaN or infinite; the id is 0, and is not counted */
+	SAMPLE_EMPTY,	   /* the mask and a bias of minus infinity allow no id; likewise */
 };
 
 /* One row of the results. */

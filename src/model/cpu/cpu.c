@@ -126,6 +126,8 @@ void cpu_backend_release(struct backend *back)
 		return;
 	cpu_pool_destroy(&cpu->pool);
 	lib_fact_release(&cpu->blas_fact);
+	for (int i = 0; i < FETCHES; i++)
+		free(cpu->fetch[i].data);
 	free(cpu);
 	back->device = NULL;
 }
