@@ -148,6 +148,20 @@ struct loaded *engine_loaded(struct engine *e)
 	return &e->loaded;
 }
 
+/* Forgets the events that the caller has read. */
+static void forget_read(struct engine *e)
+{
+	if (e->events_read)
+		event_list_clear(&e->events);
+	e->events_read = false;
+}
+
+static enum status add_event(struct engine *e, const struct engine_event *event, struct error *err)
+{
+	forget_read(e);
+	return event_list_add(&e->events, event, err);
+}
+
 /* A request that cannot run ends at once. */
 static enum status refuse(struct engine *e, const struct engine_request *r, const struct error *why,
 			  struct error *err)
@@ -158,7 +172,7 @@ static enum status refuse(struct engine *e, const struct engine_request *r, cons
 				   .prompt_tokens = (int32_t)r->prompt_count};
 
 	text_copy(end.text, sizeof(end.text), why->text);
-	return event_list_add(&e->events, &end, err);
+	return add_event(e, &end, err);
 }
 
 enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err)
@@ -303,7 +317,7 @@ static enum status add_token(struct engine *e, const struct running *run, enum e
 	event.tops = tops < r->tops ? tops : r->tops;
 	for (int32_t i = 0; i < event.tops; i++)
 		event.top[i] = (struct engine_logprob){.id = r->top_id[i], .logprob = r->top_logprob[i]};
-	return event_list_add(&e->events, &event, err);
+	return add_event(e, &event, err);
 }
 
 /* Passes the scheduler's events on. */
@@ -324,7 +338,7 @@ static enum status add_schedule_events(struct engine *e, struct error *err)
 
 		if (event.kind == SCHEDULE_EVENT_ENDED)
 			text_copy(out.text, sizeof(out.text), event.text);
-		st = event_list_add(&e->events, &out, err);
+		st = add_event(e, &out, err);
 	}
 	return st;
 }
@@ -419,9 +433,7 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	const struct schedule_cost cost = step_cost_now(&e->cost);
 	enum status st;
 
-	if (e->events_read)
-		event_list_clear(&e->events);
-	e->events_read = false;
+	forget_read(e);
 	schedule_set_cost(e->schedule, &cost);
 	plan = schedule_plan(e->schedule, now_ns(), 1);
 	st = add_schedule_events(e, err);
