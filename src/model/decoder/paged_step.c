@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "model/backend/cost.h"
+#include "model/model.h"
 #include "model/tensor/matrix.h"
 
 /* Matrices of a step. x and x2 are the residual stream; every other matrix is overwritten by each layer. */

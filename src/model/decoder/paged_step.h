@@ -8,8 +8,9 @@
  */
 #ifndef MODEL_DECODER_PAGED_STEP_H
 #define MODEL_DECODER_PAGED_STEP_H
-#include "model/model.h"
+#include "model/backend/ops.h"
 
+struct model;
 struct paged_step_options {
 	struct paged_limits most;
 	int64_t places;	 /* sequences that `last` and the counts have room for; at least most.sequences */
