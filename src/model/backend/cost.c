@@ -118,15 +118,8 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)
 {
-	if (g->d.rows <= BLOCKS_ROWS)
-		*room = (struct mat){.rows = g->d.rows,
-				     .cols = g->a.cols / CPU_BLOCK * (int64_t)sizeof(struct cpu_block),
-				     .dtype = DTYPE_U8};
-	else
-		*room = (struct mat){
-			.rows = (int64_t)back->threads * BLOCKS_PANEL, .cols = g->a.cols, .dtype = DTYPE_F32};
-	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a GEMM with quantized weights",
-			 err);
+	*room = (struct mat){.rows = 1, .cols = cpu_rows_bytes(g->d.rows, g->a.cols), .dtype = DTYPE_U8};
+	return arena_mat(back->arena, MEM_WORKSPACE, room, "quantized rows of a GEMM", err);
 }
 
 static enum status place_lists(struct backend *back, int64_t rows, struct mat *lists, struct error *err)

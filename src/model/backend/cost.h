@@ -30,9 +30,7 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 int64_t sample_room_bytes(int64_t vocab);
 /* Causal attention of the step's rows to the keys of their sequences. Needs begin and keys in host memory. */
 void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
-/* Workspace of a GEMM with quantized weights: up to BLOCKS_ROWS rows of x are quantized too; for more rows,
- * each thread has a dequantized panel of weights. */
-enum { BLOCKS_ROWS = 8, BLOCKS_PANEL = 64 };
+/* Workspace of a GEMM with quantized weights: x is quantized too. */
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */

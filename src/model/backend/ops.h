@@ -112,6 +112,9 @@ struct ops {
 	/* Elements first, first + 1, .. of a random stream (core/math/random.h): centre + width * number. */
 	enum status (*random)(struct backend *, struct mat to, const struct random_fill *, struct error *);
 	enum status (*zero)(struct backend *, struct mat x, struct error *);
+	/* Rearranges weights in place, after loading, for this device's GEMMs and embedding, if that helps.
+	 * NULL: nothing is rearranged. */
+	enum status (*pack)(struct backend *, struct mat *w, struct error *);
 	enum status (*gemm)(struct backend *, const struct gemm *, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */
 	enum status (*embed)(struct backend *, const struct batch *, struct mat table, struct mat x,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
 
 const struct ops cpu_ops = {
@@ -8,6 +9,9 @@ const struct ops cpu_ops = {
 	.batch = cpu_batch,
 	.random = cpu_random,
 	.zero = cpu_zero,
+#ifndef MODEL_REAL_F64
+	.pack = cpu_pack,
+#endif
 	.gemm = cpu_gemm,
 	.embed = cpu_embed,
 	.embed_bwd = cpu_embed_bwd,

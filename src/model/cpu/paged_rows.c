@@ -2,8 +2,6 @@
 /* Embedding of the rows of a step, and their queries, keys and values with a KV cache in pages. */
 #include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
-#include "model/tensor/dtype.h"
-#include "model/tensor/matrix.h"
 
 struct embedding {
 	const struct paged_rows *rows;
@@ -18,12 +16,11 @@ static void embed_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 	for (int64_t t = first; t < last; t++) {
 		const int32_t token = e->rows->token[t];
 		const int32_t id = token < 0 ? ((const int32_t *)e->last.data)[-1 - token] : token;
-		const struct mat row = mat_rows(&e->table, id, 1);
 
-		if (row.dtype == REAL_DTYPE)
-			memcpy(real_row(e->x, t), row.data, (size_t)e->x.cols * sizeof(real));
+		if (e->table.dtype == REAL_DTYPE)
+			memcpy(real_row(e->x, t), real_row(e->table, id), (size_t)e->x.cols * sizeof(real));
 		else
-			dtype_unpack(row.dtype, row.data, (float *)e->x.data + t * e->x.ld, (size_t)row.cols);
+			cpu_unpack_row(&e->table, id, (float *)e->x.data + t * e->x.ld);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "core/math/random.h"
 #include "model/cpu/real.h"
 #include "model/generation/choice.h"
+#include "model/tensor/dtype.h"
 
 /* A row and its workspace. */
 struct desk {
@@ -194,6 +195,11 @@ static void sample_row(void *arg, int64_t item, unsigned thread)
 /* What rows say about the lists and the matrices. */
 static enum status check(const struct sample *s, struct error *err)
 {
+	if (s->vocab > s->room->limits.vocab || s->logits.dtype != REAL_DTYPE)
+		return error_set(err, STATUS_BUG,
+				 "a sample of %lld logits in %s, but there is room for %lld in %s",
+				 (long long)s->vocab, dtype_name(s->logits.dtype),
+				 (long long)s->room->limits.vocab, dtype_name(REAL_DTYPE));
 	for (int64_t i = 0; i < s->lists.rows; i++) {
 		const struct sample_row *row = &s->lists.row[i];
 		bool good = row->given < s->vocab && row->place < s->last.cols &&
