@@ -39,6 +39,7 @@ static void set_signals(void)
 struct engine_process {
 	struct lines in;
 	json_t *options;
+	struct tokenizer *tokenizer; /* whose ids are sampled */
 	struct log log;
 };
 
@@ -78,8 +79,9 @@ static enum status read_options(struct engine_process *p, struct error *err)
 	}
 	return json_is_string(json_object_get(p->options, "model"))
 		       ? STATUS_OK
-		       : error_set(err, STATUS_BAD_INPUT,
-				   "descriptor 3 has no options: this is an internal command, use assay serve");
+		       : error_set(
+				 err, STATUS_BAD_INPUT,
+				 "descriptor 3 has no options: this is an internal command, use assay serve");
 }
 
 /* For an engine on the CPU: selects the BLAS library's fastest kernels. */
@@ -117,9 +119,10 @@ static struct engine_options engine_options_of(struct engine_process *p)
 			 .before_cpu = settle_kernels,
 			 .arg = p,
 			 .positions = number(p, "positions"),
+			 .positions_most = number(p, "positions_most"),
 			 .sequences = number(p, "sequences"),
 			 .rows = number(p, "rows"),
-			 .vocab = number(p, "vocab"),
+			 .vocab = tokenizer_size(p->tokenizer),
 			 .page_tokens = (int32_t)number(p, "page_tokens"),
 			 .pages = number(p, "pages"),
 			 .memory = (uint64_t)number(p, "memory"),
@@ -139,13 +142,20 @@ static void alive(void *arg, double expected_s)
 
 static enum status serve(struct engine_process *p, struct error *err)
 {
-	const struct engine_options options = engine_options_of(p);
+	struct engine_options options;
 	struct engine_loop loop = {.fd = FRONT_END,
 				   .epoch = (uint32_t)number(p, "epoch"),
 				   .drain = &drain_requested,
 				   .alive = alive};
-	enum status st = engine_create(&loop.engine, &options, err);
+	enum status st =
+		tokenizer_open(&p->tokenizer, json_string_value(json_object_get(p->options, "model")), err);
 
+	if (st)
+		return st;
+	options = engine_options_of(p);
+	st = engine_create(&loop.engine, &options, err);
+	if (!st)
+		st = tokenizer_check_rows(p->tokenizer, engine_loaded(loop.engine)->weights.shape.vocab, err);
 	if (!st) {
 		const struct engine_ready r = engine_ready(loop.engine);
 
@@ -171,8 +181,10 @@ static int run(const struct command_context *c, int argc, char **argv)
 	st = read_options(&p, &err);
 	if (!st)
 		st = serve(&p, &err);
-	send_line("end", json_pack("{s:s, s:s, s:o}", "status", status_name(st), "cause",
-				   st ? cause_name(err.cause) : "", "text", field_string(st ? err.text : "")));
+	send_line("end",
+		  json_pack("{s:s, s:s, s:o}", "status", status_name(st), "cause",
+			    st ? cause_name(err.cause) : "", "text", field_string(st ? err.text : "")));
+	tokenizer_close(&p.tokenizer);
 	json_decref(p.options);
 	lines_release(&p.in);
 	return st ? 1 : 0;

@@ -38,7 +38,13 @@ struct load_options {
 	bool penalties;	 /* requests may use penalties */
 	bool deterministic;
 };
-enum { LOAD_PAGE_TOKENS = 32, LOAD_ROWS_CPU = 256, LOAD_ROWS_GPU = 2048 };
+enum {
+	LOAD_PAGE_TOKENS = 32,
+	LOAD_ROWS_CPU = 256,
+	LOAD_ROWS_GPU = 2048,
+	LOAD_SEQUENCES_CPU = 16,
+	LOAD_SEQUENCES_GPU = 256,
+};
 
 struct loaded {
 	struct weights weights;
