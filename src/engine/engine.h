@@ -13,6 +13,8 @@
 
 struct engine_options {
 	struct load_options load;
+	const struct grammar_vocab
+		*vocab; /* lent for the engine's life; NULL: requests with a grammar are refused */
 	bool no_prefix_cache;
 	int32_t queue; /* most waiting requests; more are refused. 0: 65536 */
 };
@@ -36,6 +38,8 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err);
 /* Events since the last call, in order; lent until the next call of engine_step, engine_submit or
  * engine_events. */
 size_t engine_events(struct engine *e, const struct engine_event **events);
+/* Readable when an idle engine has something to do: a compiled grammar. -1: never. */
+int engine_fd(const struct engine *e);
 /* The time of the monotonic clock at which an idle engine has something to do again; UINT64_MAX: none. */
 uint64_t engine_wake(const struct engine *e);
 
