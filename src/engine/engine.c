@@ -102,7 +102,9 @@ static enum status create_tables(struct engine *e, struct error *err)
 	st = schedule_create(&e->schedule, &options, err);
 	if (!st)
 		st = row_lists_create(&e->rows, &l->most, err);
-	return st ? st : sampling_lists_create(&e->sampling, l->most.outputs, l->weights.shape.vocab, err);
+	if (!st)
+		st = sampling_lists_create(&e->sampling, l->most.outputs, l->weights.shape.vocab, err);
+	return st || !e->options.vocab ? st : compile_queue_create(&e->compiling, e->options.vocab, err);
 }
 
 enum status engine_create(struct engine **out, const struct engine_options *options, struct error *err)
@@ -359,9 +361,14 @@ static enum schedule_outcome outcome_of(const struct running *run, const struct 
 					const struct sample_result *r)
 {
 	const int64_t made = entry->first + entry->rows - run->prompt + 1;
+	enum grammar_accepted accepted = GRAMMAR_ACCEPTED;
 
-	if (r->status != SAMPLE_OK)
+	if (r->status == SAMPLE_OK && run->grammar)
+		accepted = grammar_accept(run->grammar, r->id);
+	if (r->status != SAMPLE_OK || accepted == GRAMMAR_REFUSED || accepted == GRAMMAR_FAILED)
 		return SCHEDULE_FAILED;
+	if (accepted == GRAMMAR_ENDED)
+		return SCHEDULE_STOPPED;
 	return made > run->min_tokens && running_stops(run, r->id) ? SCHEDULE_STOPPED : SCHEDULE_CONTINUES;
 }
 
@@ -498,6 +505,10 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	enum status st;
 
 	forget_read(e);
+	*idle = false;
+	st = submit_compiled(e, err);
+	if (st)
+		return st;
 	schedule_set_cost(e->schedule, &cost);
 	plan = schedule_plan(e->schedule, now_ns(), 1);
 	st = add_schedule_events(e, err);
@@ -512,6 +523,11 @@ size_t engine_events(struct engine *e, const struct engine_event **events)
 	*events = e->events.event;
 	e->events_read = true;
 	return e->events.count;
+}
+
+int engine_fd(const struct engine *e)
+{
+	return e->compiling ? compile_queue_fd(e->compiling) : -1;
 }
 
 uint64_t engine_wake(const struct engine *e)
@@ -531,7 +547,7 @@ struct engine_facts engine_facts(const struct engine *e)
 		.preemptions = f.preemptions,
 		.ended = f.ended,
 		.running = f.running,
-		.waiting = f.waiting,
+		.waiting = f.waiting + (e->compiling ? (int32_t)compile_queue_count(e->compiling) : 0),
 		.pages = (int32_t)f.pages.pages,
 		.pages_used = (int32_t)f.pages.used,
 		.pages_cached = (int32_t)f.pages.cached,

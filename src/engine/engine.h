@@ -27,8 +27,8 @@ void engine_destroy(struct engine **e); /* NULL-safe */
 /* Every submitted request ends with exactly one ENGINE_EVENT_END, also one that is refused. NO_RESOURCE: out
  * of memory; then the request does not exist. */
 enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err);
-/* No effect if the request has ended or is unknown. */
-void engine_cancel(struct engine *e, uint64_t id);
+/* No effect if the request has ended or is unknown. NO_RESOURCE: no memory for an event. */
+enum status engine_cancel(struct engine *e, uint64_t id, struct error *err);
 /* Ends a request with ENGINE_END_STOP: the caller found a stop string after its first `tokens` tokens. Events
  * of later tokens may have been made before. */
 void engine_finish(struct engine *e, uint64_t id, int64_t tokens);

@@ -4,6 +4,7 @@
  * supervisor never reads what comes from the network. If the front end ends, both start again, because the
  * engine's requests belong to it.
  */
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
