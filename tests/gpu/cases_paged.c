@@ -6,7 +6,7 @@
 #include "cases.h"
 #include "core/math/random.h"
 #include "kernel/paged/attention.h"
-#include "model/gpu/paged_work.h"
+#include "model/gpu/paged/work.h"
 #include "ref.h"
 #include <inttypes.h>
 #include <math.h>

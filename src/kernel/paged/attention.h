@@ -5,7 +5,7 @@
  * sequence and KV head is row c / group, query head kv_head * group + c % group, where group = heads /
  * kv_heads.
  *
- * The host divides the work into units (model/gpu/paged_work.h). A unit is a range of columns and a range of
+ * The host divides the work into units (model/gpu/paged/work.h). A unit is a range of columns and a range of
  * keys. Block b of the grid takes the units block[b] .. block[b + 1] - 1. If the keys of a range of columns
  * are divided among several units, each writes a partial result, and the one that ends last joins them in
  * order. So the grid depends on the device only, and a CUDA graph can be replayed with other lengths.

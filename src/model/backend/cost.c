@@ -2,8 +2,8 @@
 #include "model/backend/cost.h"
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/quantised_gemm.h"
-#include "model/gpu/paged_lists.h"
-#include "model/gpu/paged_work.h"
+#include "model/gpu/paged/lists.h"
+#include "model/gpu/paged/work.h"
 #include "model/tensor/dtype.h"
 
 void cost_touch(struct backend *back, const struct mat *m, double times)

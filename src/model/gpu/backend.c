@@ -2,7 +2,7 @@
 #include "model/gpu/backend.h"
 #include <stdlib.h>
 #include "model/gpu/internal.h"
-#include "model/gpu/paged_lists.h"
+#include "model/gpu/paged/lists.h"
 
 static enum status load_kernels(struct gpu_state *g, struct error *err)
 {

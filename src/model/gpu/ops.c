@@ -7,7 +7,7 @@
 #include "model/tensor/dtype.h"
 #include "model/gpu/decode.h"
 #include "model/gpu/internal.h"
-#include "model/gpu/paged_lists.h"
+#include "model/gpu/paged/lists.h"
 
 static uint64_t bytes_of(const struct mat *m, int64_t elements)
 {

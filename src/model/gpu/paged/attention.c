@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/paged/attention.h"
 #include "model/gpu/internal.h"
-#include "model/gpu/paged_lists.h"
-#include "model/gpu/paged_work.h"
+#include "model/gpu/paged/lists.h"
+#include "model/gpu/paged/work.h"
 #include "model/tensor/dtype.h"
 
 /* *kernel and *e4m3 from the head size and the cache's type. */

@@ -4,10 +4,10 @@
  * places in pinned memory, so the host may prepare a step while two others wait. The device has one: the
  * stream's order keeps a step's lists until its work has ended.
  */
-#include "model/gpu/paged_lists.h"
+#include "model/gpu/paged/lists.h"
 #include <stdlib.h>
 #include "model/gpu/internal.h"
-#include "model/gpu/paged_work.h"
+#include "model/gpu/paged/work.h"
 
 enum { TURNS = 3, UNIT_WORDS = sizeof(struct paged_unit) / sizeof(int32_t) };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/gpu/paged_work.h"
+#include "model/gpu/paged/work.h"
 
 /* Cost is counted in quarters of what a tile of eight columns takes. */
 enum {
