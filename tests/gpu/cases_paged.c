@@ -402,4 +402,7 @@ static void test(struct kit *k)
 	kit_cases(k, &group_paged, one);
 }
 
-const struct kernel_group group_paged = {.name = "paged", .cases = cases, .count = COUNT(cases), .test = test};
+enum status paged_time(struct kit *k, struct error *err); /* time_paged.c */
+
+const struct kernel_group group_paged = {
+	.name = "paged", .cases = cases, .count = COUNT(cases), .test = test, .time = paged_time};
