@@ -26,6 +26,7 @@ static const struct kernel_group *const groups[] = {
 	&group_mma,
 	&group_operand,
 	&group_paged,
+	&group_skinny,
 	&group_train,
 };
 
