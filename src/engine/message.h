@@ -19,10 +19,10 @@ enum {
 /* The order of work on logits: repetition, presence and frequency penalty; bias; grammar mask; temperature;
  * top_k; top_p; min_p. Log probabilities that are returned come from the logits before all of these. */
 struct engine_sampling {
-	float temperature; /* 0: greedy: the most likely token; of equals, the lowest id */
-	float top_p;	   /* (0, 1]; 1: all */
-	float min_p;	   /* [0, 1]: least probability relative to the most likely token's; 0: all */
-	float repetition;  /* > 0; 1: none. Applies to tokens of the prompt and of the text */
+	float temperature;	   /* 0: greedy: the most likely token; of equals, the lowest id */
+	float top_p;		   /* (0, 1]; 1: all */
+	float min_p;		   /* [0, 1]: least probability relative to the most likely token's; 0: all */
+	float repetition;	   /* > 0; 1: none. Applies to tokens of the prompt and of the text */
 	float presence, frequency; /* 0: none. They apply to tokens of the text */
 	int32_t top_k;		   /* 0: all */
 	uint64_t seed;
@@ -35,13 +35,14 @@ struct engine_bias {
 
 /* All pointers are lent for the call. */
 struct engine_request {
-	uint64_t id;	 /* chosen by the caller; unique among running requests */
-	uint64_t client; /* requests of one client share its part of the device */
+	uint64_t id;	  /* chosen by the caller; unique among running requests */
+	uint64_t client;  /* requests of one client share its part of the device */
 	int32_t priority; /* a lower number comes first */
 	int32_t adapter;  /* number of the adapter in the order of loading; -1: the base model */
 	const int32_t *prompt;
 	size_t prompt_count; /* at least 1 */
-	int64_t max_tokens;  /* of the text; 0: as many as the context allows; -1: none, only score the prompt */
+	int64_t max_tokens;  /* of the text; 0: as many as the context allows; -1: none, only score the prompt
+			      */
 	int64_t min_tokens;  /* stop ids cannot occur before */
 	const int32_t *stop; /* ids that end the text; they are reported, with end ENGINE_END_STOP */
 	size_t stops;
@@ -74,7 +75,8 @@ struct engine_logprob {
 enum engine_event_kind {
 	ENGINE_EVENT_BEGUN, /* the request left the queue: prefill begins */
 	ENGINE_EVENT_TOKEN,
-	ENGINE_EVENT_PROMPT, /* log probability of one token of the prompt; in order, before the first token */
+	ENGINE_EVENT_PROMPT, /* log probability of one token of the prompt; in order, before the first token
+			      */
 	ENGINE_EVENT_END     /* exactly once for each submitted request; the last one */
 };
 
