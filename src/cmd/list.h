@@ -17,6 +17,7 @@
 	X(report) \
 	X(roofline) \
 	X(rows) \
+	X(serve) \
 	X(tokens) \
 	X(train)
 /* clang-format on */
@@ -25,7 +26,9 @@
 /* clang-format off */
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \
+	X(engine) \
 	X(facts) \
+	X(front) \
 	X(kernels) \
 	X(ranks) \
 	X(sample) \

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/clock.h"
 #include "core/text/text.h"
+#include "engine/compile_queue.h"
 #include "engine/event_list.h"
 #include "engine/schedule/schedule.h"
 #include "engine/step/row_lists.h"
@@ -39,6 +40,7 @@ struct engine {
 	int flights;
 	struct schedule_result *results; /* [sequences] */
 	struct settled *settled;	 /* [sequences] */
+	struct compile_queue *compiling; /* NULL: no grammars */
 	struct event_list events;
 	bool events_read;
 	struct step_cost cost;
@@ -100,7 +102,9 @@ static enum status create_tables(struct engine *e, struct error *err)
 	st = schedule_create(&e->schedule, &options, err);
 	if (!st)
 		st = row_lists_create(&e->rows, &l->most, err);
-	return st ? st : sampling_lists_create(&e->sampling, l->most.outputs, l->weights.shape.vocab, err);
+	if (!st)
+		st = sampling_lists_create(&e->sampling, l->most.outputs, l->weights.shape.vocab, err);
+	return st || !e->options.vocab ? st : compile_queue_create(&e->compiling, e->options.vocab, err);
 }
 
 enum status engine_create(struct engine **out, const struct engine_options *options, struct error *err)
@@ -131,6 +135,7 @@ void engine_destroy(struct engine **out)
 	for (int32_t i = 0; e->running && i < e->requests_most; i++)
 		if (e->running[i].used)
 			running_release(&e->running[i]);
+	compile_queue_destroy(&e->compiling);
 	schedule_free(&e->schedule);
 	row_lists_destroy(&e->rows);
 	sampling_lists_destroy(&e->sampling);
@@ -175,30 +180,65 @@ static enum status refuse(struct engine *e, const struct engine_request *r, cons
 	return add_event(e, &end, err);
 }
 
-enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err)
+/* Hands a request to the scheduler. Takes the grammar's state. */
+static enum status submit(struct engine *e, const struct engine_request *r, struct grammar_state *grammar,
+			  struct error *err)
 {
 	struct running run;
 	struct error why = {0};
 	uint32_t number;
-	enum status st;
+	enum status st = running_set(&run, r, err);
 
-	if (request_check(r, e->loaded.weights.shape.vocab, e->options.load.penalties, &why))
-		return refuse(e, r, &why, err);
-	st = running_set(&run, r, err);
-	if (st)
-		return st;
-	if (schedule_submit(e->schedule, r, 0, now_ns(), &number, &why)) {
+	run.grammar = grammar;
+	if (!st && schedule_submit(e->schedule, r, 0, now_ns(), &number, &why)) {
 		running_release(&run);
 		return refuse(e, r, &why, err);
+	}
+	if (st) {
+		grammar_state_destroy(&grammar);
+		return st;
 	}
 	running_release(&e->running[number]); /* of an earlier request with this number, which has ended */
 	e->running[number] = run;
 	return STATUS_OK;
 }
 
-void engine_cancel(struct engine *e, uint64_t id)
+enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err)
 {
+	struct error why = {0};
+
+	if (request_check(r, e->loaded.weights.shape.vocab, e->options.load.penalties, &why))
+		return refuse(e, r, &why, err);
+	if (!r->grammar)
+		return submit(e, r, NULL, err);
+	if (!e->compiling) {
+		error_set(&why, STATUS_UNSUPPORTED, "this engine was started without grammars");
+		return refuse(e, r, &why, err);
+	}
+	return compile_queue_add(e->compiling, r, err);
+}
+
+/* Submits the requests whose grammar is compiled. */
+static enum status submit_compiled(struct engine *e, struct error *err)
+{
+	struct compiled_request c;
+	enum status st = STATUS_OK;
+
+	while (!st && e->compiling && compile_queue_take(e->compiling, &c)) {
+		st = c.state ? submit(e, &c.request, c.state, err) : refuse(e, &c.request, &c.error, err);
+		compiled_release(&c);
+	}
+	return st;
+}
+
+enum status engine_cancel(struct engine *e, uint64_t id, struct error *err)
+{
+	const struct engine_event end = {.kind = ENGINE_EVENT_END, .id = id, .end = ENGINE_END_CANCELLED};
+
+	if (e->compiling && compile_queue_cancel(e->compiling, id))
+		return add_event(e, &end, err);
 	schedule_cancel(e->schedule, id);
+	return STATUS_OK;
 }
 
 void engine_finish(struct engine *e, uint64_t id, int64_t tokens)
@@ -282,10 +322,36 @@ static enum status enqueue_forward(struct engine *e, const struct schedule_plan 
 	return paged_step_forward(e->loaded.step, &rows, err);
 }
 
-static enum status enqueue_sampling(struct engine *e, int *turn, struct error *err)
+/* Fills the masks of the rows whose request has a grammar. Every token before is known by now. */
+static enum status add_masks(struct engine *e, const struct schedule_plan *plan, struct error *err)
 {
-	const struct sample_lists lists = sampling_lists_end(
-		e->sampling, padded(e, row_lists_outputs(e->rows), e->loaded.most.outputs));
+	enum status st = STATUS_OK;
+	int64_t row = 0;
+
+	for (int32_t i = 0; !st && i < plan->count; i++) {
+		const struct schedule_entry *entry = &plan->entries[i];
+		struct grammar_state *grammar = e->running[entry->number].grammar;
+		uint32_t *mask;
+
+		row += outputs_of(entry);
+		if (!grammar || !entry->samples)
+			continue;
+		mask = sampling_lists_mask(e->sampling, row - 1);
+		st = mask ? grammar_mask(grammar, mask, err) : no_memory(err);
+	}
+	return st;
+}
+
+static enum status enqueue_sampling(struct engine *e, const struct schedule_plan *plan, int *turn,
+				    struct error *err)
+{
+	enum status st = add_masks(e, plan, err);
+	struct sample_lists lists;
+
+	if (st)
+		return st;
+	lists = sampling_lists_end(e->sampling,
+				   padded(e, row_lists_outputs(e->rows), e->loaded.most.outputs));
 
 	return paged_step_sample(e->loaded.step, &lists, turn, err);
 }
@@ -295,9 +361,14 @@ static enum schedule_outcome outcome_of(const struct running *run, const struct 
 					const struct sample_result *r)
 {
 	const int64_t made = entry->first + entry->rows - run->prompt + 1;
+	enum grammar_accepted accepted = GRAMMAR_ACCEPTED;
 
-	if (r->status != SAMPLE_OK)
+	if (r->status == SAMPLE_OK && run->grammar)
+		accepted = grammar_accept(run->grammar, r->id);
+	if (r->status != SAMPLE_OK || accepted == GRAMMAR_REFUSED || accepted == GRAMMAR_FAILED)
 		return SCHEDULE_FAILED;
+	if (accepted == GRAMMAR_ENDED)
+		return SCHEDULE_STOPPED;
 	return made > run->min_tokens && running_stops(run, r->id) ? SCHEDULE_STOPPED : SCHEDULE_CONTINUES;
 }
 
@@ -420,7 +491,7 @@ static enum status run_step(struct engine *e, const struct schedule_plan *plan, 
 	if (!st && e->flights)
 		st = fetch(e, err);
 	if (!st)
-		st = enqueue_sampling(e, &f.turn, err);
+		st = enqueue_sampling(e, plan, &f.turn, err);
 	if (st)
 		return st;
 	e->flight[e->flights++] = f;
@@ -434,6 +505,10 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	enum status st;
 
 	forget_read(e);
+	*idle = false;
+	st = submit_compiled(e, err);
+	if (st)
+		return st;
 	schedule_set_cost(e->schedule, &cost);
 	plan = schedule_plan(e->schedule, now_ns(), 1);
 	st = add_schedule_events(e, err);
@@ -448,6 +523,11 @@ size_t engine_events(struct engine *e, const struct engine_event **events)
 	*events = e->events.event;
 	e->events_read = true;
 	return e->events.count;
+}
+
+int engine_fd(const struct engine *e)
+{
+	return e->compiling ? compile_queue_fd(e->compiling) : -1;
 }
 
 uint64_t engine_wake(const struct engine *e)
@@ -467,7 +547,7 @@ struct engine_facts engine_facts(const struct engine *e)
 		.preemptions = f.preemptions,
 		.ended = f.ended,
 		.running = f.running,
-		.waiting = f.waiting,
+		.waiting = f.waiting + (e->compiling ? (int32_t)compile_queue_count(e->compiling) : 0),
 		.pages = (int32_t)f.pages.pages,
 		.pages_used = (int32_t)f.pages.used,
 		.pages_cached = (int32_t)f.pages.cached,

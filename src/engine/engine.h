@@ -13,6 +13,8 @@
 
 struct engine_options {
 	struct load_options load;
+	const struct grammar_vocab
+		*vocab; /* lent for the engine's life; NULL: requests with a grammar are refused */
 	bool no_prefix_cache;
 	int32_t queue; /* most waiting requests; more are refused. 0: 65536 */
 };
@@ -25,8 +27,8 @@ void engine_destroy(struct engine **e); /* NULL-safe */
 /* Every submitted request ends with exactly one ENGINE_EVENT_END, also one that is refused. NO_RESOURCE: out
  * of memory; then the request does not exist. */
 enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err);
-/* No effect if the request has ended or is unknown. */
-void engine_cancel(struct engine *e, uint64_t id);
+/* No effect if the request has ended or is unknown. NO_RESOURCE: no memory for an event. */
+enum status engine_cancel(struct engine *e, uint64_t id, struct error *err);
 /* Ends a request with ENGINE_END_STOP: the caller found a stop string after its first `tokens` tokens. Events
  * of later tokens may have been made before. */
 void engine_finish(struct engine *e, uint64_t id, int64_t tokens);
@@ -36,6 +38,8 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err);
 /* Events since the last call, in order; lent until the next call of engine_step, engine_submit or
  * engine_events. */
 size_t engine_events(struct engine *e, const struct engine_event **events);
+/* Readable when an idle engine has something to do: a compiled grammar. -1: never. */
+int engine_fd(const struct engine *e);
 /* The time of the monotonic clock at which an idle engine has something to do again; UINT64_MAX: none. */
 uint64_t engine_wake(const struct engine *e);
 

@@ -37,8 +37,7 @@ static enum status on_message(struct looping *l, const struct frame_message *m, 
 		return drains(l) ? refuse(l, m->request.id, err)
 				 : engine_submit(l->loop->engine, &m->request, err);
 	case FRAME_CANCEL:
-		engine_cancel(l->loop->engine, m->cancel);
-		return STATUS_OK;
+		return engine_cancel(l->loop->engine, m->cancel, err);
 	case FRAME_DRAIN:
 		l->draining = true;
 		return STATUS_OK;
@@ -117,16 +116,25 @@ static enum status send_events(struct looping *l, struct error *err)
 /* Waits for a message if there is nothing to compute, and for room in the socket if bytes wait. */
 static enum status wait_for_work(struct looping *l, bool idle, struct error *err)
 {
-	struct pollfd p = {.fd = frame_link_fd(l->link),
-			   .events = (short)(POLLIN | (frame_link_waits(l->link) ? POLLOUT : 0))};
+	struct pollfd p[2] = {{.fd = frame_link_fd(l->link),
+			       .events = (short)(POLLIN | (frame_link_waits(l->link) ? POLLOUT : 0))},
+			      {.fd = engine_fd(l->loop->engine), .events = POLLIN}};
 	struct error why = {0};
 	enum status st;
 
-	poll(&p, 1, idle ? IDLE_MS : 0);
+	poll(p, 2, idle ? IDLE_MS : 0);
 	if (!frame_link_waits(l->link))
 		return STATUS_OK;
 	st = frame_flush(l->link, &why);
 	return forgive_closed(l, st, &why, err);
+}
+
+/* Whether a drain is complete. */
+static bool is_drained(const struct looping *l, bool idle)
+{
+	const struct engine_facts f = engine_facts(l->loop->engine);
+
+	return idle && drains(l) && !f.running && !f.waiting && !frame_link_waits(l->link);
 }
 
 static enum status run(struct looping *l, struct error *err)
@@ -134,7 +142,7 @@ static enum status run(struct looping *l, struct error *err)
 	enum status st = STATUS_OK;
 	bool idle = true;
 
-	while (!st && !l->closed && !(idle && drains(l) && !frame_link_waits(l->link))) {
+	while (!st && !l->closed && !is_drained(l, idle)) {
 		st = wait_for_work(l, idle, err);
 		if (!st)
 			st = receive(l, err);

@@ -34,6 +34,7 @@ enum status running_set(struct running *run, const struct engine_request *r, str
 
 void running_release(struct running *run)
 {
+	grammar_state_destroy(&run->grammar);
 	free(run->stop);
 	free(run->bias);
 	*run = (struct running){0};

@@ -3,6 +3,7 @@
 #ifndef ENGINE_REQUEST_H
 #define ENGINE_REQUEST_H
 #include "core/error.h"
+#include "engine/grammar/grammar.h"
 #include "engine/message.h"
 
 struct running {
@@ -14,6 +15,7 @@ struct running {
 	size_t stops;
 	struct engine_bias *bias; /* owned; behind the request's own entries there is room for its stop ids */
 	size_t biases;
+	struct grammar_state *grammar; /* owned; NULL: none */
 	bool used;
 };
 /* Copies what `r` lends. NO_RESOURCE: out of memory. Owner: caller, running_release. */

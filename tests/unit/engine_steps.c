@@ -24,7 +24,7 @@ struct bed {
 
 static void bed_open(struct bed *b, const char *name)
 {
-	char path[512], model[512];
+	char path[600], model[512];
 	const struct load_options o = {.device = LOAD_CPU,
 				       .model = model,
 				       .positions = (PAGES / DOCS_MOST) * PAGE,

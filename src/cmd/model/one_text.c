@@ -85,7 +85,7 @@ static void on_token(struct making *m, const struct engine_event *event)
 	m->tokens++;
 	if (!m->take(m->arg, event->token, event->logprob)) {
 		m->left = true;
-		engine_cancel(m->e, event->id);
+		engine_cancel(m->e, event->id, NULL);
 	}
 }
 
@@ -109,7 +109,7 @@ static void heed_cancel(struct making *m)
 {
 	if (m->o->cancel && *m->o->cancel && !m->tokens && !m->left) {
 		m->left = true;
-		engine_cancel(m->e, 0);
+		engine_cancel(m->e, 0, NULL);
 	}
 }
 

@@ -27,13 +27,16 @@ static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 {
 	const int64_t page = or_default(o->page_tokens, LOAD_PAGE_TOKENS), vocab = l->weights.shape.vocab;
 
-	l->positions = or_default(o->positions, l->weights.shape.context);
+	const int64_t sequences = or_default(o->sequences, gpu ? LOAD_SEQUENCES_GPU : LOAD_SEQUENCES_CPU);
+	const int64_t context = l->weights.shape.context;
+
+	l->positions =
+		or_default(o->positions, o->positions_most ? least(o->positions_most, context) : context);
 
 	l->most = (struct paged_limits){
 		.rows = or_default(o->rows, gpu ? LOAD_ROWS_GPU : LOAD_ROWS_CPU),
-		.sequences = o->sequences,
-		.outputs =
-			or_default(o->outputs, o->sequences > OUTPUTS_LEAST ? o->sequences : OUTPUTS_LEAST),
+		.sequences = sequences,
+		.outputs = or_default(o->outputs, sequences > OUTPUTS_LEAST ? sequences : OUTPUTS_LEAST),
 		.pages = (l->positions + page - 1) / page,
 		.vocab = least(or_default(o->vocab, vocab), vocab),
 		.page_tokens = (int32_t)page,
@@ -46,7 +49,7 @@ static struct paged_step_options step_options(const struct loaded *l, const stru
 {
 	return (struct paged_step_options){
 		.most = l->most,
-		.places = o->sequences,
+		.places = l->most.sequences,
 		.cache_e4m3 = o->cache_e4m3,
 		.counts = o->penalties,
 		.replays = l->back.kind == BACKEND_GPU,

@@ -24,12 +24,13 @@ struct load_options {
 	void (*before_cpu)(void *arg); /* called before the CPU's library is loaded; may be NULL */
 	void *arg;		       /* argument of before_cpu */
 
-	int64_t positions;   /* longest sequence; 0: the model's context */
-	int64_t sequences;   /* most sequences at once */
-	int64_t rows;	     /* most rows of a step; 0: a default of the device */
-	int64_t outputs;     /* most rows of a step that need logits; 0: `sequences` */
-	int64_t vocab;	     /* ids below this are sampled; 0: all of the model's */
-	int32_t page_tokens; /* 16, 32 or 64; 0: LOAD_PAGE_TOKENS */
+	int64_t positions;	/* longest sequence; 0: the model's context */
+	int64_t positions_most; /* a limit for the model's context; 0: none */
+	int64_t sequences;	/* most sequences at once; 0: a default of the device */
+	int64_t rows;		/* most rows of a step; 0: a default of the device */
+	int64_t outputs;	/* most rows of a step that need logits; 0: `sequences` */
+	int64_t vocab;		/* ids below this are sampled; 0: all of the model's */
+	int32_t page_tokens;	/* 16, 32 or 64; 0: LOAD_PAGE_TOKENS */
 	/* Pages of the KV cache without page 0. 0: as many as `memory` allows, but no more than all sequences
 	 * can fill. */
 	int64_t pages;
@@ -38,7 +39,13 @@ struct load_options {
 	bool penalties;	 /* requests may use penalties */
 	bool deterministic;
 };
-enum { LOAD_PAGE_TOKENS = 32, LOAD_ROWS_CPU = 256, LOAD_ROWS_GPU = 2048 };
+enum {
+	LOAD_PAGE_TOKENS = 32,
+	LOAD_ROWS_CPU = 256,
+	LOAD_ROWS_GPU = 2048,
+	LOAD_SEQUENCES_CPU = 16,
+	LOAD_SEQUENCES_GPU = 256,
+};
 
 struct loaded {
 	struct weights weights;

@@ -57,8 +57,8 @@ struct schedule_options {
 	int32_t places;		    /* most running requests, 1 .. SCHEDULE_PLACES_MOST */
 	int32_t requests_most;	    /* waiting and running, places .. SCHEDULE_REQUESTS_MOST */
 	int32_t plans_most;	    /* plans in flight, 1 .. SCHEDULE_PLANS_MOST */
-	int32_t rows_most;	    /* rows of a step: at least `places` and at least page_tokens */
-	int32_t logits_most;	    /* rows of logits of a step: at least `places` */
+	int32_t rows_most;	    /* rows of a step: at least places + page_tokens */
+	int32_t logits_most;	    /* rows of logits of a step: at least places + page_tokens */
 	int64_t context;	    /* positions of a request at most, as the model allows; at least 2 */
 	struct schedule_cost cost;
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
@@ -105,9 +105,10 @@ struct schedule_entry {
 	bool decodes; /* one row, whose token was sampled: its place in the list is before all prefill rows */
 	int32_t first; /* position of the first row */
 	int32_t rows;
-	/* Rows first + logits_first .. first + rows - 1 need logits; `logits` of them, maybe 0. If `samples`,
-	 * the last of them chooses a token. The others are scored: the logits at position p give the log
-	 * probability of the prompt's token p + 1. */
+	/* The `logits` rows from row first + logits_first on need logits; 0: none does. If `samples`, the
+	 * last of them is the entry's last row, and chooses a token. The others are scored: the logits at
+	 * position p give the log probability of the prompt's token p + 1. Each position is scored once, in
+	 * order. */
 	int32_t logits_first, logits;
 	bool samples;
 	/* Tokens that this entry may choose: 0 if it does not sample, else 1, or more if schedule_plan was

@@ -121,6 +121,21 @@ enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned b
  * they do not fit. */
 enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 				unsigned shared_bytes, const void *args, struct error *err);
+/* A launch of blocks in clusters, from sm_90 on. */
+struct gpu_cluster_launch {
+	unsigned blocks; /* a multiple of the cluster */
+	unsigned threads, shared_bytes;
+	unsigned cluster; /* blocks of a cluster, 1 .. 8 */
+	/* Programmatic dependent launch: the kernel may begin before the stream's last kernel has ended. It
+	 * then waits for that itself (griddepcontrol.wait). */
+	bool overlap;
+};
+/* UNAVAILABLE: the driver is older than CUDA 11.8. */
+enum status gpu_launch_clusters(struct gpu_kernel *k, struct gpu_stream *s,
+				const struct gpu_cluster_launch *l, const void *args, struct error *err);
+/* Number of such clusters that fit on the device at once. `blocks` is not read. */
+enum status gpu_kernel_clusters(struct gpu_kernel *k, const struct gpu_cluster_launch *l, unsigned *clusters,
+				struct error *err);
 /* Number of blocks of this kernel that fit on an SM at once. */
 enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,
 				 unsigned *blocks, struct error *err);

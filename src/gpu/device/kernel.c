@@ -156,6 +156,71 @@ enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsi
 			      1, shared_bytes, s->raw, params);
 }
 
+/* The attributes stay the caller's. */
+static CUlaunchConfig config_of(const struct gpu_cluster_launch *l, struct gpu_stream *s,
+				CUlaunchAttribute attributes[2])
+{
+	CUlaunchConfig c = {.gridDimX = l->blocks,
+			    .gridDimY = 1,
+			    .gridDimZ = 1,
+			    .blockDimX = l->threads,
+			    .blockDimY = 1,
+			    .blockDimZ = 1,
+			    .sharedMemBytes = l->shared_bytes,
+			    .hStream = s ? s->raw : NULL,
+			    .attrs = attributes,
+			    .numAttrs = 1 + l->overlap};
+
+	memset(attributes, 0, 2 * sizeof(*attributes));
+	attributes[0].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+	attributes[0].value.clusterDim.x = l->cluster;
+	attributes[0].value.clusterDim.y = attributes[0].value.clusterDim.z = 1;
+	attributes[1].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+	attributes[1].value.programmaticStreamSerializationAllowed = 1;
+	return c;
+}
+
+enum status gpu_launch_clusters(struct gpu_kernel *k, struct gpu_stream *s,
+				const struct gpu_cluster_launch *l, const void *args, struct error *err)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+	CUlaunchAttribute attributes[2];
+	const CUlaunchConfig config = config_of(l, s, attributes);
+	enum status st;
+
+	if (!k->device->cu.launch_ex)
+		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD,
+				       "the driver of %s cannot launch clusters (cuLaunchKernelEx)",
+				       k->device->name);
+	st = opt_into_shared(k, l->shared_bytes, err);
+	return st ? st : CUDA_CALL(&k->device->cu, err, launch_ex, &config, k->function, params, NULL);
+}
+
+enum status gpu_kernel_clusters(struct gpu_kernel *k, const struct gpu_cluster_launch *l, unsigned *clusters,
+				struct error *err)
+{
+	struct gpu_cluster_launch one = *l;
+	CUlaunchAttribute attributes[2];
+	CUlaunchConfig config;
+	enum status st;
+	int n = 0;
+
+	*clusters = 0;
+	if (!k->device->cu.clusters)
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD,
+			"the driver of %s cannot launch clusters (cuOccupancyMaxActiveClusters)",
+			k->device->name);
+	one.blocks = l->cluster;
+	one.overlap = false;
+	config = config_of(&one, NULL, attributes);
+	st = opt_into_shared(k, l->shared_bytes, err);
+	if (!st)
+		st = CUDA_CALL(&k->device->cu, err, clusters, &n, k->function, &config);
+	*clusters = st || n < 0 ? 0 : (unsigned)n;
+	return st;
+}
+
 enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,
 				 unsigned *blocks, struct error *err)
 {

@@ -3,6 +3,8 @@
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/quantised_gemm.h"
 #include "model/generation/choice.h"
+#include "model/gpu/paged/lists.h"
+#include "model/gpu/paged/work.h"
 #include "model/tensor/dtype.h"
 
 void cost_touch(struct backend *back, const struct mat *m, double times)
@@ -109,11 +111,20 @@ static enum status workspace_paged_cpu(struct backend *back, const struct attent
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err)
 {
-	*room = (struct paged_room){.limits = *most};
+	enum status st;
+
+	*room = (struct paged_room){
+		.limits = *most, .heads = at->heads, .kv_heads = at->kv_heads, .head_dim = at->head_dim};
 	if (back->kind == BACKEND_CPU)
 		return workspace_paged_cpu(back, at, room, err);
-	return error_set(err, STATUS_UNSUPPORTED,
-			 "a GPU has no operations for a paged KV cache of heads of %d yet", at->head_dim);
+	room->lists = (struct mat){.rows = 1, .cols = paged_lists_words(at, most), .dtype = DTYPE_I32};
+	room->partial = (struct mat){.rows = paged_work_places(PAGED_BLOCKS) + PAGED_BLOCKS,
+				     .cols = PAGED_PARTIAL(at->head_dim),
+				     .dtype = DTYPE_F32};
+	st = arena_mat(back->arena, MEM_WORKSPACE, &room->lists, "lists of a step", err);
+	return st ? st
+		  : arena_mat(back->arena, MEM_WORKSPACE, &room->partial, "partial results of attention",
+			      err);
 }
 
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)

@@ -41,9 +41,10 @@ struct paged_limits {
 /* Memory that the operations below use in every step, at fixed addresses (workspace_paged). */
 struct paged_room {
 	struct paged_limits limits;
-	struct mat lists;    /* GPU only: the lists of paged_put */
-	struct mat sampling; /* workspace of sample; on a GPU also its lists */
-	struct mat partial;  /* workspace of paged_attention */
+	int32_t heads, kv_heads, head_dim; /* of attention */
+	struct mat lists;		   /* GPU only: the lists of paged_put */
+	struct mat sampling;		   /* workspace of sample; on a GPU also its lists */
+	struct mat partial;		   /* workspace of paged_attention */
 };
 
 /* The KV cache of one layer. kv [pages * page_tokens, 2 kv_heads head_dim]: keys of all heads, then values.

@@ -2,6 +2,7 @@
 #include "model/gpu/backend.h"
 #include <stdlib.h>
 #include "model/gpu/internal.h"
+#include "model/gpu/paged/lists.h"
 
 static enum status load_kernels(struct gpu_state *g, struct error *err)
 {
@@ -87,6 +88,7 @@ void gpu_backend_release(struct backend *back)
 		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
 	turns_release(&g->turns);
+	paged_lists_release(&g->paged);
 	background_copy_release(&g->background);
 	filling_release(&g->filling);
 	attention_state_release(&g->attends);

@@ -36,7 +36,11 @@
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD) \
-	X(DECODE_ROWS, "decode", "decode_rows", GPU_PART_ATTENTION)
+	X(DECODE_ROWS, "decode", "decode_rows", GPU_PART_ATTENTION) \
+	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION) \
+	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION) \
+	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION) \
+	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION)
 /* clang-format on */
 #define X(name, ...) GPU_KERNEL_##name,
 enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
@@ -50,6 +54,7 @@ struct filling;
 struct turns;
 struct background_copy;
 struct layer_graphs;
+struct paged_lists;
 
 struct gpu_state {
 	struct gpu_backend_options options;
@@ -70,6 +75,7 @@ struct gpu_state {
 	struct turns *turns;		    /* slots of micro-batches; NULL: not needed yet */
 	struct background_copy *background; /* NULL: not needed yet */
 	struct layer_graphs *spans;	    /* NULL: not needed yet */
+	struct paged_lists *paged;	    /* NULL: not needed yet */
 	bool capturing;	 /* enqueued work becomes part of a graph, so nothing may be timed */
 	bool held;	 /* see gpu_backend_hold */
 	double tuning_s; /* part of gpu_backend_tuning_s: timing candidates */

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/http/exchange.h"
+
+#include <sys/socket.h>
+
+#include "serve/http/request_log.h"
+#include "serve/http/routes.h"
+#include "serve/http/server.h"
+#include "serve/protocol/json_out.h"
+
+struct exchange *exchange_create(struct front_end *fe, struct MHD_Connection *connection,
+				 const struct route *route)
+{
+	struct exchange *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->fe = fe;
+	x->connection = connection;
+	x->route = route;
+	x->begun_ns = serve_now_ns();
+	x->type = "application/json";
+	x->next = fe->exchanges;
+	x->link = &fe->exchanges;
+	if (x->next)
+		x->next->link = &x->next;
+	fe->exchanges = x;
+	fe->exchange_count++;
+	return x;
+}
+
+static void drop_body(struct exchange *x)
+{
+	x->fe->body_bytes -= x->body.room;
+	text_release(&x->body);
+}
+
+static void forget_choices(struct exchange *x)
+{
+	for (size_t i = 0; x->answer && i < x->answer->count; i++)
+		link_forget(x->fe->link, &x->answer->choices[i]);
+}
+
+static void count_end(struct exchange *x, bool sent)
+{
+	struct metrics *m = &x->fe->metrics;
+	const struct answer *a = x->answer;
+	int http = a ? a->http : x->http;
+	bool generates = x->route && x->route->protocol <= PROTOCOL_MESSAGES && !x->route->get;
+
+	if (!generates)
+		return;
+	metrics_add(m, METRIC_REQUESTS, 1);
+	if (x->left || !sent)
+		metrics_add(m, METRIC_REQUESTS_LEFT, 1);
+	else if (a && a->complete && !a->failed)
+		metrics_add(m, METRIC_REQUESTS_OK, 1);
+	else if (http == 429)
+		metrics_add(m, METRIC_REQUESTS_LIMITED, 1);
+	else if (http >= 400 && http < 500)
+		metrics_add(m, METRIC_REQUESTS_REFUSED, 1);
+	else
+		metrics_add(m, METRIC_REQUESTS_FAILED, 1);
+}
+
+static void observe(const struct exchange *x)
+{
+	struct metrics *m = &x->fe->metrics;
+	const struct answer *a = x->answer;
+	struct answer_usage u;
+
+	if (!a || !a->first_ns)
+		return;
+	u = answer_usage(a);
+	metrics_observe(m, METRIC_TTFT, (double)(a->first_ns - a->began_ns) * 1e-9);
+	metrics_observe(m, METRIC_LATENCY, (double)(x->fe->now_ns - a->began_ns) * 1e-9);
+	metrics_observe(m, METRIC_PROMPT_LENGTH, (double)u.prompt);
+	metrics_observe(m, METRIC_TEXT_LENGTH, (double)u.tokens);
+	if (u.tokens > (int64_t)a->count)
+		metrics_observe(m, METRIC_ITL,
+				(double)(a->last_ns - a->first_ns) * 1e-9 /
+					((double)u.tokens / (double)a->count - 1));
+}
+
+void exchange_end(struct exchange *x, bool sent)
+{
+	forget_choices(x);
+	count_end(x, sent);
+	if (!x->left && sent)
+		observe(x);
+	request_log_write(x, sent);
+	*x->link = x->next;
+	if (x->next)
+		x->next->link = x->link;
+	x->fe->exchange_count--;
+	drop_body(x);
+	text_release(&x->reply);
+	request_destroy(&x->job.request);
+	answer_destroy(&x->answer);
+	free(x);
+}
+
+void exchange_error(struct exchange *x, const struct api_error *e)
+{
+	x->reply.size = 0;
+	if (x->route && x->route->protocol == PROTOCOL_MESSAGES && !x->route->get)
+		api_error_body_messages(&x->reply, e);
+	else
+		api_error_body(&x->reply, e);
+	x->http = e->http;
+	x->retry_s = e->retry_s;
+	x->state = EXCHANGE_READY;
+}
+
+void exchange_suspend(struct exchange *x)
+{
+	if (x->suspended)
+		return;
+	x->suspended = true;
+	MHD_suspend_connection(x->connection);
+}
+
+static void resume(struct exchange *x)
+{
+	if (!x->suspended)
+		return;
+	x->suspended = false;
+	MHD_resume_connection(x->connection);
+}
+
+void exchange_wake(struct exchange *x)
+{
+	const struct answer *a = x->answer;
+
+	if (x->state == EXCHANGE_RUNNING && a && (a->streaming || a->complete))
+		x->state = EXCHANGE_READY;
+	if (x->left || x->state == EXCHANGE_READY ||
+	    (x->state == EXCHANGE_SENDING && a && (a->complete || a->out.size > x->sent)))
+		resume(x);
+}
+
+static bool check_room(struct exchange *x)
+{
+	struct front_end *fe = x->fe;
+	struct api_error e = {0};
+
+	if (fe->draining) {
+		e.retry_s = 5;
+		api_fail(&e, 503, "draining", "the server is shutting down");
+	} else if (fe->preparing >= fe->o.limits.queue || link_running(fe->link) >= fe->o.limits.queue) {
+		e.retry_s = 1;
+		api_fail(&e, 429, "queue_full", "%zu requests are running or waiting; try again later",
+			 fe->preparing + link_running(fe->link));
+	}
+	if (e.http)
+		exchange_error(x, &e);
+	return !e.http;
+}
+
+void exchange_prepare(struct exchange *x)
+{
+	x->complete_ns = x->fe->now_ns = serve_now_ns();
+	if (!check_room(x))
+		return;
+	x->job = (struct prepare_job){
+		.protocol = x->route->protocol, .body = text_str(&x->body), .size = x->body.size, .owner = x};
+	x->state = EXCHANGE_PREPARING;
+	x->fe->preparing++;
+	exchange_suspend(x);
+	preparer_submit(x->fe->preparer, &x->job);
+}
+
+static void add_ids(struct text *out, const struct prompt_ids *ids)
+{
+	text_add(out, "[");
+	for (size_t i = 0; i < ids->count; i++)
+		text_addf(out, i ? ",%d" : "%d", (int)ids->ids[i]);
+	text_add(out, "]");
+}
+
+static void reply_tokens(struct exchange *x)
+{
+	const struct request *r = x->job.request;
+	const struct prompt_ids *ids = &r->prompts[0];
+	struct text bytes = {0};
+
+	text_addf(&x->reply, "{\"count\":%zu,\"max_model_len\":%lld,\"tokens\":", ids->count,
+		  (long long)link_ready(x->fe->link)->context);
+	add_ids(&x->reply, ids);
+	for (size_t i = 0; r->token_texts && i < ids->count; i++) {
+		bytes.size = 0;
+		prompter_decode(x->fe->prompter, ids->ids[i], true, &bytes);
+		text_add(&x->reply, i ? "," : ",\"token_strs\":[");
+		json_out_bytes(&x->reply, text_str(&bytes), bytes.size);
+	}
+	text_add(&x->reply, r->token_texts && ids->count ? "]}" : "}");
+	text_release(&bytes);
+}
+
+static void reply_text(struct exchange *x)
+{
+	const struct prompt_ids *ids = &x->job.request->tokens;
+	struct text bytes = {0};
+
+	for (size_t i = 0; i < ids->count; i++)
+		prompter_decode(x->fe->prompter, ids->ids[i], true, &bytes);
+	text_add(&x->reply, "{\"prompt\":");
+	json_out_bytes(&x->reply, text_str(&bytes), bytes.size);
+	text_add(&x->reply, "}");
+	text_release(&bytes);
+}
+
+/* Unknown fields are ignored, because clients send fields of other servers; the log has each name once. */
+static void note_unknown(struct exchange *x)
+{
+	const struct request *r = x->job.request;
+	struct text *noted = &x->fe->noted;
+	enum { NOTED_MOST = 16384 };
+
+	for (size_t i = 0; r && i < r->unknown_count && noted->size < NOTED_MOST; i++) {
+		struct text line = {0};
+
+		text_addf(&line, "\n%s\n", r->unknown[i]);
+		if (!noted->data || !strstr(noted->data, text_str(&line))) {
+			text_add(noted, text_str(&line));
+			if (x->fe->o.log)
+				log_info(x->fe->o.log, LOG_TOPIC_RUN,
+					 "requests have a field that is not known and is ignored: %s",
+					 r->unknown[i]);
+		}
+		text_release(&line);
+	}
+}
+
+static bool check_context(const struct exchange *x, const struct request *r, struct api_error *e)
+{
+	int64_t context = link_ready(x->fe->link)->context;
+	const char *param = r->protocol == PROTOCOL_COMPLETION ? "prompt" : "messages";
+
+	for (size_t i = 0; context && i < r->prompt_count; i++) {
+		int64_t prompt = (int64_t)r->prompts[i].count, text = r->engine.max_tokens;
+
+		if (prompt + (text > 0 ? text : text == 0) <= context)
+			continue;
+		api_fail(
+			e, 400, "context_length_exceeded",
+			"this model's maximum context length is %lld tokens; the request has %lld tokens in the "
+			"prompt and asks for %lld more",
+			(long long)context, (long long)prompt, (long long)(text > 0 ? text : 1));
+		text_copy(e->param, sizeof(e->param), param);
+		return false;
+	}
+	return true;
+}
+
+static bool begin_answer(struct exchange *x, struct api_error *e)
+{
+	struct request *r = x->job.request;
+	struct error err = {0};
+
+	if (!check_context(x, r, e))
+		return false;
+	if (link_running(x->fe->link) + r->prompt_count * r->n > x->fe->o.limits.queue) {
+		e->retry_s = 1;
+		return api_fail(e, 429, "queue_full", "%zu requests are running or waiting; try again later",
+				link_running(x->fe->link));
+	}
+	x->job.request = NULL;
+	if (answer_create(&x->answer, r, x->fe->prompter, x->complete_ns, &err))
+		return api_from(e, "", &err);
+	x->answer->owner = x;
+	return true;
+}
+
+void exchange_prepared(struct exchange *x)
+{
+	struct api_error e = x->job.error;
+	const struct request *r = x->job.request;
+
+	x->fe->preparing--;
+	if (!x->fe->o.log_requests)
+		drop_body(x);
+	note_unknown(x);
+	if (x->left) {
+		exchange_wake(x);
+		return;
+	}
+	x->http = 200;
+	x->state = EXCHANGE_READY;
+	if (!r) {
+		exchange_error(x, &e);
+	} else if (r->protocol == PROTOCOL_TOKENIZE) {
+		reply_tokens(x);
+	} else if (r->protocol == PROTOCOL_DETOKENIZE) {
+		reply_text(x);
+	} else if (!begin_answer(x, &e)) {
+		exchange_error(x, &e);
+	} else {
+		exchange_submit(x);
+	}
+	exchange_wake(x);
+}
+
+void exchange_submit(struct exchange *x)
+{
+	struct api_error e = {0};
+
+	x->state = EXCHANGE_RUNNING;
+	for (size_t i = 0; i < x->answer->count; i++)
+		if (!link_submit(x->fe->link, &x->answer->choices[i], x->client, x->fe->now_ns, &e)) {
+			forget_choices(x);
+			answer_fail(x->answer, &e);
+			x->state = EXCHANGE_RUNNING; /* the loss of the engine may have changed it */
+			break;
+		}
+	exchange_wake(x);
+}
+
+void exchange_abandon(struct exchange *x)
+{
+	if (x->left)
+		return;
+	x->left = true;
+	if (x->answer) {
+		forget_choices(x);
+		/* MHD may wait until the socket takes more: this ends the wait */
+		if (!x->suspended && x->peer)
+			shutdown(x->peer->fd, SHUT_RDWR);
+	}
+	if (x->state != EXCHANGE_PREPARING) /* the preparer holds the body */
+		exchange_wake(x);
+}
+
+/* A choice that is finished for the client waits only for the engine's last word. */
+static void end_finished(struct answer *a)
+{
+	struct engine_event e = {.kind = ENGINE_EVENT_END, .end = ENGINE_END_STOP};
+
+	for (size_t i = 0; i < a->count; i++)
+		if (a->choices[i].finished && !a->choices[i].ended)
+			answer_event(&a->choices[i], &e, 0);
+}
+
+void exchange_lost(struct exchange *x, const char *cause)
+{
+	struct answer *a = x->answer;
+	struct api_error e = {.retry_s = 5};
+
+	end_finished(a);
+	a->crashes++;
+	if (a->complete) {
+		exchange_wake(x);
+		return;
+	}
+	if (!a->streaming && a->crashes < 2 && !x->fe->draining) {
+		answer_restart(a);
+		x->state = EXCHANGE_RETRYING;
+		x->retry_ns = x->fe->now_ns;
+		metrics_add(&x->fe->metrics, METRIC_REQUESTS_RETRIED, 1);
+		return;
+	}
+	if (a->crashes > 1) {
+		e.retry_s = 0;
+		api_fail(
+			&e, 503, "engine_lost_twice",
+			"the engine was lost twice while it ran this request, the last time because: %s; it is not "
+			"submitted again",
+			cause);
+	} else {
+		api_fail(&e, 503, "engine_lost", "the engine was lost while it ran this request: %s", cause);
+	}
+	answer_fail(a, &e);
+	exchange_wake(x);
+}

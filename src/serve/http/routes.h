@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The endpoints. */
+#ifndef SERVE_HTTP_ROUTES_H
+#define SERVE_HTTP_ROUTES_H
+#include "serve/http/exchange.h"
+
+struct route {
+	const char *method, *path;
+	bool open;		/* needs no key */
+	bool prefix;		/* the path may go on */
+	enum protocol protocol; /* of POST */
+	/* GET: fills x->reply, x->type and x->http. */
+	void (*get)(struct exchange *x, const char *path);
+};
+/* NULL: *err is 404 or 405. */
+const struct route *route_find(const char *method, const char *path, struct api_error *err);
+#endif

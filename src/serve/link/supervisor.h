@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the supervisor tells the front end about the engine process, over a socket of type SOCK_SEQPACKET: a
+ * new engine with its socket, or the end of one with its cause. The front end answers with the engine that it
+ * gave up.
+ */
+#ifndef SERVE_LINK_SUPERVISOR_H
+#define SERVE_LINK_SUPERVISOR_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/error.h"
+
+enum supervisor_kind {
+	SUPERVISOR_ENGINE =
+		1, /* to the front end: an engine was started; `fd` is the front end's end of its socket */
+	SUPERVISOR_ENDED, /* to the front end: it has ended; `cause` says how */
+	SUPERVISOR_HANGS, /* to the supervisor: it does not answer; end it and start another */
+	SUPERVISOR_READY, /* to the supervisor: the front end listens on `port` */
+};
+
+struct supervisor_message {
+	enum supervisor_kind kind;
+	uint32_t epoch;
+	uint32_t port;
+	int fd; /* ENGINE: the receiver owns it; else -1 */
+	char cause[200];
+};
+
+/* UNAVAILABLE: the other process is gone. Never waits: NO_RESOURCE if the socket is full. The sender keeps
+ * `fd`. */
+enum status supervisor_send(int socket, const struct supervisor_message *m, struct error *err);
+/* *got is false if there is no message. UNAVAILABLE: the other process is gone. */
+enum status supervisor_receive(int socket, struct supervisor_message *m, bool *got, struct error *err);
+#endif

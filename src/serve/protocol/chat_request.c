@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/chat/completions, and the conversation of /tokenize. */
+#include "serve/protocol/request_internal.h"
+
+#include "core/text/json_member.h"
+
+static bool check_part(struct request_reading *in, const json_t *part, size_t i, size_t k)
+{
+	char where[64];
+
+	snprintf(where, sizeof(where), "messages[%zu].content[%zu]", i, k);
+	if (strcmp(json_member_text(part, "type"), "text") != 0)
+		return api_wrong(in->err, where, "%s is of type \"%.40s\"; this server takes text only",
+				 where, json_member_text(part, "type"));
+	if (!json_is_string(json_object_get(part, "text")))
+		return api_wrong(in->err, where, "%s.text must be a text", where);
+	return true;
+}
+
+/* Types only: the roles, calls and texts are checked where the conversation is read. */
+static bool check_messages(struct request_reading *in, const json_t *messages)
+{
+	const json_t *message, *part;
+	size_t i, k;
+	char where[64];
+
+	if (!json_array_size(messages))
+		return api_wrong(in->err, "messages", "messages must be an array with at least one message");
+	if (json_array_size(messages) > in->rules->messages_most)
+		return api_wrong(in->err, "messages", "messages has %zu entries; %zu is the most",
+				 json_array_size(messages), in->rules->messages_most);
+	json_array_foreach(messages, i, message)
+	{
+		const json_t *content = json_object_get(message, "content");
+
+		snprintf(where, sizeof(where), "messages[%zu]", i);
+		if (!json_is_object(message))
+			return api_wrong(in->err, where, "%s must be an object, not %s", where,
+					 field_type_name(message));
+		if (content && !json_is_string(content) && !json_is_null(content) &&
+		    !json_is_array(content)) {
+			snprintf(where, sizeof(where), "messages[%zu].content", i);
+			return api_wrong(in->err, where, "%s must be a text or an array of parts, not %s",
+					 where, field_type_name(content));
+		}
+		json_array_foreach(content, k, part) if (!check_part(in, part, i, k)) return false;
+	}
+	return true;
+}
+
+/* The param of an error is the place that its message begins with. */
+static bool conversation_wrong(struct request_reading *in, const struct error *err)
+{
+	char param[96];
+	size_t size = strncmp(err->text, "messages[", 9) ? 0 : strcspn(err->text, " :");
+
+	if (size >= sizeof(param))
+		size = 0;
+	memcpy(param, err->text, size);
+	param[size] = '\0';
+	return api_from(in->err, size ? param : "messages", err);
+}
+
+static bool add_prompt(struct request_reading *in, const json_t *body, const json_t *tools, bool generate)
+{
+	struct request *r = in->r;
+	const json_t *messages = NULL, *kwargs = NULL;
+	struct prompt_ask ask = {.generation_prompt = generate};
+	struct error err = {0};
+	json_t *root;
+
+	if (!field_array(body, "messages", &messages, SIZE_MAX, in->err) || !check_messages(in, messages) ||
+	    !field_object(body, "chat_template_kwargs", &kwargs, in->err))
+		return false;
+	ask.kwargs = kwargs;
+	r->prompts = calloc(1, sizeof(*r->prompts));
+	/* a deep copy: reading a conversation changes it, and the body is the client's */
+	root = json_pack("{so so*}", "messages", json_deep_copy(messages), "tools", json_deep_copy(tools));
+	if (!r->prompts || !root) {
+		json_decref(root);
+		return request_out_of_memory(in->err);
+	}
+	r->prompt_count = 1;
+	if (prompter_chat(in->worker, root, &ask, &r->prompts[0], &r->think_open, &err))
+		return conversation_wrong(in, &err);
+	return true;
+}
+
+static bool read_logprobs(struct request_reading *in, const json_t *body)
+{
+	struct {
+		int64_t top;
+	} v = {.top = 0};
+	const struct field top = {"top_logprobs", FIELD_INT, 0, 0, ENGINE_TOP_MOST, false};
+	bool wanted = false;
+
+	if (!field_bool(body, "logprobs", &wanted, in->err) || !fields_read(body, &top, 1, &v, in->err))
+		return false;
+	if (field_value(body, "top_logprobs") && v.top && !wanted)
+		return api_wrong(in->err, "top_logprobs", "top_logprobs needs logprobs to be true");
+	in->r->chat_logprobs = wanted;
+	in->r->engine.logprobs = wanted ? (int32_t)v.top : -1;
+	return true;
+}
+
+/* "functions" and "function_call" are the names of tools of 2023. */
+static bool refuse_old(struct request_reading *in, const json_t *body)
+{
+	if (field_value(body, "functions"))
+		return api_wrong(in->err, "functions", "functions is not supported; use tools");
+	if (field_value(body, "function_call"))
+		return api_wrong(in->err, "function_call", "function_call is not supported; use tool_choice");
+	if (field_value(body, "audio"))
+		return api_wrong(in->err, "audio",
+				 "audio is not supported: this server takes and writes text");
+	return true;
+}
+
+bool request_chat(struct request_reading *in, json_t *body)
+{
+	struct request *r = in->r;
+	const json_t *tools = NULL, *shown;
+	const json_t *choice = field_value(body, "tool_choice");
+
+	if (!request_common(in, body) || !refuse_old(in, body) ||
+	    !field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, in->err) || !read_logprobs(in, body))
+		return false;
+	if (!json_array_size(tools))
+		tools = NULL;
+	r->think = prompter_thinks(in->rules->prompter);
+	if (!request_grammar(in, body, tools))
+		return false;
+	if (r->engine.max_tokens < 0)
+		r->engine.max_tokens = 0; /* as many as the context allows */
+	else if (!r->engine.max_tokens)
+		return api_wrong(in->err, "max_tokens", "max_tokens must be at least 1");
+	shown = json_is_string(choice) && !strcmp(json_string_value(choice), "none") ? NULL : tools;
+	return add_prompt(in, body, shown, true);
+}
+
+bool request_tokenize(struct request_reading *in, const json_t *body)
+{
+	struct request *r = in->r;
+	const json_t *tools = NULL;
+	const char *prompt = NULL;
+	bool generate = true, special = true;
+	struct error err = {0};
+
+	if (!request_common(in, body) || !field_bool(body, "return_token_strs", &r->token_texts, in->err) ||
+	    !field_bool(body, "add_generation_prompt", &generate, in->err) ||
+	    !field_bool(body, "add_special_tokens", &special, in->err))
+		return false;
+	if (field_value(body, "messages"))
+		return field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, in->err) &&
+		       add_prompt(in, body, json_array_size(tools) ? tools : NULL, generate);
+	if (!field_text(body, "prompt", &prompt, in->err))
+		return false;
+	if (!prompt)
+		return api_wrong(in->err, "prompt", "prompt or messages is missing");
+	r->prompts = calloc(1, sizeof(*r->prompts));
+	if (!r->prompts)
+		return request_out_of_memory(in->err);
+	r->prompt_count = 1;
+	return !prompter_text(in->worker, prompt, strlen(prompt), special, &r->prompts[0], &err) ||
+	       api_from(in->err, "prompt", &err);
+}
+
+bool request_detokenize(struct request_reading *in, const json_t *body)
+{
+	const json_t *tokens = NULL;
+
+	if (!request_common(in, body) || !field_array(body, "tokens", &tokens, SIZE_MAX, in->err))
+		return false;
+	if (!tokens)
+		return api_wrong(in->err, "tokens", "tokens is missing: an array of token ids");
+	return request_ids(tokens, "tokens", prompter_size(in->rules->prompter), 4 * in->rules->prompt_most,
+			   &in->r->tokens, in->err);
+}

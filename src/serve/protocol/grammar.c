@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* response_format, tools and tool_choice become the source of a grammar for the engine. */
+#include "serve/protocol/request_internal.h"
+
+#include "core/text/json_member.h"
+
+static bool set_grammar(struct request_reading *in, json_t *source, const char *param)
+{
+	struct request *r = in->r;
+
+	if (!source)
+		return request_out_of_memory(in->err);
+	r->grammar = json_dumps(source, JSON_COMPACT);
+	json_decref(source);
+	if (!r->grammar)
+		return request_out_of_memory(in->err);
+	r->engine.grammar = r->grammar;
+	r->engine.grammar_size = strlen(r->grammar);
+	if (r->engine.grammar_size > REQUEST_SCHEMA_BYTES_MOST)
+		return api_wrong(in->err, param, "%s has %zu bytes; %d is the most", param,
+				 r->engine.grammar_size, REQUEST_SCHEMA_BYTES_MOST);
+	return true;
+}
+
+static bool read_format(struct request_reading *in, const json_t *body)
+{
+	const json_t *format = NULL, *inner, *schema;
+	const char *type;
+
+	if (!field_object(body, "response_format", &format, in->err))
+		return false;
+	if (!format)
+		return true;
+	type = json_member_text(format, "type");
+	if (!strcmp(type, "text"))
+		return true;
+	if (!strcmp(type, "json_object"))
+		return set_grammar(in, json_pack("{ss}", "type", "json_object"), "response_format");
+	if (strcmp(type, "json_schema") != 0)
+		return api_wrong(in->err, "response_format.type",
+				 "response_format.type is \"%.40s\"; it must be text, json_object or "
+				 "json_schema",
+				 type);
+	inner = json_object_get(format, "json_schema");
+	schema = json_object_get(inner, "schema");
+	if (!json_is_object(schema) && !json_is_boolean(schema))
+		return api_wrong(in->err, "response_format.json_schema",
+				 "response_format.json_schema.schema must be an object, not %s",
+				 field_type_name(schema));
+	return set_grammar(in, json_pack("{ss sO}", "type", "json_schema", "schema", schema),
+			   "response_format");
+}
+
+/* The function of one tool; NULL with the error set. */
+static const json_t *function_of(struct request_reading *in, const json_t *tool, size_t i)
+{
+	const json_t *function = json_object_get(tool, "function");
+	const json_t *parameters = json_object_get(function, "parameters");
+	const char *type = json_member_text(tool, "type"), *name = json_member_text(function, "name");
+	char where[32];
+
+	snprintf(where, sizeof(where), "tools[%zu]", i);
+	if (strcmp(type, "function") != 0)
+		api_wrong(in->err, where, "%s.type is \"%.40s\"; only function is supported", where, type);
+	else if (!json_is_object(function) || !*name || strlen(name) > 128)
+		api_wrong(in->err, where, "%s.function must be an object with a name of at most 128 bytes",
+			  where);
+	else if (parameters && !json_is_object(parameters) && !json_is_null(parameters))
+		api_wrong(in->err, where, "%s.function.parameters must be an object, not %s", where,
+			  field_type_name(parameters));
+	else
+		return function;
+	return NULL;
+}
+
+struct choice_of_tool {
+	const char *mode; /* "auto", "none", "required" or "named" */
+	const char *name;
+};
+
+static bool read_tool_choice(struct request_reading *in, const json_t *body, const json_t *tools,
+			     struct choice_of_tool *out)
+{
+	const json_t *choice = field_value(body, "tool_choice");
+	const char *word = json_string_value(choice);
+
+	*out = (struct choice_of_tool){.mode = tools ? "auto" : "none"};
+	if (!choice)
+		return true;
+	if (word && (!strcmp(word, "auto") || !strcmp(word, "none") || !strcmp(word, "required"))) {
+		out->mode = word;
+	} else if (json_is_object(choice) && !strcmp(json_member_text(choice, "type"), "function")) {
+		out->name = json_member_text(json_object_get(choice, "function"), "name");
+		out->mode = "named";
+	} else {
+		return api_wrong(in->err, "tool_choice",
+				 "tool_choice must be auto, none, required or {\"type\": \"function\", "
+				 "\"function\": {\"name\": ..}}");
+	}
+	if (!tools && strcmp(out->mode, "none") != 0 && strcmp(out->mode, "auto") != 0)
+		return api_wrong(in->err, "tool_choice", "tool_choice is given without tools");
+	if (!tools)
+		out->mode = "none";
+	return true;
+}
+
+static bool tool_grammar(struct request_reading *in, const json_t *tools, const struct choice_of_tool *choice)
+{
+	json_t *functions = json_array(), *source;
+	const json_t *tool, *function;
+	bool found = !choice->name;
+	size_t i;
+
+	json_array_foreach(tools, i, tool)
+	{
+		const char *name;
+
+		function = function_of(in, tool, i);
+		if (!function) {
+			json_decref(functions);
+			return false;
+		}
+		name = json_member_text(function, "name");
+		found |= choice->name && !strcmp(choice->name, name);
+		json_array_append(functions, (json_t *)(uintptr_t)function);
+	}
+	if (!found) {
+		json_decref(functions);
+		return api_wrong(in->err, "tool_choice", "tool_choice names \"%.80s\", which is not in tools",
+				 choice->name);
+	}
+	source = json_pack("{ss ss so ss ss* sb sb}", "type", "tool_calls", "format",
+			   prompter_calls_name(in->rules->prompter), "tools", functions, "mode", choice->mode,
+			   "name", choice->name, "parallel", !in->r->one_call, "thinking", in->r->think);
+	return set_grammar(in, source, "tools");
+}
+
+bool request_grammar(struct request_reading *in, const json_t *body, const json_t *tools)
+{
+	struct choice_of_tool choice;
+	bool parallel = true;
+
+	if (!field_bool(body, "parallel_tool_calls", &parallel, in->err) ||
+	    !read_tool_choice(in, body, tools, &choice))
+		return false;
+	in->r->one_call = !parallel;
+	if (!strcmp(choice.mode, "none"))
+		return read_format(in, body);
+	if (prompter_calls(in->rules->prompter) == PROMPT_CALLS_NONE)
+		return api_wrong(in->err, "tools", "the chat template of this model has no tool calls");
+	in->r->calls = true;
+	in->r->must_call = strcmp(choice.mode, "auto") != 0;
+	if (!in->r->must_call && field_value(body, "response_format") &&
+	    strcmp(json_member_text(field_value(body, "response_format"), "type"), "text") != 0)
+		return api_wrong(in->err, "response_format",
+				 "response_format and tools cannot be combined; set tool_choice to none");
+	return tool_grammar(in, tools, &choice);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log probabilities in the two forms of OpenAI's API. */
+#include "serve/protocol/answer.h"
+
+#include "serve/protocol/json_out.h"
+
+static void add_token(struct text *out, const struct prompter *p, int32_t id)
+{
+	struct text bytes = {0};
+
+	prompter_decode(p, id, true, &bytes);
+	json_out_bytes(out, text_str(&bytes), bytes.size);
+	text_release(&bytes);
+}
+
+/* "token", "logprob" and "bytes", without braces. */
+static void add_entry(struct text *out, const struct prompter *p, int32_t id, double logprob)
+{
+	struct text bytes = {0};
+
+	prompter_decode(p, id, true, &bytes);
+	text_add(out, "\"token\":");
+	json_out_bytes(out, text_str(&bytes), bytes.size);
+	text_add(out, ",\"logprob\":");
+	json_out_logprob(out, logprob);
+	text_add(out, ",\"bytes\":[");
+	for (size_t i = 0; i < bytes.size; i++)
+		text_addf(out, "%s%u", i ? "," : "", (unsigned)(unsigned char)bytes.data[i]);
+	text_add(out, "]");
+	text_release(&bytes);
+}
+
+void answer_note_chat_logprob(struct choice *c, const struct engine_event *e)
+{
+	struct text *out = &c->logprobs.entries;
+	const struct prompter *p = c->answer->prompter;
+	int32_t wanted = c->answer->request->engine.logprobs;
+
+	text_add(out, c->logprobs.count++ ? ",{" : "{");
+	add_entry(out, p, e->token, (double)e->logprob);
+	text_add(out, ",\"top_logprobs\":[");
+	for (int32_t i = 0; i < e->tops && i < wanted; i++) {
+		text_add(out, i ? ",{" : "{");
+		add_entry(out, p, e->top[i].id, (double)e->top[i].logprob);
+		text_add(out, "}");
+	}
+	text_add(out, "]}");
+}
+
+static size_t characters(const struct prompter *p, int32_t id)
+{
+	struct text bytes = {0};
+	size_t count = 0;
+
+	prompter_decode(p, id, true, &bytes);
+	for (size_t i = 0; i < bytes.size; i++)
+		count += ((unsigned char)bytes.data[i] & 0xc0) != 0x80;
+	text_release(&bytes);
+	return count;
+}
+
+static void add_tops(struct text *out, const struct prompter *p, const struct engine_event *e, int32_t wanted)
+{
+	text_add(out, "{");
+	for (int32_t i = 0; i < e->tops && i < wanted; i++) {
+		text_add(out, i ? "," : "");
+		add_token(out, p, e->top[i].id);
+		text_add(out, ":");
+		json_out_logprob(out, (double)e->top[i].logprob);
+	}
+	text_add(out, "}");
+}
+
+static void note(struct choice *c, int32_t token, const struct engine_event *e)
+{
+	struct answer_logprobs *l = &c->logprobs;
+	const struct prompter *p = c->answer->prompter;
+	const char *comma = l->count++ ? "," : "";
+
+	text_add(&l->entries, comma);
+	add_token(&l->entries, p, token);
+	text_add(&l->values, comma);
+	text_add(&l->tops, comma);
+	if (e) {
+		json_out_logprob(&l->values, (double)e->logprob);
+		add_tops(&l->tops, p, e, c->answer->request->engine.logprobs);
+	} else { /* the first token of a prompt follows from nothing */
+		text_add(&l->values, "null");
+		text_add(&l->tops, "null");
+	}
+	text_addf(&l->offsets, "%s%zu", comma, c->offset);
+	c->offset += characters(p, token);
+}
+
+void answer_note_completion_logprob(struct choice *c, const struct engine_event *e, bool prompt)
+{
+	const struct request *r = c->answer->request;
+
+	if (prompt && !c->offset && !c->logprobs.count)
+		note(c, r->prompts[c->prompt].ids[0], NULL);
+	note(c, e->token, e);
+}
+
+void answer_clear_logprobs(struct answer_logprobs *l)
+{
+	l->entries.size = l->values.size = l->tops.size = l->offsets.size = 0;
+	l->count = 0;
+}
+
+void answer_add_logprobs(struct text *out, const struct choice *c)
+{
+	const struct answer_logprobs *l = &c->logprobs;
+
+	if (!l->count) {
+		text_add(out, "null");
+	} else if (c->answer->request->protocol == PROTOCOL_COMPLETION) {
+		text_addf(out, "{\"tokens\":[%s],\"token_logprobs\":[", text_str(&l->entries));
+		text_addf(out, "%s],\"top_logprobs\":[%s],\"text_offset\":[%s]}", text_str(&l->values),
+			  text_str(&l->tops), text_str(&l->offsets));
+	} else {
+		text_addf(out, "{\"content\":[%s]}", text_str(&l->entries));
+	}
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A body of Anthropic's /v1/messages as one of /v1/chat/completions. */
+#include "serve/protocol/request_internal.h"
+
+#include "core/text/json_member.h"
+
+struct converted {
+	json_t *messages;
+	struct api_error *err;
+};
+
+/* A text, or the texts of blocks of type text. NULL: the error is set. */
+static json_t *text_of(const json_t *content, const char *where, struct api_error *err)
+{
+	const json_t *block;
+	struct text all = {0};
+	json_t *out;
+	size_t i;
+
+	if (!content || json_is_string(content))
+		return json_string(content ? json_string_value(content) : "");
+	json_array_foreach(content, i, block)
+	{
+		if (strcmp(json_member_text(block, "type"), "text") != 0) {
+			api_wrong(err, where, "%s[%zu] is of type \"%.40s\"; this server takes text only",
+				  where, i, json_member_text(block, "type"));
+			text_release(&all);
+			return NULL;
+		}
+		text_add(&all, json_member_text(block, "text"));
+	}
+	out = json_string(text_str(&all));
+	text_release(&all);
+	if (!out)
+		request_out_of_memory(err);
+	return out;
+}
+
+static bool add_result(struct converted *c, const json_t *block, const char *where)
+{
+	json_t *text = text_of(json_object_get(block, "content"), where, c->err);
+
+	if (!text)
+		return false;
+	json_array_append_new(c->messages, json_pack("{ss sO* so}", "role", "tool", "tool_call_id",
+						     json_object_get(block, "tool_use_id"), "content", text));
+	return true;
+}
+
+/* One message's blocks: texts and calls of the message itself; results of tools are messages of their own. */
+struct blocks {
+	struct text text, thought;
+	json_t *calls;
+};
+
+static bool add_block(struct converted *c, struct blocks *b, const json_t *block, const char *where)
+{
+	const char *type = json_member_text(block, "type");
+
+	if (!strcmp(type, "text")) {
+		text_add(&b->text, json_member_text(block, "text"));
+	} else if (!strcmp(type, "thinking")) {
+		text_add(&b->thought, json_member_text(block, "thinking"));
+	} else if (!strcmp(type, "redacted_thinking")) {
+		return true;
+	} else if (!strcmp(type, "tool_result")) {
+		return add_result(c, block, where);
+	} else if (!strcmp(type, "tool_use")) {
+		json_array_append_new(b->calls, json_pack("{sO* ss s{sO* sO*}}", "id",
+							  json_object_get(block, "id"), "type", "function",
+							  "function", "name", json_object_get(block, "name"),
+							  "arguments", json_object_get(block, "input")));
+	} else {
+		return api_wrong(c->err, where, "%s is of type \"%.40s\"; this server takes text only", where,
+				 type);
+	}
+	return true;
+}
+
+static bool add_message(struct converted *c, const json_t *message, size_t i)
+{
+	const json_t *content = json_object_get(message, "content"), *block;
+	const char *role = json_member_text(message, "role");
+	struct blocks b = {.calls = json_array()};
+	bool good = true;
+	char where[64];
+	json_t *made;
+	size_t k;
+
+	if (!json_is_array(content)) {
+		json_decref(b.calls);
+		return !json_array_append(c->messages, (json_t *)(uintptr_t)message);
+	}
+	json_array_foreach(content, k, block)
+	{
+		snprintf(where, sizeof(where), "messages[%zu].content[%zu]", i, k);
+		good = good && add_block(c, &b, block, where);
+	}
+	if (good && (b.text.size || json_array_size(b.calls) || !json_array_size(content))) {
+		made = json_pack("{ss ss}", "role", role, "content", text_str(&b.text));
+		if (json_array_size(b.calls))
+			json_object_set(made, "tool_calls", b.calls);
+		if (b.thought.size)
+			json_object_set_new(made, "reasoning_content", json_string(text_str(&b.thought)));
+		json_array_append_new(c->messages, made);
+	}
+	json_decref(b.calls);
+	text_release(&b.text);
+	text_release(&b.thought);
+	return good;
+}
+
+static json_t *convert_tools(const json_t *tools)
+{
+	json_t *out = json_array();
+	const json_t *tool;
+	size_t i;
+
+	json_array_foreach(tools, i, tool)
+		json_array_append_new(out, json_pack("{ss s{sO* sO* sO*}}", "type", "function", "function",
+						     "name", json_object_get(tool, "name"), "description",
+						     json_object_get(tool, "description"), "parameters",
+						     json_object_get(tool, "input_schema")));
+	return out;
+}
+
+static bool convert_choice(json_t *out, const json_t *body, struct api_error *err)
+{
+	const json_t *choice = NULL;
+	const char *type;
+
+	if (!field_object(body, "tool_choice", &choice, err))
+		return false;
+	if (!choice)
+		return true;
+	type = json_member_text(choice, "type");
+	if (!strcmp(type, "auto") || !strcmp(type, "none"))
+		json_object_set_new(out, "tool_choice", json_string(type));
+	else if (!strcmp(type, "any"))
+		json_object_set_new(out, "tool_choice", json_string("required"));
+	else if (!strcmp(type, "tool"))
+		json_object_set_new(out, "tool_choice",
+				    json_pack("{ss s{sO*}}", "type", "function", "function", "name",
+					      json_object_get(choice, "name")));
+	else
+		return api_wrong(err, "tool_choice", "tool_choice.type must be auto, any, tool or none");
+	if (json_is_true(json_object_get(choice, "disable_parallel_tool_use")))
+		json_object_set_new(out, "parallel_tool_calls", json_false());
+	return true;
+}
+
+static bool convert_messages(struct converted *c, const json_t *body)
+{
+	const json_t *messages = NULL, *message, *system = field_value(body, "system");
+	size_t i;
+	json_t *text;
+
+	if (!field_array(body, "messages", &messages, SIZE_MAX, c->err))
+		return false;
+	if (system) {
+		text = text_of(system, "system", c->err);
+		if (!text)
+			return false;
+		json_array_append_new(c->messages, json_pack("{ss so}", "role", "system", "content", text));
+	}
+	json_array_foreach(messages, i, message) if (!add_message(c, message, i)) return false;
+	return true;
+}
+
+json_t *request_from_messages(const json_t *body, struct api_error *err)
+{
+	json_t *out = json_copy((json_t *)(uintptr_t)body);
+	struct converted c = {.messages = json_array(), .err = err};
+	const json_t *tools = NULL, *thinking = NULL, *stops = NULL;
+	bool good = field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err) &&
+		    field_object(body, "thinking", &thinking, err) &&
+		    field_array(body, "stop_sequences", &stops, REQUEST_STOPS_MOST, err) &&
+		    convert_choice(out, body, err);
+
+	if (good && !field_value(body, "max_tokens"))
+		good = api_wrong(err, "max_tokens", "max_tokens is missing");
+	if (!good || !convert_messages(&c, body)) {
+		json_decref(c.messages);
+		json_decref(out);
+		return NULL;
+	}
+	json_object_set_new(out, "messages", c.messages);
+	if (tools)
+		json_object_set_new(out, "tools", convert_tools(tools));
+	if (stops)
+		json_object_set(out, "stop", (json_t *)(uintptr_t)stops);
+	if (!strcmp(json_member_text(thinking, "type"), "disabled"))
+		json_object_set_new(out, "chat_template_kwargs", json_pack("{sb}", "enable_thinking", 0));
+	json_object_set_new(out, "n", json_integer(1));
+	return out;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/protocol/request_internal.h"
+
+/* Fields that some endpoint reads, or that OpenAI's clients send and that change nothing here. Sorted. */
+static const char *const known[] = {
+	"add_generation_prompt",
+	"add_special_tokens",
+	"audio",
+	"best_of",
+	"cache_salt",
+	"chat_template_kwargs",
+	"echo",
+	"frequency_penalty",
+	"function_call",
+	"functions",
+	"ignore_eos",
+	"include",
+	"include_stop_str_in_output",
+	"input",
+	"instructions",
+	"logit_bias",
+	"logprobs",
+	"max_completion_tokens",
+	"max_output_tokens",
+	"max_tokens",
+	"messages",
+	"metadata",
+	"min_p",
+	"min_tokens",
+	"modalities",
+	"model",
+	"n",
+	"parallel_tool_calls",
+	"presence_penalty",
+	"priority",
+	"prompt",
+	"reasoning",
+	"reasoning_effort",
+	"repetition_penalty",
+	"response_format",
+	"return_token_strs",
+	"seed",
+	"service_tier",
+	"skip_special_tokens",
+	"stop",
+	"stop_sequences",
+	"stop_token_ids",
+	"store",
+	"stream",
+	"stream_options",
+	"suffix",
+	"system",
+	"temperature",
+	"text",
+	"thinking",
+	"tokens",
+	"tool_choice",
+	"tools",
+	"top_k",
+	"top_logprobs",
+	"top_p",
+	"truncation",
+	"user",
+};
+
+static int by_name(const void *key, const void *entry)
+{
+	return strcmp(key, *(const char *const *)entry);
+}
+
+void request_unknown(struct request *r, const json_t *body)
+{
+	const char *key;
+
+	for (void *at = json_object_iter((json_t *)(uintptr_t)body); at;
+	     at = json_object_iter_next((json_t *)(uintptr_t)body, at)) {
+		key = json_object_iter_key(at);
+		if (r->unknown_count == REQUEST_UNKNOWN_MOST)
+			return;
+		if (bsearch(key, known, sizeof(known) / sizeof(known[0]), sizeof(known[0]), by_name))
+			continue;
+		r->unknown[r->unknown_count] = strndup(key, 64);
+		if (r->unknown[r->unknown_count])
+			r->unknown_count++;
+	}
+}
+
+bool request_out_of_memory(struct api_error *err)
+{
+	return api_fail(err, 503, "out_of_memory", "the server has no memory for this request");
+}
+
+bool request_ids(const json_t *array, const char *name, int32_t size, size_t most, struct prompt_ids *out,
+		 struct api_error *err)
+{
+	size_t count = json_array_size(array), i;
+	const json_t *id;
+
+	*out = (struct prompt_ids){0};
+	if (count > most)
+		return api_wrong(err, name, "%s has %zu tokens; %zu is the most", name, count, most);
+	out->ids = malloc((count ? count : 1) * sizeof(*out->ids));
+	if (!out->ids)
+		return request_out_of_memory(err);
+	json_array_foreach(array, i, id)
+	{
+		if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= size) {
+			free(out->ids);
+			*out = (struct prompt_ids){0};
+			return api_wrong(err, name, "%s[%zu] is not a token id from 0 to %d", name, i,
+					 (int)size - 1);
+		}
+		out->ids[i] = (int32_t)json_integer_value(id);
+	}
+	out->count = count;
+	return true;
+}
+
+static bool read_body(struct request_reading *in, json_t **body, const char *text, size_t size)
+{
+	json_error_t why;
+
+	*body = json_loadb(text, size, 0, &why);
+	if (!*body)
+		return api_wrong(in->err, "", "the body is not JSON: line %d, column %d: %s", why.line,
+				 why.column, why.text);
+	if (!json_is_object(*body))
+		return api_wrong(in->err, "", "the body must be a JSON object, not %s",
+				 field_type_name(*body));
+	return true;
+}
+
+static bool read_converted(struct request_reading *in, json_t *converted)
+{
+	bool good = converted && request_chat(in, converted);
+
+	json_decref(converted);
+	return good;
+}
+
+static bool read_protocol(struct request_reading *in, json_t *body)
+{
+	switch (in->r->protocol) {
+	case PROTOCOL_CHAT:
+		return request_chat(in, body);
+	case PROTOCOL_COMPLETION:
+		return request_completion(in, body);
+	case PROTOCOL_RESPONSES:
+		in->r->body = json_incref(body);
+		return read_converted(in, request_from_responses(body, in->err));
+	case PROTOCOL_MESSAGES:
+		return read_converted(in, request_from_messages(body, in->err));
+	case PROTOCOL_TOKENIZE:
+		return request_tokenize(in, body);
+	case PROTOCOL_DETOKENIZE:
+		return request_detokenize(in, body);
+	}
+	return false;
+}
+
+static bool check_lengths(struct request_reading *in)
+{
+	struct request *r = in->r;
+
+	if (r->prompt_count * r->n > REQUEST_CHOICES_MOST)
+		return api_wrong(in->err, "n", "%zu prompts with n %zu make %zu answers; %d is the most",
+				 r->prompt_count, r->n, r->prompt_count * r->n, REQUEST_CHOICES_MOST);
+	for (size_t i = 0; i < r->prompt_count; i++) {
+		if (!r->prompts[i].count)
+			return api_wrong(in->err, r->protocol == PROTOCOL_COMPLETION ? "prompt" : "messages",
+					 "the prompt is empty: it has no token");
+		if (r->prompts[i].count > in->rules->prompt_most) {
+			api_wrong(in->err, r->protocol == PROTOCOL_COMPLETION ? "prompt" : "messages",
+				  "the prompt has %zu tokens; the limit is %zu", r->prompts[i].count,
+				  in->rules->prompt_most);
+			in->err->code = "context_length_exceeded";
+			return false;
+		}
+	}
+	return true;
+}
+
+bool request_read(struct request **out, enum protocol protocol, const char *body, size_t size,
+		  const struct request_rules *rules, struct prompter_worker *worker, struct api_error *err)
+{
+	struct request *r = calloc(1, sizeof(*r));
+	struct request_reading in = {.r = r, .rules = rules, .worker = worker, .err = err};
+	json_t *json = NULL;
+	bool good;
+
+	*out = NULL;
+	if (!r)
+		return request_out_of_memory(err);
+	r->protocol = protocol;
+	r->n = 1;
+	r->engine.logprobs = r->engine.prompt_logprobs = -1;
+	good = read_body(&in, &json, body, size);
+	if (good)
+		request_unknown(r, json);
+	good = good && read_protocol(&in, json) && (protocol > PROTOCOL_MESSAGES || check_lengths(&in));
+	json_decref(json);
+	if (good)
+		*out = r;
+	else
+		request_destroy(&r);
+	return good;
+}
+
+void request_destroy(struct request **r_)
+{
+	struct request *r = *r_;
+
+	*r_ = NULL;
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->prompt_count; i++) {
+		free(r->prompts[i].ids);
+		if (r->prompt_text)
+			text_release(&r->prompt_text[i]);
+	}
+	for (size_t i = 0; i < r->stop_count; i++)
+		free(r->stops[i]);
+	for (size_t i = 0; i < r->unknown_count; i++)
+		free(r->unknown[i]);
+	free(r->prompts);
+	free(r->prompt_text);
+	free(r->tokens.ids);
+	free(r->bias);
+	free(r->grammar);
+	json_decref(r->body);
+	free(r);
+}

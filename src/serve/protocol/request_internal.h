@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of reading a request, one file each. All return false with the error set. */
+#ifndef SERVE_PROTOCOL_REQUEST_INTERNAL_H
+#define SERVE_PROTOCOL_REQUEST_INTERNAL_H
+#include "serve/protocol/fields.h"
+#include "serve/protocol/request.h"
+
+struct request_reading {
+	struct request *r;
+	const struct request_rules *rules;
+	struct prompter_worker *worker;
+	struct api_error *err;
+};
+
+/* The common fields: model, stream, n, sampling, lengths, stops, bias, logprobs of completions. */
+bool request_common(struct request_reading *in, const json_t *body);
+/* response_format, tools and tool_choice, after the tools are known. */
+bool request_grammar(struct request_reading *in, const json_t *body, const json_t *tools);
+bool request_chat(struct request_reading *in, json_t *body);
+bool request_completion(struct request_reading *in, const json_t *body);
+bool request_tokenize(struct request_reading *in, const json_t *body);
+bool request_detokenize(struct request_reading *in, const json_t *body);
+/* Convert a body of their API into one of chat completions. NULL: *err is set. Owner: caller. */
+json_t *request_from_responses(const json_t *body, struct api_error *err);
+json_t *request_from_messages(const json_t *body, struct api_error *err);
+/* Reads token ids below `size`. Owner of out->ids: caller. */
+bool request_ids(const json_t *array, const char *name, int32_t size, size_t most, struct prompt_ids *out,
+		 struct api_error *err);
+/* Notes the fields that no endpoint reads. */
+void request_unknown(struct request *r, const json_t *body);
+bool request_out_of_memory(struct api_error *err);
+#endif

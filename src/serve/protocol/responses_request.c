@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A body of /v1/responses as one of /v1/chat/completions. Nothing is stored, so nothing can be referred to.
+ */
+#include "serve/protocol/request_internal.h"
+
+#include "core/text/json_member.h"
+
+/* Parts of types input_text and output_text become text parts. */
+static json_t *convert_parts(const json_t *content, size_t i, struct api_error *err)
+{
+	json_t *parts = json_array();
+	const json_t *part;
+	size_t k;
+	char where[64];
+
+	json_array_foreach(content, k, part)
+	{
+		const char *type = json_member_text(part, "type");
+
+		snprintf(where, sizeof(where), "input[%zu].content[%zu]", i, k);
+		if (strcmp(type, "input_text") && strcmp(type, "output_text") && strcmp(type, "text")) {
+			api_wrong(err, where, "%s is of type \"%.40s\"; this server takes text only", where,
+				  type);
+			json_decref(parts);
+			return NULL;
+		}
+		json_array_append_new(
+			parts, json_pack("{ss sO*}", "type", "text", "text", json_object_get(part, "text")));
+	}
+	return parts;
+}
+
+static json_t *convert_call(const json_t *item)
+{
+	return json_pack("{ss sn s[{sO* ss s{sO* sO*}}]}", "role", "assistant", "content", "tool_calls", "id",
+			 json_object_get(item, "call_id"), "type", "function", "function", "name",
+			 json_object_get(item, "name"), "arguments", json_object_get(item, "arguments"));
+}
+
+static json_t *convert_item(const json_t *item, size_t i, struct api_error *err)
+{
+	const char *type = json_member_text(item, "type");
+	const json_t *content = json_object_get(item, "content");
+	char where[48];
+
+	snprintf(where, sizeof(where), "input[%zu]", i);
+	if (!strcmp(type, "function_call"))
+		return convert_call(item);
+	if (!strcmp(type, "function_call_output"))
+		return json_pack("{ss sO* sO*}", "role", "tool", "tool_call_id",
+				 json_object_get(item, "call_id"), "content",
+				 json_object_get(item, "output"));
+	if ((*type && strcmp(type, "message") != 0) || !json_is_object(item)) {
+		api_wrong(err, where,
+			  "%s is of type \"%.40s\"; it must be a message, function_call or "
+			  "function_call_output",
+			  where, type);
+		return NULL;
+	}
+	if (!json_is_array(content))
+		return json_pack("{sO* sO*}", "role", json_object_get(item, "role"), "content", content);
+	return json_pack("{sO* so*}", "role", json_object_get(item, "role"), "content",
+			 convert_parts(content, i, err));
+}
+
+/* Consecutive calls of an assistant are one message. */
+static void append(json_t *messages, json_t *message)
+{
+	json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+	json_t *calls = json_object_get(last, "tool_calls"), *more = json_object_get(message, "tool_calls");
+
+	if (json_array_size(messages) && calls && more) {
+		json_array_extend(calls, more);
+		json_decref(message);
+	} else {
+		json_array_append_new(messages, message);
+	}
+}
+
+static bool add_input(json_t *messages, const json_t *input, struct api_error *err)
+{
+	const json_t *item;
+	json_t *message;
+	size_t i;
+
+	if (json_is_string(input))
+		return !json_array_append_new(messages,
+					      json_pack("{ss sO}", "role", "user", "content", input));
+	if (!json_is_array(input) || !json_array_size(input))
+		return api_wrong(err, "input", "input must be a text or an array of items");
+	json_array_foreach(input, i, item)
+	{
+		if (!strcmp(json_member_text(item, "type"), "reasoning"))
+			continue; /* thoughts of earlier answers are not repeated */
+		message = convert_item(item, i, err);
+		if (err->http) {
+			json_decref(message);
+			return false;
+		}
+		append(messages, message);
+	}
+	return true;
+}
+
+static json_t *convert_tools(const json_t *tools)
+{
+	json_t *out = json_array();
+	const json_t *tool;
+	size_t i;
+
+	json_array_foreach(tools, i, tool) json_array_append_new(
+		out,
+		json_pack("{sO* s{sO* sO* sO*}}", "type", json_object_get(tool, "type"), "function", "name",
+			  json_object_get(tool, "name"), "description", json_object_get(tool, "description"),
+			  "parameters", json_object_get(tool, "parameters")));
+	return out;
+}
+
+static void convert_format(json_t *out, const json_t *text)
+{
+	const json_t *format = json_object_get(text, "format");
+
+	if (!json_is_object(format))
+		return;
+	json_object_set_new(out, "response_format",
+			    json_pack("{sO* s{sO*}}", "type", json_object_get(format, "type"), "json_schema",
+				      "schema", json_object_get(format, "schema")));
+}
+
+static void convert_choice(json_t *out)
+{
+	const json_t *choice = json_object_get(out, "tool_choice");
+
+	if (json_is_object(choice) && !json_object_get(choice, "function"))
+		json_object_set_new(out, "tool_choice",
+				    json_pack("{sO* s{sO*}}", "type", json_object_get(choice, "type"),
+					      "function", "name", json_object_get(choice, "name")));
+}
+
+json_t *request_from_responses(const json_t *body, struct api_error *err)
+{
+	json_t *out = json_copy((json_t *)(uintptr_t)body), *messages = json_array();
+	const json_t *most = field_value(body, "max_output_tokens"), *tools = NULL;
+	const char *instructions = NULL;
+	bool good = field_text(body, "instructions", &instructions, err) &&
+		    field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err);
+
+	if (good && field_value(body, "previous_response_id"))
+		good = api_wrong(err, "previous_response_id",
+				 "this server stores no responses; send the whole conversation in input");
+	if (good && json_is_true(field_value(body, "background")))
+		good = api_wrong(err, "background",
+				 "this server stores no responses; background must be false");
+	if (good && instructions)
+		json_array_append_new(messages,
+				      json_pack("{ss ss}", "role", "system", "content", instructions));
+	if (!good || !add_input(messages, field_value(body, "input"), err)) {
+		json_decref(messages);
+		json_decref(out);
+		return NULL;
+	}
+	json_object_set_new(out, "messages", messages);
+	json_object_del(out, "top_logprobs");
+	if (most)
+		json_object_set(out, "max_completion_tokens", (json_t *)(uintptr_t)most);
+	if (tools)
+		json_object_set_new(out, "tools", convert_tools(tools));
+	convert_format(out, field_value(body, "text"));
+	convert_choice(out);
+	json_object_set_new(out, "n", json_integer(1));
+	return out;
+}

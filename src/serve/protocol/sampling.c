@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields that all endpoints share: model, sampling, lengths, stops, bias. */
+#include "serve/protocol/request_internal.h"
+
+#include <math.h>
+
+#include "core/math/fnv1a.h"
+#include "core/math/random.h"
+
+struct values {
+	double temperature, top_p, min_p, repetition, presence, frequency;
+	int64_t top_k, seed, n, best_of, max_tokens, max_completion_tokens, min_tokens, priority;
+	bool stream, ignore_eos, include_stop, skip_special;
+};
+
+#define AT(name) offsetof(struct values, name)
+static const struct field fields[] = {
+	{"temperature", FIELD_NUMBER, AT(temperature), 0, 2, false},
+	{"top_p", FIELD_NUMBER, AT(top_p), 0, 1, true},
+	{"min_p", FIELD_NUMBER, AT(min_p), 0, 1, false},
+	{"repetition_penalty", FIELD_NUMBER, AT(repetition), 0, 10, true},
+	{"presence_penalty", FIELD_NUMBER, AT(presence), -2, 2, false},
+	{"frequency_penalty", FIELD_NUMBER, AT(frequency), -2, 2, false},
+	{"top_k", FIELD_INT, AT(top_k), -1, INT32_MAX, false},
+	{"seed", FIELD_INT, AT(seed), (double)INT64_MIN, (double)INT64_MAX, false},
+	{"n", FIELD_INT, AT(n), 1, REQUEST_N_MOST, false},
+	{"best_of", FIELD_INT, AT(best_of), 1, REQUEST_N_MOST, false},
+	{"max_tokens", FIELD_INT, AT(max_tokens), 0, INT32_MAX, false},
+	{"max_completion_tokens", FIELD_INT, AT(max_completion_tokens), 0, INT32_MAX, false},
+	{"min_tokens", FIELD_INT, AT(min_tokens), 0, INT32_MAX, false},
+	{"priority", FIELD_INT, AT(priority), INT32_MIN, INT32_MAX, false},
+	{"stream", FIELD_BOOL, AT(stream), 0, 0, false},
+	{"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, false},
+	{"include_stop_str_in_output", FIELD_BOOL, AT(include_stop), 0, 0, false},
+	{"skip_special_tokens", FIELD_BOOL, AT(skip_special), 0, 0, false},
+};
+#undef AT
+
+static double or_default(double value, double other)
+{
+	return isfinite(value) ? value : other;
+}
+
+/* What an absent field means: the model's own default, then OpenAI's. */
+static struct values defaults(const struct prompter *p)
+{
+	const struct prompter_defaults *d = prompter_defaults(p);
+
+	return (struct values){.temperature = or_default(d->temperature, 1),
+			       .top_p = or_default(d->top_p, 1),
+			       .min_p = or_default(d->min_p, 0),
+			       .repetition = or_default(d->repetition, 1),
+			       .top_k = d->top_k,
+			       .seed = -1,
+			       .n = 1,
+			       .best_of = -1,
+			       .max_tokens = -1,
+			       .max_completion_tokens = -1,
+			       .skip_special = true};
+}
+
+static bool read_model(struct request_reading *in, const json_t *body)
+{
+	const char *name = in->rules->models[0];
+	bool known = false;
+
+	if (!field_text(body, "model", &name, in->err))
+		return false;
+	in->r->engine.adapter = -1;
+	for (size_t i = 0; in->rules->models[i] && !known; i++)
+		known = !strcmp(name, in->rules->models[i]);
+	for (size_t i = 0; in->rules->adapters && in->rules->adapters[i] && !known; i++)
+		if (!strcmp(name, in->rules->adapters[i])) {
+			in->r->engine.adapter = (int32_t)i;
+			known = true;
+		}
+	if (!known) {
+		api_fail(in->err, 404, "model_not_found",
+			 "the model \"%.100s\" is not served here; GET "
+			 "/v1/models lists what is",
+			 name);
+		text_copy(in->err->param, sizeof(in->err->param), "model");
+		return false;
+	}
+	text_copy(in->r->model, sizeof(in->r->model), name);
+	return true;
+}
+
+static bool add_stop(struct request_reading *in, const json_t *stop)
+{
+	struct request *r = in->r;
+	size_t size = json_string_length(stop);
+
+	if (!json_is_string(stop))
+		return api_wrong(in->err, "stop", "stop must be a text or an array of texts, with %s in it",
+				 field_type_name(stop));
+	if (!size)
+		return true; /* clients send "" for none */
+	if (size > REQUEST_STOP_BYTES_MOST || r->stop_count == REQUEST_STOPS_MOST)
+		return api_wrong(in->err, "stop", "stop has more than %d texts, or one of over %d bytes",
+				 REQUEST_STOPS_MOST, REQUEST_STOP_BYTES_MOST);
+	r->stops[r->stop_count] = strdup(json_string_value(stop));
+	return r->stops[r->stop_count++] || request_out_of_memory(in->err);
+}
+
+static bool read_stops(struct request_reading *in, const json_t *body)
+{
+	const json_t *stops = field_value(body, "stop"), *stop;
+	size_t i;
+
+	if (stops && !json_is_array(stops))
+		return add_stop(in, stops);
+	json_array_foreach(stops, i, stop) if (!add_stop(in, stop)) return false;
+	return true;
+}
+
+static bool read_stop_ids(struct request_reading *in, const json_t *body, bool ignore_eos)
+{
+	struct request *r = in->r;
+	const json_t *ids = NULL;
+	size_t own;
+	const int32_t *ends = prompter_ends(in->rules->prompter, &own);
+	struct prompt_ids given = {0};
+
+	for (size_t i = 0; i < own && !ignore_eos; i++)
+		r->stop_ids[r->engine.stops++] = ends[i];
+	if (!field_array(body, "stop_token_ids", &ids, ENGINE_STOPS_MOST - own, in->err))
+		return false;
+	if (ids && !request_ids(ids, "stop_token_ids", prompter_size(in->rules->prompter), ENGINE_STOPS_MOST,
+				&given, in->err))
+		return false;
+	for (size_t i = 0; i < given.count; i++)
+		r->stop_ids[r->engine.stops++] = given.ids[i];
+	free(given.ids);
+	r->engine.stop = r->stop_ids;
+	return true;
+}
+
+static bool add_bias(struct request_reading *in, const char *key, const json_t *value)
+{
+	struct engine_request *e = &in->r->engine;
+	char *end;
+	long id = strtol(key, &end, 10);
+
+	if (!*key || *end || id < 0 || id >= prompter_size(in->rules->prompter))
+		return api_wrong(in->err, "logit_bias",
+				 "logit_bias: \"%.40s\" is not a token id of the model", key);
+	if (!json_is_number(value) || !(fabs(json_number_value(value)) <= 100))
+		return api_wrong(in->err, "logit_bias",
+				 "logit_bias of token %ld must be a number from -100 to 100", id);
+	/* -100 means "never" in OpenAI's documentation */
+	in->r->bias[e->biases++] = (struct engine_bias){
+		.id = (int32_t)id,
+		.add = json_number_value(value) <= -100 ? -INFINITY : (float)json_number_value(value)};
+	return true;
+}
+
+static bool read_bias(struct request_reading *in, const json_t *body)
+{
+	const json_t *bias = NULL, *value;
+	const char *key;
+
+	if (!field_object(body, "logit_bias", &bias, in->err))
+		return false;
+	if (!json_object_size(bias))
+		return true;
+	if (json_object_size(bias) > ENGINE_BIAS_MOST)
+		return api_wrong(in->err, "logit_bias", "logit_bias has %zu entries; %d is the most",
+				 json_object_size(bias), ENGINE_BIAS_MOST);
+	in->r->bias = calloc(json_object_size(bias), sizeof(*in->r->bias));
+	if (!in->r->bias)
+		return request_out_of_memory(in->err);
+	in->r->engine.bias = in->r->bias;
+	/* a key that is there twice was one entry already for jansson */
+	for (void *at = json_object_iter((json_t *)(uintptr_t)bias); at;
+	     at = json_object_iter_next((json_t *)(uintptr_t)bias, at)) {
+		key = json_object_iter_key(at);
+		value = json_object_iter_value(at);
+		if (!add_bias(in, key, value))
+			return false;
+	}
+	return true;
+}
+
+static bool read_stream_options(struct request_reading *in, const json_t *body)
+{
+	const json_t *options = NULL;
+
+	if (!field_object(body, "stream_options", &options, in->err))
+		return false;
+	return !options || (field_bool(options, "include_usage", &in->r->include_usage, in->err) &&
+			    field_bool(options, "continuous_usage_stats", &in->r->usage_always, in->err));
+}
+
+static uint64_t new_seed(void)
+{
+	char hex[17] = "0";
+
+	return random_hex(hex, sizeof(hex)) ? strtoull(hex, NULL, 16) : 0;
+}
+
+static void take(struct request *r, const struct values *v)
+{
+	int64_t most = v->max_completion_tokens >= 0 ? v->max_completion_tokens : v->max_tokens;
+
+	r->engine.sampling = (struct engine_sampling){.temperature = (float)v->temperature,
+						      .top_p = (float)v->top_p,
+						      .min_p = (float)v->min_p,
+						      .repetition = (float)v->repetition,
+						      .presence = (float)v->presence,
+						      .frequency = (float)v->frequency,
+						      .top_k = v->top_k > 0 ? (int32_t)v->top_k : 0,
+						      .seed = (uint64_t)v->seed};
+	r->n = (size_t)v->n;
+	r->stream = v->stream;
+	r->include_stop = v->include_stop;
+	r->control = !v->skip_special;
+	r->engine.max_tokens = most;
+	r->engine.min_tokens = v->min_tokens;
+	r->engine.priority = (int32_t)v->priority;
+}
+
+bool request_common(struct request_reading *in, const json_t *body)
+{
+	struct values v = defaults(in->rules->prompter);
+	const char *salt = NULL, *user = NULL;
+
+	if (!read_model(in, body) ||
+	    !fields_read(body, fields, sizeof(fields) / sizeof(fields[0]), &v, in->err))
+		return false;
+	if (v.best_of >= 0 && v.best_of != v.n)
+		return api_wrong(in->err, "best_of",
+				 "best_of is %lld and n is %lld; only equal values are "
+				 "supported",
+				 (long long)v.best_of, (long long)v.n);
+	take(in->r, &v);
+	if (!field_value(body, "seed"))
+		in->r->engine.sampling.seed = new_seed();
+	if (!field_text(body, "cache_salt", &salt, in->err) || !field_text(body, "user", &user, in->err))
+		return false;
+	in->r->engine.cache_salt = salt && *salt ? fnv1a_add(FNV1A_BEGIN, salt, strlen(salt)) : 0;
+	return read_stops(in, body) && read_stop_ids(in, body, v.ignore_eos) && read_bias(in, body) &&
+	       read_stream_options(in, body);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/stream/stream.h"
+
+#include "serve/stream/characters.h"
+#include "serve/stream/words.h"
+
+static const char *const think_open[] = {"<think>"}, *const think_close[] = {"</think>"};
+
+void stream_begin(struct stream *s, const struct prompter *p, const struct request *r, part_sink *sink,
+		  void *arg)
+{
+	*s = (struct stream){.prompter = p, .request = r, .sink = sink, .arg = arg};
+	s->think = !r->think ? THINK_AFTER : r->think_open ? THINK_INSIDE : THINK_BEFORE;
+	s->calls = (struct call_stream){
+		.prompter = p, .form = prompter_calls(p), .parts = r->stream, .one_call = r->one_call};
+}
+
+void stream_release(struct stream *s)
+{
+	text_release(&s->bytes);
+	text_release(&s->fresh);
+	text_release(&s->held);
+	text_release(&s->thought_held);
+	call_stream_release(&s->calls);
+}
+
+bool stream_thinks(const struct stream *s)
+{
+	return s->think == THINK_INSIDE;
+}
+
+static void keep_from(struct text *t, size_t at)
+{
+	memmove(t->data, t->data + at, t->size - at);
+	t->size -= at;
+	t->data[t->size] = '\0';
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static size_t spaces(const char *text, size_t size)
+{
+	size_t i = 0;
+
+	while (i < size && is_space(text[i]))
+		i++;
+	return i;
+}
+
+static void add_answer(struct stream *s, const char *text, size_t size)
+{
+	if (!size)
+		return;
+	if (s->request->calls)
+		call_stream_add(&s->calls, text, size, s->sink, s->arg);
+	else
+		s->sink(s->arg, PART_TEXT, text, size);
+}
+
+/* The text so far is white space, or the beginning of <think>. */
+static bool before_thought(struct stream *s)
+{
+	struct text *t = &s->thought_held;
+	size_t at = spaces(text_str(t), t->size), left = t->size - at, word = strlen(think_open[0]);
+
+	if (left >= word && !memcmp(t->data + at, think_open[0], word)) {
+		keep_from(t, at + word);
+		s->think = THINK_INSIDE;
+		return true;
+	}
+	if (left < word && !memcmp(text_str(t) + at, think_open[0], left))
+		return false;
+	s->think = THINK_AFTER;
+	return true;
+}
+
+/* White space at both ends of a thought belongs to its marks. */
+static bool inside_thought(struct stream *s)
+{
+	struct text *t = &s->thought_held;
+	size_t at, word, end;
+	bool closed = words_find(text_str(t), t->size, think_close, 1, &at, &word);
+
+	end = closed ? at : t->size - words_held(text_str(t), t->size, think_close, 1);
+	while (end && is_space(t->data[end - 1]))
+		end--;
+	if (end)
+		s->sink(s->arg, PART_THOUGHT, t->data, end);
+	keep_from(t, closed ? at + strlen(think_close[0]) : end);
+	if (closed)
+		s->think = THINK_SPACE;
+	return closed;
+}
+
+static void add_thought(struct stream *s, const char *text, size_t size)
+{
+	struct text *t = &s->thought_held;
+	bool more = true;
+	size_t skipped;
+
+	if (s->think == THINK_AFTER) {
+		add_answer(s, text, size);
+		return;
+	}
+	text_add_bytes(t, text, size);
+	while (more && t->size) {
+		more = false;
+		if (s->think == THINK_BEFORE) {
+			more = before_thought(s);
+		} else if (s->think == THINK_INSIDE) {
+			more = inside_thought(s);
+		} else if (s->think == THINK_SPACE) {
+			skipped = spaces(t->data, t->size);
+			keep_from(t, skipped);
+			if (t->size)
+				s->think = THINK_AFTER;
+			more = t->size > 0;
+		} else {
+			add_answer(s, t->data, t->size);
+			t->size = 0;
+		}
+	}
+}
+
+/* Passes on what no stop string can reach. */
+static void add_stops(struct stream *s, const char *text, size_t size)
+{
+	const struct request *r = s->request;
+	const char *const *stops = (const char *const *)(const void *)r->stops;
+	size_t at, word, held;
+
+	if (!r->stop_count) {
+		add_thought(s, text, size);
+		return;
+	}
+	text_add_bytes(&s->held, text, size);
+	if (words_find(text_str(&s->held), s->held.size, stops, r->stop_count, &at, &word)) {
+		add_thought(s, s->held.data, at + (r->include_stop ? strlen(stops[word]) : 0));
+		s->held.size = 0;
+		s->stopped = true;
+		return;
+	}
+	held = words_held(text_str(&s->held), s->held.size, stops, r->stop_count);
+	add_thought(s, text_str(&s->held), s->held.size - held);
+	if (s->held.size)
+		keep_from(&s->held, s->held.size - held);
+}
+
+bool stream_token(struct stream *s, int32_t id)
+{
+	if (s->stopped)
+		return false;
+	s->bytes.size = s->fresh.size = 0;
+	prompter_decode(s->prompter, id, s->request->control, &s->bytes);
+	if (s->bytes.size)
+		characters_add(s->partial, &s->partial_size, s->bytes.data, s->bytes.size, &s->fresh);
+	if (s->fresh.size)
+		add_stops(s, s->fresh.data, s->fresh.size);
+	return !s->stopped;
+}
+
+void stream_end(struct stream *s)
+{
+	if (!s->stopped) {
+		s->fresh.size = 0;
+		characters_end(&s->partial_size, &s->fresh);
+		text_add_bytes(&s->held, text_str(&s->fresh), s->fresh.size);
+		add_thought(s, text_str(&s->held), s->held.size);
+		s->held.size = 0;
+	}
+	if (s->thought_held.size && s->think == THINK_BEFORE)
+		add_answer(s, s->thought_held.data, s->thought_held.size);
+	else if (s->thought_held.size && s->think == THINK_INSIDE)
+		s->sink(s->arg, PART_THOUGHT, s->thought_held.data, s->thought_held.size);
+	s->thought_held.size = 0;
+	if (s->request->calls)
+		call_stream_end(&s->calls, s->sink, s->arg);
+}
