@@ -98,7 +98,7 @@ static enum status workspace_paged_cpu(struct backend *back, const struct attent
 	enum status st;
 
 	room->partial = (struct mat){.rows = back->threads,
-				     .cols = 2 * queries + PAGED_TILE * (1 + 2 * (int64_t)at->head_dim),
+				     .cols = 2 * queries + PAGED_KEYS * (1 + 2 * (int64_t)at->head_dim),
 				     .dtype = back->stat};
 	room->sampling = (struct mat){
 		.rows = back->threads, .cols = sample_room_bytes(room->limits.vocab), .dtype = DTYPE_U8};

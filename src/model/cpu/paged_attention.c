@@ -24,8 +24,8 @@ struct block {
 /* A thread's part of the workspace. */
 struct desk {
 	real *most, *sum; /* [PAGED_ROWS * group] of each query */
-	real *score;	  /* [PAGED_TILE] */
-	real *k, *v;	  /* [PAGED_TILE, head_dim] of an E4M3 cache */
+	real *score;	  /* [PAGED_KEYS] */
+	real *k, *v;	  /* [PAGED_KEYS, head_dim] of an E4M3 cache */
 };
 
 VECTOR static void scores_of(real *restrict s, const real *restrict q, const real *restrict k, int64_t ld,
@@ -156,14 +156,14 @@ static void attend(const struct work *w, const struct block *b, const struct des
 		d->most[i] = -(real)INFINITY;
 		d->sum[i] = 0;
 	}
-	for (int64_t begin = 0; begin < end; begin += PAGED_TILE) {
+	for (int64_t begin = 0; begin < end; begin += PAGED_KEYS) {
 		if (w->cache->scale.rows)
-			unpack_tile(w, b, d, begin, end - begin < PAGED_TILE ? end - begin : PAGED_TILE);
+			unpack_tile(w, b, d, begin, end - begin < PAGED_KEYS ? end - begin : PAGED_KEYS);
 		for (int64_t t = b->first; t < b->last; t++) {
 			const int64_t left = b->position + t - b->first + 1 - begin;
 
 			for (int64_t h = head; left > 0 && h < head + w->group; h++)
-				add_tile(w, b, d, t, h, begin, left < PAGED_TILE ? left : PAGED_TILE);
+				add_tile(w, b, d, t, h, begin, left < PAGED_KEYS ? left : PAGED_KEYS);
 		}
 	}
 	for (int64_t t = b->first; t < b->last; t++)
@@ -186,8 +186,8 @@ static void attend_item(void *arg, int64_t item, unsigned thread)
 	const struct desk d = {.most = room,
 			       .sum = room + queries,
 			       .score = room + 2 * queries,
-			       .k = room + 2 * queries + PAGED_TILE,
-			       .v = room + 2 * queries + PAGED_TILE * (1 + w->at->head_dim)};
+			       .k = room + 2 * queries + PAGED_KEYS,
+			       .v = room + 2 * queries + PAGED_KEYS * (1 + w->at->head_dim)};
 	struct block b = {.kv_head = (int)(item % w->at->kv_heads)};
 	int64_t before = item / w->at->kv_heads;
 
