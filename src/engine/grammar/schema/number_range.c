@@ -269,7 +269,7 @@ static struct expr *magnitudes(struct builder *b, const struct decimal *low, con
 						  pair(b, expr_words(b, "."), digits(b, 1, FRACTION_DIGITS)),
 						  0, 1)));
 	}
-	return choice->first && !b->status ? choice : NULL;
+	return choice && choice->first && !b->status ? choice : NULL;
 }
 
 static bool is_zero(const struct decimal *d)
