@@ -428,6 +428,11 @@ a  {%- raw %} x {% endraw -%}  b
 {{ $ }}
 {{ 'a' ? 1 }}
 {{ f(**map) }}
+{% macro m(a, b=2) %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(*list) }} {{ m(*[1], **{'b': 5, 'c': 6}) }} {{ m(0, *list) }} {{ dict(z=2, **{'q': 1}) }} {{ range(*[1, 3])|list }}
+{{ dict(**5) }}
+{{ range(*undefd2) }}
+{{ range(*list, *list) }}
+{{ dict(**{1: 2}) }}
 {{ -text }}
 {{ not }}
 {{ {'a' 1} }}

@@ -3,23 +3,65 @@
 #include <string.h>
 #include "text/jinja/run.h"
 
+/* Appends the items of *list and the entries of **dict to evaluated arguments. */
+static bool add_many(struct jinja_run *r, const struct value *list, const struct value *dict,
+		     struct arguments *a)
+{
+	struct value *items, *values, *names;
+	size_t count, named = dict->kind == VALUE_DICT ? dict->dict->count : 0;
+
+	if (dict->kind != VALUE_DICT && dict->kind != VALUE_UNDEFINED)
+		return run_fail(r, "the argument after ** must be a dictionary");
+	if (!value_items(r, list, &items, &count) || (named && !dict_load(r, dict->dict)))
+		return false;
+	values = run_take(r, (a->count + count + a->named_count + named) * sizeof(*values));
+	names = run_take(r, (a->named_count + named) * sizeof(*names));
+	if (!values || !names || !run_charge(r, count + named))
+		return false;
+	if (a->count)
+		memcpy(values, a->values, a->count * sizeof(*values));
+	if (count)
+		memcpy(values + a->count, items, count * sizeof(*values));
+	a->count += count;
+	for (size_t i = 0; i < a->named_count + named; i++) {
+		const struct dict_entry *e = i < a->named_count ? NULL : &dict->dict->entries[i - a->named_count];
+
+		if (e && e->key.kind != VALUE_STRING)
+			return run_fail(r, "the keys of the dictionary after ** must be strings");
+		names[i] = e ? e->key : a->names[i];
+		values[a->count + i] = e ? e->value : a->named[i];
+	}
+	a->values = values;
+	a->named = values + a->count;
+	a->names = names;
+	a->named_count += named;
+	return a->named_count <= NAMED_MAX || run_fail(r, "more than %d named arguments", NAMED_MAX);
+}
+
 bool arguments_evaluate(struct jinja_run *r, const struct node *call, struct arguments *out)
 {
-	*out = (struct arguments){
-		.count = call->count, .names = call->names, .named_count = call->other_count};
-	if (call->count + call->other_count == 0)
-		return true;
-	out->values = run_take(r, (call->count + call->other_count) * sizeof(*out->values));
-	if (!out->values)
-		return false;
-	out->named = out->values + call->count;
+	struct value list = {0}, dict = {0};
+
+	*out = (struct arguments){.count = call->count, .names = call->names, .named_count = call->other_count};
+	if (call->count + call->other_count) {
+		out->values = run_take(r, (call->count + call->other_count) * sizeof(*out->values));
+		if (!out->values)
+			return false;
+		out->named = out->values + call->count;
+	}
 	for (size_t i = 0; i < call->count; i++)
 		if (!evaluate(r, call->items[i], &out->values[i]))
 			return false;
 	for (size_t i = 0; i < call->other_count; i++)
 		if (!evaluate(r, call->others[i], &out->named[i]))
 			return false;
-	return true;
+	if (!call->b && !call->c)
+		return true;
+	if ((call->b && !evaluate(r, call->b, &list)) || (call->c && !evaluate(r, call->c, &dict)))
+		return false;
+	if (call->c && dict.kind == VALUE_UNDEFINED)
+		return run_fail_undefined(r, &dict);
+	return add_many(r, &list, &dict, out);
 }
 
 /* The place of a name in a list of names, or SIZE_MAX; *count is the number of names. */
@@ -149,7 +191,7 @@ static bool call_macro(struct jinja_run *r, const struct macro *m, const struct 
 	const struct node *n = m->node, *at = r->at;
 	enum run_signal signal = r->signal;
 	struct value none = {.kind = VALUE_UNDEFINED, .undefined = {"caller", 6, NULL}};
-	bool taken[64] = {0}; /* the parser allows no more named arguments */
+	bool taken[NAMED_MAX] = {0};
 	struct frame *before;
 	bool good;
 

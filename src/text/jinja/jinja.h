@@ -4,8 +4,8 @@
  * jinja2 in the sandbox that transformers uses (trim_blocks, lstrip_blocks, loopcontrols, its tojson). All
  * work is bounded. Each byte of the output has a source, so that texts of users never become control tokens.
  *
- * Not supported: include, import, extends, recursive loops, call arguments with * or **, integers beyond 64
- * bits, identifiers outside ASCII.
+ * Not supported: include, import, extends, recursive loops, integers beyond 64 bits, identifiers outside
+ * ASCII.
  */
 #ifndef TEXT_JINJA_JINJA_H
 #define TEXT_JINJA_JINJA_H

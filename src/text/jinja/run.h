@@ -39,7 +39,7 @@ struct arguments {
 	const struct value *caller; /* of a call block */
 };
 
-enum { SLOTS = 6 };
+enum { SLOTS = 6, NAMED_MAX = 64 }; /* parameters of a built-in function; named arguments of a call */
 
 /* The arguments of a built-in function: positional or by name, NULL if not given. */
 struct slots {

@@ -222,14 +222,21 @@ static const struct node *attribute(struct parser *p, const struct node *object)
 	return n;
 }
 
-static bool argument(struct parser *p, struct node_list *positional, struct node_list *named,
-		     struct value **names)
+static bool argument(struct parser *p, struct node *call, struct node_list *positional,
+		     struct node_list *named, struct value **names)
 {
 	struct value *grown;
 
-	if (p->at->type == TOKEN_MULTIPLY || p->at->type == TOKEN_POWER)
-		return parse_unsupported(p, p->at, "arguments with %s are not supported",
-					 token_text(p->at->type)) != NULL;
+	if (p->at->type == TOKEN_MULTIPLY || p->at->type == TOKEN_POWER) {
+		const struct node **many = p->at->type == TOKEN_MULTIPLY ? &call->b : &call->c;
+
+		if (*many)
+			return parse_fail(p, p->at, "%s can stand before one argument only",
+					  token_text(p->at->type)) != NULL;
+		p->at++;
+		*many = parse_expression(p);
+		return *many != NULL;
+	}
 	if (p->at->type != TOKEN_NAME || p->at[1].type != TOKEN_ASSIGN) {
 		if (named->count)
 			return parse_fail(p, p->at, "an argument without a name follows one with a name") !=
@@ -254,20 +261,19 @@ static bool argument(struct parser *p, struct node_list *positional, struct node
 
 bool parse_arguments(struct parser *p, struct node *call)
 {
-	enum { NAMED_MAX = 64 };
 	struct node_list positional = {0}, named = {0};
 	struct value *names = NULL;
 
 	if (!parse_expect(p, TOKEN_OPEN))
 		return false;
 	while (p->at->type != TOKEN_CLOSE) {
-		if (positional.count + named.count && !parse_expect(p, TOKEN_COMMA))
+		if ((positional.count + named.count || call->b || call->c) && !parse_expect(p, TOKEN_COMMA))
 			return false;
 		if (p->at->type == TOKEN_CLOSE)
 			break;
 		if (named.count == NAMED_MAX)
 			return parse_fail(p, p->at, "more than %d named arguments", NAMED_MAX) != NULL;
-		if (!argument(p, &positional, &named, &names))
+		if (!argument(p, call, &positional, &named, &names))
 			return false;
 	}
 	call->items = positional.items;
