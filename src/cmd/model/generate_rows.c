@@ -19,7 +19,7 @@ struct answering {
 	struct question *questions;
 	size_t count;
 	struct tokenizer *tokenizer;
-	const struct template *template;
+	struct template *template;
 	struct inference *inference;
 	struct file_new out;
 	/* the current answer */
@@ -266,6 +266,7 @@ static void release(struct answering *a)
 	free(a->questions);
 	rows_release(&a->rows);
 	inference_close(&a->inference);
+	template_close(&a->template);
 	tokenizer_close(&a->tokenizer);
 	text_release(&a->text);
 }
@@ -278,7 +279,7 @@ enum status generate_rows(const struct command_context *c, const struct generate
 		tokenizer_open(&a.tokenizer, ask->tokenizer ? ask->tokenizer : ask->model.model, err);
 
 	if (!st)
-		st = template_find(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
+		st = template_open(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
 	if (!st)
 		st = read_questions(&a, err);
 	if (!st && ask->out)

@@ -72,8 +72,8 @@ struct node {
 	const struct node *a, *b, *c, *body, *otherwise;
 	const struct node **items, **others;
 	size_t count, other_count;
-	/* CALL, FILTER, TEST: positional arguments are `items` and the items of b (*b); named ones are `others`
-	 * with these names, and the entries of c (**c) */
+	/* CALL, FILTER, TEST: positional arguments are `items` and the items of b (*b); named ones are
+	 * `others` with these names, and the entries of c (**c) */
 	const struct value *names;
 	const struct function *function;
 	const struct test *test;

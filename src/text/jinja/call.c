@@ -24,7 +24,8 @@ static bool add_many(struct jinja_run *r, const struct value *list, const struct
 		memcpy(values + a->count, items, count * sizeof(*values));
 	a->count += count;
 	for (size_t i = 0; i < a->named_count + named; i++) {
-		const struct dict_entry *e = i < a->named_count ? NULL : &dict->dict->entries[i - a->named_count];
+		const struct dict_entry *e =
+			i < a->named_count ? NULL : &dict->dict->entries[i - a->named_count];
 
 		if (e && e->key.kind != VALUE_STRING)
 			return run_fail(r, "the keys of the dictionary after ** must be strings");
@@ -42,7 +43,8 @@ bool arguments_evaluate(struct jinja_run *r, const struct node *call, struct arg
 {
 	struct value list = {0}, dict = {0};
 
-	*out = (struct arguments){.count = call->count, .names = call->names, .named_count = call->other_count};
+	*out = (struct arguments){
+		.count = call->count, .names = call->names, .named_count = call->other_count};
 	if (call->count + call->other_count) {
 		out->values = run_take(r, (call->count + call->other_count) * sizeof(*out->values));
 		if (!out->values)
