@@ -183,6 +183,7 @@ static enum status plan_cpu(struct loaded *l, const struct load_options *o, stru
 	const uint64_t memory = o->memory ? o->memory : (uint64_t)((double)host_memory() * memory_share_cpu);
 
 	plan_backend_cpu(&l->back, cpu_backend_threads(), &l->arena);
+	l->back.invariant = true;
 	return plan(l, o, memory, out, err);
 }
 
@@ -258,7 +259,7 @@ static enum status load_weights(struct loaded *l, const struct load_options *o, 
 
 static enum status open_cpu(struct loaded *l, const struct load_options *o, struct error *err)
 {
-	const struct cpu_options options = {.threads = cpu_backend_threads()};
+	const struct cpu_options options = {.threads = cpu_backend_threads(), .invariant = true};
 	struct load_plan planned;
 	enum status st = plan_cpu(l, o, &planned, err);
 

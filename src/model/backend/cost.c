@@ -94,11 +94,11 @@ int64_t sample_room_bytes(int64_t vocab)
 static enum status workspace_paged_cpu(struct backend *back, const struct attention *at,
 				       struct paged_room *room, struct error *err)
 {
-	const int64_t queries = PAGED_ROWS * (at->heads / at->kv_heads);
+	const int64_t queries = CPU_PAGED_ROWS * (at->heads / at->kv_heads);
 	enum status st;
 
 	room->partial = (struct mat){.rows = back->threads,
-				     .cols = 2 * queries + PAGED_KEYS * (1 + 2 * (int64_t)at->head_dim),
+				     .cols = 2 * queries + CPU_PAGED_TILE * (1 + 2 * (int64_t)at->head_dim),
 				     .dtype = back->stat};
 	room->sampling = (struct mat){
 		.rows = back->threads, .cols = sample_room_bytes(room->limits.vocab), .dtype = DTYPE_U8};

@@ -22,7 +22,7 @@ enum status workspace_attention(struct backend *back, const struct batch *b, boo
 				struct error *err);
 enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err);
 /* A CPU thread attends this many rows of a sequence to this many keys at once. */
-enum { PAGED_ROWS = 8, PAGED_KEYS = 64 };
+enum { CPU_PAGED_ROWS = 8, CPU_PAGED_TILE = 64 };
 /* Allocates the memory of steps within the limits. */
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err);

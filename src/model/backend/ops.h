@@ -36,6 +36,9 @@ struct backend {
 	enum dtype dtype, stat;
 	enum backend_kind kind; /* the device that computes, or that the plan is for */
 	int threads;		/* CPU only; the plan needs it too, because workspace depends on it */
+	/* CPU only: GEMMs x w' give each row of x the same bits for every number of rows. Set by inference.
+	 */
+	bool invariant;
 	struct mat
 		/* GPU only: two sets of lists, used alternately; rows 0: each batch allocates its own. */
 		lists[2];

@@ -114,6 +114,7 @@ enum status cpu_backend_create(struct backend *back, const struct cpu_options *o
 		.dtype = DTYPE_F32,
 		.stat = DTYPE_F32,
 		.threads = (int)cpu_pool_count(cpu->pool),
+		.invariant = options->invariant,
 	};
 	return STATUS_OK;
 }

@@ -23,9 +23,9 @@ struct block {
 
 /* A thread's part of the workspace. */
 struct desk {
-	real *most, *sum; /* [PAGED_ROWS * group] of each query */
-	real *score;	  /* [PAGED_KEYS] */
-	real *k, *v;	  /* [PAGED_KEYS, head_dim] of an E4M3 cache */
+	real *most, *sum; /* [CPU_PAGED_ROWS * group] of each query */
+	real *score;	  /* [CPU_PAGED_TILE] */
+	real *k, *v;	  /* [CPU_PAGED_TILE, head_dim] of an E4M3 cache */
 };
 
 VECTOR static void scores_of(real *restrict s, const real *restrict q, const real *restrict k, int64_t ld,
@@ -156,14 +156,15 @@ static void attend(const struct work *w, const struct block *b, const struct des
 		d->most[i] = -(real)INFINITY;
 		d->sum[i] = 0;
 	}
-	for (int64_t begin = 0; begin < end; begin += PAGED_KEYS) {
+	for (int64_t begin = 0; begin < end; begin += CPU_PAGED_TILE) {
 		if (w->cache->scale.rows)
-			unpack_tile(w, b, d, begin, end - begin < PAGED_KEYS ? end - begin : PAGED_KEYS);
+			unpack_tile(w, b, d, begin,
+				    end - begin < CPU_PAGED_TILE ? end - begin : CPU_PAGED_TILE);
 		for (int64_t t = b->first; t < b->last; t++) {
 			const int64_t left = b->position + t - b->first + 1 - begin;
 
 			for (int64_t h = head; left > 0 && h < head + w->group; h++)
-				add_tile(w, b, d, t, h, begin, left < PAGED_KEYS ? left : PAGED_KEYS);
+				add_tile(w, b, d, t, h, begin, left < CPU_PAGED_TILE ? left : CPU_PAGED_TILE);
 		}
 	}
 	for (int64_t t = b->first; t < b->last; t++)
@@ -174,28 +175,28 @@ static void attend(const struct work *w, const struct block *b, const struct des
 
 static int64_t blocks_of(const struct paged_rows *r, int64_t sequence)
 {
-	return (r->begin[sequence + 1] - r->begin[sequence] + PAGED_ROWS - 1) / PAGED_ROWS;
+	return (r->begin[sequence + 1] - r->begin[sequence] + CPU_PAGED_ROWS - 1) / CPU_PAGED_ROWS;
 }
 
 static void attend_item(void *arg, int64_t item, unsigned thread)
 {
 	const struct work *w = arg;
 	const struct paged_rows *r = w->rows;
-	const int64_t queries = PAGED_ROWS * w->group;
+	const int64_t queries = CPU_PAGED_ROWS * w->group;
 	real *room = real_row(w->partial, thread);
 	const struct desk d = {.most = room,
 			       .sum = room + queries,
 			       .score = room + 2 * queries,
-			       .k = room + 2 * queries + PAGED_KEYS,
-			       .v = room + 2 * queries + PAGED_KEYS * (1 + w->at->head_dim)};
+			       .k = room + 2 * queries + CPU_PAGED_TILE,
+			       .v = room + 2 * queries + CPU_PAGED_TILE * (1 + w->at->head_dim)};
 	struct block b = {.kv_head = (int)(item % w->at->kv_heads)};
 	int64_t before = item / w->at->kv_heads;
 
 	for (; before >= blocks_of(r, b.sequence); b.sequence++)
 		before -= blocks_of(r, b.sequence);
-	b.first = r->begin[b.sequence] + before * PAGED_ROWS;
-	b.last = b.first + PAGED_ROWS < r->begin[b.sequence + 1] ? b.first + PAGED_ROWS
-								 : r->begin[b.sequence + 1];
+	b.first = r->begin[b.sequence] + before * CPU_PAGED_ROWS;
+	b.last = b.first + CPU_PAGED_ROWS < r->begin[b.sequence + 1] ? b.first + CPU_PAGED_ROWS
+								     : r->begin[b.sequence + 1];
 	b.position = r->keys[b.sequence] - (r->begin[b.sequence + 1] - b.first);
 	attend(w, &b, &d);
 }
