@@ -117,6 +117,11 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 		.limits = *most, .heads = at->heads, .kv_heads = at->kv_heads, .head_dim = at->head_dim};
 	if (back->kind == BACKEND_CPU)
 		return workspace_paged_cpu(back, at, room, err);
+	if (at->head_dim != 64 && at->head_dim != 128)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a GPU has a paged KV cache for heads of 64 or 128 elements, but this model "
+				 "has %d; use --device cpu, which supports any",
+				 at->head_dim);
 	room->lists = (struct mat){.rows = 1, .cols = paged_lists_words(at, most), .dtype = DTYPE_I32};
 	room->partial = (struct mat){.rows = paged_work_places(PAGED_BLOCKS) + PAGED_BLOCKS,
 				     .cols = PAGED_PARTIAL(at->head_dim),
