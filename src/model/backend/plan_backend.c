@@ -56,6 +56,8 @@ static enum status plan_gemm(struct backend *back, const struct gemm *g, struct 
 	cost_gemm(back, g);
 	if (cpu_blocks_of(g->b.dtype))
 		st = workspace_blocks(back, g, &room, err);
+	else if (back->kind == BACKEND_GPU && g->b.dtype == DTYPE_E4M3 && g->d.rows > GEMM_BF16_ROWS)
+		st = workspace_e4m3(back, g, &room, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
@@ -156,6 +158,14 @@ static enum status plan_swiglu(struct backend *back, struct mat gate_up, struct 
 	return touch(back, &h, 3);
 }
 
+static enum status plan_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h,
+				    struct error *err)
+{
+	enum status st = plan_gemm(back, g, err);
+
+	return st ? st : touch(back, &h, 3);
+}
+
 static enum status plan_swiglu_bwd(struct backend *back, struct mat dh, struct mat gate_up, bool again,
 				   struct error *err)
 {
@@ -238,6 +248,7 @@ static const struct ops plan_ops = {
 	.attention = plan_attention,
 	.attention_bwd = plan_attention_bwd,
 	.attention_cached = plan_attention_cached,
+	.gemm_swiglu = plan_gemm_swiglu,
 	.swiglu = plan_swiglu,
 	.swiglu_bwd = plan_swiglu_bwd,
 	.cross_entropy = plan_cross_entropy,

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/cpu/real.h"
 
+static enum status cpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h,
+				   struct error *err)
+{
+	enum status st = cpu_gemm(back, g, err);
+
+	return st ? st : cpu_swiglu(back, g->d, h, err);
+}
+
 const struct ops cpu_ops = {
 	.name = "cpu",
 	.put = cpu_put,
@@ -18,6 +26,7 @@ const struct ops cpu_ops = {
 	.attention = cpu_attention,
 	.attention_bwd = cpu_attention_bwd,
 	.attention_cached = cpu_attention_cached,
+	.gemm_swiglu = cpu_gemm_swiglu,
 	.swiglu = cpu_swiglu,
 	.swiglu_bwd = cpu_swiglu_bwd,
 	.cross_entropy = cpu_cross_entropy,

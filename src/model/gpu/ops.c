@@ -293,6 +293,7 @@ const struct ops gpu_ops = {
 	.attention = gpu_attention_forward,
 	.attention_bwd = gpu_attention_bwd,
 	.attention_cached = gpu_attention_cached,
+	.gemm_swiglu = gpu_gemm_swiglu,
 	.swiglu = gpu_swiglu,
 	.swiglu_bwd = gpu_swiglu_bwd,
 	.cross_entropy = gpu_cross_entropy,
