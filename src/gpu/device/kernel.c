@@ -188,12 +188,12 @@ enum status gpu_launch_clusters(struct gpu_kernel *k, struct gpu_stream *s,
 	const CUlaunchConfig config = config_of(l, s, attributes);
 	enum status st;
 
-	if (!k->device->cu.launch_ex)
+	if (!k->device->cu.launch_with)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD,
 				       "the driver of %s cannot launch clusters (cuLaunchKernelEx)",
 				       k->device->name);
 	st = opt_into_shared(k, l->shared_bytes, err);
-	return st ? st : CUDA_CALL(&k->device->cu, err, launch_ex, &config, k->function, params, NULL);
+	return st ? st : CUDA_CALL(&k->device->cu, err, launch_with, &config, k->function, params, NULL);
 }
 
 enum status gpu_kernel_clusters(struct gpu_kernel *k, const struct gpu_cluster_launch *l, unsigned *clusters,

@@ -138,6 +138,18 @@ enum status workspace_blocks(struct backend *back, const struct gemm *g, struct 
 	return arena_mat(back->arena, MEM_WORKSPACE, room, "quantized rows of a GEMM", err);
 }
 
+enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err)
+{
+	struct mat scale = {.rows = 1, .cols = g->a.rows, .dtype = DTYPE_F32};
+	enum status st = arena_mat(back->arena, MEM_WORKSPACE, &scale, "factors of a GEMM's rows", err);
+
+	*rows = (struct mat){.rows = g->a.rows, .cols = g->a.cols, .dtype = DTYPE_E4M3};
+	if (!st)
+		st = arena_mat(back->arena, MEM_WORKSPACE, rows, "rows of a GEMM in E4M3", err);
+	rows->row_scale = scale.data;
+	return st;
+}
+
 static enum status place_lists(struct backend *back, int64_t rows, struct mat *lists, struct error *err)
 {
 	*lists = (struct mat){.rows = BATCH_LISTS, .cols = rows + 1, .dtype = DTYPE_I32};
