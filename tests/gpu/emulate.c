@@ -25,7 +25,7 @@ struct fiber {
 	bool begun, done;
 };
 struct warp {
-	float lane[2][WARP]; /* two rounds: a lane may be one ahead of another's reading */
+	uint64_t lane[2][WARP]; /* two rounds: a lane may be one ahead of another's reading */
 	unsigned arrived, round;
 };
 struct block {
@@ -73,14 +73,14 @@ void __syncthreads(void)
 		pause_fiber();
 }
 
-float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask)
+uint64_t emulate_shuffle(uint64_t v, unsigned from)
 {
 	struct warp *w = &blocks[blockIdx.x].warp[threadIdx.x / WARP];
 	struct fiber *f = &blocks[blockIdx.x].fiber[threadIdx.x];
-	float *lane = w->lane[f->shuffles++ % 2];
+	uint64_t *lane = w->lane[f->shuffles++ % 2];
 	const unsigned round = w->round;
 
-	if (mask != 0xffffffffu)
+	if (from >= WARP)
 		__trap();
 	lane[threadIdx.x % WARP] = v;
 	if (++w->arrived == WARP) {
@@ -90,7 +90,14 @@ float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask)
 	}
 	while (w->round == round)
 		pause_fiber();
-	return lane[threadIdx.x % WARP ^ lane_mask];
+	return lane[from];
+}
+
+float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask)
+{
+	if (mask != 0xffffffffu)
+		__trap();
+	return __uint_as_float((uint32_t)emulate_shuffle(__float_as_uint(v), threadIdx.x % WARP ^ lane_mask));
 }
 
 void __syncwarp(void)
@@ -109,6 +116,22 @@ uint32_t atomicAdd(uint32_t *p, uint32_t v)
 	progress++;
 	*p += v;
 	return *p - v;
+}
+
+uint32_t atomicCAS(uint32_t *p, uint32_t old, uint32_t now)
+{
+	const uint32_t had = *p;
+
+	progress++;
+	if (had == old)
+		*p = now;
+	return had;
+}
+
+void emulate_add64(uint64_t *p, uint64_t v)
+{
+	progress++;
+	*p += v;
 }
 
 static void *must(void *p)

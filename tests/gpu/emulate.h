@@ -22,10 +22,14 @@ extern struct emulate_index threadIdx, blockIdx, gridDim, blockDim;
 
 void __syncthreads(void);
 float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask);
+/* What lane `lane` of the warp passes; the whole warp calls it. */
+uint64_t emulate_shuffle(uint64_t v, unsigned lane);
 void __syncwarp(void);
 /* A read that others' writes are waited for by. */
 uint32_t emulate_poll(const uint32_t *p);
 uint32_t atomicAdd(uint32_t *p, uint32_t v);
+uint32_t atomicCAS(uint32_t *p, uint32_t old, uint32_t now);
+void emulate_add64(uint64_t *p, uint64_t v);
 void __trap(void);
 /* cp.async: a thread's copies are made when it waits for them, groups in their order. */
 void emulate_copy(void *to, const void *from, size_t bytes);
@@ -82,6 +86,23 @@ static inline uint32_t __float_as_uint(float f)
 
 	memcpy(&bits, &f, sizeof(bits));
 	return bits;
+}
+
+static inline uint2 make_uint2(uint32_t x, uint32_t y)
+{
+	return (uint2){x, y};
+}
+
+static inline float __fdividef(float x, float y)
+{
+	return x / y;
+}
+
+#define __expf expf
+
+static inline uint32_t __umulhi(uint32_t x, uint32_t y)
+{
+	return (uint32_t)((uint64_t)x * y >> 32);
 }
 
 static inline float rsqrtf(float v)
