@@ -167,6 +167,12 @@ const struct train_maker makers_step[] = {
 #define B TRAIN_B
 #define HEADS(heads, kv_heads, dim) ((heads) + 256 * (kv_heads) + 65536 * ((dim) / 16))
 
+#define ROTATE(why, rows, heads, kv_heads, dim, flags)                                                       \
+	{                                                                                                    \
+		"step_rope", why, (uint64_t)(rows) * ((heads) + 2 * (kv_heads)) * (dim), 0, 0, rows,         \
+			HEADS(heads, kv_heads, dim) | (unsigned)(flags) << 24                                \
+	}
+
 static const struct kernel_case cases[] = {
 	TRAIN_CASE("step_embed", "one row", 1, 8, 0),
 	TRAIN_CASE("step_embed", "odd", 13, 129, O),
@@ -182,17 +188,17 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("step_swiglu", "odd", 9, 129, O),
 	TRAIN_CASE("step_swiglu", "sliced", 33, 192, S),
 	TRAIN_CASE("step_swiglu", "7B", 16, 18944, 0),
-	TRAIN_CASE("step_rope", "one row", 1, HEADS(1, 1, 16), 0),
-	TRAIN_CASE("step_rope", "heads of 64", 5, HEADS(9, 3, 64), S),
-	TRAIN_CASE("step_rope", "heads of 48, odd", 7, HEADS(3, 1, 48), O),
-	TRAIN_CASE("step_rope", "norm, heads of 128", 9, HEADS(4, 2, 128), A),
-	TRAIN_CASE("step_rope", "norm, heads of 80, odd", 7, HEADS(5, 2, 80), A | O),
-	TRAIN_CASE("step_rope", "norm, heads of 256", 5, HEADS(3, 1, 256), A | S),
-	TRAIN_CASE("step_rope", "E4M3, heads of 64", 5, HEADS(9, 3, 64), B),
-	TRAIN_CASE("step_rope", "E4M3, norm, heads of 128", 9, HEADS(4, 2, 128), A | B | S),
-	TRAIN_CASE("step_rope", "E4M3, heads of 48, odd", 7, HEADS(3, 1, 48), B | O),
-	TRAIN_CASE("step_rope", "7B", 64, HEADS(28, 4, 128), 0),
-	TRAIN_CASE("step_rope", "7B, E4M3", 64, HEADS(28, 4, 128), B),
+	ROTATE("one row", 1, 1, 1, 16, 0),
+	ROTATE("heads of 64", 5, 9, 3, 64, S),
+	ROTATE("heads of 48, odd", 7, 3, 1, 48, O),
+	ROTATE("norm, heads of 128", 9, 4, 2, 128, A),
+	ROTATE("norm, heads of 80, odd", 7, 5, 2, 80, A | O),
+	ROTATE("norm, heads of 256", 5, 3, 1, 256, A | S),
+	ROTATE("E4M3, heads of 64", 5, 9, 3, 64, B),
+	ROTATE("E4M3, norm, heads of 128", 9, 4, 2, 128, A | B | S),
+	ROTATE("E4M3, heads of 48, odd", 7, 3, 1, 48, B | O),
+	ROTATE("7B", 64, 28, 4, 128, 0),
+	ROTATE("7B, E4M3", 64, 28, 4, 128, B),
 };
 
 static void test(struct kit *k)
