@@ -57,8 +57,8 @@ static const struct kernel_case cases[] = {
 	SAMPLE(CHOOSE, "NaN and infinity", 12, 700, OPTIONS_ALL, LOGITS_BROKEN, 1, 0),
 	SAMPLE(CHOOSE, "7B", 64, 152064, OPTIONS_ALL, LOGITS_PEAKED, 1, 0),
 	SAMPLE(CHOOSE, "7B, flat, F32", 24, 152064, OPTIONS_ALL, LOGITS_FLAT, 0, 0),
-	SAMPLE(PLAIN, "draws", 200, 12, OPTIONS_DRAWS, LOGITS_FLAT, 1, 0),
-	SAMPLE(CHOOSE, "draws", 150, 12, OPTIONS_DRAWS, LOGITS_FLAT, 0, 0),
+	SAMPLE(PLAIN, "draws", 64, 6, OPTIONS_DRAWS, LOGITS_FLAT, 1, 0),
+	SAMPLE(CHOOSE, "draws", 48, 6, OPTIONS_DRAWS, LOGITS_FLAT, 0, 0),
 	SAMPLE(PLAIN, "many draws", 50000, 300, OPTIONS_DRAWS, LOGITS_FLAT, 1, 0),
 	SAMPLE(CHOOSE, "many draws", 50000, 300, OPTIONS_DRAWS, LOGITS_FLAT, 1, 0),
 	{"step_sample_count", "a prompt and its text", 5000, 0, 0, 1, 1},
@@ -88,7 +88,7 @@ static bool is_close(const struct sample_bed *b, uint32_t row, int32_t id, struc
 	const struct step_sample_row *r = sample_bed_row(b, row);
 	struct step_sample_row wider = *r;
 	bool finite;
-	const int64_t count = ref_sample_order(&b->on_host, row, false, c, &finite);
+	int64_t count = ref_sample_order(&b->on_host, row, false, c, &finite);
 	double distance;
 
 	if (!finite || !count || r->temperature == 0 || r->given >= 0)
@@ -97,6 +97,7 @@ static bool is_close(const struct sample_bed *b, uint32_t row, int32_t id, struc
 	for (int i = -1; i <= 1; i++) {
 		wider.top_p = r->top_p < 1 ? r->top_p + (float)(i * CLOSE) : r->top_p;
 		wider.min_p = r->min_p > 0 ? r->min_p * (float)(1 + i * CLOSE) : 0;
+		count = ref_sample_order(&b->on_host, row, false, c, &finite);
 		const int64_t kept = ref_sample_keep(&wider, c, count);
 		const int64_t at = ref_sample_point(&wider, c, kept, &distance);
 
@@ -189,10 +190,8 @@ static enum status check_draws(struct sample_bed *b, const struct found *f, stru
 		return error_set(err, STATUS_NO_RESOURCE, "no memory for draws");
 	}
 	for (uint32_t row = 0; row < b->rows; row++)
-		if (sample_bed_row(b, row)->place >= 0) {
-			drawn[f->results[(uint64_t)row * STEP_SAMPLE_RESULT_WORDS]]++;
-			draws++;
-		}
+		drawn[f->results[(uint64_t)row * STEP_SAMPLE_RESULT_WORDS]]++;
+	draws = b->rows;
 	kept = ref_sample_order(&b->on_host, 0, false, c, &finite);
 	kept = ref_sample_keep(sample_bed_row(b, 0), c, kept);
 	for (int64_t i = 0; i < kept; i++)

@@ -33,6 +33,8 @@ static void rmsnorm(const char *entry, struct ref_grid grid, const void *args)
 		for (int64_t j = 0; j < a->cols; j++)
 			sum += pow(ref_bf16(a->x, t * a->ld_x + j), 2);
 		rstd = 1 / sqrt(sum / a->cols + (double)a->eps);
+		if (a->rstd)
+			AT(float, a->rstd)[t * a->ld_rstd] = (float)rstd;
 		for (int64_t j = 0; j < a->cols; j++)
 			ref_put_bf16(a->y, t * a->ld_y + j,
 				     ref_bf16(a->w, j) * ref_round(ref_bf16(a->x, t * a->ld_x + j) * rstd));
@@ -76,22 +78,20 @@ static void turn(const struct step_rope_args *a, int64_t t, uint64_t norm, doubl
 static void put_cache(const struct step_rope_args *a, int64_t slot, int64_t which, const double *x)
 {
 	const int64_t at = slot * a->ld_kv + which * a->head_dim;
-	double most = 0;
-	float scale;
+	float most = 0;
 
 	for (int64_t j = 0; j < a->head_dim; j++)
-		most = fmax(most, fabs(x[j]));
-	scale = (float)most / 448.0f;
+		most = isnan(most) || fabs(x[j]) <= (double)most ? most : (float)fabs(x[j]);
 	if (a->scale)
-		AT(float, a->scale)[slot * a->ld_scale + which] = scale;
+		AT(float, a->scale)[slot * a->ld_scale + which] = most / 448.0f;
 	for (int64_t j = 0; j < a->head_dim; j++) {
 		if (!a->scale)
 			ref_put_bf16(a->kv, at + j, x[j]);
-		else if (isnan(x[j]))
-			AT(uint8_t, a->kv)[at + j] = signbit(x[j]) ? 0xff : 0x7f;
+		else if (isnan(most))
+			AT(uint8_t, a->kv)[at + j] = 0x7f;
 		else
 			ref_number_store(ATTENTION_E4M3, AT(void, a->kv), (uint64_t)(at + j),
-					 scale > 0 ? (double)((float)x[j] / scale) : 0);
+					 most > 0 ? (double)((float)x[j] * (448.0f / most)) : 0);
 	}
 }
 

@@ -25,12 +25,10 @@ static bool adjusted(const struct step_sample_args *a, const struct step_sample_
 	float add = 0;
 	bool has = false;
 
-	if (count && r->repetition != 1)
+	if (count)
 		*v = *v > 0 ? *v / r->repetition : *v * r->repetition;
-	if (times > 0) {
-		*v -= r->frequency * times;
-		*v -= r->presence;
-	}
+	if (times > 0)
+		*v -= r->frequency * times + r->presence;
 	for (int32_t i = 0; i < r->biases; i++)
 		if (bias[i].id == id) {
 			add += bias[i].add;
@@ -82,6 +80,13 @@ static double sum_of(const struct ref_candidate *c, int64_t count)
 	return sum;
 }
 
+static int by_id(const void *x, const void *y)
+{
+	const struct ref_candidate *c = x, *d = y;
+
+	return c->id < d->id ? -1 : c->id > d->id;
+}
+
 int64_t ref_sample_keep(const struct step_sample_row *r, struct ref_candidate *c, int64_t count)
 {
 	double all, sum = 0;
@@ -89,6 +94,10 @@ int64_t ref_sample_keep(const struct step_sample_row *r, struct ref_candidate *c
 
 	for (int64_t i = 0; i < count; i++)
 		c[i].share = exp((c[i].value - c[0].value) / (double)r->temperature);
+	if (r->top_k <= 0 && r->top_p >= 1 && r->min_p <= 0) {
+		qsort(c, (size_t)count, sizeof(*c), by_id);
+		return count;
+	}
 	if (r->top_k > 0 && r->top_k < count)
 		count = r->top_k;
 	all = sum_of(c, count);
@@ -163,14 +172,11 @@ static void sample_row(const struct step_sample_args *a, int64_t row, struct ref
 	int32_t *out = AT(int32_t, a->results) + row * a->ld_results;
 
 	memset(out, 0, 4 * sizeof(*out));
-	if (r->place < 0 && r->given < 0)
-		return;
 	out[0] = chosen(a, r, row, c, &out[1]);
-	if (out[1] == OK && r->logprobs >= 0)
+	if (out[1] == OK && (r->logprobs >= 0 || r->given >= 0))
 		put_logprobs(a, r, row, out[0], c);
-	if (r->given >= 0)
-		return;
-	AT(int32_t, a->last)[r->place] = out[0];
+	if (r->place >= 0)
+		AT(int32_t, a->last)[r->place] = out[0];
 	if (r->counted && out[1] == OK) {
 		uint16_t *count = AT(uint16_t, a->counts) + r->place * a->ld_counts + out[0];
 

@@ -13,7 +13,8 @@ struct ref_candidate {
  * raw: all ids, without penalties and bias. *finite: no logit is NaN or infinite. */
 int64_t ref_sample_order(const struct step_sample_args *a, int64_t row, bool raw, struct ref_candidate *c,
 			 bool *finite);
-/* Sets the shares; how many of the first top_k, top_p and min_p keep. temperature > 0. */
+/* Sets the shares; how many of the first top_k, top_p and min_p keep. If they keep all, puts them in the order of
+ * ids. temperature > 0. */
 int64_t ref_sample_keep(const struct step_sample_row *r, struct ref_candidate *c, int64_t count);
 /* The choice among the first `kept`. *distance: of the point from the nearer border of the choice's share, as a part
  * of all. */

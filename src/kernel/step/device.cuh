@@ -178,13 +178,6 @@ static __device__ __forceinline__ float group_sum(float v, unsigned lanes)
 	return v;
 }
 
-static __device__ __forceinline__ float group_max(float v, unsigned lanes)
-{
-	for (unsigned offset = lanes / 2; offset; offset /= 2)
-		v = fmaxf(v, lane_f32(v, (threadIdx.x % 32) ^ offset));
-	return v;
-}
-
 /* The sum over the block in every thread, in a fixed order. `room`: 32 numbers, free again after the next
  * barrier. */
 static __device__ __forceinline__ float block_sum_f32(float v, float *room)

@@ -58,7 +58,9 @@ ENTRY void __launch_bounds__(1024, 1) step_rmsnorm(const __grid_constant__ struc
 			sum += v[j] * v[j];
 	}
 	sum = block_sum_f32(sum, (float *)shared);
-	rstd = 1.0f / sqrtf(sum / (float)a.cols + a.eps);
+	rstd = 1.0f / sqrtf(sum * (1.0f / (float)a.cols) + a.eps);
+	if (threadIdx.x == 0 && a.rstd)
+		a.rstd[blockIdx.x * a.ld_rstd] = rstd;
 #pragma unroll
 	for (int i = 0; i < NORM_KEEP; i++) {
 		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
@@ -175,13 +177,13 @@ static __device__ __forceinline__ void rotate_head(struct head *h, const float *
 	}
 }
 
-static __device__ __forceinline__ void store_e4m3(const float v[8], uint8_t *p, int64_t left, float scale)
+static __device__ __forceinline__ void store_e4m3(const float v[8], uint8_t *p, int64_t left, float inverse)
 {
 	uint32_t w[2] = {0, 0};
 
 #pragma unroll
 	for (int j = 0; j < 8; j++)
-		w[j / 4] |= to_e4m3(scale > 0 ? v[j] / scale : 0.0f) << j % 4 * 8;
+		w[j / 4] |= to_e4m3(v[j] * inverse) << j % 4 * 8;
 	if (left >= 8 && (uint64_t)p % 8 == 0) {
 		*(uint2 *)p = make_uint2(w[0], w[1]);
 		return;
@@ -192,31 +194,38 @@ static __device__ __forceinline__ void store_e4m3(const float v[8], uint8_t *p, 
 			p[j] = (uint8_t)(w[j / 4] >> j % 4 * 8);
 }
 
-/* All lanes of the warp call it; `mine` is false if the group has no head. A NaN gets the scale of the other
- * numbers and stays NaN. */
+/* The larger one; NaN if either is. */
+static __device__ __forceinline__ float larger(float x, float y)
+{
+	return y <= x || x != x ? x : y;
+}
+
+/* All lanes of the warp call it; `mine` is false if the group has no head. */
 static __device__ __forceinline__ void put_e4m3(const struct step_rope_args *a, const struct head *h, int64_t slot,
 						uint32_t which, unsigned lanes, int mine)
 {
 	const uint32_t half = a->head_dim / 2;
 	uint8_t *to = (uint8_t *)a->kv + slot * a->ld_kv + (int64_t)which * a->head_dim;
-	float most = 0, scale;
+	float most = 0, inverse;
 
 #pragma unroll
 	for (int j = 0; j < 8; j++)
-		most = fmaxf(most, fmaxf(fabsf(h->a[j]), fabsf(h->b[j])));
-	scale = group_max(most, lanes) / 448.0f;
+		most = larger(most, larger(fabsf(h->a[j]), fabsf(h->b[j])));
+	for (unsigned offset = lanes / 2; offset; offset /= 2)
+		most = larger(most, lane_f32(most, (threadIdx.x % 32) ^ offset));
+	inverse = most == 0 ? 0 : 448.0f / most;
 	if (!mine)
 		return;
 	if (h->at == 0)
-		a->scale[slot * a->ld_scale + which] = scale;
+		a->scale[slot * a->ld_scale + which] = most / 448.0f;
 	if (h->left > 0) {
-		store_e4m3(h->a, to + h->at, h->left, scale);
-		store_e4m3(h->b, to + half + h->at, h->left, scale);
+		store_e4m3(h->a, to + h->at, h->left, inverse);
+		store_e4m3(h->b, to + half + h->at, h->left, inverse);
 	}
 }
 
 /* A group of lanes has one head of q, k or v. */
-ENTRY void __launch_bounds__(STEP_ROPE_THREADS) step_rope(const __grid_constant__ struct step_rope_args a)
+ENTRY void __launch_bounds__(STEP_ROPE_THREADS, 6) step_rope(const __grid_constant__ struct step_rope_args a)
 {
 	const unsigned lanes = a.lanes, groups = STEP_ROPE_THREADS / lanes;
 	const uint32_t all = a.heads + 2 * a.kv_heads, half = a.head_dim / 2;

@@ -30,19 +30,20 @@ struct step_embed_args {
 };
 static_assert(sizeof(struct step_embed_args) == 64, "layout shared with nvcc");
 
-/* step_rmsnorm: y = bf16(w * bf16(x * rstd)), rstd = 1 / sqrt(mean(x^2) + eps): train_rmsnorm without `add`
- * and without rstd's result. y may be x. cols <= STEP_NORM_COLS_MAX. Reads w before it waits. Grid: rows
- * blocks of step_norm_threads(cols). */
+/* step_rmsnorm: y = bf16(w * bf16(x * rstd)), rstd = 1 / sqrt(mean(x^2) + eps), with the bits of train_rmsnorm
+ * without `add`. y may be x. cols <= STEP_NORM_COLS_MAX. Reads w before it waits. Grid: rows blocks of
+ * step_norm_threads(cols). */
 struct step_norm_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(const uint16_t) w; /* (cols) */
 	DEVICE_PTR(uint16_t) y;	      /* (rows, cols), ld_y */
-	int64_t ld_x, ld_y;
+	DEVICE_PTR(float) rstd;	      /* (rows), ld_rstd; 0: absent */
+	int64_t ld_x, ld_y, ld_rstd;
 	uint32_t rows, cols;
 	float eps;
 	uint32_t reserved;
 };
-static_assert(sizeof(struct step_norm_args) == 56, "layout shared with nvcc");
+static_assert(sizeof(struct step_norm_args) == 72, "layout shared with nvcc");
 
 /* step_swiglu: h = bf16(silu(gate) * up), the bits of train_swiglu. Grid: step_blocks(rows, ffn) of
  * STEP_THREADS. */
@@ -60,7 +61,7 @@ static_assert(sizeof(struct step_swiglu_args) == 40, "layout shared with nvcc");
  * its k and v. Norm and rotation are those of train_head_rope.
  * The cache's row is 2 kv_heads head_dim elements: keys of all heads, then values. BF16; or, if `scale` is
  * present, E4M3: scale = largest magnitude / 448 of the head's numbers after their rounding to BF16, element =
- * e4m3(number / scale). A head of zeros has scale 0.
+ * e4m3(number * (448 / largest magnitude)). A head of zeros has scale 0, and one with a NaN has scale NaN.
  * head_dim: a multiple of 16, at most STEP_HEAD_DIM_MAX. Grid: step_rope_blocks() of STEP_ROPE_THREADS.
  */
 struct step_rope_args {
@@ -85,12 +86,10 @@ static inline unsigned step_blocks(uint64_t rows, uint64_t cols)
 	return (unsigned)((rows * ((cols + 7) / 8) + STEP_THREADS - 1) / STEP_THREADS);
 }
 
-/* One or two vectors per thread, whole warps, at most 1024 threads. */
+/* Two vectors per thread, whole warps: train_row_threads, because the order of a sum depends on it. */
 static inline unsigned step_norm_threads(uint64_t cols)
 {
-	const unsigned vectors = (unsigned)((cols + 7) / 8), threads = (vectors + 31) / 32 * 32;
-
-	return threads <= 1024 ? threads : (threads / 2 + 31) / 32 * 32;
+	return (unsigned)((cols + 16 * 32 - 1) / (16 * 32) * 32);
 }
 
 /* Lanes of a head: 16 numbers each, a power of two. */

@@ -123,6 +123,13 @@ static __device__ __forceinline__ uint64_t warp_best(uint64_t v)
 	return v;
 }
 
+static __device__ __forceinline__ double warp_sum_f64(double v)
+{
+	for (unsigned offset = 16; offset; offset /= 2)
+		v += lane_f64(v, (threadIdx.x % 32) ^ offset);
+	return v;
+}
+
 /* The largest of the block's numbers, in every thread. */
 static __device__ __forceinline__ uint64_t block_best(uint64_t v, struct notes *n)
 {
@@ -218,7 +225,7 @@ static __device__ __forceinline__ double row_random(const struct step_sample_row
 	return ((double)word + 0.5) * 0x1p-32;
 }
 
-/* The result without log probabilities, by one thread. */
+/* The result without log probabilities, and the last id of the place, by one thread. */
 static __device__ __forceinline__ void put_result(const struct step_sample_args *a, uint32_t row, int32_t id,
 						  int32_t status)
 {
@@ -228,10 +235,8 @@ static __device__ __forceinline__ void put_result(const struct step_sample_args 
 	out[1] = status;
 	out[2] = 0;
 	out[3] = 0;
+	if (a->row[row].place >= 0)
+		a->last[a->row[row].place] = id;
 }
 
-static __device__ __forceinline__ int row_is_padding(const struct step_sample_row *r)
-{
-	return r->place < 0 && r->given < 0;
-}
 #endif

@@ -10,8 +10,9 @@
  * Each row is divided among `parts` blocks; block b has part b % parts of row b / parts. The block of a row
  * that ends last makes the choice. Nothing depends on the order in which blocks run: sums of floating-point
  * numbers have a fixed order, and those that are formed by atomics are of integers.
- * A choice goes through the ids from the most to the least likely, equals by id, to the point
- * (random_u32(seed, stream, index) + 1/2) / 2^32 of the allowed ids' total probability.
+ * A choice goes through the ids to the point (random_u32(seed, stream, index) + 1/2) / 2^32 of their total
+ * probability: in the order of ids if top_k, top_p and min_p allow all, else from the most likely one on, equals
+ * by id. model/generation/choice.c does the same on a CPU.
  */
 #ifndef KERNEL_STEP_SAMPLE_H
 #define KERNEL_STEP_SAMPLE_H
@@ -49,7 +50,7 @@ struct step_sample_bias {
 struct step_sample_part {
 	uint64_t best;	  /* after penalties, bias and mask */
 	uint64_t raw_best;
-	double raw_sum; /* sum of exp(logit - largest logit of the part); with logprobs >= 0 */
+	double raw_sum; /* sum of exp(logit - largest logit of the part), if a log probability is wanted */
 	uint32_t infinite; /* a logit is NaN or infinite */
 	uint32_t reserved;
 };

@@ -147,13 +147,11 @@ ENTRY void __launch_bounds__(THREADS, 2) step_sample_scan(const __grid_constant_
 
 	let_next_begin();
 	wait_for_earlier();
-	if (row_is_padding(r))
-		return;
 	for (uint32_t i = p.number * each + threadIdx.x; i < (p.number + 1) * each && i < words; i += THREADS)
 		bins[i] = 0;
 	w = view_of(&a, p.row, n);
 	scan_bests(&w, &p, n, &found);
-	if (r->logprobs >= 0 && !found.infinite && found.raw_best)
+	if ((r->logprobs >= 0 || r->given >= 0) && !found.infinite && found.raw_best)
 		found.raw_sum = raw_sum(&w, &p, best_value(found.raw_best), n);
 	if (r->logprobs > 0)
 		scan_tops(&w, &p, r->logprobs, n);
@@ -234,12 +232,10 @@ static __device__ void put_all(const struct step_sample_args *a, uint32_t row, c
 
 	if (threadIdx.x == 0) {
 		put_result(a, row, (int32_t)id, status);
-		if (status == SAMPLE_OK && r->logprobs >= 0)
+		if (status == SAMPLE_OK && (r->logprobs >= 0 || r->given >= 0))
 			((float *)out)[2] = (float)((double)logit_at(a, row, id) - (double)best_value(t->raw_best) -
 						    t->log_sum);
-		if (r->given < 0)
-			a->last[r->place] = (int32_t)id;
-		if (r->given < 0 && r->counted && status == SAMPLE_OK)
+		if (r->counted && status == SAMPLE_OK)
 			count_id(a, r, id);
 	}
 	__syncwarp();
@@ -272,11 +268,6 @@ ENTRY void __launch_bounds__(THREADS, 2) step_sample_choose(const __grid_constan
 
 	let_next_begin();
 	wait_for_earlier();
-	if (row_is_padding(r)) {
-		if (p.number == 0 && threadIdx.x == 0)
-			put_result(&a, p.row, 0, SAMPLE_OK);
-		return;
-	}
 	t = whole_of(&a, p.row);
 	if (t.infinite || r->given >= 0 || !t.best || r->temperature == 0) {
 		const int32_t status = t.infinite ? SAMPLE_NOT_FINITE : r->given < 0 && !t.best ? SAMPLE_EMPTY : SAMPLE_OK;

@@ -86,24 +86,14 @@ ENTRY void __launch_bounds__(THREADS) step_sample_greedy(const __grid_constant__
 
 	let_next_begin();
 	wait_for_earlier();
-	if (!row_is_padding(&a.row[p.row]))
-		best_of_part(&a, &p, n);
+	best_of_part(&a, &p, n);
 	if (!is_last(&a, p.row, n) || threadIdx.x >= 32)
 		return;
-	if (row_is_padding(&a.row[p.row])) {
-		if (threadIdx.x == 0)
-			put_result(&a, p.row, 0, SAMPLE_OK);
-		return;
-	}
 	if (threadIdx.x < a.parts)
 		best = __ldcg(&part[threadIdx.x].infinite) ? ~(uint64_t)0 : __ldcg(&part[threadIdx.x].best);
 	best = warp_best(best);
-	if (threadIdx.x == 0) {
-		const int32_t id = ~best ? (int32_t)best_id(best) : 0;
-
-		put_result(&a, p.row, id, ~best ? SAMPLE_OK : SAMPLE_NOT_FINITE);
-		a.last[a.row[p.row].place] = id;
-	}
+	if (threadIdx.x == 0)
+		put_result(&a, p.row, ~best ? (int32_t)best_id(best) : 0, ~best ? SAMPLE_OK : SAMPLE_NOT_FINITE);
 }
 
 /* -- bins of BF16 values -- */
@@ -296,7 +286,7 @@ static __device__ uint32_t element_of_value(const struct step_sample_args *a, co
 	const int wide = row_is_wide(a);
 	const uint32_t vectors = (end - begin + 7) / 8, each = (vectors + THREADS - 1) / THREADS;
 	const uint32_t own = begin + threadIdx.x * each * 8;
-	uint32_t *found = (uint32_t *)n->word, count = 0, id;
+	uint32_t *found = (uint32_t *)n->word, count = 0;
 	struct scan64 before;
 
 	for (uint32_t at = own; at < own + each * 8 && at < end; at += 8) {
@@ -311,10 +301,15 @@ static __device__ uint32_t element_of_value(const struct step_sample_args *a, co
 	if (before.before <= rank && rank < before.before + count) {
 		uint32_t left = rank - (uint32_t)before.before;
 
-		for (id = own; id < end; id++)
-			if (bf16_low(row[id]) == value && left-- == 0)
-				break;
-		*found = id;
+		for (uint32_t at = own; at < own + each * 8 && at < end; at += 8) {
+			float v[8];
+
+			unpack8(v, load8(row + at, (int64_t)end - at, wide));
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				if (v[j] == value && at + j < end && left-- == 0)
+					*found = at + j;
+		}
 	}
 	__syncthreads();
 	return *found;
@@ -359,6 +354,93 @@ static __device__ int bins_suffice(const struct group *g, float most, float temp
 	return !block_best((uint64_t)unclear, n);
 }
 
+/* -- the order of ids, if every id may be chosen -- */
+
+/* The element of begin .. end - 1 at which the sum of weights passes the target. Each thread has neighbouring
+ * elements. */
+static __device__ uint32_t element_of_mass(const struct step_sample_args *a, const uint16_t *row, uint32_t begin,
+					   uint32_t end, const float *weights, double target, struct notes *n)
+{
+	const int wide = row_is_wide(a);
+	const uint32_t vectors = (end - begin + 7) / 8, each = (vectors + THREADS - 1) / THREADS;
+	const uint32_t own = begin + threadIdx.x * each * 8;
+	uint32_t *found = (uint32_t *)n->word, answers;
+	struct scan_f64 sum;
+	double mass = 0;
+
+	for (int turn = 0; turn < 2; turn++) {
+		double before = turn ? sum.before : 0;
+		uint32_t last = end - 1;
+
+		for (uint32_t at = own; at < own + each * 8 && at < end && (!turn || threadIdx.x + 1 == answers); at += 8) {
+			const uint4 q = load8(row + at, (int64_t)end - at, wide);
+			const uint32_t w[4] = {q.x, q.y, q.z, q.w};
+
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				if (at + j < end && (!turn || before <= target)) {
+					before += weights[BINS / 2 + bin_of(w[j / 2] >> j % 2 * 16)];
+					last = at + j;
+				}
+		}
+		if (turn) {
+			if (threadIdx.x + 1 == answers)
+				*found = last;
+			break;
+		}
+		mass = before;
+		sum = block_scan_f64(mass, n);
+		answers = (uint32_t)block_best(mass > 0 && sum.before <= target ? threadIdx.x + 1 : 0, n);
+	}
+	__syncthreads();
+	return *found;
+}
+
+/* The parts' masses, from the same counts and weights. */
+static __device__ uint32_t choose_by_id(const struct step_sample_args *a, uint32_t row, const struct group *g,
+					struct notes *n)
+{
+	const uint16_t *counts = (const uint16_t *)a->bins + (uint64_t)row * a->parts * BINS;
+	float *weights = (float *)((char *)n + STEP_SAMPLE_NOTES);
+	double *mass = (double *)(weights + BINS);
+	double w = g->first, all = 0, target;
+	uint32_t number = 0;
+
+	for (int j = 0; j < GROUP; j++) {
+		weights[g->top - (uint32_t)j] = (float)w;
+		w *= g->ratio;
+	}
+	__syncthreads();
+	for (uint32_t p = 0; p < a->parts; p++) {
+		double own = 0;
+
+		for (uint32_t i = threadIdx.x * 2; i < BINS; i += THREADS * 2) {
+			const uint32_t two = __ldcg((const uint32_t *)(counts + (uint64_t)p * BINS + i));
+
+			if (two)
+				own += (two & 0xffffu) * (double)weights[i] + (two >> 16) * (double)weights[i + 1];
+		}
+		own = warp_sum_f64(own);
+		if (threadIdx.x % 32 == 0)
+			mass[p * WARPS + threadIdx.x / 32] = own;
+	}
+	__syncthreads();
+	for (uint32_t i = 0; i < a->parts * WARPS; i++)
+		all += mass[i];
+	target = row_random(&a->row[row]) * all;
+	for (all = 0;; number++) {
+		double own = 0;
+
+		for (uint32_t i = 0; i < WARPS; i++)
+			own += mass[number * WARPS + i];
+		if (all + own > target || number + 1 == a->parts)
+			break;
+		all += own;
+	}
+	return element_of_mass(a, row_bf16(a, row), part_begin(a, number), part_begin(a, number + 1), weights,
+			       target - all, n);
+}
+
 static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32_t row, struct notes *n)
 {
 	const struct step_sample_row *r = &a->row[row];
@@ -379,18 +461,16 @@ static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32
 	if (!bins_suffice(&g, bin_value(top), r->temperature, n))
 		return choose_all(&all, n);
 	weigh_group(&g, (double)bin_value(top), 1.0 / (double)r->temperature);
+	if (!(r->top_p < 1))
+		return choose_by_id(a, row, &g, n);
 	own = group_mass(&g);
 	sum = block_scan_f64(own, n);
-	kept = sum.all;
-	end.bin = top;
-	if (r->top_p < 1) {
-		end = find_spot(&g, &sum, own, (double)r->top_p * sum.all, 1, n);
-		kept = end.mass + (end.rank + 1) * end.weight;
-	}
+	end = find_spot(&g, &sum, own, (double)r->top_p * sum.all, 1, n);
+	kept = end.mass + (end.rank + 1) * end.weight;
 	s = find_spot(&g, &sum, own, row_random(r) * kept, 0, n);
 	if (!bin_is_exact(s.bin) || !bin_is_exact(end.bin))
 		return choose_all(&all, n);
-	if (r->top_p < 1 && s.bin == end.bin && s.rank > end.rank)
+	if (s.bin == end.bin && s.rank > end.rank)
 		s.rank = end.rank;
 	return find_element(a, row, s.bin, s.rank, n);
 }
@@ -405,21 +485,13 @@ ENTRY void __launch_bounds__(THREADS, 2) step_sample_plain(const __grid_constant
 
 	let_next_begin();
 	wait_for_earlier();
-	if (!row_is_padding(&a.row[p.row]))
-		count_part(&a, &p, n, (uint32_t *)((char *)shared + STEP_SAMPLE_NOTES));
+	count_part(&a, &p, n, (uint32_t *)((char *)shared + STEP_SAMPLE_NOTES));
 	if (!is_last(&a, p.row, n))
 		return;
-	if (row_is_padding(&a.row[p.row])) {
-		if (threadIdx.x == 0)
-			put_result(&a, p.row, 0, SAMPLE_OK);
-		return;
-	}
 	infinite = threadIdx.x < a.parts ? __ldcg(&part[threadIdx.x].infinite) : 0;
 	infinite = (uint32_t)block_best(infinite, n);
 	if (!infinite)
 		id = choose_plain(&a, p.row, n);
-	if (threadIdx.x == 0) {
+	if (threadIdx.x == 0)
 		put_result(&a, p.row, (int32_t)id, infinite ? SAMPLE_NOT_FINITE : SAMPLE_OK);
-		a.last[a.row[p.row].place] = (int32_t)id;
-	}
 }

@@ -64,18 +64,14 @@ static __device__ __forceinline__ float penalized(const struct step_sample_row *
 {
 	const uint32_t times = count & 0x7fffu;
 
-	if (r->repetition != 1)
-		v = v > 0 ? v / r->repetition : v * r->repetition;
+	v = v > 0 ? v / r->repetition : v * r->repetition;
+	if (!times)
+		return v;
 #ifndef EMULATED
-	if (times)
-		v = __fsub_rn(__fsub_rn(v, __fmul_rn(r->frequency, (float)times)), r->presence);
+	return __fsub_rn(v, __fadd_rn(__fmul_rn(r->frequency, (float)times), r->presence));
 #else
-	if (times) {
-		v -= r->frequency * (float)times;
-		v -= r->presence;
-	}
+	return v - (r->frequency * (float)times + r->presence);
 #endif
-	return v;
 }
 
 static __device__ __forceinline__ float biased(const struct view *w, float v, uint32_t id)
@@ -279,40 +275,56 @@ static __device__ struct position find_position(const struct view *w, uint64_t p
 	return p;
 }
 
-/* The id of the rank-th element with this key among begin .. end - 1, begin a multiple of eight. */
-static __device__ __noinline__ uint32_t element_of_rank(const struct view *w, uint32_t begin, uint32_t end, uint32_t key,
-					   uint32_t rank, struct notes *n)
+/* What an element counts: 1 if it has the key; key 0: its weight. */
+static __device__ __forceinline__ uint64_t worth(const struct view *w, uint32_t own, uint32_t key)
 {
-	const uint32_t vectors = (end - begin + 7) / 8, each = (vectors + THREADS - 1) / THREADS;
-	const uint32_t own = begin + threadIdx.x * each * 8;
-	uint32_t *found = (uint32_t *)n->word, count = 0, id;
-	struct scan64 before;
+	return key ? own == key : own ? weight_of(w, own) : 0;
+}
 
-	for (uint32_t i = 0; i < each && own + i * 8 < end; i++) {
-		uint32_t keys[8];
+/* The id at which the number of elements with this key passes `past`, in the order of ids; key 0: at which the
+ * weight does. Divides the row among the threads, then a thread's elements again. */
+static __device__ __noinline__ uint32_t element_in_ids(const struct view *w, uint32_t key, uint64_t past,
+						       struct notes *n)
+{
+	uint32_t begin = 0, end = w->a->vocab;
 
-		(void)keys8(w, own + i * 8, end, keys);
+	for (;;) {
+		const uint32_t vectors = (end - begin + 7) / 8, each = (vectors + THREADS - 1) / THREADS * 8;
+		const uint32_t own = begin + threadIdx.x * each;
+		uint64_t sum = 0;
+		struct scan64 all;
+		uint32_t answers;
+
+		for (uint32_t at = own; at < own + each && at < end; at += 8) {
+			uint32_t keys[8];
+
+			(void)keys8(w, at, end, keys);
 #pragma unroll
-		for (int j = 0; j < 8; j++)
-			count += keys[j] == key;
-	}
-	before = block_scan(count, n);
-	if (before.before <= rank && rank < before.before + count) {
-		uint32_t left = rank - (uint32_t)before.before;
-
-		for (uint32_t at = own; at < end && at < own + each * 8; at++) {
-			const uint32_t k = key_of(w, logit_at(w->a, w->row, at), at);
-
-			if (k == key && left-- == 0) {
-				*found = at;
-				break;
-			}
+			for (int j = 0; j < 8; j++)
+				sum += worth(w, keys[j], key);
 		}
+		all = block_scan(sum, n);
+		answers = (uint32_t)block_best(sum && all.before <= past ? threadIdx.x + 1 : 0, n) - 1;
+		if (threadIdx.x == answers)
+			n->word[0] = all.before;
+		__syncthreads();
+		past -= n->word[0] < past ? n->word[0] : past;
+		begin += answers * each;
+		end = begin + each < end ? begin + each : end;
+		__syncthreads();
+		if (each == 8)
+			break;
 	}
-	__syncthreads();
-	id = *found;
-	__syncthreads();
-	return id;
+	for (uint32_t at = begin, last = begin;; at++) {
+		const uint64_t own = worth(w, at < end ? key_of(w, logit_at(w->a, w->row, at), at) : 0, key);
+
+		if (at == end)
+			return last;
+		last = own ? at : last;
+		if (own > past)
+			return at;
+		past -= own;
+	}
 }
 
 /* The largest key of begin .. end - 1 with its id; 0: no id is allowed. */
@@ -397,6 +409,8 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 	}
 	count = block_scan(count, n).all;
 	kept = block_scan(mass, n).all;
+	if (r->top_k <= 0 && !(r->top_p < 1) && !(r->min_p > 0))
+		return element_in_ids(w, 0, part_of_mass(row_random(r), kept), n);
 	if (r->top_k > 0 && (uint64_t)r->top_k < count) {
 		p = find_position(w, (uint64_t)r->top_k - 1, 0, n);
 		elements = p.count + p.rank + 1;
@@ -417,7 +431,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 			kept = mass;
 	}
 	p = find_position(w, part_of_mass(row_random(r), kept), 1, n);
-	return element_of_rank(w, 0, w->a->vocab, p.key, p.rank, n);
+	return element_in_ids(w, p.key, p.rank, n);
 }
 
 /* The choice from a row without other options than temperature and top_p, by one block. */
