@@ -80,6 +80,9 @@
 	X(CU_MEMHOSTALLOC_PORTABLE, 1)                       \
 	X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                      \
 	X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                     \
+	X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
+	X(CU_EVENT_BLOCKING_SYNC, 1)                         \
+	X(CU_EVENT_DISABLE_TIMING, 2)                        \
 	X(CU_TENSOR_MAP_DATA_TYPE_UINT8, 0)                  \
 	X(CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 6)                \
 	X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0)                  \
