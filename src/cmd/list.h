@@ -17,7 +17,6 @@
 	X(report) \
 	X(roofline) \
 	X(rows) \
-	X(serve) \
 	X(tokens) \
 	X(train)
 /* clang-format on */
@@ -28,7 +27,6 @@
 	X(docs) \
 	X(engine) \
 	X(facts) \
-	X(front) \
 	X(kernels) \
 	X(ranks) \
 	X(sample) \

@@ -2,7 +2,7 @@
 /*
  * What the front end and the engine say to each other: requests in, events out. Both know only token ids. The
  * same structs serve callers within one process (engine/engine.h) and, as frames, two processes
- * (engine/frame.h).
+ * (engine/frame/frame.h).
  */
 #ifndef ENGINE_MESSAGE_H
 #define ENGINE_MESSAGE_H

@@ -80,6 +80,9 @@
 	X(CU_MEMHOSTALLOC_PORTABLE, 1)                       \
 	X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                      \
 	X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                     \
+	X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
+	X(CU_EVENT_BLOCKING_SYNC, 1)                         \
+	X(CU_EVENT_DISABLE_TIMING, 2)                        \
 	X(CU_TENSOR_MAP_DATA_TYPE_UINT8, 0)                  \
 	X(CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 6)                \
 	X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0)                  \
@@ -132,7 +135,7 @@ typedef struct CUlaunchAttribute_st {
 	unsigned id;
 	char pad[4];
 	union {
-		char pad[64];
+		char bytes[64];
 		struct {
 			unsigned x, y, z;
 		} clusterDim;
@@ -226,11 +229,11 @@ typedef struct CUlaunchConfig_st {
 	X(REQUIRED, CUresult, launch, cuLaunchKernel,                                                         \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,        \
 	   unsigned shared_bytes, CUstream s, void **params, void **extra))                                   \
+	X(OPTIONAL, CUresult, launch_with, cuLaunchKernelEx,                                                  \
+	  (const CUlaunchConfig *config, CUfunction f, void **params, void **extra))                          \
 	X(REQUIRED, CUresult, launch_cooperative, cuLaunchCooperativeKernel,                                  \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,        \
 	   unsigned shared_bytes, CUstream s, void **params))                                                 \
-	X(OPTIONAL, CUresult, launch_ex, cuLaunchKernelEx,                                                    \
-	  (const CUlaunchConfig *config, CUfunction f, void **params, void **extra))                          \
 	X(OPTIONAL, CUresult, clusters, cuOccupancyMaxActiveClusters,                                         \
 	  (int *clusters, CUfunction f, const CUlaunchConfig *config))                                        \
 	X(REQUIRED, CUresult, graph_instantiate, cuGraphInstantiateWithFlags,                                 \

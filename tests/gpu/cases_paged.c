@@ -5,8 +5,9 @@
  */
 #include "cases.h"
 #include "core/math/random.h"
+#include "gpu/device/tensor_map.h"
 #include "kernel/paged/attention.h"
-#include "model/gpu/paged/work.h"
+#include "model/gpu/paged/tiles.h"
 #include "ref.h"
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +25,7 @@ struct step {
 		int32_t keys, rows;
 	} of[SEQUENCES_MOST];
 };
-enum { ONE_KEY, BORDERS, MIXED, SPECULATION, MANY, LONG, CHUNK, PROMPT, DECODE_64, STEPS };
+enum { ONE_KEY, BORDERS, MIXED, SPECULATION, MANY, LONG, CHUNK, PROMPT, DECODE_64, LARGE, STEPS };
 static const struct step steps[STEPS] = {
 	[ONE_KEY] = {{{1, 1}}},
 	[BORDERS] = {{{15, 1}, {16, 1}, {17, 1}, {31, 1}, {32, 1}, {33, 1}, {63, 1}, {64, 1}, {65, 1}, {127, 1}, {128, 1}, {129, 1}}},
@@ -35,6 +36,7 @@ static const struct step steps[STEPS] = {
 	[LONG] = {{{5000, 1}}},
 	[CHUNK] = {{{2300, 70}, {1100, 1}}},
 	[PROMPT] = {{{150, 150}}},
+	[LARGE] = {{{700, 300}, {65, 65}, {1000, 1}, {513, 128}, {200, 200}, {63, 63}, {4000, 64}}},
 	[DECODE_64] = {{{600, 1}, {601, 1}, {602, 1}, {613, 1}, {588, 1}, {575, 1}, {640, 1}, {599, 1}, {600, 1}, {601, 1}, {602, 1}, {613, 1},
 			{588, 1}, {575, 1}, {640, 1}, {599, 1}, {600, 1}, {601, 1}, {602, 1}, {613, 1}, {588, 1}, {575, 1}, {640, 1}, {599, 1},
 			{600, 1}, {601, 1}, {602, 1}, {613, 1}, {588, 1}, {575, 1}, {640, 1}, {599, 1}}},
@@ -70,6 +72,14 @@ static const struct kernel_case cases[] = {
 	{"paged_e4m3_d128", "ends of pages and tiles", 129, 5, PAGED_THREADS, HEADS(8, 1), BORDERS | PAGE_64},
 	{"paged_e4m3_d64", "many parts", 5000, 17, PAGED_THREADS, HEADS(3, 1), LONG},
 	{"paged_e4m3_d128", "batch-invariant, a chunk", 2300, 5, PAGED_THREADS, HEADS(4, 1), CHUNK | INVARIANT},
+	{"tiles_bf16_d64", "a prompt", 150, 3, PAGED_TILES_THREADS(64), HEADS(2, 2), PROMPT},
+	{"tiles_bf16_d128", "a prompt", 150, 3, PAGED_TILES_THREADS(128), HEADS(2, 2), PROMPT},
+	{"tiles_bf16_d64", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), CHUNK | PAGE_16},
+	{"tiles_bf16_d128", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(128), HEADS(7, 1), CHUNK},
+	{"tiles_bf16_d64", "prompts and chunks", 4000, 5, PAGED_TILES_THREADS(64), HEADS(9, 3), LARGE | PAGE_64},
+	{"tiles_bf16_d128", "prompts and chunks", 4000, 7, PAGED_TILES_THREADS(128), HEADS(4, 2), LARGE},
+	{"tiles_bf16_d128", "prompts and chunks, pages of 16", 4000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_16},
+	{"tiles_bf16_d128", "prompts and chunks, pages of 64", 4000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_64},
 	{"paged_bf16_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d64", "SmolLM2, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(9, 3), DECODE_64},
 	{"paged_e4m3_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
@@ -78,12 +88,12 @@ static const struct kernel_case cases[] = {
 };
 
 /* Arrays of a case on both sides. */
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, PARTIAL, ARRIVED, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
 struct paged_case {
 	const struct kernel_case *c;
 	uint32_t dim, heads, kv_heads, page_bits, blocks;
-	bool e4m3, invariant;
-	int64_t sequences, rows, pages, units;
+	bool e4m3, invariant, tiled;
+	int64_t sequences, rows, pages, units, tiles;
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	void *host[ARRAYS];
 	uint64_t bytes[ARRAYS];
@@ -114,7 +124,8 @@ static void describe(struct paged_case *p, const struct kernel_case *c)
 				 .page_bits = c->p1 & PAGE_16 ? 4 : c->p1 & PAGE_64 ? 6 : 5,
 				 .blocks = c->blocks,
 				 .e4m3 = strstr(c->entry, "e4m3"),
-				 .invariant = c->p1 & INVARIANT};
+				 .invariant = c->p1 & INVARIANT,
+				 .tiled = !strncmp(c->entry, "tiles", 5)};
 	while (p->sequences < SEQUENCES_MOST && s->of[p->sequences].keys) {
 		p->keys[p->sequences] = s->of[p->sequences].keys;
 		p->begin[p->sequences + 1] = p->begin[p->sequences] + s->of[p->sequences].rows;
@@ -202,6 +213,17 @@ static enum status fill_work(struct paged_case *p, struct error *err)
 	return paged_work_fill(&w, &rows, err);
 }
 
+static enum status fill_tiles(struct paged_case *p, struct error *err)
+{
+	struct paged_tiles t = {.heads = p->heads, .head_dim = p->dim, .tile = p->host[TILE], .room = p->tiles};
+	const struct paged_work_rows rows = {
+		.begin = p->begin, .keys = p->keys, .sequences = p->sequences, .page_tokens = 1u << p->page_bits};
+	enum status st = paged_tiles_fill(&t, &rows, err);
+
+	*(uint32_t *)p->host[TILE_COUNT] = (uint32_t)t.count;
+	return st;
+}
+
 static enum status open_case(struct kit *k, struct paged_case *p, struct error *err)
 {
 	const uint64_t positions = (uint64_t)(p->pages + 1) << p->page_bits;
@@ -217,6 +239,9 @@ static enum status open_case(struct kit *k, struct paged_case *p, struct error *
 	p->bytes[BLOCK] = (p->blocks + 1) * sizeof(uint32_t);
 	p->bytes[PARTIAL] = (uint64_t)(paged_work_places(p->blocks) + p->blocks) * PAGED_PARTIAL(p->dim) * sizeof(float);
 	p->bytes[ARRIVED] = paged_work_places(p->blocks) * sizeof(uint32_t);
+	p->tiles = paged_tiles_most(p->heads, p->dim, p->rows);
+	p->bytes[TILE] = (uint64_t)(p->tiles + 1) * sizeof(struct paged_tile);
+	p->bytes[TILE_COUNT] = sizeof(uint32_t);
 	for (int i = 0; i < ARRAYS; i++) {
 		p->host[i] = calloc(p->bytes[i], 1);
 		if (!p->host[i])
@@ -226,6 +251,8 @@ static enum status open_case(struct kit *k, struct paged_case *p, struct error *
 	fill_cache(p, k->seed);
 	fill_queries(p, k->seed);
 	st = fill_work(p, err);
+	if (!st)
+		st = fill_tiles(p, err);
 	for (int i = 0; i < ARRAYS && !st; i++)
 		st = kit_put(k, &p->device[i], p->host[i], p->bytes[i], err);
 	return st;
@@ -268,6 +295,75 @@ static struct paged_attention_args args_of(const struct paged_case *p, unsigned 
 		.split = p->invariant ? PAGED_SPLIT : PAGED_WHOLE,
 		.scale_log2 = 1.44269504f / sqrtf((float)p->dim),
 	};
+}
+
+static enum status make_map(struct kit *k, struct tensor_map *map, uint64_t data, int64_t rows, uint64_t ld, uint32_t heads,
+			    uint32_t dim, unsigned box_rows, struct error *err)
+{
+	const struct gpu_tensor t = {.data = data,
+				     .element_bytes = 2,
+				     .columns = dim,
+				     .rows = (uint64_t)rows,
+				     .heads = heads,
+				     .batches = 1,
+				     .row_step = ld,
+				     .head_step = dim,
+				     .batch_step = (uint64_t)rows * ld};
+
+	return gpu_tensor_map(k->device, map, &t, box_rows, err);
+}
+
+static enum status tiles_args(struct kit *k, const struct paged_case *p, struct paged_tiles_args *a, bool device, struct error *err)
+{
+	const uint64_t kv = address(p, KV, device);
+	const int64_t positions = (p->pages + 1) << p->page_bits;
+	enum status st;
+
+	*a = (struct paged_tiles_args){
+		.dense = {.o = address(p, O, device),
+			  .q_starts = address(p, TILE_COUNT, device),
+			  .o_step = {.head = p->dim, .row = (int64_t)ld_o(p)},
+			  .heads = p->heads,
+			  .kv_heads = p->kv_heads,
+			  .left = ATTENTION_OPEN,
+			  .scale_log2 = 1.44269504f / sqrtf((float)p->dim)},
+		.page = address(p, PAGE, device),
+		.tile = address(p, TILE, device),
+		.count = address(p, TILE_COUNT, device),
+		.page_bits = p->page_bits,
+	};
+	st = make_map(k, &a->dense.q_map, address(p, Q, device), p->rows, ld_q(p), p->heads, p->dim, 64, err);
+	if (!st)
+		st = make_map(k, &a->dense.k_map, kv, positions, ld_kv(p), p->kv_heads, p->dim, 1u << p->page_bits, err);
+	if (!st)
+		st = make_map(k, &a->dense.v_map, kv + (uint64_t)p->kv_heads * p->dim * 2, positions, ld_kv(p), p->kv_heads,
+			      p->dim, 1u << p->page_bits, err);
+	return st ? st : make_map(k, &a->dense.o_map, address(p, O, device), p->rows, ld_o(p), p->heads, p->dim, 16, err);
+}
+
+static enum status launch_tiles(struct kit *k, const struct paged_case *p, struct error *err)
+{
+	struct paged_tiles_args a;
+	struct gpu_kernel *kernel;
+	enum status st = gpu_kernel(k->device, &kernel, "paged_attention_sm90", p->c->entry, err);
+
+	if (!st)
+		st = tiles_args(k, p, &a, true, err);
+	if (!st)
+		st = gpu_launch_1d(kernel, k->stream, p->blocks, PAGED_TILES_THREADS(p->dim), PAGED_TILES_SHARED(p->dim), &a, err);
+	return st ? st : gpu_stream_wait(k->stream, err);
+}
+
+static enum status run_reference(struct kit *k, const struct paged_case *p, struct error *err)
+{
+	const struct ref_grid grid = {p->blocks, p->c->threads};
+	const struct paged_attention_args host = args_of(p, gpu_shared_most(k->device), false);
+	struct paged_tiles_args tiles;
+	enum status st = p->tiled ? tiles_args(k, p, &tiles, false, err) : STATUS_OK;
+
+	if (!st)
+		ref_run(p->c->entry, grid, p->tiled ? (const void *)&tiles : &host);
+	return st;
 }
 
 static enum status launch(struct kit *k, const struct paged_case *p, struct error *err)
@@ -340,7 +436,7 @@ static enum status fetch(struct kit *k, struct paged_case *p, uint16_t **out, st
 
 static enum status result_of(struct kit *k, struct paged_case *p, uint16_t **out, struct error *err)
 {
-	enum status st = launch(k, p, err);
+	enum status st = p->tiled ? launch_tiles(k, p, err) : launch(k, p, err);
 
 	return st ? st : fetch(k, p, out, err);
 }
@@ -377,12 +473,10 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 
 	describe(&p, c);
 	st = open_case(k, &p, err);
-	if (!st) {
-		const struct paged_attention_args host = args_of(&p, gpu_shared_most(k->device), false);
-
-		ref_run(c->entry, (struct ref_grid){p.blocks, PAGED_THREADS}, &host);
+	if (!st)
+		st = run_reference(k, &p, err);
+	if (!st)
 		st = result_of(k, &p, &found, err);
-	}
 	if (!st)
 		st = compare(&p, found, err);
 	if (!st)

@@ -127,6 +127,22 @@ uint32_t atomicAdd(uint32_t *p, uint32_t v)
 	return *p - v;
 }
 
+uint32_t atomicCAS(uint32_t *p, uint32_t old, uint32_t now)
+{
+	const uint32_t had = *p;
+
+	progress++;
+	if (had == old)
+		*p = now;
+	return had;
+}
+
+void emulate_add64(uint64_t *p, uint64_t v)
+{
+	progress++;
+	*p += v;
+}
+
 static void *must(void *p)
 {
 	if (!p)

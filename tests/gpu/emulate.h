@@ -28,6 +28,8 @@ void __syncwarp(void);
 /* A read that others' writes are waited for by. */
 uint32_t emulate_poll(const uint32_t *p);
 uint32_t atomicAdd(uint32_t *p, uint32_t v);
+uint32_t atomicCAS(uint32_t *p, uint32_t old, uint32_t now);
+void emulate_add64(uint64_t *p, uint64_t v);
 void __trap(void);
 enum { EMULATE_WORDS = 8 };
 /* Each lane of a warp gives its words. Returns those of all lanes, [lane][word], lent until the warp's next but one exchange. */
@@ -87,6 +89,23 @@ static inline uint32_t __float_as_uint(float f)
 
 	memcpy(&bits, &f, sizeof(bits));
 	return bits;
+}
+
+static inline uint2 make_uint2(uint32_t x, uint32_t y)
+{
+	return (uint2){x, y};
+}
+
+static inline float __fdividef(float x, float y)
+{
+	return x / y;
+}
+
+#define __expf expf
+
+static inline uint32_t __umulhi(uint32_t x, uint32_t y)
+{
+	return (uint32_t)((uint64_t)x * y >> 32);
 }
 
 static inline float rsqrtf(float v)

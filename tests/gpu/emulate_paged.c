@@ -147,7 +147,9 @@ static bool warp_any(bool v)
 /* emulate.h stands first: it says what nvcc's words mean. */
 #include "kernel/paged/portable.cu"
 #undef __CUDACC__
-#include "ref.h"
+#define ref_paged ref_paged_double /* tiles have no emulation */
+#include "ref_paged.c"
+#undef ref_paged
 
 #define RUN(NAME)                                                                                            \
 	static void run_##NAME(const void *args)                                                             \
@@ -159,7 +161,7 @@ RUN(bf16_d128)
 RUN(e4m3_d64)
 RUN(e4m3_d128)
 
-static void run(const char *entry, struct ref_grid grid, const void *args)
+static void emulate_units(const char *entry, struct ref_grid grid, const void *args)
 {
 	const bool narrow = strstr(entry, "d64"), e4m3 = strstr(entry, "e4m3");
 
@@ -168,7 +170,8 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 }
 
 const struct ref_row ref_paged[] = {
-	{"paged_bf16_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
-	{"paged_e4m3_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"paged_bf16_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"paged_e4m3_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };

@@ -27,6 +27,8 @@ static const struct kernel_group *const groups[] = {
 	&group_operand,
 	&group_paged,
 	&group_skinny,
+	&group_sample,
+	&group_step,
 	&group_train,
 };
 

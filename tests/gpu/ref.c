@@ -15,6 +15,8 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_link,
 						      ref_operand,
 						      ref_paged,
+						      ref_step_rows,
+						      ref_step_sample,
 						      ref_train_attention,
 						      ref_train_flat,
 						      ref_train_norm,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel/paged/attention.h in double, by the definition: a column at a time, whatever units its keys are divided into. */
 #include "kernel/paged/attention.h"
+#include "kernel/paged/tiles.h"
 #include "ref.h"
 #include <math.h>
 #include <stdlib.h>
@@ -100,8 +101,44 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 			column(&c, &unit[i], unit[i].col + col);
 }
 
+/* Tiles, as columns of a problem without groups. */
+static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct paged_tiles_args *t = args;
+	const int64_t dim = strstr(entry, "d128") ? 128 : 64;
+	const uint32_t kv_heads = t->dense.kv_heads, group = t->dense.heads / kv_heads;
+	struct paged_attention_args a = {
+		.o = t->dense.o,
+		.page = t->page,
+		.ld_q = t->dense.q_map.opaque[5] / 2,
+		.ld_o = (uint64_t)t->dense.o_step.row,
+		.ld_kv = t->dense.k_map.opaque[5] / 2,
+		.group = group,
+		.kv_heads = kv_heads,
+		.page_bits = t->page_bits,
+		.scale_log2 = t->dense.scale_log2,
+	};
+	const struct caller c = {&a, dim, false};
+	const struct paged_tile *tile = (const struct paged_tile *)(uintptr_t)t->tile;
+
+	(void)grid;
+	memcpy(&a.q, &t->dense.q_map.opaque[0], sizeof(a.q));
+	memcpy(&a.kv, &t->dense.k_map.opaque[0], sizeof(a.kv));
+	for (uint32_t i = 0; i < *(const uint32_t *)(uintptr_t)t->count; i++, tile++) {
+		const struct paged_unit u = {.row = tile->row,
+					     .position = tile->keys - tile->rows,
+					     .page = tile->page,
+					     .kv_head = (uint16_t)(tile->head / group)};
+		const int32_t end = tile->first * 64 + PAGED_TILES_ROWS(dim);
+
+		for (int32_t row = tile->first * 64; row < tile->rows && row < end; row++)
+			column(&c, &u, (uint32_t)row * group + tile->head % group);
+	}
+}
+
 const struct ref_row ref_paged[] = {
 	{"paged_bf16_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
 	{"paged_e4m3_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };

@@ -53,6 +53,8 @@ static void flush_step(struct engine *e)
 {
 	struct error err = {0};
 
+	if (e->facts.running > (int32_t)e->count)
+		e->facts.running = (int32_t)e->count;
 	if (frame_send_step(e->link, &e->facts, e->events, e->event_count, &err) == STATUS_UNAVAILABLE)
 		exit(0);
 	e->event_count = 0;

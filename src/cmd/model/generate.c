@@ -62,7 +62,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct generate_opts, raw, .name = "raw",
 		.help = "continue the text without a chat template"),
 	OPT_ROW(struct generate_opts, template, .name = "chat-template", .also = "template",
-		.choices = template_names, .help = "chat template; auto: the template of the model"),
+		.help = "chat template: auto (the template of the model), a family such as chatml or qwen2.5, or a .jinja file"),
 	OPT_ROW(struct generate_opts, tokenizer, .name = "tokenizer", .also = "tokenizer-path",
 		.shown = "PATH", .help = "tokenizer file or folder (default: the model's own)"),
 	OPT_ROW(struct generate_opts, control, .name = "control",
@@ -92,7 +92,7 @@ struct generating {
 	const struct command_context *c;
 	const struct generate_opts *o;
 	struct tokenizer *tokenizer;
-	const struct template *template;
+	struct template *template;
 	struct token_list ids; /* token ids of the prompt */
 	struct engine *engine;
 	struct token_stream stream;
@@ -209,7 +209,7 @@ static enum status encode_chat(struct generating *g, struct tokenizer_worker *w,
 	struct template_tokens tokens = {0};
 	struct chat chat = {0};
 	json_t *root = NULL;
-	enum status st = template_find(&g->template, g->o->template, template_setting, g->tokenizer, err);
+	enum status st = template_open(&g->template, g->o->template, template_setting, g->tokenizer, err);
 
 	if (!st)
 		st = read_messages(g->o, &root, err);
@@ -471,6 +471,7 @@ static int run(const struct command_context *c, const void *opts_)
 			st = conclude(&g, &err);
 	}
 	engine_destroy(&g.engine);
+	template_close(&g.template);
 	tokenizer_close(&g.tokenizer);
 	token_list_release(&g.ids);
 	text_release(&g.text);

@@ -29,7 +29,7 @@ struct answering {
 	struct question *questions;
 	size_t count;
 	struct tokenizer *tokenizer;
-	const struct template *template;
+	struct template *template;
 	struct engine *engine;
 	struct one_text asked;	/* the same for all rows */
 	size_t submitted, done; /* questions; those before `done` are judged, in their order */
@@ -326,6 +326,7 @@ static void release(struct answering *a)
 	free(a->questions);
 	rows_release(&a->rows);
 	engine_destroy(&a->engine);
+	template_close(&a->template);
 	tokenizer_close(&a->tokenizer);
 }
 
@@ -337,7 +338,7 @@ enum status generate_rows(const struct command_context *c, const struct generate
 		tokenizer_open(&a.tokenizer, ask->tokenizer ? ask->tokenizer : ask->model.model, err);
 
 	if (!st)
-		st = template_find(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
+		st = template_open(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
 	if (!st)
 		st = read_questions(&a, err);
 	if (!st && ask->out)

@@ -31,9 +31,7 @@ static void add_string(struct text *out, const char *s, size_t size)
 	text_add(out, "\"");
 }
 
-/* Writes the shortest digits that read back as the same number, with an exponent below 1e-4 and from 1e16
- * on. */
-static void add_real(struct text *out, double value)
+void json_text_add_real(struct text *out, double value)
 {
 	char digits[40], *e;
 	int precision, exponent, places;
@@ -99,7 +97,7 @@ static void add_value(struct text *out, const json_t *value, unsigned indent, un
 		text_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 		return;
 	case JSON_REAL:
-		add_real(out, json_real_value(value));
+		json_text_add_real(out, json_real_value(value));
 		return;
 	case JSON_TRUE:
 	case JSON_FALSE:

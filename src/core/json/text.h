@@ -8,4 +8,7 @@
 
 /* indent 0: one line, with ", " and ": ". */
 void json_text_add(struct text *out, const json_t *value, unsigned indent);
+/* Appends a finite number in the shortest digits that read back as the same number, with an exponent below
+ * 1e-4 and from 1e16 on: Python's repr. */
+void json_text_add_real(struct text *out, double value);
 #endif

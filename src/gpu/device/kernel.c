@@ -5,6 +5,7 @@
 #include "gpu/device/internal.h"
 #include "kernel/fatbin.h"
 
+#define CC_EARLY 90		       /* programmatic dependent launch: CUDA C guide */
 #define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must opt in: CUDA C guide, "Shared memory" */
 
 static enum status load_file(struct gpu_device *d, struct gpu_file **out, const char *name, struct error *err)
@@ -137,6 +138,33 @@ enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigne
 			 block[1], block[2], shared_bytes, s->raw, params, NULL);
 }
 
+enum status gpu_launch_early(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3],
+			     const unsigned block[3], unsigned shared_bytes, const void *args,
+			     struct error *err)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+	CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+				   .value.programmaticStreamSerializationAllowed = 1};
+	const CUlaunchConfig config = {
+		.gridDimX = grid[0],
+		.gridDimY = grid[1],
+		.gridDimZ = grid[2],
+		.blockDimX = block[0],
+		.blockDimY = block[1],
+		.blockDimZ = block[2],
+		.sharedMemBytes = shared_bytes,
+		.hStream = s->raw,
+		.attrs = &early,
+		.numAttrs = 1,
+	};
+	enum status st;
+
+	if (!k->device->cu.launch_with || k->device->cc < CC_EARLY)
+		return gpu_launch(k, s, grid, block, shared_bytes, args, err);
+	st = opt_into_shared(k, shared_bytes, err);
+	return st ? st : CUDA_CALL(&k->device->cu, err, launch_with, &config, k->function, params, NULL);
+}
+
 enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 			  unsigned shared_bytes, const void *args, struct error *err)
 {
@@ -188,12 +216,12 @@ enum status gpu_launch_clusters(struct gpu_kernel *k, struct gpu_stream *s,
 	const CUlaunchConfig config = config_of(l, s, attributes);
 	enum status st;
 
-	if (!k->device->cu.launch_ex)
+	if (!k->device->cu.launch_with)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD,
 				       "the driver of %s cannot launch clusters (cuLaunchKernelEx)",
 				       k->device->name);
 	st = opt_into_shared(k, l->shared_bytes, err);
-	return st ? st : CUDA_CALL(&k->device->cu, err, launch_ex, &config, k->function, params, NULL);
+	return st ? st : CUDA_CALL(&k->device->cu, err, launch_with, &config, k->function, params, NULL);
 }
 
 enum status gpu_kernel_clusters(struct gpu_kernel *k, const struct gpu_cluster_launch *l, unsigned *clusters,

@@ -309,6 +309,11 @@ unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 	return count;
 }
 
+bool skinny_pays(const struct skinny_problem *p)
+{
+	return p->rows <= 128;
+}
+
 struct skinny_choice skinny_invariant(const struct skinny *s, const struct skinny_problem *p)
 {
 	struct skinny_choice c = {.cluster = 4, .together = 1, .per_sm = 1, .invariant = true};

@@ -47,11 +47,13 @@ enum status skinny_check(const struct skinny_problem *p, struct error *err);
 /* The choices that are worth timing for the problem, the likely best one first. Returns their number. */
 unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 			struct skinny_choice out[SKINNY_CHOICES_MOST]);
+/* Whether the kernels are faster than cuBLASLt for the problem, with weights that come from memory. */
+bool skinny_pays(const struct skinny_problem *p);
 /* A choice for all numbers of rows, with `invariant` set. */
 struct skinny_choice skinny_invariant(const struct skinny *s, const struct skinny_problem *p);
-/* Runs the problem; may be captured. `overlap`: begin before the stream's last kernel has ended and load
- * weights meanwhile; nothing that this kernel or a later one overwrites may still be read by work before that
- * kernel. UNSUPPORTED: see skinny_check, or the choice does not fit the device. */
+/* Runs the problem; may be captured. `overlap`: begin before the stream's last kernel has ended, and load
+ * weights meanwhile. So no work that may still run may write the weights. UNSUPPORTED: see skinny_check, or
+ * the choice does not fit the device. */
 enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, const struct skinny_choice *c,
 			   bool overlap, struct gpu_stream *stream, struct error *err);
 

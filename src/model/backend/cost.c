@@ -117,6 +117,11 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 		.limits = *most, .heads = at->heads, .kv_heads = at->kv_heads, .head_dim = at->head_dim};
 	if (back->kind == BACKEND_CPU)
 		return workspace_paged_cpu(back, at, room, err);
+	if (at->head_dim != 64 && at->head_dim != 128)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a GPU has a paged KV cache for heads of 64 or 128 elements, but this model "
+				 "has %d; use --device cpu, which supports any",
+				 at->head_dim);
 	room->lists = (struct mat){.rows = 1, .cols = paged_lists_words(at, most), .dtype = DTYPE_I32};
 	room->partial = (struct mat){.rows = paged_work_places(PAGED_BLOCKS) + PAGED_BLOCKS,
 				     .cols = PAGED_PARTIAL(at->head_dim),
@@ -131,6 +136,18 @@ enum status workspace_blocks(struct backend *back, const struct gemm *g, struct 
 {
 	*room = (struct mat){.rows = 1, .cols = cpu_rows_bytes(g->d.rows, g->a.cols), .dtype = DTYPE_U8};
 	return arena_mat(back->arena, MEM_WORKSPACE, room, "quantized rows of a GEMM", err);
+}
+
+enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err)
+{
+	struct mat scale = {.rows = 1, .cols = g->a.rows, .dtype = DTYPE_F32};
+	enum status st = arena_mat(back->arena, MEM_WORKSPACE, &scale, "factors of a GEMM's rows", err);
+
+	*rows = (struct mat){.rows = g->a.rows, .cols = g->a.cols, .dtype = DTYPE_E4M3};
+	if (!st)
+		st = arena_mat(back->arena, MEM_WORKSPACE, rows, "rows of a GEMM in E4M3", err);
+	rows->row_scale = scale.data;
+	return st;
 }
 
 static enum status place_lists(struct backend *back, int64_t rows, struct mat *lists, struct error *err)

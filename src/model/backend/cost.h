@@ -32,6 +32,10 @@ int64_t sample_room_bytes(int64_t vocab);
 void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
 /* Workspace of a GEMM with quantized weights: x is quantized too. */
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
+/* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. Up to this number of rows they stay
+ * BF16. */
+enum { GEMM_BF16_ROWS = 128 };
+enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */
 enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_ORDER, BATCH_LISTS };

@@ -185,6 +185,9 @@ struct ops {
 	enum status (*fetch_wait)(struct backend *, int turn, const void **out, struct error *);
 	/* Runs the work, or launches the graph of an earlier run with this key. */
 	enum status (*replay)(struct backend *, const struct replay *, struct error *);
+	/* h = silu(gate) * up of the GEMM's result [T, 2 ffn], gate first. Its d is room for that result,
+	 * which may stay unwritten. */
+	enum status (*gemm_swiglu)(struct backend *, const struct gemm *, struct mat h, struct error *);
 	/* h = silu(gate) * up of gate_up [T, 2 ffn]. Backward turns gate_up into its gradient and, with
 	 * `again`, dh into h, bit-identical to forward's. */
 	enum status (*swiglu)(struct backend *, struct mat gate_up, struct mat h, struct error *);

@@ -56,6 +56,8 @@ static enum status plan_gemm(struct backend *back, const struct gemm *g, struct 
 	cost_gemm(back, g);
 	if (cpu_blocks_of(g->b.dtype))
 		st = workspace_blocks(back, g, &room, err);
+	else if (back->kind == BACKEND_GPU && g->b.dtype == DTYPE_E4M3 && g->d.rows > GEMM_BF16_ROWS)
+		st = workspace_e4m3(back, g, &room, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
@@ -213,6 +215,14 @@ static enum status plan_swiglu(struct backend *back, struct mat gate_up, struct 
 	return touch(back, &h, 3);
 }
 
+static enum status plan_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h,
+				    struct error *err)
+{
+	enum status st = plan_gemm(back, g, err);
+
+	return st ? st : touch(back, &h, 3);
+}
+
 static enum status plan_swiglu_bwd(struct backend *back, struct mat dh, struct mat gate_up, bool again,
 				   struct error *err)
 {
@@ -304,6 +314,7 @@ static const struct ops plan_ops = {
 	.fetch_begin = plan_fetch_begin,
 	.fetch_wait = plan_fetch_wait,
 	.replay = plan_replay,
+	.gemm_swiglu = plan_gemm_swiglu,
 	.swiglu = plan_swiglu,
 	.swiglu_bwd = plan_swiglu_bwd,
 	.cross_entropy = plan_cross_entropy,

@@ -2,6 +2,14 @@
 #include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
 
+static enum status cpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h,
+				   struct error *err)
+{
+	enum status st = cpu_gemm(back, g, err);
+
+	return st ? st : cpu_swiglu(back, g->d, h, err);
+}
+
 const struct ops cpu_ops = {
 	.name = "cpu",
 	.put = cpu_put,
@@ -31,6 +39,7 @@ const struct ops cpu_ops = {
 	.fetch_begin = cpu_fetch_begin,
 	.fetch_wait = cpu_fetch_wait,
 	.replay = cpu_replay,
+	.gemm_swiglu = cpu_gemm_swiglu,
 	.swiglu = cpu_swiglu,
 	.swiglu_bwd = cpu_swiglu_bwd,
 	.cross_entropy = cpu_cross_entropy,

@@ -49,6 +49,7 @@ enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
 struct staging;
 struct gpu_times;
 struct gemm_plans;
+struct skinny;
 struct attention_state;
 struct filling;
 struct turns;
@@ -62,6 +63,8 @@ struct gpu_state {
 	struct gpu_stream *stream;
 	struct staging *staging;
 	struct gemm_plans *products;
+	struct skinny *skinny; /* NULL: not asked for, or not for this device */
+	bool no_e4m3_library;  /* cuBLASLt has no GEMM of E4M3 with one factor per row */
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* parts is NULL unless they are asked for */
@@ -155,6 +158,8 @@ enum status gemm_plans_create(struct gemm_plans **p, const struct gpu_state *g, 
 void gemm_plans_release(struct gemm_plans **p);
 const char *gemm_plans_name(const struct gemm_plans *p);
 enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err);
+enum status few_rows_open(struct gpu_state *g, struct error *err); /* gemm_few_rows.c */
+enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h, struct error *err);
 /* Whether the candidates of every GEMM shape so far are chosen, if they are to be timed. */
 bool gemm_plans_settled(const struct gpu_state *g);
 

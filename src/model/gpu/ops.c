@@ -296,6 +296,7 @@ const struct ops gpu_ops = {
 	.attention_cached = gpu_attention_cached,
 	.paged_put = gpu_paged_put,
 	.paged_attention = gpu_paged_attention,
+	.gemm_swiglu = gpu_gemm_swiglu,
 	.swiglu = gpu_swiglu,
 	.swiglu_bwd = gpu_swiglu_bwd,
 	.cross_entropy = gpu_cross_entropy,

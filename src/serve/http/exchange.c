@@ -139,6 +139,15 @@ void exchange_wake(struct exchange *x)
 		resume(x);
 }
 
+static bool queue_full(const struct front_end *fe, size_t more, struct api_error *e)
+{
+	e->retry_s = 1;
+	return api_fail(
+		e, 429, "queue_full",
+		"%zu answers are running or waiting and this request asks for %zu more; the limit is %zu; try again later",
+		fe->preparing + link_running(fe->link), more, fe->o.limits.queue);
+}
+
 static bool check_room(struct exchange *x)
 {
 	struct front_end *fe = x->fe;
@@ -148,9 +157,7 @@ static bool check_room(struct exchange *x)
 		e.retry_s = 5;
 		api_fail(&e, 503, "draining", "the server is shutting down");
 	} else if (fe->preparing >= fe->o.limits.queue || link_running(fe->link) >= fe->o.limits.queue) {
-		e.retry_s = 1;
-		api_fail(&e, 429, "queue_full", "%zu requests are running or waiting; try again later",
-			 fe->preparing + link_running(fe->link));
+		queue_full(fe, 1, &e);
 	}
 	if (e.http)
 		exchange_error(x, &e);
@@ -260,11 +267,8 @@ static bool begin_answer(struct exchange *x, struct api_error *e)
 
 	if (!check_context(x, r, e))
 		return false;
-	if (link_running(x->fe->link) + r->prompt_count * r->n > x->fe->o.limits.queue) {
-		e->retry_s = 1;
-		return api_fail(e, 429, "queue_full", "%zu requests are running or waiting; try again later",
-				link_running(x->fe->link));
-	}
+	if (link_running(x->fe->link) + r->prompt_count * r->n > x->fe->o.limits.queue)
+		return queue_full(x->fe, r->prompt_count * r->n, e);
 	x->job.request = NULL;
 	if (answer_create(&x->answer, r, x->fe->prompter, x->complete_ns, &err))
 		return api_from(e, "", &err);
@@ -316,6 +320,15 @@ void exchange_submit(struct exchange *x)
 	exchange_wake(x);
 }
 
+/* MHD waits until the socket takes more: this ends the wait, and drops what the client does not read. */
+static void reset(int fd)
+{
+	const struct linger none = {.l_onoff = 1};
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	shutdown(fd, SHUT_RDWR);
+}
+
 void exchange_abandon(struct exchange *x)
 {
 	if (x->left)
@@ -323,9 +336,8 @@ void exchange_abandon(struct exchange *x)
 	x->left = true;
 	if (x->answer) {
 		forget_choices(x);
-		/* MHD may wait until the socket takes more: this ends the wait */
 		if (!x->suspended && x->peer)
-			shutdown(x->peer->fd, SHUT_RDWR);
+			reset(x->peer->fd);
 	}
 	if (x->state != EXCHANGE_PREPARING) /* the preparer holds the body */
 		exchange_wake(x);

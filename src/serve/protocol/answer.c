@@ -211,11 +211,6 @@ static void finish(struct answer *a)
 	a->complete = true;
 }
 
-static const char *stop_of(const struct choice *c)
-{
-	return c->stream.stopped ? "stop" : NULL;
-}
-
 static void note_logprob(struct choice *c, const struct engine_event *e)
 {
 	const struct request *r = c->answer->request;
@@ -241,7 +236,7 @@ static bool on_token(struct choice *c, const struct engine_event *e, uint64_t no
 	note_logprob(c, e);
 	more = stream_token(&c->stream, e->token);
 	if (!more) {
-		c->stop = stop_of(c);
+		c->stop = c->stream.stop;
 		finish_choice(c, "stop");
 	}
 	return !more;

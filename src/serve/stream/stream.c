@@ -31,6 +31,8 @@ bool stream_thinks(const struct stream *s)
 
 static void keep_from(struct text *t, size_t at)
 {
+	if (!at || !t->data)
+		return;
 	memmove(t->data, t->data + at, t->size - at);
 	t->size -= at;
 	t->data[t->size] = '\0';
@@ -82,13 +84,18 @@ static bool inside_thought(struct stream *s)
 {
 	struct text *t = &s->thought_held;
 	size_t at, word, end;
-	bool closed = words_find(text_str(t), t->size, think_close, 1, &at, &word);
+	bool closed;
+
+	if (!s->thought_said)
+		keep_from(t, spaces(text_str(t), t->size));
+	closed = words_find(text_str(t), t->size, think_close, 1, &at, &word);
 
 	end = closed ? at : t->size - words_held(text_str(t), t->size, think_close, 1);
 	while (end && is_space(t->data[end - 1]))
 		end--;
 	if (end)
 		s->sink(s->arg, PART_THOUGHT, t->data, end);
+	s->thought_said |= end > 0;
 	keep_from(t, closed ? at + strlen(think_close[0]) : end);
 	if (closed)
 		s->think = THINK_SPACE;
@@ -141,6 +148,7 @@ static void add_stops(struct stream *s, const char *text, size_t size)
 		add_thought(s, s->held.data, at + (r->include_stop ? strlen(stops[word]) : 0));
 		s->held.size = 0;
 		s->stopped = true;
+		s->stop = stops[word];
 		return;
 	}
 	held = words_held(text_str(&s->held), s->held.size, stops, r->stop_count);

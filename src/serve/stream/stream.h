@@ -18,9 +18,11 @@ struct stream {
 	struct text bytes, fresh; /* of the present token: its bytes, and the characters that they complete */
 	struct text held;	  /* may begin a stop string */
 	struct text thought_held;
+	bool thought_said; /* something of the thought was delivered */
 	enum { THINK_BEFORE, THINK_INSIDE, THINK_SPACE, THINK_AFTER } think;
 	struct call_stream calls;
-	bool stopped; /* a stop string came: later tokens add nothing */
+	bool stopped;	  /* a stop string came: later tokens add nothing */
+	const char *stop; /* which; NULL: none */
 };
 
 /* Request and prompter are lent for the stream's life. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/chat/template.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include "core/file/file.h"
 #include "core/input/opt.h"
 #include "core/json/text.h"
 #include "text/chat/template_internal.h"
@@ -25,26 +28,107 @@ static bool is_known(const struct template *t, const char *jinja)
 	return true;
 }
 
-enum status template_find(const struct template **out, const char *name, const char *setting,
-			  const struct tokenizer *t, struct error *err)
+const struct template *template_recognize(const char *jinja)
 {
-	bool by_name = name && strcmp(name, "auto") != 0;
-	const char *jinja = by_name ? "" : tokenizer_chat_template(t), *nearest;
+	for (size_t i = 0; i < TEMPLATE_COUNT; i++)
+		if (is_known(templates[i], jinja))
+			return templates[i];
+	return NULL;
+}
+
+static bool is_auto(const char *name)
+{
+	return !name || !strcmp(name, "auto");
+}
+
+static enum status find_by_name(const struct template **out, const char *name, const char *setting,
+				struct error *err)
+{
+	const char *nearest;
 
 	for (size_t i = 0; i < TEMPLATE_COUNT; i++) {
-		if (by_name ? strcmp(name, templates[i]->name) : !is_known(templates[i], jinja))
-			continue;
 		*out = templates[i];
-		return STATUS_OK;
+		if (!strcmp(name, templates[i]->name))
+			return STATUS_OK;
 	}
-	if (!by_name)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"the tokenizer's files have %s; choose one with %s, such as chatml or qwen2.5",
-			*jinja ? "an unknown chat template" : "no chat template", setting);
 	nearest = opt_nearest(name, template_names, sizeof(template_names) / sizeof(template_names[0]) - 1);
 	return error_set(err, STATUS_BAD_INPUT, "%s: \"%.60s\" is not a chat template%s%s%s", setting, name,
 			 nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
+enum status template_find(const struct template **out, const char *name, const char *setting,
+			  const struct tokenizer *t, struct error *err)
+{
+	const char *jinja;
+
+	if (!is_auto(name))
+		return find_by_name(out, name, setting, err);
+	jinja = tokenizer_chat_template(t);
+	*out = template_recognize(jinja);
+	if (*out)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "the tokenizer's files have %s; choose one with %s, such as chatml or qwen2.5",
+			 *jinja ? "an unknown chat template" : "no chat template", setting);
+}
+
+static enum status open_file(struct template **out, const char *path, const struct tokenizer *t,
+			     struct error *err)
+{
+	char *text;
+	size_t size;
+	enum status st = file_read(&text, &size, path, JINJA_SOURCE_MAX, err);
+
+	if (st)
+		return st;
+	if (strlen(text) != size)
+		st = error_set(err, STATUS_BAD_INPUT, "%s: the template contains a NUL byte", path);
+	if (!st)
+		st = template_of_jinja(out, path, text, "", t, err);
+	free(text);
+	return st;
+}
+
+static bool names_file(const char *name)
+{
+	static const char end[] = ".jinja";
+	size_t size = strlen(name);
+
+	return strchr(name, '/') || (size > strlen(end) && !strcmp(name + size - strlen(end), end));
+}
+
+enum status template_open(struct template **out, const char *name, const char *setting,
+			  const struct tokenizer *t, struct error *err)
+{
+	const struct template *native;
+	enum status st;
+
+	*out = NULL;
+	if (is_auto(name) && *tokenizer_chat_template(t))
+		return template_of_jinja(out, "chat_template", tokenizer_chat_template(t),
+					 tokenizer_tool_template(t), t, err);
+	if (!is_auto(name) && names_file(name))
+		return open_file(out, name, t, err);
+	st = template_find(&native, name, setting, t, err);
+	if (st)
+		return st;
+	*out = malloc(sizeof(**out));
+	if (!*out)
+		return error_set(err, STATUS_NO_RESOURCE, "a chat template");
+	**out = *native;
+	return STATUS_OK;
+}
+
+void template_close(struct template **t)
+{
+	if (!*t)
+		return;
+	jinja_destroy(&(*t)->jinja);
+	jinja_destroy(&(*t)->jinja_tools);
+	free((*t)->own_name);
+	free((*t)->own_end);
+	free(*t);
+	*t = NULL;
 }
 
 const char *template_name(const struct template *t)
@@ -97,6 +181,11 @@ void template_said(struct template_writer *w, const char *text, size_t size)
 void template_answer(struct template_writer *w, const char *text, size_t size, bool own, bool trained)
 {
 	add_part(w->out, text, size, own || w->ask->control ? ADDED_ALL : ADDED_MARKUP, trained);
+}
+
+void template_add(struct template_writer *w, const char *text, size_t size, enum tokenizer_added added)
+{
+	add_part(w->out, text, size, added, false);
 }
 
 void template_json(struct template_writer *w, const json_t *value, unsigned indent)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chat templates of the supported families, written in C. They render text and mark which parts are
- * trained. A model's Jinja template is not executed, only recognized.
+ * Chat templates. Training uses the templates of the supported families, written in C: they mark which parts
+ * are trained. Inference uses the model's own template in Jinja.
  */
 #ifndef TEXT_CHAT_TEMPLATE_H
 #define TEXT_CHAT_TEMPLATE_H
@@ -25,10 +25,13 @@ void template_text_release(struct template_text *t);
 
 struct template_ask {
 	bool generation_prompt; /* end with the header of an assistant's turn */
-	bool no_thinking;	/* Qwen3: followed by an empty thought */
+	bool no_thinking;	/* Qwen3: followed by an empty thought; Jinja: enable_thinking is false */
 	bool control;		/* texts in messages may contain control tokens */
 	/* Name of the setting that chooses the template, for messages; NULL: "chat_template". */
 	const char *setting;
+	/* Jinja only. Further variables, an object; NULL: none. They do not replace the usual ones. */
+	const json_t *variables;
+	int64_t now; /* seconds since 1970, for templates that write the date; 0: the present time */
 };
 
 struct template;
@@ -40,11 +43,21 @@ extern const char *const template_names[];
  */
 enum status template_find(const struct template **out, const char *name, const char *setting,
 			  const struct tokenizer *t, struct error *err);
+/*
+ * Opens the template for inference. `name` NULL or "auto": the Jinja template in the tokenizer's files; a
+ * path with "/" or the ending ".jinja": a file; otherwise a template by its name. BAD_INPUT: an unknown name,
+ * or a template with an error; UNSUPPORTED: a statement, filter or test that is not supported. The tokenizer
+ * must outlive the template. Threads may share an open template. Owner: caller, template_close.
+ */
+enum status template_open(struct template **out, const char *name, const char *setting,
+			  const struct tokenizer *t, struct error *err);
+void template_close(struct template **t); /* NULL-safe; sets NULL */
 const char *template_name(const struct template *t);
 /* The text that ends an assistant's turn, such as "<|im_end|>". */
 const char *template_end(const struct template *t);
 /* Renders into an empty *out. BAD_INPUT, which names the setting, if there are tools and the template does
- * not support them. Owner: caller, template_text_release. */
+ * not support them; or if a Jinja template refuses the conversation. Parts of a Jinja template are not
+ * trained. Owner: caller, template_text_release. */
 enum status template_render(const struct template *t, const struct chat *c, const struct template_ask *ask,
 			    struct template_text *out, struct error *err);
 

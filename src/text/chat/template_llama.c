@@ -3,6 +3,7 @@
  * <|eot_id|>. */
 #include "core/text/utf8.h"
 #include "text/chat/template_internal.h"
+#include "text/jinja/value/unicode.h"
 
 static void header(struct template_writer *w, const char *role)
 {
@@ -11,24 +12,16 @@ static void header(struct template_writer *w, const char *role)
 	template_own(w, "<|end_header_id|>\n\n");
 }
 
-/* Characters that Python's str.strip removes. */
-static bool is_blank(uint32_t code)
-{
-	return (code >= 9 && code <= 13) || (code >= 0x1c && code <= ' ') || code == 0x85 || code == 0xa0 ||
-	       code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 ||
-	       code == 0x202f || code == 0x205f || code == 0x3000;
-}
-
 static const char *trim(const char *text, size_t *size)
 {
 	size_t taken, at;
 	const char *last;
 
-	while (*text && is_blank(utf8_decode(text, &taken)))
+	while (*text && unicode_is_space(utf8_decode(text, &taken)))
 		text += taken;
 	last = text;
 	for (at = 0; text[at]; at += taken)
-		if (!is_blank(utf8_decode(text + at, &taken)))
+		if (!unicode_is_space(utf8_decode(text + at, &taken)))
 			last = text + at + taken;
 	*size = (size_t)(last - text);
 	return text;

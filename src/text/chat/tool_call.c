@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/chat/tool_call.h"
 
+#include "text/chat/template_internal.h"
+
 static const char open_mark[] = "<tool_call>", close_mark[] = "</tool_call>";
 
 /* Parses the text as one call; false: it is not one. */
@@ -90,11 +92,10 @@ static enum status read_alone(struct tool_calls *c, const char *text, struct err
 enum status tool_calls_read(struct tool_calls *out, const struct template *t, const char *text,
 			    struct error *err)
 {
-	bool marked = !strcmp(template_end(t), "<|im_end|>");
 	enum status st;
 
 	*out = (struct tool_calls){0};
-	st = marked ? read_marked(out, text, err) : read_alone(out, text, err);
+	st = t->marked ? read_marked(out, text, err) : read_alone(out, text, err);
 	if (!st && out->content.failed)
 		st = error_set(err, STATUS_NO_RESOURCE, "an answer");
 	if (st)

@@ -15,8 +15,9 @@ struct tokenizer {
 	struct pretoken pretoken;
 	struct nfc *nfc; /* NULL: the text is not normalized */
 	bool whole_first;
-	int32_t bos, eos;    /* -1: none; bos is put before a text without a chat template */
-	char *chat_template; /* NULL: none */
+	int32_t bos, eos;		     /* -1: none; bos is put before a text without a chat template */
+	char *chat_template, *tool_template; /* NULL: none */
+	char *special[TOKENIZER_SPECIALS];   /* NULL: none */
 };
 
 /* Fills an empty tokenizer from the text of a tokenizer.json. Messages begin with `name`. */

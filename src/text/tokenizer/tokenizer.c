@@ -28,6 +28,9 @@ static void tokenizer_release(struct tokenizer *t)
 	pretoken_release(&t->pretoken);
 	nfc_destroy(&t->nfc);
 	free(t->chat_template);
+	free(t->tool_template);
+	for (int i = 0; i < TOKENIZER_SPECIALS; i++)
+		free(t->special[i]);
 	*t = (struct tokenizer){.bos = -1, .eos = -1};
 }
 
@@ -151,6 +154,16 @@ int32_t tokenizer_bos(const struct tokenizer *t)
 const char *tokenizer_chat_template(const struct tokenizer *t)
 {
 	return t->chat_template ? t->chat_template : "";
+}
+
+const char *tokenizer_tool_template(const struct tokenizer *t)
+{
+	return t->tool_template ? t->tool_template : "";
+}
+
+const char *tokenizer_special(const struct tokenizer *t, enum tokenizer_special which)
+{
+	return t->special[which] ? t->special[which] : "";
 }
 
 enum status tokenizer_worker_create(struct tokenizer_worker **out, const struct tokenizer *t,

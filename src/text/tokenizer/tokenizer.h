@@ -25,10 +25,16 @@ int32_t tokenizer_size(const struct tokenizer *t);
 enum status tokenizer_check_rows(const struct tokenizer *t, int64_t rows, struct error *err);
 /* The id of an added token, such as "<|im_end|>", by its text; -1: none. */
 int32_t tokenizer_added(const struct tokenizer *t, const char *text);
-/* The token id that the model's files name as the end of a turn or text, or -1; and their chat template, or
- * "". */
+/* The token id that the model's files name as the end of a turn or text, or -1. */
 int32_t tokenizer_eos(const struct tokenizer *t);
+/* The chat template in Jinja that the model's files contain; and the one for conversations with tools, if it
+ * has its own. "" if there is none. */
 const char *tokenizer_chat_template(const struct tokenizer *t);
+const char *tokenizer_tool_template(const struct tokenizer *t);
+/* The texts of special tokens that templates use by these names; "" if the model's files name none. */
+enum tokenizer_special { SPECIAL_BOS, SPECIAL_EOS, SPECIAL_PAD, SPECIAL_UNK, TOKENIZER_SPECIALS };
+extern const char *const tokenizer_special_names[TOKENIZER_SPECIALS]; /* "bos_token", .. */
+const char *tokenizer_special(const struct tokenizer *t, enum tokenizer_special which);
 /* The id of the begin-of-text token if the reference encoder puts it before a text without a template, else
  * -1. */
 int32_t tokenizer_bos(const struct tokenizer *t);

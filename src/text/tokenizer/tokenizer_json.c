@@ -369,35 +369,54 @@ static enum status read_beside(json_t **out, const char *folder, const char *nam
 	return st;
 }
 
-/* One template, or from a list of named ones the one named "default". */
-static const char *template_of(const json_t *config)
+const char *const tokenizer_special_names[TOKENIZER_SPECIALS] = {
+	[SPECIAL_BOS] = "bos_token",
+	[SPECIAL_EOS] = "eos_token",
+	[SPECIAL_PAD] = "pad_token",
+	[SPECIAL_UNK] = "unk_token",
+};
+
+/* The template of a name from a list of named ones; a single template is "default". */
+static const char *template_of(const json_t *config, const char *name)
 {
 	const json_t *value = json_object_get(config, "chat_template"), *entry;
 	size_t i;
 
 	json_array_foreach(value, i, entry)
 	{
-		if (!strcmp(json_member_text(entry, "name"), "default"))
+		if (!strcmp(json_member_text(entry, "name"), name))
 			return json_member_text(entry, "template");
 	}
-	return json_member_text(config, "chat_template");
+	return strcmp(name, "default") ? "" : json_member_text(config, "chat_template");
 }
 
-static enum status keep_template(struct tokenizer *t, const char *text, struct error *err)
+/* Replaces *to unless the text is empty. */
+static enum status keep_text(char **to, const char *text, struct error *err)
 {
-	free(t->chat_template);
-	t->chat_template = strdup(text);
-	return t->chat_template ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "a chat template");
+	if (!*text)
+		return STATUS_OK;
+	free(*to);
+	*to = strdup(text);
+	return *to ? STATUS_OK
+		   : error_set(err, STATUS_NO_RESOURCE, "a text of the tokenizer's configuration");
 }
 
 enum status tokenizer_take_config(struct tokenizer *t, const json_t *config, struct error *err)
 {
-	const json_t *eos = json_object_get(config, "eos_token");
-	const char *jinja = template_of(config);
+	enum status st = keep_text(&t->chat_template, template_of(config, "default"), err);
 
-	t->eos = tokenizer_added(t, json_is_object(eos) ? json_member_text(eos, "content")
-							: json_member_text(config, "eos_token"));
-	return *jinja ? keep_template(t, jinja, err) : STATUS_OK;
+	if (!st)
+		st = keep_text(&t->tool_template, template_of(config, "tool_use"), err);
+	for (int i = 0; i < TOKENIZER_SPECIALS && !st; i++) {
+		const json_t *token = json_object_get(config, tokenizer_special_names[i]);
+
+		st = keep_text(&t->special[i],
+			       json_is_object(token) ? json_member_text(token, "content")
+						     : json_member_text(config, tokenizer_special_names[i]),
+			       err);
+	}
+	t->eos = tokenizer_added(t, tokenizer_special(t, SPECIAL_EOS));
+	return st;
 }
 
 static enum status read_jinja(struct tokenizer *t, const char *folder, struct error *err)
@@ -411,7 +430,7 @@ static enum status read_jinja(struct tokenizer *t, const char *folder, struct er
 	if (!access(text_str(&path), F_OK)) {
 		st = file_read(&text, &size, text_str(&path), CONFIG_MAX, err);
 		if (!st) {
-			st = keep_template(t, text, err);
+			st = keep_text(&t->chat_template, text, err);
 			free(text);
 		}
 	}

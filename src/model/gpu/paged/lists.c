@@ -7,9 +7,14 @@
 #include "model/gpu/paged/lists.h"
 #include <stdlib.h>
 #include "model/gpu/internal.h"
-#include "model/gpu/paged/work.h"
+#include "model/gpu/paged/tiles.h"
 
-enum { TURNS = 3, UNIT_WORDS = sizeof(struct paged_unit) / sizeof(int32_t) };
+enum {
+	TURNS = 3,
+	UNIT_WORDS = sizeof(struct paged_unit) / sizeof(int32_t),
+	TILE_WORDS = sizeof(struct paged_tile) / sizeof(int32_t),
+	ROWS_MIXED = 512 /* largest step that one kernel processes: a second launch would take longer */
+};
 
 struct turn {
 	int32_t *host; /* pinned */
@@ -27,7 +32,8 @@ struct paged_lists {
 
 /* Offsets in words. Those up to `unit` depend on the numbers of rows and outputs only. */
 struct layout {
-	int64_t token, position, slot, output, begin, keys, arrived, block, unit;
+	int64_t token, position, slot, output, begin, keys, arrived, block, rest_block, tile_count, tile,
+		unit;
 };
 
 static int64_t rounded(int64_t words)
@@ -35,7 +41,8 @@ static int64_t rounded(int64_t words)
 	return (words + 3) / 4 * 4;
 }
 
-static struct layout lay_out(const struct paged_limits *most, int64_t rows, int64_t outputs, uint32_t blocks)
+static struct layout lay_out(const struct paged_limits *most, int64_t rows, int64_t outputs, uint32_t blocks,
+			     int64_t tiles)
 {
 	struct layout l = {.position = rows, .slot = 2 * rows, .output = 3 * rows};
 
@@ -43,7 +50,10 @@ static struct layout lay_out(const struct paged_limits *most, int64_t rows, int6
 	l.keys = l.begin + most->sequences + 1;
 	l.arrived = l.keys + most->sequences;
 	l.block = l.arrived + paged_work_places(blocks);
-	l.unit = rounded(l.block + blocks + 1);
+	l.rest_block = l.block + blocks + 1;
+	l.tile_count = l.rest_block + blocks + 1;
+	l.tile = rounded(l.tile_count + 1);
+	l.unit = l.tile + tiles * TILE_WORDS;
 	return l;
 }
 
@@ -54,9 +64,10 @@ static int64_t units_most(int heads, int kv_heads, const struct paged_limits *mo
 
 int64_t paged_lists_words(const struct attention *at, const struct paged_limits *most)
 {
-	const struct layout l = lay_out(most, most->rows, most->outputs, PAGED_BLOCKS);
+	const int64_t tiles = paged_tiles_most((uint32_t)at->heads, (uint32_t)at->head_dim, most->rows);
+	const struct layout l = lay_out(most, most->rows, most->outputs, PAGED_BLOCKS, tiles);
 
-	return l.unit + units_most(at->heads, at->kv_heads, most, PAGED_BLOCKS) * UNIT_WORDS +
+	return l.unit + 2 * units_most(at->heads, at->kv_heads, most, PAGED_BLOCKS) * UNIT_WORDS +
 	       most->sequences * most->pages;
 }
 
@@ -105,6 +116,12 @@ uint32_t paged_lists_blocks(const struct backend *back)
 	return sms < PAGED_BLOCKS ? sms : PAGED_BLOCKS;
 }
 
+bool paged_lists_tiled(const struct backend *back, int64_t rows)
+{
+	return rows > ROWS_MIXED && gpu_cc(gpu_of(back)->device) == 90 &&
+	       !gpu_of(back)->options.deterministic;
+}
+
 static int64_t pages_of(const struct paged_rows *r, int64_t sequence)
 {
 	return (r->keys[sequence] + r->page_tokens - 1) / r->page_tokens;
@@ -135,11 +152,64 @@ static void put_list(int32_t *to, const int32_t *from, int64_t count)
 		memcpy(to, from, (size_t)count * sizeof(*to));
 }
 
-/* Writes units and blocks, then the page numbers of all sequences. *words: end of the lists. */
+static struct paged_work_rows rows_of(const struct paged_rows *r)
+{
+	return (struct paged_work_rows){.begin = r->begin,
+					.keys = r->keys,
+					.sequences = r->sequences,
+					.page_tokens = (uint32_t)r->page_tokens};
+}
+
+/* The tiles, and the units of the other sequences behind those of all. *units: number of all units. */
+static enum status put_tiles(const struct paged_rows *r, const struct paged_room *room,
+			     const struct layout *l, struct paged_work all, int32_t *host, int64_t *units,
+			     struct error *err)
+{
+	struct paged_work rest = all;
+	struct paged_tiles t = {.heads = all.heads,
+				.head_dim = (uint32_t)room->head_dim,
+				.tile = (struct paged_tile *)(host + l->tile),
+				.room = (l->unit - l->tile) / TILE_WORDS};
+	const struct paged_work_rows rows = rows_of(r);
+	enum status st = paged_tiles_fill(&t, &rows, err);
+
+	host[l->tile_count] = (int32_t)t.count;
+	rest.rows_less = PAGED_TILES_LEAST;
+	rest.unit = all.unit + all.count;
+	rest.block = (uint32_t *)host + l->rest_block;
+	if (!st)
+		st = paged_work_fill(&rest, &rows, err);
+	for (uint32_t i = 0; !st && i <= rest.blocks; i++)
+		rest.block[i] += (uint32_t)all.count;
+	*units = all.count + rest.count;
+	return st;
+}
+
+/* Page numbers of all sequences, from word `at` on, which units and tiles refer to. Returns their end. */
+static int64_t put_pages(const struct paged_rows *r, const struct layout *l, int64_t units, bool tiled,
+			 int32_t *host)
+{
+	struct paged_unit *unit = (struct paged_unit *)(host + l->unit);
+	struct paged_tile *tile = (struct paged_tile *)(host + l->tile);
+	int64_t at = l->unit + units * UNIT_WORDS;
+
+	for (int64_t i = 0; i < units; i++)
+		unit[i].page += (uint32_t)at;
+	for (int64_t i = 0; tiled && i < host[l->tile_count]; i++)
+		tile[i].page += (uint32_t)at;
+	for (int64_t s = 0; s < r->sequences; s++) {
+		put_list(host + at, r->page + s * r->page_ld, pages_of(r, s));
+		at += pages_of(r, s);
+	}
+	return at;
+}
+
+/* *words: end of the lists. */
 static enum status put_work(const struct backend *back, const struct paged_rows *r,
 			    const struct paged_room *room, const struct layout *l, int32_t *host,
 			    int64_t *words, struct error *err)
 {
+	const bool tiled = paged_lists_tiled(back, r->rows);
 	struct paged_work w = {
 		.heads = (uint32_t)room->heads,
 		.kv_heads = (uint32_t)room->kv_heads,
@@ -149,20 +219,14 @@ static enum status put_work(const struct backend *back, const struct paged_rows 
 		.block = (uint32_t *)host + l->block,
 		.room = units_most(room->heads, room->kv_heads, &room->limits, paged_lists_blocks(back)),
 	};
-	const struct paged_work_rows rows = {.begin = r->begin,
-					     .keys = r->keys,
-					     .sequences = r->sequences,
-					     .page_tokens = (uint32_t)r->page_tokens};
+	const struct paged_work_rows rows = rows_of(r);
 	enum status st = paged_work_fill(&w, &rows, err);
-	int64_t at = l->unit + w.count * UNIT_WORDS;
+	int64_t units = w.count;
 
-	for (int64_t i = 0; !st && i < w.count; i++)
-		w.unit[i].page += (uint32_t)at;
-	for (int64_t s = 0; !st && s < r->sequences; s++) {
-		put_list(host + at, r->page + s * r->page_ld, pages_of(r, s));
-		at += pages_of(r, s);
-	}
-	*words = at;
+	if (!st && tiled)
+		st = put_tiles(r, room, l, w, host, &units, err);
+	if (!st)
+		*words = put_pages(r, l, units, tiled, host);
 	return st;
 }
 
@@ -188,6 +252,9 @@ static void place(const struct paged_rows *r, const struct paged_room *room, con
 		.unit = gpu_address(device + l->unit),
 		.block = gpu_address(device + l->block),
 		.arrived = gpu_address(device + l->arrived),
+		.rest_block = gpu_address(device + l->rest_block),
+		.tile = gpu_address(device + l->tile),
+		.tile_count = gpu_address(device + l->tile_count),
 		.host = {.begin = t->host + l->begin, .keys = t->host + l->keys, .sequences = r->sequences},
 	};
 	*out = *r;
@@ -206,7 +273,11 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 			  struct paged_rows *out, struct error *err)
 {
 	const uint32_t blocks = paged_lists_blocks(back);
-	const struct layout l = lay_out(&room->limits, r->rows, r->outputs, blocks);
+	const int64_t tiles =
+		paged_lists_tiled(back, r->rows)
+			? paged_tiles_most((uint32_t)room->heads, (uint32_t)room->head_dim, r->rows)
+			: 0;
+	const struct layout l = lay_out(&room->limits, r->rows, r->outputs, blocks, tiles);
 	struct gpu_state *g = gpu_of(back);
 	enum status st = check(r, &room->limits, err);
 	struct turn *t;

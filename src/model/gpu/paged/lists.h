@@ -9,6 +9,8 @@
  * addresses of steps with equal numbers of rows and outputs are equal. */
 struct paged_placed {
 	gpu_ptr page, unit, block, arrived;
+	/* If the step has tiles: blocks of the units of all other sequences, and the tiles. */
+	gpu_ptr rest_block, tile, tile_count;
 	struct paged_rows host; /* begin and keys only; lent until the third step after this one */
 };
 
@@ -17,6 +19,8 @@ int64_t paged_lists_words(const struct attention *at, const struct paged_limits 
 struct paged_lists;
 void paged_lists_release(struct paged_lists **l);	 /* to be called after the stream's work has ended */
 uint32_t paged_lists_blocks(const struct backend *back); /* of attention's grid */
+/* Whether a step with this many rows has tiles (kernel/paged/tiles.h), if the cache is BF16. */
+bool paged_lists_tiled(const struct backend *back, int64_t rows);
 extern __typeof__(*((struct ops *)0)->paged_put) gpu_paged_put;
 extern __typeof__(*((struct ops *)0)->paged_attention) gpu_paged_attention;
 #endif

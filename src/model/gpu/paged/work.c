@@ -67,6 +67,11 @@ static struct range range_of(const struct paged_work *w, const struct paged_work
 	return x;
 }
 
+static uint32_t pages_of(const struct paged_work_rows *r, int64_t sequence)
+{
+	return ((uint32_t)r->keys[sequence] + r->page_tokens - 1) / r->page_tokens;
+}
+
 /* Calls `take` for each range. */
 static enum status each_range(struct dividing *d, const struct paged_work_rows *r,
 			      enum status (*take)(struct dividing *d, struct range x, struct error *err),
@@ -81,6 +86,10 @@ static enum status each_range(struct dividing *d, const struct paged_work_rows *
 		if (rows < 1 || r->keys[s] < rows)
 			return error_set(err, STATUS_BUG, "sequence %lld of a step has %d rows and %d keys",
 					 (long long)s, rows, r->keys[s]);
+		if (d->w->rows_less && rows >= d->w->rows_less) {
+			page += pages_of(r, s);
+			continue;
+		}
 		for (int64_t i = 0; !st && i < ranges_of(d->w, rows); i++) {
 			struct range x = range_of(d->w, r, s, page, i);
 
@@ -89,7 +98,7 @@ static enum status each_range(struct dividing *d, const struct paged_work_rows *
 				st = take(d, x, err);
 			}
 		}
-		page += ((uint32_t)r->keys[s] + r->page_tokens - 1) / r->page_tokens;
+		page += pages_of(r, s);
 	}
 	return st;
 }

@@ -24,9 +24,10 @@ struct paged_work {
 	uint32_t heads, kv_heads;
 	uint32_t blocks; /* of the grid, at most PAGED_BLOCKS */
 	bool invariant;
+	int32_t rows_less;	 /* above 0: sequences with this many rows or more are left out */
 	struct paged_unit *unit; /* [room], the caller's */
 	uint32_t *block;	 /* [blocks + 1], the caller's */
-	int64_t room, count;	 /* units */
+	int64_t room, count;	 /* units; block numbers count from the first */
 };
 
 /* Partial results that a grid needs, apart from one per block. */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many streams at once, for tests and measurements of the front end: opens COUNT connections, sends the same request on
+ * each, reads to the end. Prints one line: streams that ended with [DONE], chunks, seconds, chunks per second, and the
+ * 50th and 99th percentile of the time between chunks of a stream in milliseconds.
+ * usage: streams PORT COUNT BODY [idle | partial | unread]
+ *   idle: connects and waits for the end of stdin instead of sending anything
+ *   partial: sends half of each request, and waits until the server closes the connections
+ *   unread: sends the requests, reads nothing, and waits until the server closes the connections
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GAPS_MOST = 4 << 20, PIECE = 65536 };
+
+struct stream {
+	int fd;
+	double last_s;
+	size_t tail_size;
+	char tail[16];
+	int done;
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int dial(int port)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+		fprintf(stderr, "streams: %s\n", strerror(errno));
+		exit(1);
+	}
+	return fd;
+}
+
+/* `part`: of the body that is sent. */
+static void say(int fd, const char *body, size_t part)
+{
+	char head[256];
+	int size = snprintf(head, sizeof(head),
+			    "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+			    "Connection: close\r\nContent-Length: %zu\r\n\r\n",
+			    strlen(body));
+
+	if (write(fd, head, (size_t)size) != size || write(fd, body, part) != (ssize_t)part)
+		exit(1);
+}
+
+/* Waits until the server has closed all connections. */
+static int closed(int epoll, int count, double begin)
+{
+	int done = 0;
+
+	while (done < count) {
+		struct epoll_event events[256];
+		int got = epoll_wait(epoll, events, 256, 20000);
+
+		if (got <= 0)
+			return 1;
+		for (int i = 0; i < got; i++)
+			if (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+				epoll_ctl(epoll, EPOLL_CTL_DEL, (int)(events[i].data.u64 >> 32), NULL);
+				done++;
+			}
+	}
+	printf("%d closed after %.3f s\n", done, now_s() - begin);
+	return 0;
+}
+
+/* Chunks in new bytes. A word that two reads share is found, because the end of the last read is kept. */
+static long chunks(struct stream *s, const char *bytes, size_t size)
+{
+	char both[PIECE + 16];
+	const char *at = both, *end;
+	size_t keep;
+	long count = 0;
+
+	memcpy(both, s->tail, s->tail_size);
+	memcpy(both + s->tail_size, bytes, size);
+	end = both + s->tail_size + size;
+	for (; (at = memmem(at, (size_t)(end - at), "data: {", 7)); at += 7)
+		count++;
+	if (memmem(both, (size_t)(end - both), "data: [DONE]", 12))
+		s->done = 1;
+	keep = (size_t)(end - both) < 6 ? (size_t)(end - both) : 6;
+	memcpy(s->tail, end - keep, keep);
+	s->tail_size = keep;
+	return count;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void allow_files(void)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int main(int argc, char **argv)
+{
+	int count = argc > 3 ? (int)strtol(argv[2], NULL, 10) : 0, port, epoll = epoll_create1(0), open_now, done = 0;
+	struct stream *s = calloc((size_t)count + 1, sizeof(*s));
+	float *gaps = malloc(GAPS_MOST * sizeof(*gaps));
+	size_t gap_count = 0;
+	char *bytes = malloc(PIECE), line[16];
+	long total = 0;
+	double begin = now_s();
+	const char *mode = argc > 4 ? argv[4] : "";
+	int reads = !*mode;
+
+	if (!count || !s || !gaps || !bytes)
+		return 64;
+	port = (int)strtol(argv[1], NULL, 10);
+	allow_files();
+	for (int i = 0; i < count; i++) {
+		struct epoll_event e = {.events = reads ? EPOLLIN : EPOLLRDHUP};
+
+		s[i].fd = dial(port);
+		e.data.u64 = reads ? (uint64_t)i : (uint64_t)s[i].fd << 32;
+		epoll_ctl(epoll, EPOLL_CTL_ADD, s[i].fd, &e);
+	}
+	if (!strcmp(mode, "idle")) {
+		printf("%d open\n", count);
+		fflush(stdout);
+		while (fgets(line, sizeof(line), stdin))
+			;
+		return 0;
+	}
+	begin = now_s();
+	for (int i = 0; i < count; i++)
+		say(s[i].fd, argv[3], strlen(argv[3]) / (strcmp(mode, "partial") ? 1 : 2));
+	if (!reads)
+		return closed(epoll, count, begin);
+	for (open_now = count; open_now;) {
+		struct epoll_event events[256];
+		int got = epoll_wait(epoll, events, 256, 30000);
+
+		if (got <= 0)
+			break;
+		for (int i = 0; i < got; i++) {
+			struct stream *t = &s[events[i].data.u64];
+			ssize_t size = read(t->fd, bytes, PIECE);
+			long more = size > 0 ? chunks(t, bytes, (size_t)size) : 0;
+			double now = now_s();
+
+			if (size <= 0) {
+				close(t->fd);
+				open_now--;
+				continue;
+			}
+			if (more && t->last_s > 0 && gap_count < GAPS_MOST)
+				gaps[gap_count++] = (float)(now - t->last_s);
+			if (more)
+				t->last_s = now;
+			total += more;
+		}
+	}
+	for (int i = 0; i < count; i++)
+		done += s[i].done;
+	begin = now_s() - begin;
+	qsort(gaps, gap_count, sizeof(*gaps), by_size);
+	printf("%d done, %ld chunks, %.3f s, %.0f chunks/s, gaps %.3f %.3f ms\n", done, total, begin, (double)total / begin,
+	       gap_count ? (double)gaps[gap_count / 2] * 1e3 : 0, gap_count ? (double)gaps[gap_count * 99 / 100] * 1e3 : 0);
+	return 0;
+}
