@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -47,6 +48,57 @@ static void each_thread_runs_once_a_round(void **state)
 	cpu_pool_destroy(&p);
 	assert_null(p);
 	cpu_pool_destroy(&p); /* NULL is fine */
+}
+
+enum { ITEMS = 64 };
+
+struct items {
+	atomic_uint done[ITEMS];
+	atomic_uint thread_most;
+};
+
+static void do_item(void *arg, int64_t item, unsigned thread)
+{
+	struct items *items = arg;
+
+	atomic_fetch_add(&items->done[item], 1);
+	if (thread > atomic_load(&items->thread_most))
+		atomic_store(&items->thread_most, thread);
+}
+
+static void shared_items_run_once_each(void **state)
+{
+	struct cpu_pool *p;
+
+	(void)state;
+	for (unsigned threads = 1; threads <= 3; threads++) {
+		struct tally t = {0};
+		struct items items = {0};
+		unsigned rounds = 0, runs = 0;
+
+		assert_int_equal(cpu_pool_create(&p, NULL, threads, NULL), STATUS_OK);
+		for (unsigned many = 0; many < 60; many++) {
+			cpu_pool_begin(p);
+			cpu_pool_begin(p); /* no effect */
+			assert_int_equal(cpu_pool_is_begun(p), threads > 1);
+			for (unsigned i = 0; i < many; i++, rounds++)
+				cpu_pool_share(p, ITEMS, do_item, &items);
+			cpu_pool_run(p, count, &t); /* also in between */
+			cpu_pool_end(p);
+			assert_false(cpu_pool_is_begun(p));
+			cpu_pool_share(p, ITEMS, do_item, &items);
+			cpu_pool_share(p, 0, do_item, &items);
+			cpu_pool_run(p, count, &t);
+			rounds++;
+			runs += 2;
+			for (unsigned i = 0; i < ITEMS; i++)
+				assert_int_equal(atomic_load(&items.done[i]), rounds);
+			for (unsigned i = 0; i < threads; i++)
+				assert_int_equal(atomic_load(&t.calls[i]), runs);
+		}
+		assert_true(atomic_load(&items.thread_most) < threads);
+		cpu_pool_destroy(&p);
+	}
 }
 
 static void cpu_time_of_all_threads_is_counted(void **state)
@@ -201,6 +253,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_thread_runs_once_a_round),
+		cmocka_unit_test(shared_items_run_once_each),
 		cmocka_unit_test(cpu_time_of_all_threads_is_counted),
 		cmocka_unit_test(waiting_for_a_slower_thread_is_not_being_kept_from_the_cpu),
 		cmocka_unit_test(affinity_is_set_and_put_back),

@@ -9,6 +9,8 @@
 
 /* Spin iterations before a thread sleeps: about 0.2 ms between rounds, 2 ms at the end of a round. */
 enum { SPINS_IDLE = 4000, SPINS_END = 40000 };
+/* Between cpu_pool_begin and cpu_pool_end: iterations before a thread offers its CPU to others. */
+enum { SPINS_BUSY = 4000 };
 enum { USABLE_MAX = 32 };
 
 struct member {
@@ -22,6 +24,17 @@ struct member {
 	uint64_t waited_ns; /* waiting for slower threads, all rounds; thread 0: without the last round */
 };
 
+/* Items that threads share. `state` is odd while the list may be joined, and grows by two per list. A thread
+ * joins by adding to `joined` and then looking at `state` again. The list is replaced only when it is closed
+ * and nobody has joined. */
+struct shared {
+	void (*work)(void *arg, int64_t item, unsigned thread);
+	void *arg;
+	int64_t count;
+	_Atomic int64_t next;
+	atomic_uint state, joined;
+};
+
 struct cpu_pool {
 	unsigned count, started; /* threads; members whose pthread runs */
 	void (*work)(void *arg, unsigned thread);
@@ -29,7 +42,8 @@ struct cpu_pool {
 	uint64_t ended_ns;     /* end of the last round */
 	atomic_uint round;     /* grows by one per round */
 	atomic_uint remaining; /* members still working, without thread 0 */
-	atomic_bool stop;
+	atomic_bool stop, begun;
+	struct shared shared;
 	pthread_mutex_t lock;
 	pthread_cond_t go, done;
 	bool pinned;
@@ -56,22 +70,61 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Waits until the round number differs from `seen`. */
-static unsigned wait_go(struct cpu_pool *p, unsigned seen)
+static void pause_or_yield(unsigned spins)
+{
+	if (spins < SPINS_BUSY)
+		pause_cpu();
+	else
+		sched_yield();
+}
+
+static void take_items(struct shared *s, unsigned thread)
+{
+	int64_t item;
+
+	while ((item = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->count)
+		s->work(s->arg, item, thread);
+}
+
+/* Joins a list that is open and not the one seen last. */
+static bool join(struct shared *s, unsigned *seen, unsigned thread)
+{
+	unsigned state = atomic_load_explicit(&s->state, memory_order_acquire);
+	bool joins;
+
+	if (!(state & 1) || state == *seen)
+		return false;
+	atomic_fetch_add(&s->joined, 1);
+	state = atomic_load(&s->state);
+	joins = state & 1 && state != *seen;
+	if (joins) {
+		*seen = state;
+		take_items(s, thread);
+	}
+	atomic_fetch_sub(&s->joined, 1);
+	return joins;
+}
+
+/* Waits until the round number differs from `seen`; meanwhile takes shared items. */
+static unsigned wait_go(struct cpu_pool *p, unsigned seen, unsigned *list, unsigned thread)
 {
 	unsigned now;
 
-	for (unsigned i = 0; i < SPINS_IDLE; i++) {
+	for (unsigned spins = 0;; spins++) {
 		now = atomic_load_explicit(&p->round, memory_order_acquire);
 		if (now != seen)
 			return now;
-		pause_cpu();
+		if (join(&p->shared, list, thread))
+			spins = 0;
+		pause_or_yield(spins);
+		if (spins < SPINS_IDLE || atomic_load_explicit(&p->begun, memory_order_relaxed))
+			continue;
+		pthread_mutex_lock(&p->lock);
+		while (atomic_load(&p->round) == seen && !atomic_load(&p->begun))
+			pthread_cond_wait(&p->go, &p->lock);
+		pthread_mutex_unlock(&p->lock);
+		spins = 0;
 	}
-	pthread_mutex_lock(&p->lock);
-	while ((now = atomic_load(&p->round)) == seen)
-		pthread_cond_wait(&p->go, &p->lock);
-	pthread_mutex_unlock(&p->lock);
-	return now;
 }
 
 static void wait_done(struct cpu_pool *p)
@@ -108,10 +161,10 @@ static void *member_main(void *arg)
 {
 	struct member *self = arg;
 	struct cpu_pool *p = self->pool;
-	unsigned round = 0;
+	unsigned round = 0, list = 0;
 
 	for (;;) {
-		round = wait_go(p, round);
+		round = wait_go(p, round, &list, self->index);
 		if (atomic_load(&p->stop))
 			return NULL;
 		if (self->done_ns)
@@ -147,6 +200,51 @@ void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), 
 	wait_done(p);
 	p->ended_ns = clock_ns(CLOCK_MONOTONIC);
 	p->member[0].waited_ns += waited(&p->member[0]); /* now, because thread 0 goes on to other work */
+}
+
+void cpu_pool_begin(struct cpu_pool *p)
+{
+	if (p->count == 1 || p->begun)
+		return;
+	pthread_mutex_lock(&p->lock);
+	atomic_store(&p->begun, true);
+	pthread_cond_broadcast(&p->go);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void cpu_pool_end(struct cpu_pool *p)
+{
+	atomic_store(&p->begun, false);
+}
+
+bool cpu_pool_is_begun(const struct cpu_pool *p)
+{
+	return p->begun;
+}
+
+static void share_round(void *arg, unsigned thread)
+{
+	take_items(arg, thread);
+}
+
+void cpu_pool_share(struct cpu_pool *p, int64_t count, void (*work)(void *arg, int64_t item, unsigned thread),
+		    void *arg)
+{
+	struct shared *s = &p->shared;
+
+	s->work = work;
+	s->arg = arg;
+	s->count = count;
+	atomic_store_explicit(&s->next, 0, memory_order_relaxed);
+	if (!p->begun) {
+		cpu_pool_run(p, share_round, s);
+		return;
+	}
+	atomic_fetch_add(&s->state, 1);
+	take_items(s, 0);
+	atomic_fetch_add(&s->state, 1);
+	for (unsigned spins = 0; atomic_load(&s->joined); spins++)
+		pause_or_yield(spins);
 }
 
 static enum status pin(pthread_t thread, unsigned cpu, struct error *err)

@@ -3,6 +3,7 @@
  * last thread has finished. Threads can be pinned to CPUs. */
 #ifndef CORE_PROCESS_CPU_POOL_H
 #define CORE_PROCESS_CPU_POOL_H
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/error.h"
 
@@ -20,6 +21,16 @@ unsigned cpu_pool_count(const struct cpu_pool *p);
 /* Runs work(arg, i) once on every thread i in 0 .. count-1 and returns when all have finished. Threads
  * spin for a while between rounds, so that short rounds start within a microsecond; then they sleep. */
 void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), void *arg);
+/* For many short rounds that follow each other closely: between begin and end no thread sleeps. While other
+ * work needs their CPUs, threads that wait give them up. */
+void cpu_pool_begin(struct cpu_pool *p);
+void cpu_pool_end(struct cpu_pool *p);
+/* Whether the pool is between begin and end. */
+bool cpu_pool_is_begun(const struct cpu_pool *p);
+/* Runs work(arg, item, thread) once for each item in 0 .. count - 1; each thread takes the next item when it
+ * is free. Between begin and end, a thread that gets no CPU takes no item, and nobody waits for it. */
+void cpu_pool_share(struct cpu_pool *p, int64_t count, void (*work)(void *arg, int64_t item, unsigned thread),
+		    void *arg);
 /* CPU time of all threads since creation, including spinning, plus the time that threads waited for the
  * slowest one at the end of rounds, in ns. If it is less than threads x wall time, other work kept busy
  * threads from their CPUs for the difference. */

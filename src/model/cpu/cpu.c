@@ -1,29 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "model/cpu/real.h"
 
-/* Below this size, waking a second thread takes longer than its half of the work. */
-enum { ALONE_BYTES = 64 << 10 };
+/* Below this size, waking a second thread takes longer than its half of the work; likewise a thread that
+ * spins. */
+enum { ALONE_BYTES = 64 << 10, ALONE_BYTES_BEGUN = 8 << 10 };
 enum { HUGE_PAGE = 2 << 20 };
+enum { PARTS_PER_THREAD = 2 }; /* of a pool that is begun, in which each free thread takes the next part */
+
+static bool is_alone(const struct cpu_pool *pool, double bytes)
+{
+	return bytes < (cpu_pool_is_begun(pool) ? ALONE_BYTES_BEGUN : ALONE_BYTES);
+}
 
 struct parts {
 	void (*work)(void *arg, int64_t first, int64_t last, unsigned thread);
 	void *arg;
 	uint64_t count, grain;
-	unsigned threads;
+	unsigned parts;
 };
 
-static void do_part(void *arg, unsigned thread)
+static void do_part(const struct parts *p, unsigned part, unsigned thread)
 {
-	const struct parts *p = arg;
 	uint64_t first, last;
 
-	cpu_share(p->count, p->grain, thread, p->threads, &first, &last);
+	cpu_share(p->count, p->grain, part, p->parts, &first, &last);
 	if (first < last)
 		p->work(p->arg, (int64_t)first, (int64_t)last, thread);
+}
+
+static void own_part(void *arg, unsigned thread)
+{
+	do_part(arg, thread, thread);
+}
+
+static void next_part(void *arg, int64_t part, unsigned thread)
+{
+	do_part(arg, (unsigned)part, thread);
 }
 
 void cpu_parts(const struct backend *back, int64_t count, int64_t grain, double bytes,
@@ -32,40 +47,28 @@ void cpu_parts(const struct backend *back, int64_t count, int64_t grain, double 
 	struct cpu_pool *pool = cpu_of(back)->pool;
 	struct parts p = {.work = work, .arg = arg, .count = (uint64_t)count, .grain = (uint64_t)grain};
 
-	p.threads = cpu_pool_count(pool);
+	p.parts = cpu_pool_count(pool);
 	if (count <= 0)
 		return;
-	if (bytes < ALONE_BYTES)
+	if (is_alone(pool, bytes)) {
 		work(arg, 0, count, 0);
-	else
-		cpu_pool_run(pool, do_part, &p);
-}
-
-struct items {
-	void (*work)(void *arg, int64_t item, unsigned thread);
-	void *arg;
-	int64_t count;
-	_Atomic int64_t next;
-};
-
-static void take_items(void *arg, unsigned thread)
-{
-	struct items *items = arg;
-	int64_t item;
-
-	while ((item = atomic_fetch_add(&items->next, 1)) < items->count)
-		items->work(items->arg, item, thread);
+	} else if (cpu_pool_is_begun(pool)) {
+		p.parts *= PARTS_PER_THREAD;
+		cpu_pool_share(pool, p.parts, next_part, &p);
+	} else {
+		cpu_pool_run(pool, own_part, &p);
+	}
 }
 
 void cpu_items(const struct backend *back, int64_t count, double bytes,
 	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg)
 {
-	struct items items = {.work = work, .arg = arg, .count = count};
-
-	if (bytes < ALONE_BYTES)
-		take_items(&items, 0);
-	else
-		cpu_pool_run(cpu_of(back)->pool, take_items, &items);
+	if (!is_alone(cpu_of(back)->pool, bytes)) {
+		cpu_pool_share(cpu_of(back)->pool, count, work, arg);
+		return;
+	}
+	for (int64_t item = 0; item < count; item++)
+		work(arg, item, 0);
 }
 
 /* OpenBLAS uses one thread, because assay divides the work itself. A missing or incomplete library is not an

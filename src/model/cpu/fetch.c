@@ -46,8 +46,12 @@ enum status cpu_fetch_wait(struct backend *back, int turn, const void **out, str
 
 enum status cpu_replay(struct backend *back, const struct replay *work, struct error *err)
 {
-	(void)back;
-	return work->run(work->arg, err);
+	enum status st;
+
+	cpu_pool_begin(cpu_of(back)->pool);
+	st = work->run(work->arg, err);
+	cpu_pool_end(cpu_of(back)->pool);
+	return st;
 }
 
 enum status cpu_sample_count(struct backend *back, struct mat counts, const struct sample_history *history,

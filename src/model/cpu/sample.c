@@ -224,8 +224,10 @@ enum status cpu_sample(struct backend *back, const struct sample *s, struct erro
 	if (st)
 		return st;
 	cost_touch(back, &s->logits, 1);
-	cpu_items(back, s->lists.rows, (double)(s->lists.rows * s->vocab) * sizeof(real), sample_row,
+	cpu_pool_begin(cpu_of(back)->pool);
+	cpu_items(back, s->lists.rows, (double)((s->lists.rows - 1) * s->vocab) * sizeof(real), sample_row,
 		  (void *)(uintptr_t)s);
+	cpu_pool_end(cpu_of(back)->pool);
 	for (int64_t i = 0; i < s->lists.rows; i++) {
 		const struct sample_row *row = &s->lists.row[i];
 		const struct sample_result *out =
