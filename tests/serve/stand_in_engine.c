@@ -137,8 +137,10 @@ static void submit(struct engine *e, const struct engine_request *r)
 		s->most = r->max_tokens;
 		s->ends = false;
 	}
-	if (r->max_tokens < 0)
+	if (r->max_tokens < 0) { /* only the prompt's log probabilities */
 		s->most = 0;
+		s->ends = false;
+	}
 	e->count++;
 }
 
