@@ -25,6 +25,7 @@
 /* clang-format off */
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \
+	X(engine) \
 	X(facts) \
 	X(kernels) \
 	X(ranks) \

@@ -91,7 +91,7 @@ struct engine_event {
 	/* END */
 	enum engine_end end;
 	int32_t prompt_tokens, cached_tokens, tokens;
-	char text[160]; /* REFUSED and FAILED: a message for the client; otherwise "" */
+	char text[256]; /* REFUSED and FAILED: a message for the client; otherwise "" */
 };
 
 /* Gauges and counters of the engine, sent with each step's events (names: journal/metrics). */

@@ -44,6 +44,16 @@ static __device__ __forceinline__ void barrier_init_fence()
 	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/* Arrives `times` times at the same barrier of block `rank` of the cluster. */
+static __device__ __forceinline__ void barrier_arrive_at(uint32_t at, uint32_t rank, unsigned times)
+{
+	asm volatile("{\n\t.reg .b32 there;\n\t"
+		     "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+		     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there], %2;\n\t}" ::"r"(at),
+		     "r"(rank), "r"(times)
+		     : "memory");
+}
+
 /* Named barriers of the block have the numbers 1 .. 15. */
 static __device__ __forceinline__ void named_sync(unsigned number, unsigned threads)
 {
@@ -55,6 +65,36 @@ static __device__ __forceinline__ void named_sync(unsigned number, unsigned thre
 static __device__ __forceinline__ void cluster_sync()
 {
 	asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ uint32_t cluster_size()
+{
+	uint32_t n;
+
+	asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(n));
+	return n;
+}
+
+/* This block's number in its cluster. */
+static __device__ __forceinline__ uint32_t cluster_rank()
+{
+	uint32_t n;
+
+	asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(n));
+	return n;
+}
+
+static __device__ __forceinline__ uint32_t shared_load_16(uint32_t at)
+{
+	uint16_t v;
+
+	asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(at) : "memory");
+	return v;
+}
+
+static __device__ __forceinline__ void shared_store(uint32_t at, float v)
+{
+	asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
 }
 
 static __device__ __forceinline__ void shared_store4(uint32_t at, const float (&v)[4])
@@ -93,6 +133,31 @@ static __device__ __forceinline__ void tensor_load(uint32_t to, const void *map,
 	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
 		     "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
 		     "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+		     : "memory");
+}
+
+/* Priorities of lines in the L2, for the loads below. */
+#define L2_EVICT_FIRST 0x12f0000000000000
+#define L2_EVICT_LAST 0x14f0000000000000
+
+/* As tensor_load, with a priority in the L2. */
+static __device__ __forceinline__ void tensor_load_kept(uint32_t to, const void *map, uint32_t barrier, uint64_t priority,
+							int c0, int c1)
+{
+	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+		     "[%0], [%1, {%3, %4, %5, %5}], [%2], %6;" ::"r"(to),
+		     "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(0), "l"(priority)
+		     : "memory");
+}
+
+/* The same into each block of the cluster whose bit is set in `blocks`: to the same address, and it reports to
+ * the barrier at the same address there. */
+static __device__ __forceinline__ void tensor_load_spread(uint32_t to, const void *map, uint32_t barrier,
+							  uint16_t blocks, uint64_t priority, int c0, int c1)
+{
+	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+		     ".L2::cache_hint [%0], [%1, {%3, %4, %5, %5}], [%2], %6, %7;" ::"r"(to),
+		     "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(0), "h"(blocks), "l"(priority)
 		     : "memory");
 }
 
@@ -152,6 +217,20 @@ static __device__ __forceinline__ void bulk_add(float *to, uint32_t from, unsign
 static __device__ __forceinline__ void proxy_fence()
 {
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* -- programmatic dependent launch -- */
+
+/* Waits until all grids before this one have ended and their writes are visible. */
+static __device__ __forceinline__ void grid_wait()
+{
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/* Lets the next grid begin, once all blocks of this one have called it or ended. */
+static __device__ __forceinline__ void grid_release()
+{
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
 /* -- register count of a warpgroup -- */

@@ -240,6 +240,26 @@ static enum status of_maps(const struct layer *l, struct backend *back,
 	return st;
 }
 
+/* The quantized matrices; a tied head is the embedding. */
+static enum status pack(struct model *m, struct backend *back, struct error *err)
+{
+	const bool tied = m->head.w.data == m->embed.w.data;
+	enum status st = back->ops->pack(back, &m->embed.w, err);
+
+	if (!st && tied)
+		m->head.w.panels = m->embed.w.panels;
+	else if (!st)
+		st = back->ops->pack(back, &m->head.w, err);
+	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
+		struct layer *l = &m->layer[i];
+		struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+
+		for (int j = 0; !st && j < 4; j++)
+			st = back->ops->pack(back, &maps[j]->w.w, err);
+	}
+	return st;
+}
+
 enum status model_loaded(struct model *m, struct backend *back, struct error *err)
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
@@ -252,6 +272,8 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 		st = of_maps(&m->layer[i], back, linear_clear, err);
 	if (!st && m->shape.tied && head->data != embed->data)
 		st = back->ops->convert(back, *embed, *head, err);
+	if (!st && m->inference && back->ops->pack)
+		st = pack(m, back, err);
 	return st ? st : model_refresh(m, back, err);
 }
 

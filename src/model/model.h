@@ -16,8 +16,9 @@ struct model_options {
 	bool separate;			/* never fuse the GEMMs of adapters and their linear layers */
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
-	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized.
-	 * NULL: all weights are dequantized. It must outlive model_place. */
+	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
+	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
+	 * become numbers of the back end's type. It must outlive model_place. */
 	const struct weights *blocks;
 };
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "core/file/file.h"
-#include "model/chat/template.h"
-#include "model/chat/tool_call.h"
+#include "text/chat/template.h"
+#include "text/chat/tool_call.h"
 
 enum { ENDS_MOST = 16, CONFIG_BYTES_MOST = 1 << 20 };
 

@@ -80,6 +80,9 @@
 	X(CU_MEMHOSTALLOC_PORTABLE, 1)                       \
 	X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                      \
 	X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                     \
+	X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
+	X(CU_EVENT_BLOCKING_SYNC, 1)                         \
+	X(CU_EVENT_DISABLE_TIMING, 2)                        \
 	X(CU_TENSOR_MAP_DATA_TYPE_UINT8, 0)                  \
 	X(CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 6)                \
 	X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0)                  \
@@ -87,6 +90,8 @@
 	X(CU_TENSOR_MAP_SWIZZLE_128B, 3)                     \
 	X(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 3)             \
 	X(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, 0)              \
+	X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)          \
+	X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)
 /* clang-format on */
 
@@ -126,6 +131,23 @@ typedef unsigned CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle,
 typedef struct CUtensorMap_st {
 	_Alignas(64) uint64_t opaque[16];
 } CUtensorMap;
+typedef struct CUlaunchAttribute_st {
+	unsigned id;
+	char pad[4];
+	union {
+		char bytes[64];
+		struct {
+			unsigned x, y, z;
+		} clusterDim;
+		int programmaticStreamSerializationAllowed;
+	} value;
+} CUlaunchAttribute;
+typedef struct CUlaunchConfig_st {
+	unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+	CUstream hStream;
+	CUlaunchAttribute *attrs;
+	unsigned numAttrs;
+} CUlaunchConfig;
 #endif
 
 /* need, result, field, symbol, parameters */
@@ -207,9 +229,13 @@ typedef struct CUtensorMap_st {
 	X(REQUIRED, CUresult, launch, cuLaunchKernel,                                                         \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,        \
 	   unsigned shared_bytes, CUstream s, void **params, void **extra))                                   \
+	X(OPTIONAL, CUresult, launch_with, cuLaunchKernelEx,                                                  \
+	  (const CUlaunchConfig *config, CUfunction f, void **params, void **extra))                          \
 	X(REQUIRED, CUresult, launch_cooperative, cuLaunchCooperativeKernel,                                  \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,        \
 	   unsigned shared_bytes, CUstream s, void **params))                                                 \
+	X(OPTIONAL, CUresult, clusters, cuOccupancyMaxActiveClusters,                                         \
+	  (int *clusters, CUfunction f, const CUlaunchConfig *config))                                        \
 	X(REQUIRED, CUresult, graph_instantiate, cuGraphInstantiateWithFlags,                                 \
 	  (CUgraphExec *x, CUgraph g, unsigned long long flags))                                              \
 	X(REQUIRED, CUresult, graph_launch, cuGraphLaunch, (CUgraphExec x, CUstream s))                       \

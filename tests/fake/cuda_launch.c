@@ -196,6 +196,16 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	return fake_enqueue(s, &o);
 }
 
+/* As the driver's: what is refused is refused by both, and counts as one call of each. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+{
+	STAGED(cuLaunchKernelEx);
+	if (c->numAttrs != 1 || c->attrs[0].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+		return CUDA_ERROR_INVALID_VALUE;
+	return cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
+			      c->blockDimZ, c->sharedMemBytes, c->hStream, params, extra);
+}
+
 /* More blocks than there is room for would wait for each other for ever. */
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 				   unsigned by, unsigned bz, unsigned shared_bytes, CUstream s, void **params)

@@ -8,11 +8,12 @@
 
 static void walk_values(const struct gguf *g, const uint8_t *begin, const uint8_t *end)
 {
-	for (size_t i = 0; i < g->value_count; i++) {
-		const struct gguf_value *v = &g->values[i];
+	for (size_t i = 0; i < g->metadata.value_count; i++) {
+		const struct gguf_value *v = &g->metadata.values[i];
 		enum gguf_type type = v->type == GGUF_ARRAY ? v->item : v->type;
 
-		FUZZ_CHECK(gguf_find(g, v->key) == v && type != GGUF_ARRAY && type < GGUF_TYPE_COUNT);
+		FUZZ_CHECK(gguf_find(&g->metadata, v->key) == v && type != GGUF_ARRAY &&
+			   type < GGUF_TYPE_COUNT);
 		for (uint64_t k = 0; type == GGUF_TEXT && k < v->count; k++) {
 			const uint8_t *text = (const uint8_t *)v->texts[k].data;
 

@@ -3,7 +3,7 @@
  * template. */
 #include "fuzz.h"
 
-#include "model/chat/template.h"
+#include "text/chat/template.h"
 #include "train/data/rows.h"
 
 /* Parts follow one another to the end of the text. */

@@ -3,7 +3,7 @@
  * most. */
 #include "fuzz.h"
 
-#include "model/tokenizer/internal.h"
+#include "text/tokenizer/internal.h"
 
 static const char sample[] =
 	"Hello  world,\n\n I'll pay 123 <|im_end|> na\xc3\xafve e\xcc\x81 \xf0\x9f\x99\x82";

@@ -81,7 +81,7 @@ struct train_maker {
 };
 /* By file of kernels; NULL ends. */
 extern const struct train_maker makers_train_norm[], makers_train_rows[], makers_train_flat[],
-	makers_train_attention[];
+	makers_train_attention[], makers_step[];
 
 /* A matrix operand by the case's flags: plain, sliced or odd. Returns it for what else is to be said. */
 struct operand *train_operand(struct train_build *b, const char *name, size_t at, enum number type,

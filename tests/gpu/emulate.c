@@ -12,7 +12,7 @@ enum { STACK = 64 << 10, WARP = 32, UNDER_WAY = 0xff /* bytes of a place that a 
 struct copy {
 	void *to;
 	const void *from;
-	size_t bytes;
+	size_t bytes, zeros; /* copied, and written as zeros behind them */
 	unsigned group;
 };
 struct fiber {
@@ -25,7 +25,7 @@ struct fiber {
 	bool begun, done;
 };
 struct warp {
-	float lane[2][WARP]; /* two rounds: a lane may be one ahead of another's reading */
+	uint32_t lane[2][WARP][EMULATE_WORDS]; /* two rounds: a lane may be one ahead of another's reading */
 	unsigned arrived, round;
 };
 struct block {
@@ -73,16 +73,14 @@ void __syncthreads(void)
 		pause_fiber();
 }
 
-float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask)
+const uint32_t (*emulate_warp(const uint32_t *words, unsigned count))[EMULATE_WORDS]
 {
 	struct warp *w = &blocks[blockIdx.x].warp[threadIdx.x / WARP];
 	struct fiber *f = &blocks[blockIdx.x].fiber[threadIdx.x];
-	float *lane = w->lane[f->shuffles++ % 2];
+	uint32_t(*lane)[EMULATE_WORDS] = w->lane[f->shuffles++ % 2];
 	const unsigned round = w->round;
 
-	if (mask != 0xffffffffu)
-		__trap();
-	lane[threadIdx.x % WARP] = v;
+	memcpy(lane[threadIdx.x % WARP], words, count * sizeof(*words));
 	if (++w->arrived == WARP) {
 		w->arrived = 0;
 		w->round++;
@@ -90,7 +88,25 @@ float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask)
 	}
 	while (w->round == round)
 		pause_fiber();
-	return lane[threadIdx.x % WARP ^ lane_mask];
+	return (const uint32_t(*)[EMULATE_WORDS])lane;
+}
+
+uint64_t emulate_shuffle(uint64_t v, unsigned from)
+{
+	const uint32_t words[2] = {(uint32_t)v, (uint32_t)(v >> 32)};
+	const uint32_t *got;
+
+	if (from >= WARP)
+		__trap();
+	got = emulate_warp(words, 2)[from];
+	return got[0] | (uint64_t)got[1] << 32;
+}
+
+float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask)
+{
+	if (mask != 0xffffffffu)
+		__trap();
+	return __uint_as_float((uint32_t)emulate_shuffle(__float_as_uint(v), threadIdx.x % WARP ^ lane_mask));
 }
 
 void __syncwarp(void)
@@ -111,6 +127,22 @@ uint32_t atomicAdd(uint32_t *p, uint32_t v)
 	return *p - v;
 }
 
+uint32_t atomicCAS(uint32_t *p, uint32_t old, uint32_t now)
+{
+	const uint32_t had = *p;
+
+	progress++;
+	if (had == old)
+		*p = now;
+	return had;
+}
+
+void emulate_add64(uint64_t *p, uint64_t v)
+{
+	progress++;
+	*p += v;
+}
+
 static void *must(void *p)
 {
 	if (!p)
@@ -118,7 +150,7 @@ static void *must(void *p)
 	return p;
 }
 
-void emulate_copy(void *to, const void *from, size_t bytes)
+void emulate_copy(void *to, const void *from, size_t bytes, size_t zeros)
 {
 	struct fiber *f = own();
 
@@ -126,20 +158,22 @@ void emulate_copy(void *to, const void *from, size_t bytes)
 		f->room = 2 * f->room + 16;
 		f->copy = must(realloc(f->copy, f->room * sizeof(*f->copy)));
 	}
-	f->copy[f->copies++] = (struct copy){to, from, bytes, f->groups};
-	memset(to, UNDER_WAY, bytes);
+	f->copy[f->copies++] = (struct copy){to, from, bytes, zeros, f->groups};
+	memset(to, UNDER_WAY, bytes + zeros);
 }
 
 /* On a device it may have been made at any time since it was asked for: its place is nobody else's. */
 static void make_copy(const struct copy *c)
 {
-	for (size_t i = 0; i < c->bytes; i++)
+	for (size_t i = 0; i < c->bytes + c->zeros; i++)
 		if (((const uint8_t *)c->to)[i] != UNDER_WAY) {
 			fprintf(stderr, "emulated kernel: thread %u of block %u: the place of a copy under way was written to\n",
 				threadIdx.x, blockIdx.x);
 			abort();
 		}
-	memcpy(c->to, c->from, c->bytes);
+	if (c->bytes)
+		memcpy(c->to, c->from, c->bytes);
+	memset((uint8_t *)c->to + c->bytes, 0, c->zeros);
 }
 
 void emulate_commit(void)

@@ -22,13 +22,20 @@ extern struct emulate_index threadIdx, blockIdx, gridDim, blockDim;
 
 void __syncthreads(void);
 float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask);
+/* What lane `lane` of the warp passes; the whole warp calls it. */
+uint64_t emulate_shuffle(uint64_t v, unsigned lane);
 void __syncwarp(void);
 /* A read that others' writes are waited for by. */
 uint32_t emulate_poll(const uint32_t *p);
 uint32_t atomicAdd(uint32_t *p, uint32_t v);
+uint32_t atomicCAS(uint32_t *p, uint32_t old, uint32_t now);
+void emulate_add64(uint64_t *p, uint64_t v);
 void __trap(void);
-/* cp.async: a thread's copies are made when it waits for them, groups in their order. */
-void emulate_copy(void *to, const void *from, size_t bytes);
+enum { EMULATE_WORDS = 8 };
+/* Each lane of a warp gives its words. Returns those of all lanes, [lane][word], lent until the warp's next but one exchange. */
+const uint32_t (*emulate_warp(const uint32_t *words, unsigned count))[EMULATE_WORDS];
+/* cp.async: a thread's copies are made when it waits for them, groups in their order. `zeros` bytes follow those copied. */
+void emulate_copy(void *to, const void *from, size_t bytes, size_t zeros);
 void emulate_commit(void);
 void emulate_wait(unsigned later);
 
@@ -82,6 +89,23 @@ static inline uint32_t __float_as_uint(float f)
 
 	memcpy(&bits, &f, sizeof(bits));
 	return bits;
+}
+
+static inline uint2 make_uint2(uint32_t x, uint32_t y)
+{
+	return (uint2){x, y};
+}
+
+static inline float __fdividef(float x, float y)
+{
+	return x / y;
+}
+
+#define __expf expf
+
+static inline uint32_t __umulhi(uint32_t x, uint32_t y)
+{
+	return (uint32_t)((uint64_t)x * y >> 32);
 }
 
 static inline float rsqrtf(float v)

@@ -25,6 +25,10 @@ static const struct kernel_group *const groups[] = {
 	&group_memory,
 	&group_mma,
 	&group_operand,
+	&group_paged,
+	&group_skinny,
+	&group_sample,
+	&group_step,
 	&group_train,
 };
 

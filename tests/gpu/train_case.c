@@ -207,7 +207,7 @@ enum status train_made(struct kit *k, const struct kernel_case *c, bool timing, 
 		       struct error *err)
 {
 	const struct train_maker *const files[] = {makers_train_norm, makers_train_rows, makers_train_flat,
-						   makers_train_attention};
+						   makers_train_attention, makers_step};
 
 	*b = (struct train_build){
 		.c = c,

@@ -38,25 +38,25 @@ static void test_gguf__a_good_file_is_read(void **state)
 
 	(void)state;
 	assert_int_equal(gguf_parse(&g, "x.gguf", file, size, &err), STATUS_OK);
-	assert_int_equal(gguf_string(&g, "general.name", &text, &err), STATUS_OK);
+	assert_int_equal(gguf_string(&g.metadata, "general.name", &text, &err), STATUS_OK);
 	assert_int_equal(text.size, 3);
 	assert_memory_equal(text.data, "bed", 3);
-	assert_int_equal(gguf_i64(&g, "a.count", 1, 9, &count, &err), STATUS_OK);
+	assert_int_equal(gguf_i64(&g.metadata, "a.count", 1, 9, &count, &err), STATUS_OK);
 	assert_int_equal(count, 7);
-	assert_int_equal(gguf_f64(&g, "a.eps", &eps, &err), STATUS_OK);
+	assert_int_equal(gguf_f64(&g.metadata, "a.eps", &eps, &err), STATUS_OK);
 	assert_true(eps == 0.5);
-	assert_int_equal(gguf_bool(&g, "absent", &flag, &err), STATUS_OK);
+	assert_int_equal(gguf_bool(&g.metadata, "absent", &flag, &err), STATUS_OK);
 	assert_true(flag);
-	assert_int_equal(gguf_find(&g, "texts")->texts[1].size, 3);
-	assert_int_equal(gguf_item(gguf_find(&g, "numbers"), 0), 255);
-	assert_int_equal(gguf_item(gguf_find(&g, "numbers"), 2), -2);
+	assert_int_equal(gguf_find(&g.metadata, "texts")->texts[1].size, 3);
+	assert_int_equal(gguf_item(gguf_find(&g.metadata, "numbers"), 0), 255);
+	assert_int_equal(gguf_item(gguf_find(&g.metadata, "numbers"), 2), -2);
 	assert_int_equal(gguf_tensor(&g, "z")->dim[0], 2); /* outermost first */
 	assert_int_equal(gguf_tensor(&g, "z")->dim[1], 32);
 	assert_int_equal(gguf_tensor(&g, "z")->size, 68);
 	assert_int_equal(gguf_tensor(&g, "m")->rank, 1);
 	assert_int_equal(gguf_tensor(&g, "m")->data[0], 96);
 	assert_null(gguf_tensor(&g, "y"));
-	assert_null(gguf_find(&g, "a"));
+	assert_null(gguf_find(&g.metadata, "a"));
 	gguf_release(&g);
 	free(file);
 }
@@ -73,12 +73,12 @@ static void test_gguf__a_key_of_another_type_or_range_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(gguf_parse(&g, "x.gguf", file, size, NULL), STATUS_OK);
-	assert_int_equal(gguf_i64(&g, "a.count", 8, 9, &count, NULL), STATUS_BAD_INPUT);
-	assert_int_equal(gguf_i64(&g, "a.eps", 0, 9, &count, NULL), STATUS_BAD_INPUT);
-	assert_int_equal(gguf_i64(&g, "numbers", 0, 999, &count, NULL), STATUS_BAD_INPUT);
-	assert_int_equal(gguf_f64(&g, "a.count", &eps, NULL), STATUS_BAD_INPUT);
-	assert_int_equal(gguf_bool(&g, "a.count", &flag, NULL), STATUS_BAD_INPUT);
-	assert_int_equal(gguf_string(&g, "texts", &text, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(gguf_i64(&g.metadata, "a.count", 8, 9, &count, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(gguf_i64(&g.metadata, "a.eps", 0, 9, &count, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(gguf_i64(&g.metadata, "numbers", 0, 999, &count, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(gguf_f64(&g.metadata, "a.count", &eps, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(gguf_bool(&g.metadata, "a.count", &flag, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(gguf_string(&g.metadata, "texts", &text, NULL), STATUS_BAD_INPUT);
 	gguf_release(&g);
 	free(file);
 }
@@ -111,7 +111,7 @@ static void expect(struct gguf_bed *b, const char *why)
 
 	if (gguf_parse(&g, "x.gguf", file, size, &err) != STATUS_BAD_INPUT || !strstr(err.text, why))
 		fail_msg("\"%s\" lacks \"%s\"", err.text, why);
-	assert_null(g.values);
+	assert_null(g.metadata.values);
 	free(file);
 }
 
@@ -290,7 +290,8 @@ static void test_shape_of_gguf__what_is_not_done_is_refused_by_key(void **state)
 	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
 	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_UNSUPPORTED);
 	assert_non_null(strstr(
-		err.text, "llama.rope.scaling.type yarn is not supported; without it the model supports only 131072"));
+		err.text,
+		"llama.rope.scaling.type yarn is not supported; without it the model supports only 131072"));
 	shape_begin(&b, 1, 1);
 	bed_u32(&b, "llama.rope.dimension_count", 16);
 	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);

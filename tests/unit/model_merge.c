@@ -9,7 +9,7 @@
 #include "core/file/file.h"
 #include "core/math/random.h"
 #include "model/tensor/dtype.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/merge_adapter.h"
 #include "model/files/peft/names.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/file/file.h"
 #include "core/math/random.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/peft/names.h"
 
 enum { SLOTS_MAX = 64 };

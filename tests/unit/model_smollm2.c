@@ -6,7 +6,7 @@
 #include "model/generation/generator.h"
 #include "model/model.h"
 #include "model/backend/plan_backend.h"
-#include "model/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "unit/must.h"
 
 static const char text[] =

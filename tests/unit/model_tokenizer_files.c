@@ -5,8 +5,8 @@
 
 #include "core/file/file.h"
 #include "gguf_bed.h"
-#include "model/tokenizer/tokenizer.h"
-#include "model/files/tokenizer/files.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/files/tokenizer_files.h"
 
 struct vocabulary {
 	const char *model, *pre;
@@ -95,7 +95,7 @@ static void test_tokenizer_files__a_gguf_s_are_its_vocabulary(void **state)
 	uint8_t *file = file_of(&good, &size);
 
 	assert_int_equal(gguf_parse(&g, "x.gguf", file, size, &err), STATUS_OK);
-	if (tokenizer_files_of_gguf(*state, &g, &err))
+	if (tokenizer_files_of_gguf(*state, &g.metadata, &err))
 		fail_msg("%s", err.text);
 	gguf_release(&g);
 	free(file);
@@ -129,7 +129,7 @@ static void test_tokenizer_files__a_vocabulary_that_is_not_done_is_refused(void 
 		uint8_t *file = file_of(&cases[i], &size);
 
 		assert_int_equal(gguf_parse(&g, "x.gguf", file, size, &err), STATUS_OK);
-		if (!tokenizer_files_of_gguf(*state, &g, &err) || !strstr(err.text, why[i]))
+		if (!tokenizer_files_of_gguf(*state, &g.metadata, &err) || !strstr(err.text, why[i]))
 			fail_msg("\"%s\" lacks \"%s\"", err.text, why[i]);
 		gguf_release(&g);
 		free(file);

@@ -10,9 +10,9 @@
 #include "gguf_bed.h"
 #include "model/tensor/dtype.h"
 #include "model/files/model_folder.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/random_weights.h"
-#include "model/files/tokenizer/files.h"
+#include "text/files/tokenizer_files.h"
 
 static void test_weights__a_sharded_folder_gives_back_every_number(void **state)
 {

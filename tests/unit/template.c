@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/file/file.h"
-#include "model/chat/template.h"
+#include "text/chat/template.h"
 
 static json_t *read_lines(const char *name)
 {

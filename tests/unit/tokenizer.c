@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/file/file.h"
-#include "model/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "random_text.h"
 
 enum { BLOCKS = 100, BLOCK = 1000 };

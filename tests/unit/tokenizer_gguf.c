@@ -9,7 +9,7 @@
 
 #include "core/file/file.h"
 #include "gguf_bed.h"
-#include "model/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "random_text.h"
 
 enum { TOKENS_MAX = 2048, CONTROL = 3, USER = 4, NORMAL = 1 };

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "model/chat/tool_call.h"
+#include "text/chat/tool_call.h"
 
 static void expect(const char *template, const char *text, const char *want, size_t broken)
 {

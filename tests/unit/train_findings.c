@@ -14,7 +14,7 @@
 #include "core/file/file.h"
 #include "model/files/model_folder.h"
 #include "model/files/random_weights.h"
-#include "model/files/tokenizer/files.h"
+#include "text/files/tokenizer_files.h"
 #include "train/run/diagnose.h"
 #include "train/data/prefetch.h"
 #include "train/run/run.h"

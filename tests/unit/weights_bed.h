@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include "model/files/model_folder.h"
 #include "model/files/random_weights.h"
-#include "model/files/tokenizer/files.h"
+#include "text/files/tokenizer_files.h"
 #include "model/files/weights.h"
 
 enum { SEED = 5 };

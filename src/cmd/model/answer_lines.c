@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/model/answer_lines.h"
 #include "cmd/shared/show.h"
-#include "model/json/read.h"
+#include "core/json/read.h"
 
 json_t *answer_lines_line(size_t row, const char *text, const struct tool_calls *calls,
 			  const struct answer_verdict *v)

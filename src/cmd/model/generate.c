@@ -10,15 +10,15 @@
 #include "core/clock.h"
 #include "core/file/file.h"
 #include "core/process/process.h"
-#include "model/generation/inference.h"
-#include "model/json/read.h"
-#include "model/chat/template.h"
-#include "model/chat/tool_call.h"
+#include "cmd/model/one_text.h"
+#include "core/json/read.h"
+#include "text/chat/template.h"
+#include "text/chat/tool_call.h"
 
 enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
 
 static const char template_setting[] = "--chat-template";
-static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum inference_device */
+static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum load_device */
 
 struct generate_opts {
 	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer, *rows, *out;
@@ -62,7 +62,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct generate_opts, raw, .name = "raw",
 		.help = "continue the text without a chat template"),
 	OPT_ROW(struct generate_opts, template, .name = "chat-template", .also = "template",
-		.choices = template_names, .help = "chat template; auto: the template of the model"),
+		.help = "chat template: auto (the template of the model), a family such as chatml or qwen2.5, or a .jinja file"),
 	OPT_ROW(struct generate_opts, tokenizer, .name = "tokenizer", .also = "tokenizer-path",
 		.shown = "PATH", .help = "tokenizer file or folder (default: the model's own)"),
 	OPT_ROW(struct generate_opts, control, .name = "control",
@@ -92,9 +92,9 @@ struct generating {
 	const struct command_context *c;
 	const struct generate_opts *o;
 	struct tokenizer *tokenizer;
-	const struct template *template;
+	struct template *template;
 	struct token_list ids; /* token ids of the prompt */
-	struct inference *inference;
+	struct engine *engine;
 	struct token_stream stream;
 	struct text text;
 	size_t shown; /* bytes of the text that are printed already */
@@ -181,24 +181,25 @@ static void settle_kernels(void *arg)
 }
 
 /* *s must stay valid until the model is open. */
-static struct inference_options model_of(struct settling *s, const struct generate_opts *o)
+static struct load_options model_of(struct settling *s, const struct generate_opts *o)
 {
-	return (struct inference_options){.model = o->model,
-					  .adapter = o->adapter,
-					  .merge = o->merge,
-					  .device = (enum inference_device)o->device,
-					  .any_base = o->any_base,
-					  .log = s->c->log,
-					  .before_cpu = settle_kernels,
-					  .arg = s};
+	return (struct load_options){.model = o->model,
+				     .adapter = o->adapter,
+				     .merge = o->merge,
+				     .device = (enum load_device)o->device,
+				     .any_base = o->any_base,
+				     .log = s->c->log,
+				     .before_cpu = settle_kernels,
+				     .arg = s};
 }
 
-static struct sampling sampling_of(const struct generate_opts *o)
+static struct engine_sampling sampling_of(const struct generate_opts *o)
 {
-	return (struct sampling){.temperature = o->temperature,
-				 .top_k = (int64_t)o->top_k,
-				 .top_p = o->top_p,
-				 .seed = o->seed};
+	return (struct engine_sampling){.temperature = (float)o->temperature,
+					.top_k = (int32_t)o->top_k,
+					.top_p = (float)o->top_p,
+					.repetition = 1,
+					.seed = o->seed};
 }
 
 static enum status encode_chat(struct generating *g, struct tokenizer_worker *w, struct error *err)
@@ -208,7 +209,7 @@ static enum status encode_chat(struct generating *g, struct tokenizer_worker *w,
 	struct template_tokens tokens = {0};
 	struct chat chat = {0};
 	json_t *root = NULL;
-	enum status st = template_find(&g->template, g->o->template, template_setting, g->tokenizer, err);
+	enum status st = template_open(&g->template, g->o->template, template_setting, g->tokenizer, err);
 
 	if (!st)
 		st = read_messages(g->o, &root, err);
@@ -247,21 +248,20 @@ static enum status encode(struct generating *g, struct error *err)
 	return st;
 }
 
-static bool take(void *arg, int32_t id, const float *logits)
+static bool take(void *arg, int32_t id, float logprob)
 {
 	struct generating *g = arg;
 
 	g->last_ns = clock_now_ns(clock_monotonic());
 	if (!g->made++)
 		g->first_ns = g->last_ns;
-	if (g->made <= inference_at_once(g->inference))
+	if (g->made <= 1)
 		g->steady_ns = g->last_ns;
 	else
 		g->steady++;
 	if (g->o->logprobs) {
 		json_array_append_new(g->made_ids, json_integer(id));
-		json_array_append_new(g->logprobs,
-				      json_real(sampling_logprob(logits, inference_vocab(g->inference), id)));
+		json_array_append_new(g->logprobs, json_real((double)logprob));
 	}
 	token_stream_add(&g->stream, g->tokenizer, id, false, &g->text);
 	if (!g->o->json) {
@@ -278,27 +278,24 @@ static bool take(void *arg, int32_t id, const float *logits)
 static enum status speak(struct generating *g, struct error *err)
 {
 	const struct generate_opts *o = g->o;
-	struct inference_options io = model_of(&g->settling, o);
+	struct engine_options options = {.load = model_of(&g->settling, o)};
 	const int32_t stop[STOPS] = {tokenizer_eos(g->tokenizer),
 				     g->template ? tokenizer_added(g->tokenizer, template_end(g->template))
 						 : -1};
-	struct inference_ask ask = {.sampling = sampling_of(o),
-				    .tokens = (int64_t)o->tokens,
-				    .vocab = tokenizer_size(g->tokenizer),
-				    .stop = stop,
-				    .stops = STOPS,
-				    .logits = o->logprobs,
-				    .cancel = g->c->stop};
+	const struct one_text text = {.sampling = sampling_of(o),
+				      .tokens = (int64_t)o->tokens,
+				      .stop = stop,
+				      .stops = STOPS,
+				      .logprobs = o->logprobs,
+				      .cancel = g->c->stop};
 	enum status st;
 
-	io.positions = (int64_t)(g->ids.count + o->tokens);
-	st = inference_open(&g->inference, &io, err);
-	if (st)
-		return st;
-	st = tokenizer_check_rows(g->tokenizer, inference_vocab(g->inference), err);
-	if (st)
-		return st;
-	st = inference_generate(g->inference, g->ids.id, g->ids.count, &ask, take, g, &g->stopped, err);
+	one_text_room(&options.load, (int64_t)(g->ids.count + o->tokens), 1, tokenizer_size(g->tokenizer));
+	st = engine_create(&g->engine, &options, err);
+	if (!st)
+		st = tokenizer_check_rows(g->tokenizer, engine_loaded(g->engine)->weights.shape.vocab, err);
+	if (!st)
+		st = one_text(g->engine, &text, g->ids.id, g->ids.count, take, g, &g->stopped, err);
 	token_stream_end(&g->stream, &g->text);
 	return st;
 }
@@ -332,7 +329,7 @@ static void rate_text(const struct generating *g, struct text *out)
 
 static void tell(const struct generating *g, const struct tool_calls *calls, const char *end)
 {
-	const struct inference_facts f = inference_facts(g->inference);
+	const struct load_facts f = load_facts(engine_loaded(g->engine));
 	struct text share = {0}, rates = {0};
 
 	rate_text(g, &rates);
@@ -361,7 +358,7 @@ static void tell(const struct generating *g, const struct tool_calls *calls, con
 
 static void print_device(const struct generating *g, json_t *out)
 {
-	const struct inference_facts f = inference_facts(g->inference);
+	const struct load_facts f = load_facts(engine_loaded(g->engine));
 
 	json_object_set_new(out, "device", json_string(f.device));
 	if (!f.gpu || !(rate(g) > 0))
@@ -401,7 +398,8 @@ static enum status print(const struct generating *g, const struct tool_calls *ca
 /* Warns if the text is longer than the model's context. */
 static void warn_of_positions(const struct generating *g)
 {
-	uint64_t all = g->ids.count + g->made, made_for = (uint64_t)inference_context(g->inference);
+	uint64_t all = g->ids.count + g->made,
+		 made_for = (uint64_t)engine_loaded(g->engine)->weights.shape.context;
 
 	if (all > made_for)
 		log_warn(g->c->log, LOG_TOPIC_RUN,
@@ -472,7 +470,8 @@ static int run(const struct command_context *c, const void *opts_)
 		if (!st)
 			st = conclude(&g, &err);
 	}
-	inference_close(&g.inference);
+	engine_destroy(&g.engine);
+	template_close(&g.template);
 	tokenizer_close(&g.tokenizer);
 	token_list_release(&g.ids);
 	text_release(&g.text);

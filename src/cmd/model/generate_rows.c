@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/model/generate_rows.h"
 #include "cmd/model/answer_lines.h"
+#include "cmd/model/one_text.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
 #include "core/file/file.h"
 
 enum { STOPS = 2, TELL_NS = 1000000000 };
 
+enum { TOGETHER = 8 }; /* answers that are generated at once */
+
 struct question {
 	struct answer_task task;
 	struct token_list ids;
+	/* its answer */
+	struct text text;
+	struct token_stream stream;
+	uint64_t made;
+	bool stopped;
+	struct engine_event end;
+	bool ended;
 };
 
 struct answering {
@@ -19,14 +29,11 @@ struct answering {
 	struct question *questions;
 	size_t count;
 	struct tokenizer *tokenizer;
-	const struct template *template;
-	struct inference *inference;
+	struct template *template;
+	struct engine *engine;
+	struct one_text asked;	/* the same for all rows */
+	size_t submitted, done; /* questions; those before `done` are judged, in their order */
 	struct file_new out;
-	/* the current answer */
-	struct text text;
-	struct token_stream stream;
-	uint64_t made;
-	/* all answers */
 	struct answer_totals totals;
 	uint64_t prompt_tokens, tokens, cut, begin_ns, told_ns;
 };
@@ -83,16 +90,6 @@ static enum status read_questions(struct answering *a, struct error *err)
 	return st;
 }
 
-static bool take(void *arg, int32_t id, const float *logits)
-{
-	struct answering *a = arg;
-
-	(void)logits;
-	a->made++;
-	token_stream_add(&a->stream, a->tokenizer, id, false, &a->text);
-	return !*a->c->stop;
-}
-
 /* Shows the progress once per second on one line. */
 static void tell(struct answering *a, size_t done)
 {
@@ -109,7 +106,7 @@ static void tell(struct answering *a, size_t done)
 static enum status keep(struct answering *a, size_t row, const struct tool_calls *calls,
 			const struct answer_verdict *v, struct error *err)
 {
-	json_t *line = answer_lines_line(row, text_str(&a->text), calls, v);
+	json_t *line = answer_lines_line(row, text_str(&a->questions[row - 1].text), calls, v);
 	char *text = json_dumps(line, JSON_COMPACT);
 	enum status st;
 
@@ -127,7 +124,7 @@ static enum status judge(struct answering *a, size_t i, struct error *err)
 {
 	struct answer_verdict verdict;
 	struct tool_calls calls;
-	enum status st = tool_calls_read(&calls, a->template, text_str(&a->text), err);
+	enum status st = tool_calls_read(&calls, a->template, text_str(&a->questions[i].text), err);
 
 	if (st)
 		return st;
@@ -139,52 +136,112 @@ static enum status judge(struct answering *a, size_t i, struct error *err)
 	return st;
 }
 
-static enum status answer(struct answering *a, size_t i, const struct inference_ask *ask, struct error *err)
+/* Rows are answered in any order and judged in their own. */
+static enum status conclude_row(struct answering *a, size_t i, struct error *err)
 {
-	const struct token_list *ids = &a->questions[i].ids;
-	bool stopped = false;
-	enum status st;
+	struct question *q = &a->questions[i];
+	enum status st = one_text_error(&q->end, err);
 
-	text_release(&a->text);
-	a->stream = (struct token_stream){0};
-	a->made = 0;
-	st = inference_generate(a->inference, ids->id, ids->count, ask, take, a, &stopped, err);
-	if (st == STATUS_CANCELLED) { /* stopped during its prompt: the caller reports how many rows were
-					 answered */
-		error_clear(err);
-		return STATUS_OK;
-	}
-	if (st || *a->c->stop)
+	if (st)
 		return st;
-	token_stream_end(&a->stream, &a->text);
-	a->prompt_tokens += ids->count;
-	a->tokens += a->made;
-	a->cut += !stopped;
-	return judge(a, i, err);
+	token_stream_end(&q->stream, &q->text);
+	a->prompt_tokens += q->ids.count;
+	a->tokens += q->made;
+	a->cut += !q->stopped;
+	st = judge(a, i, err);
+	text_release(&q->text);
+	return st;
+}
+
+static void on_event(struct answering *a, const struct engine_event *event)
+{
+	struct question *q = &a->questions[event->id];
+
+	if (event->kind == ENGINE_EVENT_END) {
+		q->end = *event;
+		q->ended = true;
+	}
+	if (event->kind != ENGINE_EVENT_TOKEN || q->stopped)
+		return;
+	q->stopped = one_text_stops(&a->asked, event->token);
+	if (q->stopped)
+		return;
+	q->made++;
+	token_stream_add(&q->stream, a->tokenizer, event->token, false, &q->text);
+}
+
+/* Keeps as many questions in the engine as it answers at once, and as many waiting. */
+static enum status submit_some(struct answering *a, struct error *err)
+{
+	const struct engine_facts f = engine_facts(a->engine);
+	const size_t room = 2 * (size_t)engine_loaded(a->engine)->most.sequences;
+	enum status st = STATUS_OK;
+
+	for (size_t held = (size_t)(f.running + f.waiting); !st && held < room && a->submitted < a->count;
+	     held++) {
+		const struct question *q = &a->questions[a->submitted];
+		int32_t stop[ENGINE_STOPS_MOST];
+		struct engine_request r = one_text_request(&a->asked, q->ids.id, q->ids.count, stop);
+
+		r.id = a->submitted++;
+		st = engine_submit(a->engine, &r, err);
+	}
+	return st;
+}
+
+static enum status conclude_rows(struct answering *a, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	while (!st && a->done < a->count && a->questions[a->done].ended) {
+		struct error why = {0};
+
+		st = conclude_row(a, a->done, &why);
+		if (st)
+			error_set_cause(err, st, why.cause, "%s:%zu: %s", a->ask->rows,
+					a->rows.place[a->done].line, why.text);
+		a->done++;
+	}
+	return st;
+}
+
+static enum status answer_some(struct answering *a, struct error *err)
+{
+	const struct engine_event *event;
+	struct error why = {0};
+	size_t count;
+	bool idle;
+	enum status st = submit_some(a, err);
+
+	if (st)
+		return st;
+	st = engine_step(a->engine, &idle, &why);
+	if (st)
+		return one_text_step_error(a->engine, st, &why, err);
+	count = engine_events(a->engine, &event);
+	for (size_t i = 0; i < count; i++)
+		on_event(a, &event[i]);
+	return conclude_rows(a, err);
 }
 
 static enum status answer_all(struct answering *a, struct error *err)
 {
 	const int32_t stop[STOPS] = {tokenizer_eos(a->tokenizer),
 				     tokenizer_added(a->tokenizer, template_end(a->template))};
-	const struct inference_ask ask = {.sampling = a->ask->sampling,
-					  .tokens = (int64_t)a->ask->tokens,
-					  .vocab = tokenizer_size(a->tokenizer),
-					  .stop = stop,
-					  .stops = STOPS,
-					  .cancel = a->c->stop};
-	enum status st = tokenizer_check_rows(a->tokenizer, inference_vocab(a->inference), err);
+	enum status st =
+		tokenizer_check_rows(a->tokenizer, engine_loaded(a->engine)->weights.shape.vocab, err);
 
+	a->asked = (struct one_text){.sampling = a->ask->sampling,
+				     .tokens = (int64_t)a->ask->tokens,
+				     .stop = stop,
+				     .stops = STOPS};
 	a->begin_ns = clock_now_ns(clock_monotonic());
-	for (size_t i = 0; !st && i < a->count && !*a->c->stop; i++) {
-		struct error why = {0};
-
-		tell(a, i);
-		st = answer(a, i, &ask, &why);
-		if (st)
-			error_set_cause(err, st, why.cause, "%s:%zu: %s", a->ask->rows, a->rows.place[i].line,
-					why.text);
+	while (!st && a->done < a->count && !*a->c->stop) {
+		tell(a, a->done);
+		st = answer_some(a, err);
 	}
+	a->asked.stop = NULL;
+	a->asked.stops = 0;
 	if (a->c->terminal)
 		fputs("\r\033[K", stderr);
 	return st;
@@ -192,14 +249,16 @@ static enum status answer_all(struct answering *a, struct error *err)
 
 static enum status load(struct answering *a, struct error *err)
 {
-	struct inference_options model = a->ask->model;
+	struct engine_options options = {.load = a->ask->model};
+	int64_t positions = 0;
 
 	for (size_t i = 0; i < a->count; i++) {
-		int64_t positions = (int64_t)(a->questions[i].ids.count + a->ask->tokens);
+		int64_t all = (int64_t)(a->questions[i].ids.count + a->ask->tokens);
 
-		model.positions = positions > model.positions ? positions : model.positions;
+		positions = all > positions ? all : positions;
 	}
-	return inference_open(&a->inference, &model, err);
+	one_text_room(&options.load, positions, TOGETHER, tokenizer_size(a->tokenizer));
+	return engine_create(&a->engine, &options, err);
 }
 
 static enum status show(const struct answering *a, struct error *err)
@@ -223,7 +282,7 @@ static enum status show(const struct answering *a, struct error *err)
 	json_object_set_new(out, "tokens", json_integer((json_int_t)a->tokens));
 	json_object_set_new(out, "cut", json_integer((json_int_t)a->cut));
 	json_object_set_new(out, "seconds", json_real(seconds));
-	json_object_set_new(out, "device", json_string(inference_facts(a->inference).device));
+	json_object_set_new(out, "device", json_string(load_facts(engine_loaded(a->engine)).device));
 	shown = show_json(out, JSON_INDENT(1));
 	json_decref(out);
 	return shown ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "cannot write the totals to stdout");
@@ -262,12 +321,13 @@ static void release(struct answering *a)
 	for (size_t i = 0; i < a->count; i++) {
 		answer_task_release(&a->questions[i].task);
 		token_list_release(&a->questions[i].ids);
+		text_release(&a->questions[i].text);
 	}
 	free(a->questions);
 	rows_release(&a->rows);
-	inference_close(&a->inference);
+	engine_destroy(&a->engine);
+	template_close(&a->template);
 	tokenizer_close(&a->tokenizer);
-	text_release(&a->text);
 }
 
 enum status generate_rows(const struct command_context *c, const struct generate_rows_ask *ask,
@@ -278,7 +338,7 @@ enum status generate_rows(const struct command_context *c, const struct generate
 		tokenizer_open(&a.tokenizer, ask->tokenizer ? ask->tokenizer : ask->model.model, err);
 
 	if (!st)
-		st = template_find(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
+		st = template_open(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
 	if (!st)
 		st = read_questions(&a, err);
 	if (!st && ask->out)

@@ -4,16 +4,16 @@
 #ifndef CMD_MODEL_GENERATE_ROWS_H
 #define CMD_MODEL_GENERATE_ROWS_H
 #include "cmd/command.h"
-#include "model/generation/inference.h"
-#include "model/chat/template.h"
+#include "engine/engine.h"
+#include "text/chat/template.h"
 
 struct generate_rows_ask {
 	const char *rows, *out;		  /* files; out NULL: answers are counted, not written */
 	uint64_t rows_max;		  /* use only the first N rows; 0: all */
 	const char *tokenizer, *template; /* values of the options */
 	struct template_ask rendering;
-	struct inference_options model; /* the number of positions is set here */
-	struct sampling sampling;
+	struct load_options model; /* the number of positions is set here */
+	struct engine_sampling sampling;
 	uint64_t tokens; /* maximum tokens per answer */
 	bool json;
 };

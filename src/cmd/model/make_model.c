@@ -6,10 +6,10 @@
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
 #include "core/file/mapped.h"
-#include "model/files/gguf/gguf.h"
+#include "core/gguf/metadata.h"
 #include "model/files/random_weights.h"
-#include "model/tokenizer/tokenizer.h"
-#include "model/files/tokenizer/files.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/files/tokenizer_files.h"
 #include "model/files/weights.h"
 
 struct make_opts {
@@ -54,18 +54,18 @@ static enum status add_tokenizer(void *arg, const char *dir, struct error *err)
 {
 	const struct making *m = arg;
 	const char *from = m->o->tokenizer;
-	struct gguf g;
+	struct gguf_metadata metadata;
 	enum status st;
 
 	if (!from)
 		return tokenizer_files_of_bytes(dir, err);
 	if (!model_files_is_gguf(from))
 		return tokenizer_files_copy(dir, from, err);
-	st = gguf_open(&g, from, err);
+	st = gguf_metadata_open(&metadata, from, err);
 	if (st)
 		return st;
-	st = mapped_check(tokenizer_files_of_gguf(dir, &g, err), err);
-	gguf_release(&g);
+	st = mapped_check(tokenizer_files_of_gguf(dir, &metadata, err), err);
+	gguf_metadata_release(&metadata);
 	return st;
 }
 

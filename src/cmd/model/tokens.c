@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "core/file/file.h"
 #include "core/text/units.h"
-#include "model/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { TOKENS_FILE_MAX = 1 << 30 };
 

@@ -97,6 +97,8 @@ enum status gpu_stream_copy_peer(struct gpu_stream *s, gpu_ptr to, const struct 
 				 struct error *err);
 
 enum status gpu_event_create(struct gpu_device *d, struct gpu_event **e, struct error *err);
+/* An event whose wait sleeps instead of spinning, and which cannot be timed. */
+enum status gpu_event_create_sleeping(struct gpu_device *d, struct gpu_event **e, struct error *err);
 void gpu_event_destroy(struct gpu_event **e);
 enum status gpu_event_record(struct gpu_event *e, struct gpu_stream *s, struct error *err);
 /* Records an event while `s` captures, so that the graph records it each time it runs. To fork and join
@@ -117,10 +119,31 @@ enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigne
 		       const unsigned block[3], unsigned shared_bytes, const void *args, struct error *err);
 enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 			  unsigned shared_bytes, const void *args, struct error *err);
+/* As gpu_launch, but the kernel may begin while the one before it on the stream ends (programmatic dependent
+ * launch). It must wait for that one by itself before it reads or writes what others may write or read
+ * (kernel/step/device.cuh). Devices and drivers without this launch as usual. Can be captured. */
+enum status gpu_launch_early(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3],
+			     const unsigned block[3], unsigned shared_bytes, const void *args,
+			     struct error *err);
 /* As gpu_launch_1d, with all blocks resident at once (cooperative), so they may wait for each other. Fails if
  * they do not fit. */
 enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 				unsigned shared_bytes, const void *args, struct error *err);
+/* A launch of blocks in clusters, from sm_90 on. */
+struct gpu_cluster_launch {
+	unsigned blocks; /* a multiple of the cluster */
+	unsigned threads, shared_bytes;
+	unsigned cluster; /* blocks of a cluster, 1 .. 8 */
+	/* Programmatic dependent launch: the kernel may begin before the stream's last kernel has ended. It
+	 * then waits for that itself (griddepcontrol.wait). */
+	bool overlap;
+};
+/* UNAVAILABLE: the driver is older than CUDA 11.8. */
+enum status gpu_launch_clusters(struct gpu_kernel *k, struct gpu_stream *s,
+				const struct gpu_cluster_launch *l, const void *args, struct error *err);
+/* Number of such clusters that fit on the device at once. `blocks` is not read. */
+enum status gpu_kernel_clusters(struct gpu_kernel *k, const struct gpu_cluster_launch *l, unsigned *clusters,
+				struct error *err);
 /* Number of blocks of this kernel that fit on an SM at once. */
 enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,
 				 unsigned *blocks, struct error *err);

@@ -5,6 +5,7 @@
 #include "gpu/device/internal.h"
 #include "kernel/fatbin.h"
 
+#define CC_EARLY 90		       /* programmatic dependent launch: CUDA C guide */
 #define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must opt in: CUDA C guide, "Shared memory" */
 
 static enum status load_file(struct gpu_device *d, struct gpu_file **out, const char *name, struct error *err)
@@ -137,6 +138,33 @@ enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigne
 			 block[1], block[2], shared_bytes, s->raw, params, NULL);
 }
 
+enum status gpu_launch_early(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3],
+			     const unsigned block[3], unsigned shared_bytes, const void *args,
+			     struct error *err)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+	CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+				   .value.programmaticStreamSerializationAllowed = 1};
+	const CUlaunchConfig config = {
+		.gridDimX = grid[0],
+		.gridDimY = grid[1],
+		.gridDimZ = grid[2],
+		.blockDimX = block[0],
+		.blockDimY = block[1],
+		.blockDimZ = block[2],
+		.sharedMemBytes = shared_bytes,
+		.hStream = s->raw,
+		.attrs = &early,
+		.numAttrs = 1,
+	};
+	enum status st;
+
+	if (!k->device->cu.launch_with || k->device->cc < CC_EARLY)
+		return gpu_launch(k, s, grid, block, shared_bytes, args, err);
+	st = opt_into_shared(k, shared_bytes, err);
+	return st ? st : CUDA_CALL(&k->device->cu, err, launch_with, &config, k->function, params, NULL);
+}
+
 enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 			  unsigned shared_bytes, const void *args, struct error *err)
 {
@@ -154,6 +182,71 @@ enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsi
 	return st ? st
 		  : CUDA_CALL(&k->device->cu, err, launch_cooperative, k->function, blocks, 1, 1, threads, 1,
 			      1, shared_bytes, s->raw, params);
+}
+
+/* The attributes stay the caller's. */
+static CUlaunchConfig config_of(const struct gpu_cluster_launch *l, struct gpu_stream *s,
+				CUlaunchAttribute attributes[2])
+{
+	CUlaunchConfig c = {.gridDimX = l->blocks,
+			    .gridDimY = 1,
+			    .gridDimZ = 1,
+			    .blockDimX = l->threads,
+			    .blockDimY = 1,
+			    .blockDimZ = 1,
+			    .sharedMemBytes = l->shared_bytes,
+			    .hStream = s ? s->raw : NULL,
+			    .attrs = attributes,
+			    .numAttrs = 1 + l->overlap};
+
+	memset(attributes, 0, 2 * sizeof(*attributes));
+	attributes[0].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+	attributes[0].value.clusterDim.x = l->cluster;
+	attributes[0].value.clusterDim.y = attributes[0].value.clusterDim.z = 1;
+	attributes[1].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+	attributes[1].value.programmaticStreamSerializationAllowed = 1;
+	return c;
+}
+
+enum status gpu_launch_clusters(struct gpu_kernel *k, struct gpu_stream *s,
+				const struct gpu_cluster_launch *l, const void *args, struct error *err)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+	CUlaunchAttribute attributes[2];
+	const CUlaunchConfig config = config_of(l, s, attributes);
+	enum status st;
+
+	if (!k->device->cu.launch_with)
+		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD,
+				       "the driver of %s cannot launch clusters (cuLaunchKernelEx)",
+				       k->device->name);
+	st = opt_into_shared(k, l->shared_bytes, err);
+	return st ? st : CUDA_CALL(&k->device->cu, err, launch_with, &config, k->function, params, NULL);
+}
+
+enum status gpu_kernel_clusters(struct gpu_kernel *k, const struct gpu_cluster_launch *l, unsigned *clusters,
+				struct error *err)
+{
+	struct gpu_cluster_launch one = *l;
+	CUlaunchAttribute attributes[2];
+	CUlaunchConfig config;
+	enum status st;
+	int n = 0;
+
+	*clusters = 0;
+	if (!k->device->cu.clusters)
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_DRIVER_OLD,
+			"the driver of %s cannot launch clusters (cuOccupancyMaxActiveClusters)",
+			k->device->name);
+	one.blocks = l->cluster;
+	one.overlap = false;
+	config = config_of(&one, NULL, attributes);
+	st = opt_into_shared(k, l->shared_bytes, err);
+	if (!st)
+		st = CUDA_CALL(&k->device->cu, err, clusters, &n, k->function, &config);
+	*clusters = st || n < 0 ? 0 : (unsigned)n;
+	return st;
 }
 
 enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,

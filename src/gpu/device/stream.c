@@ -67,7 +67,8 @@ enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, 
 	return CUDA_CALL(&s->device->cu, err, set32_async, to, value, words, s->raw);
 }
 
-enum status gpu_event_create(struct gpu_device *d, struct gpu_event **out, struct error *err)
+static enum status create_event(struct gpu_device *d, struct gpu_event **out, unsigned flags,
+				struct error *err)
 {
 	struct gpu_event *e = calloc(1, sizeof(*e));
 	enum status st;
@@ -76,12 +77,22 @@ enum status gpu_event_create(struct gpu_device *d, struct gpu_event **out, struc
 	if (!e)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for an event");
 	e->device = d;
-	st = CUDA_CALL(&d->cu, err, event_create, &e->raw, 0);
+	st = CUDA_CALL(&d->cu, err, event_create, &e->raw, flags);
 	if (st)
 		free(e);
 	else
 		*out = e;
 	return st;
+}
+
+enum status gpu_event_create(struct gpu_device *d, struct gpu_event **out, struct error *err)
+{
+	return create_event(d, out, 0, err);
+}
+
+enum status gpu_event_create_sleeping(struct gpu_device *d, struct gpu_event **out, struct error *err)
+{
+	return create_event(d, out, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING, err);
 }
 
 void gpu_event_destroy(struct gpu_event **e)

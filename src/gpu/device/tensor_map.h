@@ -4,7 +4,7 @@
 #ifndef GPU_DEVICE_TENSOR_MAP_H
 #define GPU_DEVICE_TENSOR_MAP_H
 #include "gpu/device/gpu.h"
-#include "kernel/attention/forward/args.h"
+#include "kernel/tensor_map.h"
 
 /* A tensor (columns, rows, heads, batches). The columns of a row are contiguous. */
 struct gpu_tensor {

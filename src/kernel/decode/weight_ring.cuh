@@ -61,7 +61,7 @@ static __device__ __forceinline__ void copy_async(uint32_t to, const uint16_t *f
 #ifndef EMULATED
 	asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
 #else
-	emulate_copy((char *)shared + to, from, 16);
+	emulate_copy((char *)shared + to, from, 16, 0);
 #endif
 }
 

@@ -2,6 +2,9 @@
 #include "model/backend/cost.h"
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/quantised_gemm.h"
+#include "model/generation/choice.h"
+#include "model/gpu/paged/lists.h"
+#include "model/gpu/paged/work.h"
 #include "model/tensor/dtype.h"
 
 void cost_touch(struct backend *back, const struct mat *m, double times)
@@ -66,17 +69,85 @@ enum status workspace_cached(struct backend *back, int64_t keys, struct mat *sco
 	return arena_mat(back->arena, MEM_WORKSPACE, scores, "attention scores with a KV cache", err);
 }
 
+void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *r)
+{
+	double pairs = 0, keys = 0;
+
+	for (int64_t i = 0; i < r->sequences; i++) {
+		const double rows = r->begin[i + 1] - r->begin[i];
+
+		pairs += rows * (r->keys[i] - rows) + rows * (rows + 1) / 2;
+		keys += r->keys[i];
+	}
+	back->cost.flop += 4 * pairs * at->head_dim * at->heads;
+	back->cost.bytes += 2 * keys * at->kv_heads * at->head_dim * (double)dtype_bytes(back->dtype, 1);
+}
+
+int64_t sample_room_bytes(int64_t vocab)
+{
+	const int64_t bytes = vocab * (int64_t)(sizeof(float) + sizeof(struct candidate));
+
+	return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+/* A thread has two sums per query, a tile of scores, and a tile of keys and of values. */
+static enum status workspace_paged_cpu(struct backend *back, const struct attention *at,
+				       struct paged_room *room, struct error *err)
+{
+	const int64_t queries = CPU_PAGED_ROWS * (at->heads / at->kv_heads);
+	enum status st;
+
+	room->partial = (struct mat){.rows = back->threads,
+				     .cols = 2 * queries + CPU_PAGED_TILE * (1 + 2 * (int64_t)at->head_dim),
+				     .dtype = back->stat};
+	room->sampling = (struct mat){
+		.rows = back->threads, .cols = sample_room_bytes(room->limits.vocab), .dtype = DTYPE_U8};
+	st = arena_mat(back->arena, MEM_WORKSPACE, &room->partial, "tiles of attention to a paged KV cache",
+		       err);
+	return st ? st
+		  : arena_mat(back->arena, MEM_WORKSPACE, &room->sampling, "candidates of sampling", err);
+}
+
+enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
+			    struct paged_room *room, struct error *err)
+{
+	enum status st;
+
+	*room = (struct paged_room){
+		.limits = *most, .heads = at->heads, .kv_heads = at->kv_heads, .head_dim = at->head_dim};
+	if (back->kind == BACKEND_CPU)
+		return workspace_paged_cpu(back, at, room, err);
+	if (at->head_dim != 64 && at->head_dim != 128)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a GPU has a paged KV cache for heads of 64 or 128 elements, but this model "
+				 "has %d; use --device cpu, which supports any",
+				 at->head_dim);
+	room->lists = (struct mat){.rows = 1, .cols = paged_lists_words(at, most), .dtype = DTYPE_I32};
+	room->partial = (struct mat){.rows = paged_work_places(PAGED_BLOCKS) + PAGED_BLOCKS,
+				     .cols = PAGED_PARTIAL(at->head_dim),
+				     .dtype = DTYPE_F32};
+	st = arena_mat(back->arena, MEM_WORKSPACE, &room->lists, "lists of a step", err);
+	return st ? st
+		  : arena_mat(back->arena, MEM_WORKSPACE, &room->partial, "partial results of attention",
+			      err);
+}
+
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)
 {
-	if (g->d.rows <= BLOCKS_ROWS)
-		*room = (struct mat){.rows = g->d.rows,
-				     .cols = g->a.cols / CPU_BLOCK * (int64_t)sizeof(struct cpu_block),
-				     .dtype = DTYPE_U8};
-	else
-		*room = (struct mat){
-			.rows = (int64_t)back->threads * BLOCKS_PANEL, .cols = g->a.cols, .dtype = DTYPE_F32};
-	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a GEMM with quantized weights",
-			 err);
+	*room = (struct mat){.rows = 1, .cols = cpu_rows_bytes(g->d.rows, g->a.cols), .dtype = DTYPE_U8};
+	return arena_mat(back->arena, MEM_WORKSPACE, room, "quantized rows of a GEMM", err);
+}
+
+enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err)
+{
+	struct mat scale = {.rows = 1, .cols = g->a.rows, .dtype = DTYPE_F32};
+	enum status st = arena_mat(back->arena, MEM_WORKSPACE, &scale, "factors of a GEMM's rows", err);
+
+	*rows = (struct mat){.rows = g->a.rows, .cols = g->a.cols, .dtype = DTYPE_E4M3};
+	if (!st)
+		st = arena_mat(back->arena, MEM_WORKSPACE, rows, "rows of a GEMM in E4M3", err);
+	rows->row_scale = scale.data;
+	return st;
 }
 
 static enum status place_lists(struct backend *back, int64_t rows, struct mat *lists, struct error *err)

@@ -21,10 +21,21 @@ enum { REDUCE_BLOCK = 65536 }; /* elements per partial sum */
 enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err);
 enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err);
-/* Workspace of a GEMM with quantized weights: up to BLOCKS_ROWS rows of x are quantized too; for more rows,
- * each thread has a dequantized panel of weights. */
-enum { BLOCKS_ROWS = 8, BLOCKS_PANEL = 64 };
+/* A CPU thread attends this many rows of a sequence to this many keys at once. */
+enum { CPU_PAGED_ROWS = 8, CPU_PAGED_TILE = 64 };
+/* Allocates the memory of steps within the limits. */
+enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
+			    struct paged_room *room, struct error *err);
+/* Bytes that a CPU thread needs to sample from one row: the changed logits, then the candidates. */
+int64_t sample_room_bytes(int64_t vocab);
+/* Causal attention of the step's rows to the keys of their sequences. Needs begin and keys in host memory. */
+void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
+/* Workspace of a GEMM with quantized weights: x is quantized too. */
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
+/* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. Up to this number of rows they stay
+ * BF16. */
+enum { GEMM_BF16_ROWS = 128 };
+enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */
 enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_ORDER, BATCH_LISTS };

@@ -11,6 +11,7 @@
 #ifndef MODEL_BACKEND_OPS_H
 #define MODEL_BACKEND_OPS_H
 #include "model/tensor/arena.h"
+#include "model/backend/paged.h"
 #include "model/batch.h"
 
 struct op_cost {
@@ -24,6 +25,8 @@ struct op_cost {
 
 enum backend_kind { BACKEND_CPU, BACKEND_GPU }; /* matrices of a CPU back end are in host memory */
 
+enum { FETCHES = 4 };
+
 struct ops;
 struct backend {
 	const struct ops *ops;
@@ -33,6 +36,9 @@ struct backend {
 	enum dtype dtype, stat;
 	enum backend_kind kind; /* the device that computes, or that the plan is for */
 	int threads;		/* CPU only; the plan needs it too, because workspace depends on it */
+	/* CPU only: GEMMs x w' give each row of x the same bits for every number of rows. Set by inference.
+	 */
+	bool invariant;
 	struct mat
 		/* GPU only: two sets of lists, used alternately; rows 0: each batch allocates its own. */
 		lists[2];
@@ -76,6 +82,14 @@ struct adamw {
 	const double *squares; /* device memory */
 };
 enum reduction { REDUCE_SUM, REDUCE_SUM_SQUARES };
+/* Work of a step that a device may capture once and replay. Equal keys mean: the same operations with
+ * operands at the same addresses, the same numbers of rows and outputs; only the contents of device memory
+ * differ. */
+struct replay {
+	uint64_t key; /* 0: never captured */
+	enum status (*run)(void *arg, struct error *err);
+	void *arg;
+};
 /* Work on one layer. It depends only on the batch's lists at their present addresses, their lengths,
  * doc_start, and operands. */
 struct layer_work {
@@ -101,6 +115,9 @@ struct ops {
 	/* Elements first, first + 1, .. of a random stream (core/math/random.h): centre + width * number. */
 	enum status (*random)(struct backend *, struct mat to, const struct random_fill *, struct error *);
 	enum status (*zero)(struct backend *, struct mat x, struct error *);
+	/* Rearranges weights in place, after loading, for this device's GEMMs and embedding, if that helps.
+	 * NULL: nothing is rearranged. */
+	enum status (*pack)(struct backend *, struct mat *w, struct error *);
 	enum status (*gemm)(struct backend *, const struct gemm *, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */
 	enum status (*embed)(struct backend *, const struct batch *, struct mat table, struct mat x,
@@ -136,6 +153,41 @@ struct ops {
 	 * keys and values up to the last of them are rows of kv [.., 2 kv_heads d]. */
 	enum status (*attention_cached)(struct backend *, const struct attention *, struct mat q,
 					struct mat kv, int64_t begin, struct mat o, struct error *);
+	/* The following operations generate text for many sequences (model/backend/paged.h). None waits,
+	 * except fetch_wait. */
+	/* Copies the lists to the room; a GPU uses the same addresses in each step. The host's lists may be
+	 * reused when it returns; a CPU keeps pointers to them. */
+	enum status (*paged_put)(struct backend *, const struct paged_rows *host, const struct paged_room *,
+				 struct paged_rows *out, struct error *);
+	/* x[t] = table[id of row t]. */
+	enum status (*paged_embed)(struct backend *, const struct paged_rows *, struct mat table,
+				   struct mat last, struct mat x, struct error *);
+	/* On qkv [rows, (heads + 2 kv_heads) d]: RMSNorm of each head of q and k if the weights are present,
+	 * rotation of q (in place) and k, and k and v to the cache. */
+	enum status (*paged_rope)(struct backend *, const struct paged_rows *, const struct attention *,
+				  struct mat qkv, struct mat q_norm, struct mat k_norm, float eps,
+				  struct mat cos_sin, const struct paged_layer *cache, struct error *);
+	/* Causal attention of each row to the pages of its sequence, positions 0 .. its own. q: the first
+	 * heads d columns of qkv; o [rows, heads d]. Never multiplies with what a page holds beyond `keys`.
+	 */
+	enum status (*paged_attention)(struct backend *, const struct paged_rows *, const struct attention *,
+				       struct mat qkv, const struct paged_layer *cache, struct mat o,
+				       struct error *);
+	/* Samples an id per row, writes results and `last`, and updates the counts. */
+	enum status (*sample)(struct backend *, const struct sample *, struct error *);
+	/* Sets a row of the counts. */
+	enum status (*sample_count)(struct backend *, struct mat counts, const struct sample_history *,
+				    struct error *);
+	/* Starts copying a matrix to host memory, as it is after the work enqueued so far. turn: 0 .. FETCHES
+	 * - 1; each turn holds one copy. fetch_wait waits for it and gives the packed rows, lent until the
+	 * turn's next fetch_begin. */
+	enum status (*fetch_begin)(struct backend *, struct mat from, int turn, struct error *);
+	enum status (*fetch_wait)(struct backend *, int turn, const void **out, struct error *);
+	/* Runs the work, or launches the graph of an earlier run with this key. */
+	enum status (*replay)(struct backend *, const struct replay *, struct error *);
+	/* h = silu(gate) * up of the GEMM's result [T, 2 ffn], gate first. Its d is room for that result,
+	 * which may stay unwritten. */
+	enum status (*gemm_swiglu)(struct backend *, const struct gemm *, struct mat h, struct error *);
 	/* h = silu(gate) * up of gate_up [T, 2 ffn]. Backward turns gate_up into its gradient and, with
 	 * `again`, dh into h, bit-identical to forward's. */
 	enum status (*swiglu)(struct backend *, struct mat gate_up, struct mat h, struct error *);

@@ -56,6 +56,8 @@ static enum status plan_gemm(struct backend *back, const struct gemm *g, struct 
 	cost_gemm(back, g);
 	if (cpu_blocks_of(g->b.dtype))
 		st = workspace_blocks(back, g, &room, err);
+	else if (back->kind == BACKEND_GPU && g->b.dtype == DTYPE_E4M3 && g->d.rows > GEMM_BF16_ROWS)
+		st = workspace_e4m3(back, g, &room, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
@@ -151,9 +153,74 @@ static enum status plan_attention_cached(struct backend *back, const struct atte
 	return st;
 }
 
+static enum status plan_paged_put(struct backend *back, const struct paged_rows *host,
+				  const struct paged_room *room, struct paged_rows *out, struct error *err)
+{
+	*out = *host;
+	out->room = room;
+	return STATUS_OK;
+}
+
+static enum status plan_paged_embed(struct backend *back, const struct paged_rows *rows, struct mat table,
+				    struct mat last, struct mat x, struct error *err)
+{
+	return touch(back, &x, 2);
+}
+
+static enum status plan_paged_rope(struct backend *back, const struct paged_rows *rows,
+				   const struct attention *at, struct mat qkv, struct mat q_norm,
+				   struct mat k_norm, float eps, struct mat cos_sin,
+				   const struct paged_layer *cache, struct error *err)
+{
+	return touch(back, &qkv, 2);
+}
+
+static enum status plan_paged_attention(struct backend *back, const struct paged_rows *rows,
+					const struct attention *at, struct mat qkv,
+					const struct paged_layer *cache, struct mat o, struct error *err)
+{
+	cost_paged(back, at, rows);
+	return STATUS_OK;
+}
+
+static enum status plan_sample(struct backend *back, const struct sample *s, struct error *err)
+{
+	return touch(back, &s->logits, 1);
+}
+
+static enum status plan_sample_count(struct backend *back, struct mat counts,
+				     const struct sample_history *history, struct error *err)
+{
+	return STATUS_OK;
+}
+
+static enum status plan_fetch_begin(struct backend *back, struct mat from, int turn, struct error *err)
+{
+	return STATUS_OK;
+}
+
+static enum status plan_fetch_wait(struct backend *back, int turn, const void **out, struct error *err)
+{
+	*out = NULL;
+	return STATUS_OK;
+}
+
+static enum status plan_replay(struct backend *back, const struct replay *work, struct error *err)
+{
+	return work->run(work->arg, err);
+}
+
 static enum status plan_swiglu(struct backend *back, struct mat gate_up, struct mat h, struct error *err)
 {
 	return touch(back, &h, 3);
+}
+
+static enum status plan_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h,
+				    struct error *err)
+{
+	enum status st = plan_gemm(back, g, err);
+
+	return st ? st : touch(back, &h, 3);
 }
 
 static enum status plan_swiglu_bwd(struct backend *back, struct mat dh, struct mat gate_up, bool again,
@@ -238,6 +305,16 @@ static const struct ops plan_ops = {
 	.attention = plan_attention,
 	.attention_bwd = plan_attention_bwd,
 	.attention_cached = plan_attention_cached,
+	.paged_put = plan_paged_put,
+	.paged_embed = plan_paged_embed,
+	.paged_rope = plan_paged_rope,
+	.paged_attention = plan_paged_attention,
+	.sample = plan_sample,
+	.sample_count = plan_sample_count,
+	.fetch_begin = plan_fetch_begin,
+	.fetch_wait = plan_fetch_wait,
+	.replay = plan_replay,
+	.gemm_swiglu = plan_gemm_swiglu,
 	.swiglu = plan_swiglu,
 	.swiglu_bwd = plan_swiglu_bwd,
 	.cross_entropy = plan_cross_entropy,

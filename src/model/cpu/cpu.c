@@ -114,6 +114,7 @@ enum status cpu_backend_create(struct backend *back, const struct cpu_options *o
 		.dtype = DTYPE_F32,
 		.stat = DTYPE_F32,
 		.threads = (int)cpu_pool_count(cpu->pool),
+		.invariant = options->invariant,
 	};
 	return STATUS_OK;
 }
@@ -126,6 +127,8 @@ void cpu_backend_release(struct backend *back)
 		return;
 	cpu_pool_destroy(&cpu->pool);
 	lib_fact_release(&cpu->blas_fact);
+	for (int i = 0; i < FETCHES; i++)
+		free(cpu->fetch[i].data);
 	free(cpu);
 	back->device = NULL;
 }

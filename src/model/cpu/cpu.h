@@ -10,6 +10,7 @@ unsigned cpu_backend_threads(void);
 struct cpu_options {
 	unsigned threads; /* 0: cpu_backend_threads() */
 	bool own_gemm;	  /* do not use OpenBLAS */
+	bool invariant;	  /* for inference (struct backend) */
 };
 /* Owner: caller, cpu_backend_release. The arena belongs to the caller. */
 enum status cpu_backend_create(struct backend *back, const struct cpu_options *options, struct arena *arena,

@@ -5,6 +5,7 @@
  */
 #include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
+#include "model/cpu/row_gemm.h"
 
 enum { GRAIN = 16 };	/* rows or columns; a register block of the libraries */
 enum { THIN_ROWS = 4 }; /* with fewer rows of x, reading y directly is faster than packing it */
@@ -129,6 +130,12 @@ static enum status multiply(struct backend *back, const struct gemm *g, struct e
 
 	if (cpu_blocks_of(g->b.dtype))
 		return cpu_gemm_blocks(back, g, err);
+#ifndef MODEL_REAL_F64
+	if (back->invariant && cpu_rows_take(g)) {
+		cpu_gemm_rows(back, g);
+		return STATUS_OK;
+	}
+#endif
 	if (g->a.dtype != REAL_DTYPE || g->b.dtype != REAL_DTYPE || g->d.dtype != REAL_DTYPE)
 		return error_set(err, STATUS_BUG, "a GEMM of types that the CPU does not support");
 	cost_gemm(back, g);

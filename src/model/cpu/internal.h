@@ -8,11 +8,19 @@
 #include "model/cpu/cpu.h"
 #include "vendor/cpu/openblas.h"
 
+/* A copy of a matrix that the caller of fetch_wait reads; owned by the back end. */
+struct cpu_fetch {
+	void *data;
+	size_t room;
+	bool begun;
+};
+
 struct cpu {
 	struct cpu_pool *pool;
 	struct blas blas; /* all NULL: assay's own loops */
 	struct lib_fact blas_fact;
 	char gemm[128];
+	struct cpu_fetch fetch[FETCHES];
 };
 
 static inline struct cpu *cpu_of(const struct backend *back)
@@ -34,4 +42,9 @@ extern __typeof__(*((struct ops *)0)->put) cpu_put;
 extern __typeof__(*((struct ops *)0)->get) cpu_get;
 extern __typeof__(*((struct ops *)0)->batch) cpu_batch;
 extern __typeof__(*((struct ops *)0)->random) cpu_random;
+extern __typeof__(*((struct ops *)0)->paged_put) cpu_paged_put;
+extern __typeof__(*((struct ops *)0)->sample_count) cpu_sample_count;
+extern __typeof__(*((struct ops *)0)->fetch_begin) cpu_fetch_begin;
+extern __typeof__(*((struct ops *)0)->fetch_wait) cpu_fetch_wait;
+extern __typeof__(*((struct ops *)0)->replay) cpu_replay;
 #endif

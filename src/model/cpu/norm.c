@@ -17,8 +17,7 @@ static real sum_squares(const real *x, int64_t n)
 	return sum;
 }
 
-/* y = x * rstd * w; returns rstd. y may be x. */
-VECTOR static real norm_row(const real *x, const real *restrict w, real *y, int64_t n, real eps)
+VECTOR real cpu_norm_row(const real *x, const real *restrict w, real *y, int64_t n, real eps)
 {
 	real rstd = 1 / (real)sqrt((double)(sum_squares(x, n) / (real)n + eps));
 
@@ -57,7 +56,7 @@ static void norm_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 	(void)thread;
 	for (int64_t t = first; t < last; t++)
 		*real_row(n->rstd, t) =
-			norm_row(real_row(n->x, t), n->w.data, real_row(n->y, t), n->x.cols, n->eps);
+			cpu_norm_row(real_row(n->x, t), n->w.data, real_row(n->y, t), n->x.cols, n->eps);
 }
 
 enum status cpu_rmsnorm(struct backend *back, struct mat x, struct mat w, float eps, struct mat y,
@@ -121,8 +120,7 @@ struct rope {
 	real eps, sign;
 };
 
-/* Pairs one element of each half: (a, b) becomes (a c - b s, b c + a s). */
-VECTOR static void rotate(real *restrict x, const real *restrict cos_sin, int64_t half, real sign)
+VECTOR void cpu_rotate(real *restrict x, const real *restrict cos_sin, int64_t half, real sign)
 {
 #pragma omp simd
 	for (int64_t i = 0; i < half; i++) {
@@ -148,8 +146,8 @@ static void rope_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 			real *x = real_row(r->x, t) + h * r->dim;
 
 			if (r->w.rows)
-				real_row(r->rstd, t)[h] = norm_row(x, r->w.data, x, r->dim, r->eps);
-			rotate(x, angles, r->dim / 2, r->sign);
+				real_row(r->rstd, t)[h] = cpu_norm_row(x, r->w.data, x, r->dim, r->eps);
+			cpu_rotate(x, angles, r->dim / 2, r->sign);
 		}
 	}
 }
@@ -184,8 +182,8 @@ static void rotate_back(void *arg, int64_t first, int64_t last, unsigned thread)
 	(void)thread;
 	for (int64_t t = first; t < last; t++)
 		for (int h = 0; h < r->heads; h++)
-			rotate(real_row(r->x, t) + h * r->dim, real_row(r->cos_sin, r->position[t]),
-			       r->dim / 2, -1);
+			cpu_rotate(real_row(r->x, t) + h * r->dim, real_row(r->cos_sin, r->position[t]),
+				   r->dim / 2, -1);
 }
 
 static void head_norm_bwd(void *arg, int64_t first, int64_t last, unsigned thread)

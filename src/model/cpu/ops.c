@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cpu/quantised_gemm.h"
 #include "model/cpu/real.h"
+
+static enum status cpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h,
+				   struct error *err)
+{
+	enum status st = cpu_gemm(back, g, err);
+
+	return st ? st : cpu_swiglu(back, g->d, h, err);
+}
 
 const struct ops cpu_ops = {
 	.name = "cpu",
@@ -8,6 +17,9 @@ const struct ops cpu_ops = {
 	.batch = cpu_batch,
 	.random = cpu_random,
 	.zero = cpu_zero,
+#ifndef MODEL_REAL_F64
+	.pack = cpu_pack,
+#endif
 	.gemm = cpu_gemm,
 	.embed = cpu_embed,
 	.embed_bwd = cpu_embed_bwd,
@@ -18,6 +30,16 @@ const struct ops cpu_ops = {
 	.attention = cpu_attention,
 	.attention_bwd = cpu_attention_bwd,
 	.attention_cached = cpu_attention_cached,
+	.paged_put = cpu_paged_put,
+	.paged_embed = cpu_paged_embed,
+	.paged_rope = cpu_paged_rope,
+	.paged_attention = cpu_paged_attention,
+	.sample = cpu_sample,
+	.sample_count = cpu_sample_count,
+	.fetch_begin = cpu_fetch_begin,
+	.fetch_wait = cpu_fetch_wait,
+	.replay = cpu_replay,
+	.gemm_swiglu = cpu_gemm_swiglu,
 	.swiglu = cpu_swiglu,
 	.swiglu_bwd = cpu_swiglu_bwd,
 	.cross_entropy = cpu_cross_entropy,

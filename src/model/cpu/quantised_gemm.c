@@ -1,288 +1,246 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include "model/cpu/quantised_gemm.h"
+#include <math.h>
+#include <stdlib.h>
 #include "model/cpu/real.h"
 #include "model/tensor/dtype.h"
 #include "model/tensor/matrix.h"
 
-enum { PREFETCH = 1024 }; /* bytes; each row of weights is read once */
+enum {
+	ITEM_BYTES = 24 << 10, /* weights that a thread takes at once */
+	STRIP = 32,	       /* rows of x between two stores of results */
+};
 
 bool cpu_blocks_of(enum dtype dtype)
 {
 	return dtype == DTYPE_Q8_0 || dtype == DTYPE_Q4_0 || dtype == DTYPE_Q4_1;
 }
 
-static float half_at(const uint8_t *p)
+/* Bytes of the scales at the beginning of a block. */
+static size_t head_bytes(enum dtype dtype)
 {
-	float f;
-
-	dtype_unpack(DTYPE_F16, p, &f, 1);
-	return f;
+	return dtype == DTYPE_Q4_1 ? 4 : 2;
 }
 
-static float plain_q8_0(const uint8_t *w, const struct cpu_block *x, int64_t blocks)
+/* Copies a block between its own place and column `col` of a panel's block. */
+static void move_block(enum dtype dtype, uint8_t *block, uint8_t *panel, int col, bool pack)
 {
-	float sum = 0;
+	const size_t head = head_bytes(dtype), size = dtype_bytes(dtype, CPU_BLOCK);
 
-	for (int64_t b = 0; b < blocks; b++, w += 34) {
-		int32_t dot = 0;
+	for (size_t at = 0; at < size;) {
+		const size_t part = at < head ? 2 : 4; /* two bytes of a scale, or a group of four */
+		uint8_t *there =
+			at < head ? panel + at * CPU_PANEL + 2 * (size_t)col
+				  : panel + head * CPU_PANEL + (at - head) * CPU_PANEL + 4 * (size_t)col;
 
-		for (int i = 0; i < CPU_BLOCK; i++)
-			dot += (int8_t)w[2 + i] * x[b].q[i];
-		sum += half_at(w) * x[b].scale * (float)dot;
+		memcpy(pack ? there : block + at, pack ? block + at : there, part);
+		at += part;
 	}
-	return sum;
 }
 
-static int32_t plain_nibbles(const uint8_t *w, const struct cpu_block *x)
+/* The rows that are in panels. */
+static int64_t panel_rows(const struct mat *m)
 {
-	int32_t dot = 0;
-
-	for (int i = 0; i < CPU_BLOCK / 2; i++)
-		dot += (w[i] & 15) * x->q[i] + (w[i] >> 4) * x->q[i + CPU_BLOCK / 2];
-	return dot;
+	return m->panels ? m->rows / CPU_PANEL * CPU_PANEL : 0;
 }
 
-static float plain_q4_0(const uint8_t *w, const struct cpu_block *x, int64_t blocks)
+static void pack_panel(enum dtype dtype, const uint8_t *rows, uint8_t *panel, int64_t blocks)
 {
-	float sum = 0;
+	const size_t size = dtype_bytes(dtype, CPU_BLOCK);
 
-	for (int64_t b = 0; b < blocks; b++, w += 18)
-		sum += half_at(w) * (x[b].scale * (float)plain_nibbles(w + 2, &x[b]) - 8 * x[b].sum);
-	return sum;
+	for (int64_t b = 0; b < blocks; b++)
+		for (int col = 0; col < CPU_PANEL; col++)
+			move_block(dtype, (uint8_t *)(uintptr_t)rows + (size_t)(col * blocks + b) * size,
+				   panel + (size_t)b * size * CPU_PANEL, col, true);
 }
 
-static float plain_q4_1(const uint8_t *w, const struct cpu_block *x, int64_t blocks)
+enum status cpu_pack(struct backend *back, struct mat *w, struct error *err)
 {
-	float sum = 0;
+	const size_t bytes = dtype_bytes(w->dtype, (uint64_t)(CPU_PANEL * w->ld));
+	uint8_t *copy;
 
-	for (int64_t b = 0; b < blocks; b++, w += 20)
-		sum += half_at(w) * x[b].scale * (float)plain_nibbles(w + 4, &x[b]) +
-		       half_at(w + 2) * x[b].sum;
-	return sum;
-}
+	(void)back;
+	if (!cpu_blocks_of(w->dtype) || w->panels || w->cols != w->ld)
+		return STATUS_OK;
+	copy = malloc(bytes);
+	if (!copy)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for %zu bytes of weights", bytes);
+	w->panels = true;
+	for (int64_t row = 0; row < panel_rows(w); row += CPU_PANEL) {
+		uint8_t *panel = (uint8_t *)w->data + (size_t)(row / CPU_PANEL) * bytes;
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDE 1
-#include <immintrin.h>
-
-/* u: unsigned bytes, s: signed bytes. The sum of two products (at most 2 * 255 * 127) fits into 16 bits
- * unless both u are 255. Neither nibbles nor magnitudes up to 128 reach that. */
-#define DOT_AVX2(u, s) _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1))
-#define DOT_VNNI(u, s) _mm256_dpbusd_epi32(_mm256_setzero_si256(), u, s)
-
-/* Adds the block's eight partial sums times its scales to eight float sums. */
-#define ADD_BLOCK(sums, dot, scale) _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), _mm256_set1_ps(scale), sums)
-#define NIBBLES(p)                                                                                           \
-	_mm256_and_si256(                                                                                    \
-		_mm256_set_m128i(_mm_srli_epi16(_mm_loadu_si128((const __m128i *)(const void *)(p)), 4),     \
-				 _mm_loadu_si128((const __m128i *)(const void *)(p))),                       \
-		_mm256_set1_epi8(15))
-#define BYTES(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define HALF(p) _cvtsh_ss((unsigned short)((p)[0] | (p)[1] << 8))
-
-#define ROW_DOTS(name, isa, DOT)                                                                             \
-	__attribute__((target(isa))) static float name##_total(__m256 v, float more)                         \
-	{                                                                                                    \
-		__m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));               \
-                                                                                                             \
-		s = _mm_add_ps(s, _mm_movehl_ps(s, s));                                                      \
-		s = _mm_add_ss(s, _mm_movehdup_ps(s));                                                       \
-		return _mm_cvtss_f32(s) + more;                                                              \
-	}                                                                                                    \
-	__attribute__((target(isa))) static float name##_q8_0(const uint8_t *w, const struct cpu_block *x,   \
-							      int64_t blocks)                                \
-	{                                                                                                    \
-		__m256 sums = _mm256_setzero_ps();                                                           \
-                                                                                                             \
-		for (int64_t b = 0; b < blocks; b++, w += 34) {                                              \
-			__m256i q = BYTES(w + 2);                                                            \
-			__m256i dot = DOT(_mm256_abs_epi8(q), _mm256_sign_epi8(BYTES(x[b].q), q));           \
-                                                                                                             \
-			_mm_prefetch((const char *)w + PREFETCH, _MM_HINT_T0);                               \
-			sums = ADD_BLOCK(sums, dot, HALF(w) * x[b].scale);                                   \
-		}                                                                                            \
-		return name##_total(sums, 0);                                                                \
-	}                                                                                                    \
-	__attribute__((target(isa))) static float name##_q4_0(const uint8_t *w, const struct cpu_block *x,   \
-							      int64_t blocks)                                \
-	{                                                                                                    \
-		__m256 sums = _mm256_setzero_ps();                                                           \
-		float least = 0;                                                                             \
-                                                                                                             \
-		for (int64_t b = 0; b < blocks; b++, w += 18) {                                              \
-			__m256i dot = DOT(NIBBLES(w + 2), BYTES(x[b].q));                                    \
-                                                                                                             \
-			_mm_prefetch((const char *)w + PREFETCH, _MM_HINT_T0);                               \
-			sums = ADD_BLOCK(sums, dot, HALF(w) * x[b].scale);                                   \
-			least += HALF(w) * x[b].sum;                                                         \
-		}                                                                                            \
-		return name##_total(sums, -8 * least);                                                       \
-	}                                                                                                    \
-	__attribute__((target(isa))) static float name##_q4_1(const uint8_t *w, const struct cpu_block *x,   \
-							      int64_t blocks)                                \
-	{                                                                                                    \
-		__m256 sums = _mm256_setzero_ps();                                                           \
-		float least = 0;                                                                             \
-                                                                                                             \
-		for (int64_t b = 0; b < blocks; b++, w += 20) {                                              \
-			__m256i dot = DOT(NIBBLES(w + 4), BYTES(x[b].q));                                    \
-                                                                                                             \
-			_mm_prefetch((const char *)w + PREFETCH, _MM_HINT_T0);                               \
-			sums = ADD_BLOCK(sums, dot, HALF(w) * x[b].scale);                                   \
-			least += HALF(w + 2) * x[b].sum;                                                     \
-		}                                                                                            \
-		return name##_total(sums, least);                                                            \
+		memcpy(copy, panel, bytes);
+		pack_panel(w->dtype, copy, panel, w->cols / CPU_BLOCK);
 	}
-
-ROW_DOTS(avx2, "avx2,fma,f16c", DOT_AVX2)
-ROW_DOTS(vnni, "avx512vnni,avx512vl,avx2,fma,f16c", DOT_VNNI)
-#else
-#define WIDE 0
-#endif
-
-row_dot cpu_blocks_dot(enum dtype dtype, enum cpu_width width)
-{
-	static const row_dot dots[][3] = {
-		[CPU_PLAIN] = {plain_q8_0, plain_q4_0, plain_q4_1},
-#if WIDE
-		[CPU_AVX2] = {avx2_q8_0, avx2_q4_0, avx2_q4_1},
-		[CPU_VNNI] = {vnni_q8_0, vnni_q4_0, vnni_q4_1},
-#endif
-	};
-	const int type = dtype == DTYPE_Q8_0 ? 0 : dtype == DTYPE_Q4_0 ? 1 : 2;
-
-#if WIDE
-	if (width == CPU_VNNI &&
-	    !(__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl")))
-		return NULL;
-	if (width == CPU_AVX2 && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
-		return NULL;
-#endif
-	return (size_t)width < sizeof(dots) / sizeof(dots[0]) ? dots[width][type] : NULL;
+	free(copy);
+	return STATUS_OK;
 }
 
-static row_dot widest(enum dtype dtype)
+void cpu_unpack_row(const struct mat *m, int64_t row, float *out)
+{
+	const size_t size = dtype_bytes(m->dtype, CPU_BLOCK);
+	uint8_t block[64];
+
+	if (row >= panel_rows(m)) {
+		dtype_unpack(m->dtype, mat_rows(m, row, 1).data, out, (size_t)m->cols);
+		return;
+	}
+	for (int64_t b = 0; b < m->cols / CPU_BLOCK; b++) {
+		uint8_t *panel = (uint8_t *)m->data +
+				 (size_t)(row / CPU_PANEL * m->cols / CPU_BLOCK + b) * size * CPU_PANEL;
+
+		move_block(m->dtype, block, panel, (int)(row % CPU_PANEL), false);
+		dtype_unpack(m->dtype, block, out + b * CPU_BLOCK, CPU_BLOCK);
+	}
+}
+
+static panel_dot widest(enum dtype dtype)
 {
 	for (int width = CPU_WIDTHS - 1; width > CPU_PLAIN; width--) {
-		row_dot dot = cpu_blocks_dot(dtype, width);
+		panel_dot dot = cpu_panel_dot(dtype, width);
 
 		if (dot)
 			return dot;
 	}
-	return cpu_blocks_dot(dtype, CPU_PLAIN);
+	return cpu_panel_dot(dtype, CPU_PLAIN);
 }
 
-/* Quantizes each block to 127 steps of its largest magnitude, rounding to nearest. */
-static void to_blocks(const float *x, struct cpu_block *out, int64_t blocks)
+/* x in bytes: q, then scales, then sums. */
+int64_t cpu_rows_bytes(int64_t rows, int64_t cols)
 {
-	for (int64_t b = 0; b < blocks; b++, x += CPU_BLOCK) {
-		float most = 0, inverse;
-		int sum = 0;
+	return rows * (cols + cols / CPU_BLOCK * (int64_t)(sizeof(float) + sizeof(int32_t)));
+}
 
-		for (int i = 0; i < CPU_BLOCK; i++)
-			most = fmaxf(most, fabsf(x[i]));
-		inverse = most > 0 ? 127 / most : 0;
+struct quantised {
+	int8_t *q;
+	float *scale;
+	int32_t *sum;
+};
+
+static struct quantised parts_of(void *memory, int64_t rows, int64_t cols)
+{
+	struct quantised p = {.q = memory};
+
+	p.scale = (float *)(void *)(p.q + rows * cols);
+	p.sum = (int32_t *)(void *)(p.scale + rows * cols / CPU_BLOCK);
+	return p;
+}
+
+/* 127 steps of the largest magnitude, rounded to nearest. If a number is not finite, the scale is NaN. */
+VECTOR static void quantise_row(const float *restrict x, int8_t *restrict q, float *restrict scale,
+				int32_t *restrict sum, int64_t blocks)
+{
+	for (int64_t b = 0; b < blocks; b++, x += CPU_BLOCK, q += CPU_BLOCK) {
+		float most = 0, bad = 0, inverse;
+		int32_t total = 0;
+
+#pragma omp simd reduction(max : most) reduction(+ : bad)
 		for (int i = 0; i < CPU_BLOCK; i++) {
-			out[b].q[i] = (int8_t)(x[i] * inverse + copysignf(0.5f, x[i]));
-			sum += out[b].q[i];
+			const float size = fabsf(x[i]);
+
+			most = size > most ? size : most;
+			bad += x[i] - x[i];
 		}
-		out[b].scale = most / 127;
-		out[b].sum = out[b].scale * (float)sum;
+		inverse = bad == 0 && most > 0 ? 127 / most : 0;
+#pragma omp simd reduction(+ : total)
+		for (int i = 0; i < CPU_BLOCK; i++) {
+			const float value = bad == 0 ? x[i] * inverse : 0;
+			const int32_t near = (int32_t)(value + (value < 0 ? -0.5f : 0.5f));
+
+			q[i] = (int8_t)near;
+			total += near;
+		}
+		scale[b] = most / 127 + bad;
+		sum[b] = total;
 	}
 }
 
 struct work {
-	const struct cpu *cpu;
 	const struct gemm *g;
-	struct mat room;
-	row_dot dot;
-	int64_t blocks;
+	struct quantised to;
+	struct cpu_rows x;
+	panel_dot dot;
+	int64_t panels, tail, panels_per_item;
 };
 
-/* Initial value of the result at row, column: beta c + bias. */
-static float begin_at(const struct gemm *g, int64_t row, int64_t col)
-{
-	float begin = g->beta != 0 ? g->beta * real_row(g->c, row)[col] : 0;
-
-	return g->bias.rows ? begin + real_row(g->bias, 0)[col] : begin;
-}
-
-static void few_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+static void quantise_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 {
 	const struct work *w = arg;
-	const struct gemm *g = w->g;
 
 	(void)thread;
-	for (int64_t j = first; j < last; j++) {
-		const struct mat row = mat_rows(&g->b, j, 1);
+	for (int64_t i = first; i < last; i++)
+		quantise_row(real_row(w->g->a, i), w->to.q + i * w->x.blocks * CPU_BLOCK,
+			     w->to.scale + i * w->x.blocks, w->to.sum + i * w->x.blocks, w->x.blocks);
+}
 
-		for (int64_t i = 0; i < g->d.rows; i++)
-			real_row(g->d, i)[j] =
-				begin_at(g, i, j) +
-				g->alpha * w->dot(row.data,
-						  (const struct cpu_block *)w->room.data + i * w->blocks,
-						  w->blocks);
+/* d = alpha dots + beta c + bias for `cols` columns of some rows. */
+static void store(const struct gemm *g, int64_t row, int64_t rows, int64_t col, int64_t cols,
+		  const float *dots)
+{
+	for (int64_t i = 0; i < rows; i++, dots += CPU_PANEL) {
+		float *d = real_row(g->d, row + i) + col;
+		const float *c = g->beta != 0 ? real_row(g->c, row + i) + col : NULL;
+		const float *bias = g->bias.rows ? real_row(g->bias, 0) + col : NULL;
+
+		for (int64_t j = 0; j < cols; j++) {
+			const float begin = (c ? g->beta * c[j] : 0) + (bias ? bias[j] : 0);
+
+			d[j] = begin + g->alpha * dots[j];
+		}
 	}
 }
 
-static void many_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+static void multiply_item(void *arg, int64_t item, unsigned thread)
 {
 	const struct work *w = arg;
 	const struct gemm *g = w->g;
-	float *panel = (float *)w->room.data + (int64_t)thread * BLOCKS_PANEL * w->room.ld;
+	const size_t bytes = dtype_bytes(g->b.dtype, (uint64_t)(CPU_PANEL * g->b.ld));
+	const int64_t first = item * w->panels_per_item, rows = g->d.rows;
+	const int64_t last = first + w->panels_per_item < w->panels ? first + w->panels_per_item : w->panels;
+	float dots[STRIP * CPU_PANEL];
 
-	for (int64_t col = first; col < last; col += BLOCKS_PANEL) {
-		int64_t cols = last - col < BLOCKS_PANEL ? last - col : BLOCKS_PANEL;
-		struct product p = {
-			.x = g->a.data,
-			.y = panel,
-			.z = (float *)g->d.data + col,
-			.m = g->d.rows,
-			.n = cols,
-			.k = g->a.cols,
-			.ldx = g->a.ld,
-			.ldy = w->room.ld,
-			.ldz = g->d.ld,
-			.ty = true,
-			.alpha = g->alpha,
-			.beta = 1,
-		};
+	(void)thread;
+	for (int64_t p = first; p < last; p++)
+		for (int64_t row = 0; row < rows; row += STRIP) {
+			const int64_t count = rows - row < STRIP ? rows - row : STRIP;
 
-		for (int64_t j = 0; j < cols; j++) {
-			const struct mat row = mat_rows(&g->b, col + j, 1);
-
-			dtype_unpack(row.dtype, row.data, panel + j * w->room.ld, (size_t)row.cols);
+			w->dot((const uint8_t *)g->b.data + (size_t)p * bytes, &w->x, row, count, dots);
+			store(g, row, count, p * CPU_PANEL, CPU_PANEL, dots);
 		}
-		for (int64_t i = 0; i < g->d.rows; i++)
-			for (int64_t j = col; j < col + cols; j++)
-				real_row(g->d, i)[j] = begin_at(g, i, j);
-		cpu_product(w->cpu, &p);
-	}
+	for (int64_t j = last == w->panels ? g->d.cols - w->tail : g->d.cols; j < g->d.cols; j++)
+		for (int64_t row = 0; row < rows; row += STRIP) {
+			const int64_t count = rows - row < STRIP ? rows - row : STRIP;
+
+			cpu_row_dot(g->b.dtype, mat_rows(&g->b, j, 1).data, &w->x, row, count, dots);
+			store(g, row, count, j, 1, dots);
+		}
 }
 
 enum status cpu_gemm_blocks(struct backend *back, const struct gemm *g, struct error *err)
 {
+	const int64_t packed = panel_rows(&g->b), items_bytes = ITEM_BYTES;
 	struct work w = {
-		.cpu = cpu_of(back), .g = g, .dot = widest(g->b.dtype), .blocks = g->a.cols / CPU_BLOCK};
+		.g = g, .dot = widest(g->b.dtype), .panels = packed / CPU_PANEL, .tail = g->d.cols - packed};
 	const struct arena_mark mark = arena_mark(back->arena);
+	const double bytes = (double)dtype_bytes(g->b.dtype, (uint64_t)(g->b.rows * g->b.cols));
+	struct mat room;
+	int64_t items;
 	enum status st;
 
 	if (!g->trans_b || g->trans_a || g->a.dtype != DTYPE_F32 || g->d.dtype != DTYPE_F32)
 		return error_set(err, STATUS_BUG, "quantized weights can be multiplied only by rows of F32");
-	st = workspace_blocks(back, g, &w.room, err);
+	st = workspace_blocks(back, g, &room, err);
 	if (st)
 		return st;
 	cost_gemm(back, g);
-	if (g->d.rows <= BLOCKS_ROWS) {
-		for (int64_t i = 0; i < g->d.rows; i++)
-			to_blocks(real_row(g->a, i), (struct cpu_block *)w.room.data + i * w.blocks,
-				  w.blocks);
-		cpu_parts(back, g->d.cols, 1,
-			  (double)dtype_bytes(g->b.dtype, (uint64_t)(g->b.rows * g->b.cols)), few_rows, &w);
-	} else {
-		cpu_parts(back, g->d.cols, BLOCKS_PANEL, 1e9, many_rows, &w);
-	}
+	w.to = parts_of(room.data, g->d.rows, g->a.cols);
+	w.x = (struct cpu_rows){w.to.q, w.to.scale, w.to.sum, g->a.cols / CPU_BLOCK};
+	cpu_parts(back, g->d.rows, 1, (double)(g->d.rows * g->a.cols), quantise_rows, &w);
+	w.panels_per_item = items_bytes / (int64_t)dtype_bytes(g->b.dtype, (uint64_t)(CPU_PANEL * g->b.ld));
+	w.panels_per_item = w.panels_per_item ? w.panels_per_item : 1;
+	items = (w.panels + w.panels_per_item - 1) / w.panels_per_item;
+	cpu_items(back, items ? items : 1, bytes, multiply_item, &w);
 	arena_reset(back->arena, &mark);
 	return STATUS_OK;
 }

@@ -22,6 +22,12 @@ typedef double real;
 #define cpu_attention cpu_attention_f64
 #define cpu_attention_bwd cpu_attention_bwd_f64
 #define cpu_attention_cached cpu_attention_cached_f64
+#define cpu_norm_row cpu_norm_row_f64
+#define cpu_rotate cpu_rotate_f64
+#define cpu_paged_embed cpu_paged_embed_f64
+#define cpu_paged_rope cpu_paged_rope_f64
+#define cpu_paged_attention cpu_paged_attention_f64
+#define cpu_sample cpu_sample_f64
 #define cpu_swiglu cpu_swiglu_f64
 #define cpu_swiglu_bwd cpu_swiglu_bwd_f64
 #define cpu_cross_entropy cpu_cross_entropy_f64
@@ -98,6 +104,10 @@ extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) cpu_head_norm_rope_bwd
 extern __typeof__(*((struct ops *)0)->attention) cpu_attention;
 extern __typeof__(*((struct ops *)0)->attention_bwd) cpu_attention_bwd;
 extern __typeof__(*((struct ops *)0)->attention_cached) cpu_attention_cached;
+extern __typeof__(*((struct ops *)0)->paged_embed) cpu_paged_embed;
+extern __typeof__(*((struct ops *)0)->paged_rope) cpu_paged_rope;
+extern __typeof__(*((struct ops *)0)->paged_attention) cpu_paged_attention;
+extern __typeof__(*((struct ops *)0)->sample) cpu_sample;
 extern __typeof__(*((struct ops *)0)->swiglu) cpu_swiglu;
 extern __typeof__(*((struct ops *)0)->swiglu_bwd) cpu_swiglu_bwd;
 extern __typeof__(*((struct ops *)0)->cross_entropy) cpu_cross_entropy;
@@ -107,6 +117,12 @@ extern __typeof__(*((struct ops *)0)->convert) cpu_convert;
 extern __typeof__(*((struct ops *)0)->column_sum) cpu_column_sum;
 extern __typeof__(*((struct ops *)0)->reduce) cpu_reduce;
 extern __typeof__(*((struct ops *)0)->adamw) cpu_adamw;
+
+/* RMSNorm of one row: y = x * rstd * w; returns rstd. y may be x. */
+real cpu_norm_row(const real *x, const real *restrict w, real *y, int64_t n, real eps);
+/* RoPE of one head. Pairs one element of each half: (a, b) becomes (a c - b s, b c + a s). sign -1 turns
+ * back. */
+void cpu_rotate(real *restrict x, const real *restrict cos_sin, int64_t half, real sign);
 
 /* z = alpha op(x) op(y) + beta z on the calling thread, by OpenBLAS or by loops. m, n, k: sizes after op. */
 struct product {

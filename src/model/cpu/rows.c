@@ -65,11 +65,8 @@ static void gather_blocks(void *arg, int64_t first, int64_t last, unsigned threa
 	const struct rows *r = arg;
 
 	(void)thread;
-	for (int64_t i = first; i < last; i++) {
-		const struct mat row = mat_rows(&r->x, r->row[i], 1);
-
-		dtype_unpack(row.dtype, row.data, (float *)r->y.data + i * r->y.ld, (size_t)r->y.cols);
-	}
+	for (int64_t i = first; i < last; i++)
+		cpu_unpack_row(&r->x, r->row[i], (float *)r->y.data + i * r->y.ld);
 }
 
 enum status cpu_embed(struct backend *back, const struct batch *b, struct mat table, struct mat x,

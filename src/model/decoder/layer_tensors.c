@@ -59,13 +59,19 @@ void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, cha
 		 lora_module(target), part);
 }
 
-/* The type of a tensor in memory: quantized blocks of a file stay as they are if the back end supports them.
- */
+/* Whether the back end multiplies with weights of this type as the file has them. */
+static bool multiplies(const struct backend *back, const struct tensor *t)
+{
+	return cpu_blocks_of(t->dtype) ||
+	       (back->invariant && t->rank > 1 && (t->dtype == DTYPE_BF16 || t->dtype == DTYPE_F16));
+}
+
+/* The type of a tensor in memory. */
 static enum dtype kept_in(const struct model *m, const struct backend *back, const char *name)
 {
 	struct weights_raw raw;
 
-	if (!m->blocks || !weights_find(&raw, m->blocks, name) || !cpu_blocks_of(raw.tensor->dtype))
+	if (!m->blocks || !weights_find(&raw, m->blocks, name) || !multiplies(back, raw.tensor))
 		return back->dtype;
 	/* a head that is trained separately from a tied embedding starts as a copy of it */
 	if (m->lora.save && !strcmp(name, NAME_EMBED))

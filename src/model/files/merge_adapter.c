@@ -6,9 +6,9 @@
 #include "model/tensor/dtype.h"
 #include "model/files/model_folder.h"
 #include "model/files/gguf/gguf.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/peft/base.h"
-#include "model/files/tokenizer/files.h"
+#include "text/files/tokenizer_files.h"
 
 enum { CONFIG_MAX = 16 << 20 };
 
@@ -91,7 +91,7 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 static enum status more(void *arg, const char *dir, struct error *err)
 {
 	const struct merging *m = arg;
-	enum status st = m->base->gguf ? tokenizer_files_of_gguf(dir, m->base->gguf, err)
+	enum status st = m->base->gguf ? tokenizer_files_of_gguf(dir, &m->base->gguf->metadata, err)
 				       : tokenizer_files_copy(dir, m->base->path, err);
 
 	return mapped_check_sizes(st, err);

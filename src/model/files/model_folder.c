@@ -10,7 +10,7 @@
 #include "core/file/file.h"
 #include "core/file/mapped.h"
 #include "model/tensor/dtype.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/safetensors/safetensors.h"
 
 #define JSON_STYLE (JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15))

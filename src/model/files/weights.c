@@ -9,7 +9,7 @@
 #include "core/file/mapped.h"
 #include "model/tensor/dtype.h"
 #include "model/files/gguf/gguf.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/safetensors/shards.h"
 #include "model/gpu/backend.h"
 #include "model/tensor/matrix.h"
@@ -173,7 +173,7 @@ void weights_release(struct weights *w)
 
 uint64_t weights_bytes(const struct weights *w)
 {
-	uint64_t bytes = w->gguf ? w->gguf->map_size : 0;
+	uint64_t bytes = w->gguf ? w->gguf->metadata.map_size : 0;
 
 	for (size_t i = 0; w->shards && i < w->shards->file_count; i++)
 		bytes += w->shards->files[i].map_size;
@@ -257,7 +257,7 @@ static enum status no_number(const struct weights *w, const struct tensor *t, in
 void weights_forget(const struct weights *w)
 {
 	if (w->gguf)
-		mapped_forget(w->gguf->map, w->gguf->map_size);
+		mapped_forget(w->gguf->metadata.map, w->gguf->metadata.map_size);
 	for (size_t i = 0; w->shards && i < w->shards->file_count; i++)
 		mapped_forget(w->shards->files[i].map, w->shards->files[i].map_size);
 }

@@ -3,12 +3,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include "core/math/random.h"
+#include "model/generation/choice.h"
 #include "model/generation/sampling.h"
 
-struct candidate {
-	double share; /* probability before normalization */
-	int32_t id;
-};
 struct sampler_room {
 	int64_t vocab;
 	struct candidate candidate[];
@@ -54,88 +51,21 @@ static int32_t likeliest(const float *logits, int64_t vocab)
 	return (int32_t)best;
 }
 
-/* Most likely first; equals are ordered by id, so that the order is unique. */
-static bool before(const struct candidate *x, const struct candidate *y)
-{
-	return x->share != y->share ? x->share > y->share : x->id < y->id;
-}
-
-/* Moves the candidate at `i` down until the heap is in order. */
-static void sink(struct candidate *heap, int64_t count, int64_t i)
-{
-	const struct candidate c = heap[i];
-
-	for (int64_t below = 2 * i + 1; below < count; below = 2 * i + 1) {
-		if (below + 1 < count && before(&heap[below + 1], &heap[below]))
-			below++;
-		if (!before(&heap[below], &c))
-			break;
-		heap[i] = heap[below];
-		i = below;
-	}
-	heap[i] = c;
-}
-
-/* Moves the most likely candidate behind the heap. */
-static double take_one(struct candidate *heap, int64_t count)
-{
-	const struct candidate first = heap[0];
-
-	heap[0] = heap[count - 1];
-	sink(heap, count - 1, 0);
-	heap[count - 1] = first;
-	return first.share;
-}
-
-/* Keeps the candidates that top_k and top_p allow, and returns their number. They are then at the end of the
- * array, the most likely last. Only these are sorted, not the whole vocabulary. */
-static int64_t cut(const struct sampling *s, struct candidate *c, int64_t count)
-{
-	const int64_t most = s->top_k && s->top_k < count ? s->top_k : count;
-	double all = 0, sum = 0;
-	int64_t taken = 0, stay = 0;
-
-	for (int64_t i = 0; most == count && i < count; i++)
-		all += c[i].share;
-	for (int64_t i = count / 2; i-- > 0;)
-		sink(c, count, i);
-	for (; most < count && taken < most; taken++)
-		all += take_one(c, count - taken);
-	while (stay < most && sum < s->top_p * all) {
-		if (stay == taken)
-			take_one(c, count - taken++);
-		sum += c[count - 1 - stay++].share;
-	}
-	return stay;
-}
-
 int32_t sampling_choose(const struct sampling *s, struct sampler_room *room, const float *logits,
 			int64_t vocab, uint64_t index)
 {
-	struct candidate *c = room->candidate;
-	int64_t count = vocab < room->vocab ? vocab : room->vocab, stay = count;
-	const double most = (double)logits[likeliest(logits, count)];
-	const bool ordered = s->top_k || s->top_p < 1;
-	double all = 0, sum = 0, point;
+	const struct choice choice = {.top_k = s->top_k, .top_p = s->top_p};
+	int64_t count = vocab < room->vocab ? vocab : room->vocab;
+	const int32_t best = likeliest(logits, count);
 
 	if (s->temperature == 0)
-		return likeliest(logits, count);
+		return best;
 	for (int64_t i = 0; i < count; i++)
-		c[i] = (struct candidate){.share = exp(((double)logits[i] - most) / s->temperature),
-					  .id = (int32_t)i};
-	if (ordered)
-		stay = cut(s, c, count);
-	for (int64_t i = 0; i < stay; i++)
-		all += c[ordered ? count - 1 - i : i].share;
-	point = ((double)random_u32(s->seed, 0, index) + 0.5) * 0x1p-32 * all;
-	for (int64_t i = 0; i < stay; i++) {
-		const struct candidate *next = &c[ordered ? count - 1 - i : i];
-
-		sum += next->share;
-		if (point < sum)
-			return next->id;
-	}
-	return c[ordered ? count - stay : stay - 1].id;
+		room->candidate[i] = (struct candidate){
+			.share = exp(((double)logits[i] - (double)logits[best]) / s->temperature),
+			.id = (int32_t)i};
+	return choice_take(&choice, room->candidate, count,
+			   ((double)random_u32(s->seed, 0, index) + 0.5) * 0x1p-32);
 }
 
 double sampling_logprob(const float *logits, int64_t vocab, int32_t id)

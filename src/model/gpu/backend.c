@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/gpu/backend.h"
 #include <stdlib.h>
+#include "gpu/matmul/skinny.h"
 #include "model/gpu/internal.h"
+#include "model/gpu/paged/lists.h"
 
 static enum status load_kernels(struct gpu_state *g, struct error *err)
 {
@@ -35,6 +37,8 @@ static enum status open_all(struct gpu_state *g, struct error *err)
 		st = staging_create(&g->staging, g->device, g->stream, err);
 	if (!st)
 		st = gemm_plans_create(&g->products, g, err);
+	if (!st)
+		st = few_rows_open(g, err);
 	if (!st)
 		st = attention_state_create(&g->attends, g, err);
 	if (st)
@@ -87,10 +91,12 @@ void gpu_backend_release(struct backend *back)
 		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
 	turns_release(&g->turns);
+	paged_lists_release(&g->paged);
 	background_copy_release(&g->background);
 	filling_release(&g->filling);
 	attention_state_release(&g->attends);
 	gemm_plans_release(&g->products);
+	skinny_close(&g->skinny);
 	staging_release(&g->staging);
 	gpu_times_release(&g->phases);
 	gpu_times_release(&g->parts);

@@ -64,8 +64,8 @@ const char *gemm_plans_name(const struct gemm_plans *p)
 
 static bool type_of(enum dtype dtype, enum matmul_type *out)
 {
-	*out = dtype == DTYPE_F32 ? MATMUL_F32 : MATMUL_BF16;
-	return dtype == DTYPE_F32 || dtype == DTYPE_BF16;
+	*out = dtype == DTYPE_F32 ? MATMUL_F32 : dtype == DTYPE_BF16 ? MATMUL_BF16 : MATMUL_E4M3;
+	return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_E4M3;
 }
 
 /* The largest power of two up to ALIGN_MOST that divides all addresses. */
@@ -81,8 +81,12 @@ static unsigned alignment_of(const struct gemm *g)
 static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct error *err)
 {
 	memset(s, 0, sizeof(*s));
-	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d))
-		return error_set(err, STATUS_UNSUPPORTED, "a GPU's GEMMs support only BF16 and F32");
+	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d) ||
+	    s->d == MATMUL_E4M3 || (s->a == MATMUL_E4M3) != (s->b == MATMUL_E4M3))
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"a GPU's GEMMs support BF16 and F32, and weights in E4M3 if the device is sm_90 "
+			"and generates text");
 	if (g->beta != 0 && g->c.ld != g->d.ld)
 		return error_set(err, STATUS_BUG, "a GEMM is added to a matrix with another row pitch");
 	s->compute = MATMUL_COMPUTE_F32;
@@ -99,6 +103,10 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 	s->accumulate = g->beta != 0;
 	s->align_bytes = alignment_of(g);
 	s->cluster_most = CLUSTER_MOST;
+	if (s->a == MATMUL_E4M3) {
+		s->scale_a = s->scale_b = MATMUL_SCALE_ROW;
+		s->fast_accumulate = true;
+	}
 	return STATUS_OK;
 }
 
@@ -243,7 +251,7 @@ static enum status run_recalled(struct backend *back, struct gemm_plan *one, con
 	return st ? st : matmul_plan_enqueue(one->plan, o, gpu->stream, err);
 }
 
-enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err)
+enum status gemm_plans_run(struct backend *back, const struct gemm *g, double before, struct error *err)
 {
 	const struct matmul_operands o = {
 		.a = gpu_address(g->a.data),
@@ -251,6 +259,8 @@ enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *e
 		.c = g->beta != 0 ? gpu_address(g->c.data) : 0,
 		.d = gpu_address(g->d.data),
 		.bias = g->bias.rows ? gpu_address(g->bias.data) : 0,
+		.scale_a = g->a.dtype == DTYPE_E4M3 ? gpu_address(g->a.row_scale) : 0,
+		.scale_b = g->b.dtype == DTYPE_E4M3 ? gpu_address(g->b.row_scale) : 0,
 		.alpha = (double)g->alpha,
 		.beta = (double)g->beta,
 	};
@@ -258,10 +268,8 @@ enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *e
 	const bool tune = gpu->options.tune && !gpu->capturing;
 	struct gemm_plan *planned = NULL;
 	struct matmul_shape shape;
-	const double before = back->cost.flop;
 	enum status st = shape_of(&shape, g, err);
 
-	cost_gemm(back, g);
 	if (!st)
 		st = plan_of(gpu->products, &shape, &planned, err);
 	if (!st && tune && !planned->tuned && gpu->products->known_count)
@@ -277,4 +285,17 @@ enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *e
 	if (!st && planned->recalled)
 		return run_recalled(back, planned, g, &o, err);
 	return st ? st : matmul_plan_enqueue(planned->plan, &o, gpu->stream, err);
+}
+
+enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err)
+{
+	const struct mat none = {0};
+	const double before = back->cost.flop;
+	enum status st;
+
+	cost_gemm(back, g);
+	if (!few_rows_take(gpu_of(back), g, &none))
+		return gemm_plans_run(back, g, before, err);
+	st = gpu_part_flop(back, GPU_PART_THIN, before, err);
+	return st ? st : few_rows_run(back, g, &none, err);
 }

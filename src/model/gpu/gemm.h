@@ -33,6 +33,12 @@ void gemm_plans_key(char out[160], const struct matmul_shape *s);
  * shape tries again. */
 enum status gemm_plans_tune(struct backend *back, struct gemm_plan *p, const struct gemm *g,
 			    const struct matmul_operands *o, struct error *err);
+/* Runs a GEMM by cuBLASLt. before: back->cost.flop without its cost. With weights in E4M3, a is E4M3 too. */
+enum status gemm_plans_run(struct backend *back, const struct gemm *g, double before, struct error *err);
+
+/* GEMMs by assay's own kernels (gemm_few_rows.c). h: matrix of rows 0, or the result of SwiGLU. */
+bool few_rows_take(const struct gpu_state *g, const struct gemm *m, const struct mat *h);
+enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h, struct error *err);
 /* Removes the plans from number `count` on. None of them may be enqueued. */
 void gemm_plans_forget(struct gemm_plans *p, size_t count);
 #endif

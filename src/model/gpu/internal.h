@@ -36,7 +36,11 @@
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD) \
-	X(DECODE_ROWS, "decode", "decode_rows", GPU_PART_ATTENTION)
+	X(DECODE_ROWS, "decode", "decode_rows", GPU_PART_ATTENTION) \
+	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION) \
+	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION) \
+	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION) \
+	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION)
 /* clang-format on */
 #define X(name, ...) GPU_KERNEL_##name,
 enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
@@ -45,11 +49,13 @@ enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
 struct staging;
 struct gpu_times;
 struct gemm_plans;
+struct skinny;
 struct attention_state;
 struct filling;
 struct turns;
 struct background_copy;
 struct layer_graphs;
+struct paged_lists;
 
 struct gpu_state {
 	struct gpu_backend_options options;
@@ -57,6 +63,8 @@ struct gpu_state {
 	struct gpu_stream *stream;
 	struct staging *staging;
 	struct gemm_plans *products;
+	struct skinny *skinny; /* NULL: not asked for, or not for this device */
+	bool no_e4m3_library;  /* cuBLASLt has no GEMM of E4M3 with one factor per row */
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* parts is NULL unless they are asked for */
@@ -70,6 +78,7 @@ struct gpu_state {
 	struct turns *turns;		    /* slots of micro-batches; NULL: not needed yet */
 	struct background_copy *background; /* NULL: not needed yet */
 	struct layer_graphs *spans;	    /* NULL: not needed yet */
+	struct paged_lists *paged;	    /* NULL: not needed yet */
 	bool capturing;	 /* enqueued work becomes part of a graph, so nothing may be timed */
 	bool held;	 /* see gpu_backend_hold */
 	double tuning_s; /* part of gpu_backend_tuning_s: timing candidates */
@@ -149,6 +158,8 @@ enum status gemm_plans_create(struct gemm_plans **p, const struct gpu_state *g, 
 void gemm_plans_release(struct gemm_plans **p);
 const char *gemm_plans_name(const struct gemm_plans *p);
 enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err);
+enum status few_rows_open(struct gpu_state *g, struct error *err); /* gemm_few_rows.c */
+enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h, struct error *err);
 /* Whether the candidates of every GEMM shape so far are chosen, if they are to be timed. */
 bool gemm_plans_settled(const struct gpu_state *g);
 

@@ -7,6 +7,7 @@
 #include "model/tensor/dtype.h"
 #include "model/gpu/decode.h"
 #include "model/gpu/internal.h"
+#include "model/gpu/paged/lists.h"
 
 static uint64_t bytes_of(const struct mat *m, int64_t elements)
 {
@@ -293,6 +294,9 @@ const struct ops gpu_ops = {
 	.attention = gpu_attention_forward,
 	.attention_bwd = gpu_attention_bwd,
 	.attention_cached = gpu_attention_cached,
+	.paged_put = gpu_paged_put,
+	.paged_attention = gpu_paged_attention,
+	.gemm_swiglu = gpu_gemm_swiglu,
 	.swiglu = gpu_swiglu,
 	.swiglu_bwd = gpu_swiglu_bwd,
 	.cross_entropy = gpu_cross_entropy,

@@ -2,7 +2,7 @@
 /* Reads a shape from config.json, as written by transformers 4 and 5. Unsupported settings are refused by
  * name. */
 #include <inttypes.h>
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/shape/shape.h"
 
 static enum status read_count(const struct json_keys *r, const char *key, int64_t *out)

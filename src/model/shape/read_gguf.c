@@ -25,24 +25,24 @@ static enum status read_count(const struct reading *r, const char *rest, int64_t
 {
 	char key[KEY_SIZE];
 
-	if (needed && !gguf_find(r->g, key_of(r, key, rest)))
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is missing", r->g->path, key);
-	return gguf_i64(r->g, key_of(r, key, rest), 1, INT32_MAX, out, r->err);
+	if (needed && !gguf_find(&r->g->metadata, key_of(r, key, rest)))
+		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is missing", r->g->metadata.path, key);
+	return gguf_i64(&r->g->metadata, key_of(r, key, rest), 1, INT32_MAX, out, r->err);
 }
 
 /* Reads a number, or a list that has the same number for every layer. */
 static enum status read_per_layer(const struct reading *r, const char *rest, int64_t *out)
 {
 	char key[KEY_SIZE];
-	const struct gguf_value *v = gguf_find(r->g, key_of(r, key, rest));
+	const struct gguf_value *v = gguf_find(&r->g->metadata, key_of(r, key, rest));
 
 	if (!v || v->type != GGUF_ARRAY)
 		return read_count(r, rest, out, false);
 	for (uint64_t i = 0; i < v->count; i++) {
 		if (gguf_item(v, i) != gguf_item(v, 0))
 			return error_set(r->err, STATUS_UNSUPPORTED,
-					 "%s: %s differs between layers, which is not supported", r->g->path,
-					 key);
+					 "%s: %s differs between layers, which is not supported",
+					 r->g->metadata.path, key);
 	}
 	*out = v->count ? gguf_item(v, 0) : 0;
 	return STATUS_OK;
@@ -51,7 +51,7 @@ static enum status read_per_layer(const struct reading *r, const char *rest, int
 static enum status read_family(struct reading *r, enum family *out)
 {
 	struct gguf_text arch = {0};
-	enum status st = gguf_string(r->g, "general.architecture", &arch, r->err);
+	enum status st = gguf_string(&r->g->metadata, "general.architecture", &arch, r->err);
 	char word[40];
 
 	if (st)
@@ -61,7 +61,7 @@ static enum status read_family(struct reading *r, enum family *out)
 	if (!family_of_type(out, word))
 		return error_set(r->err, STATUS_UNSUPPORTED,
 				 "%s: general.architecture \"%s\" is not supported; " FAMILY_WORDS " are",
-				 r->g->path, word);
+				 r->g->metadata.path, word);
 	r->arch = family_type(*out);
 	return STATUS_OK;
 }
@@ -74,7 +74,7 @@ static enum status read_sizes(const struct reading *r, struct shape *s)
 
 	if (!table || table->rank != 2)
 		return error_set(r->err, STATUS_BAD_INPUT, "%s: token_embd.weight is missing or not a matrix",
-				 r->g->path);
+				 r->g->metadata.path);
 	s->vocab = table->dim[0];
 	s->tied = !gguf_tensor(r->g, "output.weight");
 	st = read_count(r, "embedding_length", &s->hidden, true);
@@ -102,7 +102,7 @@ static enum status read_sizes(const struct reading *r, struct shape *s)
 		st = error_set(r->err, STATUS_UNSUPPORTED,
 			       "%s: a head size of %" PRId64 " with %" PRId64 " values and %" PRId64
 			       " rotated elements is not supported",
-			       r->g->path, s->head_dim, value_dim, rotated);
+			       r->g->metadata.path, s->head_dim, value_dim, rotated);
 	return st;
 }
 
@@ -129,8 +129,8 @@ static enum status read_divisors(const struct reading *r, struct shape *s)
 		return STATUS_OK;
 	if (t->dtype != DTYPE_F32 || t->rank != 1 || t->dim[0] != half || !half)
 		return error_set(r->err, STATUS_BAD_INPUT,
-				 "%s: rope_freqs.weight is not a vector of %" PRId64 " F32", r->g->path,
-				 half);
+				 "%s: rope_freqs.weight is not a vector of %" PRId64 " F32",
+				 r->g->metadata.path, half);
 	memcpy(&divisor, t->data + sizeof(divisor) * (size_t)(half - 1), sizeof(divisor));
 	s->rope = (struct rope_scaling){
 		.llama3 = true, .factor = (double)divisor, .low = 1, .high = 4, .context = 8192};
@@ -142,7 +142,7 @@ static enum status read_divisors(const struct reading *r, struct shape *s)
 			return error_set(r->err, STATUS_UNSUPPORTED,
 					 "%s: rope_freqs.weight has %g for frequency %" PRId64
 					 ", but Llama 3's scaling has %g; other scalings are not supported",
-					 r->g->path, (double)divisor, i, due);
+					 r->g->metadata.path, (double)divisor, i, due);
 	}
 	return STATUS_OK;
 }
@@ -151,15 +151,15 @@ static enum status read_rope(const struct reading *r, struct shape *s)
 {
 	struct gguf_text type = {0};
 	char key[KEY_SIZE];
-	enum status st = gguf_f64(r->g, key_of(r, key, "rope.freq_base"), &s->rope_theta, r->err);
+	enum status st = gguf_f64(&r->g->metadata, key_of(r, key, "rope.freq_base"), &s->rope_theta, r->err);
 
 	if (!st)
-		st = gguf_string(r->g, key_of(r, key, "rope.scaling.type"), &type, r->err);
+		st = gguf_string(&r->g->metadata, key_of(r, key, "rope.scaling.type"), &type, r->err);
 	if (!st && type.size && !(type.size == 4 && !memcmp(type.data, "none", 4)))
 		st = error_set(r->err, STATUS_UNSUPPORTED,
 			       "%s: %s %.*s is not supported; without it the model supports only %" PRId64
 			       " positions",
-			       r->g->path, key, (int)(type.size < 40 ? type.size : 40), type.data,
+			       r->g->metadata.path, key, (int)(type.size < 40 ? type.size : 40), type.data,
 			       s->context);
 	return st ? st : read_divisors(r, s);
 }
@@ -175,10 +175,11 @@ enum status shape_of_gguf(struct shape *s, const struct gguf *g, struct error *e
 	if (!st)
 		st = read_sizes(&r, s);
 	if (!st)
-		st = gguf_f64(g, key_of(&r, key, "attention.layer_norm_rms_epsilon"), &s->norm_eps, err);
+		st = gguf_f64(&g->metadata, key_of(&r, key, "attention.layer_norm_rms_epsilon"), &s->norm_eps,
+			      err);
 	if (!st)
 		st = read_rope(&r, s);
 	s->qkv_bias = s->family == FAMILY_QWEN2;
 	s->qk_norm = s->family == FAMILY_QWEN3;
-	return st ? st : shape_check(s, g->path, err);
+	return st ? st : shape_check(s, g->metadata.path, err);
 }

@@ -69,6 +69,7 @@ struct mat {
 	float *row_scale; /* E4M3 only: one scale per row */
 	int64_t rows, cols, ld;
 	enum dtype dtype;
+	bool panels; /* quantized weights, packed for a CPU's GEMMs (model/cpu/quantised_gemm.h) */
 };
 
 enum { TENSOR_RANK_MAX = 8 };
@@ -101,5 +102,45 @@ static inline uint16_t bf16_of_f32(float f)
 	if ((bits & 0x7fffffffu) > 0x7f800000u)
 		return (uint16_t)(bits >> 16 | 0x40u);
 	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* E4M3 has 3 bits of mantissa, no infinity, and one NaN of each sign. Its largest number is 448. */
+#define E4M3_MOST 448.0f
+static inline float e4m3_to_f32(uint8_t b)
+{
+	uint32_t bits = (uint32_t)(b & 0x7fu) << 20;
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	f *= 0x1p120f;
+	memcpy(&bits, &f, sizeof(bits));
+	bits |= (b & 0x7fu) == 0x7fu ? 0x7fc00000u : 0;
+	bits |= (uint32_t)(b & 0x80u) << 24;
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+/* Rounds to nearest, ties to even. Numbers beyond the largest become the largest; NaN stays NaN. */
+static inline uint8_t e4m3_of_f32(float f)
+{
+	uint32_t bits, magnitude;
+	float small;
+
+	memcpy(&bits, &f, sizeof(bits));
+	magnitude = bits & 0x7fffffffu;
+	if (magnitude > 0x7f800000u)
+		magnitude = 0x7fu;
+	else if (magnitude >= 0x43e00000u) /* 448 */
+		magnitude = 0x7eu;
+	else if (magnitude < 0x3c800000u) { /* 2^-6: the smallest normal number */
+		memcpy(&small, &magnitude, sizeof(small));
+		small += 0x1p14f; /* whose last place is the smallest number, 2^-9 */
+		memcpy(&magnitude, &small, sizeof(magnitude));
+		magnitude &= 0xfu;
+	} else {
+		magnitude = (magnitude + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20;
+		magnitude -= (127u - 7u) << 3;
+	}
+	return (uint8_t)((bits >> 24 & 0x80u) | magnitude);
 }
 #endif

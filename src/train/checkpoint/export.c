@@ -2,8 +2,9 @@
 #include "train/checkpoint/export.h"
 #include <stdlib.h>
 #include "core/file/file.h"
+#include "model/files/gguf/gguf.h"
 #include "model/files/model_folder.h"
-#include "model/files/tokenizer/files.h"
+#include "text/files/tokenizer_files.h"
 
 enum status export_adapter(const char *dir, const struct model *m, const struct mat *master, bool or_none,
 			   struct error *err)
@@ -46,7 +47,7 @@ static enum status write_tokenizer(void *arg, const char *dir, struct error *err
 {
 	const struct whole *w = arg;
 
-	return w->from->gguf ? tokenizer_files_of_gguf(dir, w->from->gguf, err)
+	return w->from->gguf ? tokenizer_files_of_gguf(dir, &w->from->gguf->metadata, err)
 			     : tokenizer_files_copy(dir, w->from->path, err);
 }
 

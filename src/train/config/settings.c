@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/config/settings.h"
 
-#include "model/chat/template.h"
+#include "text/chat/template.h"
 
 static const char *const schedules[] = {
 	"constant", "constant_with_warmup", "linear", "cosine", "onecycle", "wsd", NULL};

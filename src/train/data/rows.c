@@ -3,7 +3,7 @@
 
 #include "core/text/utf8.h"
 #include "core/file/mapped.h"
-#include "model/json/read.h"
+#include "core/json/read.h"
 
 static enum status add_place(struct rows *r, const char *text, size_t size, size_t line, struct error *err)
 {

@@ -6,7 +6,7 @@
 #ifndef TRAIN_DATA_ROWS_H
 #define TRAIN_DATA_ROWS_H
 #include <stdint.h>
-#include "model/chat/chat.h"
+#include "text/chat/chat.h"
 
 /* Same order as the values of the setting `format`. */
 enum rows_format { ROWS_AUTO, ROWS_CHAT, ROWS_GLAIVE, ROWS_SHAREGPT };

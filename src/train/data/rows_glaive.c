@@ -6,7 +6,7 @@
  * follows answers.
  */
 #include "core/text/text.h"
-#include "model/json/read.h"
+#include "core/json/read.h"
 #include "train/data/rows.h"
 
 static const char end_mark[] = "<|endoftext|>", call_mark[] = "<functioncall>",

@@ -2,7 +2,7 @@
 /* ShareGPT: {"conversations": [{"from", "value"}, ..]}. Some rows also have "system" and "tools". */
 #include <strings.h>
 
-#include "model/json/read.h"
+#include "core/json/read.h"
 #include "train/data/rows.h"
 
 /* Parses a turn whose text is the JSON of one or several calls. */

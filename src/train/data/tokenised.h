@@ -4,7 +4,7 @@
 #define TRAIN_DATA_TOKENISED_H
 #include "core/log.h"
 #include "core/input/opt.h"
-#include "model/chat/template.h"
+#include "text/chat/template.h"
 #include "train/data/rows.h"
 
 enum { TOKENISED_TRAINED = 1 << 30 }; /* flag in a token id: the loss includes the prediction of this token */

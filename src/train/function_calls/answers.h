@@ -10,7 +10,7 @@
 #ifndef TRAIN_FUNCTION_CALLS_ANSWERS_H
 #define TRAIN_FUNCTION_CALLS_ANSWERS_H
 #include <stdbool.h>
-#include "model/chat/tool_call.h"
+#include "text/chat/tool_call.h"
 #include "train/data/rows.h"
 
 /* The question of a row, and its accepted answers. */

@@ -2,7 +2,7 @@
 #include "train/function_calls/bfcl.h"
 
 #include "core/text/text.h"
-#include "model/json/read.h"
+#include "core/json/read.h"
 #include "train/data/rows.h"
 
 static const char *const categories[] = {"simple_python",     "multiple",    "parallel",

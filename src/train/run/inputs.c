@@ -74,7 +74,7 @@ static enum status add_file(json_t *list, const char *what, const char *path, st
 /* Sums everything in a GGUF file before the tensor data, which includes vocabulary and template. */
 static enum status add_gguf(json_t *list, const struct gguf *g, struct error *err)
 {
-	const uint8_t *begin = g->map, *end = begin + g->map_size;
+	const uint8_t *begin = g->metadata.map, *end = begin + g->metadata.map_size;
 	char sum[65];
 
 	for (size_t i = 0; i < g->tensor_count; i++)
@@ -82,7 +82,7 @@ static enum status add_gguf(json_t *list, const struct gguf *g, struct error *er
 	file_sha256(sum, begin, (size_t)(end - begin));
 	if (mapped_check(STATUS_OK, err))
 		return STATUS_BAD_INPUT;
-	return add(list, "tokenizer", g->path, sum, err);
+	return add(list, "tokenizer", g->metadata.path, sum, err);
 }
 
 /* Adds the named file, or the folder's files; and the files that the tokenizer reads next to it. */

@@ -10,6 +10,7 @@
 #ifndef KERNEL_ATTENTION_FORWARD_ARGS_H
 #define KERNEL_ATTENTION_FORWARD_ARGS_H
 #include "kernel/args.h"
+#include "kernel/tensor_map.h"
 
 /* One word of an order of units (gpu/attention/work_order.h): unit `unit` of a sequence, where a unit is
  * ATTENTION_ORDER_ROWS tokens. Forward processes the queries at that place. Backward counts units from the
@@ -56,18 +57,6 @@ enum {
 	ATTENTION_FLASH_ROWS = 64,
 	ATTENTION_FLASH_KEYS = 64,
 };
-
-/* A CUtensorMap: rank 4 (column, row, head, batch), boxes of 64 columns, 128-byte swizzle. */
-#ifdef __CUDACC__
-struct __align__(64) tensor_map
-{
-	uint64_t opaque[16];
-};
-#else
-struct tensor_map {
-	_Alignas(64) uint64_t opaque[16];
-};
-#endif
 
 /*
  * Arguments of the entries of file attention_sm90. gpu/attention/own_forward.c has the table of their shapes.

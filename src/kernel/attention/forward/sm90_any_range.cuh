@@ -24,7 +24,7 @@ struct attention_item {
 };
 
 template <typename C> struct attention_consumer {
-	const attention_sm90_args &a;
+	const typename C::ARGS &a;
 	attention_room<C> room;
 	volatile attention_unit *units; /* C::UNITS copies in shared memory, for this warp only */
 	unsigned group, warp, lane;

@@ -23,6 +23,7 @@ template <typename T_, int D_, int GROUPS_, int KEYS_, int SLOTS_, unsigned HOW_
 struct attention_shape {
 	typedef T_ T;
 	typedef OUT_ OUT;
+	typedef attention_sm90_args ARGS;
 	enum {
 		D = D_,
 		GROUPS = GROUPS_,

@@ -2,65 +2,66 @@
 #include "model/files/gguf/gguf.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include "core/file/mapped.h"
-#include "model/files/gguf/read.h"
+#include "core/gguf/read.h"
+#include "model/tensor/dtype.h"
 
-static enum status parse_head(struct gguf *g, struct gguf_cursor *c, uint64_t *tensors, uint64_t *values)
+enum { DIMENSIONS_MAX = 4 };
+
+/* The file lists the innermost dimension first. */
+static enum status take_dimensions(struct gguf_cursor *c, struct tensor *t)
 {
-	const uint8_t *magic = NULL;
-	enum status st;
+	uint32_t count = 0;
+	enum status st = gguf_take_u32(c, &count, t->name);
 
-	st = gguf_take(c, 4, &magic, "its head");
-	if (!st && memcmp(magic, "GGUF", 4))
-		return error_set(c->err, STATUS_BAD_INPUT, "%s: does not begin with GGUF", g->path);
-	if (!st)
-		st = gguf_take_u32(c, &g->version, "its head");
-	if (st)
-		return st;
-	if (g->version != 2 && g->version != 3)
+	if (!st && (count < 1 || count > DIMENSIONS_MAX))
 		return error_set(c->err, STATUS_BAD_INPUT,
-				 "%s: GGUF version %" PRIu32 " is not supported; 2 and 3 are%s", g->path,
-				 g->version,
-				 g->version > 0xffff ? " (it may have the other byte order)" : "");
-	st = gguf_take_u64(c, tensors, "its head");
-	return st ? st : gguf_take_u64(c, values, "its head");
+				 "%s: %.100s: %" PRIu32 " dimensions; 1 to %d are supported", c->path,
+				 t->name, count, DIMENSIONS_MAX);
+	t->rank = (int)count;
+	for (int i = t->rank - 1; i >= 0 && !st; i--) {
+		uint64_t n = 0;
+
+		st = gguf_take_u64(c, &n, t->name);
+		if (!st && (!n || n > INT64_MAX))
+			return error_set(c->err, STATUS_BAD_INPUT,
+					 "%s: %.100s: a dimension of %" PRIu64 " elements", c->path, t->name,
+					 n);
+		t->dim[i] = (int64_t)n;
+	}
+	return st;
 }
 
-static int by_key(const void *a, const void *b)
+/* Reads name (freed by gguf_release), type, dimensions and size. *offset: place of the data, not yet checked.
+ */
+static enum status take_tensor(struct gguf_cursor *c, struct tensor *t, uint64_t *offset)
 {
-	return strcmp(((const struct gguf_value *)a)->key, ((const struct gguf_value *)b)->key);
+	uint32_t type = 0;
+	enum status st;
+
+	st = gguf_take_name(c, &t->name, "a tensor's name");
+	if (!st)
+		st = take_dimensions(c, t);
+	if (!st)
+		st = gguf_take_u32(c, &type, t->name);
+	if (!st)
+		st = gguf_take_u64(c, offset, t->name);
+	if (st)
+		return st;
+	if (!dtype_of_ggml(&t->dtype, type))
+		return error_set(c->err, STATUS_BAD_INPUT, "%s: %.100s: type %" PRIu32 " is unknown", c->path,
+				 t->name, type);
+	if (!dtype_measure(t))
+		return error_set(c->err, STATUS_BAD_INPUT,
+				 "%s: %.100s: rows of %" PRId64 " elements, or more than any memory, as %s",
+				 c->path, t->name, t->dim[t->rank - 1], dtype_name(t->dtype));
+	return STATUS_OK;
 }
 
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
-static enum status parse_values(struct gguf *g, struct gguf_cursor *c, uint64_t count)
-{
-	enum { LEAST = 8 + 4 + 1 }; /* size of the smallest entry: an empty key, its type, one byte */
-	enum status st = STATUS_OK;
-
-	if (count > c->left / LEAST)
-		return error_set(c->err, STATUS_BAD_INPUT,
-				 "%s: %" PRIu64 " keys in %" PRIu64
-				 " bytes: the file is truncated or corrupt",
-				 g->path, count, c->left);
-	g->values = calloc(count + 1, sizeof(*g->values));
-	if (!g->values)
-		return error_set_cause(c->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%s: no memory for %" PRIu64 " keys", g->path, count);
-	for (; g->value_count < count && !st; g->value_count++)
-		st = gguf_take_value(c, &g->values[g->value_count]);
-	if (st)
-		return st;
-	qsort(g->values, g->value_count, sizeof(*g->values), by_key);
-	for (size_t i = 1; i < g->value_count; i++) {
-		if (!by_key(&g->values[i - 1], &g->values[i]))
-			return error_set(c->err, STATUS_BAD_INPUT, "%s: key %.100s occurs twice", g->path,
-					 g->values[i].key);
-	}
-	return STATUS_OK;
 }
 
 static int by_place(const void *a_, const void *b_)
@@ -84,17 +85,17 @@ static enum status check_places(struct gguf *g, const uint8_t *data, uint64_t le
 
 		if (begin < due)
 			return error_set(err, STATUS_BAD_INPUT, "%s: %.100s overlaps the data before it",
-					 g->path, t->name);
+					 g->metadata.path, t->name);
 		if (begin > due)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: %" PRIu64 " bytes before %.100s belong to no tensor", g->path,
-					 begin - due, t->name);
+					 "%s: %" PRIu64 " bytes before %.100s belong to no tensor",
+					 g->metadata.path, begin - due, t->name);
 		end = begin + t->size;
 	}
 	if (left - end >= align)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %" PRIu64 " bytes after the last tensor belong to none", g->path,
-				 left - end);
+				 "%s: %" PRIu64 " bytes after the last tensor belong to none",
+				 g->metadata.path, left - end);
 	return STATUS_OK;
 }
 
@@ -114,7 +115,7 @@ static enum status place_tensors(struct gguf *g, struct gguf_cursor *c, const ui
 		if (offsets[i] > c->left || t->size > c->left - offsets[i])
 			return error_set(c->err, STATUS_BAD_INPUT,
 					 "%s: %.100s ends beyond the file, which is truncated or corrupt",
-					 g->path, t->name);
+					 g->metadata.path, t->name);
 		t->data = c->at + offsets[i];
 	}
 	return check_places(g, c->at, c->left, align, c->err);
@@ -131,14 +132,15 @@ static enum status parse_tensors(struct gguf *g, struct gguf_cursor *c, uint64_t
 		return error_set(c->err, STATUS_BAD_INPUT,
 				 "%s: %" PRIu64 " tensors in %" PRIu64
 				 " bytes: the file is truncated or corrupt",
-				 g->path, count, c->left);
+				 g->metadata.path, count, c->left);
 	g->tensors = calloc(count + 1, sizeof(*g->tensors));
 	offsets = calloc(count + 1, sizeof(*offsets));
-	st = g->tensors && offsets ? STATUS_OK
-				   : error_set_cause(c->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-						     "%s: no memory for %" PRIu64 " tensors", g->path, count);
+	st = g->tensors && offsets
+		     ? STATUS_OK
+		     : error_set_cause(c->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "%s: no memory for %" PRIu64 " tensors", g->metadata.path, count);
 	for (uint64_t i = 0; i < count && !st; i++, g->tensor_count++)
-		st = gguf_take_tensor(c, &g->tensors[i], &offsets[i]);
+		st = take_tensor(c, &g->tensors[i], &offsets[i]);
 	if (!st)
 		st = place_tensors(g, c, offsets, align);
 	free(offsets);
@@ -147,34 +149,37 @@ static enum status parse_tensors(struct gguf *g, struct gguf_cursor *c, uint64_t
 	qsort(g->tensors, g->tensor_count, sizeof(*g->tensors), by_name);
 	for (size_t i = 1; i < g->tensor_count; i++) {
 		if (!by_name(&g->tensors[i - 1], &g->tensors[i]))
-			return error_set(c->err, STATUS_BAD_INPUT, "%s: tensor %.100s occurs twice", g->path,
-					 g->tensors[i].name);
+			return error_set(c->err, STATUS_BAD_INPUT, "%s: tensor %.100s occurs twice",
+					 g->metadata.path, g->tensors[i].name);
 	}
 	return STATUS_OK;
 }
 
 enum { ALIGN = 32, ALIGN_MAX = 65536 };
 
-enum status gguf_parse(struct gguf *g, const char *path, const void *data, uint64_t size, struct error *err)
+/* Reads the tensors of a file whose metadata have been read. */
+static enum status read_tensors(struct gguf *g, const uint8_t *data, uint64_t size, struct error *err)
 {
-	struct gguf_cursor c = {.begin = data, .at = data, .left = size, .path = path, .err = err};
-	uint64_t tensors = 0, values = 0;
+	const struct gguf_metadata *m = &g->metadata;
+	struct gguf_cursor c = {
+		.begin = data, .at = data + m->end, .left = size - m->end, .path = m->path, .err = err};
 	int64_t align = ALIGN;
-	enum status st;
+	enum status st = gguf_i64(m, "general.alignment", 1, ALIGN_MAX, &align, err);
 
-	*g = (struct gguf){.path = strdup(path)};
-	if (!g->path)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", path);
-	st = parse_head(g, &c, &tensors, &values);
-	if (!st)
-		st = parse_values(g, &c, values);
-	if (!st)
-		st = gguf_i64(g, "general.alignment", 1, ALIGN_MAX, &align, err);
 	if (!st && (align & (align - 1)))
 		st = error_set(err, STATUS_BAD_INPUT,
-			       "%s: general.alignment %" PRId64 " is not a power of two", path, align);
+			       "%s: general.alignment %" PRId64 " is not a power of two", m->path, align);
+	return st ? st : parse_tensors(g, &c, m->tensors, (uint64_t)align);
+}
+
+enum status gguf_parse(struct gguf *g, const char *path, const void *data, uint64_t size, struct error *err)
+{
+	enum status st;
+
+	*g = (struct gguf){0};
+	st = gguf_metadata_parse(&g->metadata, path, data, size, err);
 	if (!st)
-		st = parse_tensors(g, &c, tensors, (uint64_t)align);
+		st = read_tensors(g, data, size, err);
 	if (st)
 		gguf_release(g);
 	return st;
@@ -183,17 +188,12 @@ enum status gguf_parse(struct gguf *g, const char *path, const void *data, uint6
 enum status gguf_open(struct gguf *g, const char *path, struct error *err)
 {
 	enum status st;
-	uint64_t size;
-	void *map;
 
 	*g = (struct gguf){0};
-	st = mapped_open(&map, &size, path, err);
+	st = gguf_metadata_open(&g->metadata, path, err);
 	if (st)
 		return st;
-	st = gguf_parse(g, path, map, size, err);
-	g->map = map;
-	g->map_size = size;
-	st = mapped_check(st, err);
+	st = mapped_check(read_tensors(g, g->metadata.map, g->metadata.map_size, err), err);
 	if (st)
 		gguf_release(g);
 	return st;
@@ -201,15 +201,21 @@ enum status gguf_open(struct gguf *g, const char *path, struct error *err)
 
 void gguf_release(struct gguf *g)
 {
-	for (size_t i = 0; i < g->value_count; i++) {
-		free((char *)g->values[i].key);
-		free((struct gguf_text *)g->values[i].texts);
-	}
 	for (size_t i = 0; i < g->tensor_count; i++)
 		free((char *)g->tensors[i].name);
-	free(g->values);
 	free(g->tensors);
-	mapped_close(g->map, g->map_size);
-	free(g->path);
+	gguf_metadata_release(&g->metadata);
 	*g = (struct gguf){0};
+}
+
+static int name_is(const void *name, const void *tensor)
+{
+	return strcmp(name, ((const struct tensor *)tensor)->name);
+}
+
+const struct tensor *gguf_tensor(const struct gguf *g, const char *name)
+{
+	if (!g->tensor_count)
+		return NULL;
+	return bsearch(name, g->tensors, g->tensor_count, sizeof(*g->tensors), name_is);
 }

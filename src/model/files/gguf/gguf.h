@@ -1,45 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads GGUF, versions 2 and 3, little-endian: metadata by key, tensors by name, in a mapped file. Every
- * length and count is compared with the remaining bytes of the file before it is used.
- */
+/* Reads GGUF files: metadata by key, tensors by name, in a mapped file. */
 #ifndef MODEL_FILES_GGUF_GGUF_H
 #define MODEL_FILES_GGUF_GGUF_H
-#include "core/error.h"
+#include "core/gguf/metadata.h"
 #include "model/tensor/tensor.h"
 
-/* name, bytes (0: variable) */
-/* clang-format off */
-#define GGUF_TYPES(X) \
-	X(U8, 1) X(I8, 1) X(U16, 2) X(I16, 2) X(U32, 4) X(I32, 4) X(F32, 4) X(BOOL, 1) X(TEXT, 0) X(ARRAY, 0) \
-	X(U64, 8) X(I64, 8) X(F64, 8)
-/* clang-format on */
-#define X(name, ...) GGUF_##name,
-enum gguf_type { GGUF_TYPES(X) GGUF_TYPE_COUNT };
-#undef X
-
-struct gguf_text {
-	const char *data; /* arbitrary bytes, not NUL-terminated */
-	size_t size;
-};
-
-struct gguf_value {
-	const char *key;
-	enum gguf_type type;
-	enum gguf_type item;	       /* ARRAY: type of the items; never ARRAY */
-	uint64_t count;		       /* ARRAY: number of items; otherwise 1 */
-	const uint8_t *data;	       /* items other than texts, as in the file; unaligned */
-	const struct gguf_text *texts; /* TEXT, ARRAY of TEXT */
-};
-
 struct gguf {
-	char *path;
-	void *map; /* NULL: parsed from the caller's memory */
-	uint64_t map_size;
-	uint32_t version;
-	struct gguf_value *values; /* sorted by key */
-	size_t value_count;
-	struct tensor *tensors; /* sorted by name; outermost dimension first */
+	struct gguf_metadata metadata; /* it owns the mapped file */
+	struct tensor *tensors;	       /* sorted by name; outermost dimension first */
 	size_t tensor_count;
 };
 
@@ -48,16 +16,6 @@ enum status gguf_open(struct gguf *g, const char *path, struct error *err);
 /* The same for bytes in memory, which must outlive *g. */
 enum status gguf_parse(struct gguf *g, const char *path, const void *data, uint64_t size, struct error *err);
 void gguf_release(struct gguf *g);
-/* NULL: no such key. */
-const struct gguf_value *gguf_find(const struct gguf *g, const char *key);
+/* NULL: no such tensor. */
 const struct tensor *gguf_tensor(const struct gguf *g, const char *name);
-/* Read a value with checks. If the key is absent, *out is unchanged and the result is OK. BAD_INPUT: another
- * type, or a number outside the range. */
-enum status gguf_i64(const struct gguf *g, const char *key, int64_t min, int64_t max, int64_t *out,
-		     struct error *err);
-enum status gguf_f64(const struct gguf *g, const char *key, double *out, struct error *err);
-enum status gguf_bool(const struct gguf *g, const char *key, bool *out, struct error *err);
-enum status gguf_string(const struct gguf *g, const char *key, struct gguf_text *out, struct error *err);
-/* An item of an array of integers (index < count). */
-int64_t gguf_item(const struct gguf_value *v, uint64_t index);
 #endif

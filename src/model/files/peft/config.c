@@ -3,7 +3,7 @@
  * ignored. */
 #include <inttypes.h>
 #include <math.h>
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/peft/names.h"
 
 enum { RANK_MAX = 1 << 16 };

@@ -7,7 +7,7 @@
 #include "core/file/mapped.h"
 #include "core/text/text.h"
 #include "model/tensor/dtype.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/peft/names.h"
 
 enum { CONFIG_MAX = 1 << 20 };

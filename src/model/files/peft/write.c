@@ -5,7 +5,7 @@
 #include "core/file/file.h"
 #include "core/file/mapped.h"
 #include "model/tensor/dtype.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/files/peft/names.h"
 
 struct writing {

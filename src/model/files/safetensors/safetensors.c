@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include "core/file/mapped.h"
 #include "model/tensor/dtype.h"
-#include "model/json/members.h"
+#include "core/json/members.h"
 
 /* The header's members are parsed one at a time. A tensor's entry takes no more than a page, and metadata
  * with many entries is refused, as no model has it. So parsing needs only a few times the header's size. */

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 #include <unistd.h>
-#include "model/json/file.h"
+#include "core/json/file.h"
 
 #define SINGLE "model.safetensors"
 #define INDEX "model.safetensors.index.json"

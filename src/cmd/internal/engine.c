@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay __engine: the engine process that `assay serve` starts. It reads one line with its options from
+ * descriptor 3 and writes lines to it. Descriptor 4 is the socket to the front end. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include "cmd/command.h"
+#include "cmd/shared/saved_kernels.h"
+#include "engine/engine_loop.h"
+#include "journal/field.h"
+#include "run/supervisor/lines.h"
+#include "text/tokenizer/tokenizer.h"
+
+enum { CHANNEL = 3, FRONT_END = 4, DIGITS = 17 };
+
+static volatile sig_atomic_t drain_requested;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	drain_requested = 1;
+}
+
+static void set_signals(void)
+{
+	struct sigaction term = {.sa_handler = on_term};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct rlimit no_core = {0, 0};
+
+	sigaction(SIGTERM, &term, NULL);
+	sigaction(SIGINT, &ignore, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	setrlimit(RLIMIT_CORE, &no_core);
+	fcntl(CHANNEL, F_SETFD, FD_CLOEXEC);
+	fcntl(FRONT_END, F_SETFD, FD_CLOEXEC);
+}
+
+struct engine_process {
+	struct lines in;
+	json_t *options;
+	struct tokenizer *tokenizer; /* whose ids are sampled */
+	struct log log;
+};
+
+static void send_line(const char *type, json_t *body)
+{
+	json_t *line = json_pack("{s:s}", "type", type);
+
+	if (line && body)
+		json_object_update(line, body);
+	json_decref(body);
+	lines_send(CHANNEL, line, DIGITS, NULL, NULL);
+}
+
+static void log_to_channel(void *arg, enum log_level level, enum log_topic topic, const char *text)
+{
+	(void)arg, (void)topic;
+	send_line("log", json_pack("{s:i, s:o}", "level", (int)level, "text", field_string(text)));
+}
+
+static bool take_options(void *arg, const char *line, size_t size)
+{
+	struct engine_process *p = arg;
+
+	p->options = json_loadb(line, size, 0, NULL);
+	return false;
+}
+
+static enum status read_options(struct engine_process *p, struct error *err)
+{
+	enum lines_state state = LINES_MORE;
+
+	while (!p->options && state == LINES_MORE && !drain_requested) {
+		struct pollfd in = {.fd = CHANNEL, .events = POLLIN};
+
+		if (poll(&in, 1, 100) > 0)
+			state = lines_read(&p->in, CHANNEL, take_options, p);
+	}
+	return json_is_string(json_object_get(p->options, "model"))
+		       ? STATUS_OK
+		       : error_set(
+				 err, STATUS_BAD_INPUT,
+				 "descriptor 3 has no options: this is an internal command, use assay serve");
+}
+
+/* For an engine on the CPU: selects the BLAS library's fastest kernels. */
+static void settle_kernels(void *arg)
+{
+	const struct engine_process *p = arg;
+	struct cpu_kernels kernels;
+	char text[320], id[USER_CACHE_ID];
+
+	saved_kernels_settle(&kernels, id, NULL, true, &p->log, &drain_requested);
+	cpu_kernels_text(&kernels, text, sizeof(text));
+	if (*text)
+		log_info(&p->log, LOG_TOPIC_RUN, "%s", text);
+}
+
+static int64_t number(const struct engine_process *p, const char *name)
+{
+	return (int64_t)json_integer_value(json_object_get(p->options, name));
+}
+
+static bool flag(const struct engine_process *p, const char *name)
+{
+	return json_is_true(json_object_get(p->options, name));
+}
+
+static struct engine_options engine_options_of(struct engine_process *p)
+{
+	return (struct engine_options){
+		.load = {.device = (enum load_device)number(p, "device"),
+			 .model = json_string_value(json_object_get(p->options, "model")),
+			 .adapter = json_string_value(json_object_get(p->options, "adapter")),
+			 .merge = true,
+			 .any_base = flag(p, "any_base"),
+			 .log = &p->log,
+			 .before_cpu = settle_kernels,
+			 .arg = p,
+			 .positions = number(p, "positions"),
+			 .positions_most = number(p, "positions_most"),
+			 .sequences = number(p, "sequences"),
+			 .rows = number(p, "rows"),
+			 .vocab = tokenizer_size(p->tokenizer),
+			 .page_tokens = (int32_t)number(p, "page_tokens"),
+			 .pages = number(p, "pages"),
+			 .memory = (uint64_t)number(p, "memory"),
+			 .cache_e4m3 = flag(p, "cache_e4m3"),
+			 .penalties = true,
+			 .deterministic = flag(p, "deterministic")},
+		.no_prefix_cache = flag(p, "no_prefix_cache"),
+		.queue = (int32_t)number(p, "queue"),
+	};
+}
+
+static void alive(void *arg, double expected_s)
+{
+	(void)arg;
+	send_line("alive", json_pack("{s:f}", "expected_s", expected_s));
+}
+
+static enum status serve(struct engine_process *p, struct error *err)
+{
+	struct engine_options options;
+	struct engine_loop loop = {.fd = FRONT_END,
+				   .epoch = (uint32_t)number(p, "epoch"),
+				   .drain = &drain_requested,
+				   .alive = alive};
+	enum status st =
+		tokenizer_open(&p->tokenizer, json_string_value(json_object_get(p->options, "model")), err);
+
+	if (st)
+		return st;
+	options = engine_options_of(p);
+	st = engine_create(&loop.engine, &options, err);
+	if (!st)
+		st = tokenizer_check_rows(p->tokenizer, engine_loaded(loop.engine)->weights.shape.vocab, err);
+	if (!st) {
+		const struct engine_ready r = engine_ready(loop.engine);
+
+		send_line("ready", json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device,
+					     "context", (json_int_t)r.context, "pages", (json_int_t)r.pages,
+					     "page_tokens", (json_int_t)r.page_tokens, "sequences",
+					     (json_int_t)r.sequences, "weight_bytes", r.weight_bytes,
+					     "cache_bytes", r.cache_bytes, "load_s", r.load_s));
+		st = engine_loop(&loop, err);
+	}
+	engine_destroy(&loop.engine);
+	return st;
+}
+
+static int run(const struct command_context *c, int argc, char **argv)
+{
+	struct engine_process p = {.log = {.sink = log_to_channel}};
+	struct error err = {0};
+	enum status st;
+
+	(void)c, (void)argc, (void)argv;
+	set_signals();
+	st = read_options(&p, &err);
+	if (!st)
+		st = serve(&p, &err);
+	send_line("end",
+		  json_pack("{s:s, s:s, s:o}", "status", status_name(st), "cause",
+			    st ? cause_name(err.cause) : "", "text", field_string(st ? err.text : "")));
+	tokenizer_close(&p.tokenizer);
+	json_decref(p.options);
+	lines_release(&p.in);
+	return st ? 1 : 0;
+}
+
+const struct command command_engine = {
+	.name = "__engine",
+	.summary = "generate text for the front end on descriptor 4",
+	.hidden = true,
+	.raw = true,
+	.run_raw = run,
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the options mean for the memory plan and for the two processes. */
+#include "cmd/serve/serve.h"
+#include "core/text/text.h"
+
+enum { CONTEXT_MOST = 32768 };
+
+struct load_options serve_load_options(const struct serve_opts *o)
+{
+	return (struct load_options){
+		.device = (enum load_device)o->device,
+		.model = o->model,
+		.adapter = o->adapter,
+		.merge = true,
+		.any_base = o->any_base,
+		.positions = (int64_t)o->context,
+		.positions_most = o->context ? 0 : CONTEXT_MOST,
+		.sequences = (int64_t)o->sequences,
+		.rows = (int64_t)o->rows,
+		.page_tokens = (int32_t)o->page,
+		.memory = o->memory,
+		.cache_e4m3 = o->cache == 1,
+		.penalties = true,
+		.deterministic = o->deterministic,
+	};
+}
+
+/* The last part of the model's path, without the suffix of a GGUF file. */
+static void default_name(const char *model, char *out, size_t size)
+{
+	size_t length = strlen(model), begin;
+
+	while (length > 1 && model[length - 1] == '/')
+		length--;
+	if (length > 5 && !strncmp(model + length - 5, ".gguf", 5))
+		length -= 5;
+	for (begin = length; begin > 0 && model[begin - 1] != '/'; begin--)
+		;
+	snprintf(out, size, "%.*s", (int)(length - begin), model + begin);
+}
+
+json_t *serve_front_line(const struct serve_opts *o)
+{
+	char name[256];
+
+	default_name(o->model, name, sizeof(name));
+	return json_pack("{s:s, s:s, s:s?, s:s, s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:b, s:I, s:I, s:I}",
+			 "model", o->model, "name", o->name ? o->name : name, "chat_template", o->template,
+			 "host", o->host, "port", (json_int_t)o->port, "api_keys", o->api_keys, "certificate",
+			 o->certificate, "key", o->key, "cors", o->cors, "request_log", o->request_log,
+			 "log_requests", o->log_requests, "queue", (json_int_t)o->queue, "connections",
+			 (json_int_t)o->connections, "body", (json_int_t)o->body);
+}
+
+json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch)
+{
+	const struct load_options l = serve_load_options(o);
+
+	return json_pack("{s:s, s:s?, s:b, s:i, s:I, s:I, s:I, s:I, s:i, s:I, s:b, s:b, s:b, s:I, s:I}",
+			 "model", o->model, "adapter", o->adapter, "any_base", o->any_base, "device",
+			 (int)l.device, "positions", (json_int_t)l.positions, "positions_most",
+			 (json_int_t)l.positions_most, "sequences", (json_int_t)o->sequences, "rows",
+			 (json_int_t)l.rows, "page_tokens", (int)l.page_tokens, "memory",
+			 (json_int_t)l.memory, "cache_e4m3", l.cache_e4m3, "deterministic", l.deterministic,
+			 "no_prefix_cache", o->no_prefix_cache, "queue", (json_int_t)o->queue, "epoch",
+			 (json_int_t)epoch);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay serve --plan: how memory would be divided. */
+#include "cmd/serve/serve.h"
+#include "cmd/shared/show.h"
+
+/* A plan for `auto` is one for the CPU: only a GPU that is there has a size. */
+static enum status plan_of(const struct serve_opts *o, struct load_plan *plan, struct error *err)
+{
+	struct load_options options = serve_load_options(o);
+
+	if (options.device == LOAD_GPU && !options.memory)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--plan --device gpu needs --memory, for example --memory 72GiB for 90 %% of "
+			"80 GiB");
+	options.device = options.device == LOAD_GPU ? LOAD_GPU : LOAD_CPU;
+	return load_plan(plan, &options, err);
+}
+
+static void print(const struct load_plan *p)
+{
+	const double per_sequence = (double)((p->positions + p->page_tokens - 1) / p->page_tokens);
+
+	printf("%-28s %10.3f GB\n", "all", (double)p->bytes * 1e-9);
+	for (int i = 0; i < MEM_KINDS; i++)
+		if (p->kind[i])
+			printf("  %-26s %10.3f GB\n", memory_kind_text((enum memory_kind)i),
+			       (double)p->kind[i] * 1e-9);
+	printf("%-28s %10lld of %lld tokens, %.3f MB each\n", "pages of the KV cache", (long long)p->pages,
+	       (long long)p->page_tokens, (double)p->page_bytes * 1e-6);
+	printf("%-28s %10lld\n", "tokens in the KV cache", (long long)(p->pages * p->page_tokens));
+	printf("%-28s %10.1f of %lld tokens\n", "whole sequences that fit", (double)p->pages / per_sequence,
+	       (long long)p->positions);
+	printf("%-28s %10lld\n", "sequences at once, at most", (long long)p->sequences);
+}
+
+static bool print_json(const struct load_plan *p)
+{
+	json_t *kinds = json_object(), *out;
+	bool shown;
+
+	for (int i = 0; i < MEM_KINDS; i++)
+		if (p->kind[i])
+			json_object_set_new(kinds, memory_kind_name((enum memory_kind)i),
+					    json_integer((json_int_t)p->kind[i]));
+	out = json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)p->bytes, "kinds",
+			kinds, "pages", (json_int_t)p->pages, "page_tokens", (json_int_t)p->page_tokens,
+			"page_bytes", (json_int_t)p->page_bytes, "tokens",
+			(json_int_t)(p->pages * p->page_tokens), "positions", (json_int_t)p->positions,
+			"sequences", (json_int_t)p->sequences);
+	shown = show_json(out, JSON_INDENT(1));
+	json_decref(out);
+	return shown;
+}
+
+enum status serve_show_plan(const struct serve_opts *o, struct error *err)
+{
+	struct load_plan plan;
+	enum status st = plan_of(o, &plan, err);
+
+	if (st)
+		return st;
+	if (o->json)
+		return print_json(&plan)
+			       ? STATUS_OK
+			       : error_set(err, STATUS_NO_RESOURCE, "cannot write the plan to stdout");
+	print(&plan);
+	return STATUS_OK;
+}

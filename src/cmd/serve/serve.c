@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay serve: an OpenAI-compatible server for one model. */
+#include "cmd/serve/serve.h"
+#include "cmd/shared/judged.h"
+#include "cmd/shared/show.h"
+#include "cmd/shared/single_process.h"
+
+static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum load_device */
+static const char *const caches[] = {"auto", "fp8", NULL};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct serve_opts, model, .name = "model", .positional = true, .shown = "MODEL",
+		.help = "the model: a folder with config.json and safetensors, or a GGUF file"),
+	OPT_ROW(struct serve_opts, adapter, .name = "adapter", .also = "lora lora-path peft lora-modules",
+		.shown = "DIR", .help = "folder with a LoRA adapter in PEFT format; it is merged at load"),
+	OPT_ROW(struct serve_opts, any_base, .name = "any-base",
+		.help = "accept an adapter that was trained on other base weights"),
+	OPT_ROW(struct serve_opts, name, .name = "served-model-name", .also = "alias model-name",
+		.shown = "NAME",
+		.help = "the name in /v1/models and in requests (default: the last part of MODEL's path)"),
+	OPT_ROW(struct serve_opts, host, .name = "host", .also = "bind address listen", .preset = "127.0.0.1",
+		.help = "address to listen on; 0.0.0.0: every interface"),
+	OPT_ROW(struct serve_opts, port, .name = "port", .preset = "8000", .max = 65535,
+		.help = "port to listen on; 0: any free one"),
+	OPT_ROW(struct serve_opts, device, .name = "device", .also = "gpus gpu devices cuda n-gpu-layers",
+		.preset = "auto", .choices = devices,
+		.help = "device that computes; auto: a GPU if one works, otherwise the CPU"),
+	OPT_ROW(struct serve_opts, context, .name = "context",
+		.also = "max-model-len ctx-size n-ctx max-seq-len", .preset = "0", .max = 1048576,
+		.shown = "TOKENS",
+		.help = "longest sequence, prompt and answer together; 0: the model's own, at most 32768"),
+	OPT_ROW(struct serve_opts, sequences, .name = "max-sequences",
+		.also = "max-num-seqs parallel max-batch-size", .preset = "0", .max = 512, .shown = "N",
+		.help = "most requests that are computed at once; 0: 256 on a GPU, 16 on a CPU"),
+	OPT_ROW(struct serve_opts, rows, .name = "max-rows", .also = "max-num-batched-tokens batch-size",
+		.preset = "0", .max = 65536, .shown = "N",
+		.help = "most tokens of one step; 0: 2048 on a GPU, 256 on a CPU"),
+	OPT_ROW(struct serve_opts, queue, .name = "max-queue", .preset = "4096", .min = 1, .max = 1e6,
+		.help = "most requests that run or wait; further ones get status 429"),
+	OPT_ROW(struct serve_opts, memory, .name = "memory",
+		.also = "gpu-memory-utilization mem-fraction-static", .preset = "0", .unit = "B",
+		.help = "memory for weights and KV cache; 0: 90 % of the GPU's, or half of the host's"),
+	OPT_ROW(struct serve_opts, page, .name = "page-tokens", .also = "block-size", .preset = "32",
+		.min = 16, .max = 64, .help = "tokens of a page of the KV cache: 16, 32 or 64"),
+	OPT_ROW(struct serve_opts, cache, .name = "kv-cache", .also = "kv-cache-dtype cache-type-k",
+		.preset = "auto", .choices = caches,
+		.help = "type of the KV cache; auto: BF16 on a GPU, F32 on a CPU"),
+	OPT_ROW(struct serve_opts, no_prefix_cache, .name = "no-prefix-cache",
+		.also = "no-enable-prefix-caching", .help = "do not share pages of equal prompt beginnings"),
+	OPT_ROW(struct serve_opts, deterministic, .name = "deterministic",
+		.help = "a request gets the same tokens whatever else runs; slower on a GPU"),
+	OPT_ROW(struct serve_opts, template, .name = "chat-template", .also = "template", .shown = "NAME",
+		.help = "chat template; default: the model's own"),
+	OPT_ROW(struct serve_opts, api_keys, .name = "api-key-file", .also = "api-key", .shown = "FILE",
+		.help = "file with API keys, one per line; requests then need one of them"),
+	OPT_ROW(struct serve_opts, certificate, .name = "tls-certificate",
+		.also = "ssl-certfile ssl-cert-file", .shown = "FILE",
+		.help = "PEM file with the certificate for HTTPS"),
+	OPT_ROW(struct serve_opts, key, .name = "tls-key", .also = "ssl-keyfile ssl-key-file",
+		.shown = "FILE", .help = "PEM file with the certificate's key"),
+	OPT_ROW(struct serve_opts, cors, .name = "cors", .also = "allowed-origins", .shown = "ORIGIN",
+		.help = "origin of web pages that may send requests; *: any"),
+	OPT_ROW(struct serve_opts, connections, .name = "max-connections", .preset = "0", .max = 100000,
+		.help = "most open connections; 0: 10000"),
+	OPT_ROW(struct serve_opts, body, .name = "max-body", .preset = "0", .unit = "B",
+		.help = "largest body of a request; 0: 32 MiB"),
+	OPT_ROW(struct serve_opts, request_log, .name = "request-log", .shown = "FILE",
+		.help = "write a JSON line per request: lengths, times and status"),
+	OPT_ROW(struct serve_opts, log_requests, .name = "log-requests",
+		.help = "write the contents of requests to the request log too"),
+	OPT_ROW(struct serve_opts, plan, .name = "plan", .also = "dry-run",
+		.help = "print how memory would be divided, and start nothing"),
+	OPT_ROW(struct serve_opts, json, .name = "json", .help = "with --plan: print the plan as JSON"),
+};
+
+static enum status check(const void *opts_, struct error *err)
+{
+	const struct serve_opts *o = opts_;
+
+	if (!o->model)
+		return error_set(err, STATUS_BAD_INPUT, "no model given: assay serve MODEL");
+	if (o->page & (o->page - 1))
+		return error_set(err, STATUS_BAD_INPUT, "--page-tokens is %llu; it must be 16, 32 or 64",
+				 (unsigned long long)o->page);
+	if (!o->certificate != !o->key)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--tls-certificate and --tls-key are needed together");
+	if (o->any_base && !o->adapter)
+		return error_set(err, STATUS_BAD_INPUT, "--any-base needs --adapter");
+	if (o->json && !o->plan)
+		return error_set(err, STATUS_BAD_INPUT, "--json needs --plan");
+	if (o->log_requests && !o->request_log)
+		return error_set(err, STATUS_BAD_INPUT, "--log-requests needs --request-log");
+	return STATUS_OK;
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	struct serving s = {.c = c, .o = opts_, .control = -1};
+	struct error err = {0};
+	enum status st = single_process_check("serve", &err);
+
+	if (!st)
+		st = s.o->plan ? serve_show_plan(s.o, &err) : serve_supervise(&s, &err);
+	json_decref(s.ready);
+	return st ? judged_complain(c, &err) : EXIT_PASS;
+}
+
+const struct command command_serve = {
+	.name = "serve",
+	.summary = "serve a model with OpenAI's API",
+	.example = "assay serve model --port 8000   # then: curl http://127.0.0.1:8000/v1/models",
+	.help = "Loads a model and answers requests of OpenAI clients: /v1/chat/completions, /v1/completions, /v1/models and "
+		"more. Requests share each step of the device, and pages of the KV cache with equal prompt beginnings. "
+		"GET / is a small chat page. The server listens on this machine only, unless --host says otherwise. "
+		"TERM or Ctrl-C finishes the running requests and then ends; a second one ends at once.",
+	.check = check,
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct serve_opts)},
+	.single = true,
+	.run = run,
+};

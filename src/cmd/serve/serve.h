@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay serve: options, and the two processes that it starts and restarts. */
+#ifndef CMD_SERVE_SERVE_H
+#define CMD_SERVE_SERVE_H
+#include <jansson.h>
+#include "cmd/command.h"
+#include "core/process/process.h"
+#include "engine/load/load.h"
+#include "run/supervisor/lines.h"
+
+struct serve_opts {
+	const char *model, *adapter, *name, *host, *api_keys, *certificate, *key, *cors, *template,
+		*request_log;
+	uint64_t port, context, sequences, rows, queue, memory, page, connections, body;
+	uint32_t device, cache;
+	bool any_base, deterministic, no_prefix_cache, log_requests, plan, json;
+};
+
+/* The memory plan for the options, for --plan. Prints it. */
+enum status serve_show_plan(const struct serve_opts *o, struct error *err);
+/* Sequences and context that the options mean on a device. */
+struct load_options serve_load_options(const struct serve_opts *o);
+/* The lines that the two processes get first. */
+json_t *serve_front_line(const struct serve_opts *o);
+json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch);
+
+/* One of the two processes. */
+struct serve_child {
+	struct process process;
+	struct lines in;
+	bool running;
+	char text[512]; /* the error that it reported at its end; "" if none */
+	enum status status;
+	enum cause cause;
+};
+
+struct serving {
+	const struct command_context *c;
+	const struct serve_opts *o;
+	struct serve_child front, engine;
+	int control; /* socket to the front end; -1: none */
+	uint32_t epoch, port;
+	json_t *ready; /* what the engine said when it was ready; NULL: it never was */
+	bool engine_ready, shown, draining;
+	uint64_t alive_ns;   /* last sign of life of the engine */
+	double expected_s;   /* until the next one */
+	uint64_t restart_ns; /* when the engine is to start again; 0: now */
+	unsigned failures;   /* of the engine without being ready in between */
+};
+/* Starts both processes and restarts them until a stop request. */
+enum status serve_supervise(struct serving *s, struct error *err);
+/* Prints model, device, memory and addresses, once the engine is ready. */
+void serve_show_ready(const struct serving *s);
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/serve/serve.h"
+#include "cmd/shared/show.h"
+
+static double number(const json_t *o, const char *name)
+{
+	return json_number_value(json_object_get(o, name));
+}
+
+void serve_show_ready(const struct serving *s)
+{
+	json_t *front = serve_front_line(s->o);
+	const char *name = json_string_value(json_object_get(front, "name"));
+	const char *scheme = s->o->certificate ? "https" : "http";
+	const bool any = !strcmp(s->o->host, "0.0.0.0") || !strcmp(s->o->host, "::");
+	const char *host = any ? "127.0.0.1" : s->o->host;
+	const double tokens = number(s->ready, "pages") * number(s->ready, "page_tokens");
+
+	printf("%s on %s: loaded in %.1f s, weights %.2f GB, KV cache %.2f GB for %.0f tokens, at most %.0f "
+	       "sequences of %.0f tokens\n",
+	       name, json_string_value(json_object_get(s->ready, "device")), number(s->ready, "load_s"),
+	       number(s->ready, "weight_bytes") * 1e-9, number(s->ready, "cache_bytes") * 1e-9, tokens,
+	       number(s->ready, "sequences"), number(s->ready, "context"));
+	printf("API and chat page: %s://%s:%u\n", scheme, host, (unsigned)s->port);
+	printf("curl %s%s://%s:%u/v1/chat/completions -H 'Content-Type: application/json' -d "
+	       "'{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
+	       s->o->certificate ? "-k " : "", scheme, host, (unsigned)s->port, name);
+	show_flush();
+	json_decref(front);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts the front end and the engine of a server, watches them, and starts the engine again if it ends. The
+ * supervisor never reads what comes from the network. If the front end ends, both start again, because the
+ * engine's requests belong to it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "cmd/serve/serve.h"
+#include "core/clock.h"
+#include "serve/link/control.h"
+
+enum {
+	WAIT_MS = 200,
+	DIGITS = 17,
+	KILL_MS = 3000,
+	SILENCE_S = 10,	   /* an engine that computes reports at least once a second */
+	LOAD_S = 600,	   /* before it is ready, it may be silent for this time */
+	RESTART_MS = 500,  /* before the first new start; doubled for each failure */
+	FAILURES_MOST = 6, /* starts in a row without being ready, after which the server gives up */
+	RESTART_MS_MOST = 30000
+};
+
+static uint64_t now_ns(void)
+{
+	return clock_now_ns(clock_monotonic());
+}
+
+static void on_log(const struct serving *s, const json_t *line)
+{
+	int level = (int)json_integer_value(json_object_get(line, "level"));
+
+	log_line(s->c->log, level >= LOG_DEBUG && level <= LOG_ERROR ? (enum log_level)level : LOG_WARN,
+		 LOG_TOPIC_RUN, "%s", json_string_value(json_object_get(line, "text")));
+}
+
+static void on_end(struct serve_child *child, const json_t *line)
+{
+	if (!status_from_name(json_string_value(json_object_get(line, "status")), &child->status))
+		child->status = STATUS_BUG;
+	if (!cause_from_name(json_string_value(json_object_get(line, "cause")), &child->cause))
+		child->cause = CAUSE_NONE;
+	text_copy(child->text, sizeof(child->text), json_string_value(json_object_get(line, "text")));
+}
+
+static void on_ready(struct serving *s, json_t *line)
+{
+	json_decref(s->ready);
+	s->ready = json_incref(line);
+	s->engine_ready = true;
+	s->failures = 0;
+}
+
+/* A line of either process. */
+static bool take_line(struct serving *s, struct serve_child *child, const char *text, size_t size)
+{
+	json_t *line = json_loadb(text, size, 0, NULL);
+	const char *type = json_string_value(json_object_get(line, "type"));
+
+	if (type && child == &s->engine) {
+		s->alive_ns = now_ns();
+		s->expected_s = json_number_value(json_object_get(line, "expected_s"));
+	}
+	if (type && !strcmp(type, "log"))
+		on_log(s, line);
+	else if (type && !strcmp(type, "end"))
+		on_end(child, line);
+	else if (type && !strcmp(type, "ready"))
+		on_ready(s, line);
+	json_decref(line);
+	return type;
+}
+
+static bool take_front_line(void *arg, const char *text, size_t size)
+{
+	struct serving *s = arg;
+
+	return take_line(s, &s->front, text, size);
+}
+
+static bool take_engine_line(void *arg, const char *text, size_t size)
+{
+	struct serving *s = arg;
+
+	return take_line(s, &s->engine, text, size);
+}
+
+/* Starts a child with the first line and a descriptor of its own. */
+static enum status start_child(struct serve_child *child, const char *command, json_t *line, int shared,
+			       struct error *err)
+{
+	const char *const argv[] = {NULL, command, NULL};
+	const struct process_spec spec = {.argv = argv, .channel = true, .shared = shared, .cpu_numa = -1};
+	enum status st;
+
+	lines_release(&child->in);
+	*child = (struct serve_child){0};
+	if (!line)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "a path or name in the options is not UTF-8, so it cannot be passed on");
+	st = process_start(&child->process, &spec, err);
+	child->running = !st;
+	if (!st)
+		st = lines_send(child->process.channel, line, DIGITS, NULL, err);
+	else
+		json_decref(line);
+	return st;
+}
+
+static enum status pair(int type, int out[2], struct error *err)
+{
+	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, out) ? error_errno(err, errno, "socketpair")
+								: STATUS_OK;
+}
+
+static enum status start_front(struct serving *s, struct error *err)
+{
+	int ends[2];
+	enum status st = pair(SOCK_SEQPACKET, ends, err);
+
+	if (st)
+		return st;
+	st = start_child(&s->front, "__front", serve_front_line(s->o), ends[1], err);
+	close(ends[1]);
+	if (s->control >= 0)
+		close(s->control);
+	s->control = ends[0];
+	return st;
+}
+
+/* Starts an engine and passes the front end its end of the engine's socket. */
+static enum status start_engine(struct serving *s, struct error *err)
+{
+	struct control_message m = {.kind = CONTROL_ENGINE, .epoch = ++s->epoch};
+	int ends[2];
+	enum status st = pair(SOCK_STREAM, ends, err);
+
+	if (st)
+		return st;
+	s->engine_ready = false;
+	s->alive_ns = now_ns();
+	s->restart_ns = 0;
+	st = start_child(&s->engine, "__engine", serve_engine_line(s->o, s->epoch), ends[1], err);
+	close(ends[1]);
+	m.fd = ends[0];
+	if (!st)
+		st = control_send(s->control, &m, err);
+	close(ends[0]);
+	return st;
+}
+
+static void release_child(struct serve_child *child)
+{
+	if (child->running)
+		process_stop(&child->process, 0, KILL_MS);
+	process_release(&child->process);
+	lines_release(&child->in);
+	child->running = false;
+}
+
+/* How a child ended: the error that it reported, or what the kernel says. */
+static void how_ended(const struct serve_child *child, char *out, size_t size)
+{
+	if (*child->text)
+		text_copy(out, size, child->text);
+	else
+		process_wait_text(child->process.wait_status, out, size);
+}
+
+static uint64_t pause_ns(unsigned failures)
+{
+	uint64_t ms = RESTART_MS;
+
+	for (unsigned i = 1; i < failures && ms < RESTART_MS_MOST; i++)
+		ms *= 2;
+	return (ms < RESTART_MS_MOST ? ms : RESTART_MS_MOST) * 1000000;
+}
+
+/* The engine is gone: the front end answers 503 with the cause until the next one is ready. */
+static enum status on_engine_end(struct serving *s, struct error *err)
+{
+	struct control_message m = {.kind = CONTROL_ENDED, .epoch = s->epoch, .fd = -1};
+	const bool was_ready = s->engine_ready;
+	const struct serve_child child = s->engine;
+	char how[512];
+
+	how_ended(&child, how, sizeof(how));
+	text_copy(m.cause, sizeof(m.cause), how);
+	control_send(s->control, &m, NULL);
+	release_child(&s->engine);
+	s->engine_ready = false;
+	if (s->draining)
+		return STATUS_OK;
+	s->failures++;
+	if (!s->ready || s->failures > FAILURES_MOST)
+		return error_set_cause(
+			err, *child.text ? child.status : STATUS_NO_RESOURCE,
+			*child.text ? child.cause : CAUSE_CRASHED, "%s%s",
+			*child.text ? "" : "the engine process ended while it loaded the model: ", how);
+	s->restart_ns = now_ns() + pause_ns(s->failures);
+	log_warn(s->c->log, LOG_TOPIC_RUN, "the engine ended%s: %s; it starts again in %.1f s",
+		 was_ready ? "" : " while it loaded the model", how, (double)pause_ns(s->failures) * 1e-9);
+	return STATUS_OK;
+}
+
+/* The front end is gone. With an error that it reported before it was ready, nothing can be served. */
+static enum status on_front_end(struct serving *s, struct error *err)
+{
+	const struct serve_child child = s->front;
+	char how[512];
+
+	how_ended(&child, how, sizeof(how));
+	release_child(&s->front);
+	if (s->draining)
+		return STATUS_OK;
+	if (!s->port)
+		return error_set_cause(err, *child.text ? child.status : STATUS_NO_RESOURCE,
+				       *child.text ? child.cause : CAUSE_CRASHED, "%s%s",
+				       *child.text ? "" : "the front end's process ended: ", how);
+	log_warn(s->c->log, LOG_TOPIC_RUN, "the front end ended: %s; both processes start again", how);
+	release_child(&s->engine);
+	s->shown = false;
+	if (start_front(s, err))
+		return err->status;
+	return start_engine(s, err);
+}
+
+static void on_control(struct serving *s)
+{
+	struct control_message m;
+	bool got = true;
+
+	while (got && !control_receive(s->control, &m, &got, NULL) && got) {
+		if (m.kind == CONTROL_READY)
+			s->port = m.port;
+		if (m.kind == CONTROL_HANGS && m.epoch == s->epoch && s->engine.running) {
+			text_copy(s->engine.text, sizeof(s->engine.text),
+				  "it did not answer and was ended as hung");
+			process_stop(&s->engine.process, 0, KILL_MS);
+		}
+	}
+}
+
+static void end_hung(struct serving *s)
+{
+	const double silent_s = (double)(now_ns() - s->alive_ns) * 1e-9;
+	const double allowed_s = s->engine_ready ? SILENCE_S + 4 * s->expected_s : LOAD_S;
+
+	if (!s->engine.running || silent_s < allowed_s)
+		return;
+	snprintf(s->engine.text, sizeof(s->engine.text),
+		 "it sent no message for %.0f s and was ended as hung", silent_s);
+	process_stop(&s->engine.process, 0, KILL_MS);
+}
+
+/* The first stop request drains, the second one ends everything. */
+static bool heed_stop(struct serving *s)
+{
+	if (*s->c->stop > 1)
+		return true;
+	if (*s->c->stop && !s->draining) {
+		s->draining = true;
+		log_info(s->c->log, LOG_TOPIC_RUN,
+			 "stopping: finishing the running requests; press Ctrl-C again to stop at once");
+		kill(s->front.process.pid, SIGTERM);
+	}
+	return s->draining && !s->front.running;
+}
+
+static void read_children(struct serving *s)
+{
+	struct pollfd in[3] = {{.fd = s->control, .events = POLLIN},
+			       {.fd = s->front.running ? s->front.process.channel : -1, .events = POLLIN},
+			       {.fd = s->engine.running ? s->engine.process.channel : -1, .events = POLLIN}};
+
+	poll(in, 3, WAIT_MS);
+	if (s->front.running)
+		lines_read(&s->front.in, s->front.process.channel, take_front_line, s);
+	if (s->engine.running)
+		lines_read(&s->engine.in, s->engine.process.channel, take_engine_line, s);
+	on_control(s);
+}
+
+static enum status look(struct serving *s, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	end_hung(s);
+	if (s->engine.running && process_poll(&s->engine.process))
+		st = on_engine_end(s, err);
+	if (!st && s->front.running && process_poll(&s->front.process))
+		st = on_front_end(s, err);
+	if (!st && !s->engine.running && !s->draining && now_ns() >= s->restart_ns)
+		st = start_engine(s, err);
+	if (!st && !s->shown && s->engine_ready && s->port) {
+		s->shown = true;
+		serve_show_ready(s);
+	}
+	return st;
+}
+
+enum status serve_supervise(struct serving *s, struct error *err)
+{
+	enum status st = start_front(s, err);
+
+	if (!st)
+		st = start_engine(s, err);
+	while (!st && !heed_stop(s)) {
+		read_children(s);
+		st = look(s, err);
+	}
+	release_child(&s->front);
+	release_child(&s->engine);
+	if (s->control >= 0)
+		close(s->control);
+	return st;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine_loop.h"
+#include <poll.h>
+#include "core/clock.h"
+#include "engine/frame/frame.h"
+
+enum { IDLE_MS = 500, BEAT_NS = 500000000 };
+
+struct looping {
+	const struct engine_loop *loop;
+	struct frame_link *link;
+	bool draining, closed;
+	uint64_t beat_ns; /* time of the last heartbeat */
+};
+
+static bool drains(const struct looping *l)
+{
+	return l->draining || (l->loop->drain && *l->loop->drain);
+}
+
+/* A request that comes during a drain ends at once. */
+static enum status refuse(struct looping *l, uint64_t id, struct error *err)
+{
+	const struct engine_event end = {.kind = ENGINE_EVENT_END,
+					 .id = id,
+					 .end = ENGINE_END_REFUSED,
+					 .text = "the server is shutting down"};
+	const struct engine_facts facts = engine_facts(l->loop->engine);
+
+	return frame_send_step(l->link, &facts, &end, 1, err);
+}
+
+static enum status on_message(struct looping *l, const struct frame_message *m, struct error *err)
+{
+	switch (m->kind) {
+	case FRAME_REQUEST:
+		return drains(l) ? refuse(l, m->request.id, err)
+				 : engine_submit(l->loop->engine, &m->request, err);
+	case FRAME_CANCEL:
+		return engine_cancel(l->loop->engine, m->cancel, err);
+	case FRAME_DRAIN:
+		l->draining = true;
+		return STATUS_OK;
+	default:
+		return error_set(err, STATUS_BAD_INPUT, "the front end sent a frame of kind %d",
+				 (int)m->kind);
+	}
+}
+
+/* Takes every message that has arrived. */
+static enum status receive(struct looping *l, struct error *err)
+{
+	struct frame_message m;
+	struct error why = {0};
+	bool got = true;
+	enum status st = STATUS_OK;
+
+	while (!st && got) {
+		st = frame_receive(l->link, &m, &got, &why);
+		if (!st && got)
+			st = on_message(l, &m, &why);
+	}
+	if (st == STATUS_UNAVAILABLE) {
+		l->closed = true;
+		return STATUS_OK;
+	}
+	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+}
+
+/* The front end has closed its socket: it is about to be told by its own supervisor. */
+static enum status forgive_closed(struct looping *l, enum status st, const struct error *why,
+				  struct error *err)
+{
+	if (st == STATUS_UNAVAILABLE) {
+		l->closed = true;
+		return STATUS_OK;
+	}
+	return st ? error_set_cause(err, st, why->cause, "%s", why->text) : STATUS_OK;
+}
+
+static enum status beat(struct looping *l, double expected_s, struct error *err)
+{
+	const uint64_t now = clock_now_ns(clock_monotonic());
+	const struct frame_heartbeat heartbeat = {.step = engine_facts(l->loop->engine).steps,
+						  .expected_ns = (uint64_t)(expected_s * 1e9)};
+	struct error why = {0};
+	enum status st;
+
+	if (now - l->beat_ns < BEAT_NS)
+		return STATUS_OK;
+	l->beat_ns = now;
+	if (l->loop->alive)
+		l->loop->alive(l->loop->arg, expected_s);
+	st = frame_send_heartbeat(l->link, &heartbeat, &why);
+	return forgive_closed(l, st, &why, err);
+}
+
+static enum status send_events(struct looping *l, struct error *err)
+{
+	const struct engine_facts facts = engine_facts(l->loop->engine);
+	const struct engine_event *events;
+	size_t count = engine_events(l->loop->engine, &events);
+	enum status st = STATUS_OK;
+	struct error why = {0};
+
+	while (!st && count) {
+		const size_t some = count < FRAME_EVENTS_MOST ? count : FRAME_EVENTS_MOST;
+
+		st = frame_send_step(l->link, &facts, events, some, &why);
+		events += some;
+		count -= some;
+	}
+	return forgive_closed(l, st, &why, err);
+}
+
+/* Waits for a message if there is nothing to compute, and for room in the socket if bytes wait. */
+static enum status wait_for_work(struct looping *l, bool idle, struct error *err)
+{
+	struct pollfd p[2] = {{.fd = frame_link_fd(l->link),
+			       .events = (short)(POLLIN | (frame_link_waits(l->link) ? POLLOUT : 0))},
+			      {.fd = engine_fd(l->loop->engine), .events = POLLIN}};
+	struct error why = {0};
+	enum status st;
+
+	poll(p, 2, idle ? IDLE_MS : 0);
+	if (!frame_link_waits(l->link))
+		return STATUS_OK;
+	st = frame_flush(l->link, &why);
+	return forgive_closed(l, st, &why, err);
+}
+
+/* Whether a drain is complete. */
+static bool is_drained(const struct looping *l, bool idle)
+{
+	const struct engine_facts f = engine_facts(l->loop->engine);
+
+	return idle && drains(l) && !f.running && !f.waiting && !frame_link_waits(l->link);
+}
+
+static enum status run(struct looping *l, struct error *err)
+{
+	enum status st = STATUS_OK;
+	bool idle = true;
+
+	while (!st && !l->closed && !is_drained(l, idle)) {
+		st = wait_for_work(l, idle, err);
+		if (!st)
+			st = receive(l, err);
+		if (!st)
+			st = beat(l, 0, err);
+		if (!st)
+			st = engine_step(l->loop->engine, &idle, err);
+		if (!st)
+			st = send_events(l, err);
+	}
+	return st;
+}
+
+enum status engine_loop(const struct engine_loop *loop, struct error *err)
+{
+	struct looping l = {.loop = loop};
+	const struct engine_ready ready = engine_ready(loop->engine);
+	enum status st = frame_link_create(&l.link, loop->fd, loop->epoch, 0, err);
+
+	if (!st)
+		st = frame_send_ready(l.link, &ready, err);
+	if (!st)
+		st = run(&l, err);
+	frame_link_destroy(&l.link);
+	return st;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/load/load.h"
+#include <stdlib.h>
+#include <unistd.h>
+#include "model/backend/plan_backend.h"
+#include "model/cpu/cpu.h"
+#include "model/files/peft/base.h"
+#include "model/gpu/backend.h"
+#include "model/model.h"
+#include "vendor/cuda.h"
+
+enum { OUTPUTS_LEAST = 64 };
+static const double memory_share_gpu = 0.9, memory_share_cpu = 0.5;
+
+static int64_t or_default(int64_t value, int64_t preset)
+{
+	return value ? value : preset;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The limits of a step on a device of this kind. */
+static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
+{
+	const int64_t page = or_default(o->page_tokens, LOAD_PAGE_TOKENS), vocab = l->weights.shape.vocab;
+
+	const int64_t sequences = or_default(o->sequences, gpu ? LOAD_SEQUENCES_GPU : LOAD_SEQUENCES_CPU);
+	const int64_t context = l->weights.shape.context;
+
+	l->positions =
+		or_default(o->positions, o->positions_most ? least(o->positions_most, context) : context);
+
+	l->most = (struct paged_limits){
+		.rows = or_default(o->rows, gpu ? LOAD_ROWS_GPU : LOAD_ROWS_CPU),
+		.sequences = sequences,
+		.outputs = or_default(o->outputs, sequences > OUTPUTS_LEAST ? sequences : OUTPUTS_LEAST),
+		.pages = (l->positions + page - 1) / page,
+		.vocab = least(or_default(o->vocab, vocab), vocab),
+		.page_tokens = (int32_t)page,
+	};
+	if (l->most.rows < l->most.sequences)
+		l->most.rows = l->most.sequences;
+}
+
+static struct paged_step_options step_options(const struct loaded *l, const struct load_options *o)
+{
+	return (struct paged_step_options){
+		.most = l->most,
+		.places = l->most.sequences,
+		.cache_e4m3 = o->cache_e4m3,
+		.counts = o->penalties,
+		.replays = l->back.kind == BACKEND_GPU,
+	};
+}
+
+/* Everything of the model and the step except pages. */
+static enum status place(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	const struct model_options options = {
+		.lora = o->adapter ? &l->peft.config : NULL,
+		.inference = true,
+		.positions = l->positions,
+		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
+		 */
+		.blocks = o->merge || l->back.kind == BACKEND_GPU ? NULL : &l->weights,
+	};
+	const struct paged_step_options step = step_options(l, o);
+	enum status st = model_create(&l->model, &l->weights.shape, &options, err);
+
+	if (!st)
+		st = model_place(l->model, &l->back, err);
+	return st ? st : paged_step_create(&l->step, l->model, &l->back, &step, err);
+}
+
+static void take_down(struct loaded *l)
+{
+	paged_step_release(&l->step);
+	model_release(l->model);
+	l->model = NULL;
+}
+
+/* Runs the largest step in the plan, so that the workspace of its operations is counted: all rows belong to
+ * one sequence as long as the pages reach. */
+static enum status plan_step(struct loaded *l, struct error *err)
+{
+	const int64_t rows = least(l->most.rows, l->most.pages * l->most.page_tokens);
+	const int32_t begin[2] = {0, (int32_t)rows};
+	const int32_t keys = (int32_t)least(l->positions, INT32_MAX);
+	const struct paged_rows step = {
+		.begin = begin,
+		.keys = &keys,
+		.rows = rows,
+		.sequences = 1,
+		.outputs = l->most.outputs,
+		.page_ld = l->most.pages,
+		.keys_most = keys,
+		.page_tokens = l->most.page_tokens,
+	};
+	const struct sample_lists lists = {.rows = l->most.outputs};
+	int turn;
+	enum status st = paged_step_forward(l->step, &step, err);
+
+	return st ? st : paged_step_sample(l->step, &lists, &turn, err);
+}
+
+static enum status plan_once(struct loaded *l, const struct load_options *o, int64_t pages, struct error *err)
+{
+	enum status st;
+
+	l->arena = (struct arena){0};
+	st = place(l, o, err);
+	if (!st)
+		st = paged_step_pages(l->step, pages, err);
+	if (!st)
+		st = plan_step(l, err);
+	return st;
+}
+
+static uint64_t host_memory(void)
+{
+	const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
+}
+
+/* Pages besides page 0 that all sequences can fill. */
+static int64_t pages_most(const struct loaded *l)
+{
+	return l->most.pages * l->most.sequences;
+}
+
+static enum status too_small(const struct loaded *l, const struct load_options *o, uint64_t memory,
+			     uint64_t needed, struct error *err)
+{
+	return error_set_cause(
+		err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+		"%s: %.3g GB are available, but weights, working memory and the KV cache of one "
+		"sequence of %lld tokens need %.3g GB; reduce the context length",
+		o->model, (double)memory * 1e-9, (long long)l->positions, (double)needed * 1e-9);
+}
+
+/* Plans with the back end that l->back is, and sets l->pages. */
+static enum status plan(struct loaded *l, const struct load_options *o, uint64_t memory,
+			struct load_plan *out, struct error *err)
+{
+	const bool gpu = l->back.kind == BACKEND_GPU;
+	enum status st;
+
+	set_limits(l, o, gpu);
+	st = plan_once(l, o, 1, err);
+	if (!st) {
+		const struct paged_step_options step = step_options(l, o);
+
+		out->page_bytes = paged_step_page_bytes(l->model, &l->back, &step);
+		l->pages = o->pages;
+		if (!l->pages && memory > l->arena.peak)
+			l->pages =
+				least((int64_t)((memory - l->arena.peak) / out->page_bytes), pages_most(l));
+		if (l->pages < l->most.pages)
+			st = too_small(l, o, memory,
+				       l->arena.peak + (uint64_t)l->most.pages * out->page_bytes, err);
+	}
+	take_down(l);
+	if (!st)
+		st = plan_once(l, o, l->pages + 1, err);
+	out->bytes = l->arena.peak;
+	for (int i = 0; i < MEM_KINDS; i++)
+		out->kind[i] = l->arena.kind_at_peak[i];
+	out->pages = l->pages;
+	out->page_tokens = l->most.page_tokens;
+	out->sequences = l->most.sequences;
+	out->positions = l->positions;
+	take_down(l);
+	return st;
+}
+
+static enum status plan_cpu(struct loaded *l, const struct load_options *o, struct load_plan *out,
+			    struct error *err)
+{
+	const uint64_t memory = o->memory ? o->memory : (uint64_t)((double)host_memory() * memory_share_cpu);
+
+	plan_backend_cpu(&l->back, cpu_backend_threads(), &l->arena);
+	l->back.invariant = true;
+	return plan(l, o, memory, out, err);
+}
+
+static enum status plan_gpu(struct loaded *l, const struct load_options *o, uint64_t memory,
+			    struct load_plan *out, struct error *err)
+{
+	enum status st = gpu_backend_takes(&l->weights.shape, err);
+
+	plan_backend_gpu(&l->back, &l->arena);
+	return st ? st : plan(l, o, memory, out, err);
+}
+
+/* Loads the adapter's parameters from its files. */
+static enum status load_flat(struct loaded *l, const struct mat *flat, struct error *err)
+{
+	struct peft_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_peft_slots(l->model, flat, &slots, &names, &count, err);
+
+	if (!st)
+		st = peft_load(&l->peft, slots, count, err);
+	free(slots);
+	free(names);
+	return st;
+}
+
+static enum status load_flat_gpu(struct loaded *l, struct error *err)
+{
+	const struct mat *master = &l->model->params.master;
+	struct mat host = *master;
+	enum status st;
+
+	host.data = calloc(l->model->params.length, sizeof(float));
+	if (!host.data)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "cannot allocate memory for the adapter's parameters");
+	st = load_flat(l, &host, err);
+	if (!st)
+		st = l->back.ops->put(&l->back, *master, host.data, err);
+	free(host.data);
+	return st;
+}
+
+static enum status load_adapter(struct loaded *l, bool merge, struct error *err)
+{
+	enum status st = l->back.kind == BACKEND_GPU ? load_flat_gpu(l, err)
+						     : load_flat(l, &l->model->params.master, err);
+
+	if (!st)
+		st = model_refresh(l->model, &l->back, err);
+	return st || !merge ? st : model_merge(l->model, &l->back, err);
+}
+
+static enum status load_weights(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	struct weights_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_weight_slots(l->model, &slots, &names, &count, err);
+
+	if (!st)
+		st = l->back.kind == BACKEND_GPU ? weights_load_to(&l->weights, &l->back, slots, count, err)
+						 : weights_load(&l->weights, slots, count, err);
+	if (!st)
+		st = model_loaded(l->model, &l->back, err);
+	if (!st && o->adapter)
+		st = load_adapter(l, o->merge, err);
+	free(slots);
+	free(names);
+	return st;
+}
+
+static enum status open_cpu(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	const struct cpu_options options = {.threads = cpu_backend_threads(), .invariant = true};
+	struct load_plan planned;
+	enum status st = plan_cpu(l, o, &planned, err);
+
+	if (st)
+		return st;
+	if (posix_memalign(&l->memory, ARENA_ALIGN, planned.bytes))
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "%s: cannot allocate %.3g GB of memory", o->model,
+				       (double)planned.bytes * 1e-9);
+	l->arena = (struct arena){.base = l->memory, .size = planned.bytes};
+	if (o->before_cpu)
+		o->before_cpu(o->arg);
+	return cpu_backend_create(&l->back, &options, &l->arena, err);
+}
+
+static void close_device(struct loaded *l)
+{
+	if (l->back.kind == BACKEND_GPU)
+		gpu_backend_release(&l->back);
+	else if (l->memory)
+		cpu_backend_release(&l->back);
+	free(l->memory);
+	l->memory = NULL;
+	l->back = (struct backend){0};
+}
+
+static enum status take_gpu(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	struct load_plan planned;
+	struct backend device = l->back;
+	uint64_t memory = o->memory;
+	struct error why = {0};
+	enum status st;
+
+	if (!memory)
+		memory = (uint64_t)((double)gpu_memory_usable(gpu_backend_device(&l->back)) *
+				    memory_share_gpu);
+	st = plan_gpu(l, o, memory, &planned, err);
+	l->back = device;
+	l->arena = (struct arena){0};
+	if (st)
+		return st;
+	st = gpu_backend_take(&l->back, planned.bytes, &why);
+	if (st == STATUS_NO_RESOURCE)
+		return error_set_cause(
+			err, st, CAUSE_NO_MEMORY,
+			"%s: the plan needs %.3g GB for weights, KV cache and work of %lld tokens: %s; "
+			"reduce the context length, or use --device cpu, which uses host memory",
+			o->model, (double)planned.bytes * 1e-9, (long long)l->positions, why.text);
+	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+}
+
+static enum status open_gpu(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN,
+						    .deterministic = o->deterministic};
+	enum status st = gpu_backend_takes(&l->weights.shape, err);
+
+	l->back = (struct backend){0};
+	l->arena = (struct arena){0};
+	if (!st)
+		st = gpu_backend_create(&l->back, &options, &l->arena, err);
+	return st ? st : take_gpu(l, o, err);
+}
+
+/* Without a driver, or if the GPUs are hidden on purpose, there is no warning. A driver that fails to start
+ * causes one. */
+static bool is_absent(const struct error *why)
+{
+	if (why->cause == CAUSE_NOT_GRANTED)
+		return getenv("CUDA_VISIBLE_DEVICES");
+	return why->cause == CAUSE_DRIVER_MISSING && !cuda_is_there();
+}
+
+static enum status open_device(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	struct error why = {0};
+
+	if (o->device == LOAD_CPU)
+		return open_cpu(l, o, err);
+	if (o->device == LOAD_GPU)
+		return open_gpu(l, o, err);
+	if (!open_gpu(l, o, &why))
+		return STATUS_OK;
+	close_device(l);
+	if (o->log && !is_absent(&why))
+		log_warn(o->log, LOG_TOPIC_RUN, "running on the CPU (--device gpu would fail): %s", why.text);
+	return open_cpu(l, o, err);
+}
+
+static enum status open_files(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	enum status st = weights_open(&l->weights, o->model, err);
+
+	if (!st && o->adapter)
+		st = peft_open(&l->peft, o->adapter, &l->weights.shape, err);
+	if (!st && o->adapter)
+		st = peft_check_base(&l->peft, &l->weights, o->any_base, o->log, err);
+	return st;
+}
+
+enum status load_plan(struct load_plan *out, const struct load_options *o, struct error *err)
+{
+	struct loaded l = {0};
+	enum status st = open_files(&l, o, err);
+
+	*out = (struct load_plan){0};
+	if (!st)
+		st = o->device == LOAD_GPU ? plan_gpu(&l, o, o->memory, out, err) : plan_cpu(&l, o, out, err);
+	l.back = (struct backend){0};
+	load_close(&l);
+	return st;
+}
+
+enum status load_open(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	enum status st;
+
+	*l = (struct loaded){0};
+	st = open_files(l, o, err);
+	if (!st)
+		st = open_device(l, o, err);
+	if (!st)
+		st = place(l, o, err);
+	if (!st)
+		st = paged_step_pages(l->step, l->pages + 1, err);
+	return st ? st : load_weights(l, o, err);
+}
+
+void load_close(struct loaded *l)
+{
+	take_down(l);
+	close_device(l);
+	peft_release(&l->peft);
+	weights_release(&l->weights);
+	*l = (struct loaded){0};
+}
+
+struct load_facts load_facts(const struct loaded *l)
+{
+	const struct shape *s = &l->weights.shape;
+	const bool gpu = l->back.kind == BACKEND_GPU;
+	const double read = (double)(shape_parameters(s) - (s->tied ? 0 : s->vocab * s->hidden));
+
+	return (struct load_facts){
+		.device = gpu ? gpu_name(gpu_backend_device(&l->back)) : "cpu",
+		.gpu = gpu,
+		.weight_bytes = gpu ? 2 * read : 0,
+		.memory_rate = gpu ? gpu_dram_rate(gpu_backend_device(&l->back)) : 0,
+	};
+}

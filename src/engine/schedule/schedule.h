@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The scheduler of the engine: which rows of which requests the next step computes, and in which pages. A
+ * pure function from state to state: no device, no clock, no random numbers. Time is an argument, in ns of
+ * one monotonic clock. It never looks at a token: it hands token ids to the page pool, and lends them to the
+ * step.
+ *
+ *   schedule_submit, schedule_cancel, schedule_finish     requests come and go at any time
+ *   plan = schedule_plan(s, now, 1)                       one step; up to plans_most before the first is done
+ *   schedule_done(s, results, count, now)                 the results of the oldest plan that is not done
+ *   while (schedule_event(s, &event))                     who has begun, who has ended
+ *
+ * Lengths. A request has a *known* length (prompt and tokens from results), a *planned* length (also the
+ * tokens that plans in flight will choose), and as many computed positions, planned and done. A plan may
+ * contain a row whose token id the host does not know yet: an earlier plan in flight samples it, and the
+ * device keeps it (`known` of struct schedule_entry).
+ *
+ * Ends. The first end wins: a request's later results are ignored, and its event ENDED comes exactly once.
+ * Its place and the pages that plans in flight may still write stay reserved until those plans are done.
+ *
+ * Order. Priority first, then the client that has got the fewest tokens, then arrival. See
+ * docs/explanation/design/engine.md, "Scheduler".
+ *
+ * After schedule_create only schedule_submit, and tokens beyond a request's first few hundred, allocate
+ * memory. One thread at a time may call these functions.
+ */
+#ifndef ENGINE_SCHEDULE_SCHEDULE_H
+#define ENGINE_SCHEDULE_SCHEDULE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/error.h"
+#include "engine/message.h"
+#include "engine/pages/pages.h"
+
+enum {
+	SCHEDULE_PLACES_MOST = 4096,
+	SCHEDULE_REQUESTS_MOST = 1 << 20,
+	SCHEDULE_PLANS_MOST = 64,
+	SCHEDULE_AT_ONCE_MOST = 64, /* most tokens of one entry */
+	/* Priorities of requests. A lower number comes first. Others are refused. */
+	SCHEDULE_PRIORITY_FIRST = -16,
+	SCHEDULE_PRIORITY_LAST = 15,
+};
+
+/* Predicted time of a step: step_ns, and for each row row_ns + depth_ns · position, and logits_ns for each
+ * row of logits. The engine measures these when it starts and may correct them (schedule_set_cost). */
+struct schedule_cost {
+	double step_ns;
+	double row_ns;	  /* GEMMs */
+	double depth_ns;  /* attention: per row and position before it */
+	double logits_ns; /* head and sampling, per row of logits */
+};
+
+struct schedule_options {
+	struct pages_options pages; /* of the pool, which the scheduler creates and owns */
+	int32_t places;		    /* most running requests, 1 .. SCHEDULE_PLACES_MOST */
+	int32_t requests_most;	    /* waiting and running, places .. SCHEDULE_REQUESTS_MOST */
+	int32_t plans_most;	    /* plans in flight, 1 .. SCHEDULE_PLANS_MOST */
+	int32_t rows_most;	    /* rows of a step: at least places + page_tokens */
+	int32_t logits_most;	    /* rows of logits of a step: at least places + page_tokens */
+	int64_t context;	    /* positions of a request at most, as the model allows; at least 2 */
+	struct schedule_cost cost;
+	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
+	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
+	double budget_ns, budget_idle_ns;
+	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
+			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */
+	int32_t bypass_most; /* requests that may be admitted before an earlier one that lacks pages; 0: none
+			      */
+	int32_t pages_ahead; /* pages that every running request could still take when a preempted one
+			      * resumes. 0: 4 */
+	uint64_t age_ns;     /* waiting time that raises a request by one priority; 0: never */
+};
+
+struct schedule;
+/* BAD_INPUT: an option is out of range, named in the message; NO_RESOURCE: no memory. Owner: caller,
+ * schedule_free. */
+enum status schedule_create(struct schedule **out, const struct schedule_options *options, struct error *err);
+void schedule_free(struct schedule **s); /* NULL-safe */
+void schedule_set_cost(struct schedule *s, const struct schedule_cost *cost);
+
+/* Takes a request; its pointers are lent for the call. *number: its number, 0 .. requests_most - 1. No other
+ * request has it before the event ENDED was taken out and the last plan with the request is done. So the
+ * caller can keep its own state in an array.
+ * `adapter_load`: the generation of the adapter's loading (struct pages_key); 0: the base model.
+ * Not taken, and no event follows:
+ * BAD_INPUT: the id is in use, a field is out of range, or prompt and max_tokens cannot fit into the context
+ * or the pool; NO_RESOURCE: requests_most are there already, or no memory. The message is fit for the client.
+ */
+enum status schedule_submit(struct schedule *s, const struct engine_request *request, uint64_t adapter_load,
+			    uint64_t now, uint32_t *number, struct error *err);
+/* Ends a request in any state with CANCELLED. False: no such request; it may have ended already. */
+bool schedule_cancel(struct schedule *s, uint64_t id);
+/* Ends a request with STOP: a stop string was found after its first `tokens` tokens. Later tokens do not
+ * count. False as above. */
+bool schedule_finish(struct schedule *s, uint64_t id, int64_t tokens);
+
+/* Rows of one request in a step. The order of rows of the batch is the order of entries. */
+struct schedule_entry {
+	uint64_t id;
+	uint32_t number; /* of the request, as schedule_submit gave it */
+	uint32_t place;	 /* 0 .. places - 1, the request's own while it runs: device state of a sequence */
+	bool begins;  /* the first entry since the request got this place: the device state must be set up */
+	bool decodes; /* one row, whose token was sampled: its place in the list is before all prefill rows */
+	int32_t first; /* position of the first row */
+	int32_t rows;
+	/* The `logits` rows from row first + logits_first on need logits; 0: none does. If `samples`, the
+	 * last of them is the entry's last row, and chooses a token. The others are scored: the logits at
+	 * position p give the log probability of the prompt's token p + 1. Each position is scored once, in
+	 * order. */
+	int32_t logits_first, logits;
+	bool samples;
+	/* Tokens that this entry may choose: 0 if it does not sample, else 1, or more if schedule_plan was
+	 * asked for more and this is the only request: pages are there for positions first .. first + most
+	 * - 1. */
+	int32_t most;
+	/* Ids of positions 0 .. known - 1. Ids of later positions were sampled by plans in flight, the last
+	 * one by this place's previous entry. Lent until the next call of any function of this header. */
+	const int32_t *tokens;
+	int32_t known;
+	/* Pages of positions 0 .. first + rows - 1 (or first + most - 1), in order. Elements before
+	 * `pages_from` are as in this place's previous entry. Lent as `tokens`; each element that was in an
+	 * entry stays valid on the device until that plan is done. */
+	const uint32_t *pages;
+	int32_t page_count, pages_from;
+};
+
+struct schedule_plan {
+	uint64_t step;	      /* 1, 2, ..: one more than the previous plan's */
+	int32_t count;	      /* entries, those that decode first; at least 1 */
+	int32_t decodes;      /* entries that decode */
+	int32_t rows, logits; /* of all entries */
+	double predicted_ns;
+	const struct schedule_entry *entries; /* lent until this plan is done */
+};
+
+/* Plans the next step. `at_once`: tokens that an entry may choose if its request is the only one and nothing
+ * waits (a kernel that generates several tokens), else 1. An entry with most > 1 is not followed by another
+ * of its request until it is done. NULL: there is nothing to compute now, or plans_most plans are in flight.
+ * The plan is lent until it is done. */
+const struct schedule_plan *schedule_plan(struct schedule *s, uint64_t now, int32_t at_once);
+/* The oldest plan in flight; NULL: none. */
+const struct schedule_plan *schedule_oldest(const struct schedule *s);
+
+enum schedule_outcome {
+	SCHEDULE_CONTINUES,
+	SCHEDULE_STOPPED, /* the last token of `tokens` ends the text: a stop id, or the grammar's end */
+	SCHEDULE_FAILED,  /* no token could be chosen */
+};
+
+/* The result of one entry. */
+struct schedule_result {
+	/* Chosen ids in order; lent for the call. As many as the entry's `most` unless it stopped, failed, or
+	 * was interrupted with most > 1. Another number ends the request as FAILED. */
+	const int32_t *tokens;
+	int32_t count;
+	enum schedule_outcome outcome;
+	/* The last row's hidden state has no NaN or infinity. It depends on every earlier position of the
+	 * sequence, so it stands for all of them. It is needed for entries without logits too: a page is
+	 * shared only after a step that filled it with finite values. false ends the request as FAILED. */
+	bool finite;
+	/* Set by schedule_done: the first `taken` tokens count. Fewer than `count` if the request ended
+	 * before. The caller sends only these to the client. */
+	int32_t taken;
+	/* Set by schedule_done: the request had not ended when this result came. Otherwise scores and tokens
+	 * are dropped. */
+	bool alive;
+};
+
+/* Takes the results [count] of the oldest plan in flight, in the order of its entries, and ends that plan.
+ * BUG: no plan is in flight, or `count` differs from its entries. */
+enum status schedule_done(struct schedule *s, struct schedule_result *results, int32_t count, uint64_t now,
+			  struct error *err);
+
+enum schedule_event_kind { SCHEDULE_EVENT_BEGUN, SCHEDULE_EVENT_ENDED };
+
+struct schedule_event {
+	enum schedule_event_kind kind;
+	uint64_t id;
+	uint32_t number; /* free for another request once ENDED was taken out and its last plan is done */
+	/* Prompt tokens that came from the cache; at the first admission. */
+	int32_t prompt_tokens, cached_tokens;
+	/* ENDED */
+	enum engine_end end; /* STOP, LENGTH, CANCELLED, DEADLINE or FAILED; never REFUSED */
+	const char *text;    /* FAILED: a sentence for the client; else "". Static. */
+	int32_t tokens;	     /* of the text */
+	int32_t preemptions;
+};
+
+/* Takes one event out, oldest first. A request's BEGUN comes before its ENDED. False: none is there. */
+bool schedule_event(struct schedule *s, struct schedule_event *event);
+/* The next time at which schedule_plan has something to do although no other function was called: a
+ * deadline. UINT64_MAX: none. */
+uint64_t schedule_wake(const struct schedule *s);
+
+/* Gauges, and counters since the start. */
+struct schedule_facts {
+	int32_t running, waiting, in_flight; /* requests with a place, without; plans */
+	struct pages_counts pages;
+	uint64_t submitted, ended, steps;
+	uint64_t tokens;	    /* of texts */
+	uint64_t prompt_tokens;	    /* of prompts, computed for the first time */
+	uint64_t cached_tokens;	    /* of prompts, from the cache */
+	uint64_t recomputed_tokens; /* computed again after a preemption */
+	uint64_t preemptions;
+};
+struct schedule_facts schedule_facts(const struct schedule *s);
+
+/* For tests: compares all state of the scheduler and its pool with each other, in O(requests + pages).
+ * MISMATCH with the first difference. */
+enum status schedule_check(const struct schedule *s, struct error *err);
+#endif

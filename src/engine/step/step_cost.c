@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/step/step_cost.h"
+
+static const double recent = 0.1; /* weight of the last step in the average */
+static const double factor_least = 1e-2, factor_most = 1e3;
+
+/* Time is that of reading the weights, plus FLOP: 2 per parameter and row, and 4 per head element and pair of
+ * positions. The rates are those of one H100, and of two cores with AVX2. */
+void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu)
+{
+	const double flop_per_ns = gpu ? 500e3 : 100, bytes_per_ns = gpu ? 3e3 : 20;
+	const double parameters = (double)shape_parameters(s), head = (double)(s->vocab * s->hidden);
+	const double linear = parameters - head * (s->tied ? 1 : 2);
+
+	*c = (struct step_cost){
+		.base = {.step_ns = 2 * (linear + head) / bytes_per_ns,
+			 .row_ns = 2 * linear / flop_per_ns,
+			 .depth_ns = 4.0 * (double)(s->layers * s->heads * s->head_dim) / flop_per_ns,
+			 .logits_ns = 2 * head / flop_per_ns},
+		.factor = 1,
+	};
+}
+
+void step_cost_measured(struct step_cost *c, double predicted_ns, double measured_ns)
+{
+	double factor;
+
+	if (!(predicted_ns > 0) || !(measured_ns > 0))
+		return;
+	factor = c->factor * (1 - recent) + c->factor * measured_ns / predicted_ns * recent;
+	factor = factor < factor_least ? factor_least : factor;
+	c->factor = factor > factor_most ? factor_most : factor;
+}
+
+struct schedule_cost step_cost_now(const struct step_cost *c)
+{
+	return (struct schedule_cost){.step_ns = c->base.step_ns * c->factor,
+				      .row_ns = c->base.row_ns * c->factor,
+				      .depth_ns = c->base.depth_ns * c->factor,
+				      .logits_ns = c->base.logits_ns * c->factor};
+}

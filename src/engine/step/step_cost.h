@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The predicted time of a step, from the model's shape and corrected by measured steps. */
+#ifndef ENGINE_STEP_STEP_COST_H
+#define ENGINE_STEP_STEP_COST_H
+#include "engine/schedule/schedule.h"
+#include "model/shape/shape.h"
+
+struct step_cost {
+	struct schedule_cost base; /* from usual rates of a device of this kind */
+	double factor;		   /* measured / predicted by `base`, averaged over recent steps */
+};
+void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu);
+/* predicted_ns: with step_cost_now of that time. */
+void step_cost_measured(struct step_cost *c, double predicted_ns, double measured_ns);
+struct schedule_cost step_cost_now(const struct step_cost *c);
+#endif

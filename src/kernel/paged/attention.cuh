@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention over a paged KV cache by mma.sync, for a block of PAGED_WARPS warps (kernel/paged/attention.h).
+ *
+ * Each warp takes every PAGED_WARPSth tile of a unit's keys, with its own ring of tiles in shared memory, so
+ * no barrier is needed within a unit. The ring goes on into the next units, so the memory stays busy while a
+ * unit's results are joined. Scores are computed transposed, keys x columns: a thread has the scores of keys
+ * lane / 4 and the one 8 further, for columns 2 (lane % 4) and the next one of each group of eight. So eight
+ * columns fill a product, as those of one row and seven query heads do.
+ *
+ * A column's result does not depend on other columns. Functions take D and the like as constants and are
+ * inlined. The code is C except for nvcc's keywords, so tests/gpu/emulate.h can run it on a CPU.
+ */
+#ifndef KERNEL_PAGED_ATTENTION_CUH
+#define KERNEL_PAGED_ATTENTION_CUH
+#include "kernel/paged/attention.h"
+#include "kernel/paged/warp_matrix.cuh"
+
+#define PAGED_TILES (PAGED_COLS / 8) /* groups of eight columns of a unit at most */
+#define PAGED_D 128		     /* largest head size */
+
+/* -- a warp's ring of tiles -- */
+
+struct ring {
+	uint32_t base, bytes, depth; /* its place in shared memory; bytes of a slot */
+	uint32_t taken;		     /* slot of the next tile to process */
+	uint32_t filled;	     /* slot of the next tile to load */
+	/* the next tile to load */
+	uint32_t unit, units; /* its unit, and the end of the block's units */
+	int32_t key, end;     /* its first key; end of the unit's keys */
+	uint32_t page, kv_head;
+	uint32_t turn;	/* lane that has the tile's page number */
+	int32_t number; /* page numbers of 32 tiles, one per lane */
+};
+
+/* Byte offset of a 16-byte piece in rows of `bytes` bytes. The order of pieces spreads eight rows over all
+ * banks. */
+static __device__ __forceinline__ uint32_t piece_at(uint32_t row, uint32_t piece, uint32_t bytes)
+{
+	return row * bytes + (bytes >= 128 ? (piece ^ row % 8) : (piece ^ row / 2 % 4)) * 16;
+}
+
+static __device__ __forceinline__ void ring_numbers(const struct paged_attention_args *a, struct ring *r)
+{
+	const int32_t key = r->key + (int32_t)(threadIdx.x % 32) * PAGED_WARPS * PAGED_TILE;
+
+	r->turn = 0;
+	r->number = key < r->end ? a->page[r->page + (uint32_t)(key >> a->page_bits)] : 0;
+}
+
+/* Finds the first unit from r->unit on that has a tile for this warp. */
+static __device__ __forceinline__ void ring_open(const struct paged_attention_args *a, struct ring *r)
+{
+	for (; r->unit < r->units; r->unit++) {
+		const struct paged_unit *u = a->unit + r->unit;
+
+		r->key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE;
+		r->end = u->end;
+		if (r->key >= r->end)
+			continue;
+		r->page = u->page;
+		r->kv_head = u->kv_head;
+		ring_numbers(a, r);
+		return;
+	}
+}
+
+static __device__ __forceinline__ void ring_next(const struct paged_attention_args *a, struct ring *r)
+{
+	r->key += PAGED_WARPS * PAGED_TILE;
+	if (r->key >= r->end) {
+		r->unit++;
+		ring_open(a, r);
+	} else if (++r->turn == 32) {
+		ring_numbers(a, r);
+	}
+}
+
+/* Requests the next tile. Keys from the unit's end on become zeros, whatever the page holds. A group of copies
+ * ends even if there is no tile, so that groups can be counted. */
+static __device__ __forceinline__ void ring_fill(const struct paged_attention_args *a, struct ring *r, const int D,
+						 const bool E4M3)
+{
+	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2), pieces = bytes / 16;
+
+	if (r->unit < r->units) {
+		const uint64_t row = ((uint64_t)(uint32_t)lane_value(r->number, r->turn) << a->page_bits) +
+				     ((uint32_t)r->key & ((1u << a->page_bits) - 1));
+		const uint32_t count = (uint32_t)(r->end - r->key), at = r->base + r->filled * r->bytes;
+		const uint64_t ld = a->ld_kv * (E4M3 ? 1 : 2);
+		const uint8_t *keys = a->kv + (row + lane / pieces) * ld + r->kv_head * bytes + lane % pieces * 16;
+		const uint8_t *values = keys + a->kv_heads * bytes;
+
+#pragma unroll
+		for (uint32_t i = 0; i < pieces / 2; i++) {
+			const uint32_t first = i * (32 / pieces), j = first + lane / pieces;
+			const uint32_t to = at + piece_at(j, lane % pieces, bytes);
+
+			copy16(to, keys + first * ld, j < count);
+			copy16(to + PAGED_TILE * bytes, values + first * ld, j < count);
+		}
+		if (E4M3) {
+			const float *scale = a->scale + (row + lane % 16) * a->ld_scale + r->kv_head +
+					     lane / 16 * a->kv_heads;
+
+			copy4(at + 2 * PAGED_TILE * bytes + lane * 4, scale, lane % 16 < count);
+		}
+		ring_next(a, r);
+	}
+	r->filled = r->filled + 1 == r->depth ? 0 : r->filled + 1;
+	copy_commit();
+}
+
+/* -- columns -- */
+
+/* A unit as its threads use it. The state of columns 2 (lane % 4) and the next one of each group of eight. */
+struct columns {
+	int32_t position; /* of the unit's first column */
+	uint32_t first;	  /* number of the first column within its row */
+	float top[PAGED_TILES][2], sum[PAGED_TILES][2];
+};
+
+/* Position of a column of the unit. */
+static __device__ __forceinline__ int32_t column_position(const struct paged_attention_args *a, const struct columns *c,
+							  uint32_t column)
+{
+	return c->position + (int32_t)((c->first + column) / a->group);
+}
+
+static __device__ __forceinline__ const uint32_t *query_of(const struct paged_attention_args *a, const struct paged_unit *u,
+							   uint32_t column, const int D)
+{
+	const uint32_t c = u->col + column, row = c / a->group, head = u->kv_head * a->group + c % a->group;
+
+	return (const uint32_t *)a->q + ((uint64_t)(u->row + (int32_t)row) * a->ld_q >> 1) + (uint64_t)head * ((uint32_t)D / 2);
+}
+
+/* A product takes 16 elements of a head. The words of two elements that a thread multiplies: with BF16,
+ * `first` and the one 4 further; with E4M3 the keys' registers hold four neighbours, so 2 words in a row. */
+static __device__ __forceinline__ uint32_t query_word(uint32_t step, uint32_t half, uint32_t thread, const bool E4M3)
+{
+	return E4M3 ? 8 * step + 2 * thread + half : 8 * step + 4 * half + thread;
+}
+
+/* Eight columns of queries as operands; columns beyond the unit's are zeros. */
+static __device__ __forceinline__ void queries_load(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t *q,
+						    const int D, const bool E4M3)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const bool there = lane / 4 < u->cols;
+	const uint32_t *from = query_of(a, u, there ? lane / 4 : 0, D);
+
+#pragma unroll
+	for (int i = 0; i < D / 8; i++)
+		q[i] = there ? from[query_word((uint32_t)i / 2, (uint32_t)i % 2, lane % 4, E4M3)] : 0;
+}
+
+/* All columns of queries to shared memory, in the order in which matrix4 makes operands of them. */
+static __device__ __forceinline__ void queries_place(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t to,
+						     const int D, const bool E4M3)
+{
+	const uint32_t words = (uint32_t)D / 2;
+
+	for (uint32_t i = threadIdx.x; i < PAGED_COLS * words; i += PAGED_THREADS) {
+		const uint32_t column = i / words, word = i % words, step = word / 8, half = word / 4 % 2;
+		const uint32_t at = to + piece_at(column, word / 4, (uint32_t)D * 2) + word % 4 * 4;
+
+		*(uint32_t *)shared_bytes(at) =
+			column < u->cols ? query_of(a, u, column, D)[query_word(step, half, word % 4, E4M3)] : 0;
+	}
+}
+
+/* -- one tile of keys -- */
+
+/* Four E4M3 registers become the operands of two products. */
+static __device__ __forceinline__ void keys_widen(const uint32_t *r, uint32_t *k0, uint32_t *k1)
+{
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		k0[i] = widen_e4m3(pick_bytes(r[i], 0x1404));
+		k0[i + 2] = widen_e4m3(pick_bytes(r[i], 0x3424));
+		k1[i] = widen_e4m3(pick_bytes(r[i + 2], 0x1404));
+		k1[i + 2] = widen_e4m3(pick_bytes(r[i + 2], 0x3424));
+	}
+}
+
+/* Two E4M3 registers, of 8 keys each, become one operand: rows are the even and the odd elements. */
+static __device__ __forceinline__ void values_widen(const uint32_t *r, uint32_t *v)
+{
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		v[2 * i] = widen_e4m3(pick_bytes(r[i], 0x2404));
+		v[2 * i + 1] = widen_e4m3(pick_bytes(r[i], 0x3414));
+	}
+}
+
+/* Products of 16 elements of all keys of the tile with all columns. */
+static __device__ __forceinline__ void scores_step(float (*s)[4], const uint32_t *k, const uint32_t *q, uint32_t queries, int step,
+						   const int D, const int TILES)
+{
+	const uint32_t lane = threadIdx.x % 32;
+
+	if (TILES == 1) {
+		matrix_step(s[0], k, q[2 * step], q[2 * step + 1]);
+		return;
+	}
+#pragma unroll
+	for (int n = 0; n < TILES; n += 2) {
+		uint32_t b[4];
+
+		matrix4(b, queries + piece_at((uint32_t)n * 8 + lane / 16 * 8 + lane % 8, 2 * (uint32_t)step + lane / 8 % 2,
+					      (uint32_t)D * 2));
+		matrix_step(s[n], k, b[0], b[1]);
+		matrix_step(s[n + 1], k, b[2], b[3]);
+	}
+}
+
+static __device__ __forceinline__ void scores_of(float (*s)[4], uint32_t tile, const uint32_t *q, uint32_t queries, const int D,
+						 const bool E4M3, const int TILES)
+{
+	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
+
+#pragma unroll
+	for (int i = 0; i < TILES; i++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			s[i][e] = 0;
+#pragma unroll
+	for (uint32_t i = 0; i < bytes / 32; i++) {
+		uint32_t r[4], k[4];
+
+		matrix4(r, tile + piece_at(lane % 16, 2 * i + lane / 16, bytes));
+		if (E4M3) {
+			uint32_t first[4];
+
+			keys_widen(r, first, k);
+			scores_step(s, first, q, queries, (int)(2 * i), D, TILES);
+			scores_step(s, k, q, queries, (int)(2 * i + 1), D, TILES);
+		} else {
+			scores_step(s, r, q, queries, (int)i, D, TILES);
+		}
+	}
+}
+
+/* Multiplies the scores by `scale`, and by those of the keys if they are there, and hides keys that come after
+ * a column's position. */
+static __device__ __forceinline__ void scores_mask(const struct paged_attention_args *a, const struct columns *c, float (*s)[4],
+						   int32_t key, const float *key_scale, const int TILES)
+{
+	const uint32_t lane = threadIdx.x % 32;
+	const float scale[2] = {a->scale_log2 * (key_scale ? key_scale[lane / 4] : 1),
+				a->scale_log2 * (key_scale ? key_scale[lane / 4 + 8] : 1)};
+
+#pragma unroll
+	for (int i = 0; i < TILES; i++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			s[i][e] *= scale[e / 2];
+	if (key + PAGED_TILE - 1 <= c->position)
+		return;
+#pragma unroll
+	for (int i = 0; i < TILES; i++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			if (key + (int32_t)lane / 4 + e / 2 * 8 >
+			    column_position(a, c, (uint32_t)i * 8 + lane % 4 * 2 + (uint32_t)e % 2))
+				s[i][e] = -INFINITY;
+}
+
+/* Largest, or sum, over the lanes that have the same columns. */
+static __device__ __forceinline__ float lanes_top(float v)
+{
+	v = fmaxf(v, __shfl_xor_sync(~0u, v, 4));
+	v = fmaxf(v, __shfl_xor_sync(~0u, v, 8));
+	return fmaxf(v, __shfl_xor_sync(~0u, v, 16));
+}
+
+static __device__ __forceinline__ float lanes_sum(float v)
+{
+	v += __shfl_xor_sync(~0u, v, 4);
+	v += __shfl_xor_sync(~0u, v, 8);
+	return v + __shfl_xor_sync(~0u, v, 16);
+}
+
+/* Scores become exponentials, and the column's sums of values are multiplied by the factor that a new largest
+ * exponent needs. */
+static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[4], float (*o)[PAGED_TILES][4], const int D,
+						  const int TILES)
+{
+	float factor[PAGED_TILES][2];
+	bool grown = false;
+
+#pragma unroll
+	for (int i = 0; i < TILES; i++)
+#pragma unroll
+		for (int e = 0; e < 2; e++) {
+			const float top = fmaxf(c->top[i][e], lanes_top(fmaxf(s[i][e], s[i][e + 2])));
+			const float base = top == -INFINITY ? 0 : top;
+
+			factor[i][e] = exp2_fast(c->top[i][e] - base);
+			grown |= factor[i][e] != 1;
+			c->top[i][e] = top;
+			s[i][e] = exp2_fast(s[i][e] - base);
+			s[i][e + 2] = exp2_fast(s[i][e + 2] - base);
+			c->sum[i][e] = c->sum[i][e] * factor[i][e] + (s[i][e] + s[i][e + 2]);
+		}
+	if (!warp_any(grown))
+		return;
+#pragma unroll
+	for (int d = 0; d < D / 16; d++)
+#pragma unroll
+		for (int i = 0; i < TILES; i++)
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				o[d][i][e] *= factor[i][e % 2];
+}
+
+/* Adds exponentials times values. */
+static __device__ __forceinline__ void values_add(float (*o)[PAGED_TILES][4], float (*s)[4], uint32_t tile,
+						  const float *value_scale, const int D, const bool E4M3, const int TILES)
+{
+	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
+	const float scale[2] = {value_scale ? value_scale[lane / 4] : 1, value_scale ? value_scale[lane / 4 + 8] : 1};
+	uint32_t p[PAGED_TILES][2];
+
+#pragma unroll
+	for (int i = 0; i < TILES; i++)
+#pragma unroll
+		for (int e = 0; e < 2; e++)
+			p[i][e] = matrix_turn(E4M3 ? pack_bf16(s[i][2 * e] * scale[e], s[i][2 * e + 1] * scale[e])
+						   : pack_bf16(s[i][2 * e], s[i][2 * e + 1]));
+#pragma unroll
+	for (uint32_t d = 0; d < bytes / 32; d++) {
+		uint32_t r[4], v[4];
+
+		if (E4M3) {
+			matrix4_turned(r, tile + piece_at(lane % 16, 2 * d + lane / 16, bytes));
+#pragma unroll
+			for (uint32_t h = 0; h < 2; h++) {
+				values_widen(r + 2 * h, v);
+#pragma unroll
+				for (int i = 0; i < TILES; i++)
+					matrix_step(o[2 * d + h][i], v, p[i][0], p[i][1]);
+			}
+		} else {
+			matrix4_turned(r, tile + piece_at(lane / 16 * 8 + lane % 8, 2 * d + lane / 8 % 2, bytes));
+#pragma unroll
+			for (int i = 0; i < TILES; i++)
+				matrix_step(o[d][i], r, p[i][0], p[i][1]);
+		}
+	}
+}
+
+static __device__ __forceinline__ void tile_take(const struct paged_attention_args *a, struct ring *r, struct columns *c,
+						 int32_t key, const uint32_t *q, uint32_t queries, float (*o)[PAGED_TILES][4],
+						 const int D, const bool E4M3, const int TILES)
+{
+	const uint32_t keys = r->base + r->taken * r->bytes, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
+	const float *scale = (const float *)shared_bytes(keys + 2 * PAGED_TILE * bytes);
+	float s[PAGED_TILES][4];
+
+	copy_wait(r->depth - 1);
+	__syncwarp();
+	scores_of(s, keys, q, queries, D, E4M3, TILES);
+	scores_mask(a, c, s, key, E4M3 ? scale : NULL, TILES);
+	scores_exp(c, s, o, D, TILES);
+	values_add(o, s, keys + PAGED_TILE * bytes, E4M3 ? scale + PAGED_TILE : NULL, D, E4M3, TILES);
+	__syncwarp();
+	r->taken = r->taken + 1 == r->depth ? 0 : r->taken + 1;
+	ring_fill(a, r, D, E4M3);
+}
+
+/* -- results of warps, splits and units -- */
+
+/* Four elements of a column's result: sums of values relative to the largest exponent. */
+struct result {
+	float o[4], top, sum;
+};
+
+/* x, then y. The order matters for the bits. */
+static __device__ __forceinline__ void result_add(struct result *x, const struct result *y)
+{
+	const float top = fmaxf(x->top, y->top), base = top == -INFINITY ? 0 : top;
+	const float fx = exp2_fast(x->top - base), fy = exp2_fast(y->top - base);
+
+#pragma unroll
+	for (int e = 0; e < 4; e++)
+		x->o[e] = x->o[e] * fx + y->o[e] * fy;
+	x->sum = x->sum * fx + y->sum * fy;
+	x->top = top;
+}
+
+/* Where a column's result is in shared memory, by warp; the tops and sums of eight columns follow. */
+static __device__ __forceinline__ float *warp_result(uint32_t join, uint32_t warp, const int D)
+{
+	return (float *)shared_bytes(join) + warp * (8 * ((uint32_t)D + 4) + 16);
+}
+
+/* A warp's results for eight columns. */
+static __device__ __forceinline__ void warp_put(uint32_t join, const struct columns *c, float (*o)[PAGED_TILES][4], int n,
+						const int D, const bool E4M3)
+{
+	const uint32_t lane = threadIdx.x % 32, column = lane % 4 * 2, stride = (uint32_t)D + 4;
+	float *to = warp_result(join, threadIdx.x / 32, D);
+
+#pragma unroll
+	for (int d = 0; d < D / 16; d++)
+#pragma unroll
+		for (uint32_t e = 0; e < 4; e++) {
+			const uint32_t row = E4M3 ? lane / 4 * 2 + e / 2 : lane / 4 + e / 2 * 8;
+
+			to[(column + e % 2) * stride + (uint32_t)d * 16 + row] = o[d][n][e];
+		}
+#pragma unroll
+	for (uint32_t e = 0; e < 2; e++) {
+		const float sum = lanes_sum(c->sum[n][e]);
+
+		if (lane < 4) {
+			to[8 * stride + column + e] = c->top[n][e];
+			to[8 * stride + 8 + column + e] = sum;
+		}
+	}
+}
+
+/* The sum over the warps that had a tile. */
+static __device__ __forceinline__ void warps_join(uint32_t join, uint32_t warps, uint32_t column, uint32_t element,
+						  struct result *x, const int D)
+{
+	const uint32_t stride = (uint32_t)D + 4;
+
+	x->top = -INFINITY;
+	for (uint32_t w = 0; w < warps; w++)
+		x->top = fmaxf(x->top, warp_result(join, w, D)[8 * stride + column]);
+	x->sum = x->o[0] = x->o[1] = x->o[2] = x->o[3] = 0;
+	for (uint32_t w = 0; w < warps; w++) {
+		const float *from = warp_result(join, w, D);
+		const float base = x->top == -INFINITY ? 0 : x->top;
+		const float factor = exp2_fast(from[8 * stride + column] - base);
+		const float4 o = *(const float4 *)(from + column * stride + element);
+
+		x->sum += from[8 * stride + 8 + column] * factor;
+		x->o[0] += o.x * factor;
+		x->o[1] += o.y * factor;
+		x->o[2] += o.z * factor;
+		x->o[3] += o.w * factor;
+	}
+}
+
+static __device__ __forceinline__ void result_store(float *place, uint32_t column, uint32_t element, const struct result *x,
+						    const int D)
+{
+	*(float4 *)(place + column * (uint32_t)D + element) = make_float4(x->o[0], x->o[1], x->o[2], x->o[3]);
+	if (element == 0) {
+		place[PAGED_COLS * D + column] = x->top;
+		place[PAGED_COLS * (D + 1) + column] = x->sum;
+	}
+}
+
+static __device__ __forceinline__ void result_load(const float *place, uint32_t column, uint32_t element, struct result *x,
+						   const int D)
+{
+	const float4 o = __ldcg((const float4 *)(place + column * (uint32_t)D + element));
+
+	x->o[0] = o.x;
+	x->o[1] = o.y;
+	x->o[2] = o.z;
+	x->o[3] = o.w;
+	x->top = __ldcg(place + PAGED_COLS * D + column);
+	x->sum = __ldcg(place + PAGED_COLS * (D + 1) + column);
+}
+
+/* Writes four elements of O. */
+static __device__ __forceinline__ void result_finish(const struct paged_attention_args *a, const struct paged_unit *u,
+						     uint32_t column, uint32_t element, const struct result *x, const int D)
+{
+	const uint32_t c = u->col + column, row = c / a->group, head = u->kv_head * a->group + c % a->group;
+	const float inverse = x->sum == 0 ? 0 : 1 / x->sum;
+	uint2 v;
+
+	v.x = pack_bf16(x->o[0] * inverse, x->o[1] * inverse);
+	v.y = pack_bf16(x->o[2] * inverse, x->o[3] * inverse);
+	*(uint2 *)(a->o + (uint64_t)(u->row + (int32_t)row) * a->ld_o + (uint64_t)head * (uint32_t)D + element) = v;
+}
+
+/* Joins the warps' results for one split of the unit. Splits are added in their order; the sum so far is in
+ * the block's own place of the partial results. */
+static __device__ __forceinline__ void split_join(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t join,
+						  uint32_t warps, uint32_t n, bool first, bool last, const int D)
+{
+	const uint32_t cols = u->cols - n * 8 < 8 ? u->cols - n * 8 : 8;
+	float *own = a->partial + (uint64_t)(a->places + blockIdx.x) * PAGED_PARTIAL(D);
+	float *part = a->partial + (uint64_t)(u->place + u->part) * PAGED_PARTIAL(D);
+
+	const uint32_t column = threadIdx.x / ((uint32_t)D / 4), element = threadIdx.x % ((uint32_t)D / 4) * 4;
+	struct result x;
+
+	if (column < cols)
+		warps_join(join, warps, column, element, &x, D);
+	if (!first) {
+		if (column < cols) {
+			struct result before;
+
+			result_load(own, n * 8 + column, element, &before, D);
+			result_add(&before, &x);
+			x = before;
+		}
+		__syncthreads(); /* all threads of a column read its largest exponent */
+	}
+	if (column >= cols)
+		return;
+	if (!last)
+		result_store(own, n * 8 + column, element, &x, D);
+	else if (u->parts > 1)
+		result_store(part, n * 8 + column, element, &x, D);
+	else
+		result_finish(a, u, n * 8 + column, element, &x, D);
+}
+
+enum { JOIN_AT_ONCE = 8 }; /* partial results that a thread has in flight */
+
+/* Adds the parts of the unit's columns in order. */
+static __device__ __forceinline__ void parts_join(const struct paged_attention_args *a, const struct paged_unit *u, const int D)
+{
+	const float *place = a->partial + (uint64_t)u->place * PAGED_PARTIAL(D);
+
+	for (uint32_t i = threadIdx.x; i < u->cols * ((uint32_t)D / 4); i += PAGED_THREADS) {
+		const uint32_t column = i / ((uint32_t)D / 4), element = i % ((uint32_t)D / 4) * 4;
+		struct result x, y[JOIN_AT_ONCE];
+
+		result_load(place, column, element, &x, D);
+		for (uint32_t first = 1; first < u->parts; first += JOIN_AT_ONCE) {
+#pragma unroll
+			for (uint32_t j = 0; j < JOIN_AT_ONCE; j++)
+				if (first + j < u->parts)
+					result_load(place + (uint64_t)(first + j) * PAGED_PARTIAL(D), column, element, &y[j],
+						    D);
+#pragma unroll
+			for (uint32_t j = 0; j < JOIN_AT_ONCE; j++)
+				if (first + j < u->parts)
+					result_add(&x, &y[j]);
+		}
+		result_finish(a, u, column, element, &x, D);
+	}
+}
+
+/* The block whose part arrives last joins all parts, and leaves the counter at zero. */
+static __device__ __forceinline__ void part_arrive(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t join,
+						   const int D)
+{
+	uint32_t *last = (uint32_t *)shared_bytes(join + paged_join_bytes((uint32_t)D) - 16);
+
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		*last = atomicAdd(a->arrived + u->place, 1) + 1 == u->parts;
+		if (*last)
+			a->arrived[u->place] = 0;
+		__threadfence();
+	}
+	__syncthreads();
+	if (*last)
+		parts_join(a, u, D);
+}
+
+/* -- units -- */
+
+/* The warp's tiles of one split. */
+static __device__ __forceinline__ void split_run(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
+						 struct columns *c, int32_t begin, int32_t end, uint32_t join, const uint32_t *q,
+						 const int D, const bool E4M3, const int TILES)
+{
+	const uint32_t tiles = (uint32_t)(end - begin + PAGED_TILE - 1) / PAGED_TILE;
+	float o[PAGED_D / 16][PAGED_TILES][4];
+
+#pragma unroll
+	for (int i = 0; i < TILES; i++) {
+		c->top[i][0] = c->top[i][1] = -INFINITY;
+		c->sum[i][0] = c->sum[i][1] = 0;
+#pragma unroll
+		for (int d = 0; d < D / 16; d++)
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				o[d][i][e] = 0;
+	}
+#pragma unroll 1
+	for (int32_t key = begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE; key < end; key += PAGED_WARPS * PAGED_TILE)
+		tile_take(a, r, c, key, q, join, o, D, E4M3, TILES);
+	if (TILES > 1)
+		__syncthreads(); /* the queries are where the results go */
+#pragma unroll
+	for (int n = 0; n < TILES; n++) {
+		warp_put(join, c, o, n, D, E4M3);
+		__syncthreads();
+		if ((uint32_t)n * 8 < u->cols)
+			split_join(a, u, join, tiles < PAGED_WARPS ? tiles : PAGED_WARPS, (uint32_t)n, begin == u->begin,
+				   end == u->end, D);
+		__syncthreads();
+	}
+}
+
+static __device__ __forceinline__ void unit_run(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
+						uint32_t join, const int D, const bool E4M3, const int TILES)
+{
+	struct columns c;
+	uint32_t q[PAGED_D / 8];
+
+	c.position = u->position + (int32_t)(u->col / a->group);
+	c.first = u->col % a->group;
+	if (TILES == 1)
+		queries_load(a, u, q, D, E4M3);
+#pragma unroll 1
+	for (int32_t begin = u->begin; begin < u->end; begin += a->split) {
+		if (TILES > 1) {
+			queries_place(a, u, join, D, E4M3);
+			__syncthreads();
+		}
+		split_run(a, r, u, &c, begin, u->end - begin > a->split ? begin + a->split : u->end, join, q, D, E4M3, TILES);
+	}
+	if (u->parts > 1)
+		part_arrive(a, u, join, D);
+}
+
+static __device__ __forceinline__ void attend(const struct paged_attention_args *a, const int D, const bool E4M3)
+{
+	const uint32_t slot = paged_slot_bytes((uint32_t)D, E4M3 ? 1 : 2), join = PAGED_WARPS * a->depth * slot;
+	struct ring r = {threadIdx.x / 32 * a->depth * slot, slot, a->depth, 0, 0, a->block[blockIdx.x],
+			 a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0};
+	uint32_t unit = r.unit;
+
+	ring_open(a, &r);
+	for (uint32_t i = 0; i < a->depth; i++)
+		ring_fill(a, &r, D, E4M3);
+	for (; unit < r.units; unit++) {
+		const struct paged_unit u = a->unit[unit];
+
+		if (u.cols <= 8)
+			unit_run(a, &r, &u, join, D, E4M3, 1);
+		else if (u.cols <= 16)
+			unit_run(a, &r, &u, join, D, E4M3, 2);
+		else
+			unit_run(a, &r, &u, join, D, E4M3, 4);
+	}
+	copy_wait(0);
+}
+#endif

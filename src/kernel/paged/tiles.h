@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention of many rows of a sequence to its pages, on Hopper: the tiles of kernel/attention/forward, whose
+ * keys and values are loaded page by page. A unit is one query head and PAGED_TILES_GROUPS tiles of 64 rows.
+ * Units are sorted, those with the most keys first, and block b of W takes units b, 2 W - 1 - b, 2 W + b and
+ * so on. The number of units is in device memory, so the grid depends on the device only.
+ */
+#ifndef KERNEL_PAGED_TILES_H
+#define KERNEL_PAGED_TILES_H
+#include "kernel/attention/forward/args.h"
+
+#define PAGED_TILES_GROUPS(head_dim) ((head_dim) == 64 ? 3 : 2)
+#define PAGED_TILES_ROWS(head_dim) (64 * PAGED_TILES_GROUPS(head_dim))
+#define PAGED_TILES_KEYS(head_dim) ((head_dim) == 64 ? 64 : 128) /* keys of a block */
+#define PAGED_TILES_SLOTS(head_dim) ((head_dim) == 64 ? 8 : 2)
+#define PAGED_TILES_THREADS(head_dim) (128 * (PAGED_TILES_GROUPS(head_dim) + 1))
+
+struct paged_tile {
+	int32_t row;	 /* of the sequence's first row in the step */
+	int32_t rows;	 /* of the sequence */
+	int32_t keys;	 /* position of its last row, plus 1 */
+	uint32_t page;	 /* the sequence's page numbers begin at args.page[page] */
+	int32_t first;	 /* number of the unit's first tile of 64 rows in the sequence */
+	uint32_t head;	 /* query head */
+	uint32_t blocks; /* of keys */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct paged_tile) == 32, "layout shared with nvcc");
+
+/* Entries tiles_bf16_dD of file paged_attention_sm90, D = 64 or 128. In `dense` these are used: the tensor
+ * maps, of which boxes of K and V have the rows of a page, o, o_step, heads, kv_heads, left = ATTENTION_OPEN,
+ * right = 0, scale_log2, and q_starts, which must not be 0. */
+struct paged_tiles_args {
+	struct attention_sm90_args dense;
+	DEVICE_PTR(const int32_t) page;
+	DEVICE_PTR(const struct paged_tile) tile;
+	DEVICE_PTR(const uint32_t) count;
+	uint32_t page_bits;
+	uint32_t reserved[9];
+};
+static_assert(sizeof(struct paged_tiles_args) == 768, "layout shared with nvcc");
+
+/* Bytes of shared memory: those of the dense kernel's shape, and one more barrier. */
+#define PAGED_TILES_SHARED(head_dim)                                                                         \
+	(ATTENTION_SM90_SHARED(head_dim, PAGED_TILES_GROUPS(head_dim), PAGED_TILES_KEYS(head_dim),           \
+			       PAGED_TILES_SLOTS(head_dim), (head_dim) == 64 ? 1 : 2) +                      \
+	 8)
+#endif

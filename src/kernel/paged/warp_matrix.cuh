@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instructions of a warp for the paged attention kernels: asynchronous copies, 8 x 8 matrices of 16-bit
+ * elements in shared memory, and matrix products. Addresses in shared memory are byte offsets from `shared`.
+ * The code is C except for nvcc's keywords, so tests/gpu/emulate.h can run it on a CPU.
+ */
+#ifndef KERNEL_PAGED_WARP_MATRIX_CUH
+#define KERNEL_PAGED_WARP_MATRIX_CUH
+#include "kernel/args.h"
+
+#ifndef EMULATED
+#define ENTRY extern "C" __global__
+extern __shared__ float4 shared[];
+#endif
+
+static __device__ __forceinline__ uint8_t *shared_bytes(uint32_t at)
+{
+	return (uint8_t *)shared + at;
+}
+
+#ifndef EMULATED
+static __device__ __forceinline__ uint32_t shared_address(uint32_t at)
+{
+	return (uint32_t)__cvta_generic_to_shared(shared) + at;
+}
+
+/* Copies 16 bytes, bypassing the L1 and the registers, or writes zeros and reads nothing. */
+static __device__ __forceinline__ void copy16(uint32_t to, const uint8_t *from, bool there)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+		     "r"(there ? 16 : 0)
+		     : "memory");
+}
+
+static __device__ __forceinline__ void copy4(uint32_t to, const float *from, bool there)
+{
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
+		     "r"(there ? 4 : 0)
+		     : "memory");
+}
+
+static __device__ __forceinline__ void copy_commit(void)
+{
+	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+#define COPY_WAIT(N)                                                                                         \
+	case N:                                                                                              \
+		asm volatile("cp.async.wait_group " #N ";" ::: "memory");                                    \
+		break
+/* Waits until at most `later` of this thread's copy groups are in flight. */
+static __device__ __forceinline__ void copy_wait(uint32_t later)
+{
+	switch (later) {
+		COPY_WAIT(1);
+		COPY_WAIT(2);
+		COPY_WAIT(3);
+		COPY_WAIT(4);
+		COPY_WAIT(5);
+		COPY_WAIT(6);
+		COPY_WAIT(7);
+		COPY_WAIT(8);
+		COPY_WAIT(9);
+		COPY_WAIT(10);
+		COPY_WAIT(11);
+	default:
+		asm volatile("cp.async.wait_group 0;" ::: "memory");
+	}
+}
+
+/* Four 8 x 8 matrices. Lane l gives the address of row l % 8 of matrix l / 8, and gets from each the elements
+ * 2 (l % 4) and the next one of row l / 4. */
+static __device__ __forceinline__ void matrix4(uint32_t *r, uint32_t at)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(shared_address(at))
+		     : "memory");
+}
+
+/* As matrix4, with each matrix transposed. */
+static __device__ __forceinline__ void matrix4_turned(uint32_t *r, uint32_t at)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(shared_address(at))
+		     : "memory");
+}
+
+/* Transposes an 8 x 8 matrix in registers. */
+static __device__ __forceinline__ uint32_t matrix_turn(uint32_t r)
+{
+	uint32_t t;
+
+	asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(t) : "r"(r));
+	return t;
+}
+
+/* c [16, 8] += a [16, 16] b [16, 8] in BF16. */
+static __device__ __forceinline__ void matrix_step(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+		     "{%0,%1,%2,%3};"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
+{
+	uint32_t v;
+
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(high), "f"(low));
+	return v;
+}
+
+/* Two E4M3 numbers, in the high bytes of both halves, become BF16. Exponents move to their places; the
+ * product corrects the bias, also for subnormal numbers. A NaN becomes 480. */
+static __device__ __forceinline__ uint32_t widen_e4m3(uint32_t v)
+{
+	const uint32_t moved = (v & 0x80008000u) | (v & 0x7f007f00u) >> 4, factor = 0x7b807b80u;
+	uint32_t w;
+
+	asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(w) : "r"(moved), "r"(factor), "r"(0x80008000u));
+	return w;
+}
+
+static __device__ __forceinline__ uint32_t pick_bytes(uint32_t v, uint32_t which)
+{
+	return __byte_perm(v, 0, which);
+}
+
+static __device__ __forceinline__ float exp2_fast(float x)
+{
+	float y;
+
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+static __device__ __forceinline__ int32_t lane_value(int32_t v, uint32_t lane)
+{
+	return __shfl_sync(~0u, v, (int)lane);
+}
+
+static __device__ __forceinline__ bool warp_any(bool v)
+{
+	return __any_sync(~0u, v);
+}
+#endif
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels of rows.h. References: tests/gpu/ref_step_rows.c. */
+#include "kernel/step/device.cuh"
+#include "kernel/step/rows.h"
+
+ENTRY void __launch_bounds__(STEP_THREADS) step_embed(const __grid_constant__ struct step_embed_args a)
+{
+	const uint32_t vectors = (a.cols + 7) / 8;
+	const uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	const uint32_t row = (uint32_t)(i / vectors);
+	const int64_t col = (int64_t)(i - (uint64_t)row * vectors) * 8;
+	uint4 q = make_uint4(0, 0, 0, 0);
+	int32_t id;
+
+	let_next_begin();
+	wait_for_earlier();
+	if (row >= a.rows)
+		return;
+	id = a.token[row];
+	if (id < 0)
+		id = (uint32_t)(-1 - id) < a.places ? a.last[-1 - id] : -1;
+	if ((uint32_t)id < a.vocab)
+		q = load8(a.table + id * a.ld_table + col, a.cols - col, wide16(a.table, a.ld_table * 2));
+	store8(a.x + row * a.ld_x + col, q, a.cols - col, wide16(a.x, a.ld_x * 2));
+}
+
+#define NORM_KEEP 2 /* vectors of a row per thread: step_norm_threads */
+
+ENTRY void __launch_bounds__(1024, 1) step_rmsnorm(const __grid_constant__ struct step_norm_args a)
+{
+	extern __shared__ float4 shared[];
+	const uint16_t *x = a.x + blockIdx.x * a.ld_x;
+	uint16_t *y = a.y + blockIdx.x * a.ld_y;
+	uint4 w[NORM_KEEP], kept[NORM_KEEP];
+	float sum = 0, rstd;
+
+	let_next_begin();
+#pragma unroll
+	for (int i = 0; i < NORM_KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+
+		w[i] = load8(a.w + col, a.cols - col, wide16(a.w, 0));
+	}
+	wait_for_earlier();
+#pragma unroll
+	for (int i = 0; i < NORM_KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+
+		kept[i] = load8(x + col, a.cols - col, wide16(a.x, a.ld_x * 2));
+	}
+#pragma unroll
+	for (int i = 0; i < NORM_KEEP; i++) {
+		float v[8];
+
+		unpack8(v, kept[i]);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			sum += v[j] * v[j];
+	}
+	sum = block_sum_f32(sum, (float *)shared);
+	rstd = 1.0f / sqrtf(sum * (1.0f / (float)a.cols) + a.eps);
+	if (threadIdx.x == 0 && a.rstd)
+		a.rstd[blockIdx.x * a.ld_rstd] = rstd;
+#pragma unroll
+	for (int i = 0; i < NORM_KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+		float v[8], weight[8];
+
+		if (col >= a.cols)
+			continue;
+		unpack8(v, kept[i]);
+		unpack8(weight, w[i]);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			v[j] = weight[j] * rounded(v[j] * rstd);
+		store8(y + col, pack8(v), a.cols - col, wide16(a.y, a.ld_y * 2));
+	}
+}
+
+static __device__ __forceinline__ float silu(float x)
+{
+	return x * __fdividef(1.0f, 1.0f + __expf(-x)); /* 0 if the exponential exceeds 2^126 */
+}
+
+ENTRY void __launch_bounds__(STEP_THREADS) step_swiglu(const __grid_constant__ struct step_swiglu_args a)
+{
+	const uint32_t vectors = (a.ffn + 7) / 8;
+	const uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	const uint32_t row = (uint32_t)(i / vectors);
+	const int64_t col = (int64_t)(i - (uint64_t)row * vectors) * 8, left = a.ffn - col;
+	const uint16_t *gate = a.gate_up + row * a.ld_gate_up + col;
+	const int wide = wide16(a.gate_up, a.ld_gate_up * 2);
+	float g[8], u[8];
+	uint4 gates, ups;
+
+	let_next_begin();
+	wait_for_earlier();
+	if (row >= a.rows)
+		return;
+	gates = load8(gate, left, wide);
+	ups = load8(gate + a.ffn, left, wide && a.ffn % 8 == 0);
+	unpack8(g, gates);
+	unpack8(u, ups);
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		g[j] = silu(g[j]) * u[j];
+	store8(a.h + row * a.ld_h + col, pack8(g), left, wide16(a.h, a.ld_h * 2));
+}
+
+/* A lane's numbers of a head: eight of the first half and their partners in the second half. */
+struct head {
+	float a[8], b[8];
+	int64_t at;   /* first number of the lane within a half */
+	int64_t left; /* numbers of the half from there on */
+};
+
+static __device__ __forceinline__ void load_head(struct head *h, const uint16_t *p, uint32_t half, int wide)
+{
+	unpack8(h->a, h->left > 0 ? load8(p + h->at, h->left, wide) : make_uint4(0, 0, 0, 0));
+	unpack8(h->b, h->left > 0 ? load8(p + half + h->at, h->left, wide) : make_uint4(0, 0, 0, 0));
+}
+
+static __device__ __forceinline__ void store_head(const struct head *h, uint16_t *p, uint32_t half, int wide)
+{
+	if (h->left <= 0)
+		return;
+	store8(p + h->at, pack8(h->a), h->left, wide);
+	store8(p + half + h->at, pack8(h->b), h->left, wide);
+}
+
+static __device__ __forceinline__ void norm_head(struct head *h, const struct head *w, float rstd)
+{
+#pragma unroll
+	for (int j = 0; j < 8; j++) {
+		h->a[j] = w->a[j] * rounded(h->a[j] * rstd);
+		h->b[j] = w->b[j] * rounded(h->b[j] * rstd);
+	}
+}
+
+static __device__ __forceinline__ float head_squares(const struct head *h)
+{
+	float sum = 0;
+
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		sum += h->a[j] * h->a[j] + h->b[j] * h->b[j];
+	return sum;
+}
+
+static __device__ __forceinline__ void angles8(float v[8], const float *p, int64_t left, int wide)
+{
+	if (wide && left >= 8) {
+		const float4 x = ((const float4 *)p)[0], y = ((const float4 *)p)[1];
+
+		v[0] = x.x, v[1] = x.y, v[2] = x.z, v[3] = x.w;
+		v[4] = y.x, v[5] = y.y, v[6] = y.z, v[7] = y.w;
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		v[j] = j < left ? p[j] : 0;
+}
+
+/* (a, b) = (a c - b s, b c + a s), rounded to BF16. */
+static __device__ __forceinline__ void rotate_head(struct head *h, const float *angles, uint32_t half, int wide)
+{
+	float c[8], s[8];
+
+	angles8(c, angles + h->at, h->left, wide);
+	angles8(s, angles + half + h->at, h->left, wide);
+#pragma unroll
+	for (int j = 0; j < 8; j++) {
+		const float x = h->a[j], y = h->b[j];
+
+		h->a[j] = rounded(x * c[j] - y * s[j]);
+		h->b[j] = rounded(y * c[j] + x * s[j]);
+	}
+}
+
+static __device__ __forceinline__ void store_e4m3(const float v[8], uint8_t *p, int64_t left, float inverse)
+{
+	uint32_t w[2] = {0, 0};
+
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		w[j / 4] |= to_e4m3(v[j] * inverse) << j % 4 * 8;
+	if (left >= 8 && (uint64_t)p % 8 == 0) {
+		*(uint2 *)p = make_uint2(w[0], w[1]);
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		if (j < left)
+			p[j] = (uint8_t)(w[j / 4] >> j % 4 * 8);
+}
+
+/* The larger one; NaN if either is. */
+static __device__ __forceinline__ float larger(float x, float y)
+{
+	return y <= x || x != x ? x : y;
+}
+
+/* All lanes of the warp call it; `mine` is false if the group has no head. */
+static __device__ __forceinline__ void put_e4m3(const struct step_rope_args *a, const struct head *h, int64_t slot,
+						uint32_t which, unsigned lanes, int mine)
+{
+	const uint32_t half = a->head_dim / 2;
+	uint8_t *to = (uint8_t *)a->kv + slot * a->ld_kv + (int64_t)which * a->head_dim;
+	float most = 0, inverse;
+
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		most = larger(most, larger(fabsf(h->a[j]), fabsf(h->b[j])));
+	for (unsigned offset = lanes / 2; offset; offset /= 2)
+		most = larger(most, lane_f32(most, (threadIdx.x % 32) ^ offset));
+	inverse = most == 0 ? 0 : 448.0f / most;
+	if (!mine)
+		return;
+	if (h->at == 0)
+		a->scale[slot * a->ld_scale + which] = most / 448.0f;
+	if (h->left > 0) {
+		store_e4m3(h->a, to + h->at, h->left, inverse);
+		store_e4m3(h->b, to + half + h->at, h->left, inverse);
+	}
+}
+
+/* A group of lanes has one head of q, k or v. */
+ENTRY void __launch_bounds__(STEP_ROPE_THREADS, 6) step_rope(const __grid_constant__ struct step_rope_args a)
+{
+	const unsigned lanes = a.lanes, groups = STEP_ROPE_THREADS / lanes;
+	const uint32_t all = a.heads + 2 * a.kv_heads, half = a.head_dim / 2;
+	const uint64_t n = (uint64_t)blockIdx.x * groups + threadIdx.x / lanes;
+	const int mine = n < (uint64_t)a.rows * all;
+	const uint32_t row = mine ? (uint32_t)(n / all) : 0, which = mine ? (uint32_t)(n - (uint64_t)row * all) : 0;
+	const int is_q = which < a.heads, turns = which < a.heads + a.kv_heads;
+	const uint16_t *norm = is_q ? a.q_norm : a.k_norm;
+	uint16_t *x = a.qkv + row * a.ld_qkv + (int64_t)which * a.head_dim;
+	const int wide = wide16(a.qkv, a.ld_qkv * 2) && half % 8 == 0;
+	struct head h, w;
+	int64_t slot;
+
+	h.at = (int64_t)(threadIdx.x % lanes) * 8;
+	h.left = (int64_t)half - h.at;
+	w.at = h.at;
+	w.left = h.left;
+	let_next_begin();
+	if (norm && turns)
+		load_head(&w, norm, half, wide16(norm, 0) && half % 8 == 0);
+	wait_for_earlier();
+	slot = a.slot[row];
+	load_head(&h, x, half, wide);
+	if (a.q_norm || a.k_norm) {
+		const float rstd = 1.0f / sqrtf(group_sum(head_squares(&h), lanes) / (float)a.head_dim + a.eps);
+
+		if (norm && turns)
+			norm_head(&h, &w, rstd);
+	}
+	if (turns)
+		rotate_head(&h, a.cos_sin + a.position[row] * a.ld_cos_sin, half,
+			    wide16(a.cos_sin, a.ld_cos_sin * 4) && half % 4 == 0);
+	if (a.scale)
+		put_e4m3(&a, &h, slot, is_q ? 0 : which - a.heads, lanes, mine && !is_q);
+	if (mine && is_q)
+		store_head(&h, x, half, wide);
+	else if (mine && !a.scale)
+		store_head(&h, (uint16_t *)a.kv + slot * a.ld_kv + (int64_t)(which - a.heads) * a.head_dim, half,
+			   wide16(a.kv, a.ld_kv * 2) && half % 8 == 0);
+}

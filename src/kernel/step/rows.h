@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The small kernels of a step that generates text: embedding, norm, RoPE with the cache's write, SwiGLU. They
+ * are made for few rows (1 .. some hundred), where a kernel lasts about as long as its launch. Each may be
+ * launched early (gpu_launch_early): it waits for the kernel before it only when it needs that kernel's
+ * results. Any number of rows is correct. Activations and weights are BF16, matrices are row-major, ld is in
+ * elements. A null address means that the operand is absent.
+ */
+#ifndef KERNEL_STEP_ROWS_H
+#define KERNEL_STEP_ROWS_H
+#include "kernel/args.h"
+
+enum {
+	STEP_THREADS = 256,
+	STEP_ROPE_THREADS = 128,
+	STEP_NORM_COLS_MAX = 16384,
+	STEP_HEAD_DIM_MAX = 256,
+	STEP_NORM_SHARED = 128, /* bytes of shared memory of step_rmsnorm */
+};
+
+/* step_embed: x[t] = table[id], with id = token[t], or last[-1 - token[t]] if token[t] is below 0. An id
+ * outside 0 .. vocab - 1 gives a row of zeros. Grid: step_blocks(rows, cols) of STEP_THREADS. */
+struct step_embed_args {
+	DEVICE_PTR(const int32_t) token;  /* (rows) */
+	DEVICE_PTR(const int32_t) last;	  /* (places) */
+	DEVICE_PTR(const uint16_t) table; /* (vocab, cols), ld_table */
+	DEVICE_PTR(uint16_t) x;		  /* (rows, cols), ld_x */
+	int64_t ld_table, ld_x;
+	uint32_t rows, cols, vocab, places;
+};
+static_assert(sizeof(struct step_embed_args) == 64, "layout shared with nvcc");
+
+/* step_rmsnorm: y = bf16(w * bf16(x * rstd)), rstd = 1 / sqrt(mean(x^2) + eps), with the bits of train_rmsnorm
+ * without `add`. y may be x. cols <= STEP_NORM_COLS_MAX. Reads w before it waits. Grid: rows blocks of
+ * step_norm_threads(cols). */
+struct step_norm_args {
+	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
+	DEVICE_PTR(const uint16_t) w; /* (cols) */
+	DEVICE_PTR(uint16_t) y;	      /* (rows, cols), ld_y */
+	DEVICE_PTR(float) rstd;	      /* (rows), ld_rstd; 0: absent */
+	int64_t ld_x, ld_y, ld_rstd;
+	uint32_t rows, cols;
+	float eps;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct step_norm_args) == 72, "layout shared with nvcc");
+
+/* step_swiglu: h = bf16(silu(gate) * up), the bits of train_swiglu. Grid: step_blocks(rows, ffn) of
+ * STEP_THREADS. */
+struct step_swiglu_args {
+	DEVICE_PTR(const uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
+	DEVICE_PTR(uint16_t) h;		    /* (rows, ffn), ld_h */
+	int64_t ld_gate_up, ld_h;
+	uint32_t rows, ffn;
+};
+static_assert(sizeof(struct step_swiglu_args) == 40, "layout shared with nvcc");
+
+/*
+ * step_rope: of each row of qkv, heads of q are normalized (if q_norm is present) and rotated in place. Heads
+ * of k are normalized (k_norm) and rotated, and go with the heads of v to row slot[t] of the cache. qkv keeps
+ * its k and v. Norm and rotation are those of train_head_rope.
+ * The cache's row is 2 kv_heads head_dim elements: keys of all heads, then values. BF16; or, if `scale` is
+ * present, E4M3: scale = largest magnitude / 448 of the head's numbers after their rounding to BF16, element =
+ * e4m3(number * (448 / largest magnitude)). A head of zeros has scale 0, and one with a NaN has scale NaN.
+ * head_dim: a multiple of 16, at most STEP_HEAD_DIM_MAX. Grid: step_rope_blocks() of STEP_ROPE_THREADS.
+ */
+struct step_rope_args {
+	DEVICE_PTR(uint16_t) qkv;	  /* (rows, (heads + 2 kv_heads) head_dim), ld_qkv */
+	DEVICE_PTR(const int32_t) position; /* (rows) */
+	DEVICE_PTR(const int32_t) slot;	  /* (rows) */
+	DEVICE_PTR(const float) cos_sin;  /* (positions, head_dim), ld_cos_sin: cosines, then sines */
+	DEVICE_PTR(const uint16_t) q_norm; /* (head_dim) */
+	DEVICE_PTR(const uint16_t) k_norm; /* (head_dim) */
+	DEVICE_PTR(void) kv;		   /* (slots, 2 kv_heads head_dim), ld_kv */
+	DEVICE_PTR(float) scale;	   /* (slots, 2 kv_heads), ld_scale; 0: the cache is BF16 */
+	int64_t ld_qkv, ld_cos_sin, ld_kv, ld_scale;
+	uint32_t rows, heads, kv_heads, head_dim;
+	float eps;
+	uint32_t lanes; /* step_head_lanes(head_dim) */
+};
+static_assert(sizeof(struct step_rope_args) == 120, "layout shared with nvcc");
+
+/* One vector of eight elements per thread. */
+static inline unsigned step_blocks(uint64_t rows, uint64_t cols)
+{
+	return (unsigned)((rows * ((cols + 7) / 8) + STEP_THREADS - 1) / STEP_THREADS);
+}
+
+/* Two vectors per thread, whole warps: train_row_threads, because the order of a sum depends on it. */
+static inline unsigned step_norm_threads(uint64_t cols)
+{
+	return (unsigned)((cols + 16 * 32 - 1) / (16 * 32) * 32);
+}
+
+/* Lanes of a head: 16 numbers each, a power of two. */
+static inline unsigned step_head_lanes(unsigned head_dim)
+{
+	unsigned lanes = 1;
+
+	while (lanes * 16 < head_dim)
+		lanes *= 2;
+	return lanes;
+}
+
+static inline unsigned step_rope_blocks(uint64_t rows, unsigned heads, unsigned kv_heads, unsigned head_dim)
+{
+	const unsigned groups = STEP_ROPE_THREADS / step_head_lanes(head_dim);
+
+	return (unsigned)((rows * (heads + 2 * kv_heads) + groups - 1) / groups);
+}
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels that sample a token per row of logits (model/backend/paged.h says what a row's options mean).
+ *
+ * - step_sample_greedy: the largest logit of each row. For rows without any other option.
+ * - step_sample_plain: temperature and top_p on BF16 logits. For rows without any other option.
+ * - step_sample_scan, then step_sample_choose: everything, also F32 logits and temperature 0.
+ * - step_sample_count: sets a row of the counts.
+ *
+ * Each row is divided among `parts` blocks; block b has part b % parts of row b / parts. The block of a row
+ * that ends last makes the choice. Nothing depends on the order in which blocks run: sums of floating-point
+ * numbers have a fixed order, and those that are formed by atomics are of integers.
+ * A choice goes through the ids to the point (random_u32(seed, stream, index) + 1/2) / 2^32 of their total
+ * probability: in the order of ids if top_k, top_p and min_p allow all, else from the most likely one on, equals
+ * by id. model/generation/choice.c does the same on a CPU.
+ */
+#ifndef KERNEL_STEP_SAMPLE_H
+#define KERNEL_STEP_SAMPLE_H
+#include "kernel/args.h"
+
+enum {
+	STEP_SAMPLE_THREADS = 512,
+	STEP_SAMPLE_PARTS_MAX = 32,
+	STEP_SAMPLE_PART_MAX = 49152, /* elements of a part: counts have 16 bits */
+	STEP_SAMPLE_TOPS = 20,
+	STEP_SAMPLE_RESULT_WORDS = 4 + 2 * STEP_SAMPLE_TOPS,
+	STEP_SAMPLE_PLAIN_BINS = 8192,
+	STEP_SAMPLE_BINS = 4096,
+	STEP_SAMPLE_BIASES = 1024, /* biases of a row */
+	STEP_SAMPLE_HASH = 2 * STEP_SAMPLE_BIASES,
+};
+
+/* struct sample_row, and a counter. */
+struct step_sample_row {
+	float temperature, top_p, min_p, repetition, presence, frequency;
+	int32_t top_k, given, place, counted, mask, bias_begin, biases, logprobs;
+	uint32_t stream, index;
+	uint64_t seed;
+	uint32_t arrived; /* blocks of the row that have ended: 0 before and after */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct step_sample_row) == 80, "layout shared with nvcc");
+
+struct step_sample_bias {
+	int32_t id;
+	float add;
+};
+
+/* What a part of a row found. A best is the ordered value (32 bits) and the inverted id; 0: none. */
+struct step_sample_part {
+	uint64_t best;	  /* after penalties, bias and mask */
+	uint64_t raw_best;
+	double raw_sum; /* sum of exp(logit - largest logit of the part), if a log probability is wanted */
+	uint32_t infinite; /* a logit is NaN or infinite */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct step_sample_part) == 32, "layout shared with nvcc");
+
+/* Grid: rows * parts blocks of STEP_SAMPLE_THREADS. */
+struct step_sample_args {
+	DEVICE_PTR(const void) logits;			   /* (rows, vocab), ld: BF16 or F32 */
+	DEVICE_PTR(struct step_sample_row) row;		   /* (rows) */
+	DEVICE_PTR(const struct step_sample_bias) bias;
+	DEVICE_PTR(const uint32_t) mask; /* (masks, mask_words) */
+	DEVICE_PTR(uint16_t) counts;	 /* (places, vocab), ld_counts */
+	DEVICE_PTR(int32_t) last;	 /* (places) */
+	DEVICE_PTR(int32_t) results;	 /* (rows, STEP_SAMPLE_RESULT_WORDS), ld_results */
+	DEVICE_PTR(struct step_sample_part) part; /* (rows, parts) */
+	DEVICE_PTR(uint64_t) tops;		  /* (rows, parts, STEP_SAMPLE_TOPS) */
+	/* plain: (rows, parts, STEP_SAMPLE_PLAIN_BINS) of 16 bits; scan and choose: per row STEP_SAMPLE_BINS
+	 * masses of 64 bits, then counts of 32 bits. */
+	DEVICE_PTR(uint64_t) bins;
+	int64_t ld, ld_counts, ld_results;
+	uint32_t rows, vocab, parts, mask_words;
+	uint32_t bf16;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct step_sample_args) == 128, "layout shared with nvcc");
+
+/* step_sample_count: with `clear` sets the row to 0; then counts `count` ids, of which the first `prompt` are
+ * marked as the prompt's (bit 15) and the others are counted, up to 32767. Ids outside the vocabulary are
+ * ignored. Grid: one block of 1024. Launches for one row follow each other. */
+struct step_count_args {
+	DEVICE_PTR(uint16_t) counts; /* (vocab) */
+	DEVICE_PTR(const int32_t) id;
+	uint64_t prompt, count;
+	uint32_t vocab, clear;
+};
+static_assert(sizeof(struct step_count_args) == 40, "layout shared with nvcc");
+
+/* Parts of a row: enough blocks for the device if there are few rows. */
+static inline unsigned step_sample_parts(uint64_t rows, uint64_t vocab)
+{
+	const unsigned least = (unsigned)((vocab + STEP_SAMPLE_PART_MAX - 1) / STEP_SAMPLE_PART_MAX);
+	const unsigned wanted = rows <= 64 ? 8 : 4;
+	unsigned most = (unsigned)((vocab + 1023) / 1024);
+
+	most = most < STEP_SAMPLE_PARTS_MAX ? most : STEP_SAMPLE_PARTS_MAX;
+	return wanted > most ? (most > least ? most : least) : wanted > least ? wanted : least;
+}
+
+/* Bytes of `bins` per row. */
+static inline uint64_t step_sample_bins_bytes(unsigned parts)
+{
+	const uint64_t plain = (uint64_t)parts * STEP_SAMPLE_PLAIN_BINS * 2, all = STEP_SAMPLE_BINS * 12;
+
+	return plain > all ? plain : all;
+}
+
+enum {
+	STEP_SAMPLE_NOTES = 1024, /* bytes of shared memory for sums of warps and results */
+	STEP_SAMPLE_SHARED_GREEDY = STEP_SAMPLE_NOTES,
+	STEP_SAMPLE_SHARED_PLAIN = STEP_SAMPLE_NOTES + STEP_SAMPLE_BINS * 12,
+	STEP_SAMPLE_SHARED = STEP_SAMPLE_NOTES + STEP_SAMPLE_BINS * 12 + STEP_SAMPLE_HASH * 8,
+};
+#endif

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The largest logit of each row, and sampling with temperature and top_p from BF16 logits (sample.h). Reads
+ * each logit once. Reference: tests/gpu/ref_step_sample.c.
+ *
+ * BF16 logits have few distinct values. So each block counts how often its part of a row has each value, and
+ * the row's last block has the exact distribution in its order with a few thousand exponentials: no sort. The
+ * values between 2^-20 and 2^10 have bins of their own; smaller ones share a bin, and larger ones too, on
+ * either side. If a bin of several values matters, the last block counts again by finer keys
+ * (sample_select.cuh).
+ */
+#include "kernel/step/sample_select.cuh"
+
+#define AHEAD 4 /* vectors that a thread has in flight */
+
+static __device__ __forceinline__ void best_of_bf16(uint4 q, uint32_t id, uint32_t end, float *most, uint32_t *at,
+						    uint32_t *largest)
+{
+	float v[8];
+
+	unpack8(v, q);
+#pragma unroll
+	for (int j = 0; j < 8; j++) {
+		const uint32_t bits = __float_as_uint(v[j]) & 0x7fffffffu;
+
+		*largest = bits > *largest ? bits : *largest;
+		if (v[j] > *most && id + j < end) {
+			*most = v[j];
+			*at = id + j;
+		}
+	}
+}
+
+/* The largest logit of the part, and whether one is NaN or infinite. */
+static __device__ void best_of_part(const struct step_sample_args *a, const struct part *p, struct notes *n)
+{
+	const int wide = row_is_wide(a);
+	const uint32_t step = THREADS * 8;
+	float most = __uint_as_float(0xff800000u);
+	uint32_t at = 0xffffffffu, largest = 0;
+	uint64_t best;
+
+	for (uint32_t id = p->begin + threadIdx.x * 8; id < p->end; id += AHEAD * step) {
+		if (a->bf16) {
+			uint4 q[AHEAD];
+
+#pragma unroll
+			for (int i = 0; i < AHEAD; i++)
+				if (id + i * step < p->end)
+					q[i] = load8(row_bf16(a, p->row) + id + i * step, (int64_t)p->end - id - i * step, wide);
+#pragma unroll
+			for (int i = 0; i < AHEAD; i++)
+				if (id + i * step < p->end)
+					best_of_bf16(q[i], id + i * step, p->end, &most, &at, &largest);
+			continue;
+		}
+		for (int i = 0; i < AHEAD; i++)
+			for (uint32_t j = id + i * step; j < id + i * step + 8 && j < p->end; j++) {
+				const float v = logit_at(a, p->row, j);
+				const uint32_t bits = __float_as_uint(v) & 0x7fffffffu;
+
+				largest = bits > largest ? bits : largest;
+				if (v > most) {
+					most = v;
+					at = j;
+				}
+			}
+	}
+	best = block_best(at == 0xffffffffu ? 0 : best_of(most, at), n);
+	largest = (uint32_t)block_best(largest, n);
+	if (threadIdx.x == 0) {
+		struct step_sample_part *to = &a->part[blockIdx.x];
+
+		to->best = best;
+		to->infinite = largest >= 0x7f800000u;
+	}
+}
+
+ENTRY void __launch_bounds__(THREADS) step_sample_greedy(const __grid_constant__ struct step_sample_args a)
+{
+	extern __shared__ float4 shared[];
+	struct notes *n = (struct notes *)shared;
+	const struct part p = part_of(&a);
+	const struct step_sample_part *part = a.part + (uint64_t)p.row * a.parts;
+	uint64_t best = 0;
+
+	let_next_begin();
+	wait_for_earlier();
+	best_of_part(&a, &p, n);
+	if (!is_last(&a, p.row, n) || threadIdx.x >= 32)
+		return;
+	if (threadIdx.x < a.parts)
+		best = __ldcg(&part[threadIdx.x].infinite) ? ~(uint64_t)0 : __ldcg(&part[threadIdx.x].best);
+	best = warp_best(best);
+	if (threadIdx.x == 0)
+		put_result(&a, p.row, ~best ? (int32_t)best_id(best) : 0, ~best ? SAMPLE_OK : SAMPLE_NOT_FINITE);
+}
+
+/* -- bins of BF16 values -- */
+
+#define BINS STEP_SAMPLE_PLAIN_BINS
+#define GROUP (BINS / THREADS)	   /* bins of a thread: values of one binade and sign, at equal distances */
+#define LEAST (107 << 7)	   /* 2^-20 as BF16 */
+#define MOST (137 << 7)		   /* 2^10 */
+#define SMALL (GROUP - 1)	   /* the bin of smaller magnitudes, before the sign */
+#define LARGE (MOST - LEAST + GROUP) /* of larger ones */
+static_assert(GROUP == 16 && LARGE + 1 <= BINS / 2, "groups do not cross binades");
+
+/* Below 0 for negative numbers: bin = BINS / 2 + this. */
+static __device__ __forceinline__ int32_t bin_of(uint32_t bits)
+{
+	int32_t m = (int32_t)(bits & 0x7fffu);
+
+	m = m < LEAST - 1 ? LEAST - 1 : m;
+	m = m > MOST ? MOST : m;
+	return (m - (LEAST - GROUP)) ^ ((int32_t)(bits << 16) >> 31);
+}
+
+/* The value of a bin; of a bin of several, its smallest magnitude. */
+static __device__ __forceinline__ float bin_value(uint32_t bin)
+{
+	const int32_t b = (int32_t)bin - BINS / 2, m = b < 0 ? -1 - b : b;
+	const uint32_t magnitude = m <= SMALL ? 0 : (uint32_t)(m + LEAST - GROUP);
+
+	return __uint_as_float((b < 0 ? 0x80000000u : 0) | magnitude << 16);
+}
+
+static __device__ __forceinline__ int bin_is_exact(uint32_t bin)
+{
+	const int32_t b = (int32_t)bin - BINS / 2, m = b < 0 ? -1 - b : b;
+
+	return m > SMALL && m < LARGE;
+}
+
+static __device__ __forceinline__ void count_bf16(uint32_t *bins, uint32_t bits, uint32_t *largest)
+{
+	const uint32_t bin = (uint32_t)(BINS / 2 + bin_of(bits)), m = bits & 0x7fffu;
+
+	*largest = m > *largest ? m : *largest;
+	atomicAdd(&bins[bin / 2], bin % 2 ? 0x10000u : 1u);
+}
+
+/* Counts the part's values in shared memory, and copies the counts to the workspace. */
+static __device__ void count_part(const struct step_sample_args *a, const struct part *p, struct notes *n,
+				  uint32_t *bins)
+{
+	const int wide = row_is_wide(a);
+	const uint32_t step = THREADS * 8;
+	uint4 *out = (uint4 *)((uint16_t *)a->bins + (uint64_t)blockIdx.x * BINS);
+	uint32_t largest = 0;
+
+	for (uint32_t i = threadIdx.x; i < BINS / 8; i += THREADS)
+		((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
+	__syncthreads();
+	for (uint32_t id = p->begin + threadIdx.x * 8; id < p->end; id += AHEAD * step) {
+		uint4 q[AHEAD];
+
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (id + i * step < p->end)
+				q[i] = load8(row_bf16(a, p->row) + id + i * step, (int64_t)p->end - id - i * step, wide);
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++) {
+			const uint32_t w[4] = {q[i].x, q[i].y, q[i].z, q[i].w}, first = id + i * step;
+
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				if (first + j < p->end)
+					count_bf16(bins, w[j / 2] >> j % 2 * 16, &largest);
+		}
+	}
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < BINS / 8; i += THREADS)
+		out[i] = ((const uint4 *)bins)[i];
+	largest = (uint32_t)block_best(largest, n);
+	if (threadIdx.x == 0)
+		a->part[blockIdx.x].infinite = largest >= 0x7f80u;
+}
+
+/* A thread's bins in the row's last block, from the largest value down. */
+struct group {
+	uint32_t count[GROUP];
+	uint32_t top; /* its largest bin */
+	double first, ratio; /* weight of an element of the largest bin; of the next bin by that of a bin */
+};
+
+static __device__ void load_group(const struct step_sample_args *a, uint32_t row, struct group *g)
+{
+	const uint4 *from = (const uint4 *)((const uint16_t *)a->bins + (uint64_t)row * a->parts * BINS);
+	const uint32_t at = (BINS - (threadIdx.x + 1) * GROUP) / 8;
+
+	g->top = BINS - 1 - threadIdx.x * GROUP;
+#pragma unroll
+	for (int j = 0; j < GROUP; j++)
+		g->count[j] = 0;
+#pragma unroll 4
+	for (uint32_t p = 0; p < a->parts; p++) {
+		const uint4 x = __ldcg(from + (uint64_t)p * (BINS / 8) + at), y = __ldcg(from + (uint64_t)p * (BINS / 8) + at + 1);
+		const uint32_t w[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
+
+#pragma unroll
+		for (int j = 0; j < GROUP; j++)
+			g->count[GROUP - 1 - j] += w[j / 2] >> j % 2 * 16 & 0xffffu;
+	}
+}
+
+/* The values of a group are at equal distances, so its weights are a geometric series. */
+static __device__ void weigh_group(struct group *g, double most, double over_temperature)
+{
+	const double top = (double)bin_value(g->top), next = (double)bin_value(g->top - 1);
+
+	g->first = exp((top - most) * over_temperature);
+	g->ratio = exp((next - top) * over_temperature);
+	/* Groups with a bin of several values: the only one that can be used. */
+	if (!bin_is_exact(g->top) || !bin_is_exact(g->top - GROUP + 1))
+		g->ratio = 1;
+}
+
+/* Where a position of the order lies: the bin, and elements of it that come before. `mass` is the weight of
+ * all that come before the bin, and `weight` of each element. */
+struct spot {
+	uint32_t bin, rank;
+	double mass, weight;
+};
+
+/* The element of the thread's bins at which the running sum passes the target, or reaches it; else their last. */
+static __device__ struct spot find_in_group(const struct group *g, double before, double target, int reach)
+{
+	struct spot s = {0, 0, before, 1};
+	double w = g->first;
+
+	for (int j = 0; j < GROUP; j++) {
+		const double after = before + g->count[j] * w;
+		double rank;
+
+		if (g->count[j]) {
+			rank = (target - before) / w;
+			rank = reach ? ceil(rank) - 1 : floor(rank);
+			rank = rank < 0 ? 0 : rank;
+			s.rank = rank < g->count[j] ? (uint32_t)rank : g->count[j] - 1;
+			s.bin = g->top - (uint32_t)j;
+			s.mass = before;
+			s.weight = w;
+			if (reach ? after >= target : after > target)
+				return s;
+		}
+		before = after;
+		w *= g->ratio;
+	}
+	return s;
+}
+
+static __device__ double group_mass(const struct group *g)
+{
+	double sum = 0, w = g->first;
+
+#pragma unroll
+	for (int j = 0; j < GROUP; j++) {
+		sum += g->count[j] * w;
+		w *= g->ratio;
+	}
+	return sum;
+}
+
+/* Where the sum over the order passes the target, or reaches it: in the last thread's bins whose sum of earlier
+ * ones does not. So exactly one thread answers, however sums are rounded. */
+static __device__ struct spot find_spot(const struct group *g, const struct scan_f64 *sum, double own, double target,
+					int reach, struct notes *n)
+{
+	const int before = own > 0 && (reach ? sum->before < target : sum->before <= target);
+	const uint32_t answers = (uint32_t)block_best(before ? threadIdx.x + 1 : 0, n);
+	struct spot *found = (struct spot *)n->word, s;
+
+	if (threadIdx.x + 1 == answers)
+		*found = find_in_group(g, sum->before, target, reach);
+	__syncthreads();
+	s = *found;
+	__syncthreads();
+	return s;
+}
+
+/* The rank-th element of begin .. end - 1 with this value, in the order of ids. -0 counts as 0. */
+static __device__ uint32_t element_of_value(const struct step_sample_args *a, const uint16_t *row, uint32_t begin,
+					    uint32_t end, float value, uint32_t rank, struct notes *n)
+{
+	const int wide = row_is_wide(a);
+	const uint32_t vectors = (end - begin + 7) / 8, each = (vectors + THREADS - 1) / THREADS;
+	const uint32_t own = begin + threadIdx.x * each * 8;
+	uint32_t *found = (uint32_t *)n->word, count = 0;
+	struct scan64 before;
+
+	for (uint32_t at = own; at < own + each * 8 && at < end; at += 8) {
+		float v[8];
+
+		unpack8(v, load8(row + at, (int64_t)end - at, wide));
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			count += v[j] == value && at + j < end;
+	}
+	before = block_scan(count, n);
+	if (before.before <= rank && rank < before.before + count) {
+		uint32_t left = rank - (uint32_t)before.before;
+
+		for (uint32_t at = own; at < own + each * 8 && at < end; at += 8) {
+			float v[8];
+
+			unpack8(v, load8(row + at, (int64_t)end - at, wide));
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				if (v[j] == value && at + j < end && left-- == 0)
+					*found = at + j;
+		}
+	}
+	__syncthreads();
+	return *found;
+}
+
+/* The rank-th element of a bin, in the order of ids: its part by the parts' counts, then in the part. */
+static __device__ uint32_t find_element(const struct step_sample_args *a, uint32_t row, uint32_t bin, uint32_t rank,
+					struct notes *n)
+{
+	const uint16_t *counts = (const uint16_t *)a->bins + (uint64_t)row * a->parts * BINS + bin;
+	const uint32_t lane = threadIdx.x % 32;
+	const uint32_t own = lane < a->parts ? __ldcg(&counts[(uint64_t)lane * BINS]) : 0;
+	uint32_t number = 0, before = 0;
+
+	for (uint32_t p = 0; p < a->parts; p++) {
+		const uint32_t count = lane_u32(own, p);
+
+		if (rank - before < count) {
+			number = p;
+			break;
+		}
+		before += count;
+	}
+	return element_of_value(a, row_bf16(a, row), part_begin(a, number), part_begin(a, number + 1), bin_value(bin),
+				rank - before, n);
+}
+
+/* Bins of several values must not matter: the weight of the large ones is not known, and within any of them
+ * the order is not. */
+static __device__ int bins_suffice(const struct group *g, float most, float temperature, struct notes *n)
+{
+	int unclear = 0;
+
+#pragma unroll
+	for (int j = 0; j < GROUP; j++) {
+		const uint32_t bin = g->top - (uint32_t)j;
+
+		if (g->count[j] && (bin == BINS / 2 + LARGE ||
+				    (bin == BINS / 2 - 1 - LARGE && (most + 1024.0f) < 50.0f * temperature)))
+			unclear = 1;
+	}
+	return !block_best((uint64_t)unclear, n);
+}
+
+/* -- the order of ids, if every id may be chosen -- */
+
+/* The element of begin .. end - 1 at which the sum of weights passes the target. Each thread has neighbouring
+ * elements. */
+static __device__ uint32_t element_of_mass(const struct step_sample_args *a, const uint16_t *row, uint32_t begin,
+					   uint32_t end, const float *weights, double target, struct notes *n)
+{
+	const int wide = row_is_wide(a);
+	const uint32_t vectors = (end - begin + 7) / 8, each = (vectors + THREADS - 1) / THREADS;
+	const uint32_t own = begin + threadIdx.x * each * 8;
+	uint32_t *found = (uint32_t *)n->word, answers;
+	struct scan_f64 sum;
+	double mass = 0;
+
+	for (int turn = 0; turn < 2; turn++) {
+		double before = turn ? sum.before : 0;
+		uint32_t last = end - 1;
+
+		for (uint32_t at = own; at < own + each * 8 && at < end && (!turn || threadIdx.x + 1 == answers); at += 8) {
+			const uint4 q = load8(row + at, (int64_t)end - at, wide);
+			const uint32_t w[4] = {q.x, q.y, q.z, q.w};
+
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				if (at + j < end && (!turn || before <= target)) {
+					before += weights[BINS / 2 + bin_of(w[j / 2] >> j % 2 * 16)];
+					last = at + j;
+				}
+		}
+		if (turn) {
+			if (threadIdx.x + 1 == answers)
+				*found = last;
+			break;
+		}
+		mass = before;
+		sum = block_scan_f64(mass, n);
+		answers = (uint32_t)block_best(mass > 0 && sum.before <= target ? threadIdx.x + 1 : 0, n);
+	}
+	__syncthreads();
+	return *found;
+}
+
+/* The parts' masses, from the same counts and weights. */
+static __device__ uint32_t choose_by_id(const struct step_sample_args *a, uint32_t row, const struct group *g,
+					struct notes *n)
+{
+	const uint16_t *counts = (const uint16_t *)a->bins + (uint64_t)row * a->parts * BINS;
+	float *weights = (float *)((char *)n + STEP_SAMPLE_NOTES);
+	double *mass = (double *)(weights + BINS);
+	double w = g->first, all = 0, target;
+	uint32_t number = 0;
+
+	for (int j = 0; j < GROUP; j++) {
+		weights[g->top - (uint32_t)j] = (float)w;
+		w *= g->ratio;
+	}
+	__syncthreads();
+	for (uint32_t p = 0; p < a->parts; p++) {
+		double own = 0;
+
+		for (uint32_t i = threadIdx.x * 2; i < BINS; i += THREADS * 2) {
+			const uint32_t two = __ldcg((const uint32_t *)(counts + (uint64_t)p * BINS + i));
+
+			if (two)
+				own += (two & 0xffffu) * (double)weights[i] + (two >> 16) * (double)weights[i + 1];
+		}
+		own = warp_sum_f64(own);
+		if (threadIdx.x % 32 == 0)
+			mass[p * WARPS + threadIdx.x / 32] = own;
+	}
+	__syncthreads();
+	for (uint32_t i = 0; i < a->parts * WARPS; i++)
+		all += mass[i];
+	target = row_random(&a->row[row]) * all;
+	for (all = 0;; number++) {
+		double own = 0;
+
+		for (uint32_t i = 0; i < WARPS; i++)
+			own += mass[number * WARPS + i];
+		if (all + own > target || number + 1 == a->parts)
+			break;
+		all += own;
+	}
+	return element_of_mass(a, row_bf16(a, row), part_begin(a, number), part_begin(a, number + 1), weights,
+			       target - all, n);
+}
+
+static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32_t row, struct notes *n)
+{
+	const struct step_sample_row *r = &a->row[row];
+	const struct view all = view_plain(a, row);
+	struct scan_f64 sum;
+	struct spot end, s;
+	struct group g;
+	uint32_t top = 0;
+	double own, kept;
+
+	load_group(a, row, &g);
+#pragma unroll
+	for (int j = GROUP - 1; j >= 0; j--)
+		top = g.count[j] ? g.top - (uint32_t)j : top;
+	top = (uint32_t)block_best(top, n);
+	if (r->temperature == 0 && bin_is_exact(top))
+		return find_element(a, row, top, 0, n);
+	if (!bins_suffice(&g, bin_value(top), r->temperature, n))
+		return choose_all(&all, n);
+	weigh_group(&g, (double)bin_value(top), 1.0 / (double)r->temperature);
+	if (!(r->top_p < 1))
+		return choose_by_id(a, row, &g, n);
+	own = group_mass(&g);
+	sum = block_scan_f64(own, n);
+	end = find_spot(&g, &sum, own, (double)r->top_p * sum.all, 1, n);
+	kept = end.mass + (end.rank + 1) * end.weight;
+	s = find_spot(&g, &sum, own, row_random(r) * kept, 0, n);
+	if (!bin_is_exact(s.bin) || !bin_is_exact(end.bin))
+		return choose_all(&all, n);
+	if (s.bin == end.bin && s.rank > end.rank)
+		s.rank = end.rank;
+	return find_element(a, row, s.bin, s.rank, n);
+}
+
+ENTRY void __launch_bounds__(THREADS, 2) step_sample_plain(const __grid_constant__ struct step_sample_args a)
+{
+	extern __shared__ float4 shared[];
+	struct notes *n = (struct notes *)shared;
+	const struct part p = part_of(&a);
+	const struct step_sample_part *part = a.part + (uint64_t)p.row * a.parts;
+	uint32_t id = 0, infinite;
+
+	let_next_begin();
+	wait_for_earlier();
+	count_part(&a, &p, n, (uint32_t *)((char *)shared + STEP_SAMPLE_NOTES));
+	if (!is_last(&a, p.row, n))
+		return;
+	infinite = threadIdx.x < a.parts ? __ldcg(&part[threadIdx.x].infinite) : 0;
+	infinite = (uint32_t)block_best(infinite, n);
+	if (!infinite)
+		id = choose_plain(&a, p.row, n);
+	if (threadIdx.x == 0)
+		put_result(&a, p.row, (int32_t)id, infinite ? SAMPLE_NOT_FINITE : SAMPLE_OK);
+}

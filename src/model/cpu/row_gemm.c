@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cpu/row_gemm.h"
+#include "model/cpu/real.h"
+#include "model/tensor/dtype.h"
+#include "model/tensor/matrix.h"
+
+enum {
+	ITEM_BYTES = 32 << 10, /* weights that a thread takes at once */
+	ITEM_COLUMNS = 64,     /* at most */
+	STRIP = 64,	       /* rows of x that are multiplied with them before the next rows */
+};
+
+static inline float element(enum dtype dtype, const uint8_t *at)
+{
+	float f;
+
+	dtype_unpack(dtype, at, &f, 1);
+	return f;
+}
+
+#define INLINE_ISA static inline __attribute__((always_inline))
+#define TARGET_ISA
+#define NAME(part) plain_##part
+#define LANES 4
+#define TILE_X 2
+typedef float plain_vec __attribute__((vector_size(16)));
+
+INLINE_ISA plain_vec plain_zero(void)
+{
+	return (plain_vec){0};
+}
+
+INLINE_ISA plain_vec plain_load(enum dtype dtype, const void *from)
+{
+	plain_vec to;
+
+	dtype_unpack(dtype, from, (float *)&to, LANES);
+	return to;
+}
+
+INLINE_ISA plain_vec plain_add(plain_vec sum, plain_vec x, plain_vec y)
+{
+	return sum + x * y;
+}
+
+INLINE_ISA float plain_total(plain_vec v)
+{
+	return (v[0] + v[2]) + (v[1] + v[3]);
+}
+#include "model/cpu/row_tile.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDE 1
+#include <immintrin.h>
+#define TARGET_ISA __attribute__((target("avx2,fma,f16c")))
+#define INLINE_ISA static inline __attribute__((always_inline, target("avx2,fma,f16c")))
+#define NAME(part) avx2_##part
+#define LANES 8
+#define TILE_X 2
+typedef __m256 avx2_vec;
+
+INLINE_ISA __m256 avx2_zero(void)
+{
+	return _mm256_setzero_ps();
+}
+
+INLINE_ISA __m256 avx2_load(enum dtype dtype, const void *from)
+{
+	if (dtype == DTYPE_F32)
+		return _mm256_loadu_ps(from);
+	if (dtype == DTYPE_F16)
+		return _mm256_cvtph_ps(_mm_loadu_si128(from));
+	return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(from)), 16));
+}
+
+INLINE_ISA __m256 avx2_add(__m256 sum, __m256 x, __m256 y)
+{
+	return _mm256_fmadd_ps(x, y, sum);
+}
+
+INLINE_ISA float avx2_total(__m256 v)
+{
+	__m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+
+	s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+	return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+#include "model/cpu/row_tile.h"
+
+#define TARGET_ISA __attribute__((target("avx512f,avx2,fma")))
+#define INLINE_ISA static inline __attribute__((always_inline, target("avx512f,avx2,fma")))
+#define NAME(part) avx512_##part
+#define LANES 16
+#define TILE_X 4
+typedef __m512 avx512_vec;
+
+INLINE_ISA __m512 avx512_zero(void)
+{
+	return _mm512_setzero_ps();
+}
+
+INLINE_ISA __m512 avx512_load(enum dtype dtype, const void *from)
+{
+	if (dtype == DTYPE_F32)
+		return _mm512_loadu_ps(from);
+	if (dtype == DTYPE_F16)
+		return _mm512_cvtph_ps(_mm256_loadu_si256(from));
+	return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(from)), 16));
+}
+
+INLINE_ISA __m512 avx512_add(__m512 sum, __m512 x, __m512 y)
+{
+	return _mm512_fmadd_ps(x, y, sum);
+}
+
+INLINE_ISA float avx512_total(__m512 v)
+{
+	return _mm512_reduce_add_ps(v);
+}
+#include "model/cpu/row_tile.h"
+#else
+#define WIDE 0
+#endif
+
+row_multiply cpu_row_multiply(enum dtype dtype, enum row_width width)
+{
+	static const row_multiply all[][3] = {
+		[ROW_PLAIN] = {plain_f32, plain_bf16, plain_f16},
+#if WIDE
+		[ROW_AVX2] = {avx2_f32, avx2_bf16, avx2_f16},
+		[ROW_AVX512] = {avx512_f32, avx512_bf16, avx512_f16},
+#endif
+	};
+
+#if WIDE
+	if (width != ROW_PLAIN && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
+		return NULL;
+	if (width == ROW_AVX512 && !__builtin_cpu_supports("avx512f"))
+		return NULL;
+#endif
+	return (size_t)width < sizeof(all) / sizeof(all[0]) ? all[width][dtype == DTYPE_F32    ? 0
+									 : dtype == DTYPE_BF16 ? 1
+											       : 2]
+							    : NULL;
+}
+
+static row_multiply widest(enum dtype dtype)
+{
+	for (int width = ROW_WIDTHS - 1; width > ROW_PLAIN; width--) {
+		row_multiply multiply = cpu_row_multiply(dtype, width);
+
+		if (multiply)
+			return multiply;
+	}
+	return cpu_row_multiply(dtype, ROW_PLAIN);
+}
+
+bool cpu_rows_take(const struct gemm *g)
+{
+	return g->trans_b && !g->trans_a && g->a.dtype == DTYPE_F32 && g->d.dtype == DTYPE_F32 &&
+	       (g->b.dtype == DTYPE_F32 || g->b.dtype == DTYPE_BF16 || g->b.dtype == DTYPE_F16);
+}
+
+struct work {
+	const struct gemm *g;
+	row_multiply multiply;
+	int64_t columns; /* of an item */
+};
+
+/* d = alpha sums + beta c + bias */
+static void store(const struct gemm *g, const struct row_product *p, int64_t row, int64_t column)
+{
+	for (int64_t i = 0; i < p->rows; i++) {
+		float *d = real_row(g->d, row + i) + column;
+		const float *c = g->beta != 0 ? real_row(g->c, row + i) + column : NULL;
+		const float *bias = g->bias.rows ? real_row(g->bias, 0) + column : NULL;
+
+		for (int64_t j = 0; j < p->columns; j++) {
+			const float begin = (c ? g->beta * c[j] : 0) + (bias ? bias[j] : 0);
+
+			d[j] = begin + g->alpha * p->out[i * p->ldo + j];
+		}
+	}
+}
+
+static void multiply_item(void *arg, int64_t item, unsigned thread)
+{
+	const struct work *w = arg;
+	const struct gemm *g = w->g;
+	const int64_t column = item * w->columns;
+	float out[STRIP * ITEM_COLUMNS];
+	struct row_product p = {
+		.w = mat_rows(&g->b, column, 1).data,
+		.out = out,
+		.columns = column + w->columns < g->d.cols ? w->columns : g->d.cols - column,
+		.k = g->a.cols,
+		.ldw = g->b.ld,
+		.ldx = g->a.ld,
+	};
+
+	(void)thread;
+	p.ldo = p.columns;
+	for (int64_t row = 0; row < g->d.rows; row += STRIP) {
+		p.x = real_row(g->a, row);
+		p.rows = g->d.rows - row < STRIP ? g->d.rows - row : STRIP;
+		w->multiply(&p);
+		store(g, &p, row, column);
+	}
+}
+
+void cpu_gemm_rows(struct backend *back, const struct gemm *g)
+{
+	const int64_t row = (int64_t)dtype_bytes(g->b.dtype, (uint64_t)g->a.cols) + 1;
+	struct work w = {.g = g, .multiply = widest(g->b.dtype), .columns = ITEM_BYTES / row / 4 * 4};
+	const double bytes = (double)((row - 1) * g->b.rows);
+
+	if (w.columns < 4)
+		w.columns = 4;
+	if (w.columns > ITEM_COLUMNS)
+		w.columns = ITEM_COLUMNS;
+	cost_gemm(back, g);
+	cpu_items(back, (g->d.cols + w.columns - 1) / w.columns, bytes, multiply_item, &w);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GEMMs by assay's own kernels: few rows with BF16 weights, and any number of rows with E4M3 weights. Nothing
+ * is timed here, because requests may be running: choices are functions of the shape.
+ */
+#include "gpu/matmul/skinny.h"
+#include "kernel/matmul/skinny.h"
+#include "model/gpu/gemm.h"
+#include "model/tensor/matrix.h"
+
+enum status few_rows_open(struct gpu_state *g, struct error *err)
+{
+	struct error why = {0};
+	enum status st;
+
+	if (!g->options.few_rows)
+		return STATUS_OK;
+	st = skinny_open(&g->skinny, g->device, &why);
+	if (!g->options.invariant && (st == STATUS_UNSUPPORTED || st == STATUS_UNAVAILABLE))
+		return STATUS_OK; /* cuBLASLt does all of BF16's; those of E4M3 are refused */
+	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+}
+
+/* The most rows of one launch. In the invariant form the kind must not depend on the number of rows. */
+static int64_t rows_most(const struct gpu_state *g, const struct gemm *m)
+{
+	return m->b.dtype == DTYPE_E4M3 && g->options.invariant ? SKINNY_MIXED_ROWS_MOST : SKINNY_ROWS_MOST;
+}
+
+static struct skinny_problem problem_of(const struct gemm *m, const struct mat *h, int64_t row, int64_t rows)
+{
+	const struct mat a = mat_rows(&m->a, row, rows), d = mat_rows(h->rows ? h : &m->d, row, rows);
+	const struct mat c = m->beta != 0 ? mat_rows(&m->c, row, rows) : (struct mat){0};
+
+	return (struct skinny_problem){
+		.w = gpu_address(m->b.data),
+		.x = gpu_address(a.data),
+		.y = gpu_address(d.data),
+		.w_scale = m->b.dtype == DTYPE_E4M3 ? gpu_address(m->b.row_scale) : 0,
+		.x_scale = a.dtype == DTYPE_E4M3 ? gpu_address(a.row_scale) : 0,
+		.bias = m->bias.rows ? gpu_address(m->bias.data) : 0,
+		.residual = c.rows ? gpu_address(c.data) : 0,
+		.rows = (uint32_t)rows,
+		.outputs = (uint32_t)d.cols,
+		.k = (uint32_t)a.cols,
+		.swiglu = h->rows > 0,
+		.row_w = (uint64_t)m->b.ld,
+		.row_x = (uint64_t)a.ld,
+		.row_y = (uint64_t)d.ld,
+		.row_residual = (uint64_t)c.ld,
+	};
+}
+
+bool few_rows_take(const struct gpu_state *g, const struct gemm *m, const struct mat *h)
+{
+	const bool is_e4m3 = m->b.dtype == DTYPE_E4M3;
+	struct error ignored = {0};
+	struct skinny_problem p;
+
+	if (!g->skinny || m->trans_a || !m->trans_b || m->alpha != 1 || (m->beta != 0 && m->beta != 1) ||
+	    m->a.dtype != DTYPE_BF16 || m->d.dtype != DTYPE_BF16 || (!is_e4m3 && m->b.dtype != DTYPE_BF16) ||
+	    !m->d.rows || m->b.rows > UINT32_MAX || (m->bias.rows && m->bias.dtype != DTYPE_BF16))
+		return false;
+	if (!is_e4m3 && !g->options.invariant && m->d.rows > SKINNY_ROWS_MOST)
+		return false;
+	/* E4M3 weights, or rows that must not depend on their number, have no other way. */
+	if (is_e4m3 || g->options.invariant)
+		return true;
+	p = problem_of(m, h, 0, m->d.rows);
+	return !skinny_check(&p, &ignored) && skinny_pays(&p);
+}
+
+static enum status run(struct backend *back, const struct gemm *m, const struct mat *h, int64_t most,
+		       struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	enum status st = STATUS_OK;
+
+	for (int64_t row = 0; !st && row < m->d.rows; row += most) {
+		const struct skinny_problem p =
+			problem_of(m, h, row, m->d.rows - row < most ? m->d.rows - row : most);
+		struct skinny_choice choice[SKINNY_CHOICES_MOST];
+
+		st = skinny_check(&p, err);
+		if (st)
+			return st;
+		if (g->options.invariant)
+			choice[0] = skinny_invariant(g->skinny, &p);
+		else if (!skinny_choices(g->skinny, &p, choice))
+			return error_set(err, STATUS_UNSUPPORTED,
+					 "no division of a GEMM of %u rows fits the device", p.rows);
+		st = skinny_enqueue(g->skinny, &p, &choice[0], true, g->stream, err);
+	}
+	return st;
+}
+
+static enum status quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
+			    struct error *err)
+{
+	const struct skinny_quantize q = {
+		.from = gpu_address(from->data),
+		.to = gpu_address(to->data),
+		.scale = gpu_address(to->row_scale),
+		.rows = (uint64_t)from->rows,
+		.cols = (uint64_t)from->cols,
+		.row_from = (uint64_t)from->ld,
+		.row_to = (uint64_t)to->ld,
+	};
+
+	return skinny_quantize(g->skinny, &q, true, g->stream, err);
+}
+
+/* Many rows: cuBLASLt if it has such a GEMM, else as many launches as the rows need. */
+static enum status run_quantized(struct backend *back, const struct gemm *m, const struct mat *h,
+				 struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	struct error why = {0};
+	enum status st;
+
+	if (m->d.rows <= SKINNY_ROWS_MOST || h->rows || g->no_e4m3_library)
+		return run(back, m, h, SKINNY_ROWS_MOST, err);
+	st = gemm_plans_run(back, m, back->cost.flop, &why);
+	if (st != STATUS_UNSUPPORTED)
+		return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+	g->no_e4m3_library = true;
+	return run(back, m, h, SKINNY_ROWS_MOST, err);
+}
+
+enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct gemm quantized = *m;
+	enum status st;
+
+	if (m->b.dtype != DTYPE_E4M3 || gpu_of(back)->options.invariant || m->d.rows <= GEMM_BF16_ROWS)
+		return run(back, m, h, rows_most(gpu_of(back), m), err);
+	st = workspace_e4m3(back, m, &quantized.a, err);
+	if (!st)
+		st = quantize(gpu_of(back), &m->a, &quantized.a, err);
+	if (!st)
+		st = run_quantized(back, &quantized, h, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *m, struct mat h, struct error *err)
+{
+	const double before = back->cost.flop;
+	enum status st;
+
+	if (!few_rows_take(gpu_of(back), m, &h) || m->bias.rows || m->beta != 0 ||
+	    (m->b.dtype == DTYPE_E4M3 && m->d.rows > SKINNY_ROWS_MOST && !gpu_of(back)->options.invariant)) {
+		st = gpu_gemm(back, m, err);
+		return st ? st : back->ops->swiglu(back, m->d, h, err);
+	}
+	cost_gemm(back, m);
+	cost_touch(back, &h, 3);
+	st = gpu_part_flop(back, GPU_PART_THIN, before, err);
+	return st ? st : few_rows_run(back, m, &h, err);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/device/tensor_map.h"
+#include "kernel/paged/attention.h"
+#include "model/gpu/internal.h"
+#include "model/gpu/paged/lists.h"
+#include "model/gpu/paged/tiles.h"
+#include "model/tensor/dtype.h"
+
+#define LOG2_E 1.44269504f
+
+static uint32_t bits_of(int32_t page_tokens)
+{
+	uint32_t bits = 0;
+
+	while (1 << bits < page_tokens)
+		bits++;
+	return bits;
+}
+
+/* The step's rows, with all their operands. */
+struct paged_call {
+	const struct paged_rows *rows;
+	const struct attention *at;
+	const struct paged_layer *cache;
+	struct mat qkv, o;
+};
+
+static enum gpu_kernel_id kernel_of(const struct paged_call *c)
+{
+	if (c->at->head_dim == 64) /* or 128: workspace_paged refuses others */
+		return c->cache->scale.rows ? GPU_KERNEL_PAGED_E4M3_64 : GPU_KERNEL_PAGED_BF16_64;
+	return c->cache->scale.rows ? GPU_KERNEL_PAGED_E4M3_128 : GPU_KERNEL_PAGED_BF16_128;
+}
+
+static uint32_t group_of(const struct attention *at)
+{
+	return (uint32_t)(at->heads / at->kv_heads);
+}
+
+static enum status run_units(struct backend *back, const struct paged_call *c, gpu_ptr block,
+			     struct error *err)
+{
+	const struct paged_placed *placed = c->rows->lists;
+	const uint32_t blocks = paged_lists_blocks(back), dim = (uint32_t)c->at->head_dim;
+	const unsigned shared_most = gpu_of(back)->shared_most;
+	struct paged_attention_args args = {
+		.q = gpu_address(c->qkv.data),
+		.o = gpu_address(c->o.data),
+		.kv = gpu_address(c->cache->kv.data),
+		.scale = gpu_address(c->cache->scale.data),
+		.page = placed->page,
+		.unit = placed->unit,
+		.block = block,
+		.partial = gpu_address(c->rows->room->partial.data),
+		.arrived = placed->arrived,
+		.ld_q = (uint64_t)c->qkv.ld,
+		.ld_o = (uint64_t)c->o.ld,
+		.ld_kv = (uint64_t)c->cache->kv.ld,
+		.ld_scale = (uint64_t)c->cache->scale.ld,
+		.group = group_of(c->at),
+		.kv_heads = (uint32_t)c->at->kv_heads,
+		.page_bits = bits_of(c->rows->page_tokens),
+		.places = paged_work_places(blocks),
+		.split = gpu_of(back)->options.deterministic ? PAGED_SPLIT : PAGED_WHOLE,
+		.scale_log2 = c->at->scale * LOG2_E,
+	};
+	const bool e4m3 = c->cache->scale.rows > 0;
+
+	args.depth = paged_depth(dim, e4m3 ? 1 : 2, shared_most);
+	if (!args.depth)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "attention over a paged KV cache needs %u bytes of shared memory per block, "
+				 "but the GPU has %u",
+				 paged_shared(dim, e4m3 ? 1 : 2, 1), shared_most);
+	return gpu_run(back, kernel_of(c), blocks, PAGED_THREADS, paged_shared(dim, e4m3 ? 1 : 2, args.depth),
+		       &args, err);
+}
+
+/* -- tiles -- */
+
+static enum status make_map(const struct backend *back, struct tensor_map *map, const struct mat *m,
+			    int64_t first_head, int heads, int head_dim, unsigned box_rows, struct error *err)
+{
+	const struct gpu_tensor t = {
+		.data = gpu_address(m->data) + (uint64_t)(first_head * head_dim) * 2,
+		.element_bytes = 2,
+		.columns = (uint64_t)head_dim,
+		.rows = (uint64_t)m->rows,
+		.heads = (uint64_t)heads,
+		.batches = 1,
+		.row_step = (uint64_t)m->ld,
+		.head_step = (uint64_t)head_dim,
+		.batch_step = (uint64_t)(m->rows * m->ld),
+	};
+
+	return gpu_tensor_map(gpu_of(back)->device, map, &t, box_rows, err);
+}
+
+static enum status make_maps(const struct backend *back, const struct paged_call *c,
+			     struct attention_sm90_args *a, struct error *err)
+{
+	const struct attention *at = c->at;
+	const unsigned page = (unsigned)c->rows->page_tokens;
+	enum status st =
+		make_map(back, &a->q_map, &c->qkv, 0, at->heads, at->head_dim, ATTENTION_SM90_ROWS, err);
+
+	if (!st)
+		st = make_map(back, &a->k_map, &c->cache->kv, 0, at->kv_heads, at->head_dim, page, err);
+	if (!st)
+		st = make_map(back, &a->v_map, &c->cache->kv, at->kv_heads, at->kv_heads, at->head_dim, page,
+			      err);
+	return st ? st
+		  : make_map(back, &a->o_map, &c->o, 0, at->heads, at->head_dim, ATTENTION_SM90_O_ROWS, err);
+}
+
+static enum status run_tiles(struct backend *back, const struct paged_call *c, struct error *err)
+{
+	const struct paged_placed *placed = c->rows->lists;
+	const int dim = c->at->head_dim;
+	struct gpu_state *g = gpu_of(back);
+	struct paged_tiles_args args = {
+		.dense = {.o = gpu_address(c->o.data),
+			  .q_starts = placed->tile_count,
+			  .o_step = {.head = dim, .row = c->o.ld},
+			  .heads = (uint32_t)c->at->heads,
+			  .kv_heads = (uint32_t)c->at->kv_heads,
+			  .left = ATTENTION_OPEN,
+			  .scale_log2 = c->at->scale * LOG2_E},
+		.page = placed->page,
+		.tile = placed->tile,
+		.count = placed->tile_count,
+		.page_bits = bits_of(c->rows->page_tokens),
+	};
+	struct gpu_kernel *kernel;
+	enum status st = gpu_kernel(g->device, &kernel, "paged_attention_sm90",
+				    dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
+
+	if (!st)
+		st = make_maps(back, c, &args.dense, err);
+	return st ? st
+		  : gpu_launch_1d(kernel, g->stream, paged_lists_blocks(back), PAGED_TILES_THREADS(dim),
+				  PAGED_TILES_SHARED(dim), &args, err);
+}
+
+enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r, const struct attention *at,
+				struct mat qkv, const struct paged_layer *cache, struct mat o,
+				struct error *err)
+{
+	const struct paged_placed *placed = r->lists;
+	const struct paged_call call = {.rows = r, .at = at, .cache = cache, .qkv = qkv, .o = o};
+	const bool tiled = paged_lists_tiled(back, r->rows) && !cache->scale.rows;
+	const double before = back->cost.flop;
+	enum status st;
+
+	if (cache->kv.dtype != (cache->scale.rows ? DTYPE_E4M3 : DTYPE_BF16))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a GPU's KV cache is BF16, or E4M3 with scales, but this one is %s",
+				 dtype_name(cache->kv.dtype));
+	cost_paged(back, at, &placed->host);
+	st = gpu_part_flop(back, GPU_PART_ATTENTION, before, err);
+	if (!st && tiled)
+		st = run_tiles(back, &call, err);
+	return st ? st : run_units(back, &call, tiled ? placed->rest_block : placed->block, err);
+}

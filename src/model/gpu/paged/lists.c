@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lists of a step are written to pinned memory and copied by one asynchronous copy. There are three
+ * places in pinned memory, so the host may prepare a step while two others wait. The device has one: the
+ * stream's order keeps a step's lists until its work has ended.
+ */
+#include "model/gpu/paged/lists.h"
+#include <stdlib.h>
+#include "model/gpu/internal.h"
+#include "model/gpu/paged/tiles.h"
+
+enum {
+	TURNS = 3,
+	UNIT_WORDS = sizeof(struct paged_unit) / sizeof(int32_t),
+	TILE_WORDS = sizeof(struct paged_tile) / sizeof(int32_t),
+	ROWS_MIXED = 512 /* largest step that one kernel processes: a second launch would take longer */
+};
+
+struct turn {
+	int32_t *host; /* pinned */
+	struct gpu_event *copied;
+	bool used; /* the event was recorded */
+	struct paged_placed placed;
+};
+
+struct paged_lists {
+	struct gpu_device *device;
+	struct turn turn[TURNS];
+	unsigned next;
+	int64_t words; /* of a turn's memory */
+};
+
+/* Offsets in words. Those up to `unit` depend on the numbers of rows and outputs only. */
+struct layout {
+	int64_t token, position, slot, output, begin, keys, arrived, block, rest_block, tile_count, tile,
+		unit;
+};
+
+static int64_t rounded(int64_t words)
+{
+	return (words + 3) / 4 * 4;
+}
+
+static struct layout lay_out(const struct paged_limits *most, int64_t rows, int64_t outputs, uint32_t blocks,
+			     int64_t tiles)
+{
+	struct layout l = {.position = rows, .slot = 2 * rows, .output = 3 * rows};
+
+	l.begin = l.output + outputs;
+	l.keys = l.begin + most->sequences + 1;
+	l.arrived = l.keys + most->sequences;
+	l.block = l.arrived + paged_work_places(blocks);
+	l.rest_block = l.block + blocks + 1;
+	l.tile_count = l.rest_block + blocks + 1;
+	l.tile = rounded(l.tile_count + 1);
+	l.unit = l.tile + tiles * TILE_WORDS;
+	return l;
+}
+
+static int64_t units_most(int heads, int kv_heads, const struct paged_limits *most, uint32_t blocks)
+{
+	return paged_work_most((uint32_t)heads, (uint32_t)kv_heads, most->rows, most->sequences, blocks);
+}
+
+int64_t paged_lists_words(const struct attention *at, const struct paged_limits *most)
+{
+	const int64_t tiles = paged_tiles_most((uint32_t)at->heads, (uint32_t)at->head_dim, most->rows);
+	const struct layout l = lay_out(most, most->rows, most->outputs, PAGED_BLOCKS, tiles);
+
+	return l.unit + 2 * units_most(at->heads, at->kv_heads, most, PAGED_BLOCKS) * UNIT_WORDS +
+	       most->sequences * most->pages;
+}
+
+void paged_lists_release(struct paged_lists **out)
+{
+	struct paged_lists *l = *out;
+
+	for (int i = 0; l && i < TURNS; i++) {
+		void *host = l->turn[i].host;
+
+		gpu_event_destroy(&l->turn[i].copied);
+		gpu_host_free(l->device, &host);
+	}
+	free(l);
+	*out = NULL;
+}
+
+static enum status create(struct paged_lists **out, struct gpu_device *d, int64_t words, struct error *err)
+{
+	struct paged_lists *l = calloc(1, sizeof(*l));
+	enum status st = STATUS_OK;
+
+	if (!l)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the lists of a step");
+	l->device = d;
+	l->words = words;
+	for (int i = 0; !st && i < TURNS; i++) {
+		void *host = NULL;
+
+		st = gpu_host_alloc(d, &host, (uint64_t)words * sizeof(int32_t), err);
+		l->turn[i].host = host;
+		if (!st)
+			st = gpu_event_create(d, &l->turn[i].copied, err);
+	}
+	if (st)
+		paged_lists_release(&l);
+	*out = l;
+	return st;
+}
+
+uint32_t paged_lists_blocks(const struct backend *back)
+{
+	const unsigned sms = gpu_sm_count(gpu_of(back)->device);
+
+	return sms < PAGED_BLOCKS ? sms : PAGED_BLOCKS;
+}
+
+bool paged_lists_tiled(const struct backend *back, int64_t rows)
+{
+	return rows > ROWS_MIXED && gpu_cc(gpu_of(back)->device) == 90 &&
+	       !gpu_of(back)->options.deterministic;
+}
+
+static int64_t pages_of(const struct paged_rows *r, int64_t sequence)
+{
+	return (r->keys[sequence] + r->page_tokens - 1) / r->page_tokens;
+}
+
+/* BUG: the step is larger than the room that was planned for it. */
+static enum status check(const struct paged_rows *r, const struct paged_limits *most, struct error *err)
+{
+	if (r->rows > most->rows || r->outputs > most->outputs || r->sequences > most->sequences ||
+	    r->page_tokens != most->page_tokens)
+		return error_set(err, STATUS_BUG,
+				 "a step of %lld rows, %lld outputs and %lld sequences with pages of %d is "
+				 "larger than its room (%lld, %lld, %lld, %d)",
+				 (long long)r->rows, (long long)r->outputs, (long long)r->sequences,
+				 r->page_tokens, (long long)most->rows, (long long)most->outputs,
+				 (long long)most->sequences, most->page_tokens);
+	for (int64_t s = 0; s < r->sequences; s++)
+		if (pages_of(r, s) > most->pages || pages_of(r, s) > r->page_ld)
+			return error_set(err, STATUS_BUG,
+					 "sequence %lld of a step has %d keys, but room for %lld pages",
+					 (long long)s, r->keys[s], (long long)most->pages);
+	return STATUS_OK;
+}
+
+static void put_list(int32_t *to, const int32_t *from, int64_t count)
+{
+	if (count)
+		memcpy(to, from, (size_t)count * sizeof(*to));
+}
+
+static struct paged_work_rows rows_of(const struct paged_rows *r)
+{
+	return (struct paged_work_rows){.begin = r->begin,
+					.keys = r->keys,
+					.sequences = r->sequences,
+					.page_tokens = (uint32_t)r->page_tokens};
+}
+
+/* The tiles, and the units of the other sequences behind those of all. *units: number of all units. */
+static enum status put_tiles(const struct paged_rows *r, const struct paged_room *room,
+			     const struct layout *l, struct paged_work all, int32_t *host, int64_t *units,
+			     struct error *err)
+{
+	struct paged_work rest = all;
+	struct paged_tiles t = {.heads = all.heads,
+				.head_dim = (uint32_t)room->head_dim,
+				.tile = (struct paged_tile *)(host + l->tile),
+				.room = (l->unit - l->tile) / TILE_WORDS};
+	const struct paged_work_rows rows = rows_of(r);
+	enum status st = paged_tiles_fill(&t, &rows, err);
+
+	host[l->tile_count] = (int32_t)t.count;
+	rest.rows_less = PAGED_TILES_LEAST;
+	rest.unit = all.unit + all.count;
+	rest.block = (uint32_t *)host + l->rest_block;
+	if (!st)
+		st = paged_work_fill(&rest, &rows, err);
+	for (uint32_t i = 0; !st && i <= rest.blocks; i++)
+		rest.block[i] += (uint32_t)all.count;
+	*units = all.count + rest.count;
+	return st;
+}
+
+/* Page numbers of all sequences, from word `at` on, which units and tiles refer to. Returns their end. */
+static int64_t put_pages(const struct paged_rows *r, const struct layout *l, int64_t units, bool tiled,
+			 int32_t *host)
+{
+	struct paged_unit *unit = (struct paged_unit *)(host + l->unit);
+	struct paged_tile *tile = (struct paged_tile *)(host + l->tile);
+	int64_t at = l->unit + units * UNIT_WORDS;
+
+	for (int64_t i = 0; i < units; i++)
+		unit[i].page += (uint32_t)at;
+	for (int64_t i = 0; tiled && i < host[l->tile_count]; i++)
+		tile[i].page += (uint32_t)at;
+	for (int64_t s = 0; s < r->sequences; s++) {
+		put_list(host + at, r->page + s * r->page_ld, pages_of(r, s));
+		at += pages_of(r, s);
+	}
+	return at;
+}
+
+/* *words: end of the lists. */
+static enum status put_work(const struct backend *back, const struct paged_rows *r,
+			    const struct paged_room *room, const struct layout *l, int32_t *host,
+			    int64_t *words, struct error *err)
+{
+	const bool tiled = paged_lists_tiled(back, r->rows);
+	struct paged_work w = {
+		.heads = (uint32_t)room->heads,
+		.kv_heads = (uint32_t)room->kv_heads,
+		.blocks = paged_lists_blocks(back),
+		.invariant = gpu_of(back)->options.deterministic,
+		.unit = (struct paged_unit *)(host + l->unit),
+		.block = (uint32_t *)host + l->block,
+		.room = units_most(room->heads, room->kv_heads, &room->limits, paged_lists_blocks(back)),
+	};
+	const struct paged_work_rows rows = rows_of(r);
+	enum status st = paged_work_fill(&w, &rows, err);
+	int64_t units = w.count;
+
+	if (!st && tiled)
+		st = put_tiles(r, room, l, w, host, &units, err);
+	if (!st)
+		*words = put_pages(r, l, units, tiled, host);
+	return st;
+}
+
+static void put_rows(const struct paged_rows *r, const struct layout *l, uint32_t blocks, int32_t *host)
+{
+	put_list(host + l->token, r->token, r->rows);
+	put_list(host + l->position, r->position, r->rows);
+	put_list(host + l->slot, r->slot, r->rows);
+	put_list(host + l->output, r->output, r->outputs);
+	put_list(host + l->begin, r->begin, r->sequences + 1);
+	put_list(host + l->keys, r->keys, r->sequences);
+	memset(host + l->arrived, 0, paged_work_places(blocks) * sizeof(*host));
+}
+
+/* The step as operations see it. */
+static void place(const struct paged_rows *r, const struct paged_room *room, const struct layout *l,
+		  struct turn *t, struct paged_rows *out)
+{
+	const int32_t *device = room->lists.data;
+
+	t->placed = (struct paged_placed){
+		.page = gpu_address(device),
+		.unit = gpu_address(device + l->unit),
+		.block = gpu_address(device + l->block),
+		.arrived = gpu_address(device + l->arrived),
+		.rest_block = gpu_address(device + l->rest_block),
+		.tile = gpu_address(device + l->tile),
+		.tile_count = gpu_address(device + l->tile_count),
+		.host = {.begin = t->host + l->begin, .keys = t->host + l->keys, .sequences = r->sequences},
+	};
+	*out = *r;
+	out->token = device + l->token;
+	out->position = device + l->position;
+	out->slot = device + l->slot;
+	out->output = device + l->output;
+	out->begin = device + l->begin;
+	out->keys = device + l->keys;
+	out->page = NULL; /* only attention's units say where a sequence's pages are */
+	out->room = room;
+	out->lists = &t->placed;
+}
+
+enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, const struct paged_room *room,
+			  struct paged_rows *out, struct error *err)
+{
+	const uint32_t blocks = paged_lists_blocks(back);
+	const int64_t tiles =
+		paged_lists_tiled(back, r->rows)
+			? paged_tiles_most((uint32_t)room->heads, (uint32_t)room->head_dim, r->rows)
+			: 0;
+	const struct layout l = lay_out(&room->limits, r->rows, r->outputs, blocks, tiles);
+	struct gpu_state *g = gpu_of(back);
+	enum status st = check(r, &room->limits, err);
+	struct turn *t;
+	int64_t words;
+
+	if (!st && g->paged && g->paged->words < room->lists.cols) {
+		st = gpu_stream_wait(g->stream, err);
+		paged_lists_release(&g->paged);
+	}
+	if (!st && !g->paged)
+		st = create(&g->paged, g->device, room->lists.cols, err);
+	if (st)
+		return st;
+	t = &g->paged->turn[g->paged->next];
+	g->paged->next = (g->paged->next + 1) % TURNS;
+	if (t->used)
+		st = gpu_event_wait(t->copied, err);
+	if (st)
+		return st;
+	put_rows(r, &l, blocks, t->host);
+	st = put_work(back, r, room, &l, t->host, &words, err);
+	if (!st)
+		st = gpu_stream_copy_to(g->stream, gpu_address(room->lists.data), t->host,
+					(uint64_t)words * sizeof(int32_t), err);
+	if (!st)
+		st = gpu_event_record(t->copied, g->stream, err);
+	if (st)
+		return st;
+	t->used = true;
+	place(r, room, &l, t, out);
+	return STATUS_OK;
+}

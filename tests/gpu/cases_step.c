@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small kernels of a step against their references. RoPE: A has norms, B an E4M3 cache; cols = heads + 256
+ * kv_heads + 65536 (head_dim / 16). */
+#include "cases_step.h"
+#include "kernel/step/rows.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define EMBED(member) offsetof(struct step_embed_args, member)
+#define NORM(member) offsetof(struct step_norm_args, member)
+#define SWIGLU(member) offsetof(struct step_swiglu_args, member)
+#define ROPE(member) offsetof(struct step_rope_args, member)
+
+enum { VOCAB = 211, PLACES = 5 };
+
+static int32_t token(const struct train_build *b, int64_t i)
+{
+	(void)b;
+	return (int32_t)(i % 3 == 1 ? -1 - i % PLACES : i == 6 ? VOCAB : i == 9 ? -1 - PLACES : i * 31 % VOCAB);
+}
+
+static int32_t last(const struct train_build *b, int64_t i)
+{
+	(void)b;
+	return (int32_t)(i * 57 % VOCAB);
+}
+
+static void embed(struct train_build *b)
+{
+	const struct step_embed_args a = {
+		.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols, .vocab = VOCAB, .places = PLACES};
+	struct operand *o;
+
+	b->file = "step_rows";
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	o = train_operand(b, "token", EMBED(token), NUMBER_I32, b->rows, 1, USE_IN);
+	o->number = token;
+	o->ld = 1;
+	o = train_operand(b, "last", EMBED(last), NUMBER_I32, PLACES, 1, USE_IN);
+	o->number = last;
+	o->ld = 1;
+	o = train_operand(b, "table", EMBED(table), NUMBER_BF16, VOCAB, b->cols, USE_IN);
+	train_number(b, EMBED(ld_table), o->ld);
+	o = train_operand(b, "x", EMBED(x), NUMBER_BF16, b->rows, b->cols, USE_OUT);
+	train_number(b, EMBED(ld_x), o->ld);
+	b->grid[0] = step_blocks((uint64_t)b->rows, (uint64_t)b->cols);
+	b->threads = STEP_THREADS;
+}
+
+static void rmsnorm(struct train_build *b)
+{
+	const struct step_norm_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols, .eps = 1e-5f};
+	struct operand *o;
+
+	b->file = "step_rows";
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	o = train_operand(b, "x", NORM(x), NUMBER_BF16, b->rows, b->cols, USE_IN);
+	train_number(b, NORM(ld_x), o->ld);
+	o->width = 2;
+	o = train_operand(b, "w", NORM(w), NUMBER_BF16, 1, b->cols, USE_IN);
+	o->centre = 1;
+	o->width = 0.5;
+	o = train_operand(b, "y", NORM(y), NUMBER_BF16, b->rows, b->cols, USE_OUT);
+	train_number(b, NORM(ld_y), o->ld);
+	o->tolerance = (struct tolerance){0x1p-6, 1e-5}; /* two roundings may fall the other way */
+	if (!(b->flags & TRAIN_A)) {
+		o = train_operand(b, "rstd", NORM(rstd), NUMBER_F32, b->rows, 1, USE_OUT);
+		train_number(b, NORM(ld_rstd), o->ld);
+		o->tolerance = (struct tolerance){1e-5, 1e-5};
+	}
+	b->grid[0] = (unsigned)b->rows;
+	b->threads = step_norm_threads((uint64_t)b->cols);
+	b->shared_bytes = STEP_NORM_SHARED;
+}
+
+static void swiglu(struct train_build *b)
+{
+	const struct step_swiglu_args a = {.rows = (uint32_t)b->rows, .ffn = (uint32_t)b->cols};
+	struct operand *o;
+
+	b->file = "step_rows";
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	o = train_operand(b, "gate_up", SWIGLU(gate_up), NUMBER_BF16, b->rows, 2 * b->cols, USE_IN);
+	train_number(b, SWIGLU(ld_gate_up), o->ld);
+	o->width = 4;
+	o = train_operand(b, "h", SWIGLU(h), NUMBER_BF16, b->rows, b->cols, USE_OUT);
+	train_number(b, SWIGLU(ld_h), o->ld);
+	o->tolerance = (struct tolerance){0x1p-7, 1e-5};
+	b->grid[0] = step_blocks((uint64_t)b->rows, (uint64_t)b->cols);
+	b->threads = STEP_THREADS;
+}
+
+static int32_t position(const struct train_build *b, int64_t i)
+{
+	return (int32_t)(i * 7 % (b->rows < 200 ? b->rows : 200));
+}
+
+/* The last row is padding. */
+static int32_t slot(const struct train_build *b, int64_t i)
+{
+	return (int32_t)(i == b->rows - 1 && i > 1 ? 0 : 2 * i + 1);
+}
+
+static void rope_lists(struct train_build *b, int64_t dim)
+{
+	struct operand *o = train_operand(b, "position", ROPE(position), NUMBER_I32, b->rows, 1, USE_IN);
+
+	o->number = position;
+	o->ld = 1;
+	o = train_operand(b, "slot", ROPE(slot), NUMBER_I32, b->rows, 1, USE_IN);
+	o->number = slot;
+	o->ld = 1;
+	o = train_operand(b, "cos_sin", ROPE(cos_sin), NUMBER_F32, b->rows < 200 ? b->rows : 200, dim, USE_IN);
+	train_number(b, ROPE(ld_cos_sin), o->ld);
+	for (int i = 0; i < 2 && b->flags & TRAIN_A; i++) {
+		o = train_operand(b, i ? "k_norm" : "q_norm", i ? ROPE(k_norm) : ROPE(q_norm), NUMBER_BF16, 1, dim,
+				  USE_IN);
+		o->centre = 1;
+		o->width = 0.5;
+	}
+}
+
+static void rope_cache(struct train_build *b, const struct step_rope_args *a)
+{
+	const int64_t slots = 2 * b->rows, width = 2 * (int64_t)a->kv_heads * a->head_dim;
+	const bool narrow = b->flags & TRAIN_B;
+	struct operand *o =
+		train_operand(b, "kv", ROPE(kv), narrow ? NUMBER_BYTE : NUMBER_BF16, slots, width, USE_ADDED);
+
+	train_number(b, ROPE(ld_kv), o->ld);
+	o->tolerance = b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-6} : (struct tolerance){0x1p-7, 1e-5};
+	if (!narrow)
+		return;
+	o->tolerance = (struct tolerance){0, 0.02}; /* a code beside the reference's: 1 of about 80 */
+	o = train_operand(b, "scale", ROPE(scale), NUMBER_F32, slots, 2 * (int64_t)a->kv_heads, USE_ADDED);
+	train_number(b, ROPE(ld_scale), o->ld);
+	o->tolerance = (struct tolerance){0x1p-6, 1e-5};
+}
+
+static void rope(struct train_build *b)
+{
+	struct step_rope_args a = {.rows = (uint32_t)b->rows, .eps = 1e-6f};
+	struct operand *o;
+
+	a.heads = (uint32_t)b->cols % 256;
+	a.kv_heads = (uint32_t)b->cols / 256 % 256;
+	a.head_dim = (uint32_t)b->cols / 65536 * 16;
+	a.lanes = step_head_lanes(a.head_dim);
+	b->file = "step_rows";
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	o = train_operand(b, "qkv", ROPE(qkv), NUMBER_BF16, b->rows,
+			  (int64_t)(a.heads + 2 * a.kv_heads) * a.head_dim, USE_ADDED);
+	train_number(b, ROPE(ld_qkv), o->ld);
+	o->tolerance = b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-6} : (struct tolerance){0x1p-7, 1e-5};
+	rope_lists(b, a.head_dim);
+	rope_cache(b, &a);
+	b->grid[0] = step_rope_blocks((uint64_t)b->rows, a.heads, a.kv_heads, a.head_dim);
+	b->threads = STEP_ROPE_THREADS;
+}
+
+const struct train_maker makers_step[] = {
+	{"step_embed", embed},	 {"step_rmsnorm", rmsnorm}, {"step_swiglu", swiglu},
+	{"step_rope", rope}, {NULL, NULL},
+};
+
+#define S TRAIN_SLICED
+#define O TRAIN_ODD
+#define A TRAIN_A
+#define B TRAIN_B
+#define HEADS(heads, kv_heads, dim) ((heads) + 256 * (kv_heads) + 65536 * ((dim) / 16))
+
+#define ROTATE(why, rows, heads, kv_heads, dim, flags)                                                       \
+	{                                                                                                    \
+		"step_rope", why, (uint64_t)(rows) * ((heads) + 2 * (kv_heads)) * (dim), 0, 0, rows,         \
+			HEADS(heads, kv_heads, dim) | (unsigned)(flags) << 24                                \
+	}
+
+static const struct kernel_case cases[] = {
+	TRAIN_CASE("step_embed", "one row", 1, 8, 0),
+	TRAIN_CASE("step_embed", "odd", 13, 129, O),
+	TRAIN_CASE("step_embed", "sliced", 64, 576, S),
+	TRAIN_CASE("step_embed", "7B", 64, 3584, 0),
+	TRAIN_CASE("step_rmsnorm", "one row", 1, 64, 0),
+	TRAIN_CASE("step_rmsnorm", "odd", 17, 577, O),
+	TRAIN_CASE("step_rmsnorm", "without rstd, sliced", 33, 896, A | S),
+	TRAIN_CASE("step_rmsnorm", "widest", 2, 16384, 0),
+	TRAIN_CASE("step_rmsnorm", "7B", 64, 3584, 0),
+	TRAIN_CASE("step_swiglu", "one", 1, 1, 0),
+	TRAIN_CASE("step_swiglu", "odd", 9, 129, O),
+	TRAIN_CASE("step_swiglu", "sliced", 33, 192, S),
+	TRAIN_CASE("step_swiglu", "7B", 16, 18944, 0),
+	ROTATE("one row", 1, 1, 1, 16, 0),
+	ROTATE("heads of 64", 5, 9, 3, 64, S),
+	ROTATE("heads of 48, odd", 7, 3, 1, 48, O),
+	ROTATE("norm, heads of 128", 9, 4, 2, 128, A),
+	ROTATE("norm, heads of 80, odd", 7, 5, 2, 80, A | O),
+	ROTATE("norm, heads of 256", 5, 3, 1, 256, A | S),
+	ROTATE("E4M3, heads of 64", 5, 9, 3, 64, B),
+	ROTATE("E4M3, norm, heads of 128", 9, 4, 2, 128, A | B | S),
+	ROTATE("E4M3, heads of 48, odd", 7, 3, 1, 48, B | O),
+	ROTATE("7B", 64, 28, 4, 128, 0),
+	ROTATE("7B, E4M3", 64, 28, 4, 128, B),
+};
+
+static void test(struct kit *k)
+{
+	kit_cases(k, &group_step, train_one);
+}
+
+const struct kernel_group group_step = {
+	.name = "step", .cases = cases, .count = COUNT(cases), .test = test, .time = step_time};

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel/paged/attention.h in double, by the definition: a column at a time, whatever units its keys are divided into. */
+#include "kernel/paged/attention.h"
+#include "kernel/paged/tiles.h"
+#include "ref.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEAD_DIM_MOST = 128 };
+
+static double bf16(const uint16_t *p)
+{
+	uint32_t bits = (uint32_t)*p << 16;
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return (double)f;
+}
+
+static uint16_t to_bf16(double v)
+{
+	float f = (float)v;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(bits >> 16 | 0x40u);
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static double e4m3(uint8_t code)
+{
+	const int exponent = code >> 3 & 15, mantissa = code & 7;
+	const double v = exponent ? ldexp(8 + mantissa, exponent - 10) : ldexp(mantissa, -9);
+
+	return (code & 0x7f) == 0x7f ? NAN : code & 0x80 ? -v : v;
+}
+
+struct caller {
+	const struct paged_attention_args *a;
+	int64_t dim;
+	bool e4m3;
+};
+
+/* Element d of a key (plane 0) or value (plane 1). */
+static double cached(const struct caller *c, const struct paged_unit *u, int64_t key, int plane, int64_t d)
+{
+	const struct paged_attention_args *a = c->a;
+	const int32_t *page = (const int32_t *)(uintptr_t)a->page + u->page;
+	const uint64_t row = ((uint64_t)page[key >> a->page_bits] << a->page_bits) +
+			     ((uint64_t)key & ((1u << a->page_bits) - 1));
+	const uint64_t head = u->kv_head + (uint64_t)plane * a->kv_heads;
+	const uint64_t at = row * a->ld_kv + head * (uint64_t)c->dim + (uint64_t)d;
+
+	if (!c->e4m3)
+		return bf16((const uint16_t *)(uintptr_t)a->kv + at);
+	return e4m3(((const uint8_t *)(uintptr_t)a->kv)[at]) *
+	       (double)((const float *)(uintptr_t)a->scale)[row * a->ld_scale + head];
+}
+
+static void column(const struct caller *c, const struct paged_unit *u, uint32_t col)
+{
+	const struct paged_attention_args *a = c->a;
+	const uint64_t row = (uint64_t)u->row + col / a->group, head = u->kv_head * a->group + col % a->group;
+	const uint16_t *q = (const uint16_t *)(uintptr_t)a->q + row * a->ld_q + head * (uint64_t)c->dim;
+	uint16_t *to = (uint16_t *)(uintptr_t)a->o + row * a->ld_o + head * (uint64_t)c->dim;
+	const int64_t keys = u->position + (int64_t)(col / a->group) + 1;
+	double *s = malloc((size_t)keys * sizeof(double)), o[HEAD_DIM_MOST] = {0}, top = -INFINITY, sum = 0;
+
+	if (!s)
+		abort();
+	for (int64_t j = 0; j < keys; j++) {
+		s[j] = 0;
+		for (int64_t d = 0; d < c->dim; d++)
+			s[j] += bf16(q + d) * cached(c, u, j, 0, d);
+		s[j] *= (double)a->scale_log2;
+		top = fmax(top, s[j]);
+	}
+	for (int64_t j = 0; j < keys; j++) {
+		const double e = exp2(s[j] - top);
+
+		sum += e;
+		for (int64_t d = 0; d < c->dim; d++)
+			o[d] += e * cached(c, u, j, 1, d);
+	}
+	for (int64_t d = 0; d < c->dim; d++)
+		to[d] = to_bf16(o[d] / sum);
+	free(s);
+}
+
+static void run(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct paged_attention_args *a = args;
+	const struct caller c = {a, strstr(entry, "d128") ? 128 : 64, strstr(entry, "e4m3")};
+	const struct paged_unit *unit = (const struct paged_unit *)(uintptr_t)a->unit;
+	const uint32_t *block = (const uint32_t *)(uintptr_t)a->block;
+
+	for (uint32_t i = block[0]; i < block[grid.blocks]; i++)
+		for (uint32_t col = 0; unit[i].part == 0 && col < unit[i].cols; col++)
+			column(&c, &unit[i], unit[i].col + col);
+}
+
+/* Tiles, as columns of a problem without groups. */
+static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct paged_tiles_args *t = args;
+	const int64_t dim = strstr(entry, "d128") ? 128 : 64;
+	const uint32_t kv_heads = t->dense.kv_heads, group = t->dense.heads / kv_heads;
+	struct paged_attention_args a = {
+		.o = t->dense.o,
+		.page = t->page,
+		.ld_q = t->dense.q_map.opaque[5] / 2,
+		.ld_o = (uint64_t)t->dense.o_step.row,
+		.ld_kv = t->dense.k_map.opaque[5] / 2,
+		.group = group,
+		.kv_heads = kv_heads,
+		.page_bits = t->page_bits,
+		.scale_log2 = t->dense.scale_log2,
+	};
+	const struct caller c = {&a, dim, false};
+	const struct paged_tile *tile = (const struct paged_tile *)(uintptr_t)t->tile;
+
+	(void)grid;
+	memcpy(&a.q, &t->dense.q_map.opaque[0], sizeof(a.q));
+	memcpy(&a.kv, &t->dense.k_map.opaque[0], sizeof(a.kv));
+	for (uint32_t i = 0; i < *(const uint32_t *)(uintptr_t)t->count; i++, tile++) {
+		const struct paged_unit u = {.row = tile->row,
+					     .position = tile->keys - tile->rows,
+					     .page = tile->page,
+					     .kv_head = (uint16_t)(tile->head / group)};
+		const int32_t end = tile->first * 64 + PAGED_TILES_ROWS(dim);
+
+		for (int32_t row = tile->first * 64; row < tile->rows && row < end; row++)
+			column(&c, &u, (uint32_t)row * group + tile->head % group);
+	}
+}
+
+const struct ref_row ref_paged[] = {
+	{"paged_bf16_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"paged_e4m3_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
+	{NULL, NULL, 0, 0},
+};

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rates of attention over a paged KV cache:
+ *
+ *   tests/gpu/kernel_cases time paged     checks all cases of cases_paged.c first, then times these steps
+ *
+ * Each step's line has the time of one layer, the rate at which its keys and values are read once, its share of the DRAM's rate, and
+ * the rate of FLOP. Of a chunk the dense kernel's rate at the same shape stands beside it. Successive calls read other pages, of
+ * 400 MB together, so that keys come from memory and not from the L2.
+ */
+#include "cases.h"
+#include "core/math/random.h"
+#include "gpu/attention/own_forward.h"
+#include "kernel/paged/attention.h"
+#include "model/gpu/paged/work.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { PAGE_BITS = 5, SEQUENCES_MOST = 320, RANDOM_BYTES = 8 << 20 };
+#define COLD_BYTES ((uint64_t)400 << 20)
+
+struct shape {
+	const char *name;
+	uint32_t heads, kv_heads, dim;
+};
+static const struct shape qwen = {"Qwen2-7B", 28, 4, 128}, llama = {"Llama-3-8B", 32, 8, 128}, smollm = {"SmolLM2-135M", 9, 3, 64};
+
+/* `decoding` sequences of one row and `keys` keys, and one of `rows` rows after `before` keys. */
+struct timed {
+	const struct shape *shape;
+	bool e4m3, invariant;
+	int32_t decoding, keys, rows, before;
+};
+static const struct timed steps[] = {
+	{&qwen, false, false, 1, 600, 0, 0},	  {&qwen, false, false, 32, 600, 0, 0},	   {&qwen, false, false, 64, 600, 0, 0},
+	{&qwen, false, false, 128, 600, 0, 0},	  {&qwen, false, false, 256, 600, 0, 0},   {&qwen, false, false, 1, 4096, 0, 0},
+	{&qwen, false, false, 32, 4096, 0, 0},	  {&qwen, false, false, 64, 4096, 0, 0},   {&qwen, false, false, 128, 4096, 0, 0},
+	{&qwen, false, false, 256, 4096, 0, 0},	  {&qwen, false, false, 1, 32768, 0, 0},   {&qwen, true, false, 1, 600, 0, 0},
+	{&qwen, true, false, 64, 600, 0, 0},	  {&qwen, true, false, 256, 600, 0, 0},	   {&qwen, true, false, 64, 4096, 0, 0},
+	{&qwen, true, false, 256, 4096, 0, 0},	  {&qwen, true, false, 1, 32768, 0, 0},	   {&qwen, false, true, 1, 4096, 0, 0},
+	{&qwen, false, true, 64, 600, 0, 0},	  {&qwen, false, true, 256, 600, 0, 0},	   {&qwen, false, true, 64, 4096, 0, 0},
+	{&llama, false, false, 64, 600, 0, 0},	  {&llama, false, false, 64, 4096, 0, 0},  {&smollm, false, false, 64, 600, 0, 0},
+	{&smollm, false, false, 256, 4096, 0, 0}, {&qwen, false, false, 0, 0, 2048, 0},	   {&qwen, false, false, 0, 0, 2048, 4096},
+	{&qwen, false, false, 0, 0, 2048, 16384}, {&llama, false, false, 0, 0, 2048, 0},   {&llama, false, false, 0, 0, 2048, 4096},
+	{&smollm, false, false, 0, 0, 2048, 0},	  {&smollm, false, false, 0, 0, 2048, 4096}, {&qwen, true, false, 0, 0, 2048, 4096},
+	{&qwen, false, true, 0, 0, 2048, 4096},	  {&qwen, false, false, 64, 600, 256, 600}, {&qwen, false, false, 64, 600, 1024, 600},
+};
+
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, PARTIAL, ARRIVED, ARRAYS };
+struct bed {
+	struct kit *k;
+	const struct timed *t;
+	struct gpu_kernel *kernel;
+	struct paged_attention_args args;
+	uint32_t blocks, shared_bytes;
+	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
+	int64_t sequences, pages, positions, copies, turn;
+	gpu_ptr memory[ARRAYS];
+	struct attention_own *dense;
+	struct attention_operands operands;
+};
+
+static int64_t pages_of(int32_t keys)
+{
+	return (keys + (1 << PAGE_BITS) - 1) >> PAGE_BITS;
+}
+
+static void add_sequence(struct bed *b, int32_t keys, int32_t rows)
+{
+	b->keys[b->sequences] = keys;
+	b->begin[b->sequences + 1] = b->begin[b->sequences] + rows;
+	b->sequences++;
+	b->pages += pages_of(keys);
+	b->positions += keys;
+}
+
+static uint64_t position_bytes(const struct timed *t)
+{
+	return (uint64_t)2 * t->shape->kv_heads * (t->e4m3 ? t->shape->dim + 4 : 2 * t->shape->dim);
+}
+
+/* Random numbers near 1 or below, of 16 or of 8 bits. */
+static enum status fill_random(struct bed *b, gpu_ptr to, uint64_t bytes, bool e4m3, struct error *err)
+{
+	uint16_t *host = malloc(RANDOM_BYTES);
+	enum status st = host ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory for random numbers");
+
+	for (uint64_t i = 0; !st && i < RANDOM_BYTES / 2; i++) {
+		const uint32_t word = random_u32(b->k->seed, 0, i);
+		const float f = random_f32(b->k->seed, 1, i);
+		uint32_t bits;
+
+		memcpy(&bits, &f, sizeof(bits));
+		host[i] = (uint16_t)(e4m3 ? word & 0xbfbf : bits >> 16);
+	}
+	for (uint64_t at = 0; !st && at < bytes; at += RANDOM_BYTES)
+		st = gpu_copy_to(b->k->device, to + at, host, bytes - at < RANDOM_BYTES ? bytes - at : RANDOM_BYTES, err);
+	free(host);
+	return st;
+}
+
+/* Each copy of the step has pages of its own, in random order. */
+static enum status fill_pages(struct bed *b, struct error *err)
+{
+	const int64_t all = b->pages * b->copies;
+	int32_t *page = malloc((size_t)all * sizeof(*page));
+	enum status st = page ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory for pages");
+
+	for (int64_t i = 0; !st && i < all; i++) {
+		const int64_t other = (int64_t)(random_u32(b->k->seed, 2, (uint64_t)i) % (uint64_t)(i + 1));
+
+		if (other < i)
+			page[i] = page[other];
+		page[other] = (int32_t)i;
+	}
+	if (!st)
+		st = gpu_copy_to(b->k->device, b->memory[PAGE], page, (uint64_t)all * sizeof(*page), err);
+	free(page);
+	return st;
+}
+
+static enum status fill_work(struct bed *b, int64_t room, struct error *err)
+{
+	struct paged_work w = {.heads = b->t->shape->heads,
+			       .kv_heads = b->t->shape->kv_heads,
+			       .blocks = b->blocks,
+			       .invariant = b->t->invariant,
+			       .unit = malloc((size_t)room * sizeof(struct paged_unit)),
+			       .block = malloc((b->blocks + 1) * sizeof(uint32_t)),
+			       .room = room};
+	const struct paged_work_rows rows = {
+		.begin = b->begin, .keys = b->keys, .sequences = b->sequences, .page_tokens = 1 << PAGE_BITS};
+	enum status st = w.unit && w.block ? paged_work_fill(&w, &rows, err)
+					   : error_set(err, STATUS_NO_RESOURCE, "no memory for work");
+
+	if (!st)
+		st = gpu_copy_to(b->k->device, b->memory[UNIT], w.unit, (uint64_t)w.count * sizeof(*w.unit), err);
+	if (!st)
+		st = gpu_copy_to(b->k->device, b->memory[BLOCK], w.block, (b->blocks + 1) * sizeof(uint32_t), err);
+	free(w.unit);
+	free(w.block);
+	return st;
+}
+
+static enum status allocate(struct bed *b, int64_t room, struct error *err)
+{
+	const struct shape *s = b->t->shape;
+	const uint64_t rows = (uint64_t)b->begin[b->sequences], positions = (uint64_t)(b->pages * b->copies) << PAGE_BITS;
+	const uint64_t bytes[ARRAYS] = {
+		[Q] = rows * (s->heads + 2 * s->kv_heads) * s->dim * 2,
+		[O] = rows * s->heads * s->dim * 2,
+		[KV] = positions * 2 * s->kv_heads * s->dim * (b->t->e4m3 ? 1 : 2),
+		[SCALE] = b->t->e4m3 ? positions * 2 * s->kv_heads * 4 : 4,
+		[PAGE] = (uint64_t)(b->pages * b->copies) * 4,
+		[UNIT] = (uint64_t)room * sizeof(struct paged_unit),
+		[BLOCK] = (b->blocks + 1) * 4,
+		[PARTIAL] = (uint64_t)(paged_work_places(b->blocks) + b->blocks) * PAGED_PARTIAL(s->dim) * 4,
+		[ARRIVED] = paged_work_places(b->blocks) * 4,
+	};
+	enum status st = STATUS_OK;
+
+	for (int i = 0; i < ARRAYS && !st; i++)
+		st = gpu_alloc(b->k->device, &b->memory[i], bytes[i], err);
+	if (!st)
+		st = fill_random(b, b->memory[Q], bytes[Q], false, err);
+	if (!st)
+		st = fill_random(b, b->memory[KV], bytes[KV], b->t->e4m3, err);
+	if (!st)
+		st = gpu_stream_fill32(b->k->stream, b->memory[SCALE], 0x3c000000, bytes[SCALE] / 4, err);
+	return st ? st : gpu_stream_fill32(b->k->stream, b->memory[ARRIVED], 0, bytes[ARRIVED] / 4, err);
+}
+
+static void point(struct bed *b)
+{
+	const struct shape *s = b->t->shape;
+
+	b->args = (struct paged_attention_args){
+		.q = b->memory[Q],
+		.o = b->memory[O],
+		.kv = b->memory[KV],
+		.scale = b->t->e4m3 ? b->memory[SCALE] : 0,
+		.unit = b->memory[UNIT],
+		.block = b->memory[BLOCK],
+		.partial = b->memory[PARTIAL],
+		.arrived = b->memory[ARRIVED],
+		.ld_q = (s->heads + 2 * s->kv_heads) * s->dim,
+		.ld_o = s->heads * s->dim,
+		.ld_kv = 2 * s->kv_heads * s->dim,
+		.ld_scale = 2 * s->kv_heads,
+		.group = s->heads / s->kv_heads,
+		.kv_heads = s->kv_heads,
+		.page_bits = PAGE_BITS,
+		.depth = paged_depth(s->dim, b->t->e4m3 ? 1 : 2, gpu_shared_most(b->k->device)),
+		.places = paged_work_places(b->blocks),
+		.split = b->t->invariant ? PAGED_SPLIT : PAGED_WHOLE,
+		.scale_log2 = 1.44269504f / sqrtf((float)s->dim),
+	};
+	b->shared_bytes = paged_shared(s->dim, b->t->e4m3 ? 1 : 2, b->args.depth);
+}
+
+static enum status open_step(struct bed *b, struct error *err)
+{
+	const struct timed *t = b->t;
+	char entry[32];
+	enum status st;
+	int64_t room;
+
+	for (int32_t i = 0; i < t->decoding; i++)
+		add_sequence(b, t->keys, 1);
+	if (t->rows)
+		add_sequence(b, t->before + t->rows, t->rows);
+	b->copies = 1 + (int64_t)(COLD_BYTES / ((uint64_t)b->positions * position_bytes(t)));
+	b->copies = b->copies < 64 ? b->copies : 64;
+	b->blocks = gpu_sm_count(b->k->device);
+	b->blocks = b->blocks < PAGED_BLOCKS ? b->blocks : PAGED_BLOCKS;
+	room = paged_work_most(t->shape->heads, t->shape->kv_heads, b->begin[b->sequences], b->sequences, b->blocks);
+	snprintf(entry, sizeof(entry), "paged_%s_d%u", t->e4m3 ? "e4m3" : "bf16", t->shape->dim);
+	st = gpu_kernel(b->k->device, &b->kernel, "paged_attention", entry, err);
+	if (!st)
+		st = allocate(b, room, err);
+	if (!st)
+		st = fill_pages(b, err);
+	if (!st)
+		st = fill_work(b, room, err);
+	point(b);
+	return st;
+}
+
+static enum status call_paged(void *arg, struct error *err)
+{
+	struct bed *b = arg;
+
+	b->args.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
+	return gpu_launch_1d(b->kernel, b->k->stream, b->blocks, PAGED_THREADS, b->shared_bytes, &b->args, err);
+}
+
+static enum status call_dense(void *arg, struct error *err)
+{
+	const struct bed *b = arg;
+
+	return attention_own_enqueue(b->dense, &b->operands, b->k->stream, err);
+}
+
+/* The dense kernel on the same memory as one contiguous sequence; 0: it does not take the shape. */
+static double dense_flops(struct bed *b, double flop)
+{
+	const struct timed *t = b->t;
+	const struct shape *s = t->shape;
+	const struct attention_problem p = {
+		.type = ATTENTION_BF16,
+		.out_type = ATTENTION_BF16,
+		.batch = 1,
+		.heads = s->heads,
+		.kv_heads = s->kv_heads,
+		.q_len = (uint32_t)t->rows,
+		.kv_len = (uint32_t)(t->before + t->rows),
+		.head_dim = s->dim,
+		.mask = ATTENTION_CAUSAL,
+		.q = {.batch = b->args.ld_q * (uint64_t)t->rows, .head = s->dim, .row = b->args.ld_q},
+		.k = {.batch = b->args.ld_kv * (uint64_t)(t->before + t->rows), .head = s->dim, .row = b->args.ld_kv},
+		.v = {.batch = b->args.ld_kv * (uint64_t)(t->before + t->rows), .head = s->dim, .row = b->args.ld_kv},
+		.o = {.batch = b->args.ld_o * (uint64_t)t->rows, .head = s->dim, .row = b->args.ld_o},
+	};
+	struct error ignored = {0};
+	double ns = 0;
+
+	if (!t->rows || t->decoding || t->e4m3 || attention_own_create(&b->dense, b->k->device, &p, &ignored))
+		return 0;
+	b->operands = (struct attention_operands){
+		.q = b->memory[Q], .k = b->memory[KV], .v = b->memory[KV] + (uint64_t)s->kv_heads * s->dim * 2, .o = b->memory[O]};
+	if (kit_time(b->k, call_dense, b, 20, &ns, &ignored) || ns <= 0)
+		return 0;
+	return flop / ns * 1e9;
+}
+
+static enum status time_step(struct kit *k, const struct timed *t, struct error *err)
+{
+	struct bed *b = calloc(1, sizeof(*b));
+	const struct shape *s = t->shape;
+	double ns = 0, bytes, flop, dense;
+	enum status st;
+
+	if (!b)
+		return error_set(err, STATUS_NO_RESOURCE, "no memory for a step");
+	b->k = k;
+	b->t = t;
+	st = open_step(b, err);
+	if (!st)
+		st = kit_time(k, call_paged, b, 50, &ns, err);
+	bytes = (double)b->positions * (double)position_bytes(t);
+	flop = 4.0 * s->dim * s->heads *
+	       ((double)t->decoding * t->keys + (double)t->rows * t->before + (double)t->rows * (t->rows + 1) / 2);
+	if (!st && ns > 0) {
+		printf("%-12s %s%s %3d x %5d keys, %4d rows after %5d: %8.1f us %6.0f GB/s %5.1f %% of DRAM %6.1f TFLOPS", s->name,
+		       t->e4m3 ? "e4m3" : "bf16", t->invariant ? " invariant" : "", t->decoding, t->keys, t->rows, t->before, ns / 1e3,
+		       bytes / ns, 100 * bytes / ns * 1e9 / gpu_dram_rate(k->device), flop / ns / 1e3);
+		dense = dense_flops(b, flop);
+		if (dense > 0)
+			printf(", dense (%s) %6.1f", attention_own_name(b->dense, 0), dense / 1e12);
+		printf("\n");
+	}
+	attention_own_destroy(&b->dense);
+	for (int i = 0; i < ARRAYS; i++)
+		gpu_free(k->device, &b->memory[i]);
+	free(b);
+	return st;
+}
+
+enum status paged_time(struct kit *k, struct error *err);
+enum status paged_time(struct kit *k, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; i < COUNT(steps) && !st; i++)
+		st = time_step(k, &steps[i], err);
+	return st;
+}
