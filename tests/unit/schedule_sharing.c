@@ -38,6 +38,26 @@ static void test_cache__a_full_hit_computes_its_last_page_again(void **state)
 	schedule_free(&s);
 }
 
+/* The page that was computed again gives way to the older one, while a step in flight still reads it. */
+static void test_cache__a_page_that_gives_way_drains(void **state)
+{
+	struct schedule *s = bed_open(&bed_options);
+	struct engine_request q = bed_request(1, 48, 1);
+
+	(void)state;
+	run_alone(s, &q);
+	q.id = 2;
+	q.max_tokens = 5;
+	bed_submit(s, &q, 0);
+	schedule_plan(s, 0, 1);
+	schedule_plan(s, 0, 1);
+	bed_done(s, bed_results(schedule_oldest(s)), 0);
+	assert_int_equal(schedule_facts(s).pages.draining, 1);
+	bed_done(s, bed_results(schedule_oldest(s)), 0);
+	assert_int_equal(schedule_facts(s).pages.draining, 0);
+	schedule_free(&s);
+}
+
 /* A conversation goes on: prompt and text of the first turn are in the cache. The text's tokens are 1000 each. */
 static void test_cache__the_next_turn_finds_the_text(void **state)
 {
@@ -88,6 +108,7 @@ static void test_cache__a_burst_of_equal_prompts_computes_the_prompt_once(void *
 	struct engine_request q = bed_request(1, 1600, 4);
 	const struct schedule_plan *plan;
 	int32_t rows = 0;
+	bool together = false;
 
 	(void)state;
 	for (q.id = 1; q.id <= 8; q.id++)
@@ -98,9 +119,11 @@ static void test_cache__a_burst_of_equal_prompts_computes_the_prompt_once(void *
 	for (; plan; plan = schedule_plan(s, 0, 1)) {
 		for (int32_t i = 0; i < plan->count; i++)
 			rows += plan->entries[i].decodes ? 0 : plan->entries[i].rows;
+		together |= plan->count == 8;
 		bed_done(s, bed_results(plan), 0);
 	}
 	assert_int_equal(rows, 1600 + 7 * 16);
+	assert_true(together); /* the others begin as soon as the prompt is computed */
 	assert_int_equal(schedule_facts(s).ended, 8);
 	schedule_free(&s);
 }
@@ -470,6 +493,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cache__a_full_hit_computes_its_last_page_again),
+		cmocka_unit_test(test_cache__a_page_that_gives_way_drains),
 		cmocka_unit_test(test_cache__the_next_turn_finds_the_text),
 		cmocka_unit_test(test_cache__salt_and_adapter_separate_requests),
 		cmocka_unit_test(test_cache__a_burst_of_equal_prompts_computes_the_prompt_once),

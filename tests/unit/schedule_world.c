@@ -361,9 +361,9 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 		EXPECT(e->most <= 1 || (plan->count == 1 && !w->s->waiting), "several tokens at once if it is alone");
 		EXPECT(!e->decodes || (!prefills && e->rows == 1), "decode rows come first");
 		EXPECT(e->logits >= e->samples && e->logits_first + e->logits <= e->rows, "logits are rows");
-		EXPECT(e->decodes || o->rows_least <= e->rows || e->samples || !prefills ||
-			       e->first + e->rows == w->asks[e->number].prompt || w->asks[e->number].scores,
-		       "no tiny pieces");
+		EXPECT(e->samples || e->first + e->rows == e->known || w->asks[e->number].scores ||
+			       ((e->first + e->rows) % o->pages.page_tokens == 0 && e->rows >= o->rows_least),
+		       "a piece ends at the end of a page, and is not tiny");
 		for (int32_t j = 0; j < i; j++)
 			EXPECT(e->place != plan->entries[j].place && e->number != plan->entries[j].number,
 			       "one entry for a place and a request");
