@@ -92,7 +92,6 @@ struct pages_counts {
 struct pages_counts pages_counts(const struct pages *pool);
 /* Pages that pages_take can give out now: free and cached. */
 int64_t pages_available(const struct pages *pool);
-int32_t pages_page_tokens(const struct pages *pool);
 /* References of a page. */
 int64_t pages_references(const struct pages *pool, uint32_t page);
 
