@@ -4,6 +4,11 @@
 #pragma GCC diagnostic ignored "-Wunknown-pragmas" /* of unrolling */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* columns that a unit does not have */
 
+static uint32_t shared_address(uint32_t at)
+{
+	return at;
+}
+
 static void copy16(uint32_t to, const uint8_t *from, bool there)
 {
 	emulate_copy((char *)shared + to, from, there ? 16 : 0, there ? 0 : 16);
