@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "model/files/safetensors/safetensors.h"
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/tensor/dtype.h"
 
 enum { TENSORS_MOST = 128 };

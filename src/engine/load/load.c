@@ -65,7 +65,7 @@ static enum status place(struct loaded *l, const struct load_options *o, struct 
 		.positions = l->positions,
 		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
 		 */
-		.blocks = o->merge || l->back.kind == BACKEND_GPU ? NULL : &l->weights,
+		.blocks = (o->adapter && o->merge) || l->back.kind == BACKEND_GPU ? NULL : &l->weights,
 	};
 	const struct paged_step_options step = step_options(l, o);
 	enum status st = model_create(&l->model, &l->weights.shape, &options, err);

@@ -3,7 +3,7 @@
  * quantization_config of config.json. Supported are checkpoints of compressed-tensors in E4M3 with one factor
  * per tensor or per row, "float-quantized". Everything else is refused by name.
  */
-#include "model/json/file.h"
+#include "core/json/file.h"
 #include "model/shape/shape.h"
 
 static const char *text_of(const struct json_keys *r, const char *key)
