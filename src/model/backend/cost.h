@@ -24,6 +24,14 @@ enum status workspace_cached(struct backend *back, int64_t keys, struct mat *sco
 /* Allocates the memory of steps within the limits. */
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err);
+/* Where the lists and the workspace of a sample lie in a GPU's room->sampling, in bytes. */
+struct sampling_places {
+	uint64_t row, bias, mask, part, tops, bins, end;
+	int64_t biases; /* most biases of all rows together */
+};
+struct sampling_places sampling_places_of(const struct paged_limits *most);
+/* Allocates room->sampling of a GPU. */
+enum status workspace_sampling(struct backend *back, struct paged_room *room, struct error *err);
 /* Causal attention of the step's rows to the keys of their sequences. Needs begin and keys in host memory. */
 void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
 /* Workspace of a GEMM with quantized weights: up to BLOCKS_ROWS rows of x are quantized too; for more rows,
