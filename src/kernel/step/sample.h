@@ -11,8 +11,8 @@
  * that ends last makes the choice. Nothing depends on the order in which blocks run: sums of floating-point
  * numbers have a fixed order, and those that are formed by atomics are of integers.
  * A choice goes through the ids to the point (random_u32(seed, stream, index) + 1/2) / 2^32 of their total
- * probability: in the order of ids if top_k, top_p and min_p allow all, else from the most likely one on, equals
- * by id. model/generation/choice.c does the same on a CPU.
+ * probability: in the order of ids if top_k, top_p and min_p allow all, else from the most likely one on,
+ * equals by id. model/generation/choice.c does the same on a CPU.
  */
 #ifndef KERNEL_STEP_SAMPLE_H
 #define KERNEL_STEP_SAMPLE_H
@@ -48,9 +48,9 @@ struct step_sample_bias {
 
 /* What a part of a row found. A best is the ordered value (32 bits) and the inverted id; 0: none. */
 struct step_sample_part {
-	uint64_t best;	  /* after penalties, bias and mask */
+	uint64_t best; /* after penalties, bias and mask */
 	uint64_t raw_best;
-	double raw_sum; /* sum of exp(logit - largest logit of the part), if a log probability is wanted */
+	double raw_sum;	   /* sum of exp(logit - largest logit of the part), if a log probability is wanted */
 	uint32_t infinite; /* a logit is NaN or infinite */
 	uint32_t reserved;
 };
@@ -58,13 +58,13 @@ static_assert(sizeof(struct step_sample_part) == 32, "layout shared with nvcc");
 
 /* Grid: rows * parts blocks of STEP_SAMPLE_THREADS. */
 struct step_sample_args {
-	DEVICE_PTR(const void) logits;			   /* (rows, vocab), ld: BF16 or F32 */
-	DEVICE_PTR(struct step_sample_row) row;		   /* (rows) */
+	DEVICE_PTR(const void) logits;		/* (rows, vocab), ld: BF16 or F32 */
+	DEVICE_PTR(struct step_sample_row) row; /* (rows) */
 	DEVICE_PTR(const struct step_sample_bias) bias;
-	DEVICE_PTR(const uint32_t) mask; /* (masks, mask_words) */
-	DEVICE_PTR(uint16_t) counts;	 /* (places, vocab), ld_counts */
-	DEVICE_PTR(int32_t) last;	 /* (places) */
-	DEVICE_PTR(int32_t) results;	 /* (rows, STEP_SAMPLE_RESULT_WORDS), ld_results */
+	DEVICE_PTR(const uint32_t) mask;	  /* (masks, mask_words) */
+	DEVICE_PTR(uint16_t) counts;		  /* (places, vocab), ld_counts */
+	DEVICE_PTR(int32_t) last;		  /* (places) */
+	DEVICE_PTR(int32_t) results;		  /* (rows, STEP_SAMPLE_RESULT_WORDS), ld_results */
 	DEVICE_PTR(struct step_sample_part) part; /* (rows, parts) */
 	DEVICE_PTR(uint64_t) tops;		  /* (rows, parts, STEP_SAMPLE_TOPS) */
 	/* plain: (rows, parts, STEP_SAMPLE_PLAIN_BINS) of 16 bits; scan and choose: per row STEP_SAMPLE_BINS

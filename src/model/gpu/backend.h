@@ -79,6 +79,8 @@ const char *gpu_backend_gemm(const struct backend *back);
 const char *gpu_backend_attention(const struct backend *back);
 /* The error that prevented CUDA graphs although they were asked for; NULL: none. Lent. */
 const char *gpu_backend_graphs_refused(const struct backend *back);
+/* The error that prevented the graph of a step (ops->replay) the last time; NULL: none. Lent. */
+const char *gpu_backend_replay_refused(const struct backend *back);
 /* Division of the stream's time: by the caller's phases, and by kinds of operations, which reports explain
  * (report/training/step_parts.c). name, word */
 /* clang-format off */

@@ -244,6 +244,29 @@ enum status gpu_backend_put(struct backend *back, struct mat to, const void *fro
 		       : put_rows(back, to, from, NULL, err);
 }
 
+enum status gpu_staged_words(struct backend *back, const int32_t *words, uint64_t count, gpu_staged_run *run,
+			     void *arg, struct error *err)
+{
+	enum { PIECE_WORDS = PIECE_BYTES / sizeof(*words) };
+	struct staging *s = gpu_of(back)->staging;
+	enum status st = STATUS_OK;
+
+	for (uint64_t at = 0; !st && at < count; at += PIECE_WORDS) {
+		const uint64_t some = count - at < PIECE_WORDS ? count - at : PIECE_WORDS;
+		struct piece *p;
+
+		st = take(s, &p, err);
+		if (!st) {
+			memcpy(p->host, words + at, some * sizeof(*words));
+			st = run(arg, p->mapped, at, some, err);
+		}
+		if (!st)
+			st = mark(s, p, err);
+		give_back(s, p);
+	}
+	return st;
+}
+
 static enum status get_piece(struct backend *back, const uint8_t *from, uint8_t *to, uint64_t bytes,
 			     struct error *err)
 {
