@@ -7,6 +7,7 @@ meant_for_tests() {
 	cat << LIST
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
+schedule_check all state of the engine's scheduler against itself
 LIST
 }
 LC_ALL=C

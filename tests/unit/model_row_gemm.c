@@ -159,12 +159,31 @@ static void test_row_gemm__long_rows_and_transposed_operands_work(void **state)
 	free(long_w);
 }
 
+static void test_row_gemm__memory_for_an_arena_is_aligned(void **state)
+{
+	static const size_t sizes[] = {1000, 5 << 20};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint8_t *memory = cpu_memory(sizes[i]);
+
+		assert_non_null(memory);
+		assert_int_equal((uintptr_t)memory % ARENA_ALIGN, 0);
+		memory[0] = memory[sizes[i] - 1] = 1;
+		free(memory);
+	}
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they abort */
+	assert_null(cpu_memory((size_t)1 << 60));
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_row_gemm__every_width_gives_each_row_the_same_bits),
 		cmocka_unit_test(test_row_gemm__a_back_end_for_inference_does_not_look_at_other_rows),
 		cmocka_unit_test(test_row_gemm__long_rows_and_transposed_operands_work),
+		cmocka_unit_test(test_row_gemm__memory_for_an_arena_is_aligned),
 	};
 
 	return cmocka_run_group_tests_name("row_gemm", tests, NULL, NULL);

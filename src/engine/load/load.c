@@ -265,7 +265,8 @@ static enum status open_cpu(struct loaded *l, const struct load_options *o, stru
 
 	if (st)
 		return st;
-	if (posix_memalign(&l->memory, ARENA_ALIGN, planned.bytes))
+	l->memory = cpu_memory(planned.bytes);
+	if (!l->memory)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "%s: cannot allocate %.3g GB of memory", o->model,
 				       (double)planned.bytes * 1e-9);

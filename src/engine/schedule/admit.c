@@ -106,8 +106,7 @@ static void begin(struct schedule *s, uint32_t number, int32_t found)
 	queue_remove(s, number);
 	r->state = REQUEST_RUNNING;
 	r->begins = true;
-	r->starved = false;
-	r->bypassed = 0;
+	r->starved = r->variable = false;
 	s->waiting--;
 	enter_order(s, number);
 	if (s->clients[r->client].served > s->served)

@@ -64,9 +64,6 @@ void request_settle(struct schedule *s, uint32_t number)
 		return;
 	if (r->state == REQUEST_PREEMPTED) {
 		leave_place(s, r);
-		r->planned_known = r->known;
-		r->planned_scored = r->scored;
-		r->variable = false;
 		queue_insert(s, number);
 	} else if (r->state == REQUEST_ENDED) {
 		if (r->place != NONE)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that wait: a set of queues, one for each client and class. Within a class the client that has got
- * the fewest tokens comes first, then the earliest arrival (virtual token counters: Sheng et al., Fairness in
- * Serving Large Language Models, OSDI 2024). A client that comes back starts at the count of the client that
- * was admitted last, so it cannot save up.
+ * the fewest tokens comes first, then the earliest arrival. This is the virtual token counter of Sheng et
+ * al., Fairness in Serving Large Language Models, OSDI 2024. A client that comes back starts at the count of
+ * the client that was admitted last, so it cannot save up.
  */
 #include "engine/schedule/state.h"
 

@@ -90,7 +90,7 @@ int64_t sample_room_bytes(int64_t vocab)
 	return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
-/* A thread has two sums per query, a tile of scores, and a tile of keys and of values. */
+/* A thread has each query with its result, its scores and two sums, and a tile of keys and values. */
 static enum status workspace_paged_cpu(struct backend *back, const struct attention *at,
 				       struct paged_room *room, struct error *err)
 {
@@ -98,7 +98,8 @@ static enum status workspace_paged_cpu(struct backend *back, const struct attent
 	enum status st;
 
 	room->partial = (struct mat){.rows = back->threads,
-				     .cols = 2 * queries + CPU_PAGED_TILE * (1 + 2 * (int64_t)at->head_dim),
+				     .cols = 2 * (queries + CPU_PAGED_TILE) * at->head_dim +
+					     queries * (CPU_PAGED_TILE + 2),
 				     .dtype = back->stat};
 	room->sampling = (struct mat){
 		.rows = back->threads, .cols = sample_room_bytes(room->limits.vocab), .dtype = DTYPE_U8};

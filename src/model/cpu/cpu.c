@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include "model/cpu/real.h"
 
 /* Below this size, waking a second thread takes longer than its half of the work. */
 enum { ALONE_BYTES = 64 << 10 };
+enum { HUGE_PAGE = 2 << 20 };
 
 struct parts {
 	void (*work)(void *arg, int64_t first, int64_t last, unsigned thread);
@@ -131,6 +134,18 @@ void cpu_backend_release(struct backend *back)
 		free(cpu->fetch[i].data);
 	free(cpu);
 	back->device = NULL;
+}
+
+void *cpu_memory(size_t size)
+{
+	const size_t align = size >= HUGE_PAGE ? HUGE_PAGE : ARENA_ALIGN;
+	void *memory;
+
+	if (posix_memalign(&memory, align, size))
+		return NULL;
+	if (align == HUGE_PAGE)
+		madvise(memory, size, MADV_HUGEPAGE); /* a kernel without them answers with an error */
+	return memory;
 }
 
 enum status cpu_backend_check_room(const struct backend *back, struct error *err)

@@ -16,6 +16,9 @@ struct cpu_options {
 enum status cpu_backend_create(struct backend *back, const struct cpu_options *options, struct arena *arena,
 			       struct error *err);
 void cpu_backend_release(struct backend *back);
+/* Memory for an arena, in huge pages if the system has them: reading weights is then up to twice as fast.
+ * NULL: there is none. Owner: caller, free(). */
+void *cpu_memory(size_t size);
 /* To be called before the first GEMM: checks that OpenBLAS can get the address space that it needs. */
 enum status cpu_backend_check_room(const struct backend *back, struct error *err);
 /* "OpenBLAS 0.3.21 .." or "own". */

@@ -23,6 +23,7 @@ static inline float element(enum dtype dtype, const uint8_t *at)
 #define NAME(part) plain_##part
 #define LANES 4
 #define TILE_X 2
+#define TILE_V 4
 typedef float plain_vec __attribute__((vector_size(16)));
 
 INLINE_ISA plain_vec plain_zero(void)
@@ -43,9 +44,27 @@ INLINE_ISA plain_vec plain_add(plain_vec sum, plain_vec x, plain_vec y)
 	return sum + x * y;
 }
 
+INLINE_ISA plain_vec plain_set(float f)
+{
+	return (plain_vec){f, f, f, f};
+}
+
+INLINE_ISA void plain_store(float *to, plain_vec v)
+{
+	memcpy(to, &v, sizeof(v));
+}
+
 INLINE_ISA float plain_total(plain_vec v)
 {
-	return (v[0] + v[2]) + (v[1] + v[3]);
+	return (v[0] + v[1]) + (v[2] + v[3]);
+}
+
+INLINE_ISA void plain_totals(plain_vec a, plain_vec b, plain_vec c, plain_vec d, float out[4])
+{
+	out[0] = plain_total(a);
+	out[1] = plain_total(b);
+	out[2] = plain_total(c);
+	out[3] = plain_total(d);
 }
 #include "model/cpu/row_tile.h"
 
@@ -57,6 +76,7 @@ INLINE_ISA float plain_total(plain_vec v)
 #define NAME(part) avx2_##part
 #define LANES 8
 #define TILE_X 2
+#define TILE_V 4
 typedef __m256 avx2_vec;
 
 INLINE_ISA __m256 avx2_zero(void)
@@ -78,12 +98,21 @@ INLINE_ISA __m256 avx2_add(__m256 sum, __m256 x, __m256 y)
 	return _mm256_fmadd_ps(x, y, sum);
 }
 
-INLINE_ISA float avx2_total(__m256 v)
+INLINE_ISA __m256 avx2_set(float f)
 {
-	__m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+	return _mm256_set1_ps(f);
+}
 
-	s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-	return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+INLINE_ISA void avx2_store(float *to, __m256 v)
+{
+	_mm256_storeu_ps(to, v);
+}
+
+INLINE_ISA void avx2_totals(__m256 a, __m256 b, __m256 c, __m256 d, float out[4])
+{
+	const __m256 all = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+
+	_mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
 }
 #include "model/cpu/row_tile.h"
 
@@ -92,6 +121,7 @@ INLINE_ISA float avx2_total(__m256 v)
 #define NAME(part) avx512_##part
 #define LANES 16
 #define TILE_X 4
+#define TILE_V 4
 typedef __m512 avx512_vec;
 
 INLINE_ISA __m512 avx512_zero(void)
@@ -113,14 +143,44 @@ INLINE_ISA __m512 avx512_add(__m512 sum, __m512 x, __m512 y)
 	return _mm512_fmadd_ps(x, y, sum);
 }
 
-INLINE_ISA float avx512_total(__m512 v)
+INLINE_ISA __m512 avx512_set(float f)
 {
-	return _mm512_reduce_add_ps(v);
+	return _mm512_set1_ps(f);
+}
+
+INLINE_ISA void avx512_store(float *to, __m512 v)
+{
+	_mm512_storeu_ps(to, v);
+}
+
+INLINE_ISA __m256 avx512_half(__m512 v)
+{
+	return _mm256_add_ps(_mm512_castps512_ps256(v),
+			     _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)));
+}
+
+INLINE_ISA void avx512_totals(__m512 a, __m512 b, __m512 c, __m512 d, float out[4])
+{
+	const __m256 all = _mm256_hadd_ps(_mm256_hadd_ps(avx512_half(a), avx512_half(b)),
+					  _mm256_hadd_ps(avx512_half(c), avx512_half(d)));
+
+	_mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
 }
 #include "model/cpu/row_tile.h"
 #else
 #define WIDE 0
 #endif
+
+static bool has(enum row_width width)
+{
+#if WIDE
+	if (width != ROW_PLAIN && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
+		return false;
+	return width < ROW_AVX512 || (width == ROW_AVX512 && __builtin_cpu_supports("avx512f"));
+#else
+	return width == ROW_PLAIN;
+#endif
+}
 
 row_multiply cpu_row_multiply(enum dtype dtype, enum row_width width)
 {
@@ -132,27 +192,29 @@ row_multiply cpu_row_multiply(enum dtype dtype, enum row_width width)
 #endif
 	};
 
-#if WIDE
-	if (width != ROW_PLAIN && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
-		return NULL;
-	if (width == ROW_AVX512 && !__builtin_cpu_supports("avx512f"))
-		return NULL;
-#endif
-	return (size_t)width < sizeof(all) / sizeof(all[0]) ? all[width][dtype == DTYPE_F32    ? 0
-									 : dtype == DTYPE_BF16 ? 1
-											       : 2]
-							    : NULL;
+	return has(width) ? all[width][dtype == DTYPE_F32 ? 0 : dtype == DTYPE_BF16 ? 1 : 2] : NULL;
 }
 
-static row_multiply widest(enum dtype dtype)
+row_add cpu_row_add(enum row_width width)
 {
-	for (int width = ROW_WIDTHS - 1; width > ROW_PLAIN; width--) {
-		row_multiply multiply = cpu_row_multiply(dtype, width);
+	static const row_add all[] = {
+		[ROW_PLAIN] = plain_sum,
+#if WIDE
+		[ROW_AVX2] = avx2_sum,
+		[ROW_AVX512] = avx512_sum,
+#endif
+	};
 
-		if (multiply)
-			return multiply;
-	}
-	return cpu_row_multiply(dtype, ROW_PLAIN);
+	return has(width) ? all[width] : NULL;
+}
+
+enum row_width cpu_row_widest(void)
+{
+	enum row_width width = ROW_WIDTHS - 1;
+
+	while (!has(width))
+		width--;
+	return width;
 }
 
 bool cpu_rows_take(const struct gemm *g)
@@ -211,7 +273,9 @@ static void multiply_item(void *arg, int64_t item, unsigned thread)
 void cpu_gemm_rows(struct backend *back, const struct gemm *g)
 {
 	const int64_t row = (int64_t)dtype_bytes(g->b.dtype, (uint64_t)g->a.cols) + 1;
-	struct work w = {.g = g, .multiply = widest(g->b.dtype), .columns = ITEM_BYTES / row / 4 * 4};
+	struct work w = {.g = g,
+			 .multiply = cpu_row_multiply(g->b.dtype, cpu_row_widest()),
+			 .columns = ITEM_BYTES / row / 4 * 4};
 	const double bytes = (double)((row - 1) * g->b.rows);
 
 	if (w.columns < 4)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tile of a product of rows, included by row_gemm.c for each width: INLINE_ISA and TARGET_ISA, NAME(part),
- * LANES floats in a vector, TILE_X rows of x at once. NAME(vec) is a vector; NAME(zero), NAME(load) of a
- * weight's type, NAME(add) of a product, and NAME(total) of the lanes are its operations. Every element has a
- * sum per lane, which are added in a fixed order, then the elements of k beyond the last whole vector.
+ * Products of rows and weighted sums of rows, included by row_gemm.c for each width: INLINE_ISA and
+ * TARGET_ISA, NAME(part), LANES floats in a vector, TILE_X rows of x and TILE_V vectors of a sum at once.
+ * NAME(vec) is a vector; NAME(zero), NAME(set), NAME(load) of a weight's type, NAME(store), NAME(add) of a
+ * product, and NAME(totals) of the lanes of four vectors are its operations.
  */
 
+/* Every element has a sum per lane, which are added in a fixed order, then the elements of k beyond the last
+ * whole vector. */
 /* `columns` and `rows` are constants, so the sums stay in registers. */
 INLINE_ISA void NAME(tile)(enum dtype dtype, const struct row_product *p, int64_t column, int64_t row,
 			   const int columns, const int rows)
@@ -41,15 +43,19 @@ INLINE_ISA void NAME(tile)(enum dtype dtype, const struct row_product *p, int64_
 		}
 	}
 #pragma GCC unroll 4
-	for (int i = 0; i < columns; i++)
-#pragma GCC unroll 4
-		for (int j = 0; j < rows; j++) {
-			float sum = NAME(total)(sums[i][j]);
+	for (int j = 0; j < rows; j++) {
+		float total[4];
 
+		NAME(totals)
+		(sums[0][j], sums[columns > 1 ? 1 : 0][j], sums[columns > 2 ? 2 : 0][j],
+		 sums[columns > 3 ? 3 : 0][j], total);
+		for (int i = 0; i < columns; i++) {
 			for (int64_t rest = k; rest < p->k; rest++)
-				sum += element(dtype, w + (i * p->ldw + rest) * size) * x[j * p->ldx + rest];
-			p->out[(row + j) * p->ldo + column + i] = sum;
+				total[i] +=
+					element(dtype, w + (i * p->ldw + rest) * size) * x[j * p->ldx + rest];
+			p->out[(row + j) * p->ldo + column + i] = total[i];
 		}
+	}
 }
 
 INLINE_ISA void NAME(all)(enum dtype dtype, const struct row_product *p)
@@ -62,7 +68,11 @@ INLINE_ISA void NAME(all)(enum dtype dtype, const struct row_product *p)
 
 		for (; row + TILE_X <= p->rows; row += TILE_X)
 			NAME(tile)(dtype, p, column, row, 4, TILE_X);
-		for (; row < p->rows; row++)
+		if (TILE_X > 3 && row + 3 == p->rows)
+			NAME(tile)(dtype, p, column, row, 4, 3 < TILE_X ? 3 : 1);
+		else if (row + 2 == p->rows)
+			NAME(tile)(dtype, p, column, row, 4, 2);
+		else if (row < p->rows)
 			NAME(tile)(dtype, p, column, row, 4, 1);
 	}
 	for (; column < p->columns; column++)
@@ -84,8 +94,69 @@ TARGET_ISA static void NAME(f16)(const struct row_product *p)
 {
 	NAME(all)(DTYPE_F16, p);
 }
+
+/* `vectors` and `rows` are constants. */
+INLINE_ISA void NAME(values)(const struct row_sum *s, int64_t col, int64_t row, const int vectors,
+			     const int rows)
+{
+	NAME(vec) sums[2][TILE_V];
+
+#pragma GCC unroll 2
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			sums[i][j] = NAME(load)(DTYPE_F32, s->out + (row + i) * s->ldo + col + j * LANES);
+	for (int64_t k = 0; k < s->count; k++) {
+		NAME(vec) v[TILE_V];
+
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			v[j] = NAME(load)(DTYPE_F32, s->v + k * s->ldv + col + j * LANES);
+#pragma GCC unroll 2
+		for (int i = 0; i < rows; i++) {
+			const NAME(vec) factor = NAME(set)(s->p[(row + i) * s->ldp + k]);
+
+#pragma GCC unroll 4
+			for (int j = 0; j < vectors; j++)
+				sums[i][j] = NAME(add)(sums[i][j], factor, v[j]);
+		}
+	}
+#pragma GCC unroll 2
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			NAME(store)(s->out + (row + i) * s->ldo + col + j * LANES, sums[i][j]);
+}
+
+INLINE_ISA void NAME(columns)(const struct row_sum *s, int64_t row, const int rows)
+{
+	int64_t col = 0;
+
+	for (; col + TILE_V * LANES <= s->columns; col += TILE_V * LANES)
+		NAME(values)(s, col, row, TILE_V, rows);
+	for (; col + LANES <= s->columns; col += LANES)
+		NAME(values)(s, col, row, 1, rows);
+	for (; col < s->columns; col++)
+		for (int i = 0; i < rows; i++) {
+			float *out = s->out + (row + i) * s->ldo + col;
+
+			for (int64_t k = 0; k < s->count; k++)
+				*out += s->p[(row + i) * s->ldp + k] * s->v[k * s->ldv + col];
+		}
+}
+
+TARGET_ISA static void NAME(sum)(const struct row_sum *s)
+{
+	int64_t row = 0;
+
+	for (; row + 2 <= s->rows; row += 2)
+		NAME(columns)(s, row, 2);
+	if (row < s->rows)
+		NAME(columns)(s, row, 1);
+}
 #undef INLINE_ISA
 #undef TARGET_ISA
 #undef NAME
 #undef LANES
 #undef TILE_X
+#undef TILE_V
