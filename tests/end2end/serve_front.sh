@@ -144,7 +144,7 @@ say '<tool_call>
 </tool_call>'
 ok "tool calls at once" is 200 /v1/chat/completions "{$chat,$tools,\"tool_choice\":\"required\"}"
 ok "parsed" says '"content":null,"refusal":null,"tool_calls":\[{"id":"call_[^"]*","type":"function","function":{"name":"weather","arguments":"{\\"city\\": \\"Genf\\"}"}}\]}' out
-ok "their grammar" sh -c "tail -1 dump | grep -q '\"type\":\"tool_calls\",\"format\":\"hermes\",\"tools\":\[{\"name\":\"weather\".*\"mode\":\"required\"'"
+ok "their grammar" sh -c "tail -1 dump | grep -q '\"type\":\"tool_calls\",\"format\":\"chatml\",\"tools\":\[{\"type\":\"function\",\"function\":{\"name\":\"weather\".*\"mode\":\"required\"'"
 ok "no tools wanted" is 200 /v1/chat/completions "{$chat,$tools,\"tool_choice\":\"none\"}"
 ok "leaves the text alone" says '"content":"<tool_call>' out
 ok "a tool that is not there" wrong /v1/chat/completions "{$chat,$tools,\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"x\"}}}" tool_choice
