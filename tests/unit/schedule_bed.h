@@ -110,6 +110,8 @@ static inline int bed_end(struct schedule *s, uint64_t id, struct schedule_event
 	struct schedule_event e;
 	int found = -1;
 
+	if (end)
+		*end = (struct schedule_event){.text = ""};
 	while (schedule_event(s, &e)) {
 		if (e.id != id || e.kind != SCHEDULE_EVENT_ENDED)
 			continue;

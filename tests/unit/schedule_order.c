@@ -233,6 +233,38 @@ static void test_order__waiting_raises_the_priority(void **state)
 	schedule_free(&s);
 }
 
+/* Long prompts of higher priority take all the time of each step. A request whose prefill has begun rises too. */
+static void test_order__a_prefill_is_not_starved(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+	struct schedule_event e;
+	uint64_t id = 10, ended = 0;
+	struct engine_request q = bed_request(1, 2000, 2);
+
+	(void)state;
+	o.age_ns = 1000;
+	o.budget_idle_ns = o.budget_ns = 2 * MS;
+	s = bed_open(&o);
+	q.priority = 2;
+	bed_submit(s, &q, 0);
+	bed_step(s, 0);
+	assert_int_equal(schedule_facts(s).running, 1);
+	for (uint64_t now = 0; !ended && now < 100000; now += 100) {
+		while (schedule_facts(s).running + schedule_facts(s).waiting < 4) {
+			q = bed_request(++id, 2000, 2);
+			bed_submit(s, &q, now);
+		}
+		bed_step(s, now);
+		while (schedule_event(s, &e))
+			if (e.kind == SCHEDULE_EVENT_ENDED && e.id == 1)
+				ended = now;
+	}
+	assert_in_range(ended, 2000, 10000);
+	assert_int_equal(schedule_facts(s).preemptions, 0);
+	schedule_free(&s);
+}
+
 /* New clients without end, all of the first priority, have got fewer tokens than the one that waits. After age_ns
  * only its arrival counts. */
 static void test_order__new_clients_cannot_keep_an_old_one_waiting(void **state)
@@ -384,6 +416,7 @@ int main(void)
 		cmocka_unit_test(test_order__a_lower_priority_does_not_pass),
 		cmocka_unit_test(test_order__nobody_loses_pages_in_vain),
 		cmocka_unit_test(test_order__waiting_raises_the_priority),
+		cmocka_unit_test(test_order__a_prefill_is_not_starved),
 		cmocka_unit_test(test_order__new_clients_cannot_keep_an_old_one_waiting),
 		cmocka_unit_test(test_order__a_higher_priority_takes_a_place),
 		cmocka_unit_test(test_order__a_place_is_awaited),
