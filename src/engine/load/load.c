@@ -36,13 +36,15 @@ static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 	l->most = (struct paged_limits){
 		.rows = or_default(o->rows, gpu ? LOAD_ROWS_GPU : LOAD_ROWS_CPU),
 		.sequences = sequences,
-		.outputs = or_default(o->outputs, sequences > OUTPUTS_LEAST ? sequences : OUTPUTS_LEAST),
+		.outputs = or_default(o->outputs,
+				      sequences + page > OUTPUTS_LEAST ? sequences + page : OUTPUTS_LEAST),
 		.pages = (l->positions + page - 1) / page,
 		.vocab = least(or_default(o->vocab, vocab), vocab),
 		.page_tokens = (int32_t)page,
 	};
-	if (l->most.rows < l->most.sequences)
-		l->most.rows = l->most.sequences;
+	/* the scheduler plans a page of prefill next to a row of every sequence */
+	if (l->most.rows < sequences + page)
+		l->most.rows = sequences + page;
 }
 
 static struct paged_step_options step_options(const struct loaded *l, const struct load_options *o)
