@@ -64,6 +64,7 @@ static enum status place(struct loaded *l, const struct load_options *o, struct 
 	const struct model_options options = {
 		.lora = o->adapter ? &l->peft.config : NULL,
 		.inference = true,
+		.e4m3 = o->weights_e4m3,
 		.positions = l->positions,
 		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
 		 */
@@ -318,7 +319,9 @@ static enum status take_gpu(struct loaded *l, const struct load_options *o, stru
 static enum status open_gpu(struct loaded *l, const struct load_options *o, struct error *err)
 {
 	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN,
-						    .deterministic = o->deterministic};
+						    .deterministic = o->deterministic,
+						    .few_rows = !o->library_gemm,
+						    .invariant = o->deterministic};
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
 
 	l->back = (struct backend){0};
