@@ -105,8 +105,8 @@ static __device__ __forceinline__ void ring_fill(const struct paged_attention_ar
 			const uint32_t first = i * (32 / pieces), to = (place ^ order_of(first, bytes) * 16) + first * bytes;
 			const bool there = first + lane / pieces < count;
 
-			copy16(to, keys + first * ld, there);
-			copy16(to + PAGED_TILE * bytes, values + first * ld, there);
+			copy16(to, keys + first * ld, there, bytes == 256);
+			copy16(to + PAGED_TILE * bytes, values + first * ld, there, bytes == 256);
 		}
 		if (E4M3) {
 			const float *scale = a->scale + (row + lane % 16) * a->ld_scale + r->kv_head +
