@@ -9,8 +9,9 @@ static uint32_t shared_address(uint32_t at)
 	return at;
 }
 
-static void copy16(uint32_t to, const uint8_t *from, bool there)
+static void copy16(uint32_t to, const uint8_t *from, bool there, bool wide)
 {
+	(void)wide;
 	emulate_copy((char *)shared + to, from, there ? 16 : 0, there ? 0 : 16);
 }
 

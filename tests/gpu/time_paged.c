@@ -48,7 +48,7 @@ static const struct timed steps[] = {
 	{&qwen, false, true, 0, 0, 2048, 4096},	  {&qwen, false, false, 64, 600, 256, 600}, {&qwen, false, false, 64, 600, 1024, 600},
 };
 
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
 struct bed {
 	struct kit *k;
 	const struct timed *t;
@@ -131,18 +131,22 @@ static enum status fill_work(struct bed *b, int64_t room, struct error *err)
 			       .invariant = b->t->invariant,
 			       .unit = malloc((size_t)room * sizeof(struct paged_unit)),
 			       .block = malloc((b->blocks + 1) * sizeof(uint32_t)),
+			       .first = malloc(b->blocks * sizeof(struct paged_unit)),
 			       .room = room};
 	const struct paged_work_rows rows = {
 		.begin = b->begin, .keys = b->keys, .sequences = b->sequences, .page_tokens = 1 << PAGE_BITS};
-	enum status st = w.unit && w.block ? paged_work_fill(&w, &rows, err)
+	enum status st = w.unit && w.block && w.first ? paged_work_fill(&w, &rows, err)
 					   : error_set(err, STATUS_NO_RESOURCE, "no memory for work");
 
 	if (!st)
 		st = gpu_copy_to(b->k->device, b->memory[UNIT], w.unit, (uint64_t)w.count * sizeof(*w.unit), err);
 	if (!st)
 		st = gpu_copy_to(b->k->device, b->memory[BLOCK], w.block, (b->blocks + 1) * sizeof(uint32_t), err);
+	if (!st)
+		st = gpu_copy_to(b->k->device, b->memory[FIRST], w.first, b->blocks * sizeof(*w.first), err);
 	free(w.unit);
 	free(w.block);
+	free(w.first);
 	return st;
 }
 
@@ -178,6 +182,7 @@ static enum status allocate(struct bed *b, int64_t room, struct error *err)
 		[PAGE] = (uint64_t)(b->pages * b->copies) * 4,
 		[UNIT] = (uint64_t)room * sizeof(struct paged_unit),
 		[BLOCK] = (b->blocks + 1) * 4,
+		[FIRST] = b->blocks * sizeof(struct paged_unit),
 		[PARTIAL] = (uint64_t)(paged_work_places(b->blocks) + b->blocks) * PAGED_PARTIAL(s->dim) * 4,
 		[ARRIVED] = paged_work_places(b->blocks) * 4,
 		[TILE] = (uint64_t)(paged_tiles_most(s->heads, s->dim, (int64_t)rows) + 1) * sizeof(struct paged_tile),
@@ -207,6 +212,7 @@ static void point(struct bed *b)
 		.scale = b->t->e4m3 ? b->memory[SCALE] : 0,
 		.unit = b->memory[UNIT],
 		.block = b->memory[BLOCK],
+		.first = b->memory[FIRST],
 		.partial = b->memory[PARTIAL],
 		.arrived = b->memory[ARRIVED],
 		.ld_q = (s->heads + 2 * s->kv_heads) * s->dim,

@@ -55,32 +55,33 @@ static __device__ __forceinline__ void ring_numbers(const struct paged_attention
 	r->number = key < r->end ? a->page[r->page + (uint32_t)(key >> a->page_bits)] : 0;
 }
 
-/* Finds the first unit from r->unit on that has a tile for this warp. */
+/* Goes on with a unit. False: it has no tile for this warp. */
+static __device__ __forceinline__ bool ring_enter(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u)
+{
+	r->key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE;
+	r->end = u->end;
+	r->page = u->page;
+	r->kv_head = u->kv_head;
+	if (r->key >= r->end)
+		return false;
+	ring_numbers(a, r);
+	return true;
+}
+
+/* Finds the next unit that has a tile for this warp. */
 static __device__ __forceinline__ void ring_open(const struct paged_attention_args *a, struct ring *r)
 {
-	for (; r->unit < r->units; r->unit++) {
-		const struct paged_unit *u = a->unit + r->unit;
-
-		r->key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE;
-		r->end = u->end;
-		if (r->key >= r->end)
-			continue;
-		r->page = u->page;
-		r->kv_head = u->kv_head;
-		ring_numbers(a, r);
-		return;
-	}
+	while (++r->unit < r->units && !ring_enter(a, r, a->unit + r->unit))
+		;
 }
 
 static __device__ __forceinline__ void ring_next(const struct paged_attention_args *a, struct ring *r)
 {
 	r->key += PAGED_WARPS * PAGED_TILE;
-	if (r->key >= r->end) {
-		r->unit++;
+	if (r->key >= r->end)
 		ring_open(a, r);
-	} else if (++r->turn == 32) {
+	else if (++r->turn == 32)
 		ring_numbers(a, r);
-	}
 }
 
 /* Requests the next tile. Keys from the unit's end on become zeros, whatever the page holds. A group of copies
@@ -104,8 +105,8 @@ static __device__ __forceinline__ void ring_fill(const struct paged_attention_ar
 			const uint32_t first = i * (32 / pieces), to = (place ^ order_of(first, bytes) * 16) + first * bytes;
 			const bool there = first + lane / pieces < count;
 
-			copy16(to, keys + first * ld, there);
-			copy16(to + PAGED_TILE * bytes, values + first * ld, there);
+			copy16(to, keys + first * ld, there, bytes == 256);
+			copy16(to + PAGED_TILE * bytes, values + first * ld, there, bytes == 256);
 		}
 		if (E4M3) {
 			const float *scale = a->scale + (row + lane % 16) * a->ld_scale + r->kv_head +
@@ -630,18 +631,18 @@ static __device__ __forceinline__ void unit_run(const struct paged_attention_arg
 static __device__ __forceinline__ void attend(const struct paged_attention_args *a, const int D, const bool E4M3)
 {
 	const uint32_t slot = paged_slot_bytes((uint32_t)D, E4M3 ? 1 : 2), join = PAGED_WARPS * a->depth * slot;
+	struct paged_unit u = a->first[blockIdx.x]; /* does not wait for the unit's number */
 	struct ring r = {threadIdx.x / 32 * a->depth * slot, slot, a->depth, 0, 0, a->block[blockIdx.x],
 			 a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0};
 	uint32_t unit = r.unit;
 
 	if (shared_address(0) % 256)
 		__trap(); /* piece_at */
-	ring_open(a, &r);
+	if (!ring_enter(a, &r, &u))
+		ring_open(a, &r);
 	for (uint32_t i = 0; i < a->depth; i++)
 		ring_fill(a, &r, D, E4M3);
-	for (; unit < r.units; unit++) {
-		const struct paged_unit u = a->unit[unit];
-
+	while (unit < r.units) {
 		if (u.cols <= 8)
 			unit_run(a, &r, &u, join, D, E4M3, 1);
 		else if (u.cols <= 16)
@@ -650,6 +651,8 @@ static __device__ __forceinline__ void attend(const struct paged_attention_args 
 			unit_run(a, &r, &u, join, D, E4M3, 4);
 		if (u.parts > 1)
 			part_arrive(a, unit, u.place, u.parts, join, D);
+		if (++unit < r.units)
+			u = a->unit[unit];
 	}
 	copy_wait(0);
 }

@@ -25,12 +25,18 @@ static __device__ __forceinline__ uint32_t shared_address(uint32_t at)
 	return (uint32_t)__cvta_generic_to_shared(shared) + at;
 }
 
-/* Copies 16 bytes, bypassing the L1 and the registers, or writes zeros and reads nothing. */
-static __device__ __forceinline__ void copy16(uint32_t to, const uint8_t *from, bool there)
+/* Copies 16 bytes, bypassing the L1 and the registers, or writes zeros and reads nothing. wide: the 256 bytes
+ * around them are needed too. */
+static __device__ __forceinline__ void copy16(uint32_t to, const uint8_t *from, bool there, const bool wide)
 {
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-		     "r"(there ? 16 : 0)
-		     : "memory");
+	if (wide)
+		asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+			     "r"(there ? 16 : 0)
+			     : "memory");
+	else
+		asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+			     "r"(there ? 16 : 0)
+			     : "memory");
 }
 
 static __device__ __forceinline__ void copy4(uint32_t to, const float *from, bool there)
