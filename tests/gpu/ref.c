@@ -14,6 +14,7 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_hbm,
 						      ref_link,
 						      ref_operand,
+						      ref_skinny,
 						      ref_train_attention,
 						      ref_train_flat,
 						      ref_train_norm,
