@@ -78,7 +78,6 @@ static __device__ void best_of_part(const struct step_sample_args *a, const stru
 
 ENTRY void __launch_bounds__(THREADS) step_sample_greedy(const __grid_constant__ struct step_sample_args a)
 {
-	extern __shared__ float4 shared[];
 	struct notes *n = (struct notes *)shared;
 	const struct part p = part_of(&a);
 	const struct step_sample_part *part = a.part + (uint64_t)p.row * a.parts;
@@ -227,26 +226,27 @@ struct spot {
 static __device__ struct spot find_in_group(const struct group *g, double before, double target, int reach)
 {
 	struct spot s = {0, 0, before, 1};
-	double w = g->first;
+	uint32_t count = 1;
+	double w = g->first, rank;
 
 	for (int j = 0; j < GROUP; j++) {
 		const double after = before + g->count[j] * w;
-		double rank;
 
 		if (g->count[j]) {
-			rank = (target - before) / w;
-			rank = reach ? ceil(rank) - 1 : floor(rank);
-			rank = rank < 0 ? 0 : rank;
-			s.rank = rank < g->count[j] ? (uint32_t)rank : g->count[j] - 1;
+			count = g->count[j];
 			s.bin = g->top - (uint32_t)j;
 			s.mass = before;
 			s.weight = w;
 			if (reach ? after >= target : after > target)
-				return s;
+				break;
 		}
 		before = after;
 		w *= g->ratio;
 	}
+	rank = (target - s.mass) / s.weight;
+	rank = reach ? ceil(rank) - 1 : floor(rank);
+	rank = rank < 0 ? 0 : rank;
+	s.rank = rank < count ? (uint32_t)rank : count - 1;
 	return s;
 }
 
@@ -465,7 +465,7 @@ static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32
 		return choose_by_id(a, row, &g, n);
 	own = group_mass(&g);
 	sum = block_scan_f64(own, n);
-	end = find_spot(&g, &sum, own, (double)r->top_p * sum.all, 1, n);
+	end = find_spot(&g, &sum, own, fmax((double)r->top_p * sum.all, 1e-300), 1, n);
 	kept = end.mass + (end.rank + 1) * end.weight;
 	s = find_spot(&g, &sum, own, row_random(r) * kept, 0, n);
 	if (!bin_is_exact(s.bin) || !bin_is_exact(end.bin))
@@ -477,7 +477,6 @@ static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32
 
 ENTRY void __launch_bounds__(THREADS, 2) step_sample_plain(const __grid_constant__ struct step_sample_args a)
 {
-	extern __shared__ float4 shared[];
 	struct notes *n = (struct notes *)shared;
 	const struct part p = part_of(&a);
 	const struct step_sample_part *part = a.part + (uint64_t)p.row * a.parts;

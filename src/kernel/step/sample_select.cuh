@@ -154,15 +154,18 @@ struct bins {
 static_assert(STEP_SAMPLE_BINS == 1 << (32 - BIN_SHIFT), "the first level has all keys");
 static_assert(sizeof(struct bins) == STEP_SAMPLE_BINS * 12, "what the host leaves room for");
 
-static __device__ __forceinline__ struct bins *bins_at(struct notes *n)
+/* Not a parameter: so the compiler knows that this is shared memory. */
+static __device__ __forceinline__ struct bins *shared_bins(void)
 {
-	return (struct bins *)((char *)n + STEP_SAMPLE_NOTES);
+	return (struct bins *)((char *)shared + STEP_SAMPLE_NOTES);
 }
 
 /* Counts the elements begin .. end - 1 whose keys are base .. base + (bins << shift) - 1. */
 static __device__ __noinline__ void count_keys(const struct view *w, uint32_t begin, uint32_t end, uint32_t base,
-					       uint32_t shift, uint32_t bins, struct bins *b)
+					       uint32_t shift, uint32_t bins)
 {
+	struct bins *b = shared_bins();
+
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
 		b->mass[i] = 0;
 		b->count[i] = 0;
@@ -203,8 +206,9 @@ struct found_bin {
 };
 
 /* The bin in which the count or the weight passes `past`. If none does, the last bin that has any. */
-static __device__ __noinline__ struct found_bin find_bin(const struct bins *b, uint64_t past, int by_mass, struct notes *n)
+static __device__ __noinline__ struct found_bin find_bin(uint64_t past, int by_mass, struct notes *n)
 {
+	const struct bins *b = shared_bins();
 	const uint32_t top = STEP_SAMPLE_BINS - 1 - threadIdx.x * BINS_OF_THREAD;
 	struct found_bin *found = (struct found_bin *)n->word, f;
 	uint64_t count = 0, mass = 0;
@@ -245,7 +249,6 @@ static __device__ __noinline__ struct found_bin find_bin(const struct bins *b, u
 /* From the first level's bins in shared memory, which are overwritten. */
 static __device__ struct position find_position(const struct view *w, uint64_t past, int by_mass, struct notes *n)
 {
-	struct bins *b = bins_at(n);
 	struct position p;
 	uint32_t shift = BIN_SHIFT, base = 0;
 	struct found_bin f;
@@ -253,7 +256,7 @@ static __device__ struct position find_position(const struct view *w, uint64_t p
 	p.count = 0;
 	p.mass = 0;
 	for (;;) {
-		f = find_bin(b, past, by_mass, n);
+		f = find_bin(past, by_mass, n);
 		past -= by_mass ? (f.mass < past ? f.mass : past) : (f.count < past ? f.count : past);
 		p.count += f.count;
 		p.mass += f.mass;
@@ -262,9 +265,9 @@ static __device__ struct position find_position(const struct view *w, uint64_t p
 			break;
 		if (shift == BIN_SHIFT) {
 			shift = BIN_SHIFT - 12;
-			count_keys(w, 0, w->a->vocab, base, shift, 1u << 12, b);
+			count_keys(w, 0, w->a->vocab, base, shift, 1u << 12);
 		} else {
-			count_keys(w, 0, w->a->vocab, base, 0, 1u << shift, b);
+			count_keys(w, 0, w->a->vocab, base, 0, 1u << shift);
 			shift = 0;
 		}
 	}
@@ -369,13 +372,13 @@ static __device__ void count_heavy(const struct view *w, uint64_t least, struct 
 }
 
 /* The first level: counted by all blocks of the row and added in the workspace, or by this block. */
-static __device__ void first_level(const struct view *w, const uint64_t *counted, struct notes *n)
+static __device__ void first_level(const struct view *w, const uint64_t *counted)
 {
-	struct bins *b = bins_at(n);
+	struct bins *b = shared_bins();
 
 	__syncthreads();
 	if (!counted) {
-		count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS, b);
+		count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS);
 		return;
 	}
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
@@ -397,12 +400,12 @@ static __device__ uint64_t part_of_mass(double share, uint64_t mass)
 static __device__ uint32_t choose_view(const struct view *w, const uint64_t *counted, struct notes *n)
 {
 	const struct step_sample_row *r = w->r;
-	struct bins *b = bins_at(n);
+	struct bins *b = shared_bins();
 	uint64_t kept, elements = ~(uint64_t)0;
 	struct position p;
 	uint64_t count = 0, mass = 0;
 
-	first_level(w, counted, n);
+	first_level(w, counted);
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
 		count += b->count[i];
 		mass += b->mass[i];
@@ -415,7 +418,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 		p = find_position(w, (uint64_t)r->top_k - 1, 0, n);
 		elements = p.count + p.rank + 1;
 		kept = p.mass + (p.rank + 1) * p.weight;
-		first_level(w, counted, n);
+		first_level(w, counted);
 	}
 	if (r->top_p < 1) {
 		const uint64_t target = part_of_mass((double)r->top_p, kept);
@@ -423,7 +426,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 		p = find_position(w, target ? target - 1 : 0, 1, n);
 		elements = p.count + p.rank + 1;
 		kept = p.mass + (p.rank + 1) * p.weight;
-		first_level(w, counted, n);
+		first_level(w, counted);
 	}
 	if (r->min_p > 0) {
 		count_heavy(w, part_of_mass((double)r->min_p, (uint64_t)UNIT), n, &count, &mass);
