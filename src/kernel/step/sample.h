@@ -93,7 +93,7 @@ enum step_sample_kind { STEP_SAMPLE_GREEDY, STEP_SAMPLE_PLAIN, STEP_SAMPLE_ALL }
 /* Parts of a row: about as many blocks as a Hopper GPU holds at once. */
 static inline unsigned step_sample_parts(enum step_sample_kind kind, uint64_t rows, uint64_t vocab)
 {
-	const uint64_t blocks = kind == STEP_SAMPLE_GREEDY ? 396 : 264, wanted = rows ? blocks / rows : 1;
+	const uint64_t blocks = kind == STEP_SAMPLE_GREEDY ? 528 : 264, wanted = rows ? blocks / rows : 1;
 	const uint64_t limit = kind == STEP_SAMPLE_GREEDY ? STEP_SAMPLE_PARTS_MAX : STEP_SAMPLE_PARTS_MAX / 2;
 	const uint64_t small = (vocab + 1023) / 1024, most = small < limit ? small : limit;
 	const uint64_t least =

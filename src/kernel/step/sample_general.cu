@@ -277,7 +277,7 @@ ENTRY void __launch_bounds__(THREADS, 2) step_sample_choose(const __grid_constan
 	}
 	w = view_of(&a, p.row);
 	view_weigh(&w, best_value(t.best));
-	count_keys(&w, p.begin, p.end, 0, BIN_SHIFT, STEP_SAMPLE_BINS);
+	count_keys(&w, p.begin, p.end, 0, BIN_SHIFT, STEP_SAMPLE_BINS, tail_bin(&w));
 	add_bins(shared_bins(), bins);
 	if (!is_last(&a, p.row, n))
 		return;

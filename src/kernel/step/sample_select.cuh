@@ -160,11 +160,32 @@ static __device__ __forceinline__ struct bins *shared_bins(void)
 	return (struct bins *)((char *)shared + STEP_SAMPLE_NOTES);
 }
 
-/* Counts the elements begin .. end - 1 whose keys are base .. base + (bins << shift) - 1. */
+/* Elements whose weight is below 2^-20 of the largest are usually most of the row, and seldom chosen. The first
+ * level has them in one bin, which has no room in the order beside them: their sums stay in registers. */
+#define TAIL_LOG2 20.0f
+
+/* The bin of the tail; 0: there is none. */
+static __device__ __forceinline__ uint32_t tail_bin(const struct view *w)
+{
+	const float least = w->most - TAIL_LOG2 / w->rate;
+
+	return least > -3e38f && least < w->most ? (ordered(least) >> BIN_SHIFT) - 1 : 0;
+}
+
+static __device__ __forceinline__ uint64_t warp_sum_u64(uint64_t v)
+{
+	for (unsigned offset = 16; offset; offset /= 2)
+		v += lane_u64(v, (threadIdx.x % 32) ^ offset);
+	return v;
+}
+
+/* Counts the elements begin .. end - 1 whose keys are base .. base + (bins << shift) - 1. Those of bins up to
+ * `tail` count as of bin `tail`. */
 static __device__ __noinline__ void count_keys(const struct view *w, uint32_t begin, uint32_t end, uint32_t base,
-					       uint32_t shift, uint32_t bins)
+					       uint32_t shift, uint32_t bins, uint32_t tail)
 {
 	struct bins *b = shared_bins();
+	uint64_t tail_mass = 0, tail_count = 0;
 
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
 		b->mass[i] = 0;
@@ -182,11 +203,22 @@ static __device__ __noinline__ void count_keys(const struct view *w, uint32_t be
 
 			if (!key[j] || key[j] < base || bin >= bins)
 				continue;
-			atomicAdd(&b->count[bin], 1u);
 			weight = weight_of(w, key[j]);
+			if (tail && bin <= tail) {
+				tail_mass += weight;
+				tail_count++;
+				continue;
+			}
+			atomicAdd(&b->count[bin], 1u);
 			if (weight)
 				add_u64(&b->mass[bin], weight);
 		}
+	}
+	tail_mass = warp_sum_u64(tail_mass);
+	tail_count = warp_sum_u64(tail_count);
+	if (threadIdx.x % 32 == 0 && tail_count) {
+		atomicAdd(&b->count[tail], (uint32_t)tail_count);
+		add_u64(&b->mass[tail], tail_mass);
 	}
 	__syncthreads();
 }
@@ -250,7 +282,7 @@ static __device__ __noinline__ struct found_bin find_bin(uint64_t past, int by_m
 static __device__ struct position find_position(const struct view *w, uint64_t past, int by_mass, struct notes *n)
 {
 	struct position p;
-	uint32_t shift = BIN_SHIFT, base = 0;
+	uint32_t shift = BIN_SHIFT, base = 0, tail = tail_bin(w);
 	struct found_bin f;
 
 	p.count = 0;
@@ -263,11 +295,15 @@ static __device__ struct position find_position(const struct view *w, uint64_t p
 		base += f.bin << shift;
 		if (!shift)
 			break;
-		if (shift == BIN_SHIFT) {
+		if (shift == BIN_SHIFT && tail && f.bin == tail) {
+			base = 0;
+			count_keys(w, 0, w->a->vocab, base, shift, tail + 1, 0);
+			tail = 0;
+		} else if (shift == BIN_SHIFT) {
 			shift = BIN_SHIFT - 12;
-			count_keys(w, 0, w->a->vocab, base, shift, 1u << 12);
+			count_keys(w, 0, w->a->vocab, base, shift, 1u << 12, 0);
 		} else {
-			count_keys(w, 0, w->a->vocab, base, 0, 1u << shift);
+			count_keys(w, 0, w->a->vocab, base, 0, 1u << shift, 0);
 			shift = 0;
 		}
 	}
@@ -378,7 +414,7 @@ static __device__ void first_level(const struct view *w, const uint64_t *counted
 
 	__syncthreads();
 	if (!counted) {
-		count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS);
+		count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS, tail_bin(w));
 		return;
 	}
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
