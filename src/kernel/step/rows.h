@@ -3,8 +3,8 @@
  * The small kernels of a step that generates text: embedding, norm, RoPE with the cache's write, SwiGLU. They
  * are made for few rows (1 .. some hundred), where a kernel lasts about as long as its launch. Each may be
  * launched early (gpu_launch_early): it waits for the kernel before it only when it needs that kernel's
- * results. Any number of rows is correct. Activations and weights are BF16, matrices are row-major, ld is in
- * elements. A null address means that the operand is absent.
+ * results. Activations and weights are BF16, matrices are row-major, ld is in
+ * elements. A null address means that the operand is absent. rows * cols / 8 < 2^32.
  */
 #ifndef KERNEL_STEP_ROWS_H
 #define KERNEL_STEP_ROWS_H

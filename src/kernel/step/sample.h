@@ -88,23 +88,26 @@ struct step_count_args {
 };
 static_assert(sizeof(struct step_count_args) == 40, "layout shared with nvcc");
 
-/* Parts of a row: enough blocks for the device if there are few rows. */
-static inline unsigned step_sample_parts(uint64_t rows, uint64_t vocab)
-{
-	const unsigned least = (unsigned)((vocab + STEP_SAMPLE_PART_MAX - 1) / STEP_SAMPLE_PART_MAX);
-	const unsigned wanted = rows <= 64 ? 8 : 4;
-	unsigned most = (unsigned)((vocab + 1023) / 1024);
+enum step_sample_kind { STEP_SAMPLE_GREEDY, STEP_SAMPLE_PLAIN, STEP_SAMPLE_ALL };
 
-	most = most < STEP_SAMPLE_PARTS_MAX ? most : STEP_SAMPLE_PARTS_MAX;
-	return wanted > most ? (most > least ? most : least) : wanted > least ? wanted : least;
+/* Parts of a row: about as many blocks as a Hopper GPU holds at once. */
+static inline unsigned step_sample_parts(enum step_sample_kind kind, uint64_t rows, uint64_t vocab)
+{
+	const uint64_t blocks = kind == STEP_SAMPLE_GREEDY ? 528 : 264, wanted = rows ? blocks / rows : 1;
+	const uint64_t limit = kind == STEP_SAMPLE_GREEDY ? STEP_SAMPLE_PARTS_MAX : STEP_SAMPLE_PARTS_MAX / 2;
+	const uint64_t small = (vocab + 1023) / 1024, most = small < limit ? small : limit;
+	const uint64_t least =
+		kind == STEP_SAMPLE_GREEDY ? 1 : (vocab + STEP_SAMPLE_PART_MAX - 1) / STEP_SAMPLE_PART_MAX;
+
+	return (unsigned)(wanted < least ? least : wanted > most ? most : wanted);
 }
 
 /* Bytes of `bins` per row. */
-static inline uint64_t step_sample_bins_bytes(unsigned parts)
+static inline uint64_t step_sample_bins_bytes(enum step_sample_kind kind, unsigned parts)
 {
-	const uint64_t plain = (uint64_t)parts * STEP_SAMPLE_PLAIN_BINS * 2, all = STEP_SAMPLE_BINS * 12;
-
-	return plain > all ? plain : all;
+	return kind == STEP_SAMPLE_PLAIN ? (uint64_t)parts * STEP_SAMPLE_PLAIN_BINS * 2
+	       : kind == STEP_SAMPLE_ALL ? STEP_SAMPLE_BINS * 12
+					 : 0;
 }
 
 enum {

@@ -129,13 +129,15 @@ struct sampling_places sampling_places_of(const struct paged_limits *most)
 
 	p.biases = p.biases > STEP_SAMPLE_BIASES ? p.biases : STEP_SAMPLE_BIASES;
 	/* Fewer rows are divided among more blocks. */
-	for (uint64_t n = 1; n <= rows; n++) {
-		const unsigned each = step_sample_parts(n, (uint64_t)most->vocab);
-		const uint64_t bytes = n * step_sample_bins_bytes(each);
+	for (uint64_t n = 1; n <= rows; n++)
+		for (int kind = STEP_SAMPLE_GREEDY; kind <= STEP_SAMPLE_ALL; kind++) {
+			const unsigned each =
+				step_sample_parts((enum step_sample_kind)kind, n, (uint64_t)most->vocab);
+			const uint64_t bytes = n * step_sample_bins_bytes((enum step_sample_kind)kind, each);
 
-		parts = n * each > parts ? n * each : parts;
-		bins = bytes > bins ? bytes : bins;
-	}
+			parts = n * each > parts ? n * each : parts;
+			bins = bytes > bins ? bytes : bins;
+		}
 	p.row = place(&p.end, rows * sizeof(struct step_sample_row));
 	p.bias = place(&p.end, (uint64_t)p.biases * sizeof(struct step_sample_bias));
 	p.mask = place(&p.end, rows * words * sizeof(uint32_t));

@@ -208,9 +208,7 @@ static bool row_is_plain(const struct sample_row *r)
 	       r->biases == 0 && r->logprobs < 0;
 }
 
-enum kind { KIND_GREEDY, KIND_PLAIN, KIND_ALL };
-
-static enum kind kind_of(const struct sample *s)
+static enum step_sample_kind kind_of(const struct sample *s)
 {
 	bool plain = s->lists.plain, greedy = true;
 
@@ -219,11 +217,12 @@ static enum kind kind_of(const struct sample *s)
 		greedy = greedy && s->lists.row[i].temperature == 0;
 	}
 	if (plain && greedy)
-		return KIND_GREEDY;
-	return plain && s->logits.dtype == DTYPE_BF16 ? KIND_PLAIN : KIND_ALL;
+		return STEP_SAMPLE_GREEDY;
+	return plain && s->logits.dtype == DTYPE_BF16 ? STEP_SAMPLE_PLAIN : STEP_SAMPLE_ALL;
 }
 
-static struct step_sample_args args_of(const struct sample *s, const struct sampling_places *p)
+static struct step_sample_args args_of(const struct sample *s, const struct sampling_places *p,
+				       enum step_sample_kind kind)
 {
 	const gpu_ptr at = gpu_address(s->room->sampling.data);
 
@@ -243,7 +242,7 @@ static struct step_sample_args args_of(const struct sample *s, const struct samp
 		.ld_results = s->results.ld,
 		.rows = (uint32_t)s->lists.rows,
 		.vocab = (uint32_t)s->vocab,
-		.parts = step_sample_parts((uint64_t)s->lists.rows, (uint64_t)s->vocab),
+		.parts = step_sample_parts(kind, (uint64_t)s->lists.rows, (uint64_t)s->vocab),
 		.mask_words = (uint32_t)((s->vocab + 31) / 32),
 		.bf16 = s->logits.dtype == DTYPE_BF16,
 	};
@@ -252,18 +251,19 @@ static struct step_sample_args args_of(const struct sample *s, const struct samp
 static enum status run(struct backend *back, const struct sample *s, const struct sampling_places *p,
 		       struct error *err)
 {
-	const struct step_sample_args args = args_of(s, p);
+	const enum step_sample_kind kind = kind_of(s);
+	const struct step_sample_args args = args_of(s, p, kind);
 	const unsigned blocks = args.rows * args.parts;
 	enum status st;
 
-	switch (kind_of(s)) {
-	case KIND_GREEDY:
+	switch (kind) {
+	case STEP_SAMPLE_GREEDY:
 		return gpu_run_early(back, GPU_KERNEL_SAMPLE_GREEDY, blocks, STEP_SAMPLE_THREADS,
 				     STEP_SAMPLE_SHARED_GREEDY, &args, err);
-	case KIND_PLAIN:
+	case STEP_SAMPLE_PLAIN:
 		return gpu_run_early(back, GPU_KERNEL_SAMPLE_PLAIN, blocks, STEP_SAMPLE_THREADS,
 				     STEP_SAMPLE_SHARED_PLAIN, &args, err);
-	case KIND_ALL:
+	case STEP_SAMPLE_ALL:
 		break;
 	}
 	st = gpu_run_early(back, GPU_KERNEL_SAMPLE_SCAN, blocks, STEP_SAMPLE_THREADS, STEP_SAMPLE_SHARED,
