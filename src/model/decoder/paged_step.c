@@ -222,23 +222,6 @@ static enum status attend(const struct paged_step *s, const struct layer *l, con
 	return st ? st : back->ops->paged_attention(back, &s->rows, &s->attention, m->qkv, cache, m->o, err);
 }
 
-/* h = silu(gate) * up of the rows after the norm. */
-static enum status gate_up(const struct paged_step *s, const struct layer *l, const struct step_matrices *m,
-			   struct error *err)
-{
-	const struct linear *map = &l->gate_up;
-	const struct linear_run run = {.back = s->back};
-	const struct gemm g = {
-		.a = m->n, .b = map->w.w, .d = m->gate_up, .bias = map->bias.w, .trans_b = true, .alpha = 1};
-	enum status st;
-
-	if (!map->adapters)
-		return s->back->ops->gemm_swiglu(s->back, &g, m->h, err);
-	st = linear_forward(&run, map, m->n, m->gate_up, (struct mat){0}, u_of(map, &m->n, m->u_gate_up),
-			    err);
-	return st ? st : s->back->ops->swiglu(s->back, m->gate_up, m->h, err);
-}
-
 /* From x to x. */
 static enum status run_layer(const struct paged_step *s, const struct layer *l,
 			     const struct paged_layer *cache, const struct step_matrices *m,
@@ -257,7 +240,8 @@ static enum status run_layer(const struct paged_step *s, const struct layer *l,
 	if (!st)
 		st = norm(s, &l->norm2, m->x2, m->n, m->rstd, err);
 	if (!st)
-		st = gate_up(s, l, m, err);
+		st = linear_forward_swiglu(&run, &l->gate_up, m->n, m->gate_up,
+					   u_of(&l->gate_up, &m->n, m->u_gate_up), m->h, err);
 	if (!st)
 		st = linear_forward(&run, &l->down, m->h, m->x, m->x2, u_of(&l->down, &m->h, m->u_down), err);
 	return st;
