@@ -5,8 +5,10 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
+gpu_backend_replay_refused the error that prevented the graph of a step
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
+schedule_check all state of the engine's scheduler against itself
 LIST
 }
 LC_ALL=C

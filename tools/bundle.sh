@@ -13,7 +13,7 @@ dir=$out/$name
 rm -rf "$dir"
 mkdir -p "$dir/lib" "$dir/docs" "$dir/tools" "$dir/tests/oracles"
 cp "$build/src/assay" "$dir/assay"
-for extra in kernel_cases sdpa_cases pairs_peer gradients busy launches nccl_assume libpairs.so; do
+for extra in kernel_cases time_engine sdpa_cases pairs_peer gradients busy launches nccl_assume libpairs.so; do
 	[ ! -e "$build/tests/gpu/$extra" ] || cp "$build/tests/gpu/$extra" "$dir/"
 done
 modules=$(find "$build/src" -name 'libassay[-_]*.so')
@@ -26,7 +26,7 @@ for object in "$dir/assay" $modules; do
 		[ -e "$dir/lib/$(basename "$so")" ] || cp -L "$so" "$dir/lib/"
 	done
 done
-for object in "$dir/assay" "$dir"/lib/*.so* "$dir"/kernel_cases "$dir"/sdpa_cases "$dir"/pairs_peer "$dir"/gradients "$dir"/launches "$dir"/libpairs.so; do
+for object in "$dir/assay" "$dir"/lib/*.so* "$dir"/kernel_cases "$dir"/time_engine "$dir"/sdpa_cases "$dir"/pairs_peer "$dir"/gradients "$dir"/launches "$dir"/libpairs.so; do
 	[ ! -e "$object" ] || strip --strip-unneeded "$object" 2> /dev/null || true
 done
 cp "$source/LICENSE" "$dir/"

@@ -17,6 +17,7 @@
 	X(report) \
 	X(roofline) \
 	X(rows) \
+	X(serve) \
 	X(tokens) \
 	X(train)
 /* clang-format on */
@@ -27,6 +28,7 @@
 	X(docs) \
 	X(engine) \
 	X(facts) \
+	X(front) \
 	X(kernels) \
 	X(ranks) \
 	X(sample) \

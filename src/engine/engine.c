@@ -385,7 +385,7 @@ static enum status add_token(struct engine *e, const struct running *run, enum e
 {
 	struct engine_event event = {.kind = kind, .id = run->id, .token = r->id, .logprob = r->logprob};
 
-	event.tops = tops < r->tops ? tops : r->tops;
+	event.tops = tops < 0 ? 0 : tops < r->tops ? tops : r->tops;
 	for (int32_t i = 0; i < event.tops; i++)
 		event.top[i] = (struct engine_logprob){.id = r->top_id[i], .logprob = r->top_logprob[i]};
 	return add_event(e, &event, err);

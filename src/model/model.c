@@ -94,6 +94,10 @@ static enum status check_options(const struct shape *s, const struct model_optio
 		return error_set(err, STATUS_BAD_INPUT, "a model with no positions");
 	if (o->blocks && !o->inference)
 		return error_set(err, STATUS_BAD_INPUT, "quantized weights are supported only for inference");
+	if (o->e4m3 && (!o->inference || o->blocks))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"weights in E4M3 are supported only for inference, and not with quantized blocks");
 	if (o->full && o->lora)
 		return error_set(err, STATUS_BAD_INPUT, "full fine-tuning cannot have an adapter");
 	if (o->lora && o->lora->targets && o->lora->rank < 1)
@@ -122,6 +126,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->shape = *shape;
 	m->full = options->full;
 	m->inference = options->inference;
+	m->e4m3 = options->e4m3;
 	m->separate = options->separate;
 	m->positions = options->positions;
 	m->blocks = options->blocks;

@@ -20,12 +20,14 @@ struct model_options {
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
 	const struct weights *blocks;
+	/* For inference on a GPU with few_rows: matrices of the layers are E4M3 with one factor per row. */
+	bool e4m3;
 };
 
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate;
+	bool full, inference, separate, e4m3;
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
 	int64_t positions;

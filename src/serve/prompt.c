@@ -12,12 +12,14 @@ enum { ENDS_MOST = 16, CONFIG_BYTES_MOST = 1 << 20 };
 
 struct prompter {
 	struct tokenizer *tokenizer;
-	const struct template *template; /* NULL: no_template says why */
+	struct template *template; /* NULL: no_template says why */
 	struct error no_template;
+	enum prompt_calls calls;
 	struct prompter_defaults defaults;
 	int32_t ends[ENDS_MOST];
 	size_t end_count;
-	bool thinks;
+	bool thinks;	   /* the vocabulary has marks of thoughts */
+	bool thinks_first; /* an answer usually begins with a thought */
 };
 
 struct prompter_worker {
@@ -90,6 +92,38 @@ static enum status read_config(struct prompter *p, const char *path, struct erro
 	return st;
 }
 
+/* Whether the template's parser finds a call in this text. */
+static bool finds_call(const struct prompter *p, const char *text)
+{
+	struct tool_calls calls = {0};
+	struct error err = {0};
+	bool found = !tool_calls_read(&calls, p->template, text, &err) && calls.count == 1;
+
+	tool_calls_release(&calls);
+	return found;
+}
+
+static void note_template(struct prompter *p)
+{
+	const char *jinja = tokenizer_chat_template(p->tokenizer), *end, *name;
+
+	add_end(p, tokenizer_eos(p->tokenizer));
+	p->thinks = tokenizer_added(p->tokenizer, "</think>") >= 0;
+	if (!p->template)
+		return;
+	end = template_end(p->template);
+	name = template_name(p->template);
+	if (end && *end)
+		add_end(p, tokenizer_added(p->tokenizer, end));
+	if (finds_call(p, "<tool_call>{\"name\": \"f\"}</tool_call>"))
+		p->calls = PROMPT_CALLS_MARKED;
+	else if (finds_call(p, "{\"name\": \"f\", \"parameters\": {}}"))
+		p->calls = PROMPT_CALLS_BARE;
+	p->thinks_first = !strcmp(name, "qwen3") ||
+			  (!strcmp(name, "chat_template") && strstr(jinja, "enable_thinking"));
+	p->thinks |= p->thinks_first;
+}
+
 enum status prompter_open(struct prompter **out, const char *path, const char *template, struct error *err)
 {
 	struct prompter *p = calloc(1, sizeof(*p));
@@ -102,18 +136,14 @@ enum status prompter_open(struct prompter **out, const char *path, const char *t
 	st = tokenizer_open(&p->tokenizer, path, err);
 	if (!st)
 		st = read_config(p, path, err);
-	if (!st && template_find(&p->template, template, "--chat-template", p->tokenizer, &p->no_template) &&
-	    template && strcmp(template, "auto") != 0)
+	if (!st && template_open(&p->template, template, "--chat-template", p->tokenizer, &p->no_template) &&
+	    (p->no_template.status != STATUS_BAD_INPUT || (template && strcmp(template, "auto") != 0)))
 		st = error_set(err, p->no_template.status, "%s", p->no_template.text);
 	if (st) {
 		prompter_close(&p);
 		return st;
 	}
-	add_end(p, tokenizer_eos(p->tokenizer));
-	if (p->template)
-		add_end(p, tokenizer_added(p->tokenizer, template_end(p->template)));
-	p->thinks = tokenizer_added(p->tokenizer, "</think>") >= 0 ||
-		    (p->template && !strcmp(template_name(p->template), "qwen3"));
+	note_template(p);
 	*out = p;
 	return STATUS_OK;
 }
@@ -121,6 +151,7 @@ enum status prompter_open(struct prompter **out, const char *path, const char *t
 void prompter_close(struct prompter **p)
 {
 	if (*p) {
+		template_close(&(*p)->template); /* it uses the tokenizer */
 		tokenizer_close(&(*p)->tokenizer);
 		free(*p);
 	}
@@ -183,6 +214,16 @@ static bool ends_with(const struct text *text, const char *end)
 	return text->size >= size && !memcmp(text->data + text->size - size, end, size);
 }
 
+/* Trailing white space is part of neither mark. */
+static enum prompt_thought thought_of(const struct prompter *p, struct text text)
+{
+	while (text.size && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == ' '))
+		text.size--;
+	if (ends_with(&text, "<think>"))
+		return PROMPT_THOUGHT_OPEN;
+	return p->thinks_first && !ends_with(&text, "</think>") ? PROMPT_THOUGHT_LIKELY : PROMPT_THOUGHT_NONE;
+}
+
 static enum status encode_chat(struct prompter_worker *w, const struct template_text *text,
 			       struct prompt_ids *out, struct error *err)
 {
@@ -196,11 +237,12 @@ static enum status encode_chat(struct prompter_worker *w, const struct template_
 }
 
 enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct prompt_ask *ask,
-			  struct prompt_ids *out, bool *thinking, struct error *err)
+			  struct prompt_ids *out, enum prompt_thought *thought, struct error *err)
 {
 	const json_t *think = json_object_get(ask->kwargs, "enable_thinking");
 	const struct template_ask how = {.generation_prompt = ask->generation_prompt,
 					 .no_thinking = json_is_false(think),
+					 .variables = ask->kwargs,
 					 .setting = "--chat-template"};
 	struct template_text text = {0};
 	struct chat chat;
@@ -214,7 +256,8 @@ enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct 
 	if (st)
 		return st;
 	st = template_render(w->p->template, &chat, &how, &text, err);
-	*thinking = !st && ask->generation_prompt && ends_with(&text.text, "<think>\n");
+	if (!st)
+		*thought = thought_of(w->p, text.text);
 	if (!st)
 		st = encode_chat(w, &text, out, err);
 	template_text_release(&text);
@@ -254,16 +297,15 @@ void prompter_decode(const struct prompter *p, int32_t id, bool control, struct 
 
 enum prompt_calls prompter_calls(const struct prompter *p)
 {
-	if (!p->template)
-		return PROMPT_CALLS_NONE;
-	return !strcmp(template_end(p->template), "<|im_end|>") ? PROMPT_CALLS_MARKED : PROMPT_CALLS_BARE;
+	return p->calls;
 }
 
 const char *prompter_calls_name(const struct prompter *p)
 {
-	static const char *const names[] = {"", "hermes", "llama"};
+	static const char *const names[] = {
+		[PROMPT_CALLS_NONE] = "", [PROMPT_CALLS_MARKED] = "chatml", [PROMPT_CALLS_BARE] = "llama"};
 
-	return names[prompter_calls(p)];
+	return names[p->calls];
 }
 
 bool prompter_read_call(const struct prompter *p, const char *text, size_t size, char **name,

@@ -41,10 +41,17 @@ struct prompt_ask {
 	bool generation_prompt;
 	const json_t *kwargs; /* chat_template_kwargs: an object, or NULL */
 };
-/* A conversation {"messages", "tools"} as token ids. Takes ownership of `root`. *thinking: the prompt ends
- * within a thought. BAD_INPUT names the place in the conversation. Owner of out->ids: caller, free. */
+
+/* Where the answer to a conversation begins. */
+enum prompt_thought {
+	PROMPT_THOUGHT_NONE,   /* without a thought */
+	PROMPT_THOUGHT_LIKELY, /* the model may begin with <think> */
+	PROMPT_THOUGHT_OPEN,   /* the prompt ends within a thought */
+};
+/* A conversation {"messages", "tools"} as token ids. Takes ownership of `root`. BAD_INPUT names the place in
+ * the conversation. Owner of out->ids: caller, free. */
 enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct prompt_ask *ask,
-			  struct prompt_ids *out, bool *thinking, struct error *err);
+			  struct prompt_ids *out, enum prompt_thought *thought, struct error *err);
 /* `special`: the begin-of-text token is put before it, if the model has one. Owner of out->ids: caller, free.
  */
 enum status prompter_text(struct prompter_worker *w, const char *text, size_t size, bool special,
@@ -60,7 +67,7 @@ enum prompt_calls {
 	PROMPT_CALLS_BARE    /* the whole text is {"name", "parameters"} */
 };
 enum prompt_calls prompter_calls(const struct prompter *p);
-/* The word for it in a grammar's source: "hermes", "llama"; "" for none. */
+/* The word for it in a grammar's source (engine/grammar/grammar.h): "chatml", "llama"; "" for none. */
 const char *prompter_calls_name(const struct prompter *p);
 /* Parses one call, without marks. Owner of *name: caller, free; of *arguments (JSON text): caller,
  * text_release. False: it is none. */

@@ -7,7 +7,7 @@ build=$(realpath "$1") root=$(realpath "$2")
 . "$root/tests/end2end/tap.sh"
 command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
 scratch
-trap 'down; rm -rf "$tmp"' EXIT
+trap '[ -z "$front" ] || kill "$front"; rm -rf "$tmp"' EXIT
 "$build/tests/serve/serve_front" "$root/tests/data/tokenizer/qwen.json" > out 2> err < /dev/null &
 probe=$!
 sleep 0.3
@@ -33,7 +33,9 @@ up() {
 	return 1
 }
 down() {
-	[ -z "$front" ] || { kill "$front" 2> /dev/null; wait "$front"; }
+	[ "$front" ] || return 0
+	kill "$front"
+	wait "$front" || { cat front.err >&2; ok "the front end ends well" false; }
 	front=
 }
 # post PATH BODY [CURL-OPTION..]: out is the body, code the status
@@ -110,6 +112,8 @@ ok "completion" is 200 /v1/completions '{"prompt":"Hello you","echo":true,"logpr
 ok "with its prompt scored" says '"text":"Hello youHello","logprobs":{"tokens":\["H",.*"token_logprobs":\[null,-0.25' out
 ok "only scored" is 200 /v1/completions '{"prompt":"Hello you","echo":true,"logprobs":1,"max_tokens":0}'
 ok "gives no more" says '"text":"Hello you",' out
+ok "of one token too" is 200 /v1/completions '{"prompt":[5],"echo":true,"logprobs":0,"max_tokens":0}'
+ok "without a probability" says '"token_logprobs":\[null\],"top_logprobs":\[null\],"text_offset":\[0\]' out
 ok "several prompts, twice each" is 200 /v1/completions '{"prompt":["Hello","you"],"n":2,"max_tokens":4}'
 ok "in order" says '"index":0,"text":"Hello.*"index":2,"text":"you.*"index":3,"text":"you' out
 ok "token ids" is 200 /v1/completions '{"prompt":[[5,6],[7]],"max_tokens":1}'
@@ -140,7 +144,7 @@ say '<tool_call>
 </tool_call>'
 ok "tool calls at once" is 200 /v1/chat/completions "{$chat,$tools,\"tool_choice\":\"required\"}"
 ok "parsed" says '"content":null,"refusal":null,"tool_calls":\[{"id":"call_[^"]*","type":"function","function":{"name":"weather","arguments":"{\\"city\\": \\"Genf\\"}"}}\]}' out
-ok "their grammar" sh -c "tail -1 dump | grep -q '\"type\":\"tool_calls\",\"format\":\"hermes\",\"tools\":\[{\"name\":\"weather\".*\"mode\":\"required\"'"
+ok "their grammar" sh -c "tail -1 dump | grep -q '\"type\":\"tool_calls\",\"format\":\"chatml\",\"tools\":\[{\"type\":\"function\",\"function\":{\"name\":\"weather\".*\"mode\":\"required\"'"
 ok "no tools wanted" is 200 /v1/chat/completions "{$chat,$tools,\"tool_choice\":\"none\"}"
 ok "leaves the text alone" says '"content":"<tool_call>' out
 ok "a tool that is not there" wrong /v1/chat/completions "{$chat,$tools,\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"x\"}}}" tool_choice

@@ -200,10 +200,31 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
 	STAGED(cuLaunchKernelEx);
-	if (c->numAttrs != 1 || c->attrs[0].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
-		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < c->numAttrs; i++) {
+		const CUlaunchAttribute *a = &c->attrs[i];
+		const bool cluster = a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+
+		if (!cluster && a->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (cluster &&
+		    (!a->value.clusterDim.x || a->value.clusterDim.x > 8 || a->value.clusterDim.y != 1 ||
+		     a->value.clusterDim.z != 1 || c->gridDimX % a->value.clusterDim.x))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
 	return cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
 			      c->blockDimZ, c->sharedMemBytes, c->hStream, params, extra);
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction f, const CUlaunchConfig *c)
+{
+	const unsigned sms = (unsigned)stage_number("sms", 132);
+
+	(void)f;
+	STAGED(cuOccupancyMaxActiveClusters);
+	if (!c->numAttrs || c->attrs[0].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+		return CUDA_ERROR_INVALID_VALUE;
+	*clusters = (int)(sms * (c->sharedMemBytes > 113 << 10 ? 1 : 2) / c->attrs[0].value.clusterDim.x);
+	return CUDA_SUCCESS;
 }
 
 /* More blocks than there is room for would wait for each other for ever. */

@@ -75,11 +75,11 @@ static const struct kernel_case cases[] = {
 	{"tiles_bf16_d64", "a prompt", 150, 3, PAGED_TILES_THREADS(64), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d128", "a prompt", 150, 3, PAGED_TILES_THREADS(128), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d64", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), CHUNK | PAGE_16},
-	{"tiles_bf16_d128", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(128), HEADS(7, 1), CHUNK},
-	{"tiles_bf16_d64", "prompts and chunks", 4000, 5, PAGED_TILES_THREADS(64), HEADS(9, 3), LARGE | PAGE_64},
-	{"tiles_bf16_d128", "prompts and chunks", 4000, 7, PAGED_TILES_THREADS(128), HEADS(4, 2), LARGE},
-	{"tiles_bf16_d128", "prompts and chunks, pages of 16", 4000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_16},
-	{"tiles_bf16_d128", "prompts and chunks, pages of 64", 4000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_64},
+	{"tiles_bf16_d128", "a chunk behind keys", 200000, 4, PAGED_TILES_THREADS(128), HEADS(7, 1), CHUNK},
+	{"tiles_bf16_d64", "prompts and chunks", 200000, 5, PAGED_TILES_THREADS(64), HEADS(9, 3), LARGE | PAGE_64},
+	{"tiles_bf16_d128", "prompts and chunks", 200000, 7, PAGED_TILES_THREADS(128), HEADS(4, 2), LARGE},
+	{"tiles_bf16_d128", "prompts and chunks, pages of 16", 200000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_16},
+	{"tiles_bf16_d128", "prompts and chunks, pages of 64", 200000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_64},
 	{"paged_bf16_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d64", "SmolLM2, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(9, 3), DECODE_64},
 	{"paged_e4m3_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
@@ -88,7 +88,7 @@ static const struct kernel_case cases[] = {
 };
 
 /* Arrays of a case on both sides. */
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
 struct paged_case {
 	const struct kernel_case *c;
 	uint32_t dim, heads, kv_heads, page_bits, blocks;
@@ -206,6 +206,7 @@ static enum status fill_work(struct paged_case *p, struct error *err)
 			       .invariant = p->invariant,
 			       .unit = p->host[UNIT],
 			       .block = p->host[BLOCK],
+			       .first = p->host[FIRST],
 			       .room = p->units};
 	const struct paged_work_rows rows = {
 		.begin = p->begin, .keys = p->keys, .sequences = p->sequences, .page_tokens = 1u << p->page_bits};
@@ -236,6 +237,7 @@ static enum status open_case(struct kit *k, struct paged_case *p, struct error *
 	p->bytes[SCALE] = p->e4m3 ? positions * 2 * p->kv_heads * sizeof(float) : 4;
 	p->bytes[PAGE] = (uint64_t)p->pages * sizeof(int32_t);
 	p->bytes[UNIT] = (uint64_t)p->units * sizeof(struct paged_unit);
+	p->bytes[FIRST] = p->blocks * sizeof(struct paged_unit);
 	p->bytes[BLOCK] = (p->blocks + 1) * sizeof(uint32_t);
 	p->bytes[PARTIAL] = (uint64_t)(paged_work_places(p->blocks) + p->blocks) * PAGED_PARTIAL(p->dim) * sizeof(float);
 	p->bytes[ARRIVED] = paged_work_places(p->blocks) * sizeof(uint32_t);
@@ -281,6 +283,7 @@ static struct paged_attention_args args_of(const struct paged_case *p, unsigned 
 		.page = address(p, PAGE, device),
 		.unit = address(p, UNIT, device),
 		.block = address(p, BLOCK, device),
+		.first = address(p, FIRST, device),
 		.partial = address(p, PARTIAL, device),
 		.arrived = address(p, ARRIVED, device),
 		.ld_q = ld_q(p),

@@ -12,6 +12,7 @@
 #include "ref_number.h"
 
 enum { MIXED = 1, E4M3 = 2, BIAS = 4, RESIDUAL = 8, IN_PLACE = 16, SWIGLU = 32, EXACT = 64, FEW = 128 };
+enum { SMALL_CHOICES = 2 };
 enum { ROWS = 256, MIXED_ROWS = 128, PITCH = 8, COLUMNS_MOST = 320, NAN_BITS = 0xffff };
 
 /* threads: flags; p0: outputs; p1: k. */
@@ -64,6 +65,12 @@ struct bed {
 static bool has(const struct bed *b, unsigned flag)
 {
 	return b->c->threads & flag;
+}
+
+/* With --small, a CPU may run the kernels' references. */
+static bool is_small(const struct bed *b)
+{
+	return b->kit->count_max != UINT64_MAX;
 }
 
 static enum attention_type type_of(bool is_short)
@@ -344,7 +351,8 @@ static enum status run_rows(struct bed *b, unsigned rows, struct error *err)
 {
 	const struct skinny_problem p = problem_of(b, rows);
 	struct skinny_choice choices[SKINNY_CHOICES_MOST], fixed = skinny_invariant(b->skinny, &p);
-	const unsigned count = skinny_choices(b->skinny, &p, choices);
+	const unsigned all = skinny_choices(b->skinny, &p, choices);
+	const unsigned count = is_small(b) && all > SMALL_CHOICES ? SMALL_CHOICES : all;
 	const uint64_t pitch = (uint64_t)b->c->p0 + PITCH;
 	enum status st = count ? STATUS_OK : error_set(err, STATUS_MISMATCH, "%u rows: no choice", rows);
 
@@ -369,9 +377,11 @@ static enum status run_all(struct bed *b, struct error *err)
 {
 	static const unsigned all[] = {256, 255, 224, 193, 192, 191, 160, 129, 128, 127, 100, 96, 65, 64, 63,
 				       48,  33,	 32,  31,  24,	17,  16,  15,  9,   8,	 7,   5,  3,  2,  1},
-			      few[] = {256, 193, 129, 128, 64, 33, 8, 1};
-	const unsigned *list = has(b, FEW) ? few : all;
-	const size_t count = has(b, FEW) ? sizeof(few) / sizeof(few[0]) : sizeof(all) / sizeof(all[0]);
+			      few[] = {256, 193, 129, 128, 64, 33, 8, 1}, small[] = {256, 128, 33, 1};
+	const unsigned *list = is_small(b) ? small : has(b, FEW) ? few : all;
+	const size_t count = is_small(b)   ? sizeof(small) / sizeof(small[0])
+			     : has(b, FEW) ? sizeof(few) / sizeof(few[0])
+					   : sizeof(all) / sizeof(all[0]);
 	enum status st = STATUS_OK;
 
 	for (size_t i = 0; !st && i < count; i++)

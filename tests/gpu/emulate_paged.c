@@ -4,8 +4,14 @@
 #pragma GCC diagnostic ignored "-Wunknown-pragmas" /* of unrolling */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* columns that a unit does not have */
 
-static void copy16(uint32_t to, const uint8_t *from, bool there)
+static uint32_t shared_address(uint32_t at)
 {
+	return at;
+}
+
+static void copy16(uint32_t to, const uint8_t *from, bool there, bool wide)
+{
+	(void)wide;
 	emulate_copy((char *)shared + to, from, there ? 16 : 0, there ? 0 : 16);
 }
 

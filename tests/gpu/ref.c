@@ -17,6 +17,7 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_paged,
 						      ref_step_rows,
 						      ref_step_sample,
+						      ref_skinny,
 						      ref_train_attention,
 						      ref_train_flat,
 						      ref_train_norm,

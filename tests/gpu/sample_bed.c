@@ -209,14 +209,14 @@ static enum status make_room(struct sample_bed *b, const struct sample_plan *p, 
 	if (!st)
 		st = kit_alloc(b->k, &b->tops, rows * parts * STEP_SAMPLE_TOPS * 8, err);
 	if (!st)
-		st = kit_alloc(b->k, &b->bins, rows * step_sample_bins_bytes(parts), err);
+		st = kit_alloc(b->k, &b->bins, rows * step_sample_bins_bytes(p->kind, parts), err);
 	return st;
 }
 
 enum status sample_bed_open(struct kit *k, struct sample_bed *b, const struct sample_plan *p, struct error *err)
 {
 	const int64_t ld = p->odd ? p->vocab + 3 : ((int64_t)p->vocab + 7) / 8 * 8 + 8;
-	const unsigned parts = step_sample_parts(p->rows, p->vocab);
+	const unsigned parts = step_sample_parts(p->kind, p->rows, p->vocab);
 	enum status st;
 
 	*b = (struct sample_bed){

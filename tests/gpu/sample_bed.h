@@ -4,6 +4,7 @@
 #define TESTS_GPU_SAMPLE_BED_H
 #include "cases.h"
 #include "ref_step_sample.h"
+#include <string.h>
 
 enum sample_logits {
 	LOGITS_FLAT,   /* as of random weights: deviation 1 */
@@ -36,12 +37,20 @@ struct sample_bed {
 enum { BED_LOGITS, BED_ROW, BED_BIAS, BED_MASK, BED_COUNTS, BED_LAST, BED_RESULTS, BED_PARTS };
 
 struct sample_plan {
+	enum step_sample_kind kind;
 	uint32_t rows, vocab;
 	bool bf16, odd; /* odd: no row begins at a multiple of 16 bytes */
 	enum sample_logits logits;
 	enum sample_options options;
 	uint32_t first; /* index of the first draw */
 };
+/* Of a kernel's entry. */
+static inline enum step_sample_kind sample_kind(const char *entry)
+{
+	return !strcmp(entry, "step_sample_greedy") ? STEP_SAMPLE_GREEDY
+	       : !strcmp(entry, "step_sample_plain") ? STEP_SAMPLE_PLAIN
+						      : STEP_SAMPLE_ALL;
+}
 /* Owner: caller, sample_bed_close, also after a failure. */
 enum status sample_bed_open(struct kit *k, struct sample_bed *b, const struct sample_plan *plan,
 			    struct error *err);

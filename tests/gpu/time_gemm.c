@@ -226,9 +226,10 @@ static enum status add(struct bench *b, const struct variant *given, struct erro
 
 static void name_own(struct variant *v)
 {
-	snprintf(v->name, sizeof(v->name), "cluster%u_together%u_sm%u%s%s%s", v->choice.cluster,
-		 v->choice.together, v->choice.per_sm, v->choice.invariant ? "_invariant" : "",
-		 v->overlap ? "_overlap" : "", v->engine == OWN_QUANTIZE ? "_quantize" : "");
+	snprintf(v->name, sizeof(v->name), "cluster%u_together%u_sm%u_running%u%s%s%s", v->choice.cluster,
+		 v->choice.together, v->choice.per_sm, v->choice.running,
+		 v->choice.invariant ? "_invariant" : "", v->overlap ? "_overlap" : "",
+		 v->engine == OWN_QUANTIZE ? "_quantize" : "");
 }
 
 static enum status add_own(struct bench *b, struct error *err)

@@ -5,14 +5,14 @@
  *   tests/gpu/kernel_cases time paged     checks all cases of cases_paged.c first, then times these steps
  *
  * Each step's line has the time of one layer, the rate at which its keys and values are read once, its share of the DRAM's rate, and
- * the rate of FLOP. Of a chunk the dense kernel's rate at the same shape stands beside it. Successive calls read other pages, of
+ * the rate of FLOP. Of a chunk the rates of the kernel for many rows and of the dense kernel at the same shape stand beside it. Successive calls read other pages, of
  * 400 MB together, so that keys come from memory and not from the L2.
  */
 #include "cases.h"
 #include "core/math/random.h"
 #include "gpu/attention/own_forward.h"
-#include "kernel/paged/attention.h"
-#include "model/gpu/paged/work.h"
+#include "gpu/device/tensor_map.h"
+#include "model/gpu/paged/tiles.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static const struct timed steps[] = {
 	{&qwen, false, true, 0, 0, 2048, 4096},	  {&qwen, false, false, 64, 600, 256, 600}, {&qwen, false, false, 64, 600, 1024, 600},
 };
 
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, PARTIAL, ARRIVED, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
 struct bed {
 	struct kit *k;
 	const struct timed *t;
@@ -58,6 +58,8 @@ struct bed {
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	int64_t sequences, pages, positions, copies, turn;
 	gpu_ptr memory[ARRAYS];
+	struct gpu_kernel *tiles_kernel;
+	struct paged_tiles_args tiles;
 	struct attention_own *dense;
 	struct attention_operands operands;
 };
@@ -129,18 +131,42 @@ static enum status fill_work(struct bed *b, int64_t room, struct error *err)
 			       .invariant = b->t->invariant,
 			       .unit = malloc((size_t)room * sizeof(struct paged_unit)),
 			       .block = malloc((b->blocks + 1) * sizeof(uint32_t)),
+			       .first = malloc(b->blocks * sizeof(struct paged_unit)),
 			       .room = room};
 	const struct paged_work_rows rows = {
 		.begin = b->begin, .keys = b->keys, .sequences = b->sequences, .page_tokens = 1 << PAGE_BITS};
-	enum status st = w.unit && w.block ? paged_work_fill(&w, &rows, err)
+	enum status st = w.unit && w.block && w.first ? paged_work_fill(&w, &rows, err)
 					   : error_set(err, STATUS_NO_RESOURCE, "no memory for work");
 
 	if (!st)
 		st = gpu_copy_to(b->k->device, b->memory[UNIT], w.unit, (uint64_t)w.count * sizeof(*w.unit), err);
 	if (!st)
 		st = gpu_copy_to(b->k->device, b->memory[BLOCK], w.block, (b->blocks + 1) * sizeof(uint32_t), err);
+	if (!st)
+		st = gpu_copy_to(b->k->device, b->memory[FIRST], w.first, b->blocks * sizeof(*w.first), err);
 	free(w.unit);
 	free(w.block);
+	free(w.first);
+	return st;
+}
+
+static enum status fill_tiles(struct bed *b, struct error *err)
+{
+	const int64_t room = paged_tiles_most(b->t->shape->heads, b->t->shape->dim, b->begin[b->sequences]);
+	struct paged_tiles t = {.heads = b->t->shape->heads,
+				.head_dim = b->t->shape->dim,
+				.tile = malloc((size_t)(room + 1) * sizeof(struct paged_tile)),
+				.room = room};
+	const struct paged_work_rows rows = {
+		.begin = b->begin, .keys = b->keys, .sequences = b->sequences, .page_tokens = 1 << PAGE_BITS};
+	enum status st = t.tile ? paged_tiles_fill(&t, &rows, err) : error_set(err, STATUS_NO_RESOURCE, "no memory for work");
+	const uint32_t count = (uint32_t)t.count;
+
+	if (!st)
+		st = gpu_copy_to(b->k->device, b->memory[TILE], t.tile, (uint64_t)(t.count + 1) * sizeof(*t.tile), err);
+	if (!st)
+		st = gpu_copy_to(b->k->device, b->memory[TILE_COUNT], &count, sizeof(count), err);
+	free(t.tile);
 	return st;
 }
 
@@ -156,8 +182,11 @@ static enum status allocate(struct bed *b, int64_t room, struct error *err)
 		[PAGE] = (uint64_t)(b->pages * b->copies) * 4,
 		[UNIT] = (uint64_t)room * sizeof(struct paged_unit),
 		[BLOCK] = (b->blocks + 1) * 4,
+		[FIRST] = b->blocks * sizeof(struct paged_unit),
 		[PARTIAL] = (uint64_t)(paged_work_places(b->blocks) + b->blocks) * PAGED_PARTIAL(s->dim) * 4,
 		[ARRIVED] = paged_work_places(b->blocks) * 4,
+		[TILE] = (uint64_t)(paged_tiles_most(s->heads, s->dim, (int64_t)rows) + 1) * sizeof(struct paged_tile),
+		[TILE_COUNT] = 4,
 	};
 	enum status st = STATUS_OK;
 
@@ -183,6 +212,7 @@ static void point(struct bed *b)
 		.scale = b->t->e4m3 ? b->memory[SCALE] : 0,
 		.unit = b->memory[UNIT],
 		.block = b->memory[BLOCK],
+		.first = b->memory[FIRST],
 		.partial = b->memory[PARTIAL],
 		.arrived = b->memory[ARRIVED],
 		.ld_q = (s->heads + 2 * s->kv_heads) * s->dim,
@@ -224,6 +254,8 @@ static enum status open_step(struct bed *b, struct error *err)
 		st = fill_pages(b, err);
 	if (!st)
 		st = fill_work(b, room, err);
+	if (!st)
+		st = fill_tiles(b, err);
 	point(b);
 	return st;
 }
@@ -234,6 +266,73 @@ static enum status call_paged(void *arg, struct error *err)
 
 	b->args.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
 	return gpu_launch_1d(b->kernel, b->k->stream, b->blocks, PAGED_THREADS, b->shared_bytes, &b->args, err);
+}
+
+static enum status make_map(struct bed *b, struct tensor_map *map, gpu_ptr data, int64_t rows, uint64_t ld, uint32_t heads,
+			    unsigned box_rows, struct error *err)
+{
+	const struct gpu_tensor t = {.data = data,
+				     .element_bytes = 2,
+				     .columns = b->t->shape->dim,
+				     .rows = (uint64_t)rows,
+				     .heads = heads,
+				     .batches = 1,
+				     .row_step = ld,
+				     .head_step = b->t->shape->dim,
+				     .batch_step = (uint64_t)rows * ld};
+
+	return gpu_tensor_map(b->k->device, map, &t, box_rows, err);
+}
+
+static enum status point_tiles(struct bed *b, struct error *err)
+{
+	const struct shape *s = b->t->shape;
+	const int64_t rows = b->begin[b->sequences], positions = b->pages * b->copies << PAGE_BITS;
+	struct attention_sm90_args *a = &b->tiles.dense;
+	enum status st;
+
+	b->tiles = (struct paged_tiles_args){
+		.dense = {.o = b->memory[O],
+			  .q_starts = b->memory[TILE_COUNT],
+			  .o_step = {.head = s->dim, .row = (int64_t)b->args.ld_o},
+			  .heads = s->heads,
+			  .kv_heads = s->kv_heads,
+			  .left = ATTENTION_OPEN,
+			  .scale_log2 = b->args.scale_log2},
+		.tile = b->memory[TILE],
+		.count = b->memory[TILE_COUNT],
+		.page_bits = PAGE_BITS,
+	};
+	st = gpu_kernel(b->k->device, &b->tiles_kernel, "paged_attention_sm90", s->dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
+	if (!st)
+		st = make_map(b, &a->q_map, b->memory[Q], rows, b->args.ld_q, s->heads, 64, err);
+	if (!st)
+		st = make_map(b, &a->k_map, b->memory[KV], positions, b->args.ld_kv, s->kv_heads, 1 << PAGE_BITS, err);
+	if (!st)
+		st = make_map(b, &a->v_map, b->memory[KV] + (uint64_t)s->kv_heads * s->dim * 2, positions, b->args.ld_kv, s->kv_heads,
+			      1 << PAGE_BITS, err);
+	return st ? st : make_map(b, &a->o_map, b->memory[O], rows, b->args.ld_o, s->heads, 16, err);
+}
+
+static enum status call_tiles(void *arg, struct error *err)
+{
+	struct bed *b = arg;
+	const uint32_t dim = b->t->shape->dim;
+
+	b->tiles.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
+	return gpu_launch_1d(b->tiles_kernel, b->k->stream, b->blocks, PAGED_TILES_THREADS(dim), PAGED_TILES_SHARED(dim), &b->tiles, err);
+}
+
+/* FLOP per second of the kernel for many rows; 0: it does not take the step. */
+static double tiles_flops(struct bed *b, double flop)
+{
+	struct error ignored = {0};
+	double ns = 0;
+
+	if (b->t->rows < PAGED_TILES_LEAST || b->t->decoding || b->t->e4m3 || b->t->invariant || point_tiles(b, &ignored) ||
+	    kit_time(b->k, call_tiles, b, 20, &ns, &ignored) || ns <= 0)
+		return 0;
+	return flop / ns * 1e9;
 }
 
 static enum status call_dense(void *arg, struct error *err)
@@ -279,7 +378,7 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 {
 	struct bed *b = calloc(1, sizeof(*b));
 	const struct shape *s = t->shape;
-	double ns = 0, bytes, flop, dense;
+	double ns = 0, bytes, flop, tiles, dense;
 	enum status st;
 
 	if (!b)
@@ -296,6 +395,9 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 		printf("%-12s %s%s %3d x %5d keys, %4d rows after %5d: %8.1f us %6.0f GB/s %5.1f %% of DRAM %6.1f TFLOPS", s->name,
 		       t->e4m3 ? "e4m3" : "bf16", t->invariant ? " invariant" : "", t->decoding, t->keys, t->rows, t->before, ns / 1e3,
 		       bytes / ns, 100 * bytes / ns * 1e9 / gpu_dram_rate(k->device), flop / ns / 1e3);
+		tiles = tiles_flops(b, flop);
+		if (tiles > 0)
+			printf(", tiles %6.1f", tiles / 1e12);
 		dense = dense_flops(b, flop);
 		if (dense > 0)
 			printf(", dense (%s) %6.1f", attention_own_name(b->dense, 0), dense / 1e12);

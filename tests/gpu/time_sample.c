@@ -53,7 +53,8 @@ enum status sample_time(struct kit *k, struct error *err)
 
 	for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++)
 		for (size_t j = 0; j < sizeof(batches) / sizeof(batches[0]) && !st; j++) {
-			const struct sample_plan p = {.rows = batches[j],
+			const struct sample_plan p = {.kind = sample_kind(work[i].entry),
+						      .rows = batches[j],
 						      .vocab = 152064,
 						      .bf16 = true,
 						      .logits = work[i].logits,

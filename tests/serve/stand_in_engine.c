@@ -137,8 +137,10 @@ static void submit(struct engine *e, const struct engine_request *r)
 		s->most = r->max_tokens;
 		s->ends = false;
 	}
-	if (r->max_tokens < 0)
+	if (r->max_tokens < 0) { /* only the prompt's log probabilities */
 		s->most = 0;
+		s->ends = false;
+	}
 	e->count++;
 }
 
@@ -325,18 +327,21 @@ static void option(struct engine *e, const char *word)
 	}
 }
 
+/* The program ends with what it holds. */
+static struct engine e;
+
 int main(int argc, char **argv)
 {
-	struct engine e = {.step_us = 1000,
+	struct engine_ready ready = {.device = "stand-in"};
+	struct error err = {0};
+
+	e = (struct engine){.step_us = 1000,
 			   .context = 4096,
 			   .vocab = 900,
 			   .sequences = SEQUENCES,
 			   .crash_after = -1,
 			   .hang_after = -1,
 			   .fail_after = -1};
-	struct engine_ready ready = {.device = "stand-in"};
-	struct error err = {0};
-
 	if (argc < 2)
 		return 64;
 	for (int i = 2; i < argc; i++)

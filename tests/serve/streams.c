@@ -122,28 +122,34 @@ static void allow_files(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* The program ends with what it holds. */
+static struct stream *all;
+static float *gaps;
+static char *bytes;
+
 int main(int argc, char **argv)
 {
 	int count = argc > 3 ? (int)strtol(argv[2], NULL, 10) : 0, port, epoll = epoll_create1(0), open_now, done = 0;
-	struct stream *s = calloc((size_t)count + 1, sizeof(*s));
-	float *gaps = malloc(GAPS_MOST * sizeof(*gaps));
 	size_t gap_count = 0;
-	char *bytes = malloc(PIECE), line[16];
+	char line[16];
 	long total = 0;
 	double begin = now_s();
 	const char *mode = argc > 4 ? argv[4] : "";
 	int reads = !*mode;
 
-	if (!count || !s || !gaps || !bytes)
+	gaps = malloc(GAPS_MOST * sizeof(*gaps));
+	bytes = malloc(PIECE);
+	all = calloc((size_t)count + 1, sizeof(*all));
+	if (!count || !all || !gaps || !bytes)
 		return 64;
 	port = (int)strtol(argv[1], NULL, 10);
 	allow_files();
 	for (int i = 0; i < count; i++) {
 		struct epoll_event e = {.events = reads ? EPOLLIN : EPOLLRDHUP};
 
-		s[i].fd = dial(port);
-		e.data.u64 = reads ? (uint64_t)i : (uint64_t)s[i].fd << 32;
-		epoll_ctl(epoll, EPOLL_CTL_ADD, s[i].fd, &e);
+		all[i].fd = dial(port);
+		e.data.u64 = reads ? (uint64_t)i : (uint64_t)all[i].fd << 32;
+		epoll_ctl(epoll, EPOLL_CTL_ADD, all[i].fd, &e);
 	}
 	if (!strcmp(mode, "idle")) {
 		printf("%d open\n", count);
@@ -154,7 +160,7 @@ int main(int argc, char **argv)
 	}
 	begin = now_s();
 	for (int i = 0; i < count; i++)
-		say(s[i].fd, argv[3], strlen(argv[3]) / (strcmp(mode, "partial") ? 1 : 2));
+		say(all[i].fd, argv[3], strlen(argv[3]) / (strcmp(mode, "partial") ? 1 : 2));
 	if (!reads)
 		return closed(epoll, count, begin);
 	for (open_now = count; open_now;) {
@@ -164,7 +170,7 @@ int main(int argc, char **argv)
 		if (got <= 0)
 			break;
 		for (int i = 0; i < got; i++) {
-			struct stream *t = &s[events[i].data.u64];
+			struct stream *t = &all[events[i].data.u64];
 			ssize_t size = read(t->fd, bytes, PIECE);
 			long more = size > 0 ? chunks(t, bytes, (size_t)size) : 0;
 			double now = now_s();
@@ -182,7 +188,7 @@ int main(int argc, char **argv)
 		}
 	}
 	for (int i = 0; i < count; i++)
-		done += s[i].done;
+		done += all[i].done;
 	begin = now_s() - begin;
 	qsort(gaps, gap_count, sizeof(*gaps), by_size);
 	printf("%d done, %ld chunks, %.3f s, %.0f chunks/s, gaps %.3f %.3f ms\n", done, total, begin, (double)total / begin,

@@ -160,21 +160,29 @@ static void test_pages__a_lookup_compares_tokens_salt_adapter_and_parent(void **
 	pages_free(&pool);
 }
 
-/* A page is given the hash of other tokens, in the same bucket: only the comparison tells them apart. */
+/* A page is given the hash of another one, in the same bucket: only the comparison tells them apart. */
 static void test_pages__equal_hashes_are_told_apart(void **state)
 {
-	struct pages *pool = pool_of(2);
-	uint32_t a[1], b[1], hash;
+	static const struct pages_key keys[] = {{0, 0}, {1, 0}, {0, 1}};
+	struct pages *pool = pool_of(3);
+	uint32_t parent[1], a, b;
 
 	(void)state;
 	pool->bucket_mask = 0;
-	fill(pool, text(500, 1), 1, b);
-	hash = pool->pages[b[0]].hash;
-	pages_discard(pool, b[0], 0);
-	fill(pool, text(0, 1), 1, a);
-	assert_int_not_equal(pool->pages[a[0]].hash, hash);
-	pool->pages[a[0]].hash = hash;
-	assert_int_equal(find(pool, &base, text(500, 1), 1), 0);
+	fill(pool, text(900, 1), 1, parent);
+	for (int i = 0; i < 4; i++) { /* other tokens, salt, adapter, parent */
+		const struct pages_key *key = keys + i % 3;
+		int32_t from = i ? 0 : 500;
+
+		b = pages_register(pool, pages_take(pool), i == 3 ? parent[0] : 0, key, text(from, 1), 0);
+		a = pages_register(pool, pages_take(pool), 0, &base, text(0, 1), 0);
+		assert_int_not_equal(a, b);
+		assert_int_not_equal(pool->pages[a].hash, pool->pages[b].hash);
+		pool->pages[a].hash = pool->pages[b].hash;
+		pages_discard(pool, b, 0);
+		assert_int_equal(pages_lookup(pool, i == 3 ? parent[0] : 0, key, text(from, 1)), 0);
+		pages_discard(pool, a, 0);
+	}
 	pages_free(&pool);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions, choices, GBNF and tool calls as grammars. */
 #include "grammar_bed.h"
-#include "model/chat/tool_call.h"
+#include "text/chat/tool_call.h"
 
 static void regex(const char *pattern, const char *const *yes, const char *const *no)
 {

@@ -21,7 +21,7 @@ static const struct schedule_options bed_options = {
 	.budget_idle_ns = 20 * MS,
 };
 
-static struct schedule *bed_open(const struct schedule_options *o)
+static inline struct schedule *bed_open(const struct schedule_options *o)
 {
 	struct schedule *s;
 	struct error err = {0};
@@ -31,7 +31,7 @@ static struct schedule *bed_open(const struct schedule_options *o)
 	return s;
 }
 
-static void bed_check(struct schedule *s)
+static inline void bed_check(struct schedule *s)
 {
 	struct error err = {0};
 
@@ -40,7 +40,7 @@ static void bed_check(struct schedule *s)
 }
 
 /* A prompt of `count` tokens that differs from others in its first token. */
-static struct engine_request bed_request(uint64_t id, size_t count, int64_t max_tokens)
+static inline struct engine_request bed_request(uint64_t id, size_t count, int64_t max_tokens)
 {
 	static int32_t prompts[64][4096];
 	int32_t *prompt = prompts[id % 64];
@@ -51,7 +51,7 @@ static struct engine_request bed_request(uint64_t id, size_t count, int64_t max_
 				       .prompt_logprobs = -1};
 }
 
-static uint32_t bed_submit(struct schedule *s, const struct engine_request *q, uint64_t now)
+static inline uint32_t bed_submit(struct schedule *s, const struct engine_request *q, uint64_t now)
 {
 	struct error err = {0};
 	uint32_t number;
@@ -62,7 +62,7 @@ static uint32_t bed_submit(struct schedule *s, const struct engine_request *q, u
 }
 
 /* A result for each entry as a step without surprises gives it. */
-static struct schedule_result *bed_results(const struct schedule_plan *plan)
+static inline struct schedule_result *bed_results(const struct schedule_plan *plan)
 {
 	static struct schedule_result results[64];
 	static int32_t tokens[SCHEDULE_AT_ONCE_MOST];
@@ -75,7 +75,7 @@ static struct schedule_result *bed_results(const struct schedule_plan *plan)
 	return results;
 }
 
-static void bed_done(struct schedule *s, struct schedule_result *results, uint64_t now)
+static inline void bed_done(struct schedule *s, struct schedule_result *results, uint64_t now)
 {
 	struct error err = {0};
 
@@ -85,7 +85,7 @@ static void bed_done(struct schedule *s, struct schedule_result *results, uint64
 }
 
 /* One step from plan to results. False: there was nothing to do. */
-static bool bed_step(struct schedule *s, uint64_t now)
+static inline bool bed_step(struct schedule *s, uint64_t now)
 {
 	const struct schedule_plan *plan = schedule_plan(s, now, 1);
 
@@ -96,7 +96,7 @@ static bool bed_step(struct schedule *s, uint64_t now)
 }
 
 /* The entry of a request in a plan; NULL: none. */
-static const struct schedule_entry *bed_entry(const struct schedule_plan *plan, uint64_t id)
+static inline const struct schedule_entry *bed_entry(const struct schedule_plan *plan, uint64_t id)
 {
 	for (int32_t i = 0; plan && i < plan->count; i++)
 		if (plan->entries[i].id == id)
@@ -105,11 +105,13 @@ static const struct schedule_entry *bed_entry(const struct schedule_plan *plan, 
 }
 
 /* Takes all events out. Returns the end of request `id`, or -1; *end: the event. */
-static int bed_end(struct schedule *s, uint64_t id, struct schedule_event *end)
+static inline int bed_end(struct schedule *s, uint64_t id, struct schedule_event *end)
 {
 	struct schedule_event e;
 	int found = -1;
 
+	if (end)
+		*end = (struct schedule_event){.text = ""};
 	while (schedule_event(s, &e)) {
 		if (e.id != id || e.kind != SCHEDULE_EVENT_ENDED)
 			continue;

@@ -140,6 +140,73 @@ static void test_order__the_head_is_passed_a_limited_number_of_times(void **stat
 	schedule_free(&s);
 }
 
+/* Cached tokens cost nothing: client 1 finds most of its prompt from its second request on. */
+static void test_order__cached_tokens_are_free(void **state)
+{
+	struct schedule_options o = one_place();
+	struct schedule *s = bed_open(&o);
+	static const uint64_t ids[] = {1, 11, 12, 2, 3, 4, 13, 14};
+	struct engine_request q;
+
+	(void)state;
+	for (uint64_t id = 1; id <= 4; id++) {
+		q = bed_request(40, 33, 2);
+		q.id = id;
+		q.client = 1;
+		bed_submit(s, &q, 0);
+	}
+	for (uint64_t id = 11; id <= 14; id++)
+		submit(s, id, 2, 0, 0);
+	begins(s, ids, 8);
+	schedule_free(&s);
+}
+
+/* Nobody of a lower priority passes a request that lacks pages. */
+static void test_order__a_lower_priority_does_not_pass(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+	struct engine_request long_one = bed_request(1, 100, 60), big = bed_request(2, 140, 4);
+	const struct schedule_plan *plan;
+
+	(void)state;
+	o.pages.pages = 13;
+	o.bypass_most = 100;
+	s = bed_open(&o);
+	bed_submit(s, &long_one, 0);
+	bed_step(s, 0);
+	bed_submit(s, &big, 0);
+	submit(s, 3, 0, 1, 0);
+	submit(s, 4, 0, 0, 0);
+	plan = schedule_plan(s, 0, 1);
+	assert_non_null(bed_entry(plan, 4));
+	assert_null(bed_entry(plan, 3));
+	assert_null(bed_entry(plan, 2));
+	schedule_free(&s);
+}
+
+/* A running request of lower priority keeps its pages if they would not be enough. */
+static void test_order__nobody_loses_pages_in_vain(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+	struct engine_request first = bed_request(1, 100, 20), low = bed_request(2, 20, 20), high = bed_request(3, 130, 4);
+
+	(void)state;
+	o.pages.pages = 12;
+	s = bed_open(&o);
+	first.priority = -2;
+	low.priority = 2;
+	bed_submit(s, &first, 0);
+	bed_submit(s, &low, 0);
+	bed_step(s, 0);
+	bed_submit(s, &high, 0);
+	schedule_plan(s, 0, 1);
+	assert_int_equal(schedule_facts(s).running, 2);
+	assert_int_equal(schedule_facts(s).preemptions, 0);
+	schedule_free(&s);
+}
+
 /* An endless flood of higher priority: a request rises by one priority for each age_ns. */
 static void test_order__waiting_raises_the_priority(void **state)
 {
@@ -166,6 +233,38 @@ static void test_order__waiting_raises_the_priority(void **state)
 	schedule_free(&s);
 }
 
+/* Long prompts of higher priority take all the time of each step. A request whose prefill has begun rises too. */
+static void test_order__a_prefill_is_not_starved(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+	struct schedule_event e;
+	uint64_t id = 10, ended = 0;
+	struct engine_request q = bed_request(1, 2000, 2);
+
+	(void)state;
+	o.age_ns = 1000;
+	o.budget_idle_ns = o.budget_ns = 2 * MS;
+	s = bed_open(&o);
+	q.priority = 2;
+	bed_submit(s, &q, 0);
+	bed_step(s, 0);
+	assert_int_equal(schedule_facts(s).running, 1);
+	for (uint64_t now = 0; !ended && now < 100000; now += 100) {
+		while (schedule_facts(s).running + schedule_facts(s).waiting < 4) {
+			q = bed_request(++id, 2000, 2);
+			bed_submit(s, &q, now);
+		}
+		bed_step(s, now);
+		while (schedule_event(s, &e))
+			if (e.kind == SCHEDULE_EVENT_ENDED && e.id == 1)
+				ended = now;
+	}
+	assert_in_range(ended, 2000, 10000);
+	assert_int_equal(schedule_facts(s).preemptions, 0);
+	schedule_free(&s);
+}
+
 /* New clients without end, all of the first priority, have got fewer tokens than the one that waits. After age_ns
  * only its arrival counts. */
 static void test_order__new_clients_cannot_keep_an_old_one_waiting(void **state)
@@ -184,7 +283,7 @@ static void test_order__new_clients_cannot_keep_an_old_one_waiting(void **state)
 	bed_submit(s, &q, 0); /* a long prompt, so that the client has got many tokens */
 	submit(s, 2, 1, SCHEDULE_PRIORITY_FIRST, 0);
 	for (uint64_t now = 0; !begun && now < 100000; now += 100) {
-		while (schedule_facts(s).waiting < 6) {
+		while (schedule_facts(s).waiting < 30) {
 			id++;
 			submit(s, id, 1000 + id, SCHEDULE_PRIORITY_FIRST, now);
 		}
@@ -313,7 +412,11 @@ int main(void)
 		cmocka_unit_test(test_order__turns_are_counted_in_tokens),
 		cmocka_unit_test(test_order__a_new_client_has_nothing_saved_up),
 		cmocka_unit_test(test_order__the_head_is_passed_a_limited_number_of_times),
+		cmocka_unit_test(test_order__cached_tokens_are_free),
+		cmocka_unit_test(test_order__a_lower_priority_does_not_pass),
+		cmocka_unit_test(test_order__nobody_loses_pages_in_vain),
 		cmocka_unit_test(test_order__waiting_raises_the_priority),
+		cmocka_unit_test(test_order__a_prefill_is_not_starved),
 		cmocka_unit_test(test_order__new_clients_cannot_keep_an_old_one_waiting),
 		cmocka_unit_test(test_order__a_higher_priority_takes_a_place),
 		cmocka_unit_test(test_order__a_place_is_awaited),

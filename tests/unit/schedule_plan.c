@@ -303,6 +303,29 @@ static void test_plan__a_prompt_can_be_scored_without_text(void **state)
 	schedule_free(&s);
 }
 
+/* No logits are left for the second prompt's last row: it waits for the next step. */
+static void test_plan__logits_are_limited(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+	struct engine_request a = bed_request(1, 100, 2), b = bed_request(2, 20, 2);
+	const struct schedule_plan *plan;
+
+	(void)state;
+	o.logits_most = 32;
+	s = bed_open(&o);
+	a.prompt_logprobs = 1;
+	bed_submit(s, &a, 0);
+	bed_submit(s, &b, 0);
+	plan = schedule_plan(s, 0, 1);
+	assert_int_equal(plan->count, 1);
+	assert_int_equal(plan->logits, 32);
+	while (bed_done(s, bed_results(plan), 0), (plan = schedule_plan(s, 0, 1)))
+		assert_in_range(plan->logits, 1, 32);
+	assert_int_equal(schedule_facts(s).ended, 2);
+	schedule_free(&s);
+}
+
 static void test_plan__costs_can_be_corrected(void **state)
 {
 	struct schedule *s = bed_open(&bed_options);
@@ -331,6 +354,7 @@ int main(void)
 		cmocka_unit_test(test_plan__at_once_takes_no_more_than_the_free_pages),
 		cmocka_unit_test(test_plan__prompt_log_probabilities),
 		cmocka_unit_test(test_plan__a_prompt_can_be_scored_without_text),
+		cmocka_unit_test(test_plan__logits_are_limited),
 		cmocka_unit_test(test_plan__costs_can_be_corrected),
 	};
 

@@ -38,6 +38,26 @@ static void test_cache__a_full_hit_computes_its_last_page_again(void **state)
 	schedule_free(&s);
 }
 
+/* The page that was computed again gives way to the older one, while a step in flight still reads it. */
+static void test_cache__a_page_that_gives_way_drains(void **state)
+{
+	struct schedule *s = bed_open(&bed_options);
+	struct engine_request q = bed_request(1, 48, 1);
+
+	(void)state;
+	run_alone(s, &q);
+	q.id = 2;
+	q.max_tokens = 5;
+	bed_submit(s, &q, 0);
+	schedule_plan(s, 0, 1);
+	schedule_plan(s, 0, 1);
+	bed_done(s, bed_results(schedule_oldest(s)), 0);
+	assert_int_equal(schedule_facts(s).pages.draining, 1);
+	bed_done(s, bed_results(schedule_oldest(s)), 0);
+	assert_int_equal(schedule_facts(s).pages.draining, 0);
+	schedule_free(&s);
+}
+
 /* A conversation goes on: prompt and text of the first turn are in the cache. The text's tokens are 1000 each. */
 static void test_cache__the_next_turn_finds_the_text(void **state)
 {
@@ -88,6 +108,7 @@ static void test_cache__a_burst_of_equal_prompts_computes_the_prompt_once(void *
 	struct engine_request q = bed_request(1, 1600, 4);
 	const struct schedule_plan *plan;
 	int32_t rows = 0;
+	bool together = false;
 
 	(void)state;
 	for (q.id = 1; q.id <= 8; q.id++)
@@ -98,9 +119,11 @@ static void test_cache__a_burst_of_equal_prompts_computes_the_prompt_once(void *
 	for (; plan; plan = schedule_plan(s, 0, 1)) {
 		for (int32_t i = 0; i < plan->count; i++)
 			rows += plan->entries[i].decodes ? 0 : plan->entries[i].rows;
+		together |= plan->count == 8;
 		bed_done(s, bed_results(plan), 0);
 	}
 	assert_int_equal(rows, 1600 + 7 * 16);
+	assert_true(together); /* the others begin as soon as the prompt is computed */
 	assert_int_equal(schedule_facts(s).ended, 8);
 	schedule_free(&s);
 }
@@ -183,6 +206,7 @@ static void test_cache__equal_texts_share_pages_while_they_run(void **state)
 		bed_step(s, 0); /* 16 positions: the page is full */
 	plan = schedule_plan(s, 0, 1);
 	assert_int_equal(plan->count, 2);
+	assert_int_equal(schedule_facts(s).pages.draining, 0);
 	assert_int_equal(plan->entries[0].pages[0], plan->entries[1].pages[0]);
 	assert_int_not_equal(plan->entries[0].pages[1], plan->entries[1].pages[1]);
 	assert_int_equal(plan->entries[0].pages_from, 1);
@@ -215,6 +239,25 @@ static void test_admission__the_whole_prompt_must_fit(void **state)
 		;
 	assert_int_equal(schedule_facts(s).ended, 2);
 	assert_int_equal(schedule_facts(s).preemptions, 0);
+	schedule_free(&s);
+}
+
+/* One page more must be there, unless the request cannot grow into it. */
+static void test_admission__leaves_a_page_to_grow(void **state)
+{
+	struct schedule_options o = small(5);
+	struct schedule *s = bed_open(&o);
+	struct engine_request a = bed_request(1, 40, 2), b = bed_request(2, 20, 20), c = bed_request(3, 20, 4);
+
+	(void)state;
+	bed_submit(s, &a, 0);
+	bed_submit(s, &b, 0);
+	schedule_plan(s, 0, 1);
+	assert_int_equal(schedule_facts(s).running, 1);
+	assert_true(schedule_cancel(s, 2));
+	bed_submit(s, &c, 0);
+	schedule_plan(s, 0, 1);
+	assert_int_equal(schedule_facts(s).running, 2);
 	schedule_free(&s);
 }
 
@@ -313,15 +356,97 @@ static void test_preemption__a_token_in_flight_counts(void **state)
 	schedule_free(&s);
 }
 
+/* The last request in the order waits for a page and keeps those that it has. */
+static void test_preemption__the_last_request_waits(void **state)
+{
+	struct schedule_options o = small(6);
+	struct schedule *s = bed_open(&o);
+	struct engine_request a = bed_request(1, 47, 17), b = bed_request(2, 30, 40);
+	const struct schedule_plan *plan;
+
+	(void)state;
+	bed_submit(s, &a, 0);
+	bed_submit(s, &b, 0);
+	for (int i = 0; i < 3; i++)
+		bed_step(s, 0); /* a has 4 pages, b has 2 full ones */
+	plan = schedule_plan(s, 0, 1);
+	assert_null(bed_entry(plan, 2));
+	assert_int_equal(schedule_facts(s).preemptions, 0);
+	assert_int_equal(schedule_facts(s).running, 2);
+	bed_done(s, bed_results(plan), 0);
+	while (bed_step(s, 0))
+		;
+	assert_int_equal(schedule_facts(s).preemptions, 0);
+	assert_int_equal(schedule_facts(s).ended, 2);
+	schedule_free(&s);
+}
+
+/* A cancelled request's pages become free when its step is done. One request waits for them; the next one, which
+ * cannot count on them, preempts. */
+static void test_preemption__pages_that_drain_are_awaited(void **state)
+{
+	struct schedule_options o = small(6);
+
+	(void)state;
+	for (int lacking = 1; lacking <= 2; lacking++) {
+		struct schedule *s = bed_open(&o);
+		struct engine_request q[] = {bed_request(1, 31, 17), bed_request(2, lacking == 1 ? 17 : 31, 17),
+					     bed_request(3, 5, 11), bed_request(4, 5, 11)};
+
+		for (int i = 0; i < 4; i++)
+			bed_submit(s, q + i, 0);
+		bed_step(s, 0); /* 2 + 2 + 1 + 1 pages */
+		assert_int_equal(schedule_facts(s).running, 4);
+		schedule_plan(s, 0, 1);
+		schedule_cancel(s, 4);
+		assert_int_equal(schedule_facts(s).pages.draining, 1);
+		schedule_plan(s, 0, 1);
+		bed_check(s);
+		assert_int_equal(schedule_facts(s).preemptions, lacking - 1);
+		schedule_free(&s);
+	}
+}
+
+/* The preempted request fits again, but others could not grow: it waits until nothing else runs. */
+static void test_preemption__a_resumed_request_leaves_pages_to_grow(void **state)
+{
+	struct schedule_options o = small(13);
+	struct schedule *s;
+	struct engine_request a = bed_request(1, 60, 60), x = bed_request(2, 60, 20), b = bed_request(3, 60, 20);
+
+	(void)state;
+	o.pages_ahead = 100;
+	s = bed_open(&o);
+	bed_submit(s, &a, 0);
+	bed_submit(s, &x, 0);
+	bed_submit(s, &b, 0);
+	while (!schedule_facts(s).preemptions)
+		assert_true(bed_step(s, 0));
+	assert_true(schedule_cancel(s, 2));
+	while (schedule_oldest(s))
+		bed_done(s, bed_results(schedule_oldest(s)), 0);
+	assert_true(schedule_facts(s).pages.free + schedule_facts(s).pages.cached > 6);
+	for (const struct schedule_plan *plan; (plan = schedule_plan(s, 0, 1));) {
+		assert_int_equal(plan->count, 1);
+		bed_done(s, bed_results(plan), 0);
+	}
+	assert_int_equal(schedule_facts(s).preemptions, 1);
+	assert_int_equal(schedule_facts(s).ended, 3);
+	schedule_free(&s);
+}
+
 /* After a preemption nothing of the same or a lower priority is admitted before the preempted request. */
 static void test_preemption__the_preempted_request_resumes_first(void **state)
 {
 	struct schedule_options o = small(9);
-	struct schedule *s = bed_open(&o);
+	struct schedule *s;
 	struct engine_request a = bed_request(1, 60, 60), b = bed_request(2, 60, 30), c = bed_request(3, 4, 4);
 	bool late = false;
 
 	(void)state;
+	o.bypass_most = 100;
+	s = bed_open(&o);
+	c.client = 5; /* which has got no token yet */
 	bed_submit(s, &a, 0);
 	bed_submit(s, &b, 0);
 	while (!schedule_facts(s).preemptions)
@@ -372,6 +497,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cache__a_full_hit_computes_its_last_page_again),
+		cmocka_unit_test(test_cache__a_page_that_gives_way_drains),
 		cmocka_unit_test(test_cache__the_next_turn_finds_the_text),
 		cmocka_unit_test(test_cache__salt_and_adapter_separate_requests),
 		cmocka_unit_test(test_cache__a_burst_of_equal_prompts_computes_the_prompt_once),
@@ -380,9 +506,13 @@ int main(void)
 		cmocka_unit_test(test_cache__nobody_waits_for_a_lower_priority),
 		cmocka_unit_test(test_cache__equal_texts_share_pages_while_they_run),
 		cmocka_unit_test(test_admission__the_whole_prompt_must_fit),
+		cmocka_unit_test(test_admission__leaves_a_page_to_grow),
 		cmocka_unit_test(test_admission__hits_are_not_counted_twice),
 		cmocka_unit_test(test_preemption__the_later_request_makes_room),
 		cmocka_unit_test(test_preemption__a_token_in_flight_counts),
+		cmocka_unit_test(test_preemption__the_last_request_waits),
+		cmocka_unit_test(test_preemption__pages_that_drain_are_awaited),
+		cmocka_unit_test(test_preemption__a_resumed_request_leaves_pages_to_grow),
 		cmocka_unit_test(test_preemption__the_preempted_request_resumes_first),
 		cmocka_unit_test(test_preemption__log_probabilities_of_the_prompt_come_once),
 	};

@@ -59,7 +59,7 @@ struct world {
 	uint64_t *write_step, *write_id; /* [pages] */
 	struct transcript transcripts[TRANSCRIPTS];
 	uint64_t idle; /* plans without entries in a row */
-	bool planted;
+	bool planted, quiet; /* quiet: nobody comes until everybody has gone */
 };
 
 static uint64_t mix(uint64_t x)
@@ -201,7 +201,11 @@ static enum status submit(struct world *w, struct error *err)
 	st = schedule_submit(w->s, &q, a.adapter, w->now, &number, err);
 	if (st) {
 		free_ask(&a);
-		return st;
+		/* Ended requests keep their numbers while plans with them are in flight. */
+		if (st != STATUS_NO_RESOURCE || w->o->live_most < w->o->schedule.requests_most)
+			return st;
+		error_clear(err);
+		return STATUS_OK;
 	}
 	EXPECT(!w->asks[number].live, "a number is unique among live requests");
 	free_ask(w->asks + number);
@@ -247,6 +251,10 @@ static enum status clients_act(struct world *w, struct error *err)
 	uint32_t of = w->o->schedule.places < 4 ? 60 : 10;
 	enum status st = STATUS_OK;
 
+	if (!w->live || chance(w, 100))
+		w->quiet = w->live;
+	if (w->quiet)
+		arrivals = 0;
 	for (int32_t i = 0; !st && i < arrivals && !is_over(w) && w->live < w->o->live_most; i++)
 		st = submit(w, err);
 	if (!st && chance(w, of))
@@ -350,11 +358,12 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 		double own = rows_ns(w, e, e->rows) + e->logits * o->cost.logits_ns;
 
 		EXPECT(e->rows >= 1, "an entry has rows");
+		EXPECT(e->most <= 1 || (plan->count == 1 && !w->s->waiting), "several tokens at once if it is alone");
 		EXPECT(!e->decodes || (!prefills && e->rows == 1), "decode rows come first");
 		EXPECT(e->logits >= e->samples && e->logits_first + e->logits <= e->rows, "logits are rows");
-		EXPECT(e->decodes || o->rows_least <= e->rows || e->samples || !prefills ||
-			       e->first + e->rows == w->asks[e->number].prompt || w->asks[e->number].scores,
-		       "no tiny pieces");
+		EXPECT(e->samples || e->first + e->rows == e->known || w->asks[e->number].scores ||
+			       ((e->first + e->rows) % o->pages.page_tokens == 0 && e->rows >= o->rows_least),
+		       "a piece ends at the end of a page, and is not tiny");
 		for (int32_t j = 0; j < i; j++)
 			EXPECT(e->place != plan->entries[j].place && e->number != plan->entries[j].number,
 			       "one entry for a place and a request");

@@ -8,6 +8,7 @@
 #include "cmd/command.h"
 #include "cmd/shared/saved_kernels.h"
 #include "engine/engine_loop.h"
+#include "engine/grammar/tokenizer_vocab.h"
 #include "journal/field.h"
 #include "run/supervisor/lines.h"
 #include "text/tokenizer/tokenizer.h"
@@ -40,6 +41,7 @@ struct engine_process {
 	struct lines in;
 	json_t *options;
 	struct tokenizer *tokenizer; /* whose ids are sampled */
+	struct grammar_vocab *vocab; /* the same for grammars */
 	struct log log;
 };
 
@@ -129,6 +131,7 @@ static struct engine_options engine_options_of(struct engine_process *p)
 			 .cache_e4m3 = flag(p, "cache_e4m3"),
 			 .penalties = true,
 			 .deterministic = flag(p, "deterministic")},
+		.vocab = p->vocab,
 		.no_prefix_cache = flag(p, "no_prefix_cache"),
 		.queue = (int32_t)number(p, "queue"),
 	};
@@ -150,6 +153,9 @@ static enum status serve(struct engine_process *p, struct error *err)
 	enum status st =
 		tokenizer_open(&p->tokenizer, json_string_value(json_object_get(p->options, "model")), err);
 
+	if (!st)
+		st = grammar_vocab_of(&p->vocab, p->tokenizer,
+				      json_string_value(json_object_get(p->options, "model")), err);
 	if (st)
 		return st;
 	options = engine_options_of(p);
@@ -184,6 +190,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 	send_line("end",
 		  json_pack("{s:s, s:s, s:o}", "status", status_name(st), "cause",
 			    st ? cause_name(err.cause) : "", "text", field_string(st ? err.text : "")));
+	grammar_vocab_destroy(&p.vocab);
 	tokenizer_close(&p.tokenizer);
 	json_decref(p.options);
 	lines_release(&p.in);

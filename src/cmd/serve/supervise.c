@@ -11,7 +11,8 @@
 #include <unistd.h>
 #include "cmd/serve/serve.h"
 #include "core/clock.h"
-#include "serve/link/control.h"
+#include "core/text/text.h"
+#include "serve/link/supervisor.h"
 
 enum {
 	WAIT_MS = 200,
@@ -134,7 +135,7 @@ static enum status start_front(struct serving *s, struct error *err)
 /* Starts an engine and passes the front end its end of the engine's socket. */
 static enum status start_engine(struct serving *s, struct error *err)
 {
-	struct control_message m = {.kind = CONTROL_ENGINE, .epoch = ++s->epoch};
+	struct supervisor_message m = {.kind = SUPERVISOR_ENGINE, .epoch = ++s->epoch};
 	int ends[2];
 	enum status st = pair(SOCK_STREAM, ends, err);
 
@@ -147,7 +148,7 @@ static enum status start_engine(struct serving *s, struct error *err)
 	close(ends[1]);
 	m.fd = ends[0];
 	if (!st)
-		st = control_send(s->control, &m, err);
+		st = supervisor_send(s->control, &m, err);
 	close(ends[0]);
 	return st;
 }
@@ -182,14 +183,14 @@ static uint64_t pause_ns(unsigned failures)
 /* The engine is gone: the front end answers 503 with the cause until the next one is ready. */
 static enum status on_engine_end(struct serving *s, struct error *err)
 {
-	struct control_message m = {.kind = CONTROL_ENDED, .epoch = s->epoch, .fd = -1};
+	struct supervisor_message m = {.kind = SUPERVISOR_ENDED, .epoch = s->epoch, .fd = -1};
 	const bool was_ready = s->engine_ready;
 	const struct serve_child child = s->engine;
 	char how[512];
 
 	how_ended(&child, how, sizeof(how));
 	text_copy(m.cause, sizeof(m.cause), how);
-	control_send(s->control, &m, NULL);
+	supervisor_send(s->control, &m, NULL);
 	release_child(&s->engine);
 	s->engine_ready = false;
 	if (s->draining)
@@ -230,13 +231,13 @@ static enum status on_front_end(struct serving *s, struct error *err)
 
 static void on_control(struct serving *s)
 {
-	struct control_message m;
+	struct supervisor_message m;
 	bool got = true;
 
-	while (got && !control_receive(s->control, &m, &got, NULL) && got) {
-		if (m.kind == CONTROL_READY)
+	while (got && !supervisor_receive(s->control, &m, &got, NULL) && got) {
+		if (m.kind == SUPERVISOR_READY)
 			s->port = m.port;
-		if (m.kind == CONTROL_HANGS && m.epoch == s->epoch && s->engine.running) {
+		if (m.kind == SUPERVISOR_HANGS && m.epoch == s->epoch && s->engine.running) {
 			text_copy(s->engine.text, sizeof(s->engine.text),
 				  "it did not answer and was ended as hung");
 			process_stop(&s->engine.process, 0, KILL_MS);

@@ -150,6 +150,7 @@ enum status grammar_cache_get(struct grammar_cache *c, struct grammar **out, con
 		link_newest(c, e);
 		c->counts.grammars++;
 		*out = grammar_retain(made);
+		made = NULL; /* the entry has its reference */
 		evict(c);
 	} else if (!*out) { /* no memory to keep it: the caller still gets it */
 		*out = grammar_retain(made);

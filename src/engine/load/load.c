@@ -36,13 +36,15 @@ static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 	l->most = (struct paged_limits){
 		.rows = or_default(o->rows, gpu ? LOAD_ROWS_GPU : LOAD_ROWS_CPU),
 		.sequences = sequences,
-		.outputs = or_default(o->outputs, sequences > OUTPUTS_LEAST ? sequences : OUTPUTS_LEAST),
+		.outputs = or_default(o->outputs,
+				      sequences + page > OUTPUTS_LEAST ? sequences + page : OUTPUTS_LEAST),
 		.pages = (l->positions + page - 1) / page,
 		.vocab = least(or_default(o->vocab, vocab), vocab),
 		.page_tokens = (int32_t)page,
 	};
-	if (l->most.rows < l->most.sequences)
-		l->most.rows = l->most.sequences;
+	/* the scheduler plans a page of prefill next to a row of every sequence */
+	if (l->most.rows < sequences + page)
+		l->most.rows = sequences + page;
 }
 
 static struct paged_step_options step_options(const struct loaded *l, const struct load_options *o)
@@ -62,10 +64,11 @@ static enum status place(struct loaded *l, const struct load_options *o, struct 
 	const struct model_options options = {
 		.lora = o->adapter ? &l->peft.config : NULL,
 		.inference = true,
+		.e4m3 = o->weights_e4m3,
 		.positions = l->positions,
 		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
 		 */
-		.blocks = o->merge || l->back.kind == BACKEND_GPU ? NULL : &l->weights,
+		.blocks = (o->adapter && o->merge) || l->back.kind == BACKEND_GPU ? NULL : &l->weights,
 	};
 	const struct paged_step_options step = step_options(l, o);
 	enum status st = model_create(&l->model, &l->weights.shape, &options, err);
@@ -316,7 +319,9 @@ static enum status take_gpu(struct loaded *l, const struct load_options *o, stru
 static enum status open_gpu(struct loaded *l, const struct load_options *o, struct error *err)
 {
 	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN,
-						    .deterministic = o->deterministic};
+						    .deterministic = o->deterministic,
+						    .few_rows = !o->library_gemm,
+						    .invariant = o->deterministic};
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
 
 	l->back = (struct backend){0};

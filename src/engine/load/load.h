@@ -34,9 +34,11 @@ struct load_options {
 	/* Pages of the KV cache without page 0. 0: as many as `memory` allows, but no more than all sequences
 	 * can fill. */
 	int64_t pages;
-	uint64_t memory; /* bytes for everything; 0: 90 % of the GPU's memory, half of the host's */
-	bool cache_e4m3; /* KV cache in E4M3 */
-	bool penalties;	 /* requests may use penalties */
+	uint64_t memory;   /* bytes for everything; 0: 90 % of the GPU's memory, half of the host's */
+	bool cache_e4m3;   /* KV cache in E4M3 */
+	bool weights_e4m3; /* the layers' matrices in E4M3 with a scale per row, quantized at load (GPU) */
+	bool library_gemm; /* no GEMMs by assay's own kernels, for comparisons (GPU) */
+	bool penalties;	   /* requests may use penalties */
 	bool deterministic;
 };
 enum {

@@ -40,6 +40,7 @@ static enum status check_page(const struct pages *pool, uint32_t page, struct er
 	EXPECT(p->references || (p->state != PAGE_PRIVATE && p->state != PAGE_ANNOUNCED), page);
 	EXPECT(!indexed || pages_lookup(pool, p->parent, &p->key, tokens) == page, page);
 	EXPECT(!p->children || p->state == PAGE_REGISTERED, page);
+	EXPECT(p->state != PAGE_ANNOUNCED || !p->parent || pool->pages[p->parent].references, page);
 	if (p->state == PAGE_REGISTERED)
 		return check_registered(pool, page, err);
 	EXPECT(!heap_contains(&pool->leaves, page), page);

@@ -311,11 +311,6 @@ int64_t pages_available(const struct pages *pool)
 	return pool->counts.free + pool->counts.cached;
 }
 
-int32_t pages_page_tokens(const struct pages *pool)
-{
-	return pool->options.page_tokens;
-}
-
 int64_t pages_references(const struct pages *pool, uint32_t page)
 {
 	return pool->pages[page].references;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page pool of the KV cache: which page is free, who holds it, and which tokens a full page was computed
- * from. It knows page numbers and token ids, and neither device memory nor requests.
+ * The page pool of the KV cache. It knows the free pages, the references on the others, and the tokens that a
+ * full page was computed from. It does not know device memory or requests.
  *
  * A page is in exactly one state. Page 0 has none: it is never given out, and padding rows write there.
  *
  *   free      no reference, no contents
  *   used      at least one reference
- *   cached    no reference, registered: a later request may take it, and eviction may
- *   draining  released without being registered, while an enqueued step may still write to it
+ *   cached    no reference, but registered. A later request or an eviction may take it.
+ *   draining  released without being registered. An enqueued step may still write to it.
  *
  * Registered pages form trees. An entry is: parent page (0 for the first page of a sequence), the page's
- * tokens, salt, and load generation of the adapter. A lookup compares all of them; the hash only finds
+ * tokens, salt, and load generation of the adapter. A lookup compares all four. The hash only finds
  * candidates. A registered page keeps its parent registered, because eviction takes only leaves, least
  * recently used first. One pool belongs to one cache type and page size, so these are in no entry.
  *
@@ -34,11 +34,12 @@ struct pages_options {
 	int64_t pages;	     /* page 0 included: 2 .. PAGES_MOST */
 	int32_t page_tokens; /* positions of a page: a power of two, PAGES_TOKENS_LEAST .. PAGES_TOKENS_MOST
 			      */
-	uint64_t seed; /* of the hash; a number that clients cannot guess, so that nobody makes long chains */
+	uint64_t seed; /* seed of the hash. Clients must not be able to guess it, or they could make long
+			  chains. */
 };
 
 struct pages;
-/* BAD_INPUT: an option is out of range; NO_RESOURCE: no memory. Owner: caller, pages_free. */
+/* BAD_INPUT if an option is out of range, NO_RESOURCE without memory. Owner: caller, pages_free. */
 enum status pages_create(struct pages **out, const struct pages_options *options, struct error *err);
 void pages_free(struct pages **pool); /* NULL-safe */
 
@@ -55,8 +56,9 @@ struct pages_next {
 	uint32_t owner; /* as given to pages_announce */
 };
 
-/* Finds the longest registered prefix of `tokens` [count · page_tokens], takes a reference on each of its
- * pages and writes them to `table` [count]. Returns their number. *next: the announced pages that follow. */
+/* Finds the longest registered prefix of `tokens` [count, page_tokens]. Takes a reference on each of its
+ * pages and writes their numbers to `table` [count]. Returns how many there are. *next gets the last of the
+ * announced pages that follow. */
 int32_t pages_find(struct pages *pool, const struct pages_key *key, const int32_t *tokens, int32_t count,
 		   uint32_t *table, struct pages_next *next);
 /* A free page, or the least recently used cached leaf, with one reference. 0: there is none now. */
@@ -90,7 +92,6 @@ struct pages_counts {
 struct pages_counts pages_counts(const struct pages *pool);
 /* Pages that pages_take can give out now: free and cached. */
 int64_t pages_available(const struct pages *pool);
-int32_t pages_page_tokens(const struct pages *pool);
 /* References of a page. */
 int64_t pages_references(const struct pages *pool, uint32_t page);
 

@@ -64,15 +64,6 @@ static bool make_available(struct schedule *s, const struct request *r, int64_t 
 	return pages_available(s->pool) >= gate;
 }
 
-static void enter_order(struct schedule *s, uint32_t number)
-{
-	int32_t i = s->running++;
-
-	for (; i && ranks_before(s->requests + number, s->requests + s->order[i - 1]); i--)
-		s->order[i] = s->order[i - 1];
-	s->order[i] = number;
-}
-
 static void take_pages(struct schedule *s, uint32_t number, int32_t count)
 {
 	struct request *r = s->requests + number;
@@ -99,17 +90,18 @@ static void charge_prompt(struct schedule *s, struct request *r, int32_t found)
 	r->charged = r->prompt;
 }
 
-static void begin(struct schedule *s, uint32_t number, int32_t found)
+static void begin(struct schedule *s, uint32_t number, int32_t found, uint64_t now)
 {
 	struct request *r = s->requests + number;
 
 	queue_remove(s, number);
 	r->state = REQUEST_RUNNING;
 	r->begins = true;
-	r->starved = false;
-	r->bypassed = 0;
+	r->starved = r->variable = false;
 	s->waiting--;
-	enter_order(s, number);
+	r->since = now;
+	order_enter(s, number);
+	queue_age_later(s, number);
 	if (s->clients[r->client].served > s->served)
 		s->served = s->clients[r->client].served;
 	charge_prompt(s, r, found);
@@ -170,7 +162,7 @@ static enum admission try_admit(struct schedule *s, uint32_t number, uint64_t no
 	r->planned_scored = r->scored;
 	r->sent = 0;
 	take_pages(s, number, all);
-	begin(s, number, hits * s->page_tokens);
+	begin(s, number, hits * s->page_tokens, now);
 	return ADMITTED;
 }
 

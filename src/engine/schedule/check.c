@@ -71,6 +71,10 @@ static enum status check_request_state(const struct schedule *s, uint32_t number
 	c->parked += r->state == REQUEST_PARKED;
 	c->waiting += r->state != REQUEST_RUNNING;
 	EXPECT(!r->deadline || heap_contains(&s->deadlines, number), "request", number);
+	EXPECT(r->state == REQUEST_RUNNING ||
+		       heap_contains(&s->ages, number) ==
+			       (r->state == REQUEST_WAITING && r->class && s->options.age_ns),
+	       "request", number);
 	if (r->state == REQUEST_RUNNING) {
 		EXPECT(r->place != NONE, "request", number);
 		return check_lengths(s, r, number, err) ? STATUS_MISMATCH : check_pages(s, number, c, err);

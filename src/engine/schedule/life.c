@@ -25,7 +25,16 @@ void request_drop_pages(struct schedule *s, struct request *r, bool failed)
 	r->computed = r->planned = 0;
 }
 
-static void leave_order(struct schedule *s, uint32_t number)
+void order_enter(struct schedule *s, uint32_t number)
+{
+	int32_t i = s->running++;
+
+	for (; i && ranks_before(s->requests + number, s->requests + s->order[i - 1]); i--)
+		s->order[i] = s->order[i - 1];
+	s->order[i] = number;
+}
+
+void order_leave(struct schedule *s, uint32_t number)
 {
 	int32_t i = s->running;
 
@@ -45,7 +54,8 @@ void request_preempt(struct schedule *s, uint32_t number, uint64_t now)
 {
 	struct request *r = s->requests + number;
 
-	leave_order(s, number);
+	order_leave(s, number);
+	heap_remove(&s->ages, number);
 	r->state = REQUEST_PREEMPTED;
 	r->preemptions++;
 	r->since = now;
@@ -64,9 +74,6 @@ void request_settle(struct schedule *s, uint32_t number)
 		return;
 	if (r->state == REQUEST_PREEMPTED) {
 		leave_place(s, r);
-		r->planned_known = r->known;
-		r->planned_scored = r->scored;
-		r->variable = false;
 		queue_insert(s, number);
 	} else if (r->state == REQUEST_ENDED) {
 		if (r->place != NONE)
@@ -93,7 +100,8 @@ void request_end(struct schedule *s, uint32_t number, enum engine_end end, const
 	struct request *r = s->requests + number;
 
 	if (r->state == REQUEST_RUNNING) {
-		leave_order(s, number);
+		order_leave(s, number);
+		heap_remove(&s->ages, number);
 		request_drop_pages(s, r, end == ENGINE_END_FAILED);
 	} else {
 		s->waiting--;

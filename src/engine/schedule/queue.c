@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that wait: a set of queues, one for each client and class. Within a class the client that has got
- * the fewest tokens comes first, then the earliest arrival (virtual token counters: Sheng et al., Fairness in
- * Serving Large Language Models, OSDI 2024). A client that comes back starts at the count of the client that
- * was admitted last, so it cannot save up.
+ * the fewest tokens comes first, then the earliest arrival. This is the virtual token counter of Sheng et
+ * al., Fairness in Serving Large Language Models, OSDI 2024. A client that comes back starts at the count of
+ * the client that was admitted last, so it cannot save up.
  */
 #include "engine/schedule/state.h"
 
@@ -95,6 +95,14 @@ static bool in_turn(const struct request *r)
 	return r->class && !r->preemptions;
 }
 
+void queue_age_later(struct schedule *s, uint32_t number)
+{
+	const struct request *r = s->requests + number;
+
+	if (r->class && s->options.age_ns)
+		heap_insert(&s->ages, number, r->since + s->options.age_ns);
+}
+
 void queue_insert(struct schedule *s, uint32_t number)
 {
 	struct request *r = s->requests + number;
@@ -105,8 +113,7 @@ void queue_insert(struct schedule *s, uint32_t number)
 	s->nodes[number].key[1] = 0;
 	r->queue = NONE;
 	s->clients[r->client].waiting++;
-	if (r->class && s->options.age_ns)
-		heap_insert(&s->ages, number, r->since + s->options.age_ns);
+	queue_age_later(s, number);
 	if (!in_turn(r)) {
 		treap_insert(s->nodes, &class->first, number);
 		return;
@@ -156,12 +163,32 @@ uint32_t queue_first(struct schedule *s, int32_t class)
 	return queue == NONE ? NONE : treap_first(s->nodes, s->queues[queue].root);
 }
 
+/* A running request rises while its prompt is not planned to the end, because requests of higher classes may
+ * take all the time of a step. */
+static void age_running(struct schedule *s, uint32_t number)
+{
+	struct request *r = s->requests + number;
+
+	heap_remove(&s->ages, number);
+	if (r->planned >= r->prompt)
+		return;
+	order_leave(s, number);
+	r->class --;
+	r->since += s->options.age_ns;
+	order_enter(s, number);
+	queue_age_later(s, number);
+}
+
 void queue_age(struct schedule *s, uint64_t now)
 {
 	for (int32_t i = 0; i < PROMOTED_MOST && heap_first_key(&s->ages) <= now; i++) {
 		uint32_t number = heap_first(&s->ages);
 		struct request *r = s->requests + number;
 
+		if (r->state == REQUEST_RUNNING) {
+			age_running(s, number);
+			continue;
+		}
 		queue_remove(s, number);
 		r->class --;
 		r->since += s->options.age_ns;

@@ -265,7 +265,7 @@ enum status schedule_submit(struct schedule *s, const struct engine_request *q, 
 {
 	enum status st = check_request(s, q, err);
 	struct request *r;
-	int32_t limit, prompt, capacity, *tokens;
+	int32_t limit = 0, prompt, capacity, *tokens;
 
 	if (!st)
 		st = limit_of(s, q, &limit, err);

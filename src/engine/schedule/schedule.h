@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scheduler of the engine: which rows of which requests the next step computes, and in which pages. A
- * pure function from state to state: no device, no clock, no random numbers. Time is an argument, in ns of
- * one monotonic clock. It never looks at a token: it hands token ids to the page pool, and lends them to the
- * step.
+ * The scheduler of the engine. It decides which rows of which requests the next step computes, and in which
+ * pages. It is a pure function from state to state, without device, clock and random numbers. Time is an
+ * argument, in ns of one monotonic clock. The scheduler never looks at a token. It hands token ids to the
+ * page pool and lends them to the step.
  *
- *   schedule_submit, schedule_cancel, schedule_finish     requests come and go at any time
- *   plan = schedule_plan(s, now, 1)                       one step; up to plans_most before the first is done
- *   schedule_done(s, results, count, now)                 the results of the oldest plan that is not done
- *   while (schedule_event(s, &event))                     who has begun, who has ended
+ *   schedule_submit, schedule_cancel, schedule_finish     at any time
+ *   plan = schedule_plan(s, now, 1)                       one step; plans_most of them may be in flight
+ *   schedule_done(s, results, count, now)                 results of the oldest plan in flight
+ *   while (schedule_event(s, &event))                     requests that have begun or ended
  *
- * Lengths. A request has a *known* length (prompt and tokens from results), a *planned* length (also the
- * tokens that plans in flight will choose), and as many computed positions, planned and done. A plan may
- * contain a row whose token id the host does not know yet: an earlier plan in flight samples it, and the
- * device keeps it (`known` of struct schedule_entry).
+ * Lengths. The *known* length of a request counts its prompt and the tokens from results. Its *planned*
+ * length also counts the tokens that plans in flight will choose. Positions are planned and done in the same
+ * way. So a plan may contain a row whose token id the host does not know yet. An earlier plan in flight
+ * samples that token, and the device keeps it (`known` of struct schedule_entry).
  *
  * Ends. The first end wins: a request's later results are ignored, and its event ENDED comes exactly once.
  * Its place and the pages that plans in flight may still write stay reserved until those plans are done.
@@ -53,7 +53,7 @@ struct schedule_cost {
 };
 
 struct schedule_options {
-	struct pages_options pages; /* of the pool, which the scheduler creates and owns */
+	struct pages_options pages; /* the scheduler creates and owns the pool */
 	int32_t places;		    /* most running requests, 1 .. SCHEDULE_PLACES_MOST */
 	int32_t requests_most;	    /* waiting and running, places .. SCHEDULE_REQUESTS_MOST */
 	int32_t plans_most;	    /* plans in flight, 1 .. SCHEDULE_PLANS_MOST */
@@ -74,20 +74,19 @@ struct schedule_options {
 };
 
 struct schedule;
-/* BAD_INPUT: an option is out of range, named in the message; NO_RESOURCE: no memory. Owner: caller,
- * schedule_free. */
+/* BAD_INPUT if an option is out of range, and the message names it. NO_RESOURCE without memory. Owner:
+ * caller, schedule_free. */
 enum status schedule_create(struct schedule **out, const struct schedule_options *options, struct error *err);
 void schedule_free(struct schedule **s); /* NULL-safe */
 void schedule_set_cost(struct schedule *s, const struct schedule_cost *cost);
 
-/* Takes a request; its pointers are lent for the call. *number: its number, 0 .. requests_most - 1. No other
- * request has it before the event ENDED was taken out and the last plan with the request is done. So the
- * caller can keep its own state in an array.
- * `adapter_load`: the generation of the adapter's loading (struct pages_key); 0: the base model.
- * Not taken, and no event follows:
- * BAD_INPUT: the id is in use, a field is out of range, or prompt and max_tokens cannot fit into the context
- * or the pool; NO_RESOURCE: requests_most are there already, or no memory. The message is fit for the client.
- */
+/* Takes a request. Its pointers are lent for the call. `adapter_load` is the generation of the adapter's
+ * loading (struct pages_key), or 0 for the base model. *number is 0 .. requests_most - 1. No other request
+ * has it before the event ENDED was taken out and the last plan with the request is done. So the caller can
+ * keep its own state in an array. An error means that the request was not taken, and that no event follows.
+ * The message is fit for the client. BAD_INPUT: the id is in use, a field is out of range, or prompt and
+ * max_tokens do not fit into the context or the pool. NO_RESOURCE: requests_most requests are there already,
+ * or there is no memory. */
 enum status schedule_submit(struct schedule *s, const struct engine_request *request, uint64_t adapter_load,
 			    uint64_t now, uint32_t *number, struct error *err);
 /* Ends a request in any state with CANCELLED. False: no such request; it may have ended already. */
@@ -99,7 +98,7 @@ bool schedule_finish(struct schedule *s, uint64_t id, int64_t tokens);
 /* Rows of one request in a step. The order of rows of the batch is the order of entries. */
 struct schedule_entry {
 	uint64_t id;
-	uint32_t number; /* of the request, as schedule_submit gave it */
+	uint32_t number; /* the request's, as schedule_submit gave it */
 	uint32_t place;	 /* 0 .. places - 1, the request's own while it runs: device state of a sequence */
 	bool begins;  /* the first entry since the request got this place: the device state must be set up */
 	bool decodes; /* one row, whose token was sampled: its place in the list is before all prefill rows */
@@ -111,9 +110,8 @@ struct schedule_entry {
 	 * order. */
 	int32_t logits_first, logits;
 	bool samples;
-	/* Tokens that this entry may choose: 0 if it does not sample, else 1, or more if schedule_plan was
-	 * asked for more and this is the only request: pages are there for positions first .. first + most
-	 * - 1. */
+	/* Tokens that this entry may choose: 0 if it does not sample, else 1. If this is the only request and
+	 * schedule_plan was asked for more, then more: positions first .. first + most - 1 have pages. */
 	int32_t most;
 	/* Ids of positions 0 .. known - 1. Ids of later positions were sampled by plans in flight, the last
 	 * one by this place's previous entry. Lent until the next call of any function of this header. */
@@ -151,14 +149,15 @@ enum schedule_outcome {
 
 /* The result of one entry. */
 struct schedule_result {
-	/* Chosen ids in order; lent for the call. As many as the entry's `most` unless it stopped, failed, or
-	 * was interrupted with most > 1. Another number ends the request as FAILED. */
+	/* Chosen ids in order, lent for the call. Their number is the entry's `most`, or 0 if it failed. An
+	 * entry with most > 1 may have fewer, if it stopped or was interrupted. Another number ends the
+	 * request as FAILED. */
 	const int32_t *tokens;
 	int32_t count;
 	enum schedule_outcome outcome;
-	/* The last row's hidden state has no NaN or infinity. It depends on every earlier position of the
-	 * sequence, so it stands for all of them. It is needed for entries without logits too: a page is
-	 * shared only after a step that filled it with finite values. false ends the request as FAILED. */
+	/* The last row's hidden state has no NaN or infinity. That state depends on every earlier position of
+	 * the sequence, so one row stands for all. Entries without logits need it too, because a page is
+	 * shared only after a step that filled it with finite values. `false` ends the request as FAILED. */
 	bool finite;
 	/* Set by schedule_done: the first `taken` tokens count. Fewer than `count` if the request ended
 	 * before. The caller sends only these to the client. */
@@ -188,7 +187,7 @@ struct schedule_event {
 	int32_t preemptions;
 };
 
-/* Takes one event out, oldest first. A request's BEGUN comes before its ENDED. False: none is there. */
+/* Takes one event out. A request's BEGUN comes before its ENDED. False: none is there. */
 bool schedule_event(struct schedule *s, struct schedule_event *event);
 /* The next time at which schedule_plan has something to do although no other function was called: a
  * deadline. UINT64_MAX: none. */
@@ -200,8 +199,8 @@ struct schedule_facts {
 	struct pages_counts pages;
 	uint64_t submitted, ended, steps;
 	uint64_t tokens;	    /* of texts */
-	uint64_t prompt_tokens;	    /* of prompts, computed for the first time */
-	uint64_t cached_tokens;	    /* of prompts, from the cache */
+	uint64_t prompt_tokens;	    /* computed for the first time */
+	uint64_t cached_tokens;	    /* prompt tokens that came from the cache */
 	uint64_t recomputed_tokens; /* computed again after a preemption */
 	uint64_t preemptions;
 };

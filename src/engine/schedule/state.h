@@ -108,7 +108,7 @@ struct schedule {
 	struct treap_node *queue_nodes; /* [requests_most] */
 	uint32_t client_free, queue_free;
 	struct class classes[CLASSES];
-	struct heap deadlines, ages; /* of live requests; of waiting ones */
+	struct heap deadlines, ages; /* requests with a deadline; requests that age */
 	uint32_t *waiters;	     /* [pages] first request that waits for the page; NONE: none */
 	uint64_t served;	     /* of the client that was admitted last: where new clients begin */
 	uint64_t arrivals;
@@ -160,7 +160,9 @@ void queue_insert(struct schedule *s, uint32_t number);
 void queue_remove(struct schedule *s, uint32_t number);
 /* The request of the class that comes first; NONE: none. */
 uint32_t queue_first(struct schedule *s, int32_t class);
-/* Raises requests that have waited for age_ns in their class. */
+/* The request rises by one class after age_ns from `since` on, if it waits or its prompt is not planned. */
+void queue_age_later(struct schedule *s, uint32_t number);
+/* Raises the requests whose time has come. */
 void queue_age(struct schedule *s, uint64_t now);
 /* Waits until `page` is computed or released. */
 void queue_park(struct schedule *s, uint32_t number, uint32_t page);
@@ -171,6 +173,9 @@ void queue_wake(struct schedule *s, uint32_t page);
 /* life.c: places, pages and ends of requests. */
 /* Gives all pages back. `failed`: what it computed does not stay in the cache. */
 void request_drop_pages(struct schedule *s, struct request *r, bool failed);
+/* Puts a request into the order of running ones, and takes it out. */
+void order_enter(struct schedule *s, uint32_t number);
+void order_leave(struct schedule *s, uint32_t number);
 void request_preempt(struct schedule *s, uint32_t number, uint64_t now);
 /* The first end wins; the request must be live. `text`: static. */
 void request_end(struct schedule *s, uint32_t number, enum engine_end end, const char *text);

@@ -5,7 +5,6 @@
 #include "gpu/device/internal.h"
 #include "kernel/fatbin.h"
 
-#define CC_EARLY 90		       /* programmatic dependent launch: CUDA C guide */
 #define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must opt in: CUDA C guide, "Shared memory" */
 
 static enum status load_file(struct gpu_device *d, struct gpu_file **out, const char *name, struct error *err)
@@ -138,6 +137,13 @@ enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigne
 			 block[1], block[2], shared_bytes, s->raw, params, NULL);
 }
 
+/* Devices whose own code waits for the kernel before (kernel/step/device.cuh): sm_90 and sm_100. Others run
+ * code for an older architecture, which has no such wait. */
+static bool begins_early(const struct gpu_device *d)
+{
+	return d->cu.launch_with && (d->cc / 10 == 9 || d->cc / 10 == 10);
+}
+
 enum status gpu_launch_early(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3],
 			     const unsigned block[3], unsigned shared_bytes, const void *args,
 			     struct error *err)
@@ -159,7 +165,7 @@ enum status gpu_launch_early(struct gpu_kernel *k, struct gpu_stream *s, const u
 	};
 	enum status st;
 
-	if (!k->device->cu.launch_with || k->device->cc < CC_EARLY)
+	if (!begins_early(k->device))
 		return gpu_launch(k, s, grid, block, shared_bytes, args, err);
 	st = opt_into_shared(k, shared_bytes, err);
 	return st ? st : CUDA_CALL(&k->device->cu, err, launch_with, &config, k->function, params, NULL);

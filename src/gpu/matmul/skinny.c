@@ -221,7 +221,7 @@ static void divide(const struct skinny *s, const struct skinny_problem *p, const
 		   unsigned resident, struct skinny_args *a)
 {
 	const uint32_t tiles = tiles_of(p);
-	const uint32_t at_once = c->invariant ? s->sms * c->per_sm / c->cluster : resident;
+	const uint32_t at_once = c->invariant ? s->sms * c->running / c->cluster : resident;
 
 	a->wide_units = tiles / (at_once * c->cluster) * at_once;
 	if (c->together == c->cluster) /* nothing is split */
@@ -233,7 +233,8 @@ static void divide(const struct skinny *s, const struct skinny_problem *p, const
 static bool is_choice(const struct skinny_choice *c)
 {
 	return c->cluster && c->cluster <= SKINNY_CLUSTER_MOST && c->together &&
-	       c->cluster % c->together == 0 && c->per_sm >= 1 && c->per_sm <= 2;
+	       c->cluster % c->together == 0 && c->per_sm >= 1 && c->per_sm <= 2 && c->running >= 1 &&
+	       c->running <= c->per_sm;
 }
 
 enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, const struct skinny_choice *c,
@@ -278,6 +279,9 @@ enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, con
 		st = make_maps(s, p, kind, sizes[index], &a, err);
 	if (st)
 		return st;
+	resident = resident * c->running / c->per_sm;
+	if (!resident)
+		resident = 1;
 	divide(s, p, c, resident, &a);
 	l.blocks = c->cluster * (resident < a.units ? resident : a.units);
 	return gpu_launch_clusters(kernel, stream, &l, &a, err);
@@ -293,11 +297,12 @@ unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 			struct skinny_choice out[SKINNY_CHOICES_MOST])
 {
 	static const struct skinny_choice order[] = {
-		/* together 1 and 2 of clusters of 4 first */
-		{4, 1, 2, false}, {4, 2, 2, false}, {4, 1, 1, false}, {4, 2, 1, false}, {2, 1, 2, false},
-		{2, 1, 1, false}, {8, 1, 2, false}, {8, 2, 2, false}, {8, 1, 1, false}, {8, 2, 1, false},
-		{8, 4, 1, false}, {8, 4, 2, false}, {2, 2, 2, false}, {2, 2, 1, false}, {4, 4, 2, false},
-		{4, 4, 1, false}, {1, 1, 2, false}, {1, 1, 1, false},
+		{4, 1, 2, 2, false}, {4, 1, 2, 1, false}, {4, 2, 2, 2, false}, {4, 2, 2, 1, false},
+		{4, 1, 1, 1, false}, {4, 2, 1, 1, false}, {2, 1, 2, 2, false}, {2, 1, 2, 1, false},
+		{2, 1, 1, 1, false}, {8, 1, 2, 2, false}, {8, 1, 2, 1, false}, {8, 2, 2, 2, false},
+		{8, 2, 2, 1, false}, {8, 1, 1, 1, false}, {8, 2, 1, 1, false}, {8, 4, 1, 1, false},
+		{8, 4, 2, 2, false}, {2, 2, 2, 2, false}, {2, 2, 1, 1, false}, {4, 4, 2, 2, false},
+		{4, 4, 1, 1, false}, {1, 1, 2, 2, false}, {1, 1, 2, 1, false}, {1, 1, 1, 1, false},
 	};
 	const enum kind kind = kind_of(p);
 	const unsigned size = sizes[size_index(p->rows)];
@@ -316,7 +321,7 @@ bool skinny_pays(const struct skinny_problem *p)
 
 struct skinny_choice skinny_invariant(const struct skinny *s, const struct skinny_problem *p)
 {
-	struct skinny_choice c = {.cluster = 4, .together = 1, .per_sm = 1, .invariant = true};
+	struct skinny_choice c = {.cluster = 4, .together = 1, .per_sm = 1, .running = 1, .invariant = true};
 
 	(void)s;
 	while (c.cluster > 1 && !is_worth(p, &c))

@@ -27,12 +27,14 @@ struct skinny_choice {
 	uint8_t cluster;  /* blocks per cluster: 1, 2, 4 or 8 */
 	uint8_t together; /* tiles that a cluster computes at once when it splits k: divides `cluster` */
 	uint8_t per_sm;	  /* blocks per SM that the shared memory is divided for: 1 or 2 */
+	uint8_t running;  /* blocks per SM that run at once; fewer than per_sm leave room for the next kernel
+			   */
 	/* Divide the work as a function of the weights' shape and of this choice alone. Then a row's result
 	 * is the same for any number of rows. */
 	bool invariant;
 };
 
-enum { SKINNY_CHOICES_MOST = 20 };
+enum { SKINNY_CHOICES_MOST = 24 };
 
 struct skinny; /* the kernels of a device, found when they first run */
 

@@ -33,11 +33,18 @@ struct ring {
 	int32_t number; /* page numbers of 32 tiles, one per lane */
 };
 
-/* Byte offset of a 16-byte piece in rows of `bytes` bytes. The order of pieces spreads eight rows over all
- * banks. */
-static __device__ __forceinline__ uint32_t piece_at(uint32_t row, uint32_t piece, uint32_t bytes)
+/* The order of pieces of 16 bytes in a row of `bytes` bytes spreads eight rows over all banks: piece p of a row
+ * is in place p ^ order. */
+static __device__ __forceinline__ uint32_t order_of(uint32_t row, uint32_t bytes)
 {
-	return row * bytes + (bytes >= 128 ? (piece ^ row % 8) : (piece ^ row / 2 % 4)) * 16;
+	return bytes >= 128 ? row % 8 : row / 2 % 4;
+}
+
+/* Address of a piece in a tile. That of the piece 2 i further, for an even piece 2 i, is this one ^ 32 i,
+ * because tiles begin at multiples of `bytes`. */
+static __device__ __forceinline__ uint32_t piece_at(uint32_t tile, uint32_t row, uint32_t piece, uint32_t bytes)
+{
+	return tile + row * bytes + (piece ^ order_of(row, bytes)) * 16;
 }
 
 static __device__ __forceinline__ void ring_numbers(const struct paged_attention_args *a, struct ring *r)
@@ -48,32 +55,33 @@ static __device__ __forceinline__ void ring_numbers(const struct paged_attention
 	r->number = key < r->end ? a->page[r->page + (uint32_t)(key >> a->page_bits)] : 0;
 }
 
-/* Finds the first unit from r->unit on that has a tile for this warp. */
+/* Goes on with a unit. False: it has no tile for this warp. */
+static __device__ __forceinline__ bool ring_enter(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u)
+{
+	r->key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE;
+	r->end = u->end;
+	r->page = u->page;
+	r->kv_head = u->kv_head;
+	if (r->key >= r->end)
+		return false;
+	ring_numbers(a, r);
+	return true;
+}
+
+/* Finds the next unit that has a tile for this warp. */
 static __device__ __forceinline__ void ring_open(const struct paged_attention_args *a, struct ring *r)
 {
-	for (; r->unit < r->units; r->unit++) {
-		const struct paged_unit *u = a->unit + r->unit;
-
-		r->key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE;
-		r->end = u->end;
-		if (r->key >= r->end)
-			continue;
-		r->page = u->page;
-		r->kv_head = u->kv_head;
-		ring_numbers(a, r);
-		return;
-	}
+	while (++r->unit < r->units && !ring_enter(a, r, a->unit + r->unit))
+		;
 }
 
 static __device__ __forceinline__ void ring_next(const struct paged_attention_args *a, struct ring *r)
 {
 	r->key += PAGED_WARPS * PAGED_TILE;
-	if (r->key >= r->end) {
-		r->unit++;
+	if (r->key >= r->end)
 		ring_open(a, r);
-	} else if (++r->turn == 32) {
+	else if (++r->turn == 32)
 		ring_numbers(a, r);
-	}
 }
 
 /* Requests the next tile. Keys from the unit's end on become zeros, whatever the page holds. A group of copies
@@ -86,18 +94,19 @@ static __device__ __forceinline__ void ring_fill(const struct paged_attention_ar
 	if (r->unit < r->units) {
 		const uint64_t row = ((uint64_t)(uint32_t)lane_value(r->number, r->turn) << a->page_bits) +
 				     ((uint32_t)r->key & ((1u << a->page_bits) - 1));
-		const uint32_t count = (uint32_t)(r->end - r->key), at = r->base + r->filled * r->bytes;
+		const uint32_t count = (uint32_t)(r->end - r->key), at = shared_address(r->base + r->filled * r->bytes);
+		const uint32_t place = piece_at(at, lane / pieces, lane % pieces, bytes);
 		const uint64_t ld = a->ld_kv * (E4M3 ? 1 : 2);
 		const uint8_t *keys = a->kv + (row + lane / pieces) * ld + r->kv_head * bytes + lane % pieces * 16;
 		const uint8_t *values = keys + a->kv_heads * bytes;
 
 #pragma unroll
 		for (uint32_t i = 0; i < pieces / 2; i++) {
-			const uint32_t first = i * (32 / pieces), j = first + lane / pieces;
-			const uint32_t to = at + piece_at(j, lane % pieces, bytes);
+			const uint32_t first = i * (32 / pieces), to = (place ^ order_of(first, bytes) * 16) + first * bytes;
+			const bool there = first + lane / pieces < count;
 
-			copy16(to, keys + first * ld, j < count);
-			copy16(to + PAGED_TILE * bytes, values + first * ld, j < count);
+			copy16(to, keys + first * ld, there, bytes == 256);
+			copy16(to + PAGED_TILE * bytes, values + first * ld, there, bytes == 256);
 		}
 		if (E4M3) {
 			const float *scale = a->scale + (row + lane % 16) * a->ld_scale + r->kv_head +
@@ -163,7 +172,7 @@ static __device__ __forceinline__ void queries_place(const struct paged_attentio
 
 	for (uint32_t i = threadIdx.x; i < PAGED_COLS * words; i += PAGED_THREADS) {
 		const uint32_t column = i / words, word = i % words, step = word / 8, half = word / 4 % 2;
-		const uint32_t at = to + piece_at(column, word / 4, (uint32_t)D * 2) + word % 4 * 4;
+		const uint32_t at = piece_at(to, column, word / 4, (uint32_t)D * 2) + word % 4 * 4;
 
 		*(uint32_t *)shared_bytes(at) =
 			column < u->cols ? query_of(a, u, column, D)[query_word(step, half, word % 4, E4M3)] : 0;
@@ -198,8 +207,6 @@ static __device__ __forceinline__ void values_widen(const uint32_t *r, uint32_t 
 static __device__ __forceinline__ void scores_step(float (*s)[4], const uint32_t *k, const uint32_t *q, uint32_t queries, int step,
 						   const int D, const int TILES)
 {
-	const uint32_t lane = threadIdx.x % 32;
-
 	if (TILES == 1) {
 		matrix_step(s[0], k, q[2 * step], q[2 * step + 1]);
 		return;
@@ -208,8 +215,7 @@ static __device__ __forceinline__ void scores_step(float (*s)[4], const uint32_t
 	for (int n = 0; n < TILES; n += 2) {
 		uint32_t b[4];
 
-		matrix4(b, queries + piece_at((uint32_t)n * 8 + lane / 16 * 8 + lane % 8, 2 * (uint32_t)step + lane / 8 % 2,
-					      (uint32_t)D * 2));
+		matrix4(b, (queries ^ (uint32_t)step * 32) + (uint32_t)(n * 8 * D * 2));
 		matrix_step(s[n], k, b[0], b[1]);
 		matrix_step(s[n + 1], k, b[2], b[3]);
 	}
@@ -219,6 +225,8 @@ static __device__ __forceinline__ void scores_of(float (*s)[4], uint32_t tile, c
 						 const bool E4M3, const int TILES)
 {
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
+	const uint32_t keys = piece_at(tile, lane % 16, lane / 16, bytes);
+	const uint32_t columns = piece_at(queries, lane / 16 * 8 + lane % 8, lane / 8 % 2, (uint32_t)D * 2);
 
 #pragma unroll
 	for (int i = 0; i < TILES; i++)
@@ -229,15 +237,15 @@ static __device__ __forceinline__ void scores_of(float (*s)[4], uint32_t tile, c
 	for (uint32_t i = 0; i < bytes / 32; i++) {
 		uint32_t r[4], k[4];
 
-		matrix4(r, tile + piece_at(lane % 16, 2 * i + lane / 16, bytes));
+		matrix4(r, keys ^ i * 32);
 		if (E4M3) {
 			uint32_t first[4];
 
 			keys_widen(r, first, k);
-			scores_step(s, first, q, queries, (int)(2 * i), D, TILES);
-			scores_step(s, k, q, queries, (int)(2 * i + 1), D, TILES);
+			scores_step(s, first, q, columns, (int)(2 * i), D, TILES);
+			scores_step(s, k, q, columns, (int)(2 * i + 1), D, TILES);
 		} else {
-			scores_step(s, r, q, queries, (int)i, D, TILES);
+			scores_step(s, r, q, columns, (int)i, D, TILES);
 		}
 	}
 }
@@ -321,6 +329,8 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_TILES][4], fl
 {
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
 	const float scale[2] = {value_scale ? value_scale[lane / 4] : 1, value_scale ? value_scale[lane / 4 + 8] : 1};
+	const uint32_t values = E4M3 ? piece_at(tile, lane % 16, lane / 16, bytes)
+				     : piece_at(tile, lane / 16 * 8 + lane % 8, lane / 8 % 2, bytes);
 	uint32_t p[PAGED_TILES][2];
 
 #pragma unroll
@@ -334,7 +344,7 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_TILES][4], fl
 		uint32_t r[4], v[4];
 
 		if (E4M3) {
-			matrix4_turned(r, tile + piece_at(lane % 16, 2 * d + lane / 16, bytes));
+			matrix4_turned(r, values ^ d * 32);
 #pragma unroll
 			for (uint32_t h = 0; h < 2; h++) {
 				values_widen(r + 2 * h, v);
@@ -343,7 +353,7 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_TILES][4], fl
 					matrix_step(o[2 * d + h][i], v, p[i][0], p[i][1]);
 			}
 		} else {
-			matrix4_turned(r, tile + piece_at(lane / 16 * 8 + lane % 8, 2 * d + lane / 8 % 2, bytes));
+			matrix4_turned(r, values ^ d * 32);
 #pragma unroll
 			for (int i = 0; i < TILES; i++)
 				matrix_step(o[d][i], r, p[i][0], p[i][1]);
@@ -361,10 +371,10 @@ static __device__ __forceinline__ void tile_take(const struct paged_attention_ar
 
 	copy_wait(r->depth - 1);
 	__syncwarp();
-	scores_of(s, keys, q, queries, D, E4M3, TILES);
+	scores_of(s, shared_address(keys), q, shared_address(queries), D, E4M3, TILES);
 	scores_mask(a, c, s, key, E4M3 ? scale : NULL, TILES);
 	scores_exp(c, s, o, D, TILES);
-	values_add(o, s, keys + PAGED_TILE * bytes, E4M3 ? scale + PAGED_TILE : NULL, D, E4M3, TILES);
+	values_add(o, s, shared_address(keys + PAGED_TILE * bytes), E4M3 ? scale + PAGED_TILE : NULL, D, E4M3, TILES);
 	__syncwarp();
 	r->taken = r->taken + 1 == r->depth ? 0 : r->taken + 1;
 	ring_fill(a, r, D, E4M3);
@@ -519,47 +529,47 @@ static __device__ __forceinline__ void split_join(const struct paged_attention_a
 enum { JOIN_AT_ONCE = 8 }; /* partial results that a thread has in flight */
 
 /* Adds the parts of the unit's columns in order. */
-static __device__ __forceinline__ void parts_join(const struct paged_attention_args *a, const struct paged_unit *u, const int D)
+static __device__ __forceinline__ void parts_join(const struct paged_attention_args *a, uint32_t unit, const int D)
 {
-	const float *place = a->partial + (uint64_t)u->place * PAGED_PARTIAL(D);
+	const struct paged_unit u = a->unit[unit];
+	const float *place = a->partial + (uint64_t)u.place * PAGED_PARTIAL(D);
 
-	for (uint32_t i = threadIdx.x; i < u->cols * ((uint32_t)D / 4); i += PAGED_THREADS) {
+	for (uint32_t i = threadIdx.x; i < u.cols * ((uint32_t)D / 4); i += PAGED_THREADS) {
 		const uint32_t column = i / ((uint32_t)D / 4), element = i % ((uint32_t)D / 4) * 4;
-		struct result x, y[JOIN_AT_ONCE];
+		struct result x = {{0, 0, 0, 0}, -INFINITY, 0}, y[JOIN_AT_ONCE];
 
-		result_load(place, column, element, &x, D);
-		for (uint32_t first = 1; first < u->parts; first += JOIN_AT_ONCE) {
+		for (uint32_t first = 0; first < u.parts; first += JOIN_AT_ONCE) {
 #pragma unroll
 			for (uint32_t j = 0; j < JOIN_AT_ONCE; j++)
-				if (first + j < u->parts)
+				if (first + j < u.parts)
 					result_load(place + (uint64_t)(first + j) * PAGED_PARTIAL(D), column, element, &y[j],
 						    D);
 #pragma unroll
 			for (uint32_t j = 0; j < JOIN_AT_ONCE; j++)
-				if (first + j < u->parts)
+				if (first + j < u.parts)
 					result_add(&x, &y[j]);
 		}
-		result_finish(a, u, column, element, &x, D);
+		result_finish(a, &u, column, element, &x, D);
 	}
 }
 
 /* The block whose part arrives last joins all parts, and leaves the counter at zero. */
-static __device__ __forceinline__ void part_arrive(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t join,
-						   const int D)
+static __device__ __forceinline__ void part_arrive(const struct paged_attention_args *a, uint32_t unit, uint32_t place,
+						   uint32_t parts, uint32_t join, const int D)
 {
 	uint32_t *last = (uint32_t *)shared_bytes(join + paged_join_bytes((uint32_t)D) - 16);
 
 	__threadfence();
 	__syncthreads();
 	if (threadIdx.x == 0) {
-		*last = atomicAdd(a->arrived + u->place, 1) + 1 == u->parts;
+		*last = atomicAdd(a->arrived + place, 1) + 1 == parts;
 		if (*last)
-			a->arrived[u->place] = 0;
+			a->arrived[place] = 0;
 		__threadfence();
 	}
 	__syncthreads();
 	if (*last)
-		parts_join(a, u, D);
+		parts_join(a, unit, D);
 }
 
 /* -- units -- */
@@ -599,7 +609,7 @@ static __device__ __forceinline__ void split_run(const struct paged_attention_ar
 }
 
 static __device__ __forceinline__ void unit_run(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
-						uint32_t join, const int D, const bool E4M3, const int TILES)
+						 uint32_t join, const int D, const bool E4M3, const int TILES)
 {
 	struct columns c;
 	uint32_t q[PAGED_D / 8];
@@ -616,29 +626,33 @@ static __device__ __forceinline__ void unit_run(const struct paged_attention_arg
 		}
 		split_run(a, r, u, &c, begin, u->end - begin > a->split ? begin + a->split : u->end, join, q, D, E4M3, TILES);
 	}
-	if (u->parts > 1)
-		part_arrive(a, u, join, D);
 }
 
 static __device__ __forceinline__ void attend(const struct paged_attention_args *a, const int D, const bool E4M3)
 {
 	const uint32_t slot = paged_slot_bytes((uint32_t)D, E4M3 ? 1 : 2), join = PAGED_WARPS * a->depth * slot;
+	struct paged_unit u = a->first[blockIdx.x]; /* does not wait for the unit's number */
 	struct ring r = {threadIdx.x / 32 * a->depth * slot, slot, a->depth, 0, 0, a->block[blockIdx.x],
 			 a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0};
 	uint32_t unit = r.unit;
 
-	ring_open(a, &r);
+	if (shared_address(0) % 256)
+		__trap(); /* piece_at */
+	if (!ring_enter(a, &r, &u))
+		ring_open(a, &r);
 	for (uint32_t i = 0; i < a->depth; i++)
 		ring_fill(a, &r, D, E4M3);
-	for (; unit < r.units; unit++) {
-		const struct paged_unit u = a->unit[unit];
-
+	while (unit < r.units) {
 		if (u.cols <= 8)
 			unit_run(a, &r, &u, join, D, E4M3, 1);
 		else if (u.cols <= 16)
 			unit_run(a, &r, &u, join, D, E4M3, 2);
 		else
 			unit_run(a, &r, &u, join, D, E4M3, 4);
+		if (u.parts > 1)
+			part_arrive(a, unit, u.place, u.parts, join, D);
+		if (++unit < r.units)
+			u = a->unit[unit];
 	}
 	copy_wait(0);
 }

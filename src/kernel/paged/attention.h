@@ -31,11 +31,18 @@ enum {
 	PAGED_WHOLE = 1 << 30 /* split of a grid that is not batch-invariant */
 };
 
+#ifdef __cplusplus
+#define PAGED_ALIGNED alignas(16)
+#else
+#define PAGED_ALIGNED _Alignas(16)
+#endif
+
 struct paged_unit {
-	int32_t row, position; /* of the sequence's first row: its number in the step, and its position */
-	uint32_t page;	       /* the sequence's page numbers begin at args.page[page] */
-	uint32_t col;	       /* first column */
-	int32_t begin, end;    /* keys; begin is a multiple of PAGED_TILE, or of the split */
+	PAGED_ALIGNED int32_t row;
+	int32_t position;   /* of the sequence's first row: its number in the step, and its position */
+	uint32_t page;	    /* the sequence's page numbers begin at args.page[page] */
+	uint32_t col;	    /* first column */
+	int32_t begin, end; /* keys; begin is a multiple of PAGED_TILE, or of the split */
 	uint16_t cols, kv_head;
 	uint16_t part, parts; /* number of this unit, and of all units with the same columns */
 	uint32_t place;	      /* parts > 1: partial result of part 0, and the counter of these units */
@@ -56,6 +63,8 @@ struct paged_attention_args {
 	DEVICE_PTR(const int32_t) page; /* numbers of pages */
 	DEVICE_PTR(const struct paged_unit) unit;
 	DEVICE_PTR(const uint32_t) block; /* [blocks + 1] */
+	/* [blocks] a copy of each block's first unit; that of a block without units has no keys */
+	DEVICE_PTR(const struct paged_unit) first;
 	DEVICE_PTR(float) partial; /* [places + blocks, PAGED_PARTIAL(D)]; the last ones belong to blocks */
 	DEVICE_PTR(uint32_t) arrived;	      /* [places], zero between launches */
 	uint64_t ld_q, ld_o, ld_kv, ld_scale; /* elements; those of q, o and kv are multiples of 16 bytes */
@@ -67,7 +76,7 @@ struct paged_attention_args {
 	float scale_log2; /* scale * log2(e) */
 	uint32_t reserved;
 };
-static_assert(sizeof(struct paged_attention_args) == 136, "layout shared with nvcc");
+static_assert(sizeof(struct paged_attention_args) == 144, "layout shared with nvcc");
 
 /* Bytes of a slot: keys and values of a tile, and their scales. */
 static PAGED_BOTH inline uint32_t paged_slot_bytes(uint32_t head_dim, uint32_t element_bytes)

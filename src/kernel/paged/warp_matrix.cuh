@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Instructions of a warp for the paged attention kernels: asynchronous copies, 8 x 8 matrices of 16-bit
- * elements in shared memory, and matrix products. Addresses in shared memory are byte offsets from `shared`.
+ * elements in shared memory, and matrix products. Addresses in shared memory are those of shared_address.
  * The code is C except for nvcc's keywords, so tests/gpu/emulate.h can run it on a CPU.
  */
 #ifndef KERNEL_PAGED_WARP_MATRIX_CUH
@@ -10,7 +10,7 @@
 
 #ifndef EMULATED
 #define ENTRY extern "C" __global__
-extern __shared__ float4 shared[];
+extern __shared__ __align__(1024) float4 shared[];
 #endif
 
 static __device__ __forceinline__ uint8_t *shared_bytes(uint32_t at)
@@ -19,22 +19,29 @@ static __device__ __forceinline__ uint8_t *shared_bytes(uint32_t at)
 }
 
 #ifndef EMULATED
+/* The 32-bit address of byte `at` of shared memory; it has as many trailing zeros as `at`, up to ten. */
 static __device__ __forceinline__ uint32_t shared_address(uint32_t at)
 {
 	return (uint32_t)__cvta_generic_to_shared(shared) + at;
 }
 
-/* Copies 16 bytes, bypassing the L1 and the registers, or writes zeros and reads nothing. */
-static __device__ __forceinline__ void copy16(uint32_t to, const uint8_t *from, bool there)
+/* Copies 16 bytes, bypassing the L1 and the registers, or writes zeros and reads nothing. wide: the 256 bytes
+ * around them are needed too. */
+static __device__ __forceinline__ void copy16(uint32_t to, const uint8_t *from, bool there, const bool wide)
 {
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-		     "r"(there ? 16 : 0)
-		     : "memory");
+	if (wide)
+		asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+			     "r"(there ? 16 : 0)
+			     : "memory");
+	else
+		asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+			     "r"(there ? 16 : 0)
+			     : "memory");
 }
 
 static __device__ __forceinline__ void copy4(uint32_t to, const float *from, bool there)
 {
-	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
 		     "r"(there ? 4 : 0)
 		     : "memory");
 }
@@ -74,7 +81,7 @@ static __device__ __forceinline__ void matrix4(uint32_t *r, uint32_t at)
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
 		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-		     : "r"(shared_address(at))
+		     : "r"(at)
 		     : "memory");
 }
 
@@ -83,7 +90,7 @@ static __device__ __forceinline__ void matrix4_turned(uint32_t *r, uint32_t at)
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
 		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-		     : "r"(shared_address(at))
+		     : "r"(at)
 		     : "memory");
 }
 

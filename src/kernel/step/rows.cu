@@ -6,17 +6,17 @@
 ENTRY void __launch_bounds__(STEP_THREADS) step_embed(const __grid_constant__ struct step_embed_args a)
 {
 	const uint32_t vectors = (a.cols + 7) / 8;
-	const uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-	const uint32_t row = (uint32_t)(i / vectors);
-	const int64_t col = (int64_t)(i - (uint64_t)row * vectors) * 8;
+	const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, row = i / vectors;
+	const int64_t col = (int64_t)(i - row * vectors) * 8;
 	uint4 q = make_uint4(0, 0, 0, 0);
-	int32_t id;
+	int32_t id = 0;
 
 	let_next_begin();
+	if (row < a.rows)
+		id = a.token[row];
 	wait_for_earlier();
 	if (row >= a.rows)
 		return;
-	id = a.token[row];
 	if (id < 0)
 		id = (uint32_t)(-1 - id) < a.places ? a.last[-1 - id] : -1;
 	if ((uint32_t)id < a.vocab)
@@ -28,7 +28,6 @@ ENTRY void __launch_bounds__(STEP_THREADS) step_embed(const __grid_constant__ st
 
 ENTRY void __launch_bounds__(1024, 1) step_rmsnorm(const __grid_constant__ struct step_norm_args a)
 {
-	extern __shared__ float4 shared[];
 	const uint16_t *x = a.x + blockIdx.x * a.ld_x;
 	uint16_t *y = a.y + blockIdx.x * a.ld_y;
 	uint4 w[NORM_KEEP], kept[NORM_KEEP];
@@ -85,9 +84,8 @@ static __device__ __forceinline__ float silu(float x)
 ENTRY void __launch_bounds__(STEP_THREADS) step_swiglu(const __grid_constant__ struct step_swiglu_args a)
 {
 	const uint32_t vectors = (a.ffn + 7) / 8;
-	const uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-	const uint32_t row = (uint32_t)(i / vectors);
-	const int64_t col = (int64_t)(i - (uint64_t)row * vectors) * 8, left = a.ffn - col;
+	const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, row = i / vectors;
+	const int64_t col = (int64_t)(i - row * vectors) * 8, left = a.ffn - col;
 	const uint16_t *gate = a.gate_up + row * a.ld_gate_up + col;
 	const int wide = wide16(a.gate_up, a.ld_gate_up * 2);
 	float g[8], u[8];
@@ -161,19 +159,20 @@ static __device__ __forceinline__ void angles8(float v[8], const float *p, int64
 		v[j] = j < left ? p[j] : 0;
 }
 
-/* (a, b) = (a c - b s, b c + a s), rounded to BF16. */
-static __device__ __forceinline__ void rotate_head(struct head *h, const float *angles, uint32_t half, int wide)
-{
+/* Cosines and sines of a lane's numbers. */
+struct angles {
 	float c[8], s[8];
+};
 
-	angles8(c, angles + h->at, h->left, wide);
-	angles8(s, angles + half + h->at, h->left, wide);
+/* (a, b) = (a c - b s, b c + a s), rounded to BF16. */
+static __device__ __forceinline__ void rotate_head(struct head *h, const struct angles *g)
+{
 #pragma unroll
 	for (int j = 0; j < 8; j++) {
 		const float x = h->a[j], y = h->b[j];
 
-		h->a[j] = rounded(x * c[j] - y * s[j]);
-		h->b[j] = rounded(y * c[j] + x * s[j]);
+		h->a[j] = rounded(x * g->c[j] - y * g->s[j]);
+		h->b[j] = rounded(y * g->c[j] + x * g->s[j]);
 	}
 }
 
@@ -229,13 +228,14 @@ ENTRY void __launch_bounds__(STEP_ROPE_THREADS, 6) step_rope(const __grid_consta
 {
 	const unsigned lanes = a.lanes, groups = STEP_ROPE_THREADS / lanes;
 	const uint32_t all = a.heads + 2 * a.kv_heads, half = a.head_dim / 2;
-	const uint64_t n = (uint64_t)blockIdx.x * groups + threadIdx.x / lanes;
-	const int mine = n < (uint64_t)a.rows * all;
-	const uint32_t row = mine ? (uint32_t)(n / all) : 0, which = mine ? (uint32_t)(n - (uint64_t)row * all) : 0;
+	const uint32_t n = blockIdx.x * groups + threadIdx.x / lanes;
+	const int mine = n < a.rows * all;
+	const uint32_t row = mine ? n / all : 0, which = mine ? n - row * all : 0;
 	const int is_q = which < a.heads, turns = which < a.heads + a.kv_heads;
 	const uint16_t *norm = is_q ? a.q_norm : a.k_norm;
 	uint16_t *x = a.qkv + row * a.ld_qkv + (int64_t)which * a.head_dim;
 	const int wide = wide16(a.qkv, a.ld_qkv * 2) && half % 8 == 0;
+	struct angles angles;
 	struct head h, w;
 	int64_t slot;
 
@@ -246,8 +246,15 @@ ENTRY void __launch_bounds__(STEP_ROPE_THREADS, 6) step_rope(const __grid_consta
 	let_next_begin();
 	if (norm && turns)
 		load_head(&w, norm, half, wide16(norm, 0) && half % 8 == 0);
-	wait_for_earlier();
 	slot = a.slot[row];
+	if (turns) {
+		const float *from = a.cos_sin + a.position[row] * a.ld_cos_sin + h.at;
+		const int wide_angles = wide16(a.cos_sin, a.ld_cos_sin * 4) && half % 4 == 0;
+
+		angles8(angles.c, from, h.left, wide_angles);
+		angles8(angles.s, from + half, h.left, wide_angles);
+	}
+	wait_for_earlier();
 	load_head(&h, x, half, wide);
 	if (a.q_norm || a.k_norm) {
 		const float rstd = 1.0f / sqrtf(group_sum(head_squares(&h), lanes) / (float)a.head_dim + a.eps);
@@ -256,8 +263,7 @@ ENTRY void __launch_bounds__(STEP_ROPE_THREADS, 6) step_rope(const __grid_consta
 			norm_head(&h, &w, rstd);
 	}
 	if (turns)
-		rotate_head(&h, a.cos_sin + a.position[row] * a.ld_cos_sin, half,
-			    wide16(a.cos_sin, a.ld_cos_sin * 4) && half % 4 == 0);
+		rotate_head(&h, &angles);
 	if (a.scale)
 		put_e4m3(&a, &h, slot, is_q ? 0 : which - a.heads, lanes, mine && !is_q);
 	if (mine && is_q)

@@ -3,8 +3,8 @@
  * The small kernels of a step that generates text: embedding, norm, RoPE with the cache's write, SwiGLU. They
  * are made for few rows (1 .. some hundred), where a kernel lasts about as long as its launch. Each may be
  * launched early (gpu_launch_early): it waits for the kernel before it only when it needs that kernel's
- * results. Any number of rows is correct. Activations and weights are BF16, matrices are row-major, ld is in
- * elements. A null address means that the operand is absent.
+ * results. Activations and weights are BF16, matrices are row-major, ld is in
+ * elements. A null address means that the operand is absent. rows * cols / 8 < 2^32.
  */
 #ifndef KERNEL_STEP_ROWS_H
 #define KERNEL_STEP_ROWS_H
@@ -30,9 +30,9 @@ struct step_embed_args {
 };
 static_assert(sizeof(struct step_embed_args) == 64, "layout shared with nvcc");
 
-/* step_rmsnorm: y = bf16(w * bf16(x * rstd)), rstd = 1 / sqrt(mean(x^2) + eps), with the bits of train_rmsnorm
- * without `add`. y may be x. cols <= STEP_NORM_COLS_MAX. Reads w before it waits. Grid: rows blocks of
- * step_norm_threads(cols). */
+/* step_rmsnorm: y = bf16(w * bf16(x * rstd)), rstd = 1 / sqrt(mean(x^2) + eps), with the bits of
+ * train_rmsnorm without `add`. y may be x. cols <= STEP_NORM_COLS_MAX. Reads w before it waits. Grid: rows
+ * blocks of step_norm_threads(cols). */
 struct step_norm_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(const uint16_t) w; /* (cols) */
@@ -60,19 +60,19 @@ static_assert(sizeof(struct step_swiglu_args) == 40, "layout shared with nvcc");
  * of k are normalized (k_norm) and rotated, and go with the heads of v to row slot[t] of the cache. qkv keeps
  * its k and v. Norm and rotation are those of train_head_rope.
  * The cache's row is 2 kv_heads head_dim elements: keys of all heads, then values. BF16; or, if `scale` is
- * present, E4M3: scale = largest magnitude / 448 of the head's numbers after their rounding to BF16, element =
- * e4m3(number * (448 / largest magnitude)). A head of zeros has scale 0, and one with a NaN has scale NaN.
+ * present, E4M3: scale = largest magnitude / 448 of the head's numbers after their rounding to BF16, element
+ * = e4m3(number * (448 / largest magnitude)). A head of zeros has scale 0, and one with a NaN has scale NaN.
  * head_dim: a multiple of 16, at most STEP_HEAD_DIM_MAX. Grid: step_rope_blocks() of STEP_ROPE_THREADS.
  */
 struct step_rope_args {
-	DEVICE_PTR(uint16_t) qkv;	  /* (rows, (heads + 2 kv_heads) head_dim), ld_qkv */
+	DEVICE_PTR(uint16_t) qkv;	    /* (rows, (heads + 2 kv_heads) head_dim), ld_qkv */
 	DEVICE_PTR(const int32_t) position; /* (rows) */
-	DEVICE_PTR(const int32_t) slot;	  /* (rows) */
-	DEVICE_PTR(const float) cos_sin;  /* (positions, head_dim), ld_cos_sin: cosines, then sines */
-	DEVICE_PTR(const uint16_t) q_norm; /* (head_dim) */
-	DEVICE_PTR(const uint16_t) k_norm; /* (head_dim) */
-	DEVICE_PTR(void) kv;		   /* (slots, 2 kv_heads head_dim), ld_kv */
-	DEVICE_PTR(float) scale;	   /* (slots, 2 kv_heads), ld_scale; 0: the cache is BF16 */
+	DEVICE_PTR(const int32_t) slot;	    /* (rows) */
+	DEVICE_PTR(const float) cos_sin;    /* (positions, head_dim), ld_cos_sin: cosines, then sines */
+	DEVICE_PTR(const uint16_t) q_norm;  /* (head_dim) */
+	DEVICE_PTR(const uint16_t) k_norm;  /* (head_dim) */
+	DEVICE_PTR(void) kv;		    /* (slots, 2 kv_heads head_dim), ld_kv */
+	DEVICE_PTR(float) scale;	    /* (slots, 2 kv_heads), ld_scale; 0: the cache is BF16 */
 	int64_t ld_qkv, ld_cos_sin, ld_kv, ld_scale;
 	uint32_t rows, heads, kv_heads, head_dim;
 	float eps;

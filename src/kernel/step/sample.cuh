@@ -203,16 +203,15 @@ static __device__ __forceinline__ struct scan_f64 block_scan_f64(double v, struc
  * __ldcg). */
 static __device__ __forceinline__ int is_last(const struct step_sample_args *a, uint32_t row, struct notes *n)
 {
-	__threadfence();
 	__syncthreads();
-	if (threadIdx.x == 0)
-		n->last = atomicAdd(&a->row[row].arrived, 1u) == a->parts - 1;
-	__syncthreads();
-	if (n->last) {
+	if (threadIdx.x == 0) {
 		__threadfence();
-		if (threadIdx.x == 0)
+		n->last = atomicAdd(&a->row[row].arrived, 1u) == a->parts - 1;
+		if (n->last)
 			a->row[row].arrived = 0;
+		__threadfence();
 	}
+	__syncthreads();
 	return (int)n->last;
 }
 

@@ -11,8 +11,8 @@
  * that ends last makes the choice. Nothing depends on the order in which blocks run: sums of floating-point
  * numbers have a fixed order, and those that are formed by atomics are of integers.
  * A choice goes through the ids to the point (random_u32(seed, stream, index) + 1/2) / 2^32 of their total
- * probability: in the order of ids if top_k, top_p and min_p allow all, else from the most likely one on, equals
- * by id. model/generation/choice.c does the same on a CPU.
+ * probability: in the order of ids if top_k, top_p and min_p allow all, else from the most likely one on,
+ * equals by id. model/generation/choice.c does the same on a CPU.
  */
 #ifndef KERNEL_STEP_SAMPLE_H
 #define KERNEL_STEP_SAMPLE_H
@@ -48,9 +48,9 @@ struct step_sample_bias {
 
 /* What a part of a row found. A best is the ordered value (32 bits) and the inverted id; 0: none. */
 struct step_sample_part {
-	uint64_t best;	  /* after penalties, bias and mask */
+	uint64_t best; /* after penalties, bias and mask */
 	uint64_t raw_best;
-	double raw_sum; /* sum of exp(logit - largest logit of the part), if a log probability is wanted */
+	double raw_sum;	   /* sum of exp(logit - largest logit of the part), if a log probability is wanted */
 	uint32_t infinite; /* a logit is NaN or infinite */
 	uint32_t reserved;
 };
@@ -58,13 +58,13 @@ static_assert(sizeof(struct step_sample_part) == 32, "layout shared with nvcc");
 
 /* Grid: rows * parts blocks of STEP_SAMPLE_THREADS. */
 struct step_sample_args {
-	DEVICE_PTR(const void) logits;			   /* (rows, vocab), ld: BF16 or F32 */
-	DEVICE_PTR(struct step_sample_row) row;		   /* (rows) */
+	DEVICE_PTR(const void) logits;		/* (rows, vocab), ld: BF16 or F32 */
+	DEVICE_PTR(struct step_sample_row) row; /* (rows) */
 	DEVICE_PTR(const struct step_sample_bias) bias;
-	DEVICE_PTR(const uint32_t) mask; /* (masks, mask_words) */
-	DEVICE_PTR(uint16_t) counts;	 /* (places, vocab), ld_counts */
-	DEVICE_PTR(int32_t) last;	 /* (places) */
-	DEVICE_PTR(int32_t) results;	 /* (rows, STEP_SAMPLE_RESULT_WORDS), ld_results */
+	DEVICE_PTR(const uint32_t) mask;	  /* (masks, mask_words) */
+	DEVICE_PTR(uint16_t) counts;		  /* (places, vocab), ld_counts */
+	DEVICE_PTR(int32_t) last;		  /* (places) */
+	DEVICE_PTR(int32_t) results;		  /* (rows, STEP_SAMPLE_RESULT_WORDS), ld_results */
 	DEVICE_PTR(struct step_sample_part) part; /* (rows, parts) */
 	DEVICE_PTR(uint64_t) tops;		  /* (rows, parts, STEP_SAMPLE_TOPS) */
 	/* plain: (rows, parts, STEP_SAMPLE_PLAIN_BINS) of 16 bits; scan and choose: per row STEP_SAMPLE_BINS
@@ -88,23 +88,26 @@ struct step_count_args {
 };
 static_assert(sizeof(struct step_count_args) == 40, "layout shared with nvcc");
 
-/* Parts of a row: enough blocks for the device if there are few rows. */
-static inline unsigned step_sample_parts(uint64_t rows, uint64_t vocab)
-{
-	const unsigned least = (unsigned)((vocab + STEP_SAMPLE_PART_MAX - 1) / STEP_SAMPLE_PART_MAX);
-	const unsigned wanted = rows <= 64 ? 8 : 4;
-	unsigned most = (unsigned)((vocab + 1023) / 1024);
+enum step_sample_kind { STEP_SAMPLE_GREEDY, STEP_SAMPLE_PLAIN, STEP_SAMPLE_ALL };
 
-	most = most < STEP_SAMPLE_PARTS_MAX ? most : STEP_SAMPLE_PARTS_MAX;
-	return wanted > most ? (most > least ? most : least) : wanted > least ? wanted : least;
+/* Parts of a row: about as many blocks as a Hopper GPU holds at once. */
+static inline unsigned step_sample_parts(enum step_sample_kind kind, uint64_t rows, uint64_t vocab)
+{
+	const uint64_t blocks = kind == STEP_SAMPLE_GREEDY ? 528 : 264, wanted = rows ? blocks / rows : 1;
+	const uint64_t limit = kind == STEP_SAMPLE_GREEDY ? STEP_SAMPLE_PARTS_MAX : STEP_SAMPLE_PARTS_MAX / 2;
+	const uint64_t small = (vocab + 1023) / 1024, most = small < limit ? small : limit;
+	const uint64_t least =
+		kind == STEP_SAMPLE_GREEDY ? 1 : (vocab + STEP_SAMPLE_PART_MAX - 1) / STEP_SAMPLE_PART_MAX;
+
+	return (unsigned)(wanted < least ? least : wanted > most ? most : wanted);
 }
 
 /* Bytes of `bins` per row. */
-static inline uint64_t step_sample_bins_bytes(unsigned parts)
+static inline uint64_t step_sample_bins_bytes(enum step_sample_kind kind, unsigned parts)
 {
-	const uint64_t plain = (uint64_t)parts * STEP_SAMPLE_PLAIN_BINS * 2, all = STEP_SAMPLE_BINS * 12;
-
-	return plain > all ? plain : all;
+	return kind == STEP_SAMPLE_PLAIN ? (uint64_t)parts * STEP_SAMPLE_PLAIN_BINS * 2
+	       : kind == STEP_SAMPLE_ALL ? STEP_SAMPLE_BINS * 12
+					 : 0;
 }
 
 enum {

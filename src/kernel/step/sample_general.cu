@@ -29,9 +29,9 @@ static __device__ void insert_bias(const struct step_sample_bias *bias, uint32_t
 }
 
 /* The view of a row; its table of biases is in shared memory, behind the bins. */
-static __device__ struct view view_of(const struct step_sample_args *a, uint32_t row, struct notes *n)
+static __device__ struct view view_of(const struct step_sample_args *a, uint32_t row)
 {
-	uint32_t *ids = (uint32_t *)(bins_at(n) + 1);
+	uint32_t *ids = (uint32_t *)(shared_bins() + 1);
 	float *adds = (float *)(ids + STEP_SAMPLE_HASH);
 	struct view w = view_plain(a, row);
 
@@ -136,7 +136,6 @@ static __device__ void scan_tops(const struct view *w, const struct part *p, int
 
 ENTRY void __launch_bounds__(THREADS, 2) step_sample_scan(const __grid_constant__ struct step_sample_args a)
 {
-	extern __shared__ float4 shared[];
 	struct notes *n = (struct notes *)shared;
 	const struct part p = part_of(&a);
 	const uint32_t words = STEP_SAMPLE_BINS + STEP_SAMPLE_BINS / 2, each = (words + a.parts - 1) / a.parts;
@@ -149,7 +148,7 @@ ENTRY void __launch_bounds__(THREADS, 2) step_sample_scan(const __grid_constant_
 	wait_for_earlier();
 	for (uint32_t i = p.number * each + threadIdx.x; i < (p.number + 1) * each && i < words; i += THREADS)
 		bins[i] = 0;
-	w = view_of(&a, p.row, n);
+	w = view_of(&a, p.row);
 	scan_bests(&w, &p, n, &found);
 	if ((r->logprobs >= 0 || r->given >= 0) && !found.infinite && found.raw_best)
 		found.raw_sum = raw_sum(&w, &p, best_value(found.raw_best), n);
@@ -257,7 +256,6 @@ static __device__ void add_bins(const struct bins *b, uint64_t *to)
 
 ENTRY void __launch_bounds__(THREADS, 2) step_sample_choose(const __grid_constant__ struct step_sample_args a)
 {
-	extern __shared__ float4 shared[];
 	struct notes *n = (struct notes *)shared;
 	const struct part p = part_of(&a);
 	const struct step_sample_row *r = &a.row[p.row];
@@ -277,10 +275,10 @@ ENTRY void __launch_bounds__(THREADS, 2) step_sample_choose(const __grid_constan
 			put_all(&a, p.row, &t, id, status);
 		return;
 	}
-	w = view_of(&a, p.row, n);
+	w = view_of(&a, p.row);
 	view_weigh(&w, best_value(t.best));
-	count_keys(&w, p.begin, p.end, 0, BIN_SHIFT, STEP_SAMPLE_BINS, bins_at(n));
-	add_bins(bins_at(n), bins);
+	count_keys(&w, p.begin, p.end, 0, BIN_SHIFT, STEP_SAMPLE_BINS, tail_bin(&w));
+	add_bins(shared_bins(), bins);
 	if (!is_last(&a, p.row, n))
 		return;
 	id = choose_view(&w, bins, n);

@@ -13,72 +13,76 @@
 
 #define AHEAD 4 /* vectors that a thread has in flight */
 
-static __device__ __forceinline__ void best_of_bf16(uint4 q, uint32_t id, uint32_t end, float *most, uint32_t *at,
-						    uint32_t *largest)
+/* The largest number so far, its id, and the largest magnitude's bits. */
+struct largest {
+	float most;
+	uint32_t id, magnitude;
+};
+
+static __device__ __forceinline__ void take_number(struct largest *l, float v, uint32_t id)
+{
+	const uint32_t bits = __float_as_uint(v) & 0x7fffffffu;
+
+	l->magnitude = bits > l->magnitude ? bits : l->magnitude;
+	if (v > l->most) {
+		l->most = v;
+		l->id = id;
+	}
+}
+
+static __device__ __forceinline__ void take_eight(struct largest *l, uint4 q, uint32_t id)
 {
 	float v[8];
 
 	unpack8(v, q);
 #pragma unroll
-	for (int j = 0; j < 8; j++) {
-		const uint32_t bits = __float_as_uint(v[j]) & 0x7fffffffu;
+	for (int j = 0; j < 8; j++)
+		take_number(l, v[j], id + j);
+}
 
-		*largest = bits > *largest ? bits : *largest;
-		if (v[j] > *most && id + j < end) {
-			*most = v[j];
-			*at = id + j;
-		}
+/* Whole vectors of BF16, AHEAD of them at once. */
+static __device__ __forceinline__ void take_vectors(struct largest *l, const uint16_t *row, uint32_t begin, uint32_t end,
+						    int wide)
+{
+	const uint32_t step = THREADS * 8;
+
+	for (uint32_t id = begin + threadIdx.x * 8; id + 8 <= end; id += AHEAD * step) {
+		uint4 q[AHEAD];
+
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (id + i * step + 8 <= end)
+				q[i] = load8(row + id + i * step, 8, wide);
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (id + i * step + 8 <= end)
+				take_eight(l, q[i], id + i * step);
 	}
 }
 
 /* The largest logit of the part, and whether one is NaN or infinite. */
 static __device__ void best_of_part(const struct step_sample_args *a, const struct part *p, struct notes *n)
 {
-	const int wide = row_is_wide(a);
-	const uint32_t step = THREADS * 8;
-	float most = __uint_as_float(0xff800000u);
-	uint32_t at = 0xffffffffu, largest = 0;
+	const uint32_t whole = a->bf16 ? p->begin + (p->end - p->begin) / 8 * 8 : p->begin;
+	struct largest l = {__uint_as_float(0xff800000u), 0xffffffffu, 0};
 	uint64_t best;
 
-	for (uint32_t id = p->begin + threadIdx.x * 8; id < p->end; id += AHEAD * step) {
-		if (a->bf16) {
-			uint4 q[AHEAD];
-
-#pragma unroll
-			for (int i = 0; i < AHEAD; i++)
-				if (id + i * step < p->end)
-					q[i] = load8(row_bf16(a, p->row) + id + i * step, (int64_t)p->end - id - i * step, wide);
-#pragma unroll
-			for (int i = 0; i < AHEAD; i++)
-				if (id + i * step < p->end)
-					best_of_bf16(q[i], id + i * step, p->end, &most, &at, &largest);
-			continue;
-		}
-		for (int i = 0; i < AHEAD; i++)
-			for (uint32_t j = id + i * step; j < id + i * step + 8 && j < p->end; j++) {
-				const float v = logit_at(a, p->row, j);
-				const uint32_t bits = __float_as_uint(v) & 0x7fffffffu;
-
-				largest = bits > largest ? bits : largest;
-				if (v > most) {
-					most = v;
-					at = j;
-				}
-			}
-	}
-	best = block_best(at == 0xffffffffu ? 0 : best_of(most, at), n);
-	largest = (uint32_t)block_best(largest, n);
+	if (a->bf16)
+		take_vectors(&l, row_bf16(a, p->row), p->begin, p->end, row_is_wide(a));
+	for (uint32_t id = whole + threadIdx.x; id < p->end; id += THREADS)
+		take_number(&l, logit_at(a, p->row, id), id);
+	best = block_best(l.id == 0xffffffffu ? 0 : best_of(l.most, l.id), n);
+	l.magnitude = (uint32_t)block_best(l.magnitude, n);
 	if (threadIdx.x == 0) {
 		struct step_sample_part *to = &a->part[blockIdx.x];
 
 		to->best = best;
-		to->infinite = largest >= 0x7f800000u;
+		to->infinite = l.magnitude >= 0x7f800000u;
 	}
 }
 
 ENTRY void __launch_bounds__(THREADS) step_sample_greedy(const __grid_constant__ struct step_sample_args a)
 {
-	extern __shared__ float4 shared[];
 	struct notes *n = (struct notes *)shared;
 	const struct part p = part_of(&a);
 	const struct step_sample_part *part = a.part + (uint64_t)p.row * a.parts;
@@ -132,49 +136,66 @@ static __device__ __forceinline__ int bin_is_exact(uint32_t bin)
 	return m > SMALL && m < LARGE;
 }
 
-static __device__ __forceinline__ void count_bf16(uint32_t *bins, uint32_t bits, uint32_t *largest)
+/* Adds 1 to a bin in shared memory. */
+static __device__ __forceinline__ void count_bf16(uint32_t *bins, uint32_t address, uint32_t bits)
 {
-	const uint32_t bin = (uint32_t)(BINS / 2 + bin_of(bits)), m = bits & 0x7fffu;
+	const int32_t bin = BINS / 2 + bin_of(bits);
 
-	*largest = m > *largest ? m : *largest;
-	atomicAdd(&bins[bin / 2], bin % 2 ? 0x10000u : 1u);
+#ifndef EMULATED
+	(void)bins;
+	asm volatile("red.shared.add.u32 [%0], 1;" : : "r"(address + (uint32_t)bin * 4));
+#else
+	(void)address;
+	atomicAdd(&bins[bin], 1u);
+#endif
 }
 
 /* Counts the part's values in shared memory, and copies the counts to the workspace. */
-static __device__ void count_part(const struct step_sample_args *a, const struct part *p, struct notes *n,
-				  uint32_t *bins)
+static __device__ void count_part(const struct step_sample_args *a, const struct part *p, uint32_t *bins)
 {
 	const int wide = row_is_wide(a);
-	const uint32_t step = THREADS * 8;
+	const uint32_t step = THREADS * 8, whole = p->begin + (p->end - p->begin) / 8 * 8;
+	const uint16_t *row = row_bf16(a, p->row);
 	uint4 *out = (uint4 *)((uint16_t *)a->bins + (uint64_t)blockIdx.x * BINS);
-	uint32_t largest = 0;
+#ifndef EMULATED
+	const uint32_t address = (uint32_t)__cvta_generic_to_shared(bins);
+#else
+	const uint32_t address = 0;
+#endif
 
-	for (uint32_t i = threadIdx.x; i < BINS / 8; i += THREADS)
-		((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
-	__syncthreads();
-	for (uint32_t id = p->begin + threadIdx.x * 8; id < p->end; id += AHEAD * step) {
+	for (uint32_t id = p->begin + threadIdx.x * 8; id < whole; id += AHEAD * step) {
 		uint4 q[AHEAD];
 
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++)
-			if (id + i * step < p->end)
-				q[i] = load8(row_bf16(a, p->row) + id + i * step, (int64_t)p->end - id - i * step, wide);
+			if (id + i * step < whole)
+				q[i] = load8(row + id + i * step, 8, wide);
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
-			const uint32_t w[4] = {q[i].x, q[i].y, q[i].z, q[i].w}, first = id + i * step;
+			const uint32_t w[4] = {q[i].x, q[i].y, q[i].z, q[i].w};
 
+			if (id + i * step >= whole)
+				continue;
 #pragma unroll
 			for (int j = 0; j < 8; j++)
-				if (first + j < p->end)
-					count_bf16(bins, w[j / 2] >> j % 2 * 16, &largest);
+				count_bf16(bins, address, w[j / 2] >> j % 2 * 16);
 		}
 	}
+	if (whole + threadIdx.x < p->end)
+		count_bf16(bins, address, row[whole + threadIdx.x]);
 	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < BINS / 8; i += THREADS)
-		out[i] = ((const uint4 *)bins)[i];
-	largest = (uint32_t)block_best(largest, n);
-	if (threadIdx.x == 0)
-		a->part[blockIdx.x].infinite = largest >= 0x7f80u;
+	for (uint32_t i = threadIdx.x; i < BINS / 8; i += THREADS) {
+		const uint4 x = ((const uint4 *)bins)[2 * i], y = ((const uint4 *)bins)[2 * i + 1];
+
+		out[i] = make_uint4(x.x | x.y << 16, x.z | x.w << 16, y.x | y.y << 16, y.z | y.w << 16);
+	}
+}
+
+static __device__ void clear_bins(uint32_t *bins)
+{
+	for (uint32_t i = threadIdx.x; i < BINS / 4; i += THREADS)
+		((uint4 *)bins)[i] = make_uint4(0, 0, 0, 0);
+	__syncthreads();
 }
 
 /* A thread's bins in the row's last block, from the largest value down. */
@@ -227,26 +248,27 @@ struct spot {
 static __device__ struct spot find_in_group(const struct group *g, double before, double target, int reach)
 {
 	struct spot s = {0, 0, before, 1};
-	double w = g->first;
+	uint32_t count = 1;
+	double w = g->first, rank;
 
 	for (int j = 0; j < GROUP; j++) {
 		const double after = before + g->count[j] * w;
-		double rank;
 
 		if (g->count[j]) {
-			rank = (target - before) / w;
-			rank = reach ? ceil(rank) - 1 : floor(rank);
-			rank = rank < 0 ? 0 : rank;
-			s.rank = rank < g->count[j] ? (uint32_t)rank : g->count[j] - 1;
+			count = g->count[j];
 			s.bin = g->top - (uint32_t)j;
 			s.mass = before;
 			s.weight = w;
 			if (reach ? after >= target : after > target)
-				return s;
+				break;
 		}
 		before = after;
 		w *= g->ratio;
 	}
+	rank = (target - s.mass) / s.weight;
+	rank = reach ? ceil(rank) - 1 : floor(rank);
+	rank = rank < 0 ? 0 : rank;
+	s.rank = rank < count ? (uint32_t)rank : count - 1;
 	return s;
 }
 
@@ -337,21 +359,38 @@ static __device__ uint32_t find_element(const struct step_sample_args *a, uint32
 				rank - before, n);
 }
 
-/* Bins of several values must not matter: the weight of the large ones is not known, and within any of them
- * the order is not. */
-static __device__ int bins_suffice(const struct group *g, float most, float temperature, struct notes *n)
+#define LARGE_ABOVE (BINS / 2 + LARGE)
+#define LARGE_BELOW (BINS / 2 - 1 - LARGE)
+
+/* Whether the thread's bins of several values need a closer look: the weights of large ones are not known, and
+ * NaN and infinity are among them. */
+static __device__ uint32_t large_of_group(const struct group *g)
 {
-	int unclear = 0;
+	uint32_t found = 0;
 
 #pragma unroll
 	for (int j = 0; j < GROUP; j++) {
 		const uint32_t bin = g->top - (uint32_t)j;
 
-		if (g->count[j] && (bin == BINS / 2 + LARGE ||
-				    (bin == BINS / 2 - 1 - LARGE && (most + 1024.0f) < 50.0f * temperature)))
-			unclear = 1;
+		if (g->count[j] && bin == LARGE_ABOVE)
+			found |= 2;
+		if (g->count[j] && bin == LARGE_BELOW)
+			found |= 1;
 	}
-	return !block_best((uint64_t)unclear, n);
+	return found;
+}
+
+/* Whether a logit of the row is NaN or infinite. */
+static __device__ __noinline__ int row_is_infinite(const struct step_sample_args *a, uint32_t row, struct notes *n)
+{
+	uint32_t most = 0;
+
+	for (uint32_t id = threadIdx.x; id < a->vocab; id += THREADS) {
+		const uint32_t bits = __float_as_uint(logit_at(a, row, id)) & 0x7fffffffu;
+
+		most = bits > most ? bits : most;
+	}
+	return block_best(most, n) >= 0x7f800000u;
 }
 
 /* -- the order of ids, if every id may be chosen -- */
@@ -441,7 +480,8 @@ static __device__ uint32_t choose_by_id(const struct step_sample_args *a, uint32
 			       target - all, n);
 }
 
-static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32_t row, struct notes *n)
+/* The id; -1: a logit is NaN or infinite. */
+static __device__ int32_t choose_plain(const struct step_sample_args *a, uint32_t row, struct notes *n)
 {
 	const struct step_sample_row *r = &a->row[row];
 	const struct view all = view_plain(a, row);
@@ -449,6 +489,7 @@ static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32
 	struct spot end, s;
 	struct group g;
 	uint32_t top = 0;
+	uint64_t seen;
 	double own, kept;
 
 	load_group(a, row, &g);
@@ -456,42 +497,43 @@ static __device__ uint32_t choose_plain(const struct step_sample_args *a, uint32
 	for (int j = GROUP - 1; j >= 0; j--)
 		top = g.count[j] ? g.top - (uint32_t)j : top;
 	top = (uint32_t)block_best(top, n);
+	seen = block_best(large_of_group(&g), n);
+	if (seen && row_is_infinite(a, row, n))
+		return -1;
 	if (r->temperature == 0 && bin_is_exact(top))
-		return find_element(a, row, top, 0, n);
-	if (!bins_suffice(&g, bin_value(top), r->temperature, n))
-		return choose_all(&all, n);
+		return (int32_t)find_element(a, row, top, 0, n);
+	/* Of negative large values the weight is 0, if the temperature is not high. */
+	if (seen & 2 || (seen && bin_value(top) + 1024.0f < 50.0f * r->temperature))
+		return (int32_t)choose_all(&all, n);
 	weigh_group(&g, (double)bin_value(top), 1.0 / (double)r->temperature);
 	if (!(r->top_p < 1))
-		return choose_by_id(a, row, &g, n);
+		return (int32_t)choose_by_id(a, row, &g, n);
 	own = group_mass(&g);
 	sum = block_scan_f64(own, n);
-	end = find_spot(&g, &sum, own, (double)r->top_p * sum.all, 1, n);
+	end = find_spot(&g, &sum, own, fmax((double)r->top_p * sum.all, 1e-300), 1, n);
 	kept = end.mass + (end.rank + 1) * end.weight;
 	s = find_spot(&g, &sum, own, row_random(r) * kept, 0, n);
 	if (!bin_is_exact(s.bin) || !bin_is_exact(end.bin))
-		return choose_all(&all, n);
+		return (int32_t)choose_all(&all, n);
 	if (s.bin == end.bin && s.rank > end.rank)
 		s.rank = end.rank;
-	return find_element(a, row, s.bin, s.rank, n);
+	return (int32_t)find_element(a, row, s.bin, s.rank, n);
 }
 
 ENTRY void __launch_bounds__(THREADS, 2) step_sample_plain(const __grid_constant__ struct step_sample_args a)
 {
-	extern __shared__ float4 shared[];
 	struct notes *n = (struct notes *)shared;
+	uint32_t *bins = (uint32_t *)((char *)shared + STEP_SAMPLE_NOTES);
 	const struct part p = part_of(&a);
-	const struct step_sample_part *part = a.part + (uint64_t)p.row * a.parts;
-	uint32_t id = 0, infinite;
+	int32_t id;
 
 	let_next_begin();
+	clear_bins(bins);
 	wait_for_earlier();
-	count_part(&a, &p, n, (uint32_t *)((char *)shared + STEP_SAMPLE_NOTES));
+	count_part(&a, &p, bins);
 	if (!is_last(&a, p.row, n))
 		return;
-	infinite = threadIdx.x < a.parts ? __ldcg(&part[threadIdx.x].infinite) : 0;
-	infinite = (uint32_t)block_best(infinite, n);
-	if (!infinite)
-		id = choose_plain(&a, p.row, n);
+	id = choose_plain(&a, p.row, n);
 	if (threadIdx.x == 0)
-		put_result(&a, p.row, (int32_t)id, infinite ? SAMPLE_NOT_FINITE : SAMPLE_OK);
+		put_result(&a, p.row, id < 0 ? 0 : id, id < 0 ? SAMPLE_NOT_FINITE : SAMPLE_OK);
 }

@@ -154,15 +154,39 @@ struct bins {
 static_assert(STEP_SAMPLE_BINS == 1 << (32 - BIN_SHIFT), "the first level has all keys");
 static_assert(sizeof(struct bins) == STEP_SAMPLE_BINS * 12, "what the host leaves room for");
 
-static __device__ __forceinline__ struct bins *bins_at(struct notes *n)
+/* Not a parameter: so the compiler knows that this is shared memory. */
+static __device__ __forceinline__ struct bins *shared_bins(void)
 {
-	return (struct bins *)((char *)n + STEP_SAMPLE_NOTES);
+	return (struct bins *)((char *)shared + STEP_SAMPLE_NOTES);
 }
 
-/* Counts the elements begin .. end - 1 whose keys are base .. base + (bins << shift) - 1. */
-static __device__ __noinline__ void count_keys(const struct view *w, uint32_t begin, uint32_t end, uint32_t base,
-					       uint32_t shift, uint32_t bins, struct bins *b)
+/* Elements whose weight is below 2^-20 of the largest are usually most of the row, and seldom chosen. The first
+ * level has them in one bin, which has no room in the order beside them: their sums stay in registers. */
+#define TAIL_LOG2 20.0f
+
+/* The bin of the tail; 0: there is none. */
+static __device__ __forceinline__ uint32_t tail_bin(const struct view *w)
 {
+	const float least = w->most - TAIL_LOG2 / w->rate;
+
+	return least > -3e38f && least < w->most ? (ordered(least) >> BIN_SHIFT) - 1 : 0;
+}
+
+static __device__ __forceinline__ uint64_t warp_sum_u64(uint64_t v)
+{
+	for (unsigned offset = 16; offset; offset /= 2)
+		v += lane_u64(v, (threadIdx.x % 32) ^ offset);
+	return v;
+}
+
+/* Counts the elements begin .. end - 1 whose keys are base .. base + (bins << shift) - 1. Those of bins up to
+ * `tail` count as of bin `tail`. */
+static __device__ __noinline__ void count_keys(const struct view *w, uint32_t begin, uint32_t end, uint32_t base,
+					       uint32_t shift, uint32_t bins, uint32_t tail)
+{
+	struct bins *b = shared_bins();
+	uint64_t tail_mass = 0, tail_count = 0;
+
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
 		b->mass[i] = 0;
 		b->count[i] = 0;
@@ -179,11 +203,22 @@ static __device__ __noinline__ void count_keys(const struct view *w, uint32_t be
 
 			if (!key[j] || key[j] < base || bin >= bins)
 				continue;
-			atomicAdd(&b->count[bin], 1u);
 			weight = weight_of(w, key[j]);
+			if (tail && bin <= tail) {
+				tail_mass += weight;
+				tail_count++;
+				continue;
+			}
+			atomicAdd(&b->count[bin], 1u);
 			if (weight)
 				add_u64(&b->mass[bin], weight);
 		}
+	}
+	tail_mass = warp_sum_u64(tail_mass);
+	tail_count = warp_sum_u64(tail_count);
+	if (threadIdx.x % 32 == 0 && tail_count) {
+		atomicAdd(&b->count[tail], (uint32_t)tail_count);
+		add_u64(&b->mass[tail], tail_mass);
 	}
 	__syncthreads();
 }
@@ -203,8 +238,9 @@ struct found_bin {
 };
 
 /* The bin in which the count or the weight passes `past`. If none does, the last bin that has any. */
-static __device__ __noinline__ struct found_bin find_bin(const struct bins *b, uint64_t past, int by_mass, struct notes *n)
+static __device__ __noinline__ struct found_bin find_bin(uint64_t past, int by_mass, struct notes *n)
 {
+	const struct bins *b = shared_bins();
 	const uint32_t top = STEP_SAMPLE_BINS - 1 - threadIdx.x * BINS_OF_THREAD;
 	struct found_bin *found = (struct found_bin *)n->word, f;
 	uint64_t count = 0, mass = 0;
@@ -245,26 +281,29 @@ static __device__ __noinline__ struct found_bin find_bin(const struct bins *b, u
 /* From the first level's bins in shared memory, which are overwritten. */
 static __device__ struct position find_position(const struct view *w, uint64_t past, int by_mass, struct notes *n)
 {
-	struct bins *b = bins_at(n);
 	struct position p;
-	uint32_t shift = BIN_SHIFT, base = 0;
+	uint32_t shift = BIN_SHIFT, base = 0, tail = tail_bin(w);
 	struct found_bin f;
 
 	p.count = 0;
 	p.mass = 0;
 	for (;;) {
-		f = find_bin(b, past, by_mass, n);
+		f = find_bin(past, by_mass, n);
 		past -= by_mass ? (f.mass < past ? f.mass : past) : (f.count < past ? f.count : past);
 		p.count += f.count;
 		p.mass += f.mass;
 		base += f.bin << shift;
 		if (!shift)
 			break;
-		if (shift == BIN_SHIFT) {
+		if (shift == BIN_SHIFT && tail && f.bin == tail) {
+			base = 0;
+			count_keys(w, 0, w->a->vocab, base, shift, tail + 1, 0);
+			tail = 0;
+		} else if (shift == BIN_SHIFT) {
 			shift = BIN_SHIFT - 12;
-			count_keys(w, 0, w->a->vocab, base, shift, 1u << 12, b);
+			count_keys(w, 0, w->a->vocab, base, shift, 1u << 12, 0);
 		} else {
-			count_keys(w, 0, w->a->vocab, base, 0, 1u << shift, b);
+			count_keys(w, 0, w->a->vocab, base, 0, 1u << shift, 0);
 			shift = 0;
 		}
 	}
@@ -369,13 +408,13 @@ static __device__ void count_heavy(const struct view *w, uint64_t least, struct 
 }
 
 /* The first level: counted by all blocks of the row and added in the workspace, or by this block. */
-static __device__ void first_level(const struct view *w, const uint64_t *counted, struct notes *n)
+static __device__ void first_level(const struct view *w, const uint64_t *counted)
 {
-	struct bins *b = bins_at(n);
+	struct bins *b = shared_bins();
 
 	__syncthreads();
 	if (!counted) {
-		count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS, b);
+		count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS, tail_bin(w));
 		return;
 	}
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
@@ -397,12 +436,12 @@ static __device__ uint64_t part_of_mass(double share, uint64_t mass)
 static __device__ uint32_t choose_view(const struct view *w, const uint64_t *counted, struct notes *n)
 {
 	const struct step_sample_row *r = w->r;
-	struct bins *b = bins_at(n);
+	struct bins *b = shared_bins();
 	uint64_t kept, elements = ~(uint64_t)0;
 	struct position p;
 	uint64_t count = 0, mass = 0;
 
-	first_level(w, counted, n);
+	first_level(w, counted);
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
 		count += b->count[i];
 		mass += b->mass[i];
@@ -415,7 +454,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 		p = find_position(w, (uint64_t)r->top_k - 1, 0, n);
 		elements = p.count + p.rank + 1;
 		kept = p.mass + (p.rank + 1) * p.weight;
-		first_level(w, counted, n);
+		first_level(w, counted);
 	}
 	if (r->top_p < 1) {
 		const uint64_t target = part_of_mass((double)r->top_p, kept);
@@ -423,7 +462,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 		p = find_position(w, target ? target - 1 : 0, 1, n);
 		elements = p.count + p.rank + 1;
 		kept = p.mass + (p.rank + 1) * p.weight;
-		first_level(w, counted, n);
+		first_level(w, counted);
 	}
 	if (r->min_p > 0) {
 		count_heavy(w, part_of_mass((double)r->min_p, (uint64_t)UNIT), n, &count, &mass);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/cost.h"
+#include "kernel/step/sample.h"
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/quantised_gemm.h"
 #include "model/generation/choice.h"
@@ -109,6 +110,50 @@ static enum status workspace_paged_cpu(struct backend *back, const struct attent
 		  : arena_mat(back->arena, MEM_WORKSPACE, &room->sampling, "candidates of sampling", err);
 }
 
+enum { SAMPLING_BIASES = 300 }; /* per row, on average */
+
+/* A place of `bytes` at *end, which moves behind it. */
+static uint64_t place(uint64_t *end, uint64_t bytes)
+{
+	const uint64_t at = *end;
+
+	*end = (at + bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+	return at;
+}
+
+struct sampling_places sampling_places_of(const struct paged_limits *most)
+{
+	const uint64_t rows = (uint64_t)most->outputs, words = ((uint64_t)most->vocab + 31) / 32;
+	struct sampling_places p = {.biases = most->outputs * SAMPLING_BIASES};
+	uint64_t parts = 0, bins = 0;
+
+	p.biases = p.biases > STEP_SAMPLE_BIASES ? p.biases : STEP_SAMPLE_BIASES;
+	/* Fewer rows are divided among more blocks. */
+	for (uint64_t n = 1; n <= rows; n++)
+		for (int kind = STEP_SAMPLE_GREEDY; kind <= STEP_SAMPLE_ALL; kind++) {
+			const unsigned each =
+				step_sample_parts((enum step_sample_kind)kind, n, (uint64_t)most->vocab);
+			const uint64_t bytes = n * step_sample_bins_bytes((enum step_sample_kind)kind, each);
+
+			parts = n * each > parts ? n * each : parts;
+			bins = bytes > bins ? bytes : bins;
+		}
+	p.row = place(&p.end, rows * sizeof(struct step_sample_row));
+	p.bias = place(&p.end, (uint64_t)p.biases * sizeof(struct step_sample_bias));
+	p.mask = place(&p.end, rows * words * sizeof(uint32_t));
+	p.part = place(&p.end, parts * sizeof(struct step_sample_part));
+	p.tops = place(&p.end, parts * STEP_SAMPLE_TOPS * sizeof(uint64_t));
+	p.bins = place(&p.end, bins);
+	return p;
+}
+
+enum status workspace_sampling(struct backend *back, struct paged_room *room, struct error *err)
+{
+	room->sampling = (struct mat){
+		.rows = 1, .cols = (int64_t)sampling_places_of(&room->limits).end, .dtype = DTYPE_U8};
+	return arena_mat(back->arena, MEM_WORKSPACE, &room->sampling, "lists and workspace of sampling", err);
+}
+
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err)
 {
@@ -123,6 +168,9 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 				 "a GPU has a paged KV cache for heads of 64 or 128 elements, but this model "
 				 "has %d; use --device cpu, which supports any",
 				 at->head_dim);
+	st = workspace_sampling(back, room, err);
+	if (st)
+		return st;
 	room->lists = (struct mat){.rows = 1, .cols = paged_lists_words(at, most), .dtype = DTYPE_I32};
 	room->partial = (struct mat){.rows = paged_work_places(PAGED_BLOCKS) + PAGED_BLOCKS,
 				     .cols = PAGED_PARTIAL(at->head_dim),

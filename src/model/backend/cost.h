@@ -28,6 +28,14 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 			    struct paged_room *room, struct error *err);
 /* Bytes that a CPU thread needs to sample from one row: the changed logits, then the candidates. */
 int64_t sample_room_bytes(int64_t vocab);
+/* Where the lists and the workspace of a sample lie in a GPU's room->sampling, in bytes. */
+struct sampling_places {
+	uint64_t row, bias, mask, part, tops, bins, end;
+	int64_t biases; /* most biases of all rows together */
+};
+struct sampling_places sampling_places_of(const struct paged_limits *most);
+/* Allocates room->sampling of a GPU. */
+enum status workspace_sampling(struct backend *back, struct paged_room *room, struct error *err);
 /* Causal attention of the step's rows to the keys of their sequences. Needs begin and keys in host memory. */
 void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
 /* Workspace of a GEMM with quantized weights: x is quantized too. */

@@ -112,9 +112,9 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 					   run->cache->begin, s->o, err);
 }
 
-/* From the layer's input to the input of SwiGLU. */
-static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
-				      const struct layer_saved *s, struct error *err)
+/* From the layer's input to the input of gate and up. */
+static enum status forward_to_norm2(const struct layer_run *run, const struct layer *l,
+				    const struct layer_saved *s, struct error *err)
 {
 	const struct linear_run *linear = &run->linear;
 	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
@@ -129,20 +129,36 @@ static enum status forward_to_gate_up(const struct layer_run *run, const struct 
 		st = linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
 	if (!st)
 		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
-	if (!st)
-		st = linear_forward(linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0}, s->u_gate_up,
-				    err);
 	return st;
+}
+
+/* From the layer's input to the input of SwiGLU. */
+static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
+				      const struct layer_saved *s, struct error *err)
+{
+	enum status st = forward_to_norm2(run, l, s, err);
+
+	return st ? st
+		  : linear_forward(&run->linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0},
+				   s->u_gate_up, err);
 }
 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
 			  struct mat out, struct error *err)
 {
 	struct backend *back = run->linear.back;
-	enum status st = forward_to_gate_up(run, l, saved, err);
+	enum status st;
 
-	if (!st)
-		st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
+	if (run->cache) { /* nothing is saved for a backward pass */
+		st = forward_to_norm2(run, l, saved, err);
+		if (!st)
+			st = linear_forward_swiglu(&run->linear, &l->gate_up, saved->n2, saved->gate_up,
+						   saved->h, saved->u_gate_up, err);
+	} else {
+		st = forward_to_gate_up(run, l, saved, err);
+		if (!st)
+			st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
+	}
 	if (!st)
 		st = linear_forward(&run->linear, &l->down, saved->h, out, saved->x2, saved->u_down, err);
 	return st;

@@ -96,6 +96,18 @@ static enum dtype layer_kept_in(const struct model *m, const struct backend *bac
 	return dtype;
 }
 
+static enum status place_frozen(struct backend *back, struct mat *w, const char *name, struct error *err)
+{
+	struct mat scale = {.rows = 1, .cols = w->rows, .dtype = DTYPE_F32};
+	enum status st = arena_mat(back->arena, MEM_WEIGHTS, w, name, err);
+
+	if (st || w->dtype != DTYPE_E4M3)
+		return st;
+	st = arena_mat(back->arena, MEM_WEIGHTS, &scale, name, err);
+	w->row_scale = scale.data;
+	return st;
+}
+
 /* Places a weight of rows x cols: in the flat vector if its first part has this name there, else as a frozen
  * one. */
 static enum status place(struct model *m, struct backend *back, struct weight *w, int64_t rows, int64_t cols,
@@ -107,7 +119,7 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	*w = (struct weight){.w = {.rows = rows, .cols = cols, .dtype = back->dtype}};
 	if (!param) {
 		w->w.dtype = kept;
-		return arena_mat(back->arena, MEM_WEIGHTS, &w->w, name, err);
+		return place_frozen(back, &w->w, name, err);
 	}
 	whole = *param;
 	whole.rows = rows;
@@ -166,7 +178,7 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 			continue;
 		}
 		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,
-			   layer_kept_in(m, back, layer, t, i), err);
+			   m->e4m3 && map ? DTYPE_E4M3 : layer_kept_in(m, back, layer, t, i), err);
 	}
 	return st;
 }

@@ -204,6 +204,25 @@ enum status linear_forward(const struct linear_run *run, const struct linear *l,
 	return st || !l->adapters ? st : up(run, l, u, true, y, err);
 }
 
+enum status linear_forward_swiglu(const struct linear_run *run, const struct linear *l, struct mat x,
+				  struct mat y, struct mat h, struct mat u, struct error *err)
+{
+	const struct gemm g = {
+		.a = x,
+		.b = l->w.w,
+		.d = y,
+		.bias = l->bias.w,
+		.trans_b = true,
+		.alpha = 1,
+	};
+	enum status st;
+
+	if (!l->adapters)
+		return run->back->ops->gemm_swiglu(run->back, &g, h, err);
+	st = linear_forward(run, l, x, y, (struct mat){0}, u, err);
+	return st ? st : run->back->ops->swiglu(run->back, y, h, err);
+}
+
 /* v = s dy B for each adapter. */
 static enum status up_bwd(const struct linear_run *run, const struct linear *l, struct mat dy, struct mat v,
 			  struct error *err)

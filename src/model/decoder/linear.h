@@ -49,6 +49,10 @@ struct linear_run {
  * form, x has a tail, and u is that tail or is copied to it. */
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err);
+/* The same for the layer of gate and up, with h = silu(gate) * up. y is room for gate and up, and may stay
+ * unwritten. */
+enum status linear_forward_swiglu(const struct linear_run *run, const struct linear *l, struct mat x,
+				  struct mat y, struct mat h, struct mat u, struct error *err);
 /* In fused form, dy has a tail to work in. Adds to the gradient of the trained parameters. dx (absent: not
  * wanted) becomes the gradient of x. */
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,

@@ -240,10 +240,8 @@ static enum status run_layer(const struct paged_step *s, const struct layer *l,
 	if (!st)
 		st = norm(s, &l->norm2, m->x2, m->n, m->rstd, err);
 	if (!st)
-		st = linear_forward(&run, &l->gate_up, m->n, m->gate_up, none,
-				    u_of(&l->gate_up, &m->n, m->u_gate_up), err);
-	if (!st)
-		st = s->back->ops->swiglu(s->back, m->gate_up, m->h, err);
+		st = linear_forward_swiglu(&run, &l->gate_up, m->n, m->gate_up, m->h,
+					   u_of(&l->gate_up, &m->n, m->u_gate_up), err);
 	if (!st)
 		st = linear_forward(&run, &l->down, m->h, m->x, m->x2, u_of(&l->down, &m->h, m->u_down), err);
 	return st;

@@ -27,6 +27,43 @@ static const char *path_of(const struct weights *w, const struct tensor *t)
 	return w->gguf ? w->path : shards_path(w->shards, t);
 }
 
+/* The factors of a tensor in E4M3 are in "NAME_scale". NULL: it has none. */
+static const struct tensor *scale_of(const struct weights *w, const char *name)
+{
+	char scale[NAME_SIZE + 8];
+
+	snprintf(scale, sizeof(scale), "%s_scale", name);
+	return w->shards ? shards_find(w->shards, scale) : NULL;
+}
+
+static int64_t elements_of(const struct tensor *t)
+{
+	int64_t count = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		count *= t->dim[i];
+	return count;
+}
+
+static enum status check_scale(const struct weights *w, const struct named *n, struct error *err)
+{
+	const struct tensor *t = scale_of(w, n->hf);
+
+	if (!t || n->vector)
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is E4M3 without a factor (%s_scale)",
+				 path_of(w, lookup(w, n)), n->hf, n->hf);
+	if ((t->dtype != DTYPE_F32 && t->dtype != DTYPE_BF16 && t->dtype != DTYPE_F16) ||
+	    (elements_of(t) != 1 && (elements_of(t) != n->rows || t->rank > 2 || t->dim[0] != n->rows)))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: %s has %" PRId64
+				 " factors of type %s; one, or one per row, of F32, BF16 or F16 "
+				 "are supported",
+				 path_of(w, t), t->name, elements_of(t), dtype_name(t->dtype));
+	if (!dtype_finite(t->dtype, t->data, (size_t)elements_of(t)))
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s has NaN or infinity", path_of(w, t), t->name);
+	return STATUS_OK;
+}
+
 static enum status check_tensor(const struct weights *w, const struct named *n, struct error *err)
 {
 	const struct tensor *t = lookup(w, n);
@@ -46,9 +83,9 @@ static enum status check_tensor(const struct weights *w, const struct named *n, 
 				 t->rank ? t->dim[t->rank - 1] : 1, n->rows, n->cols);
 	if (!dtype_unpacks(t->dtype))
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %s is %s; F32, BF16, F16, F64, Q8_0, Q4_0 and Q4_1 are supported",
+				 "%s: %s is %s; F32, BF16, F16, F64, E4M3, Q8_0, Q4_0 and Q4_1 are supported",
 				 path_of(w, t), name, dtype_name(t->dtype));
-	return STATUS_OK;
+	return t->dtype == DTYPE_E4M3 ? check_scale(w, n, err) : STATUS_OK;
 }
 
 /* Tensors that old checkpoints contain and no model needs: constants of RoPE, and a copy of a tied head. */
@@ -63,6 +100,27 @@ static bool superfluous(const struct weights *w, const char *name)
 	       (w->shape.tied && !strcmp(name, "lm_head.weight"));
 }
 
+/* Factors of a known tensor in E4M3: of its rows, or of activations, which are quantized row by row here. */
+static bool is_scale(const struct weights *w, const json_t *known, const char *name)
+{
+	static const char *const tails[] = {"weight_scale", "input_scale"};
+	const size_t size = strlen(name);
+	char weight[NAME_SIZE];
+
+	for (size_t i = 0; w->shards && i < sizeof(tails) / sizeof(tails[0]); i++) {
+		const size_t tail = strlen(tails[i]);
+		const struct tensor *t;
+
+		if (size <= tail || strcmp(name + size - tail, tails[i]) || size - tail + 7 > sizeof(weight))
+			continue;
+		snprintf(weight, sizeof(weight), "%.*sweight", (int)(size - tail), name);
+		t = shards_find(w->shards, weight);
+		if (t && t->dtype == DTYPE_E4M3 && json_object_get(known, weight))
+			return true;
+	}
+	return false;
+}
+
 /* known: an object whose keys are the shape's tensor names. */
 static enum status check_extra(const struct weights *w, const json_t *known, struct error *err)
 {
@@ -71,7 +129,8 @@ static enum status check_extra(const struct weights *w, const json_t *known, str
 	for (size_t i = 0; i < count; i++) {
 		const struct tensor *t = w->gguf ? &w->gguf->tensors[i] : w->shards->tensors[i];
 
-		if (!json_object_get(known, t->name) && !superfluous(w, t->name))
+		if (!json_object_get(known, t->name) && !superfluous(w, t->name) &&
+		    !is_scale(w, known, t->name))
 			return error_set(
 				err, STATUS_BAD_INPUT,
 				"%s: %.100s is not a tensor of such a model: the file or the configuration "
@@ -187,7 +246,21 @@ bool weights_find(struct weights_raw *raw, const struct weights *w, const char *
 	if (!names_find(&n, &w->shape, name))
 		return false;
 	*raw = (struct weights_raw){.tensor = lookup(w, &n), .interleaved = w->gguf ? n.interleaved : 0};
+	if (raw->tensor && raw->tensor->dtype == DTYPE_E4M3)
+		raw->scale = scale_of(w, n.hf);
 	return raw->tensor;
+}
+
+float weights_factor(const struct weights_raw *raw, int64_t row)
+{
+	const struct tensor *t = raw->scale;
+	float factor = 1;
+
+	if (t)
+		dtype_unpack(t->dtype,
+			     t->data + dtype_bytes(t->dtype, elements_of(t) == 1 ? 0 : (uint64_t)row),
+			     &factor, 1);
+	return factor;
 }
 
 const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
@@ -204,8 +277,10 @@ const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
 	return t->data + t->size / (uint64_t)rows * (uint64_t)row;
 }
 
-/* Converts one row, through floats if the types differ. */
-static void convert_row(const uint8_t *from, enum dtype stored, void *to, enum dtype wanted, size_t count)
+/* Converts one row, through floats if the types differ. factor: of a row in E4M3 that becomes another type.
+ */
+static void convert_row(const uint8_t *from, enum dtype stored, float factor, void *to, enum dtype wanted,
+			size_t count)
 {
 	enum { CHUNK = 4096 }; /* a multiple of every type's block */
 	float floats[CHUNK];
@@ -217,13 +292,19 @@ static void convert_row(const uint8_t *from, enum dtype stored, void *to, enum d
 		return;
 	}
 	if (wanted == DTYPE_F32) {
-		dtype_unpack(stored, from, to, count);
+		float *all = to;
+
+		dtype_unpack(stored, from, all, count);
+		for (size_t i = 0; stored == DTYPE_E4M3 && i < count; i++)
+			all[i] *= factor;
 		return;
 	}
 	for (size_t at = 0; at < count; at += CHUNK) {
 		size_t n = count - at < CHUNK ? count - at : CHUNK;
 
 		dtype_unpack(stored, from + dtype_bytes(stored, at), floats, n);
+		for (size_t i = 0; stored == DTYPE_E4M3 && i < n; i++)
+			floats[i] *= factor;
 		dtype_pack(wanted, floats, (uint8_t *)to + at * element.size, n);
 	}
 }
@@ -234,6 +315,12 @@ static bool row_finite(enum dtype dtype, const void *row, size_t count)
 	enum { CHUNK = 4096 };
 	float floats[CHUNK];
 
+	/* An E4M3 number is NaN in two of its 256 forms. */
+	for (size_t i = 0; dtype == DTYPE_E4M3 && i < count; i++)
+		if ((((const uint8_t *)row)[i] & 0x7f) == 0x7f)
+			return false;
+	if (dtype == DTYPE_E4M3)
+		return true;
 	if (dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F16)
 		return dtype_finite(dtype, row, count);
 	for (size_t at = 0; at < count; at += CHUNK) {
@@ -262,16 +349,25 @@ void weights_forget(const struct weights *w)
 		mapped_forget(w->shards->files[i].map, w->shards->files[i].map_size);
 }
 
-static enum status check_slot(const struct weights *w, const struct weights_slot *slot,
-			      struct weights_raw *raw, struct named *n, struct error *err)
+/* The type in which rows of a slot are made. A GPU quantizes rows of BF16 itself. */
+static enum dtype made_in(const struct mat *to, const struct tensor *stored)
+{
+	return to->dtype == DTYPE_E4M3 && stored->dtype != DTYPE_E4M3 ? DTYPE_BF16 : to->dtype;
+}
+
+static enum status check_slot(const struct weights *w, const struct backend *back,
+			      const struct weights_slot *slot, struct weights_raw *raw, struct named *n,
+			      struct error *err)
 {
 	const struct mat *to = &slot->to;
+	const bool is_e4m3 = to->dtype == DTYPE_E4M3 && back && to->row_scale;
 
 	if (!names_find(n, &w->shape, slot->name) || !weights_find(raw, w, slot->name))
 		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
 				 slot->name);
 	if (to->rows != n->rows || to->cols != n->cols || to->ld < to->cols || !to->data ||
-	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 &&
+	    (to->dtype == DTYPE_E4M3 && !is_e4m3) ||
+	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 && !is_e4m3 &&
 	     to->dtype != raw->tensor->dtype))
 		return error_set(err, STATUS_BUG,
 				 "%s: %s is %" PRId64 " x %" PRId64 ", not %" PRId64 " x %" PRId64 " of %s",
@@ -292,7 +388,8 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 	for (int64_t i = 0; i < rows; i++) {
 		float *to = out + i * n.cols;
 
-		dtype_unpack(raw.tensor->dtype, weights_row(&raw, row + i), to, (size_t)n.cols);
+		convert_row(weights_row(&raw, row + i), raw.tensor->dtype, weights_factor(&raw, row + i), to,
+			    DTYPE_F32, (size_t)n.cols);
 		if (!dtype_finite(DTYPE_F32, to, (size_t)n.cols))
 			return mapped_check(no_number(w, raw.tensor, row + i, DTYPE_F32, err), err);
 	}
@@ -338,12 +435,14 @@ static enum status load_rows(void *arg, int64_t first, int64_t rows, void *out, 
 	const struct mat *to = &l->slots[r->slot].to;
 	const struct weights_raw *raw = &l->raw[r->slot];
 	const struct tensor *t = raw->tensor;
+	const enum dtype wanted = made_in(to, t);
 	uint8_t *at = out;
 
 	for (int64_t i = r->first + first; i < r->first + first + rows; i++, at += r->pitch) {
-		convert_row(weights_row(raw, i), t->dtype, at, to->dtype, (size_t)to->cols);
-		if (!row_finite(to->dtype, at, (size_t)to->cols))
-			return no_number(l->w, t, i, to->dtype, err);
+		convert_row(weights_row(raw, i), t->dtype, weights_factor(raw, i), at, wanted,
+			    (size_t)to->cols);
+		if (!row_finite(wanted, at, (size_t)to->cols))
+			return no_number(l->w, t, i, wanted, err);
 		r->read += t->size / (uint64_t)to->rows;
 		/* each call makes other threads' pages fault again, so it is rarer when the weights go to a
 		 * device */
@@ -357,7 +456,7 @@ static enum status load_rows(void *arg, int64_t first, int64_t rows, void *out, 
 
 static enum status load_piece(struct loading *l, size_t piece, struct rows *r, struct error *err)
 {
-	const struct made_rows made = {.make = load_rows, .arg = r};
+	struct made_rows made = {.make = load_rows, .arg = r};
 	const struct mat *to;
 	struct mat part;
 	int64_t most;
@@ -368,7 +467,8 @@ static enum status load_piece(struct loading *l, size_t piece, struct rows *r, s
 	most = piece_rows(to);
 	r->first = (int64_t)(piece - l->first[r->slot]) * most;
 	part = mat_rows(to, r->first, to->rows - r->first < most ? to->rows - r->first : most);
-	r->pitch = dtype_bytes(to->dtype, (uint64_t)(l->back ? to->cols : to->ld));
+	made.dtype = made_in(to, l->raw[r->slot].tensor);
+	r->pitch = dtype_bytes(made.dtype, (uint64_t)(l->back ? to->cols : to->ld));
 	return l->back ? gpu_backend_put_made(l->back, part, &made, err)
 		       : load_rows(r, 0, part.rows, part.data, err);
 }
@@ -392,11 +492,39 @@ static enum status count_pieces(struct loading *l, struct error *err)
 		const struct mat *to = &l->slots[i].to;
 		int64_t most;
 
-		st = check_slot(l->w, &l->slots[i], &l->raw[i], &n, err);
+		st = check_slot(l->w, l->back, &l->slots[i], &l->raw[i], &n, err);
 		if (st)
 			return st;
 		most = piece_rows(to);
 		l->first[i + 1] = l->first[i] + (size_t)((to->rows + most - 1) / most);
+	}
+	return st;
+}
+
+/* The factors of tensors that stay in the file's E4M3. */
+static enum status load_factors(const struct loading *l, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && i < l->count; i++) {
+		const struct mat *to = &l->slots[i].to;
+		const struct mat scale = {.data = to->row_scale,
+					  .rows = 1,
+					  .cols = to->rows,
+					  .ld = to->rows,
+					  .dtype = DTYPE_F32};
+		float *factor;
+
+		if (to->dtype != DTYPE_E4M3 || !l->raw[i].scale)
+			continue;
+		factor = malloc((size_t)to->rows * sizeof(*factor));
+		if (!factor)
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory",
+					       l->w->path);
+		for (int64_t row = 0; row < to->rows; row++)
+			factor[row] = weights_factor(&l->raw[i], row);
+		st = l->back->ops->put(l->back, scale, factor, err);
+		free(factor);
 	}
 	return st;
 }
@@ -425,6 +553,8 @@ static enum status load_all(const struct weights *w, struct backend *back, const
 		if (st && err && !err->status)
 			*err = l.err[i];
 	}
+	if (!st)
+		st = load_factors(&l, err);
 	st = mapped_check_sizes(st, err);
 	cpu_pool_destroy(&pool);
 	free(l.raw);

@@ -28,7 +28,8 @@ void weights_release(struct weights *w);
 uint64_t weights_bytes(const struct weights *w); /* size of its files */
 
 /* Destination of a tensor with Hugging Face's name: F32, BF16, F16 or the file's own type, with any ld. A
- * vector is one row. */
+ * vector is one row. For weights_load_to on a GPU it may be E4M3 with row_scale: other types are then
+ * quantized on the device. */
 struct weights_slot {
 	const char *name;
 	struct mat to;
@@ -55,10 +56,14 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 struct weights_raw {
 	const struct tensor *tensor;
 	int64_t interleaved; /* number of heads whose rows are interleaved; 0: rows are in order */
+	/* E4M3 only: the factors of the rows, one per row or one for all. */
+	const struct tensor *scale;
 };
 
 /* False: there is no such tensor (a tied head has none). */
 bool weights_find(struct weights_raw *raw, const struct weights *w, const char *name);
+/* The factor of a row of E4M3; 1 for other types. */
+float weights_factor(const struct weights_raw *raw, int64_t row);
 /* The bytes of the model's row `row`, wherever the file stores it. Length: tensor's bytes / rows. */
 const uint8_t *weights_row(const struct weights_raw *raw, int64_t row);
 #endif

@@ -90,6 +90,9 @@ void gpu_backend_release(struct backend *back)
 	if (g->stream)
 		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
+	replays_release(&g->replays);
+	sample_turns_release(&g->sampling);
+	fetches_release(&g->fetches);
 	turns_release(&g->turns);
 	paged_lists_release(&g->paged);
 	background_copy_release(&g->background);
@@ -191,17 +194,23 @@ enum status gpu_backend_times(struct backend *back, double phase_s[GPU_PHASE_COU
 	return st ? st : gpu_times_read(g->parts, part_s, GPU_PART_COUNT, err);
 }
 
-enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const unsigned grid[3],
-		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err)
+enum gpu_part gpu_kernel_part(enum gpu_kernel_id kernel)
 {
 	static const enum gpu_part part[] = {
 #define X(name, in, called, of) of,
 		GPU_KERNELS(X)
 #undef X
 	};
+
+	return part[kernel];
+}
+
+enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const unsigned grid[3],
+		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err)
+{
 	const unsigned block[3] = {threads, 1, 1};
 	struct gpu_state *g = gpu_of(back);
-	enum status st = gpu_part(back, part[kernel], err);
+	enum status st = gpu_part(back, gpu_kernel_part(kernel), err);
 
 	return st ? st : gpu_launch(g->kernel[kernel], g->stream, grid, block, shared_bytes, args, err);
 }

@@ -49,13 +49,15 @@ void gpu_backend_release(struct backend *back);
  * are not padded. */
 void gpu_backend_fill(struct backend *back, int64_t most);
 
-/* Writes rows first .. first + rows - 1 of a matrix to `out`, packed, in the device's type. */
+/* Writes rows first .. first + rows - 1 of a matrix to `out`, packed. */
 struct made_rows {
 	enum status (*make)(void *arg, int64_t first, int64_t rows, void *out, struct error *err);
 	void *arg;
+	enum dtype dtype; /* of the rows; BF16 may be put to E4M3, and is then quantized on the device */
 };
-/* Like ops->put, but the rows are made directly in pinned memory. UNSUPPORTED: a row is too long for that;
- * otherwise the error of `make`. */
+/* Like ops->put, but the rows are made directly in pinned memory. UNSUPPORTED: a row is too long for that, or
+ * rows cannot be quantized because the back end has no own GEMMs (few_rows); otherwise the error of `make`.
+ */
 enum status gpu_backend_put_made(struct backend *back, struct mat to, const struct made_rows *made,
 				 struct error *err);
 /* To be called when all work of a micro-batch is enqueued: copies the lists of the next one on a separate
@@ -77,6 +79,8 @@ const char *gpu_backend_gemm(const struct backend *back);
 const char *gpu_backend_attention(const struct backend *back);
 /* The error that prevented CUDA graphs although they were asked for; NULL: none. Lent. */
 const char *gpu_backend_graphs_refused(const struct backend *back);
+/* The error that prevented the graph of a step (ops->replay) the last time; NULL: none. Lent. */
+const char *gpu_backend_replay_refused(const struct backend *back);
 /* Division of the stream's time: by the caller's phases, and by kinds of operations, which reports explain
  * (report/training/step_parts.c). name, word */
 /* clang-format off */

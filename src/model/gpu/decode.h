@@ -28,7 +28,8 @@ struct decode_made {
 enum status decode_check_heads(int64_t head_dim, struct error *err);
 /* Allocates its workspace in back->arena, which may be a plan, after the model and the KV cache. *d stays
  * NULL, with OK, if the kernels do not support the model or device (rows that are not multiples of 16 bytes,
- * or too little shared memory); then each token needs a pass. Owner: caller, decode_release. */
+ * weights in E4M3, or too little shared memory); then each token needs a pass. Owner: caller, decode_release.
+ */
 enum status decode_create(struct decode **d, const struct model *m, struct backend *back,
 			  const struct cache *cache, struct error *err);
 void decode_release(struct decode **d);

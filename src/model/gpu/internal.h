@@ -40,7 +40,16 @@
 	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION) \
 	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION) \
 	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION) \
-	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION)
+	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION) \
+	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS) \
+	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS) \
+	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS) \
+	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS) \
+	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS) \
+	X(SAMPLE_PLAIN, "step_sample_plain", "step_sample_plain", GPU_PART_LOSS) \
+	X(SAMPLE_SCAN, "step_sample", "step_sample_scan", GPU_PART_LOSS) \
+	X(SAMPLE_CHOOSE, "step_sample", "step_sample_choose", GPU_PART_LOSS) \
+	X(SAMPLE_COUNT, "step_sample", "step_sample_count", GPU_PART_LOSS)
 /* clang-format on */
 #define X(name, ...) GPU_KERNEL_##name,
 enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
@@ -56,6 +65,9 @@ struct turns;
 struct background_copy;
 struct layer_graphs;
 struct paged_lists;
+struct sample_turns;
+struct fetches;
+struct replays;
 
 struct gpu_state {
 	struct gpu_backend_options options;
@@ -79,6 +91,9 @@ struct gpu_state {
 	struct background_copy *background; /* NULL: not needed yet */
 	struct layer_graphs *spans;	    /* NULL: not needed yet */
 	struct paged_lists *paged;	    /* NULL: not needed yet */
+	struct sample_turns *sampling;	    /* lists of samples; NULL: not needed yet */
+	struct fetches *fetches;	    /* results; NULL: not needed yet */
+	struct replays *replays;	    /* graphs of steps; NULL: not needed yet */
 	bool capturing;	 /* enqueued work becomes part of a graph, so nothing may be timed */
 	bool held;	 /* see gpu_backend_hold */
 	double tuning_s; /* part of gpu_backend_tuning_s: timing candidates */
@@ -106,6 +121,11 @@ enum status gpu_run(struct backend *back, enum gpu_kernel_id kernel, unsigned bl
 		    unsigned shared_bytes, const void *args, struct error *err);
 enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const unsigned grid[3],
 		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err);
+
+enum gpu_part gpu_kernel_part(enum gpu_kernel_id kernel);
+/* As gpu_run, for kernels of kernel/step: begun early (gpu_launch_early). */
+enum status gpu_run_early(struct backend *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
+			  unsigned shared_bytes, const void *args, struct error *err);
 
 /* Timing (step_times.c). gpu_times_mark: the stream's work from now on is `what`; below 0: it is not timed.
  */
@@ -153,6 +173,12 @@ void staging_release(struct staging **s); /* to be called after the stream's wor
 enum status gpu_backend_put(struct backend *back, struct mat to, const void *from, struct error *err);
 enum status gpu_backend_get(struct backend *back, struct mat from, void *to, struct error *err);
 
+/* Runs work on a list in pinned memory, piece by piece, each as the device sees it. */
+typedef enum status gpu_staged_run(void *arg, gpu_ptr words, uint64_t first, uint64_t count,
+				   struct error *err);
+enum status gpu_staged_words(struct backend *back, const int32_t *words, uint64_t count, gpu_staged_run *run,
+			     void *arg, struct error *err);
+
 /* GEMMs by cuBLASLt, one plan per shape (gemm.c). */
 enum status gemm_plans_create(struct gemm_plans **p, const struct gpu_state *g, struct error *err);
 void gemm_plans_release(struct gemm_plans **p);
@@ -189,6 +215,23 @@ extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) gpu_head_norm_rope_bwd
 extern __typeof__(*((struct ops *)0)->refresh) gpu_refresh;
 extern __typeof__(*((struct ops *)0)->reduce) gpu_reduce;
 extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
+
+/* Generating text (paged_step_ops.c, sampling.c, fetch.c, replay.c). The norm and SwiGLU for few rows have
+ * the bits of those for many. */
+enum { GPU_FEW_ROWS = 512 };
+extern __typeof__(*((struct ops *)0)->rmsnorm) gpu_step_rmsnorm;
+extern __typeof__(*((struct ops *)0)->swiglu) gpu_step_swiglu;
+extern __typeof__(*((struct ops *)0)->paged_embed) gpu_paged_embed;
+extern __typeof__(*((struct ops *)0)->paged_rope) gpu_paged_rope;
+extern __typeof__(*((struct ops *)0)->sample) gpu_sample;
+extern __typeof__(*((struct ops *)0)->sample_count) gpu_sample_count;
+extern __typeof__(*((struct ops *)0)->fetch_begin) gpu_fetch_begin;
+extern __typeof__(*((struct ops *)0)->fetch_wait) gpu_fetch_wait;
+extern __typeof__(*((struct ops *)0)->replay) gpu_replay;
+/* To be called after the stream's work has ended. */
+void sample_turns_release(struct sample_turns **s);
+void fetches_release(struct fetches **f);
+void replays_release(struct replays **r);
 
 /* Lists of a batch on the device (batch.c). */
 void filling_release(struct filling **f);

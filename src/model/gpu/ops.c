@@ -169,6 +169,8 @@ static enum status gpu_swiglu(struct backend *back, struct mat gate_up, struct m
 	const struct train_swiglu_args args = swiglu_args(gate_up, h);
 
 	cost_touch(back, &h, 3);
+	if (h.rows <= GPU_FEW_ROWS)
+		return gpu_step_swiglu(back, gate_up, h, err);
 	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
 }
 
@@ -297,6 +299,13 @@ const struct ops gpu_ops = {
 	.paged_put = gpu_paged_put,
 	.paged_attention = gpu_paged_attention,
 	.gemm_swiglu = gpu_gemm_swiglu,
+	.paged_embed = gpu_paged_embed,
+	.paged_rope = gpu_paged_rope,
+	.sample = gpu_sample,
+	.sample_count = gpu_sample_count,
+	.fetch_begin = gpu_fetch_begin,
+	.fetch_wait = gpu_fetch_wait,
+	.replay = gpu_replay,
 	.swiglu = gpu_swiglu,
 	.swiglu_bwd = gpu_swiglu_bwd,
 	.cross_entropy = gpu_cross_entropy,

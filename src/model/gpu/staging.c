@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include "gpu/matmul/skinny.h"
 #include "kernel/train/rows.h"
 #include "model/tensor/dtype.h"
 #include "model/gpu/internal.h"
@@ -14,7 +15,8 @@ enum { PIECES = 32, PIECE_BYTES = 1 << 20 };
 
 struct piece {
 	uint8_t *host;
-	gpu_ptr mapped; /* device address of the same memory */
+	gpu_ptr mapped;	 /* device address of the same memory */
+	gpu_ptr scratch; /* device memory of a piece's size; 0: not needed yet */
 	struct gpu_event *copied;
 	bool taken, used; /* taken: a thread is filling it; used: its event was recorded */
 };
@@ -69,6 +71,7 @@ void staging_release(struct staging **out)
 		void *host = s->piece[i].host;
 
 		gpu_event_destroy(&s->piece[i].copied);
+		gpu_free(s->device, &s->piece[i].scratch);
 		gpu_host_free(s->device, &host);
 	}
 	pthread_cond_destroy(&s->given_back);
@@ -129,6 +132,38 @@ static enum status spread(struct backend *back, const struct piece *p, struct ma
 			  err);
 }
 
+static bool is_quantized(const struct made_rows *made, const struct mat *to)
+{
+	return made && to->dtype == DTYPE_E4M3 && made->dtype == DTYPE_BF16;
+}
+
+/* Quantizes packed rows of BF16 in a piece, through device memory, because they are read twice. */
+static enum status quantize(struct backend *back, struct piece *p, struct mat to, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	struct skinny_quantize q = {
+		.to = gpu_address(to.data),
+		.scale = gpu_address(to.row_scale),
+		.rows = (uint64_t)to.rows,
+		.cols = (uint64_t)to.cols,
+		.row_from = (uint64_t)to.cols,
+		.row_to = (uint64_t)to.ld,
+	};
+	enum status st = STATUS_OK;
+
+	if (!g->skinny)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s cannot hold weights in E4M3: its kernels are for sm_90",
+				 gpu_name(g->device));
+	if (!p->scratch)
+		st = gpu_alloc(g->device, &p->scratch, PIECE_BYTES, err);
+	if (!st)
+		st = gpu_stream_copy_to(g->stream, p->scratch, p->host,
+					dtype_bytes(DTYPE_BF16, (uint64_t)(to.rows * to.cols)), err);
+	q.from = p->scratch;
+	return st ? st : skinny_quantize(g->skinny, &q, false, g->stream, err);
+}
+
 /* Copies as many bytes as a piece holds, or as many whole rows if they have a pitch: from `made`, or from
  * the memory at `from`. */
 static enum status put_piece(struct backend *back, struct mat to, const uint8_t *from, uint64_t bytes,
@@ -142,7 +177,9 @@ static enum status put_piece(struct backend *back, struct mat to, const uint8_t 
 		st = made->make(made->arg, first, to.rows, p->host, err);
 	else if (!st)
 		memcpy(p->host, from, bytes);
-	if (!st)
+	if (!st && is_quantized(made, &to))
+		st = quantize(back, p, to, err);
+	else if (!st)
 		st = to.ld == to.cols
 			     ? gpu_stream_copy_to(s->stream, gpu_address(to.data), p->host, bytes, err)
 			     : spread(back, p, to, err);
@@ -167,7 +204,7 @@ static enum status put_packed(struct backend *back, uint8_t *to, const uint8_t *
 static enum status put_rows(struct backend *back, struct mat to, const uint8_t *from,
 			    const struct made_rows *made, struct error *err)
 {
-	const uint64_t row = dtype_bytes(to.dtype, (uint64_t)to.cols);
+	const uint64_t row = dtype_bytes(is_quantized(made, &to) ? DTYPE_BF16 : to.dtype, (uint64_t)to.cols);
 	const int64_t most = (int64_t)(PIECE_BYTES / row);
 	enum status st = STATUS_OK;
 
@@ -180,6 +217,7 @@ static enum status put_rows(struct backend *back, struct mat to, const uint8_t *
 
 		rows.rows = to.rows - i < most ? to.rows - i : most;
 		rows.data = (uint8_t *)to.data + dtype_bytes(to.dtype, (uint64_t)(i * to.ld));
+		rows.row_scale = to.row_scale ? to.row_scale + i : NULL;
 		st = put_piece(back, rows, from ? from + (uint64_t)i * row : NULL, (uint64_t)rows.rows * row,
 			       made, i, err);
 	}
@@ -204,6 +242,29 @@ enum status gpu_backend_put(struct backend *back, struct mat to, const void *fro
 		       ? put_packed(back, to.data, from, dtype_bytes(to.dtype, (uint64_t)(to.rows * to.cols)),
 				    err)
 		       : put_rows(back, to, from, NULL, err);
+}
+
+enum status gpu_staged_words(struct backend *back, const int32_t *words, uint64_t count, gpu_staged_run *run,
+			     void *arg, struct error *err)
+{
+	enum { PIECE_WORDS = PIECE_BYTES / sizeof(*words) };
+	struct staging *s = gpu_of(back)->staging;
+	enum status st = STATUS_OK;
+
+	for (uint64_t at = 0; !st && at < count; at += PIECE_WORDS) {
+		const uint64_t some = count - at < PIECE_WORDS ? count - at : PIECE_WORDS;
+		struct piece *p;
+
+		st = take(s, &p, err);
+		if (!st) {
+			memcpy(p->host, words + at, some * sizeof(*words));
+			st = run(arg, p->mapped, at, some, err);
+		}
+		if (!st)
+			st = mark(s, p, err);
+		give_back(s, p);
+	}
+	return st;
 }
 
 static enum status get_piece(struct backend *back, const uint8_t *from, uint8_t *to, uint64_t bytes,

@@ -154,12 +154,8 @@ static enum status check_switches(const struct json_keys *r, const struct shape 
 		return error_set(r->err, STATUS_UNSUPPORTED, "%s: hidden_act %.40s is not supported; silu is",
 				 r->path, act);
 	if (json_keys_value(r, "quantization_config"))
-		return error_set(
-			r->err, STATUS_UNSUPPORTED,
-			"%s: quantization_config: quantized checkpoints are not supported; use the F32, F16 "
-			"or BF16 one",
-			r->path);
-	if (s->family != FAMILY_QWEN2)
+		st = shape_check_quantization(json_keys_value(r, "quantization_config"), r->path, r->err);
+	if (!st && s->family != FAMILY_QWEN2)
 		st = must_be(r, "attention_bias", false);
 	if (!st)
 		st = must_be(r, "mlp_bias", false);

@@ -78,6 +78,7 @@ bool dtype_unpacks(enum dtype dtype)
 	case DTYPE_BF16:
 	case DTYPE_F16:
 	case DTYPE_F64:
+	case DTYPE_E4M3:
 	case DTYPE_Q8_0:
 	case DTYPE_Q4_1:
 	case DTYPE_Q4_0:
@@ -154,6 +155,17 @@ static void unpack_f64(const uint8_t *from, float *to, size_t count)
 	}
 }
 
+/* Sign, four bits of exponent, three of mantissa; no infinity. Put where a BF16 has them, the bits mean
+ * 2^-120 times the number. */
+static void unpack_e4m3(const uint8_t *from, float *to, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const uint16_t bits = (uint16_t)((from[i] & 0x80) << 8 | (from[i] & 0x7f) << 4);
+
+		to[i] = (from[i] & 0x7f) == 0x7f ? bf16_to_f32(0x7fc0) : bf16_to_f32(bits) * 0x1p120f;
+	}
+}
+
 enum { QUANTS = 32 }; /* elements of a block of Q8_0, Q4_0, Q4_1 */
 
 /* A half d, then 32 signed bytes q: d q. */
@@ -208,6 +220,9 @@ void dtype_unpack(enum dtype dtype, const void *from, float *to, size_t count)
 		break;
 	case DTYPE_F64:
 		unpack_f64(from, to, count);
+		break;
+	case DTYPE_E4M3:
+		unpack_e4m3(from, to, count);
 		break;
 	case DTYPE_Q8_0:
 		unpack_q8_0(from, to, count);

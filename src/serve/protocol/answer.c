@@ -218,7 +218,7 @@ static void note_logprob(struct choice *c, const struct engine_event *e)
 	if (r->engine.logprobs < 0)
 		return;
 	if (r->protocol == PROTOCOL_COMPLETION)
-		answer_note_completion_logprob(c, e, false);
+		answer_note_completion_logprob(c, e);
 	else
 		answer_note_chat_logprob(c, e);
 }
@@ -277,6 +277,8 @@ static void on_end(struct choice *c, const struct engine_event *e)
 
 bool answer_event(struct choice *c, const struct engine_event *e, uint64_t now_ns)
 {
+	if (e->kind != ENGINE_EVENT_BEGUN)
+		answer_note_first_token(c);
 	if (e->kind == ENGINE_EVENT_END)
 		on_end(c, e);
 	else if (c->answer->failed || c->finished)
@@ -284,7 +286,7 @@ bool answer_event(struct choice *c, const struct engine_event *e, uint64_t now_n
 	else if (e->kind == ENGINE_EVENT_TOKEN)
 		return on_token(c, e, now_ns);
 	else if (e->kind == ENGINE_EVENT_PROMPT)
-		answer_note_completion_logprob(c, e, true);
+		answer_note_completion_logprob(c, e);
 	return false;
 }
 

@@ -34,6 +34,7 @@ struct choice {
 	struct answer_call *calls;
 	size_t call_count;
 	struct answer_logprobs logprobs;
+	bool first_noted;
 	size_t offset;	    /* characters of the text so far, for text_offset */
 	bool begun;	    /* something was streamed */
 	bool ended;	    /* the engine's last event came */
@@ -104,7 +105,9 @@ extern const struct answer_form answer_form_chat, answer_form_completion, answer
 void answer_add_usage(struct text *out, const struct answer_usage *u);
 /* Notes a token's log probabilities in the form of its API. */
 void answer_note_chat_logprob(struct choice *c, const struct engine_event *e);
-void answer_note_completion_logprob(struct choice *c, const struct engine_event *e, bool prompt);
+void answer_note_completion_logprob(struct choice *c, const struct engine_event *e);
+/* With log probabilities of the prompt: its first token, which has none. Does so once. */
+void answer_note_first_token(struct choice *c);
 void answer_clear_logprobs(struct answer_logprobs *l);
 /* Appends the value of "logprobs": an object, or null if there are none. */
 void answer_add_logprobs(struct text *out, const struct choice *c);

@@ -66,6 +66,7 @@ static bool add_prompt(struct request_reading *in, const json_t *body, const jso
 	struct request *r = in->r;
 	const json_t *messages = NULL, *kwargs = NULL;
 	struct prompt_ask ask = {.generation_prompt = generate};
+	enum prompt_thought thought = PROMPT_THOUGHT_NONE;
 	struct error err = {0};
 	json_t *root;
 
@@ -81,9 +82,10 @@ static bool add_prompt(struct request_reading *in, const json_t *body, const jso
 		return request_out_of_memory(in->err);
 	}
 	r->prompt_count = 1;
-	if (prompter_chat(in->worker, root, &ask, &r->prompts[0], &r->think_open, &err))
+	if (prompter_chat(in->worker, root, &ask, &r->prompts[0], &thought, &err))
 		return conversation_wrong(in, &err);
-	return true;
+	r->think_open = thought == PROMPT_THOUGHT_OPEN;
+	return thought == PROMPT_THOUGHT_NONE || request_grammar_after_thought(in);
 }
 
 static bool read_logprobs(struct request_reading *in, const json_t *body)

@@ -106,8 +106,8 @@ static bool read_tool_choice(struct request_reading *in, const json_t *body, con
 
 static bool tool_grammar(struct request_reading *in, const json_t *tools, const struct choice_of_tool *choice)
 {
-	json_t *functions = json_array(), *source;
 	const json_t *tool, *function;
+	json_t *source;
 	bool found = !choice->name;
 	size_t i;
 
@@ -116,22 +116,17 @@ static bool tool_grammar(struct request_reading *in, const json_t *tools, const 
 		const char *name;
 
 		function = function_of(in, tool, i);
-		if (!function) {
-			json_decref(functions);
+		if (!function)
 			return false;
-		}
 		name = json_member_text(function, "name");
 		found |= choice->name && !strcmp(choice->name, name);
-		json_array_append(functions, (json_t *)(uintptr_t)function);
 	}
-	if (!found) {
-		json_decref(functions);
+	if (!found)
 		return api_wrong(in->err, "tool_choice", "tool_choice names \"%.80s\", which is not in tools",
 				 choice->name);
-	}
-	source = json_pack("{ss ss so ss ss* sb sb}", "type", "tool_calls", "format",
-			   prompter_calls_name(in->rules->prompter), "tools", functions, "mode", choice->mode,
-			   "name", choice->name, "parallel", !in->r->one_call, "thinking", in->r->think);
+	source = json_pack("{ss ss sO ss ss* sb}", "type", "tool_calls", "format",
+			   prompter_calls_name(in->rules->prompter), "tools", tools, "mode", choice->mode,
+			   "name", choice->name, "parallel", !in->r->one_call);
 	return set_grammar(in, source, "tools");
 }
 
@@ -155,4 +150,25 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 		return api_wrong(in->err, "response_format",
 				 "response_format and tools cannot be combined; set tool_choice to none");
 	return tool_grammar(in, tools, &choice);
+}
+
+bool request_grammar_after_thought(struct request_reading *in)
+{
+	static const char member[] = "{\"after\":\"</think>\",";
+	struct request *r = in->r;
+	struct text longer = {0};
+
+	if (!r->grammar)
+		return true;
+	text_add(&longer, member);
+	text_add(&longer, r->grammar + 1);
+	if (longer.failed) {
+		text_release(&longer);
+		return request_out_of_memory(in->err);
+	}
+	free(r->grammar);
+	r->grammar = longer.data;
+	r->engine.grammar = r->grammar;
+	r->engine.grammar_size = longer.size;
+	return true;
 }

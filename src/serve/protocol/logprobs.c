@@ -92,12 +92,17 @@ static void note(struct choice *c, int32_t token, const struct engine_event *e)
 	c->offset += characters(p, token);
 }
 
-void answer_note_completion_logprob(struct choice *c, const struct engine_event *e, bool prompt)
+void answer_note_first_token(struct choice *c)
 {
 	const struct request *r = c->answer->request;
 
-	if (prompt && !c->offset && !c->logprobs.count)
+	if (r->engine.prompt_logprobs >= 0 && !c->first_noted)
 		note(c, r->prompts[c->prompt].ids[0], NULL);
+	c->first_noted = true;
+}
+
+void answer_note_completion_logprob(struct choice *c, const struct engine_event *e)
+{
 	note(c, e->token, e);
 }
 

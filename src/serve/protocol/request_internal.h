@@ -16,6 +16,8 @@ struct request_reading {
 bool request_common(struct request_reading *in, const json_t *body);
 /* response_format, tools and tool_choice, after the tools are known. */
 bool request_grammar(struct request_reading *in, const json_t *body, const json_t *tools);
+/* The grammar begins after the thought that comes first. */
+bool request_grammar_after_thought(struct request_reading *in);
 bool request_chat(struct request_reading *in, json_t *body);
 bool request_completion(struct request_reading *in, const json_t *body);
 bool request_tokenize(struct request_reading *in, const json_t *body);

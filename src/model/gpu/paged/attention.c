@@ -37,8 +37,8 @@ static uint32_t group_of(const struct attention *at)
 	return (uint32_t)(at->heads / at->kv_heads);
 }
 
-static enum status run_units(struct backend *back, const struct paged_call *c, gpu_ptr block,
-			     struct error *err)
+/* rest: without the sequences that have tiles. */
+static enum status run_units(struct backend *back, const struct paged_call *c, bool rest, struct error *err)
 {
 	const struct paged_placed *placed = c->rows->lists;
 	const uint32_t blocks = paged_lists_blocks(back), dim = (uint32_t)c->at->head_dim;
@@ -50,7 +50,8 @@ static enum status run_units(struct backend *back, const struct paged_call *c, g
 		.scale = gpu_address(c->cache->scale.data),
 		.page = placed->page,
 		.unit = placed->unit,
-		.block = block,
+		.block = rest ? placed->rest_block : placed->block,
+		.first = rest ? placed->rest_first : placed->first,
 		.partial = gpu_address(c->rows->room->partial.data),
 		.arrived = placed->arrived,
 		.ld_q = (uint64_t)c->qkv.ld,
@@ -160,5 +161,5 @@ enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r
 	st = gpu_part_flop(back, GPU_PART_ATTENTION, before, err);
 	if (!st && tiled)
 		st = run_tiles(back, &call, err);
-	return st ? st : run_units(back, &call, tiled ? placed->rest_block : placed->block, err);
+	return st ? st : run_units(back, &call, tiled, err);
 }

@@ -32,8 +32,8 @@ struct paged_lists {
 
 /* Offsets in words. Those up to `unit` depend on the numbers of rows and outputs only. */
 struct layout {
-	int64_t token, position, slot, output, begin, keys, arrived, block, rest_block, tile_count, tile,
-		unit;
+	int64_t token, position, slot, output, begin, keys, arrived, block, rest_block, tile_count;
+	int64_t first, rest_first, tile, unit;
 };
 
 static int64_t rounded(int64_t words)
@@ -52,7 +52,9 @@ static struct layout lay_out(const struct paged_limits *most, int64_t rows, int6
 	l.block = l.arrived + paged_work_places(blocks);
 	l.rest_block = l.block + blocks + 1;
 	l.tile_count = l.rest_block + blocks + 1;
-	l.tile = rounded(l.tile_count + 1);
+	l.first = rounded(l.tile_count + 1);
+	l.rest_first = l.first + blocks * UNIT_WORDS;
+	l.tile = l.rest_first + (tiles ? blocks * UNIT_WORDS : 0);
 	l.unit = l.tile + tiles * TILE_WORDS;
 	return l;
 }
@@ -152,51 +154,37 @@ static void put_list(int32_t *to, const int32_t *from, int64_t count)
 		memcpy(to, from, (size_t)count * sizeof(*to));
 }
 
-static struct paged_work_rows rows_of(const struct paged_rows *r)
-{
-	return (struct paged_work_rows){.begin = r->begin,
-					.keys = r->keys,
-					.sequences = r->sequences,
-					.page_tokens = (uint32_t)r->page_tokens};
-}
+/* A step's work in host memory. `rest` has no units if the step has no tiles. */
+struct work {
+	struct paged_work all, rest;
+	struct paged_tiles tiles;
+};
 
-/* The tiles, and the units of the other sequences behind those of all. *units: number of all units. */
-static enum status put_tiles(const struct paged_rows *r, const struct paged_room *room,
-			     const struct layout *l, struct paged_work all, int32_t *host, int64_t *units,
-			     struct error *err)
+/* The tiles, and the units of the other sequences behind those of all. */
+static enum status put_tiles(struct work *w, const struct paged_work_rows *rows, const struct layout *l,
+			     int32_t *host, struct error *err)
 {
-	struct paged_work rest = all;
-	struct paged_tiles t = {.heads = all.heads,
-				.head_dim = (uint32_t)room->head_dim,
-				.tile = (struct paged_tile *)(host + l->tile),
-				.room = (l->unit - l->tile) / TILE_WORDS};
-	const struct paged_work_rows rows = rows_of(r);
-	enum status st = paged_tiles_fill(&t, &rows, err);
+	enum status st = paged_tiles_fill(&w->tiles, rows, err);
 
-	host[l->tile_count] = (int32_t)t.count;
-	rest.rows_less = PAGED_TILES_LEAST;
-	rest.unit = all.unit + all.count;
-	rest.block = (uint32_t *)host + l->rest_block;
+	w->rest = w->all;
+	w->rest.rows_less = PAGED_TILES_LEAST;
+	w->rest.unit = w->all.unit + w->all.count;
+	w->rest.block = (uint32_t *)host + l->rest_block;
+	w->rest.first = (struct paged_unit *)(host + l->rest_first);
 	if (!st)
-		st = paged_work_fill(&rest, &rows, err);
-	for (uint32_t i = 0; !st && i <= rest.blocks; i++)
-		rest.block[i] += (uint32_t)all.count;
-	*units = all.count + rest.count;
+		st = paged_work_fill(&w->rest, rows, err);
+	host[l->tile_count] = (int32_t)w->tiles.count;
 	return st;
 }
 
 /* Page numbers of all sequences, from word `at` on, which units and tiles refer to. Returns their end. */
-static int64_t put_pages(const struct paged_rows *r, const struct layout *l, int64_t units, bool tiled,
-			 int32_t *host)
+static int64_t put_pages(const struct paged_rows *r, struct work *w, int64_t at, int32_t *host)
 {
-	struct paged_unit *unit = (struct paged_unit *)(host + l->unit);
-	struct paged_tile *tile = (struct paged_tile *)(host + l->tile);
-	int64_t at = l->unit + units * UNIT_WORDS;
-
-	for (int64_t i = 0; i < units; i++)
-		unit[i].page += (uint32_t)at;
-	for (int64_t i = 0; tiled && i < host[l->tile_count]; i++)
-		tile[i].page += (uint32_t)at;
+	paged_work_place(&w->all, 0, (uint32_t)at);
+	if (w->rest.unit)
+		paged_work_place(&w->rest, (uint32_t)w->all.count, (uint32_t)at);
+	for (int64_t i = 0; i < w->tiles.count; i++)
+		w->tiles.tile[i].page += (uint32_t)at;
 	for (int64_t s = 0; s < r->sequences; s++) {
 		put_list(host + at, r->page + s * r->page_ld, pages_of(r, s));
 		at += pages_of(r, s);
@@ -209,24 +197,31 @@ static enum status put_work(const struct backend *back, const struct paged_rows 
 			    const struct paged_room *room, const struct layout *l, int32_t *host,
 			    int64_t *words, struct error *err)
 {
-	const bool tiled = paged_lists_tiled(back, r->rows);
-	struct paged_work w = {
-		.heads = (uint32_t)room->heads,
-		.kv_heads = (uint32_t)room->kv_heads,
-		.blocks = paged_lists_blocks(back),
-		.invariant = gpu_of(back)->options.deterministic,
-		.unit = (struct paged_unit *)(host + l->unit),
-		.block = (uint32_t *)host + l->block,
-		.room = units_most(room->heads, room->kv_heads, &room->limits, paged_lists_blocks(back)),
+	const struct paged_work_rows rows = {.begin = r->begin,
+					     .keys = r->keys,
+					     .sequences = r->sequences,
+					     .page_tokens = (uint32_t)r->page_tokens};
+	struct work w = {
+		.all = {.heads = (uint32_t)room->heads,
+			.kv_heads = (uint32_t)room->kv_heads,
+			.blocks = paged_lists_blocks(back),
+			.invariant = gpu_of(back)->options.deterministic,
+			.unit = (struct paged_unit *)(host + l->unit),
+			.block = (uint32_t *)host + l->block,
+			.first = (struct paged_unit *)(host + l->first),
+			.room = units_most(room->heads, room->kv_heads, &room->limits,
+					   paged_lists_blocks(back))},
+		.tiles = {.heads = (uint32_t)room->heads,
+			  .head_dim = (uint32_t)room->head_dim,
+			  .tile = (struct paged_tile *)(host + l->tile),
+			  .room = (l->unit - l->tile) / TILE_WORDS},
 	};
-	const struct paged_work_rows rows = rows_of(r);
-	enum status st = paged_work_fill(&w, &rows, err);
-	int64_t units = w.count;
+	enum status st = paged_work_fill(&w.all, &rows, err);
 
-	if (!st && tiled)
-		st = put_tiles(r, room, l, w, host, &units, err);
+	if (!st && paged_lists_tiled(back, r->rows))
+		st = put_tiles(&w, &rows, l, host, err);
 	if (!st)
-		*words = put_pages(r, l, units, tiled, host);
+		*words = put_pages(r, &w, l->unit + (w.all.count + w.rest.count) * UNIT_WORDS, host);
 	return st;
 }
 
@@ -252,7 +247,9 @@ static void place(const struct paged_rows *r, const struct paged_room *room, con
 		.unit = gpu_address(device + l->unit),
 		.block = gpu_address(device + l->block),
 		.arrived = gpu_address(device + l->arrived),
+		.first = gpu_address(device + l->first),
 		.rest_block = gpu_address(device + l->rest_block),
+		.rest_first = gpu_address(device + l->rest_first),
 		.tile = gpu_address(device + l->tile),
 		.tile_count = gpu_address(device + l->tile_count),
 		.host = {.begin = t->host + l->begin, .keys = t->host + l->keys, .sequences = r->sequences},

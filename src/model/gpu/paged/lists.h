@@ -8,9 +8,9 @@
 /* Where attention's lists are (kernel/paged/attention.h), and the step's own lists in host memory. The device
  * addresses of steps with equal numbers of rows and outputs are equal. */
 struct paged_placed {
-	gpu_ptr page, unit, block, arrived;
+	gpu_ptr page, unit, block, first, arrived;
 	/* If the step has tiles: blocks of the units of all other sequences, and the tiles. */
-	gpu_ptr rest_block, tile, tile_count;
+	gpu_ptr rest_block, rest_first, tile, tile_count;
 	struct paged_rows host; /* begin and keys only; lent until the third step after this one */
 };
 

@@ -224,6 +224,25 @@ static enum status take_splits(struct dividing *d, struct range x, struct error 
 	return st ? st : join_units(d, first, err);
 }
 
+/* Copies each block's first unit to where the block finds it without its number. */
+static void copy_first(struct paged_work *w)
+{
+	for (uint32_t b = 0; b < w->blocks; b++) {
+		w->first[b] = (struct paged_unit){0};
+		if (w->block[b] < w->block[b + 1])
+			w->first[b] = w->unit[w->block[b]];
+	}
+}
+
+void paged_work_place(struct paged_work *w, uint32_t unit, uint32_t page)
+{
+	for (int64_t i = 0; i < w->count; i++)
+		w->unit[i].page += page;
+	copy_first(w);
+	for (uint32_t b = 0; b <= w->blocks; b++)
+		w->block[b] += unit;
+}
+
 enum status paged_work_fill(struct paged_work *w, const struct paged_work_rows *r, struct error *err)
 {
 	struct dividing d = {.w = w};
@@ -238,5 +257,7 @@ enum status paged_work_fill(struct paged_work *w, const struct paged_work_rows *
 	st = each_range(&d, r, w->invariant ? take_splits : take_evenly, err);
 	while (!st && d.at < w->blocks)
 		w->block[++d.at] = (uint32_t)w->count;
+	if (!st)
+		copy_first(w);
 	return st;
 }

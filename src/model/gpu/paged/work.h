@@ -24,10 +24,11 @@ struct paged_work {
 	uint32_t heads, kv_heads;
 	uint32_t blocks; /* of the grid, at most PAGED_BLOCKS */
 	bool invariant;
-	int32_t rows_less;	 /* above 0: sequences with this many rows or more are left out */
-	struct paged_unit *unit; /* [room], the caller's */
-	uint32_t *block;	 /* [blocks + 1], the caller's */
-	int64_t room, count;	 /* units; block numbers count from the first */
+	int32_t rows_less;	  /* above 0: sequences with this many rows or more are left out */
+	struct paged_unit *unit;  /* [room], the caller's */
+	uint32_t *block;	  /* [blocks + 1], the caller's */
+	struct paged_unit *first; /* [blocks], the caller's: each block's first unit */
+	int64_t room, count;	  /* units; block numbers count from the first */
 };
 
 /* Partial results that a grid needs, apart from one per block. */
@@ -40,4 +41,7 @@ int64_t paged_work_most(uint32_t heads, uint32_t kv_heads, int64_t rows, int64_t
 /* Fills units and blocks. Page numbers of all sequences follow each other, as many as each has pages with
  * keys. BUG: there is too little room, or a sequence has fewer keys than rows. */
 enum status paged_work_fill(struct paged_work *w, const struct paged_work_rows *r, struct error *err);
+/* Moves a filled division: its first unit is number `unit` of the kernel's list, and its page numbers begin
+ * at number `page`. */
+void paged_work_place(struct paged_work *w, uint32_t unit, uint32_t page);
 #endif

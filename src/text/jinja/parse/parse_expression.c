@@ -291,6 +291,8 @@ static const struct node *call(struct parser *p, const struct node *callee)
 	if (!n)
 		return NULL;
 	n->a = callee;
+	n->line = callee->line;
+	n->column = callee->column;
 	return parse_arguments(p, n) ? n : NULL;
 }
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel/matmul/skinny.h on the host, in double precision. How work is divided does not matter to it. */
+#include "kernel/matmul/skinny.h"
+#include <math.h>
+#include <string.h>
+#include "ref.h"
+#include "ref_number.h"
+
+#define AT(type, address) ((type *)(uintptr_t)(address))
+
+/* The fake driver's map: address, four sizes, three strides in bytes. */
+struct matrix {
+	const void *data;
+	uint64_t columns, rows, row; /* row: elements from one row to the next */
+	enum attention_type type;
+};
+
+static struct matrix matrix_of(const struct tensor_map *m, bool is_e4m3)
+{
+	return (struct matrix){(const void *)(uintptr_t)m->opaque[0], m->opaque[1], m->opaque[2],
+			       m->opaque[5] / (is_e4m3 ? 1 : 2), is_e4m3 ? ATTENTION_E4M3 : ATTENTION_BF16};
+}
+
+static double dot(const struct skinny_args *a, const struct matrix *w, const struct matrix *x, uint64_t n,
+		  uint64_t t)
+{
+	double sum = 0;
+
+	for (uint64_t i = 0; i < w->columns; i++)
+		sum += ref_number_load(w->type, w->data, n * w->row + i) *
+		       ref_number_load(x->type, x->data, t * x->row + i);
+	if (a->w_scale)
+		sum *= (double)AT(const float, a->w_scale)[n];
+	return a->x_scale ? sum * (double)AT(const float, a->x_scale)[t] : sum;
+}
+
+static void run(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct skinny_args *a = args;
+	const bool mixed = strstr(entry, "mixed"), e4m3 = strstr(entry, "e4m3");
+	const struct matrix w = matrix_of(&a->w_map, mixed || e4m3), x = matrix_of(&a->x_map, e4m3);
+
+	(void)grid;
+	for (uint64_t t = 0; t < a->rows; t++)
+		for (uint64_t n = 0; n < a->outputs; n++) {
+			double v = dot(a, &w, &x, n, t);
+
+			if (a->swiglu)
+				v = v / (1 + exp(-v)) * dot(a, &w, &x, a->second + n, t);
+			if (a->bias)
+				v += ref_number_load(ATTENTION_BF16, AT(const void, a->bias), n);
+			if (a->residual)
+				v += ref_number_load(ATTENTION_BF16, AT(const void, a->residual),
+						     t * (uint64_t)a->row_residual + n);
+			ref_number_store(ATTENTION_BF16, AT(void, a->y), t * (uint64_t)a->row_y + n, v);
+		}
+}
+
+static void quantize(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct skinny_quantize_args *a = args;
+
+	(void)entry;
+	(void)grid;
+	for (uint64_t r = 0; r < a->rows; r++) {
+		float most = 0, by;
+
+		for (uint64_t i = 0; i < a->cols; i++)
+			most = fmaxf(most,
+				     fabsf((float)ref_number_load(ATTENTION_BF16, AT(const void, a->from),
+								  r * (uint64_t)a->row_from + i)));
+		by = most > 0 ? 448 / most : 1;
+		AT(float, a->scale)[r] = most > 0 ? most / 448 : 1;
+		for (uint64_t i = 0; i < a->cols; i++) {
+			const float v = by * (float)ref_number_load(ATTENTION_BF16, AT(const void, a->from),
+								    r * (uint64_t)a->row_from + i);
+
+			ref_number_store(ATTENTION_E4M3, AT(void, a->to), r * (uint64_t)a->row_to + i,
+					 (double)v);
+		}
+	}
+}
+
+const struct ref_row ref_skinny[] = {
+	{"skinny_quantize", quantize, sizeof(struct skinny_quantize_args),
+	 offsetof(struct skinny_quantize_args, to)},
+	{"skinny_", run, sizeof(struct skinny_args), offsetof(struct skinny_args, y)},
+	{NULL, NULL, 0, 0},
+};

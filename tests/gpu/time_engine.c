@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Times of the inference engine without a server, measured as the peers' script does (two lengths of text,
+ * and their difference): a decode step at several batch sizes, prefill, and many requests at once.
+ *
+ *   time_engine MODEL auto|cpu|gpu WHAT[,WHAT..]
+ *
+ * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
+ * temperature 0.7 and top-p 0.9), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000
+ * new ones each), smoke (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS,
+ * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, DETERMINISTIC.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/clock.h"
+#include "engine/engine.h"
+
+enum { CONTEXT = 8192, SEQUENCES = 512 };
+
+struct bench {
+	struct engine *e;
+	uint32_t state; /* of the random ids */
+	uint64_t id;
+	float temperature, top_p;
+	uint64_t salt; /* so that no run finds the pages of another one */
+};
+
+static double now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
+}
+
+static int32_t random_id(struct bench *b, int64_t vocab)
+{
+	b->state = b->state * 1664525u + 1013904223u;
+	return (int32_t)(100 + (b->state >> 8) % (uint32_t)(vocab - 200));
+}
+
+static void must(enum status st, const struct error *err)
+{
+	if (!st)
+		return;
+	fprintf(stderr, "time_engine: %s\n", err->text);
+	exit(1);
+}
+
+/* Seconds for `count` requests of `prompt` tokens, `made` new ones each. *steps: steps that ran. */
+static double run(struct bench *b, int count, int prompt, int made, double *first_s)
+{
+	const int64_t vocab = engine_loaded(b->e)->weights.shape.vocab;
+	int32_t *ids = malloc((size_t)prompt * sizeof(*ids));
+	struct error err = {0};
+	const double begin = now_s();
+	int ended = 0;
+	bool idle = false;
+
+	*first_s = 0;
+	b->salt++;
+	for (int i = 0; i < count; i++) {
+		const struct engine_request r = {
+			.id = b->id++,
+			.adapter = -1,
+			.prompt = ids,
+			.prompt_count = (size_t)prompt,
+			.max_tokens = made,
+			.sampling = {.temperature = b->temperature,
+				     .top_p = b->top_p,
+				     .repetition = 1,
+				     .seed = b->id},
+			.logprobs = -1,
+			.prompt_logprobs = -1,
+			.cache_salt = b->salt,
+		};
+
+		for (int k = 0; k < prompt; k++)
+			ids[k] = random_id(b, vocab);
+		must(engine_submit(b->e, &r, &err), &err);
+	}
+	while (ended < count) {
+		const struct engine_event *event;
+		size_t events;
+
+		must(engine_step(b->e, &idle, &err), &err);
+		events = engine_events(b->e, &event);
+		for (size_t i = 0; i < events; i++) {
+			if (event[i].kind == ENGINE_EVENT_TOKEN && *first_s == 0)
+				*first_s = now_s() - begin;
+			if (event[i].kind != ENGINE_EVENT_END)
+				continue;
+			ended++;
+			if (event[i].end != ENGINE_END_LENGTH) {
+				fprintf(stderr, "time_engine: a request ended with %d: %s\n",
+					(int)event[i].end, event[i].text);
+				exit(1);
+			}
+		}
+	}
+	free(ids);
+	return now_s() - begin;
+}
+
+static void decode(struct bench *b, const char *name, int count, int prompt, int steps)
+{
+	double first, best = 1e30;
+
+	run(b, count, prompt, 16, &first); /* graphs and plans are made */
+	for (int i = 0; i < 3; i++) {
+		const double a = run(b, count, prompt, 16, &first),
+			     c = run(b, count, prompt, 16 + steps, &first);
+
+		best = fmin(best, (c - a) / steps);
+	}
+	printf("{\"what\": \"%s\", \"batch\": %d, \"context\": %d, \"step_ms\": %.3f, \"tokens_per_s\": %.0f}\n",
+	       name, count, prompt, best * 1e3, count / best);
+	fflush(stdout);
+}
+
+static void many(struct bench *b, const char *name, int count, int prompt, int made)
+{
+	double first;
+	const double s = run(b, count, prompt, made, &first);
+	const struct engine_facts f = engine_facts(b->e);
+
+	printf("{\"what\": \"%s\", \"requests\": %d, \"prompt\": %d, \"made\": %d, \"seconds\": %.3f, "
+	       "\"out_per_s\": %.0f, \"all_per_s\": %.0f, \"first_s\": %.3f, \"steps\": %llu, \"preemptions\": %llu}\n",
+	       name, count, prompt, made, s, count * (double)made / s, count * (double)(prompt + made) / s,
+	       first, (unsigned long long)f.steps, (unsigned long long)f.preemptions);
+	fflush(stdout);
+}
+
+static int number(const char *text)
+{
+	return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
+static void measure(struct bench *b, const char *what)
+{
+	b->temperature = 0;
+	b->top_p = 1;
+	if (!strcmp(what, "pre")) {
+		many(b, what, 32, 4096, 1);
+	} else if (!strcmp(what, "off")) {
+		many(b, what, 1024, 1000, 1000);
+	} else if (!strcmp(what, "smoke")) {
+		many(b, what, 8, 100, 16);
+	} else if (!strcmp(what, "b1t")) {
+		b->temperature = 0.7f;
+		b->top_p = 0.9f;
+		decode(b, what, 1, 128, 256);
+	} else if (!strcmp(what, "b1")) {
+		decode(b, what, 1, 128, 256);
+	} else if (*what == 'b' && number(what + 1) > 0) {
+		decode(b, what, number(what + 1), 512, 128);
+	} else {
+		fprintf(stderr, "time_engine: %s is not known\n", what);
+		exit(64);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = {.state = 1};
+	struct engine_options options = {.no_prefix_cache = true};
+	struct error err = {0};
+	double begin = now_s(), first;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: time_engine MODEL auto|cpu|gpu WHAT[,WHAT..]\n");
+		return 64;
+	}
+	options.load = (struct load_options){
+		.device = !strcmp(argv[2], "cpu")   ? LOAD_CPU
+			  : !strcmp(argv[2], "gpu") ? LOAD_GPU
+						    : LOAD_AUTO,
+		.model = argv[1],
+		.positions = CONTEXT,
+		.sequences = getenv("SEQUENCES") ? number(getenv("SEQUENCES")) : SEQUENCES,
+		.rows = number(getenv("ROWS")),
+		.cache_e4m3 = getenv("CACHE_FP8") != NULL,
+		.weights_e4m3 = getenv("WEIGHTS_FP8") != NULL,
+		.library_gemm = getenv("LIBRARY_GEMM") != NULL,
+		.deterministic = getenv("DETERMINISTIC") != NULL,
+	};
+	must(engine_create(&b.e, &options, &err), &err);
+	b.top_p = 1;
+	run(&b, 1, 16, 1, &first);
+	printf("{\"what\": \"start\", \"device\": \"%s\", \"load_s\": %.2f, \"first_token_s\": %.2f, \"pages\": %lld}\n",
+	       load_facts(engine_loaded(b.e)).device, engine_ready(b.e).load_s, now_s() - begin,
+	       (long long)engine_loaded(b.e)->pages);
+	fflush(stdout);
+	for (char *what = argv[3], *end; what; what = end) {
+		end = strchr(what, ',');
+		if (end)
+			*end++ = '\0';
+		measure(&b, what);
+	}
+	engine_destroy(&b.e);
+	return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists and attention of steps over a paged KV cache by the GPU's back end on the fake driver. */
+#include "model_gpu_bed.h"
+
+#include "fake_gpu.h"
+#include "model/gpu/internal.h"
+
+enum { SEQUENCES_MOST = 4, PAGES_MOST = 40, PAGES = 64, PAGE = 16, HEADS = 4, KV_HEADS = 2, DIM = 64, ROWS_MOST = 700 };
+
+struct paged_bed {
+	struct alone alone;
+	struct paged_room room;
+	struct mat qkv, o;
+	struct paged_layer layer;
+	uint16_t *host_qkv, *host_kv;
+	int32_t list[ROWS_MOST], begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST], page[SEQUENCES_MOST][PAGES_MOST], output[SEQUENCES_MOST];
+	struct paged_rows rows;
+};
+
+static const struct attention at = {.heads = HEADS, .kv_heads = KV_HEADS, .head_dim = DIM, .scale = 0.125f};
+static const struct paged_limits limits = {
+	.rows = ROWS_MOST, .outputs = SEQUENCES_MOST, .sequences = SEQUENCES_MOST, .pages = PAGES_MOST, .vocab = 100, .page_tokens = PAGE};
+
+static uint16_t *random_bf16(uint32_t stream, size_t count)
+{
+	uint16_t *p = malloc(count * sizeof(*p));
+
+	assert_non_null(p);
+	for (size_t i = 0; i < count; i++)
+		p[i] = bf16_of_f32(2 * random_f32(5, stream, i));
+	return p;
+}
+
+static void open_bed(struct paged_bed *b)
+{
+	struct error err = {0};
+	struct backend *back = &b->alone.back;
+
+	memset(b, 0, sizeof(*b));
+	fakes_take();
+	open_alone(&b->alone, 64 << 20, false);
+	b->qkv = (struct mat){.rows = ROWS_MOST, .cols = (HEADS + 2 * KV_HEADS) * DIM, .dtype = DTYPE_BF16};
+	b->o = (struct mat){.rows = ROWS_MOST, .cols = HEADS * DIM, .dtype = DTYPE_BF16};
+	b->layer.kv = (struct mat){.rows = PAGES * PAGE, .cols = 2 * KV_HEADS * DIM, .dtype = DTYPE_BF16};
+	must(workspace_paged(back, &at, &limits, &b->room, &err), &err);
+	must(arena_mat(back->arena, MEM_WORKSPACE, &b->qkv, "qkv", &err), &err);
+	must(arena_mat(back->arena, MEM_WORKSPACE, &b->o, "o", &err), &err);
+	must(arena_mat(back->arena, MEM_WORKSPACE, &b->layer.kv, "kv", &err), &err);
+	b->host_qkv = random_bf16(1, (size_t)(b->qkv.rows * b->qkv.cols));
+	b->host_kv = random_bf16(2, (size_t)(b->layer.kv.rows * b->layer.kv.cols));
+	must(back->ops->put(back, b->qkv, b->host_qkv, &err), &err);
+	must(back->ops->put(back, b->layer.kv, b->host_kv, &err), &err);
+	for (int32_t i = 0; i < ROWS_MOST; i++)
+		b->list[i] = i;
+	b->rows = (struct paged_rows){.token = b->list,
+				      .position = b->list,
+				      .slot = b->list,
+				      .begin = b->begin,
+				      .keys = b->keys,
+				      .page = b->page[0],
+				      .output = b->output,
+				      .page_ld = PAGES_MOST,
+				      .page_tokens = PAGE};
+}
+
+static void close_bed(struct paged_bed *b)
+{
+	gpu_backend_release(&b->alone.back);
+	free(b->host_qkv);
+	free(b->host_kv);
+}
+
+static void add_sequence(struct paged_bed *b, int32_t keys, int32_t rows)
+{
+	const int64_t s = b->rows.sequences++;
+
+	b->keys[s] = keys;
+	b->begin[s + 1] = b->begin[s] + rows;
+	b->output[s] = b->begin[s + 1] - 1;
+	for (int32_t i = 0; i * PAGE < keys && i < PAGES_MOST; i++)
+		b->page[s][i] = PAGES - 1 - (i * SEQUENCES_MOST + (int32_t)s) % (PAGES - 1);
+	b->rows.rows = b->begin[s + 1];
+	b->rows.outputs = b->rows.sequences;
+	b->rows.keys_most = keys > b->rows.keys_most ? keys : b->rows.keys_most;
+}
+
+static double number(const uint16_t *p, int64_t i)
+{
+	return (double)bf16_to_f32(p[i]);
+}
+
+/* One row and head by the definition. */
+static void expect_row(const struct paged_bed *b, int64_t sequence, int32_t row, int head, const uint16_t *o)
+{
+	const int64_t ld_q = b->qkv.cols, ld_kv = b->layer.kv.cols, kv = head / (HEADS / KV_HEADS) * DIM;
+	const int32_t keys = b->keys[sequence] - (b->begin[sequence + 1] - 1 - row);
+	double sum = 0, out[DIM] = {0};
+
+	for (int32_t j = 0; j < keys; j++) {
+		const int64_t at_key = ((int64_t)b->page[sequence][j / PAGE] * PAGE + j % PAGE) * ld_kv + kv;
+		double s = 0;
+
+		for (int d = 0; d < DIM; d++)
+			s += number(b->host_qkv, row * ld_q + head * DIM + d) * number(b->host_kv, at_key + d);
+		s = exp(s * (double)at.scale);
+		sum += s;
+		for (int d = 0; d < DIM; d++)
+			out[d] += s * number(b->host_kv, at_key + KV_HEADS * DIM + d);
+	}
+	for (int d = 0; d < DIM; d++)
+		assert_true(fabs(out[d] / sum - number(o, row * b->o.cols + head * DIM + d)) < 0.02);
+}
+
+/* Every row of a step, or every third of a large one. */
+static void expect_step(struct paged_bed *b)
+{
+	struct backend *back = &b->alone.back;
+	uint16_t *o = malloc((size_t)(b->o.rows * b->o.cols) * sizeof(*o));
+	struct error err = {0};
+	struct paged_rows device;
+
+	assert_non_null(o);
+	must(back->ops->paged_put(back, &b->rows, &b->room, &device, &err), &err);
+	must(back->ops->paged_attention(back, &device, &at, b->qkv, &b->layer, b->o, &err), &err);
+	must(back->ops->get(back, b->o, o, &err), &err);
+	for (int64_t s = 0; s < b->rows.sequences; s++)
+		for (int32_t row = b->begin[s]; row < b->begin[s + 1]; row += b->rows.rows > 100 ? 3 : 1)
+			for (int head = 0; head < HEADS; head++)
+				expect_row(b, s, row, head, o);
+	free(o);
+}
+
+static void clear_step(struct paged_bed *b)
+{
+	b->rows.sequences = b->rows.rows = b->rows.outputs = b->rows.keys_most = 0;
+}
+
+static void rows_attend_to_their_pages(void **state)
+{
+	struct paged_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b);
+	add_sequence(&b, 1, 1);
+	add_sequence(&b, 100, 1);
+	add_sequence(&b, 40, 7);
+	expect_step(&b);
+	for (int32_t i = 0; i < 5; i++) { /* more steps than places in pinned memory */
+		clear_step(&b);
+		add_sequence(&b, 16 + i, 1);
+		add_sequence(&b, 90, 3);
+		expect_step(&b);
+	}
+	clear_step(&b);
+	add_sequence(&b, 600, 560); /* of many rows, by tiles */
+	add_sequence(&b, 33, 1);
+	add_sequence(&b, 20, 20);
+	expect_step(&b);
+	assert_true(b.alone.back.cost.flop > 0);
+	close_bed(&b);
+}
+
+/* The operations of a step may be captured: addresses depend on the numbers of rows and outputs only. */
+static void lists_keep_their_addresses(void **state)
+{
+	struct paged_rows first, second;
+	struct error err = {0};
+	struct paged_bed b;
+	int32_t keys[2];
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b);
+	add_sequence(&b, 100, 1);
+	add_sequence(&b, 5, 1);
+	must(b.alone.back.ops->paged_put(&b.alone.back, &b.rows, &b.room, &first, &err), &err);
+	clear_step(&b);
+	add_sequence(&b, 7, 1);
+	add_sequence(&b, 300, 1);
+	must(b.alone.back.ops->paged_put(&b.alone.back, &b.rows, &b.room, &second, &err), &err);
+	assert_ptr_equal(first.token, second.token);
+	assert_ptr_equal(first.slot, second.slot);
+	assert_ptr_equal(first.output, second.output);
+	assert_ptr_equal(first.begin, second.begin);
+	must(b.alone.back.ops->get(&b.alone.back,
+				   (struct mat){.data = (void *)(uintptr_t)second.keys, .rows = 1, .cols = 2, .ld = 2, .dtype = DTYPE_I32},
+				   keys, &err),
+	     &err);
+	assert_int_equal(keys[0], 7);
+	assert_int_equal(keys[1], 300);
+	close_bed(&b);
+}
+
+static void expect_refused(struct paged_bed *b, const char *words)
+{
+	struct error err = {0};
+	struct paged_rows device;
+
+	assert_int_equal(b->alone.back.ops->paged_put(&b->alone.back, &b->rows, &b->room, &device, &err), STATUS_BUG);
+	assert_non_null(strstr(err.text, words));
+	error_clear(&err);
+	clear_step(b);
+}
+
+static void steps_beyond_their_room_are_refused(void **state)
+{
+	struct paged_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b);
+	add_sequence(&b, 5, 1);
+	b.rows.rows = ROWS_MOST + 1;
+	expect_refused(&b, "larger than its room");
+	add_sequence(&b, PAGES_MOST * PAGE + 1, 1);
+	expect_refused(&b, "room for 40 pages");
+	add_sequence(&b, 2, 3);
+	expect_refused(&b, "3 rows and 2 keys");
+	close_bed(&b);
+}
+
+static void other_caches_are_refused(void **state)
+{
+	struct attention wide = at;
+	struct paged_rows device;
+	struct error err = {0};
+	struct paged_room room;
+	struct paged_bed b;
+	struct backend *back = &b.alone.back;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b);
+	wide.head_dim = 80;
+	assert_int_equal(workspace_paged(back, &wide, &limits, &room, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "80"));
+	error_clear(&err);
+	add_sequence(&b, 5, 1);
+	must(back->ops->paged_put(back, &b.rows, &b.room, &device, &err), &err);
+	b.layer.kv.dtype = DTYPE_F16;
+	assert_int_equal(back->ops->paged_attention(back, &device, &at, b.qkv, &b.layer, b.o, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "this one is F16"));
+	error_clear(&err);
+	b.layer.kv.dtype = DTYPE_BF16;
+	gpu_of(back)->shared_most = 48 << 10;
+	assert_int_equal(back->ops->paged_attention(back, &device, &at, b.qkv, &b.layer, b.o, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "the GPU has 49152"));
+	error_clear(&err);
+	close_bed(&b);
+}
+
+static void a_driver_without_memory_is_reported(void **state)
+{
+	struct paged_rows device;
+	struct error err = {0};
+	struct paged_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b);
+	add_sequence(&b, 5, 1);
+	setenv("FAKE_CUDA", "cuMemHostAlloc=2@1", 1);
+	assert_int_equal(b.alone.back.ops->paged_put(&b.alone.back, &b.rows, &b.room, &device, &err), STATUS_NO_RESOURCE);
+	error_clear(&err);
+	unsetenv("FAKE_CUDA");
+	must(b.alone.back.ops->paged_put(&b.alone.back, &b.rows, &b.room, &device, &err), &err);
+	close_bed(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_attend_to_their_pages),	cmocka_unit_test(lists_keep_their_addresses),
+		cmocka_unit_test(steps_beyond_their_room_are_refused), cmocka_unit_test(other_caches_are_refused),
+		cmocka_unit_test(a_driver_without_memory_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints of compressed-tensors in E4M3: what is read from them, and what is refused. */
+#include "must.h"
+#include "scratch.h"
+#include "test.h"
+#include "weights_bed.h"
+
+#include <math.h>
+
+#include "model/files/safetensors/safetensors.h"
+#include "core/json/file.h"
+#include "model/tensor/dtype.h"
+
+enum { TENSORS_MOST = 128 };
+#define CHOSEN "model.layers.1.mlp.down_proj.weight"
+
+/* How the chosen tensor differs from a good one. */
+enum fault { GOOD, NO_FACTOR, TOO_MANY_FACTORS, FACTOR_NAN, ELEMENT_NAN, FACTOR_OF_NOBODY, FACTOR_E4M3 };
+
+struct folder {
+	struct safetensors_writer writer;
+	struct tensor tensor[TENSORS_MOST];
+	char name[TENSORS_MOST][NAME_SIZE + 8];
+	size_t count;
+};
+
+static bool is_matrix(const struct named *n)
+{
+	return n->layer >= 0 && !n->vector;
+}
+
+static uint8_t element(const struct named *n, int64_t i, enum fault fault)
+{
+	const uint8_t bits = (uint8_t)((uint64_t)(i * 37 + n->rows) * 2654435761u >> 11);
+
+	if (fault == ELEMENT_NAN && !strcmp(n->hf, CHOSEN) && i == 3 * n->cols + 5)
+		return 0xff;
+	return (bits & 0x7f) == 0x7f ? 0x12 : bits;
+}
+
+/* One factor for the tensors of even layers, one per row in the others. */
+static int64_t factors(const struct named *n)
+{
+	return n->layer % 2 ? n->rows : 1;
+}
+
+static float factor(const struct named *n, int64_t row)
+{
+	return ldexpf(1 + (float)(row % 5) / 8, -6 - (int)(n->layer % 2));
+}
+
+static void add_tensor(struct folder *f, const char *name, enum dtype dtype, int64_t rows, int64_t cols)
+{
+	struct tensor *t = &f->tensor[f->count];
+
+	assert_true(f->count < TENSORS_MOST);
+	snprintf(f->name[f->count], sizeof(f->name[0]), "%s", name);
+	*t = (struct tensor){
+		.name = f->name[f->count++], .dtype = dtype, .rank = cols ? 2 : 1, .dim = {rows, cols}};
+	assert_true(dtype_measure(t));
+}
+
+static void add_factor(struct folder *f, const struct named *n, enum fault fault)
+{
+	const bool chosen = !strcmp(n->hf, CHOSEN);
+	char name[NAME_SIZE + 8];
+
+	snprintf(name, sizeof(name), "%s_scale", n->hf);
+	if (!chosen || fault != NO_FACTOR)
+		add_tensor(f, name, chosen && fault == FACTOR_E4M3 ? DTYPE_E4M3 : DTYPE_F32,
+			   factors(n) + (chosen && fault == TOO_MANY_FACTORS), 1);
+	snprintf(name, sizeof(name), "%.*sinput_scale", (int)strlen(n->hf) - 6, n->hf);
+	if (n->layer == 0)
+		add_tensor(f, name, DTYPE_F32, 1, 0);
+}
+
+static void write_numbers(struct folder *f, const struct tensor *t, const struct shape *s, enum fault fault)
+{
+	struct error err = {0};
+	uint8_t *bytes = calloc(1, t->size);
+	struct named n;
+
+	if (names_find(&n, s, t->name) && t->dtype == DTYPE_E4M3) {
+		for (int64_t i = 0; i < n.rows * n.cols; i++)
+			bytes[i] = element(&n, i, fault);
+	} else if (names_find(&n, s, t->name)) {
+		random_weights(&n, SEED, 0, n.rows, (float *)(void *)bytes);
+	} else if (t->dtype == DTYPE_F32) {
+		char weight[NAME_SIZE + 8];
+		const char *tail = strstr(t->name, "_scale");
+		const bool of_weight =
+			tail && (snprintf(weight, sizeof(weight), "%.*s", (int)(tail - t->name), t->name),
+				 names_find(&n, s, weight));
+
+		for (int64_t i = 0; i < t->dim[0]; i++)
+			((float *)(void *)bytes)[i] = of_weight ? factor(&n, i) : 0.5f;
+		if (of_weight && fault == FACTOR_NAN && !strcmp(n.hf, CHOSEN))
+			((float *)(void *)bytes)[t->dim[0] - 1] = NAN;
+	}
+	if (safetensors_write(&f->writer, bytes, t->size, &err))
+		fail_msg("%s", err.text);
+	free(bytes);
+}
+
+/* A folder of the tiny model whose linear layers are E4M3. */
+static void write_folder(char dir[PATH_MAX], const char *scratch, const char *name, enum fault fault)
+{
+	static struct folder f;
+	char path[PATH_MAX + 32];
+	struct error err = {0};
+	json_t *config;
+	struct shape s;
+	enum status st;
+
+	f.count = 0;
+	shape_by_name(&s, "tiny", NULL);
+	make(dir, scratch, name, &s, DTYPE_F32, UINT64_MAX);
+	for (size_t i = 0; i < names_count(&s); i++) {
+		struct named n;
+
+		names_at(&n, &s, i);
+		add_tensor(&f, n.hf, is_matrix(&n) ? DTYPE_E4M3 : DTYPE_F32, n.vector ? n.cols : n.rows,
+			   n.vector ? 0 : n.cols);
+		if (is_matrix(&n))
+			add_factor(&f, &n, fault);
+	}
+	if (fault == FACTOR_OF_NOBODY)
+		add_tensor(&f, "model.layers.0.input_layernorm.weight_scale", DTYPE_F32, 1, 0);
+	snprintf(path, sizeof(path), "%s/model.safetensors", dir);
+	st = safetensors_write_begin(&f.writer, path, f.tensor, f.count, NULL, &err);
+	for (size_t i = 0; !st && i < f.count; i++)
+		write_numbers(&f, &f.tensor[i], &s, fault);
+	if (safetensors_write_end(&f.writer, st, &err))
+		fail_msg("%s", err.text);
+	snprintf(path, sizeof(path), "%s/config.json", dir);
+	assert_int_equal(json_file_read(&config, path, 1 << 20, NULL), STATUS_OK);
+	json_object_set_new(config, "quantization_config",
+			    json_pack("{s:s,s:s,s:{s:{s:[s],s:{s:i,s:s,s:s,s:b}}}}", "quant_method",
+				      "compressed-tensors", "format", "float-quantized", "config_groups",
+				      "group_0", "targets", "Linear", "weights", "num_bits", 8, "type",
+				      "float", "strategy", "channel", "symmetric", 1));
+	assert_int_equal(json_file_write(dir, "config.json", config, 0, NULL), STATUS_OK);
+}
+
+static void test_e4m3__numbers_are_their_elements_times_the_factor(void **state)
+{
+	struct error err = {0};
+	char dir[PATH_MAX];
+	struct weights w;
+	uint16_t *half;
+
+	write_folder(dir, *state, "good", GOOD);
+	if (weights_open(&w, dir, &err))
+		fail_msg("%s", err.text);
+	for (size_t k = 0; k < names_count(&w.shape); k++) {
+		struct named n;
+		float *is, *row;
+
+		names_at(&n, &w.shape, k);
+		if (!is_matrix(&n))
+			continue;
+		is = load(&w, n.hf);
+		row = malloc(sizeof(float) * (size_t)n.cols);
+		for (int64_t i = 0; i < n.rows * n.cols; i++) {
+			const uint8_t bits = element(&n, i, GOOD);
+			float due;
+
+			dtype_unpack(DTYPE_E4M3, &bits, &due, 1);
+			due *= factor(&n, factors(&n) == 1 ? 0 : i / n.cols);
+			assert_true(is[i] == due);
+		}
+		must(weights_rows(&w, n.hf, n.rows - 1, 1, row, &err), &err);
+		assert_memory_equal(row, is + (n.rows - 1) * n.cols, sizeof(float) * (size_t)n.cols);
+		free(is);
+		free(row);
+	}
+	/* In another type they are rounded. */
+	{
+		struct weights_slot slot = {.name = CHOSEN};
+		struct named n;
+		float *is = load(&w, CHOSEN);
+
+		assert_true(names_find(&n, &w.shape, CHOSEN));
+		half = malloc(2 * (size_t)(n.rows * n.cols));
+		slot.to = (struct mat){
+			.data = half, .rows = n.rows, .cols = n.cols, .ld = n.cols, .dtype = DTYPE_BF16};
+		must(weights_load(&w, &slot, 1, &err), &err);
+		for (int64_t i = 0; i < n.rows * n.cols; i++)
+			assert_int_equal(half[i], bf16_of_f32(is[i]));
+		/* Memory of the host has no factors beside the elements. */
+		slot.to.dtype = DTYPE_E4M3;
+		assert_int_equal(weights_load(&w, &slot, 1, NULL), STATUS_BUG);
+		free(half);
+		free(is);
+	}
+	weights_release(&w);
+}
+
+static void test_e4m3__a_bad_checkpoint_is_refused_by_name(void **state)
+{
+	static const struct {
+		enum fault fault;
+		const char *why;
+	} cases[] = {
+		{NO_FACTOR, CHOSEN " is E4M3 without a factor (" CHOSEN "_scale)"},
+		{TOO_MANY_FACTORS, CHOSEN "_scale has 97 factors of type F32; one, or one per row"},
+		{FACTOR_E4M3, CHOSEN "_scale has 96 factors of type E4M3"},
+		{FACTOR_NAN, CHOSEN "_scale has NaN or infinity"},
+		{FACTOR_OF_NOBODY,
+		 "model.layers.0.input_layernorm.weight_scale is not a tensor of such a model"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char dir[PATH_MAX], name[16];
+		struct error err = {0};
+		struct weights w;
+
+		snprintf(name, sizeof(name), "bad%zu", i);
+		write_folder(dir, *state, name, cases[i].fault);
+		if (!weights_open(&w, dir, &err) || !strstr(err.text, cases[i].why))
+			fail_msg("\"%s\" lacks \"%s\"", err.text, cases[i].why);
+	}
+}
+
+static void test_e4m3__an_element_that_is_nan_is_refused(void **state)
+{
+	struct weights_slot slot = {.name = CHOSEN};
+	struct error err = {0};
+	char dir[PATH_MAX];
+	struct weights w;
+	struct named n;
+
+	write_folder(dir, *state, "nan", ELEMENT_NAN);
+	if (weights_open(&w, dir, &err))
+		fail_msg("%s", err.text);
+	assert_true(names_find(&n, &w.shape, CHOSEN));
+	slot.to = (struct mat){.rows = n.rows, .cols = n.cols, .ld = n.cols, .dtype = DTYPE_F32};
+	slot.to.data = malloc(4 * (size_t)(n.rows * n.cols));
+	assert_int_equal(weights_load(&w, &slot, 1, &err), STATUS_BAD_INPUT);
+	if (!strstr(err.text, CHOSEN ": row 3 has NaN"))
+		fail_msg("%s", err.text);
+	free(slot.to.data);
+	weights_release(&w);
+}
+
+static void test_e4m3__every_number_is_its_value(void **state)
+{
+	(void)state;
+	for (unsigned b = 0; b < 256; b++) {
+		const uint8_t bits = (uint8_t)b;
+		const int exponent = (int)(b >> 3 & 15), fraction = (int)(b & 7);
+		const double value = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+		float f;
+
+		dtype_unpack(DTYPE_E4M3, &bits, &f, 1);
+		if ((b & 0x7f) == 0x7f)
+			assert_true(isnan(f));
+		else
+			assert_true((double)f == (b & 0x80 ? -value : value));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_e4m3__numbers_are_their_elements_times_the_factor,
+						scratch_create, scratch_remove),
+		cmocka_unit_test_setup_teardown(test_e4m3__a_bad_checkpoint_is_refused_by_name,
+						scratch_create, scratch_remove),
+		cmocka_unit_test_setup_teardown(test_e4m3__an_element_that_is_nan_is_refused, scratch_create,
+						scratch_remove),
+		cmocka_unit_test(test_e4m3__every_number_is_its_value),
+	};
+
+	return cmocka_run_group_tests_name("model_weights_e4m3", tests, NULL, NULL);
+}

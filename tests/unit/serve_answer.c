@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of each API from made-up events: valid JSON whatever the text, the same contents whole and streamed, one end. */
+#include "serve_bed.h"
+
+static struct serve_bed bed;
+
+static int open_bed(void **state)
+{
+	(void)state;
+	serve_bed_open(&bed, "qwen3");
+	return 0;
+}
+
+static int close_bed(void **state)
+{
+	(void)state;
+	serve_bed_close(&bed);
+	return 0;
+}
+
+static void send_text(struct choice *c, const char *text)
+{
+	struct prompt_ids ids = {0};
+	struct error err = {0};
+
+	assert_int_equal(prompter_text(bed.worker, text, strlen(text), false, &ids, &err), STATUS_OK);
+	for (size_t i = 0; i < ids.count; i++) {
+		const struct engine_event e = {.kind = ENGINE_EVENT_TOKEN, .token = ids.ids[i], .logprob = -0.5f,
+					       .tops = 1, .top = {{ids.ids[i], -0.5f}}};
+
+		answer_event(c, &e, 1000 + i);
+	}
+	free(ids.ids);
+}
+
+static void end_with(struct choice *c, enum engine_end end)
+{
+	const struct engine_event e = {.kind = ENGINE_EVENT_END, .end = end, .prompt_tokens = 5, .cached_tokens = 3,
+				       .text = "the \"reason\""};
+
+	answer_event(c, &e, 2000);
+}
+
+static struct answer *answer_for(enum protocol protocol, const char *body)
+{
+	struct error err = {0};
+	struct answer *a;
+
+	assert_int_equal(answer_create(&a, serve_bed_good(&bed, protocol, body), bed.prompter, 100, &err), STATUS_OK);
+	return a;
+}
+
+/* Each event of the stream is JSON; returns them as an array. */
+static json_t *events_of(const struct answer *a)
+{
+	json_t *all = json_array();
+	const char *at = text_str(&a->out), *end;
+	json_error_t why;
+
+	for (; (at = strstr(at, "data: ")); at = end) {
+		json_t *one;
+
+		at += 6;
+		end = strstr(at, "\n\n");
+		assert_non_null(end);
+		if (!strncmp(at, "[DONE]", 6))
+			continue;
+		one = json_loadb(at, (size_t)(end - at), 0, &why);
+		if (!one)
+			fail_msg("%s in %.*s", why.text, (int)(end - at), at);
+		json_array_append_new(all, one);
+	}
+	return all;
+}
+
+static json_t *body_of(const struct answer *a)
+{
+	json_error_t why;
+	json_t *body = json_loadb(text_str(&a->out), a->out.size, 0, &why);
+
+	if (!body)
+		fail_msg("%s in %s", why.text, text_str(&a->out));
+	return body;
+}
+
+/* Joins the texts at choices[0].delta.KEY or choices[0].KEY. */
+static void joined(const json_t *events, const char *key, struct text *out)
+{
+	const json_t *event;
+	size_t i;
+
+	json_array_foreach(events, i, event)
+	{
+		const json_t *choice = json_array_get(json_object_get(event, "choices"), 0);
+		const json_t *delta = json_object_get(choice, "delta");
+		const char *text = json_string_value(json_object_get(delta ? delta : choice, key));
+
+		text_add(out, text ? text : "");
+	}
+}
+
+static const char odd[] = "quote \" slash \\ tab \t line \n bell \x07 wörld \xf0\x9f\x98\x80 </script>";
+
+#define HI "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+
+static void test_answer__chat_whole_and_streamed(void **state)
+{
+	struct answer *a = answer_for(PROTOCOL_CHAT, "{" HI ",\"logprobs\":true,\"top_logprobs\":1}");
+	json_t *body, *events;
+	struct text text = {0}, thought = {0};
+
+	(void)state;
+	send_text(&a->choices[0], "<think>\nOh \"dear\"\n</think>\n\n");
+	send_text(&a->choices[0], odd);
+	assert_false(a->complete || a->streaming);
+	end_with(&a->choices[0], ENGINE_END_STOP);
+	assert_true(a->complete && a->http == 200);
+	body = json_array_get(json_object_get(body_of(a), "choices"), 0);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(body, "message"), "content")), odd);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(body, "message"), "reasoning_content")),
+			    "Oh \"dear\"");
+	assert_true(json_array_size(json_object_get(json_object_get(body, "logprobs"), "content")) > 20);
+	answer_destroy(&a);
+
+	a = answer_for(PROTOCOL_CHAT, "{" HI ",\"stream\":true,\"logprobs\":true,\"stream_options\":{\"include_usage\":true}}");
+	send_text(&a->choices[0], "<think>\nOh \"dear\"\n</think>\n\n");
+	send_text(&a->choices[0], odd);
+	assert_true(a->streaming && !a->complete);
+	end_with(&a->choices[0], ENGINE_END_LENGTH);
+	events = events_of(a);
+	joined(events, "content", &text);
+	joined(events, "reasoning_content", &thought);
+	assert_string_equal(text_str(&text), odd);
+	assert_string_equal(text_str(&thought), "Oh \"dear\"");
+	body = json_array_get(events, json_array_size(events) - 1);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(body, "usage"), "prompt_tokens")),
+			 a->request->prompts[0].count);
+	assert_non_null(strstr(a->out.data, "\"finish_reason\":\"length\""));
+	assert_string_equal(a->out.data + a->out.size - 14, "data: [DONE]\n\n");
+	json_decref(events);
+	text_release(&text);
+	text_release(&thought);
+	answer_destroy(&a);
+}
+
+static void test_answer__completions_of_several_prompts(void **state)
+{
+	struct answer *a = answer_for(PROTOCOL_COMPLETION, "{\"prompt\":[\"One\",\"Two\"],\"n\":2,\"echo\":true,\"stream\":true}");
+	struct engine_request r;
+	json_t *events;
+
+	(void)state;
+	assert_int_equal(a->count, 4);
+	answer_engine_request(&a->choices[2], &r);
+	assert_int_equal(r.prompt_count, a->request->prompts[1].count);
+	for (size_t i = 0; i < 4; i++)
+		send_text(&a->choices[3 - i], odd);
+	for (size_t i = 0; i < 4; i++) {
+		assert_false(a->complete);
+		end_with(&a->choices[i], ENGINE_END_STOP);
+		end_with(&a->choices[i], ENGINE_END_STOP); /* a second end changes nothing */
+	}
+	assert_true(a->complete);
+	events = events_of(a);
+	assert_non_null(strstr(a->out.data, "\"index\":2,\"text\":\"Two\""));
+	json_decref(events);
+	answer_destroy(&a);
+}
+
+static const char *const streamed[] = {"false", "true"};
+
+static void test_answer__messages_and_responses_are_json(void **state)
+{
+	static const enum protocol protocols[] = {PROTOCOL_MESSAGES, PROTOCOL_RESPONSES};
+	static const char *const bodies[] = {
+		"{" HI ",\"max_tokens\":99,\"tools\":[{\"name\":\"f\",\"input_schema\":{}}],\"stream\":%s}",
+		"{\"input\":\"hi\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}],\"stream\":%s}"};
+	char body[256];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct answer *a;
+
+		snprintf(body, sizeof(body), bodies[i / 2], streamed[i % 2]);
+		a = answer_for(protocols[i / 2], body);
+		send_text(&a->choices[0], "<think>Hm \"\n</think>");
+		send_text(&a->choices[0], odd);
+		send_text(&a->choices[0], "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"\\n\"}}\n</tool_call>\n<tool_call>\n"
+					  "{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
+		end_with(&a->choices[0], ENGINE_END_STOP);
+		assert_true(a->complete && !a->failed);
+		json_decref(i % 2 ? events_of(a) : body_of(a));
+		if (i % 2 && i / 2)
+			assert_non_null(strstr(a->out.data, "\"type\":\"response.completed\""));
+		answer_destroy(&a);
+	}
+}
+
+static void test_answer__errors_before_and_within_a_stream(void **state)
+{
+	static const struct {
+		enum engine_end end;
+		int http;
+	} ends[] = {{ENGINE_END_REFUSED, 400}, {ENGINE_END_FAILED, 500}, {ENGINE_END_CANCELLED, 503}, {ENGINE_END_DEADLINE, 503}};
+	static const enum protocol protocols[] = {PROTOCOL_CHAT, PROTOCOL_COMPLETION, PROTOCOL_MESSAGES, PROTOCOL_RESPONSES};
+	static const char *const bodies[] = {"{" HI ",\"stream\":true,\"n\":2}", "{\"prompt\":\"a\",\"stream\":true}",
+					     "{" HI ",\"max_tokens\":5,\"stream\":true}", "{\"input\":\"a\",\"stream\":true}"};
+	struct answer *a;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		a = answer_for(PROTOCOL_CHAT, bodies[0]);
+		end_with(&a->choices[1], ends[i].end);
+		assert_true(a->complete && a->failed && a->http == ends[i].http && !a->streaming);
+		json_decref(body_of(a));
+		end_with(&a->choices[0], ENGINE_END_STOP);
+		json_decref(body_of(a));
+		answer_destroy(&a);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		json_t *events;
+
+		a = answer_for(protocols[i], bodies[i]);
+		send_text(&a->choices[0], "Hello");
+		end_with(&a->choices[0], ENGINE_END_FAILED);
+		assert_true(a->complete && a->failed && a->streaming);
+		events = events_of(a);
+		assert_non_null(strstr(a->out.data, "the \\\"reason\\\""));
+		json_decref(events);
+		answer_destroy(&a);
+	}
+}
+
+static void test_answer__a_stop_string_cancels_and_waits(void **state)
+{
+	struct answer *a = answer_for(PROTOCOL_CHAT, "{" HI ",\"stop\":\"o\",\"stream\":true}");
+	const struct engine_event last = {.kind = ENGINE_EVENT_TOKEN, .token = 10};
+	struct prompt_ids ids = {0};
+	struct error err = {0};
+	bool cancel = false;
+
+	(void)state;
+	prompter_text(bed.worker, "Hello", 5, false, &ids, &err);
+	for (size_t i = 0; i < ids.count; i++) {
+		const struct engine_event e = {.kind = ENGINE_EVENT_TOKEN, .token = ids.ids[i]};
+
+		cancel |= answer_event(&a->choices[0], &e, 1);
+	}
+	assert_true(cancel && a->choices[0].finished && !a->complete);
+	assert_string_equal(a->choices[0].stop, "o");
+	assert_false(answer_event(&a->choices[0], &last, 2)); /* later tokens add nothing */
+	end_with(&a->choices[0], ENGINE_END_CANCELLED);
+	assert_true(a->complete && !a->failed);
+	assert_int_equal(answer_usage(a).tokens, ids.count);
+	free(ids.ids);
+	answer_destroy(&a);
+}
+
+static void test_answer__it_can_begin_again(void **state)
+{
+	struct answer *a = answer_for(PROTOCOL_CHAT, "{" HI "}");
+
+	(void)state;
+	send_text(&a->choices[0], "Hel");
+	answer_restart(a);
+	send_text(&a->choices[0], "Hello");
+	end_with(&a->choices[0], ENGINE_END_STOP);
+	assert_non_null(strstr(a->out.data, "\"content\":\"Hello\""));
+	answer_destroy(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answer__chat_whole_and_streamed),
+		cmocka_unit_test(test_answer__completions_of_several_prompts),
+		cmocka_unit_test(test_answer__messages_and_responses_are_json),
+		cmocka_unit_test(test_answer__errors_before_and_within_a_stream),
+		cmocka_unit_test(test_answer__a_stop_string_cancels_and_waits),
+		cmocka_unit_test(test_answer__it_can_begin_again),
+	};
+
+	return cmocka_run_group_tests(tests, open_bed, close_bed);
+}
