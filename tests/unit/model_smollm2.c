@@ -95,10 +95,8 @@ static int close_bed(void **state)
 	return 0;
 }
 
-/* 2.228 with q and k as the model was trained, 3.835 as GGUF stores them. */
-static void test_smollm2__mean_loss_of_a_paragraph(void **state)
+static double mean_loss(struct bed *b)
 {
-	struct bed *b = *state;
 	int32_t position[ROWS], target[ROWS], trained[ROWS], start[2] = {0};
 	struct batch batch;
 	struct saved saved;
@@ -141,14 +139,19 @@ static void test_smollm2__mean_loss_of_a_paragraph(void **state)
 		arena_reset(&b->arena, &mark);
 	}
 	saved_release(&saved);
-	loss /= n - 1;
-	assert_true(fabs(loss - 2.228) < 0.002);
+	return loss / (n - 1);
 }
 
-/* Many rows are multiplied by panels of numbers: nothing is rounded. */
+/* 2.228 with q and k as the model was trained, 3.835 as GGUF stores them. */
+static void test_smollm2__mean_loss_of_a_paragraph(void **state)
+{
+	assert_true(fabs(mean_loss(*state) - 2.228) < 0.002);
+}
+
+/* Rows are rounded to bytes before each product. */
 static void test_smollm2__mean_loss_in_blocks(void **state)
 {
-	test_smollm2__mean_loss_of_a_paragraph(state);
+	assert_true(fabs(mean_loss(*state) - 2.228) < 0.03);
 }
 
 struct taken {
