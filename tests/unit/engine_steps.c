@@ -20,6 +20,7 @@ struct bed {
 	int32_t start[DOCS_MOST + 1], docs;
 	uint32_t page[DOCS_MOST][PAGES / DOCS_MOST];
 	double worst, largest;
+	float *first; /* [rows, vocab] logits of the first pass; NaN: none yet */
 };
 
 static void bed_open(struct bed *b, const char *name)
@@ -43,6 +44,10 @@ static void bed_open(struct bed *b, const char *name)
 	must(load_open(&b->l, &o, &err), &err);
 	must(row_lists_create(&b->lists, &b->l.most, &err), &err);
 	b->token = (const int32_t *)(const void *)tensor_of(&b->expected, "token")->data;
+	docs = tensor_of(&b->expected, "full.logits");
+	b->first = malloc((size_t)(docs->dim[0] * docs->dim[1]) * sizeof(float));
+	assert_non_null(b->first);
+	memset(b->first, 0xff, (size_t)(docs->dim[0] * docs->dim[1]) * sizeof(float));
 	docs = tensor_of(&b->expected, "documents");
 	assert_in_range(docs->dim[0], 2, DOCS_MOST);
 	b->docs = (int32_t)docs->dim[0];
@@ -58,6 +63,7 @@ static void bed_open(struct bed *b, const char *name)
 
 static void bed_close(struct bed *b)
 {
+	free(b->first);
 	row_lists_destroy(&b->lists);
 	load_close(&b->l);
 	safetensors_release(&b->expected);
@@ -67,7 +73,12 @@ static void compare_row(struct bed *b, const struct mat *logits, int64_t at, int
 {
 	const struct tensor *due = tensor_of(&b->expected, "full.logits");
 	const float *made = (const float *)logits->data + at * logits->ld;
+	float *first = b->first + row * due->dim[1];
 
+	/* the bits of a row do not depend on what else is in the step */
+	if (isnan(first[0]))
+		memcpy(first, made, (size_t)due->dim[1] * sizeof(*first));
+	assert_memory_equal(made, first, (size_t)due->dim[1] * sizeof(*first));
 	for (int64_t i = 0; i < due->dim[1]; i++) {
 		float wanted;
 
@@ -148,19 +159,20 @@ static void test_steps__logits_are_those_of_transformers(void **state)
 	static const int32_t pieces[] = {64, 1, 3, 7};
 
 	(void)state;
-	for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++)
-		for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
-			struct bed b;
+	for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
+		struct bed b;
 
-			bed_open(&b, models[m]);
+		bed_open(&b, models[m]);
+		for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
 			all(&b, pieces[i]);
 			alone(&b, pieces[i]);
 			assert_true(b.largest > 0.1);
 			if (!(b.worst <= 2e-5 * b.largest))
 				fail_msg("%s in pieces of %d: %.3g of %.3g", models[m], pieces[i], b.worst,
 					 b.largest);
-			bed_close(&b);
 		}
+		bed_close(&b);
+	}
 }
 
 int main(void)
