@@ -6,6 +6,7 @@
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
 #include "model/cpu/cpu.h"
+#include "model/generation/choice.h"
 #include "model/generation/sampling.h"
 #include "unit/model_bed.h"
 #include "unit/must.h"
@@ -479,6 +480,84 @@ static void test_sample__the_plan_counts_the_same_cost(void **state)
 	close_bed(&b);
 }
 
+/* What choice_take promises, with a sort of everything. */
+static int by_share(const void *x, const void *y)
+{
+	const struct candidate *a = x, *b = y;
+
+	if (a->share != b->share)
+		return a->share > b->share ? -1 : 1;
+	return a->id < b->id ? -1 : 1;
+}
+
+static int32_t sorted_choice(const struct choice *s, struct candidate *c, int64_t count, double number)
+{
+	int64_t most = s->top_k && s->top_k < count ? s->top_k : count, stay = 0;
+	double all = 0, sum = 0;
+
+	if (most == count)
+		for (int64_t i = 0; i < count; i++)
+			all += c[i].share;
+	qsort(c, (size_t)count, sizeof(*c), by_share);
+	for (int64_t i = 0; most < count && i < most; i++)
+		all += c[i].share;
+	for (; stay < most && sum < s->top_p * all; stay++)
+		sum += c[stay].share;
+	while (stay > 1 && c[stay - 1].share < s->min_p)
+		stay--;
+	all = sum = 0;
+	for (int64_t i = 0; i < stay; i++)
+		all += c[i].share;
+	for (int64_t i = 0; i < stay; i++)
+		if (number * all < (sum += c[i].share))
+			return c[i].id;
+	return c[stay - 1].id;
+}
+
+static void test_sample__what_cannot_be_chosen_is_left_out_of_the_sort(void **state)
+{
+	enum { MANY = 5000 };
+	static const struct choice choices[] = {
+		{.top_p = 0.9},
+		{.top_k = 40, .top_p = 1},
+		{.top_k = 40, .top_p = 0.95},
+		{.top_k = 300, .top_p = 0.99},
+		{.top_p = 1, .min_p = 0.05},
+		{.top_p = 0.999999},
+		{.top_k = 1, .top_p = 1},
+		{.top_k = 7000, .top_p = 0.5},
+		{.top_k = 256, .top_p = 0.999, .min_p = 0.01},
+	};
+	static struct candidate a[MANY], b[MANY];
+
+	(void)state;
+	for (int spread = 0; spread < 3; spread++)
+		for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+			for (uint64_t n = 0; n < 12; n++) {
+				const double number = (random_u32(9, 1, n) + 0.5) * 0x1p-32;
+
+				for (int k = 0; k < MANY; k++) {
+					const double x = fabs((double)random_f32(9, 0, (uint64_t)k / 2));
+
+					/* in pairs of equals; flat, steep, and all of them equal */
+					a[k].share = spread == 2 ? 1 : exp((spread ? -30 : -3) * x);
+					a[k].id = k;
+				}
+				memcpy(b, a, sizeof(b));
+				assert_int_equal(choice_take(&choices[i], a, MANY, number),
+						 sorted_choice(&choices[i], b, MANY, number));
+			}
+}
+
+static void test_sample__a_share_that_is_no_number_still_gives_an_id(void **state)
+{
+	const struct choice choice = {.top_p = 0.5};
+	struct candidate c[3] = {{NAN, 4}, {NAN, 5}, {NAN, 6}};
+
+	(void)state;
+	assert_in_range(choice_take(&choice, c, 3, 0.5), 4, 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +570,8 @@ int main(void)
 		cmocka_unit_test(test_sample__a_mask_allows_only_its_ids),
 		cmocka_unit_test(test_sample__rows_beyond_their_lists_are_refused),
 		cmocka_unit_test(test_sample__the_plan_counts_the_same_cost),
+		cmocka_unit_test(test_sample__what_cannot_be_chosen_is_left_out_of_the_sort),
+		cmocka_unit_test(test_sample__a_share_that_is_no_number_still_gives_an_id),
 	};
 
 	return cmocka_run_group_tests_name("sample", tests, NULL, NULL);

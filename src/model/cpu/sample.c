@@ -72,17 +72,6 @@ static void find_tops(const struct desk *d, double log_all)
 		out->top_logprob[i] = (float)((double)out->top_logprob[i] - log_all);
 }
 
-/* Logarithm of the sum of exponentials. */
-static double log_sum(const float *x, int64_t n)
-{
-	const double most = (double)largest(x, n);
-	double sum = 0;
-
-	for (int64_t i = 0; i < n; i++)
-		sum += exp((double)x[i] - most);
-	return most + log(sum);
-}
-
 static void penalize(const struct desk *d)
 {
 	const struct sample_row *row = d->row;
@@ -120,6 +109,75 @@ static int64_t list_candidates(const struct desk *d)
 	return count;
 }
 
+/* exp of x <= 0 with an error of about one unit in the last place, without branches, for vectors. Below -700
+ * the result stays near 1e-304. Terms of the series up to x^13 / 13!. */
+static inline double exp_of(double x)
+{
+	static const double whole = 0x1.8p52; /* adding it leaves the nearest integer in the last bits */
+	double z, r, p;
+	uint64_t bits, zero;
+
+	x = x < -700 ? -700 : x;
+	z = x * 1.4426950408889634 + whole;
+	memcpy(&bits, &z, sizeof(bits));
+	memcpy(&zero, &whole, sizeof(zero));
+	z = z - whole;
+	r = x - z * 0x1.62e42feep-1;
+	r = r - z * 0x1.a39ef35793c76p-33;
+	p = 1 / 6227020800.0;
+	p = p * r + 1 / 479001600.0;
+	p = p * r + 1 / 39916800.0;
+	p = p * r + 1 / 3628800.0;
+	p = p * r + 1 / 362880.0;
+	p = p * r + 1 / 40320.0;
+	p = p * r + 1 / 5040.0;
+	p = p * r + 1 / 720.0;
+	p = p * r + 1 / 120.0;
+	p = p * r + 1 / 24.0;
+	p = p * r + 1 / 6.0;
+	p = p * r + 0.5;
+	p = p * r + 1;
+	p = p * r + 1;
+	bits = (bits - zero + 1023) << 52;
+	memcpy(&z, &bits, sizeof(z));
+	return p * z;
+}
+
+VECTOR static void exp_all(double *x, int64_t n)
+{
+#pragma omp simd
+	for (int64_t i = 0; i < n; i++)
+		x[i] = exp_of(x[i]);
+}
+
+/* Logarithm of the sum of exponentials. */
+VECTOR static double log_sum(const float *x, int64_t n, float most)
+{
+	double sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+	for (int64_t i = 0; i < n; i++)
+		sum += exp_of((double)(x[i] - most));
+	return (double)most + log(sum);
+}
+
+/* Logits become exp((logit - most) / temperature). */
+static void shares(struct candidate *c, int64_t count, double most, double temperature)
+{
+	enum { CHUNK = 256 };
+	double x[CHUNK];
+
+	for (int64_t begin = 0; begin < count; begin += CHUNK) {
+		const int64_t n = count - begin < CHUNK ? count - begin : CHUNK;
+
+		for (int64_t i = 0; i < n; i++)
+			x[i] = (c[begin + i].share - most) / temperature;
+		exp_all(x, n);
+		for (int64_t i = 0; i < n; i++)
+			c[begin + i].share = x[i];
+	}
+}
+
 static int32_t choose(const struct desk *d, int64_t count)
 {
 	const struct sample_row *row = d->row;
@@ -134,8 +192,7 @@ static int32_t choose(const struct desk *d, int64_t count)
 	if (row->temperature == 0)
 		return c[best].id;
 	most = c[best].share;
-	for (int64_t i = 0; i < count; i++)
-		c[i].share = exp((c[i].share - most) / (double)row->temperature);
+	shares(c, count, most, (double)row->temperature);
 	return choice_take(&choice, c, count,
 			   ((double)random_u32(row->seed, row->stream, row->index) + 0.5) * 0x1p-32);
 }
@@ -181,7 +238,7 @@ static void sample_row(void *arg, int64_t item, unsigned thread)
 		return;
 	}
 	if (d.row->logprobs >= 0 || d.row->given >= 0)
-		log_all = log_sum(d.logit, s->vocab);
+		log_all = log_sum(d.logit, s->vocab, largest(d.logit, s->vocab));
 	find_tops(&d, log_all);
 	if (d.row->given >= 0)
 		d.out->id = d.row->given;
