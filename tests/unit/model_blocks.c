@@ -6,7 +6,7 @@
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
 #include "model/cpu/cpu.h"
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/tensor/dtype.h"
 #include "unit/must.h"
 

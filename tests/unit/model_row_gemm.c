@@ -5,7 +5,7 @@
 #include <math.h>
 #include "core/math/random.h"
 #include "model/cpu/cpu.h"
-#include "model/cpu/row_gemm.h"
+#include "model/cpu/invariant/row_gemm.h"
 #include "model/tensor/dtype.h"
 #include "unit/must.h"
 

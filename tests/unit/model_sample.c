@@ -480,7 +480,7 @@ static void test_sample__the_plan_counts_the_same_cost(void **state)
 	close_bed(&b);
 }
 
-/* What choice_take promises, with a sort of everything. */
+/* The result of choice_take by a sort of all candidates. */
 static int by_share(const void *x, const void *y)
 {
 	const struct candidate *a = x, *b = y;

@@ -2,7 +2,7 @@
 #include "model/backend/cost.h"
 #include "kernel/step/sample.h"
 #include "kernel/train/flat_vector.h"
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/generation/choice.h"
 #include "model/gpu/paged/lists.h"
 #include "model/gpu/paged/work.h"

@@ -3,7 +3,7 @@
  * name; tests/unit/model_plan.c and model_gpu.c compare a step of both with the plan. */
 #include "kernel/train/rows.h"
 #include "model/backend/cost.h"
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/backend/plan_backend.h"
 
 /* The signatures are those of the table; counting needs few of the operands. */

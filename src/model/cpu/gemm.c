@@ -3,9 +3,9 @@
  * GEMM on a CPU. Each thread computes some rows or columns of the result, with single-threaded OpenBLAS, or
  * with the loops here if OpenBLAS is missing or the type is double.
  */
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/cpu/real.h"
-#include "model/cpu/row_gemm.h"
+#include "model/cpu/invariant/row_gemm.h"
 
 enum { GRAIN = 16 };	/* rows or columns; a register block of the libraries */
 enum { THIN_ROWS = 4 }; /* with fewer rows of x, reading y directly is faster than packing it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/cpu/real.h"
 
 static enum status cpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h,

@@ -6,7 +6,7 @@
  * only on its position.
  */
 #include "model/cpu/real.h"
-#include "model/cpu/row_gemm.h"
+#include "model/cpu/invariant/row_gemm.h"
 
 struct work {
 	const struct paged_rows *rows;
@@ -195,8 +195,8 @@ static void add_tile(const struct work *w, const struct block *b, const struct d
 	}
 }
 
-/* Keys begin .. begin + keys - 1, of which an earlier row sees fewer. What a row does not see is neither
- * looked at nor multiplied. */
+/* Keys begin .. begin + keys - 1, of which an earlier row sees fewer. A row neither looks at nor multiplies
+ * with later keys. */
 static void attend_tile(const struct work *w, const struct block *b, const struct desk *d, int64_t begin,
 			int64_t keys)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Embedding of the rows of a step, and their queries, keys and values with a KV cache in pages. */
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/cpu/real.h"
 
 struct embedding {

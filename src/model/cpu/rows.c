@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on rows: embedding, gathering, SwiGLU, dropout, conversion, sums of columns. */
 #include "core/math/random.h"
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/cpu/real.h"
 #include "model/tensor/dtype.h"
 #include "model/tensor/matrix.h"

@@ -249,7 +249,7 @@ static void sample_row(void *arg, int64_t item, unsigned thread)
 		d.out->logprob = (float)(raw - log_all);
 }
 
-/* What rows say about the lists and the matrices. */
+/* Rows refer to entries of the lists and of matrices, which must exist. */
 static enum status check(const struct sample *s, struct error *err)
 {
 	if (s->vocab > s->room->limits.vocab || s->logits.dtype != REAL_DTYPE)

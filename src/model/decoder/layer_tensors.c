@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/tensor/matrix.h"
 #include "model/decoder/layer_tensors.h"
 

@@ -14,8 +14,8 @@ struct choice {
 	double top_p;  /* choose among the fewest most likely ones with this total probability; 1: all */
 	double min_p;  /* only those with at least this share; 0: all */
 };
-/* Returns the id of a candidate. `number`, at least 0 and below 1, selects it: the shares of the candidates
- * that are left divide this range, in the order of ids if nothing is cut, else from the most likely one on.
- * count >= 1. The candidates, in the order of ids, are in another order afterwards. */
+/* Returns the id of a candidate. `number` selects it, at least 0 and below 1. The shares of the candidates
+ * that are left divide this range. If nothing is cut, they do so in the order of ids, else from the most
+ * likely one on. count >= 1. The candidates, in the order of ids, are in another order afterwards. */
 int32_t choice_take(const struct choice *choice, struct candidate *c, int64_t count, double number);
 #endif

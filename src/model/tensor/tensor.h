@@ -69,7 +69,7 @@ struct mat {
 	float *row_scale; /* E4M3 only: one scale per row */
 	int64_t rows, cols, ld;
 	enum dtype dtype;
-	bool panels; /* quantized weights, packed for a CPU's GEMMs (model/cpu/quantised_gemm.h) */
+	bool panels; /* quantized weights, packed for a CPU's GEMMs (model/cpu/invariant/quantised_gemm.h) */
 };
 
 enum { TENSOR_RANK_MAX = 8 };

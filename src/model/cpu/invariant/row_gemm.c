@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/cpu/row_gemm.h"
+#include "model/cpu/invariant/row_gemm.h"
 #include "model/cpu/real.h"
 #include "model/tensor/dtype.h"
 #include "model/tensor/matrix.h"
@@ -66,7 +66,7 @@ INLINE_ISA void plain_totals(plain_vec a, plain_vec b, plain_vec c, plain_vec d,
 	out[2] = plain_total(c);
 	out[3] = plain_total(d);
 }
-#include "model/cpu/row_tile.h"
+#include "model/cpu/invariant/row_tile.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE 1
@@ -114,7 +114,7 @@ INLINE_ISA void avx2_totals(__m256 a, __m256 b, __m256 c, __m256 d, float out[4]
 
 	_mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
 }
-#include "model/cpu/row_tile.h"
+#include "model/cpu/invariant/row_tile.h"
 
 #define TARGET_ISA __attribute__((target("avx512f,avx2,fma")))
 #define INLINE_ISA static inline __attribute__((always_inline, target("avx512f,avx2,fma")))
@@ -166,7 +166,7 @@ INLINE_ISA void avx512_totals(__m512 a, __m512 b, __m512 c, __m512 d, float out[
 
 	_mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
 }
-#include "model/cpu/row_tile.h"
+#include "model/cpu/invariant/row_tile.h"
 #else
 #define WIDE 0
 #endif

@@ -5,9 +5,9 @@
  * the sum over its blocks in their order, so its bits do not depend on the number of rows.
  *
  * Weights are packed once after loading (struct mat, `panels`): 16 rows are interleaved, so that one vector
- * holds four elements of each. For each block a panel has its 16 scales (and for Q4_1 16 least values), then
- * the rows' groups of four bytes: byte group 0 of 16 rows, byte group 1, ... Rows beyond the last whole panel
- * stay as they are.
+ * holds four elements of each. For each block, a panel has 16 scales first (for Q4_1 also 16 least values).
+ * Then come the first four bytes of each row's block, the next four bytes of each, and so on. Rows beyond the
+ * last whole panel stay as they are.
  */
 #ifndef MODEL_CPU_QUANTISED_GEMM_H
 #define MODEL_CPU_QUANTISED_GEMM_H

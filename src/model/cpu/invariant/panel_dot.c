@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dot products of panels of quantized weights and quantized rows, for each kind of vector instructions. */
-#include "model/cpu/quantised_gemm.h"
+#include "model/cpu/invariant/quantised_gemm.h"
 #include "model/tensor/dtype.h"
 
 enum { WORDS = CPU_PANEL * 4, SCALES = CPU_PANEL * 2 };
@@ -176,7 +176,7 @@ void tile_512(enum dtype dtype, const uint8_t *w, const struct cpu_rows *x, int6
 #define ISA "avxvnni,avx2,fma,f16c"
 #define NAME(part) avx_vnni_##part
 #define DOT(sum, u, s) _mm256_dpbusd_avx_epi32(sum, u, s)
-#include "model/cpu/panel_dot_256.h"
+#include "model/cpu/invariant/panel_dot_256.h"
 
 /* Without such an instruction. u: unsigned bytes, s: signed bytes. The sum of two products is at most
  * 2 * 128 * 127, which fits into 16 bits. */
@@ -184,7 +184,7 @@ void tile_512(enum dtype dtype, const uint8_t *w, const struct cpu_rows *x, int6
 #define NAME(part) avx2_##part
 #define DOT(sum, u, s)                                                                                       \
 	_mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)))
-#include "model/cpu/panel_dot_256.h"
+#include "model/cpu/invariant/panel_dot_256.h"
 
 #define AVX512_PANELS(name, dtype)                                                                           \
 	TARGET(AVX512)                                                                                       \
