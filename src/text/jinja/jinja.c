@@ -9,7 +9,7 @@
 #include "text/jinja/run.h"
 
 const struct jinja_limits jinja_limits_default = {
-	.steps = 50000000, .memory = (size_t)1 << 30, .output = (size_t)256 << 20, .depth = 1000};
+	.steps = 20000000, .memory = (size_t)512 << 20, .output = (size_t)128 << 20, .depth = 1000};
 
 int jinja_name(struct jinja *j, const char *bytes, size_t size)
 {

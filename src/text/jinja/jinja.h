@@ -41,7 +41,7 @@ struct jinja_limits {
 	size_t memory, output; /* bytes of all values; bytes written, captured text included */
 	int depth;	       /* nested evaluations */
 };
-/* 50 million steps, 1 GiB, 256 MiB, 1000. */
+/* 20 million steps, 512 MiB, 128 MiB, 1000. */
 extern const struct jinja_limits jinja_limits_default;
 enum { JINJA_SOURCE_MAX = 1 << 20, JINJA_NODES_MAX = 200000, JINJA_NESTING_MAX = 200 };
 

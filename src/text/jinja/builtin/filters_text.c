@@ -287,9 +287,10 @@ static bool real_of(const struct value *in, double *out)
 {
 	char copy[400], *end;
 
-	*out = in->kind == VALUE_FLOAT ? in->real
-	       : in->kind == VALUE_INT ? (double)in->integer
-				       : (double)in->truth;
+	*out = in->kind == VALUE_FLOAT	? in->real
+	       : in->kind == VALUE_INT	? (double)in->integer
+	       : in->kind == VALUE_BOOL ? (double)in->truth
+					: 0;
 	if (in->kind != VALUE_STRING)
 		return in->kind == VALUE_FLOAT || in->kind == VALUE_INT || in->kind == VALUE_BOOL;
 	if (!number_text(in, copy, sizeof(copy)) || strpbrk(copy, "xXpP"))
