@@ -227,12 +227,12 @@ static void test_jinja__limits_hold(void **state)
 				 STATUS_NO_RESOURCE, "t:1:39: the template exceeds its limit of steps"));
 	for (int i = 0; i < 300; i++)
 		text_add(&deep, i ? "(" : "{{ ");
-	assert_true(expect_error(text_str(&deep), NULL, STATUS_BAD_INPUT, "t:1:203: brackets are nested too deeply"));
+	assert_true(expect_error(text_str(&deep), NULL, STATUS_BAD_INPUT, "t:1:204: brackets are nested too deeply"));
 	text_release(&deep);
 	for (int i = 0; i < 300; i++)
 		text_add(&deep, i ? "not " : "{{ ");
 	text_add(&deep, "1 }}");
-	assert_true(expect_error(text_str(&deep), NULL, STATUS_BAD_INPUT, "t:1:800: more than 200 constructs are nested"));
+	assert_true(expect_error(text_str(&deep), NULL, STATUS_BAD_INPUT, "t:1:804: more than 200 constructs are nested"));
 	text_release(&deep);
 }
 
