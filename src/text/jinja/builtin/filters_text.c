@@ -180,8 +180,9 @@ FILTER(filter_indent)
 		return run_fail(r, "indent allows a width of at most %zu", strlen(blanks));
 	else
 		width = value_string(blanks, count > 0 ? (size_t)count : 0, JINJA_DATA);
-	if (!string_of(r, in, &text))
-		return false;
+	if (in->kind != VALUE_STRING)
+		return run_fail(r, "a value of type %s cannot be indented", value_type(in));
+	text = *in;
 	for (; at <= text.string.size; at = next) {
 		line = line_at(&text, at, &next);
 		if (!run_charge_bytes(r, width.string.size + 64) || o.text.size > r->limits.memory) {
