@@ -81,7 +81,7 @@ static bool expect_error(const char *source, const struct jinja_limits *limits, 
 	bool good;
 
 	if (st != due || strcmp(err.text, why) != 0)
-		print_message("%s: expected \"%s\", got status %d \"%s\"\n", source, why, st, err.text);
+		print_message("%.60s: expected \"%s\", got status %d \"%s\"\n", source, why, st, err.text);
 	good = st == due && !strcmp(err.text, why);
 	jinja_output_release(&out);
 	json_decref(variables);
@@ -225,6 +225,20 @@ static void test_jinja__limits_hold(void **state)
 	assert_true(expect_error("{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}",
 				 &(struct jinja_limits){.steps = 10000, .memory = 1 << 28, .output = 1, .depth = 50},
 				 STATUS_NO_RESOURCE, "t:1:39: the template exceeds its limit of steps"));
+	assert_true(expect_error("{% macro m(x) %}{{ [m(x)] }}{% endmacro %}{{ m(1) }}", NULL, STATUS_NO_RESOURCE,
+				 "t:1:17: the template exceeds its limit of nesting"));
+	text_add(&deep, "{% macro m() %}{{ 1");
+	for (int i = 0; i < 60000; i++)
+		text_add(&deep, "+1");
+	text_add(&deep, " }}{% endmacro %}{{ m(1, a=2) }}");
+	assert_true(expect_error(text_str(&deep), NULL, STATUS_BAD_INPUT,
+				 "t:1:120040: the macro takes at most 0 arguments, but got 1"));
+	text_release(&deep);
+	for (int i = 0; i < 1100; i++)
+		text_addf(&deep, "{{ x%d }}", i);
+	assert_true(expect_error(text_str(&deep), NULL, STATUS_BAD_INPUT,
+				 "t:1:10114: the template has more than 1024 variables"));
+	text_release(&deep);
 	for (int i = 0; i < 300; i++)
 		text_add(&deep, i ? "(" : "{{ ");
 	assert_true(expect_error(text_str(&deep), NULL, STATUS_BAD_INPUT, "t:1:204: brackets are nested too deeply"));

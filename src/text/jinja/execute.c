@@ -6,14 +6,15 @@
 bool frame_set(struct jinja_run *r, struct frame *f, int name, const struct value *v)
 {
 	struct binding *b;
+	uint64_t seen = 0;
 
-	for (b = f->first; b; b = b->next) {
+	for (b = f->first; b; b = b->next, seen++) {
 		if (b->name == name) {
 			b->value = *v;
-			return true;
+			return run_charge(r, seen / 8);
 		}
 	}
-	b = run_take(r, sizeof(*b));
+	b = run_charge(r, seen / 8) ? run_take(r, sizeof(*b)) : NULL;
 	if (!b)
 		return false;
 	*b = (struct binding){.name = name, .value = *v, .next = f->first};

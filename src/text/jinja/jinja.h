@@ -43,7 +43,12 @@ struct jinja_limits {
 };
 /* 20 million steps, 512 MiB, 128 MiB, 1000. */
 extern const struct jinja_limits jinja_limits_default;
-enum { JINJA_SOURCE_MAX = 1 << 20, JINJA_NODES_MAX = 200000, JINJA_NESTING_MAX = 200 };
+enum {
+	JINJA_SOURCE_MAX = 1 << 20,
+	JINJA_NODES_MAX = 200000,
+	JINJA_NESTING_MAX = 200,
+	JINJA_NAMES_MAX = 1024 /* variables */
+};
 
 /* A compiled template. It is immutable, so several threads may render it at once. */
 struct jinja;

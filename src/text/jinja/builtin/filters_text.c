@@ -74,8 +74,10 @@ FILTER(filter_trim)
 		return false;
 	if (!string_of(r, in, &text))
 		return false;
+	if (!run_charge_bytes(r, text.string.size * (characters ? characters->string.size + 1 : 1)))
+		return false;
 	*out = string_strip(&text, characters, STRIP_BOTH);
-	return run_charge_bytes(r, text.string.size);
+	return true;
 }
 
 FILTER(filter_replace)
