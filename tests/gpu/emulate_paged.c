@@ -30,6 +30,14 @@ static void copy_wait(uint32_t later)
 	emulate_wait(later);
 }
 
+static void grid_wait(void)
+{
+}
+
+static void grid_release(void)
+{
+}
+
 static uint16_t element(uint32_t row_at, uint32_t i)
 {
 	return ((const uint16_t *)((const char *)shared + row_at))[i];

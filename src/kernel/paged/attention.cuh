@@ -638,8 +638,10 @@ static __device__ __forceinline__ void attend(const struct paged_attention_args 
 
 	if (shared_address(0) % 256)
 		__trap(); /* piece_at */
+	grid_release();
 	if (!ring_enter(a, &r, &u))
 		ring_open(a, &r);
+	grid_wait(); /* lists are older than the grid ahead, keys are not */
 	for (uint32_t i = 0; i < a->depth; i++)
 		ring_fill(a, &r, D, E4M3);
 	while (unit < r.units) {
