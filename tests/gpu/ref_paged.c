@@ -59,7 +59,7 @@ static double cached(const struct caller *c, const struct paged_unit *u, int64_t
 	       (double)((const float *)(uintptr_t)a->scale)[row * a->ld_scale + head];
 }
 
-/* Keys, then values of a unit's sequence and KV head: [2][keys][dim]. Owner: caller. */
+/* [2][keys][dim] keys, then values of a unit's sequence and KV head. Owner: caller. */
 static double *cache_of(const struct caller *c, const struct paged_unit *u, int64_t keys)
 {
 	double *kv = malloc((size_t)(2 * keys * c->dim) * sizeof(double));
