@@ -128,7 +128,8 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 /* Tiles, as units of one query head. */
 static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
 {
-	const struct paged_tiles_args *t = args;
+	struct paged_tiles_args copy; /* aligned, as the driver's own copy is */
+	const struct paged_tiles_args *t = memcpy(&copy, args, sizeof(copy));
 	const int64_t dim = strstr(entry, "d128") ? 128 : 64;
 	const uint32_t kv_heads = t->dense.kv_heads, group = t->dense.heads / kv_heads;
 	struct paged_attention_args a = {
