@@ -450,38 +450,59 @@ static bool add_plain(struct states *s, struct state *state, struct state_set *t
 	return add_wide(s, &from, to);
 }
 
-/* Follows all plain characters level by level, until a level refuses one or reaches no new state. */
-uint32_t state_plain(struct states *s, struct state *from, uint32_t most)
+/* One more plain character from each state of the level. States that were reached before are left out. False:
+ * a character is refused. */
+static bool next_level(struct states *s, struct state_set *level, struct state_set *seen)
 {
-	struct state_set seen = {.items = {from}, .count = 1}, level = seen, next;
-	uint32_t chars = 0;
+	struct state_set next = {.count = 0};
+
+	for (unsigned i = 0; i < level->count; i++)
+		if (!add_plain(s, level->items[i], &next))
+			return false;
+	level->count = 0;
+	for (unsigned i = 0; i < next.count; i++) {
+		bool known = false;
+
+		for (unsigned k = 0; k < seen->count && !known; k++)
+			known = seen->items[k] == next.items[i];
+		if (known)
+			continue;
+		level->items[level->count++] = next.items[i];
+		/* A long chain of states needs no memory of all of them: only loops need it. */
+		if (seen->count < PLAIN_SET)
+			seen->items[seen->count++] = next.items[i];
+	}
+	return true;
+}
+
+/* Follows all plain characters level by level, until a level refuses one or reaches no new state. In a string
+ * of bounded length the levels are a chain of single states; the next state of the chain goes on at its end.
+ */
+uint32_t state_plain(struct states *s, struct state *from)
+{
+	struct state *begin = from->far ? from->far : from, *second;
+	struct state_set level = {.items = {begin}, .count = 1}, seen = level;
+	uint32_t chars = from->far ? from->far_chars : 0;
+	bool chain = true, fine = true;
 
 	if (from->plain >= 0)
 		return (uint32_t)from->plain;
-	while (chars < most && level.count) {
-		bool fine = true;
+	while (fine && chars < PLAIN_CHARS && level.count) {
+		struct state_set reached = level;
 
-		next.count = 0;
-		for (unsigned i = 0; fine && i < level.count; i++)
-			fine = add_plain(s, level.items[i], &next);
+		fine = next_level(s, &reached, &seen);
 		if (!fine)
 			break;
+		level = reached;
+		chain &= level.count == 1;
 		chars++;
-		level.count = 0;
-		for (unsigned i = 0; i < next.count; i++) {
-			bool known = false;
-
-			for (unsigned k = 0; k < seen.count && !known; k++)
-				known = seen.items[k] == next.items[i];
-			if (known)
-				continue;
-			level.items[level.count++] = next.items[i];
-			/* A long chain of states needs no memory of all of them: only loops need it. */
-			if (seen.count < PLAIN_SET)
-				seen.items[seen.count++] = next.items[i];
-		}
 	}
-	from->plain = (int32_t)(level.count ? chars : most);
+	from->plain = level.count ? (int32_t)chars : PLAIN_FOREVER;
+	second = from->next[s->plain_class[0]];
+	if (chain && level.count == 1 && chars > 1 && second && second != &state_dead && second != from) {
+		second->far = level.items[0];
+		second->far_chars = chars - 1;
+	}
 	return (uint32_t)from->plain;
 }
 
@@ -509,6 +530,7 @@ void states_sweep(struct states *s)
 			}
 			memset(state->next, 0, s->a->classes * sizeof(state->next[0]));
 			state->marked = false;
+			state->far = NULL;
 			at = &state->chain;
 		}
 	}

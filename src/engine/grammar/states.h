@@ -27,6 +27,8 @@ struct state {
 	struct state *chain;	   /* next of the same hash bucket */
 	struct token_set *allowed; /* NULL: not computed yet */
 	int32_t plain; /* plain characters that may always follow, see state_plain; -1: not computed yet */
+	struct state *far; /* the one state after far_chars plain characters in any order; NULL: not known */
+	uint32_t far_chars;
 	uint32_t hash, count;
 	bool complete; /* the text may end here */
 	bool marked;
@@ -72,9 +74,10 @@ void states_release(struct states *s);
 struct state *states_start(struct states *s);
 /* The state after one more byte; &state_dead: refused; NULL: the limit or memory is exceeded. */
 struct state *state_step(struct states *s, struct state *from, uint8_t byte);
-/* At least so many plain characters (vocab.h) may follow in every order; at most `most`. NULL-like failure is
- * reported as 0, which is always true. */
-uint32_t state_plain(struct states *s, struct state *from, uint32_t most);
+/* At least so many plain characters (vocab.h) may follow in every order: 0 to PLAIN_CHARS, or PLAIN_FOREVER.
+ * If a limit or memory is exceeded, the answer is smaller, which is always right. */
+enum { PLAIN_CHARS = 32, PLAIN_FOREVER = 1 << 20 };
+uint32_t state_plain(struct states *s, struct state *from);
 /* Frees all states that are not marked, and the masks of those that are. Marks are cleared. */
 void states_sweep(struct states *s);
 #endif
