@@ -152,6 +152,7 @@ campaigns() {
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign walks build/src/assay . build
+	campaign grammars build/tests/grammar_walk .
 	campaign fuzz build-fuzz . "${LONG_FUZZ:-60}"
 }
 

@@ -309,6 +309,8 @@ static void test_compile__limits(void **state)
 	bed_refused(source, &(struct grammar_limits){.source_bytes = 10}, STATUS_NO_RESOURCE,
 		    "limit: source_bytes");
 	bed_refused(source, &(struct grammar_limits){.nodes = 10}, STATUS_NO_RESOURCE, "limit: nodes");
+	bed_refused("{\"type\":\"regex\",\"pattern\":\"[acegikmoqsuwy02468]{20}\"}",
+		    &(struct grammar_limits){.nodes = 30}, STATUS_NO_RESOURCE, "more than 240 edges");
 	bed_refused(source, &(struct grammar_limits){.steps = 10}, STATUS_NO_RESOURCE, "limit: steps");
 }
 

@@ -358,21 +358,44 @@ struct state *states_start(struct states *s)
 	return s->start;
 }
 
+/* Visits the targets of all edges that read this byte. Narrows low to high, the bytes around it that the same
+ * edges read. */
+static void read_byte(struct states *s, const struct state *from, uint8_t byte, uint8_t *low, uint8_t *high)
+{
+	for (uint32_t i = 0; i < from->count; i++) {
+		const struct edge *e;
+
+		for (uint32_t at = s->a->nodes[from->configs[i].node].first; at != EDGE_NONE; at = e->next) {
+			e = &s->a->edges[at];
+			if (e->kind != EDGE_BYTE)
+				continue;
+			if (byte < e->low) {
+				*high = e->low - 1 < *high ? (uint8_t)(e->low - 1) : *high;
+			} else if (byte > e->high) {
+				*low = e->high + 1 > *low ? (uint8_t)(e->high + 1) : *low;
+			} else {
+				*low = e->low > *low ? e->low : *low;
+				*high = e->high < *high ? e->high : *high;
+				visit(s, e->target, from->configs[i].frame);
+			}
+		}
+	}
+}
+
 struct state *state_step(struct states *s, struct state *from, uint8_t byte)
 {
-	struct state **next = &from->next[s->a->class_of[byte]];
+	struct state *next = from->next[s->a->class_of[byte]];
+	uint8_t low = 0, high = 255;
 
-	if (*next)
-		return *next;
+	if (next)
+		return next;
 	begin_work(s);
-	for (uint32_t i = 0; i < from->count; i++)
-		for (uint32_t e = s->a->nodes[from->configs[i].node].first; e != EDGE_NONE;
-		     e = s->a->edges[e].next)
-			if (s->a->edges[e].kind == EDGE_BYTE && byte >= s->a->edges[e].low &&
-			    byte <= s->a->edges[e].high)
-				visit(s, s->a->edges[e].target, from->configs[i].frame);
+	read_byte(s, from, byte, &low, &high);
 	close_work(s);
-	return s->failed ? NULL : (*next = intern(s));
+	next = s->failed ? NULL : intern(s);
+	for (unsigned class = s->a->class_of[low]; next && class <= s->a->class_of[high]; class ++)
+		from->next[class] = next;
+	return next;
 }
 
 enum { PLAIN_SET = 16 };
