@@ -72,8 +72,8 @@ struct grammar_limits {
  * Strict refuses a schema keyword that the automaton cannot enforce. Otherwise the keyword becomes a warning.
  * The default is false.
  *
- * Errors: BAD_INPUT (the source is malformed, with the JSON path), UNSUPPORTED (a keyword or a construct,
- * with the path), NO_RESOURCE (a limit, with the path and the limit's name).
+ * Errors name the JSON path. BAD_INPUT: the source is malformed. UNSUPPORTED: a keyword or construct cannot
+ * be enforced. NO_RESOURCE: a limit, which is named, or memory is exceeded.
  */
 struct grammar;
 enum status grammar_compile(struct grammar **out, const struct grammar_vocab *vocab, const char *source,

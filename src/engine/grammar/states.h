@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The states that texts of one grammar reach, made when they are first reached. A state is the set of all
- * (node, frame) that the text may stand at; a frame is a linked stack of open calls. Equal states are one
- * object, so their transitions and masks are computed once for all sequences.
+ * pairs of node and frame that the text may have reached. A frame is a linked stack of open calls. Equal
+ * states are one object, so their transitions and masks are computed once for all sequences.
  *
  * The owner's lock protects all functions. Memory is bounded: the owner marks the states in use and sweeps
  * the rest when `bytes` exceeds its budget.
