@@ -54,6 +54,7 @@ struct grammar_limits {
 	size_t steps;	     /* units of work of the compiler; 4,000,000, about a second */
 	size_t depth;	     /* nesting of objects, arrays and rules in a text; 128 */
 	size_t cache_bytes;  /* states and masks kept while sequences run; 64 MiB, at least 1 MiB */
+	size_t mask_steps;   /* units of work of one call on a state; 4,000,000, about 0.3 s */
 };
 
 /*

@@ -17,12 +17,14 @@ static uint32_t mix(uint32_t a, uint32_t b)
 	return (uint32_t)(z >> 32) ^ (uint32_t)z;
 }
 
-enum status states_init(struct states *s, const struct automaton *a, size_t budget, struct error *err)
+enum status states_init(struct states *s, const struct automaton *a, size_t budget, size_t steps,
+			struct error *err)
 {
 	bool plain[256] = {false};
 
 	*s = (struct states){.a = a,
 			     .budget = budget,
+			     .steps = steps,
 			     .bucket_count = BUCKETS,
 			     .frame_bucket_count = BUCKETS,
 			     .frame_count = 1,
@@ -192,6 +194,14 @@ static bool grow_seen(struct states *s)
 	return true;
 }
 
+/* Counts work. False: too much for one call. */
+static bool use_steps(struct states *s, size_t steps)
+{
+	s->failed |= steps > s->steps_left;
+	s->steps_left -= s->failed ? 0 : steps;
+	return !s->failed;
+}
+
 /* Adds a configuration once, unless its text cannot end within the nesting limit. */
 static void visit(struct states *s, uint32_t node, uint32_t frame)
 {
@@ -205,7 +215,8 @@ static void visit(struct states *s, uint32_t node, uint32_t frame)
 		if (s->work.items[s->seen[at] - 1].node == node &&
 		    s->work.items[s->seen[at] - 1].frame == frame)
 			return;
-	if (s->work.count >= WORK_MOST || !list_add(&s->work, (struct config){node, frame})) {
+	if (!use_steps(s, 1) || s->work.count >= WORK_MOST ||
+	    !list_add(&s->work, (struct config){node, frame})) {
 		s->failed = true;
 		return;
 	}
@@ -362,11 +373,13 @@ struct state *states_start(struct states *s)
  * edges read. */
 static void read_byte(struct states *s, const struct state *from, uint8_t byte, uint8_t *low, uint8_t *high)
 {
-	for (uint32_t i = 0; i < from->count; i++) {
+	for (uint32_t i = 0; i < from->count && !s->failed; i++) {
 		const struct edge *e;
+		size_t edges = 0;
 
 		for (uint32_t at = s->a->nodes[from->configs[i].node].first; at != EDGE_NONE; at = e->next) {
 			e = &s->a->edges[at];
+			edges++;
 			if (e->kind != EDGE_BYTE)
 				continue;
 			if (byte < e->low) {
@@ -379,6 +392,7 @@ static void read_byte(struct states *s, const struct state *from, uint8_t byte, 
 				visit(s, e->target, from->configs[i].frame);
 			}
 		}
+		use_steps(s, edges / 8);
 	}
 }
 

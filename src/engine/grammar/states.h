@@ -51,6 +51,7 @@ struct config_list {
 struct states {
 	const struct automaton *a;
 	size_t bytes, budget;
+	size_t steps, steps_left; /* work that one call of the owner may do, and what is left of it */
 	struct state **buckets;
 	size_t bucket_count, state_count;
 	struct frame *frames; /* frame 0: no open call */
@@ -68,8 +69,14 @@ struct states {
 	struct state *start;
 };
 
-enum status states_init(struct states *s, const struct automaton *a, size_t budget, struct error *err);
+enum status states_init(struct states *s, const struct automaton *a, size_t budget, size_t steps,
+			struct error *err);
 void states_release(struct states *s);
+/* Begins a call of the owner: all steps are allowed again. */
+static inline void states_begin(struct states *s)
+{
+	s->steps_left = s->steps;
+}
 /* The state before the first byte; NULL: the limit or memory is exceeded. */
 struct state *states_start(struct states *s);
 /* The state after one more byte; &state_dead: refused; NULL: the limit or memory is exceeded. */
