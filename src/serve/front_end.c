@@ -249,11 +249,6 @@ void front_end_destroy(struct front_end **fe_)
 	free(fe);
 }
 
-uint16_t front_end_port(const struct front_end *fe)
-{
-	return fe->port;
-}
-
 void serve_drain(struct front_end *fe)
 {
 	uint64_t one = 1;
@@ -382,12 +377,24 @@ static enum status dispatch(struct front_end *fe, const struct epoll_event *even
 	return STATUS_OK;
 }
 
+/* Tells the supervisor the port, which may have been any free one. */
+static void announce(struct front_end *fe)
+{
+	const struct supervisor_message m = {.kind = SUPERVISOR_READY, .port = fe->port, .fd = -1};
+	struct error err = {0};
+
+	if (fe->o.control >= 0)
+		supervisor_send(fe->o.control, &m,
+				&err); /* a supervisor that is gone shows in take_control */
+}
+
 enum status front_end_run(struct front_end *fe, struct error *err)
 {
 	struct epoll_event events[EVENTS];
 	enum status st = STATUS_OK;
 	uint64_t ticked_ns = 0;
 
+	announce(fe);
 	while (!st && !fe->finished) {
 		int wait = server_timeout_ms(fe), count;
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "core/error.h"
 #include "core/text/text.h"
+#include "text/generation_config.h"
 
 struct prompter;
 /* `path`: a model's folder, tokenizer.json or GGUF file. `template`: name of a chat template; NULL: the
@@ -17,12 +18,8 @@ struct prompter;
 enum status prompter_open(struct prompter **out, const char *path, const char *template, struct error *err);
 void prompter_close(struct prompter **p); /* NULL-safe */
 
-/* Defaults of the model's generation_config.json; a value that it lacks is NAN, and top_k is -1. */
-struct prompter_defaults {
-	double temperature, top_p, min_p, repetition;
-	int64_t top_k;
-};
-const struct prompter_defaults *prompter_defaults(const struct prompter *p);
+/* The sampling defaults of the model's generation_config.json. */
+const struct generation_config *prompter_defaults(const struct prompter *p);
 /* Ids that end a text: of generation_config.json, the tokenizer's files and the template. */
 const int32_t *prompter_ends(const struct prompter *p, size_t *count);
 int32_t prompter_size(const struct prompter *p); /* one more than the largest id */

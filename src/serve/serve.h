@@ -54,8 +54,7 @@ struct front_end;
  * is named. Texts of `options` are lent for the front end's life. Owner: caller, front_end_destroy. */
 enum status front_end_create(struct front_end **out, const struct serve_options *options, struct error *err);
 void front_end_destroy(struct front_end **fe); /* NULL-safe */
-uint16_t front_end_port(const struct front_end *fe);
-/* Serves until it is drained or the supervisor is gone. */
+/* Tells the supervisor the port, then serves until it is drained or the supervisor is gone. */
 enum status front_end_run(struct front_end *fe, struct error *err);
 /* Refuses new requests, finishes those that run, and lets front_end_run return. A second call ends them at
  * once. Async-signal-safe. */

@@ -366,6 +366,10 @@ void exchange_lost(struct exchange *x, const char *cause)
 	}
 	if (!a->streaming && a->crashes < 2 && !x->fe->draining) {
 		answer_restart(a);
+		if (a->complete) {
+			exchange_wake(x);
+			return;
+		}
 		x->state = EXCHANGE_RETRYING;
 		x->retry_ns = x->fe->now_ns;
 		metrics_add(&x->fe->metrics, METRIC_REQUESTS_RETRIED, 1);

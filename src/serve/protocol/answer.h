@@ -80,7 +80,8 @@ void answer_engine_request(const struct choice *c, struct engine_request *out);
 bool answer_event(struct choice *c, const struct engine_event *e, uint64_t now_ns);
 /* Ends the answer with an error: a body, or the last event of a stream. */
 void answer_fail(struct answer *a, const struct api_error *e);
-/* Forgets what came of the choices, so that they can be submitted again. Only while nothing was streamed. */
+/* Forgets what came of the choices, so that they can be submitted again. Only while nothing was streamed. The
+ * answer fails if memory is out. */
 void answer_restart(struct answer *a);
 
 struct answer_usage {

@@ -218,6 +218,7 @@ void request_destroy(struct request **r_)
 		if (r->prompt_text)
 			text_release(&r->prompt_text[i]);
 	}
+	stop_texts_destroy(&r->stop_texts);
 	for (size_t i = 0; i < r->stop_count; i++)
 		free(r->stops[i]);
 	for (size_t i = 0; i < r->unknown_count; i++)

@@ -6,6 +6,7 @@
 #include "engine/message.h"
 #include "serve/prompt.h"
 #include "serve/protocol/error.h"
+#include "text/stop_text.h"
 
 enum {
 	REQUEST_STOPS_MOST = 16,
@@ -55,6 +56,7 @@ struct request {
 	bool chat_logprobs;
 	char *stops[REQUEST_STOPS_MOST];
 	size_t stop_count;
+	struct stop_texts *stop_texts; /* of `stops`; NULL: none */
 	bool include_stop;
 
 	bool calls;	 /* look for tool calls in the text */
