@@ -63,6 +63,8 @@ ok "health" sh -c "curl -s $url/health | grep -q ok"
 ok "models" sh -c "curl -s $url/v1/models | grep -q '\"id\":\"stand-in\".*\"id\":\"tuned\".*\"parent\":\"stand-in\"'"
 ok "one model" sh -c "curl -s $url/v1/models/tuned | grep -q '\"parent\":\"stand-in\"'"
 ok "the page" sh -c "curl -s $url/ | grep -q '<title>'"
+ok "HEAD" sh -c "curl -sI $url/health | grep -q '200 OK'"
+ok "several requests on one connection" [ "$(curl -s -o out -w '%{num_connects} ' "$url/health" "$url/ready" -o out2 "$url/v1/models" -o out3)" = '1 0 0 ' ]
 ok "an unknown endpoint is 404" is 404 /v1/nothing '{}'
 ok "in OpenAI's shape" says '{"error":{"message":"there is no endpoint /v1/nothing","type":"not_found_error","param":null,"code":"not_found"}}' out
 ok "a wrong method is 405" [ "$(curl -s -o out -w '%{http_code}' "$url/v1/completions")" = 405 ]
@@ -192,7 +194,7 @@ down
 echo_prompt
 umask 077
 printf '# keys\nsecret-one\nsecret-two\n' > keys
-ok "with keys and a small queue" up --api-key-file keys --queue 4 --read-s 1 --unread-bytes 20000 --connections 40 -- step_us=20000
+ok "with keys and a small queue" up --api-key-file keys --queue 4 --read-s 1 --idle-s 2 --unread-bytes 20000 --connections 40 -- step_us=20000
 ok "health needs none" sh -c "curl -s $url/health | grep -q ok"
 ok "a missing key is 401" is 401 /v1/chat/completions "{$chat}"
 post /v1/chat/completions "{$chat}" -H 'Authorization: Bearer secret-onE'
@@ -214,6 +216,7 @@ curl -s --max-time 0.3 "$url/v1/completions" -H "$key" -d '{"prompt":"Hello you"
 ok "one that waits for a whole answer too" until_metric assay_requests_left_total 2
 ok "in the engine, too" until_metric assay_requests_running 0
 ok "a slow client is closed" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 3 '{\"prompt\":\"a\"}' partial > slow.out; cat slow.out; grep -q '^3 closed' slow.out"
+ok "one that does not end its header too" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 3 x header > slow.out; cat slow.out; grep -q '^3 closed' slow.out"
 ok "more connections than allowed" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 60 x idle < /dev/null | grep -q '^60 open'"
 ok "and it serves on" sh -c "curl -s --max-time 10 $url/health | grep -q ok"
 chmod 644 keys
@@ -242,6 +245,29 @@ ok "and counted" [ "$(metric assay_requests_retried_total)" = 1 ]
 ok "the engine is back" [ "$(metric assay_engine_starts_total)" = 2 ]
 down
 
+ok "an engine that is killed again and again" up -- step_us=500 tokens=30
+(while sleep 0.8; do kill -KILL "$(engine)"; done 2> /dev/null) &
+killer=$!
+ok "every request ends once" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 2000 '{$chat,\"stream\":true}' chaos > chaos.out; code=\$?; cat chaos.out; exit \$code"
+kill $killer
+ok "and most well" sh -c "grep -q '^[0-9]\{2,\} done' chaos.out"
+ok "none is left over" until_metric assay_requests_running 0
+ok "and the next one is answered" sh -c "for i in 1 2 3 4 5 6 7 8 9; do curl -s $url/v1/completions -d '{\"prompt\":\"Hello\",\"max_tokens\":2}' | grep -q text && exit 0; sleep 0.2; done; exit 1"
+down
+
+ok "a full disk" up --request-log /dev/full -- step_us=20000
+ok "loses the log only" is 200 /v1/completions '{"prompt":"Hello you","max_tokens":2}'
+ok "and says so" says 'cannot write the request log: No space left on device' front.err
+curl -sN "$url/v1/completions" -d "$long" > cut.out &
+stream=$!
+for _ in $(seq 100); do grep -q text cut.out && break; sleep 0.05; done
+kill "$front"
+ok "a draining server is not ready" sh -c "curl -s $url/ready; ! curl -s $url/ready | grep -q '\"ready\"'"
+kill "$front"
+wait "$front"
+ok "a second TERM ends it at once" [ $? = 0 ]
+front=
+wait $stream
 ok "an engine that crashes" up -- step_us=1000 crash_after=20 load_ms=300
 ok "a request in two crashes is refused" is 503 /v1/completions '{"prompt":"Hello you","max_tokens":60,"ignore_eos":true}'
 ok "with the cause" says 'the engine was lost twice while it ran this request.*"code":"engine_lost_twice"' out

@@ -227,17 +227,20 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 	if (preflight) {
 		x->http = 204;
 		x->type = "";
-		return send_response(x);
-	}
-	if (!route || !allow(x, &e) || !check_length(x, &e)) {
+		x->state = EXCHANGE_READY;
+	} else if (!route || !allow(x, &e)) {
 		exchange_error(x, &e);
-		return send_response(x);
+	} else if (!check_length(x, &e)) {
+		exchange_error(x, &e);
+		return send_response(x); /* the body is not read, so MHD closes the connection */
+	} else if (route->get) {
+		x->http = 200;
+		x->state = EXCHANGE_READY;
+		route->get(x, url);
 	}
-	if (!route->get)
-		return MHD_YES;
-	x->http = 200;
-	route->get(x, url);
-	return send_response(x);
+	/* The next call sends what is ready. A response to this one would end the connection. */
+	x->discard |= x->state == EXCHANGE_READY;
+	return MHD_YES;
 }
 
 static void take_body(struct exchange *x, const char *data, size_t size)
