@@ -224,9 +224,10 @@ ok "keys that others can read" sh -c "'$build/tests/serve/serve_front' '$tmp/mod
 ok "no file of keys" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --api-key-file nowhere > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'nowhere' err"
 down
 
-ok "an engine that is fast" up --unread-bytes 20000 -- step_us=100 context=1000000
+ok "an engine that is fast" up --unread-bytes 20000 --read-s 2 -- step_us=0 context=1000000
 ok "a client that does not read is cancelled" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 2 '{$chat,\"max_tokens\":900000,\"stream\":true,\"ignore_eos\":true}' unread > unread.out; cat unread.out; grep -q '^2 closed' unread.out"
 ok "and counted" until_metric assay_requests_left_total 2
+ok "one that does not take a whole answer too" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 1 '{$chat,\"max_tokens\":40000,\"n\":128,\"ignore_eos\":true}' unread > unread.out; cat unread.out; grep -q '^1 closed' unread.out"
 down
 
 ok "an engine that can be killed" up -- step_us=10000

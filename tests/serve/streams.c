@@ -40,12 +40,15 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int dial(int port)
+/* `small`: with a small buffer, so that the server notices soon that nobody reads. */
+static int dial(int port, int small)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM, 0), room = 4096;
 
+	if (small)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to))) {
 		fprintf(stderr, "streams: %s\n", strerror(errno));
 		exit(1);
@@ -138,7 +141,7 @@ static int chaos(int port, int count, const char *body)
 			struct one *o = &ones[i];
 
 			if (o->fd < 0 && begun < count) {
-				o->fd = dial(port);
+				o->fd = dial(port, 0);
 				o->size = 0;
 				o->leaves_s = begun++ % 3 ? 0 : now_s() + (double)(random() % 200) * 1e-3;
 				say(o->fd, body, (ssize_t)strlen(body));
@@ -242,7 +245,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++) {
 		struct epoll_event e = {.events = reads ? EPOLLIN : EPOLLRDHUP};
 
-		all[i].fd = dial(port);
+		all[i].fd = dial(port, !strcmp(mode, "unread"));
 		e.data.u64 = reads ? (uint64_t)i : (uint64_t)all[i].fd << 32;
 		epoll_ctl(epoll, EPOLL_CTL_ADD, all[i].fd, &e);
 	}

@@ -334,11 +334,9 @@ void exchange_abandon(struct exchange *x)
 	if (x->left)
 		return;
 	x->left = true;
-	if (x->answer) {
-		forget_choices(x);
-		if (!x->suspended && x->peer)
-			reset(x->peer->fd);
-	}
+	forget_choices(x);
+	if (!x->suspended && x->peer)
+		reset(x->peer->fd);
 	if (x->state != EXCHANGE_PREPARING) /* the preparer holds the body */
 		exchange_wake(x);
 }

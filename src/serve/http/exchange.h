@@ -33,6 +33,7 @@ struct exchange {
 	unsigned retry_s;
 	const char *type; /* content type of `reply` */
 	uint64_t begun_ns, complete_ns, retry_ns;
+	uint64_t done_ns; /* when the whole response was there; 0: not yet */
 	uint64_t client;
 	struct exchange *next, **link;
 };

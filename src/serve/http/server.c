@@ -467,16 +467,30 @@ void server_peer_left(struct peer *p)
 		exchange_abandon(x);
 }
 
+/* A response that is complete and that the client does not take. */
+static bool is_stuck(struct exchange *x, uint64_t limit_ns)
+{
+	if (x->state != EXCHANGE_SENDING || (x->answer && x->answer->streaming && !x->answer->complete))
+		return false;
+	if (!x->done_ns)
+		x->done_ns = x->fe->now_ns;
+	return x->fe->now_ns > x->done_ns + limit_ns;
+}
+
 void server_tick(struct front_end *fe)
 {
 	uint64_t read_ns = (uint64_t)fe->o.limits.read_s * 1000000000u,
 		 idle_ns = (uint64_t)fe->o.limits.idle_s * 1000000000u;
 
 	for (struct peer *p = fe->peers; p; p = p->next) {
-		const struct exchange *x = p->exchange;
-		bool slow = x && x->state == EXCHANGE_READING && fe->now_ns > x->begun_ns + read_ns;
+		struct exchange *x = p->exchange;
+		/* READY: its body still comes, to be dropped */
+		bool slow = x && (x->state == EXCHANGE_READING || x->state == EXCHANGE_READY) &&
+			    fe->now_ns > x->begun_ns + read_ns;
 
-		if (slow || (!x && fe->now_ns > p->since_ns + idle_ns))
+		if (x && is_stuck(x, read_ns))
+			exchange_abandon(x);
+		else if (slow || (!x && fe->now_ns > p->since_ns + idle_ns))
 			shutdown(p->fd, SHUT_RDWR); /* MHD sees the end and closes */
 	}
 }
