@@ -410,6 +410,7 @@ enum status front_end_run(struct front_end *fe, struct error *err)
 			ticked_ns = fe->now_ns;
 		}
 		server_run(fe);
+		server_close_cut(fe);
 		drain(fe);
 	}
 	return st;

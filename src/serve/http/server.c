@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -200,15 +201,6 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 	return info ? info->socket_context : NULL;
 }
 
-/* The client's leaving shows only here while MHD does not look at the connection. */
-static void watch(struct peer *p)
-{
-	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = p};
-
-	if (p && !p->watched && !epoll_ctl(p->fe->epoll, EPOLL_CTL_ADD, p->fd, &event))
-		p->watched = true;
-}
-
 static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connection, const char *url,
 			     const char *method, void **con_cls)
 {
@@ -223,7 +215,6 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 	x->peer = peer_of(connection);
 	if (x->peer)
 		x->peer->exchange = x;
-	watch(x->peer);
 	if (preflight) {
 		x->http = 204;
 		x->type = "";
@@ -322,6 +313,14 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 	exchange_end(x, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 }
 
+/* The client's leaving shows only here while MHD does not look at the connection. */
+static void watch(struct peer *p)
+{
+	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = p};
+
+	epoll_ctl(p->fe->epoll, EPOLL_CTL_ADD, p->fd, &event);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -353,6 +352,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 	fe->peers = p;
 	fe->peer_count++;
 	*context = p;
+	watch(p);
 }
 
 static void on_log(void *cls, const char *format, va_list args)
@@ -463,6 +463,7 @@ void server_peer_left(struct peer *p)
 {
 	struct exchange *x = p->exchange;
 
+	p->closed = p->fe->closing = true;
 	if (x && x->state != EXCHANGE_READING && (!x->answer || !x->answer->complete))
 		exchange_abandon(x);
 }
@@ -475,6 +476,26 @@ static bool is_stuck(struct exchange *x, uint64_t limit_ns)
 	if (!x->done_ns)
 		x->done_ns = x->fe->now_ns;
 	return x->fe->now_ns > x->done_ns + limit_ns;
+}
+
+/* MHD misses the end of a connection that comes together with a part of a request, because its epoll set is
+ * edge-triggered and it stops at a short read. */
+void server_close_cut(struct front_end *fe)
+{
+	if (!fe->closing)
+		return;
+	fe->closing = false;
+	for (struct peer *p = fe->peers; p; p = p->next) {
+		const struct exchange *x = p->exchange;
+		int unread = 0;
+
+		if (!p->closed || (x && x->state != EXCHANGE_READING && x->state != EXCHANGE_READY))
+			continue;
+		if (!ioctl(p->fd, FIONREAD, &unread) && unread)
+			fe->closing = true; /* MHD goes on with it */
+		else
+			shutdown(p->fd, SHUT_RDWR);
+	}
 }
 
 void server_tick(struct front_end *fe)
