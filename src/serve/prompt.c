@@ -44,9 +44,36 @@ static bool finds_call(const struct prompter *p, const char *text)
 	return found;
 }
 
+static bool ends_with(const struct text *text, const char *end)
+{
+	size_t size = strlen(end);
+
+	return text->size >= size && !memcmp(text->data + text->size - size, end, size);
+}
+
+/* Whether a prompt ends with a closed thought. Models that can leave out their thoughts get an empty one
+ * then. */
+static bool ends_thought(const struct prompter *p, bool no_thinking)
+{
+	const struct template_ask ask = {
+		.generation_prompt = true, .no_thinking = no_thinking, .setting = "--chat-template"};
+	struct template_text text = {0};
+	struct error err = {0};
+	struct chat chat;
+	bool ends = false;
+
+	if (chat_read(&chat, json_pack("{s[{ssss}]}", "messages", "role", "user", "content", "a"), &err))
+		return false;
+	if (!template_render(p->template, &chat, &ask, &text, &err))
+		ends = ends_with(&text.text, "</think>\n\n");
+	template_text_release(&text);
+	chat_release(&chat);
+	return ends;
+}
+
 static void note_template(struct prompter *p)
 {
-	const char *jinja = tokenizer_chat_template(p->tokenizer), *end, *name;
+	const char *end;
 
 	for (size_t i = 0; i < p->defaults.eos_count; i++)
 		add_end(p, p->defaults.eos[i]);
@@ -55,15 +82,13 @@ static void note_template(struct prompter *p)
 	if (!p->template)
 		return;
 	end = template_end(p->template);
-	name = template_name(p->template);
 	if (end && *end)
 		add_end(p, tokenizer_added(p->tokenizer, end));
 	if (finds_call(p, "<tool_call>{\"name\": \"f\"}</tool_call>"))
 		p->calls = PROMPT_CALLS_MARKED;
 	else if (finds_call(p, "{\"name\": \"f\", \"parameters\": {}}"))
 		p->calls = PROMPT_CALLS_BARE;
-	p->thinks_first = !strcmp(name, "qwen3") ||
-			  (!strcmp(name, "chat_template") && strstr(jinja, "enable_thinking"));
+	p->thinks_first = ends_thought(p, true) && !ends_thought(p, false);
 	p->thinks |= p->thinks_first;
 }
 
@@ -147,13 +172,6 @@ static void hand_over(struct prompt_ids *out, struct token_list *list)
 {
 	*out = (struct prompt_ids){.ids = list->id, .count = list->count};
 	*list = (struct token_list){0};
-}
-
-static bool ends_with(const struct text *text, const char *end)
-{
-	size_t size = strlen(end);
-
-	return text->size >= size && !memcmp(text->data + text->size - size, end, size);
 }
 
 /* Trailing white space is part of neither mark. */

@@ -291,7 +291,7 @@ ok "too" sh -c "tail -2 out | grep -q '{\"error\":{\"message\":\"the logits hold
 ok "and lives" is 200 /v1/completions '{"prompt":"Hello you","max_tokens":2}'
 down
 
-ok "a model that thinks" up --chat-template qwen3 -- step_us=1000
+ok "a model that thinks" up --chat-template qwen3 --request-log contents --log-requests 1 -- step_us=1000
 say '<think>
 Well, hm.
 </think>
@@ -302,6 +302,7 @@ ok "from what it says" says '"content":"Yes.","refusal":null,"reasoning_content"
 ok "as a stream" is 200 /v1/chat/completions "{$chat,\"stream\":true}"
 ok "too " [ "$(texts)$(sed -n 's/.*"reasoning_content":"\([^"]*\)".*/\1/p' out | tr -d '\n')" = 'Yes.Well, hm.' ]
 ok "without a thought" is 200 /v1/chat/completions "{$chat,\"chat_template_kwargs\":{\"enable_thinking\":false}}"
+ok "contents are logged when asked for" says '"request":"{\\"messages\\":' contents
 say 'Slowly it comes to an end.'
 curl -sN "$url/v1/chat/completions" -d "{$chat,\"stream\":true}" > drained.out &
 stream=$!
