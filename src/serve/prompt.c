@@ -44,11 +44,14 @@ static bool finds_call(const struct prompter *p, const char *text)
 	return found;
 }
 
+/* White space at the end counts for nothing: it belongs to no mark. */
 static bool ends_with(const struct text *text, const char *end)
 {
-	size_t size = strlen(end);
+	size_t size = strlen(end), at = text->size;
 
-	return text->size >= size && !memcmp(text->data + text->size - size, end, size);
+	while (at && (text->data[at - 1] == '\n' || text->data[at - 1] == ' '))
+		at--;
+	return at >= size && !memcmp(text->data + at - size, end, size);
 }
 
 /* Whether a prompt ends with a closed thought. Models that can leave out their thoughts get an empty one
@@ -65,7 +68,7 @@ static bool ends_thought(const struct prompter *p, bool no_thinking)
 	if (chat_read(&chat, json_pack("{s[{ssss}]}", "messages", "role", "user", "content", "a"), &err))
 		return false;
 	if (!template_render(p->template, &chat, &ask, &text, &err))
-		ends = ends_with(&text.text, "</think>\n\n");
+		ends = ends_with(&text.text, "</think>");
 	template_text_release(&text);
 	chat_release(&chat);
 	return ends;
@@ -174,14 +177,11 @@ static void hand_over(struct prompt_ids *out, struct token_list *list)
 	*list = (struct token_list){0};
 }
 
-/* Trailing white space is part of neither mark. */
-static enum prompt_thought thought_of(const struct prompter *p, struct text text)
+static enum prompt_thought thought_of(const struct prompter *p, const struct text *text)
 {
-	while (text.size && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == ' '))
-		text.size--;
-	if (ends_with(&text, "<think>"))
+	if (ends_with(text, "<think>"))
 		return PROMPT_THOUGHT_OPEN;
-	return p->thinks_first && !ends_with(&text, "</think>") ? PROMPT_THOUGHT_LIKELY : PROMPT_THOUGHT_NONE;
+	return p->thinks_first && !ends_with(text, "</think>") ? PROMPT_THOUGHT_LIKELY : PROMPT_THOUGHT_NONE;
 }
 
 static enum status encode_chat(struct prompter_worker *w, const struct template_text *text,
@@ -217,7 +217,7 @@ enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct 
 		return st;
 	st = template_render(w->p->template, &chat, &how, &text, err);
 	if (!st)
-		*thought = thought_of(w->p, text.text);
+		*thought = thought_of(w->p, &text.text);
 	if (!st)
 		st = encode_chat(w, &text, out, err);
 	template_text_release(&text);
