@@ -261,7 +261,7 @@ void serve_drain(struct front_end *fe)
 	errno = before;
 }
 
-/* Polls the engine's socket for what is needed now; it changes with each engine. */
+/* Keeps the engine's socket in the epoll set. Each engine has another one. */
 static void watch_link(struct front_end *fe)
 {
 	int fd = link_fd(fe->link);
@@ -278,7 +278,7 @@ static void watch_link(struct front_end *fe)
 
 static void take_engine(struct front_end *fe, const struct supervisor_message *m)
 {
-	link_receive(fe->link, fe->now_ns); /* what the old one still said */
+	link_receive(fe->link, fe->now_ns); /* the last messages of the old engine */
 	if (m->kind == SUPERVISOR_ENGINE) {
 		link_attach(fe->link, m->fd, m->epoch, fe->now_ns);
 		fe->link_fd = -1;

@@ -39,7 +39,7 @@ struct prompt_ask {
 	const json_t *kwargs; /* chat_template_kwargs: an object, or NULL */
 };
 
-/* Where the answer to a conversation begins. */
+/* The place where the answer to a conversation begins. */
 enum prompt_thought {
 	PROMPT_THOUGHT_NONE,   /* without a thought */
 	PROMPT_THOUGHT_LIKELY, /* the model may begin with <think> */
@@ -66,8 +66,8 @@ enum prompt_calls {
 enum prompt_calls prompter_calls(const struct prompter *p);
 /* The word for it in a grammar's source (engine/grammar/grammar.h): "chatml", "llama"; "" for none. */
 const char *prompter_calls_name(const struct prompter *p);
-/* Parses one call, without marks. Owner of *name: caller, free; of *arguments (JSON text): caller,
- * text_release. False: it is none. */
+/* Parses one call, without marks. The caller owns *name (free) and the JSON text *arguments (text_release).
+ * False: it is none. */
 bool prompter_read_call(const struct prompter *p, const char *text, size_t size, char **name,
 			struct text *arguments);
 /* The model writes thoughts between <think> and </think>. */

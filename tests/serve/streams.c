@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many streams at once, for tests and measurements of the front end: opens COUNT connections, sends the same request on
- * each, reads to the end. Prints one line: streams that ended with [DONE], chunks, seconds, chunks per second, and the
- * 50th and 99th percentile of the time between chunks of a stream in milliseconds.
+ * each, reads to the end. Prints one line: streams that ended with [DONE], chunks, seconds, chunks per second, and
+ * two percentiles (50, 99) of the time between chunks of a stream.
  * usage: streams PORT COUNT BODY [idle | header | partial | unread | chaos]
  *   idle: connects and waits for the end of stdin instead of sending anything
  *   header: sends half of each request's header, and waits until the server closes the connections
@@ -56,7 +56,7 @@ static int dial(int port, int small)
 	return fd;
 }
 
-/* `part`: of the body that is sent. -1: half of the header. */
+/* Sends `part` bytes of the body after the header. -1: half of the header only. */
 static void say(int fd, const char *body, ssize_t part)
 {
 	char head[256];
@@ -67,7 +67,7 @@ static void say(int fd, const char *body, ssize_t part)
 
 	if (part < 0)
 		size /= 2;
-	/* a server that was restarted may have closed it: reading shows that */
+	/* reading shows whether the server closed the connection */
 	if (send(fd, head, (size_t)size, MSG_NOSIGNAL) == size && part > 0 &&
 	    send(fd, body, (size_t)part, MSG_NOSIGNAL) != part)
 		fprintf(stderr, "streams: %s\n", strerror(errno));
@@ -218,7 +218,7 @@ static void allow_files(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* The program ends with what it holds. */
+/* The program does not free these at its end. */
 static struct stream *all;
 static float *gaps;
 static char *bytes;

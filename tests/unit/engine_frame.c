@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames between front end and engine: every field returns as it was sent, in any pieces; damage is refused; nothing blocks. */
+/* Frames between front end and engine. Every field returns as it was sent, in any pieces. Damage is refused. Nothing blocks. */
 #include "test.h"
 
 #include <fcntl.h>

@@ -144,7 +144,7 @@ static bool queue_full(const struct front_end *fe, size_t more, struct api_error
 	e->retry_s = 1;
 	return api_fail(
 		e, 429, "queue_full",
-		"%zu answers are running or waiting and this request asks for %zu more; the limit is %zu; try again later",
+		"%zu answers run or wait, this request asks for %zu, and the limit is %zu; try again later",
 		fe->preparing + link_running(fe->link), more, fe->o.limits.queue);
 }
 

@@ -369,7 +369,7 @@ static void on_log(void *cls, const char *format, va_list args)
 	text_release(&line);
 }
 
-/* Raises the limit of open files as far as it goes; returns the connections that it allows. */
+/* Raises the limit of open files. Returns the number of connections that it allows. */
 static size_t allow_files(size_t wanted)
 {
 	struct rlimit limit;
@@ -478,8 +478,8 @@ static bool is_stuck(struct exchange *x, uint64_t limit_ns)
 	return x->fe->now_ns > x->done_ns + limit_ns;
 }
 
-/* MHD misses the end of a connection that comes together with a part of a request, because its epoll set is
- * edge-triggered and it stops at a short read. */
+/* MHD misses the end of a connection that comes together with a part of a request. Its epoll set is
+ * edge-triggered, and it stops at a short read. */
 void server_close_cut(struct front_end *fe)
 {
 	if (!fe->closing)

@@ -86,7 +86,7 @@ static void release_choice(struct choice *c)
 	text_release(&c->logprobs.offsets);
 }
 
-/* Begins all of them, on failure too, so that all can be released. */
+/* Begins all choices, on failure too, so that each can be released. */
 static enum status begin_choices(struct answer *a, struct error *err)
 {
 	enum status st = STATUS_OK, one;

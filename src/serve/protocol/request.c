@@ -122,7 +122,7 @@ static bool read_body(struct request_reading *in, json_t **body, const char *tex
 
 	*body = json_loadb(text, size, 0, &why);
 	if (!*body)
-		return api_wrong(in->err, "", "the body is not JSON: line %d, column %d: %s", why.line,
+		return api_wrong(in->err, "", "the body is not JSON at line %d, column %d (%s)", why.line,
 				 why.column, why.text);
 	if (!json_is_object(*body))
 		return api_wrong(in->err, "", "the body must be a JSON object, not %s",

@@ -28,7 +28,7 @@ enum protocol {
 	PROTOCOL_DETOKENIZE,
 };
 
-/* What all requests of a server are read with. */
+/* The settings of a server that requests are read with. */
 struct request_rules {
 	const struct prompter *prompter;
 	const char *const *models; /* served names; the first is the default. NULL-terminated */

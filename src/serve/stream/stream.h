@@ -15,9 +15,9 @@ struct stream {
 	void *arg;
 	char partial[4]; /* an incomplete character */
 	size_t partial_size;
-	struct text bytes, fresh; /* of the present token: its bytes, and the characters that they complete */
+	struct text bytes, fresh; /* bytes of the present token, and the characters that they complete */
 	struct stop_stream stops;
-	struct text passed; /* what no stop string can reach */
+	struct text passed; /* text that belongs to no stop string */
 	struct text thought_held;
 	bool thought_said; /* something of the thought was delivered */
 	enum { THINK_BEFORE, THINK_INSIDE, THINK_SPACE, THINK_AFTER } think;
