@@ -341,6 +341,13 @@ void exchange_abandon(struct exchange *x)
 		exchange_wake(x);
 }
 
+void exchange_stop(struct exchange *x)
+{
+	x->left = true;
+	forget_choices(x);
+	resume(x);
+}
+
 /* A choice that is finished for the client waits only for the engine's last word. */
 static void end_finished(struct answer *a)
 {

@@ -52,6 +52,8 @@ void exchange_submit(struct exchange *x);
 void exchange_wake(struct exchange *x);
 /* The client left or does not read: nothing more is computed for it. */
 void exchange_abandon(struct exchange *x);
+/* The server ends, and the preparer has ended: the connection must not stay suspended. */
+void exchange_stop(struct exchange *x);
 /* The engine was lost while it had choices of this. */
 void exchange_lost(struct exchange *x, const char *cause);
 void exchange_suspend(struct exchange *x);

@@ -453,7 +453,7 @@ void server_stop(struct front_end *fe)
 	if (!fe->daemon)
 		return;
 	for (struct exchange *x = fe->exchanges; x; x = x->next)
-		exchange_abandon(x);
+		exchange_stop(x);
 	MHD_run(fe->daemon);
 	MHD_stop_daemon(fe->daemon);
 	fe->daemon = NULL;
