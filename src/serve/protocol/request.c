@@ -225,7 +225,7 @@ void request_destroy(struct request **r_)
 		free(r->unknown[i]);
 	free(r->prompts);
 	free(r->prompt_text);
-	free(r->tokens.ids);
+	text_release(&r->reply);
 	free(r->bias);
 	free(r->grammar);
 	json_decref(r->body);

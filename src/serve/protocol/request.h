@@ -65,8 +65,7 @@ struct request {
 	bool think;	 /* split thoughts from the text */
 	bool think_open; /* the prompt ends within a thought */
 
-	struct prompt_ids tokens; /* DETOKENIZE */
-	bool token_texts;	  /* TOKENIZE: texts of the tokens too */
+	struct text reply; /* TOKENIZE and DETOKENIZE: the response without its last brace */
 	char *unknown[REQUEST_UNKNOWN_MOST];
 	size_t unknown_count;
 	json_t *body; /* RESPONSES: the request, of which the response repeats parts; else NULL */
