@@ -7,7 +7,7 @@
  * Each line of standard input is {"source": {..}, "try": ["text", ..]}. Each line of the output is
  * {"texts": [".."], "takes": [true, ..], "warnings": [".."], "error": "..", "cold_us": n, "warm_us": n}:
  * texts of random walks through the mask, whether the grammar takes each text to try, and the mean time of
- * the first and of all further masks of a walk.
+ * the first and of all further masks. A text that is not UTF-8 is null.
  */
 #include <jansson.h>
 
@@ -181,11 +181,14 @@ static void walks(struct grammar *g, int count, json_t *answer)
 
 	for (int i = 0; i < count; i++) {
 		struct text out = {0};
+		json_t *text;
 
-		if (!walk(g, &out, i ? &warm : &cold, i ? &warm_masks : &cold_masks))
+		if (!walk(g, &out, i ? &warm : &cold, i ? &warm_masks : &cold_masks)) {
 			unfinished++;
-		else if (json_array_append_new(texts, json_stringn(text_str(&out), out.size)))
-			stop("a text is not UTF-8");
+		} else {
+			text = json_stringn(text_str(&out), out.size);
+			json_array_append_new(texts, text ? text : json_null());
+		}
 		text_release(&out);
 	}
 	json_object_set_new(answer, "texts", texts);

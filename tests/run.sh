@@ -83,7 +83,7 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-threaded="cpu_pool machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
+threaded="cpu_pool grammar machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little, and what
 # is for a debugger is left out but for lines: with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
 build_all() {
@@ -151,8 +151,10 @@ campaigns() {
 	campaign clean_runs build/src/assay . "${LONG_RUNS:-20}" # first, while nothing else runs
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
+	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
 	campaign schedule build . "${LONG_REQUESTS:-1000000}"
 	campaign walks build/src/assay . build
+	campaign grammars build/tests/grammar_walk .
 	campaign fuzz build-fuzz . "${LONG_FUZZ:-60}"
 }
 

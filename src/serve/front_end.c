@@ -249,11 +249,6 @@ void front_end_destroy(struct front_end **fe_)
 	free(fe);
 }
 
-uint16_t front_end_port(const struct front_end *fe)
-{
-	return fe->port;
-}
-
 void serve_drain(struct front_end *fe)
 {
 	uint64_t one = 1;
@@ -266,7 +261,7 @@ void serve_drain(struct front_end *fe)
 	errno = before;
 }
 
-/* Polls the engine's socket for what is needed now; it changes with each engine. */
+/* Keeps the engine's socket in the epoll set. Each engine has another one. */
 static void watch_link(struct front_end *fe)
 {
 	int fd = link_fd(fe->link);
@@ -283,7 +278,7 @@ static void watch_link(struct front_end *fe)
 
 static void take_engine(struct front_end *fe, const struct supervisor_message *m)
 {
-	link_receive(fe->link, fe->now_ns); /* what the old one still said */
+	link_receive(fe->link, fe->now_ns); /* the last messages of the old engine */
 	if (m->kind == SUPERVISOR_ENGINE) {
 		link_attach(fe->link, m->fd, m->epoch, fe->now_ns);
 		fe->link_fd = -1;
@@ -382,12 +377,24 @@ static enum status dispatch(struct front_end *fe, const struct epoll_event *even
 	return STATUS_OK;
 }
 
+/* Tells the supervisor the port, which may have been any free one. */
+static void announce(struct front_end *fe)
+{
+	const struct supervisor_message m = {.kind = SUPERVISOR_READY, .port = fe->port, .fd = -1};
+	struct error err = {0};
+
+	if (fe->o.control >= 0)
+		supervisor_send(fe->o.control, &m,
+				&err); /* a supervisor that is gone shows in take_control */
+}
+
 enum status front_end_run(struct front_end *fe, struct error *err)
 {
 	struct epoll_event events[EVENTS];
 	enum status st = STATUS_OK;
 	uint64_t ticked_ns = 0;
 
+	announce(fe);
 	while (!st && !fe->finished) {
 		int wait = server_timeout_ms(fe), count;
 
@@ -403,6 +410,7 @@ enum status front_end_run(struct front_end *fe, struct error *err)
 			ticked_ns = fe->now_ns;
 		}
 		server_run(fe);
+		server_close_cut(fe);
 		drain(fe);
 	}
 	return st;

@@ -37,6 +37,7 @@ struct front_end {
 	struct peer *peers;	    /* open connections */
 	size_t peer_count, exchange_count, body_bytes;
 	size_t preparing;
+	bool closing; /* a client has closed its half of a connection */
 	struct metrics metrics;
 	struct engine_facts facts; /* of the present engine */
 	struct text noted;	   /* names of unknown fields that were logged, each between newlines */

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/prompt.h"
 
-#include <math.h>
-#include <sys/stat.h>
-
-#include "core/file/file.h"
 #include "text/chat/template.h"
 #include "text/chat/tool_call.h"
 
-enum { ENDS_MOST = 16, CONFIG_BYTES_MOST = 1 << 20 };
+enum { ENDS_MOST = 32 };
 
 struct prompter {
 	struct tokenizer *tokenizer;
 	struct template *template; /* NULL: no_template says why */
 	struct error no_template;
 	enum prompt_calls calls;
-	struct prompter_defaults defaults;
+	struct generation_config defaults;
 	int32_t ends[ENDS_MOST];
 	size_t end_count;
 	bool thinks;	   /* the vocabulary has marks of thoughts */
@@ -27,69 +23,14 @@ struct prompter_worker {
 	struct tokenizer_worker *tokens;
 };
 
-static void add_end(struct prompter *p, json_int_t id)
+static void add_end(struct prompter *p, int32_t id)
 {
 	if (id < 0 || id >= tokenizer_size(p->tokenizer) || p->end_count == ENDS_MOST)
 		return;
 	for (size_t i = 0; i < p->end_count; i++)
 		if (p->ends[i] == id)
 			return;
-	p->ends[p->end_count++] = (int32_t)id;
-}
-
-static void take_number(const json_t *config, const char *key, double *out)
-{
-	const json_t *value = json_object_get(config, key);
-
-	if (json_is_number(value))
-		*out = json_number_value(value);
-}
-
-static void take_config(struct prompter *p, const json_t *config)
-{
-	const json_t *ends = json_object_get(config, "eos_token_id"), *end;
-	const json_t *top_k = json_object_get(config, "top_k");
-	size_t i;
-
-	take_number(config, "temperature", &p->defaults.temperature);
-	take_number(config, "top_p", &p->defaults.top_p);
-	take_number(config, "min_p", &p->defaults.min_p);
-	take_number(config, "repetition_penalty", &p->defaults.repetition);
-	if (json_is_integer(top_k) && json_integer_value(top_k) >= 0 &&
-	    json_integer_value(top_k) <= INT32_MAX)
-		p->defaults.top_k = json_integer_value(top_k);
-	if (json_is_integer(ends))
-		add_end(p, json_integer_value(ends));
-	json_array_foreach(ends, i, end) if (json_is_integer(end)) add_end(p, json_integer_value(end));
-}
-
-/* generation_config.json beside the tokenizer; a model may have none. */
-static enum status read_config(struct prompter *p, const char *path, struct error *err)
-{
-	char name[4096], *text;
-	size_t size;
-	json_error_t why;
-	json_t *config;
-	struct stat info;
-	enum status st;
-
-	if (stat(path, &info) || !S_ISDIR(info.st_mode))
-		return STATUS_OK;
-	snprintf(name, sizeof(name), "%s/generation_config.json", path);
-	if (stat(name, &info))
-		return STATUS_OK;
-	st = file_read(&text, &size, name, CONFIG_BYTES_MOST, err);
-	if (st)
-		return st;
-	config = json_loadb(text, size, 0, &why);
-	free(text);
-	if (!json_is_object(config))
-		st = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", name, why.line,
-			       config ? "not an object" : why.text);
-	else
-		take_config(p, config);
-	json_decref(config);
-	return st;
+	p->ends[p->end_count++] = id;
 }
 
 /* Whether the template's parser finds a call in this text. */
@@ -103,24 +44,54 @@ static bool finds_call(const struct prompter *p, const char *text)
 	return found;
 }
 
+/* White space at the end counts for nothing: it belongs to no mark. */
+static bool ends_with(const struct text *text, const char *end)
+{
+	size_t size = strlen(end), at = text->size;
+
+	while (at && (text->data[at - 1] == '\n' || text->data[at - 1] == ' '))
+		at--;
+	return at >= size && !memcmp(text->data + at - size, end, size);
+}
+
+/* Whether a prompt ends with a closed thought. Models that can leave out their thoughts get an empty one
+ * then. */
+static bool ends_thought(const struct prompter *p, bool no_thinking)
+{
+	const struct template_ask ask = {
+		.generation_prompt = true, .no_thinking = no_thinking, .setting = "--chat-template"};
+	struct template_text text = {0};
+	struct error err = {0};
+	struct chat chat;
+	bool ends = false;
+
+	if (chat_read(&chat, json_pack("{s[{ssss}]}", "messages", "role", "user", "content", "a"), &err))
+		return false;
+	if (!template_render(p->template, &chat, &ask, &text, &err))
+		ends = ends_with(&text.text, "</think>");
+	template_text_release(&text);
+	chat_release(&chat);
+	return ends;
+}
+
 static void note_template(struct prompter *p)
 {
-	const char *jinja = tokenizer_chat_template(p->tokenizer), *end, *name;
+	const char *end;
 
+	for (size_t i = 0; i < p->defaults.eos_count; i++)
+		add_end(p, p->defaults.eos[i]);
 	add_end(p, tokenizer_eos(p->tokenizer));
 	p->thinks = tokenizer_added(p->tokenizer, "</think>") >= 0;
 	if (!p->template)
 		return;
 	end = template_end(p->template);
-	name = template_name(p->template);
 	if (end && *end)
 		add_end(p, tokenizer_added(p->tokenizer, end));
 	if (finds_call(p, "<tool_call>{\"name\": \"f\"}</tool_call>"))
 		p->calls = PROMPT_CALLS_MARKED;
 	else if (finds_call(p, "{\"name\": \"f\", \"parameters\": {}}"))
 		p->calls = PROMPT_CALLS_BARE;
-	p->thinks_first = !strcmp(name, "qwen3") ||
-			  (!strcmp(name, "chat_template") && strstr(jinja, "enable_thinking"));
+	p->thinks_first = ends_thought(p, true) && !ends_thought(p, false);
 	p->thinks |= p->thinks_first;
 }
 
@@ -132,10 +103,9 @@ enum status prompter_open(struct prompter **out, const char *path, const char *t
 	*out = NULL;
 	if (!p)
 		return error_set(err, STATUS_NO_RESOURCE, "the text side of a model");
-	p->defaults = (struct prompter_defaults){NAN, NAN, NAN, NAN, -1};
 	st = tokenizer_open(&p->tokenizer, path, err);
 	if (!st)
-		st = read_config(p, path, err);
+		st = generation_config_read(&p->defaults, path, err);
 	if (!st && template_open(&p->template, template, "--chat-template", p->tokenizer, &p->no_template) &&
 	    (p->no_template.status != STATUS_BAD_INPUT || (template && strcmp(template, "auto") != 0)))
 		st = error_set(err, p->no_template.status, "%s", p->no_template.text);
@@ -158,7 +128,7 @@ void prompter_close(struct prompter **p)
 	*p = NULL;
 }
 
-const struct prompter_defaults *prompter_defaults(const struct prompter *p)
+const struct generation_config *prompter_defaults(const struct prompter *p)
 {
 	return &p->defaults;
 }
@@ -207,21 +177,11 @@ static void hand_over(struct prompt_ids *out, struct token_list *list)
 	*list = (struct token_list){0};
 }
 
-static bool ends_with(const struct text *text, const char *end)
+static enum prompt_thought thought_of(const struct prompter *p, const struct text *text)
 {
-	size_t size = strlen(end);
-
-	return text->size >= size && !memcmp(text->data + text->size - size, end, size);
-}
-
-/* Trailing white space is part of neither mark. */
-static enum prompt_thought thought_of(const struct prompter *p, struct text text)
-{
-	while (text.size && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == ' '))
-		text.size--;
-	if (ends_with(&text, "<think>"))
+	if (ends_with(text, "<think>"))
 		return PROMPT_THOUGHT_OPEN;
-	return p->thinks_first && !ends_with(&text, "</think>") ? PROMPT_THOUGHT_LIKELY : PROMPT_THOUGHT_NONE;
+	return p->thinks_first && !ends_with(text, "</think>") ? PROMPT_THOUGHT_LIKELY : PROMPT_THOUGHT_NONE;
 }
 
 static enum status encode_chat(struct prompter_worker *w, const struct template_text *text,
@@ -257,7 +217,7 @@ enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct 
 		return st;
 	st = template_render(w->p->template, &chat, &how, &text, err);
 	if (!st)
-		*thought = thought_of(w->p, text.text);
+		*thought = thought_of(w->p, &text.text);
 	if (!st)
 		st = encode_chat(w, &text, out, err);
 	template_text_release(&text);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "core/error.h"
 #include "core/text/text.h"
+#include "text/generation_config.h"
 
 struct prompter;
 /* `path`: a model's folder, tokenizer.json or GGUF file. `template`: name of a chat template; NULL: the
@@ -17,12 +18,8 @@ struct prompter;
 enum status prompter_open(struct prompter **out, const char *path, const char *template, struct error *err);
 void prompter_close(struct prompter **p); /* NULL-safe */
 
-/* Defaults of the model's generation_config.json; a value that it lacks is NAN, and top_k is -1. */
-struct prompter_defaults {
-	double temperature, top_p, min_p, repetition;
-	int64_t top_k;
-};
-const struct prompter_defaults *prompter_defaults(const struct prompter *p);
+/* The sampling defaults of the model's generation_config.json. */
+const struct generation_config *prompter_defaults(const struct prompter *p);
 /* Ids that end a text: of generation_config.json, the tokenizer's files and the template. */
 const int32_t *prompter_ends(const struct prompter *p, size_t *count);
 int32_t prompter_size(const struct prompter *p); /* one more than the largest id */
@@ -42,7 +39,7 @@ struct prompt_ask {
 	const json_t *kwargs; /* chat_template_kwargs: an object, or NULL */
 };
 
-/* Where the answer to a conversation begins. */
+/* The place where the answer to a conversation begins. */
 enum prompt_thought {
 	PROMPT_THOUGHT_NONE,   /* without a thought */
 	PROMPT_THOUGHT_LIKELY, /* the model may begin with <think> */
@@ -69,8 +66,8 @@ enum prompt_calls {
 enum prompt_calls prompter_calls(const struct prompter *p);
 /* The word for it in a grammar's source (engine/grammar/grammar.h): "chatml", "llama"; "" for none. */
 const char *prompter_calls_name(const struct prompter *p);
-/* Parses one call, without marks. Owner of *name: caller, free; of *arguments (JSON text): caller,
- * text_release. False: it is none. */
+/* Parses one call, without marks. The caller owns *name (free) and the JSON text *arguments (text_release).
+ * False: it is none. */
 bool prompter_read_call(const struct prompter *p, const char *text, size_t size, char **name,
 			struct text *arguments);
 /* The model writes thoughts between <think> and </think>. */

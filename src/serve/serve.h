@@ -14,14 +14,14 @@
 
 /* 0 stands for the default, which serve_limits_default gives. */
 struct serve_limits {
-	size_t body_bytes;    /* of a request's body; 32 MiB */
-	size_t bodies_bytes;  /* of all bodies that are being received; 1 GiB */
-	size_t header_bytes;  /* of a request's line and headers, and of a connection's buffers; 32 KiB */
-	size_t messages;      /* of a conversation; 4096 */
+	size_t body_bytes;    /* largest body of a request; 32 MiB */
+	size_t bodies_bytes;  /* all bodies that are being received; 1 GiB */
+	size_t header_bytes;  /* largest request line with headers, and buffer of a connection; 32 KiB */
+	size_t messages;      /* most messages of a conversation; 4096 */
 	size_t prompt_tokens; /* 1 Mi; the model's context is a limit too */
 	size_t connections;   /* 10,000, if the limit of open files allows that */
 	size_t queue;	      /* sequences that run or wait, before 429; 4096 */
-	size_t unread_bytes;  /* of a stream that the client does not read, before it is cancelled; 1 MiB */
+	size_t unread_bytes;  /* a stream is cancelled if the client leaves that much unread; 1 MiB */
 	unsigned read_s;      /* to receive a whole request; 60 */
 	unsigned idle_s;      /* without a request on an open connection; 75 */
 	unsigned hang_s;      /* an engine that says nothing for that long is lost; 10 */
@@ -42,7 +42,7 @@ struct serve_options {
 	const char *tls_certificate, *tls_key; /* PEM files; both or none */
 	const char *api_key_file;	       /* one key a line; NULL: no key is needed */
 	const char *cors_origin;	       /* "*" or one origin; NULL: none */
-	const char *request_log;	       /* JSON Lines: lengths, times, status; NULL: none */
+	const char *request_log;	       /* JSON Lines with lengths, times and status. NULL: none */
 	bool log_requests; /* contents of requests too; otherwise they are written nowhere */
 	int control;	   /* socket of the supervisor (serve/link/supervisor.h); the front end owns it */
 	struct serve_limits limits;
@@ -54,8 +54,7 @@ struct front_end;
  * is named. Texts of `options` are lent for the front end's life. Owner: caller, front_end_destroy. */
 enum status front_end_create(struct front_end **out, const struct serve_options *options, struct error *err);
 void front_end_destroy(struct front_end **fe); /* NULL-safe */
-uint16_t front_end_port(const struct front_end *fe);
-/* Serves until it is drained or the supervisor is gone. */
+/* Tells the supervisor the port, then serves until it is drained or the supervisor is gone. */
 enum status front_end_run(struct front_end *fe, struct error *err);
 /* Refuses new requests, finishes those that run, and lets front_end_run return. A second call ends them at
  * once. Async-signal-safe. */

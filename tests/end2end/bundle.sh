@@ -33,7 +33,7 @@ run=$tmp/elsewhere/$(basename "$dir")
 
 # newest FILE: the newest glibc symbol version it asks for
 newest() { objdump -T "$1" | grep -oE 'GLIBC_2\.[0-9]+' | sed 's/GLIBC_2\.//' | sort -n | tail -n 1; }
-for file in assay lib/libjansson.so.4 lib/libyaml-0.so.2 lib/libnettle.so.* lib/libz.so.1; do
+for file in assay lib/libjansson.so.4 lib/libyaml-0.so.2 lib/libnettle.so.* lib/libz.so.1 lib/libmicrohttpd.so.* lib/libgnutls.so.*; do
 	file=$(cd "$run" && echo $file)
 	ok "$file asks for glibc 2.34 at most" [ "$(newest "$run/$file")" -le 34 ]
 done

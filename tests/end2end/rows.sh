@@ -80,6 +80,14 @@ ok "an answer is that of generate alone" eval 'sed "1s/,{\"role\":\"assistant\".
 ok "rows with nothing to hold an answer against are told before a model is loaded" eval 'expect 64 generate model --rows wrong.jsonl --chat-template qwen2.5 && says "wrong.jsonl:1: there is no ground_truth, and the last message is not the assistant" err'
 ok "where answers cannot be written, nothing is made" eval '! expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --out no/made.jsonl && says "no/made.jsonl" err'
 ok "what contradicts rows is refused" eval 'expect 64 generate model text --rows asked.jsonl && says "give exactly one of TEXT" err && expect 64 generate model --rows asked.jsonl --raw && says "cannot be combined" err && expect 64 generate model x --out a && says "out needs --rows" err'
+printf '%s' "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{# no tools #}" > own.jinja
+ok "a file is the chat template of generate" eval 'expect 0 generate model hi --chat-template own.jinja --tokens 3 --json && says "\"prompt_tokens\": 9," out'
+ok "which is the template of rows as well" eval 'expect 0 generate model --rows asked.jsonl --chat-template own.jinja --tokens 3 && says "^answers  *3$" out'
+printf 'a\n{%% if x %%}' > open.jinja
+ok "a template with an error is refused with line and column" eval 'expect 64 generate model hi --chat-template open.jinja && says "open.jinja:2:4: {% if %} has no {% endif %}" err'
+printf '%s' "{{ raise_exception('no system text') }}" > strict.jinja
+ok "a template can refuse a conversation" eval 'expect 64 generate model hi --chat-template ./strict.jinja && says "strict.jinja:1:4: the chat template refuses the conversation: no system text" err'
+ok "an unknown name is refused" eval 'expect 64 generate model hi --chat-template chatmi && says "\"chatmi\" is not a chat template; did you mean chatml?" err'
 : > empty.jsonl
 ok "a file without rows is refused" eval '! expect 0 rows empty.jsonl && says "empty.jsonl: no rows" err'
 finish

@@ -47,7 +47,7 @@ post() {
 is() { post "$2" "$3" && [ "$code" = "$1" ]; } # STATUS PATH BODY
 wrong() { is 400 "$1" "$2" && grep -q "\"param\":\"$3\"" out; } # PATH BODY PARAM
 metric() { curl -s "$url/metrics" | sed -n "s/^$1{.*} //p"; }
-until_metric() { for _ in $(seq 100); do [ "$(metric "$1")" = "$2" ] && return 0; sleep 0.05; done; return 1; }
+until_metric() { for _ in $(seq 400); do [ "$(metric "$1")" = "$2" ] && return 0; sleep 0.05; done; return 1; }
 # say TEXT: what the engine answers from now on
 say() {
 	body=$(printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g' | awk 'NR > 1 { printf "\\n" } { printf "%s", $0 }')
@@ -63,6 +63,8 @@ ok "health" sh -c "curl -s $url/health | grep -q ok"
 ok "models" sh -c "curl -s $url/v1/models | grep -q '\"id\":\"stand-in\".*\"id\":\"tuned\".*\"parent\":\"stand-in\"'"
 ok "one model" sh -c "curl -s $url/v1/models/tuned | grep -q '\"parent\":\"stand-in\"'"
 ok "the page" sh -c "curl -s $url/ | grep -q '<title>'"
+ok "HEAD" sh -c "curl -sI $url/health | grep -q '200 OK'"
+ok "several requests on one connection" [ "$(curl -s -o out -w '%{num_connects} ' "$url/health" "$url/ready" -o out2 "$url/v1/models" -o out3)" = '1 0 0 ' ]
 ok "an unknown endpoint is 404" is 404 /v1/nothing '{}'
 ok "in OpenAI's shape" says '{"error":{"message":"there is no endpoint /v1/nothing","type":"not_found_error","param":null,"code":"not_found"}}' out
 ok "a wrong method is 405" [ "$(curl -s -o out -w '%{http_code}' "$url/v1/completions")" = 405 ]
@@ -192,7 +194,7 @@ down
 echo_prompt
 umask 077
 printf '# keys\nsecret-one\nsecret-two\n' > keys
-ok "with keys and a small queue" up --api-key-file keys --queue 4 --read-s 1 --unread-bytes 20000 --connections 40 -- step_us=20000
+ok "with keys and a small queue" up --api-key-file keys --queue 4 --read-s 1 --idle-s 2 --unread-bytes 20000 --connections 40 -- step_us=20000
 ok "health needs none" sh -c "curl -s $url/health | grep -q ok"
 ok "a missing key is 401" is 401 /v1/chat/completions "{$chat}"
 post /v1/chat/completions "{$chat}" -H 'Authorization: Bearer secret-onE'
@@ -206,14 +208,21 @@ post /v1/completions '{"prompt":"a","max_tokens":1,"n":5}' -H "$key" -D head
 ok "a full queue is 429" [ "$code" = 429 ]
 ok "with Retry-After" sh -c "grep -qi '^retry-after: 1' head"
 long='{"prompt":"Hello you there my friend","max_tokens":3000,"stream":true,"ignore_eos":true}'
-curl -sN --max-time 0.5 "$url/v1/completions" -H "$key" -d "$long" > left.out
+curl -sN "$url/v1/completions" -H "$key" -d "$long" > left.out &
+leaving=$!
+for _ in $(seq 400); do grep -q '"text":"H"' left.out && break; sleep 0.05; done
+kill $leaving
 ok "a client that leaves" says '"text":"H"' left.out
 ok "is cancelled" until_metric assay_requests_left_total 1
 ok "in the engine too" until_metric assay_requests_running 0
-curl -s --max-time 0.3 "$url/v1/completions" -H "$key" -d '{"prompt":"Hello you","max_tokens":3000,"ignore_eos":true}'
+curl -s "$url/v1/completions" -H "$key" -d '{"prompt":"Hello you","max_tokens":3000,"ignore_eos":true}' > left.out &
+leaving=$!
+until_metric assay_requests_running 1
+kill $leaving
 ok "one that waits for a whole answer too" until_metric assay_requests_left_total 2
 ok "in the engine, too" until_metric assay_requests_running 0
 ok "a slow client is closed" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 3 '{\"prompt\":\"a\"}' partial > slow.out; cat slow.out; grep -q '^3 closed' slow.out"
+ok "one that does not end its header too" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 3 x header > slow.out; cat slow.out; grep -q '^3 closed' slow.out"
 ok "more connections than allowed" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 60 x idle < /dev/null | grep -q '^60 open'"
 ok "and it serves on" sh -c "curl -s --max-time 10 $url/health | grep -q ok"
 chmod 644 keys
@@ -221,9 +230,10 @@ ok "keys that others can read" sh -c "'$build/tests/serve/serve_front' '$tmp/mod
 ok "no file of keys" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --api-key-file nowhere > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'nowhere' err"
 down
 
-ok "an engine that is fast" up --unread-bytes 20000 -- step_us=100 context=1000000
+ok "an engine that is fast" up --unread-bytes 20000 --read-s 2 -- step_us=0 context=1000000
 ok "a client that does not read is cancelled" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 2 '{$chat,\"max_tokens\":900000,\"stream\":true,\"ignore_eos\":true}' unread > unread.out; cat unread.out; grep -q '^2 closed' unread.out"
 ok "and counted" until_metric assay_requests_left_total 2
+ok "one that does not take a whole answer too" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 1 '{$chat,\"max_tokens\":40000,\"n\":128,\"ignore_eos\":true}' unread > unread.out; cat unread.out; grep -q '^1 closed' unread.out"
 down
 
 ok "an engine that can be killed" up -- step_us=10000
@@ -232,7 +242,7 @@ curl -sN "$url/v1/completions" -d "$long" > stream.out &
 stream=$!
 curl -s -o whole.out -w '%{http_code}' "$url/v1/completions" -d '{"prompt":"Hello you","max_tokens":60,"ignore_eos":true}' > whole.code &
 whole=$!
-for _ in $(seq 100); do grep -q text stream.out && break; sleep 0.05; done
+for _ in $(seq 400); do grep -q text stream.out && break; sleep 0.05; done
 kill -KILL "$(engine)"
 wait $stream
 ok "a stream ends with the cause" sh -c "tail -2 stream.out | grep -q '{\"error\":{\"message\":\"the engine was lost while it ran this request: the engine.*ended.*\"code\":\"engine_lost\"'"
@@ -242,6 +252,29 @@ ok "and counted" [ "$(metric assay_requests_retried_total)" = 1 ]
 ok "the engine is back" [ "$(metric assay_engine_starts_total)" = 2 ]
 down
 
+ok "an engine that is killed again and again" up -- step_us=500 tokens=30
+(while sleep 0.8; do kill -KILL "$(engine)"; done 2> /dev/null) &
+killer=$!
+ok "every request ends once" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 2000 '{$chat,\"stream\":true}' chaos > chaos.out; code=\$?; cat chaos.out; exit \$code"
+kill $killer
+ok "and most well" sh -c "grep -q '^[1-9][0-9]* done' chaos.out"
+ok "none is left over" until_metric assay_requests_running 0
+ok "and the next one is answered" sh -c "for i in 1 2 3 4 5 6 7 8 9; do curl -s $url/v1/completions -d '{\"prompt\":\"Hello\",\"max_tokens\":2}' | grep -q text && exit 0; sleep 0.2; done; exit 1"
+down
+
+ok "a full disk" up --request-log /dev/full -- step_us=20000
+ok "loses the log only" is 200 /v1/completions '{"prompt":"Hello you","max_tokens":2}'
+ok "and says so" says 'cannot write the request log: No space left on device' front.err
+curl -sN "$url/v1/completions" -d "$long" > cut.out &
+stream=$!
+for _ in $(seq 400); do grep -q text cut.out && break; sleep 0.05; done
+kill "$front"
+ok "a draining server is not ready" sh -c "curl -s $url/ready; ! curl -s $url/ready | grep -q '\"ready\"'"
+kill "$front"
+wait "$front"
+ok "a second TERM ends it at once" [ $? = 0 ]
+front=
+wait $stream
 ok "an engine that crashes" up -- step_us=1000 crash_after=20 load_ms=300
 ok "a request in two crashes is refused" is 503 /v1/completions '{"prompt":"Hello you","max_tokens":60,"ignore_eos":true}'
 ok "with the cause" says 'the engine was lost twice while it ran this request.*"code":"engine_lost_twice"' out
@@ -264,7 +297,7 @@ ok "too" sh -c "tail -2 out | grep -q '{\"error\":{\"message\":\"the logits hold
 ok "and lives" is 200 /v1/completions '{"prompt":"Hello you","max_tokens":2}'
 down
 
-ok "a model that thinks" up --chat-template qwen3 -- step_us=1000
+ok "a model that thinks" up --chat-template qwen3 --request-log contents --log-requests 1 -- step_us=1000
 say '<think>
 Well, hm.
 </think>
@@ -275,10 +308,11 @@ ok "from what it says" says '"content":"Yes.","refusal":null,"reasoning_content"
 ok "as a stream" is 200 /v1/chat/completions "{$chat,\"stream\":true}"
 ok "too " [ "$(texts)$(sed -n 's/.*"reasoning_content":"\([^"]*\)".*/\1/p' out | tr -d '\n')" = 'Yes.Well, hm.' ]
 ok "without a thought" is 200 /v1/chat/completions "{$chat,\"chat_template_kwargs\":{\"enable_thinking\":false}}"
+ok "contents are logged when asked for" says '"request":"{\\"messages\\":' contents
 say 'Slowly it comes to an end.'
 curl -sN "$url/v1/chat/completions" -d "{$chat,\"stream\":true}" > drained.out &
 stream=$!
-for _ in $(seq 100); do grep -q content drained.out && break; sleep 0.01; done
+for _ in $(seq 400); do grep -q content drained.out && break; sleep 0.01; done
 kill "$front"
 wait "$front"
 ok "TERM drains" [ $? = 0 ]

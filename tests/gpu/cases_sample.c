@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampling kernels against their reference, which sorts in double. An id may differ from the reference's only
- * where the random point, or the border that top_p makes, lies within rounding of an id's share. Draws are held to
- * their distribution by a chi-square test.
+ * The sampling kernels against their reference, which sorts in double. An id may differ from the reference's
+ * only where the random point, or the border that top_p makes, lies within rounding of an id's share. Draws
+ * are held to their distribution by a chi-square test.
  */
 #include "cases_step.h"
 #include "sample_bed.h"
@@ -115,19 +115,22 @@ static enum status check_logprobs(const struct sample_bed *b, uint32_t row, cons
 	const struct step_sample_row *r = sample_bed_row(b, row);
 	const float *f = (const float *)found, *e = (const float *)expected;
 
-	if (r->logprobs >= 0 && found[0] == expected[0] && !(fabsf(f[2] - e[2]) <= 1e-4f + 1e-6f * fabsf(e[2])))
-		return error_set(err, STATUS_MISMATCH, "row %u: log probability %.9g, the reference has %.9g", row,
-				 (double)f[2], (double)e[2]);
+	if (r->logprobs >= 0 && found[0] == expected[0] &&
+	    !(fabsf(f[2] - e[2]) <= 1e-4f + 1e-6f * fabsf(e[2])))
+		return error_set(err, STATUS_MISMATCH, "row %u: log probability %.9g, the reference has %.9g",
+				 row, (double)f[2], (double)e[2]);
 	if (found[3] != expected[3])
-		return error_set(err, STATUS_MISMATCH, "row %u: %d alternatives, the reference has %d", row, found[3],
-				 expected[3]);
+		return error_set(err, STATUS_MISMATCH, "row %u: %d alternatives, the reference has %d", row,
+				 found[3], expected[3]);
 	for (int32_t i = 0; i < found[3]; i++) {
 		const int at = 4 + STEP_SAMPLE_TOPS + i;
 
-		if (found[4 + i] != expected[4 + i] || !(fabsf(f[at] - e[at]) <= 1e-4f + 1e-6f * fabsf(e[at])))
-			return error_set(err, STATUS_MISMATCH,
-					 "row %u: alternative %d is id %d with %.9g, the reference has %d with %.9g",
-					 row, i, found[4 + i], (double)f[at], expected[4 + i], (double)e[at]);
+		if (found[4 + i] != expected[4 + i] ||
+		    !(fabsf(f[at] - e[at]) <= 1e-4f + 1e-6f * fabsf(e[at])))
+			return error_set(
+				err, STATUS_MISMATCH,
+				"row %u: alternative %d is id %d with %.9g, the reference has %d with %.9g",
+				row, i, found[4 + i], (double)f[at], expected[4 + i], (double)e[at]);
 	}
 	return STATUS_OK;
 }
@@ -141,9 +144,11 @@ static enum status check_row(const struct sample_bed *b, uint32_t row, const str
 	uint16_t *counts = b->host[BED_COUNTS];
 
 	if (own[1] != ref[1])
-		return error_set(err, STATUS_MISMATCH, "row %u: status %d, the reference has %d", row, own[1], ref[1]);
+		return error_set(err, STATUS_MISMATCH, "row %u: status %d, the reference has %d", row, own[1],
+				 ref[1]);
 	if (own[0] != ref[0] && !is_close(b, row, own[0], c))
-		return error_set(err, STATUS_MISMATCH, "row %u: id %d, the reference has %d", row, own[0], ref[0]);
+		return error_set(err, STATUS_MISMATCH, "row %u: id %d, the reference has %d", row, own[0],
+				 ref[0]);
 	if (own[0] != ref[0] && r->place >= 0) {
 		((int32_t *)b->host[BED_LAST])[r->place] = own[0];
 		if (r->counted) {
@@ -217,7 +222,8 @@ static enum status check_draws(struct sample_bed *b, const struct found *f, stru
 	free(drawn);
 	return sum <= cells - 1 + 5 * sqrt(2 * cells)
 		       ? STATUS_OK
-		       : error_set(err, STATUS_MISMATCH, "chi-square of %g draws is %.1f with %g cells", draws, sum, cells);
+		       : error_set(err, STATUS_MISMATCH, "chi-square of %g draws is %.1f with %g cells",
+				   draws, sum, cells);
 }
 
 /* Twice: the second run shows that the first one left its counters as they were. */
@@ -234,7 +240,8 @@ static enum status sample_one(struct kit *k, const struct kernel_case *c, struct
 		f.counts = malloc(b.size[BED_COUNTS] + 16);
 	}
 	for (int i = 0; i < 2 && !st; i++) {
-		st = gpu_copy_to(k->device, b.device[BED_COUNTS].data, b.host[BED_COUNTS], b.size[BED_COUNTS], err);
+		st = gpu_copy_to(k->device, b.device[BED_COUNTS].data, b.host[BED_COUNTS], b.size[BED_COUNTS],
+				 err);
 		if (!st)
 			st = sample_bed_launch(&b, c->entry, i, err);
 	}
@@ -264,8 +271,10 @@ static enum status count_one(struct kit *k, const struct kernel_case *c, struct 
 	int32_t *ids = malloc(count * sizeof(*ids));
 	struct guarded counts = {0}, id = {0};
 	struct gpu_kernel *kernel;
-	struct step_count_args a = {.prompt = c->p1 ? count / 3 : 0, .count = count, .vocab = VOCAB, .clear = 1};
-	enum status st = host && found && ids ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory for counts");
+	struct step_count_args a = {
+		.prompt = c->p1 ? count / 3 : 0, .count = count, .vocab = VOCAB, .clear = 1};
+	enum status st =
+		host && found && ids ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory for counts");
 
 	for (uint64_t i = 0; !st && i < count; i++)
 		ids[i] = c->p1 ? (int32_t)(i * i % (VOCAB + 50)) - 20 : 7;

@@ -30,6 +30,14 @@ static void copy_wait(uint32_t later)
 	emulate_wait(later);
 }
 
+static void grid_wait(void)
+{
+}
+
+static void grid_release(void)
+{
+}
+
 static uint16_t element(uint32_t row_at, uint32_t i)
 {
 	return ((const uint16_t *)((const char *)shared + row_at))[i];
@@ -80,8 +88,8 @@ static float high(uint32_t v)
 	return __uint_as_float(v & 0xffff0000u);
 }
 
-/* Row r, columns 2 w and 2 w + 1 of A are in register r / 8 + w / 4 * 2 of lane r % 8 * 4 + w % 4; those rows of B of column c
- * in register w / 4 of lane 4 c + w % 4. */
+/* Row r, columns 2 w and 2 w + 1 of A are in register r / 8 + w / 4 * 2 of lane r % 8 * 4 + w % 4. Rows 2 w and 2 w + 1, column c
+ * of B are in register w / 4 of lane 4 c + w % 4. */
 static void matrix_step(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
 	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b0, b1}, lane = threadIdx.x % 32;

@@ -59,22 +59,35 @@ static double cached(const struct caller *c, const struct paged_unit *u, int64_t
 	       (double)((const float *)(uintptr_t)a->scale)[row * a->ld_scale + head];
 }
 
-static void column(const struct caller *c, const struct paged_unit *u, uint32_t col)
+/* [2][keys][dim] keys, then values of a unit's sequence and KV head. Owner: caller. */
+static double *cache_of(const struct caller *c, const struct paged_unit *u, int64_t keys)
+{
+	double *kv = malloc((size_t)(2 * keys * c->dim) * sizeof(double));
+
+	if (!kv)
+		abort();
+	for (int64_t i = 0; i < 2 * keys * c->dim; i++)
+		kv[i] = cached(c, u, i / c->dim % keys, i / c->dim >= keys, i % c->dim);
+	return kv;
+}
+
+static void column(const struct caller *c, const struct paged_unit *u, uint32_t col, const double *kv, int64_t held)
 {
 	const struct paged_attention_args *a = c->a;
 	const uint64_t row = (uint64_t)u->row + col / a->group, head = u->kv_head * a->group + col % a->group;
-	const uint16_t *q = (const uint16_t *)(uintptr_t)a->q + row * a->ld_q + head * (uint64_t)c->dim;
+	const uint16_t *from = (const uint16_t *)(uintptr_t)a->q + row * a->ld_q + head * (uint64_t)c->dim;
 	uint16_t *to = (uint16_t *)(uintptr_t)a->o + row * a->ld_o + head * (uint64_t)c->dim;
 	const int64_t keys = u->position + (int64_t)(col / a->group) + 1;
-	double *s = malloc((size_t)keys * sizeof(double)), o[HEAD_DIM_MOST] = {0}, top = -INFINITY, sum = 0;
+	double *s = malloc((size_t)keys * sizeof(double)), q[HEAD_DIM_MOST], o[HEAD_DIM_MOST] = {0}, top = -INFINITY, sum = 0;
 
 	if (!s)
 		abort();
+	for (int64_t d = 0; d < c->dim; d++)
+		q[d] = bf16(from + d) * (double)a->scale_log2;
 	for (int64_t j = 0; j < keys; j++) {
 		s[j] = 0;
 		for (int64_t d = 0; d < c->dim; d++)
-			s[j] += bf16(q + d) * cached(c, u, j, 0, d);
-		s[j] *= (double)a->scale_log2;
+			s[j] += q[d] * kv[j * c->dim + d];
 		top = fmax(top, s[j]);
 	}
 	for (int64_t j = 0; j < keys; j++) {
@@ -82,11 +95,22 @@ static void column(const struct caller *c, const struct paged_unit *u, uint32_t 
 
 		sum += e;
 		for (int64_t d = 0; d < c->dim; d++)
-			o[d] += e * cached(c, u, j, 1, d);
+			o[d] += e * kv[(held + j) * c->dim + d];
 	}
 	for (int64_t d = 0; d < c->dim; d++)
 		to[d] = to_bf16(o[d] / sum);
 	free(s);
+}
+
+/* Columns col .. end - 1. */
+static void columns(const struct caller *c, const struct paged_unit *u, uint32_t col, uint32_t end)
+{
+	const int64_t keys = u->position + (int64_t)((end - 1) / c->a->group) + 1;
+	double *kv = cache_of(c, u, keys);
+
+	for (; col < end; col++)
+		column(c, u, col, kv, keys);
+	free(kv);
 }
 
 static void run(const char *entry, struct ref_grid grid, const void *args)
@@ -97,14 +121,15 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 	const uint32_t *block = (const uint32_t *)(uintptr_t)a->block;
 
 	for (uint32_t i = block[0]; i < block[grid.blocks]; i++)
-		for (uint32_t col = 0; unit[i].part == 0 && col < unit[i].cols; col++)
-			column(&c, &unit[i], unit[i].col + col);
+		if (unit[i].part == 0)
+			columns(&c, &unit[i], unit[i].col, unit[i].col + unit[i].cols);
 }
 
-/* Tiles, as columns of a problem without groups. */
+/* Tiles, as units of one query head. */
 static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
 {
-	const struct paged_tiles_args *t = args;
+	struct paged_tiles_args copy; /* aligned, as the driver's own copy is */
+	const struct paged_tiles_args *t = memcpy(&copy, args, sizeof(copy));
 	const int64_t dim = strstr(entry, "d128") ? 128 : 64;
 	const uint32_t kv_heads = t->dense.kv_heads, group = t->dense.heads / kv_heads;
 	struct paged_attention_args a = {
@@ -129,10 +154,12 @@ static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
 					     .position = tile->keys - tile->rows,
 					     .page = tile->page,
 					     .kv_head = (uint16_t)(tile->head / group)};
-		const int32_t end = tile->first * 64 + PAGED_TILES_ROWS(dim);
+		const int32_t whole = tile->first * 64 + PAGED_TILES_ROWS(dim), end = whole < tile->rows ? whole : tile->rows;
+		double *kv = cache_of(&c, &u, u.position + end);
 
-		for (int32_t row = tile->first * 64; row < tile->rows && row < end; row++)
-			column(&c, &u, (uint32_t)row * group + tile->head % group);
+		for (int32_t row = tile->first * 64; row < end; row++)
+			column(&c, &u, (uint32_t)row * group + tile->head % group, kv, u.position + end);
+		free(kv);
 	}
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BIASES_OF_ROW = 7, MASKS = 4 };
+enum { BIASES_OF_ROW = 7, MASKS = 4, DISTINCT = 12 /* rows, which then repeat */ };
 
 static double uniform(uint32_t stream, uint64_t i)
 {
@@ -15,7 +15,8 @@ static double uniform(uint32_t stream, uint64_t i)
 /* Of a normal distribution with deviation 1. */
 static double normal(uint32_t stream, uint64_t i)
 {
-	return sqrt(-2 * log(uniform(stream, 2 * i))) * cos(2 * 3.14159265358979 * uniform(stream, 2 * i + 1));
+	return sqrt(-2 * log(uniform(stream, 2 * i))) *
+	       cos(2 * 3.14159265358979 * uniform(stream, 2 * i + 1));
 }
 
 static double number(const struct sample_plan *p, uint32_t row, uint64_t i)
@@ -54,7 +55,10 @@ static void fill_logits(struct sample_bed *b, const struct sample_plan *p, int64
 {
 	const bool one = p->options == OPTIONS_DRAWS;
 
-	for (uint32_t row = 0; row < (one ? 1 : b->rows); row++)
+	const size_t size = b->bf16 ? 2 : 4;
+	unsigned char *logits = b->host[BED_LOGITS];
+
+	for (uint32_t row = 0; row < (one ? 1 : b->rows < DISTINCT ? b->rows : DISTINCT); row++)
 		for (uint32_t id = 0; id < b->vocab; id++) {
 			const double v = number(p, row, (uint64_t)row * b->vocab + id);
 			const int64_t at = shift + row * ld + id;
@@ -64,11 +68,15 @@ static void fill_logits(struct sample_bed *b, const struct sample_plan *p, int64
 			else
 				((float *)b->host[BED_LOGITS])[at] = (float)v;
 		}
+	for (uint32_t row = DISTINCT; !one && row < b->rows; row++)
+		memcpy(logits + (size_t)(shift + row * ld) * size,
+		       logits + (size_t)(shift + row % DISTINCT * ld) * size, b->vocab * size);
 }
 
 static struct step_sample_row plain_row(uint32_t row)
 {
-	static const float temperatures[] = {0.7f, 1, 1.5f, 0.2f, 3}, tops[] = {0.9f, 1, 0.5f, 0.99f, 0.01f, 0.9f, 0.95f};
+	static const float temperatures[] = {0.7f, 1, 1.5f, 0.2f, 3},
+			   tops[] = {0.9f, 1, 0.5f, 0.99f, 0.01f, 0.9f, 0.95f};
 
 	return (struct step_sample_row){.temperature = temperatures[row % 5],
 					.top_p = tops[row % 7],
@@ -153,10 +161,15 @@ static void fill_lists(struct sample_bed *b)
 			.id = (int32_t)((i % BIASES_OF_ROW == 6 ? i - 1 : i) * 13 % b->vocab),
 			.add = i % BIASES_OF_ROW == 3 ? -(float)INFINITY : (float)(i % 5) * 2 - 3};
 	for (uint32_t i = 0; i < MASKS * words; i++)
-		mask[i] = i / words == MASKS - 1 ? 0 : random_u32(3, 1, i) & (i / words ? random_u32(3, 2, i) : ~0u);
-	for (uint64_t i = 0; i < (uint64_t)b->places * b->vocab; i++)
-		counts[i] = (uint16_t)(random_u32(4, 0, i) % 8 ? 0 : random_u32(4, 1, i) % 3 | (random_u32(4, 2, i) & 0x8000));
-	if (b->vocab > 1)
+		mask[i] = i / words == MASKS - 1
+				  ? 0
+				  : random_u32(3, 1, i) & (i / words ? random_u32(3, 2, i) : ~0u);
+	for (uint64_t i = 0; i < b->size[BED_COUNTS] / 2; i++) {
+		const uint32_t hash = (uint32_t)(i * 0x9E3779B97F4A7C15u >> 40);
+
+		counts[i] = (uint16_t)(hash % 8 ? 0 : hash / 8 % 3 | (hash & 0x100) << 7);
+	}
+	if (b->size[BED_COUNTS] / 2 > b->vocab && b->vocab > 1)
 		counts[b->vocab] = 0x7fff;
 }
 
@@ -190,7 +203,10 @@ static enum status make_room(struct sample_bed *b, const struct sample_plan *p, 
 			     struct error *err)
 {
 	const uint64_t rows = b->rows;
-	enum status st = room(b, BED_LOGITS, (uint64_t)(1 + (p->options == OPTIONS_DRAWS ? 1 : (int64_t)rows) * ld) * (b->bf16 ? 2 : 4), err);
+	enum status st = room(b, BED_LOGITS,
+			      (uint64_t)(1 + (p->options == OPTIONS_DRAWS ? 1 : (int64_t)rows) * ld) *
+				      (b->bf16 ? 2 : 4),
+			      err);
 
 	if (!st)
 		st = room(b, BED_ROW, rows * sizeof(struct step_sample_row), err);
@@ -199,7 +215,8 @@ static enum status make_room(struct sample_bed *b, const struct sample_plan *p, 
 	if (!st)
 		st = room(b, BED_MASK, (uint64_t)MASKS * ((b->vocab + 31) / 32) * 4, err);
 	if (!st)
-		st = room(b, BED_COUNTS, (uint64_t)b->places * b->vocab * 2, err);
+		st = room(b, BED_COUNTS, p->options == OPTIONS_ALL ? (uint64_t)b->places * b->vocab * 2 : 4,
+			  err);
 	if (!st)
 		st = room(b, BED_LAST, b->places * 4, err);
 	if (!st)
@@ -213,7 +230,8 @@ static enum status make_room(struct sample_bed *b, const struct sample_plan *p, 
 	return st;
 }
 
-enum status sample_bed_open(struct kit *k, struct sample_bed *b, const struct sample_plan *p, struct error *err)
+enum status sample_bed_open(struct kit *k, struct sample_bed *b, const struct sample_plan *p,
+			    struct error *err)
 {
 	const int64_t ld = p->odd ? p->vocab + 3 : ((int64_t)p->vocab + 7) / 8 * 8 + 8;
 	const unsigned parts = step_sample_parts(p->kind, p->rows, p->vocab);
@@ -262,9 +280,12 @@ static enum status launch(struct sample_bed *b, const char *entry, bool early, s
 {
 	const bool greedy = !strcmp(entry, "step_sample_greedy"), plain = !strcmp(entry, "step_sample_plain");
 	const unsigned grid[3] = {b->rows * b->on_device.parts, 1, 1}, block[3] = {STEP_SAMPLE_THREADS, 1, 1};
-	const unsigned shared = greedy ? STEP_SAMPLE_SHARED_GREEDY : plain ? STEP_SAMPLE_SHARED_PLAIN : STEP_SAMPLE_SHARED;
+	const unsigned shared = greedy	? STEP_SAMPLE_SHARED_GREEDY
+				: plain ? STEP_SAMPLE_SHARED_PLAIN
+					: STEP_SAMPLE_SHARED;
 	struct gpu_kernel *kernel;
-	enum status st = gpu_kernel(b->k->device, &kernel, greedy || plain ? "step_sample_plain" : "step_sample", entry, err);
+	enum status st = gpu_kernel(b->k->device, &kernel,
+				    greedy || plain ? "step_sample_plain" : "step_sample", entry, err);
 
 	if (st)
 		return st;
@@ -284,11 +305,13 @@ enum status sample_bed_launch(struct sample_bed *b, const char *entry, bool earl
 enum status sample_bed_fetch(struct sample_bed *b, int32_t *results, int32_t *last, uint16_t *counts,
 			     struct error *err)
 {
-	enum status st = gpu_copy_from(b->k->device, results, b->device[BED_RESULTS].data, b->size[BED_RESULTS], err);
+	enum status st =
+		gpu_copy_from(b->k->device, results, b->device[BED_RESULTS].data, b->size[BED_RESULTS], err);
 
 	if (!st)
 		st = gpu_copy_from(b->k->device, last, b->device[BED_LAST].data, b->size[BED_LAST], err);
-	return st ? st : gpu_copy_from(b->k->device, counts, b->device[BED_COUNTS].data, b->size[BED_COUNTS], err);
+	return st ? st
+		  : gpu_copy_from(b->k->device, counts, b->device[BED_COUNTS].data, b->size[BED_COUNTS], err);
 }
 
 const struct step_sample_row *sample_bed_row(const struct sample_bed *b, uint32_t row)

@@ -16,11 +16,11 @@ enum sample_logits {
 	LOGITS_BROKEN, /* rows with NaN, infinity, -infinity, the others flat */
 };
 enum sample_options {
-	OPTIONS_GREEDY,	 /* temperature 0 */
-	OPTIONS_PLAIN,	 /* temperature and top_p */
-	OPTIONS_ALL,	 /* every option, another mixture in each row */
-	OPTIONS_MASKED,	 /* masks, one of them empty */
-	OPTIONS_DRAWS,	 /* one row of logits for all, one seed, the index counts */
+	OPTIONS_GREEDY, /* temperature 0 */
+	OPTIONS_PLAIN,	/* temperature and top_p */
+	OPTIONS_ALL,	/* every option, another mixture in each row */
+	OPTIONS_MASKED, /* masks, one of them empty */
+	OPTIONS_DRAWS,	/* one row of logits for all, one seed, the index counts */
 };
 
 struct sample_bed {
@@ -47,9 +47,9 @@ struct sample_plan {
 /* Of a kernel's entry. */
 static inline enum step_sample_kind sample_kind(const char *entry)
 {
-	return !strcmp(entry, "step_sample_greedy") ? STEP_SAMPLE_GREEDY
+	return !strcmp(entry, "step_sample_greedy")  ? STEP_SAMPLE_GREEDY
 	       : !strcmp(entry, "step_sample_plain") ? STEP_SAMPLE_PLAIN
-						      : STEP_SAMPLE_ALL;
+						     : STEP_SAMPLE_ALL;
 }
 /* Owner: caller, sample_bed_close, also after a failure. */
 enum status sample_bed_open(struct kit *k, struct sample_bed *b, const struct sample_plan *plan,

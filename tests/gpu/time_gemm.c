@@ -20,6 +20,7 @@
 enum { NO_GPU = 77, USAGE = 64 };
 enum { REPEATS = 5, CANDIDATES = 16, VARIANTS_MOST = 2 * (SKINNY_CHOICES_MOST + 1) + CANDIDATES + 2 };
 enum { LAUNCHES_LEAST = 6, LAUNCHES_MOST = 64, ROWS_MOST = 256, K_MOST = 18944, OUTPUTS_MOST = 152064 };
+enum { SMALL_K = 320, SMALL_OUTPUTS = 256, SMALL_ROWS = 8 };
 #define GRAPH_NS 1.5e6
 
 enum kind { BF16, MIXED, E4M3, KINDS };
@@ -33,6 +34,11 @@ static const struct gemm {
 	{"qkv", 4608, 3584, true, false, false},      {"o", 3584, 3584, false, true, false},
 	{"gate_up", 37888, 3584, false, false, true}, {"down", 3584, 18944, false, true, false},
 	{"head", 152064, 3584, false, false, false},
+};
+/* For a CPU in the GPU's place. */
+static const struct gemm small_gemms[] = {
+	{"o", 128, 320, true, true, false},
+	{"gate_up", 256, 128, false, false, true},
 };
 static const unsigned all_rows[] = {1, 8, 16, 32, 64, 128, 256};
 
@@ -460,12 +466,13 @@ static enum status time_kind(struct bench *b, struct error *err)
 			      b->kind == BF16 ? OPERAND_BF16 : OPERAND_E4M3, err);
 
 	b->at = 0;
-	for (size_t g = 0; !st && g < COUNT(gemms); g++)
+	for (size_t g = 0; !st && g < (b->small ? COUNT(small_gemms) : COUNT(gemms)); g++)
 		for (size_t r = 0; !st && r < COUNT(all_rows); r++) {
-			b->gemm = &gemms[g];
+			b->gemm = b->small ? &small_gemms[g] : &gemms[g];
 			b->rows = all_rows[r];
 			if ((b->only_gemm && strcmp(b->only_gemm, b->gemm->name)) ||
-			    (b->only_rows && b->only_rows != b->rows) || 2 * w_bytes(b) > b->pool_bytes)
+			    (b->only_rows && b->only_rows != b->rows) || (b->small && b->rows > SMALL_ROWS) ||
+			    2 * w_bytes(b) > b->pool_bytes)
 				continue;
 			st = time_gemm(b, err);
 		}
@@ -483,6 +490,7 @@ static enum status allocate(struct bench *b, gpu_ptr *p, uint64_t bytes, struct 
 
 static enum status open_all(struct bench *b, struct error *err)
 {
+	const uint64_t k = b->small ? SMALL_K : K_MOST, outputs = b->small ? SMALL_OUTPUTS : OUTPUTS_MOST;
 	struct error why = {0};
 	enum status st = skinny_open(&b->skinny, b->device, err);
 
@@ -495,20 +503,20 @@ static enum status open_all(struct bench *b, struct error *err)
 	if (!st)
 		st = allocate(b, &b->pool, b->pool_bytes, err);
 	if (!st)
-		st = allocate(b, &b->x, 2 * ROWS_MOST * K_MOST, err);
+		st = allocate(b, &b->x, 2 * ROWS_MOST * k, err);
 	if (!st)
-		st = allocate(b, &b->x_short, ROWS_MOST * K_MOST, err);
+		st = allocate(b, &b->x_short, ROWS_MOST * k, err);
 	if (!st)
-		st = allocate(b, &b->y, 2ull * ROWS_MOST * OUTPUTS_MOST, err);
+		st = allocate(b, &b->y, 2 * ROWS_MOST * outputs, err);
 	if (!st)
-		st = allocate(b, &b->h, 2 * ROWS_MOST * K_MOST, err);
+		st = allocate(b, &b->h, 2 * ROWS_MOST * k, err);
 	if (!st)
-		st = allocate(b, &b->bias, 2 * OUTPUTS_MOST, err);
+		st = allocate(b, &b->bias, 2 * outputs, err);
 	if (!st)
-		st = allocate(b, &b->scale, 4 * OUTPUTS_MOST, err);
+		st = allocate(b, &b->scale, 4 * outputs, err);
 	if (!st)
-		st = fill(b, b->x, ROWS_MOST * K_MOST, OPERAND_BF16, err);
-	return st ? st : fill(b, b->x_short, ROWS_MOST * K_MOST, OPERAND_E4M3, err);
+		st = fill(b, b->x, ROWS_MOST * k, OPERAND_BF16, err);
+	return st ? st : fill(b, b->x_short, ROWS_MOST * k, OPERAND_E4M3, err);
 }
 
 static void release(struct bench *b)
@@ -533,7 +541,7 @@ static bool parse(struct bench *b, int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--small")) {
 			b->small = true;
-			b->pool_bytes = 128 << 20;
+			b->pool_bytes = 1 << 20;
 		} else if (i + 1 == argc) {
 			return false;
 		} else if (!strcmp(argv[i], "--gemm")) {

@@ -4,9 +4,10 @@
  *
  *   tests/gpu/kernel_cases time paged     checks all cases of cases_paged.c first, then times these steps
  *
- * Each step's line has the time of one layer, the rate at which its keys and values are read once, its share of the DRAM's rate, and
- * the rate of FLOP. Of a chunk the rates of the kernel for many rows and of the dense kernel at the same shape stand beside it. Successive calls read other pages, of
- * 400 MB together, so that keys come from memory and not from the L2.
+ * A line is one layer of a step. It has the time, the rate at which the step's keys and values are read once, the share of the
+ * DRAM's rate by its clock and width, and the rate of FLOP. A chunk's line also has the rates of the kernel for many rows ("tiles")
+ * and of the dense kernel at the same shape. Successive calls read other pages, of 400 MB together. So keys come from memory and
+ * not from the L2.
  */
 #include "cases.h"
 #include "core/math/random.h"

@@ -212,7 +212,7 @@ def forms(value):
 def ask(walker, vocab, walks, requests):
     done = subprocess.run([walker, vocab, str(walks)], input="".join(json.dumps(r) + "\n" for r in requests),
                           stdout=subprocess.PIPE, check=True, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 
@@ -250,7 +250,7 @@ def check(walker, vocab, count, seed):
             texts += 1
             try:
                 value = json.loads(text)
-            except ValueError as problem:
+            except (TypeError, ValueError) as problem:
                 wrong.append((schema, str(problem), text))
                 continue
             for problem in checkers[i].iter_errors(value):

@@ -456,6 +456,16 @@ a  {%- raw %} x {% endraw -%}  b
 {{ [3, 1, 2]|sort|first }} {{ 'cab'|sort|join }} {{ {'b': 1, 'a': 2}|sort }} {{ 'abc'|list }} {{ 'abc'|last }} {{ 'hello'|unique|join }}
 {% for item in [1, 2, 3]|reverse %}{{ item }}{% endfor %}{% for x in 'ab'|reverse %}{{ x }}{% endfor %}
 {% if list|selectattr('x') %}truthy{% endif %}{% if list|select('gt', 5)|list %}no{% endif %}
+{{ nil|selectattr('a')|list }} {{ 0|map('upper')|list }} {{ no|select|list }} {{ ''|rejectattr('a')|list }}
+{{ 5|select|list }}
+{{ words|sort(attribute='x') }} {{ (yes)|round }} {{ f is odd }} {{ 4.0 is even }} {{ 'abc' % [] }} {{ list.copy() }}
+{{ n[1:] }}
+{{ map[1:] }}
+{{ nil|indent }}
+{{ [] in map }}
+{{ undefd|dictsort }}
+{{ (1, 2).copy() }}
+{% for i in list %}{% continue %}{% else %}e{% endfor %}{% for i in list %}{% break %}{% else %}f{% endfor %}{% for i in list %}{% if i == 2 %}{% break %}{% endif %}{% else %}g{% endfor %}
 {{ ' a b '.split(none, 1) }} {{ ' a b '.rsplit(none, 1) }} {{ 'a  b '.split(' ') }} {{ 'a b'.split(' ', 0) }}
 {{ 'line1\nline2\n\nline3'|indent(2) }}|{{ 'a\nb'|indent(2, true) }}|{{ 'a\n\nb'|indent(2, blank=true) }}|{{ 'a\nb'|indent('>>') }}|{{ 'a\n'|indent }}
 {{ 'a\nb\r\nc\n'.splitlines() }} {{ 'a\nb'.splitlines(true) }} {{ '12'.isdigit() }} {{ 'a1'.isalnum() }} {{ 'A'.isupper() }} {{ 'a b'.islower() }} {{ '  '.isspace() }} {{ 'é'.isalpha() }} {{ '١'.isdigit() }}

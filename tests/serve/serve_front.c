@@ -35,10 +35,8 @@ static void sink(void *arg, enum log_level level, enum log_topic topic, const ch
 static _Noreturn void front_end_process(struct serve_options *o)
 {
 	static const struct log log = {.sink = sink};
-	struct supervisor_message ready = {.kind = SUPERVISOR_READY, .fd = -1};
 	struct sigaction act = {.sa_handler = on_term};
 	struct error err = {0};
-	int control = o->control;
 	enum status st;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -46,8 +44,6 @@ static _Noreturn void front_end_process(struct serve_options *o)
 	st = front_end_create(&front, o, &err);
 	if (!st) {
 		sigaction(SIGTERM, &act, NULL);
-		ready.port = front_end_port(front);
-		supervisor_send(control, &ready, &err);
 		st = front_end_run(front, &err);
 		front_end_destroy(&front);
 	}

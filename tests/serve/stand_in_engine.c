@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine without a model, for tests of the front end: it answers each request with tokens of its own choice, one per
- * step, over the frames of the real one. Its socket is descriptor 3.
+ * An engine without a model, for tests of the front end. It answers each request with tokens of its own choice, one per
+ * step, and uses the frames of the real engine. Its socket is descriptor 3.
  * usage: stand_in_engine EPOCH [OPTION=VALUE].. (main lists the options)
  */
 #include <poll.h>
@@ -18,7 +18,7 @@ enum { SEQUENCES = 8192, ANSWER_MOST = 1 << 16 };
 
 struct sequence {
 	uint64_t id;
-	int32_t *prompt, *answer; /* answer: fixed ids, or NULL: the prompt again */
+	int32_t *prompt, *answer; /* answer: fixed ids; without them, the prompt is repeated */
 	size_t prompt_count, answer_count;
 	int64_t at, most;
 	bool scored, begun, ends;
@@ -327,7 +327,7 @@ static void option(struct engine *e, const char *word)
 	}
 }
 
-/* The program ends with what it holds. */
+/* The program does not free this at its end. */
 static struct engine e;
 
 int main(int argc, char **argv)

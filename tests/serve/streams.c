@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many streams at once, for tests and measurements of the front end: opens COUNT connections, sends the same request on
- * each, reads to the end. Prints one line: streams that ended with [DONE], chunks, seconds, chunks per second, and the
- * 50th and 99th percentile of the time between chunks of a stream in milliseconds.
- * usage: streams PORT COUNT BODY [idle | partial | unread]
+ * each, reads to the end. Prints one line: streams that ended with [DONE], chunks, seconds, chunks per second, and
+ * two percentiles (50, 99) of the time between chunks of a stream.
+ * usage: streams PORT COUNT BODY [idle | header | partial | unread | chaos]
  *   idle: connects and waits for the end of stdin instead of sending anything
+ *   header: sends half of each request's header, and waits until the server closes the connections
  *   partial: sends half of each request, and waits until the server closes the connections
  *   unread: sends the requests, reads nothing, and waits until the server closes the connections
+ *   chaos: COUNT requests, 64 at a time; every third client leaves at a random moment. Prints how they ended.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,12 +40,15 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int dial(int port)
+/* `small`: with a small buffer, so that the server notices soon that nobody reads. */
+static int dial(int port, int small)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM, 0), room = 4096;
 
+	if (small)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to))) {
 		fprintf(stderr, "streams: %s\n", strerror(errno));
 		exit(1);
@@ -51,8 +56,8 @@ static int dial(int port)
 	return fd;
 }
 
-/* `part`: of the body that is sent. */
-static void say(int fd, const char *body, size_t part)
+/* Sends `part` bytes of the body after the header. -1: half of the header only. */
+static void say(int fd, const char *body, ssize_t part)
 {
 	char head[256];
 	int size = snprintf(head, sizeof(head),
@@ -60,8 +65,99 @@ static void say(int fd, const char *body, size_t part)
 			    "Connection: close\r\nContent-Length: %zu\r\n\r\n",
 			    strlen(body));
 
-	if (write(fd, head, (size_t)size) != size || write(fd, body, part) != (ssize_t)part)
-		exit(1);
+	if (part < 0)
+		size /= 2;
+	/* reading shows whether the server closed the connection */
+	if (send(fd, head, (size_t)size, MSG_NOSIGNAL) == size && part > 0 &&
+	    send(fd, body, (size_t)part, MSG_NOSIGNAL) != part)
+		fprintf(stderr, "streams: %s\n", strerror(errno));
+}
+
+struct endings {
+	int done, refused, failed, left, other;
+};
+
+/* How a stream ended, from all that came. */
+static void classify(struct endings *e, const char *all, int left)
+{
+	if (left)
+		e->left++;
+	else if (strstr(all, "data: [DONE]"))
+		e->done++;
+	else if (strstr(all, "data: {\"error\""))
+		e->failed++;
+	else if (!strncmp(all, "HTTP/1.1 4", 10) || !strncmp(all, "HTTP/1.1 5", 10))
+		e->refused++;
+	else
+		e->other++;
+}
+
+struct one {
+	int fd;
+	double leaves_s; /* 0: stays */
+	size_t size;
+	char *all;
+};
+
+static void one_end(struct one *o, struct endings *e, int left)
+{
+	o->all[o->size] = '\0';
+	classify(e, o->all, left);
+	close(o->fd);
+	o->fd = -1;
+}
+
+/* Reads what is there; the end of a long stream is what counts. */
+static void one_read(struct one *o, struct endings *e)
+{
+	ssize_t got;
+
+	if (o->size > PIECE / 2) { /* keeps the status line */
+		memmove(o->all + 32, o->all + o->size - 256, 256);
+		o->size = 288;
+	}
+	got = recv(o->fd, o->all + o->size, PIECE - o->size - 1, MSG_DONTWAIT);
+	if (got > 0)
+		o->size += (size_t)got;
+	else if (!got || (errno != EAGAIN && errno != EWOULDBLOCK))
+		one_end(o, e, 0);
+}
+
+static int chaos(int port, int count, const char *body)
+{
+	enum { AT_ONCE = 64 };
+	static struct one ones[AT_ONCE];
+	struct endings e = {0};
+	int begun = 0, running = 0;
+
+	srandom(1);
+	for (int i = 0; i < AT_ONCE; i++)
+		ones[i] = (struct one){.fd = -1, .all = malloc(PIECE)};
+	while (begun < count || running) {
+		struct timespec pause = {.tv_nsec = 500000};
+
+		running = 0;
+		for (int i = 0; i < AT_ONCE; i++) {
+			struct one *o = &ones[i];
+
+			if (o->fd < 0 && begun < count) {
+				o->fd = dial(port, 0);
+				o->size = 0;
+				o->leaves_s = begun++ % 3 ? 0 : now_s() + (double)(random() % 200) * 1e-3;
+				say(o->fd, body, (ssize_t)strlen(body));
+			}
+			if (o->fd >= 0)
+				one_read(o, &e);
+			if (o->fd >= 0 && o->leaves_s > 0 && now_s() > o->leaves_s)
+				one_end(o, &e, 1);
+			running += o->fd >= 0;
+		}
+		nanosleep(&pause, NULL);
+	}
+	for (int i = 0; i < AT_ONCE; i++)
+		free(ones[i].all);
+	printf("%d done, %d refused, %d failed, %d left, %d other\n", e.done, e.refused, e.failed, e.left, e.other);
+	return e.other > 0;
 }
 
 /* Waits until the server has closed all connections. */
@@ -122,7 +218,7 @@ static void allow_files(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* The program ends with what it holds. */
+/* The program does not free these at its end. */
 static struct stream *all;
 static float *gaps;
 static char *bytes;
@@ -144,10 +240,12 @@ int main(int argc, char **argv)
 		return 64;
 	port = (int)strtol(argv[1], NULL, 10);
 	allow_files();
+	if (!strcmp(mode, "chaos"))
+		return chaos(port, count, argv[3]);
 	for (int i = 0; i < count; i++) {
 		struct epoll_event e = {.events = reads ? EPOLLIN : EPOLLRDHUP};
 
-		all[i].fd = dial(port);
+		all[i].fd = dial(port, !strcmp(mode, "unread"));
 		e.data.u64 = reads ? (uint64_t)i : (uint64_t)all[i].fd << 32;
 		epoll_ctl(epoll, EPOLL_CTL_ADD, all[i].fd, &e);
 	}
@@ -160,7 +258,8 @@ int main(int argc, char **argv)
 	}
 	begin = now_s();
 	for (int i = 0; i < count; i++)
-		say(all[i].fd, argv[3], strlen(argv[3]) / (strcmp(mode, "partial") ? 1 : 2));
+		say(all[i].fd, argv[3],
+		    !strcmp(mode, "header") ? -1 : (ssize_t)strlen(argv[3]) / (strcmp(mode, "partial") ? 1 : 2));
 	if (!reads)
 		return closed(epoll, count, begin);
 	for (open_now = count; open_now;) {

@@ -258,6 +258,30 @@ static void test_state__too_ambiguous(void **state)
 	grammar_vocab_destroy(&v);
 }
 
+/* One call may do only so much work, so that a hostile grammar cannot stop the others. */
+static void test_state__work_is_bounded(void **state)
+{
+	static const char source[] =
+		"{\"type\":\"regex\",\"pattern\":\"([a-z]{1,60}[a-y]{1,60}[a-x]{1,60}-?)*\"}";
+	struct grammar_limits limits = {.mask_steps = 500};
+	struct grammar_vocab *v = bed_vocab();
+	struct grammar *g = NULL;
+	struct grammar_state *s;
+	uint32_t mask[WORDS];
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(grammar_compile(&g, v, source, strlen(source), &limits, &err), STATUS_OK);
+	s = bed_state(g);
+	for (int i = 0; i < 30; i++)
+		assert_int_equal(grammar_accept(s, 'a'), GRAMMAR_ACCEPTED);
+	assert_int_equal(grammar_mask(s, mask, &err), STATUS_NO_RESOURCE);
+	assert_non_null(strstr(err.text, "500 steps (limit: mask_steps)"));
+	grammar_state_destroy(&s);
+	grammar_release(&g);
+	grammar_vocab_destroy(&v);
+}
+
 static void test_state__nesting_is_bounded(void **state)
 {
 	struct grammar_limits limits = {.depth = 20};
@@ -309,6 +333,8 @@ static void test_compile__limits(void **state)
 	bed_refused(source, &(struct grammar_limits){.source_bytes = 10}, STATUS_NO_RESOURCE,
 		    "limit: source_bytes");
 	bed_refused(source, &(struct grammar_limits){.nodes = 10}, STATUS_NO_RESOURCE, "limit: nodes");
+	bed_refused("{\"type\":\"regex\",\"pattern\":\"[acegikmoqsuwy02468]{20}\"}",
+		    &(struct grammar_limits){.nodes = 30}, STATUS_NO_RESOURCE, "more than 240 edges");
 	bed_refused(source, &(struct grammar_limits){.steps = 10}, STATUS_NO_RESOURCE, "limit: steps");
 }
 
@@ -490,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_state__forced_text),
 		cmocka_unit_test(test_state__memory_is_bounded),
 		cmocka_unit_test(test_state__too_ambiguous),
+		cmocka_unit_test(test_state__work_is_bounded),
 		cmocka_unit_test(test_state__nesting_is_bounded),
 		cmocka_unit_test(test_compile__refusals),
 		cmocka_unit_test(test_compile__limits),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON schemas as grammars: each keyword takes what it should, refuses the rest, and names what it cannot do.
  */
+#include <jansson.h>
+
 #include "grammar_bed.h"
 
 static void test_schema__types(void **state)
@@ -289,6 +291,58 @@ static void test_schema__malformed(void **state)
 	    STATUS_UNSUPPORTED, "\"patternProperties\" cannot be merged");
 }
 
+/* Random walks through the masks of schemas: each finished text parses. */
+static void test_schema__walks_parse(void **state)
+{
+	static const char *const schemas[] = {
+		"{\"type\":\"object\"}",
+		"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":3},\"abc\":{\"type\":\"number\"}},"
+		"\"required\":[\"abc\"],\"additionalProperties\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}}",
+		"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^[^a-z]*x?$\"},\"minItems\":2}",
+	};
+	struct grammar_vocab *v = bed_vocab();
+	uint32_t mask[(BED_COUNT + 31) / 32], random = 5;
+	struct error err = {0};
+	int finished = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 300; i++) {
+		struct text source = {0}, text = {0};
+		struct grammar_state *s;
+		struct grammar *g;
+		int32_t id;
+
+		text_addf(&source, "{\"type\":\"json_schema\",\"schema\":%s}", schemas[i % 3]);
+		g = bed_compile(v, text_str(&source));
+		s = bed_state(g);
+		for (int token = 0; token < 300 && !grammar_is_complete(s); token++) {
+			assert_int_equal(grammar_mask(s, mask, &err), STATUS_OK);
+			do {
+				random = random * 1664525 + 1013904223;
+				id = random >> 30 ? (int32_t)((random >> 8) % BED_COUNT)
+						  : "\"}]"[(random >> 8) % 3];
+			} while (!(mask[id / 32] >> id % 32 & 1));
+			assert_int_equal(grammar_accept(s, id), GRAMMAR_ACCEPTED);
+			text_add_bytes(&text, id < 256 ? &(char){(char)id} : bed_tokens[id - BED_FIRST],
+				       id < 256 ? 1 : strlen(bed_tokens[id - BED_FIRST]));
+		}
+		if (grammar_is_complete(s)) {
+			json_t *root = json_loadb(text_str(&text), text.size, 0, NULL);
+
+			if (!root)
+				fail_msg("%s", text_str(&text));
+			json_decref(root);
+			finished++;
+		}
+		grammar_state_destroy(&s);
+		grammar_release(&g);
+		text_release(&source);
+		text_release(&text);
+	}
+	assert_true(finished > 100);
+	grammar_vocab_destroy(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_schema__references_and_merges),
 		cmocka_unit_test(test_schema__unenforced_is_named),
 		cmocka_unit_test(test_schema__malformed),
+		cmocka_unit_test(test_schema__walks_parse),
 	};
 
 	return cmocka_run_group_tests_name("grammar_schema", tests, NULL, NULL);

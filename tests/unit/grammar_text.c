@@ -31,6 +31,8 @@ static void test_regex__constructs(void **state)
 	regex("[a-c_^\\\\]-]+", YES("a^", "]-_"), NO("d", ""));
 	regex("[^\\\\x00-\\\\x7f]", YES("\xc3\xa9", "\xf0\x9f\x98\x80"), NO("a", "\xc3", "\x80"));
 	regex("\\\\d+\\\\s\\\\w", YES("12 a", "3\t_"), NO("a b", "12"));
+	regex("[^\\\\s][^\\\\d][^\\\\W][^\\\\S]", YES("xxx ", "\xc3\xa9-_\t"),
+	      NO(" xx ", "x1x ", "xx- ", "xxxx", "\xe3\x80\x80xx ", "x\xd9\xa1x "));
 	regex("\\\\D\\\\W\\\\S", YES("a-b", "x \xc3\xa9"), NO("1-b", "aab", "a- "));
 	regex("\\\\u00e9\\\\u{1F600}\\\\ud83d\\\\ude00", YES("\xc3\xa9\xf0\x9f\x98\x80\xf0\x9f\x98\x80"),
 	      NO("e"));

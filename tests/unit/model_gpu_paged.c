@@ -153,7 +153,7 @@ static void rows_attend_to_their_pages(void **state)
 		expect_step(&b);
 	}
 	clear_step(&b);
-	add_sequence(&b, 600, 560); /* of many rows, by tiles */
+	add_sequence(&b, 600, 560); /* a large step has tiles */
 	add_sequence(&b, 33, 1);
 	add_sequence(&b, 20, 20);
 	expect_step(&b);

@@ -263,6 +263,9 @@ static void wrong_lists_are_refused(void **state)
 	assert_int_equal(b.back.ops->sample(&b.back, &b.s, &err), STATUS_BUG);
 	assert_non_null(strstr(err.text, "row 2"));
 	b.row[2].place = 2;
+	b.row[2].temperature = -1;
+	assert_int_equal(b.back.ops->sample(&b.back, &b.s, &err), STATUS_BUG);
+	b.row[2].temperature = 0;
 	b.row[2].biases = 1;
 	b.s.lists.biases = 1;
 	b.bias[0].id = VOCAB;

@@ -106,7 +106,7 @@ static const char odd[] = "quote \" slash \\ tab \t line \n bell \x07 wörld \xf
 static void test_answer__chat_whole_and_streamed(void **state)
 {
 	struct answer *a = answer_for(PROTOCOL_CHAT, "{" HI ",\"logprobs\":true,\"top_logprobs\":1}");
-	json_t *body, *events;
+	json_t *root, *body, *events;
 	struct text text = {0}, thought = {0};
 
 	(void)state;
@@ -115,11 +115,13 @@ static void test_answer__chat_whole_and_streamed(void **state)
 	assert_false(a->complete || a->streaming);
 	end_with(&a->choices[0], ENGINE_END_STOP);
 	assert_true(a->complete && a->http == 200);
-	body = json_array_get(json_object_get(body_of(a), "choices"), 0);
+	root = body_of(a);
+	body = json_array_get(json_object_get(root, "choices"), 0);
 	assert_string_equal(json_string_value(json_object_get(json_object_get(body, "message"), "content")), odd);
 	assert_string_equal(json_string_value(json_object_get(json_object_get(body, "message"), "reasoning_content")),
 			    "Oh \"dear\"");
 	assert_true(json_array_size(json_object_get(json_object_get(body, "logprobs"), "content")) > 20);
+	json_decref(root);
 	answer_destroy(&a);
 
 	a = answer_for(PROTOCOL_CHAT, "{" HI ",\"stream\":true,\"logprobs\":true,\"stream_options\":{\"include_usage\":true}}");

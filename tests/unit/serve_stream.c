@@ -120,7 +120,7 @@ static void expect_stream(struct serve_bed *bed, const char *body, const char *t
 	bool more = true;
 
 	assert_int_equal(prompter_text(bed->worker, text, strlen(text), false, &ids, &err), STATUS_OK);
-	stream_begin(&s, bed->prompter, r, note, &got);
+	assert_int_equal(stream_begin(&s, bed->prompter, r, note, &got, &err), STATUS_OK);
 	for (size_t i = 0; more && i < ids.count; i++)
 		more = stream_token(&s, ids.ids[i]);
 	stream_end(&s);

@@ -130,6 +130,8 @@ static void check_same(const char *name, const char *pre)
 	assert_int_equal(tokenizer_size(t[0]), tokenizer_size(t[1]));
 	assert_int_equal(tokenizer_eos(t[0]), 902);
 	assert_string_equal(tokenizer_chat_template(t[0]), "<|im_start|> <|im_end|>");
+	assert_string_equal(tokenizer_tool_template(t[0]), "");
+	assert_int_equal(tokenizer_added(t[0], tokenizer_special(t[0], SPECIAL_EOS)), 902);
 	for (int i = 0; i < 2; i++) {
 		tokenizer_worker_destroy(&w[i]);
 		tokenizer_close(&t[i]);

@@ -8,7 +8,6 @@
 #include "cmd/command.h"
 #include "journal/field.h"
 #include "run/supervisor/lines.h"
-#include "serve/link/supervisor.h"
 #include "serve/serve.h"
 
 enum { CHANNEL = 3, CONTROL = 4, DIGITS = 17 };
@@ -120,12 +119,6 @@ static enum status serve(struct front_process *p, struct error *err)
 
 	if (!st && stop_requested)
 		serve_drain(front_end);
-	if (!st) {
-		const struct supervisor_message ready = {
-			.kind = SUPERVISOR_READY, .port = front_end_port(front_end), .fd = -1};
-
-		st = supervisor_send(CONTROL, &ready, err);
-	}
 	if (!st)
 		st = front_end_run(front_end, err);
 	return st;

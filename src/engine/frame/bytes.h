@@ -16,6 +16,17 @@ static inline void bytes_put(struct text *out, uint64_t value, unsigned size)
 	text_add_bytes(out, bytes, size);
 }
 
+/* Prompts are long, so hosts with the frame's byte order copy them as a whole. */
+static inline void bytes_put_i32s(struct text *out, const int32_t *values, size_t count)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	text_add_bytes(out, (const char *)values, count * sizeof(*values));
+#else
+	for (size_t i = 0; i < count; i++)
+		bytes_put(out, (uint32_t)values[i], 4);
+#endif
+}
+
 static inline void bytes_put_f32(struct text *out, float value)
 {
 	uint32_t bits;
@@ -65,6 +76,19 @@ static inline uint64_t bytes_get(struct bytes_in *in, unsigned size)
 static inline int32_t bytes_get_i32(struct bytes_in *in)
 {
 	return (int32_t)(uint32_t)bytes_get(in, 4);
+}
+
+static inline void bytes_get_i32s(struct bytes_in *in, int32_t *values, size_t count)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	const unsigned char *at = bytes_take(in, count * sizeof(*values));
+
+	if (at && count)
+		memcpy(values, at, count * sizeof(*values));
+#else
+	for (size_t i = 0; i < count; i++)
+		values[i] = bytes_get_i32(in);
+#endif
 }
 
 static inline int64_t bytes_get_i64(struct bytes_in *in)

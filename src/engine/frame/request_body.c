@@ -45,10 +45,8 @@ void frame_put_request(struct text *out, const struct engine_request *r)
 	bytes_put(out, r->stops, 4);
 	bytes_put(out, r->biases, 4);
 	bytes_put(out, r->grammar ? r->grammar_size : 0, 4);
-	for (size_t i = 0; i < r->prompt_count; i++)
-		bytes_put(out, (uint32_t)r->prompt[i], 4);
-	for (size_t i = 0; i < r->stops; i++)
-		bytes_put(out, (uint32_t)r->stop[i], 4);
+	bytes_put_i32s(out, r->prompt, r->prompt_count);
+	bytes_put_i32s(out, r->stop, r->stops);
 	for (size_t i = 0; i < r->biases; i++) {
 		bytes_put(out, (uint32_t)r->bias[i].id, 4);
 		bytes_put_f32(out, r->bias[i].add);
@@ -113,10 +111,8 @@ enum status frame_get_request(struct engine_request *r, struct frame_arrays *a, 
 	st = make_room(a, r->prompt_count, err);
 	if (st)
 		return st;
-	for (size_t i = 0; i < r->prompt_count; i++)
-		a->prompt[i] = bytes_get_i32(&in);
-	for (size_t i = 0; i < r->stops; i++)
-		a->stop[i] = bytes_get_i32(&in);
+	bytes_get_i32s(&in, a->prompt, r->prompt_count);
+	bytes_get_i32s(&in, a->stop, r->stops);
 	for (size_t i = 0; i < r->biases; i++) {
 		a->bias[i].id = bytes_get_i32(&in);
 		a->bias[i].add = bytes_get_f32(&in);

@@ -17,6 +17,7 @@ static struct grammar_limits with_defaults(const struct grammar_limits *limits)
 	l.steps = l.steps ? l.steps : 4000000;
 	l.depth = l.depth ? l.depth : 128;
 	l.depth = l.depth < DEPTH_MOST ? l.depth : DEPTH_MOST;
+	l.mask_steps = l.mask_steps ? l.mask_steps : 4000000;
 	l.cache_bytes = l.cache_bytes ? l.cache_bytes : 64 << 20;
 	l.cache_bytes = l.cache_bytes > CACHE_LEAST ? l.cache_bytes : CACHE_LEAST;
 	return l;
@@ -178,7 +179,7 @@ static enum status make_grammar(struct grammar **out, struct builder *b, struct 
 		return error_set(err, STATUS_NO_RESOURCE, "out of memory for the grammar");
 	}
 	g->automaton = *a;
-	st = states_init(&g->states, &g->automaton, b->limits.cache_bytes, err);
+	st = states_init(&g->states, &g->automaton, b->limits.cache_bytes, b->limits.mask_steps, err);
 	if (st) {
 		automaton_release(&g->automaton);
 		free(g);

@@ -54,6 +54,7 @@ struct grammar_limits {
 	size_t steps;	     /* units of work of the compiler; 4,000,000, about a second */
 	size_t depth;	     /* nesting of objects, arrays and rules in a text; 128 */
 	size_t cache_bytes;  /* states and masks kept while sequences run; 64 MiB, at least 1 MiB */
+	size_t mask_steps;   /* units of work of one call on a state; 4,000,000, about 0.3 s */
 };
 
 /*
@@ -72,8 +73,8 @@ struct grammar_limits {
  * Strict refuses a schema keyword that the automaton cannot enforce. Otherwise the keyword becomes a warning.
  * The default is false.
  *
- * Errors: BAD_INPUT (the source is malformed, with the JSON path), UNSUPPORTED (a keyword or a construct,
- * with the path), NO_RESOURCE (a limit, with the path and the limit's name).
+ * Errors name the JSON path. BAD_INPUT: the source is malformed. UNSUPPORTED: a keyword or construct cannot
+ * be enforced. NO_RESOURCE: a limit, which is named, or memory is exceeded.
  */
 struct grammar;
 enum status grammar_compile(struct grammar **out, const struct grammar_vocab *vocab, const char *source,

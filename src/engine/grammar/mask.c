@@ -67,14 +67,14 @@ static struct token_set *pack(const uint32_t *row, size_t words, uint32_t count)
 
 bool find_allowed(struct grammar *g, struct state *state)
 {
-	uint32_t most = g->vocab->longest ? (uint32_t)g->vocab->longest : 1, count = 0, *row;
+	uint32_t count = 0, *row;
 	struct token_set *set = NULL;
 	int slice;
 	size_t bytes;
 
 	if (state->allowed)
 		return true;
-	slice = allowed_slice(g->vocab, state_plain(&g->states, state, most));
+	slice = allowed_slice(g->vocab, state_plain(&g->states, state));
 	row = calloc(g->vocab->words, sizeof(*row));
 	if (row && walk(g, state, slice, row, &count))
 		set = pack(row, g->vocab->words, count);

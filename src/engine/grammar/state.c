@@ -2,6 +2,10 @@
 /* The state of one sequence in a grammar. */
 #include "engine/grammar/compiled.h"
 
+#define TOO_LARGE                                                                                              \
+	"the grammar is too ambiguous: its states need more than %zu bytes (limit: cache_bytes) or %zu steps " \
+	"(limit: mask_steps)"
+
 struct state state_ended = {.complete = true};
 
 static void mark(struct state *state)
@@ -37,6 +41,7 @@ enum status grammar_state_create(struct grammar_state **out, struct grammar *g, 
 
 	*out = NULL;
 	pthread_mutex_lock(&g->lock);
+	states_begin(&g->states);
 	if (s && !(start = states_start(&g->states))) {
 		grammar_sweep(g);
 		start = states_start(&g->states);
@@ -49,10 +54,7 @@ enum status grammar_state_create(struct grammar_state **out, struct grammar *g, 
 	pthread_mutex_unlock(&g->lock);
 	if (!start) {
 		free(s);
-		return error_set(
-			err, STATUS_NO_RESOURCE,
-			"the states of the grammar exceed %zu bytes (limit: cache_bytes), or memory is full",
-			g->states.budget);
+		return error_set(err, STATUS_NO_RESOURCE, TOO_LARGE, g->states.budget, g->states.steps);
 	}
 	*out = s;
 	return STATUS_OK;
@@ -119,6 +121,7 @@ enum grammar_accepted grammar_accept_bytes(struct grammar_state *s, const char *
 	if (present(s) == &state_ended)
 		return GRAMMAR_REFUSED;
 	pthread_mutex_lock(&g->lock);
+	states_begin(&g->states);
 	next = read_bytes(g, present(s), bytes, size);
 	if (!next) {
 		grammar_sweep(g);
@@ -179,6 +182,7 @@ enum status grammar_mask(struct grammar_state *s, uint32_t *words, struct error 
 		return STATUS_OK;
 	}
 	pthread_mutex_lock(&g->lock);
+	states_begin(&g->states);
 	if (!find_allowed(g, state)) {
 		grammar_sweep(g);
 		fine = find_allowed(g, state);
@@ -187,10 +191,7 @@ enum status grammar_mask(struct grammar_state *s, uint32_t *words, struct error 
 		write_mask(g->vocab, state, words);
 	pthread_mutex_unlock(&g->lock);
 	if (!fine)
-		return error_set(
-			err, STATUS_NO_RESOURCE,
-			"the states of the grammar exceed %zu bytes (limit: cache_bytes), or memory is full",
-			g->states.budget);
+		return error_set(err, STATUS_NO_RESOURCE, TOO_LARGE, g->states.budget, g->states.steps);
 	return STATUS_OK;
 }
 
@@ -227,6 +228,7 @@ void grammar_forced(struct grammar_state *s, size_t most, struct text *out)
 	if (at == &state_ended)
 		return;
 	pthread_mutex_lock(&s->grammar->lock);
+	states_begin(&s->grammar->states);
 	for (; most && (byte = only_byte(s->grammar, at, &next)) >= 0; most--, at = next)
 		text_add_bytes(out, &(const char){(char)byte}, 1);
 	pthread_mutex_unlock(&s->grammar->lock);

@@ -17,12 +17,14 @@ static uint32_t mix(uint32_t a, uint32_t b)
 	return (uint32_t)(z >> 32) ^ (uint32_t)z;
 }
 
-enum status states_init(struct states *s, const struct automaton *a, size_t budget, struct error *err)
+enum status states_init(struct states *s, const struct automaton *a, size_t budget, size_t steps,
+			struct error *err)
 {
 	bool plain[256] = {false};
 
 	*s = (struct states){.a = a,
 			     .budget = budget,
+			     .steps = steps,
 			     .bucket_count = BUCKETS,
 			     .frame_bucket_count = BUCKETS,
 			     .frame_count = 1,
@@ -192,6 +194,14 @@ static bool grow_seen(struct states *s)
 	return true;
 }
 
+/* Counts work. False: too much for one call. */
+static bool use_steps(struct states *s, size_t steps)
+{
+	s->failed |= steps > s->steps_left;
+	s->steps_left -= s->failed ? 0 : steps;
+	return !s->failed;
+}
+
 /* Adds a configuration once, unless its text cannot end within the nesting limit. */
 static void visit(struct states *s, uint32_t node, uint32_t frame)
 {
@@ -205,7 +215,8 @@ static void visit(struct states *s, uint32_t node, uint32_t frame)
 		if (s->work.items[s->seen[at] - 1].node == node &&
 		    s->work.items[s->seen[at] - 1].frame == frame)
 			return;
-	if (s->work.count >= WORK_MOST || !list_add(&s->work, (struct config){node, frame})) {
+	if (!use_steps(s, 1) || s->work.count >= WORK_MOST ||
+	    !list_add(&s->work, (struct config){node, frame})) {
 		s->failed = true;
 		return;
 	}
@@ -358,21 +369,47 @@ struct state *states_start(struct states *s)
 	return s->start;
 }
 
+/* Visits the targets of all edges that read this byte. Narrows low to high, the bytes around it that the same
+ * edges read. */
+static void read_byte(struct states *s, const struct state *from, uint8_t byte, uint8_t *low, uint8_t *high)
+{
+	for (uint32_t i = 0; i < from->count && !s->failed; i++) {
+		const struct edge *e;
+		size_t edges = 0;
+
+		for (uint32_t at = s->a->nodes[from->configs[i].node].first; at != EDGE_NONE; at = e->next) {
+			e = &s->a->edges[at];
+			edges++;
+			if (e->kind != EDGE_BYTE)
+				continue;
+			if (byte < e->low) {
+				*high = e->low - 1 < *high ? (uint8_t)(e->low - 1) : *high;
+			} else if (byte > e->high) {
+				*low = e->high + 1 > *low ? (uint8_t)(e->high + 1) : *low;
+			} else {
+				*low = e->low > *low ? e->low : *low;
+				*high = e->high < *high ? e->high : *high;
+				visit(s, e->target, from->configs[i].frame);
+			}
+		}
+		use_steps(s, edges / 8);
+	}
+}
+
 struct state *state_step(struct states *s, struct state *from, uint8_t byte)
 {
-	struct state **next = &from->next[s->a->class_of[byte]];
+	struct state *next = from->next[s->a->class_of[byte]];
+	uint8_t low = 0, high = 255;
 
-	if (*next)
-		return *next;
+	if (next)
+		return next;
 	begin_work(s);
-	for (uint32_t i = 0; i < from->count; i++)
-		for (uint32_t e = s->a->nodes[from->configs[i].node].first; e != EDGE_NONE;
-		     e = s->a->edges[e].next)
-			if (s->a->edges[e].kind == EDGE_BYTE && byte >= s->a->edges[e].low &&
-			    byte <= s->a->edges[e].high)
-				visit(s, s->a->edges[e].target, from->configs[i].frame);
+	read_byte(s, from, byte, &low, &high);
 	close_work(s);
-	return s->failed ? NULL : (*next = intern(s));
+	next = s->failed ? NULL : intern(s);
+	for (unsigned class = s->a->class_of[low]; next && class <= s->a->class_of[high]; class ++)
+		from->next[class] = next;
+	return next;
 }
 
 enum { PLAIN_SET = 16 };
@@ -450,38 +487,59 @@ static bool add_plain(struct states *s, struct state *state, struct state_set *t
 	return add_wide(s, &from, to);
 }
 
-/* Follows all plain characters level by level, until a level refuses one or reaches no new state. */
-uint32_t state_plain(struct states *s, struct state *from, uint32_t most)
+/* One more plain character from each state of the level. States that were reached before are left out. False:
+ * a character is refused. */
+static bool next_level(struct states *s, struct state_set *level, struct state_set *seen)
 {
-	struct state_set seen = {.items = {from}, .count = 1}, level = seen, next;
-	uint32_t chars = 0;
+	struct state_set next = {.count = 0};
+
+	for (unsigned i = 0; i < level->count; i++)
+		if (!add_plain(s, level->items[i], &next))
+			return false;
+	level->count = 0;
+	for (unsigned i = 0; i < next.count; i++) {
+		bool known = false;
+
+		for (unsigned k = 0; k < seen->count && !known; k++)
+			known = seen->items[k] == next.items[i];
+		if (known)
+			continue;
+		level->items[level->count++] = next.items[i];
+		/* A long chain of states needs no memory of all of them: only loops need it. */
+		if (seen->count < PLAIN_SET)
+			seen->items[seen->count++] = next.items[i];
+	}
+	return true;
+}
+
+/* Follows all plain characters level by level, until a level refuses one or reaches no new state. In a string
+ * of bounded length the levels are a chain of single states; the next state of the chain goes on at its end.
+ */
+uint32_t state_plain(struct states *s, struct state *from)
+{
+	struct state *begin = from->far ? from->far : from, *second;
+	struct state_set level = {.items = {begin}, .count = 1}, seen = level;
+	uint32_t chars = from->far ? from->far_chars : 0;
+	bool chain = true, fine = true;
 
 	if (from->plain >= 0)
 		return (uint32_t)from->plain;
-	while (chars < most && level.count) {
-		bool fine = true;
+	while (fine && chars < PLAIN_CHARS && level.count) {
+		struct state_set reached = level;
 
-		next.count = 0;
-		for (unsigned i = 0; fine && i < level.count; i++)
-			fine = add_plain(s, level.items[i], &next);
+		fine = next_level(s, &reached, &seen);
 		if (!fine)
 			break;
+		level = reached;
+		chain &= level.count == 1;
 		chars++;
-		level.count = 0;
-		for (unsigned i = 0; i < next.count; i++) {
-			bool known = false;
-
-			for (unsigned k = 0; k < seen.count && !known; k++)
-				known = seen.items[k] == next.items[i];
-			if (known)
-				continue;
-			level.items[level.count++] = next.items[i];
-			/* A long chain of states needs no memory of all of them: only loops need it. */
-			if (seen.count < PLAIN_SET)
-				seen.items[seen.count++] = next.items[i];
-		}
 	}
-	from->plain = (int32_t)(level.count ? chars : most);
+	from->plain = level.count ? (int32_t)chars : PLAIN_FOREVER;
+	second = from->next[s->plain_class[0]];
+	if (chain && level.count == 1 && chars > 1 && second && second != &state_dead && second != from) {
+		second->far = level.items[0];
+		second->far_chars = chars - 1;
+	}
 	return (uint32_t)from->plain;
 }
 
@@ -509,6 +567,7 @@ void states_sweep(struct states *s)
 			}
 			memset(state->next, 0, s->a->classes * sizeof(state->next[0]));
 			state->marked = false;
+			state->far = NULL;
 			at = &state->chain;
 		}
 	}

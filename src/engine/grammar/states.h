@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The states that texts of one grammar reach, made when they are first reached. A state is the set of all
- * (node, frame) that the text may stand at; a frame is a linked stack of open calls. Equal states are one
- * object, so their transitions and masks are computed once for all sequences.
+ * pairs of node and frame that the text may have reached. A frame is a linked stack of open calls. Equal
+ * states are one object, so their transitions and masks are computed once for all sequences.
  *
  * The owner's lock protects all functions. Memory is bounded: the owner marks the states in use and sweeps
  * the rest when `bytes` exceeds its budget.
@@ -27,6 +27,8 @@ struct state {
 	struct state *chain;	   /* next of the same hash bucket */
 	struct token_set *allowed; /* NULL: not computed yet */
 	int32_t plain; /* plain characters that may always follow, see state_plain; -1: not computed yet */
+	struct state *far; /* the one state after far_chars plain characters in any order; NULL: not known */
+	uint32_t far_chars;
 	uint32_t hash, count;
 	bool complete; /* the text may end here */
 	bool marked;
@@ -49,6 +51,7 @@ struct config_list {
 struct states {
 	const struct automaton *a;
 	size_t bytes, budget;
+	size_t steps, steps_left; /* work that one call of the owner may do, and what is left of it */
 	struct state **buckets;
 	size_t bucket_count, state_count;
 	struct frame *frames; /* frame 0: no open call */
@@ -66,15 +69,22 @@ struct states {
 	struct state *start;
 };
 
-enum status states_init(struct states *s, const struct automaton *a, size_t budget, struct error *err);
+enum status states_init(struct states *s, const struct automaton *a, size_t budget, size_t steps,
+			struct error *err);
 void states_release(struct states *s);
+/* Begins a call of the owner: all steps are allowed again. */
+static inline void states_begin(struct states *s)
+{
+	s->steps_left = s->steps;
+}
 /* The state before the first byte; NULL: the limit or memory is exceeded. */
 struct state *states_start(struct states *s);
 /* The state after one more byte; &state_dead: refused; NULL: the limit or memory is exceeded. */
 struct state *state_step(struct states *s, struct state *from, uint8_t byte);
-/* At least so many plain characters (vocab.h) may follow in every order; at most `most`. NULL-like failure is
- * reported as 0, which is always true. */
-uint32_t state_plain(struct states *s, struct state *from, uint32_t most);
+/* At least so many plain characters (vocab.h) may follow in every order: 0 to PLAIN_CHARS, or PLAIN_FOREVER.
+ * If a limit or memory is exceeded, the answer is smaller, which is always right. */
+enum { PLAIN_CHARS = 32, PLAIN_FOREVER = 1 << 20 };
+uint32_t state_plain(struct states *s, struct state *from);
 /* Frees all states that are not marked, and the masks of those that are. Marks are cleared. */
 void states_sweep(struct states *s);
 #endif

@@ -2,7 +2,7 @@
 #include "engine/grammar/vocab.h"
 #include "core/text/utf8.h"
 
-const uint32_t vocab_slice_chars[VOCAB_SLICES] = {4, 10, 32, GRAMMAR_TOKEN_BYTES_MOST};
+const uint32_t vocab_slice_chars[VOCAB_SLICES] = {3, 5, 7, 9, 12, 16, 32, GRAMMAR_TOKEN_BYTES_MOST};
 
 struct sorted_token {
 	const char *bytes;

@@ -7,7 +7,7 @@
 
 /* A plain character may stand in a JSON string as itself: any character but ", \ and U+0000 to U+001F. Slice
  * k holds the tokens that consist of at most vocab_slice_chars[k] complete plain characters. */
-enum { VOCAB_SLICES = 4 };
+enum { VOCAB_SLICES = 8 };
 extern const uint32_t vocab_slice_chars[VOCAB_SLICES];
 
 struct vocab_node {

@@ -4,9 +4,9 @@
  *
  * Each warp takes every PAGED_WARPSth tile of a unit's keys, with its own ring of tiles in shared memory, so
  * no barrier is needed within a unit. The ring goes on into the next units, so the memory stays busy while a
- * unit's results are joined. Scores are computed transposed, keys x columns: a thread has the scores of keys
- * lane / 4 and the one 8 further, for columns 2 (lane % 4) and the next one of each group of eight. So eight
- * columns fill a product, as those of one row and seven query heads do.
+ * unit's results are joined. Scores are computed transposed, keys x columns, because a product is 16 keys x 8
+ * columns. One row of seven query heads almost fills these. Of each eight columns a thread has the scores of
+ * keys lane / 4 and lane / 4 + 8 for columns 2 (lane % 4) and 2 (lane % 4) + 1.
  *
  * A column's result does not depend on other columns. Functions take D and the like as constants and are
  * inlined. The code is C except for nvcc's keywords, so tests/gpu/emulate.h can run it on a CPU.
@@ -16,7 +16,7 @@
 #include "kernel/paged/attention.h"
 #include "kernel/paged/warp_matrix.cuh"
 
-#define PAGED_TILES (PAGED_COLS / 8) /* groups of eight columns of a unit at most */
+#define PAGED_COL_TILES (PAGED_COLS / 8) /* groups of eight columns of a unit at most */
 #define PAGED_D 128		     /* largest head size */
 
 /* -- a warp's ring of tiles -- */
@@ -124,9 +124,9 @@ static __device__ __forceinline__ void ring_fill(const struct paged_attention_ar
 
 /* A unit as its threads use it. The state of columns 2 (lane % 4) and the next one of each group of eight. */
 struct columns {
-	int32_t position; /* of the unit's first column */
+	int32_t position; /* position of the unit's first column */
 	uint32_t first;	  /* number of the first column within its row */
-	float top[PAGED_TILES][2], sum[PAGED_TILES][2];
+	float top[PAGED_COL_TILES][2], sum[PAGED_COL_TILES][2];
 };
 
 /* Position of a column of the unit. */
@@ -144,8 +144,8 @@ static __device__ __forceinline__ const uint32_t *query_of(const struct paged_at
 	return (const uint32_t *)a->q + ((uint64_t)(u->row + (int32_t)row) * a->ld_q >> 1) + (uint64_t)head * ((uint32_t)D / 2);
 }
 
-/* A product takes 16 elements of a head. The words of two elements that a thread multiplies: with BF16,
- * `first` and the one 4 further; with E4M3 the keys' registers hold four neighbours, so 2 words in a row. */
+/* Word `half` of the two words of queries that a thread multiplies in a product of 16 elements. A word has two
+ * elements. The keys' registers decide which words: with E4M3 they hold four neighbours. */
 static __device__ __forceinline__ uint32_t query_word(uint32_t step, uint32_t half, uint32_t thread, const bool E4M3)
 {
 	return E4M3 ? 8 * step + 2 * thread + half : 8 * step + 4 * half + thread;
@@ -164,7 +164,7 @@ static __device__ __forceinline__ void queries_load(const struct paged_attention
 		q[i] = there ? from[query_word((uint32_t)i / 2, (uint32_t)i % 2, lane % 4, E4M3)] : 0;
 }
 
-/* All columns of queries to shared memory, in the order in which matrix4 makes operands of them. */
+/* Copies all columns of queries to shared memory, in the order that makes matrix4 return operands. */
 static __device__ __forceinline__ void queries_place(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t to,
 						     const int D, const bool E4M3)
 {
@@ -292,10 +292,10 @@ static __device__ __forceinline__ float lanes_sum(float v)
 
 /* Scores become exponentials, and the column's sums of values are multiplied by the factor that a new largest
  * exponent needs. */
-static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[4], float (*o)[PAGED_TILES][4], const int D,
+static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[4], float (*o)[PAGED_COL_TILES][4], const int D,
 						  const int TILES)
 {
-	float factor[PAGED_TILES][2];
+	float factor[PAGED_COL_TILES][2];
 	bool grown = false;
 
 #pragma unroll
@@ -324,14 +324,14 @@ static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[
 }
 
 /* Adds exponentials times values. */
-static __device__ __forceinline__ void values_add(float (*o)[PAGED_TILES][4], float (*s)[4], uint32_t tile,
+static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4], float (*s)[4], uint32_t tile,
 						  const float *value_scale, const int D, const bool E4M3, const int TILES)
 {
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
 	const float scale[2] = {value_scale ? value_scale[lane / 4] : 1, value_scale ? value_scale[lane / 4 + 8] : 1};
 	const uint32_t values = E4M3 ? piece_at(tile, lane % 16, lane / 16, bytes)
 				     : piece_at(tile, lane / 16 * 8 + lane % 8, lane / 8 % 2, bytes);
-	uint32_t p[PAGED_TILES][2];
+	uint32_t p[PAGED_COL_TILES][2];
 
 #pragma unroll
 	for (int i = 0; i < TILES; i++)
@@ -362,12 +362,12 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_TILES][4], fl
 }
 
 static __device__ __forceinline__ void tile_take(const struct paged_attention_args *a, struct ring *r, struct columns *c,
-						 int32_t key, const uint32_t *q, uint32_t queries, float (*o)[PAGED_TILES][4],
+						 int32_t key, const uint32_t *q, uint32_t queries, float (*o)[PAGED_COL_TILES][4],
 						 const int D, const bool E4M3, const int TILES)
 {
 	const uint32_t keys = r->base + r->taken * r->bytes, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
 	const float *scale = (const float *)shared_bytes(keys + 2 * PAGED_TILE * bytes);
-	float s[PAGED_TILES][4];
+	float s[PAGED_COL_TILES][4];
 
 	copy_wait(r->depth - 1);
 	__syncwarp();
@@ -400,14 +400,14 @@ static __device__ __forceinline__ void result_add(struct result *x, const struct
 	x->top = top;
 }
 
-/* Where a column's result is in shared memory, by warp; the tops and sums of eight columns follow. */
+/* A warp's results of eight columns in shared memory, and behind them the columns' tops and sums. */
 static __device__ __forceinline__ float *warp_result(uint32_t join, uint32_t warp, const int D)
 {
 	return (float *)shared_bytes(join) + warp * (8 * ((uint32_t)D + 4) + 16);
 }
 
 /* A warp's results for eight columns. */
-static __device__ __forceinline__ void warp_put(uint32_t join, const struct columns *c, float (*o)[PAGED_TILES][4], int n,
+static __device__ __forceinline__ void warp_put(uint32_t join, const struct columns *c, float (*o)[PAGED_COL_TILES][4], int n,
 						const int D, const bool E4M3)
 {
 	const uint32_t lane = threadIdx.x % 32, column = lane % 4 * 2, stride = (uint32_t)D + 4;
@@ -580,7 +580,7 @@ static __device__ __forceinline__ void split_run(const struct paged_attention_ar
 						 const int D, const bool E4M3, const int TILES)
 {
 	const uint32_t tiles = (uint32_t)(end - begin + PAGED_TILE - 1) / PAGED_TILE;
-	float o[PAGED_D / 16][PAGED_TILES][4];
+	float o[PAGED_D / 16][PAGED_COL_TILES][4];
 
 #pragma unroll
 	for (int i = 0; i < TILES; i++) {
@@ -638,8 +638,10 @@ static __device__ __forceinline__ void attend(const struct paged_attention_args 
 
 	if (shared_address(0) % 256)
 		__trap(); /* piece_at */
+	grid_release();
 	if (!ring_enter(a, &r, &u))
 		ring_open(a, &r);
+	grid_wait(); /* lists are older than the grid ahead, keys are not */
 	for (uint32_t i = 0; i < a->depth; i++)
 		ring_fill(a, &r, D, E4M3);
 	while (unit < r.units) {

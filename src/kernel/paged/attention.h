@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention over a paged KV cache (docs/explanation/design/engine.md). A KV head's query heads and the rows
- * of a sequence are columns of one product, so each key is read once for PAGED_COLS of them: column c of a
- * sequence and KV head is row c / group, query head kv_head * group + c % group, where group = heads /
+ * of a sequence are columns of one product. So each key is read once for PAGED_COLS columns. Column c of a
+ * sequence and KV head is row c / group of query head kv_head * group + c % group. Here group is heads /
  * kv_heads.
  *
  * The host divides the work into units (model/gpu/paged/work.h). A unit is a range of columns and a range of
@@ -38,11 +38,11 @@ enum {
 #endif
 
 struct paged_unit {
-	PAGED_ALIGNED int32_t row;
-	int32_t position;   /* of the sequence's first row: its number in the step, and its position */
-	uint32_t page;	    /* the sequence's page numbers begin at args.page[page] */
-	uint32_t col;	    /* first column */
-	int32_t begin, end; /* keys; begin is a multiple of PAGED_TILE, or of the split */
+	PAGED_ALIGNED int32_t row; /* number of the sequence's first row in the step */
+	int32_t position;	   /* position of that row */
+	uint32_t page;		   /* the sequence's page numbers begin at args.page[page] */
+	uint32_t col;		   /* first column */
+	int32_t begin, end;	   /* keys; begin is a multiple of PAGED_TILE, or of the split */
 	uint16_t cols, kv_head;
 	uint16_t part, parts; /* number of this unit, and of all units with the same columns */
 	uint32_t place;	      /* parts > 1: partial result of part 0, and the counter of these units */

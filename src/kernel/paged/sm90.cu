@@ -22,6 +22,8 @@ template <typename C> static __device__ __forceinline__ void tiles_run(const pag
 		tensor_prefetch_map(&a.v_map);
 		tensor_prefetch_map(&a.o_map);
 	}
+	/* if this grid was launched before the one ahead of it had ended: waits for that end */
+	asm volatile("griddepcontrol.wait;" ::: "memory");
 	__syncthreads();
 	if (warp < 4) {
 		registers_shrink<C::LOAD_REGISTERS>();

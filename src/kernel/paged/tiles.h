@@ -16,7 +16,7 @@
 #define PAGED_TILES_THREADS(head_dim) (128 * (PAGED_TILES_GROUPS(head_dim) + 1))
 
 struct paged_tile {
-	int32_t row;	 /* of the sequence's first row in the step */
+	int32_t row;	 /* number of the sequence's first row in the step */
 	int32_t rows;	 /* of the sequence */
 	int32_t keys;	 /* position of its last row, plus 1 */
 	uint32_t page;	 /* the sequence's page numbers begin at args.page[page] */
@@ -27,9 +27,9 @@ struct paged_tile {
 };
 static_assert(sizeof(struct paged_tile) == 32, "layout shared with nvcc");
 
-/* Entries tiles_bf16_dD of file paged_attention_sm90, D = 64 or 128. In `dense` these are used: the tensor
- * maps, of which boxes of K and V have the rows of a page, o, o_step, heads, kv_heads, left = ATTENTION_OPEN,
- * right = 0, scale_log2, and q_starts, which must not be 0. */
+/* Entries tiles_bf16_dD of file paged_attention_sm90, D = 64 or 128. Of `dense` they use the tensor maps, o,
+ * o_step, heads, kv_heads and scale_log2. left is ATTENTION_OPEN, right is 0, and q_starts is any address but
+ * 0. Boxes of K and V have the rows of a page. */
 struct paged_tiles_args {
 	struct attention_sm90_args dense;
 	DEVICE_PTR(const int32_t) page;

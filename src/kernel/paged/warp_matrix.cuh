@@ -136,6 +136,22 @@ static __device__ __forceinline__ uint32_t pick_bytes(uint32_t v, uint32_t which
 	return __byte_perm(v, 0, which);
 }
 
+/* If this grid was launched before the one ahead of it had ended: waits for that end. */
+static __device__ __forceinline__ void grid_wait(void)
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Lets the next grid begin, if it is one that waits for this one by itself. */
+static __device__ __forceinline__ void grid_release(void)
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 static __device__ __forceinline__ float exp2_fast(float x)
 {
 	float y;

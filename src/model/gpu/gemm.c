@@ -85,8 +85,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 	    s->d == MATMUL_E4M3 || (s->a == MATMUL_E4M3) != (s->b == MATMUL_E4M3))
 		return error_set(
 			err, STATUS_UNSUPPORTED,
-			"a GPU's GEMMs support BF16 and F32, and weights in E4M3 if the device is sm_90 "
-			"and generates text");
+			"a GPU's GEMMs support only BF16 and F32, and for generation on sm_90 weights in E4M3");
 	if (g->beta != 0 && g->c.ld != g->d.ld)
 		return error_set(err, STATUS_BUG, "a GEMM is added to a matrix with another row pitch");
 	s->compute = MATMUL_COMPUTE_F32;

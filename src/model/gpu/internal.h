@@ -216,7 +216,7 @@ extern __typeof__(*((struct ops *)0)->refresh) gpu_refresh;
 extern __typeof__(*((struct ops *)0)->reduce) gpu_reduce;
 extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 
-/* Generating text (paged_step_ops.c, sampling.c, fetch.c, replay.c). The norm and SwiGLU for few rows have
+/* Generating text (step/). The norm and SwiGLU for few rows have
  * the bits of those for many. */
 enum { GPU_FEW_ROWS = 512 };
 extern __typeof__(*((struct ops *)0)->rmsnorm) gpu_step_rmsnorm;

@@ -6,7 +6,6 @@
 #include "serve/http/request_log.h"
 #include "serve/http/routes.h"
 #include "serve/http/server.h"
-#include "serve/protocol/json_out.h"
 
 struct exchange *exchange_create(struct front_end *fe, struct MHD_Connection *connection,
 				 const struct route *route)
@@ -144,7 +143,7 @@ static bool queue_full(const struct front_end *fe, size_t more, struct api_error
 	e->retry_s = 1;
 	return api_fail(
 		e, 429, "queue_full",
-		"%zu answers are running or waiting and this request asks for %zu more; the limit is %zu; try again later",
+		"%zu answers run or wait, this request asks for %zu, and the limit is %zu; try again later",
 		fe->preparing + link_running(fe->link), more, fe->o.limits.queue);
 }
 
@@ -177,44 +176,16 @@ void exchange_prepare(struct exchange *x)
 	preparer_submit(x->fe->preparer, &x->job);
 }
 
-static void add_ids(struct text *out, const struct prompt_ids *ids)
-{
-	text_add(out, "[");
-	for (size_t i = 0; i < ids->count; i++)
-		text_addf(out, i ? ",%d" : "%d", (int)ids->ids[i]);
-	text_add(out, "]");
-}
-
+/* The worker has written all but the context, which only the engine knows. */
 static void reply_tokens(struct exchange *x)
 {
-	const struct request *r = x->job.request;
-	const struct prompt_ids *ids = &r->prompts[0];
-	struct text bytes = {0};
+	struct request *r = x->job.request;
 
-	text_addf(&x->reply, "{\"count\":%zu,\"max_model_len\":%lld,\"tokens\":", ids->count,
-		  (long long)link_ready(x->fe->link)->context);
-	add_ids(&x->reply, ids);
-	for (size_t i = 0; r->token_texts && i < ids->count; i++) {
-		bytes.size = 0;
-		prompter_decode(x->fe->prompter, ids->ids[i], true, &bytes);
-		text_add(&x->reply, i ? "," : ",\"token_strs\":[");
-		json_out_bytes(&x->reply, text_str(&bytes), bytes.size);
-	}
-	text_add(&x->reply, r->token_texts && ids->count ? "]}" : "}");
-	text_release(&bytes);
-}
-
-static void reply_text(struct exchange *x)
-{
-	const struct prompt_ids *ids = &x->job.request->tokens;
-	struct text bytes = {0};
-
-	for (size_t i = 0; i < ids->count; i++)
-		prompter_decode(x->fe->prompter, ids->ids[i], true, &bytes);
-	text_add(&x->reply, "{\"prompt\":");
-	json_out_bytes(&x->reply, text_str(&bytes), bytes.size);
+	x->reply = r->reply;
+	r->reply = (struct text){0};
+	if (r->protocol == PROTOCOL_TOKENIZE)
+		text_addf(&x->reply, ",\"max_model_len\":%lld", (long long)link_ready(x->fe->link)->context);
 	text_add(&x->reply, "}");
-	text_release(&bytes);
 }
 
 /* Unknown fields are ignored, because clients send fields of other servers; the log has each name once. */
@@ -293,10 +264,8 @@ void exchange_prepared(struct exchange *x)
 	x->state = EXCHANGE_READY;
 	if (!r) {
 		exchange_error(x, &e);
-	} else if (r->protocol == PROTOCOL_TOKENIZE) {
+	} else if (r->protocol == PROTOCOL_TOKENIZE || r->protocol == PROTOCOL_DETOKENIZE) {
 		reply_tokens(x);
-	} else if (r->protocol == PROTOCOL_DETOKENIZE) {
-		reply_text(x);
 	} else if (!begin_answer(x, &e)) {
 		exchange_error(x, &e);
 	} else {
@@ -334,13 +303,18 @@ void exchange_abandon(struct exchange *x)
 	if (x->left)
 		return;
 	x->left = true;
-	if (x->answer) {
-		forget_choices(x);
-		if (!x->suspended && x->peer)
-			reset(x->peer->fd);
-	}
+	forget_choices(x);
+	if (!x->suspended && x->peer)
+		reset(x->peer->fd);
 	if (x->state != EXCHANGE_PREPARING) /* the preparer holds the body */
 		exchange_wake(x);
+}
+
+void exchange_stop(struct exchange *x)
+{
+	x->left = true;
+	forget_choices(x);
+	resume(x);
 }
 
 /* A choice that is finished for the client waits only for the engine's last word. */
@@ -366,6 +340,10 @@ void exchange_lost(struct exchange *x, const char *cause)
 	}
 	if (!a->streaming && a->crashes < 2 && !x->fe->draining) {
 		answer_restart(a);
+		if (a->complete) {
+			exchange_wake(x);
+			return;
+		}
 		x->state = EXCHANGE_RETRYING;
 		x->retry_ns = x->fe->now_ns;
 		metrics_add(&x->fe->metrics, METRIC_REQUESTS_RETRIED, 1);

@@ -33,6 +33,7 @@ struct exchange {
 	unsigned retry_s;
 	const char *type; /* content type of `reply` */
 	uint64_t begun_ns, complete_ns, retry_ns;
+	uint64_t done_ns; /* when the whole response was there; 0: not yet */
 	uint64_t client;
 	struct exchange *next, **link;
 };
@@ -51,6 +52,8 @@ void exchange_submit(struct exchange *x);
 void exchange_wake(struct exchange *x);
 /* The client left or does not read: nothing more is computed for it. */
 void exchange_abandon(struct exchange *x);
+/* The server ends, and the preparer has ended: the connection must not stay suspended. */
+void exchange_stop(struct exchange *x);
 /* The engine was lost while it had choices of this. */
 void exchange_lost(struct exchange *x, const char *cause);
 void exchange_suspend(struct exchange *x);

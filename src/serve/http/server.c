@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -200,15 +201,6 @@ static struct peer *peer_of(struct MHD_Connection *connection)
 	return info ? info->socket_context : NULL;
 }
 
-/* The client's leaving shows only here while MHD does not look at the connection. */
-static void watch(struct peer *p)
-{
-	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = p};
-
-	if (p && !p->watched && !epoll_ctl(p->fe->epoll, EPOLL_CTL_ADD, p->fd, &event))
-		p->watched = true;
-}
-
 static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connection, const char *url,
 			     const char *method, void **con_cls)
 {
@@ -223,21 +215,23 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 	x->peer = peer_of(connection);
 	if (x->peer)
 		x->peer->exchange = x;
-	watch(x->peer);
 	if (preflight) {
 		x->http = 204;
 		x->type = "";
-		return send_response(x);
-	}
-	if (!route || !allow(x, &e) || !check_length(x, &e)) {
+		x->state = EXCHANGE_READY;
+	} else if (!route || !allow(x, &e)) {
 		exchange_error(x, &e);
-		return send_response(x);
+	} else if (!check_length(x, &e)) {
+		exchange_error(x, &e);
+		return send_response(x); /* the body is not read, so MHD closes the connection */
+	} else if (route->get) {
+		x->http = 200;
+		x->state = EXCHANGE_READY;
+		route->get(x, url);
 	}
-	if (!route->get)
-		return MHD_YES;
-	x->http = 200;
-	route->get(x, url);
-	return send_response(x);
+	/* The next call sends what is ready. A response to this one would end the connection. */
+	x->discard |= x->state == EXCHANGE_READY;
+	return MHD_YES;
 }
 
 static void take_body(struct exchange *x, const char *data, size_t size)
@@ -319,6 +313,14 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 	exchange_end(x, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 }
 
+/* The client's leaving shows only here while MHD does not look at the connection. */
+static void watch(struct peer *p)
+{
+	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = p};
+
+	epoll_ctl(p->fe->epoll, EPOLL_CTL_ADD, p->fd, &event);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -350,6 +352,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 	fe->peers = p;
 	fe->peer_count++;
 	*context = p;
+	watch(p);
 }
 
 static void on_log(void *cls, const char *format, va_list args)
@@ -366,7 +369,7 @@ static void on_log(void *cls, const char *format, va_list args)
 	text_release(&line);
 }
 
-/* Raises the limit of open files as far as it goes; returns the connections that it allows. */
+/* Raises the limit of open files. Returns the number of connections that it allows. */
 static size_t allow_files(size_t wanted)
 {
 	struct rlimit limit;
@@ -450,7 +453,7 @@ void server_stop(struct front_end *fe)
 	if (!fe->daemon)
 		return;
 	for (struct exchange *x = fe->exchanges; x; x = x->next)
-		exchange_abandon(x);
+		exchange_stop(x);
 	MHD_run(fe->daemon);
 	MHD_stop_daemon(fe->daemon);
 	fe->daemon = NULL;
@@ -460,8 +463,39 @@ void server_peer_left(struct peer *p)
 {
 	struct exchange *x = p->exchange;
 
+	p->closed = p->fe->closing = true;
 	if (x && x->state != EXCHANGE_READING && (!x->answer || !x->answer->complete))
 		exchange_abandon(x);
+}
+
+/* A response that is complete and that the client does not take. */
+static bool is_stuck(struct exchange *x, uint64_t limit_ns)
+{
+	if (x->state != EXCHANGE_SENDING || (x->answer && x->answer->streaming && !x->answer->complete))
+		return false;
+	if (!x->done_ns)
+		x->done_ns = x->fe->now_ns;
+	return x->fe->now_ns > x->done_ns + limit_ns;
+}
+
+/* MHD misses the end of a connection that comes together with a part of a request. Its epoll set is
+ * edge-triggered, and it stops at a short read. */
+void server_close_cut(struct front_end *fe)
+{
+	if (!fe->closing)
+		return;
+	fe->closing = false;
+	for (struct peer *p = fe->peers; p; p = p->next) {
+		const struct exchange *x = p->exchange;
+		int unread = 0;
+
+		if (!p->closed || (x && x->state != EXCHANGE_READING && x->state != EXCHANGE_READY))
+			continue;
+		if (!ioctl(p->fd, FIONREAD, &unread) && unread)
+			fe->closing = true; /* MHD goes on with it */
+		else
+			shutdown(p->fd, SHUT_RDWR);
+	}
 }
 
 void server_tick(struct front_end *fe)
@@ -470,10 +504,14 @@ void server_tick(struct front_end *fe)
 		 idle_ns = (uint64_t)fe->o.limits.idle_s * 1000000000u;
 
 	for (struct peer *p = fe->peers; p; p = p->next) {
-		const struct exchange *x = p->exchange;
-		bool slow = x && x->state == EXCHANGE_READING && fe->now_ns > x->begun_ns + read_ns;
+		struct exchange *x = p->exchange;
+		/* READY: its body still comes, to be dropped */
+		bool slow = x && (x->state == EXCHANGE_READING || x->state == EXCHANGE_READY) &&
+			    fe->now_ns > x->begun_ns + read_ns;
 
-		if (slow || (!x && fe->now_ns > p->since_ns + idle_ns))
+		if (x && is_stuck(x, read_ns))
+			exchange_abandon(x);
+		else if (slow || (!x && fe->now_ns > p->since_ns + idle_ns))
 			shutdown(p->fd, SHUT_RDWR); /* MHD sees the end and closes */
 	}
 }

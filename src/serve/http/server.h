@@ -8,7 +8,7 @@
 struct peer {
 	struct front_end *fe;
 	int fd;
-	bool watched;		   /* in the front end's epoll set, for the client's leaving */
+	bool closed;		   /* the client closed its sending half */
 	uint64_t since_ns;	   /* accepted, or the last response ended */
 	struct exchange *exchange; /* the present one; NULL: none */
 	struct peer *next, **link;
@@ -25,6 +25,8 @@ void server_quiesce(struct front_end *fe);
 void server_stop(struct front_end *fe);
 /* The client's end of the connection is closed. */
 void server_peer_left(struct peer *p);
+/* After server_run: closes connections whose client ended within a request. */
+void server_close_cut(struct front_end *fe);
 /* Closes connections that are idle or slow. */
 void server_tick(struct front_end *fe);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the supervisor tells the front end about the engine process, over a socket of type SOCK_SEQPACKET: a
- * new engine with its socket, or the end of one with its cause. The front end answers with the engine that it
- * gave up.
+ * Messages between supervisor and front end over a socket of type SOCK_SEQPACKET. The supervisor reports a
+ * new engine with its socket, or the end of an engine with its cause. The front end reports its port, and an
+ * engine that it gave up.
  */
 #ifndef SERVE_LINK_SUPERVISOR_H
 #define SERVE_LINK_SUPERVISOR_H

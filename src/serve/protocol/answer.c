@@ -53,19 +53,20 @@ static void on_part(void *arg, enum part_kind kind, const char *text, size_t siz
 	a->form->part(c, kind, text, size);
 }
 
-static enum status begin_choice(struct answer *a, size_t index)
+static enum status begin_choice(struct answer *a, size_t index, struct error *err)
 {
 	struct choice *c = &a->choices[index];
+	enum status st;
 
 	*c = (struct choice){.answer = a, .index = index, .prompt = index / a->request->n};
-	stream_begin(&c->stream, a->prompter, a->request, on_part, c);
+	st = stream_begin(&c->stream, a->prompter, a->request, on_part, c, err);
 	if (a->request->echo) {
 		const struct text *t = &a->request->prompt_text[c->prompt];
 
 		if (!a->request->stream)
 			text_add_bytes(&c->text, text_str(t), t->size);
 	}
-	return STATUS_OK;
+	return st;
 }
 
 static void release_choice(struct choice *c)
@@ -85,11 +86,25 @@ static void release_choice(struct choice *c)
 	text_release(&c->logprobs.offsets);
 }
 
+/* Begins all choices, on failure too, so that each can be released. */
+static enum status begin_choices(struct answer *a, struct error *err)
+{
+	enum status st = STATUS_OK, one;
+
+	for (size_t i = 0; i < a->count; i++) {
+		one = begin_choice(a, i, err);
+		if (!st)
+			st = one;
+	}
+	return st;
+}
+
 enum status answer_create(struct answer **out, struct request *r, const struct prompter *p, uint64_t now_ns,
 			  struct error *err)
 {
 	struct answer *a = calloc(1, sizeof(*a));
 	char hex[33] = "0";
+	enum status st;
 
 	*out = NULL;
 	if (a) {
@@ -109,10 +124,11 @@ enum status answer_create(struct answer **out, struct request *r, const struct p
 	a->keep = !r->stream || r->protocol == PROTOCOL_RESPONSES;
 	random_hex(hex, sizeof(hex));
 	snprintf(a->id, sizeof(a->id), "%s%s", a->form->id_prefix, hex);
-	for (size_t i = 0; i < a->count; i++)
-		begin_choice(a, i);
+	st = begin_choices(a, err);
+	if (st)
+		answer_destroy(&a);
 	*out = a;
-	return STATUS_OK;
+	return st;
 }
 
 void answer_destroy(struct answer **a_)
@@ -132,12 +148,17 @@ void answer_destroy(struct answer **a_)
 
 void answer_restart(struct answer *a)
 {
-	for (size_t i = 0; i < a->count; i++) {
+	struct api_error e = {0};
+	struct error err = {0};
+
+	for (size_t i = 0; i < a->count; i++)
 		release_choice(&a->choices[i]);
-		begin_choice(a, i);
-	}
 	a->live = a->count;
 	a->first_ns = 0;
+	if (begin_choices(a, &err)) {
+		api_from(&e, "", &err);
+		answer_fail(a, &e);
+	}
 }
 
 void answer_engine_request(const struct choice *c, struct engine_request *out)

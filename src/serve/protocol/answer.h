@@ -18,7 +18,7 @@ struct answer_call {
 
 /* Log probabilities that wait for the next chunk, or for the body. CHAT uses `entries` only. */
 struct answer_logprobs {
-	struct text entries; /* CHAT: objects; COMPLETION: texts of tokens */
+	struct text entries; /* objects (CHAT), or texts of tokens (COMPLETION) */
 	struct text values, tops, offsets;
 	size_t count;
 };
@@ -42,9 +42,9 @@ struct choice {
 	const char *reason; /* "stop", "length", "tool_calls" */
 	const char *stop;   /* the stop string that ended it; NULL: none */
 	int32_t prompt_tokens, cached_tokens, tokens, thought_tokens;
-	uint64_t block; /* MESSAGES and RESPONSES: index of the open block + 1; 0: none */
+	uint64_t block; /* index of the open block of MESSAGES and RESPONSES, plus 1. 0: none */
 	enum part_kind block_kind;
-	size_t block_call; /* of a block that is a call: which */
+	size_t block_call; /* index of the call that the block holds */
 };
 
 struct answer {
@@ -65,8 +65,8 @@ struct answer {
 	bool keep;			      /* texts are kept, not only streamed */
 	uint64_t sequence;		      /* RESPONSES */
 	uint64_t blocks;		      /* MESSAGES, RESPONSES: blocks so far */
-	uint64_t began_ns, first_ns, last_ns; /* monotonic: received; first and last token; 0: none */
-	unsigned crashes;		      /* of engines while it ran */
+	uint64_t began_ns, first_ns, last_ns; /* monotonic times of receipt, first and last token. 0: none */
+	unsigned crashes;		      /* losses of the engine while it ran */
 };
 
 /* Takes ownership of `r`, on failure too. Owner: caller, answer_destroy. */
@@ -80,7 +80,8 @@ void answer_engine_request(const struct choice *c, struct engine_request *out);
 bool answer_event(struct choice *c, const struct engine_event *e, uint64_t now_ns);
 /* Ends the answer with an error: a body, or the last event of a stream. */
 void answer_fail(struct answer *a, const struct api_error *e);
-/* Forgets what came of the choices, so that they can be submitted again. Only while nothing was streamed. */
+/* Forgets what came of the choices, so that they can be submitted again. Only while nothing was streamed. The
+ * answer fails if memory is out. */
 void answer_restart(struct answer *a);
 
 struct answer_usage {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/chat/completions, and the conversation of /tokenize. */
+/* /v1/chat/completions. */
 #include "serve/protocol/request_internal.h"
 
 #include "core/text/json_member.h"
@@ -61,7 +61,7 @@ static bool conversation_wrong(struct request_reading *in, const struct error *e
 	return api_from(in->err, size ? param : "messages", err);
 }
 
-static bool add_prompt(struct request_reading *in, const json_t *body, const json_t *tools, bool generate)
+bool request_prompt(struct request_reading *in, const json_t *body, const json_t *tools, bool generate)
 {
 	struct request *r = in->r;
 	const json_t *messages = NULL, *kwargs = NULL;
@@ -137,44 +137,5 @@ bool request_chat(struct request_reading *in, json_t *body)
 	else if (!r->engine.max_tokens)
 		return api_wrong(in->err, "max_tokens", "max_tokens must be at least 1");
 	shown = json_is_string(choice) && !strcmp(json_string_value(choice), "none") ? NULL : tools;
-	return add_prompt(in, body, shown, true);
-}
-
-bool request_tokenize(struct request_reading *in, const json_t *body)
-{
-	struct request *r = in->r;
-	const json_t *tools = NULL;
-	const char *prompt = NULL;
-	bool generate = true, special = true;
-	struct error err = {0};
-
-	if (!request_common(in, body) || !field_bool(body, "return_token_strs", &r->token_texts, in->err) ||
-	    !field_bool(body, "add_generation_prompt", &generate, in->err) ||
-	    !field_bool(body, "add_special_tokens", &special, in->err))
-		return false;
-	if (field_value(body, "messages"))
-		return field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, in->err) &&
-		       add_prompt(in, body, json_array_size(tools) ? tools : NULL, generate);
-	if (!field_text(body, "prompt", &prompt, in->err))
-		return false;
-	if (!prompt)
-		return api_wrong(in->err, "prompt", "prompt or messages is missing");
-	r->prompts = calloc(1, sizeof(*r->prompts));
-	if (!r->prompts)
-		return request_out_of_memory(in->err);
-	r->prompt_count = 1;
-	return !prompter_text(in->worker, prompt, strlen(prompt), special, &r->prompts[0], &err) ||
-	       api_from(in->err, "prompt", &err);
-}
-
-bool request_detokenize(struct request_reading *in, const json_t *body)
-{
-	const json_t *tokens = NULL;
-
-	if (!request_common(in, body) || !field_array(body, "tokens", &tokens, SIZE_MAX, in->err))
-		return false;
-	if (!tokens)
-		return api_wrong(in->err, "tokens", "tokens is missing: an array of token ids");
-	return request_ids(tokens, "tokens", prompter_size(in->rules->prompter), 4 * in->rules->prompt_most,
-			   &in->r->tokens, in->err);
+	return request_prompt(in, body, shown, true);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors for clients, in OpenAI's shape: {"error": {"message", "type", "param", "code"}}. */
+/* Errors for clients in OpenAI's shape, {"error": {"message", "type", "param", "code"}}. */
 #ifndef SERVE_PROTOCOL_ERROR_H
 #define SERVE_PROTOCOL_ERROR_H
 #include <stdbool.h>
@@ -26,6 +26,6 @@ bool api_fail(struct api_error *e, int http, const char *code, const char *forma
 bool api_from(struct api_error *e, const char *param, const struct error *err);
 /* Appends the body. */
 void api_error_body(struct text *out, const struct api_error *e);
-/* The same in Anthropic's shape: {"type": "error", "error": {"type", "message"}}. */
+/* The same in Anthropic's shape, {"type": "error", "error": {"type", "message"}}. */
 void api_error_body_messages(struct text *out, const struct api_error *e);
 #endif

@@ -122,7 +122,7 @@ static bool read_body(struct request_reading *in, json_t **body, const char *tex
 
 	*body = json_loadb(text, size, 0, &why);
 	if (!*body)
-		return api_wrong(in->err, "", "the body is not JSON: line %d, column %d: %s", why.line,
+		return api_wrong(in->err, "", "the body is not JSON at line %d, column %d (%s)", why.line,
 				 why.column, why.text);
 	if (!json_is_object(*body))
 		return api_wrong(in->err, "", "the body must be a JSON object, not %s",
@@ -218,13 +218,14 @@ void request_destroy(struct request **r_)
 		if (r->prompt_text)
 			text_release(&r->prompt_text[i]);
 	}
+	stop_texts_destroy(&r->stop_texts);
 	for (size_t i = 0; i < r->stop_count; i++)
 		free(r->stops[i]);
 	for (size_t i = 0; i < r->unknown_count; i++)
 		free(r->unknown[i]);
 	free(r->prompts);
 	free(r->prompt_text);
-	free(r->tokens.ids);
+	text_release(&r->reply);
 	free(r->bias);
 	free(r->grammar);
 	json_decref(r->body);

@@ -6,6 +6,7 @@
 #include "engine/message.h"
 #include "serve/prompt.h"
 #include "serve/protocol/error.h"
+#include "text/stop_text.h"
 
 enum {
 	REQUEST_STOPS_MOST = 16,
@@ -27,7 +28,7 @@ enum protocol {
 	PROTOCOL_DETOKENIZE,
 };
 
-/* What all requests of a server are read with. */
+/* The settings of a server that requests are read with. */
 struct request_rules {
 	const struct prompter *prompter;
 	const char *const *models; /* served names; the first is the default. NULL-terminated */
@@ -55,6 +56,7 @@ struct request {
 	bool chat_logprobs;
 	char *stops[REQUEST_STOPS_MOST];
 	size_t stop_count;
+	struct stop_texts *stop_texts; /* of `stops`; NULL: none */
 	bool include_stop;
 
 	bool calls;	 /* look for tool calls in the text */
@@ -63,8 +65,7 @@ struct request {
 	bool think;	 /* split thoughts from the text */
 	bool think_open; /* the prompt ends within a thought */
 
-	struct prompt_ids tokens; /* DETOKENIZE */
-	bool token_texts;	  /* TOKENIZE: texts of the tokens too */
+	struct text reply; /* TOKENIZE and DETOKENIZE: the response without its last brace */
 	char *unknown[REQUEST_UNKNOWN_MOST];
 	size_t unknown_count;
 	json_t *body; /* RESPONSES: the request, of which the response repeats parts; else NULL */

@@ -22,6 +22,9 @@ bool request_chat(struct request_reading *in, json_t *body);
 bool request_completion(struct request_reading *in, const json_t *body);
 bool request_tokenize(struct request_reading *in, const json_t *body);
 bool request_detokenize(struct request_reading *in, const json_t *body);
+/* Reads "messages" and "chat_template_kwargs", and makes the prompt. `tools`: those that the template shows;
+ * or NULL. */
+bool request_prompt(struct request_reading *in, const json_t *body, const json_t *tools, bool generate);
 /* Convert a body of their API into one of chat completions. NULL: *err is set. Owner: caller. */
 json_t *request_from_responses(const json_t *body, struct api_error *err);
 json_t *request_from_messages(const json_t *body, struct api_error *err);

@@ -44,12 +44,12 @@ static double or_default(double value, double other)
 /* What an absent field means: the model's own default, then OpenAI's. */
 static struct values defaults(const struct prompter *p)
 {
-	const struct prompter_defaults *d = prompter_defaults(p);
+	const struct generation_config *d = prompter_defaults(p);
 
 	return (struct values){.temperature = or_default(d->temperature, 1),
 			       .top_p = or_default(d->top_p, 1),
 			       .min_p = or_default(d->min_p, 0),
-			       .repetition = or_default(d->repetition, 1),
+			       .repetition = or_default(d->repetition_penalty, 1),
 			       .top_k = d->top_k,
 			       .seed = -1,
 			       .n = 1,
@@ -106,12 +106,17 @@ static bool add_stop(struct request_reading *in, const json_t *stop)
 static bool read_stops(struct request_reading *in, const json_t *body)
 {
 	const json_t *stops = field_value(body, "stop"), *stop;
+	struct request *r = in->r;
+	struct error err = {0};
 	size_t i;
 
-	if (stops && !json_is_array(stops))
-		return add_stop(in, stops);
+	if (stops && !json_is_array(stops) && !add_stop(in, stops))
+		return false;
 	json_array_foreach(stops, i, stop) if (!add_stop(in, stop)) return false;
-	return true;
+	return !r->stop_count ||
+	       !stop_texts_create(&r->stop_texts, (const char *const *)(const void *)r->stops, r->stop_count,
+				  &err) ||
+	       api_from(in->err, "stop", &err);
 }
 
 static bool read_stop_ids(struct request_reading *in, const json_t *body, bool ignore_eos)

@@ -87,7 +87,7 @@ static const char *expect(const char *at, const char *end, const char *word, boo
 	return NULL;
 }
 
-/* Where the arguments begin if the body begins {"name": "NAME", "arguments": { with a plain name. NULL: it
+/* Finds the arguments of a body that begins {"name": "NAME", "arguments": {. NAME has no escapes. NULL: it
  * does not, or not yet (*more). */
 static const char *arguments_begin(const struct call_stream *s, const char **name, size_t *size, bool *more)
 {

@@ -6,20 +6,22 @@
 
 static const char *const think_open[] = {"<think>"}, *const think_close[] = {"</think>"};
 
-void stream_begin(struct stream *s, const struct prompter *p, const struct request *r, part_sink *sink,
-		  void *arg)
+enum status stream_begin(struct stream *s, const struct prompter *p, const struct request *r, part_sink *sink,
+			 void *arg, struct error *err)
 {
 	*s = (struct stream){.prompter = p, .request = r, .sink = sink, .arg = arg};
 	s->think = !r->think ? THINK_AFTER : r->think_open ? THINK_INSIDE : THINK_BEFORE;
 	s->calls = (struct call_stream){
 		.prompter = p, .form = prompter_calls(p), .parts = r->stream, .one_call = r->one_call};
+	return r->stop_texts ? stop_stream_begin(&s->stops, r->stop_texts, err) : STATUS_OK;
 }
 
 void stream_release(struct stream *s)
 {
 	text_release(&s->bytes);
 	text_release(&s->fresh);
-	text_release(&s->held);
+	text_release(&s->passed);
+	stop_stream_release(&s->stops);
 	text_release(&s->thought_held);
 	call_stream_release(&s->calls);
 }
@@ -136,25 +138,20 @@ static void add_thought(struct stream *s, const char *text, size_t size)
 static void add_stops(struct stream *s, const char *text, size_t size)
 {
 	const struct request *r = s->request;
-	const char *const *stops = (const char *const *)(const void *)r->stops;
-	size_t at, word, held;
 
-	if (!r->stop_count) {
+	if (!r->stop_texts) {
 		add_thought(s, text, size);
 		return;
 	}
-	text_add_bytes(&s->held, text, size);
-	if (words_find(text_str(&s->held), s->held.size, stops, r->stop_count, &at, &word)) {
-		add_thought(s, s->held.data, at + (r->include_stop ? strlen(stops[word]) : 0));
-		s->held.size = 0;
-		s->stopped = true;
-		s->stop = stops[word];
+	s->passed.size = 0;
+	stop_stream_add(&s->stops, text, size, &s->passed);
+	add_thought(s, text_str(&s->passed), s->passed.size);
+	if (s->stops.found < 0)
 		return;
-	}
-	held = words_held(text_str(&s->held), s->held.size, stops, r->stop_count);
-	add_thought(s, text_str(&s->held), s->held.size - held);
-	if (s->held.size)
-		keep_from(&s->held, s->held.size - held);
+	s->stopped = true;
+	s->stop = r->stops[s->stops.found];
+	if (r->include_stop)
+		add_thought(s, s->stop, strlen(s->stop));
 }
 
 bool stream_token(struct stream *s, int32_t id)
@@ -175,9 +172,11 @@ void stream_end(struct stream *s)
 	if (!s->stopped) {
 		s->fresh.size = 0;
 		characters_end(&s->partial_size, &s->fresh);
-		text_add_bytes(&s->held, text_str(&s->fresh), s->fresh.size);
-		add_thought(s, text_str(&s->held), s->held.size);
-		s->held.size = 0;
+		add_stops(s, text_str(&s->fresh), s->fresh.size);
+		s->passed.size = 0;
+		if (s->request->stop_texts && !s->stopped)
+			stop_stream_end(&s->stops, &s->passed);
+		add_thought(s, text_str(&s->passed), s->passed.size);
 	}
 	if (s->thought_held.size && s->think == THINK_BEFORE)
 		add_answer(s, s->thought_held.data, s->thought_held.size);

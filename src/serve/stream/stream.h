@@ -15,8 +15,9 @@ struct stream {
 	void *arg;
 	char partial[4]; /* an incomplete character */
 	size_t partial_size;
-	struct text bytes, fresh; /* of the present token: its bytes, and the characters that they complete */
-	struct text held;	  /* may begin a stop string */
+	struct text bytes, fresh; /* bytes of the present token, and the characters that they complete */
+	struct stop_stream stops;
+	struct text passed; /* text that belongs to no stop string */
 	struct text thought_held;
 	bool thought_said; /* something of the thought was delivered */
 	enum { THINK_BEFORE, THINK_INSIDE, THINK_SPACE, THINK_AFTER } think;
@@ -25,9 +26,9 @@ struct stream {
 	const char *stop; /* which; NULL: none */
 };
 
-/* Request and prompter are lent for the stream's life. */
-void stream_begin(struct stream *s, const struct prompter *p, const struct request *r, part_sink *sink,
-		  void *arg);
+/* Request and prompter are lent for the stream's life. Owner: caller, stream_release, also on failure. */
+enum status stream_begin(struct stream *s, const struct prompter *p, const struct request *r, part_sink *sink,
+			 void *arg, struct error *err);
 /* Returns false once a stop string is complete. */
 bool stream_token(struct stream *s, int32_t id);
 /* The last token has come: delivers what is held. */

@@ -77,6 +77,7 @@ struct node {
 	const struct value *names;
 	const struct function *function;
 	const struct test *test;
+	bool reads_varargs, reads_kwargs; /* MACRO */
 };
 
 struct jinja {
@@ -88,7 +89,6 @@ struct jinja {
 	const struct node *body;
 };
 
-struct token_source;
-/* The index of a variable's name, -1: no memory. */
+/* The index of a variable's name, -1: no memory, or too many names. */
 int jinja_name(struct jinja *j, const char *bytes, size_t size);
 #endif

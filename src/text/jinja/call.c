@@ -124,41 +124,28 @@ static bool rest(struct jinja_run *r, const struct arguments *a, size_t from, st
 	return true;
 }
 
-static bool uses(const struct node *n, int name)
-{
-	if (!n)
-		return false;
-	if (n->kind == NODE_NAME && n->name == name)
-		return true;
-	for (size_t i = 0; i < n->count; i++)
-		if (uses(n->items[i], name))
-			return true;
-	for (size_t i = 0; i < n->other_count; i++)
-		if (uses(n->others[i], name))
-			return true;
-	return uses(n->a, name) || uses(n->b, name) || uses(n->c, name) || uses(n->body, name) ||
-	       uses(n->otherwise, name);
-}
-
 /* Arguments that no parameter takes: an error, unless the macro reads varargs or kwargs. */
 static bool bind_rest(struct jinja_run *r, const struct node *n, const struct arguments *a, const bool *taken)
 {
 	struct value more, named;
 
-	if (a->count > n->count && !uses(n->body, r->j->varargs))
+	if (a->count > n->count && !n->reads_varargs)
 		return run_fail(r, "the macro takes at most %zu arguments, but got %zu", n->count, a->count);
-	if (!rest(r, a, n->count, &more) || !dict_create(r, VALUE_DICT, a->named_count, &named))
+	if ((n->reads_varargs || n->reads_kwargs) &&
+	    (!rest(r, a, n->count, &more) || !dict_create(r, VALUE_DICT, a->named_count, &named)))
 		return false;
 	for (size_t i = 0; i < a->named_count; i++) {
 		if (taken[i])
 			continue;
-		if (!uses(n->body, r->j->kwargs))
+		if (!n->reads_kwargs)
 			return run_fail(r, "the macro takes no argument \"%.*s\" here",
 					(int)(a->names[i].string.size < 60 ? a->names[i].string.size : 60),
 					a->names[i].string.bytes);
 		if (!dict_set(r, named.dict, &a->names[i], &a->named[i]))
 			return false;
 	}
+	if (!n->reads_varargs && !n->reads_kwargs)
+		return true;
 	return frame_set(r, r->frame, r->j->varargs, &more) && frame_set(r, r->frame, r->j->kwargs, &named);
 }
 

@@ -14,16 +14,18 @@ struct value undefined_attribute(const struct value *object, const struct value 
 
 static bool name(struct jinja_run *r, int id, struct value *out)
 {
+	uint64_t seen = 0;
+
+	*out = r->root[id];
 	for (const struct frame *f = r->frame; f; f = f->parent) {
-		for (const struct binding *b = f->first; b; b = b->next) {
+		for (const struct binding *b = f->first; b; b = b->next, seen++) {
 			if (b->name == id) {
 				*out = b->value;
-				return run_charge(r, 1);
+				return run_charge(r, seen / 8);
 			}
 		}
 	}
-	*out = r->root[id];
-	return true;
+	return run_charge(r, seen / 8);
 }
 
 static bool loop_attribute(struct jinja_run *r, const struct value *object, const struct value *name,

@@ -6,14 +6,15 @@
 bool frame_set(struct jinja_run *r, struct frame *f, int name, const struct value *v)
 {
 	struct binding *b;
+	uint64_t seen = 0;
 
-	for (b = f->first; b; b = b->next) {
+	for (b = f->first; b; b = b->next, seen++) {
 		if (b->name == name) {
 			b->value = *v;
-			return true;
+			return run_charge(r, seen / 8);
 		}
 	}
-	b = run_take(r, sizeof(*b));
+	b = run_charge(r, seen / 8) ? run_take(r, sizeof(*b)) : NULL;
 	if (!b)
 		return false;
 	*b = (struct binding){.name = name, .value = *v, .next = f->first};
@@ -135,7 +136,7 @@ static bool run_for(struct jinja_run *r, const struct node *n)
 {
 	struct value iterable, loop = {.kind = VALUE_LOOP}, *items;
 	size_t count;
-	bool good = true;
+	bool good = true, completed = false;
 
 	if (!evaluate(r, n->b, &iterable))
 		return false;
@@ -151,10 +152,12 @@ static bool run_for(struct jinja_run *r, const struct node *n)
 	while (good && loop.loop->index < count && r->signal != RUN_BREAK) {
 		r->signal = RUN_ON;
 		good = turn(r, n, &loop);
+		completed |= r->signal == RUN_ON;
 		loop.loop->index += r->signal != RUN_BREAK;
 	}
 	r->signal = RUN_ON;
-	return good;
+	/* As in jinja2, `else` also follows a loop in which no turn reached its end. */
+	return good && (completed || !n->otherwise || execute(r, n->otherwise));
 }
 
 static bool run_if(struct jinja_run *r, const struct node *n)

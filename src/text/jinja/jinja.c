@@ -9,7 +9,7 @@
 #include "text/jinja/run.h"
 
 const struct jinja_limits jinja_limits_default = {
-	.steps = 50000000, .memory = (size_t)1 << 30, .output = (size_t)256 << 20, .depth = 1000};
+	.steps = 20000000, .memory = (size_t)512 << 20, .output = (size_t)128 << 20, .depth = 1000};
 
 int jinja_name(struct jinja *j, const char *bytes, size_t size)
 {
@@ -20,7 +20,7 @@ int jinja_name(struct jinja *j, const char *bytes, size_t size)
 	for (int i = 0; i < j->name_count; i++)
 		if (!strncmp(j->names[i], bytes, size) && !j->names[i][size])
 			return i;
-	copy = jinja_arena_take(&j->arena, size + 1);
+	copy = j->name_count < JINJA_NAMES_MAX ? jinja_arena_take(&j->arena, size + 1) : NULL;
 	if (!copy)
 		return -1;
 	memcpy(copy, bytes, size);

@@ -41,9 +41,14 @@ struct jinja_limits {
 	size_t memory, output; /* bytes of all values; bytes written, captured text included */
 	int depth;	       /* nested evaluations */
 };
-/* 50 million steps, 1 GiB, 256 MiB, 1000. */
+/* 20 million steps, 512 MiB, 128 MiB, 1000. */
 extern const struct jinja_limits jinja_limits_default;
-enum { JINJA_SOURCE_MAX = 1 << 20, JINJA_NODES_MAX = 200000, JINJA_NESTING_MAX = 200 };
+enum {
+	JINJA_SOURCE_MAX = 1 << 20,
+	JINJA_NODES_MAX = 200000,
+	JINJA_NESTING_MAX = 200,
+	JINJA_NAMES_MAX = 1024 /* variables */
+};
 
 /* A compiled template. It is immutable, so several threads may render it at once. */
 struct jinja;

@@ -162,6 +162,9 @@ static bool call_format(struct jinja_run *r, const struct value *a, const struct
 
 	if (b->kind == VALUE_LIST && b->list->form == FORM_TUPLE)
 		args = (struct arguments){.values = b->list->items, .count = b->list->count};
+	else if ((b->kind == VALUE_LIST || b->kind == VALUE_DICT) &&
+		 !memchr(a->string.bytes, '%', a->string.size + 1))
+		args.count = 0; /* Python does not miss a list's place in the format */
 	return call_function(r, format, a, &args, out);
 }
 
@@ -289,10 +292,8 @@ bool slice_of(struct jinja_run *r, const struct value *v, const struct value bou
 
 	if (v->kind == VALUE_UNDEFINED)
 		return run_fail_undefined(r, v);
-	if (v->kind != VALUE_STRING && !list) { /* as jinja2: no such item */
-		*out = undefined_attribute(v, &(struct value){.kind = VALUE_NONE});
-		return true;
-	}
+	if (v->kind != VALUE_STRING && !list)
+		return run_fail(r, "a value of type %s has no slices", value_type(v));
 	if (!value_length(r, v, &length) || !step_of(r, &bounds[2], &step))
 		return false;
 	count = (int64_t)length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/grammar/automaton/automaton.h"
 
-enum { BLOCK = 16 << 10, PATH_MOST = 400 };
+enum { BLOCK = 16 << 10, PATH_MOST = 400, EDGES_PER_NODE = 8 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -105,7 +105,7 @@ void *builder_alloc(struct builder *b, size_t bytes)
 	}
 	out = (char *)block->data + block->used;
 	block->used += bytes;
-	builder_step(b, 1 + bytes / 64);
+	builder_step(b, 1 + bytes / 16);
 	return b->status ? NULL : out;
 }
 
@@ -176,7 +176,10 @@ static void add_edge(struct builder *b, uint32_t from, struct edge edge)
 {
 	void *edges = b->a.edges;
 
-	/* Edges are as bounded as nodes: each construct adds a fixed number per node. */
+	if (b->a.edge_count >= b->limits.nodes * EDGES_PER_NODE)
+		builder_fail(b, STATUS_NO_RESOURCE,
+			     "the grammar needs more than %zu edges (limit: %d times nodes); make it simpler",
+			     b->a.edge_count, EDGES_PER_NODE);
 	if (!builder_step(b, 1) || !grow(b, &edges, b->a.edge_count, &b->edge_room, sizeof(*b->a.edges)))
 		return;
 	b->a.edges = edges;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grammars in the notation of llama.cpp (GBNF): rules of literals, character classes, groups, alternatives
- * and repetitions. The text is what the rule `root` allows. */
+ * and repetitions. The rule `root` describes the whole text. */
 #ifndef ENGINE_GRAMMAR_AUTOMATON_GBNF_H
 #define ENGINE_GRAMMAR_AUTOMATON_GBNF_H
 #include "engine/grammar/automaton/expr.h"

@@ -187,6 +187,32 @@ static bool set_item(struct parser *p, struct char_set *set, uint32_t *code, boo
 	return true;
 }
 
+/* A class within [^..] must hold each character that one of the dialects puts there, since the complement
+ * must hold none of them. */
+static void widen(struct char_set *set, char name)
+{
+	static const struct char_range not_ascii[] = {{0x80, CHAR_LAST}}, digit[] = {{'0', '9'}},
+				       word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}},
+				       space[] = {{9, 13}, {' ', ' '}};
+	struct char_set out = {0};
+
+	if (name == 'd' || name == 'w') {
+		add_all(set, not_ascii, 1);
+		return;
+	}
+	if (name == 's') { /* all that \S leaves out */
+		add_named(&out, 'S');
+	} else if (name == 'D') {
+		add_all(&out, digit, 1);
+	} else if (name == 'W') {
+		add_all(&out, word, 4);
+	} else {
+		add_all(&out, space, 2);
+	}
+	char_set_invert(&out);
+	add_all(set, out.range, out.count);
+}
+
 static struct expr *parse_set(struct parser *p)
 {
 	struct char_set set = {0};
@@ -204,6 +230,8 @@ static struct expr *parse_set(struct parser *p)
 		}
 		if (!set_item(p, &set, &low, &named))
 			return NULL;
+		if (named && inverted)
+			widen(&set, p->at[-1]);
 		high = low;
 		if (!named && p->end - p->at >= 2 && p->at[0] == '-' && p->at[1] != ']') {
 			p->at++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regular expressions, in the common subset of ECMAScript's and Python's: alternatives, groups, classes,
- * greedy and lazy quantifiers, ^ and $ at the ends of the pattern or of a top-level alternative. Refused by
- * name: back references, lookaround, \b, \p, flags, possessive quantifiers.
+ * Regular expressions in the common subset of ECMAScript and Python. It has alternatives, groups, classes,
+ * greedy and lazy quantifiers. ^ and $ may begin and end the pattern or a top-level alternative. These
+ * constructs are refused by name: back references, lookaround, \b, \p, flags and possessive quantifiers.
  *
  * \d, \w and \s mean ASCII. Their complements leave out characters on which the two dialects differ, so a
  * text that is allowed matches in both. "." is any character but line ends.

@@ -2,10 +2,10 @@
 /*
  * JSON's lexical rules. A text without a schema is any JSON value.
  *
- * White space, unless it is compact: nothing, one space, or a newline and at most 64 spaces or tabs; behind
- * {, [, "," and ":", and before } and ]. Numbers have at most 18 digits before the point, 25 behind it and
- * an exponent of two digits, so every parser can hold them. Strings are any UTF-8 with JSON's escapes, but
- * not U+0000.
+ * White space is nothing, one space, or a newline and at most 64 spaces or tabs. It may follow {, [, "," and
+ * ":", and precede } and ]. Compact texts have none. Numbers have at most 18 digits before the point, 25
+ * behind it and an exponent of two digits. So every parser can hold them. Strings are any UTF-8 with JSON's
+ * escapes, but not U+0000.
  */
 #ifndef ENGINE_GRAMMAR_SCHEMA_JSON_RULES_H
 #define ENGINE_GRAMMAR_SCHEMA_JSON_RULES_H

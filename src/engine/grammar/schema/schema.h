@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON schemas. A schema becomes an expression whose texts all satisfy it. Some texts that satisfy it are
- * left out: properties have the order of the schema; unlisted properties come last and only if the schema
- * mentions additionalProperties or lists none; keys have no needless escapes.
+ * left out. Properties have the order of the schema. Unlisted properties come last, and only if the schema
+ * has additionalProperties or lists none. Keys have no needless escapes.
  */
 #ifndef ENGINE_GRAMMAR_SCHEMA_SCHEMA_H
 #define ENGINE_GRAMMAR_SCHEMA_SCHEMA_H
@@ -15,15 +15,14 @@ struct schema_rule {
 
 struct schemas {
 	struct builder *b;
-	const json_t *root;	   /* what "#" of a $ref means */
+	const json_t *root;	   /* the schema that $ref "#" names */
 	struct schema_rule *rules; /* hash table by the address of the schema */
 	size_t rule_count, rule_room;
 	json_t *merged; /* object: text of a merged schema to itself, so that equal ones are one */
 	unsigned nesting;
 };
 
-/* The texts that satisfy `root`, as an expression of the builder. The context must outlive nothing: it is
- * released before the function returns. NULL: the builder has an error. */
+/* The texts that satisfy `root`, as an expression of the builder. NULL: the builder has an error. */
 struct expr *schema_parse(struct builder *b, const json_t *root);
 
 /* The rest is for the files of this folder. */

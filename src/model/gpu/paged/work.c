@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/gpu/paged/work.h"
 
-/* Cost is counted in quarters of what a tile of eight columns takes. */
+/* The unit of cost is a quarter of a tile of eight columns. */
 enum {
 	COST_UNIT = 16, /* queries, and joining the warps' results */
 	LEAST = 8,	/* tiles that are worth a block of their own: one for each warp */

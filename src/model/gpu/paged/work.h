@@ -22,7 +22,7 @@ struct paged_work_rows {
 };
 struct paged_work {
 	uint32_t heads, kv_heads;
-	uint32_t blocks; /* of the grid, at most PAGED_BLOCKS */
+	uint32_t blocks; /* blocks of the grid, at most PAGED_BLOCKS */
 	bool invariant;
 	int32_t rows_less;	  /* above 0: sequences with this many rows or more are left out */
 	struct paged_unit *unit;  /* [room], the caller's */

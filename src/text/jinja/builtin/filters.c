@@ -150,6 +150,14 @@ static const struct value *named(const struct arguments *a, const char *name)
 	return NULL;
 }
 
+/* The items for map, select and reject, which take every false value for an empty list. */
+static bool items_if_true(struct jinja_run *r, const struct value *in, struct value **items, size_t *count)
+{
+	*items = NULL;
+	*count = 0;
+	return !value_truth(in) || value_items(r, in, items, count);
+}
+
 /* map(attribute=.., default=..) or map("filter", arguments). */
 FILTER_ANY(filter_map)
 {
@@ -170,7 +178,7 @@ FILTER_ANY(filter_map)
 		more.values++;
 		more.count--;
 	}
-	if (!value_items(r, in, &items, &count) || !list_create(r, FORM_GENERATOR, count, out))
+	if (!items_if_true(r, in, &items, &count) || !list_create(r, FORM_GENERATOR, count, out))
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		struct value *to = &out->list->items[i];
@@ -204,7 +212,7 @@ static bool choose(struct jinja_run *r, const struct value *in, const struct arg
 		more.values += skip + 1;
 		more.count -= skip + 1;
 	}
-	if (!value_items(r, in, &items, &count) || !list_create(r, FORM_GENERATOR, count, out))
+	if (!items_if_true(r, in, &items, &count) || !list_create(r, FORM_GENERATOR, count, out))
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		tested = items[i];
@@ -268,6 +276,13 @@ static bool sort_key(struct jinja_run *r, const struct value *v, bool with_case,
 	return v->kind != VALUE_STRING || with_case || string_case(r, v, CASE_LOWER, out);
 }
 
+/* The order of two keys. Undefined keys are equal. */
+static bool key_order(struct jinja_run *r, const struct value *a, const struct value *b, int *out)
+{
+	*out = 0;
+	return (a->kind == VALUE_UNDEFINED && b->kind == VALUE_UNDEFINED) || value_order(r, a, b, out);
+}
+
 /* Merge sort, which is stable, of items by keys. */
 static bool sort(struct jinja_run *r, struct value *items, struct value *keys, size_t count, bool reverse)
 {
@@ -292,7 +307,7 @@ static bool sort(struct jinja_run *r, struct value *items, struct value *keys, s
 		bool right = a == half;
 
 		if (!right && b < count) {
-			if (!value_order(r, &old_keys[b], &old_keys[a], &order))
+			if (!key_order(r, &old_keys[b], &old_keys[a], &order))
 				return false;
 			right = reverse ? order > 0 : order < 0;
 		}
@@ -357,6 +372,8 @@ FILTER(filter_dictsort)
 
 	if (s->at[1] && !by_value && !value_is(s->at[1], "key"))
 		return run_fail(r, "dictsort orders by \"key\" or by \"value\"");
+	if (in->kind == VALUE_UNDEFINED)
+		return run_fail_undefined(r, in);
 	if (!filter_items(r, in, s, out))
 		return false;
 	out->list->form = FORM_LIST;
@@ -541,7 +558,7 @@ FILTER(filter_round)
 	if (!slot_int(r, s, 0, &precision))
 		return false;
 	if ((in->kind == VALUE_INT || in->kind == VALUE_BOOL) && value_is(&method, "common")) {
-		*out = *in;
+		*out = value_int(in->kind == VALUE_INT ? in->integer : in->truth);
 		return true;
 	}
 	if (in->kind != VALUE_INT && in->kind != VALUE_FLOAT)

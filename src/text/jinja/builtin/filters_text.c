@@ -74,8 +74,10 @@ FILTER(filter_trim)
 		return false;
 	if (!string_of(r, in, &text))
 		return false;
+	if (!run_charge_bytes(r, text.string.size * (characters ? characters->string.size + 1 : 1)))
+		return false;
 	*out = string_strip(&text, characters, STRIP_BOTH);
-	return run_charge_bytes(r, text.string.size);
+	return true;
 }
 
 FILTER(filter_replace)
@@ -180,8 +182,9 @@ FILTER(filter_indent)
 		return run_fail(r, "indent allows a width of at most %zu", strlen(blanks));
 	else
 		width = value_string(blanks, count > 0 ? (size_t)count : 0, JINJA_DATA);
-	if (!string_of(r, in, &text))
-		return false;
+	if (in->kind != VALUE_STRING)
+		return run_fail(r, "a value of type %s cannot be indented", value_type(in));
+	text = *in;
 	for (; at <= text.string.size; at = next) {
 		line = line_at(&text, at, &next);
 		if (!run_charge_bytes(r, width.string.size + 64) || o.text.size > r->limits.memory) {
@@ -287,9 +290,10 @@ static bool real_of(const struct value *in, double *out)
 {
 	char copy[400], *end;
 
-	*out = in->kind == VALUE_FLOAT ? in->real
-	       : in->kind == VALUE_INT ? (double)in->integer
-				       : (double)in->truth;
+	*out = in->kind == VALUE_FLOAT	? in->real
+	       : in->kind == VALUE_INT	? (double)in->integer
+	       : in->kind == VALUE_BOOL ? (double)in->truth
+					: 0;
 	if (in->kind != VALUE_STRING)
 		return in->kind == VALUE_FLOAT || in->kind == VALUE_INT || in->kind == VALUE_BOOL;
 	if (!number_text(in, copy, sizeof(copy)) || strpbrk(copy, "xXpP"))

@@ -54,10 +54,10 @@ METHOD(dict_values)
 	return view(r, self, FORM_VALUES, out);
 }
 
-METHOD(dict_copy)
+METHOD(copy)
 {
 	(void)r, (void)s;
-	*out = *self; /* dictionaries do not change */
+	*out = *self; /* lists and dictionaries do not change */
 	return true;
 }
 
@@ -127,12 +127,13 @@ static const struct function of_dict[] = {
 	{.name = "items", .parameters = "", .call = dict_items},
 	{.name = "keys", .parameters = "", .call = dict_keys},
 	{.name = "values", .parameters = "", .call = dict_values},
-	{.name = "copy", .parameters = "", .call = dict_copy},
+	{.name = "copy", .parameters = "", .call = copy},
 };
 
 static const struct function of_list[] = {
 	{.name = "count", .parameters = "value", .least = 1, .call = list_count},
 	{.name = "index", .parameters = "value", .least = 1, .call = list_index},
+	{.name = "copy", .parameters = "", .call = copy},
 };
 
 static const struct function of_loop[] = {
@@ -153,7 +154,10 @@ const struct function *method_find(const struct value *self, const struct value 
 	case VALUE_DICT:
 		return AMONG(of_dict);
 	case VALUE_LIST:
-		return self->list->form <= FORM_RANGE ? AMONG(of_list) : NULL;
+		if (self->list->form > FORM_RANGE ||
+		    (self->list->form != FORM_LIST && value_is(name, "copy")))
+			return NULL;
+		return AMONG(of_list);
 	case VALUE_LOOP:
 		return AMONG(of_loop);
 	default:

@@ -12,8 +12,10 @@ static bool strip(struct jinja_run *r, const struct value *self, const struct sl
 
 	if (s->at[0] && s->at[0]->kind != VALUE_NONE && !slot_string(r, s, 0, &characters))
 		return false;
+	if (!run_charge_bytes(r, self->string.size * (characters ? characters->string.size + 1 : 1)))
+		return false;
 	*out = string_strip(self, characters, sides);
-	return run_charge_bytes(r, self->string.size);
+	return true;
 }
 
 METHOD(string_strip_both)
@@ -97,6 +99,12 @@ static void turn_round(struct list *l)
 	}
 }
 
+/* Searching from the right compares the word at each place. */
+static bool charge_search(struct jinja_run *r, const struct value *s, const struct value *word, bool right)
+{
+	return run_charge_bytes(r, s->string.size * (right ? word->string.size / 16 + 1 : 1));
+}
+
 /* Splits at white space; blanks at the ends and between parts do not count. */
 static bool split_blanks(struct jinja_run *r, const struct value *self, int64_t most, struct parts *p)
 {
@@ -148,6 +156,8 @@ static bool split_at(struct jinja_run *r, const struct value *self, const struct
 
 	if (!between->string.size)
 		return run_fail(r, "a string cannot be split at an empty string");
+	if (!charge_search(r, self, between, right))
+		return false;
 	while (most--) {
 		found = right ? string_rfind(self, between, end) : string_find(self, between, begin);
 		if (found == SIZE_MAX)
@@ -306,6 +316,8 @@ static bool find(struct jinja_run *r, const struct value *self, const struct slo
 
 	if (!slot_string(r, s, 0, &word) || !range_of(r, self, s, 1, &part))
 		return false;
+	if (!charge_search(r, &part, word, right))
+		return false;
 	at = right ? string_rfind(&part, word, part.string.size) : string_find(&part, word, 0);
 	before = string_part(self, 0,
 			     (size_t)(part.string.bytes - self->string.bytes) + (at == SIZE_MAX ? 0 : at));
@@ -419,6 +431,8 @@ static bool partition(struct jinja_run *r, const struct value *self, const struc
 		return false;
 	if (!word->string.size)
 		return run_fail(r, "a string cannot be split at an empty string");
+	if (!charge_search(r, self, word, right))
+		return false;
 	at = right ? string_rfind(self, word, self->string.size) : string_find(self, word, 0);
 	if (!list_create(r, FORM_TUPLE, 3, out))
 		return false;
@@ -428,7 +442,7 @@ static bool partition(struct jinja_run *r, const struct value *self, const struc
 	out->list->items[0] = string_part(self, 0, at);
 	out->list->items[1] = string_part(self, at, end);
 	out->list->items[2] = string_part(self, end, self->string.size);
-	return run_charge_bytes(r, self->string.size);
+	return true;
 }
 
 METHOD(string_partition)

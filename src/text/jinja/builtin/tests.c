@@ -88,16 +88,16 @@ TEST(sameas)
 	return true;
 }
 
-static bool remainder_of(struct jinja_run *r, const struct value *v, const struct value *by, bool *zero)
+/* Whether dividing the value leaves a remainder. */
+static bool leaves(struct jinja_run *r, const struct value *v, const struct value *by, int64_t remainder,
+		   bool *out)
 {
+	const struct value due = value_int(remainder);
 	struct value rest;
 
 	if (v->kind == VALUE_STRING)
 		return run_fail(r, "a string has no remainder");
-	if (!operate(r, OP_MODULO, v, by, &rest))
-		return false;
-	*zero = !value_truth(&rest);
-	return true;
+	return operate(r, OP_MODULO, v, by, &rest) && value_equal(r, &rest, &due, out);
 }
 
 TEST(even)
@@ -105,20 +105,20 @@ TEST(even)
 	const struct value two = value_int(2);
 
 	(void)argument;
-	return remainder_of(r, v, &two, out);
+	return leaves(r, v, &two, 0, out);
 }
 
 TEST(odd)
 {
-	if (!test_even(r, v, argument, out))
-		return false;
-	*out = !*out;
-	return true;
+	const struct value two = value_int(2);
+
+	(void)argument;
+	return leaves(r, v, &two, 1, out);
 }
 
 TEST(divisibleby)
 {
-	return remainder_of(r, v, argument, out);
+	return leaves(r, v, argument, 0, out);
 }
 
 /* Whether there is a letter with a case, and all have this one. */

@@ -46,22 +46,13 @@ static const struct node *constant(struct parser *p, struct value v)
 
 static const struct node *name(struct parser *p)
 {
-	struct node *n;
-
 	if (parse_is_name(p, "true") || parse_is_name(p, "True"))
 		return constant(p, value_bool(true));
 	if (parse_is_name(p, "false") || parse_is_name(p, "False"))
 		return constant(p, value_bool(false));
 	if (parse_is_name(p, "none") || parse_is_name(p, "None"))
 		return constant(p, value_none());
-	n = parse_node(p, NODE_NAME, p->at);
-	if (!n)
-		return NULL;
-	n->name = jinja_name(p->j, p->at->bytes, p->at->size);
-	if (n->name < 0)
-		return parse_fail(p, p->at, "no memory for the names of variables");
-	p->at++;
-	return n;
+	return parse_variable(p);
 }
 
 /* Strings that follow each other are one. */

@@ -122,6 +122,21 @@ bool parse_enter(struct parser *p)
 	return true;
 }
 
+struct node *parse_variable(struct parser *p)
+{
+	struct node *n = parse_node(p, NODE_NAME, p->at);
+
+	if (!n)
+		return NULL;
+	n->name = jinja_name(p->j, p->at->bytes, p->at->size);
+	if (n->name < 0)
+		return parse_fail(p, p->at, "the template has more than %d variables", JINJA_NAMES_MAX);
+	p->varargs |= n->name == p->j->varargs;
+	p->kwargs |= n->name == p->j->kwargs;
+	p->at++;
+	return n;
+}
+
 static const struct node *statements(struct parser *p, const char *const *ends);
 
 /* The statements of a block up to one of its end tags, whose name stays the present token. */
@@ -152,8 +167,6 @@ static const struct node *body_of(struct parser *p, const struct token *begin, c
 
 static const struct node *variable(struct parser *p)
 {
-	struct node *n;
-
 	if (p->at->type != TOKEN_NAME)
 		return parse_fail(p, p->at, "expected the name of a variable, but found %s",
 				  token_text(p->at->type));
@@ -162,14 +175,7 @@ static const struct node *variable(struct parser *p)
 	     *word; word++)
 		if (parse_is_name(p, *word))
 			return parse_fail(p, p->at, "cannot assign to %s", *word);
-	n = parse_node(p, NODE_NAME, p->at);
-	if (!n)
-		return NULL;
-	n->name = jinja_name(p->j, p->at->bytes, p->at->size);
-	if (n->name < 0)
-		return parse_fail(p, p->at, "no memory for the names of variables");
-	p->at++;
-	return n;
+	return parse_variable(p);
 }
 
 /* A variable, or several separated by commas. `attributes`: also the attribute of a namespace. */
@@ -306,11 +312,17 @@ static bool parse_parameters(struct parser *p, struct node *macro)
 /* The body of a macro or call block is no part of the loops around it. */
 static bool macro_body(struct parser *p, const struct token *begin, struct node *macro, const char *end)
 {
+	bool varargs = p->varargs, kwargs = p->kwargs;
 	int loops = p->loops;
 
+	p->varargs = p->kwargs = false;
 	p->loops = 0;
 	macro->body = body_of(p, begin, end);
 	p->loops = loops;
+	macro->reads_varargs = p->varargs;
+	macro->reads_kwargs = p->kwargs;
+	p->varargs |= varargs;
+	p->kwargs |= kwargs;
 	return macro->body != NULL;
 }
 

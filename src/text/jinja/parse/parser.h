@@ -10,7 +10,8 @@ struct parser {
 	struct jinja *j;
 	const struct token *at;
 	size_t nodes;
-	int depth, loops; /* nested constructs; loops around this place */
+	int depth, loops;     /* nested constructs; loops around this place */
+	bool varargs, kwargs; /* the macro around this place reads these variables */
 	struct error *err;
 };
 
@@ -35,6 +36,8 @@ bool parse_skip(struct parser *p, enum token_type type);
 bool parse_is_name(const struct parser *p, const char *name);
 bool parse_skip_name(struct parser *p, const char *name);
 bool parse_enter(struct parser *p);
+/* A node for the variable at the present token. */
+struct node *parse_variable(struct parser *p);
 
 const struct node *parse_expression(struct parser *p);
 /* An expression, or several separated by commas, which are a tuple. `stop`: a name that ends them; NULL:

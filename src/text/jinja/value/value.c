@@ -211,14 +211,19 @@ bool dict_find(struct jinja_run *r, struct dict *d, const struct value *key, str
 	return true;
 }
 
+bool value_is_key(struct jinja_run *r, const struct value *key)
+{
+	if (key->kind == VALUE_DICT || (key->kind == VALUE_LIST && key->list->form == FORM_LIST))
+		return run_fail(r, "a %s cannot be a key", value_type(key));
+	return true;
+}
+
 bool dict_set(struct jinja_run *r, struct dict *d, const struct value *key, const struct value *value)
 {
 	struct dict_entry *entry, *grown;
 	size_t room;
 
-	if (key->kind == VALUE_DICT || (key->kind == VALUE_LIST && key->list->form != FORM_TUPLE))
-		return run_fail(r, "a %s cannot be a key", value_type(key));
-	if (!dict_find(r, d, key, &entry))
+	if (!value_is_key(r, key) || !dict_find(r, d, key, &entry))
 		return false;
 	if (entry) {
 		entry->value = *value;
@@ -451,7 +456,7 @@ bool value_contains(struct jinja_run *r, const struct value *container, const st
 		*out = string_find(container, item, 0) != SIZE_MAX;
 		return run_charge_bytes(r, container->string.size);
 	case VALUE_DICT:
-		if (!dict_find(r, container->dict, item, &found))
+		if (!value_is_key(r, item) || !dict_find(r, container->dict, item, &found))
 			return false;
 		*out = found != NULL;
 		return true;

@@ -80,7 +80,8 @@ static enum status create(struct sample_turns **out, struct gpu_device *d, struc
 
 static bool row_is_within(const struct sample *s, const struct sample_row *r)
 {
-	bool good = r->given < s->vocab && r->place < s->last.cols &&
+	bool good = r->temperature >= 0 && isfinite(r->temperature) && r->given < s->vocab &&
+		    r->place < s->last.cols &&
 		    (!r->counted || (r->place >= 0 && r->place < s->counts.rows)) &&
 		    r->logprobs <= SAMPLE_TOPS && r->mask < s->lists.masks && r->biases >= 0 &&
 		    r->biases <= STEP_SAMPLE_BIASES && r->bias_begin >= 0 &&
