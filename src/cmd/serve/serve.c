@@ -34,7 +34,7 @@ static const struct opt opts[] = {
 		.help = "most requests that are computed at once; 0: 256 on a GPU, 16 on a CPU"),
 	OPT_ROW(struct serve_opts, rows, .name = "max-rows", .also = "max-num-batched-tokens batch-size",
 		.preset = "0", .max = 65536, .shown = "N",
-		.help = "most tokens of one step; 0: 2048 on a GPU, 256 on a CPU"),
+		.help = "most tokens of one step; 0: 8192 on a GPU, 256 on a CPU"),
 	OPT_ROW(struct serve_opts, queue, .name = "max-queue", .preset = "4096", .min = 1, .max = 1e6,
 		.help = "most requests that run or wait; further ones get status 429"),
 	OPT_ROW(struct serve_opts, memory, .name = "memory",
