@@ -308,6 +308,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 	*con_cls = NULL;
 	if (x->peer) {
 		x->peer->exchange = NULL;
+		x->fe->closing |= x->peer->closed; /* MHD may have missed it */
 		x->peer->since_ns = serve_now_ns();
 	}
 	exchange_end(x, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
@@ -331,6 +332,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (!p)
 			return;
+		/* closing alone does not suffice while a forked child still has the descriptor */
+		epoll_ctl(fe->epoll, EPOLL_CTL_DEL, p->fd, NULL);
 		*p->link = p->next;
 		if (p->next)
 			p->next->link = p->link;
