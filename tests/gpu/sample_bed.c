@@ -75,10 +75,10 @@ static void fill_logits(struct sample_bed *b, const struct sample_plan *p, int64
 
 static struct step_sample_row plain_row(uint32_t row)
 {
-	static const float temperatures[] = {0.7f, 1, 1.5f, 0.2f, 3},
+	static const float temperatures[] = {0.7f, 1, 1.5f, 0.2f, 0.01f, 3},
 			   tops[] = {0.9f, 1, 0.5f, 0.99f, 0.01f, 0.9f, 0.95f};
 
-	return (struct step_sample_row){.temperature = temperatures[row % 5],
+	return (struct step_sample_row){.temperature = temperatures[row % 6],
 					.top_p = tops[row % 7],
 					.repetition = 1,
 					.given = -1,

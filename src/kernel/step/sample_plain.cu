@@ -201,8 +201,9 @@ static __device__ void clear_bins(uint32_t *bins)
 /* A thread's bins in the row's last block, from the largest value down. */
 struct group {
 	uint32_t count[GROUP];
-	uint32_t top; /* its largest bin */
-	double first, ratio; /* weight of an element of the largest bin; of the next bin by that of a bin */
+	uint32_t top;  /* its largest bin */
+	uint32_t lead; /* the largest bin that has elements is top - lead; GROUP: none has */
+	double first, ratio; /* weight of an element of that bin; of the next bin by that of a bin */
 };
 
 static __device__ void load_group(const struct step_sample_args *a, uint32_t row, struct group *g)
@@ -225,16 +226,27 @@ static __device__ void load_group(const struct step_sample_args *a, uint32_t row
 	}
 }
 
-/* The values of a group are at equal distances, so its weights are a geometric series. */
+/* The values of a group are at equal distances, so its weights are a geometric series. It begins at the largest
+ * bin that has elements: the weights of larger bins may overflow, and 0 elements times infinity is NaN. */
 static __device__ void weigh_group(struct group *g, double most, double over_temperature)
 {
 	const double top = (double)bin_value(g->top), next = (double)bin_value(g->top - 1);
 
-	g->first = exp((top - most) * over_temperature);
+	g->lead = GROUP;
+#pragma unroll
+	for (int j = GROUP - 1; j >= 0; j--)
+		g->lead = g->count[j] ? (uint32_t)j : g->lead;
+	g->first = g->lead < GROUP ? exp(((double)bin_value(g->top - g->lead) - most) * over_temperature) : 0;
 	g->ratio = exp((next - top) * over_temperature);
 	/* Groups with a bin of several values: the only one that can be used. */
 	if (!bin_is_exact(g->top) || !bin_is_exact(g->top - GROUP + 1))
 		g->ratio = 1;
+}
+
+/* The weight of an element of bin j + 1 by that of bin j; 1 before the first bin that has elements. */
+static __device__ __forceinline__ double ratio_at(const struct group *g, int j)
+{
+	return (uint32_t)j < g->lead ? 1 : g->ratio;
 }
 
 /* Where a position of the order lies: the bin, and elements of it that come before. `mass` is the weight of
@@ -263,7 +275,7 @@ static __device__ struct spot find_in_group(const struct group *g, double before
 				break;
 		}
 		before = after;
-		w *= g->ratio;
+		w *= ratio_at(g, j);
 	}
 	rank = (target - s.mass) / s.weight;
 	rank = reach ? ceil(rank) - 1 : floor(rank);
@@ -279,7 +291,7 @@ static __device__ double group_mass(const struct group *g)
 #pragma unroll
 	for (int j = 0; j < GROUP; j++) {
 		sum += g->count[j] * w;
-		w *= g->ratio;
+		w *= ratio_at(g, j);
 	}
 	return sum;
 }
@@ -447,7 +459,7 @@ static __device__ uint32_t choose_by_id(const struct step_sample_args *a, uint32
 
 	for (int j = 0; j < GROUP; j++) {
 		weights[g->top - (uint32_t)j] = (float)w;
-		w *= g->ratio;
+		w *= ratio_at(g, j);
 	}
 	__syncthreads();
 	for (uint32_t p = 0; p < a->parts; p++) {
