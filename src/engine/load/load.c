@@ -2,6 +2,7 @@
 #include "engine/load/load.h"
 #include <stdlib.h>
 #include <unistd.h>
+#include "engine/load/choose.h"
 #include "model/backend/plan_backend.h"
 #include "model/cpu/cpu.h"
 #include "model/files/peft/base.h"
@@ -392,7 +393,10 @@ enum status load_open(struct loaded *l, const struct load_options *o, struct err
 		st = place(l, o, err);
 	if (!st)
 		st = paged_step_pages(l->step, l->pages + 1, err);
-	return st ? st : load_weights(l, o, err);
+	if (!st)
+		st = load_weights(l, o, err);
+	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU ? st
+										     : load_choose(l, err);
 }
 
 void load_close(struct loaded *l)
