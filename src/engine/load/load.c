@@ -321,6 +321,7 @@ static enum status open_gpu(struct loaded *l, const struct load_options *o, stru
 {
 	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN,
 						    .deterministic = o->deterministic,
+						    .graphs = true,
 						    .few_rows = !o->library_gemm,
 						    .invariant = o->deterministic};
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
