@@ -8,7 +8,7 @@
  * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
  * temperature 0.7 and top-p 0.9), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000
  * new ones each), smoke (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS,
- * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, DETERMINISTIC.
+ * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC.
  */
 #include <math.h>
 #include <stdio.h>
@@ -181,6 +181,7 @@ int main(int argc, char **argv)
 		.cache_e4m3 = getenv("CACHE_FP8") != NULL,
 		.weights_e4m3 = getenv("WEIGHTS_FP8") != NULL,
 		.library_gemm = getenv("LIBRARY_GEMM") != NULL,
+		.no_tuning = getenv("NO_TUNING") != NULL,
 		.deterministic = getenv("DETERMINISTIC") != NULL,
 	};
 	must(engine_create(&b.e, &options, &err), &err);

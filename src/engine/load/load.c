@@ -2,6 +2,7 @@
 #include "engine/load/load.h"
 #include <stdlib.h>
 #include <unistd.h>
+#include "engine/load/choose.h"
 #include "model/backend/plan_backend.h"
 #include "model/cpu/cpu.h"
 #include "model/files/peft/base.h"
@@ -321,6 +322,7 @@ static enum status open_gpu(struct loaded *l, const struct load_options *o, stru
 {
 	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN,
 						    .deterministic = o->deterministic,
+						    .graphs = true,
 						    .few_rows = !o->library_gemm,
 						    .invariant = o->deterministic};
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
@@ -393,7 +395,10 @@ enum status load_open(struct loaded *l, const struct load_options *o, struct err
 		st = place(l, o, err);
 	if (!st)
 		st = paged_step_pages(l->step, l->pages + 1, err);
-	return st ? st : load_weights(l, o, err);
+	if (!st)
+		st = load_weights(l, o, err);
+	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU ? st
+										     : load_choose(l, err);
 }
 
 void load_close(struct loaded *l)

@@ -297,12 +297,12 @@ unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 			struct skinny_choice out[SKINNY_CHOICES_MOST])
 {
 	static const struct skinny_choice order[] = {
-		{4, 1, 2, 2, false}, {4, 1, 2, 1, false}, {4, 2, 2, 2, false}, {4, 2, 2, 1, false},
-		{4, 1, 1, 1, false}, {4, 2, 1, 1, false}, {2, 1, 2, 2, false}, {2, 1, 2, 1, false},
-		{2, 1, 1, 1, false}, {8, 1, 2, 2, false}, {8, 1, 2, 1, false}, {8, 2, 2, 2, false},
-		{8, 2, 2, 1, false}, {8, 1, 1, 1, false}, {8, 2, 1, 1, false}, {8, 4, 1, 1, false},
-		{8, 4, 2, 2, false}, {2, 2, 2, 2, false}, {2, 2, 1, 1, false}, {4, 4, 2, 2, false},
-		{4, 4, 1, 1, false}, {1, 1, 2, 2, false}, {1, 1, 2, 1, false}, {1, 1, 1, 1, false},
+		{4, 1, 2, 2, false}, {8, 1, 2, 2, false}, {2, 1, 2, 2, false}, {4, 1, 1, 1, false},
+		{2, 1, 1, 1, false}, {8, 2, 1, 1, false}, {8, 1, 1, 1, false}, {1, 1, 2, 2, false},
+		{1, 1, 1, 1, false}, {4, 1, 2, 1, false}, {4, 2, 2, 2, false}, {4, 2, 2, 1, false},
+		{4, 2, 1, 1, false}, {2, 1, 2, 1, false}, {8, 1, 2, 1, false}, {8, 2, 2, 2, false},
+		{8, 2, 2, 1, false}, {8, 4, 1, 1, false}, {8, 4, 2, 2, false}, {2, 2, 2, 2, false},
+		{2, 2, 1, 1, false}, {4, 4, 2, 2, false}, {4, 4, 1, 1, false}, {1, 1, 2, 1, false},
 	};
 	const enum kind kind = kind_of(p);
 	const unsigned size = sizes[size_index(p->rows)];
@@ -312,11 +312,6 @@ unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 		if (sums_fit(kind, size, stages_of(s, kind, size, order[i].per_sm)) && is_worth(p, &order[i]))
 			out[count++] = order[i];
 	return count;
-}
-
-bool skinny_pays(const struct skinny_problem *p)
-{
-	return p->rows <= 128;
 }
 
 struct skinny_choice skinny_invariant(const struct skinny *s, const struct skinny_problem *p)

@@ -49,8 +49,6 @@ enum status skinny_check(const struct skinny_problem *p, struct error *err);
 /* The choices that are worth timing for the problem, the likely best one first. Returns their number. */
 unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 			struct skinny_choice out[SKINNY_CHOICES_MOST]);
-/* Whether the kernels are faster than cuBLASLt for the problem, with weights that come from memory. */
-bool skinny_pays(const struct skinny_problem *p);
 /* A choice for all numbers of rows, with `invariant` set. */
 struct skinny_choice skinny_invariant(const struct skinny *s, const struct skinny_problem *p);
 /* Runs the problem; may be captured. `overlap`: begin before the stream's last kernel has ended, and load

@@ -38,9 +38,7 @@ enum status workspace_sampling(struct backend *back, struct paged_room *room, st
 void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *rows);
 /* Workspace of a GEMM with quantized weights: x is quantized too. */
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
-/* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. Up to this number of rows they stay
- * BF16. */
-enum { GEMM_BF16_ROWS = 128 };
+/* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. */
 enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */

@@ -56,7 +56,7 @@ static enum status plan_gemm(struct backend *back, const struct gemm *g, struct 
 	cost_gemm(back, g);
 	if (cpu_blocks_of(g->b.dtype))
 		st = workspace_blocks(back, g, &room, err);
-	else if (back->kind == BACKEND_GPU && g->b.dtype == DTYPE_E4M3 && g->d.rows > GEMM_BF16_ROWS)
+	else if (back->kind == BACKEND_GPU && g->b.dtype == DTYPE_E4M3)
 		st = workspace_e4m3(back, g, &room, err);
 	arena_reset(back->arena, &mark);
 	return st;

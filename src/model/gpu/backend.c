@@ -2,6 +2,7 @@
 #include "model/gpu/backend.h"
 #include <stdlib.h>
 #include "gpu/matmul/skinny.h"
+#include "model/gpu/gemm.h"
 #include "model/gpu/internal.h"
 #include "model/gpu/paged/lists.h"
 
@@ -98,6 +99,7 @@ void gpu_backend_release(struct backend *back)
 	background_copy_release(&g->background);
 	filling_release(&g->filling);
 	attention_state_release(&g->attends);
+	gemm_choices_release(&g->choices);
 	gemm_plans_release(&g->products);
 	skinny_close(&g->skinny);
 	staging_release(&g->staging);

@@ -139,6 +139,14 @@ bool gpu_backend_attention_choice(const struct backend *back, size_t i, struct g
 enum status gpu_backend_recall(struct backend *back, const struct gpu_choice *products, size_t count,
 			       const struct gpu_attention_choice *attention, size_t attentions,
 			       struct error *err);
+/* For generation, before requests run. While watched, the operands of each GEMM are noted as it runs, and no
+ * graph of a step is made. The end of watching forgets them. gpu_backend_choose times the ways in which the
+ * noted GEMMs can run, each with all operands of the same form in turn, so that weights come from memory as
+ * in a step, and overwrites their results. From then on GEMMs of a form run in the fastest way; those with
+ * another number of rows use the choice of the nearest larger one that has less than twice as many. Not for
+ * deterministic back ends. It ends early, with OK, after `seconds`; what is left keeps the first way. */
+enum status gpu_backend_watch(struct backend *back, bool watch, struct error *err);
+enum status gpu_backend_choose(struct backend *back, double seconds, struct error *err);
 /* Seconds spent so far on timing candidates and on building cuDNN's plans or waiting for them. Work enqueued
  * before a timing is not included. A step in which this grows is not a steady step. */
 double gpu_backend_tuning_s(const struct backend *back);

@@ -68,8 +68,7 @@ static bool type_of(enum dtype dtype, enum matmul_type *out)
 	return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_E4M3;
 }
 
-/* The largest power of two up to ALIGN_MOST that divides all addresses. */
-static unsigned alignment_of(const struct gemm *g)
+unsigned gemm_alignment(const struct gemm *g)
 {
 	uint64_t bits = gpu_address(g->a.data) | gpu_address(g->b.data) | gpu_address(g->c.data) |
 			gpu_address(g->d.data) | ALIGN_MOST;
@@ -100,7 +99,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 	s->epilogue = g->bias.rows ? MATMUL_BIAS : MATMUL_PLAIN;
 	s->bias = MATMUL_BF16;
 	s->accumulate = g->beta != 0;
-	s->align_bytes = alignment_of(g);
+	s->align_bytes = gemm_alignment(g);
 	s->cluster_most = CLUSTER_MOST;
 	if (s->a == MATMUL_E4M3) {
 		s->scale_a = s->scale_b = MATMUL_SCALE_ROW;
@@ -250,9 +249,9 @@ static enum status run_recalled(struct backend *back, struct gemm_plan *one, con
 	return st ? st : matmul_plan_enqueue(one->plan, o, gpu->stream, err);
 }
 
-enum status gemm_plans_run(struct backend *back, const struct gemm *g, double before, struct error *err)
+static struct matmul_operands operands_of(const struct gemm *g)
 {
-	const struct matmul_operands o = {
+	return (struct matmul_operands){
 		.a = gpu_address(g->a.data),
 		.b = gpu_address(g->b.data),
 		.c = g->beta != 0 ? gpu_address(g->c.data) : 0,
@@ -263,14 +262,43 @@ enum status gemm_plans_run(struct backend *back, const struct gemm *g, double be
 		.alpha = (double)g->alpha,
 		.beta = (double)g->beta,
 	};
-	struct gpu_state *gpu = gpu_of(back);
-	const bool tune = gpu->options.tune && !gpu->capturing;
-	struct gemm_plan *planned = NULL;
+}
+
+/* Takes the algorithm that was chosen before requests ran. */
+static void take_chosen(const struct gpu_state *gpu, const struct gemm *g, struct gemm_plan *one)
+{
+	const struct gemm_way *way = gemm_chosen(gpu, g);
+	struct error ignored = {0};
+
+	if (way && way->engine == GEMM_LIBRARY && way->words[0] &&
+	    !matmul_plan_recall(one->plan, way->words, &ignored))
+		one->recalled = one->tuned = true;
+}
+
+enum status gemm_plans_find(struct backend *back, const struct gemm *g, struct gemm_plan **p,
+			    struct matmul_operands *o, struct error *err)
+{
+	struct gemm_plans *all = gpu_of(back)->products;
+	const size_t before = all->count;
 	struct matmul_shape shape;
 	enum status st = shape_of(&shape, g, err);
 
+	*o = operands_of(g);
 	if (!st)
-		st = plan_of(gpu->products, &shape, &planned, err);
+		st = plan_of(all, &shape, p, err);
+	if (!st && all->count > before)
+		take_chosen(gpu_of(back), g, *p);
+	return st;
+}
+
+enum status gemm_plans_run(struct backend *back, const struct gemm *g, double before, struct error *err)
+{
+	struct gpu_state *gpu = gpu_of(back);
+	const bool tune = gpu->options.tune && !gpu->capturing;
+	struct gemm_plan *planned = NULL;
+	struct matmul_operands o;
+	enum status st = gemm_plans_find(back, g, &planned, &o, err);
+
 	if (!st && tune && !planned->tuned && gpu->products->known_count)
 		recall(gpu->products, planned);
 	if (!st && tune && !planned->tuned)
@@ -280,7 +308,8 @@ enum status gemm_plans_run(struct backend *back, const struct gemm *g, double be
 	if (!st && !gpu->capturing && !gpu->held)
 		st = settle_alike(back, planned, g, &o, err);
 	if (!st)
-		st = gpu_part_flop(back, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, before, err);
+		st = gpu_part_flop(back, is_thin(&planned->shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, before,
+				   err);
 	if (!st && planned->recalled)
 		return run_recalled(back, planned, g, &o, err);
 	return st ? st : matmul_plan_enqueue(planned->plan, &o, gpu->stream, err);
@@ -290,11 +319,13 @@ enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *e
 {
 	const struct mat none = {0};
 	const double before = back->cost.flop;
-	enum status st;
+	enum status st = gemm_watch(gpu_of(back), g, &none, err);
 
 	cost_gemm(back, g);
-	if (!few_rows_take(gpu_of(back), g, &none))
+	if (st)
+		return st;
+	if (!few_rows_take(gpu_of(back), g))
 		return gemm_plans_run(back, g, before, err);
 	st = gpu_part_flop(back, GPU_PART_THIN, before, err);
-	return st ? st : few_rows_run(back, g, &none, err);
+	return st ? st : few_rows_run(back, g, &none, gemm_chosen(gpu_of(back), g), err);
 }

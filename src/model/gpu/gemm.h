@@ -2,6 +2,7 @@
 /* GEMM plans, one per shape, and cuBLASLt's candidate that each uses. */
 #ifndef MODEL_GPU_GEMM_H
 #define MODEL_GPU_GEMM_H
+#include "gpu/matmul/skinny.h"
 #include "model/gpu/internal.h"
 
 struct gemm_plan {
@@ -24,6 +25,37 @@ struct gemm_plans {
 	char name[64];
 };
 
+/* How a GEMM of generation runs. */
+enum gemm_engine { GEMM_LIBRARY, GEMM_OWN };
+struct gemm_way {
+	enum gemm_engine engine;
+	uint64_t words[MATMUL_ALGORITHM_WORDS]; /* LIBRARY: the algorithm; all 0: the first candidate */
+	struct skinny_choice own;
+};
+/* Everything that the choice of a way depends on, except the number of rows. Compared as bytes. */
+struct gemm_form {
+	int64_t n, k, row_a, row_b, row_d;
+	uint32_t a, b, d, align; /* types of elements; common alignment of the addresses */
+	uint32_t trans_a, trans_b, has_bias, is_added;
+};
+struct gemm_choice {
+	struct gemm_form form;
+	int64_t rows;
+	struct gemm_way way;
+};
+/* Operands of a GEMM that ran while the back end watched. h.rows 0: without SwiGLU. */
+struct gemm_use {
+	struct gemm g;
+	struct mat h;
+};
+struct gemm_choices {
+	bool watching;
+	struct gemm_use *use;
+	size_t uses, use_room;
+	struct gemm_choice *choice;
+	size_t count, room;
+};
+
 /* Everything that a choice depends on: "NT 8192x4608x3584 bf16 bf16 to bf16, rows 3584 3584 4608, by 256,
  * added, bias". */
 void gemm_plans_key(char out[160], const struct matmul_shape *s);
@@ -35,10 +67,28 @@ enum status gemm_plans_tune(struct backend *back, struct gemm_plan *p, const str
 			    const struct matmul_operands *o, struct error *err);
 /* Runs a GEMM by cuBLASLt. before: back->cost.flop without its cost. With weights in E4M3, a is E4M3 too. */
 enum status gemm_plans_run(struct backend *back, const struct gemm *g, double before, struct error *err);
+/* The plan of a GEMM, made if it is new, and its operands. */
+enum status gemm_plans_find(struct backend *back, const struct gemm *g, struct gemm_plan **p,
+			    struct matmul_operands *o, struct error *err);
+
+/* Choices made before requests run (gemm_choose.c). gemm_watch: the GEMM is about to run, with SwiGLU if h
+ * has rows. gemm_chosen: the way of the nearest number of rows that is not smaller; NULL: none near enough.
+ */
+enum status gemm_watch(struct gpu_state *g, const struct gemm *m, const struct mat *h, struct error *err);
+const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm *m);
+void gemm_choices_release(struct gemm_choices **c);
+/* The largest power of two up to 256 that divides the addresses of all operands. */
+unsigned gemm_alignment(const struct gemm *g);
 
 /* GEMMs by assay's own kernels (gemm_few_rows.c). h: matrix of rows 0, or the result of SwiGLU. */
-bool few_rows_take(const struct gpu_state *g, const struct gemm *m, const struct mat *h);
-enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h, struct error *err);
+bool few_rows_take(const struct gpu_state *g, const struct gemm *m);
+/* way: NULL: a function of the shape. */
+enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
+			 const struct gemm_way *way, struct error *err);
+/* The ways that are worth timing for a GEMM that few_rows_take. Returns their number; 0: it has one. */
+enum { FEW_ROWS_OWN_MOST = 7, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
+unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
+		       struct gemm_way out[FEW_ROWS_WAYS_MOST]);
 /* Removes the plans from number `count` on. None of them may be enqueued. */
 void gemm_plans_forget(struct gemm_plans *p, size_t count);
 #endif

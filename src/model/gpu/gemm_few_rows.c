@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GEMMs by assay's own kernels: few rows with BF16 weights, and any number of rows with E4M3 weights. Nothing
- * is timed here, because requests may be running: choices are functions of the shape.
+ * GEMMs with E4M3 weights, and GEMMs whose rows must not depend on their number, by assay's own kernels.
+ * Activations are quantized for E4M3 weights, and cuBLASLt runs those GEMMs in which it is faster. Nothing is
+ * timed here, because requests may be running (gemm_choose.c).
  */
 #include "gpu/matmul/skinny.h"
 #include "kernel/matmul/skinny.h"
 #include "model/gpu/gemm.h"
 #include "model/tensor/matrix.h"
+
+/* Rows up to which own kernels run unless timing chose something else. */
+enum { OWN_ROWS = 64 };
 
 enum status few_rows_open(struct gpu_state *g, struct error *err)
 {
@@ -19,12 +23,6 @@ enum status few_rows_open(struct gpu_state *g, struct error *err)
 	if (!g->options.invariant && (st == STATUS_UNSUPPORTED || st == STATUS_UNAVAILABLE))
 		return STATUS_OK; /* cuBLASLt does all of BF16's; those of E4M3 are refused */
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
-}
-
-/* The most rows of one launch. In the invariant form the kind must not depend on the number of rows. */
-static int64_t rows_most(const struct gpu_state *g, const struct gemm *m)
-{
-	return m->b.dtype == DTYPE_E4M3 && g->options.invariant ? SKINNY_MIXED_ROWS_MOST : SKINNY_ROWS_MOST;
 }
 
 static struct skinny_problem problem_of(const struct gemm *m, const struct mat *h, int64_t row, int64_t rows)
@@ -51,27 +49,19 @@ static struct skinny_problem problem_of(const struct gemm *m, const struct mat *
 	};
 }
 
-bool few_rows_take(const struct gpu_state *g, const struct gemm *m, const struct mat *h)
+bool few_rows_take(const struct gpu_state *g, const struct gemm *m)
 {
 	const bool is_e4m3 = m->b.dtype == DTYPE_E4M3;
-	struct error ignored = {0};
-	struct skinny_problem p;
 
-	if (!g->skinny || m->trans_a || !m->trans_b || m->alpha != 1 || (m->beta != 0 && m->beta != 1) ||
-	    m->a.dtype != DTYPE_BF16 || m->d.dtype != DTYPE_BF16 || (!is_e4m3 && m->b.dtype != DTYPE_BF16) ||
-	    !m->d.rows || m->b.rows > UINT32_MAX || (m->bias.rows && m->bias.dtype != DTYPE_BF16))
-		return false;
-	if (!is_e4m3 && !g->options.invariant && m->d.rows > SKINNY_ROWS_MOST)
-		return false;
-	/* E4M3 weights, or rows that must not depend on their number, have no other way. */
-	if (is_e4m3 || g->options.invariant)
-		return true;
-	p = problem_of(m, h, 0, m->d.rows);
-	return !skinny_check(&p, &ignored) && skinny_pays(&p);
+	return g->skinny && (is_e4m3 || (g->options.invariant && m->b.dtype == DTYPE_BF16)) && !m->trans_a &&
+	       m->trans_b && m->alpha == 1 && (m->beta == 0 || m->beta == 1) && m->a.dtype == DTYPE_BF16 &&
+	       m->d.dtype == DTYPE_BF16 && m->d.rows && m->b.rows <= UINT32_MAX &&
+	       (!m->bias.rows || m->bias.dtype == DTYPE_BF16);
 }
 
-static enum status run(struct backend *back, const struct gemm *m, const struct mat *h, int64_t most,
-		       struct error *err)
+/* Launches of at most `most` rows each. own: NULL: a function of the shape. */
+static enum status run_own(struct backend *back, const struct gemm *m, const struct mat *h, int64_t most,
+			   const struct skinny_choice *own, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	enum status st = STATUS_OK;
@@ -84,7 +74,9 @@ static enum status run(struct backend *back, const struct gemm *m, const struct 
 		st = skinny_check(&p, err);
 		if (st)
 			return st;
-		if (g->options.invariant)
+		if (own)
+			choice[0] = *own;
+		else if (g->options.invariant)
 			choice[0] = skinny_invariant(g->skinny, &p);
 		else if (!skinny_choices(g->skinny, &p, choice))
 			return error_set(err, STATUS_UNSUPPORTED,
@@ -110,52 +102,99 @@ static enum status quantize(struct gpu_state *g, const struct mat *from, const s
 	return skinny_quantize(g->skinny, &q, true, g->stream, err);
 }
 
-/* Many rows: cuBLASLt if it has such a GEMM, else as many launches as the rows need. */
-static enum status run_quantized(struct backend *back, const struct gemm *m, const struct mat *h,
-				 struct error *err)
+/* Without a choice by timing: on an H200, cuBLASLt is faster from 128 rows on, except where k is long and
+ * splitting it pays. */
+static bool is_for_library(const struct gemm *m)
+{
+	return m->d.rows > SKINNY_ROWS_MOST || (m->d.rows > OWN_ROWS && m->a.cols <= 2 * m->d.cols);
+}
+
+/* If cuBLASLt has no such GEMM, as many launches as the rows need. */
+static enum status run_library(struct backend *back, const struct gemm *m, const struct mat *h,
+			       struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	struct error why = {0};
-	enum status st;
+	enum status st = gemm_plans_run(back, m, back->cost.flop, &why);
 
-	if (m->d.rows <= SKINNY_ROWS_MOST || h->rows || g->no_e4m3_library)
-		return run(back, m, h, SKINNY_ROWS_MOST, err);
-	st = gemm_plans_run(back, m, back->cost.flop, &why);
+	if (!st)
+		return h->rows ? back->ops->swiglu(back, m->d, *h, err) : STATUS_OK;
 	if (st != STATUS_UNSUPPORTED)
-		return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+		return error_set_cause(err, st, why.cause, "%s", why.text);
 	g->no_e4m3_library = true;
-	return run(back, m, h, SKINNY_ROWS_MOST, err);
+	return run_own(back, m, h, SKINNY_ROWS_MOST, NULL, err);
 }
 
-enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h, struct error *err)
+static enum status run_quantized(struct backend *back, const struct gemm *m, const struct mat *h,
+				 const struct gemm_way *way, struct error *err)
+{
+	const bool is_library = way ? way->engine == GEMM_LIBRARY : is_for_library(m);
+
+	if (is_library && !gpu_of(back)->no_e4m3_library)
+		return run_library(back, m, h, err);
+	return run_own(back, m, h, SKINNY_ROWS_MOST, way && !is_library ? &way->own : NULL, err);
+}
+
+enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
+			 const struct gemm_way *way, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct gemm quantized = *m;
 	enum status st;
 
-	if (m->b.dtype != DTYPE_E4M3 || gpu_of(back)->options.invariant || m->d.rows <= GEMM_BF16_ROWS)
-		return run(back, m, h, rows_most(gpu_of(back), m), err);
+	/* Rows that must not depend on their number are never quantized: their kind is one for all numbers.
+	 */
+	if (gpu_of(back)->options.invariant)
+		return run_own(back, m, h,
+			       m->b.dtype == DTYPE_E4M3 ? SKINNY_MIXED_ROWS_MOST : SKINNY_ROWS_MOST, NULL,
+			       err);
 	st = workspace_e4m3(back, m, &quantized.a, err);
 	if (!st)
 		st = quantize(gpu_of(back), &m->a, &quantized.a, err);
 	if (!st)
-		st = run_quantized(back, &quantized, h, err);
+		st = run_quantized(back, &quantized, h, way, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
 
+unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
+		       struct gemm_way out[FEW_ROWS_WAYS_MOST])
+{
+	struct skinny_choice own[SKINNY_CHOICES_MOST];
+	struct gemm quantized = *m;
+	unsigned count = 0, choices = 0;
+
+	if (g->options.invariant)
+		return 0;
+	quantized.a.dtype = DTYPE_E4M3;
+	quantized.a.ld = quantized.a.cols;
+	quantized.a.row_scale = m->b.row_scale; /* any address */
+	if (m->d.rows <= SKINNY_ROWS_MOST) {
+		const struct skinny_problem p = problem_of(&quantized, h, 0, m->d.rows);
+
+		choices = skinny_choices(g->skinny, &p, own);
+	}
+	for (unsigned i = 0; i < choices && i < FEW_ROWS_OWN_MOST; i++)
+		out[count++] = (struct gemm_way){.engine = GEMM_OWN, .own = own[i]};
+	if (!g->no_e4m3_library)
+		out[count++] = (struct gemm_way){.engine = GEMM_LIBRARY};
+	return count;
+}
+
 enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *m, struct mat h, struct error *err)
 {
+	struct gpu_state *g = gpu_of(back);
 	const double before = back->cost.flop;
 	enum status st;
 
-	if (!few_rows_take(gpu_of(back), m, &h) || m->bias.rows || m->beta != 0 ||
-	    (m->b.dtype == DTYPE_E4M3 && m->d.rows > SKINNY_ROWS_MOST && !gpu_of(back)->options.invariant)) {
+	if (!few_rows_take(g, m) || m->bias.rows || m->beta != 0) {
 		st = gpu_gemm(back, m, err);
 		return st ? st : back->ops->swiglu(back, m->d, h, err);
 	}
+	st = gemm_watch(g, m, &h, err);
 	cost_gemm(back, m);
 	cost_touch(back, &h, 3);
-	st = gpu_part_flop(back, GPU_PART_THIN, before, err);
-	return st ? st : few_rows_run(back, m, &h, err);
+	if (!st)
+		st = gpu_part_flop(back, GPU_PART_THIN, before, err);
+	return st ? st : few_rows_run(back, m, &h, gemm_chosen(g, m), err);
 }

@@ -57,6 +57,7 @@ enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
 struct staging;
 struct gpu_times;
 struct gemm_plans;
+struct gemm_choices;
 struct skinny;
 struct attention_state;
 struct filling;
@@ -74,6 +75,7 @@ struct gpu_state {
 	struct gpu_stream *stream;
 	struct staging *staging;
 	struct gemm_plans *products;
+	struct gemm_choices *choices; /* made before requests run; NULL: none */
 	struct skinny *skinny; /* NULL: not asked for, or not for this device */
 	bool no_e4m3_library;  /* cuBLASLt has no GEMM of E4M3 with one factor per row */
 	struct attention_state *attends;

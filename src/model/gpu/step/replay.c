@@ -4,6 +4,7 @@
  * timed. The next time it is captured, and from then on its graph is launched.
  */
 #include <stdlib.h>
+#include "model/gpu/gemm.h"
 #include "model/gpu/internal.h"
 
 enum { GRAPHS = 128 }; /* a new one replaces the least recently used */
@@ -97,7 +98,8 @@ enum status gpu_replay(struct backend *back, const struct replay *work, struct e
 	enum status st;
 
 	/* While held, other work is enqueued than later; with parts, events are recorded between kernels. */
-	if (!work->key || !g->options.graphs || g->held || g->parts || g->capturing)
+	if (!work->key || !g->options.graphs || g->held || g->parts || g->capturing ||
+	    (g->choices && g->choices->watching))
 		return work->run(work->arg, err);
 	if (!g->replays)
 		g->replays = calloc(1, sizeof(*g->replays));

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/load/choose.h"
+#include <stdlib.h>
+#include "core/clock.h"
+#include "model/gpu/backend.h"
+
+/* Numbers of rows of which one stands for those below it, the likely ones first: the time may end. All of a
+ * model of 7e9 parameters takes less than a second on an H200. */
+static const int32_t counts[] = {1,  64, 256, 32,  128, 8,    16,   192,  512, 96,
+				 48, 24, 160, 224, 384, 2048, 1024, 4096, 8192};
+static const double seconds_most = 1.5;
+
+static double now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
+}
+
+/* A step of padding rows that write to page 0. */
+static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, struct error *err)
+{
+	const int32_t begin[2] = {0, 1}, keys = 1;
+	const struct paged_rows step = {
+		.token = zeros,
+		.position = zeros,
+		.slot = zeros,
+		.begin = begin,
+		.keys = &keys,
+		.page = zeros,
+		.output = zeros,
+		.rows = rows,
+		.sequences = 1,
+		.outputs = rows <= l->most.outputs ? rows : 0,
+		.page_ld = 1,
+		.keys_most = 1,
+		.page_tokens = l->most.page_tokens,
+	};
+
+	return paged_step_forward(l->step, &step, err);
+}
+
+static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, double left_s,
+			  struct error *err)
+{
+	struct error ignored = {0};
+	enum status st = gpu_backend_watch(&l->back, true, err), ended;
+
+	if (!st)
+		st = run(l, zeros, rows, err);
+	if (!st)
+		st = gpu_backend_choose(&l->back, left_s, err);
+	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
+	return st ? st : ended;
+}
+
+enum status load_choose(struct loaded *l, struct error *err)
+{
+	int32_t *zeros = calloc((size_t)l->most.rows, sizeof(*zeros));
+	const double begin = now_s();
+	enum status st = STATUS_OK;
+
+	if (!zeros)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the lists of a step");
+	for (size_t i = 0; !st && i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const double left_s = seconds_most - (now_s() - begin);
+
+		if (counts[i] <= l->most.rows && left_s > 0)
+			st = choose(l, zeros, counts[i], left_s, err);
+	}
+	free(zeros);
+	return st;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chooses how the GEMMs of generation run, before there are requests: cuBLASLt's candidates, and assay's own
+ * kernels for weights in E4M3. The first candidate is often 10 % slower than the best one.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include "core/clock.h"
+#include "model/gpu/gemm.h"
+#include "model/tensor/dtype.h"
+
+/* Each way runs about RUN_S long, twice. MANY_ROWS: GEMMs that are limited by arithmetic; the candidates
+ * differ less there. */
+enum { CANDIDATES = 8, CANDIDATES_MANY = 4, MANY_ROWS = 512, ROUNDS = 2, TIMES_MOST = 12 };
+enum { WAYS_MOST = FEW_ROWS_WAYS_MOST, FEW = 8 };
+static const double run_s = 250e-6, bytes_per_s = 3e12, flop_per_s = 6e14;
+
+void gemm_choices_release(struct gemm_choices **c)
+{
+	if (*c) {
+		free((*c)->use);
+		free((*c)->choice);
+	}
+	free(*c);
+	*c = NULL;
+}
+
+enum status gpu_backend_watch(struct backend *back, bool watch, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	if (!g->choices)
+		g->choices = calloc(1, sizeof(*g->choices));
+	if (!g->choices)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for choices of GEMMs");
+	g->choices->watching = watch;
+	g->choices->uses = 0;
+	return STATUS_OK;
+}
+
+/* Makes room for one more element. */
+static enum status grow(void **list, size_t *room, size_t count, size_t size, struct error *err)
+{
+	const size_t more = *room ? 2 * *room : 64;
+	void *grown;
+
+	if (count < *room)
+		return STATUS_OK;
+	grown = realloc(*list, more * size);
+	if (!grown)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for choices of GEMMs");
+	*list = grown;
+	*room = more;
+	return STATUS_OK;
+}
+
+enum status gemm_watch(struct gpu_state *g, const struct gemm *m, const struct mat *h, struct error *err)
+{
+	struct gemm_choices *c = g->choices;
+	enum status st;
+
+	if (!c || !c->watching || !m->d.rows)
+		return STATUS_OK;
+	st = grow((void **)&c->use, &c->use_room, c->uses, sizeof(*c->use), err);
+	if (!st)
+		c->use[c->uses++] = (struct gemm_use){.g = *m, .h = *h};
+	return st;
+}
+
+/* Rows of activations that are quantized for E4M3 weights have one place and row pitch. */
+static void form_of(struct gemm_form *f, const struct gemm *m)
+{
+	const bool is_quantized = m->b.dtype == DTYPE_E4M3;
+	struct gemm g = *m;
+
+	if (is_quantized)
+		g.a.data = NULL;
+	memset(f, 0, sizeof(*f));
+	f->n = g.d.cols;
+	f->k = g.trans_a ? g.a.rows : g.a.cols;
+	f->row_a = is_quantized ? f->k : g.a.ld;
+	f->row_b = g.b.ld;
+	f->row_d = g.d.ld;
+	f->a = is_quantized ? DTYPE_E4M3 : g.a.dtype;
+	f->b = g.b.dtype;
+	f->d = g.d.dtype;
+	f->align = gemm_alignment(&g);
+	f->trans_a = g.trans_a;
+	f->trans_b = g.trans_b;
+	f->has_bias = g.bias.rows > 0;
+	f->is_added = g.beta != 0;
+}
+
+static bool is_form(const struct gemm_form *f, const struct gemm *m)
+{
+	struct gemm_form other;
+
+	form_of(&other, m);
+	return !memcmp(f, &other, sizeof(other));
+}
+
+const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm *m)
+{
+	const struct gemm_choices *c = g->choices;
+	const struct gemm_choice *best = NULL;
+	const int64_t rows = m->d.rows;
+
+	for (size_t i = 0; c && i < c->count; i++) {
+		const struct gemm_choice *one = &c->choice[i];
+
+		if (one->rows < rows || (one->rows > FEW && one->rows >= 2 * rows) ||
+		    (best && one->rows >= best->rows) || !is_form(&one->form, m))
+			continue;
+		best = one;
+	}
+	return best ? &best->way : NULL;
+}
+
+/* The uses with one form and number of rows, and the ways to run them. */
+struct group {
+	struct backend *back;
+	const struct gemm_use **use;
+	size_t uses, turn;
+	struct gemm_way way[WAYS_MOST];
+	double seconds[WAYS_MOST];
+	unsigned ways;
+	const struct gemm_way *running;
+	struct gemm_plan *plan; /* of a BF16 GEMM: its candidates are the ways; NULL: E4M3 weights */
+};
+
+static bool is_in_group(const struct gemm_use *a, const struct gemm_use *b)
+{
+	struct gemm_form form;
+
+	form_of(&form, &a->g);
+	return a->g.d.rows == b->g.d.rows && is_form(&form, &b->g);
+}
+
+static enum status run_next(void *arg, struct error *err)
+{
+	struct group *p = arg;
+	const struct gemm_use *u = p->use[p->turn++ % p->uses];
+	struct matmul_operands o;
+	struct gemm_plan *plan;
+	enum status st;
+
+	if (p->plan) {
+		st = gemm_plans_find(p->back, &u->g, &plan, &o, err);
+		return st ? st : matmul_plan_enqueue(plan->plan, &o, gpu_of(p->back)->stream, err);
+	}
+	return few_rows_run(p->back, &u->g, &u->h, p->running, err);
+}
+
+static int times_of(const struct gemm *m)
+{
+	const double rows = (double)m->d.rows, n = (double)m->d.cols, k = (double)m->b.cols;
+	const double s =
+		fmax((double)dtype_bytes(m->b.dtype, 1) * n * k / bytes_per_s, 2 * rows * n * k / flop_per_s);
+
+	return (int)fmin(fmax(run_s / s, 2), TIMES_MOST);
+}
+
+/* UNSUPPORTED is not an error, unless it is the way that runs anyway. */
+static enum status time_way(struct group *p, unsigned i, struct error *err)
+{
+	struct error why = {0};
+	enum status st = STATUS_OK;
+	double seconds = 0;
+
+	if (isinf(p->seconds[i]))
+		return STATUS_OK;
+	p->running = &p->way[i];
+	if (p->plan)
+		st = matmul_plan_select(p->plan->plan, i, &why);
+	if (!st)
+		st = gpu_time(p->back, run_next, p, times_of(&p->use[0]->g), &seconds, &why);
+	if (st == STATUS_UNSUPPORTED && i) {
+		p->seconds[i] = INFINITY;
+		return STATUS_OK;
+	}
+	if (!p->seconds[i] || seconds < p->seconds[i])
+		p->seconds[i] = seconds;
+	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+}
+
+static enum status list_ways(struct group *p, struct error *err)
+{
+	const struct gemm *m = &p->use[0]->g;
+	const unsigned wanted = m->d.rows >= MANY_ROWS ? CANDIDATES_MANY : CANDIDATES;
+	struct matmul_operands ignored;
+	enum status st;
+
+	if (few_rows_take(gpu_of(p->back), m)) {
+		p->ways = few_rows_ways(gpu_of(p->back), m, &p->use[0]->h, p->way);
+		return STATUS_OK;
+	}
+	st = gemm_plans_find(p->back, m, &p->plan, &ignored, err);
+	if (!st)
+		st = matmul_plan_candidates(p->plan->plan, wanted, err);
+	if (st)
+		return st;
+	p->ways = matmul_plan_count(p->plan->plan);
+	for (unsigned i = 0; i < p->ways; i++)
+		matmul_plan_algorithm(p->plan->plan, i, p->way[i].words);
+	return STATUS_OK;
+}
+
+static enum status keep_best(struct group *p, struct error *err)
+{
+	struct gemm_choices *c = gpu_of(p->back)->choices;
+	struct gemm_choice *one;
+	unsigned best = 0;
+	enum status st = grow((void **)&c->choice, &c->room, c->count, sizeof(*c->choice), err);
+
+	for (unsigned i = 1; i < p->ways; i++)
+		best = p->seconds[i] < p->seconds[best] ? i : best;
+	if (st)
+		return st;
+	one = &c->choice[c->count++];
+	form_of(&one->form, &p->use[0]->g);
+	one->rows = p->use[0]->g.d.rows;
+	one->way = p->way[best];
+	if (!p->plan)
+		return STATUS_OK;
+	p->plan->tuned = true;
+	p->plan->recalled = false;
+	p->plan->chosen = best;
+	p->plan->seconds = p->seconds[best];
+	p->plan->first_seconds = p->seconds[0];
+	return matmul_plan_select(p->plan->plan, best, err);
+}
+
+static enum status choose(struct group *p, struct error *err)
+{
+	enum status st = list_ways(p, err);
+
+	for (unsigned round = 0; !st && round < ROUNDS && p->ways > 1; round++)
+		for (unsigned i = 0; !st && i < p->ways; i++)
+			st = time_way(p, i, err);
+	return st || !p->ways ? st : keep_best(p, err);
+}
+
+static bool is_known(const struct gemm_choices *c, const struct gemm *m)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->choice[i].rows == m->d.rows && is_form(&c->choice[i].form, m))
+			return true;
+	return false;
+}
+
+enum status gpu_backend_choose(struct backend *back, double seconds, struct error *err)
+{
+	struct gemm_choices *c = gpu_of(back)->choices;
+	const struct arena before = *back->arena; /* restores the arena's peak */
+	const struct op_cost cost = back->cost;
+	struct group group = {.back = back};
+	const size_t uses = c ? c->uses : 0;
+	uint64_t began_ns;
+	enum status st = gpu_tuning_begin(back, &began_ns, err);
+
+	if (!st && uses && !(group.use = malloc(uses * sizeof(*group.use))))
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "no memory for choices of GEMMs");
+	for (size_t i = 0; !st && i < uses; i++) {
+		if ((double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9 > seconds)
+			break;
+		if (is_known(c, &c->use[i].g))
+			continue;
+		group = (struct group){.back = back, .use = group.use};
+		for (size_t k = i; k < uses; k++)
+			if (is_in_group(&c->use[i], &c->use[k]))
+				group.use[group.uses++] = &c->use[k];
+		st = choose(&group, err);
+	}
+	gpu_tuning_end(back, began_ns);
+	free(group.use);
+	*back->arena = before;
+	back->cost = cost;
+	return st;
+}

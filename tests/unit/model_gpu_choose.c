@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of how generation's GEMMs run, before there are requests, on the fake driver and cuBLASLt. */
+#include "model_gpu_bed.h"
+
+#include "engine/load/choose.h"
+#include "fake_gpu.h"
+#include "model/gpu/gemm.h"
+
+enum { LAYERS = 3, OUT = 48, IN = 64, MOST = 40, STREAM_W = 1, STREAM_X = 2 };
+
+struct choose_bed {
+	struct backend back;
+	struct arena arena;
+	struct mat w[LAYERS], x, d, h;
+};
+
+static enum status make_weights(void *arg, int64_t first, int64_t rows, void *out, struct error *err)
+{
+	const uint32_t *layer = arg;
+	uint16_t *to = out;
+
+	(void)err;
+	for (int64_t i = 0; i < rows * IN; i++)
+		to[i] = bf16_of_f32(random_f32(7 + *layer, STREAM_W, (uint64_t)(first * IN + i)));
+	return STATUS_OK;
+}
+
+static void place(struct choose_bed *b, struct mat *m, int64_t rows, int64_t cols, enum dtype dtype)
+{
+	struct error err = {0};
+
+	*m = (struct mat){.rows = rows, .cols = cols, .dtype = dtype};
+	must(arena_mat(&b->arena, MEM_WEIGHTS, m, "a matrix", &err), &err);
+}
+
+static void open_bed(struct choose_bed *b, bool e4m3)
+{
+	const struct gpu_backend_options options = {
+		.attention = GPU_ATTENTION_OWN, .graphs = true, .few_rows = true};
+	const struct random_fill fill = {.seed = 9, .stream = STREAM_X, .width = 1};
+	struct error err = {0};
+
+	memset(b, 0, sizeof(*b));
+	fakes_take();
+	must(gpu_backend_create(&b->back, &options, &b->arena, &err), &err);
+	must(gpu_backend_take(&b->back, 4 << 20, &err), &err);
+	for (uint32_t i = 0; i < LAYERS; i++) {
+		const struct made_rows made = {.make = make_weights, .arg = &i, .dtype = DTYPE_BF16};
+		struct mat scale;
+
+		place(b, &b->w[i], 2 * OUT, IN, e4m3 ? DTYPE_E4M3 : DTYPE_BF16);
+		place(b, &scale, 1, 2 * OUT, DTYPE_F32);
+		b->w[i].row_scale = e4m3 ? scale.data : NULL;
+		must(gpu_backend_put_made(&b->back, b->w[i], &made, &err), &err);
+	}
+	place(b, &b->x, MOST, IN, DTYPE_BF16);
+	place(b, &b->d, MOST, 2 * OUT, DTYPE_BF16);
+	place(b, &b->h, MOST, OUT, DTYPE_BF16);
+	must(b->back.ops->random(&b->back, b->x, &fill, &err), &err);
+}
+
+static enum status run_layers(struct choose_bed *b, int64_t rows, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < LAYERS; i++) {
+		const struct gemm g = {.a = mat_rows(&b->x, 0, rows),
+				       .b = b->w[i],
+				       .d = mat_rows(&b->d, 0, rows),
+				       .trans_b = true,
+				       .alpha = 1};
+
+		st = b->back.ops->gemm_swiglu(&b->back, &g, mat_rows(&b->h, 0, rows), err);
+	}
+	return st;
+}
+
+static enum status choose(struct choose_bed *b, int64_t rows, double seconds, struct error *err)
+{
+	enum status st = gpu_backend_watch(&b->back, true, err);
+
+	if (!st)
+		st = run_layers(b, rows, err);
+	if (!st)
+		st = gpu_backend_choose(&b->back, seconds, err);
+	return st ? st : gpu_backend_watch(&b->back, false, err);
+}
+
+static const struct gemm_way *way_of(const struct choose_bed *b, int64_t rows)
+{
+	const struct gemm g = {.a = mat_rows(&b->x, 0, rows),
+			       .b = b->w[1],
+			       .d = mat_rows(&b->d, 0, rows),
+			       .trans_b = true,
+			       .alpha = 1};
+
+	return gemm_chosen(gpu_of(&b->back), &g);
+}
+
+static void get_h(struct choose_bed *b, uint16_t out[MOST * OUT])
+{
+	struct error err = {0};
+
+	must(run_layers(b, MOST, &err), &err);
+	must(b->back.ops->get(&b->back, b->h, out, &err), &err);
+}
+
+static void one_choice_serves_the_rows_below_it(void **state)
+{
+	uint16_t before[MOST * OUT], after[MOST * OUT];
+	struct gpu_choice choice;
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false);
+	get_h(&b, before);
+	must(choose(&b, MOST, 10, &err), &err);
+	get_h(&b, after);
+	assert_memory_equal(before, after, sizeof(before));
+	assert_true(gpu_backend_choice(&b.back, 0, &choice));
+	assert_true(choice.seconds > 0 && choice.seconds <= choice.first_seconds && !choice.recalled);
+	assert_non_null(way_of(&b, MOST));
+	assert_ptr_equal(way_of(&b, MOST), way_of(&b, MOST / 2 + 1));
+	assert_null(way_of(&b, MOST / 2)); /* too far below */
+	must(run_layers(&b, MOST / 2 + 1, &err), &err);
+	assert_true(gpu_backend_choice(&b.back, 1, &choice));
+	assert_true(choice.recalled);
+	must(choose(&b, 8, 10, &err), &err);
+	assert_non_null(way_of(&b, 1));
+	assert_ptr_equal(way_of(&b, 1), way_of(&b, 8));
+	assert_null(way_of(&b, 9));
+	assert_int_equal(gpu_of(&b.back)->choices->count, 2);
+	must(choose(&b, 8, 10, &err), &err); /* known: not timed again */
+	assert_int_equal(gpu_of(&b.back)->choices->count, 2);
+	gpu_backend_release(&b.back);
+}
+
+static void weights_in_e4m3_have_a_way_of_their_own(void **state)
+{
+	uint16_t before[MOST * OUT], after[MOST * OUT];
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, true);
+	get_h(&b, before);
+	must(choose(&b, MOST, 10, &err), &err);
+	assert_non_null(way_of(&b, MOST));
+	get_h(&b, after);
+	for (int i = 0; i < MOST * OUT; i++)
+		assert_true(fabs((double)(bf16_to_f32(before[i]) - bf16_to_f32(after[i]))) <
+			    0.02 + 0.02 * fabs((double)bf16_to_f32(before[i])));
+	gpu_backend_release(&b.back);
+}
+
+static void a_candidate_that_does_not_run_is_not_chosen(void **state)
+{
+	struct gpu_choice choice;
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false);
+	setenv("FAKE_CUBLASLT", "second=15", 1);
+	must(choose(&b, MOST, 10, &err), &err);
+	unsetenv("FAKE_CUBLASLT");
+	assert_true(gpu_backend_choice(&b.back, 0, &choice));
+	assert_true(choice.seconds == choice.first_seconds);
+	gpu_backend_release(&b.back);
+}
+
+static void other_failures_are_reported(void **state)
+{
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false);
+	setenv("FAKE_CUBLASLT", "second=13", 1);
+	assert_int_not_equal(choose(&b, MOST, 10, &err), STATUS_OK);
+	unsetenv("FAKE_CUBLASLT");
+	assert_true(err.text[0]);
+	gpu_backend_release(&b.back);
+}
+
+static void without_time_nothing_is_chosen(void **state)
+{
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false);
+	must(gpu_backend_choose(&b.back, 10, &err), &err); /* nothing was watched */
+	must(choose(&b, MOST, -1, &err), &err);
+	assert_int_equal(gpu_of(&b.back)->choices->count, 0);
+	assert_null(way_of(&b, MOST));
+	gpu_backend_release(&b.back);
+}
+
+/* A model with random weights, as load_open leaves one. */
+static void open_loaded(struct loaded *l)
+{
+	const struct gpu_backend_options options = {
+		.attention = GPU_ATTENTION_OWN, .graphs = true, .few_rows = true};
+	const struct model_options model = {.inference = true, .positions = 64};
+	struct weights_slot *slots = NULL;
+	struct named *names = NULL;
+	struct error err = {0};
+	size_t count = 0;
+	struct shape shape;
+
+	fakes_take();
+	head_dim = 64;
+	shape = shape_of(FAMILY_QWEN2);
+	memset(l, 0, sizeof(*l));
+	l->most = (struct paged_limits){.rows = 96, .sequences = 32, .outputs = 64, .pages = 4, .vocab = shape.vocab, .page_tokens = 16};
+	must(gpu_backend_create(&l->back, &options, &l->arena, &err), &err);
+	must(gpu_backend_take(&l->back, 64 << 20, &err), &err);
+	must(model_create(&l->model, &shape, &model, &err), &err);
+	must(model_place(l->model, &l->back, &err), &err);
+	must(paged_step_create(&l->step, l->model, &l->back,
+			       &(struct paged_step_options){.most = l->most, .places = 32, .replays = true}, &err),
+	     &err);
+	must(paged_step_pages(l->step, 16, &err), &err);
+	must(model_weight_slots(l->model, &slots, &names, &count, &err), &err);
+	for (size_t i = 0; i < count; i++) {
+		const struct random_fill f = {.seed = 1, .stream = (uint32_t)i, .width = 0.1f};
+
+		must(l->back.ops->random(&l->back, slots[i].to, &f, &err), &err);
+	}
+	free(slots);
+	free(names);
+	must(model_loaded(l->model, &l->back, &err), &err);
+}
+
+static void a_model_has_choices_for_its_rows(void **state)
+{
+	struct error err = {0};
+	struct loaded l;
+	size_t choices;
+	bool has[97] = {false};
+
+	(void)state;
+	skip_without_kernels();
+	open_loaded(&l);
+	must(load_choose(&l, &err), &err);
+	choices = gpu_of(&l.back)->choices->count;
+	for (size_t i = 0; i < choices; i++)
+		has[gpu_of(&l.back)->choices->choice[i].rows] = true;
+	assert_true(has[1] && has[8] && has[32] && has[64]);
+	assert_int_equal(gpu_of(&l.back)->choices->uses, 0);
+	load_close(&l);
+}
+
+static void a_failing_device_is_reported(void **state)
+{
+	struct error err = {0};
+	struct loaded l;
+
+	(void)state;
+	skip_without_kernels();
+	open_loaded(&l);
+	setenv("FAKE_CUBLASLT", "cublasLtMatmul=14", 1);
+	assert_int_not_equal(load_choose(&l, &err), STATUS_OK);
+	unsetenv("FAKE_CUBLASLT");
+	assert_false(gpu_of(&l.back)->choices->watching);
+	load_close(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_choice_serves_the_rows_below_it),
+		cmocka_unit_test(weights_in_e4m3_have_a_way_of_their_own),
+		cmocka_unit_test(a_candidate_that_does_not_run_is_not_chosen),
+		cmocka_unit_test(other_failures_are_reported),
+		cmocka_unit_test(without_time_nothing_is_chosen),
+		cmocka_unit_test(a_model_has_choices_for_its_rows),
+		cmocka_unit_test(a_failing_device_is_reported),
+	};
+
+	return cmocka_run_group_tests_name("model_gpu_choose", tests, NULL, NULL);
+}
