@@ -76,23 +76,16 @@ struct saved {
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);
 void saved_release(struct saved *saved);
 
-/* KV cache of one sequence, for all layers. */
-struct cache {
-	struct mat *kv; /* [layers] */
-	int64_t rows;	/* rows stored so far */
-};
-
 struct pass {
 	struct model *model;
 	struct backend *back;
 	const struct batch *batch;
 	struct saved *saved;
 	uint64_t dropout_seed;
-	bool dropout;	     /* with the adapter's dropout rate; false in evaluation */
-	struct cache *cache; /* NULL: no KV cache; otherwise the batch continues the cache's sequence */
-	int64_t head_chunk;  /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
+	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
 };
-/* Allocates the saved matrices and runs all layers. A KV cache grows by the batch's rows. */
+/* Allocates the saved matrices and runs all layers. */
 enum status model_forward(const struct pass *p, struct error *err);
 /* After model_forward: adds the loss of all rows with a target to *loss_sum (device memory). */
 enum status model_loss(const struct pass *p, double *loss_sum, struct error *err);

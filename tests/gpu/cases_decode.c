@@ -15,9 +15,8 @@
 enum { LINEAR_NORM = 8, LINEAR_BIAS = 16, LINEAR_LD = 32, LINEAR_KIND = 7 };
 
 /* linear: count = in, p0 = out, p1 = kind and switches, adapters of rank p1 >> 8.
- * attend: count = keys, p0 = heads << 16 | kv_heads, p1 = head_dim, and 1 where heads are normed.
- * rows: as attend, but that 1 says that a third of the keys is there before the first row.
- * tokens: count = tokens to make, p0 = the model of decode_bed.h, p1 = tokens in the cache before. */
+ * attend: count = keys, p0 = heads << 16 | kv_heads, p1 = head_dim, 1 where heads are normed, and a page's bits << 8.
+ * token: count = launches, p0 = the model of decode_bed.h, p1 = tokens in the cache before. */
 static const struct kernel_case cases[] = {
 	{"decode_linear", "one chunk", 256, 1, DECODE_THREADS, 1, DECODE_PLAIN},
 	{"decode_linear", "eight elements", 8, 1, DECODE_THREADS, 3, DECODE_PLAIN},
@@ -26,7 +25,7 @@ static const struct kernel_case cases[] = {
 	{"decode_linear", "rows apart", 576, 5, DECODE_THREADS, 333, DECODE_ADD | LINEAR_LD},
 	{"decode_linear", "fewer rows than blocks", 264, 7, DECODE_THREADS, 4, DECODE_SWIGLU | LINEAR_NORM},
 	{"decode_linear", "gate and up", 576, 5, DECODE_THREADS, 2 * 155, DECODE_SWIGLU | LINEAR_NORM},
-	{"decode_linear", "logits", 576, 5, DECODE_THREADS, 1003, DECODE_LOGITS | LINEAR_NORM},
+	{"decode_linear", "a head", 576, 5, DECODE_THREADS, 1003, DECODE_PLAIN | LINEAR_NORM},
 	{"decode_linear", "adapters of rank 8", 576, 3, DECODE_THREADS, 960, DECODE_PLAIN | LINEAR_NORM | 8 << 8},
 	{"decode_linear", "of rank 5", 96, 3, DECODE_THREADS, 192, DECODE_ADD | 5 << 8},
 	{"decode_linear", "of rank 64, gate and up", 96, 2, DECODE_THREADS, 320, DECODE_SWIGLU | LINEAR_NORM | 64 << 8},
@@ -34,27 +33,23 @@ static const struct kernel_case cases[] = {
 	{"decode_linear", "Qwen2-7B o", 3584, 132, DECODE_THREADS, 3584, DECODE_ADD},
 	{"decode_linear", "Qwen2-7B gate, up", 3584, 132, DECODE_THREADS, 37888, DECODE_SWIGLU | LINEAR_NORM},
 	{"decode_linear", "Qwen2-7B down", 18944, 132, DECODE_THREADS, 3584, DECODE_ADD},
-	{"decode_attend", "the first token", 1, 6, DECODE_THREADS, 6 << 16 | 2, 32},
-	{"decode_attend", "one split", 63, 6, DECODE_THREADS, 6 << 16 | 2, 32},
-	{"decode_attend", "two splits", 65, 6, DECODE_THREADS, 6 << 16 | 2, 32},
-	{"decode_attend", "normed heads", 65, 6, DECODE_THREADS, 6 << 16 | 2, 32 | 1},
-	{"decode_attend", "more keys than are in flight", 1500, 6, DECODE_THREADS, 9 << 16 | 3, 64},
-	{"decode_attend", "fewer blocks than KV heads", 300, 3, DECODE_THREADS, 8 << 16 | 4, 128},
-	{"decode_attend", "more query heads than are kept", 200, 2, DECODE_THREADS, 11 << 16 | 1, 128},
-	{"decode_attend", "heads of 16", 129, 4, DECODE_THREADS, 4 << 16 | 4, 16},
-	{"decode_attend", "heads of 256", 129, 4, DECODE_THREADS, 2 << 16 | 1, 256},
-	{"decode_attend", "Qwen2-7B, 2112 keys", 2112, 132, DECODE_THREADS, 28 << 16 | 4, 128},
-	{"decode_attend", "Qwen2-7B, 30001 keys", 30001, 132, DECODE_THREADS, 28 << 16 | 4, 128},
-	{"decode_rows", "a prompt", 37, 6, DECODE_THREADS, 6 << 16 | 2, 32},
-	{"decode_rows", "rows behind others", 70, 6, DECODE_THREADS, 9 << 16 | 3, 64 | 1},
-	{"decode_rows", "Qwen2-7B", 1500, 132, DECODE_THREADS, 28 << 16 | 4, 128 | 1},
-	{"decode_tokens", "tiny", 3, 3, DECODE_THREADS, DECODE_BED_TINY, 5},
-	{"decode_tokens", "tiny, normed heads, tied", 3, 2, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 70},
-	{"decode_tokens", "tiny, adapters", 3, 3, DECODE_THREADS, DECODE_BED_TINY_LORA, 70},
-	{"decode_tokens", "one block", 2, 1, DECODE_THREADS, DECODE_BED_TINY, 0},
-	{"decode_tokens", "warps without rows", 3, 40, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 3},
-	{"decode_tokens", "a stop", 6, 3, DECODE_THREADS, DECODE_BED_TINY_STOP, 9},
-	{"decode_tokens", "a whole device", 4, 132, DECODE_THREADS, DECODE_BED_SMALL, 300},
+	{"decode_attend", "the first token", 1, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 4 << 8},
+	{"decode_attend", "one split", 63, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 5 << 8},
+	{"decode_attend", "two splits", 65, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 6 << 8},
+	{"decode_attend", "a new page", 97, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 5 << 8},
+	{"decode_attend", "normed heads", 65, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 1 | 4 << 8},
+	{"decode_attend", "more keys than are in flight", 1500, 6, DECODE_THREADS, 9 << 16 | 3, 64 | 4 << 8},
+	{"decode_attend", "fewer blocks than KV heads", 300, 3, DECODE_THREADS, 8 << 16 | 4, 128 | 5 << 8},
+	{"decode_attend", "more query heads than are kept", 200, 2, DECODE_THREADS, 20 << 16 | 1, 128 | 4 << 8},
+	{"decode_attend", "pages of 64", 391, 2, DECODE_THREADS, 4 << 16 | 2, 128 | 6 << 8},
+	{"decode_attend", "Qwen2-7B, 2112 keys", 2112, 132, DECODE_THREADS, 28 << 16 | 4, 128 | 5 << 8},
+	{"decode_attend", "Qwen2-7B, 30001 keys", 30001, 132, DECODE_THREADS, 28 << 16 | 4, 128 | 4 << 8},
+	{"decode_token", "tiny", 3, 3, DECODE_THREADS, DECODE_BED_TINY, 14},
+	{"decode_token", "tiny, normed heads, tied", 2, 2, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 70},
+	{"decode_token", "tiny, adapters", 3, 3, DECODE_THREADS, DECODE_BED_TINY_LORA, 63},
+	{"decode_token", "one block", 1, 1, DECODE_THREADS, DECODE_BED_TINY, 0},
+	{"decode_token", "warps without rows", 2, 40, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 3},
+	{"decode_token", "a whole device", 3, 132, DECODE_THREADS, DECODE_BED_SMALL, 300},
 };
 
 static bool is_big(const struct kernel_case *c)
@@ -86,7 +81,7 @@ static enum status run(struct kit *k, const struct kernel_case *c, const void *a
 }
 
 struct linear_places {
-	uint64_t w, bias, a, b[DECODE_ADAPTERS], x, norm, residual, out, u, best;
+	uint64_t w, bias, a, b[DECODE_ADAPTERS], x, norm, residual, out, u;
 };
 
 static void linear_args(struct decode_linear_args *a, const struct kernel_case *c, const struct linear_places *p, uint64_t base)
@@ -109,10 +104,8 @@ static void linear_args(struct decode_linear_args *a, const struct kernel_case *
 		.residual = base + p->residual,
 		.out = base + p->out,
 		.u = base + p->u,
-		.best = base + p->best,
 		.eps = 1e-6f,
 		.kind = kind,
-		.limit = out - out / 5,
 	};
 	/* Equal parts of the rows, the first a row short of its own: rows without an adapter are there too. */
 	for (uint32_t i = 0; i < adapters; i++) {
@@ -148,7 +141,6 @@ static enum status linear(struct kit *k, const struct kernel_case *c, struct err
 		p.b[i] = put_bf16(&b, (uint64_t)c->p0 * rank, 1, 0);
 	p.out = decode_bed_out(&b, c->p0, 1e-5, sizeof(float));
 	p.u = decode_bed_out(&b, (uint64_t)3 * rank, 1e-5, sizeof(float));
-	p.best = decode_bed_best(&b, (c->p1 & LINEAR_KIND) == DECODE_LOGITS ? c->blocks : 0);
 	st = decode_bed_open(&b, k, err);
 	linear_args(&host, c, &p, (uintptr_t)b.host);
 	linear_args(&device, c, &p, b.device.data);
@@ -169,23 +161,24 @@ static enum status linear(struct kit *k, const struct kernel_case *c, struct err
 
 static enum status attend(struct kit *k, const struct kernel_case *c, struct error *err)
 {
-	const uint32_t heads = c->p0 >> 16, kv_heads = c->p0 & 0xffff, dim = c->p1 & ~1u;
+	const uint32_t heads = c->p0 >> 16, kv_heads = c->p0 & 0xffff, dim = c->p1 & 0xfe;
+	const struct decode_pages pages = {.bits = c->p1 >> 8, .keys = (uint32_t)c->count, .count = 1};
 	struct decode_bed b = {.seed = k->seed};
 	const uint64_t qkv = put_f32(&b, (uint64_t)(heads + 2 * kv_heads) * dim, 2);
 	const uint64_t angles = put_f32(&b, c->count * dim, 1);
 	const uint64_t q_norm = put_bf16(&b, dim, 0.5f, 1), k_norm = put_bf16(&b, dim, 0.5f, 1);
-	const uint64_t kv = put_bf16(&b, (c->count - 1) * 2 * kv_heads * dim, 1, 0);
-	/* Behind the rows that are there, the new one; a number at a rounding's edge may go either way. */
-	const uint64_t row = decode_bed_out(&b, (uint64_t)2 * kv_heads * dim, 5e-3, sizeof(uint16_t));
+	const uint64_t row = (uint64_t)2 * kv_heads * dim;
+	/* One row is new; a number at a rounding's edge may go either way. */
+	const uint64_t kv = decode_bed_cache(&b, &pages, row), page = decode_bed_table(&b, &pages);
 	const uint64_t o = decode_bed_out(&b, (uint64_t)heads * dim, 2e-4, sizeof(float));
 	const uint64_t part = decode_bed_scratch(&b, (uint64_t)DECODE_SPLITS * heads * (dim + 2) * sizeof(float));
 	const uint64_t arrived = decode_bed_zeros(&b, kv_heads * sizeof(uint32_t));
-	enum status st = row == kv + (c->count - 1) * 2 * kv_heads * dim * 2
-				 ? STATUS_OK
-				 : error_set(err, STATUS_BUG, "the cache is in pieces");
+	enum status st = decode_bed_open(&b, k, err);
 
-	if (!st)
-		st = decode_bed_open(&b, k, err);
+	if (!st) {
+		decode_bed_set_pages(&b, &pages, page, &kv, 1, row);
+		st = decode_bed_copy(&b, k, err);
+	}
 	for (int on_device = 0; !st && on_device < 2; on_device++) {
 		const uint64_t base = on_device ? b.device.data : (uintptr_t)b.host;
 		const struct decode_attend_args a = {
@@ -194,11 +187,13 @@ static enum status attend(struct kit *k, const struct kernel_case *c, struct err
 			.q_norm = c->p1 & 1 ? base + q_norm : 0,
 			.k_norm = c->p1 & 1 ? base + k_norm : 0,
 			.kv = base + kv,
+			.page = base + page,
 			.o = base + o,
 			.part = base + part,
 			.arrived = base + arrived,
 			.heads = {heads, kv_heads, dim, 1e-6f, 1 / sqrtf((float)dim), 0},
-			.position = (uint32_t)c->count - 1};
+			.position = (uint32_t)c->count - 1,
+			.page_bits = pages.bits};
 
 		if (on_device)
 			st = run(k, c, &a, decode_front(&a.heads, 0, 0), err);
@@ -211,54 +206,24 @@ static enum status attend(struct kit *k, const struct kernel_case *c, struct err
 	return st;
 }
 
-static enum status rows(struct kit *k, const struct kernel_case *c, struct error *err)
-{
-	const uint32_t heads = c->p0 >> 16, kv_heads = c->p0 & 0xffff, dim = c->p1 & ~1u;
-	const uint32_t begin = c->p1 & 1 ? (uint32_t)c->count / 3 : 0, count = (uint32_t)c->count - begin;
-	const uint64_t ld_q = (uint64_t)(heads + 2 * kv_heads) * dim, ld_o = (uint64_t)heads * dim;
-	struct decode_bed b = {.seed = k->seed};
-	const uint64_t q = put_bf16(&b, count * ld_q, 2, 0), kv = put_bf16(&b, c->count * 2 * kv_heads * dim, 1, 0);
-	const uint64_t o = decode_bed_out(&b, count * ld_o, 5e-3, sizeof(uint16_t));
-	enum status st = decode_bed_open(&b, k, err);
-
-	for (int on_device = 0; !st && on_device < 2; on_device++) {
-		const uint64_t base = on_device ? b.device.data : (uintptr_t)b.host;
-		const struct decode_rows_args a = {
-			.q = base + q,
-			.kv = base + kv,
-			.o = base + o,
-			.ld_q = ld_q,
-			.ld_o = ld_o,
-			.heads = {heads, kv_heads, dim, 0, 1 / sqrtf((float)dim), 0},
-			.rows = count,
-			.begin = begin};
-
-		if (on_device)
-			st = run(k, c, &a, decode_front(&a.heads, 0, 0), err);
-		else
-			ref_run(c->entry, (struct ref_grid){c->blocks, c->threads}, &a);
-	}
-	if (!st)
-		st = decode_bed_compare(&b, k, c->entry, err);
-	decode_bed_close(&b, k);
-	return st;
-}
-
-static enum status tokens(struct kit *k, const struct kernel_case *c, struct error *err)
+static enum status token(struct kit *k, const struct kernel_case *c, struct error *err)
 {
 	struct decode_bed b = {.seed = k->seed};
 	struct decode_bed_model m;
-	struct decode_tokens_args host, device;
+	struct decode_token_args host, device;
 	enum status st;
 
-	decode_bed_model(&b, &m, c->p0, c->p1, (uint32_t)c->count, c->blocks);
+	decode_bed_model(&b, &m, c->p0, c->p1, (uint32_t)c->count);
 	st = decode_bed_open(&b, k, err);
 	if (!st)
 		st = decode_bed_point(&b, &m, k, &host, &device, err);
-	if (!st)
+	for (uint32_t i = 0; !st && i < m.count; i++) {
+		st = decode_bed_lists(&b, &m, k, i, err);
+		if (st)
+			break;
 		ref_run(c->entry, (struct ref_grid){c->blocks, c->threads}, &host);
-	if (!st)
 		st = run(k, c, &device, decode_bed_shared(&m, c->blocks, &device), err);
+	}
 	if (!st)
 		st = decode_bed_compare(&b, k, c->entry, err);
 	decode_bed_close(&b, k);
@@ -274,10 +239,8 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 		return linear(k, c, err);
 	case 'a':
 		return attend(k, c, err);
-	case 'r':
-		return rows(k, c, err);
 	default:
-		return tokens(k, c, err);
+		return token(k, c, err);
 	}
 }
 

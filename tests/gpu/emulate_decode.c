@@ -19,29 +19,22 @@ static void run_attend(const void *args)
 	decode_attend(*(const struct decode_attend_args *)args);
 }
 
-static void run_rows(const void *args)
+static void run_token(const void *args)
 {
-	decode_rows(*(const struct decode_rows_args *)args);
-}
-
-static void run_tokens(const void *args)
-{
-	decode_tokens(*(const struct decode_tokens_args *)args);
+	decode_token(*(const struct decode_token_args *)args);
 }
 
 static void run(const char *entry, struct ref_grid grid, const void *args)
 {
 	emulate(strstr(entry, "linear")	  ? run_linear
 		: strstr(entry, "attend") ? run_attend
-		: strstr(entry, "rows")	  ? run_rows
-					  : run_tokens,
+					  : run_token,
 		args, grid.blocks, grid.threads);
 }
 
 const struct ref_row ref_decode[] = {
 	{"decode_linear", run, sizeof(struct decode_linear_args), offsetof(struct decode_linear_args, out)},
 	{"decode_attend", run, sizeof(struct decode_attend_args), offsetof(struct decode_attend_args, o)},
-	{"decode_rows", run, sizeof(struct decode_rows_args), offsetof(struct decode_rows_args, o)},
-	{"decode_tokens", run, sizeof(struct decode_tokens_args), offsetof(struct decode_tokens_args, chosen)},
+	{"decode_token", run, sizeof(struct decode_token_args), offsetof(struct decode_token_args, logits)},
 	{NULL, NULL, 0, 0},
 };

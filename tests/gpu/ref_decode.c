@@ -78,33 +78,13 @@ static double y_of(const struct decode_linear_args *a, const double *x, uint32_t
 	return y;
 }
 
-/* Each block's best of its own rows. */
-static void bests(const struct decode_linear_args *a, uint32_t blocks)
-{
-	struct decode_best *best = (struct decode_best *)(uintptr_t)a->best;
-	const float *out = floats(a->out);
-
-	for (uint32_t b = 0; b < blocks; b++) {
-		uint32_t end = (uint32_t)((uint64_t)a->map.out * (b + 1) / blocks);
-
-		best[b] = (struct decode_best){.id = -1};
-		for (uint32_t i = (uint32_t)((uint64_t)a->map.out * b / blocks); i < end; i++) {
-			best[b].infinite |= !isfinite(out[i]);
-			if (i < a->limit && (best[b].id < 0 || out[i] > best[b].value)) {
-				best[b].value = out[i];
-				best[b].id = (int32_t)i;
-			}
-		}
-	}
-}
-
 static void linear(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct decode_linear_args *a = args;
 	const struct decode_map *m = &a->map;
 	double *x = input(a);
 
-	(void)entry;
+	(void)entry, (void)grid;
 	if (a->kind == DECODE_DOWN) {
 		for (uint32_t i = 0; i < m->adapters * m->rank; i++)
 			floats(a->u)[i] = (float)row_times(m->a, (uint64_t)i * m->in, m->in, x);
@@ -120,8 +100,6 @@ static void linear(const char *entry, struct ref_grid grid, const void *args)
 			y += (double)floats(a->residual)[i];
 		floats(a->out)[i] = (float)y;
 	}
-	if (a->kind == DECODE_LOGITS)
-		bests(a, grid.blocks);
 	free(x);
 }
 
@@ -146,16 +124,25 @@ static void rotate(const struct decode_attend_args *a, const float *from, uint64
 	}
 }
 
-/* o (head_dim) of a query head to the first `keys` rows of the cache. */
-static void attend_head(const struct decode_heads *h, uint64_t cache, uint32_t keys, uint32_t head, const double *q, double *o)
+/* The first element of a position's row in the cache. */
+static uint64_t row_of(const struct decode_attend_args *a, uint32_t position)
 {
-	const uint32_t dim = h->head_dim, kv = head / (h->heads / h->kv_heads);
-	const uint64_t ld = (uint64_t)2 * h->kv_heads * dim;
+	const uint32_t size = 1u << a->page_bits;
+	const int32_t page = ((const int32_t *)(uintptr_t)a->page)[position / size];
+
+	return ((uint64_t)page * size + position % size) * 2 * a->heads.kv_heads * a->heads.head_dim;
+}
+
+/* o (head_dim) of a query head to all keys of the sequence. */
+static void attend_head(const struct decode_attend_args *a, uint32_t head, const double *q, double *o)
+{
+	const struct decode_heads *h = &a->heads;
+	const uint32_t dim = h->head_dim, kv = head / (h->heads / h->kv_heads), keys = a->position + 1;
 	double *score = doubles(keys), most = -INFINITY, sum = 0;
 
 	for (uint32_t j = 0; j < keys; j++) {
 		for (uint32_t i = 0; i < dim; i++)
-			score[j] += q[i] * bf16(cache, j * ld + kv * dim + i);
+			score[j] += q[i] * bf16(a->kv, row_of(a, j) + kv * dim + i);
 		score[j] *= (double)h->scale;
 		most = fmax(most, score[j]);
 	}
@@ -165,30 +152,11 @@ static void attend_head(const struct decode_heads *h, uint64_t cache, uint32_t k
 
 		sum += share;
 		for (uint32_t i = 0; i < dim; i++)
-			o[i] += share * bf16(cache, j * ld + (h->kv_heads + kv) * dim + i);
+			o[i] += share * bf16(a->kv, row_of(a, j) + (h->kv_heads + kv) * dim + i);
 	}
 	for (uint32_t i = 0; i < dim; i++)
 		o[i] /= sum;
 	free(score);
-}
-
-static void rows(const char *entry, struct ref_grid grid, const void *args)
-{
-	const struct decode_rows_args *a = args;
-	const uint32_t dim = a->heads.head_dim;
-	uint16_t *out = (uint16_t *)(uintptr_t)a->o;
-	double *q = doubles(2 * dim), *o = q + dim;
-
-	(void)entry, (void)grid;
-	for (uint32_t row = 0; row < a->rows; row++)
-		for (uint32_t head = 0; head < a->heads.heads; head++) {
-			for (uint32_t i = 0; i < dim; i++)
-				q[i] = bf16(a->q, row * a->ld_q + head * dim + i);
-			attend_head(&a->heads, a->kv, a->begin + row + 1, head, q, o);
-			for (uint32_t i = 0; i < dim; i++)
-				out[row * a->ld_o + head * dim + i] = to_bf16(o[i]);
-		}
-	free(q);
 }
 
 static void attend(const char *entry, struct ref_grid grid, const void *args)
@@ -196,7 +164,7 @@ static void attend(const char *entry, struct ref_grid grid, const void *args)
 	const struct decode_attend_args *a = args;
 	const struct decode_heads *h = &a->heads;
 	const uint32_t dim = h->head_dim;
-	uint16_t *row = (uint16_t *)(uintptr_t)a->kv + (uint64_t)a->position * 2 * h->kv_heads * dim;
+	uint16_t *row = (uint16_t *)(uintptr_t)a->kv + row_of(a, a->position);
 	double *k = doubles(2 * dim), *o = k + dim;
 
 	(void)entry, (void)grid;
@@ -211,7 +179,7 @@ static void attend(const char *entry, struct ref_grid grid, const void *args)
 	}
 	for (uint32_t i = 0; i < h->heads; i++) {
 		rotate(a, floats(a->qkv) + i * dim, a->q_norm, k);
-		attend_head(h, a->kv, a->position + 1, i, k, o);
+		attend_head(a, i, k, o);
 		for (uint32_t j = 0; j < dim; j++)
 			floats(a->o)[i * dim + j] = (float)o[j];
 	}
@@ -230,17 +198,18 @@ static void map_run(struct decode_linear_args a, struct ref_grid grid)
 	linear("", grid, &a);
 }
 
-static void layer_run(const struct decode_tokens_args *a, const struct decode_layer *l, uint32_t position,
-		      struct ref_grid grid)
+static void layer_run(const struct decode_token_args *a, const struct decode_layer *l, struct ref_grid grid)
 {
 	const struct decode_attend_args at = {.qkv = a->qkv,
 					      .cos_sin = a->cos_sin,
 					      .q_norm = l->q_norm,
 					      .k_norm = l->k_norm,
 					      .kv = l->kv,
+					      .page = a->page,
 					      .o = a->o,
 					      .heads = a->heads,
-					      .position = position};
+					      .position = *(const uint32_t *)(uintptr_t)a->position,
+					      .page_bits = a->page_bits};
 	struct decode_linear_args m = {
 		.map = l->qkv, .x = a->x, .norm = l->norm1, .out = a->qkv, .u = a->u, .eps = a->heads.eps};
 
@@ -268,58 +237,39 @@ static void layer_run(const struct decode_tokens_args *a, const struct decode_la
 		grid);
 }
 
-static int32_t choose(const struct decode_tokens_args *a, bool *infinite)
+static int32_t id_of(const struct decode_token_args *a)
 {
-	const float *logits = floats(a->logits);
-	int32_t id = 0;
+	const int32_t token = *(const int32_t *)(uintptr_t)a->token;
 
-	*infinite = false;
-	for (uint32_t i = 0; i < a->vocab; i++) {
-		*infinite |= !isfinite(logits[i]);
-		if (i < a->limit && logits[i] > logits[id])
-			id = (int32_t)i;
-	}
-	return id;
+	if (token >= 0)
+		return token;
+	return -1 - token < (int32_t)a->places ? ((const int32_t *)(uintptr_t)a->last)[-1 - token] : -1;
 }
 
-static void tokens(const char *entry, struct ref_grid grid, const void *args)
+static void token(const char *entry, struct ref_grid grid, const void *args)
 {
-	const struct decode_tokens_args *a = args;
+	const struct decode_token_args *a = args;
 	const struct decode_layer *layers = (const struct decode_layer *)(uintptr_t)a->layers;
-	struct decode_state *s = (struct decode_state *)(uintptr_t)a->state;
-	const struct decode_linear_args head = {
-		.map = {.w = a->head, .out = a->vocab, .in = a->hidden, .ld = a->hidden},
-		.x = a->x,
-		.norm = a->norm,
-		.out = a->logits,
-		.best = a->best,
-		.eps = a->heads.eps,
-		.kind = DECODE_LOGITS,
-		.limit = a->limit};
-	bool infinite = false;
+	const struct decode_linear_args head = {.map = {.w = a->head, .out = a->vocab, .in = a->hidden, .ld = a->hidden},
+						.x = a->x,
+						.norm = a->norm,
+						.out = a->logits,
+						.eps = a->heads.eps};
+	const int32_t id = id_of(a);
 
 	(void)entry;
-	s->made = 0;
-	s->infinite = 0;
-	while (s->made < a->count && !s->stopped && !infinite) {
-		for (uint32_t i = 0; i < a->hidden; i++)
-			floats(a->x)[i] = (float)bf16(a->embed, (uint64_t)(uint32_t)s->token * a->hidden + i);
-		for (uint32_t i = 0; i < a->layer_count; i++)
-			layer_run(a, layers + i, s->position, grid);
-		linear("", grid, &head);
-		s->token = choose(a, &infinite);
-		((int32_t *)(uintptr_t)a->chosen)[s->made++] = s->token;
-		s->position++;
-		for (uint32_t i = 0; i < a->stops; i++)
-			s->stopped |= a->stop[i] == s->token;
-		s->infinite = infinite ? s->made : 0;
-	}
+	for (uint32_t i = 0; i < a->hidden; i++)
+		floats(a->x)[i] = id < 0 || (uint32_t)id >= a->vocab
+					  ? 0
+					  : (float)bf16(a->embed, (uint64_t)(uint32_t)id * a->hidden + i);
+	for (uint32_t i = 0; i < a->layer_count; i++)
+		layer_run(a, layers + i, grid);
+	linear("", grid, &head);
 }
 
 const struct ref_row ref_decode[] = {
 	{"decode_linear", linear, sizeof(struct decode_linear_args), offsetof(struct decode_linear_args, out)},
 	{"decode_attend", attend, sizeof(struct decode_attend_args), offsetof(struct decode_attend_args, o)},
-	{"decode_rows", rows, sizeof(struct decode_rows_args), offsetof(struct decode_rows_args, o)},
-	{"decode_tokens", tokens, sizeof(struct decode_tokens_args), offsetof(struct decode_tokens_args, chosen)},
+	{"decode_token", token, sizeof(struct decode_token_args), offsetof(struct decode_token_args, logits)},
 	{NULL, NULL, 0, 0},
 };

@@ -87,9 +87,7 @@ static enum status time_map(struct kit *k, const struct pool *pool, gpu_ptr vect
 					     .norm = norm ? pool->base : 0,
 					     .residual = vectors,
 					     .out = vectors + (1 << 20),
-					     .best = vectors + (2 << 20),
-					     .kind = kind,
-					     .limit = out};
+					     .kind = kind};
 	m.args.ring = decode_front(NULL, decode_work(out, in, gpu_sm_count(k->device)), 0);
 	m.args.depth = decode_depth(m.args.ring, 232448);
 	m.shared = decode_shared(m.args.ring, m.args.depth);
@@ -112,14 +110,16 @@ static enum status time_maps(struct kit *k, const struct pool *pool, gpu_ptr vec
 		st = time_map(k, pool, vectors, s, "gate_up", s->hidden, 2 * s->ffn, DECODE_SWIGLU, true, err);
 	if (!st)
 		st = time_map(k, pool, vectors, s, "down", s->ffn, s->hidden, DECODE_ADD, false, err);
-	return st ? st : time_map(k, pool, vectors, s, "head", s->hidden, s->vocab, DECODE_LOGITS, true, err);
+	return st ? st : time_map(k, pool, vectors, s, "head", s->hidden, s->vocab, DECODE_PLAIN, true, err);
 }
+
+enum { POSITIONS = 8256, PAGE_BITS = 5, PAGES = POSITIONS >> PAGE_BITS };
 
 struct whole {
 	struct kit *kit;
 	struct gpu_kernel *kernel;
-	struct decode_tokens_args args;
-	struct decode_state state;
+	struct decode_token_args args;
+	int32_t lists[2 + PAGES]; /* token, position, page numbers */
 	uint64_t bytes; /* of weights, a token */
 	uint32_t depth; /* of the rings, at most */
 };
@@ -162,10 +162,10 @@ static uint32_t work_most(const struct size *s, uint32_t grid)
 	return larger(square, larger(decode_work(s->vocab, s->hidden, grid), decode_work(2 * s->ffn, s->hidden, grid)));
 }
 
-static enum status whole_make(struct whole *w, struct pool *p, const struct size *s, uint32_t positions, struct error *err)
+static enum status whole_make(struct whole *w, struct pool *p, const struct size *s, struct error *err)
 {
 	struct decode_layer layer[64];
-	struct decode_tokens_args *a = &w->args;
+	struct decode_token_args *a = &w->args;
 	const uint32_t grid = gpu_sm_count(w->kit->device), q = s->heads * s->head_dim;
 
 	w->bytes = (uint64_t)s->vocab * s->hidden * 2;
@@ -177,17 +177,15 @@ static enum status whole_make(struct whole *w, struct pool *p, const struct size
 			.down = map_of(w, p, s, s->ffn, s->hidden, 1, false),
 			.norm1 = take(p, s->hidden * 2),
 			.norm2 = take(p, s->hidden * 2),
-			.kv = take(p, (uint64_t)positions * 4 * s->kv_heads * s->head_dim),
+			.kv = take(p, (uint64_t)POSITIONS * 4 * s->kv_heads * s->head_dim),
 		};
-	*a = (struct decode_tokens_args){
+	*a = (struct decode_token_args){
 		.layers = take(p, sizeof(layer)),
 		.embed = take(p, (uint64_t)s->vocab * s->hidden * 2),
 		.norm = take(p, s->hidden * 2),
 		.head = take(p, (uint64_t)s->vocab * s->hidden * 2),
-		.cos_sin = take(p, (uint64_t)positions * s->head_dim * 4),
-		.state = take(p, sizeof(struct decode_state)),
-		.chosen = take(p, 256),
-		.best = take(p, grid * sizeof(struct decode_best)),
+		.cos_sin = take(p, (uint64_t)POSITIONS * s->head_dim * 4),
+		.token = take(p, sizeof(w->lists)),
 		.barrier = take(p, 4),
 		.arrived = take(p, 4 * s->kv_heads),
 		.x = take(p, 4 * s->hidden),
@@ -202,9 +200,13 @@ static enum status whole_make(struct whole *w, struct pool *p, const struct size
 		.layer_count = s->layers,
 		.hidden = s->hidden,
 		.vocab = s->vocab,
-		.limit = s->vocab,
-		.count = 8,
+		.page_bits = PAGE_BITS,
 	};
+	a->position = a->token + sizeof(int32_t);
+	a->page = a->token + 2 * sizeof(int32_t);
+	w->lists[0] = 1;
+	for (int32_t i = 0; i < PAGES; i++) /* 97 has no common divisor with the number of pages */
+		w->lists[2 + i] = i * 97 % PAGES;
 	a->ring = decode_front(&a->heads, work_most(s, grid), (3 * s->rank + 3) / 4 * 4);
 	w->depth = decode_depth(a->ring, 232448);
 	return p->base ? gpu_copy_to(w->kit->device, a->layers, layer, sizeof(layer), err) : STATUS_OK;
@@ -214,15 +216,25 @@ static enum status call_whole(void *arg, struct error *err)
 {
 	struct whole *w = arg;
 	struct gpu_stream *stream = w->kit->stream;
-	enum status st = gpu_stream_copy_to(stream, w->args.state, &w->state, sizeof(w->state), err);
+
+	return gpu_launch_together(w->kernel, stream, gpu_sm_count(w->kit->device), DECODE_THREADS,
+				   decode_shared(w->args.ring, w->args.depth), &w->args, err);
+}
+
+static enum status set_position(struct whole *w, uint32_t position, struct error *err)
+{
+	w->lists[1] = (int32_t)position;
+	return gpu_copy_to(w->kit->device, w->args.token, w->lists, sizeof(w->lists), err);
+}
+
+static enum status clear_counters(struct whole *w, struct error *err)
+{
+	struct gpu_stream *stream = w->kit->stream;
+	enum status st = gpu_stream_fill32(stream, w->args.barrier, 0, 1, err);
 
 	if (!st)
-		st = gpu_stream_fill32(stream, w->args.barrier, 0, 1, err);
-	if (!st)
 		st = gpu_stream_fill32(stream, w->args.arrived, 0, w->args.heads.kv_heads, err);
-	return st ? st
-		  : gpu_launch_together(w->kernel, stream, gpu_sm_count(w->kit->device), DECODE_THREADS,
-					decode_shared(w->args.ring, w->args.depth), &w->args, err);
+	return st ? st : gpu_stream_wait(stream, err);
 }
 
 /* Tokens in the cache, and slots of a ring; 0: as many as there is room for. */
@@ -241,9 +253,12 @@ static enum status trace(struct kit *k, struct whole *w, const struct size *s, s
 			       : error_set(err, STATUS_NO_RESOURCE, "no memory for stamps");
 
 	w->args.trace = to;
-	w->state.position = runs[0].length;
+	if (!st)
+		st = set_position(w, runs[0].length, err);
 	if (!st)
 		st = call_whole(w, err);
+	if (!st)
+		st = gpu_stream_wait(w->kit->stream, err);
 	if (!st)
 		st = gpu_copy_from(k->device, clock, to, stamps * sizeof(*clock), err);
 	for (uint32_t kind = 0; !st && kind < COUNT(steps); kind++) {
@@ -270,21 +285,23 @@ static enum status time_tokens(struct kit *k, const struct size *s, struct error
 {
 	struct whole w = {.kit = k};
 	struct pool pool = {0}, plan = {0};
-	enum status st = gpu_kernel(k->device, &w.kernel, "decode", "decode_tokens", err);
+	enum status st = gpu_kernel(k->device, &w.kernel, "decode", "decode_token", err);
 
 	if (!st)
-		st = whole_make(&w, &plan, s, 8256, err); /* counts what it takes */
+		st = whole_make(&w, &plan, s, err); /* counts what it takes */
 	if (!st)
 		st = pool_make(k, &pool, plan.used, err);
 	if (!st)
-		st = whole_make(&w, &pool, s, 8256, err);
+		st = whole_make(&w, &pool, s, err);
+	if (!st)
+		st = clear_counters(&w, err);
 	for (size_t i = 0; !st && i < COUNT(runs); i++) {
 		double ns;
 
-		w.state = (struct decode_state){.token = 1, .position = runs[i].length};
 		w.args.depth = runs[i].depth ? runs[i].depth : w.depth;
-		st = kit_time(k, call_whole, &w, 4, &ns, err);
-		ns /= w.args.count;
+		st = set_position(&w, runs[i].length, err);
+		if (!st)
+			st = kit_time(k, call_whole, &w, 32, &ns, err);
 		if (!st)
 			printf("time decode %-14s token at %5u, rings of %u  %8.1f us  %7.1f tokens/s  %7.1f GB/s\n",
 			       s->name, runs[i].length, w.args.depth, ns / 1e3, 1e9 / ns, (double)w.bytes / ns);

@@ -7,7 +7,6 @@
 #include "model/backend/plan_backend.h"
 #include "model/cpu/cpu.h"
 #include "model/generation/choice.h"
-#include "model/generation/sampling.h"
 #include "unit/model_bed.h"
 #include "unit/must.h"
 
@@ -193,36 +192,51 @@ static void test_sample__ids_follow_the_distribution(void **state)
 	}
 }
 
-static void test_sample__the_same_seed_draws_the_ids_of_the_sampler_of_generate(void **state)
+/* The id at `number` of the distribution: in the order of ids, or, if it is cut, of the probabilities. */
+static int32_t id_at(const double *p, bool ordered, double number)
 {
-	static const struct sampling settings[] = {
-		{.temperature = 1, .top_p = 1},
-		{.temperature = 0.5, .top_p = 0.75},
-		{.temperature = 1.25, .top_p = 1, .top_k = 9},
-		{.temperature = 2, .top_p = 0.875, .top_k = 40},
-		{.temperature = 0, .top_p = 1},
-	};
-	struct sampler_room *room;
-	struct error err = {0};
+	bool taken[VOCAB] = {false};
+	double sum = 0;
+	int32_t id = 0;
+
+	for (int n = 0; n < VOCAB && sum <= number; n++) {
+		id = ordered ? -1 : n;
+		for (int32_t i = 0; ordered && i < VOCAB; i++)
+			if (!taken[i] && (id < 0 || p[i] > p[id]))
+				id = i;
+		taken[id] = true;
+		sum += p[id];
+	}
+	return id;
+}
+
+static void test_sample__a_seed_and_the_token_s_number_determine_the_id(void **state)
+{
+	static const struct {
+		float temperature, top_p;
+		int top_k;
+	} cases[] = {{1, 1, 0}, {0.5f, 0.75f, 0}, {1.25f, 1, 9}, {2, 0.875f, 40}};
+	double logit[VOCAB], p[VOCAB];
 	struct sample_bed b;
 
 	(void)state;
 	open_bed(&b, false);
-	must(sampler_room_create(&room, VOCAB, &err), &err);
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		for (uint32_t n = 0; n < 300; n++) {
-			struct sampling s = settings[i];
+	final_logits(&b, logit);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sample_row *row = &b.row[0];
 
-			s.seed = 3 + i;
-			b.row[0].temperature = (float)s.temperature;
-			b.row[0].top_p = (float)s.top_p;
-			b.row[0].top_k = (int32_t)s.top_k;
-			b.row[0].seed = s.seed;
-			b.row[0].index = n;
+		row->temperature = cases[i].temperature;
+		row->top_p = cases[i].top_p;
+		row->top_k = cases[i].top_k;
+		row->seed = 3 + i;
+		distribution(logit, row, p);
+		for (row->index = 0; row->index < 300; row->index++) {
+			const double number = ((double)random_u32(row->seed, 0, row->index) + 0.5) * 0x1p-32;
+
 			sample(&b);
-			assert_int_equal(b.results[0].id, sampling_choose(&s, room, b.logits, VOCAB, n));
+			assert_int_equal(b.results[0].id, id_at(p, row->top_k || row->top_p < 1, number));
 		}
-	sampler_room_destroy(&room);
+	}
 	close_bed(&b);
 }
 
@@ -562,7 +576,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sample__ids_follow_the_distribution),
-		cmocka_unit_test(test_sample__the_same_seed_draws_the_ids_of_the_sampler_of_generate),
+		cmocka_unit_test(test_sample__a_seed_and_the_token_s_number_determine_the_id),
 		cmocka_unit_test(test_sample__of_equal_logits_the_lowest_id_is_greedy),
 		cmocka_unit_test(test_sample__penalties_and_bias_change_the_logits),
 		cmocka_unit_test(test_sample__log_probabilities_are_those_of_the_model),

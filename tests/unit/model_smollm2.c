@@ -3,9 +3,9 @@
 #include "unit/test.h"
 #include <math.h>
 #include "model/cpu/cpu.h"
-#include "model/generation/generator.h"
-#include "model/model.h"
 #include "model/backend/plan_backend.h"
+#include "model/decoder/paged_step.h"
+#include "model/model.h"
 #include "text/tokenizer/tokenizer.h"
 #include "unit/must.h"
 
@@ -154,18 +154,54 @@ static void test_smollm2__mean_loss_in_blocks(void **state)
 	assert_true(fabs(mean_loss(*state) - 2.228) < 0.03);
 }
 
-struct taken {
-	int32_t id[32];
-	size_t count;
-};
+enum { PAGE = 16 };
 
-static bool take(void *arg, int32_t id, const float *logits)
+/* Steps of one sequence, whose pages are in ascending order. */
+static struct paged_step *open_steps(struct bed *b)
 {
-	struct taken *t = arg;
+	const struct paged_step_options o = {.most = {.rows = ROWS,
+						      .outputs = 1,
+						      .sequences = 1,
+						      .pages = ROWS / PAGE,
+						      .vocab = b->model->shape.vocab,
+						      .page_tokens = PAGE},
+					     .places = 1};
+	struct paged_step *s;
+	struct error err = {0};
 
-	(void)logits;
-	t->id[t->count++] = id;
-	return t->count < 24;
+	must(paged_step_create(&s, b->model, &b->back, &o, &err), &err);
+	must(paged_step_pages(s, 1 + ROWS / PAGE, &err), &err);
+	return s;
+}
+
+/* Logits of the last of `count` tokens from position `begin` on. */
+static const float *feed(struct paged_step *s, const int32_t *token, int32_t count, int32_t begin)
+{
+	const int32_t first[2] = {0, count}, keys = begin + count, output = count - 1;
+	int32_t position[ROWS], slot[ROWS], page[ROWS / PAGE];
+	struct paged_rows rows = {.token = token,
+				  .position = position,
+				  .slot = slot,
+				  .begin = first,
+				  .keys = &keys,
+				  .page = page,
+				  .output = &output,
+				  .rows = count,
+				  .sequences = 1,
+				  .outputs = 1,
+				  .page_ld = ROWS / PAGE,
+				  .keys_most = keys,
+				  .page_tokens = PAGE};
+	struct error err = {0};
+
+	for (int32_t i = 0; i < count; i++) {
+		position[i] = begin + i;
+		slot[i] = PAGE + begin + i;
+	}
+	for (int32_t i = 0; i < ROWS / PAGE; i++)
+		page[i] = 1 + i;
+	must(paged_step_forward(s, &rows, &err), &err);
+	return paged_step_logits(s).data;
 }
 
 /* Logits of one row after the other, rounded to bytes before each product, are near those of many rows at
@@ -173,24 +209,32 @@ static bool take(void *arg, int32_t id, const float *logits)
 static void test_smollm2__rows_one_by_one_lose_little_to_rounding(void **state)
 {
 	struct bed *b = *state;
-	const float *logits;
-	struct generator *g;
-	struct error err = {0};
+	struct paged_step *s;
 	double loss = 0;
 
 	if (!b->model)
 		skip();
-	must(generator_create(&g, b->model, &b->back, ROWS, &err), &err);
-	for (size_t i = 0; i + 1 < b->ids.count; i++) {
+	s = open_steps(b);
+	for (int32_t i = 0; i + 1 < (int32_t)b->ids.count; i++) {
+		const float *logits = feed(s, &b->ids.id[i], 1, i);
 		double sum = 0;
 
-		must(generator_feed(g, &b->ids.id[i], 1, &logits, &err), &err);
 		for (int64_t j = 0; j < b->model->shape.vocab; j++)
 			sum += exp((double)logits[j]);
 		loss += log(sum) - (double)logits[b->ids.id[i + 1]];
 	}
-	generator_release(&g);
+	paged_step_release(&s);
 	assert_true(fabs(loss / (double)(b->ids.count - 1) - 2.228) < 0.03);
+}
+
+static int32_t likeliest(const float *logits, int64_t vocab)
+{
+	int64_t best = 0;
+
+	for (int64_t i = 1; i < vocab; i++)
+		if (logits[i] > logits[best])
+			best = i;
+	return (int32_t)best;
 }
 
 /* transformers, from the same file: model.generate(ids, max_new_tokens=24, do_sample=False). */
@@ -199,20 +243,22 @@ static void test_smollm2__greedy_text_is_the_reference_s(void **state)
 	static const int32_t prompt[] = {504, 3575, 282, 4649, 314}; /* The capital of France is */
 	static const int32_t expected[] = {7042, 30, 198, 198, 504, 2988, 314, 42,  216, 34, 32, 33,
 					   40,	 29, 32,  33,  29,  34,	  34,  216, 33,	 34, 42, 33};
-	const struct generate_options o = {.sampling = {.top_p = 1}, .tokens = 24, .vocab = 49152};
+	enum { PROMPT = sizeof(prompt) / sizeof(prompt[0]), TEXT = sizeof(expected) / sizeof(expected[0]) };
 	struct bed *b = *state;
-	struct taken taken = {0};
-	enum generate_end end;
-	struct generator *g;
-	struct error err = {0};
+	const float *logits;
+	struct paged_step *s;
 
 	if (!b->model)
 		skip();
-	must(generator_create(&g, b->model, &b->back, 40, &err), &err);
-	must(generate(g, prompt, sizeof(prompt) / sizeof(prompt[0]), &o, take, &taken, &end, &err), &err);
-	generator_release(&g);
-	assert_int_equal(taken.count, 24);
-	assert_memory_equal(taken.id, expected, sizeof(expected));
+	s = open_steps(b);
+	logits = feed(s, prompt, PROMPT, 0);
+	for (int32_t i = 0; i < TEXT; i++) {
+		const int32_t id = likeliest(logits, b->model->shape.vocab);
+
+		assert_int_equal(id, expected[i]);
+		logits = feed(s, &id, 1, PROMPT + i);
+	}
+	paged_step_release(&s);
 }
 
 int main(void)

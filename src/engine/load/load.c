@@ -55,6 +55,7 @@ static struct paged_step_options step_options(const struct loaded *l, const stru
 		.cache_e4m3 = o->cache_e4m3,
 		.counts = o->penalties,
 		.replays = l->back.kind == BACKEND_GPU,
+		.deterministic = o->deterministic,
 	};
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of single rows to the KV cache. A KV head's keys are split over blocks. The query heads that
+ * Attention of a row to the pages of its sequence. A KV head's keys are split over blocks. The query heads that
  * share a KV head are processed together, so each key and value is read once. All threads load 8192 /
- * head_dim keys and values into shared memory, with the next ones already in flight. Each warp takes one
- * query head and its part of the keys.
+ * head_dim keys and values into shared memory, with the next ones already in flight, and the page numbers of
+ * those after them. Each warp takes one query head and its part of the keys.
  * The block with the last key first computes the cache's new row. If there are several splits, the one that
  * ends last adds them up in order, so the bits do not depend on which one that is.
  */
@@ -11,14 +11,13 @@
 #define KERNEL_DECODE_ATTENTION_CUH
 #include "kernel/decode/linear.cuh"
 
-#define ATTEND_PAIRS 4 /* maximum number of pairs of neighbours that a lane sums */
-#define ROTATE_PAIRS 4 /* maximum number of pairs per lane; heads have up to 256 elements */
+#define ATTEND_PAIRS 2 /* maximum number of pairs of neighbours that a lane sums */
+#define ROTATE_PAIRS 2 /* maximum number of pairs per lane; heads have up to 128 elements */
 
 struct split {
 	uint32_t head, group; /* KV head; number of query heads that share it */
 	uint32_t first, end;  /* range of keys */
 	uint32_t index, count;
-	uint16_t *row; /* BF16 output; NULL: F32 output in o or in parts */
 };
 
 /* Shared memory of a block in attention. A tile holds keys or values in BF16. Its rows are 16 bytes longer
@@ -92,12 +91,22 @@ static __device__ __forceinline__ void rotate(const struct decode_attend_args *a
 	}
 }
 
-static __device__ __forceinline__ void attend_stage(const struct decode_attend_args *a, const struct split *p, const struct attend_room *s)
+/* The row of the cache that holds a position. */
+static __device__ __forceinline__ uint32_t attend_row(const struct decode_attend_args *a, uint32_t position)
+{
+	const uint32_t page = (uint32_t)a->page[position >> a->page_bits];
+
+	return (page << a->page_bits) + (position & ((1u << a->page_bits) - 1));
+}
+
+/* `new_row`: the cache's row of the position. */
+static __device__ __forceinline__ void attend_stage(const struct decode_attend_args *a, const struct split *p, const struct attend_room *s,
+						    uint32_t new_row)
 {
 	const struct decode_heads *h = &a->heads;
 	const uint32_t dim = h->head_dim, own = p->end == a->position + 1 ? p->group + 2 : p->group;
 	const float *k = a->qkv + (uint64_t)(h->heads + p->head) * dim, *v = k + (uint64_t)h->kv_heads * dim;
-	uint16_t *row = a->kv + (uint64_t)a->position * 2 * h->kv_heads * dim + p->head * dim;
+	uint16_t *row = a->kv + (uint64_t)new_row * 2 * h->kv_heads * dim + p->head * dim;
 
 	__syncthreads();
 	for (uint32_t i = threadIdx.x / 32; i < own; i += DECODE_WARPS) {
@@ -116,9 +125,24 @@ static __device__ __forceinline__ void attend_stage(const struct decode_attend_a
 /* Keys and values that a thread has in flight: eight elements of each. */
 struct attend_flight {
 	uint4 key[DECODE_KEYS], value[DECODE_KEYS];
+	uint32_t row[DECODE_KEYS]; /* the cache's rows of the keys that are loaded next */
 };
 
-/* Loads keys from .. end, of those that belong to the same tile as key `first`. */
+/* Looks up the rows of the tile that begins with key `first`. */
+static __device__ __forceinline__ void attend_look_up(const struct decode_attend_args *a, uint32_t first, uint32_t end, struct attend_flight *f)
+{
+	const uint32_t lanes = a->heads.head_dim / 8, groups = DECODE_THREADS / lanes;
+
+#pragma unroll
+	for (uint32_t j = 0; j < DECODE_KEYS; j++) {
+		const uint32_t at = first + threadIdx.x / lanes + j * groups;
+
+		if (at < end)
+			f->row[j] = attend_row(a, at);
+	}
+}
+
+/* Loads keys from .. end, of those that belong to the same tile as key `first`. Their rows are looked up. */
 static __device__ __forceinline__ void attend_load(const struct decode_attend_args *a, uint32_t head, uint32_t first, uint32_t from,
 						   uint32_t end, struct attend_flight *f)
 {
@@ -128,7 +152,7 @@ static __device__ __forceinline__ void attend_load(const struct decode_attend_ar
 #pragma unroll
 	for (uint32_t j = 0; j < DECODE_KEYS; j++) {
 		const uint32_t at = first + threadIdx.x / lanes + j * groups;
-		const uint16_t *k = a->kv + at * ld + head * dim + threadIdx.x % lanes * 8;
+		const uint16_t *k = a->kv + f->row[j] * ld + head * dim + threadIdx.x % lanes * 8;
 
 		if (at >= from && at < end) {
 			f->key[j] = __ldcg((const uint4 *)k);
@@ -247,9 +271,7 @@ static __device__ __forceinline__ void attend_put(const struct decode_attend_arg
 			total += factor * s->total[w];
 			all += factor * s->sums[w * dim + d];
 		}
-		if (p->row) {
-			p->row[head * dim + d] = to_bf16(all / total);
-		} else if (p->count == 1) {
+		if (p->count == 1) {
 			a->o[head * dim + d] = all / total;
 		} else {
 			part[d] = all;
@@ -261,7 +283,7 @@ static __device__ __forceinline__ void attend_put(const struct decode_attend_arg
 	}
 }
 
-/* q must be staged, and the first keys loaded. The block processes up to one query head per warp at a time.
+/* q must be staged, the first keys loaded, and the rows of those after them looked up. The block processes up to one query head per warp at a time.
  * If there are fewer heads, several warps share a head and take equal parts of the keys. */
 static __device__ __forceinline__ void attend_split(const struct decode_attend_args *a, const struct split *p,
 						    const struct attend_room *s, struct attend_flight *f)
@@ -271,16 +293,21 @@ static __device__ __forceinline__ void attend_split(const struct decode_attend_a
 	for (uint32_t head0 = 0; head0 < p->group; head0 += DECODE_WARPS) {
 		const uint32_t heads = p->group - head0 < DECODE_WARPS ? p->group - head0 : DECODE_WARPS;
 		const uint32_t parts = DECODE_WARPS / heads;
-		struct attend_sum sum = {-1e30f, 0, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}}; /* not -inf: -inf - -inf is NaN */
+		struct attend_sum sum = {-1e30f, 0, {{0, 0}, {0, 0}}}; /* not -inf: -inf - -inf is NaN */
 
-		if (head0)
+		if (head0) {
+			attend_look_up(a, p->first, p->end, f);
 			attend_load(a, p->head, p->first, p->first, p->end, f);
+			attend_look_up(a, p->first + stride, p->end, f);
+		}
 		for (uint32_t first = p->first; first < p->end; first += stride) {
 			const uint32_t keys = p->end - first < stride ? p->end - first : stride;
 
 			attend_tile(s, dim, keys, f);
-			if (first + stride < p->end)
+			if (first + stride < p->end) {
 				attend_load(a, p->head, first + stride, first + stride, p->end, f);
+				attend_look_up(a, first + 2 * stride, p->end, f);
+			}
 			if (warp < heads * parts)
 				attend_keys(s, s->q + (head0 + warp % heads) * dim, dim, keys * (warp / heads) / parts,
 					    keys * (warp / heads + 1) / parts, &sum);
@@ -351,45 +378,25 @@ static __device__ __forceinline__ int attend(const struct decode_attend_args *a,
 	const struct decode_heads *h = &a->heads;
 	const uint32_t group = h->heads / h->kv_heads;
 	const struct attend_room m = attend_room_of(h, s);
+	const uint32_t stride = DECODE_KEYS * DECODE_THREADS * 8 / h->head_dim;
 	uint32_t each, splits = attend_splits(a->position + 1, h->kv_heads, &each);
 
 	for (uint32_t item = blockIdx.x; item < splits * h->kv_heads; item += gridDim.x) {
-		struct split p = {item % h->kv_heads, group, item / h->kv_heads * each, 0, item / h->kv_heads, splits, NULL};
+		struct split p = {item % h->kv_heads, group, item / h->kv_heads * each, 0, item / h->kv_heads, splits};
+		const uint32_t new_row = attend_row(a, a->position);
 		struct attend_flight f = {0};
 
 		p.end = p.first + each < a->position + 1 ? p.first + each : a->position + 1;
+		attend_look_up(a, p.first, p.end, &f);
 		/* load cached keys without waiting for the new row */
 		attend_load(a, p.head, p.first, p.first, p.end < a->position ? p.end : a->position, &f);
-		attend_stage(a, &p, &m);
+		attend_stage(a, &p, &m, new_row);
 		attend_load(a, p.head, p.first, a->position, p.end, &f);
+		attend_look_up(a, p.first + stride, p.end, &f);
 		attend_split(a, &p, &m, &f);
 		if (splits > 1 && attend_arrive(a, &p, s->notes))
 			attend_join(a, &p);
 	}
 	return blockIdx.x < splits * h->kv_heads;
-}
-
-/* Attention of a prompt's rows, which are after RoPE and already in the cache. A block takes one row and KV
- * head at a time, longest first. */
-static __device__ __forceinline__ void attend_rows(const struct decode_rows_args *r, const struct room *s)
-{
-	const struct decode_heads *h = &r->heads;
-	const uint32_t group = h->heads / h->kv_heads, dim = h->head_dim;
-	const struct decode_attend_args a = {NULL, NULL, NULL, NULL, r->kv, NULL, NULL, NULL, *h, 0, 0};
-	const struct attend_room m = attend_room_of(h, s);
-
-	for (uint32_t item = blockIdx.x; item < r->rows * h->kv_heads; item += gridDim.x) {
-		const uint32_t row = r->rows - 1 - item / h->kv_heads, head = item % h->kv_heads;
-		const uint16_t *q = r->q + (uint64_t)row * r->ld_q + head * group * dim;
-		const struct split p = {head, group, 0, r->begin + row + 1, 0, 1, r->o + (uint64_t)row * r->ld_o};
-		struct attend_flight f = {0};
-
-		attend_load(&a, head, 0, 0, p.end, &f);
-		__syncthreads();
-		for (uint32_t i = threadIdx.x; i < group * dim; i += DECODE_THREADS)
-			m.q[i] = bf16_at(q, i) * h->scale * 1.44269504f;
-		__syncthreads();
-		attend_split(&a, &p, &m, &f);
-	}
 }
 #endif

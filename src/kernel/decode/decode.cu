@@ -2,10 +2,9 @@
 /*
  * The kernels of decode.h. References: tests/gpu/ref_decode.c.
  *
- * decode_tokens is one kernel for a few tokens instead of a graph of some hundred kernels. A grid barrier
- * replaces the end of one kernel and the begin of the next. Each warp's ring of weights continues across it
- * (linear.cuh), so the memory is never idle. Every block determines the next token (the largest logit) by
- * itself.
+ * decode_token is one kernel for a token instead of a graph of some hundred kernels. A grid barrier replaces
+ * the end of one kernel and the begin of the next. Each warp's ring of weights continues across it
+ * (weight_ring.cuh), so the memory is never idle.
  */
 #include "kernel/decode/attention.cuh"
 
@@ -32,7 +31,7 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_linear(const __grid_const
 	const struct room s = room_of(shared, (a.map.adapters * a.map.rank + 3) / 4 * 4);
 	const int down = a.kind == DECODE_DOWN;
 	const struct rows r = rows_of_map(&a.map, down, a.kind == DECODE_SWIGLU);
-	const struct step step = {&a.map, a.x, a.residual, NULL, a.norm, a.out, a.u, a.best, a.eps, a.kind, a.limit};
+	const struct step step = {&a.map, a.x, a.residual, NULL, a.norm, a.out, a.u, a.eps, a.kind};
 	struct feed f;
 
 	feed_open(&f, rings_rows(&s), (char *)shared + a.ring, a.depth);
@@ -50,14 +49,6 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_attend(const __grid_const
 	const struct room s = room_of(shared, 0);
 
 	(void)attend(&a, &s);
-}
-
-ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_rows(const __grid_constant__ struct decode_rows_args a)
-{
-	extern __shared__ float4 shared[];
-	const struct room s = room_of(shared, 0);
-
-	attend_rows(&a, &s);
 }
 
 static __device__ uint32_t load_acquire(const uint32_t *p)
@@ -96,14 +87,21 @@ static __device__ void grid_barrier(uint32_t *counter, uint32_t *passed)
 	__syncthreads();
 }
 
-/* A block's state while it generates tokens, in shared memory. A turn is one token of the launch. */
+/* The last barrier: nobody waits, and the counter is 0 again after the launch. */
+static __device__ void grid_end(uint32_t *counter, uint32_t passed)
+{
+	if (threadIdx.x == 0 && atomicAdd(counter, 1u) == passed + gridDim.x - 1)
+		*counter = 0;
+}
+
+/* A block's state, in shared memory. */
 struct board {
-	struct decode_tokens_args a;
+	struct decode_token_args a;
 	struct decode_layer layer[2]; /* tables of two layers; layer l is at l % 2 */
 	struct decode_map head;
 	struct decode_attend_args attend;
-	struct order ready; /* the last layer whose table is loaded; layer_count: the head */
-	uint32_t u_max, infinite;
+	uint32_t ready; /* the last layer whose table is loaded; layer_count: the head */
+	uint32_t u_max;
 	struct feed feed[DECODE_WARPS]; /* saved here while attention uses the registers */
 };
 static_assert(sizeof(struct board) <= DECODE_BOARD, "what the host leaves room for");
@@ -114,11 +112,6 @@ static __device__ void copy_words(void *to, const void *from, uint32_t bytes)
 {
 	for (uint32_t i = threadIdx.x; i < bytes / 8; i += DECODE_THREADS)
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
-}
-
-static __device__ void copy_layer(struct board *b, uint32_t layer)
-{
-	copy_words(&b->layer[layer % 2], b->a.layers + layer, sizeof(struct decode_layer));
 }
 
 static __device__ uint64_t clock_now(void)
@@ -139,10 +132,7 @@ static __device__ __forceinline__ void stamp(const struct board *b, uint32_t ste
 /* The next part in the order. It does not skip the A of a linear layer without adapters. */
 static __device__ __forceinline__ struct order order_next(struct order o, uint32_t layers)
 {
-	if (o.layer == layers) {
-		o.turn++;
-		o.layer = o.part = 0;
-	} else if (++o.part == 8) {
+	if (++o.part == 8) {
 		o.layer++;
 		o.part = o.layer == layers;
 	}
@@ -157,10 +147,10 @@ static __device__ __forceinline__ int feed_next(struct feed *f)
 	struct order o;
 	struct rows r;
 
-	if (!b)
+	if (!b || f->order.layer == b->a.layer_count)
 		return 0;
 	o = order_next(f->order, b->a.layer_count);
-	if (o.turn > b->ready.turn || (o.turn == b->ready.turn && o.layer > b->ready.layer))
+	if (o.layer > b->ready)
 		return 0;
 	maps = o.layer == b->a.layer_count ? &b->head : &b->layer[o.layer % 2].qkv; /* four adjacent structs */
 	if (o.part % 2 == 0 && !maps[o.part / 2].adapters)
@@ -173,17 +163,16 @@ static __device__ __forceinline__ int feed_next(struct feed *f)
 
 /* The linear layer of a layer's step 0, 2, 3 or 4 (1 is attention), or the head. The first layer's input is
  * the token's row of the embedding. One block writes it to memory for the residual after attention. */
-static __device__ __forceinline__ struct step step_of(const struct board *b, uint32_t layer, uint32_t kind, int32_t id)
+static __device__ __forceinline__ struct step step_of(const struct board *b, uint32_t layer, uint32_t kind, const uint16_t *row)
 {
-	const struct decode_tokens_args *a = &b->a;
+	const struct decode_token_args *a = &b->a;
 	const struct decode_layer *l = &b->layer[layer % 2];
-	struct step s = {&l->qkv, a->x, NULL, NULL, l->norm1, a->qkv, a->u, a->best, a->heads.eps, DECODE_PLAIN, a->limit};
+	struct step s = {&l->qkv, a->x, NULL, NULL, l->norm1, a->qkv, a->u, a->heads.eps, DECODE_PLAIN};
 
 	if (layer == a->layer_count) {
 		s.map = &b->head;
 		s.norm = a->norm;
 		s.out = a->logits;
-		s.kind = DECODE_LOGITS;
 	} else if (kind == 2) {
 		s.map = &l->o;
 		s.x = a->o;
@@ -206,16 +195,15 @@ static __device__ __forceinline__ struct step step_of(const struct board *b, uin
 		s.kind = DECODE_ADD;
 	} else if (layer == 0) {
 		s.x = NULL;
-		s.row = a->embed + (uint64_t)(uint32_t)id * a->hidden;
+		s.row = row;
 		if (blockIdx.x == 0)
 			for (uint32_t i = threadIdx.x; i < a->hidden; i += DECODE_THREADS)
-				a->x[i] = bf16_at(s.row, i);
+				a->x[i] = row ? bf16_at(row, i) : 0;
 	}
 	return s;
 }
 
-static __device__ __forceinline__ void attention(struct board *b, struct feed *f, const struct room *s, uint32_t layer,
-						 uint32_t position)
+static __device__ __forceinline__ void attention(struct board *b, struct feed *f, const struct room *s, uint32_t layer)
 {
 	const struct decode_layer *l = &b->layer[layer % 2];
 	const int copies = layer + 1 < b->a.layer_count && threadIdx.x < sizeof(struct decode_layer) / 8;
@@ -229,80 +217,57 @@ static __device__ __forceinline__ void attention(struct board *b, struct feed *f
 		b->attend.q_norm = l->q_norm;
 		b->attend.k_norm = l->k_norm;
 		b->attend.kv = l->kv;
-		b->attend.position = position;
 	}
 	__syncthreads();
 	(void)attend(&b->attend, s);
 	if (copies)
 		((uint64_t *)&b->layer[(layer + 1) % 2])[threadIdx.x] = word;
 	if (threadIdx.x == 0)
-		b->ready.layer = layer + 1; /* read only after the barrier */
+		b->ready = layer + 1; /* read only after the barrier */
 	*f = b->feed[threadIdx.x / 32];
 }
 
-/* Every block determines the next token by itself. */
-static __device__ __forceinline__ int32_t choose(struct board *b, const struct room *s)
+/* The token's row of the embedding; NULL: the id is not in the vocabulary. */
+static __device__ const uint16_t *row_of_token(const struct decode_token_args *a)
 {
-	float best = 0;
-	int32_t id = -1;
+	int32_t id = *a->token;
 
-	if (threadIdx.x == 0)
-		b->infinite = 0;
-	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < gridDim.x; i += DECODE_THREADS) {
-		const float value = __ldcg(&b->a.best[i].value);
-		const int32_t candidate = __ldcg(&b->a.best[i].id);
-
-		if (__ldcg(&b->a.best[i].infinite))
-			b->infinite = 1;
-		if (is_better(value, candidate, best, id)) {
-			best = value;
-			id = candidate;
-		}
-	}
-	best_of_block(s, &best, &id);
-	return id < 0 ? 0 : id;
-}
-
-static __device__ int stops(const struct decode_tokens_args *a, int32_t id)
-{
-	for (uint32_t i = 0; i < a->stops; i++)
-		if (a->stop[i] == id)
-			return 1;
-	return 0;
+	if (id < 0)
+		id = (uint32_t)(-1 - id) < a->places ? a->last[-1 - id] : -1;
+	return (uint32_t)id < a->vocab ? a->embed + (uint64_t)id * a->hidden : NULL;
 }
 
 /* Called after the arguments and the first layer's table are copied. */
 static __device__ void board_open(struct board *b)
 {
-	const struct decode_tokens_args *a = &b->a;
-	const struct decode_attend_args attend = {a->qkv,  a->cos_sin, NULL,	 NULL, NULL, a->o,
-						  a->part, a->arrived, a->heads, 0,    0};
+	const struct decode_token_args *a = &b->a;
+	const struct decode_attend_args attend = {a->qkv, a->cos_sin, NULL, NULL, NULL, a->page, a->o, a->part, a->arrived,
+						  a->heads, (uint32_t)*a->position, a->page_bits};
 	const struct decode_map head = {a->head, NULL, NULL, {NULL, NULL, NULL}, {0, 0, 0}, {0, 0, 0}, a->vocab, a->hidden,
 					a->hidden, 0, 0, 0};
 	const struct decode_map *maps = &b->layer[0].qkv;
 
 	b->attend = attend;
 	b->head = head;
-	b->ready.turn = b->ready.layer = 0;
+	b->ready = 0;
 	b->u_max = 0;
 	for (int i = 0; i < 4; i++)
 		if (maps[i].adapters * maps[i].rank > b->u_max)
 			b->u_max = (maps[i].adapters * maps[i].rank + 3) / 4 * 4;
 }
 
-/* Runs one linear layer or attention, then the barrier. */
+/* Runs one linear layer or attention. The caller synchronizes the grid. */
 static __device__ __forceinline__ void take_step(struct board *b, struct feed *f, const struct room *s, uint32_t layer,
-						 uint32_t kind, uint32_t position, int32_t id, uint32_t *passed)
+						 uint32_t kind, const uint16_t *row, uint32_t *passed)
 {
 	const uint32_t number = 5 * layer + kind;
 
 	stamp(b, number, 0);
 	if (kind == 1) {
 		stamp(b, number, 1);
-		attention(b, f, s, layer, position);
+		attention(b, f, s, layer);
 	} else {
-		const struct step p = step_of(b, layer, kind, id);
+		const struct step p = step_of(b, layer, kind, row);
 		const uint32_t u = p.map->adapters * p.map->rank;
 
 		stage(s, p.x, p.row, p.norm, p.map->in);
@@ -316,24 +281,17 @@ static __device__ __forceinline__ void take_step(struct board *b, struct feed *f
 		}
 	}
 	stamp(b, number, 2);
-	grid_barrier(b->a.barrier, passed);
-	stamp(b, number, 3);
 }
 
-ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_tokens(const __grid_constant__ struct decode_tokens_args a)
+ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_token(const __grid_constant__ struct decode_token_args a)
 {
 	extern __shared__ float4 shared[];
 	struct board *b = (struct board *)shared;
-	uint32_t position = a.state->position, turn = 0, passed = 0, stopped = a.state->stopped;
-	int32_t id = a.state->token;
+	const uint16_t *row = row_of_token(&a);
+	uint32_t passed = 0;
 	struct room s;
 	struct feed f;
 
-	if (stopped) {
-		if (blockIdx.x == 0 && threadIdx.x == 0)
-			a.state->made = 0;
-		return;
-	}
 	copy_words(&b->a, &a, sizeof(a));
 	copy_words(&b->layer[0], a.layers, sizeof(struct decode_layer));
 	__syncthreads();
@@ -343,33 +301,18 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_tokens(const __grid_const
 	s = room_of(shared + DECODE_BOARD / 16, b->u_max);
 	feed_open(&f, rings_rows(&s), (char *)shared + b->a.ring, b->a.depth);
 	f.board = b;
-	f.order.turn = f.order.layer = 0;
+	f.order.layer = 0;
 	f.order.part = 0xffffffffu;
 	feed_fill(&f);
-	do {
-		for (uint32_t layer = 0, kind = 0; layer <= b->a.layer_count;) {
-			if (layer == b->a.layer_count) {
-				copy_layer(b, 0); /* table of the next token's first layer; staging waits for it */
-				if (threadIdx.x == 0 && turn + 1 < b->a.count) {
-					b->ready.turn = turn + 1;
-					b->ready.layer = 0;
-				}
-			}
-			take_step(b, &f, &s, layer, kind, position, id, &passed);
-			kind = kind == 4 || layer == b->a.layer_count ? 0 : kind + 1;
-			layer += kind == 0;
-		}
-		id = choose(b, &s);
-		stopped = stops(&b->a, id);
-		if (blockIdx.x == 0 && threadIdx.x == 0)
-			b->a.chosen[turn] = id;
-		position++;
-		turn++;
-	} while (turn < b->a.count && !stopped && !b->infinite);
-	copy_wait(0);
-	if (blockIdx.x == 0 && threadIdx.x == 0) {
-		const struct decode_state end = {id, position, turn, stopped, b->infinite ? turn : 0, {0, 0, 0}};
-
-		*b->a.state = end;
+	for (uint32_t layer = 0, kind = 0;;) { /* one call of take_step: its code is long */
+		take_step(b, &f, &s, layer, kind, row, &passed);
+		if (layer == b->a.layer_count)
+			break;
+		grid_barrier(b->a.barrier, &passed);
+		stamp(b, 5 * layer + kind, 3);
+		kind = kind == 4 ? 0 : kind + 1;
+		layer += kind == 0;
 	}
+	stamp(b, 5 * b->a.layer_count, 3);
+	grid_end(b->a.barrier, passed);
 }

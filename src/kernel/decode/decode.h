@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations of the decode kernels, which generate one token at a time at batch 1. Weights and the KV cache
- * are BF16. Everything else, sums included, is F32. Each SM has one block of DECODE_THREADS with
+ * Declarations of the decode kernels: the forward pass of one row over the paged KV cache. Weights and the KV
+ * cache are BF16. Everything else, sums included, is F32. Each SM has one block of DECODE_THREADS with
  * decode_shared() bytes of shared memory.
  *
  * - decode_linear: one linear layer, fused with the norm before it, bias, residual, SwiGLU and adapters.
- * - decode_attend: RoPE (and the head norm), the new row of the KV cache, and attention to the whole cache,
- *   split over blocks.
- * - decode_rows: attention of a prompt's rows to the KV cache.
- * - decode_tokens: whole tokens, one after the other, by one persistent grid. The launch is cooperative. The
- *   blocks synchronize at a barrier in device memory between steps, while the next steps' weights are already
- *   loading.
+ * - decode_attend: RoPE (and the head norm), the new row of the KV cache, and attention to the whole
+ * sequence, split over blocks.
+ * - decode_token: a whole token, by one persistent grid. The launch is cooperative. The blocks synchronize at
+ * a barrier in device memory between steps, while the next steps' weights are already loading.
+ *
+ * The KV cache of a layer is a matrix of rows (2 kv_heads head_dim): keys, then values. Position p of the
+ * sequence is its row (page[p >> page_bits] << page_bits) + p % (1 << page_bits).
  */
 #ifndef KERNEL_DECODE_DECODE_H
 #define KERNEL_DECODE_DECODE_H
@@ -28,10 +29,9 @@ enum {
 	DECODE_KEYS = 2,	/* keys that a thread has in flight */
 	DECODE_SPLIT_KEYS = 64, /* minimum number of keys in a split of the cache */
 	DECODE_SPLITS = 64,	/* maximum number of splits of a KV head's cache */
-	DECODE_STOPS = 8,
-	DECODE_BOARD = 3584, /* bytes of shared memory for a block's struct board */
-	DECODE_STAMPS = 4,   /* per step: begun, staged, computed, all blocks arrived */
-	DECODE_NOTES = 96,   /* words of shared memory for a block's notes */
+	DECODE_BOARD = 3584,	/* bytes of shared memory for a block's struct board */
+	DECODE_STAMPS = 4,	/* per step: begun, staged, computed, all blocks arrived */
+	DECODE_NOTES = 96,	/* words of shared memory for a block's notes */
 	DECODE_MISC =
 		(DECODE_NOTES + 12 * DECODE_WARPS + 3) / 4 * 4 /* notes, and the source of each warp's ring */
 };
@@ -56,7 +56,7 @@ struct decode_layer {
 	DEVICE_PTR(const uint16_t) norm2;
 	DEVICE_PTR(const uint16_t) q_norm; /* (head_dim); 0: absent */
 	DEVICE_PTR(const uint16_t) k_norm;
-	DEVICE_PTR(uint16_t) kv; /* (positions, 2 kv_heads head_dim): keys, then values */
+	DEVICE_PTR(uint16_t) kv; /* (rows, 2 kv_heads head_dim) */
 };
 static_assert(sizeof(struct decode_layer) == 424, "layout shared with nvcc");
 
@@ -64,38 +64,25 @@ enum decode_kind {
 	DECODE_PLAIN,  /* out = y */
 	DECODE_ADD,    /* out = residual + y */
 	DECODE_SWIGLU, /* y is gate, then up: out = silu(gate) * up */
-	DECODE_LOGITS, /* out = y, and best[block]: the largest logit of ids below `limit` */
 	DECODE_DOWN    /* u = A x */
 };
-
-/* The largest logit of one block's rows; of equal ones the lowest id. */
-struct decode_best {
-	float value;
-	int32_t id;	   /* -1: no row is below the limit */
-	uint32_t infinite; /* 1: a logit is NaN or infinite */
-	uint32_t reserved;
-};
-static_assert(sizeof(struct decode_best) == 16, "layout shared with nvcc");
 
 /* Any grid size. With adapters, a launch with DECODE_DOWN precedes the launch of the wanted kind. */
 struct decode_linear_args {
 	struct decode_map map;
-	DEVICE_PTR(const float) x;	     /* (in) */
-	DEVICE_PTR(const uint16_t) norm;     /* (in): norm weights for x; 0: no norm */
-	DEVICE_PTR(const float) residual;    /* (out); may be `out` */
-	DEVICE_PTR(float) out;		     /* (out); SWIGLU: (out / 2) */
-	DEVICE_PTR(float) u;		     /* (adapters * rank) */
-	DEVICE_PTR(struct decode_best) best; /* (grid); LOGITS only */
+	DEVICE_PTR(const float) x;	  /* (in) */
+	DEVICE_PTR(const uint16_t) norm;  /* (in): norm weights for x; 0: no norm */
+	DEVICE_PTR(const float) residual; /* (out); may be `out` */
+	DEVICE_PTR(float) out;		  /* (out); SWIGLU: (out / 2) */
+	DEVICE_PTR(float) u;		  /* (adapters * rank) */
 	float eps;
 	uint32_t kind;
-	uint32_t limit;
 	uint32_t depth, ring; /* depth and shared-memory offset of the rings */
-	uint32_t reserved;
 };
-static_assert(sizeof(struct decode_linear_args) == 168, "layout shared with nvcc");
+static_assert(sizeof(struct decode_linear_args) == 152, "layout shared with nvcc");
 
 struct decode_heads {
-	uint32_t heads, kv_heads, head_dim; /* head_dim: 16, 32, 64, 128 or 256 */
+	uint32_t heads, kv_heads, head_dim; /* head_dim: 64 or 128 */
 	float eps, scale;
 	uint32_t reserved;
 };
@@ -107,67 +94,47 @@ struct decode_attend_args {
 	DEVICE_PTR(const float) cos_sin; /* (positions, head_dim): cosines, then sines */
 	DEVICE_PTR(const uint16_t) q_norm;
 	DEVICE_PTR(const uint16_t) k_norm;
-	DEVICE_PTR(uint16_t) kv;      /* (positions, 2 kv_heads head_dim): row `position` is written */
-	DEVICE_PTR(float) o;	      /* (heads head_dim) */
-	DEVICE_PTR(float) part;	      /* (DECODE_SPLITS, heads, head_dim + 2) */
-	DEVICE_PTR(uint32_t) arrived; /* (kv_heads): 0 before and after */
+	DEVICE_PTR(uint16_t) kv;	/* (rows, 2 kv_heads head_dim): the row of `position` is written */
+	DEVICE_PTR(const int32_t) page; /* (position / page size + 1) */
+	DEVICE_PTR(float) o;		/* (heads head_dim) */
+	DEVICE_PTR(float) part;		/* (DECODE_SPLITS, heads, head_dim + 2) */
+	DEVICE_PTR(uint32_t) arrived;	/* (kv_heads): 0 before and after */
 	struct decode_heads heads;
-	uint32_t position, reserved;
+	uint32_t position, page_bits;
 };
-static_assert(sizeof(struct decode_attend_args) == 96, "layout shared with nvcc");
+static_assert(sizeof(struct decode_attend_args) == 104, "layout shared with nvcc");
 
-/* Rows begin .. begin + rows - 1 of a document. Each attends to the KV cache up to itself. The rows' keys and
- * values are already in the cache. Any grid size; shared memory as for decode_attend. */
-struct decode_rows_args {
-	DEVICE_PTR(const uint16_t) q; /* (rows, heads head_dim), ld_q: after RoPE */
-	DEVICE_PTR(uint16_t) kv;      /* (positions, 2 kv_heads head_dim), contiguous */
-	DEVICE_PTR(uint16_t) o;	      /* (rows, heads head_dim), ld_o */
-	uint64_t ld_q, ld_o;
-	struct decode_heads heads;
-	uint32_t rows, begin;
-};
-static_assert(sizeof(struct decode_rows_args) == 72, "layout shared with nvcc");
-
-struct decode_state {
-	int32_t token;	   /* next input token */
-	uint32_t position; /* position of that token */
-	uint32_t made;	   /* tokens that this launch generated */
-	uint32_t stopped;  /* 1: one of them was a stop token; later launches do nothing */
-	uint32_t infinite; /* first token with NaN or infinity in its logits, from 1; 0: none */
-	uint32_t reserved[3];
-};
-static_assert(sizeof(struct decode_state) == 32, "layout shared with nvcc");
-
-/* Cooperative launch. `barrier` must be 0 before each launch. position + count <= positions of the cache and
- * of cos_sin. */
-struct decode_tokens_args {
+/* Cooperative launch. The lists may be written by work that the stream ended before. position < positions of
+ * cos_sin. */
+struct decode_token_args {
 	DEVICE_PTR(const struct decode_layer) layers;
 	DEVICE_PTR(const uint16_t) embed; /* (vocab, hidden) */
 	DEVICE_PTR(const uint16_t) norm;  /* (hidden) */
 	DEVICE_PTR(const uint16_t) head;  /* (vocab, hidden) */
 	DEVICE_PTR(const float) cos_sin;
-	DEVICE_PTR(struct decode_state) state;
-	DEVICE_PTR(int32_t) chosen;	     /* (count) */
-	DEVICE_PTR(struct decode_best) best; /* (grid) */
-	DEVICE_PTR(uint32_t) barrier;
-	DEVICE_PTR(uint32_t) arrived; /* (kv_heads): 0 before and after */
-	DEVICE_PTR(float) x;	      /* (hidden): input of a layer */
-	DEVICE_PTR(float) x2;	      /* (hidden): after attention */
+	DEVICE_PTR(const int32_t)
+	token; /* (1): an id, or below 0: the id last[-1 - token]. Bad ids have zeros. */
+	DEVICE_PTR(const int32_t) last;	    /* (places) */
+	DEVICE_PTR(const int32_t) position; /* (1) */
+	DEVICE_PTR(const int32_t) page;	    /* (position / page size + 1) */
+	DEVICE_PTR(uint32_t) barrier;	    /* 0 before and after */
+	DEVICE_PTR(uint32_t) arrived;	    /* (kv_heads): 0 before and after */
+	DEVICE_PTR(float) x;		    /* (hidden): input of a layer */
+	DEVICE_PTR(float) x2;		    /* (hidden): after attention */
 	DEVICE_PTR(float) qkv;
 	DEVICE_PTR(float) o;
 	DEVICE_PTR(float) h;	    /* (ffn) */
 	DEVICE_PTR(float) u;	    /* (adapters * rank), maximum of all layers; 0: no adapters */
 	DEVICE_PTR(float) part;	    /* (DECODE_SPLITS, heads, head_dim + 2) */
-	DEVICE_PTR(float) logits;   /* (vocab): of the last input token */
-	DEVICE_PTR(uint64_t) trace; /* clocks of block 0, DECODE_STAMPS per step of the last token; 0: none */
+	DEVICE_PTR(float) logits;   /* (vocab) */
+	DEVICE_PTR(uint64_t) trace; /* clocks of block 0, DECODE_STAMPS per step; 0: none */
 	struct decode_heads heads;
-	uint32_t layer_count, hidden, vocab, limit; /* limit: only token ids below this are sampled */
-	uint32_t count;				    /* tokens to generate */
-	uint32_t depth, ring;			    /* depth and shared-memory offset of the rings */
-	uint32_t stops;
-	int32_t stop[DECODE_STOPS];
+	uint32_t layer_count, hidden, vocab, places;
+	uint32_t page_bits;
+	uint32_t depth, ring; /* depth and shared-memory offset of the rings */
+	uint32_t reserved;
 };
-static_assert(sizeof(struct decode_tokens_args) == 240, "layout shared with nvcc");
+static_assert(sizeof(struct decode_token_args) == 216, "layout shared with nvcc");
 
 #ifdef __CUDACC__
 __host__ __device__
@@ -186,10 +153,10 @@ static inline int decode_refuses_rows(uint64_t out, uint32_t in, uint32_t grid)
 	       (out / grid + 2) * (decode_padded(in) / DECODE_CHUNK) * DECODE_WARPS > UINT32_MAX;
 }
 
-/* True if the kernels do not support the head size. They support 16, 32, 64, 128 and 256. */
+/* True if the kernels do not support the head size. */
 static inline int decode_refuses_heads(int64_t dim)
 {
-	return dim < 16 || dim > 256 || (dim & (dim - 1)) != 0;
+	return dim != 64 && dim != 128;
 }
 
 /* Floats of a tile of keys or of values. */
@@ -226,8 +193,6 @@ static inline uint32_t decode_front(const struct decode_heads *h, uint32_t work,
 	const uint32_t attend = h ? decode_attend_floats(h) : 0;
 
 	work = attend > work ? attend : work;
-	if (work < 2 * DECODE_THREADS)
-		work = 2 * DECODE_THREADS; /* the search for the largest logit */
 	/* notes, the board, and the working memory of a step */
 	return (4 * (DECODE_MISC + u_max + work) + DECODE_BOARD + 15) / 16 * 16;
 }

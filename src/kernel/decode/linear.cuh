@@ -13,7 +13,7 @@
 #define STAGE_BATCH 5
 
 struct room {
-	float *notes;	/* 32 words for sums of warps, 32 free, 32 for the steps; then the rows of each warp's ring */
+	float *notes;	/* 32 words for sums of warps, 32 free, 32 for attention; then the rows of each warp's ring */
 	float *x;	/* the vector, with permuted chunks: see place_of */
 	float *u; /* A x of the adapters */
 };
@@ -67,12 +67,12 @@ static __device__ __forceinline__ uint32_t place_of(uint32_t four)
 }
 
 /* Four elements of the vector: F32 written by other blocks or, if x is NULL, BF16 from `row`. Elements past
- * the end are zeros. */
+ * the end are zeros, and so are all if there is neither. */
 static __device__ __forceinline__ float4 four_of(const float *x, const uint16_t *row, uint32_t in, uint32_t four)
 {
 	uint2 pairs;
 
-	if (4 * four >= in)
+	if (4 * four >= in || (!x && !row))
 		return make_float4(0, 0, 0, 0);
 	if (x)
 		return __ldcg((const float4 *)x + four);
@@ -148,9 +148,8 @@ struct step {
 	const float *x, *residual;
 	const uint16_t *row, *norm; /* row: a row of the embedding, used if x is NULL */
 	float *out, *u;
-	struct decode_best *best;
 	float eps;
-	uint32_t kind, limit;
+	uint32_t kind;
 };
 
 static __device__ __forceinline__ float eight(uint4 w, float4 low, float4 high, float sum)
@@ -290,65 +289,6 @@ static __device__ __forceinline__ float added_to(const struct step *a, uint32_t 
 	return a->map->bias ? bf16_at(a->map->bias, row) : 0;
 }
 
-/* Whether v is better: larger or, of equals, with the lower id. id -1: none. */
-static __device__ __forceinline__ int is_better(float v, int32_t id, float than, int32_t than_id)
-{
-	return id >= 0 && (than_id < 0 || v > than || (v == than && id < than_id));
-}
-
-/* Finds the best of the block's threads; the result is valid in thread 0. It overwrites x. */
-static __device__ __forceinline__ void best_of_block(const struct room *s, float *value, int32_t *id)
-{
-	float *values = s->x;
-	int32_t *ids = (int32_t *)s->x + DECODE_THREADS;
-
-	__syncthreads();
-	values[threadIdx.x] = *value;
-	ids[threadIdx.x] = *id;
-	for (uint32_t left = DECODE_THREADS; left > 1; left -= left / 2) {
-		const uint32_t half = left - left / 2;
-
-		__syncthreads();
-		if (threadIdx.x < left / 2 && is_better(values[threadIdx.x + half], ids[threadIdx.x + half], values[threadIdx.x],
-						    ids[threadIdx.x])) {
-			values[threadIdx.x] = values[threadIdx.x + half];
-			ids[threadIdx.x] = ids[threadIdx.x + half];
-		}
-	}
-	__syncthreads();
-	*value = values[0];
-	*id = ids[0];
-}
-
-static __device__ __forceinline__ void logits_out(const struct step *a, const struct rows *r, const struct room *s, float rstd)
-{
-	uint32_t *infinite = (uint32_t *)s->notes + 64;
-	float best = 0;
-	int32_t id = -1;
-
-	if (threadIdx.x == 0)
-		*infinite = 0;
-	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < r->all; i += DECODE_THREADS) {
-		const float v = y_of(a->map, r, s, i, rstd);
-		const int32_t row = (int32_t)(r->first + i);
-
-		a->out[row] = v;
-		if (!(fabsf(v) <= 3.402823466e38f))
-			*infinite = 1;
-		if ((uint32_t)row < a->limit && is_better(v, row, best, id)) {
-			best = v;
-			id = row;
-		}
-	}
-	best_of_block(s, &best, &id);
-	if (threadIdx.x == 0) {
-		const struct decode_best found = {best, id, *infinite, 0};
-
-		a->best[blockIdx.x] = found;
-	}
-}
-
 /* Computes a linear layer and writes its output. x must be staged. Only PLAIN adds a bias, only ADD a
  * residual. */
 static __device__ __forceinline__ void linear_out(struct feed *f, const struct step *a, int down, const struct room *s)
@@ -361,10 +301,6 @@ static __device__ __forceinline__ void linear_out(struct feed *f, const struct s
 	dots(f, &r, s);
 	if (a->norm)
 		rstd = rstd_of(s, m->in, a->eps);
-	if (a->kind == DECODE_LOGITS) {
-		logits_out(a, &r, s, rstd);
-		return;
-	}
 	for (uint32_t i = threadIdx.x; i < r.count; i += DECODE_THREADS) {
 		const uint32_t row = r.first + i;
 

@@ -178,10 +178,10 @@ static __device__ __forceinline__ void part_on(struct part *p)
 	part_place(p);
 }
 
-/* Position of a linear layer in the sequence of a launch. A turn is one token. In a layer, part 2 * l is the
- * A of linear layer l, and part 2 * l + 1 is its W. The head is part 1 after the layers. */
+/* Position of a linear layer in the sequence of a launch. In a layer, part 2 * l is the A of linear layer l,
+ * and part 2 * l + 1 is its W. The head is part 1 after the layers. */
 struct order {
-	uint32_t turn, layer, part;
+	uint32_t layer, part;
 };
 
 /* The ring of a warp. feed_next determines the part after this one. */

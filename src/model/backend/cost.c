@@ -42,15 +42,6 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 		(backward ? 3 : 1) * (double)b->tokens * width * (double)dtype_bytes(back->dtype, 1);
 }
 
-void cost_cached(struct backend *back, const struct attention *at, int64_t begin, int64_t rows)
-{
-	double pairs = (double)rows * (double)begin + (double)rows * (double)(rows + 1) / 2;
-
-	back->cost.flop += 4 * pairs * at->head_dim * at->heads;
-	back->cost.bytes += 2.0 * (double)(begin + rows) * at->kv_heads * at->head_dim *
-			    (double)dtype_bytes(back->dtype, 1);
-}
-
 /* One tile of scores per thread, and a second one for backward. A thread sums key gradients only for its own
  * items, so that needs no room. */
 enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,
@@ -62,12 +53,6 @@ enum status workspace_attention(struct backend *back, const struct batch *b, boo
 		.dtype = back->stat,
 	};
 	return arena_mat(back->arena, MEM_WORKSPACE, tile, "attention scores", err);
-}
-
-enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err)
-{
-	*scores = (struct mat){.rows = back->threads, .cols = keys, .dtype = back->stat};
-	return arena_mat(back->arena, MEM_WORKSPACE, scores, "attention scores with a KV cache", err);
 }
 
 void cost_paged(struct backend *back, const struct attention *at, const struct paged_rows *r)

@@ -10,7 +10,6 @@
 void cost_gemm(struct backend *back, const struct gemm *g);
 /* Pairs that the causal mask keeps: counted once forward, and 2.5 times backward (P is recomputed). */
 void cost_attention(struct backend *back, const struct attention *at, const struct batch *b, bool backward);
-void cost_cached(struct backend *back, const struct attention *at, int64_t begin, int64_t rows);
 /* Adds `times` reads or writes of every element of m. */
 void cost_touch(struct backend *back, const struct mat *m, double times);
 
@@ -20,7 +19,6 @@ enum { REDUCE_BLOCK = 65536 }; /* elements per partial sum */
  * with the arena's mark. */
 enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err);
-enum status workspace_cached(struct backend *back, int64_t keys, struct mat *scores, struct error *err);
 /* A CPU thread attends this many rows of a sequence to this many keys at once. */
 enum { CPU_PAGED_ROWS = 8, CPU_PAGED_TILE = 64 };
 /* Allocates the memory of steps within the limits. */

@@ -149,10 +149,6 @@ struct ops {
 	enum status (*attention_bwd)(struct backend *, const struct attention *, const struct batch *,
 				     struct mat qkv, struct mat o, struct mat lse, struct mat d_o,
 				     struct mat dqkv, struct error *);
-	/* Attention with a KV cache. q [n, heads d] are rows begin .. begin + n - 1 of one sequence. Its
-	 * keys and values up to the last of them are rows of kv [.., 2 kv_heads d]. */
-	enum status (*attention_cached)(struct backend *, const struct attention *, struct mat q,
-					struct mat kv, int64_t begin, struct mat o, struct error *);
 	/* The following operations generate text for many sequences (model/backend/paged.h). None waits,
 	 * except fetch_wait. */
 	/* Copies the lists to the room; a GPU uses the same addresses in each step. The host's lists may be

@@ -21,7 +21,8 @@ struct paged_rows {
 		*slot; /* [rows] row of the KV cache that gets this row's key and value; 0 for padding */
 	const int32_t *begin;  /* [sequences + 1] */
 	const int32_t *keys;   /* [sequences] position of the sequence's last row of this step, plus 1 */
-	const int32_t *page;   /* [sequences, page_ld] page numbers in the order of positions */
+	const int32_t *page;   /* [sequences, page_ld] page numbers in the order of positions; after paged_put
+				* on   a GPU only the first sequence's */
 	const int32_t *output; /* [outputs] rows that need logits; padding entries are 0 */
 	int64_t rows, sequences, outputs; /* a device launches its work for these numbers */
 	int64_t page_ld;

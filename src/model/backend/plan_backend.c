@@ -141,18 +141,6 @@ static enum status plan_attention_bwd(struct backend *back, const struct attenti
 	return st;
 }
 
-static enum status plan_attention_cached(struct backend *back, const struct attention *at, struct mat q,
-					 struct mat kv, int64_t begin, struct mat o, struct error *err)
-{
-	const struct arena_mark mark = arena_mark(back->arena);
-	struct mat scores;
-	enum status st = workspace_cached(back, begin + q.rows, &scores, err);
-
-	cost_cached(back, at, begin, q.rows);
-	arena_reset(back->arena, &mark);
-	return st;
-}
-
 static enum status plan_paged_put(struct backend *back, const struct paged_rows *host,
 				  const struct paged_room *room, struct paged_rows *out, struct error *err)
 {
@@ -304,7 +292,6 @@ static const struct ops plan_ops = {
 	.head_norm_rope_bwd = plan_head_norm_rope_bwd,
 	.attention = plan_attention,
 	.attention_bwd = plan_attention_bwd,
-	.attention_cached = plan_attention_cached,
 	.paged_put = plan_paged_put,
 	.paged_embed = plan_paged_embed,
 	.paged_rope = plan_paged_rope,

@@ -29,7 +29,6 @@ const struct ops cpu_ops = {
 	.head_norm_rope_bwd = cpu_head_norm_rope_bwd,
 	.attention = cpu_attention,
 	.attention_bwd = cpu_attention_bwd,
-	.attention_cached = cpu_attention_cached,
 	.paged_put = cpu_paged_put,
 	.paged_embed = cpu_paged_embed,
 	.paged_rope = cpu_paged_rope,

@@ -21,7 +21,6 @@ typedef double real;
 #define cpu_head_norm_rope_bwd cpu_head_norm_rope_bwd_f64
 #define cpu_attention cpu_attention_f64
 #define cpu_attention_bwd cpu_attention_bwd_f64
-#define cpu_attention_cached cpu_attention_cached_f64
 #define cpu_norm_row cpu_norm_row_f64
 #define cpu_rotate cpu_rotate_f64
 #define cpu_paged_embed cpu_paged_embed_f64
@@ -103,7 +102,6 @@ extern __typeof__(*((struct ops *)0)->head_norm_rope) cpu_head_norm_rope;
 extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) cpu_head_norm_rope_bwd;
 extern __typeof__(*((struct ops *)0)->attention) cpu_attention;
 extern __typeof__(*((struct ops *)0)->attention_bwd) cpu_attention_bwd;
-extern __typeof__(*((struct ops *)0)->attention_cached) cpu_attention_cached;
 extern __typeof__(*((struct ops *)0)->paged_embed) cpu_paged_embed;
 extern __typeof__(*((struct ops *)0)->paged_rope) cpu_paged_rope;
 extern __typeof__(*((struct ops *)0)->paged_attention) cpu_paged_attention;

@@ -171,11 +171,6 @@ static struct layer_run run_of(const struct pass *p)
 
 static enum status check_pass(const struct pass *p, struct error *err)
 {
-	if (p->cache && (p->batch->docs != 1 || p->cache->rows + p->batch->tokens > p->cache->kv[0].rows))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%lld rows and %lld more do not fit into the KV cache of %lld rows",
-				 (long long)p->cache->rows, (long long)p->batch->tokens,
-				 (long long)p->cache->kv[0].rows);
 	if (p->batch->doc_len_max > p->model->positions)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "a sequence has %lld rows, but the model has room for %lld",
@@ -183,11 +178,10 @@ static enum status check_pass(const struct pass *p, struct error *err)
 	return STATUS_OK;
 }
 
-/* Whether the work is independent of the step and of a cache's length, so that a device may repeat it as a
- * graph. */
+/* Whether the work is independent of the step, so that a device may repeat it as a graph. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->cache && !p->dropout;
+	return p->back->ops->span && !p->dropout;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -201,20 +195,14 @@ static enum status in_span(const struct pass *p, enum status (*run)(void *, stru
 static enum status layers_forward(void *arg, struct error *err)
 {
 	const struct pass *p = arg;
-	struct layer_run run = run_of(p);
-	struct layer_cache cache;
+	const struct layer_run run = run_of(p);
 	const int64_t layers = p->model->shape.layers;
 	struct layer_saved *saved = p->saved->layer;
 	enum status st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 
-	for (int64_t i = 0; !st && i < layers; i++) {
-		if (p->cache) {
-			cache = (struct layer_cache){.kv = p->cache->kv[i], .begin = p->cache->rows};
-			run.cache = &cache;
-		}
+	for (int64_t i = 0; !st && i < layers; i++)
 		st = layer_forward(&run, &p->model->layer[i], &saved[i],
 				   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
-	}
 	return st;
 }
 
@@ -227,8 +215,6 @@ enum status model_forward(const struct pass *p, struct error *err)
 		st = place_saved(p, err);
 	if (!st)
 		st = in_span(p, layers_forward, &own, p->saved->layer[0].x, err);
-	if (!st && p->cache)
-		p->cache->rows += p->batch->tokens;
 	return st;
 }
 

@@ -99,22 +99,13 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 {
 	const struct attention at = attention_of(run->shape);
 	struct backend *back = run->linear.back;
-	const int64_t q = s->o.cols;
-	enum status st;
 
-	if (!run->cache)
-		return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
-	st = back->ops->convert(back, mat_cols(&s->qkv, q, s->qkv.cols - q),
-				mat_rows(&run->cache->kv, run->cache->begin, s->qkv.rows), err);
-	if (st)
-		return st;
-	return back->ops->attention_cached(back, &at, mat_cols(&s->qkv, 0, q), run->cache->kv,
-					   run->cache->begin, s->o, err);
+	return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
 }
 
-/* From the layer's input to the input of gate and up. */
-static enum status forward_to_norm2(const struct layer_run *run, const struct layer *l,
-				    const struct layer_saved *s, struct error *err)
+/* From the layer's input to the input of SwiGLU. */
+static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
+				      const struct layer_saved *s, struct error *err)
 {
 	const struct linear_run *linear = &run->linear;
 	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
@@ -129,36 +120,20 @@ static enum status forward_to_norm2(const struct layer_run *run, const struct la
 		st = linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
 	if (!st)
 		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+	if (!st)
+		st = linear_forward(linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0}, s->u_gate_up,
+				    err);
 	return st;
-}
-
-/* From the layer's input to the input of SwiGLU. */
-static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
-				      const struct layer_saved *s, struct error *err)
-{
-	enum status st = forward_to_norm2(run, l, s, err);
-
-	return st ? st
-		  : linear_forward(&run->linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0},
-				   s->u_gate_up, err);
 }
 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
 			  struct mat out, struct error *err)
 {
 	struct backend *back = run->linear.back;
-	enum status st;
+	enum status st = forward_to_gate_up(run, l, saved, err);
 
-	if (run->cache) { /* nothing is saved for a backward pass */
-		st = forward_to_norm2(run, l, saved, err);
-		if (!st)
-			st = linear_forward_swiglu(&run->linear, &l->gate_up, saved->n2, saved->gate_up,
-						   saved->h, saved->u_gate_up, err);
-	} else {
-		st = forward_to_gate_up(run, l, saved, err);
-		if (!st)
-			st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
-	}
+	if (!st)
+		st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
 	if (!st)
 		st = linear_forward(&run->linear, &l->down, saved->h, out, saved->x2, saved->u_down, err);
 	return st;

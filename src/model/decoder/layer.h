@@ -41,19 +41,12 @@ struct layer_saved {
 	struct mat u_qkv, u_o, u_gate_up, u_down;
 };
 
-/* KV cache of one sequence in one layer. */
-struct layer_cache {
-	struct mat kv; /* [room, 2 kv_heads head_dim] */
-	int64_t begin; /* rows stored so far */
-};
-
 struct layer_run {
 	struct linear_run linear;
 	const struct shape *shape;
 	const struct batch *batch;
 	struct mat cos_sin; /* [positions, head_dim] */
 	enum recompute recompute;
-	const struct layer_cache *cache; /* NULL: no KV cache; each sequence of the batch is complete */
 };
 
 /* saved->x is the input. The output goes to `out`, which may be another layer's x. */

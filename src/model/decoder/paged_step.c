@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "model/backend/cost.h"
+#include "model/gpu/decode.h"
 #include "model/model.h"
 #include "model/tensor/matrix.h"
 
@@ -22,7 +23,9 @@ struct paged_step {
 	struct step_matrices m;
 	struct paged_layer *cache; /* [layers] */
 	struct attention attention;
+	struct decode *decode;	/* for steps with one row; NULL: not used */
 	struct paged_rows rows; /* of the last forward pass, as the operations read them */
+	struct mat logits;	/* of the last forward pass */
 	struct sample sample;	/* of the last call */
 	int turn;
 };
@@ -137,6 +140,8 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 		st = place_layers(s, err);
 	if (!st)
 		st = place_head(s, err);
+	if (!st && back->kind == BACKEND_GPU && !options->cache_e4m3 && !options->deterministic)
+		st = decode_create(&s->decode, m, back, s->cache, err);
 	if (st)
 		paged_step_release(out);
 	return st;
@@ -144,8 +149,10 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 
 void paged_step_release(struct paged_step **out)
 {
-	if (*out)
+	if (*out) {
+		decode_release(&(*out)->decode);
 		free((*out)->cache);
+	}
 	free(*out);
 	*out = NULL;
 }
@@ -306,13 +313,17 @@ enum status paged_step_forward(struct paged_step *s, const struct paged_rows *ro
 
 	if (!st)
 		st = s->back->ops->paged_put(s->back, rows, &s->room, &s->rows, err);
-	return st ? st : s->back->ops->replay(s->back, &work, err);
+	if (st)
+		return st;
+	if (s->decode && rows->rows == 1 && rows->sequences == 1 && rows->outputs == 1)
+		return decode_forward(s->decode, &s->rows, s->m.last, &s->logits, err);
+	s->logits = first_rows(s, s->rows.rows, s->rows.outputs).logits;
+	return s->back->ops->replay(s->back, &work, err);
 }
 
 enum status paged_step_sample(struct paged_step *s, const struct sample_lists *lists, int *turn,
 			      struct error *err)
 {
-	const struct step_matrices m = first_rows(s, s->rows.rows, s->rows.outputs);
 	enum status st;
 
 	if (lists->rows != s->rows.outputs)
@@ -320,12 +331,12 @@ enum status paged_step_sample(struct paged_step *s, const struct sample_lists *l
 				 "%lld rows are to be sampled, but a step has %lld outputs",
 				 (long long)lists->rows, (long long)s->rows.outputs);
 	s->sample = (struct sample){.room = &s->room,
-				    .logits = m.logits,
+				    .logits = s->logits,
 				    .lists = *lists,
 				    .vocab = s->options.most.vocab,
-				    .counts = m.counts,
-				    .last = m.last,
-				    .results = mat_rows(&m.results, 0, lists->rows)};
+				    .counts = s->m.counts,
+				    .last = s->m.last,
+				    .results = mat_rows(&s->m.results, 0, lists->rows)};
 	st = s->back->ops->sample(s->back, &s->sample, err);
 	*turn = s->turn;
 	s->turn = (s->turn + 1) % FETCHES;
@@ -349,5 +360,5 @@ enum status paged_step_history(struct paged_step *s, const struct sample_history
 
 struct mat paged_step_logits(const struct paged_step *s)
 {
-	return first_rows(s, s->rows.rows, s->rows.outputs).logits;
+	return s->logits;
 }

@@ -13,10 +13,11 @@
 struct model;
 struct paged_step_options {
 	struct paged_limits most;
-	int64_t places;	 /* sequences that `last` and the counts have room for; at least most.sequences */
-	bool cache_e4m3; /* KV cache in E4M3 with a scale per position and head */
-	bool counts;	 /* penalties are possible */
-	bool replays;	 /* capture steps as graphs (GPU) */
+	int64_t places;	    /* sequences that `last` and the counts have room for; at least most.sequences */
+	bool cache_e4m3;    /* KV cache in E4M3 with a scale per position and head */
+	bool counts;	    /* penalties are possible */
+	bool replays;	    /* capture steps as graphs (GPU) */
+	bool deterministic; /* the kernel of steps with one row, whose sums have another order, is not used */
 };
 
 struct paged_step;
@@ -42,6 +43,7 @@ enum status paged_step_results(struct paged_step *s, int turn, const struct samp
 			       struct error *err);
 /* Sets the tokens that the penalties of a place count. To be called before the place's first output. */
 enum status paged_step_history(struct paged_step *s, const struct sample_history *history, struct error *err);
-/* The logits [outputs, vocab] of the last forward pass in the activations' type, lent; for tests. */
+/* The logits [outputs, vocab] of the last forward pass, lent; for tests. In the activations' type, or F32 if
+ * the step was one row of model/gpu/decode.h. */
 struct mat paged_step_logits(const struct paged_step *s);
 #endif

@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include "kernel/decode/decode.h"
+#include "model/backend/cost.h"
 #include "model/gpu/backend.h"
+#include "model/gpu/paged/lists.h"
 
 enum {
 	BLOCKS_MAX = 1024, /* limit for the SMs of any device, for planning */
@@ -21,34 +23,23 @@ enum {
 	X(u, d->u_most)                                                                     \
 	X(part, (int64_t)DECODE_SPLITS * s->heads * (s->head_dim + 2))                      \
 	X(logits, s->vocab)                                                                 \
-	X(best, (int64_t)BLOCKS_MAX * (int64_t)(sizeof(struct decode_best) / sizeof(float)))\
-	X(made, (int64_t)(sizeof(struct made) / sizeof(float)))                             \
 	X(barrier, 1)                                                                       \
 	X(arrived, s->kv_heads)                                                             \
 	X(layers, s->layers * (int64_t)(sizeof(struct decode_layer) / sizeof(float)))
 /* clang-format on */
 
-/* Results of a launch, fetched by one copy. */
-struct made {
-	struct decode_state state;
-	int32_t chosen[DECODE_LAUNCH];
-};
-
 struct decode {
 	const struct model *model;
-	const struct cache *cache;
-	int64_t u_most; /* largest adapters * rank of a linear layer */
+	struct backend *back;
+	const struct paged_layer *cache; /* [layers] */
+	int64_t u_most;			 /* largest adapters * rank of a linear layer */
 	struct mat memory;
 	struct gpu_device *device; /* NULL while planning */
 	struct gpu_stream *stream;
 	struct gpu_kernel *kernel;
-	struct gpu_event *done[DECODE_FLIGHT];
-	void *made;   /* struct made [DECODE_FLIGHT], pinned */
-	void *logits; /* pinned; NULL until the first decode_logits */
-	struct decode_layer *layers;
-	struct decode_tokens_args args;
+	bool filled; /* the table of layers is on the device */
+	struct decode_token_args args;
 	unsigned blocks, shared_bytes;
-	uint64_t enqueued, fetched;
 };
 
 static int64_t most(int64_t a, int64_t b)
@@ -68,20 +59,12 @@ static int64_t tall_of(const struct shape *s)
 	return most(most(s->vocab, 2 * s->ffn), (s->heads + 2 * s->kv_heads) * s->head_dim);
 }
 
-enum status decode_check_heads(int64_t head_dim, struct error *err)
+/* Whether the kernels do not support the model. They read weights in BF16. */
+static bool refuses(const struct model *m)
 {
-	return decode_refuses_heads(head_dim)
-		       ? error_set(err, STATUS_UNSUPPORTED,
-				   "a GPU generates with a head size of 16, 32, 64, 128 or 256, but this "
-				   "model has %lld; use --device cpu, which supports any",
-				   (long long)head_dim)
-		       : STATUS_OK;
-}
+	const struct shape *s = &m->shape;
 
-/* Whether the kernels do not support the shape. */
-static bool refuses(const struct shape *s)
-{
-	return decode_refuses_heads(s->head_dim) || s->hidden % 8 || s->ffn % 8 ||
+	return m->e4m3 || decode_refuses_heads(s->head_dim) || s->hidden % 8 || s->ffn % 8 ||
 	       decode_refuses_rows((uint64_t)tall_of(s), (uint32_t)wide_of(s), BLOCKS_MAX);
 }
 
@@ -148,20 +131,26 @@ static uint32_t front_of(const struct decode *d, unsigned blocks)
 	return decode_front(&heads, work, (uint32_t)d->u_most);
 }
 
-static struct decode_tokens_args args_of(const struct decode *d)
+static uint32_t bits_of(int32_t page_tokens)
+{
+	uint32_t bits = 0;
+
+	while (1 << bits < page_tokens)
+		bits++;
+	return bits;
+}
+
+static struct decode_token_args args_of(const struct decode *d)
 {
 	const struct model *m = d->model;
 	const struct shape *s = &m->shape;
 
-	return (struct decode_tokens_args){
+	return (struct decode_token_args){
 		.layers = place(d, PLACE_layers),
 		.embed = address(m->embed.w.data),
 		.norm = address(m->norm.w.data),
 		.head = address(m->head.w.data),
 		.cos_sin = address(m->cos_sin.data),
-		.state = place(d, PLACE_made),
-		.chosen = place(d, PLACE_made) + offsetof(struct made, chosen),
-		.best = place(d, PLACE_best),
 		.barrier = place(d, PLACE_barrier),
 		.arrived = place(d, PLACE_arrived),
 		.x = place(d, PLACE_x),
@@ -198,67 +187,52 @@ static enum status open_device(struct decode *d, const struct backend *back, boo
 	if (*refused)
 		return STATUS_OK;
 	d->shared_bytes = decode_shared(front, depth);
-	st = gpu_kernel(d->device, &d->kernel, "decode", "decode_tokens", err);
-	for (int i = 0; !st && i < DECODE_FLIGHT; i++)
-		st = gpu_event_create(d->device, &d->done[i], err);
-	if (!st)
-		st = gpu_host_alloc(d->device, &d->made, DECODE_FLIGHT * sizeof(struct made), err);
+	st = gpu_kernel(d->device, &d->kernel, "decode", "decode_token", err);
 	if (st)
 		return st;
-	d->layers = calloc((size_t)d->model->shape.layers, sizeof(*d->layers));
-	if (!d->layers)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a table of layers");
 	d->args = args_of(d);
 	d->args.depth = depth;
 	d->args.ring = front;
-	return gpu_stream_fill32(d->stream, d->args.arrived, 0, (uint64_t)d->model->shape.kv_heads, err);
+	st = gpu_stream_fill32(d->stream, d->args.barrier, 0, 1, err);
+	return st ? st
+		  : gpu_stream_fill32(d->stream, d->args.arrived, 0, (uint64_t)d->model->shape.kv_heads, err);
 }
 
 enum status decode_create(struct decode **out, const struct model *m, struct backend *back,
-			  const struct cache *cache, struct error *err)
+			  const struct paged_layer *cache, struct error *err)
 {
+	const struct arena_mark mark = arena_mark(back->arena);
 	int64_t at[PLACES + 1];
 	bool refused = false;
 	struct decode *d;
 	enum status st;
 
 	*out = NULL;
-	if (refuses(&m->shape) || m->e4m3) /* the kernels read weights in BF16 */
+	if (refuses(m))
 		return STATUS_OK;
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a decoder");
 	d->model = m;
+	d->back = back;
 	d->cache = cache;
 	d->u_most = adapters_most(m);
 	lay_out(d, at);
 	d->memory = (struct mat){.rows = 1, .cols = at[PLACES], .dtype = DTYPE_F32};
-	st = arena_mat(back->arena, MEM_CACHE, &d->memory, "workspace of decode", err);
+	st = arena_mat(back->arena, MEM_SCRATCH, &d->memory, "workspace of decode", err);
 	if (!st && d->memory.data)
 		st = open_device(d, back, &refused, err);
-	if (st || refused)
+	if (st || refused) {
+		arena_reset(back->arena, &mark);
 		decode_release(&d);
+	}
 	*out = d;
 	return st;
 }
 
 void decode_release(struct decode **out)
 {
-	struct decode *d = *out;
-
-	if (!d)
-		return;
-	if (d->device)
-		gpu_stream_wait(d->stream, NULL); /* an error here has occurred and been reported before */
-	for (int i = 0; i < DECODE_FLIGHT; i++)
-		gpu_event_destroy(&d->done[i]);
-	if (d->device) {
-		gpu_host_free(d->device, &d->made);
-		gpu_host_free(d->device, &d->logits);
-	}
-	free(d->layers);
-	free(d);
+	free(*out);
 	*out = NULL;
 }
 
@@ -290,12 +264,12 @@ static gpu_ptr weight_of(const struct weight *w)
 	return w->w.rows ? address(w->w.data) : 0;
 }
 
-static void fill_layers(struct decode *d)
+static void fill_layers(const struct decode *d, struct decode_layer *layers)
 {
 	for (int64_t i = 0; i < d->model->shape.layers; i++) {
 		const struct layer *l = &d->model->layer[i];
 
-		d->layers[i] = (struct decode_layer){
+		layers[i] = (struct decode_layer){
 			.qkv = map_of(&l->qkv),
 			.o = map_of(&l->o),
 			.gate_up = map_of(&l->gate_up),
@@ -304,77 +278,97 @@ static void fill_layers(struct decode *d)
 			.norm2 = weight_of(&l->norm2),
 			.q_norm = weight_of(&l->q_norm),
 			.k_norm = weight_of(&l->k_norm),
-			.kv = address(d->cache->kv[i].data),
+			.kv = address(d->cache[i].kv.data),
 		};
 	}
 }
 
-enum status decode_begin(struct decode *d, int32_t token, int64_t position, const struct decode_ask *ask,
-			 struct error *err)
+/* Copies the table of layers to the device. */
+static enum status fill_table(struct decode *d, struct error *err)
 {
-	const struct decode_state state = {.token = token, .position = (uint32_t)position};
-	const int64_t vocab = d->model->shape.vocab;
+	const size_t count = (size_t)d->model->shape.layers;
+	struct decode_layer *layers = calloc(count, sizeof(*layers));
 	enum status st;
 
-	fill_layers(d);
-	d->args.limit = (uint32_t)(ask->vocab < vocab ? ask->vocab : vocab);
-	d->args.stops = 0;
-	for (size_t i = 0; i < ask->stops && d->args.stops < DECODE_STOPS; i++)
-		d->args.stop[d->args.stops++] = ask->stop[i];
-	st = gpu_stream_copy_to(d->stream, d->args.layers, d->layers,
-				(uint64_t)d->model->shape.layers * sizeof(*d->layers), err);
-	return st ? st : gpu_stream_copy_to(d->stream, d->args.state, &state, sizeof(state), err);
-}
-
-enum status decode_enqueue(struct decode *d, int64_t count, struct error *err)
-{
-	const unsigned slot = (unsigned)(d->enqueued % DECODE_FLIGHT);
-	struct made *made = (struct made *)d->made + slot;
-	enum status st = gpu_stream_fill32(d->stream, d->args.barrier, 0, 1, err);
-
-	d->args.count = (uint32_t)count;
+	if (!layers)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a table of layers");
+	fill_layers(d, layers);
+	st = gpu_stream_copy_to(d->stream, d->args.layers, layers, count * sizeof(*layers), err);
 	if (!st)
-		st = gpu_launch_together(d->kernel, d->stream, d->blocks, DECODE_THREADS, d->shared_bytes,
-					 &d->args, err);
-	if (!st)
-		st = gpu_stream_copy_from(d->stream, made, d->args.state, sizeof(*made), err);
-	if (!st)
-		st = gpu_event_record(d->done[slot], d->stream, err);
-	if (!st)
-		d->enqueued++;
+		st = gpu_stream_wait(d->stream, err); /* it may read from the table until then */
+	free(layers);
+	d->filled = !st;
 	return st;
 }
 
-enum status decode_fetch(struct decode *d, struct decode_made *out, struct error *err)
+static void cost_map(struct backend *back, const struct linear *l)
 {
-	const unsigned slot = (unsigned)(d->fetched % DECODE_FLIGHT);
-	const struct made *made = (const struct made *)d->made + slot;
-	enum status st = gpu_event_wait(d->done[slot], err);
+	const struct mat x = {.rows = 1, .cols = l->in, .dtype = DTYPE_F32};
+	const struct mat y = {.rows = 1, .cols = l->out, .dtype = DTYPE_F32};
+	const struct mat u = {.rows = 1, .cols = l->adapters * l->rank, .dtype = DTYPE_F32};
 
-	d->fetched++;
-	*out = (struct decode_made){0};
-	if (!st)
-		*out = (struct decode_made){.id = made->chosen,
-					    .count = made->state.made,
-					    .stopped = made->state.stopped != 0,
-					    .infinite = made->state.infinite};
-	return st;
+	cost_gemm(back, &(struct gemm){.a = x, .b = l->w.w, .d = y, .trans_b = true});
+	if (l->adapters)
+		cost_gemm(back, &(struct gemm){.a = x, .b = l->a.w, .d = u, .trans_b = true});
+	for (int i = 0; i < l->adapters; i++) {
+		const struct mat part = {.rows = 1, .cols = l->adapter[i].out, .dtype = DTYPE_F32};
+		const struct mat own = {.rows = 1, .cols = l->rank, .dtype = DTYPE_F32};
+
+		cost_gemm(back, &(struct gemm){.a = own, .b = l->adapter[i].b.w, .d = part, .trans_b = true});
+	}
 }
 
-int decode_in_flight(const struct decode *d)
+/* host: begin and keys of the row. */
+static void add_cost(const struct decode *d, const struct paged_rows *host)
 {
-	return (int)(d->enqueued - d->fetched);
+	const struct shape *s = &d->model->shape;
+	const struct attention at = {
+		.heads = (int)s->heads, .kv_heads = (int)s->kv_heads, .head_dim = (int)s->head_dim};
+	const struct mat x = {.rows = 1, .cols = s->hidden, .dtype = DTYPE_F32};
+	const struct mat y = {.rows = 1, .cols = s->vocab, .dtype = DTYPE_F32};
+
+	for (int64_t i = 0; i < s->layers; i++) {
+		const struct layer *l = &d->model->layer[i];
+
+		cost_map(d->back, &l->qkv);
+		cost_paged(d->back, &at, host);
+		cost_map(d->back, &l->o);
+		cost_map(d->back, &l->gate_up);
+		cost_map(d->back, &l->down);
+	}
+	cost_gemm(d->back, &(struct gemm){.a = x, .b = d->model->head.w, .d = y, .trans_b = true});
 }
 
-enum status decode_logits(struct decode *d, const float **logits, struct error *err)
+static enum status launch(struct decode *d, const struct paged_rows *rows, struct mat last, struct error *err)
 {
-	const uint64_t size = (uint64_t)d->model->shape.vocab * sizeof(float);
-	enum status st = d->logits ? STATUS_OK : gpu_host_alloc(d->device, &d->logits, size, err);
+	const struct paged_placed *placed = rows->lists;
+	enum status st = d->filled ? STATUS_OK : fill_table(d, err);
 
-	if (!st)
-		st = gpu_stream_copy_from(d->stream, d->logits, d->args.logits, size, err);
-	if (!st)
-		st = gpu_stream_wait(d->stream, err);
-	*logits = d->logits;
+	add_cost(d, &placed->host);
+	d->args.token = address(rows->token);
+	d->args.position = address(rows->position);
+	d->args.page = address(rows->page);
+	d->args.page_bits = bits_of(rows->page_tokens);
+	d->args.last = address(last.data);
+	d->args.places = (uint32_t)last.cols;
+	return st ? st
+		  : gpu_launch_together(d->kernel, d->stream, d->blocks, DECODE_THREADS, d->shared_bytes,
+					&d->args, err);
+}
+
+enum status decode_forward(struct decode *d, const struct paged_rows *rows, struct mat last,
+			   struct mat *logits, struct error *err)
+{
+	const int64_t vocab = d->model->shape.vocab;
+	enum status st = STATUS_OK;
+
+	if (d->device)
+		st = launch(d, rows, last, err);
+	else
+		add_cost(d, rows);
+	*logits = (struct mat){.rows = 1, .cols = vocab, .ld = vocab, .dtype = DTYPE_F32};
+	if (d->device)
+		logits->data = (void *)(uintptr_t)d->args.logits;
 	return st;
 }

@@ -36,7 +36,6 @@
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD) \
-	X(DECODE_ROWS, "decode", "decode_rows", GPU_PART_ATTENTION) \
 	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION) \
 	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION) \
 	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION) \

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the GPU's operations, which launch assay's kernels (kernel/train*.h say what each computes).
  * Costs are those of model/backend/plan_backend.c. */
-#include "kernel/decode/decode.h"
 #include "kernel/train/cross_entropy.h"
 #include "kernel/train/rows.h"
 #include "model/tensor/dtype.h"
-#include "model/gpu/decode.h"
 #include "model/gpu/internal.h"
 #include "model/gpu/paged/lists.h"
 
@@ -123,33 +121,6 @@ static enum status gpu_rows_copy(struct backend *back, struct mat from, struct m
 	cost_touch(back, scatter_add ? &from : &to, scatter_add ? 3 : 2);
 	return gather(back, scatter_add ? GPU_KERNEL_SCATTER_ADD : GPU_KERNEL_GATHER, from, to, row,
 		      scatter_add ? from.rows : to.rows, err);
-}
-
-static enum status gpu_attention_cached(struct backend *back, const struct attention *at, struct mat q,
-					struct mat kv, int64_t begin, struct mat o, struct error *err)
-{
-	const struct decode_rows_args args = {
-		.q = gpu_address(q.data),
-		.kv = gpu_address(kv.data),
-		.o = gpu_address(o.data),
-		.ld_q = (uint64_t)q.ld,
-		.ld_o = (uint64_t)o.ld,
-		.heads = {.heads = (uint32_t)at->heads,
-			  .kv_heads = (uint32_t)at->kv_heads,
-			  .head_dim = (uint32_t)at->head_dim,
-			  .scale = at->scale},
-		.rows = (uint32_t)q.rows,
-		.begin = (uint32_t)begin,
-	};
-	const uint64_t items = (uint64_t)q.rows * (uint64_t)at->kv_heads;
-	const unsigned sms = gpu_sm_count(gpu_of(back)->device);
-	enum status st = decode_check_heads(at->head_dim, err);
-
-	cost_cached(back, at, begin, q.rows);
-	if (st)
-		return st;
-	return gpu_run(back, GPU_KERNEL_DECODE_ROWS, items < sms ? (unsigned)items : sms, DECODE_THREADS,
-		       decode_front(&args.heads, 0, 0), &args, err);
 }
 
 static struct train_swiglu_args swiglu_args(struct mat gate_up, struct mat h)
@@ -295,7 +266,6 @@ const struct ops gpu_ops = {
 	.head_norm_rope_bwd = gpu_head_norm_rope_bwd,
 	.attention = gpu_attention_forward,
 	.attention_bwd = gpu_attention_bwd,
-	.attention_cached = gpu_attention_cached,
 	.paged_put = gpu_paged_put,
 	.paged_attention = gpu_paged_attention,
 	.gemm_swiglu = gpu_gemm_swiglu,

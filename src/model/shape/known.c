@@ -11,6 +11,8 @@
 /* Six heads share two KV heads, and head_dim is not hidden / heads, so that tests notice if these are
  * confused. */
 #define TINY .hidden = 96, .layers = 2, .heads = 6, .kv_heads = 2, .head_dim = 32, .ffn = 160, .vocab = 320
+/* The same with heads that a GPU generates text with. */
+#define TINY_64 .hidden = 96, .layers = 2, .heads = 6, .kv_heads = 2, .head_dim = 64, .ffn = 160, .vocab = 320
 #define SIZES(h, l, q, kv, d, f, v)                                                                          \
 	.hidden = h, .layers = l, .heads = q, .kv_heads = kv, .head_dim = d, .ffn = f, .vocab = v
 
@@ -19,6 +21,9 @@
 	X("tiny", QWEN2, TINY)                                                                     \
 	X("tiny-qwen3", QWEN3, TINY, .tied = true)                                                 \
 	X("tiny-llama", LLAMA3(8), TINY, .tied = true)                                             \
+	X("tiny-64", QWEN2, TINY_64)                                                               \
+	X("tiny-qwen3-64", QWEN3, TINY_64, .tied = true)                                           \
+	X("tiny-llama-64", LLAMA3(8), TINY_64, .tied = true)                                       \
 	X("smollm2-135m", .family = FAMILY_LLAMA, .norm_eps = 1e-5, .rope_theta = 1e5, .context = 8192, \
 	  SIZES(576, 30, 9, 3, 64, 1536, 49152), .tied = true)                                     \
 	X("qwen2-0.5b", QWEN2, SIZES(896, 24, 14, 2, 64, 4864, 151936), .tied = true)              \

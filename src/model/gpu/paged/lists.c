@@ -192,10 +192,14 @@ static int64_t put_pages(const struct paged_rows *r, struct work *w, int64_t at,
 	return at;
 }
 
-/* *words: end of the lists. */
+/* The end of the lists: page numbers, sequence after sequence. */
+struct tail {
+	int64_t page, end;
+};
+
 static enum status put_work(const struct backend *back, const struct paged_rows *r,
 			    const struct paged_room *room, const struct layout *l, int32_t *host,
-			    int64_t *words, struct error *err)
+			    struct tail *tail, struct error *err)
 {
 	const struct paged_work_rows rows = {.begin = r->begin,
 					     .keys = r->keys,
@@ -220,9 +224,11 @@ static enum status put_work(const struct backend *back, const struct paged_rows 
 
 	if (!st && paged_lists_tiled(back, r->rows))
 		st = put_tiles(&w, &rows, l, host, err);
-	if (!st)
-		*words = put_pages(r, &w, l->unit + (w.all.count + w.rest.count) * UNIT_WORDS, host);
-	return st;
+	if (st)
+		return st;
+	tail->page = l->unit + (w.all.count + w.rest.count) * UNIT_WORDS;
+	tail->end = put_pages(r, &w, tail->page, host);
+	return STATUS_OK;
 }
 
 static void put_rows(const struct paged_rows *r, const struct layout *l, uint32_t blocks, int32_t *host)
@@ -238,7 +244,7 @@ static void put_rows(const struct paged_rows *r, const struct layout *l, uint32_
 
 /* The step as operations see it. */
 static void place(const struct paged_rows *r, const struct paged_room *room, const struct layout *l,
-		  struct turn *t, struct paged_rows *out)
+		  const struct tail *tail, struct turn *t, struct paged_rows *out)
 {
 	const int32_t *device = room->lists.data;
 
@@ -261,7 +267,7 @@ static void place(const struct paged_rows *r, const struct paged_room *room, con
 	out->output = device + l->output;
 	out->begin = device + l->begin;
 	out->keys = device + l->keys;
-	out->page = NULL; /* only attention's units say where a sequence's pages are */
+	out->page = device + tail->page; /* attention's units say where other sequences' pages are */
 	out->room = room;
 	out->lists = &t->placed;
 }
@@ -278,7 +284,7 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	struct gpu_state *g = gpu_of(back);
 	enum status st = check(r, &room->limits, err);
 	struct turn *t;
-	int64_t words;
+	struct tail tail;
 
 	if (!st && g->paged && g->paged->words < room->lists.cols) {
 		st = gpu_stream_wait(g->stream, err);
@@ -295,15 +301,15 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	if (st)
 		return st;
 	put_rows(r, &l, blocks, t->host);
-	st = put_work(back, r, room, &l, t->host, &words, err);
+	st = put_work(back, r, room, &l, t->host, &tail, err);
 	if (!st)
 		st = gpu_stream_copy_to(g->stream, gpu_address(room->lists.data), t->host,
-					(uint64_t)words * sizeof(int32_t), err);
+					(uint64_t)tail.end * sizeof(int32_t), err);
 	if (!st)
 		st = gpu_event_record(t->copied, g->stream, err);
 	if (st)
 		return st;
 	t->used = true;
-	place(r, room, &l, t, out);
+	place(r, room, &l, &tail, t, out);
 	return STATUS_OK;
 }
