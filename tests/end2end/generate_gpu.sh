@@ -4,7 +4,7 @@
 . "$(dirname "$0")/gpus.sh"
 FAKE_NVML_FILE=$root/tests/fake/h100.json
 
-expect 0 make-model --shape tiny --seed 3 --out tiny || { cat err; exit 1; }
+expect 0 make-model --shape tiny-64 --seed 3 --out tiny || { cat err; exit 1; }
 if ! expect 0 tokens tiny x && says 'built without tokenizers' err; then
 	echo "1..0 # SKIP this build has no tokenizers"
 	exit 0
@@ -13,8 +13,8 @@ if ! "$assay" list kernels | grep -q decode; then
 	echo "1..0 # SKIP this build has no kernels"
 	exit 0
 fi
-expect 0 make-model --shape tiny-qwen3 --seed 3 --out tiny-qwen3
-expect 0 make-model --shape tiny-llama --seed 3 --out tiny-llama
+expect 0 make-model --shape tiny-qwen3-64 --seed 3 --out tiny-qwen3
+expect 0 make-model --shape tiny-llama-64 --seed 3 --out tiny-llama
 text() { sed -n 's/^ "text": //p' "$1"; }
 ids() { tr -d ' \n' < "$1" | sed -n 's/.*"ids":\[\([0-9,]*\)\].*/\1/p'; }
 # same NAME ARGS..: the GPU says what the CPU says
@@ -35,21 +35,20 @@ done
 ok "the device is named" says '"device": "NVIDIA H100' out
 ok "and the rate of its weights" says '"weights_gb_per_s"' out
 same "one token" tiny x --raw --tokens 1
-same "a prompt of one token, and a launch and one" tiny x --raw --tokens 9
+same "a prompt of one token" tiny x --raw --tokens 9
 same "a conversation" tiny "What is the weather?" --chat-template qwen2.5 --tokens 20
-# More than is read at once (GENERATE_ROWS_GPU): its second piece attends to the first.
+# More than a step has rows (LOAD_ROWS_GPU): the second step attends to what the first left in the cache.
 long=$(printf 'all work and no play %.0s' $(seq 110))
 same "a long prompt" tiny "$long" --raw --tokens 3
 
-# The rate is that of tokens behind the first launch, which makes eight.
+# The rate is that of the tokens behind the first.
 figure() { sed -n "s/^ \"$1\": \([^,]*\),*/\1/p" out; }
-ok "a text of three launches" expect 0 generate tiny "It rains" --raw --tokens 24 --json --device gpu --no-cache
-ok "has the rate of sixteen tokens" eval '[ "$(figure steady_tokens)" = 16 ] && [ "$(figure tokens_per_s)" != null ]'
+ok "a text" expect 0 generate tiny "It rains" --raw --tokens 24 --json --device gpu --no-cache
+ok "has the rate of all tokens but the first" eval '[ "$(figure steady_tokens)" = 23 ] && [ "$(figure tokens_per_s)" != null ]'
 ok "with the time to the first token and that of tuning" eval '[ "$(figure tuning_s)" = 0.0 ] && awk -v s="$(figure first_token_s)" "BEGIN { exit !(s > 0 && s < 100) }"'
-ok "one of a launch" expect 0 generate tiny "It rains" --raw --tokens 8 --json --device gpu
+ok "one of a token" expect 0 generate tiny "It rains" --raw --tokens 1 --json --device gpu
 ok "has none" eval '[ "$(figure steady_tokens)" = 0 ] && [ "$(figure tokens_per_s)" = null ]'
-ok "as it says" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --device gpu && says "8 tokens after a prompt of [0-9]*: too short for a steady rate; [0-9.]* s to the first token, 0.00 s tuning; end: length" err'
-ok "token by token all but the first count" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --json --device gpu --temperature 1 && [ "$(figure steady_tokens)" = 7 ]'
+ok "as it says" eval 'expect 0 generate tiny "It rains" --raw --tokens 1 --device gpu && says "1 tokens after a prompt of [0-9]*: too short for a steady rate; [0-9.]* s to the first token, 0.00 s tuning; end: length" err'
 ok "on a CPU as well" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --json --device cpu && [ "$(figure steady_tokens)" = 7 ]'
 
 # Chosen at random, by the same rule from logits that differ in their last digits; and a text's own logits.
@@ -101,13 +100,13 @@ ok "cards that somebody hid are not missed" eval 'says "\"device\": \"cpu\"" out
 
 # Heads that its kernels do not take: the same weights in heads of 8.
 cp -r tiny heads8
-sed -i 's/"num_attention_heads": 6/"num_attention_heads": 24/; s/"num_key_value_heads": 2/"num_key_value_heads": 8/; s/"head_dim": 32/"head_dim": 8/' heads8/config.json
+sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_heads": 2/"num_key_value_heads": 16/; s/"head_dim": 64/"head_dim": 8/' heads8/config.json
 "$assay" generate heads8 x --raw --tokens 2 --device gpu > out 2> err
 ok "heads that a GPU does not generate with are an error there" [ $? = 2 ]
-ok "which names them" says 'a head size of 16, 32, 64, 128 or 256, but this model has 8; use --device cpu, which supports any' err
+ok "which names them" says 'heads of 64 or 128 elements, but this model has 8; use --device cpu, which supports any' err
 "$assay" generate heads8 x --raw --tokens 2 --device auto --json > out 2> err
 ok "auto goes to the CPU with them" says '"device": "cpu"' out
-ok "and says why" says 'running on the CPU (--device gpu would fail): a GPU generates with a head size of' err
+ok "and says why" says 'running on the CPU (--device gpu would fail): a GPU has a paged KV cache for heads of' err
 
 # What goes wrong.
 FAKE_CUDA=memory=2400 "$assay" generate tiny x --raw --tokens 1000000 --device gpu > out 2> err
@@ -119,27 +118,30 @@ ok "with a warning" says 'on the CPU (--device gpu would fail): .* are free' err
 FAKE_CUDA=cuLaunchCooperativeKernel=719@2 "$assay" generate tiny x --raw --tokens 20 --device gpu > out 2> err
 ok "a launch that fails ends it" [ $? = 2 ]
 ok "in the driver's words, and of the card" says 'error: NVIDIA H100 .*(0000:8D:00.0): cuLaunchCooperativeKernel: .*719' err
-for i in 1 2 3 4 5; do
-	echo '{"messages":[{"role":"user","content":"row '$i'"},{"role":"assistant","content":"an answer"}]}'
+# Eight are answered together, as they have no page in common; the ninth is then alone, so that its tokens are steps of one row.
+for i in 1 2 3 4 5 6 7 8 9; do
+	echo '{"messages":[{"role":"system","content":"'$i' rows"},{"role":"user","content":"row"},{"role":"assistant","content":"an answer"}]}'
 done > rows.jsonl
 rows() { "$assay" generate tiny --rows rows.jsonl --chat-template qwen2.5 --tokens 3 --device gpu --out "$1" > out 2> err; }
 rows all.jsonl
-FAKE_CUDA=cuLaunchCooperativeKernel=719@3 rows some.jsonl
+FAKE_CUDA=cuLaunchCooperativeKernel=719 rows some.jsonl
 ok "one among many rows ends them too" [ $? = 2 ]
-ok "and is told with its row" says 'error: rows.jsonl:[2-5]: NVIDIA H100 .*: cuLaunchCooperativeKernel: .*719' err
-ok "what was answered before it is kept" eval 'head -n "$(wc -l < some.jsonl)" all.jsonl | cmp - some.jsonl && [ -s some.jsonl ]'
-ok "and said to be" says "some.jsonl: saved the answers to the first $(wc -l < some.jsonl) of 5 rows" err
-FAKE_CUDA=cuLaunchCooperativeKernel=719 rows none.jsonl
+ok "in the driver's words" says 'error: NVIDIA H100 .*: cuLaunchCooperativeKernel: .*719' err
+ok "what was answered before it is kept" eval 'head -n 8 all.jsonl | cmp - some.jsonl'
+ok "and said to be" says "some.jsonl: saved the answers to the first 8 of 9 rows" err
+FAKE_CUDA=cuLaunchKernelEx=719 rows none.jsonl
 ok "none is no file" [ ! -e none.jsonl ]
 FAKE_CUDA=cuEventSynchronize=700 "$assay" generate tiny x --raw --tokens 20 --device gpu > out 2> err
 ok "so does a wait that fails" [ $? = 2 ]
-FAKE_CUDA=nan=train_rmsnorm@1 "$assay" generate tiny "two tokens, and more" --raw --tokens 4 --device gpu > out 2> err
-ok "a NaN is found" [ $? != 0 ]
+FAKE_CUDA=nan=skinny_bf16_n8@1 "$assay" generate tiny "It rains" --raw --tokens 4 --device gpu > out 2> err
+ok "a NaN of the prompt is found" [ $? != 0 ]
 ok "and is told" says 'the logits of token 1 have NaN or infinity' err
+FAKE_CUDA=nan=decode_token@1 "$assay" generate tiny "It rains" --raw --tokens 4 --device gpu > out 2> err
+ok "so is one of a step of one row" says 'the logits of token 2 have NaN or infinity' err
 "$assay" generate tiny "It rains" --raw --tokens 12 --temperature 0.7 --json --device cpu | sed -n 's/^ "text": //p' > cpu.text
-FAKE_CUDA=optin=8192,cuLaunchCooperativeKernel=719 "$assay" generate tiny "It rains" --raw --tokens 12 --temperature 0.7 --json \
+FAKE_CUDA=optin=65536,cuLaunchCooperativeKernel=719 "$assay" generate tiny "It rains" --raw --tokens 12 --temperature 0.7 --json \
 	--device gpu > out 2> err
-ok "where a block lacks shared memory a token is a pass" [ $? = 0 ]
+ok "where a block lacks shared memory a step of one row is as any other" [ $? = 0 ]
 text out > gpu.text
 ok "of the same text" cmp cpu.text gpu.text
 finish
