@@ -76,8 +76,10 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.logits_most = (int32_t)l->most.outputs,
 		.context = l->positions,
 		.cost = step_cost_now(&e->cost),
-		.budget_ns = gpu ? 30e6 : 250e6,
-		.budget_idle_ns = gpu ? 120e6 : 1e9,
+		.budget_ns = e->options.step_ms ? e->options.step_ms * 1e6
+			     : gpu		? 30e6
+						: 250e6,
+		.budget_idle_ns = 1e9,
 		.bypass_most = BYPASS_MOST,
 		.age_ns = (uint64_t)AGE_S * 1000000000u,
 	};

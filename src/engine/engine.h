@@ -15,6 +15,9 @@ struct engine_options {
 	struct load_options load;
 	const struct grammar_vocab
 		*vocab; /* lent for the engine's life; NULL: requests with a grammar are refused */
+	/* Predicted milliseconds that a step may take while some request decodes; 0: 30 on a GPU, 250 on a
+	 * CPU. */
+	double step_ms;
 	bool no_prefix_cache;
 	int32_t queue; /* most waiting requests; more are refused. 0: 65536 */
 };

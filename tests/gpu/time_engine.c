@@ -8,7 +8,7 @@
  * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
  * temperature 0.7 and top-p 0.9), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000
  * new ones each), smoke (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS,
- * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC.
+ * STEP_MS, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC.
  */
 #include <math.h>
 #include <stdio.h>
@@ -162,7 +162,11 @@ static void measure(struct bench *b, const char *what)
 int main(int argc, char **argv)
 {
 	struct bench b = {.state = 1};
-	struct engine_options options = {.no_prefix_cache = true};
+	struct engine_options options = {
+		.no_prefix_cache = true,
+		.step_ms = getenv("STEP_MS") ? number(getenv("STEP_MS"))
+					     : 1000, /* throughput, as the peer's script */
+	};
 	struct error err = {0};
 	double begin = now_s(), first;
 

@@ -132,6 +132,7 @@ static struct engine_options engine_options_of(struct engine_process *p)
 			 .penalties = true,
 			 .deterministic = flag(p, "deterministic")},
 		.vocab = p->vocab,
+		.step_ms = json_number_value(json_object_get(p->options, "step_ms")),
 		.no_prefix_cache = flag(p, "no_prefix_cache"),
 		.queue = (int32_t)number(p, "queue"),
 	};

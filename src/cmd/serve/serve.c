@@ -35,6 +35,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, rows, .name = "max-rows", .also = "max-num-batched-tokens batch-size",
 		.preset = "0", .max = 65536, .shown = "N",
 		.help = "most tokens of one step; 0: 8192 on a GPU, 256 on a CPU"),
+	OPT_ROW(struct serve_opts, step_ms, .name = "max-step-ms", .preset = "0", .max = 60000,
+		.help = "predicted milliseconds of a step while requests decode: a lower value makes tokens more even, a higher one raises the throughput; 0: 30 on a GPU, 250 on a CPU"),
 	OPT_ROW(struct serve_opts, queue, .name = "max-queue", .preset = "4096", .min = 1, .max = 1e6,
 		.help = "most requests that run or wait; further ones get status 429"),
 	OPT_ROW(struct serve_opts, memory, .name = "memory",

@@ -13,6 +13,7 @@ struct serve_opts {
 		*request_log;
 	uint64_t port, context, sequences, rows, queue, memory, page, connections, body;
 	uint32_t device, cache;
+	double step_ms;
 	bool any_base, deterministic, no_prefix_cache, log_requests, plan, json;
 };
 
