@@ -8,6 +8,8 @@ meant_for_tests() {
 gpu_backend_replay_refused the error that prevented the graph of a step
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
+model_logits logits of a training pass, beside PyTorch's
+paged_step_logits logits of a step, beside PyTorch's
 schedule_check all state of the engine's scheduler against itself
 LIST
 }

@@ -37,7 +37,7 @@ ok "and the rate of its weights" says '"weights_gb_per_s"' out
 same "one token" tiny x --raw --tokens 1
 same "a prompt of one token" tiny x --raw --tokens 9
 same "a conversation" tiny "What is the weather?" --chat-template qwen2.5 --tokens 20
-# More than a step has rows (LOAD_ROWS_GPU): the second step attends to what the first left in the cache.
+# So many rows that attention takes them in tiles (kernel/paged/tiles.h).
 long=$(printf 'all work and no play %.0s' $(seq 110))
 same "a long prompt" tiny "$long" --raw --tokens 3
 

@@ -6,9 +6,9 @@
  *
  * - decode_linear: one linear layer, fused with the norm before it, bias, residual, SwiGLU and adapters.
  * - decode_attend: RoPE (and the head norm), the new row of the KV cache, and attention to the whole
- * sequence, split over blocks.
- * - decode_token: a whole token, by one persistent grid. The launch is cooperative. The blocks synchronize at
- * a barrier in device memory between steps, while the next steps' weights are already loading.
+ *   sequence, split over blocks.
+ * - decode_token: a whole token, by one persistent grid. The launch is cooperative. The blocks synchronize
+ *   at a barrier in device memory between steps, while the next steps' weights are already loading.
  *
  * The KV cache of a layer is a matrix of rows (2 kv_heads head_dim): keys, then values. Position p of the
  * sequence is its row (page[p >> page_bits] << page_bits) + p % (1 << page_bits).

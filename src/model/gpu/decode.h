@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forward pass of a step with one row on a GPU: one launch of kernel/decode/decode.cu, with the model's
- * weights and the paged KV cache in place.
+ * The forward pass of a step with one row on a GPU: one launch of kernel/decode/decode.cu. It reads the
+ * model's weights and the paged KV cache in place.
  */
 #ifndef MODEL_GPU_DECODE_H
 #define MODEL_GPU_DECODE_H
 #include "model/model.h"
 
 struct decode;
-/* Allocates its workspace in back->arena, which may be a plan. `cache` [layers] is BF16; it must outlive the
- * decoder, and its matrices may be placed after this call. *d stays NULL, with OK, if the kernels do not
- * support the model or the device (weights in E4M3, rows that are not multiples of 16 bytes, or too little
- * shared memory). Owner: caller, decode_release. */
+/* Allocates its workspace in back->arena, which may be a plan. `cache` [layers] is BF16 and must outlive the
+ * decoder. Its matrices may be placed after this call. *d stays NULL, with OK, if the kernels do not support
+ * the model or the device: weights in E4M3, rows that are not multiples of 16 bytes, or too little shared
+ * memory. Owner: caller, decode_release. */
 enum status decode_create(struct decode **d, const struct model *m, struct backend *back,
 			  const struct paged_layer *cache, struct error *err);
 void decode_release(struct decode **d); /* NULL-safe */
