@@ -344,7 +344,17 @@ static enum status tiles_args(struct kit *k, const struct paged_case *p, struct 
 	return st ? st : make_map(k, &a->dense.o_map, address(p, O, true), p->rows, ld_o(p), p->heads, p->dim, 16, err);
 }
 
-static enum status launch_tiles(struct kit *k, const struct paged_case *p, struct error *err)
+static enum status start(struct kit *k, struct gpu_kernel *kernel, const struct paged_case *p, unsigned threads,
+			 unsigned shared_bytes, const void *args, bool early, struct error *err)
+{
+	const unsigned grid[3] = {p->blocks, 1, 1}, block[3] = {threads, 1, 1};
+	enum status st = early ? gpu_launch_early(kernel, k->stream, grid, block, shared_bytes, args, err)
+			       : gpu_launch(kernel, k->stream, grid, block, shared_bytes, args, err);
+
+	return st ? st : gpu_stream_wait(k->stream, err);
+}
+
+static enum status launch_tiles(struct kit *k, const struct paged_case *p, bool early, struct error *err)
 {
 	struct paged_tiles_args a;
 	struct gpu_kernel *kernel;
@@ -352,9 +362,8 @@ static enum status launch_tiles(struct kit *k, const struct paged_case *p, struc
 
 	if (!st)
 		st = tiles_args(k, p, &a, err);
-	if (!st)
-		st = gpu_launch_1d(kernel, k->stream, p->blocks, PAGED_TILES_THREADS(p->dim), PAGED_TILES_SHARED(p->dim), &a, err);
-	return st ? st : gpu_stream_wait(k->stream, err);
+	return st ? st
+		  : start(k, kernel, p, (unsigned)PAGED_TILES_THREADS(p->dim), PAGED_TILES_SHARED(p->dim), &a, early, err);
 }
 
 /* Sequences of few rows have no tiles: nobody computes them. */
@@ -379,7 +388,7 @@ static void run_reference(struct kit *k, struct paged_case *p)
 		blank_untiled(p);
 }
 
-static enum status launch(struct kit *k, const struct paged_case *p, struct error *err)
+static enum status launch_units(struct kit *k, const struct paged_case *p, bool early, struct error *err)
 {
 	const struct paged_attention_args a = args_of(p, gpu_shared_most(k->device), true);
 	struct gpu_kernel *kernel;
@@ -387,10 +396,8 @@ static enum status launch(struct kit *k, const struct paged_case *p, struct erro
 
 	if (!st && !a.depth)
 		return error_set(err, STATUS_UNSUPPORTED, "too little shared memory");
-	if (!st)
-		st = gpu_launch_1d(kernel, k->stream, p->blocks, PAGED_THREADS, paged_shared(p->dim, p->e4m3 ? 1 : 2, a.depth),
-				   &a, err);
-	return st ? st : gpu_stream_wait(k->stream, err);
+	return st ? st
+		  : start(k, kernel, p, PAGED_THREADS, paged_shared(p->dim, p->e4m3 ? 1 : 2, a.depth), &a, early, err);
 }
 
 static double number(const uint16_t *p, uint64_t i)
@@ -447,9 +454,9 @@ static enum status fetch(struct kit *k, struct paged_case *p, uint16_t **out, st
 	return st;
 }
 
-static enum status result_of(struct kit *k, struct paged_case *p, uint16_t **out, struct error *err)
+static enum status result_of(struct kit *k, struct paged_case *p, bool early, uint16_t **out, struct error *err)
 {
-	enum status st = p->tiled ? launch_tiles(k, p, err) : launch(k, p, err);
+	enum status st = p->tiled ? launch_tiles(k, p, early, err) : launch_units(k, p, early, err);
 
 	return st ? st : fetch(k, p, out, err);
 }
@@ -468,7 +475,7 @@ static enum status compare_alone(struct kit *k, const struct paged_case *p, cons
 	alone.rows = alone.sequences;
 	st = open_case(k, &alone, err);
 	if (!st)
-		st = result_of(k, &alone, &found, err);
+		st = result_of(k, &alone, false, &found, err);
 	for (int64_t s = 0; !st && s < p->sequences; s++)
 		if (memcmp(found + (uint64_t)s * ld_o(p), whole + (uint64_t)(p->begin[s + 1] - 1) * ld_o(p),
 			   (uint64_t)p->heads * p->dim * 2))
@@ -489,11 +496,11 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 	if (!st)
 		run_reference(k, &p);
 	if (!st)
-		st = result_of(k, &p, &found, err);
+		st = result_of(k, &p, false, &found, err);
 	if (!st)
 		st = compare(&p, found, err);
 	if (!st)
-		st = result_of(k, &p, &again, err);
+		st = result_of(k, &p, true, &again, err);
 	if (!st && memcmp(found, again, p.bytes[O]))
 		st = error_set(err, STATUS_MISMATCH, "a second run gives other bits");
 	if (!st && p.invariant)

@@ -43,31 +43,32 @@ struct caller {
 	bool e4m3;
 };
 
-/* Element d of a key (plane 0) or value (plane 1). */
-static double cached(const struct caller *c, const struct paged_unit *u, int64_t key, int plane, int64_t d)
+/* A row of keys (plane 0) or values (plane 1). `numbers` are those of the 256 codes. */
+static void cached(const struct caller *c, const struct paged_unit *u, int64_t key, int plane, const double *numbers, double *to)
 {
 	const struct paged_attention_args *a = c->a;
 	const int32_t *page = (const int32_t *)(uintptr_t)a->page + u->page;
 	const uint64_t row = ((uint64_t)page[key >> a->page_bits] << a->page_bits) +
 			     ((uint64_t)key & ((1u << a->page_bits) - 1));
-	const uint64_t head = u->kv_head + (uint64_t)plane * a->kv_heads;
-	const uint64_t at = row * a->ld_kv + head * (uint64_t)c->dim + (uint64_t)d;
+	const uint64_t head = u->kv_head + (uint64_t)plane * a->kv_heads, at = row * a->ld_kv + head * (uint64_t)c->dim;
 
-	if (!c->e4m3)
-		return bf16((const uint16_t *)(uintptr_t)a->kv + at);
-	return e4m3(((const uint8_t *)(uintptr_t)a->kv)[at]) *
-	       (double)((const float *)(uintptr_t)a->scale)[row * a->ld_scale + head];
+	for (int64_t d = 0; d < c->dim; d++)
+		to[d] = c->e4m3 ? numbers[((const uint8_t *)(uintptr_t)a->kv)[at + (uint64_t)d]] *
+					  (double)((const float *)(uintptr_t)a->scale)[row * a->ld_scale + head]
+				: bf16((const uint16_t *)(uintptr_t)a->kv + at + d);
 }
 
 /* [2][keys][dim] keys, then values of a unit's sequence and KV head. Owner: caller. */
 static double *cache_of(const struct caller *c, const struct paged_unit *u, int64_t keys)
 {
-	double *kv = malloc((size_t)(2 * keys * c->dim) * sizeof(double));
+	double *kv = malloc((size_t)(2 * keys * c->dim) * sizeof(double)), numbers[256];
 
 	if (!kv)
 		abort();
-	for (int64_t i = 0; i < 2 * keys * c->dim; i++)
-		kv[i] = cached(c, u, i / c->dim % keys, i / c->dim >= keys, i % c->dim);
+	for (int i = 0; i < 256; i++)
+		numbers[i] = e4m3((uint8_t)i);
+	for (int64_t i = 0; i < 2 * keys; i++)
+		cached(c, u, i % keys, i >= keys, numbers, kv + i * c->dim);
 	return kv;
 }
 

@@ -28,6 +28,7 @@ struct ring {
 	/* the next tile to load */
 	uint32_t unit, units; /* its unit, and the end of the block's units */
 	int32_t key, end;     /* its first key; end of the unit's keys */
+	int32_t older;	/* the sequence's keys before this one are older than the step */
 	uint32_t page, kv_head;
 	uint32_t turn;	/* lane that has the tile's page number */
 	int32_t number; /* page numbers of 32 tiles, one per lane */
@@ -60,6 +61,7 @@ static __device__ __forceinline__ bool ring_enter(const struct paged_attention_a
 {
 	r->key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE;
 	r->end = u->end;
+	r->older = u->position;
 	r->page = u->page;
 	r->kv_head = u->kv_head;
 	if (r->key >= r->end)
@@ -118,6 +120,12 @@ static __device__ __forceinline__ void ring_fill(const struct paged_attention_ar
 	}
 	r->filled = r->filled + 1 == r->depth ? 0 : r->filled + 1;
 	copy_commit();
+}
+
+/* Whether all keys of the next tile are older than the step. */
+static __device__ __forceinline__ bool ring_is_older(const struct ring *r)
+{
+	return r->unit < r->units && r->key + PAGED_TILE <= r->older;
 }
 
 /* -- columns -- */
@@ -633,16 +641,19 @@ static __device__ __forceinline__ void attend(const struct paged_attention_args 
 	const uint32_t slot = paged_slot_bytes((uint32_t)D, E4M3 ? 1 : 2), join = PAGED_WARPS * a->depth * slot;
 	struct paged_unit u = a->first[blockIdx.x]; /* does not wait for the unit's number */
 	struct ring r = {threadIdx.x / 32 * a->depth * slot, slot, a->depth, 0, 0, a->block[blockIdx.x],
-			 a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0};
-	uint32_t unit = r.unit;
+			 a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0, 0};
+	uint32_t unit = r.unit, filled = 0;
 
 	if (shared_address(0) % 256)
 		__trap(); /* piece_at */
 	grid_release();
 	if (!ring_enter(a, &r, &u))
 		ring_open(a, &r);
-	grid_wait(); /* lists are older than the grid ahead, keys are not */
-	for (uint32_t i = 0; i < a->depth; i++)
+	/* Lists and the keys of earlier steps are older than the grid ahead; the step's own keys and queries are not. */
+	for (; filled < a->depth && ring_is_older(&r); filled++)
+		ring_fill(a, &r, D, E4M3);
+	grid_wait();
+	for (; filled < a->depth; filled++)
 		ring_fill(a, &r, D, E4M3);
 	while (unit < r.units) {
 		if (u.cols <= 8)

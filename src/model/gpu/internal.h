@@ -124,7 +124,7 @@ enum status gpu_run_3d(struct backend *back, enum gpu_kernel_id kernel, const un
 		       unsigned threads, unsigned shared_bytes, const void *args, struct error *err);
 
 enum gpu_part gpu_kernel_part(enum gpu_kernel_id kernel);
-/* As gpu_run, for kernels of kernel/step: begun early (gpu_launch_early). */
+/* As gpu_run, for kernels that wait for the one before by themselves: begun early (gpu_launch_early). */
 enum status gpu_run_early(struct backend *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
 			  unsigned shared_bytes, const void *args, struct error *err);
 

@@ -73,8 +73,8 @@ static enum status run_units(struct backend *back, const struct paged_call *c, b
 				 "attention over a paged KV cache needs %u bytes of shared memory per block, "
 				 "but the GPU has %u",
 				 paged_shared(dim, e4m3 ? 1 : 2, 1), shared_most);
-	return gpu_run(back, kernel_of(c), blocks, PAGED_THREADS, paged_shared(dim, e4m3 ? 1 : 2, args.depth),
-		       &args, err);
+	return gpu_run_early(back, kernel_of(c), blocks, PAGED_THREADS,
+			     paged_shared(dim, e4m3 ? 1 : 2, args.depth), &args, err);
 }
 
 /* -- tiles -- */
@@ -132,6 +132,8 @@ static enum status run_tiles(struct backend *back, const struct paged_call *c, s
 		.count = placed->tile_count,
 		.page_bits = bits_of(c->rows->page_tokens),
 	};
+	const unsigned grid[3] = {paged_lists_blocks(back), 1, 1},
+		       block[3] = {(unsigned)PAGED_TILES_THREADS(dim), 1, 1};
 	struct gpu_kernel *kernel;
 	enum status st = gpu_kernel(g->device, &kernel, "paged_attention_sm90",
 				    dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
@@ -139,8 +141,7 @@ static enum status run_tiles(struct backend *back, const struct paged_call *c, s
 	if (!st)
 		st = make_maps(back, c, &args.dense, err);
 	return st ? st
-		  : gpu_launch_1d(kernel, g->stream, paged_lists_blocks(back), PAGED_TILES_THREADS(dim),
-				  PAGED_TILES_SHARED(dim), &args, err);
+		  : gpu_launch_early(kernel, g->stream, grid, block, PAGED_TILES_SHARED(dim), &args, err);
 }
 
 enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r, const struct attention *at,
