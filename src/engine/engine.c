@@ -246,13 +246,6 @@ void engine_finish(struct engine *e, uint64_t id, int64_t tokens)
 	schedule_finish(e->schedule, id, tokens);
 }
 
-/* Rows of logits of an entry: at least the last one, so that every step shows whether its hidden states are
- * finite. */
-static int32_t outputs_of(const struct schedule_entry *entry)
-{
-	return entry->logits ? entry->logits : 1;
-}
-
 static enum status set_history(struct engine *e, const struct schedule_entry *entry, struct error *err)
 {
 	const struct running *run = &e->running[entry->number];
@@ -274,7 +267,7 @@ static enum status add_sampling(struct engine *e, const struct schedule_entry *e
 	for (int32_t i = 0; i < scored; i++)
 		sampling_lists_score(e->sampling, run,
 				     entry->tokens[entry->first + entry->logits_first + i + 1]);
-	if (!entry->logits)
+	if (schedule_outputs(entry) > entry->logits)
 		sampling_lists_probe(e->sampling);
 	if (!entry->samples)
 		return STATUS_OK;
@@ -288,7 +281,7 @@ static enum status add_entry(struct engine *e, const struct schedule_entry *entr
 				       .known = entry->known,
 				       .first = entry->first,
 				       .rows = entry->rows,
-				       .outputs = outputs_of(entry),
+				       .outputs = schedule_outputs(entry),
 				       .place = (int32_t)entry->place,
 				       .page = entry->pages};
 	enum status st = set_history(e, entry, err);
@@ -333,7 +326,7 @@ static enum status add_masks(struct engine *e, const struct schedule_plan *plan,
 		struct grammar_state *grammar = e->running[entry->number].grammar;
 		uint32_t *mask;
 
-		row += outputs_of(entry);
+		row += schedule_outputs(entry);
 		if (!grammar || !entry->samples)
 			continue;
 		mask = sampling_lists_mask(e->sampling, row - 1);
@@ -418,7 +411,7 @@ static enum status add_schedule_events(struct engine *e, struct error *err)
 static void read_entry(struct engine *e, int32_t i, const struct schedule_entry *entry,
 		       const struct sample_result *r)
 {
-	const int32_t outputs = outputs_of(entry);
+	const int32_t outputs = schedule_outputs(entry);
 	const struct sample_result *last = r + outputs - 1;
 
 	e->settled[i] = (struct settled){
@@ -454,7 +447,7 @@ static enum status settle(struct engine *e, const struct schedule_plan *plan, co
 
 	for (int32_t i = 0; i < count; i++) {
 		read_entry(e, i, &plan->entries[i], r);
-		r += outputs_of(&plan->entries[i]);
+		r += schedule_outputs(&plan->entries[i]);
 	}
 	st = schedule_done(e->schedule, e->results, count, now_ns(), err);
 	for (int32_t i = 0; !st && i < count; i++)
