@@ -49,9 +49,9 @@ static void add_row(struct text *out, const struct eval_results *r, size_t i, in
 		  fewer, rate_of(m), word_of(r, i));
 }
 
-static double gigabytes(uint64_t bytes)
+static double megabytes(uint64_t bytes)
 {
-	return (double)bytes * 1e-9;
+	return (double)bytes * 1e-6;
 }
 
 static void add_memory(struct text *out, const struct eval_measured *m)
@@ -60,21 +60,21 @@ static void add_memory(struct text *out, const struct eval_measured *m)
 	const struct load_plan *p = &y->planned;
 
 	text_addf(out, "\nmemory of %s%-*s  %12s  %12s\n", m->name,
-		  (int)(strlen(m->name) < 32 ? 32 - strlen(m->name) : 0), "", "planned GB", "used GB");
+		  (int)(strlen(m->name) < 32 ? 32 - strlen(m->name) : 0), "", "planned MB", "used MB");
 	for (int i = 0; i < MEM_KINDS; i++)
 		if (p->kind_peak[i] || y->used[i])
 			text_addf(out, "  %-40s  %12.3f  %12.3f\n", memory_kind_text((enum memory_kind)i),
-				  gigabytes(p->kind_peak[i]), gigabytes(y->used[i]));
+				  megabytes(p->kind_peak[i]), megabytes(y->used[i]));
 	text_addf(out, "  %-40s  %12.3f  %12.3f\n", "  of the cache: pages in use",
-		  gigabytes((uint64_t)p->pages * p->page_bytes),
-		  gigabytes((uint64_t)y->pages_used * p->page_bytes));
-	text_addf(out, "  %-40s  %12.3f  %12.3f\n", "all of these at one time", gigabytes(p->bytes),
-		  gigabytes(y->used_bytes));
+		  megabytes((uint64_t)p->pages * p->page_bytes),
+		  megabytes((uint64_t)y->pages_used * p->page_bytes));
+	text_addf(out, "  %-40s  %12.3f  %12.3f\n", "all of these at one time", megabytes(p->bytes),
+		  megabytes(y->used_bytes));
 	if (m->gpu)
 		text_addf(out, "  %-40s  %12s  %12.3f\n", "GPU memory outside the plan", "-",
-			  gigabytes(y->outside));
+			  megabytes(y->outside));
 	text_addf(out, "  %-40s  %12s  %12.3f\n", "resident memory of the process so far", "-",
-		  gigabytes(y->process_bytes));
+		  megabytes(y->process_bytes));
 }
 
 void eval_show(const struct eval_results *r)
