@@ -47,6 +47,7 @@ struct engine {
 	bool overlaps; /* a step is enqueued before the results of the step before are fetched */
 	double step_s, busy_s, load_s;
 	uint64_t fetched_ns; /* when the last results came */
+	int64_t pages_most;  /* most pages in use after a plan */
 };
 
 static uint64_t now_ns(void)
@@ -491,6 +492,19 @@ static enum status run_step(struct engine *e, const struct schedule_plan *plan, 
 	return e->overlaps ? STATUS_OK : fetch(e, err);
 }
 
+static void count_pages(struct engine *e)
+{
+	const int64_t used = schedule_facts(e->schedule).pages.used;
+
+	if (used > e->pages_most)
+		e->pages_most = used;
+}
+
+int64_t engine_pages_most(const struct engine *e)
+{
+	return e->pages_most;
+}
+
 enum status engine_step(struct engine *e, bool *idle, struct error *err)
 {
 	const struct schedule_plan *plan;
@@ -504,6 +518,7 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 		return st;
 	schedule_set_cost(e->schedule, &cost);
 	plan = schedule_plan(e->schedule, now_ns(), 1);
+	count_pages(e);
 	st = add_schedule_events(e, err);
 	*idle = !plan && !e->flights;
 	if (!st && plan)
@@ -513,6 +528,7 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 
 size_t engine_events(struct engine *e, const struct engine_event **events)
 {
+	forget_read(e);
 	*events = e->events.event;
 	e->events_read = true;
 	return e->events.count;
