@@ -206,13 +206,9 @@ static enum status step(struct measuring *x, struct error *err)
 	struct error why = {0};
 	bool idle;
 	enum status st = submit_some(x, err);
-	int32_t pages;
 
 	if (!st && (st = engine_step(x->engine, &idle, &why)))
 		return one_text_step_error(x->engine, st, &why, err);
-	pages = engine_facts(x->engine).pages_used;
-	if (pages > x->m->memory.pages_used)
-		x->m->memory.pages_used = pages;
 	return st ? st : read_events(x, err);
 }
 
@@ -242,6 +238,7 @@ static void note_memory(struct measuring *x)
 
 	memory->planned = l->planned;
 	memory->used_bytes = l->arena.peak;
+	memory->pages_used = engine_pages_most(x->engine);
 	for (int i = 0; i < MEM_KINDS; i++)
 		memory->used[i] = l->arena.kind_peak[i];
 	memory->process_bytes = memory_peak();

@@ -24,7 +24,7 @@ struct eval_memory {
 	struct load_plan planned;
 	uint64_t used[MEM_KINDS]; /* largest size of each kind */
 	uint64_t used_bytes;	  /* largest size of all kinds together */
-	int64_t pages_used;	  /* most pages of the KV cache in use after a step */
+	int64_t pages_used;	  /* most pages of the KV cache in use at one time */
 	uint64_t outside;	  /* GPU memory outside the plan, of all processes; 0: none or unknown */
 	uint64_t process_bytes;	  /* largest resident size of the process so far; 0: unknown */
 };
