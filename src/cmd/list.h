@@ -5,6 +5,7 @@
 	X(archive) \
 	X(check) \
 	X(compare) \
+	X(eval) \
 	X(generate) \
 	X(info) \
 	X(launch) \

@@ -47,6 +47,7 @@ struct engine {
 	bool overlaps; /* a step is enqueued before the results of the step before are fetched */
 	double step_s, busy_s, load_s;
 	uint64_t fetched_ns; /* when the last results came */
+	int64_t pages_most;  /* most pages in use after a plan */
 };
 
 static uint64_t now_ns(void)
@@ -248,13 +249,6 @@ void engine_finish(struct engine *e, uint64_t id, int64_t tokens)
 	schedule_finish(e->schedule, id, tokens);
 }
 
-/* Rows of logits of an entry: at least the last one, so that every step shows whether its hidden states are
- * finite. */
-static int32_t outputs_of(const struct schedule_entry *entry)
-{
-	return entry->logits ? entry->logits : 1;
-}
-
 static enum status set_history(struct engine *e, const struct schedule_entry *entry, struct error *err)
 {
 	const struct running *run = &e->running[entry->number];
@@ -276,7 +270,7 @@ static enum status add_sampling(struct engine *e, const struct schedule_entry *e
 	for (int32_t i = 0; i < scored; i++)
 		sampling_lists_score(e->sampling, run,
 				     entry->tokens[entry->first + entry->logits_first + i + 1]);
-	if (!entry->logits)
+	if (schedule_outputs(entry) > entry->logits)
 		sampling_lists_probe(e->sampling);
 	if (!entry->samples)
 		return STATUS_OK;
@@ -290,7 +284,7 @@ static enum status add_entry(struct engine *e, const struct schedule_entry *entr
 				       .known = entry->known,
 				       .first = entry->first,
 				       .rows = entry->rows,
-				       .outputs = outputs_of(entry),
+				       .outputs = schedule_outputs(entry),
 				       .place = (int32_t)entry->place,
 				       .page = entry->pages};
 	enum status st = set_history(e, entry, err);
@@ -335,7 +329,7 @@ static enum status add_masks(struct engine *e, const struct schedule_plan *plan,
 		struct grammar_state *grammar = e->running[entry->number].grammar;
 		uint32_t *mask;
 
-		row += outputs_of(entry);
+		row += schedule_outputs(entry);
 		if (!grammar || !entry->samples)
 			continue;
 		mask = sampling_lists_mask(e->sampling, row - 1);
@@ -420,7 +414,7 @@ static enum status add_schedule_events(struct engine *e, struct error *err)
 static void read_entry(struct engine *e, int32_t i, const struct schedule_entry *entry,
 		       const struct sample_result *r)
 {
-	const int32_t outputs = outputs_of(entry);
+	const int32_t outputs = schedule_outputs(entry);
 	const struct sample_result *last = r + outputs - 1;
 
 	e->settled[i] = (struct settled){
@@ -456,7 +450,7 @@ static enum status settle(struct engine *e, const struct schedule_plan *plan, co
 
 	for (int32_t i = 0; i < count; i++) {
 		read_entry(e, i, &plan->entries[i], r);
-		r += outputs_of(&plan->entries[i]);
+		r += schedule_outputs(&plan->entries[i]);
 	}
 	st = schedule_done(e->schedule, e->results, count, now_ns(), err);
 	for (int32_t i = 0; !st && i < count; i++)
@@ -500,6 +494,19 @@ static enum status run_step(struct engine *e, const struct schedule_plan *plan, 
 	return e->overlaps ? STATUS_OK : fetch(e, err);
 }
 
+static void count_pages(struct engine *e)
+{
+	const int64_t used = schedule_facts(e->schedule).pages.used;
+
+	if (used > e->pages_most)
+		e->pages_most = used;
+}
+
+int64_t engine_pages_most(const struct engine *e)
+{
+	return e->pages_most;
+}
+
 enum status engine_step(struct engine *e, bool *idle, struct error *err)
 {
 	const struct schedule_plan *plan;
@@ -513,6 +520,7 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 		return st;
 	schedule_set_cost(e->schedule, &cost);
 	plan = schedule_plan(e->schedule, now_ns(), 1);
+	count_pages(e);
 	st = add_schedule_events(e, err);
 	*idle = !plan && !e->flights;
 	if (!st && plan)
@@ -522,6 +530,7 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 
 size_t engine_events(struct engine *e, const struct engine_event **events)
 {
+	forget_read(e);
 	*events = e->events.event;
 	e->events_read = true;
 	return e->events.count;

@@ -47,6 +47,8 @@ int engine_fd(const struct engine *e);
 uint64_t engine_wake(const struct engine *e);
 
 struct engine_facts engine_facts(const struct engine *e);
+/* Most pages of the KV cache that were in use at one time. */
+int64_t engine_pages_most(const struct engine *e);
 struct engine_ready engine_ready(const struct engine *e);
 struct loaded *engine_loaded(struct engine *e);
 #endif

@@ -348,7 +348,7 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 {
 	const struct schedule_options *o = &w->o->schedule;
 	double ns = o->cost.step_ns, decode_ns, allowed;
-	int32_t rows = 0, logits = 0, decodes = 0, prefills = 0;
+	int32_t rows = 0, logits = 0, outputs = 0, decodes = 0, prefills = 0;
 
 	decode_ns = ns;
 	EXPECT(plan->step == w->s->step, "steps are counted");
@@ -371,11 +371,13 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 		prefills += !e->decodes;
 		rows += e->rows;
 		logits += e->logits;
+		outputs += schedule_outputs(e);
 		ns += own;
 		decode_ns += e->decodes ? own : 0;
 	}
 	EXPECT(rows == plan->rows && logits == plan->logits && decodes == plan->decodes, "a plan's sums");
-	EXPECT(rows <= o->rows_most && logits <= o->logits_most, "a plan's limits");
+	EXPECT(outputs == plan->outputs, "a plan's outputs");
+	EXPECT(rows <= o->rows_most && outputs <= o->logits_most, "a plan's limits");
 	EXPECT(ns < plan->predicted_ns * 1.0001 + 1 && ns > plan->predicted_ns * 0.9999 - 1, "predicted time");
 	if (decodes && prefills) {
 		const struct schedule_entry *e = plan->entries + decodes;

@@ -70,7 +70,9 @@ static enum status place(struct loaded *l, const struct load_options *o, struct 
 		.positions = l->positions,
 		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
 		 */
-		.blocks = (o->adapter && o->merge) || l->back.kind == BACKEND_GPU ? NULL : &l->weights,
+		.blocks = (o->adapter && o->merge) || o->weights_f32 || l->back.kind == BACKEND_GPU
+				  ? NULL
+				  : &l->weights,
 	};
 	const struct paged_step_options step = step_options(l, o);
 	enum status st = model_create(&l->model, &l->weights.shape, &options, err);
@@ -172,8 +174,10 @@ static enum status plan(struct loaded *l, const struct load_options *o, uint64_t
 	if (!st)
 		st = plan_once(l, o, l->pages + 1, err);
 	out->bytes = l->arena.peak;
-	for (int i = 0; i < MEM_KINDS; i++)
+	for (int i = 0; i < MEM_KINDS; i++) {
 		out->kind[i] = l->arena.kind_at_peak[i];
+		out->kind_peak[i] = l->arena.kind_peak[i];
+	}
 	out->pages = l->pages;
 	out->page_tokens = l->most.page_tokens;
 	out->sequences = l->most.sequences;
@@ -265,17 +269,16 @@ static enum status load_weights(struct loaded *l, const struct load_options *o, 
 static enum status open_cpu(struct loaded *l, const struct load_options *o, struct error *err)
 {
 	const struct cpu_options options = {.threads = cpu_backend_threads(), .invariant = true};
-	struct load_plan planned;
-	enum status st = plan_cpu(l, o, &planned, err);
+	enum status st = plan_cpu(l, o, &l->planned, err);
 
 	if (st)
 		return st;
-	l->memory = cpu_memory(planned.bytes);
+	l->memory = cpu_memory(l->planned.bytes);
 	if (!l->memory)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "%s: cannot allocate %.3g GB of memory", o->model,
-				       (double)planned.bytes * 1e-9);
-	l->arena = (struct arena){.base = l->memory, .size = planned.bytes};
+				       (double)l->planned.bytes * 1e-9);
+	l->arena = (struct arena){.base = l->memory, .size = l->planned.bytes};
 	if (o->before_cpu)
 		o->before_cpu(o->arg);
 	return cpu_backend_create(&l->back, &options, &l->arena, err);
@@ -294,7 +297,6 @@ static void close_device(struct loaded *l)
 
 static enum status take_gpu(struct loaded *l, const struct load_options *o, struct error *err)
 {
-	struct load_plan planned;
 	struct backend device = l->back;
 	uint64_t memory = o->memory;
 	struct error why = {0};
@@ -303,18 +305,18 @@ static enum status take_gpu(struct loaded *l, const struct load_options *o, stru
 	if (!memory)
 		memory = (uint64_t)((double)gpu_memory_usable(gpu_backend_device(&l->back)) *
 				    memory_share_gpu);
-	st = plan_gpu(l, o, memory, &planned, err);
+	st = plan_gpu(l, o, memory, &l->planned, err);
 	l->back = device;
 	l->arena = (struct arena){0};
 	if (st)
 		return st;
-	st = gpu_backend_take(&l->back, planned.bytes, &why);
+	st = gpu_backend_take(&l->back, l->planned.bytes, &why);
 	if (st == STATUS_NO_RESOURCE)
 		return error_set_cause(
 			err, st, CAUSE_NO_MEMORY,
 			"%s: the plan needs %.3g GB for weights, KV cache and work of %lld tokens: %s; "
 			"reduce the context length, or use --device cpu, which uses host memory",
-			o->model, (double)planned.bytes * 1e-9, (long long)l->positions, why.text);
+			o->model, (double)l->planned.bytes * 1e-9, (long long)l->positions, why.text);
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 

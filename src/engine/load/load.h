@@ -37,6 +37,7 @@ struct load_options {
 	uint64_t memory;   /* bytes for everything; 0: 90 % of the GPU's memory, half of the host's */
 	bool cache_e4m3;   /* KV cache in E4M3 */
 	bool weights_e4m3; /* the layers' matrices in E4M3 with a scale per row, quantized at load (GPU) */
+	bool weights_f32;  /* all weights in F32, also those that the file has in blocks or 16 bits (CPU) */
 	bool library_gemm; /* no GEMMs by assay's own kernels, for comparisons (GPU) */
 	bool penalties;	   /* requests may use penalties */
 	bool no_tuning;	   /* GEMMs run as if nothing had been timed (GPU) */
@@ -50,6 +51,14 @@ enum {
 	LOAD_SEQUENCES_GPU = 256,
 };
 
+struct load_plan {
+	uint64_t bytes;		       /* of all parts */
+	uint64_t kind[MEM_KINDS];      /* these add up to `bytes` */
+	uint64_t kind_peak[MEM_KINDS]; /* the largest size of each kind, at different times */
+	uint64_t page_bytes;
+	int64_t pages, page_tokens, sequences, positions;
+};
+
 struct loaded {
 	struct weights weights;
 	struct peft peft;
@@ -59,15 +68,10 @@ struct loaded {
 	struct paged_step *step;
 	struct paged_limits most;
 	int64_t pages, positions;
+	struct load_plan planned;
 	void *memory; /* of a CPU's arena */
 };
 
-struct load_plan {
-	uint64_t bytes; /* of all parts */
-	uint64_t kind[MEM_KINDS];
-	uint64_t page_bytes;
-	int64_t pages, page_tokens, sequences, positions;
-};
 /* Computes the plan of options.device, which must not be AUTO, from the files' headers. `memory` must be
  * given for a GPU. NO_RESOURCE: it does not hold the weights and one sequence. */
 enum status load_plan(struct load_plan *plan, const struct load_options *o, struct error *err);

@@ -127,6 +127,7 @@ static void add_entry(struct schedule *s, struct schedule_plan *plan, uint32_t n
 	e->pages_from = r->sent < e->page_count ? r->sent : e->page_count;
 	plan->rows += rows;
 	plan->logits += logits;
+	plan->outputs += schedule_outputs(e);
 	plan->decodes += e->decodes;
 	plan->predicted_ns += time_of(&s->options.cost, e->first, rows, logits);
 	r->begins = false;
@@ -179,7 +180,7 @@ static int32_t prefill_rows(const struct schedule *s, const struct request *r,
 			    const struct schedule_plan *plan, double budget, bool first_piece)
 {
 	int32_t left = rows_left(r), rows, most = s->options.rows_most - plan->rows;
-	int32_t logits = s->options.logits_most - plan->logits;
+	int32_t logits = s->options.logits_most - plan->outputs;
 	bool scoring = r->scores && r->planned_scored < r->prompt - 1;
 
 	if (most > left)

@@ -129,9 +129,18 @@ struct schedule_plan {
 	int32_t count;	      /* entries, those that decode first; at least 1 */
 	int32_t decodes;      /* entries that decode */
 	int32_t rows, logits; /* of all entries */
+	/* Rows of logits, and the last row of each entry that has none: it shows whether the hidden states
+	 * are finite. At most logits_most. */
+	int32_t outputs;
 	double predicted_ns;
 	const struct schedule_entry *entries; /* lent until this plan is done */
 };
+
+/* The entry's last `outputs` rows are those with logits, and its last row in any case. */
+static inline int32_t schedule_outputs(const struct schedule_entry *e)
+{
+	return e->logits && e->logits_first + e->logits == e->rows ? e->logits : e->logits + 1;
+}
 
 /* Plans the next step. `at_once`: tokens that an entry may choose if its request is the only one and nothing
  * waits (a kernel that generates several tokens), else 1. An entry with most > 1 is not followed by another

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `assay eval` measures with: documents, whose tokens are scored, and questions, whose answers are
+ * function calls. A file is plain text, which is one document, or has rows (train/data/rows.h). A row is a
+ * plain text in "text", token ids in "input_ids", or a conversation. A conversation with tools and an
+ * expected answer is a question too.
+ */
+#ifndef CMD_EVAL_DATA_H
+#define CMD_EVAL_DATA_H
+#include "train/function_calls/answers.h"
+
+struct eval_document {
+	struct token_list ids;
+	uint8_t *target; /* [ids.count] whether the token is scored; NULL: every token is */
+	size_t line;	 /* of the file, from 1 */
+};
+
+struct eval_question {
+	struct answer_task task;
+	struct token_list ids; /* the prompt */
+	size_t line;
+};
+
+struct eval_data {
+	struct rows rows;
+	struct tokenizer *tokenizer; /* NULL: every row has token ids */
+	struct template *template;   /* NULL: there is no conversation */
+	struct eval_document *documents;
+	size_t document_count;
+	struct eval_question *questions;
+	size_t question_count;
+};
+
+struct eval_data_ask {
+	const char *path;      /* the file */
+	const char *tokenizer; /* path; it is opened when a row needs it */
+	const char *template;  /* name of a chat template; NULL: the model's own */
+	size_t rows_max;       /* 0: all */
+	bool questions;	       /* read questions too */
+};
+/*
+ * Of a conversation in a template of a known family, only the assistant's texts are scored. Otherwise all of
+ * its tokens are. BAD_INPUT names file and line: no rows, a row of an unknown kind, or nothing to measure.
+ * Owner: caller, eval_data_release, also after a failure.
+ */
+enum status eval_data_read(struct eval_data *d, const struct eval_data_ask *ask, struct error *err);
+void eval_data_release(struct eval_data *d);
+/* BAD_INPUT names the first row whose tokens differ. */
+enum status eval_data_compare(const struct eval_data *a, const struct eval_data *b, struct error *err);
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/eval/verdict.h"
+#include <math.h>
+
+static struct eval_figure times(struct eval_figure f, double by)
+{
+	return (struct eval_figure){f.value * by, f.half_width * by};
+}
+
+/* Whether the interval of `worse`, how much worse it is, contains the mark. */
+static bool is_uncertain(double worse, double half_width, double mark)
+{
+	return isfinite(half_width) && half_width > 0 && fabs(worse - mark) < half_width;
+}
+
+struct eval_verdict eval_judge(const struct eval_measured *m, const struct eval_measured *reference,
+			       size_t windows, const struct eval_marks *marks)
+{
+	const size_t questions = reference->calls.rows;
+	struct eval_verdict v = {
+		.perplexity = eval_perplexity(m->score, windows),
+		.perplexity_difference =
+			times(eval_perplexity_difference(reference->score, m->score, windows), 100),
+		.calls_difference = times(eval_share_difference(reference->exact, m->exact, questions), 100),
+	};
+	const struct eval_figure p = v.perplexity_difference, c = v.calls_difference;
+
+	v.perplexity_met = !windows || p.value <= marks->perplexity;
+	v.calls_met = !questions || -c.value <= marks->calls;
+	v.met = !*m->broken && v.perplexity_met && v.calls_met;
+	v.uncertain = m != reference && !*m->broken &&
+		      ((windows && is_uncertain(p.value, p.half_width, marks->perplexity)) ||
+		       (questions && is_uncertain(-c.value, c.half_width, marks->calls)));
+	return v;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the figures of a precision with those of the reference, and with the pass marks. */
+#ifndef CMD_EVAL_VERDICT_H
+#define CMD_EVAL_VERDICT_H
+#include "cmd/eval/measure.h"
+
+/* How much worse than the reference a precision may be. Better is always accepted. */
+struct eval_marks {
+	double perplexity; /* percent */
+	double calls;	   /* percentage points of right answers */
+};
+
+struct eval_verdict {
+	struct eval_figure perplexity;		  /* NaN: nothing was scored */
+	struct eval_figure perplexity_difference; /* in percent */
+	struct eval_figure calls_difference;	  /* in percentage points; NaN: no question */
+	bool perplexity_met, calls_met;		  /* true if there is nothing to judge */
+	bool met;				  /* both, and the logits were finite */
+	bool uncertain;				  /* a mark lies within the interval of its difference */
+};
+/* `m` has as many windows and questions as `reference`. */
+struct eval_verdict eval_judge(const struct eval_measured *m, const struct eval_measured *reference,
+			       size_t windows, const struct eval_marks *marks);
+#endif
