@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows tokens train help --help --version' "$cur"
+		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows tokens train ' "$cur"
+		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -31,7 +31,6 @@ _assay()
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
 	generate:--device) words='auto cpu gpu' ;;
-	generate:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	list:--suite) words=' attention full links quick roofline stress training' ;;
 	make-model:--shape) words='tiny tiny-qwen3 tiny-llama smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
@@ -44,6 +43,8 @@ _assay()
 	roofline:--plot) words='svg png pdf' ;;
 	rows:--format) words='auto chat glaive sharegpt bfcl' ;;
 	rows:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
+	serve:--device) words='auto cpu gpu' ;;
+	serve:--kv-cache) words='auto fp8' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
 	probe:attention:pass) words='forward backward' ;;
@@ -104,6 +105,7 @@ _assay()
 	report) words='--help --format --columns --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
+	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-queue --memory --page-tokens --kv-cache --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
 	train) words='--help --out --resume --plan --telemetry --real-names --silence --no-cache --json' ;;
 	esac

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include "cmd/command.h"
 #include "cmd/shared/saved_kernels.h"
+#include "core/clock.h"
 #include "engine/engine_loop.h"
 #include "engine/grammar/tokenizer_vocab.h"
 #include "journal/field.h"
@@ -138,19 +139,41 @@ static struct engine_options engine_options_of(struct engine_process *p)
 	};
 }
 
+/* What "alive" lines say. */
+struct facts_sender {
+	struct engine *engine;
+	uint64_t tokens, at_ns; /* of the last line, for the rate */
+};
+
 static void alive(void *arg, double expected_s)
 {
-	(void)arg;
-	send_line("alive", json_pack("{s:f}", "expected_s", expected_s));
+	struct facts_sender *sender = arg;
+	const struct engine_facts f = engine_facts(sender->engine);
+	const uint64_t now = clock_now_ns(clock_monotonic());
+	const double s = sender->at_ns ? (double)(now - sender->at_ns) * 1e-9 : 0;
+	const double rate = s > 0 ? (double)(f.tokens - sender->tokens) / s : 0;
+
+	sender->tokens = f.tokens;
+	sender->at_ns = now;
+	send_line("alive",
+		  json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}", "expected_s",
+			    expected_s, "tokens_per_s", rate, "steps", (json_int_t)f.steps, "tokens",
+			    (json_int_t)f.tokens, "prompt_tokens", (json_int_t)f.prompt_tokens,
+			    "cached_tokens", (json_int_t)f.cached_tokens, "preemptions",
+			    (json_int_t)f.preemptions, "ended", (json_int_t)f.ended, "running",
+			    (int)f.running, "waiting", (int)f.waiting, "pages", (int)f.pages, "pages_used",
+			    (int)f.pages_used, "pages_cached", (int)f.pages_cached));
 }
 
 static enum status serve(struct engine_process *p, struct error *err)
 {
 	struct engine_options options;
+	struct facts_sender sender = {0};
 	struct engine_loop loop = {.fd = FRONT_END,
 				   .epoch = (uint32_t)number(p, "epoch"),
 				   .drain = &drain_requested,
-				   .alive = alive};
+				   .alive = alive,
+				   .arg = &sender};
 	enum status st =
 		tokenizer_open(&p->tokenizer, json_string_value(json_object_get(p->options, "model")), err);
 
@@ -166,6 +189,7 @@ static enum status serve(struct engine_process *p, struct error *err)
 	if (!st) {
 		const struct engine_ready r = engine_ready(loop.engine);
 
+		sender.engine = loop.engine;
 		send_line("ready", json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device,
 					     "context", (json_int_t)r.context, "pages", (json_int_t)r.pages,
 					     "page_tokens", (json_int_t)r.page_tokens, "sequences",

@@ -8,6 +8,7 @@
 #include "cmd/command.h"
 #include "journal/field.h"
 #include "run/supervisor/lines.h"
+#include "serve/http/request_summary.h"
 #include "serve/serve.h"
 
 enum { CHANNEL = 3, CONTROL = 4, DIGITS = 17 };
@@ -93,6 +94,18 @@ static uint64_t number(const struct front_process *p, const char *name)
 	return (uint64_t)json_integer_value(json_object_get(p->options, name));
 }
 
+/* Sends the supervisor what the request log says. A log that cannot be read gives no summary. */
+static void send_summary(const struct front_process *p)
+{
+	struct error err = {0};
+	json_t *summary;
+
+	if (!request_summary_read(&summary, word(p, "request_log"), number(p, "request_log_begin"), &err))
+		send_line("summary", summary);
+	else
+		log_to_channel(NULL, LOG_WARN, LOG_TOPIC_RUN, err.text);
+}
+
 static enum status serve(struct front_process *p, struct error *err)
 {
 	const struct log log = {.sink = log_to_channel};
@@ -121,6 +134,8 @@ static enum status serve(struct front_process *p, struct error *err)
 		serve_drain(front_end);
 	if (!st)
 		st = front_end_run(front_end, err);
+	if (!st && word(p, "request_log"))
+		send_summary(p);
 	return st;
 }
 

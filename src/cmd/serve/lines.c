@@ -39,16 +39,25 @@ static void default_name(const char *model, char *out, size_t size)
 	snprintf(out, size, "%.*s", (int)(length - begin), model + begin);
 }
 
-json_t *serve_front_line(const struct serve_opts *o)
+const char *serve_name(const struct serve_opts *o, char out[256])
 {
+	if (o->name)
+		return o->name;
+	default_name(o->model, out, 256);
+	return out;
+}
+
+json_t *serve_front_line(const struct serving *s)
+{
+	const struct serve_opts *o = s->o;
 	char name[256];
 
-	default_name(o->model, name, sizeof(name));
-	return json_pack("{s:s, s:s, s:s?, s:s, s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:b, s:I, s:I, s:I}",
-			 "model", o->model, "name", o->name ? o->name : name, "chat_template", o->template,
-			 "host", o->host, "port", (json_int_t)o->port, "api_keys", o->api_keys, "certificate",
-			 o->certificate, "key", o->key, "cors", o->cors, "request_log", o->request_log,
-			 "log_requests", o->log_requests, "queue", (json_int_t)o->queue, "connections",
+	return json_pack("{s:s, s:s, s:s?, s:s, s:I, s:s?, s:s?, s:s?, s:s?, s:s, s:I, s:b, s:I, s:I, s:I}",
+			 "model", o->model, "name", serve_name(o, name), "chat_template", o->template, "host",
+			 o->host, "port", (json_int_t)o->port, "api_keys", o->api_keys, "certificate",
+			 o->certificate, "key", o->key, "cors", o->cors, "request_log", s->record.request_log,
+			 "request_log_begin", (json_int_t)s->record.log_begin, "log_requests",
+			 o->log_requests, "queue", (json_int_t)o->queue, "connections",
 			 (json_int_t)o->connections, "body", (json_int_t)o->body);
 }
 

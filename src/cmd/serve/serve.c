@@ -67,9 +67,15 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, body, .name = "max-body", .preset = "0", .unit = "B",
 		.help = "largest body of a request; 0: 32 MiB"),
 	OPT_ROW(struct serve_opts, request_log, .name = "request-log", .shown = "FILE",
-		.help = "write a JSON line per request: lengths, times and status"),
+		.help = "file with a JSON line per request: lengths, times and status (default: requests.jsonl in the run directory)"),
 	OPT_ROW(struct serve_opts, log_requests, .name = "log-requests",
 		.help = "write the contents of requests to the request log too"),
+	OPT_ROW(struct serve_opts, out, .name = "out", .also = "output-dir output o", .shown = "DIR",
+		.help = "run directory for journal, request log and report (default: assay-runs/DATE-serve)"),
+	OPT_ROW(struct serve_opts, sample, .name = "telemetry", .preset = "true",
+		.help = "sample power, clocks and temperatures during the run"),
+	OPT_ROW(struct serve_opts, real_names, .name = "real-names",
+		.help = "keep serial numbers, addresses and host names in the journal instead of pseudonyms"),
 	OPT_ROW(struct serve_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "print how memory would be divided, and start nothing"),
 	OPT_ROW(struct serve_opts, json, .name = "json", .help = "with --plan: print the plan as JSON"),
@@ -91,9 +97,20 @@ static enum status check(const void *opts_, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "--any-base needs --adapter");
 	if (o->json && !o->plan)
 		return error_set(err, STATUS_BAD_INPUT, "--json needs --plan");
-	if (o->log_requests && !o->request_log)
-		return error_set(err, STATUS_BAD_INPUT, "--log-requests needs --request-log");
+	if (o->out && o->plan)
+		return error_set(err, STATUS_BAD_INPUT, "--plan writes no run directory: leave out --out");
 	return STATUS_OK;
+}
+
+static enum status serve_run(struct serving *s, struct error *err)
+{
+	enum status st = serve_record_begin(s, err);
+
+	if (st)
+		return st;
+	st = serve_supervise(s, err);
+	serve_record_end(s, s->summary, err);
+	return st;
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -102,9 +119,12 @@ static int run(const struct command_context *c, const void *opts_)
 	struct error err = {0};
 	enum status st = single_process_check("serve", &err);
 
-	if (!st)
-		st = s.o->plan ? serve_show_plan(s.o, &err) : serve_supervise(&s, &err);
+	if (!st && s.o->plan)
+		st = serve_show_plan(s.o, &err);
+	else if (!st)
+		st = serve_run(&s, &err);
 	json_decref(s.ready);
+	json_decref(s.summary);
 	return st ? judged_complain(c, &err) : EXIT_PASS;
 }
 

@@ -4,25 +4,30 @@
 #define CMD_SERVE_SERVE_H
 #include <jansson.h>
 #include "cmd/command.h"
+#include "cmd/serve/record.h"
 #include "core/process/process.h"
 #include "engine/load/load.h"
 #include "run/supervisor/lines.h"
 
 struct serve_opts {
 	const char *model, *adapter, *name, *host, *api_keys, *certificate, *key, *cors, *template,
-		*request_log;
+		*request_log, *out;
 	uint64_t port, context, sequences, rows, queue, memory, page, connections, body;
 	uint32_t device, cache;
 	double step_ms;
-	bool any_base, deterministic, no_prefix_cache, log_requests, plan, json;
+	bool any_base, deterministic, no_prefix_cache, log_requests, sample, real_names, plan, json;
 };
+
+struct serving;
 
 /* The memory plan for the options, for --plan. Prints it. */
 enum status serve_show_plan(const struct serve_opts *o, struct error *err);
 /* Sequences and context that the options mean on a device. */
 struct load_options serve_load_options(const struct serve_opts *o);
+/* The name of the model in requests; `out` is room for it. */
+const char *serve_name(const struct serve_opts *o, char out[256]);
 /* The lines that the two processes get first. */
-json_t *serve_front_line(const struct serve_opts *o);
+json_t *serve_front_line(const struct serving *s);
 json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch);
 
 /* One of the two processes. */
@@ -47,9 +52,16 @@ struct serving {
 	double expected_s;   /* until the next one */
 	uint64_t restart_ns; /* when the engine is to start again; 0: now */
 	unsigned failures;   /* of the engine without being ready in between */
+	struct serve_record record;
+	json_t *summary;  /* of the requests, from the front end at its end; NULL: none */
+	uint64_t live_ns; /* time of the last live line; 0: none is shown */
 };
 /* Starts both processes and restarts them until a stop request. */
 enum status serve_supervise(struct serving *s, struct error *err);
+/* On a terminal: shows the engine's facts of a line "alive", at most once a second. */
+void serve_show_live(struct serving *s, const json_t *line);
+/* Removes the live line before other output. */
+void serve_clear_live(struct serving *s);
 /* Prints model, device, memory and addresses, once the engine is ready. */
 void serve_show_ready(const struct serving *s);
 #endif

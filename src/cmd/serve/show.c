@@ -9,8 +9,8 @@ static double number(const json_t *o, const char *name)
 
 void serve_show_ready(const struct serving *s)
 {
-	json_t *front = serve_front_line(s->o);
-	const char *name = json_string_value(json_object_get(front, "name"));
+	char buffer[256];
+	const char *name = serve_name(s->o, buffer);
 	const char *scheme = s->o->certificate ? "https" : "http";
 	const bool any = !strcmp(s->o->host, "0.0.0.0") || !strcmp(s->o->host, "::");
 	const char *host = any ? "127.0.0.1" : s->o->host;
@@ -25,6 +25,6 @@ void serve_show_ready(const struct serving *s)
 	printf("curl %s%s://%s:%u/v1/chat/completions -H 'Content-Type: application/json' -d "
 	       "'{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
 	       s->o->certificate ? "-k " : "", scheme, host, (unsigned)s->port, name);
+	printf("run directory: %s\n", s->record.dir);
 	show_flush();
-	json_decref(front);
 }

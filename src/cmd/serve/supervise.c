@@ -30,10 +30,11 @@ static uint64_t now_ns(void)
 	return clock_now_ns(clock_monotonic());
 }
 
-static void on_log(const struct serving *s, const json_t *line)
+static void on_log(struct serving *s, const json_t *line)
 {
 	int level = (int)json_integer_value(json_object_get(line, "level"));
 
+	serve_clear_live(s);
 	log_line(s->c->log, level >= LOG_DEBUG && level <= LOG_ERROR ? (enum log_level)level : LOG_WARN,
 		 LOG_TOPIC_RUN, "%s", json_string_value(json_object_get(line, "text")));
 }
@@ -53,6 +54,19 @@ static void on_ready(struct serving *s, json_t *line)
 	s->ready = json_incref(line);
 	s->engine_ready = true;
 	s->failures = 0;
+	serve_record_ready(s);
+}
+
+static void on_alive(struct serving *s, const json_t *line)
+{
+	serve_record_reading(s, line);
+	serve_show_live(s, line);
+}
+
+static void on_summary(struct serving *s, json_t *line)
+{
+	json_decref(s->summary);
+	s->summary = json_incref(line);
 }
 
 /* A line of either process. */
@@ -71,6 +85,10 @@ static bool take_line(struct serving *s, struct serve_child *child, const char *
 		on_end(child, line);
 	else if (type && !strcmp(type, "ready"))
 		on_ready(s, line);
+	else if (type && !strcmp(type, "alive"))
+		on_alive(s, line);
+	else if (type && !strcmp(type, "summary"))
+		on_summary(s, line);
 	json_decref(line);
 	return type;
 }
@@ -124,7 +142,7 @@ static enum status start_front(struct serving *s, struct error *err)
 
 	if (st)
 		return st;
-	st = start_child(&s->front, "__front", serve_front_line(s->o), ends[1], err);
+	st = start_child(&s->front, "__front", serve_front_line(s), ends[1], err);
 	close(ends[1]);
 	if (s->control >= 0)
 		close(s->control);
@@ -144,6 +162,7 @@ static enum status start_engine(struct serving *s, struct error *err)
 	s->engine_ready = false;
 	s->alive_ns = now_ns();
 	s->restart_ns = 0;
+	serve_record_start(s);
 	st = start_child(&s->engine, "__engine", serve_engine_line(s->o, s->epoch), ends[1], err);
 	close(ends[1]);
 	m.fd = ends[0];
@@ -184,13 +203,18 @@ static uint64_t pause_ns(unsigned failures)
 static enum status on_engine_end(struct serving *s, struct error *err)
 {
 	struct supervisor_message m = {.kind = SUPERVISOR_ENDED, .epoch = s->epoch, .fd = -1};
-	const bool was_ready = s->engine_ready;
-	const struct serve_child child = s->engine;
+	struct serve_child child;
+	bool was_ready;
 	char how[512];
 
+	lines_read(&s->engine.in, s->engine.process.channel, take_engine_line, s); /* its last lines */
+	was_ready = s->engine_ready;
+	child = s->engine;
 	how_ended(&child, how, sizeof(how));
 	text_copy(m.cause, sizeof(m.cause), how);
 	supervisor_send(s->control, &m, NULL);
+	serve_clear_live(s);
+	serve_record_engine_end(s, s->draining ? "drained" : how);
 	release_child(&s->engine);
 	s->engine_ready = false;
 	if (s->draining)
@@ -210,9 +234,11 @@ static enum status on_engine_end(struct serving *s, struct error *err)
 /* The front end is gone. With an error that it reported before it was ready, nothing can be served. */
 static enum status on_front_end(struct serving *s, struct error *err)
 {
-	const struct serve_child child = s->front;
+	struct serve_child child;
 	char how[512];
 
+	lines_read(&s->front.in, s->front.process.channel, take_front_line, s); /* its last lines */
+	child = s->front;
 	how_ended(&child, how, sizeof(how));
 	release_child(&s->front);
 	if (s->draining)
@@ -221,7 +247,10 @@ static enum status on_front_end(struct serving *s, struct error *err)
 		return error_set_cause(err, *child.text ? child.status : STATUS_NO_RESOURCE,
 				       *child.text ? child.cause : CAUSE_CRASHED, "%s%s",
 				       *child.text ? "" : "the front end's process ended: ", how);
+	serve_clear_live(s);
 	log_warn(s->c->log, LOG_TOPIC_RUN, "the front end ended: %s; both processes start again", how);
+	if (s->engine.running)
+		serve_record_engine_end(s, "the front end ended");
 	release_child(&s->engine);
 	s->shown = false;
 	if (start_front(s, err))
@@ -264,6 +293,8 @@ static bool heed_stop(struct serving *s)
 		return true;
 	if (*s->c->stop && !s->draining) {
 		s->draining = true;
+		s->record.drain_ns = now_ns();
+		serve_clear_live(s);
 		log_info(s->c->log, LOG_TOPIC_RUN,
 			 "stopping: finishing the running requests; press Ctrl-C again to stop at once");
 		kill(s->front.process.pid, SIGTERM);
@@ -273,11 +304,13 @@ static bool heed_stop(struct serving *s)
 
 static void read_children(struct serving *s)
 {
-	struct pollfd in[3] = {{.fd = s->control, .events = POLLIN},
+	struct pollfd in[4] = {{.fd = s->control, .events = POLLIN},
 			       {.fd = s->front.running ? s->front.process.channel : -1, .events = POLLIN},
-			       {.fd = s->engine.running ? s->engine.process.channel : -1, .events = POLLIN}};
+			       {.fd = s->engine.running ? s->engine.process.channel : -1, .events = POLLIN},
+			       {.fd = job_channel(s->record.job), .events = POLLIN}};
 
-	poll(in, 3, WAIT_MS);
+	poll(in, 4, WAIT_MS);
+	job_receive(s->record.job);
 	if (s->front.running)
 		lines_read(&s->front.in, s->front.process.channel, take_front_line, s);
 	if (s->engine.running)
@@ -314,6 +347,9 @@ enum status serve_supervise(struct serving *s, struct error *err)
 		st = look(s, err);
 	}
 	release_child(&s->front);
+	if (s->engine.running)
+		serve_record_engine_end(s, st ? err->text : "drained");
+	serve_clear_live(s);
 	release_child(&s->engine);
 	if (s->control >= 0)
 		close(s->control);

@@ -10,6 +10,7 @@
 #include "report/report.h"
 #include "report/plot/roofline.h"
 #include "report/training/training.h"
+#include "report/serving/serving.h"
 
 enum { FILES_MAX = 24, CURVES_MAX = 12, PLOT_WIDTH = 960, PLOT_HEIGHT = 600 };
 static const char plot_title[] = "roofline: rate over arithmetic intensity";
@@ -121,7 +122,7 @@ enum status report_write(const char *dir, const struct report_input *in, struct 
 		nodes_csv(output(&o, "nodes.csv"), &v);
 	report_markdown(output(&o, "REPORT.md"), in);
 	report_html(output(&o, "report.html"), in);
-	any = !training_case(&v) && draw(&plot, output(&o, "roofline.svg"), &v, 1);
+	any = !training_case(&v) && !serving_case(&v) && draw(&plot, output(&o, "roofline.svg"), &v, 1);
 	draw_curves(&o, &v);
 	st = outputs_write(&o, &v, 1, err);
 	if (!st && any)

@@ -11,6 +11,7 @@
 #include "report/report.h"
 #include "report/plot/roofline.h"
 #include "report/training/training.h"
+#include "report/serving/serving.h"
 #include "report/view/guide_bands.h"
 #include "report/text/width.h"
 #include "report/text/format.h"
@@ -153,7 +154,7 @@ static void add_header(struct text *out, const struct view *v)
 		      "<a href=\"#devices\">Devices</a>");
 	text_add(out, v->unjudged_count ? "<a href=\"#unjudged\">Not judged</a>" : "");
 	text_add(out, "<a href=\"#results\">Results</a><a href=\"#gaps\">Gap to the bound</a>");
-	if (!training_case(v))
+	if (!training_case(v) && !serving_case(v))
 		text_add(out, "<a href=\"#roofline\">Roofline</a>");
 	text_add(out, "<a href=\"#machine\">Machine</a><a href=\"#conditions\">Conditions</a></nav>\n");
 }
@@ -245,7 +246,7 @@ static void add_roofline(struct text *out, const struct view *v)
 	struct roofline r = {0};
 	struct canvas c;
 
-	if (training_case(v))
+	if (training_case(v) || serving_case(v))
 		return;
 	roofline_add(&r, v);
 	text_add(out, "<section id=\"roofline\" class=\"roofline\"><h2>Roofline</h2>\n");

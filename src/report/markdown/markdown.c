@@ -6,6 +6,7 @@
 #include "report/report.h"
 #include "report/view/guide_bands.h"
 #include "report/training/training.h"
+#include "report/serving/serving.h"
 #include "report/text/width.h"
 #include "report/text/format.h"
 
@@ -268,7 +269,7 @@ void report_markdown(struct text *out, const struct report_input *in)
 	nodes_markdown(out, &v);
 	markdown_results(out, &v);
 	markdown_gaps(out, &v);
-	if (!training_case(&v))
+	if (!training_case(&v) && !serving_case(&v))
 		text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");
 	markdown_sanity(out, &v);
 	add_parts(out, &v);

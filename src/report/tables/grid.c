@@ -8,6 +8,7 @@
 #include "report/tables/scaling.h"
 #include "report/tables/single_iterations.h"
 #include "report/training/training.h"
+#include "report/serving/serving.h"
 #include "report/view/view.h"
 #include "report/tables/collective_ways.h"
 
@@ -139,5 +140,9 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 	(void)training_parts_grid(&g, v);
 	show(&g, visit, arg);
 	(void)training_steps_grid(&g, v);
+	show(&g, visit, arg);
+	(void)serving_grid(&g, v);
+	show(&g, visit, arg);
+	(void)serving_engines_grid(&g, v);
 	show(&g, visit, arg);
 }

@@ -213,6 +213,12 @@ static void thin(struct series *s)
 	s->count = kept;
 }
 
+/* True if the job keeps fewer readings, and the last one is recent. */
+static bool is_early(const struct job *j, const struct series *s, uint64_t t_ns)
+{
+	return s->count && t_ns - s->t_ns[s->count - 1] < j->spec.every_ns;
+}
+
 bool job_take_line(void *arg, const char *line, size_t size)
 {
 	struct job *j = arg;
@@ -233,7 +239,8 @@ bool job_take_line(void *arg, const char *line, size_t size)
 	for (size_t i = 0; i < json_array_size(at); i++) {
 		const json_t *time = json_array_get(at, i), *value = json_array_get(v, i);
 
-		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value))
+		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value) ||
+		    is_early(j, s, (uint64_t)json_integer_value(time)))
 			continue;
 		series_add(s, (uint64_t)json_integer_value(time), json_number_value(value), NULL);
 		telemetry_block_add(&j->block, source, signal, kind, (uint64_t)json_integer_value(time),

@@ -28,6 +28,7 @@ struct job_spec {
 	const char *hash; /* hash of its settings; NULL: none. A resumed job must have the same */
 	bool resume;	  /* continues the journal as another attempt */
 	bool sample, real_names;
+	uint64_t every_ns;   /* readings of a signal closer together are dropped; 0: all are kept */
 	uint64_t started_ns; /* start of the program; 0: unknown */
 	const struct log *log;
 	const struct clock *clock;
