@@ -44,7 +44,8 @@ struct engine {
 	struct event_list events;
 	bool events_read;
 	struct step_cost cost;
-	bool overlaps; /* a step is enqueued before the results of the step before are fetched */
+	bool overlaps;	/* a step is enqueued before the results of the step before are fetched */
+	uint64_t salts; /* given to requests that are to share no pages */
 	double step_s, busy_s, load_s;
 	uint64_t fetched_ns; /* when the last results came */
 };
@@ -73,7 +74,8 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.requests_most = e->requests_most,
 		.plans_most = IN_FLIGHT,
 		.rows_most = (int32_t)l->most.rows,
-		.logits_most = (int32_t)l->most.outputs,
+		/* each entry may need one more row, which shows whether its hidden states are finite */
+		.logits_most = (int32_t)(l->most.outputs - l->most.sequences),
 		.context = l->positions,
 		.cost = step_cost_now(&e->cost),
 		.budget_ns = gpu ? 30e6 : 250e6,
@@ -180,17 +182,28 @@ static enum status refuse(struct engine *e, const struct engine_request *r, cons
 	return add_event(e, &end, err);
 }
 
+/* Without a prefix cache each request has a salt of its own. */
+static struct engine_request salted(struct engine *e, const struct engine_request *r)
+{
+	struct engine_request own = *r;
+
+	if (e->options.no_prefix_cache)
+		own.cache_salt = ++e->salts;
+	return own;
+}
+
 /* Hands a request to the scheduler. Takes the grammar's state. */
 static enum status submit(struct engine *e, const struct engine_request *r, struct grammar_state *grammar,
 			  struct error *err)
 {
+	const struct engine_request own = salted(e, r);
 	struct running run;
 	struct error why = {0};
 	uint32_t number;
 	enum status st = running_set(&run, r, err);
 
 	run.grammar = grammar;
-	if (!st && schedule_submit(e->schedule, r, 0, now_ns(), &number, &why)) {
+	if (!st && schedule_submit(e->schedule, &own, 0, now_ns(), &number, &why)) {
 		running_release(&run);
 		return refuse(e, r, &why, err);
 	}
@@ -246,11 +259,11 @@ void engine_finish(struct engine *e, uint64_t id, int64_t tokens)
 	schedule_finish(e->schedule, id, tokens);
 }
 
-/* Rows of logits of an entry: at least the last one, so that every step shows whether its hidden states are
- * finite. */
+/* Rows of logits of an entry: those that it needs, and the last row, so that every step shows whether its
+ * hidden states are finite. */
 static int32_t outputs_of(const struct schedule_entry *entry)
 {
-	return entry->logits ? entry->logits : 1;
+	return entry->logits ? entry->rows - entry->logits_first : 1;
 }
 
 static enum status set_history(struct engine *e, const struct schedule_entry *entry, struct error *err)
@@ -274,7 +287,7 @@ static enum status add_sampling(struct engine *e, const struct schedule_entry *e
 	for (int32_t i = 0; i < scored; i++)
 		sampling_lists_score(e->sampling, run,
 				     entry->tokens[entry->first + entry->logits_first + i + 1]);
-	if (!entry->logits)
+	if (outputs_of(entry) > entry->logits)
 		sampling_lists_probe(e->sampling);
 	if (!entry->samples)
 		return STATUS_OK;
@@ -322,6 +335,15 @@ static enum status enqueue_forward(struct engine *e, const struct schedule_plan 
 	return paged_step_forward(e->loaded.step, &rows, err);
 }
 
+/* A state that exceeds its limits allows no token, so its request fails and the others go on. */
+static void fill_mask(const struct engine *e, struct grammar_state *grammar, uint32_t *mask)
+{
+	struct error why = {0};
+
+	if (grammar_mask(grammar, mask, &why))
+		memset(mask, 0, grammar_vocab_words(e->options.vocab) * sizeof(*mask));
+}
+
 /* Fills the masks of the rows whose request has a grammar. Every token before is known by now. */
 static enum status add_masks(struct engine *e, const struct schedule_plan *plan, struct error *err)
 {
@@ -337,7 +359,10 @@ static enum status add_masks(struct engine *e, const struct schedule_plan *plan,
 		if (!grammar || !entry->samples)
 			continue;
 		mask = sampling_lists_mask(e->sampling, row - 1);
-		st = mask ? grammar_mask(grammar, mask, err) : no_memory(err);
+		if (!mask)
+			st = no_memory(err);
+		else
+			fill_mask(e, grammar, mask);
 	}
 	return st;
 }
@@ -572,4 +597,9 @@ struct engine_ready engine_ready(const struct engine *e)
 
 	snprintf(r.device, sizeof(r.device), "%s", load_facts(l).device);
 	return r;
+}
+
+enum status engine_check(const struct engine *e, struct error *err)
+{
+	return schedule_check(e->schedule, err);
 }

@@ -14,9 +14,9 @@
 struct engine_options {
 	struct load_options load;
 	const struct grammar_vocab
-		*vocab; /* lent for the engine's life; NULL: requests with a grammar are refused */
-	bool no_prefix_cache;
-	int32_t queue; /* most waiting requests; more are refused. 0: 65536 */
+		*vocab;	      /* lent for the engine's life; NULL: requests with a grammar are refused */
+	bool no_prefix_cache; /* requests share no pages */
+	int32_t queue;	      /* most waiting requests; more are refused. 0: 65536 */
 };
 
 struct engine;
@@ -46,4 +46,6 @@ uint64_t engine_wake(const struct engine *e);
 struct engine_facts engine_facts(const struct engine *e);
 struct engine_ready engine_ready(const struct engine *e);
 struct loaded *engine_loaded(struct engine *e);
+/* For tests: compares the scheduler's tables with each other. MISMATCH with the first difference. */
+enum status engine_check(const struct engine *e, struct error *err);
 #endif
