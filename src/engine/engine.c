@@ -44,7 +44,8 @@ struct engine {
 	struct event_list events;
 	bool events_read;
 	struct step_cost cost;
-	bool overlaps; /* a step is enqueued before the results of the step before are fetched */
+	bool overlaps;	/* a step is enqueued before the results of the step before are fetched */
+	uint64_t salts; /* given to requests that are to share no pages */
 	double step_s, busy_s, load_s;
 	uint64_t fetched_ns; /* when the last results came */
 	int64_t pages_most;  /* most pages in use after a plan */
@@ -74,7 +75,8 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.requests_most = e->requests_most,
 		.plans_most = IN_FLIGHT,
 		.rows_most = (int32_t)l->most.rows,
-		.logits_most = (int32_t)l->most.outputs,
+		/* each entry may need one more row, which shows whether its hidden states are finite */
+		.logits_most = (int32_t)(l->most.outputs - l->most.sequences),
 		.context = l->positions,
 		.cost = step_cost_now(&e->cost),
 		.budget_ns = e->options.step_ms ? e->options.step_ms * 1e6
@@ -183,17 +185,28 @@ static enum status refuse(struct engine *e, const struct engine_request *r, cons
 	return add_event(e, &end, err);
 }
 
+/* Without a prefix cache each request has a salt of its own. */
+static struct engine_request salted(struct engine *e, const struct engine_request *r)
+{
+	struct engine_request own = *r;
+
+	if (e->options.no_prefix_cache)
+		own.cache_salt = ++e->salts;
+	return own;
+}
+
 /* Hands a request to the scheduler. Takes the grammar's state. */
 static enum status submit(struct engine *e, const struct engine_request *r, struct grammar_state *grammar,
 			  struct error *err)
 {
+	const struct engine_request own = salted(e, r);
 	struct running run;
 	struct error why = {0};
 	uint32_t number;
 	enum status st = running_set(&run, r, err);
 
 	run.grammar = grammar;
-	if (!st && schedule_submit(e->schedule, r, 0, now_ns(), &number, &why)) {
+	if (!st && schedule_submit(e->schedule, &own, 0, now_ns(), &number, &why)) {
 		running_release(&run);
 		return refuse(e, r, &why, err);
 	}
@@ -318,6 +331,15 @@ static enum status enqueue_forward(struct engine *e, const struct schedule_plan 
 	return paged_step_forward(e->loaded.step, &rows, err);
 }
 
+/* A state that exceeds its limits allows no token, so its request fails and the others go on. */
+static void fill_mask(const struct engine *e, struct grammar_state *grammar, uint32_t *mask)
+{
+	struct error why = {0};
+
+	if (grammar_mask(grammar, mask, &why))
+		memset(mask, 0, grammar_vocab_words(e->options.vocab) * sizeof(*mask));
+}
+
 /* Fills the masks of the rows whose request has a grammar. Every token before is known by now. */
 static enum status add_masks(struct engine *e, const struct schedule_plan *plan, struct error *err)
 {
@@ -333,7 +355,10 @@ static enum status add_masks(struct engine *e, const struct schedule_plan *plan,
 		if (!grammar || !entry->samples)
 			continue;
 		mask = sampling_lists_mask(e->sampling, row - 1);
-		st = mask ? grammar_mask(grammar, mask, err) : no_memory(err);
+		if (!mask)
+			st = no_memory(err);
+		else
+			fill_mask(e, grammar, mask);
 	}
 	return st;
 }
@@ -583,4 +608,9 @@ struct engine_ready engine_ready(const struct engine *e)
 
 	snprintf(r.device, sizeof(r.device), "%s", load_facts(l).device);
 	return r;
+}
+
+enum status engine_check(const struct engine *e, struct error *err)
+{
+	return schedule_check(e->schedule, err);
 }

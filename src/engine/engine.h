@@ -18,7 +18,7 @@ struct engine_options {
 	/* Predicted milliseconds that a step may take while some request decodes; 0: 30 on a GPU, 250 on a
 	 * CPU. */
 	double step_ms;
-	bool no_prefix_cache;
+	bool no_prefix_cache; /* requests share no pages */
 	int32_t queue; /* most waiting requests; more are refused. 0: 65536 */
 };
 
@@ -51,4 +51,6 @@ struct engine_facts engine_facts(const struct engine *e);
 int64_t engine_pages_most(const struct engine *e);
 struct engine_ready engine_ready(const struct engine *e);
 struct loaded *engine_loaded(struct engine *e);
+/* For tests: compares the scheduler's tables with each other. MISMATCH with the first difference. */
+enum status engine_check(const struct engine *e, struct error *err);
 #endif

@@ -49,7 +49,7 @@ void model_release(struct model *m);
 enum status model_place(struct model *m, struct backend *back, struct error *err);
 
 /* The base model's tensors and their destinations. Owner: caller, free() for *slots and for *names, which
- * holds the slots' names. */
+ * holds the slots' names; also after a failure. */
 enum status model_weight_slots(const struct model *m, struct weights_slot **slots, struct named **names,
 			       size_t *count, struct error *err);
 /* The same for A, B and whole modules in `flat`: master, grad or a moment of params. */

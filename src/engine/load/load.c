@@ -37,8 +37,8 @@ static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 	l->most = (struct paged_limits){
 		.rows = or_default(o->rows, gpu ? LOAD_ROWS_GPU : LOAD_ROWS_CPU),
 		.sequences = sequences,
-		.outputs = or_default(o->outputs,
-				      sequences + page > OUTPUTS_LEAST ? sequences + page : OUTPUTS_LEAST),
+		.outputs = or_default(o->outputs, 2 * sequences + page > OUTPUTS_LEAST ? 2 * sequences + page
+										       : OUTPUTS_LEAST),
 		.pages = (l->positions + page - 1) / page,
 		.vocab = least(or_default(o->vocab, vocab), vocab),
 		.page_tokens = (int32_t)page,

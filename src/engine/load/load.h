@@ -28,9 +28,10 @@ struct load_options {
 	int64_t positions_most; /* a limit for the model's context; 0: none */
 	int64_t sequences;	/* most sequences at once; 0: a default of the device */
 	int64_t rows;		/* most rows of a step; 0: a default of the device */
-	int64_t outputs;	/* most rows of a step that need logits; 0: `sequences` */
-	int64_t vocab;		/* ids below this are sampled; 0: all of the model's */
-	int32_t page_tokens;	/* 16, 32 or 64; 0: LOAD_PAGE_TOKENS */
+	int64_t outputs; /* most rows of a step that need logits; 0: 2 * sequences + page_tokens, at least 64
+			  */
+	int64_t vocab;	 /* ids below this are sampled; 0: all of the model's */
+	int32_t page_tokens; /* 16, 32 or 64; 0: LOAD_PAGE_TOKENS */
 	/* Pages of the KV cache without page 0. 0: as many as `memory` allows, but no more than all sequences
 	 * can fill. */
 	int64_t pages;

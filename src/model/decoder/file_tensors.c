@@ -48,21 +48,14 @@ enum status model_weight_slots(const struct model *m, struct weights_slot **slot
 	*count = names_count(&m->shape);
 	*slots = calloc(*count, sizeof(**slots));
 	*names = calloc(*count, sizeof(**names));
-	if (!*slots || !*names) {
-		free(*slots);
-		free(*names);
+	if (!*slots || !*names)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a list of tensors");
-	}
 	for (size_t i = 0; i < *count; i++) {
 		names_at(&(*names)[i], &m->shape, i);
 		(*slots)[i].name = (*names)[i].hf;
-		if (!find(m, &(*names)[i], &(*slots)[i].to)) {
-			error_set(err, STATUS_BUG, "no place for tensor %s", (*names)[i].hf);
-			free(*slots);
-			free(*names);
-			return STATUS_BUG;
-		}
+		if (!find(m, &(*names)[i], &(*slots)[i].to))
+			return error_set(err, STATUS_BUG, "no place for tensor %s", (*names)[i].hf);
 	}
 	return STATUS_OK;
 }
@@ -85,12 +78,9 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 	*count = (size_t)m->params.count;
 	*slots = calloc(*count + 1, sizeof(**slots));
 	*names = calloc(*count + 1, sizeof(**names));
-	if (!*slots || !*names) {
-		free(*slots);
-		free(*names);
+	if (!*slots || !*names)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a list of tensors");
-	}
 	for (size_t i = 0; i < *count; i++) {
 		const struct param *p = &m->params.table[i];
 

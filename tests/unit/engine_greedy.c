@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * 200 greedy requests get the same ids alone, together, in pieces, after preemptions and from cached pages. The
+ * ids in tests/data/model/NAME/greedy.txt are those of the earlier `assay generate`, which had one contiguous
+ * KV cache and one sequence (commit 606feef5): a line per prompt of engine_prompts.h.
+ */
+#include "engine_bed.h"
+
+static const char *const models[] = {"llama", "qwen2", "qwen3"};
+static struct prompt prompt[PROMPTS];
+static int32_t due[PROMPTS][PROMPT_ANSWER];
+
+static void read_due(const char *model)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/greedy.txt", model);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	for (int i = 0; i < PROMPTS; i++)
+		for (int k = 0; k < PROMPT_ANSWER; k++)
+			assert_int_equal(fscanf(f, "%d", &due[i][k]), 1);
+	fclose(f);
+}
+
+static void compare(const struct heard *h, const char *model)
+{
+	for (int i = 0; i < PROMPTS; i++) {
+		assert_int_equal(h[i].last.end, ENGINE_END_LENGTH);
+		assert_int_equal(h[i].last.prompt_tokens, prompt[i].count);
+		assert_int_equal(h[i].last.tokens, PROMPT_ANSWER);
+		assert_int_equal(h[i].tokens, PROMPT_ANSWER);
+		for (int k = 0; k < PROMPT_ANSWER; k++)
+			if (h[i].token[k] != due[i][k])
+				fail_msg("%s: prompt %d, token %d is %d, not %d", model, i, k, h[i].token[k],
+					 due[i][k]);
+	}
+}
+
+/* All prompts at once, or each when the one before has ended. */
+static struct engine_facts run(const struct engine_options *o, bool alone, int passes)
+{
+	struct engine *e = bed_engine(o);
+	struct engine_facts facts;
+
+	for (int pass = 0; pass < passes; pass++) {
+		struct heard *h = calloc(PROMPTS, sizeof(*h));
+
+		assert_non_null(h);
+		for (int i = 0; i < PROMPTS; i++) {
+			const struct engine_request r = bed_request((uint64_t)i + 1, prompt[i].id,
+								    (size_t)prompt[i].count, PROMPT_ANSWER);
+
+			bed_submit(e, &r);
+			while (alone && !h[i].ends)
+				bed_step(e, h, PROMPTS);
+		}
+		bed_run(e, h, PROMPTS);
+		compare(h, o->load.model);
+		free(h);
+	}
+	facts = engine_facts(e);
+	engine_destroy(&e);
+	return facts;
+}
+
+static void test_greedy__ids_do_not_depend_on_the_batch(void **state)
+{
+	(void)state;
+	prompts_make(prompt, BED_VOCAB);
+	for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
+		char path[512];
+		struct engine_options o = bed_options(path, models[m]);
+		struct engine_facts f;
+
+		read_due(path);
+		o.no_prefix_cache = true;
+		f = run(&o, true, 1);
+		assert_int_equal(f.cached_tokens, 0);
+		f = run(&o, false, 1);
+		assert_int_equal(f.cached_tokens, 0);
+		assert_int_equal(f.preemptions, 0);
+		assert_int_equal(f.ended, PROMPTS);
+		assert_int_equal(f.tokens, PROMPTS * PROMPT_ANSWER);
+		assert_in_range(f.steps, PROMPTS * PROMPT_ANSWER / 8, PROMPTS * PROMPT_ANSWER / 4);
+	}
+}
+
+static void test_greedy__ids_do_not_depend_on_pieces_and_preemptions(void **state)
+{
+	char path[512];
+	struct engine_options o = bed_options(path, models[0]);
+	struct engine_facts f;
+
+	(void)state;
+	read_due(path);
+	o.load.sequences = 2;
+	o.load.rows = 18; /* a step has one page of a prompt */
+	o.no_prefix_cache = true;
+	f = run(&o, false, 1);
+	assert_true(f.steps > 600);
+	o = bed_options(path, models[0]);
+	o.load.pages = 9; /* one sequence may need 7 */
+	f = run(&o, false, 2);
+	assert_true(f.preemptions > 10);
+	o.no_prefix_cache = true;
+	f = run(&o, false, 1);
+	assert_true(f.preemptions > 10);
+}
+
+static void test_greedy__ids_do_not_depend_on_cached_pages(void **state)
+{
+	char path[512];
+	struct engine_options o = bed_options(path, models[0]);
+	struct engine_facts f;
+
+	(void)state;
+	read_due(path);
+	o.load.pages = 800; /* all prompts stay in the cache */
+	f = run(&o, false, 2);
+	assert_true(f.cached_tokens > 5000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_greedy__ids_do_not_depend_on_the_batch),
+		cmocka_unit_test(test_greedy__ids_do_not_depend_on_pieces_and_preemptions),
+		cmocka_unit_test(test_greedy__ids_do_not_depend_on_cached_pages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
