@@ -18,7 +18,12 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 enum { NO_GPU = 77, USAGE = 64 };
-enum { REPEATS = 5, CANDIDATES = 16, VARIANTS_MOST = 2 * (SKINNY_CHOICES_MOST + 1) + CANDIDATES + 2 };
+enum {
+	REPEATS = 5,
+	CANDIDATES = 16,
+	FETCHES = 9,
+	VARIANTS_MOST = 2 * (SKINNY_CHOICES_MOST + 1) + 3 * FETCHES + CANDIDATES + 2
+};
 enum { LAUNCHES_LEAST = 6, LAUNCHES_MOST = 64, ROWS_MOST = 256, K_MOST = 18944, OUTPUTS_MOST = 152064 };
 enum { SMALL_K = 320, SMALL_OUTPUTS = 256, SMALL_ROWS = 8 };
 #define GRAPH_NS 1.5e6
@@ -232,9 +237,10 @@ static enum status add(struct bench *b, const struct variant *given, struct erro
 
 static void name_own(struct variant *v)
 {
-	snprintf(v->name, sizeof(v->name), "cluster%u_together%u_sm%u_running%u%s%s%s", v->choice.cluster,
+	snprintf(v->name, sizeof(v->name), "cluster%u_together%u_sm%u_running%u%s%s%s%s%s", v->choice.cluster,
 		 v->choice.together, v->choice.per_sm, v->choice.running,
-		 v->choice.invariant ? "_invariant" : "", v->overlap ? "_overlap" : "",
+		 v->choice.invariant ? "_invariant" : "", v->choice.short_fetch ? "_fetch128" : "",
+		 v->choice.keep ? "_keep" : "", v->overlap ? "_overlap" : "",
 		 v->engine == OWN_QUANTIZE ? "_quantize" : "");
 }
 
@@ -253,6 +259,15 @@ static enum status add_own(struct bench *b, struct error *err)
 	for (unsigned i = 0; !st && i < 2 * count; i++) {
 		struct variant v = {.engine = OWN, .choice = choices[i / 2], .overlap = i % 2};
 
+		name_own(&v);
+		st = add(b, &v, err);
+	}
+	/* The first choices are the likely ones. */
+	for (unsigned i = 0; !st && i < 3 * FETCHES && i / 3 + 1 < count; i++) {
+		struct variant v = {.engine = OWN, .choice = choices[i / 3], .overlap = true};
+
+		v.choice.short_fetch = i % 3 != 1;
+		v.choice.keep = i % 3 != 0;
 		name_own(&v);
 		st = add(b, &v, err);
 	}
