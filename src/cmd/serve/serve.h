@@ -12,7 +12,7 @@ struct serve_opts {
 	const char *model, *adapter, *name, *host, *api_keys, *certificate, *key, *cors, *template,
 		*request_log;
 	uint64_t port, context, sequences, rows, queue, memory, page, connections, body;
-	uint32_t device, cache;
+	uint32_t device, cache, weights;
 	bool any_base, deterministic, no_prefix_cache, log_requests, plan, json;
 };
 

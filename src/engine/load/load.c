@@ -186,6 +186,10 @@ static enum status plan_cpu(struct loaded *l, const struct load_options *o, stru
 {
 	const uint64_t memory = o->memory ? o->memory : (uint64_t)((double)host_memory() * memory_share_cpu);
 
+	if (o->weights_e4m3)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: FP8 weights need a GPU of sm_90; leave the weights' type to the CPU",
+				 o->model);
 	plan_backend_cpu(&l->back, cpu_backend_threads(), &l->arena);
 	l->back.invariant = true;
 	return plan(l, o, memory, out, err);
@@ -396,8 +400,9 @@ enum status load_open(struct loaded *l, const struct load_options *o, struct err
 		st = paged_step_pages(l->step, l->pages + 1, err);
 	if (!st)
 		st = load_weights(l, o, err);
-	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU ? st
-										     : load_choose(l, err);
+	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU
+		       ? st
+		       : load_choose(l, LOAD_CHOOSE_S, err);
 }
 
 void load_close(struct loaded *l)
