@@ -104,8 +104,10 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	struct serving s = {.c = c, .o = opts_, .control = -1};
 	struct error err = {0};
-	enum status st = single_process_check("serve", &err);
+	enum status st = check(opts_, &err);
 
+	if (!st)
+		st = single_process_check("serve", &err);
 	if (!st)
 		st = s.o->plan ? serve_show_plan(s.o, &err) : serve_supervise(&s, &err);
 	json_decref(s.ready);
