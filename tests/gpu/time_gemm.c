@@ -2,7 +2,9 @@
 /*
  * Times of a decoder's GEMMs at few rows: assay's kernels with every choice, and cuBLASLt's candidates. Each
  * is captured in a graph of many launches, each of which reads other weights, so that weights come from
- * memory. The graphs run in turn. Without a GPU, or built without kernels, it skips (exit 77).
+ * memory. The graphs run in turn. --likely: assay's kernels only with their first choices, overlapped.
+ * --search N: also up to N configurations that cuBLASLt's heuristics do not name. Without a GPU, or built
+ * without kernels, it skips (exit 77).
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +24,8 @@ enum {
 	REPEATS = 5,
 	CANDIDATES = 16,
 	FETCHES = 9,
-	VARIANTS_MOST = 2 * (SKINNY_CHOICES_MOST + 1) + 3 * FETCHES + CANDIDATES + 2
+	SEARCH_MOST = 400,
+	VARIANTS_MOST = 2 * (SKINNY_CHOICES_MOST + 1) + 3 * FETCHES + CANDIDATES + SEARCH_MOST + 2
 };
 enum { LAUNCHES_LEAST = 6, LAUNCHES_MOST = 64, ROWS_MOST = 256, K_MOST = 18944, OUTPUTS_MOST = 152064 };
 enum { SMALL_K = 320, SMALL_OUTPUTS = 256, SMALL_ROWS = 8 };
@@ -71,6 +74,8 @@ struct bench {
 	FILE *csv;
 	const char *only_gemm, *only_kind;
 	unsigned only_rows;
+	unsigned search; /* most configurations of cuBLASLt besides its candidates */
+	bool likely;	 /* assay's kernels only with their first choices, overlapped */
 	/* what is timed now */
 	const struct gemm *gemm;
 	enum kind kind;
@@ -259,6 +264,8 @@ static enum status add_own(struct bench *b, struct error *err)
 	for (unsigned i = 0; !st && i < 2 * count; i++) {
 		struct variant v = {.engine = OWN, .choice = choices[i / 2], .overlap = i % 2};
 
+		if (b->likely && (!v.overlap || i / 2 >= FETCHES))
+			continue;
 		name_own(&v);
 		st = add(b, &v, err);
 	}
@@ -297,6 +304,8 @@ static enum status add_cublaslt(struct bench *b, struct error *err)
 
 	if (!st)
 		st = matmul_plan_candidates(b->plan, CANDIDATES, &why);
+	if (!st && b->search)
+		st = matmul_plan_exhaust(b->plan, CANDIDATES + b->search, NULL, &why);
 	if (st == STATUS_UNSUPPORTED) {
 		printf("  %s %s rows %u cublaslt: %s\n", b->gemm->name, kind_names[b->kind], b->rows,
 		       why.text);
@@ -557,6 +566,8 @@ static bool parse(struct bench *b, int argc, char **argv)
 		if (!strcmp(argv[i], "--small")) {
 			b->small = true;
 			b->pool_bytes = 1 << 20;
+		} else if (!strcmp(argv[i], "--likely")) {
+			b->likely = true;
 		} else if (i + 1 == argc) {
 			return false;
 		} else if (!strcmp(argv[i], "--gemm")) {
@@ -565,6 +576,10 @@ static bool parse(struct bench *b, int argc, char **argv)
 			b->only_kind = argv[++i];
 		} else if (!strcmp(argv[i], "--rows")) {
 			b->only_rows = (unsigned)strtoul(argv[++i], NULL, 10);
+		} else if (!strcmp(argv[i], "--search")) {
+			b->search = (unsigned)strtoul(argv[++i], NULL, 10);
+			if (b->search > SEARCH_MOST)
+				return false;
 		} else if (!strcmp(argv[i], "--csv") && !b->csv) {
 			b->csv = fopen(argv[++i], "w");
 			if (!b->csv)
@@ -599,7 +614,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!parse(&b, argc, argv)) {
-		fputs("usage: time_gemm [--small] [--gemm NAME] [--kind bf16|mixed|e4m3] [--rows N] [--csv FILE]\n",
+		fputs("usage: time_gemm [--small] [--likely] [--search N] [--gemm NAME] [--kind bf16|mixed|e4m3] "
+		      "[--rows N] [--csv FILE]\n",
 		      stderr);
 		return USAGE;
 	}
