@@ -176,6 +176,16 @@ static void test_few_rows__results_are_those_of_double_precision(void **state)
 	check(true, false);
 }
 
+/* cuBLASLt before 12.9. */
+static void test_few_rows__without_row_scales_in_the_library_own_kernels_do_all(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	setenv("FAKE_CUBLASLT", "rows=15", 1);
+	check(true, false);
+	unsetenv("FAKE_CUBLASLT");
+}
+
 static void test_few_rows__the_invariant_form_does_not_see_the_number_of_rows(void **state)
 {
 	(void)state;
@@ -357,6 +367,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_few_rows__results_are_those_of_double_precision),
+		cmocka_unit_test(test_few_rows__without_row_scales_in_the_library_own_kernels_do_all),
 		cmocka_unit_test(test_few_rows__the_invariant_form_does_not_see_the_number_of_rows),
 		cmocka_unit_test(test_few_rows__swiglu_is_in_the_same_operation),
 		cmocka_unit_test(test_few_rows__norm_and_swiglu_quantize_their_rows),

@@ -59,7 +59,7 @@ bool few_rows_take(const struct gpu_state *g, const struct gemm *m)
 	       (!m->bias.rows || m->bias.dtype == DTYPE_BF16);
 }
 
-/* Launches of at most `most` rows each. own: NULL: a function of the shape. */
+/* Launches of at most `most` rows each. Without a choice (NULL) it is a function of the shape. */
 static enum status run_own(struct backend *back, const struct gemm *m, const struct mat *h, int64_t most,
 			   const struct skinny_choice *own, struct error *err)
 {
@@ -102,8 +102,8 @@ enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const
 	return skinny_quantize(g->skinny, &q, true, g->stream, err);
 }
 
-/* Without a choice by timing: on an H200, cuBLASLt is faster from 128 rows on, except where k is long and
- * splitting it pays. */
+/* Without a choice by timing. On an H200 cuBLASLt is faster from 128 rows on, unless splitting a long k pays.
+ */
 static bool is_for_library(const struct gemm *m)
 {
 	return m->d.rows > SKINNY_ROWS_MOST || (m->d.rows > OWN_ROWS && m->a.cols <= 2 * m->d.cols);
