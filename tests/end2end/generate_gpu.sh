@@ -108,6 +108,18 @@ ok "which names them" says 'heads of 64 or 128 elements, but this model has 8; u
 ok "auto goes to the CPU with them" says '"device": "cpu"' out
 ok "and says why" says 'running on the CPU (--device gpu would fail): a GPU has a paged KV cache for heads of' err
 
+# Weights in FP8. How GEMMs run is chosen before the first of many rows.
+cp -r tiny heads64
+sed -i 's/"num_attention_heads": 6/"num_attention_heads": 3/; s/"num_key_value_heads": 2/"num_key_value_heads": 1/; s/"head_dim": 32/"head_dim": 64/' heads64/config.json
+ok "a text with FP8 weights" expect 0 generate heads64 "It rains" --raw --tokens 12 --device gpu --weights fp8
+echo '{"messages":[{"role":"user","content":"a row"},{"role":"assistant","content":"an answer"}]}' > one.jsonl
+for type in fp8 auto; do
+	ok "rows with weights $type" expect 0 generate heads64 --rows one.jsonl --chat-template qwen2.5 --tokens 3 --device gpu \
+		--weights $type --out "$type.jsonl"
+done
+ok "FP8 weights on a CPU are an error" sh -c "'$assay' generate tiny x --raw --tokens 2 --device cpu --weights fp8 > out 2> err; [ \$? = 2 ]"
+ok "which says what takes them" says 'FP8 weights need a GPU of sm_90' err
+
 # What goes wrong.
 FAKE_CUDA=memory=2400 "$assay" generate tiny x --raw --tokens 1000000 --device gpu > out 2> err
 ok "too little memory ends it" [ $? = 2 ]

@@ -11,6 +11,7 @@
  *   late=R*100+P   products on device R take P percent longer, P below 100
  *   second=CODE    the second heuristic's product returns CODE
  *   check=CODE     no algorithm that is asked about is taken
+ *   rows=CODE      the mode of one scale per row returns CODE
  *   version=N      as cublasLtGetVersion tells it (130101)
  */
 #include <dlfcn.h>
@@ -39,6 +40,7 @@ struct description {
 	uint32_t transpose_a, transpose_b, epilogue;
 	const void *bias;
 	const float *scale_a, *scale_b;
+	uint32_t mode_a, mode_b; /* of the scales: one, or one per row */
 };
 
 /* How an algorithm's 64 bytes are used. */
@@ -155,6 +157,17 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
+/* Scales by blocks are not here. */
+static cublasStatus_t set_mode(uint32_t *mode, uint32_t to)
+{
+	if (to == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F && staged("rows"))
+		return (cublasStatus_t)staged("rows");
+	if (to && to != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F)
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	*mode = to;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what,
 					      const void *value, size_t size)
 {
@@ -175,9 +188,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
 		memcpy(&d->scale_a, value, size);
 	else if (what == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER)
 		memcpy(&d->scale_b, value, size);
-	else if ((what == CUBLASLT_MATMUL_DESC_A_SCALE_MODE || what == CUBLASLT_MATMUL_DESC_B_SCALE_MODE) &&
-		 *(const uint32_t *)value)
-		return CUBLAS_STATUS_NOT_SUPPORTED; /* scales by blocks: not here */
+	else if (what == CUBLASLT_MATMUL_DESC_A_SCALE_MODE)
+		return set_mode(&d->mode_a, *(const uint32_t *)value);
+	else if (what == CUBLASLT_MATMUL_DESC_B_SCALE_MODE)
+		return set_mode(&d->mode_b, *(const uint32_t *)value);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -411,13 +425,16 @@ static double *unpack(const struct layout *l, const void *data, int batch, bool 
 	return out;
 }
 
+static double scale_at(const float *scale, uint32_t mode, int64_t i)
+{
+	return scale ? (double)scale[mode ? i : 0] : 1;
+}
+
 static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la,
 		     const void *b, const struct layout *lb, double beta, const void *c,
 		     const struct layout *lc, void *out, const struct layout *ld)
 {
 	int64_t depth = (int64_t)(d->transpose_a ? la->rows : la->columns);
-	double scale = (d->scale_a ? (double)*d->scale_a : 1) * (d->scale_b ? (double)*d->scale_b : 1);
-
 	int64_t rows = (int64_t)ld->rows, columns = (int64_t)ld->columns;
 	double *sum = malloc((size_t)rows * sizeof(*sum));
 
@@ -430,7 +447,8 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 		for (int64_t j = 0; j < columns; j++) {
 			column_of(sum, x, y + j * depth, rows, depth);
 			for (int64_t i = 0; i < rows; i++) {
-				double v = sum[i] * (alpha * scale);
+				double v = sum[i] * (alpha * scale_at(d->scale_a, d->mode_a, i) *
+						     scale_at(d->scale_b, d->mode_b, j));
 
 				if (beta != 0)
 					v += beta * at(lc, c, batch, i, j);

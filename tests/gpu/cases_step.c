@@ -47,6 +47,18 @@ static void embed(struct train_build *b)
 	b->threads = STEP_THREADS;
 }
 
+/* Rows in E4M3, with their factors. */
+static void short_rows(struct train_build *b, size_t rows, size_t scale, size_t ld)
+{
+	struct operand *o = train_operand(b, "in E4M3", rows, NUMBER_BYTE, b->rows, b->cols, USE_OUT);
+
+	train_number(b, ld, o->ld);
+	o->tolerance = (struct tolerance){0, 0.02}; /* a code beside the reference's: 1 of about 80 */
+	o = train_operand(b, "scale", scale, NUMBER_F32, b->rows, 1, USE_OUT);
+	o->ld = 1;
+	o->tolerance = (struct tolerance){0x1p-6, 1e-5};
+}
+
 static void rmsnorm(struct train_build *b)
 {
 	const struct step_norm_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols, .eps = 1e-5f};
@@ -69,6 +81,8 @@ static void rmsnorm(struct train_build *b)
 		train_number(b, NORM(ld_rstd), o->ld);
 		o->tolerance = (struct tolerance){1e-5, 1e-5};
 	}
+	if (b->flags & TRAIN_B)
+		short_rows(b, NORM(y_e4m3), NORM(scale), NORM(ld_e4m3));
 	b->grid[0] = (unsigned)b->rows;
 	b->threads = step_norm_threads((uint64_t)b->cols);
 	b->shared_bytes = STEP_NORM_SHARED;
@@ -90,6 +104,15 @@ static void swiglu(struct train_build *b)
 	o->tolerance = (struct tolerance){0x1p-7, 1e-5};
 	b->grid[0] = step_blocks((uint64_t)b->rows, (uint64_t)b->cols);
 	b->threads = STEP_THREADS;
+}
+
+static void swiglu_e4m3(struct train_build *b)
+{
+	swiglu(b);
+	short_rows(b, SWIGLU(h_e4m3), SWIGLU(scale), SWIGLU(ld_e4m3));
+	b->grid[0] = (unsigned)b->rows;
+	b->threads = STEP_FFN_THREADS;
+	b->shared_bytes = STEP_NORM_SHARED;
 }
 
 static int32_t position(const struct train_build *b, int64_t i)
@@ -162,7 +185,7 @@ static void rope(struct train_build *b)
 }
 
 const struct train_maker makers_step[] = {
-	{"step_embed", embed},	 {"step_rmsnorm", rmsnorm}, {"step_swiglu", swiglu},
+	{"step_embed", embed},	 {"step_rmsnorm", rmsnorm}, {"step_swiglu", swiglu}, {"step_swiglu_e4m3", swiglu_e4m3},
 	{"step_rope", rope}, {NULL, NULL},
 };
 
@@ -197,6 +220,14 @@ static const struct kernel_case cases[] = {
 	LIKE_TRAINING("step_rmsnorm", "the bits of train_rmsnorm", 37, 3584),
 	LIKE_TRAINING("step_rmsnorm", "the bits of train_rmsnorm, odd length", 9, 1001),
 	LIKE_TRAINING("step_swiglu", "the bits of train_swiglu", 5, 18944),
+	TRAIN_CASE("step_rmsnorm", "and E4M3", 3, 896, B),
+	TRAIN_CASE("step_rmsnorm", "and E4M3, one warp", 2, 64, A | B),
+	TRAIN_CASE("step_rmsnorm", "and E4M3, odd, sliced", 5, 577, B | O | S),
+	TRAIN_CASE("step_rmsnorm", "and E4M3, 7B", 64, 3584, B),
+	TRAIN_CASE("step_swiglu_e4m3", "small", 3, 48, 0),
+	TRAIN_CASE("step_swiglu_e4m3", "odd, sliced", 4, 8201, O | S),
+	TRAIN_CASE("step_swiglu_e4m3", "7B", 16, 18944, 0),
+	TRAIN_CASE("step_swiglu_e4m3", "widest", 1, 32768, 0),
 	TRAIN_CASE("step_swiglu", "one", 1, 1, 0),
 	TRAIN_CASE("step_swiglu", "odd", 9, 129, O),
 	TRAIN_CASE("step_swiglu", "sliced", 33, 192, S),

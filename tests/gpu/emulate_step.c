@@ -16,6 +16,7 @@
 	X(step_embed, step_embed_args)                                                                       \
 	X(step_rmsnorm, step_norm_args)                                                                      \
 	X(step_swiglu, step_swiglu_args)                                                                     \
+	X(step_swiglu_e4m3, step_swiglu_args)                                                                \
 	X(step_rope, step_rope_args)                                                                         \
 	X(step_sample_greedy, step_sample_args)                                                              \
 	X(step_sample_plain, step_sample_args)                                                               \
@@ -40,6 +41,7 @@ const struct ref_row ref_step_rows[] = {
 	ROW(step_embed, step_embed_args, x),
 	ROW(step_rmsnorm, step_norm_args, y),
 	ROW(step_swiglu, step_swiglu_args, h),
+	ROW(step_swiglu_e4m3, step_swiglu_args, h),
 	ROW(step_rope, step_rope_args, qkv),
 	{NULL, NULL, 0, 0},
 };

@@ -22,6 +22,19 @@ static void embed(const char *entry, struct ref_grid grid, const void *args)
 	}
 }
 
+/* Row t, in BF16 at `from`, to E4M3. */
+static void put_e4m3(uint64_t from, uint64_t to, uint64_t scale, int64_t t, int64_t cols)
+{
+	float most = 0;
+
+	for (int64_t j = 0; j < cols; j++)
+		most = fmaxf(most, (float)fabs(ref_bf16(from, j)));
+	AT(float, scale)[t] = most > 0 ? most / 448.0f : 1;
+	for (int64_t j = 0; j < cols; j++)
+		ref_number_store(ATTENTION_E4M3, AT(void, to), (uint64_t)j,
+				 (double)((float)ref_bf16(from, j) * (most > 0 ? 448.0f / most : 1)));
+}
+
 static void rmsnorm(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct step_norm_args *a = args;
@@ -38,6 +51,9 @@ static void rmsnorm(const char *entry, struct ref_grid grid, const void *args)
 		for (int64_t j = 0; j < a->cols; j++)
 			ref_put_bf16(a->y, t * a->ld_y + j,
 				     ref_bf16(a->w, j) * ref_round(ref_bf16(a->x, t * a->ld_x + j) * rstd));
+		if (a->y_e4m3)
+			put_e4m3(a->y + 2 * (uint64_t)(t * a->ld_y), a->y_e4m3 + (uint64_t)(t * a->ld_e4m3),
+				 a->scale, t, a->cols);
 	}
 }
 
@@ -53,6 +69,16 @@ static void swiglu(const char *entry, struct ref_grid grid, const void *args)
 			ref_put_bf16(a->h, t * a->ld_h + j,
 				     g / (1 + exp(-g)) * ref_bf16(a->gate_up, t * a->ld_gate_up + a->ffn + j));
 		}
+}
+
+static void swiglu_e4m3(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct step_swiglu_args *a = args;
+
+	swiglu(entry, grid, args);
+	for (int64_t t = 0; t < a->rows; t++)
+		put_e4m3(a->h + 2 * (uint64_t)(t * a->ld_h), a->h_e4m3 + (uint64_t)(t * a->ld_e4m3), a->scale, t,
+			 a->ffn);
 }
 
 /* Norm and rotation of a head; each result rounded to BF16. */
@@ -125,5 +151,6 @@ static void rope(const char *entry, struct ref_grid grid, const void *args)
 const struct ref_row ref_step_rows[] = {
 	ROW("step_embed", embed, step_embed_args, x),	 ROW("step_rmsnorm", rmsnorm, step_norm_args, y),
 	ROW("step_swiglu", swiglu, step_swiglu_args, h), ROW("step_rope", rope, step_rope_args, qkv),
+	ROW("step_swiglu_e4m3", swiglu_e4m3, step_swiglu_args, h),
 	{NULL, NULL, 0, 0},
 };

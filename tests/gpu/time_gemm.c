@@ -2,7 +2,9 @@
 /*
  * Times of a decoder's GEMMs at few rows: assay's kernels with every choice, and cuBLASLt's candidates. Each
  * is captured in a graph of many launches, each of which reads other weights, so that weights come from
- * memory. The graphs run in turn. Without a GPU, or built without kernels, it skips (exit 77).
+ * memory. The graphs run in turn. --likely: assay's kernels only with their first choices, overlapped.
+ * --search N: also up to N configurations that cuBLASLt's heuristics do not name. Without a GPU, or built
+ * without kernels, it skips (exit 77).
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +20,13 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 enum { NO_GPU = 77, USAGE = 64 };
-enum { REPEATS = 5, CANDIDATES = 16, VARIANTS_MOST = 2 * (SKINNY_CHOICES_MOST + 1) + CANDIDATES + 2 };
+enum {
+	REPEATS = 5,
+	CANDIDATES = 16,
+	FETCHES = 9,
+	SEARCH_MOST = 400,
+	VARIANTS_MOST = 2 * (SKINNY_CHOICES_MOST + 1) + 3 * FETCHES + CANDIDATES + SEARCH_MOST + 2
+};
 enum { LAUNCHES_LEAST = 6, LAUNCHES_MOST = 64, ROWS_MOST = 256, K_MOST = 18944, OUTPUTS_MOST = 152064 };
 enum { SMALL_K = 320, SMALL_OUTPUTS = 256, SMALL_ROWS = 8 };
 #define GRAPH_NS 1.5e6
@@ -66,6 +74,8 @@ struct bench {
 	FILE *csv;
 	const char *only_gemm, *only_kind;
 	unsigned only_rows;
+	unsigned search; /* most configurations of cuBLASLt besides its candidates */
+	bool likely;	 /* assay's kernels only with their first choices, overlapped */
 	/* what is timed now */
 	const struct gemm *gemm;
 	enum kind kind;
@@ -232,9 +242,10 @@ static enum status add(struct bench *b, const struct variant *given, struct erro
 
 static void name_own(struct variant *v)
 {
-	snprintf(v->name, sizeof(v->name), "cluster%u_together%u_sm%u_running%u%s%s%s", v->choice.cluster,
+	snprintf(v->name, sizeof(v->name), "cluster%u_together%u_sm%u_running%u%s%s%s%s%s", v->choice.cluster,
 		 v->choice.together, v->choice.per_sm, v->choice.running,
-		 v->choice.invariant ? "_invariant" : "", v->overlap ? "_overlap" : "",
+		 v->choice.invariant ? "_invariant" : "", v->choice.short_fetch ? "_fetch128" : "",
+		 v->choice.keep ? "_keep" : "", v->overlap ? "_overlap" : "",
 		 v->engine == OWN_QUANTIZE ? "_quantize" : "");
 }
 
@@ -253,6 +264,17 @@ static enum status add_own(struct bench *b, struct error *err)
 	for (unsigned i = 0; !st && i < 2 * count; i++) {
 		struct variant v = {.engine = OWN, .choice = choices[i / 2], .overlap = i % 2};
 
+		if (b->likely && (!v.overlap || i / 2 >= FETCHES))
+			continue;
+		name_own(&v);
+		st = add(b, &v, err);
+	}
+	/* The first choices are the likely ones. */
+	for (unsigned i = 0; !st && i < 3 * FETCHES && i / 3 + 1 < count; i++) {
+		struct variant v = {.engine = OWN, .choice = choices[i / 3], .overlap = true};
+
+		v.choice.short_fetch = i % 3 != 1;
+		v.choice.keep = i % 3 != 0;
 		name_own(&v);
 		st = add(b, &v, err);
 	}
@@ -282,6 +304,8 @@ static enum status add_cublaslt(struct bench *b, struct error *err)
 
 	if (!st)
 		st = matmul_plan_candidates(b->plan, CANDIDATES, &why);
+	if (!st && b->search)
+		st = matmul_plan_exhaust(b->plan, CANDIDATES + b->search, NULL, &why);
 	if (st == STATUS_UNSUPPORTED) {
 		printf("  %s %s rows %u cublaslt: %s\n", b->gemm->name, kind_names[b->kind], b->rows,
 		       why.text);
@@ -542,6 +566,8 @@ static bool parse(struct bench *b, int argc, char **argv)
 		if (!strcmp(argv[i], "--small")) {
 			b->small = true;
 			b->pool_bytes = 1 << 20;
+		} else if (!strcmp(argv[i], "--likely")) {
+			b->likely = true;
 		} else if (i + 1 == argc) {
 			return false;
 		} else if (!strcmp(argv[i], "--gemm")) {
@@ -550,6 +576,10 @@ static bool parse(struct bench *b, int argc, char **argv)
 			b->only_kind = argv[++i];
 		} else if (!strcmp(argv[i], "--rows")) {
 			b->only_rows = (unsigned)strtoul(argv[++i], NULL, 10);
+		} else if (!strcmp(argv[i], "--search")) {
+			b->search = (unsigned)strtoul(argv[++i], NULL, 10);
+			if (b->search > SEARCH_MOST)
+				return false;
 		} else if (!strcmp(argv[i], "--csv") && !b->csv) {
 			b->csv = fopen(argv[++i], "w");
 			if (!b->csv)
@@ -584,7 +614,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!parse(&b, argc, argv)) {
-		fputs("usage: time_gemm [--small] [--gemm NAME] [--kind bf16|mixed|e4m3] [--rows N] [--csv FILE]\n",
+		fputs("usage: time_gemm [--small] [--likely] [--search N] [--gemm NAME] [--kind bf16|mixed|e4m3] "
+		      "[--rows N] [--csv FILE]\n",
 		      stderr);
 		return USAGE;
 	}

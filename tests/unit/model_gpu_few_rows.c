@@ -176,6 +176,16 @@ static void test_few_rows__results_are_those_of_double_precision(void **state)
 	check(true, false);
 }
 
+/* cuBLASLt before 12.9. */
+static void test_few_rows__without_row_scales_in_the_library_own_kernels_do_all(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	setenv("FAKE_CUBLASLT", "rows=15", 1);
+	check(true, false);
+	unsetenv("FAKE_CUBLASLT");
+}
+
 static void test_few_rows__the_invariant_form_does_not_see_the_number_of_rows(void **state)
 {
 	(void)state;
@@ -217,6 +227,81 @@ static void test_few_rows__swiglu_is_in_the_same_operation(void **state)
 			}
 			free(got);
 		}
+		gpu_backend_release(&b->back);
+		free(b);
+	}
+}
+
+/* x W' of E4M3 weights, with the rows in E4M3 that x already has, if any. */
+static uint16_t *multiply(struct gemm_bed *b, struct mat x)
+{
+	const struct gemm g = {.a = x,
+			       .b = mat_view(&b->w, 0, 0, OUT, x.cols),
+			       .d = mat_view(&b->d, 0, 0, x.rows, OUT),
+			       .trans_b = true,
+			       .alpha = 1};
+	struct gemm dense = g;
+	struct error err = {0};
+
+	dense.d.ld = OUT;
+	must(b->back.ops->gemm(&b->back, &dense, &err), &err);
+	return result(b, dense.d);
+}
+
+static void assert_same_product(struct gemm_bed *b, struct mat x)
+{
+	uint16_t *with = multiply(b, x), *without = multiply(b, mat_rows(&x, 0, x.rows));
+
+	assert_non_null(x.e4m3);
+	assert_memory_equal(with, without, 2 * (size_t)(x.rows * OUT));
+	free(with);
+	free(without);
+}
+
+static void place_short(struct gemm_bed *b, struct mat *rows, int64_t cols)
+{
+	struct mat scale;
+
+	place(b, rows, MOST, cols, DTYPE_E4M3);
+	place(b, &scale, 1, MOST, DTYPE_F32);
+	rows->row_scale = scale.data;
+}
+
+/* Norm and SwiGLU write the rows in E4M3 that a GEMM would otherwise make. */
+static void test_few_rows__norm_and_swiglu_quantize_their_rows(void **state)
+{
+	static const int64_t numbers[] = {1, 100, MOST};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
+		struct gemm_bed *b = calloc(1, sizeof(*b));
+		struct mat n_short, h_short, rstd, n, h, x, w;
+		struct gemm g = {.trans_b = true, .alpha = 1};
+		struct error err = {0};
+
+		open_bed(b, true, false);
+		place_short(b, &n_short, IN);
+		place_short(b, &h_short, OUT);
+		place(b, &rstd, MOST, 1, DTYPE_F32);
+		place(b, &n, MOST, IN, DTYPE_BF16);
+		n.e4m3 = &n_short;
+		n.rows = rstd.rows = numbers[k];
+		h = b->h;
+		h.e4m3 = &h_short;
+		h.rows = numbers[k];
+		x = mat_rows(&b->x, 0, numbers[k]);
+		w = mat_rows(&b->x, MOST - 1, 1);
+		must(b->back.ops->rmsnorm(&b->back, x, w, 1e-6f, n, rstd, &err), &err);
+		assert_same_product(b, n);
+		g.a = x;
+		g.b = b->w;
+		g.d = mat_rows(&b->d, 0, numbers[k]);
+		must(b->back.ops->gemm_swiglu(&b->back, &g, h, &err), &err);
+		assert_same_product(b, h);
+		must(b->back.ops->gemm(&b->back, &g, &err), &err);
+		must(b->back.ops->swiglu(&b->back, g.d, h, &err), &err);
+		assert_same_product(b, h);
 		gpu_backend_release(&b->back);
 		free(b);
 	}
@@ -282,8 +367,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_few_rows__results_are_those_of_double_precision),
+		cmocka_unit_test(test_few_rows__without_row_scales_in_the_library_own_kernels_do_all),
 		cmocka_unit_test(test_few_rows__the_invariant_form_does_not_see_the_number_of_rows),
 		cmocka_unit_test(test_few_rows__swiglu_is_in_the_same_operation),
+		cmocka_unit_test(test_few_rows__norm_and_swiglu_quantize_their_rows),
 		cmocka_unit_test(test_few_rows__without_them_e4m3_is_refused),
 		cmocka_unit_test(test_few_rows__the_plan_has_room_for_rows_in_e4m3),
 	};

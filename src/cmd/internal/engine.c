@@ -130,6 +130,7 @@ static struct engine_options engine_options_of(struct engine_process *p)
 			 .pages = number(p, "pages"),
 			 .memory = (uint64_t)number(p, "memory"),
 			 .cache_e4m3 = flag(p, "cache_e4m3"),
+			 .weights_e4m3 = flag(p, "weights_e4m3"),
 			 .penalties = true,
 			 .deterministic = flag(p, "deterministic")},
 		.vocab = p->vocab,

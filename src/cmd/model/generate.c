@@ -19,12 +19,13 @@ enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
 
 static const char template_setting[] = "--chat-template";
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum load_device */
+static const char *const weights[] = {"auto", "fp8", NULL};
 
 struct generate_opts {
 	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer, *rows, *out;
 	uint64_t tokens, top_k, seed, rows_max;
 	double temperature, top_p;
-	uint32_t device;
+	uint32_t device, weights;
 	bool merge, any_base, raw, no_thinking, control, json, logprobs, no_cache;
 };
 
@@ -47,6 +48,10 @@ static const struct opt opts[] = {
 	OPT_ROW(struct generate_opts, device, .name = "device", .also = "gpus gpu devices cuda n-gpu-layers",
 		.preset = "auto", .choices = devices,
 		.help = "device for generation; auto: a GPU if one works, otherwise the CPU"),
+	OPT_ROW(struct generate_opts, weights, .name = "weights", .also = "quantization", .preset = "auto",
+		.choices = weights,
+		.help = "type of the layers' weights; auto: as the device computes; fp8: quantized at load, half "
+			"the bytes (GPU)"),
 	OPT_ROW(struct generate_opts, any_base, .name = "any-base",
 		.help = "accept an adapter that was trained on other base weights"),
 	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
@@ -188,6 +193,7 @@ static struct load_options model_of(struct settling *s, const struct generate_op
 				     .merge = o->merge,
 				     .device = (enum load_device)o->device,
 				     .any_base = o->any_base,
+				     .weights_e4m3 = o->weights == 1,
 				     .log = s->c->log,
 				     .before_cpu = settle_kernels,
 				     .arg = s};

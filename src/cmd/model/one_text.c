@@ -8,6 +8,7 @@ void one_text_room(struct load_options *o, int64_t positions, int64_t sequences,
 	o->positions = positions;
 	o->sequences = sequences;
 	o->vocab = vocab;
+	o->no_tuning = sequences == 1; /* a single text ends before timing GEMMs pays */
 	o->pages = (positions + LOAD_PAGE_TOKENS - 1) / LOAD_PAGE_TOKENS * sequences;
 }
 

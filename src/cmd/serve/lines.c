@@ -20,6 +20,7 @@ struct load_options serve_load_options(const struct serve_opts *o)
 		.page_tokens = (int32_t)o->page,
 		.memory = o->memory,
 		.cache_e4m3 = o->cache == 1,
+		.weights_e4m3 = o->weights == 1,
 		.penalties = true,
 		.deterministic = o->deterministic,
 	};
@@ -65,12 +66,13 @@ json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch)
 {
 	const struct load_options l = serve_load_options(o);
 
-	return json_pack("{s:s, s:s?, s:b, s:i, s:I, s:I, s:I, s:I, s:i, s:I, s:b, s:b, s:b, s:I, s:I, s:f}",
-			 "model", o->model, "adapter", o->adapter, "any_base", o->any_base, "device",
-			 (int)l.device, "positions", (json_int_t)l.positions, "positions_most",
-			 (json_int_t)l.positions_most, "sequences", (json_int_t)o->sequences, "rows",
-			 (json_int_t)l.rows, "page_tokens", (int)l.page_tokens, "memory",
-			 (json_int_t)l.memory, "cache_e4m3", l.cache_e4m3, "deterministic", l.deterministic,
-			 "no_prefix_cache", o->no_prefix_cache, "queue", (json_int_t)o->queue, "epoch",
-			 (json_int_t)epoch, "step_ms", o->step_ms);
+	return json_pack(
+		"{s:s, s:s?, s:b, s:i, s:I, s:I, s:I, s:I, s:i, s:I, s:b, s:b, s:b, s:b, s:I, s:I, s:f}",
+		"model", o->model, "adapter", o->adapter, "any_base", o->any_base, "device", (int)l.device,
+		"positions", (json_int_t)l.positions, "positions_most", (json_int_t)l.positions_most,
+		"sequences", (json_int_t)o->sequences, "rows", (json_int_t)l.rows, "page_tokens",
+		(int)l.page_tokens, "memory", (json_int_t)l.memory, "cache_e4m3", l.cache_e4m3,
+		"weights_e4m3", l.weights_e4m3, "deterministic", l.deterministic, "no_prefix_cache",
+		o->no_prefix_cache, "queue", (json_int_t)o->queue, "epoch", (json_int_t)epoch, "step_ms",
+		o->step_ms);
 }

@@ -6,7 +6,7 @@
 #include "cmd/shared/single_process.h"
 
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum load_device */
-static const char *const caches[] = {"auto", "fp8", NULL};
+static const char *const caches[] = {"auto", "fp8", NULL}, *const weights[] = {"auto", "fp8", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, model, .name = "model", .positional = true, .shown = "MODEL",
@@ -47,6 +47,10 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, cache, .name = "kv-cache", .also = "kv-cache-dtype cache-type-k",
 		.preset = "auto", .choices = caches,
 		.help = "type of the KV cache; auto: BF16 on a GPU, F32 on a CPU"),
+	OPT_ROW(struct serve_opts, weights, .name = "weights", .also = "quantization", .preset = "auto",
+		.choices = weights,
+		.help = "type of the layers' weights; auto: as the device computes; fp8: quantized at load, half "
+			"the bytes (GPU)"),
 	OPT_ROW(struct serve_opts, no_prefix_cache, .name = "no-prefix-cache",
 		.also = "no-enable-prefix-caching", .help = "do not share pages of equal prompt beginnings"),
 	OPT_ROW(struct serve_opts, deterministic, .name = "deterministic",
@@ -95,6 +99,8 @@ static enum status check(const void *opts_, struct error *err)
 				 "--tls-certificate and --tls-key are needed together");
 	if (o->any_base && !o->adapter)
 		return error_set(err, STATUS_BAD_INPUT, "--any-base needs --adapter");
+	if (o->weights == 1 && o->device == LOAD_CPU)
+		return error_set(err, STATUS_BAD_INPUT, "--weights fp8 needs a GPU; remove --device cpu");
 	if (o->json && !o->plan)
 		return error_set(err, STATUS_BAD_INPUT, "--json needs --plan");
 	if (o->out && o->plan)
@@ -117,8 +123,10 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	struct serving s = {.c = c, .o = opts_, .control = -1};
 	struct error err = {0};
-	enum status st = single_process_check("serve", &err);
+	enum status st = check(opts_, &err);
 
+	if (!st)
+		st = single_process_check("serve", &err);
 	if (!st && s.o->plan)
 		st = serve_show_plan(s.o, &err);
 	else if (!st)

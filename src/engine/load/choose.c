@@ -2,18 +2,19 @@
 #include "engine/load/choose.h"
 #include <stdlib.h>
 #include "core/clock.h"
+#include "engine/step/row_lists.h"
 #include "model/gpu/backend.h"
 
-/* Numbers of rows of which one stands for those below it, the likely ones first: the time may end. All of a
- * model of 7e9 parameters takes less than a second on an H200. */
+/* Each number of rows stands for those below it. The likely ones come first, because the time may end. */
 static const int32_t counts[] = {1,  64, 256, 32,  128, 8,    16,   192,  512, 96,
 				 48, 24, 160, 224, 384, 2048, 1024, 4096, 8192};
-static const double seconds_most = 1.5;
 
 static double now_s(void)
 {
 	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
 }
+
+enum { PREFILL_LEAST = 512 }; /* steps with fewer rows have rows of as many sequences */
 
 /* A step of padding rows that write to page 0. */
 static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, struct error *err)
@@ -52,8 +53,9 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 	return st ? st : ended;
 }
 
-enum status load_choose(struct loaded *l, struct error *err)
+enum status load_choose(struct loaded *l, double seconds, struct error *err)
 {
+	const int64_t decode_most = row_lists_ladder(l->most.sequences, l->most.rows);
 	int32_t *zeros = calloc((size_t)l->most.rows, sizeof(*zeros));
 	const double begin = now_s();
 	enum status st = STATUS_OK;
@@ -62,9 +64,10 @@ enum status load_choose(struct loaded *l, struct error *err)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the lists of a step");
 	for (size_t i = 0; !st && i < sizeof(counts) / sizeof(counts[0]); i++) {
-		const double left_s = seconds_most - (now_s() - begin);
+		const double left_s = seconds - (now_s() - begin);
 
-		if (counts[i] <= l->most.rows && left_s > 0)
+		if ((counts[i] <= decode_most || (counts[i] >= PREFILL_LEAST && counts[i] <= l->most.rows)) &&
+		    left_s > 0)
 			st = choose(l, zeros, counts[i], left_s, err);
 	}
 	free(zeros);

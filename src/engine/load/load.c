@@ -89,28 +89,41 @@ static void take_down(struct loaded *l)
 	l->model = NULL;
 }
 
-/* Runs the largest step in the plan, so that the workspace of its operations is counted: all rows belong to
- * one sequence as long as the pages reach. */
+/* Runs the largest step in the plan, so that the workspace of its operations is counted. Each sequence has as
+ * many rows as its pages hold; what is left are padding rows. */
 static enum status plan_step(struct loaded *l, struct error *err)
 {
-	const int64_t rows = least(l->most.rows, l->most.pages * l->most.page_tokens);
-	const int32_t begin[2] = {0, (int32_t)rows};
-	const int32_t keys = (int32_t)least(l->positions, INT32_MAX);
+	const int64_t each = least(l->most.rows, l->most.pages * l->most.page_tokens);
+	const int64_t sequences = least(l->most.rows / each, l->most.sequences);
+	int32_t *begin = calloc((size_t)sequences + 1, sizeof(*begin));
+	int32_t *keys = calloc((size_t)sequences, sizeof(*keys));
 	const struct paged_rows step = {
 		.begin = begin,
-		.keys = &keys,
-		.rows = rows,
-		.sequences = 1,
+		.keys = keys,
+		.rows = l->most.rows,
+		.sequences = sequences,
 		.outputs = l->most.outputs,
 		.page_ld = l->most.pages,
-		.keys_most = keys,
+		.keys_most = least(l->positions, INT32_MAX),
 		.page_tokens = l->most.page_tokens,
 	};
 	const struct sample_lists lists = {.rows = l->most.outputs};
 	int turn;
-	enum status st = paged_step_forward(l->step, &step, err);
+	enum status st = begin && keys ? STATUS_OK
+				       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+							 "no memory for the lists of a planned step");
 
-	return st ? st : paged_step_sample(l->step, &lists, &turn, err);
+	for (int64_t i = 0; !st && i < sequences; i++) {
+		begin[i + 1] = (int32_t)((i + 1) * each);
+		keys[i] = (int32_t)step.keys_most;
+	}
+	if (!st)
+		st = paged_step_forward(l->step, &step, err);
+	if (!st)
+		st = paged_step_sample(l->step, &lists, &turn, err);
+	free(begin);
+	free(keys);
+	return st;
 }
 
 static enum status plan_once(struct loaded *l, const struct load_options *o, int64_t pages, struct error *err)
@@ -191,6 +204,10 @@ static enum status plan_cpu(struct loaded *l, const struct load_options *o, stru
 {
 	const uint64_t memory = o->memory ? o->memory : (uint64_t)((double)host_memory() * memory_share_cpu);
 
+	if (o->weights_e4m3)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: FP8 weights need a GPU of sm_90; leave the weights' type to the CPU",
+				 o->model);
 	plan_backend_cpu(&l->back, cpu_backend_threads(), &l->arena);
 	l->back.invariant = true;
 	return plan(l, o, memory, out, err);
@@ -399,8 +416,9 @@ enum status load_open(struct loaded *l, const struct load_options *o, struct err
 		st = paged_step_pages(l->step, l->pages + 1, err);
 	if (!st)
 		st = load_weights(l, o, err);
-	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU ? st
-										     : load_choose(l, err);
+	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU
+		       ? st
+		       : load_choose(l, LOAD_CHOOSE_S, err);
 }
 
 void load_close(struct loaded *l)

@@ -27,5 +27,6 @@ enum status gpu_tensor_map(struct gpu_device *d, struct tensor_map *map, const s
 		t->element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4,
 		(void *)(uintptr_t)t->data, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
 		t->narrow ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
-		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+		t->short_fetch ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }

@@ -11,6 +11,7 @@ struct gpu_tensor {
 	gpu_ptr data;
 	unsigned element_bytes; /* 1 or 2: FP8 or 16 bits */
 	bool narrow;		/* boxes are 64 bytes wide, with a 64-byte swizzle */
+	bool short_fetch;	/* the L2 fetches 128 bytes at once from memory, and not 256 */
 	uint64_t columns, rows, heads, batches;
 	uint64_t row_step, head_step, batch_step; /* elements */
 };

@@ -8,6 +8,10 @@
 
 #define FILE_NAME "skinny"
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define CHOICE(c, t, s, r)                                                                                   \
+	{                                                                                                    \
+		.cluster = (c), .together = (t), .per_sm = (s), .running = (r)                               \
+	}
 
 enum kind { KIND_BF16, KIND_MIXED, KIND_E4M3, KIND_COUNT };
 static const struct {
@@ -186,12 +190,13 @@ static enum status clusters_of(struct skinny *s, struct gpu_kernel *k, const str
 }
 
 static enum status make_maps(struct skinny *s, const struct skinny_problem *p, enum kind kind, unsigned size,
-			     struct skinny_args *a, struct error *err)
+			     bool short_fetch, struct skinny_args *a, struct error *err)
 {
 	const uint32_t w_rows = p->swiglu ? 2 * p->outputs : p->outputs;
 	const struct gpu_tensor w = {
 		.data = p->w,
 		.element_bytes = kinds[kind].w_bytes,
+		.short_fetch = short_fetch,
 		.columns = p->k,
 		.rows = w_rows,
 		.heads = 1,
@@ -255,6 +260,7 @@ enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, con
 		.second = p->swiglu ? p->outputs : SKINNY_GROUP,
 		.tile_steps = p->swiglu ? SKINNY_GROUP : SKINNY_TILE,
 		.swiglu = p->swiglu,
+		.w_priority = c->keep ? SKINNY_KEEP : SKINNY_EVICT_FIRST,
 	};
 	struct gpu_kernel *kernel;
 	unsigned index, resident;
@@ -276,7 +282,7 @@ enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, con
 	if (!st)
 		st = clusters_of(s, kernel, &l, &resident, err);
 	if (!st)
-		st = make_maps(s, p, kind, sizes[index], &a, err);
+		st = make_maps(s, p, kind, sizes[index], c->short_fetch, &a, err);
 	if (st)
 		return st;
 	resident = resident * c->running / c->per_sm;
@@ -297,12 +303,12 @@ unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 			struct skinny_choice out[SKINNY_CHOICES_MOST])
 {
 	static const struct skinny_choice order[] = {
-		{4, 1, 2, 2, false}, {8, 1, 2, 2, false}, {2, 1, 2, 2, false}, {4, 1, 1, 1, false},
-		{2, 1, 1, 1, false}, {8, 2, 1, 1, false}, {8, 1, 1, 1, false}, {1, 1, 2, 2, false},
-		{1, 1, 1, 1, false}, {4, 1, 2, 1, false}, {4, 2, 2, 2, false}, {4, 2, 2, 1, false},
-		{4, 2, 1, 1, false}, {2, 1, 2, 1, false}, {8, 1, 2, 1, false}, {8, 2, 2, 2, false},
-		{8, 2, 2, 1, false}, {8, 4, 1, 1, false}, {8, 4, 2, 2, false}, {2, 2, 2, 2, false},
-		{2, 2, 1, 1, false}, {4, 4, 2, 2, false}, {4, 4, 1, 1, false}, {1, 1, 2, 1, false},
+		CHOICE(4, 1, 2, 2), CHOICE(8, 1, 2, 2), CHOICE(2, 1, 2, 2), CHOICE(4, 1, 1, 1),
+		CHOICE(2, 1, 1, 1), CHOICE(8, 2, 1, 1), CHOICE(8, 1, 1, 1), CHOICE(1, 1, 2, 2),
+		CHOICE(1, 1, 1, 1), CHOICE(4, 1, 2, 1), CHOICE(4, 2, 2, 2), CHOICE(4, 2, 2, 1),
+		CHOICE(4, 2, 1, 1), CHOICE(2, 1, 2, 1), CHOICE(8, 1, 2, 1), CHOICE(8, 2, 2, 2),
+		CHOICE(8, 2, 2, 1), CHOICE(8, 4, 1, 1), CHOICE(8, 4, 2, 2), CHOICE(2, 2, 2, 2),
+		CHOICE(2, 2, 1, 1), CHOICE(4, 4, 2, 2), CHOICE(4, 4, 1, 1), CHOICE(1, 1, 2, 1),
 	};
 	const enum kind kind = kind_of(p);
 	const unsigned size = sizes[size_index(p->rows)];

@@ -32,6 +32,8 @@ struct skinny_choice {
 	/* Divide the work as a function of the weights' shape and of this choice alone. Then a row's result
 	 * is the same for any number of rows. */
 	bool invariant;
+	bool short_fetch; /* the L2 fetches weights 128 bytes at once, and not 256 */
+	bool keep;	  /* weights stay in the L2 as other data do, and are not the first to go */
 };
 
 enum { SKINNY_CHOICES_MOST = 24 };

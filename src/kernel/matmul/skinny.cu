@@ -95,8 +95,8 @@ static __device__ __forceinline__ void load_w(const skinny_args &a, const struct
 
 	barrier_wait(m.empty + 8 * at.slot, at.parity ^ 1);
 	barrier_expect(full, STAGE);
-	tensor_load_kept(to, &a.w_map, full, L2_EVICT_FIRST, column, row);
-	tensor_load_kept(to + SKINNY_GROUP * SKINNY_BOX_BYTES, &a.w_map, full, L2_EVICT_FIRST, column,
+	tensor_load_kept(to, &a.w_map, full, a.w_priority, column, row);
+	tensor_load_kept(to + SKINNY_GROUP * SKINNY_BOX_BYTES, &a.w_map, full, a.w_priority, column,
 			 row + (int)a.second);
 }
 

@@ -62,9 +62,13 @@ struct skinny_args {
 	uint32_t tile_steps; /* rows of W from one tile to the next: 128; with swiglu 64 */
 	uint32_t stages;
 	uint32_t swiglu;
-	uint32_t reserved[2];
+	uint64_t w_priority; /* of weights in the L2 */
 };
 static_assert(sizeof(struct skinny_args) == 384, "layout shared with nvcc");
+
+/* Priorities in the L2, as the copy engine encodes them. */
+#define SKINNY_EVICT_FIRST 0x12f0000000000000u
+#define SKINNY_KEEP 0x1000000000000000u
 
 /* Bytes of a stage of the ring: a box of W per warpgroup, and x. x has two boxes if its elements have twice
  * the bytes of W's. */

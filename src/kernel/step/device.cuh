@@ -194,4 +194,25 @@ static __device__ __forceinline__ float block_sum_f32(float v, float *room)
 	__syncthreads();
 	return group_sum(lane < warps ? room[lane] : 0.0f, 32);
 }
+
+static __device__ __forceinline__ float warp_largest(float v)
+{
+	for (unsigned offset = 16; offset; offset /= 2)
+		v = fmaxf(v, lane_f32(v, (threadIdx.x % 32) ^ offset));
+	return v;
+}
+
+/* The largest of the block's numbers, which are not negative, in every thread. room: see block_sum_f32. */
+static __device__ __forceinline__ float block_largest(float v, float *room)
+{
+	const unsigned lane = threadIdx.x % 32, warps = blockDim.x / 32;
+
+	v = warp_largest(v);
+	if (warps == 1)
+		return v;
+	if (lane == 0)
+		room[threadIdx.x / 32] = v;
+	__syncthreads();
+	return warp_largest(lane < warps ? room[lane] : 0.0f);
+}
 #endif

@@ -24,6 +24,40 @@ ENTRY void __launch_bounds__(STEP_THREADS) step_embed(const __grid_constant__ st
 	store8(a.x + row * a.ld_x + col, q, a.cols - col, wide16(a.x, a.ld_x * 2));
 }
 
+static __device__ __forceinline__ void store_e4m3(const float v[8], uint8_t *p, int64_t left, float inverse)
+{
+	uint32_t w[2] = {0, 0};
+
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		w[j / 4] |= to_e4m3(v[j] * inverse) << j % 4 * 8;
+	if (left >= 8 && (uint64_t)p % 8 == 0) {
+		*(uint2 *)p = make_uint2(w[0], w[1]);
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		if (j < left)
+			p[j] = (uint8_t)(w[j / 4] >> j % 4 * 8);
+}
+
+/* The largest magnitude of v and `most`. */
+static __device__ __forceinline__ float largest8(const float v[8], float most)
+{
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		most = fmaxf(most, fabsf(v[j]));
+	return most;
+}
+
+/* What a row's numbers are multiplied with before they become E4M3, and in thread 0 the row's scale. */
+static __device__ __forceinline__ float e4m3_factor(float most, float *scale)
+{
+	if (threadIdx.x == 0)
+		*scale = most > 0 ? most / 448.0f : 1.0f;
+	return most > 0 ? 448.0f / most : 1.0f;
+}
+
 #define NORM_KEEP 2 /* vectors of a row per thread: step_norm_threads */
 
 ENTRY void __launch_bounds__(1024, 1) step_rmsnorm(const __grid_constant__ struct step_norm_args a)
@@ -31,7 +65,7 @@ ENTRY void __launch_bounds__(1024, 1) step_rmsnorm(const __grid_constant__ struc
 	const uint16_t *x = a.x + blockIdx.x * a.ld_x;
 	uint16_t *y = a.y + blockIdx.x * a.ld_y;
 	uint4 w[NORM_KEEP], kept[NORM_KEEP];
-	float sum = 0, rstd;
+	float sum = 0, most = 0, rstd, by;
 
 	let_next_begin();
 #pragma unroll
@@ -72,7 +106,22 @@ ENTRY void __launch_bounds__(1024, 1) step_rmsnorm(const __grid_constant__ struc
 #pragma unroll
 		for (int j = 0; j < 8; j++)
 			v[j] = weight[j] * rounded(v[j] * rstd);
-		store8(y + col, pack8(v), a.cols - col, wide16(a.y, a.ld_y * 2));
+		kept[i] = pack8(v);
+		store8(y + col, kept[i], a.cols - col, wide16(a.y, a.ld_y * 2));
+		unpack8(v, kept[i]);
+		most = largest8(v, most);
+	}
+	if (!a.y_e4m3)
+		return;
+	by = e4m3_factor(block_largest(most, (float *)shared + 32), a.scale + blockIdx.x);
+#pragma unroll
+	for (int i = 0; i < NORM_KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+		float v[8];
+
+		unpack8(v, kept[i]);
+		if (col < a.cols)
+			store_e4m3(v, a.y_e4m3 + blockIdx.x * a.ld_e4m3 + col, a.cols - col, by);
 	}
 }
 
@@ -103,6 +152,47 @@ ENTRY void __launch_bounds__(STEP_THREADS) step_swiglu(const __grid_constant__ s
 	for (int j = 0; j < 8; j++)
 		g[j] = silu(g[j]) * u[j];
 	store8(a.h + row * a.ld_h + col, pack8(g), left, wide16(a.h, a.ld_h * 2));
+}
+
+#define FFN_KEEP (STEP_FFN_MAX / 8 / STEP_FFN_THREADS) /* vectors of a row per thread */
+
+ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3(const __grid_constant__ struct step_swiglu_args a)
+{
+	const uint16_t *gate = a.gate_up + blockIdx.x * a.ld_gate_up;
+	const int wide = wide16(a.gate_up, a.ld_gate_up * 2);
+	uint4 kept[FFN_KEEP];
+	float most = 0, by;
+
+	let_next_begin();
+	wait_for_earlier();
+#pragma unroll
+	for (int i = 0; i < FFN_KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.ffn - col;
+		float g[8], u[8];
+
+		if (left <= 0)
+			continue;
+		unpack8(g, load8(gate + col, left, wide));
+		unpack8(u, load8(gate + a.ffn + col, left, wide && a.ffn % 8 == 0));
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			g[j] = silu(g[j]) * u[j];
+		kept[i] = pack8(g);
+		store8(a.h + blockIdx.x * a.ld_h + col, kept[i], left, wide16(a.h, a.ld_h * 2));
+		unpack8(g, kept[i]);
+		most = largest8(g, most);
+	}
+	by = e4m3_factor(block_largest(most, (float *)shared), a.scale + blockIdx.x);
+#pragma unroll
+	for (int i = 0; i < FFN_KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+		float v[8];
+
+		if (col >= a.ffn)
+			continue;
+		unpack8(v, kept[i]);
+		store_e4m3(v, a.h_e4m3 + blockIdx.x * a.ld_e4m3 + col, a.ffn - col, by);
+	}
 }
 
 /* A lane's numbers of a head: eight of the first half and their partners in the second half. */
@@ -174,23 +264,6 @@ static __device__ __forceinline__ void rotate_head(struct head *h, const struct 
 		h->a[j] = rounded(x * g->c[j] - y * g->s[j]);
 		h->b[j] = rounded(y * g->c[j] + x * g->s[j]);
 	}
-}
-
-static __device__ __forceinline__ void store_e4m3(const float v[8], uint8_t *p, int64_t left, float inverse)
-{
-	uint32_t w[2] = {0, 0};
-
-#pragma unroll
-	for (int j = 0; j < 8; j++)
-		w[j / 4] |= to_e4m3(v[j] * inverse) << j % 4 * 8;
-	if (left >= 8 && (uint64_t)p % 8 == 0) {
-		*(uint2 *)p = make_uint2(w[0], w[1]);
-		return;
-	}
-#pragma unroll
-	for (int j = 0; j < 8; j++)
-		if (j < left)
-			p[j] = (uint8_t)(w[j / 4] >> j % 4 * 8);
 }
 
 /* The larger one; NaN if either is. */

@@ -15,7 +15,9 @@ enum {
 	STEP_ROPE_THREADS = 128,
 	STEP_NORM_COLS_MAX = 16384,
 	STEP_HEAD_DIM_MAX = 256,
-	STEP_NORM_SHARED = 128, /* bytes of shared memory of step_rmsnorm */
+	STEP_NORM_SHARED = 256, /* bytes of shared memory of step_rmsnorm and step_swiglu_e4m3 */
+	STEP_FFN_THREADS = 1024,
+	STEP_FFN_MAX = 32768, /* of step_swiglu_e4m3 */
 };
 
 /* step_embed: x[t] = table[id], with id = token[t], or last[-1 - token[t]] if token[t] is below 0. An id
@@ -31,8 +33,9 @@ struct step_embed_args {
 static_assert(sizeof(struct step_embed_args) == 64, "layout shared with nvcc");
 
 /* step_rmsnorm: y = bf16(w * bf16(x * rstd)), rstd = 1 / sqrt(mean(x^2) + eps), with the bits of
- * train_rmsnorm without `add`. y may be x. cols <= STEP_NORM_COLS_MAX. Reads w before it waits. Grid: rows
- * blocks of step_norm_threads(cols). */
+ * train_rmsnorm without `add`. y may be x. With y_e4m3, also y's rows in E4M3: scale[t] = largest magnitude /
+ * 448, 1 for a row of zeros, and element = e4m3(number * (448 / largest magnitude)). cols <=
+ * STEP_NORM_COLS_MAX. Reads w before it waits. Grid: rows blocks of step_norm_threads(cols). */
 struct step_norm_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(const uint16_t) w; /* (cols) */
@@ -42,18 +45,25 @@ struct step_norm_args {
 	uint32_t rows, cols;
 	float eps;
 	uint32_t reserved;
+	DEVICE_PTR(uint8_t) y_e4m3; /* (rows, cols), ld_e4m3; 0: absent */
+	DEVICE_PTR(float) scale;    /* (rows) */
+	int64_t ld_e4m3;
 };
-static_assert(sizeof(struct step_norm_args) == 72, "layout shared with nvcc");
+static_assert(sizeof(struct step_norm_args) == 96, "layout shared with nvcc");
 
 /* step_swiglu: h = bf16(silu(gate) * up), the bits of train_swiglu. Grid: step_blocks(rows, ffn) of
- * STEP_THREADS. */
+ * STEP_THREADS. step_swiglu_e4m3: the same and h's rows in E4M3, as step_rmsnorm writes y's. ffn <=
+ * STEP_FFN_MAX. Grid: rows blocks of STEP_FFN_THREADS. */
 struct step_swiglu_args {
 	DEVICE_PTR(const uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
 	DEVICE_PTR(uint16_t) h;		    /* (rows, ffn), ld_h */
 	int64_t ld_gate_up, ld_h;
 	uint32_t rows, ffn;
+	DEVICE_PTR(uint8_t) h_e4m3; /* (rows, ffn), ld_e4m3 */
+	DEVICE_PTR(float) scale;    /* (rows) */
+	int64_t ld_e4m3;
 };
-static_assert(sizeof(struct step_swiglu_args) == 40, "layout shared with nvcc");
+static_assert(sizeof(struct step_swiglu_args) == 64, "layout shared with nvcc");
 
 /*
  * step_rope: of each row of qkv, heads of q are normalized (if q_norm is present) and rotated in place. Heads

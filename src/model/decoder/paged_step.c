@@ -13,6 +13,8 @@ struct step_matrices {
 	struct mat u_qkv, u_o, u_gate_up, u_down; /* x A' of adapters that are not in fused form */
 	struct mat out, out_rstd, out_n, logits;  /* rows that need logits */
 	struct mat counts, last, results;
+	struct mat n_e4m3, h_e4m3; /* n and h in E4M3, if the layers' weights are */
+	struct mat n_scale, h_scale;
 };
 
 struct paged_step {
@@ -98,6 +100,28 @@ static enum status place_layers(struct paged_step *s, struct error *err)
 	return place_all(s->back, all, sizeof(all) / sizeof(all[0]), err);
 }
 
+/* Activations in E4M3 next to those in BF16. */
+static enum status place_e4m3(struct paged_step *s, struct error *err)
+{
+	const struct shape *shape = &s->model->shape;
+	const bool is_e4m3 = s->back->kind == BACKEND_GPU && s->model->layer[0].qkv.w.w.dtype == DTYPE_E4M3;
+	const int64_t rows = is_e4m3 ? s->options.most.rows : 0;
+	struct step_matrices *m = &s->m;
+	const struct place all[] = {
+		{&m->n_e4m3, rows, shape->hidden, 0, DTYPE_E4M3, MEM_SCRATCH, "rows after a norm in E4M3"},
+		{&m->n_scale, 1, rows, 0, DTYPE_F32, MEM_SCRATCH, "their factors"},
+		{&m->h_e4m3, rows, shape->ffn, 0, DTYPE_E4M3, MEM_SCRATCH, "input of down in E4M3"},
+		{&m->h_scale, 1, rows, 0, DTYPE_F32, MEM_SCRATCH, "its factors"},
+	};
+	enum status st = place_all(s->back, all, sizeof(all) / sizeof(all[0]), err);
+
+	m->n_e4m3.row_scale = m->n_scale.data;
+	m->h_e4m3.row_scale = m->h_scale.data;
+	m->n.e4m3 = is_e4m3 ? &m->n_e4m3 : NULL;
+	m->h.e4m3 = is_e4m3 ? &m->h_e4m3 : NULL;
+	return st;
+}
+
 static enum status place_head(struct paged_step *s, struct error *err)
 {
 	const struct shape *shape = &s->model->shape;
@@ -138,6 +162,8 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 	st = workspace_paged(back, &s->attention, &options->most, &s->room, err);
 	if (!st)
 		st = place_layers(s, err);
+	if (!st)
+		st = place_e4m3(s, err);
 	if (!st)
 		st = place_head(s, err);
 	if (!st && back->kind == BACKEND_GPU && !options->cache_e4m3 && !options->deterministic)

@@ -29,7 +29,7 @@ struct gemm_plans {
 enum gemm_engine { GEMM_LIBRARY, GEMM_OWN };
 struct gemm_way {
 	enum gemm_engine engine;
-	uint64_t words[MATMUL_ALGORITHM_WORDS]; /* LIBRARY: the algorithm; all 0: the first candidate */
+	uint64_t words[MATMUL_ALGORITHM_WORDS]; /* of the library; all 0 for its first candidate */
 	struct skinny_choice own;
 };
 /* Everything that the choice of a way depends on, except the number of rows. Compared as bytes. */
@@ -71,9 +71,9 @@ enum status gemm_plans_run(struct backend *back, const struct gemm *g, double be
 enum status gemm_plans_find(struct backend *back, const struct gemm *g, struct gemm_plan **p,
 			    struct matmul_operands *o, struct error *err);
 
-/* Choices made before requests run (gemm_choose.c). gemm_watch: the GEMM is about to run, with SwiGLU if h
- * has rows. gemm_chosen: the way of the nearest number of rows that is not smaller; NULL: none near enough.
- */
+/* Choices made before requests run (gemm_choose.c). gemm_watch notes the GEMM, which is about to run, with
+ * SwiGLU if h has rows. gemm_chosen finds the way of the nearest larger number of rows, or NULL if none is
+ * near. */
 enum status gemm_watch(struct gpu_state *g, const struct gemm *m, const struct mat *h, struct error *err);
 const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm *m);
 void gemm_choices_release(struct gemm_choices **c);
@@ -82,11 +82,11 @@ unsigned gemm_alignment(const struct gemm *g);
 
 /* GEMMs by assay's own kernels (gemm_few_rows.c). h: matrix of rows 0, or the result of SwiGLU. */
 bool few_rows_take(const struct gpu_state *g, const struct gemm *m);
-/* way: NULL: a function of the shape. */
+/* Without a way (NULL) it is a function of the shape. */
 enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
 			 const struct gemm_way *way, struct error *err);
 /* The ways that are worth timing for a GEMM that few_rows_take. Returns their number; 0: it has one. */
-enum { FEW_ROWS_OWN_MOST = 7, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
+enum { FEW_ROWS_OWN_MOST = 12, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
 unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
 		       struct gemm_way out[FEW_ROWS_WAYS_MOST]);
 /* Removes the plans from number `count` on. None of them may be enqueued. */

@@ -127,7 +127,7 @@ struct group {
 	double seconds[WAYS_MOST];
 	unsigned ways;
 	const struct gemm_way *running;
-	struct gemm_plan *plan; /* of a BF16 GEMM: its candidates are the ways; NULL: E4M3 weights */
+	struct gemm_plan *plan; /* whose candidates are the ways; NULL if the weights are E4M3 */
 };
 
 static bool is_in_group(const struct gemm_use *a, const struct gemm_use *b)

@@ -10,7 +10,7 @@
 #include "model/tensor/matrix.h"
 
 /* Rows up to which own kernels run unless timing chose something else. */
-enum { OWN_ROWS = 64 };
+enum { OWN_ROWS = 64, FETCH_WAYS = 3 /* ways to fetch weights that are timed */ };
 
 enum status few_rows_open(struct gpu_state *g, struct error *err)
 {
@@ -59,7 +59,7 @@ bool few_rows_take(const struct gpu_state *g, const struct gemm *m)
 	       (!m->bias.rows || m->bias.dtype == DTYPE_BF16);
 }
 
-/* Launches of at most `most` rows each. own: NULL: a function of the shape. */
+/* Launches of at most `most` rows each. Without a choice (NULL) it is a function of the shape. */
 static enum status run_own(struct backend *back, const struct gemm *m, const struct mat *h, int64_t most,
 			   const struct skinny_choice *own, struct error *err)
 {
@@ -86,8 +86,8 @@ static enum status run_own(struct backend *back, const struct gemm *m, const str
 	return st;
 }
 
-static enum status quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
-			    struct error *err)
+enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
+			      struct error *err)
 {
 	const struct skinny_quantize q = {
 		.from = gpu_address(from->data),
@@ -102,14 +102,14 @@ static enum status quantize(struct gpu_state *g, const struct mat *from, const s
 	return skinny_quantize(g->skinny, &q, true, g->stream, err);
 }
 
-/* Without a choice by timing: on an H200, cuBLASLt is faster from 128 rows on, except where k is long and
- * splitting it pays. */
+/* Without a choice by timing. On an H200 cuBLASLt is faster from 128 rows on, unless splitting a long k pays.
+ */
 static bool is_for_library(const struct gemm *m)
 {
 	return m->d.rows > SKINNY_ROWS_MOST || (m->d.rows > OWN_ROWS && m->a.cols <= 2 * m->d.cols);
 }
 
-/* If cuBLASLt has no such GEMM, as many launches as the rows need. */
+/* OK without a result if cuBLASLt has no such GEMM, which no_e4m3_library says from then on. */
 static enum status run_library(struct backend *back, const struct gemm *m, const struct mat *h,
 			       struct error *err)
 {
@@ -122,17 +122,22 @@ static enum status run_library(struct backend *back, const struct gemm *m, const
 	if (st != STATUS_UNSUPPORTED)
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	g->no_e4m3_library = true;
-	return run_own(back, m, h, SKINNY_ROWS_MOST, NULL, err);
+	return STATUS_OK;
 }
 
 static enum status run_quantized(struct backend *back, const struct gemm *m, const struct mat *h,
 				 const struct gemm_way *way, struct error *err)
 {
 	const bool is_library = way ? way->engine == GEMM_LIBRARY : is_for_library(m);
+	enum status st;
 
-	if (is_library && !gpu_of(back)->no_e4m3_library)
-		return run_library(back, m, h, err);
-	return run_own(back, m, h, SKINNY_ROWS_MOST, way && !is_library ? &way->own : NULL, err);
+	if (is_library && !gpu_of(back)->no_e4m3_library) {
+		st = run_library(back, m, h, err);
+		if (st || !gpu_of(back)->no_e4m3_library)
+			return st;
+	}
+	st = run_own(back, m, h, SKINNY_ROWS_MOST, way && !is_library ? &way->own : NULL, err);
+	return st || !h->e4m3 ? st : few_rows_quantize(gpu_of(back), h, h->e4m3, err);
 }
 
 enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
@@ -148,9 +153,14 @@ enum status few_rows_run(struct backend *back, const struct gemm *m, const struc
 		return run_own(back, m, h,
 			       m->b.dtype == DTYPE_E4M3 ? SKINNY_MIXED_ROWS_MOST : SKINNY_ROWS_MOST, NULL,
 			       err);
+	if (m->a.e4m3 && m->a.e4m3->cols == m->a.cols) {
+		quantized.a = *m->a.e4m3;
+		quantized.a.rows = m->a.rows;
+		return run_quantized(back, &quantized, h, way, err);
+	}
 	st = workspace_e4m3(back, m, &quantized.a, err);
 	if (!st)
-		st = quantize(gpu_of(back), &m->a, &quantized.a, err);
+		st = few_rows_quantize(gpu_of(back), &m->a, &quantized.a, err);
 	if (!st)
 		st = run_quantized(back, &quantized, h, way, err);
 	arena_reset(back->arena, &mark);
@@ -174,8 +184,11 @@ unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const st
 
 		choices = skinny_choices(g->skinny, &p, own);
 	}
-	for (unsigned i = 0; i < choices && i < FEW_ROWS_OWN_MOST; i++)
-		out[count++] = (struct gemm_way){.engine = GEMM_OWN, .own = own[i]};
+	for (unsigned i = 0; i < FEW_ROWS_OWN_MOST && i / FETCH_WAYS < choices; i++) {
+		out[count] = (struct gemm_way){.engine = GEMM_OWN, .own = own[i / FETCH_WAYS]};
+		out[count].own.short_fetch = i % FETCH_WAYS == 1;
+		out[count++].own.keep = i % FETCH_WAYS == 2;
+	}
 	if (!g->no_e4m3_library)
 		out[count++] = (struct gemm_way){.engine = GEMM_LIBRARY};
 	return count;

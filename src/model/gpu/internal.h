@@ -44,6 +44,7 @@
 	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS) \
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS) \
 	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS) \
+	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS) \
 	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS) \
 	X(SAMPLE_PLAIN, "step_sample_plain", "step_sample_plain", GPU_PART_LOSS) \
 	X(SAMPLE_SCAN, "step_sample", "step_sample_scan", GPU_PART_LOSS) \
@@ -186,6 +187,9 @@ void gemm_plans_release(struct gemm_plans **p);
 const char *gemm_plans_name(const struct gemm_plans *p);
 enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err);
 enum status few_rows_open(struct gpu_state *g, struct error *err); /* gemm_few_rows.c */
+/* Rows of `from` to E4M3 with a factor per row. */
+enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
+			      struct error *err);
 enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h, struct error *err);
 /* Whether the candidates of every GEMM shape so far are chosen, if they are to be timed. */
 bool gemm_plans_settled(const struct gpu_state *g);

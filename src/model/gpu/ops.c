@@ -140,7 +140,7 @@ static enum status gpu_swiglu(struct backend *back, struct mat gate_up, struct m
 	const struct train_swiglu_args args = swiglu_args(gate_up, h);
 
 	cost_touch(back, &h, 3);
-	if (h.rows <= GPU_FEW_ROWS)
+	if (h.e4m3 || h.rows <= GPU_FEW_ROWS)
 		return gpu_step_swiglu(back, gate_up, h, err);
 	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
 }

@@ -67,6 +67,9 @@ enum dtype { DTYPE_LIST(X) DTYPE_COUNT };
 struct mat {
 	void *data;	  /* in host or device memory; NULL while planning */
 	float *row_scale; /* E4M3 only: one scale per row */
+	/* BF16 activations of a GPU: the same rows in E4M3, written with these by rmsnorm and swiglu and read
+	 * by GEMMs with E4M3 weights; views have none. NULL: none. */
+	const struct mat *e4m3;
 	int64_t rows, cols, ld;
 	enum dtype dtype;
 	bool panels; /* quantized weights, packed for a CPU's GEMMs (model/cpu/invariant/quantised_gemm.h) */

@@ -104,6 +104,9 @@ enum status gpu_step_rmsnorm(struct backend *back, struct mat x, struct mat w, f
 		.rows = (uint32_t)x.rows,
 		.cols = (uint32_t)x.cols,
 		.eps = eps,
+		.y_e4m3 = y.e4m3 ? gpu_address(y.e4m3->data) : 0,
+		.scale = y.e4m3 ? gpu_address(y.e4m3->row_scale) : 0,
+		.ld_e4m3 = y.e4m3 ? y.e4m3->ld : 0,
 	};
 
 	return gpu_run_early(back, GPU_KERNEL_STEP_RMSNORM, (unsigned)x.rows,
@@ -119,8 +122,17 @@ enum status gpu_step_swiglu(struct backend *back, struct mat gate_up, struct mat
 		.ld_h = h.ld,
 		.rows = (uint32_t)h.rows,
 		.ffn = (uint32_t)h.cols,
+		.h_e4m3 = h.e4m3 ? gpu_address(h.e4m3->data) : 0,
+		.scale = h.e4m3 ? gpu_address(h.e4m3->row_scale) : 0,
+		.ld_e4m3 = h.e4m3 ? h.e4m3->ld : 0,
 	};
 
-	return gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU, step_blocks((uint64_t)h.rows, (uint64_t)h.cols),
-			     STEP_THREADS, 0, &args, err);
+	enum status st;
+
+	if (h.e4m3 && h.cols <= STEP_FFN_MAX)
+		return gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU_E4M3, (unsigned)h.rows, STEP_FFN_THREADS,
+				     STEP_NORM_SHARED, &args, err);
+	st = gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU, step_blocks((uint64_t)h.rows, (uint64_t)h.cols),
+			   STEP_THREADS, 0, &args, err);
+	return st || !h.e4m3 ? st : few_rows_quantize(gpu_of(back), &h, h.e4m3, err);
 }
