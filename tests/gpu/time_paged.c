@@ -6,8 +6,8 @@
  *
  * A line is one layer of a step. It has the time, the rate at which the step's keys and values are read once, the share of the
  * DRAM's rate by its clock and width, and the rate of FLOP. A chunk's line also has the rates of the kernel for many rows ("tiles")
- * and of the dense kernel at the same shape. Successive calls read other pages, of 400 MB together. So keys come from memory and
- * not from the L2.
+ * and of the dense kernel at the same shape. A decode step's line also has the times with shorter rings. Successive calls read
+ * other pages, of 400 MB together. So keys come from memory and not from the L2.
  */
 #include "cases.h"
 #include "core/math/random.h"
@@ -44,6 +44,7 @@ static const struct timed steps[] = {
 	{&qwen, false, true, 64, 600, 0, 0},	  {&qwen, false, true, 256, 600, 0, 0},	   {&qwen, false, true, 64, 4096, 0, 0},
 	{&llama, false, false, 64, 600, 0, 0},	  {&llama, false, false, 64, 4096, 0, 0},  {&smollm, false, false, 64, 600, 0, 0},
 	{&smollm, false, false, 256, 4096, 0, 0}, {&qwen, false, false, 0, 0, 2048, 0},	   {&qwen, false, false, 0, 0, 2048, 4096},
+	{&qwen, false, false, 0, 0, 2048, 2048},  {&qwen, false, false, 0, 0, 8192, 0},
 	{&qwen, false, false, 0, 0, 2048, 16384}, {&llama, false, false, 0, 0, 2048, 0},   {&llama, false, false, 0, 0, 2048, 4096},
 	{&smollm, false, false, 0, 0, 2048, 0},	  {&smollm, false, false, 0, 0, 2048, 4096}, {&qwen, true, false, 0, 0, 2048, 4096},
 	{&qwen, false, true, 0, 0, 2048, 4096},	  {&qwen, false, false, 64, 600, 256, 600}, {&qwen, false, false, 64, 600, 1024, 600},
@@ -261,12 +262,21 @@ static enum status open_step(struct bed *b, struct error *err)
 	return st;
 }
 
+/* As a step does. */
+static enum status start(struct bed *b, struct gpu_kernel *kernel, unsigned threads, unsigned shared_bytes, const void *args,
+			 struct error *err)
+{
+	const unsigned grid[3] = {b->blocks, 1, 1}, block[3] = {threads, 1, 1};
+
+	return gpu_launch_early(kernel, b->k->stream, grid, block, shared_bytes, args, err);
+}
+
 static enum status call_paged(void *arg, struct error *err)
 {
 	struct bed *b = arg;
 
 	b->args.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
-	return gpu_launch_1d(b->kernel, b->k->stream, b->blocks, PAGED_THREADS, b->shared_bytes, &b->args, err);
+	return start(b, b->kernel, PAGED_THREADS, b->shared_bytes, &b->args, err);
 }
 
 static enum status make_map(struct bed *b, struct tensor_map *map, gpu_ptr data, int64_t rows, uint64_t ld, uint32_t heads,
@@ -321,7 +331,7 @@ static enum status call_tiles(void *arg, struct error *err)
 	const uint32_t dim = b->t->shape->dim;
 
 	b->tiles.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
-	return gpu_launch_1d(b->tiles_kernel, b->k->stream, b->blocks, PAGED_TILES_THREADS(dim), PAGED_TILES_SHARED(dim), &b->tiles, err);
+	return start(b, b->tiles_kernel, (unsigned)PAGED_TILES_THREADS(dim), PAGED_TILES_SHARED(dim), &b->tiles, err);
 }
 
 /* FLOP per second of the kernel for many rows; 0: it does not take the step. */
@@ -375,6 +385,22 @@ static double dense_flops(struct bed *b, double flop)
 	return flop / ns * 1e9;
 }
 
+/* Times with shorter rings, which leave shared memory to the kernels before and after. */
+static void time_depths(struct bed *b)
+{
+	const uint32_t most = b->args.depth;
+	struct error ignored = {0};
+	double ns = 0;
+
+	for (uint32_t depth = 2; depth < most; depth++) {
+		b->args.depth = depth;
+		b->shared_bytes = paged_shared(b->t->shape->dim, b->t->e4m3 ? 1 : 2, depth);
+		if (!kit_time(b->k, call_paged, b, 50, &ns, &ignored))
+			printf(", depth %u %.1f us", depth, ns / 1e3);
+	}
+	b->args.depth = most;
+}
+
 static enum status time_step(struct kit *k, const struct timed *t, struct error *err)
 {
 	struct bed *b = calloc(1, sizeof(*b));
@@ -402,6 +428,8 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 		dense = dense_flops(b, flop);
 		if (dense > 0)
 			printf(", dense (%s) %6.1f", attention_own_name(b->dense, 0), dense / 1e12);
+		if (!t->rows)
+			time_depths(b);
 		printf("\n");
 	}
 	attention_own_destroy(&b->dense);

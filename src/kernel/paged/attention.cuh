@@ -159,6 +159,12 @@ static __device__ __forceinline__ uint32_t query_word(uint32_t step, uint32_t ha
 	return E4M3 ? 8 * step + 2 * thread + half : 8 * step + 4 * half + thread;
 }
 
+/* E4M3 keys are multiplied as FP16, so queries become FP16 too. One beyond its range becomes infinite. */
+static __device__ __forceinline__ uint32_t query_operand(uint32_t word, const bool E4M3)
+{
+	return E4M3 ? pack_f16(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)) : word;
+}
+
 /* Eight columns of queries as operands; columns beyond the unit's are zeros. */
 static __device__ __forceinline__ void queries_load(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t *q,
 						    const int D, const bool E4M3)
@@ -169,7 +175,7 @@ static __device__ __forceinline__ void queries_load(const struct paged_attention
 
 #pragma unroll
 	for (int i = 0; i < D / 8; i++)
-		q[i] = there ? from[query_word((uint32_t)i / 2, (uint32_t)i % 2, lane % 4, E4M3)] : 0;
+		q[i] = there ? query_operand(from[query_word((uint32_t)i / 2, (uint32_t)i % 2, lane % 4, E4M3)], E4M3) : 0;
 }
 
 /* Copies all columns of queries to shared memory, in the order that makes matrix4 return operands. */
@@ -183,7 +189,9 @@ static __device__ __forceinline__ void queries_place(const struct paged_attentio
 		const uint32_t at = piece_at(to, column, word / 4, (uint32_t)D * 2) + word % 4 * 4;
 
 		*(uint32_t *)shared_bytes(at) =
-			column < u->cols ? query_of(a, u, column, D)[query_word(step, half, word % 4, E4M3)] : 0;
+			column < u->cols ? query_operand(query_of(a, u, column, D)[query_word(step, half, word % 4, E4M3)],
+							 E4M3)
+					 : 0;
 	}
 }
 
@@ -194,29 +202,44 @@ static __device__ __forceinline__ void keys_widen(const uint32_t *r, uint32_t *k
 {
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
-		k0[i] = widen_e4m3(pick_bytes(r[i], 0x1404));
-		k0[i + 2] = widen_e4m3(pick_bytes(r[i], 0x3424));
-		k1[i] = widen_e4m3(pick_bytes(r[i + 2], 0x1404));
-		k1[i + 2] = widen_e4m3(pick_bytes(r[i + 2], 0x3424));
+		k0[i] = widen_e4m3(r[i]);
+		k0[i + 2] = widen_e4m3(r[i] >> 16);
+		k1[i] = widen_e4m3(r[i + 2]);
+		k1[i + 2] = widen_e4m3(r[i + 2] >> 16);
 	}
 }
 
-/* Two E4M3 registers, of 8 keys each, become one operand: rows are the even and the odd elements. */
-static __device__ __forceinline__ void values_widen(const uint32_t *r, uint32_t *v)
+/* A value's FP16 operand is VALUE_UNIT times it: so scales of small values are no subnormal FP16 numbers, and values
+ * up to 4094 have room. */
+#define VALUE_UNIT 16.0f
+
+/* Two E4M3 registers, of 8 keys each, become one operand: rows are the even and the odd elements. `scale` has those
+ * of keys 2 (lane % 4) and the next one of each register. */
+static __device__ __forceinline__ void values_widen(const uint32_t *r, const uint32_t *scale, uint32_t *v)
 {
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
-		v[2 * i] = widen_e4m3(pick_bytes(r[i], 0x2404));
-		v[2 * i + 1] = widen_e4m3(pick_bytes(r[i], 0x3414));
+		const uint32_t sorted = pick_bytes(r[i], 0x3120);
+
+		v[2 * i] = multiply_f16(widen_e4m3(sorted), scale[i]);
+		v[2 * i + 1] = multiply_f16(widen_e4m3(sorted >> 16), scale[i]);
 	}
+}
+
+static __device__ __forceinline__ void product(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, const bool E4M3)
+{
+	if (E4M3)
+		matrix_step_f16(c, a, b0, b1);
+	else
+		matrix_step(c, a, b0, b1);
 }
 
 /* Products of 16 elements of all keys of the tile with all columns. */
 static __device__ __forceinline__ void scores_step(float (*s)[4], const uint32_t *k, const uint32_t *q, uint32_t queries, int step,
-						   const int D, const int TILES)
+						   const int D, const bool E4M3, const int TILES)
 {
 	if (TILES == 1) {
-		matrix_step(s[0], k, q[2 * step], q[2 * step + 1]);
+		product(s[0], k, q[2 * step], q[2 * step + 1], E4M3);
 		return;
 	}
 #pragma unroll
@@ -224,8 +247,8 @@ static __device__ __forceinline__ void scores_step(float (*s)[4], const uint32_t
 		uint32_t b[4];
 
 		matrix4(b, (queries ^ (uint32_t)step * 32) + (uint32_t)(n * 8 * D * 2));
-		matrix_step(s[n], k, b[0], b[1]);
-		matrix_step(s[n + 1], k, b[2], b[3]);
+		product(s[n], k, b[0], b[1], E4M3);
+		product(s[n + 1], k, b[2], b[3], E4M3);
 	}
 }
 
@@ -250,10 +273,10 @@ static __device__ __forceinline__ void scores_of(float (*s)[4], uint32_t tile, c
 			uint32_t first[4];
 
 			keys_widen(r, first, k);
-			scores_step(s, first, q, columns, (int)(2 * i), D, TILES);
-			scores_step(s, k, q, columns, (int)(2 * i + 1), D, TILES);
+			scores_step(s, first, q, columns, (int)(2 * i), D, E4M3, TILES);
+			scores_step(s, k, q, columns, (int)(2 * i + 1), D, E4M3, TILES);
 		} else {
-			scores_step(s, r, q, columns, (int)i, D, TILES);
+			scores_step(s, r, q, columns, (int)i, D, E4M3, TILES);
 		}
 	}
 }
@@ -336,16 +359,22 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4]
 						  const float *value_scale, const int D, const bool E4M3, const int TILES)
 {
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
-	const float scale[2] = {value_scale ? value_scale[lane / 4] : 1, value_scale ? value_scale[lane / 4 + 8] : 1};
 	const uint32_t values = E4M3 ? piece_at(tile, lane % 16, lane / 16, bytes)
 				     : piece_at(tile, lane / 16 * 8 + lane % 8, lane / 8 % 2, bytes);
-	uint32_t p[PAGED_COL_TILES][2];
+	uint32_t p[PAGED_COL_TILES][2], scale[2] = {0, 0};
 
+	if (E4M3)
+#pragma unroll
+		for (uint32_t e = 0; e < 2; e++) {
+			const float *from = value_scale + e * 8 + lane % 4 * 2;
+
+			scale[e] = pack_f16(from[0] * VALUE_UNIT, from[1] * VALUE_UNIT);
+		}
 #pragma unroll
 	for (int i = 0; i < TILES; i++)
 #pragma unroll
 		for (int e = 0; e < 2; e++)
-			p[i][e] = matrix_turn(E4M3 ? pack_bf16(s[i][2 * e] * scale[e], s[i][2 * e + 1] * scale[e])
+			p[i][e] = matrix_turn(E4M3 ? pack_f16(s[i][2 * e], s[i][2 * e + 1])
 						   : pack_bf16(s[i][2 * e], s[i][2 * e + 1]));
 #pragma unroll
 	for (uint32_t d = 0; d < bytes / 32; d++) {
@@ -355,10 +384,10 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4]
 			matrix4_turned(r, values ^ d * 32);
 #pragma unroll
 			for (uint32_t h = 0; h < 2; h++) {
-				values_widen(r + 2 * h, v);
+				values_widen(r + 2 * h, scale, v);
 #pragma unroll
 				for (int i = 0; i < TILES; i++)
-					matrix_step(o[2 * d + h][i], v, p[i][0], p[i][1]);
+					matrix_step_f16(o[2 * d + h][i], v, p[i][0], p[i][1]);
 			}
 		} else {
 			matrix4_turned(r, values ^ d * 32);
@@ -427,7 +456,7 @@ static __device__ __forceinline__ void warp_put(uint32_t join, const struct colu
 		for (uint32_t e = 0; e < 4; e++) {
 			const uint32_t row = E4M3 ? lane / 4 * 2 + e / 2 : lane / 4 + e / 2 * 8;
 
-			to[(column + e % 2) * stride + (uint32_t)d * 16 + row] = o[d][n][e];
+			to[(column + e % 2) * stride + (uint32_t)d * 16 + row] = E4M3 ? o[d][n][e] * (1 / VALUE_UNIT) : o[d][n][e];
 		}
 #pragma unroll
 	for (uint32_t e = 0; e < 2; e++) {
@@ -649,7 +678,8 @@ static __device__ __forceinline__ void attend(const struct paged_attention_args 
 	grid_release();
 	if (!ring_enter(a, &r, &u))
 		ring_open(a, &r);
-	/* Lists and the keys of earlier steps are older than the grid ahead; the step's own keys and queries are not. */
+	/* A copy of lists on the stream separates steps. So lists and the keys of earlier steps are older than the grid
+	 * ahead; the step's own keys and queries are not. */
 	for (; filled < a->depth && ring_is_older(&r); filled++)
 		ring_fill(a, &r, D, E4M3);
 	grid_wait();
