@@ -22,6 +22,7 @@ struct eval_question {
 };
 
 struct eval_data {
+	const char *path; /* lent from struct eval_data_ask */
 	struct rows rows;
 	struct tokenizer *tokenizer; /* NULL: every row has token ids */
 	struct template *template;   /* NULL: there is no conversation */

@@ -301,9 +301,11 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	struct evaluating e = {.c = c, .o = opts_};
 	struct error err = {0};
-	enum status st = single_process_check("eval", &err);
+	enum status st = check(opts_, &err);
 	bool met;
 
+	if (!st)
+		st = single_process_check("eval", &err);
 	if (!st)
 		st = prepare(&e, &err);
 	if (!st)
