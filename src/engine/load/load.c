@@ -87,27 +87,49 @@ static void take_down(struct loaded *l)
 	l->model = NULL;
 }
 
-/* Runs the largest step in the plan, so that the workspace of its operations is counted: all rows belong to
- * one sequence as long as the pages reach. */
-static enum status plan_step(struct loaded *l, struct error *err)
+/* Plans a forward pass of `rows` rows, divided among `sequences` sequences. */
+static enum status plan_rows(struct loaded *l, int64_t rows, int64_t sequences, struct error *err)
 {
-	const int64_t rows = least(l->most.rows, l->most.pages * l->most.page_tokens);
-	const int32_t begin[2] = {0, (int32_t)rows};
-	const int32_t keys = (int32_t)least(l->positions, INT32_MAX);
+	const int32_t longest = (int32_t)least(l->positions, INT32_MAX);
+	int32_t *begin = calloc((size_t)sequences + 1, sizeof(*begin));
+	int32_t *keys = calloc((size_t)sequences, sizeof(*keys));
 	const struct paged_rows step = {
 		.begin = begin,
-		.keys = &keys,
+		.keys = keys,
 		.rows = rows,
-		.sequences = 1,
+		.sequences = sequences,
 		.outputs = l->most.outputs,
 		.page_ld = l->most.pages,
-		.keys_most = keys,
+		.keys_most = longest,
 		.page_tokens = l->most.page_tokens,
 	};
+	enum status st = begin && keys ? STATUS_OK
+				       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+							 "no memory for the lists of a step");
+
+	for (int64_t i = 0; !st && i < sequences; i++) {
+		begin[i + 1] = (int32_t)(rows * (i + 1) / sequences);
+		keys[i] = longest;
+	}
+	if (!st)
+		st = paged_step_forward(l->step, &step, err);
+	free(begin);
+	free(keys);
+	return st;
+}
+
+/* Runs the largest steps in the plan, so that the workspace of their operations is counted: all rows belong
+ * to one sequence as long as its pages reach, and then to as many sequences as all rows need. */
+static enum status plan_step(struct loaded *l, struct error *err)
+{
+	const int64_t longest = l->most.pages * l->most.page_tokens, rows = least(l->most.rows, longest);
+	const int64_t sequences = least((l->most.rows + longest - 1) / longest, l->most.sequences);
 	const struct sample_lists lists = {.rows = l->most.outputs};
 	int turn;
-	enum status st = paged_step_forward(l->step, &step, err);
+	enum status st = plan_rows(l, rows, 1, err);
 
+	if (!st && sequences > 1)
+		st = plan_rows(l, least(l->most.rows, longest * sequences), sequences, err);
 	return st ? st : paged_step_sample(l->step, &lists, &turn, err);
 }
 
