@@ -225,7 +225,6 @@ static enum status measure(struct evaluating *e, const char *model, const char *
 		return error_set(err, STATUS_MISMATCH, "the reference %s gives no figures: %s", m->name,
 				 m->broken);
 	e->verdict[m - e->measured] = eval_judge(m, e->measured, e->windows.count, &marks);
-	warn(e, (size_t)(m - e->measured));
 	return STATUS_OK;
 }
 
@@ -261,6 +260,8 @@ static enum status measure_all(struct evaluating *e, struct error *err)
 	if (!st && e->o->compare)
 		st = measure(e, e->o->compare, last_part(e->o->compare),
 			     e->measured[0].gpu ? EVAL_BF16 : EVAL_FILE, err);
+	for (size_t i = 0; !st && i < e->count; i++)
+		warn(e, i);
 	return st;
 }
 
