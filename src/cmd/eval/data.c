@@ -14,6 +14,7 @@ struct reading {
 	const struct eval_data_ask *ask;
 	struct tokenizer_worker *worker;
 	const struct template *marked; /* a family's template, which marks trained parts; NULL: none */
+	bool unopened;		       /* the error is of the tokenizer or template, and not of a row */
 };
 
 static enum status no_memory(struct error *err)
@@ -28,7 +29,10 @@ static enum status open_tokenizer(struct reading *r, struct error *err)
 	if (r->worker)
 		return STATUS_OK;
 	st = tokenizer_open(&r->d->tokenizer, r->ask->tokenizer, err);
-	return st ? st : tokenizer_worker_create(&r->worker, r->d->tokenizer, err);
+	if (!st)
+		st = tokenizer_worker_create(&r->worker, r->d->tokenizer, err);
+	r->unopened = st;
+	return st;
 }
 
 static enum status open_template(struct reading *r, struct error *err)
@@ -41,9 +45,19 @@ static enum status open_template(struct reading *r, struct error *err)
 	st = open_tokenizer(r, err);
 	if (!st)
 		st = template_open(&r->d->template, r->ask->template, setting, r->d->tokenizer, err);
+	r->unopened = st;
 	if (!st && template_find(&r->marked, r->ask->template, setting, r->d->tokenizer, &(struct error){0}))
 		r->marked = NULL;
 	return st;
+}
+
+/* The error of a row, with its place. */
+static enum status place_error(const struct reading *r, size_t line, enum status st, const struct error *why,
+			       struct error *err)
+{
+	if (r->unopened)
+		return error_set_cause(err, st, why->cause, "%s", why->text);
+	return error_set_cause(err, st, why->cause, "%s:%zu: %s", r->ask->path, line, why->text);
 }
 
 /* Whether a token after the first is scored. */
@@ -151,7 +165,7 @@ static enum status read_question(struct reading *r, size_t row, struct error *er
 	q->line = r->d->rows.place[row].line;
 	st = encode_chat(r, r->d->template, &q->task.prompt, true, &tokens, &why);
 	if (st)
-		error_set_cause(err, st, why.cause, "%s:%zu: %s", r->ask->path, q->line, why.text);
+		place_error(r, q->line, st, &why, err);
 	q->ids = tokens.ids;
 	tokens.ids = (struct token_list){0};
 	template_tokens_release(&tokens);
@@ -172,8 +186,7 @@ static enum status read_conversation(struct reading *r, size_t row, struct eval_
 	if (!st)
 		st = read_chat(r, &chat, doc, &why);
 	if (st)
-		error_set_cause(err, st, why.cause, "%s:%zu: %s", r->ask->path, r->d->rows.place[row].line,
-				why.text);
+		place_error(r, r->d->rows.place[row].line, st, &why, err);
 	asks = !st && r->ask->questions && expects_answer(&chat);
 	chat_release(&chat);
 	return asks ? read_question(r, row, err) : st;
@@ -209,7 +222,7 @@ static enum status read_row(struct reading *r, size_t row, struct error *err)
 	enum status st = read_plain(r, at, &doc, &other, &why);
 
 	if (st)
-		error_set_cause(err, st, why.cause, "%s:%zu: %s", r->ask->path, at->line, why.text);
+		place_error(r, at->line, st, &why, err);
 	else if (other)
 		st = read_conversation(r, row, &doc, err);
 	if (!st) {
@@ -253,7 +266,7 @@ static enum status read_one_text(struct reading *r, const char *text, size_t siz
 		return st;
 	st = read_text(r, text, size, &doc, &why);
 	if (st)
-		error_set_cause(err, st, why.cause, "%s: %s", r->ask->path, why.text);
+		place_error(r, 1, st, &why, err);
 	keep_document(r->d, &doc);
 	return st;
 }
@@ -291,7 +304,7 @@ enum status eval_data_read(struct eval_data *d, const struct eval_data_ask *ask,
 	struct reading r = {.d = d, .ask = ask};
 	enum status st;
 
-	*d = (struct eval_data){0};
+	*d = (struct eval_data){.path = ask->path};
 	st = read_file(&r, err);
 	tokenizer_worker_destroy(&r.worker);
 	if (!st && !d->document_count && !d->question_count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `assay eval` measures with: documents, whose tokens are scored, and questions, whose answers are
- * function calls. A file is plain text, which is one document, or has rows (train/data/rows.h). A row is a
+ * The data of `assay eval`: documents, whose tokens are scored, and questions, whose answers are function
+ * calls. A file is plain text, which is one document, or has rows (train/data/rows.h). A row is a
  * plain text in "text", token ids in "input_ids", or a conversation. A conversation with tools and an
  * expected answer is a question too.
  */
@@ -22,6 +22,7 @@ struct eval_question {
 };
 
 struct eval_data {
+	const char *path; /* lent from struct eval_data_ask */
 	struct rows rows;
 	struct tokenizer *tokenizer; /* NULL: every row has token ids */
 	struct template *template;   /* NULL: there is no conversation */
@@ -39,8 +40,8 @@ struct eval_data_ask {
 	bool questions;	       /* read questions too */
 };
 /*
- * Of a conversation in a template of a known family, only the assistant's texts are scored. Otherwise all of
- * its tokens are. BAD_INPUT names file and line: no rows, a row of an unknown kind, or nothing to measure.
+ * If the template's family is known, only the assistant's texts of a conversation are scored. Otherwise all
+ * of its tokens are. BAD_INPUT names file and line: no rows, a row of an unknown kind, or nothing to measure.
  * Owner: caller, eval_data_release, also after a failure.
  */
 enum status eval_data_read(struct eval_data *d, const struct eval_data_ask *ask, struct error *err);

@@ -3,8 +3,8 @@
 #include <math.h>
 #include "core/math/stats.h"
 
-/* The ratio of two sums over windows, and the half-width of its interval (Cochran, Sampling Techniques,
- * 6.4: the variance of a ratio estimate from its residuals). `minus`: losses to subtract; NULL: none. */
+/* The ratio of two sums over windows, and the half-width of its interval. The variance comes from the
+ * residuals (Cochran, Sampling Techniques, 6.4). The losses of `minus` are subtracted if it is not NULL. */
 static struct eval_figure mean_loss(const struct eval_score *s, const struct eval_score *minus, size_t count)
 {
 	double loss = 0, tokens = 0, squares = 0, mean;

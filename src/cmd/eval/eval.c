@@ -225,7 +225,6 @@ static enum status measure(struct evaluating *e, const char *model, const char *
 		return error_set(err, STATUS_MISMATCH, "the reference %s gives no figures: %s", m->name,
 				 m->broken);
 	e->verdict[m - e->measured] = eval_judge(m, e->measured, e->windows.count, &marks);
-	warn(e, (size_t)(m - e->measured));
 	return STATUS_OK;
 }
 
@@ -236,8 +235,8 @@ static const char *last_part(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The device `auto` becomes the one that the first load finds. So does the list `auto`: its first precision
- * is what a load without options gives. */
+/* The first load decides which device `auto` means, and so which precisions `auto` means. The first of these
+ * is the precision of a load without options. */
 static enum status measure_first(struct evaluating *e, struct error *err)
 {
 	const enum eval_precision first = e->list.count ? e->list.at[0] : EVAL_FILE;
@@ -261,6 +260,8 @@ static enum status measure_all(struct evaluating *e, struct error *err)
 	if (!st && e->o->compare)
 		st = measure(e, e->o->compare, last_part(e->o->compare),
 			     e->measured[0].gpu ? EVAL_BF16 : EVAL_FILE, err);
+	for (size_t i = 0; !st && i < e->count; i++)
+		warn(e, i);
 	return st;
 }
 
@@ -301,9 +302,11 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	struct evaluating e = {.c = c, .o = opts_};
 	struct error err = {0};
-	enum status st = single_process_check("eval", &err);
+	enum status st = check(opts_, &err);
 	bool met;
 
+	if (!st)
+		st = single_process_check("eval", &err);
 	if (!st)
 		st = prepare(&e, &err);
 	if (!st)
@@ -323,14 +326,14 @@ const struct command command_eval = {
 	.summary = "compare the accuracy of a model's precisions",
 	.example =
 		"assay eval model --data held.jsonl   # perplexity and right calls per precision, with verdicts",
-	.help = "Measures a model in several precisions with the same data: perplexity, and, for conversations with tools "
-		"and an expected answer, how many answers have the right function calls by the rule of bfcl-eval's checker. "
-		"The first precision is the reference. Each other one gets its difference, the interval of this difference, "
-		"and a verdict by the pass marks. The default marks are what assay demands of its own FP8 weights and FP8 "
-		"cache: perplexity at most 1 % higher, right calls at most 2 points fewer. Exit status 1: a mark was missed.\n"
+	.help = "Measures a model in several precisions with the same data. It measures perplexity. For conversations with tools "
+		"and an expected answer, it also counts the answers with the right function calls, by the rule of bfcl-eval's "
+		"checker. The first precision is the reference. Each other one gets its difference, the interval of this "
+		"difference, and a verdict by the pass marks. The preset marks are those that assay sets for its own FP8 "
+		"weights and FP8 cache. Exit code 1: a mark was missed.\n"
 		"\n"
 		"A document that is longer than the context is cut into windows. Each window scores the tokens that no earlier "
-		"one has scored, except its first token. Of a conversation, only the assistant's texts are scored if the "
+		"one has scored, except its first token. In a conversation, only the assistant's texts are scored if the "
 		"template's family is known. A text file is one document.\n"
 		"\n"
 		"A table for each precision shows the planned memory of each component beside the largest memory in use.",

@@ -495,5 +495,5 @@ int main(void)
 		scratch_test(test_measure__nan_is_told),
 	};
 
-	return cmocka_run_group_tests_name("eval", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("eval_precisions", tests, NULL, NULL);
 }

@@ -1,0 +1,97 @@
+#!/bin/sh
+# assay eval: the table of precisions, its JSON and exit code; a planted worse model; everything that is refused.
+# usage: eval.sh ASSAY
+set -u
+assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+. "$here/tap.sh"
+scratch
+export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
+"$assay" make-model --out tiny > out 2> err && "$assay" make-model --out other --seed 2 > out 2> err || {
+	echo "1..0 # SKIP no model can be made: $(cat err)"
+	exit 0
+}
+"$assay" tokens tiny x > out 2> err || {
+	grep -q 'built without tokenizers' err || cat err
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+}
+weather='"tools":[{"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]'
+cat > rows.jsonl << END
+{"messages":[{"role":"user","content":"Weather in Paris?"},{"role":"assistant","content":"","tool_calls":[{"name":"weather","arguments":{"city":"Paris"}}]}],$weather}
+{"messages":[{"role":"user","content":"Weather in Rome?"}],"ground_truth":[{"weather":{"city":["Rome"]}}],$weather}
+{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hello, how can I help?"}]}
+{"text":"Water boils at 100 degrees Celsius at sea level."}
+END
+i=0
+while [ $i -lt 40 ]; do
+	echo "The quick brown fox number $i jumps over the lazy dog."
+	i=$((i + 1))
+done > text.txt
+chat="--chat-template qwen2.5 --tokens 8"
+
+ok "rows of all kinds are measured" expect 0 eval tiny --data rows.jsonl $chat
+ok "with a row per precision" eval 'says "^file .* 0 of 2 .* reference$" out && says "^fp8-cache .* pass$" out'
+ok "questions and windows are counted" says "in 3 windows of at most 2048 tokens, stride 2048; 2 questions" out
+ok "and planned memory beside used" eval 'says "^memory of file .*planned MB .*used MB$" out && says "KV cache for generation  *[0-9.]*  *[0-9.]*$" out'
+ok "cut answers are told" says "2 answers were cut at 8 tokens" err
+ok "rows can be limited" eval 'expect 0 eval tiny --data rows.jsonl --max-rows 1 $chat && says "1 windows .*; 1 questions" out'
+ok "without answers, there are no questions" eval 'expect 0 eval tiny --data rows.jsonl --chat-template qwen2.5 --tokens 0 && says "; 0 questions" out'
+ok "a text is one document, in windows" eval 'expect 0 eval tiny --data text.txt --context 64 && says "windows of at most 64 tokens, stride 64; 0" out'
+scored=$(sed -n 's/^text.txt: \([0-9]*\) tokens scored.*/\1/p' out)
+ok "that may overlap, so that only the first token has no score" eval 'expect 0 eval tiny --data text.txt --context 64 --stride 16 &&
+	[ "$(sed -n "s/^text.txt: \([0-9]*\) tokens scored.*/\1/p" out)" -gt "$scored" ] && says "stride 16" out'
+ok "the first precision is the reference" eval 'expect 0 eval tiny --data text.txt --precisions f32,file && says "^f32 .* reference$" out && says "^file .* pass$" out'
+
+ok "JSON has the same" expect 0 eval tiny --data rows.jsonl --json $chat
+for key in model data documents questions windows scored_tokens context stride marks perplexity_percent calls_points precisions precision device verdict \
+	perplexity value half_width calls exact_share perplexity_difference_percent calls_difference_points uncertain tokens_per_s load_s memory component \
+	planned used; do
+	ok "JSON has $key" says "\"$key\": " out
+done
+
+# The model's own text, which no other model expects as much.
+"$assay" generate tiny "The quick" --raw --tokens 200 --temperature 0.3 --seed 3 --json --logprobs > made 2> err
+printf '{"input_ids": [%s]}\n' "$(tr -d ' \n' < made | sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/')" > own.jsonl
+ok "a worse model misses its mark" eval 'expect 1 eval tiny --data own.jsonl --compare other && says "^other .* FAIL$" out && says "^fp8-cache .* pass$" out'
+ok "in JSON too" eval 'expect 1 eval tiny --data own.jsonl --compare other --json && says "^ \"verdict\": \"fail\"" out'
+ok "unless the mark is that wide" eval 'expect 0 eval tiny --data own.jsonl --compare other --perplexity-mark 1000000 && says "^other .* pass$" out'
+ok "token ids need no tokenizer" eval 'mkdir bare && cp tiny/config.json tiny/model.safetensors bare && expect 0 eval bare --data own.jsonl'
+ok "a text does" eval '! expect 0 eval bare --data text.txt && says "bare/tokenizer.json: No such file" err'
+
+ok "no model" eval 'expect 64 eval && says "no model given" err'
+ok "no data" eval 'expect 64 eval tiny && says "no data given: assay eval MODEL --data FILE" err'
+ok "a file that is not there" eval '! expect 0 eval tiny --data none && says "none: No such file" err'
+: > empty
+ok "an empty file" eval 'expect 64 eval tiny --data empty && says "empty: there is nothing to measure" err'
+ok "an unknown precision" eval 'expect 64 eval tiny --data text.txt --precisions fp4 && says "unknown precision .fp4.; use auto" err'
+ok "a precision of GPUs on a CPU" eval 'expect 64 eval tiny --data text.txt --precisions file,fp8-weights && says "fp8-weights exists only on a GPU, but file asks for a CPU" err'
+ok "the same by --device" eval 'expect 64 eval tiny --data text.txt --precisions bf16 --device cpu && says "bf16 exists only on a GPU, but --device asks for a CPU" err'
+ok "a GPU that is not there" eval '! expect 0 eval tiny --data text.txt --precisions bf16 && says "error: " err'
+ok "a context above the model's" eval 'expect 64 eval tiny --data text.txt --context 1000000 && says "the model.s context has" err'
+ok "a window of one token" eval 'expect 64 eval tiny --data text.txt --context 1 && says "at least two tokens" err'
+ok "a stride above the context" eval 'expect 64 eval tiny --data text.txt --context 8 --stride 9 && says "some tokens would be left out" err'
+ok "also above the preset context" eval 'expect 64 eval tiny --data text.txt --stride 5000 && says "some would be left out" err'
+ok "a template that has no tools" eval 'expect 64 eval tiny --data rows.jsonl && says "rows.jsonl:1: .*set --chat-template" err'
+ok "another model without files" eval '! expect 0 eval tiny --data text.txt --compare none && says "none" err'
+"$assay" make-model --out strange2 --tokenizer "$here/../data/tokenizer/qwen.json" > out 2> err &&
+	ok "another tokenizer" eval 'expect 64 eval tiny --data text.txt --compare strange2 && says "text.txt:1: the two models. tokenizers or chat templates give different tokens" err'
+ok "a row that is none, with its line" eval 'printf "{\"text\": \"abc\"}\n{\"text\": 5}\n" > bad.jsonl && expect 64 eval tiny --data bad.jsonl && says "bad.jsonl:2: " err'
+ok "a text that is no UTF-8" eval 'printf "hello\377" > bad.txt && ! expect 0 eval tiny --data bad.txt && says "bad.txt:1: .*byte 5" err'
+if [ -w /dev/full ]; then
+	"$assay" eval tiny --data text.txt --json > /dev/full 2> err
+	code=$?
+	ok "what cannot be written is told" [ "$code" = 2 ]
+fi
+"$assay" eval tiny --data text.txt --stride 1 > out 2> err &
+pid=$!
+sleep 0.3
+kill -TERM $pid 2> /dev/null
+wait $pid
+code=$?
+ok "TERM ends it" eval '[ "$code" = 0 ] || { [ "$code" != 1 ] && says "stopped on request" err; }'
+
+if [ -n "${ASSAY_SMOLLM2:-}" ]; then
+	ok "a real model: an FP8 cache costs little" eval 'head -12 text.txt > few && expect 0 eval "$ASSAY_SMOLLM2" --data few --context 256 --perplexity-mark 4 &&
+		says "^fp8-cache .* pass$" out'
+fi
+finish
