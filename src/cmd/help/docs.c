@@ -6,7 +6,9 @@
 #include "core/file/file.h"
 #include "journal/field.h"
 #include "journal/journal.h"
+#include "journal/metrics/metrics.h"
 #include "probe/registry.h"
+#include "serve/fields.h"
 #include "telemetry/telemetry.h"
 #include "train/config/config.h"
 #include "train/run/diagnose.h"
@@ -133,6 +135,42 @@ static void add_training(struct text *out)
 #undef X
 #define X(name, help) text_addf(out, "| `%s` | text | | %s |\n", #name, help);
 	TRAIN_TEXTS(X)
+#undef X
+}
+
+/* ---- serving ---- */
+
+static void add_serving(struct text *out)
+{
+	static const char *const types[] = {"counter", "gauge", "histogram"}; /* enum metric_type */
+
+	text_addf(
+		out,
+		"# Serving\n"
+		"\n"
+		"This page is %s.\n"
+		"The options of `assay serve` are in [Commands](commands.md).\n"
+		"\n"
+		"## Metrics\n"
+		"\n"
+		"`GET /metrics` prints them for Prometheus, with the label `model_name`. The third column is the "
+		"second name under which a metric is printed too.\n"
+		"\n"
+		"| metric | type | name in vLLM | unit | meaning |\n|---|---|---|---|---|\n",
+		generated);
+	for (int i = 0; i < METRIC_COUNT; i++) {
+		const struct metric_row *row = metric_row((enum metric)i);
+
+		text_addf(out, "| `%s` | %s | %s%s%s | %s | %s |\n", row->name, types[row->type],
+			  row->alias ? "`" : "", cell(row->alias), row->alias ? "`" : "", row->unit,
+			  row->help);
+	}
+	text_add(out,
+		 "\n## Results\n\nFigures of a whole run, from its request log. `assay report DIR` shows "
+		 "them.\n\n| field | unit | better | meaning |\n|---|---|---|---|\n");
+#define X(name, unit, better, help)                                                                          \
+	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), better_word(better), help);
+	SERVE_FIELDS(X)
 #undef X
 }
 
@@ -280,11 +318,17 @@ static const struct page {
 	const char *path;
 	void (*write)(struct text *out);
 } pages[] = {
-	{"docs/reference/lists.md", add_lists},	      {"docs/reference/fields.md", add_fields},
-	{"docs/reference/commands.md", add_commands}, {"docs/reference/probes.md", add_probes},
-	{"docs/reference/counters.md", add_counters}, {"docs/reference/vendor.md", add_vendor},
-	{"docs/reference/training.md", add_training}, {"docs/man/assay.1", docs_manual},
-	{"docs/completion/assay.bash", docs_bash},    {"docs/completion/_assay", docs_zsh},
+	{"docs/reference/lists.md", add_lists},
+	{"docs/reference/fields.md", add_fields},
+	{"docs/reference/commands.md", add_commands},
+	{"docs/reference/probes.md", add_probes},
+	{"docs/reference/counters.md", add_counters},
+	{"docs/reference/vendor.md", add_vendor},
+	{"docs/reference/training.md", add_training},
+	{"docs/reference/serving.md", add_serving},
+	{"docs/man/assay.1", docs_manual},
+	{"docs/completion/assay.bash", docs_bash},
+	{"docs/completion/_assay", docs_zsh},
 };
 
 static enum status write_page(const char *root, const struct page *page, struct error *err)

@@ -72,19 +72,24 @@ static const struct record_phase *phase_of(const struct record_case *c, const ch
 	return record_phase(c, text);
 }
 
-/* A long ending is cut, because a column is as wide as its longest cell. */
-static void add_engine(struct grid *g, const struct record_case *c, const struct record_phase *serve,
-		       unsigned number)
+static void add_time_of(struct grid *g, const struct record_phase *p)
 {
-	const struct record_phase *load = phase_of(c, "load", number);
-	const char *how = record_text(serve, "engine_end");
+	add_seconds(g, p ? (double)(p->t1_ns - p->t0_ns) * 1e-9 : (double)NAN);
+}
+
+/* Of an engine that was never ready, `serve` is absent. A long ending is cut, because a column is as wide as
+ * its longest cell. */
+static void add_engine(struct grid *g, const struct record_case *c, unsigned number)
+{
+	const struct record_phase *load = phase_of(c, "load", number), *serve = phase_of(c, "serve", number);
+	const char *how = record_text(serve ? serve : load, "engine_end");
 	char text[TEXT_MOST + 1];
 
 	snprintf(text, sizeof(text), "%u", number);
 	grid_cell(g, text);
-	add_seconds(g, (double)(serve->t0_ns - c->t0_ns) * 1e-9);
-	add_seconds(g, load ? (double)(load->t1_ns - load->t0_ns) * 1e-9 : (double)NAN);
-	add_seconds(g, (double)(serve->t1_ns - serve->t0_ns) * 1e-9);
+	add_seconds(g, serve ? (double)(serve->t0_ns - c->t0_ns) * 1e-9 : (double)NAN);
+	add_time_of(g, load);
+	add_time_of(g, serve);
 	snprintf(text, sizeof(text), "%s", how ? how : "");
 	grid_cell(g, text);
 }
@@ -95,9 +100,7 @@ bool serving_engines_grid(struct grid *g, const struct view *v)
 	bool any = false;
 
 	for (unsigned i = 1; c && i <= SERVING_ENGINES; i++) {
-		const struct record_phase *p = phase_of(c, "serve", i);
-
-		if (!p)
+		if (!phase_of(c, "load", i) && !phase_of(c, "serve", i))
 			continue;
 		if (!any) {
 			text_add(&g->title, "Engine");
@@ -108,7 +111,7 @@ bool serving_engines_grid(struct grid *g, const struct view *v)
 			grid_column(g, "end", false);
 		}
 		any = true;
-		add_engine(g, c, p, i);
+		add_engine(g, c, i);
 	}
 	return any;
 }

@@ -9,7 +9,7 @@
 const struct record_case *serving_case(const struct view *v);
 /* Fills one row per result, with its meaning. False: the run has no server, or it did not end by itself. */
 bool serving_grid(struct grid *g, const struct view *v);
-/* Fills one row per start of the engine: how long it loaded and served, and how it ended. False: none was
- * ready. */
+/* Fills one row per start of the engine: how long it loaded and served, and how it ended. False: the run
+ * has none. */
 bool serving_engines_grid(struct grid *g, const struct view *v);
 #endif

@@ -80,8 +80,9 @@ static bool add_end(struct summary *s, const json_t *line)
 	const char *end = json_member_text(line, "end");
 	const int status = (int)json_integer_value(json_object_get(line, "status"));
 	const bool left = !strcmp(end, "left"), limited = !left && status == 429;
-	const bool failed = !left && (status >= 500 || !strcmp(end, "failed"));
-	const bool refused = !left && !limited && !failed && status >= 400;
+	const bool refused = !left && !limited && status >= 400 && status < 500;
+	/* a stream that failed had begun with status 200 */
+	const bool failed = !left && (status >= 500 || (status < 400 && !strcmp(end, "failed")));
 
 	s->left += left;
 	s->limited += limited;
