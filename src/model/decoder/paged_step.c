@@ -347,17 +347,33 @@ enum status paged_step_forward(struct paged_step *s, const struct paged_rows *ro
 	return s->back->ops->replay(s->back, &work, err);
 }
 
+/* The logits in the type that is sampled fastest: the kernel for draws without further options reads the
+ * activations' type, but the persistent kernel writes F32. */
+static enum status as_sampled(struct paged_step *s, const struct sample_lists *lists, struct mat *logits,
+			      struct error *err)
+{
+	*logits = s->logits;
+	if (s->logits.dtype == s->back->dtype || !lists->plain || lists->greedy)
+		return STATUS_OK;
+	*logits = mat_rows(&s->m.logits, 0, s->logits.rows);
+	return s->back->ops->convert(s->back, s->logits, *logits, err);
+}
+
 enum status paged_step_sample(struct paged_step *s, const struct sample_lists *lists, int *turn,
 			      struct error *err)
 {
+	struct mat logits;
 	enum status st;
 
 	if (lists->rows != s->rows.outputs)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%lld rows are to be sampled, but a step has %lld outputs",
 				 (long long)lists->rows, (long long)s->rows.outputs);
+	st = as_sampled(s, lists, &logits, err);
+	if (st)
+		return st;
 	s->sample = (struct sample){.room = &s->room,
-				    .logits = s->logits,
+				    .logits = logits,
 				    .lists = *lists,
 				    .vocab = s->options.most.vocab,
 				    .counts = s->m.counts,
