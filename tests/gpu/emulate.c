@@ -258,8 +258,8 @@ static void close_block(struct block *b, unsigned threads)
 	free(b->shared);
 }
 
-/* Shared memory of a block that has not run yet. What a kernel reads but never wrote shows: as NaN in each third launch, and
- * in the others as what another block left there. That looks like results, as on a device. */
+/* Shared memory of a block that has not run yet: NaN in each third launch. In the others it is as another block left it, as on
+ * a device. So a kernel that reads what it never wrote gets NaN, or numbers that look like results. */
 static void take_shared(void)
 {
 	if (launches % 3 == 0)

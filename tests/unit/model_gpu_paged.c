@@ -161,6 +161,36 @@ static void rows_attend_to_their_pages(void **state)
 	close_bed(&b);
 }
 
+/* Attention of a step with tiles and other rows while the driver has this fault. */
+static enum status attend_with(const char *fault)
+{
+	struct paged_rows device;
+	struct error err = {0};
+	struct paged_bed b;
+	struct backend *back = &b.alone.back;
+	enum status st;
+
+	open_bed(&b);
+	add_sequence(&b, 600, 560);
+	add_sequence(&b, 33, 1);
+	must(back->ops->paged_put(back, &b.rows, &b.room, &device, &err), &err);
+	setenv("FAKE_CUDA", fault, 1);
+	st = back->ops->paged_attention(back, &device, &at, b.qkv, &b.layer, b.o, &err);
+	error_clear(&err);
+	unsetenv("FAKE_CUDA");
+	close_bed(&b);
+	return st;
+}
+
+/* Both kernels are launched so that they may begin early, which only cuLaunchKernelEx does. */
+static void attention_begins_early(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	assert_int_equal(attend_with("cuLaunchKernelEx=719@1"), STATUS_VENDOR);
+	assert_int_equal(attend_with("cuLaunchKernelEx=719@2"), STATUS_VENDOR);
+}
+
 /* The operations of a step may be captured: addresses depend on the numbers of rows and outputs only. */
 static void lists_keep_their_addresses(void **state)
 {
@@ -272,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_attend_to_their_pages),	cmocka_unit_test(lists_keep_their_addresses),
+		cmocka_unit_test(attention_begins_early),
 		cmocka_unit_test(steps_beyond_their_room_are_refused), cmocka_unit_test(other_caches_are_refused),
 		cmocka_unit_test(a_driver_without_memory_is_reported),
 	};
