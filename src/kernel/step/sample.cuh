@@ -143,6 +143,43 @@ static __device__ __forceinline__ uint64_t block_best(uint64_t v, struct notes *
 	return warp_best(n->best[lane % WARPS]);
 }
 
+static __device__ __forceinline__ uint32_t warp_sum_u32(uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+	return __reduce_add_sync(0xffffffffu, v);
+#else
+	for (unsigned offset = 16; offset; offset /= 2)
+		v += lane_u32(v, (threadIdx.x % 32) ^ offset);
+	return v;
+#endif
+}
+
+/* The largest number of 16 bits that at least `wanted` of the block's numbers reach; 0: there is none. Each thread
+ * has `count` numbers, a constant. */
+static __device__ __forceinline__ uint32_t reached16(const uint32_t *own, int count, uint32_t wanted, struct notes *n)
+{
+	const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+	uint32_t found = 0;
+
+	__syncthreads();
+	for (int bit = 15; bit >= 0; bit--) {
+		uint32_t *sum = (uint32_t *)n->sum[bit % 2], reach = 0;
+		const uint32_t next = found | 1u << bit;
+
+#pragma unroll
+		for (int i = 0; i < count; i++)
+			reach += own[i] >= next;
+		reach = warp_sum_u32(reach);
+		if (lane == 0)
+			sum[warp] = reach;
+		__syncthreads(); /* the other half is free: all threads have read it */
+		if (warp_sum_u32(lane < WARPS ? sum[lane] : 0) >= wanted)
+			found = next;
+	}
+	__syncthreads();
+	return found;
+}
+
 /* The sum of the numbers of the threads before, and the sum of all. */
 struct scan64 {
 	uint64_t before, all;

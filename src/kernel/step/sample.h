@@ -28,6 +28,7 @@ enum {
 	STEP_SAMPLE_BINS = 4096,
 	STEP_SAMPLE_BIASES = 1024, /* biases of a row */
 	STEP_SAMPLE_HASH = 2 * STEP_SAMPLE_BIASES,
+	STEP_SAMPLE_LIST = 4096, /* largest values of a row that its last block sorts */
 };
 
 /* struct sample_row, and a counter. */
@@ -56,6 +57,17 @@ struct step_sample_part {
 };
 static_assert(sizeof(struct step_sample_part) == 32, "layout shared with nvcc");
 
+/* What the parts of a row give its last block. The largest values of all threads of step_sample_scan follow: their
+ * upper 16 bits, (parts, STEP_SAMPLE_THREADS). */
+struct step_sample_listed {
+	uint64_t mass[STEP_SAMPLE_PARTS_MAX]; /* weight of a part's elements */
+	uint32_t count[STEP_SAMPLE_PARTS_MAX];
+	uint32_t listed; /* elements that belong in the list; those beyond its end are not there */
+	uint32_t reserved[3];
+	uint64_t list[STEP_SAMPLE_LIST]; /* as a best */
+};
+static_assert(sizeof(struct step_sample_listed) == 32 * 12 + 16 + STEP_SAMPLE_LIST * 8, "layout shared with nvcc");
+
 /* Grid: rows * parts blocks of STEP_SAMPLE_THREADS. */
 struct step_sample_args {
 	DEVICE_PTR(const void) logits;		/* (rows, vocab), ld: BF16 or F32 */
@@ -67,8 +79,8 @@ struct step_sample_args {
 	DEVICE_PTR(int32_t) results;		  /* (rows, STEP_SAMPLE_RESULT_WORDS), ld_results */
 	DEVICE_PTR(struct step_sample_part) part; /* (rows, parts) */
 	DEVICE_PTR(uint64_t) tops;		  /* (rows, parts, STEP_SAMPLE_TOPS) */
-	/* plain: (rows, parts, STEP_SAMPLE_PLAIN_BINS) of 16 bits; scan and choose: per row STEP_SAMPLE_BINS
-	 * masses of 64 bits, then counts of 32 bits. */
+	/* plain: (rows, parts, STEP_SAMPLE_PLAIN_BINS) of 16 bits; scan and choose: per row struct
+	 * step_sample_listed and what follows it. */
 	DEVICE_PTR(uint64_t) bins;
 	int64_t ld, ld_counts, ld_results;
 	uint32_t rows, vocab, parts, mask_words;
@@ -106,7 +118,7 @@ static inline unsigned step_sample_parts(enum step_sample_kind kind, uint64_t ro
 static inline uint64_t step_sample_bins_bytes(enum step_sample_kind kind, unsigned parts)
 {
 	return kind == STEP_SAMPLE_PLAIN ? (uint64_t)parts * STEP_SAMPLE_PLAIN_BINS * 2
-	       : kind == STEP_SAMPLE_ALL ? STEP_SAMPLE_BINS * 12
+	       : kind == STEP_SAMPLE_ALL ? sizeof(struct step_sample_listed) + (uint64_t)parts * STEP_SAMPLE_THREADS * 2
 					 : 0;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sampling with every option (sample.h). step_sample_scan finds the largest value of each part, and what log
- * probabilities need. step_sample_choose counts the values of each part in bins by their leading bits, with
- * weights relative to the row's largest value; the row's last block finds the choice (sample_select.cuh).
+ * probabilities need. step_sample_choose sums the weights of each part relative to the row's largest value, and
+ * lists the row's largest values; the row's last block finds the choice among them (sample_list.cuh).
  * Reference: tests/gpu/ref_step_sample.c.
  */
-#include "kernel/step/sample_select.cuh"
+#include "kernel/step/sample_list.cuh"
 
 /* -- bias -- */
 
@@ -54,47 +54,81 @@ static __device__ struct view view_of(const struct step_sample_args *a, uint32_t
 
 /* -- scan -- */
 
-/* The best of the part, without and with options, and whether a logit is NaN or infinite. */
-static __device__ void scan_bests(const struct view *w, const struct part *p, struct notes *n,
-				  struct step_sample_part *out)
+/* The largest value with its id; 0: none yet. A thread's ids ascend, so the first of equals stays. */
+struct leader {
+	uint32_t key, id;
+};
+
+static __device__ __forceinline__ void lead(struct leader *l, uint32_t key, uint32_t id)
 {
-	struct view raw = view_plain(w->a, p->row);
-	uint64_t best = 0, raw_best = 0;
+	if (key > l->key) {
+		l->key = key;
+		l->id = id;
+	}
+}
+
+static __device__ __forceinline__ uint64_t leader_best(const struct leader *l)
+{
+	return l->key ? (uint64_t)l->key << 32 | (0xffffffffu - l->id) : 0;
+}
+
+/* The best of the part, with options and (if `raw` is wanted) without, and whether a logit is NaN or infinite.
+ * The thread's own are in *own and *raw. */
+static __device__ __forceinline__ void scan_bests(const struct view *w, const struct part *p, struct leader *own,
+						  struct leader *raw, int wanted, struct notes *n,
+						  struct step_sample_part *out)
+{
 	uint32_t largest = 0;
 
 	for (uint32_t id = p->begin + threadIdx.x * 8; id < p->end; id += THREADS * 8) {
-		uint32_t key[8], raw_key[8];
-
-		(void)keys8(w, id, p->end, key);
-		const uint32_t most = keys8(&raw, id, p->end, raw_key);
+		uint32_t key[8];
+		float v[8];
+		const uint32_t most = view8(w, id, p->end, v, key);
 
 		largest = most > largest ? most : largest;
 #pragma unroll
-		for (int j = 0; j < 8; j++) {
-			const uint32_t inverse = 0xffffffffu - (id + j);
-			const uint64_t own = key[j] ? (uint64_t)key[j] << 32 | inverse : 0;
-			const uint64_t own_raw = raw_key[j] ? (uint64_t)raw_key[j] << 32 | inverse : 0;
-
-			best = own > best ? own : best;
-			raw_best = own_raw > raw_best ? own_raw : raw_best;
-		}
+		for (int j = 0; j < 8; j++)
+			lead(own, key[j], id + j);
+		if (!wanted)
+			continue;
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			lead(raw, id + j < p->end ? ordered(v[j]) : 0, id + j);
 	}
-	out->best = block_best(best, n);
-	out->raw_best = block_best(raw_best, n);
+	out->best = block_best(leader_best(own), n);
+	out->raw_best = wanted ? block_best(leader_best(raw), n) : 0;
 	out->infinite = block_best(largest, n) >= 0x7f800000u;
 }
 
-static __device__ double raw_sum(const struct view *w, const struct part *p, float most, struct notes *n)
+#define TOPS_LIST 1024
+
+/* The sum of exp(logit - most) of the part. With `count`, also lists the logits whose upper 16 bits are at least
+ * `least` in shared memory; n->last has their number. */
+static __device__ double raw_sum(const struct view *w, const struct part *p, float most, int32_t count, uint32_t least,
+				 struct notes *n)
 {
+	uint64_t *list = (uint64_t *)shared_bins();
 	double sum = 0;
 
+	if (threadIdx.x == 0)
+		n->last = 0;
+	__syncthreads();
 	for (uint32_t id = p->begin + threadIdx.x * 8; id < p->end; id += THREADS * 8) {
 		float v[8], eight = 0;
 
 		logits8(w->a, p->row, id, p->end, w->wide, v);
 #pragma unroll
-		for (int j = 0; j < 8; j++)
-			eight += id + j < p->end ? expf(v[j] - most) : 0;
+		for (int j = 0; j < 8; j++) {
+			if (id + j >= p->end)
+				continue;
+			eight += expf(v[j] - most);
+			if (count > 0 && ordered(v[j]) >> 16 >= least) {
+				const uint32_t at = atomicAdd(&n->last, 1u);
+
+				if (at < TOPS_LIST)
+					list[at] = best_of(v[j], id + j);
+			}
+		}
 		sum += (double)eight;
 	}
 	return block_scan_f64(sum, n).all;
@@ -119,8 +153,9 @@ static __device__ uint64_t next_best(const struct view *w, const struct part *p,
 	return best;
 }
 
-/* The part's `count` largest logits in order. Only the thread that had the last one looks for its next. */
-static __device__ void scan_tops(const struct view *w, const struct part *p, int32_t count, struct notes *n)
+/* The part's `count` largest logits in order, without a list: many are equal. Only the thread that had the last one
+ * looks for its next. */
+static __device__ __noinline__ void scan_tops(const struct view *w, const struct part *p, int32_t count, struct notes *n)
 {
 	uint64_t *out = w->a->tops + (uint64_t)blockIdx.x * STEP_SAMPLE_TOPS;
 	uint64_t own = next_best(w, p, ~(uint64_t)0), best = ~(uint64_t)0;
@@ -134,28 +169,69 @@ static __device__ void scan_tops(const struct view *w, const struct part *p, int
 	}
 }
 
+/* The same from the list: an element's place is the number of larger ones. */
+static __device__ void list_tops(const struct step_sample_args *a, uint32_t listed, int32_t count)
+{
+	const uint64_t *list = (const uint64_t *)shared_bins();
+	uint64_t *out = a->tops + (uint64_t)blockIdx.x * STEP_SAMPLE_TOPS;
+
+	for (uint32_t i = threadIdx.x; i < listed; i += THREADS) {
+		const uint64_t own = list[i];
+		uint32_t larger = 0;
+
+		for (uint32_t j = 0; j < listed; j++)
+			larger += list[j] > own;
+		if (larger < (uint32_t)count)
+			out[larger] = own;
+	}
+	for (uint32_t i = listed + threadIdx.x; i < (uint32_t)count; i += THREADS)
+		out[i] = 0;
+}
+
+/* What log probabilities need. At least `count` logits reach the count-th largest of the threads' largest. */
+static __device__ void scan_raw(const struct view *w, const struct part *p, const struct leader *raw, int32_t count,
+				struct notes *n, struct step_sample_part *found)
+{
+	const uint32_t own = raw->key >> 16;
+	const uint32_t least = count > 0 ? reached16(&own, 1, (uint32_t)count, n) : 0;
+	uint32_t listed;
+
+	found->raw_sum = raw_sum(w, p, best_value(found->raw_best), count, least, n);
+	listed = n->last;
+	if (count <= 0)
+		return;
+	if (listed <= TOPS_LIST)
+		list_tops(w->a, listed, count);
+	else
+		scan_tops(w, p, count, n);
+}
+
 ENTRY void __launch_bounds__(THREADS, 2) step_sample_scan(const __grid_constant__ struct step_sample_args a)
 {
 	struct notes *n = (struct notes *)shared;
 	const struct part p = part_of(&a);
-	const uint32_t words = STEP_SAMPLE_BINS + STEP_SAMPLE_BINS / 2, each = (words + a.parts - 1) / a.parts;
-	uint64_t *bins = a.bins + (uint64_t)p.row * words;
 	const struct step_sample_row *r = &a.row[p.row];
+	struct step_sample_listed *to = listed_of(&a, p.row);
 	struct step_sample_part found = {0, 0, 0, 0, 0};
+	struct leader own = {0, 0}, raw = {0, 0};
 	struct view w;
+	int wanted;
 
 	let_next_begin();
 	wait_for_earlier();
-	for (uint32_t i = p.number * each + threadIdx.x; i < (p.number + 1) * each && i < words; i += THREADS)
-		bins[i] = 0;
 	w = view_of(&a, p.row);
-	scan_bests(&w, &p, n, &found);
-	if ((r->logprobs >= 0 || r->given >= 0) && !found.infinite && found.raw_best)
-		found.raw_sum = raw_sum(&w, &p, best_value(found.raw_best), n);
-	if (r->logprobs > 0)
-		scan_tops(&w, &p, r->logprobs, n);
-	if (threadIdx.x == 0)
+	wanted = r->logprobs >= 0 || r->given >= 0;
+	scan_bests(&w, &p, &own, &raw, wanted, n, &found);
+	leaders_of(to)[p.number * THREADS + threadIdx.x] = (uint16_t)(own.key >> 16);
+	if (wanted && !found.infinite && found.raw_best)
+		scan_raw(&w, &p, &raw, r->logprobs, n, &found);
+	else if (r->logprobs > 0 && threadIdx.x < STEP_SAMPLE_TOPS)
+		a.tops[(uint64_t)blockIdx.x * STEP_SAMPLE_TOPS + threadIdx.x] = 0;
+	if (threadIdx.x == 0) {
 		a.part[blockIdx.x] = found;
+		if (p.number == 0)
+			to->listed = 0;
+	}
 }
 
 /* -- choose -- */
@@ -242,24 +318,11 @@ static __device__ void put_all(const struct step_sample_args *a, uint32_t row, c
 		put_tops(a, row, t, r->logprobs);
 }
 
-/* Adds the part's bins to the row's. */
-static __device__ void add_bins(const struct bins *b, uint64_t *to)
-{
-	uint32_t *counts = (uint32_t *)(to + STEP_SAMPLE_BINS);
-
-	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS)
-		if (b->count[i]) {
-			atomicAdd(&counts[i], b->count[i]);
-			add_u64(&to[i], b->mass[i]);
-		}
-}
-
 ENTRY void __launch_bounds__(THREADS, 2) step_sample_choose(const __grid_constant__ struct step_sample_args a)
 {
 	struct notes *n = (struct notes *)shared;
 	const struct part p = part_of(&a);
 	const struct step_sample_row *r = &a.row[p.row];
-	uint64_t *bins = a.bins + (uint64_t)p.row * (STEP_SAMPLE_BINS + STEP_SAMPLE_BINS / 2);
 	uint32_t id = 0;
 	struct whole t;
 	struct view w;
@@ -277,11 +340,11 @@ ENTRY void __launch_bounds__(THREADS, 2) step_sample_choose(const __grid_constan
 	}
 	w = view_of(&a, p.row);
 	view_weigh(&w, best_value(t.best));
-	count_keys(&w, p.begin, p.end, 0, BIN_SHIFT, STEP_SAMPLE_BINS, tail_bin(&w));
-	add_bins(shared_bins(), bins);
+	list_part(&w, &p, n);
 	if (!is_last(&a, p.row, n))
 		return;
-	id = choose_view(&w, bins, n);
+	if (!choose_listed(&w, n, &id))
+		id = choose_view(&w, n);
 	if (threadIdx.x < 32)
 		put_all(&a, p.row, &t, id, SAMPLE_OK);
 }

@@ -21,7 +21,7 @@ struct view {
 	const uint32_t *bias_id; /* hash table in shared memory: id + 1, or 0; NULL: no bias */
 	const float *bias_add;
 	uint32_t row;
-	int wide;
+	int wide, wide_counts;
 	float most;	  /* largest value */
 	float rate, rest; /* log2(e) / temperature, and its rounding error */
 };
@@ -38,6 +38,7 @@ static __device__ __forceinline__ struct view view_plain(const struct step_sampl
 	w.bias_add = NULL;
 	w.row = row;
 	w.wide = row_is_wide(a);
+	w.wide_counts = wide16(a->counts, a->ld_counts * 2);
 	w.most = 0;
 	w.rate = 0;
 	w.rest = 0;
@@ -84,15 +85,11 @@ static __device__ __forceinline__ float biased(const struct view *w, float v, ui
 	return v;
 }
 
-/* The ordered value; 0: the id is not allowed. */
-static __device__ __forceinline__ uint32_t key_of(const struct view *w, float v, uint32_t id)
+/* The ordered value of an id that the mask allows; 0: penalties or a bias exclude it. */
+static __device__ __forceinline__ uint32_t key_with(const struct view *w, float v, uint32_t id, uint32_t count)
 {
-	if (w->counts) {
-		const uint32_t count = w->counts[id];
-
-		if (count)
-			v = penalized(w->r, v, count);
-	}
+	if (count)
+		v = penalized(w->r, v, count);
 	if (w->bias_id)
 		v = biased(w, v, id);
 	if (w->counts || w->bias_id) {
@@ -100,18 +97,31 @@ static __device__ __forceinline__ uint32_t key_of(const struct view *w, float v,
 			return 0;
 		v = fminf(v, 3.402823466e38f);
 	}
-	if (w->mask && !(w->mask[id / 32] >> id % 32 & 1u))
-		return 0;
 	return ordered(v);
 }
 
-/* Keys of eight ids; 0 from `end` on. Returns the largest magnitude's bits of the logits. */
-static __device__ __forceinline__ uint32_t keys8(const struct view *w, uint32_t id, uint32_t end, uint32_t key[8])
+/* The ordered value; 0: the id is not allowed. */
+static __device__ __forceinline__ uint32_t key_of(const struct view *w, float v, uint32_t id)
 {
+	if (w->mask && !(w->mask[id / 32] >> id % 32 & 1u))
+		return 0;
+	return key_with(w, v, id, w->counts ? w->counts[id] : 0);
+}
+
+/* Logits and keys of eight ids from a multiple of eight on; keys are 0 from `end` on. Returns the largest
+ * magnitude's bits of the logits. */
+static __device__ __forceinline__ uint32_t view8(const struct view *w, uint32_t id, uint32_t end, float v[8],
+						 uint32_t key[8])
+{
+	const uint32_t allowed = w->mask ? w->mask[id / 32] >> id % 32 : ~0u;
+	uint4 counts = make_uint4(0, 0, 0, 0);
 	uint32_t largest = 0;
-	float v[8];
 
 	logits8(w->a, w->row, id, end, w->wide, v);
+	if (w->counts)
+		counts = load8(w->counts + id, (int64_t)end - id, w->wide_counts);
+	const uint32_t c[4] = {counts.x, counts.y, counts.z, counts.w};
+
 #pragma unroll
 	for (int j = 0; j < 8; j++) {
 		key[j] = 0;
@@ -119,10 +129,18 @@ static __device__ __forceinline__ uint32_t keys8(const struct view *w, uint32_t 
 			const uint32_t bits = __float_as_uint(v[j]) & 0x7fffffffu;
 
 			largest = bits > largest ? bits : largest;
-			key[j] = key_of(w, v[j], id + j);
+			if (allowed >> j & 1u)
+				key[j] = key_with(w, v[j], id + j, c[j / 2] >> j % 2 * 16 & 0xffffu);
 		}
 	}
 	return largest;
+}
+
+static __device__ __forceinline__ void keys8(const struct view *w, uint32_t id, uint32_t end, uint32_t key[8])
+{
+	float v[8];
+
+	(void)view8(w, id, end, v, key);
 }
 
 /* exp((value - most) / temperature) in units; 0 for what is too small to count. */
@@ -195,7 +213,7 @@ static __device__ __noinline__ void count_keys(const struct view *w, uint32_t be
 	for (uint32_t id = begin + threadIdx.x * 8; id < end; id += THREADS * 8) {
 		uint32_t key[8];
 
-		(void)keys8(w, id, end, key);
+		keys8(w, id, end, key);
 #pragma unroll
 		for (int j = 0; j < 8; j++) {
 			const uint32_t bin = (key[j] - base) >> shift;
@@ -320,13 +338,11 @@ static __device__ __forceinline__ uint64_t worth(const struct view *w, uint32_t 
 	return key ? own == key : own ? weight_of(w, own) : 0;
 }
 
-/* The id at which the number of elements with this key passes `past`, in the order of ids; key 0: at which the
- * weight does. Divides the row among the threads, then a thread's elements again. */
-static __device__ __noinline__ uint32_t element_in_ids(const struct view *w, uint32_t key, uint64_t past,
-						       struct notes *n)
+/* The id of begin .. end - 1 at which the number of elements with this key passes `past`, in the order of ids; key
+ * 0: at which the weight does. Divides the ids among the threads, then a thread's ids again. */
+static __device__ __noinline__ uint32_t element_in_ids(const struct view *w, uint32_t begin, uint32_t end,
+						       uint32_t key, uint64_t past, struct notes *n)
 {
-	uint32_t begin = 0, end = w->a->vocab;
-
 	for (;;) {
 		const uint32_t vectors = (end - begin + 7) / 8, each = (vectors + THREADS - 1) / THREADS * 8;
 		const uint32_t own = begin + threadIdx.x * each;
@@ -337,7 +353,7 @@ static __device__ __noinline__ uint32_t element_in_ids(const struct view *w, uin
 		for (uint32_t at = own; at < own + each && at < end; at += 8) {
 			uint32_t keys[8];
 
-			(void)keys8(w, at, end, keys);
+			keys8(w, at, end, keys);
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				sum += worth(w, keys[j], key);
@@ -374,7 +390,7 @@ static __device__ uint64_t best_of_view(const struct view *w, uint32_t begin, ui
 	for (uint32_t id = begin + threadIdx.x * 8; id < end; id += THREADS * 8) {
 		uint32_t key[8];
 
-		(void)keys8(w, id, end, key);
+		keys8(w, id, end, key);
 #pragma unroll
 		for (int j = 0; j < 8; j++) {
 			const uint64_t own = (uint64_t)key[j] << 32 | (0xffffffffu - (id + j));
@@ -394,7 +410,7 @@ static __device__ void count_heavy(const struct view *w, uint64_t least, struct 
 	for (uint32_t id = threadIdx.x * 8; id < w->a->vocab; id += THREADS * 8) {
 		uint32_t key[8];
 
-		(void)keys8(w, id, w->a->vocab, key);
+		keys8(w, id, w->a->vocab, key);
 #pragma unroll
 		for (int j = 0; j < 8; j++) {
 			const uint64_t weight = key[j] ? weight_of(w, key[j]) : 0;
@@ -407,21 +423,10 @@ static __device__ void count_heavy(const struct view *w, uint64_t least, struct 
 	*mass = block_scan(m, n).all;
 }
 
-/* The first level: counted by all blocks of the row and added in the workspace, or by this block. */
-static __device__ void first_level(const struct view *w, const uint64_t *counted)
+static __device__ void first_level(const struct view *w)
 {
-	struct bins *b = shared_bins();
-
 	__syncthreads();
-	if (!counted) {
-		count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS, tail_bin(w));
-		return;
-	}
-	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
-		b->mass[i] = __ldcg(&counted[i]);
-		b->count[i] = __ldcg(&((const uint32_t *)(counted + STEP_SAMPLE_BINS))[i]);
-	}
-	__syncthreads();
+	count_keys(w, 0, w->a->vocab, 0, BIN_SHIFT, STEP_SAMPLE_BINS, tail_bin(w));
 }
 
 static __device__ uint64_t part_of_mass(double share, uint64_t mass)
@@ -433,7 +438,7 @@ static __device__ uint64_t part_of_mass(double share, uint64_t mass)
 
 /* top_k, top_p and min_p each keep a beginning of the order; the choice falls into the shortest. The view has
  * weights. */
-static __device__ uint32_t choose_view(const struct view *w, const uint64_t *counted, struct notes *n)
+static __device__ __noinline__ uint32_t choose_view(const struct view *w, struct notes *n)
 {
 	const struct step_sample_row *r = w->r;
 	struct bins *b = shared_bins();
@@ -441,7 +446,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 	struct position p;
 	uint64_t count = 0, mass = 0;
 
-	first_level(w, counted);
+	first_level(w);
 	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
 		count += b->count[i];
 		mass += b->mass[i];
@@ -449,12 +454,12 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 	count = block_scan(count, n).all;
 	kept = block_scan(mass, n).all;
 	if (r->top_k <= 0 && !(r->top_p < 1) && !(r->min_p > 0))
-		return element_in_ids(w, 0, part_of_mass(row_random(r), kept), n);
+		return element_in_ids(w, 0, w->a->vocab, 0, part_of_mass(row_random(r), kept), n);
 	if (r->top_k > 0 && (uint64_t)r->top_k < count) {
 		p = find_position(w, (uint64_t)r->top_k - 1, 0, n);
 		elements = p.count + p.rank + 1;
 		kept = p.mass + (p.rank + 1) * p.weight;
-		first_level(w, counted);
+		first_level(w);
 	}
 	if (r->top_p < 1) {
 		const uint64_t target = part_of_mass((double)r->top_p, kept);
@@ -462,7 +467,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 		p = find_position(w, target ? target - 1 : 0, 1, n);
 		elements = p.count + p.rank + 1;
 		kept = p.mass + (p.rank + 1) * p.weight;
-		first_level(w, counted);
+		first_level(w);
 	}
 	if (r->min_p > 0) {
 		count_heavy(w, part_of_mass((double)r->min_p, (uint64_t)UNIT), n, &count, &mass);
@@ -470,7 +475,7 @@ static __device__ uint32_t choose_view(const struct view *w, const uint64_t *cou
 			kept = mass;
 	}
 	p = find_position(w, part_of_mass(row_random(r), kept), 1, n);
-	return element_in_ids(w, p.key, p.rank, n);
+	return element_in_ids(w, 0, w->a->vocab, p.key, p.rank, n);
 }
 
 /* The choice from a row without other options than temperature and top_p, by one block. */
@@ -482,6 +487,6 @@ static __device__ __noinline__ uint32_t choose_all(const struct view *plain, str
 	if (w.r->temperature == 0)
 		return best_id(best);
 	view_weigh(&w, best_value(best));
-	return choose_view(&w, NULL, n);
+	return choose_view(&w, n);
 }
 #endif
