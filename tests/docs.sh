@@ -30,6 +30,8 @@ completes links assay check --suite li
 completes gpu assay check --target g
 completes compare assay help comp
 completes help assay he
+completes --served-model-name assay serve --served
+completes fp8 assay serve --kv-cache f
 completes check assay launch -- ch
 completes docs assay report do
 [ "$fail" = 0 ] && echo "docs: every page is current"

@@ -108,10 +108,22 @@ static enum status check(const void *opts_, struct error *err)
 	return STATUS_OK;
 }
 
+/* Reads the headers of the model's files, so that a wrong path leaves no run directory behind. */
+static enum status check_model(const struct serve_opts *o, struct error *err)
+{
+	struct weights w;
+	enum status st = weights_open(&w, o->model, err);
+
+	weights_release(&w);
+	return st;
+}
+
 static enum status serve_run(struct serving *s, struct error *err)
 {
-	enum status st = serve_record_begin(s, err);
+	enum status st = check_model(s->o, err);
 
+	if (!st)
+		st = serve_record_begin(s, err);
 	if (st)
 		return st;
 	st = serve_supervise(s, err);
