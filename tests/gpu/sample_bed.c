@@ -120,6 +120,32 @@ static void mix(struct step_sample_row *r, uint32_t row, const struct sample_bed
 	r->counted = r->place < 0 ? 0 : r->counted;
 }
 
+static void penalize(struct step_sample_row *r)
+{
+	r->counted = 1;
+	r->repetition = 1.1f;
+	r->presence = 0.25f;
+	r->frequency = 0.5f;
+}
+
+/* Options from OPTIONS_TOP_P on. */
+static void set_as_requested(struct step_sample_row *r, uint32_t row, enum sample_options options)
+{
+	r->temperature = options == OPTIONS_JSON_GREEDY ? 0 : 1;
+	r->top_p = options == OPTIONS_MIN_P || options == OPTIONS_ANY ? 1 : 0.95f;
+	r->top_k = options == OPTIONS_TOP_K ? 40 : 0;
+	r->min_p = options == OPTIONS_MIN_P ? 0.05f : 0;
+	if (options == OPTIONS_JSON || options == OPTIONS_JSON_GREEDY)
+		r->mask = (int32_t)(row % (MASKS - 1));
+	if (options == OPTIONS_PENALTIES)
+		penalize(r);
+	if (options == OPTIONS_BIAS) {
+		r->bias_begin = (int32_t)row * BIASES_OF_ROW;
+		r->biases = BIASES_OF_ROW;
+	}
+	r->logprobs = options == OPTIONS_LOGPROBS ? STEP_SAMPLE_TOPS : -1;
+}
+
 static void fill_rows(struct sample_bed *b, const struct sample_plan *p)
 {
 	struct step_sample_row *rows = b->host[BED_ROW];
@@ -143,7 +169,9 @@ static void fill_rows(struct sample_bed *b, const struct sample_plan *p)
 			r->stream = 5;
 			r->index = p->first + row;
 		}
-		if (p->options != OPTIONS_ALL && row % 11 == 9)
+		if (p->options >= OPTIONS_TOP_P)
+			set_as_requested(r, row, p->options);
+		if (p->options != OPTIONS_ALL && p->options != OPTIONS_PENALTIES && row % 11 == 9)
 			r->place = -1;
 	}
 }
@@ -215,7 +243,10 @@ static enum status make_room(struct sample_bed *b, const struct sample_plan *p, 
 	if (!st)
 		st = room(b, BED_MASK, (uint64_t)MASKS * ((b->vocab + 31) / 32) * 4, err);
 	if (!st)
-		st = room(b, BED_COUNTS, p->options == OPTIONS_ALL ? (uint64_t)b->places * b->vocab * 2 : 4,
+		st = room(b, BED_COUNTS,
+			  p->options == OPTIONS_ALL || p->options == OPTIONS_PENALTIES
+				  ? (uint64_t)b->places * b->vocab * 2
+				  : 4,
 			  err);
 	if (!st)
 		st = room(b, BED_LAST, b->places * 4, err);
