@@ -177,12 +177,14 @@ static void fill_rows(struct sample_bed *b, const struct sample_plan *p)
 }
 
 /* The last mask allows nothing; equal ids and one that forbids an id are among the biases. */
-static void fill_lists(struct sample_bed *b)
+static void fill_lists(struct sample_bed *b, const struct sample_plan *p)
 {
 	struct step_sample_bias *bias = b->host[BED_BIAS];
 	uint32_t *mask = b->host[BED_MASK];
 	const uint32_t words = (b->vocab + 31) / 32;
 	uint16_t *counts = b->host[BED_COUNTS];
+	/* A conversation has a small share of the vocabulary. */
+	const uint32_t counted = p->options == OPTIONS_PENALTIES ? 64 : 8;
 
 	for (uint32_t i = 0; i < b->rows * BIASES_OF_ROW; i++)
 		bias[i] = (struct step_sample_bias){
@@ -195,7 +197,7 @@ static void fill_lists(struct sample_bed *b)
 	for (uint64_t i = 0; i < b->size[BED_COUNTS] / 2; i++) {
 		const uint32_t hash = (uint32_t)(i * 0x9E3779B97F4A7C15u >> 40);
 
-		counts[i] = (uint16_t)(hash % 8 ? 0 : hash / 8 % 3 | (hash & 0x100) << 7);
+		counts[i] = (uint16_t)(hash % counted ? 0 : hash / counted % 3 | (hash & 0x100) << 7);
 	}
 	if (b->size[BED_COUNTS] / 2 > b->vocab && b->vocab > 1)
 		counts[b->vocab] = 0x7fff;
@@ -276,7 +278,7 @@ enum status sample_bed_open(struct kit *k, struct sample_bed *b, const struct sa
 	memset(b->host[BED_LOGITS], 0xff, b->size[BED_LOGITS]); /* NaN between the rows */
 	fill_logits(b, p, ld, p->odd);
 	fill_rows(b, p);
-	fill_lists(b);
+	fill_lists(b, p);
 	memset(b->host[BED_LAST], 0xff, b->size[BED_LAST]);
 	for (int i = 0; i < BED_PARTS && !st; i++)
 		st = gpu_copy_to(k->device, b->device[i].data, b->host[i], b->size[i], err);
