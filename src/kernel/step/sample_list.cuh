@@ -116,16 +116,16 @@ static __device__ void sort_by_rank(uint64_t *list, uint32_t listed)
 }
 
 /* Bitonic, the largest first; `size` is a power of two and at least 2 * THREADS. A warp's pairs at a distance up to
- * `near` are its own. */
+ * their number are its own. */
 static __device__ void sort_bitonic(uint64_t *list, uint32_t size)
 {
-	const uint32_t own = size / 2 / WARPS, near = own;
+	const uint32_t own = size / 2 / WARPS;
 	const uint32_t first = threadIdx.x / 32 * own + threadIdx.x % 32;
 
 	for (uint32_t span = 2; span <= size; span *= 2)
 		for (uint32_t step = span / 2; step; step /= 2) {
 			for (uint32_t i = first; i < first + own; i += 32) {
-				const uint32_t low = i / step * step * 2 + i % step;
+				const uint32_t low = 2 * i - (i & (step - 1)); /* with its pair `step` behind it */
 				const uint64_t x = list[low], y = list[low + step];
 
 				if ((x < y) == !(low & span)) {
@@ -133,7 +133,7 @@ static __device__ void sort_bitonic(uint64_t *list, uint32_t size)
 					list[low + step] = x;
 				}
 			}
-			if (step > near || (step == 1 && span > near))
+			if (step > own || (step == 1 && span > own))
 				__syncthreads();
 			else
 				__syncwarp();
