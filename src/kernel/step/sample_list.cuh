@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The choice among a row's largest values. All blocks of a row list the values that reach a border; the row's last
- * block sorts the list and finds the choice in it. The border is the WANTED-th largest of the largest values of
- * all threads of step_sample_scan, so at least as many elements reach it, and few more if the ids do not repeat
- * each other. Weights are the same integers as those of sample_select.cuh, and so is the choice.
+ * The choice among a row's largest values. All blocks of a row list the values that reach a border. The row's last
+ * block sorts the list and finds the choice in it. The border comes from the largest value of each thread of
+ * step_sample_scan: it is the WANTED-th largest of these. So at least WANTED elements reach it, and usually few
+ * more. Weights are the same integers as those of sample_select.cuh, and so is the choice.
  *
  * If the distribution is flat, top_p may keep more elements than the list has. Then the last block divides the row
- * into bins of equal width, and lists the elements of the two bins that matter. sample_select.cuh decides the
- * rest: other options whose border the list does not reach, and too many equal values.
+ * into bins of equal width, and lists the elements of the two bins that matter. sample_select.cuh decides where
+ * other options reach beyond the list, and where too many values are equal.
  */
 #ifndef KERNEL_STEP_SAMPLE_LIST_CUH
 #define KERNEL_STEP_SAMPLE_LIST_CUH
@@ -75,7 +75,7 @@ static __device__ void list_part(const struct view *w, const struct part *p, str
 #pragma unroll
 		for (int j = 0; j < 8; j++) {
 			count += key[j] != 0;
-			if (sums && key[j])
+			if (sums)
 				mass += weight_of(&own, key[j]);
 			if (key[j] >= least) {
 				at = atomicAdd(&n->last, 1u);
