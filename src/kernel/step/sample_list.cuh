@@ -73,10 +73,15 @@ static __device__ void list_part(const struct view *w, const struct part *p, str
 
 		keys8(&own, id, p->end, key);
 #pragma unroll
-		for (int j = 0; j < 8; j++) {
+		for (int j = 0; j < 8; j++)
 			count += key[j] != 0;
-			if (sums)
+		if (sums) {
+#pragma unroll
+			for (int j = 0; j < 8; j++)
 				mass += weight_of(&own, key[j]);
+		}
+#pragma unroll
+		for (int j = 0; j < 8; j++) {
 			if (key[j] >= least) {
 				at = atomicAdd(&n->last, 1u);
 				if (at < STEP_SAMPLE_LIST)
