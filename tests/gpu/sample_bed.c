@@ -120,6 +120,32 @@ static void mix(struct step_sample_row *r, uint32_t row, const struct sample_bed
 	r->counted = r->place < 0 ? 0 : r->counted;
 }
 
+static void penalize(struct step_sample_row *r)
+{
+	r->counted = 1;
+	r->repetition = 1.1f;
+	r->presence = 0.25f;
+	r->frequency = 0.5f;
+}
+
+/* Options from OPTIONS_TOP_P on. */
+static void set_as_requested(struct step_sample_row *r, uint32_t row, enum sample_options options)
+{
+	r->temperature = options == OPTIONS_JSON_GREEDY ? 0 : 1;
+	r->top_p = options == OPTIONS_MIN_P || options == OPTIONS_ANY ? 1 : 0.95f;
+	r->top_k = options == OPTIONS_TOP_K ? 40 : 0;
+	r->min_p = options == OPTIONS_MIN_P ? 0.05f : 0;
+	if (options == OPTIONS_JSON || options == OPTIONS_JSON_GREEDY)
+		r->mask = (int32_t)(row % (MASKS - 1));
+	if (options == OPTIONS_PENALTIES)
+		penalize(r);
+	if (options == OPTIONS_BIAS) {
+		r->bias_begin = (int32_t)row * BIASES_OF_ROW;
+		r->biases = BIASES_OF_ROW;
+	}
+	r->logprobs = options == OPTIONS_LOGPROBS ? STEP_SAMPLE_TOPS : -1;
+}
+
 static void fill_rows(struct sample_bed *b, const struct sample_plan *p)
 {
 	struct step_sample_row *rows = b->host[BED_ROW];
@@ -143,18 +169,22 @@ static void fill_rows(struct sample_bed *b, const struct sample_plan *p)
 			r->stream = 5;
 			r->index = p->first + row;
 		}
-		if (p->options != OPTIONS_ALL && row % 11 == 9)
+		if (p->options >= OPTIONS_TOP_P)
+			set_as_requested(r, row, p->options);
+		if (p->options != OPTIONS_ALL && p->options != OPTIONS_PENALTIES && row % 11 == 9)
 			r->place = -1;
 	}
 }
 
 /* The last mask allows nothing; equal ids and one that forbids an id are among the biases. */
-static void fill_lists(struct sample_bed *b)
+static void fill_lists(struct sample_bed *b, const struct sample_plan *p)
 {
 	struct step_sample_bias *bias = b->host[BED_BIAS];
 	uint32_t *mask = b->host[BED_MASK];
 	const uint32_t words = (b->vocab + 31) / 32;
 	uint16_t *counts = b->host[BED_COUNTS];
+	/* A conversation has a small share of the vocabulary. */
+	const uint32_t counted = p->options == OPTIONS_PENALTIES ? 64 : 8;
 
 	for (uint32_t i = 0; i < b->rows * BIASES_OF_ROW; i++)
 		bias[i] = (struct step_sample_bias){
@@ -167,7 +197,7 @@ static void fill_lists(struct sample_bed *b)
 	for (uint64_t i = 0; i < b->size[BED_COUNTS] / 2; i++) {
 		const uint32_t hash = (uint32_t)(i * 0x9E3779B97F4A7C15u >> 40);
 
-		counts[i] = (uint16_t)(hash % 8 ? 0 : hash / 8 % 3 | (hash & 0x100) << 7);
+		counts[i] = (uint16_t)(hash % counted ? 0 : hash / counted % 3 | (hash & 0x100) << 7);
 	}
 	if (b->size[BED_COUNTS] / 2 > b->vocab && b->vocab > 1)
 		counts[b->vocab] = 0x7fff;
@@ -215,7 +245,10 @@ static enum status make_room(struct sample_bed *b, const struct sample_plan *p, 
 	if (!st)
 		st = room(b, BED_MASK, (uint64_t)MASKS * ((b->vocab + 31) / 32) * 4, err);
 	if (!st)
-		st = room(b, BED_COUNTS, p->options == OPTIONS_ALL ? (uint64_t)b->places * b->vocab * 2 : 4,
+		st = room(b, BED_COUNTS,
+			  p->options == OPTIONS_ALL || p->options == OPTIONS_PENALTIES
+				  ? (uint64_t)b->places * b->vocab * 2
+				  : 4,
 			  err);
 	if (!st)
 		st = room(b, BED_LAST, b->places * 4, err);
@@ -245,7 +278,7 @@ enum status sample_bed_open(struct kit *k, struct sample_bed *b, const struct sa
 	memset(b->host[BED_LOGITS], 0xff, b->size[BED_LOGITS]); /* NaN between the rows */
 	fill_logits(b, p, ld, p->odd);
 	fill_rows(b, p);
-	fill_lists(b);
+	fill_lists(b, p);
 	memset(b->host[BED_LAST], 0xff, b->size[BED_LAST]);
 	for (int i = 0; i < BED_PARTS && !st; i++)
 		st = gpu_copy_to(k->device, b->device[i].data, b->host[i], b->size[i], err);

@@ -21,6 +21,16 @@ enum sample_options {
 	OPTIONS_ALL,	/* every option, another mixture in each row */
 	OPTIONS_MASKED, /* masks, one of them empty */
 	OPTIONS_DRAWS,	/* one row of logits for all, one seed, the index counts */
+	/* As requests have them, the same in each row: temperature 1, top_p 0.95, and */
+	OPTIONS_TOP_P,
+	OPTIONS_TOP_K,	     /* top_k 40 */
+	OPTIONS_MIN_P,	     /* min_p 0.05 without top_p */
+	OPTIONS_ANY,	     /* neither: every id may be chosen */
+	OPTIONS_JSON,	     /* a mask */
+	OPTIONS_JSON_GREEDY, /* a mask and temperature 0 */
+	OPTIONS_PENALTIES,
+	OPTIONS_BIAS,
+	OPTIONS_LOGPROBS, /* 20 alternatives */
 };
 
 struct sample_bed {

@@ -57,8 +57,8 @@ struct step_sample_part {
 };
 static_assert(sizeof(struct step_sample_part) == 32, "layout shared with nvcc");
 
-/* What the parts of a row give its last block. The largest values of all threads of step_sample_scan follow: their
- * upper 16 bits, (parts, STEP_SAMPLE_THREADS). */
+/* What the parts of a row give its last block. The largest values of all threads of step_sample_scan follow:
+ * their upper 16 bits, (parts, STEP_SAMPLE_THREADS). */
 struct step_sample_listed {
 	uint64_t mass[STEP_SAMPLE_PARTS_MAX]; /* weight of a part's elements */
 	uint32_t count[STEP_SAMPLE_PARTS_MAX];
@@ -66,7 +66,8 @@ struct step_sample_listed {
 	uint32_t reserved[3];
 	uint64_t list[STEP_SAMPLE_LIST]; /* as a best */
 };
-static_assert(sizeof(struct step_sample_listed) == 32 * 12 + 16 + STEP_SAMPLE_LIST * 8, "layout shared with nvcc");
+static_assert(sizeof(struct step_sample_listed) == 32 * 12 + 16 + STEP_SAMPLE_LIST * 8,
+	      "layout shared with nvcc");
 
 /* Grid: rows * parts blocks of STEP_SAMPLE_THREADS. */
 struct step_sample_args {
@@ -118,14 +119,16 @@ static inline unsigned step_sample_parts(enum step_sample_kind kind, uint64_t ro
 static inline uint64_t step_sample_bins_bytes(enum step_sample_kind kind, unsigned parts)
 {
 	return kind == STEP_SAMPLE_PLAIN ? (uint64_t)parts * STEP_SAMPLE_PLAIN_BINS * 2
-	       : kind == STEP_SAMPLE_ALL ? sizeof(struct step_sample_listed) + (uint64_t)parts * STEP_SAMPLE_THREADS * 2
-					 : 0;
+	       : kind == STEP_SAMPLE_ALL
+		       ? sizeof(struct step_sample_listed) + (uint64_t)parts * STEP_SAMPLE_THREADS * 2
+		       : 0;
 }
 
 enum {
 	STEP_SAMPLE_NOTES = 1024, /* bytes of shared memory for sums of warps and results */
 	STEP_SAMPLE_SHARED_GREEDY = STEP_SAMPLE_NOTES,
 	STEP_SAMPLE_SHARED_PLAIN = STEP_SAMPLE_NOTES + STEP_SAMPLE_BINS * 12,
-	STEP_SAMPLE_SHARED = STEP_SAMPLE_NOTES + STEP_SAMPLE_BINS * 12 + STEP_SAMPLE_HASH * 8,
+	STEP_SAMPLE_SHARED =
+		STEP_SAMPLE_NOTES + STEP_SAMPLE_BINS * 12 + STEP_SAMPLE_HASH * 8 + STEP_SAMPLE_LIST * 8,
 };
 #endif

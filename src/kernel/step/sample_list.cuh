@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The choice among a row's largest values. All blocks of a row list the values that reach a border; the row's last
- * block sorts the list and finds the choice in it. The border is the WANTED-th largest of the largest values of
- * all threads of step_sample_scan, so at least as many elements reach it, and few more if the ids do not repeat
- * each other. Weights are the same integers as those of sample_select.cuh, and so is the choice. If the list does
- * not reach far enough, or too many values are equal, sample_select.cuh decides.
+ * The choice among a row's largest values. All blocks of a row list the values that reach a border. The row's last
+ * block sorts the list and finds the choice in it. The border comes from the largest value of each thread of
+ * step_sample_scan: it is the WANTED-th largest of these. So at least WANTED elements reach it, and usually few
+ * more. Weights are the same integers as those of sample_select.cuh, and so is the choice.
+ *
+ * If the distribution is flat, top_p may keep more elements than the list has. Then the last block divides the row
+ * into bins of equal width, and lists the elements of the two bins that matter. sample_select.cuh decides where
+ * other options reach beyond the list, and where too many values are equal.
  */
 #ifndef KERNEL_STEP_SAMPLE_LIST_CUH
 #define KERNEL_STEP_SAMPLE_LIST_CUH
@@ -19,6 +22,12 @@ static __device__ __forceinline__ struct step_sample_listed *listed_of(const str
 	const uint64_t bytes = sizeof(struct step_sample_listed) + (uint64_t)a->parts * THREADS * 2;
 
 	return (struct step_sample_listed *)((char *)a->bins + row * bytes);
+}
+
+/* Behind the bins and the table of biases. */
+static __device__ __forceinline__ uint64_t *shared_list(void)
+{
+	return (uint64_t *)((char *)(shared_bins() + 1) + STEP_SAMPLE_HASH * 8);
 }
 
 static __device__ __forceinline__ uint16_t *leaders_of(struct step_sample_listed *l)
@@ -47,12 +56,13 @@ static __device__ uint32_t border_of(const struct view *w, struct notes *n)
 /* Sums the part's weights, and appends its largest elements to the row's list. */
 static __device__ void list_part(const struct view *w, const struct part *p, struct notes *n)
 {
+	const struct view own = *w; /* in registers */
 	struct step_sample_listed *to = listed_of(w->a, w->row);
 	const int by_id = all_may_be_chosen(w->r);
 	const int sums = w->r->top_k <= 0 || w->r->top_k > WANTED; /* else the list has all that count */
 	const uint32_t border = by_id ? 0 : border_of(w, n);
 	const uint32_t least = by_id ? ~0u : border ? border << 16 : 1;
-	uint64_t *list = (uint64_t *)shared_bins(), mass = 0;
+	uint64_t *list = shared_list(), mass = 0;
 	uint32_t count = 0, listed, at;
 
 	if (threadIdx.x == 0)
@@ -61,12 +71,17 @@ static __device__ void list_part(const struct view *w, const struct part *p, str
 	for (uint32_t id = p->begin + threadIdx.x * 8; id < p->end; id += THREADS * 8) {
 		uint32_t key[8];
 
-		keys8(w, id, p->end, key);
+		keys8(&own, id, p->end, key);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			count += key[j] != 0;
+		if (sums) {
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				mass += weight_of(&own, key[j]);
+		}
 #pragma unroll
 		for (int j = 0; j < 8; j++) {
-			count += key[j] != 0;
-			if (sums && key[j])
-				mass += weight_of(w, key[j]);
 			if (key[j] >= least) {
 				at = atomicAdd(&n->last, 1u);
 				if (at < STEP_SAMPLE_LIST)
@@ -106,16 +121,16 @@ static __device__ void sort_by_rank(uint64_t *list, uint32_t listed)
 }
 
 /* Bitonic, the largest first; `size` is a power of two and at least 2 * THREADS. A warp's pairs at a distance up to
- * `near` are its own. */
+ * their number are its own. */
 static __device__ void sort_bitonic(uint64_t *list, uint32_t size)
 {
-	const uint32_t own = size / 2 / WARPS, near = own;
+	const uint32_t own = size / 2 / WARPS;
 	const uint32_t first = threadIdx.x / 32 * own + threadIdx.x % 32;
 
 	for (uint32_t span = 2; span <= size; span *= 2)
 		for (uint32_t step = span / 2; step; step /= 2) {
 			for (uint32_t i = first; i < first + own; i += 32) {
-				const uint32_t low = i / step * step * 2 + i % step;
+				const uint32_t low = 2 * i - (i & (step - 1)); /* with its pair `step` behind it */
 				const uint64_t x = list[low], y = list[low + step];
 
 				if ((x < y) == !(low & span)) {
@@ -123,7 +138,7 @@ static __device__ void sort_bitonic(uint64_t *list, uint32_t size)
 					list[low + step] = x;
 				}
 			}
-			if (step > near || (step == 1 && span > near))
+			if (step > own || (step == 1 && span > own))
 				__syncthreads();
 			else
 				__syncwarp();
@@ -139,15 +154,24 @@ struct sorted {
 	uint64_t before, in_list; /* weight of the list's elements before the thread's, and of all */
 };
 
-static __device__ void load_list(const struct step_sample_listed *from, struct sorted *s)
+static __device__ __forceinline__ uint64_t weight_at(const struct view *w, const struct sorted *s, uint32_t i)
 {
-	uint64_t *list = (uint64_t *)shared_bins();
-	uint32_t size = THREADS;
+	const uint32_t key = (uint32_t)(s->list[i] >> 32);
 
-	for (; size < s->listed || (size < 2 * THREADS && s->listed > SORT_BY_RANK);)
+	return key ? weight_of(w, key) : 0;
+}
+
+/* Sorts the `listed` elements in shared memory. */
+static __device__ __noinline__ void sort_list(const struct view *w, struct sorted *s, struct notes *n)
+{
+	uint64_t *list = shared_list(), mass = 0;
+	uint32_t size = THREADS;
+	struct scan64 all;
+
+	while (size < s->listed || (size < 2 * THREADS && s->listed > SORT_BY_RANK))
 		size *= 2;
-	for (uint32_t i = threadIdx.x; i < size; i += THREADS)
-		list[i] = i < s->listed ? __ldcg(&from->list[i]) : 0;
+	for (uint32_t i = s->listed + threadIdx.x; i < size; i += THREADS)
+		list[i] = 0;
 	__syncthreads();
 	if (s->listed <= SORT_BY_RANK)
 		sort_by_rank(list, s->listed);
@@ -155,13 +179,11 @@ static __device__ void load_list(const struct step_sample_listed *from, struct s
 		sort_bitonic(list, size);
 	s->list = list;
 	s->each = size / THREADS;
-}
-
-static __device__ __forceinline__ uint64_t weight_at(const struct view *w, const struct sorted *s, uint32_t i)
-{
-	const uint32_t key = (uint32_t)(s->list[i] >> 32);
-
-	return key ? weight_of(w, key) : 0;
+	for (uint32_t i = threadIdx.x * s->each; i < (threadIdx.x + 1) * s->each; i++)
+		mass += weight_at(w, s, i);
+	all = block_scan(mass, n);
+	s->before = all.before;
+	s->in_list = all.all;
 }
 
 /* The element at which the weight passes `past`, and the weight up to its end; 0: it is not in the list. */
@@ -254,13 +276,127 @@ static __device__ int choose_sorted(const struct view *w, const struct sorted *s
 	return (int)f.found;
 }
 
+/* -- flat distributions -- */
+
+#define BINS_OF_HALF 128.0f /* bins in which the weight halves */
+
+/* A larger value has the same bin or a larger one. Bin 0: weights below 2^-31. */
+static __device__ __forceinline__ uint32_t even_bin(const struct view *w, uint32_t key)
+{
+	const float x = (w->most - of_ordered(key)) * (w->rate * BINS_OF_HALF);
+
+	return x < (float)(STEP_SAMPLE_BINS - 1) ? STEP_SAMPLE_BINS - 1 - (uint32_t)x : 0;
+}
+
+/* Two adds of 32 bits: shared memory has none of 64. */
+static __device__ __forceinline__ void add_mass(uint64_t *to, uint64_t v)
+{
+	uint32_t *half = (uint32_t *)to;
+	const uint32_t low = (uint32_t)v, old = atomicAdd(&half[0], low);
+	const uint32_t high = (uint32_t)(v >> 32) + (old + low < old);
+
+	if (high)
+		atomicAdd(&half[1], high);
+}
+
+static __device__ __noinline__ void count_even(const struct view *w)
+{
+	const struct view own = *w; /* in registers */
+	struct bins *b = shared_bins();
+	uint64_t tail = 0;
+
+	for (uint32_t i = threadIdx.x; i < STEP_SAMPLE_BINS; i += THREADS) {
+		b->mass[i] = 0;
+		b->count[i] = 0;
+	}
+	__syncthreads();
+	for (uint32_t id = threadIdx.x * 8; id < w->a->vocab; id += THREADS * 8) {
+		uint32_t key[8];
+
+		keys8(&own, id, w->a->vocab, key);
+#pragma unroll
+		for (int j = 0; j < 8; j++) {
+			const uint32_t bin = key[j] ? even_bin(&own, key[j]) : 0;
+
+			if (bin) {
+				atomicAdd(&b->count[bin], 1u);
+				add_mass(&b->mass[bin], weight_of(&own, key[j]));
+			} else if (key[j]) {
+				tail += weight_of(&own, key[j]);
+			}
+		}
+	}
+	tail = warp_sum_u64(tail);
+	if (threadIdx.x % 32 == 0 && tail) {
+		b->count[0] = STEP_SAMPLE_LIST + 1; /* any number that no list holds */
+		add_mass(&b->mass[0], tail);
+	}
+	__syncthreads();
+}
+
+/* Lists a bin's elements in order. Returns 0 if they are too many. */
+static __device__ int list_bin(const struct view *w, const struct found_bin *f, struct sorted *s, struct notes *n)
+{
+	const struct view own = *w; /* in registers */
+	uint64_t *list = shared_list();
+
+	if (!f->bin || f->elements > STEP_SAMPLE_LIST)
+		return 0;
+	__syncthreads();
+	if (threadIdx.x == 0)
+		n->last = 0;
+	__syncthreads();
+	for (uint32_t id = threadIdx.x * 8; id < w->a->vocab; id += THREADS * 8) {
+		uint32_t key[8];
+
+		keys8(&own, id, w->a->vocab, key);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			if (key[j] && even_bin(&own, key[j]) == f->bin)
+				list[atomicAdd(&n->last, 1u)] = (uint64_t)key[j] << 32 | (0xffffffffu - (id + j));
+	}
+	__syncthreads();
+	s->listed = f->elements;
+	sort_list(w, s, n);
+	return 1;
+}
+
+/* top_p alone: first where it ends, then the choice. `mass`: of all elements. Returns 0 if choose_view has to make
+ * the choice. */
+static __device__ __noinline__ int choose_binned(const struct view *w, uint64_t mass, struct notes *n, uint32_t *id)
+{
+	const struct step_sample_row *r = w->r;
+	const uint64_t target = part_of_mass((double)r->top_p, mass);
+	uint64_t past = target ? target - 1 : 0;
+	struct found_bin f, end;
+	struct sorted s;
+	struct reach e;
+
+	if (r->top_k > 0 || r->min_p > 0 || !(r->top_p < 1))
+		return 0;
+	count_even(w);
+	end = find_bin(past, 1, n);
+	if (!list_bin(w, &end, &s, n))
+		return 0;
+	e = find_in_list(w, &s, past - end.mass, n);
+	if (!e.found)
+		return 0;
+	past = part_of_mass(row_random(r), end.mass + e.end);
+	f = find_bin(past, 1, n);
+	if (f.bin != end.bin && !list_bin(w, &f, &s, n))
+		return 0;
+	e = find_in_list(w, &s, past - f.mass, n);
+	*id = best_id(s.list[e.at]);
+	return (int)e.found;
+}
+
 /* The choice by the row's last block. Returns 0 if choose_view has to make it. */
 static __device__ int choose_listed(const struct view *w, struct notes *n, uint32_t *id)
 {
 	const uint32_t lane = threadIdx.x % 32;
 	struct step_sample_listed *from = listed_of(w->a, w->row);
 	const uint64_t own = lane < w->a->parts ? __ldcg(&from->mass[lane]) : 0;
-	uint64_t mass = 0, past;
+	uint64_t past;
 	struct sorted s;
 
 	s.mass = warp_sum_u64(own);
@@ -276,14 +412,10 @@ static __device__ int choose_listed(const struct view *w, struct notes *n, uint3
 	}
 	s.listed = __ldcg(&from->listed);
 	if (s.listed > STEP_SAMPLE_LIST)
-		return 0;
-	load_list(from, &s);
-	for (uint32_t i = threadIdx.x * s.each; i < (threadIdx.x + 1) * s.each; i++)
-		mass += weight_at(w, &s, i);
-	const struct scan64 all = block_scan(mass, n);
-
-	s.before = all.before;
-	s.in_list = all.all;
-	return choose_sorted(w, &s, n, id);
+		return choose_binned(w, s.mass, n, id);
+	for (uint32_t i = threadIdx.x; i < s.listed; i += THREADS)
+		shared_list()[i] = __ldcg(&from->list[i]);
+	sort_list(w, &s, n);
+	return choose_sorted(w, &s, n, id) || choose_binned(w, s.mass, n, id);
 }
 #endif

@@ -143,16 +143,29 @@ static __device__ __forceinline__ void keys8(const struct view *w, uint32_t id, 
 	(void)view8(w, id, end, v, key);
 }
 
-/* exp((value - most) / temperature) in units; 0 for what is too small to count. */
+/* 2^x for -126 <= x, as exp2f has it. */
+static __device__ __forceinline__ float power_of_two(float x)
+{
+#if defined(__CUDA_ARCH__)
+	float v;
+
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(v) : "f"(x));
+	return v;
+#else
+	return exp2f(x);
+#endif
+}
+
+/* exp((value - most) / temperature) in units; 0 for what is too small to count, and for key 0, which is NaN. Without
+ * branches: weights of neighbours are computed side by side. */
 static __device__ __forceinline__ uint64_t weight_of(const struct view *w, uint32_t key)
 {
 	const float x = of_ordered(key) - w->most, t = x * w->rate;
+	float exponent = t + fmaf(x, w->rest, fmaf(x, w->rate, -t));
 
-	if (x == 0)
-		return (uint64_t)UNIT;
-	if (!(t > -60.0f))
-		return 0;
-	return (uint64_t)(exp2f(t + fmaf(x, w->rest, fmaf(x, w->rate, -t))) * UNIT);
+	exponent = t > -60.0f ? exponent : -64.0f; /* 2^-20 units */
+	exponent = x == 0 ? 0 : exponent;
+	return (uint64_t)(power_of_two(exponent) * UNIT);
 }
 
 static __device__ __forceinline__ void add_u64(uint64_t *p, uint64_t v)
