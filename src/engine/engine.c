@@ -48,6 +48,8 @@ struct engine {
 	uint64_t salts; /* given to requests that are to share no pages */
 	double step_s, busy_s, load_s;
 	uint64_t fetched_ns; /* when the last results came */
+	void (*planned)(void *arg, double seconds);
+	void *planned_arg;
 };
 
 static uint64_t now_ns(void)
@@ -538,6 +540,8 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	plan = schedule_plan(e->schedule, now_ns(), 1);
 	st = add_schedule_events(e, err);
 	*idle = !plan && !e->flights;
+	if (plan && e->planned)
+		e->planned(e->planned_arg, plan->predicted_ns * 1e-9);
 	if (!st && plan)
 		return run_step(e, plan, err);
 	return !st && e->flights ? fetch(e, err) : st;
@@ -548,6 +552,12 @@ size_t engine_events(struct engine *e, const struct engine_event **events)
 	*events = e->events.event;
 	e->events_read = true;
 	return e->events.count;
+}
+
+void engine_tell(struct engine *e, void (*planned)(void *arg, double seconds), void *arg)
+{
+	e->planned = planned;
+	e->planned_arg = arg;
 }
 
 int engine_fd(const struct engine *e)

@@ -11,8 +11,8 @@ struct engine_loop {
 	uint32_t epoch;
 	/* A value other than 0: take no new request, finish what runs, then return. */
 	const volatile sig_atomic_t *drain;
-	/* Called at least once a second, and before each step; expected_s: predicted time until the next
-	 * call. May be NULL. */
+	/* Called at least once a second, and before a step that may take longer. The loop may be silent for
+	 * expected_s, besides the usual second. May be NULL. */
 	void (*alive)(void *arg, double expected_s);
 	void *arg;
 };

@@ -39,17 +39,18 @@ static void default_name(const char *model, char *out, size_t size)
 	snprintf(out, size, "%.*s", (int)(length - begin), model + begin);
 }
 
-json_t *serve_front_line(const struct serve_opts *o)
+json_t *serve_front_line(const struct serve_opts *o, uint32_t port)
 {
 	char name[256];
 
 	default_name(o->model, name, sizeof(name));
-	return json_pack("{s:s, s:s, s:s?, s:s, s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:b, s:I, s:I, s:I}",
+	return json_pack("{s:s, s:s, s:s?, s:s, s:I, s:s?, s:s?, s:s?, s:s?, s:s?, s:b, s:I, s:I, s:I, s:I}",
 			 "model", o->model, "name", o->name ? o->name : name, "chat_template", o->template,
-			 "host", o->host, "port", (json_int_t)o->port, "api_keys", o->api_keys, "certificate",
-			 o->certificate, "key", o->key, "cors", o->cors, "request_log", o->request_log,
-			 "log_requests", o->log_requests, "queue", (json_int_t)o->queue, "connections",
-			 (json_int_t)o->connections, "body", (json_int_t)o->body);
+			 "host", o->host, "port", (json_int_t)(port ? port : o->port), "api_keys",
+			 o->api_keys, "certificate", o->certificate, "key", o->key, "cors", o->cors,
+			 "request_log", o->request_log, "log_requests", o->log_requests, "queue",
+			 (json_int_t)o->queue, "connections", (json_int_t)o->connections, "body",
+			 (json_int_t)o->body, "hang_s", (json_int_t)serve_hang_s());
 }
 
 json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch)

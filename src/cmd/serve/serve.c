@@ -101,6 +101,8 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st = single_process_check("serve", &err);
 
 	if (!st)
+		st = check(s.o, &err);
+	if (!st)
 		st = s.o->plan ? serve_show_plan(s.o, &err) : serve_supervise(&s, &err);
 	json_decref(s.ready);
 	return st ? judged_complain(c, &err) : EXIT_PASS;

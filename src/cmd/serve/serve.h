@@ -20,8 +20,8 @@ struct serve_opts {
 enum status serve_show_plan(const struct serve_opts *o, struct error *err);
 /* Sequences and context that the options mean on a device. */
 struct load_options serve_load_options(const struct serve_opts *o);
-/* The lines that the two processes get first. */
-json_t *serve_front_line(const struct serve_opts *o);
+/* The lines that the two processes get first. `port`: of a front end that was ready before; 0: none was. */
+json_t *serve_front_line(const struct serve_opts *o, uint32_t port);
 json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch);
 
 /* One of the two processes. */
@@ -42,11 +42,15 @@ struct serving {
 	uint32_t epoch, port;
 	json_t *ready; /* what the engine said when it was ready; NULL: it never was */
 	bool engine_ready, shown, draining;
-	uint64_t alive_ns;   /* last sign of life of the engine */
-	double expected_s;   /* until the next one */
-	uint64_t restart_ns; /* when the engine is to start again; 0: now */
-	unsigned failures;   /* of the engine without being ready in between */
+	uint64_t alive_ns;	 /* last sign of life of the engine */
+	double expected_s;	 /* until the next one */
+	uint64_t restart_ns;	 /* when the engine is to start again; 0: now */
+	unsigned failures;	 /* of the engine without being ready in between */
+	uint64_t front_ns;	 /* when the front end started */
+	unsigned front_failures; /* of the front end, each soon after its start */
 };
+/* Seconds of silence after which an engine has hung. */
+unsigned serve_hang_s(void);
 /* Starts both processes and restarts them until a stop request. */
 enum status serve_supervise(struct serving *s, struct error *err);
 /* Prints model, device, memory and addresses, once the engine is ready. */

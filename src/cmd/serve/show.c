@@ -9,7 +9,7 @@ static double number(const json_t *o, const char *name)
 
 void serve_show_ready(const struct serving *s)
 {
-	json_t *front = serve_front_line(s->o);
+	json_t *front = serve_front_line(s->o, s->port);
 	const char *name = json_string_value(json_object_get(front, "name"));
 	const char *scheme = s->o->certificate ? "https" : "http";
 	const bool any = !strcmp(s->o->host, "0.0.0.0") || !strcmp(s->o->host, "::");
