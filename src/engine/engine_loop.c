@@ -9,8 +9,7 @@ enum {
 	BEAT_NS = 500000000,
 	SLOWEST = 20, /* a step is not hung before it has taken this many times its predicted time */
 };
-/* Predicted seconds of a step from which on it is announced by a heartbeat of its own. */
-static const double long_step_s = 0.5;
+static const double long_step_preset_s = 0.5;
 
 struct looping {
 	const struct engine_loop *loop;
@@ -109,8 +108,9 @@ static enum status beat(struct looping *l, struct error *err)
 static void on_plan(void *arg, double seconds)
 {
 	struct looping *l = arg;
+	const double least = l->loop->long_step_s > 0 ? l->loop->long_step_s : long_step_preset_s;
 
-	if (seconds >= long_step_s && !l->beaten)
+	if (seconds >= least && !l->beaten)
 		l->beaten = send_beat(l, SLOWEST * seconds, &l->why);
 }
 

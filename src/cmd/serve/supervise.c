@@ -23,6 +23,7 @@ enum {
 	RESTART_MS = 500,  /* before the first new start; doubled for each failure */
 	FAILURES_MOST = 6, /* starts in a row without being ready, after which the server gives up */
 	RESTART_MS_MOST = 30000,
+	GRACE_S = 2,	   /* the front end notices a hung engine first, and tells its clients */
 	FRONT_LIFE_S = 60, /* a front end that lives longer has not failed at its start */
 };
 
@@ -265,7 +266,7 @@ static void on_control(struct serving *s)
 static void end_hung(struct serving *s)
 {
 	const double silent_s = (double)(now_ns() - s->alive_ns) * 1e-9;
-	const double allowed_s = s->engine_ready ? serve_hang_s() + s->expected_s : LOAD_S;
+	const double allowed_s = s->engine_ready ? serve_hang_s() + GRACE_S + s->expected_s : LOAD_S;
 
 	if (!s->engine.running || silent_s < allowed_s)
 		return;
