@@ -19,7 +19,7 @@ enum {
 	DIGITS = 17,
 	KILL_MS = 3000,
 	SILENCE_S = 10,	   /* an engine reports at least once a second, and before a longer step */
-	LOAD_S = 600,	   /* before it is ready, it may be silent for this time */
+	LOAD_S = 1800,	   /* before it is ready, it may be silent for this time */
 	RESTART_MS = 500,  /* before the first new start; doubled for each failure */
 	FAILURES_MOST = 6, /* starts in a row without being ready, after which the server gives up */
 	RESTART_MS_MOST = 30000,
