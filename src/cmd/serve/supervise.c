@@ -247,32 +247,45 @@ static enum status on_front_end(struct serving *s, struct error *err)
 	return start_engine(s, err);
 }
 
-static void on_control(struct serving *s)
+/* Ends an engine that hangs. Its end is then noticed as any other. */
+static enum status end_engine(struct serving *s, struct error *err)
+{
+	if (process_stop(&s->engine.process, 0, KILL_MS))
+		return STATUS_OK;
+	return error_set_cause(
+		err, STATUS_NO_RESOURCE, CAUSE_STUCK,
+		"the engine hangs and does not end, even after KILL: a call of the kernel or the "
+		"driver does not return; reset the device or restart the machine");
+}
+
+static enum status on_control(struct serving *s, struct error *err)
 {
 	struct supervisor_message m;
+	enum status st = STATUS_OK;
 	bool got = true;
 
-	while (got && !supervisor_receive(s->control, &m, &got, NULL) && got) {
+	while (!st && got && !supervisor_receive(s->control, &m, &got, NULL) && got) {
 		if (m.kind == SUPERVISOR_READY)
 			s->port = m.port;
 		if (m.kind == SUPERVISOR_HANGS && m.epoch == s->epoch && s->engine.running) {
 			snprintf(s->engine.text, sizeof(s->engine.text), "%.200s; it was ended as hung",
 				 *m.cause ? m.cause : "it did not answer");
-			process_stop(&s->engine.process, 0, KILL_MS);
+			st = end_engine(s, err);
 		}
 	}
+	return st;
 }
 
-static void end_hung(struct serving *s)
+static enum status end_hung(struct serving *s, struct error *err)
 {
 	const double silent_s = (double)(now_ns() - s->alive_ns) * 1e-9;
 	const double allowed_s = s->engine_ready ? serve_hang_s() + GRACE_S + s->expected_s : LOAD_S;
 
 	if (!s->engine.running || silent_s < allowed_s)
-		return;
+		return STATUS_OK;
 	snprintf(s->engine.text, sizeof(s->engine.text),
 		 "it sent no message for %.0f s and was ended as hung", silent_s);
-	process_stop(&s->engine.process, 0, KILL_MS);
+	return end_engine(s, err);
 }
 
 /* The first stop request drains, the second one ends everything. */
@@ -290,7 +303,7 @@ static bool heed_stop(struct serving *s)
 	return s->draining && !s->front.running;
 }
 
-static void read_children(struct serving *s)
+static enum status read_children(struct serving *s, struct error *err)
 {
 	struct pollfd in[3] = {{.fd = s->control, .events = POLLIN},
 			       {.fd = s->front.running ? s->front.process.channel : -1, .events = POLLIN},
@@ -301,15 +314,14 @@ static void read_children(struct serving *s)
 		lines_read(&s->front.in, s->front.process.channel, take_front_line, s);
 	if (s->engine.running)
 		lines_read(&s->engine.in, s->engine.process.channel, take_engine_line, s);
-	on_control(s);
+	return on_control(s, err);
 }
 
 static enum status look(struct serving *s, struct error *err)
 {
-	enum status st = STATUS_OK;
+	enum status st = end_hung(s, err);
 
-	end_hung(s);
-	if (s->engine.running && process_poll(&s->engine.process)) {
+	if (!st && s->engine.running && process_poll(&s->engine.process)) {
 		lines_read(&s->engine.in, s->engine.process.channel, take_engine_line, s);
 		st = on_engine_end(s, err);
 	}
@@ -333,8 +345,9 @@ enum status serve_supervise(struct serving *s, struct error *err)
 	if (!st)
 		st = start_engine(s, err);
 	while (!st && !heed_stop(s)) {
-		read_children(s);
-		st = look(s, err);
+		st = read_children(s, err);
+		if (!st)
+			st = look(s, err);
 	}
 	release_child(&s->front);
 	release_child(&s->engine);
