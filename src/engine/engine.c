@@ -49,6 +49,8 @@ struct engine {
 	double step_s, busy_s, load_s;
 	uint64_t fetched_ns; /* when the last results came */
 	int64_t pages_most;  /* most pages in use after a plan */
+	void (*planned)(void *arg, double seconds);
+	void *planned_arg;
 };
 
 static uint64_t now_ns(void)
@@ -548,6 +550,8 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	count_pages(e);
 	st = add_schedule_events(e, err);
 	*idle = !plan && !e->flights;
+	if (plan && e->planned)
+		e->planned(e->planned_arg, plan->predicted_ns * 1e-9);
 	if (!st && plan)
 		return run_step(e, plan, err);
 	return !st && e->flights ? fetch(e, err) : st;
@@ -559,6 +563,12 @@ size_t engine_events(struct engine *e, const struct engine_event **events)
 	*events = e->events.event;
 	e->events_read = true;
 	return e->events.count;
+}
+
+void engine_tell(struct engine *e, void (*planned)(void *arg, double seconds), void *arg)
+{
+	e->planned = planned;
+	e->planned_arg = arg;
 }
 
 int engine_fd(const struct engine *e)

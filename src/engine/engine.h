@@ -19,7 +19,7 @@ struct engine_options {
 	 * CPU. */
 	double step_ms;
 	bool no_prefix_cache; /* requests share no pages */
-	int32_t queue; /* most waiting requests; more are refused. 0: 65536 */
+	int32_t queue;	      /* most waiting requests; more are refused. 0: 65536 */
 };
 
 struct engine;
@@ -38,6 +38,9 @@ void engine_finish(struct engine *e, uint64_t id, int64_t tokens);
 /* Does one step if there is work. *idle: nothing is running or waiting. An error means that the device is
  * lost; every running request then fails. */
 enum status engine_step(struct engine *e, bool *idle, struct error *err);
+/* `planned` is called in engine_step, before the device begins to work, with the predicted seconds of the
+ * step. NULL: nothing is called. */
+void engine_tell(struct engine *e, void (*planned)(void *arg, double seconds), void *arg);
 /* Events since the last call, in order; lent until the next call of engine_step, engine_submit or
  * engine_events. */
 size_t engine_events(struct engine *e, const struct engine_event **events);

@@ -4,13 +4,20 @@
 #include "core/clock.h"
 #include "engine/frame/frame.h"
 
-enum { IDLE_MS = 500, BEAT_NS = 500000000 };
+enum {
+	IDLE_MS = 500,
+	BEAT_NS = 500000000,
+	SLOWEST = 20, /* a step is not hung before it has taken this many times its predicted time */
+};
+static const double long_step_preset_s = 0.5;
 
 struct looping {
 	const struct engine_loop *loop;
 	struct frame_link *link;
 	bool draining, closed;
-	uint64_t beat_ns; /* time of the last heartbeat */
+	uint64_t beat_ns;   /* time of the last heartbeat */
+	enum status beaten; /* of a heartbeat within a step */
+	struct error why;
 };
 
 static bool drains(const struct looping *l)
@@ -78,21 +85,40 @@ static enum status forgive_closed(struct looping *l, enum status st, const struc
 	return st ? error_set_cause(err, st, why->cause, "%s", why->text) : STATUS_OK;
 }
 
-static enum status beat(struct looping *l, double expected_s, struct error *err)
+static enum status send_beat(struct looping *l, double expected_s, struct error *err)
 {
-	const uint64_t now = clock_now_ns(clock_monotonic());
 	const struct frame_heartbeat heartbeat = {.step = engine_facts(l->loop->engine).steps,
 						  .expected_ns = (uint64_t)(expected_s * 1e9)};
 	struct error why = {0};
 	enum status st;
 
-	if (now - l->beat_ns < BEAT_NS)
-		return STATUS_OK;
-	l->beat_ns = now;
+	l->beat_ns = clock_now_ns(clock_monotonic());
 	if (l->loop->alive)
 		l->loop->alive(l->loop->arg, expected_s);
 	st = frame_send_heartbeat(l->link, &heartbeat, &why);
 	return forgive_closed(l, st, &why, err);
+}
+
+static enum status beat(struct looping *l, struct error *err)
+{
+	return clock_now_ns(clock_monotonic()) - l->beat_ns < BEAT_NS ? STATUS_OK : send_beat(l, 0, err);
+}
+
+/* A long step is announced, so that it is not taken for a hung one. */
+static void on_plan(void *arg, double seconds)
+{
+	struct looping *l = arg;
+	const double least = l->loop->long_step_s > 0 ? l->loop->long_step_s : long_step_preset_s;
+
+	if (seconds >= least && !l->beaten)
+		l->beaten = send_beat(l, SLOWEST * seconds, &l->why);
+}
+
+static enum status step(struct looping *l, bool *idle, struct error *err)
+{
+	enum status st = engine_step(l->loop->engine, idle, err);
+
+	return st || !l->beaten ? st : error_set_cause(err, l->beaten, l->why.cause, "%s", l->why.text);
 }
 
 static enum status send_events(struct looping *l, struct error *err)
@@ -147,9 +173,9 @@ static enum status run(struct looping *l, struct error *err)
 		if (!st)
 			st = receive(l, err);
 		if (!st)
-			st = beat(l, 0, err);
+			st = beat(l, err);
 		if (!st)
-			st = engine_step(l->loop->engine, &idle, err);
+			st = step(l, &idle, err);
 		if (!st)
 			st = send_events(l, err);
 	}
@@ -164,8 +190,10 @@ enum status engine_loop(const struct engine_loop *loop, struct error *err)
 
 	if (!st)
 		st = frame_send_ready(l.link, &ready, err);
+	engine_tell(loop->engine, on_plan, &l);
 	if (!st)
 		st = run(&l, err);
+	engine_tell(loop->engine, NULL, NULL);
 	frame_link_destroy(&l.link);
 	return st;
 }

@@ -11,10 +11,11 @@ struct engine_loop {
 	uint32_t epoch;
 	/* A value other than 0: take no new request, finish what runs, then return. */
 	const volatile sig_atomic_t *drain;
-	/* Called at least once a second, and before each step; expected_s: predicted time until the next
-	 * call. May be NULL. */
+	/* Called at least once a second, and before a step that may take longer. The loop may be silent for
+	 * expected_s, besides the usual second. May be NULL. */
 	void (*alive)(void *arg, double expected_s);
 	void *arg;
+	double long_step_s; /* a step that is predicted to take this long is announced; 0: 0.5 */
 };
 /* Returns when a drain is complete or the front end has closed its socket. Otherwise an error: of the device,
  * or of a frame that breaks the protocol. */

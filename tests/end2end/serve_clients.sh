@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Python clients openai, litellm and anthropic against the front end, where python3 has them. usage: serve_clients.sh BUILD ROOT
+# The Python clients openai, LangChain, litellm and anthropic, and requests as lm-eval sends them, against the front end, where python3 has them. usage: serve_clients.sh BUILD ROOT
 set -u
 build=$(realpath "$1") root=$(realpath "$2")
 . "$root/tests/end2end/tap.sh"

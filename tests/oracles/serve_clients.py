@@ -118,7 +118,51 @@ def use_anthropic():
     check("anthropic: a call", final.content[0].input == {"city": "Bern"} and final.stop_reason == "tool_use", final)
 
 
+def use_langchain():
+    try:
+        from langchain_openai import ChatOpenAI
+    except ImportError:
+        print("ok langchain_openai is not installed # SKIP")
+        return
+    model = ChatOpenAI(model="stand-in", base_url=f"{URL}/v1", api_key="none", max_retries=0, stream_usage=True)
+    answer_with("Well, hello.")
+    whole = model.invoke([("system", "Be brief"), ("human", "Hello")])
+    check("langchain: chat", whole.content == "Well, hello." and whole.response_metadata["finish_reason"] == "stop", whole)
+    check("langchain: usage", whole.usage_metadata["output_tokens"] > 0, whole)
+    parts = list(model.stream("Hello"))
+    check("langchain: stream", "".join(p.content for p in parts) == "Well, hello.", parts)
+    check("langchain: batch", [a.content for a in model.batch(["a", "b", "c"])] == ["Well, hello."] * 3)
+    answer_with('{"city": "Bern"}')
+    schema = {"title": "place", "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
+              "additionalProperties": False}
+    place = model.with_structured_output(schema, method="json_schema").invoke("Hello")
+    check("langchain: structured output", place == {"city": "Bern"}, place)
+    answer_with(CALL)
+    call = model.bind_tools(TOOLS).invoke("Hello").tool_calls[0]
+    check("langchain: a call", call["name"] == "weather" and call["args"] == {"city": "Bern"}, call)
+    joined = None
+    for part in model.bind_tools(TOOLS, tool_choice="required").stream("Hello"):
+        joined = part if joined is None else joined + part
+    check("langchain: a streamed call", joined.tool_calls[0]["args"] == {"city": "Bern"}, joined)
+
+
+def score_as_lm_eval():
+    """The request of lm-eval's local-completions for log likelihoods, and what it reads of the answer."""
+    prompts = [[5, 6, 7, 8], [9, 10, 11]]
+    request = {"model": "stand-in", "prompt": prompts, "max_tokens": 1, "logprobs": 1, "echo": True, "temperature": 0, "seed": 1234}
+    whole = json.load(urllib.request.urlopen(urllib.request.Request(
+        f"{URL}/v1/completions", json.dumps(request).encode(), {"Content-Type": "application/json"})))
+    choices = sorted(whole["choices"], key=lambda choice: choice["index"])
+    check("lm-eval: a choice for each prompt", [c["index"] for c in choices] == [0, 1], choices)
+    for ids, choice in zip(prompts, choices):
+        scores, tops = choice["logprobs"]["token_logprobs"], choice["logprobs"]["top_logprobs"]
+        check("lm-eval: a score for each token", len(scores) == len(ids) + 1 == len(tops) and scores[0] is None, choice)
+        check("lm-eval: scores of the continuation", sum(scores[1:-1]) < 0 and all(t for t in tops[1:]), choice)
+
+
 use_openai()
+use_langchain()
+score_as_lm_eval()
 use_litellm()
 use_anthropic()
 sys.exit(failed > 0)

@@ -43,7 +43,8 @@ static inline struct engine *bed_engine(const struct engine_options *o)
 }
 
 /* A greedy request. */
-static inline struct engine_request bed_request(uint64_t id, const int32_t *prompt, size_t count, int64_t tokens)
+static inline struct engine_request bed_request(uint64_t id, const int32_t *prompt, size_t count,
+						int64_t tokens)
 {
 	return (struct engine_request){.id = id,
 				       .client = id,
@@ -65,10 +66,9 @@ static inline struct grammar_vocab *bed_vocab(void)
 	struct error err = {0};
 
 	for (int i = 0; i < BED_VOCAB; i++)
-		token[i] = i >= 1 && i <= 26
-				   ? (struct grammar_token){.bytes = letters + i - 1, .size = 1}
-				   : (struct grammar_token){
-					     .kind = i ? GRAMMAR_TOKEN_CONTROL : GRAMMAR_TOKEN_END};
+		token[i] = i >= 1 && i <= 26 ? (struct grammar_token){.bytes = letters + i - 1, .size = 1}
+					     : (struct grammar_token){.kind = i ? GRAMMAR_TOKEN_CONTROL
+										: GRAMMAR_TOKEN_END};
 	must(grammar_vocab_create(&vocab, token, BED_VOCAB, &err), &err);
 	return vocab;
 }
@@ -163,7 +163,8 @@ static inline void bed_run(struct engine *e, struct heard *h, size_t count)
 		for (size_t i = 0; i < count; i++)
 			ended += (size_t)h[i].ends;
 	}
-	while (!bed_step(e, h, count) || engine_facts(e).waiting) /* a cancelled grammar is compiled to its end */
+	while (!bed_step(e, h, count) ||
+	       engine_facts(e).waiting) /* a cancelled grammar is compiled to its end */
 		;
 	bed_is_clean(e);
 }

@@ -183,7 +183,8 @@ static void test_ends__a_lower_priority_number_comes_first(void **state)
 	bed_close(&b);
 }
 
-/* The embedding of one id is NaN: requests with this id fail, also by its page in the cache, and others go on. */
+/* The embedding of one id is NaN: requests with this id fail, also by its page in the cache, and others go
+ * on. */
 static void test_ends__nan_fails_the_request_and_the_engine_lives(void **state)
 {
 	static const int32_t bad[] = {1, 2, 3, 38, 5, 6};

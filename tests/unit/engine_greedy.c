@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 200 greedy requests get the same ids alone, together, in pieces, after preemptions and from cached pages. The
- * ids in tests/data/model/NAME/greedy.txt are those of the earlier `assay generate`, which had one contiguous
- * KV cache and one sequence (commit 606feef5): a line per prompt of engine_prompts.h.
+ * file tests/data/model/NAME/greedy.txt has a line of ids for each prompt of engine_prompts.h. They come from the
+ * earlier `assay generate` (commit 606feef5), which had one contiguous KV cache.
  */
 #include "engine_bed.h"
 

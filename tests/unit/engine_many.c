@@ -29,8 +29,8 @@ static void submit(struct many *m)
 	static const int32_t stop[] = {3, 16};
 	static const struct engine_bias bias[] = {{5, 2}, {7, -INFINITY}};
 	const uint64_t id = ++m->submitted;
-	struct engine_request r = bed_request(id, m->prompt[draw(m, SOURCES)], 1 + draw(m, 40),
-					      1 + (int64_t)draw(m, 12));
+	struct engine_request r =
+		bed_request(id, m->prompt[draw(m, SOURCES)], 1 + draw(m, 40), 1 + (int64_t)draw(m, 12));
 
 	r.client = draw(m, 5);
 	r.priority = (int32_t)draw(m, 5) - 2;

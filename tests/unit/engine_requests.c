@@ -181,8 +181,8 @@ static void compare_scores(const struct heard *h, const struct tensor *logits, i
 		for (int64_t k = 0; k < vocab; k++)
 			sum += exp((double)x[k]);
 		if (fabs((double)h->prompt_logprob[i] - (x[h->prompt[i]] - log(sum))) > 1e-4)
-			fail_msg("row %d token %d of %d: %g, not %g", (int)row, i + 1, count, (double)h->prompt_logprob[i],
-				 (double)x[h->prompt[i]] - log(sum));
+			fail_msg("row %d token %d of %d: %g, not %g", (int)row, i + 1, count,
+				 (double)h->prompt_logprob[i], (double)x[h->prompt[i]] - log(sum));
 		assert_int_equal(h->score[i].tops, 5);
 		in_order(&h->score[i]);
 		for (int32_t k = 0; k < 5; k++)

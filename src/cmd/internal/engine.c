@@ -146,8 +146,10 @@ struct facts_sender {
 	uint64_t tokens, at_ns; /* of the last line, for the rate */
 };
 
+/* A supervisor that is stopped, and does not read, must not stop the engine. */
 static void alive(void *arg, double expected_s)
 {
+	struct pollfd channel = {.fd = CHANNEL, .events = POLLOUT};
 	struct facts_sender *sender = arg;
 	const struct engine_facts f = engine_facts(sender->engine);
 	const uint64_t now = clock_now_ns(clock_monotonic());
@@ -156,6 +158,8 @@ static void alive(void *arg, double expected_s)
 
 	sender->tokens = f.tokens;
 	sender->at_ns = now;
+	if (poll(&channel, 1, 0) != 1)
+		return;
 	send_line("alive",
 		  json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}", "expected_s",
 			    expected_s, "tokens_per_s", rate, "steps", (json_int_t)f.steps, "tokens",

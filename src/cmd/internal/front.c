@@ -125,7 +125,8 @@ static enum status serve(struct front_process *p, struct error *err)
 		.control = CONTROL,
 		.limits = {.queue = number(p, "queue"),
 			   .connections = number(p, "connections"),
-			   .body_bytes = number(p, "body")},
+			   .body_bytes = number(p, "body"),
+			   .hang_s = (unsigned)number(p, "hang_s")},
 		.log = &log,
 	};
 	enum status st = front_end_create(&front_end, &options, err);

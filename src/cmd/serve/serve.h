@@ -26,7 +26,7 @@ enum status serve_show_plan(const struct serve_opts *o, struct error *err);
 struct load_options serve_load_options(const struct serve_opts *o);
 /* The name of the model in requests; `out` is room for it. */
 const char *serve_name(const struct serve_opts *o, char out[256]);
-/* The lines that the two processes get first. */
+/* The lines that the two processes get first. A front end that was ready before keeps its port. */
 json_t *serve_front_line(const struct serving *s);
 json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch);
 
@@ -48,14 +48,18 @@ struct serving {
 	uint32_t epoch, port;
 	json_t *ready; /* what the engine said when it was ready; NULL: it never was */
 	bool engine_ready, shown, draining;
-	uint64_t alive_ns;   /* last sign of life of the engine */
-	double expected_s;   /* until the next one */
-	uint64_t restart_ns; /* when the engine is to start again; 0: now */
-	unsigned failures;   /* of the engine without being ready in between */
+	uint64_t alive_ns;	 /* last sign of life of the engine */
+	double expected_s;	 /* until the next one */
+	uint64_t restart_ns;	 /* when the engine is to start again; 0: now */
+	unsigned failures;	 /* of the engine without being ready in between */
+	uint64_t front_ns;	 /* when the front end started */
+	unsigned front_failures; /* of the front end, each soon after its start */
 	struct serve_record record;
 	json_t *summary;  /* of the requests, from the front end at its end; NULL: none */
 	uint64_t live_ns; /* time of the last live line; 0: none is shown */
 };
+/* Seconds of silence after which an engine has hung. */
+unsigned serve_hang_s(void);
 /* Starts both processes and restarts them until a stop request. */
 enum status serve_supervise(struct serving *s, struct error *err);
 /* On a terminal: shows the engine's facts of a line "alive", at most once a second. */

@@ -18,16 +18,28 @@ enum {
 	WAIT_MS = 200,
 	DIGITS = 17,
 	KILL_MS = 3000,
-	SILENCE_S = 10,	   /* an engine that computes reports at least once a second */
-	LOAD_S = 600,	   /* before it is ready, it may be silent for this time */
+	SILENCE_S = 10,	   /* an engine reports at least once a second, and before a longer step */
+	LOAD_S = 1800,	   /* before it is ready, it may be silent for this time */
 	RESTART_MS = 500,  /* before the first new start; doubled for each failure */
 	FAILURES_MOST = 6, /* starts in a row without being ready, after which the server gives up */
-	RESTART_MS_MOST = 30000
+	RESTART_MS_MOST = 30000,
+	GRACE_S = 2,	   /* the front end notices a hung engine first, and tells its clients */
+	FRONT_LIFE_S = 60, /* a front end that lives longer has not failed at its start */
 };
 
 static uint64_t now_ns(void)
 {
 	return clock_now_ns(clock_monotonic());
+}
+
+/* ASSAY_SERVE_HANG_S, for tests: seconds of silence after which an engine has hung. */
+unsigned serve_hang_s(void)
+{
+	const char *text = getenv("ASSAY_SERVE_HANG_S");
+	char *end;
+	unsigned long s = text ? strtoul(text, &end, 10) : 0;
+
+	return text && end != text && !*end && s >= 1 && s <= 3600 ? (unsigned)s : SILENCE_S;
 }
 
 static void on_log(struct serving *s, const json_t *line)
@@ -113,6 +125,7 @@ static enum status start_child(struct serve_child *child, const char *command, j
 {
 	const char *const argv[] = {NULL, command, NULL};
 	const struct process_spec spec = {.argv = argv, .channel = true, .shared = shared, .cpu_numa = -1};
+	struct error why = {0};
 	enum status st;
 
 	lines_release(&child->in);
@@ -122,10 +135,10 @@ static enum status start_child(struct serve_child *child, const char *command, j
 				 "a path or name in the options is not UTF-8, so it cannot be passed on");
 	st = process_start(&child->process, &spec, err);
 	child->running = !st;
-	if (!st)
-		st = lines_send(child->process.channel, line, DIGITS, NULL, err);
-	else
+	if (st)
 		json_decref(line);
+	else if (lines_send(child->process.channel, line, DIGITS, NULL, &why))
+		process_stop(&child->process, 0, KILL_MS); /* its end is noticed as any other */
 	return st;
 }
 
@@ -142,6 +155,7 @@ static enum status start_front(struct serving *s, struct error *err)
 
 	if (st)
 		return st;
+	s->front_ns = now_ns();
 	st = start_child(&s->front, "__front", serve_front_line(s), ends[1], err);
 	close(ends[1]);
 	if (s->control >= 0)
@@ -167,7 +181,8 @@ static enum status start_engine(struct serving *s, struct error *err)
 	close(ends[1]);
 	m.fd = ends[0];
 	if (!st)
-		st = supervisor_send(s->control, &m, err);
+		/* a front end that has just ended takes the engine with it (on_front_end) */
+		supervisor_send(s->control, &m, NULL);
 	close(ends[0]);
 	return st;
 }
@@ -217,8 +232,10 @@ static enum status on_engine_end(struct serving *s, struct error *err)
 	serve_record_engine_end(s, s->draining ? "drained" : how);
 	release_child(&s->engine);
 	s->engine_ready = false;
-	if (s->draining)
+	if (s->draining && !s->ready) {
+		s->restart_ns = UINT64_MAX;
 		return STATUS_OK;
+	}
 	s->failures++;
 	if (!s->ready || s->failures > FAILURES_MOST)
 		return error_set_cause(
@@ -243,7 +260,8 @@ static enum status on_front_end(struct serving *s, struct error *err)
 	release_child(&s->front);
 	if (s->draining)
 		return STATUS_OK;
-	if (!s->port)
+	s->front_failures = now_ns() - s->front_ns > FRONT_LIFE_S * 1000000000ull ? 1 : s->front_failures + 1;
+	if (!s->port || s->front_failures > FAILURES_MOST)
 		return error_set_cause(err, *child.text ? child.status : STATUS_NO_RESOURCE,
 				       *child.text ? child.cause : CAUSE_CRASHED, "%s%s",
 				       *child.text ? "" : "the front end's process ended: ", how);
@@ -258,32 +276,45 @@ static enum status on_front_end(struct serving *s, struct error *err)
 	return start_engine(s, err);
 }
 
-static void on_control(struct serving *s)
+/* Ends an engine that hangs. Its end is then noticed as any other. */
+static enum status end_engine(struct serving *s, struct error *err)
+{
+	if (process_stop(&s->engine.process, 0, KILL_MS))
+		return STATUS_OK;
+	return error_set_cause(
+		err, STATUS_NO_RESOURCE, CAUSE_STUCK,
+		"the engine hangs and does not end, even after KILL: a call of the kernel or the "
+		"driver does not return; reset the device or restart the machine");
+}
+
+static enum status on_control(struct serving *s, struct error *err)
 {
 	struct supervisor_message m;
+	enum status st = STATUS_OK;
 	bool got = true;
 
-	while (got && !supervisor_receive(s->control, &m, &got, NULL) && got) {
+	while (!st && got && !supervisor_receive(s->control, &m, &got, NULL) && got) {
 		if (m.kind == SUPERVISOR_READY)
 			s->port = m.port;
 		if (m.kind == SUPERVISOR_HANGS && m.epoch == s->epoch && s->engine.running) {
-			text_copy(s->engine.text, sizeof(s->engine.text),
-				  "it did not answer and was ended as hung");
-			process_stop(&s->engine.process, 0, KILL_MS);
+			snprintf(s->engine.text, sizeof(s->engine.text), "%.200s; it was ended as hung",
+				 *m.cause ? m.cause : "it did not answer");
+			st = end_engine(s, err);
 		}
 	}
+	return st;
 }
 
-static void end_hung(struct serving *s)
+static enum status end_hung(struct serving *s, struct error *err)
 {
 	const double silent_s = (double)(now_ns() - s->alive_ns) * 1e-9;
-	const double allowed_s = s->engine_ready ? SILENCE_S + 4 * s->expected_s : LOAD_S;
+	const double allowed_s = s->engine_ready ? serve_hang_s() + GRACE_S + s->expected_s : LOAD_S;
 
 	if (!s->engine.running || silent_s < allowed_s)
-		return;
+		return STATUS_OK;
 	snprintf(s->engine.text, sizeof(s->engine.text),
 		 "it sent no message for %.0f s and was ended as hung", silent_s);
-	process_stop(&s->engine.process, 0, KILL_MS);
+	return end_engine(s, err);
 }
 
 /* The first stop request drains, the second one ends everything. */
@@ -297,12 +328,13 @@ static bool heed_stop(struct serving *s)
 		serve_clear_live(s);
 		log_info(s->c->log, LOG_TOPIC_RUN,
 			 "stopping: finishing the running requests; press Ctrl-C again to stop at once");
-		kill(s->front.process.pid, SIGTERM);
+		if (s->front.running)
+			kill(s->front.process.pid, SIGTERM);
 	}
 	return s->draining && !s->front.running;
 }
 
-static void read_children(struct serving *s)
+static enum status read_children(struct serving *s, struct error *err)
 {
 	struct pollfd in[4] = {{.fd = s->control, .events = POLLIN},
 			       {.fd = s->front.running ? s->front.process.channel : -1, .events = POLLIN},
@@ -315,19 +347,22 @@ static void read_children(struct serving *s)
 		lines_read(&s->front.in, s->front.process.channel, take_front_line, s);
 	if (s->engine.running)
 		lines_read(&s->engine.in, s->engine.process.channel, take_engine_line, s);
-	on_control(s);
+	return on_control(s, err);
 }
 
 static enum status look(struct serving *s, struct error *err)
 {
-	enum status st = STATUS_OK;
+	enum status st = end_hung(s, err);
 
-	end_hung(s);
-	if (s->engine.running && process_poll(&s->engine.process))
+	if (!st && s->engine.running && process_poll(&s->engine.process)) {
+		lines_read(&s->engine.in, s->engine.process.channel, take_engine_line, s);
 		st = on_engine_end(s, err);
-	if (!st && s->front.running && process_poll(&s->front.process))
+	}
+	if (!st && s->front.running && process_poll(&s->front.process)) {
+		lines_read(&s->front.in, s->front.process.channel, take_front_line, s);
 		st = on_front_end(s, err);
-	if (!st && !s->engine.running && !s->draining && now_ns() >= s->restart_ns)
+	}
+	if (!st && !s->engine.running && s->front.running && now_ns() >= s->restart_ns)
 		st = start_engine(s, err);
 	if (!st && !s->shown && s->engine_ready && s->port) {
 		s->shown = true;
@@ -343,8 +378,9 @@ enum status serve_supervise(struct serving *s, struct error *err)
 	if (!st)
 		st = start_engine(s, err);
 	while (!st && !heed_stop(s)) {
-		read_children(s);
-		st = look(s, err);
+		st = read_children(s, err);
+		if (!st)
+			st = look(s, err);
 	}
 	release_child(&s->front);
 	if (s->engine.running)

@@ -1,0 +1,231 @@
+#!/bin/sh
+# assay serve with its real engine on the CPU and a tiny model: requests, bad options, and everything that can happen to the
+# three processes, the port and the disk. usage: serve.sh ASSAY
+set -u
+assay=$(realpath "$1")
+. "$(dirname "$(realpath "$0")")/tap.sh"
+command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
+command -v setsid > /dev/null || { echo "1..0 # SKIP setsid is not installed"; exit 0; }
+scratch
+server=
+trap '[ -z "$server" ] || pkill -KILL -s "$server"; rm -rf "$tmp"' EXIT
+ASSAY_SERVE_HANG_S=2
+export ASSAY_SERVE_HANG_S
+"$assay" make-model --shape tiny --seed 3 --out tiny > out 2> err || { cat err; exit 1; }
+"$assay" serve tiny --device cpu --port 0 --memory 1MB > out 2> err
+if grep -q 'built without' err; then echo "1..0 # SKIP this build has no tokenizers" && exit 0; fi
+
+# start OPTION..: the server in a session of its own, $server; it may be still loading
+start() {
+	setsid "$assay" serve tiny --port 0 --device cpu "$@" > serve.out 2> serve.err < /dev/null &
+	server=$!
+}
+# tries COMMAND..: until it succeeds, for a minute at most
+tries() { for _ in $(seq 600); do "$@" && return 0; sleep 0.1; done; return 1; }
+has_url() { grep -q '^API' serve.out; }
+is_ready() { curl -s "$url/ready" | grep -q '"ready"'; }
+# up OPTION..: the server is ready at $url
+up() {
+	start "$@"
+	tries has_url || { cat serve.err; return 1; }
+	url=$(sed -n 's/^API and chat page: //p' serve.out)
+	tries is_ready
+}
+empty() { ! pgrep -s "$server" > /dev/null; }
+# gone CODE: the server has ended with this exit code, and nothing is left of it
+gone() {
+	wait "$server"
+	code=$?
+	cat serve.err
+	tries empty || { pgrep -a -s "$server"; return 1; }
+	server=
+	[ "$code" = "$1" ]
+}
+down() { kill "$server" && gone 0; }
+front() { pgrep -P "$server" -f __front; }
+engine() { pgrep -P "$server" -f __engine; }
+# another OLD COMMAND: the process that COMMAND names is a new one
+another() { new=$("$2") && [ "$new" != "$1" ]; }
+post() {
+	path=$1 data=$2
+	shift 2
+	code=$(curl -sN -o out -w '%{http_code}' --max-time 100 "$@" "$url$path" -d "$data")
+}
+is() { post "$2" "$3" && [ "$code" = "$1" ]; } # STATUS PATH BODY
+metric() { curl -s "$url/metrics" | sed -n "s/^$1{.*} //p"; }
+metric_is() { [ "$(metric "$1")" = "$2" ]; }
+# stream TOKENS: a stream in the background, $stream, that has begun; it writes to `stream`
+stream() {
+	: > stream
+	curl -sN "$url/v1/completions" -d "{\"prompt\":\"Hello\",\"max_tokens\":$1,\"ignore_eos\":true,\"stream\":true,
+		\"stream_options\":{\"include_usage\":true}}" > stream &
+	stream=$!
+	tries grep -q '"text":"' stream
+}
+whole() { says '"completion_tokens":'"$1" stream && says '^data: \[DONE\]' stream; }
+chat='"messages":[{"role":"user","content":"Hello"}],"max_tokens":100'
+hello='{"prompt":"Hello","max_tokens":4,"ignore_eos":true,"temperature":0}'
+
+ok "no model" expect 64 serve
+ok "and its message" says 'no model given: assay serve MODEL' err
+ok "a model that is missing" expect 2 serve nowhere --device cpu --port 0
+ok "and its message" says 'nowhere: No such file or directory' err
+ok "a page of 48 tokens" expect 64 serve tiny --page-tokens 48
+ok "a certificate without a key" expect 64 serve tiny --tls-certificate x
+ok "contents without a log" expect 64 serve tiny --log-requests
+ok "a port that is too large" expect 64 serve tiny --port 99999
+ok "an unknown option" expect 64 serve tiny --nothing
+ok "no file of keys" expect 2 serve tiny --device cpu --port 0 --api-key-file none
+ok "and its message" says 'cannot read the keys in none' err
+ok "a plan" expect 0 serve tiny --plan --device cpu
+ok "with its pages" says '^pages of the KV cache  *[0-9]* of 32 tokens' out
+ok "a plan as JSON" expect 0 serve tiny --plan --json --device cpu
+ok "with its tokens" says '"tokens": [0-9]' out
+mkdir broken && cp tiny/*.json broken && head -c 100000 tiny/model.safetensors > broken/model.safetensors
+ok "a model that is cut" expect 64 serve broken --device cpu --port 0
+ok "gives the engine's message" says 'broken/model.safetensors' err
+ok "too little memory" expect 2 serve tiny --device cpu --port 0 --memory 1MB
+ok "gives the engine's message" says 'GB are available, but weights, working memory and the KV cache' err
+
+ok "it starts" up --chat-template qwen2.5 --request-log log
+ok "and prints what it loaded" says '^tiny on cpu: loaded in .* KV cache .* for [0-9]* tokens' serve.out
+ok "and a command" says "^curl $url/v1/chat/completions" serve.out
+ok "health" sh -c "curl -s $url/health | grep -q ok"
+ok "models" sh -c "curl -s $url/v1/models | grep -q '\"id\":\"tiny\"'"
+ok "the page" sh -c "curl -s $url/ | grep -q '<title>'"
+ok "chat" is 200 /v1/chat/completions "{$chat}"
+ok "its usage" says '"usage":{"prompt_tokens":[0-9]*,"completion_tokens":[0-9]*,"total_tokens"' out
+ok "n" is 200 /v1/chat/completions "{$chat,\"n\":2,\"seed\":7}"
+ok "gives two" says '"index":1' out
+ok "a completion" is 200 /v1/completions "$hello"
+ok "of its length" says '"finish_reason":"length".*"completion_tokens":4' out
+cp out first
+is 200 /v1/completions "$hello"
+ok "is the same again" [ "$(sed 's/.*"text"/"text"/' out)" = "$(sed 's/.*"text"/"text"/' first)" ]
+long=$(head -c 200 /dev/zero | tr '\0' a)
+is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
+is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
+ok "equal beginnings are cached" says '"prompt_tokens_details":{"cached_tokens":192}' out
+ok "with another salt they are not" is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1,\"cache_salt\":\"x\"}"
+ok "cached" says '"prompt_tokens_details":{"cached_tokens":0}' out
+ok "a stream" is 200 /v1/completions '{"prompt":"Hello","max_tokens":5,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true}}'
+ok "with usage" says '"choices":\[\],"usage":{"prompt_tokens":5,"completion_tokens":5' out
+ok "and an end" says '^data: \[DONE\]' out
+letter='"logit_bias":{"98":100,"99":100},"temperature":1,"seed":1,"max_tokens":200,"ignore_eos":true'
+ok "text of two ids" is 200 /v1/completions "{\"prompt\":\"Hello\",$letter}"
+text=$(sed 's/.*"text":"\([^"]*\)".*/\1/' out)
+stop=$(printf %s "$text" | cut -c 20-29)
+ok "a stop string" is 200 /v1/completions "{\"prompt\":\"Hello\",$letter,\"stop\":\"$stop\"}"
+ok "cuts the text" [ "$(sed 's/.*"text":"\([^"]*\)".*/\1/' out)" = "${text%%"$stop"*}" ]
+ok "with its reason" says '"finish_reason":"stop"' out
+ok "echo with log probabilities" is 200 /v1/completions '{"prompt":"Hello","max_tokens":0,"echo":true,"logprobs":2,"temperature":0}'
+scores=$(sed 's/.*"token_logprobs":\[\([^]]*\)\].*/\1/' out)
+ok "of each token but the first" sh -c "echo '$scores' | grep -qx 'null\(,-[0-9.]*\)\{4\}'"
+ok "and with a token more" is 200 /v1/completions '{"prompt":"Hello","max_tokens":1,"echo":true,"logprobs":2,"temperature":0}'
+ok "the same ones" says "\"token_logprobs\":\[$scores,-" out
+ok "a JSON schema" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",
+	\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[\"x\",\"y\"]}},\"required\":[\"a\"],\"additionalProperties\":false}}}}"
+ok "is followed to its end" says '"content":"[ \\nrtu09]*{[ \\nrtu09]*\\"a\\"[ \\nrtu09]*:[ \\nrtu09]*\\"[xy]\\"[ \\nrtu09]*}[ \\nrtu09]*".*"finish_reason":"stop"' out
+ok "a schema that is none" is 400 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",
+	\"schema\":{\"type\":\"nothing\"}}}}"
+ok "required tools" is 200 /v1/chat/completions "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":200,\"parallel_tool_calls\":false,\"tool_choice\":\"required\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\",
+	\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"enum\":[\"Bern\",\"Genf\"]}},\"required\":[\"city\"],\"additionalProperties\":false}}}]}"
+ok "are called" says '"tool_calls":\[{"id":"call_[^"]*","type":"function","function":{"name":"weather","arguments":"{[^}]*\(Bern\|Genf\)[^}]*}"}}\]' out
+ok "and the reason" says '"finish_reason":"tool_calls"' out
+ok "too long for the context" is 400 /v1/completions '{"prompt":"Hello","max_tokens":60000}'
+ok "has OpenAI's code" says '"code":"context_length_exceeded"' out
+ok "a second server on the port" expect 2 serve tiny --device cpu --port "${url##*:}"
+ok "names it" says "port ${url##*:} of 127.0.0.1 is in use by another program; choose one with --port" err
+ok "a client that leaves" stream 30000
+ok "is counted as running" metric_is assay_requests_running 1
+kill "$stream"
+ok "ends in the engine" tries metric_is assay_requests_running 0
+ok "and is logged" tries says '"end":"left"' log
+ok "the log has lengths" says '"endpoint":"/v1/completions","status":200,"end":"sent","body_bytes":[0-9]*,.*"tokens":4,' log
+ok "TERM ends it, and nothing is left" down
+
+ok "limits" up --max-queue 2 --max-body 1000 --max-sequences 1 --no-prefix-cache
+ok "a body that is too large" is 413 /v1/completions "{\"prompt\":\"$(head -c 2000 /dev/zero | tr '\0' a)\"}"
+ok "more than the queue holds" is 429 /v1/completions '{"prompt":"a","max_tokens":1,"n":3}'
+ok "fewer" is 200 /v1/completions '{"prompt":"a","max_tokens":1,"n":2}'
+is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
+is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
+ok "nothing is cached" says '"cached_tokens":0' out
+ok "a stream that is killed" stream 30000
+curl -s -o whole.out -w '%{http_code}' --max-time 100 "$url/v1/completions" -d "$hello" > whole.code &
+whole=$!
+tries metric_is assay_requests_waiting 1
+before=$(engine)
+kill -KILL "$before"
+wait "$stream"
+ok "ends with the cause" says '{"error":{"message":"the engine was lost while it ran this request: .*"code":"engine_lost"' stream
+wait "$whole"
+ok "a request that waited is tried again" [ "$(cat whole.code)" = 200 ]
+ok "and the engine is another" another "$before" engine
+ok "the supervisor says why" says 'the engine ended: signal 9 (Killed); it starts again in 0.5 s' serve.err
+# without a supervisor no engine comes back, so the answer is certain
+kill -STOP "$server"
+kill -KILL "$(engine)"
+unavailable() { is 503 /v1/completions "$hello"; }
+ok "an engine that is killed while idle is 503" tries unavailable
+ok "with the cause" says 'the engine process ended.*"code":"engine_unavailable"' out
+ok "it is not ready" sh -c "curl -s -o /dev/null -w '%{http_code}' $url/ready | grep -q 503"
+ok "but alive" sh -c "curl -s $url/health | grep -q ok"
+kill -CONT "$server"
+ok "and it comes back" tries is_ready
+ok "and answers" is 200 /v1/completions "$hello"
+before=$(engine)
+ok "a stream whose engine stops" stream 30000
+kill -STOP "$before"
+wait "$stream"
+ok "ends with the cause" says 'the engine has not answered for [0-9.]* s.*"code":"engine_lost"' stream
+ok "the engine is replaced" tries another "$before" engine
+ok "and ready" tries is_ready
+before=$(engine)
+kill -STOP "$before"
+ok "an idle engine that stops is replaced too" tries another "$before" engine
+ok "and ready" tries is_ready
+engine_before=$(engine)
+before=$(front)
+kill -KILL "$before"
+ok "a front end that is killed is replaced" tries another "$before" front
+ok "with its engine" tries another "$engine_before" engine
+ok "at the same port" tries is_ready
+ok "and answers" is 200 /v1/completions "$hello"
+ok "nothing is left" down
+
+ok "a server to drain" up
+ok "has a stream" stream 1000
+kill "$server"
+ok "TERM lets it end" gone 0
+wait "$stream"
+ok "as a whole" whole 1000
+ok "a server to end at once" up
+ok "has a stream" stream 32000
+kill -INT "$server"
+tries says 'stopping: finishing' serve.err
+kill -INT "$server"
+ok "a second signal ends it" gone 0
+wait "$stream"
+ok "in mid-stream" sh -c "! grep -q DONE stream"
+ok "a server that drains" up
+ok "has a stream" stream 6000
+kill -TERM "$server"
+tries says 'stopping: finishing' serve.err
+kill -KILL "$(engine)"
+ok "ends also if its engine dies" gone 0
+wait "$stream"
+ok "and the stream says so" says '"code":"engine_lost"' stream
+ok "a supervisor" up
+kill -KILL "$server"
+ok "takes both with it" gone 137
+start
+tries engine > /dev/null
+kill -TERM "$server"
+ok "TERM while it loads" gone 0
+
+ok "a full disk" up --request-log /dev/full
+ok "loses the log only" is 200 /v1/completions "$hello"
+ok "and says so" says 'cannot write the request log: No space left on device' serve.err
+ok "nothing is left" down
+finish

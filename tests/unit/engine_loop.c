@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine behind a socket, as a front end sees it. */
+#include "engine_bed.h"
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "engine/engine_loop.h"
+#include "engine/frame/frame.h"
+
+enum { EPOCH = 5, TEXT = 20 };
+static const int32_t text[TEXT] = {7, 23, 16, 36, 5, 30, 21, 13, 37, 2, 9, 11, 20, 8, 3, 1, 22, 14, 29, 31};
+
+struct peer {
+	struct engine_loop loop;
+	struct frame_link *link;
+	pthread_t thread;
+	enum status ended;
+	struct error error;
+	struct heard h[FEW];
+	bool ready;
+	int beats, long_beats;		/* heartbeats; those that predict a time */
+	volatile int calls, long_calls; /* of alive() */
+	char path[512];
+};
+
+static void alive(void *arg, double expected_s)
+{
+	struct peer *p = arg;
+
+	p->calls++;
+	p->long_calls += expected_s > 0;
+}
+
+static void *run(void *arg)
+{
+	struct peer *p = arg;
+
+	p->ended = engine_loop(&p->loop, &p->error);
+	return NULL;
+}
+
+static void peer_open(struct peer *p, double long_step_s)
+{
+	struct engine_options o;
+	struct error err = {0};
+	int ends[2];
+
+	*p = (struct peer){0};
+	o = bed_options(p->path, "llama");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	p->loop = (struct engine_loop){.engine = bed_engine(&o),
+				       .fd = ends[1],
+				       .epoch = EPOCH,
+				       .alive = alive,
+				       .arg = p,
+				       .long_step_s = long_step_s};
+	must(frame_link_create(&p->link, ends[0], EPOCH, 0, &err), &err);
+	assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
+}
+
+static void take(struct peer *p, const struct frame_message *m)
+{
+	switch (m->kind) {
+	case FRAME_READY:
+		p->ready = true;
+		assert_int_equal(m->ready.vocab, BED_VOCAB);
+		break;
+	case FRAME_HEARTBEAT:
+		p->beats++;
+		p->long_beats += m->heartbeat.expected_ns > 0;
+		break;
+	case FRAME_STEP:
+		for (size_t i = 0; i < m->step.count; i++)
+			bed_hear(&p->h[m->step.events[i].id - 1], &m->step.events[i]);
+		break;
+	default:
+		fail_msg("a frame of kind %d", (int)m->kind);
+	}
+}
+
+/* Receives for a while. False: the engine has closed the socket. */
+static bool receive(struct peer *p)
+{
+	struct pollfd in = {.fd = frame_link_fd(p->link), .events = POLLIN};
+	struct frame_message m;
+	struct error err = {0};
+	bool got = true;
+
+	poll(&in, 1, 100);
+	while (got) {
+		enum status st = frame_receive(p->link, &m, &got, &err);
+
+		if (st == STATUS_UNAVAILABLE)
+			return false;
+		must(st, &err);
+		if (got)
+			take(p, &m);
+	}
+	return true;
+}
+
+static void send_request(struct peer *p, uint64_t id, int64_t tokens)
+{
+	const struct engine_request r = bed_request(id, text, TEXT, tokens);
+	struct error err = {0};
+
+	must(frame_send_request(p->link, &r, &err), &err);
+}
+
+static void await_end(struct peer *p, uint64_t id)
+{
+	while (!p->h[id - 1].ends)
+		assert_true(receive(p));
+}
+
+static void peer_close(struct peer *p, enum status ended)
+{
+	frame_link_destroy(&p->link);
+	pthread_join(p->thread, NULL);
+	if (p->ended != ended)
+		fail_msg("%s: %s", status_name(p->ended), p->error.text);
+	engine_destroy(&p->loop.engine);
+}
+
+static void test_loop__answers_cancels_and_drains(void **state)
+{
+	struct error err = {0};
+	struct peer p;
+
+	(void)state;
+	peer_open(&p, 0);
+	send_request(&p, 1, 6);
+	send_request(&p, 2, 90);
+	must(frame_send_cancel(p.link, 2, &err), &err);
+	await_end(&p, 1);
+	await_end(&p, 2);
+	assert_true(p.ready);
+	assert_int_equal(p.h[0].last.end, ENGINE_END_LENGTH);
+	assert_int_equal(p.h[0].tokens, 6);
+	send_request(&p, 3, 90);
+	must(frame_send_drain(p.link, &err), &err);
+	send_request(&p, 4, 1); /* after the drain: refused, if the engine still reads it */
+	while (receive(&p))
+		;
+	assert_int_equal(p.h[2].last.end, ENGINE_END_LENGTH);
+	if (p.h[3].ends) {
+		assert_int_equal(p.h[3].last.end, ENGINE_END_REFUSED);
+		assert_string_equal(p.h[3].last.text, "the server is shutting down");
+	}
+	assert_int_equal(p.long_beats + p.long_calls, 0);
+	peer_close(&p, STATUS_OK);
+}
+
+/* Every step is long here: each is announced before it begins, to both processes. */
+static void test_loop__long_steps_are_announced(void **state)
+{
+	struct peer p;
+
+	(void)state;
+	peer_open(&p, 1e-12);
+	send_request(&p, 1, 10);
+	await_end(&p, 1);
+	assert_true(p.long_beats >= 10);
+	peer_close(&p, STATUS_OK);
+	assert_true(p.long_calls >= 10);
+}
+
+static void test_loop__an_idle_engine_has_a_heartbeat(void **state)
+{
+	struct peer p;
+
+	(void)state;
+	peer_open(&p, 0);
+	while (p.beats < 2)
+		assert_true(receive(&p));
+	assert_int_equal(p.long_beats, 0);
+	peer_close(&p, STATUS_OK);
+	assert_true(p.calls >= 2);
+}
+
+static void test_loop__a_front_end_that_is_gone_ends_it(void **state)
+{
+	struct peer p;
+
+	(void)state;
+	peer_open(&p, 0);
+	send_request(&p, 1, 90);
+	while (!p.h[0].tokens)
+		assert_true(receive(&p));
+	peer_close(&p, STATUS_OK);
+}
+
+static void test_loop__a_wrong_frame_ends_it(void **state)
+{
+	static const struct frame_heartbeat wrong = {.step = 1};
+	struct error err = {0};
+	struct peer p;
+
+	(void)state;
+	peer_open(&p, 0);
+	must(frame_send_heartbeat(p.link, &wrong, &err), &err);
+	while (receive(&p))
+		;
+	peer_close(&p, STATUS_BAD_INPUT);
+	if (!strstr(p.error.text, "the front end sent a frame of kind"))
+		fail_msg("%s", p.error.text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_loop__answers_cancels_and_drains),
+		cmocka_unit_test(test_loop__long_steps_are_announced),
+		cmocka_unit_test(test_loop__an_idle_engine_has_a_heartbeat),
+		cmocka_unit_test(test_loop__a_front_end_that_is_gone_ends_it),
+		cmocka_unit_test(test_loop__a_wrong_frame_ends_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
