@@ -12,7 +12,9 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, model, .name = "model", .positional = true, .shown = "MODEL",
 		.help = "the model: a folder with config.json and safetensors, or a GGUF file"),
 	OPT_ROW(struct serve_opts, adapter, .name = "adapter", .also = "lora lora-path peft lora-modules",
-		.shown = "DIR", .help = "folder with a LoRA adapter in PEFT format; it is merged at load"),
+		.shown = "DIR",
+		.help = "folder with a LoRA adapter in PEFT format, which is merged at load; or up to 16 as NAME=DIR,NAME=DIR, "
+			"which requests choose by their model's name"),
 	OPT_ROW(struct serve_opts, any_base, .name = "any-base",
 		.help = "accept an adapter that was trained on other base weights"),
 	OPT_ROW(struct serve_opts, name, .name = "served-model-name", .also = "alias model-name",
@@ -73,6 +75,16 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, json, .name = "json", .help = "with --plan: print the plan as JSON"),
 };
 
+static enum status check_adapters(const struct serve_opts *o, struct error *err)
+{
+	struct serve_opts copy = *o;
+	enum status st = serve_opts_adapters(&copy, err);
+
+	if (!st)
+		serve_adapters_release(&copy.adapters);
+	return st;
+}
+
 static enum status check(const void *opts_, struct error *err)
 {
 	const struct serve_opts *o = opts_;
@@ -91,18 +103,22 @@ static enum status check(const void *opts_, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "--json needs --plan");
 	if (o->log_requests && !o->request_log)
 		return error_set(err, STATUS_BAD_INPUT, "--log-requests needs --request-log");
-	return STATUS_OK;
+	return check_adapters(o, err);
 }
 
 static int run(const struct command_context *c, const void *opts_)
 {
-	struct serving s = {.c = c, .o = opts_, .control = -1};
+	struct serve_opts o = *(const struct serve_opts *)opts_;
+	struct serving s = {.c = c, .o = &o, .control = -1};
 	struct error err = {0};
 	enum status st = single_process_check("serve", &err);
 
 	if (!st)
+		st = serve_opts_adapters(&o, &err);
+	if (!st)
 		st = s.o->plan ? serve_show_plan(s.o, &err) : serve_supervise(&s, &err);
 	json_decref(s.ready);
+	serve_adapters_release(&o.adapters);
 	return st ? judged_complain(c, &err) : EXIT_PASS;
 }
 

@@ -227,7 +227,8 @@ static enum status run_layer(const struct paged_step *s, const struct layer *l,
 			     const struct paged_layer *cache, const struct step_matrices *m,
 			     struct error *err)
 {
-	const struct linear_run run = {.back = s->back};
+	const struct linear_run run = {
+		.back = s->back, .owner = s->rows.adapter, .base = s->model->owners > 1 && !s->rows.adapted};
 	const struct mat none = {0};
 	enum status st = norm(s, &l->norm1, m->x, m->n, m->rstd, err);
 
@@ -281,7 +282,9 @@ static uint64_t key_of(const struct paged_step *s, const struct paged_rows *rows
 			     rows->sequences <= rows->rows &&
 			     rows->begin[rows->sequences] == (int32_t)rows->sequences;
 
-	return repeats ? 1 | (uint64_t)rows->rows << 8 : 0;
+	const uint64_t adapted = s->model->owners > 1 && rows->adapted;
+
+	return repeats ? 1 | adapted << 1 | (uint64_t)rows->rows << 8 : 0;
 }
 
 static enum status check(const struct paged_step *s, const struct paged_rows *r, struct error *err)

@@ -221,6 +221,8 @@ static enum status open_all(struct inference *i, const struct inference_options 
 		st = peft_open(&i->peft, o->adapter, &i->weights.shape, err);
 	if (!st && o->adapter)
 		st = peft_check_base(&i->peft, &i->weights, o->any_base, o->log, err);
+	if (!st && i->peft.config.dora)
+		st = error_set(err, STATUS_UNSUPPORTED, "%s: use_dora is not supported here", o->adapter);
 	if (!st)
 		st = open_device(i, o, err);
 	if (!st)
