@@ -7,7 +7,8 @@
 #include <string.h>
 #include "core/error.h"
 
-enum { PATTERNS_MOST = 8192, KEY_MOST = 256, EXPRESSION = 6 * KEY_MOST + 16 };
+/* glibc copies what is before each "+", so nested ones double the memory. */
+enum { PATTERNS_MOST = 8192, KEY_MOST = 256, PLUS_MOST = 8, EXPRESSION = 6 * KEY_MOST + 16 };
 
 struct peft_pattern {
 	regex_t expression;
@@ -24,13 +25,16 @@ static bool translate(const char *key, char out[EXPRESSION])
 {
 	bool set = false;
 	size_t n = 0;
+	int plus = 0;
 
 	n += (size_t)snprintf(out, EXPRESSION, "^(.*\\.)?(");
 	for (const char *c = key; *c; c++) {
 		if (*c == '[' && set)
 			return false; /* POSIX has classes in brackets */
 		set = *c == '[' || (set && *c != ']');
-		if (*c == '{' || !isprint((unsigned char)*c) || (*c == '(' && c[1] == '?'))
+		plus += *c == '+';
+		if (plus > PLUS_MOST || *c == '{' || !isprint((unsigned char)*c) ||
+		    (*c == '(' && c[1] == '?'))
 			return false;
 		if (*c != '\\') {
 			out[n++] = *c;
