@@ -11,12 +11,23 @@
 
 enum { RANK_UNIT = 8 }; /* 16 bytes of BF16 */
 
+/* Whether an adapter before this one was trained on the same weights: their fingerprint reads all of them. */
+static bool is_checked(const struct adapters *a, int32_t i)
+{
+	const char *sum = a->peft[i].config.base_sum;
+
+	for (int32_t k = 0; *sum && k < i; k++)
+		if (!strcmp(a->peft[k].config.base_sum, sum))
+			return true;
+	return false;
+}
+
 static enum status open_one(struct adapters *a, const struct adapters_options *o, int32_t i,
 			    const struct weights *w, struct error *err)
 {
 	enum status st = peft_open(&a->peft[i], o->dir[i], &w->shape, err);
 
-	if (!st)
+	if (!st && !is_checked(a, i))
 		st = peft_check_base(&a->peft[i], w, o->any_base, o->log, err);
 	if (!st && a->count > 1 && a->peft[i].config.save)
 		st = error_set(
