@@ -179,7 +179,7 @@ static void test_adapters__one_gives_peft_s_logits_merged_and_unmerged(void **st
 	}
 }
 
-/* Elements with a factor of 2^-11: the largest number of the base model is 71 of them. */
+/* Blocks with a factor of 2^-11. The largest number of the base model is 71 times this factor. */
 static void put_q8(uint8_t *out, const float *x, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {

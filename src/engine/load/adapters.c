@@ -33,7 +33,7 @@ static enum status open_one(struct adapters *a, const struct adapters_options *o
 		st = error_set(
 			err, STATUS_UNSUPPORTED,
 			"%s: it has an embedding or head of its own (modules_to_save); several adapters "
-			"share those of the base model; serve it alone, or without these modules",
+			"share those of the base model, so serve this one alone",
 			o->dir[i]);
 	return st;
 }

@@ -22,7 +22,7 @@ struct adapters {
 };
 
 struct adapters_options {
-	const char *const *dir; /* PEFT folders; the first NULL ends them; room for ADAPTERS_MOST */
+	const char *const *dir; /* PEFT folders, at most ADAPTERS_MOST; the first NULL ends them */
 	bool merge;		/* one adapter is added to the weights where that is possible */
 	bool any_base;
 	const struct log *log;

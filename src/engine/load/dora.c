@@ -79,7 +79,7 @@ static enum status put_rows(struct dora *d, struct backend *back, const struct m
 	return back->ops->put(back, mat_rows(to, d->row, d->count), d->packed, err);
 }
 
-/* Applies an adapter to all rows of a weight. `to`: where the merged rows go; NULL: only ratios are wanted.
+/* Applies an adapter to all rows of a weight. `to` gets the merged rows; with NULL, only ratios are computed.
  */
 static enum status apply(struct dora *d, const struct peft *p, const char *name, struct backend *back,
 			 const struct mat *to, struct error *err)
