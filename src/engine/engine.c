@@ -197,6 +197,12 @@ static struct engine_request salted(struct engine *e, const struct engine_reques
 	return own;
 }
 
+/* What tells the KV caches of adapters apart: adapters are loaded once, so their numbers do. */
+static uint64_t adapter_load(const struct engine *e, const struct engine_request *r)
+{
+	return e->loaded.adapters.count > 1 && r->adapter >= 0 ? (uint64_t)r->adapter + 1 : 0;
+}
+
 /* Hands a request to the scheduler. Takes the grammar's state. */
 static enum status submit(struct engine *e, const struct engine_request *r, struct grammar_state *grammar,
 			  struct error *err)
@@ -208,7 +214,7 @@ static enum status submit(struct engine *e, const struct engine_request *r, stru
 	enum status st = running_set(&run, r, err);
 
 	run.grammar = grammar;
-	if (!st && schedule_submit(e->schedule, &own, 0, now_ns(), &number, &why)) {
+	if (!st && schedule_submit(e->schedule, &own, adapter_load(e, &own), now_ns(), &number, &why)) {
 		running_release(&run);
 		return refuse(e, r, &why, err);
 	}
@@ -223,9 +229,12 @@ static enum status submit(struct engine *e, const struct engine_request *r, stru
 
 enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err)
 {
+	const struct request_limits limits = {.vocab = e->loaded.weights.shape.vocab,
+					      .adapters = e->loaded.adapters.count,
+					      .penalties = e->options.load.penalties};
 	struct error why = {0};
 
-	if (request_check(r, e->loaded.weights.shape.vocab, e->options.load.penalties, &why))
+	if (request_check(r, &limits, &why))
 		return refuse(e, r, &why, err);
 	if (!r->grammar)
 		return submit(e, r, NULL, err);
@@ -301,6 +310,7 @@ static enum status add_entry(struct engine *e, const struct schedule_entry *entr
 				       .rows = entry->rows,
 				       .outputs = schedule_outputs(entry),
 				       .place = (int32_t)entry->place,
+				       .adapter = e->running[entry->number].adapter,
 				       .page = entry->pages};
 	enum status st = set_history(e, entry, err);
 
@@ -330,6 +340,8 @@ static enum status enqueue_forward(struct engine *e, const struct schedule_plan 
 		return st;
 	rows = row_lists_end(e->rows, padded(e, row_lists_rows(e->rows), most->rows),
 			     padded(e, row_lists_outputs(e->rows), most->outputs));
+	/* without adapters, a GPU's GEMMs may round differently */
+	rows.adapted |= e->options.load.deterministic;
 	return paged_step_forward(e->loaded.step, &rows, err);
 }
 

@@ -12,6 +12,7 @@ enum status running_set(struct running *run, const struct engine_request *r, str
 		.prompt = (int64_t)r->prompt_count,
 		.min_tokens = r->min_tokens,
 		.max_tokens = r->max_tokens,
+		.adapter = r->adapter,
 		.logprobs = r->logprobs,
 		.prompt_logprobs = r->prompt_logprobs,
 		.stops = r->stops,
@@ -93,7 +94,8 @@ static enum status check_sampling(const struct engine_sampling *s, struct error 
 	return STATUS_OK;
 }
 
-enum status request_check(const struct engine_request *r, int64_t vocab, bool penalties, struct error *err)
+enum status request_check(const struct engine_request *r, const struct request_limits *limits,
+			  struct error *err)
 {
 	struct running probe = {.sampling = r->sampling};
 	enum status st;
@@ -112,10 +114,13 @@ enum status request_check(const struct engine_request *r, int64_t vocab, bool pe
 			err, STATUS_BAD_INPUT,
 			"%d alternatives with log probabilities are asked for; at most %d are supported",
 			r->logprobs > r->prompt_logprobs ? r->logprobs : r->prompt_logprobs, ENGINE_TOP_MOST);
-	st = check_ids(r, vocab, err);
+	if (r->adapter >= limits->adapters)
+		return error_set(err, STATUS_BAD_INPUT, "adapter %d is asked for, but %d are loaded",
+				 r->adapter, limits->adapters);
+	st = check_ids(r, limits->vocab, err);
 	if (!st)
 		st = check_sampling(&r->sampling, err);
-	if (!st && running_counts(&probe) && !penalties)
+	if (!st && running_counts(&probe) && !limits->penalties)
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "this engine was started without memory for penalties of tokens");
 	return st;

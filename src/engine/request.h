@@ -10,6 +10,7 @@ struct running {
 	uint64_t id;
 	struct engine_sampling sampling;
 	int64_t prompt, min_tokens, max_tokens;
+	int32_t adapter;
 	int32_t logprobs, prompt_logprobs;
 	int32_t *stop; /* owned */
 	size_t stops;
@@ -24,6 +25,12 @@ void running_release(struct running *run); /* no effect on zeros */
 bool running_stops(const struct running *run, int32_t id);
 /* Whether the token has penalties that need counts. */
 bool running_counts(const struct running *run);
+struct request_limits {
+	int64_t vocab;
+	int32_t adapters;
+	bool penalties;
+};
 /* Checks the fields that the scheduler does not look at. BAD_INPUT names the field. */
-enum status request_check(const struct engine_request *r, int64_t vocab, bool penalties, struct error *err);
+enum status request_check(const struct engine_request *r, const struct request_limits *limits,
+			  struct error *err);
 #endif

@@ -82,6 +82,7 @@ static void lay_out(struct model *m)
 			if (!(m->lora.targets >> target & 1))
 				continue;
 			l->rank = m->lora.rank;
+			l->owner_rank = m->owners > 1 ? m->lora.rank / m->owners : 0;
 			l->lora_scale = (float)peft_scale(&m->lora);
 			l->adapter[l->adapters++] =
 				(struct adapter){.target = target, .out = at.out, .out_begin = at.out_begin};
@@ -103,6 +104,13 @@ static enum status check_options(const struct shape *s, const struct model_optio
 	if (o->lora && o->lora->targets && o->lora->rank < 1)
 		return error_set(err, STATUS_BAD_INPUT, "lora: r is %lld; it must be 1 or more",
 				 (long long)o->lora->rank);
+	if (o->lora && (o->owners > 1 || o->lora->dora) && !o->inference)
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"training supports one adapter without use_dora; several and DoRA are supported for inference");
+	if (o->owners > 1 && (!o->lora || o->lora->rank % o->owners || o->lora->save))
+		return error_set(err, STATUS_BUG, "%d adapters share a rank of %lld", o->owners,
+				 (long long)(o->lora ? o->lora->rank : 0));
 	if (o->lora && !(o->lora->dropout >= 0 && o->lora->dropout < 1))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "lora: dropout is %g; it must be at least 0 and below 1", o->lora->dropout);
@@ -129,6 +137,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->e4m3 = options->e4m3;
 	m->separate = options->separate;
 	m->positions = options->positions;
+	m->owners = options->owners > 1 ? options->owners : 1;
 	m->blocks = options->blocks;
 	if (options->lora)
 		m->lora = *options->lora;

@@ -20,6 +20,9 @@ struct model_options {
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
 	const struct weights *blocks;
+	/* For inference: lora is made of this number of adapters, each of rank lora->rank / owners. 0 and 1:
+	 * one adapter. */
+	int32_t owners;
 	/* For inference on a GPU with few_rows: matrices of the layers are E4M3 with one factor per row. */
 	bool e4m3;
 };
@@ -31,6 +34,7 @@ struct model {
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
 	int64_t positions;
+	int32_t owners; /* adapters in `lora`; at least 1 */
 	const struct weights *blocks;
 	struct weight embed, norm, head; /* head.w is embed.w if it is tied and not trained separately */
 	struct layer *layer;		 /* [shape.layers] */

@@ -9,6 +9,8 @@ if ! python3 -c 'import torch, transformers, peft, safetensors' 2> /dev/null; th
 fi
 scratch
 ok "transformers and PEFT agree with make-model and merge" python3 -W ignore "$root/tests/oracles/model_files.py" "$assay" peers
+ok "PEFT gives the logits of adapters with patterns, DoRA and whole modules that assay merges" \
+	python3 -W ignore "$root/tests/oracles/peft_adapters.py" "$assay" adapters
 ok "PEFT gives the logits of a trained adapter that assay gives" \
 	python3 -W ignore "$root/tests/oracles/model_adapter.py" "$assay" trained
 finish

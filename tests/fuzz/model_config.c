@@ -6,6 +6,7 @@
 
 #include "model/shape/tensor_names.h"
 #include "model/files/peft/names.h"
+#include "model/files/peft/pattern.h"
 
 static void check_shape(const json_t *j)
 {
@@ -25,6 +26,22 @@ static void check_shape(const json_t *j)
 	json_decref(again);
 }
 
+static void check_patterns(const json_t *j, const char *key)
+{
+	struct error err = {0};
+	const struct json_keys r = {j, "input", &err};
+	struct peft_patterns *p = NULL;
+	double value;
+
+	if (peft_patterns_read(&p, &r, key)) {
+		FUZZ_CHECK(!p && !strncmp(err.text, "input: ", 7));
+		return;
+	}
+	value = peft_patterns_find(p, "model.layers.0.self_attn.q_proj", 7);
+	FUZZ_CHECK(value > 0 && value <= 1e9);
+	peft_patterns_free(&p);
+}
+
 static void check_peft(const json_t *j)
 {
 	struct error err = {0};
@@ -35,6 +52,8 @@ static void check_peft(const json_t *j)
 		FUZZ_CHECK(!strncmp(err.text, "input: ", 7));
 		return;
 	}
+	check_patterns(j, "rank_pattern");
+	check_patterns(j, "alpha_pattern");
 	FUZZ_CHECK(c.rank >= 1 && isfinite(peft_scale(&c)) && peft_scale(&c) > 0 && c.dropout < 1);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small kernels of a step against their references. RoPE: A has norms, B an E4M3 cache; cols = heads + 256
- * kv_heads + 65536 (head_dim / 16). */
+/* The small kernels of a step against their references. RoPE: A has norms, B an E4M3 cache; cols = heads +
+ * 256 kv_heads + 65536 (head_dim / 16). */
 #include "cases_step.h"
 #include "kernel/step/rows.h"
 
@@ -8,14 +8,19 @@
 #define EMBED(member) offsetof(struct step_embed_args, member)
 #define NORM(member) offsetof(struct step_norm_args, member)
 #define SWIGLU(member) offsetof(struct step_swiglu_args, member)
+#define MASK(member) offsetof(struct step_mask_args, member)
+#define SCALE(member) offsetof(struct step_scale_args, member)
 #define ROPE(member) offsetof(struct step_rope_args, member)
 
-enum { VOCAB = 211, PLACES = 5 };
+enum { VOCAB = 211, PLACES = 5, ADAPTERS = 3 };
 
 static int32_t token(const struct train_build *b, int64_t i)
 {
 	(void)b;
-	return (int32_t)(i % 3 == 1 ? -1 - i % PLACES : i == 6 ? VOCAB : i == 9 ? -1 - PLACES : i * 31 % VOCAB);
+	return (int32_t)(i % 3 == 1 ? -1 - i % PLACES
+			 : i == 6   ? VOCAB
+			 : i == 9   ? -1 - PLACES
+				    : i * 31 % VOCAB);
 }
 
 static int32_t last(const struct train_build *b, int64_t i)
@@ -135,11 +140,12 @@ static void rope_lists(struct train_build *b, int64_t dim)
 	o = train_operand(b, "slot", ROPE(slot), NUMBER_I32, b->rows, 1, USE_IN);
 	o->number = slot;
 	o->ld = 1;
-	o = train_operand(b, "cos_sin", ROPE(cos_sin), NUMBER_F32, b->rows < 200 ? b->rows : 200, dim, USE_IN);
+	o = train_operand(b, "cos_sin", ROPE(cos_sin), NUMBER_F32, b->rows < 200 ? b->rows : 200, dim,
+			  USE_IN);
 	train_number(b, ROPE(ld_cos_sin), o->ld);
 	for (int i = 0; i < 2 && b->flags & TRAIN_A; i++) {
-		o = train_operand(b, i ? "k_norm" : "q_norm", i ? ROPE(k_norm) : ROPE(q_norm), NUMBER_BF16, 1, dim,
-				  USE_IN);
+		o = train_operand(b, i ? "k_norm" : "q_norm", i ? ROPE(k_norm) : ROPE(q_norm), NUMBER_BF16, 1,
+				  dim, USE_IN);
 		o->centre = 1;
 		o->width = 0.5;
 	}
@@ -153,7 +159,8 @@ static void rope_cache(struct train_build *b, const struct step_rope_args *a)
 		train_operand(b, "kv", ROPE(kv), narrow ? NUMBER_BYTE : NUMBER_BF16, slots, width, USE_ADDED);
 
 	train_number(b, ROPE(ld_kv), o->ld);
-	o->tolerance = b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-6} : (struct tolerance){0x1p-7, 1e-5};
+	o->tolerance =
+		b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-6} : (struct tolerance){0x1p-7, 1e-5};
 	if (!narrow)
 		return;
 	o->tolerance = (struct tolerance){0, 0.02}; /* a code beside the reference's: 1 of about 80 */
@@ -177,16 +184,75 @@ static void rope(struct train_build *b)
 	o = train_operand(b, "qkv", ROPE(qkv), NUMBER_BF16, b->rows,
 			  (int64_t)(a.heads + 2 * a.kv_heads) * a.head_dim, USE_ADDED);
 	train_number(b, ROPE(ld_qkv), o->ld);
-	o->tolerance = b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-6} : (struct tolerance){0x1p-7, 1e-5};
+	o->tolerance =
+		b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-6} : (struct tolerance){0x1p-7, 1e-5};
 	rope_lists(b, a.head_dim);
 	rope_cache(b, &a);
 	b->grid[0] = step_rope_blocks((uint64_t)b->rows, a.heads, a.kv_heads, a.head_dim);
 	b->threads = STEP_ROPE_THREADS;
 }
 
+static int32_t adapter(const struct train_build *b, int64_t i)
+{
+	(void)b;
+	return (int32_t)(i % (ADAPTERS + 1)) - 1;
+}
+
+/* Columns: 2 targets of ADAPTERS adapters. */
+static void mask(struct train_build *b)
+{
+	const struct step_mask_args a = {.rows = (uint32_t)b->rows,
+					 .cols = (uint32_t)b->cols,
+					 .period = (uint32_t)b->cols / 2,
+					 .rank = (uint32_t)b->cols / 2 / ADAPTERS};
+	struct operand *o;
+
+	b->file = "step_rows";
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	o = train_operand(b, "adapter", MASK(adapter), NUMBER_I32, b->rows, 1, USE_IN);
+	o->number = adapter;
+	o->ld = 1;
+	o = train_operand(b, "u", MASK(u), NUMBER_BF16, b->rows, b->cols, USE_ADDED);
+	train_number(b, MASK(ld_u), o->ld);
+	b->grid[0] = step_blocks((uint64_t)b->rows, (uint64_t)b->cols);
+	b->threads = STEP_THREADS;
+}
+
+static void scale(struct train_build *b)
+{
+	const struct step_scale_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+	struct operand *o;
+
+	b->file = "step_rows";
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	if (!(b->flags & TRAIN_B)) {
+		o = train_operand(b, "adapter", SCALE(adapter), NUMBER_I32, b->rows, 1, USE_IN);
+		o->number = adapter;
+		o->ld = 1;
+	}
+	o = train_operand(b, "ratio", SCALE(ratio), NUMBER_F32, ADAPTERS, b->cols, USE_IN);
+	train_number(b, SCALE(ld_ratio), o->ld);
+	o->centre = 1;
+	o->width = 0.5;
+	if (!(b->flags & TRAIN_A)) {
+		o = train_operand(b, "bias", SCALE(bias), NUMBER_BF16, 1, b->cols, USE_IN);
+		o = train_operand(b, "residual", SCALE(residual), NUMBER_BF16, b->rows, b->cols, USE_IN);
+		train_number(b, SCALE(ld_residual), o->ld);
+	}
+	o = train_operand(b, "y", SCALE(y), NUMBER_BF16, b->rows, b->cols, USE_ADDED);
+	train_number(b, SCALE(ld_y), o->ld);
+	o->tolerance = (struct tolerance){0x1p-7, 1e-5};
+	b->grid[0] = step_blocks((uint64_t)b->rows, (uint64_t)b->cols);
+	b->threads = STEP_THREADS;
+}
+
 const struct train_maker makers_step[] = {
-	{"step_embed", embed},	 {"step_rmsnorm", rmsnorm}, {"step_swiglu", swiglu}, {"step_swiglu_e4m3", swiglu_e4m3},
-	{"step_rope", rope}, {NULL, NULL},
+	{"step_embed", embed},	       {"step_rmsnorm", rmsnorm},
+	{"step_swiglu", swiglu},       {"step_swiglu_e4m3", swiglu_e4m3},
+	{"step_rope", rope},	       {"step_adapter_mask", mask},
+	{"step_adapter_scale", scale}, {NULL, NULL},
 };
 
 #define S TRAIN_SLICED
@@ -232,6 +298,14 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("step_swiglu", "odd", 9, 129, O),
 	TRAIN_CASE("step_swiglu", "sliced", 33, 192, S),
 	TRAIN_CASE("step_swiglu", "7B", 16, 18944, 0),
+	TRAIN_CASE("step_adapter_mask", "one row", 1, 48, 0),
+	TRAIN_CASE("step_adapter_mask", "rank 16", 33, 96, 0),
+	TRAIN_CASE("step_adapter_mask", "sliced", 70, 384, S),
+	TRAIN_CASE("step_adapter_scale", "one row", 1, 8, 0),
+	TRAIN_CASE("step_adapter_scale", "odd", 13, 129, O),
+	TRAIN_CASE("step_adapter_scale", "without bias and residual, sliced", 33, 576, A | S),
+	TRAIN_CASE("step_adapter_scale", "one adapter", 5, 96, B),
+	TRAIN_CASE("step_adapter_scale", "7B", 64, 3584, 0),
 	ROTATE("one row", 1, 1, 1, 16, 0),
 	ROTATE("heads of 64", 5, 9, 3, 64, S),
 	ROTATE("heads of 48, odd", 7, 3, 1, 48, O),
@@ -254,7 +328,8 @@ static struct operand *named(struct train_build *b, const char *name)
 }
 
 /* The same inputs for both, and both launched. */
-static enum status run_both(struct kit *k, struct train_build *few, struct train_build *many, struct error *err)
+static enum status run_both(struct kit *k, struct train_build *few, struct train_build *many,
+			    struct error *err)
 {
 	enum status st = train_ready(k, few, err);
 
@@ -266,7 +341,8 @@ static enum status run_both(struct kit *k, struct train_build *few, struct train
 		if (!to || to->device.size != from->device.size)
 			st = error_set(err, STATUS_BUG, "%s is not an operand of both", from->name);
 		else if (from->use == USE_IN)
-			st = gpu_stream_copy(k->stream, to->device.data, from->device.data, from->device.size, err);
+			st = gpu_stream_copy(k->stream, to->device.data, from->device.data, from->device.size,
+					     err);
 	}
 	if (!st)
 		st = train_launch(k, few, err);
@@ -275,7 +351,8 @@ static enum status run_both(struct kit *k, struct train_build *few, struct train
 	return st ? st : gpu_stream_wait(k->stream, err);
 }
 
-static enum status same_bytes(struct kit *k, const struct operand *x, const struct operand *y, struct error *err)
+static enum status same_bytes(struct kit *k, const struct operand *x, const struct operand *y,
+			      struct error *err)
 {
 	unsigned char *a = malloc(x->device.size + 16), *b = malloc(x->device.size + 16);
 	enum status st = a && b ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory to compare");

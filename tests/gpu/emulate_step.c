@@ -15,6 +15,8 @@
 #define STEP_ENTRIES(X)                                                                                      \
 	X(step_embed, step_embed_args)                                                                       \
 	X(step_rmsnorm, step_norm_args)                                                                      \
+	X(step_adapter_mask, step_mask_args)                                                                 \
+	X(step_adapter_scale, step_scale_args)                                                               \
 	X(step_swiglu, step_swiglu_args)                                                                     \
 	X(step_swiglu_e4m3, step_swiglu_args)                                                                \
 	X(step_rope, step_rope_args)                                                                         \
@@ -36,17 +38,25 @@
 STEP_ENTRIES(X)
 #undef X
 
-#define ROW(entry, type, out) {#entry, run_##entry, sizeof(struct type), offsetof(struct type, out)}
+#define ROW(entry, type, out)                                                                                \
+	{                                                                                                    \
+#entry, run_##entry, sizeof(struct type), offsetof(struct type, out)                         \
+	}
 const struct ref_row ref_step_rows[] = {
 	ROW(step_embed, step_embed_args, x),
 	ROW(step_rmsnorm, step_norm_args, y),
 	ROW(step_swiglu, step_swiglu_args, h),
 	ROW(step_swiglu_e4m3, step_swiglu_args, h),
 	ROW(step_rope, step_rope_args, qkv),
+	ROW(step_adapter_mask, step_mask_args, u),
+	ROW(step_adapter_scale, step_scale_args, y),
 	{NULL, NULL, 0, 0},
 };
 const struct ref_row ref_step_sample[] = {
-	ROW(step_sample_greedy, step_sample_args, results), ROW(step_sample_plain, step_sample_args, results),
-	ROW(step_sample_scan, step_sample_args, part),	    ROW(step_sample_choose, step_sample_args, results),
-	ROW(step_sample_count, step_count_args, counts),    {NULL, NULL, 0, 0},
+	ROW(step_sample_greedy, step_sample_args, results),
+	ROW(step_sample_plain, step_sample_args, results),
+	ROW(step_sample_scan, step_sample_args, part),
+	ROW(step_sample_choose, step_sample_args, results),
+	ROW(step_sample_count, step_count_args, counts),
+	{NULL, NULL, 0, 0},
 };

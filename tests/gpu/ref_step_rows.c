@@ -15,10 +15,10 @@ static void embed(const char *entry, struct ref_grid grid, const void *args)
 		if (id < 0)
 			id = -1 - id < (int64_t)a->places ? AT(const int32_t, a->last)[-1 - id] : -1;
 		for (int64_t j = 0; j < a->cols; j++)
-			AT(uint16_t, a->x)[t * a->ld_x + j] =
-				id >= 0 && id < (int64_t)a->vocab
-					? AT(const uint16_t, a->table)[id * a->ld_table + j]
-					: 0;
+			AT(uint16_t, a->x)
+		[t * a->ld_x + j] = id >= 0 && id < (int64_t)a->vocab
+					    ? AT(const uint16_t, a->table)[id * a->ld_table + j]
+					    : 0;
 	}
 }
 
@@ -67,7 +67,36 @@ static void swiglu(const char *entry, struct ref_grid grid, const void *args)
 			const double g = ref_bf16(a->gate_up, t * a->ld_gate_up + j);
 
 			ref_put_bf16(a->h, t * a->ld_h + j,
-				     g / (1 + exp(-g)) * ref_bf16(a->gate_up, t * a->ld_gate_up + a->ffn + j));
+				     g / (1 + exp(-g)) *
+					     ref_bf16(a->gate_up, t * a->ld_gate_up + a->ffn + j));
+		}
+}
+
+static void mask(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct step_mask_args *a = args;
+
+	(void)entry, (void)grid;
+	for (int64_t t = 0; t < a->rows; t++)
+		for (uint32_t j = 0; j < a->cols; j++)
+			if ((int32_t)(j % a->period / a->rank) != AT(const int32_t, a->adapter)[t])
+				AT(uint16_t, a->u)[t * a->ld_u + j] = 0;
+}
+
+static void scale(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct step_scale_args *a = args;
+
+	(void)entry, (void)grid;
+	for (int64_t t = 0; t < a->rows; t++)
+		for (int64_t j = 0; j < a->cols; j++) {
+			const int64_t adapter = a->adapter ? AT(const int32_t, a->adapter)[t] : 0;
+			double y = ref_bf16(a->y, t * a->ld_y + j);
+
+			y *= adapter >= 0 ? (double)AT(const float, a->ratio)[adapter * a->ld_ratio + j] : 1;
+			y += a->bias ? ref_bf16(a->bias, j) : 0;
+			y += a->residual ? ref_bf16(a->residual, t * a->ld_residual + j) : 0;
+			ref_put_bf16(a->y, t * a->ld_y + j, y);
 		}
 }
 
@@ -77,8 +106,8 @@ static void swiglu_e4m3(const char *entry, struct ref_grid grid, const void *arg
 
 	swiglu(entry, grid, args);
 	for (int64_t t = 0; t < a->rows; t++)
-		put_e4m3(a->h + 2 * (uint64_t)(t * a->ld_h), a->h_e4m3 + (uint64_t)(t * a->ld_e4m3), a->scale, t,
-			 a->ffn);
+		put_e4m3(a->h + 2 * (uint64_t)(t * a->ld_h), a->h_e4m3 + (uint64_t)(t * a->ld_e4m3), a->scale,
+			 t, a->ffn);
 }
 
 /* Norm and rotation of a head; each result rounded to BF16. */
@@ -149,8 +178,12 @@ static void rope(const char *entry, struct ref_grid grid, const void *args)
 		entry, run, sizeof(struct type), offsetof(struct type, out)                                  \
 	}
 const struct ref_row ref_step_rows[] = {
-	ROW("step_embed", embed, step_embed_args, x),	 ROW("step_rmsnorm", rmsnorm, step_norm_args, y),
-	ROW("step_swiglu", swiglu, step_swiglu_args, h), ROW("step_rope", rope, step_rope_args, qkv),
+	ROW("step_embed", embed, step_embed_args, x),
+	ROW("step_rmsnorm", rmsnorm, step_norm_args, y),
+	ROW("step_swiglu", swiglu, step_swiglu_args, h),
+	ROW("step_rope", rope, step_rope_args, qkv),
+	ROW("step_adapter_mask", mask, step_mask_args, u),
+	ROW("step_adapter_scale", scale, step_scale_args, y),
 	ROW("step_swiglu_e4m3", swiglu_e4m3, step_swiglu_args, h),
 	{NULL, NULL, 0, 0},
 };

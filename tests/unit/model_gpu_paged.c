@@ -59,6 +59,7 @@ static void open_bed(struct paged_bed *b)
 				      .keys = b->keys,
 				      .page = b->page[0],
 				      .output = b->output,
+				      .adapter = b->list,
 				      .page_ld = PAGES_MOST,
 				      .page_tokens = PAGE};
 }
@@ -123,6 +124,7 @@ static void expect_step(struct paged_bed *b)
 	must(back->ops->paged_put(back, &b->rows, &b->room, &device, &err), &err);
 	must(back->ops->paged_attention(back, &device, &at, b->qkv, &b->layer, b->o, &err), &err);
 	must(back->ops->get(back, b->o, o, &err), &err);
+	assert_memory_equal(device.adapter, b->list, (size_t)b->rows.rows * sizeof(*b->list));
 	for (int64_t s = 0; s < b->rows.sequences; s++)
 		for (int32_t row = b->begin[s]; row < b->begin[s + 1]; row += b->rows.rows > 100 ? 3 : 1)
 			for (int head = 0; head < HEADS; head++)

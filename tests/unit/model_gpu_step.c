@@ -581,6 +581,62 @@ static void places_hold_every_number_of_rows(void **state)
 	assert_true(p.bias - p.row >= 200 * 80 && p.part - p.mask >= 200 * 152064 / 8);
 }
 
+/* -- adapters -- */
+
+static void columns_of_other_adapters_become_0(void **state)
+{
+	static const int32_t owner[ROWS] = {0, 1, 2, -1, 1, 0};
+	struct error err = {0};
+	struct mat u, list;
+	struct bed b;
+
+	(void)state;
+	skip_without_kernels();
+	must(open_bed(&b, "", &err), &err);
+	place(&b, &u, ROWS, 48, DTYPE_BF16); /* two targets of three adapters of rank 8 */
+	place(&b, &list, 1, ROWS, DTYPE_I32);
+	memcpy(list.data, owner, sizeof(owner));
+	for (int i = 0; i < ROWS * 48; i++)
+		((uint16_t *)u.data)[i] = 0x3f80;
+	must(b.back.ops->adapter_mask(&b.back, u, list.data, 24, 8, &err), &err);
+	for (int i = 0; i < ROWS * 48; i++)
+		assert_int_equal(((uint16_t *)u.data)[i], i % 24 / 8 == owner[i / 48] ? 0x3f80 : 0);
+	assert_int_equal(b.back.ops->adapter_mask(&b.back, u, list.data, 24, 4, &err), STATUS_BUG);
+	assert_non_null(strstr(err.text, "rank 4"));
+	close_bed(&b);
+}
+
+static void a_ratio_scales_before_bias_and_residual(void **state)
+{
+	static const int32_t owner[ROWS] = {0, 1, -1, 1, 0, -1};
+	struct error err = {0};
+	struct mat y, list, ratio, bias, residual, none = {0};
+	struct bed b;
+
+	(void)state;
+	skip_without_kernels();
+	must(open_bed(&b, "", &err), &err);
+	place(&b, &y, ROWS, 16, DTYPE_BF16);
+	place(&b, &residual, ROWS, 16, DTYPE_BF16);
+	place(&b, &bias, 1, 16, DTYPE_BF16);
+	place(&b, &list, 1, ROWS, DTYPE_I32);
+	place(&b, &ratio, 2, 16, DTYPE_F32);
+	memcpy(list.data, owner, sizeof(owner));
+	for (int i = 0; i < ROWS * 16; i++) {
+		((uint16_t *)y.data)[i] = bf16_of_f32(1);
+		((uint16_t *)residual.data)[i] = bf16_of_f32(8);
+		((uint16_t *)bias.data)[i % 16] = bf16_of_f32(4);
+		((float *)ratio.data)[i % 32] = i % 32 < 16 ? 2 : 3;
+	}
+	must(b.back.ops->adapter_scale(&b.back, y, list.data, ratio, bias, residual, &err), &err);
+	for (int i = 0; i < ROWS * 16; i++)
+		assert_int_equal(((uint16_t *)y.data)[i], bf16_of_f32((float)(14 + owner[i / 16])));
+	must(b.back.ops->adapter_scale(&b.back, y, NULL, ratio, none, none, &err), &err);
+	for (int i = 0; i < ROWS * 16; i++)
+		assert_int_equal(((uint16_t *)y.data)[i], bf16_of_f32((float)(28 + 2 * owner[i / 16])));
+	close_bed(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +653,8 @@ int main(void)
 		cmocka_unit_test(rows_are_embedded),
 		cmocka_unit_test(rope_writes_the_cache),
 		cmocka_unit_test(places_hold_every_number_of_rows),
+		cmocka_unit_test(columns_of_other_adapters_become_0),
+		cmocka_unit_test(a_ratio_scales_before_bias_and_residual),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "core/math/random.h"
 #include "core/json/file.h"
 #include "model/files/peft/names.h"
+#include "model/files/peft/pattern.h"
 
 enum { SLOTS_MAX = 64 };
 
@@ -257,11 +258,10 @@ static void test_peft__what_a_configuration_asks_for_is_done_or_refused(void **s
 		{"{\"peft_type\":\"LORA\",\"r\":\"8\"}", "r is not a number"},
 		{"{\"peft_type\":\"LORA\",\"lora_alpha\":0}", "lora_alpha 0"},
 		{"{\"peft_type\":\"LORA\",\"lora_dropout\":1}", "lora_dropout 1"},
-		{"{\"peft_type\":\"LORA\",\"rank_pattern\":{\"q_proj\":4}}", "rank_pattern is not empty"},
-		{"{\"peft_type\":\"LORA\",\"alpha_pattern\":{\"q_proj\":4}}", "alpha_pattern is not empty"},
+		{"{\"peft_type\":\"LORA\",\"rank_pattern\":{\"q_proj\":4},\"alpha_pattern\":{\"q_proj\":4}}", NULL},
 		{"{\"peft_type\":\"LORA\",\"layers_to_transform\":[0]}", "layers_to_transform is not empty"},
 		{"{\"peft_type\":\"LORA\",\"layers_to_transform\":0}", "layers_to_transform is not empty"},
-		{"{\"peft_type\":\"LORA\",\"use_dora\":true}", "use_dora is set"},
+		{"{\"peft_type\":\"LORA\",\"use_dora\":true}", NULL},
 		{"{\"peft_type\":\"LORA\",\"bias\":\"all\"}", "bias is not \"none\""},
 		{"{\"peft_type\":\"LORA\",\"init_lora_weights\":\"pissa_niter_4\"}",
 		 "changes the base model"},
@@ -285,6 +285,67 @@ static void test_peft__what_a_configuration_asks_for_is_done_or_refused(void **s
 	}
 }
 
+/* What PEFT's get_pattern_key gives: the first pattern that matches the name's end, from a dot on. */
+static void test_peft__patterns_match_as_in_peft(void **state)
+{
+	static const char name[] = "model.layers.12.self_attn.q_proj";
+	static const struct {
+		const char *map;
+		double due; /* 1: none matches */
+	} cases[] = {
+		{"{}", 1},
+		{"{\"q_proj\":4}", 4},
+		{"{\"_proj\":4}", 1},
+		{"{\"self_attn\":4}", 1},
+		{"{\"self_attn.q_proj\":4,\"q_proj\":5}", 4},
+		{"{\"v_proj\":4,\"q_proj\":5}", 5},
+		{"{\"model.layers.12.self_attn.q_proj\":4}", 4},
+		{"{\"^model.layers.12.self_attn.q_proj\":4}", 4},
+		{"{\"^layers.12.self_attn.q_proj\":4}", 1},
+		{"{\"layers.2.self_attn.q_proj\":4}", 1},
+		{"{\"layers\\\\.(1|12)\\\\..*\":4}", 4},
+		{"{\"layers\\\\.\\\\d+\\\\.self_attn\\\\.[kq]_proj\":4}", 4},
+		{"{\".*\":4}", 4},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *j = json_pack("{s:o}", "rank_pattern", json_loads(cases[i].map, 0, NULL));
+		struct error err = {0};
+		const struct json_keys r = {j, "config", &err};
+		struct peft_patterns *p = NULL;
+
+		assert_int_equal(peft_patterns_read(&p, &r, "rank_pattern"), STATUS_OK);
+		if (peft_patterns_find(p, name, 1) != cases[i].due)
+			fail_msg("%s gives %g", cases[i].map, peft_patterns_find(p, name, 1));
+		peft_patterns_free(&p);
+		json_decref(j);
+	}
+}
+
+static void test_peft__patterns_that_posix_reads_differently_are_refused(void **state)
+{
+	static const char *const maps[] = {
+		"{\"q{2}\":4}",      "{\"(?:q)\":4}", "{\"\\\\w\":4}", "{\"[\\\\d]\":4}", "{\"[[:digit:]]\":4}",
+		"{\"(q)\\\\1\":4}", "{\"(\":4}",     "{\"q\\\\\":4}", "{\"q\\n\":4}",    "{\"q\":0}",
+		"{\"q\":\"4\"}",
+		"{\"(((((((((q+)+)+)+)+)+)+)+)+)\":4}",     "[1]",           "3"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		json_t *j = json_pack("{s:o}", "rank_pattern", json_loads(maps[i], JSON_DECODE_ANY, NULL));
+		struct error err = {0};
+		const struct json_keys r = {j, "config", &err};
+		struct peft_patterns *p = NULL;
+
+		assert_non_null(j);
+		if (!peft_patterns_read(&p, &r, "rank_pattern") || strncmp(err.text, "config: rank_pattern ", 21))
+			fail_msg("%s: \"%s\"", maps[i], err.text);
+		assert_null(p);
+		json_decref(j);
+	}
+}
+
 static void test_peft__files_that_contradict_their_configuration_are_refused(void **state)
 {
 	static const struct {
@@ -294,6 +355,9 @@ static void test_peft__files_that_contradict_their_configuration_are_refused(voi
 		{"target_modules", "[\"q_proj\"]", "v_proj is in the file, but not listed in target_modules"},
 		{"target_modules", "[\"q_proj\",\"v_proj\",\"o_proj\"]",
 		 "o_proj is listed in target_modules, but not in the file"},
+		{"rank_pattern", "{\"v_proj\":2}", "v_proj.lora_"},
+		{"rank_pattern", "{\"v_proj\":2.5}", "rank_pattern gives model.layers.0.self_attn.v_proj the rank 2.5"},
+		{"use_dora", "true", "use_dora is true, but "},
 		{"modules_to_save", "[\"lm_head\"]", "modules_to_save does not list the whole modules in the file"},
 	};
 	struct error err = {0};
@@ -330,6 +394,8 @@ int main(void)
 		scratch_test(test_peft__an_adapter_that_does_nothing_is_not_written),
 		scratch_test(test_peft__an_adapter_of_another_model_is_refused),
 		cmocka_unit_test(test_peft__what_a_configuration_asks_for_is_done_or_refused),
+		cmocka_unit_test(test_peft__patterns_match_as_in_peft),
+		cmocka_unit_test(test_peft__patterns_that_posix_reads_differently_are_refused),
 		scratch_test(test_peft__files_that_contradict_their_configuration_are_refused),
 	};
 

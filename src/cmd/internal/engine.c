@@ -112,10 +112,10 @@ static bool flag(const struct engine_process *p, const char *name)
 
 static struct engine_options engine_options_of(struct engine_process *p)
 {
-	return (struct engine_options){
+	const json_t *adapters = json_object_get(p->options, "adapters");
+	struct engine_options o = {
 		.load = {.device = (enum load_device)number(p, "device"),
 			 .model = json_string_value(json_object_get(p->options, "model")),
-			 .adapter = json_string_value(json_object_get(p->options, "adapter")),
 			 .merge = true,
 			 .any_base = flag(p, "any_base"),
 			 .log = &p->log,
@@ -138,6 +138,10 @@ static struct engine_options engine_options_of(struct engine_process *p)
 		.no_prefix_cache = flag(p, "no_prefix_cache"),
 		.queue = (int32_t)number(p, "queue"),
 	};
+
+	for (size_t i = 0; i < json_array_size(adapters) && i < ADAPTERS_MOST; i++)
+		o.load.adapter[i] = json_string_value(json_array_get(adapters, i));
+	return o;
 }
 
 /* What "alive" lines say. */

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include "cmd/command.h"
+#include "engine/load/adapters.h"
 #include "journal/field.h"
 #include "run/supervisor/lines.h"
 #include "serve/http/request_summary.h"
@@ -110,10 +111,13 @@ static enum status serve(struct front_process *p, struct error *err)
 {
 	const struct log log = {.sink = log_to_channel};
 	const char *const models[] = {word(p, "name"), NULL};
+	const json_t *list = json_object_get(p->options, "adapters");
+	const char *adapters[ADAPTERS_MOST + 1] = {0};
 	const struct serve_options options = {
 		.model = word(p, "model"),
 		.chat_template = word(p, "chat_template"),
 		.models = models,
+		.adapters = adapters,
 		.address = word(p, "host"),
 		.port = (uint16_t)number(p, "port"),
 		.tls_certificate = word(p, "certificate"),
@@ -129,7 +133,11 @@ static enum status serve(struct front_process *p, struct error *err)
 			   .hang_s = (unsigned)number(p, "hang_s")},
 		.log = &log,
 	};
-	enum status st = front_end_create(&front_end, &options, err);
+	enum status st;
+
+	for (size_t i = 0; i < json_array_size(list) && i < ADAPTERS_MOST; i++)
+		adapters[i] = json_string_value(json_array_get(list, i));
+	st = front_end_create(&front_end, &options, err);
 
 	if (!st && stop_requested)
 		serve_drain(front_end);

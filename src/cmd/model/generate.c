@@ -189,7 +189,7 @@ static void settle_kernels(void *arg)
 static struct load_options model_of(struct settling *s, const struct generate_opts *o)
 {
 	return (struct load_options){.model = o->model,
-				     .adapter = o->adapter,
+				     .adapter = {o->adapter},
 				     .merge = o->merge,
 				     .device = (enum load_device)o->device,
 				     .any_base = o->any_base,

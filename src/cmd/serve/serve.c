@@ -12,7 +12,9 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, model, .name = "model", .positional = true, .shown = "MODEL",
 		.help = "the model: a folder with config.json and safetensors, or a GGUF file"),
 	OPT_ROW(struct serve_opts, adapter, .name = "adapter", .also = "lora lora-path peft lora-modules",
-		.shown = "DIR", .help = "folder with a LoRA adapter in PEFT format; it is merged at load"),
+		.shown = "DIR",
+		.help = "folder with a LoRA adapter in PEFT format, which is merged at load; or up to 16 as NAME=DIR,NAME=DIR, "
+			"which requests choose by their model's name"),
 	OPT_ROW(struct serve_opts, any_base, .name = "any-base",
 		.help = "accept an adapter that was trained on other base weights"),
 	OPT_ROW(struct serve_opts, name, .name = "served-model-name", .also = "alias model-name",
@@ -85,6 +87,16 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, json, .name = "json", .help = "with --plan: print the plan as JSON"),
 };
 
+static enum status check_adapters(const struct serve_opts *o, struct error *err)
+{
+	struct serve_opts copy = *o;
+	enum status st = serve_opts_adapters(&copy, err);
+
+	if (!st)
+		serve_adapters_release(&copy.adapters);
+	return st;
+}
+
 static enum status check(const void *opts_, struct error *err)
 {
 	const struct serve_opts *o = opts_;
@@ -105,7 +117,7 @@ static enum status check(const void *opts_, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "--json needs --plan");
 	if (o->out && o->plan)
 		return error_set(err, STATUS_BAD_INPUT, "--plan writes no run directory: leave out --out");
-	return STATUS_OK;
+	return check_adapters(o, err);
 }
 
 /* Reads the headers of the model's files, so that a wrong path leaves no run directory behind. */
@@ -133,18 +145,22 @@ static enum status serve_run(struct serving *s, struct error *err)
 
 static int run(const struct command_context *c, const void *opts_)
 {
-	struct serving s = {.c = c, .o = opts_, .control = -1};
+	struct serve_opts o = *(const struct serve_opts *)opts_;
+	struct serving s = {.c = c, .o = &o, .control = -1};
 	struct error err = {0};
 	enum status st = check(opts_, &err);
 
 	if (!st)
 		st = single_process_check("serve", &err);
+	if (!st)
+		st = serve_opts_adapters(&o, &err);
 	if (!st && s.o->plan)
 		st = serve_show_plan(s.o, &err);
 	else if (!st)
 		st = serve_run(&s, &err);
 	json_decref(s.ready);
 	json_decref(s.summary);
+	serve_adapters_release(&o.adapters);
 	return st ? judged_complain(c, &err) : EXIT_PASS;
 }
 

@@ -4,6 +4,7 @@
 #define CMD_SERVE_SERVE_H
 #include <jansson.h>
 #include "cmd/command.h"
+#include "cmd/serve/adapters.h"
 #include "cmd/serve/record.h"
 #include "core/process/process.h"
 #include "engine/load/load.h"
@@ -16,9 +17,12 @@ struct serve_opts {
 	uint32_t device, cache, weights;
 	double step_ms;
 	bool any_base, deterministic, no_prefix_cache, log_requests, sample, real_names, plan, json;
+	struct serve_adapters adapters; /* what `adapter` means; not an option of its own */
 };
 
 struct serving;
+/* Fills o->adapters. BAD_INPUT: a wrong or ambiguous name. Owner: caller, serve_adapters_release. */
+enum status serve_opts_adapters(struct serve_opts *o, struct error *err);
 
 /* The memory plan for the options, for --plan. Prints it. */
 enum status serve_show_plan(const struct serve_opts *o, struct error *err);

@@ -21,6 +21,8 @@ void serve_show_ready(const struct serving *s)
 	       name, json_string_value(json_object_get(s->ready, "device")), number(s->ready, "load_s"),
 	       number(s->ready, "weight_bytes") * 1e-9, number(s->ready, "cache_bytes") * 1e-9, tokens,
 	       number(s->ready, "sequences"), number(s->ready, "context"));
+	for (int32_t i = 0; s->o->adapters.count > 1 && i < s->o->adapters.count; i++)
+		printf("adapter %s: %s\n", s->o->adapters.name[i], s->o->adapters.dir[i]);
 	printf("API and chat page: %s://%s:%u\n", scheme, host, (unsigned)s->port);
 	printf("curl %s%s://%s:%u/v1/chat/completions -H 'Content-Type: application/json' -d "
 	       "'{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",

@@ -5,7 +5,6 @@
 #include "engine/load/choose.h"
 #include "model/backend/plan_backend.h"
 #include "model/cpu/cpu.h"
-#include "model/files/peft/base.h"
 #include "model/gpu/backend.h"
 #include "model/model.h"
 #include "vendor/cuda.h"
@@ -60,19 +59,25 @@ static struct paged_step_options step_options(const struct loaded *l, const stru
 	};
 }
 
+static struct adapters_options adapters_options(const struct load_options *o)
+{
+	return (struct adapters_options){
+		.dir = o->adapter, .merge = o->merge, .any_base = o->any_base, .log = o->log};
+}
+
 /* Everything of the model and the step except pages. */
 static enum status place(struct loaded *l, const struct load_options *o, struct error *err)
 {
+	const bool gpu = l->back.kind == BACKEND_GPU;
 	const struct model_options options = {
-		.lora = o->adapter ? &l->peft.config : NULL,
+		.lora = adapters_config(&l->adapters),
+		.owners = l->adapters.count,
 		.inference = true,
 		.e4m3 = o->weights_e4m3,
 		.positions = l->positions,
 		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
 		 */
-		.blocks = (o->adapter && o->merge) || o->weights_f32 || l->back.kind == BACKEND_GPU
-				  ? NULL
-				  : &l->weights,
+		.blocks = l->adapters.merge || o->weights_f32 || gpu ? NULL : &l->weights,
 	};
 	const struct paged_step_options step = step_options(l, o);
 	enum status st = model_create(&l->model, &l->weights.shape, &options, err);
@@ -106,6 +111,7 @@ static enum status plan_step(struct loaded *l, struct error *err)
 		.page_ld = l->most.pages,
 		.keys_most = least(l->positions, INT32_MAX),
 		.page_tokens = l->most.page_tokens,
+		.adapted = true,
 	};
 	const struct sample_lists lists = {.rows = l->most.outputs};
 	int turn;
@@ -166,9 +172,11 @@ static enum status too_small(const struct loaded *l, const struct load_options *
 static enum status plan(struct loaded *l, const struct load_options *o, uint64_t memory,
 			struct load_plan *out, struct error *err)
 {
+	const struct adapters_options adapters = adapters_options(o);
 	const bool gpu = l->back.kind == BACKEND_GPU;
 	enum status st;
 
+	adapters_plan(&l->adapters, &adapters, &l->weights, gpu);
 	set_limits(l, o, gpu);
 	st = plan_once(l, o, 1, err);
 	if (!st) {
@@ -222,49 +230,7 @@ static enum status plan_gpu(struct loaded *l, const struct load_options *o, uint
 	return st ? st : plan(l, o, memory, out, err);
 }
 
-/* Loads the adapter's parameters from its files. */
-static enum status load_flat(struct loaded *l, const struct mat *flat, struct error *err)
-{
-	struct peft_slot *slots = NULL;
-	struct named *names = NULL;
-	size_t count = 0;
-	enum status st = model_peft_slots(l->model, flat, &slots, &names, &count, err);
-
-	if (!st)
-		st = peft_load(&l->peft, slots, count, err);
-	free(slots);
-	free(names);
-	return st;
-}
-
-static enum status load_flat_gpu(struct loaded *l, struct error *err)
-{
-	const struct mat *master = &l->model->params.master;
-	struct mat host = *master;
-	enum status st;
-
-	host.data = calloc(l->model->params.length, sizeof(float));
-	if (!host.data)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "cannot allocate memory for the adapter's parameters");
-	st = load_flat(l, &host, err);
-	if (!st)
-		st = l->back.ops->put(&l->back, *master, host.data, err);
-	free(host.data);
-	return st;
-}
-
-static enum status load_adapter(struct loaded *l, bool merge, struct error *err)
-{
-	enum status st = l->back.kind == BACKEND_GPU ? load_flat_gpu(l, err)
-						     : load_flat(l, &l->model->params.master, err);
-
-	if (!st)
-		st = model_refresh(l->model, &l->back, err);
-	return st || !merge ? st : model_merge(l->model, &l->back, err);
-}
-
-static enum status load_weights(struct loaded *l, const struct load_options *o, struct error *err)
+static enum status load_weights(struct loaded *l, struct error *err)
 {
 	struct weights_slot *slots = NULL;
 	struct named *names = NULL;
@@ -276,8 +242,8 @@ static enum status load_weights(struct loaded *l, const struct load_options *o, 
 						 : weights_load(&l->weights, slots, count, err);
 	if (!st)
 		st = model_loaded(l->model, &l->back, err);
-	if (!st && o->adapter)
-		st = load_adapter(l, o->merge, err);
+	if (!st && l->adapters.count)
+		st = adapters_load(&l->adapters, l->model, &l->back, &l->weights, err);
 	free(slots);
 	free(names);
 	return st;
@@ -381,12 +347,9 @@ static enum status open_device(struct loaded *l, const struct load_options *o, s
 static enum status open_files(struct loaded *l, const struct load_options *o, struct error *err)
 {
 	enum status st = weights_open(&l->weights, o->model, err);
+	const struct adapters_options adapters = adapters_options(o);
 
-	if (!st && o->adapter)
-		st = peft_open(&l->peft, o->adapter, &l->weights.shape, err);
-	if (!st && o->adapter)
-		st = peft_check_base(&l->peft, &l->weights, o->any_base, o->log, err);
-	return st;
+	return st ? st : adapters_open(&l->adapters, &adapters, &l->weights, err);
 }
 
 enum status load_plan(struct load_plan *out, const struct load_options *o, struct error *err)
@@ -415,7 +378,7 @@ enum status load_open(struct loaded *l, const struct load_options *o, struct err
 	if (!st)
 		st = paged_step_pages(l->step, l->pages + 1, err);
 	if (!st)
-		st = load_weights(l, o, err);
+		st = load_weights(l, err);
 	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU
 		       ? st
 		       : load_choose(l, LOAD_CHOOSE_S, err);
@@ -425,7 +388,7 @@ void load_close(struct loaded *l)
 {
 	take_down(l);
 	close_device(l);
-	peft_release(&l->peft);
+	adapters_release(&l->adapters);
 	weights_release(&l->weights);
 	*l = (struct loaded){0};
 }

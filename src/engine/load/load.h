@@ -7,8 +7,8 @@
 #ifndef ENGINE_LOAD_LOAD_H
 #define ENGINE_LOAD_LOAD_H
 #include "core/log.h"
+#include "engine/load/adapters.h"
 #include "model/decoder/paged_step.h"
-#include "model/files/peft/peft.h"
 #include "model/files/weights.h"
 
 /* AUTO: a GPU if one is usable, else the CPU; there is a warning if a GPU exists but is not usable. */
@@ -16,10 +16,11 @@ enum load_device { LOAD_AUTO, LOAD_CPU, LOAD_GPU };
 
 struct load_options {
 	enum load_device device;
-	const char *model;   /* folder or GGUF file */
-	const char *adapter; /* PEFT folder; NULL: none */
-	bool merge;	     /* add the adapter to the weights */
-	bool any_base;	     /* an adapter of other weights causes only a warning (model/files/peft/base.h) */
+	const char *model; /* folder or GGUF file */
+	/* PEFT folders; the first NULL ends them. A request chooses one of several, or none. */
+	const char *adapter[ADAPTERS_MOST + 1];
+	bool merge;    /* add a single adapter to the weights, unless they stay quantized */
+	bool any_base; /* an adapter of other weights causes only a warning (model/files/peft/base.h) */
 	const struct log *log;	       /* NULL: no warnings */
 	void (*before_cpu)(void *arg); /* called before the CPU's library is loaded; may be NULL */
 	void *arg;		       /* argument of before_cpu */
@@ -62,7 +63,7 @@ struct load_plan {
 
 struct loaded {
 	struct weights weights;
-	struct peft peft;
+	struct adapters adapters;
 	struct model *model;
 	struct backend back;
 	struct arena arena;

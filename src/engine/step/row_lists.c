@@ -6,7 +6,8 @@
 struct row_lists {
 	struct paged_limits most;
 	int64_t rows, sequences, outputs, page_ld, keys_most;
-	int32_t *token, *position, *slot, *begin, *keys, *output;
+	int32_t *token, *position, *slot, *begin, *keys, *output, *adapter;
+	bool adapted;
 	int32_t *page;		/* [sequences, page_ld], filled at the end */
 	const uint32_t **table; /* [sequences] each sequence's pages */
 };
@@ -22,13 +23,14 @@ enum status row_lists_create(struct row_lists **out, const struct paged_limits *
 		l->token = calloc(rows, sizeof(*l->token));
 		l->position = calloc(rows, sizeof(*l->position));
 		l->slot = calloc(rows, sizeof(*l->slot));
+		l->adapter = calloc(rows, sizeof(*l->adapter));
 		l->begin = calloc(sequences + 1, sizeof(*l->begin));
 		l->keys = calloc(sequences, sizeof(*l->keys));
 		l->output = calloc((size_t)most->outputs, sizeof(*l->output));
 		l->page = calloc(sequences * (size_t)most->pages, sizeof(*l->page));
 		l->table = calloc(sequences, sizeof(*l->table));
 		if (l->token && l->position && l->slot && l->begin && l->keys && l->output && l->page &&
-		    l->table)
+		    l->table && l->adapter)
 			return STATUS_OK;
 	}
 	row_lists_destroy(out);
@@ -46,6 +48,7 @@ void row_lists_destroy(struct row_lists **out)
 	free(l->token);
 	free(l->position);
 	free(l->slot);
+	free(l->adapter);
 	free(l->begin);
 	free(l->keys);
 	free(l->output);
@@ -58,6 +61,7 @@ void row_lists_destroy(struct row_lists **out)
 void row_lists_clear(struct row_lists *l)
 {
 	l->rows = l->sequences = l->outputs = l->page_ld = l->keys_most = 0;
+	l->adapted = false;
 }
 
 void row_lists_add(struct row_lists *l, const struct row_sequence *s)
@@ -73,10 +77,12 @@ void row_lists_add(struct row_lists *l, const struct row_sequence *s)
 
 		l->token[row] = at < s->known ? s->token[at] : -1 - s->place;
 		l->position[row] = (int32_t)at;
+		l->adapter[row] = s->adapter;
 		l->slot[row] = (int32_t)s->page[at / page] * (int32_t)page + (int32_t)(at % page);
 		if (i >= s->rows - s->outputs)
 			l->output[l->outputs++] = (int32_t)row;
 	}
+	l->adapted |= s->adapter >= 0;
 	l->rows += s->rows;
 	l->sequences++;
 	l->begin[l->sequences] = (int32_t)l->rows;
@@ -107,8 +113,10 @@ static void copy_tables(struct row_lists *l)
 
 struct paged_rows row_lists_end(struct row_lists *l, int64_t rows, int64_t outputs)
 {
-	for (int64_t i = l->rows; i < rows; i++)
+	for (int64_t i = l->rows; i < rows; i++) {
 		l->token[i] = l->position[i] = l->slot[i] = 0;
+		l->adapter[i] = -1;
+	}
 	for (int64_t i = l->outputs; i < outputs; i++)
 		l->output[i] = 0;
 	copy_tables(l);
@@ -120,6 +128,8 @@ struct paged_rows row_lists_end(struct row_lists *l, int64_t rows, int64_t outpu
 		.keys = l->keys,
 		.page = l->page,
 		.output = l->output,
+		.adapter = l->adapter,
+		.adapted = l->adapted,
 		.rows = rows > l->rows ? rows : l->rows,
 		.sequences = l->sequences,
 		.outputs = outputs > l->outputs ? outputs : l->outputs,

@@ -17,6 +17,7 @@ struct row_sequence {
 	int64_t first, rows;  /* positions first .. first + rows - 1 */
 	int64_t outputs;      /* the last `outputs` rows need logits */
 	int32_t place;
+	int32_t adapter;      /* the number of the sequence's adapter; -1: none */
 	const uint32_t *page; /* page numbers, at least up to the last position */
 };
 void row_lists_clear(struct row_lists *l);

@@ -345,3 +345,53 @@ ENTRY void __launch_bounds__(STEP_ROPE_THREADS, 6) step_rope(const __grid_consta
 		store_head(&h, (uint16_t *)a.kv + slot * a.ld_kv + (int64_t)(which - a.heads) * a.head_dim, half,
 			   wide16(a.kv, a.ld_kv * 2) && half % 8 == 0);
 }
+
+ENTRY void __launch_bounds__(STEP_THREADS) step_adapter_mask(const __grid_constant__ struct step_mask_args a)
+{
+	const uint32_t vectors = (a.cols + 7) / 8;
+	const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, row = i / vectors;
+	const uint32_t col = (i - row * vectors) * 8;
+
+	let_next_begin();
+	wait_for_earlier();
+	if (row < a.rows && (int32_t)(col % a.period / a.rank) != a.adapter[row])
+		*(uint4 *)(a.u + row * a.ld_u + col) = make_uint4(0, 0, 0, 0);
+}
+
+/* v += eight numbers of BF16. */
+static __device__ __forceinline__ void add8(float v[8], const uint16_t *p, int64_t left, int wide)
+{
+	float w[8];
+
+	unpack8(w, load8(p, left, wide));
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		v[j] += w[j];
+}
+
+ENTRY void __launch_bounds__(STEP_THREADS) step_adapter_scale(const __grid_constant__ struct step_scale_args a)
+{
+	const uint32_t vectors = (a.cols + 7) / 8;
+	const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, row = i / vectors;
+	const int64_t col = (int64_t)(i - row * vectors) * 8, left = a.cols - col;
+	const int wide = wide16(a.y, a.ld_y * 2);
+	uint16_t *y = a.y + row * a.ld_y + col;
+	int32_t adapter;
+	float v[8];
+
+	let_next_begin();
+	wait_for_earlier();
+	if (row >= a.rows)
+		return;
+	adapter = a.adapter ? a.adapter[row] : 0;
+	unpack8(v, load8(y, left, wide));
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		if (adapter >= 0 && j < left)
+			v[j] *= a.ratio[adapter * a.ld_ratio + col + j];
+	if (a.bias)
+		add8(v, a.bias + col, left, wide16(a.bias, 0));
+	if (a.residual)
+		add8(v, a.residual + row * a.ld_residual + col, left, wide16(a.residual, a.ld_residual * 2));
+	store8(y, pack8(v), left, wide);
+}

@@ -90,6 +90,29 @@ struct step_rope_args {
 };
 static_assert(sizeof(struct step_rope_args) == 120, "layout shared with nvcc");
 
+/* step_adapter_mask: sets u[t][c] to 0 unless c % period / rank is the row's adapter. rank and ld_u are
+ * multiples of 8, and u begins at 16 bytes. Grid: step_blocks(rows, cols) of STEP_THREADS. */
+struct step_mask_args {
+	DEVICE_PTR(const int32_t) adapter; /* (rows); -1: none */
+	DEVICE_PTR(uint16_t) u;		   /* (rows, cols), ld_u */
+	int64_t ld_u;
+	uint32_t rows, cols, period, rank;
+};
+static_assert(sizeof(struct step_mask_args) == 40, "layout shared with nvcc");
+
+/* step_adapter_scale: y = bf16(ratio[adapter[t]] * y + bias + residual), summed in that order in F32. A row
+ * without an adapter has the ratio 1. Grid: step_blocks(rows, cols) of STEP_THREADS. */
+struct step_scale_args {
+	DEVICE_PTR(const int32_t) adapter;   /* (rows); -1: none. 0: every row has adapter 0 */
+	DEVICE_PTR(const float) ratio;	     /* (adapters, cols), ld_ratio */
+	DEVICE_PTR(const uint16_t) bias;     /* (cols); 0: absent */
+	DEVICE_PTR(const uint16_t) residual; /* (rows, cols), ld_residual; 0: absent */
+	DEVICE_PTR(uint16_t) y;		     /* (rows, cols), ld_y */
+	int64_t ld_ratio, ld_residual, ld_y;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct step_scale_args) == 72, "layout shared with nvcc");
+
 /* One vector of eight elements per thread. */
 static inline unsigned step_blocks(uint64_t rows, uint64_t cols)
 {

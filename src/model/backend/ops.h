@@ -169,6 +169,15 @@ struct ops {
 	enum status (*paged_attention)(struct backend *, const struct paged_rows *, const struct attention *,
 				       struct mat qkv, const struct paged_layer *cache, struct mat o,
 				       struct error *);
+	/* u = x A' of several adapters (model/decoder/linear.h): column c belongs to adapter c % period /
+	 * rank. Sets the columns to 0 that do not belong to the row's adapter. adapter [rows]; -1: none. */
+	enum status (*adapter_mask)(struct backend *, struct mat u, const int32_t *adapter, int64_t period,
+				    int64_t rank, struct error *);
+	/* y = ratio * y + bias + residual. A row has the ratios of its adapter in ratio [adapters, cols],
+	 * which is F32. Rows without an adapter have 1. With adapter NULL, all rows use adapter 0. bias and
+	 * residual may be absent. */
+	enum status (*adapter_scale)(struct backend *, struct mat y, const int32_t *adapter, struct mat ratio,
+				     struct mat bias, struct mat residual, struct error *);
 	/* Samples an id per row, writes results and `last`, and updates the counts. */
 	enum status (*sample)(struct backend *, const struct sample *, struct error *);
 	/* Sets a row of the counts. */

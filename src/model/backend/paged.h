@@ -24,6 +24,10 @@ struct paged_rows {
 	const int32_t *page;   /* [sequences, page_ld] page numbers in the order of positions; after paged_put
 				* on   a GPU only the first sequence's */
 	const int32_t *output; /* [outputs] rows that need logits; padding entries are 0 */
+	const int32_t
+		*adapter; /* [rows] number of the row's adapter; -1: none. NULL: the model has not several
+			   */
+	bool adapted;	  /* rows may use adapters; false: all of `adapter` are -1 */
 	int64_t rows, sequences, outputs; /* a device launches its work for these numbers */
 	int64_t page_ld;
 	int64_t keys_most; /* largest of keys */

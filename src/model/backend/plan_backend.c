@@ -171,6 +171,19 @@ static enum status plan_paged_attention(struct backend *back, const struct paged
 	return STATUS_OK;
 }
 
+static enum status plan_adapter_mask(struct backend *back, struct mat u, const int32_t *adapter,
+				     int64_t period, int64_t rank, struct error *err)
+{
+	return touch(back, &u, 2);
+}
+
+static enum status plan_adapter_scale(struct backend *back, struct mat y, const int32_t *adapter,
+				      struct mat ratio, struct mat bias, struct mat residual,
+				      struct error *err)
+{
+	return touch(back, &y, residual.rows ? 3 : 2);
+}
+
 static enum status plan_sample(struct backend *back, const struct sample *s, struct error *err)
 {
 	return touch(back, &s->logits, 1);
@@ -296,6 +309,8 @@ static const struct ops plan_ops = {
 	.paged_embed = plan_paged_embed,
 	.paged_rope = plan_paged_rope,
 	.paged_attention = plan_paged_attention,
+	.adapter_mask = plan_adapter_mask,
+	.adapter_scale = plan_adapter_scale,
 	.sample = plan_sample,
 	.sample_count = plan_sample_count,
 	.fetch_begin = plan_fetch_begin,

@@ -26,6 +26,8 @@ typedef double real;
 #define cpu_paged_embed cpu_paged_embed_f64
 #define cpu_paged_rope cpu_paged_rope_f64
 #define cpu_paged_attention cpu_paged_attention_f64
+#define cpu_adapter_mask cpu_adapter_mask_f64
+#define cpu_adapter_scale cpu_adapter_scale_f64
 #define cpu_sample cpu_sample_f64
 #define cpu_swiglu cpu_swiglu_f64
 #define cpu_swiglu_bwd cpu_swiglu_bwd_f64
@@ -105,6 +107,8 @@ extern __typeof__(*((struct ops *)0)->attention_bwd) cpu_attention_bwd;
 extern __typeof__(*((struct ops *)0)->paged_embed) cpu_paged_embed;
 extern __typeof__(*((struct ops *)0)->paged_rope) cpu_paged_rope;
 extern __typeof__(*((struct ops *)0)->paged_attention) cpu_paged_attention;
+extern __typeof__(*((struct ops *)0)->adapter_mask) cpu_adapter_mask;
+extern __typeof__(*((struct ops *)0)->adapter_scale) cpu_adapter_scale;
 extern __typeof__(*((struct ops *)0)->sample) cpu_sample;
 extern __typeof__(*((struct ops *)0)->swiglu) cpu_swiglu;
 extern __typeof__(*((struct ops *)0)->swiglu_bwd) cpu_swiglu_bwd;

@@ -183,6 +183,22 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 	return st;
 }
 
+/* DoRA's ratios of the layer's four linear layers. */
+static enum status place_ratios(struct model *m, struct backend *back, int64_t layer, struct error *err)
+{
+	struct linear *maps[] = {&m->layer[layer].qkv, &m->layer[layer].o, &m->layer[layer].gate_up,
+				 &m->layer[layer].down};
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && m->lora.dora && i < sizeof(maps) / sizeof(maps[0]); i++) {
+		if (!maps[i]->adapters)
+			continue;
+		maps[i]->ratio = (struct mat){.rows = m->owners, .cols = maps[i]->out, .dtype = DTYPE_F32};
+		st = arena_mat(back->arena, MEM_WEIGHTS, &maps[i]->ratio, "ratios of DoRA", err);
+	}
+	return st;
+}
+
 static enum status place_adapters(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -221,6 +237,8 @@ enum status tensors_place(struct model *m, struct backend *back, struct error *e
 		st = place_layer(m, back, i, err);
 		if (!st)
 			st = place_adapters(m, back, i, err);
+		if (!st)
+			st = place_ratios(m, back, i, err);
 	}
 	if (!st)
 		st = place(m, back, &m->norm, 1, s->hidden, NAME_NORM, back->dtype, err);

@@ -73,9 +73,13 @@ static enum status down(const struct linear_run *run, const struct linear *l, st
 	struct mat masked;
 	enum status st;
 
-	if (run->dropout_p == 0)
-		return product(run->back, x, false, l->a.w, true, linear_tail(l) ? l->lora_scale : 1, 0, u,
-			       err);
+	if (run->dropout_p == 0) {
+		st = product(run->back, x, false, l->a.w, true, linear_tail(l) ? l->lora_scale : 1, 0, u,
+			     err);
+		return st || !l->owner_rank ? st
+					    : run->back->ops->adapter_mask(run->back, u, run->owner, l->rank,
+									   l->owner_rank, err);
+	}
 	st = place_masked(run, &x, &masked, err);
 	for (int i = 0; !st && i < l->adapters; i++) {
 		const struct dropout mask = mask_of(run, l, i);
@@ -133,14 +137,14 @@ static enum status up(const struct linear_run *run, const struct linear *l, stru
 }
 
 static enum status base(const struct linear_run *run, const struct linear *l, struct mat x, struct mat c,
-			struct mat y, struct error *err)
+			struct mat bias, struct mat y, struct error *err)
 {
 	const struct gemm g = {
 		.a = x,
 		.b = l->w.w,
 		.c = c,
 		.d = y,
-		.bias = l->bias.w,
+		.bias = bias,
 		.trans_b = true,
 		.alpha = 1,
 		.beta = c.rows ? 1 : 0,
@@ -182,11 +186,27 @@ static enum status forward_rounded(const struct linear_run *run, const struct li
 	if (!st)
 		st = up(run, l, u, false, sum, err);
 	if (!st)
-		st = base(run, l, x, sum, sum, err);
+		st = base(run, l, x, sum, l->bias.w, sum, err);
 	if (!st && residual.rows)
 		st = add_residual(run->back, residual, sum, y, err);
 	arena_reset(run->back->arena, &mark);
 	return st;
+}
+
+/* The ratio applies to what W and the adapter give together; bias and residual come after it. */
+static enum status forward_dora(const struct linear_run *run, const struct linear *l, struct mat x,
+				struct mat y, struct mat residual, struct mat u, struct error *err)
+{
+	const struct mat none = {0};
+	enum status st = down(run, l, x, u, err);
+
+	if (!st)
+		st = up(run, l, u, false, y, err);
+	if (!st)
+		st = base(run, l, x, y, none, y, err);
+	return st ? st
+		  : run->back->ops->adapter_scale(run->back, y, l->owner_rank ? run->owner : NULL, l->ratio,
+						  l->bias.w, residual, err);
 }
 
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
@@ -194,11 +214,15 @@ enum status linear_forward(const struct linear_run *run, const struct linear *l,
 {
 	enum status st;
 
+	if (l->adapters && run->base)
+		return base(run, l, x, residual, l->bias.w, y, err);
+	if (l->ratio.rows)
+		return forward_dora(run, l, x, y, residual, u, err);
 	if (linear_tail(l))
 		return forward_extended(run, l, x, y, residual, u, err);
 	if (l->adapters && is_rounded(run))
 		return forward_rounded(run, l, x, y, residual, u, err);
-	st = base(run, l, x, residual, y, err);
+	st = base(run, l, x, residual, l->bias.w, y, err);
 	if (!st && l->adapters)
 		st = down(run, l, x, u, err);
 	return st || !l->adapters ? st : up(run, l, u, true, y, err);
@@ -217,7 +241,7 @@ enum status linear_forward_swiglu(const struct linear_run *run, const struct lin
 	};
 	enum status st;
 
-	if (!l->adapters)
+	if (!l->adapters || run->base)
 		return run->back->ops->gemm_swiglu(run->back, &g, h, err);
 	st = linear_forward(run, l, x, y, (struct mat){0}, u, err);
 	return st ? st : run->back->ops->swiglu(run->back, y, h, err);
@@ -357,6 +381,9 @@ enum status linear_merge(struct backend *back, struct linear *l, struct error *e
 {
 	enum status st = STATUS_OK;
 
+	if (l->adapters && (l->owner_rank || l->ratio.rows))
+		return error_set(err, STATUS_BUG,
+				 "several adapters, or DoRA, cannot be merged on the device");
 	if (l->adapters && l->w.w.dtype != l->a.w.dtype)
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "an adapter cannot be merged into quantized weights");

@@ -8,6 +8,9 @@
  * s x A' is the tail of x, in the columns after its own. Then y = [x u] [W B]' and dx = [dy v] [W; A] with v
  * = s dy B, which is the tail of dy. So y and dx are written only once. This form is used only without
  * dropout.
+ *
+ * For text generation, several adapters may be one of `owners` times their rank. A row of x uses one of them
+ * or none: the columns of u that belong to others become 0. DoRA multiplies each row of W + s B A by a ratio.
  */
 #ifndef MODEL_DECODER_LINEAR_H
 #define MODEL_DECODER_LINEAR_H
@@ -31,9 +34,11 @@ struct linear {
 	int64_t in, out;
 	struct weight w, bias; /* [out, in]; [1, out] or absent */
 	struct mat block;      /* [out + adapters * rank, in + adapters * rank]; rows 0: not in fused form */
-	int64_t rank;
-	int adapters;	 /* 0 .. 3, in the order of their columns */
-	struct weight a; /* [adapters * rank, in] */
+	int64_t rank;	       /* of all owners together */
+	int64_t owner_rank;    /* of each owner; 0: one adapter, which every row uses */
+	struct mat ratio;      /* F32 [owners, out]: DoRA's ratio of each row of W; rows 0: no DoRA */
+	int adapters;	       /* 0 .. 3, in the order of their columns */
+	struct weight a;       /* [adapters * rank, in] */
 	struct adapter adapter[3];
 	float lora_scale;
 	uint32_t site; /* number of the layer; together with the target it is dropout's site */
@@ -43,10 +48,12 @@ struct linear_run {
 	struct backend *back;
 	float dropout_p; /* 0: no dropout, as in evaluation */
 	uint64_t dropout_seed, row_begin;
+	const int32_t *owner; /* [T] the adapter of each row, or -1; read if there are several owners */
+	bool base;	      /* no row uses an adapter */
 };
 
-/* x [T, in]; residual [T, out] or absent, may be y; u [T, adapters * rank] is saved for backward. In fused
- * form, x has a tail, and u is that tail or is copied to it. */
+/* x [T, in]; residual [T, out] or absent, may be y except with DoRA; u [T, adapters * rank] is saved for
+ * backward. In fused form, x has a tail, and u is that tail or is copied to it. */
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err);
 /* The same for the layer of gate and up, with h = silu(gate) * up. y is room for gate and up, and may stay

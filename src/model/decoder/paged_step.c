@@ -166,7 +166,9 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 		st = place_e4m3(s, err);
 	if (!st)
 		st = place_head(s, err);
-	if (!st && back->kind == BACKEND_GPU && !options->cache_e4m3 && !options->deterministic)
+	/* the persistent kernel knows neither the adapters of rows nor DoRA's ratio */
+	if (!st && back->kind == BACKEND_GPU && !options->cache_e4m3 && !options->deterministic &&
+	    m->owners <= 1 && !m->lora.dora)
 		st = decode_create(&s->decode, m, back, s->cache, err);
 	if (st)
 		paged_step_release(out);
@@ -260,7 +262,8 @@ static enum status run_layer(const struct paged_step *s, const struct layer *l,
 			     const struct paged_layer *cache, const struct step_matrices *m,
 			     struct error *err)
 {
-	const struct linear_run run = {.back = s->back};
+	const struct linear_run run = {
+		.back = s->back, .owner = s->rows.adapter, .base = s->model->owners > 1 && !s->rows.adapted};
 	const struct mat none = {0};
 	enum status st = norm(s, &l->norm1, m->x, m->n, m->rstd, err);
 
@@ -314,7 +317,9 @@ static uint64_t key_of(const struct paged_step *s, const struct paged_rows *rows
 			     rows->sequences <= rows->rows &&
 			     rows->begin[rows->sequences] == (int32_t)rows->sequences;
 
-	return repeats ? 1 | (uint64_t)rows->rows << 8 : 0;
+	const uint64_t adapted = s->model->owners > 1 && rows->adapted;
+
+	return repeats ? 1 | adapted << 1 | (uint64_t)rows->rows << 8 : 0;
 }
 
 static enum status check(const struct paged_step *s, const struct paged_rows *r, struct error *err)

@@ -8,6 +8,7 @@
 #include "model/files/gguf/gguf.h"
 #include "core/json/file.h"
 #include "model/files/peft/base.h"
+#include "model/files/peft/delta.h"
 #include "text/files/tokenizer_files.h"
 
 enum { CONFIG_MAX = 16 << 20 };
@@ -18,46 +19,16 @@ struct merging {
 	struct shape shape;  /* shape of the result */
 	struct peft adapter; /* empty: no adapter */
 	json_t *config;
-	float *a; /* A for the present tensor, [rank, in]; NULL: none */
+	struct peft_delta delta; /* of the present tensor */
 };
 
-/* out[rows, cols] += scale B[row ..] A, one row of B at a time. */
-static void add_product(const struct merging *m, const struct tensor *b, int64_t row, int64_t rows,
-			int64_t cols, float *out)
-{
-	float scale = (float)peft_scale(&m->adapter.config), factor;
-	int64_t rank = m->adapter.config.rank;
-	uint64_t element = b->size / (uint64_t)(b->dim[0] * b->dim[1]);
-
-	for (int64_t i = 0; i < rows; i++) {
-		for (int64_t k = 0; k < rank; k++) {
-			const float *a = m->a + k * cols;
-			float *to = out + i * cols;
-
-			dtype_unpack(b->dtype, b->data + (uint64_t)((row + i) * rank + k) * element, &factor,
-				     1);
-			factor *= scale;
-			for (int64_t c = 0; c < cols; c++)
-				to[c] += factor * a[c];
-		}
-	}
-}
-
-/* Reads A for the next tensor, before several threads ask for its rows. */
+/* Reads the adapter of the next tensor, before several threads ask for its rows. */
 static enum status begin(void *arg, const struct named *n, struct error *err)
 {
 	struct merging *m = arg;
-	const struct tensor *a = peft_find(&m->adapter, n->hf, PEFT_A);
 
-	free(m->a);
-	m->a = NULL;
-	if (!a)
-		return STATUS_OK;
-	m->a = malloc(sizeof(float) * (size_t)(a->dim[0] * a->dim[1]));
-	if (!m->a)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", n->hf);
-	dtype_unpack(a->dtype, a->data, m->a, (size_t)(a->dim[0] * a->dim[1]));
-	return mapped_check(STATUS_OK, err);
+	peft_delta_release(&m->delta);
+	return peft_delta_read(&m->delta, &m->adapter, n->hf, err);
 }
 
 static enum status rows(void *arg, const struct named *n, int64_t row, int64_t count, float *out,
@@ -65,7 +36,6 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 {
 	const struct merging *m = arg;
 	const struct tensor *whole = peft_find(&m->adapter, n->hf, PEFT_WHOLE);
-	const struct tensor *b = peft_find(&m->adapter, n->hf, PEFT_B);
 	const char *name = n->hf;
 	enum status st;
 
@@ -81,8 +51,8 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 		    "lm_head.weight")) /* the adapter trained the head separately from the tied embedding */
 		name = "model.embed_tokens.weight";
 	st = weights_rows(m->base, name, row, count, out, err);
-	if (!st && b)
-		add_product(m, b, row, count, n->cols, out);
+	if (!st)
+		peft_delta_apply(&m->delta, row, count, out, NULL);
 	return mapped_check(st, err);
 }
 
@@ -183,6 +153,6 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 		st = check(out, err);
 	peft_release(&m.adapter);
 	json_decref(m.config);
-	free(m.a);
+	peft_delta_release(&m.delta);
 	return st;
 }

@@ -45,6 +45,8 @@
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS) \
 	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS) \
 	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS) \
+	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS) \
+	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS) \
 	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS) \
 	X(SAMPLE_PLAIN, "step_sample_plain", "step_sample_plain", GPU_PART_LOSS) \
 	X(SAMPLE_SCAN, "step_sample", "step_sample_scan", GPU_PART_LOSS) \
@@ -226,6 +228,8 @@ extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 enum { GPU_FEW_ROWS = 512 };
 extern __typeof__(*((struct ops *)0)->rmsnorm) gpu_step_rmsnorm;
 extern __typeof__(*((struct ops *)0)->swiglu) gpu_step_swiglu;
+extern __typeof__(*((struct ops *)0)->adapter_mask) gpu_adapter_mask;
+extern __typeof__(*((struct ops *)0)->adapter_scale) gpu_adapter_scale;
 extern __typeof__(*((struct ops *)0)->paged_embed) gpu_paged_embed;
 extern __typeof__(*((struct ops *)0)->paged_rope) gpu_paged_rope;
 extern __typeof__(*((struct ops *)0)->sample) gpu_sample;

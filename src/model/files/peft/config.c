@@ -6,8 +6,6 @@
 #include "core/json/file.h"
 #include "model/files/peft/names.h"
 
-enum { RANK_MAX = 1 << 16 };
-
 static enum status refuse(const struct json_keys *r, const char *key, const char *why)
 {
 	return error_set(r->err, STATUS_UNSUPPORTED, "%s: %s %s", r->path, key, why);
@@ -24,7 +22,7 @@ static enum status read_rank(const struct json_keys *r, struct peft_config *c)
 		st = json_keys_number(r, "lora_dropout", &dropout);
 	if (st)
 		return st;
-	if (!(rank >= 1 && rank <= RANK_MAX) || rank != floor(rank))
+	if (!(rank >= 1 && rank <= PEFT_RANK_MOST) || rank != floor(rank))
 		return error_set(r->err, STATUS_BAD_INPUT, "%s: r is %g; it must be an integer of 1 or more",
 				 r->path, rank);
 	if (!(alpha > 0 && alpha <= 1e9) || !(dropout >= 0 && dropout < 1))
@@ -35,6 +33,7 @@ static enum status read_rank(const struct json_keys *r, struct peft_config *c)
 	c->alpha = alpha;
 	c->dropout = dropout;
 	c->rslora = json_is_true(json_keys_value(r, "use_rslora"));
+	c->dora = json_is_true(json_keys_value(r, "use_dora"));
 	return STATUS_OK;
 }
 
@@ -49,8 +48,7 @@ static bool is_set(const json_t *value)
 /* Each of these settings changes the meaning of the matrices. */
 static enum status check_done(const struct json_keys *r)
 {
-	static const char *const off[] = {"use_dora",
-					  "fan_in_fan_out",
+	static const char *const off[] = {"fan_in_fan_out",
 					  "lora_bias",
 					  "use_qalora",
 					  "use_bdlora",
@@ -60,8 +58,8 @@ static enum status check_done(const struct json_keys *r)
 					  "monteclora_config",
 					  "target_parameters",
 					  "trainable_token_indices"};
-	static const char *const uneven[] = {"rank_pattern",   "alpha_pattern",	    "layers_to_transform",
-					     "layers_pattern", "layer_replication", "exclude_modules"};
+	static const char *const uneven[] = {"layers_to_transform", "layers_pattern", "layer_replication",
+					     "exclude_modules"};
 	const char *bias = json_string_value(json_keys_value(r, "bias"));
 	const char *init = json_string_value(json_keys_value(r, "init_lora_weights"));
 
@@ -72,7 +70,7 @@ static enum status check_done(const struct json_keys *r)
 	for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++) {
 		if (is_set(json_keys_value(r, uneven[i])))
 			return refuse(r, uneven[i],
-				      "is not empty; only one rank and alpha for all layers is supported");
+				      "is not empty; only adapters of all layers are supported");
 	}
 	if (bias && strcmp(bias, "none"))
 		return refuse(r, "bias", "is not \"none\"; trained biases are not supported");
@@ -190,5 +188,6 @@ json_t *peft_config_json(const struct peft_config *c)
 			 "layers_to_transform", "lora_alpha", number(c->alpha), "lora_dropout", c->dropout,
 			 "modules_to_save", saved(c), "peft_type", "LORA", "r", (json_int_t)c->rank,
 			 "rank_pattern", "alpha_pattern", "revision", "target_modules", leaves(c),
-			 "task_type", "CAUSAL_LM", "use_dora", 0, "use_rslora", c->rslora, "lora_bias", 0);
+			 "task_type", "CAUSAL_LM", "use_dora", c->dora, "use_rslora", c->rslora, "lora_bias",
+			 0);
 }

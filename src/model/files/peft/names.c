@@ -3,7 +3,11 @@
 
 #define PREFIX "base_model.model."
 static const char *const parts[] = {
-	[PEFT_A] = ".lora_A.weight", [PEFT_B] = ".lora_B.weight", [PEFT_WHOLE] = ".weight"};
+	[PEFT_A] = ".lora_A.weight",
+	[PEFT_B] = ".lora_B.weight",
+	[PEFT_WHOLE] = ".weight",
+	[PEFT_MAGNITUDE] = ".lora_magnitude_vector",
+};
 
 struct target {
 	const char *leaf, *block;
@@ -34,6 +38,11 @@ const char *peft_target_name(enum peft_target target)
 	return targets[target].leaf;
 }
 
+const char *peft_target_block(enum peft_target target)
+{
+	return targets[target].block;
+}
+
 void peft_name(char out[PEFT_NAME_SIZE], const struct peft_place *at)
 {
 	size_t stem = strlen(at->base.hf) - strlen(".weight");
@@ -57,7 +66,7 @@ static bool whole_place(struct peft_place *at, const struct shape *s, const char
 	return false;
 }
 
-static unsigned target_of(const char *hf)
+unsigned peft_target_of(const char *hf)
 {
 	char tail[32];
 
@@ -88,15 +97,16 @@ bool peft_place_of(struct peft_place *at, const struct shape *s, const char *nam
 	if (strncmp(name, PREFIX, sizeof(PREFIX) - 1))
 		return false;
 	name += sizeof(PREFIX) - 1;
-	if (!has_tail(name, parts[PEFT_A], &stem)) {
+	if (has_tail(name, parts[PEFT_B], &stem))
 		at->part = PEFT_B;
-		if (!has_tail(name, parts[PEFT_B], &stem))
-			return whole_place(at, s, name);
-	}
+	else if (has_tail(name, parts[PEFT_MAGNITUDE], &stem))
+		at->part = PEFT_MAGNITUDE;
+	else if (!has_tail(name, parts[PEFT_A], &stem))
+		return whole_place(at, s, name);
 	if (stem + sizeof(".weight") > sizeof(base))
 		return false;
 	snprintf(base, sizeof(base), "%.*s.weight", (int)stem, name);
-	at->target_bit = target_of(base);
+	at->target_bit = peft_target_of(base);
 	return at->target_bit && names_find(&at->base, s, base);
 }
 

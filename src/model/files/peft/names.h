@@ -22,13 +22,15 @@ struct peft_place {
 void peft_name(char out[PEFT_NAME_SIZE], const struct peft_place *at);
 /* The inverse. False: not a PEFT name, or not of a weight of this model. */
 bool peft_place_of(struct peft_place *at, const struct shape *s, const char *name);
+/* The bit of the target that a weight of a layer belongs to, or 0. */
+unsigned peft_target_of(const char *hf);
 /* Number of matrices for a configuration: layer by layer A and B, then whole modules. peft_names_at: the
  * i-th. */
 size_t peft_names_count(const struct shape *s, const struct peft_config *c);
 void peft_names_at(struct peft_place *at, const struct shape *s, const struct peft_config *c, size_t index);
 
-/* *targets: the bits listed in target_modules, or 0 if that is a pattern. UNSUPPORTED: a setting that would
- * change the result is not supported. */
+/* targets: the bits listed in target_modules, or 0 if that is a pattern. rank and alpha are those of modules
+ * without a pattern. UNSUPPORTED: a setting that would change the result is not supported. */
 enum status peft_config_parse(struct peft_config *c, const json_t *config, const char *path,
 			      struct error *err);
 /* The configuration as PEFT writes it. Owner: caller; NULL: no memory. */

@@ -4,11 +4,13 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include "core/file/mapped.h"
 #include "core/text/text.h"
 #include "model/tensor/dtype.h"
 #include "core/json/file.h"
 #include "model/files/peft/names.h"
+#include "model/files/peft/pattern.h"
 
 enum { CONFIG_MAX = 1 << 20 };
 
@@ -17,21 +19,33 @@ double peft_scale(const struct peft_config *c)
 	return c->rslora ? c->alpha / sqrt((double)c->rank) : c->alpha / (double)c->rank;
 }
 
+/* The module that a matrix belongs to; NULL: a module trained in full. */
+static struct peft_module *module_at(const struct peft *p, const struct peft_place *at)
+{
+	return at->target_bit ? &p->module[at->base.layer * PEFT_TARGET_COUNT + __builtin_ctz(at->target_bit)]
+			      : NULL;
+}
+
 static enum status check_tensor(const struct peft *p, const struct tensor *t, const struct peft_place *at,
 				struct error *err)
 {
-	int64_t rows = at->part == PEFT_B   ? at->base.rows
-		       : at->part == PEFT_A ? p->config.rank
-					    : at->base.rows;
-	int64_t cols = at->part == PEFT_B ? p->config.rank : at->base.cols;
+	const struct peft_module *module = module_at(p, at);
+	const int64_t rank = module ? module->rank : p->config.rank;
+	const int64_t rows = at->part == PEFT_A ? rank : at->base.rows;
+	const int64_t cols = at->part == PEFT_B ? rank : at->base.cols;
+	const bool vector = at->part == PEFT_MAGNITUDE;
 
-	if (t->rank != 2 || t->dim[0] != rows || t->dim[1] != cols)
+	if (vector && (t->rank != 1 || t->dim[0] != rows))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %.150s has not %" PRId64 " numbers; it may belong to another model",
+				 p->file.path, t->name, rows);
+	if (!vector && (t->rank != 2 || t->dim[0] != rows || t->dim[1] != cols))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: %.150s is %" PRId64 " x %" PRId64 "; rank %" PRId64
 				 " and this model make it %" PRId64 " x %" PRId64
 				 "; it may belong to another model",
 				 p->file.path, t->name, t->rank > 1 ? t->dim[0] : 1,
-				 t->rank ? t->dim[t->rank - 1] : 1, p->config.rank, rows, cols);
+				 t->rank ? t->dim[t->rank - 1] : 1, rank, rows, cols);
 	if (!dtype_unpacks(t->dtype))
 		return error_set(err, STATUS_UNSUPPORTED, "%s: %.150s is %s; F32, BF16 and F16 are supported",
 				 p->file.path, t->name, dtype_name(t->dtype));
@@ -47,7 +61,7 @@ static const struct tensor *find(const struct safetensors *s, const char *name)
 	return NULL;
 }
 
-/* If A is present in one layer, A and B must be present in all layers. */
+/* If A is present in one layer, A and B must be present in all layers. DoRA has a magnitude for each A. */
 static enum status check_complete(const struct peft *p, const struct shape *s, struct error *err)
 {
 	struct peft_place place;
@@ -62,7 +76,70 @@ static enum status check_complete(const struct peft *p, const struct shape *s, s
 	}
 	if (!count)
 		return error_set(err, STATUS_BAD_INPUT, "%s: it contains no matrix", p->file.path);
+	for (int64_t i = 0; i < p->layers * PEFT_TARGET_COUNT; i++)
+		if (p->module[i].a && !p->module[i].magnitude == p->config.dora)
+			return error_set(err, STATUS_BAD_INPUT, "%s: use_dora is %s, but %s has %s magnitude",
+					 p->file.path, p->config.dora ? "true" : "false",
+					 p->module[i].a->name, p->config.dora ? "no" : "a");
 	return STATUS_OK;
+}
+
+/* "model.layers.0.self_attn.q_proj" */
+static void name_module(char out[NAME_SIZE], int64_t layer, enum peft_target target)
+{
+	snprintf(out, NAME_SIZE, "model.layers.%" PRId64 ".%s.%s", layer, peft_target_block(target),
+		 peft_target_name(target));
+}
+
+/* Ranks and scales of all modules that the model has. */
+static enum status set_modules(struct peft *p, const json_t *config, const char *path, struct error *err)
+{
+	const struct json_keys r = {config, path, err};
+	struct peft_patterns *ranks = NULL, *alphas = NULL;
+	enum status st = peft_patterns_read(&ranks, &r, "rank_pattern");
+
+	if (!st)
+		st = peft_patterns_read(&alphas, &r, "alpha_pattern");
+	for (int64_t i = 0; !st && i < p->layers * PEFT_TARGET_COUNT; i++) {
+		struct peft_config one = p->config;
+		char name[NAME_SIZE];
+		double rank;
+
+		name_module(name, i / PEFT_TARGET_COUNT, (enum peft_target)(i % PEFT_TARGET_COUNT));
+		rank = peft_patterns_find(ranks, name, (double)one.rank);
+		if (!(rank <= PEFT_RANK_MOST) || rank != floor(rank))
+			st = error_set(err, STATUS_BAD_INPUT, "%s: rank_pattern gives %s the rank %g", path,
+				       name, rank);
+		if (st)
+			break;
+		one.rank = (int64_t)rank;
+		one.alpha = peft_patterns_find(alphas, name, one.alpha);
+		p->module[i] = (struct peft_module){.rank = one.rank, .scale = peft_scale(&one)};
+	}
+	peft_patterns_free(&ranks);
+	peft_patterns_free(&alphas);
+	return st;
+}
+
+/* config.rank becomes the largest rank. */
+static void set_rank(struct peft *p)
+{
+	int64_t most = 0;
+
+	for (int64_t i = 0; i < p->layers * PEFT_TARGET_COUNT; i++)
+		if (p->module[i].a && p->module[i].rank > most)
+			most = p->module[i].rank;
+	p->config.rank = most ? most : p->config.rank;
+}
+
+/* Notes where a module's matrices are. */
+static void note(const struct peft *p, const struct tensor *t, const struct peft_place *at)
+{
+	struct peft_module *module = module_at(p, at);
+
+	if (!module)
+		return;
+	*(at->part == PEFT_A ? &module->a : at->part == PEFT_B ? &module->b : &module->magnitude) = t;
 }
 
 /* If target_modules lists names, the file must have exactly those. */
@@ -99,6 +176,7 @@ static enum status read_tensors(struct peft *p, const struct shape *s, struct er
 		p->config.targets |= at.target_bit;
 		p->config.save |= at.save_bit;
 		st = check_tensor(p, t, &at, err);
+		note(p, t, &at);
 	}
 	if (st)
 		return st;
@@ -107,7 +185,10 @@ static enum status read_tensors(struct peft *p, const struct shape *s, struct er
 				 "%s: modules_to_save does not list the whole modules in the file",
 				 p->file.path);
 	st = check_targets(p, listed, err);
-	return st ? st : check_complete(p, s, err);
+	if (!st)
+		st = check_complete(p, s, err);
+	set_rank(p);
+	return st;
 }
 
 enum status peft_open(struct peft *p, const char *dir, const struct shape *s, struct error *err)
@@ -124,6 +205,12 @@ enum status peft_open(struct peft *p, const char *dir, const struct shape *s, st
 	st = json_file_read(&config, path, CONFIG_MAX, err);
 	if (!st)
 		st = peft_config_parse(&p->config, config, path, err);
+	p->layers = s->layers;
+	p->module = calloc((size_t)s->layers * PEFT_TARGET_COUNT, sizeof(*p->module));
+	if (!st && !p->module)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", dir);
+	if (!st)
+		st = set_modules(p, config, path, err);
 	json_decref(config);
 	snprintf(path, sizeof(path), "%s/" PEFT_WEIGHTS, dir);
 	if (!st)
@@ -141,7 +228,24 @@ enum status peft_open(struct peft *p, const char *dir, const struct shape *s, st
 void peft_release(struct peft *p)
 {
 	safetensors_release(&p->file);
+	free(p->module);
 	*p = (struct peft){0};
+}
+
+const struct peft_module *peft_module_of(const struct peft *p, const char *base)
+{
+	static const char before[] = "model.layers.";
+	const unsigned bit = peft_target_of(base);
+	const struct peft_module *module;
+	long layer;
+
+	if (!bit || strncmp(base, before, sizeof(before) - 1))
+		return NULL;
+	layer = strtol(base + sizeof(before) - 1, NULL, 10);
+	if (layer < 0 || layer >= p->layers)
+		return NULL;
+	module = &p->module[layer * PEFT_TARGET_COUNT + __builtin_ctz(bit)];
+	return module->a ? module : NULL;
 }
 
 const struct tensor *peft_find(const struct peft *p, const char *base, enum peft_part part)
@@ -156,7 +260,7 @@ const struct tensor *peft_find(const struct peft *p, const char *base, enum peft
 
 static bool all_zero(const struct tensor *t)
 {
-	uint64_t count = (uint64_t)(t->dim[0] * t->dim[1]), element = t->size / count;
+	uint64_t count = (uint64_t)(t->dim[0] * (t->rank > 1 ? t->dim[1] : 1)), element = t->size / count;
 	float x;
 
 	for (uint64_t i = 0; i < count; i++) {
@@ -176,38 +280,4 @@ bool peft_does_nothing(const struct peft *p)
 			return false;
 	}
 	return true;
-}
-
-static enum status load_one(const struct peft *p, const struct peft_slot *slot, struct error *err)
-{
-	const struct tensor *t = peft_find(p, slot->name, slot->part);
-	const struct mat *m = &slot->mat;
-
-	if (!t || t->dim[0] != m->rows || t->dim[1] != m->cols || m->dtype != DTYPE_F32 || !m->data)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s of %" PRId64 " x %" PRId64 " is not in this adapter", p->file.path,
-				 slot->name, m->rows, m->cols);
-	for (int64_t row = 0; row < m->rows; row++) {
-		float *to = (float *)m->data + row * m->ld;
-
-		dtype_unpack(t->dtype, t->data + t->size / (uint64_t)m->rows * (uint64_t)row, to,
-			     (size_t)m->cols);
-		if (!dtype_finite(DTYPE_F32, to, (size_t)m->cols))
-			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-					       "%s: %s has NaN or infinity", p->file.path, t->name);
-	}
-	return STATUS_OK;
-}
-
-enum status peft_load(const struct peft *p, const struct peft_slot *slots, size_t count, struct error *err)
-{
-	enum status st = STATUS_OK;
-
-	if (count != p->file.count)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: it has %zu matrices, but %zu are needed; rank or targets differ",
-				 p->file.path, p->file.count, count);
-	for (size_t i = 0; i < count && !st; i++)
-		st = load_one(p, &slots[i], err);
-	return mapped_check_sizes(st, err);
 }

@@ -32,7 +32,7 @@ struct paged_lists {
 
 /* Offsets in words. Those up to `unit` depend on the numbers of rows and outputs only. */
 struct layout {
-	int64_t token, position, slot, output, begin, keys, arrived, block, rest_block, tile_count;
+	int64_t token, position, slot, adapter, output, begin, keys, arrived, block, rest_block, tile_count;
 	int64_t first, rest_first, tile, unit;
 };
 
@@ -44,7 +44,7 @@ static int64_t rounded(int64_t words)
 static struct layout lay_out(const struct paged_limits *most, int64_t rows, int64_t outputs, uint32_t blocks,
 			     int64_t tiles)
 {
-	struct layout l = {.position = rows, .slot = 2 * rows, .output = 3 * rows};
+	struct layout l = {.position = rows, .slot = 2 * rows, .adapter = 3 * rows, .output = 4 * rows};
 
 	l.begin = l.output + outputs;
 	l.keys = l.begin + most->sequences + 1;
@@ -236,6 +236,8 @@ static void put_rows(const struct paged_rows *r, const struct layout *l, uint32_
 	put_list(host + l->token, r->token, r->rows);
 	put_list(host + l->position, r->position, r->rows);
 	put_list(host + l->slot, r->slot, r->rows);
+	if (r->adapter)
+		put_list(host + l->adapter, r->adapter, r->rows);
 	put_list(host + l->output, r->output, r->outputs);
 	put_list(host + l->begin, r->begin, r->sequences + 1);
 	put_list(host + l->keys, r->keys, r->sequences);
@@ -264,6 +266,7 @@ static void place(const struct paged_rows *r, const struct paged_room *room, con
 	out->token = device + l->token;
 	out->position = device + l->position;
 	out->slot = device + l->slot;
+	out->adapter = r->adapter ? device + l->adapter : NULL;
 	out->output = device + l->output;
 	out->begin = device + l->begin;
 	out->keys = device + l->keys;

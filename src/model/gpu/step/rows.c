@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedding and RoPE of the rows of a step, and the norm and SwiGLU of few rows (kernel/step/rows.h). */
+/* Embedding, RoPE and adapters of the rows of a step, and the norm and SwiGLU of few rows
+ * (kernel/step/rows.h). */
 #include "kernel/step/rows.h"
 #include "model/gpu/internal.h"
 #include "model/tensor/dtype.h"
@@ -135,4 +136,47 @@ enum status gpu_step_swiglu(struct backend *back, struct mat gate_up, struct mat
 	st = gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU, step_blocks((uint64_t)h.rows, (uint64_t)h.cols),
 			   STEP_THREADS, 0, &args, err);
 	return st || !h.e4m3 ? st : few_rows_quantize(gpu_of(back), &h, h.e4m3, err);
+}
+
+enum status gpu_adapter_mask(struct backend *back, struct mat u, const int32_t *adapter, int64_t period,
+			     int64_t rank, struct error *err)
+{
+	const struct step_mask_args args = {
+		.adapter = gpu_address(adapter),
+		.u = gpu_address(u.data),
+		.ld_u = u.ld,
+		.rows = (uint32_t)u.rows,
+		.cols = (uint32_t)u.cols,
+		.period = (uint32_t)period,
+		.rank = (uint32_t)rank,
+	};
+
+	cost_touch(back, &u, 2);
+	if (u.dtype != DTYPE_BF16 || rank % 8 || u.ld % 8 || (uintptr_t)u.data % 16)
+		return error_set(err, STATUS_BUG,
+				 "x A' of adapters is %s with rank %lld and rows at a distance of %lld",
+				 dtype_name(u.dtype), (long long)rank, (long long)u.ld);
+	return gpu_run_early(back, GPU_KERNEL_STEP_ADAPTER_MASK,
+			     step_blocks((uint64_t)u.rows, (uint64_t)u.cols), STEP_THREADS, 0, &args, err);
+}
+
+enum status gpu_adapter_scale(struct backend *back, struct mat y, const int32_t *adapter, struct mat ratio,
+			      struct mat bias, struct mat residual, struct error *err)
+{
+	const struct step_scale_args args = {
+		.adapter = adapter ? gpu_address(adapter) : 0,
+		.ratio = gpu_address(ratio.data),
+		.bias = bias.rows ? gpu_address(bias.data) : 0,
+		.residual = residual.rows ? gpu_address(residual.data) : 0,
+		.y = gpu_address(y.data),
+		.ld_ratio = ratio.ld,
+		.ld_residual = residual.ld,
+		.ld_y = y.ld,
+		.rows = (uint32_t)y.rows,
+		.cols = (uint32_t)y.cols,
+	};
+
+	cost_touch(back, &y, residual.rows ? 3 : 2);
+	return gpu_run_early(back, GPU_KERNEL_STEP_ADAPTER_SCALE,
+			     step_blocks((uint64_t)y.rows, (uint64_t)y.cols), STEP_THREADS, 0, &args, err);
 }
