@@ -5,12 +5,22 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
+engine_check the engine's tables against themselves
+engine_finish the end of a request at a stop string
+gguf_parse one file's bytes, for the fuzzer
 gpu_backend_replay_refused the error that prevented the graph of a step
+grammar_forced the bytes that must follow
+grammar_is_complete whether a text may end here
+grammar_rollback tokens taken back, as speculation will need
+grammar_state_copy a state beside brute force
+grammar_vocab_bytes the memory of a vocabulary
+grammar_vocab_count the ids of a vocabulary
 info_gpu_shows every fact of a GPU is shown somewhere
+jinja_mentions a name in a template
 journal_parse_line one line, for the fuzzer
+peft_load parts of an adapter, one by one
 model_logits logits of a training pass, beside PyTorch's
 paged_step_logits logits of a step, beside PyTorch's
-schedule_check all state of the engine's scheduler against itself
 LIST
 }
 LC_ALL=C

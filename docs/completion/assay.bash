@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
+		_assay_words 'archive check compare eval generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
+		_assay_words 'archive check compare eval generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -30,10 +30,12 @@ _assay()
 	check:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
+	eval:--device) words='auto cpu gpu' ;;
 	generate:--device) words='auto cpu gpu' ;;
+	generate:--weights) words='auto fp8' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	list:--suite) words=' attention full links quick roofline stress training' ;;
-	make-model:--shape) words='tiny tiny-qwen3 tiny-llama smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
+	make-model:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	make-model:--dtype) words='bf16 f16 f32' ;;
 	merge:--dtype) words='base bf16 f16 f32' ;;
 	probe:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
@@ -45,6 +47,7 @@ _assay()
 	rows:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
 	serve:--device) words='auto cpu gpu' ;;
 	serve:--kv-cache) words='auto fp8' ;;
+	serve:--weights) words='auto fp8' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
 	probe:attention:pass) words='forward backward' ;;
@@ -93,7 +96,8 @@ _assay()
 	archive) words='--help --out --check' ;;
 	check) words='--help attention full links quick roofline stress training --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
-	generate) words='--help --adapter --merge --device --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
+	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
+	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
@@ -105,7 +109,7 @@ _assay()
 	report) words='--help --format --columns --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
-	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-queue --memory --page-tokens --kv-cache --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
+	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
 	train) words='--help --out --resume --plan --telemetry --real-names --silence --no-cache --json' ;;
 	esac

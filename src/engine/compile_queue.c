@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "core/text/text.h"
 
 enum { CACHE_BYTES = 256 << 20 };
 
@@ -60,6 +61,9 @@ static void compile(struct compile_queue *q, struct entry *e)
 
 	if (!st)
 		grammar_state_create(&e->out.state, g, &e->out.error);
+	e->out.warnings = g ? grammar_warnings(g) : 0;
+	if (e->out.warnings)
+		text_copy(e->out.warning, sizeof(e->out.warning), grammar_warning(g, 0));
 	grammar_release(&g);
 }
 

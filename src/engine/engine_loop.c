@@ -139,6 +139,16 @@ static enum status send_events(struct looping *l, struct error *err)
 	return forgive_closed(l, st, &why, err);
 }
 
+/* How long an idle engine may sleep: until its next deadline, at most IDLE_MS. */
+static int idle_ms(const struct looping *l)
+{
+	const uint64_t now = clock_now_ns(clock_monotonic()), wake = engine_wake(l->loop->engine);
+
+	if (wake <= now)
+		return 0;
+	return wake - now < (uint64_t)IDLE_MS * 1000000 ? (int)((wake - now) / 1000000) + 1 : IDLE_MS;
+}
+
 /* Waits for a message if there is nothing to compute, and for room in the socket if bytes wait. */
 static enum status wait_for_work(struct looping *l, bool idle, struct error *err)
 {
@@ -148,7 +158,7 @@ static enum status wait_for_work(struct looping *l, bool idle, struct error *err
 	struct error why = {0};
 	enum status st;
 
-	poll(p, 2, idle ? IDLE_MS : 0);
+	poll(p, 2, idle ? idle_ms(l) : 0);
 	if (!frame_link_waits(l->link))
 		return STATUS_OK;
 	st = frame_flush(l->link, &why);
