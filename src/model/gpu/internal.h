@@ -79,8 +79,8 @@ struct gpu_state {
 	struct staging *staging;
 	struct gemm_plans *products;
 	struct gemm_choices *choices; /* made before requests run; NULL: none */
-	struct skinny *skinny; /* NULL: not asked for, or not for this device */
-	bool no_e4m3_library;  /* cuBLASLt has no GEMM of E4M3 with one factor per row */
+	struct skinny *skinny;	      /* NULL: not asked for, or not for this device */
+	bool no_e4m3_library;	      /* cuBLASLt has no GEMM of E4M3 with one factor per row */
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* parts is NULL unless they are asked for */
