@@ -151,7 +151,7 @@ adapter() { # CONFIG WORDS
 	ok "an adapter is refused: $2" eval 'expect 64 merge m adapter --out x || expect 2 merge m adapter --out x'
 	ok "in these words" says "$2" err
 }
-adapter '{"peft_type": "LORA", "rank_pattern": {"q_proj": 4}}' "rank_pattern is not empty"
+adapter '{"peft_type": "LORA", "rank_pattern": {"q_proj": 4}}' "it contains no matrix"
 adapter '{"peft_type": "LORA", "r": 0}' "r is 0"
 adapter '{"peft_type": "LORA", "target_modules": ["query"]}' "target_modules has query"
 adapter '{"peft_type": "LORA"}' "adapter/adapter_model.safetensors: it contains no matrix"
