@@ -72,7 +72,6 @@ ok "a model that is missing" expect 2 serve nowhere --device cpu --port 0
 ok "and its message" says 'nowhere: No such file or directory' err
 ok "a page of 48 tokens" expect 64 serve tiny --page-tokens 48
 ok "a certificate without a key" expect 64 serve tiny --tls-certificate x
-ok "contents without a log" expect 64 serve tiny --log-requests
 ok "a port that is too large" expect 64 serve tiny --port 99999
 ok "an unknown option" expect 64 serve tiny --nothing
 ok "no file of keys" expect 2 serve tiny --device cpu --port 0 --api-key-file none
