@@ -21,7 +21,7 @@ for page in LICENSE docs/README.md docs/tutorial/first-check.md docs/how-to/find
 	ok "$page" [ -s "$doc/$page" ]
 done
 # Each docs/ or examples/ path that a page names is there too.
-named() { grep -rhoE '(docs|examples)/[A-Za-z0-9_/-]+\.(md|yaml|json)' "$doc" | sort -u; }
+named() { grep -rhoE '(docs|examples)/[A-Za-z0-9_/-]+\.(md|yaml|jsonl|json)' "$doc" | sort -u; }
 absent() { named | while read -r path; do [ -e "$doc/$path" ] || echo "$path"; done; }
 absent > absent.list
 ok "pages point to pages that are there: $(tr '\n' ' ' < absent.list)" [ ! -s absent.list ]
