@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/engine.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/clock.h"
@@ -77,8 +76,7 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.requests_most = e->requests_most,
 		.plans_most = IN_FLIGHT,
 		.rows_most = (int32_t)l->most.rows,
-		/* each entry may need one more row, which shows whether its hidden states are finite */
-		.logits_most = (int32_t)(l->most.outputs - l->most.sequences),
+		.logits_most = (int32_t)l->most.outputs,
 		.context = l->positions,
 		.cost = step_cost_now(&e->cost),
 		.budget_ns = e->options.step_ms ? e->options.step_ms * 1e6
@@ -140,8 +138,7 @@ void engine_destroy(struct engine **out)
 	if (!e)
 		return;
 	for (int32_t i = 0; e->running && i < e->requests_most; i++)
-		if (e->running[i].used)
-			running_release(&e->running[i]);
+		running_release(&e->running[i]);
 	compile_queue_destroy(&e->compiling);
 	schedule_free(&e->schedule);
 	row_lists_destroy(&e->rows);

@@ -17,7 +17,6 @@ enum status running_set(struct running *run, const struct engine_request *r, str
 		.prompt_logprobs = r->prompt_logprobs,
 		.stops = r->stops,
 		.biases = r->biases,
-		.used = true,
 	};
 	run->stop = calloc(r->stops + 1, sizeof(*run->stop));
 	run->bias = calloc(r->biases + r->stops + 1, sizeof(*run->bias));

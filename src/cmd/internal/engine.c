@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay __engine: the engine process that `assay serve` starts. It reads one line with its options from
  * descriptor 3 and writes lines to it. Descriptor 4 is the socket to the front end. */
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include "cmd/command.h"
+#include "cmd/internal/child_channel.h"
 #include "cmd/shared/saved_kernels.h"
 #include "core/clock.h"
 #include "engine/engine_loop.h"
 #include "engine/grammar/tokenizer_vocab.h"
-#include "journal/field.h"
-#include "run/supervisor/lines.h"
 #include "text/tokenizer/tokenizer.h"
-
-enum { CHANNEL = 3, FRONT_END = 4, DIGITS = 17 };
 
 static volatile sig_atomic_t drain_requested;
 
@@ -24,63 +18,17 @@ static void on_term(int sig)
 	drain_requested = 1;
 }
 
-static void set_signals(void)
-{
-	struct sigaction term = {.sa_handler = on_term};
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct rlimit no_core = {0, 0};
-
-	sigaction(SIGTERM, &term, NULL);
-	sigaction(SIGINT, &ignore, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
-	setrlimit(RLIMIT_CORE, &no_core);
-	fcntl(CHANNEL, F_SETFD, FD_CLOEXEC);
-	fcntl(FRONT_END, F_SETFD, FD_CLOEXEC);
-}
-
 struct engine_process {
-	struct lines in;
-	json_t *options;
-	struct tokenizer *tokenizer; /* whose ids are sampled */
-	struct grammar_vocab *vocab; /* the same for grammars */
+	struct child_channel channel; /* its first line are the options */
+	struct tokenizer *tokenizer;  /* whose ids are sampled */
+	struct grammar_vocab *vocab;  /* the same for grammars */
 	struct log log;
 };
 
-static void send_line(const char *type, json_t *body)
-{
-	json_t *line = json_pack("{s:s}", "type", type);
-
-	if (line && body)
-		json_object_update(line, body);
-	json_decref(body);
-	lines_send(CHANNEL, line, DIGITS, NULL, NULL);
-}
-
-static void log_to_channel(void *arg, enum log_level level, enum log_topic topic, const char *text)
-{
-	(void)arg, (void)topic;
-	send_line("log", json_pack("{s:i, s:o}", "level", (int)level, "text", field_string(text)));
-}
-
-static bool take_options(void *arg, const char *line, size_t size)
-{
-	struct engine_process *p = arg;
-
-	p->options = json_loadb(line, size, 0, NULL);
-	return false;
-}
-
 static enum status read_options(struct engine_process *p, struct error *err)
 {
-	enum lines_state state = LINES_MORE;
-
-	while (!p->options && state == LINES_MORE && !drain_requested) {
-		struct pollfd in = {.fd = CHANNEL, .events = POLLIN};
-
-		if (poll(&in, 1, 100) > 0)
-			state = lines_read(&p->in, CHANNEL, take_options, p);
-	}
-	return json_is_string(json_object_get(p->options, "model"))
+	child_read(&p->channel, &drain_requested);
+	return json_is_string(json_object_get(p->channel.first, "model"))
 		       ? STATUS_OK
 		       : error_set(
 				 err, STATUS_BAD_INPUT,
@@ -102,20 +50,20 @@ static void settle_kernels(void *arg)
 
 static int64_t number(const struct engine_process *p, const char *name)
 {
-	return (int64_t)json_integer_value(json_object_get(p->options, name));
+	return (int64_t)json_integer_value(json_object_get(p->channel.first, name));
 }
 
 static bool flag(const struct engine_process *p, const char *name)
 {
-	return json_is_true(json_object_get(p->options, name));
+	return json_is_true(json_object_get(p->channel.first, name));
 }
 
 static struct engine_options engine_options_of(struct engine_process *p)
 {
-	const json_t *adapters = json_object_get(p->options, "adapters");
+	const json_t *adapters = json_object_get(p->channel.first, "adapters");
 	struct engine_options o = {
 		.load = {.device = (enum load_device)number(p, "device"),
-			 .model = json_string_value(json_object_get(p->options, "model")),
+			 .model = json_string_value(json_object_get(p->channel.first, "model")),
 			 .merge = true,
 			 .any_base = flag(p, "any_base"),
 			 .log = &p->log,
@@ -134,7 +82,7 @@ static struct engine_options engine_options_of(struct engine_process *p)
 			 .penalties = true,
 			 .deterministic = flag(p, "deterministic")},
 		.vocab = p->vocab,
-		.step_ms = json_number_value(json_object_get(p->options, "step_ms")),
+		.step_ms = json_number_value(json_object_get(p->channel.first, "step_ms")),
 		.no_prefix_cache = flag(p, "no_prefix_cache"),
 		.queue = (int32_t)number(p, "queue"),
 	};
@@ -146,6 +94,7 @@ static struct engine_options engine_options_of(struct engine_process *p)
 
 /* What "alive" lines say. */
 struct facts_sender {
+	struct child_channel *channel;
 	struct engine *engine;
 	uint64_t tokens, at_ns; /* of the last line, for the rate */
 };
@@ -153,7 +102,7 @@ struct facts_sender {
 /* A supervisor that is stopped, and does not read, must not stop the engine. */
 static void alive(void *arg, double expected_s)
 {
-	struct pollfd channel = {.fd = CHANNEL, .events = POLLOUT};
+	struct pollfd channel = {.fd = CHILD_CHANNEL, .events = POLLOUT};
 	struct facts_sender *sender = arg;
 	const struct engine_facts f = engine_facts(sender->engine);
 	const uint64_t now = clock_now_ns(clock_monotonic());
@@ -164,31 +113,32 @@ static void alive(void *arg, double expected_s)
 	sender->at_ns = now;
 	if (poll(&channel, 1, 0) != 1)
 		return;
-	send_line("alive",
-		  json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}", "expected_s",
-			    expected_s, "tokens_per_s", rate, "steps", (json_int_t)f.steps, "tokens",
-			    (json_int_t)f.tokens, "prompt_tokens", (json_int_t)f.prompt_tokens,
-			    "cached_tokens", (json_int_t)f.cached_tokens, "preemptions",
-			    (json_int_t)f.preemptions, "ended", (json_int_t)f.ended, "running",
-			    (int)f.running, "waiting", (int)f.waiting, "pages", (int)f.pages, "pages_used",
-			    (int)f.pages_used, "pages_cached", (int)f.pages_cached));
+	child_send(sender->channel, "alive",
+		   json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}",
+			     "expected_s", expected_s, "tokens_per_s", rate, "steps", (json_int_t)f.steps,
+			     "tokens", (json_int_t)f.tokens, "prompt_tokens", (json_int_t)f.prompt_tokens,
+			     "cached_tokens", (json_int_t)f.cached_tokens, "preemptions",
+			     (json_int_t)f.preemptions, "ended", (json_int_t)f.ended, "running",
+			     (int)f.running, "waiting", (int)f.waiting, "pages", (int)f.pages, "pages_used",
+			     (int)f.pages_used, "pages_cached", (int)f.pages_cached),
+		   NULL);
 }
 
 static enum status serve(struct engine_process *p, struct error *err)
 {
 	struct engine_options options;
-	struct facts_sender sender = {0};
-	struct engine_loop loop = {.fd = FRONT_END,
+	struct facts_sender sender = {.channel = &p->channel};
+	struct engine_loop loop = {.fd = CHILD_SHARED,
 				   .epoch = (uint32_t)number(p, "epoch"),
 				   .drain = &drain_requested,
 				   .alive = alive,
 				   .arg = &sender};
-	enum status st =
-		tokenizer_open(&p->tokenizer, json_string_value(json_object_get(p->options, "model")), err);
+	enum status st = tokenizer_open(&p->tokenizer,
+					json_string_value(json_object_get(p->channel.first, "model")), err);
 
 	if (!st)
 		st = grammar_vocab_of(&p->vocab, p->tokenizer,
-				      json_string_value(json_object_get(p->options, "model")), err);
+				      json_string_value(json_object_get(p->channel.first, "model")), err);
 	if (st)
 		return st;
 	options = engine_options_of(p);
@@ -199,11 +149,13 @@ static enum status serve(struct engine_process *p, struct error *err)
 		const struct engine_ready r = engine_ready(loop.engine);
 
 		sender.engine = loop.engine;
-		send_line("ready", json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device,
-					     "context", (json_int_t)r.context, "pages", (json_int_t)r.pages,
-					     "page_tokens", (json_int_t)r.page_tokens, "sequences",
-					     (json_int_t)r.sequences, "weight_bytes", r.weight_bytes,
-					     "cache_bytes", r.cache_bytes, "load_s", r.load_s));
+		child_send(&p->channel, "ready",
+			   json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device,
+				     "context", (json_int_t)r.context, "pages", (json_int_t)r.pages,
+				     "page_tokens", (json_int_t)r.page_tokens, "sequences",
+				     (json_int_t)r.sequences, "weight_bytes", r.weight_bytes, "cache_bytes",
+				     r.cache_bytes, "load_s", r.load_s),
+			   NULL);
 		st = engine_loop(&loop, err);
 	}
 	engine_destroy(&loop.engine);
@@ -212,22 +164,20 @@ static enum status serve(struct engine_process *p, struct error *err)
 
 static int run(const struct command_context *c, int argc, char **argv)
 {
-	struct engine_process p = {.log = {.sink = log_to_channel}};
+	struct engine_process p = {.channel = CHILD_CHANNEL_NEW};
 	struct error err = {0};
 	enum status st;
 
 	(void)c, (void)argc, (void)argv;
-	set_signals();
+	child_prepare(on_term);
+	p.log = child_log(&p.channel);
 	st = read_options(&p, &err);
 	if (!st)
 		st = serve(&p, &err);
-	send_line("end",
-		  json_pack("{s:s, s:s, s:o}", "status", status_name(st), "cause",
-			    st ? cause_name(err.cause) : "", "text", field_string(st ? err.text : "")));
+	child_send_end(&p.channel, st, &err, NULL);
 	grammar_vocab_destroy(&p.vocab);
 	tokenizer_close(&p.tokenizer);
-	json_decref(p.options);
-	lines_release(&p.in);
+	child_release(&p.channel);
 	return st ? 1 : 0;
 }
 

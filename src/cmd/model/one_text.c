@@ -121,6 +121,7 @@ enum status one_text(struct engine *e, const struct one_text *o, const int32_t *
 	struct making m = {.e = e, .o = o, .take = take, .arg = arg};
 	int32_t stop[STOPS_MOST];
 	const struct engine_request r = one_text_request(o, prompt, count, stop);
+	const uint64_t read_before = engine_facts(e).prompt_tokens;
 	struct error why = {0};
 	enum status st = engine_submit(e, &r, err);
 
@@ -136,8 +137,9 @@ enum status one_text(struct engine *e, const struct one_text *o, const int32_t *
 	if (st)
 		return one_text_step_error(e, st, &why, err);
 	if (m.left && !m.tokens && o->cancel && *o->cancel)
-		return error_set_cause(
-			err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-			"stopped on request before the first token, after a prompt of %zu tokens", count);
+		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+				       "stopped on request after %llu of %zu tokens of the prompt",
+				       (unsigned long long)(engine_facts(e).prompt_tokens - read_before),
+				       count);
 	return one_text_error(&m.end, err);
 }

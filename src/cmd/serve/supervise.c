@@ -354,14 +354,10 @@ static enum status look(struct serving *s, struct error *err)
 {
 	enum status st = end_hung(s, err);
 
-	if (!st && s->engine.running && process_poll(&s->engine.process)) {
-		lines_read(&s->engine.in, s->engine.process.channel, take_engine_line, s);
+	if (!st && s->engine.running && process_poll(&s->engine.process))
 		st = on_engine_end(s, err);
-	}
-	if (!st && s->front.running && process_poll(&s->front.process)) {
-		lines_read(&s->front.in, s->front.process.channel, take_front_line, s);
+	if (!st && s->front.running && process_poll(&s->front.process))
 		st = on_front_end(s, err);
-	}
 	if (!st && !s->engine.running && s->front.running && now_ns() >= s->restart_ns)
 		st = start_engine(s, err);
 	if (!st && !s->shown && s->engine_ready && s->port) {

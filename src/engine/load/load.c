@@ -26,7 +26,6 @@ static int64_t least(int64_t a, int64_t b)
 static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 {
 	const int64_t page = or_default(o->page_tokens, LOAD_PAGE_TOKENS), vocab = l->weights.shape.vocab;
-
 	const int64_t sequences = or_default(o->sequences, gpu ? LOAD_SEQUENCES_GPU : LOAD_SEQUENCES_CPU);
 	const int64_t context = l->weights.shape.context;
 
@@ -36,8 +35,8 @@ static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 	l->most = (struct paged_limits){
 		.rows = or_default(o->rows, gpu ? LOAD_ROWS_GPU : LOAD_ROWS_CPU),
 		.sequences = sequences,
-		.outputs = or_default(o->outputs, 2 * sequences + page > OUTPUTS_LEAST ? 2 * sequences + page
-										       : OUTPUTS_LEAST),
+		.outputs = or_default(o->outputs,
+				      sequences + page > OUTPUTS_LEAST ? sequences + page : OUTPUTS_LEAST),
 		.pages = (l->positions + page - 1) / page,
 		.vocab = least(or_default(o->vocab, vocab), vocab),
 		.page_tokens = (int32_t)page,

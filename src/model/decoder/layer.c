@@ -85,7 +85,7 @@ static enum status rope_bwd(const struct layer_run *run, const struct layer *l, 
 	return st;
 }
 
-static struct attention attention_of(const struct shape *s)
+struct attention layer_attention(const struct shape *s)
 {
 	return (struct attention){
 		.heads = (int)s->heads,
@@ -97,7 +97,7 @@ static struct attention attention_of(const struct shape *s)
 
 static enum status attend(const struct layer_run *run, const struct layer_saved *s, struct error *err)
 {
-	const struct attention at = attention_of(run->shape);
+	const struct attention at = layer_attention(run->shape);
 	struct backend *back = run->linear.back;
 
 	return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
@@ -234,7 +234,7 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 {
 	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
-	const struct attention at = attention_of(run->shape);
+	const struct attention at = layer_attention(run->shape);
 	const bool norm_wanted = input_wanted || l->norm1.grad.rows;
 	struct mat d_o, dqkv, dn = {0};
 	enum status st = scratch(run, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);

@@ -41,6 +41,9 @@ struct layer_saved {
 	struct mat u_qkv, u_o, u_gate_up, u_down;
 };
 
+/* Heads of a shape, and the scale 1/sqrt(head_dim) of their scores. */
+struct attention layer_attention(const struct shape *s);
+
 struct layer_run {
 	struct linear_run linear;
 	const struct shape *shape;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/decoder/paged_step.h"
-#include <math.h>
 #include <stdlib.h>
 #include "model/backend/cost.h"
 #include "model/gpu/decode.h"
@@ -31,16 +30,6 @@ struct paged_step {
 	struct sample sample;	/* of the last call */
 	int turn;
 };
-
-static struct attention attention_of(const struct shape *s)
-{
-	return (struct attention){
-		.heads = (int)s->heads,
-		.kv_heads = (int)s->kv_heads,
-		.head_dim = (int)s->head_dim,
-		.scale = (float)(1 / sqrt((double)s->head_dim)),
-	};
-}
 
 /* Columns of x A' that need a place of their own. */
 static int64_t own_columns(const struct linear *l)
@@ -158,7 +147,7 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 	s->model = m;
 	s->back = back;
 	s->options = *options;
-	s->attention = attention_of(&m->shape);
+	s->attention = layer_attention(&m->shape);
 	st = workspace_paged(back, &s->attention, &options->most, &s->room, err);
 	if (!st)
 		st = place_layers(s, err);
