@@ -9,9 +9,8 @@
 #include "serve/http/preparer.h"
 #include "serve/link/link.h"
 #include "serve/serve.h"
+#include "vendor/microhttpd.h"
 
-struct MHD_Daemon;
-struct MHD_Connection;
 struct exchange;
 struct peer;
 
@@ -21,6 +20,7 @@ struct front_end {
 	struct prompter *prompter;
 	struct preparer *preparer;
 	struct link *link;
+	struct microhttpd mhd;
 	struct MHD_Daemon *daemon;
 	struct keys keys;
 	char *tls_certificate, *tls_key;

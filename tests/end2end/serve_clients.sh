@@ -12,6 +12,8 @@ front=
 trap '[ -z "$front" ] || kill "$front"; rm -rf "$tmp"' EXIT
 mkdir model && cp "$root/tests/data/tokenizer/qwen.json" model/tokenizer.json
 echo '{"eos_token": "<|im_end|>"}' > model/tokenizer_config.json
+ASSAY_MODULE_DIR=$build/src/serve
+export ASSAY_MODULE_DIR
 "$build/tests/serve/serve_front" model --chat-template qwen2.5 -- "$build/tests/serve/stand_in_engine" step_us=500 answer="$tmp/answer" \
 	> port.out 2> front.err < /dev/null &
 front=$!

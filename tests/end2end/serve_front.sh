@@ -8,6 +8,8 @@ build=$(realpath "$1") root=$(realpath "$2")
 command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
 scratch
 trap '[ -z "$front" ] || kill "$front"; rm -rf "$tmp"' EXIT
+ASSAY_MODULE_DIR=$build/src/serve
+export ASSAY_MODULE_DIR
 "$build/tests/serve/serve_front" "$root/tests/data/tokenizer/qwen.json" > out 2> err < /dev/null &
 probe=$!
 sleep 0.3
@@ -16,6 +18,11 @@ kill "$probe" 2> /dev/null
 front=
 mkdir model && cp "$root/tests/data/tokenizer/qwen.json" model/tokenizer.json
 echo '{"eos_token": "<|im_end|>"}' > model/tokenizer_config.json
+# The front end alone loads libmicrohttpd, through a module.
+ok "no other process loads it" eval '! ldd "$build/src/assay" | grep -q "microhttpd\|gnutls"'
+ASSAY_MODULE_DIR='' "$build/tests/serve/serve_front" model --chat-template qwen2.5 -- "$build/tests/serve/stand_in_engine" > out 2> err < /dev/null
+ok "without the module there is no server" [ $? != 0 ]
+ok "and it is named" says 'libassay-http.so' err
 # up FRONT-OPTIONS -- ENGINE-OPTIONS: the server; $url
 up() {
 	front_words='--chat-template qwen2.5' engine_words=

@@ -12,6 +12,8 @@ files=$(ulimit -Hn)
 if [ "$files" != unlimited ] && [ "$files" -lt $((count + 200)) ]; then echo "1..0 # SKIP the limit of open files is $files" && exit 0; fi
 mkdir model && cp "$root/tests/data/tokenizer/qwen.json" model/tokenizer.json
 echo '{"eos_token": "<|im_end|>"}' > model/tokenizer_config.json
+ASSAY_MODULE_DIR=$build/src/serve
+export ASSAY_MODULE_DIR
 "$build/tests/serve/serve_front" model --chat-template qwen2.5 --queue 16384 --connections $((count + 50)) -- \
 	"$build/tests/serve/stand_in_engine" step_us=2000 tokens=30 > port.out 2> front.err < /dev/null &
 front=$!

@@ -116,7 +116,7 @@ void exchange_suspend(struct exchange *x)
 	if (x->suspended)
 		return;
 	x->suspended = true;
-	MHD_suspend_connection(x->connection);
+	x->fe->mhd.suspend_connection(x->connection);
 }
 
 static void resume(struct exchange *x)
@@ -124,7 +124,7 @@ static void resume(struct exchange *x)
 	if (!x->suspended)
 		return;
 	x->suspended = false;
-	MHD_resume_connection(x->connection);
+	x->fe->mhd.resume_connection(x->connection);
 }
 
 void exchange_wake(struct exchange *x)

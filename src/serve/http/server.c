@@ -22,38 +22,38 @@ static void add_headers(struct MHD_Response *response, const struct exchange *x)
 	char seconds[16];
 
 	if (origin) {
-		MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
-		MHD_add_response_header(response, "Access-Control-Expose-Headers",
-					"x-request-id, retry-after");
+		x->fe->mhd.add_response_header(response, "Access-Control-Allow-Origin", origin);
+		x->fe->mhd.add_response_header(response, "Access-Control-Expose-Headers",
+					       "x-request-id, retry-after");
 		if (strcmp(origin, "*") != 0)
-			MHD_add_response_header(response, "Vary", "Origin");
+			x->fe->mhd.add_response_header(response, "Vary", "Origin");
 	}
 	if (x->retry_s) {
 		snprintf(seconds, sizeof(seconds), "%u", x->retry_s);
-		MHD_add_response_header(response, "Retry-After", seconds);
+		x->fe->mhd.add_response_header(response, "Retry-After", seconds);
 	}
 	if (x->http == 401)
-		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+		x->fe->mhd.add_response_header(response, "WWW-Authenticate", "Bearer");
 	if (x->answer)
-		MHD_add_response_header(response, "x-request-id", x->answer->id);
-	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+		x->fe->mhd.add_response_header(response, "x-request-id", x->answer->id);
+	x->fe->mhd.add_response_header(response, "X-Content-Type-Options", "nosniff");
 }
 
-static void add_page_headers(struct MHD_Response *response)
+static void add_page_headers(struct MHD_Response *response, const struct exchange *x)
 {
-	MHD_add_response_header(
+	x->fe->mhd.add_response_header(
 		response, "Content-Security-Policy",
 		"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	x->fe->mhd.add_response_header(response, "Referrer-Policy", "no-referrer");
 }
 
-static void add_cors_answer(struct MHD_Response *response)
+static void add_cors_answer(struct MHD_Response *response, const struct exchange *x)
 {
-	MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-	MHD_add_response_header(response, "Access-Control-Allow-Headers",
-				"*, authorization, content-type, x-api-key");
-	MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
+	x->fe->mhd.add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+	x->fe->mhd.add_response_header(response, "Access-Control-Allow-Headers",
+				       "*, authorization, content-type, x-api-key");
+	x->fe->mhd.add_response_header(response, "Access-Control-Max-Age", "86400");
 }
 
 static void forget_sent(struct exchange *x)
@@ -90,13 +90,13 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buffer, size_t most)
 }
 
 /* Sends a body; takes it from `body`. */
-static struct MHD_Response *body_response(struct text *body)
+static struct MHD_Response *body_response(const struct microhttpd *mhd, struct text *body)
 {
 	struct MHD_Response *response;
 
 	if (body->failed)
 		return NULL;
-	response = MHD_create_response_from_buffer(
+	response = mhd->create_response_from_buffer(
 		body->size, body->data, body->data ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
 	if (response)
 		*body = (struct text){0};
@@ -114,35 +114,35 @@ static enum MHD_Result send_response(struct exchange *x)
 	if (a && a->streaming) {
 		x->http = 200;
 		x->type = "text/event-stream";
-		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, x,
-							     NULL);
+		response = x->fe->mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
+								    read_stream, x, NULL);
 	} else {
 		if (a) {
 			x->http = a->http;
 			x->retry_s = a->retry_s;
 		}
-		response = body_response(a ? &a->out : &x->reply);
+		response = body_response(&x->fe->mhd, a ? &a->out : &x->reply);
 	}
 	if (!response)
 		return MHD_NO;
 	if (*x->type)
-		MHD_add_response_header(response, "Content-Type", x->type);
+		x->fe->mhd.add_response_header(response, "Content-Type", x->type);
 	if (a && a->streaming)
-		MHD_add_response_header(response, "Cache-Control", "no-cache");
+		x->fe->mhd.add_response_header(response, "Cache-Control", "no-cache");
 	if (!strncmp(x->type, "text/html", 9))
-		add_page_headers(response);
+		add_page_headers(response, x);
 	if (x->http == 204)
-		add_cors_answer(response);
+		add_cors_answer(response, x);
 	add_headers(response, x);
 	x->state = EXCHANGE_SENDING;
-	queued = MHD_queue_response(x->connection, (unsigned)x->http, response);
-	MHD_destroy_response(response);
+	queued = x->fe->mhd.queue_response(x->connection, (unsigned)x->http, response);
+	x->fe->mhd.destroy_response(response);
 	return queued;
 }
 
-static const char *header(struct MHD_Connection *connection, const char *name)
+static const char *header(const struct exchange *x, const char *name)
 {
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+	return x->fe->mhd.lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
 }
 
 static uint64_t hash_address(const struct sockaddr *a)
@@ -157,14 +157,14 @@ static uint64_t hash_address(const struct sockaddr *a)
 /* Checks the key, and tells clients apart: by key, or else by address. */
 static bool allow(struct exchange *x, struct api_error *e)
 {
-	const char *given = header(x->connection, "Authorization"), *key = NULL;
+	const char *given = header(x, "Authorization"), *key = NULL;
 	const union MHD_ConnectionInfo *info;
 
 	if (given && !strncasecmp(given, "Bearer ", 7))
 		key = given + 7 + strspn(given + 7, " ");
 	if (!key)
-		key = header(x->connection, "x-api-key");
-	info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+		key = header(x, "x-api-key");
+	info = x->fe->mhd.get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	x->client = hash_address(info ? info->client_addr : NULL);
 	if (!x->fe->keys.count)
 		return true;
@@ -181,22 +181,22 @@ static bool allow(struct exchange *x, struct api_error *e)
  * have sent everything. */
 static bool check_length(struct exchange *x, struct api_error *e)
 {
-	const char *length = header(x->connection, "Content-Length");
+	const char *length = header(x, "Content-Length");
 	unsigned long long bytes = length ? strtoull(length, NULL, 10) : 0;
 	size_t most = x->fe->o.limits.body_bytes;
 
 	if (bytes <= most)
 		return true;
 	x->discard = true;
-	if (bytes <= most * DISCARD_TIMES && !header(x->connection, "Expect"))
+	if (bytes <= most * DISCARD_TIMES && !header(x, "Expect"))
 		return true;
 	return api_fail(e, 413, "body_too_large", "the body has %llu bytes; %zu is the most", bytes, most);
 }
 
-static struct peer *peer_of(struct MHD_Connection *connection)
+static struct peer *peer_of(const struct exchange *x)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+		x->fe->mhd.get_connection_info(x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
 }
@@ -212,7 +212,7 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 	if (!x)
 		return MHD_NO;
 	*con_cls = x;
-	x->peer = peer_of(connection);
+	x->peer = peer_of(x);
 	if (x->peer)
 		x->peer->exchange = x;
 	if (preflight) {
@@ -343,7 +343,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 		return;
 	}
 	p = calloc(1, sizeof(*p));
-	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	info = fe->mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	if (!p || !info) {
 		free(p);
 		return;
@@ -392,6 +392,7 @@ static size_t allow_files(size_t wanted)
 
 enum status server_start(struct front_end *fe, struct error *err)
 {
+	enum status st = microhttpd_open(&fe->mhd, err);
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	size_t most = allow_files(fe->o.limits.connections);
 	struct MHD_OptionItem tls[] = {
@@ -402,14 +403,16 @@ enum status server_start(struct front_end *fe, struct error *err)
 	};
 	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
+	if (st)
+		return st;
 	if (most < fe->o.limits.connections && fe->o.log)
 		log_warn(fe->o.log, LOG_TOPIC_RUN,
 			 "the limit of open files allows %zu connections; raise it with ulimit -n", most);
 	if (fe->tls_key)
 		flags |= MHD_USE_TLS;
-	if (fe->tls_key && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+	if (fe->tls_key && fe->mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
 		return error_set(err, STATUS_UNSUPPORTED, "this libmicrohttpd was built without TLS");
-	fe->daemon = MHD_start_daemon(
+	fe->daemon = fe->mhd.start_daemon(
 		flags, 0, NULL, NULL, on_request, fe, MHD_OPTION_EXTERNAL_LOGGER, on_log, fe,
 		MHD_OPTION_LISTEN_SOCKET, fe->listen_fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)most,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, fe->o.limits.header_bytes, MHD_OPTION_NOTIFY_COMPLETED,
@@ -424,7 +427,7 @@ enum status server_start(struct front_end *fe, struct error *err)
 
 int server_fd(const struct front_end *fe)
 {
-	const union MHD_DaemonInfo *info = MHD_get_daemon_info(fe->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	const union MHD_DaemonInfo *info = fe->mhd.get_daemon_info(fe->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 
 	return info ? info->epoll_fd : -1;
 }
@@ -433,19 +436,19 @@ int server_timeout_ms(const struct front_end *fe)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
-	if (MHD_get_timeout(fe->daemon, &ms) != MHD_YES)
+	if (fe->mhd.get_timeout(fe->daemon, &ms) != MHD_YES)
 		return -1;
 	return ms > 1000 ? 1000 : (int)ms;
 }
 
 void server_run(struct front_end *fe)
 {
-	MHD_run(fe->daemon);
+	fe->mhd.run(fe->daemon);
 }
 
 void server_quiesce(struct front_end *fe)
 {
-	int fd = MHD_quiesce_daemon(fe->daemon);
+	int fd = fe->mhd.quiesce_daemon(fe->daemon);
 
 	if (fd >= 0)
 		close(fd);
@@ -457,8 +460,8 @@ void server_stop(struct front_end *fe)
 		return;
 	for (struct exchange *x = fe->exchanges; x; x = x->next)
 		exchange_stop(x);
-	MHD_run(fe->daemon);
-	MHD_stop_daemon(fe->daemon);
+	fe->mhd.run(fe->daemon);
+	fe->mhd.stop_daemon(fe->daemon);
 	fe->daemon = NULL;
 }
 
