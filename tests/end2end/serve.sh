@@ -208,7 +208,7 @@ ok "a second signal ends it" gone 0
 wait "$stream"
 ok "in mid-stream" sh -c "! grep -q DONE stream"
 ok "a server that drains" up
-ok "has a stream" stream 6000
+ok "has a stream" stream 32000
 kill -TERM "$server"
 tries says 'stopping: finishing' serve.err
 kill -KILL "$(engine)"
