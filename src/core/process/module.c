@@ -24,8 +24,8 @@ static void own_folder(char *out, size_t size)
 
 bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index)
 {
-	static const char *const below[MODULE_FOLDERS] = {"",	   "/lib",     "/../lib/assay", "/report",
-							  "/team", "/profile", "/serve",	""};
+	static const char *const below[MODULE_FOLDERS] = {
+		"", "/lib", "/../lib/assay", "/report", "/team", "/profile", "/serve", "/load", ""};
 	const char *stated = getenv("ASSAY_MODULE_DIR");
 	char folder[2048];
 

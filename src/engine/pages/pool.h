@@ -2,7 +2,7 @@
 /* The private state of the page pool, shared by its operations and its check. */
 #ifndef ENGINE_PAGES_POOL_H
 #define ENGINE_PAGES_POOL_H
-#include "engine/heap.h"
+#include "core/math/heap.h"
 #include "engine/pages/pages.h"
 
 /* What the pool knows about the contents of a page. */

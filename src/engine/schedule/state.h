@@ -2,7 +2,7 @@
 /* The private state of the scheduler, shared by its files. */
 #ifndef ENGINE_SCHEDULE_STATE_H
 #define ENGINE_SCHEDULE_STATE_H
-#include "engine/heap.h"
+#include "core/math/heap.h"
 #include "engine/schedule/schedule.h"
 #include "engine/schedule/treap.h"
 

@@ -31,6 +31,7 @@
 	X(UNAVAILABLE, "unavailable", "status 503")                                                       \
 	X(REFUSED, "refused", "another status 4xx")                                                       \
 	X(SERVER, "server", "another status 5xx, or an error event within the stream")                    \
+	X(CLIENT, "client", "the client had no memory, descriptor or port left, or the answer was too large")  \
 	X(CANCELLED, "cancelled", "the run ended before the answer")
 /* clang-format on */
 #define X(name, ...) LOAD_ERROR_##name,
@@ -53,8 +54,9 @@ struct load_record {
 	uint32_t stage; /* of a sweep, from 0 */
 	uint32_t session, turn;
 	uint64_t scheduled_ns; /* due by the schedule */
-	uint64_t sent_ns;      /* handed to the HTTP library to be sent */
-	uint64_t connected_ns; /* the connection stood; of a reused one: sent_ns */
+	uint64_t handed_ns;    /* handed to the HTTP library */
+	uint64_t connected_ns; /* the connection stood; of a reused one: handed_ns */
+	uint64_t sent_ns;      /* immediately before its first byte was written */
 	uint64_t first_byte_ns, first_token_ns, last_token_ns, end_ns;
 	uint32_t prompt_asked, output_asked; /* tokens */
 	int64_t prompt_usage, output_usage, cached,

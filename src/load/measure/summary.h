@@ -20,9 +20,11 @@ enum status load_slo_read(struct load_slo *out, const char *text, struct error *
 
 /* What the client process measured of itself in a stage. */
 struct load_client_use {
-	double cpu_share;      /* CPU time of the busiest sender thread / wall time */
-	double cpus;	       /* CPU time of the whole process / wall time */
-	double parse_behind_s; /* how late the parser thread was at most */
+	double cpu_share; /* CPU time of the busiest sender thread / wall time */
+	double cpus;	  /* CPU time of the whole process / wall time */
+	double receive_late_p50_s,
+		receive_late_p99_s; /* bound on how late bytes were read after their arrival */
+	double parse_behind_s;	    /* how late the parser thread was at most */
 	uint64_t
 		waited_for_connection; /* requests that were due and had to wait for the cap on connections */
 };

@@ -55,7 +55,8 @@ struct load_plan_spec {
 };
 
 struct load_plan {
-	struct load_request *request; /* sessions are contiguous; ordered by the time of their first turn */
+	struct load_request *request; /* sessions are contiguous, ordered by the time of their first turn and
+				       numbered in this order from 0 */
 	size_t count;
 	uint32_t sessions;
 	double duration_s, offered; /* requests/s over the duration; 0: closed loop */

@@ -2,8 +2,8 @@
 /* A binary heap of numbered items with the least key first. Each item is in it at most once and can be
  * removed from anywhere. Operations take O(log count). An item with the greatest key so far takes constant
  * time. */
-#ifndef ENGINE_HEAP_H
-#define ENGINE_HEAP_H
+#ifndef CORE_MATH_HEAP_H
+#define CORE_MATH_HEAP_H
 #include <stdbool.h>
 #include <stdint.h>
 

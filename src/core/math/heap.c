@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/heap.h"
+#include "core/math/heap.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "load/client/agenda.h"
+#include <stdlib.h>
+#include "core/math/heap.h"
+
+/* A thread's session i is number i * threads + thread of the plan. */
+struct agenda {
+	const struct load_plan *plan;
+	uint64_t begin_ns;
+	unsigned thread, threads;
+	struct heap due; /* sessions whose next request has a time; the key is the time */
+	size_t *next;	 /* [sessions] place in the plan of the request that is next */
+	uint32_t sessions;
+};
+
+static enum status no_memory(struct error *err, size_t sessions)
+{
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+			       "no memory for the order of %zu sessions", sessions);
+}
+
+static uint64_t due_after(const struct agenda *a, const struct load_request *r, uint64_t end_ns)
+{
+	return r->at_ns == LOAD_AFTER ? end_ns + r->think_ns : a->begin_ns + r->at_ns;
+}
+
+static void deal(struct agenda *a)
+{
+	const struct load_request *r = a->plan->request;
+
+	for (size_t i = 0; i < a->plan->count; i++) {
+		const uint32_t own = r[i].session / a->threads;
+
+		if (r[i].session % a->threads != a->thread || (i && r[i - 1].session == r[i].session))
+			continue;
+		a->next[own] = i;
+		heap_insert(&a->due, own, due_after(a, &r[i], a->begin_ns));
+	}
+}
+
+enum status agenda_create(struct agenda **out, const struct load_plan *plan, uint64_t begin_ns,
+			  unsigned thread, unsigned threads, struct error *err)
+{
+	struct agenda *a = calloc(1, sizeof(*a));
+
+	*out = a;
+	if (!a)
+		return no_memory(err, plan->sessions);
+	a->plan = plan;
+	a->begin_ns = begin_ns;
+	a->thread = thread;
+	a->threads = threads;
+	a->sessions = plan->sessions / threads + 1;
+	a->next = calloc(a->sessions, sizeof(*a->next));
+	if (!heap_create(&a->due, a->sessions) || !a->next) {
+		agenda_destroy(out);
+		return no_memory(err, plan->sessions);
+	}
+	deal(a);
+	return STATUS_OK;
+}
+
+void agenda_destroy(struct agenda **a)
+{
+	if (!*a)
+		return;
+	heap_free(&(*a)->due);
+	free((*a)->next);
+	free(*a);
+	*a = NULL;
+}
+
+uint64_t agenda_due(const struct agenda *a)
+{
+	return heap_first_key(&a->due);
+}
+
+const struct load_request *agenda_next(const struct agenda *a)
+{
+	return a->due.count ? &a->plan->request[a->next[heap_first(&a->due)]] : NULL;
+}
+
+bool agenda_take(struct agenda *a, uint64_t now_ns, const struct load_request **request, uint64_t *due_ns)
+{
+	uint32_t session;
+
+	if (!a->due.count || heap_first_key(&a->due) > now_ns)
+		return false;
+	session = heap_first(&a->due);
+	*request = &a->plan->request[a->next[session]];
+	*due_ns = heap_first_key(&a->due);
+	heap_remove(&a->due, session);
+	return true;
+}
+
+size_t agenda_answered(struct agenda *a, const struct load_request *request, uint64_t end_ns, bool go_on)
+{
+	const struct load_plan *p = a->plan;
+	const size_t after = (size_t)(request - p->request) + 1;
+	const uint32_t own = request->session / a->threads;
+	size_t left = 0;
+
+	while (after + left < p->count && p->request[after + left].session == request->session &&
+	       !(left && go_on))
+		left++;
+	if (!left || !go_on)
+		return left;
+	a->next[own] = after;
+	heap_insert(&a->due, own, due_after(a, &p->request[after], end_ns));
+	return 0;
+}

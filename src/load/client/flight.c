@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "load/client/flight.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/clock.h"
+
+enum { BYTES_KEPT = 1 << 20, ROOM_FIRST = 8192, STAMPS_FIRST = 64 };
+
+/* Doubles a list until it has room for `count` items. */
+static bool reserve(void **list, size_t *room, size_t count, size_t item, size_t first)
+{
+	size_t wanted = *room ? *room : first;
+	void *more;
+
+	while (wanted < count)
+		wanted *= 2;
+	if (wanted == *room)
+		return true;
+	more = realloc(*list, wanted * item);
+	if (!more)
+		return false;
+	*list = more;
+	*room = wanted;
+	return true;
+}
+
+/* The time is read before anything else is done with the bytes. */
+static size_t take_body(char *data, size_t size, size_t count, void *arg)
+{
+	const uint64_t now_ns = clock_now_ns(clock_monotonic());
+	struct flight *f = arg;
+	void *bytes = f->bytes, *stamp = f->stamp;
+
+	size *= count;
+	if (f->size + size > FLIGHT_ANSWER_MOST || !reserve(&bytes, &f->room, f->size + size, 1, ROOM_FIRST))
+		f->too_large = true;
+	f->bytes = bytes;
+	if (!f->too_large && !reserve(&stamp, &f->stamp_room, f->stamps + 1, sizeof(*f->stamp), STAMPS_FIRST))
+		f->too_large = true;
+	f->stamp = stamp;
+	if (f->too_large)
+		return 0;
+	memcpy(f->bytes + f->size, data, size);
+	f->size += size;
+	f->stamp[f->stamps++] = (struct load_stamp){now_ns - f->epoch_ns, f->size};
+	return size;
+}
+
+static size_t take_header(char *data, size_t size, size_t count, void *arg)
+{
+	struct flight *f = arg;
+
+	(void)data;
+	if (f->record.first_byte_ns == LOAD_NEVER)
+		f->record.first_byte_ns = clock_now_ns(clock_monotonic()) - f->epoch_ns;
+	return size * count;
+}
+
+/*
+ * Immediately before the first byte is written. curl sends a request again by itself if a reused connection
+ * is lost before the answer begins; then it comes here a second time, and the transfer is given up, because a
+ * request is to be sent once.
+ */
+static int before_sending(void *arg, char *ip, char *own_ip, int port, int own_port)
+{
+	struct flight *f = arg;
+
+	(void)ip, (void)own_ip, (void)port, (void)own_port;
+	if (f->record.sent_ns != LOAD_NEVER)
+		return CURL_PREREQFUNC_ABORT;
+	f->record.sent_ns = clock_now_ns(clock_monotonic()) - f->epoch_ns;
+	return CURL_PREREQFUNC_OK;
+}
+
+struct flight *flight_create(const struct http *h, const char *path, uint64_t epoch_ns)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->epoch_ns = epoch_ns;
+	f->easy = http_handle(h, path, true);
+	if (!f->easy) {
+		free(f);
+		return NULL;
+	}
+	h->curl.easy_setopt(f->easy, CURLOPT_WRITEFUNCTION, take_body);
+	h->curl.easy_setopt(f->easy, CURLOPT_WRITEDATA, f);
+	h->curl.easy_setopt(f->easy, CURLOPT_HEADERFUNCTION, take_header);
+	h->curl.easy_setopt(f->easy, CURLOPT_HEADERDATA, f);
+	h->curl.easy_setopt(f->easy, CURLOPT_PREREQFUNCTION, before_sending);
+	h->curl.easy_setopt(f->easy, CURLOPT_PREREQDATA, f);
+	h->curl.easy_setopt(f->easy, CURLOPT_PRIVATE, f);
+	return f;
+}
+
+void flight_destroy(const struct http *h, struct flight *f)
+{
+	if (!f)
+		return;
+	h->curl.easy_cleanup(f->easy);
+	load_record_release(&f->record);
+	text_release(&f->body);
+	free(f->bytes);
+	free(f->stamp);
+	free(f);
+}
+
+static void drop_large_buffers(struct flight *f)
+{
+	if (f->room <= BYTES_KEPT)
+		return;
+	free(f->bytes);
+	free(f->stamp);
+	f->bytes = NULL;
+	f->stamp = NULL;
+	f->room = f->stamp_room = 0;
+}
+
+void flight_begin(struct flight *f, const struct load_request *r, uint64_t due_ns)
+{
+	load_record_release(&f->record);
+	f->request = r;
+	f->record = (struct load_record){
+		.session = r->session,
+		.turn = r->turn,
+		.scheduled_ns = due_ns,
+		.handed_ns = LOAD_NEVER,
+		.sent_ns = LOAD_NEVER,
+		.connected_ns = LOAD_NEVER,
+		.first_byte_ns = LOAD_NEVER,
+		.first_token_ns = LOAD_NEVER,
+		.last_token_ns = LOAD_NEVER,
+		.end_ns = LOAD_NEVER,
+		.prompt_asked = r->prompt_tokens,
+		.output_asked = r->output_tokens,
+		.prompt_usage = LOAD_UNKNOWN,
+		.output_usage = LOAD_UNKNOWN,
+		.cached = LOAD_UNKNOWN,
+		.output_counted = LOAD_UNKNOWN,
+	};
+	f->size = f->stamps = 0;
+	f->too_large = false;
+	drop_large_buffers(f);
+}
+
+/* curl counts from the moment at which it began the transfer; a connection that was used before has no times
+ * of its own. */
+static void set_connected(const struct http *h, struct flight *f)
+{
+	curl_off_t connect_us = 0, secure_us = 0;
+	long connections = 0;
+
+	h->curl.easy_getinfo(f->easy, CURLINFO_NUM_CONNECTS, &connections);
+	h->curl.easy_getinfo(f->easy, CURLINFO_CONNECT_TIME_T, &connect_us);
+	h->curl.easy_getinfo(f->easy, CURLINFO_APPCONNECT_TIME_T, &secure_us);
+	if (connections == 0)
+		f->record.connected_ns = f->record.handed_ns;
+	else if (connect_us > 0)
+		f->record.connected_ns =
+			f->record.handed_ns + 1000u * (uint64_t)(secure_us > 0 ? secure_us : connect_us);
+}
+
+void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t now_ns)
+{
+	long status = 0;
+
+	h->curl.easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
+	f->record.status = (uint32_t)status;
+	f->record.error = http_error(h, f->easy, code);
+	f->record.end_ns = f->stamps && code == CURLE_OK ? f->stamp[f->stamps - 1].at_ns : now_ns;
+	set_connected(h, f);
+}
+
+void flight_queue_add(struct flight_queue *q, struct flight *f)
+{
+	f->next = NULL;
+	pthread_mutex_lock(&q->lock);
+	if (q->last)
+		q->last->next = f;
+	else
+		q->first = f;
+	q->last = f;
+	pthread_cond_signal(&q->filled);
+	pthread_mutex_unlock(&q->lock);
+}
+
+struct flight *flight_queue_take(struct flight_queue *q, bool wait)
+{
+	struct flight *all;
+
+	pthread_mutex_lock(&q->lock);
+	while (wait && !q->first && !q->closed)
+		pthread_cond_wait(&q->filled, &q->lock);
+	all = q->first;
+	q->first = q->last = NULL;
+	pthread_mutex_unlock(&q->lock);
+	return all;
+}
+
+void flight_queue_close(struct flight_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	q->closed = true;
+	pthread_cond_broadcast(&q->filled);
+	pthread_mutex_unlock(&q->lock);
+}

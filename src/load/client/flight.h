@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request between its sending and the end of its answer: what arrived, with the time of each part. A
+ * sender owns it until the answer ends, then the parser.
+ */
+#ifndef LOAD_CLIENT_FLIGHT_H
+#define LOAD_CLIENT_FLIGHT_H
+#include <pthread.h>
+#include "load/answer/answer.h"
+#include "load/client/http.h"
+#include "load/plan/plan.h"
+
+struct flight {
+	struct flight *next, *before; /* in one list at a time */
+	const struct load_request *request;
+	struct load_record record;
+	struct text body; /* of the request */
+	CURL *easy;	  /* set up once, used by one request after the other */
+	char *bytes;	  /* of the answer */
+	size_t size, room;
+	struct load_stamp *stamp;
+	size_t stamps, stamp_room;
+	bool too_large;	   /* or out of memory */
+	uint64_t epoch_ns; /* the run's begin on CLOCK_MONOTONIC */
+};
+
+enum { FLIGHT_ANSWER_MOST = 64 << 20 }; /* bytes of an answer */
+
+/* NULL: no memory. Owner: caller, flight_destroy. */
+struct flight *flight_create(const struct http *h, const char *path, uint64_t epoch_ns);
+void flight_destroy(const struct http *h, struct flight *f);
+/* Makes it ready for another request. Keeps its buffers, unless they are large. */
+void flight_begin(struct flight *f, const struct load_request *r, uint64_t due_ns);
+/* After the transfer: times of the connection, status and error. */
+void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t now_ns);
+
+/* A list whose users are several threads. Zeroed is not valid. */
+struct flight_queue {
+	pthread_mutex_t lock;
+	pthread_cond_t filled;
+	struct flight *first, *last;
+	bool closed;
+};
+#define FLIGHT_QUEUE_NEW                                                                                     \
+	{                                                                                                    \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER                        \
+	}
+void flight_queue_add(struct flight_queue *q, struct flight *f);
+/* The whole list, first come first; NULL: it is empty. With `wait`, waits until it is not empty or closed. */
+struct flight *flight_queue_take(struct flight_queue *q, bool wait);
+/* Nothing more will be added. */
+void flight_queue_close(struct flight_queue *q);
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "load/client/sender.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/clock.h"
+
+/* So few events at a time that a request which becomes due meanwhile is not late. */
+enum { EVENTS = 32, LOOK_NS = 50000000 /* at the stop flag */, PAUSE_NS = 1000000000, SLEPT_NS = 20000 };
+
+static uint64_t now_ns(const struct sender *s)
+{
+	return clock_now_ns(clock_monotonic()) - s->epoch_ns;
+}
+
+/* curl asks for events of a socket. */
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
+{
+	struct sender *s = arg;
+	struct epoll_event event = {.data.fd = fd};
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		epoll_ctl(s->poll, EPOLL_CTL_DEL, fd, NULL);
+		return 0;
+	}
+	event.events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
+	if (known || epoll_ctl(s->poll, EPOLL_CTL_ADD, fd, &event))
+		epoll_ctl(s->poll, EPOLL_CTL_MOD, fd, &event);
+	if (!known)
+		s->spec->http->curl.multi_assign(s->multi, fd, s);
+	return 0;
+}
+
+/* curl asks to be called after a time; -1: not at all. */
+static int on_timer(CURLM *multi, long ms, void *arg)
+{
+	struct sender *s = arg;
+
+	(void)multi;
+	s->curl_due_ns = ms < 0 ? UINT64_MAX : now_ns(s) + (uint64_t)ms * 1000000;
+	return 0;
+}
+
+static enum status open_poll(struct sender *s, struct error *err)
+{
+	struct epoll_event wake = {.events = EPOLLIN, .data.fd = s->wake};
+	struct epoll_event timer = {.events = EPOLLIN};
+
+	s->poll = epoll_create1(EPOLL_CLOEXEC);
+	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	timer.data.fd = s->timer;
+	if (s->poll < 0 || s->timer < 0 || epoll_ctl(s->poll, EPOLL_CTL_ADD, s->timer, &timer) ||
+	    epoll_ctl(s->poll, EPOLL_CTL_ADD, s->wake, &wake))
+		return error_errno(err, errno, "the descriptors of a sender thread");
+	return STATUS_OK;
+}
+
+static enum status open_multi(struct sender *s, struct error *err)
+{
+	const struct curl *c = &s->spec->http->curl;
+
+	s->multi = c->multi_init();
+	if (!s->multi)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a sender thread");
+	c->multi_setopt(s->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	c->multi_setopt(s->multi, CURLMOPT_SOCKETDATA, s);
+	c->multi_setopt(s->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	c->multi_setopt(s->multi, CURLMOPT_TIMERDATA, s);
+	c->multi_setopt(s->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+	c->multi_setopt(s->multi, CURLMOPT_MAXCONNECTS, (long)s->connections);
+	return STATUS_OK;
+}
+
+enum status sender_create(struct sender *s, struct error *err)
+{
+	s->back = (struct flight_queue)FLIGHT_QUEUE_NEW;
+	s->poll = s->timer = -1;
+	s->curl_due_ns = UINT64_MAX;
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->wake < 0)
+		return error_errno(err, errno, "the descriptors of a sender thread");
+	return agenda_create(&s->agenda, s->plan, s->begin_ns, s->number, s->spec->threads, err);
+}
+
+static void destroy_all(struct sender *s, struct flight *list)
+{
+	while (list) {
+		struct flight *f = list;
+
+		list = f->next;
+		flight_destroy(s->spec->http, f);
+	}
+}
+
+void sender_release(struct sender *s)
+{
+	destroy_all(s, flight_queue_take(&s->back, false));
+	destroy_all(s, s->spare);
+	flight_destroy(s->spec->http, s->prepared);
+	if (s->multi)
+		s->spec->http->curl.multi_cleanup(s->multi);
+	agenda_destroy(&s->agenda);
+	if (s->poll >= 0)
+		close(s->poll);
+	if (s->timer >= 0)
+		close(s->timer);
+	if (s->wake >= 0)
+		close(s->wake);
+}
+
+void sender_give_back(struct sender *s, struct flight *f)
+{
+	flight_queue_add(&s->back, f);
+	if (s->spec->dialogue)
+		eventfd_write(s->wake, 1);
+}
+
+static bool fail(struct sender *s, enum status status)
+{
+	s->status = status;
+	return false;
+}
+
+/* A flight for another request. Its connection belongs to the multi handle. */
+static struct flight *take_spare(struct sender *s)
+{
+	struct flight *f = s->spare;
+
+	if (!f) {
+		s->spare = flight_queue_take(&s->back, false);
+		f = s->spare;
+	}
+	if (!f)
+		return flight_create(s->spec->http, s->spec->path, s->epoch_ns);
+	s->spare = f->next;
+	return f;
+}
+
+/* Makes the body of a request before it is due. */
+static bool prepare(struct sender *s, const struct load_request *r)
+{
+	if (s->prepared && s->prepared->request == r)
+		return true;
+	if (!s->prepared)
+		s->prepared = take_spare(s);
+	if (!s->prepared)
+		return fail(s, error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "no memory for another request; %u are in flight",
+					       (unsigned)s->open_count));
+	s->prepared->request = r;
+	s->prepared->body.size = 0;
+	s->status = s->spec->body(s->spec->arg, r, &s->prepared->body, &s->error);
+	if (!s->status && s->prepared->body.failed)
+		s->status = error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					    "no memory for the text of a request");
+	return !s->status;
+}
+
+static void put_open(struct sender *s, struct flight *f)
+{
+	f->before = NULL;
+	f->next = s->open;
+	if (s->open)
+		s->open->before = f;
+	s->open = f;
+	s->open_count++;
+	if (s->open_count > s->open_most)
+		s->open_most = s->open_count;
+}
+
+static void take_open(struct sender *s, struct flight *f)
+{
+	if (f->before)
+		f->before->next = f->next;
+	else
+		s->open = f->next;
+	if (f->next)
+		f->next->before = f->before;
+	s->open_count--;
+}
+
+static bool send_next(struct sender *s, const struct load_request *r, uint64_t due_ns)
+{
+	const struct curl *c = &s->spec->http->curl;
+	struct flight *f;
+
+	if (!prepare(s, r))
+		return false;
+	f = s->prepared;
+	s->prepared = NULL;
+	flight_begin(f, r, due_ns);
+	f->record.index = (uint64_t)(r - s->plan->request);
+	c->easy_setopt(f->easy, CURLOPT_POSTFIELDS, text_str(&f->body));
+	c->easy_setopt(f->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)f->body.size);
+	f->record.handed_ns = now_ns(s);
+	put_open(s, f);
+	if (!c->multi_add_handle(s->multi, f->easy))
+		return true;
+	return fail(s, error_set(&s->error, STATUS_NO_RESOURCE,
+				 "curl took no further request; %u are in flight", (unsigned)s->open_count));
+}
+
+/* After a refusal the next request of the session waits, so that a closed loop does not become a storm. */
+static uint64_t next_ns(const struct flight *f)
+{
+	return f->record.end_ns + (f->record.error == LOAD_ERROR_NONE ? 0 : PAUSE_NS);
+}
+
+/* The answer ended, in whatever way: it goes to the parser, and the session goes on. */
+static void finish(struct sender *s, struct flight *f, CURLcode code)
+{
+	const struct load_request *r = f->request;
+
+	flight_end(s->spec->http, f, code, now_ns(s));
+	s->spec->http->curl.multi_remove_handle(s->multi, f->easy);
+	take_open(s, f);
+	if (s->spec->dialogue)
+		s->unread++;
+	else
+		agenda_answered(s->agenda, r, next_ns(f), true);
+	flight_queue_add(s->finished, f);
+}
+
+static void finish_ended(struct sender *s)
+{
+	const struct curl *c = &s->spec->http->curl;
+	CURLMsg *message;
+	int left;
+
+	while ((message = c->multi_info_read(s->multi, &left)) != NULL) {
+		const CURLcode code = message->data.result;
+		char *private = NULL;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		c->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
+		finish(s, (struct flight *)(void *)private, code);
+	}
+}
+
+static void act(struct sender *s, curl_socket_t fd, int events)
+{
+	int running;
+
+	s->spec->http->curl.multi_socket_action(s->multi, fd, events, &running);
+}
+
+/* Sends what is due. New transfers begin with one call for all of them. */
+static bool send_due(struct sender *s)
+{
+	const struct load_request *r;
+	uint64_t due_ns;
+	unsigned count = 0;
+
+	while (agenda_due(s->agenda) <= now_ns(s) && agenda_due(s->agenda) < s->send_end_ns) {
+		if (s->open_count >= s->connections) {
+			s->waited += !s->blocked;
+			s->blocked = true;
+			break;
+		}
+		if (count == EVENTS) /* let curl begin with them */
+			break;
+		s->blocked = false;
+		agenda_take(s->agenda, UINT64_MAX, &r, &due_ns);
+		if (!send_next(s, r, due_ns))
+			return false;
+		count++;
+	}
+	if (count)
+		act(s, CURL_SOCKET_TIMEOUT, 0);
+	return true;
+}
+
+/* Answers of a dialogue were read: the next turns have their times now. */
+static void heed_parser(struct sender *s)
+{
+	struct flight *list = flight_queue_take(&s->back, false);
+	eventfd_t count;
+
+	eventfd_read(s->wake, &count);
+	while (list) {
+		struct flight *f = list;
+
+		list = f->next;
+		s->unread--;
+		s->dropped += agenda_answered(s->agenda, f->request, f->record.end_ns,
+					      f->record.error == LOAD_ERROR_NONE);
+		f->next = s->spare;
+		s->spare = f;
+	}
+}
+
+static void arm(struct sender *s, uint64_t end_ns)
+{
+	const uint64_t look_ns = now_ns(s) + LOOK_NS;
+	uint64_t at_ns = s->open_count < s->connections ? agenda_due(s->agenda) : UINT64_MAX;
+	struct itimerspec when = {0};
+
+	at_ns = s->curl_due_ns < at_ns ? s->curl_due_ns : at_ns;
+	at_ns = end_ns < at_ns ? end_ns : at_ns;
+	at_ns = look_ns < at_ns ? look_ns : at_ns;
+	at_ns += s->epoch_ns;
+	when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
+	when.it_value.tv_nsec = (long)(at_ns % 1000000000);
+	timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void take_events(struct sender *s)
+{
+	struct epoll_event events[EVENTS];
+	const uint64_t before_ns = now_ns(s);
+	const int count = epoll_wait(s->poll, events, EVENTS, -1);
+	const uint64_t after_ns = now_ns(s);
+	/* After a sleep, what woke us has just arrived. Otherwise it came after the wait before, if that one
+	 * took all. */
+	const uint64_t earliest_ns = after_ns - before_ns > SLEPT_NS ? after_ns : s->clear_ns;
+	uint64_t ticks;
+
+	for (int i = 0; i < count; i++) {
+		const int fd = events[i].data.fd;
+
+		if (fd == s->timer)
+			(void)!read(fd, &ticks, sizeof(ticks));
+		else if (fd == s->wake)
+			heed_parser(s);
+		else {
+			load_times_add(&s->late, now_ns(s) - earliest_ns);
+			act(s, fd,
+			    (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+				    (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+				    (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0));
+		}
+	}
+	if (count < EVENTS)
+		s->clear_ns = after_ns;
+	if (s->curl_due_ns <= now_ns(s)) {
+		s->curl_due_ns = UINT64_MAX;
+		act(s, CURL_SOCKET_TIMEOUT, 0);
+	}
+	finish_ended(s);
+}
+
+static void cancel_open(struct sender *s)
+{
+	while (s->open) {
+		struct flight *f = s->open;
+
+		s->spec->http->curl.multi_remove_handle(s->multi, f->easy);
+		take_open(s, f);
+		flight_end(s->spec->http, f, CURLE_ABORTED_BY_CALLBACK, now_ns(s));
+		f->record.error = LOAD_ERROR_CANCELLED;
+		flight_queue_add(s->finished, f);
+	}
+}
+
+static double thread_cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Requests that were due, and waited for the cap until the end. */
+static bool cancel_due(struct sender *s)
+{
+	const uint64_t now = now_ns(s), end_ns = now < s->send_end_ns ? now : s->send_end_ns;
+	const struct load_request *r;
+	uint64_t due_ns;
+
+	while (agenda_due(s->agenda) < end_ns && agenda_take(s->agenda, now, &r, &due_ns)) {
+		struct flight *f = take_spare(s);
+
+		if (!f)
+			return fail(s, error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+						       "no memory for the requests that were not sent"));
+		flight_begin(f, r, due_ns);
+		f->record.index = (uint64_t)(r - s->plan->request);
+		f->record.error = LOAD_ERROR_CANCELLED;
+		f->record.end_ns = now;
+		flight_queue_add(s->finished, f);
+	}
+	return true;
+}
+
+/* Whether a request is still to be sent, or an answer is awaited. */
+static bool goes_on(const struct sender *s, uint64_t end_ns)
+{
+	if (s->status || *s->spec->stop || now_ns(s) >= end_ns)
+		return false;
+	return s->open_count || s->unread || agenda_due(s->agenda) < s->send_end_ns;
+}
+
+/* Makes the next request while there is time. */
+static bool prepare_next(struct sender *s)
+{
+	const struct load_request *next = agenda_next(s->agenda);
+
+	return !next || s->open_count >= s->connections || agenda_due(s->agenda) <= now_ns(s) ||
+	       prepare(s, next);
+}
+
+static void loop(struct sender *s)
+{
+	const uint64_t end_ns = s->send_end_ns + s->spec->grace_ns;
+
+	while (goes_on(s, end_ns)) {
+		if (!send_due(s) || !prepare_next(s))
+			break;
+		arm(s, end_ns);
+		take_events(s);
+	}
+	cancel_open(s);
+	if (!s->status)
+		cancel_due(s);
+}
+
+void *sender_main(void *arg)
+{
+	struct sender *s = arg;
+	const double cpu_s = thread_cpu_s();
+	uint64_t from_ns;
+
+	s->status = open_poll(s, &s->error);
+	if (!s->status)
+		s->status = open_multi(s, &s->error);
+	from_ns = now_ns(s);
+	s->send_end_ns = s->begin_ns + (uint64_t)(s->plan->duration_s * 1e9);
+	if (!s->status)
+		loop(s);
+	s->cpu_share = (thread_cpu_s() - cpu_s) / (1e-9 * (double)(now_ns(s) - from_ns) + 1e-9);
+	return NULL;
+}
