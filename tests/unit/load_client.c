@@ -96,6 +96,32 @@ static void a_failed_turn_drops_the_rest(void **state)
 	agenda_destroy(&a);
 }
 
+/* A user of a closed loop has one conversation after the other. */
+static void a_user_begins_another_conversation(void **state)
+{
+	static struct load_request of_user[] = {
+		{.at_ns = 0},
+		{.at_ns = LOAD_AFTER, .turn = 1},
+		{.at_ns = LOAD_AFTER, .turn = 2},
+		{.at_ns = LOAD_AFTER, .think_ns = 3 * MS},
+		{.at_ns = LOAD_AFTER, .turn = 1},
+	};
+	const struct load_plan loop = {.request = of_user, .count = 5, .sessions = 1};
+	const struct load_request *r;
+	struct error err = {0};
+	struct agenda *a;
+	uint64_t due;
+
+	(void)state;
+	assert_int_equal(agenda_create(&a, &loop, 0, 0, 1, &err), STATUS_OK);
+	assert_true(agenda_take(a, 0, &r, &due));
+	assert_int_equal(agenda_answered(a, r, 10 * MS, false), 2);
+	assert_true(agenda_take(a, 13 * MS, &r, &due));
+	assert_ptr_equal(r, &of_user[3]);
+	assert_int_equal(due, 13 * MS);
+	agenda_destroy(&a);
+}
+
 static void threads_share_the_sessions(void **state)
 {
 	struct agenda *even = make(0, 2), *odd = make(1, 2);
@@ -165,6 +191,7 @@ int main(void)
 		cmocka_unit_test(in_order_of_time),
 		cmocka_unit_test(a_turn_waits_for_its_answer),
 		cmocka_unit_test(a_failed_turn_drops_the_rest),
+		cmocka_unit_test(a_user_begins_another_conversation),
 		cmocka_unit_test(threads_share_the_sessions),
 		cmocka_unit_test(a_sweep_finds_the_rate),
 		cmocka_unit_test(times_give_quantiles),
