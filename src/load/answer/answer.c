@@ -228,7 +228,21 @@ static void judge_stream(struct reader *r)
 		set_error(r, LOAD_ERROR_CUT);
 }
 
-/* A body without a single event: an error in JSON with status 200, or no event stream at all. */
+/* As far as the text goes, it may be the begin of an event stream. */
+static bool may_be_stream(const char *text, size_t size)
+{
+	static const char *const begins[] = {"data:", "event:", "id:", "retry:", ":"};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		const size_t length = strlen(begins[i]);
+
+		if (!memcmp(text, begins[i], size < length ? size : length))
+			return true;
+	}
+	return false;
+}
+
+/* A body without a single event: an early cut, an error in JSON with status 200, or no event stream. */
 static void judge_no_events(struct reader *r)
 {
 	const struct load_answer *a = r->answer;
@@ -236,7 +250,7 @@ static void judge_no_events(struct reader *r)
 
 	if (is_error(root))
 		set_error(r, LOAD_ERROR_SERVER);
-	else if (a->size)
+	else if (a->size && !may_be_stream(a->bytes, a->size))
 		set_error(r, LOAD_ERROR_GARBAGE);
 	json_decref(root);
 }
