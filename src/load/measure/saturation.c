@@ -6,8 +6,10 @@
 #include "load/measure/arrivals.h"
 
 /* GuideLLM's rule of over-saturation; "doubled" is ours, for short tests of fast servers. */
-static const double window_least_s = 30, ttft_bad_s = 2.5, worth_least = 5;
-enum { SECONDS_MOST = 100000 };
+static const double window_least_s = 30, ttft_bad_s = 2.5;
+/* Residuals with a higher lag-1 correlation, or too few independent ones, are taken as a random walk. */
+static const double rho_most = 0.75, worth_least = 4, walk_factor = 1.2;
+enum { SECONDS_MOST = 100000, POINTS_LEAST = 5 };
 
 /* Points of one second each. */
 struct points {
@@ -28,12 +30,31 @@ static double mean_of(const double *x, size_t count)
 	return sum / (double)count;
 }
 
+/* Of residuals with their lag-1 correlation rho, as an autoregressive process. */
+static double half_if_stationary(double squares, double spread, double worth)
+{
+	return stats_t95((size_t)worth - 2) * sqrt(squares / (worth - 2) / spread);
+}
+
+/* Of a random walk: its least-squares slope has the variance 6/5 of that of its steps' mean. */
+static double half_if_walk(const double *t, const double *y, size_t count)
+{
+	const size_t steps = count - 1;
+	const double each_t = (t[steps] - t[0]) / (double)steps, each_y = (y[steps] - y[0]) / (double)steps;
+	double squares = 0;
+
+	for (size_t i = 0; i < steps; i++)
+		squares += (y[i + 1] - y[i] - each_y) * (y[i + 1] - y[i] - each_y);
+	return stats_t95(steps - 1) * sqrt(walk_factor * squares / (double)(steps - 1) / (double)steps) /
+	       each_t;
+}
+
 struct load_slope load_slope_of(const double *t, const double *y, size_t count)
 {
 	struct load_slope s = {.value = stats_slope(t, y, count)};
 	double mean_t, mean_y, squares = 0, lagged = 0, spread = 0, before = 0, rho, worth, half;
 
-	if (count < 3)
+	if (count < POINTS_LEAST)
 		return s;
 	mean_t = mean_of(t, count);
 	mean_y = mean_of(y, count);
@@ -45,11 +66,12 @@ struct load_slope load_slope_of(const double *t, const double *y, size_t count)
 		before = e;
 		spread += (t[i] - mean_t) * (t[i] - mean_t);
 	}
+	if (!(spread > 0))
+		return s;
 	rho = squares > 0 ? fmax(0, lagged / squares) : 0;
 	worth = (double)count * (1 - rho) / (1 + rho);
-	if (worth < worth_least || !(spread > 0))
-		return s;
-	half = stats_t95((size_t)worth - 2) * sqrt(squares / (worth - 2) / spread);
+	half = rho > rho_most || worth < worth_least ? half_if_walk(t, y, count)
+						     : half_if_stationary(squares, spread, worth);
 	s.low = s.value - half;
 	s.high = s.value + half;
 	s.known = true;

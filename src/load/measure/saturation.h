@@ -5,10 +5,11 @@
 #define LOAD_MEASURE_SATURATION_H
 #include "load/measure/window.h"
 
-/* A least-squares slope with its 95 % interval, which allows for residuals that resemble their neighbours. */
+/* A least-squares slope with its 95 % interval, which allows for residuals that resemble their neighbours, up
+ * to a random walk: that is what the queue of an overloaded server does. */
 struct load_slope {
 	double value, low, high;
-	bool known; /* enough independent points */
+	bool known; /* at least five points */
 };
 struct load_slope load_slope_of(const double *t, const double *y, size_t count);
 /* False: no memory. */
