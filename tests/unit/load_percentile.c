@@ -111,7 +111,7 @@ static void make_series(double *x, size_t count, double rho, uint64_t from)
 /* Share of the series whose interval holds the true percentile, exp of z. */
 static double coverage(size_t count, double rho, double share, double z, double *given)
 {
-	enum { RUNS = 1500, ROOM = 4000 };
+	enum { RUNS = 800, ROOM = 4000 };
 	static double x[ROOM], sorted[ROOM];
 	size_t held = 0, known = 0;
 
@@ -132,7 +132,7 @@ static double coverage(size_t count, double rho, double share, double z, double 
 
 static const double z90 = 1.2815515655446004, z99 = 2.3263478740408408;
 
-/* Of 1500 runs, the standard deviation of a coverage of 95 % is 0.6 %. */
+/* Of 800 runs, the standard deviation of a coverage of 95 % is 0.8 %. The numbers are the same each time. */
 static void test_interval__covers_independent_samples(void **state)
 {
 	double given, c;

@@ -113,7 +113,8 @@ static json_t *read_object(struct reader *r, const char *data, size_t size)
 	json_error_t wrong;
 	json_t *root = json_loadb(data, size, JSON_ALLOW_NUL, &wrong);
 
-	if (!root && json_error_code(&wrong) == json_error_out_of_memory)
+	if (!root && (!wrong.text[0] ||
+		      json_error_code(&wrong) == json_error_out_of_memory)) /* mostly without a text */
 		r->no_memory = true;
 	if (root && !json_is_object(root)) {
 		json_decref(root);

@@ -171,7 +171,8 @@ enum status load_record_read(struct load_record *r, const char *line, size_t siz
 	enum status st;
 
 	*r = (struct load_record){0};
-	if (!root && json_error_code(&wrong) == json_error_out_of_memory)
+	if (!root && (!wrong.text[0] ||
+		      json_error_code(&wrong) == json_error_out_of_memory)) /* mostly without a text */
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a line of %zu bytes", size);
 	if (!root)
