@@ -10,6 +10,7 @@
 	X(info) \
 	X(launch) \
 	X(list_command) \
+	X(load) \
 	X(make_model) \
 	X(merge) \
 	X(monitor) \
@@ -31,6 +32,7 @@
 	X(facts) \
 	X(front) \
 	X(kernels) \
+	X(load_client) \
 	X(ranks) \
 	X(sample) \
 	X(team) \

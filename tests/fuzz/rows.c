@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "text/chat/template.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 /* Parts follow one another to the end of the text. */
 static void check_parts(const struct template_text *text)

@@ -11,7 +11,7 @@
 #include "model/files/fingerprint.h"
 #include "model/files/merge_adapter.h"
 #include "model/files/peft/names.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 enum { LEFT = 9000 }; /* bytes that a cut leaves: more than the page that the header is in */
 

@@ -338,7 +338,7 @@ static void test_few_rows__without_them_e4m3_is_refused(void **state)
 
 static void test_few_rows__the_plan_has_room_for_rows_in_e4m3(void **state)
 {
-	struct gemm_bed *b = calloc(1, sizeof(*b));
+	struct gemm_bed *b;
 	struct backend plan;
 	struct arena arena = {0};
 	struct error err = {0};
@@ -347,6 +347,8 @@ static void test_few_rows__the_plan_has_room_for_rows_in_e4m3(void **state)
 
 	(void)state;
 	skip_without_kernels();
+	b = calloc(1, sizeof(*b));
+	assert_non_null(b);
 	open_bed(b, true, false);
 	g.a = b->x;
 	g.b = b->w;

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "core/file/file.h"
-#include "train/function_calls/answers.h"
+#include "data/function_calls/answers.h"
 
 static const struct template *template(void)
 {

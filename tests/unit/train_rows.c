@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/file/file.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 /* What a row's text becomes: {"messages", "tools"} as compact JSON, or the message. */
 static void expect(const char *row, const char *want)

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "core/file/file.h"
-#include "train/function_calls/bfcl.h"
-#include "train/function_calls/holdout.h"
+#include "data/function_calls/bfcl.h"
+#include "data/function_calls/holdout.h"
 #include "train/data/tokenised.h"
 
 struct bed {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of `assay eval`: documents, whose tokens are scored, and questions, whose answers are function
- * calls. A file is plain text, which is one document, or has rows (train/data/rows.h). A row is a
+ * calls. A file is plain text, which is one document, or has rows (data/rows/rows.h). A row is a
  * plain text in "text", token ids in "input_ids", or a conversation. A conversation with tools and an
  * expected answer is a question too.
  */
 #ifndef CMD_EVAL_DATA_H
 #define CMD_EVAL_DATA_H
-#include "train/function_calls/answers.h"
+#include "data/function_calls/answers.h"
 
 struct eval_document {
 	struct token_list ids;

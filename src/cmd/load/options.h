@@ -5,6 +5,9 @@
 #include "core/input/opt.h"
 #include "load/run/run.h"
 
+/* By the words of --endpoint. */
+enum { LOAD_ENDPOINT_CHAT, LOAD_ENDPOINT_COMPLETIONS };
+
 struct load_opts {
 	const char *url, *model, *name, *tokenizer, *template, *key_file, *authorities, *steps, *trace,
 		*input, *output, *dataset, *body, *slo, *metrics, *node, *serve, *out;

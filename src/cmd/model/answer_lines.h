@@ -3,7 +3,7 @@
  * `rows --answers` reads answers from any source. */
 #ifndef CMD_MODEL_ANSWER_LINES_H
 #define CMD_MODEL_ANSWER_LINES_H
-#include "train/function_calls/answers.h"
+#include "data/function_calls/answers.h"
 
 /* One answer as {"row", "text", "content", "tool_calls", "valid", "names", "exact", "why"}; `row` counts
  * from 1. The caller owns the result. */

@@ -14,8 +14,8 @@
 #include "core/file/file.h"
 #include "core/file/mapped.h"
 #include "core/text/units.h"
-#include "train/function_calls/bfcl.h"
-#include "train/function_calls/holdout.h"
+#include "data/function_calls/bfcl.h"
+#include "data/function_calls/holdout.h"
 #include "train/data/tokenised.h"
 
 enum { FORMAT_BFCL = ROWS_SHAREGPT + 1 };

@@ -27,21 +27,6 @@ static uint64_t now_ns(void)
 	return clock_now_ns(clock_monotonic());
 }
 
-static enum status choose_dir(struct serving *s, struct error *err)
-{
-	struct serve_record *r = &s->record;
-
-	if (!s->o->out)
-		return run_dirs_claim(r->dir, "serve", err);
-	text_copy(r->dir, sizeof(r->dir), s->o->out);
-	if (!*r->dir || strcmp(r->dir, s->o->out) != 0)
-		return error_set(err, STATUS_BAD_INPUT, "--out: the path is empty or too long");
-	if (run_dirs_is(r->dir))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s already holds a run: choose another folder with --out", r->dir);
-	return file_make_private_dir(r->dir, err);
-}
-
 /* The key by which runs are comparable: the model's name and the device. */
 static enum status begin_job(struct serving *s, struct error *err)
 {
@@ -75,7 +60,7 @@ enum status serve_record_begin(struct serving *s, struct error *err)
 {
 	struct serve_record *r = &s->record;
 	struct stat log;
-	enum status st = choose_dir(s, err);
+	enum status st = run_dirs_make(r->dir, s->o->out, "serve", err);
 
 	if (st)
 		return st;
@@ -159,25 +144,6 @@ void serve_record_reading(struct serving *s, const json_t *line)
 	look(s);
 }
 
-static void write_report(const struct serving *s)
-{
-	static const struct judge_site site = {0};
-	struct judged judged = {0};
-	struct text note = {0};
-	struct error err = {0};
-	enum status st = judged_read(&judged, s->record.dir, NULL, &site, s->o->real_names, &err);
-
-	if (!st)
-		st = report_write(s->record.dir, &judged.in, &note, &err);
-	if (st)
-		log_warn(s->c->log, LOG_TOPIC_RUN, "no report: %s", err.text);
-	else
-		log_info(s->c->log, LOG_TOPIC_RUN, "report: %s/report.html, or: assay report %s",
-			 s->record.dir, s->record.dir);
-	text_release(&note);
-	judged_release(&judged);
-}
-
 void serve_record_end(struct serving *s, const json_t *summary, const struct error *err)
 {
 	struct serve_record *r = &s->record;
@@ -197,5 +163,5 @@ void serve_record_end(struct serving *s, const json_t *summary, const struct err
 	job_phase(r->job, "once", r->began_ns, now_ns(), values);
 	look(s);
 	if (!job_end(&r->job, ENDING_DONE, err->status, err->cause, err->text, &why))
-		write_report(s);
+		judged_write_report(s->c->log, r->dir, s->o->real_names);
 }

@@ -6,6 +6,7 @@
 #include "cmd/command.h"
 #include "cmd/serve/adapters.h"
 #include "cmd/serve/record.h"
+#include "cmd/shared/child_lines.h"
 #include "core/process/process.h"
 #include "engine/load/load.h"
 #include "run/supervisor/lines.h"
@@ -39,9 +40,7 @@ struct serve_child {
 	struct process process;
 	struct lines in;
 	bool running;
-	char text[512]; /* the error that it reported at its end; "" if none */
-	enum status status;
-	enum cause cause;
+	struct child_end end;
 };
 
 struct serving {

@@ -44,20 +44,8 @@ unsigned serve_hang_s(void)
 
 static void on_log(struct serving *s, const json_t *line)
 {
-	int level = (int)json_integer_value(json_object_get(line, "level"));
-
 	serve_clear_live(s);
-	log_line(s->c->log, level >= LOG_DEBUG && level <= LOG_ERROR ? (enum log_level)level : LOG_WARN,
-		 LOG_TOPIC_RUN, "%s", json_string_value(json_object_get(line, "text")));
-}
-
-static void on_end(struct serve_child *child, const json_t *line)
-{
-	if (!status_from_name(json_string_value(json_object_get(line, "status")), &child->status))
-		child->status = STATUS_BUG;
-	if (!cause_from_name(json_string_value(json_object_get(line, "cause")), &child->cause))
-		child->cause = CAUSE_NONE;
-	text_copy(child->text, sizeof(child->text), json_string_value(json_object_get(line, "text")));
+	child_log_take(s->c->log, line);
 }
 
 static void on_ready(struct serving *s, json_t *line)
@@ -94,7 +82,7 @@ static bool take_line(struct serving *s, struct serve_child *child, const char *
 	if (type && !strcmp(type, "log"))
 		on_log(s, line);
 	else if (type && !strcmp(type, "end"))
-		on_end(child, line);
+		child_end_take(&child->end, line);
 	else if (type && !strcmp(type, "ready"))
 		on_ready(s, line);
 	else if (type && !strcmp(type, "alive"))
@@ -199,8 +187,8 @@ static void release_child(struct serve_child *child)
 /* How a child ended: the error that it reported, or what the kernel says. */
 static void how_ended(const struct serve_child *child, char *out, size_t size)
 {
-	if (*child->text)
-		text_copy(out, size, child->text);
+	if (*child->end.text)
+		text_copy(out, size, child->end.text);
 	else
 		process_wait_text(child->process.wait_status, out, size);
 }
@@ -239,9 +227,9 @@ static enum status on_engine_end(struct serving *s, struct error *err)
 	s->failures++;
 	if (!s->ready || s->failures > FAILURES_MOST)
 		return error_set_cause(
-			err, *child.text ? child.status : STATUS_NO_RESOURCE,
-			*child.text ? child.cause : CAUSE_CRASHED, "%s%s",
-			*child.text ? "" : "the engine process ended while it loaded the model: ", how);
+			err, *child.end.text ? child.end.status : STATUS_NO_RESOURCE,
+			*child.end.text ? child.end.cause : CAUSE_CRASHED, "%s%s",
+			*child.end.text ? "" : "the engine process ended while it loaded the model: ", how);
 	s->restart_ns = now_ns() + pause_ns(s->failures);
 	log_warn(s->c->log, LOG_TOPIC_RUN, "the engine ended%s: %s; it starts again in %.1f s",
 		 was_ready ? "" : " while it loaded the model", how, (double)pause_ns(s->failures) * 1e-9);
@@ -262,9 +250,9 @@ static enum status on_front_end(struct serving *s, struct error *err)
 		return STATUS_OK;
 	s->front_failures = now_ns() - s->front_ns > FRONT_LIFE_S * 1000000000ull ? 1 : s->front_failures + 1;
 	if (!s->port || s->front_failures > FAILURES_MOST)
-		return error_set_cause(err, *child.text ? child.status : STATUS_NO_RESOURCE,
-				       *child.text ? child.cause : CAUSE_CRASHED, "%s%s",
-				       *child.text ? "" : "the front end's process ended: ", how);
+		return error_set_cause(err, *child.end.text ? child.end.status : STATUS_NO_RESOURCE,
+				       *child.end.text ? child.end.cause : CAUSE_CRASHED, "%s%s",
+				       *child.end.text ? "" : "the front end's process ended: ", how);
 	serve_clear_live(s);
 	log_warn(s->c->log, LOG_TOPIC_RUN, "the front end ended: %s; both processes start again", how);
 	if (s->engine.running)
@@ -297,8 +285,8 @@ static enum status on_control(struct serving *s, struct error *err)
 		if (m.kind == SUPERVISOR_READY)
 			s->port = m.port;
 		if (m.kind == SUPERVISOR_HANGS && m.epoch == s->epoch && s->engine.running) {
-			snprintf(s->engine.text, sizeof(s->engine.text), "%.200s; it was ended as hung",
-				 *m.cause ? m.cause : "it did not answer");
+			snprintf(s->engine.end.text, sizeof(s->engine.end.text),
+				 "%.200s; it was ended as hung", *m.cause ? m.cause : "it did not answer");
 			st = end_engine(s, err);
 		}
 	}
@@ -312,7 +300,7 @@ static enum status end_hung(struct serving *s, struct error *err)
 
 	if (!s->engine.running || silent_s < allowed_s)
 		return STATUS_OK;
-	snprintf(s->engine.text, sizeof(s->engine.text),
+	snprintf(s->engine.end.text, sizeof(s->engine.end.text),
 		 "it sent no message for %.0f s and was ended as hung", silent_s);
 	return end_engine(s, err);
 }

@@ -107,3 +107,21 @@ int judged_complain(const struct command_context *c, const struct error *err)
 	log_error(c->log, LOG_TOPIC_RUN, "%s", err->text);
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
+
+void judged_write_report(const struct log *log, const char *dir, bool real_names)
+{
+	static const struct judge_site site = {0};
+	struct judged judged = {0};
+	struct text note = {0};
+	struct error err = {0};
+	enum status st = judged_read(&judged, dir, NULL, &site, real_names, &err);
+
+	if (!st)
+		st = report_write(dir, &judged.in, &note, &err);
+	if (st)
+		log_warn(log, LOG_TOPIC_RUN, "no report: %s", err.text);
+	else
+		log_info(log, LOG_TOPIC_RUN, "report: %s/report.html, or: assay report %s", dir, dir);
+	text_release(&note);
+	judged_release(&judged);
+}

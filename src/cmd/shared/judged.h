@@ -26,6 +26,8 @@ void judged_release(struct judged *j);
 enum status judged_expectations(struct expectations **e, const struct record *r, const char *given,
 				struct error *err);
 
+/* Judges a run of one process, writes its report, and logs where it is, or why there is none. */
+void judged_write_report(const struct log *log, const char *dir, bool real_names);
 /* Logs the error and returns its exit code. */
 int judged_complain(const struct command_context *c, const struct error *err);
 #endif

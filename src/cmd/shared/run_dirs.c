@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/file/file.h"
+#include "core/text/text.h"
 #include "journal/journal.h"
 
 enum { NUMBERS_MAX = 10000 };
@@ -123,4 +124,17 @@ enum status run_dirs_pick(struct opt_words *out, const struct opt_words *given, 
 			passed_over(log, given->word[i]);
 	out->count = count;
 	return STATUS_OK;
+}
+
+enum status run_dirs_make(char out[PATH_MAX], const char *given, const char *name, struct error *err)
+{
+	if (!given)
+		return run_dirs_claim(out, name, err);
+	text_copy(out, PATH_MAX, given);
+	if (!*out || strcmp(out, given) != 0)
+		return error_set(err, STATUS_BAD_INPUT, "--out: the path is empty or too long");
+	if (run_dirs_is(out))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s already holds a run: choose another folder with --out", out);
+	return file_make_private_dir(out, err);
 }

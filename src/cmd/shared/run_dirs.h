@@ -11,6 +11,9 @@ void run_dirs_next(char out[PATH_MAX], const char *name);
 /* Like run_dirs_next, but also creates the directory. Of several processes that start together, each gets
  * its own. */
 enum status run_dirs_claim(char out[PATH_MAX], const char *name, struct error *err);
+/* Creates the folder that a user gave, or claims the next free one for `given` NULL. BAD_INPUT: the path is
+ * too long, or it already holds a run. */
+enum status run_dirs_make(char out[PATH_MAX], const char *given, const char *name, struct error *err);
 /* True if the folder contains a journal. */
 bool run_dirs_is(const char *dir);
 /* BAD_INPUT if the journal belongs to a rank other than 0: rank 0's folder has the run of all ranks. An

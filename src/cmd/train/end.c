@@ -140,7 +140,7 @@ void train_check_run_dir(struct training *t)
 /* A file of the worker was missing: somebody may be removing the directory at this moment, so look again. */
 static void settle(struct training *t)
 {
-	for (unsigned i = 0; i < SETTLE_LOOKS && t->status == STATUS_UNAVAILABLE && !t->lost; i++) {
+	for (unsigned i = 0; i < SETTLE_LOOKS && t->end.status == STATUS_UNAVAILABLE && !t->lost; i++) {
 		clock_sleep_ns(clock_monotonic(), SETTLE_NS);
 		train_look_again(t);
 	}
@@ -161,29 +161,30 @@ static void write_config_again(const struct training *t)
 /* True if the run may be resumed: a failed card or disk, or a crashed worker, is not an error of the run. */
 static bool may_go_on(const struct training *t)
 {
-	return !t->ended || t->status == STATUS_CANCELLED ||
+	return !t->end.said || t->end.status == STATUS_CANCELLED ||
 	       ((t->saved || (t->goes_on && t->ready)) &&
-		(t->status == STATUS_LOST || t->status == STATUS_VENDOR || t->status == STATUS_NO_RESOURCE ||
-		 t->status == STATUS_UNAVAILABLE));
+		(t->end.status == STATUS_LOST || t->end.status == STATUS_VENDOR ||
+		 t->end.status == STATUS_NO_RESOURCE || t->end.status == STATUS_UNAVAILABLE));
 }
 
 /* For example "18112 tokens/s steady, of 28 steps; 2.31 s to the first step, 3.12 s tuning"; over all
  * processes of the run. */
 static void say_rate(const struct training *t)
 {
-	const double steady = info_number(t->values, "steady_steps"), steps = info_number(t->values, "steps");
+	const double steady = info_number(t->end.values, "steady_steps"),
+		     steps = info_number(t->end.values, "steps");
 	struct text out = {0};
 
 	if (t->o->json || !(steps > 0))
 		return;
 	if (steady > 0)
 		text_addf(&out, "%.0f tokens/s steady, over %.0f steps",
-			  info_number(t->values, "tokens_per_s"), steady);
+			  info_number(t->end.values, "tokens_per_s"), steady);
 	else
 		text_addf(&out, "no steady rate: all %.0f steps belong to start-up and tuning", steps);
-	if (json_object_get(t->values, "start_s"))
-		text_addf(&out, "; %.2f s to the first step", info_number(t->values, "start_s"));
-	text_addf(&out, ", %.2f s tuning", info_number(t->values, "tuning_s"));
+	if (json_object_get(t->end.values, "start_s"))
+		text_addf(&out, "; %.2f s to the first step", info_number(t->end.values, "start_s"));
+	text_addf(&out, ", %.2f s tuning", info_number(t->end.values, "tuning_s"));
 	log_info(t->c->log, LOG_TOPIC_RUN, "%s", text_str(&out));
 	text_release(&out);
 }
@@ -191,15 +192,15 @@ static void say_rate(const struct training *t)
 static void tell(const struct training *t, const struct error *journal)
 {
 	struct text out = {0};
-	const bool cancelled = t->status == STATUS_CANCELLED && !t->lost;
+	const bool cancelled = t->end.status == STATUS_CANCELLED && !t->lost;
 
-	if (t->lost || t->status)
+	if (t->lost || t->end.status)
 		write_config_again(t);
 	if (t->lost)
 		say_lost(&out, t, journal);
-	else if (t->status)
-		text_add(&out, cancelled ? "stopped on request" : t->text);
-	if (!t->lost && t->status && may_go_on(t)) {
+	else if (t->end.status)
+		text_add(&out, cancelled ? "stopped on request" : t->end.text);
+	if (!t->lost && t->end.status && may_go_on(t)) {
 		text_add(&out, "; ");
 		say_how_to_go_on(&out, t, t->dir);
 	}
@@ -212,7 +213,7 @@ static int exit_code(const struct training *t)
 {
 	if (t->lost)
 		return EXIT_INCONCLUSIVE;
-	switch (t->status) {
+	switch (t->end.status) {
 	case STATUS_OK:
 		return EXIT_PASS;
 	case STATUS_BAD_INPUT:
@@ -226,19 +227,19 @@ static int exit_code(const struct training *t)
 
 int train_conclude(struct training *t, struct error *err)
 {
-	enum ending ending = t->status == STATUS_CANCELLED ? ENDING_CANCELLED
-			     : t->ended			   ? ENDING_DONE
-			     : t->hung			   ? ENDING_TIMED_OUT
-							   : ENDING_CRASHED;
+	enum ending ending = t->end.status == STATUS_CANCELLED ? ENDING_CANCELLED
+			     : t->end.said		       ? ENDING_DONE
+			     : t->hung			       ? ENDING_TIMED_OUT
+							       : ENDING_CRASHED;
 	uint64_t now_ns = clock_now_ns(clock_monotonic());
 	struct error journal = {0};
 	enum status reported = STATUS_OK;
 
 	job_quiet(t->job);
 	train_watch_run(t);
-	job_phase(t->job, "once", t->start_ns, now_ns, json_incref(t->values));
+	job_phase(t->job, "once", t->start_ns, now_ns, json_incref(t->end.values));
 	train_check_run_dir(t);
-	if (job_end(&t->job, ending, t->status, t->cause, t->text, &journal))
+	if (job_end(&t->job, ending, t->end.status, t->end.cause, t->end.text, &journal))
 		t->lost = true;
 	settle(t);
 	if (!t->lost)

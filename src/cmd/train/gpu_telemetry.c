@@ -46,11 +46,11 @@ void train_watch_step(struct training *t, json_t *line)
 
 void train_watch_run(struct training *t)
 {
-	struct result *r = t->values ? seen(t, t->first_ns, t->stepped_ns) : NULL;
+	struct result *r = t->end.values ? seen(t, t->first_ns, t->stepped_ns) : NULL;
 	json_t *values = r ? result_json(r) : NULL;
 
 	if (values)
-		json_object_update_missing(t->values, values);
+		json_object_update_missing(t->end.values, values);
 	json_decref(values);
 	result_destroy(r);
 }

@@ -324,7 +324,7 @@ static int run(const struct command_context *c, const void *opts_)
 	config_release(&t->config);
 	text_release(&t->written);
 	lines_release(&t->in);
-	json_decref(t->values);
+	json_decref(t->end.values);
 	json_decref(t->ready);
 	json_decref(t->card);
 	free(t);

@@ -4,6 +4,7 @@
 #define CMD_TRAIN_TRAIN_H
 #include <limits.h>
 #include "cmd/command.h"
+#include "cmd/shared/child_lines.h"
 #include "core/process/process.h"
 #include "journal/file/run_dir.h"
 #include "machine/machine.h"
@@ -47,18 +48,14 @@ struct training {
 	uint64_t chosen_steps;	       /* reported steps in which the worker tunes */
 	uint64_t first_ns, stepped_ns; /* end of the last tuning step and of the last step so far; 0: none */
 	char phase[16];
-	bool garbled, ended,
-		asked;	    /* from the worker: invalid lines, its `end` line; from us: asked to stop */
-	uint64_t looked_ns; /* last time we looked for lines */
+	bool garbled, asked;	       /* the worker sent invalid lines; we asked it to stop */
+	uint64_t looked_ns;	       /* last time we looked for lines */
 	double silent_s, silent_max_s; /* seconds since its last line; maximum in this phase */
 	bool hung, saved;	       /* saved: this worker wrote a checkpoint */
-	bool lost;     /* the run directory or its journal was removed, moved or made unwritable */
-	uint64_t step; /* last reported step */
-	enum status status;
-	enum cause cause;
-	char text[512];
-	json_t *values; /* results, from the `end` line */
-	json_t *ready;	/* facts known before the first step, from the `ready` line */
+	bool lost;	      /* the run directory or its journal was removed, moved or made unwritable */
+	uint64_t step;	      /* last reported step */
+	struct child_end end; /* how the worker said that it ended */
+	json_t *ready;	      /* facts known before the first step, from the `ready` line */
 };
 
 /* Makes the configuration text for the run directory, and the checksum by which the worker recognises it. */

@@ -50,25 +50,6 @@ static void end_phase(struct training *t)
 	*t->phase = '\0';
 }
 
-static void on_end(struct training *t, const json_t *line)
-{
-	t->ended = true;
-	if (!status_from_name(json_string_value(json_object_get(line, "status")), &t->status))
-		t->status = STATUS_BUG;
-	if (!cause_from_name(json_string_value(json_object_get(line, "cause")), &t->cause))
-		t->cause = CAUSE_NONE;
-	text_copy(t->text, sizeof(t->text), json_string_value(json_object_get(line, "text")));
-	t->values = json_incref(json_object_get(line, "values"));
-}
-
-static void on_log(const struct training *t, const json_t *line)
-{
-	int level = (int)json_integer_value(json_object_get(line, "level"));
-
-	log_line(t->c->log, level >= LOG_DEBUG && level <= LOG_ERROR ? (enum log_level)level : LOG_WARN,
-		 LOG_TOPIC_RUN, "%s", json_string_value(json_object_get(line, "text")));
-}
-
 static void hear(struct training *t)
 {
 	t->silent_max_s = t->silent_s > t->silent_max_s ? t->silent_s : t->silent_max_s;
@@ -107,9 +88,9 @@ static bool take_line(void *arg, const char *text, size_t size)
 	} else if (!strcmp(type, "saved")) {
 		t->saved = true;
 	} else if (!strcmp(type, "end")) {
-		on_end(t, line);
+		child_end_take(&t->end, line);
 	} else if (!strcmp(type, "log")) {
-		on_log(t, line);
+		child_log_take(t->c->log, line);
 	} else if (!strcmp(type, "chosen")) {
 		train_cache_receive(t, line);
 	}
@@ -214,7 +195,7 @@ static void on_leave(struct training *t)
 
 	for (unsigned ms = 0; ms < LEAVE_MS && !t->hung && !process_poll(&t->worker); ms += 5)
 		clock_sleep_ns(clock_monotonic(), 5000000);
-	if (t->ended)
+	if (t->end.said)
 		return;
 	if (!process_stop(&t->worker, 0, KILL_MS))
 		text_copy(how, sizeof(how), "KILL did not end it");
@@ -223,9 +204,9 @@ static void on_leave(struct training *t)
 	if (t->hung)
 		snprintf(how, sizeof(how), "it sent no message for %.0f s and was ended as hung",
 			 t->silent_s);
-	t->status = *t->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
-	t->cause = *t->c->stop ? CAUSE_INTERRUPTED : t->hung ? CAUSE_TIMED_OUT : CAUSE_CRASHED;
-	snprintf(t->text, sizeof(t->text), "the training process ended in phase %s: %s",
+	t->end.status = *t->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
+	t->end.cause = *t->c->stop ? CAUSE_INTERRUPTED : t->hung ? CAUSE_TIMED_OUT : CAUSE_CRASHED;
+	snprintf(t->end.text, sizeof(t->end.text), "the training process ended in phase %s: %s",
 		 *t->phase ? t->phase : "start", how);
 }
 

@@ -93,19 +93,24 @@ bool agenda_take(struct agenda *a, uint64_t now_ns, const struct load_request **
 	return true;
 }
 
+/* The place after the rest of a conversation. */
+static size_t after_conversation(const struct load_plan *p, size_t at, uint32_t session)
+{
+	while (at < p->count && p->request[at].session == session && p->request[at].turn)
+		at++;
+	return at;
+}
+
 size_t agenda_answered(struct agenda *a, const struct load_request *request, uint64_t end_ns, bool go_on)
 {
 	const struct load_plan *p = a->plan;
 	const size_t after = (size_t)(request - p->request) + 1;
+	const size_t next = go_on ? after : after_conversation(p, after, request->session);
 	const uint32_t own = request->session / a->threads;
-	size_t left = 0;
 
-	while (after + left < p->count && p->request[after + left].session == request->session &&
-	       !(left && go_on))
-		left++;
-	if (!left || !go_on)
-		return left;
-	a->next[own] = after;
-	heap_insert(&a->due, own, due_after(a, &p->request[after], end_ns));
-	return 0;
+	if (next < p->count && p->request[next].session == request->session) {
+		a->next[own] = next;
+		heap_insert(&a->due, own, due_after(a, &p->request[next], end_ns));
+	}
+	return next - after;
 }

@@ -19,6 +19,6 @@ const struct load_request *agenda_next(const struct agenda *a);
 /* Takes the earliest request if it is due. *due_ns: the time at which it was due. */
 bool agenda_take(struct agenda *a, uint64_t now_ns, const struct load_request **request, uint64_t *due_ns);
 /* The answer to a request ended: the session's next request becomes due after its pause. With `go_on` false
- * the rest of the session is dropped. Returns the number of dropped requests. */
+ * the rest of the conversation is dropped. Returns the number of dropped requests. */
 size_t agenda_answered(struct agenda *a, const struct load_request *request, uint64_t end_ns, bool go_on);
 #endif

@@ -18,8 +18,10 @@ struct load_client_spec {
 	unsigned threads, connections;		  /* connections: most requests in flight, of all threads */
 	uint64_t grace_ns;		   /* after the plan's duration, answers are awaited for this time */
 	const volatile sig_atomic_t *stop; /* not 0: ends, and keeps what was measured */
-	/* Appends the body of a request; called by the sender threads. */
-	enum status (*body)(void *arg, const struct load_request *r, struct text *out, struct error *err);
+	/* Appends the body of a request to *out, and sets what it asks for in *record. Called by sender
+	 * thread number `thread`. */
+	enum status (*body)(void *arg, unsigned thread, const struct load_request *r, struct text *out,
+			    struct load_record *record, struct error *err);
 	/* An answer was read. The record's owner is the callee. Called by one thread, the parser. */
 	enum status (*answered)(void *arg, const struct load_request *r, struct load_record *record,
 				const struct load_answer_text *text, struct error *err);

@@ -117,14 +117,13 @@ static void drop_large_buffers(struct flight *f)
 	f->room = f->stamp_room = 0;
 }
 
-void flight_begin(struct flight *f, const struct load_request *r, uint64_t due_ns)
+void flight_begin(struct flight *f, const struct load_request *r)
 {
 	load_record_release(&f->record);
 	f->request = r;
 	f->record = (struct load_record){
 		.session = r->session,
 		.turn = r->turn,
-		.scheduled_ns = due_ns,
 		.handed_ns = LOAD_NEVER,
 		.sent_ns = LOAD_NEVER,
 		.connected_ns = LOAD_NEVER,
@@ -139,6 +138,7 @@ void flight_begin(struct flight *f, const struct load_request *r, uint64_t due_n
 		.cached = LOAD_UNKNOWN,
 		.output_counted = LOAD_UNKNOWN,
 	};
+	f->body.size = 0;
 	f->size = f->stamps = 0;
 	f->too_large = false;
 	drop_large_buffers(f);

@@ -30,7 +30,7 @@ enum { FLIGHT_ANSWER_MOST = 64 << 20 }; /* bytes of an answer */
 struct flight *flight_create(const struct http *h, const char *path, uint64_t epoch_ns);
 void flight_destroy(const struct http *h, struct flight *f);
 /* Makes it ready for another request. Keeps its buffers, unless they are large. */
-void flight_begin(struct flight *f, const struct load_request *r, uint64_t due_ns);
+void flight_begin(struct flight *f, const struct load_request *r);
 /* After the transfer: times of the connection, status and error. */
 void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t now_ns);
 

@@ -145,7 +145,7 @@ static struct flight *take_spare(struct sender *s)
 /* Makes the body of a request before it is due. */
 static bool prepare(struct sender *s, const struct load_request *r)
 {
-	if (s->prepared && s->prepared->request == r)
+	if (s->prepared && s->prepared->request == r && s->prepared->body.size)
 		return true;
 	if (!s->prepared)
 		s->prepared = take_spare(s);
@@ -153,9 +153,10 @@ static bool prepare(struct sender *s, const struct load_request *r)
 		return fail(s, error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					       "no memory for another request; %u are in flight",
 					       (unsigned)s->open_count));
-	s->prepared->request = r;
-	s->prepared->body.size = 0;
-	s->status = s->spec->body(s->spec->arg, r, &s->prepared->body, &s->error);
+	flight_begin(s->prepared, r);
+	s->prepared->record.index = (uint64_t)(r - s->plan->request);
+	s->status = s->spec->body(s->spec->arg, s->number, r, &s->prepared->body, &s->prepared->record,
+				  &s->error);
 	if (!s->status && s->prepared->body.failed)
 		s->status = error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					    "no memory for the text of a request");
@@ -194,8 +195,7 @@ static bool send_next(struct sender *s, const struct load_request *r, uint64_t d
 		return false;
 	f = s->prepared;
 	s->prepared = NULL;
-	flight_begin(f, r, due_ns);
-	f->record.index = (uint64_t)(r - s->plan->request);
+	f->record.scheduled_ns = due_ns;
 	c->easy_setopt(f->easy, CURLOPT_POSTFIELDS, text_str(&f->body));
 	c->easy_setopt(f->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)f->body.size);
 	f->record.handed_ns = now_ns(s);
@@ -380,8 +380,9 @@ static bool cancel_due(struct sender *s)
 		if (!f)
 			return fail(s, error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 						       "no memory for the requests that were not sent"));
-		flight_begin(f, r, due_ns);
+		flight_begin(f, r);
 		f->record.index = (uint64_t)(r - s->plan->request);
+		f->record.scheduled_ns = due_ns;
 		f->record.error = LOAD_ERROR_CANCELLED;
 		f->record.end_ns = now;
 		flight_queue_add(s->finished, f);

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "load/run/live.h"
+#include <math.h>
 #include <stdio.h>
+#include "core/clock.h"
 
 static void add_time(struct load_times *t, uint64_t from_ns, uint64_t to_ns)
 {
 	load_times_add(t, to_ns > from_ns ? to_ns - from_ns : 0);
+}
+
+void live_begin(struct live *l, uint64_t planned, double end_s)
+{
+	pthread_mutex_lock(&l->lock);
+	l->ended = l->errors = l->output_tokens = 0;
+	l->ttft = l->e2e = (struct load_times){0};
+	l->planned = planned;
+	l->end_s = end_s;
+	pthread_mutex_unlock(&l->lock);
 }
 
 void live_add(struct live *l, const struct load_record *r)
@@ -36,17 +48,16 @@ static void put_quantiles(json_t *line, const char *name, const struct load_time
 
 json_t *live_line(struct live *l)
 {
-	struct live now;
 	json_t *line;
 
 	pthread_mutex_lock(&l->lock);
-	now = *l;
-	pthread_mutex_unlock(&l->lock);
-	line = json_pack("{s:I, s:I, s:I}", "ended", (json_int_t)now.ended, "errors", (json_int_t)now.errors,
-			 "output_tokens", (json_int_t)now.output_tokens);
+	line = json_pack("{s:I, s:I, s:I, s:I, s:f}", "planned", (json_int_t)l->planned, "ended",
+			 (json_int_t)l->ended, "errors", (json_int_t)l->errors, "output_tokens",
+			 (json_int_t)l->output_tokens, "left_s", fmax(0, l->end_s - clock_now_s()));
 	if (line) {
-		put_quantiles(line, "ttft", &now.ttft);
-		put_quantiles(line, "e2e", &now.e2e);
+		put_quantiles(line, "ttft", &l->ttft);
+		put_quantiles(line, "e2e", &l->e2e);
 	}
+	pthread_mutex_unlock(&l->lock);
 	return line;
 }

@@ -11,7 +11,8 @@ struct reporter {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 	bool running, end;
-	bool lost; /* the server has no metrics */
+	bool lost;				/* the server has no metrics */
+	double told_s, told_ended, told_tokens; /* at the last line */
 };
 enum status reporter_start(struct reporter *r, struct load_stages *stages, const char *metrics,
 			   struct error *err);

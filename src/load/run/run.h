@@ -12,7 +12,7 @@
 #include "load/measure/summary.h"
 #include "load/plan/plan.h"
 
-enum { LOAD_SLOS_MOST = 8 };
+enum { LOAD_SLOS_MOST = 8, LOAD_CONNECTIONS = 4096 /* most requests in flight, if nothing is given */ };
 
 struct load_run_spec {
 	const char *dir;	       /* run directory, for requests.jsonl */

@@ -6,24 +6,34 @@
 #include <unistd.h>
 #include "core/clock.h"
 
-enum { SETTLE_NS = 50000000, CONNECTIONS_DEFAULT = 4096, THREADS_MOST = 8 };
-static const double warmup_share = 0.1, warmup_most_s = 30;
+enum { SETTLE_NS = 50000000, THREADS_MOST = 8 };
+static const double edge_share = 0.1, edge_most = 0.4, edge_most_s = 30;
 
 /* A stage while it runs. */
 struct running {
 	struct load_stages *s;
 	struct load_records all;
 	struct text line;
+	struct load_worker **workers; /* [threads + 1]; the last one counts the answers' tokens */
+	unsigned threads;
 	struct load_dialogue **dialogues; /* [sessions]; NULL: single requests */
 	uint32_t sessions;
 };
 
-static enum status make_body(void *arg, const struct load_request *r, struct text *out, struct error *err)
+static enum status make_body(void *arg, unsigned thread, const struct load_request *r, struct text *out,
+			     struct load_record *record, struct error *err)
 {
 	struct running *run = arg;
+	struct load_dialogue **d = run->dialogues ? &run->dialogues[r->session] : NULL;
+	struct load_asked asked = {0};
+	enum status st = d && !*d ? load_dialogue_create(d, err) : STATUS_OK;
 
-	return load_content_body(run->s->content, r, run->dialogues ? run->dialogues[r->session] : NULL, out,
-				 err);
+	if (!st)
+		st = load_worker_body(run->workers[thread], r, record->index, d ? *d : NULL, out, &asked,
+				      err);
+	record->prompt_asked = asked.prompt_tokens;
+	record->output_asked = asked.output_tokens;
+	return st;
 }
 
 /* The run goes on without its file if the disk is full; the figures are made from memory. */
@@ -42,13 +52,15 @@ static enum status take_answer(void *arg, const struct load_request *r, struct l
 			       const struct load_answer_text *text, struct error *err)
 {
 	struct running *run = arg;
+	const char *said = text_str(&text->content);
 	enum status st = STATUS_OK;
 
 	record->stage = run->s->count;
-	if (record->error == LOAD_ERROR_NONE)
-		st = load_content_count(run->s->content, text, &record->output_counted, err);
-	if (!st && run->dialogues && record->error == LOAD_ERROR_NONE)
-		st = load_dialogue_add(&run->dialogues[r->session], run->s->content, r, text, err);
+	if (record->error == LOAD_ERROR_NONE && !text->reasoning.size)
+		record->output_counted =
+			load_worker_count(run->workers[run->threads], said, text->content.size);
+	if (run->dialogues && record->error == LOAD_ERROR_NONE)
+		st = load_dialogue_answer(run->dialogues[r->session], said, text->content.size, err);
 	live_add(&run->s->live, record);
 	write_record(run, record);
 	return st ? st : load_records_add(&run->all, record, err);
@@ -64,19 +76,16 @@ static unsigned cpus(void)
 static struct load_client_spec client_spec(struct running *run)
 {
 	const struct load_run_spec *o = run->s->spec;
-	const unsigned half = (cpus() + 1) / 2;
 
 	return (struct load_client_spec){
 		.http = run->s->http,
-		.path = load_content_path(run->s->content),
+		.path = run->s->path,
 		.stream = o->stream,
 		.usage = true,
 		.completion = o->content.completion,
 		.dialogue = run->dialogues != NULL,
-		.threads = o->threads		 ? o->threads
-			   : half < THREADS_MOST ? half
-						 : THREADS_MOST,
-		.connections = o->connections ? o->connections : CONNECTIONS_DEFAULT,
+		.threads = run->threads,
+		.connections = o->connections,
 		.grace_ns = (uint64_t)(o->grace_s * 1e9),
 		.stop = o->stop,
 		.body = make_body,
@@ -85,10 +94,11 @@ static struct load_client_spec client_spec(struct running *run)
 	};
 }
 
-static double warmup(const struct load_run_spec *o, double duration_s)
+/* The begin and the end of the schedule are not measured: the server fills, and later it empties. */
+static double edge(const struct load_run_spec *o, double duration_s)
 {
-	return o->warmup_s >= 0 ? fmin(o->warmup_s, duration_s)
-				: fmin(warmup_share * duration_s, warmup_most_s);
+	return o->warmup_s >= 0 ? fmin(o->warmup_s, edge_most * duration_s)
+				: fmin(edge_share * duration_s, edge_most_s);
 }
 
 /* The whole schedule, or the part before the run was stopped. */
@@ -97,16 +107,18 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 					     const struct load_client_result *result)
 {
 	const struct load_run_spec *o = run->s->spec;
-	const uint64_t planned_ns = begin_ns + (uint64_t)(plan->duration_s * 1e9);
+	const double edge_s = edge(o, plan->duration_s);
+	const uint64_t tail_ns = begin_ns + (uint64_t)((plan->duration_s - edge_s) * 1e9);
 
 	return (struct load_measure_spec){
-		.from_ns = begin_ns + (uint64_t)(warmup(o, plan->duration_s) * 1e9),
-		.to_ns = *o->stop && end_ns < planned_ns ? end_ns : planned_ns,
+		.from_ns = begin_ns + (uint64_t)(edge_s * 1e9),
+		.to_ns = *o->stop && end_ns < tail_ns ? end_ns : tail_ns,
 		.offered = plan->offered,
 		.slo = o->slo,
 		.slo_count = o->slo_count,
 		.attainment = o->attainment,
-		.expect_cached = o->content.warm || o->plan.prefix_tokens || o->plan.turns > 1,
+		.expect_cached = !o->content.salt || o->plan.prefix_tokens || o->plan.turns > 1 ||
+				 o->plan.arrival == LOAD_TRACE,
 		.closed_loop = o->plan.arrival == LOAD_CLOSED,
 		.cut = *o->stop,
 		.use = result->use,
@@ -116,7 +128,10 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 static void release(struct running *run)
 {
 	for (uint32_t i = 0; run->dialogues && i < run->sessions; i++)
-		load_dialogue_free(&run->dialogues[i]);
+		load_dialogue_destroy(&run->dialogues[i]);
+	for (unsigned i = 0; run->workers && i <= run->threads; i++)
+		load_worker_destroy(&run->workers[i]);
+	free(run->workers);
 	free(run->dialogues);
 	text_release(&run->line);
 	load_records_release(&run->all);
@@ -133,15 +148,36 @@ static enum status make_dialogues(struct running *run, const struct load_plan *p
 						"no memory for %u conversations", (unsigned)plan->sessions);
 }
 
+static enum status make_workers(struct running *run, struct error *err)
+{
+	const struct load_run_spec *o = run->s->spec;
+	const unsigned half = (cpus() + 1) / 2 < THREADS_MOST ? (cpus() + 1) / 2 : THREADS_MOST;
+	enum status st = STATUS_OK;
+
+	run->threads = o->threads ? o->threads : half;
+	if (run->threads > o->connections)
+		run->threads = o->connections;
+	run->workers = calloc(run->threads + 1u, sizeof(struct load_worker *));
+	if (!run->workers)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %u threads",
+				       run->threads);
+	for (unsigned i = 0; i <= run->threads && !st; i++)
+		st = load_worker_create(&run->workers[i], run->s->content, err);
+	return st;
+}
+
 static enum status send_plan(struct running *run, const struct load_plan *plan, json_t **values,
 			     struct error *err)
 {
 	struct load_stages *s = run->s;
 	const struct load_client_spec client = client_spec(run);
 	const uint64_t begin_ns = clock_now_ns(clock_monotonic()) + SETTLE_NS - s->epoch_ns;
-	struct load_client_result result;
+	struct load_client_result result = {0};
 	struct load_measure_spec measure;
-	enum status st = load_client_run(&client, plan, s->epoch_ns, begin_ns, &result, err);
+	enum status st;
+
+	live_begin(&s->live, plan->count, clock_now_s() + plan->duration_s);
+	st = load_client_run(&client, plan, s->epoch_ns, begin_ns, &result, err);
 
 	fflush(s->requests);
 	if (st)
@@ -156,6 +192,22 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 	return STATUS_OK;
 }
 
+static enum status check_plan(const struct load_stages *s, struct load_plan *plan, struct error *err)
+{
+	uint64_t raised = 0;
+	enum status st = load_content_check(s->content, plan, &raised, err);
+
+	if (!st && !plan->count)
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "the schedule of %g s has no request: raise --rate or --duration",
+			       plan->duration_s);
+	if (!st && raised && !s->count)
+		log_info(s->spec->log, LOG_TOPIC_RUN,
+			 "%llu prompts of the trace are shorter than the chat template and were made longer",
+			 (unsigned long long)raised);
+	return st;
+}
+
 enum status load_stage_run(struct load_stages *s, const struct load_plan_spec *spec, json_t **values,
 			   struct error *err)
 {
@@ -164,11 +216,10 @@ enum status load_stage_run(struct load_stages *s, const struct load_plan_spec *s
 	enum status st = load_plan_make(&plan, spec, err);
 
 	*values = NULL;
-	pthread_mutex_lock(&s->live.lock);
-	s->planned = plan.count;
-	s->live.ended = s->live.errors = s->live.output_tokens = 0;
-	s->live.ttft = s->live.e2e = (struct load_times){0};
-	pthread_mutex_unlock(&s->live.lock);
+	if (!st)
+		st = check_plan(s, &plan, err);
+	if (!st)
+		st = make_workers(&run, err);
 	if (!st)
 		st = make_dialogues(&run, &plan, err);
 	if (!st)

@@ -12,7 +12,8 @@ struct load_stages {
 	const struct load_run_spec *spec;
 	struct http *http;
 	struct load_content *content;
-	FILE *requests; /* requests.jsonl */
+	const char *path; /* of the endpoint */
+	FILE *requests;	  /* requests.jsonl */
 	uint64_t epoch_ns;
 	uint32_t count;	     /* stages so far */
 	struct live live;    /* of the present stage */

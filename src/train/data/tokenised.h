@@ -5,7 +5,7 @@
 #include "core/log.h"
 #include "core/input/opt.h"
 #include "text/chat/template.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 enum { TOKENISED_TRAINED = 1 << 30 }; /* flag in a token id: the loss includes the prediction of this token */
 

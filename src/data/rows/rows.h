@@ -3,8 +3,8 @@
  * Files of conversations: one JSON value per line, or one JSON array. Each row has its own format: chat
  * (messages, tools), ShareGPT (conversations) or Glaive v2 (system, chat).
  */
-#ifndef TRAIN_DATA_ROWS_H
-#define TRAIN_DATA_ROWS_H
+#ifndef DATA_ROWS_ROWS_H
+#define DATA_ROWS_ROWS_H
 #include <stdint.h>
 #include "text/chat/chat.h"
 

@@ -7,11 +7,11 @@
  * of its accepted values. Texts are compared without ASCII case, blanks and the characters ,./-_*^. Objects
  * within objects follow the same rule, whereas ast_checker compares them with its lists.
  */
-#ifndef TRAIN_FUNCTION_CALLS_ANSWERS_H
-#define TRAIN_FUNCTION_CALLS_ANSWERS_H
+#ifndef DATA_FUNCTION_CALLS_ANSWERS_H
+#define DATA_FUNCTION_CALLS_ANSWERS_H
 #include <stdbool.h>
 #include "text/chat/tool_call.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 /* The question of a row, and its accepted answers. */
 struct answer_task {

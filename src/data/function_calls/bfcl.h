@@ -3,15 +3,15 @@
  * Converts the single-turn categories of bfcl-eval (Berkeley Function Calling Leaderboard, from PyPI), with
  * their answers, to conversations.
  */
-#ifndef TRAIN_FUNCTION_CALLS_BFCL_H
-#define TRAIN_FUNCTION_CALLS_BFCL_H
+#ifndef DATA_FUNCTION_CALLS_BFCL_H
+#define DATA_FUNCTION_CALLS_BFCL_H
 #include <jansson.h>
 #include "core/error.h"
 
 /*
  * `folder`: bfcl_eval/data. Returns an array of {"messages", "tools", "ground_truth"}. Each answer uses the
  * first accepted value of an argument and omits optional arguments; ground_truth has all accepted values
- * (train/function_calls/answers.h). Owner: caller, json_decref.
+ * (data/function_calls/answers.h). Owner: caller, json_decref.
  */
 enum status bfcl_read(json_t **rows, const char *folder, struct error *err);
 #endif

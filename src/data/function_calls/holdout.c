@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/function_calls/holdout.h"
+#include "data/function_calls/holdout.h"
 
 #include "core/math/random.h"
 

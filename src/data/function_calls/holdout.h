@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Splits rows into a training set and a held-out set that share no function. Rows with a function in common
  * stay together. */
-#ifndef TRAIN_FUNCTION_CALLS_HOLDOUT_H
-#define TRAIN_FUNCTION_CALLS_HOLDOUT_H
+#ifndef DATA_FUNCTION_CALLS_HOLDOUT_H
+#define DATA_FUNCTION_CALLS_HOLDOUT_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>

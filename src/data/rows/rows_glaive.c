@@ -7,7 +7,7 @@
  */
 #include "core/text/text.h"
 #include "core/json/read.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 static const char end_mark[] = "<|endoftext|>", call_mark[] = "<functioncall>",
 		  call_end[] = "</functioncall>";

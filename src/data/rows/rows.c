@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 #include "core/text/utf8.h"
 #include "core/file/mapped.h"

@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "core/json/read.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 /* Parses a turn whose text is the JSON of one or several calls. */
 static json_t *calls_of(const char *text, size_t i, struct error *err)

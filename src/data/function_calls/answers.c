@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/function_calls/answers.h"
+#include "data/function_calls/answers.h"
 #include <ctype.h>
 
 /* Turns a value into a list with one accepted value. Members of an object become such lists too. */

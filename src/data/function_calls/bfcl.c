@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/function_calls/bfcl.h"
+#include "data/function_calls/bfcl.h"
 
 #include "core/text/text.h"
 #include "core/json/read.h"
-#include "train/data/rows.h"
+#include "data/rows/rows.h"
 
 static const char *const categories[] = {"simple_python",     "multiple",    "parallel",
 					 "parallel_multiple", "live_simple", "live_multiple"};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay load: the client process that sends and measures, the server that it may start, and the run
+ * directory. */
+#ifndef CMD_LOAD_LOAD_H
+#define CMD_LOAD_LOAD_H
+#include <limits.h>
+#include "cmd/command.h"
+#include "cmd/load/options.h"
+#include "cmd/shared/child_lines.h"
+#include "core/process/process.h"
+#include "run/supervisor/job.h"
+#include "run/supervisor/lines.h"
+
+/* A process that is followed by its lines. */
+struct load_child {
+	struct process process;
+	struct lines in;
+	bool running;
+};
+
+struct loading {
+	const struct command_context *c;
+	const struct load_opts *o;
+	struct load_run_spec spec;
+	char dir[PATH_MAX], url[1100], key[512];
+	struct job *job;
+	struct load_child client, server, node; /* server: with --model; node: the sampler over ssh */
+	struct child_end end;			/* of the client */
+	uint64_t began_ns, stage_ns, heard_ns;
+	unsigned stages;
+	int64_t node_offset_ns; /* our clock minus the node's */
+	bool node_clock;	/* it is known */
+	bool asked;		/* the client was asked to stop */
+	bool garbled;		/* it sent a line that is none */
+	uint64_t live_ns;	/* time of the last live line; 0: none is shown */
+};
+
+/* Runs the command; returns its exit code. */
+int load_perform(const struct command_context *c, const void *opts);
+
+/* Creates the run directory and begins the journal. */
+enum status load_record_begin(struct loading *l, struct error *err);
+/* The last lines, the report, and SUMMARY.md. Returns the exit code. */
+int load_record_end(struct loading *l, struct error *err);
+
+/* Starts `assay serve` with --model and waits until it answers; fills l->url. */
+enum status load_server_start(struct loading *l, struct error *err);
+void load_server_stop(struct loading *l);
+
+/* Starts the sampler of the server's node, with --node. */
+enum status load_node_start(struct loading *l, struct error *err);
+void load_node_read(struct loading *l);
+void load_node_stop(struct loading *l);
+
+/* Starts the client process and follows it to its end. */
+enum status load_follow(struct loading *l, struct error *err);
+
+/* The live line on a terminal, from a line "alive". */
+void load_show_live(struct loading *l, const json_t *line);
+void load_clear_live(struct loading *l);
+/* What was planned, from the client's line "planned". */
+void load_show_planned(const struct loading *l, const json_t *line);
+#endif

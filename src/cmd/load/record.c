@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The run directory of a load test: journal, telemetry, and the report at its end. */
+#include <unistd.h>
+#include "cmd/load/load.h"
+#include "cmd/load/files.h"
+#include "cmd/shared/judged.h"
+#include "cmd/shared/run_dirs.h"
+#include "cmd/shared/show.h"
+#include "core/clock.h"
+#include "load/measure/fields.h"
+#include "machine/machine.h"
+
+static const struct field fields[] = {
+#define X(name, unit, better, help) {#name, unit, help, FIELD_F64, better},
+	LOAD_FIELDS(X)
+#undef X
+};
+
+static uint64_t now_ns(void)
+{
+	return clock_now_ns(clock_monotonic());
+}
+
+/* Runs are comparable if they ask for the same: the shape of the load, not the server's address. */
+static void make_key(const struct loading *l, char *out, size_t size)
+{
+	const struct load_opts *o = l->o;
+	const char *how = o->trace ? "trace" : o->users ? "closed" : o->sweep ? "sweep" : "open";
+
+	snprintf(out, size, "load %s rate=%g users=%llu input=%.40s output=%.40s turns=%llu", how,
+		 o->users || o->trace || o->sweep ? 0.0 : o->rate, (unsigned long long)o->users,
+		 o->dataset ? "dataset" : o->input, o->output, (unsigned long long)o->turns);
+}
+
+static bool samples_here(const struct loading *l)
+{
+	return l->o->sample && !l->o->node;
+}
+
+static enum status begin_job(struct loading *l, struct error *err)
+{
+	const struct machine_scope scope = {
+		.up_to = samples_here(l) ? LAYER_NVML : LAYER_HOST, .out = l->dir, .stop = l->c->stop};
+	struct machine *m = NULL;
+	char key[240];
+	const struct job_spec spec = {.dir = l->dir,
+				      .command = (const char *const *)l->c->argv,
+				      .name = "load",
+				      .key = key,
+				      .fields = fields,
+				      .field_count = sizeof(fields) / sizeof(fields[0]),
+				      .sample = samples_here(l),
+				      .real_names = l->o->real_names,
+				      .started_ns = process_started_ns(),
+				      .log = l->c->log,
+				      .clock = clock_monotonic()};
+	enum status st = machine_read_scope(&m, &scope, NULL, l->c->log, err);
+
+	make_key(l, key, sizeof(key));
+	if (!st)
+		st = job_begin(&l->job, &spec, m, err);
+	machine_free(m);
+	return st;
+}
+
+enum status load_record_begin(struct loading *l, struct error *err)
+{
+	enum status st = run_dirs_make(l->dir, l->o->out, "load", err);
+
+	l->began_ns = now_ns();
+	return st ? st : begin_job(l, err);
+}
+
+static enum ending ending_of(const struct loading *l)
+{
+	if (l->end.status == STATUS_CANCELLED)
+		return ENDING_CANCELLED;
+	return l->end.said ? ENDING_DONE : ENDING_CRASHED;
+}
+
+int load_record_end(struct loading *l, struct error *err)
+{
+	static const struct judge_site site = {0};
+	struct judged judged = {0};
+	struct text note = {0};
+	struct error journal = {0};
+	int code;
+	enum status st;
+
+	job_quiet(l->job);
+	job_phase(l->job, "once", l->began_ns, now_ns(), json_incref(l->end.values));
+	st = job_end(&l->job, ending_of(l), l->end.status, l->end.cause, l->end.text, &journal);
+	if (st)
+		return judged_complain(l->c, &journal);
+	st = judged_read(&judged, l->dir, NULL, &site, l->o->real_names, err);
+	if (!st)
+		st = report_write(l->dir, &judged.in, &note, err);
+	if (!st)
+		st = load_files_write(l->dir, l->end.values, err);
+	code = st ? judged_complain(l->c, err) : judged.judgements.exit_code;
+	if (!st && l->o->json)
+		show_json(l->end.values, JSON_INDENT(2));
+	else if (!st)
+		st = show_report(&judged.in, REPORT_TEXT, NULL, l->c->colour, err);
+	if (!st)
+		log_info(l->c->log, LOG_TOPIC_RUN, "report: %s/report.html; summary: %s/SUMMARY.md", l->dir,
+			 l->dir);
+	text_release(&note);
+	judged_release(&judged);
+	return code;
+}

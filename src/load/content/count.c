@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts tokens as a server does, and measures what a chat template adds. */
+#include "load/content/internal.h"
+
+enum { TRIES = 4 };
+
+static enum status encode(struct load_worker *w, const char *text, size_t size, enum tokenizer_added added,
+			  struct error *err)
+{
+	w->ids.count = 0;
+	return tokenizer_encode(w->tokens, text, size, added, &w->ids, err);
+}
+
+enum status count_text(struct load_worker *w, const char *text, size_t size, uint32_t *tokens,
+		       struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (w->tokens)
+		st = encode(w, text, size, ADDED_MARKUP, err);
+	*tokens = w->tokens ? (uint32_t)w->ids.count
+			    : (uint32_t)((size + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN);
+	return st;
+}
+
+enum status count_prompt(struct load_worker *w, const char *text, size_t size, uint32_t *tokens,
+			 struct error *err)
+{
+	int32_t bos;
+	enum status st;
+
+	if (!w->tokens)
+		return count_text(w, text, size, tokens, err);
+	st = encode(w, text, size, ADDED_ALL, err);
+	bos = tokenizer_bos(w->c->tokenizer);
+	*tokens = (uint32_t)w->ids.count + (bos >= 0 && !(w->ids.count && w->ids.id[0] == bos));
+	return st;
+}
+
+static enum status count_chat(struct load_worker *w, const struct chat *chat, bool generation_prompt,
+			      uint32_t *tokens, struct error *err)
+{
+	const json_t *kwargs = w->c->kwargs;
+	const struct template_ask ask = {.generation_prompt = generation_prompt,
+					 .no_thinking =
+						 json_is_false(json_object_get(kwargs, "enable_thinking")),
+					 .variables = kwargs,
+					 .setting = "--chat-template"};
+	struct template_text text = {0};
+	struct template_tokens found = {0};
+	enum status st = template_render(w->c->template, chat, &ask, &text, err);
+
+	if (!st)
+		st = template_encode(w->tokens, &text, &found, err);
+	*tokens = (uint32_t)found.ids.count;
+	template_tokens_release(&found);
+	template_text_release(&text);
+	return st;
+}
+
+/* Without a template: the bytes of all texts. */
+static uint32_t estimate(const json_t *messages, const json_t *tools)
+{
+	char *json = tools ? json_dumps(tools, JSON_COMPACT) : NULL;
+	size_t bytes = json ? strlen(json) : 0, i;
+	const json_t *message;
+
+	json_array_foreach(messages, i, message) bytes +=
+		json_string_length(json_object_get(message, "content"));
+	free(json);
+	return (uint32_t)((bytes + BYTES_PER_TOKEN - 1) / BYTES_PER_TOKEN);
+}
+
+enum status count_messages(struct load_worker *w, json_t *messages, json_t *tools, bool generation_prompt,
+			   uint32_t *tokens, struct error *err)
+{
+	struct chat chat;
+	enum status st;
+
+	*tokens = 0;
+	if (!w->tokens) {
+		*tokens = estimate(messages, tools);
+		return STATUS_OK;
+	}
+	st = chat_read(&chat, json_pack("{sO sO*}", "messages", messages, "tools", tools), err);
+	if (st)
+		return st;
+	st = count_chat(w, &chat, generation_prompt, tokens, err);
+	chat_release(&chat);
+	return st;
+}
+
+enum status count_message(struct load_worker *w, const char *text, size_t size, uint32_t *tokens,
+			  struct error *err)
+{
+	json_t *messages;
+	enum status st;
+
+	if (w->c->completion || !w->tokens)
+		return count_prompt(w, text, size, tokens, err);
+	messages = json_pack("[{ss ss%}]", "role", "user", "content", text, size);
+	if (!messages)
+		return error_set(err, STATUS_NO_RESOURCE, "a message");
+	st = count_messages(w, messages, NULL, true, tokens, err);
+	json_decref(messages);
+	return st;
+}
+
+/* Counts messages of several lengths, and notes whether the template always adds the same. */
+static enum status measure_first(struct load_worker *w, struct load_content *c, struct error *err)
+{
+	static const size_t length[TRIES] = {64, 1, 2, 300};
+	enum status st = STATUS_OK;
+
+	c->additive = c->words.proven;
+	for (uint64_t i = 0; !st && i < TRIES; i++) {
+		const struct words_place place = {.id = i, .use = WORDS_PROOF, .key = 1};
+		uint32_t tokens;
+
+		w->message.size = 0;
+		words_add(&c->words, &w->message, &place, length[i], true);
+		st = count_message(w, text_str(&w->message), w->message.size, &tokens, err);
+		if (st)
+			break;
+		if (!i)
+			c->first_tokens = tokens > length[0] ? tokens - (uint32_t)length[0] : 0;
+		c->additive = c->additive && tokens == c->first_tokens + length[i];
+	}
+	return st;
+}
+
+static enum status measure_later(struct load_worker *w, struct load_content *c, struct error *err)
+{
+	const struct words_place place = {.use = WORDS_PROOF, .key = 2};
+	const size_t length = 64;
+	json_t *messages;
+	uint32_t before, after;
+	enum status st;
+
+	w->message.size = 0;
+	words_add(&c->words, &w->message, &place, length, true);
+	messages = json_pack("[{ss ss}{ss ss}]", "role", "user", "content", text_str(&w->message), "role",
+			     "assistant", "content", text_str(&w->message));
+	if (!messages)
+		return error_set(err, STATUS_NO_RESOURCE, "a conversation");
+	st = count_messages(w, messages, NULL, false, &before, err);
+	json_array_append_new(messages,
+			      json_pack("{ss ss}", "role", "user", "content", text_str(&w->message)));
+	if (!st)
+		st = count_messages(w, messages, NULL, true, &after, err);
+	if (!st)
+		c->later_tokens = after > before + length ? after - before - (uint32_t)length : 0;
+	json_decref(messages);
+	return st;
+}
+
+enum status template_measure(struct load_content *c, struct error *err)
+{
+	struct load_worker *w;
+	enum status st;
+
+	if (!c->tokenizer) {
+		c->additive = true;
+		return STATUS_OK;
+	}
+	st = load_worker_create(&w, c, err);
+	if (!st)
+		st = measure_first(w, c, err);
+	if (!st && !c->completion)
+		st = measure_later(w, c, err);
+	load_worker_destroy(&w);
+	return st;
+}
