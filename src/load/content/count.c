@@ -2,7 +2,7 @@
 /* Counts tokens as a server does, and measures what a chat template adds. */
 #include "load/content/internal.h"
 
-enum { TRIES = 4 };
+enum { TRIES = 64 };
 
 static enum status encode(struct load_worker *w, const char *text, size_t size, enum tokenizer_added added,
 			  struct error *err)
@@ -109,22 +109,22 @@ enum status count_message(struct load_worker *w, const char *text, size_t size, 
 /* Counts messages of several lengths, and notes whether the template always adds the same. */
 static enum status measure_first(struct load_worker *w, struct load_content *c, struct error *err)
 {
-	static const size_t length[TRIES] = {64, 1, 2, 300};
 	enum status st = STATUS_OK;
 
 	c->additive = c->words.proven;
 	for (uint64_t i = 0; !st && i < TRIES; i++) {
 		const struct words_place place = {.id = i, .use = WORDS_PROOF, .key = 1};
+		size_t length = i == 1 ? 500 : TRIES - i;
 		uint32_t tokens;
 
 		w->message.size = 0;
-		words_add(&c->words, &w->message, &place, length[i], true);
+		words_add(&c->words, &w->message, &place, length, true);
 		st = count_message(w, text_str(&w->message), w->message.size, &tokens, err);
 		if (st)
 			break;
 		if (!i)
-			c->first_tokens = tokens > length[0] ? tokens - (uint32_t)length[0] : 0;
-		c->additive = c->additive && tokens == c->first_tokens + length[i];
+			c->first_tokens = tokens > length ? tokens - (uint32_t)length : 0;
+		c->additive = c->additive && tokens == c->first_tokens + length;
 	}
 	return st;
 }

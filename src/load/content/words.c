@@ -115,7 +115,7 @@ static void round_count(struct words *w)
 /* Counts the tokens of long texts, in which each word is expected many times. */
 static enum status prove(struct search *s)
 {
-	size_t words = s->w->count * 4, count;
+	size_t words = s->w->count * 4, count = 0;
 	struct text text = {0};
 	enum status st = STATUS_OK;
 
