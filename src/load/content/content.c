@@ -10,12 +10,12 @@ static enum status find_words(struct load_content *c, struct error *err)
 	enum status st;
 
 	if (!c->tokenizer) {
-		words_common(&c->words);
+		load_words_common(&c->words);
 		return STATUS_OK;
 	}
 	st = tokenizer_worker_create(&worker, c->tokenizer, err);
 	if (!st)
-		st = words_find(&c->words, c->tokenizer, worker, err);
+		st = load_words_find(&c->words, c->tokenizer, worker, err);
 	tokenizer_worker_destroy(&worker);
 	return st;
 }

@@ -113,12 +113,12 @@ static enum status measure_first(struct load_worker *w, struct load_content *c, 
 
 	c->additive = c->words.proven;
 	for (uint64_t i = 0; !st && i < TRIES; i++) {
-		const struct words_place place = {.id = i, .use = WORDS_PROOF, .key = 1};
+		const struct load_words_place place = {.id = i, .use = WORDS_PROOF, .key = 1};
 		size_t length = i == 1 ? 500 : TRIES - i;
 		uint32_t tokens;
 
 		w->message.size = 0;
-		words_add(&c->words, &w->message, &place, length, true);
+		load_words_add(&c->words, &w->message, &place, length, true);
 		st = count_message(w, text_str(&w->message), w->message.size, &tokens, err);
 		if (st)
 			break;
@@ -129,28 +129,50 @@ static enum status measure_first(struct load_worker *w, struct load_content *c, 
 	return st;
 }
 
+/* Tokens of a conversation that has one message already, and of it with a second message. Both are in
+ * w->message. */
+static enum status count_both(struct load_worker *w, uint32_t *before, uint32_t *after, struct error *err)
+{
+	const char *text = text_str(&w->message);
+	json_t *messages = json_pack("[{ss ss}{ss ss}]", "role", "user", "content", text, "role", "assistant",
+				     "content", text);
+	enum status st;
+
+	if (!messages)
+		return error_set(err, STATUS_NO_RESOURCE, "a conversation");
+	st = count_messages(w, messages, NULL, false, before, err);
+	json_array_append_new(messages, json_pack("{ss ss}", "role", "user", "content", text));
+	if (!st)
+		st = count_messages(w, messages, NULL, true, after, err);
+	json_decref(messages);
+	return st;
+}
+
+static enum status count_both_texts(struct load_worker *w, uint32_t *before, uint32_t *after,
+				    struct error *err)
+{
+	struct text both = {0};
+	enum status st = count_prompt(w, text_str(&w->message), w->message.size, before, err);
+
+	text_addf(&both, "%s %s", text_str(&w->message), text_str(&w->message));
+	if (!st)
+		st = count_prompt(w, text_str(&both), both.size, after, err);
+	text_release(&both);
+	return st;
+}
+
 static enum status measure_later(struct load_worker *w, struct load_content *c, struct error *err)
 {
-	const struct words_place place = {.use = WORDS_PROOF, .key = 2};
+	const struct load_words_place place = {.use = WORDS_PROOF, .key = 2};
 	const size_t length = 64;
-	json_t *messages;
 	uint32_t before, after;
 	enum status st;
 
 	w->message.size = 0;
-	words_add(&c->words, &w->message, &place, length, true);
-	messages = json_pack("[{ss ss}{ss ss}]", "role", "user", "content", text_str(&w->message), "role",
-			     "assistant", "content", text_str(&w->message));
-	if (!messages)
-		return error_set(err, STATUS_NO_RESOURCE, "a conversation");
-	st = count_messages(w, messages, NULL, false, &before, err);
-	json_array_append_new(messages,
-			      json_pack("{ss ss}", "role", "user", "content", text_str(&w->message)));
-	if (!st)
-		st = count_messages(w, messages, NULL, true, &after, err);
+	load_words_add(&c->words, &w->message, &place, length, true);
+	st = c->completion ? count_both_texts(w, &before, &after, err) : count_both(w, &before, &after, err);
 	if (!st)
 		c->later_tokens = after > before + length ? after - before - (uint32_t)length : 0;
-	json_decref(messages);
 	return st;
 }
 
@@ -166,7 +188,7 @@ enum status template_measure(struct load_content *c, struct error *err)
 	st = load_worker_create(&w, c, err);
 	if (!st)
 		st = measure_first(w, c, err);
-	if (!st && !c->completion)
+	if (!st)
 		st = measure_later(w, c, err);
 	load_worker_destroy(&w);
 	return st;

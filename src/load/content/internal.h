@@ -13,7 +13,7 @@ enum { BYTES_PER_TOKEN = 4 }; /* of English text; only without a tokenizer */
 struct load_content {
 	struct tokenizer *tokenizer; /* NULL: not known */
 	struct template *template;   /* NULL: completion, or not known */
-	struct words words;
+	struct load_words words;
 	struct dataset *dataset; /* NULL: synthetic text */
 	uint32_t dataset_tokens;
 	uint64_t key; /* of all texts, from the salt */

@@ -7,17 +7,17 @@
 enum { ROUNDS_MOST = 32, ROUNDS_OF_TEXT = 4 };
 static const uint64_t next_text = 0x9e3779b97f4a7c15u;
 
-static struct words_place place_of(const struct load_worker *w, uint64_t id, enum words_use use)
+static struct load_words_place place_of(const struct load_worker *w, uint64_t id, enum load_words_use use)
 {
-	return (struct words_place){.key = w->c->key, .id = id, .use = use};
+	return (struct load_words_place){.key = w->c->key, .id = id, .use = use};
 }
 
 /* Adds words, after a blank if the message has words already. */
-static void add_words(struct load_worker *w, uint64_t id, enum words_use use, uint32_t count)
+static void add_words(struct load_worker *w, uint64_t id, enum load_words_use use, uint32_t count)
 {
-	const struct words_place place = place_of(w, id, use);
+	const struct load_words_place place = place_of(w, id, use);
 
-	words_add(&w->c->words, &w->message, &place, count, !w->message.size);
+	load_words_add(&w->c->words, &w->message, &place, count, !w->message.size);
 }
 
 /* Blocks of a trace, as far as `count` words reach; the rest is text of the request itself. */
@@ -182,7 +182,7 @@ static void add_row_text(struct load_worker *w, const struct load_request *r, ui
 	if (r->turn == 0 && r->prefix_tokens)
 		add_words(w, r->prefix, WORDS_PREFIX, r->prefix_tokens);
 	if (r->turn == 0 && w->c->salted)
-		add_words(w, index, WORDS_SALT, (uint32_t)words_for_salt(&w->c->words));
+		add_words(w, index, WORDS_SALT, (uint32_t)load_words_for_salt(&w->c->words));
 	text_add(&w->message, w->message.size ? "\n" : "");
 	text_add(&w->message, text);
 }
