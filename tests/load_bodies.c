@@ -3,8 +3,8 @@
  * Bodies of requests, for tests that send them to a server or count their tokens by other programs.
  *
  * usage: load_bodies TOKENIZER TEMPLATE chat|completion COUNT MOST TURNS
- * TEMPLATE: a name, or "own". Each line of the output is the number of prompt tokens that the body asks for, a
- * blank, and the body. Prompts have random lengths up to MOST; every third has a shared prefix, and every
+ * TEMPLATE: a name, or "own". Each line of the output is the number of prompt tokens that the body asks for,
+ * a blank, and the body. Prompts have random lengths up to MOST; every third has a shared prefix, and every
  * fourth blocks of a trace. Between turns the server is taken to have answered with a fixed text.
  */
 #include "core/math/random.h"
@@ -35,7 +35,8 @@ static struct load_request request_of(uint32_t i, uint32_t turn, uint32_t least,
 	return r;
 }
 
-static enum status say(struct load_worker *w, uint32_t i, uint32_t turns, uint32_t least, uint32_t most, struct error *err)
+static enum status say(struct load_worker *w, uint32_t i, uint32_t turns, uint32_t least, uint32_t most,
+		       struct error *err)
 {
 	struct load_dialogue *d = NULL;
 	enum status st = turns > 1 ? load_dialogue_create(&d, err) : STATUS_OK;
@@ -58,7 +59,8 @@ static enum status say(struct load_worker *w, uint32_t i, uint32_t turns, uint32
 
 int main(int argc, char **argv)
 {
-	struct load_content_spec spec = {.salt = "salt", .model = "m", .temperature = 0, .seed = -1, .ignore_eos = true};
+	struct load_content_spec spec = {
+		.salt = "salt", .model = "m", .temperature = 0, .seed = -1, .ignore_eos = true};
 	struct load_content *c = NULL;
 	struct load_worker *w = NULL;
 	struct error err = {0};

@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(r->prompt_tokens && r->prompt_tokens <= LOAD_TOKENS_MOST);
 		FUZZ_CHECK(r->output_tokens && r->output_tokens <= LOAD_TOKENS_MOST);
 		FUZZ_CHECK(r->block + r->block_count <= t.block_count);
-		FUZZ_CHECK(!r->block_count || (r->prompt_tokens + LOAD_BLOCK_TOKENS - 1) / LOAD_BLOCK_TOKENS == r->block_count);
+		FUZZ_CHECK(!r->block_count ||
+			   (r->prompt_tokens + LOAD_BLOCK_TOKENS - 1) / LOAD_BLOCK_TOKENS == r->block_count);
 		before = r->at_ns;
 	}
 	trace_release(&t);

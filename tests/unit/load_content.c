@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of requests: their length as the server's own reading of them counts it, what they share with others,
- * and their members. */
+/* Bodies of requests: their length as the server's own reading of them counts it, what they share with
+ * others, and their members. */
 #include "scratch.h"
 
 #include <math.h>
@@ -25,8 +25,14 @@ struct bed {
 
 static struct load_content_spec spec_of(const char *tokenizer, const char *template)
 {
-	return (struct load_content_spec){.tokenizer = tokenizer, .chat_template = template, .salt = "salt", .model = "m",
-					  .stream = true, .usage = true, .temperature = 0, .seed = -1};
+	return (struct load_content_spec){.tokenizer = tokenizer,
+					  .chat_template = template,
+					  .salt = "salt",
+					  .model = "m",
+					  .stream = true,
+					  .usage = true,
+					  .temperature = 0,
+					  .seed = -1};
 }
 
 static void bed_open(struct bed *b, const struct load_content_spec *spec)
@@ -36,7 +42,8 @@ static void bed_open(struct bed *b, const struct load_content_spec *spec)
 	*b = (struct bed){.completion = spec->completion};
 	if (load_content_open(&b->c, spec, &err) || load_worker_create(&b->w, b->c, &err))
 		fail_msg("%s", err.text);
-	if (spec->tokenizer && (prompter_open(&b->prompter, spec->tokenizer, spec->completion ? "chatml" : spec->chat_template, &err) ||
+	if (spec->tokenizer && (prompter_open(&b->prompter, spec->tokenizer,
+					      spec->completion ? "chatml" : spec->chat_template, &err) ||
 				prompter_worker_create(&b->reader, b->prompter, &err)))
 		fail_msg("%s", err.text);
 }
@@ -50,7 +57,8 @@ static void bed_close(struct bed *b)
 }
 
 /* The body's JSON. Owner: caller. */
-static json_t *body_in(struct bed *b, const struct load_request *r, struct load_dialogue *d, struct load_asked *asked)
+static json_t *body_in(struct bed *b, const struct load_request *r, struct load_dialogue *d,
+		       struct load_asked *asked)
 {
 	struct text body = {0};
 	struct error err = {0};
@@ -77,7 +85,8 @@ static size_t server_count(struct bed *b, const json_t *body, bool generation_pr
 	enum status st;
 
 	if (b->completion)
-		st = prompter_text(b->reader, json_string_value(prompt), json_string_length(prompt), true, &ids, &err);
+		st = prompter_text(b->reader, json_string_value(prompt), json_string_length(prompt), true,
+				   &ids, &err);
 	else
 		st = prompter_chat(b->reader, json_deep_copy(body), &ask, &ids, &thought, &err);
 	if (st)
@@ -91,7 +100,8 @@ static const char *text_of(const json_t *body)
 	const json_t *messages = json_object_get(body, "messages");
 	const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
 
-	return json_string_value(messages ? json_object_get(last, "content") : json_object_get(body, "prompt"));
+	return json_string_value(messages ? json_object_get(last, "content")
+					  : json_object_get(body, "prompt"));
 }
 
 static struct load_request request_of(uint32_t tokens, uint64_t source)
@@ -110,7 +120,8 @@ static void check_lengths(const struct load_content_spec *spec)
 	assert_true(load_content_exact(b.c));
 	least = load_content_template_tokens(b.c) + 1;
 	for (uint32_t i = 0; i < 60; i++) {
-		struct load_request r = request_of(i < 30 ? least + i : least + random_u32(1, 2, i) % 3000, i);
+		struct load_request r =
+			request_of(i < 30 ? least + i : least + random_u32(1, 2, i) % 3000, i);
 		json_t *body;
 
 		if (i % 3 == 1) {
@@ -119,8 +130,8 @@ static void check_lengths(const struct load_content_spec *spec)
 		}
 		body = body_in(&b, &r, NULL, &asked);
 		if (server_count(&b, body, true) != r.prompt_tokens + r.prefix_tokens)
-			fail_msg("%s %s: %zu of %u + %u", spec->tokenizer, spec->chat_template, server_count(&b, body, true),
-				 r.prompt_tokens, r.prefix_tokens);
+			fail_msg("%s %s: %zu of %u + %u", spec->tokenizer, spec->chat_template,
+				 server_count(&b, body, true), r.prompt_tokens, r.prefix_tokens);
 		assert_int_equal(asked.prompt_tokens, r.prompt_tokens + r.prefix_tokens);
 		assert_int_equal(asked.output_tokens, 7);
 		json_decref(body);
@@ -130,8 +141,10 @@ static void check_lengths(const struct load_content_spec *spec)
 
 static void test_load_content__lengths_are_exact(void **state)
 {
-	static const char *const tokenizers[] = {TOKENIZER("qwen.json"), TOKENIZER("llama.json"), TOKENIZER("smollm.json"), NULL};
-	static const char *const templates[] = {"chatml", "qwen2", "qwen2.5", "qwen3", "llama3", "llama3.1", "smollm2"};
+	static const char *const tokenizers[] = {TOKENIZER("qwen.json"), TOKENIZER("llama.json"),
+						 TOKENIZER("smollm.json"), NULL};
+	static const char *const templates[] = {"chatml", "qwen2",    "qwen2.5", "qwen3",
+						"llama3", "llama3.1", "smollm2"};
 	struct error err = {0};
 
 	assert_int_equal(tokenizer_files_of_bytes(*state, &err), STATUS_OK);
@@ -227,7 +240,8 @@ static void test_load_content__a_later_turn_adds_its_length(void **state)
 			body = body_in(&b, &r, d, &asked);
 			after = server_count(&b, body, true);
 			assert_int_equal(asked.prompt_tokens, after);
-			assert_int_equal(json_array_size(json_object_get(body, "messages")), spec.completion ? 0 : 2 * turn + 1);
+			assert_int_equal(json_array_size(json_object_get(body, "messages")),
+					 spec.completion ? 0 : 2 * turn + 1);
 			if (turn && !spec.completion) {
 				json_array_remove(json_object_get(body, "messages"), 2 * turn);
 				assert_string_equal(text_of(body), answer);
@@ -324,7 +338,8 @@ static void test_load_content__blocks_of_a_trace(void **state)
 {
 	static const uint32_t first[] = {5, 6, 7}, second[] = {5, 6, 8};
 	struct load_content_spec spec = spec_of(NULL, NULL);
-	struct load_request a = request_of(1300, 1), b = request_of(1600, 2); /* the last 64 words have no block */
+	struct load_request a = request_of(1300, 1),
+			    b = request_of(1600, 2); /* the last 64 words have no block */
 	char *one, *two;
 
 	(void)state;
@@ -370,8 +385,10 @@ static void test_load_content__members(void **state)
 	struct load_content_spec spec = spec_of(NULL, NULL);
 
 	(void)state;
-	expect_members(&spec, "{\"model\":\"m\",\"stream\":true,\"stream_options\":{\"include_usage\":true},\"max_tokens\":7,"
-			      "\"temperature\":0.0}");
+	expect_members(
+		&spec,
+		"{\"model\":\"m\",\"stream\":true,\"stream_options\":{\"include_usage\":true},\"max_tokens\":7,"
+		"\"temperature\":0.0}");
 	spec.max_completion_tokens = true;
 	spec.usage = false;
 	spec.temperature = NAN;
@@ -380,11 +397,38 @@ static void test_load_content__members(void **state)
 	spec.completion = spec.ignore_eos = spec.min_tokens = spec.usage = true;
 	spec.stream = false;
 	spec.model = "a \"b\"\n";
-	expect_members(&spec, "{\"model\":\"a \\\"b\\\"\\n\",\"stream\":false,\"max_tokens\":7,\"min_tokens\":7,\"seed\":5,"
-			      "\"ignore_eos\":true}");
+	expect_members(
+		&spec,
+		"{\"model\":\"a \\\"b\\\"\\n\",\"stream\":false,\"max_tokens\":7,\"min_tokens\":7,\"seed\":5,"
+		"\"ignore_eos\":true}");
 	spec.extra = "{\"seed\": 6, \"top_p\": 0.5, \"nested\": {\"a\": [null]}}";
-	expect_members(&spec, "{\"model\":\"a \\\"b\\\"\\n\",\"stream\":false,\"max_tokens\":7,\"min_tokens\":7,\"seed\":6,"
-			      "\"ignore_eos\":true,\"top_p\":0.5,\"nested\":{\"a\":[null]}}");
+	expect_members(
+		&spec,
+		"{\"model\":\"a \\\"b\\\"\\n\",\"stream\":false,\"max_tokens\":7,\"min_tokens\":7,\"seed\":6,"
+		"\"ignore_eos\":true,\"top_p\":0.5,\"nested\":{\"a\":[null]}}");
+}
+
+/* What all prompts begin with: the template until its first message. */
+static void test_load_content__the_beginning_of_all_prompts(void **state)
+{
+	struct load_content_spec spec = spec_of(TOKENIZER("qwen.json"), "chatml");
+	struct bed b;
+	uint32_t plain;
+
+	(void)state;
+	bed_open(&b, &spec);
+	plain = load_content_shared_tokens(b.c);
+	assert_int_equal(plain, load_worker_count(b.w, "user\n", 5) + 1); /* and <|im_start|> */
+	assert_true(plain < load_content_template_tokens(b.c));
+	bed_close(&b);
+	spec.chat_template = "qwen2.5"; /* it has a system message of its own */
+	bed_open(&b, &spec);
+	assert_true(load_content_shared_tokens(b.c) > plain + 10);
+	bed_close(&b);
+	spec.completion = true;
+	bed_open(&b, &spec);
+	assert_int_equal(load_content_shared_tokens(b.c), 0);
+	bed_close(&b);
 }
 
 /* Settings of the template count as the server counts them. */
@@ -460,7 +504,8 @@ static void test_load_content__prompts_that_are_too_short(void **state)
 	bed_open(&b, &spec);
 	template = load_content_template_tokens(b.c);
 	assert_true(template > 3);
-	snprintf(want, sizeof(want), "a prompt of 3 tokens is impossible: the chat template alone has %u", template);
+	snprintf(want, sizeof(want), "a prompt of 3 tokens is impossible: the chat template alone has %u",
+		 template);
 	assert_int_equal(load_worker_body(b.w, &r[1], 0, NULL, &body, &asked, &err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, want));
 	err = (struct error){0};
@@ -491,8 +536,9 @@ static void refused(struct load_content_spec spec, enum status st, const char *w
 
 static void test_load_content__what_is_refused(void **state)
 {
-	static const char *const taken[] = {"messages", "prompt", "stream", "stream_options", "max_tokens",
-					    "max_completion_tokens", "min_tokens", "n"};
+	static const char *const taken[] = {"messages",	      "prompt",	    "stream",
+					    "stream_options", "max_tokens", "max_completion_tokens",
+					    "min_tokens",     "n"};
 	struct load_content_spec spec = spec_of(NULL, NULL);
 	char extra[64], words[64];
 
@@ -542,8 +588,8 @@ static void test_load_content__a_tokenizer_without_words(void **state)
 		json_object_set_new(vocab, word, json_integer((json_int_t)json_object_size(vocab)));
 		json_array_append_new(merges, json_pack("[s%s%]", word, (size_t)1, word + 1, (size_t)1));
 	}
-	root = json_pack("{s{ss so so} s{ss sb} s[]}", "model", "type", "BPE", "vocab", vocab, "merges", merges,
-			 "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0, "added_tokens");
+	root = json_pack("{s{ss so so} s{ss sb} s[]}", "model", "type", "BPE", "vocab", vocab, "merges",
+			 merges, "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0, "added_tokens");
 	assert_non_null(root);
 	write_json(*state, "tokenizer.json", root);
 	refused(spec, STATUS_UNSUPPORTED, "no two words or letters that are one token each");
@@ -625,6 +671,7 @@ int main(void)
 		cmocka_unit_test(test_load_content__what_requests_share),
 		cmocka_unit_test(test_load_content__blocks_of_a_trace),
 		cmocka_unit_test(test_load_content__members),
+		cmocka_unit_test(test_load_content__the_beginning_of_all_prompts),
 		cmocka_unit_test(test_load_content__settings_of_the_template),
 		cmocka_unit_test(test_load_content__without_a_tokenizer),
 		cmocka_unit_test(test_load_content__answers_are_counted),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prompts from files of conversations: which messages become prompts, the salt before them, tools, lengths, and
- * what is wrong with a row. */
+/* Prompts from files of conversations: which messages become prompts, the salt before them, tools, lengths,
+ * and what is wrong with a row. */
 #include "scratch.h"
 
 #include "core/file/file.h"
@@ -30,8 +30,8 @@ static const char *file_with(const char *folder, const char *text)
 	return path;
 }
 
-static void expect_prompt(const struct dataset *d, uint64_t row, uint32_t turn, const char *system, const char *user,
-			  const char *answer)
+static void expect_prompt(const struct dataset *d, uint64_t row, uint32_t turn, const char *system,
+			  const char *user, const char *answer)
 {
 	struct dataset_prompt p;
 	struct error err = {0};
@@ -55,8 +55,9 @@ static void test_load_dataset__messages_with_an_answer(void **state)
 	expect_prompt(d, 0, 0, "be kind", "one", "first answer"); /* rows without a prompt are passed over */
 	expect_prompt(d, 1, 1, "be kind", "two", "second");
 	expect_prompt(d, 2, 0, "-", "three \"q\"", "{\"name\": \"f\", \"arguments\": {\"a\": 1}}");
-	expect_prompt(d, 1, 2, "-", "three \"q\"", "{\"name\": \"f\", \"arguments\": {\"a\": 1}}"); /* goes on */
-	expect_prompt(d, 3, 1, "be kind", "one", "first answer"); /* and begins again */
+	expect_prompt(d, 1, 2, "-", "three \"q\"",
+		      "{\"name\": \"f\", \"arguments\": {\"a\": 1}}"); /* goes on */
+	expect_prompt(d, 3, 1, "be kind", "one", "first answer");      /* and begins again */
 	expect_prompt(d, 3, 3, "-", "three \"q\"", "{\"name\": \"f\", \"arguments\": {\"a\": 1}}");
 	dataset_close(&d);
 	assert_null(d);
@@ -78,12 +79,13 @@ static void test_load_dataset__what_is_wrong_is_said(void **state)
 	open_refused(*state, "", "rows.jsonl: no rows");
 	open_refused(*state, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n",
 		     "rows.jsonl: no row has a user's message with an answer");
-	open_refused(*state, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"messages\":1}\n", "rows.jsonl:2: ");
+	open_refused(*state, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"messages\":1}\n",
+		     "rows.jsonl:2: ");
 }
 
 /* The body of a request, as JSON. Owner: caller. */
-static json_t *body_of(struct load_worker *w, uint64_t row, uint32_t turn, uint64_t index, struct load_dialogue *d,
-		       struct load_asked *asked)
+static json_t *body_of(struct load_worker *w, uint64_t row, uint32_t turn, uint64_t index,
+		       struct load_dialogue *d, struct load_asked *asked)
 {
 	const struct load_request r = {.source = row, .turn = turn};
 	struct error err = {0};
@@ -100,7 +102,8 @@ static json_t *body_of(struct load_worker *w, uint64_t row, uint32_t turn, uint6
 
 static const char *content_at(const json_t *body, size_t i)
 {
-	return json_string_value(json_object_get(json_array_get(json_object_get(body, "messages"), i), "content"));
+	return json_string_value(
+		json_object_get(json_array_get(json_object_get(body, "messages"), i), "content"));
 }
 
 static size_t server_count(const json_t *body)
@@ -112,7 +115,8 @@ static size_t server_count(const json_t *body)
 	enum prompt_thought thought;
 	struct error err = {0};
 
-	if (prompter_open(&prompter, QWEN, "qwen2.5", &err) || prompter_worker_create(&reader, prompter, &err) ||
+	if (prompter_open(&prompter, QWEN, "qwen2.5", &err) ||
+	    prompter_worker_create(&reader, prompter, &err) ||
 	    prompter_chat(reader, json_deep_copy(body), &ask, &ids, &thought, &err))
 		fail_msg("%s", err.text);
 	prompter_worker_destroy(&reader);
@@ -121,11 +125,16 @@ static size_t server_count(const json_t *body)
 	return ids.count;
 }
 
-static struct load_worker *worker_of(struct load_content **c, const char *salt, const char *tokenizer, const char *path,
-				     uint32_t most)
+static struct load_worker *worker_of(struct load_content **c, const char *salt, const char *tokenizer,
+				     const char *path, uint32_t most)
 {
-	const struct load_content_spec spec = {.tokenizer = tokenizer, .chat_template = "qwen2.5", .dataset = path,
-					       .dataset_tokens = most, .salt = salt, .model = "m", .seed = -1};
+	const struct load_content_spec spec = {.tokenizer = tokenizer,
+					       .chat_template = "qwen2.5",
+					       .dataset = path,
+					       .dataset_tokens = most,
+					       .salt = salt,
+					       .model = "m",
+					       .seed = -1};
 	struct load_worker *w;
 	struct error err = {0};
 
@@ -148,7 +157,8 @@ static void test_load_dataset__bodies(void **state)
 	assert_int_equal(json_array_size(json_object_get(body, "messages")), 2);
 	assert_string_equal(content_at(body, 1), "one");
 	salt = strlen(content_at(body, 0)) - strlen("\nbe kind");
-	assert_string_equal(content_at(body, 0) + salt, "\nbe kind"); /* the salt is the beginning of all text */
+	assert_string_equal(content_at(body, 0) + salt,
+			    "\nbe kind"); /* the salt is the beginning of all text */
 	assert_true(strncmp(content_at(body, 0), content_at(other, 0), salt) != 0);
 	assert_int_equal(asked.prompt_tokens, again.prompt_tokens); /* salts have a fixed length */
 	assert_int_equal(asked.prompt_tokens, server_count(body));
@@ -198,8 +208,12 @@ static void test_load_dataset__conversations(void **state)
 
 static void test_load_dataset__a_limit_of_tokens(void **state)
 {
-	const struct load_content_spec none = {.tokenizer = QWEN, .chat_template = "qwen2.5", .dataset_tokens = 1,
-					       .dataset = file_with(*state, rows), .model = "m", .seed = -1};
+	const struct load_content_spec none = {.tokenizer = QWEN,
+					       .chat_template = "qwen2.5",
+					       .dataset_tokens = 1,
+					       .dataset = file_with(*state, rows),
+					       .model = "m",
+					       .seed = -1};
 	struct load_content *c;
 	struct load_worker *w;
 	struct error err = {0};
@@ -231,7 +245,11 @@ static void test_load_dataset__without_a_tokenizer(void **state)
 
 static void test_load_dataset__completions(void **state)
 {
-	const struct load_content_spec spec = {.tokenizer = QWEN, .completion = true, .salt = "s", .model = "m", .seed = -1,
+	const struct load_content_spec spec = {.tokenizer = QWEN,
+					       .completion = true,
+					       .salt = "s",
+					       .model = "m",
+					       .seed = -1,
 					       .dataset = file_with(*state, rows)};
 	struct load_content *c;
 	struct load_worker *w;
@@ -254,9 +272,11 @@ static void test_load_dataset__completions(void **state)
 /* bfcl-eval's folder, as PyPI has it; here with one row. */
 static void test_load_dataset__bfcl(void **state)
 {
-	static const char *const categories[] = {"simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance",
-						 "live_simple", "live_multiple", "live_parallel", "live_parallel_multiple",
-						 "live_irrelevance"};
+	static const char *const categories[] = {
+		"simple_python",     "multiple",      "parallel",
+		"parallel_multiple", "irrelevance",   "live_simple",
+		"live_multiple",     "live_parallel", "live_parallel_multiple",
+		"live_irrelevance"};
 	static const char question[] =
 		"{\"id\":\"q\",\"question\":[[{\"role\":\"user\",\"content\":\"area\"}]],\"function\":[{\"name\":\"f\","
 		"\"description\":\"d\",\"parameters\":{\"type\":\"dict\",\"properties\":{\"a\":{\"type\":\"integer\"}},"
@@ -274,7 +294,8 @@ static void test_load_dataset__bfcl(void **state)
 	for (size_t i = 0; i < sizeof(categories) / sizeof(categories[0]); i++) {
 		snprintf(path, sizeof(path), "%s/BFCL_v4_%s.json", (char *)*state, categories[i]);
 		assert_int_equal(file_write(path, question, strlen(question), &err), STATUS_OK);
-		snprintf(path, sizeof(path), "%s/possible_answer/BFCL_v4_%s.json", (char *)*state, categories[i]);
+		snprintf(path, sizeof(path), "%s/possible_answer/BFCL_v4_%s.json", (char *)*state,
+			 categories[i]);
 		assert_int_equal(file_write(path, answer, strlen(answer), &err), STATUS_OK);
 	}
 	w = worker_of(&c, NULL, QWEN, *state, 0);

@@ -21,7 +21,8 @@ static void test_load_length__forms(void **state)
 	(void)state;
 	assert_true(s.kind == LOAD_FIXED && s.mean == 1000);
 	s = good("uniform:500,1500");
-	assert_true(s.kind == LOAD_UNIFORM && s.min == 500 && s.max == 1500 && s.mean == 1000 && s.spread == 500);
+	assert_true(s.kind == LOAD_UNIFORM && s.min == 500 && s.max == 1500 && s.mean == 1000 &&
+		    s.spread == 500);
 	s = good("normal:1000,200.5");
 	assert_true(s.kind == LOAD_NORMAL && s.mean == 1000 && s.spread == 200.5 && s.min == 1 &&
 		    s.max == LOAD_TOKENS_MOST);
@@ -34,11 +35,33 @@ static void test_load_length__forms(void **state)
 static void test_load_length__what_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"",		 "0",		   "1.5",	      "-1",		"10000001",	  "nan",
-		"1000,200",	 "uniform:5",	   "uniform:5,4",     "uniform:0,4",	"uniform:1.5,4",  "uniform:1,2,3",
-		"normal:1000",	 "normal:1000,-1", "normal:nan,1",    "normal:0,1",	"normal:5,1,0",	  "normal:5,1,9,8",
-		"normal:5,1,2,3,4", "poisson:5",   "normal:5,1,",     "normal:5,,1",	"1000 tokens",	  "normal:5,1,2.5",
-		"normal:1e99,1", "fixed:5", "lognormal:5,00000000000000000000000000000000000000000000000000000000000000001",
+		"",
+		"0",
+		"1.5",
+		"-1",
+		"10000001",
+		"nan",
+		"1000,200",
+		"uniform:5",
+		"uniform:5,4",
+		"uniform:0,4",
+		"uniform:1.5,4",
+		"uniform:1,2,3",
+		"normal:1000",
+		"normal:1000,-1",
+		"normal:nan,1",
+		"normal:0,1",
+		"normal:5,1,0",
+		"normal:5,1,9,8",
+		"normal:5,1,2,3,4",
+		"poisson:5",
+		"normal:5,1,",
+		"normal:5,,1",
+		"1000 tokens",
+		"normal:5,1,2.5",
+		"normal:1e99,1",
+		"fixed:5",
+		"lognormal:5,00000000000000000000000000000000000000000000000000000000000000001",
 	};
 
 	(void)state;
@@ -78,8 +101,8 @@ static void test_load_length__values_are_clamped(void **state)
 	assert_int_equal(load_length_draw(&s, &d), 3);
 }
 
-/* The generator is Philox (Salmon et al.); its first words for seed 0 and counter 0 are in Random123's list of
- * known answers. */
+/* The generator is Philox (Salmon et al.); its first words for seed 0 and counter 0 are in Random123's list
+ * of known answers. */
 static void test_load_draw__known_words(void **state)
 {
 	struct draw d, again;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as a whole: conversations, closed loops, prefixes, limits, the same plan for the same seed, and what is
- * refused. */
+/* Plans as a whole: conversations, closed loops, prefixes, limits, the same plan for the same seed, and what
+ * is refused. */
 #include "scratch.h"
 
 #include <math.h>
@@ -9,10 +9,18 @@
 
 static struct load_plan_spec base(void)
 {
-	return (struct load_plan_spec){.arrival = LOAD_POISSON, .rate = 20, .burstiness = 1, .duration_s = 10,
-				       .requests_most = 100000, .turns = 1, .trace_speed = 1, .users = 1,
-				       .input = {.kind = LOAD_NORMAL, .mean = 500, .spread = 100, .min = 1, .max = 1000},
-				       .output = {.kind = LOAD_FIXED, .mean = 10, .min = 1, .max = 1000}, .seed = 9};
+	return (struct load_plan_spec){
+		.arrival = LOAD_POISSON,
+		.rate = 20,
+		.burstiness = 1,
+		.duration_s = 10,
+		.requests_most = 100000,
+		.turns = 1,
+		.trace_speed = 1,
+		.users = 1,
+		.input = {.kind = LOAD_NORMAL, .mean = 500, .spread = 100, .min = 1, .max = 1000},
+		.output = {.kind = LOAD_FIXED, .mean = 10, .min = 1, .max = 1000},
+		.seed = 9};
 }
 
 static struct load_plan made(const struct load_plan_spec *spec)
@@ -27,9 +35,10 @@ static struct load_plan made(const struct load_plan_spec *spec)
 
 static bool equal(const struct load_request *a, const struct load_request *b)
 {
-	return a->at_ns == b->at_ns && a->think_ns == b->think_ns && a->session == b->session && a->turn == b->turn &&
-	       a->prompt_tokens == b->prompt_tokens && a->output_tokens == b->output_tokens && a->source == b->source &&
-	       a->prefix == b->prefix && a->prefix_tokens == b->prefix_tokens;
+	return a->at_ns == b->at_ns && a->think_ns == b->think_ns && a->session == b->session &&
+	       a->turn == b->turn && a->prompt_tokens == b->prompt_tokens &&
+	       a->output_tokens == b->output_tokens && a->source == b->source && a->prefix == b->prefix &&
+	       a->prefix_tokens == b->prefix_tokens;
 }
 
 static void test_load_plan__constant(void **state)
@@ -54,7 +63,8 @@ static void test_load_plan__constant(void **state)
 
 static void test_load_plan__is_a_function_of_seed_and_options(void **state)
 {
-	static const enum load_arrival arrivals[] = {LOAD_CONSTANT, LOAD_POISSON, LOAD_GAMMA, LOAD_RAMP, LOAD_STEPS, LOAD_CLOSED};
+	static const enum load_arrival arrivals[] = {LOAD_CONSTANT, LOAD_POISSON, LOAD_GAMMA,
+						     LOAD_RAMP,	    LOAD_STEPS,	  LOAD_CLOSED};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(arrivals) / sizeof(arrivals[0]); i++) {
@@ -99,7 +109,8 @@ static void test_load_plan__a_rate_changes_no_length(void **state)
 	for (size_t i = 0; i < slow.count; i++) {
 		assert_int_equal(slow.request[i].prompt_tokens, fast.request[i].prompt_tokens);
 		assert_true(slow.request[i].source == fast.request[i].source);
-		assert_true(llabs((long long)slow.request[i].at_ns - 2 * (long long)fast.request[i].at_ns) <= 2);
+		assert_true(llabs((long long)slow.request[i].at_ns - 2 * (long long)fast.request[i].at_ns) <=
+			    2);
 	}
 	load_plan_release(&slow);
 	load_plan_release(&fast);
@@ -129,10 +140,12 @@ static void test_load_plan__conversations(void **state)
 		assert_true(r->prefix >= 1 && r->prefix <= 3 && r->prefix == begin->prefix);
 		first += r->prefix == 1;
 		think += (double)r->think_ns * 1e-9;
-		assert_true(r->turn ? r->think_ns > 0 : !r->think_ns && (!i || r->at_ns >= p.request[i - 4].at_ns));
+		assert_true(r->turn ? r->think_ns > 0
+				    : !r->think_ns && (!i || r->at_ns >= p.request[i - 4].at_ns));
 	}
 	think /= 3.0 * p.sessions;
-	assert_true(fabs(think / 2 - 1) < 3.5 / sqrt(3.0 * p.sessions)); /* exponential: deviation equals mean */
+	assert_true(fabs(think / 2 - 1) <
+		    3.5 / sqrt(3.0 * p.sessions)); /* exponential: deviation equals mean */
 	assert_true(fabs(first / (double)p.count - 1.0 / 3) < 3.5 * sqrt(2.0 / 9 / p.sessions));
 	load_plan_release(&p);
 	spec.think_s = 0;
@@ -231,11 +244,11 @@ static void refused(const struct load_plan_spec *spec, const char *words)
 	assert_null(p.request);
 }
 
-#define REFUSED(words, ...)                                                                                   \
-	do {                                                                                                  \
-		struct load_plan_spec s = base();                                                             \
-		__VA_ARGS__;                                                                                  \
-		refused(&s, words);                                                                           \
+#define REFUSED(words, ...)                                                                                  \
+	do {                                                                                                 \
+		struct load_plan_spec s = base();                                                            \
+		__VA_ARGS__;                                                                                 \
+		refused(&s, words);                                                                          \
 	} while (0)
 
 static void test_load_plan__what_is_refused(void **state)
@@ -252,7 +265,8 @@ static void test_load_plan__what_is_refused(void **state)
 	REFUSED("steps: \"x\" is not a rate", s.arrival = LOAD_STEPS; s.steps = "1,x");
 	REFUSED("steps: 0 requests/s", s.arrival = LOAD_STEPS; s.steps = "1,0,2");
 	REFUSED("more than 256 rates", s.arrival = LOAD_STEPS;
-		s.steps = "1000000000000000000000000000000000000000000000000000000000000000000000000000000000000");
+		s.steps =
+			"1000000000000000000000000000000000000000000000000000000000000000000000000000000000000");
 	REFUSED("burstiness: 0", s.arrival = LOAD_GAMMA; s.burstiness = 0);
 	REFUSED("burstiness: nan", s.arrival = LOAD_GAMMA; s.burstiness = NAN);
 	REFUSED("the duration", s.duration_s = 0);
@@ -276,7 +290,8 @@ static void test_load_plan__what_is_refused(void **state)
 	REFUSED("the speed of the trace", s.arrival = LOAD_TRACE; s.trace = "t"; s.trace_speed = 0);
 	REFUSED("a trace has lengths", s.arrival = LOAD_TRACE; s.trace = "t"; s.turns = 2);
 	REFUSED("a trace has lengths", s.arrival = LOAD_TRACE; s.trace = "t"; s.dataset_rows = 2);
-	REFUSED("a trace has lengths", s.arrival = LOAD_TRACE; s.trace = "t"; s.prefix_groups = 2; s.prefix_tokens = 1);
+	REFUSED("a trace has lengths", s.arrival = LOAD_TRACE; s.trace = "t"; s.prefix_groups = 2;
+		s.prefix_tokens = 1);
 }
 
 static void test_load_plan__a_trace(void **state)
@@ -301,13 +316,15 @@ static void test_load_plan__a_trace(void **state)
 	assert_int_equal(p.count, 3);
 	assert_int_equal(p.sessions, 3);
 	assert_int_equal(p.skipped, 1);
-	assert_true(p.trace && p.duration_s == 3 && p.offered == 1); /* two gaps of 1 s in the mean, and one more */
+	assert_true(p.trace && p.duration_s == 3 &&
+		    p.offered == 1); /* two gaps of 1 s in the mean, and one more */
 	assert_int_equal(p.request[1].at_ns, 500500000);
 	assert_int_equal(p.request[2].at_ns, 2000000000);
 	assert_int_equal(p.request[0].prompt_tokens, 513);
 	assert_int_equal(p.request[1].output_tokens, 6);
 	assert_int_equal(p.request[1].block_count, 2);
-	assert_true(p.request[1].blocks[0] == 7 && p.request[1].blocks[1] == 9 && p.request[0].blocks[1] == 8);
+	assert_true(p.request[1].blocks[0] == 7 && p.request[1].blocks[1] == 9 &&
+		    p.request[0].blocks[1] == 8);
 	assert_true(!p.request[2].blocks && p.request[2].source != p.request[1].source);
 	load_plan_release(&p);
 	spec.trace_speed = 2;

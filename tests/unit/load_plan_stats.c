@@ -11,10 +11,17 @@ enum { SAMPLES = 20000, GAPS = 5000, SEEDS = 4000 };
 
 static struct load_plan_spec spec_of(enum load_arrival arrival, double rate, double duration, uint64_t seed)
 {
-	return (struct load_plan_spec){.arrival = arrival, .rate = rate, .rate_end = rate, .burstiness = 1,
-				       .duration_s = duration, .requests_most = 1000000, .turns = 1, .trace_speed = 1,
+	return (struct load_plan_spec){.arrival = arrival,
+				       .rate = rate,
+				       .rate_end = rate,
+				       .burstiness = 1,
+				       .duration_s = duration,
+				       .requests_most = 1000000,
+				       .turns = 1,
+				       .trace_speed = 1,
 				       .input = {.kind = LOAD_FIXED, .mean = 100, .min = 1, .max = 1000},
-				       .output = {.kind = LOAD_FIXED, .mean = 10, .min = 1, .max = 1000}, .seed = seed};
+				       .output = {.kind = LOAD_FIXED, .mean = 10, .min = 1, .max = 1000},
+				       .seed = seed};
 }
 
 typedef double distribution(double x, const void *arg);
@@ -29,7 +36,8 @@ static double ks(double *x, size_t count, distribution *f, const void *arg)
 	for (size_t i = 0; i < count; i++) {
 		double at = f(x[i], arg);
 
-		worst = fmax(worst, fmax(at - (double)i / (double)count, (double)(i + 1) / (double)count - at));
+		worst = fmax(worst,
+			     fmax(at - (double)i / (double)count, (double)(i + 1) / (double)count - at));
 	}
 	return worst * sqrt((double)count);
 }
@@ -132,10 +140,10 @@ static void test_load_arrivals__the_expected_number(void **state)
 		double rate, end, burstiness, expected;
 		const char *steps;
 	} rows[] = {
-		{LOAD_POISSON, 10, 0, 1, 50, NULL},	    {LOAD_GAMMA, 10, 0, 0.1, 50, NULL},
-		{LOAD_GAMMA, 10, 0, 0.5, 50, NULL},	    {LOAD_GAMMA, 10, 0, 8, 50, NULL},
-		{LOAD_RAMP, 0, 20, 1, 50, NULL},	    {LOAD_RAMP, 20, 0, 1, 50, NULL},
-		{LOAD_RAMP, 4, 10, 1, 35, NULL},	    {LOAD_STEPS, 0, 0, 1, 35, "2,4,8,14"},
+		{LOAD_POISSON, 10, 0, 1, 50, NULL}, {LOAD_GAMMA, 10, 0, 0.1, 50, NULL},
+		{LOAD_GAMMA, 10, 0, 0.5, 50, NULL}, {LOAD_GAMMA, 10, 0, 8, 50, NULL},
+		{LOAD_RAMP, 0, 20, 1, 50, NULL},    {LOAD_RAMP, 20, 0, 1, 50, NULL},
+		{LOAD_RAMP, 4, 10, 1, 35, NULL},    {LOAD_STEPS, 0, 0, 1, 35, "2,4,8,14"},
 	};
 
 	(void)state;

@@ -25,9 +25,10 @@ static void expect_row(const struct trace *t, size_t i, uint64_t at_ns, uint32_t
 
 static void test_load_trace__mooncake(void **state)
 {
-	struct trace t = good("\xef\xbb\xbf\n {\"timestamp\": 27482, \"input_length\": 1025, \"output_length\": 52, "
-			      "\"hash_ids\": [46, 47, 4294967295], \"session\": \"x\"} \r\n\n"
-			      "{\"timestamp\":27482.25,\"input_length\":5,\"output_length\":1,\"hash_ids\":null}");
+	struct trace t =
+		good("\xef\xbb\xbf\n {\"timestamp\": 27482, \"input_length\": 1025, \"output_length\": 52, "
+		     "\"hash_ids\": [46, 47, 4294967295], \"session\": \"x\"} \r\n\n"
+		     "{\"timestamp\":27482.25,\"input_length\":5,\"output_length\":1,\"hash_ids\":null}");
 
 	(void)state;
 	assert_int_equal(t.count, 2);
@@ -72,16 +73,18 @@ static void test_load_trace__burstgpt(void **state)
 	expect_row(&t, 0, 0, 472, 18);
 	expect_row(&t, 1, 113500000000u, 417, 276);
 	trace_release(&t);
-	t = good("Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
-		 "5,1,2.5,ChatGPT,\"472\", 18 ,490,Conversation log\n"); /* columns go by name */
+	t = good(
+		"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+		"5,1,2.5,ChatGPT,\"472\", 18 ,490,Conversation log\n"); /* columns go by name */
 	expect_row(&t, 0, 0, 472, 18);
 	trace_release(&t);
 }
 
 static void test_load_trace__the_first_row_is_time_zero_even_if_it_failed(void **state)
 {
-	struct trace t = good("{\"timestamp\":10,\"input_length\":600,\"output_length\":0,\"hash_ids\":[1,2]}\n"
-			      "{\"timestamp\":12,\"input_length\":600,\"output_length\":1,\"hash_ids\":[3,4]}");
+	struct trace t =
+		good("{\"timestamp\":10,\"input_length\":600,\"output_length\":0,\"hash_ids\":[1,2]}\n"
+		     "{\"timestamp\":12,\"input_length\":600,\"output_length\":1,\"hash_ids\":[3,4]}");
 
 	(void)state;
 	expect_row(&t, 0, 2000000, 600, 1);
@@ -106,7 +109,8 @@ static void test_load_trace__what_is_wrong_is_said(void **state)
 		{"\n\n[1]", "t:3: not a trace"},
 		{ROW("1", "2", "3") "{\"timestamp\":", "t:2: it ends too early"},
 		{ROW("1", "2", "3") "[]", "t:2: the line is not a JSON object"},
-		{ROW("1", "2", "3") "\n" ROW("0.5", "2", "3"), "t:3: the time is 0.000500 s before that of the request above"},
+		{ROW("1", "2", "3") "\n" ROW("0.5", "2", "3"),
+		 "t:3: the time is 0.000500 s before that of the request above"},
 		{ROW("-1", "2", "3"), "t:1: timestamp is not"},
 		{ROW("1e300", "2", "3"), "t:1: timestamp is not"},
 		{ROW("\"1\"", "2", "3"), "t:1: timestamp is not"},
@@ -115,13 +119,19 @@ static void test_load_trace__what_is_wrong_is_said(void **state)
 		{ROW("1", "10000001", "3"), "t:1: input_length is not"},
 		{ROW("1", "2", "-3"), "t:1: output_length is not"},
 		{"{\"timestamp\":1,\"timestamp\":1,\"input_length\":1,\"output_length\":1}", "t:1: "},
-		{"{\"timestamp\":1,\"input_length\":513,\"output_length\":1,\"hash_ids\":[1]}", "t:1: hash_ids does not have"},
-		{"{\"timestamp\":1,\"input_length\":5,\"output_length\":1,\"hash_ids\":7}", "t:1: hash_ids does not have"},
-		{"{\"timestamp\":1,\"input_length\":5,\"output_length\":1,\"hash_ids\":[-1]}", "t:1: hash_ids has a member"},
-		{"{\"timestamp\":1,\"input_length\":5,\"output_length\":1,\"hash_ids\":[4294967296]}", "t:1: hash_ids has a member"},
-		{AZURE "2023-11-16 18:15:46,1,1\n2023-11-16 18:15:45,1,1", "t:3: the time is 1.000000 s before"},
+		{"{\"timestamp\":1,\"input_length\":513,\"output_length\":1,\"hash_ids\":[1]}",
+		 "t:1: hash_ids does not have"},
+		{"{\"timestamp\":1,\"input_length\":5,\"output_length\":1,\"hash_ids\":7}",
+		 "t:1: hash_ids does not have"},
+		{"{\"timestamp\":1,\"input_length\":5,\"output_length\":1,\"hash_ids\":[-1]}",
+		 "t:1: hash_ids has a member"},
+		{"{\"timestamp\":1,\"input_length\":5,\"output_length\":1,\"hash_ids\":[4294967296]}",
+		 "t:1: hash_ids has a member"},
+		{AZURE "2023-11-16 18:15:46,1,1\n2023-11-16 18:15:45,1,1",
+		 "t:3: the time is 1.000000 s before"},
 		{AZURE "2023-13-16 18:15:46,1,1\n", "t:2: not a time: 2023-13-16 18:15:46"},
-		{AZURE "2023-11-16 18:15:46\n", "t:2: the line has no such field, or it is too long: ContextTokens"},
+		{AZURE "2023-11-16 18:15:46\n",
+		 "t:2: the line has no such field, or it is too long: ContextTokens"},
 		{AZURE "2023-11-16 18:15:46,x,1\n", "t:2: not a number of tokens from 0 to 10000000: x"},
 		{AZURE "2023-11-16 18:15:46,1,1.5\n", "t:2: not a number of tokens from 0 to 10000000: 1.5"},
 		{AZURE "2023-11-16 18:15:46,1,10000001\n", "t:2: not a number of tokens"},
@@ -179,17 +189,30 @@ static void test_load_trace__a_long_line(void **state)
 static void test_load_trace__date_times(void **state)
 {
 	static const char *const bad[] = {
-		"",		       "2023",		     "2023-02-29 00:00:00",  "2023-00-01 00:00:00",
-		"2023-04-31 00:00:00", "1969-01-01 00:00:00", "2201-01-01 00:00:00", "2023-01-01 24:00:00",
-		"2023-01-01 00:60:00", "2023-01-01 00:00:61", "2023-01-01 00:00",    "2023-01-01_00:00:00",
-		"2023-01-01 00:00:00x", "2023-01-01 00:00:00+1", "2023-01-01 00:00:00+25:00", "2023-1-1 00:00:00",
+		"",
+		"2023",
+		"2023-02-29 00:00:00",
+		"2023-00-01 00:00:00",
+		"2023-04-31 00:00:00",
+		"1969-01-01 00:00:00",
+		"2201-01-01 00:00:00",
+		"2023-01-01 24:00:00",
+		"2023-01-01 00:60:00",
+		"2023-01-01 00:00:61",
+		"2023-01-01 00:00",
+		"2023-01-01_00:00:00",
+		"2023-01-01 00:00:00x",
+		"2023-01-01 00:00:00+1",
+		"2023-01-01 00:00:00+25:00",
+		"2023-1-1 00:00:00",
 	};
 	int64_t ns;
 
 	(void)state;
 	assert_true(trace_time_read(&ns, "1970-01-01 00:00:00") && ns == 0);
 	assert_true(trace_time_read(&ns, "2000-03-01 00:00:00") && ns == 951868800ll * 1000000000);
-	assert_true(trace_time_read(&ns, "2024-02-29T23:59:59.999999999999-00:30") && ns == 1709252999999999999ll);
+	assert_true(trace_time_read(&ns, "2024-02-29T23:59:59.999999999999-00:30") &&
+		    ns == 1709252999999999999ll);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (trace_time_read(&ns, bad[i]))
 			fail_msg("%s was read", bad[i]);
