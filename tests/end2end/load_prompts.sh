@@ -18,6 +18,7 @@ has_url() { grep -q '^API' serve.out; }
 is_ready() { curl -s "$url/ready" | grep -q '"ready"'; }
 # up MODEL: the server is ready at $url
 up() {
+	: > serve.out # the last server's address is not this one's
 	"$assay" serve "$1" --port 0 --device cpu > serve.out 2> serve.err < /dev/null &
 	server=$!
 	tries has_url || { cat serve.err; return 1; }
