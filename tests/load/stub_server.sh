@@ -220,7 +220,7 @@ ok "completions, whole" says '"text":"w1 w2".*"prompt_tokens":4' body2
 connects=$(curl -s -o /dev/null -o /dev/null -w '%{num_connects} ' "$url/v1/models" "$url/health")
 ok "connections are kept" [ "$connects" = '1 0 ' ]
 ok "models" sh -c "curl -s $url/v1/models | grep -q '\"id\":\"stub\"'"
-gives() { [ "$(curl -s -o out -w '%{http_code}' "$2" "$3" "$url/$4" ${5:+-d "$5"})" = "$1" ]; } # STATUS CURL-OPTION VALUE PATH [BODY]
+gives() { [ "$(curl -s --max-time 60 -o out -w '%{http_code}' "$2" "$3" "$url/$4" ${5:+-d "$5"})" = "$1" ]; } # STATUS CURL-OPTION VALUE PATH [BODY]
 ok "no tokenize" gives 404 -H 'A: b' tokenize '{}'
 ok "GET of a POST's path" gives 404 -H 'A: b' v1/completions
 ok "no JSON" gives 400 -H 'A: b' v1/completions '{'
@@ -243,6 +243,7 @@ talk 'GET / / HTTP/1.1\r\n\r\n'
 ok "a broken request line" says '^HTTP/1.1 400' talk.out
 talk 'GET /health HTTP/1.1\r\nNonsense\r\n\r\n'
 ok "a broken field" says '^HTTP/1.1 400' talk.out
+ok "a refused client that stays is left" bash -c 'trap "" PIPE; exec 3<> "/dev/tcp/127.0.0.1/$0"; printf "x\\r\\n\\r\\n" >&3; for _ in $(seq 600); do printf y >&3 || exit 0; sleep 0.1; done; exit 1' "$port"
 post "$stream"
 curl -sN -o cut "$url/v1/chat/completions" -d "{$chat,\"max_tokens\":100000,\"stream\":true}" &
 client=$!
@@ -293,6 +294,10 @@ for jitter in uniform:0.5 lognormal:0.4; do
 	ok "$jitter: times differ" [ "$(cut -d ' ' -f 2 one | sort -u | wc -l)" = 40 ]
 	ok "$jitter: the mean stays" sh -c "awk '{ s += \$2 } END { m = s / NR / 1e6; print m; exit m < 1.6 || m > 2.4 }' one"
 done
+up --jitter lognormal:1 --ttft-ms 2 --itl-ms 0
+many 300; down; planned | cut -d ' ' -f 2 | sort -n > one
+ok "lognormal: the mean is the option's" awk '{ s += $1 } END { m = s / NR / 2e6; print m; exit m < 0.8 || m > 1.2 }' one
+ok "the median is below it by exp(sigma^2 / 2)" awk 'NR == 150 { m = $1 / 2e6; print m; exit m < 0.5 || m > 0.72 }' one
 ok "uniform: within its bounds" awk '$2 < 1e6 || $2 > 3e6 { exit 1 }' one.uniform:0.5
 up --by-content --fault no_done:0.5 --jitter uniform:0.5
 for text in a b c d e f; do post "{\"prompt\":\"\",\"messages\":[{\"content\":\"$text\"}],\"max_tokens\":3,\"stream\":true}"; done

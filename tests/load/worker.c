@@ -17,6 +17,8 @@
 #include "load/truth.h"
 #include "load/worker.h"
 
+#define LINGER_NS UINT64_C(1000000000)
+
 enum { EVENTS = 256, STEPS = 256, ACCEPTS = 64 };
 
 struct worker {
@@ -240,8 +242,8 @@ static bool route(struct worker *w, struct conn *c, const char *body, uint64_t a
 	return respond(w, c);
 }
 
-/* What the client still sends is read and dropped: closed at once, the connection would be reset, and the
- * client might lose the answer. */
+/* What the client still sends is read and dropped for a while: closed at once, the connection would be reset,
+ * and the client might lose the answer. */
 static void refuse_header(struct worker *w, struct conn *c, int status)
 {
 	c->in.size = w->out.size = 0;
@@ -249,6 +251,7 @@ static void refuse_header(struct worker *w, struct conn *c, int status)
 	if (!settle(w, c, conn_send(c, &w->out)))
 		return;
 	c->discards = true;
+	timers_set(&w->timers, &c->timer, now_ns() + LINGER_NS);
 	shutdown(c->fd, SHUT_WR);
 }
 
@@ -380,7 +383,9 @@ static void run_due(struct worker *w)
 
 		if (!first || first->due_ns > now_ns())
 			return;
-		if (step(w, c) && !c->active)
+		if (c->discards)
+			close_conn(w, c, false);
+		else if (step(w, c) && !c->active)
 			take_requests(w, c, now_ns());
 	}
 }
