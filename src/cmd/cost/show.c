@@ -77,7 +77,8 @@ static void text_reasons(struct text *out, const struct cost_table *t)
 			if (!strcmp(t->row[k].why, why) && ++same < LABELS_MOST)
 				text_addf(out, "; %s", t->row[k].label);
 		if (same >= LABELS_MOST)
-			text_addf(out, "; %zu more rows", same - LABELS_MOST + 1);
+			text_addf(out, "; %zu more row%s", same - LABELS_MOST + 1,
+				  same == LABELS_MOST ? "" : "s");
 		text_addf(out, ": %s\n", why);
 	}
 }

@@ -50,10 +50,26 @@ static const char *reported_device(const struct record_case *c)
 	return load ? record_text(load, "device") : NULL;
 }
 
+/* The address of the loaded server, from the command line; NULL: the run started a server of its own. */
+static const char *server_url(const struct reader *b)
+{
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach(json_object_get(b->r->open, "command"), i, word)
+	{
+		const char *text = json_string_value(word);
+
+		if (text && (!strncmp(text, "http://", 7) || !strncmp(text, "https://", 8)))
+			return text;
+	}
+	return NULL;
+}
+
 /* A load on a server of another machine says nothing about that machine's GPUs and energy. */
 static bool elsewhere(const struct reader *b)
 {
-	const char *url = record_option(b->c, "url"), *host;
+	const char *url = b->s->kind == COST_LOAD ? server_url(b) : NULL, *host;
 	static const char *const here[] = {"127.", "localhost", "[::1]"};
 
 	if (b->o->sku)
@@ -287,26 +303,31 @@ static enum status read_serve(struct reader *b, struct error *err)
 	return STATUS_OK;
 }
 
-/* The time from the line of step 2 (the first two steps tune) to that of the last one. */
-static bool steady_steps(const struct record *r, uint64_t *t0_ns, uint64_t *t1_ns)
+/* The time from the line of step 2, because the first two steps tune, to that of the last one, and the number
+ * of steps between. A resumed run counts from its last start. */
+static bool steady_steps(const struct record *r, uint64_t *t0_ns, uint64_t *t1_ns, double *count)
 {
 	const struct series *steps = record_series(r, "train", "step");
-	size_t first = 0;
+	size_t first = 0, last = steps && steps->count ? steps->count - 1 : 0;
 
-	while (steps && first < steps->count && steps->value[first] < 2)
+	for (size_t i = 1; i <= last; i++)
+		if (steps->value[i] < steps->value[i - 1])
+			first = i;
+	while (first < last && steps->value[first] < 2)
 		first++;
-	if (!steps || first + 1 >= steps->count)
+	if (first >= last)
 		return false;
 	*t0_ns = steps->t_ns[first];
-	*t1_ns = steps->t_ns[steps->count - 1];
-	return *t1_ns > *t0_ns;
+	*t1_ns = steps->t_ns[last];
+	*count = steps->value[last] - steps->value[first];
+	return *t1_ns > *t0_ns && *count > 0;
 }
 
 static enum status read_train(struct reader *b, struct error *err)
 {
 	const struct record_phase *once = record_phase(b->c, "once");
 	struct cost_subject *s = b->s;
-	double rate = number(once, "tokens_per_s");
+	double steps = number(once, "steps"), steady;
 	struct energy cpu, dram, gpu;
 	uint64_t t0_ns, t1_ns;
 
@@ -319,9 +340,9 @@ static enum status read_train(struct reader *b, struct error *err)
 	host_energy(b, &cpu, "cpu_energy_j", once->t0_ns, once->t1_ns);
 	host_energy(b, &dram, "dram_energy_j", once->t0_ns, once->t1_ns);
 	all_energy(b, &s->run_energy, &gpu, &cpu, &dram, s->run_seconds);
-	if (rate > 0 && steady_steps(b->r, &t0_ns, &t1_ns)) {
+	if (steps > 0 && steady_steps(b->r, &t0_ns, &t1_ns, &steady)) {
 		s->seconds = (double)(t1_ns - t0_ns) * 1e-9;
-		s->output = rate * s->seconds;
+		s->output = s->run_tokens / steps * steady;
 	} else { /* too short for a steady rate: the whole run counts */
 		t0_ns = once->t0_ns;
 		t1_ns = once->t1_ns;

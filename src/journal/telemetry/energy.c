@@ -7,7 +7,7 @@
 #include "core/text/text.h"
 
 enum { STEPS_LEAST = 3, AROUND_NS = 2000000000, SECOND_NS = 1000000000 };
-#define GAP_MOST_S 1.0 /* without a power reading, for an integral */
+#define GAP_MOST_S 1.5 /* without a power reading, for an integral */
 
 /*
  * A moment at which the counter took a value: after `early`, at or before `late` (seconds after the start of
