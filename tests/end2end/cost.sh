@@ -141,7 +141,7 @@ ok "the cached share has prices of its own" near cache big hit_90 "(0.6 * 2 + 5.
 ok "the sensitivity is that of each input" near sensitivity "rented: price of the hour" spread 0.4
 ok "every row of a price has its date" eval '[ "$(grep -c ",price,.*,2026-" out)" -gt 20 ] && ! grep ",price," out | grep -v ",2026-"'
 ok "old prices are marked" eval 'grep "GPU-hours" out | grep -q ",2026-05,yes,an old list," && ! grep "capital" out | grep -q ",yes,"'
-ok "and told" says "2 of 11 prices are more than 90 days old on 2026-11-28" err
+ok "and told" says "2 of 12 prices are more than 90 days old on 2026-11-28" err
 ok "a day at which they are new has no warning" eval 'expect 0 cost --prices prices.yaml --date 2026-06-01 load && [ ! -s err ] && ! says " old$" out'
 ok "without stages there is no price of input" eval 'says "a split needs at least 3 stages" out && ! says "^  *input  *output " out'
 ok "text says run, device, tokens and prices" eval 'says "^load: load on NVIDIA H200 x 2, window of 60 s" out && says "6000000 input tokens (10.0 % cached), 3000000 output tokens, ratio 2" out && says "^prices: prices.yaml" out'

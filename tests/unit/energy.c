@@ -241,6 +241,21 @@ static void test_energy__a_gap_in_readings_loses_no_energy(void **state)
 	forget(&r);
 }
 
+/* A server's telemetry has one reading per second. */
+static void test_energy__rare_readings_have_a_larger_error(void **state)
+{
+	const struct device d = {.update_s = 0.1, .poll_s = 1};
+	struct readings r;
+	struct energy e;
+
+	(void)state;
+	read_device(&r, &d, 0.3, 18);
+	e = window(&r, 4.7, 13.6);
+	assert_true(e.known && fabs(e.period_s - 1) < 1e-6);
+	assert_true(fabs(e.joules - 8.9 * LOAD_W) <= e.error_j && e.error_j > 100 && e.error_j < 1300);
+	forget(&r);
+}
+
 static void test_energy__counter_and_integral_are_compared(void **state)
 {
 	const struct device d = {.update_s = 0.1, .poll_s = 0.05};
@@ -293,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_energy__a_counter_that_fails_has_a_reason),
 		cmocka_unit_test(test_energy__readings_must_reach_the_window),
 		cmocka_unit_test(test_energy__a_gap_in_readings_loses_no_energy),
+		cmocka_unit_test(test_energy__rare_readings_have_a_larger_error),
 		cmocka_unit_test(test_energy__counter_and_integral_are_compared),
 		cmocka_unit_test(test_energy__several_devices_are_added),
 	};

@@ -165,16 +165,28 @@ static void print(const struct all *a, const struct cost_opts *o)
 	text_release(&out);
 }
 
-/* True if a price of the run is known. *old counts the prices that are too old. */
-static bool any_price(const struct cost_ways *w, const char *date, unsigned *old)
+static bool any_price(const struct cost_ways *w)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < w->count; i++) {
+	for (size_t i = 0; i < w->count; i++)
 		any = any || !isnan(w->way[i].per_s);
-		*old += w->way[i].origin && price_is_old(w->way[i].origin, date);
-	}
 	return any;
+}
+
+/* Counts the dated rows of a run's prices and of the APIs', and those that are old. */
+static void count_old(const struct cost_report *r, unsigned *old, unsigned *total)
+{
+	for (size_t i = 0; i < r->tables; i++) {
+		const struct cost_table *t = &r->table[i];
+
+		if (strcmp(t->name, "price") != 0 && strcmp(t->name, "break_even") != 0)
+			continue;
+		for (size_t k = 0; k < t->rows; k++) {
+			*old += t->row[k].old;
+			*total += *t->row[k].date != 0;
+		}
+	}
 }
 
 static int conclude(const struct command_context *c, const struct all *a, const struct cost_opts *o)
@@ -183,9 +195,9 @@ static int conclude(const struct command_context *c, const struct all *a, const 
 	int code = EXIT_PASS;
 
 	for (size_t i = 0; i < a->count; i++) {
-		if (!any_price(&a->ways[i], o->date, &old))
+		if (!any_price(&a->ways[i]))
 			code = EXIT_INCONCLUSIVE;
-		total += (unsigned)a->ways[i].count;
+		count_old(&a->report[i], &old, &total);
 	}
 	if (old)
 		log_warn(
