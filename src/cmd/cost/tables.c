@@ -95,7 +95,7 @@ static void add_energy(struct cost_report *r)
 	row->value[1] = s->energy.error_j;
 	row->value[2] = cost_watts(s, 0);
 	snprintf(row->why, sizeof(row->why), "%s", s->energy.why);
-	row = cost_row_add(r, t, "idle, before the window (in no figure above)");
+	row = cost_row_add(r, t, "idle: the lowest second before the window (in no figure above)");
 	row->value[2] = s->idle_w;
 	snprintf(row->why, sizeof(row->why), "%s", s->idle_why);
 }

@@ -7,7 +7,8 @@
 #include "core/text/text.h"
 
 enum { STEPS_LEAST = 3, AROUND_NS = 2000000000, SECOND_NS = 1000000000 };
-#define GAP_MOST_S 1.5 /* without a power reading, for an integral */
+#define IDLE_LOOK_NS 600000000000u /* before the window; a load of hours need not be searched */
+#define GAP_MOST_S 1.5		   /* without a power reading, for an integral */
 
 /*
  * A moment at which the counter took a value: after `early`, at or before `late` (seconds after the start of
@@ -258,9 +259,9 @@ static void compare(struct energy *e)
 /* The lowest mean of one whole second before the window. */
 static void find_idle(struct energy *e, const struct series *power, uint64_t t0_ns)
 {
-	size_t i;
+	size_t i = series_lower_bound(power, t0_ns > IDLE_LOOK_NS ? t0_ns - IDLE_LOOK_NS : 0);
 
-	for (i = 0; i < power->count && power->t_ns[i] + SECOND_NS <= t0_ns; i++) {
+	for (; i < power->count && power->t_ns[i] + SECOND_NS <= t0_ns; i++) {
 		struct span span;
 
 		if (series_over(power, power->t_ns[i], power->t_ns[i] + SECOND_NS, &span) ||

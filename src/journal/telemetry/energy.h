@@ -25,7 +25,8 @@ struct energy {
 	double integral_j;
 	bool disagrees;	 /* joules and integral_j are both known and differ by more than ENERGY_DISAGREE_SHARE
 			  */
-	bool idle_known; /* idle_w: the lowest mean power over one whole second before the window */
+	bool idle_known; /* idle_w: the lowest mean power of a whole second in the ten minutes before the
+			    window */
 	double idle_w;
 };
 
