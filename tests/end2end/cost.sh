@@ -206,6 +206,8 @@ ok "a run that is not there" eval 'cost 64 no/such && says "no/such" err'
 ok "an unknown electricity, with the nearest" eval 'expect 64 cost load --electricity us-averag && says "did you mean us-average" err'
 ok "an unknown API" eval 'expect 64 cost load --api gpt-5-minni && says "did you mean gpt-5-mini" err'
 ok "an unknown SKU" eval 'expect 64 cost load --sku h200-sxn && says "did you mean h200-sxm" err'
+ok "GPUs without their SKU" eval 'expect 64 cost load --gpus 4 && says "gpus needs --sku" err'
+ok "one GPU is the default" eval 'cost 0 away --sku h200-sxm && near price "GPU-hours, h200-sxm low" blended "2.5 / 60 / 9"'
 ok "a date that is none" eval 'expect 64 cost load --date yesterday && says "date yesterday is not YYYY-MM-DD" err'
 ok "two forms" eval 'expect 64 cost load --json --format csv && says "exclude each other" err'
 sed 's/high: 7/hihg: 7/' prices.yaml > bad.yaml

@@ -37,8 +37,8 @@ static const struct opt opts[] = {
 		.help = "mean power of the whole node during the load, from its BMC or a meter, instead of the counters"),
 	OPT_ROW(struct cost_opts, sku, .name = "sku", .shown = "SKU",
 		.help = "GPU of a server on another machine, as the prices name it"),
-	OPT_ROW(struct cost_opts, gpus, .name = "gpus", .preset = "1", .min = 1, .max = 100000,
-		.help = "with --sku: number of the server's GPUs"),
+	OPT_ROW(struct cost_opts, gpus, .name = "gpus", .preset = "0", .min = 0, .max = 100000,
+		.help = "with --sku: number of the server's GPUs; 0: one"),
 	OPT_ROW(struct cost_opts, same_server, .name = "same-server",
 		.help = "all runs used one server: fit prefill and decode over them"),
 	OPT_ROW(struct cost_opts, date, .name = "date", .shown = "YYYY-MM-DD",
@@ -66,6 +66,11 @@ static enum status check_options(struct cost_opts *o, char today[11], struct err
 	if (o->date &&
 	    (!price_age_days(o->date, today, &days) || (strlen(o->date) != 10 && strlen(o->date) != 7)))
 		return error_set(err, STATUS_BAD_INPUT, "--date %s is not YYYY-MM-DD", o->date);
+	if (o->gpus && !o->sku)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--gpus needs --sku: without it the run's own GPUs count");
+	if (o->sku && !o->gpus)
+		o->gpus = 1;
 	if (!o->date)
 		o->date = today;
 	if (o->json && o->format == FORMAT_CSV)
