@@ -2,7 +2,6 @@
 /* The run directory of a load test: journal, telemetry, and the report at its end. */
 #include <unistd.h>
 #include "cmd/load/load.h"
-#include "cmd/load/files.h"
 #include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
@@ -95,8 +94,6 @@ int load_record_end(struct loading *l, struct error *err)
 	st = judged_read(&judged, l->dir, NULL, &site, l->o->real_names, err);
 	if (!st)
 		st = report_write(l->dir, &judged.in, &note, err);
-	if (!st)
-		st = load_files_write(l->dir, l->end.values, err);
 	code = st ? judged_complain(l->c, err) : judged.judgements.exit_code;
 	if (!st && l->o->json)
 		show_json(l->end.values, JSON_INDENT(2));
