@@ -40,6 +40,7 @@ static json_t *set_of(const struct load_window *w, const struct load_slo *slo, c
 
 	if (!set)
 		return NULL;
+	load_put(set, "attainment", w->spec->attainment);
 	load_put(set, "ttft_s", slo->ttft_s > 0 ? slo->ttft_s : (double)NAN);
 	load_put(set, "tpot_s", slo->tpot_s > 0 ? slo->tpot_s : (double)NAN);
 	load_put(set, "e2e_s", slo->e2e_s > 0 ? slo->e2e_s : (double)NAN);
