@@ -29,8 +29,8 @@ struct chat_message {
 	enum chat_role role;
 	const char *content, *reasoning;
 	size_t content_size; /* more than strlen(content) if U+0000 is in it */
-	bool has_reasoning; /* the field is present, even if "" */
-	bool untrained;	    /* "weight": 0 */
+	bool has_reasoning;  /* the field is present, even if "" */
+	bool untrained;	     /* "weight": 0 */
 	struct chat_call *calls;
 	size_t call_count;
 };
