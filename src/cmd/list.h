@@ -5,6 +5,7 @@
 	X(archive) \
 	X(check) \
 	X(compare) \
+	X(cost) \
 	X(eval) \
 	X(generate) \
 	X(info) \

@@ -20,7 +20,8 @@ struct report_input {
 		*nodes; /* runs of several nodes: one entry per node; NULL entry: facts unknown */
 	const struct judgements *judged;
 	const struct expectations *expectations;
-	bool real_names; /* show serial numbers and addresses; false: pseudonyms */
+	const struct prices *prices; /* NULL: no price but the one stated with the run */
+	bool real_names;	     /* show serial numbers and addresses; false: pseudonyms */
 	/* Node names to show in spite of pseudonyms. Used for output on a terminal, never for files. */
 	const struct report_called *called;
 	size_t called_count;

@@ -4,35 +4,7 @@
 
 #include "load/answer/answer.h"
 #include "scratch.h"
-
-static int64_t left = -1; /* allocations until one fails; -1: none does */
-
-static bool fails(void)
-{
-	return left >= 0 && !left--;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return fails() ? NULL : __real_realloc(old, size);
-}
+#include "failing_memory.h"
 
 static const struct load_slo set = {.name = "a", .ttft_s = 1};
 

@@ -108,6 +108,9 @@ static void test_record__comes_back_from_its_line(void **state)
 		assert_returns(r);
 	}
 	r = full_record();
+	r.connected_ns = r.sent_ns + 1; /* of another reading of the clock */
+	assert_returns(r);
+	r = full_record();
 	r.gap_us[0] = 6000000;
 	r.gap_us[1] = UINT32_MAX;
 	r.last_token_ns = r.end_ns = UINT64_MAX / 4;
@@ -154,6 +157,8 @@ static const struct {
 	{"{\"type\":\"request\",\"index\":1,\"flags\":[\"x\"]," TIMES "}", "flags"},
 	{"{\"type\":\"request\",\"index\":1,\"sent_ns\":9," TIMES "}",
 	 "sent_ns is earlier than scheduled_ns"},
+	{"{\"type\":\"request\",\"index\":1,\"handed_ns\":12,\"connected_ns\":11," TIMES "}",
+	 "connected_ns is earlier than handed_ns"},
 	{"{\"type\":\"request\",\"index\":1,\"sent_ns\":21," TIMES "}", "end_ns is earlier than sent_ns"},
 	{"{\"type\":\"request\",\"index\":1,\"chunks\":1," TIMES "}", "first_token_ns"},
 	{"{\"type\":\"request\",\"index\":1,\"gaps_us\":[]," TIMES "}", "gaps_us"},

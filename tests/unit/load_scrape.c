@@ -6,6 +6,7 @@
 
 #include "journal/metrics/metrics.h"
 #include "load/scrape/prometheus.h"
+#include "load/scrape/scrape.h"
 
 static struct load_scrape scrape(const char *text)
 {
@@ -183,6 +184,20 @@ static void test_large__texts_are_refused(void **state)
 	free(text);
 }
 
+static void test_json__holds_what_the_server_reports(void **state)
+{
+	static const char text[] = "tgi_queue_size 2\ntgi_batch_current_size 3.5\n";
+	json_t *line = scrape_read(text, sizeof(text) - 1), *expected;
+
+	(void)state;
+	expected = json_pack("{s:s, s:f, s:f}", "server", "tgi", "waiting", 2.0, "running", 3.5);
+	assert_true(json_equal(line, expected));
+	json_decref(line);
+	json_decref(expected);
+	assert_null(scrape_read("<html>", 6));
+	assert_null(scrape_read("go_goroutines 5\n", 16));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_unknown__servers_give_nothing),
 		cmocka_unit_test(test_wrong__lines_are_named),
 		cmocka_unit_test(test_large__texts_are_refused),
+		cmocka_unit_test(test_json__holds_what_the_server_reports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

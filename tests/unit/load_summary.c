@@ -301,6 +301,7 @@ static void test_goodput__counts_the_requests_within_all_limits(void **state)
 	}
 	share = met / 5401;
 	load_bed_expect(&b, "goodput", met / 54, 1e-9);
+	load_bed_expect(&b, "slo_met", 0, 0); /* one of two sets */
 	load_bed_expect(&b, "slo_share", share, 1e-12);
 	assert_true(load_bed_value(&b, "slo_share_low") < share &&
 		    share < load_bed_value(&b, "slo_share_high"));
@@ -328,6 +329,10 @@ static void test_goodput__of_cancelled_requests(void **state)
 	load_bed_fail(&b, 9, 5, LOAD_ERROR_CANCELLED);
 	load_bed_measure(&b);
 	load_bed_expect(&b, "slo_share", 0.9, 1e-12);
+	load_bed_expect(&b, "slo_met", 0, 0);
+	b.spec.attainment = 0.9;
+	load_bed_measure(&b);
+	load_bed_expect(&b, "slo_met", 1, 0);
 	b.spec.cut = true;
 	load_bed_measure(&b);
 	load_bed_expect(&b, "slo_share", 1, 0);
@@ -487,6 +492,7 @@ static void test_nothing__gives_no_figures(void **state)
 	load_bed_measure(&b);
 	load_bed_expect(&b, "requests", 0, 0);
 	assert_false(load_bed_has(&b, "ttft_p50_s") || load_bed_has(&b, "error_share"));
+	assert_false(load_bed_has(&b, "slo_met"));
 	assert_int_equal(json_array_size(json_object_get(b.out, "untrusted")), 0);
 	load_bed_add(&b, 20, 0.1, 1000, 2);
 	b.spec.to_ns = b.spec.from_ns; /* an empty window */

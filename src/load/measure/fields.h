@@ -64,6 +64,10 @@
 	X(goodput, "1/s", 1, "requests/s that meet the first set of limits") \
 	X(slo_share, "", 1, "share of requests that meet the first set of limits") \
 	LOAD_INTERVAL(X, slo_share, "") \
+	X(slo_met, "", 1, "1: the share of each set of limits is at least the attainment") \
+	X(saturated_rate, "1/s", 1, "sweep: requests/s that the closed loop reached") \
+	X(sweep_met_rate, "1/s", 1, "sweep: highest rate that met all sets of limits") \
+	X(sweep_missed_rate, "1/s", 0, "sweep: lowest rate that missed a set of limits") \
 	X(in_flight_mean, "", 0, "requests between send and end, mean over the window") \
 	X(in_flight_most, "", 0, "requests in flight at once, most") \
 	X(in_flight_slope, "1/s", -1, "growth of the requests in flight") \

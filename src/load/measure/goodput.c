@@ -67,6 +67,25 @@ static void copy(json_t *out, const char *to, const json_t *set, const char *fro
 		json_object_set(out, to, value);
 }
 
+/* Absent without sets, or without requests to judge by. */
+static void put_verdict(json_t *out, const json_t *list)
+{
+	bool met = true;
+	json_t *set;
+	size_t i;
+
+	json_array_foreach(list, i, set)
+	{
+		const json_t *verdict = json_object_get(set, "met");
+
+		if (!verdict)
+			return;
+		met = met && json_is_true(verdict);
+	}
+	if (json_array_size(list))
+		load_put(out, "slo_met", met);
+}
+
 bool load_goodput_put(json_t *out, const struct load_window *w)
 {
 	json_t *list = json_array(), *first;
@@ -80,6 +99,7 @@ bool load_goodput_put(json_t *out, const struct load_window *w)
 		load_series_release(&miss);
 	}
 	first = json_array_get(list, 0);
+	put_verdict(out, list);
 	copy(out, "goodput", first, "goodput");
 	copy(out, "slo_share", first, "share");
 	copy(out, "slo_share_low", first, "share_low");
