@@ -134,7 +134,7 @@ static void linear_ticks(struct plot *p, const struct lines_axis *a, bool y, int
 		if (span / (steps[i] * unit) <= most)
 			step = steps[i] * unit;
 	for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 * span; k++)
-		tick(p, a, y, k * step, a->high);
+		tick(p, a, y, k * step + 0.0, a->high); /* not "-0" */
 }
 
 /* 1, 2 and 5 of every decade if they have room, else the decades. */
