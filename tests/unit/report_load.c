@@ -518,6 +518,27 @@ static void test_lines__values_of_zero_are_not_on_a_logarithmic_axis(void **stat
 	assert_int_equal(fills, 0);
 }
 
+static void test_lines__axes_of_foreign_journals_end(void **state)
+{
+	double x[] = {1e17, 1e17 + 16, 3, 4}, y[] = {1e300, -1e300, 5, 6};
+	struct lines l = {.x = {.label = "x", .unit = "s", .low = 1e17, .high = 1e17 + 16},
+			  .y = {.label = "y", .unit = "s"},
+			  .series = {{.name = "a", .x = x, .y = y, .count = 4}},
+			  .count = 1};
+	size_t strokes, fills;
+
+	(void)state;
+	draw(&l, &strokes, &fills); /* the third and the fourth point are a line */
+	assert_int_equal(strokes, 2);
+	l.x.low = 1000;
+	l.x.high = 1001; /* both points are far outside */
+	draw(&l, &strokes, &fills);
+	l.x.low = (double)-INFINITY;
+	l.x.high = (double)INFINITY;
+	draw(&l, &strokes, &fills);
+	assert_int_equal(strokes, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_report_load__csv_has_two_tables_as_aiperfs),
 		cmocka_unit_test(test_report_load__other_jobs_have_no_such_tables),
 		cmocka_unit_test(test_lines__a_gap_divides_a_line_and_a_lone_point_is_a_mark),
+		cmocka_unit_test(test_lines__axes_of_foreign_journals_end),
 		cmocka_unit_test(test_lines__values_of_zero_are_not_on_a_logarithmic_axis),
 	};
 
