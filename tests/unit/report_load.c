@@ -422,11 +422,13 @@ static void test_report_load__figures_are_ours_in_aiperfs_units(void **state)
 	assert_string_equal(json_string_value(json_object_get(ours, "verdict")), "pass");
 	json_decref(ours);
 	text_release(&out);
+	json_object_set_new(values_of(&b), "error_share", json_real(0.02));
 	json_object_del(values_of(&b), "output_tokens"); /* not known: absent, not 0 */
 	load_export_json(&out, &b.view);
 	ours = json_loads(text_str(&out), 0, NULL);
 	assert_null(json_object_get(ours, "output_sequence_length"));
 	assert_null(json_object_get(ours, "total_osl"));
+	assert_true(member(ours, "request_error_rate", "avg") == 2);
 	json_decref(ours);
 	text_release(&out);
 	bed_close(&b);
