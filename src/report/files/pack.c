@@ -61,8 +61,19 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 	return st;
 }
 
+/* "load-ttft.svg" and the like */
+static bool is_load_chart(const char *name)
+{
+	static const char begin[] = "load-";
+	const bool begins = !strncmp(name, begin, strlen(begin));
+	const size_t word = strspn(begins ? name + strlen(begin) : "", "abcdefghijklmnopqrstuvwxyz");
+
+	return word && word <= 16 && !strcmp(name + strlen(begin) + word, ".svg");
+}
+
 /* True for the files of a run directory: the journal, the stated machine, and the files that report_write and
- * a profile make. A profile's rings and traces are left out because they are large. */
+ * a profile make. A profile's rings and traces and a load test's requests are left out because they
+ * are large. */
 static bool known(const char *name)
 {
 	static const char *const names[] = {JOURNAL_FILE,
@@ -75,6 +86,9 @@ static bool known(const char *name)
 					    "nodes.csv",
 					    "results.json",
 					    "REPORT.md",
+					    "SUMMARY.md",
+					    "load.json",
+					    "load.csv",
 					    "report.html",
 					    "roofline.svg",
 					    "roofline.png",
@@ -93,8 +107,8 @@ static bool known(const char *name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;
-	return sscanf(name, "curve-%3u.sv%c", &curve, &end) == 2 && end == 'g' && !strchr(name, ' ') &&
-	       strlen(name) <= strlen("curve-999.svg");
+	return is_load_chart(name) || (sscanf(name, "curve-%3u.sv%c", &curve, &end) == 2 && end == 'g' &&
+				       !strchr(name, ' ') && strlen(name) <= strlen("curve-999.svg"));
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
