@@ -5,6 +5,7 @@
 	X(archive) \
 	X(check) \
 	X(compare) \
+	X(comprehensive) \
 	X(eval) \
 	X(generate) \
 	X(info) \

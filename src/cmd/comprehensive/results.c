@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of the stages that are runs: suites of assay check, and the load test. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include "cmd/comprehensive/comprehensive.h"
+#include "core/file/file.h"
+#include "report/text/format.h"
+
+enum { JSON_MOST = 256 << 20, FIGURES_MOST = 200, MARK_GPUS = 8 };
+
+void stage_figure(struct stage_result *r, const char *name, double value, const char *unit, const char *note)
+{
+	json_t *one;
+
+	if (!isfinite(value))
+		return;
+	if (!r->figures)
+		r->figures = json_array();
+	one = json_pack("{s:s, s:f, s:s}", "name", name, "value", value, "unit", unit);
+	if (note && *note)
+		json_object_set_new(one, "note", json_string(note));
+	json_array_append_new(r->figures, one);
+}
+
+void stage_figure_text(struct stage_result *r, const char *name, const char *value, const char *note)
+{
+	json_t *one = json_pack("{s:s, s:s, s:s}", "name", name, "value", value, "unit", "");
+
+	if (!r->figures)
+		r->figures = json_array();
+	if (note && *note)
+		json_object_set_new(one, "note", json_string(note));
+	json_array_append_new(r->figures, one);
+}
+
+void stage_say(struct stage_result *r, enum stage_verdict verdict, const char *format, ...)
+{
+	va_list args;
+
+	r->verdict = verdict;
+	va_start(args, format);
+	vsnprintf(r->reason, sizeof(r->reason), format, args);
+	va_end(args);
+}
+
+json_t *stage_read_json(const struct comprehensive *s, enum stage_id id, const char *name)
+{
+	char dir[PATH_MAX + 32], path[PATH_MAX + 128];
+	struct error err = {0};
+	json_t *out = NULL;
+	char *text = NULL;
+	size_t size = 0;
+
+	stage_dir(s, id, dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (!file_read(&text, &size, path, JSON_MOST, &err))
+		out = json_loadb(text, size, 0, NULL);
+	free(text);
+	return out;
+}
+
+static const char *string_of(const json_t *object, const char *name)
+{
+	const char *s = json_string_value(json_object_get(object, name));
+
+	return s ? s : "";
+}
+
+/* The verdict by the exit code of assay check, probe, load and eval. `why`: what the command says itself. */
+static void judge_code(struct stage_result *r, int code, const char *why)
+{
+	if (code == EXIT_PASS)
+		r->verdict = VERDICT_STAGE_PASSED;
+	else if (code == EXIT_FAILED)
+		stage_say(r, VERDICT_STAGE_FAILED, "%s", why);
+	else if (code == EXIT_INCONCLUSIVE)
+		stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "%s", why);
+	else
+		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
+			  "the command ended with exit code %d; messages.txt in its folder says why", code);
+}
+
+static bool figure_of(const json_t *one, double *value, const char **unit)
+{
+	const json_t *figure = json_object_get(one, "figure");
+
+	if (!json_is_number(json_object_get(figure, "value")))
+		return false;
+	*value = json_number_value(json_object_get(figure, "value"));
+	*unit = string_of(figure, "unit");
+	return true;
+}
+
+static void add_figures(struct stage_result *r, const json_t *cases)
+{
+	const json_t *one;
+	size_t i, count = 0;
+
+	json_array_foreach((json_t *)cases, i, one)
+	{
+		char name[200], note[300];
+		const char *unit;
+		double value;
+
+		if (!figure_of(one, &value, &unit) || count++ >= FIGURES_MOST)
+			continue;
+		snprintf(name, sizeof(name), "%.120s on %.60s", string_of(one, "title"),
+			 string_of(one, "target"));
+		snprintf(note, sizeof(note), "%s%s%.200s", string_of(one, "verdict"),
+			 *string_of(one, "reason") ? ": " : "", string_of(one, "reason"));
+		stage_figure(r, name, value, unit, note);
+	}
+}
+
+/* Appends "p2p 351 to 372 GB/s" for the cases of a probe whose target has this word. */
+static void add_range(struct stage_result *r, const json_t *cases, const char *probe, const char *target,
+		      const char *what)
+{
+	double low = INFINITY, high = -INFINITY;
+	const char *unit = "", *shown = "";
+	const size_t used = strlen(r->headline);
+	const json_t *one;
+	char range[64];
+	size_t i;
+
+	json_array_foreach((json_t *)cases, i, one)
+	{
+		double value;
+
+		if (strcmp(string_of(one, "probe"), probe) ||
+		    strncmp(string_of(one, "target"), target, strlen(target)) ||
+		    !figure_of(one, &value, &unit) || (*shown && strcmp(unit, shown)))
+			continue;
+		shown = unit;
+		low = value < low ? value : low;
+		high = value > high ? value : high;
+	}
+	if (low > high)
+		return;
+	if (low < high)
+		format_range(range, sizeof(range), low, high, shown);
+	else
+		format_quantity(range, sizeof(range), low, 0, shown);
+	snprintf(r->headline + used, sizeof(r->headline) - used, "%s%s %s", used ? "; " : "", what, range);
+}
+
+static void add_ranges(struct stage_result *r, const json_t *cases, enum stage_id id)
+{
+	static const struct {
+		enum stage_id stage;
+		const char *probe, *target, *what;
+	} rows[] = {
+		{STAGE_DEVICES, "gemm", "gpu", "BF16 GEMM of a GPU"},
+		{STAGE_DEVICES, "gemm", "cpu", "FP32 GEMM of the CPUs"},
+		{STAGE_DEVICES, "memory", "cpu", "CPU memory"},
+		{STAGE_LINKS, "link", "gpu", "host link"},
+		{STAGE_LINKS, "p2p", "gpu", "pair of GPUs"},
+		{STAGE_LINKS, "collective", "node", "all-reduce and all-to-all"},
+		{STAGE_STRESS, "stress", "gpu", "GPU"},
+		{STAGE_STRESS, "stress", "cpu", "CPUs"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].stage == id)
+			add_range(r, cases, rows[i].probe, rows[i].target, rows[i].what);
+}
+
+void judge_check(const struct comprehensive *s, struct stage_result *r, enum stage_id id, int code)
+{
+	json_t *results = stage_read_json(s, id, "results.json");
+	const json_t *cases = json_object_get(results, "cases");
+
+	if (!results && code <= EXIT_INCONCLUSIVE)
+		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
+			  "it left no results.json; messages.txt in its folder says why");
+	else
+		judge_code(r, code, string_of(results, "headline"));
+	add_figures(r, cases);
+	add_ranges(r, cases, id);
+	json_decref(results);
+}
+
+static double number(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+unsigned judge_marks(struct stage_result *r, const json_t *load, unsigned gpus, unsigned *unknown)
+{
+	static const struct {
+		const char *field, *name, *unit;
+		double mark;
+		bool most;
+	} marks[] = {
+		{"ttft_p95_s", "mark: P95 of TTFT < 100 ms", "s", 0.1, true},
+		{"ttft_p99_s", "mark: P99 of TTFT < 200 ms", "s", 0.2, true},
+		{"output_tokens_per_s", "mark: 10000 output tokens/s", "1/s", 10000, false},
+	};
+	unsigned missed = 0;
+
+	*unknown = 0;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		const double value = number(load, marks[i].field);
+		const bool known = isfinite(value);
+		const bool met = known && (marks[i].most ? value < marks[i].mark : value >= marks[i].mark);
+		char note[80];
+
+		snprintf(note, sizeof(note), "%s%s",
+			 !known ? "not measured"
+			 : met	? "met"
+				: "missed",
+			 gpus < MARK_GPUS ? "; decides nothing, because it is set for 8 GPUs" : "");
+		if (known)
+			stage_figure(r, marks[i].name, value, marks[i].unit, note);
+		else
+			stage_figure_text(r, marks[i].name, "-", note);
+		*unknown += gpus >= MARK_GPUS && !known;
+		missed += gpus >= MARK_GPUS && known && !met;
+	}
+	return missed;
+}
+
+static void add_load_figures(struct stage_result *r, const json_t *load)
+{
+	static const struct {
+		const char *field, *name, *unit;
+	} rows[] = {
+		{"requests", "requests due in the window", ""},
+		{"answered", "answered", ""},
+		{"failed", "failed", ""},
+		{"offered_rate", "offered rate", "1/s"},
+		{"completed_rate", "completed rate", "1/s"},
+		{"output_tokens_per_s", "output tokens", "1/s"},
+		{"total_tokens_per_s", "all tokens", "1/s"},
+		{"ttft_p50_s", "TTFT, P50", "s"},
+		{"ttft_p95_s", "TTFT, P95", "s"},
+		{"ttft_p99_s", "TTFT, P99", "s"},
+		{"tpot_p50_s", "time per output token, P50", "s"},
+		{"tpot_p99_s", "time per output token, P99", "s"},
+		{"e2e_p50_s", "whole answer, P50", "s"},
+		{"e2e_p99_s", "whole answer, P99", "s"},
+		{"over_saturated", "over-saturated (1: yes)", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		stage_figure(r, rows[i].name, number(load, rows[i].field), rows[i].unit, NULL);
+}
+
+/* The percentile that the number of samples allows. */
+static void load_headline(struct stage_result *r, const json_t *load)
+{
+	const double p95 = number(load, "ttft_p95_s"), p99 = number(load, "ttft_p99_s"),
+		     p50 = number(load, "ttft_p50_s"), rate = number(load, "completed_rate"),
+		     tokens = number(load, "output_tokens_per_s");
+	size_t used = 0;
+
+	if (isfinite(p95))
+		used = (size_t)snprintf(r->headline, sizeof(r->headline), "TTFT P95 %.4g ms", 1e3 * p95);
+	else if (isfinite(p50))
+		used = (size_t)snprintf(r->headline, sizeof(r->headline), "TTFT P50 %.4g ms", 1e3 * p50);
+	if (isfinite(p99))
+		used += (size_t)snprintf(r->headline + used, sizeof(r->headline) - used, ", P99 %.4g ms",
+					 1e3 * p99);
+	if (isfinite(rate))
+		used += (size_t)snprintf(r->headline + used, sizeof(r->headline) - used, "%s%.4g requests/s",
+					 used ? ", " : "", rate);
+	if (isfinite(tokens))
+		snprintf(r->headline + used, sizeof(r->headline) - used, "%s%.5g output tokens/s",
+			 used ? ", " : "", tokens);
+}
+
+void judge_load(const struct comprehensive *s, struct stage_result *r, int code)
+{
+	json_t *load = stage_read_json(s, STAGE_LOAD, "load.json");
+	json_t *results = stage_read_json(s, STAGE_LOAD, "results.json");
+	unsigned unknown = 0, missed = 0;
+
+	if (!load && code <= EXIT_INCONCLUSIVE)
+		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
+			  "it left no load.json; messages.txt in its folder says why");
+	else
+		judge_code(r, code, string_of(results, "headline"));
+	if (load && s->size.marked)
+		missed = judge_marks(r, load, s->size.gpus, &unknown);
+	add_load_figures(r, load);
+	load_headline(r, load);
+	if (missed && r->verdict != VERDICT_STAGE_INCONCLUSIVE)
+		stage_say(r, VERDICT_STAGE_FAILED, "%u of 3 marks missed", missed);
+	else if (unknown && r->verdict == VERDICT_STAGE_PASSED)
+		stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "%u of 3 marks could not be measured", unknown);
+	json_decref(load);
+	json_decref(results);
+}
