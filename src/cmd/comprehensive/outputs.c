@@ -36,7 +36,7 @@ struct memory_used {
 	double weights, cache, pages_most, page_bytes;
 };
 
-/* What the server of the load test recorded. False: it left no record. */
+/* What the server of the load test recorded. False: it left no record, or never loaded its model. */
 static bool read_used(struct memory_used *u, const struct comprehensive *s)
 {
 	char dir[PATH_MAX + 32], serve[PATH_MAX + 64];
@@ -61,7 +61,7 @@ static bool read_used(struct memory_used *u, const struct comprehensive *s)
 		if (!(u->pages_most >= pages->value[i]))
 			u->pages_most = pages->value[i];
 	record_release(&record);
-	return load != NULL;
+	return isfinite(u->weights);
 }
 
 static bool exceeds(double used, double planned)
@@ -110,7 +110,7 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 	memory_figures(r, plan, &used);
 	if (!known)
 		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
-			  "the server of stage 2 left no record, so the memory in use is not known");
+			  "the server of stage 2 left no record of its memory, so the memory in use is not known");
 	else if (exceeds(used.weights, number(kinds, "weights")) ||
 		 exceeds(used.cache, number(kinds, "cache")))
 		stage_say(r, VERDICT_STAGE_FAILED, "the engine used more memory than it planned");

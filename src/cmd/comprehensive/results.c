@@ -67,9 +67,18 @@ static const char *string_of(const json_t *object, const char *name)
 	return s ? s : "";
 }
 
-/* The verdict by the exit code of assay check, probe, load and eval. `why`: what the command says itself. */
+/* The headline of a run without the verdict that it begins with: the stage has its own. */
+static const char *without_verdict(const char *headline)
+{
+	const char *colon = strstr(headline, ": ");
+
+	return colon && !memchr(headline, ' ', (size_t)(colon - headline)) ? colon + 2 : headline;
+}
+
+/* The verdict by the exit code of assay check and assay load. `why`: what the command says itself. */
 static void judge_code(struct stage_result *r, int code, const char *why)
 {
+	why = without_verdict(why);
 	if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else if (code == EXIT_FAILED)

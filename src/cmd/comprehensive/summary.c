@@ -87,8 +87,8 @@ static void add_row(struct text *out, const struct comprehensive *s, int id)
 	else
 		text_add(out, stage_list[id].title);
 	text_addf(out, " | %s%s | ", stage_verdict_word(r->verdict), stage_list[id].core ? " (core)" : "");
-	add_cell(out, *r->headline ? r->headline : "–");
-	text_add(out, *r->reason ? " – " : "");
+	add_cell(out, r->headline);
+	text_add(out, *r->headline && *r->reason ? "; " : "");
 	add_cell(out, r->reason);
 	if (r->seconds > 0)
 		text_addf(out, " | %.0f s |\n", r->seconds);
