@@ -83,7 +83,7 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-threaded="cpu_pool grammar machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
+threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little, and what
 # is for a debugger is left out but for lines: with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
 build_all() {

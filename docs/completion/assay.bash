@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare eval generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
+		_assay_words 'archive check compare cost eval generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare eval generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
+		_assay_words 'archive check compare cost eval generate info launch list make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -30,6 +30,7 @@ _assay()
 	check:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
+	cost:--format) words='text json csv' ;;
 	eval:--device) words='auto cpu gpu' ;;
 	generate:--device) words='auto cpu gpu' ;;
 	generate:--weights) words='auto fp8' ;;
@@ -96,6 +97,7 @@ _assay()
 	archive) words='--help --out --check' ;;
 	check) words='--help attention full links quick roofline stress training --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
+	cost) words='--help --prices --electricity --api --price-per-hour --capital --years --idle-share --idle-power --node-power --sku --gpus --same-server --date --format --json' ;;
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
@@ -107,7 +109,7 @@ _assay()
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json --engine --preset' ;;
 	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --counters-l2 --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
 	report) words='--help --format --columns --json --expectations --expect --site --real-names --write' ;;
-	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
+	roofline) words='--help --out --plot --expectations --prices --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;

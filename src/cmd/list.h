@@ -6,6 +6,7 @@
 	X(check) \
 	X(compare) \
 	X(comprehensive) \
+	X(cost) \
 	X(eval) \
 	X(generate) \
 	X(info) \

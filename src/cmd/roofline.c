@@ -13,7 +13,7 @@ enum { RUNS_MAX = 64 };
 
 struct roofline_opts {
 	struct opt_words runs;
-	const char *out, *expectations;
+	const char *out, *expectations, *prices;
 	uint32_t plot;
 	double seconds, price;
 	bool real_names;
@@ -28,6 +28,8 @@ static const struct opt opts[] = {
 		.help = "format of the plot; the SVG is always written"),
 	OPT_ROW(struct roofline_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "judge by these expectations instead of the built-in ones"),
+	OPT_ROW(struct roofline_opts, prices, .name = "prices", .shown = "FILE",
+		.help = "file of prices, instead of the built-in ones"),
 	OPT_ROW(struct roofline_opts, seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0,
 		.max = 1e7, .help = "without RUN: length of the measured windows; 0: the suite's value"),
 	OPT_ROW(struct roofline_opts, price, .name = "price", .preset = "0", .min = 0, .max = 1e6,
@@ -61,6 +63,7 @@ static enum status measure(const struct command_context *c, const struct rooflin
 }
 
 struct merged {
+	const struct prices *prices; /* of --prices; NULL: each run has the built-in ones */
 	struct judged judged[RUNS_MAX];
 	struct report_input in[RUNS_MAX];
 	size_t count;
@@ -69,27 +72,33 @@ struct merged {
 static enum status read_runs(struct merged *m, const struct roofline_opts *o, struct error *err)
 {
 	struct judge_site site = {0};
+	enum status st;
 
 	if (o->runs.count > RUNS_MAX)
 		return error_set(err, STATUS_BAD_INPUT, "%zu runs given; one plot accepts at most %d",
 				 o->runs.count, RUNS_MAX);
 	for (; m->count < o->runs.count; m->count++) {
-		enum status st = judged_read(&m->judged[m->count], o->runs.word[m->count], o->expectations,
-					     &site, o->real_names, err);
-
+		st = judged_read(&m->judged[m->count], o->runs.word[m->count], o->expectations, &site,
+				 o->real_names, err);
 		if (st)
 			return st;
 		m->in[m->count] = m->judged[m->count].in;
+		if (m->prices)
+			m->in[m->count].prices = m->prices;
 	}
 	return STATUS_OK;
 }
 
 static enum status merge(const struct command_context *c, const struct roofline_opts *o, const char *dir,
-			 struct error *err)
+			 const struct prices *prices, struct error *err)
 {
 	struct merged *m = calloc(1, sizeof(*m));
 	struct text note = {0};
-	enum status st = m ? read_runs(m, o, err) : error_errno(err, ENOMEM, "%s: the runs", dir);
+	enum status st;
+
+	if (m)
+		m->prices = prices;
+	st = m ? read_runs(m, o, err) : error_errno(err, ENOMEM, "%s: the runs", dir);
 
 	if (!st)
 		st = file_make_dir(dir, err);
@@ -130,9 +139,13 @@ static int run(const struct command_context *c, const void *opts_)
 	struct text said = {0};
 	struct error err = {0};
 	int code = EXIT_PASS;
-	enum status st = STATUS_OK;
+	struct prices *prices = NULL;
+	/* A wrong file of prices ends the command before it measures. */
+	enum status st = o.prices ? prices_load(&prices, o.prices, &err) : STATUS_OK;
 
-	st = out_dir(dir, o.out, &err);
+	*dir = '\0';
+	if (!st)
+		st = out_dir(dir, o.out, &err);
 	if (!st && o.runs.count)
 		st = run_dirs_pick(&picked, &o.runs, c->log, &err);
 	if (picked.count)
@@ -143,7 +156,7 @@ static int run(const struct command_context *c, const void *opts_)
 		o.runs = (struct opt_words){.word = &word, .count = 1};
 	}
 	if (!st)
-		st = merge(c, &o, dir, &err);
+		st = merge(c, &o, dir, prices, &err);
 	if (st) {
 		code = judged_complain(c, &err);
 		if (!o.out && *dir)
@@ -153,6 +166,7 @@ static int run(const struct command_context *c, const void *opts_)
 		show_text(&said, UTF8_KEEP_NOTHING);
 	}
 	text_release(&said);
+	prices_free(prices);
 	free((void *)picked.word);
 	return code;
 }

@@ -125,6 +125,13 @@
 	X(TEAM_REFUSED, "team_refused", "the ranks do not belong to one run", "check what the message names: rank, size, secret or port") \
 	X(LIMIT_LOW, "limit_low", "a system limit is too low", "raise the limit that the message names")                \
 	X(MIG_MODE, "mig", "the GPU is in MIG mode", "")                                               \
+	X(SLO_MISSED, "slo_missed", "the server did not meet the limits that were asked for", "lower the rate, or raise the server's capacity; assay load --sweep finds the highest rate that meets them") \
+	X(SLO_UNDECIDED, "slo_undecided", "too few requests to decide whether the limits are met", "repeat with a longer --duration or a higher --rate") \
+	X(REQUESTS_FAILED, "requests_failed", "more than 1 % of the requests failed", "see the errors by class in the report, and the server's log") \
+	X(CLIENT_LIMITED, "client_limited", "the load test's own client was too slow, so the figures are not the server's", "give the client more CPUs or --threads, lower the rate, or run it on another machine") \
+	X(CACHED_PROMPTS, "cached_prompts", "the server had prompts in its cache that should be new", "repeat the run; if the cache may be warm, use --warm-cache") \
+	X(USAGE_WRONG, "usage_wrong", "the server's token counts differ from its texts", "check that --tokenizer is the model's; then report it to the server's makers") \
+	X(STREAM_FAULTY, "stream_faulty", "the server's event streams are cut or have events twice", "check the server, and any proxy before it") \
 	X(CRASHED, "crashed", "the worker crashed", "see the signal and the worker's last output")      \
 	X(TIMED_OUT, "timed_out", "over its time limit", "raise the limit, or find what hangs")    \
 	X(STUCK, "stuck", "KILL does not end it: a thread waits inside the kernel", "reboot; do not use the device until then") \

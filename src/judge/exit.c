@@ -123,13 +123,26 @@ static const char *shared(char *out, size_t size, size_t count, bool others, con
 	return out;
 }
 
+/* The judgement of a load test, whose reason says more than a count of cases. */
+static const struct judgement *of_load(const struct judgements *out, const struct judge_context *ctx)
+{
+	const struct record *r = ctx->record;
+
+	return r->case_count == 1 && r->cases[0].job && !strcmp(r->cases[0].probe, "load") && !ctx->ahead
+		       ? &out->of_case[0]
+		       : NULL;
+}
+
 static void headline(struct judgements *out, const struct judge_context *ctx, const struct tally *t)
 {
+	const struct judgement *load = of_load(out, ctx);
 	size_t size = sizeof(out->headline);
 	char cause[64];
 
 	if (out->has_stated && out->stated.verdict == VERDICT_FAIL)
 		snprintf(out->headline, size, "the machine is not as stated: %.280s", out->stated.reason);
+	else if (load && *load->reason)
+		snprintf(out->headline, size, "%s", load->reason);
 	else if (t->first_fail)
 		snprintf(out->headline, size, "%zu of %zu cases failed%s; first %.256s: %.160s",
 			 t->of[VERDICT_FAIL], t->asked,

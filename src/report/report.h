@@ -20,7 +20,8 @@ struct report_input {
 		*nodes; /* runs of several nodes: one entry per node; NULL entry: facts unknown */
 	const struct judgements *judged;
 	const struct expectations *expectations;
-	bool real_names; /* show serial numbers and addresses; false: pseudonyms */
+	const struct prices *prices; /* NULL: no price but the one stated with the run */
+	bool real_names;	     /* show serial numbers and addresses; false: pseudonyms */
 	/* Node names to show in spite of pseudonyms. Used for output on a terminal, never for files. */
 	const struct report_called *called;
 	size_t called_count;
@@ -61,8 +62,9 @@ void report_csv(struct text *out, const struct report_input *in);
 /* results.json, versioned schema docs/schema/results.schema.json. */
 enum status report_json(struct text *out, const struct report_input *in, struct error *err);
 /* Writes all report files of the run directory `dir`: manifest.json, results.csv, results.json, REPORT.md,
- * report.html, roofline.svg and roofline.png. Each file is written under a temporary name and then renamed.
- * Without the plot module roofline.png is left out, and *note says so. */
+ * report.html, roofline.svg and roofline.png; for a load test SUMMARY.md, load.json, load.csv and its charts.
+ * Each file is written under a temporary name and then renamed. Without the plot module roofline.png is left
+ * out, and *note says so. */
 enum status report_write(const char *dir, const struct report_input *in, struct text *note,
 			 struct error *err);
 /* Writes one roofline of `count` runs into `dir`: manifest.json, results.csv, REPORT.md, roofline.svg, and

@@ -90,13 +90,20 @@ void sample_events_tick(struct sample_events *e, const struct sample_gpu *gpus, 
 			struct batch *b, const struct clock *clock);
 
 /* Samples the host: /proc/stat and RAPL below `root` ("" for this machine; tests use a folder). */
-enum { RAPL_PACKAGES = 16 };
+enum { RAPL_ZONES = 16 };
+/* The sum of the energy counters of several RAPL zones. */
+struct sample_rapl {
+	unsigned zones;
+	int fd[RAPL_ZONES];
+	double last[RAPL_ZONES], range[RAPL_ZONES], sum_uj;
+	bool began;
+};
 struct sample_host {
-	unsigned source, packages;
-	int stat_fd, energy_fd[RAPL_PACKAGES]; /* -1: not available */
-	double energy_last[RAPL_PACKAGES], energy_range[RAPL_PACKAGES], energy_uj;
+	unsigned source;
+	int stat_fd; /* -1: not available */
+	struct sample_rapl packages, dram;
 	double busy, total; /* last values of /proc/stat */
-	bool began, energy_began;
+	bool began;
 	struct schedule schedule;
 };
 

@@ -43,31 +43,43 @@ static bool read_number(int fd, double *out)
 	return true;
 }
 
-/* Uses only the zones "package-N": their parts (core, dram) would be counted twice. */
-static void open_packages(struct sample_host *h, const char *root)
+/* Opens the counter of a zone, such as "2" or "2:0", if the zone's name begins with `name`. */
+static void open_zone(struct sample_rapl *r, const char *root, const char *zone, const char *name)
 {
-	unsigned zone;
+	char found[64] = "";
+	double range = 0;
+	int fd = open_file("%s/sys/class/powercap/intel-rapl:%s/name", root, zone);
+	bool same = read_start(fd, found, sizeof(found)) && !strncmp(found, name, strlen(name));
 
-	for (zone = 0; zone < 64 && h->packages < RAPL_PACKAGES; zone++) {
-		char name[64] = "";
-		double range = 0;
-		int fd = open_file("%s/sys/class/powercap/intel-rapl:%u/name", root, zone);
-		bool package = read_start(fd, name, sizeof(name)) && !strncmp(name, "package-", 8);
+	if (fd >= 0)
+		close(fd);
+	if (!same || r->zones == RAPL_ZONES)
+		return;
+	fd = open_file("%s/sys/class/powercap/intel-rapl:%s/max_energy_range_uj", root, zone);
+	if (!read_number(fd, &range))
+		range = 0;
+	if (fd >= 0)
+		close(fd);
+	fd = open_file("%s/sys/class/powercap/intel-rapl:%s/energy_uj", root, zone);
+	if (fd < 0)
+		return; /* on most machines only root can read it */
+	r->range[r->zones] = range;
+	r->fd[r->zones++] = fd;
+}
 
-		if (fd >= 0)
-			close(fd);
-		if (!package)
-			continue;
-		fd = open_file("%s/sys/class/powercap/intel-rapl:%u/max_energy_range_uj", root, zone);
-		if (!read_number(fd, &range))
-			range = 0;
-		if (fd >= 0)
-			close(fd);
-		fd = open_file("%s/sys/class/powercap/intel-rapl:%u/energy_uj", root, zone);
-		if (fd < 0)
-			continue; /* on most machines only root can read it */
-		h->energy_range[h->packages] = range;
-		h->energy_fd[h->packages++] = fd;
+/* Opens the zones "package-N", and of their parts only "dram": it is outside the package. The other parts
+ * would be counted twice. */
+static void open_energy(struct sample_host *h, const char *root)
+{
+	char zone[16];
+
+	for (unsigned i = 0; i < 64; i++) {
+		snprintf(zone, sizeof(zone), "%u", i);
+		open_zone(&h->packages, root, zone, "package-");
+		for (unsigned part = 0; part < 8; part++) {
+			snprintf(zone, sizeof(zone), "%u:%u", i, part);
+			open_zone(&h->dram, root, zone, "dram");
+		}
 	}
 }
 
@@ -76,17 +88,21 @@ void sample_host_init(struct sample_host *h, const char *root, unsigned source, 
 	*h = (struct sample_host){.source = source};
 	schedule_init(&h->schedule, now_ns, 0);
 	h->stat_fd = open_file("%s/proc/stat", root);
-	open_packages(h, root);
+	open_energy(h, root);
+}
+
+static void close_zones(const struct sample_rapl *r)
+{
+	for (unsigned i = 0; i < r->zones; i++)
+		close(r->fd[i]);
 }
 
 void sample_host_release(struct sample_host *h)
 {
-	unsigned i;
-
 	if (h->stat_fd >= 0)
 		close(h->stat_fd);
-	for (i = 0; i < h->packages; i++)
-		close(h->energy_fd[i]);
+	close_zones(&h->packages);
+	close_zones(&h->dram);
 	*h = (struct sample_host){.stat_fd = -1};
 }
 
@@ -131,34 +147,44 @@ static void tick_busy(struct sample_host *h, struct batch *b, const struct clock
 	h->began = true;
 }
 
-/* The 32-bit registers wrap within minutes under load; the sum is kept in a double. */
-static void tick_energy(struct sample_host *h, struct batch *b, const struct clock *clock)
+/* Adds what the zones counted since the last call. The 32-bit registers wrap within minutes under load; the
+ * sum is kept in a double. False: a zone cannot be read, or it wrapped and its range is not known. */
+static bool add_energy(struct sample_rapl *r)
 {
-	uint64_t now = clock_now_ns(clock);
-	unsigned i;
-
-	if (!h->packages || !schedule_due(&h->schedule, TELEMETRY_cpu_energy_j, now))
-		return;
-	for (i = 0; i < h->packages; i++) {
+	for (unsigned i = 0; i < r->zones; i++) {
 		double uj, step;
 
-		if (!read_number(h->energy_fd[i], &uj)) {
-			schedule_never(&h->schedule, TELEMETRY_cpu_energy_j);
-			return;
-		}
-		step = uj - h->energy_last[i];
+		if (!read_number(r->fd[i], &uj))
+			return false;
+		step = uj - r->last[i];
 		if (step < 0)
-			step += h->energy_range[i];
-		if (h->energy_began && step >= 0)
-			h->energy_uj += step;
-		h->energy_last[i] = uj;
+			step += r->range[i];
+		if (r->began && step < 0)
+			return false;
+		if (r->began)
+			r->sum_uj += step;
+		r->last[i] = uj;
 	}
-	h->energy_began = true;
-	batch_add(b, h->source, TELEMETRY_cpu_energy_j, now, h->energy_uj * 1e-6);
+	r->began = true;
+	return true;
+}
+
+static void tick_energy(struct sample_host *h, struct sample_rapl *r, enum telemetry_signal_id signal,
+			struct batch *b, const struct clock *clock)
+{
+	uint64_t now = clock_now_ns(clock);
+
+	if (!r->zones || !schedule_due(&h->schedule, signal, now))
+		return;
+	if (add_energy(r))
+		batch_add(b, h->source, signal, now, r->sum_uj * 1e-6);
+	else
+		schedule_never(&h->schedule, signal);
 }
 
 void sample_host_tick(struct sample_host *h, struct batch *b, const struct clock *clock)
 {
 	tick_busy(h, b, clock);
-	tick_energy(h, b, clock);
+	tick_energy(h, &h->packages, TELEMETRY_cpu_energy_j, b, clock);
+	tick_energy(h, &h->dram, TELEMETRY_dram_energy_j, b, clock);
 }

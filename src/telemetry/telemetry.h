@@ -47,6 +47,7 @@
 	X(xid_unwatched, "", GAUGE, 0, "NVML provides no Xid events of the GPU: its error code") \
 	X(cpu_busy_share, "", GAUGE, 200, "host: busy share of the time of all CPUs")         \
 	X(cpu_energy_j, "J", COUNTER, 100, "host: RAPL package energy since the sampler began") \
+	X(dram_energy_j, "J", COUNTER, 100, "host: RAPL energy of the memory, outside the packages, since the sampler began") \
 	X(lost_lines, "", COUNTER, 0, "host: lines of telemetry dropped because they were not read in time")
 /* clang-format on */
 #define X(name, ...) TELEMETRY_##name,

@@ -68,6 +68,7 @@ chat='"messages":[{"role":"user","content":"Hello"}]'
 ok "it starts" up --request-log log --cors-origin https://page.example -- step_us=1000
 ok "health" sh -c "curl -s $url/health | grep -q ok"
 ok "models" sh -c "curl -s $url/v1/models | grep -q '\"id\":\"stand-in\".*\"id\":\"tuned\".*\"parent\":\"stand-in\"'"
+ok "vllm bench serve reads a model's root" sh -c "curl -s $url/v1/models/stand-in | grep -q '\"root\":\"stand-in\",\"parent\":null' && curl -s $url/v1/models/tuned | grep -q '\"root\":\"stand-in\"'"
 ok "one model" sh -c "curl -s $url/v1/models/tuned | grep -q '\"parent\":\"stand-in\"'"
 ok "the page" sh -c "curl -s $url/ | grep -q '<title>'"
 ok "HEAD" sh -c "curl -sI $url/health | grep -q '200 OK'"

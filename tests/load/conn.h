@@ -11,6 +11,7 @@ struct conn {
 	bool active;	    /* an answer is in progress */
 	bool closing;	    /* closed when all bytes are sent */
 	bool closes;	    /* closing follows the answer in progress */
+	bool discards;	    /* what comes is dropped, until the client closes the connection */
 	uint64_t end_ns;    /* when the last bytes of the answer were sent */
 	bool waits_out;	    /* epoll tells when there is room */
 	bool continued;	    /* 100 Continue was sent */

@@ -59,8 +59,10 @@ int request_read_header(struct request *r, const char *bytes, size_t size)
 	int status;
 
 	*r = (struct request){0};
+	if ((end ? (size_t)(end - bytes) : size) > REQUEST_HEADER_MOST)
+		return 431;
 	if (!end)
-		return size > REQUEST_HEADER_MOST ? 431 : 0;
+		return 0;
 	end += 2; /* with the last field's end of line */
 	line = memmem(at, (size_t)(end - at), "\r\n", 2);
 	if (!word(&at, line, ' ', r->method, sizeof(r->method)) ||

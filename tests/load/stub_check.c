@@ -15,6 +15,7 @@
 enum { WORDS_MOST = 1 << 20 };
 
 struct seen {
+	int *differences;
 	unsigned *times; /* [WORDS_MOST] how often each word came */
 	long events, words, broken, errors, done, finish, last, back;
 	uint64_t filler;
@@ -22,14 +23,12 @@ struct seen {
 	json_t *usage;
 };
 
-static int differences;
-
-static void compare(const char *what, long long received, long long truth)
+static void compare(int *differences, const char *what, long long received, long long truth)
 {
 	if (received == truth)
 		return;
 	printf("%s: received %lld, truth %lld\n", what, received, truth);
-	differences++;
+	++*differences;
 }
 
 static char *read_file(const char *path, size_t *size)
@@ -111,7 +110,7 @@ static void see_word(struct seen *s, const char *word, const char *letter)
 	n = strncmp(word, letter, size) ? 0 : strtol(word + size, &end, 10);
 	if (n < 1 || n >= WORDS_MOST || *end) {
 		printf("unexpected word %.40s\n", word);
-		differences++;
+		++*s->differences;
 		return;
 	}
 	s->words++;
@@ -130,7 +129,7 @@ static void see_text(struct seen *s, const char *text, const char *letter)
 		exit(2);
 	if (s->words && *at != ' ') {
 		printf("no blank before %.40s\n", at);
-		differences++;
+		++*s->differences;
 	}
 	while (at && *at) {
 		if (*at == ' ')
@@ -181,7 +180,7 @@ static void see_event(struct seen *s, const char *event, size_t size, const char
 	s->after_done |= s->done > 0;
 	if (size < 6 || strncmp(event, "data: ", 6)) {
 		printf("unexpected event %.*s\n", (int)(size < 60 ? size : 60), event);
-		differences++;
+		++*s->differences;
 		return;
 	}
 	event += 6;
@@ -235,22 +234,23 @@ static void compare_tokens(const struct seen *s, const json_t *truth)
 	{
 		bool sent = json_is_integer(at);
 
-		compare("a token's presence", s->times[i + 1] > 0, sent);
+		compare(s->differences, "a token's presence", s->times[i + 1] > 0, sent);
 		repeated += s->times[i + 1] > 1;
 		if (sent && json_integer_value(at) < before)
-			compare("a send time's order", json_integer_value(at), before);
+			compare(s->differences, "a send time's order", json_integer_value(at), before);
 		if (sent)
 			before = json_integer_value(at);
 	}
 	for (i = json_array_size(times); i < WORDS_MOST - 1; i++)
 		beyond += s->times[i + 1];
-	compare("tokens beyond those in the truth", beyond, 0);
-	compare("tokens sent twice", repeated, number_of(truth, "duplicated"));
-	compare("tokens out of order", s->back, 0);
-	compare("tokens", s->words, number_of(truth, "sent") + number_of(truth, "duplicated"));
+	compare(s->differences, "tokens beyond those in the truth", beyond, 0);
+	compare(s->differences, "tokens sent twice", repeated, number_of(truth, "duplicated"));
+	compare(s->differences, "tokens out of order", s->back, 0);
+	compare(s->differences, "tokens", s->words,
+		number_of(truth, "sent") + number_of(truth, "duplicated"));
 }
 
-static void compare_due(const json_t *truth)
+static void compare_due(const struct seen *s, const json_t *truth)
 {
 	const json_t *times = json_object_get(truth, "token_ns");
 	size_t count = json_array_size(times);
@@ -259,9 +259,10 @@ static void compare_due(const json_t *truth)
 	if (!count)
 		return;
 	if (last && last < number_of(truth, "last_due_ns"))
-		compare("the last token came before it was due", last, number_of(truth, "last_due_ns"));
+		compare(s->differences, "the last token came before it was due", last,
+			number_of(truth, "last_due_ns"));
 	if (number_of(truth, "first_due_ns") < number_of(truth, "received_ns"))
-		compare("the first token was due before the request", 0, 1);
+		compare(s->differences, "the first token was due before the request", 0, 1);
 }
 
 static void compare_usage(const struct seen *s, const json_t *truth)
@@ -269,14 +270,16 @@ static void compare_usage(const struct seen *s, const json_t *truth)
 	const json_t *usage = json_object_get(truth, "usage");
 	const json_t *details = json_object_get(s->usage, "prompt_tokens_details");
 
-	compare("usage present", s->usage != NULL, json_is_object(usage));
+	compare(s->differences, "usage present", s->usage != NULL, json_is_object(usage));
 	if (!s->usage || !json_is_object(usage))
 		return;
-	compare("prompt_tokens", number_of(s->usage, "prompt_tokens"), number_of(usage, "prompt_tokens"));
-	compare("completion_tokens", number_of(s->usage, "completion_tokens"),
+	compare(s->differences, "prompt_tokens", number_of(s->usage, "prompt_tokens"),
+		number_of(usage, "prompt_tokens"));
+	compare(s->differences, "completion_tokens", number_of(s->usage, "completion_tokens"),
 		number_of(usage, "completion_tokens"));
-	compare("cached_tokens", number_of(details, "cached_tokens"), number_of(usage, "cached_tokens"));
-	compare("total_tokens", number_of(s->usage, "total_tokens"),
+	compare(s->differences, "cached_tokens", number_of(details, "cached_tokens"),
+		number_of(usage, "cached_tokens"));
+	compare(s->differences, "total_tokens", number_of(s->usage, "total_tokens"),
 		number_of(usage, "prompt_tokens") + number_of(usage, "completion_tokens"));
 }
 
@@ -287,24 +290,24 @@ static void compare_answer(const struct seen *s, const json_t *truth)
 	bool stream = number_of(truth, "stream"), cut = !strcmp(end, "closed") || !strcmp(end, "reset");
 
 	compare_tokens(s, truth);
-	compare_due(truth);
+	compare_due(s, truth);
 	compare_usage(s, truth);
 	if (stream)
-		compare("events with text", s->events, number_of(truth, "events"));
-	compare("finish_reason", s->finish, number_of(truth, "finish"));
-	compare("[DONE]", s->done, number_of(truth, "done"));
-	compare("broken JSON", s->broken, !strcmp(fault, "bad_json") || (cut && !stream));
-	compare("error events", s->errors, !strcmp(end, "error_event"));
-	compare("an event that does not end", s->partial, !strcmp(end, "closed") && stream);
-	compare("events after [DONE]", s->after_done, 0);
-	compare("bytes of filler", (long long)s->filler, number_of(truth, "fill_bytes"));
+		compare(s->differences, "events with text", s->events, number_of(truth, "events"));
+	compare(s->differences, "finish_reason", s->finish, number_of(truth, "finish"));
+	compare(s->differences, "[DONE]", s->done, number_of(truth, "done"));
+	compare(s->differences, "broken JSON", s->broken, !strcmp(fault, "bad_json") || (cut && !stream));
+	compare(s->differences, "error events", s->errors, !strcmp(end, "error_event"));
+	compare(s->differences, "an event that does not end", s->partial, !strcmp(end, "closed") && stream);
+	compare(s->differences, "events after [DONE]", s->after_done, 0);
+	compare(s->differences, "bytes of filler", (long long)s->filler, number_of(truth, "fill_bytes"));
 }
 
-static void check_answer(const char *truth_path, const char *request, const char *body_path)
+static void check_answer(int *differences, const char *truth_path, const char *request, const char *body_path)
 {
 	json_t *truth = find_truth(truth_path, strtoll(request, NULL, 10));
 	const char *letter = json_string_value(json_object_get(truth, "letter"));
-	struct seen s = {.times = calloc(WORDS_MOST, sizeof(*s.times))};
+	struct seen s = {.differences = differences, .times = calloc(WORDS_MOST, sizeof(*s.times))};
 	size_t size;
 	char *body = read_file(body_path, &size);
 
@@ -324,24 +327,25 @@ static void check_answer(const char *truth_path, const char *request, const char
 }
 
 /* No token arrived before it was sent. */
-static void check_arrival(const json_t *arrived, const json_t *truth, double *delays_us)
+static void check_arrival(int *differences, const json_t *arrived, const json_t *truth, double *delays_us)
 {
 	const json_t *sent = json_object_get(truth, "token_ns"), *got = json_object_get(arrived, "token_ns"),
 		     *at;
 	size_t i;
 
-	compare("tokens that arrived", (long long)json_array_size(got), (long long)json_array_size(sent));
+	compare(differences, "tokens that arrived", (long long)json_array_size(got),
+		(long long)json_array_size(sent));
 	json_array_foreach(got, i, at)
 	{
 		long long delay = json_integer_value(at) - json_integer_value(json_array_get(sent, i));
 
 		if (delay < 0)
-			compare("a token arrived before it was sent, by ns", delay, 0);
+			compare(differences, "a token arrived before it was sent, by ns", delay, 0);
 		*delays_us += (double)delay * 1e-3;
 	}
 }
 
-static void check_arrivals(const char *truth_path, const char *arrivals_path)
+static void check_arrivals(int *differences, const char *truth_path, const char *arrivals_path)
 {
 	FILE *f = fopen(arrivals_path, "r");
 	char *line = NULL;
@@ -356,13 +360,13 @@ static void check_arrivals(const char *truth_path, const char *arrivals_path)
 	while (getline(&line, &room, f) > 0) {
 		arrived = json_loads(line, 0, NULL);
 		truth = find_truth(truth_path, number_of(arrived, "request"));
-		compare("the request in the truth file", truth != NULL, 1);
-		check_arrival(arrived, truth, &delays_us);
+		compare(differences, "the request in the truth file", truth != NULL, 1);
+		check_arrival(differences, arrived, truth, &delays_us);
 		tokens += json_array_size(json_object_get(arrived, "token_ns"));
 		json_decref(arrived);
 		json_decref(truth);
 	}
-	compare("some tokens arrived", tokens > 0, 1);
+	compare(differences, "some tokens arrived", tokens > 0, 1);
 	printf("%zu tokens, %.1f us on the way on average\n", tokens,
 	       tokens ? delays_us / (double)tokens : 0);
 	free(line);
@@ -371,13 +375,15 @@ static void check_arrivals(const char *truth_path, const char *arrivals_path)
 
 int main(int argc, char **argv)
 {
+	int differences = 0;
+
 	if (argc != 4) {
 		fprintf(stderr, "usage: stub_check TRUTH REQUEST BODY | --arrivals TRUTH ARRIVALS\n");
 		return 2;
 	}
 	if (!strcmp(argv[1], "--arrivals"))
-		check_arrivals(argv[2], argv[3]);
+		check_arrivals(&differences, argv[2], argv[3]);
 	else
-		check_answer(argv[1], argv[2], argv[3]);
+		check_answer(&differences, argv[1], argv[2], argv[3]);
 	return differences > 0;
 }

@@ -31,7 +31,7 @@ struct stream {
 	char kept[TAIL];
 	char id[24]; /* "" until it came */
 	struct buf arrivals;
-	struct stream *next_idle;
+	struct stream *next_idle, *next; /* next: of all */
 };
 
 struct client {
@@ -40,7 +40,7 @@ struct client {
 	char *piece; /* TAIL + PIECE bytes */
 	struct buf request;
 	uint64_t begun_ns, gap_ns, sent, planned, complete, failed, chunks, open, open_most, lag_ns_most;
-	struct stream *idle;
+	struct stream *idle, *all;
 };
 
 static uint64_t now_ns(void)
@@ -72,6 +72,8 @@ static struct stream *dial(struct client *c)
 	setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, s->fd, &e))
 		die("epoll");
+	s->next = c->all;
+	c->all = s;
 	return s;
 }
 
@@ -150,9 +152,8 @@ static void end_stream(struct client *c, struct stream *s, int complete)
 	c->open--;
 	if (!complete) {
 		c->failed++;
-		close(s->fd);
-		buf_release(&s->arrivals);
-		free(s);
+		close(s->fd); /* and it is not idle: nothing uses it again */
+		s->fd = -1;
 		return;
 	}
 	c->complete++;
@@ -225,6 +226,23 @@ static void run(struct client *c)
 	}
 }
 
+static void release(struct client *c)
+{
+	while (c->all) {
+		struct stream *s = c->all;
+
+		c->all = s->next;
+		if (s->fd >= 0)
+			close(s->fd);
+		buf_release(&s->arrivals);
+		free(s);
+	}
+	close(c->timer_fd);
+	close(c->epoll_fd);
+	buf_release(&c->request);
+	free(c->piece);
+}
+
 static void report(const struct client *c)
 {
 	struct rusage used;
@@ -263,5 +281,6 @@ int main(int argc, char **argv)
 	if (c.arrivals && fclose(c.arrivals))
 		die(argv[5]);
 	report(&c);
+	release(&c);
 	return c.complete != c.planned;
 }

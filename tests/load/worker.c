@@ -13,8 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 #include "load/conn.h"
+#include "load/routes.h"
 #include "load/truth.h"
 #include "load/worker.h"
+
+#define LINGER_NS UINT64_C(1000000000)
 
 enum { EVENTS = 256, STEPS = 256, ACCEPTS = 64 };
 
@@ -198,48 +201,17 @@ static bool step(struct worker *w, struct conn *c)
 
 /* ---- requests ---- */
 
-static bool respond(struct worker *w, struct conn *c, int status, const char *type, const char *body)
+static bool respond(struct worker *w, struct conn *c)
 {
-	w->out.size = 0;
-	event_add_response(&w->out, status, "", type, body, c->request.close);
 	c->closing = c->request.close;
 	return settle(w, c, conn_send(c, &w->out));
 }
 
-static bool refuse(struct worker *w, struct conn *c, int status, const char *message)
+static bool refuse(struct worker *w, struct conn *c, const char *message)
 {
-	char body[256];
-
-	snprintf(body, sizeof(body),
-		 "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\",\"code\":%d}}", message,
-		 status);
-	return respond(w, c, status, "application/json", body);
-}
-
-static bool show_metrics(struct worker *w, struct conn *c)
-{
-	struct counters sum = {0};
-	struct buf text = {0};
-	bool stays;
-
-	for (unsigned i = 0; i < w->all->count; i++)
-		counters_sum(&sum, &w->all->worker[i]->counters);
-	metrics_write(&text, &sum, w->options->names, w->options->model);
-	buf_add(&text, "", 1);
-	stays = respond(w, c, 200, "text/plain; version=0.0.4", text.data);
-	buf_release(&text);
-	return stays;
-}
-
-static bool show_models(struct worker *w, struct conn *c)
-{
-	char body[256];
-
-	snprintf(
-		body, sizeof(body),
-		"{\"object\":\"list\",\"data\":[{\"id\":\"%s\",\"object\":\"model\",\"owned_by\":\"stub\"}]}",
-		w->options->model);
-	return respond(w, c, 200, "application/json", body);
+	w->out.size = 0;
+	route_refuse(&w->out, 400, message, c->request.close);
+	return respond(w, c);
 }
 
 static bool generate(struct worker *w, struct conn *c, const char *body, uint64_t at_ns)
@@ -248,7 +220,7 @@ static bool generate(struct worker *w, struct conn *c, const char *body, uint64_
 	uint64_t number;
 
 	if (request_read_body(&c->request, body, &message))
-		return refuse(w, c, 400, message);
+		return refuse(w, c, message);
 	number = atomic_fetch_add(&w->all->next_request, 1);
 	counter_add(&w->counters, COUNTER_REQUESTS, 1);
 	answer_begin(&c->answer, w->options, &c->request, body, number, at_ns);
@@ -259,26 +231,28 @@ static bool generate(struct worker *w, struct conn *c, const char *body, uint64_
 
 static bool route(struct worker *w, struct conn *c, const char *body, uint64_t at_ns)
 {
-	struct request *r = &c->request;
-	bool get = !strcmp(r->method, "GET"), post = !strcmp(r->method, "POST");
+	struct counters sum = {0};
 
-	r->chat = !strcmp(r->path, "/v1/chat/completions");
-	if (post && (r->chat || !strcmp(r->path, "/v1/completions")))
+	if (route_generates(&c->request))
 		return generate(w, c, body, at_ns);
-	if (get && !strcmp(r->path, "/metrics"))
-		return show_metrics(w, c);
-	if (get && !strcmp(r->path, "/v1/models"))
-		return show_models(w, c);
-	if (get && !strcmp(r->path, "/health"))
-		return respond(w, c, 200, "text/plain", "");
-	return refuse(w, c, 404, "there is no such endpoint");
+	for (unsigned i = 0; i < w->all->count; i++)
+		counters_sum(&sum, &w->all->worker[i]->counters);
+	w->out.size = 0;
+	route_respond(&c->request, w->options, &sum, &w->out);
+	return respond(w, c);
 }
 
-static bool refuse_header(struct worker *w, struct conn *c, int status)
+/* What the client still sends is read and dropped for a while: closed at once, the connection would be reset,
+ * and the client might lose the answer. */
+static void refuse_header(struct worker *w, struct conn *c, int status)
 {
-	c->request.close = true;
-	c->in.size = 0;
-	return refuse(w, c, status, "the header cannot be read");
+	c->in.size = w->out.size = 0;
+	route_refuse(&w->out, status, "the header cannot be read", true);
+	if (!settle(w, c, conn_send(c, &w->out)))
+		return;
+	c->discards = true;
+	timers_set(&w->timers, &c->timer, now_ns() + LINGER_NS);
+	shutdown(c->fd, SHUT_WR);
 }
 
 static bool say_continue(struct worker *w, struct conn *c)
@@ -395,6 +369,8 @@ static void serve(struct worker *w, struct conn *c, uint32_t events)
 		lose_conn(w, c);
 		return;
 	}
+	if (c->discards)
+		c->in.size = 0;
 	take_requests(w, c, now_ns());
 }
 
@@ -407,7 +383,9 @@ static void run_due(struct worker *w)
 
 		if (!first || first->due_ns > now_ns())
 			return;
-		if (step(w, c) && !c->active)
+		if (c->discards)
+			close_conn(w, c, false);
+		else if (step(w, c) && !c->active)
 			take_requests(w, c, now_ns());
 	}
 }

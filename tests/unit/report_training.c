@@ -226,6 +226,41 @@ static void test_training__without_parts_phases_add_up_and_the_setting_is_said(v
 	bed_close(&b);
 }
 
+/* Row of that name; -1: none. */
+static int named(const struct grid *g, const char *name)
+{
+	for (size_t i = 0; i < grid_rows(g); i++)
+		if (!strcmp(grid_at(g, i, 0), name))
+			return (int)i;
+	return -1;
+}
+
+static void test_training__energy_per_token_needs_a_steady_rate(void **state)
+{
+	struct record_phase once = {.name = "once"};
+	struct grid g = {0};
+	struct bed b;
+	int row;
+
+	(void)state;
+	bed_open(&b);
+	b.c.phase = &once;
+	b.c.phase_count = 1;
+	once.values =
+		json_pack("{s:f, s:f, s:f}", "tokens_per_s", 14000.0, "steady_steps", 6.0, "power_w", 700.0);
+	assert_true(training_grid(&g, &b.view));
+	row = named(&g, "energy_per_token");
+	assert_true(row >= 0);
+	assert_string_equal(grid_at(&g, (size_t)row, 1), "50.0 mJ");
+	grid_release(&g);
+	json_object_del(once.values, "steady_steps"); /* an old journal: its rate contains the first steps */
+	assert_true(training_grid(&g, &b.view));
+	assert_int_equal(named(&g, "energy_per_token"), -1);
+	grid_release(&g);
+	json_decref(once.values);
+	bed_close(&b);
+}
+
 static void test_training__a_run_that_told_no_step_has_no_parts(void **state)
 {
 	struct grid g = {0};
@@ -247,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_training__a_step_done_again_counts_as_it_was_done_last),
 		cmocka_unit_test(test_training__parts_add_up_to_the_step_of_median_length),
 		cmocka_unit_test(test_training__without_parts_phases_add_up_and_the_setting_is_said),
+		cmocka_unit_test(test_training__energy_per_token_needs_a_steady_rate),
 		cmocka_unit_test(test_training__a_run_that_told_no_step_has_no_parts),
 	};
 

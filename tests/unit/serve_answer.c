@@ -169,6 +169,48 @@ static void test_answer__completions_of_several_prompts(void **state)
 	answer_destroy(&a);
 }
 
+/* Load generators divide by these counts, which grow with each chunk. */
+static void test_answer__each_chunk_tells_the_usage_if_asked(void **state)
+{
+	static const enum protocol protocols[] = {PROTOCOL_CHAT, PROTOCOL_COMPLETION};
+	static const char *const requests[] = {"{" HI, "{\"prompt\":\"hi\""};
+	static const char *const options[] = {",\"stream\":true}", ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}",
+					      ",\"stream\":true,\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true}}"};
+	char body[256];
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		json_t *events, *event;
+		int64_t made = 0;
+		struct answer *a;
+		size_t k;
+
+		snprintf(body, sizeof(body), "%s%s", requests[i / 3], options[i % 3]);
+		a = answer_for(protocols[i / 3], body);
+		send_text(&a->choices[0], "one two three");
+		end_with(&a->choices[0], ENGINE_END_LENGTH);
+		events = events_of(a);
+		json_array_foreach(events, k, event)
+		{
+			const json_t *usage = json_object_get(event, "usage");
+			bool last = !json_array_size(json_object_get(event, "choices"));
+
+			assert_int_equal(json_is_object(usage), i % 3 == 2 || (i % 3 == 1 && last));
+			assert_int_equal(!usage, i % 3 == 0);
+			if (!json_is_object(usage))
+				continue;
+			assert_true(json_integer_value(json_object_get(usage, "completion_tokens")) >= made);
+			made = json_integer_value(json_object_get(usage, "completion_tokens"));
+			assert_true(made > 0);
+			if (k == 0)
+				assert_int_equal(made, 1);
+		}
+		assert_int_equal(made, i % 3 ? a->choices[0].tokens : 0);
+		json_decref(events);
+		answer_destroy(&a);
+	}
+}
+
 static const char *const streamed[] = {"false", "true"};
 
 static void test_answer__messages_and_responses_are_json(void **state)
@@ -276,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answer__chat_whole_and_streamed),
 		cmocka_unit_test(test_answer__completions_of_several_prompts),
+		cmocka_unit_test(test_answer__each_chunk_tells_the_usage_if_asked),
 		cmocka_unit_test(test_answer__messages_and_responses_are_json),
 		cmocka_unit_test(test_answer__errors_before_and_within_a_stream),
 		cmocka_unit_test(test_answer__a_stop_string_cancels_and_waits),

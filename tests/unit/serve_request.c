@@ -43,6 +43,16 @@ static const struct refused refused[] = {
 	 "messages[0].content[0]"},
 	{PROTOCOL_CHAT, "{\"messages\":[{},{},{},{},{},{},{},{},{}]}", "messages"},
 	{PROTOCOL_CHAT, "{" HI ",\"model\":5}", "model"},
+	{PROTOCOL_CHAT, "{" HI ",\"model\":\"base\\u0000\"}", "model"},
+	{PROTOCOL_CHAT, "{" HI ",\"stop\":[\"\\u0000\"]}", "stop"},
+	{PROTOCOL_CHAT, "{" HI ",\"metadata\":{\"a\":[\"\\u0000\"]}}", "metadata"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\\u0000\",\"content\":\"a\"}]}", "messages"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":{\"a\":\"\\u0000\"}}]}", "messages"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"name\":\"\\u0000\",\"content\":[]}]}", "messages"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"\\u0000\",\"text\":\"a\"}]}]}", "messages"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}", "messages[0].content"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\\u0000b\"}]}]}",
+	 "messages[0].content"},
 	{PROTOCOL_CHAT, "{" HI ",\"temperature\":-1}", "temperature"},
 	{PROTOCOL_CHAT, "{" HI ",\"temperature\":2.5}", "temperature"},
 	{PROTOCOL_CHAT, "{" HI ",\"temperature\":true}", "temperature"},
@@ -113,6 +123,9 @@ static const struct refused refused[] = {
 	{PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"suffix\":\"b\"}", "suffix"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"logprobs\":21}", "logprobs"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"echo\":1}", "echo"},
+	{PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"cache_salt\":\"a\\u0000b\"}", "cache_salt"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\\u0000b\"}", "input"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}", "messages"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"max_tokens\":0}", "max_tokens"},
 	{PROTOCOL_RESPONSES, "{}", "input"},
 	{PROTOCOL_RESPONSES, "{\"input\":[]}", "input"},
@@ -328,6 +341,32 @@ static void test_request__a_users_text_cannot_forge_a_turn(void **state)
 	request_destroy(&r);
 }
 
+/* Load generators make prompts of random tokens, and a vocabulary of bytes has a token for U+0000. */
+static void test_request__a_null_character_belongs_to_a_prompt(void **state)
+{
+	static const char *const bodies[] = {
+		"{\"prompt\":\"a\\u0000b\"}", "{\"prompt\":[\"a\\u0000b\"]}", "{\"prompt\":\"a\\u0000b\",\"echo\":true}"};
+	struct request *r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		struct text bytes = {0};
+
+		r = serve_bed_good(&bed, PROTOCOL_COMPLETION, bodies[i]);
+		for (size_t k = 0; k < r->prompts[0].count; k++)
+			prompter_decode(bed.prompter, r->prompts[0].ids[k], true, &bytes);
+		assert_int_equal(bytes.size, 3);
+		assert_memory_equal(bytes.data, "a\0b", 3);
+		if (r->echo)
+			assert_int_equal(r->prompt_text[0].size, 3);
+		text_release(&bytes);
+		request_destroy(&r);
+	}
+	r = serve_bed_good(&bed, PROTOCOL_TOKENIZE, "{\"prompt\":\"a\\u0000b\"}");
+	assert_non_null(strstr(text_str(&r->reply), "\"count\":3"));
+	request_destroy(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_request__formats_and_tools_become_grammars),
 		cmocka_unit_test(test_request__the_other_apis_give_the_same_prompt),
 		cmocka_unit_test(test_request__a_users_text_cannot_forge_a_turn),
+		cmocka_unit_test(test_request__a_null_character_belongs_to_a_prompt),
 	};
 
 	return cmocka_run_group_tests(tests, open_bed, close_bed);

@@ -195,7 +195,7 @@ static void test_sample_host__busy_share_and_energy_through_a_wrap(void **state)
 {
 	struct fake_clock time = {0};
 	struct clock clock = {.now_ns = fake_now, .arg = &time};
-	struct batch_list *busy, *energy;
+	struct batch_list *busy, *energy, *dram;
 	const char *root = *state;
 	struct sample_host h;
 	struct batch b;
@@ -204,27 +204,42 @@ static void test_sample_host__busy_share_and_energy_through_a_wrap(void **state)
 	put(root, "sys/class/powercap/intel-rapl:0/name", "package-0\n");
 	put(root, "sys/class/powercap/intel-rapl:0/energy_uj", "900000\n");
 	put(root, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000\n");
+	put(root, "sys/class/powercap/intel-rapl:0:0/name", "core\n");
+	put(root, "sys/class/powercap/intel-rapl:0:0/energy_uj", "7\n");
+	put(root, "sys/class/powercap/intel-rapl:0:1/name", "dram\n");
+	put(root, "sys/class/powercap/intel-rapl:0:1/energy_uj", "100000\n");
+	put(root, "sys/class/powercap/intel-rapl:2:0/name", "dram\n");
+	put(root, "sys/class/powercap/intel-rapl:2:0/energy_uj", "200000\n");
 	put(root, "sys/class/powercap/intel-rapl:1/name", "psys\n");
 	put(root, "sys/class/powercap/intel-rapl:1/energy_uj", "5\n");
 	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
 	busy = &b.list[0][TELEMETRY_cpu_busy_share];
 	energy = &b.list[0][TELEMETRY_cpu_energy_j];
+	dram = &b.list[0][TELEMETRY_dram_energy_j];
 	sample_host_init(&h, root, 0, 0);
-	assert_int_equal(h.packages, 1);
+	assert_int_equal(h.packages.zones, 1);
+	assert_int_equal(h.dram.zones, 2);
 	sample_host_tick(&h, &b, &clock);
 	assert_int_equal(busy->count, 0);
 	assert_true(energy->count == 1 && energy->value[0] == 0);
 	put(root, "proc/stat", "cpu  130 0 110 840 10 5 5 0 9 0\n");
 	put(root, "sys/class/powercap/intel-rapl:0/energy_uj", "400000\n");
+	put(root, "sys/class/powercap/intel-rapl:0:1/energy_uj", "150000\n");
+	put(root, "sys/class/powercap/intel-rapl:2:0/energy_uj", "300000\n");
 	time.now_ns = 200000000;
 	sample_host_tick(&h, &b, &clock);
 	assert_int_equal(busy->count, 1);
 	assert_true(fabs(busy->value[0] - 0.5) < 1e-12); /* 50 of 100 */
 	assert_true(fabs(energy->value[1] - 0.5) < 1e-12);
+	assert_int_equal(dram->count, 2);
+	assert_true(fabs(dram->value[1] - 0.15) < 1e-12);
 	put(root, "proc/stat", "cpu  garbage\n");
+	put(root, "sys/class/powercap/intel-rapl:0:1/energy_uj",
+	    "10\n"); /* wrapped at a range that is not known */
 	time.now_ns = 400000000;
 	sample_host_tick(&h, &b, &clock);
 	assert_int_equal(busy->count, 1);
+	assert_true(energy->count == 3 && dram->count == 2);
 	sample_host_release(&h);
 	sample_host_init(&h, "/nowhere", 0, 0);
 	sample_host_tick(&h, &b, &clock);

@@ -460,6 +460,41 @@ static void test_template_jinja__errors_name_the_place(void **state)
 	close_bed(&b);
 }
 
+static void test_template_jinja__a_null_character_is_a_character(void **state)
+{
+	static const struct {
+		const char *jinja, *text;
+		size_t size;
+	} cases[] = {
+		{"[{{ messages[0].content }}]", "[a\0b]", 5},
+		{"{{ messages[0].content|trim|length }}{{ 'b' in messages[0].content }}", "3True", 5},
+		{"{{ messages[0].content.split('\\u0000')|join('-') }}", "a-b", 3},
+		{"{{ messages[0].content.replace('b', 'c') }}", "a\0c", 3},
+		{"{{ messages[0].content|tojson }}", "\"a\\u0000b\"", 10},
+	};
+	static const char *const contents[] = {"\"a\\u0000b\"", "[{\"type\":\"text\",\"text\":\"a\\u0000b\"}]"};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		struct template_text out = {0};
+		struct template_ask ask = {.now = NOW};
+		char json[256];
+		struct chat c;
+		struct bed b;
+
+		open_bed(&b, cases[i / 2].jinja);
+		snprintf(json, sizeof(json), "{\"messages\":[{\"role\":\"user\",\"content\":%s}]}", contents[i % 2]);
+		assert_int_equal(chat_read(&c, json_loads(json, JSON_ALLOW_NUL, NULL), &b.err), STATUS_OK);
+		if (template_render(b.template, &c, &ask, &out, &b.err))
+			fail_msg("%s: %s", cases[i / 2].jinja, b.err.text);
+		if (out.text.size != cases[i / 2].size || memcmp(out.text.data, cases[i / 2].text, out.text.size) != 0)
+			fail_msg("%s gives %zu bytes: %s", cases[i / 2].jinja, out.text.size, text_str(&out.text));
+		template_text_release(&out);
+		chat_release(&c);
+		close_bed(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -472,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_template_jinja__variables_of_a_request),
 		cmocka_unit_test(test_template_jinja__arguments_as_the_template_needs_them),
 		cmocka_unit_test(test_template_jinja__errors_name_the_place),
+		cmocka_unit_test(test_template_jinja__a_null_character_is_a_character),
 	};
 
 	setenv("TZ", "UTC", 1);

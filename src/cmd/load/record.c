@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The run directory of a load test: journal, telemetry, and the report at its end. */
+#include <limits.h>
 #include <unistd.h>
 #include "cmd/load/load.h"
-#include "cmd/load/files.h"
+#include "cmd/shared/checked_expectations.h"
+#include "cmd/shared/input_hashes.h"
 #include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
+#include "core/file/file.h"
 #include "load/measure/fields.h"
 #include "machine/machine.h"
 
@@ -37,7 +40,7 @@ static bool samples_here(const struct loading *l)
 	return l->o->sample && !l->o->node;
 }
 
-static enum status begin_job(struct loading *l, struct error *err)
+static enum status begin_job(struct loading *l, json_t *kept, struct error *err)
 {
 	const struct machine_scope scope = {
 		.up_to = samples_here(l) ? LAYER_NVML : LAYER_HOST, .out = l->dir, .stop = l->c->stop};
@@ -49,6 +52,8 @@ static enum status begin_job(struct loading *l, struct error *err)
 				      .key = key,
 				      .fields = fields,
 				      .field_count = sizeof(fields) / sizeof(fields[0]),
+				      .expectations = l->o->expectations,
+				      .kept = kept,
 				      .sample = samples_here(l),
 				      .real_names = l->o->real_names,
 				      .started_ns = process_started_ns(),
@@ -63,12 +68,36 @@ static enum status begin_job(struct loading *l, struct error *err)
 	return st;
 }
 
+/* Saves the given expectations with the run, so that they judge it from now on. */
+static enum status keep_expectations(const struct loading *l, const struct expectations *e, struct error *err)
+{
+	const struct text *set = expectations_text(e);
+	char path[PATH_MAX + 32];
+
+	if (!l->o->expectations)
+		return STATUS_OK;
+	snprintf(path, sizeof(path), "%s/" JUDGE_EXPECTATIONS_FILE, l->dir);
+	return file_write(path, text_str(set), set->size, err);
+}
+
 enum status load_record_begin(struct loading *l, struct error *err)
 {
-	enum status st = run_dirs_make(l->dir, l->o->out, "load", err);
+	struct expectations *e = NULL;
+	json_t *kept = NULL;
+	enum status st = checked_expectations_load(&e, l->o->expectations, err);
 
+	if (!st)
+		st = run_dirs_make(l->dir, l->o->out, "load", err);
+	if (!st)
+		st = keep_expectations(l, e, err);
+	if (!st)
+		st = input_hashes_read(&kept, l->dir, err);
 	l->began_ns = now_ns();
-	return st ? st : begin_job(l, err);
+	if (!st)
+		st = begin_job(l, kept, err);
+	json_decref(kept);
+	expectations_free(e);
+	return st;
 }
 
 static enum ending ending_of(const struct loading *l)
@@ -95,8 +124,6 @@ int load_record_end(struct loading *l, struct error *err)
 	st = judged_read(&judged, l->dir, NULL, &site, l->o->real_names, err);
 	if (!st)
 		st = report_write(l->dir, &judged.in, &note, err);
-	if (!st)
-		st = load_files_write(l->dir, l->end.values, err);
 	code = st ? judged_complain(l->c, err) : judged.judgements.exit_code;
 	if (!st && l->o->json)
 		show_json(l->end.values, JSON_INDENT(2));

@@ -76,6 +76,8 @@ enum status judged_read(struct judged *j, const char *dir, const char *expectati
 	if (!st)
 		st = node_machines(j, err);
 	if (!st)
+		st = prices_load(&j->prices, NULL, err);
+	if (!st)
 		st = judge_record(&j->judgements, &j->record, j->expectations, &stated, err);
 	j->in = (struct report_input){
 		.record = &j->record,
@@ -83,6 +85,7 @@ enum status judged_read(struct judged *j, const char *dir, const char *expectati
 		.nodes = (const struct machine *const *)j->nodes,
 		.judged = &j->judgements,
 		.expectations = j->expectations,
+		.prices = j->prices,
 		.real_names = real_names,
 	};
 	if (st)
@@ -99,6 +102,7 @@ void judged_release(struct judged *j)
 	machine_free(j->machine);
 	record_release(&j->record);
 	expectations_free(j->expectations);
+	prices_free(j->prices);
 	*j = (struct judged){0};
 }
 

@@ -3,10 +3,12 @@
 #ifndef CMD_SHARED_JUDGED_H
 #define CMD_SHARED_JUDGED_H
 #include "cmd/command.h"
+#include "price/prices.h"
 #include "report/report.h"
 
 struct judged {
 	struct expectations *expectations;
+	struct prices *prices; /* the built-in ones */
 	struct record record;
 	struct machine *machine;
 	struct machine *

@@ -51,6 +51,8 @@ struct subject {
 const json_t *context_facts(const struct record *r);
 /* True if the case is a training run. */
 bool subject_trains(const struct subject *s);
+/* True if the case is a load test. */
+bool subject_loads(const struct subject *s);
 /* Fills the subject in the context of the case's node. */
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c);
 /* Returns the first rule that suffices to judge this case; NULL: none. */

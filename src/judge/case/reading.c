@@ -156,7 +156,7 @@ static int applies(const struct subject *s, const struct rule *r)
 	bool has = own_number(s, r->field, &value);
 
 	if (r->op == RULE_ABSENT)
-		return !has && !text && s->c->reading;
+		return !has && !text && (s->c->reading || s->c->job);
 	if (r->than_text)
 		return text ? rule_compare_text(r, text) : -1;
 	if (!has && !(text && expect_parse(&value, text, "")))

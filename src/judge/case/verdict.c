@@ -475,6 +475,8 @@ void verdict_of(struct judgement *out, const struct subject *s)
 		changes_xids(out, s);
 	else if (s->c->reading)
 		verdict_reading(out, s);
+	else if (subject_loads(s))
+		verdict_load(out, s);
 	else if (s->c->job)
 		judge_job(out, s);
 	else

@@ -61,6 +61,11 @@ unsigned verdict_rules(struct judgement *out, const struct subject *s, unsigned 
  * device has a field that was not read. */
 bool verdict_decisive(struct judgement *out, const struct subject *s);
 void verdict_reading(struct judgement *out, const struct subject *s);
+/* Judges a load test. */
+void verdict_load(struct judgement *out, const struct subject *s);
+/* Whether a set of limits of a load test (a member of "slo") was met, by the interval of its share. */
+enum slo_state { SLO_MET, SLO_MISSED, SLO_UNDECIDED };
+enum slo_state slo_state_of(const json_t *set);
 /* Called last: names in the reason the values that were not finite numbers. They change no verdict. */
 void verdict_left_out(struct judgement *out, const struct subject *s);
 #endif

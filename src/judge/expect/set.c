@@ -196,13 +196,38 @@ static enum status load_file(struct expectations *e, struct text *all, const cha
 	return status;
 }
 
+/* A named set: the built-in set and one file of marks on top of it. */
+static const struct embedded *marks_find(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "marks/%.100s.yaml", name);
+	return embedded_find(path);
+}
+
+static enum status load_marks(struct expectations *e, struct text *all, const struct embedded *marks,
+			      struct error *err)
+{
+	char place[160];
+	enum status status = load_embedded(e, all, err);
+
+	snprintf(place, sizeof(place), "expectations/%.120s", marks->name);
+	if (status)
+		return status;
+	expect_saved_add(all, marks->name, marks->data, marks->size);
+	return expect_add(e, place, (const char *)marks->data, marks->size, err);
+}
+
 static enum status load_from(struct expectations *e, struct text *all, const char *from, struct error *err)
 {
+	const struct embedded *marks = from ? marks_find(from) : NULL;
 	struct stat info;
 	enum status status;
 
 	if (!from)
 		return load_embedded(e, all, err);
+	if (marks && stat(from, &info))
+		return load_marks(e, all, marks, err);
 	if (!stat(from, &info) && !S_ISDIR(info.st_mode))
 		return load_file(e, all, from, err);
 	status = load_folder(e, all, from, err);

@@ -28,13 +28,23 @@ struct load_answer_text {
 	struct text content; /* the answer's text; reasoning is not part of it */
 	struct text reasoning;
 	char finish[24]; /* finish_reason; "": none */
+	uint32_t calls; /* events with parts of a call, whose text is not kept: usage counts more than content
+			 */
 };
 
 /*
  * Fills first_token_ns, last_token_ns, chunks, gaps, usage, cached and flags of *r, and error if the body
- * says so: CUT, GARBAGE or SERVER. Times of r that are set already stay. A chunk's time is the stamp of the
- * bytes that completed its event. Hostile input is bounded by its size (fuzzed). NO_RESOURCE only. Owner of
- * *text: caller.
+ * says so: CUT, GARBAGE or SERVER. An error of r that is set already stays. A chunk's time is the
+ * stamp of the bytes that completed its event. last_token_ns is the later one of the last chunk and of the
+ * event with finish_reason, which has the time of an end token without text. A whole answer (no stream) has
+ * no chunks and no times of tokens.
+ *
+ * LOAD_FLAG_DUPLICATE accuses no correct server. Two equal events in a row may be two equal tokens. They
+ * count as a duplicate only if events are numbered (a line "id:"), or if the answer has more chunks than
+ * usage reports tokens and no parts of calls: a correct server sends at least one token in a chunk.
+ *
+ * Memory: one event at a time becomes a tree, at most 40 times as large as the event (fuzzed). NO_RESOURCE
+ * only. Owner of *text: caller.
  */
 enum status load_answer_read(const struct load_answer *a, struct load_record *r,
 			     struct load_answer_text *text, struct error *err);

@@ -10,12 +10,12 @@ static enum status find_words(struct load_content *c, struct error *err)
 	enum status st;
 
 	if (!c->tokenizer) {
-		words_common(&c->words);
+		load_words_common(&c->words);
 		return STATUS_OK;
 	}
 	st = tokenizer_worker_create(&worker, c->tokenizer, err);
 	if (!st)
-		st = words_find(&c->words, c->tokenizer, worker, err);
+		st = load_words_find(&c->words, c->tokenizer, worker, err);
 	tokenizer_worker_destroy(&worker);
 	return st;
 }
@@ -115,6 +115,11 @@ uint32_t load_content_template_tokens(const struct load_content *c)
 	return c->first_tokens;
 }
 
+uint32_t load_content_shared_tokens(const struct load_content *c)
+{
+	return c->shared_tokens;
+}
+
 enum status load_content_check(const struct load_content *c, struct load_plan *p, uint64_t *raised,
 			       struct error *err)
 {
@@ -159,6 +164,7 @@ void load_worker_destroy(struct load_worker **w)
 	if (*w) {
 		tokenizer_worker_destroy(&(*w)->tokens);
 		token_list_release(&(*w)->ids);
+		template_tokens_release(&(*w)->chat);
 		text_release(&(*w)->message);
 		free(*w);
 	}

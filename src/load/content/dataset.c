@@ -93,7 +93,7 @@ static bool has_answer(struct dataset_prompt *out, size_t i)
 	out->answer.size = 0;
 	text_add(&out->answer, m[1].content);
 	add_calls(&out->answer, &m[1]);
-	return out->answer.size > 0;
+	return out->answer.size > 0 || out->answer.failed;
 }
 
 /* The search for one prompt. */
@@ -103,7 +103,7 @@ struct search {
 	void *arg;
 };
 
-/* Looks for the prompt in the row that *out holds; *first is false after the row's first prompt. */
+/* Looks for the prompt in the row that *out holds. */
 static enum status find_in_row(struct search *s, struct dataset_prompt *out, bool *found, struct error *err)
 {
 	const char *system = NULL;
@@ -117,6 +117,8 @@ static enum status find_in_row(struct search *s, struct dataset_prompt *out, boo
 			system = m->content;
 		if (!has_answer(out, i))
 			continue;
+		if (out->answer.failed)
+			return error_set(err, STATUS_NO_RESOURCE, "an answer");
 		if (s->accept)
 			st = s->accept(s->arg, m->content, text_str(&out->answer), &accepted, err);
 		if (st || !accepted)
@@ -125,8 +127,7 @@ static enum status find_in_row(struct search *s, struct dataset_prompt *out, boo
 		if (*found) {
 			out->user = m->content;
 			out->system = system;
-			return out->answer.failed ? error_set(err, STATUS_NO_RESOURCE, "an answer")
-						  : STATUS_OK;
+			return STATUS_OK;
 		}
 	}
 	return st;

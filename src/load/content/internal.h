@@ -13,7 +13,7 @@ enum { BYTES_PER_TOKEN = 4 }; /* of English text; only without a tokenizer */
 struct load_content {
 	struct tokenizer *tokenizer; /* NULL: not known */
 	struct template *template;   /* NULL: completion, or not known */
-	struct words words;
+	struct load_words words;
 	struct dataset *dataset; /* NULL: synthetic text */
 	uint32_t dataset_tokens;
 	uint64_t key; /* of all texts, from the salt */
@@ -21,6 +21,7 @@ struct load_content {
 	/* Tokens that the template adds to a first message, and to a later one. additive: a first prompt has
 	 * the sum of this and its words, which was tried; others are counted one by one. */
 	uint32_t first_tokens, later_tokens;
+	uint32_t shared_tokens; /* with which every prompt begins */
 	bool additive;
 	json_t *kwargs;	   /* chat_template_kwargs; NULL: none */
 	const char *limit; /* member for the answer's length */
@@ -31,8 +32,9 @@ struct load_content {
 struct load_worker {
 	const struct load_content *c;
 	struct tokenizer_worker *tokens; /* NULL without a tokenizer */
-	struct token_list ids;
-	struct text message; /* of the request at work */
+	struct token_list ids;		 /* of the text that was counted last */
+	struct template_tokens chat;	 /* of the conversation that was counted last */
+	struct text message;		 /* of the request at work */
 };
 
 struct load_dialogue {

@@ -2,23 +2,26 @@
 /* The texts of messages: random words of exact length, and rows of a dataset. */
 #include "load/content/internal.h"
 
-enum { ROUNDS_MOST = 16 }; /* corrections of a length */
+/* Corrections of a length, and how many of them keep the text: with some texts no number of words is right.
+ */
+enum { ROUNDS_MOST = 32, ROUNDS_OF_TEXT = 4 };
+static const uint64_t next_text = 0x9e3779b97f4a7c15u;
 
-static struct words_place place_of(const struct load_worker *w, uint64_t id, enum words_use use)
+static struct load_words_place place_of(const struct load_worker *w, uint64_t id, enum load_words_use use)
 {
-	return (struct words_place){.key = w->c->key, .id = id, .use = use};
+	return (struct load_words_place){.key = w->c->key, .id = id, .use = use};
 }
 
 /* Adds words, after a blank if the message has words already. */
-static void add_words(struct load_worker *w, uint64_t id, enum words_use use, uint32_t count)
+static void add_words(struct load_worker *w, uint64_t id, enum load_words_use use, uint32_t count)
 {
-	const struct words_place place = place_of(w, id, use);
+	const struct load_words_place place = place_of(w, id, use);
 
-	words_add(&w->c->words, &w->message, &place, count, !w->message.size);
+	load_words_add(&w->c->words, &w->message, &place, count, !w->message.size);
 }
 
 /* Blocks of a trace, as far as `count` words reach; the rest is text of the request itself. */
-static void add_blocks(struct load_worker *w, const struct load_request *r, uint32_t count)
+static void add_blocks(struct load_worker *w, const struct load_request *r, uint64_t source, uint32_t count)
 {
 	for (uint32_t i = 0; i < r->block_count && count; i++) {
 		uint32_t part = count < LOAD_BLOCK_TOKENS ? count : LOAD_BLOCK_TOKENS;
@@ -27,16 +30,16 @@ static void add_blocks(struct load_worker *w, const struct load_request *r, uint
 		count -= part;
 	}
 	if (count)
-		add_words(w, r->source, WORDS_TEXT, count);
+		add_words(w, source, WORDS_TEXT, count);
 }
 
 /* The text of a message with this many words besides the shared prefix. */
-static void compose(struct load_worker *w, const struct load_request *r, uint32_t count)
+static void compose(struct load_worker *w, const struct load_request *r, uint64_t source, uint32_t count)
 {
 	w->message.size = 0;
 	if (r->prefix_tokens)
 		add_words(w, r->prefix, WORDS_PREFIX, r->prefix_tokens);
-	add_blocks(w, r, count);
+	add_blocks(w, r, source, count);
 }
 
 static enum status check_memory(const struct load_worker *w, struct error *err)
@@ -64,7 +67,7 @@ static enum status correct(struct load_worker *w, const struct load_request *r, 
 	enum status st = STATUS_OK;
 
 	for (int round = 0; !st && words > 0 && round < ROUNDS_MOST; round++) {
-		compose(w, r, (uint32_t)words);
+		compose(w, r, r->source + next_text * (uint64_t)(round / ROUNDS_OF_TEXT), (uint32_t)words);
 		st = check_memory(w, err);
 		if (!st)
 			st = count(w, arg, &tokens, err);
@@ -97,7 +100,7 @@ enum status message_first(struct load_worker *w, const struct load_request *r, s
 	if (!c->additive)
 		return correct(w, r, r->prompt_tokens - c->first_tokens, asked->prompt_tokens, count_first,
 			       NULL, err);
-	compose(w, r, r->prompt_tokens - c->first_tokens);
+	compose(w, r, r->source, r->prompt_tokens - c->first_tokens);
 	return check_memory(w, err);
 }
 
@@ -155,7 +158,7 @@ enum status message_later(struct load_worker *w, const struct load_request *r, s
 		return too_short(r, template, err);
 	if (w->tokens)
 		return correct(w, r, r->prompt_tokens - template, asked->prompt_tokens, count_later, &l, err);
-	compose(w, r, r->prompt_tokens);
+	compose(w, r, r->source, r->prompt_tokens);
 	return check_memory(w, err);
 }
 
@@ -179,7 +182,7 @@ static void add_row_text(struct load_worker *w, const struct load_request *r, ui
 	if (r->turn == 0 && r->prefix_tokens)
 		add_words(w, r->prefix, WORDS_PREFIX, r->prefix_tokens);
 	if (r->turn == 0 && w->c->salted)
-		add_words(w, index, WORDS_SALT, (uint32_t)words_for_salt(&w->c->words));
+		add_words(w, index, WORDS_SALT, (uint32_t)load_words_for_salt(&w->c->words));
 	text_add(&w->message, w->message.size ? "\n" : "");
 	text_add(&w->message, text);
 }

@@ -7,7 +7,7 @@ enum { FEW_WORDS = 64, LETTERS = 62, BUFFER = 4096, SALT_BITS = 64 };
 
 /* One search for words. */
 struct search {
-	struct words *w;
+	struct load_words *w;
 	struct tokenizer_worker *worker;
 	struct token_list ids;
 	struct error *err;
@@ -34,11 +34,11 @@ static bool is_candidate(const struct text *token)
 	return true;
 }
 
-static void keep(struct words *w, const char *bytes, size_t size)
+static void keep(struct load_words *w, const char *bytes, size_t size)
 {
-	struct word *word = &w->word[w->count++];
+	struct load_word *word = &w->word[w->count++];
 
-	*word = (struct word){.size = (uint8_t)size};
+	*word = (struct load_word){.size = (uint8_t)size};
 	memcpy(word->bytes, bytes, size);
 }
 
@@ -88,7 +88,7 @@ static enum status are_separate(struct search *s, char a, char b, bool *separate
 static enum status find_letters(struct search *s)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	struct words *w = s->w;
+	struct load_words *w = s->w;
 	enum status st = STATUS_OK;
 
 	w->count = 0;
@@ -105,7 +105,7 @@ static enum status find_letters(struct search *s)
 	return st;
 }
 
-static void round_count(struct words *w)
+static void round_count(struct load_words *w)
 {
 	for (w->bits = 0; (size_t)2 << w->bits <= w->count;)
 		w->bits++;
@@ -115,16 +115,16 @@ static void round_count(struct words *w)
 /* Counts the tokens of long texts, in which each word is expected many times. */
 static enum status prove(struct search *s)
 {
-	size_t words = s->w->count * 4, count;
+	size_t words = s->w->count * 4, count = 0;
 	struct text text = {0};
 	enum status st = STATUS_OK;
 
 	s->w->proven = true;
 	for (uint64_t id = 0; !st && id < 2; id++) {
-		const struct words_place place = {.id = id, .use = WORDS_PROOF};
+		const struct load_words_place place = {.id = id, .use = WORDS_PROOF};
 
 		text.size = 0;
-		words_add(s->w, &text, &place, words, true);
+		load_words_add(s->w, &text, &place, words, true);
 		st = text.failed ? error_set(s->err, STATUS_NO_RESOURCE, "a text of %zu words", words)
 				 : count_tokens(s, text.data, text.size, &count);
 		s->w->proven = s->w->proven && !st && count == words;
@@ -133,14 +133,14 @@ static enum status prove(struct search *s)
 	return st;
 }
 
-enum status words_find(struct words *w, const struct tokenizer *t, struct tokenizer_worker *worker,
-		       struct error *err)
+enum status load_words_find(struct load_words *w, const struct tokenizer *t, struct tokenizer_worker *worker,
+			    struct error *err)
 {
-	struct words *letters = calloc(1, sizeof(*letters));
+	struct load_words *letters = calloc(1, sizeof(*letters));
 	struct search s = {.w = w, .worker = worker, .err = err};
 	enum status st;
 
-	*w = (struct words){0};
+	*w = (struct load_words){0};
 	st = letters ? find_words(&s, t) : error_set(err, STATUS_NO_RESOURCE, "a list of words");
 	if (!st && w->count < FEW_WORDS) {
 		s.w = letters;
@@ -161,7 +161,7 @@ enum status words_find(struct words *w, const struct tokenizer *t, struct tokeni
 	return st;
 }
 
-void words_common(struct words *w)
+void load_words_common(struct load_words *w)
 {
 	static const char *const common[] = {
 		"the",	 "of",	 "and",	  "to",	   "in",   "that",  "it",   "was",   "for",  "on",
@@ -174,7 +174,7 @@ void words_common(struct words *w)
 	};
 	char bytes[WORD_BYTES];
 
-	*w = (struct words){.blanks = true};
+	*w = (struct load_words){.blanks = true};
 	for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++) {
 		snprintf(bytes, sizeof(bytes), " %s", common[i]);
 		keep(w, bytes, strlen(bytes));
@@ -183,7 +183,8 @@ void words_common(struct words *w)
 }
 
 /* Eight indices of at most 16 bits from one call of the generator. */
-static void draw_indices(const struct words *w, const struct words_place *p, size_t call, uint16_t out[8])
+static void draw_indices(const struct load_words *w, const struct load_words_place *p, size_t call,
+			 uint16_t out[8])
 {
 	const uint32_t counter[4] = {(uint32_t)call, (uint32_t)p->id, (uint32_t)(p->id >> 32), p->use};
 	const uint32_t key[2] = {(uint32_t)p->key, (uint32_t)(p->key >> 32)};
@@ -196,15 +197,15 @@ static void draw_indices(const struct words *w, const struct words_place *p, siz
 	}
 }
 
-void words_add(const struct words *w, struct text *out, const struct words_place *place, size_t count,
-	       bool begin)
+void load_words_add(const struct load_words *w, struct text *out, const struct load_words_place *place,
+		    size_t count, bool begin)
 {
 	size_t skip = begin && w->blanks ? 1 : 0, filled = 0;
 	char buffer[BUFFER + WORD_BYTES];
 	uint16_t index[8];
 
 	for (size_t i = 0; i < count; i++) {
-		const struct word *word;
+		const struct load_word *word;
 
 		if (i % 8 == 0)
 			draw_indices(w, place, i / 8, index);
@@ -218,7 +219,7 @@ void words_add(const struct words *w, struct text *out, const struct words_place
 	}
 }
 
-size_t words_for_salt(const struct words *w)
+size_t load_words_for_salt(const struct load_words *w)
 {
 	return (SALT_BITS + w->bits - 1) / w->bits;
 }

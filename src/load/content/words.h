@@ -10,13 +10,13 @@
 
 enum { WORDS_MOST = 4096, WORD_BYTES = 15 };
 
-struct word {
+struct load_word {
 	char bytes[WORD_BYTES]; /* with the blank before it, if words are separated */
 	uint8_t size;
 };
 
-struct words {
-	struct word word[WORDS_MOST];
+struct load_words {
+	struct load_word word[WORDS_MOST];
 	size_t count; /* a power of two from 2 on */
 	unsigned bits;
 	bool blanks; /* words are separated by blanks; otherwise they are single letters */
@@ -24,23 +24,23 @@ struct words {
 };
 
 /* Texts with different uses share no words. */
-enum words_use { WORDS_TEXT, WORDS_SALT, WORDS_PREFIX, WORDS_BLOCK, WORDS_PROOF };
+enum load_words_use { WORDS_TEXT, WORDS_SALT, WORDS_PREFIX, WORDS_BLOCK, WORDS_PROOF };
 
 /* Which text: the same place gives the same words. */
-struct words_place {
+struct load_words_place {
 	uint64_t key, id;
-	enum words_use use;
+	enum load_words_use use;
 };
 
 /* Finds the words of a tokenizer. UNSUPPORTED: it has none. */
-enum status words_find(struct words *w, const struct tokenizer *t, struct tokenizer_worker *worker,
-		       struct error *err);
+enum status load_words_find(struct load_words *w, const struct tokenizer *t, struct tokenizer_worker *worker,
+			    struct error *err);
 /* Common English words, for a model whose tokenizer is not known. */
-void words_common(struct words *w);
+void load_words_common(struct load_words *w);
 /* Appends the first `count` words of a place. `begin`: the first of them begins a text. Without blanks
  * between words nothing separates it from what is before. */
-void words_add(const struct words *w, struct text *out, const struct words_place *place, size_t count,
-	       bool begin);
+void load_words_add(const struct load_words *w, struct text *out, const struct load_words_place *place,
+		    size_t count, bool begin);
 /* The number of words that hold 64 random bits. */
-size_t words_for_salt(const struct words *w);
+size_t load_words_for_salt(const struct load_words *w);
 #endif

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/text/text.h"
 
+#define LOAD_REQUESTS_FILE "requests.jsonl"
 #define LOAD_NEVER UINT64_MAX
 #define LOAD_UNKNOWN (-1) /* of a count that the server did not report */
 
@@ -57,8 +58,8 @@ struct load_record {
 	uint64_t handed_ns;    /* handed to the HTTP library */
 	uint64_t connected_ns; /* the connection stood; of a reused one: handed_ns */
 	uint64_t sent_ns;      /* immediately before its first byte was written */
-	uint64_t first_byte_ns, first_token_ns, last_token_ns, end_ns;
-	uint32_t prompt_asked, output_asked; /* tokens */
+	uint64_t first_byte_ns, first_token_ns, last_token_ns, end_ns; /* tokens: of a stream */
+	uint32_t prompt_asked, output_asked;			       /* tokens */
 	int64_t prompt_usage, output_usage, cached,
 		output_counted; /* tokens; LOAD_UNKNOWN: absent. output_counted:
 				   the answer's text by our tokenizer */

@@ -42,9 +42,12 @@ struct load_measure_spec {
 };
 
 /*
- * All values and curves as one JSON object, whose members are the names of LOAD_FIELDS (measure/fields.h),
- * plus "errors": {word: count}, "untrusted": [reason..], "slo": [{..}..] and "curves": {..}. A percentile
- * without enough samples is absent. NULL: out of memory. Owner: caller, json_decref.
+ * All values and curves as one JSON object. Its numbers are the members of LOAD_FIELDS (measure/fields.h);
+ * one that is not known, and a percentile without enough samples, is absent. The others: "errors": {word:
+ * count} of the classes that occurred; "slo": [{name, ttft_s, tpot_s, e2e_s, goodput, share, share_low,
+ * share_high, met}..] in the order of spec->slo; "checks": [{name, value, limit, kept}..]; "untrusted":
+ * [reason..]; "notes": [text..]; "curves": measure/curves.h, and "cdf": {latency: [[seconds, share]..]}.
+ * NULL: out of memory. Owner: caller, json_decref.
  */
 json_t *load_summary(const struct load_records *all, const struct load_measure_spec *spec);
 #endif

@@ -242,7 +242,7 @@ static enum status take_trace(struct maker *m, struct trace *t)
 	m->p->skipped = t->skipped;
 	m->p->blocks = t->block;
 	t->block = NULL;
-	m->p->duration_s = m->spec->duration_s;
+	m->p->duration_s = m->spec->duration_s > 0 ? m->spec->duration_s : LOAD_DURATION_MOST_S;
 	return STATUS_OK;
 }
 
@@ -267,7 +267,7 @@ static enum status make_trace(struct maker *m)
 
 	if (!st)
 		st = take_trace(m, &t);
-	if (!st && (!(s->duration_s > 0) || trace_duration(m->p) < s->duration_s))
+	if (!st && !t.cut && (!(s->duration_s > 0) || trace_duration(m->p) < s->duration_s))
 		m->p->duration_s = trace_duration(m->p);
 	trace_release(&t);
 	return st;

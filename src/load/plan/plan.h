@@ -38,7 +38,7 @@ struct load_plan_spec {
 	const char *steps;	/* "10,20,40": rates of equal parts of the duration; each is Poisson */
 	const char *trace;	/* file */
 	double trace_speed;	/* 2: twice as fast as recorded */
-	double duration_s;	/* TRACE: 0 takes the whole file */
+	double duration_s;	/* at most a day; TRACE: 0 takes the whole file */
 	uint64_t requests_most; /* the plan ends there */
 	uint32_t users;		/* closed loop */
 	uint32_t turns;		/* of a conversation; 1: single requests */
@@ -52,7 +52,8 @@ struct load_plan_spec {
 
 struct load_plan {
 	/* Sessions are contiguous and ordered by the time of their first request. In a closed loop each user
-	 * is a session with more requests than a run can reach; `turns` of them make a conversation. */
+	 * is a session that has its part of requests_most, usually more than a run reaches; `turns` of them
+	 * make a conversation. */
 	struct load_request *request;
 	size_t count;
 	uint32_t sessions;

@@ -297,6 +297,7 @@ static enum status read_lines(struct reader *r, const char *text, size_t size)
 		}
 		st = read_row(r, &line, &ended);
 	}
+	r->t->cut = ended;
 	return st;
 }
 

@@ -27,6 +27,7 @@ struct trace {
 	size_t count, room;
 	uint32_t *block;
 	size_t block_count, block_room;
+	bool cut;	  /* rows beyond the limit of time are left */
 	uint64_t skipped; /* rows without a prompt or an answer: failed requests */
 };
 

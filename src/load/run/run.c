@@ -271,6 +271,8 @@ enum status load_run(const struct load_run_spec *spec, json_t **values, struct e
 		st = r.spec.sweep ? run_sweep(&r, values, err)
 				  : load_stage_run(&r.stages, &r.spec.plan, values, err);
 	end(&r);
+	if (*values) /* the origin of all times in the records and curves, on the clock of the telemetry */
+		json_object_set_new(*values, "epoch_ns", json_integer((json_int_t)r.stages.epoch_ns));
 	if (!st && r.stages.written) {
 		*err = r.stages.error;
 		st = r.stages.written;

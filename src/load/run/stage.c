@@ -14,6 +14,7 @@ struct running {
 	struct load_stages *s;
 	struct load_records all;
 	struct text line;
+	double flushed_s;
 	struct load_worker **workers; /* [threads + 1]; the last one counts the answers' tokens */
 	unsigned threads;
 	struct load_dialogue **dialogues; /* [sessions]; NULL: single requests */
@@ -36,6 +37,17 @@ static enum status make_body(void *arg, unsigned thread, const struct load_reque
 	return st;
 }
 
+/* Once a second, so that little is lost if this process dies. */
+static bool flush(struct running *run)
+{
+	const double now_s = clock_now_s();
+
+	if (now_s - run->flushed_s < 1)
+		return true;
+	run->flushed_s = now_s;
+	return !fflush(run->s->requests);
+}
+
 /* The run goes on without its file if the disk is full; the figures are made from memory. */
 static void write_record(struct running *run, const struct load_record *r)
 {
@@ -43,7 +55,9 @@ static void write_record(struct running *run, const struct load_record *r)
 
 	run->line.size = 0;
 	load_record_write(&run->line, r);
-	if (s->written || fwrite(text_str(&run->line), 1, run->line.size, s->requests) == run->line.size)
+	if (s->written)
+		return;
+	if (fwrite(text_str(&run->line), 1, run->line.size, s->requests) == run->line.size && flush(run))
 		return;
 	s->written = error_errno(&s->error, errno, "requests.jsonl");
 }

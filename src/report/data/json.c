@@ -48,6 +48,8 @@ static json_t *gpu_json(struct json_build *b, const struct gpu *g, unsigned inde
 		json_put_number(b, p, "high", price.high);
 		json_put_text(b, p, "source", price.source);
 		json_put_text(b, p, "date", price.date);
+		if (price.old)
+			json_put(b, p, "old", json_true());
 		json_put(b, object, "dollars_per_hour", p);
 	}
 	return object;

@@ -74,7 +74,9 @@ static void price_notes(struct text *out, const struct view *views, size_t count
 				continue;
 			text_addf(out, "- run %zu, ", i + 1);
 			markdown_text(out, gpu->name);
-			text_addf(out, ": %s%s%s\n", price.source, price.date[0] ? ", " : "", price.date);
+			text_addf(out, ": %s%s%s%s\n", price.source, price.date[0] ? ", " : "", price.date,
+				  price.old ? ": more than 90 days before the run, so look for a newer one"
+					    : "");
 		}
 }
 

@@ -9,10 +9,11 @@
 #include "report/plot/plot.h"
 #include "report/report.h"
 #include "report/plot/roofline.h"
+#include "report/load/load.h"
 #include "report/training/training.h"
 #include "report/serving/serving.h"
 
-enum { FILES_MAX = 24, CURVES_MAX = 12, PLOT_WIDTH = 960, PLOT_HEIGHT = 600 };
+enum { FILES_MAX = 32, CURVES_MAX = 12, PLOT_WIDTH = 960, PLOT_HEIGHT = 600 };
 static const char plot_title[] = "roofline: rate over arithmetic intensity";
 
 struct outputs {
@@ -104,6 +105,26 @@ static void draw_curves(struct outputs *o, const struct view *v)
 	}
 }
 
+/* The page, the figures and the charts of a load test. */
+static void add_load(struct outputs *o, const struct view *v)
+{
+	struct load_chart charts[LOAD_CHARTS];
+	const size_t count = load_charts(charts, v);
+
+	load_summary_page(output(o, "SUMMARY.md"), v);
+	load_export_json(output(o, "load.json"), v);
+	load_export_csv(output(o, "load.csv"), v);
+	for (size_t i = 0; i < count; i++) {
+		struct canvas c;
+
+		canvas_init(&c, LINES_WIDTH, LINES_HEIGHT);
+		lines_draw(&c, &charts[i].lines);
+		canvas_svg(output(o, charts[i].file), &c, charts[i].title, true);
+		canvas_release(&c);
+		load_chart_release(&charts[i]);
+	}
+}
+
 enum status report_write(const char *dir, const struct report_input *in, struct text *note, struct error *err)
 {
 	struct outputs o = {.dir = dir};
@@ -122,7 +143,10 @@ enum status report_write(const char *dir, const struct report_input *in, struct 
 		nodes_csv(output(&o, "nodes.csv"), &v);
 	report_markdown(output(&o, "REPORT.md"), in);
 	report_html(output(&o, "report.html"), in);
-	any = !training_case(&v) && !serving_case(&v) && draw(&plot, output(&o, "roofline.svg"), &v, 1);
+	if (load_case(&v))
+		add_load(&o, &v);
+	any = !training_case(&v) && !serving_case(&v) && !load_case(&v) &&
+	      draw(&plot, output(&o, "roofline.svg"), &v, 1);
 	draw_curves(&o, &v);
 	st = outputs_write(&o, &v, 1, err);
 	if (!st && any)

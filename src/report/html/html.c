@@ -10,6 +10,7 @@
 #include "report/view/gap.h"
 #include "report/report.h"
 #include "report/plot/roofline.h"
+#include "report/load/load.h"
 #include "report/training/training.h"
 #include "report/serving/serving.h"
 #include "report/view/guide_bands.h"
@@ -153,8 +154,10 @@ static void add_header(struct text *out, const struct view *v)
 	text_add(out, "</header>\n<nav aria-label=\"sections\"><a href=\"#todo\">What to do</a>"
 		      "<a href=\"#devices\">Devices</a>");
 	text_add(out, v->unjudged_count ? "<a href=\"#unjudged\">Not judged</a>" : "");
-	text_add(out, "<a href=\"#results\">Results</a><a href=\"#gaps\">Gap to the bound</a>");
-	if (!training_case(v) && !serving_case(v))
+	text_add(out, "<a href=\"#results\">Results</a>");
+	text_add(out, load_values(v) ? "<a href=\"#charts\">Charts</a>" : "");
+	text_add(out, load_case(v) ? "" : "<a href=\"#gaps\">Gap to the bound</a>");
+	if (!training_case(v) && !serving_case(v) && !load_case(v))
 		text_add(out, "<a href=\"#roofline\">Roofline</a>");
 	text_add(out, "<a href=\"#machine\">Machine</a><a href=\"#conditions\">Conditions</a></nav>\n");
 }
@@ -219,6 +222,8 @@ static void add_gaps(struct text *out, const struct view *v)
 {
 	bool any = false;
 
+	if (load_case(v))
+		return;
 	text_add(out, "<section id=\"gaps\"><h2>Gap to the bound</h2>\n");
 	for (size_t g = 0; g < v->group_count; g++) {
 		const struct view_group *group = &v->groups[g];
@@ -246,7 +251,7 @@ static void add_roofline(struct text *out, const struct view *v)
 	struct roofline r = {0};
 	struct canvas c;
 
-	if (training_case(v) || serving_case(v))
+	if (training_case(v) || serving_case(v) || load_case(v))
 		return;
 	roofline_add(&r, v);
 	text_add(out, "<section id=\"roofline\" class=\"roofline\"><h2>Roofline</h2>\n");
@@ -354,6 +359,7 @@ void report_html(struct text *out, const struct report_input *in)
 	html_unjudged(out, &v);
 	nodes_html(out, &v);
 	html_results(out, &v);
+	html_load(out, &v);
 	add_gaps(out, &v);
 	add_roofline(out, &v);
 	html_parts(out, &v);

@@ -42,6 +42,8 @@ void html_results(struct text *out, const struct view *v);
 void html_case(struct text *out, const struct view *v, const struct view_row *row, bool open);
 /* Appends a curve: its levels, its plot, and its points in a table that unfolds. */
 void html_curve(struct text *out, const struct curve *c);
+/* Appends the section with the charts of a load test; nothing if the run has none. */
+void html_load(struct text *out, const struct view *v);
 /* Appends a plot of clock, power and temperature during a case; nothing if none was recorded. */
 void html_telemetry(struct text *out, const struct view *v, const struct view_row *row);
 #endif

@@ -5,6 +5,7 @@
 #include "report/tables/nodes.h"
 #include "report/report.h"
 #include "report/view/guide_bands.h"
+#include "report/load/load.h"
 #include "report/training/training.h"
 #include "report/serving/serving.h"
 #include "report/text/width.h"
@@ -254,6 +255,21 @@ static void add_notes(struct text *out, const struct view *v)
 		"\nassay report DIR          # renders this report again from the run directory, on any machine\n```\n");
 }
 
+/* Names the files of a load test's charts. */
+static void add_charts(struct text *out, const struct view *v)
+{
+	struct load_chart charts[LOAD_CHARTS];
+	const size_t count = load_charts(charts, v);
+
+	text_add(out, count ? "\n## Charts\n" : "");
+	for (size_t i = 0; i < count; i++) {
+		text_addf(out, "\n![%s](%s)\n\n", charts[i].title, charts[i].file);
+		markdown_text(out, charts[i].caption);
+		text_add(out, "\n");
+		load_chart_release(&charts[i]);
+	}
+}
+
 void report_markdown(struct text *out, const struct report_input *in)
 {
 	struct view v;
@@ -268,8 +284,11 @@ void report_markdown(struct text *out, const struct report_input *in)
 	add_unjudged(out, &v);
 	nodes_markdown(out, &v);
 	markdown_results(out, &v);
-	markdown_gaps(out, &v);
-	if (!training_case(&v) && !serving_case(&v))
+	if (load_case(&v))
+		add_charts(out, &v);
+	else
+		markdown_gaps(out, &v);
+	if (!training_case(&v) && !serving_case(&v) && !load_case(&v))
 		text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");
 	markdown_sanity(out, &v);
 	add_parts(out, &v);

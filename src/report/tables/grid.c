@@ -7,6 +7,7 @@
 #include "report/tables/rank_spread.h"
 #include "report/tables/scaling.h"
 #include "report/tables/single_iterations.h"
+#include "report/load/load.h"
 #include "report/training/training.h"
 #include "report/serving/serving.h"
 #include "report/view/view.h"
@@ -145,4 +146,5 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 	show(&g, visit, arg);
 	(void)serving_engines_grid(&g, v);
 	show(&g, visit, arg);
+	load_grids(v, visit, arg);
 }

@@ -55,6 +55,21 @@ static void add_no_rate(struct grid *g, const struct record_phase *p)
 	grid_cell(g, "the run is too short: it has no step after start-up and tuning");
 }
 
+/* The mean power and the rate are both those of the steady steps. */
+static void add_energy_per_token(struct grid *g, const struct record_phase *p)
+{
+	double watts, rate, steady;
+	char text[48];
+
+	if (!record_number(p, "steady_steps", &steady) || !record_number(p, field_power_w.name, &watts) ||
+	    !record_number(p, "tokens_per_s", &rate) || !(rate > 0) || !(steady > 0))
+		return;
+	format_quantity(text, sizeof(text), watts / rate, 0, "J");
+	grid_cell(g, "energy_per_token");
+	grid_cell(g, text);
+	grid_cell(g, "mean power over tokens per second; assay cost prices it");
+}
+
 /* Adds a text that the job reported when it was ready, such as the device. A long text is cut at a space,
  * because a column is as wide as its longest cell. */
 static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
@@ -101,6 +116,7 @@ bool training_grid(struct grid *g, const struct view *v)
 	add_no_rate(g, p);
 	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
 		add_value(g, p, seen[i]->name, seen[i]->unit, seen[i]->help);
+	add_energy_per_token(g, p);
 	return true;
 }
 

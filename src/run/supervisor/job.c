@@ -58,12 +58,14 @@ static void write_open(struct job *j, const json_t *facts)
 	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:s, s:s, s:{s:b, s:b}}", "schema", JOURNAL_SCHEMA,
 			 "program", ASSAY_VERSION, "command", field_command(s->command), "build", build,
 			 "wall", wall, "node", field_string(node ? node : ""), "suite", s->name,
-			 "expectations", "builtin", "options", "sample", s->sample, "real_names",
-			 s->real_names);
+			 "expectations", s->expectations ? s->expectations : "builtin", "options", "sample",
+			 s->sample, "real_names", s->real_names);
 	if (body && s->resume)
 		json_object_set_new(json_object_get(body, "options"), "resume", json_true());
 	if (body && !s->resume && random_hex(salt, sizeof(salt)))
 		json_object_set_new(body, "salt", json_string(salt));
+	if (body && s->kept)
+		json_object_set(body, "kept", s->kept);
 	if (body && boot)
 		json_object_set(body, "boot", (json_t *)boot);
 	if (body && s->started_ns)

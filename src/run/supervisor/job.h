@@ -25,8 +25,10 @@ struct job_spec {
 	/* limit of its work, which selects the result that is its figure (journal/figure/figure.h); NULL:
 	 * none */
 	const char *limit;
-	const char *hash; /* hash of its settings; NULL: none. A resumed job must have the same */
-	bool resume;	  /* continues the journal as another attempt */
+	const char *hash;	  /* hash of its settings; NULL: none. A resumed job must have the same */
+	const char *expectations; /* as the user named them; NULL: the built-in set */
+	json_t *kept; /* checksums of the files in `dir` that judge the run, borrowed; NULL: none are saved */
+	bool resume;  /* continues the journal as another attempt */
 	bool sample, real_names;
 	uint64_t every_ns;   /* readings of a signal closer together are dropped; 0: all are kept */
 	uint64_t started_ns; /* start of the program; 0: unknown */

@@ -66,7 +66,9 @@ static void add_model(struct text *out, const struct front_end *fe, const char *
 {
 	text_add(out, "{\"id\":");
 	json_out_text(out, name);
-	text_add(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"assay\",\"parent\":");
+	text_add(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"assay\",\"root\":");
+	json_out_text(out, parent ? parent : name);
+	text_add(out, ",\"parent\":");
 	if (parent)
 		json_out_text(out, parent);
 	else

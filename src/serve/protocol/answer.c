@@ -197,6 +197,19 @@ void answer_add_usage(struct text *out, const struct answer_usage *u)
 		  (long long)u->cached, (long long)u->thought);
 }
 
+void answer_add_chunk_usage(struct text *out, const struct answer *a)
+{
+	struct answer_usage u;
+
+	if (a->request->usage_always) {
+		u = answer_usage(a);
+		text_add(out, ",");
+		answer_add_usage(out, &u);
+	} else if (a->request->include_usage) {
+		text_add(out, ",\"usage\":null");
+	}
+}
+
 void answer_call_id(char out[64], const struct choice *c, size_t call)
 {
 	const char *hex = c->answer->id + strlen(c->answer->form->id_prefix);

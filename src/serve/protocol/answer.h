@@ -104,6 +104,8 @@ extern const struct answer_form answer_form_chat, answer_form_completion, answer
 
 /* For the forms. Appends "\"usage\":{..}" of OpenAI's shape. */
 void answer_add_usage(struct text *out, const struct answer_usage *u);
+/* What a chunk of a stream says of it: the usage so far, null, or nothing. */
+void answer_add_chunk_usage(struct text *out, const struct answer *a);
 /* Notes a token's log probabilities in the form of its API. */
 void answer_note_chat_logprob(struct choice *c, const struct engine_event *e);
 void answer_note_completion_logprob(struct choice *c, const struct engine_event *e);

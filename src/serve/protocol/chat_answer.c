@@ -32,14 +32,7 @@ static void add_end(struct choice *c, const char *reason)
 		text_addf(out, ",\"finish_reason\":\"%s\"}]", reason);
 	else
 		text_add(out, ",\"finish_reason\":null}]");
-	if (c->answer->request->usage_always) {
-		struct answer_usage u = answer_usage(c->answer);
-
-		text_add(out, ",");
-		answer_add_usage(out, &u);
-	} else if (c->answer->request->include_usage) {
-		text_add(out, ",\"usage\":null");
-	}
+	answer_add_chunk_usage(out, c->answer);
 	text_add(out, "}\n\n");
 }
 

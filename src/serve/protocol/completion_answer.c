@@ -29,7 +29,8 @@ static void chunk(struct choice *c, const char *text, size_t size, const char *r
 		text_addf(out, ",\"finish_reason\":\"%s\"}]", reason);
 	else
 		text_add(out, ",\"finish_reason\":null}]");
-	text_add(out, c->answer->request->include_usage ? ",\"usage\":null}\n\n" : "}\n\n");
+	answer_add_chunk_usage(out, c->answer);
+	text_add(out, "}\n\n");
 }
 
 /* With echo, each choice's stream begins with its prompt. */

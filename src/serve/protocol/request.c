@@ -120,7 +120,7 @@ static bool read_body(struct request_reading *in, json_t **body, const char *tex
 {
 	json_error_t why;
 
-	*body = json_loadb(text, size, 0, &why);
+	*body = json_loadb(text, size, JSON_ALLOW_NUL, &why);
 	if (!*body)
 		return api_wrong(in->err, "", "the body is not JSON at line %d, column %d (%s)", why.line,
 				 why.column, why.text);
@@ -197,7 +197,8 @@ bool request_read(struct request **out, enum protocol protocol, const char *body
 	good = read_body(&in, &json, body, size);
 	if (good)
 		request_unknown(r, json);
-	good = good && read_protocol(&in, json) && (protocol > PROTOCOL_MESSAGES || check_lengths(&in));
+	good = good && request_null_characters(protocol, json, err) && read_protocol(&in, json) &&
+	       (protocol > PROTOCOL_MESSAGES || check_lengths(&in));
 	json_decref(json);
 	if (good)
 		*out = r;

@@ -26,6 +26,7 @@ static void write_tokens(struct request *r, const struct prompter *p, bool texts
 
 static bool read_text(struct request_reading *in, const json_t *body, bool special)
 {
+	const json_t *value = field_value(body, "prompt");
 	struct request *r = in->r;
 	const char *prompt = NULL;
 	struct error err = {0};
@@ -38,7 +39,7 @@ static bool read_text(struct request_reading *in, const json_t *body, bool speci
 	if (!r->prompts)
 		return request_out_of_memory(in->err);
 	r->prompt_count = 1;
-	return !prompter_text(in->worker, prompt, strlen(prompt), special, &r->prompts[0], &err) ||
+	return !prompter_text(in->worker, prompt, json_string_length(value), special, &r->prompts[0], &err) ||
 	       api_from(in->err, "prompt", &err);
 }
 

@@ -37,16 +37,17 @@ static enum status join_parts(json_t *message, const json_t *parts, size_t i, st
 
 	json_array_foreach(parts, k, part)
 	{
-		const char *text = json_string_value(json_object_get(part, "text"));
+		const json_t *text = json_object_get(part, "text");
 
-		if (!text) {
+		if (!json_is_string(text)) {
 			text_release(&all);
 			return error_set(err, STATUS_BAD_INPUT,
 					 "messages[%zu].content[%zu] is not a part of type text", i, k);
 		}
-		text_add(&all, text);
+		text_add_bytes(&all, json_string_value(text), json_string_length(text));
 	}
-	failed = all.failed || json_object_set_new(message, "content", json_string(text_str(&all)));
+	failed =
+		all.failed || json_object_set_new(message, "content", json_stringn(text_str(&all), all.size));
 	text_release(&all);
 	return failed ? error_set(err, STATUS_NO_RESOURCE, "a message's content") : STATUS_OK;
 }
@@ -63,6 +64,7 @@ static enum status read_content(struct chat_message *m, json_t *message, size_t 
 	if (!st && content && !json_is_null(content) && !json_is_string(content))
 		st = error_set(err, STATUS_BAD_INPUT, "messages[%zu].content is not a text", i);
 	m->content = json_is_string(content) ? json_string_value(content) : "";
+	m->content_size = json_string_length(content);
 	content = json_object_get(message, "reasoning_content");
 	m->has_reasoning = json_is_string(content);
 	m->reasoning = m->has_reasoning ? json_string_value(content) : "";

@@ -28,8 +28,9 @@ struct chat_call {
 struct chat_message {
 	enum chat_role role;
 	const char *content, *reasoning;
-	bool has_reasoning; /* the field is present, even if "" */
-	bool untrained;	    /* "weight": 0 */
+	size_t content_size; /* more than strlen(content) if U+0000 is in it */
+	bool has_reasoning;  /* the field is present, even if "" */
+	bool untrained;	     /* "weight": 0 */
 	struct chat_call *calls;
 	size_t call_count;
 };

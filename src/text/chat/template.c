@@ -219,6 +219,19 @@ static bool wants_tools(const struct chat *c)
 	return c->tools != NULL;
 }
 
+/* Only Jinja's texts have a size. */
+static enum status check_nulls(const struct template *t, const struct chat *c, struct error *err)
+{
+	for (size_t i = 0; i < c->count && !t->jinja; i++)
+		if (strlen(c->messages[i].content) != c->messages[i].content_size)
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"messages[%zu].content contains the character U+0000, which the chat "
+				"template %s does not support",
+				i, t->name);
+	return STATUS_OK;
+}
+
 enum status template_render(const struct template *t, const struct chat *c, const struct template_ask *ask,
 			    struct template_text *out, struct error *err)
 {
@@ -230,7 +243,9 @@ enum status template_render(const struct template *t, const struct chat *c, cons
 			err, STATUS_BAD_INPUT,
 			"the chat template %s does not support tools; set %s to one that does (qwen2.5)",
 			t->name, ask->setting ? ask->setting : "chat_template");
-	st = t->render(t, c, &w, err);
+	st = check_nulls(t, c, err);
+	if (!st)
+		st = t->render(t, c, &w, err);
 	if (!st && (out->failed || out->text.failed))
 		st = error_set(err, STATUS_NO_RESOURCE, "a conversation of %zu messages", c->count);
 	return st;

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The measured amounts of a run: tokens, seconds, joules. */
+#include <math.h>
+#include <string.h>
+#include "cmd/cost/cost.h"
+#include "core/text/json_member.h"
+#include "judge/judge.h"
+#include "machine/machine.h"
+
+#define WINDOW_DIFFERENCE 0.05 /* of the window's length and the duration that the run states */
+
+static const char *const kinds[] = {[COST_LOAD] = "load", [COST_SERVE] = "serve", [COST_TRAIN] = "train"};
+
+const char *cost_kind_name(enum cost_kind kind)
+{
+	return kinds[kind];
+}
+
+struct reader {
+	const struct record *r;
+	const struct record_case *c;
+	const struct cost_opts *o;
+	struct cost_subject *s;
+	const json_t *gpus; /* PCI addresses that the run used */
+};
+
+static double number(const struct record_phase *p, const char *name)
+{
+	double value;
+
+	return record_number(p, name, &value) ? value : (double)NAN;
+}
+
+static const struct record_case *job_of(const struct record *r, enum cost_kind *kind)
+{
+	for (size_t i = 0; i < r->case_count; i++)
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+			if (r->cases[i].job && !strcmp(r->cases[i].probe, kinds[k])) {
+				*kind = (enum cost_kind)k;
+				return &r->cases[i];
+			}
+	return NULL;
+}
+
+/* The device that the job reported when it was ready; NULL: none. */
+static const char *reported_device(const struct record_case *c)
+{
+	const struct record_phase *load = record_phase(c, "load");
+
+	return load ? record_text(load, "device") : NULL;
+}
+
+/* The address of the loaded server, from the command line; NULL: the run started a server of its own. */
+static const char *server_url(const struct reader *b)
+{
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach(json_object_get(b->r->open, "command"), i, word)
+	{
+		const char *text = json_string_value(word);
+
+		if (text && (!strncmp(text, "http://", 7) || !strncmp(text, "https://", 8)))
+			return text;
+	}
+	return NULL;
+}
+
+/* A load on a server of another machine says nothing about that machine's GPUs and energy. */
+static bool elsewhere(const struct reader *b)
+{
+	const char *url = b->s->kind == COST_LOAD ? server_url(b) : NULL, *host;
+	static const char *const here[] = {"127.", "localhost", "[::1]"};
+
+	if (b->o->sku)
+		return true;
+	host = url ? strstr(url, "://") : NULL;
+	if (!host)
+		return false;
+	for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
+		if (!strncmp(host + 3, here[i], strlen(here[i])))
+			return false;
+	return true;
+}
+
+static bool used(const struct reader *b, const char *pci)
+{
+	const char *device = reported_device(b->c);
+	const json_t *one;
+	size_t i;
+
+	if (device && strchr(device, '(') && !strstr(device, pci)) /* "NVIDIA H200 (0000:00:07.0)" */
+		return false;
+	json_array_foreach(b->gpus, i,
+			   one) if (json_is_string(one) && !strcmp(json_string_value(one), pci)) return true;
+	return false;
+}
+
+static void find_gpus(struct reader *b, const struct machine *m, const struct expectations *e)
+{
+	struct cost_subject *s = b->s;
+	const char *device = reported_device(b->c);
+
+	if (elsewhere(b)) {
+		s->gpus = b->o->gpus;
+		text_copy(s->sku, sizeof(s->sku), b->o->sku ? b->o->sku : "");
+		text_copy(s->device, sizeof(s->device), b->o->sku ? b->o->sku : "a server elsewhere");
+		text_copy(s->gpus_why, sizeof(s->gpus_why),
+			  b->o->sku ? "" : "the server's GPUs are not known: give --sku and --gpus");
+		return;
+	}
+	for (unsigned i = 0; m && i < machine_gpu_count(m) && (!device || strcmp(device, "cpu") != 0); i++) {
+		const struct gpu *g = machine_gpu(m, i);
+
+		if (!used(b, g->pci))
+			continue;
+		if (!s->gpus++) {
+			text_copy(s->device, sizeof(s->device), g->name);
+			text_copy(s->sku, sizeof(s->sku), expectations_sku(e, g));
+		}
+	}
+	if (s->gpus)
+		return;
+	text_copy(s->device, sizeof(s->device), "CPU");
+	text_copy(s->gpus_why, sizeof(s->gpus_why), "the run used no GPU: give --price-per-hour");
+}
+
+/* Adds the energy of all GPUs of the run. */
+static void gpu_energy(const struct reader *b, struct energy *sum, uint64_t t0_ns, uint64_t t1_ns)
+{
+	const json_t *one;
+	size_t i;
+
+	*sum = (struct energy){0};
+	if (!b->s->gpus || elsewhere(b))
+		return;
+	json_array_foreach(b->gpus, i, one)
+	{
+		char source[40];
+		struct energy e;
+
+		if (!used(b, json_string_value(one)))
+			continue;
+		snprintf(source, sizeof(source), "gpu:%s", json_string_value(one));
+		energy_of_window(&e, record_series(b->r, source, "energy_j"),
+				 record_series(b->r, source, "power_w"), t0_ns, t1_ns);
+		energy_add(sum, &e);
+	}
+}
+
+static void host_energy(const struct reader *b, struct energy *out, const char *signal, uint64_t t0_ns,
+			uint64_t t1_ns)
+{
+	const struct series *s = elsewhere(b) ? NULL : record_series(b->r, "host", signal);
+
+	*out = (struct energy){0};
+	if (s)
+		energy_of_window(out, s, NULL, t0_ns, t1_ns);
+}
+
+static void add_part(struct cost_energy *e, const struct energy *part, const char *name)
+{
+	size_t used_bytes = strlen(e->parts);
+
+	if (!part->devices)
+		return;
+	if (!part->known) {
+		e->known = false;
+		if (!e->why[0])
+			snprintf(e->why, sizeof(e->why), "%s: %s", name, part->why);
+		return;
+	}
+	e->joules += part->joules;
+	e->error_j += part->error_j;
+	snprintf(e->parts + used_bytes, sizeof(e->parts) - used_bytes, "%s%s", used_bytes ? ", " : "", name);
+}
+
+/* The energy of the window: of the whole node if its power is given; else GPUs (or, of a run on the CPU, the
+ * packages) and what of the host was counted. */
+static void all_energy(const struct reader *b, struct cost_energy *e, const struct energy *gpu,
+		       const struct energy *cpu, const struct energy *dram, double seconds)
+{
+	*e = (struct cost_energy){.known = true};
+	if (b->o->node_power > 0) {
+		e->joules = b->o->node_power * seconds;
+		snprintf(e->parts, sizeof(e->parts), "whole node, by --node-power");
+		return;
+	}
+	if (elsewhere(b)) {
+		snprintf(e->why, sizeof(e->why),
+			 "the server is another machine, whose energy was not recorded: give --node-power");
+	} else if (b->r->node_count > 1) {
+		snprintf(e->why, sizeof(e->why), "the run had several nodes: give --node-power");
+	} else if (!b->s->gpus && !cpu->devices) {
+		snprintf(e->why, sizeof(e->why),
+			 "the run used no GPU, and the energy of the CPU (RAPL) was not readable");
+	}
+	e->known = !e->why[0];
+	add_part(e, gpu, "GPUs");
+	/* On a run with GPUs the host's energy is an addition: without it the rest still counts. */
+	if (!b->s->gpus || cpu->known)
+		add_part(e, cpu, "CPU packages");
+	if (dram->known)
+		add_part(e, dram, "memory");
+	if (!e->known)
+		e->joules = e->error_j = NAN;
+}
+
+static void measure(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns)
+{
+	struct cost_subject *s = b->s;
+
+	gpu_energy(b, &s->gpu, t0_ns, t1_ns);
+	host_energy(b, &s->cpu, "cpu_energy_j", t0_ns, t1_ns);
+	host_energy(b, &s->dram, "dram_energy_j", t0_ns, t1_ns);
+	all_energy(b, &s->energy, &s->gpu, &s->cpu, &s->dram, s->seconds);
+	s->idle_w = NAN;
+	if (b->o->idle_power > 0)
+		s->idle_w = b->o->idle_power;
+	else if (b->o->node_power > 0)
+		snprintf(s->idle_why, sizeof(s->idle_why), "the idle power of the node: give --idle-power");
+	else if (s->gpu.idle_known)
+		s->idle_w = s->gpu.idle_w;
+	else
+		snprintf(s->idle_why, sizeof(s->idle_why),
+			 "no idle second was recorded before the load: give --idle-power");
+}
+
+static double length_s(const struct record_phase *p)
+{
+	return p && p->has_window ? (double)(p->t1_ns - p->t0_ns) * 1e-9 : (double)NAN;
+}
+
+static enum status no_tokens(const struct reader *b, struct error *err)
+{
+	return error_set(err, STATUS_UNAVAILABLE, "%s: the run counted no tokens, so they have no price",
+			 b->s->run);
+}
+
+/* A stage of a load: its tokens and energy, for the split. */
+static void add_stage(const struct reader *b, const struct record_phase *p)
+{
+	double input = number(p, "prompt_tokens"), output = number(p, "output_tokens");
+	double cached = number(p, "cached_tokens");
+	struct cost_subject *s = b->s;
+	struct cost_energy e;
+	struct energy gpu, cpu, dram;
+
+	if (s->stages == COST_STAGES || !p->has_window || isnan(input) || isnan(output))
+		return;
+	gpu_energy(b, &gpu, p->t0_ns, p->t1_ns);
+	host_energy(b, &cpu, "cpu_energy_j", p->t0_ns, p->t1_ns);
+	host_energy(b, &dram, "dram_energy_j", p->t0_ns, p->t1_ns);
+	all_energy(b, &e, &gpu, &cpu, &dram, length_s(p));
+	if (e.known && b->o->node_power <= 0)
+		s->stage[s->stages++] =
+			(struct split_stage){input - (isnan(cached) ? 0 : cached), output, e.joules};
+}
+
+static enum status read_load(struct reader *b, struct error *err)
+{
+	const struct record_phase *once = record_phase(b->c, "once"), *window = record_phase(b->c, "window");
+	struct cost_subject *s = b->s;
+	double stated = number(once, "duration_s");
+
+	if (!window || !window->has_window)
+		window = once;
+	s->input = number(once, "prompt_tokens");
+	s->output = number(once, "output_tokens");
+	s->cached = number(once, "cached_tokens");
+	if (!once || !(s->input > 0 || s->output > 0))
+		return no_tokens(b, err);
+	s->seconds = isnan(stated) ? length_s(window) : stated;
+	if (window->has_window)
+		measure(b, window->t0_ns, window->t1_ns);
+	if (!window->has_window || fabs(length_s(window) - s->seconds) > WINDOW_DIFFERENCE * s->seconds) {
+		s->energy = (struct cost_energy){.joules = NAN, .error_j = NAN};
+		snprintf(s->energy.why, sizeof(s->energy.why),
+			 "the tokens were counted over %.1f s, and the journal's window has %.1f s",
+			 s->seconds, length_s(window));
+	}
+	for (size_t i = 0; i < b->c->phase_count; i++)
+		if (!strncmp(b->c->phase[i].name, "stage", 5))
+			add_stage(b, &b->c->phase[i]);
+	return STATUS_OK;
+}
+
+static enum status read_serve(struct reader *b, struct error *err)
+{
+	const struct record_phase *once = record_phase(b->c, "once"), *serve = record_phase(b->c, "serve");
+	struct cost_subject *s = b->s;
+	double starts = number(once, "engine_starts");
+
+	if (!serve || !serve->has_window || starts > 1)
+		serve = once;
+	s->input = number(once, "prompt_tokens");
+	s->output = number(once, "tokens");
+	s->cached = number(once, "cache_hit_share") * s->input;
+	if (!once || !once->has_window || !(s->input > 0 || s->output > 0))
+		return no_tokens(b, err);
+	s->seconds = length_s(serve);
+	measure(b, serve->t0_ns, serve->t1_ns);
+	return STATUS_OK;
+}
+
+/* The time from the line of step 2, because the first two steps tune, to that of the last one, and the number
+ * of steps between. A resumed run counts from its last start. */
+static bool steady_steps(const struct record *r, uint64_t *t0_ns, uint64_t *t1_ns, double *count)
+{
+	const struct series *steps = record_series(r, "train", "step");
+	size_t first = 0, last = steps && steps->count ? steps->count - 1 : 0;
+
+	for (size_t i = 1; i <= last; i++)
+		if (steps->value[i] < steps->value[i - 1])
+			first = i;
+	while (first < last && steps->value[first] < 2)
+		first++;
+	if (first >= last)
+		return false;
+	*t0_ns = steps->t_ns[first];
+	*t1_ns = steps->t_ns[last];
+	*count = steps->value[last] - steps->value[first];
+	return *t1_ns > *t0_ns && *count > 0;
+}
+
+static enum status read_train(struct reader *b, struct error *err)
+{
+	const struct record_phase *once = record_phase(b->c, "once");
+	struct cost_subject *s = b->s;
+	double steps = number(once, "steps"), steady;
+	struct energy cpu, dram, gpu;
+	uint64_t t0_ns, t1_ns;
+
+	s->input = s->cached = NAN;
+	s->run_tokens = number(once, "tokens");
+	if (!once || !once->has_window || !(s->run_tokens > 0))
+		return no_tokens(b, err);
+	s->run_seconds = length_s(once);
+	gpu_energy(b, &gpu, once->t0_ns, once->t1_ns);
+	host_energy(b, &cpu, "cpu_energy_j", once->t0_ns, once->t1_ns);
+	host_energy(b, &dram, "dram_energy_j", once->t0_ns, once->t1_ns);
+	all_energy(b, &s->run_energy, &gpu, &cpu, &dram, s->run_seconds);
+	if (steps > 0 && steady_steps(b->r, &t0_ns, &t1_ns, &steady)) {
+		s->seconds = (double)(t1_ns - t0_ns) * 1e-9;
+		s->output = s->run_tokens / steps * steady;
+	} else { /* too short for a steady rate: the whole run counts */
+		t0_ns = once->t0_ns;
+		t1_ns = once->t1_ns;
+		s->seconds = s->run_seconds;
+		s->output = s->run_tokens;
+	}
+	measure(b, t0_ns, t1_ns);
+	return STATUS_OK;
+}
+
+static enum status read_amounts(struct reader *b, const struct expectations *e, struct error *err)
+{
+	static enum status (*const read[])(struct reader *, struct error *) = {
+		[COST_LOAD] = read_load, [COST_SERVE] = read_serve, [COST_TRAIN] = read_train};
+	struct cost_subject *s = b->s;
+	struct machine *m = NULL;
+	const json_t *price = json_object_get(b->r->open, "price_per_hour");
+	enum status st = STATUS_OK;
+
+	b->c = job_of(b->r, &s->kind);
+	if (!b->c)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: a run of %s; cost reads runs of load, serve and train", s->run,
+				 json_member_text(b->r->open, "suite"));
+	b->gpus = json_object_get(b->c->plan, "gpus");
+	if (b->r->machine)
+		st = machine_from_json(&m, b->r->machine, err);
+	if (st)
+		return st;
+	s->price_per_hour = json_is_number(price) ? json_number_value(price) : 0;
+	if (b->o->price_per_hour > 0)
+		s->price_per_hour = b->o->price_per_hour;
+	find_gpus(b, m, e);
+	machine_free(m);
+	return read[s->kind](b, err);
+}
+
+enum status cost_subject_read(struct cost_subject *out, const char *dir, const struct cost_opts *o,
+			      const struct expectations *e, struct error *err)
+{
+	struct record record;
+	struct reader b = {.r = &record, .o = o, .s = out};
+	enum status st = record_read_run(&record, dir, err);
+
+	*out = (struct cost_subject){.run = dir};
+	if (st == STATUS_UNAVAILABLE) /* a folder that the command names does not exist or cannot be read */
+		st = STATUS_BAD_INPUT;
+	if (st)
+		return err->status = st;
+	st = read_amounts(&b, e, err);
+	if (!st)
+		split_fit(&out->split, out->stage, out->stages);
+	record_release(&record);
+	return st;
+}
+
+double cost_tokens(const struct cost_subject *s)
+{
+	return (isnan(s->input) ? 0 : s->input) + (isnan(s->output) ? 0 : s->output);
+}
+
+double cost_watts(const struct cost_subject *s, double idle_share)
+{
+	double watts = s->energy.known ? s->energy.joules / s->seconds : (double)NAN;
+
+	return idle_share > 0 ? watts + s->idle_w * idle_share / (1 - idle_share) : watts;
+}

@@ -1,0 +1,154 @@
+#!/bin/sh
+# `assay load` against the stub server: schedules, figures beside the stub's own truth, every fault, bad input, and stops.
+# usage: load.sh BUILD ROOT
+set -u
+build=$(realpath "$1") root=$(realpath "$2")
+assay=$build/src/assay
+. "$root/tests/end2end/tap.sh"
+ASSAY_MODULE_DIR=$build/src/load
+export ASSAY_MODULE_DIR
+scratch
+stub=
+trap 'down; rm -rf "$tmp"' EXIT
+runs=0
+
+# up OPTION..: a stub server; $url
+up() {
+	down
+	rm -f port
+	"$build/tests/load/stub_server" --truth truth "$@" > port 2> stub.err &
+	stub=$!
+	for _ in $(seq 200); do grep -q '^port' port && break; sleep 0.05; done
+	url=http://127.0.0.1:$(sed -n 's/^port //p' port)
+}
+down() {
+	[ -z "$stub" ] || { kill "$stub" 2> /dev/null; wait "$stub" 2> /dev/null; }
+	stub=
+}
+# load CODE OPTION..: a short run; its results are in out, its directory is $dir
+load() {
+	want=$1
+	shift
+	runs=$((runs + 1)) dir=run$runs
+	expect "$want" load "$url" --out "$dir" --no-telemetry --idle 0 --json --input 20 --output 8 "$@"
+}
+# value NAME: a figure of the last run
+value() { sed -n 's/^ *"'"$1"'": \([^,]*\),*$/\1/p' out | head -n 1; }
+# holds EXPRESSION: with figures as words
+holds() { awk "BEGIN { exit !($1) }"; }
+is_near() { holds "$1 > 0 && ($1 / $2 - 1) ^ 2 < $3 ^ 2"; } # VALUE EXPECTED SHARE
+refuses() { # CODE WORDS OPTION..
+	want=$1 words=$2
+	shift 2
+	expect "$want" load "$@" && says "$words" err
+}
+
+# 1. Words that are wrong anywhere
+ok "no server" refuses 64 'no server given' --rate 1
+ok "an address without a scheme" refuses 64 'must begin with http' 127.0.0.1:1 --rate 1
+ok "an address and a model" refuses 64 'not both' http://h --model m
+ok "a rate of zero" refuses 64 'rate is 0' http://h --rate 0
+ok "an unknown set of limits" refuses 64 'chatt' http://h --slo chatt
+ok "a sweep without limits" refuses 64 'needs --slo' http://h --sweep
+ok "a ramp without its end" refuses 64 'rate-end' http://h --arrival ramp
+ok "a wrong length" refuses 64 'normal' http://h --input normal:1
+ok "a body that is no object" refuses 64 'body' http://127.0.0.1:1 --body '[1]' --out never
+printf '{"timestamp": 5, "input_length": 9, "output_length": 2}\n{"timestamp": 4, "input_length": 9, "output_length": 2}\n' > back.jsonl
+ok "a trace whose time goes back" refuses 64 'back.jsonl:2' http://127.0.0.1:1 --trace back.jsonl --plan
+ok "a plan sends nothing" expect 0 load http://127.0.0.1:1 --rate 10 --duration 60 --plan
+ok "and says how many requests" says 'requests in 60 s' out
+
+# 2. Servers that cannot be met
+ok "nobody listens" refuses 2 'http://127.0.0.1:1/v1/models' http://127.0.0.1:1 --out r-connect --no-telemetry
+ok "a name that does not exist" refuses 2 'nowhere.invalid' http://nowhere.invalid:80 --out r-dns --no-telemetry
+ok "few descriptors are said before the run" sh -c "ulimit -n 80; '$assay' load http://127.0.0.1:1 --users 500 --out r-fd --no-telemetry 2> err; [ \$? = 2 ] && grep -q 'ulimit -n' err"
+
+# 3. A good server: figures beside the truth
+up --ttft-ms 30 --itl-ms 5
+ok "a run" load 0 --rate 40 --duration 5 --arrival constant --slo ttft=2s,tpot=1s
+ok "has the requests of its window" holds "$(value requests) == 160"
+ok "all answered" holds "$(value answered) == 160 && $(value failed) == 0"
+ok "its time to first token is not less than the stub's" holds "$(value ttft_p50_s) >= 0.030"
+ok "nor its time per token" holds "$(value tpot_p50_s) >= 0.0049"
+ok "it meets wide limits" holds "$(value slo_share) == 1"
+ok "it writes each request" [ "$(grep -c '"scheduled' "$dir/requests.jsonl")" = "$(wc -l < "$dir/requests.jsonl")" ]
+ok "a summary" [ -s "$dir/SUMMARY.md" ]
+ok "and a page" [ -s "$dir/report.html" ]
+ok "JSON" [ -s "$dir/load.json" ]
+ok "and CSV" [ -s "$dir/load.csv" ]
+ok "limits that nothing can meet fail" load 1 --rate 20 --duration 3 --slo ttft=1ms
+ok "a report is made again" expect 1 report "$dir"
+ok "users in a closed loop" load 0 --users 5 --duration 3
+ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
+ok "conversations" load 0 --rate 4 --duration 4 --turns 3 --warmup 0
+ok "have their later turns" says '"turn":2' "$dir/requests.jsonl"
+ok "steps" load 0 --arrival steps --steps 5,20 --duration 4
+ok "a ramp" load 0 --arrival ramp --rate 1 --rate-end 30 --duration 3
+ok "bursts" load 0 --arrival gamma --burstiness 0.3 --rate 20 --duration 3
+printf '{"timestamp": 0, "input_length": 30, "output_length": 3, "hash_ids": [1]}\n{"timestamp": 900, "input_length": 40, "output_length": 4, "hash_ids": [1]}\n' > t.jsonl
+ok "a trace" load 0 --trace t.jsonl --warmup 0
+ok "with its lengths" says '"output_asked":4' "$dir/requests.jsonl"
+ok "answers at once, not streamed" load 0 --rate 20 --duration 3 --no-stream
+ok "completions" load 0 --rate 20 --duration 3 --endpoint completions
+ok "the same seed gives the same schedule" sh -c "'$assay' load $url --rate 9 --duration 9 --seed 4 --plan > one; '$assay' load $url --rate 9 --duration 9 --seed 4 --plan > two; cmp one two"
+ok "a sweep" load 0 --sweep --slo ttft=5s --duration 1 --users 20 --warmup 0
+
+# 4. Every fault of a server, and its name
+fault() { # NAME OPTION.. : the errors are counted under NAME
+	name=$1
+	shift
+	load 1 --rate 40 --duration 2 --warmup 0 --timeout 1 "$@"
+	holds "$(value "errors_$name") + 0 > 0"
+}
+up --fault 429:0.3
+ok "status 429" fault limited
+up --fault 503:0.3
+ok "status 503" fault unavailable
+up --fault redirect:0.3
+ok "a redirect is not followed" fault redirect
+up --fault reset:0.3
+ok "a lost connection" fault reset
+up --fault early_close:0.3
+ok "an answer that ends early" fault cut
+up --fault garbage:0.3
+ok "garbage" fault garbage
+up --fault stall:0.3:5
+ok "an answer that stalls" fault timeout
+up --fault hang:0.3
+ok "a server that never answers" fault timeout
+up --fault error_event:0.3
+ok "an error within a stream" fault server
+
+# 5. Faults of answers that are otherwise complete: the figures are not to be trusted
+suspect() { load 2 --rate 40 --duration 2 --warmup 0 "$@" && says untrusted out; }
+up --fault wrong_usage:1:3
+ok "usage that is too high" suspect
+up --fault duplicate:1
+ok "events that come twice" suspect
+up --fault no_done:1
+ok "streams without an end mark" suspect
+up --fault cached:1:18
+ok "a prefix cache that should be cold" suspect
+ok "is expected if the user says so" load 0 --rate 40 --duration 2 --warmup 0 --warm-cache
+
+# 6. A stop: what was measured is reported
+up --ttft-ms 20 --itl-ms 5
+"$assay" load "$url" --out stopped --no-telemetry --idle 0 --rate 30 --duration 600 --warmup 0 --input 20 --output 8 > out 2> err &
+run=$!
+for _ in $(seq 400); do [ "$(wc -l < stopped/requests.jsonl 2> /dev/null || echo 0)" -gt 20 ] && break; sleep 0.05; done
+kill -INT $run
+wait $run
+code=$?
+ok "Ctrl-C ends it" [ "$code" = 2 ]
+ok "what was measured is reported" [ -s stopped/SUMMARY.md ]
+ok "with the requests" [ "$(wc -l < stopped/requests.jsonl)" -gt 20 ]
+"$assay" load "$url" --out killed --no-telemetry --idle 0 --rate 30 --duration 600 --warmup 0 --input 20 --output 8 > out 2> err &
+run=$!
+for _ in $(seq 400); do [ "$(wc -l < killed/requests.jsonl 2> /dev/null || echo 0)" -gt 20 ] && break; sleep 0.05; done
+kill -KILL "$(pgrep -P $run -f __load_client)"
+wait $run
+code=$?
+ok "a client process that dies is told" [ "$code" = 2 ]
+ok "by its signal" says 'signal 9' err
+down
+finish
