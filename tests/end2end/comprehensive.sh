@@ -42,8 +42,10 @@ devices) results 'pass: all well' gemm cpu FLOP/s 2e11 ;;
 links) results 'pass: all well' p2p gpu0\>gpu1 B/s 3.5e11 ;;
 stress) results 'pass: all well' stress cpu FLOP/s 1e11 ;;
 load) # the server is a real one
-	echo '{"requests": 9, "answered": 9, "ttft_p50_s": 0.05, "completed_rate": 0.25, "output_tokens_per_s": 4.5}' > "$dir/load.json"
-	results 'pass: limits met' load cpu s 0.05
+	echo '<!doctype html><title>report</title>' > "$dir/report.html"
+	values='{"requests": 9, "answered": 9, "ttft_p50_s": 0.05, "completed_rate": 0.25, "output_tokens_per_s": 4.5}'
+	printf '{"headline": "measured: 9 of 9 requests answered", "cases": [{"probe": "load", "phases": [{"phase": "idle", "values": {}}, {"phase": "once", "values": %s}]}]}\n' \
+		"$values" > "$dir/results.json"
 	"$ASSAY" serve "$3" --port 0 --device cpu --out "$dir/serve" --no-telemetry > "$HERE/serve.out" 2> "$HERE/serve.err" &
 	until grep -q 'run directory' "$HERE/serve.out" || ! kill -0 $! 2> /dev/null; do sleep 0.05; done
 	kill -TERM $!
@@ -101,7 +103,7 @@ else
 fi
 
 # -- what goes wrong in the middle --
-echo "results() { :; }; mkdir -p \$dir; echo '{\"headline\": \"fail: 2 of 3 limits missed\"}' > \$dir/results.json; echo '{}' > \$dir/load.json; exit 1" > how.load
+echo "results() { :; }; mkdir -p \$dir; echo '{\"headline\": \"fail: 2 of 3 limits missed\"}' > \$dir/results.json; exit 1" > how.load
 ok "a failed stage fails the run" run 1 failed --model tiny --no-archive
 ok "with the command's own words" is failed 2 failed "^2 of 3 limits missed"
 ok "later stages run all the same" is failed 8 passed

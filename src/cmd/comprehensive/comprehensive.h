@@ -137,9 +137,6 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 void judge_accuracy(const struct comprehensive *s, struct stage_result *r, int code);
 void judge_power(const struct comprehensive *s, struct stage_result *r, int code);
 void judge_nvlink(const struct comprehensive *s, struct stage_result *r, int code);
-/* D2's marks for the figures of a load test (load.json). Returns how many are missed or could not be measured
- * (*unknown), and adds one figure each. */
-unsigned judge_marks(struct stage_result *r, const json_t *load, unsigned gpus, unsigned *unknown);
 
 /* The built-in text of stage accuracy. */
 extern const char comprehensive_text[];

@@ -109,8 +109,9 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 	}
 	memory_figures(r, plan, &used);
 	if (!known)
-		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
-			  "the server of stage 2 left no record of its memory, so the memory in use is not known");
+		stage_say(
+			r, VERDICT_STAGE_INCONCLUSIVE,
+			"the server of stage 2 left no record of its memory, so the memory in use is not known");
 	else if (exceeds(used.weights, number(kinds, "weights")) ||
 		 exceeds(used.cache, number(kinds, "cache")))
 		stage_say(r, VERDICT_STAGE_FAILED, "the engine used more memory than it planned");

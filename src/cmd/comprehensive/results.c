@@ -7,7 +7,7 @@
 #include "core/file/file.h"
 #include "report/text/format.h"
 
-enum { JSON_MOST = 256 << 20, FIGURES_MOST = 200, MARK_GPUS = 8 };
+enum { JSON_MOST = 256 << 20, FIGURES_MOST = 200 };
 
 void stage_figure(struct stage_result *r, const char *name, double value, const char *unit, const char *note)
 {
@@ -175,16 +175,22 @@ static void add_ranges(struct stage_result *r, const json_t *cases, enum stage_i
 			add_range(r, cases, rows[i].probe, rows[i].target, rows[i].what);
 }
 
-void judge_check(const struct comprehensive *s, struct stage_result *r, enum stage_id id, int code)
+/* The verdict of a command that leaves a run directory. */
+static void judge_run(struct stage_result *r, const json_t *results, int code)
 {
-	json_t *results = stage_read_json(s, id, "results.json");
-	const json_t *cases = json_object_get(results, "cases");
-
 	if (!results && code <= EXIT_INCONCLUSIVE)
 		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
 			  "it left no results.json; messages.txt in its folder says why");
 	else
 		judge_code(r, code, string_of(results, "headline"));
+}
+
+void judge_check(const struct comprehensive *s, struct stage_result *r, enum stage_id id, int code)
+{
+	json_t *results = stage_read_json(s, id, "results.json");
+	const json_t *cases = json_object_get(results, "cases");
+
+	judge_run(r, results, code);
 	add_figures(r, cases);
 	add_ranges(r, cases, id);
 	json_decref(results);
@@ -195,41 +201,6 @@ static double number(const json_t *object, const char *name)
 	const json_t *value = json_object_get(object, name);
 
 	return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-unsigned judge_marks(struct stage_result *r, const json_t *load, unsigned gpus, unsigned *unknown)
-{
-	static const struct {
-		const char *field, *name, *unit;
-		double mark;
-		bool most;
-	} marks[] = {
-		{"ttft_p95_s", "mark: P95 of TTFT < 100 ms", "s", 0.1, true},
-		{"ttft_p99_s", "mark: P99 of TTFT < 200 ms", "s", 0.2, true},
-		{"output_tokens_per_s", "mark: 10000 output tokens/s", "1/s", 10000, false},
-	};
-	unsigned missed = 0;
-
-	*unknown = 0;
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-		const double value = number(load, marks[i].field);
-		const bool known = isfinite(value);
-		const bool met = known && (marks[i].most ? value < marks[i].mark : value >= marks[i].mark);
-		char note[80];
-
-		snprintf(note, sizeof(note), "%s%s",
-			 !known ? "not measured"
-			 : met	? "met"
-				: "missed",
-			 gpus < MARK_GPUS ? "; decides nothing, because it is set for 8 GPUs" : "");
-		if (known)
-			stage_figure(r, marks[i].name, value, marks[i].unit, note);
-		else
-			stage_figure_text(r, marks[i].name, "-", note);
-		*unknown += gpus >= MARK_GPUS && !known;
-		missed += gpus >= MARK_GPUS && known && !met;
-	}
-	return missed;
 }
 
 static void add_load_figures(struct stage_result *r, const json_t *load)
@@ -281,25 +252,27 @@ static void load_headline(struct stage_result *r, const json_t *load)
 			 used ? ", " : "", tokens);
 }
 
+/* The values of the whole run; NULL: it has none. */
+static const json_t *load_values(const json_t *results)
+{
+	const json_t *one = json_array_get(json_object_get(results, "cases"), 0), *phase;
+	size_t i;
+
+	json_array_foreach(json_object_get(one, "phases"), i, phase)
+	{
+		if (!strcmp(string_of(phase, "phase"), "once"))
+			return json_object_get(phase, "values");
+	}
+	return NULL;
+}
+
 void judge_load(const struct comprehensive *s, struct stage_result *r, int code)
 {
-	json_t *load = stage_read_json(s, STAGE_LOAD, "load.json");
 	json_t *results = stage_read_json(s, STAGE_LOAD, "results.json");
-	unsigned unknown = 0, missed = 0;
+	const json_t *values = load_values(results);
 
-	if (!load && code <= EXIT_INCONCLUSIVE)
-		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
-			  "it left no load.json; messages.txt in its folder says why");
-	else
-		judge_code(r, code, string_of(results, "headline"));
-	if (load && s->size.marked)
-		missed = judge_marks(r, load, s->size.gpus, &unknown);
-	add_load_figures(r, load);
-	load_headline(r, load);
-	if (missed && r->verdict != VERDICT_STAGE_INCONCLUSIVE)
-		stage_say(r, VERDICT_STAGE_FAILED, "%u of 3 marks missed", missed);
-	else if (unknown && r->verdict == VERDICT_STAGE_PASSED)
-		stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "%u of 3 marks could not be measured", unknown);
-	json_decref(load);
+	judge_run(r, results, code);
+	add_load_figures(r, values);
+	load_headline(r, values);
 	json_decref(results);
 }
