@@ -106,7 +106,7 @@ static void set_plan(struct load_plan_spec *p, const struct load_opts *o)
 		.turns = (uint32_t)o->turns,
 		.think_s = o->think,
 		.prefix_tokens = (uint32_t)o->prefix,
-		.prefix_groups = (uint32_t)o->groups,
+		.prefix_groups = o->prefix ? (uint32_t)o->groups : 0,
 		.seed = o->seed,
 	};
 }
@@ -137,6 +137,7 @@ enum status load_opts_spec(struct load_run_spec *spec, const struct load_opts *o
 		.dataset = o->dataset,
 		.extra = o->body,
 		.completion = o->endpoint == LOAD_ENDPOINT_COMPLETIONS,
+		.uncounted = !o->recount,
 		.stream = o->stream,
 		.usage = o->stream,
 		.ignore_eos = o->ignore_eos,
