@@ -180,8 +180,10 @@ static void tokens_per_joule_come_from_the_table_of_energy(void **state)
 	end(&s);
 	begin(&s, *state);
 	put(&s, STAGE_POWER, "output.txt", "no JSON");
-	judge_power(&s, r, EXIT_USAGE);
+	put(&s, STAGE_POWER, "messages.txt", "assay: one\nassay: error: the run counted no tokens\n");
+	judge_power(&s, r, EXIT_INCONCLUSIVE);
 	assert_int_equal(r->verdict, VERDICT_STAGE_INCONCLUSIVE);
+	assert_string_equal(r->reason, "it printed no JSON; exit code 2: the run counted no tokens");
 	end(&s);
 }
 

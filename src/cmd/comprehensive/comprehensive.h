@@ -127,6 +127,9 @@ void stage_figure(struct stage_result *r, const char *name, double value, const 
 void stage_figure_text(struct stage_result *r, const char *name, const char *value, const char *note);
 void stage_say(struct stage_result *r, enum stage_verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* INCONCLUSIVE: the command did not leave what it should. `what` says so; the last of its messages is added.
+ */
+void stage_say_lost(const struct comprehensive *s, struct stage_result *r, const char *what, int code);
 /* Reads a JSON file of a stage's folder; NULL: it does not exist or is no JSON. Owner: caller. */
 json_t *stage_read_json(const struct comprehensive *s, enum stage_id id, const char *name);
 

@@ -22,14 +22,6 @@ static const char *string_of(const json_t *object, const char *name)
 	return s ? s : "";
 }
 
-static void no_output(struct stage_result *r, int code)
-{
-	stage_say(
-		r, VERDICT_STAGE_INCONCLUSIVE,
-		"the command ended with exit code %d and printed no JSON; messages.txt in its folder says why",
-		code);
-}
-
 /* -- memory -- */
 
 struct memory_used {
@@ -103,7 +95,7 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 	const bool known = read_used(&used, s);
 
 	if (!plan || code) {
-		no_output(r, code);
+		stage_say_lost(s, r, "it printed no JSON", code);
 		json_decref(plan);
 		return;
 	}
@@ -160,7 +152,7 @@ void judge_accuracy(const struct comprehensive *s, struct stage_result *r, int c
 	size_t i;
 
 	if (!eval || code > EXIT_INCONCLUSIVE || code < 0) {
-		no_output(r, code);
+		stage_say_lost(s, r, "it printed no JSON", code);
 		json_decref(eval);
 		return;
 	}
@@ -187,11 +179,11 @@ void judge_power(const struct comprehensive *s, struct stage_result *r, int code
 	json_t *all = stage_read_json(s, STAGE_POWER, "output.txt");
 	const json_t *tables = json_object_get(json_array_get(all, 0), "tables"), *row;
 	const json_t *rows = json_object_get(json_object_get(tables, "energy_per_token"), "rows");
-	const char *why = "the run of stage 2 has no energy";
+	const char *why = string_of(json_array_get(rows, 0), "why"); /* that of all tokens */
 	size_t i;
 
 	if (!all) {
-		no_output(r, code);
+		stage_say_lost(s, r, "it printed no JSON", code);
 		return;
 	}
 	json_array_foreach(rows, i, row)
@@ -204,14 +196,12 @@ void judge_power(const struct comprehensive *s, struct stage_result *r, int code
 		if (isfinite(rate) && !*r->headline)
 			snprintf(r->headline, sizeof(r->headline), "%.4g tokens/J (%.120s)", rate,
 				 string_of(row, "row"));
-		if (*string_of(row, "why"))
-			why = string_of(row, "why");
 	}
 	/* A machine without an energy counter cannot pass or fail. */
 	if (*r->headline)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, VERDICT_STAGE_SKIPPED, "%s", why);
+		stage_say(r, VERDICT_STAGE_SKIPPED, "%s", *why ? why : "the load test has no energy");
 	json_decref(all);
 }
 

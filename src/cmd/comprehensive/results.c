@@ -7,7 +7,7 @@
 #include "core/file/file.h"
 #include "report/text/format.h"
 
-enum { JSON_MOST = 256 << 20, FIGURES_MOST = 200 };
+enum { MESSAGES_MOST = 16 << 20, JSON_MOST = 256 << 20, FIGURES_MOST = 200 };
 
 void stage_figure(struct stage_result *r, const char *name, double value, const char *unit, const char *note)
 {
@@ -60,6 +60,40 @@ json_t *stage_read_json(const struct comprehensive *s, enum stage_id id, const c
 	return out;
 }
 
+/* The last line of a command's messages, without its prefix; "": there is none. */
+static void last_message(const struct comprehensive *s, enum stage_id id, char *out, size_t size)
+{
+	static const char prefix[] = "assay: error: ";
+	char dir[PATH_MAX + 32], path[PATH_MAX + 64];
+	struct error err = {0};
+	char *text = NULL, *line, *slash;
+	size_t length = 0;
+
+	*out = '\0';
+	stage_dir(s, id, dir);
+	snprintf(path, sizeof(path), "%s/messages.txt", dir);
+	if (file_read(&text, &length, path, MESSAGES_MOST, &err))
+		return;
+	while (length && text[length - 1] == '\n')
+		text[--length] = '\0';
+	slash = strrchr(text, '\n');
+	line = slash ? slash + 1 : text;
+	if (!strncmp(line, prefix, strlen(prefix)))
+		line += strlen(prefix);
+	text_copy(out, size, line);
+	free(text);
+}
+
+void stage_say_lost(const struct comprehensive *s, struct stage_result *r, const char *what, int code)
+{
+	const enum stage_id id = (enum stage_id)(r - s->result);
+	char message[240];
+
+	last_message(s, id, message, sizeof(message));
+	stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "%s; exit code %d%s%s", what, code, *message ? ": " : "",
+		  message);
+}
+
 static const char *string_of(const json_t *object, const char *name)
 {
 	const char *s = json_string_value(json_object_get(object, name));
@@ -73,21 +107,6 @@ static const char *without_verdict(const char *headline)
 	const char *colon = strstr(headline, ": ");
 
 	return colon && !memchr(headline, ' ', (size_t)(colon - headline)) ? colon + 2 : headline;
-}
-
-/* The verdict by the exit code of assay check and assay load. `why`: what the command says itself. */
-static void judge_code(struct stage_result *r, int code, const char *why)
-{
-	why = without_verdict(why);
-	if (code == EXIT_PASS)
-		r->verdict = VERDICT_STAGE_PASSED;
-	else if (code == EXIT_FAILED)
-		stage_say(r, VERDICT_STAGE_FAILED, "%s", why);
-	else if (code == EXIT_INCONCLUSIVE)
-		stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "%s", why);
-	else
-		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
-			  "the command ended with exit code %d; messages.txt in its folder says why", code);
 }
 
 static bool figure_of(const json_t *one, double *value, const char **unit)
@@ -175,14 +194,19 @@ static void add_ranges(struct stage_result *r, const json_t *cases, enum stage_i
 			add_range(r, cases, rows[i].probe, rows[i].target, rows[i].what);
 }
 
-/* The verdict of a command that leaves a run directory. */
-static void judge_run(struct stage_result *r, const json_t *results, int code)
+/* The verdict of a command that leaves a run directory: its exit code, with its own words. */
+static void judge_run(const struct comprehensive *s, struct stage_result *r, const json_t *results, int code)
 {
-	if (!results && code <= EXIT_INCONCLUSIVE)
-		stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
-			  "it left no results.json; messages.txt in its folder says why");
+	const char *why = without_verdict(string_of(results, "headline"));
+
+	if (!results || code > EXIT_INCONCLUSIVE)
+		stage_say_lost(s, r, results ? "the command did not end well" : "it left no results.json",
+			       code);
+	else if (code == EXIT_PASS)
+		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		judge_code(r, code, string_of(results, "headline"));
+		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE, "%s",
+			  why);
 }
 
 void judge_check(const struct comprehensive *s, struct stage_result *r, enum stage_id id, int code)
@@ -190,7 +214,7 @@ void judge_check(const struct comprehensive *s, struct stage_result *r, enum sta
 	json_t *results = stage_read_json(s, id, "results.json");
 	const json_t *cases = json_object_get(results, "cases");
 
-	judge_run(r, results, code);
+	judge_run(s, r, results, code);
 	add_figures(r, cases);
 	add_ranges(r, cases, id);
 	json_decref(results);
@@ -271,7 +295,7 @@ void judge_load(const struct comprehensive *s, struct stage_result *r, int code)
 	json_t *results = stage_read_json(s, STAGE_LOAD, "results.json");
 	const json_t *values = load_values(results);
 
-	judge_run(r, results, code);
+	judge_run(s, r, results, code);
 	add_load_figures(r, values);
 	load_headline(r, values);
 	json_decref(results);

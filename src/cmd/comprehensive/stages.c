@@ -103,6 +103,8 @@ static void load_command(const struct comprehensive *s, struct stage_command *k)
 	stage_command_add(k, "%s", z->output);
 	stage_command_add(k, "--grace");
 	stage_command_add(k, "%gs", z->grace_s);
+	if (s->own_model)
+		stage_command_add(k, "--no-recount");
 	if (z->marked) {
 		stage_command_add(k, "--expectations");
 		stage_command_add(k, "d2");
