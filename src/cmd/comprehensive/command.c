@@ -210,9 +210,9 @@ const struct command command_comprehensive = {
 	.name = "comprehensive",
 	.summary = "ten stages in one run: devices, load, links, memory, accuracy, stress, power",
 	.example = "assay comprehensive --quick   # one page: assay-runs/DATE-comprehensive/SUMMARY.md",
-	.help = "Runs ten stages one after the other: 1 validation of all GPUs, 2 a load test of two minutes at 100 requests/s, "
-		"3 link bandwidth, 4 memory profile, 5 accuracy, 6 mixture of experts, 7 a 40B shape, 8 stress, 9 power "
-		"efficiency, 10 NVLink during the stress. Each stage is another assay command with a run directory and a page of its "
+	.help = "Runs ten stages one after the other. 1 to 4: validation of all GPUs, a load test of two minutes at 100 requests/s, link "
+		"bandwidth, memory profile. 5 to 7: accuracy, mixture of experts, a 40B shape. 8 to 10: stress, power efficiency, NVLink "
+		"during the stress. Each stage is another assay command with a run directory and a page of its "
 		"own. --plan prints these commands.\n\n"
 		"The core stages 1, 2, 4 and 8 always run. An optional stage that cannot run here is skipped with its reason. A "
 		"failed stage does not stop the next one. Without a GPU, the engine runs on the CPUs with a small model and a small "
