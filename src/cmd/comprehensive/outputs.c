@@ -82,7 +82,7 @@ static void memory_figures(struct stage_result *r, const json_t *plan, const str
 	stage_figure(r, "used, cache", u->cache, "B", "allocated");
 	stage_figure(r, "planned, pages of the KV cache", pages, "", NULL);
 	stage_figure(r, "used, pages of the KV cache", u->pages_most, "",
-		     "most at one time in the load test");
+		     "largest of the readings, one every 10 s");
 	if (isfinite(u->pages_most) && pages > 0)
 		stage_figure(r, "used share of the pages", 100 * u->pages_most / pages, "%", NULL);
 }
@@ -114,7 +114,8 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 		 number(kinds, "cache") * 1e-9);
 	if (isfinite(used.pages_most))
 		snprintf(r->headline + strlen(r->headline), sizeof(r->headline) - strlen(r->headline),
-			 "; at most %.0f of %.0f pages in use", used.pages_most, number(plan, "pages"));
+			 "; largest reading: %.0f of %.0f pages in use", used.pages_most,
+			 number(plan, "pages"));
 	json_decref(plan);
 }
 
