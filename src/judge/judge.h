@@ -194,8 +194,8 @@ struct judgements {
 
 /* Loads an expectation set. `from` is a folder, which is also checked against itself and physics, or a file
  * as saved in a run directory, or the name of marks ("d2": the embedded set and
- * marks/d2.yaml; a path of this name comes first); NULL: the embedded set. At most 16 MiB and 1024 files. BAD_INPUT with file,
- * line and the broken rule. The caller frees it with expectations_free. */
+ * marks/d2.yaml; a path of this name comes first); NULL: the embedded set. At most 16 MiB and 1024 files.
+ * BAD_INPUT with file, line and the broken rule. The caller frees it with expectations_free. */
 enum status expectations_load(struct expectations **e, const char *from, struct error *err);
 /* Returns whether a case can have the value `text` for `word`, which is an option, "probe" or "engine". If
  * not, *nearest is the most similar known value, or NULL. */

@@ -57,6 +57,8 @@ static json_t *row_json(const struct compare_row *r)
 			      "verdict_before", verdict_name(r->verdict_before), "verdict_after",
 			      verdict_name(r->verdict_after));
 
+	if (r->field)
+		json_object_set_new(o, "field", json_string(r->field));
 	json_object_set_new(o, "judged", json_boolean(r->judged));
 	if (r->change != COMPARE_NOT_COMPARABLE) {
 		json_object_set_new(o, "before", json_real(r->before));
@@ -230,6 +232,9 @@ const struct command command_compare = {
 		"On a CPU without a stable clock, for example in a virtual machine, the rounds of both sides show how "
 		"far the clock drifts. If each side has one round, only a change of more than 40 % counts; a smaller "
 		"one is reported as not supported by the noise.\n\n"
+		"A load test has a row for each figure: medians, P99 of the time to first token, rates, and the share that met "
+		"the limits. A change counts if the 95 % intervals of both sides do not overlap and it exceeds the noise "
+		"between runs. Such a row decides the exit code like a judged case.\n\n"
 		"Several machines: compares each value with the median of the others. An outlier differs by more than "
 		"2 % and by more than three times their spread. Two machines are compared as ratios, without a "
 		"verdict. Differences in the inventory are listed.\n\n"

@@ -32,11 +32,14 @@ static void cell(struct text *out, unsigned columns, enum width_align align, con
 	text_add(out, "  ");
 }
 
-static void case_cells(const struct showing *s, const struct record_case *c)
+/* `shown`: the figure of a case that has several; NULL: the case has one. */
+static void case_cells(const struct showing *s, const struct record_case *c, const char *shown)
 {
 	char title[128];
 
 	format_title(title, sizeof(title), c);
+	if (shown)
+		snprintf(title + strlen(title), sizeof(title) - strlen(title), ": %s", shown);
 	cell(s->out, CASE_COLUMNS, WIDTH_LEFT, title);
 	cell(s->out, s->target, WIDTH_LEFT, c->where);
 }
@@ -86,7 +89,10 @@ static void value_cell(struct text *out, double value, const char *unit)
 {
 	char shown[32];
 
-	format_quantity(shown, sizeof(shown), value, 0, unit);
+	if (!strcmp(unit, "share"))
+		format_share(shown, sizeof(shown), value);
+	else
+		format_quantity(shown, sizeof(shown), value, 0, unit);
 	cell(out, VALUE_COLUMNS, WIDTH_RIGHT, shown);
 }
 
@@ -117,7 +123,7 @@ static void row_show(const struct showing *s, const struct compare_row *r)
 	snprintf(noise, sizeof(noise), "%.1f %%", 100 * (r->has_normalised ? r->noise : r->noise_raw));
 	if (r->has_normalised)
 		percent(at_clock, sizeof(at_clock), r->normalised);
-	case_cells(s, r->c);
+	case_cells(s, r->c, r->shown);
 	value_cell(out, r->before, r->unit);
 	value_cell(out, r->after, r->unit);
 	cell(out, 8, WIDTH_RIGHT, raw);
@@ -146,7 +152,7 @@ static void not_comparable_show(const struct showing *s, bool all)
 		if (r->change != COMPARE_NOT_COMPARABLE)
 			continue;
 		if (all || r->verdict_after == VERDICT_FAIL) {
-			case_cells(s, r->c);
+			case_cells(s, r->c, r->shown);
 			text_addf(out, "%s: was %s, is %s; %s\n", compare_change_text(r->change),
 				  verdict_name(r->verdict_before), verdict_name(r->verdict_after), r->why);
 			continue;
@@ -212,7 +218,7 @@ static void outliers_show(const struct showing *s)
 
 		percent(off, sizeof(off), o->deviation);
 		run_cell(s, o->run);
-		case_cells(s, o->c);
+		case_cells(s, o->c, NULL);
 		value_cell(out, o->value, o->unit);
 		value_cell(out, o->median, o->unit);
 		cell(out, 8, WIDTH_RIGHT, off);
@@ -243,7 +249,7 @@ static void pairs_show(const struct showing *s)
 			cell(out, VALUE_COLUMNS, WIDTH_RIGHT, "B");
 			text_add(out, "  B / A\n");
 		}
-		case_cells(s, p->c);
+		case_cells(s, p->c, NULL);
 		value_cell(out, p->first, p->unit);
 		value_cell(out, p->other, p->unit);
 		text_addf(out, "%7.3f\n", p->ratio);

@@ -86,6 +86,8 @@ enum status load_record_begin(struct loading *l, struct error *err)
 	json_t *kept = NULL;
 	enum status st = checked_expectations_load(&e, l->o->expectations, err);
 
+	if (st == STATUS_UNAVAILABLE) /* a folder that the command names cannot be read */
+		st = err->status = STATUS_BAD_INPUT;
 	if (!st)
 		st = run_dirs_make(l->dir, l->o->out, "load", err);
 	if (!st)

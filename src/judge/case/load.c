@@ -209,7 +209,7 @@ void verdict_load(struct judgement *out, const struct subject *s)
 	judge_failures(out, values);
 	judge_trust(out, values);
 	/* A late client may be the reason of a missed limit, and a failure must be certain. */
-	if (out->verdict != VERDICT_UNTRUSTED && !json_array_size(json_object_get(values, "untrusted"))) {
+	if (out->verdict != VERDICT_UNTRUSTED) {
 		asked = judge_sets(out, values);
 		verdict_rules(out, s, &judging);
 	}

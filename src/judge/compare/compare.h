@@ -35,6 +35,8 @@ const char *compare_change_text(enum compare_change change);
 struct compare_row {
 	const struct record_case *c; /* case of the last run; the run owns it, and key and target */
 	const char *key, *target;
+	const char *field, *shown; /* static; a load test has a row for each of its figures. NULL: the case
+				      has one figure */
 	char unit[16], phase[16];
 	double before, after; /* before: median of the earlier runs */
 	double raw;	      /* after / before - 1 */
@@ -126,6 +128,11 @@ enum status compare_fleet(struct comparison *out, const struct compare_run *runs
 			  struct error *err);
 enum status compare_side(struct comparison *out, const struct compare_run *runs, size_t count,
 			 struct error *err);
+/* Adds the rows of a load test. */
+enum status compare_load(struct comparison *out, const struct compare_run *runs, size_t count,
+			 const struct record_case *c, struct error *err);
+/* True if the run belongs to the later side: a marked run, or the last one if none is marked. */
+bool compare_is_after(const struct compare_run *runs, size_t count, size_t i);
 enum status compare_history(struct comparison *out, const struct compare_run *runs, size_t count,
 			    struct error *err);
 /* True for a CPU case whose clock is not fixed: on a virtual machine, or with a range of clocks. */

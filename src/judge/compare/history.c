@@ -291,8 +291,7 @@ static bool was_judged(const struct judgement *j)
 	return verdict && j->judged_by != JUDGED_NOTHING && j->judged_by != JUDGED_BOUND;
 }
 
-/* True if the run belongs to the later side: a marked run, or the last one if none is marked. */
-static bool is_after(const struct compare_run *runs, size_t count, size_t i)
+bool compare_is_after(const struct compare_run *runs, size_t count, size_t i)
 {
 	for (size_t k = 0; k < count; k++)
 		if (runs[k].after)
@@ -318,7 +317,7 @@ static bool sides_fill(struct compare_row *r, const struct compare_run *runs, si
 	struct side one;
 
 	for (size_t i = 0; i < count; i++) {
-		struct sides *to = is_after(runs, count, i) ? after : before;
+		struct sides *to = compare_is_after(runs, count, i) ? after : before;
 
 		if (!side_find(&one, &runs[i], lead->c))
 			continue;
@@ -388,6 +387,11 @@ enum status compare_history(struct comparison *out, const struct compare_run *ru
 		/* Of repeats of a case, side_find takes the first comparable one. */
 		if (!side_find(&lead, last, c) || c->skipped || repeats_one_before(last->record, c))
 			continue;
+		if (c->job && !strcmp(c->probe, "load")) {
+			if (compare_load(out, runs, count, c, err))
+				return STATUS_NO_RESOURCE;
+			continue;
+		}
 		if (c->reading && lead.j->verdict != VERDICT_FAIL)
 			continue;
 		grown = expect_grow(out->row, out->row_count, sizeof(*grown), err);

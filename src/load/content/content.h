@@ -43,9 +43,8 @@ void load_content_close(struct load_content **c); /* NULL-safe; sets NULL */
 bool load_content_exact(const struct load_content *c);
 /* For load_plan_spec. 0: no dataset. */
 uint64_t load_content_rows(const struct load_content *c);
-/* Tokens of the chat template around a first message; and those of them with which every prompt begins,
- * whatever the salt. Servers may have these cached. */
-uint32_t load_content_template_tokens(const struct load_content *c);
+/* Tokens of the chat template with which every prompt begins, whatever the salt. Servers may have them
+ * cached. */
 uint32_t load_content_shared_tokens(const struct load_content *c);
 /*
  * Checks that every prompt of the plan is long enough for the template and a word. Prompts of a trace that

@@ -61,6 +61,16 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 	return st;
 }
 
+/* "load-ttft.svg" and the like */
+static bool is_load_chart(const char *name)
+{
+	static const char begin[] = "load-";
+	const bool begins = !strncmp(name, begin, strlen(begin));
+	const size_t word = strspn(begins ? name + strlen(begin) : "", "abcdefghijklmnopqrstuvwxyz");
+
+	return word && word <= 16 && !strcmp(name + strlen(begin) + word, ".svg");
+}
+
 /* True for the files of a run directory: the journal, the stated machine, and the files that report_write, a
  * profile, a load test and `assay comprehensive` make. A profile's rings and traces are left out because they
  * are large. */
@@ -76,6 +86,9 @@ static bool known(const char *name)
 					    "nodes.csv",
 					    "results.json",
 					    "REPORT.md",
+					    "SUMMARY.md",
+					    "load.json",
+					    "load.csv",
 					    "report.html",
 					    "roofline.svg",
 					    "roofline.png",
@@ -88,20 +101,8 @@ static bool known(const char *name)
 					    "breakdown.csv",
 					    "copies.csv",
 					    "counters.csv",
-					    "load.json",
-					    "load.csv",
-					    "load-tokens.svg",
-					    "load-requests.svg",
-					    "load-cdf.svg",
-					    "load-sweep.svg",
-					    "load-ttft.svg",
-					    "load-e2e.svg",
-					    "load-power.svg",
-					    "load-clock.svg",
-					    "load-nvlink.svg",
 					    "requests.jsonl",
 					    "requests.jsonl.zst",
-					    "SUMMARY.md",
 					    PACK_COLLECTION,
 					    "stage.html",
 					    "text.txt",
@@ -113,8 +114,8 @@ static bool known(const char *name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;
-	return sscanf(name, "curve-%3u.sv%c", &curve, &end) == 2 && end == 'g' && !strchr(name, ' ') &&
-	       strlen(name) <= strlen("curve-999.svg");
+	return is_load_chart(name) || (sscanf(name, "curve-%3u.sv%c", &curve, &end) == 2 && end == 'g' &&
+				       !strchr(name, ' ') && strlen(name) <= strlen("curve-999.svg"));
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
@@ -135,16 +136,6 @@ static bool has_journal(const char *dir)
 	return !lstat(path, &info) && S_ISREG(info.st_mode) && !access(path, R_OK);
 }
 
-/* True for the folder of `assay comprehensive`, whose stages have the journals. */
-static bool is_collection(const char *dir)
-{
-	char path[4400];
-	struct stat info;
-
-	snprintf(path, sizeof(path), "%s/" PACK_COLLECTION, dir);
-	return !lstat(path, &info) && S_ISREG(info.st_mode);
-}
-
 static bool is_folder(const char *dir, const char *name)
 {
 	char path[4400];
@@ -154,19 +145,7 @@ static bool is_folder(const char *dir, const char *name)
 	return !lstat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-/* Whether `below` may hold a further run: `assay comprehensive` has runs in its folder, and its load test has
- * the server's in its own. */
-static bool may_hold_parts(const char *below)
-{
-	unsigned slashes = 0;
-
-	for (; *below; below++)
-		slashes += *below == '/';
-	return slashes < PACK_PARTS_DEPTH;
-}
-
-/* Collects the files of `dir`/`below`. `below`: "" or folders that end with a slash. depth: folders below
- * that of the run. */
+/* Collects the files of `dir`/`below`. `below`: "" or folders that end with a slash. */
 static enum status collect(struct packing *p, const char *dir, const char *below, unsigned depth,
 			   struct error *err)
 {
@@ -188,12 +167,7 @@ static enum status collect(struct packing *p, const char *dir, const char *below
 		else if (pack_is_nodes(entries[i]->d_name, depth) && is_folder(dir, name)) {
 			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
 			st = collect(p, dir, name, depth + 1, err);
-		} else if (!depth && may_hold_parts(below) && pack_is_part(entries[i]->d_name) &&
-			   is_folder(dir, name)) {
-			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
-			st = collect(p, dir, name, 0, err);
-		} else if (!depth && p->left_out && strcmp(entries[i]->d_name, ".") &&
-			   strcmp(entries[i]->d_name, "..")) {
+		} else if (!depth && p->left_out && strcmp(name, ".") && strcmp(name, "..")) {
 			text_addf(p->left_out, "%s%s%s", p->left_out->size ? ", " : "", name,
 				  is_folder(dir, name) ? "/" : "");
 		}
@@ -217,7 +191,7 @@ static enum status collect_run(struct packing *p, const char *dir, struct error 
 {
 	enum status st;
 
-	if (!has_journal(dir) && !is_collection(dir))
+	if (!has_journal(dir))
 		return no_run(dir, errno ? errno : ENOENT, err);
 	st = collect(p, dir, "", 0, err);
 	if (!st && p->sums.failed)

@@ -41,7 +41,7 @@ static const struct {
 	{"benchmark_duration", "Benchmark Duration", "sec", "window_s", NULL, 1},
 	{"effective_concurrency", "Effective Concurrency", "requests", "in_flight_mean", NULL, 1},
 	{"error_request_count", "Error Request Count", "requests", "failed", NULL, 1},
-	{"good_request_fraction", "Good Request Fraction", "ratio", "slo_share", NULL, 1},
+	{"good_request_fraction", "GoodRequestFraction", "ratio", "slo_share", NULL, 1},
 	{"goodput", "Goodput", "requests/sec", "goodput", NULL, 1},
 	{"input_sequence_length", "Input Sequence Length", "tokens", "prompt_tokens", "answered", 1},
 	{"output_sequence_length", "Output Sequence Length", "tokens", "output_tokens", "answered", 1},

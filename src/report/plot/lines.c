@@ -15,14 +15,19 @@ struct plot {
 	struct lines_axis x, y; /* with their ends; log10 of them for a logarithmic axis */
 };
 
+/* Beyond this, coordinates and ticks lose their digits. No figure of a machine is as large. */
+static const double value_most = 1e15;
+
 static bool drawable(const struct lines_axis *a, double value)
 {
-	return isfinite(value) && (!a->log || value > 0);
+	return fabs(value) < value_most && (!a->log || value > 1 / value_most);
 }
 
 static double on(const struct lines_axis *a, double value)
 {
-	return ((a->log ? log10(value) : value) - a->low) / (a->high - a->low);
+	const double share = ((a->log ? log10(value) : value) - a->low) / (a->high - a->low);
+
+	return fmin(fmax(share, -1), 2); /* a value far beyond given ends stays near the frame */
 }
 
 bool lines_any(const struct lines *l)
@@ -49,7 +54,7 @@ static struct lines_axis ends(const struct lines *l, const struct lines_axis *gi
 			low = fmin(low, value);
 			high = fmax(high, value);
 		}
-	if (a.low < a.high) {
+	if (a.low < a.high && drawable(&a, a.low) && drawable(&a, a.high)) {
 		low = a.low;
 		high = a.high;
 	} else if (a.zero) {
@@ -133,8 +138,12 @@ static void linear_ticks(struct plot *p, const struct lines_axis *a, bool y, int
 	for (size_t i = sizeof(steps) / sizeof(steps[0]); i-- > 0;)
 		if (span / (steps[i] * unit) <= most)
 			step = steps[i] * unit;
-	for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 * span; k++)
-		tick(p, a, y, k * step, a->high);
+	for (int i = 0; i <= most; i++) {
+		const double k = ceil(a->low / step - 1e-9) + i;
+
+		if (k * step <= a->high + 1e-9 * span)
+			tick(p, a, y, k * step + 0.0, a->high); /* not "-0" */
+	}
 }
 
 /* 1, 2 and 5 of every decade if they have room, else the decades. */
