@@ -99,6 +99,18 @@ ok "completions" sound --rate 20 --duration 3 --endpoint completions
 ok "the same seed gives the same schedule" sh -c "'$assay' load $url --rate 9 --duration 9 --seed 4 --plan > one; '$assay' load $url --rate 9 --duration 9 --seed 4 --plan > two; cmp one two"
 ok "a sweep" sound --sweep --slo ttft=5s --attainment 0.5 --duration 1 --warmup 0
 
+mkdir -p bin
+ln -s "$assay" bin/assay
+printf '#!/bin/sh\nfor word; do :; done\nexec sh -c "$word"\n' > bin/ssh # runs the command here
+chmod +x bin/ssh
+over_ssh() { PATH=$tmp/bin:$PATH sound "$@"; }
+ok "telemetry of the server's node, over ssh" over_ssh --node there --rate 10 --duration 2
+ok "is in the journal" says cpu_busy_share "$dir/journal.jsonl"
+printf '#!/bin/sh\nexit 255\n' > bin/ssh
+ok "a node that does not answer" over_ssh --node there --rate 10 --duration 2
+ok "is told" says 'no telemetry of there' err
+ok "a node that looks like an option" refuses 64 'not the name' "$url" --node -oProxyCommand=x --out r-node --no-telemetry --idle 0
+
 # 4. Every fault of a server, and its name
 fault() { # NAME OPTION.. : the errors are counted under NAME
 	name=$1
