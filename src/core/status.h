@@ -125,6 +125,7 @@
 	X(TEAM_REFUSED, "team_refused", "the ranks do not belong to one run", "check what the message names: rank, size, secret or port") \
 	X(LIMIT_LOW, "limit_low", "a system limit is too low", "raise the limit that the message names")                \
 	X(MIG_MODE, "mig", "the GPU is in MIG mode", "")                                               \
+	X(SERVER_UNREACHABLE, "server_unreachable", "the server could not be reached, or does not serve requests", "check the address, and that the server runs: curl URL/v1/models") \
 	X(SLO_MISSED, "slo_missed", "the server did not meet the limits that were asked for", "lower the rate, or raise the server's capacity; assay load --sweep finds the highest rate that meets them") \
 	X(SLO_UNDECIDED, "slo_undecided", "too few requests to decide whether the limits are met", "repeat with a longer --duration or a higher --rate") \
 	X(REQUESTS_FAILED, "requests_failed", "more than 1 % of the requests failed", "see the errors by class in the report, and the server's log") \

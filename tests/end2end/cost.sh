@@ -76,7 +76,7 @@ BEGIN {
 			result("stage 2", "\"prompt_tokens\":7000000,\"output_tokens\":1200000,\"cached_tokens\":1000000")
 		}
 		phase("once", 9.4, 85)
-		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"duration_s\":" duration)
+		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration)
 	} else if (kind == "serve") {
 		phase("serve", 20, 80)
 		phase("once", 9.4, 85)

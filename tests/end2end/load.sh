@@ -52,7 +52,6 @@ ok "an unknown set of limits" refuses 64 'chatt' http://h --slo chatt
 ok "a sweep without limits" refuses 64 'needs --slo' http://h --sweep
 ok "a ramp without its end" refuses 64 'rate-end' http://h --arrival ramp
 ok "a wrong length" refuses 64 'normal' http://h --input normal:1
-ok "a body that is no object" refuses 64 'body' http://127.0.0.1:1 --body '[1]' --out never
 printf '{"timestamp": 5, "input_length": 9, "output_length": 2}\n{"timestamp": 4, "input_length": 9, "output_length": 2}\n' > back.jsonl
 ok "a trace whose time goes back" refuses 64 'back.jsonl:2' http://127.0.0.1:1 --trace back.jsonl --plan
 ok "a plan sends nothing" expect 0 load http://127.0.0.1:1 --rate 10 --duration 60 --plan
@@ -65,7 +64,7 @@ ok "few descriptors are said before the run" sh -c "ulimit -n 80; '$assay' load 
 
 # 3. A good server: figures beside the truth
 up --ttft-ms 30 --itl-ms 5
-ok "a run" load 0 --rate 40 --duration 5 --arrival constant --slo ttft=2s,tpot=1s
+ok "a run" load 0 --rate 40 --duration 5 --arrival constant --slo ttft=2s,tpot=1s --attainment 0.9
 ok "has the requests of its window" holds "$(value requests) == 160"
 ok "all answered" holds "$(value answered) == 160 && $(value failed) == 0"
 ok "its time to first token is not less than the stub's" holds "$(value ttft_p50_s) >= 0.030"
@@ -76,6 +75,7 @@ ok "a summary" [ -s "$dir/SUMMARY.md" ]
 ok "and a page" [ -s "$dir/report.html" ]
 ok "JSON" [ -s "$dir/load.json" ]
 ok "and CSV" [ -s "$dir/load.csv" ]
+ok "a body that is no object" refuses 64 'object' "$url" --body '[1]' --out r-body --no-telemetry --idle 0
 ok "limits that nothing can meet fail" load 1 --rate 20 --duration 3 --slo ttft=1ms
 ok "a report is made again" expect 1 report "$dir"
 ok "users in a closed loop" load 0 --users 5 --duration 3
@@ -91,7 +91,7 @@ ok "with its lengths" says '"output_asked":4' "$dir/requests.jsonl"
 ok "answers at once, not streamed" load 0 --rate 20 --duration 3 --no-stream
 ok "completions" load 0 --rate 20 --duration 3 --endpoint completions
 ok "the same seed gives the same schedule" sh -c "'$assay' load $url --rate 9 --duration 9 --seed 4 --plan > one; '$assay' load $url --rate 9 --duration 9 --seed 4 --plan > two; cmp one two"
-ok "a sweep" load 0 --sweep --slo ttft=5s --duration 1 --users 20 --warmup 0
+ok "a sweep" load 0 --sweep --slo ttft=5s --attainment 0.5 --duration 1 --warmup 0
 
 # 4. Every fault of a server, and its name
 fault() { # NAME OPTION.. : the errors are counted under NAME

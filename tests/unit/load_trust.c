@@ -202,6 +202,26 @@ static void test_usage__that_differs_from_the_counted_tokens(void **state)
 	expect_trusted(&b);
 }
 
+static void test_usage__beyond_what_was_asked(void **state)
+{
+	struct load_bed b;
+
+	(void)state;
+	open_sound(&b);
+	for (size_t i = 0; i < b.all.count; i++)
+		b.all.record[i].output_asked =
+			(uint32_t)b.all.record[i].output_usage - 1; /* and an end token */
+	expect_trusted(&b);
+	open_sound(&b);
+	for (size_t i = 0; i < b.all.count; i++)
+		b.all.record[i].output_asked = (uint32_t)b.all.record[i].output_usage;
+	b.all.record[b.all.count / 2].output_asked -= 2;
+	load_bed_measure(&b);
+	load_bed_expect(&b, "usage_over_asked", 1, 1e-12);
+	assert_true(has_check(&b, "usage_over_asked", false));
+	load_bed_close(&b);
+}
+
 static void test_flags__of_a_single_answer(void **state)
 {
 	static const struct {
@@ -381,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_sends__that_differ_from_the_schedule),
 		cmocka_unit_test(test_cache__unexpected_hits),
 		cmocka_unit_test(test_usage__that_differs_from_the_counted_tokens),
+		cmocka_unit_test(test_usage__beyond_what_was_asked),
 		cmocka_unit_test(test_flags__of_a_single_answer),
 		cmocka_unit_test(test_notes__of_errors_and_of_an_interrupted_run),
 		cmocka_unit_test(test_saturation__a_queue_that_grows),

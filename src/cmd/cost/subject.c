@@ -261,7 +261,7 @@ static enum status read_load(struct reader *b, struct error *err)
 {
 	const struct record_phase *once = record_phase(b->c, "once"), *window = record_phase(b->c, "window");
 	struct cost_subject *s = b->s;
-	double stated = number(once, "duration_s");
+	double stated = number(once, "window_s");
 
 	if (!window || !window->has_window)
 		window = once;

@@ -31,12 +31,12 @@ static void take_readings(struct loading *l, const char *source, const json_t *l
 /* A stage of a sweep has ended: its figures become a phase of their own. */
 static void take_stage(struct loading *l, const json_t *line)
 {
+	json_t *values = json_deep_copy(json_object_get(line, "values"));
 	char name[16];
-	const uint64_t now = now_ns();
 
 	snprintf(name, sizeof(name), "stage %u", ++l->stages);
-	job_phase(l->job, name, l->stage_ns, now, json_incref(json_object_get(line, "values")));
-	l->stage_ns = now;
+	load_record_window(l, name, values, true);
+	json_decref(values);
 }
 
 static bool take_line(void *arg, const char *text, size_t size)
@@ -132,6 +132,7 @@ static void on_leave(struct loading *l)
 		snprintf(how, sizeof(how), "KILL did not end it");
 	l->end.status = *l->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
 	l->end.cause = *l->c->stop ? CAUSE_INTERRUPTED : CAUSE_CRASHED;
+	l->end.values = load_recover(l);
 	snprintf(l->end.text, sizeof(l->end.text), "the client process ended: %s", how);
 }
 
@@ -153,7 +154,6 @@ enum status load_follow(struct loading *l, struct error *err)
 	enum lines_state state = LINES_MORE;
 	enum status st = start(l, err);
 
-	l->stage_ns = now_ns();
 	while (!st && state == LINES_MORE && !l->garbled) {
 		poll_all(l);
 		state = lines_read(&l->client.in, l->client.process.channel, take_line, l);

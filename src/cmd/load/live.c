@@ -54,6 +54,13 @@ void load_clear_live(struct loading *l)
 
 void load_show_planned(const struct loading *l, const json_t *line)
 {
+	if (json_object_get(line, "stages")) {
+		log_info(l->c->log, LOG_TOPIC_RUN,
+			 "%s: at most %.0f stages of %.0f s each; limits: %llu requests and %.0f s a stage",
+			 l->url, number(line, "stages"), number(line, "duration_s"),
+			 (unsigned long long)l->o->requests, l->o->duration);
+		return;
+	}
 	log_info(
 		l->c->log, LOG_TOPIC_RUN,
 		"%s: %.0f requests in %.0f s (at most %.0f s with the last answers), %.0f prompt tokens, %.0f "

@@ -26,7 +26,7 @@ struct loading {
 	struct job *job;
 	struct load_child client, server, node; /* server: with --model; node: the sampler over ssh */
 	struct child_end end;			/* of the client */
-	uint64_t began_ns, stage_ns, heard_ns;
+	uint64_t began_ns, heard_ns;
 	unsigned stages;
 	int64_t node_offset_ns; /* our clock minus the node's */
 	bool node_clock;	/* it is known */
@@ -40,6 +40,9 @@ int load_perform(const struct command_context *c, const void *opts);
 
 /* Creates the run directory and begins the journal. */
 enum status load_record_begin(struct loading *l, struct error *err);
+/* Writes the phase `name` over the measured window of these figures, whose times are taken out of them.
+ * `with_values`: the phase has them too. */
+void load_record_window(struct loading *l, const char *name, json_t *values, bool with_values);
 /* The last lines, the report, and SUMMARY.md. Returns the exit code. */
 int load_record_end(struct loading *l, struct error *err);
 
@@ -51,6 +54,10 @@ void load_server_stop(struct loading *l);
 enum status load_node_start(struct loading *l, struct error *err);
 void load_node_read(struct loading *l);
 void load_node_stop(struct loading *l);
+
+/* The figures of the requests that a client process wrote before it died; NULL: there are none. Owner:
+ * caller. */
+json_t *load_recover(const struct loading *l);
 
 /* Starts the client process and follows it to its end. */
 enum status load_follow(struct loading *l, struct error *err);

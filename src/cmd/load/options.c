@@ -106,7 +106,7 @@ static void set_plan(struct load_plan_spec *p, const struct load_opts *o)
 		.turns = (uint32_t)o->turns,
 		.think_s = o->think,
 		.prefix_tokens = (uint32_t)o->prefix,
-		.prefix_groups = (uint32_t)o->groups,
+		.prefix_groups = o->prefix ? (uint32_t)o->groups : 0,
 		.seed = o->seed,
 	};
 }

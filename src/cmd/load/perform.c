@@ -90,9 +90,11 @@ int load_perform(const struct command_context *c, const void *opts)
 {
 	struct loading l = {.c = c, .o = opts};
 	struct error err = {0};
-	enum status st = single_process_check("load", &err);
+	enum status st = load_opts_check(opts, &err);
 	int code;
 
+	if (!st)
+		st = single_process_check("load", &err);
 	if (!st)
 		st = load_opts_spec(&l.spec, l.o, &err);
 	if (!st && l.o->plan)

@@ -109,6 +109,17 @@ static enum ending ending_of(const struct loading *l)
 	return l->end.said ? ENDING_DONE : ENDING_CRASHED;
 }
 
+void load_record_window(struct loading *l, const char *name, json_t *values, bool with_values)
+{
+	const uint64_t from_ns = (uint64_t)json_integer_value(json_object_get(values, "from_ns"));
+	const uint64_t to_ns = (uint64_t)json_integer_value(json_object_get(values, "to_ns"));
+
+	json_object_del(values, "from_ns");
+	json_object_del(values, "to_ns");
+	if (to_ns > from_ns)
+		job_phase(l->job, name, from_ns, to_ns, with_values ? json_incref(values) : NULL);
+}
+
 int load_record_end(struct loading *l, struct error *err)
 {
 	static const struct judge_site site = {0};
@@ -119,6 +130,8 @@ int load_record_end(struct loading *l, struct error *err)
 	enum status st;
 
 	job_quiet(l->job);
+	if (l->end.values)
+		load_record_window(l, "window", l->end.values, false);
 	job_phase(l->job, "once", l->began_ns, now_ns(), json_incref(l->end.values));
 	st = job_end(&l->job, ending_of(l), l->end.status, l->end.cause, l->end.text, &journal);
 	if (st)
@@ -126,7 +139,9 @@ int load_record_end(struct loading *l, struct error *err)
 	st = judged_read(&judged, l->dir, NULL, &site, l->o->real_names, err);
 	if (!st)
 		st = report_write(l->dir, &judged.in, &note, err);
-	code = st ? judged_complain(l->c, err) : judged.judgements.exit_code;
+	code = st				   ? judged_complain(l->c, err)
+	       : l->end.status == STATUS_BAD_INPUT ? EXIT_USAGE
+						   : judged.judgements.exit_code;
 	if (!st && l->o->json)
 		show_json(l->end.values, JSON_INDENT(2));
 	else if (!st)

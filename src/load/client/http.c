@@ -222,8 +222,8 @@ static enum status perform(const struct http *h, CURL *c, const char *path, long
 	h->curl.easy_getinfo(c, CURLINFO_RESPONSE_CODE, status);
 	if (code == CURLE_OK)
 		return STATUS_OK;
-	return error_set(err, STATUS_UNAVAILABLE, "%s%s: %s", h->o.base, path,
-			 *why ? why : h->curl.easy_strerror(code));
+	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_SERVER_UNREACHABLE, "%s%s: %s", h->o.base, path,
+			       *why ? why : h->curl.easy_strerror(code));
 }
 
 static enum status get(const struct http *h, const char *path, long *status, struct text *out,

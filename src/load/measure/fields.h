@@ -87,8 +87,10 @@
 	X(parse_behind_s, "s", 0, "how late the parser thread was at most") \
 	X(waited_for_connection, "", 0, "due requests that waited for the limit on connections") \
 	X(dropped_turns, "", 0, "later turns that were not sent, because an answer failed") \
+	X(cached_tokens, "", 0, "tokens of the prompts that the server found in its prefix cache") \
 	X(cache_share, "", 0, "share of the prompts' tokens that the server found in its prefix cache") \
 	X(usage_deviation, "", -1, "difference of reported and counted output tokens / counted ones") \
+	X(usage_over_asked, "", -1, "answers with more reported output tokens than were asked for") \
 	X(no_done, "", -1, "complete streams without [DONE]") \
 	X(no_finish, "", -1, "complete answers without finish_reason") \
 	X(duplicates, "", -1, "streams with an event that came twice") \

@@ -42,8 +42,10 @@ static void put_cache(json_t *out, const struct load_window *w)
 		cached += (double)r->cached;
 		prompt += (double)r->prompt_usage;
 	}
-	if (known)
-		load_put(out, "cache_share", cached / prompt);
+	if (!known)
+		return;
+	load_put(out, "cached_tokens", cached);
+	load_put(out, "cache_share", cached / prompt);
 }
 
 /* Differences do not cancel out between requests. */
@@ -63,6 +65,17 @@ static void put_usage(json_t *out, const struct load_window *w)
 	}
 	if (counted > 0)
 		load_put(out, "usage_deviation", differ / counted);
+}
+
+/* No answer is longer than it was asked to be, but for a token that ends it. */
+static void put_over_asked(json_t *out, const struct load_window *w)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->count; i++)
+		count += load_is_answered(w->due[i]) && w->due[i]->output_asked &&
+			 w->due[i]->output_usage > (int64_t)w->due[i]->output_asked + 1;
+	load_put(out, "usage_over_asked", (double)count);
 }
 
 static void put_flags(json_t *out, const struct load_window *w)
@@ -153,6 +166,7 @@ static bool judge_all(json_t *out, json_t *checks, json_t *untrusted, const stru
 		 w->spec->expect_cached ? never : cached_most},
 		{"usage_deviation", "", "Reported output tokens differ from the counted ones, share",
 		 usage_most},
+		{"usage_over_asked", "", "Reported output tokens are more than the answers could have", 0},
 		{"no_done", "", "Streams ended without [DONE], so they may be cut", 0},
 		{"no_finish", "", "Answers had no finish_reason, so they may be cut", 0},
 		{"duplicates", "", "Streams had an event that came twice", 0},
@@ -194,6 +208,7 @@ bool load_trust_put(json_t *out, const struct load_window *w)
 
 	put_cache(out, w);
 	put_usage(out, w);
+	put_over_asked(out, w);
 	put_flags(out, w);
 	put_use(out, &w->spec->use);
 	done = done && judge_all(out, checks, untrusted, w) && add_notes(out, notes, w);

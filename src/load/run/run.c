@@ -64,6 +64,11 @@ static enum status make_trial(struct run *r, struct text *body, struct error *er
 	enum status st;
 
 	one.seed = ~one.seed;
+	if (one.arrival != LOAD_TRACE) { /* whatever the schedule, its first request is due */
+		one.arrival = LOAD_CLOSED;
+		one.users = 1;
+		one.requests_most = 1;
+	}
 	st = load_plan_make(&plan, &one, err);
 	if (!st)
 		st = load_content_check(r->stages.content, &plan, &raised, err);
@@ -146,12 +151,28 @@ static enum status begin(struct run *r, struct error *err)
 	return st;
 }
 
+/* The stages of a sweep are made one after the other. */
+static enum status tell_sweep(const struct run *r)
+{
+	const double stages = SWEEP_STAGES_MOST + 1, duration_s = r->spec.plan.duration_s;
+
+	return r->spec.emit(r->spec.arg, "planned",
+			    json_pack("{s:f, s:f, s:f, s:s}", "stages", stages, "duration_s", duration_s,
+				      "most_s", stages * (duration_s + r->spec.grace_s), "model",
+				      r->server.model),
+			    NULL);
+}
+
 static enum status tell_planned(struct run *r, struct error *err)
 {
 	struct load_plan plan = {0};
 	const struct load_run_spec *o = &r->spec;
 	double prompt = 0, output = 0;
-	enum status st = load_plan_make(&plan, &o->plan, err);
+	enum status st;
+
+	if (o->sweep)
+		return tell_sweep(r);
+	st = load_plan_make(&plan, &o->plan, err);
 
 	for (size_t i = 0; i < plan.count; i++) {
 		prompt += plan.request[i].prompt_tokens;
@@ -197,7 +218,7 @@ static enum status saturate(struct run *r, struct sweep *sweep, struct error *er
 		plan.users = r->spec.connections;
 	st = sweep_stage(r, &plan, &values, err);
 	if (!st)
-		sweep_begin(sweep, value_of(values, "achieved_rate"));
+		sweep_begin(sweep, value_of(values, "completed_rate"));
 	json_decref(values);
 	return st;
 }

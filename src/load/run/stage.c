@@ -70,7 +70,8 @@ static enum status take_answer(void *arg, const struct load_request *r, struct l
 	enum status st = STATUS_OK;
 
 	record->stage = run->s->count;
-	if (record->error == LOAD_ERROR_NONE && !text->reasoning.size)
+	/* calls and thoughts are tokens too, and their text as the model wrote it is not known */
+	if (record->error == LOAD_ERROR_NONE && !text->reasoning.size && !text->calls)
 		record->output_counted =
 			load_worker_count(run->workers[run->threads], said, text->content.size);
 	if (run->dialogues && record->error == LOAD_ERROR_NONE)
@@ -201,6 +202,9 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 	if (!*values)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the figures of %zu requests", run->all.count);
+	/* absolute times of the measured window, for the phases of the journal */
+	json_object_set_new(*values, "from_ns", json_integer((json_int_t)(s->epoch_ns + measure.from_ns)));
+	json_object_set_new(*values, "to_ns", json_integer((json_int_t)(s->epoch_ns + measure.to_ns)));
 	json_object_set_new(*values, "dropped_turns", json_real((double)result.dropped));
 	json_object_set_new(*values, "in_flight_most", json_real(result.open_most));
 	return STATUS_OK;
