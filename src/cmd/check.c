@@ -21,11 +21,17 @@ extern const struct command command_check;
 
 static enum status read_suite(struct suite **s, const struct check_opts *o, struct error *err)
 {
+	const char *name = o->suite ? o->suite : o->word ? o->word : "quick";
+
 	if (o->suite && o->word)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "two suites given, \"%.64s\" and --suite %.64s: give one", o->word,
 				 o->suite);
-	return suite_read(s, o->suite ? o->suite : o->word ? o->word : "quick", err);
+	if (!strcmp(name, "comprehensive"))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"comprehensive is a command, because its stages are more than cases of a suite: assay comprehensive");
+	return suite_read(s, name, err);
 }
 
 static enum status check_words(const void *opts_, struct error *err)

@@ -5,6 +5,7 @@
 	X(archive) \
 	X(check) \
 	X(compare) \
+	X(comprehensive) \
 	X(cost) \
 	X(eval) \
 	X(generate) \

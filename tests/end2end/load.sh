@@ -32,6 +32,12 @@ load() {
 	runs=$((runs + 1)) dir=run$runs
 	expect "$want" load "$url" --out "$dir" --no-telemetry --idle 0 --json --input 20 --output 8 "$@"
 }
+# The same for a good server. On a busy machine the client itself may be late, which it has to say; that is no fault of the run.
+sound() {
+	load 0 "$@" && return 0
+	[ "$code" = 2 ] && says '"kept": false' out &&
+		! grep -B3 '"kept": false' out | grep '"name"' | grep -qv '"client_lag_p99_s"\|"receive_late_p99_s"\|"client_cpu_share"\|"send_deviation"'
+}
 # value NAME: a figure of the last run
 value() { sed -n 's/^ *"'"$1"'": \([^,]*\),*$/\1/p' out | head -n 1; }
 # holds EXPRESSION: with figures as words
@@ -64,7 +70,7 @@ ok "few descriptors are said before the run" sh -c "ulimit -n 80; '$assay' load 
 
 # 3. A good server: figures beside the truth
 up --ttft-ms 30 --itl-ms 5
-ok "a run" load 0 --rate 40 --duration 5 --arrival constant --slo ttft=2s,tpot=1s --attainment 0.9
+ok "a run" sound --rate 40 --duration 5 --arrival constant --slo ttft=2s,tpot=1s --attainment 0.9
 ok "has the requests of its window" holds "$(value requests) == 160"
 ok "all answered" holds "$(value answered) == 160 && $(value failed) == 0"
 ok "its time to first token is not less than the stub's" holds "$(value ttft_p50_s) >= 0.030"
@@ -78,20 +84,20 @@ ok "and CSV" [ -s "$dir/load.csv" ]
 ok "a body that is no object" refuses 64 'object' "$url" --body '[1]' --out r-body --no-telemetry --idle 0
 ok "limits that nothing can meet fail" load 1 --rate 20 --duration 3 --slo ttft=1ms
 ok "a report is made again" expect 1 report "$dir"
-ok "users in a closed loop" load 0 --users 5 --duration 3
+ok "users in a closed loop" sound --users 5 --duration 3
 ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
-ok "conversations" load 0 --rate 4 --duration 4 --turns 3 --warmup 0
+ok "conversations" sound --rate 4 --duration 4 --turns 3 --warmup 0
 ok "have their later turns" says '"turn":2' "$dir/requests.jsonl"
-ok "steps" load 0 --arrival steps --steps 5,20 --duration 4
-ok "a ramp" load 0 --arrival ramp --rate 1 --rate-end 30 --duration 3
-ok "bursts" load 0 --arrival gamma --burstiness 0.3 --rate 20 --duration 3
+ok "steps" sound --arrival steps --steps 5,20 --duration 4
+ok "a ramp" sound --arrival ramp --rate 1 --rate-end 30 --duration 3
+ok "bursts" sound --arrival gamma --burstiness 0.3 --rate 20 --duration 3
 printf '{"timestamp": 0, "input_length": 30, "output_length": 3, "hash_ids": [1]}\n{"timestamp": 900, "input_length": 40, "output_length": 4, "hash_ids": [1]}\n' > t.jsonl
-ok "a trace" load 0 --trace t.jsonl --warmup 0
+ok "a trace" sound --trace t.jsonl --warmup 0
 ok "with its lengths" says '"output_asked":4' "$dir/requests.jsonl"
-ok "answers at once, not streamed" load 0 --rate 20 --duration 3 --no-stream
-ok "completions" load 0 --rate 20 --duration 3 --endpoint completions
+ok "answers at once, not streamed" sound --rate 20 --duration 3 --no-stream
+ok "completions" sound --rate 20 --duration 3 --endpoint completions
 ok "the same seed gives the same schedule" sh -c "'$assay' load $url --rate 9 --duration 9 --seed 4 --plan > one; '$assay' load $url --rate 9 --duration 9 --seed 4 --plan > two; cmp one two"
-ok "a sweep" load 0 --sweep --slo ttft=5s --attainment 0.5 --duration 1 --warmup 0
+ok "a sweep" sound --sweep --slo ttft=5s --attainment 0.5 --duration 1 --warmup 0
 
 # 4. Every fault of a server, and its name
 fault() { # NAME OPTION.. : the errors are counted under NAME
@@ -120,16 +126,20 @@ up --fault error_event:0.3
 ok "an error within a stream" fault server
 
 # 5. Faults of answers that are otherwise complete: the figures are not to be trusted
-suspect() { load 2 --rate 40 --duration 2 --warmup 0 "$@" && says untrusted out; }
+suspect() { # CHECK OPTION..: this check does not hold
+	check=$1
+	shift
+	load 2 --rate 40 --duration 2 --warmup 0 "$@" && grep -A3 "\"name\": \"$check\"" out | grep -q '"kept": false'
+}
 up --fault wrong_usage:1:3
-ok "usage that is too high" suspect
+ok "usage that is too high" suspect usage_over_asked
 up --fault duplicate:1
-ok "events that come twice" suspect
+ok "events that come twice" suspect duplicates
 up --fault no_done:1
-ok "streams without an end mark" suspect
+ok "streams without an end mark" suspect no_done
 up --fault cached:1:18
-ok "a prefix cache that should be cold" suspect
-ok "is expected if the user says so" load 0 --rate 40 --duration 2 --warmup 0 --warm-cache
+ok "a prefix cache that should be cold" suspect cache_share
+ok "is expected if the user says so" sound --rate 40 --duration 2 --warmup 0 --warm-cache
 
 # 6. A stop: what was measured is reported
 up --ttft-ms 20 --itl-ms 5

@@ -34,7 +34,7 @@ def run(name, path, *words):
     done = subprocess.run([GUIDELLM, "run", "--backend", f"kind=openai_http,target={URL},model={MODEL},request_format={path}",
                            "--tokenizer", f"kind=hf_auto,model={os.path.abspath(TOKENIZER)}", "--seed", "kind=static,value=1",
                            "--output", f"kind=json,path={file}", "--disable-console-outputs", *words],
-                          env=os.environ | {"HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, timeout=300, check=False)
+                          env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": os.path.abspath(os.path.join(OUT, "hf"))}, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode or not os.path.exists(file):
         check(f"guidellm, {name}: it ends well", False, done.returncode)
         print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)

@@ -485,6 +485,10 @@ static void test_load_content__answers_are_counted(void **state)
 	assert_true(load_worker_count(b.w, "<|im_end|>", 10) > 1); /* a text is not a control token */
 	assert_int_equal(load_worker_count(b.w, "\xff", 1), -1);
 	bed_close(&b);
+	spec.uncounted = true;
+	bed_open(&b, &spec);
+	assert_int_equal(load_worker_count(b.w, "hello", 5), -1);
+	bed_close(&b);
 }
 
 static void test_load_content__prompts_that_are_too_short(void **state)

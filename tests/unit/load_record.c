@@ -324,12 +324,11 @@ static void test_records__a_folder_in_its_place_is_an_error(void **state)
 	assert_non_null(strstr(err.text, "requests.jsonl"));
 }
 
-static void test_errors__have_words_and_meanings(void **state)
+static void test_errors__have_words(void **state)
 {
 	(void)state;
 	for (int e = 1; e < LOAD_ERROR_COUNT; e++) {
-		assert_true(load_error_word((enum load_error)e)[0] &&
-			    load_error_meaning((enum load_error)e)[0]);
+		assert_true(load_error_word((enum load_error)e)[0]);
 		for (int other = 0; other < e; other++)
 			assert_string_not_equal(load_error_word((enum load_error)e),
 						load_error_word((enum load_error)other));
@@ -349,7 +348,7 @@ int main(void)
 		scratch_test(test_records__an_error_names_file_and_line),
 		scratch_test(test_records__a_missing_file_is_named),
 		scratch_test(test_records__a_folder_in_its_place_is_an_error),
-		cmocka_unit_test(test_errors__have_words_and_meanings),
+		cmocka_unit_test(test_errors__have_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,11 +69,19 @@ static void test_plan_suites__quick_and_full_take_no_longer_than_they_say(void *
 		const char *machine, *suite;
 		double most_s;
 	} rows[] = {
-		{"h200-sxm-1", "quick", 60},	      {"derived-h200-sxm-4", "quick", 90},
-		{"derived-h100-sxm-8", "quick", 120}, {"h200-sxm-1", "full", 600},
-		{"derived-h200-sxm-4", "full", 600},  {"derived-h100-sxm-8", "full", 600},
-		{"h200-sxm-1", "attention", 180},     {"derived-h200-sxm-4", "links", 60},
+		{"h200-sxm-1", "quick", 60},
+		{"derived-h200-sxm-4", "quick", 90},
+		{"derived-h100-sxm-8", "quick", 120},
+		{"h200-sxm-1", "full", 600},
+		{"derived-h200-sxm-4", "full", 600},
+		{"derived-h100-sxm-8", "full", 600},
+		{"h200-sxm-1", "attention", 180},
+		{"derived-h200-sxm-4", "links", 60},
 		{"derived-h100-sxm-8", "links", 60},
+		{"h200-sxm-1", "comprehensive-devices", 30},
+		{"derived-h100-sxm-8", "comprehensive-devices", 60},
+		{"h200-sxm-1", "comprehensive-links", 15},
+		{"derived-h100-sxm-8", "comprehensive-links", 60},
 	};
 
 	(void)state;

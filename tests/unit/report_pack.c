@@ -88,6 +88,31 @@ static void write_members(const char *path, const char *const *names, size_t cou
 	text_release(&sums);
 }
 
+static void test_pack__runs_inside_a_run_have_their_own_folders(void **state)
+{
+	static const char *const good[] = {"run/index.html", "run/stage-2-load/journal.jsonl",
+					   "run/stage-2-load/serve/journal.jsonl",
+					   "run/stage-1-devices/nodes/b/rank-1/journal.jsonl"};
+	static const char *const bad[] = {"run/stage-2-load/sub/file", "run/stage-2-load/serve/serve/file",
+					  "run/stage-2-load/../file", "run/stage-\x1b[31m/file"};
+	struct error err = {0};
+	size_t files = 0;
+
+	(void)state;
+	if (!sample_has_module(PACK_MODULE))
+		skip();
+	write_members(in_folder("good.tar.zst"), good, 4);
+	assert_int_equal(pack_verify(in_folder("good.tar.zst"), &files, &err), STATUS_OK);
+	assert_int_equal(files, 4);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const char *members[] = {"run/index.html", bad[i]};
+
+		write_members(in_folder("bad.tar.zst"), members, 2);
+		error_clear(&err);
+		assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
+	}
+}
+
 static void test_pack__hostile_members_are_no_archive_of_a_run(void **state)
 {
 	static const char *const good[] = {"run/journal.jsonl", "run/REPORT.md"};
@@ -300,6 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pack__a_team_keeps_its_other_ranks),
 		cmocka_unit_test(test_pack__an_archive_reads_back_with_every_checksum),
+		cmocka_unit_test(test_pack__runs_inside_a_run_have_their_own_folders),
 		cmocka_unit_test(test_pack__hostile_members_are_no_archive_of_a_run),
 		cmocka_unit_test(test_pack__members_are_bounded_and_each_is_looked_up_once),
 		cmocka_unit_test(test_pack__what_unpacks_to_far_more_than_a_run_is_refused),

@@ -79,6 +79,9 @@ static const struct opt rows[] = {
 		.help = "answers as event streams; without them there is no time to first token"),
 	OPT_ROW(struct load_opts, body, .name = "body", .also = "extra-body extra-inputs", .shown = "JSON",
 		.help = "JSON object with further members of each request"),
+	OPT_ROW(struct load_opts, recount, .name = "recount", .preset = "true",
+		.help = "count the tokens of answers with the tokenizer and compare them with what the server reports; "
+			"--no-recount: for models with random weights, whose tokens often have no text"),
 	OPT_ROW(struct load_opts, slo, .name = "slo", .also = "goodput", .shown = "SETS",
 		.help = "limits of each request: a set's name (chat, rag, mlperf-8b-server ..) or ttft=500ms,tpot=50ms; "
 			"several with / between"),

@@ -137,6 +137,7 @@ enum status load_opts_spec(struct load_run_spec *spec, const struct load_opts *o
 		.dataset = o->dataset,
 		.extra = o->body,
 		.completion = o->endpoint == LOAD_ENDPOINT_COMPLETIONS,
+		.uncounted = !o->recount,
 		.stream = o->stream,
 		.usage = o->stream,
 		.ignore_eos = o->ignore_eos,

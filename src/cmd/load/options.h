@@ -15,7 +15,7 @@ struct load_opts {
 	uint32_t endpoint, arrival;
 	double rate, rate_end, burstiness, speed, think, duration, warmup, grace, timeout, attainment,
 		temperature, idle;
-	bool insecure, warm, stream, ignore_eos, sweep, sample, real_names, plan, json;
+	bool insecure, warm, stream, ignore_eos, sweep, recount, sample, real_names, plan, json;
 };
 extern const struct opt_table load_opt_table;
 

@@ -59,6 +59,12 @@ static enum status load_it(struct loading *l, struct error *err)
 		st = load_follow(l, err);
 	load_node_stop(l);
 	load_server_stop(l);
+	if (!st && !l->end.status && *l->c->stop) {
+		l->end.status = STATUS_CANCELLED;
+		l->end.cause = CAUSE_INTERRUPTED;
+		snprintf(l->end.text, sizeof(l->end.text),
+			 "stopped on request; the figures are those of the time before");
+	}
 	if (st && !l->end.said) {
 		l->end.status = st;
 		l->end.cause = err->cause;

@@ -12,18 +12,13 @@ static const char address[] = "API and chat page: ";
 /* Splits the text of --serve-options at blanks. */
 static enum status add_words(const char **argv, size_t count, char *words, struct error *err)
 {
-	for (char *word = words, *end; *word; word = end) {
-		word += strspn(word, " \t");
+	for (char *word = words + strspn(words, " \t"), *end; *word; word = end + strspn(end, " \t")) {
 		end = word + strcspn(word, " \t");
-		if (end == word)
-			break;
 		if (count == WORDS_MOST)
 			return error_set(err, STATUS_BAD_INPUT, "--serve-options has too many words");
 		argv[count++] = word;
-		end += *end != '\0';
-		if (end[-1])
-			continue;
-		break;
+		if (*end)
+			*end++ = '\0';
 	}
 	return STATUS_OK;
 }

@@ -9,8 +9,8 @@
 enum { MODULE_FOLDERS = 9, MODULE_FOLDER_TEXT = 2100 };
 
 /* The folders to search, in this order: ASSAY_MODULE_DIR; lib/ next to the program (the bundle);
- * ../lib/assay (an installation); report/, team/, profile/, serve/ and load/ next to it (the build folder); the
- * configured installation folder. False if the entry is not an absolute path: nothing is loaded from the
+ * ../lib/assay (an installation); report/, team/, profile/, serve/ and load/ next to it (the build folder);
+ * the configured installation folder. False if the entry is not an absolute path: nothing is loaded from the
  * working directory. */
 bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index);
 #endif

@@ -57,6 +57,7 @@ static enum status open_parts(struct load_content *c, const struct load_content_
 	enum status st = body_tail(c, spec, err);
 
 	c->completion = spec->completion;
+	c->uncounted = spec->uncounted;
 	c->dataset_tokens = spec->dataset_tokens;
 	c->salted = spec->salt != NULL;
 	c->key = c->salted ? fnv1a_add(FNV1A_BEGIN, spec->salt, strlen(spec->salt)) : 0;
@@ -108,11 +109,6 @@ bool load_content_exact(const struct load_content *c)
 uint64_t load_content_rows(const struct load_content *c)
 {
 	return c->dataset ? dataset_rows(c->dataset) : 0;
-}
-
-uint32_t load_content_template_tokens(const struct load_content *c)
-{
-	return c->first_tokens;
 }
 
 uint32_t load_content_shared_tokens(const struct load_content *c)
@@ -228,5 +224,7 @@ int64_t load_worker_count(struct load_worker *w, const char *text, size_t size)
 	struct error ignored = {0};
 	uint32_t tokens;
 
-	return w->tokens && !count_text(w, text, size, &tokens, &ignored) ? (int64_t)tokens : -1;
+	return w->tokens && !w->c->uncounted && !count_text(w, text, size, &tokens, &ignored)
+		       ? (int64_t)tokens
+		       : -1;
 }

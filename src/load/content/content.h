@@ -24,7 +24,8 @@ struct load_content_spec {
 				    none */
 	const char *salt;	 /* any text, new in each run; NULL: none, so that caches work */
 	const char *model;	 /* as the server names it */
-	bool stream, usage;	 /* usage: of streams, asked for by stream_options */
+	bool uncounted; /* answers are not counted: a model with random weights makes tokens without text */
+	bool stream, usage;	     /* usage: of streams, asked for by stream_options */
 	bool max_completion_tokens;  /* chat: this name instead of max_tokens */
 	bool ignore_eos, min_tokens; /* both are extensions: the answer has exactly the planned length */
 	double temperature;	     /* NAN: not sent */
@@ -42,9 +43,8 @@ void load_content_close(struct load_content **c); /* NULL-safe; sets NULL */
 bool load_content_exact(const struct load_content *c);
 /* For load_plan_spec. 0: no dataset. */
 uint64_t load_content_rows(const struct load_content *c);
-/* Tokens of the chat template around a first message; and those of them with which every prompt begins,
- * whatever the salt. Servers may have these cached. */
-uint32_t load_content_template_tokens(const struct load_content *c);
+/* Tokens of the chat template with which every prompt begins, whatever the salt. Servers may have them
+ * cached. */
 uint32_t load_content_shared_tokens(const struct load_content *c);
 /*
  * Checks that every prompt of the plan is long enough for the template and a word. Prompts of a trace that
@@ -80,6 +80,6 @@ enum status load_worker_body(struct load_worker *w, const struct load_request *r
 			     struct load_dialogue *d, struct text *body, struct load_asked *asked,
 			     struct error *err);
 /* Tokens of an answer's text, which is NUL-terminated after `size` bytes; -1 without a tokenizer, or if the
- * text cannot be counted. */
+ * text cannot be counted, or the spec says `uncounted`. */
 int64_t load_worker_count(struct load_worker *w, const char *text, size_t size);
 #endif

@@ -17,7 +17,7 @@ struct load_content {
 	struct dataset *dataset; /* NULL: synthetic text */
 	uint32_t dataset_tokens;
 	uint64_t key; /* of all texts, from the salt */
-	bool salted, completion;
+	bool salted, completion, uncounted;
 	/* Tokens that the template adds to a first message, and to a later one. additive: a first prompt has
 	 * the sum of this and its words, which was tried; others are counted one by one. */
 	uint32_t first_tokens, later_tokens;

@@ -4,20 +4,13 @@
 #include <string.h>
 #include "load/measure/record_members.h"
 
-#define X(name, word, meaning) {word, meaning},
-static const struct {
-	const char *word, *meaning;
-} errors[] = {LOAD_ERRORS(X)};
+#define X(name, word, meaning) word,
+static const char *const words[] = {LOAD_ERRORS(X)};
 #undef X
 
 const char *load_error_word(enum load_error e)
 {
-	return errors[e < LOAD_ERROR_COUNT ? e : LOAD_ERROR_NONE].word;
-}
-
-const char *load_error_meaning(enum load_error e)
-{
-	return errors[e < LOAD_ERROR_COUNT ? e : LOAD_ERROR_NONE].meaning;
+	return words[e < LOAD_ERROR_COUNT ? e : LOAD_ERROR_NONE];
 }
 
 void load_record_release(struct load_record *r)

@@ -39,7 +39,6 @@
 enum load_error { LOAD_ERRORS(X) LOAD_ERROR_COUNT };
 #undef X
 const char *load_error_word(enum load_error e);
-const char *load_error_meaning(enum load_error e);
 
 /* Faults of an answer that is otherwise complete. */
 enum load_flag {

@@ -35,9 +35,10 @@ struct load_measure_spec {
 	double offered;		 /* requests/s of the schedule; 0: closed loop */
 	const struct load_slo *slo;
 	size_t slo_count;
-	double attainment;     /* share of requests that must meet a set */
-	bool expect_cached;    /* the plan shares prefixes, or the cache may be warm */
-	bool closed_loop, cut; /* cut: the run was interrupted */
+	double attainment;	/* share of requests that must meet a set */
+	uint32_t shared_tokens; /* every prompt begins with them, so they may be cached */
+	bool expect_cached;	/* the plan shares prefixes, or the cache may be warm */
+	bool closed_loop, cut;	/* cut: the run was interrupted */
 	struct load_client_use use;
 };
 

@@ -124,6 +124,15 @@ static double lag_limit(const json_t *out)
 	return share > lag_most_s ? share : lag_most_s;
 }
 
+/* The chat template's begin is the same in all prompts. */
+static double cache_limit(const json_t *out, const struct load_window *w)
+{
+	const double share =
+		w->spec->shared_tokens * value_of(out, "answered") / value_of(out, "prompt_tokens");
+
+	return cached_most + (isfinite(share) ? share : 0);
+}
+
 static double send_limit(const struct load_window *w)
 {
 	return fmax(send_most, w->count ? send_apart_least / (double)w->count : 0);
@@ -163,7 +172,7 @@ static bool judge_all(json_t *out, json_t *checks, json_t *untrusted, const stru
 		 w->spec->closed_loop || cap_explains_lag(out, w) ? never : send_limit(w)},
 		{"cache_share", "",
 		 "The server had prompts in its cache that should be new, share of their tokens",
-		 w->spec->expect_cached ? never : cached_most},
+		 w->spec->expect_cached ? never : cache_limit(out, w)},
 		{"usage_deviation", "", "Reported output tokens differ from the counted ones, share",
 		 usage_most},
 		{"usage_over_asked", "", "Reported output tokens are more than the answers could have", 0},

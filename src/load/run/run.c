@@ -67,7 +67,7 @@ static enum status make_trial(struct run *r, struct text *body, struct error *er
 	if (one.arrival != LOAD_TRACE) { /* whatever the schedule, its first request is due */
 		one.arrival = LOAD_CLOSED;
 		one.users = 1;
-		one.requests_most = 1;
+		one.requests_most = one.turns;
 	}
 	st = load_plan_make(&plan, &one, err);
 	if (!st)

@@ -71,8 +71,8 @@ static bool is_load_chart(const char *name)
 	return word && word <= 16 && !strcmp(name + strlen(begin) + word, ".svg");
 }
 
-/* True for the files of a run directory: the journal, the stated machine, and the files that report_write and
- * a profile make. A profile's rings and traces and a load test's requests are left out because they
+/* True for the files of a run directory: the journal, the stated machine, and the files that report_write, a
+ * profile, a load test and `assay comprehensive` make. A profile's rings and traces are left out because they
  * are large. */
 static bool known(const char *name)
 {
@@ -100,7 +100,14 @@ static bool known(const char *name)
 					    "nccl.csv",
 					    "breakdown.csv",
 					    "copies.csv",
-					    "counters.csv"};
+					    "counters.csv",
+					    "requests.jsonl",
+					    "requests.jsonl.zst",
+					    PACK_COLLECTION,
+					    "stage.html",
+					    "text.txt",
+					    "output.txt",
+					    "messages.txt"};
 	unsigned curve;
 	char end;
 

@@ -35,12 +35,13 @@ struct pack_module {
 		    char *message, size_t size);
 };
 
-/* Packs the files of the run directory `dir`, and those of other ranks below nodes/, into `out`. Only files
- * that a run has are packed; `left_out` (may be NULL) gets the other names in `dir`, separated by commas.
- * `out` is written to a temporary file and renamed, and replaces only a regular file. BAD_INPUT: no journal.
- * UNAVAILABLE: the module is missing. */
+/* Packs the files of the run directory `dir`, those of other ranks below nodes/, and those of the runs inside
+ * it (pack_is_part), into `out`. Only files that a run has are packed; `left_out` (may be NULL) gets the
+ * other names in `dir`, separated by commas. `out` is written to a temporary file and renamed, and replaces
+ * only a regular file. BAD_INPUT: no journal. UNAVAILABLE: the module is missing. */
 enum status pack_write(const char *out, const char *dir, struct text *left_out, struct error *err);
-/* Checks an archive: one folder with plain names (and nodes/NAME/rank-R below it), with a journal, every
- * member a regular file with a correct checksum. MISMATCH: the error names the first wrong member. */
+/* Checks an archive: one folder with plain names (and nodes/NAME/rank-R or runs below it), with a journal or
+ * PACK_COLLECTION, every member a regular file with a correct checksum. MISMATCH: the error names the first
+ * wrong member. */
 enum status pack_verify(const char *path, size_t *files, struct error *err);
 #endif

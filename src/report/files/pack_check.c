@@ -49,12 +49,35 @@ bool pack_is_nodes(const char *name, unsigned depth)
 	}
 }
 
-/* True for a file in the archive's folder, or for another rank's file below nodes/. */
+bool pack_is_part(const char *name)
+{
+	return !strcmp(name, "serve") || (!strncmp(name, "stage-", 6) && pack_plain(name, strlen(name)));
+}
+
+/* Skips the folders of runs inside the run. */
+static const char *skip_parts(const char *file)
+{
+	for (unsigned depth = 0; depth < PACK_PARTS_DEPTH && strchr(file, '/'); depth++) {
+		const size_t n = strcspn(file, "/");
+		char name[256];
+
+		if (n >= sizeof(name))
+			return file;
+		snprintf(name, sizeof(name), "%.*s", (int)n, file);
+		if (!pack_is_part(name))
+			return file;
+		file += n + 1;
+	}
+	return file;
+}
+
+/* True for a file in the folder of a run, or for another rank's file below its nodes/. */
 static bool is_member(const char *file)
 {
 	char name[256];
 	size_t n;
 
+	file = skip_parts(file);
 	for (unsigned depth = 0; depth < PACK_NODES_DEPTH && strchr(file, '/'); depth++) {
 		n = strcspn(file, "/");
 		if (n >= sizeof(name))
@@ -130,7 +153,8 @@ int pack_check_member(void *arg, const char *name, const void *data, size_t size
 		file_sha256(hex, data, size);
 		if (json_object_set_new(c->found, name, json_string(hex)))
 			c->why = "does not fit into memory";
-		c->journal = c->journal || !strcmp(name, JOURNAL_FILE) || !strcmp(name, JOURNAL_COMPRESSED);
+		c->journal = c->journal || !strcmp(name, JOURNAL_FILE) || !strcmp(name, JOURNAL_COMPRESSED) ||
+			     !strcmp(name, PACK_COLLECTION);
 		c->files++;
 	} else if (!c->why) {
 		text_add_bytes(&c->sums, data, size);

@@ -10,13 +10,19 @@
 #include <stdint.h>
 #include "core/error.h"
 
-enum { PACK_FILES_MAX = 16384, PACK_NODES_DEPTH = 3 };
+enum { PACK_FILES_MAX = 16384, PACK_NODES_DEPTH = 3, PACK_PARTS_DEPTH = 2 };
+/* The file that shows that a folder holds several runs. */
+#define PACK_COLLECTION "index.html"
 
 /* True for the name of one file or folder in ASCII that is safe to unpack and print. */
 bool pack_plain(const char *name, size_t size);
 /* True if a folder of this name, `depth` folders down, can have other ranks' journals
  * (journal/file/rank_dir.h). */
 bool pack_is_nodes(const char *name, unsigned depth);
+
+/* True if a folder of this name inside a run's folder is a run itself: "stage-2-load" of `assay
+ * comprehensive`, and "serve", the server of a load test. */
+bool pack_is_part(const char *name);
 
 struct pack_check;
 /* Starts a check; the caller frees it with pack_check_free. `packed`: size of the archive in bytes. NULL: out
