@@ -143,6 +143,12 @@ want=$(sed -n 's/^ *"exit_code": *\([0-9]\),*$/\1/p' real/stage-8-stress/results
 ok "a real stage has its suite's verdict" [ "$code" = "$want" ]
 ok "and its report" says 'href="stage-8-stress/report.html"' real/index.html
 
+# -- a real load test: its verdict depends on the machine; the server's words, its record and the archive do not --
+"$assay" comprehensive --only load,memory --model tiny --rate 4 --duration 1 --input 32 --output 4 --no-archive --out loaded > out 2> err
+ok "a real load test starts the server with all of its words" says '"--device","cpu"' loaded/stage-2-load/serve/journal.jsonl
+ok "its figures stand in the summary" says '"requests due in the window"' loaded/summary.json
+ok "and the server's memory" is loaded 4 passed
+
 # -- a plan --
 ok "a plan is printed" expect 0 comprehensive --plan --model tiny --out planned
 ok "with the commands" says "assay load --model tiny .*--rate 0.25 --duration 120s" out

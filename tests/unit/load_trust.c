@@ -202,6 +202,21 @@ static void test_usage__that_differs_from_the_counted_tokens(void **state)
 	expect_trusted(&b);
 }
 
+static void test_usage__of_texts_beyond_their_end_is_a_note(void **state)
+{
+	struct load_bed b;
+
+	(void)state;
+	open_sound(&b);
+	b.spec.ignores_end = true;
+	for (size_t i = 0; i < b.all.count; i++)
+		b.all.record[i].output_counted -= 8;
+	load_bed_measure(&b);
+	assert_int_equal(reasons(&b), 0);
+	assert_int_equal(json_array_size(json_object_get(b.out, "notes")), 1);
+	load_bed_close(&b);
+}
+
 static void test_usage__beyond_what_was_asked(void **state)
 {
 	struct load_bed b;
@@ -401,6 +416,7 @@ int main(void)
 		cmocka_unit_test(test_sends__that_differ_from_the_schedule),
 		cmocka_unit_test(test_cache__unexpected_hits),
 		cmocka_unit_test(test_usage__that_differs_from_the_counted_tokens),
+		cmocka_unit_test(test_usage__of_texts_beyond_their_end_is_a_note),
 		cmocka_unit_test(test_usage__beyond_what_was_asked),
 		cmocka_unit_test(test_flags__of_a_single_answer),
 		cmocka_unit_test(test_notes__of_errors_and_of_an_interrupted_run),

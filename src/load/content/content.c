@@ -111,6 +111,11 @@ uint64_t load_content_rows(const struct load_content *c)
 	return c->dataset ? dataset_rows(c->dataset) : 0;
 }
 
+uint32_t load_content_template_tokens(const struct load_content *c)
+{
+	return c->first_tokens;
+}
+
 uint32_t load_content_shared_tokens(const struct load_content *c)
 {
 	return c->shared_tokens;

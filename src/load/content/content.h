@@ -46,6 +46,8 @@ uint64_t load_content_rows(const struct load_content *c);
 /* Tokens of the chat template with which every prompt begins, whatever the salt. Servers may have them
  * cached. */
 uint32_t load_content_shared_tokens(const struct load_content *c);
+/* For tests: tokens of the chat template around a first message. */
+uint32_t load_content_template_tokens(const struct load_content *c);
 /*
  * Checks that every prompt of the plan is long enough for the template and a word. Prompts of a trace that
  * are shorter are made longer, and counted in *raised. BAD_INPUT names the least length for others.

@@ -35,7 +35,8 @@ struct load_measure_spec {
 	double offered;		 /* requests/s of the schedule; 0: closed loop */
 	const struct load_slo *slo;
 	size_t slo_count;
-	double attainment;	/* share of requests that must meet a set */
+	double attainment; /* share of requests that must meet a set */
+	bool ignores_end; /* the server was asked to go on after the end of a text: tokens may have no text */
 	uint32_t shared_tokens; /* every prompt begins with them, so they may be cached */
 	bool expect_cached;	/* the plan shares prefixes, or the cache may be warm */
 	bool closed_loop, cut;	/* cut: the run was interrupted */

@@ -132,6 +132,7 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 		.slo = o->slo,
 		.slo_count = o->slo_count,
 		.attainment = o->attainment,
+		.ignores_end = o->content.ignore_eos,
 		.shared_tokens = load_content_shared_tokens(run->s->content),
 		.expect_cached = !o->content.salt || o->plan.prefix_tokens || o->plan.turns > 1 ||
 				 o->plan.arrival == LOAD_TRACE,
