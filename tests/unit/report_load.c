@@ -209,6 +209,12 @@ static void test_report_load__gpus_in_the_window_and_before(void **state)
 	assert_false(load_gpus_grid(&g, &b.view));
 	grid_release(&g);
 	bed_close(&b);
+	bed_open(&b, "sweep"); /* it has the phase "window" */
+	json_object_del(values_of(&b), "epoch_ns");
+	assert_true(load_gpus_grid(&g, &b.view));
+	assert_string_equal(cell(&g, "0000:1b:00.0", "clock"), "1980 MHz");
+	grid_release(&g);
+	bed_close(&b);
 }
 
 static const struct load_chart *chart_of(const struct load_chart *charts, size_t count, const char *file)

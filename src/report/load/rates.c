@@ -157,7 +157,13 @@ bool load_checks_grid(struct grid *g, const struct view *v)
 static bool window_of(const struct view *v, uint64_t *t0_ns, uint64_t *t1_ns)
 {
 	const json_t *curves = json_object_get(load_values(v), "curves");
+	const struct record_phase *window = record_phase(load_case(v), "window");
 
+	if (window) {
+		*t0_ns = window->t0_ns;
+		*t1_ns = window->t1_ns;
+		return true;
+	}
 	return load_time_ns(v, load_number(curves, "from_s"), t0_ns) &&
 	       load_time_ns(v, load_number(curves, "to_s"), t1_ns) && *t0_ns < *t1_ns;
 }
