@@ -131,7 +131,7 @@ static void on_leave(struct loading *l)
 	else
 		snprintf(how, sizeof(how), "KILL did not end it");
 	l->end.status = *l->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
-	l->end.cause = *l->c->stop ? CAUSE_INTERRUPTED : CAUSE_CRASHED;
+	l->end.cause = *l->c->stop ? CAUSE_NONE : CAUSE_CRASHED;
 	l->end.values = load_recover(l);
 	snprintf(l->end.text, sizeof(l->end.text), "the client process ended: %s", how);
 }

@@ -61,7 +61,7 @@ static enum status load_it(struct loading *l, struct error *err)
 	load_server_stop(l);
 	if (!st && !l->end.status && *l->c->stop) {
 		l->end.status = STATUS_CANCELLED;
-		l->end.cause = CAUSE_INTERRUPTED;
+		l->end.cause = CAUSE_NONE; /* the advice for it is to resume, which a load test cannot */
 		snprintf(l->end.text, sizeof(l->end.text),
 			 "stopped on request; the figures are those of the time before");
 	}
