@@ -99,6 +99,13 @@ ok "completions" sound --rate 20 --duration 3 --endpoint completions
 ok "the same seed gives the same schedule" sh -c "'$assay' load $url --rate 9 --duration 9 --seed 4 --plan > one; '$assay' load $url --rate 9 --duration 9 --seed 4 --plan > two; cmp one two"
 ok "a sweep" sound --sweep --slo ttft=5s --attainment 0.5 --duration 1 --warmup 0
 
+# A sanitizer's own library must come first, so this is for ordinary builds.
+if ! objdump -T "$assay" 2> /dev/null | grep -q __asan_init; then
+	stepping() { LD_PRELOAD=$build/tests/load/libclock_steps.so sound "$@"; }
+	ok "the wall clock jumps by hours" stepping --rate 20 --duration 3
+	ok "and no figure knows" holds "$(value e2e_max_s) < 60 && $(value requests) > 20"
+fi
+ok "TLS to a server without it" refuses 2 'https://127' "https://${url#http://}" --out r-tls --no-telemetry --idle 0
 mkdir -p bin
 ln -s "$assay" bin/assay
 printf '#!/bin/sh\nfor word; do :; done\nexec sh -c "$word"\n' > bin/ssh # runs the command here

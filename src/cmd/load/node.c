@@ -41,8 +41,9 @@ static void take_clock(struct loading *l, const char *line)
 static bool take_line(void *arg, const char *text, size_t size)
 {
 	struct loading *l = arg;
-	json_t *line;
+	json_t *line, *at;
 	char *moved;
+	size_t i;
 
 	if (!l->node_clock) {
 		char first[64];
@@ -52,15 +53,12 @@ static bool take_line(void *arg, const char *text, size_t size)
 		return l->node_clock;
 	}
 	line = json_loadb(text, size, 0, NULL);
-	if (json_is_integer(json_object_get(line, "from"))) {
-		const json_int_t from = json_integer_value(json_object_get(line, "from"));
-
-		json_object_set_new(line, "from", json_integer(from + (json_int_t)l->node_offset_ns));
-		moved = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
-		if (moved)
-			job_take_line(l->job, moved, strlen(moved));
-		free(moved);
-	}
+	json_array_foreach(json_object_get(line, "at"), i, at)
+		json_integer_set(at, json_integer_value(at) + (json_int_t)l->node_offset_ns);
+	moved = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
+	if (moved)
+		job_take_line(l->job, moved, strlen(moved));
+	free(moved);
 	json_decref(line);
 	return true;
 }

@@ -65,7 +65,7 @@ static bool wait_second(struct reporter *r)
 	struct timespec until;
 	bool goes_on;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
 	pthread_mutex_lock(&r->lock);
 	if (!r->end)
@@ -89,11 +89,15 @@ static void *report(void *arg)
 enum status reporter_start(struct reporter *r, struct load_stages *stages, const char *metrics,
 			   struct error *err)
 {
+	pthread_condattr_t monotonic;
 	int errnum;
 
 	*r = (struct reporter){.stages = stages, .metrics = metrics, .told_s = clock_now_s()};
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->ended, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC); /* the wall clock may be set meanwhile */
+	pthread_cond_init(&r->ended, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	errnum = pthread_create(&r->thread, NULL, report, r);
 	r->running = !errnum;
 	return errnum ? error_errno(err, errnum, "a thread of the client process") : STATUS_OK;
