@@ -46,6 +46,7 @@ load) # the server is a real one
 	values='{"requests": 9, "answered": 9, "ttft_p50_s": 0.05, "completed_rate": 0.25, "output_tokens_per_s": 4.5}'
 	printf '{"headline": "measured: 9 of 9 requests answered", "cases": [{"probe": "load", "phases": [{"phase": "idle", "values": {}}, {"phase": "once", "values": %s}]}]}\n' \
 		"$values" > "$dir/results.json"
+	rm -f "$HERE/serve.out" # of the run before
 	"$ASSAY" serve "$3" --port 0 --device cpu --out "$dir/serve" --no-telemetry > "$HERE/serve.out" 2> "$HERE/serve.err" &
 	until grep -q 'run directory' "$HERE/serve.out" || ! kill -0 $! 2> /dev/null; do sleep 0.05; done
 	kill -TERM $!

@@ -86,9 +86,6 @@ static bool known(const char *name)
 					    "nodes.csv",
 					    "results.json",
 					    "REPORT.md",
-					    "SUMMARY.md",
-					    "load.json",
-					    "load.csv",
 					    "report.html",
 					    "roofline.svg",
 					    "roofline.png",
@@ -101,8 +98,11 @@ static bool known(const char *name)
 					    "breakdown.csv",
 					    "copies.csv",
 					    "counters.csv",
+					    "load.json",
+					    "load.csv",
 					    "requests.jsonl",
 					    "requests.jsonl.zst",
+					    "SUMMARY.md",
 					    PACK_COLLECTION,
 					    "stage.html",
 					    "text.txt",
@@ -136,6 +136,16 @@ static bool has_journal(const char *dir)
 	return !lstat(path, &info) && S_ISREG(info.st_mode) && !access(path, R_OK);
 }
 
+/* True for the folder of `assay comprehensive`, whose stages have the journals. */
+static bool is_collection(const char *dir)
+{
+	char path[4400];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "%s/" PACK_COLLECTION, dir);
+	return !lstat(path, &info) && S_ISREG(info.st_mode);
+}
+
 static bool is_folder(const char *dir, const char *name)
 {
 	char path[4400];
@@ -145,7 +155,19 @@ static bool is_folder(const char *dir, const char *name)
 	return !lstat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-/* Collects the files of `dir`/`below`. `below`: "" or folders that end with a slash. */
+/* Whether `below` may hold a further run: `assay comprehensive` has runs in its folder, and its load test has
+ * the server's in its own. */
+static bool may_hold_parts(const char *below)
+{
+	unsigned slashes = 0;
+
+	for (; *below; below++)
+		slashes += *below == '/';
+	return slashes < PACK_PARTS_DEPTH;
+}
+
+/* Collects the files of `dir`/`below`. `below`: "" or folders that end with a slash. depth: folders below
+ * that of the run. */
 static enum status collect(struct packing *p, const char *dir, const char *below, unsigned depth,
 			   struct error *err)
 {
@@ -167,7 +189,12 @@ static enum status collect(struct packing *p, const char *dir, const char *below
 		else if (pack_is_nodes(entries[i]->d_name, depth) && is_folder(dir, name)) {
 			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
 			st = collect(p, dir, name, depth + 1, err);
-		} else if (!depth && p->left_out && strcmp(name, ".") && strcmp(name, "..")) {
+		} else if (!depth && may_hold_parts(below) && pack_is_part(entries[i]->d_name) &&
+			   is_folder(dir, name)) {
+			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
+			st = collect(p, dir, name, 0, err);
+		} else if (!depth && p->left_out && strcmp(entries[i]->d_name, ".") &&
+			   strcmp(entries[i]->d_name, "..")) {
 			text_addf(p->left_out, "%s%s%s", p->left_out->size ? ", " : "", name,
 				  is_folder(dir, name) ? "/" : "");
 		}
@@ -191,7 +218,7 @@ static enum status collect_run(struct packing *p, const char *dir, struct error 
 {
 	enum status st;
 
-	if (!has_journal(dir))
+	if (!has_journal(dir) && !is_collection(dir))
 		return no_run(dir, errno ? errno : ENOENT, err);
 	st = collect(p, dir, "", 0, err);
 	if (!st && p->sums.failed)
