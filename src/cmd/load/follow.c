@@ -57,6 +57,7 @@ static bool take_line(void *arg, const char *text, size_t size)
 	} else if (!strcmp(type, "server")) {
 		take_readings(l, "server", line);
 	} else if (!strcmp(type, "planned")) {
+		l->planned = true;
 		load_show_planned(l, line);
 	} else if (!strcmp(type, "stage")) {
 		take_stage(l, line);
@@ -133,7 +134,8 @@ static void on_leave(struct loading *l)
 	l->end.status = *l->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
 	l->end.cause = *l->c->stop ? CAUSE_NONE : CAUSE_CRASHED;
 	l->end.values = load_recover(l);
-	snprintf(l->end.text, sizeof(l->end.text), "the client process ended: %s", how);
+	if (!*l->end.text)
+		snprintf(l->end.text, sizeof(l->end.text), "the client process ended: %s", how);
 }
 
 static void poll_all(struct loading *l)
@@ -149,6 +151,12 @@ static void poll_all(struct loading *l)
 	load_node_read(l);
 }
 
+/* Before the load, the client reads the tokenizer and waits for the answer to its first request. */
+static uint64_t patience_ns(const struct loading *l)
+{
+	return l->planned ? silence_ns : 2 * silence_ns + (uint64_t)(l->o->timeout * 1e9);
+}
+
 enum status load_follow(struct loading *l, struct error *err)
 {
 	enum lines_state state = LINES_MORE;
@@ -158,9 +166,10 @@ enum status load_follow(struct loading *l, struct error *err)
 		poll_all(l);
 		state = lines_read(&l->client.in, l->client.process.channel, take_line, l);
 		pass_on_stop(l);
-		if (now_ns() - l->heard_ns > silence_ns) {
+		if (now_ns() - l->heard_ns > patience_ns(l)) {
 			snprintf(l->end.text, sizeof(l->end.text),
-				 "the client process sent no message for 30 s and was ended as hung");
+				 "the client process sent no message for %.0f s and was ended as hung",
+				 (double)patience_ns(l) * 1e-9);
 			break;
 		}
 	}

@@ -61,6 +61,15 @@ void load_show_planned(const struct loading *l, const json_t *line)
 			 (unsigned long long)l->o->requests, l->o->duration);
 		return;
 	}
+	if (number(line, "users") > 0) {
+		log_info(
+			l->c->log, LOG_TOPIC_RUN,
+			"%s: %.0f users for %.0f s, each with its next request after the answer; limits: %llu requests, "
+			"%.0f s",
+			l->url, number(line, "users"), number(line, "duration_s"),
+			(unsigned long long)l->o->requests, l->o->duration);
+		return;
+	}
 	log_info(
 		l->c->log, LOG_TOPIC_RUN,
 		"%s: %.0f requests in %.0f s (at most %.0f s with the last answers), %.0f prompt tokens, %.0f "

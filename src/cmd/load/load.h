@@ -30,6 +30,7 @@ struct loading {
 	unsigned stages;
 	int64_t node_offset_ns; /* our clock minus the node's */
 	bool node_clock;	/* it is known */
+	bool planned;		/* the client has begun the load */
 	bool asked;		/* the client was asked to stop */
 	bool garbled;		/* it sent a line that is none */
 	uint64_t live_ns;	/* time of the last live line; 0: none is shown */

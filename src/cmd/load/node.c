@@ -50,6 +50,9 @@ static bool take_line(void *arg, const char *text, size_t size)
 
 		snprintf(first, sizeof(first), "%.*s", (int)(size < 60 ? size : 60), text);
 		take_clock(l, first);
+		if (!l->node_clock)
+			log_warn(l->c->log, LOG_TOPIC_RUN,
+				 "no telemetry of %s: it does not say how long it has been up", l->o->node);
 		return l->node_clock;
 	}
 	line = json_loadb(text, size, 0, NULL);

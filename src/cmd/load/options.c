@@ -66,7 +66,15 @@ enum status load_opts_check(const void *opts, struct error *err)
 		st = check_arrival(o, err);
 	if (!st)
 		st = check_out(o, err);
-	return st ? st : load_opts_spec(&spec, o, err);
+	if (!st)
+		st = load_opts_spec(&spec, o, err);
+	for (size_t i = 0; !st && !o->stream && i < spec.slo_count; i++)
+		if (spec.slo[i].ttft_s > 0 || spec.slo[i].tpot_s > 0)
+			st = error_set(
+				err, STATUS_BAD_INPUT,
+				"--slo %.60s limits the time to a token, which --no-stream does not measure",
+				spec.slo_text[i]);
+	return st;
 }
 
 static enum status read_slos(struct load_run_spec *spec, const char *text, struct error *err)

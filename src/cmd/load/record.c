@@ -24,15 +24,40 @@ static uint64_t now_ns(void)
 	return clock_now_ns(clock_monotonic());
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* Runs are comparable if they ask for the same: the shape of the load, not the server's address. */
-static void make_key(const struct loading *l, char *out, size_t size)
+static void make_key(const struct loading *l, struct text *out)
 {
 	const struct load_opts *o = l->o;
-	const char *how = o->trace ? "trace" : o->users ? "closed" : o->sweep ? "sweep" : "open";
 
-	snprintf(out, size, "load %s rate=%g users=%llu input=%.40s output=%.40s turns=%llu", how,
-		 o->users || o->trace || o->sweep ? 0.0 : o->rate, (unsigned long long)o->users,
-		 o->dataset ? "dataset" : o->input, o->output, (unsigned long long)o->turns);
+	if (o->trace)
+		text_addf(out, "load trace=%.60s speed=%g", base_name(o->trace), o->speed);
+	else if (o->users)
+		text_addf(out, "load users=%llu think=%g", (unsigned long long)o->users, o->think);
+	else if (o->sweep)
+		text_add(out, "load sweep");
+	else
+		text_addf(out, "load rate=%g arrival=%u", o->rate, (unsigned)o->arrival);
+	if (o->steps)
+		text_addf(out, " steps=%.60s", o->steps);
+	if (o->rate_end > 0)
+		text_addf(out, " end=%g", o->rate_end);
+	if (o->burstiness < 1 || o->burstiness > 1)
+		text_addf(out, " burstiness=%g", o->burstiness);
+	if (o->dataset)
+		text_addf(out, " dataset=%.60s", base_name(o->dataset));
+	else if (!o->trace)
+		text_addf(out, " input=%.40s", o->input);
+	text_addf(out, " output=%.40s turns=%llu prefix=%llu", o->output, (unsigned long long)o->turns,
+		  (unsigned long long)o->prefix);
+	text_addf(out, "%s%s%s", o->endpoint ? " completions" : "", o->stream ? "" : " whole",
+		  o->warm ? " warm" : "");
 }
 
 static bool samples_here(const struct loading *l)
@@ -45,25 +70,26 @@ static enum status begin_job(struct loading *l, json_t *kept, struct error *err)
 	const struct machine_scope scope = {
 		.up_to = samples_here(l) ? LAYER_NVML : LAYER_HOST, .out = l->dir, .stop = l->c->stop};
 	struct machine *m = NULL;
-	char key[240];
-	const struct job_spec spec = {.dir = l->dir,
-				      .command = (const char *const *)l->c->argv,
-				      .name = "load",
-				      .key = key,
-				      .fields = fields,
-				      .field_count = sizeof(fields) / sizeof(fields[0]),
-				      .expectations = l->o->expectations,
-				      .kept = kept,
-				      .sample = samples_here(l),
-				      .real_names = l->o->real_names,
-				      .started_ns = process_started_ns(),
-				      .log = l->c->log,
-				      .clock = clock_monotonic()};
+	struct text key = {0};
+	struct job_spec spec = {.dir = l->dir,
+				.command = (const char *const *)l->c->argv,
+				.name = "load",
+				.fields = fields,
+				.field_count = sizeof(fields) / sizeof(fields[0]),
+				.expectations = l->o->expectations,
+				.kept = kept,
+				.sample = samples_here(l),
+				.real_names = l->o->real_names,
+				.started_ns = process_started_ns(),
+				.log = l->c->log,
+				.clock = clock_monotonic()};
 	enum status st = machine_read_scope(&m, &scope, NULL, l->c->log, err);
 
-	make_key(l, key, sizeof(key));
+	make_key(l, &key);
+	spec.key = text_str(&key);
 	if (!st)
 		st = job_begin(&l->job, &spec, m, err);
+	text_release(&key);
 	machine_free(m);
 	return st;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After the client process died: the figures of what it wrote. */
+#include <math.h>
 #include "cmd/load/load.h"
 #include "load/measure/record.h"
 
@@ -12,7 +13,12 @@ static struct load_measure_spec spec_of(const struct loading *l, const struct lo
 					 .attainment = l->spec.attainment,
 					 .expect_cached = true,
 					 .closed_loop = true,
-					 .cut = true};
+					 .cut = true,
+					 .use = {.cpu_share = (double)NAN,
+						 .cpus = (double)NAN,
+						 .receive_late_p50_s = (double)NAN,
+						 .receive_late_p99_s = (double)NAN,
+						 .parse_behind_s = (double)NAN}};
 
 	for (size_t i = 0; i < all->count; i++) {
 		const uint64_t due_ns = all->record[i].scheduled_ns;

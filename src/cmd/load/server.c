@@ -66,6 +66,9 @@ enum status load_server_start(struct loading *l, struct error *err)
 	if (!l->o->model)
 		return STATUS_OK;
 	snprintf(out, sizeof(out), "%s/serve", l->dir);
+	if (l->o->serve && strlen(l->o->serve) >= sizeof(words))
+		return error_set(err, STATUS_BAD_INPUT, "--serve-options is longer than %zu bytes",
+				 sizeof(words) - 1);
 	text_copy(words, sizeof(words), l->o->serve ? l->o->serve : "");
 	st = add_words(argv, 8, words, err);
 	if (!st)

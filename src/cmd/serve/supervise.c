@@ -117,6 +117,7 @@ static enum status start_child(struct serve_child *child, const char *command, j
 	enum status st;
 
 	lines_release(&child->in);
+	child_end_release(&child->end);
 	*child = (struct serve_child){0};
 	if (!line)
 		return error_set(err, STATUS_BAD_INPUT,
@@ -181,6 +182,8 @@ static void release_child(struct serve_child *child)
 		process_stop(&child->process, 0, KILL_MS);
 	process_release(&child->process);
 	lines_release(&child->in);
+	json_decref(child->end.values);
+	child->end.values = NULL;
 	child->running = false;
 }
 

@@ -11,6 +11,7 @@ struct client {
 	struct sender *senders;
 	pthread_t *threads;
 	unsigned started;
+	atomic_bool failed;
 	struct parser parser;
 };
 
@@ -47,6 +48,7 @@ static enum status make_senders(struct client *c, const struct load_plan *plan, 
 		s->spec = c->spec;
 		s->plan = plan;
 		s->finished = &c->parser.finished;
+		s->failed = &c->failed;
 		s->epoch_ns = epoch_ns;
 		s->begin_ns = begin_ns;
 		s->number = i;
@@ -114,6 +116,7 @@ enum status load_client_run(const struct load_client_spec *spec, const struct lo
 
 	*result = (struct load_client_result){0};
 	c.parser.senders = c.senders;
+	c.parser.failed = &c.failed;
 	if (!st)
 		st = run_threads(&c, err);
 	if (!st)

@@ -32,7 +32,8 @@ static size_t take_body(char *data, size_t size, size_t count, void *arg)
 	void *bytes = f->bytes, *stamp = f->stamp;
 
 	size *= count;
-	if (f->size + size > FLIGHT_ANSWER_MOST || !reserve(&bytes, &f->room, f->size + size, 1, ROOM_FIRST))
+	if (f->size + size > FLIGHT_ANSWER_MOST || f->stamps == FLIGHT_STAMPS_MOST ||
+	    !reserve(&bytes, &f->room, f->size + size, 1, ROOM_FIRST))
 		f->too_large = true;
 	f->bytes = bytes;
 	if (!f->too_large && !reserve(&stamp, &f->stamp_room, f->stamps + 1, sizeof(*f->stamp), STAMPS_FIRST))

@@ -24,7 +24,7 @@ struct flight {
 	uint64_t epoch_ns; /* the run's begin on CLOCK_MONOTONIC */
 };
 
-enum { FLIGHT_ANSWER_MOST = 64 << 20 }; /* bytes of an answer */
+enum { FLIGHT_ANSWER_MOST = 16 << 20, FLIGHT_STAMPS_MOST = 1 << 20 }; /* bytes and parts of an answer */
 
 /* NULL: no memory. Owner: caller, flight_destroy. */
 struct flight *flight_create(const struct http *h, const char *path, uint64_t epoch_ns);

@@ -6,7 +6,14 @@
 
 /* IDLE_S: a connection that was idle for longer is not used again. Servers close theirs after 5 s and more.
  */
-enum { IDLE_S = 4, GET_MS = 10000, GET_BYTES_MOST = 16 << 20, URL_MOST = 2048, NAMES_KEPT_FOREVER = -1 };
+enum {
+	IDLE_S = 4,
+	GET_MS = 10000,
+	READING_MS = 2000,
+	GET_BYTES_MOST = 16 << 20,
+	URL_MOST = 2048,
+	NAMES_KEPT_FOREVER = -1
+};
 
 static enum status no_memory(struct error *err)
 {
@@ -172,8 +179,8 @@ enum load_error http_error(const struct http *h, CURL *c, CURLcode code)
 		return LOAD_ERROR_CUT;
 	case CURLE_OUT_OF_MEMORY:
 	case CURLE_FAILED_INIT:
-	case CURLE_WRITE_ERROR: /* too large, see flight.c */
 		return LOAD_ERROR_CLIENT;
+	case CURLE_WRITE_ERROR: /* too large, see flight.c */
 	default:
 		return LOAD_ERROR_GARBAGE;
 	}
@@ -235,7 +242,7 @@ static enum status get(const struct http *h, const char *path, long *status, str
 	*status = 0;
 	if (!c)
 		return no_memory(err);
-	h->curl.easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)GET_MS);
+	h->curl.easy_setopt(c, CURLOPT_TIMEOUT_MS, remember ? (long)GET_MS : (long)READING_MS);
 	st = perform(h, c, path, status, out, err);
 	if (!st && remember)
 		remember_address(remember, c);

@@ -47,6 +47,8 @@ static void parse(struct parser *p, struct flight *f)
 	else
 		load_record_release(&record);
 	load_answer_text_release(&text);
+	if (p->status)
+		atomic_store(p->failed, true);
 }
 
 void *parser_main(void *arg)

@@ -8,6 +8,7 @@ struct parser {
 	const struct load_client_spec *spec;
 	struct flight_queue finished; /* from the senders; closed when they have ended */
 	struct sender *senders;
+	atomic_bool *failed;
 	uint64_t epoch_ns;
 	enum status status;
 	struct error error;

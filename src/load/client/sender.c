@@ -135,13 +135,39 @@ static bool fail(struct sender *s, enum status status)
 	return false;
 }
 
+/* After a refusal the next request of the session waits, so that a closed loop does not become a storm. */
+static uint64_t next_ns(const struct flight *f)
+{
+	return f->record.end_ns + (f->record.error == LOAD_ERROR_NONE ? 0 : PAUSE_NS);
+}
+
+/* Takes what the parser gave back. In a dialogue these answers were read, so the next turns have their times
+ * now. */
+static void take_back(struct sender *s)
+{
+	struct flight *list = flight_queue_take(&s->back, false);
+
+	while (list) {
+		struct flight *f = list;
+
+		list = f->next;
+		if (s->spec->dialogue) {
+			s->unread--;
+			s->dropped += agenda_answered(s->agenda, f->request, next_ns(f),
+						      f->record.error == LOAD_ERROR_NONE);
+		}
+		f->next = s->spare;
+		s->spare = f;
+	}
+}
+
 /* A flight for another request. Its connection belongs to the multi handle. */
 static struct flight *take_spare(struct sender *s)
 {
 	struct flight *f = s->spare;
 
 	if (!f) {
-		s->spare = flight_queue_take(&s->back, false);
+		take_back(s);
 		f = s->spare;
 	}
 	if (!f)
@@ -214,12 +240,6 @@ static bool send_next(struct sender *s, const struct load_request *r, uint64_t d
 				 "curl took no further request; %u are in flight", (unsigned)s->open_count));
 }
 
-/* After a refusal the next request of the session waits, so that a closed loop does not become a storm. */
-static uint64_t next_ns(const struct flight *f)
-{
-	return f->record.end_ns + (f->record.error == LOAD_ERROR_NONE ? 0 : PAUSE_NS);
-}
-
 /* The answer ended, in whatever way: it goes to the parser, and the session goes on. */
 static void finish(struct sender *s, struct flight *f, CURLcode code)
 {
@@ -285,23 +305,13 @@ static bool send_due(struct sender *s)
 	return true;
 }
 
-/* Answers of a dialogue were read: the next turns have their times now. */
+/* The parser has given flights of a dialogue back. */
 static void heed_parser(struct sender *s)
 {
-	struct flight *list = flight_queue_take(&s->back, false);
 	eventfd_t count;
 
 	eventfd_read(s->wake, &count);
-	while (list) {
-		struct flight *f = list;
-
-		list = f->next;
-		s->unread--;
-		s->dropped += agenda_answered(s->agenda, f->request, f->record.end_ns,
-					      f->record.error == LOAD_ERROR_NONE);
-		f->next = s->spare;
-		s->spare = f;
-	}
+	take_back(s);
 }
 
 static void arm(struct sender *s, uint64_t end_ns)
@@ -401,7 +411,7 @@ static bool cancel_due(struct sender *s)
 /* Whether a request is still to be sent, or an answer is awaited. */
 static bool goes_on(const struct sender *s, uint64_t end_ns)
 {
-	if (s->status || *s->spec->stop || now_ns(s) >= end_ns)
+	if (s->status || *s->spec->stop || atomic_load(s->failed) || now_ns(s) >= end_ns)
 		return false;
 	return s->open_count || s->unread || agenda_due(s->agenda) < s->send_end_ns;
 }
@@ -425,6 +435,8 @@ static void loop(struct sender *s)
 		arm(s, end_ns);
 		take_events(s);
 	}
+	if (s->status)
+		atomic_store(s->failed, true);
 	cancel_open(s);
 	if (!s->status)
 		cancel_due(s);

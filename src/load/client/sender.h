@@ -5,6 +5,7 @@
  */
 #ifndef LOAD_CLIENT_SENDER_H
 #define LOAD_CLIENT_SENDER_H
+#include <stdatomic.h>
 #include "load/client/agenda.h"
 #include "load/client/client.h"
 #include "load/client/flight.h"
@@ -15,6 +16,7 @@ struct sender {
 	const struct load_client_spec *spec;
 	const struct load_plan *plan;
 	struct flight_queue *finished;
+	atomic_bool *failed;	      /* of a thread: all of them end */
 	uint64_t epoch_ns, begin_ns;  /* the run's begin on CLOCK_MONOTONIC; the plan's begin after it */
 	unsigned number, connections; /* this thread; its most open requests */
 

@@ -59,7 +59,8 @@ enum status body_tail(struct load_content *c, const struct load_content_spec *sp
 		st = add_extra(c, all, spec->extra, err);
 	if (!st) {
 		json_text_add(&json, all, 0);
-		text_add(&c->tail, text_str(&json) + 1); /* without the opening brace */
+		if (json.size) /* without the opening brace */
+			text_add(&c->tail, text_str(&json) + 1);
 		if (json.failed || c->tail.failed)
 			st = error_set(err, STATUS_NO_RESOURCE, "the members of requests");
 	}

@@ -26,13 +26,13 @@
 	X(TIMEOUT, "timeout", "no complete answer within the time limit of a request")                    \
 	X(RESET, "reset", "the connection was lost")                                                      \
 	X(CUT, "cut", "the answer ended before its end mark")                                             \
-	X(GARBAGE, "garbage", "the answer is no HTTP, no event stream or no JSON")                        \
+	X(GARBAGE, "garbage", "the answer is no HTTP, event stream or JSON, or is larger than 16 MiB")                        \
 	X(REDIRECT, "redirect", "status 3xx; redirects are not followed")                                 \
 	X(LIMITED, "limited", "status 429")                                                               \
 	X(UNAVAILABLE, "unavailable", "status 503")                                                       \
 	X(REFUSED, "refused", "another status 4xx")                                                       \
 	X(SERVER, "server", "another status 5xx, or an error event within the stream")                    \
-	X(CLIENT, "client", "the client had no memory, descriptor or port left, or the answer was too large")  \
+	X(CLIENT, "client", "the client had no memory, descriptor or port left")  \
 	X(CANCELLED, "cancelled", "the run ended before the answer")
 /* clang-format on */
 #define X(name, ...) LOAD_ERROR_##name,

@@ -5,6 +5,8 @@
 #include "core/clock.h"
 #include "load/scrape/scrape.h"
 
+enum { MISSED_MOST = 30 }; /* one after the other */
+
 static double rate(double now, double before, double seconds)
 {
 	return seconds > 0 && now > before ? (now - before) / seconds : 0;
@@ -45,13 +47,17 @@ static void tell_server(struct reporter *r)
 	if (!*r->metrics || r->lost)
 		return;
 	if (http_get(s->http, r->metrics, &status, &body, &why) || status != 200) {
-		r->lost = true;
-		if (*why.text)
+		/* an overloaded server may miss some */
+		r->lost = status == 404 || status == 401 || status == 403 || ++r->missed == MISSED_MOST;
+		if (!r->lost)
+			;
+		else if (*why.text)
 			log_warn(s->spec->log, LOG_TOPIC_RUN, "no metrics of the server: %s", why.text);
 		else
 			log_warn(s->spec->log, LOG_TOPIC_RUN, "no metrics of the server: status %ld of %s",
 				 status, r->metrics);
 	} else {
+		r->missed = 0;
 		line = scrape_read(text_str(&body), body.size);
 		if (line)
 			s->spec->emit(s->spec->arg, "server", line, NULL);

@@ -11,6 +11,7 @@ struct reporter {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 	bool running, end;
+	unsigned missed;			/* readings one after the other */
 	bool lost;				/* the server has no metrics */
 	double told_s, told_ended, told_tokens; /* at the last line */
 };

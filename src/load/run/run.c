@@ -34,6 +34,7 @@ static enum status check_descriptors(struct load_run_spec *o, struct error *err)
 	struct rlimit limit;
 	rlim_t most;
 
+	o->limited = o->connections > 0;
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return error_errno(err, errno, "the limit of open files");
 	limit.rlim_cur = limit.rlim_max;
@@ -180,9 +181,11 @@ static enum status tell_planned(struct run *r, struct error *err)
 	}
 	if (!st)
 		o->emit(o->arg, "planned",
-			json_pack("{s:f, s:f, s:f, s:f, s:f, s:s}", "requests", (double)plan.count,
+			json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:s}", "requests", (double)plan.count,
 				  "duration_s", plan.duration_s, "most_s", plan.duration_s + o->grace_s,
-				  "prompt_tokens", prompt, "output_tokens", output, "model", r->server.model),
+				  "prompt_tokens", prompt, "output_tokens", output, "users",
+				  o->plan.arrival == LOAD_CLOSED ? (double)o->plan.users : 0.0, "model",
+				  r->server.model),
 			NULL);
 	load_plan_release(&plan);
 	return st;
@@ -205,59 +208,79 @@ static enum status sweep_stage(struct run *r, const struct load_plan_spec *plan,
 	return st;
 }
 
-/* The closed loop that finds the saturated rate. */
-static enum status saturate(struct run *r, struct sweep *sweep, struct error *err)
+/* As many users as there may be connections, if the user limited these; else enough for most servers. */
+static uint32_t saturated_users(const struct run *r)
+{
+	return r->spec.limited ? r->spec.connections : SATURATED_USERS;
+}
+
+/* The closed loop that finds the saturated rate. Its figures are those of the run until a stage has better
+ * ones. */
+static enum status saturate(struct run *r, struct sweep *sweep, json_t **values, struct error *err)
+{
+	struct load_plan_spec plan = r->spec.plan;
+	enum status st;
+
+	plan.arrival = LOAD_CLOSED;
+	plan.users = saturated_users(r);
+	st = sweep_stage(r, &plan, values, err);
+	if (!st)
+		sweep_begin(sweep, value_of(*values, "completed_rate"));
+	return st;
+}
+
+/* The client was the bottleneck, or the answers are suspect. */
+static bool is_untrusted(const json_t *values)
+{
+	return json_array_size(json_object_get(values, "untrusted")) > 0;
+}
+
+/* One rate of the search. The figures of the best stage become those of the run: the highest rate that met
+ * the limits, or else the last one. A missed stage that cannot be trusted says nothing about the server and
+ * ends the search. */
+static enum status search_step(struct run *r, struct sweep *sweep, double rate, json_t **best, bool *doubt,
+			       struct error *err)
 {
 	struct load_plan_spec plan = r->spec.plan;
 	json_t *values = NULL;
 	enum status st;
+	bool met;
 
-	plan.arrival = LOAD_CLOSED;
-	plan.users = plan.users ? plan.users : SATURATED_USERS;
-	if (plan.users > r->spec.connections)
-		plan.users = r->spec.connections;
+	plan.rate = rate;
+	plan.seed += sweep->stages + 1; /* other times and other texts than in the stages before */
 	st = sweep_stage(r, &plan, &values, err);
-	if (!st)
-		sweep_begin(sweep, value_of(values, "completed_rate"));
-	json_decref(values);
-	return st;
-}
-
-/* The figures of the best stage become those of the run. */
-static void keep_best(json_t **best, json_t *values, bool met)
-{
-	if (!*best || met) {
+	met = value_of(values, "slo_met") > 0;
+	*doubt = !met && is_untrusted(values);
+	if (values && (met || *doubt || !(sweep->low > 0))) {
 		json_decref(*best);
 		*best = json_incref(values);
 	}
+	json_decref(values);
+	sweep_take(sweep, rate, met);
+	return st;
 }
 
 static enum status run_sweep(struct run *r, json_t **best, struct error *err)
 {
 	struct sweep sweep = {0};
 	double rate;
-	enum status st = saturate(r, &sweep, err);
+	bool doubt = false;
+	enum status st = saturate(r, &sweep, best, err);
 
-	while (!st && !*r->spec.stop && (rate = sweep_next(&sweep)) > 0) {
-		struct load_plan_spec plan = r->spec.plan;
-		json_t *values = NULL;
-		bool met;
-
-		plan.rate = rate;
-		plan.seed += sweep.stages + 1; /* other times and other texts than in the stages before */
-		st = sweep_stage(r, &plan, &values, err);
-		met = value_of(values, "slo_met") > 0;
-		if (!st)
-			keep_best(best, values, met);
-		sweep_take(&sweep, rate, met);
-		json_decref(values);
-	}
-	if (st || !*best)
+	while (!st && !doubt && !*r->spec.stop && (rate = sweep_next(&sweep)) > 0)
+		st = search_step(r, &sweep, rate, best, &doubt, err);
+	if (!*best)
 		return st;
+	if (!st && sweep.low > 0 && !(sweep.high > 0))
+		log_warn(
+			r->spec.log, LOG_TOPIC_RUN,
+			"no rate missed the limits: a closed loop of %u users did not saturate the server; give more "
+			"--max-connections",
+			(unsigned)saturated_users(r));
 	json_object_set_new(*best, "saturated_rate", json_real(sweep.saturated));
 	json_object_set_new(*best, "sweep_met_rate", json_real(sweep.low));
 	json_object_set_new(*best, "sweep_missed_rate", json_real(sweep.high));
-	return STATUS_OK;
+	return st;
 }
 
 static void end(struct run *r)

@@ -23,6 +23,7 @@ struct load_run_spec {
 	bool insecure, stream, sweep;
 	double timeout_s, grace_s, warmup_s; /* warmup_s < 0: a tenth of the duration, at most 30 s */
 	unsigned threads, connections;	     /* 0: chosen */
+	bool limited;			     /* the user limited the connections; set by load_run */
 	struct load_plan_spec plan;
 	struct load_content_spec content;
 	struct load_slo slo[LOAD_SLOS_MOST];

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "core/clock.h"
 
-enum { SETTLE_NS = 50000000, THREADS_MOST = 8 };
+enum { SETTLE_NS = 50000000, ORDER_NS = 200, THREADS_MOST = 8 };
 static const double edge_share = 0.1, edge_most = 0.4, edge_most_s = 30;
 
 /* A stage while it runs. */
@@ -78,7 +78,7 @@ static enum status take_answer(void *arg, const struct load_request *r, struct l
 		st = load_dialogue_answer(run->dialogues[r->session], said, text->content.size, err);
 	live_add(&run->s->live, record);
 	write_record(run, record);
-	return st ? st : load_records_add(&run->all, record, err);
+	return load_records_add(&run->all, record, st ? NULL : err) && !st ? STATUS_NO_RESOURCE : st;
 }
 
 static unsigned cpus(void)
@@ -118,7 +118,7 @@ static double edge(const struct load_run_spec *o, double duration_s)
 
 /* The whole schedule, or the part before the run was stopped. */
 static struct load_measure_spec measure_spec(const struct running *run, const struct load_plan *plan,
-					     uint64_t begin_ns, uint64_t end_ns,
+					     uint64_t begin_ns, uint64_t end_ns, bool cut,
 					     const struct load_client_result *result)
 {
 	const struct load_run_spec *o = run->s->spec;
@@ -127,7 +127,7 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 
 	return (struct load_measure_spec){
 		.from_ns = begin_ns + (uint64_t)(edge_s * 1e9),
-		.to_ns = *o->stop && end_ns < tail_ns ? end_ns : tail_ns,
+		.to_ns = cut && end_ns < tail_ns ? end_ns : tail_ns,
 		.offered = plan->offered,
 		.slo = o->slo,
 		.slo_count = o->slo_count,
@@ -137,7 +137,7 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 		.expect_cached = !o->content.salt || o->plan.prefix_tokens || o->plan.turns > 1 ||
 				 o->plan.arrival == LOAD_TRACE,
 		.closed_loop = o->plan.arrival == LOAD_CLOSED,
-		.cut = *o->stop,
+		.cut = cut,
 		.use = result->use,
 	};
 }
@@ -188,7 +188,9 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 {
 	struct load_stages *s = run->s;
 	const struct load_client_spec client = client_spec(run);
-	const uint64_t begin_ns = clock_now_ns(clock_monotonic()) + SETTLE_NS - s->epoch_ns;
+	/* the threads put the plan's requests in order first */
+	const uint64_t begin_ns =
+		clock_now_ns(clock_monotonic()) + SETTLE_NS + plan->count * ORDER_NS - s->epoch_ns;
 	struct load_client_result result = {0};
 	struct load_measure_spec measure;
 	enum status st;
@@ -197,9 +199,12 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 	st = load_client_run(&client, plan, s->epoch_ns, begin_ns, &result, err);
 
 	fflush(s->requests);
-	if (st)
+	if (st && !run->all.count)
 		return st;
-	measure = measure_spec(run, plan, begin_ns, clock_now_ns(clock_monotonic()) - s->epoch_ns, &result);
+	measure = measure_spec(run, plan, begin_ns, clock_now_ns(clock_monotonic()) - s->epoch_ns,
+			       st || *s->spec->stop, &result);
+	if (measure.to_ns <= measure.from_ns) /* it was stopped within the part that is not measured */
+		measure.from_ns = begin_ns;
 	*values = load_summary(&run->all, &measure);
 	if (!*values)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
@@ -209,7 +214,7 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 	json_object_set_new(*values, "to_ns", json_integer((json_int_t)(s->epoch_ns + measure.to_ns)));
 	json_object_set_new(*values, "dropped_turns", json_real((double)result.dropped));
 	json_object_set_new(*values, "in_flight_most", json_real(result.open_most));
-	return STATUS_OK;
+	return st; /* with an error too, the figures are those of the time before it */
 }
 
 static enum status check_plan(const struct load_stages *s, struct load_plan *plan, struct error *err)
@@ -221,6 +226,13 @@ static enum status check_plan(const struct load_stages *s, struct load_plan *pla
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "the schedule of %g s has no request: raise --rate or --duration",
 			       plan->duration_s);
+	if (!st && plan->skipped && !s->count)
+		log_info(s->spec->log, LOG_TOPIC_RUN,
+			 "%llu rows of the trace have no prompt or no answer and were left out",
+			 (unsigned long long)plan->skipped);
+	if (!st && plan->cut && !s->count && s->spec->plan.arrival != LOAD_CLOSED)
+		log_info(s->spec->log, LOG_TOPIC_RUN,
+			 "the schedule ends after %zu requests, the limit of --max-requests", plan->count);
 	if (!st && raised && !s->count)
 		log_info(s->spec->log, LOG_TOPIC_RUN,
 			 "%llu prompts of the trace are shorter than the chat template and were made longer",
