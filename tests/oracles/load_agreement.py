@@ -85,9 +85,9 @@ def read_aiperf():
 
 
 def read_vllm():
-    with open(glob.glob(f"{OUT}/vllm/**/trace*.json", recursive=True)[0], encoding="utf-8") as file:
+    with open(glob.glob(f"{OUT}/vllm/**/trace.json", recursive=True)[0], encoding="utf-8") as file:
         r = json.load(file)
-    return figures([(ttft, sum(itl), ttft + sum(itl), itl) for ttft, itl in zip(r["ttfts"], r["itls"]) if itl], 1)
+    return {"requests": r["completed"], "TTFT": r["median_ttft_ms"], "TPOT": r["median_tpot_ms"], "gap": r["median_itl_ms"], "E2E": r["median_e2el_ms"]}
 
 
 def read_guidellm():

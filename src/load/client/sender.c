@@ -288,14 +288,13 @@ static bool send_due(struct sender *s)
 
 	while (agenda_due(s->agenda) <= now_ns(s) && agenda_due(s->agenda) < s->send_end_ns) {
 		if (s->open_count >= s->connections) {
-			s->waited += !s->blocked;
-			s->blocked = true;
+			s->full_ns = now_ns(s);
 			break;
 		}
 		if (count == EVENTS) /* let curl begin with them */
 			break;
-		s->blocked = false;
 		agenda_take(s->agenda, UINT64_MAX, &r, &due_ns);
+		s->waited += due_ns < s->full_ns; /* it was due while the cap was reached */
 		if (!send_next(s, r, due_ns))
 			return false;
 		count++;

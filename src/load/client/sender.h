@@ -40,7 +40,7 @@ struct sender {
 	struct flight *open; /* in flight */
 	struct flight *spare, *prepared;
 	uint32_t open_count, unread; /* unread: answers of a dialogue with the parser */
-	bool blocked;		     /* at the cap: the request that is due next was counted */
+	uint64_t full_ns;	     /* the last look at which a request was due and the cap was reached */
 };
 /* Main function of the thread; `arg` is a struct sender. */
 void *sender_main(void *arg);
