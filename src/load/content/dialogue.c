@@ -35,7 +35,7 @@ enum status dialogue_begin(struct load_dialogue *d, const json_t *tools, struct 
 enum status dialogue_add(struct load_dialogue *d, const char *role, const char *text, size_t size,
 			 struct error *err)
 {
-	json_t *content = json_stringn(text, size);
+	json_t *content = json_stringn(text, size), *message;
 
 	if (!content)
 		return error_set(err, STATUS_BAD_INPUT, "the text of the role %s is not UTF-8", role);
@@ -43,8 +43,9 @@ enum status dialogue_add(struct load_dialogue *d, const char *role, const char *
 	if (d->prompt.size && strcmp(role, "assistant") != 0)
 		text_add(&d->prompt, " ");
 	text_add_bytes(&d->prompt, text, size);
-	if (d->prompt.failed ||
-	    json_array_append_new(d->messages, json_pack("{ss so}", "role", role, "content", content)))
+	message = json_pack("{ss sO}", "role", role, "content", content);
+	json_decref(content);
+	if (json_array_append_new(d->messages, message) || d->prompt.failed)
 		return error_set(err, STATUS_NO_RESOURCE, "a message");
 	return STATUS_OK;
 }
