@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module libassay-http.so: it needs libmicrohttpd, whose functions are found through it
- * (vendor/microhttpd.h). */
+ * (vendor/http/microhttpd.h). */
 #include <microhttpd.h>
 
 extern const char *assay_http_version(void);

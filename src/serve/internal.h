@@ -9,7 +9,7 @@
 #include "serve/http/preparer.h"
 #include "serve/link/link.h"
 #include "serve/serve.h"
-#include "vendor/microhttpd.h"
+#include "vendor/http/microhttpd.h"
 
 struct exchange;
 struct peer;

@@ -95,6 +95,9 @@ ok "users in a closed loop" sound --users 5 --duration 3
 ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
 ok "conversations" sound --rate 4 --duration 4 --turns 3 --warmup 0
 ok "have their later turns" says '"turn":2' "$dir/requests.jsonl"
+# Each turn adds its message once, so all prompts of a turn have the same number of words.
+ok "many conversations at once" sound --rate 30 --turns 4 --think 0.2 --duration 4 --warmup 0
+ok "say each thing once" [ "$(sed -n 's/.*"turn":\([0-9]*\).*"prompt_usage":\([0-9]*\).*/\1 \2/p' "$dir/requests.jsonl" | sort -u | wc -l)" = 4 ]
 ok "steps" sound --arrival steps --steps 5,20 --duration 4
 ok "a ramp" sound --arrival ramp --rate 1 --rate-end 30 --duration 3
 ok "bursts" sound --arrival gamma --burstiness 0.3 --rate 20 --duration 3

@@ -2,7 +2,7 @@
 /* Any bytes are a record, which comes back from its own line, or a refusal that names a member. */
 #include "fuzz.h"
 
-#include "load/measure/record.h"
+#include "load/record/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "load/measure/record.h"
+#include "load/record/record.h"
 #include "scratch.h"
 
 static struct load_record full_record(void)

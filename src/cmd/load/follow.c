@@ -176,7 +176,8 @@ enum status load_follow(struct loading *l, struct error *err)
 	load_clear_live(l);
 	if (!st)
 		on_leave(l);
-	process_stop(&l->client.process, 0, KILL_MS);
+	if (l->client.running) /* without a process, its group would be ours */
+		process_stop(&l->client.process, 0, KILL_MS);
 	process_release(&l->client.process);
 	lines_release(&l->client.in);
 	l->client.running = false;

@@ -76,7 +76,7 @@ static enum status load_it(struct loading *l, struct error *err)
 static int show_plan(const struct loading *l, struct error *err)
 {
 	struct load_plan plan = {0};
-	enum status st = load_run_plan(&plan, &l->spec, err);
+	enum status st = load_plan_make(&plan, &l->spec.plan, err);
 	double prompt = 0, output = 0;
 
 	for (size_t i = 0; i < plan.count; i++) {

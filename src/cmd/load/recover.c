@@ -2,7 +2,7 @@
 /* After the client process died: the figures of what it wrote. */
 #include <math.h>
 #include "cmd/load/load.h"
-#include "load/measure/record.h"
+#include "load/record/record.h"
 
 /* From the first request to the last one; nothing is known of the client itself. */
 static struct load_measure_spec spec_of(const struct loading *l, const struct load_records *all)

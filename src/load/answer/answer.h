@@ -5,7 +5,7 @@
  */
 #ifndef LOAD_ANSWER_ANSWER_H
 #define LOAD_ANSWER_ANSWER_H
-#include "load/measure/record.h"
+#include "load/record/record.h"
 
 /* The bytes up to `end` had arrived at at_ns. */
 struct load_stamp {

@@ -6,8 +6,8 @@
 #ifndef LOAD_CLIENT_HTTP_H
 #define LOAD_CLIENT_HTTP_H
 #include "core/text/text.h"
-#include "load/measure/record.h"
-#include "vendor/curl.h"
+#include "load/record/record.h"
+#include "vendor/http/curl.h"
 
 struct http_options {
 	const char *base;		 /* "http://host:8000", without a slash at its end */

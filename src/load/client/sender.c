@@ -110,7 +110,7 @@ void sender_release(struct sender *s)
 {
 	destroy_all(s, flight_queue_take(&s->back, false));
 	destroy_all(s, s->spare);
-	flight_destroy(s->spec->http, s->prepared);
+	destroy_all(s, s->prepared);
 	if (s->multi)
 		s->spec->http->curl.multi_cleanup(s->multi);
 	agenda_destroy(&s->agenda);
@@ -176,22 +176,35 @@ static struct flight *take_spare(struct sender *s)
 	return f;
 }
 
-/* Makes the body of a request before it is due. */
+/* Where the prepared flight of a request is linked; its target is NULL if there is none. */
+static struct flight **prepared_for(struct sender *s, const struct load_request *r)
+{
+	struct flight **link = &s->prepared;
+
+	while (*link && (*link)->request != r)
+		link = &(*link)->next;
+	return link;
+}
+
+/* Makes the body of a request before it is due. A body is made once, because making it adds to a
+ * conversation. It is kept if another request turns out to be earlier. */
 static bool prepare(struct sender *s, const struct load_request *r)
 {
-	if (s->prepared && s->prepared->request == r && s->prepared->body.size)
+	struct flight *f = *prepared_for(s, r);
+
+	if (f)
 		return true;
-	if (!s->prepared)
-		s->prepared = take_spare(s);
-	if (!s->prepared)
+	f = take_spare(s);
+	if (!f)
 		return fail(s, error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					       "no memory for another request; %u are in flight",
 					       (unsigned)s->open_count));
-	flight_begin(s->prepared, r);
-	s->prepared->record.index = (uint64_t)(r - s->plan->request);
-	s->status = s->spec->body(s->spec->arg, s->number, r, &s->prepared->body, &s->prepared->record,
-				  &s->error);
-	if (!s->status && s->prepared->body.failed)
+	flight_begin(f, r);
+	f->next = s->prepared;
+	s->prepared = f;
+	f->record.index = (uint64_t)(r - s->plan->request);
+	s->status = s->spec->body(s->spec->arg, s->number, r, &f->body, &f->record, &s->error);
+	if (!s->status && f->body.failed)
 		s->status = error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					    "no memory for the text of a request");
 	return !s->status;
@@ -223,12 +236,13 @@ static void take_open(struct sender *s, struct flight *f)
 static bool send_next(struct sender *s, const struct load_request *r, uint64_t due_ns)
 {
 	const struct curl *c = &s->spec->http->curl;
-	struct flight *f;
+	struct flight **link, *f;
 
 	if (!prepare(s, r))
 		return false;
-	f = s->prepared;
-	s->prepared = NULL;
+	link = prepared_for(s, r);
+	f = *link;
+	*link = f->next;
 	f->record.scheduled_ns = due_ns;
 	c->easy_setopt(f->easy, CURLOPT_POSTFIELDS, text_str(&f->body));
 	c->easy_setopt(f->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)f->body.size);

@@ -36,11 +36,11 @@ struct sender {
 	CURLM *multi;
 	int poll, timer; /* epoll; timerfd */
 	uint64_t curl_due_ns, send_end_ns,
-		clear_ns;    /* clear_ns: end of the last wait that returned all events */
-	struct flight *open; /* in flight */
-	struct flight *spare, *prepared;
-	uint32_t open_count, unread; /* unread: answers of a dialogue with the parser */
-	uint64_t full_ns;	     /* the last look at which a request was due and the cap was reached */
+		clear_ns;		 /* clear_ns: end of the last wait that returned all events */
+	struct flight *open;		 /* in flight */
+	struct flight *spare, *prepared; /* lists; prepared: with their bodies */
+	uint32_t open_count, unread;	 /* unread: answers of a dialogue with the parser */
+	uint64_t full_ns; /* the last look at which a request was due and the cap was reached */
 };
 /* Main function of the thread; `arg` is a struct sender. */
 void *sender_main(void *arg);

@@ -5,7 +5,7 @@
  */
 #ifndef LOAD_MEASURE_SUMMARY_H
 #define LOAD_MEASURE_SUMMARY_H
-#include "load/measure/record.h"
+#include "load/record/record.h"
 
 /* A set of limits; 0: no limit. */
 struct load_slo {

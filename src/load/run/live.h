@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <pthread.h>
 #include "load/client/times.h"
-#include "load/measure/record.h"
+#include "load/record/record.h"
 
 struct live {
 	pthread_mutex_t lock;

@@ -292,11 +292,6 @@ static void end(struct run *r)
 	http_release(&r->http);
 }
 
-enum status load_run_plan(struct load_plan *plan, const struct load_run_spec *spec, struct error *err)
-{
-	return load_plan_make(plan, &spec->plan, err);
-}
-
 enum status load_run(const struct load_run_spec *spec, json_t **values, struct error *err)
 {
 	struct run r = {.spec = *spec, .stages = {.live = LIVE_NEW}};

@@ -37,8 +37,6 @@ struct load_run_spec {
 	void *arg;
 };
 
-/* Makes the plan and prints nothing: for `planned` and --plan. Owner of *plan: caller. */
-enum status load_run_plan(struct load_plan *plan, const struct load_run_spec *spec, struct error *err);
 /*
  * Runs it. *values: the summary, also after a stop. BAD_INPUT: the options, the trace or the dataset;
  * UNAVAILABLE: the server cannot be reached, before the run. Owner of *values: caller, json_decref.

@@ -136,7 +136,7 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 		.shared_tokens = load_content_shared_tokens(run->s->content),
 		.expect_cached = !o->content.salt || o->plan.prefix_tokens || o->plan.turns > 1 ||
 				 o->plan.arrival == LOAD_TRACE,
-		.closed_loop = o->plan.arrival == LOAD_CLOSED,
+		.closed_loop = !(plan->offered > 0),
 		.cut = cut,
 		.use = result->use,
 	};

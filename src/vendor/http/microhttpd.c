@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vendor/microhttpd.h"
+#include "vendor/http/microhttpd.h"
 
 static const char *const sonames[] = {"libassay-http.so", NULL};
 static const struct lib_symbol symbols[] = {

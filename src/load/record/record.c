@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "load/measure/record.h"
+#include "load/record/record.h"
 #include <stdlib.h>
 #include <string.h>
-#include "load/measure/record_members.h"
+#include "load/record/record_members.h"
 
 #define X(name, word, meaning) word,
 static const char *const words[] = {LOAD_ERRORS(X)};

@@ -3,8 +3,8 @@
  * What the load test stores of each request: one JSON line in requests.jsonl. All times are nanoseconds of
  * CLOCK_MONOTONIC after the begin of the run; LOAD_NEVER: it did not happen.
  */
-#ifndef LOAD_MEASURE_RECORD_H
-#define LOAD_MEASURE_RECORD_H
+#ifndef LOAD_RECORD_RECORD_H
+#define LOAD_RECORD_RECORD_H
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/text/json_member.h"
-#include "load/measure/record_members.h"
+#include "load/record/record_members.h"
 
 enum { STATUS_MOST = 999 };
 

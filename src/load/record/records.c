@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "journal/file/compressed.h"
-#include "load/measure/record.h"
+#include "load/record/record.h"
 
 enum { PIECE_BYTES = 1 << 17, LINE_MOST = 1 << 26 };
 

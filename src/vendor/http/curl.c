@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vendor/curl.h"
+#include "vendor/http/curl.h"
 
 static const char *const sonames[] = {"libassay-curl.so", NULL};
 static const struct lib_symbol symbols[] = {

@@ -3,8 +3,8 @@
  * libcurl, through our module libassay-curl.so, which needs it. So only the client process of a load test
  * loads it, and with it a TLS library. Types and constants are those of its own header.
  */
-#ifndef VENDOR_CURL_H
-#define VENDOR_CURL_H
+#ifndef VENDOR_HTTP_CURL_H
+#define VENDOR_HTTP_CURL_H
 #include <curl/curl.h>
 #include "vendor/lib.h"
 

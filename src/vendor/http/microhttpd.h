@@ -3,8 +3,8 @@
  * libmicrohttpd, through our module libassay-http.so, which needs it. So only a server's front end loads it,
  * and with it GnuTLS and what that needs. Types and constants are those of its own header.
  */
-#ifndef VENDOR_MICROHTTPD_H
-#define VENDOR_MICROHTTPD_H
+#ifndef VENDOR_HTTP_MICROHTTPD_H
+#define VENDOR_HTTP_MICROHTTPD_H
 #include <microhttpd.h>
 #include "vendor/lib.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of a record's JSON line: one table for the writer and the reader. */
-#ifndef LOAD_MEASURE_RECORD_MEMBERS_H
-#define LOAD_MEASURE_RECORD_MEMBERS_H
-#include "load/measure/record.h"
+#ifndef LOAD_RECORD_RECORD_MEMBERS_H
+#define LOAD_RECORD_RECORD_MEMBERS_H
+#include "load/record/record.h"
 
 enum member_kind {
 	MEMBER_INDEX, /* uint64_t */
