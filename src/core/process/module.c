@@ -22,10 +22,12 @@ static void own_folder(char *out, size_t size)
 		*slash = '\0';
 }
 
+/* What follows the program's folder; the first and the last entry are stated otherwise. */
+static const char *const below[MODULE_FOLDERS] = {"",	      "/lib",	"/../lib/assay", "/report", "/team",
+						  "/profile", "/serve", "/load",	 ""};
+
 bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index)
 {
-	static const char *const below[MODULE_FOLDERS] = {
-		"", "/lib", "/../lib/assay", "/report", "/team", "/profile", "/serve", "/load", ""};
 	const char *stated = getenv("ASSAY_MODULE_DIR");
 	char folder[2048];
 
@@ -38,4 +40,19 @@ bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index)
 		snprintf(out, MODULE_FOLDER_TEXT, "%s%s", folder, below[index]);
 	}
 	return out[0] == '/';
+}
+
+void module_folders_tell(struct text *out)
+{
+	char folder[MODULE_FOLDER_TEXT];
+
+	if (module_folder(folder, 0))
+		text_addf(out, "%s, ", folder);
+	own_folder(folder, sizeof(folder));
+	text_addf(out, "%s (its", folder);
+	for (unsigned i = 1; i < MODULE_FOLDERS - 1; i++)
+		text_addf(out, "%s %s", i == 1 ? "" : ",", below[i] + 1);
+	text_addf(out, ")");
+	if (module_folder(folder, MODULE_FOLDERS - 1))
+		text_addf(out, ", %s", folder);
 }

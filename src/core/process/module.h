@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct text;
+
 enum { MODULE_FOLDERS = 9, MODULE_FOLDER_TEXT = 2100 };
 
 /* The folders to search, in this order: ASSAY_MODULE_DIR; lib/ next to the program (the bundle);
@@ -13,4 +15,8 @@ enum { MODULE_FOLDERS = 9, MODULE_FOLDER_TEXT = 2100 };
  * the configured installation folder. False if the entry is not an absolute path: nothing is loaded from the
  * working directory. */
 bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index);
+
+/* Adds these folders to a message. The program's own folder is written once, followed by the names of the folders next to
+ * it: nine whole paths can be longer than a message. */
+void module_folders_tell(struct text *out);
 #endif

@@ -11,13 +11,13 @@ enum status module_open(const void **symbol_out, const char *name, const char *s
 	struct text searched = {0};
 	enum status status;
 
+	module_folders_tell(&searched);
 	for (unsigned i = 0; i < MODULE_FOLDERS; i++) {
 		void *handle;
 
 		if (!module_folder(dir, i))
 			continue;
 		snprintf(path, sizeof(path), "%s/lib%s.so", dir, name);
-		text_addf(&searched, "%s%s", searched.size ? ", " : "", dir);
 		if (access(path, R_OK))
 			continue;
 		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -30,8 +30,8 @@ enum status module_open(const void **symbol_out, const char *name, const char *s
 	}
 	status = error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-		"cannot load the module lib%s.so: %s%s; use the bundle or a build with its library, or set ASSAY_MODULE_DIR to its folder",
-		name, *why ? why : "not found in ", *why ? "" : text_str(&searched));
+		"cannot load the module lib%s.so: %s%s; set ASSAY_MODULE_DIR to its folder, or use the bundle or a build with its library",
+		name, *why ? why : "it is not in ", *why ? "" : text_str(&searched));
 	text_release(&searched);
 	return status;
 }
