@@ -15,7 +15,6 @@
 	X(load) \
 	X(make_model) \
 	X(merge) \
-	X(monitor) \
 	X(probe) \
 	X(profile) \
 	X(report) \
@@ -23,6 +22,7 @@
 	X(rows) \
 	X(serve) \
 	X(tokens) \
+	X(top) \
 	X(train)
 /* clang-format on */
 

@@ -12,9 +12,8 @@
 #include "core/file/file.h"
 #include "report/plot/label_places.h"
 #include "report/files/merge.h"
-#include "report/files/module.h"
+#include "core/process/module.h"
 #include "report/plot/plot.h"
-#include "report/files/module.h"
 #include "report/plot/roofline.h"
 #include "report_sample.h"
 
