@@ -2,13 +2,7 @@
 /* States for tests of the screen: lines of the stream, written by functions. */
 #ifndef TESTS_UNIT_SCREEN_BED_H
 #define TESTS_UNIT_SCREEN_BED_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test.h"
 #include "watch/screen/lists.h"
 
 enum bed_source { BED_GPU, BED_HOST, BED_RUNS, BED_SOURCES };
