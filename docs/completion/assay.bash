@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
+		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge probe profile report roofline rows serve tokens top train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
+		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge probe profile report roofline rows serve tokens top train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -51,6 +51,8 @@ _assay()
 	serve:--device) words='auto cpu gpu' ;;
 	serve:--kv-cache) words='auto fp8' ;;
 	serve:--weights) words='auto fp8' ;;
+	top:--sort) words='usual utilization memory temperature power pid user command' ;;
+	top:--theme) words='dark light contrast mono' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
 	probe:attention:pass) words='forward backward' ;;
@@ -109,7 +111,6 @@ _assay()
 	load) words='--help --model --serve-options --name --endpoint --tokenizer --chat-template --api-key-file --ca-file --insecure --rate --arrival --burstiness --rate-end --steps --trace --trace-speed --users --think --turns --duration --max-requests --input --output --dataset --prefix --prefix-groups --warm-cache --ignore-eos --temperature --stream --body --recount --slo --attainment --expectations --sweep --warmup --grace --timeout --max-connections --threads --seed --metrics --idle --node --telemetry --real-names --out --plan --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
 	merge) words='--help --out --dtype --shard --any-base' ;;
-	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json --engine --preset' ;;
 	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --counters-l2 --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
 	report) words='--help --format --columns --json --expectations --expect --site --real-names --write' ;;
@@ -117,6 +118,7 @@ _assay()
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
+	top) words='--help nccl nvlink ib links --hosts --hosts-file --ssh-config --program --interval --record --replay --at --once --count --json --pid --sort --filter --theme --machine' ;;
 	train) words='--help --out --resume --plan --telemetry --real-names --silence --no-cache --json' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
@@ -141,7 +143,7 @@ _assay()
 	_assay_words "$words" "$cur"
 	case ${COMP_WORDS[1]}:$cur in # a word that is no option may be a file
 	*:-*) ;;
-	probe:* | list:* | info:* | monitor:*) ;;
+	probe:* | list:* | info:* | top:*) ;;
 	*) COMPREPLY+=($(compgen -f -- "$cur")) ;;
 	esac
 }

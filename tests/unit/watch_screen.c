@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layout of assay top: pages as text for several sizes, themes and states, and what keys do. */
-#include "unit/screen_bed.h"
+#include "screen_bed.h"
 
 #include "core/file/file.h"
 #include "core/text/utf8.h"

@@ -61,8 +61,6 @@ static bool print_cells(struct screen *s, const struct top_opts *o, bool colour)
 	enum screen_theme theme = top_theme(o, colour && o->theme);
 	struct text all = {0};
 
-	for (unsigned x = 0; x < s->columns; x++)
-		screen_set(s, x, s->rows - 1, ' ', SCREEN_ROLE_TEXT);
 	screen_text(&all, s, theme, theme == SCREEN_THEME_mono ? SCREEN_MONO : SCREEN_256);
 	while (all.size > 1 && all.data[all.size - 1] == '\n' && all.data[all.size - 2] == '\n')
 		all.data[--all.size] = '\0';
@@ -71,35 +69,41 @@ static bool print_cells(struct screen *s, const struct top_opts *o, bool colour)
 	return show_flush();
 }
 
-static bool print_pages(const struct command_context *c, const struct top_opts *o, struct top_nodes *n)
+static bool print_page(const struct command_context *c, const struct top_opts *o, struct screen_view *v,
+		       const struct top_nodes *n, unsigned rows)
 {
-	struct screen_view v = {.sort = o->sort, .only_pid = o->pid};
 	struct screen s = {0};
 	struct error err = {0};
-	bool shown = true;
+	bool shown = !screen_resize(&s, show_columns(), rows, &err);
 
-	text_copy(v.filter, sizeof(v.filter), o->filter ? o->filter : "");
-	if (n->count > 1) {
-		v.page = SCREEN_FLEET;
-		shown = !screen_resize(&s, show_columns(), (unsigned)n->count + ONCE_ROWS_MIN, &err);
-		if (shown) {
-			v.fleet_at = SIZE_MAX; /* no line is selected in a text */
-			screen_draw(&s, &v, n->shown, n->count);
-			shown = print_cells(&s, o, c->colour);
-		}
-	}
-	v.page = SCREEN_NODE;
-	for (v.node = 0; n->count == 1 && shown && v.node < n->count; v.node++) {
-		shown = !screen_resize(&s, show_columns(), rows_for(&n->shown[v.node]), &err);
-		if (!shown)
-			break;
-		screen_draw(&s, &v, n->shown, n->count);
+	if (shown) {
+		screen_draw(&s, v, n->shown, n->count);
 		shown = print_cells(&s, o, c->colour);
-	}
-	if (err.status)
+	} else {
 		log_error(c->log, LOG_TOPIC_MACHINE, "%s", err.text);
+	}
 	screen_release(&s);
 	return shown;
+}
+
+/* The page of all nodes; of one that the filter leaves alone, or that is alone, its own page. */
+static void print_pages(const struct command_context *c, const struct top_opts *o, struct top_nodes *n)
+{
+	struct screen_view v = {.page = SCREEN_NODE, .sort = o->sort, .only_pid = o->pid, .printed = true};
+	struct screen_summary *list;
+	size_t count;
+
+	text_copy(v.filter, sizeof(v.filter), o->filter ? o->filter : "");
+	list = n->count > 1 ? screen_fleet_make(&count, &v, n->shown, n->count) : NULL;
+	if (list && count == 1) {
+		v.node = list[0].index;
+		v.filter[0] = '\0';
+	} else if (n->count > 1) {
+		v.page = SCREEN_FLEET;
+	}
+	free(list);
+	print_page(c, o, &v, n,
+		   v.page == SCREEN_FLEET ? (unsigned)n->count + ONCE_ROWS_MIN : rows_for(&n->shown[v.node]));
 }
 
 /* One line, or one JSON object, per node. False: nobody reads any more. */
@@ -187,6 +191,8 @@ int top_lines(const struct command_context *c, const struct top_opts *o)
 	else
 		print_again(c, o, &n);
 	code = *c->stop && !o->once ? EXIT_PASS : code_of(&n);
+	if (top_nodes_problem(&n))
+		log_warn(c->log, LOG_TOPIC_MACHINE, "%s", top_nodes_problem(&n));
 out:
 	if (top_nodes_close(&n, st ? NULL : &err) && !st) {
 		log_error(c->log, LOG_TOPIC_MACHINE, "%s", err.text);

@@ -7,6 +7,7 @@
 
 /* More nodes than this: a history of every value would take too much memory. */
 enum { NODES_WITH_ALL = 4, FEW_ROWS = 5 };
+#define AGAIN_NS 10000000000ull /* a reader that has ended is started again after this */
 
 static const enum catalogue few_rows[FEW_ROWS] = {CATALOGUE_GPU_UTILIZATION, CATALOGUE_GPU_MEMORY_USED,
 						  CATALOGUE_GPU_POWER, CATALOGUE_CPU_BUSY,
@@ -28,16 +29,25 @@ void top_nodes_keep(struct top_nodes *n, enum catalogue row)
 		return;
 	if (n->replay)
 		watch_replay_keep(n->replay, row);
-	for (size_t i = 0; n->feed && i < n->count; i++)
+	for (size_t i = 0; n->feed && i < n->count; i++) {
 		watch_feed_keep(n->feed[i], row);
+		if (n->next[i])
+			watch_feed_keep(n->next[i], row);
+	}
+}
+
+static bool keeps(const struct top_nodes *n, enum catalogue row)
+{
+	for (size_t i = 0; i < FEW_ROWS; i++)
+		if (few_rows[i] == row)
+			return true;
+	return n->count <= NODES_WITH_ALL && has_history(row);
 }
 
 static void keep_histories(struct top_nodes *n)
 {
-	for (size_t i = 0; i < FEW_ROWS; i++)
-		top_nodes_keep(n, few_rows[i]);
-	for (enum catalogue c = 0; n->count <= NODES_WITH_ALL && c < CATALOGUE_COUNT; c++)
-		if (has_history(c))
+	for (enum catalogue c = 0; c < CATALOGUE_COUNT; c++)
+		if (keeps(n, c))
 			top_nodes_keep(n, c);
 }
 
@@ -48,6 +58,14 @@ static enum status allocate(struct top_nodes *n, struct error *err)
 	if (n->shown && n->fds)
 		return STATUS_OK;
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu nodes", n->count);
+}
+
+/* What to poll for a node; -1: nothing. */
+static int fd_of(const struct top_nodes *n, size_t i)
+{
+	if (!n->feed)
+		return -1;
+	return n->next[i] ? watch_feed_fd(n->next[i]) : watch_feed_fd(n->feed[i]);
 }
 
 /* Brings what is shown up to date. */
@@ -64,7 +82,7 @@ static void refresh(struct top_nodes *n)
 		s->why = n->feed ? watch_feed_why(n->feed[i]) : NULL;
 		s->local = n->feed && !n->hosts.count;
 		s->local_ns = now;
-		n->fds[i] = (struct pollfd){.fd = n->feed ? watch_feed_fd(n->feed[i]) : -1, .events = POLLIN};
+		n->fds[i] = (struct pollfd){.fd = fd_of(n, i), .events = POLLIN};
 	}
 }
 
@@ -80,36 +98,88 @@ static enum status open_replay(struct top_nodes *n, const char *path, struct err
 	if (st)
 		return st;
 	keep_histories(n);
-	return top_nodes_seek(n, 0, err);
+	return top_nodes_seek(n, n->o->at, err);
 }
 
-static enum status start_feeds(struct top_nodes *n, const struct top_opts *o, struct error *err)
+static enum status start_feed(struct watch_feed **out, const struct top_nodes *n, size_t i, struct error *err)
+{
+	const char *sys = getenv("ASSAY_SYS");
+	bool remote = n->hosts.count > 0;
+	const struct watch_feed_spec spec = {.host = remote ? n->hosts.name[i] : NULL,
+					     .ssh_config = n->o->ssh_config,
+					     .interval = n->o->interval,
+					     .program = remote ? n->o->program : NULL,
+					     .sys = remote || !sys || !*sys ? NULL : sys};
+
+	return watch_feed_start(out, &spec, err);
+}
+
+static enum status start_feeds(struct top_nodes *n, struct error *err)
 {
 	enum status st = STATUS_OK;
-	const char *sys = getenv("ASSAY_SYS");
 
-	n->feed = calloc(n->count, sizeof(*n->feed));
-	if (!n->feed)
+	n->feed = calloc(n->count, sizeof(struct watch_feed *));
+	n->next = calloc(n->count, sizeof(struct watch_feed *));
+	n->again_ns = calloc(n->count, sizeof(*n->again_ns));
+	if (!n->feed || !n->next || !n->again_ns)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu nodes",
 				       n->count);
 	for (size_t i = 0; i < n->count && !st; i++) {
-		const struct watch_feed_spec spec = {.host = n->hosts.count ? n->hosts.name[i] : NULL,
-						     .ssh_config = o->ssh_config,
-						     .interval = o->interval,
-						     .program = n->hosts.count ? o->program : NULL,
-						     .sys = n->hosts.count || !sys || !*sys ? NULL : sys};
-
-		st = watch_feed_start(&n->feed[i], &spec, err);
+		st = start_feed(&n->feed[i], n, i, err);
 		if (!st && n->recorder)
 			watch_feed_record(n->feed[i], n->recorder, (unsigned)i);
 	}
 	return st;
 }
 
+/* The new reader has answered: it takes the place of the one that has ended. */
+static void replace(struct top_nodes *n, size_t i)
+{
+	watch_feed_close(n->feed[i]);
+	n->feed[i] = n->next[i];
+	n->next[i] = NULL;
+	n->again_ns[i] = 0;
+	if (n->recorder)
+		watch_feed_record(n->feed[i], n->recorder, (unsigned)i);
+}
+
+/* Starts a reader that has ended again. What it said last stays on the screen until the new one answers. */
+static bool try_again(struct top_nodes *n, size_t i, uint64_t now)
+{
+	struct error err = {0};
+
+	if (!watch_feed_why(n->feed[i]))
+		return false;
+	if (!n->again_ns[i])
+		n->again_ns[i] = now + AGAIN_NS;
+	if (!n->next[i] && now >= n->again_ns[i]) {
+		n->again_ns[i] = now + AGAIN_NS;
+		if (start_feed(&n->next[i], n, i, &err))
+			return false;
+		for (enum catalogue c = 0; c < CATALOGUE_COUNT; c++)
+			if (keeps(n, c))
+				watch_feed_keep(n->next[i], c);
+	}
+	if (!n->next[i])
+		return false;
+	watch_feed_poll(n->next[i]);
+	if (*watch_feed_state(n->next[i])->node) {
+		replace(n, i);
+		return true;
+	}
+	if (watch_feed_why(n->next[i])) {
+		watch_feed_close(n->next[i]);
+		n->next[i] = NULL;
+		n->again_ns[i] = now + AGAIN_NS;
+	}
+	return false;
+}
+
 enum status top_nodes_open(struct top_nodes *n, const struct top_opts *o, struct error *err)
 {
 	enum status st = STATUS_OK;
 
+	n->o = o;
 	if (o->replay)
 		return open_replay(n, o->replay, err);
 	if (o->hosts)
@@ -125,7 +195,7 @@ enum status top_nodes_open(struct top_nodes *n, const struct top_opts *o, struct
 	if (!st && o->record)
 		st = watch_recorder_open(&n->recorder, o->record, (unsigned)n->count, err);
 	if (!st)
-		st = start_feeds(n, o, err);
+		st = start_feeds(n, err);
 	if (st)
 		return st;
 	keep_histories(n);
@@ -135,6 +205,7 @@ enum status top_nodes_open(struct top_nodes *n, const struct top_opts *o, struct
 
 bool top_nodes_poll(struct top_nodes *n)
 {
+	uint64_t now = clock_now_ns(clock_monotonic());
 	bool news = false;
 
 	for (size_t i = 0; n->feed && i < n->count; i++) {
@@ -142,6 +213,7 @@ bool top_nodes_poll(struct top_nodes *n)
 
 		news = watch_feed_poll(n->feed[i]) || news;
 		news = news || (!ended && watch_feed_why(n->feed[i]));
+		news = try_again(n, i, now) || news;
 	}
 	refresh(n);
 	return news;
@@ -169,14 +241,26 @@ enum status top_nodes_close(struct top_nodes *n, struct error *err)
 {
 	enum status st;
 
-	for (size_t i = 0; n->feed && i < n->count; i++)
+	for (size_t i = 0; n->feed && i < n->count; i++) {
 		watch_feed_close(n->feed[i]);
+		if (n->next)
+			watch_feed_close(n->next[i]);
+	}
 	st = watch_recorder_close(n->recorder, err);
 	watch_replay_close(n->replay);
 	hosts_release(&n->hosts);
 	free(n->feed);
+	free(n->next);
+	free(n->again_ns);
 	free(n->shown);
 	free(n->fds);
 	*n = (struct top_nodes){0};
 	return st;
+}
+
+const char *top_nodes_problem(const struct top_nodes *n)
+{
+	const char *why = n->recorder ? watch_recorder_why(n->recorder) : NULL;
+
+	return why ? why : n->replay ? watch_replay_why(n->replay) : NULL;
 }

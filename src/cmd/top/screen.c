@@ -11,8 +11,8 @@ struct session {
 	struct top_nodes nodes;
 	struct screen_view view;
 	int ending; /* the process that the question is about; -1: none */
-	bool left;
-	uint64_t drawn_ns;
+	bool left, told;
+	uint64_t drawn_ns, played_ns;
 };
 
 static void say(struct session *s, const struct error *err)
@@ -49,8 +49,21 @@ static void take_key(struct session *s, struct screen_event e)
 	}
 }
 
+/* Tells once what is wrong with a recording. */
+static void tell_problem(struct session *s)
+{
+	const char *problem = top_nodes_problem(&s->nodes);
+
+	if (!problem || s->told)
+		return;
+	s->told = true;
+	text_copy(s->view.message, sizeof(s->view.message), problem);
+}
+
 static enum status draw(struct session *s, struct error *err)
 {
+	tell_problem(s);
+	top_nodes_keep(&s->nodes, s->view.page == SCREEN_GRAPH ? s->view.row : CATALOGUE_COUNT);
 	s->view.replay = s->nodes.replay != NULL;
 	s->view.at = s->nodes.at;
 	s->view.length = s->nodes.length;
@@ -58,27 +71,37 @@ static enum status draw(struct session *s, struct error *err)
 	return top_terminal_show(&s->terminal, &s->view, s->nodes.shown, s->nodes.count, err);
 }
 
-/* A recording goes on by the time since it was drawn last. */
-static void play(struct session *s)
+/* Seconds between two frames without news. */
+static double every(const struct session *s)
 {
-	double passed = 1e-9 * (double)(clock_now_ns(clock_monotonic()) - s->drawn_ns);
+	return s->o->interval > 1 ? 1 : s->o->interval;
+}
+
+/* A recording goes on by the time that has passed since it did so last. */
+static bool play(struct session *s)
+{
+	uint64_t now = clock_now_ns(clock_monotonic());
+	double passed = s->played_ns ? 1e-9 * (double)(now - s->played_ns) : 0;
 	struct error err = {0};
 
+	if (passed > 0 && passed < every(s))
+		return false;
+	s->played_ns = now;
 	if (!s->nodes.replay || s->view.paused || s->nodes.at >= s->nodes.length)
-		return;
+		return false;
 	if (top_nodes_seek(&s->nodes, s->nodes.at + passed, &err)) {
 		say(s, &err);
 		s->view.paused = true;
 	}
+	return true;
 }
 
 /* Milliseconds until the next frame: values that are not read any more grow older. */
 static unsigned until_next(const struct session *s)
 {
-	double every = s->o->interval > 1 ? 1 : s->o->interval;
 	double passed = 1e-9 * (double)(clock_now_ns(clock_monotonic()) - s->drawn_ns);
 
-	return passed >= every ? 0 : (unsigned)(1e3 * (every - passed)) + 1;
+	return passed >= every(s) ? 0 : (unsigned)(1e3 * (every(s) - passed)) + 1;
 }
 
 static enum status show(struct session *s, struct error *err)
@@ -94,12 +117,9 @@ static enum status show(struct session *s, struct error *err)
 		while (!s->left && (e = s->terminal.module->key()).key != SCREEN_KEY_NONE) {
 			take_key(s, e);
 			keys = true;
-			if (e.key == SCREEN_KEY_RESIZE || s->view.page == SCREEN_HELP)
-				continue;
 		}
 		news = top_nodes_poll(&s->nodes);
-		if (!until_next(s))
-			play(s);
+		news = play(s) || news;
 		if (news || keys || !until_next(s))
 			st = draw(s, err);
 	}

@@ -14,7 +14,7 @@
 struct top_opts {
 	const char *what, *hosts, *hosts_file, *ssh_config, *record, *replay, *program, *filter, *theme,
 		*machine;
-	double interval;
+	double interval, at;
 	uint64_t pid;
 	uint32_t count, sort;
 	bool once, json;
@@ -55,7 +55,10 @@ const char *top_terminal_told(const struct top_terminal *t);
 
 /* Zeroed is empty. */
 struct top_nodes {
+	const struct top_opts *o;
 	struct watch_feed **feed; /* one per node; NULL: a recording */
+	struct watch_feed **next; /* what replaces a feed that has ended, once it answers; NULL: none */
+	uint64_t *again_ns;	  /* when the next one is started; 0: the feed works */
 	struct watch_replay *replay;
 	struct watch_recorder *recorder;
 	struct hosts hosts;	   /* their names; empty: this machine */
@@ -74,6 +77,8 @@ void top_nodes_keep(struct top_nodes *n, enum catalogue row);
 enum status top_nodes_seek(struct top_nodes *n, double seconds, struct error *err);
 /* True if no node can give more data. */
 bool top_nodes_ended(const struct top_nodes *n);
+/* What is wrong with the recording that is written or shown; NULL: nothing. Borrowed. */
+const char *top_nodes_problem(const struct top_nodes *n);
 /* Ends the feeds and completes the recording that is written. Not OK: that recording is not complete. */
 enum status top_nodes_close(struct top_nodes *n, struct error *err);
 /* The state of a node as JSON: labels, values, rates and ages. Owner: caller. */

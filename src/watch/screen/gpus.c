@@ -258,7 +258,7 @@ static void put_headings(const struct draw *d, const struct places *p, unsigned 
 					 columns[i].heading);
 	if (p->sparkline)
 		screen_put(d->s, p->sparkline, y, p->sparkline_width, SCREEN_ROLE_HEADING,
-			   "utilization over time");
+			   "history");
 }
 
 static const char *short_model(const struct watch_entity *e)
@@ -358,7 +358,7 @@ unsigned draw_gpus(const struct draw *d, unsigned y, unsigned rows)
 	for (size_t i = first; i < l.count && used < rows; i++, used++) {
 		put_gpu(d, &p, y + used, l.gpu[i]);
 		d->s->hit[y + used] = (struct screen_hit){SCREEN_TARGET_GPU, i};
-		if (i == d->v->gpu_at && !d->v->on_processes)
+		if (i == d->v->gpu_at && !d->v->on_processes && !d->v->printed)
 			screen_paint(d->s, 0, y + used, index_width, SCREEN_ROLE_SELECTED);
 	}
 	screen_gpus_release(&l);

@@ -140,7 +140,7 @@ static void put_footer(const struct draw *d)
 		screen_putf(d->s, 0, y, d->s->columns, SCREEN_ROLE_KEY, "filter: %s_", d->v->filter);
 	} else if (*d->v->message) {
 		screen_put(d->s, 0, y, d->s->columns, SCREEN_ROLE_WARN, d->v->message);
-	} else if (d->s->rows > SCREEN_ROWS_MIN) {
+	} else if (d->s->rows > SCREEN_ROWS_MIN && !d->v->printed) {
 		put_keys(d, y);
 	}
 }

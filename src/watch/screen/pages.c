@@ -47,7 +47,7 @@ void draw_node(const struct draw *d, unsigned y, unsigned rows)
 		y += draw_runs(d, y, runs < (end - y) / 2 ? runs : (end - y) / 2);
 	if (y < end)
 		y += draw_processes(d, y, end - y);
-	if (end - y > GRAPH_ROWS_MIN)
+	if (end - y > GRAPH_ROWS_MIN && !d->v->printed)
 		draw_selected(d, y + 1, end - y - 1);
 }
 
@@ -159,7 +159,7 @@ void draw_fleet(const struct draw *d, unsigned y, unsigned rows)
 	for (size_t i = first; i < count && used < rows; i++, used++) {
 		put_fleet_row(d, y + used, &list[i], name);
 		d->s->hit[y + used] = (struct screen_hit){SCREEN_TARGET_NODE, i};
-		if (i == d->v->fleet_at)
+		if (i == d->v->fleet_at && !d->v->printed)
 			screen_paint(d->s, 0, y + used, name, SCREEN_ROLE_SELECTED);
 	}
 	if (!count && used < rows)

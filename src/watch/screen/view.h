@@ -49,6 +49,7 @@ struct screen_view {
 	bool reversed, tree, on_processes; /* on_processes: the selection is in the processes */
 	char filter[SCREEN_FILTER];
 	bool typing;	   /* keys go to the filter */
+	bool printed;	   /* the page is printed as text: no keys, no selection */
 	uint64_t only_pid; /* --pid: processes other than this one are not shown; 0: all */
 	size_t node;	   /* the node that is shown, as its index */
 	/* The selected line of each list, and its first line on the screen (set when it is drawn). */
