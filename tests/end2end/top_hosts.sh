@@ -5,14 +5,10 @@ set -u
 assay=$(realpath "$1") nvml=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
 PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
-. "$here/ports.sh"
 . "$here/walk.sh"
-sshd=$(command -v sshd) || lacks "sshd is not installed (package openssh-server)"
-command -v ssh > /dev/null && command -v ssh-keygen > /dev/null || lacks "ssh is not installed (package openssh-client)"
 scratch
-made=
-trap 'kill $(cat sshd.pid 2> /dev/null) 2> /dev/null; rm -rf "$tmp"; [ -z "$made" ] || rmdir "$made"' EXIT
-ports
+trap 'sshd_end; rm -rf "$tmp"' EXIT
+. "$here/sshd.sh"
 comes() { # COMMAND..: true within 20 s
 	for _ in $(seq 200); do
 		"$@" > /dev/null 2>&1 && return 0
@@ -20,49 +16,13 @@ comes() { # COMMAND..: true within 20 s
 	done
 	return 1
 }
-
-for key in host other user stranger; do ssh-keygen -q -t ed25519 -N '' -C "$key" -f "$key" || exit 1; done
-cat > sshd_config << CONFIG
-ListenAddress 127.0.0.1
-ListenAddress 127.0.0.2
-Port $port
-HostKey $tmp/host
-AuthorizedKeysFile $tmp/user.pub
-PidFile $tmp/sshd.pid
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-UsePAM no
-StrictModes no
-PermitRootLogin prohibit-password
-LogLevel VERBOSE
-CONFIG
-client() { # NAME ADDRESS KEY
-	printf 'Host %s\n\tHostName %s\n\tHostKeyAlias %s\n\tIdentityFile %s\n' "$1" "$2" "$1" "$tmp/$3" >> ssh_config
-}
-client gpu1 127.0.0.1 user
-client gpu2 127.0.0.2 user
-client unknown 127.0.0.1 user
-client refused 127.0.0.1 stranger
-client closed 127.0.0.1 user
-cat >> ssh_config << CONFIG
-Host closed
-	Port 1
-Host *
-	Port $port
-	User $(id -un)
-	IdentitiesOnly yes
-	IdentityAgent none
-	UserKnownHostsFile $tmp/known_hosts
-	GlobalKnownHostsFile /dev/null
-CONFIG
-for name in gpu1 gpu2 refused closed; do echo "$name $(cut -d ' ' -f 1,2 host.pub)"; done > known_hosts
-echo "unknown $(cut -d ' ' -f 1,2 other.pub)" >> known_hosts
-if [ "$(id -u)" = 0 ] && [ ! -e /run/sshd ]; then # sshd asks for it where it is root
-	made=/run/sshd
-	mkdir $made
-fi
-"$sshd" -f "$tmp/sshd_config" -E sshd.log || lacks "sshd does not start here: $(tail -n 1 sshd.log)"
-comes [ -s sshd.pid ]
+host gpu1 127.0.0.1 user host
+host gpu2 127.0.0.2 user host
+host unknown 127.0.0.1 user other
+host refused 127.0.0.1 stranger host
+host closed 127.0.0.1 user host
+printf 'Host closed\n\tPort 1\n' | cat - ssh_config > with_closed && mv with_closed ssh_config
+sshd_begin
 # The hosts' assay: with the fake GPUs, which ssh does not pass on.
 mkdir remote bin
 cat > remote/assay << SCRIPT

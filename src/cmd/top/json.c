@@ -16,9 +16,22 @@ static void add_number(json_t *map, enum catalogue row, double value)
 	text_release(&name);
 }
 
+/* Why a value is absent, where a reason of its own is known. */
+static void add_reason(json_t *map, const struct watch_entity *e, enum catalogue row)
+{
+	struct text name = {0};
+	const char *why = watch_why(e, row);
+
+	catalogue_add_full(&name, row);
+	if (why && why != e->why)
+		json_object_set_new(map, text_str(&name), json_string(why));
+	text_release(&name);
+}
+
 static json_t *entity_json(const struct screen_node *n, const struct watch_entity *e)
 {
-	json_t *labels = json_object(), *values = json_object(), *rates = json_object();
+	json_t *labels = json_object(), *values = json_object(), *rates = json_object(),
+	       *absent = json_object();
 	json_t *out = json_pack("{s:s,s:o,s:o}", "scope", metric_scope_row(e->scope)->name, "labels", labels,
 				"values", values);
 	double age = screen_age(n, e);
@@ -29,6 +42,8 @@ static json_t *entity_json(const struct screen_node *n, const struct watch_entit
 		const struct watch_value *v = catalogue_row(c)->scope == e->scope ? watch_get(e, c) : NULL;
 		double rate;
 
+		if (!v && catalogue_row(c)->scope == e->scope)
+			add_reason(absent, e, c);
 		if (!v)
 			continue;
 		add_number(values, c, v->value);
@@ -38,6 +53,9 @@ static json_t *entity_json(const struct screen_node *n, const struct watch_entit
 	if (json_object_size(rates))
 		json_object_set(out, "rates_per_second", rates);
 	json_decref(rates);
+	if (json_object_size(absent))
+		json_object_set(out, "absent", absent);
+	json_decref(absent);
 	if (e->why)
 		json_object_set_new(out, "why", json_string(e->why));
 	if (age >= 0)

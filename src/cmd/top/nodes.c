@@ -143,7 +143,7 @@ static void replace(struct top_nodes *n, size_t i)
 		watch_feed_record(n->feed[i], n->recorder, (unsigned)i);
 }
 
-/* Starts a reader that has ended again. What it said last stays on the screen until the new one answers. */
+/* Starts a reader that has ended again. The screen keeps its last state until the new one answers. */
 static bool try_again(struct top_nodes *n, size_t i, uint64_t now)
 {
 	struct error err = {0};

@@ -83,17 +83,6 @@ static void restore_stderr(struct top_terminal *t)
 	t->last[0] = '\0';
 }
 
-const char *top_terminal_told(const struct top_terminal *t)
-{
-	const char *line = t->last + t->last_size;
-
-	while (line > t->last && (line[-1] == '\n' || line[-1] == '\r'))
-		line--;
-	while (line > t->last && line[-1] != '\n')
-		line--;
-	return line;
-}
-
 enum status top_terminal_open(struct top_terminal *t, struct error *err)
 {
 	struct screen_terminal can = {0};

@@ -8,11 +8,11 @@ static const char *const words[] = {"nccl", "nvlink", "ib", "links", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct top_opts, what, .name = "what", .positional = true, .shown = "VIEW", .choices = words,
-		.help = "only this of the machine: NCCL settings, NVLinks, InfiniBand and RoCE ports, or links: all three"),
+		.help = "show only NCCL settings, only NVLinks, only InfiniBand and RoCE ports, or all three (links)"),
 	OPT_ROW(struct top_opts, hosts, .name = "hosts", .also = "host nodes H", .shown = "HOST,..",
 		.help = "show these machines over ssh; each needs assay and a key of yours"),
 	OPT_ROW(struct top_opts, hosts_file, .name = "hosts-file", .also = "hostfile", .shown = "FILE",
-		.help = "the same, one host per line"),
+		.help = "show the machines of this file, which has one host per line"),
 	OPT_ROW(struct top_opts, ssh_config, .name = "ssh-config", .shown = "FILE",
 		.help = "ssh configuration instead of your own"),
 	OPT_ROW(struct top_opts, program, .name = "program", .shown = "PATH",
@@ -41,7 +41,7 @@ static const struct opt opts[] = {
 		.help = "show only processes (of several machines: machines) whose line contains TEXT"),
 	OPT_ROW(struct top_opts, theme, .name = "theme", .also = "colors colours",
 		.choices = screen_theme_names,
-		.help = "colours: for a dark or a light background, strong contrast, or none (preset: dark; mono with NO_COLOR)"),
+		.help = "colours for a dark or a light background, strong contrast, or no colours; preset dark, with NO_COLOR mono"),
 	OPT_ROW(struct top_opts, machine, .name = "machine", .shown = "DIR",
 		.help = "with a view: show the settings and states of a recorded machine; no rates"),
 };
@@ -114,21 +114,21 @@ const struct command command_top = {
 	.name = "top",
 	.summary = "watch GPUs, links, host and processes of one or several machines",
 	.example = "assay top --once   # one line per GPU, its processes, and the host, without a screen",
-	.help = "Without a view: a screen with one line per GPU, links, host, live runs of assay and processes. Key ? "
-		"lists the keys. With --hosts: a line per machine, worst first; nothing is installed or left running "
-		"there. If the output is not a terminal, one line per reading.\n\n"
-		"Values that are no longer read show their age. A value that is absent is -, never 0.\n\n"
-		"nccl: every NCCL variable that is set in the environment, in NCCL_CONF_FILE or ~/.nccl.conf, or in "
-		"/etc/nccl.conf, with its meaning and a verdict: ok, hurts, unknown. --pid reads the variables of "
-		"another process of yours.\n"
-		"nvlink: each link's state, remote device, errors, and payload and raw rates over the interval.\n"
-		"ib: InfiniBand and RoCE ports.\n"
-		"links: these three.\n\n"
-		"With assay launch -- top links --once, each node is shown once. Helper processes read the driver: if a "
-		"driver hangs, assay reports it and keeps working.\n\n"
-		"Exit codes of a view: 0 nothing is wrong, 1 a link is down or a setting disables hardware that is "
-		"present, 2 something could not be read. Of --once without a view: 0, or 2 if a machine could not be "
-		"read. A screen that was left, or Ctrl-C: 0.",
+	.help = "Without a view, assay shows a screen with one line per GPU, links, host, live runs of assay and "
+		"processes. Key ? lists the keys. --hosts shows a line per machine, worst first, and leaves nothing "
+		"on the machines. If the output is not a terminal, assay prints one line per reading.\n\n"
+		"Values that are no longer read show their age. An absent value is -, never 0.\n\n"
+		"nccl lists the NCCL variables of the environment, of NCCL_CONF_FILE or ~/.nccl.conf, and of "
+		"/etc/nccl.conf. Each has its meaning and a verdict (ok, hurts or unknown). --pid reads the variables "
+		"of another process of yours.\n"
+		"nvlink lists each link's state, remote device, errors, and payload and raw rates over the interval.\n"
+		"ib lists InfiniBand and RoCE ports.\n"
+		"links shows these three.\n\n"
+		"With assay launch -- top links --once, each node is shown once. Helper processes read the driver. If "
+		"a driver hangs, assay reports it and keeps working.\n\n"
+		"A view exits with 0 if nothing is wrong, 1 if a link is down or a setting disables hardware that is "
+		"present, and 2 if something could not be read. Without a view, --once exits with 0, or with 2 if a "
+		"machine could not be read. A screen that you leave, and Ctrl-C, exit with 0.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct top_opts)},
 	.check = check,
 	.run = run,

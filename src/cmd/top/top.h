@@ -27,7 +27,7 @@ struct top_terminal {
 	const struct screen_module *module; /* NULL: not open */
 	struct screen screen;
 	enum screen_depth depth;
-	int told;		 /* what is written to stderr meanwhile, by this program and its children */
+	int told;		 /* reads stderr of this program and its children while the screen is open */
 	int stderr_before;	 /* where stderr went */
 	char last[TOP_TOLD_MAX]; /* the end of it */
 	size_t last_size;
@@ -45,8 +45,6 @@ enum status top_terminal_show(struct top_terminal *t, struct screen_view *v, con
 /* Waits for a key, for one of the descriptors or until the time; false: the terminal is gone. `feeds` has
  * room for two more entries behind its `count`. */
 bool top_terminal_wait(struct top_terminal *t, struct pollfd *feeds, size_t count, unsigned ms);
-/* The last line that was written to stderr, or "". */
-const char *top_terminal_told(const struct top_terminal *t);
 
 /* ---- the nodes ---- */
 
@@ -57,7 +55,7 @@ const char *top_terminal_told(const struct top_terminal *t);
 struct top_nodes {
 	const struct top_opts *o;
 	struct watch_feed **feed; /* one per node; NULL: a recording */
-	struct watch_feed **next; /* what replaces a feed that has ended, once it answers; NULL: none */
+	struct watch_feed **next; /* replaces a feed that has ended, once it answers; NULL: none */
 	uint64_t *again_ns;	  /* when the next one is started; 0: the feed works */
 	struct watch_replay *replay;
 	struct watch_recorder *recorder;
@@ -65,7 +63,7 @@ struct top_nodes {
 	struct screen_node *shown; /* what screen_draw takes */
 	size_t count;
 	struct pollfd *fds; /* one per node, and room for two more */
-	double at, length;  /* of a recording, in seconds */
+	double at, length;  /* place in a recording and its length, in seconds */
 };
 /* Starts the feeds, or opens the recording and goes to its beginning. */
 enum status top_nodes_open(struct top_nodes *n, const struct top_opts *o, struct error *err);

@@ -257,8 +257,7 @@ static void put_headings(const struct draw *d, const struct places *p, unsigned 
 			screen_put_right(d->s, p->at[i], y, columns[i].width, SCREEN_ROLE_HEADING,
 					 columns[i].heading);
 	if (p->sparkline)
-		screen_put(d->s, p->sparkline, y, p->sparkline_width, SCREEN_ROLE_HEADING,
-			   "history");
+		screen_put(d->s, p->sparkline, y, p->sparkline_width, SCREEN_ROLE_HEADING, "history");
 }
 
 static const char *short_model(const struct watch_entity *e)

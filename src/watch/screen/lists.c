@@ -400,7 +400,9 @@ static void add_metrics_of(struct screen_metrics *l, const struct watch_entity *
 	screen_entity_name(&name, e);
 	all = screen_matches(filter, text_str(&name));
 	for (enum catalogue c = 0; c < CATALOGUE_COUNT; c++) {
-		if (catalogue_row(c)->scope != e->scope || !watch_get(e, c))
+		const char *why = watch_why(e, c);
+
+		if (catalogue_row(c)->scope != e->scope || (!watch_get(e, c) && (!why || why == e->why)))
 			continue;
 		if (!all && !screen_matches(filter, screen_row_name(row_name, c)))
 			continue;

@@ -58,7 +58,8 @@ void screen_processes_make(struct screen_processes *l, const struct screen_view 
 			   const struct screen_node *n);
 void screen_processes_release(struct screen_processes *l);
 
-/* A value that is present; a line with CATALOGUE_COUNT is the heading of its entity. */
+/* A value that is present, or absent for a known reason; a line with CATALOGUE_COUNT is the heading of its
+ * entity. */
 struct screen_metric {
 	const struct watch_entity *entity;
 	enum catalogue row;

@@ -168,6 +168,24 @@ void draw_fleet(const struct draw *d, unsigned y, unsigned rows)
 	free(list);
 }
 
+static void put_metric(const struct draw *d, unsigned y, const struct screen_metric *m)
+{
+	unsigned half = d->s->columns / 2, graph = half + 16;
+	const char *why = watch_why(m->entity, m->row);
+	char name[96], out[SCREEN_VALUE];
+	double value = 0;
+	bool present = screen_sample(&value, m->entity, m->row);
+
+	screen_put(d->s, 2, y, half - 2, SCREEN_ROLE_TEXT, screen_row_name(name, m->row));
+	screen_put_right(d->s, half, y, 14,
+			 screen_stale(d->n, m->entity) ? SCREEN_ROLE_STALE : SCREEN_ROLE_TEXT,
+			 screen_long(out, m->row, value, present));
+	if (!watch_get(m->entity, m->row) && why)
+		screen_put(d->s, graph, y, d->s->columns, SCREEN_ROLE_DIM, why);
+	else if (graph + 8 < d->s->columns)
+		draw_sparkline(d, graph, y, d->s->columns - graph, m->entity, m->row, NAN);
+}
+
 void draw_metrics(const struct draw *d, unsigned y, unsigned rows)
 {
 	struct screen_metrics l;
@@ -176,28 +194,15 @@ void draw_metrics(const struct draw *d, unsigned y, unsigned rows)
 	screen_metrics_make(&l, d->v, d->n);
 	first = draw_scroll(&d->v->metric_at, l.count, rows);
 	for (size_t i = first; i < l.count && i - first < rows; i++) {
-		const struct screen_metric *m = &l.row[i];
 		unsigned line = y + (unsigned)(i - first);
 		struct text name = {0};
-		char row_name[96], out[SCREEN_VALUE];
-		double value = 0;
-		bool present;
 
-		if (m->row == CATALOGUE_COUNT) {
-			screen_entity_name(&name, m->entity);
+		if (l.row[i].row == CATALOGUE_COUNT) {
+			screen_entity_name(&name, l.row[i].entity);
 			screen_put(d->s, 0, line, d->s->columns, SCREEN_ROLE_TITLE, text_str(&name));
 			text_release(&name);
 		} else {
-			present = screen_sample(&value, m->entity, m->row);
-			screen_put(d->s, 2, line, d->s->columns / 2, SCREEN_ROLE_TEXT,
-				   screen_row_name(row_name, m->row));
-			screen_put_right(d->s, d->s->columns / 2, line, 14,
-					 screen_stale(d->n, m->entity) ? SCREEN_ROLE_STALE : SCREEN_ROLE_TEXT,
-					 screen_long(out, m->row, value, present));
-			if (d->s->columns / 2 + 16 + 8 < d->s->columns)
-				draw_sparkline(d, d->s->columns / 2 + 16, line,
-					       d->s->columns - d->s->columns / 2 - 16, m->entity, m->row,
-					       NAN);
+			put_metric(d, line, &l.row[i]);
 		}
 		if (i == d->v->metric_at)
 			screen_paint(d->s, 0, line, d->s->columns / 2, SCREEN_ROLE_SELECTED);
