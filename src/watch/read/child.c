@@ -74,7 +74,7 @@ static void again_later(struct child *c)
 	c->start_ns = clock_now_ns(clock_monotonic()) + seconds * AGAIN_NS;
 }
 
-void child_start(struct child *c, const struct reader_spec *spec, const char *proc)
+void reader_child_start(struct child *c, const struct reader_spec *spec, const char *proc)
 {
 	char interval[32], slow[32];
 	const char *argv[] = {NULL,	     "__watch", c->name,    "--interval", interval,  "--slow",	   slow,
@@ -167,7 +167,7 @@ static void take_lines(struct child *c, bool (*take)(void *, const char *, size_
 		text_release(&c->line);
 }
 
-bool child_read(struct child *c, bool (*take)(void *arg, const char *line, size_t size), void *arg)
+bool reader_child_read(struct child *c, bool (*take)(void *arg, const char *line, size_t size), void *arg)
 {
 	char block[BLOCK];
 	ssize_t n = 0;
@@ -192,7 +192,7 @@ bool child_read(struct child *c, bool (*take)(void *arg, const char *line, size_
 	return false;
 }
 
-void child_stop(struct child *c)
+void reader_child_stop(struct child *c)
 {
 	if (!c->running)
 		return;
@@ -204,9 +204,9 @@ void child_stop(struct child *c)
 	c->start_ns = clock_now_ns(clock_monotonic());
 }
 
-void child_release(struct child *c)
+void reader_child_release(struct child *c)
 {
-	child_stop(c);
+	reader_child_stop(c);
 	if (c->page)
 		munmap(c->page, PAGE);
 	if (c->page_fd >= 0)

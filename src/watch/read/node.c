@@ -112,7 +112,7 @@ static void end_late(struct node *n, unsigned source, uint64_t now_ns)
 	if (c->page)
 		text_copy(at, sizeof(at), c->page);
 	gpu = strchr(at, ':') != NULL;
-	child_stop(c);
+	reader_child_stop(c);
 	snprintf(why, sizeof(why), "%s did not answer for %.3g s%s%s%s", source == WATCH_SOURCE_gpu ? "NVML" : c->name,
 		 1e-9 * (double)(now_ns - c->heard_ns), gpu ? " at GPU " : "", gpu ? at : "",
 		 c->stuck ? "; its reader cannot be ended, so no other one starts" : "");
@@ -129,10 +129,10 @@ static void turn(struct node *n, unsigned source, uint64_t now_ns)
 
 	if (c->stuck) {
 		if (process_poll(&c->process))
-			child_stop(c);
+			reader_child_stop(c);
 		return;
 	}
-	if (c->running && !child_read(c, take, &g)) {
+	if (c->running && !reader_child_read(c, take, &g)) {
 		tell(n, source, c->error);
 		return;
 	}
@@ -140,7 +140,7 @@ static void turn(struct node *n, unsigned source, uint64_t now_ns)
 		end_late(n, source, now_ns);
 	if (c->running || c->stuck || now_ns < c->start_ns)
 		return;
-	child_start(c, n->spec, n->spec->proc);
+	reader_child_start(c, n->spec, n->spec->proc);
 	if (c->running && c->told) {
 		node_sendf(n, "{\"s\":%u,\"begin\":true}", source);
 		c->told = false;
@@ -254,8 +254,8 @@ int reader_node(const struct reader_spec *spec)
 		heard = heed_lifeline(n, events, clock_now_ns(clock_monotonic()));
 	}
 	for (int i = 0; i < WATCH_SOURCE_COUNT; i++)
-		child_release(&n->source[i]);
-	child_release(&n->names);
+		reader_child_release(&n->source[i]);
+	reader_child_release(&n->names);
 	text_release(&n->queue.text);
 	watch_state_release(&n->state);
 	free(n);

@@ -56,12 +56,12 @@ bool node_take(struct node *n, unsigned source, const char *line, size_t size);
 void node_declare_gpu(struct node *n, const char *pci, unsigned number);
 
 /* Starts, reads and ends children. */
-void child_start(struct child *c, const struct reader_spec *spec, const char *proc);
+void reader_child_start(struct child *c, const struct reader_spec *spec, const char *proc);
 /* Hands over complete lines. False: the child has ended. */
-bool child_read(struct child *c, bool (*take)(void *arg, const char *line, size_t size), void *arg);
+bool reader_child_read(struct child *c, bool (*take)(void *arg, const char *line, size_t size), void *arg);
 /* Ends it; sets stuck if it cannot be ended. */
-void child_stop(struct child *c);
-void child_release(struct child *c);
+void reader_child_stop(struct child *c);
+void reader_child_release(struct child *c);
 
 /* Questions about processes. */
 void names_ask(struct node *n, unsigned pid);

@@ -83,16 +83,16 @@ void names_turn(struct node *n, uint64_t now_ns)
 	struct child *c = &n->names;
 	char line[16];
 
-	if (c->running && !child_read(c, take, n))
+	if (c->running && !reader_child_read(c, take, n))
 		return;
 	if (c->running && c->limit_ns && now_ns > c->heard_ns && now_ns - c->heard_ns > c->limit_ns) {
 		next_question(n); /* this process is not asked about again */
-		child_stop(c);
+		reader_child_stop(c);
 	}
 	if (!n->asked_count || c->stuck || c->limit_ns)
 		return;
 	if (!c->running && now_ns >= c->start_ns)
-		child_start(c, n->spec, n->spec->proc);
+		reader_child_start(c, n->spec, n->spec->proc);
 	if (!c->running)
 		return;
 	snprintf(line, sizeof(line), "%u\n", n->asked[0]);

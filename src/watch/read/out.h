@@ -11,7 +11,7 @@
 #include "core/text/text.h"
 #include "journal/metrics/catalogue.h"
 
-enum { OUT_NONE = 0xffffffff };
+#define OUT_NONE UINT32_MAX
 
 struct out_value {
 	double value; /* rounded */
