@@ -36,7 +36,9 @@ struct nvmlDevice_st {
 
 /* Not the program's: its functions of the same names stay its own. */
 #pragma GCC visibility push(hidden)
-extern struct nvmlDevice_st fake_devices[64];
+/* 64 devices, and behind them the MIG instances of each: "mig": [{"calls": ..}] of a device. */
+enum { FAKE_INSTANCES = 8 };
+extern struct nvmlDevice_st fake_devices[64 + 64 * FAKE_INSTANCES];
 extern double fake_began; /* nvmlInit, seconds of the monotonic clock; 0: not yet */
 double fake_now(void);
 /* The text after "KEY=" in a comma-separated list, or NULL. */
