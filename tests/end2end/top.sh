@@ -56,7 +56,7 @@ ok "and steers no terminal" sh -c '! grep -q "$(printf "[\033\233]")" out err'
 # ---- a terminal ----
 rm -f out err # what fails from here on shows the screen
 terminal 100 30
-types "stty -a > before; echo before-top"
+types "stty -g > before; echo before-top"
 until_shown '^before-top'
 types "'$assay' top --replay '$rec' --at 39s"
 ok "the page of all nodes comes first" until_shown '^3 nodes, worst first'
@@ -92,13 +92,13 @@ ok "colours are the terminal's 256" eval 'coloured | grep -q "38;5;"'
 keys n
 until_shown '^3 nodes'
 ok "q ends it" eval 'keys q; until_shown "^before-top"'
-types "stty -a > after; cmp before after && echo same as before"
+types "stty -g > after; cmp before after && echo same as before"
 ok "the terminal is as it was" until_shown '^same as before'
 
 # ended in every way, the terminal comes back
 for signal in INT TERM HUP SEGV ABRT; do
 	terminal 80 24
-	types "stty -a > before; trap : HUP; '$assay' top --replay '$rec'; echo ended; stty -a > after; cmp before after && echo same as before"
+	types "stty -g > before; trap : HUP; '$assay' top --replay '$rec'; echo ended; stty -g > after; cmp before after && echo same as before"
 	until_shown '^3 nodes'
 	pkill -"$signal" -f "^$assay top --replay $rec"
 	ok "$signal gives the terminal back" eval 'until_shown "^same as before" && ! grep -q "^3 nodes" seen'
@@ -123,4 +123,56 @@ ok "an unknown terminal is told, and what works" until_shown 'TERM=no-such-termi
 cp "$assay" lonely
 types "'$tmp/lonely' top --replay '$rec'"
 ok "without the module the reason is told" until_shown 'cannot load the module libassay-screen.so'
+
+# ---- this machine, with fake GPUs ----
+export ASSAY_LIB_NVML="$nvml" TOP_TEST="$tmp"
+readers() { pgrep -f 'assay __watch' | while read -r p; do tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "TOP_TEST=$tmp" && echo "$p"; done; }
+none_left() {
+	for _ in $(seq 200); do [ -n "$(readers)" ] || return 0; sleep 0.1; done
+	return 1
+}
+sleep 600 &
+sleeper=$!
+sed "s/\"compute_processes\": \[0, \[\]\]/\"compute_processes\": [0, [{\"pid\": $sleeper, \"memory\": 1073741824}]]/" "$root/tests/fake/h100x4.json" > gpus.json
+export FAKE_NVML_FILE="$tmp/gpus.json"
+ok "once shows this machine" expect 0 top --once
+ok "its GPUs" [ "$(grep -c '^[0-3]  .*%' out)" = 4 ]
+ok "its host" says '^CPU .* of [0-9]* .*memory .*load' out
+ok "the process on them" says "^ *$sleeper .*0,1,2,3 .*4.00G .*sleep 600" out
+ok "nothing is left running" none_left
+expect 0 top --once --pid 1
+ok "--pid shows that process alone" says 'process 1 alone (--pid): it uses no GPU' out
+ok "JSON has the catalogue's names" expect 0 top --once --json
+ok "of every scope here" sh -c 'for s in gpu nvlink process cpu node; do grep -q "\"scope\":\"$s\"" out || exit 1; done'
+ok "a recording is written" expect 0 top --record mine.rec --count 3 --interval 200ms
+ok "and shows again" expect 0 top --replay mine.rec --once --at 1h
+ok "with the same GPUs" [ "$(grep -c '^[0-3]  .*%' out)" = 4 ]
+ok "a file that exists is not overwritten" expect 64 top --record mine.rec --count 1
+ok "which is told" says 'mine.rec' err
+ok "without a driver the host is shown" env ASSAY_LIB_NVML=/nowhere "$assay" top --once
+env ASSAY_LIB_NVML=/nowhere "$assay" top --once > out
+ok "and the reason" says '^gpu: library nvml' out
+FAKE_NVML_LOST=2 FAKE_NVML_AFTER=1 "$assay" top --count 60 --interval 200ms > out 2> err
+ok "a GPU that is lost is counted" says '4 GPUs, 1 lost, .*GPU 2 is lost' out
+FAKE_NVML_HANG=utilization FAKE_NVML_AFTER=1 "$assay" top --count 36 --interval 250ms > out 2> err
+ok "a driver that hangs leaves values with their age" says 'GPU 0: values [4-9] s old' out
+ok "and the host goes on" sh -c 'tail -n 1 out | grep -q "CPU [0-9]"'
+
+terminal 120 30
+types "stty -g > before; '$assay' top --interval 200ms"
+ok "the screen shows this machine's GPUs" until_shown '^3  .*%'
+ok "its processes" until_shown "^ *$sleeper .*sleep 600"
+rm -f out err
+ok "ending one asks first" eval 'keys Tab k; until_shown "end process $sleeper of .* with TERM? y/n  (sleep 600)"'
+ok "no is no" eval 'keys n; until_gone "with TERM?" && kill -0 $sleeper'
+ok "yes ends it" eval 'keys k; until_shown "with TERM?"; keys y; until_shown "TERM was sent"; wait $sleeper; [ $? = 143 ]'
+# shellcheck disable=SC2046
+kill -KILL $(readers)
+ok "readers that are killed are told" until_shown 'the reader of this machine ended with signal 9'
+ok "the last values stay, with their age" until_shown '^3  .* s old'
+ok "keys still work" eval 'keys "?"; until_shown "^k  *end the selected" && keys q'
+ok "new readers take over" until_gone 'the reader of this machine ended'
+ok "quitting ends the readers" eval 'keys q; until_shown "^ready>"; none_left'
+types "stty -g > after; cmp before after && echo same as before"
+ok "and gives the terminal back" until_shown '^same as before'
 finish

@@ -120,6 +120,14 @@ static void find_in_links(struct screen_summary *s, struct finding *f, const str
 	text_release(&name);
 }
 
+/* "the reader of gpu7 ended with ..": the line has the name already. */
+static const char *without_name(const char *why)
+{
+	const char *ended = !strncmp(why, "the reader of ", 14) ? strstr(why, " ended with ") : NULL;
+
+	return ended ? ended + 1 : why;
+}
+
 void screen_summary_make(struct screen_summary *s, const struct screen_node *n)
 {
 	const struct watch_entity *cpu = screen_first(n->state, METRIC_SCOPE_CPU);
@@ -158,7 +166,7 @@ void screen_summary_make(struct screen_summary *s, const struct screen_node *n)
 		}
 	}
 	if (n->why)
-		found(s, &f, SILENT, n->why);
+		found(s, &f, SILENT, without_name(n->why));
 	else if (!n->state->count)
 		text_copy(s->what, sizeof(s->what), "waiting for the first reading");
 	s->score = 1e6 * f.worst + 1e3 * fmin(f.count, 99) + (isnan(s->utilization) ? 0 : s->utilization);

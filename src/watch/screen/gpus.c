@@ -47,25 +47,28 @@ static void put_share(const struct draw *d, const struct column *c, unsigned x, 
 	put_text(d, c, x, y, e, screen_level(value), screen_short(out, c->row, value, present));
 }
 
-/* "61.2/79.6G" */
+/* The value in the unit of its limit: "61.2/79.6G", "512/700W". */
 static void put_of(const struct draw *d, const struct column *c, unsigned x, unsigned y,
 		   const struct watch_entity *e, enum catalogue row, enum catalogue of)
 {
-	char first[SCREEN_VALUE], second[SCREEN_VALUE], both[2 * SCREEN_VALUE + 2];
-	double value = screen_number(e, row), limit = screen_number(e, of);
-	const char *used = screen_short(first, row, value, !isnan(value));
-	const char *all = screen_short(second, of, limit, !isnan(limit));
-	size_t n = strlen(used);
+	char all[SCREEN_VALUE], used[SCREEN_VALUE], both[2 * SCREEN_VALUE + 2];
+	double value = screen_number(e, row), limit = screen_number(e, of), unit = 1;
 
-	if (isnan(value) && isnan(limit)) {
-		put_text(d, c, x, y, e, SCREEN_ROLE_TEXT, "-");
+	if (isnan(value) || !(limit > 0)) {
+		put_text(d, c, x, y, e, SCREEN_ROLE_TEXT, screen_short(used, row, value, !isnan(value)));
 		return;
 	}
-	if (n && used[n - 1] == all[strlen(all) - 1] && used == first) /* one unit for both */
-		first[n - 1] = '\0';
+	screen_short(all, of, limit, true);
+	for (const char *p = "kMGT"; !strcmp(catalogue_row(of)->unit, "bytes") && *p; p++) {
+		unit *= 1024;
+		if (all[strlen(all) - 1] == *p)
+			break;
+	}
+	screen_compact(used, unit > 1 ? round(10 * value / unit) / 10 : round(value), 1e9);
+	if (unit > 1 && value / unit < 999)
+		snprintf(used, sizeof(used), value / unit < 99.95 ? "%.1f" : "%.0f", value / unit);
 	snprintf(both, sizeof(both), "%s/%s", used, all);
-	put_text(d, c, x, y, e, limit > 0 && value >= 0 ? screen_level(value / limit) : SCREEN_ROLE_TEXT,
-		 both);
+	put_text(d, c, x, y, e, screen_level(value / limit), both);
 }
 
 static void put_memory(const struct draw *d, const struct column *c, unsigned x, unsigned y,

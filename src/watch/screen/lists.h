@@ -78,8 +78,8 @@ struct screen_summary {
 	size_t index; /* of the node */
 	unsigned gpus, lost, stale, runs;
 	double utilization, memory_used, memory_total, temperature, power, power_limit, cpu, age;
-	char what[96]; /* the worst that is known: "GPU 3 is lost"; "": nothing */
-	double score;  /* more is worse */
+	char what[256]; /* the worst that is known: "GPU 3 is lost"; "": nothing */
+	double score;	/* more is worse */
 };
 void screen_summary_make(struct screen_summary *s, const struct screen_node *n);
 /* All nodes that pass the filter, in the view's order. The caller frees it with free(); NULL: none. */

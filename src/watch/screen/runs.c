@@ -15,9 +15,22 @@ static const struct part {
 	     {"running", CATALOGUE_RUN_REQUESTS}, {"waiting", CATALOGUE_RUN_WAITING},
 	     {"TTFT", CATALOGUE_RUN_TTFT},	  {"cache", CATALOGUE_RUN_CACHE}};
 
+static bool has_parts(const struct watch_entity *e)
+{
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (watch_get(e, parts[i].row))
+			return true;
+	return false;
+}
+
 unsigned draw_runs_rows(const struct draw *d)
 {
-	return 2 * d->n->state->of_scope[METRIC_SCOPE_RUN];
+	unsigned rows = 0;
+
+	for (size_t i = 0; i < d->n->state->count; i++)
+		if (screen_is(&d->n->state->entity[i], METRIC_SCOPE_RUN))
+			rows += has_parts(&d->n->state->entity[i]) ? 2 : 1;
+	return rows;
 }
 
 static void put_name(const struct draw *d, unsigned y, const struct watch_entity *e)
@@ -76,7 +89,8 @@ unsigned draw_runs(const struct draw *d, unsigned y, unsigned rows)
 		if (!screen_is(e, METRIC_SCOPE_RUN))
 			continue;
 		put_name(d, y + used++, e);
-		put_parts(d, y + used++, e);
+		if (has_parts(e))
+			put_parts(d, y + used++, e);
 	}
 	return used;
 }
