@@ -79,6 +79,10 @@ json_t *top_json(const struct screen_node *n)
 	for (unsigned i = 0; i < s->source_count; i++) {
 		json_t *source = json_pack("{s:s}", "source", s->source[i].name);
 
+		if (watch_source_age(s, i, n->local_ns) >= 0)
+			json_object_set_new(
+				source, "age_seconds",
+				json_real(round(1000 * watch_source_age(s, i, n->local_ns)) / 1000));
 		if (s->source[i].why)
 			json_object_set_new(source, "why", json_string(s->source[i].why));
 		json_array_append_new(sources, source);
