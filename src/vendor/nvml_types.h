@@ -168,7 +168,7 @@ typedef struct nvmlProcessInfo_st {
 
 typedef struct nvmlProcessUtilizationSample_st {
 	unsigned int pid;
-	unsigned long long timeStamp;		     /* us, CPU time of the sample */
+	unsigned long long timeStamp;			/* us, CPU time of the sample */
 	unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
 } nvmlProcessUtilizationSample_t;
 

@@ -34,9 +34,10 @@ static nvmlReturn_t get_processes(nvmlDevice_t d, const char *key, unsigned *cou
 		out[i] = (nvmlProcessInfo_t){
 			.pid = (unsigned)json_integer_value(json_object_get(p, "pid")),
 			.usedGpuMemory = (unsigned long long)json_integer_value(json_object_get(p, "memory")),
-			.gpuInstanceId = json_object_get(p, "instance")
-						 ? (unsigned)json_integer_value(json_object_get(p, "instance"))
-						 : UINT_MAX,
+			.gpuInstanceId =
+				json_object_get(p, "instance")
+					? (unsigned)json_integer_value(json_object_get(p, "instance"))
+					: UINT_MAX,
 			.computeInstanceId = UINT_MAX,
 		};
 	}

@@ -126,9 +126,8 @@ const json_t *fake_device(nvmlDevice_t d)
 	unsigned instance = d && d->index >= 64 ? d->index - 64 : 0;
 
 	if (d && d->index >= 64)
-		return json_array_get(
-			json_object_get(json_array_get(gpus, instance / FAKE_INSTANCES), "mig"),
-			instance % FAKE_INSTANCES);
+		return json_array_get(json_object_get(json_array_get(gpus, instance / FAKE_INSTANCES), "mig"),
+				      instance % FAKE_INSTANCES);
 	return d ? json_array_get(gpus, d->index) : NULL;
 }
 

@@ -15,12 +15,12 @@ struct watch_opts {
 static const char *const words[] = {"node", "gpu", "host", "ports", "runs", "names", NULL};
 
 static const struct opt rows[] = {
-	OPT_ROW(struct watch_opts, what, .name = "what", .positional = true, .preset = "node", .shown = "PART",
-		.choices = words, .help = "the whole stream, or the part of one source"),
+	OPT_ROW(struct watch_opts, what, .name = "what", .positional = true, .preset = "node",
+		.shown = "PART", .choices = words, .help = "the whole stream, or the part of one source"),
 	OPT_ROW(struct watch_opts, interval, .name = "interval", .preset = "1s", .unit = "s", .min = 0.05,
 		.max = 3600, .help = "time between two readings"),
-	OPT_ROW(struct watch_opts, slow, .name = "slow", .preset = "5s", .unit = "s", .min = 0.05, .max = 86400,
-		.help = "time between two readings of values that change seldom"),
+	OPT_ROW(struct watch_opts, slow, .name = "slow", .preset = "5s", .unit = "s", .min = 0.05,
+		.max = 86400, .help = "time between two readings of values that change seldom"),
 	OPT_ROW(struct watch_opts, limit, .name = "limit", .preset = "0s", .unit = "s", .min = 0, .max = 3600,
 		.help = "end a source that does not answer for so long (0: each source's own limit)"),
 	OPT_ROW(struct watch_opts, sys, .name = "sys", .preset = "/sys", .shown = "DIR",
@@ -40,7 +40,7 @@ static const struct opt rows[] = {
 static int run(const struct command_context *c, const void *opts)
 {
 	static int (*const parts[])(const struct reader_spec *) = {reader_node,	 reader_gpu,  reader_host,
-								    reader_ports, reader_runs, reader_names};
+								   reader_ports, reader_runs, reader_names};
 	const struct watch_opts *o = opts;
 	const struct reader_spec spec = {.interval = o->interval,
 					 .slow = o->slow,

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +23,7 @@ static pid_t stuck_reader(const char *proc)
 	pid_t found = 0;
 
 	while (all && !found && (entry = readdir(all))) {
-		char text[256], path[300], *state;
+		char text[256], path[PATH_MAX], *state;
 		struct stat info;
 
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
@@ -30,8 +31,9 @@ static pid_t stuck_reader(const char *proc)
 		    !strstr(text, "(" READER_GPU_NAME ")"))
 			continue;
 		state = strrchr(text, ')');
-		snprintf(path, sizeof(path), "%.20s/%.200s", proc, entry->d_name);
-		if (state && state[1] == ' ' && state[2] == 'D' && !stat(path, &info) && info.st_uid == getuid())
+		snprintf(path, sizeof(path), "%s/%s", proc, entry->d_name);
+		if (state && state[1] == ' ' && state[2] == 'D' && !stat(path, &info) &&
+		    info.st_uid == getuid())
 			found = (pid_t)strtol(entry->d_name, NULL, 10);
 	}
 	if (all)
@@ -77,20 +79,39 @@ static void again_later(struct child *c)
 void reader_child_start(struct child *c, const struct reader_spec *spec, const char *proc)
 {
 	char interval[32], slow[32];
-	const char *argv[] = {NULL,	     "__watch", c->name,    "--interval", interval,  "--slow",	   slow,
-			      "--sys",	     spec->sys, "--proc",   spec->proc,	  "--kmsg",  spec->kmsg,   "--skip",
-			      *c->skip ? c->skip : "none", spec->runs ? "--runs" : NULL, spec->runs,	 NULL};
+	const char *argv[] = {NULL,
+			      "__watch",
+			      c->name,
+			      "--interval",
+			      interval,
+			      "--slow",
+			      slow,
+			      "--sys",
+			      spec->sys,
+			      "--proc",
+			      spec->proc,
+			      "--kmsg",
+			      spec->kmsg,
+			      "--skip",
+			      *c->skip ? c->skip : "none",
+			      spec->runs ? "--runs" : NULL,
+			      spec->runs,
+			      NULL};
 	int in[2] = {-1, -1}, errors[2] = {-1, -1};
-	struct process_spec p = {
-		.argv = argv, .capture_output = true, .stderr_apart = true, .input = &in[0], .errors = &errors[1], .cpu_numa = -1};
+	struct process_spec p = {.argv = argv,
+				 .capture_output = true,
+				 .stderr_apart = true,
+				 .input = &in[0],
+				 .errors = &errors[1],
+				 .cpu_numa = -1};
 	struct error err = {0};
 	pid_t stranger = strcmp(c->name, "gpu") ? 0 : stuck_reader(proc);
 
 	if (stranger) {
 		/* a moment in the kernel is normal; a second later it is stuck */
 		if (c->stranger == stranger)
-			snprintf(c->error, sizeof(c->error), "an earlier reader (process %d) is stuck in the driver",
-				 (int)stranger);
+			snprintf(c->error, sizeof(c->error),
+				 "an earlier reader (process %d) is stuck in the driver", (int)stranger);
 		c->stranger = stranger;
 		c->start_ns = clock_now_ns(clock_monotonic()) + AGAIN_NS;
 		return;

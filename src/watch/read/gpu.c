@@ -45,7 +45,8 @@ static void list_by_nvml(struct gpu_reader *r)
 		nvmlDevice_t device;
 		char pci[16];
 
-		if (r->nvml.by_index(i, &device) || r->nvml.pci(device, &info) || !nvml_pci_text(pci, info.busId))
+		if (r->nvml.by_index(i, &device) || r->nvml.pci(device, &info) ||
+		    !nvml_pci_text(pci, info.busId))
 			continue;
 		declare(r, &r->gpu[r->count++], pci, true);
 	}

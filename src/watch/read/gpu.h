@@ -31,10 +31,10 @@ struct gpu {
 	bool granted;		 /* the driver lists it here; else it may belong to others */
 	uint32_t e;
 	nvmlDevice_t device;
-	bool open;	   /* NVML gave a handle, and the entity's labels are complete */
-	bool lost, asleep; /* said so */
-	bool heard;	   /* it has answered once */
-	uint64_t retry_ns; /* when a lost GPU is tried again */
+	bool open;		     /* NVML gave a handle, and the entity's labels are complete */
+	bool lost, asleep;	     /* said so */
+	bool heard;		     /* it has answered once */
+	uint64_t retry_ns;	     /* when a lost GPU is tried again */
 	bool never[CATALOGUE_COUNT]; /* this device or driver does not have it */
 	nvmlReturn_t gone;	     /* a call's answer that says that the GPU is lost; 0: none */
 	/* GPM: a sample ends one interval and begins the next. */
@@ -63,8 +63,8 @@ struct gpu_xids {
 	int log;	    /* the kernel log; -1: not readable */
 	const char *since;  /* "boot", or "reader": from when Xids are counted */
 	struct text line;
-	bool begun;	/* the log's first record has been seen */
-	bool old;	/* records that were there at the start, and are not counted */
+	bool begun; /* the log's first record has been seen */
+	bool old;   /* records that were there at the start, and are not counted */
 };
 
 struct gpu_reader {

@@ -35,7 +35,8 @@ static bool has_gpm(struct gpu_reader *r, struct gpu *g)
 	if (g->gpm_asked)
 		return g->gpm[0] != NULL;
 	g->gpm_asked = true;
-	if (!n->gpm_support || !n->gpm_sample_alloc || !n->gpm_sample_free || !n->gpm_sample || !n->gpm_metrics) {
+	if (!n->gpm_support || !n->gpm_sample_alloc || !n->gpm_sample_free || !n->gpm_sample ||
+	    !n->gpm_metrics) {
 		all_absent(r, g, "this driver's NVML has no GPM");
 		return false;
 	}

@@ -6,8 +6,9 @@
 #include <string.h>
 #include "watch/read/gpu.h"
 
-static const unsigned per_link[] = {NVML_LINK_FIELD_data_tx, NVML_LINK_FIELD_data_rx, NVML_LINK_FIELD_error_crc,
-				    NVML_LINK_FIELD_error_replay, NVML_LINK_FIELD_error_recovery};
+static const unsigned per_link[] = {NVML_LINK_FIELD_data_tx, NVML_LINK_FIELD_data_rx,
+				    NVML_LINK_FIELD_error_crc, NVML_LINK_FIELD_error_replay,
+				    NVML_LINK_FIELD_error_recovery};
 enum { PER_LINK = sizeof(per_link) / sizeof(per_link[0]), TX = 0, RX = 1, ERRORS = 2 };
 static const enum catalogue error_row[] = {CATALOGUE_GPU_NVLINK_CRC, CATALOGUE_GPU_NVLINK_REPLAY,
 					   CATALOGUE_GPU_NVLINK_RECOVERY};

@@ -14,9 +14,9 @@ static int by_memory(const void *a, const void *b)
 
 	if (p->pid == q->pid)
 		return 0;
-	return p->usedGpuMemory == q->usedGpuMemory ? (p->pid > q->pid) - (p->pid < q->pid)
-						    : (p->usedGpuMemory < q->usedGpuMemory) -
-							      (p->usedGpuMemory > q->usedGpuMemory);
+	return p->usedGpuMemory == q->usedGpuMemory
+		       ? (p->pid > q->pid) - (p->pid < q->pid)
+		       : (p->usedGpuMemory < q->usedGpuMemory) - (p->usedGpuMemory > q->usedGpuMemory);
 }
 
 static struct gpu_process *process_of(struct gpu_reader *r, struct gpu *g, const nvmlProcessInfo_t *info)
@@ -33,9 +33,9 @@ static struct gpu_process *process_of(struct gpu_reader *r, struct gpu *g, const
 	snprintf(pid, sizeof(pid), "%u", info->pid);
 	snprintf(instance, sizeof(instance), "%u", info->gpuInstanceId);
 	g->process[i] = (struct gpu_process){.pid = info->pid};
-	g->process[i].e = out_entity(&r->out, METRIC_SCOPE_PROCESS, g->e, "pci_bus_id", g->pci, "pid", pid, "gpu",
-				     g->number, "GPU_I_ID",
-				     info->gpuInstanceId == UINT_MAX || !g->instances ? NULL : instance, NULL);
+	g->process[i].e = out_entity(
+		&r->out, METRIC_SCOPE_PROCESS, g->e, "pci_bus_id", g->pci, "pid", pid, "gpu", g->number,
+		"GPU_I_ID", info->gpuInstanceId == UINT_MAX || !g->instances ? NULL : instance, NULL);
 	g->processes++;
 	return &g->process[i];
 }
@@ -93,8 +93,9 @@ static void take_shares(struct gpu_reader *r, struct gpu *g)
 			out_set(&r->out, g->process[k].e, CATALOGUE_PROCESS_SM, 0.01 * sum / found);
 		else
 			out_absent(&r->out, g->process[k].e, CATALOGUE_PROCESS_SM,
-				   ret && ret != NVML_ERROR_NOT_FOUND ? nvml_code_text((int)ret)
-								      : "the driver has no sample of this process");
+				   ret && ret != NVML_ERROR_NOT_FOUND
+					   ? nvml_code_text((int)ret)
+					   : "the driver has no sample of this process");
 	}
 	g->process_seen_us = newest;
 }
@@ -174,8 +175,8 @@ static void find_instance(struct gpu_reader *r, struct gpu *g, nvmlDevice_t devi
 		r->nvml.uuid(device, uuid, sizeof(uuid));
 	snprintf(gi, sizeof(gi), "%u", instance);
 	snprintf(ci, sizeof(ci), "%u", compute);
-	g->instance[i].e = out_entity(&r->out, METRIC_SCOPE_GPU_INSTANCE, g->e, "pci_bus_id", g->pci, "GPU_I_ID", gi,
-				      "GPU_C_ID", ci, "gpu", g->number, "GPU_I_PROFILE",
+	g->instance[i].e = out_entity(&r->out, METRIC_SCOPE_GPU_INSTANCE, g->e, "pci_bus_id", g->pci,
+				      "GPU_I_ID", gi, "GPU_C_ID", ci, "gpu", g->number, "GPU_I_PROFILE",
 				      profile_of(name), "UUID", *uuid ? uuid : NULL, NULL);
 }
 

@@ -4,8 +4,6 @@
 #include "core/clock.h"
 #include "watch/read/gpu.h"
 
-static const char absent_function[] = "this driver's NVML has no such function";
-
 void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlReturn_t ret, double value)
 {
 	if (ret == NVML_SUCCESS) {
@@ -22,43 +20,44 @@ void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlRetur
 /* A call that gives one number: row, member of struct nvml, factor. */
 typedef nvmlReturn_t number_call(nvmlDevice_t, unsigned int *);
 
-static void take_number(struct gpu_reader *r, struct gpu *g, enum catalogue row, number_call *call, double scale)
+static void take_number(struct gpu_reader *r, struct gpu *g, enum catalogue row, number_call *call,
+			double scale)
 {
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
 	unsigned value = 0;
 
 	if (g->never[row] || g->gone)
 		return;
-	if (!call) {
-		out_absent(&r->out, g->e, row, absent_function);
-		return;
-	}
-	gpu_take(r, g, row, call(g->device, &value), scale * value);
+	if (call)
+		ret = call(g->device, &value);
+	gpu_take(r, g, row, ret, scale * value);
 }
 
 static void take_engine(struct gpu_reader *r, struct gpu *g, enum catalogue row,
 			nvmlReturn_t (*call)(nvmlDevice_t, unsigned int *, unsigned int *))
 {
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
 	unsigned percent = 0, period_us;
 
 	if (g->never[row] || g->gone)
 		return;
-	if (!call)
-		out_absent(&r->out, g->e, row, absent_function);
-	else
-		gpu_take(r, g, row, call(g->device, &percent, &period_us), 0.01 * percent);
+	if (call)
+		ret = call(g->device, &percent, &period_us);
+	gpu_take(r, g, row, ret, 0.01 * percent);
 }
 
 static void take_clock(struct gpu_reader *r, struct gpu *g, enum catalogue row,
-		       nvmlReturn_t (*call)(nvmlDevice_t, nvmlClockType_t, unsigned int *), nvmlClockType_t type)
+		       nvmlReturn_t (*call)(nvmlDevice_t, nvmlClockType_t, unsigned int *),
+		       nvmlClockType_t type)
 {
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
 	unsigned mhz = 0;
 
 	if (g->never[row] || g->gone)
 		return;
-	if (!call)
-		out_absent(&r->out, g->e, row, absent_function);
-	else
-		gpu_take(r, g, row, call(g->device, type, &mhz), 1e6 * mhz);
+	if (call)
+		ret = call(g->device, type, &mhz);
+	gpu_take(r, g, row, ret, 1e6 * mhz);
 }
 
 static void take_utilization(struct gpu_reader *r, struct gpu *g)
@@ -195,14 +194,14 @@ static void take_fields(struct gpu_reader *r, struct gpu *g)
 
 static void take_ecc(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlMemoryErrorType_t type)
 {
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
 	unsigned long long count = 0;
 
 	if (g->gone || g->never[row])
 		return;
-	gpu_take(r, g, row,
-		 r->nvml.ecc_total ? r->nvml.ecc_total(g->device, type, NVML_VOLATILE_ECC, &count)
-				   : NVML_ERROR_FUNCTION_NOT_FOUND,
-		 (double)count);
+	if (r->nvml.ecc_total)
+		ret = r->nvml.ecc_total(g->device, type, NVML_VOLATILE_ECC, &count);
+	gpu_take(r, g, row, ret, (double)count);
 }
 
 static void take_rows(struct gpu_reader *r, struct gpu *g)
@@ -222,13 +221,14 @@ static void take_rows(struct gpu_reader *r, struct gpu *g)
 
 static void take_energy(struct gpu_reader *r, struct gpu *g)
 {
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
 	unsigned long long mj = 0;
 
 	if (g->gone || g->never[CATALOGUE_GPU_ENERGY])
 		return;
-	gpu_take(r, g, CATALOGUE_GPU_ENERGY,
-		 r->nvml.energy ? r->nvml.energy(g->device, &mj) : NVML_ERROR_FUNCTION_NOT_FOUND,
-		 1e-3 * (double)mj);
+	if (r->nvml.energy)
+		ret = r->nvml.energy(g->device, &mj);
+	gpu_take(r, g, CATALOGUE_GPU_ENERGY, ret, 1e-3 * (double)mj);
 }
 
 static void read_slow(struct gpu_reader *r, struct gpu *g)

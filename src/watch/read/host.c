@@ -52,8 +52,8 @@ static bool read_file(struct host *h, int fd)
 static bool parse_cpu(const char *line, double *busy, double *total)
 {
 	double column[8] = {0};
-	int n = sscanf(line, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &column[0], &column[1], &column[2], &column[3],
-		       &column[4], &column[5], &column[6], &column[7]);
+	int n = sscanf(line, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &column[0], &column[1], &column[2],
+		       &column[3], &column[4], &column[5], &column[6], &column[7]);
 
 	*total = 0;
 	for (int i = 0; i < n; i++)
@@ -78,7 +78,8 @@ static void read_cpu(struct host *h)
 	if (read_file(h, h->loadavg) && sscanf(h->text, "%lf", &load) == 1)
 		out_set(&h->out, h->cpu, CATALOGUE_CPU_LOAD, load);
 	if (!h->rapl.zones)
-		out_absent(&h->out, h->cpu, CATALOGUE_CPU_ENERGY, "the energy counters cannot be read; root can");
+		out_absent(&h->out, h->cpu, CATALOGUE_CPU_ENERGY,
+			   "the energy counters cannot be read; root can");
 	else if (sample_rapl_read(&h->rapl))
 		out_set(&h->out, h->cpu, CATALOGUE_CPU_ENERGY, 1e-6 * h->rapl.sum_uj);
 }
@@ -176,7 +177,8 @@ static void take_interface(struct host *h, char *line)
 			break;
 		at = end;
 	}
-	t = n >= 12 ? thing_of(h, h->interface, &h->interfaces, METRIC_SCOPE_INTERFACE, "interface", name) : NULL;
+	t = n >= 12 ? thing_of(h, h->interface, &h->interfaces, METRIC_SCOPE_INTERFACE, "interface", name)
+		    : NULL;
 	if (!t)
 		return;
 	out_set(&h->out, t->e, CATALOGUE_INTERFACE_RX, (double)column[0]);
@@ -245,7 +247,8 @@ static bool has_physical(const struct host *h)
 	snprintf(path, sizeof(path), "%s/class/net", h->spec->sys);
 	folder = opendir(path);
 	while (folder && !found && (entry = readdir(folder)))
-		found = entry->d_name[0] != '.' && is_there("%s/class/net/%s/device", h->spec->sys, entry->d_name);
+		found = entry->d_name[0] != '.' &&
+			is_there("%s/class/net/%s/device", h->spec->sys, entry->d_name);
 	if (folder)
 		closedir(folder);
 	return found;

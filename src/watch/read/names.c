@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Labels of processes: {"pid": N, "labels": {..}}. What cannot block comes first. A user database in the
- * network, or a process that is stuck, may block the rest: then the node ends this process and starts another.
+ * network, or a process that is stuck, may block the rest: then the node ends this process and starts
+ * another.
  */
 #include <ctype.h>
 #include <limits.h>
@@ -38,7 +39,8 @@ static void send(struct text *t)
 	fflush(stdout);
 }
 
-/* Docker, containerd, CRI-O and Podman name a container by 64 hexadecimal digits in the path of its cgroup. */
+/* Docker, containerd, CRI-O and Podman name a container by 64 hexadecimal digits in the path of its cgroup.
+ */
 static void add_container(struct text *t, const char *cgroup)
 {
 	char shown[CONTAINER_SHOWN + 1];

@@ -113,12 +113,14 @@ static void end_late(struct node *n, unsigned source, uint64_t now_ns)
 		text_copy(at, sizeof(at), c->page);
 	gpu = strchr(at, ':') != NULL;
 	reader_child_stop(c);
-	snprintf(why, sizeof(why), "%s did not answer for %.3g s%s%s%s", source == WATCH_SOURCE_gpu ? "NVML" : c->name,
-		 1e-9 * (double)(now_ns - c->heard_ns), gpu ? " at GPU " : "", gpu ? at : "",
+	snprintf(why, sizeof(why), "%s did not answer for %.3g s%s%s%s",
+		 source == WATCH_SOURCE_gpu ? "NVML" : c->name, 1e-9 * (double)(now_ns - c->heard_ns),
+		 gpu ? " at GPU " : "", gpu ? at : "",
 		 c->stuck ? "; its reader cannot be ended, so no other one starts" : "");
 	tell(n, source, why);
 	if (gpu && strlen(c->skip) + strlen(at) + 2 < sizeof(c->skip))
-		snprintf(c->skip + strlen(c->skip), sizeof(c->skip) - strlen(c->skip), "%s%s", *c->skip ? "," : "", at);
+		snprintf(c->skip + strlen(c->skip), sizeof(c->skip) - strlen(c->skip), "%s%s",
+			 *c->skip ? "," : "", at);
 }
 
 /* Reads one source, ends it when it is late, and starts it (again). */
@@ -221,10 +223,9 @@ static short wait_for(struct node *n, uint64_t now_ns)
 	p[count++] = (struct pollfd){.fd = n->spec->lifeline ? STDIN_FILENO : -1, .events = POLLIN};
 	p[count++] = (struct pollfd){.fd = STDOUT_FILENO, .events = n->queue.text.size ? POLLOUT : 0};
 	for (int i = 0; i < WATCH_SOURCE_COUNT; i++)
-		p[count++] = (struct pollfd){.fd = n->source[i].running && !n->source[i].stuck
-							   ? n->source[i].process.output
-							   : -1,
-					     .events = POLLIN};
+		p[count++] = (struct pollfd){
+			.fd = n->source[i].running && !n->source[i].stuck ? n->source[i].process.output : -1,
+			.events = POLLIN};
 	p[count++] = (struct pollfd){.fd = n->names.running && !n->names.stuck ? n->names.process.output : -1,
 				     .events = POLLIN};
 	poll(p, count, left_ms < TURN_MS ? (int)left_ms : TURN_MS);

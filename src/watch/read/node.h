@@ -16,17 +16,17 @@ struct child {
 	bool running, stuck; /* stuck: it cannot be ended; no other one is started */
 	int input, errors;   /* -1: none */
 	struct text line;
-	char error[160];    /* the last line of its stderr */
-	uint64_t heard_ns;  /* its last output, or its start */
-	uint64_t start_ns;  /* when it may be started (again) */
-	uint64_t limit_ns;  /* longest time without output; 0: it waits for questions */
-	unsigned failures;  /* since its last complete round */
-	char *page;	    /* shared with it: what it is reading; NULL: none */
+	char error[160];   /* the last line of its stderr */
+	uint64_t heard_ns; /* its last output, or its start */
+	uint64_t start_ns; /* when it may be started (again) */
+	uint64_t limit_ns; /* longest time without output; 0: it waits for questions */
+	unsigned failures; /* since its last complete round */
+	char *page;	   /* shared with it: what it is reading; NULL: none */
 	int page_fd;
 	char skip[READER_GPUS_MAX * 16 + 1]; /* PCI addresses that it does not touch, with commas */
-	pid_t stranger;	    /* an earlier reader that was seen stuck */
-	bool told;	    /* a reason for this source was sent */
-	uint32_t map[WATCH_ENTITIES_MAX]; /* numbers of its entities, as the node's */
+	pid_t stranger;			     /* an earlier reader that was seen stuck */
+	bool told;			     /* a reason for this source was sent */
+	uint32_t map[WATCH_ENTITIES_MAX];    /* numbers of its entities, as the node's */
 };
 
 /* Lines for the reader of the stream, which may be slow. */

@@ -191,7 +191,8 @@ bool node_take(struct node *n, unsigned source, const char *text, size_t size)
 	}
 	if (good && json_object_get(line, "s"))
 		json_object_set_new(line, "s", json_integer((json_int_t)source));
-	if (good && (json_is_true(json_object_get(line, "done")) || json_is_true(json_object_get(line, "end"))))
+	if (good &&
+	    (json_is_true(json_object_get(line, "done")) || json_is_true(json_object_get(line, "end"))))
 		c->failures = 0;
 	out = good ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
 	if (out) {
@@ -209,6 +210,7 @@ void node_declare_gpu(struct node *n, const char *pci, unsigned number)
 
 	while (!is_free(&n->state, id))
 		id++;
-	node_sendf(n, "{\"e\":%u,\"s\":%d,\"scope\":\"gpu\",\"labels\":{\"pci_bus_id\":\"%s\",\"gpu\":\"%u\"}}", id,
-		   WATCH_SOURCE_gpu, pci, number);
+	node_sendf(n,
+		   "{\"e\":%u,\"s\":%d,\"scope\":\"gpu\",\"labels\":{\"pci_bus_id\":\"%s\",\"gpu\":\"%u\"}}",
+		   id, WATCH_SOURCE_gpu, pci, number);
 }

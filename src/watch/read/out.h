@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the part of the stream that one source gives. It sends a value only when it differs from the last one
- * sent, rounded to its row's resolution. A value that was sent and is not set again before the reading ends
- * becomes absent. The source's own number is 0; the node changes it, and the numbers of the entities.
+ * Writes the part of the stream that one source gives. It sends a value only when it differs from the last
+ * one sent, rounded to its row's resolution. A value that was sent and is not set again before the reading
+ * ends becomes absent. The source's own number is 0; the node changes it, and the numbers of the entities.
  */
 #ifndef WATCH_READ_OUT_H
 #define WATCH_READ_OUT_H

@@ -76,9 +76,9 @@ static void set_errors(struct ports *p, struct port *port, const json_t *j)
 		if (i == port->errors) {
 			port->errors++;
 			text_copy(port->error[i].name, sizeof(port->error[i].name), name);
-			port->error[i].e = out_entity(&p->out, METRIC_SCOPE_PORT_ERROR, port->e, "device",
-						      text(j, "device"), "port", text(j, "port"), "error", name,
-						      NULL);
+			port->error[i].e =
+				out_entity(&p->out, METRIC_SCOPE_PORT_ERROR, port->e, "device",
+					   text(j, "device"), "port", text(j, "port"), "error", name, NULL);
 		}
 		set_number(p, port->error[i].e, CATALOGUE_PORT_ERRORS, count, 1);
 	}

@@ -99,7 +99,8 @@ void reader_pci_list(struct reader_pci *p, const char *sys, const char *proc)
 		folder = opendir(path);
 		while (folder && (entry = readdir(folder)) && p->count < READER_GPUS_MAX)
 			if (is_address(entry->d_name) && is_gpu(sys, entry->d_name))
-				snprintf(p->address[p->count++], sizeof(p->address[0]), "%.15s", entry->d_name);
+				snprintf(p->address[p->count++], sizeof(p->address[0]), "%.15s",
+					 entry->d_name);
 		if (folder)
 			closedir(folder);
 	}

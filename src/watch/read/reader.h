@@ -21,7 +21,7 @@ enum watch_source_id { WATCH_SOURCES(X) WATCH_SOURCE_COUNT };
 #undef X
 
 struct reader_spec {
-	double interval, slow; /* seconds */
+	double interval, slow;		      /* seconds */
 	const char *sys, *proc, *kmsg, *runs; /* runs NULL: assay-runs in the working folder */
 	const char *skip;		      /* PCI addresses of GPUs that are not touched */
 	double limit;			      /* seconds without an answer; 0: each source's own */

@@ -40,8 +40,8 @@ struct run {
 	uint32_t e;
 	bool seen;
 	struct tail journal, requests;
-	double pages; /* of the KV cache; 0: not known */
-	double steps; /* 0: not known */
+	double pages;		/* of the KV cache; 0: not known */
+	double steps;		/* 0: not known */
 	double time[TIMES_MAX]; /* to first tokens, since the last slow round */
 	size_t times;
 	struct {
@@ -254,8 +254,9 @@ static void add_run(struct runs *r, const char *dir)
 	read_head(run, kind, model);
 	tail_open(&run->journal, dir, JOURNAL_FILE, TAIL_BYTES);
 	tail_open(&run->requests, dir, "requests.jsonl", 0);
-	run->e = out_entity(&r->out, METRIC_SCOPE_RUN, OUT_NONE, "run", strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir,
-			    "kind", *kind ? kind : NULL, "model", *model ? model : NULL, NULL);
+	run->e = out_entity(&r->out, METRIC_SCOPE_RUN, OUT_NONE, "run",
+			    strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir, "kind", *kind ? kind : NULL,
+			    "model", *model ? model : NULL, NULL);
 	run->seen = true;
 	r->run[r->count++] = run;
 }
@@ -380,8 +381,8 @@ static void take_check(struct runs *r, const char *dir, const char *folder, time
 			if (i == r->checks) {
 				r->check[i] = (struct check){0};
 				text_copy(r->check[i].suite, sizeof(r->check[i].suite), suite);
-				r->check[i].e = out_entity(&r->out, METRIC_SCOPE_CHECK, OUT_NONE, "suite", suite,
-							   "run", dir, NULL);
+				r->check[i].e = out_entity(&r->out, METRIC_SCOPE_CHECK, OUT_NONE, "suite",
+							   suite, "run", dir, NULL);
 				r->checks++;
 			} else {
 				out_label(&r->out, r->check[i].e, "run", dir);
@@ -429,7 +430,8 @@ static void set_checks(struct runs *r)
 {
 	for (unsigned i = 0; i < r->checks; i++) {
 		for (int v = 0; v < VERDICT_COUNT; v++)
-			out_set(&r->out, r->check[i].e, verdict_row[v], r->check[i].verdict == (enum verdict)v);
+			out_set(&r->out, r->check[i].e, verdict_row[v],
+				r->check[i].verdict == (enum verdict)v);
 		out_set(&r->out, r->check[i].e, CATALOGUE_CHECK_END, (double)r->check[i].end);
 	}
 }

@@ -26,8 +26,8 @@ static void count(struct gpu_reader *r, struct gpu *g, unsigned number, bool cou
 	if (i == g->xids) {
 		snprintf(text, sizeof(text), "%u", number);
 		g->xid[i] = (struct gpu_xid){.number = number};
-		g->xid[i].e = out_entity(&r->out, METRIC_SCOPE_XID, g->e, "pci_bus_id", g->pci, "xid", text, "gpu",
-					 g->number, "since", r->xids.since, NULL);
+		g->xid[i].e = out_entity(&r->out, METRIC_SCOPE_XID, g->e, "pci_bus_id", g->pci, "xid", text,
+					 "gpu", g->number, "since", r->xids.since, NULL);
 		g->xids++;
 	}
 	g->xid[i].count++;
@@ -120,7 +120,8 @@ void gpu_xids_watch(struct gpu_reader *r, struct gpu *g)
 	if (r->xids.set && r->nvml.event_types && !r->nvml.event_types(g->device, &types))
 		types &= nvmlEventTypeXidCriticalError;
 	if (r->xids.set)
-		ret = types ? r->nvml.event_register(g->device, types, r->xids.set) : NVML_ERROR_NOT_SUPPORTED;
+		ret = types ? r->nvml.event_register(g->device, types, r->xids.set)
+			    : NVML_ERROR_NOT_SUPPORTED;
 	g->watched = !ret;
 	if (ret && r->xids.log < 0)
 		out_absent(&r->out, g->e, CATALOGUE_GPU_XID_LAST,
