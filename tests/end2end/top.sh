@@ -62,6 +62,9 @@ types "'$assay' top --replay '$rec' --at 39s"
 ok "the page of all nodes comes first" until_shown '^3 nodes, worst first'
 ok "within its width" fits 100
 ok "it knows its place in the recording" says 'recording [34][0-9] s of 40 s' seen
+ok "a click selects" eval 'keys -l "$(printf "\033[M &\$")"; keys Enter; until_shown "^gpu1  driver"'
+ok "n leads back to all nodes" eval 'keys n; until_shown "^3 nodes"'
+keys Up Up
 ok "Enter opens the worst node" eval 'keys Enter; until_shown "^gpu2  driver 570.86.15"'
 ok "its lost GPU is lost here too" says '^2  *LOST' seen
 ok "n leads back" eval 'keys n; until_shown "^3 nodes"'
@@ -149,6 +152,8 @@ ok "and shows again" expect 0 top --replay mine.rec --once --at 1h
 ok "with the same GPUs" [ "$(grep -c '^[0-3]  .*%' out)" = 4 ]
 ok "a file that exists is not overwritten" expect 64 top --record mine.rec --count 1
 ok "which is told" says 'mine.rec' err
+ok "a disk that is full is told" sh -c 'ulimit -f 1; ! "$0" top --record full.rec --count 40 --interval 100ms > out 2> err' "$assay"
+ok "with the file" says 'cannot write the recording full.rec' err
 ok "without a driver the host is shown" env ASSAY_LIB_NVML=/nowhere "$assay" top --once
 env ASSAY_LIB_NVML=/nowhere "$assay" top --once > out
 ok "and the reason" says '^gpu: library nvml' out
