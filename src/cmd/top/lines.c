@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "watch/screen/lists.h"
 
-enum { ONCE_ROWS_MIN = 8 };
+enum { ONCE_ROWS_MIN = 8, WAIT_MS_MAX = 1000 /* a feed wants to be heard every 5 s */ };
 
 static void wait_for_data(struct top_nodes *n, unsigned ms)
 {
@@ -138,7 +138,9 @@ static bool step(const struct top_opts *o, struct top_nodes *n, uint64_t until,
 	if (n->replay)
 		return n->at < n->length && !top_nodes_seek(n, n->at + o->interval, err);
 	while (!*stop && (now = clock_now_ns(clock_monotonic())) < until)
-		wait_for_data(n, (unsigned)((until - now) / 1000000) + 1);
+		wait_for_data(n, until - now < WAIT_MS_MAX * 1000000ull
+					 ? (unsigned)((until - now) / 1000000) + 1
+					 : WAIT_MS_MAX);
 	return !*stop && !top_nodes_ended(n);
 }
 

@@ -4,6 +4,8 @@
 #include "cmd/top/top.h"
 #include "core/clock.h"
 
+#define TOGETHER_S 0.1
+
 struct session {
 	const struct command_context *c;
 	const struct top_opts *o;
@@ -104,24 +106,45 @@ static unsigned until_next(const struct session *s)
 	return passed >= every(s) ? 0 : (unsigned)(1e3 * (every(s) - passed)) + 1;
 }
 
+/* Readings that arrive shortly after each other are drawn together. */
+static bool is_due(const struct session *s, bool news)
+{
+	double passed = 1e-9 * (double)(clock_now_ns(clock_monotonic()) - s->drawn_ns);
+
+	return !until_next(s) || (news && passed >= TOGETHER_S);
+}
+
+static bool take_keys(struct session *s)
+{
+	struct screen_event e;
+	bool any = false;
+
+	while (!s->left && (e = s->terminal.module->key()).key != SCREEN_KEY_NONE) {
+		take_key(s, e);
+		any = true;
+	}
+	return any;
+}
+
 static enum status show(struct session *s, struct error *err)
 {
 	enum status st = draw(s, err);
-	struct screen_event e;
+	bool news = false;
 
 	while (!st && !*s->c->stop && !s->left) {
-		bool news, keys = false;
+		unsigned ms = until_next(s), soon = (unsigned)(1e3 * TOGETHER_S);
+		bool keys;
 
-		if (!top_terminal_wait(&s->terminal, s->nodes.fds, s->nodes.count, until_next(s)))
+		if (!top_terminal_wait(&s->terminal, s->nodes.fds, s->nodes.count,
+				       news && ms > soon ? soon : ms))
 			break;
-		while (!s->left && (e = s->terminal.module->key()).key != SCREEN_KEY_NONE) {
-			take_key(s, e);
-			keys = true;
-		}
-		news = top_nodes_poll(&s->nodes);
+		keys = take_keys(s);
+		news = top_nodes_poll(&s->nodes) || news;
 		news = play(s) || news;
-		if (news || keys || !until_next(s))
-			st = draw(s, err);
+		if (!keys && !is_due(s, news))
+			continue;
+		st = draw(s, err);
+		news = false;
 	}
 	return st;
 }

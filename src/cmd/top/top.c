@@ -3,6 +3,7 @@
 #include "cmd/top/top.h"
 #include <stdlib.h>
 #include <string.h>
+#include "cmd/shared/single_process.h"
 
 static const char *const words[] = {"nccl", "nvlink", "ib", "links", NULL};
 
@@ -105,6 +106,10 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	if (o->what)
 		return top_links(c, o);
+	if (single_process_check("top without a view", &err)) {
+		log_error(c->log, LOG_TOPIC_MACHINE, "%s", err.text);
+		return EXIT_USAGE;
+	}
 	if (o->once || o->count || o->json || !top_terminal_can(&why))
 		return top_lines(c, o);
 	return top_screen(c, o);

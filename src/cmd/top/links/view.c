@@ -354,7 +354,8 @@ int top_links(const struct command_context *c, const struct top_opts *o)
 		return EXIT_PASS;
 	w.again = !o->machine && (!o->once || o->count > 1);
 	if (prepare(&w, &err) || open_screen(&w, &err)) {
-		log_error(c->log, LOG_TOPIC_MACHINE, "%s", err.text);
+		log_error(c->log, LOG_TOPIC_MACHINE, "%s%s", err.text,
+			  err.status == STATUS_UNAVAILABLE ? "; --once needs no screen" : "");
 		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 	} else {
 		watch(&w);
