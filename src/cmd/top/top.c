@@ -126,7 +126,7 @@ const struct command command_top = {
 		"nccl lists the NCCL variables of the environment, of NCCL_CONF_FILE or ~/.nccl.conf, and of "
 		"/etc/nccl.conf. Each has its meaning and a verdict (ok, hurts or unknown). --pid reads the variables "
 		"of another process of yours.\n"
-		"nvlink lists each link's state, remote device, errors, and payload and raw rates over the interval.\n"
+		"nvlink lists each link's state, remote device and errors, and its payload and raw rates.\n"
 		"ib lists InfiniBand and RoCE ports.\n"
 		"links shows these three.\n\n"
 		"With assay launch -- top links --once, each node is shown once. Helper processes read the driver. If "

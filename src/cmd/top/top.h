@@ -75,7 +75,7 @@ void top_nodes_keep(struct top_nodes *n, enum catalogue row);
 enum status top_nodes_seek(struct top_nodes *n, double seconds, struct error *err);
 /* True if no node can give more data. */
 bool top_nodes_ended(const struct top_nodes *n);
-/* What is wrong with the recording that is written or shown; NULL: nothing. Borrowed. */
+/* The problem of the recording that is written or shown; NULL: none. Borrowed. */
 const char *top_nodes_problem(const struct top_nodes *n);
 /* Ends the feeds and completes the recording that is written. Not OK: that recording is not complete. */
 enum status top_nodes_close(struct top_nodes *n, struct error *err);

@@ -22,7 +22,7 @@ struct screen_cell {
 	uint8_t role;
 };
 
-/* What a row of the screen shows, so that a mouse can select it. */
+/* The subject of a row of the screen. A mouse selects it. */
 enum screen_target { SCREEN_TARGET_NONE, SCREEN_TARGET_NODE, SCREEN_TARGET_GPU, SCREEN_TARGET_PROCESS };
 struct screen_hit {
 	enum screen_target target;

@@ -18,10 +18,10 @@ enum { ESCAPE_MS = 25, END_MAX = 256 };
 static struct {
 	SCREEN *screen;
 	bool open;
-	enum screen_depth depth; /* of the pairs that exist */
-	int theme;		 /* of the pairs that exist; -1: none */
+	enum screen_depth depth; /* colours of the pairs that exist */
+	int theme;		 /* theme of the pairs that exist; -1: none */
 	struct termios before;
-	char end[END_MAX]; /* what ends the screen, for a crash */
+	char end[END_MAX]; /* sequences that end the screen, for a crash */
 	size_t end_size;
 } t = {.theme = -1};
 

@@ -7,7 +7,7 @@
 
 struct column {
 	const char *heading;
-	enum catalogue row; /* what help says of it, and its unit */
+	enum catalogue row; /* its help text and its unit */
 	unsigned width;
 	unsigned rank; /* columns with a low rank remain on a narrow screen */
 	void (*put)(const struct draw *d, const struct column *c, unsigned x, unsigned y,
@@ -277,7 +277,7 @@ static void index_text(char out[32], const struct watch_entity *e)
 	snprintf(out, 32, "%.12s%s%.12s", screen_label(e, "gpu"), *instance ? "/" : "", instance);
 }
 
-/* A GPU that gives no values: what is known of it. */
+/* The reason of a GPU that gives no values. */
 static void put_lost(const struct draw *d, const struct places *p, unsigned y, const struct watch_entity *e)
 {
 	unsigned x = p->index_width + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What keys do to a view. */
+/* Each key changes a view. */
 #include <stdlib.h>
 #include <string.h>
 #include "watch/screen/lists.h"

@@ -48,7 +48,7 @@ static void title_of_node(const struct draw *d, unsigned end)
 			    screen_duration(text, up));
 }
 
-/* What stands at the right: time, and the place in a recording. */
+/* The right end of the title has the time and the place in a recording. */
 static void right_text(char out[96], const struct draw *d)
 {
 	char time_text[16], at[SCREEN_VALUE], length[SCREEN_VALUE];
@@ -95,7 +95,7 @@ static void put_title(const struct draw *d)
 	}
 }
 
-/* Keys of the page: character, meaning. */
+/* Keys of each page with their meanings. */
 static const char *const keys_of[] = {
 	[SCREEN_NODE] =
 		"q quit|? help|Tab part|m values|g graph|s sort|/ filter|t tree|k end process|n fleet",

@@ -16,7 +16,7 @@ const struct watch_entity *screen_entity(const struct watch_state *s, uint32_t i
 /* Copies the last readings of a value, oldest first, NaN where it was absent. Returns how many, at most
  * `max`. */
 unsigned screen_samples(const struct watch_entity *e, enum catalogue row, float *out, unsigned max);
-/* Age of what is known of an entity, in seconds; negative: nothing is known yet. */
+/* Age of an entity's last reading, in seconds. It is negative before the first one. */
 double screen_age(const struct screen_node *n, const struct watch_entity *e);
 /* True if the age is more than three intervals. */
 bool screen_stale(const struct screen_node *n, const struct watch_entity *e);
@@ -42,7 +42,7 @@ void screen_gpus_make(struct screen_gpus *l, const struct screen_view *v, const 
 void screen_gpus_release(struct screen_gpus *l);
 
 struct screen_process {
-	bool heading;					   /* of a GPU's processes, in the tree */
+	bool heading;					   /* heading of a GPU's processes in the tree */
 	uint64_t pid;					   /* 0: a heading */
 	const char *pid_text, *user, *container, *command; /* borrowed from the state */
 	double memory, sm;				   /* NaN: absent */
@@ -73,7 +73,7 @@ void screen_metrics_release(struct screen_metrics *l);
 /* "GPU 3", "NVLink 0 of GPU 3", "port mlx5_0/1". */
 void screen_entity_name(struct text *out, const struct watch_entity *e);
 
-/* What a node's line of the fleet says. Numbers that no GPU gives are NaN. */
+/* The line of a node among all nodes. Numbers that no GPU gives are NaN. */
 struct screen_summary {
 	size_t index; /* of the node */
 	unsigned gpus, lost, stale, runs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the module libassay-screen.so gives the program: a terminal that shows cells and reads keys. The
+/* The module libassay-screen.so gives the program a terminal that shows cells and reads keys. The
  * program opens it with module_open (core/process/module.h), so only a machine that shows a screen needs
  * ncursesw. */
 #ifndef WATCH_SCREEN_MODULE_H

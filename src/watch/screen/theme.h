@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colours of the screen: themes, and what a terminal can show of them. */
+/* Colours of the screen, for terminals with many, few or no colours. */
 #ifndef WATCH_SCREEN_THEME_H
 #define WATCH_SCREEN_THEME_H
 #include "watch/screen/cells.h"

@@ -91,7 +91,7 @@ struct screen_event {
 	unsigned x, y; /* of a click */
 };
 
-/* What the caller has to do after a key. */
+/* The caller's task after a key. */
 enum screen_action {
 	SCREEN_NOTHING, /* draw again */
 	SCREEN_QUIT,
@@ -100,7 +100,7 @@ enum screen_action {
 	SCREEN_KEEP,	/* with no */
 	SCREEN_SEEK	/* view->at was changed */
 };
-/* Takes a key. `drawn` is the last screen that was drawn, for clicks and pages; the nodes are those of it. */
+/* Takes a key. `drawn` is the last screen that was drawn with these nodes. Clicks and pages need it. */
 enum screen_action screen_key(struct screen_view *v, const struct screen_node *nodes, size_t count,
 			      const struct screen *drawn, struct screen_event event);
 
