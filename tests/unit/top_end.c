@@ -96,6 +96,7 @@ static void test_top_end__what_is_not_that_process_is_left_alone(void **state)
 
 	(void)state;
 	refused(pid, "python", true, "here it is \"sleep\", but the GPU's is \"python\"");
+	refused(pid, "", true, "its name is not known here");
 	refused(pid, "sleep", false, "only processes of this machine");
 	refused(1L << 40, "sleep", true, "has no number that can be ended");
 	refused(1, "init", true, "has no number that can be ended");

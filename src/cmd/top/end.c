@@ -43,7 +43,13 @@ static int open_process(struct screen_view *v, const struct screen_process *p)
 	}
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	read_proc(comm, sizeof(comm), p->pid, "comm");
-	if (*known && strcmp(known, comm) != 0) /* the driver may count processes of another namespace */
+	/* The driver may count processes of another namespace. */
+	if (!*known)
+		snprintf(
+			v->message, sizeof(v->message),
+			"process %s is not ended: its name is not known here, so the number may be another's",
+			p->pid_text);
+	else if (strcmp(known, comm) != 0)
 		snprintf(v->message, sizeof(v->message),
 			 "process %s is not ended: here it is \"%.20s\", but the GPU's is \"%.20s\"",
 			 p->pid_text, comm, known);
