@@ -8,7 +8,7 @@
 #include "core/file/file.h"
 #include "core/text/text.h"
 
-enum { KEY_FILE_MOST = 64 << 10, LOOK_NS = 100000000 };
+enum { KEY_FILE_MOST = 64 << 10, AUTHORITIES_MOST = 16 << 20, LOOK_NS = 100000000 };
 
 /* The first line of the file. */
 static enum status read_key(struct loading *l, struct error *err)
@@ -27,6 +27,27 @@ static enum status read_key(struct loading *l, struct error *err)
 			st = error_set(err, STATUS_BAD_INPUT, "%s: its first line is no API key",
 				       l->o->key_file);
 	}
+	free(text);
+	return st;
+}
+
+/* A TLS library may take a file without certificates for an empty list. */
+static enum status check_authorities(const struct load_opts *o, struct error *err)
+{
+	char *text = NULL;
+	size_t size;
+	enum status st;
+
+	if (!o->authorities)
+		return STATUS_OK;
+	st = file_read(&text, &size, o->authorities, AUTHORITIES_MOST, err);
+	if (!st && !strstr(text, "-----BEGIN "))
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"--ca-file %.200s: it has no certificate in PEM form (-----BEGIN CERTIFICATE-----)",
+			o->authorities);
+	else if (st)
+		st = err->status = STATUS_BAD_INPUT;
 	free(text);
 	return st;
 }
@@ -107,6 +128,8 @@ int load_perform(const struct command_context *c, const void *opts)
 		return show_plan(&l, &err);
 	if (!st)
 		st = read_key(&l, &err);
+	if (!st)
+		st = check_authorities(l.o, &err);
 	if (!st && l.o->url)
 		text_copy(l.url, sizeof(l.url), l.o->url);
 	if (!st)

@@ -105,6 +105,8 @@ static enum status meet_server(struct run *r, struct error *err)
 	enum status st = load_server_base(&r->server, o->url, err);
 
 	http.base = r->server.base;
+	if (!st && o->insecure)
+		log_warn(r->spec.log, LOG_TOPIC_RUN, "--insecure: the server's certificate is not checked");
 	if (!st)
 		st = http_open(&r->http, &http, err);
 	if (!st)
