@@ -1,5 +1,5 @@
 #!/bin/sh
-# `assay load` and the network: certificates that are good and bad.
+# `assay load` and the network: certificates that are good and bad, and the hosts that are contacted.
 # usage: load_network.sh BUILD ROOT
 set -u
 build=$(realpath "$1") root=$(realpath "$2")
@@ -9,8 +9,8 @@ ASSAY_MODULE_DIR=$build/src/load
 export ASSAY_MODULE_DIR
 scratch
 . "$root/tests/end2end/load_bed.sh"
-front=
-trap 'front_down; down; rm -rf "$tmp"' EXIT
+front= bait=
+trap 'front_down; bait_down; down; rm -rf "$tmp"' EXIT
 
 # started FILE: waits until a server has written its port to the file, and prints it
 started() {
@@ -73,5 +73,52 @@ if [ -x "$build/tests/load/tls_front" ]; then
 	front_down
 else
 	ok "no GnuTLS to test certificates (libgnutls28-dev) # SKIP" [ "${ASSAY_TEST_DAEMONS:-no}" != yes ]
+fi
+
+# 2. Hosts: a second server that must see no connection
+bait_up() {
+	bait_down
+	rm -f bait.port
+	"$build/tests/load/stub_server" > bait.port &
+	bait=$!
+	bait_port=$(started bait.port)
+}
+bait_down() {
+	[ -z "$bait" ] || { kill "$bait" 2> /dev/null; wait "$bait" 2> /dev/null; }
+	bait=
+}
+untouched() { # its summary follows the port
+	bait_down
+	says '"connections":0,' bait.port
+}
+bait_up
+ok "the bait counts connections" eval 'url=http://127.0.0.1:$bait_port; load 0 --rate 5 --duration 1 --warmup 0 || [ "$code" = 2 ]; ! untouched'
+bait_up
+up --fault "redirect:1:$bait_port"
+ok "a redirect of all requests is told" refuses 64 'status 302, a redirect, which is not followed' "$url" --out r-redirect --no-telemetry --idle 0
+up --fault "redirect:0.3:$bait_port"
+ok "redirects of some" load 1 --rate 40 --duration 2 --warmup 0
+ok "are counted" holds "$(value errors_redirect) > 0 && $(value answered) > 0"
+ok "and not followed" untouched
+bait_up
+up
+through() {
+	proxy=http://127.0.0.1:$bait_port
+	http_proxy=$proxy https_proxy=$proxy all_proxy=$proxy HTTP_PROXY=$proxy HTTPS_PROXY=$proxy ALL_PROXY=$proxy accepted "$@"
+}
+ok "a proxy of the environment" through --rate 20 --duration 2
+ok "is not used" untouched
+# A sanitizer's own library must come first, so this is for ordinary builds.
+if ! objdump -T "$assay" 2> /dev/null | grep -q __asan_init; then
+	noted() {
+		runs=$((runs + 1)) dir=run$runs
+		CONNECTS=$tmp/connects LD_PRELOAD=$build/tests/load/libconnects.so "$assay" load "$url" --out "$dir" --idle 0.1 --input 20 --output 8 \
+			--rate 20 --duration 2 > out 2> err
+		code=$?
+		[ $code = 0 ] || [ $code = 2 ]
+	}
+	ok "a run with telemetry and metrics" noted
+	ok "connects to the server" says "^127.0.0.1 ${url##*:}\$" connects
+	ok "and to nobody else" [ "$(sort -u connects)" = "127.0.0.1 ${url##*:}" ]
 fi
 finish
