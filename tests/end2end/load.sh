@@ -121,6 +121,9 @@ up --fault wrong_usage:1:3
 ok "usage that is too high" suspect usage_over_asked
 up --fault duplicate:1
 ok "events that come twice" suspect duplicates
+up --fault lost_tokens:0.05:2
+ok "a server that loses tokens" sound --rate 40 --duration 2 --warmup 0
+ok "is flagged" eval 'holds "$(value lost_tokens) > 0" && says "have fewer events than the server reports tokens" out'
 up --fault no_done:1
 ok "streams without an end mark" suspect no_done
 up --fault cached:1:18
