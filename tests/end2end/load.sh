@@ -80,9 +80,15 @@ chmod +x bin/ssh
 over_ssh() { PATH=$tmp/bin:$PATH sound "$@"; }
 ok "telemetry of the server's node, over ssh" over_ssh --node there --rate 10 --duration 2
 ok "is in the journal" says cpu_busy_share "$dir/journal.jsonl"
+# Both clocks are the same here, so the offset is at most the error, which the stalls of a busy machine make larger.
+node_value() { sed -n 's/.*"phase":"node","values":{.*"'"$1"'":\([-0-9.e]*\).*/\1/p' "$dir/journal.jsonl"; }
+ok "with the offset of its clock and the error" holds "$(node_value clock_error_s) > 0 && ($(node_value clock_offset_s)) ^ 2 <= $(node_value clock_error_s) ^ 2"
 printf '#!/bin/sh\nexit 255\n' > bin/ssh
 ok "a node that does not answer" over_ssh --node there --rate 10 --duration 2
 ok "is told" says 'no telemetry of there' err
+printf '#!/bin/sh\nexec sh -c "echo hello"\n' > bin/ssh
+ok "a node whose assay does not tell its clock" over_ssh --node there --rate 10 --duration 2
+ok "is told too" says 'does not tell its clock' err
 ok "a node that looks like an option" refuses 64 'not the name' "$url" --node -oProxyCommand=x --out r-node --no-telemetry --idle 0
 
 # 4. Every fault of a server, and its name

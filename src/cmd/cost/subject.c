@@ -143,7 +143,7 @@ static void gpu_energy(const struct reader *b, struct energy *sum, uint64_t t0_n
 			continue;
 		snprintf(source, sizeof(source), "gpu:%s", json_string_value(one));
 		energy_of_window(&e, record_series(b->r, source, "energy_j"),
-				 record_series(b->r, source, "power_w"), t0_ns, t1_ns);
+				 record_series(b->r, source, "power_w"), t0_ns, t1_ns, 0);
 		energy_add(sum, &e);
 	}
 }
@@ -155,7 +155,7 @@ static void host_energy(const struct reader *b, struct energy *out, const char *
 
 	*out = (struct energy){0};
 	if (s)
-		energy_of_window(out, s, NULL, t0_ns, t1_ns);
+		energy_of_window(out, s, NULL, t0_ns, t1_ns, 0);
 }
 
 static void add_part(struct cost_energy *e, const struct energy *part, const char *name)
