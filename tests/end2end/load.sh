@@ -83,6 +83,7 @@ ok "is in the journal" says cpu_busy_share "$dir/journal.jsonl"
 # Both clocks are the same here, so the offset is at most the error, which the stalls of a busy machine make larger.
 node_value() { sed -n 's/.*"phase":"node","values":{.*"'"$1"'":\([-0-9.e]*\).*/\1/p' "$dir/journal.jsonl"; }
 ok "with the offset of its clock and the error" holds "$(node_value clock_error_s) > 0 && ($(node_value clock_offset_s)) ^ 2 <= $(node_value clock_error_s) ^ 2"
+ok "and its energy or the reason is that of the node" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node" out'
 printf '#!/bin/sh\nexit 255\n' > bin/ssh
 ok "a node that does not answer" over_ssh --node there --rate 10 --duration 2
 ok "is told" says 'no telemetry of there' err
