@@ -83,7 +83,14 @@ ok "is in the journal" says cpu_busy_share "$dir/journal.jsonl"
 # Both clocks are the same here, so the offset is at most the error, which the stalls of a busy machine make larger.
 node_value() { sed -n 's/.*"phase":"node","values":{.*"'"$1"'":\([-0-9.e]*\).*/\1/p' "$dir/journal.jsonl"; }
 ok "with the offset of its clock and the error" holds "$(node_value clock_error_s) > 0 && ($(node_value clock_offset_s)) ^ 2 <= $(node_value clock_error_s) ^ 2"
-ok "and its energy or the reason is that of the node" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node" out'
+ok "and the cost takes its energy, or says why not" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node" out'
+if [ -e "$build/tests/fake/libnvidia-ml.so.1" ]; then # four GPUs on the node, none here
+	printf '#!/bin/sh\nfor word; do :; done\nLD_LIBRARY_PATH=%s FAKE_NVML_FILE=%s exec sh -c "$word"\n' "$build/tests/fake" "$root/tests/fake/h100x4.json" > bin/ssh
+	ok "a node with GPUs" over_ssh --node there --rate 10 --duration 3
+	ok "has their power and memory" eval 'says "\"source\":\"gpu:.*power_w" "$dir/journal.jsonl" && says "memory_used_bytes" "$dir/journal.jsonl"'
+	ok "and their charts" [ -s "$dir/load-memory.svg" ]
+	ok "and the cost counts them" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node x 4" out'
+fi
 printf '#!/bin/sh\nexit 255\n' > bin/ssh
 ok "a node that does not answer" over_ssh --node there --rate 10 --duration 2
 ok "is told" says 'no telemetry of there' err
