@@ -65,6 +65,7 @@ ok "answers at once, not streamed" sound --rate 20 --duration 3 --no-stream
 ok "completions" sound --rate 20 --duration 3 --endpoint completions
 ok "the same seed gives the same schedule" sh -c "'$assay' load $url --rate 9 --duration 9 --seed 4 --plan > one; '$assay' load $url --rate 9 --duration 9 --seed 4 --plan > two; cmp one two"
 ok "a sweep" sound --sweep --slo ttft=5s --attainment 0.5 --duration 1 --warmup 0
+ok "says which rate is met with confidence" holds "$(value sweep_sure_rate) <= $(value sweep_met_rate) && ($(value sweep_met_rate) == 0 || $(value sweep_sure_rate) > 0)"
 
 # A sanitizer's own library must come first, so this is for ordinary builds.
 if ! objdump -T "$assay" 2> /dev/null | grep -q __asan_init; then

@@ -66,7 +66,8 @@
 	LOAD_INTERVAL(X, slo_share, "") \
 	X(slo_met, "", 1, "1: the share of each set of limits is at least the attainment") \
 	X(saturated_rate, "1/s", 1, "sweep: requests/s that the closed loop reached") \
-	X(sweep_met_rate, "1/s", 1, "sweep: highest rate that met all sets of limits") \
+	X(sweep_met_rate, "1/s", 1, "sweep: highest rate that met all sets of limits, by the shares of its requests") \
+	X(sweep_sure_rate, "1/s", 1, "sweep: highest rate that met them by the low ends of the shares' 95 % intervals; 0: none") \
 	X(sweep_missed_rate, "1/s", 0, "sweep: lowest rate that missed a set of limits") \
 	X(in_flight_mean, "", 0, "requests between send and end, mean over the window") \
 	X(in_flight_most, "", 0, "requests in flight at once, most") \

@@ -246,7 +246,7 @@ static enum status search_step(struct run *r, struct sweep *sweep, double rate, 
 	struct load_plan_spec plan = r->spec.plan;
 	json_t *values = NULL;
 	enum status st;
-	bool met;
+	bool met, sure;
 
 	plan.rate = rate;
 	plan.seed += sweep->stages + 1; /* other times and other texts than in the stages before */
@@ -257,8 +257,9 @@ static enum status search_step(struct run *r, struct sweep *sweep, double rate, 
 		json_decref(*best);
 		*best = json_incref(values);
 	}
+	sure = sweep_is_sure(values);
 	json_decref(values);
-	sweep_take(sweep, rate, met);
+	sweep_take(sweep, rate, met, sure);
 	return st;
 }
 
@@ -282,6 +283,7 @@ static enum status run_sweep(struct run *r, json_t **best, struct error *err)
 	json_object_set_new(*best, "saturated_rate", json_real(sweep.saturated));
 	json_object_set_new(*best, "sweep_met_rate", json_real(sweep.low));
 	json_object_set_new(*best, "sweep_missed_rate", json_real(sweep.high));
+	json_object_set_new(*best, "sweep_sure_rate", json_real(sweep.sure));
 	return st;
 }
 
