@@ -25,6 +25,8 @@ printf '{"timestamp": 5, "input_length": 9, "output_length": 2}\n{"timestamp": 4
 ok "a trace whose time goes back" refuses 64 'back.jsonl:2' http://127.0.0.1:1 --trace back.jsonl --plan
 ok "a plan sends nothing" expect 0 load http://127.0.0.1:1 --rate 10 --duration 60 --plan
 ok "and says how many requests" says 'requests in 60 s' out
+ok "a warm-up that leaves too little is told before the run" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 13 --plan && says "warmup 13 s is too long for a schedule of 30 s: 12 s at its begin and at its end are not measured" err'
+ok "one that fits is not" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 12 --plan && [ ! -s err ]'
 
 # 2. Servers that cannot be met
 ok "nobody listens" refuses 2 'http://127.0.0.1:1/v1/models' http://127.0.0.1:1 --out r-connect --no-telemetry
@@ -48,6 +50,8 @@ ok "a body that is no object" refuses 64 'object' "$url" --body '[1]' --out r-bo
 ok "limits that nothing can meet are missed" missed --rate 20 --duration 3 --slo ttft=1ms
 ok "a report is made again" again
 
+ok "a long warm-up is cut" sound --rate 20 --duration 2 --warmup 1
+ok "with a warning" says 'warmup 1 s is too long for a schedule of 2 s: 0.8 s' err
 ok "users in a closed loop" sound --users 5 --duration 3
 ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
 ok "conversations" sound --rate 4 --duration 4 --turns 3 --warmup 0

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/file/file.h"
 #include "core/text/text.h"
+#include "load/run/stage.h"
 
 enum { KEY_FILE_MOST = 64 << 10, AUTHORITIES_MOST = 16 << 20, LOOK_NS = 100000000 };
 
@@ -94,7 +95,7 @@ static enum status load_it(struct loading *l, struct error *err)
 	return st;
 }
 
-static int show_plan(const struct loading *l, struct error *err)
+static int show_plan(struct loading *l, struct error *err)
 {
 	struct load_plan plan = {0};
 	enum status st = load_plan_make(&plan, &l->spec.plan, err);
@@ -109,6 +110,9 @@ static int show_plan(const struct loading *l, struct error *err)
 		       "tokens%s\n",
 		       plan.count, plan.duration_s, plan.duration_s + l->spec.grace_s, prompt, output,
 		       l->spec.sweep ? "; each stage of the sweep is as long" : "");
+	l->spec.log = l->c->log;
+	if (!st)
+		load_stage_warn_edge(&l->spec, plan.duration_s);
 	load_plan_release(&plan);
 	return st ? judged_complain(l->c, err) : EXIT_PASS;
 }
