@@ -99,17 +99,13 @@ static int show_plan(struct loading *l, struct error *err)
 {
 	struct load_plan plan = {0};
 	enum status st = load_plan_make(&plan, &l->spec.plan, err);
-	double prompt = 0, output = 0;
+	const struct load_plan_tokens tokens = load_plan_tokens(&plan);
 
-	for (size_t i = 0; i < plan.count; i++) {
-		prompt += plan.request[i].prompt_tokens;
-		output += plan.request[i].output_tokens;
-	}
 	if (!st)
 		printf("%zu requests in %.0f s, at most %.0f s with the last answers; %.0f prompt tokens, %.0f output "
 		       "tokens%s\n",
-		       plan.count, plan.duration_s, plan.duration_s + l->spec.grace_s, prompt, output,
-		       l->spec.sweep ? "; each stage of the sweep is as long" : "");
+		       plan.count, plan.duration_s, plan.duration_s + l->spec.grace_s, tokens.prompt,
+		       tokens.output, l->spec.sweep ? "; each stage of the sweep is as long" : "");
 	l->spec.log = l->c->log;
 	if (!st)
 		load_stage_warn_edge(&l->spec, plan.duration_s);

@@ -170,22 +170,18 @@ static enum status tell_planned(struct run *r, struct error *err)
 {
 	struct load_plan plan = {0};
 	const struct load_run_spec *o = &r->spec;
-	double prompt = 0, output = 0;
+	struct load_plan_tokens tokens;
 	enum status st;
 
 	if (o->sweep)
 		return tell_sweep(r);
 	st = load_plan_make(&plan, &o->plan, err);
-
-	for (size_t i = 0; i < plan.count; i++) {
-		prompt += plan.request[i].prompt_tokens;
-		output += plan.request[i].output_tokens;
-	}
+	tokens = load_plan_tokens(&plan);
 	if (!st)
 		o->emit(o->arg, "planned",
 			json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:s}", "requests", (double)plan.count,
 				  "duration_s", plan.duration_s, "most_s", plan.duration_s + o->grace_s,
-				  "prompt_tokens", prompt, "output_tokens", output, "users",
+				  "prompt_tokens", tokens.prompt, "output_tokens", tokens.output, "users",
 				  o->plan.arrival == LOAD_CLOSED ? (double)o->plan.users : 0.0, "model",
 				  r->server.model),
 			NULL);
