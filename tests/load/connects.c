@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library to be loaded before others (LD_PRELOAD): each address that the process connects to, or sends a
- * datagram to, becomes a line "ADDRESS PORT" of the file $CONNECTS. */
+/* A library to be loaded before others (LD_PRELOAD). It notes the addresses that the process connects or
+ * sends datagrams to, each as a line "ADDRESS PORT" of the file $CONNECTS. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>

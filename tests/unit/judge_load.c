@@ -196,7 +196,7 @@ static void test_load__a_sweep_is_judged_by_the_rate_that_it_found(void **state)
 	world_set(c, "once", "sweep_sure_rate", 11);
 	expect(c, VERDICT_PASS, CAUSE_NONE, 0, "requests; with 95 % confidence they are met up to 11/s");
 	world_set(c, "once", "sweep_sure_rate", 0);
-	expect(c, VERDICT_PASS, CAUSE_NONE, 0, "no rate has enough requests to say so with 95 % confidence");
+	expect(c, VERDICT_PASS, CAUSE_NONE, 0, "no rate has enough requests for 95 % confidence");
 	world_set(c, "once", "sweep_met_rate", 0);
 	expect(c, VERDICT_FAIL, CAUSE_SLO_MISSED, 1, "the lowest one tried was 12.5/s");
 }

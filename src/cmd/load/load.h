@@ -66,7 +66,8 @@ void load_server_stop(struct loading *l);
 enum status load_node_start(struct loading *l, struct error *err);
 void load_node_read(struct loading *l);
 void load_node_stop(struct loading *l);
-/* What the journal keeps of the node's clock; NULL: there was no telemetry of it. Owner: caller. */
+/* The offset and the error of the node's clock, for the journal. NULL: the node sent no telemetry. Owner:
+ * caller. */
 json_t *load_node_values(const struct loading *l);
 
 /* The figures of the requests that a client process wrote before it died; NULL: there are none. Owner:

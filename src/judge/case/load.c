@@ -174,7 +174,7 @@ void sweep_words(char *out, size_t size, const json_t *values)
 	if (sure > 0)
 		snprintf(with, sizeof(with), "; with 95 %% confidence they are met up to %.4g/s", sure);
 	else if (!isnan(sure))
-		snprintf(with, sizeof(with), "; no rate has enough requests to say so with 95 %% confidence");
+		snprintf(with, sizeof(with), "; no rate has enough requests for 95 %% confidence");
 	snprintf(out, size, "the limits are met up to %.4g/s%s, by the share of %.0f requests%s", met, at,
 		 number(values, "requests"), with);
 }

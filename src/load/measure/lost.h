@@ -5,10 +5,10 @@
 #include "load/measure/window.h"
 
 /*
- * The number of streams of the full planned length with fewer events than the server's own rule needs for the
- * reported tokens, and with a text that does not make up for it. NaN: the server has no such rule in this
- * run. *proven: no other reason is possible: the server sends an event for a token without text, and the
- * texts, counted by the tokenizer, lack as many tokens as the events.
+ * The number of streams that lost tokens. Such a stream has the full planned length. It has fewer events than
+ * the server's own rule needs for the reported tokens, and its text does not make up for them. NaN: the
+ * server has no such rule in this run. *proven: nothing else explains the difference. The server sends an
+ * event for a token without text, and the counted texts lack as many tokens as the events.
  */
 double load_lost_streams(const struct load_window *w, bool *proven);
 #endif
