@@ -12,6 +12,7 @@
  *   FAKE_NVML_FROM=2 with FAKE_NVML_COUNTED=FILE   they are for those processes from the second one on, as
  *                               FILE counts them
  *   FAKE_NVML_LOST=1            every call on device 1 answers 15 (GPU is lost)
+ *   FAKE_NVML_LOST_NAMED=1      except for its PCI address, which the driver may still know
  *   FAKE_NVML_HANG=KEY          that call never returns ("init" too)
  *   FAKE_NVML_HANG_ON=3         HANG is for device 3 alone
  *   FAKE_NVML_CRASH=KEY         that call kills the process

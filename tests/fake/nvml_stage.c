@@ -142,7 +142,8 @@ nvmlReturn_t fake_answer(nvmlDevice_t d, const json_t *map, const char *key, con
 	*value = NULL;
 	if (!fake_elsewhere(d))
 		fake_stage(key);
-	if (d && lost && fake_active() && strtoul(lost, NULL, 10) == d->index)
+	if (d && lost && fake_active() && strtoul(lost, NULL, 10) == d->index &&
+	    (!getenv("FAKE_NVML_LOST_NAMED") || strcmp(key, "pci") != 0))
 		return NVML_ERROR_GPU_IS_LOST;
 	ret = fake_active() ? fake_listed("FAKE_NVML_RET", key) : NULL;
 	if (ret)
