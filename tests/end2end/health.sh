@@ -1,8 +1,8 @@
 #!/bin/sh
 # assay health and assay history as people run them: fake GPUs that are healthy, broken, lost and hanging, a helper that hangs in the
 # kernel, states that are cut, newer and on a full disk, commands that drain and resume, and the commands of docs/how-to/gate-a-node.md.
-# usage: health.sh ASSAY FAKES ROOT STUCK
-stuck=$(realpath "$4")
+# usage: health.sh ASSAY FAKES ROOT STUCK CLOCK-STEPS
+stuck=$(realpath "$4") clock_steps=$(realpath "$5")
 . "$(dirname "$0")/gpus.sh"
 export FAKE_CUDA=devices=4 ASSAY_FACTS_LIMIT_MS=20000 # a busy machine is late
 h() { # CODE ARGS..
@@ -11,6 +11,9 @@ h() { # CODE ARGS..
 	expect "$want" health --state h.json --node n1 "$@"
 }
 gate() { h "$1" --json && says "\"state\":\"$2\"" out; }
+
+stepped=yes # a sanitizer's runtime must be loaded first
+objdump -T "$assay" 2> /dev/null | grep -q __asan_init && stepped=no
 
 # Without GPUs and with four healthy ones.
 ok "a machine without a GPU passes" env FAKE_NVML_INIT=9 FAKE_CUDA=devices=0 "$assay" health --state none.json
@@ -221,9 +224,20 @@ else
 fi
 FAKE_NVML_FILE=$healthy
 ok "a state that cannot be made changes no verdict" sh -c '"$0" health --state /proc/nowhere/h.json > out 2> err && grep -q "^pass" out && grep -q "no state is kept" err' "$assay"
-# A step of the clock: the state holds no times.
-if command -v faketime > /dev/null; then
-	ok "a clock that was set back changes nothing" faketime '2001-01-01' "$assay" health --state h.json
+# The wall clock steps by hours while it runs: the state holds no times, and limits are of the monotonic clock.
+stepping() { # CODE STATE: with the commands above
+	LD_PRELOAD=$clock_steps "$assay" health --state steps.json --node n1 --json --drain-with "$drain" --resume-with "$resume" > out 2> err
+	code=$?
+	[ $code = "$1" ] && says "\"state\":\"$2\"" out
+}
+rm -f did
+if [ "$stepped" = yes ]; then
+	FAKE_NVML_FILE=$tmp/pending.json
+	ok "a clock that steps changes nothing" stepping 1 suspect
+	ok ".. two sightings drain" stepping 1 drained
+	FAKE_NVML_FILE=$healthy
+	ok ".. one pass does not resume" stepping 0 drained
+	ok ".. two do" stepping 0 clear
 fi
 
 # --active beside a job.

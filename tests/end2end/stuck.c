@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stuck NAME SECONDS: a process with this name in state D, as one that hangs in a driver. vfork() holds its parent in that state
- * until the child ends. Unlike a real one, KILL ends it.
+ * stuck NAME SECONDS: a process with this name in state D, as one that hangs in a driver. vfork() holds its
+ * parent in that state until the child ends. Unlike a real one, KILL ends it.
  */
 #include <signal.h>
 #include <stdio.h>

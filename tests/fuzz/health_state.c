@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are a state of assay health, or a refusal. What is read can be written and read again, and says the same. */
+/* Any bytes are a state of assay health, or a refusal. What is read can be written and read again, and says
+ * the same. */
 #include "fuzz.h"
 
 #include "cmd/health/state.h"
@@ -17,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_CHECK(st == STATUS_OK || st == STATUS_BAD_INPUT || st == STATUS_UNSUPPORTED);
 	FUZZ_CHECK(st == err.status);
 	if (st) {
-		FUZZ_CHECK(!strncmp(err.text, "input:", 6) && !s.count && !s.baseline && s.gate.state == GATE_CLEAR);
+		FUZZ_CHECK(!strncmp(err.text, "input:", 6) && !s.count && !s.baseline &&
+			   s.gate.state == GATE_CLEAR);
 		return 0;
 	}
 	FUZZ_CHECK(s.gate.state != GATE_DRAINED || (*s.gate.reason && s.gate.sightings));

@@ -142,9 +142,9 @@ static void test_exit_codes__each_caller_has_its_own(void **state)
 		const char *caller;
 		int pass, fail, unknown, usage;
 	} rows[] = {
-		{NULL, 0, 1, 2, 64},		{"nobody", 0, 1, 2, 64},	    {"slurm-prolog", 0, 0, 0, 0},
-		{"slurm-epilog", 0, 0, 0, 0},	{"slurm-healthcheck", 0, 0, 0, 0},  {"npd", 0, 1, 2, 2},
-		{"readiness", 0, 1, 0, 0},	{"slurm-prollog", 0, 0, 0, 0},	    {"nagios", 0, 1, 2, 64},
+		{NULL, 0, 1, 2, 64},	      {"nobody", 0, 1, 2, 64},		 {"slurm-prolog", 0, 0, 0, 0},
+		{"slurm-epilog", 0, 0, 0, 0}, {"slurm-healthcheck", 0, 0, 0, 0}, {"npd", 0, 1, 2, 2},
+		{"readiness", 0, 1, 0, 0},    {"slurm-prollog", 0, 0, 0, 0},	 {"nagios", 0, 1, 2, 64},
 	};
 	char *glued[] = {(char *)(uintptr_t) "--json", (char *)(uintptr_t) "--for=npd"};
 
@@ -244,9 +244,10 @@ static void test_hook__runs_with_its_environment_and_tells_a_failure(void **stat
 	hook_reason(values.reason, "fail: a\nb");
 	assert_string_equal(values.reason, "assay health: fail: a?b");
 	snprintf(path, sizeof(path), "%s/out", (const char *)*state);
-	snprintf(command, sizeof(command),
-		 "sh -c 'echo \"$1|$2|$ASSAY_HEALTH_NODE|$ASSAY_HEALTH_REASON|$ASSAY_HEALTH_CAUSE\" > %s' sh %%n %%r",
-		 path);
+	snprintf(
+		command, sizeof(command),
+		"sh -c 'echo \"$1|$2|$ASSAY_HEALTH_NODE|$ASSAY_HEALTH_REASON|$ASSAY_HEALTH_CAUSE\" > %s' sh %%n %%r",
+		path);
 	assert_int_equal(hook_run("drain-with", command, &values, &stop, &err), STATUS_OK);
 	f = fopen(path, "r");
 	assert_non_null(f);
@@ -365,8 +366,8 @@ int main(void)
 						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_stuck__a_helper_that_stays_in_state_d_is_found,
 						scratch_create, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_lock__a_second_run_waits_and_then_says_so, scratch_create,
-						scratch_remove),
+		cmocka_unit_test_setup_teardown(test_lock__a_second_run_waits_and_then_says_so,
+						scratch_create, scratch_remove),
 	};
 
 	return cmocka_run_group_tests_name("gate", tests, NULL, NULL);

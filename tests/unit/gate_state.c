@@ -245,9 +245,9 @@ static struct judged judged;
 
 static void run_of(double tflops, const char *driver, double watts)
 {
-	json_t *facts = json_pack("{s:i, s:{s:s}, s:[{s:s, s:s, s:s, s:s, s:{s:f}}]}", "format", 1, "driver", "version", driver, "gpus",
-				  "pci", "0000:10:00.0", "uuid", "GPU-1", "name", "NVIDIA H100 80GB HBM3", "status", "ok",
-				  "facts", "power_limit_w", watts);
+	json_t *facts = json_pack("{s:i, s:{s:s}, s:[{s:s, s:s, s:s, s:s, s:{s:f}}]}", "format", 1, "driver",
+				  "version", driver, "gpus", "pci", "0000:10:00.0", "uuid", "GPU-1", "name",
+				  "NVIDIA H100 80GB HBM3", "status", "ok", "facts", "power_limit_w", watts);
 	struct error err = {0};
 
 	world_begin(&w, 1, false);
@@ -260,7 +260,8 @@ static void run_of(double tflops, const char *driver, double watts)
 	judged.judgements = w.out;
 }
 
-static enum health_verdict take(struct health_state *s, double tflops, const char *driver, double watts, char *text)
+static enum health_verdict take(struct health_state *s, double tflops, const char *driver, double watts,
+				char *text)
 {
 	struct health_finding f = {0};
 	struct error err = {0};
@@ -349,17 +350,19 @@ static void test_baseline__an_unsteady_history_has_a_wider_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_state__is_written_and_read_again, scratch_create, scratch_remove),
+		cmocka_unit_test_setup_teardown(test_state__is_written_and_read_again, scratch_create,
+						scratch_remove),
 		cmocka_unit_test(test_state__an_absent_file_is_an_empty_state),
 		cmocka_unit_test(test_state__a_newer_format_is_told_apart_from_damage),
 		cmocka_unit_test(test_state__a_file_that_is_cut_is_refused),
 		cmocka_unit_test(test_state__hostile_content_is_refused),
 		cmocka_unit_test(test_state__the_oldest_baseline_goes_when_there_are_too_many),
-		cmocka_unit_test_setup_teardown(test_place__a_damaged_state_is_set_aside, scratch_create, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_place__a_newer_state_is_neither_read_nor_overwritten, scratch_create,
+		cmocka_unit_test_setup_teardown(test_place__a_damaged_state_is_set_aside, scratch_create,
 						scratch_remove),
-		cmocka_unit_test_setup_teardown(test_place__a_state_that_others_may_write_is_not_trusted, scratch_create,
-						scratch_remove),
+		cmocka_unit_test_setup_teardown(test_place__a_newer_state_is_neither_read_nor_overwritten,
+						scratch_create, scratch_remove),
+		cmocka_unit_test_setup_teardown(test_place__a_state_that_others_may_write_is_not_trusted,
+						scratch_create, scratch_remove),
 		cmocka_unit_test(test_baseline__a_node_6_percent_below_its_own_history_is_reported),
 		cmocka_unit_test(test_baseline__an_older_driver_or_another_limit_is_another_history),
 		cmocka_unit_test(test_baseline__a_slow_decline_does_not_hide),

@@ -138,16 +138,20 @@ static void test_history__shows_marks_below_the_sparkline(void **state)
 		gemm(i, tflops[i], 1400);
 	collect(6, false);
 	history_show(&t, &h);
-	assert_non_null(strstr(text_str(&t), "6 runs of this machine, 2026-11-01T00:00:00Z to 2026-11-06T00:00:00Z"));
+	assert_non_null(
+		strstr(text_str(&t), "6 runs of this machine, 2026-11-01T00:00:00Z to 2026-11-06T00:00:00Z"));
 	assert_non_null(strstr(text_str(&t), "2 significant changes"));
 	assert_non_null(strstr(text_str(&t), "█")); /* the sparkline's top */
 	assert_non_null(strstr(text_str(&t), "    v^\n"));
-	assert_non_null(strstr(text_str(&t), "slower (-13.1 %) 690 TFLOPS -> 600 TFLOPS; noise 1.1 %, from 4 earlier figures"));
+	assert_non_null(
+		strstr(text_str(&t),
+		       "slower (-13.1 %) 690 TFLOPS -> 600 TFLOPS; noise 1.1 %, from 4 earlier figures"));
 	text_release(&t);
 	j = history_json(&h);
 	assert_int_equal(json_integer_value(json_object_get(j, "changes")), 2);
 	assert_true(json_is_true(json_object_get(
-		json_array_get(json_object_get(json_array_get(json_object_get(j, "series"), 0), "points"), 4), "worse")));
+		json_array_get(json_object_get(json_array_get(json_object_get(j, "series"), 0), "points"), 4),
+		"worse")));
 	json_decref(j);
 }
 
@@ -186,12 +190,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_history__steady_runs_have_no_mark, begin, finish),
-		cmocka_unit_test_setup_teardown(test_history__a_step_is_marked_once_and_begins_a_level, begin, finish),
-		cmocka_unit_test_setup_teardown(test_history__a_level_that_came_back_is_no_failure, begin, finish),
-		cmocka_unit_test_setup_teardown(test_history__a_change_of_the_clock_is_told_apart, begin, finish),
+		cmocka_unit_test_setup_teardown(test_history__a_step_is_marked_once_and_begins_a_level, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(test_history__a_level_that_came_back_is_no_failure, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(test_history__a_change_of_the_clock_is_told_apart, begin,
+						finish),
 		cmocka_unit_test_setup_teardown(test_history__one_run_has_nothing_to_compare, begin, finish),
 		cmocka_unit_test_setup_teardown(test_history__gaps_and_earlier_cases, begin, finish),
-		cmocka_unit_test_setup_teardown(test_history__only_headline_cases_unless_all_are_asked_for, begin, finish),
+		cmocka_unit_test_setup_teardown(test_history__only_headline_cases_unless_all_are_asked_for,
+						begin, finish),
 		cmocka_unit_test_setup_teardown(test_history__shows_marks_below_the_sparkline, begin, finish),
 		cmocka_unit_test_setup_teardown(test_history__draws_a_plot, begin, finish),
 	};

@@ -22,8 +22,8 @@ bool baseline_worse(const struct baseline_figure *f, double value, double *worse
 
 static const char *driver_of(const struct machine *m)
 {
-	const char *v = json_string_value(
-		json_object_get(json_object_get(machine_json(m), "driver"), "version"));
+	const char *v =
+		json_string_value(json_object_get(json_object_get(machine_json(m), "driver"), "version"));
 
 	return v ? v : "";
 }

@@ -5,15 +5,15 @@
 #define CMD_HEALTH_BASELINE_H
 #include "cmd/health/state.h"
 
-#define BASELINE_LEAST 0.03	/* a figure within this share of the median is never reported */
-enum { BASELINE_ENOUGH = 3 };	/* figures from which on a new one is judged */
+#define BASELINE_LEAST 0.03   /* a figure within this share of the median is never reported */
+enum { BASELINE_ENOUGH = 3 }; /* figures from which on a new one is judged */
 
-/* Returns by which share `value` is worse than the figures so far: positive is worse, for a time too. *limit is the
- * share that counts as a change. False: there are too few figures. */
+/* Returns by which share `value` is worse than the figures so far: positive is worse, for a time too. *limit
+ * is the share that counts as a change. False: there are too few figures. */
 bool baseline_worse(const struct baseline_figure *f, double value, double *worse, double *limit);
 /* Judges each sound figure of one GPU, adds a failure to `finding` for one below history, and adds the others
- * to baselines that are not full. *figures: number of figures that the run has; *judged: of these, those with enough history.
- * NO_RESOURCE: out of memory. */
+ * to baselines that are not full. *figures: number of figures that the run has; *judged: of these, those with
+ * enough history. NO_RESOURCE: out of memory. */
 enum status baseline_take(struct health_state *s, struct health_finding *finding, const struct judged *j,
 			  size_t *figures, size_t *judged, struct error *err);
 #endif

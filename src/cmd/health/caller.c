@@ -7,8 +7,8 @@
 
 enum { NPD_BYTES = 80 }; /* max_output_length of node-problem-detector, by default */
 
-const char *const health_caller_words[] = {"nobody", "slurm-prolog", "slurm-epilog", "slurm-healthcheck",
-					   "npd",    "readiness",    NULL};
+const char *const health_caller_words[] = {
+	"nobody", "slurm-prolog", "slurm-epilog", "slurm-healthcheck", "npd", "readiness", NULL};
 
 static const struct {
 	int pass, fail, unknown, usage;
@@ -30,9 +30,7 @@ bool health_caller_is_slurm(enum health_caller caller)
 
 int health_exit_code(enum health_verdict verdict)
 {
-	return verdict == HEALTH_PASS	? EXIT_PASS
-	       : verdict == HEALTH_FAIL ? EXIT_FAILED
-					: EXIT_INCONCLUSIVE;
+	return verdict == HEALTH_PASS ? EXIT_PASS : verdict == HEALTH_FAIL ? EXIT_FAILED : EXIT_INCONCLUSIVE;
 }
 
 static bool names(const char *word, enum health_caller *caller)
@@ -50,7 +48,7 @@ static enum health_caller caller_of(int argc, char *const *argv)
 	enum health_caller caller = HEALTH_FOR_NOBODY, named;
 
 	for (int i = 0; i < argc; i++) {
-		const char *word = !strncmp(argv[i], "--for=", 6)		       ? argv[i] + 6
+		const char *word = !strncmp(argv[i], "--for=", 6)	       ? argv[i] + 6
 				   : !strcmp(argv[i], "--for") && i + 1 < argc ? argv[i + 1]
 									       : "";
 

@@ -11,7 +11,8 @@
 #include "cmd/shared/show.h"
 
 struct health_opts {
-	const char *state, *drain_with, *resume_with, *node, *run, *out, *machine, *expect, *site, *expectations;
+	const char *state, *drain_with, *resume_with, *node, *run, *out, *machine, *expect, *site,
+		*expectations;
 	double within;
 	uint32_t caller;
 	bool active, json, new_baseline;
@@ -34,7 +35,7 @@ static const struct opt opts[] = {
 		.help = "state file (default: /var/lib/assay/health.json for root, else below ~/.local/state)"),
 	OPT_ROW(struct health_opts, new_baseline, .name = "new-baseline",
 		.help = "forget the figures of earlier runs, for example after a repair"),
-	OPT_ROW(struct health_opts, within, .name = "within", .also = "timeout", .preset = "45s", .unit = "s",
+	OPT_ROW(struct health_opts, within, .name = "within", .also = "timeout", .preset = "40s", .unit = "s",
 		.min = 1, .max = 600, .help = "time limit of the readings; after it the verdict is unknown"),
 	OPT_ROW(struct health_opts, expect, .name = "expect", .shown = "SKU:N",
 		.help = "what the node must have, as GPU type and count: h100-sxm:8"),
@@ -46,7 +47,8 @@ static const struct opt opts[] = {
 		.help = "with --active: keep the run directory here"),
 	OPT_ROW(struct health_opts, machine, .name = "machine", .shown = "DIR",
 		.help = "judge a recorded machine; no state is kept"),
-	OPT_ROW(struct health_opts, json, .name = "json", .help = "one JSON object instead of a line of text"),
+	OPT_ROW(struct health_opts, json, .name = "json",
+		.help = "one JSON object instead of a line of text"),
 };
 
 /* One run of the command. */
@@ -72,7 +74,8 @@ static enum status check_command(const char *option, const char *command, struct
 
 static enum status check_options(const struct health_opts *o, struct error *err)
 {
-	if (o->machine && (o->active || o->run || o->state || o->drain_with || o->resume_with || o->new_baseline))
+	if (o->machine &&
+	    (o->active || o->run || o->state || o->drain_with || o->resume_with || o->new_baseline))
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"--machine cannot be combined with --active, --run, --state, --new-baseline, --drain-with or --resume-with: a recording is not this node");
@@ -80,7 +83,8 @@ static enum status check_options(const struct health_opts *o, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--active and --run cannot be combined: measure, or use a finished run");
 	if (o->out && !o->active)
-		return error_set(err, STATUS_BAD_INPUT, "--out needs --active: readings keep no run directory");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--out needs --active: readings keep no run directory");
 	if (o->node && !*o->node)
 		return error_set(err, STATUS_BAD_INPUT, "--node is empty");
 	if (check_command("drain-with", o->drain_with, err))
@@ -157,9 +161,10 @@ static enum status look(struct gate_run *r, struct error *err)
 	enum status st;
 
 	if (stuck) {
-		health_finding_add(&r->finding, HEALTH_UNKNOWN, CAUSE_STUCK, false, NULL,
-				   "helper process %ld of an earlier run hangs in the kernel (state D), so no new one starts",
-				   (long)stuck);
+		health_finding_add(
+			&r->finding, HEALTH_UNKNOWN, CAUSE_STUCK, false, NULL,
+			"helper process %ld of an earlier run hangs in the kernel (state D), so no new one starts",
+			(long)stuck);
 		return STATUS_OK;
 	}
 	st = read_within(r, &l, err);
@@ -223,9 +228,9 @@ static void print(const struct gate_run *r, const char *line)
 	}
 	j = json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i, s:i}}", "verdict",
 		      health_verdict_name(f->verdict), "hardware", f->hardware, "cause", cause_name(f->cause),
-		      "part", *f->part ? f->part : HEALTH_NODE, "text", line, "node", r->values.node, "action", r->action,
-		      "gate", "state", gate_state_words[g->state], "sightings", (int)g->sightings, "passes",
-		      (int)g->passes);
+		      "part", *f->part ? f->part : HEALTH_NODE, "text", line, "node", r->values.node,
+		      "action", r->action, "gate", "state", gate_state_words[g->state], "sightings",
+		      (int)g->sightings, "passes", (int)g->passes);
 	show_json(j, JSON_COMPACT);
 	json_decref(j);
 }
@@ -267,7 +272,8 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!st && !o->machine)
 		st = state_place_find(r.place.path, o->state, &err);
 	if (health_caller_is_slurm((enum health_caller)o->caller))
-		unsetenv("CUDA_VISIBLE_DEVICES"); /* the job's GPUs; a fault of any GPU matters for the node */
+		unsetenv(
+			"CUDA_VISIBLE_DEVICES"); /* the job's GPUs; a fault of any GPU matters for the node */
 	if (!getenv("ASSAY_FACTS_LIMIT_MS")) {
 		char ms[16];
 
@@ -288,7 +294,8 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_health = {
 	.name = "health",
-	.summary = "decide whether this node may take work: for Slurm, node-problem-detector and readiness probes",
+	.summary =
+		"decide whether this node may take work: for Slurm, node-problem-detector and readiness probes",
 	.example = "assay health   # one line: pass, fail or unknown, and why; exit code 0, 1 or 2",
 	.help = "Reads the state of GPUs and host within seconds, without load, and judges it by the rules of `assay check`. "
 		"The result is one line on stdout. --active also loads all GPUs together for at most 30 s.\n\n"

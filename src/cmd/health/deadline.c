@@ -21,7 +21,8 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-enum status deadline_begin(struct deadline *d, const volatile sig_atomic_t *asked, unsigned ms, struct error *err)
+enum status deadline_begin(struct deadline *d, const volatile sig_atomic_t *asked, unsigned ms,
+			   struct error *err)
 {
 	d->asked = asked;
 	d->stop = *asked;

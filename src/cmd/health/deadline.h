@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "core/error.h"
 
-struct deadline { /* do not move it while it runs */
+struct deadline {			    /* do not move it while it runs */
 	const volatile sig_atomic_t *asked; /* the user's request */
 	volatile sig_atomic_t stop;	    /* the user's request, or 2 after the time */
 	atomic_bool late, over;
@@ -18,7 +18,8 @@ struct deadline { /* do not move it while it runs */
 };
 
 /* Starts the time. End it with deadline_end. */
-enum status deadline_begin(struct deadline *d, const volatile sig_atomic_t *asked, unsigned ms, struct error *err);
+enum status deadline_begin(struct deadline *d, const volatile sig_atomic_t *asked, unsigned ms,
+			   struct error *err);
 /* True if the time had passed before this call. */
 bool deadline_end(struct deadline *d);
 #endif

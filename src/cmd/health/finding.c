@@ -37,8 +37,8 @@ static int weight(enum health_verdict verdict, bool hardware)
 	return verdict == HEALTH_PASS ? 0 : verdict == HEALTH_UNKNOWN ? 1 : hardware ? 3 : 2;
 }
 
-void health_finding_add(struct health_finding *f, enum health_verdict verdict, enum cause cause, bool hardware,
-			const char *part, const char *format, ...)
+void health_finding_add(struct health_finding *f, enum health_verdict verdict, enum cause cause,
+			bool hardware, const char *part, const char *format, ...)
 {
 	va_list args;
 

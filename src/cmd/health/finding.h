@@ -33,8 +33,9 @@ bool health_is_hardware(enum cause cause);
  * `unknown`, and `unknown` over `pass`. Of two equal ones the first stays. */
 void health_finding_take(struct health_finding *f, const struct judged *j);
 /* Adds one statement by the same order. `part`: NULL for the node. */
-void health_finding_add(struct health_finding *f, enum health_verdict verdict, enum cause cause, bool hardware,
-			const char *part, const char *format, ...) __attribute__((format(printf, 6, 7)));
+void health_finding_add(struct health_finding *f, enum health_verdict verdict, enum cause cause,
+			bool hardware, const char *part, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
 /* True if the run judged this part. */
 bool health_finding_looked(const struct health_finding *f, const char *part);
 
@@ -53,10 +54,11 @@ extern const char *const health_caller_words[];
 bool health_caller_is_slurm(enum health_caller caller);
 /* The exit code of a verdict for nobody in particular: 0, 1 or 2. */
 int health_exit_code(enum health_verdict verdict);
-/* Maps an exit code (0, 1, 2, 64) to the one that the caller of --for needs. argv: the words after the command. A word of --for
- * that is misspelt, but begins with "slurm", is a mode of Slurm, because Slurm drains nodes on any other code than 0. */
+/* Maps an exit code (0, 1, 2, 64) to the one that the caller of --for needs. argv: the words after the
+ * command. A word of --for that is misspelt, but begins with "slurm", is a mode of Slurm, because Slurm
+ * drains nodes on any other code than 0. */
 int health_code_for_caller(int argc, char *const *argv, int code);
-/* Writes the line for stdout, without a newline: "fail: 0000:1b:00.0: ...". For node-problem-detector it has at most 80
- * bytes. Every other character than printable ASCII becomes '?'. */
+/* Writes the line for stdout, without a newline: "fail: 0000:1b:00.0: ...". For node-problem-detector it has
+ * at most 80 bytes. Every other character than printable ASCII becomes '?'. */
 void health_line(char *out, size_t size, enum health_caller caller, const struct health_finding *f);
 #endif

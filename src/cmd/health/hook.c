@@ -111,8 +111,8 @@ enum status hook_run(const char *option, const char *command, const struct hook_
 	spec.argv = (const char *const *)words.word;
 	st = process_run(&spec, HOOK_MS, OUTPUT_MAX, &out, NULL, &code, err);
 	if (!st && code)
-		st = error_set(err, STATUS_VENDOR, "--%s: %.128s ended with exit code %d", option, words.word[0],
-			       code);
+		st = error_set(err, STATUS_VENDOR, "--%s: %.128s ended with exit code %d", option,
+			       words.word[0], code);
 	free(out);
 	command_words_release(&words);
 	return st;

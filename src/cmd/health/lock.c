@@ -54,7 +54,8 @@ static bool is_helper(const char *path, bool *waits)
 	return at != NULL;
 }
 
-/* True if a thread of this helper is in state D. A killed helper is a zombie, but its other threads may remain. */
+/* True if a thread of this helper is in state D. A killed helper is a zombie, but its other threads may
+ * remain. */
 static bool hangs(const char *proc, pid_t pid)
 {
 	char path[PATH_MAX], folder[PATH_MAX - 300];

@@ -28,7 +28,8 @@ static enum status temporary(char out[DIR_MAX], struct error *err)
 		if (mkdtemp(out))
 			return STATUS_OK;
 	}
-	return error_set(err, STATUS_NO_RESOURCE, "no temporary folder can be made in %.200s or /dev/shm", places[0]);
+	return error_set(err, STATUS_NO_RESOURCE, "no temporary folder can be made in %.200s or /dev/shm",
+			 places[0]);
 }
 
 /* Saves the stated machine in the run directory, where the judge finds it. */
@@ -82,13 +83,16 @@ static enum status run_and_judge(const struct look *l, const struct plan *plan, 
 static enum status not_live(struct machine **m, struct error *err)
 {
 	json_t *facts = json_deep_copy(machine_json(*m));
+	enum status st;
 
 	if (!facts)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the machine");
 	machine_free(*m);
 	*m = NULL;
 	json_object_set_new(facts, "live", json_false());
-	return machine_from_json(m, facts, err) ? (json_decref(facts), err->status) : (json_decref(facts), STATUS_OK);
+	st = machine_from_json(m, facts, err);
+	json_decref(facts);
+	return st;
 }
 
 static enum status judge_readings(const struct look *l, struct machine **m, struct health_finding *f,
@@ -157,11 +161,11 @@ static enum status take_figures(const struct judged *j, struct health_state *sta
 	enum status st = baseline_take(state, f, j, &figures, &judged, err);
 
 	if (!st && !figures)
-		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_NONE, false, NULL, "the run has no sound figure of one GPU: %s",
-				   j->judgements.headline);
+		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_NONE, false, NULL,
+				   "the run has no sound figure of one GPU: %s", j->judgements.headline);
 	else if (!st && f->verdict == HEALTH_PASS)
-		snprintf(f->text, sizeof(f->text), "%zu figures, %zu compared with earlier runs, none below them",
-			 figures, judged);
+		snprintf(f->text, sizeof(f->text),
+			 "%zu figures, %zu compared with earlier runs, none below them", figures, judged);
 	return st;
 }
 
@@ -176,12 +180,10 @@ static enum status load_gpus(const struct look *l, const struct suite *suite, co
 
 	if (!st && l->out && strlen(l->out) >= sizeof(dir))
 		st = error_set(err, STATUS_BAD_INPUT, "--out: the path is too long");
-	else if (!st && l->out)
-		{
+	else if (!st && l->out) {
 		text_copy(dir, sizeof(dir), l->out);
 		st = file_make_dir(dir, err);
-	}
-	else if (!st)
+	} else if (!st)
 		st = temporary(dir, err);
 	if (!st)
 		st = run_and_judge(l, &plan, m, dir, &j, err);
@@ -214,8 +216,8 @@ enum status look_active(const struct look *l, struct health_state *state, struct
 		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_NO_HARDWARE, false, NULL,
 				   "--active: this machine has no GPU to load");
 	else if (!st && busy_gpu(m, why, sizeof(why)))
-		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_BUSY, false, NULL, "--active: nothing was measured: %s",
-				   why);
+		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_BUSY, false, NULL,
+				   "--active: nothing was measured: %s", why);
 	else if (!st)
 		st = load_gpus(l, suite, m, state, f, err);
 	machine_free(m);

@@ -18,13 +18,15 @@ struct look {
 	const char *out;		   /* run directory of the load; NULL: a temporary one */
 };
 
-/* Reads and judges the machine without load, and adds what it finds. An error is what kept it from reading at all:
- * BAD_INPUT for wrong options. */
+/* Reads and judges the machine without load, and adds what it finds. An error is what kept it from reading at
+ * all: BAD_INPUT for wrong options. */
 enum status look_read(const struct look *l, struct health_finding *f, struct error *err);
-/* Loads all GPUs together, and adds what it finds. Figures go to the baselines of `state`. If another process uses a GPU, or there
- * is none, the finding is `unknown` and nothing runs. */
+/* Loads all GPUs together, and adds what it finds. Figures go to the baselines of `state`. If another process
+ * uses a GPU, or there is none, the finding is `unknown` and nothing runs. */
 enum status look_active(const struct look *l, struct health_state *state, struct health_finding *f,
 			struct error *err);
-/* Compares the figures of a finished run with the baselines, and adds them. BAD_INPUT: it is no run of one node. */
-enum status look_run(const char *dir, struct health_state *state, struct health_finding *f, struct error *err);
+/* Compares the figures of a finished run with the baselines, and adds them. BAD_INPUT: it is no run of one
+ * node. */
+enum status look_run(const char *dir, struct health_state *state, struct health_finding *f,
+		     struct error *err);
 #endif

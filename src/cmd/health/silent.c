@@ -47,7 +47,8 @@ bool silent_ask_driver(struct silent_gpus *g, const volatile sig_atomic_t *stop,
 	json_array_foreach(json_object_get(answer, "gpus"), i, row)
 	{
 		if (g->count < SILENT_GPUS)
-			text_copy(g->pci[g->count++], HEALTH_PART, json_string_value(row) ? json_string_value(row) : "");
+			text_copy(g->pci[g->count++], HEALTH_PART,
+				  json_string_value(row) ? json_string_value(row) : "");
 	}
 	json_decref(answer);
 	if (err.cause != CAUSE_TIMED_OUT && err.cause != CAUSE_STUCK)
@@ -82,8 +83,8 @@ static void await(struct process *p, size_t count, unsigned ms, const volatile s
 	}
 }
 
-bool silent_name_hanging(const struct silent_gpus *g, const struct machine *m, const volatile sig_atomic_t *stop,
-			 struct health_finding *f)
+bool silent_name_hanging(const struct silent_gpus *g, const struct machine *m,
+			 const volatile sig_atomic_t *stop, struct health_finding *f)
 {
 	struct process p[ASKED_MAX] = {0};
 	size_t asked = g->count < ASKED_MAX ? g->count : ASKED_MAX, hang = 0;
@@ -94,7 +95,8 @@ bool silent_name_hanging(const struct silent_gpus *g, const struct machine *m, c
 		return false;
 	for (size_t i = 0; i < asked; i++) {
 		const char *const argv[] = {NULL, "__facts", "counters", g->pci[i], NULL};
-		struct process_spec spec = {.argv = argv, .cpu_numa = -1, .capture_output = true, .stderr_apart = true};
+		struct process_spec spec = {
+			.argv = argv, .cpu_numa = -1, .capture_output = true, .stderr_apart = true};
 
 		if (process_start(&p[i], &spec, NULL))
 			p[i] = (struct process){.channel = -1, .output = -1, .ended = true};
@@ -111,10 +113,12 @@ bool silent_name_hanging(const struct silent_gpus *g, const struct machine *m, c
 	}
 	if (hang)
 		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_TIMED_OUT, false, first,
-				   "does not answer NVML within %.1f s; %zu of %zu GPUs hang", ms / 1000.0, hang, asked);
+				   "does not answer NVML within %.1f s; %zu of %zu GPUs hang", ms / 1000.0,
+				   hang, asked);
 	else
 		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_TIMED_OUT, false, NULL,
-				   "NVML gave no facts in time, but each of its %zu GPUs answers alone", asked);
+				   "NVML gave no facts in time, but each of its %zu GPUs answers alone",
+				   asked);
 	return true;
 }
 
@@ -135,8 +139,8 @@ static void ask_one(const struct gpu *g, const volatile sig_atomic_t *stop, stru
 		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_GPU_LOST, false, g->pci,
 				   "gpu_lost: NVML does not reach it (%s), but CUDA %s", g->reason,
 				   answer && !missing ? "does"
-				   : missing	     ? missing
-						     : err.text);
+				   : missing	      ? missing
+						      : err.text);
 	json_decref(answer);
 }
 

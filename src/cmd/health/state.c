@@ -156,9 +156,9 @@ static bool take_baseline(struct health_state *s, const json_t *map)
 	size_t before = s->count;
 	const char *key;
 
-	if (!take_text(gpu, sizeof(gpu), map, "gpu") || !*gpu || !take_text(driver, sizeof(driver), map, "driver") ||
-	    !json_is_number(watts) || !(json_number_value(watts) >= 0) || !(json_number_value(watts) < 1e6) ||
-	    !json_is_object(figures))
+	if (!take_text(gpu, sizeof(gpu), map, "gpu") || !*gpu ||
+	    !take_text(driver, sizeof(driver), map, "driver") || !json_is_number(watts) ||
+	    !(json_number_value(watts) >= 0) || !(json_number_value(watts) < 1e6) || !json_is_object(figures))
 		return false;
 	b = health_state_baseline(s, gpu, driver, json_number_value(watts));
 	if (!b || s->count == before) /* out of memory, or the key occurs twice */
@@ -187,9 +187,10 @@ static enum status take_all(struct health_state *s, const char *place, const jso
 	if (!json_is_integer(format) || json_integer_value(format) < 1)
 		return error_set(err, STATUS_BAD_INPUT, "%s: it is not a state file of assay health", place);
 	if (json_integer_value(format) > STATE_FORMAT)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: its format is %lld, but this program knows formats up to %d: use a newer assay, or another --state",
-				 place, (long long)json_integer_value(format), STATE_FORMAT);
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"%s: its format is %lld, but this program knows formats up to %d: use a newer assay, or another --state",
+			place, (long long)json_integer_value(format), STATE_FORMAT);
 	if (!take_gate(&s->gate, json_object_get(file, "gate")))
 		return error_set(err, STATUS_BAD_INPUT, "%s: \"gate\" is damaged", place);
 	if (!take_baselines(s, json_object_get(file, "baselines")))
@@ -234,7 +235,8 @@ static json_t *baseline_json(const struct baseline *b)
 
 		for (unsigned k = 0; k < f->count; k++)
 			json_array_append_new(values, json_real(f->value[k]));
-		json_object_set_new(figures, f->key, json_pack("{s:s, s:o}", "unit", f->unit, "values", values));
+		json_object_set_new(figures, f->key,
+				    json_pack("{s:s, s:o}", "unit", f->unit, "values", values));
 	}
 	return json_pack("{s:s, s:s, s:f, s:o}", "gpu", b->gpu, "driver", b->driver, "power_limit_w",
 			 b->power_limit_w, "figures", figures);

@@ -90,7 +90,8 @@ bool state_place_save(struct state_place *p, const struct log *log)
 
 	if (p->saves && health_state_write(&p->state, p->path, &err)) {
 		log_warn(log, LOG_TOPIC_RUN,
-			 "the state is not saved, so this run neither drains nor resumes the node: %s", err.text);
+			 "the state is not saved, so this run neither drains nor resumes the node: %s",
+			 err.text);
 		p->saves = false;
 	}
 	return p->saves;

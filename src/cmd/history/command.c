@@ -40,7 +40,8 @@ static enum status list_runs(struct opt_words *out, glob_t *found, struct error 
 
 	*out = (struct opt_words){0};
 	if (glob("assay-runs/*", 0, NULL, found))
-		return error_set(err, STATUS_BAD_INPUT, "assay-runs: there are no runs here; name the run directories");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "assay-runs: there are no runs here; name the run directories");
 	word = calloc(found->gl_pathc + 1, sizeof(*word));
 	if (!word)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "out of memory for %zu runs",
@@ -49,7 +50,8 @@ static enum status list_runs(struct opt_words *out, glob_t *found, struct error 
 		if (run_dirs_is(found->gl_pathv[i]))
 			word[count++] = found->gl_pathv[i];
 	*out = (struct opt_words){.word = word, .count = count};
-	return count ? STATUS_OK : error_set(err, STATUS_BAD_INPUT, "assay-runs: no folder in it is a run directory");
+	return count ? STATUS_OK
+		     : error_set(err, STATUS_BAD_INPUT, "assay-runs: no folder in it is a run directory");
 }
 
 /* Keeps the runs of the machine of the last run. Returns how many others there were. */
@@ -65,8 +67,8 @@ static size_t one_machine(struct loaded_runs *l)
 	return all - kept;
 }
 
-static enum status show(const struct command_context *c, const struct history_opts *o, const struct history *h,
-			struct error *err)
+static enum status show(const struct command_context *c, const struct history_opts *o,
+			const struct history *h, struct error *err)
 {
 	struct text t = {0};
 	size_t left_out = 0;
@@ -83,8 +85,8 @@ static enum status show(const struct command_context *c, const struct history_op
 	text_release(&t);
 	st = o->plot ? history_plot(o->plot, h, &left_out, err) : STATUS_OK;
 	if (left_out)
-		log_warn(c->log, LOG_TOPIC_JUDGE, "the plot leaves out %zu cases; it has room for %d", left_out,
-			 15);
+		log_warn(c->log, LOG_TOPIC_JUDGE, "the plot leaves out %zu cases; it has room for %d",
+			 left_out, 15);
 	return st;
 }
 
@@ -107,8 +109,8 @@ static int run(const struct command_context *c, const void *opts_)
 		qsort(l.run, l.count, sizeof(*l.run), by_start);
 	others = st ? 0 : one_machine(&l);
 	if (others)
-		log_info(c->log, LOG_TOPIC_JUDGE, "%zu run%s of another machine than the last one left out", others,
-			 others == 1 ? "" : "s");
+		log_info(c->log, LOG_TOPIC_JUDGE, "%zu run%s of another machine than the last one left out",
+			 others, others == 1 ? "" : "s");
 	if (!st)
 		st = history_collect(&h, l.run, l.count, o->all, &err);
 	if (!st)
@@ -124,7 +126,8 @@ static int run(const struct command_context *c, const void *opts_)
 const struct command command_history = {
 	.name = "history",
 	.summary = "show this machine's runs over time, and mark significant changes",
-	.example = "assay history --plot history.svg   # all runs below assay-runs/; exit code 1 if a judged case became slower",
+	.example =
+		"assay history --plot history.svg   # all runs below assay-runs/; exit code 1 if a judged case became slower",
 	.help = "Shows each case with a sustained window as one line: first and last figure, and a sparkline of all runs. "
 		"Each figure is compared with the median of the runs since the last change, by the same statistic as in "
 		"assay compare. A figure beyond the noise is marked, and begins a new level.\n\n"

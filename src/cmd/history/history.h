@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay history`: one machine's figures over its runs. docs/explanation/design/health.md, "assay history". */
+/* `assay history`: one machine's figures over its runs. docs/explanation/design/health.md, "assay history".
+ */
 #ifndef CMD_HISTORY_HISTORY_H
 #define CMD_HISTORY_HISTORY_H
 #include <jansson.h>
@@ -34,8 +35,8 @@ struct history {
 	int exit_code; /* 0; 1: the last change of a judged case is for the worse; 2: nothing to compare */
 };
 
-/* Collects the series of the headline cases, or with `all` of every timed case, and marks their changes. All runs come from one
- * machine. The caller calls history_release. NO_RESOURCE: out of memory. */
+/* Collects the series of the headline cases, or with `all` of every timed case, and marks their changes. All
+ * runs come from one machine. The caller calls history_release. NO_RESOURCE: out of memory. */
 enum status history_collect(struct history *h, const struct compare_run *runs, size_t count, bool all,
 			    struct error *err);
 void history_release(struct history *h);
@@ -48,7 +49,7 @@ bool history_worse(const struct history_series *s, const struct history_point *p
 void history_show(struct text *out, const struct history *h);
 /* NULL: out of memory. The caller decrefs it. */
 json_t *history_json(const struct history *h);
-/* Writes the plot to a file .svg, .png or .pdf: each series relative to the median of its first level. *left_out: series without
- * room. BAD_INPUT: another ending, or nothing to draw. */
+/* Writes the plot to a file .svg, .png or .pdf: each series relative to the median of its first level.
+ * *left_out: series without room. BAD_INPUT: another ending, or nothing to draw. */
 enum status history_plot(const char *path, const struct history *h, size_t *left_out, struct error *err);
 #endif

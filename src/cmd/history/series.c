@@ -36,7 +36,8 @@ static bool follows(const struct compare_run *run, size_t i, bool all)
 }
 
 /* The first sound figure of the same measurement in this run; NULL: none. */
-static const struct judgement *figure_of(const struct compare_run *run, const struct history_series *s, bool all)
+static const struct judgement *figure_of(const struct compare_run *run, const struct history_series *s,
+					 bool all)
 {
 	for (size_t i = 0; i < run->record->case_count; i++)
 		if (compare_same_measurement(&run->record->cases[i], s->c) && follows(run, i, all) &&
@@ -58,7 +59,8 @@ static enum status no_memory(struct error *err)
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "out of memory for the history");
 }
 
-/* Compares the newest point with those of its level. The runs of the level are those from `first` on that have the case. */
+/* Compares the newest point with those of its level. The runs of the level are those from `first` on that
+ * have the case. */
 static enum status mark(struct history *h, struct history_series *s, size_t first, struct error *err)
 {
 	struct history_point *p = &s->point[s->count - 1];

@@ -90,9 +90,10 @@ static void change_show(struct text *out, const struct history *h, const struct 
 	format_quantity(now, sizeof(now), p->value, 0, s->unit);
 	text_addf(out, "%s  ", history_wall(&h->run[p->run]));
 	width_add(out, h->run[p->run].name, width_of(h->run[p->run].name), WIDTH_LEFT);
-	text_addf(out, "\n    %s, %s: %s (%+.1f %%) %s -> %s; noise %.1f %%, from %u earlier figure%s%s\n", title,
-		  s->c->where, compare_change_text(p->change), 100 * p->raw, before, now, 100 * p->noise,
-		  p->baselines, p->baselines == 1 ? "" : "s", p->judged ? "" : "; not judged");
+	text_addf(out, "\n    %s, %s: %s (%+.1f %%) %s -> %s; noise %.1f %%, from %u earlier figure%s%s\n",
+		  title, s->c->where, compare_change_text(p->change), 100 * p->raw, before, now,
+		  100 * p->noise, p->baselines, p->baselines == 1 ? "" : "s",
+		  p->judged ? "" : "; not judged");
 }
 
 void history_show(struct text *out, const struct history *h)
@@ -122,7 +123,8 @@ void history_show(struct text *out, const struct history *h)
 			}
 }
 
-static json_t *point_json(const struct history *h, const struct history_series *s, const struct history_point *p)
+static json_t *point_json(const struct history *h, const struct history_series *s,
+			  const struct history_point *p)
 {
 	json_t *o = json_pack("{s:s, s:s, s:f, s:s, s:b}", "run", h->run[p->run].name, "wall",
 			      history_wall(&h->run[p->run]), "value", p->value, "change",
@@ -152,5 +154,6 @@ json_t *history_json(const struct history *h)
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "key", s->c->key, "target",
 						      s->c->where, "unit", s->unit, "points", points));
 	}
-	return json_pack("{s:i, s:i, s:o}", "runs", (int)h->run_count, "changes", (int)h->marks, "series", list);
+	return json_pack("{s:i, s:i, s:o}", "runs", (int)h->run_count, "changes", (int)h->marks, "series",
+			 list);
 }

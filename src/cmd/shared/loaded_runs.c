@@ -28,8 +28,8 @@ enum status loaded_runs_read(struct loaded_runs *l, const struct opt_words *dirs
 
 	*l = (struct loaded_runs){0};
 	if (dirs->count > LOADED_RUNS_MAX)
-		return error_set(err, STATUS_BAD_INPUT, "%zu runs given; at most %d are accepted", dirs->count,
-				 LOADED_RUNS_MAX);
+		return error_set(err, STATUS_BAD_INPUT, "%zu runs given; at most %d are accepted",
+				 dirs->count, LOADED_RUNS_MAX);
 	l->own = calloc(dirs->count + 1, sizeof(*l->own));
 	l->run = calloc(dirs->count + 1, sizeof(*l->run));
 	if (!l->own || !l->run)
@@ -38,9 +38,8 @@ enum status loaded_runs_read(struct loaded_runs *l, const struct opt_words *dirs
 	l->owned = dirs->count;
 	for (size_t i = 0; i < dirs->count && !st; i++) {
 		st = load(&l->own[i], dirs->word[i], expectations, err);
-		l->run[l->count++] = (struct compare_run){.name = dirs->word[i],
-							  .record = &l->own[i].record,
-							  .judged = &l->own[i].judged};
+		l->run[l->count++] = (struct compare_run){
+			.name = dirs->word[i], .record = &l->own[i].record, .judged = &l->own[i].judged};
 	}
 	return st;
 }

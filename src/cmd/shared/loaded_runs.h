@@ -15,8 +15,9 @@ struct loaded_runs { /* valid when zeroed and after loaded_runs_release */
 	size_t owned;
 };
 
-/* Reads and judges each directory; the names are lent. `expectations`: as in judged_expectations. BAD_INPUT: a
- * directory is no run, or there are more than LOADED_RUNS_MAX. The caller calls loaded_runs_release, after an error too. */
+/* Reads and judges each directory; the names are lent. `expectations`: as in judged_expectations. BAD_INPUT:
+ * a directory is no run, or there are more than LOADED_RUNS_MAX. The caller calls loaded_runs_release, after
+ * an error too. */
 enum status loaded_runs_read(struct loaded_runs *l, const struct opt_words *dirs, const char *expectations,
 			     struct error *err);
 void loaded_runs_release(struct loaded_runs *l);

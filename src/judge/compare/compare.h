@@ -107,8 +107,8 @@ struct comparison {
 enum status compare_runs(struct comparison *out, const struct compare_run *runs, size_t count,
 			 enum compare_as as, struct error *err);
 void comparison_release(struct comparison *c);
-/* Compares one case of the last run with the same measurement of the earlier runs, as a row of compare_runs for one machine.
- * COMPARE_NOT_COMPARABLE: no earlier run has a usable one. */
+/* Compares one case of the last run with the same measurement of the earlier runs, as a row of compare_runs
+ * for one machine. COMPARE_NOT_COMPARABLE: no earlier run has a usable one. */
 enum status compare_case(struct compare_row *out, const struct compare_run *runs, size_t count,
 			 const struct record_case *c, struct error *err);
 /* True if both cases measure the same: key, target, alone or together with others. */

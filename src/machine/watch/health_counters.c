@@ -207,7 +207,8 @@ static json_t *read_all(const struct nvml *n, unsigned listed, const char *const
 	return gpus;
 }
 
-/* Opens NVML and counts its GPUs, at most 256. Returns NULL, and then the caller ends it with n->shutdown(). Else
+/* Opens NVML and counts its GPUs, at most 256. Returns NULL, and then the caller ends it with n->shutdown().
+ * Else
  * {"why", "cause"}. */
 static json_t *open_nvml(struct nvml *n, unsigned *listed)
 {
