@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each caller of `assay health` does with an exit code. Table: docs/explanation/design/health.md. */
+/* Exit codes for the callers of `assay health`. Table: docs/explanation/design/health.md. */
 #include <stdio.h>
 #include <string.h>
 #include "cmd/command.h"

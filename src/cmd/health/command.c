@@ -38,7 +38,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct health_opts, within, .name = "within", .also = "timeout", .preset = "40s", .unit = "s",
 		.min = 1, .max = 600, .help = "time limit of the readings; after it the verdict is unknown"),
 	OPT_ROW(struct health_opts, expect, .name = "expect", .shown = "SKU:N",
-		.help = "what the node must have, as GPU type and count: h100-sxm:8"),
+		.help = "GPU type and count that the node must have, as in h100-sxm:8"),
 	OPT_ROW(struct health_opts, site, .name = "site", .shown = "FILE",
 		.help = "YAML file with the operator's statements about the machine"),
 	OPT_ROW(struct health_opts, expectations, .name = "expectations", .shown = "DIR",
@@ -194,7 +194,7 @@ static void drain_or_resume(struct gate_run *r, const char *line)
 	enum gate_action action = gate_step(g, &r->finding);
 	bool done = false;
 
-	/* Saved before the command: without the state, the next run could not know of it. */
+	/* Saved before the command, because the next run knows the command only from the state. */
 	if (!state_place_save(&r->place, r->c->log) || action == GATE_NOTHING)
 		return;
 	r->values.cause = g->cause;
@@ -299,9 +299,9 @@ const struct command command_health = {
 	.example = "assay health   # one line: pass, fail or unknown, and why; exit code 0, 1 or 2",
 	.help = "Reads the state of GPUs and host within seconds, without load, and judges it by the rules of `assay check`. "
 		"The result is one line on stdout. --active also loads all GPUs together for at most 30 s.\n\n"
-		"Exit codes: 0 pass, 1 fail, 2 unknown, 64 wrong usage. --for maps them to what a caller does with them. "
+		"Exit codes: 0 pass, 1 fail, 2 unknown, 64 wrong usage. --for selects the exit codes of a caller. "
 		"The modes slurm-prolog, slurm-epilog and slurm-healthcheck always end with 0, because Slurm drains a node on any "
-		"other exit code. npd: 0, 1, 2. readiness: 1 for fail, else 0.\n\n"
+		"other exit code. The mode npd has 0, 1 and 2. The mode readiness ends with 1 for fail, else with 0.\n\n"
 		"Draining happens only by --drain-with, only for a hardware failure, and only when two runs saw it. "
 		"--resume-with returns a node that assay itself drained, after two passes. Both commands are split into words without "
 		"a shell. They also get ASSAY_HEALTH_NODE, ASSAY_HEALTH_REASON and ASSAY_HEALTH_CAUSE.\n\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one run of `assay health` found, and what each caller does with it.
+/* The result of one run of `assay health`, and its exit code for each caller.
  * docs/explanation/design/health.md. */
 #ifndef CMD_HEALTH_FINDING_H
 #define CMD_HEALTH_FINDING_H
@@ -30,7 +30,7 @@ const char *health_verdict_name(enum health_verdict verdict);
 /* True if a failure for this cause means that a part of the node is broken. */
 bool health_is_hardware(enum cause cause);
 /* Adds what a judged run says. A hardware failure takes precedence over another failure, a failure over
- * `unknown`, and `unknown` over `pass`. Of two equal ones the first stays. */
+ * `unknown`, and `unknown` over `pass`. If two are equal, the first stays. */
 void health_finding_take(struct health_finding *f, const struct judged *j);
 /* Adds one statement by the same order. `part`: NULL for the node. */
 void health_finding_add(struct health_finding *f, enum health_verdict verdict, enum cause cause,

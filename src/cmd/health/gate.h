@@ -11,9 +11,9 @@ extern const char *const gate_state_words[]; /* by enum gate_state */
 
 struct gate {
 	enum gate_state state;
-	char part[HEALTH_PART]; /* of the suspicion; "" if clear */
+	char part[HEALTH_PART]; /* the suspected part; "" if clear */
 	enum cause cause;
-	unsigned sightings;	  /* of this part with this cause */
+	unsigned sightings;	  /* runs that saw this part fail with this cause */
 	unsigned passes;	  /* consecutive, since it was drained */
 	char reason[GATE_REASON]; /* why it was drained; "": it was not */
 };

@@ -14,7 +14,7 @@ struct look {
 	const volatile sig_atomic_t *stop; /* ends reading and measuring */
 	const char *machine;		   /* a recording instead of this machine; NULL: this machine */
 	const char *expectations;	   /* NULL: the built-in ones */
-	struct judge_site site;		   /* what was ordered; NULL members: nothing stated */
+	struct judge_site site;		   /* the stated machine; NULL members: nothing stated */
 	const char *out;		   /* run directory of the load; NULL: a temporary one */
 };
 

@@ -13,11 +13,11 @@ struct silent_gpus {
 	size_t count;
 };
 
-/* Asks NVML for its list of GPUs. False: it hangs, and the finding says so. A missing library or driver is no
- * finding here: the readings tell it. */
+/* Asks NVML for its list of GPUs. False: NVML hangs, and the finding is `unknown`. A missing library or
+ * driver is no finding here: the readings tell it. */
 bool silent_ask_driver(struct silent_gpus *g, const volatile sig_atomic_t *stop, struct health_finding *f);
-/* If NVML listed GPUs, but its facts did not come in time, asks each GPU by a helper of its own, all at once,
- * and adds an `unknown` that names the GPUs that hang. False: the facts came. */
+/* Call it after the facts. If NVML listed GPUs, but gave no facts in time, one helper per GPU asks again, all
+ * at once. The finding becomes `unknown` and names a GPU that hangs. False: NVML gave facts. */
 bool silent_name_hanging(const struct silent_gpus *g, const struct machine *m,
 			 const volatile sig_atomic_t *stop, struct health_finding *f);
 /* Asks CUDA about each GPU that NVML reports as lost. Both fail: a hardware failure. Else `unknown`. */

@@ -44,8 +44,8 @@ enum status health_state_parse(struct health_state *s, const char *place, const 
 			       struct error *err);
 /* Appends the text of the file. NO_RESOURCE: out of memory. */
 enum status health_state_text(struct text *out, const struct health_state *s, struct error *err);
-/* Reads the file. An absent file is an empty state. Errors: those of health_state_parse; BAD_INPUT also if
- * other users can write it; UNAVAILABLE if it cannot be read. */
+/* Reads the file. An absent file is an empty state. It has the errors of health_state_parse, BAD_INPUT if
+ * other users can write the file, and UNAVAILABLE if it cannot be read. */
 enum status health_state_read(struct health_state *s, const char *path, struct error *err);
 /* Writes the file under a temporary name, and renames it. If that fails, the old file stays. */
 enum status health_state_write(const struct health_state *s, const char *path, struct error *err);

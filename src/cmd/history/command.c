@@ -131,7 +131,7 @@ const struct command command_history = {
 	.help = "Shows each case with a sustained window as one line: first and last figure, and a sparkline of all runs. "
 		"Each figure is compared with the median of the runs since the last change, by the same statistic as in "
 		"assay compare. A figure beyond the noise is marked, and begins a new level.\n\n"
-		"Exit codes: 0 no judged case is on a worse level than before; 1 one is; 2 there is nothing to compare; 64 wrong usage.",
+		"Exit code 1 means that a judged case is on a worse level than before, 0 that none is, and 2 that there is nothing to compare.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct history_opts)},
 	.alone = true,
 	.run = run,

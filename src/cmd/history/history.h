@@ -19,7 +19,7 @@ struct history_point {
 
 /* The figures of one case on one target, oldest first. */
 struct history_series {
-	const struct record_case *c; /* of the last run that has it */
+	const struct record_case *c; /* the case in the last run that has it */
 	char unit[16];
 	bool lower_is_better;
 	struct history_point *point; /* owned */
