@@ -248,6 +248,15 @@ ok "--active beside a job is unknown" says '^unknown: --active: nothing was meas
 FAKE_NVML_FILE=$healthy
 ok "--active without a GPU is unknown" sh -c 'FAKE_NVML_INIT=9 FAKE_CUDA=devices=0 "$0" health --state h.json --active > out 2> err; [ $? = 2 ] && grep -q "no GPU to load" out' "$assay"
 
+# --active on a fake GPU, whose figures mean nothing: it ends by itself, and keeps its run where it is told to. Without kernels in the build
+# it is unknown, as on a machine that is too busy for 30 s.
+FAKE_NVML_FILE=$root/tests/fake/h100.json FAKE_CUDA=devices=1 ASSAY_LIB_CUDA=$fakes/libcuda_emulated.so.1 "$assay" health --state active.json --active --out active > out 2> err
+code=$?
+ok "--active ends" [ $code -le 2 ]
+ok ".. with its verdict" grep -qE '^(pass|fail|unknown): ' out
+ok ".. and its run" grep -q '"suite":"health-active"' active/journal.jsonl
+ok ".. which has no foreign process" sh -c '! grep -q "\"busy\"" active/journal.jsonl'
+
 # A baseline: runs of a real H100, and the same 6 % slower.
 . "$root/tests/journal_of.sh"
 slower() { # FACTOR: each rate of the run times FACTOR, as a run of its own
@@ -306,4 +315,9 @@ while read -r line; do
 	ok "how-to: ${line%%  *}" env PATH="$tmp:$PATH" sh -c "$line"
 done < page
 ok ".. and the plot is there" says '<svg' history.svg
+# The configurations of other programs call it too.
+npd=$(sed -n 's/.*"args": \[\(.*\)\],$/\1/p' "$root/docs/how-to/gate-a-node.md" | tr -d '",' | sed 's,/var/lib/assay,.,')
+ok "node-problem-detector's arguments: $npd" env FAKE_NVML_FILE="$healthy" "$assay" $npd
+probe=$(sed -n 's/.*command: \[assay, \(.*\)\]$/\1/p' "$root/docs/how-to/gate-a-node.md" | tr -d ',' | sed 's,/tmp,.,')
+ok "the readiness probe's command: $probe" env FAKE_NVML_FILE="$healthy" "$assay" $probe
 finish

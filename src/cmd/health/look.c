@@ -122,24 +122,47 @@ static enum status judge_readings(const struct look *l, struct machine **m, stru
 	return st;
 }
 
+/* Reads this machine one layer after the other, so that no helper starts after one that hangs. *m stays NULL
+ * if the finding says why there are no facts. */
+static enum status read_live(const struct look *l, struct machine **m, struct health_finding *f,
+			     struct error *err)
+{
+	struct machine_scope scope = {.up_to = LAYER_NVML, .stop = l->stop};
+	struct silent_gpus listed = {0};
+	enum status st;
+
+	if (!silent_ask_driver(&listed, l->stop, f))
+		return STATUS_OK;
+	st = machine_read_scope(m, &scope, NULL, l->c->log, err);
+	if (st)
+		return st;
+	if (!silent_name_hanging(&listed, *m, l->stop, f)) {
+		silent_ask_cuda(*m, l->stop, f);
+		machine_free(*m);
+		*m = NULL;
+		scope.up_to = LAYER_CUDA;
+		return machine_read_scope(m, &scope, NULL, l->c->log, err);
+	}
+	machine_free(*m);
+	*m = NULL;
+	return STATUS_OK;
+}
+
 enum status look_read(const struct look *l, struct health_finding *f, struct error *err)
 {
-	const struct machine_scope scope = {.up_to = LAYER_CUDA, .stop = l->stop};
-	struct silent_gpus listed = {0};
+	const struct machine_scope recorded = {.up_to = LAYER_CUDA, .stop = l->stop};
 	struct machine *m = NULL;
 	enum status st;
 
-	if (!l->machine && !silent_ask_driver(&listed, l->stop, f))
-		return STATUS_OK; /* the driver hangs: no second helper starts */
-	st = machine_read_scope(&m, &scope, l->machine, l->c->log, err);
-	if (st && l->machine) /* the user named a wrong folder */
-		err->status = st = STATUS_BAD_INPUT;
-	if (!st && !l->machine && !silent_name_hanging(&listed, m, l->stop, f)) {
-		silent_ask_cuda(m, l->stop, f);
-		st = judge_readings(l, &m, f, err);
-	} else if (!st && l->machine) {
-		st = judge_readings(l, &m, f, err);
+	if (l->machine) {
+		st = machine_read_scope(&m, &recorded, l->machine, l->c->log, err);
+		if (st) /* the user named a wrong folder */
+			err->status = st = STATUS_BAD_INPUT;
+	} else {
+		st = read_live(l, &m, f, err);
 	}
+	if (!st && m)
+		st = judge_readings(l, &m, f, err);
 	machine_free(m);
 	return st;
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cmd/health/lock.h"
 #include "cmd/health/look.h"
 #include "core/process/process.h"
 #include "machine/source/source.h"
@@ -91,8 +92,17 @@ bool silent_name_hanging(const struct silent_gpus *g, const struct machine *m,
 	unsigned ms = limit_ms();
 	const char *first = NULL;
 
+	pid_t stuck;
+
 	if (!g->count || nvml_answered(m))
 		return false;
+	stuck = health_stuck_helper("/proc", clock_monotonic());
+	if (stuck) {
+		health_finding_add(f, HEALTH_UNKNOWN, CAUSE_STUCK, false, NULL,
+				   "NVML gave no facts in time, and its helper process %ld cannot be killed",
+				   (long)stuck);
+		return true;
+	}
 	for (size_t i = 0; i < asked; i++) {
 		const char *const argv[] = {NULL, "__facts", "counters", g->pci[i], NULL};
 		struct process_spec spec = {
