@@ -9,6 +9,8 @@
 	X(cost) \
 	X(eval) \
 	X(generate) \
+	X(health) \
+	X(history) \
 	X(info) \
 	X(launch) \
 	X(list_command) \
