@@ -165,18 +165,22 @@ static int tour(struct demo *d, struct error *err)
 
 static int begin(struct demo *d, struct error *err)
 {
+	const bool start = d->o->action == ACTION_START && !d->o->plan, there = start && tmux_there(d->c);
+
 	if (d->o->action == ACTION_ATTACH)
 		return tmux_attach(d->c);
 	if (d->o->action == ACTION_KILL)
 		return tmux_kill(d->c);
+	if (there && !tmux_free(d->c))
+		return EXIT_INCONCLUSIVE;
 	if (prepare(d, err))
 		return judged_complain(d->c, err);
-	if (d->o->action != ACTION_START || d->o->plan)
-		return tour(d, err);
-	if (tmux_there(d->c))
+	if (there)
 		return tmux_start(d);
-	log_warn(d->c->log, LOG_TOPIC_RUN,
-		 "tmux is not installed, so the tour runs in this terminal; the package is named tmux");
+	if (start)
+		log_warn(
+			d->c->log, LOG_TOPIC_RUN,
+			"tmux is not installed, so the tour runs in this terminal; the package is named tmux");
 	return tour(d, err);
 }
 

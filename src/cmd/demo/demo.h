@@ -72,10 +72,12 @@ struct demo {
 
 struct demo_step {
 	const char *word, *title;
-	const char *says; /* what the step does and proves: a few plain sentences */
-	unsigned needs;	  /* bits of the steps whose files it reads, in the same tour */
-	unsigned shown;	  /* lines of the command's output that are shown; 0: none */
-	bool report;	  /* its command writes report.html into the step's folder */
+	const char *says;   /* what the step does and proves: a few plain sentences */
+	unsigned needs;	    /* bits of the steps whose files it reads, in the same tour */
+	const char *hidden; /* lines that begin with this are not shown, because they name the machine; NULL:
+			       none */
+	unsigned shown;	    /* lines of the command's output that are shown; 0: none */
+	bool inner;	    /* its command needs an empty run directory */
 	/* Why it cannot run here; NULL: it can. */
 	const char *(*skip)(const struct demo *);
 	void (*command)(const struct demo *, struct stage_command *);
@@ -94,9 +96,11 @@ void tour_fill(struct demo *d);
 enum status tour_choose(struct demo *d, struct error *err);
 /* The tour's first step among these bits that is in the tour; STEP_COUNT: none. */
 enum step_id tour_first(const struct demo *d, unsigned bits);
-/* The folder of a step: DIR/step-2-check. */
+/* The folder of a step: DIR/step-2-check. It has what the command printed. */
 void tour_step_dir(const struct demo *d, enum step_id id, char out[PATH_MAX + 64]);
-/* Writes the rows and the configurations of both trainings into the folder. */
+/* The run directory of a step: the same folder, or the one below it of a command that needs an empty one. */
+void tour_run_dir(const struct demo *d, enum step_id id, char out[PATH_MAX + 80]);
+/* Writes the rows and the configurations of the trainings that are asked for into the folder. */
 enum status tour_write_rows(const struct demo *d, struct error *err);
 /* The question that the trained model is asked, and the answer that it was taught. */
 extern const char demo_question[], demo_taught[];
@@ -151,6 +155,8 @@ enum status demo_write_page(struct demo *d, struct error *err);
 /* -- tmux.c -- */
 /* True if tmux can be run. */
 bool tmux_there(const struct command_context *c);
+/* False, after a message, if a session of ours runs already. */
+bool tmux_free(const struct command_context *c);
 /* start: makes the session for the tour in d->dir, and attaches to it on a terminal. The others need no tour.
  * Return the exit code. */
 int tmux_start(const struct demo *d);

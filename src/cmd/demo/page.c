@@ -45,11 +45,9 @@ static void add_links(struct text *out, const struct demo *d, enum step_id id)
 	static const struct {
 		const char *file, *text;
 	} files[] = {
-		{"report.html", "report"},
-		{"index.html", "report"},
-		{"serve/report.html", "the server's report"},
-		{"REPORT.md", "as text"},
-		{"output.txt", "all output"},
+		{"report.html", "report"},    {"run/report.html", "report"},
+		{"index.html", "report"},     {"serve/report.html", "the server's report"},
+		{"REPORT.md", "as text"},     {"output.txt", "all output"},
 		{"messages.txt", "messages"},
 	};
 	char dir[PATH_MAX + 64];
@@ -69,11 +67,9 @@ static void add_row(struct text *out, const struct demo *d, size_t at)
 	const enum step_id id = d->step[at];
 	const struct stage_result *r = &d->result[id];
 
-	text_addf(out, "<tr><td>%zu</td><td>", at + 1);
-	if (r->asked)
-		text_addf(out, "<a href=\"#step-%zu\">", at + 1);
+	text_addf(out, "<tr><td>%zu</td><td><a href=\"#step-%zu\">", at + 1, at + 1);
 	html_add(out, step_list[id].title);
-	text_add(out, r->asked ? "</a></td><td>" : "</td><td>");
+	text_add(out, "</a></td><td>");
 	stage_page_verdict(out, r->verdict);
 	text_add(out, "</td><td>");
 	html_add(out, r->headline);
@@ -92,7 +88,8 @@ static void add_table(struct text *out, const struct demo *d)
 		"<table><thead><tr><th scope=\"col\">step</th><th scope=\"col\">subject</th><th scope=\"col\">"
 		"verdict</th><th scope=\"col\">result</th><th scope=\"col\">time</th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < d->count; i++)
-		add_row(out, d, i);
+		if (d->result[d->step[i]].asked)
+			add_row(out, d, i);
 	text_add(out, "</tbody></table>\n");
 }
 
@@ -111,7 +108,8 @@ static void add_roofline(struct text *out, const char *dir)
 /* The loss over the steps, from the journal. */
 static void add_loss(struct text *out, const char *dir)
 {
-	struct lines chart = {.x = {.label = "step"}, .y = {.label = "loss", .zero = true}};
+	struct lines chart = {.x = {.label = "step", .unit = ""},
+			      .y = {.label = "loss", .unit = "", .zero = true}};
 	struct record record;
 	struct error err = {0};
 	const struct series *steps, *loss;
@@ -153,9 +151,9 @@ static void add_step(struct text *out, const struct demo *d, size_t at)
 	const enum step_id id = d->step[at];
 	const struct demo_step *step = &step_list[id];
 	const struct stage_result *r = &d->result[id];
-	char dir[PATH_MAX + 64];
+	char dir[PATH_MAX + 80];
 
-	tour_step_dir(d, id, dir);
+	tour_run_dir(d, id, dir);
 	text_addf(out, "<section id=\"step-%zu\"><h2>%zu. ", at + 1, at + 1);
 	html_add(out, step->title);
 	text_add(out, "</h2>\n<p>");

@@ -52,9 +52,10 @@ static void log_write(struct demo *d, size_t at, const char *line)
 
 static void take_line(void *arg, const char *line)
 {
+	static const char prefix[] = "assay: ";
 	struct working *w = arg;
 
-	log_write(w->d, w->at, line);
+	log_write(w->d, w->at, strncmp(line, prefix, strlen(prefix)) ? line : line + strlen(prefix));
 }
 
 static void clear(struct working *w)

@@ -16,18 +16,18 @@ enum { SWEEP_STAGES = 8, ALL_LINES = 1000 };
 
 static void add_out(const struct demo *d, struct stage_command *k, enum step_id id)
 {
-	char dir[PATH_MAX + 64];
+	char dir[PATH_MAX + 80];
 
-	tour_step_dir(d, id, dir);
+	tour_run_dir(d, id, dir);
 	stage_command_words(k, (const char *const[]){"--out", dir, NULL});
 }
 
 /* Adds the folder of the first of these steps that is in the tour. */
 static void add_dir(const struct demo *d, struct stage_command *k, unsigned bits)
 {
-	char dir[PATH_MAX + 64];
+	char dir[PATH_MAX + 80];
 
-	tour_step_dir(d, tour_first(d, bits), dir);
+	tour_run_dir(d, tour_first(d, bits), dir);
 	stage_command_add(k, "%s", dir);
 }
 
@@ -180,9 +180,9 @@ static double train_s(const struct demo *d)
 
 static void answer_command(const struct demo *d, struct stage_command *k)
 {
-	char dir[PATH_MAX + 64], model[PATH_MAX + 80];
+	char dir[PATH_MAX + 80], model[PATH_MAX + 96];
 
-	tour_step_dir(d, STEP_TRAIN, dir);
+	tour_run_dir(d, STEP_TRAIN, dir);
 	snprintf(model, sizeof(model), "%s/model", dir);
 	ask(k, model);
 }
@@ -285,6 +285,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "What is in this machine",
 			.says = "assay reads hardware and software from the system and the driver. It changes no setting. A "
 				"value that cannot be read has a reason and is never zero.",
+			.hidden = "  host  ",
 			.shown = 16,
 			.command = machine_command,
 			.expected_s = machine_s,
@@ -296,7 +297,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "Is it healthy, and how fast is it",
 			.says = "assay reads the health of every device, then measures memory and arithmetic. It verifies each "
 				"result before and after the timing, so a fast wrong result fails.",
-			.report = true,
 			.command = check_command,
 			.expected_s = check_s,
 			.judge = judge_suite,
@@ -307,7 +307,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "Is it healthy, and how fast is it",
 			.says = "assay reads the health of every device, then measures memory, arithmetic and links with many "
 				"sizes and data types. It verifies each result before and after the timing.",
-			.report = true,
 			.command = check_full_command,
 			.expected_s = check_full_s,
 			.judge = judge_suite,
@@ -318,7 +317,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "How fast are the links",
 			.says = "Every pair of GPUs sends data, and every collective runs at five sizes. assay checks each "
 				"element that arrives. The slowest link decides how long all GPUs wait.",
-			.report = true,
 			.skip = no_links,
 			.command = links_command,
 			.expected_s = links_s,
@@ -330,7 +328,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "Attention, the kernel of language models",
 			.says = "assay's own attention runs beside the best library on the same card. The report says which "
 				"units of the GPU were busy.",
-			.report = true,
 			.skip = no_attention,
 			.command = attention_command,
 			.expected_s = attention_s,
@@ -364,7 +361,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.word = "model",
 			.title = "A very small language model",
 			.says = "assay writes a model of random weights in the usual file formats. It knows nothing yet.",
-			.shown = 2,
 			.command = model_command,
 			.expected_s = machine_s,
 			.judge = judge_text,
@@ -398,7 +394,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.says = "Training lowers the loss, which says how much the text surprises the model. At the end the run "
 				"directory holds the trained model, the journal and a report.",
 			.needs = STEP_BIT(MODEL),
-			.report = true,
+			.inner = true,
 			.command = train_command,
 			.expected_s = train_s,
 			.judge = judge_train,
@@ -422,7 +418,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.says = "LoRA training of a model with the shape of a real one. The rate counts steps after start-up and "
 				"tuning.",
 			.needs = STEP_BIT(WEIGHTS),
-			.report = true,
+			.inner = true,
 			.command = speed_command,
 			.expected_s = speed_s,
 			.judge = judge_train,
@@ -433,7 +429,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "A model of a real shape",
 			.says = "This model has the shape of a real one and random weights. Its text is noise, but its work is "
 				"real: time, memory and energy do not depend on what the weights say.",
-			.shown = 2,
 			.skip = has_model,
 			.command = weights_command,
 			.expected_s = weights_s,
@@ -457,7 +452,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.says = "assay starts its server and sends requests at times that are fixed before the run. Latencies "
 				"count from the schedule, so a slow server cannot hide its queue.",
 			.needs = STEP_BIT(WEIGHTS),
-			.report = true,
 			.command = load_command,
 			.expected_s = load_s,
 			.judge = judge_request_load,
@@ -469,7 +463,6 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.says = "The sweep raises the rate until the limits are missed: the first token within 1 s, each "
 				"further token within 100 ms, for 90 % of the requests.",
 			.needs = STEP_BIT(WEIGHTS),
-			.report = true,
 			.command = sweep_command,
 			.expected_s = sweep_s,
 			.judge = judge_sweep,

@@ -53,6 +53,20 @@ static void add_verdict(struct text *out, const struct demo *d, enum stage_verdi
 	code(out, d, PLAIN);
 }
 
+/* "0.3 s", "42 s", "1:20 min" */
+static void add_time(struct text *out, double seconds)
+{
+	char clock[32];
+
+	units_format_clock(clock, sizeof(clock), seconds);
+	if (seconds < 10)
+		text_addf(out, "%.1f s", seconds);
+	else if (seconds < 60)
+		text_addf(out, "%.0f s", seconds);
+	else
+		text_addf(out, "%s min", clock);
+}
+
 /* The steps that will run. */
 static size_t runs(const struct demo *d)
 {
@@ -66,14 +80,13 @@ static size_t runs(const struct demo *d)
 void tell_banner(struct text *out, const struct demo *d)
 {
 	const size_t count = runs(d);
-	char left[32];
 
-	units_format_clock(left, sizeof(left), plan_left_s(d, 0, 0));
 	code(out, d, BOLD);
 	text_addf(out, "assay demo %s", tour_words[d->tour]);
 	code(out, d, PLAIN);
-	text_addf(out, "\n%s\n%zu step%s, about %s min. Results: %s\n", d->host, count, count == 1 ? "" : "s",
-		  left, d->dir);
+	text_addf(out, "\n%s\n%zu step%s, about ", d->host, count, count == 1 ? "" : "s");
+	add_time(out, plan_left_s(d, 0, 0));
+	text_addf(out, ". Results: %s\n", d->dir);
 }
 
 static void add_command(struct text *out, const struct demo *d, const struct stage_command *k)
@@ -108,6 +121,13 @@ static void end_line(struct text *out)
 	text_add(out, "\n");
 }
 
+static bool is_hidden(enum step_id id, const char *line)
+{
+	const char *hidden = step_list[id].hidden;
+
+	return hidden && !strncmp(line, hidden, strlen(hidden));
+}
+
 void tell_output(struct text *out, const struct demo *d, enum step_id id, unsigned indent, unsigned columns)
 {
 	char dir[PATH_MAX + 64];
@@ -122,7 +142,7 @@ void tell_output(struct text *out, const struct demo *d, enum step_id id, unsign
 
 		if (end)
 			*end = '\0';
-		if (*line) {
+		if (*line && !is_hidden(id, line)) {
 			text_addf(out, "%*s", (int)indent, "");
 			width_add(out, line, columns, WIDTH_LEFT);
 			end_line(out);
@@ -160,13 +180,12 @@ static void add_figures(struct text *out, const json_t *figures)
 static void add_outcome(struct text *out, const struct demo *d, const struct stage_result *r)
 {
 	struct text line = {0};
-	char seconds[32];
 
 	text_addf(out, "%*s", INDENT, "");
 	add_verdict(out, d, r->verdict);
 	if (r->seconds > 0) {
-		units_format_clock(seconds, sizeof(seconds), r->seconds);
-		text_addf(&line, " in %s", seconds);
+		text_add(&line, " in ");
+		add_time(&line, r->seconds);
 	}
 	if (*r->headline)
 		text_addf(&line, ": %s", r->headline);
@@ -201,12 +220,10 @@ void tell_progress(struct text *out, const struct demo *d, size_t at, double ela
 
 void tell_summary(struct text *out, const struct demo *d)
 {
-	char seconds[32];
-
-	units_format_clock(seconds, sizeof(seconds), d->seconds);
 	text_add(out, "\n");
 	code(out, d, BOLD);
-	text_addf(out, "The tour took %s", seconds);
+	text_add(out, "The tour took ");
+	add_time(out, d->seconds);
 	code(out, d, PLAIN);
 	text_add(out, "\n");
 	for (size_t i = 0; i < d->count; i++) {
@@ -214,6 +231,8 @@ void tell_summary(struct text *out, const struct demo *d)
 		const char *more = *r->headline ? r->headline : r->reason;
 		const unsigned used = 5 + 12 + 2 + 13;
 
+		if (!r->asked)
+			continue;
 		text_addf(out, "%*s%2zu ", INDENT, "", i + 1);
 		width_add(out, step_list[d->step[i]].word, 12, WIDTH_LEFT);
 		text_add(out, "  ");

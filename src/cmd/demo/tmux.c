@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tour in four panes of tmux. The session has a server of its own, so it touches no other session. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "cmd/demo/demo.h"
@@ -10,10 +11,12 @@ enum { LIMIT_MS = 10000, ANSWER_MOST = 1 << 20, WORDS = 64 };
 #define TMUX "tmux", "-L", "assay-demo", "-f", "/dev/null"
 static const char session[] = "demo";
 
-/* Runs a program and drops what it prints. Its exit code; -1: it cannot be run. */
-static int run_silent(const struct command_context *c, const char *const *argv, struct error *err)
+/* Runs a program and drops its output; `errors`: a descriptor for its stderr, NULL: ours. Its exit code; -1:
+ * it cannot be run. */
+static int run_silent(const struct command_context *c, const char *const *argv, const int *errors,
+		      struct error *err)
 {
-	const struct process_spec spec = {.argv = argv, .cpu_numa = -1, .stop = c->stop};
+	const struct process_spec spec = {.argv = argv, .errors = errors, .cpu_numa = -1, .stop = c->stop};
 	char *text = NULL;
 	size_t size = 0;
 	int code = -1;
@@ -24,30 +27,34 @@ static int run_silent(const struct command_context *c, const char *const *argv, 
 	return code;
 }
 
-bool tmux_there(const struct command_context *c)
+/* Asks a question whose answer is the exit code. */
+static bool is_true(const struct command_context *c, const char *const *argv)
 {
+	const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	struct error err = {0};
+	bool yes = run_silent(c, argv, nowhere >= 0 ? &nowhere : NULL, &err) == 0;
 
-	return run_silent(c, (const char *const[]){"tmux", "-V", NULL}, &err) == 0;
+	if (nowhere >= 0)
+		close(nowhere);
+	return yes;
 }
 
-/* Whether our session runs. The question prints an error if it does not, so stderr is captured too. */
-static bool is_running(void)
+bool tmux_there(const struct command_context *c)
 {
-	const char *const argv[] = {TMUX, "has-session", "-t", session, NULL};
-	const struct process_spec spec = {.argv = argv, .cpu_numa = -1, .capture_output = true};
-	struct process p;
-	struct error err = {0};
-	bool running = false;
+	return is_true(c, (const char *const[]){"tmux", "-V", NULL});
+}
 
-	if (process_start(&p, &spec, &err))
-		return false;
-	for (unsigned waited_ms = 0; !process_poll(&p) && waited_ms < LIMIT_MS; waited_ms += 10)
-		clock_sleep_ns(clock_monotonic(), 10000000);
-	running = p.ended && !p.wait_status;
-	process_stop(&p, 0, 1000);
-	process_release(&p);
-	return running;
+static bool is_running(const struct command_context *c)
+{
+	return is_true(c, (const char *const[]){TMUX, "has-session", "-t", session, NULL});
+}
+
+bool tmux_free(const struct command_context *c)
+{
+	if (is_running(c))
+		log_error(c->log, LOG_TOPIC_RUN,
+			  "a demo is running: assay demo attach shows it, assay demo kill ends it");
+	return !is_running(c);
 }
 
 /* -- the panes -- */
@@ -163,7 +170,7 @@ static enum status tell_tmux(const struct command_context *c, const char *const 
 	add_all(&w, (const char *const[]){TMUX, NULL});
 	add_all(&w, words);
 	w.word[w.count] = NULL;
-	code = run_silent(c, w.word, err);
+	code = run_silent(c, w.word, NULL, err);
 	if (code > 0)
 		return error_set(err, STATUS_NO_RESOURCE, "tmux %s ended with exit code %d", words[0], code);
 	return code ? err->status : STATUS_OK;
@@ -178,7 +185,7 @@ static enum status make_pane(const struct demo *d, unsigned pane, const char *pr
 	enum status st;
 
 	fill_pane(&w, d, pane, program, log, text);
-	code = run_silent(d->c, w.word, err);
+	code = run_silent(d->c, w.word, NULL, err);
 	if (code)
 		return code > 0 ? error_set(err, STATUS_NO_RESOURCE,
 					    "tmux could not make pane %u, exit code %d", pane, code)
@@ -241,9 +248,6 @@ int tmux_start(const struct demo *d)
 {
 	struct error err = {0};
 
-	if (is_running())
-		return complain(d->c,
-				"a demo is running: assay demo attach shows it, assay demo kill ends it");
 	if (make_session(d, &err)) {
 		tmux_kill(d->c);
 		return complain(d->c, err.text);
@@ -259,7 +263,7 @@ int tmux_attach(const struct command_context *c)
 {
 	if (!tmux_there(c))
 		return complain(c, "tmux is not installed, so there is no demo to attach to");
-	if (!is_running())
+	if (!is_running(c))
 		return complain(c, "no demo runs in tmux: assay demo start quick begins one");
 	return can_attach() ? attach(c) : complain(c, "attach needs a terminal");
 }
@@ -270,7 +274,7 @@ int tmux_kill(const struct command_context *c)
 
 	if (!tmux_there(c))
 		return complain(c, "tmux is not installed, so there is no demo to end");
-	if (!is_running())
+	if (!is_running(c))
 		return complain(c, "no demo runs in tmux");
 	if (tell_tmux(c, (const char *const[]){"kill-server", NULL}, &err))
 		return complain(c, err.text);

@@ -105,6 +105,14 @@ void tour_step_dir(const struct demo *d, enum step_id id, char out[PATH_MAX + 64
 	snprintf(out, PATH_MAX + 64, "%s/step-%zu-%s", d->dir, place_of(d, id) + 1, step_list[id].word);
 }
 
+void tour_run_dir(const struct demo *d, enum step_id id, char out[PATH_MAX + 80])
+{
+	char dir[PATH_MAX + 64];
+
+	tour_step_dir(d, id, dir);
+	snprintf(out, PATH_MAX + 80, "%s%s", dir, step_list[id].inner ? "/run" : "");
+}
+
 static enum status write_in(const struct demo *d, const char *name, const char *text, size_t size,
 			    struct error *err)
 {
@@ -152,14 +160,18 @@ static json_t *speed_config(const struct demo *d)
 enum status tour_write_rows(const struct demo *d, struct error *err)
 {
 	struct text many = {0};
-	enum status st = write_in(d, "rows.jsonl", rows, strlen(rows), err);
+	enum status st = STATUS_OK;
 
+	if (d->result[STEP_TRAIN].asked || d->result[STEP_MEMORY].asked) {
+		st = write_in(d, "rows.jsonl", rows, strlen(rows), err);
+		if (!st)
+			st = write_config(d, "learn.json", learn_config(d), err);
+	}
+	if (st || !d->result[STEP_SPEED].asked)
+		return st;
 	for (int i = 0; i < REPEATED; i++)
 		text_add(&many, rows);
-	if (!st)
-		st = write_in(d, "rows-many.jsonl", text_str(&many), many.size, err);
+	st = write_in(d, "rows-many.jsonl", text_str(&many), many.size, err);
 	text_release(&many);
-	if (!st)
-		st = write_config(d, "learn.json", learn_config(d), err);
 	return st ? st : write_config(d, "speed.json", speed_config(d), err);
 }

@@ -149,7 +149,7 @@ const char *stage_run_headline(const json_t *results)
 	return colon && !memchr(headline, ' ', (size_t)(colon - headline)) ? colon + 2 : headline;
 }
 
-static bool figure_of(const json_t *one, double *value, const char **unit)
+bool stage_case_figure(const json_t *one, double *value, const char **unit)
 {
 	const json_t *figure = json_object_get(one, "figure");
 
@@ -172,7 +172,7 @@ void stage_take_cases(struct stage_result *r, const json_t *results)
 		const char *unit;
 		double value;
 
-		if (!figure_of(one, &value, &unit) || count++ >= FIGURES_MOST)
+		if (!stage_case_figure(one, &value, &unit) || count++ >= FIGURES_MOST)
 			continue;
 		snprintf(name, sizeof(name), "%.120s on %.60s", stage_json_text(one, "title"),
 			 stage_json_text(one, "target"));
@@ -180,38 +180,6 @@ void stage_take_cases(struct stage_result *r, const json_t *results)
 			 *stage_json_text(one, "reason") ? ": " : "", stage_json_text(one, "reason"));
 		stage_figure(r, name, value, unit, note);
 	}
-}
-
-void stage_take_range(struct stage_result *r, const json_t *results, const char *probe, const char *target,
-		      const char *what)
-{
-	const json_t *cases = json_object_get(results, "cases");
-	double low = INFINITY, high = -INFINITY;
-	const char *unit = "", *shown = "";
-	const size_t used = strlen(r->headline);
-	const json_t *one;
-	char range[64];
-	size_t i;
-
-	json_array_foreach((json_t *)cases, i, one)
-	{
-		double value;
-
-		if (strcmp(stage_json_text(one, "probe"), probe) ||
-		    strncmp(stage_json_text(one, "target"), target, strlen(target)) ||
-		    !figure_of(one, &value, &unit) || (*shown && strcmp(unit, shown)))
-			continue;
-		shown = unit;
-		low = value < low ? value : low;
-		high = value > high ? value : high;
-	}
-	if (low > high)
-		return;
-	if (low < high)
-		format_range(range, sizeof(range), low, high, shown);
-	else
-		format_quantity(range, sizeof(range), low, 0, shown);
-	snprintf(r->headline + used, sizeof(r->headline) - used, "%s%s %s", used ? "; " : "", what, range);
 }
 
 void stage_take_run(struct stage_result *r, const char *dir, const json_t *results, int code)

@@ -56,10 +56,8 @@ void stage_take_run(struct stage_result *r, const char *dir, const json_t *resul
 const char *stage_run_headline(const json_t *results);
 /* Adds the figure of each case of results.json. */
 void stage_take_cases(struct stage_result *r, const json_t *results);
-/* Appends "pair of GPUs 351–372 GB/s" to the headline, for the cases of a probe whose target begins with this
- * word; nothing if there are none. */
-void stage_take_range(struct stage_result *r, const json_t *results, const char *probe, const char *target,
-		      const char *what);
+/* The figure of a case of results.json. False: it has none. */
+bool stage_case_figure(const json_t *one, double *value, const char **unit);
 /* The values of a job (load, train) over its whole run; NULL: it has none. */
 const json_t *stage_job_values(const json_t *results);
 /* Headline and figures of a load test. */
