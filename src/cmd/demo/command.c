@@ -206,7 +206,7 @@ const struct command command_demo = {
 	.summary = "a guided tour of this machine: check, training, serving, cost, on one page at the end",
 	.example =
 		"assay demo quick   # three minutes on two CPU cores; one page: assay-runs/DATE-demo-quick/demo.html",
-	.help = "Runs other assay commands one after the other and explains what each of them proves. It shows each command before "
+	.help = "Runs other assay commands one after the other and explains what each command proves. It shows each command before "
 		"it runs, its progress and the time left. A step that this machine cannot do is skipped with the reason. "
 		"demo.html shows the whole tour on one page, with links to the reports.\n\n"
 		"quick: check, training, serving. full: the same with longer measurements. benchmark: measurements only. training: "

@@ -79,7 +79,7 @@ struct demo_step {
 	unsigned shown;	    /* lines of the command's output that are shown; 0: none */
 	bool inner;	    /* its command needs an empty run directory */
 	/* Why it cannot run here; NULL: it can. */
-	const char *(*skip)(const struct demo *);
+	const char *(*skips)(const struct demo *);
 	void (*command)(const struct demo *, struct stage_command *);
 	double (*expected_s)(const struct demo *);
 	/* Sets verdict, reason, headline and figures. `code`: exit code of the command. */

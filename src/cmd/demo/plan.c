@@ -9,7 +9,7 @@ static const double over_share = 0.1;
 
 static bool will_run(const struct demo *d, enum step_id id)
 {
-	return d->result[id].asked && !(step_list[id].skip && step_list[id].skip(d));
+	return d->result[id].asked && !(step_list[id].skips && step_list[id].skips(d));
 }
 
 void plan_fill(struct demo *d)

@@ -236,7 +236,7 @@ static void run_step(struct demo *d, size_t at)
 	const enum step_id id = d->step[at], lacks = missing(d, id);
 	const struct demo_step *step = &step_list[id];
 	struct stage_result *r = &d->result[id];
-	const char *why = step->skip ? step->skip(d) : NULL;
+	const char *why = step->skips ? step->skips(d) : NULL;
 	struct text out = {0};
 
 	if (why)

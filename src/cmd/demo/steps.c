@@ -282,7 +282,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_MACHINE] =
 		{
 			.word = "machine",
-			.title = "What is in this machine",
+			.title = "Hardware and software of this machine",
 			.says = "assay reads hardware and software from the system and the driver. It changes no setting. A "
 				"value that cannot be read has a reason and is never zero.",
 			.hidden = "  host  ",
@@ -294,9 +294,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_CHECK] =
 		{
 			.word = "check",
-			.title = "Is it healthy, and how fast is it",
-			.says = "assay reads the health of every device, then measures memory and arithmetic. It verifies each "
-				"result before and after the timing, so a fast wrong result fails.",
+			.title = "Health and speed",
+			.says = "assay reads the health of every device. Then it measures memory and arithmetic. It verifies each result before and after the timing, so a fast wrong result fails.",
 			.command = check_command,
 			.expected_s = check_s,
 			.judge = judge_suite,
@@ -304,9 +303,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_CHECK_FULL] =
 		{
 			.word = "check",
-			.title = "Is it healthy, and how fast is it",
-			.says = "assay reads the health of every device, then measures memory, arithmetic and links with many "
-				"sizes and data types. It verifies each result before and after the timing.",
+			.title = "Health and speed",
+			.says = "assay reads the health of every device. Then it measures memory, arithmetic and links with many sizes and data types. It verifies each result before and after the timing.",
 			.command = check_full_command,
 			.expected_s = check_full_s,
 			.judge = judge_suite,
@@ -314,10 +312,10 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_LINKS] =
 		{
 			.word = "links",
-			.title = "How fast are the links",
+			.title = "Speed of the links",
 			.says = "Every pair of GPUs sends data, and every collective runs at five sizes. assay checks each "
 				"element that arrives. The slowest link decides how long all GPUs wait.",
-			.skip = no_links,
+			.skips = no_links,
 			.command = links_command,
 			.expected_s = links_s,
 			.judge = judge_suite,
@@ -328,7 +326,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "Attention, the kernel of language models",
 			.says = "assay's own attention runs beside the best library on the same card. The report says which "
 				"units of the GPU were busy.",
-			.skip = no_attention,
+			.skips = no_attention,
 			.command = attention_command,
 			.expected_s = attention_s,
 			.judge = judge_suite,
@@ -336,7 +334,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_ROOFLINE] =
 		{
 			.word = "roofline",
-			.title = "How far is it from its limits",
+			.title = "Distance to the limits of the hardware",
 			.says = "The roofline plot shows the measured figures below the limits of the hardware. Nothing is "
 				"measured again: the plot comes from the run directory of the check.",
 			.needs = STEP_BIT(CHECK) | STEP_BIT(CHECK_FULL),
@@ -347,7 +345,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_REPORT] =
 		{
 			.word = "report",
-			.title = "The same report, from the journal",
+			.title = "The same report from the journal",
 			.says = "The journal holds every event of the check. assay judges it again and prints the same report. "
 				"This works on any machine, also years later.",
 			.needs = STEP_BIT(CHECK) | STEP_BIT(CHECK_FULL),
@@ -368,7 +366,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_BEFORE] =
 		{
 			.word = "before",
-			.title = "Ask it before it has learned anything",
+			.title = "The model before its training",
 			.says = "The weights are random, so the answer is noise.",
 			.needs = STEP_BIT(MODEL),
 			.shown = 4,
@@ -379,7 +377,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_MEMORY] =
 		{
 			.word = "memory",
-			.title = "What the training needs",
+			.title = "Memory of the training",
 			.says = "assay computes memory and work before it starts. The run then allocates this memory once.",
 			.needs = STEP_BIT(MODEL),
 			.shown = 20,
@@ -390,9 +388,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_TRAIN] =
 		{
 			.word = "train",
-			.title = "Teach it three sentences",
-			.says = "Training lowers the loss, which says how much the text surprises the model. At the end the run "
-				"directory holds the trained model, the journal and a report.",
+			.title = "Teach the model three sentences",
+			.says = "Training lowers the loss. The loss is high if the text surprises the model. At the end the run directory holds the trained model, the journal and a report.",
 			.needs = STEP_BIT(MODEL),
 			.inner = true,
 			.command = train_command,
@@ -402,7 +399,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_ANSWER] =
 		{
 			.word = "answer",
-			.title = "Ask the model what it learned",
+			.title = "Ask the trained model",
 			.says = "The trained model gets one of the questions. The step passes only if the answer is the taught "
 				"sentence, letter by letter.",
 			.needs = STEP_BIT(TRAIN),
@@ -414,7 +411,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_SPEED] =
 		{
 			.word = "speed",
-			.title = "How fast does it train a real shape",
+			.title = "Training speed of a real shape",
 			.says = "LoRA training of a model with the shape of a real one. The rate counts steps after start-up and "
 				"tuning.",
 			.needs = STEP_BIT(WEIGHTS),
@@ -427,9 +424,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 		{
 			.word = "weights",
 			.title = "A model of a real shape",
-			.says = "This model has the shape of a real one and random weights. Its text is noise, but its work is "
-				"real: time, memory and energy do not depend on what the weights say.",
-			.skip = has_model,
+			.says = "This model has the shape of a real one and random weights. Its text is noise. Its time, memory and energy are real, because they do not depend on the values of the weights.",
+			.skips = has_model,
 			.command = weights_command,
 			.expected_s = weights_s,
 			.judge = judge_text,
@@ -437,8 +433,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_PLACE] =
 		{
 			.word = "memory-plan",
-			.title = "Where the memory of a server goes",
-			.says = "The server plans its memory before it loads the model: weights, KV cache and work space.",
+			.title = "Memory of the server",
+			.says = "The server plans its memory before it loads the model. It needs memory for weights, KV cache and work space.",
 			.needs = STEP_BIT(WEIGHTS),
 			.shown = 16,
 			.command = place_command,
@@ -448,7 +444,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_LOAD] =
 		{
 			.word = "load",
-			.title = "Serve it and load it",
+			.title = "Load test of the server",
 			.says = "assay starts its server and sends requests at times that are fixed before the run. Latencies "
 				"count from the schedule, so a slow server cannot hide its queue.",
 			.needs = STEP_BIT(WEIGHTS),
@@ -459,9 +455,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_SWEEP] =
 		{
 			.word = "sweep",
-			.title = "How many requests can it take",
-			.says = "The sweep raises the rate until the limits are missed: the first token within 1 s, each "
-				"further token within 100 ms, for 90 % of the requests.",
+			.title = "Highest rate of requests",
+			.says = "The sweep raises the rate until the server misses the limits. The limits are 1 s to the first token and 100 ms for each further token, for 90 % of the requests.",
 			.needs = STEP_BIT(WEIGHTS),
 			.command = sweep_command,
 			.expected_s = sweep_s,
@@ -470,12 +465,11 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_COST] =
 		{
 			.word = "cost",
-			.title = "What a token costs",
-			.says = "Tokens, time and energy of the run meet dated prices. What is not known is absent, and its "
-				"reason stands below the table.",
+			.title = "Price of a token",
+			.says = "assay joins tokens, time and energy of the run with dated prices. An unknown value is absent, and its reason stands below the table.",
 			.needs = STEP_BIT(LOAD) | STEP_BIT(SPEED),
 			.shown = 24,
-			.skip = no_price,
+			.skips = no_price,
 			.command = cost_command,
 			.expected_s = short_s,
 			.judge = judge_noise,
@@ -483,9 +477,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 	[STEP_PROVE] =
 		{
 			.word = "prove",
-			.title = "Accuracy, and everything under load at once",
-			.says = "Two stages of assay comprehensive: each precision of the model is compared with the reference, "
-				"then all devices work together while assay checks their results.",
+			.title = "Accuracy, and all devices under load",
+			.says = "These are two stages of assay comprehensive. First assay compares each precision of the model with the reference. Then all devices work together, and assay checks their results.",
 			.needs = STEP_BIT(WEIGHTS),
 			.command = prove_command,
 			.expected_s = prove_s,

@@ -228,7 +228,9 @@ void tell_summary(struct text *out, const struct demo *d)
 	text_add(out, "\n");
 	for (size_t i = 0; i < d->count; i++) {
 		const struct stage_result *r = &d->result[d->step[i]];
-		const char *more = *r->headline ? r->headline : r->reason;
+		const char *more = *r->headline && (r->verdict == VERDICT_STAGE_PASSED || !*r->reason)
+					   ? r->headline
+					   : r->reason;
 		const unsigned used = 5 + 12 + 2 + 13;
 
 		if (!r->asked)
@@ -251,7 +253,7 @@ void tell_plan(struct text *out, const struct demo *d)
 	for (size_t i = 0; i < d->count; i++) {
 		const struct demo_step *step = &step_list[d->step[i]];
 		const struct stage_result *r = &d->result[d->step[i]];
-		const char *why = step->skip ? step->skip(d) : NULL;
+		const char *why = step->skips ? step->skips(d) : NULL;
 		struct stage_command k = {0};
 
 		text_addf(out, "%2zu  %-11s  ", i + 1, step->word);

@@ -36,7 +36,7 @@ struct stage_lines {
 /* Takes bytes that a program wrote to its terminal. */
 void stage_lines_take(struct stage_lines *l, const char *bytes, size_t size);
 
-/* Who gets each whole line of a child's stderr. */
+/* The receiver of each whole line of a child's stderr. */
 struct stage_watch {
 	void (*line)(void *arg, const char *line);
 	void *arg;
@@ -61,8 +61,8 @@ enum status stage_child_start(struct stage_child *child, const struct stage_comm
 bool stage_child_poll(struct stage_child *child);
 /* Asks it to end in an orderly way. */
 void stage_child_ask(struct stage_child *child);
-/* True if it has to end by force: it ran longer than limit_s, or it did not end within a minute after the
- * first request to stop, which is passed on, or there was a second request. */
+/* Passes the first request to stop on to the child. True if the child has to end by force: it ran longer than
+ * limit_s, it did not end within a minute after that request, or there was a second request. */
 bool stage_child_over(struct stage_child *child, double limit_s, const volatile sig_atomic_t *stop);
 /* Ends by force a child for which stage_child_over is true. */
 void stage_child_force(struct stage_child *child);
