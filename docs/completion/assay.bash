@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo eval generate info launch list load make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo eval generate info launch list load make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -101,6 +101,7 @@ _assay()
 	compare) words='--help --as --json --all --expectations' ;;
 	comprehensive) words='--help --quick --plan --only --model --data --rate --duration --input --output --stress --out --archive --keep-model --json' ;;
 	cost) words='--help --prices --electricity --api --price-per-hour --capital --years --idle-share --idle-power --node-power --sku --gpus --same-server --date --format --json' ;;
+	demo) words='--help quick full benchmark training serve start attach kill quick full benchmark training serve --steps --pause --plan --model --duration --train-steps --price-per-hour --keep-model --detach --out' ;;
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;

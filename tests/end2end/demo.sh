@@ -1,9 +1,9 @@
 #!/bin/sh
 # assay demo: tours with real steps, steps that fail, a speaker, stops, a pipe instead of a terminal, NO_COLOR, a full disk, and everything
 # that is refused. A stand-in of assay does the steps whose time or verdict depends on the machine.
-# usage: demo.sh ASSAY
+# usage: demo.sh ASSAY FAKES ROOT
 set -u
-assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch
 export CUDA_VISIBLE_DEVICES= # the CPU, where there is a GPU too
@@ -172,6 +172,18 @@ ok "and reasons" says "^ *2  weights  *skipped: not needed" out
 ok "and the time of all steps" says "about [0-9:.]* \(s\|min\). Results: planned" out
 ok "and does nothing" [ ! -e planned ]
 ok "every tour has a plan" eval 'for t in quick full benchmark training serve; do expect 0 demo $t --plan || return 1; done'
+
+# -- four GPUs that are not there --
+on_gpus() {
+	LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4 \
+		ASSAY_TEST_STAGES=$PWD/stand env -u CUDA_VISIBLE_DEVICES "$assay" "$@" > out 2> err
+}
+ok "with GPUs, all steps of full run" eval 'on_gpus demo full --plan && ! says "skipped:" out'
+ok "the banner names them" says "; 4 GPUs: NVIDIA H100" out
+ok "the load is that of a GPU" says "assay load .*--device gpu. --rate 20 --duration 30s" out
+ok "the model of a real shape is larger" says "make-model --shape qwen2-0.5b" out
+ok "the time of suites comes from their plans" says "^ 3  links  *about 3 s: Speed of the links" out
+ok "attention is measured too" eval 'on_gpus demo benchmark --plan && says "assay check attention --out" out'
 
 # -- what is refused --
 ok "an unknown tour has a suggestion" eval 'expect 64 demo quik && says "quick" err'

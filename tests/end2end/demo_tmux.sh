@@ -50,6 +50,14 @@ if command -v tmux > /dev/null 2>&1; then
 	ok "kill ends it" expect 0 demo kill
 	ok "what was done stays readable" wait_for "a b/demo.html"
 	ok "nothing of it is left" eval 'expect 2 demo kill && says "no demo runs" err'
+	if script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
+		# a terminal: start shows the panes at once
+		script -qec '"$ASSAY" demo start quick --steps machine --out shown' /dev/null > typed 2>&1 < /dev/null &
+		attached() { for _ in $(seq 600); do tmux -L assay-demo list-clients 2> /dev/null | grep -q . && return 0; sleep 0.05; done; return 1; }
+		ok "on a terminal, start shows the panes" attached
+		ok "which kill takes away" expect 0 demo kill
+		wait
+	fi
 else
 	ok "a session # SKIP tmux is not installed" [ "${ASSAY_TEST_DAEMONS:-no}" != yes ]
 fi

@@ -123,7 +123,9 @@ static void add_run(struct words *w, const struct demo *d, const char *program, 
 /* The links if there are any, else the loss of the trainings. */
 static void add_links_or_loss(struct words *w, const struct demo *d, const char *program, const char *log)
 {
-	if (d->size.nvlink && lists("monitor"))
+	if (d->size.nvlink && lists("top"))
+		add_all(w, (const char *const[]){program, "top", "nvlink", "--interval", "2s", NULL});
+	else if (d->size.nvlink)
 		add_all(w, (const char *const[]){program, "monitor", "nvlink", "--interval", "2s", "--count",
 						 "1000000", NULL});
 	else
