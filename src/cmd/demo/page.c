@@ -10,7 +10,7 @@
 #include "report/html/html.h"
 #include "report/plot/lines.h"
 
-enum { OUTPUT_COLUMNS = 200 };
+enum { OUTPUT_COLUMNS = 200, FIGURES_OPEN = 12 };
 
 static void add_header(struct text *out, const struct demo *d)
 {
@@ -146,6 +146,17 @@ static void add_output(struct text *out, const struct demo *d, enum step_id id)
 	text_release(&lines);
 }
 
+/* A long table unfolds. */
+static void add_figures(struct text *out, const json_t *figures)
+{
+	const size_t count = json_array_size(figures);
+
+	if (count > FIGURES_OPEN)
+		text_addf(out, "<details><summary>%zu figures</summary>\n", count);
+	stage_page_figures(out, figures);
+	text_add(out, count > FIGURES_OPEN ? "</details>\n" : "");
+}
+
 static void add_step(struct text *out, const struct demo *d, size_t at)
 {
 	const enum step_id id = d->step[at];
@@ -168,7 +179,7 @@ static void add_step(struct text *out, const struct demo *d, size_t at)
 		stage_page_command(out, &r->command);
 		add_output(out, d, id);
 		add_links(out, d, id);
-		stage_page_figures(out, r->figures);
+		add_figures(out, r->figures);
 	}
 	if (id == STEP_ROOFLINE)
 		add_roofline(out, dir);
