@@ -1,63 +1,11 @@
 #!/bin/sh
-# assay demo: tours with real steps, steps that fail, a speaker, stops, a pipe instead of a terminal, NO_COLOR, a full disk, and everything
-# that is refused. A stand-in of assay does the steps whose time or verdict depends on the machine.
+# assay demo: tours with real steps, a pipe instead of a terminal, NO_COLOR, GPUs that are not there, and everything that is refused.
 # usage: demo.sh ASSAY FAKES ROOT
 set -u
 assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch
-export CUDA_VISIBLE_DEVICES= # the CPU, where there is a GPU too
-"$assay" make-model --out tiny > out 2> err || lacks "no model can be made: $(cat err)"
-"$assay" tokens tiny x > out 2> err || {
-	grep -q 'built without tokenizers' err || cat err
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-}
-
-# A small suite: a reading, and a case of a millisecond.
-printf 'name: small\ncases:\n  - {probe: limits}\n  - {probe: "null", phases: burst, require: nothing, options: {time: 1ms}}\n' > small.yaml
-# The stand-in: a file how.COMMAND is shell code that runs instead; its $dir is the run directory.
-cat > stand << 'END'
-#!/bin/sh
-dir=. before= plan=no
-for word; do
-	[ "$before" = --out ] && dir=$word
-	[ "$word" = --plan ] && plan=yes
-	before=$word
-done
-if [ "$1" = check ] && [ $plan = yes ]; then
-	echo '{"seconds_expected": 3}'
-	exit 0
-fi
-echo "$1" >> "$HERE/ran"
-[ -e "$HERE/how.$1" ] && . "$HERE/how.$1"
-case $1 in
-check) exec "$ASSAY" check --suite "$HERE/small.yaml" --out "$dir" ;;
-make-model) # every model is the smallest one
-	for out; do :; done
-	exec "$ASSAY" make-model --out "$out" ;;
-load)
-	printf '{"headline": "measured: 9 of 9 requests answered", "cases": [{"probe": "load", "phases": [{"phase": "once", "values": %s}]}]}\n' \
-		'{"requests": 9, "answered": 9, "ttft_p50_s": 0.05, "completed_rate": 0.25, "output_tokens_per_s": 4.5}' > "$dir/results.json"
-	echo '<!doctype html><title>report</title>' > "$dir/report.html" ;;
-*) exec "$ASSAY" "$@" ;;
-esac
-END
-chmod +x stand
-HERE=$PWD ASSAY=$assay
-export HERE ASSAY
-tour() { # CODE DIR ARGS..: a tour with the stand-in
-	want=$1 dir=$2
-	shift 2
-	rm -f ran
-	ASSAY_TEST_STAGES=$PWD/stand "$assay" demo "$@" --out "$dir" > out 2> err < /dev/null
-	code=$?
-	[ "$code" = "$want" ] || { echo "exit code $code"; return 1; }
-}
-is() { # STEP VERDICT [WORDS]: the row of the summary that was printed
-	grep -E "^ +[0-9]+ $1 +$2" out > row || { grep -E "^ +[0-9]+ $1 " out; return 1; }
-	[ -z "${3:-}" ] || says "$3" row
-}
+. "$here/demo_stand.sh"
 links_exist() { # DIR: every file that the page names
 	grep -o 'href="[^"#]*"' "$1/demo.html" | sed 's/href="\(.*\)"/\1/' | grep . > names && while read -r name; do [ -e "$1/$name" ] || { echo "$name"; return 1; }; done < names
 }
@@ -92,63 +40,10 @@ ok "a given model is served and stays" eval 'tour 0 given serve --steps load --m
 ok "a price of the machine prices the tokens" eval 'tour 0 priced training --steps cost --price-per-hour 2 --train-steps 1 && says "machine-hours, stated \$2" out'
 ok "a step of two trainings has its own folder" [ -e priced/step-8-speed/run/results.json ]
 
-# -- what goes wrong in the middle --
-echo "echo '{\"headline\": \"fail: 2 of 3 limits missed\"}' > \$dir/results.json; exit 1" > how.load
-ok "a failed step fails the tour" tour 1 failed quick --steps machine,load,answer
-ok "with the command's own words" is load failed "2 of 3 limits missed"
-ok "and the page says so" says 'header class="v-fail"' failed/demo.html
-rm how.load
-echo 'kill -SEGV $$' > how.train
-ok "a crash is inconclusive" tour 2 crashed quick --steps answer,weights
-ok "and is told" is train inconclusive "signal 11"
-ok "the steps after it run all the same" is weights passed
-ok "the step that needs it says what is missing" is answer inconclusive "step-5-train/run/model"
-echo 'echo "assay: error: no space left" >&2; exit 2' > how.train
-ok "a command that left nothing is inconclusive" eval 'tour 2 nothing quick --steps train && is train inconclusive'
-ok "with its last message" eval 'grep -A1 "inconclusive in" out | tr "\n" " " | grep -q "no space left"'
-rm how.train
-
-# -- a speaker --
-speaker() { # CODE DIR INPUT ARGS..
-	want=$1 dir=$2 input=$3
-	shift 3
-	printf "$input" | ASSAY_TEST_STAGES=$PWD/stand "$assay" demo "$@" --pause --out "$dir" > out 2> err
-	[ $? = "$want" ]
-}
-ok "a speaker goes on with Enter, and skips" speaker 0 spoken '\ns\n' quick --steps machine,model
-ok "the first ran" is machine passed
-ok "the second did not" is model skipped "the speaker skipped it"
-ok "a speaker ends the tour" speaker 2 quit '\nq\n' quick --steps machine,model,weights
-ok "what was done stays" eval 'is machine passed && is weights "not run" "the speaker ended the tour" && [ -s quit/demo.html ]'
-ok "without an answer the tour goes on, which is told" eval 'speaker 0 alone "" quick --steps machine,model && says "goes on without pauses" err && is model passed'
-
-# -- stops --
-wait_for() { for _ in $(seq 600); do [ -e "$1" ] && return 0; sleep 0.05; done; return 1; }
-stopped() { # DIR SIGNALS: of a tour whose load does not end
-	rm -f begun asked
-	ASSAY_TEST_STAGES=$PWD/stand "$assay" demo quick --steps machine,load,cost --price-per-hour 1 --out "$1" > out 2> err < /dev/null &
-	pid=$!
-	wait_for begun
-	for signal in $2; do kill -"$signal" $pid; sleep 0.2; done
-	wait $pid
-	[ $? = 2 ]
-}
-echo 'trap "echo > $HERE/asked; exit 2" TERM; echo > $HERE/begun; while :; do sleep 0.05; done' > how.load
-ok "a stopped tour is inconclusive" stopped once INT
-ok "the command was asked to end" [ -e asked ]
-ok "and is inconclusive" is load inconclusive "stopped before its end"
-ok "steps before it are kept" is machine passed
-ok "steps after it did not run" is cost "not run" "stopped before it began"
-ok "the page is written" says 'stopped before its end' once/demo.html
-echo 'trap "" TERM; echo > $HERE/begun; while :; do sleep 0.05; done' > how.load
-ok "a second Ctrl-C ends a command that does not end itself" stopped twice "INT INT"
-ok "and the page is written again" [ -s twice/demo.html ]
-rm how.load
-
-# -- a full disk: no file beyond 16 KiB --
-ok "a page that cannot be written is told" sh -c 'ulimit -f 32; "$0" demo quick --steps machine --out full > out 2> err < /dev/null; [ $? = 2 ]' "$assay"
-ok "with the reason" says "no page: " err
-ok "and what was done is readable" eval 'is machine passed && [ -s full/step-1-machine/output.txt ] && [ ! -e full/demo.html ]'
+ok "stages of comprehensive are a step" tour 0 proved full --steps prove
+ok "with the verdict of each stage" says "Accuracy  *passed" out
+ok "and a link to their page" says 'href="step-15-prove/run/index.html"' proved/demo.html
+ok "a report is made again" eval 'tour 0 again benchmark --steps report && says "^    pass  " out'
 
 # -- a terminal --
 if command -v script > /dev/null 2>&1 && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then

@@ -328,6 +328,40 @@ static void a_training_without_results_is_inconclusive(void **state)
 	json_decref(r->figures);
 }
 
+/* A rate of 0 means that there was none. */
+static void a_sweep_without_a_limit_has_no_rate_for_it(void **state)
+{
+	struct stage_result *r;
+	struct demo d;
+
+	begin(&d, TOUR_SERVE, &plain);
+	put(&d, *state, STEP_SWEEP, "results.json",
+	    "{\"headline\": \"pass: well\", \"cases\": [{\"phases\": [{\"phase\": \"once\", \"values\": "
+	    "{\"sweep_met_rate\": 12.5, \"sweep_missed_rate\": 0}}]}]}");
+	r = judged(&d, STEP_SWEEP, 0);
+	assert_int_equal(r->verdict, VERDICT_STAGE_PASSED);
+	assert_string_equal(r->headline, "12.5 requests/s met the limits");
+	assert_int_equal(json_array_size(r->figures), 1);
+	json_decref(r->figures);
+}
+
+static void stages_of_comprehensive_are_figures(void **state)
+{
+	struct stage_result *r;
+	struct demo d;
+
+	begin(&d, TOUR_FULL, &plain);
+	put(&d, *state, STEP_PROVE, "summary.json",
+	    "{\"verdict\": \"failed\", \"stages\": [{\"title\": \"Stress\", \"asked\": true, \"verdict\": "
+	    "\"failed\"}, {\"title\": \"Load test\", \"asked\": false, \"verdict\": \"not run\"}]}");
+	assert_int_equal(judged(&d, STEP_PROVE, 64)->verdict, VERDICT_STAGE_INCONCLUSIVE);
+	r = judged(&d, STEP_PROVE, 1);
+	assert_int_equal(r->verdict, VERDICT_STAGE_FAILED);
+	assert_int_equal(json_array_size(r->figures), 1);
+	assert_string_equal(stage_json_text(json_array_get(r->figures, 0), "name"), "Stress");
+	json_decref(r->figures);
+}
+
 /* A figure that is not trusted stands on the page with its verdict, and in no headline. */
 static void the_headline_of_a_suite_has_trusted_figures_only(void **state)
 {
@@ -433,6 +467,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_the_taught_sentence_passes, scratch_create,
 						scratch_remove),
 		cmocka_unit_test_setup_teardown(a_training_without_results_is_inconclusive, scratch_create,
+						scratch_remove),
+		cmocka_unit_test_setup_teardown(a_sweep_without_a_limit_has_no_rate_for_it, scratch_create,
+						scratch_remove),
+		cmocka_unit_test_setup_teardown(stages_of_comprehensive_are_figures, scratch_create,
 						scratch_remove),
 		cmocka_unit_test_setup_teardown(the_headline_of_a_suite_has_trusted_figures_only,
 						scratch_create, scratch_remove),

@@ -46,7 +46,7 @@ static void add_links(struct text *out, const struct demo *d, enum step_id id)
 		const char *file, *text;
 	} files[] = {
 		{"report.html", "report"},    {"run/report.html", "report"},
-		{"index.html", "report"},     {"serve/report.html", "the server's report"},
+		{"run/index.html", "report"}, {"serve/report.html", "the server's report"},
 		{"REPORT.md", "as text"},     {"output.txt", "all output"},
 		{"messages.txt", "messages"},
 	};

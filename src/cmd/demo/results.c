@@ -206,9 +206,10 @@ void judge_sweep(const struct demo *d, struct stage_result *r, const char *dir, 
 
 	(void)d;
 	stage_take_run(r, dir, results, code);
-	stage_figure(r, "highest rate that met the limits", met, "1/s", NULL);
-	stage_figure(r, "lowest rate that missed them", missed, "1/s", NULL);
-	if (isfinite(met))
+	/* 0: there was none */
+	stage_figure(r, "highest rate that met the limits", met > 0 ? met : (double)NAN, "1/s", NULL);
+	stage_figure(r, "lowest rate that missed them", missed > 0 ? missed : (double)NAN, "1/s", NULL);
+	if (met > 0)
 		snprintf(r->headline, sizeof(r->headline), "%.4g requests/s met the limits", met);
 	json_decref(results);
 }
@@ -217,7 +218,7 @@ void judge_sweep(const struct demo *d, struct stage_result *r, const char *dir, 
 
 void judge_prove(const struct demo *d, struct stage_result *r, const char *dir, int code)
 {
-	json_t *summary = stage_read_json(dir, "summary.json");
+	json_t *summary = stage_read_json(dir, "run/summary.json");
 	const json_t *stage;
 	size_t i;
 

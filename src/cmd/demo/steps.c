@@ -480,6 +480,7 @@ const struct demo_step step_list[STEP_COUNT] = {
 			.title = "Accuracy, and all devices under load",
 			.says = "These are two stages of assay comprehensive. First assay compares each precision of the model with the reference. Then all devices work together, and assay checks their results.",
 			.needs = STEP_BIT(WEIGHTS),
+			.inner = true,
 			.command = prove_command,
 			.expected_s = prove_s,
 			.judge = judge_prove,
