@@ -7,6 +7,7 @@
 	X(compare) \
 	X(comprehensive) \
 	X(cost) \
+	X(demo) \
 	X(eval) \
 	X(generate) \
 	X(health) \
