@@ -7,6 +7,7 @@
 	X(compare) \
 	X(comprehensive) \
 	X(cost) \
+	X(deploy) \
 	X(eval) \
 	X(generate) \
 	X(info) \
