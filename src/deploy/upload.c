@@ -45,11 +45,12 @@ static void make_header(struct text *t, unsigned *blocks, const struct bundle *b
 	}
 }
 
+/* Zeros, at most two blocks. */
 static enum status pad(struct file_new *out, uint64_t size, struct error *err)
 {
-	static const char zeros[BLOCK];
+	static const char zeros[2 * BLOCK];
 
-	return file_new_write(out, zeros, (size_t)(blocks_of(size) * BLOCK - size), err);
+	return file_new_write(out, zeros, (size_t)size, err);
 }
 
 static enum status copy_file(struct file_new *out, const struct bundle_file *f, struct error *err)
@@ -79,11 +80,11 @@ static enum status copy_file(struct file_new *out, const struct bundle_file *f, 
 	if (fd >= 0)
 		close(fd);
 	free(piece);
-	return st ? st : pad(out, f->size, err);
+	return st ? st : pad(out, blocks_of(f->size) * BLOCK - f->size, err);
 }
 
-static enum status write_upload(const char *path, const struct text *header, const struct bundle *b,
-				const bool *have, struct error *err)
+static enum status write_upload(const char *path, const struct text *header, unsigned blocks,
+				const struct bundle *b, const bool *have, struct error *err)
 {
 	struct file_new out;
 	enum status st = file_new_begin(&out, path, err);
@@ -92,7 +93,7 @@ static enum status write_upload(const char *path, const struct text *header, con
 		return st;
 	st = file_new_write(&out, header->data, header->size, err);
 	if (!st)
-		st = pad(&out, header->size, err);
+		st = pad(&out, (uint64_t)blocks * BLOCK - header->size, err);
 	for (size_t i = 0; i < b->count && !st; i++)
 		if (!have[i])
 			st = copy_file(&out, &b->file[i], err);
@@ -117,7 +118,7 @@ enum status upload_make(struct upload *u, const struct bundle *b, const bool *ha
 	file_sha256(id, header.data, header.size);
 	snprintf(u->path, sizeof(u->path), "%.4000s/upload-%.16s", folder, id);
 	if (stat(u->path, &info))
-		st = write_upload(u->path, &header, b, have, err);
+		st = write_upload(u->path, &header, u->header, b, have, err);
 	else if (known && !strcmp(known->path, u->path))
 		*u = *known;
 	text_release(&header);
