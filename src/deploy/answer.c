@@ -53,7 +53,7 @@ static bool next_word(const char **at, char *out, size_t size)
 	return true;
 }
 
-/* Decimal digits only, at most 18 of them. */
+/* Decimal digits only, at most 18. */
 static bool next_number(const char **at, uint64_t *out)
 {
 	char word[20];

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include "core/error.h"
 
-/* word, what follows: TEXT to the end of the line, NUMBER, SUM of 64 digits, STATE of a run, NAME of a stream
- * and a number of bytes, FILE (size, sum, name), SAME (sum, name), NOTHING */
+/* word, form of the rest of its line. STREAM is a name and a number of bytes. FILE has size, sum and name.
+ * SAME has sum and name. A sum has 64 digits. */
 /* clang-format off */
 #define ANSWERS(X) \
 	X(ARCH, "arch", TEXT) \
@@ -35,11 +35,10 @@ enum answer_kind { ANSWERS(X) ANSWER_KIND_COUNT, ANSWER_DATA = ANSWER_KIND_COUNT
 enum node_run { NODE_NONE, NODE_RUNNING, NODE_ENDED, NODE_GONE };
 
 struct answer_event {
-	enum answer_kind
-		kind; /* DATA: a part of the bytes of the last FILE or BYTES; DATA_END: all have arrived */
-	const char *text; /* the rest of the line; of BYTES: "out" or "err"; of FILE and SAME: a safe name */
-	uint64_t number;  /* of FREE (KiB), PART, BYTES and FILE (bytes), RUN (exit code) */
-	char sum[65];	  /* of HAVE, FILE, SAME */
+	enum answer_kind kind; /* DATA: some bytes of the last FILE or BYTES. DATA_END: all have arrived */
+	const char *text;      /* the rest of the line. BYTES: "out" or "err". FILE, SAME: a safe name */
+	uint64_t number;       /* FREE: KiB. PART, BYTES, FILE: bytes. RUN: exit code */
+	char sum[65];	       /* HAVE, FILE, SAME */
 	enum node_run run;
 	const char *data; /* of DATA */
 	size_t size;
@@ -59,10 +58,10 @@ struct answer {
 	uint64_t left;	 /* bytes of a file or stream that have not arrived */
 };
 
-/* Parses the next bytes. MISMATCH: they are no answer; the message quotes the line. What follows "end" is
+/* Parses the next bytes. MISMATCH: they are no answer; the message quotes the line. Bytes after "end" are
  * ignored. */
 enum status answer_feed(struct answer *a, const char *data, size_t size, struct error *err);
-/* True for "out", "err" and for names below work/: relative, without empty, "." and ".." parts and without
+/* True for "out", "err" and relative names below work/. No part of a name may be empty, "." or "..", or have
  * characters other than A-Za-z0-9._@:+=,- */
 bool answer_name_is_safe(const char *name);
 #endif

@@ -111,7 +111,7 @@ static enum status check_name(const char *path, const char *last, struct error *
 		       ? STATUS_OK
 		       : error_set(
 				 err, STATUS_BAD_INPUT,
-				 "%s: the name has characters that a copy cannot have: use letters, digits and . _ @ : + = , -",
+				 "%s: a file to copy may only have letters, digits and . _ @ : + = , - in its name",
 				 path);
 }
 

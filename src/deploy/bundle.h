@@ -24,9 +24,9 @@ struct bundle {
 	char arch[16]; /* as uname -m prints it; "": not known */
 };
 
-/* Chooses the folder of the bundle: `given`; the folder of this program if it is a bundle; or the one that
- * the target `bundle` makes in this program's build folder. BAD_INPUT: there is none; the message says how to
- * make it. */
+/* Chooses the folder of the bundle. Without `given`, it is the folder of this program if that is a bundle, or
+ * else the bundle in this program's build folder. BAD_INPUT: there is none. The message says how to make it.
+ */
 enum status bundle_find(char dir[PATH_MAX], const char *given, struct error *err);
 /* Adds DIR/assay and all regular files below DIR/lib, in name order, and computes their checksums. BAD_INPUT:
  * a name has characters other than A-Za-z0-9._@:+=,- or DIR has no program. Owner: caller, bundle_release. */
@@ -47,8 +47,8 @@ struct upload {
 	uint64_t size;
 	unsigned header; /* blocks */
 };
-/* Writes the upload into `folder`, unless the same one is there already. have: one entry for each file of the
- * bundle. known: another host's upload, whose checksum is used if it is the same one; NULL: none. */
+/* Writes the upload into `folder`, unless the same one is there already. `have` has one entry for each file
+ * of the bundle. `known` is another host's upload, or NULL. If it is the same one, its checksum is used. */
 enum status upload_make(struct upload *u, const struct bundle *b, const bool *have, const char *folder,
 			const struct upload *known, struct error *err);
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All hosts at once: one thread, which waits for the connections of all of them. */
+/* All hosts at once. One thread waits for all connections. */
 #include "deploy/deploy.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -178,8 +179,8 @@ static enum status work(struct deploy *d, struct pollfd *set, struct error *err)
 		if (!st && *d->stop)
 			st = error_set_cause(
 				err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-				"stopped on request; runs go on at the hosts: continue with assay deploy --resume %s, "
-				"or end them with --stop too",
+				"stopped on request. Runs go on at the hosts. Continue with assay deploy --resume %s, "
+				"or end them by adding --stop",
 				d->folder);
 	}
 	return st;
@@ -196,12 +197,18 @@ static void raise_files(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* The copies on this machine; another connection can make them again. */
+/* Removes the copies on this machine, also those of a process that was killed. Another connection can make
+ * them again. */
 static void remove_uploads(const struct deploy *d)
 {
-	for (size_t i = 0; i < d->count; i++)
-		if (*d->host[i].upload.path)
-			unlink(d->host[i].upload.path);
+	DIR *dir = opendir(d->folder);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, "upload-", strlen("upload-")))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
 }
 
 enum status deploy_run(struct deploy *d, struct error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs one command on many hosts: copies the program over ssh, starts it detached, follows it, brings its
- * files back and removes what it made (docs/explanation/design/deploy.md). Each host has its own state, and
- * what happens to one does not stop the others.
+ * Runs one command on many hosts (docs/explanation/design/deploy.md). It copies the program over ssh, starts
+ * it detached, follows it, brings its files back, and removes them from the host. Each host has its own
+ * state. Trouble with one host does not stop the others.
  */
 #ifndef DEPLOY_DEPLOY_H
 #define DEPLOY_DEPLOY_H
@@ -43,7 +43,7 @@ struct deploy_host {
 	char run[HOST_RUN]; /* the run's folder on the host: 128 random bits */
 	enum host_state state;
 	int exit_code;		  /* of the run; -1: none */
-	char reason[HOST_REASON]; /* of LOST and FAILED, and of a run without an exit code */
+	char reason[HOST_REASON]; /* for LOST, FAILED, and a run without an exit code */
 
 	/* While deploy_run works. */
 	struct deploy *deploy;
@@ -56,8 +56,10 @@ struct deploy_host {
 	enum node_run node;
 	bool told_state;
 	uint64_t free_kib, part, sent;
+	uint64_t from; /* where the last copy began */
+	bool copied;   /* a copy has begun */
 	char arch[32], lacks[160], fail[HOST_REASON];
-	bool *have;	/* of each file of the bundle */
+	bool *have;	/* one entry for each file of the bundle */
 	uint64_t at[2]; /* bytes of out and err that were followed */
 	unsigned stream;
 	char line[400];
@@ -66,8 +68,7 @@ struct deploy_host {
 	struct upload upload;
 };
 
-/* What is done, from the command line or from DEPLOY_FILE. All members are borrowed, except those of `saved`.
- */
+/* The work, from the command line or from DEPLOY_FILE. All members are borrowed. */
 struct deploy_job {
 	const char *bundle; /* its folder */
 	char id[65];	    /* of the bundle, bundle_id */
@@ -91,7 +92,7 @@ struct deploy {
 	const struct log *log;
 	bool progress; /* log the state of all hosts every few seconds */
 	bool changed;  /* since the last save */
-	json_t *saved; /* what DEPLOY_FILE holds; owns the texts of a loaded job */
+	json_t *saved; /* the content of DEPLOY_FILE. It owns the texts of a loaded job */
 };
 
 /* Sets up `count` hosts with new runs. Owner of d: caller, deploy_release. */

@@ -185,7 +185,8 @@ static enum status begin_receive(struct deploy_host *h, int *input, struct comma
 	*input = open(h->upload.path, O_RDONLY | O_CLOEXEC);
 	if (*input < 0 || lseek(*input, (off_t)h->part, SEEK_SET) < 0)
 		return error_errno(err, errno, "cannot read %s", h->upload.path);
-	h->sent = h->part;
+	h->sent = h->from = h->part;
+	h->copied = true;
 	command_words_addf(w, "%llu", (unsigned long long)h->upload.size);
 	command_words_add(w, h->upload.sum);
 	command_words_addf(w, "%u", h->upload.header);
@@ -372,10 +373,14 @@ static void after_answer(struct deploy_host *h)
 		after_look(h);
 		return;
 	case STEP_RECEIVE:
-		if (h->told_state)
+		h->looked = false; /* how much has arrived? */
+		if (h->told_state) {
+			h->looked = true;
 			after_run_state(h);
-		else
-			h->looked = false; /* not all of it had arrived */
+		} else if (h->part <= h->from && ++h->repeats >= REPEATS) {
+			end_as(h, HOST_FAILED, "the copy ends at byte %llu each time",
+			       (unsigned long long)h->part);
+		}
 		return;
 	case STEP_STOP:
 		h->stopped = true;
@@ -436,12 +441,30 @@ static void try_again(struct deploy_host *h, const char *why, uint64_t now_ns)
 	h->next_ns = now_ns + wait_s * SECOND;
 }
 
+/* Whether a connection brought the host forward. If copies break at the same byte each time, for example
+ * because large packets are lost, the host is lost after `patience_s`, although it answers. */
+static bool is_progress(const struct deploy_host *h)
+{
+	bool whole = talk_is_whole(&h->talk);
+
+	switch (h->step) {
+	case STEP_LOOK:
+		return whole && !(h->copied && h->node == NODE_NONE && h->part <= h->from);
+	case STEP_RECEIVE:
+		return whole;
+	case STEP_FETCH:
+		return whole || h->received.whole;
+	default:
+		return h->talk.answer.begun;
+	}
+}
+
 void host_finish(struct deploy_host *h, uint64_t now_ns)
 {
 	const struct talk *t = &h->talk;
 	int status = t->process.wait_status;
 	bool remote = t->process.ended && WIFEXITED(status) && WEXITSTATUS(status) != 255;
-	bool progress = t->answer.begun;
+	bool progress = is_progress(h);
 	char why[400];
 
 	talk_why(t, why, sizeof(why));

@@ -62,7 +62,7 @@ run_state() {
 
 look() {
 	say "arch $(uname -m)"
-	for tool in cat dd df head kill ln mkdir mv rm sha256sum sleep tail uname wc; do
+	for tool in cat chmod dd df head kill ln mkdir mv rm rmdir sha256sum sleep tail uname wc; do
 		command -v "$tool" > /dev/null 2>&1 || say "lacks $tool"
 	done
 	# shellcheck disable=SC2046 # the words of the last line

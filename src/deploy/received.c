@@ -88,7 +88,9 @@ static enum status end(struct received *r, struct error *err)
 	if (!st && strcmp(sum, r->sum) != 0)
 		st = error_set(err, STATUS_MISMATCH,
 			       "%s arrived with another checksum than the node computed", r->name);
-	return file_new_end(&r->file, st, err);
+	st = file_new_end(&r->file, st, err);
+	r->whole += !st;
+	return st;
 }
 
 enum status received_take(struct received *r, const struct answer_event *e, struct error *err)

@@ -13,6 +13,7 @@ enum { RECEIVED_FILES_MAX = 16384 };
 struct received {
 	char folder[PATH_MAX];
 	size_t files;	/* received or found here */
+	size_t whole;	/* received whole */
 	size_t skipped; /* on the node: links and odd names */
 	uint64_t bytes; /* received */
 	uint64_t most;	/* bytes that are accepted in all */

@@ -192,7 +192,7 @@ on 2 sh -c "dd if=/dev/zero of='$home/filler' bs=1M" 2> /dev/null
 kill -TERM $pid
 wait $pid
 code=$?
-ok "a request to stop ends the program, not the run" eval '[ $code = 2 ] && running_on 2 && says "runs go on at the hosts: continue with assay deploy --resume" err'
+ok "a request to stop ends the program, not the run" eval '[ $code = 2 ] && running_on 2 && says "Runs go on at the hosts. Continue with assay deploy --resume" err'
 ok "with a full disk, --stop ends the run and gets its exit code" eval '"$assay" deploy --resume "$dir" --stop > out 2> err; [ $? -le 2 ] && state gpu2 cleaned && grep -q "gpu2: ended with exit code" err'
 ok ".. and its journal" eval '[ -s "$(ls $dir/hosts/gpu2/work/assay-runs/*/journal.jsonl)" ]'
 on 2 rm "$home/filler"
@@ -234,6 +234,21 @@ if slow_link 2> /dev/null; then
 else
 	ok "a slow link # SKIP this kernel has no token bucket filter" true
 fi
+
+# -- the suite of seven stages, and the tutorial as written but for the number of nodes, the suite, and where the keys are --
+ok "the suite of seven stages" eval 'deploy 0 gpu1 -- check acceptance; [ $? = 0 ] || [ $code -le 2 ]'
+dir=$(dir_of)
+ok ".. ran to its end" eval 'state gpu1 cleaned && grep -q "\"type\":\"close\",\"ending\":\"done\"" $dir/hosts/gpu1/work/assay-runs/*/journal.jsonl'
+mkdir bin
+printf '#!/bin/sh\nexec "%s" -F "%s" "$@"\n' "$(command -v ssh)" "$tmp/ssh_config" > bin/ssh && chmod +x bin/ssh
+ln -s "$tmp/$bundle/assay" bin/assay
+PATH=$tmp/bin:$PATH
+commands tutorial/prove-twenty-nodes-over-ssh.md | sed 's/gpu\[1-20\]/gpu[1-3]/; s/ -- check quick/ --send one.yaml -- check --suite one.yaml/' > walk
+ok "the tutorial has its five commands" [ "$(wc -l < walk)" = 5 ]
+while read -r line; do
+	ok "tutorial: $line" sh -c "$line" < /dev/null
+done < walk
+ok ".. and its table names each node" [ "$(grep -c '^gpu[123] *cleaned *0 ' proof/fleet.txt)" = 3 ]
 
 # -- wrong usage --
 wrong() { # PATTERN ARGS..

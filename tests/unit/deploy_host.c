@@ -157,6 +157,39 @@ static void test_host__a_host_that_went_away_has_patience_s(void **state)
 	end(&w);
 }
 
+/* Each copy breaks at the same byte, while the host answers in between. */
+static void test_host__a_copy_that_does_not_advance(void **state)
+{
+	struct world w;
+	struct deploy_host *h;
+
+	begin(&w, *state);
+	h = &w.d.host[0];
+	finish(h, STEP_LOOK, 0, true, SECOND);
+	for (unsigned i = 1; i < 7; i++) {
+		assert_false(host_is_done(h));
+		h->copied = true;
+		h->from = h->part = 100;
+		finish(h, STEP_RECEIVE, EXITED_255, false, i * 10 * SECOND);
+		assert_int_equal(host_next_step(h), STEP_LOOK);
+		finish(h, STEP_LOOK, 0, true, i * 10 * SECOND);
+	}
+	finish(h, STEP_RECEIVE, EXITED_255, false, 62 * SECOND);
+	assert_int_equal(h->state, HOST_LOST);
+	/* one that advances is not lost */
+	h = &w.d.host[1];
+	finish(h, STEP_LOOK, 0, true, SECOND);
+	for (unsigned i = 1; i < 20; i++) {
+		h->copied = true;
+		h->from = h->part;
+		h->part += 100;
+		finish(h, STEP_RECEIVE, EXITED_255, false, i * 30 * SECOND);
+		finish(h, STEP_LOOK, 0, true, i * 30 * SECOND);
+	}
+	assert_int_equal(h->state, HOST_COPYING);
+	end(&w);
+}
+
 static void test_host__what_a_look_refuses(void **state)
 {
 	struct world w;
@@ -370,6 +403,7 @@ int main(void)
 		scratch_test(test_host__refusals_are_final),
 		scratch_test(test_host__a_host_that_was_never_there),
 		scratch_test(test_host__a_host_that_went_away_has_patience_s),
+		scratch_test(test_host__a_copy_that_does_not_advance),
 		scratch_test(test_host__what_a_look_refuses),
 		scratch_test(test_host__what_a_node_refuses),
 		scratch_test(test_host__a_run_without_an_exit_code),

@@ -49,7 +49,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct deploy_opts, nodes, .name = "nodes", .preset = "1", .min = 1, .max = 65536,
 		.help = "for --as: number of nodes"),
 	OPT_ROW(struct deploy_opts, gpus, .name = "gpus-per-node", .also = "gpus", .preset = "8", .max = 1024,
-		.help = "for --as: GPUs of each node; 0: none"),
+		.help = "for --as: GPUs of each node, or 0"),
 	OPT_ROW(struct deploy_opts, image, .name = "image", .shown = "NAME",
 		.help = "for Kubernetes: the container image (--as containerfile prints its recipe)"),
 	OPT_ROW(struct deploy_opts, space, .name = "namespace", .preset = "default", .shown = "NAME",
@@ -59,7 +59,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct deploy_opts, port, .name = "port", .preset = "8000", .min = 1, .max = 65535,
 		.help = "for a ServiceMonitor: port of assay serve"),
 	OPT_ROW(struct deploy_opts, time, .name = "time", .also = "timelimit", .shown = "TIME",
-		.help = "for Slurm: time limit of each task, for example 30 (minutes) or 1:30:00"),
+		.help = "time limit of each task of Slurm, for example 30 (minutes) or 1:30:00"),
 	OPT_ROW(struct deploy_opts, partition, .name = "partition", .shown = "NAME",
 		.help = "for Slurm: partition"),
 	OPT_ROW(struct deploy_opts, account, .name = "account", .shown = "NAME",
@@ -167,7 +167,7 @@ static enum status fill_new(struct filled *f, const struct deploy_opts *o, const
 				 .words = c->rest.count ? c->rest : (struct opt_words){check_quick, 2}};
 	if (o->stop)
 		return error_set(err, STATUS_BAD_INPUT, "--stop needs --resume DIR");
-	if (o->remote_dir && *o->remote_dir != '/')
+	if (o->remote_dir && (*o->remote_dir != '/' || o->remote_dir[strcspn(o->remote_dir, "\r\n")]))
 		return error_set(err, STATUS_BAD_INPUT, "--remote-dir %s is not an absolute path",
 				 o->remote_dir);
 	st = check_words(&j->words, err);
@@ -308,10 +308,10 @@ const struct command command_deploy = {
 		"configuration. Host keys must be known; --accept-new saves new ones.\n\n"
 		"The folder gets the files of each host below hosts/, one report of all runs, and fleet.txt with outliers and "
 		"differences.\n\n"
-		"--as prints a file for another system, with a reason for each setting: an array job of Slurm; a Job, a "
-		"DaemonSet, a HorizontalPodAutoscaler or a ServiceMonitor of Kubernetes; a container file.\n\n"
-		"Exit codes: 1 a run failed, or a host is a slow outlier; otherwise 2 a host was lost or could not be used, or a "
-		"run was inconclusive; 0 all requirements are met on all hosts; 64 wrong usage.",
+		"--as prints a file for another system, with a reason for each setting. It knows array jobs of Slurm, four "
+		"kinds of Kubernetes (Job, DaemonSet, HorizontalPodAutoscaler, ServiceMonitor), and container files.\n\n"
+		"Exit codes: 1 a run failed, or a host is a slow outlier. 2 otherwise, if a host was lost or could not be used, or "
+		"a run was inconclusive. 0 all requirements are met on all hosts. 64 wrong usage.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct deploy_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.alone = true,

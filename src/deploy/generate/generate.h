@@ -47,7 +47,7 @@ void generate_daemonset(struct text *t, const struct generate_plan *p);
 void generate_hpa(struct text *t, const struct generate_plan *p);
 void generate_servicemonitor(struct text *t, const struct generate_plan *p);
 void generate_containerfile(struct text *t, const struct generate_plan *p);
-/* Appends `reason` as comment lines of `indent` blanks, one for each line of it. */
+/* Appends `reason` as comment lines of `indent` blanks, one for each line. */
 void generate_reason(struct text *t, unsigned indent, const char *reason);
 /* Appends a text in double quotes, as JSON and YAML read it. */
 void generate_quoted(struct text *t, const char *word);

@@ -43,7 +43,7 @@ void generate_hpa(struct text *t, const struct generate_plan *p)
 	text_add(t, "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\n");
 	metadata(t, p);
 	text_add(t, "spec:\n");
-	set(t, 2, "what is scaled; one pod has one engine", "scaleTargetRef:");
+	set(t, 2, "the Deployment to scale. One pod has one engine", "scaleTargetRef:");
 	text_addf(t, "    apiVersion: apps/v1\n    kind: Deployment\n    name: %s\n", p->name);
 	set(t, 2, "a model takes minutes to load, so one pod stays", "minReplicas: 1");
 	generate_reason(t, 2, "from --nodes");
