@@ -9,7 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$here/ports.sh"
 . "$here/ssh_hosts.sh"
 . "$here/walk.sh"
-if objdump -T "$assay" 2> /dev/null | grep -q __asan_init; then
+if objdump -T "$build/src/assay" 2> /dev/null | grep -q __asan_init; then
 	echo "1..0 # SKIP a sanitizer build is not bundled"
 	exit 0
 fi
