@@ -8,6 +8,7 @@
 	X(comprehensive) \
 	X(cost) \
 	X(demo) \
+	X(deploy) \
 	X(eval) \
 	X(generate) \
 	X(health) \
