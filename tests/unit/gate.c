@@ -330,24 +330,6 @@ static void test_stuck__a_helper_that_stays_in_state_d_is_found(void **state)
 	assert_int_equal(health_stuck_helper("/nowhere", &clock), 0);
 }
 
-static void test_lock__a_second_run_waits_and_then_says_so(void **state)
-{
-	const volatile sig_atomic_t stop = 1, go = 0; /* a request to stop ends the wait at once */
-	struct error err = {0};
-	int first, second;
-
-	assert_int_equal(health_lock(&first, *state, &go, &err), STATUS_OK);
-	assert_int_equal(health_lock(&second, *state, &stop, &err), STATUS_UNAVAILABLE);
-	assert_int_equal(err.cause, CAUSE_BUSY);
-	assert_int_equal(second, -1);
-	close(first);
-	error_clear(&err);
-	assert_int_equal(health_lock(&second, *state, &stop, &err), STATUS_OK);
-	close(second);
-	assert_true(health_lock(&second, "/nowhere/at/all", &go, &err));
-	assert_int_not_equal(err.cause, CAUSE_BUSY);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,8 +347,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hook__runs_with_its_environment_and_tells_a_failure,
 						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_stuck__a_helper_that_stays_in_state_d_is_found,
-						scratch_create, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_lock__a_second_run_waits_and_then_says_so,
 						scratch_create, scratch_remove),
 	};
 
