@@ -181,6 +181,25 @@ else
 	kill -KILL $pid
 fi
 
+# A helper that begins to hang in the kernel while it is asked: GPU 2 hangs, and meanwhile the stand-in appears.
+helper() { # its facts helper runs
+	for p in /proc/[0-9]*; do
+		tr '\0' ' ' < "$p/cmdline" | grep -q ' __facts nvml' && tr '\0' '\n' < "$p/environ" | grep -q "^TEST_OF=$tmp" && return 0
+	done 2> /dev/null
+	return 1
+}
+ASSAY_FACTS_LIMIT_MS=5000 FAKE_NVML_HANG=temperature FAKE_NVML_HANG_ON=2 "$assay" health --state h.json > out 2> err &
+run=$!
+for _ in $(seq 200); do helper && break; sleep 0.05; done
+"$stuck" assay-facts 60 &
+pid=$!
+wait $run
+code=$?
+kill -KILL $pid
+wait $pid 2> /dev/null
+ok "a helper that cannot be killed is unknown" [ $code = 2 ]
+ok ".. and no further one starts" says "^unknown: NVML gave no facts in time, and its helper process $pid cannot be killed" out
+
 # One run at a time.
 mkdir -p locked
 flock locked sleep 8 &
@@ -255,6 +274,10 @@ code=$?
 ok "--active ends" [ $code -le 2 ]
 ok ".. with its verdict" grep -qE '^(pass|fail|unknown): ' out
 ok ".. and its run" grep -q '"suite":"health-active"' active/journal.jsonl
+case $(cat out) in
+pass*) ok ".. whose figures are kept" says '"values": \[' active.json ;;
+*) echo "# $(head -c 200 out)" ;;
+esac
 ok ".. which has no foreign process" sh -c '! grep -q "\"busy\"" active/journal.jsonl'
 
 # A baseline: runs of a real H100, and the same 6 % slower.

@@ -94,6 +94,7 @@ if [ -e "$build/tests/fake/libnvidia-ml.so.1" ]; then # four GPUs on the node, n
 	ok "a node with GPUs" over_ssh --node there --rate 10 --duration 3
 	ok "has their power and memory" eval 'says "\"source\":\"gpu:.*power_w" "$dir/journal.jsonl" && says "memory_used_bytes" "$dir/journal.jsonl"'
 	ok "and their charts" [ -s "$dir/load-memory.svg" ]
+	ok "and a table that says whose they are" says "GPUs of the server.s node. The difference of its clock" "$dir/REPORT.md"
 	ok "and the cost counts them" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node x 4" out'
 fi
 printf '#!/bin/sh\nexit 255\n' > bin/ssh

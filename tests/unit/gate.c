@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay health: when a node is drained and resumed, exit codes, the user's commands, helpers that hang. */
 #include "scratch.h"
+#include "cmd/health/deadline.h"
 #include "cmd/health/gate.h"
 #include "cmd/health/hook.h"
 #include "cmd/health/lock.h"
@@ -330,22 +331,25 @@ static void test_stuck__a_helper_that_stays_in_state_d_is_found(void **state)
 	assert_int_equal(health_stuck_helper("/nowhere", &clock), 0);
 }
 
-static void test_lock__a_second_run_waits_and_then_says_so(void **state)
+static void test_deadline__ends_what_runs_too_long(void **state)
 {
-	const volatile sig_atomic_t stop = 1, go = 0; /* a request to stop ends the wait at once */
+	volatile sig_atomic_t asked = 0;
 	struct error err = {0};
-	int first, second;
+	struct deadline d;
 
-	assert_int_equal(health_lock(&first, *state, &go, &err), STATUS_OK);
-	assert_int_equal(health_lock(&second, *state, &stop, &err), STATUS_UNAVAILABLE);
-	assert_int_equal(err.cause, CAUSE_BUSY);
-	assert_int_equal(second, -1);
-	close(first);
-	error_clear(&err);
-	assert_int_equal(health_lock(&second, *state, &stop, &err), STATUS_OK);
-	close(second);
-	assert_true(health_lock(&second, "/nowhere/at/all", &go, &err));
-	assert_int_not_equal(err.cause, CAUSE_BUSY);
+	(void)state;
+	assert_int_equal(deadline_begin(&d, &asked, 20, &err), STATUS_OK);
+	while (!d.stop)
+		usleep(1000);
+	assert_int_equal(d.stop, 2);
+	assert_true(deadline_end(&d));
+	assert_int_equal(deadline_begin(&d, &asked, 3600000, &err), STATUS_OK);
+	assert_int_equal(d.stop, 0);
+	asked = 1; /* the user's request comes through, and is no lateness */
+	while (!d.stop)
+		usleep(1000);
+	assert_int_equal(d.stop, 1);
+	assert_false(deadline_end(&d));
 }
 
 int main(void)
@@ -366,8 +370,7 @@ int main(void)
 						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_stuck__a_helper_that_stays_in_state_d_is_found,
 						scratch_create, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_lock__a_second_run_waits_and_then_says_so,
-						scratch_create, scratch_remove),
+		cmocka_unit_test(test_deadline__ends_what_runs_too_long),
 	};
 
 	return cmocka_run_group_tests_name("gate", tests, NULL, NULL);

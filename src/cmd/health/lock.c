@@ -14,25 +14,39 @@
 
 enum { STEP_MS = 50, STUCK_LOOKS = 10, STUCK_MAX = 64 };
 
+/* Opens the folder, or a file in it where folders cannot be locked (NFS). Returns a locked descriptor, or -1
+ * with errno. EWOULDBLOCK: another run has the lock. */
+static int try_lock(const char *folder)
+{
+	char path[PATH_MAX];
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), why;
+
+	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	why = errno;
+	close(fd);
+	if (why != EWOULDBLOCK) {
+		snprintf(path, sizeof(path), "%s/.assay-health.lock", folder);
+		fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		why = errno;
+		close(fd);
+	}
+	errno = why;
+	return -1;
+}
+
 enum status health_lock(int *fd, const char *folder, const volatile sig_atomic_t *stop, struct error *err)
 {
-	*fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*fd < 0)
-		return error_errno(err, errno, "%s", folder);
-	for (int waited = 0; flock(*fd, LOCK_EX | LOCK_NB); waited += STEP_MS) {
-		int why = errno;
-
-		if (why == EWOULDBLOCK && waited < HEALTH_LOCK_MS && !*stop) {
-			clock_sleep_ns(clock_monotonic(), STEP_MS * 1000000u);
-			continue;
-		}
-		close(*fd);
-		*fd = -1;
-		if (why != EWOULDBLOCK)
-			return error_errno(err, why, "cannot lock %s", folder);
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_BUSY,
-				       "another assay health holds the lock of %s for %d s", folder,
-				       HEALTH_LOCK_MS / 1000);
+	for (int waited = 0; (*fd = try_lock(folder)) < 0; waited += STEP_MS) {
+		if (errno != EWOULDBLOCK)
+			return error_errno(err, errno, "cannot lock %s", folder);
+		if (waited >= HEALTH_LOCK_MS || *stop)
+			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_BUSY,
+					       "another assay health holds the lock of %s for %d s", folder,
+					       HEALTH_LOCK_MS / 1000);
+		clock_sleep_ns(clock_monotonic(), STEP_MS * 1000000u);
 	}
 	return STATUS_OK;
 }

@@ -11,7 +11,7 @@
 enum { HEALTH_LOCK_MS = 5000, HEALTH_STUCK_MS = 1000 };
 
 /* Locks a folder, and waits for another run at most HEALTH_LOCK_MS. Close *fd to unlock. UNAVAILABLE with
- * cause BUSY: another run has the lock. Other errors: the folder cannot be opened. */
+ * cause BUSY: another run has the lock. Other errors: the folder cannot be opened or locked. */
 enum status health_lock(int *fd, const char *folder, const volatile sig_atomic_t *stop, struct error *err);
 /* Returns the process id of a facts helper that stays in state D for HEALTH_STUCK_MS; 0: none. `proc`:
  * "/proc", or a folder of the same form. */

@@ -220,6 +220,21 @@ static void add_gpu(struct grid *g, const struct view *v, const char *source, ui
 	grid_cell(g, words);
 }
 
+/* Readings of another machine are cut at the window to within the error of its clock. */
+static void note_node(struct grid *g, const struct view *v)
+{
+	const struct record_phase *node = record_phase(load_case(v), "node");
+	const double error_s = node ? load_number(node->values, "clock_error_s") : (double)NAN;
+	char text[48];
+
+	if (!isfinite(error_s))
+		return;
+	load_value_text(text, sizeof(text), "s", error_s);
+	text_addf(&g->note,
+		  "GPUs of the server's node. The difference of its clock to the client's is known to ±%s",
+		  text);
+}
+
 bool load_gpus_grid(struct grid *g, const struct view *v)
 {
 	static const char *const heads[] = {"GPU",	   "idle",	  "mean power",
@@ -236,5 +251,6 @@ bool load_gpus_grid(struct grid *g, const struct view *v)
 	for (size_t i = 0; i < r->series_count; i++)
 		if (!strncmp(r->series[i].source, "gpu:", 4) && !strcmp(r->series[i].signal, "power_w"))
 			add_gpu(g, v, r->series[i].source, t0_ns, t1_ns);
+	note_node(g, v);
 	return g->cells > 0;
 }
