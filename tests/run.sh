@@ -1,7 +1,8 @@
 #!/bin/sh
 # Every test: the ordinary build; each build option off by itself; a build under ASan and UBSan with its modules; what has
-# threads under TSan; each fuzz target for five seconds on new input. A build that cannot be made here is skipped with its
-# reason. Many tests wait more than they compute: several run at once, and the next builds are made beside them.
+# threads under TSan; each fuzz target for five seconds on new input. What only reads and writes words (suite logic) runs once, under the
+# sanitizers. A build that cannot be made here is skipped with its reason. Many tests wait more than they compute: several run at once, and
+# the next builds are made beside them.
 # Called by ./quickstart test.
 # usage: run.sh [--fast | --long]     --fast: the ordinary build alone; --long: only the campaigns of tests/long, about an hour
 #                                     (LONG_FUZZ seconds a target, LONG_KILLS kills, LONG_RUNS clean runs)
@@ -95,7 +96,7 @@ build_all() {
 	}
 	lines="-Ddebug=false -Dc_args=-g1"
 	# shellcheck disable=SC2086
-	made build_in build-asan all $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
+	made build_in build-asan "all meson-test-prereq" $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
 	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1" $lines -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled
 	export CC=clang
@@ -163,6 +164,7 @@ tsan=no fuzz=no
 if [ "${1:-}" = --long ]; then
 	campaigns
 elif [ "${1:-}" = --fast ]; then
+	ninja -C build meson-test-prereq > build/build.log 2>&1 || { grep -E 'error|FAILED' build/build.log | head -n 20; exit 1; }
 	example
 	analysis
 	run build "ordinary build"
@@ -175,7 +177,7 @@ else
 	trap 'kill $builder 2> /dev/null || :' EXIT
 	example
 	analysis
-	run build "ordinary build"
+	run build "ordinary build" --no-suite logic # those run under the sanitizers
 	options
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan

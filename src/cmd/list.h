@@ -8,8 +8,11 @@
 	X(comprehensive) \
 	X(cost) \
 	X(demo) \
+	X(deploy) \
 	X(eval) \
 	X(generate) \
+	X(health) \
+	X(history) \
 	X(info) \
 	X(launch) \
 	X(list_command) \

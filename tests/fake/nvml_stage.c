@@ -125,6 +125,14 @@ const json_t *fake_device(nvmlDevice_t d)
 	return d ? json_array_get(json_object_get(fake_file(), "gpus"), d->index) : NULL;
 }
 
+/* FAKE_NVML_HANG_ON names another device. */
+static bool fake_elsewhere(nvmlDevice_t d)
+{
+	const char *on = getenv("FAKE_NVML_HANG_ON");
+
+	return on && (!d || strtoul(on, NULL, 10) != d->index);
+}
+
 /* The code of one answer [code, value?]; the value, lent, in *value. Absent: not supported. */
 nvmlReturn_t fake_answer(nvmlDevice_t d, const json_t *map, const char *key, const json_t **value)
 {
@@ -132,8 +140,10 @@ nvmlReturn_t fake_answer(nvmlDevice_t d, const json_t *map, const char *key, con
 	const char *lost = getenv("FAKE_NVML_LOST"), *ret;
 
 	*value = NULL;
-	fake_stage(key);
-	if (d && lost && fake_active() && strtoul(lost, NULL, 10) == d->index)
+	if (!fake_elsewhere(d))
+		fake_stage(key);
+	if (d && lost && fake_active() && strtoul(lost, NULL, 10) == d->index &&
+	    (!getenv("FAKE_NVML_LOST_NAMED") || strcmp(key, "pci") != 0))
 		return NVML_ERROR_GPU_IS_LOST;
 	ret = fake_active() ? fake_listed("FAKE_NVML_RET", key) : NULL;
 	if (ret)

@@ -185,12 +185,12 @@ static void span_cell(struct grid *g, bool known, double value, const char *form
 	grid_cell(g, text);
 }
 
-static void rate_cell(struct grid *g, bool known, double value)
+static void quantity_cell(struct grid *g, bool known, double value, const char *unit)
 {
 	char text[64] = FORMAT_NONE;
 
 	if (known)
-		format_quantity(text, sizeof(text), value, 0, "B/s");
+		format_quantity(text, sizeof(text), value, 0, unit);
 	grid_cell(g, text);
 }
 
@@ -211,8 +211,10 @@ static void add_gpu(struct grid *g, const struct view *v, const char *source, ui
 	span_cell(g, known, known ? s.mean : 0, "%.0f MHz");
 	known = span_of(v, source, "temperature_c", t0_ns, t1_ns, &s);
 	span_cell(g, known, known ? s.max : 0, "%.0f °C");
+	known = span_of(v, source, "memory_used_bytes", t0_ns, t1_ns, &s);
+	quantity_cell(g, known, known ? s.max : 0, "B");
 	known = span_of(v, source, "gpm_nvlink_tx_rate", t0_ns, t1_ns, &s);
-	rate_cell(g, known, known ? s.mean : 0);
+	quantity_cell(g, known, known ? s.mean : 0, "B/s");
 	if (span_of(v, source, "clock_reasons", t0_ns, t1_ns, &s))
 		format_clock_reasons(words, sizeof(words), s.bits_or);
 	grid_cell(g, words);
@@ -220,8 +222,9 @@ static void add_gpu(struct grid *g, const struct view *v, const char *source, ui
 
 bool load_gpus_grid(struct grid *g, const struct view *v)
 {
-	static const char *const heads[] = {"GPU",   "idle",	    "mean power",  "most power",
-					    "clock", "temperature", "NVLink sent", "limits of the clock"};
+	static const char *const heads[] = {"GPU",	   "idle",	  "mean power",
+					    "most power",  "clock",	  "temperature",
+					    "most memory", "NVLink sent", "limits of the clock"};
 	const struct record *r = v->in->record;
 	uint64_t t0_ns, t1_ns;
 
