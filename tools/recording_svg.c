@@ -122,17 +122,17 @@ static void set_style(struct screen *s, const char *codes)
 	}
 }
 
-/* Handles "ESC [ .. X" at `at`; returns its size, 0 if it is cut or another sequence. */
+/* Handles "ESC [ .. X"; returns its size, `size` if it is cut, 1 for another sequence. */
 static size_t escape(struct screen *s, const char *at, size_t size)
 {
 	size_t n = 2;
 
-	if (size < 3 || at[1] != '[')
-		return 0;
+	if (size > 1 && at[1] != '[')
+		return 1;
 	while (n < size && (unsigned char)at[n] < '@')
 		n++;
-	if (n == size)
-		return 0;
+	if (n >= size)
+		return size;
 	if (at[n] == 'm') {
 		set_style(s, at + 2);
 	} else if (at[n] == 'K') {
@@ -142,15 +142,15 @@ static size_t escape(struct screen *s, const char *at, size_t size)
 	return n + 1;
 }
 
-/* Takes the bytes from `at` on, and the rest of a letter that goes beyond `end`. Returns where the next ones
- * begin. The text ends with a NUL. */
-static size_t take(struct screen *s, const char *text, size_t at, size_t end)
+/* Takes the bytes from `at` on, and the rest of a letter or a sequence that goes beyond `end`. Returns where
+ * the next ones begin. The text has `size` bytes and a NUL. */
+static size_t take(struct screen *s, const char *text, size_t size, size_t at, size_t end)
 {
 	while (at < end) {
 		size_t n = 1;
 
 		if (text[at] == '\033') {
-			n = escape(s, text + at, end - at);
+			n = escape(s, text + at, size - at);
 		} else if (text[at] == '\n') {
 			new_line(s);
 		} else if (text[at] == '\r') {
@@ -261,7 +261,7 @@ static void play(struct screen *s, const char *text, size_t size, char *timing, 
 			fail("the timing has more bytes than the recording", "");
 		s->now += (delay < pause_most_s ? delay : pause_most_s) / speed;
 		end += bytes;
-		at = take(s, text, at, end);
+		at = take(s, text, size, at, end);
 		keep_all(s);
 		s->now += read_line_s * (double)(s->count - before);
 	}

@@ -40,7 +40,7 @@ split 1 250
 ok "a line that is too long goes on in the next one" eval 'picture 0 rec time && [ "$(grep -o "<text" out | wc -l)" = 3 ]'
 printf 'cut \033[' > rec
 split 1 6
-ok "a sequence that is cut is left out" eval 'picture 0 rec time && says ">cut" out'
+ok "a sequence that is cut is left out" eval 'picture 0 rec time && says ">cut</text>" out'
 
 # -- what is refused --
 split 1 7

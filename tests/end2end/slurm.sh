@@ -90,6 +90,12 @@ ok "a partition that is not there" launch 2 --partition nowhere -- __team
 ok ".. is refused with sbatch's reason" says 'invalid partition' err
 ok "more nodes than there are" expect 2 launch --nodes 3 --ranks-per-node 2 --time 5 -- __team
 ok ".. are refused with sbatch's reason" says 'sbatch failed' err
+# The array job that `assay deploy --as slurm-array` prints: each node by itself, in a folder of its own.
+printf 'name: one\ncases:\n  - {probe: limits}\n' > "$tmp/array.yaml"
+"$assay" deploy --as slurm-array --nodes 2 --gpus-per-node 0 --time 5 --name each -- check --suite "$tmp/array.yaml" > array.sh 2> err
+ok "an array job of each node by itself" eval 'job=$(sbatch --parsable array.sh 2> err) && comes sh -c "[ -z \"\$(squeue -h)\" ]"'
+ok ".. a folder for each node, with a whole run" eval 'runs=$(cat each-$job/*/assay-runs/*/journal.jsonl | grep -c "\"type\":\"close\",\"ending\":\"done\""); [ "$runs" -ge 1 ] && [ "$runs" = "$(ls each-$job | wc -l)" ]'
+ok ".. unless one node had both tasks, which is told" eval '[ -d each-$job/proof1 ] && [ -d each-$job/proof2 ] || grep -q "was checked by another task" each-$job-*.out'
 begin() { # TIME: a team of four in a case of that time
 	: > out
 	# shellcheck disable=SC2086
