@@ -16,7 +16,7 @@ enum { MODULE_FOLDERS = 9, MODULE_FOLDER_TEXT = 2100 };
  * working directory. */
 bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index);
 
-/* Adds these folders to a message. The program's own folder is written once, followed by the names of the folders next to
- * it: nine whole paths can be longer than a message. */
+/* Adds these folders to a message. The program's own folder is written once, followed by the names of the
+ * folders next to it: nine whole paths can be longer than a message. */
 void module_folders_tell(struct text *out);
 #endif
