@@ -15,7 +15,7 @@
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
 
-enum { PATIENCE_S = 120 };
+enum { PATIENCE_S = 60 };
 
 static volatile sig_atomic_t stop;
 
