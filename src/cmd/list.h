@@ -44,5 +44,6 @@
 	X(team) \
 	X(tracks) \
 	X(trainer) \
+	X(watch) \
 	X(worker)
 /* clang-format on */
