@@ -8,6 +8,7 @@
 	X(comprehensive) \
 	X(cost) \
 	X(eval) \
+	X(exporter) \
 	X(generate) \
 	X(info) \
 	X(launch) \

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay exporter: a feed of this machine or of a recording, and the HTTP server for its pages. */
+#ifndef CMD_EXPORTER_EXPORTER_H
+#define CMD_EXPORTER_EXPORTER_H
+#include "cmd/command.h"
+#include "watch/feed.h"
+#include "watch/serve/daemon.h"
+
+struct exporter_opts {
+	const char *host, *web_config, *runs, *replay;
+	uint32_t port, names, processes, connections;
+	double interval;
+};
+
+struct exporter {
+	const struct command_context *c;
+	const struct exporter_opts *o;
+	struct web_config web;
+	struct daemon_spec spec;
+	struct daemon *daemon;
+	struct watch_feed *feed; /* NULL: it ended and is not started again yet */
+	char why[300];		 /* why there is no feed */
+	double replayed;	 /* seconds of the recording; negative: not sought yet */
+	uint64_t begun_ns, tick_ns,
+		start_ns;  /* of this process, of the next tick, of the next start of a feed */
+	unsigned failures; /* starts of the feed since its last reading */
+	struct page_own own;
+};
+
+/* Reads the web configuration, opens the feed and listens. The struct needs `c` and `o`. Release it in any
+ * case. */
+enum status exporter_start(struct exporter *x, struct error *err);
+/* Serves until a stop is requested. */
+void exporter_loop(struct exporter *x);
+void exporter_release(struct exporter *x);
+
+/* What the server asks for (watch/serve/daemon.h); `arg` is the exporter. */
+void exporter_page(void *arg, struct text *out, enum page_format format);
+void exporter_index(void *arg, struct text *out);
+bool exporter_ready(void *arg, char *why, size_t size);
+/* The node's time now. */
+uint64_t exporter_time(const struct exporter *x);
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the exporter's server sends: the metrics, and a page for people. */
+#include "cmd/exporter/exporter.h"
+#include "core/clock.h"
+
+static const struct watch_state *state_of(const struct exporter *x)
+{
+	static const struct watch_state empty;
+
+	return x->feed ? watch_feed_state(x->feed) : &empty;
+}
+
+uint64_t exporter_time(const struct exporter *x)
+{
+	return x->o->replay ? state_of(x)->now_ns : clock_now_ns(clock_monotonic());
+}
+
+static bool has_reading(const struct watch_state *s)
+{
+	for (unsigned i = 0; i < s->source_count; i++)
+		if (s->source[i].heard_ns)
+			return true;
+	return false;
+}
+
+void exporter_page(void *arg, struct text *out, enum page_format format)
+{
+	struct exporter *x = arg;
+	const struct daemon_counts counts = daemon_counts(x->daemon);
+	const struct page_spec spec = {.names = (enum page_names)x->o->names,
+				       .processes = x->o->processes,
+				       .t_ns = exporter_time(x)};
+
+	page_own_read_process(&x->own);
+	page_own_set(&x->own, PAGE_OWN_READER_UP, x->feed && has_reading(state_of(x)));
+	page_own_set(&x->own, PAGE_OWN_SCRAPES, (double)counts.scrapes);
+	page_own_set(&x->own, PAGE_OWN_CONNECTIONS, (double)counts.connections);
+	page_own_set(&x->own, PAGE_OWN_CLOSED, (double)counts.closed);
+	page_own_set(&x->own, PAGE_OWN_REFUSED, (double)counts.refused);
+	page_write(out, format, state_of(x), &spec, &x->own);
+}
+
+bool exporter_ready(void *arg, char *why, size_t size)
+{
+	const struct exporter *x = arg;
+
+	if (x->feed && has_reading(state_of(x)))
+		return true;
+	snprintf(why, size, "%s", x->feed ? "no source has answered yet" : x->why);
+	return false;
+}
+
+/* ---- the page for people ---- */
+
+static void add_cell(struct text *out, const char *s)
+{
+	text_add(out, "<td>");
+	text_add_html(out, s);
+	text_add(out, "</td>");
+}
+
+static void add_sources(struct text *out, const struct exporter *x)
+{
+	const struct watch_state *s = state_of(x);
+	uint64_t t = exporter_time(x);
+	char age[64];
+
+	text_add(out, "<h2>Sources</h2><table><tr><th>source</th><th>last reading</th><th>state</th></tr>\n");
+	for (unsigned i = 0; i < s->source_count; i++) {
+		const struct watch_source *source = &s->source[i];
+		double seconds = t > source->heard_ns ? 1e-9 * (double)(t - source->heard_ns) : 0;
+
+		snprintf(age, sizeof(age), source->heard_ns ? "%.1f s ago" : "none yet", seconds);
+		text_add(out, "<tr>");
+		add_cell(out, source->name);
+		add_cell(out, age);
+		add_cell(out, source->why ? source->why : "answers");
+		text_add(out, "</tr>\n");
+	}
+	text_add(out, "</table>\n");
+}
+
+/* Entities that give no values, with their reasons: a suspended GPU, counters that another program uses. */
+static void add_reasons(struct text *out, const struct exporter *x)
+{
+	const struct watch_state *s = state_of(x);
+	unsigned shown = 0;
+
+	for (size_t i = 0; i < s->count && shown < 100; i++) {
+		const struct watch_entity *e = &s->entity[i];
+
+		if (e->gone || !e->why)
+			continue;
+		if (!shown++)
+			text_add(out,
+				 "<h2>Without values</h2><table><tr><th>scope</th><th>name</th><th>reason"
+				 "</th></tr>\n");
+		text_add(out, "<tr>");
+		add_cell(out, metric_scope_row(e->scope)->name);
+		add_cell(out, e->label_count ? e->label[0].value : "");
+		add_cell(out, e->why);
+		text_add(out, "</tr>\n");
+	}
+	if (shown)
+		text_add(out, "</table>\n");
+}
+
+void exporter_index(void *arg, struct text *out)
+{
+	const struct exporter *x = arg;
+	const struct watch_state *s = state_of(x);
+
+	text_add(
+		out,
+		"<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>assay exporter</title>"
+		"</head><body><h1>assay exporter</h1>\n<p>");
+	text_add_html(out, s->node);
+	text_addf(out, ", version %s. <a href=\"/metrics\">Metrics</a></p>\n", ASSAY_VERSION);
+	if (!x->feed) {
+		text_add(out, "<p>No readings: ");
+		text_add_html(out, x->why);
+		text_add(out, "</p>\n");
+	}
+	add_sources(out, x);
+	add_reasons(out, x);
+	text_add(out, "</body></html>\n");
+}
