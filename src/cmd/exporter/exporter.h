@@ -4,6 +4,7 @@
 #define CMD_EXPORTER_EXPORTER_H
 #include "cmd/command.h"
 #include "watch/feed.h"
+#include "watch/replay.h"
 #include "watch/serve/daemon.h"
 
 struct exporter_opts {
@@ -18,12 +19,11 @@ struct exporter {
 	struct web_config web;
 	struct daemon_spec spec;
 	struct daemon *daemon;
-	struct watch_feed *feed; /* NULL: it ended and is not started again yet */
-	char why[300];		 /* why there is no feed */
-	double replayed;	 /* seconds of the recording; negative: not sought yet */
-	uint64_t begun_ns, tick_ns,
-		start_ns;  /* of this process, of the next tick, of the next start of a feed */
-	unsigned failures; /* starts of the feed since its last reading */
+	struct watch_replay *replay; /* NULL: this machine */
+	struct watch_feed *feed;     /* NULL: a recording, or the feed ended and is not started again yet */
+	char why[300];		     /* why there is no feed */
+	uint64_t begun_ns, tick_ns, start_ns; /* start of the feed, next tick, next start of a feed */
+	unsigned failures;		      /* starts of the feed since its last reading */
 	struct page_own own;
 };
 
@@ -38,6 +38,4 @@ void exporter_release(struct exporter *x);
 void exporter_page(void *arg, struct text *out, enum page_format format);
 void exporter_index(void *arg, struct text *out);
 bool exporter_ready(void *arg, char *why, size_t size);
-/* The node's time now. */
-uint64_t exporter_time(const struct exporter *x);
 #endif

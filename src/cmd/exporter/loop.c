@@ -16,16 +16,25 @@ static enum status open_feed(struct exporter *x, struct error *err)
 {
 	const struct watch_feed_spec spec = {.interval = x->o->interval, .runs = x->o->runs};
 
-	x->replayed = -1;
-	return x->o->replay ? watch_feed_open(&x->feed, x->o->replay, err)
-			    : watch_feed_start(&x->feed, &spec, err);
+	x->begun_ns = now_ns();
+	return watch_feed_start(&x->feed, &spec, err);
+}
+
+static enum status open_replay(struct exporter *x, struct error *err)
+{
+	enum status st = watch_replay_open(&x->replay, x->o->replay, err);
+
+	x->begun_ns = now_ns();
+	if (!st && watch_replay_nodes(x->replay) > 1)
+		log_warn(x->c->log, LOG_TOPIC_RUN, "%s has %u nodes; the exporter serves the first one",
+			 x->o->replay, watch_replay_nodes(x->replay));
+	return st ? st : watch_replay_seek(x->replay, 0, err);
 }
 
 enum status exporter_start(struct exporter *x, struct error *err)
 {
 	enum status st = STATUS_OK;
 
-	x->begun_ns = now_ns();
 	x->spec = (struct daemon_spec){.address = x->o->host,
 				       .port = (uint16_t)x->o->port,
 				       .connections = x->o->connections,
@@ -39,13 +48,16 @@ enum status exporter_start(struct exporter *x, struct error *err)
 		st = web_config_read(&x->web, x->o->web_config, err);
 	if (!st)
 		st = daemon_start(&x->daemon, &x->spec, err);
-	return st ? st : open_feed(x, err);
+	if (st)
+		return st;
+	return x->o->replay ? open_replay(x, err) : open_feed(x, err);
 }
 
 void exporter_release(struct exporter *x)
 {
 	daemon_stop(x->daemon);
 	watch_feed_close(x->feed);
+	watch_replay_close(x->replay);
 	web_config_release(&x->web);
 }
 
@@ -67,26 +79,18 @@ static void feed_ended(struct exporter *x, const char *why)
 /* The recording runs at its own speed. After its end it begins again. */
 static void seek(struct exporter *x)
 {
-	double length = watch_feed_length(x->feed), at = 1e-9 * (double)(now_ns() - x->begun_ns);
+	double length = watch_replay_length(x->replay), at = 1e-9 * (double)(now_ns() - x->begun_ns);
 	struct error err = {0};
 
-	if (length > 0)
-		at = fmod(at, length);
-	else
-		at = 0;
-	if (watch_feed_seek(x->feed, at, &err)) {
-		feed_ended(x, err.text);
-		return;
-	}
-	x->replayed = at;
-	daemon_renew(x->daemon);
+	if (watch_replay_seek(x->replay, length > 0 ? fmod(at, length) : 0, &err))
+		log_warn(x->c->log, LOG_TOPIC_RUN, "%s", err.text);
 }
 
 static void take_readings(struct exporter *x)
 {
 	const char *why;
 
-	if (x->o->replay || !x->feed)
+	if (!x->feed)
 		return;
 	if (watch_feed_poll(x->feed)) {
 		x->failures = 0;
@@ -110,10 +114,10 @@ static void start_again(struct exporter *x)
 /* Ages grow without readings, so the pages are new each second. */
 static void tick(struct exporter *x)
 {
-	if (!x->feed && now_ns() >= x->start_ns)
-		start_again(x);
-	if (x->feed && x->o->replay)
+	if (x->replay)
 		seek(x);
+	else if (!x->feed && now_ns() >= x->start_ns)
+		start_again(x);
 	daemon_tick(x->daemon);
 	daemon_renew(x->daemon);
 	x->tick_ns = now_ns() + TICK_MS * 1000000ull;

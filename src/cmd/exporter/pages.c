@@ -7,12 +7,9 @@ static const struct watch_state *state_of(const struct exporter *x)
 {
 	static const struct watch_state empty;
 
+	if (x->replay)
+		return watch_replay_state(x->replay, 0);
 	return x->feed ? watch_feed_state(x->feed) : &empty;
-}
-
-uint64_t exporter_time(const struct exporter *x)
-{
-	return x->o->replay ? state_of(x)->now_ns : clock_now_ns(clock_monotonic());
 }
 
 static bool has_reading(const struct watch_state *s)
@@ -29,10 +26,11 @@ void exporter_page(void *arg, struct text *out, enum page_format format)
 	const struct daemon_counts counts = daemon_counts(x->daemon);
 	const struct page_spec spec = {.names = (enum page_names)x->o->names,
 				       .processes = x->o->processes,
-				       .t_ns = exporter_time(x)};
+				       .local_ns = clock_now_ns(clock_monotonic()),
+				       .begun_ns = x->begun_ns};
 
 	page_own_read_process(&x->own);
-	page_own_set(&x->own, PAGE_OWN_READER_UP, x->feed && has_reading(state_of(x)));
+	page_own_set(&x->own, PAGE_OWN_READER_UP, has_reading(state_of(x)));
 	page_own_set(&x->own, PAGE_OWN_SCRAPES, (double)counts.scrapes);
 	page_own_set(&x->own, PAGE_OWN_CONNECTIONS, (double)counts.connections);
 	page_own_set(&x->own, PAGE_OWN_CLOSED, (double)counts.closed);
@@ -44,9 +42,9 @@ bool exporter_ready(void *arg, char *why, size_t size)
 {
 	const struct exporter *x = arg;
 
-	if (x->feed && has_reading(state_of(x)))
+	if (has_reading(state_of(x)))
 		return true;
-	snprintf(why, size, "%s", x->feed ? "no source has answered yet" : x->why);
+	snprintf(why, size, "%s", *x->why && !x->feed ? x->why : "no source has answered yet");
 	return false;
 }
 
@@ -62,15 +60,15 @@ static void add_cell(struct text *out, const char *s)
 static void add_sources(struct text *out, const struct exporter *x)
 {
 	const struct watch_state *s = state_of(x);
-	uint64_t t = exporter_time(x);
+	uint64_t now = clock_now_ns(clock_monotonic());
 	char age[64];
 
 	text_add(out, "<h2>Sources</h2><table><tr><th>source</th><th>last reading</th><th>state</th></tr>\n");
 	for (unsigned i = 0; i < s->source_count; i++) {
 		const struct watch_source *source = &s->source[i];
-		double seconds = t > source->heard_ns ? 1e-9 * (double)(t - source->heard_ns) : 0;
+		double seconds = watch_source_age(s, i, now);
 
-		snprintf(age, sizeof(age), source->heard_ns ? "%.1f s ago" : "none yet", seconds);
+		snprintf(age, sizeof(age), seconds < 0 ? "none yet" : "%.1f s ago", seconds);
 		text_add(out, "<tr>");
 		add_cell(out, source->name);
 		add_cell(out, age);
@@ -89,7 +87,7 @@ static void add_reasons(struct text *out, const struct exporter *x)
 	for (size_t i = 0; i < s->count && shown < 100; i++) {
 		const struct watch_entity *e = &s->entity[i];
 
-		if (e->gone || !e->why)
+		if (e->scope == METRIC_SCOPE_COUNT || e->foreign || !e->why)
 			continue;
 		if (!shown++)
 			text_add(out,
@@ -116,7 +114,7 @@ void exporter_index(void *arg, struct text *out)
 		"</head><body><h1>assay exporter</h1>\n<p>");
 	text_add_html(out, s->node);
 	text_addf(out, ", version %s. <a href=\"/metrics\">Metrics</a></p>\n", ASSAY_VERSION);
-	if (!x->feed) {
+	if (!x->feed && !x->replay) {
 		text_add(out, "<p>No readings: ");
 		text_add_html(out, x->why);
 		text_add(out, "</p>\n");

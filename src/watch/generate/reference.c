@@ -22,7 +22,7 @@ static void add_row(struct text *out, const struct catalogue_row *r)
 {
 	text_addf(out, "| `%s%s%s%s` | %s | %s | ", r->name, r->fixed ? "{" : "", r->fixed ? r->fixed : "",
 		  r->fixed ? "}" : "", types[r->type], r->unit);
-	add_code(out, r->dcgm);
+	add_code(out, r->dcgm.name);
 	text_addf(out, " | %s | %s |\n", r->source, r->help);
 }
 
@@ -58,9 +58,8 @@ static void add_catalogue(struct text *out)
 
 static void add_own(struct text *out)
 {
-	text_add(out, "\n## The exporter itself\n\n| metric | type | unit | meaning |\n|---|---|---|---|\n"
-		      "| `assay_exporter_build_info` | gauge | – | Version and host; always 1 |\n"
-		      "| `assay_gpu_info` | gauge | – | Labels of a GPU; always 1 |\n");
+	text_add(out,
+		 "\n### More of the exporter\n\n| metric | type | unit | meaning |\n|---|---|---|---|\n");
 	for (int i = 0; i < PAGE_OWN_COUNT; i++) {
 		const struct page_own_line *line = page_own_line((enum page_own_row)i);
 
@@ -69,12 +68,34 @@ static void add_own(struct text *out)
 	}
 }
 
+static bool is_default(const struct catalogue_row *r)
+{
+	return r->dcgm.name && r->dcgm.by_default;
+}
+
+static void add_dcgm(struct text *out)
+{
+	const char *name, *why;
+
+	text_add(
+		out,
+		"\n## Metrics of dcgm-exporter\n\nThese are the metrics that dcgm-exporter exports by default, in the "
+		"release of 2026-05-12. `--names dcgm` and `--names both` print them under its names, with its units and "
+		"labels. The first column lists them.\n\n| dcgm-exporter | assay |\n|---|---|\n");
+	for (int i = 0; i < CATALOGUE_COUNT; i++)
+		if (is_default(catalogue_row((enum catalogue)i)))
+			text_addf(out, "| `%s` | `%s` |\n", catalogue_row((enum catalogue)i)->dcgm.name,
+				  catalogue_row((enum catalogue)i)->name);
+	for (unsigned i = 0; (name = dcgm_without(i, &why)); i++)
+		text_addf(out, "| `%s` | not given: %s |\n", name, why);
+}
+
 static void add_limits(struct text *out)
 {
 	text_addf(
 		out,
 		"\n## Limits\n\nThe number of series has a limit. A page shows at most this many entities. "
-		"Of processes and Xids, those with the highest values stay. `assay_exporter_left_out` counts the "
+		"Of processes and Xids, those with the highest values stay. `assay_exporter_series_left_out` counts the "
 		"others.\n\n| scope | most entities |\n|---|---|\n");
 #define X(scope, most, per_gpu)                                                                              \
 	text_addf(out, "| %s | %d%s |\n", metric_scope_row(METRIC_SCOPE_##scope)->name, most,                \
@@ -142,6 +163,7 @@ void generate_reference(struct text *out)
 		 "writes it again. [Scrape a node](../how-to/scrape-a-node.md) shows how to use it.\n");
 	add_catalogue(out);
 	add_own(out);
+	add_dcgm(out);
 	add_limits(out);
 	add_server(out);
 	add_rules(out);
@@ -160,7 +182,7 @@ json_t *generate_list(void)
 				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "metric", r->name,
 						"label", r->fixed ? r->fixed : "", "type", types[r->type],
 						"unit", r->unit, "scope", metric_scope_row(r->scope)->name,
-						"dcgm", cell(r->dcgm), "meaning", r->help));
+						"dcgm", cell(r->dcgm.name), "meaning", r->help));
 	}
 	for (int i = 0; i < METRIC_COUNT; i++) {
 		const struct metric_row *r = metric_row((enum metric)i);

@@ -72,17 +72,10 @@ static bool word_in(const char *words, const char *word)
 	return false;
 }
 
-static bool is_gpu(enum metric_scope scope)
-{
-	return scope == METRIC_SCOPE_GPU;
-}
-
 /* Series with assay's names carry only what tells them apart on this node. assay_gpu_info has the rest. */
 static bool is_short(enum metric_scope scope, const char *name)
 {
-	if (is_gpu(scope))
-		return word_in("gpu GPU_I_ID", name);
-	return !word_in("UUID pci_bus_id modelName DCGM_FI_DRIVER_VERSION GPU_I_PROFILE", name);
+	return word_in(metric_scope_row(scope)->page, name);
 }
 
 static bool is_repeated(const struct watch_entity *e, unsigned at)
@@ -162,6 +155,16 @@ static size_t limit_of(enum metric_scope scope, const struct page_spec *spec)
 	return limits[scope].most ? limits[scope].most : SIZE_MAX;
 }
 
+static size_t series_of(const struct watch_entity *e)
+{
+	enum catalogue row = catalogue_first(e->scope), end = row + catalogue_scope_rows(e->scope);
+	size_t count = 0;
+
+	for (; row < end; row++)
+		count += watch_get(e, row) != NULL;
+	return count;
+}
+
 /* Keeps the first items of each group. Returns how many stay. */
 static size_t cut(struct listing *l, size_t count, const struct page_spec *spec)
 {
@@ -173,7 +176,7 @@ static size_t cut(struct listing *l, size_t count, const struct page_spec *spec)
 
 		same = i && x[-1].entity->scope == scope && !strcmp(x[-1].group, x->group) ? same + 1 : 0;
 		if (same >= limit_of(scope, spec))
-			l->left_out[scope]++;
+			l->left_out[scope] += series_of(x->entity);
 		else
 			l->item[kept++] = *x; /* kept <= i, so x[-1] is still the item before x */
 	}
@@ -251,10 +254,10 @@ bool listing_make(struct listing *l, const struct watch_state *s, const struct p
 	for (size_t i = 0; i < s->count; i++) {
 		const struct watch_entity *e = &s->entity[i];
 
-		if (e->gone || e->scope == METRIC_SCOPE_SOURCE)
+		if (e->scope == METRIC_SCOPE_COUNT || e->foreign)
 			continue;
 		l->item[count++] = (struct listed){.entity = e,
-						   .age = watch_age(s, e, spec->t_ns),
+						   .age = watch_age(s, e, spec->local_ns),
 						   .weight = weight_of(e),
 						   .group = group_of(e)};
 	}
@@ -262,7 +265,7 @@ bool listing_make(struct listing *l, const struct watch_state *s, const struct p
 	count = cut(l, count, spec);
 	for (size_t i = 0; i < count; i++) {
 		l->item[i].labels = add_labels(l, l->item[i].entity, s->node, false);
-		l->item[i].all_labels = is_gpu(l->item[i].entity->scope)
+		l->item[i].all_labels = l->item[i].entity->scope == METRIC_SCOPE_GPU
 						? add_labels(l, l->item[i].entity, s->node, true)
 						: l->item[i].labels;
 	}

@@ -14,7 +14,7 @@ struct listed {
 struct listing {
 	struct listed *item;
 	size_t begin[METRIC_SCOPE_COUNT + 1]; /* a scope's items are begin[scope] to begin[scope + 1] */
-	size_t left_out[METRIC_SCOPE_COUNT];
+	size_t left_out[METRIC_SCOPE_COUNT];  /* series of entities beyond the limits */
 	struct text text;
 };
 

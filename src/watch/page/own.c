@@ -70,7 +70,7 @@ void page_own_read_process(struct page_own *own)
 	struct rusage use;
 
 	if (!getrusage(RUSAGE_SELF, &use))
-		page_own_set(own, PAGE_OWN_CPU, seconds_of(use.ru_utime) + seconds_of(use.ru_stime));
+		own->cpu_seconds = seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
 	read_memory(own);
 	if (!own->present[PAGE_OWN_START])
 		read_start(own);

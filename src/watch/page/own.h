@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exporter's metrics about itself. They have no row in the catalogue, because no stream carries them. */
+/* The exporter's metrics about itself, beside the catalogue's rows of scope EXPORTER. */
 #ifndef WATCH_PAGE_OWN_H
 #define WATCH_PAGE_OWN_H
 #include "journal/metrics/catalogue.h"
@@ -9,12 +9,10 @@
 #define PAGE_OWN(X) \
 	X(READER_UP, "assay_exporter_reader_up", GAUGE, "bool", "1 while the process that reads the machine sends readings") \
 	X(SERIES, "assay_exporter_series", GAUGE, "series", "Series of this page") \
-	X(LEFT_OUT, "assay_exporter_left_out", GAUGE, "entities", "Entities that exceed the limit of their scope and are not on this page") \
 	X(SCRAPES, "assay_exporter_scrapes_total", COUNTER, "scrapes", "Pages sent") \
 	X(CONNECTIONS, "assay_exporter_connections", GAUGE, "connections", "Open connections") \
 	X(CLOSED, "assay_exporter_closed_total", COUNTER, "connections", "Connections closed because they were slow, or to make room for others") \
 	X(REFUSED, "assay_exporter_refused_total", COUNTER, "requests", "Requests refused because of their password") \
-	X(CPU, "process_cpu_seconds_total", COUNTER, "seconds", "CPU time of the exporter without the processes that read the machine") \
 	X(MEMORY, "process_resident_memory_bytes", GAUGE, "bytes", "Resident memory of the exporter") \
 	X(START, "process_start_time_seconds", GAUGE, "seconds", "Start of the exporter, in seconds since 1970")
 /* clang-format on */
@@ -25,7 +23,7 @@ enum page_own_row { PAGE_OWN(X) PAGE_OWN_COUNT };
 struct page_own {
 	double value[PAGE_OWN_COUNT];
 	bool present[PAGE_OWN_COUNT];
-	size_t left_out[METRIC_SCOPE_COUNT];
+	double cpu_seconds; /* of this process */
 };
 struct page_own_line {
 	const char *symbol, *name, *unit, *help;
@@ -34,6 +32,6 @@ struct page_own_line {
 const struct page_own_line *page_own_line(enum page_own_row row);
 /* Sets a value, which is then present. */
 void page_own_set(struct page_own *own, enum page_own_row row, double value);
-/* Sets CPU time, memory and start of this process. */
+/* Sets what the kernel says of this process. */
 void page_own_read_process(struct page_own *own);
 #endif

@@ -6,6 +6,7 @@
 #include "watch/page/listing.h"
 
 #define AGE_LEAST_S 3.0 /* a loaded machine may delay a reading by seconds */
+#define SLOW_S 5.0	/* interval of SLOW rows */
 
 const char *const page_names_words[] = {"assay", "dcgm", "both", NULL};
 
@@ -16,13 +17,12 @@ struct page {
 	const struct page_spec *spec;
 	struct page_own *own;
 	struct listing list;
-	double age_limit;
 	size_t series;
 };
 
-double page_age_limit(double interval)
+double page_age_limit(double interval, enum metric_pace pace)
 {
-	return fmax(3 * interval, AGE_LEAST_S);
+	return fmax(3 * (pace == METRIC_SLOW ? fmax(interval, SLOW_S) : interval), AGE_LEAST_S);
 }
 
 const char *page_content_type(enum page_format format)
@@ -81,17 +81,32 @@ static void add_series(struct page *p, const char *name, const char *labels, con
 
 /* ---- the catalogue ---- */
 
-static bool is_fresh(const struct page *p, const struct listed *x)
+/* Age of the last reading with rows of this pace; negative: there was none. */
+static double age_of(const struct listed *x, enum metric_pace pace)
 {
-	return x->age >= 0 && x->age <= p->age_limit;
+	const uint64_t *heard = x->entity->heard_ns;
+
+	if (x->age < 0 || !heard[pace])
+		return -1;
+	return x->age + 1e-9 * (double)(heard[METRIC_FAST] - heard[pace]);
 }
 
-/* It answered once and no longer does, or it has not answered since the reader began. */
+static bool is_fresh(const struct page *p, const struct listed *x, enum metric_pace pace)
+{
+	double age = age_of(x, pace);
+
+	return age >= 0 && age <= page_age_limit(p->state->interval, pace);
+}
+
+/* It answered once and no longer does, or it has not answered since the feed began. */
 static bool is_silent(const struct page *p, const struct listed *x)
 {
-	uint64_t t0 = p->state->t0_ns, t = p->spec->t_ns;
+	double limit = page_age_limit(p->state->interval, METRIC_FAST);
+	uint64_t begun = p->spec->begun_ns, now = p->spec->local_ns;
 
-	return x->age > p->age_limit || (x->age < 0 && t > t0 && 1e-9 * (double)(t - t0) > p->age_limit);
+	if (x->age >= 0)
+		return x->age > limit;
+	return now > begun && 1e-9 * (double)(now - begun) > limit;
 }
 
 /* The value of a row now. A GPU that does not answer is down; its other values are absent. */
@@ -99,11 +114,11 @@ static bool value_now(const struct page *p, const struct listed *x, enum catalog
 {
 	const struct watch_value *v = watch_get(x->entity, row);
 
-	if (row == CATALOGUE_GPU_UP && is_silent(p, x)) {
-		*value = 0;
+	if (row == CATALOGUE_GPU_INFO || (row == CATALOGUE_GPU_UP && is_silent(p, x))) {
+		*value = row == CATALOGUE_GPU_INFO;
 		return true;
 	}
-	if (!v || !isfinite(v->value) || !is_fresh(p, x))
+	if (!v || !isfinite(v->value) || !is_fresh(p, x, catalogue_row(row)->pace))
 		return false;
 	*value = v->value;
 	return true;
@@ -113,7 +128,8 @@ static bool value_now(const struct page *p, const struct listed *x, enum catalog
 static void add_row(struct page *p, enum catalogue row, bool dcgm, bool *headed)
 {
 	const struct catalogue_row *r = catalogue_row(row);
-	const char *name = dcgm ? r->dcgm : r->name, *fixed = !dcgm && r->fixed ? r->fixed : "";
+	const char *name = dcgm ? r->dcgm.name : r->name, *fixed = !dcgm && r->fixed ? r->fixed : "";
+	bool all = dcgm || row == CATALOGUE_GPU_INFO;
 	double value;
 
 	for (size_t i = p->list.begin[r->scope]; i < p->list.begin[r->scope + 1]; i++) {
@@ -122,10 +138,10 @@ static void add_row(struct page *p, enum catalogue row, bool dcgm, bool *headed)
 		if (!value_now(p, x, row, &value))
 			continue;
 		if (!*headed)
-			add_head(p, name, r->type, dcgm ? "" : r->unit, r->help);
+			add_head(p, name, dcgm ? r->dcgm.type : r->type, dcgm ? "" : r->unit, r->help);
 		*headed = true;
-		add_series(p, name, listing_labels(&p->list, dcgm ? x->all_labels : x->labels), fixed,
-			   dcgm ? value * r->dcgm_scale : value);
+		add_series(p, name, listing_labels(&p->list, all ? x->all_labels : x->labels), fixed,
+			   dcgm ? value * r->dcgm.scale : value);
 	}
 }
 
@@ -146,38 +162,22 @@ static void add_dcgm_rows(struct page *p)
 	for (int row = 0; row < CATALOGUE_COUNT; row++) {
 		bool headed = false;
 
-		if (catalogue_row((enum catalogue)row)->dcgm)
+		if (catalogue_row((enum catalogue)row)->dcgm.name)
 			add_row(p, (enum catalogue)row, true, &headed);
 	}
 }
 
-static void add_gpu_info(struct page *p)
-{
-	size_t at = p->list.begin[METRIC_SCOPE_GPU], end = p->list.begin[METRIC_SCOPE_GPU + 1];
-
-	if (at < end)
-		add_head(p, "assay_gpu_info", METRIC_GAUGE, "", "Labels of a GPU; always 1");
-	for (; at < end; at++)
-		add_series(p, "assay_gpu_info", listing_labels(&p->list, p->list.item[at].all_labels), "", 1);
-}
-
 /* ---- sources ---- */
-
-static double source_age(const struct page *p, const struct watch_source *source)
-{
-	if (!source->heard_ns)
-		return -1;
-	return p->spec->t_ns > source->heard_ns ? 1e-9 * (double)(p->spec->t_ns - source->heard_ns) : 0;
-}
 
 static void add_source_row(struct page *p, enum catalogue row)
 {
 	const struct catalogue_row *r = catalogue_row(row);
+	double limit = page_age_limit(p->state->interval, METRIC_FAST);
 	bool headed = false;
 
 	for (unsigned i = 0; i < p->state->source_count; i++) {
 		const struct watch_source *source = &p->state->source[i];
-		double age = source_age(p, source);
+		double age = watch_source_age(p->state, i, p->spec->local_ns);
 		struct text label = {0};
 
 		if (row == CATALOGUE_SOURCE_AGE && age < 0)
@@ -187,27 +187,31 @@ static void add_source_row(struct page *p, enum catalogue row)
 		headed = true;
 		listing_add_label(&label, "source", source->name);
 		add_series(p, r->name, text_str(&label), "",
-			   row == CATALOGUE_SOURCE_AGE ? age
-						       : !source->why && age >= 0 && age <= p->age_limit);
+			   row == CATALOGUE_SOURCE_AGE ? age : !source->why && age >= 0 && age <= limit);
 		text_release(&label);
 	}
 }
 
 /* ---- the exporter itself ---- */
 
+static void add_catalogue_head(struct page *p, enum catalogue row)
+{
+	const struct catalogue_row *r = catalogue_row(row);
+
+	add_head(p, r->name, r->type, r->unit, r->help);
+}
+
 static void add_left_out(struct page *p)
 {
-	const struct page_own_line *line = page_own_line(PAGE_OWN_LEFT_OUT);
-
-	add_head(p, line->name, line->type, line->unit, line->help);
+	add_catalogue_head(p, CATALOGUE_EXPORTER_LEFT_OUT);
 	for (unsigned scope = 0; scope < METRIC_SCOPE_COUNT; scope++) {
 		struct text label = {0};
 
-		p->own->left_out[scope] = p->list.left_out[scope];
 		if (!p->list.left_out[scope] && scope != METRIC_SCOPE_PROCESS)
 			continue; /* one scope is always there, so that an alert can tell 0 from nothing */
 		listing_add_label(&label, "scope", metric_scope_row((enum metric_scope)scope)->name);
-		add_series(p, line->name, text_str(&label), "", (double)p->list.left_out[scope]);
+		add_series(p, catalogue_row(CATALOGUE_EXPORTER_LEFT_OUT)->name, text_str(&label), "",
+			   (double)p->list.left_out[scope]);
 		text_release(&label);
 	}
 }
@@ -218,9 +222,11 @@ static void add_build(struct page *p)
 
 	listing_add_label(&labels, "version", ASSAY_VERSION);
 	listing_add_label(&labels, "hostname", p->state->node);
-	add_head(p, "assay_exporter_build_info", METRIC_GAUGE, "", "Version and host; always 1");
-	add_series(p, "assay_exporter_build_info", text_str(&labels), "", 1);
+	add_catalogue_head(p, CATALOGUE_BUILD_INFO);
+	add_series(p, catalogue_row(CATALOGUE_BUILD_INFO)->name, text_str(&labels), "", 1);
 	text_release(&labels);
+	add_catalogue_head(p, CATALOGUE_EXPORTER_CPU);
+	add_series(p, catalogue_row(CATALOGUE_EXPORTER_CPU)->name, "", "", p->own->cpu_seconds);
 }
 
 static void add_own(struct page *p)
@@ -229,7 +235,7 @@ static void add_own(struct page *p)
 	add_left_out(p);
 	page_own_set(p->own, PAGE_OWN_SERIES, 0);
 	for (int i = 0; i < PAGE_OWN_COUNT; i++)
-		if (i != PAGE_OWN_LEFT_OUT && i != PAGE_OWN_SERIES && p->own->present[i]) {
+		if (i != PAGE_OWN_SERIES && p->own->present[i]) {
 			const struct page_own_line *line = page_own_line((enum page_own_row)i);
 
 			add_head(p, line->name, line->type, line->unit, line->help);
@@ -244,18 +250,11 @@ static void add_own(struct page *p)
 void page_write(struct text *out, enum page_format format, const struct watch_state *s,
 		const struct page_spec *spec, struct page_own *own)
 {
-	struct page p = {.out = out,
-			 .format = format,
-			 .state = s,
-			 .spec = spec,
-			 .own = own,
-			 .age_limit = page_age_limit(s->interval)};
+	struct page p = {.out = out, .format = format, .state = s, .spec = spec, .own = own};
 
 	if (listing_make(&p.list, s, spec)) {
-		if (spec->names != PAGE_NAMES_DCGM) {
-			add_gpu_info(&p);
+		if (spec->names != PAGE_NAMES_DCGM)
 			add_assay_rows(&p);
-		}
 		if (spec->names != PAGE_NAMES_ASSAY)
 			add_dcgm_rows(&p);
 		add_source_row(&p, CATALOGUE_SOURCE_UP);
@@ -271,7 +270,7 @@ void page_write(struct text *out, enum page_format format, const struct watch_st
 
 size_t page_series_most(unsigned gpus)
 {
-	size_t most = PAGE_OWN_COUNT + METRIC_SCOPE_COUNT + 1;
+	size_t most = PAGE_OWN_COUNT + METRIC_SCOPE_COUNT;
 	size_t entities[METRIC_SCOPE_COUNT];
 
 	for (unsigned scope = 0; scope < METRIC_SCOPE_COUNT; scope++)
@@ -284,7 +283,7 @@ size_t page_series_most(unsigned gpus)
 	for (int row = 0; row < CATALOGUE_COUNT; row++) {
 		const struct catalogue_row *r = catalogue_row((enum catalogue)row);
 
-		most += entities[r->scope] * (r->dcgm ? 2 : 1);
+		most += entities[r->scope] * (r->dcgm.name ? 2 : 1);
 	}
-	return most + gpus; /* assay_gpu_info */
+	return most;
 }

@@ -23,20 +23,23 @@ extern const char *const page_names_words[]; /* by enum page_names; NULL ends */
 /* clang-format off */
 #define PAGE_LIMITS(X) \
 	X(GPU, 64, false) \
+	X(GPU_INSTANCE, 14, true) \
 	X(XID, 32, true) \
 	X(NVLINK, 36, true) \
 	X(PROCESS, 8, true) \
 	X(PORT, 64, false) \
-	X(PORT_ERROR, 1024, false) \
+	X(PORT_ERROR, 1280, false) \
 	X(INTERFACE, 64, false) \
 	X(DISK, 64, false) \
-	X(RUN, 16, false)
+	X(RUN, 16, false) \
+	X(CHECK, 16, false) \
+	X(READER, 8, false)
 /* clang-format on */
 
 struct page_spec {
 	enum page_names names;
-	unsigned processes; /* most processes of a GPU; 0: the limit above */
-	uint64_t t_ns;	    /* the node's time, from which ages are counted */
+	unsigned processes;	     /* most processes of a GPU; 0: the limit above */
+	uint64_t local_ns, begun_ns; /* this process's CLOCK_MONOTONIC now, and when its feed began */
 };
 
 /* Appends the page. Sets the rows of `own` that come from the state: series and what was left out. */
@@ -46,6 +49,6 @@ void page_write(struct text *out, enum page_format format, const struct watch_st
 const char *page_content_type(enum page_format format);
 /* Most series that a page can have, for a machine with this number of GPUs. */
 size_t page_series_most(unsigned gpus);
-/* Seconds after which the values of a source are left out. */
-double page_age_limit(double interval);
+/* Seconds after which values of this pace are left out. */
+double page_age_limit(double interval, enum metric_pace pace);
 #endif
