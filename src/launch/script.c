@@ -211,17 +211,12 @@ static void plain(struct text *t, const struct launch_plan *p)
 	ranks_line(t, p, "", reason);
 }
 
-void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
+void script_ssh_words(struct command_words *w, const char *ssh_config, const char *host, bool compress)
 {
-	struct command_words ranks = {0};
-	struct text remote = {0};
-
-	script_ranks(&ranks, p, node, lifeline);
-	command_words_join(&remote, &ranks);
 	command_words_add(w, "ssh");
-	if (p->ssh_config) {
+	if (ssh_config) {
 		command_words_add(w, "-F");
-		command_words_add(w, p->ssh_config);
+		command_words_add(w, ssh_config);
 	}
 	command_words_add(w, "-oBatchMode=yes");
 	command_words_add(w, "-oPreferredAuthentications=publickey");
@@ -229,8 +224,20 @@ void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned n
 	command_words_add(w, "-oConnectTimeout=10");
 	command_words_add(w, "-oServerAliveInterval=5");
 	command_words_add(w, "-Tax");
+	if (compress)
+		command_words_add(w, "-C");
 	command_words_add(w, "--");
-	command_words_add(w, p->hosts.name[node]);
+	command_words_add(w, host);
+}
+
+void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
+{
+	struct command_words ranks = {0};
+	struct text remote = {0};
+
+	script_ranks(&ranks, p, node, lifeline);
+	command_words_join(&remote, &ranks);
+	script_ssh_words(w, p->ssh_config, p->hosts.name[node], false);
 	command_words_add(w, text_str(&remote));
 	w->failed = w->failed || ranks.failed || remote.failed;
 	text_release(&remote);

@@ -138,7 +138,7 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 		const struct record_phase *p = record_phase(&r->cases[i], "ceiling");
 		const char *by = record_text(p, "ceiling_by");
 		struct judgement then = *j;
-		char here[32], there[32], text[200];
+		char here[32], there[32], text[192];
 
 		if (!by || r->cases[i].node != r->cases[peak].node || strcmp(by, r->cases[peak].key) ||
 		    !record_number(p, j->figure_field, &then.figure) || !(then.figure > 0) ||

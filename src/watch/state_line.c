@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line of the stream. A line is checked as a whole before it changes anything: `take` runs twice, first
+ * with apply false. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/text/utf8.h"
+#include "watch/state_parts.h"
+
+#define WRONG(err, ...) error_set(err, STATUS_BAD_INPUT, __VA_ARGS__)
+
+enum { METRICS_MAX = 4096 };
+
+static enum status no_memory(struct error *err)
+{
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the state of a node");
+}
+
+static bool is_invisible(uint32_t code)
+{
+	return (code >= 0x200b && code <= 0x200d) || code == 0x2060 || code == 0xfeff;
+}
+
+/* Copies a text without controls, direction marks and invisible characters, cut to WATCH_TEXT_MAX. */
+static void clean(char out[WATCH_TEXT_MAX], const char *s)
+{
+	size_t at = 0, size;
+
+	for (uint32_t code; (code = utf8_decode(s, &size)); s += size) {
+		const char *from = code == UTF8_REPLACEMENT ? "\xef\xbf\xbd" : s;
+		size_t bytes = code == UTF8_REPLACEMENT ? 3 : size;
+
+		if (is_invisible(code))
+			continue;
+		if (utf8_is_control(code)) {
+			from = " ";
+			bytes = 1;
+		}
+		if (at + bytes >= WATCH_TEXT_MAX)
+			break;
+		memcpy(out + at, from, bytes);
+		at += bytes;
+	}
+	out[at] = '\0';
+}
+
+static bool is_name(const char *s)
+{
+	size_t size = strlen(s);
+
+	return size && size < 128 && !strchr("0123456789", *s) &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") == size;
+}
+
+/* "NAME" or NAME{LABEL="VALUE"}. */
+static bool is_metric(const char *s)
+{
+	char name[128];
+	size_t size = strcspn(s, "{");
+
+	if (size >= sizeof(name))
+		return false;
+	memcpy(name, s, size);
+	name[size] = '\0';
+	return is_name(name) && strlen(s) < 256 && (!s[size] || s[strlen(s) - 1] == '}');
+}
+
+static bool time_of(const json_t *j, uint64_t *t_ns)
+{
+	if (!json_is_integer(j) || json_integer_value(j) <= 0)
+		return false;
+	*t_ns = (uint64_t)json_integer_value(j);
+	return true;
+}
+
+/* An id of the stream: 0 to WATCH_ENTITIES_MAX - 1. */
+static bool id_of(const json_t *j, uint32_t *id)
+{
+	json_int_t value = json_integer_value(j);
+
+	if (!json_is_integer(j) || value < 0 || value >= WATCH_ENTITIES_MAX)
+		return false;
+	*id = (uint32_t)value;
+	return true;
+}
+
+static bool key_id(const char *key, uint32_t *id)
+{
+	char *end;
+	unsigned long value = strtoul(key, &end, 10);
+
+	if (*end || end == key || strlen(key) > 5 || value >= WATCH_ENTITIES_MAX ||
+	    strspn(key, "0123456789") != strlen(key))
+		return false;
+	*id = (uint32_t)value;
+	return true;
+}
+
+static struct watch_entity *known(struct watch_state *s, uint32_t id)
+{
+	struct watch_entity *e = id < s->count ? &s->entity[id] : NULL;
+
+	return e && (e->scope < METRIC_SCOPE_COUNT || e->foreign) ? e : NULL;
+}
+
+static enum status check_header(const json_t *j, struct error *err)
+{
+	const json_t *metrics = json_object_get(j, "metrics"), *sources = json_object_get(j, "sources"),
+		     *name;
+	double interval = json_number_value(json_object_get(j, "interval"));
+	uint64_t t_ns;
+	size_t i;
+
+	if (json_integer_value(json_object_get(j, "watch")) != WATCH_VERSION)
+		return WRONG(err, "the stream has version %lld; this assay reads version %d",
+			     (long long)json_integer_value(json_object_get(j, "watch")), WATCH_VERSION);
+	if (!json_is_string(json_object_get(j, "node")) || !*json_string_value(json_object_get(j, "node")) ||
+	    !json_is_string(json_object_get(j, "boot")) || !json_is_number(json_object_get(j, "wall")) ||
+	    !time_of(json_object_get(j, "t"), &t_ns))
+		return WRONG(err, "the header of the stream lacks node, boot, wall or t");
+	if (!(interval > 0 && interval <= 86400))
+		return WRONG(err, "the header's interval is not between 0 and 86400 s");
+	if (!json_is_array(sources) || json_array_size(sources) > WATCH_SOURCES_MAX ||
+	    !json_is_array(metrics) || !json_array_size(metrics) || json_array_size(metrics) > METRICS_MAX)
+		return WRONG(err, "the header's lists of sources or metrics are missing or too long");
+	json_array_foreach((json_t *)sources, i, name) if (
+		!json_is_string(name) || !is_name(json_string_value(name)) ||
+		strlen(json_string_value(name)) >=
+			sizeof(((struct watch_source *)0)
+				       ->name)) return WRONG(err,
+							     "source %zu of the header has no valid name", i);
+	json_array_foreach(
+		(json_t *)metrics, i,
+		name) if (!json_is_string(name) ||
+			  !is_metric(json_string_value(
+				  name))) return WRONG(err, "metric %zu of the header has no valid name", i);
+	return STATUS_OK;
+}
+
+static void set_rows(struct watch_state *s, const json_t *metrics)
+{
+	const json_t *name;
+	size_t i;
+
+	for (int c = 0; c < CATALOGUE_COUNT; c++)
+		s->position[c] = (unsigned)s->row_count;
+	json_array_foreach((json_t *)metrics, i, name)
+	{
+		s->row[i] = catalogue_find_full(json_string_value(name));
+		if (s->row[i] < CATALOGUE_COUNT)
+			s->position[s->row[i]] = (unsigned)i;
+	}
+}
+
+static void set_sources(struct watch_state *s, const json_t *sources)
+{
+	const json_t *name;
+	size_t i;
+
+	for (i = 0; i < s->source_count; i++)
+		watch_set_text(s, &s->source[i].why, NULL);
+	memset(s->source, 0, sizeof(s->source));
+	s->source_count = (unsigned)json_array_size(sources);
+	json_array_foreach((json_t *)sources, i, name)
+		text_copy(s->source[i].name, sizeof(s->source[i].name), json_string_value(name));
+}
+
+/* The same stream goes on, and this is a copy of the state so far: what it does not name is gone. */
+static bool goes_on(const struct watch_state *s, const char *boot, const char *node, uint64_t t_ns,
+		    const json_t *sources, const char *metrics)
+{
+	const json_t *name;
+	size_t i;
+
+	if (!*s->node || strcmp(s->boot, boot) || strcmp(s->node, node) || t_ns < s->now_ns || !s->metrics ||
+	    strcmp(s->metrics, metrics) || json_array_size(sources) != s->source_count)
+		return false;
+	json_array_foreach((json_t *)sources, i,
+			   name) if (strcmp(s->source[i].name, json_string_value(name))) return false;
+	return true;
+}
+
+static enum status take_header(struct watch_state *s, const json_t *j, struct error *err)
+{
+	const json_t *metrics = json_object_get(j, "metrics"), *sources = json_object_get(j, "sources");
+	enum catalogue *row = calloc(json_array_size(metrics), sizeof(*row));
+	char *list = json_dumps(metrics, JSON_COMPACT), node[WATCH_TEXT_MAX], boot[WATCH_TEXT_MAX];
+	uint64_t t_ns = 0, wall_ns = 0;
+
+	time_of(json_object_get(j, "t"), &t_ns);
+	if (!time_of(json_object_get(j, "wall_t"), &wall_ns))
+		wall_ns = t_ns;
+	if (!row || !list) {
+		free(row);
+		free(list);
+		return no_memory(err);
+	}
+	clean(node, json_string_value(json_object_get(j, "node")));
+	clean(boot, json_string_value(json_object_get(j, "boot")));
+	node[sizeof(s->node) - 1] = boot[sizeof(s->boot) - 1] = '\0';
+	if (goes_on(s, boot, node, t_ns, sources, list)) {
+		for (uint32_t i = 0; i < s->count; i++)
+			s->entity[i].doubtful = true;
+	} else {
+		s->restarts += *s->boot && strcmp(s->boot, boot);
+		for (uint32_t i = 0; i < s->count; i++)
+			watch_free_entity(s, &s->entity[i]);
+		set_sources(s, sources);
+	}
+	free(s->row);
+	free(s->metrics);
+	s->row = row;
+	s->metrics = list;
+	s->row_count = json_array_size(metrics);
+	set_rows(s, metrics);
+	text_copy(s->node, sizeof(s->node), *node ? node : "?");
+	text_copy(s->boot, sizeof(s->boot), boot);
+	s->wall = json_number_value(json_object_get(j, "wall"));
+	s->wall_ns = wall_ns;
+	s->now_ns = t_ns;
+	s->interval = json_number_value(json_object_get(j, "interval"));
+	return STATUS_OK;
+}
+
+static bool make_room(struct watch_state *s, uint32_t id)
+{
+	uint32_t room = s->room ? s->room : 64;
+	struct watch_entity *entity;
+
+	while (room <= id)
+		room *= 2;
+	if (room > s->room) {
+		entity = realloc(s->entity, room * sizeof(*entity));
+		if (!entity)
+			return false;
+		for (uint32_t i = s->room; i < room; i++)
+			entity[i] = (struct watch_entity){.scope = METRIC_SCOPE_COUNT};
+		s->bytes += (room - s->room) * sizeof(*entity);
+		s->entity = entity;
+		s->room = room;
+	}
+	if (id >= s->count)
+		s->count = id + 1;
+	return true;
+}
+
+static enum status check_labels(const struct watch_state *s, const json_t *labels, enum metric_scope scope,
+				const struct watch_entity *e, struct error *err)
+{
+	const char *name;
+	json_t *value;
+
+	(void)s;
+	if (labels && !json_is_object(labels))
+		return WRONG(err, "the labels of an entity are not an object");
+	json_object_foreach((json_t *)labels, name, value)
+	{
+		const char *now = e ? watch_label(e, name) : NULL;
+		char cleaned[WATCH_TEXT_MAX];
+
+		if (!is_name(name) || (!json_is_string(value) && !json_is_null(value)))
+			return WRONG(err, "a label of an entity has no valid name or value");
+		if (!now || scope == METRIC_SCOPE_COUNT || !metric_scope_has(scope, name, true))
+			continue;
+		if (json_is_string(value))
+			clean(cleaned, json_string_value(value));
+		if (json_is_null(value) || strcmp(cleaned, now))
+			return WRONG(err, "the label %.60s of entity %u cannot change", name, e->id);
+	}
+	return STATUS_OK;
+}
+
+static void remove_label(struct watch_state *s, struct watch_entity *e, unsigned i)
+{
+	watch_set_text(s, &e->label[i].name, NULL);
+	watch_set_text(s, &e->label[i].value, NULL);
+	e->label[i] = e->label[--e->label_count];
+	e->label[e->label_count] = (struct watch_label){0};
+}
+
+static bool set_label(struct watch_state *s, struct watch_entity *e, const char *name, const json_t *value)
+{
+	char cleaned[WATCH_TEXT_MAX];
+	unsigned i = 0;
+
+	while (i < e->label_count && strcmp(e->label[i].name, name))
+		i++;
+	if (json_is_null(value)) {
+		if (i < e->label_count)
+			remove_label(s, e, i);
+		return true;
+	}
+	clean(cleaned, json_string_value(value));
+	if (i == WATCH_LABELS_MAX)
+		return true; /* a newer assay has more labels than this one */
+	if (i == e->label_count) {
+		if (!watch_set_text(s, &e->label[i].name, name))
+			return false;
+		e->label_count++;
+	}
+	return watch_set_text(s, &e->label[i].value, cleaned);
+}
+
+static enum status check_entity(struct watch_state *s, const json_t *j, struct error *err)
+{
+	const char *name = json_string_value(json_object_get(j, "scope"));
+	const json_t *source = json_object_get(j, "s"), *of = json_object_get(j, "of");
+	enum metric_scope scope = name ? metric_scope_find(name) : METRIC_SCOPE_COUNT;
+	struct watch_entity *e;
+	uint32_t id, parent;
+
+	if (!id_of(json_object_get(j, "e"), &id))
+		return WRONG(err, "an entity's number is not below %d", WATCH_ENTITIES_MAX);
+	e = known(s, id);
+	if (e && name && e->scope != scope)
+		return WRONG(err, "entity %u cannot become another thing before it is gone", id);
+	if (!e && (!name || !json_is_integer(source)))
+		return WRONG(err, "entity %u lacks scope or source", id);
+	if (json_is_integer(source) &&
+	    (json_integer_value(source) < 0 || json_integer_value(source) >= s->source_count))
+		return WRONG(err, "entity %u has a source that the header does not name", id);
+	if (of && (!id_of(of, &parent) || !known(s, parent)))
+		return WRONG(err, "entity %u belongs to an entity that does not exist", id);
+	if (!e && scope < METRIC_SCOPE_COUNT && s->of_scope[scope] >= metric_scope_row(scope)->most)
+		return WRONG(err, "more than %u entities of scope %s", metric_scope_row(scope)->most, name);
+	return check_labels(s, json_object_get(j, "labels"), e ? e->scope : scope, e, err);
+}
+
+static enum status take_entity(struct watch_state *s, const json_t *j, struct error *err)
+{
+	const char *scope = json_string_value(json_object_get(j, "scope")), *name;
+	const json_t *source = json_object_get(j, "s");
+	struct watch_entity *e;
+	json_t *value;
+	uint32_t id = 0;
+
+	id_of(json_object_get(j, "e"), &id);
+	if (!make_room(s, id))
+		return no_memory(err);
+	e = &s->entity[id];
+	if (!known(s, id)) {
+		enum metric_scope found = metric_scope_find(scope);
+		unsigned rows = found < METRIC_SCOPE_COUNT ? catalogue_scope_rows(found) : 0;
+
+		*e = (struct watch_entity){.id = id, .of = id, .scope = found};
+		e->foreign = found == METRIC_SCOPE_COUNT;
+		e->value = rows ? calloc(rows, sizeof(*e->value)) : NULL;
+		if (rows && !e->value) {
+			e->scope = METRIC_SCOPE_COUNT;
+			return no_memory(err);
+		}
+		s->bytes += rows * sizeof(*e->value);
+		if (found < METRIC_SCOPE_COUNT)
+			s->of_scope[found]++;
+	}
+	e->doubtful = false;
+	if (json_is_integer(source))
+		e->source = (unsigned)json_integer_value(source);
+	if (json_object_get(j, "of"))
+		id_of(json_object_get(j, "of"), &e->of);
+	json_object_foreach(json_object_get(j, "labels"), name,
+			    value) if (!set_label(s, e, name, value)) return no_memory(err);
+	return STATUS_OK;
+}
+
+/* {"why": text or null, "s"?, "e"?}. */
+static enum status check_why(struct watch_state *s, const json_t *j, struct error *err)
+{
+	const json_t *why = json_object_get(j, "why"), *e = json_object_get(j, "e"),
+		     *source = json_object_get(j, "s");
+	uint32_t id;
+
+	if (!json_is_string(why) && !json_is_null(why))
+		return WRONG(err, "a reason is no text");
+	if (e && (!id_of(e, &id) || !known(s, id)))
+		return WRONG(err, "a reason is for an entity that does not exist");
+	if (!e && (!json_is_integer(source) || json_integer_value(source) < 0 ||
+		   json_integer_value(source) >= s->source_count))
+		return WRONG(err, "a reason is for a source that the header does not name");
+	return STATUS_OK;
+}
+
+static enum status take_why(struct watch_state *s, const json_t *j, struct error *err)
+{
+	const char *why = json_string_value(json_object_get(j, "why"));
+	char cleaned[WATCH_TEXT_MAX];
+	uint32_t id;
+	char **place;
+
+	if (why)
+		clean(cleaned, why);
+	if (id_of(json_object_get(j, "e"), &id)) {
+		place = &s->entity[id].why;
+		if (why)
+			watch_forget_values(s, &s->entity[id]);
+	} else {
+		place = &s->source[json_integer_value(json_object_get(j, "s"))].why;
+	}
+	return watch_set_text(s, place, why ? cleaned : NULL) ? STATUS_OK : no_memory(err);
+}
+
+/* Begin: a source starts anew. Its values are absent until it gives new ones. */
+static void take_begin(struct watch_state *s, unsigned source)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct watch_entity *e = known(s, i);
+
+		if (!e || e->source != source)
+			continue;
+		watch_forget_values(s, e);
+		e->doubtful = true;
+	}
+	watch_set_text(s, &s->source[source].why, NULL);
+}
+
+static void remove_doubtful(struct watch_state *s, int source)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct watch_entity *e = known(s, i);
+
+		if (e && e->doubtful && (source < 0 || e->source == (unsigned)source))
+			watch_free_entity(s, e);
+	}
+}
+
+/* The row at a position of the stream; CATALOGUE_COUNT: not known here. */
+static enum status row_at(const struct watch_state *s, const json_t *position, enum catalogue *row,
+			  struct error *err)
+{
+	json_int_t at = json_integer_value(position);
+
+	if (!json_is_integer(position) || at < 0 || (uint64_t)at >= s->row_count)
+		return WRONG(err, "a value is for a metric that the header does not name");
+	*row = s->row[at];
+	return STATUS_OK;
+}
+
+static void set_value(struct watch_state *s, struct watch_value *v, const json_t *value, uint64_t t_ns)
+{
+	watch_set_text(s, &v->why, NULL);
+	if (json_is_null(value)) {
+		v->present = false;
+		v->before_ns = 0;
+		return;
+	}
+	if (v->present && t_ns > v->t_ns) {
+		v->before = v->value;
+		v->before_ns = v->t_ns;
+	} else if (!v->present) {
+		v->before_ns = 0;
+	}
+	v->value = json_number_value(value);
+	v->t_ns = t_ns;
+	v->present = true;
+}
+
+static enum status take_list(struct watch_state *s, struct watch_entity *e, const json_t *list, uint64_t t_ns,
+			     bool reasons, bool apply, struct error *err)
+{
+	if (!json_is_array(list) || json_array_size(list) % 2)
+		return WRONG(err, "the values of entity %u are not pairs", e->id);
+	for (size_t i = 0; i < json_array_size(list); i += 2) {
+		const json_t *value = json_array_get(list, i + 1);
+		enum catalogue row = CATALOGUE_COUNT;
+		enum status st = row_at(s, json_array_get(list, i), &row, err);
+		struct watch_value *v;
+		char cleaned[WATCH_TEXT_MAX];
+
+		if (st)
+			return st;
+		if (reasons ? !json_is_string(value)
+			    : !json_is_null(value) &&
+				      (!json_is_number(value) || !isfinite(json_number_value(value))))
+			return WRONG(err, "a value of entity %u is neither a number nor null", e->id);
+		if (row == CATALOGUE_COUNT || e->foreign)
+			continue;
+		if (catalogue_row(row)->scope != e->scope)
+			return WRONG(err, "entity %u has no metric %s", e->id, catalogue_row(row)->name);
+		if (!apply)
+			continue;
+		v = &e->value[catalogue_index(row)];
+		if (!reasons) {
+			set_value(s, v, value, t_ns);
+			continue;
+		}
+		v->present = false;
+		v->before_ns = 0;
+		clean(cleaned, json_string_value(value));
+		if (!watch_set_text(s, &v->why, cleaned))
+			return no_memory(err);
+	}
+	return STATUS_OK;
+}
+
+/* {"3": [position, value, ..], ..} under "v" or "x". */
+static enum status take_map(struct watch_state *s, const json_t *j, const char *name, uint64_t t_ns,
+			    unsigned source, bool apply, struct error *err)
+{
+	json_t *map = json_object_get(j, name), *list;
+	enum status st = STATUS_OK;
+	const char *key;
+
+	if (map && !json_is_object(map))
+		return WRONG(err, "\"%s\" is not an object", name);
+	json_object_foreach(map, key, list)
+	{
+		struct watch_entity *e;
+		uint32_t id;
+
+		if (!key_id(key, &id) || !(e = known(s, id)))
+			return WRONG(err, "a value is for entity %.20s, which does not exist", key);
+		if (e->source != source)
+			return WRONG(err, "entity %u belongs to another source", id);
+		if (t_ns < e->heard_ns[json_is_true(json_object_get(j, "slow")) ? METRIC_SLOW : METRIC_FAST])
+			return WRONG(err, "the time of entity %u goes back", id);
+		st = take_list(s, e, list, t_ns, *name == 'x', apply, err);
+		if (st)
+			return st;
+	}
+	return STATUS_OK;
+}
+
+static void end_entities(struct watch_state *s, const json_t *end, uint64_t t_ns, unsigned source, bool slow)
+{
+	uint32_t id = 0;
+	bool all = json_is_true(end);
+
+	if (!all && !id_of(end, &id))
+		return;
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct watch_entity *e = known(s, i);
+
+		if (e && e->source == source && !e->doubtful && (all || i == id || e->of == id))
+			watch_end_entity(s, e, t_ns, slow);
+	}
+}
+
+/* {"t", "s", "v"?, "x"?, "end"?, "slow"?, "done"?}. */
+static enum status take_reading(struct watch_state *s, const json_t *j, bool apply, struct error *err)
+{
+	const json_t *source = json_object_get(j, "s"), *end = json_object_get(j, "end");
+	bool slow = json_is_true(json_object_get(j, "slow")), done = json_is_true(json_object_get(j, "done"));
+	enum status st;
+	uint64_t t_ns;
+	uint32_t id;
+	unsigned from;
+
+	if (!time_of(json_object_get(j, "t"), &t_ns))
+		return WRONG(err, "a reading has no time");
+	if (!json_is_integer(source) || json_integer_value(source) < 0 ||
+	    json_integer_value(source) >= s->source_count)
+		return WRONG(err, "a reading has a source that the header does not name");
+	if (end && !json_is_true(end) && (!id_of(end, &id) || !known(s, id)))
+		return WRONG(err, "a reading ends for an entity that does not exist");
+	from = (unsigned)json_integer_value(source);
+	st = take_map(s, j, "v", t_ns, from, apply, err);
+	if (!st)
+		st = take_map(s, j, "x", t_ns, from, apply, err);
+	if (st || !apply)
+		return st;
+	end_entities(s, end, t_ns, from, slow);
+	if (done || json_is_true(end)) {
+		if (t_ns > s->source[from].heard_ns)
+			s->source[from].heard_ns = t_ns;
+		watch_set_text(s, &s->source[from].why, NULL);
+		remove_doubtful(s, (int)from);
+		s->readings++;
+	}
+	if (t_ns > s->now_ns)
+		s->now_ns = t_ns;
+	return STATUS_OK;
+}
+
+/* {"t", "wall"?, "whole"?}: the node is there. whole: the copy of the state ends here. */
+static enum status take_heartbeat(struct watch_state *s, const json_t *j, bool apply, struct error *err)
+{
+	const json_t *wall = json_object_get(j, "wall");
+	uint64_t t_ns;
+
+	if (!time_of(json_object_get(j, "t"), &t_ns) || (wall && !json_is_number(wall)))
+		return WRONG(err, "a heartbeat has no time");
+	if (!apply)
+		return STATUS_OK;
+	if (t_ns > s->now_ns)
+		s->now_ns = t_ns;
+	if (wall) {
+		s->wall = json_number_value(wall);
+		s->wall_ns = t_ns;
+	}
+	if (json_is_true(json_object_get(j, "whole")))
+		remove_doubtful(s, -1);
+	return STATUS_OK;
+}
+
+static enum status take_gone(struct watch_state *s, const json_t *j, bool apply, struct error *err)
+{
+	const json_t *gone = json_object_get(j, "gone");
+	struct watch_entity *e;
+	uint32_t id;
+
+	if (!id_of(gone, &id))
+		return WRONG(err, "\"gone\" names no entity");
+	e = known(s, id);
+	if (apply && e) {
+		for (uint32_t i = 0; i < s->count; i++)
+			if (i != id && known(s, i) && s->entity[i].of == id)
+				watch_free_entity(s, &s->entity[i]);
+		watch_free_entity(s, e);
+	}
+	return STATUS_OK;
+}
+
+static enum status take(struct watch_state *s, const json_t *j, bool apply, struct error *err)
+{
+	const json_t *source = json_object_get(j, "s");
+
+	if (json_object_get(j, "watch"))
+		return apply ? take_header(s, j, err) : check_header(j, err);
+	if (!*s->node)
+		return WRONG(err, "the stream begins without a header");
+	if (json_object_get(j, "gone"))
+		return take_gone(s, j, apply, err);
+	if (json_object_get(j, "why"))
+		return apply ? take_why(s, j, err) : check_why(s, j, err);
+	if (json_object_get(j, "begin")) {
+		if (!json_is_integer(source) || json_integer_value(source) < 0 ||
+		    json_integer_value(source) >= s->source_count)
+			return WRONG(err, "a source begins that the header does not name");
+		if (apply)
+			take_begin(s, (unsigned)json_integer_value(source));
+		return STATUS_OK;
+	}
+	if (json_object_get(j, "e"))
+		return apply ? take_entity(s, j, err) : check_entity(s, j, err);
+	if (source)
+		return take_reading(s, j, apply, err);
+	if (json_object_get(j, "t"))
+		return take_heartbeat(s, j, apply, err);
+	return STATUS_OK; /* a newer assay has other lines too */
+}
+
+/* Invalid UTF-8 becomes U+FFFD. */
+static json_t *parse(const char *line, size_t size, json_error_t *why)
+{
+	json_t *j = json_loadb(line, size, JSON_REJECT_DUPLICATES, why);
+	struct text copy = {0}, cleaned = {0};
+
+	if (j || json_error_code(why) != json_error_invalid_utf8 || memchr(line, '\0', size))
+		return j;
+	text_add_bytes(&copy, line, size);
+	utf8_add_clean(&cleaned, text_str(&copy), UTF8_KEEP_NOTHING);
+	j = json_loadb(text_str(&cleaned), cleaned.size, JSON_REJECT_DUPLICATES, why);
+	text_release(&copy);
+	text_release(&cleaned);
+	return j;
+}
+
+enum status watch_state_line(struct watch_state *s, const char *line, size_t size, struct error *err)
+{
+	json_error_t why;
+	json_t *j;
+	enum status st;
+
+	if (size > WATCH_LINE_MAX)
+		return WRONG(err, "a line of the stream has more than %d bytes", WATCH_LINE_MAX);
+	j = parse(line, size, &why);
+	if (!json_is_object(j)) {
+		json_decref(j);
+		return WRONG(err, "a line of the stream is not a JSON object");
+	}
+	st = take(s, j, false, err);
+	if (!st)
+		st = take(s, j, true, err);
+	json_decref(j);
+	if (!st && s->bytes > WATCH_BYTES_MAX)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "the node sends more than %d MB of state", WATCH_BYTES_MAX >> 20);
+	return st;
+}
