@@ -93,7 +93,7 @@ static const struct generate_alert alerts[] = {
 	 "assay:generated_tokens_per_joule:rate1h"
 	 " < 0.9 * avg_over_time(assay:generated_tokens_per_joule:rate1h[1d] offset 6d)"
 	 " and sum(rate(@TOKENS[1h])) > 100", "1h", "warning",
-	 "Fewer tokens per joule than a week ago: {{ $value | humanize }}",
+	 "Fewer tokens per joule than a week ago: {{ $value | printf \"%.3g\" }}",
 	 "Compare batch sizes, clocks and the version of the server with those of that day."},
 };
 /* clang-format on */

@@ -86,7 +86,18 @@ static bool is_repeated(const struct watch_entity *e, unsigned at)
 	return false;
 }
 
-static size_t add_labels(struct listing *l, const struct watch_entity *e, const char *hostname, bool all)
+/* Prometheus' names of labels that dcgm-exporter writes in its own way. */
+static const char *info_name(const char *name)
+{
+	return !strcmp(name, "modelName")		 ? "model_name"
+	       : !strcmp(name, "DCGM_FI_DRIVER_VERSION") ? "driver_version"
+							 : name;
+}
+
+enum style { STYLE_SHORT, STYLE_DCGM, STYLE_INFO };
+
+static size_t add_labels(struct listing *l, const struct watch_entity *e, const char *hostname,
+			 enum style style)
 {
 	size_t at = l->text.size;
 
@@ -94,13 +105,24 @@ static size_t add_labels(struct listing *l, const struct watch_entity *e, const 
 		const struct watch_label *label = &e->label[i];
 
 		if (is_label_name(label->name) && !is_repeated(e, i) &&
-		    (all || is_short(e->scope, label->name)))
-			listing_add_label(&l->text, label->name, label->value);
+		    (style != STYLE_SHORT || is_short(e->scope, label->name)))
+			listing_add_label(&l->text,
+					  style == STYLE_INFO ? info_name(label->name) : label->name,
+					  label->value);
 	}
-	if (all)
+	if (style != STYLE_SHORT)
 		listing_add_label(&l->text, "hostname", hostname);
 	text_add_bytes(&l->text, "", 1);
 	return at;
+}
+
+static void label_item(struct listing *l, struct listed *x, const char *hostname)
+{
+	x->labels = x->dcgm_labels = x->info_labels = add_labels(l, x->entity, hostname, STYLE_SHORT);
+	if (x->entity->scope != METRIC_SCOPE_GPU)
+		return;
+	x->dcgm_labels = add_labels(l, x->entity, hostname, STYLE_DCGM);
+	x->info_labels = add_labels(l, x->entity, hostname, STYLE_INFO);
 }
 
 const char *listing_labels(const struct listing *l, size_t at)
@@ -263,12 +285,8 @@ bool listing_make(struct listing *l, const struct watch_state *s, const struct p
 	}
 	qsort(l->item, count, sizeof(*l->item), by_weight);
 	count = cut(l, count, spec);
-	for (size_t i = 0; i < count; i++) {
-		l->item[i].labels = add_labels(l, l->item[i].entity, s->node, false);
-		l->item[i].all_labels = l->item[i].entity->scope == METRIC_SCOPE_GPU
-						? add_labels(l, l->item[i].entity, s->node, true)
-						: l->item[i].labels;
-	}
+	for (size_t i = 0; i < count; i++)
+		label_item(l, &l->item[i], s->node);
 	if (l->text.failed || !sort_and_unite(l, &count))
 		return false;
 	find_scopes(l, count);

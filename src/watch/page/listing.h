@@ -6,10 +6,12 @@
 
 struct listed {
 	const struct watch_entity *entity;
-	double age;		   /* seconds; negative: it never answered */
-	double weight;		   /* of its scope's limit: higher ones stay */
-	const char *group;	   /* the GPU that the limit is for; "": the node */
-	size_t labels, all_labels; /* positions in listing.text: those of assay's names, and all of them */
+	double age;	   /* seconds; negative: it never answered */
+	double weight;	   /* of its scope's limit: higher ones stay */
+	const char *group; /* the GPU that the limit is for; "": the node */
+	/* Positions in listing.text: those of assay's names, those of dcgm-exporter's, and those of
+	 * assay_gpu_info. The last two differ from the first for GPUs only. */
+	size_t labels, dcgm_labels, info_labels;
 };
 struct listing {
 	struct listed *item;

@@ -124,12 +124,16 @@ static bool value_now(const struct page *p, const struct listed *x, enum catalog
 	return true;
 }
 
+static size_t labels_at(const struct listed *x, enum catalogue row, bool dcgm)
+{
+	return dcgm ? x->dcgm_labels : row == CATALOGUE_GPU_INFO ? x->info_labels : x->labels;
+}
+
 /* Adds all series of a row. The first one of a family is preceded by its head. */
 static void add_row(struct page *p, enum catalogue row, bool dcgm, bool *headed)
 {
 	const struct catalogue_row *r = catalogue_row(row);
 	const char *name = dcgm ? r->dcgm.name : r->name, *fixed = !dcgm && r->fixed ? r->fixed : "";
-	bool all = dcgm || row == CATALOGUE_GPU_INFO;
 	double value;
 
 	for (size_t i = p->list.begin[r->scope]; i < p->list.begin[r->scope + 1]; i++) {
@@ -140,7 +144,7 @@ static void add_row(struct page *p, enum catalogue row, bool dcgm, bool *headed)
 		if (!*headed)
 			add_head(p, name, dcgm ? r->dcgm.type : r->type, dcgm ? "" : r->unit, r->help);
 		*headed = true;
-		add_series(p, name, listing_labels(&p->list, all ? x->all_labels : x->labels), fixed,
+		add_series(p, name, listing_labels(&p->list, labels_at(x, row, dcgm)), fixed,
 			   dcgm ? value * r->dcgm.scale : value);
 	}
 }
