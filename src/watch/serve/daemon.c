@@ -13,9 +13,10 @@
 enum {
 	HEADER_BYTES = 16 << 10, /* of a request, with what libmicrohttpd keeps of it */
 	BODY_BYTES_MOST = 64 << 10,
-	READ_S = 10,  /* for a request, and for reading the answer */
-	IDLE_S = 150, /* between requests: Prometheus keeps its connection */
-	PRESSED_S = 1 /* for reading the answer, while there is no room for others */
+	READ_S = 10,   /* for a request, and for reading the answer */
+	IDLE_S = 150,  /* between requests: Prometheus keeps its connection */
+	PRESSED_S = 1, /* for reading the answer, while there is no room for others */
+	RUNS_MOST = 16
 };
 
 enum path { PATH_METRICS, PATH_HEALTHY, PATH_READY, PATH_INDEX, PATH_NONE };
@@ -51,6 +52,7 @@ struct daemon {
 	size_t most;
 	uint16_t port;
 	struct daemon_counts counts;
+	bool freed;	/* a connection ended in this run */
 	char said[200]; /* the last message of libmicrohttpd */
 };
 
@@ -307,6 +309,7 @@ static void remove_peer(struct daemon *d, struct peer *p)
 	if (p->next)
 		p->next->link = p->link;
 	d->counts.connections--;
+	d->freed = true;
 	free(p);
 }
 
@@ -485,10 +488,16 @@ int daemon_timeout_ms(const struct daemon *d, int most)
 	return (int)ms;
 }
 
+/* At its limit, libmicrohttpd looks for new connections only in the run after the one that ended some. */
 void daemon_run(struct daemon *d)
 {
+	unsigned more = RUNS_MOST;
+
 	resume_checked(d);
-	d->mhd.run(d->daemon);
+	do {
+		d->freed = false;
+		d->mhd.run(d->daemon);
+	} while (d->freed && more--);
 }
 
 void daemon_renew(struct daemon *d)
