@@ -41,5 +41,6 @@
 	X(team) \
 	X(tracks) \
 	X(trainer) \
+	X(watch) \
 	X(worker)
 /* clang-format on */

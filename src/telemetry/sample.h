@@ -98,6 +98,14 @@ struct sample_rapl {
 	double last[RAPL_ZONES], range[RAPL_ZONES], sum_uj;
 	bool began;
 };
+/* Opens the counters of all packages and, unless `dram` is NULL, of the memory outside them. Both are zeroed
+ * by the caller. On most machines only root can read them. */
+void sample_rapl_open(struct sample_rapl *packages, struct sample_rapl *dram, const char *root);
+/* Adds to sum_uj what the zones counted since the last call. False: a zone cannot be read, or it wrapped and
+ * its range is not known. */
+bool sample_rapl_read(struct sample_rapl *r);
+void sample_rapl_close(const struct sample_rapl *r);
+
 struct sample_host {
 	unsigned source;
 	int stat_fd; /* -1: not available */

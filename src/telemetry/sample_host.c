@@ -67,18 +67,17 @@ static void open_zone(struct sample_rapl *r, const char *root, const char *zone,
 	r->fd[r->zones++] = fd;
 }
 
-/* Opens the zones "package-N", and of their parts only "dram": it is outside the package. The other parts
- * would be counted twice. */
-static void open_energy(struct sample_host *h, const char *root)
+/* Of a zone's parts only "dram" is outside the package. The other parts would be counted twice. */
+void sample_rapl_open(struct sample_rapl *packages, struct sample_rapl *dram, const char *root)
 {
 	char zone[16];
 
 	for (unsigned i = 0; i < 64; i++) {
 		snprintf(zone, sizeof(zone), "%u", i);
-		open_zone(&h->packages, root, zone, "package-");
-		for (unsigned part = 0; part < 8; part++) {
+		open_zone(packages, root, zone, "package-");
+		for (unsigned part = 0; dram && part < 8; part++) {
 			snprintf(zone, sizeof(zone), "%u:%u", i, part);
-			open_zone(&h->dram, root, zone, "dram");
+			open_zone(dram, root, zone, "dram");
 		}
 	}
 }
@@ -88,10 +87,10 @@ void sample_host_init(struct sample_host *h, const char *root, unsigned source, 
 	*h = (struct sample_host){.source = source};
 	schedule_init(&h->schedule, now_ns, 0);
 	h->stat_fd = open_file("%s/proc/stat", root);
-	open_energy(h, root);
+	sample_rapl_open(&h->packages, &h->dram, root);
 }
 
-static void close_zones(const struct sample_rapl *r)
+void sample_rapl_close(const struct sample_rapl *r)
 {
 	for (unsigned i = 0; i < r->zones; i++)
 		close(r->fd[i]);
@@ -101,8 +100,8 @@ void sample_host_release(struct sample_host *h)
 {
 	if (h->stat_fd >= 0)
 		close(h->stat_fd);
-	close_zones(&h->packages);
-	close_zones(&h->dram);
+	sample_rapl_close(&h->packages);
+	sample_rapl_close(&h->dram);
 	*h = (struct sample_host){.stat_fd = -1};
 }
 
@@ -147,9 +146,8 @@ static void tick_busy(struct sample_host *h, struct batch *b, const struct clock
 	h->began = true;
 }
 
-/* Adds what the zones counted since the last call. The 32-bit registers wrap within minutes under load; the
- * sum is kept in a double. False: a zone cannot be read, or it wrapped and its range is not known. */
-static bool add_energy(struct sample_rapl *r)
+/* The 32-bit registers wrap within minutes under load; the sum is kept in a double. */
+bool sample_rapl_read(struct sample_rapl *r)
 {
 	for (unsigned i = 0; i < r->zones; i++) {
 		double uj, step;
@@ -176,7 +174,7 @@ static void tick_energy(struct sample_host *h, struct sample_rapl *r, enum telem
 
 	if (!r->zones || !schedule_due(&h->schedule, signal, now))
 		return;
-	if (add_energy(r))
+	if (sample_rapl_read(r))
 		batch_add(b, h->source, signal, now, r->sum_uj * 1e-6);
 	else
 		schedule_never(&h->schedule, signal);

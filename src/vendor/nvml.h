@@ -29,6 +29,7 @@
 	X(OPTIONAL, nvmlReturn_t, part_number, nvmlDeviceGetBoardPartNumber, (nvmlDevice_t, char *, unsigned int)) \
 	X(OPTIONAL, nvmlReturn_t, inforom, nvmlDeviceGetInforomImageVersion, (nvmlDevice_t, char *, unsigned int)) \
 	X(OPTIONAL, nvmlReturn_t, gsp_version, nvmlDeviceGetGspFirmwareVersion, (nvmlDevice_t, char *)) \
+	X(OPTIONAL, nvmlReturn_t, index, nvmlDeviceGetIndex, (nvmlDevice_t, unsigned int *)) \
 	X(OPTIONAL, nvmlReturn_t, minor, nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned int *)) \
 	X(OPTIONAL, nvmlReturn_t, module_id, nvmlDeviceGetModuleId, (nvmlDevice_t, unsigned int *)) \
 	X(OPTIONAL, nvmlReturn_t, compute_capability, nvmlDeviceGetCudaComputeCapability, \
@@ -63,6 +64,10 @@
 	X(OPTIONAL, nvmlReturn_t, temperature_threshold, nvmlDeviceGetTemperatureThreshold, \
 	  (nvmlDevice_t, nvmlTemperatureThresholds_t, unsigned int *)) \
 	X(OPTIONAL, nvmlReturn_t, utilization, nvmlDeviceGetUtilizationRates, (nvmlDevice_t, nvmlUtilization_t *)) \
+	X(OPTIONAL, nvmlReturn_t, encoder, nvmlDeviceGetEncoderUtilization, \
+	  (nvmlDevice_t, unsigned int *, unsigned int *)) \
+	X(OPTIONAL, nvmlReturn_t, decoder, nvmlDeviceGetDecoderUtilization, \
+	  (nvmlDevice_t, unsigned int *, unsigned int *)) \
 	X(OPTIONAL, nvmlReturn_t, ecc_mode, nvmlDeviceGetEccMode, \
 	  (nvmlDevice_t, nvmlEnableState_t *, nvmlEnableState_t *)) \
 	X(OPTIONAL, nvmlReturn_t, ecc_total, nvmlDeviceGetTotalEccErrors, \
@@ -84,6 +89,10 @@
 	X(OPTIONAL, nvmlReturn_t, compute_mode, nvmlDeviceGetComputeMode, (nvmlDevice_t, nvmlComputeMode_t *)) \
 	X(OPTIONAL, nvmlReturn_t, mig_mode, nvmlDeviceGetMigMode, (nvmlDevice_t, unsigned int *, unsigned int *)) \
 	X(OPTIONAL, nvmlReturn_t, mig_count_max, nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t, unsigned int *)) \
+	X(OPTIONAL, nvmlReturn_t, mig_device, nvmlDeviceGetMigDeviceHandleByIndex, \
+	  (nvmlDevice_t, unsigned int, nvmlDevice_t *)) \
+	X(OPTIONAL, nvmlReturn_t, mig_instance, nvmlDeviceGetGpuInstanceId, (nvmlDevice_t, unsigned int *)) \
+	X(OPTIONAL, nvmlReturn_t, mig_compute, nvmlDeviceGetComputeInstanceId, (nvmlDevice_t, unsigned int *)) \
 	X(OPTIONAL, nvmlReturn_t, virtualization, nvmlDeviceGetVirtualizationMode, \
 	  (nvmlDevice_t, nvmlGpuVirtualizationMode_t *)) \
 	X(OPTIONAL, nvmlReturn_t, pcie_gen, nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t, unsigned int *)) \
@@ -111,6 +120,8 @@
 	  (nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *)) \
 	X(OPTIONAL, nvmlReturn_t, graphics_processes, nvmlDeviceGetGraphicsRunningProcesses_v3, \
 	  (nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *)) \
+	X(OPTIONAL, nvmlReturn_t, process_utilization, nvmlDeviceGetProcessUtilization, \
+	  (nvmlDevice_t, nvmlProcessUtilizationSample_t *, unsigned int *, unsigned long long)) \
 	X(OPTIONAL, nvmlReturn_t, common_ancestor, nvmlDeviceGetTopologyCommonAncestor, \
 	  (nvmlDevice_t, nvmlDevice_t, nvmlGpuTopologyLevel_t *)) \
 	X(OPTIONAL, nvmlReturn_t, numa_node, nvmlDeviceGetNumaNodeId, (nvmlDevice_t, unsigned int *)) \

@@ -166,6 +166,12 @@ typedef struct nvmlProcessInfo_st {
 	unsigned int gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_t;
 
+typedef struct nvmlProcessUtilizationSample_st {
+	unsigned int pid;
+	unsigned long long timeStamp;			/* us, CPU time of the sample */
+	unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
+} nvmlProcessUtilizationSample_t;
+
 typedef struct nvmlRowRemapperHistogramValues_st {
 	unsigned int max, high, partial, low, none; /* number of banks, by spare rows left */
 } nvmlRowRemapperHistogramValues_t;

@@ -563,7 +563,6 @@ static enum status take_reading(struct watch_state *s, const json_t *j, bool app
 	if (done || json_is_true(end)) {
 		if (t_ns > s->source[from].heard_ns)
 			s->source[from].heard_ns = t_ns;
-		watch_set_text(s, &s->source[from].why, NULL);
 		remove_doubtful(s, (int)from);
 		s->readings++;
 	}

@@ -2,7 +2,7 @@
 /* The library itself, its devices, and what a device is called and answers with one number. */
 #include "nvml_fake.h"
 
-struct nvmlDevice_st fake_devices[64];
+struct nvmlDevice_st fake_devices[64 + 64 * FAKE_INSTANCES];
 
 nvmlReturn_t nvmlInit_v2(void)
 {
@@ -12,7 +12,7 @@ nvmlReturn_t nvmlInit_v2(void)
 	if (fake_began <= 0)
 		fake_began = fake_now();
 	fake_stage("init");
-	for (unsigned i = 0; i < 64; i++)
+	for (unsigned i = 0; i < sizeof(fake_devices) / sizeof(fake_devices[0]); i++)
 		fake_devices[i].index = i;
 	return (nvmlReturn_t)(code ? strtol(code, NULL, 10) : json_integer_value(init));
 }
@@ -209,6 +209,21 @@ ENUM(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, "persistence")
 ENUM(nvmlDeviceGetComputeMode, nvmlComputeMode_t, "compute_mode")
 ENUM(nvmlDeviceGetVirtualizationMode, nvmlGpuVirtualizationMode_t, "virtualization")
 ENUM(nvmlDeviceGetRetiredPagesPendingStatus, nvmlEnableState_t, "retired_pending")
+
+#define UTILIZATION(symbol, key)                                                                             \
+	nvmlReturn_t symbol(nvmlDevice_t d, unsigned int *percent, unsigned int *period_us)                  \
+	{                                                                                                    \
+		*period_us = 167000;                                                                         \
+		return fake_get_uint(d, key, percent);                                                       \
+	}
+UTILIZATION(nvmlDeviceGetEncoderUtilization, "encoder")
+UTILIZATION(nvmlDeviceGetDecoderUtilization, "decoder")
+
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t d, unsigned int *out)
+{
+	*out = d->index;
+	return NVML_SUCCESS;
+}
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t d, int *major, int *minor)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A libnvidia-ml.so.1 that answers from a file in the form of a recording's nvml.json
- * (docs/explanation/design/machine.md), so any recorded machine and any failure can be staged. Without FAKE_NVML_FILE it
- * is one healthy H100 (tests/fake/h100.json). Switches, each an environment variable; KEY is a key of the
- * file: "power", "reasons", "fabric", "energy_total": FAKE_NVML_INIT=9            nvmlInit answers 9 (driver
- * not loaded) FAKE_NVML_COUNT=7           fewer (or more) devices than the file has FAKE_NVML_RET=KEY=15,...
- * that call answers the code FAKE_NVML_VALUE=KEY=72,...  that call answers 0 and the number
- *   FAKE_NVML_RATE=KEY=5e6,...  that number grows by so much a second (negative: runs backwards)
+ * (docs/explanation/design/machine.md), so any recorded machine and any failure can be staged. Without
+ * FAKE_NVML_FILE it is one healthy H100 (tests/fake/h100.json). Switches, each an environment variable; KEY
+ * is a key of the file: "power", "reasons", "fabric", "energy_total": FAKE_NVML_INIT=9            nvmlInit
+ * answers 9 (driver not loaded) FAKE_NVML_COUNT=7           fewer (or more) devices than the file has
+ * FAKE_NVML_RET=KEY=15,... that call answers the code FAKE_NVML_VALUE=KEY=72,...  that call answers 0 and the
+ * number FAKE_NVML_RATE=KEY=5e6,...  that number grows by so much a second (negative: runs backwards)
  *   FAKE_NVML_AFTER=0.5         RET, VALUE, LOST and HANG begin so many seconds after nvmlInit
  *   FAKE_NVML_IN=__sample       they are for processes that have this word on their command line
  *   FAKE_NVML_FROM=2 with FAKE_NVML_COUNTED=FILE   they are for those processes from the second one on, as
@@ -36,7 +36,9 @@ struct nvmlDevice_st {
 
 /* Not the program's: its functions of the same names stay its own. */
 #pragma GCC visibility push(hidden)
-extern struct nvmlDevice_st fake_devices[64];
+/* 64 devices, and behind them the MIG instances of each: "mig": [{"calls": ..}] of a device. */
+enum { FAKE_INSTANCES = 8 };
+extern struct nvmlDevice_st fake_devices[64 + 64 * FAKE_INSTANCES];
 extern double fake_began; /* nvmlInit, seconds of the monotonic clock; 0: not yet */
 double fake_now(void);
 /* The text after "KEY=" in a comma-separated list, or NULL. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who uses the device: MIG, processes. */
+#include <limits.h>
 #include "nvml_fake.h"
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned int *current, unsigned int *pending)
@@ -33,6 +34,11 @@ static nvmlReturn_t get_processes(nvmlDevice_t d, const char *key, unsigned *cou
 		out[i] = (nvmlProcessInfo_t){
 			.pid = (unsigned)json_integer_value(json_object_get(p, "pid")),
 			.usedGpuMemory = (unsigned long long)json_integer_value(json_object_get(p, "memory")),
+			.gpuInstanceId =
+				json_object_get(p, "instance")
+					? (unsigned)json_integer_value(json_object_get(p, "instance"))
+					: UINT_MAX,
+			.computeInstanceId = UINT_MAX,
 		};
 	}
 	return NVML_SUCCESS;
@@ -48,4 +54,53 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t d, unsigned i
 						      nvmlProcessInfo_t *out)
 {
 	return get_processes(d, "graphics_processes", count, out);
+}
+
+/* The share "sm" of each compute process, in percent, as one sample of now. */
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t d, nvmlProcessUtilizationSample_t *out,
+					     unsigned int *count, unsigned long long last_seen_us)
+{
+	const json_t *value;
+	nvmlReturn_t ret =
+		fake_answer(d, json_object_get(fake_device(d), "calls"), "compute_processes", &value);
+	unsigned long long now_us = (unsigned long long)(1e6 * fake_now());
+	unsigned found = 0;
+
+	(void)last_seen_us;
+	for (size_t i = 0; !ret && i < json_array_size(value); i++) {
+		const json_t *p = json_array_get(value, i), *sm = json_object_get(p, "sm");
+
+		if (!sm)
+			continue;
+		if (found == *count || !out) {
+			*count = (unsigned)json_array_size(value);
+			return NVML_ERROR_INSUFFICIENT_SIZE;
+		}
+		out[found++] = (nvmlProcessUtilizationSample_t){
+			.pid = (unsigned)json_integer_value(json_object_get(p, "pid")),
+			.timeStamp = now_us,
+			.smUtil = (unsigned)json_integer_value(sm)};
+	}
+	*count = found;
+	return ret ? ret : found ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t d, unsigned int index, nvmlDevice_t *out)
+{
+	fake_stage("mig_device");
+	if (d->index >= 64 || index >= FAKE_INSTANCES ||
+	    index >= json_array_size(json_object_get(fake_device(d), "mig")))
+		return NVML_ERROR_NOT_FOUND;
+	*out = &fake_devices[64 + FAKE_INSTANCES * d->index + index];
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t d, unsigned int *out)
+{
+	return fake_get_uint(d, "mig_instance", out);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t d, unsigned int *out)
+{
+	return fake_get_uint(d, "mig_compute", out);
 }

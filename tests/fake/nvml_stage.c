@@ -122,7 +122,13 @@ const json_t *fake_file(void)
 
 const json_t *fake_device(nvmlDevice_t d)
 {
-	return d ? json_array_get(json_object_get(fake_file(), "gpus"), d->index) : NULL;
+	const json_t *gpus = json_object_get(fake_file(), "gpus");
+	unsigned instance = d && d->index >= 64 ? d->index - 64 : 0;
+
+	if (d && d->index >= 64)
+		return json_array_get(json_object_get(json_array_get(gpus, instance / FAKE_INSTANCES), "mig"),
+				      instance % FAKE_INSTANCES);
+	return d ? json_array_get(gpus, d->index) : NULL;
 }
 
 /* The code of one answer [code, value?]; the value, lent, in *value. Absent: not supported. */

@@ -1,207 +1,194 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream of a made-up machine that has every scope and every row of the catalogue: for pages and for Prometheus. */
+/* A machine of files below one folder, and the fake NVML's answers: two GPUs, the second one under MIG. */
 #ifndef TESTS_UNIT_WATCH_MACHINE_H
 #define TESTS_UNIT_WATCH_MACHINE_H
-#include <stdlib.h>
-#include <string.h>
-
+#include <jansson.h>
+#include "scratch.h"
+#include "test.h"
+#include "core/file/file.h"
 #include "core/text/text.h"
-#include "watch/state.h"
 
-enum { MACHINE_LINKS = 18, MACHINE_PROCESSES = 2, MACHINE_ENTITIES_MOST = 4096 };
-#define MACHINE_T0 1000000000000ull /* ns */
-
-struct machine_stream {
-	unsigned gpus, count;
-	enum metric_scope scope[MACHINE_ENTITIES_MOST];
-	unsigned number[MACHINE_ENTITIES_MOST]; /* of its scope */
-};
-
-static inline unsigned machine_source(enum metric_scope scope)
+/* Writes a file, with its folders, below the machine's folder. */
+__attribute__((format(printf, 3, 4))) static inline void machine_file(const char *root, const char *name,
+								      const char *format, ...)
 {
-	switch (scope) {
-	case METRIC_SCOPE_GPU:
-	case METRIC_SCOPE_GPU_INSTANCE:
-	case METRIC_SCOPE_XID:
-	case METRIC_SCOPE_NVLINK:
-	case METRIC_SCOPE_PROCESS:
-		return 0;
-	case METRIC_SCOPE_PORT:
-	case METRIC_SCOPE_PORT_ERROR:
-		return 2;
-	case METRIC_SCOPE_RUN:
-	case METRIC_SCOPE_CHECK:
-		return 3;
-	default:
-		return 1;
+	char path[PATH_MAX], *slash;
+	struct text text = {0};
+	va_list args;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	for (slash = strchr(path + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
 	}
+	va_start(args, format);
+	text_addv(&text, format, args);
+	va_end(args);
+	f = fopen(path, "w");
+	assert_true(f && fputs(text_str(&text), f) >= 0 && !fclose(f));
+	text_release(&text);
 }
 
-/* Entities of a scope for each GPU, or for the node. */
-static inline unsigned machine_number(enum metric_scope scope, unsigned gpus)
+static inline void machine_link(const char *root, const char *name, const char *target)
 {
-	switch (scope) {
-	case METRIC_SCOPE_GPU:
-	case METRIC_SCOPE_PORT:
-		return gpus;
-	case METRIC_SCOPE_NVLINK:
-		return gpus * MACHINE_LINKS;
-	case METRIC_SCOPE_PROCESS:
-		return gpus * MACHINE_PROCESSES;
-	case METRIC_SCOPE_PORT_ERROR:
-	case METRIC_SCOPE_INTERFACE:
-	case METRIC_SCOPE_DISK:
-	case METRIC_SCOPE_RUN:
-	case METRIC_SCOPE_GPU_INSTANCE:
-		return 2;
-	case METRIC_SCOPE_SOURCE:
-	case METRIC_SCOPE_EXPORTER:
-		return 0;
-	default:
-		return 1;
+	char path[PATH_MAX], to[PATH_MAX];
+
+	machine_file(root, name, "x"); /* its folders */
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	unlink(path);
+	snprintf(to, sizeof(to), "%s/%s", root, target);
+	assert_int_equal(symlink(to, path), 0);
+}
+
+static inline void machine_pci(const char *root, const char *address)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "sys/bus/pci/devices/%s/vendor", address);
+	machine_file(root, name, "0x10de\n");
+	snprintf(name, sizeof(name), "sys/bus/pci/devices/%s/class", address);
+	machine_file(root, name, "0x030200\n");
+	snprintf(name, sizeof(name), "sys/bus/pci/devices/%s/power/runtime_status", address);
+	machine_file(root, name, "active\n");
+}
+
+static inline void machine_gpus(const char *root)
+{
+	json_t *file = json_load_file(SOURCE_DIR "/tests/fake/h100.json", 0, NULL), *gpus, *first, *second;
+	char path[PATH_MAX];
+
+	assert_non_null(file);
+	gpus = json_object_get(file, "gpus");
+	first = json_array_get(gpus, 0);
+	second = json_deep_copy(first);
+	json_object_set_new(json_object_get(first, "calls"), "pci",
+			    json_pack("[i,{s:s,s:i,s:i}]", 0, "bus_id", "00000000:1B:00.0", "device",
+				      590352606, "subsystem", 1));
+	json_object_set_new(json_object_get(first, "calls"), "compute_processes",
+			    json_pack("[i,[{s:i,s:I,s:i},{s:i,s:I}]]", 0, "pid", 4242, "memory",
+				      (json_int_t)1 << 30, "sm", 40, "pid", 4243, "memory",
+				      (json_int_t)2 << 30));
+	for (int i = 0; i < 2; i++) {
+		json_t *link =
+			json_pack("{s:[i,i],s:{s:[i,i],s:[i,i],s:[i,i],s:[i,i],s:[i,i]}}", "nvlink_state", 0,
+				  1, "fields", "data_tx", 0, 1000, "data_rx", 0, 2000, "error_crc", 0, 1,
+				  "error_replay", 0, 2, "error_recovery", 0, 3);
+
+		assert_non_null(link);
+		json_array_append_new(json_object_get(first, "links"), link);
 	}
+	json_object_set_new(json_object_get(second, "calls"), "pci",
+			    json_pack("[i,{s:s,s:i,s:i}]", 0, "bus_id", "00000000:2B:00.0", "device",
+				      590352606, "subsystem", 1));
+	json_object_set_new(json_object_get(second, "calls"), "uuid", json_pack("[i,s]", 0, "GPU-two"));
+	json_object_set_new(json_object_get(second, "calls"), "mig_mode", json_pack("[i,[i,i]]", 0, 1, 1));
+	json_object_set_new(second, "mig",
+			    json_pack("[{s:{s:[i,i],s:[i,i],s:[i,s],s:[i,s],s:[i,[I,I,I,I]]}}]", "calls",
+				      "mig_instance", 0, 7, "mig_compute", 0, 0, "name", 0,
+				      "NVIDIA H100 80GB HBM3 MIG 1g.10gb", "uuid", 0, "MIG-one", "memory_v2",
+				      0, (json_int_t)10 << 30, (json_int_t)1 << 20, (json_int_t)9 << 30,
+				      (json_int_t)1 << 30));
+	json_array_append_new(gpus, second);
+	snprintf(path, sizeof(path), "%s/nvml.json", root);
+	assert_int_equal(json_dump_file(file, path, 0), 0);
+	json_decref(file);
+	setenv("FAKE_NVML_FILE", path, 1);
+	setenv("ASSAY_LIB_NVML", FAKE_DIR "/libnvidia-ml.so.1", 1);
+	machine_pci(root, "0000:1b:00.0");
+	machine_pci(root, "0000:2b:00.0");
 }
 
-static inline unsigned machine_gpu(const struct machine_stream *m, enum metric_scope scope, unsigned number)
+static inline void machine_run(const char *root, const char *kind, unsigned pid, const char *key,
+			       const char *result, const char *signals)
 {
-	return scope == METRIC_SCOPE_NVLINK    ? number / MACHINE_LINKS
-	       : scope == METRIC_SCOPE_PROCESS ? number / MACHINE_PROCESSES
-					       : number % m->gpus;
+	char name[128], target[128];
+
+	snprintf(target, sizeof(target), "runs/2026-11-28-%s/journal.jsonl", kind);
+	machine_file(
+		root, target,
+		"{\"n\":0,\"t\":1,\"type\":\"open\",\"schema\":3,\"command\":[\"assay\",\"%s\"],\"suite\":\"%s\"}\n"
+		"{\"n\":1,\"t\":2,\"type\":\"plan\",\"suite\":\"%s\",\"steps\":[{\"cases\":[{\"case\":0,\"key\":\"%s\"}]}]}\n"
+		"{\"n\":2,\"t\":3,\"type\":\"result\",\"case\":0,\"phase\":\"load\",\"values\":{%s}}\n"
+		"{\"n\":3,\"t\":4,\"type\":\"telemetry\",\"source\":\"%s\",\"from\":4,\"signals\":{%s}}\n",
+		kind, kind, kind, key, result, kind, signals);
+	snprintf(name, sizeof(name), "proc/%u/fd/5", pid);
+	machine_link(root, name, target);
 }
 
-static inline void machine_label_value(const struct machine_stream *m, enum metric_scope scope, unsigned number, const char *label,
-				       char out[96])
+#define MACHINE_SIGNAL(name, value) "\"" name "\":{\"kind\":\"gauge\",\"after\":[0],\"v\":[" value "]}"
+
+static inline void machine_host(const char *root)
 {
-	unsigned gpu = machine_gpu(m, scope, number);
+	static const char *const counters[] = {"port_xmit_data", "port_rcv_data", "symbol_error"};
+	char name[128];
 
-	if (!strcmp(label, "gpu"))
-		snprintf(out, 96, "%u", gpu);
-	else if (!strcmp(label, "UUID"))
-		snprintf(out, 96, "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8%02x", gpu);
-	else if (!strcmp(label, "pci_bus_id"))
-		snprintf(out, 96, "00000000:%02X:00.0", 27 + gpu);
-	else if (!strcmp(label, "device"))
-		snprintf(out, 96, scope == METRIC_SCOPE_GPU ? "nvidia%u" : "mlx5_%u", gpu);
-	else if (!strcmp(label, "modelName"))
-		snprintf(out, 96, "NVIDIA H100 80GB HBM3");
-	else if (!strcmp(label, "DCGM_FI_DRIVER_VERSION"))
-		snprintf(out, 96, "570.86.15");
-	else if (!strcmp(label, "nvlink"))
-		snprintf(out, 96, "%u", number % MACHINE_LINKS);
-	else if (!strcmp(label, "pid"))
-		snprintf(out, 96, "%u", 4000 + number);
-	else if (!strcmp(label, "xid"))
-		snprintf(out, 96, "63");
-	else if (!strcmp(label, "since"))
-		snprintf(out, 96, "boot");
-	else if (!strcmp(label, "port"))
-		snprintf(out, 96, "1");
-	else if (!strcmp(label, "kind"))
-		snprintf(out, 96, scope == METRIC_SCOPE_RUN ? (number ? "serve" : "train") : "infiniband");
-	else if (!strcmp(label, "suite"))
-		snprintf(out, 96, "quick");
-	else if (!strcmp(label, "container") || !strcmp(label, "namespace") || !strcmp(label, "pod") || !strcmp(label, "hpc_job") ||
-		 !strcmp(label, "power_state"))
-		*out = '\0';
-	else
-		snprintf(out, 96, "%s%u", label, number);
-}
-
-static inline void machine_words(struct text *out, const struct machine_stream *m, unsigned id, const char *words, bool *first)
-{
-	while (*words) {
-		size_t n = strcspn(words, " ");
-		char name[64], value[96];
-
-		snprintf(name, sizeof(name), "%.*s", (int)n, words);
-		machine_label_value(m, m->scope[id], m->number[id], name, value);
-		if (*value)
-			text_addf(out, "%s\"%s\":\"%s\"", *first ? "" : ",", name, value);
-		*first = *first && !*value;
-		words += n + (words[n] == ' ');
+	machine_file(root, "proc/sys/kernel/random/boot_id", "b-1\n");
+	machine_file(root, "proc/stat",
+		     "cpu  100 0 100 800 0 0 0 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nbtime 1700000000\n");
+	machine_file(root, "proc/loadavg", "1.5 1 1 1/2 3\n");
+	machine_file(root, "proc/meminfo",
+		     "MemTotal:       1048576 kB\nMemFree: 1 kB\nMemAvailable:    524288 kB\n");
+	machine_file(root, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A processor\n");
+	machine_file(
+		root, "proc/net/dev",
+		"Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
+		"  eth0: 1000 5 1 2 0 0 0 0 2000 6 3 4 0 0 0 0\n veth1: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n");
+	machine_file(root, "sys/class/net/eth0/carrier", "1\n");
+	machine_file(root, "sys/class/net/eth0/device/x", "\n");
+	machine_file(root, "sys/class/net/veth1/carrier", "1\n");
+	machine_file(
+		root, "proc/diskstats",
+		" 259 0 nvme0n1 10 0 2000 1 20 0 4000 1 0 500 1\n 259 1 nvme0n1p1 1 0 1 1 1 0 1 1 0 1 1\n"
+		"   7 0 loop0 1 0 1 1 1 0 1 1 0 1 1\n");
+	machine_file(root, "sys/block/nvme0n1/size", "1\n");
+	machine_file(root, "sys/class/powercap/intel-rapl:0/name", "package-0\n");
+	machine_file(root, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000000\n");
+	machine_file(root, "sys/class/powercap/intel-rapl:0/energy_uj", "5000000\n");
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+		snprintf(name, sizeof(name), "sys/class/infiniband/mlx5_0/ports/1/counters/%s", counters[i]);
+		machine_file(root, name, "%zu\n", 100 * (i + 1));
 	}
+	machine_file(root, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+	machine_file(root, "sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+	machine_file(root, "sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
 }
 
-/* One line for each entity, each with a newline. */
-static inline void machine_begin(struct machine_stream *m, struct text *out, unsigned gpus)
+static inline void machine_processes(const char *root)
 {
-	*m = (struct machine_stream){.gpus = gpus};
-	text_addf(out, "{\"watch\":1,\"node\":\"gpu7\",\"boot\":\"boot-1\",\"t\":%llu,\"wall\":1764355200,\"interval\":1,"
-		       "\"sources\":[\"gpu\",\"host\",\"ports\",\"runs\"],\"metrics\":[",
-		  MACHINE_T0);
-	for (int c = 0; c < CATALOGUE_COUNT; c++) {
-		struct text full = {0};
-
-		catalogue_add_full(&full, (enum catalogue)c);
-		text_addf(out, "%s\"", c ? "," : "");
-		for (const char *p = text_str(&full); *p; p++)
-			text_addf(out, *p == '"' ? "\\%c" : "%c", *p);
-		text_add(out, "\"");
-		text_release(&full);
-	}
-	text_add(out, "]}\n");
-	for (int scope = 0; scope < METRIC_SCOPE_COUNT; scope++)
-		for (unsigned i = 0; i < machine_number((enum metric_scope)scope, gpus); i++) {
-			unsigned id = m->count++;
-			bool first = true;
-
-			m->scope[id] = (enum metric_scope)scope;
-			m->number[id] = i;
-			text_addf(out, "{\"e\":%u,\"s\":%u,\"scope\":\"%s\",\"labels\":{", id, machine_source(m->scope[id]),
-				  metric_scope_row(m->scope[id])->name);
-			machine_words(out, m, id, metric_scope_row(m->scope[id])->identity, &first);
-			machine_words(out, m, id, metric_scope_row(m->scope[id])->attributes, &first);
-			text_add(out, "}}\n");
-		}
+	machine_file(root, "proc/4242/comm", "python3\n");
+	machine_file(root, "proc/4242/cgroup",
+		     "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0/docker-"
+		     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope\n");
+	machine_file(root, "proc/4242/cmdline", "python3 train.py --x\n");
+	machine_file(root, "proc/4243/comm", "other\n");
+	machine_file(
+		root, "proc/locks",
+		"1: POSIX  ADVISORY  WRITE 1 08:02:1 0 EOF\n2: FLOCK  ADVISORY  WRITE 501 08:02:131 0 EOF\n"
+		"3: FLOCK  ADVISORY  WRITE 502 08:02:132 0 EOF\n4: FLOCK  ADVISORY  WRITE 503 08:02:133 0 EOF\n");
+	machine_run(root, "train", 501, "train SmolLM2 lora batch=4x512 tokens=1 steps=200", "",
+		    MACHINE_SIGNAL("loss", "2.5") "," MACHINE_SIGNAL("step", "7") "," MACHINE_SIGNAL(
+			    "step_s", "0.5") "," MACHINE_SIGNAL("tokens_per_s",
+								"1000") "," MACHINE_SIGNAL("mfu", "0.4"));
+	machine_run(root, "serve", 502, "serve Llama", "\"pages\":200",
+		    MACHINE_SIGNAL("running", "3") "," MACHINE_SIGNAL("waiting", "1") "," MACHINE_SIGNAL(
+			    "pages_used", "50"));
+	machine_file(root, "runs/2026-11-28-serve/requests.jsonl", "{\"first_token_s\":9}\n");
+	machine_file(root, "runs/2026-11-27-quick/results.json",
+		     "{\"verdict\":\"warn\",\"run\":{\"suite\":\"quick\"}}\n");
+	machine_file(root, "runs/2026-11-27-broken/results.json", "{\"verdict\":");
 }
 
-static inline double machine_value(enum catalogue row, double seconds, unsigned number)
+static inline void machine_make(const char *root)
 {
-	const struct catalogue_row *r = catalogue_row(row);
-
-	if (r->type == METRIC_COUNTER)
-		return !strcmp(r->unit, "seconds") ? 100 + 0.01 * seconds
-		       : !strcmp(r->unit, "errors") ? 3
-		       : !strcmp(r->unit, "joules") ? 300 * seconds + number
-						    : 1e6 * seconds + number;
-	if (!strcmp(r->unit, "bool"))
-		return strstr(r->symbol, "_UP") || strstr(r->symbol, "HELD_POWER") || strstr(r->symbol, "CHECK_PASS") || row == CATALOGUE_GPU_INFO;
-	if (!strcmp(r->unit, "ratio"))
-		return 0.5 + 0.01 * (number % 8);
-	if (row == CATALOGUE_RUN_STEP)
-		return seconds;
-	return 100 + number % 8;
-}
-
-/* One reading of all sources at `seconds`, each line with a newline. */
-static inline void machine_reading(const struct machine_stream *m, struct text *out, double seconds)
-{
-	unsigned long long t = MACHINE_T0 + (unsigned long long)(seconds * 1e9) + 1;
-
-	for (unsigned slow = 0; slow < 2; slow++)
-		for (unsigned source = 0; source < 4; source++) {
-			bool any = false;
-
-			text_addf(out, "{\"t\":%llu,\"s\":%u,\"v\":{", t, source);
-			for (unsigned id = 0; id < m->count; id++) {
-				enum catalogue row = catalogue_first(m->scope[id]);
-				enum catalogue end = row + catalogue_scope_rows(m->scope[id]);
-				bool begun = false;
-
-				if (machine_source(m->scope[id]) != source)
-					continue;
-				for (; row < end; row++)
-					if ((catalogue_row(row)->pace == METRIC_SLOW) == slow) {
-						if (!begun)
-							text_addf(out, "%s\"%u\":[", any ? "," : "", id);
-						text_addf(out, "%s%d,%.15g", begun ? "," : "", (int)row,
-							  machine_value(row, seconds, m->number[id]));
-						any = begun = true;
-					}
-				if (begun)
-					text_add(out, "]");
-			}
-			text_addf(out, "},\"end\":true%s}\n", slow ? ",\"slow\":true" : "");
-		}
+	machine_gpus(root);
+	machine_host(root);
+	machine_processes(root);
+	machine_file(
+		root, "kmsg",
+		"6,0,1,-;Linux version 6\n4,900,5,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the "
+		"bus.\n SUBSYSTEM=pci\n4,901,6,-;NVRM: Xid (PCI:0000:1b:00): 79, again\n"
+		"4,902,6,-;NVRM: Xid (PCI:0000:9b:00): 13, another GPU\n4,903,6,-;NVRM: Xid (PCI:hostile\n");
 }
 #endif

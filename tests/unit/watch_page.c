@@ -5,7 +5,7 @@
 
 #include "core/file/file.h"
 #include "unit/watch_bed.h"
-#include "unit/watch_machine.h"
+#include "unit/watch_made_up.h"
 #include "watch/page/page.h"
 
 static struct machine_stream machine;

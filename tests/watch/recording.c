@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording of the made-up machine (unit/watch_machine.h), for the exporter. usage: recording GPUS SECONDS > FILE */
+/* A recording of the made-up machine (unit/watch_made_up.h), for the exporter. usage: recording GPUS SECONDS > FILE */
 #include <stdio.h>
 
-#include "unit/watch_machine.h"
+#include "unit/watch_made_up.h"
 
 static void print_lines(const struct text *lines, unsigned ms)
 {

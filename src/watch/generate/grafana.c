@@ -25,9 +25,8 @@ static json_t *instance_variable(const char *name, const char *label, const char
 
 	text_addf(&query, "label_values(%s, instance)", metric);
 	v = json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:i, s:b, s:b, s:s, s:i, s:b}", "name", name, "label",
-		      label, "type", "query", "datasource", source(), "query", text_str(&query), "definition",
-		      text_str(&query), "refresh", 2, "sort", 1, "multi", 1, "includeAll", 1, "allValue",
-		      ".*", "hide", 0, "skipUrlSync", 0);
+		      label, "type", "query", "datasource", source(), "query", text_str(&query), "refresh", 2,
+		      "sort", 1, "multi", 1, "includeAll", 1, "allValue", ".*", "hide", 0, "skipUrlSync", 0);
 	text_release(&query);
 	return v;
 }

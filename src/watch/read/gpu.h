@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of the process that reads GPUs. Only that process may call NVML: a driver that hangs stops it. */
+#ifndef WATCH_READ_GPU_H
+#define WATCH_READ_GPU_H
+#include "vendor/nvml.h"
+#include "watch/read/out.h"
+#include "watch/read/reader.h"
+
+enum { GPU_PROCESSES_MAX = 64, GPU_INSTANCES_MAX = 8, GPU_XIDS_MAX = 32, GPU_SAMPLED = 6 };
+
+struct gpu_process {
+	unsigned pid;
+	uint32_t e;
+	double memory; /* bytes; negative: not known */
+	bool seen;
+};
+struct gpu_instance {
+	nvmlDevice_t device;
+	unsigned gi, ci;
+	uint32_t e;
+	bool seen;
+};
+struct gpu_xid {
+	unsigned number;
+	uint32_t e;
+	double count;
+};
+
+struct gpu {
+	char pci[16], number[8]; /* number: the label gpu */
+	bool granted;		 /* the driver lists it here; else it may belong to others */
+	uint32_t e;
+	nvmlDevice_t device;
+	bool open;		     /* NVML gave a handle, and the entity's labels are complete */
+	bool lost, asleep;	     /* said so */
+	bool heard;		     /* it has answered once */
+	uint64_t retry_ns;	     /* when a lost GPU is tried again */
+	bool never[CATALOGUE_COUNT]; /* this device or driver does not have it */
+	nvmlReturn_t gone;	     /* a call's answer that says that the GPU is lost; 0: none */
+	/* GPM: a sample ends one interval and begins the next. */
+	nvmlGpmSample_t gpm[2];
+	unsigned gpm_last;
+	bool gpm_asked, gpm_began;
+	/* Seconds in which each reason was seen, and when they were last looked at. */
+	double sampled_s[GPU_SAMPLED];
+	uint64_t reasons_ns;
+	uint32_t link[NVML_LINKS_MAX]; /* OUT_NONE: not declared */
+	unsigned links;
+	bool links_asked;
+	struct gpu_process process[GPU_PROCESSES_MAX];
+	unsigned processes;
+	unsigned long long process_seen_us;
+	struct gpu_instance instance[GPU_INSTANCES_MAX];
+	unsigned instances;
+	struct gpu_xid xid[GPU_XIDS_MAX];
+	unsigned xids;
+	double xid_last;
+	bool watched; /* registered for events */
+};
+
+struct gpu_xids {
+	nvmlEventSet_t set; /* NULL: none */
+	int log;	    /* the kernel log; -1: not readable */
+	const char *since;  /* "boot", or "reader": from when Xids are counted */
+	struct text line;
+	bool begun; /* the log's first record has been seen */
+	bool old;   /* records that were there at the start, and are not counted */
+};
+
+struct gpu_reader {
+	const struct reader_spec *spec;
+	struct nvml nvml;
+	bool opened, init;
+	char driver[80];
+	struct watch_out out;
+	struct gpu gpu[READER_GPUS_MAX];
+	unsigned count;
+	struct gpu_xids xids;
+	uint32_t self;
+	volatile char *at; /* shared with the node: PCI address of the GPU that is being read */
+};
+
+/* Takes the result of a call: a value, a reason, or the loss of the GPU. */
+void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlReturn_t ret, double value);
+void gpu_read_values(struct gpu_reader *r, struct gpu *g, bool slow);
+void gpu_read_gpm(struct gpu_reader *r, struct gpu *g);
+void gpu_close_gpm(struct gpu_reader *r, struct gpu *g);
+void gpu_read_links(struct gpu_reader *r, struct gpu *g);
+void gpu_read_processes(struct gpu_reader *r, struct gpu *g);
+void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow);
+/* All that belongs to a GPU is gone. */
+void gpu_drop_parts(struct gpu_reader *r, struct gpu *g);
+
+void gpu_xids_open(struct gpu_reader *r);
+void gpu_xids_watch(struct gpu_reader *r, struct gpu *g);
+void gpu_xids_read(struct gpu_reader *r);
+/* Sets the counts of one GPU, which do not need NVML. */
+void gpu_xids_set(struct gpu_reader *r, struct gpu *g);
+void gpu_xids_close(struct gpu_reader *r);
+#endif

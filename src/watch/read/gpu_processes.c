@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes on a GPU, and its instances under MIG. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include "watch/read/gpu.h"
+
+enum { ANSWERED_MAX = 512, SAMPLES_MAX = 1024 };
+
+/* The largest by memory stay when there are too many. */
+static int by_memory(const void *a, const void *b)
+{
+	const nvmlProcessInfo_t *p = a, *q = b;
+
+	if (p->pid == q->pid)
+		return 0;
+	return p->usedGpuMemory == q->usedGpuMemory
+		       ? (p->pid > q->pid) - (p->pid < q->pid)
+		       : (p->usedGpuMemory < q->usedGpuMemory) - (p->usedGpuMemory > q->usedGpuMemory);
+}
+
+static struct gpu_process *process_of(struct gpu_reader *r, struct gpu *g, const nvmlProcessInfo_t *info)
+{
+	char pid[16], instance[16];
+	unsigned i = 0;
+
+	while (i < g->processes && g->process[i].pid != info->pid)
+		i++;
+	if (i < g->processes)
+		return &g->process[i];
+	if (g->processes == GPU_PROCESSES_MAX)
+		return NULL;
+	snprintf(pid, sizeof(pid), "%u", info->pid);
+	snprintf(instance, sizeof(instance), "%u", info->gpuInstanceId);
+	g->process[i] = (struct gpu_process){.pid = info->pid};
+	g->process[i].e = out_entity(
+		&r->out, METRIC_SCOPE_PROCESS, g->e, "pci_bus_id", g->pci, "pid", pid, "gpu", g->number,
+		"GPU_I_ID", info->gpuInstanceId == UINT_MAX || !g->instances ? NULL : instance, NULL);
+	g->processes++;
+	return &g->process[i];
+}
+
+/* Compute and graphics processes in one list. The lists may overlap. */
+static nvmlReturn_t ask(struct gpu_reader *r, struct gpu *g, nvmlProcessInfo_t *info, unsigned *count)
+{
+	unsigned room = ANSWERED_MAX, more;
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
+
+	*count = 0;
+	if (r->nvml.compute_processes) {
+		ret = r->nvml.compute_processes(g->device, &room, info);
+		*count = ret ? 0 : room;
+	}
+	more = ANSWERED_MAX - *count;
+	if (!ret && r->nvml.graphics_processes && more &&
+	    !r->nvml.graphics_processes(g->device, &more, info + *count))
+		*count += more;
+	return ret;
+}
+
+static void take_memory(struct gpu_reader *r, struct gpu_process *p, unsigned long long bytes)
+{
+	if (bytes == ULLONG_MAX)
+		out_absent(&r->out, p->e, CATALOGUE_PROCESS_MEMORY, "NVML does not know it");
+	else
+		out_set(&r->out, p->e, CATALOGUE_PROCESS_MEMORY, (double)bytes);
+}
+
+/* Mean SM share of each process over the samples since the last call. */
+static void take_shares(struct gpu_reader *r, struct gpu *g)
+{
+	static nvmlProcessUtilizationSample_t sample[SAMPLES_MAX];
+	unsigned long long newest = g->process_seen_us;
+	unsigned count = SAMPLES_MAX;
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
+
+	if (r->nvml.process_utilization && !g->never[CATALOGUE_PROCESS_SM])
+		ret = r->nvml.process_utilization(g->device, sample, &count, g->process_seen_us);
+	g->never[CATALOGUE_PROCESS_SM] |= nvml_lacks(ret);
+	for (unsigned i = 0; !ret && i < count; i++)
+		newest = sample[i].timeStamp > newest ? sample[i].timeStamp : newest;
+	for (unsigned k = 0; k < g->processes; k++) {
+		double sum = 0;
+		unsigned found = 0;
+
+		for (unsigned i = 0; !ret && i < count; i++) {
+			if (sample[i].pid != g->process[k].pid || sample[i].smUtil > 100)
+				continue;
+			sum += sample[i].smUtil;
+			found++;
+		}
+		if (found)
+			out_set(&r->out, g->process[k].e, CATALOGUE_PROCESS_SM, 0.01 * sum / found);
+		else
+			out_absent(&r->out, g->process[k].e, CATALOGUE_PROCESS_SM,
+				   ret && ret != NVML_ERROR_NOT_FOUND
+					   ? nvml_code_text((int)ret)
+					   : "the driver has no sample of this process");
+	}
+	g->process_seen_us = newest;
+}
+
+static void remove_unseen(struct gpu_reader *r, struct gpu *g)
+{
+	for (unsigned i = 0; i < g->processes; i++) {
+		if (g->process[i].seen)
+			continue;
+		out_gone(&r->out, g->process[i].e);
+		g->process[i--] = g->process[--g->processes];
+	}
+}
+
+void gpu_read_processes(struct gpu_reader *r, struct gpu *g)
+{
+	static nvmlProcessInfo_t info[ANSWERED_MAX];
+	unsigned count = 0;
+	nvmlReturn_t ret;
+
+	if (g->gone)
+		return;
+	ret = ask(r, g, info, &count);
+	if (ret == NVML_ERROR_GPU_IS_LOST) {
+		g->gone = ret;
+		return;
+	}
+	if (ret && ret != NVML_ERROR_NOT_SUPPORTED && ret != NVML_ERROR_FUNCTION_NOT_FOUND)
+		return; /* a list that cannot be read for once removes no process */
+	qsort(info, count, sizeof(info[0]), by_memory);
+	for (unsigned i = 0; i < g->processes; i++)
+		g->process[i].seen = false;
+	for (unsigned i = 0; i < count && i < ANSWERED_MAX; i++) {
+		struct gpu_process *p = process_of(r, g, &info[i]);
+
+		if (!p || p->seen)
+			continue;
+		p->seen = true;
+		take_memory(r, p, info[i].usedGpuMemory);
+	}
+	remove_unseen(r, g);
+	if (g->processes)
+		take_shares(r, g);
+}
+
+/* "1g.10gb" of "NVIDIA H100 80GB HBM3 MIG 1g.10gb". */
+static const char *profile_of(const char *name)
+{
+	const char *mig = strstr(name, "MIG ");
+
+	return mig ? mig + 4 : NULL;
+}
+
+static void find_instance(struct gpu_reader *r, struct gpu *g, nvmlDevice_t device)
+{
+	char gi[16], ci[16], name[96] = "", uuid[96] = "";
+	unsigned instance = 0, compute = 0, i = 0;
+
+	if (!r->nvml.mig_instance || r->nvml.mig_instance(device, &instance))
+		return;
+	if (r->nvml.mig_compute)
+		r->nvml.mig_compute(device, &compute);
+	while (i < g->instances && (g->instance[i].gi != instance || g->instance[i].ci != compute))
+		i++;
+	if (i == GPU_INSTANCES_MAX)
+		return;
+	g->instance[i].device = device;
+	g->instance[i].seen = true;
+	if (i < g->instances)
+		return;
+	g->instances++;
+	g->instance[i].gi = instance;
+	g->instance[i].ci = compute;
+	if (r->nvml.name)
+		r->nvml.name(device, name, sizeof(name));
+	if (r->nvml.uuid)
+		r->nvml.uuid(device, uuid, sizeof(uuid));
+	snprintf(gi, sizeof(gi), "%u", instance);
+	snprintf(ci, sizeof(ci), "%u", compute);
+	g->instance[i].e = out_entity(&r->out, METRIC_SCOPE_GPU_INSTANCE, g->e, "pci_bus_id", g->pci,
+				      "GPU_I_ID", gi, "GPU_C_ID", ci, "gpu", g->number, "GPU_I_PROFILE",
+				      profile_of(name), "UUID", *uuid ? uuid : NULL, NULL);
+}
+
+static void find_instances(struct gpu_reader *r, struct gpu *g)
+{
+	unsigned mode = 0, pending;
+
+	for (unsigned i = 0; i < g->instances; i++)
+		g->instance[i].seen = false;
+	if (r->nvml.mig_mode && r->nvml.mig_device && !r->nvml.mig_mode(g->device, &mode, &pending) && mode)
+		for (unsigned i = 0; i < GPU_INSTANCES_MAX; i++) {
+			nvmlDevice_t device;
+
+			if (!r->nvml.mig_device(g->device, i, &device))
+				find_instance(r, g, device);
+		}
+	for (unsigned i = 0; i < g->instances; i++) {
+		if (g->instance[i].seen)
+			continue;
+		out_gone(&r->out, g->instance[i].e);
+		g->instance[i--] = g->instance[--g->instances];
+	}
+}
+
+void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow)
+{
+	if (g->gone)
+		return;
+	if (slow)
+		find_instances(r, g);
+	for (unsigned i = 0; i < g->instances; i++) {
+		nvmlMemory_v2_t m = {.version = nvmlMemory_v2};
+		nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
+		uint32_t e = g->instance[i].e;
+
+		if (r->nvml.memory_v2)
+			ret = r->nvml.memory_v2(g->instance[i].device, &m);
+		if (ret) {
+			out_absent(&r->out, e, CATALOGUE_INSTANCE_MEMORY_USED, nvml_code_text((int)ret));
+			continue;
+		}
+		out_set(&r->out, e, CATALOGUE_INSTANCE_MEMORY_USED, (double)m.used);
+		if (slow)
+			out_set(&r->out, e, CATALOGUE_INSTANCE_MEMORY, (double)m.total);
+	}
+}
+
+void gpu_drop_parts(struct gpu_reader *r, struct gpu *g)
+{
+	for (unsigned i = 0; i < g->processes; i++)
+		out_gone(&r->out, g->process[i].e);
+	for (unsigned i = 0; i < g->instances; i++)
+		out_gone(&r->out, g->instance[i].e);
+	for (unsigned i = 0; i < g->links; i++)
+		out_gone(&r->out, g->link[i]);
+	g->processes = g->instances = g->links = 0;
+	g->links_asked = false;
+}
