@@ -79,7 +79,7 @@ static inline void machine_label_value(const struct machine_stream *m, enum metr
 	else if (!strcmp(label, "UUID"))
 		snprintf(out, 96, "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8%02x", gpu);
 	else if (!strcmp(label, "pci_bus_id"))
-		snprintf(out, 96, "00000000:%02X:00.0", 27 + gpu);
+		snprintf(out, 96, "0000:%02x:00.0", 27 + gpu);
 	else if (!strcmp(label, "device"))
 		snprintf(out, 96, scope == METRIC_SCOPE_GPU ? "nvidia%u" : "mlx5_%u", gpu);
 	else if (!strcmp(label, "modelName"))

@@ -350,6 +350,28 @@ static void test_page__eight_gpus_fit(void **state)
 	watch_state_release(&s);
 }
 
+/* A machine without GPUs: the source says why it gives nothing, and is not down. */
+static void test_page__a_source_with_nothing_to_read_is_not_down(void **state)
+{
+	struct watch_state s = {0};
+	char *page;
+
+	(void)state;
+	bed_header(&s, "boot-1", 1);
+	bed_line(&s, "{\"t\":2,\"s\":0,\"end\":true}");
+	bed_line(&s, "{\"t\":2,\"s\":1,\"end\":true}");
+	bed_line(&s, "{\"s\":0,\"why\":\"no driver\"}");
+	page = page_of(&s, PAGE_TEXT, PAGE_NAMES_ASSAY);
+	assert_null(strstr(page, "source=\"gpu\""));
+	assert_non_null(strstr(page, "assay_source_up{source=\"host\"} 1\n"));
+	free(page);
+	bed_line(&s, BED_GPU); /* with a GPU it is */
+	page = page_of(&s, PAGE_TEXT, PAGE_NAMES_ASSAY);
+	assert_non_null(strstr(page, "assay_source_up{source=\"gpu\"} 0\n"));
+	free(page);
+	watch_state_release(&s);
+}
+
 static void test_page__an_empty_state_has_the_exporters_rows_only(void **state)
 {
 	struct watch_state s = {0};
@@ -380,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_page__openmetrics),
 		cmocka_unit_test(test_page__the_number_of_series_is_stated_and_bounded),
 		cmocka_unit_test(test_page__eight_gpus_fit),
+		cmocka_unit_test(test_page__a_source_with_nothing_to_read_is_not_down),
 		cmocka_unit_test(test_page__an_empty_state_has_the_exporters_rows_only),
 	};
 

@@ -57,6 +57,13 @@ static void add_cell(struct text *out, const char *s)
 	text_add(out, "</td>");
 }
 
+static const char *source_state(const struct watch_state *s, const struct watch_source *source, double age)
+{
+	if (source->why)
+		return source->why;
+	return age >= 0 && age <= page_age_limit(s->interval, METRIC_FAST) ? "answers" : "does not answer";
+}
+
 static void add_sources(struct text *out, const struct exporter *x)
 {
 	const struct watch_state *s = state_of(x);
@@ -72,7 +79,7 @@ static void add_sources(struct text *out, const struct exporter *x)
 		text_add(out, "<tr>");
 		add_cell(out, source->name);
 		add_cell(out, age);
-		add_cell(out, source->why ? source->why : "answers");
+		add_cell(out, source_state(s, source, seconds));
 		text_add(out, "</tr>\n");
 	}
 	text_add(out, "</table>\n");

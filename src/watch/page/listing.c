@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/page/listing.h"
 
+#include <ctype.h>
 #include <math.h>
 
 #include "core/text/utf8.h"
@@ -94,6 +95,20 @@ static const char *info_name(const char *name)
 							 : name;
 }
 
+/* The kernel writes a PCI address as 0000:8e:00.0, NVML and dcgm-exporter as 00000000:8E:00.0. */
+static const char *dcgm_value(const struct watch_label *label, char room[32])
+{
+	const char *value = label->value;
+	size_t size = strlen(value);
+
+	if (strcmp(label->name, "pci_bus_id") != 0 || strcspn(value, ":") != 4 || size > 20)
+		return value;
+	snprintf(room, 32, "0000%s", value);
+	for (char *p = room; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	return room;
+}
+
 enum style { STYLE_SHORT, STYLE_DCGM, STYLE_INFO };
 
 static size_t add_labels(struct listing *l, const struct watch_entity *e, const char *hostname,
@@ -103,12 +118,13 @@ static size_t add_labels(struct listing *l, const struct watch_entity *e, const 
 
 	for (unsigned i = 0; i < e->label_count; i++) {
 		const struct watch_label *label = &e->label[i];
+		char room[32];
 
 		if (is_label_name(label->name) && !is_repeated(e, i) &&
 		    (style != STYLE_SHORT || is_short(e->scope, label->name)))
 			listing_add_label(&l->text,
 					  style == STYLE_INFO ? info_name(label->name) : label->name,
-					  label->value);
+					  style == STYLE_DCGM ? dcgm_value(label, room) : label->value);
 	}
 	if (style != STYLE_SHORT)
 		listing_add_label(&l->text, "hostname", hostname);

@@ -173,6 +173,21 @@ static void add_dcgm_rows(struct page *p)
 
 /* ---- sources ---- */
 
+/* It answers that there is nothing for it here, as source gpu does on a machine without GPUs and driver. That
+ * is not a fault, so nothing is said. */
+static bool has_nothing(const struct page *p, unsigned source, double age, double limit)
+{
+	const struct watch_state *s = p->state;
+
+	if (!s->source[source].why || age < 0 || age > limit)
+		return false;
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->entity[i].scope < METRIC_SCOPE_COUNT && s->entity[i].scope != METRIC_SCOPE_READER &&
+		    s->entity[i].source == source)
+			return false;
+	return true;
+}
+
 static void add_source_row(struct page *p, enum catalogue row)
 {
 	const struct catalogue_row *r = catalogue_row(row);
@@ -184,7 +199,7 @@ static void add_source_row(struct page *p, enum catalogue row)
 		double age = watch_source_age(p->state, i, p->spec->local_ns);
 		struct text label = {0};
 
-		if (row == CATALOGUE_SOURCE_AGE && age < 0)
+		if ((row == CATALOGUE_SOURCE_AGE && age < 0) || has_nothing(p, i, age, limit))
 			continue;
 		if (!headed)
 			add_head(p, r->name, r->type, r->unit, r->help);
