@@ -95,7 +95,7 @@ static void add_limits(struct text *out)
 	text_addf(
 		out,
 		"\n## Limits\n\nThe number of series has a limit. A page shows at most this many entities. "
-		"Of processes and Xids, those with the highest values stay. `assay_exporter_series_left_out` counts the "
+		"Processes and Xids with the highest values stay. `assay_exporter_series_left_out` counts the "
 		"others.\n\n| scope | most entities |\n|---|---|\n");
 #define X(scope, most, per_gpu)                                                                              \
 	text_addf(out, "| %s | %d%s |\n", metric_scope_row(METRIC_SCOPE_##scope)->name, most,                \
