@@ -53,8 +53,8 @@ const struct command command_exporter = {
 	.help = "/metrics: GPUs, NVLinks, processes, network, disks, processors, live runs and the last check, in "
 		"Prometheus' text form or in OpenMetrics, as the client asks. A value that was not read is absent, "
 		"never 0.\n"
-		"/-/healthy: 200 while the exporter works. /-/ready: 200 after the first reading. /: sources and "
-		"their state.\n\n"
+		"/-/healthy answers 200 while the exporter works, /-/ready after the first reading. The page / shows "
+		"each source and its state.\n\n"
 		"Other processes read the machine, at their own interval. If a driver hangs, its values go, "
 		"assay_source_up is 0, and scrapes go on. It needs no root, no DCGM and no other program.\n\n"
 		"docs/how-to/scrape-a-node.md has the configuration of Prometheus, rules, alerts and dashboards.",

@@ -34,7 +34,7 @@ enum status exporter_start(struct exporter *x, struct error *err);
 void exporter_loop(struct exporter *x);
 void exporter_release(struct exporter *x);
 
-/* What the server asks for (watch/serve/daemon.h); `arg` is the exporter. */
+/* Callbacks of the server (watch/serve/daemon.h); `arg` is the exporter. */
 void exporter_page(void *arg, struct text *out, enum page_format format);
 void exporter_index(void *arg, struct text *out);
 bool exporter_ready(void *arg, char *why, size_t size);

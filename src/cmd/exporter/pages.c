@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the exporter's server sends: the metrics, and a page for people. */
+/* The exporter's two pages: the metrics, and a page for people. */
 #include "cmd/exporter/exporter.h"
 #include "core/clock.h"
 

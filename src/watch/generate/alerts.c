@@ -63,7 +63,7 @@ static const struct generate_alert alerts[] = {
 	/* runs and checks */
 	{"assay_runs", "AssayRunStalled", "changes(@RUN_STEP[15m]) == 0", "5m", "warning",
 	 "Run {{ $labels.run }} on {{ $labels.instance }} makes no steps",
-	 "Look at its log. A rank that hangs stops all of them."},
+	 "Look at its log. A rank that hangs stops the whole run."},
 	{"assay_runs", "AssayCheckFailed", "@CHECK_FAIL == 1", "0m", "critical",
 	 "The last check {{ $labels.suite }} of {{ $labels.instance }} failed",
 	 "assay report in its run directory gives the cases and their causes."},

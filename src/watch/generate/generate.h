@@ -2,7 +2,7 @@
 /*
  * Rules, alerts and dashboards for Prometheus and Grafana, and the reference page, made from the catalogue,
  * the server's metrics and the exporter's own ones. An expression names a metric by its symbol, so it follows
- * the tables:
+ * the tables.
  *   @GPU_POWER         the metric's name, with the row's fixed label if it has one
  *   @GPU_POWER{a="b"}  the same, with more labels
  *   @*GPU_HELD_IDLE    the name alone: all rows of this name

@@ -240,7 +240,7 @@ static int by_labels(const void *a, const void *b)
 	return p->entity->id > q->entity->id ? -1 : p->entity->id < q->entity->id; /* the newer one first */
 }
 
-/* Sorts by scope and labels. Of several entities with the same labels, the newest one stays: Prometheus
+/* Sorts by scope and labels. If several entities have the same labels, the newest one stays: Prometheus
  * refuses a series that appears twice. */
 static bool sort_and_unite(struct listing *l, size_t *count)
 {

@@ -7,7 +7,7 @@
 struct listed {
 	const struct watch_entity *entity;
 	double age;	   /* seconds; negative: it never answered */
-	double weight;	   /* of its scope's limit: higher ones stay */
+	double weight;	   /* entities with a higher weight stay */
 	const char *group; /* the GPU that the limit is for; "": the node */
 	/* Positions in listing.text: those of assay's names, those of dcgm-exporter's, and those of
 	 * assay_gpu_info. The last two differ from the first for GPUs only. */

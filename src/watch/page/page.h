@@ -42,7 +42,7 @@ struct page_spec {
 	uint64_t local_ns, begun_ns; /* this process's CLOCK_MONOTONIC now, and when its feed began */
 };
 
-/* Appends the page. Sets the rows of `own` that come from the state: series and what was left out. */
+/* Appends the page. Sets the number of series in `own`. */
 void page_write(struct text *out, enum page_format format, const struct watch_state *s,
 		const struct page_spec *spec, struct page_own *own);
 /* The value of the header Content-Type. */

@@ -284,8 +284,8 @@ static void close_peer(struct peer *p)
 	p->d->counts.closed++;
 }
 
-/* A connection that may be closed to make room: the one that is idle for the longest time, otherwise the one
- * that has been reading its answer for the longest time. */
+/* A connection that may be closed to make room. It is the one that is idle for the longest time. If none is
+ * idle, it is the slowest reader. */
 static struct peer *find_victim(const struct daemon *d)
 {
 	uint64_t now = now_ns();

@@ -16,7 +16,7 @@ struct daemon_spec {
 	size_t connections; /* most open ones */
 	const struct web_config *web;
 	const struct log *log;
-	/* What the server asks for. */
+	/* The server calls these for a page. */
 	void *arg;
 	void (*page)(void *arg, struct text *out, enum page_format format);
 	void (*index)(void *arg, struct text *out);	  /* HTML */
@@ -28,8 +28,8 @@ struct daemon_counts {
 };
 
 struct daemon;
-/* Listens. UNAVAILABLE: the port is in use, or a library is missing. Owner: caller, daemon_stop. The spec and
- * what it points to must stay. */
+/* Listens. UNAVAILABLE: the port is in use, or a library is missing. Owner: caller, daemon_stop. The spec
+ * and its pointers must stay valid. */
 enum status daemon_start(struct daemon **out, const struct daemon_spec *spec, struct error *err);
 void daemon_stop(struct daemon *d);
 uint16_t daemon_port(const struct daemon *d);

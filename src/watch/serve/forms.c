@@ -51,7 +51,7 @@ static bool compress_text(struct text *out, const char *text, size_t size)
 	return code == Z_STREAM_END;
 }
 
-/* What is not used of a buffer goes back: old pages live as long as slow clients read them. */
+/* Returns unused memory, because old pages live as long as slow clients read them. */
 static void shrink(struct text *t)
 {
 	char *smaller = t->size ? realloc(t->data, t->size) : NULL;

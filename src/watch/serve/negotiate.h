@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which form of a page a client takes, from its headers Accept and Accept-Encoding. */
+/* Reads the headers Accept and Accept-Encoding, by which a client chooses the form of a page. */
 #ifndef WATCH_SERVE_NEGOTIATE_H
 #define WATCH_SERVE_NEGOTIATE_H
 #include <stdbool.h>
