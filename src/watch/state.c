@@ -204,7 +204,7 @@ double watch_wall(const struct watch_state *s)
 	return s->wall + 1e-9 * ((double)s->now_ns - (double)s->wall_ns);
 }
 
-/* A JSON text of what is already clean. */
+/* Appends a clean text as JSON. */
 static void add_string(struct text *out, const char *s)
 {
 	text_add(out, "\"");
@@ -279,7 +279,18 @@ static void write_values(const struct watch_state *s, const struct watch_entity 
 		add_string(out, e->value[i].why);
 		any = true;
 	}
-	text_addf(out, "]},\"end\":%u%s}\n", e->id, pace == METRIC_SLOW ? ",\"slow\":true" : "");
+	text_addf(out, "]},\"end\":%u,\"alone\":true%s}\n", e->id,
+		  pace == METRIC_SLOW ? ",\"slow\":true" : "");
+}
+
+static void write_entities(const struct watch_state *s, struct text *out, bool parts)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct watch_entity *e = &s->entity[i];
+
+		if ((e->scope < METRIC_SCOPE_COUNT || e->foreign) && (e->of != e->id) == parts)
+			write_entity(e, out);
+	}
 }
 
 void watch_state_write(const struct watch_state *s, struct text *out)
@@ -287,9 +298,8 @@ void watch_state_write(const struct watch_state *s, struct text *out)
 	if (!*s->node)
 		return;
 	write_header(s, out);
-	for (uint32_t i = 0; i < s->count; i++)
-		if (s->entity[i].scope < METRIC_SCOPE_COUNT || s->entity[i].foreign)
-			write_entity(&s->entity[i], out);
+	write_entities(s, out, false); /* a part follows the entity to which it belongs */
+	write_entities(s, out, true);
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (s->entity[i].scope == METRIC_SCOPE_COUNT)
 			continue;

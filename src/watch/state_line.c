@@ -320,8 +320,12 @@ static enum status check_entity(struct watch_state *s, const json_t *j, struct e
 	if (json_is_integer(source) &&
 	    (json_integer_value(source) < 0 || json_integer_value(source) >= s->source_count))
 		return WRONG(err, "entity %u has a source that the header does not name", id);
-	if (of && (!id_of(of, &parent) || !known(s, parent)))
-		return WRONG(err, "entity %u belongs to an entity that does not exist", id);
+	if (of &&
+	    (!id_of(of, &parent) || parent == id || !known(s, parent) || s->entity[parent].of != parent))
+		return WRONG(err, "entity %u belongs to an entity that does not exist or is a part itself",
+			     id);
+	if (of && e && e->of != parent)
+		return WRONG(err, "entity %u cannot belong to another entity before it is gone", id);
 	if (!e && scope < METRIC_SCOPE_COUNT && s->of_scope[scope] >= metric_scope_row(scope)->most)
 		return WRONG(err, "more than %u entities of scope %s", metric_scope_row(scope)->most, name);
 	return check_labels(s, json_object_get(j, "labels"), e ? e->scope : scope, e, err);
@@ -414,13 +418,22 @@ static void take_begin(struct watch_state *s, unsigned source)
 	watch_set_text(s, &s->source[source].why, NULL);
 }
 
+/* Removes an entity with all that belong to it. */
+static void remove_entity(struct watch_state *s, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (i != id && known(s, i) && s->entity[i].of == id)
+			watch_free_entity(s, &s->entity[i]);
+	watch_free_entity(s, &s->entity[id]);
+}
+
 static void remove_doubtful(struct watch_state *s, int source)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct watch_entity *e = known(s, i);
 
 		if (e && e->doubtful && (source < 0 || e->source == (unsigned)source))
-			watch_free_entity(s, e);
+			remove_entity(s, i);
 	}
 }
 
@@ -521,26 +534,28 @@ static enum status take_map(struct watch_state *s, const json_t *j, const char *
 	return STATUS_OK;
 }
 
-static void end_entities(struct watch_state *s, const json_t *end, uint64_t t_ns, unsigned source, bool slow)
+static void end_entities(struct watch_state *s, const json_t *j, uint64_t t_ns, unsigned source)
 {
+	const json_t *end = json_object_get(j, "end");
+	bool all = json_is_true(end), alone = json_is_true(json_object_get(j, "alone"));
+	bool slow = json_is_true(json_object_get(j, "slow"));
 	uint32_t id = 0;
-	bool all = json_is_true(end);
 
 	if (!all && !id_of(end, &id))
 		return;
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct watch_entity *e = known(s, i);
 
-		if (e && e->source == source && !e->doubtful && (all || i == id || e->of == id))
+		if (e && e->source == source && !e->doubtful && (all || i == id || (e->of == id && !alone)))
 			watch_end_entity(s, e, t_ns, slow);
 	}
 }
 
-/* {"t", "s", "v"?, "x"?, "end"?, "slow"?, "done"?}. */
+/* {"t", "s", "v"?, "x"?, "end"?, "alone"?, "slow"?, "done"?}. */
 static enum status take_reading(struct watch_state *s, const json_t *j, bool apply, struct error *err)
 {
 	const json_t *source = json_object_get(j, "s"), *end = json_object_get(j, "end");
-	bool slow = json_is_true(json_object_get(j, "slow")), done = json_is_true(json_object_get(j, "done"));
+	bool done = json_is_true(json_object_get(j, "done"));
 	enum status st;
 	uint64_t t_ns;
 	uint32_t id;
@@ -559,7 +574,7 @@ static enum status take_reading(struct watch_state *s, const json_t *j, bool app
 		st = take_map(s, j, "x", t_ns, from, apply, err);
 	if (st || !apply)
 		return st;
-	end_entities(s, end, t_ns, from, slow);
+	end_entities(s, j, t_ns, from);
 	if (done || json_is_true(end)) {
 		if (t_ns > s->source[from].heard_ns)
 			s->source[from].heard_ns = t_ns;
@@ -595,18 +610,12 @@ static enum status take_heartbeat(struct watch_state *s, const json_t *j, bool a
 static enum status take_gone(struct watch_state *s, const json_t *j, bool apply, struct error *err)
 {
 	const json_t *gone = json_object_get(j, "gone");
-	struct watch_entity *e;
 	uint32_t id;
 
 	if (!id_of(gone, &id))
 		return WRONG(err, "\"gone\" names no entity");
-	e = known(s, id);
-	if (apply && e) {
-		for (uint32_t i = 0; i < s->count; i++)
-			if (i != id && known(s, i) && s->entity[i].of == id)
-				watch_free_entity(s, &s->entity[i]);
-		watch_free_entity(s, e);
-	}
+	if (apply && known(s, id))
+		remove_entity(s, id);
 	return STATUS_OK;
 }
 

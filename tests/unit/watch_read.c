@@ -15,7 +15,7 @@
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
 
-enum { PATIENCE_S = 120 };
+enum { PATIENCE_S = 60 };
 
 static volatile sig_atomic_t stop;
 
@@ -250,6 +250,7 @@ static void test_every_row_is_read(void **state)
 	assert_string_equal(watch_label(e, "container"), "0123456789ab");
 	assert_string_equal(watch_label(e, "hpc_job"), "77");
 	assert_string_equal(watch_label(gpu(&b, 0), "hpc_job"), "77");
+	assert_string_equal(watch_label(gpu(&b, 0), "container"), "0123456789ab");
 	assert_non_null(watch_label(e, "user"));
 	assert_true(value_of(e, CATALOGUE_PROCESS_SM) == 0.4);
 	e = find(s, METRIC_SCOPE_PROCESS, "pid", "4243");
@@ -385,6 +386,22 @@ static void test_the_driver_is_not_loaded(void **state)
 	bed_start(&b, *state, 0.1);
 	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_gpu].why);
 	assert_string_equal(state_of(&b)->source[WATCH_SOURCE_gpu].why, "the driver is not loaded");
+	bed_stop(&b);
+}
+
+/* In an inner PID namespace, a process number of NVML means another process: it gets no name. */
+static void test_a_container(void **state)
+{
+	uint64_t until;
+	struct bed b;
+
+	machine_make(*state);
+	machine_link(*state, "proc/self/ns/pid", "pid:[4026532000]");
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4242"));
+	until = state_of(&b)->readings + 20;
+	WAIT(&b, state_of(&b)->readings >= until);
+	assert_null(watch_label(find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4242"), "comm"));
 	bed_stop(&b);
 }
 
@@ -600,6 +617,7 @@ int main(int argc, char **argv)
 		scratch_test(test_a_lost_gpu),
 		scratch_test(test_no_nvml),
 		scratch_test(test_the_driver_is_not_loaded),
+		scratch_test(test_a_container),
 		scratch_test(test_no_gpu),
 		scratch_test(test_gpus_that_only_nvml_lists),
 		scratch_test(test_a_suspended_gpu_is_not_touched),

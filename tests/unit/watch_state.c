@@ -196,6 +196,7 @@ static void test_a_source_begins_again(void **unused)
 	bed_line(&s, "{\"e\":4,\"s\":0,\"scope\":\"gpu\",\"labels\":{\"pci_bus_id\":\"0000:2b:00.0\"}}");
 	bed_values(&s, 1, 3, "[%u,10]", CATALOGUE_GPU_SAMPLED_SETTING);
 	bed_values(&s, 1, 4, "[%u,10]", CATALOGUE_GPU_SAMPLED_SETTING);
+	bed_line(&s, "{\"e\":5,\"s\":0,\"of\":4,\"scope\":\"nvlink\",\"labels\":{\"nvlink\":\"0\"}}");
 	bed_line(&s, "{\"s\":0,\"why\":\"NVML did not answer for 20 s\"}");
 	assert_string_equal(s.source[0].why, "NVML did not answer for 20 s");
 	bed_line(&s, "{\"s\":0,\"begin\":true}");
@@ -205,8 +206,10 @@ static void test_a_source_begins_again(void **unused)
 	bed_values(&s, 9, 3, "[%u,20]", CATALOGUE_GPU_SAMPLED_SETTING);
 	assert_false(watch_rate(&rate, &s.entity[3], CATALOGUE_GPU_SAMPLED_SETTING));
 	assert_int_equal(s.entity[4].scope, METRIC_SCOPE_GPU);
+	bed_line(&s, "{\"e\":5,\"s\":0,\"scope\":\"nvlink\",\"labels\":{}}");
 	bed_line(&s, "{\"t\":9000000000,\"s\":0,\"done\":true}");
 	assert_int_equal(s.entity[4].scope, METRIC_SCOPE_COUNT); /* it did not return */
+	assert_int_equal(s.entity[5].scope, METRIC_SCOPE_COUNT); /* its part goes with it */
 	assert_int_equal(s.of_scope[METRIC_SCOPE_GPU], 1);
 	assert_string_equal(watch_label(&s.entity[3], "UUID"), "GPU-b");
 	watch_state_release(&s);
@@ -237,6 +240,7 @@ static void test_a_copy_is_equal(void **unused)
 	(void)unused;
 	bed_begin(&s);
 	bed_line(&s, "{\"e\":5,\"s\":0,\"of\":3,\"scope\":\"nvlink\",\"labels\":{\"nvlink\":\"0\"}}");
+	bed_line(&s, "{\"e\":1,\"s\":0,\"of\":3,\"scope\":\"process\",\"labels\":{\"pid\":\"7\"}}");
 	bed_line(&s, "{\"e\":6,\"s\":0,\"scope\":\"quantum\",\"labels\":{}}");
 	bed_values(&s, 1, 3, "[%u,10]", CATALOGUE_GPU_SAMPLED_SETTING);
 	bed_line(
@@ -310,6 +314,7 @@ static void test_hostile_lines(void **unused)
 		"{\"e\":9,\"scope\":\"gpu\"}",
 		"{\"e\":9,\"s\":9,\"scope\":\"gpu\"}",
 		"{\"e\":9,\"s\":0,\"scope\":\"gpu\",\"of\":77}",
+		"{\"e\":9,\"s\":0,\"scope\":\"gpu\",\"of\":9}",
 		"{\"e\":3,\"s\":0,\"scope\":\"cpu\"}",
 		"{\"e\":3,\"labels\":{\"pci_bus_id\":\"other\"}}",
 		"{\"e\":3,\"labels\":{\"pci_bus_id\":null}}",

@@ -3,6 +3,8 @@
 #include "cmd/exporter/exporter.h"
 #include "core/clock.h"
 
+enum { REASONS_MOST = 200 };
+
 static const struct watch_state *state_of(const struct exporter *x)
 {
 	static const struct watch_state empty;
@@ -85,28 +87,52 @@ static void add_sources(struct text *out, const struct exporter *x)
 	text_add(out, "</table>\n");
 }
 
-/* Entities that give no values, with their reasons: a suspended GPU, counters that another program uses. */
+/* A table of reasons, whose head comes with the first row. */
+struct reasons {
+	struct text *out;
+	unsigned shown;
+};
+
+static void add_reason(struct reasons *r, const struct watch_entity *e, const char *what, const char *why)
+{
+	const char *gpu = watch_label(e, "gpu");
+
+	if (r->shown == REASONS_MOST)
+		return;
+	if (!r->shown++)
+		text_add(r->out,
+			 "<h2>Missing values</h2><table><tr><th>what</th><th>of</th><th>reason</th></tr>\n");
+	text_add(r->out, "<tr>");
+	add_cell(r->out, what);
+	text_add(r->out, "<td>");
+	text_addf(r->out, "%s ", metric_scope_row(e->scope)->name);
+	text_add_html(r->out, gpu ? gpu : e->label_count ? e->label[0].value : "");
+	text_add(r->out, "</td>");
+	add_cell(r->out, why);
+	text_add(r->out, "</tr>\n");
+}
+
+/* Missing values with their reasons: a suspended GPU, counters that another program uses. */
 static void add_reasons(struct text *out, const struct exporter *x)
 {
 	const struct watch_state *s = state_of(x);
-	unsigned shown = 0;
+	struct reasons r = {.out = out};
 
-	for (size_t i = 0; i < s->count && shown < 100; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		const struct watch_entity *e = &s->entity[i];
 
-		if (e->scope == METRIC_SCOPE_COUNT || e->foreign || !e->why)
+		if (e->scope == METRIC_SCOPE_COUNT || e->foreign)
 			continue;
-		if (!shown++)
-			text_add(out,
-				 "<h2>Without values</h2><table><tr><th>scope</th><th>name</th><th>reason"
-				 "</th></tr>\n");
-		text_add(out, "<tr>");
-		add_cell(out, metric_scope_row(e->scope)->name);
-		add_cell(out, e->label_count ? e->label[0].value : "");
-		add_cell(out, e->why);
-		text_add(out, "</tr>\n");
+		if (e->why) {
+			add_reason(&r, e, "all", e->why);
+			continue;
+		}
+		for (unsigned row = 0; row < catalogue_scope_rows(e->scope); row++)
+			if (!e->value[row].present && e->value[row].why)
+				add_reason(&r, e, catalogue_row(catalogue_first(e->scope) + row)->name,
+					   e->value[row].why);
 	}
-	if (shown)
+	if (r.shown)
 		text_add(out, "</table>\n");
 }
 

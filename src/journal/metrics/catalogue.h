@@ -10,9 +10,9 @@
 #include "journal/metrics/metrics.h"
 
 /*
- * What an entity is: symbol, name in the stream, most entities of one node, labels that tell it apart, labels
- * that only describe it (both separated by spaces), labels that its series carry on a page, help. The
- * exporter's rows with assay's own names carry the page labels only; the rest is on assay_gpu_info. The label
+ * Kinds of entities: symbol, name in the stream, most entities of one node, three lists of labels, help. The
+ * labels of the first list tell entities apart. Those of the second one describe them. Those of the third one
+ * stand on a page. The exporter's rows with assay's own names carry the page labels only; the rest is on assay_gpu_info. The label
  * hostname is added by whoever shows several nodes. Entities of the scopes SOURCE and EXPORTER are not in a
  * stream: whoever reads the stream makes them.
  */
@@ -20,7 +20,7 @@
 #define METRIC_SCOPES(X) \
 	X(NODE, "node", 1, "", "", "", "the machine") \
 	X(CPU, "cpu", 1, "", "model", "", "its processors and memory") \
-	X(GPU, "gpu", 64, "pci_bus_id", "gpu UUID device modelName DCGM_FI_DRIVER_VERSION container namespace pod hpc_job power_state", "gpu", "a GPU") \
+	X(GPU, "gpu", 64, "pci_bus_id", "gpu UUID device modelName DCGM_FI_DRIVER_VERSION container hpc_job power_state", "gpu", "a GPU") \
 	X(GPU_INSTANCE, "gpu_instance", 448, "pci_bus_id GPU_I_ID GPU_C_ID", "gpu UUID GPU_I_PROFILE", "gpu GPU_I_ID GPU_C_ID", "an instance of a GPU under MIG") \
 	X(XID, "xid", 512, "pci_bus_id xid", "gpu since", "gpu xid since", "a kind of Xid error on a GPU") \
 	X(NVLINK, "nvlink", 1152, "pci_bus_id nvlink", "gpu", "gpu nvlink", "an NVLink of a GPU") \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that reads GPUs. A GPU that the kernel has suspended is not touched. A GPU that is lost says so
- * and is tried again every 30 s. The node learns from a shared page at which GPU a call hangs.
+ * The process that reads GPUs. It does not touch a GPU that the kernel has suspended. It tries a lost GPU
+ * again every 30 s. It writes no line before NVML has answered. The node learns from a shared page at which
+ * GPU a call hangs.
  */
 #include "watch/read/gpu.h"
 #include <stdlib.h>
@@ -116,6 +117,7 @@ static nvmlReturn_t open_gpu(struct gpu_reader *r, struct gpu *g)
 	}
 	if (*r->driver)
 		out_label(&r->out, g->e, "DCGM_FI_DRIVER_VERSION", r->driver);
+	memset(g->never, 0, sizeof(g->never));
 	gpu_xids_watch(r, g);
 	g->open = g->heard = true;
 	return NVML_SUCCESS;
@@ -142,7 +144,7 @@ static void set_found(struct gpu_reader *r, struct gpu *g)
 	g->lost = false;
 }
 
-/* Reads one GPU. What belongs to it ends with it. */
+/* Reads one GPU with its parts. */
 static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 {
 	uint64_t now_ns = clock_now_ns(clock_monotonic());
@@ -264,7 +266,6 @@ int reader_gpu(const struct reader_spec *spec)
 	reader_pci_list(&pci, spec->sys, spec->proc);
 	for (unsigned i = 0; i < pci.count; i++)
 		declare(r, &r->gpu[r->count++], pci.address[i], pci.granted);
-	out_flush(&r->out);
 	find_nvml(r);
 	gpu_xids_open(r);
 	while (reader_wait(&rounds, spec)) {

@@ -51,7 +51,7 @@ struct gpu {
 	unsigned processes;
 	unsigned long long process_seen_us;
 	struct gpu_instance instance[GPU_INSTANCES_MAX];
-	unsigned instances;
+	unsigned instances, mig; /* mig: the mode that was seen last */
 	struct gpu_xid xid[GPU_XIDS_MAX];
 	unsigned xids;
 	double xid_last;

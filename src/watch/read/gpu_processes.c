@@ -186,7 +186,12 @@ static void find_instances(struct gpu_reader *r, struct gpu *g)
 
 	for (unsigned i = 0; i < g->instances; i++)
 		g->instance[i].seen = false;
-	if (r->nvml.mig_mode && r->nvml.mig_device && !r->nvml.mig_mode(g->device, &mode, &pending) && mode)
+	if (r->nvml.mig_mode && r->nvml.mig_mode(g->device, &mode, &pending))
+		mode = 0;
+	if (mode != g->mig) /* another mode has other readings */
+		memset(g->never, 0, sizeof(g->never));
+	g->mig = mode;
+	if (mode && r->nvml.mig_device)
 		for (unsigned i = 0; i < GPU_INSTANCES_MAX; i++) {
 			nvmlDevice_t device;
 

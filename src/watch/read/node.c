@@ -2,6 +2,7 @@
 /* assay __watch node: one process for each source, one stream. It opens no vendor library and blocks on
  * nothing, so a driver that hangs stops one source only. */
 #include "watch/read/node.h"
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,21 @@ static void send_header(struct node *n)
 	text_release(&t);
 }
 
+/* In a container, NVML gives the process numbers of the host, which mean other processes here. */
+static bool is_inner_namespace(const char *proc)
+{
+	static const char first[] = "pid:[4026531836]"; /* PROC_PID_INIT_INO of the kernel */
+	char path[PATH_MAX], target[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/self/ns/pid", proc);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		return false;
+	target[n] = '\0';
+	return strcmp(target, first) != 0;
+}
+
 static void begin(struct node *n, const struct reader_spec *spec)
 {
 	static const struct {
@@ -78,6 +94,7 @@ static void begin(struct node *n, const struct reader_spec *spec)
 		n->source[i].input = n->source[i].errors = n->source[i].page_fd = -1;
 	}
 	n->names = (struct child){.name = "names", .input = -1, .errors = -1, .page_fd = -1};
+	n->nameless = is_inner_namespace(spec->proc);
 	send_header(n);
 	reader_pci_list(&pci, spec->sys, spec->proc);
 	for (unsigned i = 0; i < pci.count; i++)
@@ -143,12 +160,8 @@ static void turn(struct node *n, unsigned source, uint64_t now_ns)
 	if (c->running || c->stuck || now_ns < c->start_ns)
 		return;
 	reader_child_start(c, n->spec, n->spec->proc);
-	if (c->running && c->told) {
-		node_sendf(n, "{\"s\":%u,\"begin\":true}", source);
-		c->told = false;
-	} else if (!c->running && *c->error) {
+	if (!c->running && *c->error)
 		tell(n, source, c->error);
-	}
 }
 
 static void beat(struct node *n, uint64_t now_ns)

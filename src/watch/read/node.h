@@ -44,6 +44,7 @@ struct node {
 	unsigned asked[NODE_PIDS_MAX]; /* processes whose names are asked for, in order */
 	unsigned asked_count;
 	uint64_t beat_ns, wall_ns, lifeline_ns;
+	bool nameless; /* NVML's process numbers are not those of this PID namespace */
 };
 
 /* Sends a line (without newline) after the state has taken it. */
@@ -66,6 +67,6 @@ void reader_child_release(struct child *c);
 /* Questions about processes. */
 void names_ask(struct node *n, unsigned pid);
 void names_turn(struct node *n, uint64_t now_ns);
-/* The job of a GPU is that of its processes. */
-void names_set_job(struct node *n, uint32_t gpu);
+/* Job and container of a GPU are those of its processes. */
+void names_set_gpu(struct node *n, uint32_t gpu);
 #endif

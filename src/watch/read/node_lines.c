@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of the sources become lines of the node: with the number of the source, and one number for an entity
- * as long as it exists, also when its source was started again. */
+/* Lines of the sources become lines of the node, with the number of the source. An entity keeps its number as
+ * long as it exists, also when its source is started again. */
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ static void heed(struct node *n, const json_t *line, uint32_t gone_of)
 	if (scope && pid && metric_scope_find(scope) == METRIC_SCOPE_PROCESS)
 		names_ask(n, (unsigned)strtoul(pid, NULL, 10));
 	if (gone_of != OUT_NONE)
-		names_set_job(n, gone_of);
+		names_set_gpu(n, gone_of);
 }
 
 bool node_take(struct node *n, unsigned source, const char *text, size_t size)
@@ -179,6 +179,10 @@ bool node_take(struct node *n, unsigned source, const char *text, size_t size)
 	bool good = json_is_object(line);
 	char *out;
 
+	if (good && c->told) { /* the reason holds until the new reader answers */
+		node_sendf(n, "{\"s\":%u,\"begin\":true}", source);
+		c->told = false;
+	}
 	if (good && json_object_get(line, "gone")) {
 		if (mapped(c, json_object_get(line, "gone"), &id) && id < n->state.count)
 			gone_of = n->state.entity[id].of;

@@ -12,6 +12,8 @@
 
 void names_ask(struct node *n, unsigned pid)
 {
+	if (n->nameless)
+		return;
 	for (unsigned i = 0; i < n->asked_count; i++)
 		if (n->asked[i] == pid)
 			return;
@@ -25,32 +27,38 @@ static void next_question(struct node *n)
 	n->names.limit_ns = 0;
 }
 
-void names_set_job(struct node *n, uint32_t gpu)
+/* The label that all processes of a GPU share becomes the GPU's; several, and it has none. */
+static void set_label(struct node *n, uint32_t gpu, const char *name)
 {
 	const struct watch_state *s = &n->state;
-	const char *job = NULL, *now;
+	const char *shared = NULL, *now = watch_label(&s->entity[gpu], name);
 	bool several = false;
 	struct text text = {0};
 
-	if (gpu >= s->count || s->entity[gpu].scope != METRIC_SCOPE_GPU)
-		return;
 	for (uint32_t i = 0; i < s->count; i++) {
 		const char *one = s->entity[i].scope == METRIC_SCOPE_PROCESS && s->entity[i].of == gpu
-					  ? watch_label(&s->entity[i], "hpc_job")
+					  ? watch_label(&s->entity[i], name)
 					  : NULL;
 
-		several |= one && job && strcmp(one, job);
-		job = one ? one : job;
+		several |= one && shared && strcmp(one, shared);
+		shared = one ? one : shared;
 	}
-	now = watch_label(&s->entity[gpu], "hpc_job");
 	if (several)
-		job = NULL; /* no single job has the GPU */
-	if (job ? now && !strcmp(now, job) : !now)
+		shared = NULL;
+	if (shared ? now && !strcmp(now, shared) : !now)
 		return;
-	if (job)
-		out_add_string(&text, job);
-	node_sendf(n, "{\"e\":%u,\"labels\":{\"hpc_job\":%s}}", gpu, job ? text_str(&text) : "null");
+	if (shared)
+		out_add_string(&text, shared);
+	node_sendf(n, "{\"e\":%u,\"labels\":{\"%s\":%s}}", gpu, name, shared ? text_str(&text) : "null");
 	text_release(&text);
+}
+
+void names_set_gpu(struct node *n, uint32_t gpu)
+{
+	if (gpu >= n->state.count || n->state.entity[gpu].scope != METRIC_SCOPE_GPU)
+		return;
+	set_label(n, gpu, "hpc_job");
+	set_label(n, gpu, "container");
 }
 
 /* {"pid": N, "labels": {..}}, or without labels when all is said. */
@@ -69,7 +77,7 @@ static bool take(void *arg, const char *line, size_t size)
 		    strcmp(watch_label(e, "pid"), number))
 			continue;
 		node_sendf(n, "{\"e\":%u,\"labels\":%s}", i, text);
-		names_set_job(n, n->state.entity[i].of);
+		names_set_gpu(n, n->state.entity[i].of);
 	}
 	if (!labels && n->asked_count && n->asked[0] == (unsigned)pid)
 		next_question(n);
