@@ -22,6 +22,7 @@ load_content_template_tokens the tokens around a first message
 model_logits logits of a training pass, beside PyTorch's
 paged_step_logits logits of a step, beside PyTorch's
 peft_load parts of an adapter, one by one
+web_config_parse one file's text, for the fuzzer
 LIST
 }
 LC_ALL=C

@@ -84,7 +84,7 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
+threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml watch_serve"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little, and what
 # is for a debugger is left out but for lines: with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
 build_all() {
@@ -97,7 +97,7 @@ build_all() {
 	lines="-Ddebug=false -Dc_args=-g1"
 	# shellcheck disable=SC2086
 	made build_in build-asan "all meson-test-prereq" $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1" $lines -Doptimization=g \
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $lines -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled
 	export CC=clang
 	[ $fuzz = no ] || made build_in build-fuzz fuzzers $lines -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
@@ -153,6 +153,7 @@ campaigns() {
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
+	campaign exporter build . 30
 	campaign serve_soak build/src/assay . "${LONG_SOAK:-1800}"
 	campaign schedule build . "${LONG_REQUESTS:-1000000}"
 	campaign walks build/src/assay . build

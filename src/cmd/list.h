@@ -10,6 +10,7 @@
 	X(demo) \
 	X(deploy) \
 	X(eval) \
+	X(exporter) \
 	X(generate) \
 	X(health) \
 	X(history) \

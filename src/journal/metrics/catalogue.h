@@ -140,7 +140,7 @@ struct dcgm_metric {
 	X(INTERFACE_RX, "assay_interface_receive_bytes_total", NULL, COUNTER, "bytes", INTERFACE, FAST, 0, DCGM_NONE, "/sys/class/net", "Bytes received") \
 	X(INTERFACE_ERRORS, "assay_interface_errors_total", NULL, COUNTER, "errors", INTERFACE, FAST, 0, DCGM_NONE, "/sys/class/net", "Packets lost or damaged, sent and received") \
 	X(CPU_BUSY, "assay_cpu_busy_ratio", NULL, GAUGE, "ratio", CPU, FAST, 0.01, DCGM_NONE, "/proc/stat", "Busy share of all processors over the last interval") \
-	X(CPU_COUNT, "assay_cpu_count", NULL, GAUGE, "processors", CPU, FAST, 0, DCGM_NONE, "/proc/stat", "Processors") \
+	X(CPU_COUNT, "assay_cpu_processors", NULL, GAUGE, "processors", CPU, FAST, 0, DCGM_NONE, "/proc/stat", "Processors") \
 	X(CPU_LOAD, "assay_cpu_load", NULL, GAUGE, "processes", CPU, FAST, 0.01, DCGM_NONE, "/proc/loadavg", "Load of the last minute") \
 	X(CPU_ENERGY, "assay_cpu_energy_joules_total", NULL, COUNTER, "joules", CPU, FAST, 0.1, DCGM_NONE, "RAPL", "Energy of the processor packages since the reader's start") \
 	X(MEMORY_TOTAL, "assay_memory_bytes", NULL, GAUGE, "bytes", CPU, FAST, 0, DCGM_NONE, "/proc/meminfo", "Memory of the machine") \
