@@ -47,6 +47,7 @@ has() { # OPTION: what it needs is here
 	plot) pkg-config --exists cairo cairo-pdf ;;
 	archive) pkg-config --exists libarchive ;;
 	tokenizer) pkg-config --exists libpcre2-8 libutf8proc ;;
+	screen) pkg-config --exists ncursesw ;;
 	mpi) pkg-config --exists ompi-c || pkg-config --exists mpich ;;
 	tensorboard) pkg-config --exists libprotobuf-c && command -v protoc-c ;;
 	tests) true ;;
@@ -61,7 +62,7 @@ set_up() {
 # All options as they come, but one.
 switch_off() {
 	others=
-	for o in kernels plot archive mpi tensorboard tokenizer tests; do
+	for o in kernels plot archive screen mpi tensorboard tokenizer tests; do
 		[ "$o" = "$1" ] || others="$others -D$o=auto"
 	done
 	# shellcheck disable=SC2086
@@ -88,6 +89,7 @@ ok "it is configured with all that is here" set_up
 rendered="report report_curve report_plot report_schema"
 without plot "$(unit $rendered) src/report/libassay-archive.so" "$rendered" src/report/libassay-plot.so
 without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/report/libassay-archive.so
+without screen "$(unit watch_screen)" "watch_screen" src/watch/libassay-screen.so
 without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
 without tensorboard "$(unit train_events)" "train_events" src/train/tensorboard/event.pb-c.h
 devices="gpu matmul meter_gpu vendor_headers"

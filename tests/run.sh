@@ -98,9 +98,9 @@ build_all() {
 	# shellcheck disable=SC2086
 	made build_in build-asan "all meson-test-prereq" $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
 	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $lines -Doptimization=g \
-		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled
+		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	export CC=clang
-	[ $fuzz = no ] || made build_in build-fuzz fuzzers $lines -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
+	[ $fuzz = no ] || made build_in build-fuzz fuzzers $lines -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 }
 await() { # folder
 	while [ ! -f "build/$1.made" ] && kill -0 "$builder" 2> /dev/null; do sleep 1; done
@@ -146,7 +146,7 @@ campaign() { # name, arguments of its script
 }
 campaigns() {
 	if able clang -fsanitize=fuzzer ''; then
-		CC=clang build_in build-fuzz fuzzers -Ddebug=false -Dc_args=-g1 -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
+		CC=clang build_in build-fuzz fuzzers -Ddebug=false -Dc_args=-g1 -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	fi
 	mkdir -p build-fuzz
 	campaign clean_runs build/src/assay . "${LONG_RUNS:-20}" # first, while nothing else runs
@@ -157,6 +157,7 @@ campaigns() {
 	campaign serve_soak build/src/assay . "${LONG_SOAK:-1800}"
 	campaign schedule build . "${LONG_REQUESTS:-1000000}"
 	campaign walks build/src/assay . build
+	campaign top build/src/assay build/tests/fake/libnvidia-ml.so.1 . "${LONG_TOP:-300}"
 	campaign grammars build/tests/grammar_walk .
 	campaign fuzz build-fuzz . "${LONG_FUZZ:-60}"
 }

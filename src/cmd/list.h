@@ -20,7 +20,6 @@
 	X(load) \
 	X(make_model) \
 	X(merge) \
-	X(monitor) \
 	X(probe) \
 	X(profile) \
 	X(report) \
@@ -28,6 +27,7 @@
 	X(rows) \
 	X(serve) \
 	X(tokens) \
+	X(top) \
 	X(train)
 /* clang-format on */
 

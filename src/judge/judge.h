@@ -79,22 +79,22 @@ struct factor {
 /* How much the units of the GPU were used while the judged iterations ran, next to published targets for such
  * kernels. Columns: name, text shown, unit, target. They decide no verdict.
  * docs/explanation/methods/report.md, "Metrics against targets". */
-#define JUDGE_METRICS(X)                                                                                     \
+#define UNIT_USES(X)                                                                                         \
 	X(SM, "sm_active", "SM active", "", 0.85)                                                            \
 	X(TENSOR, "tensor_active", "tensor pipe", "", 0.90)                                                  \
 	X(MEMORY, "memory_rate", "memory", "B/s", 2.5e12)                                                    \
 	X(OCCUPANCY, "occupancy", "occupancy", "", 0.85)
-#define X(id, ...) METRIC_##id,
-enum metric_id { JUDGE_METRICS(X) METRIC_COUNT };
+#define X(id, ...) UNIT_USE_##id,
+enum unit_use_id { UNIT_USES(X) UNIT_USE_COUNT };
 #undef X
 /* Times the library's error: docs/explanation/methods/attention.md, "Comparison with cuDNN's accuracy". */
 #define JUDGE_ERROR_GATE 1.2
-struct metric_row {
+struct unit_use_row {
 	const char *name, *shown, *unit;
 	double target;
 };
-extern const struct metric_row metric_rows[METRIC_COUNT];
-struct metric {
+extern const struct unit_use_row unit_use_rows[UNIT_USE_COUNT];
+struct unit_use {
 	double value;	  /* the target is reached if this is above the row's target */
 	const char *from; /* source of the value, a static text; NULL: no source */
 };
@@ -133,7 +133,7 @@ struct judgement {
 		char knob[240], evidence[200], gain[96];
 	} advice[6];
 	size_t advice_count;
-	struct metric metric[METRIC_COUNT];
+	struct unit_use metric[UNIT_USE_COUNT];
 	double error_over_library; /* attention: its error over the library's on the same data; 0: one of them
 				      is not known */
 	char part[16];	 /* PCI address of the GPU that the finding is about; "": the GPU of the case */

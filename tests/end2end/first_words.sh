@@ -34,7 +34,7 @@ ok "check --duration" said 'did you mean "--seconds"' check --duration 5
 ok "train --output_dir" said 'did you mean "--out"' train c.yaml --output_dir x
 ok "launch --nproc_per_node" said 'did you mean "--ranks-per-node"' launch --nproc_per_node 4
 ok "launch --nnodes" said 'did you mean "--nodes"' launch --nnodes 4
-ok "monitor --delay" said 'did you mean "--interval"' monitor --delay 1
+ok "top --delay" said 'did you mean "--interval"' top --delay 1
 ok "rows --test-size" said 'did you mean "--share"' rows f --test-size 0.1
 ok "profile --output" said 'did you mean "--out"' profile --output x -- true
 ok "a slip is still told by its letters" said 'did you mean "--target"' check --targt cpu

@@ -166,7 +166,7 @@ static void test_judge_attention__counters_of_other_work_are_not_used(void **sta
 
 	(void)state;
 	assert_true(absent(j, "busy"));
-	for (int i = 0; i < METRIC_COUNT; i++)
+	for (int i = 0; i < UNIT_USE_COUNT; i++)
 		assert_null(j->metric[i].from);
 }
 
@@ -175,12 +175,12 @@ static void test_judge_attention__metrics_are_told_beside_their_targets(void **s
 	const struct judgement *j = judged(counted("fp16", 64, CYCLES));
 
 	(void)state;
-	assert_float_equal(j->metric[METRIC_SM].value, 0.955188, 1e-9);
-	assert_true(j->metric[METRIC_SM].value > metric_rows[METRIC_SM].target);
-	assert_true(j->metric[METRIC_TENSOR].value < metric_rows[METRIC_TENSOR].target);
-	assert_true(j->metric[METRIC_OCCUPANCY].value < metric_rows[METRIC_OCCUPANCY].target);
-	assert_float_equal(j->metric[METRIC_MEMORY].value, 1.5554e12, 1e9);
-	assert_string_equal(j->metric[METRIC_MEMORY].from, "CUPTI");
+	assert_float_equal(j->metric[UNIT_USE_SM].value, 0.955188, 1e-9);
+	assert_true(j->metric[UNIT_USE_SM].value > unit_use_rows[UNIT_USE_SM].target);
+	assert_true(j->metric[UNIT_USE_TENSOR].value < unit_use_rows[UNIT_USE_TENSOR].target);
+	assert_true(j->metric[UNIT_USE_OCCUPANCY].value < unit_use_rows[UNIT_USE_OCCUPANCY].target);
+	assert_float_equal(j->metric[UNIT_USE_MEMORY].value, 1.5554e12, 1e9);
+	assert_string_equal(j->metric[UNIT_USE_MEMORY].from, "CUPTI");
 }
 
 static const struct advice *advice(const struct judgement *j, const char *words)

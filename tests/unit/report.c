@@ -9,7 +9,7 @@
 #include "report/html/html.h"
 #include "report/terminal/style.h"
 #include "report/view/view.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 #include "report/text/format.h"
 
 static const char *const samples[] = {"cpu",	    "curve", "cut",	"empty",

@@ -3,7 +3,7 @@
 #include "test.h"
 #include <math.h>
 #include "report/text/pseudonym_map.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 #include "report/text/format.h"
 
 static void replaced(const char *in, const char *want)

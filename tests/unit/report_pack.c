@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include "report/files/module.h"
+#include "core/process/module.h"
 #include "report/files/pack.h"
 #include "report/files/pack_check.h"
 #include "report_sample.h"

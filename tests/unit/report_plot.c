@@ -12,9 +12,8 @@
 #include "core/file/file.h"
 #include "report/plot/label_places.h"
 #include "report/files/merge.h"
-#include "report/files/module.h"
+#include "core/process/module.h"
 #include "report/plot/plot.h"
-#include "report/files/module.h"
 #include "report/plot/roofline.h"
 #include "report_sample.h"
 
@@ -194,7 +193,7 @@ static void test_report_plot__flattened_text_is_strokes(void **state)
 	canvas_release(&c);
 }
 
-static const char *module_folder(void)
+static const char *report_module_folder(void)
 {
 	const char *stated = getenv("ASSAY_MODULE_DIR");
 
@@ -233,7 +232,7 @@ static void test_report_plot__png_and_pdf_are_the_same_every_time(void **state)
 
 static void test_report_plot__a_missing_module_leaves_out_the_png_and_says_so(void **state)
 {
-	char *kept = strdup(module_folder());
+	char *kept = strdup(report_module_folder());
 	static const char *const names[] = {"h200"};
 	struct error err = {0};
 	struct text note = {0};
@@ -261,7 +260,7 @@ static void test_report_plot__a_missing_module_leaves_out_the_png_and_says_so(vo
 
 static void test_report_plot__a_module_that_is_nowhere_names_the_folders(void **state)
 {
-	char *kept = strdup(module_folder());
+	char *kept = strdup(report_module_folder());
 	struct error err = {0};
 	const void *symbol;
 

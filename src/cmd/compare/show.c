@@ -3,7 +3,7 @@
 #include "cmd/compare/compare.h"
 #include <stdbool.h>
 #include "report/text/fact_label.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 #include "report/text/format.h"
 
 enum {

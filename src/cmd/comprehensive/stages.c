@@ -206,7 +206,7 @@ static const char *no_nvlink(const struct comprehensive *s)
 static void nvlink_command(const struct comprehensive *s, struct stage_command *k)
 {
 	(void)s;
-	stage_command_add(k, "monitor");
+	stage_command_add(k, "top");
 	stage_command_add(k, "nvlink");
 	stage_command_add(k, "--interval");
 	stage_command_add(k, "%dms", NVLINK_EVERY_MS);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "cmd/cost/cost.h"
 #include "report/text/format.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 
 enum { LABELS_MOST = 2, SCHEMA_VERSION = 1 };
 

@@ -145,7 +145,7 @@ void docs_bash(struct text *out)
 	text_add(out, "\t_assay_words \"$words\" \"$cur\"\n"
 		      "\tcase ${COMP_WORDS[1]}:$cur in # a word that is no option may be a file\n"
 		      "\t*:-*) ;;\n"
-		      "\tprobe:* | list:* | info:* | monitor:*) ;;\n"
+		      "\tprobe:* | list:* | info:* | top:*) ;;\n"
 		      "\t*) COMPREPLY+=($(compgen -f -- \"$cur\")) ;;\n"
 		      "\tesac\n"
 		      "}\ncomplete -F _assay assay\n");

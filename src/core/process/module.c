@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/process/module.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static void own_folder(char *out, size_t size)
 
 /* What follows the program's folder; the first and the last entry are stated otherwise. */
 static const char *const below[MODULE_FOLDERS] = {"",	      "/lib",	"/../lib/assay", "/report", "/team",
-						  "/profile", "/serve", "/load",	 ""};
+						  "/profile", "/serve", "/load",	 "/watch",  ""};
 
 bool module_folder(char out[MODULE_FOLDER_TEXT], unsigned index)
 {
@@ -55,4 +56,35 @@ void module_folders_tell(struct text *out)
 	text_addf(out, ")");
 	if (module_folder(folder, MODULE_FOLDERS - 1))
 		text_addf(out, ", %s", folder);
+}
+
+enum status module_open(const void **symbol_out, const char *name, const char *symbol, struct error *err)
+{
+	char dir[MODULE_FOLDER_TEXT], path[MODULE_FOLDER_TEXT + 100], why[256] = "";
+	struct text searched = {0};
+	enum status status;
+
+	module_folders_tell(&searched);
+	for (unsigned i = 0; i < MODULE_FOLDERS; i++) {
+		void *handle;
+
+		if (!module_folder(dir, i))
+			continue;
+		snprintf(path, sizeof(path), "%s/lib%s.so", dir, name);
+		if (access(path, R_OK))
+			continue;
+		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		*symbol_out = handle ? dlsym(handle, symbol) : NULL;
+		if (*symbol_out) {
+			text_release(&searched);
+			return STATUS_OK;
+		}
+		text_copy(why, sizeof(why), dlerror());
+	}
+	status = error_set_cause(
+		err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+		"cannot load the module lib%s.so: %s%s; set ASSAY_MODULE_DIR to its folder, or use the bundle or a build with its library",
+		name, *why ? why : "it is not in ", *why ? "" : text_str(&searched));
+	text_release(&searched);
+	return status;
 }

@@ -122,11 +122,11 @@ static void about_pipe(struct judgement *out, const struct subject *s)
  * blame and has its own advice. */
 static void about_sms(struct judgement *out, const struct subject *s)
 {
-	const struct metric *sm = &out->metric[METRIC_SM];
+	const struct unit_use *sm = &out->metric[UNIT_USE_SM];
 	const struct factor *waves = factor(out, "waves");
 	struct advice *a;
 
-	if (!*s->type || !sm->from || sm->value > metric_rows[METRIC_SM].target || !(sm->value > 0) ||
+	if (!*s->type || !sm->from || sm->value > unit_use_rows[UNIT_USE_SM].target || !(sm->value > 0) ||
 	    (waves && waves->value < 0.95))
 		return;
 	a = advice_add(out,

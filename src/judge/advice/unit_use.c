@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/advice/unit_use.h"
 
-const struct metric_row metric_rows[METRIC_COUNT] = {
-#define X(id, name, shown, unit, target) [METRIC_##id] = {name, shown, unit, target},
-	JUDGE_METRICS(X)
+const struct unit_use_row unit_use_rows[UNIT_USE_COUNT] = {
+#define X(id, name, shown, unit, target) [UNIT_USE_##id] = {name, shown, unit, target},
+	UNIT_USES(X)
 #undef X
 };
 
 /* Reads the share from counters, over the cycles of the judged iterations; else from GPM, with the time
  * resolution of its readings. */
-static struct metric share_of(const struct subject *s, const char *counter, const char *gpm)
+static struct unit_use share_of(const struct subject *s, const char *counter, const char *gpm)
 {
-	struct metric m = {0};
+	struct unit_use m = {0};
 
 	if (subject_counter(s, counter, &m.value))
 		m.from = "CUPTI";
@@ -22,19 +22,19 @@ static struct metric share_of(const struct subject *s, const char *counter, cons
 
 /* A memory case has its own rate. For other work, DRAM's bytes are counted over the time that their cycles
  * take at the window's clock. */
-static struct metric memory_rate(const struct subject *s)
+static struct unit_use memory_rate(const struct subject *s)
 {
 	double read, written, cycles, hz;
 
 	if (!strcmp(s->c->limit, "memory"))
 		return !strcmp(s->unit, "B/s") && subject_beyond_cache(s)
-			       ? (struct metric){s->figure, "measured"}
-			       : (struct metric){0};
+			       ? (struct unit_use){s->figure, "measured"}
+			       : (struct unit_use){0};
 	if (!subject_counter(s, "dram_read_bytes", &read) ||
 	    !subject_counter(s, "dram_write_bytes", &written) || !subject_counter(s, "sm_cycles", &cycles) ||
 	    !record_number(s->phase, "clock_hz", &hz))
-		return (struct metric){0};
-	return (struct metric){(read + written) * hz / cycles, "CUPTI"};
+		return (struct unit_use){0};
+	return (struct unit_use){(read + written) * hz / cycles, "CUPTI"};
 }
 
 static bool asked(const struct subject *s)
@@ -51,9 +51,9 @@ void unit_use_of(struct judgement *out, const struct subject *s)
 {
 	if (!asked(s))
 		return;
-	out->metric[METRIC_SM] = share_of(s, "sm_active_share", "sm");
+	out->metric[UNIT_USE_SM] = share_of(s, "sm_active_share", "sm");
 	if (*s->type && strcmp(s->type, "fp32"))
-		out->metric[METRIC_TENSOR] = share_of(s, "tensor_active_share", "tensor");
-	out->metric[METRIC_MEMORY] = memory_rate(s);
-	out->metric[METRIC_OCCUPANCY] = share_of(s, "occupancy_share", NULL);
+		out->metric[UNIT_USE_TENSOR] = share_of(s, "tensor_active_share", "tensor");
+	out->metric[UNIT_USE_MEMORY] = memory_rate(s);
+	out->metric[UNIT_USE_OCCUPANCY] = share_of(s, "occupancy_share", NULL);
 }

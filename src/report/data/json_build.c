@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/json_build.h"
 #include <math.h>
-#include "report/text/width.h"
+#include "core/text/width.h"
 
 void json_put(struct json_build *b, json_t *object, const char *key, json_t *value)
 {

@@ -10,7 +10,7 @@
 #include "journal/file/compressed.h"
 #include "journal/file/rank_dir.h"
 #include "judge/judge.h"
-#include "report/files/module.h"
+#include "core/process/module.h"
 #include "report/files/pack_check.h"
 
 #define FILE_LIMIT ((size_t)1 << 30)

@@ -14,7 +14,7 @@
 #include "report/training/training.h"
 #include "report/serving/serving.h"
 #include "report/view/guide_bands.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 #include "report/text/format.h"
 
 void html_add(struct text *out, const char *s)

@@ -8,7 +8,7 @@
 #include "report/load/load.h"
 #include "report/training/training.h"
 #include "report/serving/serving.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 #include "report/text/format.h"
 
 void markdown_text(struct text *out, const char *s)

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 #include "report/plot/canvas.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 
 #define GAP 1.7		/* between letters, in grid units */
 #define UNIT (0.72 / 7) /* grid unit as a share of the font's size: capitals are 0.72 of it */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 #include "core/file/file.h"
-#include "report/files/module.h"
+#include "core/process/module.h"
 
 static enum status write_svg(const char *path, const struct canvas *c, const char *title, struct error *err)
 {

@@ -4,7 +4,7 @@
 #include "report/html/html.h"
 #include "report/markdown/markdown.h"
 #include "report/terminal/style.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 #include "report/text/format.h"
 
 void grid_markdown(struct text *out, const struct grid *g)

@@ -5,7 +5,7 @@
 
 enum { BRIEF = 8 }; /* rows on a terminal */
 
-static bool is_known(const struct metric *m)
+static bool is_known(const struct unit_use *m)
 {
 	return m->from && isfinite(m->value);
 }
@@ -18,11 +18,11 @@ static bool is_memory(const struct view_row *row)
 /* True for the fastest memory case of its target; the others are slower because of what they do. */
 static bool best_memory(const struct view *v, const struct view_row *row)
 {
-	const struct metric *own = &row->j->metric[METRIC_MEMORY];
+	const struct unit_use *own = &row->j->metric[UNIT_USE_MEMORY];
 
 	for (size_t i = 0; i < v->row_count && is_known(own); i++) {
 		const struct view_row *o = &v->rows[i];
-		const struct metric *m = &o->j->metric[METRIC_MEMORY];
+		const struct unit_use *m = &o->j->metric[UNIT_USE_MEMORY];
 
 		if (o != row && is_memory(o) && !strcmp(o->where, row->where) && is_known(m) &&
 		    (m->value > own->value || (!(own->value > m->value) && o < row)))
@@ -37,19 +37,19 @@ static bool fits(const struct view *v, const struct view_row *row)
 		return false;
 	if (is_memory(row))
 		return best_memory(v, row);
-	for (int i = 0; i < METRIC_COUNT; i++)
+	for (int i = 0; i < UNIT_USE_COUNT; i++)
 		if (is_known(&row->j->metric[i]))
 			return true;
 	return false;
 }
 
-static bool reached(const struct metric *m, const struct metric_row *row)
+static bool reached(const struct unit_use *m, const struct unit_use_row *row)
 {
 	return m->value > row->target;
 }
 
 /* Adds the cell "94.7 %, met". */
-static void add_metric(struct grid *g, const struct metric *m, const struct metric_row *row)
+static void add_metric(struct grid *g, const struct unit_use *m, const struct unit_use_row *row)
 {
 	char one[48], cell[64];
 
@@ -66,7 +66,7 @@ static void add_metric(struct grid *g, const struct metric *m, const struct metr
 }
 
 /* Adds the heading "tensor pipe active (90 %)", with the target in brackets. */
-static void add_head(struct grid *g, const struct metric_row *row)
+static void add_head(struct grid *g, const struct unit_use_row *row)
 {
 	char target[32], head[64];
 
@@ -83,7 +83,7 @@ static void add_from(struct grid *g, const struct judgement *j)
 {
 	char text[48] = "";
 
-	for (int i = 0; i < METRIC_COUNT; i++) {
+	for (int i = 0; i < UNIT_USE_COUNT; i++) {
 		size_t used = strlen(text);
 
 		if (is_known(&j->metric[i]) && !strstr(text, j->metric[i].from))
@@ -104,13 +104,13 @@ bool unit_use_grid(struct grid *g, const struct view *v)
 			text_add(&g->title, "Metrics against targets");
 			g->brief = BRIEF;
 			grid_column(g, "case", false);
-			for (int m = 0; m < METRIC_COUNT; m++)
-				add_head(g, &metric_rows[m]);
+			for (int m = 0; m < UNIT_USE_COUNT; m++)
+				add_head(g, &unit_use_rows[m]);
 			grid_column(g, "by", false);
 		}
 		grid_cell(g, row->title);
-		for (int m = 0; m < METRIC_COUNT; m++)
-			add_metric(g, &row->j->metric[m], &metric_rows[m]);
+		for (int m = 0; m < UNIT_USE_COUNT; m++)
+			add_metric(g, &row->j->metric[m], &unit_use_rows[m]);
 		add_from(g, row->j);
 	}
 	if (g->columns)
@@ -167,18 +167,18 @@ json_t *unit_use_json(struct json_build *b, const struct view_row *row)
 {
 	json_t *array = json_array();
 
-	for (int i = 0; i < METRIC_COUNT; i++) {
-		const struct metric *m = &row->j->metric[i];
+	for (int i = 0; i < UNIT_USE_COUNT; i++) {
+		const struct unit_use *m = &row->j->metric[i];
 		json_t *object;
 
 		if (!is_known(m))
 			continue;
 		object = json_object();
-		json_put_text(b, object, "name", metric_rows[i].name);
+		json_put_text(b, object, "name", unit_use_rows[i].name);
 		json_put_number(b, object, "value", m->value);
-		json_put_text(b, object, "unit", metric_rows[i].unit);
-		json_put_number(b, object, "target", metric_rows[i].target);
-		json_put(b, object, "reached", json_boolean(reached(m, &metric_rows[i])));
+		json_put_text(b, object, "unit", unit_use_rows[i].unit);
+		json_put_number(b, object, "target", unit_use_rows[i].target);
+		json_put(b, object, "reached", json_boolean(reached(m, &unit_use_rows[i])));
 		json_put_text(b, object, "from", m->from);
 		json_push(b, array, object);
 	}

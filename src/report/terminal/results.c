@@ -3,7 +3,7 @@
 #include "report/tables/grid.h"
 #include "report/tables/nodes.h"
 #include "report/terminal/style.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 #include "report/text/format.h"
 
 enum { TITLE_LEAST = 16, TITLE_WANTED = 28, REASON_LEAST = 24 };

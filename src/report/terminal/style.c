@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/terminal/style.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 
 /* The SGR code of a verdict. Colour is never the only sign: the verdict's word is always printed. */
 static const char *colour_of(enum verdict verdict)

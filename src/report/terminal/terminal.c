@@ -2,7 +2,7 @@
 /* The report on a terminal: headline, results by target, what to do, what could not be checked. */
 #include "report/tables/nodes.h"
 #include "report/terminal/style.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 
 enum { COLUMNS_LEAST = 24 };
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module libassay-screen.so: shows cells through ncursesw, reads keys, mouse and size. It gives the
+ * terminal back at the end, and also when this program crashes. */
+#include <langinfo.h>
+#include <locale.h>
+#include <ncurses.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+#include <wchar.h>
+#include "watch/screen/module.h"
+#include "watch/screen/terminal_type.h"
+
+enum { ESCAPE_MS = 25, END_MAX = 256 };
+
+static struct {
+	SCREEN *screen;
+	bool open;
+	enum screen_depth depth; /* colours of the pairs that exist */
+	int theme;		 /* theme of the pairs that exist; -1: none */
+	struct termios before;
+	char end[END_MAX]; /* sequences that end the screen, for a crash */
+	size_t end_size;
+} t = {.theme = -1};
+
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+/* Only what a signal handler may do. */
+static void on_crash(int sig)
+{
+	if (t.open) {
+		ssize_t n = write(STDOUT_FILENO, t.end, t.end_size);
+
+		(void)n;
+		tcsetattr(STDIN_FILENO, TCSANOW, &t.before);
+	}
+	raise(sig); /* with the handling of before: SA_RESETHAND */
+}
+
+static void catch_crashes(void)
+{
+	struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
+
+	t.end_size = terminal_type_end(t.end, sizeof(t.end));
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		sigaction(crashes[i], &action, NULL);
+}
+
+static void leave_crashes(void)
+{
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		signal(crashes[i], SIG_DFL);
+}
+
+static enum screen_depth depth_of(bool direct)
+{
+	if (!has_colors() || start_color() != OK)
+		return SCREEN_MONO;
+	use_default_colors();
+	if (direct)
+		return SCREEN_RGB;
+	return COLORS >= 256 ? SCREEN_256 : COLORS >= 8 ? SCREEN_16 : SCREEN_MONO;
+}
+
+static int open_terminal(struct screen_terminal *out, char *message, size_t size)
+{
+	const char *type = getenv("TERM");
+	char name[64];
+	bool direct;
+
+	out->ascii = !setlocale(LC_ALL, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+	setlocale(LC_NUMERIC, "C");
+	if (!type || !*type || !terminal_type_known(type)) {
+		snprintf(message, size, "the terminal type TERM=%.40s is not known here", type ? type : "");
+		return 1;
+	}
+	if (tcgetattr(STDIN_FILENO, &t.before)) {
+		snprintf(message, size, "stdin is not a terminal");
+		return 1;
+	}
+	t.screen = newterm(terminal_type_best(type, name, sizeof(name), &direct), stdout, stdin);
+	if (!t.screen) {
+		snprintf(message, size, "the terminal TERM=%.40s cannot show a screen", type);
+		return 1;
+	}
+	t.open = true;
+	t.theme = -1;
+	catch_crashes();
+	cbreak();
+	noecho();
+	nonl();
+	curs_set(0);
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
+	mouseinterval(0);
+	mousemask(BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED |
+			  BUTTON5_PRESSED,
+		  NULL);
+	out->depth = t.depth = depth_of(direct);
+	return 0;
+}
+
+static void close_terminal(void)
+{
+	if (!t.open)
+		return;
+	t.open = false;
+	endwin();
+	delscreen(t.screen);
+	t.screen = NULL;
+	leave_crashes();
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &t.before);
+}
+
+static void current_size(unsigned *columns, unsigned *rows)
+{
+	*columns = COLS > 0 ? (unsigned)COLS : 0;
+	*rows = LINES > 0 ? (unsigned)LINES : 0;
+}
+
+/* A pair of colours for each role, in its theme. */
+static void make_pairs(enum screen_theme theme, enum screen_depth depth)
+{
+	if (t.theme == (int)theme && t.depth == depth)
+		return;
+	for (int role = 0; role < SCREEN_ROLE_COUNT && depth != SCREEN_MONO; role++) {
+		struct screen_ink ink = screen_ink(theme, depth, role);
+		int colour = ink.colour;
+
+		if (depth == SCREEN_16 && colour >= COLORS) /* eight colours: the dark one of the same hue */
+			colour = colour == 8 ? 7 : colour - 8;
+		if (depth == SCREEN_RGB && colour >= 0 &&
+		    colour < 8) /* these would be colours of the palette */
+			colour = 8;
+		init_extended_pair(role + 1, colour, -1);
+	}
+	t.theme = theme;
+	t.depth = depth;
+}
+
+static attr_t attributes_of(unsigned attribute)
+{
+	return (attribute & SCREEN_BOLD ? A_BOLD : A_NORMAL) |
+	       (attribute & SCREEN_UNDERLINED ? A_UNDERLINE : A_NORMAL) |
+	       (attribute & SCREEN_REVERSED ? A_REVERSE : A_NORMAL) |
+	       (attribute & SCREEN_FAINT ? A_DIM : A_NORMAL);
+}
+
+static void show(const struct screen *s, enum screen_theme theme, enum screen_depth depth)
+{
+	if (!t.open)
+		return;
+	make_pairs(theme, depth);
+	for (unsigned y = 0; y < s->rows && y < (unsigned)LINES; y++) {
+		for (unsigned x = 0; x < s->columns && x < (unsigned)COLS; x++) {
+			const struct screen_cell *c = &s->cell[(size_t)y * s->columns + x];
+			struct screen_ink ink = screen_ink(theme, depth, c->role);
+			wchar_t text[2] = {(wchar_t)c->code, 0};
+			int pair = depth == SCREEN_MONO ? 0 : c->role + 1;
+			cchar_t cell;
+
+			if (!c->code)
+				continue;
+			setcchar(&cell, text, attributes_of(ink.attribute), 0, &pair);
+			mvadd_wch((int)y, (int)x, &cell);
+		}
+	}
+	refresh();
+}
+
+static struct screen_event mouse(void)
+{
+	MEVENT m;
+	struct screen_event e = {SCREEN_KEY_NONE, 0, 0};
+
+	if (getmouse(&m) != OK || m.x < 0 || m.y < 0)
+		return e;
+	e.x = (unsigned)m.x;
+	e.y = (unsigned)m.y;
+	if (m.bstate & BUTTON1_DOUBLE_CLICKED)
+		e.key = SCREEN_KEY_DOUBLE_CLICK;
+	else if (m.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED))
+		e.key = SCREEN_KEY_CLICK;
+	else if (m.bstate & BUTTON4_PRESSED)
+		e.key = SCREEN_KEY_UP;
+	else if (m.bstate & BUTTON5_PRESSED)
+		e.key = SCREEN_KEY_DOWN;
+	return e;
+}
+
+static struct screen_event key(void)
+{
+	static const struct {
+		int curses;
+		uint32_t key;
+	} map[] = {{KEY_UP, SCREEN_KEY_UP},	    {KEY_DOWN, SCREEN_KEY_DOWN},
+		   {KEY_LEFT, SCREEN_KEY_LEFT},	    {KEY_RIGHT, SCREEN_KEY_RIGHT},
+		   {KEY_PPAGE, SCREEN_KEY_PAGE_UP}, {KEY_NPAGE, SCREEN_KEY_PAGE_DOWN},
+		   {KEY_HOME, SCREEN_KEY_HOME},	    {KEY_END, SCREEN_KEY_END},
+		   {KEY_ENTER, SCREEN_KEY_ENTER},   {KEY_BACKSPACE, SCREEN_KEY_BACKSPACE},
+		   {KEY_RESIZE, SCREEN_KEY_RESIZE}};
+	wint_t code;
+	int kind = t.open ? get_wch(&code) : ERR;
+
+	if (kind == ERR)
+		return (struct screen_event){SCREEN_KEY_NONE, 0, 0};
+	if (kind != KEY_CODE_YES)
+		return (struct screen_event){(uint32_t)code, 0, 0};
+	if (code == KEY_MOUSE)
+		return mouse();
+	for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); i++)
+		if ((wint_t)map[i].curses == code)
+			return (struct screen_event){map[i].key, 0, 0};
+	return (struct screen_event){SCREEN_KEY_RESIZE, 0, 0}; /* a key without a meaning: draw again */
+}
+
+extern const struct screen_module assay_screen_1;
+__attribute__((visibility("default"))) const struct screen_module assay_screen_1 = {
+	.version = SCREEN_MODULE_VERSION,
+	.size = sizeof(struct screen_module),
+	.open = open_terminal,
+	.close = close_terminal,
+	.current_size = current_size,
+	.show = show,
+	.key = key,
+};

@@ -1,0 +1,37 @@
+# A terminal for the scripts beside it, which take it in with `.` after tap.sh and scratch: tmux with a server of the test's own.
+command -v tmux > /dev/null || lacks "tmux is not installed (package tmux)"
+LC_ALL=C.UTF-8
+export LC_ALL
+unset TMUX NO_COLOR COLORTERM
+term() { tmux -S "$tmp/tmux" -f /dev/null "$@"; }
+trap 'term kill-server 2> /dev/null; rm -rf "$tmp"' EXIT
+# terminal COLUMNS ROWS: a new terminal with a shell
+terminal() {
+	term kill-server 2> /dev/null
+	while term has-session 2> /dev/null; do sleep 0.05; done
+	term new-session -d -x "$1" -y "$2" "PS1='ready> ' ENV= exec sh -i"
+	until_shown 'ready>'
+}
+shown() { term capture-pane -p; } # the screen as text
+coloured() { term capture-pane -e -p; }
+keys() { term send-keys "$@"; }
+types() { term send-keys -l "$1" && term send-keys Enter; }
+# until_shown PATTERN: true once the screen has a line with it, within 20 s; the screen is then in seen
+until_shown() {
+	for _ in $(seq 200); do
+		shown > seen && grep -q -- "$1" seen && return 0
+		sleep 0.1
+	done
+	return 1
+}
+# until_gone PATTERN: true once no line of the screen has it
+until_gone() {
+	for _ in $(seq 200); do
+		shown > seen && ! grep -q -- "$1" seen && return 0
+		sleep 0.1
+	done
+	return 1
+}
+resize() { term resize-window -x "$1" -y "$2"; }
+# No line of the screen in seen is wider than COLUMNS.
+fits() { [ "$(wc -L < seen)" -le "$1" ]; }

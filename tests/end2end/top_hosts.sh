@@ -1,0 +1,75 @@
+#!/bin/sh
+# assay top over real ssh: an sshd with its own keys, configuration and known hosts in a scratch folder, on two addresses of this
+# machine. Hosts that are unknown, refuse, do not answer, or die. usage: top_hosts.sh ASSAY NVML-FAKE ROOT
+set -u
+assay=$(realpath "$1") nvml=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
+PATH=$PATH:/usr/sbin:/sbin
+. "$here/tap.sh"
+. "$here/walk.sh"
+scratch
+trap 'sshd_end; rm -rf "$tmp"' EXIT
+. "$here/sshd.sh"
+comes() { # COMMAND..: true within 20 s
+	for _ in $(seq 200); do
+		"$@" > /dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+host gpu1 127.0.0.1 user host
+host gpu2 127.0.0.2 user host
+host unknown 127.0.0.1 user other
+host refused 127.0.0.1 stranger host
+host closed 127.0.0.1 user host
+printf 'Host closed\n\tPort 1\n' | cat - ssh_config > with_closed && mv with_closed ssh_config
+sshd_begin
+# The hosts' assay: with the fake GPUs, which ssh does not pass on.
+mkdir remote bin
+cat > remote/assay << SCRIPT
+#!/bin/sh
+ASSAY_LIB_NVML=$nvml FAKE_NVML_FILE=$root/tests/fake/h100x4.json TOP_HOSTS=$tmp exec "$assay" "\$@"
+SCRIPT
+printf '#!/bin/sh\nexec "%s" -F "%s" "$@"\n' "$(command -v ssh)" "$tmp/ssh_config" > bin/ssh
+printf '#!/bin/sh\nexec "%s" "$@" --program "%s"\n' "$assay" "$tmp/remote/assay" > bin/assay
+chmod +x remote/assay bin/ssh bin/assay
+readers() { pgrep -f "assay __watch" | while read -r p; do tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -q "^TOP_HOSTS=$tmp" && echo "$p"; done; }
+none_left() { [ -z "$(readers)" ]; }
+top() { # CODE ARGS..
+	code=$1
+	shift
+	expect "$code" top --ssh-config "$tmp/ssh_config" --program "$tmp/remote/assay" "$@"
+}
+
+ok "two hosts show" top 0 --hosts gpu1,gpu2 --once
+ok "a line each" [ "$(grep -c '^gpu[12]  *4 .*/3[12][0-9]G' out)" = 2 ]
+ok "nothing is left running there" comes none_left
+printf '# the rack\ngpu1\ngpu2   # lower\n' > hosts
+ok "so they do from a file" top 0 --hosts-file hosts --once --json
+ok "as an object each" [ "$(grep -c '^{"node":"gpu[12]"' out)" = 2 ]
+COLUMNS=200
+export COLUMNS
+ok "a host that nobody knows" top 2 --hosts gpu1,no-such-host.invalid --once
+ok "is told, and the other is shown" sh -c 'grep -q "^gpu1  *4 " out && grep -q "^no-such-host.*\(not known\|resolve\)" out'
+top 2 --hosts gpu1,unknown,refused,closed --once
+ok "a host whose key is another is refused" says '^unknown .*[Vv]erification failed' out
+ok "one that refuses our key is told" says '^refused .*Permission denied' out
+ok "one that does not answer is told" says '^closed .*Connection refused' out
+ok "a name that is none is wrong usage" top 64 --hosts 'gpu1;id' --once
+ok "a program that is not there is told" expect 2 top --ssh-config "$tmp/ssh_config" --program /nowhere/assay --hosts gpu1 --once
+PATH=$tmp/bin:$PATH
+commands tutorial/watch-a-node-then-a-fleet.md > walk
+ok "the tutorial has commands for this test" [ -s walk ]
+while read -r line; do
+	ok "tutorial: ${line%%  *}" sh -c "$line" < /dev/null
+done < walk
+"$assay" top --ssh-config "$tmp/ssh_config" --program "$tmp/remote/assay" --hosts gpu1,gpu2 --interval 200ms > lines 2> err &
+pid=$!
+comes sh -c '[ "$(grep -c "gpu2: 4 GPUs, util" lines)" -ge 2 ]'
+# shellcheck disable=SC2046
+kill -KILL $(readers | head -n 1)
+ok "a host that dies is told, and the others go on" comes grep -q 'ended with' lines
+kill -INT $pid
+wait $pid
+ok "an interrupt is a good end" [ $? = 0 ]
+ok "and leaves nothing there" comes none_left
+finish
