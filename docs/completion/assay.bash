@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare comprehensive cost demo deploy eval generate health history info launch list load make-model merge monitor probe profile report roofline rows serve tokens train help --help --version' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info launch list load make-model merge probe profile report roofline rows serve tokens top train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare comprehensive cost demo deploy eval generate health history info launch list load make-model merge monitor probe profile report roofline rows serve tokens train ' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info launch list load make-model merge probe profile report roofline rows serve tokens top train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -33,11 +33,13 @@ _assay()
 	cost:--format) words='text json csv' ;;
 	deploy:--as) words='ssh slurm-array kubernetes-job kubernetes-daemonset kubernetes-hpa kubernetes-servicemonitor containerfile' ;;
 	eval:--device) words='auto cpu gpu' ;;
+	exporter:--names) words='assay dcgm both' ;;
 	generate:--device) words='auto cpu gpu' ;;
 	generate:--weights) words='auto fp8' ;;
 	health:--for) words='nobody slurm-prolog slurm-epilog slurm-healthcheck npd readiness' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	list:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
+	list:--as) words='prometheus-rules alerts grafana doc' ;;
 	load:--endpoint) words='chat completions' ;;
 	load:--arrival) words='poisson constant gamma ramp steps' ;;
 	make-model:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
@@ -53,6 +55,8 @@ _assay()
 	serve:--device) words='auto cpu gpu' ;;
 	serve:--kv-cache) words='auto fp8' ;;
 	serve:--weights) words='auto fp8' ;;
+	top:--sort) words='usual utilization memory temperature power pid user command' ;;
+	top:--theme) words='dark light contrast mono' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
 	probe:attention:pass) words='forward backward' ;;
@@ -106,16 +110,16 @@ _assay()
 	demo) words='--help quick full benchmark training serve start attach kill quick full benchmark training serve --steps --pause --plan --model --duration --train-steps --price-per-hour --keep-model --detach --out' ;;
 	deploy) words='--help --as --hostfile --out --resume --stop --bundle --send --env --ssh-config --accept-new --remote-dir --keep --patience --fetch-most --nodes --gpus-per-node --image --namespace --name --port --time --partition --account' ;;
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
+	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --replay' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --out --machine --json' ;;
 	history) words='--help --plot --all --json --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
-	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
+	list) words='--help probes engines suites kernels causes expectations nccl metrics --suite --machine --expectations --as --all --json' ;;
 	load) words='--help --model --serve-options --name --endpoint --tokenizer --chat-template --api-key-file --ca-file --insecure --rate --arrival --burstiness --rate-end --steps --trace --trace-speed --users --think --turns --duration --max-requests --input --output --dataset --prefix --prefix-groups --warm-cache --ignore-eos --temperature --stream --body --recount --slo --attainment --expectations --sweep --warmup --grace --timeout --max-connections --threads --seed --metrics --idle --node --telemetry --real-names --out --plan --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
 	merge) words='--help --out --dtype --shard --any-base' ;;
-	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json --engine --preset' ;;
 	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --counters-l2 --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
 	report) words='--help --format --columns --json --expectations --expect --site --real-names --write' ;;
@@ -123,6 +127,7 @@ _assay()
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
+	top) words='--help nccl nvlink ib links --hosts --hosts-file --ssh-config --program --interval --record --replay --at --once --count --json --pid --sort --filter --theme --machine' ;;
 	train) words='--help --out --resume --plan --telemetry --real-names --silence --no-cache --json' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
@@ -147,7 +152,7 @@ _assay()
 	_assay_words "$words" "$cur"
 	case ${COMP_WORDS[1]}:$cur in # a word that is no option may be a file
 	*:-*) ;;
-	probe:* | list:* | info:* | monitor:*) ;;
+	probe:* | list:* | info:* | top:*) ;;
 	*) COMPREPLY+=($(compgen -f -- "$cur")) ;;
 	esac
 }

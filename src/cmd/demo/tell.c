@@ -4,7 +4,7 @@
 #include "cmd/demo/demo.h"
 #include "cmd/shared/show.h"
 #include "core/text/units.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 
 enum { INDENT = 2, COLUMNS_MOST = 100, FIGURES_SHOWN = 6 };
 #define BOLD "\033[1m"

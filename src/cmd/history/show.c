@@ -4,7 +4,7 @@
 #include <string.h>
 #include "cmd/history/history.h"
 #include "report/text/format.h"
-#include "report/text/width.h"
+#include "core/text/width.h"
 
 enum { CASE_COLUMNS = 44, TARGET_COLUMNS = 9, VALUE_COLUMNS = 12, SPARKS = 8, SPARKS_MAX = 40 };
 #define ROOM 0.05 /* a sparkline shows at least this share above and below, so that noise looks flat */
