@@ -353,11 +353,6 @@ double watch_replay_length(const struct watch_replay *r)
 	return 1e-3 * (double)r->end_ms;
 }
 
-double watch_replay_began(const struct watch_replay *r)
-{
-	return r->wall;
-}
-
 const char *watch_replay_why(const struct watch_replay *r)
 {
 	return *r->why ? r->why : NULL;

@@ -68,7 +68,7 @@ static void test_seek(void **state)
 	write_file(path, text_str(&t), t.size);
 	assert_int_equal(watch_replay_open(&r, path, &err), STATUS_OK);
 	assert_int_equal(watch_replay_nodes(r), 1);
-	assert_true(watch_replay_length(r) == 210 && watch_replay_began(r) == 1000.5);
+	assert_true(watch_replay_length(r) == 210);
 	assert_null(watch_replay_why(r));
 	assert_null(watch_replay_state(r, 1));
 	expect_power(r, 0, 0);
