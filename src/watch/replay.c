@@ -40,7 +40,6 @@ struct watch_replay {
 	struct frame *frame;
 	size_t frame_count;
 	unsigned nodes;
-	double wall;
 	uint64_t end_ms, now_ms;
 	bool begun;
 	struct cursor c;
@@ -226,10 +225,8 @@ static bool take_mark(struct watch_replay *r)
 	enter(r, r->frame_count - 1);
 	if (!next_line(r) || !read_mark(text_str(&r->c.line), &nodes, &ms, &wall))
 		return false;
-	if (r->frame_count == 1) {
+	if (r->frame_count == 1)
 		r->nodes = nodes;
-		r->wall = wall - 1e-3 * (double)ms;
-	}
 	f->ms = ms;
 	return nodes == r->nodes && (r->frame_count == 1 || ms >= f[-1].ms);
 }
