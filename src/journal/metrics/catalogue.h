@@ -12,9 +12,9 @@
 /*
  * Kinds of entities: symbol, name in the stream, most entities of one node, three lists of labels, help. The
  * labels of the first list tell entities apart. Those of the second one describe them. Those of the third one
- * stand on a page. The exporter's rows with assay's own names carry the page labels only; the rest is on assay_gpu_info. The label
- * hostname is added by whoever shows several nodes. Entities of the scopes SOURCE and EXPORTER are not in a
- * stream: whoever reads the stream makes them.
+ * stand on a page. The exporter's rows with assay's own names carry the page labels only; the rest is on
+ * assay_gpu_info. The label hostname is added by whoever shows several nodes. Entities of the scopes SOURCE
+ * and EXPORTER are not in a stream: whoever reads the stream makes them.
  */
 /* clang-format off */
 #define METRIC_SCOPES(X) \

@@ -203,7 +203,7 @@ static void tail_read(struct tail *t, struct run *run, void (*take)(struct run *
 	}
 }
 
-/* What the run is: from the first lines of its journal. */
+/* Reads kind and model from the first lines of the run's journal. */
 static void read_head(struct run *run, char kind[24], char model[96])
 {
 	char path[PATH_MAX + 32], *text = NULL, *line, *end;
