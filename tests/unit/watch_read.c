@@ -620,6 +620,24 @@ static void test_readings_that_are_refused(void **state)
 	bed_stop(&b);
 }
 
+static void test_dcgm_has_the_counters(void **state)
+{
+	struct bed b;
+
+	machine_make(*state);
+	setenv("FAKE_NVML_RET", "gpm_sample=19", 1);
+	setenv("FAKE_NVML_AFTER", "1", 1);
+	setenv("FAKE_NVML_BEFORE", "2.5", 1);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_SM_ACTIVE) >= 0);
+	WAIT(&b, !watch_get(gpu(&b, 0), CATALOGUE_GPU_SM_ACTIVE));
+	assert_string_equal(watch_why(gpu(&b, 0), CATALOGUE_GPU_TENSOR_ACTIVE),
+			    "another program, such as DCGM, uses the counters of the GPU");
+	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_UP) == 1);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_SM_ACTIVE) >= 0);
+	bed_stop(&b);
+}
+
 /* A reader of the stream that sleeps gets a copy of the state, not old lines. */
 static void test_a_slow_reader(void **state)
 {
@@ -720,6 +738,7 @@ int main(int argc, char **argv)
 		scratch_test(test_xids_without_a_kernel_log),
 		scratch_test(test_xids_of_a_log_that_has_turned_over),
 		scratch_test(test_readings_that_are_refused),
+		scratch_test(test_dcgm_has_the_counters),
 		scratch_test(test_a_slow_reader),
 		cmocka_unit_test(test_the_lifeline),
 	};
