@@ -164,6 +164,12 @@ if command -v openssl > /dev/null; then
 	ok "that names certificate and key" says 'check the TLS certificate and key' err
 fi
 
+# The service that ships
+if command -v systemd-analyze > /dev/null; then
+	sed "s,/usr/local/bin/assay,$assay," "$root/examples/monitoring/assay-exporter.service" > assay-exporter.service
+	ok "systemd reads the unit" systemd-analyze verify "$tmp/assay-exporter.service"
+fi
+
 # Wrong configurations
 printf 'basic_auth_users:\n  alice: secret\n' > wrong.yml
 ok "a password without a hash" expect 64 exporter --replay machine.rec --port 0 --web-config wrong.yml
