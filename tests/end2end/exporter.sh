@@ -138,10 +138,25 @@ ok "another user" is 200 -u bob:secret "$(url /-/ready)"
 ok "a wrong password" is 401 -u alice:wrong "$(url /metrics)"
 ok "an unknown user" is 401 -u carol:secret "$(url /metrics)"
 ok "no user, other paths too" is 401 "$(url /-/healthy)"
+# The configuration changes while it runs.
+eventually() { for _ in $(seq 300); do is "$@" && return 0; sleep 0.1; done; return 1; }
+echo 'basic_auth_users: [' > users.yml
+ok "a changed configuration that is wrong" sh -c "for _ in \$(seq 300); do
+	grep -q 'the old web configuration stays in use: users.yml:' exporter.out && exit 0; sleep 0.1; done; exit 1"
+ok "changes nothing" is 200 -u alice:secret "$(url /metrics)"
+cat > users.yml << 'END'
+basic_auth_users:
+  alice: $2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW
+  eve: $2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW
+END
+ok "a new user" eventually 200 -u eve:secret "$(url /metrics)"
+ok "one that is gone" is 401 -u bob:secret "$(url /metrics)"
+ok "a header that is gone" sh -c '! grep -q X-Frame-Options head'
+ok "and one that stays" is 200 -u alice:secret "$(url /metrics)"
 for _ in $(seq 40); do curl -s -o guess.out -u alice:guess --max-time 30 "$(url /metrics)" & done
 ok "while passwords are guessed, a known user gets an answer" is 200 -u alice:secret "$(url /metrics)"
 get -u dave:x "$(url /metrics)"
-ok "and a new one is refused or asked to come again" [ "$code" = 503 ] || [ "$code" = 401 ]
+ok "and a new one is refused or asked to come again" sh -c "[ $code = 503 ] || [ $code = 401 ]"
 kill "$exporter" # with questions open
 wait "$exporter"
 ok "it ends while passwords are checked" [ $? = 0 ]
@@ -157,11 +172,23 @@ if command -v openssl > /dev/null; then
 	ok "HTTPS" is 200 --cacert cert.pem --resolve "localhost:$port:127.0.0.1" "https://localhost:$port/metrics"
 	ok "plain HTTP is not answered" is 000 "$(url /metrics)"
 	ok "TLS 1.1 is refused" is 000 -k --tls-max 1.1 "https://127.0.0.1:$port/metrics"
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout key2.pem -out cert2.pem -days 2 -subj /CN=renewed \
+		-addext 'subjectAltName=DNS:localhost' > openssl.out 2>&1
+	cp cert2.pem cert.pem # the key does not fit for a moment
+	sleep 0.2
+	cp key2.pem key.pem
+	ok "a renewed certificate" eventually 200 --cacert cert2.pem --resolve "localhost:$port:127.0.0.1" "https://localhost:$port/metrics"
 	ok "memory stays below 25 MB with TLS" fits
 	ok "it ends" down
 	printf 'tls_server_config:\n  cert_file: cert.pem\n  key_file: cert.pem\n' > wrong.yml
 	ok "a wrong key is an error" expect 64 exporter --replay machine.rec --port 0 --web-config wrong.yml
 	ok "that names certificate and key" says 'check the TLS certificate and key' err
+fi
+
+# The service that ships
+if command -v systemd-analyze > /dev/null; then
+	sed "s,/usr/local/bin/assay,$assay," "$root/examples/monitoring/assay-exporter.service" > assay-exporter.service
+	ok "systemd reads the unit" systemd-analyze verify "$tmp/assay-exporter.service"
 fi
 
 # Wrong configurations

@@ -33,6 +33,7 @@ page() { curl -s --max-time 20 "http://127.0.0.1:$port/metrics" > out; }
 shown() { for _ in $(seq 300); do page; grep -q -- "$1" out && return 0; sleep 0.1; done; return 1; }
 gone() { for _ in $(seq 300); do page; [ -s out ] && ! grep -q -- "$1" out && return 0; sleep 0.1; done; return 1; }
 
+export FAKE_NVML_RET=power_limit=4
 ok "it starts" up
 ok "four GPUs answer" shown '^assay_gpu_up{gpu="3"} 1'
 ok "with power" shown '^assay_gpu_power_watts{gpu="3"} [0-9]'
@@ -43,6 +44,8 @@ ok "and dcgm-exporter's names and labels" shown '^DCGM_FI_DEV_FB_USED{pci_bus_id
 ok "the host" shown '^assay_memory_bytes [0-9]'
 ok "each source is up" sh -c '[ "$(grep -c "^assay_source_up{.*} 1" out)" = 4 ]'
 ok "identity is on one series a GPU" sh -c '[ "$(grep -c "^assay_gpu_info{.*UUID=" out)" = 4 ]'
+ok "a value that was refused is absent" sh -c '! grep -q "^assay_gpu_power_limit_watts" out'
+ok "and the page for people gives its reason" sh -c "curl -s http://127.0.0.1:$port/ | grep -q '<td>assay_gpu_power_limit_watts</td><td>gpu 1</td><td>permission denied</td>'"
 if command -v promtool > /dev/null; then
 	grep -v 'DCGM_FI' out > ours
 	ok "promtool has nothing to say about our names" sh -c 'promtool check metrics < ours'
@@ -53,6 +56,7 @@ ok "are told" shown '^assay_exporter_reader_up 0'
 ok "and it goes on without them" shown '^assay_exporter_series '
 ok "new ones take over" shown '^assay_gpu_power_watts{gpu="3"} [0-9]'
 ok "it ends, and leaves nothing running" down
+unset FAKE_NVML_RET
 
 export FAKE_NVML_LOST=2 FAKE_NVML_AFTER=2
 ok "with a GPU that is lost" up

@@ -35,8 +35,10 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st = exporter_start(&x, &err);
 
 	if (!st) {
-		log_info(c->log, LOG_TOPIC_RUN, "exporter: %s://%s:%u/metrics", x.web.key ? "https" : "http",
-			 x.o->host, (unsigned)daemon_port(x.daemon));
+		log_info(c->log, LOG_TOPIC_RUN,
+			 strchr(x.o->host, ':') ? "exporter: %s://[%s]:%u/metrics"
+						: "exporter: %s://%s:%u/metrics",
+			 x.web->key ? "https" : "http", x.o->host, (unsigned)daemon_port(x.daemon));
 		exporter_loop(&x);
 	} else {
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);

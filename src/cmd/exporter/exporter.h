@@ -16,9 +16,11 @@ struct exporter_opts {
 struct exporter {
 	const struct command_context *c;
 	const struct exporter_opts *o;
-	struct web_config web;
-	struct daemon_spec spec;
+	struct web_config *web;	  /* the one in use */
+	struct daemon_spec *spec; /* refers to it */
 	struct daemon *daemon;
+	char refused[512];	     /* why a changed web configuration was refused; "": it was not */
+	uint64_t reread_ns;	     /* when it is read again */
 	struct watch_replay *replay; /* NULL: this machine */
 	struct watch_feed *feed;     /* NULL: a recording, or the feed ended and is not started again yet */
 	char why[300];		     /* why there is no feed */
@@ -30,6 +32,10 @@ struct exporter {
 /* Reads the web configuration, opens the feed and listens. The struct needs `c` and `o`. Release it in any
  * case. */
 enum status exporter_start(struct exporter *x, struct error *err);
+/* Reads the web configuration again, every ten seconds, and takes it into use if it has changed. */
+void exporter_reread(struct exporter *x);
+/* The server's spec with this web configuration. NULL: no memory. Owner: caller, free(). */
+struct daemon_spec *exporter_spec(struct exporter *x, const struct web_config *web);
 /* Serves until a stop is requested. */
 void exporter_loop(struct exporter *x);
 void exporter_release(struct exporter *x);

@@ -33,23 +33,35 @@ static enum status open_replay(struct exporter *x, struct error *err)
 	return st ? st : watch_replay_seek(x->replay, 0, err);
 }
 
+struct daemon_spec *exporter_spec(struct exporter *x, const struct web_config *web)
+{
+	struct daemon_spec *spec = calloc(1, sizeof(*spec));
+
+	if (spec)
+		*spec = (struct daemon_spec){.address = x->o->host,
+					     .port = (uint16_t)x->o->port,
+					     .connections = x->o->connections,
+					     .web = web,
+					     .log = x->c->log,
+					     .arg = x,
+					     .page = exporter_page,
+					     .index = exporter_index,
+					     .ready = exporter_ready};
+	return spec;
+}
+
 enum status exporter_start(struct exporter *x, struct error *err)
 {
 	enum status st = STATUS_OK;
 
-	x->spec = (struct daemon_spec){.address = x->o->host,
-				       .port = (uint16_t)x->o->port,
-				       .connections = x->o->connections,
-				       .web = &x->web,
-				       .log = x->c->log,
-				       .arg = x,
-				       .page = exporter_page,
-				       .index = exporter_index,
-				       .ready = exporter_ready};
+	x->web = calloc(1, sizeof(*x->web));
+	x->spec = x->web ? exporter_spec(x, x->web) : NULL;
+	if (!x->spec)
+		return error_set(err, STATUS_NO_RESOURCE, "no memory for the exporter");
 	if (x->o->web_config)
-		st = web_config_read(&x->web, x->o->web_config, err);
+		st = web_config_read(x->web, x->o->web_config, err);
 	if (!st)
-		st = daemon_start(&x->daemon, &x->spec, err);
+		st = daemon_start(&x->daemon, x->spec, err);
 	if (st)
 		return st;
 	return x->o->replay ? open_replay(x, err) : open_feed(x, err);
@@ -60,7 +72,10 @@ void exporter_release(struct exporter *x)
 	daemon_stop(x->daemon);
 	watch_feed_close(x->feed);
 	watch_replay_close(x->replay);
-	web_config_release(&x->web);
+	if (x->web)
+		web_config_release(x->web);
+	free(x->web);
+	free(x->spec);
 }
 
 /* A feed that ended starts again after 1, 2, 4 .. 60 s. */
@@ -120,6 +135,7 @@ static void tick(struct exporter *x)
 		seek(x);
 	else if (!x->feed && now_ns() >= x->start_ns)
 		start_again(x);
+	exporter_reread(x);
 	daemon_tick(x->daemon);
 	daemon_renew(x->daemon);
 	x->tick_ns = now_ns() + TICK_MS * 1000000ull;

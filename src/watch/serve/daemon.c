@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/serve/daemon.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -444,6 +445,49 @@ enum status daemon_start(struct daemon **out, const struct daemon_spec *spec, st
 	else
 		*out = d;
 	return st;
+}
+
+/* The old one listens no more; the new one has a descriptor of its own. */
+static void retire(struct daemon *old)
+{
+	int fd = old->mhd.quiesce_daemon(old->daemon);
+
+	if (fd >= 0)
+		close(fd);
+	daemon_stop(old);
+}
+
+enum status daemon_replace(struct daemon **d, const struct daemon_spec *spec, struct error *err)
+{
+	const union MHD_DaemonInfo *info = (*d)->mhd.get_daemon_info((*d)->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+	int fd = info ? fcntl(info->listen_fd, F_DUPFD_CLOEXEC, 0) : -1;
+	struct daemon *fresh = calloc(1, sizeof(*fresh));
+	enum status st = STATUS_OK;
+
+	if (!fresh || fd < 0) {
+		free(fresh);
+		if (fd >= 0)
+			close(fd);
+		return error_set(err, STATUS_NO_RESOURCE, "no memory or descriptor for the HTTP server");
+	}
+	*fresh = (struct daemon){.spec = spec,
+				 .mhd = (*d)->mhd,
+				 .most = (*d)->most,
+				 .port = (*d)->port,
+				 .counts = (*d)->counts};
+	fresh->counts.connections = 0;
+	if (spec->web->user_count)
+		st = passwords_start(&fresh->passwords, spec->web, err);
+	if (!st)
+		st = start_http(fresh, fd, err);
+	if (st) {
+		close(fd);
+		daemon_stop(fresh);
+		return st;
+	}
+	retire(*d);
+	*d = fresh;
+	return STATUS_OK;
 }
 
 void daemon_stop(struct daemon *d)

@@ -31,6 +31,9 @@ struct daemon;
 /* Listens. UNAVAILABLE: the port is in use, or a library is missing. Owner: caller, daemon_stop. The spec
  * and its pointers must stay valid. */
 enum status daemon_start(struct daemon **out, const struct daemon_spec *spec, struct error *err);
+/* Starts another one on the same socket, with a spec of its own, and stops the old one. Its open connections
+ * end. After an error the old one goes on. */
+enum status daemon_replace(struct daemon **d, const struct daemon_spec *spec, struct error *err);
 void daemon_stop(struct daemon *d);
 uint16_t daemon_port(const struct daemon *d);
 /* Descriptors to poll for reading; the second one may be -1. */

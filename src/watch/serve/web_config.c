@@ -321,3 +321,22 @@ void web_config_release(struct web_config *c)
 		free(c->header[i]);
 	*c = (struct web_config){0};
 }
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+bool web_config_equal(const struct web_config *a, const struct web_config *b)
+{
+	if (!same(a->certificate, b->certificate) || !same(a->key, b->key) || a->tls_least != b->tls_least ||
+	    a->tls_most != b->tls_most || a->user_count != b->user_count)
+		return false;
+	for (size_t i = 0; i < a->user_count; i++)
+		if (!same(a->user[i].name, b->user[i].name) || strcmp(a->user[i].hash, b->user[i].hash) != 0)
+			return false;
+	for (size_t i = 0; i < WEB_HEADERS; i++)
+		if (!same(a->header[i], b->header[i]))
+			return false;
+	return true;
+}

@@ -31,5 +31,6 @@ enum status web_config_read(struct web_config *c, const char *path, struct error
 enum status web_config_parse(struct web_config *c, const char *name, const char *text, size_t size,
 			     struct error *err);
 void web_config_release(struct web_config *c);
+bool web_config_equal(const struct web_config *a, const struct web_config *b);
 const char *web_header_name(size_t i);
 #endif
