@@ -324,8 +324,9 @@ static void after_look(struct deploy_host *h)
 		after_run_state(h);
 		return;
 	}
-	if (h->deploy->stop_runs) {
-		end_as(h, HOST_FAILED, "there is no run to stop");
+	if (h->deploy->stop_runs) { /* what an earlier copy left is removed */
+		text_copy(h->reason, sizeof(h->reason), "there was no run to stop");
+		become(h, HOST_FETCHED);
 		return;
 	}
 	if (*arch && *h->arch && strcmp(arch, h->arch) != 0) {

@@ -159,6 +159,7 @@ ok ".. and continued when they are there" expect 0 deploy --resume "$(dir_of)"
 on 2 mount -t tmpfs -o size=8m none "$home"
 ok "a disk that is full before the copy" deploy 2 gpu2 -- info summary
 ok ".. is told with both sizes" says 'gpu2: failed: its disk is full: 7 MiB are free, and [0-9]* MiB are needed' err
+ok ".. and --stop removes what the attempt left" eval 'expect 2 deploy --resume "$(dir_of)" --stop && empty 2'
 on 2 umount "$home"
 # a df that promises too much
 mkdir liar

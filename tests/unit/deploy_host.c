@@ -259,6 +259,28 @@ static void test_host__a_run_without_an_exit_code(void **state)
 	end(&w);
 }
 
+static void test_host__stop_cleans_a_host_without_a_run(void **state)
+{
+	struct world w;
+	struct deploy_host *h;
+
+	begin(&w, *state);
+	w.d.stop_runs = true;
+	h = &w.d.host[0];
+	finish(h, STEP_LOOK, 0, true, 1);
+	assert_int_equal(host_next_step(h), STEP_CLEAN);
+	finish(h, STEP_CLEAN, 0, true, 1);
+	assert_int_equal(h->state, HOST_CLEANED);
+	assert_int_equal(h->exit_code, -1);
+	h = &w.d.host[1];
+	h->node = NODE_RUNNING;
+	finish(h, STEP_LOOK, 0, true, 1);
+	assert_int_equal(host_next_step(h), STEP_STOP);
+	finish(h, STEP_STOP, 0, true, 1);
+	assert_int_equal(host_next_step(h), STEP_FOLLOW);
+	end(&w);
+}
+
 static void test_state__it_is_read_back(void **state)
 {
 	struct world w;
@@ -407,6 +429,7 @@ int main(void)
 		scratch_test(test_host__what_a_look_refuses),
 		scratch_test(test_host__what_a_node_refuses),
 		scratch_test(test_host__a_run_without_an_exit_code),
+		scratch_test(test_host__stop_cleans_a_host_without_a_run),
 		scratch_test(test_state__it_is_read_back),
 		scratch_test(test_state__damage_is_refused),
 		scratch_test(test_upload__it_holds_what_the_header_says),

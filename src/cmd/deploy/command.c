@@ -174,6 +174,8 @@ static enum status fill_new(struct filled *f, const struct deploy_opts *o, const
 	if (!st)
 		st = take_hosts(&f->hosts, o, err);
 	if (!st)
+		st = deploy_hosts(&f->deploy, &f->hosts, err);
+	if (!st)
 		st = split(&j->env, f->env, &f->env_text, o->env, " ", "--env", err);
 	if (!st)
 		st = check_env(&j->env, err);
@@ -187,8 +189,6 @@ static enum status fill_new(struct filled *f, const struct deploy_opts *o, const
 		st = bundle_find(found, o->bundle, err);
 	if (!st)
 		st = whole_path(f->bundle, found, "--bundle", err);
-	if (!st)
-		st = deploy_hosts(&f->deploy, &f->hosts, err);
 	return st;
 }
 
