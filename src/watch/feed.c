@@ -305,7 +305,7 @@ bool watch_feed_poll(struct watch_feed *f)
 	read_errors(f);
 	read_output(f, now_ns);
 	if (f->running && process_poll(&f->process)) {
-		read_output(f, now_ns); /* what it wrote before its end */
+		read_output(f, now_ns); /* its last lines */
 		if (f->running)
 			ended_by_itself(f);
 	}

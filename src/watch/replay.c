@@ -17,7 +17,7 @@ struct frame {
 	uint64_t at, size, ms;
 };
 
-/* Where the next line comes from. */
+/* The place of the next line. */
 struct cursor {
 	size_t frame; /* frame_count: the end */
 	uint64_t at, out;
@@ -26,7 +26,7 @@ struct cursor {
 	bool held;	  /* line is complete and not taken yet */
 	uint64_t ms;
 	unsigned node;
-	size_t body; /* where the stream's line begins in `line` */
+	size_t body; /* offset of the stream's line in `line` */
 	char block[BLOCK];
 	size_t block_at, block_size;
 };

@@ -8,6 +8,7 @@
  * FAKE_NVML_RET=KEY=15,... that call answers the code FAKE_NVML_VALUE=KEY=72,...  that call answers 0 and the
  * number FAKE_NVML_RATE=KEY=5e6,...  that number grows by so much a second (negative: runs backwards)
  *   FAKE_NVML_AFTER=0.5         RET, VALUE, LOST and HANG begin so many seconds after nvmlInit
+ *   FAKE_NVML_BEFORE=3          they end so many seconds after nvmlInit
  *   FAKE_NVML_IN=__sample       they are for processes that have this word on their command line
  *   FAKE_NVML_FROM=2 with FAKE_NVML_COUNTED=FILE   they are for those processes from the second one on, as
  *                               FILE counts them

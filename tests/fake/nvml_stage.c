@@ -86,10 +86,12 @@ static unsigned long processes_begun(void)
 bool fake_active(void)
 {
 	const char *after = getenv("FAKE_NVML_AFTER"), *from = getenv("FAKE_NVML_FROM");
-	const char *until = getenv("FAKE_NVML_UNTIL");
+	const char *until = getenv("FAKE_NVML_UNTIL"), *before = getenv("FAKE_NVML_BEFORE");
 
 	if (!of_this_process() || (from && processes_begun() < strtoul(from, NULL, 10)) ||
 	    (until && processes_begun() > strtoul(until, NULL, 10)))
+		return false;
+	if (before && fake_now() - fake_began >= strtod(before, NULL))
 		return false;
 	return !after || fake_now() - fake_began >= strtod(after, NULL);
 }

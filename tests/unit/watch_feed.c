@@ -46,7 +46,6 @@ static int play(const char *scene)
 {
 	struct text header = {0};
 
-	bed_header_text(&header, "boot-1", 1);
 	if (!strcmp(scene, "good"))
 		return play_good();
 	if (!strcmp(scene, "dies")) {
@@ -56,6 +55,7 @@ static int play(const char *scene)
 	if (!strcmp(scene, "talks"))
 		for (;;)
 			say("this is a login that never ends");
+	bed_header_text(&header, "boot-1", 1);
 	say(text_str(&header));
 	if (!strcmp(scene, "wrong"))
 		say("{\"gone\":-1}");

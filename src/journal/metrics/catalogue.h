@@ -12,9 +12,9 @@
 /*
  * Kinds of entities: symbol, name in the stream, most entities of one node, three lists of labels, help. The
  * labels of the first list tell entities apart. Those of the second one describe them. Those of the third one
- * stand on a page. The exporter's rows with assay's own names carry the page labels only; the rest is on assay_gpu_info. The label
- * hostname is added by whoever shows several nodes. Entities of the scopes SOURCE and EXPORTER are not in a
- * stream: whoever reads the stream makes them.
+ * stand on a page. The exporter's rows with assay's own names carry the page labels only; the rest is on
+ * assay_gpu_info. The label hostname is added by whoever shows several nodes. Entities of the scopes SOURCE
+ * and EXPORTER are not in a stream: whoever reads the stream makes them.
  */
 /* clang-format off */
 #define METRIC_SCOPES(X) \
@@ -156,8 +156,9 @@ struct dcgm_metric {
 	X(RUN_MFU, "assay_run_mfu_ratio", NULL, GAUGE, "ratio", RUN, FAST, 0, DCGM_NONE, "journal", "Model FLOP utilization of the last step") \
 	X(RUN_REQUESTS, "assay_run_requests_running", NULL, GAUGE, "sequences", RUN, FAST, 0, DCGM_NONE, "journal", "Sequences that a server computes") \
 	X(RUN_WAITING, "assay_run_requests_waiting", NULL, GAUGE, "sequences", RUN, FAST, 0, DCGM_NONE, "journal", "Sequences that wait in a server's queue") \
-	X(RUN_TTFT, "assay_run_time_to_first_token_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Median time to first token over the last interval that the run recorded") \
+	X(RUN_TTFT, "assay_run_time_to_first_token_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Median time to first token of the requests that ended in the last five seconds") \
 	X(RUN_CACHE, "assay_run_kv_cache_use_ratio", NULL, GAUGE, "ratio", RUN, FAST, 0, DCGM_NONE, "journal", "Share of the KV cache pages in use") \
+	X(RUN_RECORDED, "assay_run_recorded_time_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "When the run last recorded figures, in seconds since 1970") \
 	X(CHECK_PASS, "assay_check_verdict", "verdict=\"pass\"", GAUGE, "bool", CHECK, FAST, 0, DCGM_NONE, "run directory", "1 for the verdict of the last finished check of this suite, 0 for the others") \
 	X(CHECK_MEASURED, "assay_check_verdict", "verdict=\"measured\"", GAUGE, "bool", CHECK, FAST, 0, DCGM_NONE, "run directory", "1 for the verdict of the last finished check of this suite, 0 for the others") \
 	X(CHECK_WARN, "assay_check_verdict", "verdict=\"warn\"", GAUGE, "bool", CHECK, FAST, 0, DCGM_NONE, "run directory", "1 for the verdict of the last finished check of this suite, 0 for the others") \
