@@ -59,14 +59,6 @@ bool tmux_free(const struct command_context *c)
 
 /* -- the panes -- */
 
-static bool lists(const char *name)
-{
-	for (const struct command *const *c = command_list; *c; c++)
-		if (!strcmp((*c)->name, name))
-			return true;
-	return false;
-}
-
 struct words {
 	const char *word[WORDS];
 	size_t count;
@@ -82,16 +74,6 @@ static void add_all(struct words *w, const char *const *words)
 {
 	for (; *words; words++)
 		add(w, *words);
-}
-
-/* The machine, live. */
-static void add_top(struct words *w, const char *program)
-{
-	add(w, program);
-	if (lists("top"))
-		add(w, "top");
-	else
-		add_all(w, (const char *const[]){"monitor", "live", "--interval", "2s", NULL});
 }
 
 static void add_option(struct words *w, const char *name, const char *value)
@@ -123,11 +105,8 @@ static void add_run(struct words *w, const struct demo *d, const char *program, 
 /* The links if there are any, else the loss of the trainings. */
 static void add_links_or_loss(struct words *w, const struct demo *d, const char *program, const char *log)
 {
-	if (d->size.nvlink && lists("top"))
+	if (d->size.nvlink)
 		add_all(w, (const char *const[]){program, "top", "nvlink", "--interval", "2s", NULL});
-	else if (d->size.nvlink)
-		add_all(w, (const char *const[]){program, "monitor", "nvlink", "--interval", "2s", "--count",
-						 "1000000", NULL});
 	else
 		add_all(w,
 			(const char *const[]){
@@ -154,7 +133,7 @@ static void fill_pane(struct words *w, const struct demo *d, unsigned pane, cons
 	add_all(w, (const char *const[]){TMUX, NULL});
 	add_all(w, pane ? split : first);
 	if (pane == 0)
-		add_top(w, program);
+		add_all(w, (const char *const[]){program, "top", NULL});
 	else if (pane == 1)
 		add_run(w, d, program, text);
 	else if (pane == 2)
