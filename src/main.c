@@ -214,6 +214,14 @@ static int answer(int argc, char **argv, struct command_context *context)
 	return run_command(cmd, context);
 }
 
+/* The exit code, as the command's caller needs it. */
+static int code_for_caller(int argc, char **argv, int code)
+{
+	const struct command *cmd = argc > 1 ? find_command(argv[1]) : NULL;
+
+	return cmd && cmd->code_for_caller ? cmd->code_for_caller(argc - 2, argv + 2, code) : code;
+}
+
 int main(int argc, char **argv)
 {
 	struct log log = {.sink = log_to_stderr};
@@ -226,10 +234,10 @@ int main(int argc, char **argv)
 	secret_take_env();
 	if (!has_stack(&err)) {
 		show_message("error: ", err.text);
-		return EXIT_INCONCLUSIVE;
+		return code_for_caller(argc, argv, EXIT_INCONCLUSIVE);
 	}
 	if (!take_global_options(&argc, argv, &log, &err))
-		return usage_error(&err, NULL);
+		return code_for_caller(argc, argv, usage_error(&err, NULL));
 	context.argc = argc;
 	context.argv = argv;
 	context.terminal = isatty(STDERR_FILENO) && !log.quiet;
@@ -247,5 +255,6 @@ int main(int argc, char **argv)
 				show_lost() ? strerror(show_lost()) : "the output is incomplete");
 		code = code ? code : EXIT_INCONCLUSIVE;
 	}
+	code = code_for_caller(argc, argv, code);
 	return context.tells ? rank_exit_of(code, false) : code;
 }

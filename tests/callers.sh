@@ -17,11 +17,11 @@ grammar_vocab_bytes the memory of a vocabulary
 grammar_vocab_count the ids of a vocabulary
 info_gpu_shows every fact of a GPU is shown somewhere
 jinja_mentions a name in a template
-journal_parse_line one line, for the fuzzer
 load_content_template_tokens the tokens around a first message
 model_logits logits of a training pass, beside PyTorch's
 paged_step_logits logits of a step, beside PyTorch's
 peft_load parts of an adapter, one by one
+web_config_parse one file's text, for the fuzzer
 LIST
 }
 LC_ALL=C

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Every test: the ordinary build; each build option off by itself; a build under ASan and UBSan with its modules; what has
-# threads under TSan; each fuzz target for five seconds on new input. A build that cannot be made here is skipped with its
-# reason. Many tests wait more than they compute: several run at once, and the next builds are made beside them.
+# threads under TSan; each fuzz target for five seconds on new input. What only reads and writes words (suite logic) runs once, under the
+# sanitizers. A build that cannot be made here is skipped with its reason. Many tests wait more than they compute: several run at once, and
+# the next builds are made beside them.
 # Called by ./quickstart test.
 # usage: run.sh [--fast | --long]     --fast: the ordinary build alone; --long: only the campaigns of tests/long, about an hour
 #                                     (LONG_FUZZ seconds a target, LONG_KILLS kills, LONG_RUNS clean runs)
@@ -83,7 +84,7 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
+threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml watch_serve"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little, and what
 # is for a debugger is left out but for lines: with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
 build_all() {
@@ -95,8 +96,8 @@ build_all() {
 	}
 	lines="-Ddebug=false -Dc_args=-g1"
 	# shellcheck disable=SC2086
-	made build_in build-asan all $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1" $lines -Doptimization=g \
+	made build_in build-asan "all meson-test-prereq" $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $lines -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	export CC=clang
 	[ $fuzz = no ] || made build_in build-fuzz fuzzers $lines -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
@@ -152,6 +153,7 @@ campaigns() {
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
+	campaign exporter build . 30
 	campaign serve_soak build/src/assay . "${LONG_SOAK:-1800}"
 	campaign schedule build . "${LONG_REQUESTS:-1000000}"
 	campaign walks build/src/assay . build
@@ -164,6 +166,7 @@ tsan=no fuzz=no
 if [ "${1:-}" = --long ]; then
 	campaigns
 elif [ "${1:-}" = --fast ]; then
+	ninja -C build meson-test-prereq > build/build.log 2>&1 || { grep -E 'error|FAILED' build/build.log | head -n 20; exit 1; }
 	example
 	analysis
 	run build "ordinary build"
@@ -176,7 +179,7 @@ else
 	trap 'kill $builder 2> /dev/null || :' EXIT
 	example
 	analysis
-	run build "ordinary build"
+	run build "ordinary build" --no-suite logic # those run under the sanitizers
 	options
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan

@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge probe profile report roofline rows serve tokens top train help --help --version' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info launch list load make-model merge probe profile report roofline rows serve tokens top train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare comprehensive cost eval generate info launch list load make-model merge probe profile report roofline rows serve tokens top train ' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info launch list load make-model merge probe profile report roofline rows serve tokens top train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -26,16 +26,20 @@ _assay()
 	else case $prev in --*) key=$prev ;; esac
 	fi
 	case ${COMP_WORDS[1]}:$key in
-	check:--suite) words=' attention comprehensive-devices comprehensive-links comprehensive-stress full links quick roofline stress training' ;;
+	check:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	check:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
 	cost:--format) words='text json csv' ;;
+	deploy:--as) words='ssh slurm-array kubernetes-job kubernetes-daemonset kubernetes-hpa kubernetes-servicemonitor containerfile' ;;
 	eval:--device) words='auto cpu gpu' ;;
+	exporter:--names) words='assay dcgm both' ;;
 	generate:--device) words='auto cpu gpu' ;;
 	generate:--weights) words='auto fp8' ;;
+	health:--for) words='nobody slurm-prolog slurm-epilog slurm-healthcheck npd readiness' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
-	list:--suite) words=' attention comprehensive-devices comprehensive-links comprehensive-stress full links quick roofline stress training' ;;
+	list:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
+	list:--as) words='prometheus-rules alerts grafana doc' ;;
 	load:--endpoint) words='chat completions' ;;
 	load:--arrival) words='poisson constant gamma ramp steps' ;;
 	make-model:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
@@ -99,15 +103,20 @@ _assay()
 	if [ -n "$words" ]; then _assay_words "$words" "$cur"; return; fi
 	case ${COMP_WORDS[1]} in
 	archive) words='--help --out --check' ;;
-	check) words='--help attention comprehensive-devices comprehensive-links comprehensive-stress full links quick roofline stress training --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json' ;;
+	check) words='--help acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
 	comprehensive) words='--help --quick --plan --only --model --data --rate --duration --input --output --stress --out --archive --keep-model --json' ;;
 	cost) words='--help --prices --electricity --api --price-per-hour --capital --years --idle-share --idle-power --node-power --sku --gpus --same-server --date --format --json' ;;
+	demo) words='--help quick full benchmark training serve start attach kill quick full benchmark training serve --steps --pause --plan --model --duration --train-steps --price-per-hour --keep-model --detach --out' ;;
+	deploy) words='--help --as --hostfile --out --resume --stop --bundle --send --env --ssh-config --accept-new --remote-dir --keep --patience --fetch-most --nodes --gpus-per-node --image --namespace --name --port --time --partition --account' ;;
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
+	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --replay' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
+	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --out --machine --json' ;;
+	history) words='--help --plot --all --json --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
-	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
+	list) words='--help probes engines suites kernels causes expectations nccl metrics --suite --machine --expectations --as --all --json' ;;
 	load) words='--help --model --serve-options --name --endpoint --tokenizer --chat-template --api-key-file --ca-file --insecure --rate --arrival --burstiness --rate-end --steps --trace --trace-speed --users --think --turns --duration --max-requests --input --output --dataset --prefix --prefix-groups --warm-cache --ignore-eos --temperature --stream --body --recount --slo --attainment --expectations --sweep --warmup --grace --timeout --max-connections --threads --seed --metrics --idle --node --telemetry --real-names --out --plan --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
 	merge) words='--help --out --dtype --shard --any-base' ;;

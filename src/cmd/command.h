@@ -42,6 +42,9 @@ struct command {
 	bool alone;    /* works on files or on this program only: all launched ranks would do the same */
 	bool stops_unread; /* a closed output pipe (SIGPIPE) requests a stop, as TERM does */
 	bool raw;	   /* parses argv itself (hidden commands) */
+	/* Optional. Maps the exit code to the one that the program's caller needs. argv: the words after the
+	 * command's name. */
+	int (*code_for_caller)(int argc, char *const *argv, int code);
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };

@@ -84,7 +84,7 @@ static enum status take_words(struct launch_plan *p, const struct command_contex
 	p->words = c->rest;
 	if (!p->words.count)
 		p->words = (struct opt_words){check_quick, 2};
-	return launch_command_check(&p->words, err);
+	return launch_command_check(&p->words, "launch", err);
 }
 
 static enum status take_env(struct filled *f, const char *text, struct error *err)

@@ -61,7 +61,7 @@ static enum status check_options(const struct command *cmd, char **argv, int arg
 	return st == STATUS_UNAVAILABLE ? STATUS_OK : st; /* the file may exist only on the nodes */
 }
 
-enum status launch_command_check(const struct opt_words *words, struct error *err)
+enum status launch_command_check(const struct opt_words *words, const char *who, struct error *err)
 {
 	const struct command *cmd = find(words->word[0]);
 	char **argv;
@@ -70,13 +70,12 @@ enum status launch_command_check(const struct opt_words *words, struct error *er
 
 	if (!cmd)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "launch: \"%.40s\" after -- is not an assay command that ranks can run",
+				 "%s: \"%.40s\" after -- is not an assay command that can run there", who,
 				 words->word[0]);
 	if (cmd->alone)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"launch: %s after -- would do the same on every rank: run assay %s without launch",
-			cmd->name, cmd->name);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %s after -- would do the same on every rank: run assay %s without %s",
+				 who, cmd->name, cmd->name, who);
 	if (cmd->raw)
 		return STATUS_OK;
 	argv = calloc(words->count + 1, sizeof(*argv));

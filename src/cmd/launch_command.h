@@ -6,8 +6,8 @@
 
 /* BAD_INPUT if every rank would refuse the command: it is not a command for ranks, has unknown options, or
  * names a suite or probe that is not built in. A file may exist only on the nodes, so missing files are
- * left to the ranks. */
-enum status launch_command_check(const struct opt_words *words, struct error *err);
+ * left to the ranks. `who` begins the message: "launch". */
+enum status launch_command_check(const struct opt_words *words, const char *who, struct error *err);
 /* BAD_INPUT if the command runs as one process only and more than one rank is requested. */
 enum status launch_words_single(const struct opt_words *words, unsigned ranks, struct error *err);
 #endif

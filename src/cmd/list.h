@@ -7,8 +7,13 @@
 	X(compare) \
 	X(comprehensive) \
 	X(cost) \
+	X(demo) \
+	X(deploy) \
 	X(eval) \
+	X(exporter) \
 	X(generate) \
+	X(health) \
+	X(history) \
 	X(info) \
 	X(launch) \
 	X(list_command) \

@@ -10,26 +10,31 @@
 #include "kernel/fatbin.h"
 #include "machine/nccl/variables.h"
 #include "probe/registry.h"
+#include "watch/generate/generate.h"
 
 struct list_opts {
-	const char *what, *name, *suite, *machine, *expectations;
+	const char *what, *name, *suite, *machine, *expectations, *as;
 	bool json, all;
 };
 
-static const char *const what_words[] = {"probes", "engines",	   "suites", "kernels",
-					 "causes", "expectations", "nccl",   NULL};
+static const char *const what_words[] = {"probes",	 "engines", "suites",  "kernels", "causes",
+					 "expectations", "nccl",    "metrics", NULL};
+static const char *const as_words[] = {"prometheus-rules", "alerts", "grafana", "doc", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct list_opts, what, .name = "what", .positional = true, .preset = "probes",
 		.shown = "LIST", .choices = what_words, .help = "what to list"),
 	OPT_ROW(struct list_opts, name, .name = "name", .positional = true, .shown = "NAME",
-		.help = "probes: show only this probe, with its options"),
+		.help = "probes: show only this probe, with its options; metrics --as grafana: only this dashboard"),
 	OPT_ROW(struct list_opts, suite, .name = "suite", .preset = "quick", .shown = "SUITE|FILE",
 		.help = "expectations: for the cases of this suite"),
 	OPT_ROW(struct list_opts, machine, .name = "machine", .shown = "DIR",
 		.help = "expectations: for a recorded machine instead of this one"),
 	OPT_ROW(struct list_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "expectations: use these instead of the built-in ones"),
+	OPT_ROW(struct list_opts, as, .name = "as", .choices = as_words, .shown = "FORM",
+		.help = "metrics: print recording rules or alerts for Prometheus, dashboards for Grafana, or the "
+			"reference page"),
 	OPT_ROW(struct list_opts, all, .name = "all", .help = "include the probes that only tests use"),
 	OPT_ROW(struct list_opts, json, .name = "json", .help = "print the list as JSON"),
 };
@@ -146,6 +151,50 @@ static json_t *nccl_rows(void)
 	return rows;
 }
 
+/* Metrics in the form of `as`. */
+static enum status print_metrics(const char *as, const char *name, struct error *err)
+{
+	struct text out = {0};
+	json_t *dashboards = NULL;
+	enum status st = STATUS_OK;
+
+	if (!strcmp(as, "prometheus-rules"))
+		st = generate_rules(&out, err);
+	else if (!strcmp(as, "alerts"))
+		st = generate_alerts(&out, err);
+	else if (!strcmp(as, "grafana"))
+		st = generate_grafana(&dashboards, name, err);
+	else
+		generate_reference(&out);
+	if (!st && dashboards)
+		show_json(dashboards, JSON_INDENT(1));
+	else if (!st)
+		show_text(&out, UTF8_KEEP_LINES);
+	json_decref(dashboards);
+	text_release(&out);
+	return st;
+}
+
+static bool takes_name(const struct list_opts *o)
+{
+	return !strcmp(o->what, "probes") || (o->as && !strcmp(o->as, "grafana"));
+}
+
+static enum status check_options(const struct list_opts *o, struct error *err)
+{
+	if (o->as && strcmp(o->what, "metrics") != 0)
+		return error_set(err, STATUS_BAD_INPUT, "--as works only with list metrics, not with list %s",
+				 o->what);
+	if (o->as && o->json)
+		return error_set(err, STATUS_BAD_INPUT, "--as and --json cannot be combined");
+	if (o->name && !takes_name(o))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"list %s does not accept a name; only list probes and list metrics --as grafana do",
+			o->what);
+	return STATUS_OK;
+}
+
 enum { COLUMNS = 8 };
 
 /* Approximate width on a terminal: the number of bytes that begin a character. */
@@ -223,11 +272,10 @@ static int run(const struct command_context *c, const void *opts_)
 	const struct probe *only = NULL;
 	json_t *rows = NULL;
 
-	if (o->name && strcmp(o->what, "probes")) {
-		error_set(&err, STATUS_BAD_INPUT, "list %s does not accept a name; only list probes does",
-			  o->what);
+	if (check_options(o, &err) || (o->as && print_metrics(o->as, o->name, &err)))
 		return running_complain(c, &err);
-	}
+	if (o->as)
+		return EXIT_PASS;
 	if (o->name && !(only = help_probe_named(o->name, &err)))
 		return running_complain(c, &err);
 	if (only && !o->json) {
@@ -246,6 +294,8 @@ static int run(const struct command_context *c, const void *opts_)
 		rows = cause_rows();
 	else if (!strcmp(o->what, "nccl"))
 		rows = nccl_rows();
+	else if (!strcmp(o->what, "metrics"))
+		rows = generate_list();
 	else if (list_expectations(&rows, o->json, o->suite, o->machine, o->expectations, c->stop, c->log,
 				   &err))
 		return running_complain(c, &err);
@@ -259,7 +309,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_list_command = {
 	.name = "list",
-	.summary = "list probes, suites, causes and the expected ranges of cases",
+	.summary = "list probes, suites, causes, metrics and the expected ranges of cases",
 	.example = "assay list expectations --suite quick   # expected range of every case on this machine",
 	.help = "probes, engines: what assay can measure or read.\n"
 		"suites: what assay check can run.\n"
@@ -267,6 +317,8 @@ const struct command command_list_command = {
 		"(none if the program was built without nvcc).\n"
 		"causes: every cause of a verdict, with advice.\n"
 		"nccl: the NCCL variables that assay knows, and what they do.\n"
+		"metrics: every metric of the exporter and of the server. --as prints rules, alerts and dashboards that "
+		"are made from them.\n"
 		"expectations: for each case of a suite on this machine, the physical bound, the expected range, and "
 		"their sources. It runs nothing.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct list_opts)},

@@ -8,7 +8,7 @@
 
 struct kernel_fatbin {
 	const char *name;	   /* first column of src/kernel/list */
-	const unsigned char *data; /* 64-byte aligned */
+	const unsigned char *data; /* 64-byte aligned; the fatbin, or the fatbin as zstd (gpu_file_code) */
 	size_t size;
 	const char *architectures; /* the architectures built: "sm_80 sm_90 sm_100 compute_80" */
 	const char *ran;	   /* those of them that ran on a real device: "sm_90" */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/script.h"
+#include "launch/ssh_command.h"
 
 /* Appends the reason as comment lines. */
 static void explain(struct text *t, const char *reason)
@@ -211,25 +212,6 @@ static void plain(struct text *t, const struct launch_plan *p)
 	ranks_line(t, p, "", reason);
 }
 
-void script_ssh_words(struct command_words *w, const char *ssh_config, const char *host, bool compress)
-{
-	command_words_add(w, "ssh");
-	if (ssh_config) {
-		command_words_add(w, "-F");
-		command_words_add(w, ssh_config);
-	}
-	command_words_add(w, "-oBatchMode=yes");
-	command_words_add(w, "-oPreferredAuthentications=publickey");
-	command_words_add(w, "-oStrictHostKeyChecking=yes");
-	command_words_add(w, "-oConnectTimeout=10");
-	command_words_add(w, "-oServerAliveInterval=5");
-	command_words_add(w, "-Tax");
-	if (compress)
-		command_words_add(w, "-C");
-	command_words_add(w, "--");
-	command_words_add(w, host);
-}
-
 void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
 {
 	struct command_words ranks = {0};
@@ -237,8 +219,9 @@ void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned n
 
 	script_ranks(&ranks, p, node, lifeline);
 	command_words_join(&remote, &ranks);
-	script_ssh_words(w, p->ssh_config, p->hosts.name[node], false);
-	command_words_add(w, text_str(&remote));
+	ssh_command_words(w, &(struct ssh_command){.config = p->ssh_config,
+						   .host = p->hosts.name[node],
+						   .remote = text_str(&remote)});
 	w->failed = w->failed || ranks.failed || remote.failed;
 	text_release(&remote);
 	command_words_release(&ranks);

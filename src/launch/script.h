@@ -48,9 +48,6 @@ struct launch_plan {
 void script_write(struct text *t, const struct launch_plan *p);
 /* Appends rows of kind SET as `export` lines, and the reasons of all rows as comments. */
 void script_exports(struct text *t, const struct env_rows *rows);
-/* Appends "ssh" and its options up to the host's name: keys or agent only, known hosts only, no questions.
- * The caller appends the command that the host's shell executes. ssh_config NULL: the user's own. */
-void script_ssh_words(struct command_words *w, const char *ssh_config, const char *host, bool compress);
 /* Appends the ssh command for host `node`. Its last word is the command that the host executes, `assay
  * __ranks`, quoted for the host's shell. lifeline: the end of its input ends its ranks. Owner of all words:
  * caller, command_words_release. */

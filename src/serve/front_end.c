@@ -9,8 +9,8 @@
 
 #include "core/clock.h"
 #include "core/file/file.h"
+#include "core/net/listen.h"
 #include "serve/http/exchange.h"
-#include "serve/http/listen.h"
 #include "serve/http/request_log.h"
 #include "serve/http/server.h"
 #include "serve/link/supervisor.h"

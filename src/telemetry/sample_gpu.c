@@ -250,6 +250,27 @@ static void tick_temperature(struct sample_gpu *g, struct batch *b, const struct
 	take(g, b, TELEMETRY_temperature_c, ret, middle(now, clock), c);
 }
 
+/* The older call counts what the driver reserves as used. */
+static void tick_memory(struct sample_gpu *g, struct batch *b, const struct clock *clock)
+{
+	nvmlMemory_v2_t memory = {.version = nvmlMemory_v2};
+	uint64_t now = clock_now_ns(clock);
+	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
+	nvmlMemory_t old = {0};
+	double used;
+
+	if (!schedule_due(&g->schedule, TELEMETRY_memory_used_bytes, now))
+		return;
+	if (g->nvml->memory_v2)
+		ret = g->nvml->memory_v2(g->device, &memory);
+	used = (double)memory.used;
+	if (is_final(ret) && g->nvml->memory) {
+		ret = g->nvml->memory(g->device, &old);
+		used = (double)old.used;
+	}
+	take(g, b, TELEMETRY_memory_used_bytes, ret, middle(now, clock), used);
+}
+
 static void tick_pcie(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id,
 		      nvmlReturn_t (*call)(nvmlDevice_t, unsigned int *), const struct clock *clock)
 {
@@ -363,6 +384,8 @@ void sample_gpu_tick(struct sample_gpu *g, struct batch *b, const struct clock *
 		tick_clock(g, b, TELEMETRY_memory_clock_mhz, NVML_CLOCK_MEM, clock);
 	if (!g->lost)
 		tick_temperature(g, b, clock);
+	if (!g->lost)
+		tick_memory(g, b, clock);
 	if (!g->lost)
 		tick_pcie(g, b, TELEMETRY_pcie_gen, g->nvml->pcie_gen, clock);
 	if (!g->lost)

@@ -67,7 +67,7 @@ static void open_zone(struct sample_rapl *r, const char *root, const char *zone,
 	r->fd[r->zones++] = fd;
 }
 
-/* Of a zone's parts only "dram" is outside the package. The other parts would be counted twice. */
+/* Among a zone's parts, only "dram" is outside the package. The other parts would be counted twice. */
 void sample_rapl_open(struct sample_rapl *packages, struct sample_rapl *dram, const char *root)
 {
 	char zone[16];

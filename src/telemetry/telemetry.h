@@ -26,6 +26,7 @@
 	X(clock_reasons, "", BITS, 20, "clock event reasons")                                 \
 	X(temperature_c, "C", GAUGE, 1000, "GPU temperature")                                 \
 	X(temperature_memory_c, "C", GAUGE, 1000, "memory temperature")                       \
+	X(memory_used_bytes, "B", GAUGE, 1000, "device memory in use, without what the driver reserves") \
 	X(violation_power_s, "s", COUNTER, 200, "time in which power limited the clock")      \
 	X(violation_thermal_s, "s", COUNTER, 200, "time in which temperature limited the clock") \
 	X(violation_board_s, "s", COUNTER, 200, "time in which the board limited the clock")  \

@@ -9,7 +9,7 @@
 #include "core/process/process.h"
 #include "core/text/utf8.h"
 #include "launch/command_words.h"
-#include "launch/script.h"
+#include "launch/ssh_command.h"
 
 enum {
 	TERM_MS = 300,
@@ -74,8 +74,10 @@ static void add_words(struct command_words *w, const struct watch_feed_spec *spe
 	}
 	add_reader(&reader, spec, spec->program ? spec->program : program);
 	command_words_join(&remote, &reader);
-	script_ssh_words(w, spec->ssh_config, spec->host, true);
-	command_words_add(w, text_str(&remote));
+	ssh_command_words(w, &(struct ssh_command){.config = spec->ssh_config,
+						   .compress = true,
+						   .host = spec->host,
+						   .remote = text_str(&remote)});
 	w->failed |= reader.failed || remote.failed;
 	command_words_release(&reader);
 	text_release(&remote);
@@ -305,7 +307,7 @@ bool watch_feed_poll(struct watch_feed *f)
 	read_errors(f);
 	read_output(f, now_ns);
 	if (f->running && process_poll(&f->process)) {
-		read_output(f, now_ns); /* what it wrote before its end */
+		read_output(f, now_ns); /* its last lines */
 		if (f->running)
 			ended_by_itself(f);
 	}

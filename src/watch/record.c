@@ -9,13 +9,13 @@
 #include <zstd.h>
 #include "core/clock.h"
 
-enum { KEYFRAME_MS = 60000, FLUSH_MS = 1000, LEVEL = 3, BLOCK = 1 << 16 };
+enum { KEYFRAME_MS = 60000, FLUSH_MS = 1000, FRAME_BYTES = 4 << 20, LEVEL = 3, BLOCK = 1 << 16 };
 
 struct watch_recorder {
 	int fd;
 	char path[4096], why[512];
 	ZSTD_CStream *stream;
-	uint64_t began_ns, key_ms, flush_ms;
+	uint64_t began_ns, key_ms, flush_ms, frame_bytes;
 	unsigned nodes;
 	const struct watch_state *state[WATCH_NODES_MAX];
 };
@@ -68,6 +68,7 @@ static void put_line(struct watch_recorder *r, unsigned node, uint64_t ms, const
 	put(r, mark, (size_t)n, ZSTD_e_continue);
 	put(r, line, size, ZSTD_e_continue);
 	put(r, "\n", 1, ZSTD_e_continue);
+	r->frame_bytes += (size_t)n + size + 1;
 }
 
 static void put_state(struct watch_recorder *r, unsigned node, uint64_t ms)
@@ -147,8 +148,9 @@ void watch_recorder_line(struct watch_recorder *r, unsigned node, const char *li
 
 	if (*r->why || node >= r->nodes)
 		return;
-	if (ms - r->key_ms >= KEYFRAME_MS) {
+	if (ms - r->key_ms >= KEYFRAME_MS || r->frame_bytes >= FRAME_BYTES) {
 		put(r, NULL, 0, ZSTD_e_end);
+		r->frame_bytes = 0;
 		put_mark(r, ms);
 		for (unsigned i = 0; i < r->nodes; i++)
 			put_state(r, i, ms);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a recording: lines "NODE MS LINE" of one or several streams, compressed with zstd. MS is the
- * reader's time since the recording began. Every 60 s a new frame begins with the line "assay-recording 1
- * NODES MS WALL" and the whole state of each node, so that a reader can begin there.
+ * reader's time since the recording began. After 60 s or 4 MB a new frame begins with the line
+ * "assay-recording 1 NODES MS WALL" and the whole state of each node, so that a reader can begin there.
  */
 #ifndef WATCH_RECORD_H
 #define WATCH_RECORD_H

@@ -17,7 +17,7 @@ struct frame {
 	uint64_t at, size, ms;
 };
 
-/* Where the next line comes from. */
+/* The place of the next line. */
 struct cursor {
 	size_t frame; /* frame_count: the end */
 	uint64_t at, out;
@@ -26,7 +26,7 @@ struct cursor {
 	bool held;	  /* line is complete and not taken yet */
 	uint64_t ms;
 	unsigned node;
-	size_t body; /* where the stream's line begins in `line` */
+	size_t body; /* offset of the stream's line in `line` */
 	char block[BLOCK];
 	size_t block_at, block_size;
 };
@@ -40,7 +40,6 @@ struct watch_replay {
 	struct frame *frame;
 	size_t frame_count;
 	unsigned nodes;
-	double wall;
 	uint64_t end_ms, now_ms;
 	bool begun;
 	struct cursor c;
@@ -226,10 +225,8 @@ static bool take_mark(struct watch_replay *r)
 	enter(r, r->frame_count - 1);
 	if (!next_line(r) || !read_mark(text_str(&r->c.line), &nodes, &ms, &wall))
 		return false;
-	if (r->frame_count == 1) {
+	if (r->frame_count == 1)
 		r->nodes = nodes;
-		r->wall = wall - 1e-3 * (double)ms;
-	}
 	f->ms = ms;
 	return nodes == r->nodes && (r->frame_count == 1 || ms >= f[-1].ms);
 }
@@ -351,11 +348,6 @@ void watch_replay_keep(struct watch_replay *r, enum catalogue row)
 double watch_replay_length(const struct watch_replay *r)
 {
 	return 1e-3 * (double)r->end_ms;
-}
-
-double watch_replay_began(const struct watch_replay *r)
-{
-	return r->wall;
 }
 
 const char *watch_replay_why(const struct watch_replay *r)

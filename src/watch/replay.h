@@ -15,8 +15,6 @@ const struct watch_state *watch_replay_state(const struct watch_replay *r, unsig
 void watch_replay_keep(struct watch_replay *r, enum catalogue row);
 /* Seconds from the first to the last line that can be read. */
 double watch_replay_length(const struct watch_replay *r);
-/* Wall clock at the beginning, in seconds since 1970. */
-double watch_replay_began(const struct watch_replay *r);
 /* Why the file ends early; NULL: it is whole. */
 const char *watch_replay_why(const struct watch_replay *r);
 /* Makes the states of a time, in seconds from the beginning. Going on by little is cheap. BAD_INPUT: a line

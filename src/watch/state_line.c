@@ -166,7 +166,8 @@ static void set_sources(struct watch_state *s, const json_t *sources)
 		text_copy(s->source[i].name, sizeof(s->source[i].name), json_string_value(name));
 }
 
-/* The same stream goes on, and this is a copy of the state so far: what it does not name is gone. */
+/* True if the same stream goes on. Then the header begins a copy of the state: entities that the copy does
+ * not name are gone. */
 static bool goes_on(const struct watch_state *s, const char *boot, const char *node, uint64_t t_ns,
 		    const json_t *sources, const char *metrics)
 {

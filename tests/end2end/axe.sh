@@ -1,5 +1,5 @@
 #!/bin/sh
-# The pages of a check with failures, of a load test and of a profile in headless Chromium: axe-core finds no serious or critical violation,
+# The pages of a check with failures, of a load test, of a profile and of a tour in headless Chromium: axe-core finds no serious or critical violation,
 # light or dark, wide or narrow; tables sort and filter, links open the case they name, and everything that can be clicked has the keyboard too.
 # usage: axe.sh ASSAY ROOT
 set -u
@@ -105,10 +105,13 @@ cp run/PROFILE.html profile.html
 ok "a profile" [ -s profile.html ]
 "$assay" report "$root/tests/data/load/sweep" --format html > load.html
 ok "a load test" [ $? = 0 ]
+"$assay" demo training --steps machine,memory,answer --train-steps 3 --out tour > /dev/null 2>&1
+cp tour/demo.html demo.html
+ok "a tour" says "loss over the steps" demo.html
 sound() { # PAGE SCHEME FLAG..
 	seen "$1.html" axe.js ${3:-} && grep -q "<body>SEEN $2, [3-9][0-9] rules" seen && ! grep '^serious\|^critical' seen
 }
-for page in check load profile; do
+for page in check load profile demo; do
 	ok "$page, light: no serious violation" sound $page light ''
 	ok "$page, narrow: no serious violation" sound $page light --window-size=500,900
 	ok "$page, dark: no serious violation" sound $page dark --blink-settings=preferredColorScheme=0

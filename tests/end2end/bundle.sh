@@ -24,11 +24,16 @@ dir=$(echo "$tmp"/out/assay-"$version"-*/)
 dir=${dir%/}
 pack=$dir.tar.zst
 size=$(wc -c < "$pack")
-echo "# $size bytes, $(find "$dir" -type f | wc -l) files"
+whole=$(find "$dir" -type f -exec cat {} + | wc -c)
+echo "# $size bytes, $(wc -c < "$dir.tar.gz") as tar.gz, $whole unpacked, $(find "$dir" -type f | wc -l) files"
 ok "its archive is under 20 MB" [ "$size" -lt 20000000 ]
-mkdir elsewhere
+ok "unpacked it has 35 MB at most" [ "$whole" -le 35000000 ]
+ok "neither ICU nor X11 is in it" [ -z "$(find "$dir/lib" -name 'libicu*' -o -name 'libX11*' -o -name 'libcairo*' -o -name 'libxml2*')" ]
+ok "and no test program" [ -z "$(find "$dir" -name '*_cases' -o -name gradients -o -name 'libpairs*' -o -name '*.py')" ]
+mkdir elsewhere plain
 unpack() { zstd -q -d -c "$pack" | tar -x -C elsewhere; }
 ok "its archive unpacks" unpack
+ok "and so does the tar.gz, to the same files" eval 'gzip -d -c "$dir.tar.gz" | tar -x -C plain && diff -r plain elsewhere'
 run=$tmp/elsewhere/$(basename "$dir")
 
 # newest FILE: the newest glibc symbol version it asks for
@@ -79,20 +84,31 @@ ok "its libraries come from beside it" [ ! -s taken ]
 ok "all four of the core's" [ "$(cat "$tmp"/ld/take.* | grep -E "calling init: $run/lib/lib(jansson|yaml|nettle|z\.)" | sed 's/.*lib\///' | sort -u | wc -l)" = 4 ]
 sed 's/^/# taken: /' taken
 
-if [ -e "$run/lib/libassay-plot.so" ]; then
-	ok "with its module it draws a PNG" [ -s made/roofline.png ]
-fi
+ok "without the plot module it draws an SVG, and no PNG" eval '[ -s made/roofline.svg ] && [ ! -e made/roofline.png ]'
+ok "which it says" says "libassay-plot.so" err
 if [ -e "$run/lib/libassay-archive.so" ]; then
 	ok "with its module it packs" alone 0 archive made --out made.tar.zst
 	ok "what zstd and tar read" sh -c 'zstd -q -d -c made.tar.zst | tar -t | grep -q journal.jsonl'
 fi
-rm -f "$run"/lib/libassay-plot.so "$run"/lib/libassay-archive.so
+rm -f "$run"/lib/libassay-archive.so
 alone 0 check --suite tiny.yaml --out plain
 ok "without its modules it runs a suite" ran
-ok "the SVG is there" [ -s plain/roofline.svg ]
-ok "the PNG is not" [ ! -e plain/roofline.png ]
-ok "which it says" says "libassay-plot.so" err
+ok "and draws" [ -s plain/roofline.svg ]
 ok "it cannot pack" sh -c '! env -i "$1" archive plain --out none.tar.zst > out 2> err' sh "$run/assay"
 ok "and says what is missing" says "libassay-archive.so" err
 ok "and leaves no half of an archive" [ ! -e none.tar.zst ]
+
+# For tools/check-gpu: the same and more, in one folder.
+ok "a bundle with the tests is made" env ASSAY_BUNDLE_LEVEL=1 ASSAY_BUNDLE_GZIP=1 sh "$source/tools/bundle.sh" --tests "$source" "$build" "$version" "$tmp/out"
+tests=$(echo "$tmp"/out/assay-tests-"$version"-*/)
+ok "it has all of the bundle" [ -z "$(cd "$dir" && find . -type f | while read -r file; do [ -e "$tests/$file" ] || echo "$file"; done)" ]
+ok "and check-gpu with its oracles" eval '[ -x "$tests/tools/check-gpu" ] && [ -s "$tests/tests/oracles/pairs.py" ]'
+if [ -e "$build/tests/gpu/gradients" ]; then
+	ok "and the test programs that were built" [ -x "$tests/gradients" ]
+fi
+if [ -e "$build/src/report/libassay-plot.so" ]; then
+	cd "$tmp/work" || exit 1
+	env -i "$tests/assay" report made --write > out 2> err
+	ok "with its plot module it draws a PNG" [ -s made/roofline.png ]
+fi
 finish

@@ -13,7 +13,7 @@ run() {
 	shift
 	mkdir -p "$dir"
 	awk -v kind=load -v input=6000000 -v cached=600000 -v output=3000000 -v duration=60 -v gpu='NVIDIA H200' -v device_id=590680286 -v memory=150754820096 \
-		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v rapl=0 \
+		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v rapl=0 -v node=0 \
 		$(printf ' -v %s' "$@" | sed 's/ -v $//') -f "$tmp/run.awk" > "$dir/journal.jsonl"
 }
 cat > run.awk << 'END'
@@ -62,6 +62,7 @@ BEGIN {
 		list = list (i ? "," : "") "\"" pci[i] "\""
 		facts = facts (i ? "," : "") "{\"name\":\"" gpu "\",\"uuid\":\"GPU-" i "\",\"serial\":\"" i "\",\"pci\":\"" pci[i] "\",\"slot\":\"\",\"pci_device\":" device_id ",\"status\":\"ok\",\"granted\":true,\"cuda_index\":" i ",\"nvml_index\":" i ",\"facts\":{\"sm_count\":132,\"cc\":90,\"memory_bytes\":" memory ",\"bus_bits\":6016,\"sm_clock_max_mhz\":1980,\"memory_clock_max_mhz\":3201,\"power_limit_w\":700,\"power_limit_default_w\":700}}"
 	}
+	if (node) list = facts = "" # the telemetry is that of another machine
 	line("machine", 9.1, "\"facts\":{\"format\":1,\"live\":false,\"label\":\"\",\"layer\":\"software\",\"system\":{\"hostname\":\"n\",\"page_bytes\":4096},\"cpu\":{\"model\":\"CPU\",\"vendor\":\"GenuineIntel\",\"sockets\":1,\"threads\":16,\"usable\":16,\"affinity\":\"0-15\",\"isa\":[\"sse2\"],\"caches\":[],\"numa\":[]},\"memory\":{\"total_bytes\":206158430208},\"gpus\":[" facts "],\"driver\":{\"version\":\"580.159.04\",\"cuda_version\":\"13.0\"},\"software\":{}}")
 	line("plan", 9.2, "\"hash\":\"\",\"suite\":\"" kind "\",\"fields\":{\"" kind "\":[]},\"steps\":[{\"together\":false,\"cases\":[{\"case\":0,\"key\":\"" kind " x\",\"probe\":\"" kind "\",\"engine\":\"\",\"options\":{},\"kind\":\"" (kind == "memory" ? "timed" : "job") "\",\"target\":\"node\",\"gpus\":[" list "],\"phases\":\"once\",\"require\":\"measured\",\"limit_ms\":0,\"group\":\"" kind "\",\"work\":{\"limit\":\"\"},\"skip\":null}]}]")
 	line("begin", 9.3, "\"case\":0,\"attempt\":1,\"pid\":0")
@@ -74,6 +75,10 @@ BEGIN {
 			result("stage 0", "\"prompt_tokens\":4000000,\"output_tokens\":800000,\"cached_tokens\":0")
 			result("stage 1", "\"prompt_tokens\":1000000,\"output_tokens\":1800000,\"cached_tokens\":0")
 			result("stage 2", "\"prompt_tokens\":7000000,\"output_tokens\":1200000,\"cached_tokens\":1000000")
+		}
+		if (node) {
+			phase("node", 9.4, 85)
+			result("node", "\"clock_offset_s\":1.5,\"clock_error_s\":" node)
 		}
 		phase("once", 9.4, 85)
 		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration)
@@ -176,6 +181,20 @@ ok "a server elsewhere has no energy and no GPUs here" eval 'cost 2 away && says
 ok "unless they are given" eval 'cost 0 away --sku h200-sxm --gpus 8 --node-power 6kW && near price "GPU-hours, h200-sxm low" blended "8 * 2.5 / 60 / 9" && near price "electricity us" blended "6 * 0.16 * 1.5 / 60 / 9"'
 run near_by word=http://127.0.0.1:8000/v1
 ok "a server on this machine has" eval 'cost 0 near_by && near price "electricity us" blended "60000 / 3.6e6 * 0.16 * 1.5 / 9" 0.002'
+
+run node word=http://server:8000 node=0.001 rapl=1
+ok "a server elsewhere whose node was sampled has its energy" eval 'cost 0 node && near price "electricity us" blended "90000 / 3.6e6 * 0.16 * 1.5 / 9" 0.002 && near energy "2 GPUs" joules 60000 0.002'
+ok "but no type of GPU" says "the type of the server.s GPUs is not known: give --sku" out
+ok "which the user gives" eval 'cost 0 node --sku h200-sxm && near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 60 / 9" && near price "electricity us" blended "90000 / 3.6e6 * 0.16 * 1.5 / 9" 0.002'
+ok "and the number of those that the server used" eval 'cost 0 node --sku h200-sxm --gpus 1 && near price "GPU-hours, h200-sxm low" blended "2.5 / 60 / 9"'
+ok "a meter still counts before the counters" eval 'cost 0 node --node-power 6kW && near price "electricity us" blended "6 * 0.16 * 1.5 / 60 / 9"'
+error_j() { sed -n 's/.*,energy,"2 GPUs, by counter",error_joules,\([0-9.]*\),.*/\1/p' out; }
+run tunnel word=http://127.0.0.1:8000 node=0.5
+ok "so does one that is reached through a tunnel" eval 'cost 0 tunnel && near energy "2 GPUs" joules 60000 0.02'
+ok "the error of its clock is part of the energy's" eval 'wide=$(error_j); cost 0 node && awk "BEGIN { exit !($wide > $(error_j) + 2 * 0.5 * 400) }"'
+run node_cpu word=http://server:8000 node=0.001 gpus=0
+ok "a node without GPUs and RAPL has no energy" eval 'cost 2 node_cpu && says "the server.s node has no telemetry of GPUs" out'
+ok "and GPUs that are only named have none either" eval 'cost 0 node_cpu --sku h200-sxm --gpus 8 && says "no energy of the GPUs was recorded" out && near price "GPU-hours, h200-sxm low" blended "8 * 2.5 / 60 / 9"'
 
 run cpu gpus=0
 ok "a run on the CPU without RAPL has no price" eval 'cost 2 cpu && says "(RAPL) was not readable" out && says "the run used no GPU: give --price-per-hour" out'

@@ -25,7 +25,7 @@ named() { grep -rhoE '(docs|examples)/[A-Za-z0-9_/-]+\.(md|yaml|jsonl|json)' "$d
 absent() { named | while read -r path; do [ -e "$doc/$path" ] || echo "$path"; done; }
 absent > absent.list
 ok "pages point to pages that are there: $(tr '\n' ' ' < absent.list)" [ ! -s absent.list ]
-others() { find "$tmp/root" -type f | grep -vE '/bin/assay$|/lib/assay/libassay(-(plot|archive|mpi|http|curl)|_inject)\.so$|/assay\.1$|/completions/assay$|/_assay$|/share/doc/assay/'; }
+others() { find "$tmp/root" -type f | grep -vE '/bin/assay$|/lib/assay/libassay(-(plot|archive|mpi|http|curl|screen)|_inject)\.so$|/assay\.1$|/completions/assay$|/_assay$|/share/doc/assay/'; }
 others > list
 ok "and nothing else" [ ! -s list ]
 

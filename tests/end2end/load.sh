@@ -8,52 +8,9 @@ assay=$build/src/assay
 ASSAY_MODULE_DIR=$build/src/load
 export ASSAY_MODULE_DIR
 scratch
-stub=
-trap 'down; rm -rf "$tmp"' EXIT
-runs=0
+. "$root/tests/end2end/load_bed.sh"
 
-# up OPTION..: a stub server; $url
-up() {
-	down
-	rm -f port
-	"$build/tests/load/stub_server" --truth truth "$@" > port 2> stub.err &
-	stub=$!
-	for _ in $(seq 200); do grep -q '^port' port && break; sleep 0.05; done
-	url=http://127.0.0.1:$(sed -n 's/^port //p' port)
-}
-down() {
-	[ -z "$stub" ] || { kill "$stub" 2> /dev/null; wait "$stub" 2> /dev/null; }
-	stub=
-}
-# load CODE OPTION..: a short run; its results are in out, its directory is $dir
-load() {
-	want=$1
-	shift
-	runs=$((runs + 1)) dir=run$runs
-	expect "$want" load "$url" --out "$dir" --no-telemetry --idle 0 --json --input 20 --output 8 "$@"
-}
-# The same for a good server. On a busy machine the client itself may be late, which it has to say; that is no fault of the run.
-sound() {
-	load 0 "$@" && return 0
-	[ "$code" = 2 ] && says '"kept": false' out &&
-		! grep -B3 '"kept": false' out | grep '"name"' | grep -qv '"client_lag_p99_s"\|"receive_late_p99_s"\|"client_cpu_share"\|"send_deviation"'
-}
-# Limits are missed: the run fails, or it is not trusted because the client itself was late.
-missed() {
-	load 1 "$@" || { [ "$code" = 2 ] && says '"untrusted": \[' out; }
-	says '"slo_met": 0' out
-}
 again() { "$assay" report "$dir" > out 2> err; [ $? = "$code" ] && says missed out; } # the same verdict as that of the run
-# value NAME: a figure of the last run
-value() { sed -n 's/^ *"'"$1"'": \([^,]*\),*$/\1/p' out | head -n 1; }
-# holds EXPRESSION: with figures as words
-holds() { awk "BEGIN { exit !($1) }"; }
-is_near() { holds "$1 > 0 && ($1 / $2 - 1) ^ 2 < $3 ^ 2"; } # VALUE EXPECTED SHARE
-refuses() { # CODE WORDS OPTION..
-	want=$1 words=$2
-	shift 2
-	expect "$want" load "$@" && says "$words" err
-}
 
 # 1. Words that are wrong anywhere
 ok "no server" refuses 64 'no server given' --rate 1
@@ -68,6 +25,8 @@ printf '{"timestamp": 5, "input_length": 9, "output_length": 2}\n{"timestamp": 4
 ok "a trace whose time goes back" refuses 64 'back.jsonl:2' http://127.0.0.1:1 --trace back.jsonl --plan
 ok "a plan sends nothing" expect 0 load http://127.0.0.1:1 --rate 10 --duration 60 --plan
 ok "and says how many requests" says 'requests in 60 s' out
+ok "a warm-up that leaves too little is told before the run" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 13 --plan && says "warmup 13 s is too long for a schedule of 30 s: 12 s at its begin and at its end are not measured" err'
+ok "one that fits is not" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 12 --plan && [ ! -s err ]'
 
 # 2. Servers that cannot be met
 ok "nobody listens" refuses 2 'http://127.0.0.1:1/v1/models' http://127.0.0.1:1 --out r-connect --no-telemetry
@@ -91,6 +50,8 @@ ok "a body that is no object" refuses 64 'object' "$url" --body '[1]' --out r-bo
 ok "limits that nothing can meet are missed" missed --rate 20 --duration 3 --slo ttft=1ms
 ok "a report is made again" again
 
+ok "a long warm-up is cut" sound --rate 20 --duration 2 --warmup 1
+ok "with a warning" says 'warmup 1 s is too long for a schedule of 2 s: 0.8 s' err
 ok "users in a closed loop" sound --users 5 --duration 3
 ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
 ok "conversations" sound --rate 4 --duration 4 --turns 3 --warmup 0
@@ -108,6 +69,7 @@ ok "answers at once, not streamed" sound --rate 20 --duration 3 --no-stream
 ok "completions" sound --rate 20 --duration 3 --endpoint completions
 ok "the same seed gives the same schedule" sh -c "'$assay' load $url --rate 9 --duration 9 --seed 4 --plan > one; '$assay' load $url --rate 9 --duration 9 --seed 4 --plan > two; cmp one two"
 ok "a sweep" sound --sweep --slo ttft=5s --attainment 0.5 --duration 1 --warmup 0
+ok "says which rate is met with confidence" holds "$(value sweep_sure_rate) <= $(value sweep_met_rate) && ($(value sweep_met_rate) == 0 || $(value sweep_sure_rate) > 0)"
 
 # A sanitizer's own library must come first, so this is for ordinary builds.
 if ! objdump -T "$assay" 2> /dev/null | grep -q __asan_init; then
@@ -123,9 +85,24 @@ chmod +x bin/ssh
 over_ssh() { PATH=$tmp/bin:$PATH sound "$@"; }
 ok "telemetry of the server's node, over ssh" over_ssh --node there --rate 10 --duration 2
 ok "is in the journal" says cpu_busy_share "$dir/journal.jsonl"
+# Both clocks are the same here, so the offset is at most the error, which the stalls of a busy machine make larger.
+node_value() { sed -n 's/.*"phase":"node","values":{.*"'"$1"'":\([-0-9.e]*\).*/\1/p' "$dir/journal.jsonl"; }
+ok "with the offset of its clock and the error" holds "$(node_value clock_error_s) > 0 && ($(node_value clock_offset_s)) ^ 2 <= $(node_value clock_error_s) ^ 2"
+ok "and the cost takes its energy, or says why not" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node" out'
+if [ -e "$build/tests/fake/libnvidia-ml.so.1" ]; then # four GPUs on the node, none here
+	printf '#!/bin/sh\nfor word; do :; done\nLD_LIBRARY_PATH=%s FAKE_NVML_FILE=%s exec sh -c "$word"\n' "$build/tests/fake" "$root/tests/fake/h100x4.json" > bin/ssh
+	ok "a node with GPUs" over_ssh --node there --rate 10 --duration 3
+	ok "has their power and memory" eval 'says "\"source\":\"gpu:.*power_w" "$dir/journal.jsonl" && says "memory_used_bytes" "$dir/journal.jsonl"'
+	ok "and their charts" [ -s "$dir/load-memory.svg" ]
+	ok "and a table that says whose they are" says "GPUs of the server.s node. The difference of its clock" "$dir/REPORT.md"
+	ok "and the cost counts them" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node x 4" out'
+fi
 printf '#!/bin/sh\nexit 255\n' > bin/ssh
 ok "a node that does not answer" over_ssh --node there --rate 10 --duration 2
 ok "is told" says 'no telemetry of there' err
+printf '#!/bin/sh\nexec sh -c "echo hello"\n' > bin/ssh
+ok "a node whose assay does not tell its clock" over_ssh --node there --rate 10 --duration 2
+ok "is told too" says 'does not tell its clock' err
 ok "a node that looks like an option" refuses 64 'not the name' "$url" --node -oProxyCommand=x --out r-node --no-telemetry --idle 0
 
 # 4. Every fault of a server, and its name
@@ -164,6 +141,9 @@ up --fault wrong_usage:1:3
 ok "usage that is too high" suspect usage_over_asked
 up --fault duplicate:1
 ok "events that come twice" suspect duplicates
+up --fault lost_tokens:0.05:2
+ok "a server that loses tokens" sound --rate 40 --duration 2 --warmup 0
+ok "is flagged" eval 'holds "$(value lost_tokens) > 0" && says "have fewer events than the server reports tokens" out'
 up --fault no_done:1
 ok "streams without an end mark" suspect no_done
 up --fault cached:1:18

@@ -45,6 +45,11 @@ ok "and the class" eval 'grep -qE "^limited +100  status 429" out'
 ok "a sweep" expect 0 report sweep
 ok "has its rate" says 'met up to 192/s and missed at 201/s' out
 
+ok "a run without readings of memory" [ ! -e met/load-memory.svg ]
+ok "and one with them" changed memory 's/gpm_nvlink_tx_rate/memory_used_bytes/g'
+ok "draws them beside the load" eval 'expect 0 report memory --write && [ -s memory/load-memory.svg ] && says "memory in use on the GPUs over time" memory/report.html'
+ok "and has the most" eval 'grep -q "most memory" memory/SUMMARY.md || grep -q "most memory" memory/REPORT.md'
+
 ok "the marks d2 are met" expect 0 report met --expectations d2
 ok "a median above them" changed above 's/"ttft_p95_s":[0-9.e-]*/"ttft_p95_s":0.12/'
 ok "passes without them" expect 0 report above

@@ -8,8 +8,8 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
 . "$here/ports.sh"
 . "$here/walk.sh"
-sshd=$(command -v sshd) || lacks "sshd is not installed (package openssh-server)"
-command -v ssh > /dev/null && command -v ssh-keygen > /dev/null || lacks "ssh is not installed (package openssh-client)"
+. "$here/ssh_hosts.sh"
+ssh_is_here
 if [ "${2:-}" != inside ] && [ "$(id -u)" = 0 ] && unshare -m -n -u sh -c 'hostname x && mount -t tmpfs none /run' 2> /dev/null; then
 	exec unshare -m -n -u "$script" "$assay" inside
 fi
@@ -20,40 +20,7 @@ made=
 trap 'kill $pids 2> /dev/null; rm -rf "$tmp"; [ -z "$made" ] || rmdir "$made"' EXIT
 cd "$tmp" || exit 1
 ports
-comes() { # COMMAND..: true within 20 s
-	for _ in $(seq 1200); do
-		"$@" > /dev/null 2>&1 && return 0
-		sleep 0.1
-	done
-	return 1
-}
-
-# Keys and configuration of our own.
-for key in host other user stranger; do ssh-keygen -q -t ed25519 -N '' -C "$key" -f "$key" || exit 1; done
-server() { # NAME ADDRESS HOST-KEY
-	cat > "sshd.$1" << CONFIG
-ListenAddress $2
-Port $port
-HostKey $tmp/$3
-AuthorizedKeysFile $tmp/user.pub
-PidFile $tmp/sshd.$1.pid
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-UsePAM no
-StrictModes no
-PermitRootLogin prohibit-password
-AcceptEnv no-such-name
-LogLevel VERBOSE
-CONFIG
-}
-client() { # NAME ADDRESS KEY
-	cat >> ssh_config << CONFIG
-Host $1
-	HostName $2
-	HostKeyAlias $1
-	IdentityFile $tmp/$3
-CONFIG
-}
+ssh_keys
 one=127.0.0.1 two=127.0.0.2 there=
 if grep -q ' lo$' /proc/net/if_inet6 2> /dev/null; then two=::1; fi
 first=$one second=$two

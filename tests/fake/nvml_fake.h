@@ -8,11 +8,14 @@
  * FAKE_NVML_RET=KEY=15,... that call answers the code FAKE_NVML_VALUE=KEY=72,...  that call answers 0 and the
  * number FAKE_NVML_RATE=KEY=5e6,...  that number grows by so much a second (negative: runs backwards)
  *   FAKE_NVML_AFTER=0.5         RET, VALUE, LOST and HANG begin so many seconds after nvmlInit
+ *   FAKE_NVML_BEFORE=3          they end so many seconds after nvmlInit
  *   FAKE_NVML_IN=__sample       they are for processes that have this word on their command line
  *   FAKE_NVML_FROM=2 with FAKE_NVML_COUNTED=FILE   they are for those processes from the second one on, as
  *                               FILE counts them
  *   FAKE_NVML_LOST=1            every call on device 1 answers 15 (GPU is lost)
+ *   FAKE_NVML_LOST_NAMED=1      except for its PCI address, which the driver may still know
  *   FAKE_NVML_HANG=KEY          that call never returns ("init" too)
+ *   FAKE_NVML_HANG_ON=3         HANG is for device 3 alone
  *   FAKE_NVML_CRASH=KEY         that call kills the process
  *   FAKE_NVML_XID=94@0.3        an Xid event on device 0, 0.3 s after nvmlInit
  *   FAKE_NVML_DOWN=1:12-17      device 1's NVLinks 12 to 17 are not up

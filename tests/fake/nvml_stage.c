@@ -86,10 +86,12 @@ static unsigned long processes_begun(void)
 bool fake_active(void)
 {
 	const char *after = getenv("FAKE_NVML_AFTER"), *from = getenv("FAKE_NVML_FROM");
-	const char *until = getenv("FAKE_NVML_UNTIL");
+	const char *until = getenv("FAKE_NVML_UNTIL"), *before = getenv("FAKE_NVML_BEFORE");
 
 	if (!of_this_process() || (from && processes_begun() < strtoul(from, NULL, 10)) ||
 	    (until && processes_begun() > strtoul(until, NULL, 10)))
+		return false;
+	if (before && fake_now() - fake_began >= strtod(before, NULL))
 		return false;
 	return !after || fake_now() - fake_began >= strtod(after, NULL);
 }
@@ -131,6 +133,14 @@ const json_t *fake_device(nvmlDevice_t d)
 	return d ? json_array_get(gpus, d->index) : NULL;
 }
 
+/* FAKE_NVML_HANG_ON names another device. */
+static bool fake_elsewhere(nvmlDevice_t d)
+{
+	const char *on = getenv("FAKE_NVML_HANG_ON");
+
+	return on && (!d || strtoul(on, NULL, 10) != d->index);
+}
+
 /* The code of one answer [code, value?]; the value, lent, in *value. Absent: not supported. */
 nvmlReturn_t fake_answer(nvmlDevice_t d, const json_t *map, const char *key, const json_t **value)
 {
@@ -138,8 +148,10 @@ nvmlReturn_t fake_answer(nvmlDevice_t d, const json_t *map, const char *key, con
 	const char *lost = getenv("FAKE_NVML_LOST"), *ret;
 
 	*value = NULL;
-	fake_stage(key);
-	if (d && lost && fake_active() && strtoul(lost, NULL, 10) == d->index)
+	if (!fake_elsewhere(d))
+		fake_stage(key);
+	if (d && lost && fake_active() && strtoul(lost, NULL, 10) == d->index &&
+	    (!getenv("FAKE_NVML_LOST_NAMED") || strcmp(key, "pci") != 0))
 		return NVML_ERROR_GPU_IS_LOST;
 	ret = fake_active() ? fake_listed("FAKE_NVML_RET", key) : NULL;
 	if (ret)

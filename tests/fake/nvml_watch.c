@@ -72,8 +72,11 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
 
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t d, nvmlGpmSample_t sample)
 {
+	const char *ret = fake_active() ? fake_listed("FAKE_NVML_RET", "gpm_sample") : NULL;
 	const json_t *value;
 
+	if (ret)
+		return (nvmlReturn_t)strtol(ret, NULL, 10);
 	sample->at = fake_now();
 	return fake_answer(d, json_object_get(fake_device(d), "calls"), "gpm_support", &value);
 }

@@ -8,26 +8,13 @@ TRACE: a file of requests to replay, and nothing else.
 import json
 import os
 import shutil
-import subprocess
 import sys
 
+import client_checks
+from client_checks import check, finish, read_trace
+
 URL, MODEL, TOKENIZER, OUT = sys.argv[1:5]
-AIPERF = os.path.join(os.path.dirname(sys.executable), "aiperf")
-failed = 0
-
-
-def check(name, holds, note=""):
-    global failed
-    print(f"{'ok' if holds else 'not ok'} {name}{'' if holds else f': {note}'}")
-    failed += not holds
-
-
-def read_trace():
-    """Lines of {"timestamp": seconds, "input_length": tokens, "output_length": tokens}; without a file, five requests."""
-    if len(sys.argv) < 6:
-        return [(0.0, 64, 16), (0.4, 32, 8), (0.9, 96, 24), (1.0, 32, 16), (1.8, 64, 8)]
-    with open(sys.argv[5], encoding="ascii") as lines:
-        return [tuple(json.loads(line)[k] for k in ("timestamp", "input_length", "output_length")) for line in lines]
+TRACE = sys.argv[5] if len(sys.argv) > 5 else None
 
 
 def cache_tokenizer():
@@ -44,17 +31,10 @@ def cache_tokenizer():
 
 def run(name, *words):
     folder = os.path.join(OUT, name)
-    env = os.environ | {"AIPERF_TELEMETRY": "0", "HF_HOME": os.path.abspath(os.path.join(OUT, "hf")), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([AIPERF, "profile", "--model", MODEL, "--url", URL, "--tokenizer", "local/tokenizer", "--streaming", "--use-server-token-count",
-                           "--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0", "--random-seed", "1",
-                           "--artifact-dir", folder, "--ui", "none", *words], env=env, capture_output=True, text=True, timeout=300, check=False)
-    file = os.path.join(folder, "profile_export_aiperf.json")
-    if done.returncode or not os.path.exists(file):
-        check(f"aiperf, {name}: it ends well", False, done.returncode)
-        print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)
-        sys.exit(1)
-    with open(file, encoding="utf-8") as result:
-        return json.load(result)
+    return client_checks.run(f"aiperf, {name}", [
+        client_checks.program("aiperf"), "profile", "--model", MODEL, "--url", URL, "--tokenizer", "local/tokenizer", "--streaming", "--use-server-token-count",
+        "--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0", "--random-seed", "1", "--artifact-dir", folder, "--ui", "none", *words],
+        os.path.join(folder, "profile_export_aiperf.json"), AIPERF_TELEMETRY="0", HF_HOME=os.path.abspath(os.path.join(OUT, "hf")), HF_HUB_OFFLINE="1")
 
 
 def whole(name, result, requests, made):
@@ -73,7 +53,7 @@ def records(name):
 def main():
     os.makedirs(OUT)
     cache_tokenizer()
-    trace, lengths = os.path.join(OUT, "trace.jsonl"), read_trace()
+    trace, lengths = os.path.join(OUT, "trace.jsonl"), read_trace(TRACE)
     with open(trace, "w", encoding="ascii") as out:
         for i, (at, prompt, made) in enumerate(lengths):  # milliseconds; a hash for each 512 tokens of a prompt
             out.write(json.dumps({"timestamp": 1000 * at, "input_length": prompt, "output_length": made, "hash_ids": [1000 * i + k for k in range(-(-prompt // 512))]}) + "\n")
@@ -85,7 +65,7 @@ def main():
         metrics = json.load(file)
     check("aiperf reads /metrics", metrics["summary"]["endpoints_successful"] and "vllm:num_requests_running" in metrics["metrics"],
           list(metrics["metrics"]))
-    if len(sys.argv) > 5:
+    if TRACE:
         return
     result = run("chat", "--endpoint-type", "chat", "--per-chunk-usage", "--isl", "64", "--osl", "16", "--request-count", "8", "--concurrency", "2",
                  "--warmup-request-count", "1", "--wait-for-model-timeout", "60", "--wait-for-model-mode", "both")
@@ -97,4 +77,4 @@ def main():
 
 
 main()
-sys.exit(failed > 0)
+finish()

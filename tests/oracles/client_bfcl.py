@@ -13,17 +13,12 @@ import os
 import subprocess
 import sys
 
+from client_checks import check, finish, program
+
 URL, ENTRY, TOKENIZER, OUT = sys.argv[1:5]
 ROWS = int(sys.argv[5]) if len(sys.argv) > 5 else 12
-BFCL = os.path.join(os.path.dirname(sys.executable), "bfcl")
+BFCL = program("bfcl")
 CATEGORIES = ["simple_python", "multiple", "parallel"]
-failed = 0
-
-
-def check(name, holds, note=""):
-    global failed
-    print(f"{'ok' if holds else 'not ok'} {name}{'' if holds else f': {note}'}")
-    failed += not holds
 
 
 def run(*words):
@@ -62,4 +57,4 @@ def main():
 
 
 main()
-sys.exit(failed > 0)
+finish()

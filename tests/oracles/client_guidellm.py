@@ -7,40 +7,22 @@ TRACE: a file of requests to replay, and nothing else.
 """
 import json
 import os
-import subprocess
 import sys
 
+import client_checks
+from client_checks import check, finish, read_trace
+
 URL, MODEL, TOKENIZER, OUT = sys.argv[1:5]
-GUIDELLM = os.path.join(os.path.dirname(sys.executable), "guidellm")
-failed = 0
-
-
-def check(name, holds, note=""):
-    global failed
-    print(f"{'ok' if holds else 'not ok'} {name}{'' if holds else f': {note}'}")
-    failed += not holds
-
-
-def read_trace():
-    """Lines of {"timestamp": seconds, "input_length": tokens, "output_length": tokens}; without a file, five requests."""
-    if len(sys.argv) < 6:
-        return [(0.0, 64, 16), (0.4, 32, 8), (0.9, 96, 24), (1.0, 32, 16), (1.8, 64, 8)]
-    with open(sys.argv[5], encoding="ascii") as lines:
-        return [tuple(json.loads(line)[k] for k in ("timestamp", "input_length", "output_length")) for line in lines]
+TRACE = sys.argv[5] if len(sys.argv) > 5 else None
 
 
 def run(name, path, *words):
     file = os.path.join(OUT, f"{name}.json")
-    done = subprocess.run([GUIDELLM, "run", "--backend", f"kind=openai_http,target={URL},model={MODEL},request_format={path}",
-                           "--tokenizer", f"kind=hf_auto,model={os.path.abspath(TOKENIZER)}", "--seed", "kind=static,value=1",
-                           "--output", f"kind=json,path={file}", "--disable-console-outputs", *words],
-                          env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": os.path.abspath(os.path.join(OUT, "hf"))}, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode or not os.path.exists(file):
-        check(f"guidellm, {name}: it ends well", False, done.returncode)
-        print(done.stdout[-3000:], done.stderr[-3000:], file=sys.stderr)
-        sys.exit(1)
-    with open(file, encoding="utf-8") as result:
-        return json.load(result)["benchmarks"][0]
+    return client_checks.run(f"guidellm, {name}", [
+        client_checks.program("guidellm"), "run", "--backend", f"kind=openai_http,target={URL},model={MODEL},request_format={path}",
+        "--tokenizer", f"kind=hf_auto,model={os.path.abspath(TOKENIZER)}", "--seed", "kind=static,value=1",
+        "--output", f"kind=json,path={file}", "--disable-console-outputs", *words],
+        file, HF_HUB_OFFLINE="1", HF_HOME=os.path.abspath(os.path.join(OUT, "hf")))["benchmarks"][0]
 
 
 def whole(name, result, lengths):
@@ -60,14 +42,14 @@ def whole(name, result, lengths):
 
 def main():
     os.makedirs(OUT)
-    trace, lengths = os.path.join(OUT, "trace_in.jsonl"), read_trace()
+    trace, lengths = os.path.join(OUT, "trace_in.jsonl"), read_trace(TRACE)
     with open(trace, "w", encoding="ascii") as out:
         for at, prompt, made in lengths:
             out.write(json.dumps({"timestamp": at, "input_length": prompt, "output_length": made}) + "\n")
     result = run("trace", "/v1/completions", "--data", f"kind=trace_synthetic,source.kind=json_file,source.path={trace}",
                  "--profile", "kind=replay,schedule_turn=timestamp")
     whole("a timed trace", result, [made for _, _, made in lengths])
-    if len(sys.argv) > 5:
+    if TRACE:
         return
     result = run("chat", "/v1/chat/completions", "--data", "kind=synthetic_text,prompt_tokens=64,output_tokens=16", "--profile", "kind=concurrent,streams=2",
                  "--constraint", "kind=max_requests,count=8")
@@ -78,4 +60,4 @@ def main():
 
 
 main()
-sys.exit(failed > 0)
+finish()

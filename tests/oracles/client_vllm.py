@@ -18,16 +18,12 @@ import os
 import sys
 import types
 
+from client_checks import check, finish, read_trace
+
 URL, MODEL, TOKENIZER, OUT = sys.argv[1:5]
+TRACE = sys.argv[5] if len(sys.argv) > 5 else None
 if "PYTHONHASHSEED" not in os.environ:  # the hashes of a trace's blocks seed their tokens
     os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONHASHSEED": "0"})
-failed = 0
-
-
-def check(name, holds, note=""):
-    global failed
-    print(f"{'ok' if holds else 'not ok'} {name}{'' if holds else f': {note}'}")
-    failed += not holds
 
 
 def module(name, **names):
@@ -71,14 +67,6 @@ def benchmark():
         return importlib.import_module("vllm.benchmarks.serve")
 
 
-def read_trace():
-    """Lines of {"timestamp": seconds, "input_length": tokens, "output_length": tokens}; without a file, five requests."""
-    if len(sys.argv) < 6:
-        return [(0.0, 64, 16), (0.4, 32, 8), (0.9, 96, 24), (1.0, 32, 16), (1.8, 64, 8)]
-    with open(sys.argv[5], encoding="ascii") as lines:
-        return [tuple(json.loads(line)[k] for k in ("timestamp", "input_length", "output_length")) for line in lines]
-
-
 def run(serve, name, *words):
     parser = argparse.ArgumentParser()
     serve.add_cli_args(parser)
@@ -107,7 +95,7 @@ def whole(name, result, requests, prompt, made):
 def main():
     os.makedirs(OUT)
     serve = benchmark()
-    trace, lengths = os.path.join(OUT, "trace.jsonl"), read_trace()
+    trace, lengths = os.path.join(OUT, "trace.jsonl"), read_trace(TRACE)
     with open(trace, "w", encoding="ascii") as out:
         for i, (at, prompt, made) in enumerate(lengths):  # a hash for each 16 tokens of a prompt
             out.write(json.dumps({"timestamp": at, "input_length": prompt, "output_length": made,
@@ -115,7 +103,7 @@ def main():
     result, _ = run(serve, "trace", "--model", MODEL, "--backend", "openai", "--endpoint", "/v1/completions", "--dataset-name", "timed_trace",
                     "--dataset-path", trace, "--num-prompts", str(len(lengths)))
     whole("a timed trace", result, len(lengths), None, sum(made for _, _, made in lengths))
-    if len(sys.argv) > 5:
+    if TRACE:
         return
     result, said = run(serve, "random", "--backend", "openai", "--endpoint", "/v1/completions", "--dataset-name", "random",
                        "--random-input-len", "64", "--random-output-len", "16", "--num-prompts", "8", "--request-rate", "2")
@@ -128,4 +116,4 @@ def main():
 
 
 main()
-sys.exit(failed > 0)
+finish()

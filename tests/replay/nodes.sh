@@ -83,4 +83,7 @@ derive
 sed -i '1s/"name":"node-b"/"name":"..\/..\/..\/node-b"/' run/journal.jsonl
 ok "a name that leads out is not followed: exit code 2" expect 2 report run --real-names
 ok ".. nothing passes for it" says 'is missing (rank 1: its journal was not received)' out
+derive
+ok "a run of two nodes is no baseline of one" expect 64 health --run run --state health.json
+ok ".. and it says why" says 'run is a run of 2 nodes; a baseline belongs to one node' err
 finish

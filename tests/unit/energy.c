@@ -82,7 +82,7 @@ static struct energy window(const struct readings *r, double t0, double t1)
 {
 	struct energy e;
 
-	energy_of_window(&e, &r->joules, &r->watts, (uint64_t)(t0 * S), (uint64_t)(t1 * S));
+	energy_of_window(&e, &r->joules, &r->watts, (uint64_t)(t0 * S), (uint64_t)(t1 * S), 0);
 	return e;
 }
 
@@ -149,6 +149,28 @@ static void test_energy__the_truth_is_within_the_error(void **state)
 	assert_true(worst < 2 * 0.16 * (LOAD_W + 90)); /* never looser than a step and a poll at both ends */
 }
 
+/* The times of another machine are off by 0.2 s where the power rises. */
+static void test_energy__an_error_of_the_clock_is_part_of_the_error(void **state)
+{
+	const struct device d = {.update_s = 0.1, .poll_s = 0.05};
+	const double truth = energy(&d, 6) - energy(&d, 3), off_s = 0.2;
+	struct readings r;
+	struct energy e;
+
+	(void)state;
+	for (int sign = -1; sign <= 1; sign += 2) {
+		read_device(&r, &d, 0.013, 18);
+		for (size_t i = 0; i < r.joules.count; i++)
+			r.joules.t_ns[i] += (uint64_t)(S + sign * off_s * S);
+		energy_of_window(&e, &r.joules, NULL, (uint64_t)(4 * S), (uint64_t)(7 * S), 0);
+		assert_true(e.known && fabs(e.joules - truth) > e.error_j);
+		energy_of_window(&e, &r.joules, NULL, (uint64_t)(4 * S), (uint64_t)(7 * S), off_s);
+		assert_true(e.known && fabs(e.joules - truth) <= e.error_j);
+		assert_true(e.error_j < 2 * (2 * off_s + 0.1) * LOAD_W);
+		forget(&r);
+	}
+}
+
 static void test_energy__steps_are_found_at_any_period(void **state)
 {
 	static const double periods[] = {0.02, 0.1, 0.5};
@@ -191,9 +213,9 @@ static void test_energy__a_counter_that_fails_has_a_reason(void **state)
 	assert_true(e.known && fabs(e.joules - 4 * LOAD_W) <= e.error_j); /* the new count alone */
 	e = window(&r, 5, 7.5);
 	assert_true(e.known && fabs(e.joules - 2.5 * LOAD_W) <= e.error_j); /* the old one alone */
-	energy_of_window(&e, NULL, &r.watts, 5000000000u, 7000000000u);
+	energy_of_window(&e, NULL, &r.watts, 5000000000u, 7000000000u, 0);
 	assert_why(&e, "the device has no energy counter, or it was not read");
-	energy_of_window(&e, &none, NULL, 5000000000u, 7000000000u);
+	energy_of_window(&e, &none, NULL, 5000000000u, 7000000000u, 0);
 	assert_why(&e, "the device has no energy counter, or it was not read");
 	assert_false(e.integrated || e.idle_known);
 	e = window(&r, 7, 7);
@@ -304,6 +326,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_energy__a_steady_window_is_exact_between_steps),
 		cmocka_unit_test(test_energy__the_truth_is_within_the_error),
+		cmocka_unit_test(test_energy__an_error_of_the_clock_is_part_of_the_error),
 		cmocka_unit_test(test_energy__steps_are_found_at_any_period),
 		cmocka_unit_test(test_energy__a_counter_that_fails_has_a_reason),
 		cmocka_unit_test(test_energy__readings_must_reach_the_window),

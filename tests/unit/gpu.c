@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gpu room on the fake driver: each error path, copies, graphs, stamps. */
 #include "test.h"
+#include <zstd.h>
 #include "gpu/device/gpu.h"
+#include "gpu/device/internal.h"
 #include "gpu/memory/move.h"
 #include "kernel/test_data/numbers.h"
 #include "kernel/fatbin.h"
@@ -376,6 +378,32 @@ static void test_gpu__what_a_device_ran_is_told_from_what_was_only_compiled(void
 	assert_false(kernel_fatbin_ran(&none, 90));
 }
 
+static void test_gpu__a_compressed_file_is_unpacked(void **state)
+{
+	static const unsigned char plain[] = "no zstd frame, so these are the bytes themselves";
+	unsigned char text[100000], packed[2000];
+	struct kernel_fatbin f = {.name = "one", .data = plain, .size = sizeof(plain)};
+	struct error err = {0};
+	const void *code;
+	void *owned;
+
+	(void)state;
+	assert_int_equal(gpu_file_code(&code, &owned, &f, &err), STATUS_OK);
+	assert_ptr_equal(code, plain);
+	assert_null(owned);
+	memset(text, 'x', sizeof(text));
+	f.data = packed;
+	f.size = ZSTD_compress(packed, sizeof(packed), text, sizeof(text), 3);
+	assert_false(ZSTD_isError(f.size));
+	assert_int_equal(gpu_file_code(&code, &owned, &f, &err), STATUS_OK);
+	assert_memory_equal(code, text, sizeof(text));
+	free(owned);
+	f.size -= 3;
+	assert_int_equal(gpu_file_code(&code, &owned, &f, &err), STATUS_BUG);
+	assert_non_null(strstr(err.text, "kernel file one in this program is damaged"));
+	assert_null(owned);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +416,7 @@ int main(void)
 		cmocka_unit_test(test_gpu__what_is_copied_arrives),
 		cmocka_unit_test(test_gpu__a_device_lost_in_the_middle_stays_lost),
 		cmocka_unit_test(test_gpu__what_a_device_ran_is_told_from_what_was_only_compiled),
+		cmocka_unit_test(test_gpu__a_compressed_file_is_unpacked),
 		cmocka_unit_test(test_gpu__a_kernel_is_loaded_once_and_fails_with_words),
 		cmocka_unit_test(test_gpu__a_launch_that_fails_is_the_vendors),
 		cmocka_unit_test(test_gpu__a_graph_runs_what_was_captured),

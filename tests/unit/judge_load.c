@@ -191,7 +191,12 @@ static void test_load__a_sweep_is_judged_by_the_rate_that_it_found(void **state)
 	add_set(c, "chat", 0.99, 0.991, 0.98, 0.999); /* just met, as the search wants it */
 	world_set(c, "once", "sweep_met_rate", 12);
 	world_set(c, "once", "sweep_missed_rate", 12.5);
-	expect(c, VERDICT_PASS, CAUSE_NONE, 0, "met up to 12/s and missed at 12.5/s");
+	expect(c, VERDICT_PASS, CAUSE_NONE, 0,
+	       "met up to 12/s and missed at 12.5/s, by the share of 1000 requests");
+	world_set(c, "once", "sweep_sure_rate", 11);
+	expect(c, VERDICT_PASS, CAUSE_NONE, 0, "requests; with 95 % confidence they are met up to 11/s");
+	world_set(c, "once", "sweep_sure_rate", 0);
+	expect(c, VERDICT_PASS, CAUSE_NONE, 0, "no rate has enough requests for 95 % confidence");
 	world_set(c, "once", "sweep_met_rate", 0);
 	expect(c, VERDICT_FAIL, CAUSE_SLO_MISSED, 1, "the lowest one tried was 12.5/s");
 }

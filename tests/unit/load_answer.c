@@ -118,10 +118,24 @@ static void test_vllm__text_times_and_usage(void **state)
 	expect(&r, "\xec\x95\x88\xeb\x85\x95", 2, 3, 0);
 	assert_int_equal(r.record.prompt_usage, 21);
 	assert_int_equal(r.record.cached, 16);
+	assert_int_equal(r.record.blanks, 1); /* the last event, not the first one with the role */
 	assert_string_equal(r.text.finish, "stop");
 	assert_int_equal(r.record.first_token_ns, event_ns(body, 1));
 	assert_int_equal(r.record.last_token_ns, event_ns(body, 3)); /* that of the end token */
 	assert_int_equal(r.record.gap_us[0], (event_ns(body, 2) - event_ns(body, 1)) / 1000);
+	end_read(&r);
+}
+
+static void test_vllm__a_token_without_text_has_an_event(void **state)
+{
+	static const char body[] = VLLM_FIRST VLLM_TEXT("a") VLLM_TEXT("") VLLM_TEXT("b") VLLM_TEXT("")
+		VLLM_LAST VLLM_USAGE("5") DONE;
+	struct read r = read_stream(body);
+
+	(void)state;
+	expect(&r, "ab", 2, 5, 0);
+	assert_int_equal(r.record.blanks, 3);
+	assert_int_equal(r.record.gap_us[0], (event_ns(body, 3) - event_ns(body, 1)) / 1000);
 	end_read(&r);
 }
 
@@ -466,6 +480,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vllm__text_times_and_usage),
+		cmocka_unit_test(test_vllm__a_token_without_text_has_an_event),
 		cmocka_unit_test(test_assay__thought_and_text),
 		cmocka_unit_test(test_llama_cpp__usage_beside_the_end),
 		cmocka_unit_test(test_tgi__the_last_text_has_the_reason),

@@ -145,7 +145,7 @@ static void search(struct sweep *s, double saturated, double capacity)
 
 	sweep_begin(s, saturated);
 	while ((rate = sweep_next(s)) > 0)
-		sweep_take(s, rate, rate <= capacity);
+		sweep_take(s, rate, rate <= capacity, rate <= 0.9 * capacity);
 }
 
 static void a_sweep_finds_the_rate(void **state)
@@ -158,13 +158,39 @@ static void a_sweep_finds_the_rate(void **state)
 		assert_true(s.low <= capacity && s.high > capacity);
 		assert_true(s.high - s.low <= 0.05 * s.high || s.stages == SWEEP_STAGES_MOST);
 		assert_true(s.stages <= SWEEP_STAGES_MOST);
+		assert_true(s.sure <= 0.9 * capacity && s.sure <= s.low);
 	}
 	search(&s, 100, 1000); /* more than the closed loop showed: no missed rate is made up */
 	assert_true(s.low > 104 && !(s.high > 0));
 	search(&s, 100, 0); /* nothing meets the limits */
-	assert_true(!(s.low > 0) && s.high < 1);
+	assert_true(!(s.low > 0) && s.high < 1 && !(s.sure > 0));
 	search(&s, 0, 10);
 	assert_int_equal(s.stages, 0);
+}
+
+static void a_rate_is_sure_by_the_low_ends_of_all_sets(void **state)
+{
+	static const struct {
+		double low, low_of_second;
+		double attainment;
+		bool sure;
+	} rows[] = {{0.991, 0.995, 0.99, true},
+		    {0.985, 0.995, 0.99, false}, /* its share of 0.998 alone meets it */
+		    {0.995, 0.985, 0.99, false},
+		    {0.9, 0.9, 1, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		json_t *values =
+			json_pack("{s:[{s:f, s:f, s:f}, {s:f, s:f, s:f}]}", "slo", "attainment",
+				  rows[i].attainment, "share", 0.998, "share_low", rows[i].low, "attainment",
+				  rows[i].attainment, "share", 0.998, "share_low", rows[i].low_of_second);
+
+		assert_non_null(values);
+		assert_int_equal(sweep_is_sure(values), rows[i].sure);
+		json_decref(values);
+	}
+	assert_false(sweep_is_sure(NULL));
 }
 
 static void times_give_quantiles(void **state)
@@ -193,6 +219,7 @@ int main(void)
 		cmocka_unit_test(a_failed_turn_drops_the_rest),
 		cmocka_unit_test(a_user_begins_another_conversation),
 		cmocka_unit_test(threads_share_the_sessions),
+		cmocka_unit_test(a_rate_is_sure_by_the_low_ends_of_all_sets),
 		cmocka_unit_test(a_sweep_finds_the_rate),
 		cmocka_unit_test(times_give_quantiles),
 	};

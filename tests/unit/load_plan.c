@@ -48,8 +48,10 @@ static void test_load_plan__constant(void **state)
 
 	(void)state;
 	spec.arrival = LOAD_CONSTANT;
+	spec.input = (struct load_length_spec){.kind = LOAD_FIXED, .mean = 70, .min = 1, .max = 1000};
 	p = made(&spec);
 	assert_int_equal(p.count, 200);
+	assert_true(load_plan_tokens(&p).prompt == 200 * 70 && load_plan_tokens(&p).output == 200 * 10);
 	assert_int_equal(p.sessions, 200);
 	assert_true(p.offered == 20 && p.duration_s == 10 && !p.cut && !p.trace);
 	for (size_t i = 0; i < p.count; i++) {

@@ -30,6 +30,7 @@ static struct load_record full_record(void)
 		.cached = 0,
 		.output_counted = 3,
 		.chunks = 3,
+		.blanks = 2,
 		.status = 200,
 		.flags = LOAD_FLAG_NO_DONE | LOAD_FLAG_AFTER_DONE,
 		.gap_count = 2,
@@ -73,7 +74,7 @@ static void assert_same(const struct load_record *a, const struct load_record *b
 	assert_true(a->prompt_asked == b->prompt_asked && a->output_asked == b->output_asked);
 	assert_true(a->prompt_usage == b->prompt_usage && a->output_usage == b->output_usage);
 	assert_true(a->cached == b->cached && a->output_counted == b->output_counted);
-	assert_true(a->chunks == b->chunks && a->status == b->status);
+	assert_true(a->chunks == b->chunks && a->blanks == b->blanks && a->status == b->status);
 	assert_true(a->error == b->error && a->flags == b->flags && a->gap_count == b->gap_count);
 	for (uint32_t i = 0; i < a->gap_count; i++)
 		assert_int_equal(a->gap_us[i], b->gap_us[i]);
@@ -124,10 +125,11 @@ static void test_record__its_line_is_plain_json(void **state)
 
 	(void)state;
 	load_record_write(&line, &r);
-	assert_string_equal(line.data,
-			    "{\"type\":\"request\",\"index\":8,\"stage\":0,\"session\":0,\"turn\":0,"
-			    "\"scheduled_ns\":5,\"handed_ns\":6,\"end_ns\":70,\"prompt_asked\":0,"
-			    "\"output_asked\":0,\"chunks\":0,\"status\":0,\"error\":\"connect\"}\n");
+	assert_string_equal(
+		line.data,
+		"{\"type\":\"request\",\"index\":8,\"stage\":0,\"session\":0,\"turn\":0,"
+		"\"scheduled_ns\":5,\"handed_ns\":6,\"end_ns\":70,\"prompt_asked\":0,"
+		"\"output_asked\":0,\"chunks\":0,\"blanks\":0,\"status\":0,\"error\":\"connect\"}\n");
 	text_release(&line);
 	r = full_record();
 	load_record_write(&line, &r);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readings from the metrics of servers. */
-#include "test.h"
+#include "scratch.h"
 
 #include <math.h>
 
+#include "core/file/file.h"
 #include "journal/metrics/metrics.h"
 #include "load/scrape/prometheus.h"
 #include "load/scrape/scrape.h"
@@ -86,6 +87,33 @@ static void test_others__have_their_names(void **state)
 	assert_string_equal(s.server, "llama.cpp");
 	expect(&s, LOAD_READING_WAITING, 0);
 	expect(&s, LOAD_READING_GENERATED_TOKENS, 3469);
+	expect(&s, LOAD_READING_PROMPT_TOKENS,
+	       6886); /* an older version, which did not count cached tokens */
+	assert_false(s.known[LOAD_READING_CACHE_QUERIES] || s.known[LOAD_READING_CACHE_HITS]);
+}
+
+/* A page of llama.cpp's server after some thirty requests, as xllamacpp 2026.10 from PyPI runs it. */
+static void test_llamacpp__a_recorded_page(void **state)
+{
+	static const char path[] = SOURCE_DIR "/tests/data/load/llamacpp-metrics.txt";
+	struct load_scrape s;
+	struct error err = {0};
+	char *text;
+	size_t size;
+
+	(void)state;
+	if (file_read(&text, &size, path, 1 << 20, &err))
+		fail_msg("%s", err.text);
+	s = scrape(text);
+	free(text);
+	assert_string_equal(s.server, "llama.cpp");
+	expect(&s, LOAD_READING_RUNNING, 0);
+	expect(&s, LOAD_READING_WAITING, 0);
+	expect(&s, LOAD_READING_PROMPT_TOKENS, 1318 + 697);
+	expect(&s, LOAD_READING_GENERATED_TOKENS, 997);
+	expect(&s, LOAD_READING_CACHE_QUERIES, 1318 + 697);
+	expect(&s, LOAD_READING_CACHE_HITS, 697);
+	assert_false(s.known[LOAD_READING_KV_USE]);
 }
 
 /* assay repeats its figures under vLLM's names; they count once. */
@@ -203,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vllm__engines_are_added_up),
 		cmocka_unit_test(test_others__have_their_names),
+		cmocka_unit_test(test_llamacpp__a_recorded_page),
 		cmocka_unit_test(test_assay__its_own_metrics),
 		cmocka_unit_test(test_unknown__servers_give_nothing),
 		cmocka_unit_test(test_wrong__lines_are_named),

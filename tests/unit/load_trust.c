@@ -217,6 +217,89 @@ static void test_usage__of_texts_beyond_their_end_is_a_note(void **state)
 	load_bed_close(&b);
 }
 
+/* Each hundredth stream lost `events` events, and its text `tokens` tokens. */
+static void lose(struct load_bed *b, uint32_t events, int64_t tokens)
+{
+	for (size_t i = 0; i < b->all.count; i++) {
+		struct load_record *r = &b->all.record[i];
+
+		r->blanks = 1; /* the event with the finish_reason */
+		if (i % 100)
+			continue;
+		r->chunks -= events;
+		r->gap_count -= events;
+		r->output_counted -= tokens;
+	}
+}
+
+static void test_lost__events_and_text_are_fewer(void **state)
+{
+	struct load_bed b;
+
+	(void)state;
+	for (uint32_t lost = 1; lost <= 3; lost++) {
+		open_sound(&b);
+		b.spec.ignores_end = true;
+		lose(&b, lost, lost);
+		b.all.record[7].chunks -= 2; /* two tokens without text, each in an event of its own */
+		b.all.record[7].gap_count -= 2;
+		b.all.record[7].blanks += 2;
+		b.all.record[7].output_counted -= 2;
+		load_bed_measure(&b);
+		load_bed_expect(&b, "lost_tokens", 10, 0);
+		expect_untrusted(&b, "lost_tokens");
+	}
+}
+
+static void test_lost__is_a_note_if_it_may_be_another_reason(void **state)
+{
+	struct load_bed b;
+
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		open_sound(&b);
+		b.spec.ignores_end = true;
+		lose(&b, 1, 1);
+		for (size_t i = 0; i < b.all.count && !known; i++)
+			b.all.record[i].output_counted = LOAD_UNKNOWN;
+		load_bed_measure(&b);
+		load_bed_expect(&b, "lost_tokens", 10, 0);
+		assert_int_equal(reasons(&b), 0);
+		assert_int_equal(json_array_size(json_object_get(b.out, "notes")), 1);
+		load_bed_close(&b);
+	}
+}
+
+static void test_lost__not_if_the_text_is_whole_or_events_hold_several_tokens(void **state)
+{
+	struct load_bed b;
+
+	(void)state;
+	open_sound(&b);
+	b.spec.ignores_end = true;
+	lose(&b, 1, 0); /* two tokens came in one event */
+	load_bed_measure(&b);
+	load_bed_expect(&b, "lost_tokens", 0, 0);
+	expect_trusted(&b);
+	open_sound(&b);
+	b.spec.ignores_end = true;
+	for (size_t i = 0; i < b.all.count; i++) { /* three tokens in an event */
+		b.all.record[i].chunks = 7;
+		b.all.record[i].gap_count = 6;
+	}
+	load_bed_measure(&b);
+	assert_false(load_bed_has(&b, "lost_tokens"));
+	load_bed_close(&b);
+	open_sound(&b);
+	for (size_t i = 0; i < b.all.count; i++) { /* a text that ended early has an end token in usage */
+		b.all.record[i].output_asked = 30;
+		b.all.record[i].output_usage++;
+	}
+	load_bed_measure(&b);
+	assert_false(load_bed_has(&b, "lost_tokens"));
+	load_bed_close(&b);
+}
+
 static void test_usage__beyond_what_was_asked(void **state)
 {
 	struct load_bed b;
@@ -417,6 +500,9 @@ int main(void)
 		cmocka_unit_test(test_cache__unexpected_hits),
 		cmocka_unit_test(test_usage__that_differs_from_the_counted_tokens),
 		cmocka_unit_test(test_usage__of_texts_beyond_their_end_is_a_note),
+		cmocka_unit_test(test_lost__events_and_text_are_fewer),
+		cmocka_unit_test(test_lost__is_a_note_if_it_may_be_another_reason),
+		cmocka_unit_test(test_lost__not_if_the_text_is_whole_or_events_hold_several_tokens),
 		cmocka_unit_test(test_usage__beyond_what_was_asked),
 		cmocka_unit_test(test_flags__of_a_single_answer),
 		cmocka_unit_test(test_notes__of_errors_and_of_an_interrupted_run),

@@ -12,12 +12,13 @@
 static struct {
 	nvmlReturn_t field_ret, fields_ret;
 	unsigned cc_major;
-	unsigned calls_fields, calls_clock;
+	unsigned calls_fields, calls_clock, calls_memory;
+	bool old_memory; /* only the older call answers */
 	nvmlReturn_t clock_ret;
 	double gpm_from, gpm_to;
-	unsigned mhz;	    /* 0: 1980 */
-	bool hot;	    /* memory at all ones */
-	unsigned said;	    /* warnings */
+	unsigned mhz;  /* 0: 1980 */
+	bool hot;      /* memory at all ones */
+	unsigned said; /* warnings */
 	char last[240];
 } staged;
 
@@ -56,6 +57,23 @@ static nvmlReturn_t fake_reasons(nvmlDevice_t d, unsigned long long *bits)
 {
 	(void)d;
 	*bits = NVML_REASON_HW_SLOWDOWN | NVML_REASON_HW_THERMAL;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_memory(nvmlDevice_t d, nvmlMemory_v2_t *out)
+{
+	(void)d;
+	staged.calls_memory++;
+	if (out->version != nvmlMemory_v2 || staged.old_memory)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	*out = (nvmlMemory_v2_t){.total = 80e9, .reserved = 500e6, .used = 30e9};
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_old_memory(nvmlDevice_t d, nvmlMemory_t *out)
+{
+	(void)d;
+	*out = (nvmlMemory_t){.total = 80e9, .used = 30.5e9};
 	return NVML_SUCCESS;
 }
 
@@ -172,6 +190,34 @@ static void test_sample_gpu__one_field_call_a_tick_carries_what_is_due(void **st
 	batch_release(&b);
 }
 
+static void test_sample_gpu__memory_once_a_second_by_either_call(void **state)
+{
+	(void)state;
+	for (int old = 0; old < 2; old++) {
+		struct nvml nvml = fake_table();
+		struct fake_clock time = {.step_ns = 1000};
+		struct clock clock = {.now_ns = fake_now, .arg = &time};
+		struct sample_gpu g;
+		struct batch b;
+
+		staged.old_memory = old;
+		staged.calls_memory = 0;
+		nvml.memory_v2 = fake_memory;
+		nvml.memory = fake_old_memory;
+		assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+		sample_gpu_init(&g, &nvml, NULL, 0, 0);
+		for (int i = 0; i < 100; i++) {
+			time.now_ns = (uint64_t)i * 20000000u;
+			sample_gpu_tick(&g, &b, &clock);
+		}
+		assert_int_equal(staged.calls_memory, 2);
+		assert_int_equal(b.list[0][TELEMETRY_memory_used_bytes].count, 2);
+		assert_true(b.list[0][TELEMETRY_memory_used_bytes].value[1] > (old ? 30.4e9 : 29.9e9));
+		assert_true(b.list[0][TELEMETRY_memory_used_bytes].value[1] < (old ? 30.6e9 : 30.1e9));
+		batch_release(&b);
+	}
+}
+
 static void count_warning(void *arg, enum log_level level, enum log_topic topic, const char *line)
 {
 	(void)arg, (void)topic;
@@ -205,7 +251,8 @@ static void test_sample_gpu__impossible_values_are_absent_and_named_once(void **
 	assert_int_equal(b.list[0][TELEMETRY_temperature_memory_c].count, 0);
 	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 5);
 	assert_int_equal(staged.said, 3); /* two clocks and a temperature, once each */
-	assert_non_null(strstr(staged.last, "gpu:0000:8d:00.0: nvmlDeviceGetClockInfo answered 4294967295 MHz"));
+	assert_non_null(
+		strstr(staged.last, "gpu:0000:8d:00.0: nvmlDeviceGetClockInfo answered 4294967295 MHz"));
 	staged.mhz = 1500; /* it comes back */
 	time.now_ns = 100000000u;
 	sample_gpu_tick(&g, &b, &clock);
@@ -414,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_sample_gpu__one_field_call_a_tick_carries_what_is_due,
 				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__memory_once_a_second_by_either_call, stage_well),
 		cmocka_unit_test_setup(test_sample_gpu__what_the_device_lacks_is_absent_and_not_asked_again,
 				       stage_well),
 		cmocka_unit_test_setup(test_sample_gpu__impossible_values_are_absent_and_named_once,

@@ -46,7 +46,6 @@ static int play(const char *scene)
 {
 	struct text header = {0};
 
-	bed_header_text(&header, "boot-1", 1);
 	if (!strcmp(scene, "good"))
 		return play_good();
 	if (!strcmp(scene, "dies")) {
@@ -56,6 +55,7 @@ static int play(const char *scene)
 	if (!strcmp(scene, "talks"))
 		for (;;)
 			say("this is a login that never ends");
+	bed_header_text(&header, "boot-1", 1);
 	say(text_str(&header));
 	if (!strcmp(scene, "wrong"))
 		say("{\"gone\":-1}");
@@ -203,7 +203,7 @@ static void test_ssh(void **state)
 	fclose(file);
 	assert_non_null(strstr(words, "-F\n/a/config\n"));
 	assert_non_null(strstr(words, "-oStrictHostKeyChecking=yes\n"));
-	assert_non_null(strstr(words, "\n-C\n--\nme@gpu9\n"));
+	assert_non_null(strstr(words, "\n-oCompression=yes\n-Tax\n--\nme@gpu9\n"));
 	assert_non_null(strstr(words, " __watch node --interval 0.5 --slow 2 --runs good --lifeline\n"));
 	spec.program = "/nowhere/assay";
 	f = start(&spec);

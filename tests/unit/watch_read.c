@@ -15,7 +15,7 @@
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
 
-enum { PATIENCE_S = 120 };
+enum { PATIENCE_S = 60 };
 
 static volatile sig_atomic_t stop;
 
@@ -96,10 +96,11 @@ static void bed_start(struct bed *b, const char *root, double interval)
 
 static void clear_stage(void)
 {
-	static const char *const names[] = {"FAKE_NVML_HANG",  "FAKE_NVML_CRASH", "FAKE_NVML_LOST",
-					    "FAKE_NVML_AFTER", "FAKE_NVML_UNTIL", "FAKE_NVML_COUNTED",
-					    "FAKE_NVML_RATE",  "FAKE_NVML_RET",	  "FAKE_NVML_XID",
-					    "TEST_LIMIT",      "FAKE_NVML_INIT",  "FAKE_NVML_VALUE"};
+	static const char *const names[] = {"FAKE_NVML_HANG",	 "FAKE_NVML_CRASH", "FAKE_NVML_LOST",
+					    "FAKE_NVML_AFTER",	 "FAKE_NVML_UNTIL", "FAKE_NVML_BEFORE",
+					    "FAKE_NVML_COUNTED", "FAKE_NVML_RATE",  "FAKE_NVML_RET",
+					    "FAKE_NVML_XID",	 "TEST_LIMIT",	    "FAKE_NVML_INIT",
+					    "FAKE_NVML_VALUE"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
@@ -132,6 +133,14 @@ static const struct watch_entity *find(const struct watch_state *s, enum metric_
 static const struct watch_entity *gpu(const struct bed *b, unsigned i)
 {
 	return find(state_of(b), METRIC_SCOPE_GPU, "pci_bus_id", i ? "0000:2b:00.0" : "0000:1b:00.0");
+}
+
+/* A label of the process with this number; NULL: there is none yet. */
+static const char *process_label(const struct bed *b, const char *pid, const char *label)
+{
+	const struct watch_entity *e = find(state_of(b), METRIC_SCOPE_PROCESS, "pid", pid);
+
+	return e ? watch_label(e, label) : NULL;
 }
 
 static double value_of(const struct watch_entity *e, enum catalogue row)
@@ -242,8 +251,8 @@ static void test_every_row_is_read(void **state)
 	e = find(s, METRIC_SCOPE_GPU_INSTANCE, "GPU_I_ID", "7");
 	assert_string_equal(watch_label(e, "GPU_I_PROFILE"), "1g.10gb");
 	assert_true(value_of(e, CATALOGUE_INSTANCE_MEMORY) == 10.0 * (1 << 30));
-	WAIT(&b, watch_label(find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4242"), "command"));
-	WAIT(&b, watch_label(find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4243"), "comm"));
+	WAIT(&b, process_label(&b, "4242", "command"));
+	WAIT(&b, process_label(&b, "4243", "comm"));
 	s = state_of(&b);
 	e = find(s, METRIC_SCOPE_PROCESS, "pid", "4242");
 	assert_string_equal(watch_label(e, "comm"), "python3");
@@ -361,6 +370,89 @@ static void test_a_lost_gpu(void **state)
 	bed_stop(&b);
 }
 
+static void test_a_lost_gpu_returns(void **state)
+{
+	struct bed b;
+
+	machine_make(*state);
+	setenv("FAKE_NVML_LOST", "0", 1);
+	setenv("FAKE_NVML_AFTER", "1.5", 1);
+	setenv("FAKE_NVML_BEFORE", "3", 1);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_POWER) == 69);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_UP) == 0);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_UP) == 1);
+	assert_null(gpu(&b, 0)->why);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_POWER) == 69);
+	WAIT(&b, find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4242"));
+	bed_stop(&b);
+}
+
+/* Sends a signal to the reader of one source of this machine. */
+static void signal_reader(const struct bed *b, const char *name, int number)
+{
+	struct dirent *entry;
+	DIR *all = opendir("/proc");
+	bool sent = false;
+
+	while (all && (entry = readdir(all))) {
+		char path[300], line[4096];
+		FILE *f;
+		size_t n;
+
+		snprintf(path, sizeof(path), "/proc/%.200s/cmdline", entry->d_name);
+		f = fopen(path, "r");
+		n = f ? fread(line, 1, sizeof(line) - 1, f) : 0;
+		if (f)
+			fclose(f);
+		for (size_t i = 0; i < n; i++)
+			line[i] = line[i] ? line[i] : ' ';
+		line[n] = '\0';
+		snprintf(path, sizeof(path), " __watch %s ", name);
+		if (strstr(line, path) && strstr(line, b->sys))
+			sent |= !kill((pid_t)strtol(entry->d_name, NULL, 10), number);
+	}
+	if (all)
+		closedir(all);
+	assert_true(sent);
+}
+
+static void test_a_source_that_does_not_answer(void **state)
+{
+	uint64_t heard;
+	struct bed b;
+
+	machine_make(*state);
+	setenv("TEST_LIMIT", "1", 1);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].heard_ns && gpu(&b, 0));
+	signal_reader(&b, "host", SIGSTOP);
+	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].why);
+	assert_non_null(strstr(state_of(&b)->source[WATCH_SOURCE_host].why, "host did not answer for "));
+	heard = state_of(&b)->source[WATCH_SOURCE_host].heard_ns;
+	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].heard_ns > heard);
+	assert_null(state_of(&b)->source[WATCH_SOURCE_host].why);
+	WAIT(&b, value_of(find(state_of(&b), METRIC_SCOPE_CPU, "model", "A processor"), CATALOGUE_CPU_LOAD) ==
+			 1.5);
+	bed_stop(&b);
+}
+
+/* The command line of one process cannot be read: the next process gets its names all the same. */
+static void test_a_process_that_is_stuck(void **state)
+{
+	char path[PATH_MAX];
+	struct bed b;
+
+	machine_make(*state);
+	snprintf(path, sizeof(path), "%s/proc/4243/cmdline", (char *)*state);
+	assert_int_equal(mkfifo(path, 0600), 0); /* 4243 has more memory and is asked for first */
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, process_label(&b, "4243", "comm"));
+	WAIT(&b, process_label(&b, "4242", "command"));
+	assert_null(process_label(&b, "4243", "command"));
+	bed_stop(&b);
+}
+
 static void test_no_nvml(void **state)
 {
 	struct bed b;
@@ -401,7 +493,7 @@ static void test_a_container(void **state)
 	WAIT(&b, find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4242"));
 	until = state_of(&b)->readings + 20;
 	WAIT(&b, state_of(&b)->readings >= until);
-	assert_null(watch_label(find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4242"), "comm"));
+	assert_null(process_label(&b, "4242", "comm"));
 	bed_stop(&b);
 }
 
@@ -528,6 +620,24 @@ static void test_readings_that_are_refused(void **state)
 	bed_stop(&b);
 }
 
+static void test_dcgm_has_the_counters(void **state)
+{
+	struct bed b;
+
+	machine_make(*state);
+	setenv("FAKE_NVML_RET", "gpm_sample=19", 1);
+	setenv("FAKE_NVML_AFTER", "1", 1);
+	setenv("FAKE_NVML_BEFORE", "2.5", 1);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_SM_ACTIVE) >= 0);
+	WAIT(&b, !watch_get(gpu(&b, 0), CATALOGUE_GPU_SM_ACTIVE));
+	assert_string_equal(watch_why(gpu(&b, 0), CATALOGUE_GPU_TENSOR_ACTIVE),
+			    "another program, such as DCGM, uses the counters of the GPU");
+	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_UP) == 1);
+	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_SM_ACTIVE) >= 0);
+	bed_stop(&b);
+}
+
 /* A reader of the stream that sleeps gets a copy of the state, not old lines. */
 static void test_a_slow_reader(void **state)
 {
@@ -615,6 +725,9 @@ int main(int argc, char **argv)
 		scratch_test(test_a_driver_that_hangs),
 		scratch_test(test_a_driver_that_crashes),
 		scratch_test(test_a_lost_gpu),
+		scratch_test(test_a_lost_gpu_returns),
+		scratch_test(test_a_source_that_does_not_answer),
+		scratch_test(test_a_process_that_is_stuck),
 		scratch_test(test_no_nvml),
 		scratch_test(test_the_driver_is_not_loaded),
 		scratch_test(test_a_container),
@@ -625,6 +738,7 @@ int main(int argc, char **argv)
 		scratch_test(test_xids_without_a_kernel_log),
 		scratch_test(test_xids_of_a_log_that_has_turned_over),
 		scratch_test(test_readings_that_are_refused),
+		scratch_test(test_dcgm_has_the_counters),
 		scratch_test(test_a_slow_reader),
 		cmocka_unit_test(test_the_lifeline),
 	};

@@ -3,7 +3,7 @@
 #include "cmd/compare/compare.h"
 #include <math.h>
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
+#include "cmd/shared/loaded_runs.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 
@@ -28,27 +28,6 @@ static const struct opt opts[] = {
 	OPT_ROW(struct compare_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "judge by these expectations, not by those saved with each run or the built-in ones"),
 };
-
-enum { RUNS_MAX = 256 };
-
-/* The memory that one run needs. */
-struct loaded {
-	struct expectations *expectations;
-	struct record record;
-	struct judgements judged;
-};
-
-static enum status load(struct loaded *l, const char *dir, const char *expectations, struct error *err)
-{
-	enum status status = record_read_run(&l->record, dir, err);
-
-	if (status ==
-	    STATUS_UNAVAILABLE) /* a folder that the command names does not exist or cannot be read */
-		status = err->status = STATUS_BAD_INPUT;
-	if (!status)
-		status = judged_expectations(&l->expectations, &l->record, expectations, err);
-	return status ? status : judge_record(&l->judged, &l->record, l->expectations, NULL, err);
-}
 
 static json_t *row_json(const struct compare_row *r)
 {
@@ -173,9 +152,6 @@ static enum status take_words(struct opt_words *out, size_t *before, const struc
 	*before = second.count ? first.count : out->count;
 	free((void *)first.word);
 	free((void *)second.word);
-	if (!status && out->count > RUNS_MAX)
-		status = error_set(err, STATUS_BAD_INPUT, "%zu runs given; compare accepts at most %d",
-				   out->count, RUNS_MAX);
 	return status;
 }
 
@@ -184,36 +160,23 @@ static int run(const struct command_context *c, const void *values)
 	const struct compare_opts *o = values;
 	struct opt_words words = {0};
 	struct error err = {0};
-	size_t before, i;
+	size_t before;
 	enum status status = take_words(&words, &before, c, &o->runs, &err);
-	struct loaded *loaded = calloc(words.count + 1, sizeof(*loaded));
-	struct compare_run *runs = calloc(words.count + 1, sizeof(*runs));
+	struct loaded_runs loaded = {0};
 	struct comparison result = {0};
 	int code;
 
-	if (!status && (!loaded || !runs))
-		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					 "out of memory for %zu runs", words.count);
-	for (i = 0; i < words.count && !status; i++) {
-		status = load(&loaded[i], words.word[i], o->expectations, &err);
-		runs[i] = (struct compare_run){.name = words.word[i],
-					       .record = &loaded[i].record,
-					       .judged = &loaded[i].judged,
-					       .after = before && i >= before};
-	}
 	if (!status)
-		status = compare_runs(&result, runs, words.count, (enum compare_as)o->as, &err);
+		status = loaded_runs_read(&loaded, &words, o->expectations, &err);
+	for (size_t i = before; i && i < loaded.count; i++)
+		loaded.run[i].after = true;
 	if (!status)
-		print(&result, runs, words.count, o);
+		status = compare_runs(&result, loaded.run, loaded.count, (enum compare_as)o->as, &err);
+	if (!status)
+		print(&result, loaded.run, loaded.count, o);
 	code = status ? complain(c, &err) : result.exit_code;
 	comparison_release(&result);
-	for (i = 0; loaded && i < words.count; i++) {
-		judgements_release(&loaded[i].judged);
-		record_release(&loaded[i].record);
-		expectations_free(loaded[i].expectations);
-	}
-	free(loaded);
-	free(runs);
+	loaded_runs_release(&loaded);
 	free((void *)words.word);
 	return code;
 }

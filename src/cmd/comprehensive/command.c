@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay comprehensive: ten stages in one run, from the health of the devices to power per token. */
-#include <dirent.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,33 +61,6 @@ static enum status check(const void *opts_, struct error *err)
 	return st ? st : check_file("--data", o->data, err);
 }
 
-/* True if there is something other than an empty folder. */
-static bool is_used(const char *dir)
-{
-	const struct dirent *entry;
-	DIR *folder = opendir(dir);
-	bool used = !folder && !access(dir, F_OK);
-
-	while (folder && !used && (entry = readdir(folder)))
-		used = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-	if (folder)
-		closedir(folder);
-	return used;
-}
-
-static enum status make_folder(struct comprehensive *s, struct error *err)
-{
-	if (!s->o->out)
-		return run_dirs_claim(s->dir, "comprehensive", err);
-	if (strlen(s->o->out) >= sizeof(s->dir) / 2)
-		return error_set(err, STATUS_BAD_INPUT, "--out is too long");
-	text_copy(s->dir, sizeof(s->dir), s->o->out);
-	if (is_used(s->dir))
-		return error_set(err, STATUS_BAD_INPUT, "--out %.300s exists and is not an empty folder",
-				 s->dir);
-	return file_make_dir(s->dir, err);
-}
-
 /* The archive's name has a date: the folder's own, or today's. */
 static void name_archive(struct comprehensive *s)
 {
@@ -124,7 +96,7 @@ static enum status prepare(struct comprehensive *s, struct error *err)
 	else if (!st && s->o->plan)
 		text_copy(s->dir, sizeof(s->dir) / 2, s->o->out);
 	else if (!st)
-		st = make_folder(s, err);
+		st = run_dirs_fresh(s->dir, s->o->out, "comprehensive", err);
 	if (st)
 		return st;
 	name_archive(s);

@@ -6,10 +6,9 @@
  */
 #ifndef CMD_COMPREHENSIVE_COMPREHENSIVE_H
 #define CMD_COMPREHENSIVE_COMPREHENSIVE_H
-#include <jansson.h>
 #include <limits.h>
 #include "cmd/command.h"
-#include "cmd/comprehensive/stage_command.h"
+#include "cmd/stages/stage_result.h"
 #include "core/text/text.h"
 #include "machine/machine.h"
 
@@ -32,28 +31,6 @@ enum stage_id {
 	STAGE_POWER,
 	STAGE_NVLINK,
 	STAGE_COUNT
-};
-
-/* X(ID, word) */
-#define STAGE_VERDICTS(X)                                                                                    \
-	X(NOT_RUN, "not run")                                                                                \
-	X(PASSED, "passed")                                                                                  \
-	X(FAILED, "failed")                                                                                  \
-	X(INCONCLUSIVE, "inconclusive")                                                                      \
-	X(SKIPPED, "skipped")
-#define X(id, word) VERDICT_STAGE_##id,
-enum stage_verdict { STAGE_VERDICTS(X) };
-#undef X
-const char *stage_verdict_word(enum stage_verdict verdict);
-
-struct stage_result {
-	bool asked; /* by --only, or everything */
-	enum stage_verdict verdict;
-	char reason[400], headline[240]; /* reason: of every verdict but passed */
-	char page[64];			 /* relative to the folder; "": none */
-	double seconds, expected_s;
-	json_t *figures; /* array of {"name", "value": number or text, "unit", "note"}; NULL: none */
-	struct stage_command command;
 };
 
 /* What this machine can run, and how much of it. */
@@ -103,6 +80,11 @@ extern const struct stage stage_list[STAGE_COUNT];
 /* The folder of a stage: DIR/stage-2-load. */
 void stage_dir(const struct comprehensive *s, enum stage_id id, char out[PATH_MAX + 32]);
 
+/* The load test of a size, without --out; `own`: the model has random weights. */
+void comprehensive_load_command(struct stage_command *k, const struct comprehensive_size *z,
+				const char *model, bool own);
+double comprehensive_load_expected_s(const struct comprehensive_size *z);
+
 /* Decides the size from the machine and the options. */
 void comprehensive_size_set(struct comprehensive_size *out, const struct machine *m,
 			    const struct comprehensive_opts *o);
@@ -122,16 +104,12 @@ json_t *comprehensive_json(const struct comprehensive *s);
 enum status comprehensive_write(struct comprehensive *s, struct error *err);
 enum status comprehensive_write_pages(struct comprehensive *s, struct error *err);
 
-/* Adds a figure; a value that is not finite is left out. */
-void stage_figure(struct stage_result *r, const char *name, double value, const char *unit, const char *note);
-void stage_figure_text(struct stage_result *r, const char *name, const char *value, const char *note);
-void stage_say(struct stage_result *r, enum stage_verdict verdict, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* INCONCLUSIVE: the command did not leave what it should. `what` says so; the last of its messages is added.
  */
-void stage_say_lost(const struct comprehensive *s, struct stage_result *r, const char *what, int code);
-/* Reads a JSON file of a stage's folder; NULL: it does not exist or is no JSON. Owner: caller. */
-json_t *stage_read_json(const struct comprehensive *s, enum stage_id id, const char *name);
+void comprehensive_say_lost(const struct comprehensive *s, enum stage_id id, struct stage_result *r,
+			    const char *what, int code);
+/* Reads the JSON that a stage's command printed; NULL: it is no JSON. Owner: caller. */
+json_t *comprehensive_read_output(const struct comprehensive *s, enum stage_id id);
 
 /* The judges of the stages; see struct stage. */
 void judge_check(const struct comprehensive *s, struct stage_result *r, enum stage_id id, int code);

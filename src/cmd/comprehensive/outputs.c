@@ -8,20 +8,6 @@
 
 enum { LINES_SIZE_MOST = 256 << 20, GPUS_MOST = 64 };
 
-static double number(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-
-	return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-static const char *string_of(const json_t *object, const char *name)
-{
-	const char *s = json_string_value(json_object_get(object, name));
-
-	return s ? s : "";
-}
-
 /* -- memory -- */
 
 struct memory_used {
@@ -66,11 +52,11 @@ static bool exceeds(double used, double planned)
 static void memory_figures(struct stage_result *r, const json_t *plan, const struct memory_used *u)
 {
 	const json_t *kinds = json_object_get(plan, "kinds");
-	const double pages = number(plan, "pages");
+	const double pages = stage_json_number(plan, "pages");
 	const char *kind;
 	json_t *value;
 
-	stage_figure(r, "planned, all", number(plan, "bytes"), "B", NULL);
+	stage_figure(r, "planned, all", stage_json_number(plan, "bytes"), "B", NULL);
 	json_object_foreach((json_t *)kinds, kind, value)
 	{
 		char name[80];
@@ -89,13 +75,13 @@ static void memory_figures(struct stage_result *r, const json_t *plan, const str
 
 void judge_memory(const struct comprehensive *s, struct stage_result *r, int code)
 {
-	json_t *plan = stage_read_json(s, STAGE_MEMORY, "output.txt");
+	json_t *plan = comprehensive_read_output(s, STAGE_MEMORY);
 	const json_t *kinds = json_object_get(plan, "kinds");
 	struct memory_used used;
 	const bool known = read_used(&used, s);
 
 	if (!plan || code) {
-		stage_say_lost(s, r, "it printed no JSON", code);
+		comprehensive_say_lost(s, STAGE_MEMORY, r, "it printed no JSON", code);
 		json_decref(plan);
 		return;
 	}
@@ -104,18 +90,18 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 		stage_say(
 			r, VERDICT_STAGE_INCONCLUSIVE,
 			"the server of stage 2 left no record of its memory, so the memory in use is not known");
-	else if (exceeds(used.weights, number(kinds, "weights")) ||
-		 exceeds(used.cache, number(kinds, "cache")))
+	else if (exceeds(used.weights, stage_json_number(kinds, "weights")) ||
+		 exceeds(used.cache, stage_json_number(kinds, "cache")))
 		stage_say(r, VERDICT_STAGE_FAILED, "the engine used more memory than it planned");
 	else
 		r->verdict = VERDICT_STAGE_PASSED;
 	snprintf(r->headline, sizeof(r->headline), "planned %.4g GB: weights %.4g GB, KV cache %.4g GB",
-		 number(plan, "bytes") * 1e-9, number(kinds, "weights") * 1e-9,
-		 number(kinds, "cache") * 1e-9);
+		 stage_json_number(plan, "bytes") * 1e-9, stage_json_number(kinds, "weights") * 1e-9,
+		 stage_json_number(kinds, "cache") * 1e-9);
 	if (isfinite(used.pages_most))
 		snprintf(r->headline + strlen(r->headline), sizeof(r->headline) - strlen(r->headline),
 			 "; largest reading: %.0f of %.0f pages in use", used.pages_most,
-			 number(plan, "pages"));
+			 stage_json_number(plan, "pages"));
 	json_decref(plan);
 }
 
@@ -123,21 +109,22 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 
 static void add_precision(struct stage_result *r, const json_t *one)
 {
-	const char *precision = string_of(one, "precision");
+	const char *precision = stage_json_text(one, "precision");
 	const json_t *calls = json_object_get(one, "calls");
 	const size_t used = strlen(r->headline);
-	const double perplexity = number(json_object_get(one, "perplexity"), "value"),
-		     difference = number(json_object_get(one, "perplexity_difference_percent"), "value");
+	const double perplexity = stage_json_number(json_object_get(one, "perplexity"), "value"),
+		     difference = stage_json_number(json_object_get(one, "perplexity_difference_percent"),
+						    "value");
 	char name[120];
 
 	snprintf(name, sizeof(name), "perplexity, %.40s", precision);
-	stage_figure(r, name, perplexity, "", string_of(one, "verdict"));
+	stage_figure(r, name, perplexity, "", stage_json_text(one, "verdict"));
 	snprintf(name, sizeof(name), "difference from the reference, %.40s", precision);
 	stage_figure(r, name, difference, "%", NULL);
-	if (number(calls, "rows") > 0) {
+	if (stage_json_number(calls, "rows") > 0) {
 		snprintf(name, sizeof(name), "right function calls, %.40s", precision);
-		stage_figure(r, name, number(calls, "exact"), "", NULL);
-		stage_figure(r, "questions", number(calls, "rows"), "", NULL);
+		stage_figure(r, name, stage_json_number(calls, "exact"), "", NULL);
+		stage_figure(r, "questions", stage_json_number(calls, "rows"), "", NULL);
 	}
 	if (isfinite(difference))
 		snprintf(r->headline + used, sizeof(r->headline) - used, "; %.20s %+.2f %%", precision,
@@ -148,12 +135,12 @@ static void add_precision(struct stage_result *r, const json_t *one)
 
 void judge_accuracy(const struct comprehensive *s, struct stage_result *r, int code)
 {
-	json_t *eval = stage_read_json(s, STAGE_ACCURACY, "output.txt");
+	json_t *eval = comprehensive_read_output(s, STAGE_ACCURACY);
 	const json_t *one;
 	size_t i;
 
 	if (!eval || code > EXIT_INCONCLUSIVE || code < 0) {
-		stage_say_lost(s, r, "it printed no JSON", code);
+		comprehensive_say_lost(s, STAGE_ACCURACY, r, "it printed no JSON", code);
 		json_decref(eval);
 		return;
 	}
@@ -177,26 +164,26 @@ void judge_accuracy(const struct comprehensive *s, struct stage_result *r, int c
 
 void judge_power(const struct comprehensive *s, struct stage_result *r, int code)
 {
-	json_t *all = stage_read_json(s, STAGE_POWER, "output.txt");
+	json_t *all = comprehensive_read_output(s, STAGE_POWER);
 	const json_t *tables = json_object_get(json_array_get(all, 0), "tables"), *row;
 	const json_t *rows = json_object_get(json_object_get(tables, "energy_per_token"), "rows");
-	const char *why = string_of(json_array_get(rows, 0), "why"); /* that of all tokens */
+	const char *why = stage_json_text(json_array_get(rows, 0), "why"); /* that of all tokens */
 	size_t i;
 
 	if (!all) {
-		stage_say_lost(s, r, "it printed no JSON", code);
+		comprehensive_say_lost(s, STAGE_POWER, r, "it printed no JSON", code);
 		return;
 	}
 	json_array_foreach(rows, i, row)
 	{
-		const double rate = number(row, "tokens_per_joule");
+		const double rate = stage_json_number(row, "tokens_per_joule");
 		char name[160];
 
-		snprintf(name, sizeof(name), "tokens per joule, %.120s", string_of(row, "row"));
-		stage_figure(r, name, rate, "tokens/J", string_of(row, "why"));
+		snprintf(name, sizeof(name), "tokens per joule, %.120s", stage_json_text(row, "row"));
+		stage_figure(r, name, rate, "tokens/J", stage_json_text(row, "why"));
 		if (isfinite(rate) && !*r->headline)
 			snprintf(r->headline, sizeof(r->headline), "%.4g tokens/J (%.120s)", rate,
-				 string_of(row, "row"));
+				 stage_json_text(row, "row"));
 	}
 	/* A machine without an energy counter cannot pass or fail. */
 	if (*r->headline)
@@ -239,12 +226,13 @@ static void take_state(struct link_use *u, const json_t *state)
 	const json_t *part = json_object_get(state, "nvlink"), *gpu;
 	size_t i;
 
-	if (*string_of(part, "why"))
-		text_copy(u->why, sizeof(u->why), string_of(part, "why"));
+	if (*stage_json_text(part, "why"))
+		text_copy(u->why, sizeof(u->why), stage_json_text(part, "why"));
 	json_array_foreach(json_object_get(part, "gpus"), i, gpu)
 	{
 		const json_t *sum = json_object_get(gpu, "sum");
-		const double tx = number(sum, "payload_tx"), rx = number(sum, "payload_rx");
+		const double tx = stage_json_number(sum, "payload_tx"),
+			     rx = stage_json_number(sum, "payload_rx");
 
 		if (!json_array_size(json_object_get(gpu, "links")))
 			continue;

@@ -6,15 +6,14 @@
 #include "core/file/file.h"
 
 enum { LOOK_NS = 20000000, LIVE_NS = 1000000000, LIMIT_TIMES = 4, LIMIT_MORE_S = 600 };
-enum { ORDERLY_MS = 60000, SHORT_MS = 5000, NONE_MS = 100 };
+enum { SHORT_MS = 5000 };
 
 /* A stage at work: its own command, and those that run beside it. */
 struct working {
 	struct comprehensive *s;
 	enum stage_id id;
 	struct stage_child own, beside[STAGE_COUNT];
-	uint64_t began_ns, live_ns, asked_ns;
-	bool late; /* it took longer than its limit */
+	uint64_t began_ns, live_ns;
 };
 
 static uint64_t now_ns(void)
@@ -49,7 +48,7 @@ static enum status start(struct comprehensive *s, enum stage_id id, struct stage
 	enum status st = make_dir(s, id, dir, err);
 
 	stage_list[id].command(s, &r->command);
-	return st ? st : stage_child_start(child, &r->command, dir, err);
+	return st ? st : stage_child_start(child, &r->command, dir, NULL, err);
 }
 
 static void start_beside(struct working *w)
@@ -89,19 +88,9 @@ static void show_live(struct working *w)
 		stage_list[w->id].word, since_s(w->began_ns), w->s->result[w->id].expected_s);
 }
 
-/* True if the stage has to end by force. */
-static bool over(struct working *w)
+static double limit_s(const struct working *w)
 {
-	const double limit_s = LIMIT_TIMES * w->s->result[w->id].expected_s + LIMIT_MORE_S;
-
-	if (since_s(w->began_ns) > limit_s)
-		w->late = true;
-	if (*w->s->c->stop && !w->asked_ns) {
-		w->asked_ns = now_ns();
-		stage_child_ask(&w->own);
-	}
-	return w->late || *w->s->c->stop > 1 ||
-	       (w->asked_ns && now_ns() - w->asked_ns > ORDERLY_MS * 1000000ull);
+	return LIMIT_TIMES * w->s->result[w->id].expected_s + LIMIT_MORE_S;
 }
 
 static void follow(struct working *w)
@@ -111,8 +100,8 @@ static void follow(struct working *w)
 			if (w->beside[i].running)
 				stage_child_poll(&w->beside[i]);
 		show_live(w);
-		if (over(w)) {
-			stage_child_stop(&w->own, w->late ? SHORT_MS : NONE_MS);
+		if (stage_child_over(&w->own, limit_s(w), w->s->c->stop)) {
+			stage_child_force(&w->own);
 			break;
 		}
 		clock_sleep_ns(clock_monotonic(), LOOK_NS);
@@ -127,10 +116,10 @@ static void conclude(struct working *w, int code, const char *how)
 	struct stage_result *r = &w->s->result[w->id];
 
 	stage->judge(w->s, r, code);
-	if (w->late)
+	if (w->own.late)
 		stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "it took longer than %.0f s and was ended",
-			  LIMIT_TIMES * r->expected_s + LIMIT_MORE_S);
-	else if (w->asked_ns)
+			  limit_s(w));
+	else if (w->own.asked_ns)
 		stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "stopped before its end");
 	else if (code < 0)
 		stage_say(r, VERDICT_STAGE_INCONCLUSIVE, "the command was ended by %s", how);
@@ -219,7 +208,7 @@ static void make_model(struct comprehensive *s)
 	stage_command_add(&k, "%s", s->size.shape);
 	stage_command_add(&k, "--out");
 	stage_command_add(&k, "%s", s->model);
-	if (file_make_dir(dir, &err) || stage_child_start(&child, &k, dir, &err))
+	if (file_make_dir(dir, &err) || stage_child_start(&child, &k, dir, NULL, &err))
 		text_copy(s->model_why, sizeof(s->model_why), err.text);
 	else
 		follow_model(s, &child);

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 #include "cmd/comprehensive/comprehensive.h"
+#include "cmd/stages/stage_choice.h"
 
 static const struct comprehensive_size sizes[] = {
 	/* D2's load: prompts of 64 to 2048 tokens, 128 new tokens, 100 requests/s for two minutes */
@@ -85,60 +86,32 @@ void comprehensive_size_set(struct comprehensive_size *out, const struct machine
 		out->stress_s = o->stress;
 }
 
-/* The stage with the number or the word in [word, word + size). */
-static int find_stage(const char *word, size_t size)
+static const char *word_of(const void *arg, unsigned i)
 {
-	for (int i = 0; i < STAGE_COUNT; i++) {
-		char number[16];
-
-		snprintf(number, sizeof(number), "%d", i + 1);
-		if ((strlen(number) == size && !strncmp(number, word, size)) ||
-		    (strlen(stage_list[i].word) == size && !strncmp(stage_list[i].word, word, size)))
-			return i;
-	}
-	return -1;
+	(void)arg;
+	return stage_list[i].word;
 }
 
-static enum status unknown_stage(const char *word, size_t size, struct error *err)
+static unsigned needs_of(const void *arg, unsigned i)
 {
-	const char *known[STAGE_COUNT], *near;
-	char one[64];
-
-	snprintf(one, sizeof(one), "%.*s", (int)(size < 40 ? size : 40), word);
-	for (int i = 0; i < STAGE_COUNT; i++)
-		known[i] = stage_list[i].word;
-	near = opt_nearest(one, known, STAGE_COUNT);
-	return error_set(err, STATUS_BAD_INPUT,
-			 "--only: there is no stage \"%s\"%s%s%s; --plan lists the stages", one,
-			 near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+	(void)arg;
+	return stage_list[i].needs;
 }
 
 enum status comprehensive_only(struct comprehensive *s, struct error *err)
 {
-	const char *word = s->o->only;
-	unsigned asked = word ? 0 : (1u << STAGE_COUNT) - 1, before = 0;
+	const struct stage_choice choice = {.option = "--only",
+					    .noun = "stage",
+					    .count = STAGE_COUNT,
+					    .word = word_of,
+					    .needs = needs_of};
+	unsigned asked;
+	enum status st = stage_choose(&asked, &choice, s->o->only, err);
 
-	while (word && *word) {
-		const size_t size = strcspn(word, ",");
-		const int id = find_stage(word, size);
-
-		if (id < 0)
-			return unknown_stage(word, size, err);
-		asked |= 1u << id;
-		word += size + (word[size] == ',');
-	}
-	if (!asked)
-		return unknown_stage("", 0, err);
-	while (before != asked) {
-		before = asked;
-		for (int i = 0; i < STAGE_COUNT; i++)
-			if (asked & 1u << i)
-				asked |= stage_list[i].needs;
-	}
-	for (int i = 0; i < STAGE_COUNT; i++) {
+	for (int i = 0; !st && i < STAGE_COUNT; i++) {
 		s->result[i].asked = asked & 1u << i;
 		if (!s->result[i].asked)
 			text_copy(s->result[i].reason, sizeof(s->result[i].reason), "not asked for");
 	}
-	return STATUS_OK;
+	return st;
 }

@@ -5,19 +5,10 @@
 #include "core/file/embedded.h"
 
 /* UNKNOWN_S: expected time of a suite whose plan cannot be made. */
-enum { PLAN_LIMIT_MS = 60000, PLAN_MOST = 64 << 20, UNKNOWN_S = 60 };
+enum { UNKNOWN_S = 60 };
 enum { SERVER_START_S = 25, IDLE_S = 2, NVLINK_EVERY_MS = 1000, NVLINK_COUNT = 100000 };
 
 #define BIT(id) (1u << STAGE_##id)
-
-const char *stage_verdict_word(enum stage_verdict verdict)
-{
-#define X(id, word) word,
-	static const char *const words[] = {STAGE_VERDICTS(X)};
-#undef X
-
-	return words[verdict];
-}
 
 void stage_dir(const struct comprehensive *s, enum stage_id id, char out[PATH_MAX + 32])
 {
@@ -43,27 +34,11 @@ static void check_command(const struct comprehensive *s, struct stage_command *k
 static double check_expected_s(const struct comprehensive *s, enum stage_id id)
 {
 	struct stage_command k = {0};
-	const char *argv[48] = {getenv("ASSAY_TEST_STAGES")};
-	const struct process_spec spec = {
-		.argv = argv, .cpu_numa = -1, .stderr_apart = true, .stop = s->c->stop};
-	struct error err = {0};
-	char *text = NULL;
-	json_t *plan = NULL;
-	size_t size = 0;
-	int code = 0;
-	double seconds = 0;
+	double seconds;
 
 	check_command(s, &k, id);
 	k.count -= 2; /* a plan has no run directory */
-	stage_command_add(&k, "--plan");
-	stage_command_add(&k, "--json");
-	for (size_t i = 0; i < k.count; i++)
-		argv[i + 1] = k.text + k.word[i];
-	if (!k.full && !process_run(&spec, PLAN_LIMIT_MS, PLAN_MOST, &text, &size, &code, &err))
-		plan = json_loadb(text, size, 0, NULL);
-	seconds = json_number_value(json_object_get(plan, "seconds_expected"));
-	json_decref(plan);
-	free(text);
+	seconds = stage_command_plan_s(&k, s->c->stop);
 	return seconds > 0 ? seconds : UNKNOWN_S;
 }
 
@@ -82,40 +57,41 @@ static void devices_judge(const struct comprehensive *s, struct stage_result *r,
 	judge_check(s, r, STAGE_DEVICES, code);
 }
 
-static void load_command(const struct comprehensive *s, struct stage_command *k)
+void comprehensive_load_command(struct stage_command *k, const struct comprehensive_size *z,
+				const char *model, bool own)
 {
-	const struct comprehensive_size *z = &s->size;
-	char dir[PATH_MAX + 32];
-
-	stage_dir(s, STAGE_LOAD, dir);
-	stage_command_add(k, "load");
-	stage_command_add(k, "--model");
-	stage_command_add(k, "%s", s->model);
-	stage_command_add(k, "--serve-options");
+	stage_command_words(k, (const char *const[]){"load", "--model", model, "--serve-options", NULL});
 	stage_command_add(k, "--device %s", z->device);
 	stage_command_add(k, "--rate");
 	stage_command_add(k, "%g", z->rate);
 	stage_command_add(k, "--duration");
 	stage_command_add(k, "%gs", z->duration_s);
-	stage_command_add(k, "--input");
-	stage_command_add(k, "%s", z->input);
-	stage_command_add(k, "--output");
-	stage_command_add(k, "%s", z->output);
-	stage_command_add(k, "--grace");
+	stage_command_words(
+		k, (const char *const[]){"--input", z->input, "--output", z->output, "--grace", NULL});
 	stage_command_add(k, "%gs", z->grace_s);
-	if (s->own_model)
+	if (own)
 		stage_command_add(k, "--no-recount");
-	if (z->marked) {
-		stage_command_add(k, "--expectations");
-		stage_command_add(k, "d2");
-	}
-	stage_command_add(k, "--out");
-	stage_command_add(k, "%s", dir);
+}
+
+static void load_command(const struct comprehensive *s, struct stage_command *k)
+{
+	char dir[PATH_MAX + 32];
+
+	stage_dir(s, STAGE_LOAD, dir);
+	comprehensive_load_command(k, &s->size, s->model, s->own_model);
+	if (s->size.marked)
+		stage_command_words(k, (const char *const[]){"--expectations", "d2", NULL});
+	stage_command_words(k, (const char *const[]){"--out", dir, NULL});
+}
+
+double comprehensive_load_expected_s(const struct comprehensive_size *z)
+{
+	return SERVER_START_S + IDLE_S + z->duration_s + z->grace_s / 2;
 }
 
 static double load_expected_s(const struct comprehensive *s)
 {
-	return SERVER_START_S + IDLE_S + s->size.duration_s + s->size.grace_s / 2;
+	return comprehensive_load_expected_s(&s->size);
 }
 
 static const char *no_gpu(const struct comprehensive *s)

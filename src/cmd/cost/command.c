@@ -38,7 +38,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct cost_opts, sku, .name = "sku", .shown = "SKU",
 		.help = "GPU of a server on another machine, as the prices name it"),
 	OPT_ROW(struct cost_opts, gpus, .name = "gpus", .preset = "0", .min = 0, .max = 100000,
-		.help = "with --sku: number of the server's GPUs; 0: one"),
+		.help = "with --sku: number of the server's GPUs; 0: those of the node's telemetry, or one"),
 	OPT_ROW(struct cost_opts, same_server, .name = "same-server",
 		.help = "all runs used one server: fit prefill and decode over them"),
 	OPT_ROW(struct cost_opts, date, .name = "date", .shown = "YYYY-MM-DD",
@@ -69,8 +69,6 @@ static enum status check_options(struct cost_opts *o, char today[11], struct err
 	if (o->gpus && !o->sku)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--gpus needs --sku: without it the run's own GPUs count");
-	if (o->sku && !o->gpus)
-		o->gpus = 1;
 	if (!o->date)
 		o->date = today;
 	if (o->json && o->format == FORMAT_CSV)

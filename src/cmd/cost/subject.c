@@ -21,7 +21,11 @@ struct reader {
 	const struct record_case *c;
 	const struct cost_opts *o;
 	struct cost_subject *s;
+	json_t *own;	    /* list of GPUs that the reader made */
 	const json_t *gpus; /* PCI addresses that the run used */
+	/* The telemetry is that of the server's node, read over ssh. NULL: it is this machine's. */
+	const struct record_phase *node;
+	double clock_error_s; /* of the node's telemetry */
 };
 
 static double number(const struct record_phase *p, const char *name)
@@ -72,6 +76,8 @@ static bool elsewhere(const struct reader *b)
 	const char *url = b->s->kind == COST_LOAD ? server_url(b) : NULL, *host;
 	static const char *const here[] = {"127.", "localhost", "[::1]"};
 
+	if (b->node)
+		return false;
 	if (b->o->sku)
 		return true;
 	host = url ? strstr(url, "://") : NULL;
@@ -96,13 +102,34 @@ static bool used(const struct reader *b, const char *pci)
 	return false;
 }
 
+/* The GPUs of the server's node are those of its telemetry. Their names are not in the journal. */
+static void find_node_gpus(struct reader *b)
+{
+	struct cost_subject *s = b->s;
+
+	s->gpus = b->o->gpus ? b->o->gpus : (unsigned)json_array_size(b->gpus);
+	text_copy(s->sku, sizeof(s->sku), b->o->sku ? b->o->sku : "");
+	text_copy(s->device, sizeof(s->device), b->o->sku ? b->o->sku : "the server's node");
+	if (!s->gpus)
+		text_copy(
+			s->gpus_why, sizeof(s->gpus_why),
+			"the server's node has no telemetry of GPUs: give --sku and --gpus, or --price-per-hour");
+	else if (!b->o->sku)
+		text_copy(s->gpus_why, sizeof(s->gpus_why),
+			  "the type of the server's GPUs is not known: give --sku");
+}
+
 static void find_gpus(struct reader *b, const struct machine *m, const struct expectations *e)
 {
 	struct cost_subject *s = b->s;
 	const char *device = reported_device(b->c);
 
+	if (b->node) {
+		find_node_gpus(b);
+		return;
+	}
 	if (elsewhere(b)) {
-		s->gpus = b->o->gpus;
+		s->gpus = b->o->sku && !b->o->gpus ? 1 : b->o->gpus;
 		text_copy(s->sku, sizeof(s->sku), b->o->sku ? b->o->sku : "");
 		text_copy(s->device, sizeof(s->device), b->o->sku ? b->o->sku : "a server elsewhere");
 		text_copy(s->gpus_why, sizeof(s->gpus_why),
@@ -143,7 +170,7 @@ static void gpu_energy(const struct reader *b, struct energy *sum, uint64_t t0_n
 			continue;
 		snprintf(source, sizeof(source), "gpu:%s", json_string_value(one));
 		energy_of_window(&e, record_series(b->r, source, "energy_j"),
-				 record_series(b->r, source, "power_w"), t0_ns, t1_ns);
+				 record_series(b->r, source, "power_w"), t0_ns, t1_ns, b->clock_error_s);
 		energy_add(sum, &e);
 	}
 }
@@ -155,7 +182,7 @@ static void host_energy(const struct reader *b, struct energy *out, const char *
 
 	*out = (struct energy){0};
 	if (s)
-		energy_of_window(out, s, NULL, t0_ns, t1_ns);
+		energy_of_window(out, s, NULL, t0_ns, t1_ns, b->clock_error_s);
 }
 
 static void add_part(struct cost_energy *e, const struct energy *part, const char *name)
@@ -191,6 +218,8 @@ static void all_energy(const struct reader *b, struct cost_energy *e, const stru
 			 "the server is another machine, whose energy was not recorded: give --node-power");
 	} else if (b->r->node_count > 1) {
 		snprintf(e->why, sizeof(e->why), "the run had several nodes: give --node-power");
+	} else if (b->s->gpus && !gpu->devices) {
+		snprintf(e->why, sizeof(e->why), "no energy of the GPUs was recorded: give --node-power");
 	} else if (!b->s->gpus && !cpu->devices) {
 		snprintf(e->why, sizeof(e->why),
 			 "the run used no GPU, and the energy of the CPU (RAPL) was not readable");
@@ -353,6 +382,17 @@ static enum status read_train(struct reader *b, struct error *err)
 	return STATUS_OK;
 }
 
+/* The GPUs of a node's telemetry, in the form of a plan's. NULL: no memory. Owner: caller. */
+static json_t *node_gpus(const struct record *r)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < r->series_count; i++)
+		if (!strncmp(r->series[i].source, "gpu:", 4) && !strcmp(r->series[i].signal, "power_w"))
+			json_array_append_new(out, json_string(r->series[i].source + 4));
+	return out;
+}
+
 static enum status read_amounts(struct reader *b, const struct expectations *e, struct error *err)
 {
 	static enum status (*const read[])(struct reader *, struct error *) = {
@@ -367,7 +407,9 @@ static enum status read_amounts(struct reader *b, const struct expectations *e, 
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: a run of %s; cost reads runs of load, serve and train", s->run,
 				 json_member_text(b->r->open, "suite"));
-	b->gpus = json_object_get(b->c->plan, "gpus");
+	b->node = b->s->kind == COST_LOAD ? record_phase(b->c, "node") : NULL;
+	b->clock_error_s = b->node ? number(b->node, "clock_error_s") : 0;
+	b->gpus = b->node ? b->own = node_gpus(b->r) : json_object_get(b->c->plan, "gpus");
 	if (b->r->machine)
 		st = machine_from_json(&m, b->r->machine, err);
 	if (st)
@@ -395,6 +437,7 @@ enum status cost_subject_read(struct cost_subject *out, const char *dir, const s
 	st = read_amounts(&b, e, err);
 	if (!st)
 		split_fit(&out->split, out->stage, out->stages);
+	json_decref(b.own);
 	record_release(&record);
 	return st;
 }

@@ -15,6 +15,7 @@
 #include "train/run/fields.h"
 #include "counter/counter.h"
 #include "vendor/list.h"
+#include "watch/generate/generate.h"
 
 static const char generated[] =
 	"generated from the program's tables; `tests/docs.sh --update` writes it again";
@@ -312,6 +313,44 @@ static void add_vendor(struct text *out)
 #undef X
 }
 
+/* ---- metrics ---- */
+
+/* Expressions that cannot be expanded are found by the unit test watch_generate. */
+static void add_rules(struct text *out)
+{
+	generate_rules(out, NULL);
+}
+
+static void add_alerts(struct text *out)
+{
+	generate_alerts(out, NULL);
+}
+
+static void add_dashboard(struct text *out, const char *name)
+{
+	json_t *dashboard = NULL;
+	char *dumped;
+
+	if (generate_grafana(&dashboard, name, NULL))
+		return;
+	dumped = json_dumps(dashboard, JSON_INDENT(1));
+	text_addf(out, "%s\n", dumped ? dumped : "");
+	free(dumped);
+	json_decref(dashboard);
+}
+
+#define X(name)                                                                                              \
+	static void add_##name##_dashboard(struct text *out)                                                 \
+	{                                                                                                    \
+		add_dashboard(out, #name);                                                                   \
+	}
+X(fleet)
+X(node)
+X(training)
+X(serving)
+X(cost)
+#undef X
+
 /* ---- all of them ---- */
 
 static const struct page {
@@ -326,6 +365,14 @@ static const struct page {
 	{"docs/reference/vendor.md", add_vendor},
 	{"docs/reference/training.md", add_training},
 	{"docs/reference/serving.md", add_serving},
+	{"docs/reference/metrics.md", generate_reference},
+	{"examples/monitoring/rules.yaml", add_rules},
+	{"examples/monitoring/alerts.yaml", add_alerts},
+	{"examples/monitoring/grafana/fleet.json", add_fleet_dashboard},
+	{"examples/monitoring/grafana/node.json", add_node_dashboard},
+	{"examples/monitoring/grafana/training.json", add_training_dashboard},
+	{"examples/monitoring/grafana/serving.json", add_serving_dashboard},
+	{"examples/monitoring/grafana/cost.json", add_cost_dashboard},
 	{"docs/man/assay.1", docs_manual},
 	{"docs/completion/assay.bash", docs_bash},
 	{"docs/completion/_assay", docs_zsh},

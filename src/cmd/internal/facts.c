@@ -3,10 +3,11 @@
  * assay __facts LAYER: prints the raw readings of one vendor layer as JSON on stdout, in a separate process
  * because a driver may hang or crash it. After `software`, the names of the wanted libraries may follow.
  *
- * Four layers serve machine/watch/watch.h. `nvlink MS` and `ib MS [SYS]` print one line every MS milliseconds
- * until nobody reads. `counters PCI..` and `alive PCI` print once.
+ * Five layers serve machine/watch/watch.h. `nvlink MS` and `ib MS [SYS]` print one line every MS milliseconds
+ * until nobody reads. `counters PCI..`, `alive PCI` and `gpus` print once.
  */
 #include <poll.h>
+#include <sys/prctl.h>
 #include "cmd/command.h"
 #include "core/clock.h"
 #include "machine/raw/raw.h"
@@ -19,6 +20,8 @@ static json_t *read_layer(int argc, char **argv)
 
 	if (!strcmp(layer, "counters"))
 		return watch_counters((const char *const *)argv + 1, (size_t)argc - 1);
+	if (!strcmp(layer, "gpus") && argc == 1)
+		return watch_gpus();
 	if (!strcmp(layer, "alive") && argc == 2)
 		return watch_alive(argv[1]);
 	if (!strcmp(layer, "software"))
@@ -70,6 +73,7 @@ static int run_raw(const struct command_context *c, int argc, char **argv)
 
 	bool nvlink = argc == 2 && !strcmp(argv[0], "nvlink");
 
+	prctl(PR_SET_NAME, WATCH_HELPER_NAME);
 	if (nvlink || (argc >= 2 && argc <= 3 && !strcmp(argv[0], "ib")))
 		return watch(nvlink, strtoul(argv[1], NULL, 10), argc > 2 ? argv[2] : "/sys", c->stop);
 	cuda_keep_no_cache();

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay __sample [host] PCI..: the telemetry sampler. Runs start it. assay __sample all: the host and all
- * GPUs that are granted here; the load test starts it over ssh on the server's node. */
+ * GPUs that are granted here; the load test starts it over ssh on the server's node. It first answers each
+ * line "clock" of stdin with the time of its clock, until another line or the end. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include "cmd/command.h"
+#include "core/clock.h"
 #include "machine/machine.h"
 #include "telemetry/telemetry.h"
 
-enum { GPUS_MOST = 64 };
+enum { GPUS_MOST = 64, OUTPUT_FD = 3 };
+
+static void tell_clock(void)
+{
+	char line[16];
+
+	while (fgets(line, sizeof(line), stdin) && !strcmp(line, "clock\n"))
+		dprintf(OUTPUT_FD, "{\"clock\":%" PRIu64 "}\n", clock_now_ns(clock_monotonic()));
+}
 
 static int sample_all(const struct command_context *c)
 {
@@ -17,6 +29,7 @@ static int sample_all(const struct command_context *c)
 	struct error err = {0};
 	int count = 1, code;
 
+	tell_clock();
 	if (machine_read_scope(&m, &scope, NULL, c->log, &err))
 		log_warn(c->log, LOG_TOPIC_RUN, "no telemetry of GPUs: %s", err.text);
 	for (unsigned i = 0; m && i < machine_gpu_count(m) && count <= GPUS_MOST; i++)

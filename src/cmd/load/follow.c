@@ -143,7 +143,7 @@ static void poll_all(struct loading *l)
 	struct pollfd in[3] = {
 		{.fd = l->client.process.channel, .events = POLLIN},
 		{.fd = job_channel(l->job), .events = POLLIN},
-		{.fd = l->node.running ? l->node.process.output : -1, .events = POLLIN},
+		{.fd = l->node.child.running ? l->node.child.process.output : -1, .events = POLLIN},
 	};
 
 	poll(in, 3, WAIT_MS);

@@ -94,7 +94,8 @@ static const struct opt rows[] = {
 		.help = "search for the highest rate that meets the limits"),
 	OPT_ROW(struct load_opts, warmup, .name = "warmup", .preset = "-1", .unit = "s", .min = -1,
 		.max = DAY_S,
-		.help = "begin and end of the schedule that are not measured; -1: a tenth of the duration each, at most 30 s"),
+		.help = "begin and end of the schedule that are not measured; at most 40 % of the duration "
+			"each; -1: a tenth each, at most 30 s"),
 	OPT_ROW(struct load_opts, grace, .name = "grace", .preset = "60", .unit = "s", .max = DAY_S,
 		.help = "time for answers after the schedule"),
 	OPT_ROW(struct load_opts, timeout, .name = "timeout", .preset = "600", .unit = "s", .min = 0.1,

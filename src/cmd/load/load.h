@@ -18,22 +18,33 @@ struct load_child {
 	bool running;
 };
 
+/* The sampler of the server's node. */
+struct load_node {
+	struct load_child child;
+	int input;	   /* ssh's stdin */
+	unsigned answers;  /* to the question for its time */
+	uint64_t sent_ns;  /* the last question */
+	uint64_t trip_ns;  /* of the quickest answer */
+	uint64_t known_ns; /* its arrival */
+	int64_t offset_ns; /* our clock minus the node's */
+	bool samples;	   /* telemetry has come */
+};
+
 struct loading {
 	const struct command_context *c;
 	const struct load_opts *o;
 	struct load_run_spec spec;
 	char dir[PATH_MAX], url[1100], key[512];
 	struct job *job;
-	struct load_child client, server, node; /* server: with --model; node: the sampler over ssh */
-	struct child_end end;			/* of the client */
+	struct load_child client, server; /* server: with --model */
+	struct load_node node;		  /* with --node */
+	struct child_end end;		  /* of the client */
 	uint64_t began_ns, heard_ns;
 	unsigned stages;
-	int64_t node_offset_ns; /* our clock minus the node's */
-	bool node_clock;	/* it is known */
-	bool planned;		/* the client has begun the load */
-	bool asked;		/* the client was asked to stop */
-	bool garbled;		/* it sent a line that is none */
-	uint64_t live_ns;	/* time of the last live line; 0: none is shown */
+	bool planned;	  /* the client has begun the load */
+	bool asked;	  /* the client was asked to stop */
+	bool garbled;	  /* it sent a line that is none */
+	uint64_t live_ns; /* time of the last live line; 0: none is shown */
 };
 
 /* Runs the command; returns its exit code. */
@@ -51,10 +62,13 @@ int load_record_end(struct loading *l, struct error *err);
 enum status load_server_start(struct loading *l, struct error *err);
 void load_server_stop(struct loading *l);
 
-/* Starts the sampler of the server's node, with --node. */
+/* Starts the sampler of the server's node, with --node, and waits for its first telemetry. */
 enum status load_node_start(struct loading *l, struct error *err);
 void load_node_read(struct loading *l);
 void load_node_stop(struct loading *l);
+/* The offset and the error of the node's clock, for the journal. NULL: the node sent no telemetry. Owner:
+ * caller. */
+json_t *load_node_values(const struct loading *l);
 
 /* The figures of the requests that a client process wrote before it died; NULL: there are none. Owner:
  * caller. */

@@ -7,8 +7,9 @@
 #include "core/clock.h"
 #include "core/file/file.h"
 #include "core/text/text.h"
+#include "load/run/stage.h"
 
-enum { KEY_FILE_MOST = 64 << 10, LOOK_NS = 100000000 };
+enum { KEY_FILE_MOST = 64 << 10, AUTHORITIES_MOST = 16 << 20, LOOK_NS = 100000000 };
 
 /* The first line of the file. */
 static enum status read_key(struct loading *l, struct error *err)
@@ -27,6 +28,27 @@ static enum status read_key(struct loading *l, struct error *err)
 			st = error_set(err, STATUS_BAD_INPUT, "%s: its first line is no API key",
 				       l->o->key_file);
 	}
+	free(text);
+	return st;
+}
+
+/* A TLS library may take a file without certificates for an empty list. */
+static enum status check_authorities(const struct load_opts *o, struct error *err)
+{
+	char *text = NULL;
+	size_t size;
+	enum status st;
+
+	if (!o->authorities)
+		return STATUS_OK;
+	st = file_read(&text, &size, o->authorities, AUTHORITIES_MOST, err);
+	if (!st && !strstr(text, "-----BEGIN "))
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"--ca-file %.200s: it has no certificate in PEM form (-----BEGIN CERTIFICATE-----)",
+			o->authorities);
+	else if (st)
+		st = err->status = STATUS_BAD_INPUT;
 	free(text);
 	return st;
 }
@@ -73,21 +95,20 @@ static enum status load_it(struct loading *l, struct error *err)
 	return st;
 }
 
-static int show_plan(const struct loading *l, struct error *err)
+static int show_plan(struct loading *l, struct error *err)
 {
 	struct load_plan plan = {0};
 	enum status st = load_plan_make(&plan, &l->spec.plan, err);
-	double prompt = 0, output = 0;
+	const struct load_plan_tokens tokens = load_plan_tokens(&plan);
 
-	for (size_t i = 0; i < plan.count; i++) {
-		prompt += plan.request[i].prompt_tokens;
-		output += plan.request[i].output_tokens;
-	}
 	if (!st)
 		printf("%zu requests in %.0f s, at most %.0f s with the last answers; %.0f prompt tokens, %.0f output "
 		       "tokens%s\n",
-		       plan.count, plan.duration_s, plan.duration_s + l->spec.grace_s, prompt, output,
-		       l->spec.sweep ? "; each stage of the sweep is as long" : "");
+		       plan.count, plan.duration_s, plan.duration_s + l->spec.grace_s, tokens.prompt,
+		       tokens.output, l->spec.sweep ? "; each stage of the sweep is as long" : "");
+	l->spec.log = l->c->log;
+	if (!st)
+		load_stage_warn_edge(&l->spec, plan.duration_s);
 	load_plan_release(&plan);
 	return st ? judged_complain(l->c, err) : EXIT_PASS;
 }
@@ -107,6 +128,8 @@ int load_perform(const struct command_context *c, const void *opts)
 		return show_plan(&l, &err);
 	if (!st)
 		st = read_key(&l, &err);
+	if (!st)
+		st = check_authorities(l.o, &err);
 	if (!st && l.o->url)
 		text_copy(l.url, sizeof(l.url), l.o->url);
 	if (!st)

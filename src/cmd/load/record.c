@@ -158,6 +158,8 @@ int load_record_end(struct loading *l, struct error *err)
 	job_quiet(l->job);
 	if (l->end.values)
 		load_record_window(l, "window", l->end.values, false);
+	if (l->node.samples)
+		job_phase(l->job, "node", l->began_ns, now_ns(), load_node_values(l));
 	job_phase(l->job, "once", l->began_ns, now_ns(), json_incref(l->end.values));
 	st = job_end(&l->job, ending_of(l), l->end.status, l->end.cause, l->end.text, &journal);
 	if (st)

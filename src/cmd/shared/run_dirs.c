@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/shared/run_dirs.h"
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <sys/stat.h>
@@ -51,6 +52,33 @@ enum status run_dirs_claim(char out[PATH_MAX], const char *name, struct error *e
 	return st ? st
 		  : error_set(err, STATUS_BAD_INPUT,
 			      "%s has too many runs of this name: choose a folder with --out", parent);
+}
+
+/* True if there is something other than an empty folder. */
+static bool is_used(const char *dir)
+{
+	const struct dirent *entry;
+	DIR *folder = opendir(dir);
+	bool used = !folder && !access(dir, F_OK);
+
+	while (folder && !used && (entry = readdir(folder)))
+		used = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	if (folder)
+		closedir(folder);
+	return used;
+}
+
+enum status run_dirs_fresh(char out[PATH_MAX], const char *given, const char *name, struct error *err)
+{
+	if (!given)
+		return run_dirs_claim(out, name, err);
+	if (!*given || strlen(given) >= PATH_MAX / 2)
+		return error_set(err, STATUS_BAD_INPUT, "--out: the path is empty or too long");
+	text_copy(out, PATH_MAX, given);
+	if (is_used(out))
+		return error_set(err, STATUS_BAD_INPUT, "--out %.300s exists and is not an empty folder",
+				 out);
+	return file_make_dir(out, err);
 }
 
 bool run_dirs_is(const char *dir)

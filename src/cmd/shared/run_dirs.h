@@ -14,6 +14,9 @@ enum status run_dirs_claim(char out[PATH_MAX], const char *name, struct error *e
 /* Creates the folder that a user gave, or claims the next free one for `given` NULL. BAD_INPUT: the path is
  * too long, or it already holds a run. */
 enum status run_dirs_make(char out[PATH_MAX], const char *given, const char *name, struct error *err);
+/* Creates an empty folder for several runs, or accepts one: `given`, or the next free one for NULL.
+ * BAD_INPUT: the path is too long, or something is in it. */
+enum status run_dirs_fresh(char out[PATH_MAX], const char *given, const char *name, struct error *err);
 /* True if the folder contains a journal. */
 bool run_dirs_is(const char *dir);
 /* BAD_INPUT if the journal belongs to a rank other than 0: rank 0's folder has the run of all ranks. An

@@ -14,22 +14,12 @@ static double figure(const json_t *line, const char *name)
 	return json_object_get(line, name) ? info_number(line, name) : (double)NAN;
 }
 
-static void time_text(char *out, size_t size, double seconds)
-{
-	unsigned long s = (unsigned long)(seconds + 0.5);
-
-	if (s >= 3600)
-		snprintf(out, size, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
-	else
-		snprintf(out, size, "%lu:%02lu", s / 60, s % 60);
-}
-
 static void step_text(struct text *out, const struct training *t, const json_t *line)
 {
 	double step_s = info_number(line, "step_s"), steps = info_number(t->ready, "steps");
 	char left[32], rate[32], memory[32], planned[32];
 
-	time_text(left, sizeof(left), info_number(line, "left_s"));
+	units_format_clock(left, sizeof(left), info_number(line, "left_s"));
 	units_format(rate, sizeof(rate), info_number(line, "flop_rate"), "FLOPS");
 	text_addf(out, "step %.0f/%.0f loss %.4f lr %.2e norm %.3g | %.0f tokens/s %.2f rows/s %s",
 		  info_number(line, "step"), steps, figure(line, "loss"), info_number(line, "learning_rate"),

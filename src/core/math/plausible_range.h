@@ -18,6 +18,7 @@
 	X(cc, 10, 999, "", "nvmlDeviceGetCudaComputeCapability")                                          \
 	X(memory_bytes, 1, 1e15, "B", "nvmlDeviceGetMemoryInfo_v2")                                       \
 	X(memory_free_bytes, 0, 1e15, "B", "nvmlDeviceGetMemoryInfo_v2")                                  \
+	X(memory_used_bytes, 0, 1e15, "B", "nvmlDeviceGetMemoryInfo_v2")                                  \
 	X(bus_bits, 1, 65536, "bit", "nvmlDeviceGetMemoryBusWidth")                                       \
 	X(l2_bytes, 0, 1e12, "B", "cuDeviceGetAttribute")                                                 \
 	X(smem_optin_bytes, 0, 1e9, "B", "cuDeviceGetAttribute")                                          \

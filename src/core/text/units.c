@@ -277,3 +277,13 @@ void units_format(char *out, size_t size, double value, const char *unit)
 	decimals = value == 0 || decimals < 0 ? 0 : decimals > 6 ? 6 : decimals;
 	snprintf(out, size, "%.*f %s%s", decimals, value / pow(1000, power), prefixes[power + 3], row->base);
 }
+
+void units_format_clock(char *out, size_t size, double time_s)
+{
+	const unsigned long s = time_s > 0 ? (unsigned long)(time_s + 0.5) : 0;
+
+	if (s >= 3600)
+		snprintf(out, size, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+	else
+		snprintf(out, size, "%lu:%02lu", s / 60, s % 60);
+}

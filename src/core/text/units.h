@@ -15,4 +15,6 @@ enum status units_parse_u64(uint64_t *out, const char *text, const char *unit, s
 /* Formats a value for people: "4.81 TB/s", "61.0 TFLOPS", "12.3 us". Three significant digits, SI
  * prefixes. */
 void units_format(char *out, size_t size, double value, const char *unit);
+/* Formats seconds as a clock does: "0:07", "12:40", "1:02:03"; negative ones are 0. */
+void units_format_clock(char *out, size_t size, double time_s);
 #endif

@@ -47,5 +47,9 @@ struct gpu_file {
 	char name[32];
 };
 
+struct kernel_fatbin;
+/* The fatbin's own bytes. *code is lent; *owned is the memory that the caller frees, or NULL. BUG: the
+ * compressed bytes are damaged. */
+enum status gpu_file_code(const void **code, void **owned, const struct kernel_fatbin *f, struct error *err);
 void gpu_files_unload(struct gpu_device *d);
 #endif

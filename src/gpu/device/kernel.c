@@ -1,16 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels from the embedded fatbins. A file is loaded once per device, when its first kernel is requested. */
 #include "gpu/device/gpu.h"
+#include <zstd.h>
 #include "core/text/text.h"
 #include "gpu/device/internal.h"
 #include "kernel/fatbin.h"
 
+#define FATBIN_BYTES_MAX (256u << 20)
 #define SHARED_BYTES_PLAIN (48u << 10) /* above it a kernel must opt in: CUDA C guide, "Shared memory" */
+
+enum status gpu_file_code(const void **code, void **owned, const struct kernel_fatbin *f, struct error *err)
+{
+	unsigned long long size = ZSTD_getFrameContentSize(f->data, f->size);
+	size_t got;
+
+	*code = f->data;
+	*owned = NULL;
+	if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || !size)
+		return STATUS_OK; /* not compressed */
+	*owned = size <= FATBIN_BYTES_MAX ? malloc(size) : NULL;
+	if (!*owned)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for kernel file %s (%llu bytes)", f->name, size);
+	got = ZSTD_decompress(*owned, size, f->data, f->size);
+	if (ZSTD_isError(got) || got != size) {
+		free(*owned);
+		*owned = NULL;
+		return error_set(err, STATUS_BUG, "kernel file %s in this program is damaged: %s", f->name,
+				 ZSTD_isError(got) ? ZSTD_getErrorName(got) : "it is too short");
+	}
+	*code = *owned;
+	return STATUS_OK;
+}
 
 static enum status load_file(struct gpu_device *d, struct gpu_file **out, const char *name, struct error *err)
 {
 	const struct kernel_fatbin *fatbin = kernel_fatbin_find(name);
 	struct gpu_file *f = NULL;
+	const void *code;
+	void *owned;
 	enum status st;
 	CUresult r;
 
@@ -23,7 +51,14 @@ static enum status load_file(struct gpu_device *d, struct gpu_file **out, const 
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a kernel file");
 	text_copy(f->name, sizeof(f->name), name);
-	r = d->cu.library_load(&f->library, fatbin->data, NULL, NULL, 0, NULL, NULL, 0);
+	st = gpu_file_code(&code, &owned, fatbin, err);
+	if (st) {
+		free(f);
+		return st;
+	}
+	/* The driver keeps a copy of its own, because CU_LIBRARY_BINARY_IS_PRESERVED is not set. */
+	r = d->cu.library_load(&f->library, code, NULL, NULL, 0, NULL, NULL, 0);
+	free(owned);
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
 		st = error_set(err, STATUS_UNSUPPORTED, "kernel file %s has code for %s, not for %s (sm_%u)",
 			       name, fatbin->architectures, d->name, d->cc);

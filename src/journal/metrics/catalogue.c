@@ -36,20 +36,6 @@ const struct catalogue_row *catalogue_row(enum catalogue c)
 	return &rows[c];
 }
 
-static bool same_fixed(const char *a, const char *b)
-{
-	return !strcmp(a ? a : "", b ? b : "");
-}
-
-enum catalogue catalogue_find(const char *name, const char *fixed)
-{
-	int c = 0;
-
-	while (c < CATALOGUE_COUNT && (strcmp(rows[c].name, name) || !same_fixed(rows[c].fixed, fixed)))
-		c++;
-	return (enum catalogue)c;
-}
-
 enum catalogue catalogue_find_full(const char *full)
 {
 	size_t name = strcspn(full, "{"), end = strlen(full);

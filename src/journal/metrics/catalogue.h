@@ -12,9 +12,9 @@
 /*
  * Kinds of entities: symbol, name in the stream, most entities of one node, three lists of labels, help. The
  * labels of the first list tell entities apart. Those of the second one describe them. Those of the third one
- * stand on a page. The exporter's rows with assay's own names carry the page labels only; the rest is on assay_gpu_info. The label
- * hostname is added by whoever shows several nodes. Entities of the scopes SOURCE and EXPORTER are not in a
- * stream: whoever reads the stream makes them.
+ * stand on a page. The exporter's rows with assay's own names carry the page labels only; the rest is on
+ * assay_gpu_info. The label hostname is added by whoever shows several nodes. Entities of the scopes SOURCE
+ * and EXPORTER are not in a stream: whoever reads the stream makes them.
  */
 /* clang-format off */
 #define METRIC_SCOPES(X) \
@@ -140,7 +140,7 @@ struct dcgm_metric {
 	X(INTERFACE_RX, "assay_interface_receive_bytes_total", NULL, COUNTER, "bytes", INTERFACE, FAST, 0, DCGM_NONE, "/sys/class/net", "Bytes received") \
 	X(INTERFACE_ERRORS, "assay_interface_errors_total", NULL, COUNTER, "errors", INTERFACE, FAST, 0, DCGM_NONE, "/sys/class/net", "Packets lost or damaged, sent and received") \
 	X(CPU_BUSY, "assay_cpu_busy_ratio", NULL, GAUGE, "ratio", CPU, FAST, 0.01, DCGM_NONE, "/proc/stat", "Busy share of all processors over the last interval") \
-	X(CPU_COUNT, "assay_cpu_count", NULL, GAUGE, "processors", CPU, FAST, 0, DCGM_NONE, "/proc/stat", "Processors") \
+	X(CPU_COUNT, "assay_cpu_processors", NULL, GAUGE, "processors", CPU, FAST, 0, DCGM_NONE, "/proc/stat", "Processors") \
 	X(CPU_LOAD, "assay_cpu_load", NULL, GAUGE, "processes", CPU, FAST, 0.01, DCGM_NONE, "/proc/loadavg", "Load of the last minute") \
 	X(CPU_ENERGY, "assay_cpu_energy_joules_total", NULL, COUNTER, "joules", CPU, FAST, 0.1, DCGM_NONE, "RAPL", "Energy of the processor packages since the reader's start") \
 	X(MEMORY_TOTAL, "assay_memory_bytes", NULL, GAUGE, "bytes", CPU, FAST, 0, DCGM_NONE, "/proc/meminfo", "Memory of the machine") \
@@ -156,8 +156,9 @@ struct dcgm_metric {
 	X(RUN_MFU, "assay_run_mfu_ratio", NULL, GAUGE, "ratio", RUN, FAST, 0, DCGM_NONE, "journal", "Model FLOP utilization of the last step") \
 	X(RUN_REQUESTS, "assay_run_requests_running", NULL, GAUGE, "sequences", RUN, FAST, 0, DCGM_NONE, "journal", "Sequences that a server computes") \
 	X(RUN_WAITING, "assay_run_requests_waiting", NULL, GAUGE, "sequences", RUN, FAST, 0, DCGM_NONE, "journal", "Sequences that wait in a server's queue") \
-	X(RUN_TTFT, "assay_run_time_to_first_token_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Median time to first token over the last interval that the run recorded") \
+	X(RUN_TTFT, "assay_run_time_to_first_token_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Median time to first token of the requests that ended in the last five seconds") \
 	X(RUN_CACHE, "assay_run_kv_cache_use_ratio", NULL, GAUGE, "ratio", RUN, FAST, 0, DCGM_NONE, "journal", "Share of the KV cache pages in use") \
+	X(RUN_RECORDED, "assay_run_recorded_time_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "When the run last recorded figures, in seconds since 1970") \
 	X(CHECK_PASS, "assay_check_verdict", "verdict=\"pass\"", GAUGE, "bool", CHECK, FAST, 0, DCGM_NONE, "run directory", "1 for the verdict of the last finished check of this suite, 0 for the others") \
 	X(CHECK_MEASURED, "assay_check_verdict", "verdict=\"measured\"", GAUGE, "bool", CHECK, FAST, 0, DCGM_NONE, "run directory", "1 for the verdict of the last finished check of this suite, 0 for the others") \
 	X(CHECK_WARN, "assay_check_verdict", "verdict=\"warn\"", GAUGE, "bool", CHECK, FAST, 0, DCGM_NONE, "run directory", "1 for the verdict of the last finished check of this suite, 0 for the others") \
@@ -196,8 +197,6 @@ struct catalogue_row {
 	const char *source, *help;
 };
 const struct catalogue_row *catalogue_row(enum catalogue c);
-/* Finds a row by its name and fixed label ("" or NULL: none). CATALOGUE_COUNT: there is none. */
-enum catalogue catalogue_find(const char *name, const char *fixed);
 /* Finds a row by its name in a stream: NAME or NAME{FIXED}. CATALOGUE_COUNT: there is none. */
 enum catalogue catalogue_find_full(const char *full);
 /* Appends a row's name in a stream. */

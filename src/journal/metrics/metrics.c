@@ -2,9 +2,13 @@
 #include "journal/metrics/metrics.h"
 
 static const struct metric_row rows[METRIC_COUNT] = {
-#define X(symbol, name_, type_, unit_, alias_, help_)                                                        \
-	[METRIC_##symbol] = {                                                                                \
-		.name = name_, .unit = unit_, .alias = alias_, .help = help_, .type = METRIC_##type_},
+#define X(symbol_, name_, type_, unit_, alias_, help_)                                                       \
+	[METRIC_##symbol_] = {.symbol = #symbol_,                                                            \
+			      .name = name_,                                                                 \
+			      .unit = unit_,                                                                 \
+			      .alias = alias_,                                                               \
+			      .help = help_,                                                                 \
+			      .type = METRIC_##type_},
 	METRICS(X)
 #undef X
 };

@@ -46,7 +46,7 @@ enum metric { METRICS(X) METRIC_COUNT };
 #undef X
 
 struct metric_row {
-	const char *name, *unit, *alias, *help;
+	const char *symbol, *name, *unit, *alias, *help;
 	enum metric_type type;
 };
 const struct metric_row *metric_row(enum metric m);

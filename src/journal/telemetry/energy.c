@@ -78,8 +78,9 @@ static double most_power(const struct points *p)
 }
 
 /* Collects the counter's steps of the readings [from, to). The first reading is a step at an unknown time up
- * to one period before. False: no memory, or too few steps. */
-static bool collect(struct points *p, const struct series *s, size_t from, size_t to, uint64_t t0_ns)
+ * to one period before. All times may be off by `off` seconds. False: no memory, or too few steps. */
+static bool collect(struct points *p, const struct series *s, size_t from, size_t to, uint64_t t0_ns,
+		    double off)
 {
 	p->point = calloc(to - from, sizeof(*p->point));
 	if (!p->point)
@@ -94,6 +95,10 @@ static bool collect(struct points *p, const struct series *s, size_t from, size_
 	p->period_s = period_of(p->point, p->count);
 	p->point[0].early -= p->period_s;
 	p->most_w = most_power(p);
+	for (size_t i = 0; i < p->count; i++) {
+		p->point[i].early -= off;
+		p->point[i].late += off;
+	}
 	return p->period_s > 0;
 }
 
@@ -226,7 +231,7 @@ static double highest(const struct series *power, uint64_t t0_ns, uint64_t t1_ns
 }
 
 static void count_energy(struct energy *e, const struct series *counter, const struct series *power,
-			 uint64_t t0_ns, uint64_t t1_ns)
+			 uint64_t t0_ns, uint64_t t1_ns, double off)
 {
 	const double length = (double)(t1_ns - t0_ns) * 1e-9;
 	struct points p = {0};
@@ -239,7 +244,7 @@ static void count_energy(struct energy *e, const struct series *counter, const s
 	}
 	if (!sound(e, counter, from, to, t0_ns, length))
 		return;
-	if (!collect(&p, counter, from, to, t0_ns)) {
+	if (!collect(&p, counter, from, to, t0_ns, off)) {
 		unknown(e, "the energy counter moved fewer than %d times near the window of %.2f s",
 			STEPS_LEAST, length);
 	} else if (reaches(e, &p, length)) {
@@ -273,7 +278,7 @@ static void find_idle(struct energy *e, const struct series *power, uint64_t t0_
 }
 
 void energy_of_window(struct energy *out, const struct series *counter, const struct series *power,
-		      uint64_t t0_ns, uint64_t t1_ns)
+		      uint64_t t0_ns, uint64_t t1_ns, double clock_error_s)
 {
 	struct span span;
 
@@ -283,7 +288,7 @@ void energy_of_window(struct energy *out, const struct series *counter, const st
 	else if (!counter || !counter->count)
 		unknown(out, "the device has no energy counter, or it was not read");
 	else
-		count_energy(out, counter, power, t0_ns, t1_ns);
+		count_energy(out, counter, power, t0_ns, t1_ns, clock_error_s);
 	if (!power || t1_ns <= t0_ns)
 		return;
 	if (!series_over(power, t0_ns, t1_ns, &span) && span.gap_s <= GAP_MOST_S) {

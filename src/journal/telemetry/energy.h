@@ -30,9 +30,11 @@ struct energy {
 	double idle_w;
 };
 
-/* `counter`: joules, SIGNAL_COUNTER; `power`: watts. Either may be NULL: it was not read. */
+/* `counter` has joules and kind SIGNAL_COUNTER, `power` has watts. A series that was not read is NULL.
+ * clock_error_s bounds the error of the readings' times, such as those of another machine. It widens the
+ * error of the energy. */
 void energy_of_window(struct energy *out, const struct series *counter, const struct series *power,
-		      uint64_t t0_ns, uint64_t t1_ns);
+		      uint64_t t0_ns, uint64_t t1_ns, double clock_error_s);
 /* Adds the energy of another device over the same window to *sum, which is zeroed at first. The sum is known
  * only if all parts are; its reason is that of the first part that is not. */
 void energy_add(struct energy *sum, const struct energy *one);

@@ -66,9 +66,9 @@ static enum cause cause_of_doubt(const json_t *values)
 		enum cause cause;
 	} causes[] = {
 		{"cache_share", CAUSE_CACHED_PROMPTS},	 {"usage_deviation", CAUSE_USAGE_WRONG},
-		{"usage_over_asked", CAUSE_USAGE_WRONG}, {"no_done", CAUSE_STREAM_FAULTY},
-		{"no_finish", CAUSE_STREAM_FAULTY},	 {"duplicates", CAUSE_STREAM_FAULTY},
-		{"after_done", CAUSE_STREAM_FAULTY},
+		{"usage_over_asked", CAUSE_USAGE_WRONG}, {"lost_tokens", CAUSE_STREAM_FAULTY},
+		{"no_done", CAUSE_STREAM_FAULTY},	 {"no_finish", CAUSE_STREAM_FAULTY},
+		{"duplicates", CAUSE_STREAM_FAULTY},	 {"after_done", CAUSE_STREAM_FAULTY},
 	};
 	const json_t *list = json_object_get(values, "checks"), *check;
 	size_t i, k;
@@ -163,20 +163,32 @@ static bool judge_sets(struct judgement *out, const json_t *values)
 	return json_array_size(sets) > 0;
 }
 
+void sweep_words(char *out, size_t size, const json_t *values)
+{
+	const double met = number(values, "sweep_met_rate"), missed = number(values, "sweep_missed_rate");
+	const double sure = number(values, "sweep_sure_rate");
+	char at[40] = "", with[80] = "";
+
+	if (missed > 0)
+		snprintf(at, sizeof(at), " and missed at %.4g/s", missed);
+	if (sure > 0)
+		snprintf(with, sizeof(with), "; with 95 %% confidence they are met up to %.4g/s", sure);
+	else if (!isnan(sure))
+		snprintf(with, sizeof(with), "; no rate has enough requests for 95 %% confidence");
+	snprintf(out, size, "the limits are met up to %.4g/s%s, by the share of %.0f requests%s", met, at,
+		 number(values, "requests"), with);
+}
+
 /* One line for a run without a finding. */
 static void describe(struct judgement *out, const json_t *values, bool judged)
 {
 	const json_t *sets = json_object_get(values, "slo"), *first = json_array_get(sets, 0);
-	const double met = number(values, "sweep_met_rate"), missed = number(values, "sweep_missed_rate");
 	const double ttft = number(values, "ttft_p50_s");
 	char figure[48], time[48] = "";
 
 	units_format(figure, sizeof(figure), out->figure, "");
-	if (met > 0) {
-		snprintf(out->reason, sizeof(out->reason), "the limits are met up to %.4g/s", met);
-		if (missed > 0)
-			snprintf(out->reason + strlen(out->reason), sizeof(out->reason) - strlen(out->reason),
-				 " and missed at %.4g/s", missed);
+	if (number(values, "sweep_met_rate") > 0) {
+		sweep_words(out->reason, sizeof(out->reason), values);
 		return;
 	}
 	if (first) {

@@ -66,6 +66,9 @@ void verdict_load(struct judgement *out, const struct subject *s);
 /* Whether a set of limits of a load test (a member of "slo") was met, by the interval of its share. */
 enum slo_state { SLO_MET, SLO_MISSED, SLO_UNDECIDED };
 enum slo_state slo_state_of(const json_t *set);
+/* Describes the result of a sweep, without a full stop. The text has the rates, the number of requests that
+ * they rest on, and the rate that is met with confidence. */
+void sweep_words(char *out, size_t size, const json_t *values);
 /* Called last: names in the reason the values that were not finite numbers. They change no verdict. */
 void verdict_left_out(struct judgement *out, const struct subject *s);
 #endif

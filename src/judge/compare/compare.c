@@ -121,6 +121,11 @@ static bool each_node(const struct record *a, const struct record *b,
 	return true;
 }
 
+bool compare_same_machine(const struct record *a, const struct record *b)
+{
+	return each_node(a, b, same_machine);
+}
+
 /* Tells the user how to state that the runs come from one machine. */
 static void name_history(struct comparison *c, const struct compare_run *runs, size_t count)
 {

@@ -107,6 +107,14 @@ struct comparison {
 enum status compare_runs(struct comparison *out, const struct compare_run *runs, size_t count,
 			 enum compare_as as, struct error *err);
 void comparison_release(struct comparison *c);
+/* Compares one case of the last run with the same measurement of the earlier runs, as a row of compare_runs
+ * for one machine. COMPARE_NOT_COMPARABLE: no earlier run has a usable one. */
+enum status compare_case(struct compare_row *out, const struct compare_run *runs, size_t count,
+			 const struct record_case *c, struct error *err);
+/* True if both cases measure the same: key, target, alone or together with others. */
+bool compare_same_measurement(const struct record_case *a, const struct record_case *b);
+/* True if both runs come from one machine: by the GPUs' UUIDs, else by CPU model and host name or boot. */
+bool compare_same_machine(const struct record *a, const struct record *b);
 /* True if the case is slower beyond noise, with or without a change of its clock. */
 bool compare_slower(const struct compare_row *r);
 

@@ -29,7 +29,7 @@ struct sides {
 	size_t count, runs;
 };
 
-static bool same_measurement(const struct record_case *a, const struct record_case *b)
+bool compare_same_measurement(const struct record_case *a, const struct record_case *b)
 {
 	return !strcmp(a->key, b->key) && !strcmp(a->where, b->where) && a->together == b->together;
 }
@@ -37,7 +37,7 @@ static bool same_measurement(const struct record_case *a, const struct record_ca
 static bool repeats_one_before(const struct record *r, const struct record_case *c)
 {
 	for (const struct record_case *before = r->cases; before < c; before++)
-		if (same_measurement(before, c))
+		if (compare_same_measurement(before, c))
 			return true;
 	return false;
 }
@@ -74,7 +74,7 @@ static bool side_find(struct side *out, const struct compare_run *run, const str
 
 	*out = (struct side){0};
 	for (i = 0; i < run->record->case_count; i++) {
-		if (!same_measurement(&run->record->cases[i], same))
+		if (!compare_same_measurement(&run->record->cases[i], same))
 			continue;
 		side_fill(out, run, i);
 		if (compare_fit(out->j))
@@ -97,7 +97,7 @@ static void rounds_add(struct sides *to, const struct compare_run *run, const st
 	struct side one;
 
 	for (i = 0; i < run->record->case_count && to->count < ROUNDS_MAX; i++) {
-		if (!same_measurement(&run->record->cases[i], lead->c))
+		if (!compare_same_measurement(&run->record->cases[i], lead->c))
 			continue;
 		side_fill(&one, run, i);
 		if (!alike(&one, lead) || one.j->superseded)
@@ -360,6 +360,20 @@ static void row_fill(struct compare_row *r, const struct compare_run *runs, size
 		snprintf(r->why, sizeof(r->why), "after: %.180s", lead->j->reason);
 	else if (before.count)
 		row_compute(r, &before, &after);
+}
+
+enum status compare_case(struct compare_row *out, const struct compare_run *runs, size_t count,
+			 const struct record_case *c, struct error *err)
+{
+	struct comparison one = {.row = out, .row_count = 1};
+	struct side lead;
+	bool partner;
+
+	*out = (struct compare_row){.c = c, .change = COMPARE_NOT_COMPARABLE};
+	if (!side_find(&lead, &runs[count - 1], c))
+		return STATUS_OK;
+	row_fill(out, runs, count, &lead, &partner);
+	return compare_drift(&one, err);
 }
 
 static size_t without_partner(const struct compare_run *a, const struct compare_run *b)

@@ -11,6 +11,7 @@ static const char *const reasoning_names[] = {"reasoning_content", "reasoning"};
 enum found {
 	FOUND_TEXT = 1,	  /* text, thought or part of a call */
 	FOUND_FINISH = 2, /* the reason of the end */
+	FOUND_BLANK = 4,  /* an empty text, as of a token that has none */
 };
 
 struct reader {
@@ -88,6 +89,23 @@ static bool read_message(struct reader *r, const json_t *message)
 	return found || call;
 }
 
+static bool is_empty(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	return json_is_string(value) && !json_string_length(value);
+}
+
+/* The first event has the role and an empty text, which is no token's. */
+static bool is_blank(const struct reader *r, const json_t *choice, const json_t *message)
+{
+	if (r->answer->completion)
+		return is_empty(choice, "text");
+	return !json_object_get(message, "role") &&
+	       (is_empty(message, "content") || is_empty(message, reasoning_names[0]) ||
+		is_empty(message, reasoning_names[1]));
+}
+
 static unsigned read_choice(struct reader *r, const json_t *choice)
 {
 	const char *finish = json_member_text(choice, "finish_reason");
@@ -97,7 +115,8 @@ static unsigned read_choice(struct reader *r, const json_t *choice)
 
 	if (*finish)
 		text_copy(r->text->finish, sizeof(r->text->finish), finish);
-	return (found ? FOUND_TEXT : 0) | (*finish ? FOUND_FINISH : 0);
+	return (found ? FOUND_TEXT : 0) | (*finish ? FOUND_FINISH : 0) |
+	       (is_blank(r, choice, message) ? FOUND_BLANK : 0);
 }
 
 static bool is_error(const json_t *root)
@@ -203,7 +222,9 @@ static void take_event(struct reader *r, const struct sse_event *e)
 		found = read_choices(r, root);
 		if (found & FOUND_TEXT)
 			take_chunk(r, e, at_ns);
-		if (found && r->record->chunks)
+		else if (found)
+			r->record->blanks++;
+		if (found & (FOUND_TEXT | FOUND_FINISH) && r->record->chunks)
 			r->record->last_token_ns = at_ns;
 	}
 	json_decref(root);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "load/client/tls.h"
 
 /* IDLE_S: a connection that was idle for longer is not used again. Servers close theirs after 5 s and more.
  */
@@ -215,6 +216,22 @@ static void remember_address(struct http *h, CURL *c)
 	text_release(&line);
 }
 
+/* What happened, and for TLS what the user can do. `words`: libcurl's. */
+static enum status transfer_error(const struct http *h, CURL *c, CURLcode code, const char *path,
+				  const char *words, struct error *err)
+{
+	const char *reason = code == CURLE_PEER_FAILED_VERIFICATION ? load_tls_reason(&h->curl, c) : NULL;
+
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_SERVER_UNREACHABLE,
+			"%s%s: the server's certificate is refused: %s; give the file of the authority that signed it with "
+			"--ca-file, or accept any certificate with --insecure",
+			h->o.base, path, reason ? reason : words);
+	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_SERVER_UNREACHABLE, "%s%s: %s", h->o.base, path,
+			       words);
+}
+
 /* Performs a transfer and appends the body of its answer to *out. */
 static enum status perform(const struct http *h, CURL *c, const char *path, long *status, struct text *out,
 			   struct error *err)
@@ -229,8 +246,7 @@ static enum status perform(const struct http *h, CURL *c, const char *path, long
 	h->curl.easy_getinfo(c, CURLINFO_RESPONSE_CODE, status);
 	if (code == CURLE_OK)
 		return STATUS_OK;
-	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_SERVER_UNREACHABLE, "%s%s: %s", h->o.base, path,
-			       *why ? why : h->curl.easy_strerror(code));
+	return transfer_error(h, c, code, path, *why ? why : h->curl.easy_strerror(code), err);
 }
 
 static enum status get(const struct http *h, const char *path, long *status, struct text *out,

@@ -66,7 +66,8 @@
 	LOAD_INTERVAL(X, slo_share, "") \
 	X(slo_met, "", 1, "1: the share of each set of limits is at least the attainment") \
 	X(saturated_rate, "1/s", 1, "sweep: requests/s that the closed loop reached") \
-	X(sweep_met_rate, "1/s", 1, "sweep: highest rate that met all sets of limits") \
+	X(sweep_met_rate, "1/s", 1, "sweep: highest rate that met all sets of limits, by the shares of its requests") \
+	X(sweep_sure_rate, "1/s", 1, "sweep: highest rate that met them by the low ends of the shares' 95 % intervals; 0: none") \
 	X(sweep_missed_rate, "1/s", 0, "sweep: lowest rate that missed a set of limits") \
 	X(in_flight_mean, "", 0, "requests between send and end, mean over the window") \
 	X(in_flight_most, "", 0, "requests in flight at once, most") \
@@ -91,6 +92,7 @@
 	X(cache_share, "", 0, "share of the prompts' tokens that the server found in its prefix cache") \
 	X(usage_deviation, "", -1, "difference of reported and counted output tokens / counted ones") \
 	X(usage_over_asked, "", -1, "answers with more reported output tokens than were asked for") \
+	X(lost_tokens, "", -1, "streams of the full length with fewer tokens than the server reports, by their events and text") \
 	X(no_done, "", -1, "complete streams without [DONE]") \
 	X(no_finish, "", -1, "complete answers without finish_reason") \
 	X(duplicates, "", -1, "streams with an event that came twice") \

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/text/units.h"
+#include "load/measure/lost.h"
 
 /* A lag must matter: both the smallest TTFT of interest and the TTFT of this run are far larger. */
 static const double lag_most_s = 1e-3, lag_most_share = 0.02;
@@ -160,7 +161,8 @@ static bool judge(json_t *out, json_t *checks, json_t *untrusted, const struct c
 	       (kept || add_reason(untrusted, c, value));
 }
 
-static bool judge_all(json_t *out, json_t *checks, json_t *untrusted, const struct load_window *w)
+static bool judge_all(json_t *out, json_t *checks, json_t *untrusted, const struct load_window *w,
+		      bool lost_proven)
 {
 	const double never = (double)INFINITY, lag = lag_limit(out);
 	const struct check list[] = {
@@ -176,6 +178,9 @@ static bool judge_all(json_t *out, json_t *checks, json_t *untrusted, const stru
 		{"usage_deviation", "", "Reported output tokens differ from the counted ones, share",
 		 w->spec->ignores_end ? never : usage_most},
 		{"usage_over_asked", "", "Reported output tokens are more than the answers could have", 0},
+		{"lost_tokens", "",
+		 "Streams have fewer tokens than the server reports, by their events and text",
+		 lost_proven ? 0 : never},
 		{"no_done", "", "Streams ended without [DONE], so they may be cut", 0},
 		{"no_finish", "", "Answers had no finish_reason, so they may be cut", 0},
 		{"duplicates", "", "Streams had an event that came twice", 0},
@@ -193,7 +198,7 @@ static bool note(json_t *notes, bool holds, const char *text)
 	return !holds || !json_array_append_new(notes, json_string(text));
 }
 
-static bool add_notes(const json_t *out, json_t *notes, const struct load_window *w)
+static bool add_notes(const json_t *out, json_t *notes, const struct load_window *w, bool lost_proven)
 {
 	return note(notes, w->spec->cut,
 		    "The run was interrupted. The figures are those of the time before.") &&
@@ -205,6 +210,9 @@ static bool add_notes(const json_t *out, json_t *notes, const struct load_window
 	       note(notes, w->spec->ignores_end && value_of(out, "usage_deviation") > usage_most,
 		    "The texts have fewer tokens than the server reports. This is usual where a server goes on after the "
 		    "end of a text, whose tokens have no text then. With --no-ignore-eos the counts are compared.") &&
+	       note(notes, !lost_proven && value_of(out, "lost_tokens") > 0,
+		    "Some streams have fewer events than the server reports tokens. The server lost tokens, or it sends no "
+		    "event for a token without text, or it sometimes sends several tokens in an event.") &&
 	       note(notes, value_of(out, "error_share") > error_share_noted,
 		    "More than 1 % of the requests failed. Latencies are those of the others.") &&
 	       note(notes, value_of(out, "answered") > 0 && isnan(value_of(out, "output_tokens")),
@@ -216,14 +224,16 @@ static bool add_notes(const json_t *out, json_t *notes, const struct load_window
 bool load_trust_put(json_t *out, const struct load_window *w)
 {
 	json_t *checks = json_array(), *untrusted = json_array(), *notes = json_array();
-	bool done = checks && untrusted && notes;
+	bool done = checks && untrusted && notes, lost_proven = false;
 
 	put_cache(out, w);
 	put_usage(out, w);
 	put_over_asked(out, w);
 	put_flags(out, w);
+	load_put(out, "lost_tokens", load_lost_streams(w, &lost_proven));
 	put_use(out, &w->spec->use);
-	done = done && judge_all(out, checks, untrusted, w) && add_notes(out, notes, w);
+	done = done && judge_all(out, checks, untrusted, w, lost_proven) &&
+	       add_notes(out, notes, w, lost_proven);
 	done = !json_object_set_new(out, "checks", checks) && done;
 	done = !json_object_set_new(out, "untrusted", untrusted) && done;
 	return !json_object_set_new(out, "notes", notes) && done;

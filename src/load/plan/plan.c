@@ -316,3 +316,14 @@ void load_plan_release(struct load_plan *p)
 	free(p->blocks);
 	*p = (struct load_plan){0};
 }
+
+struct load_plan_tokens load_plan_tokens(const struct load_plan *p)
+{
+	struct load_plan_tokens sum = {0};
+
+	for (size_t i = 0; i < p->count; i++) {
+		sum.prompt += p->request[i].prompt_tokens;
+		sum.output += p->request[i].output_tokens;
+	}
+	return sum;
+}

@@ -68,4 +68,9 @@ struct load_plan {
  * requests_most in a trace, a schedule without requests, .. Owner: caller, load_plan_release. */
 enum status load_plan_make(struct load_plan *p, const struct load_plan_spec *spec, struct error *err);
 void load_plan_release(struct load_plan *p);
+/* The tokens of all prompts and of all answers. */
+struct load_plan_tokens {
+	double prompt, output;
+};
+struct load_plan_tokens load_plan_tokens(const struct load_plan *p);
 #endif

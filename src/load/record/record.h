@@ -63,7 +63,8 @@ struct load_record {
 		output_counted; /* tokens; LOAD_UNKNOWN: absent. output_counted:
 				   the answer's text by our tokenizer */
 	uint32_t chunks;	/* events with text or parts of a call */
-	uint32_t status;	/* HTTP status; 0: none */
+	uint32_t blanks; /* events with an empty text, and the one with finish_reason if it has no text */
+	uint32_t status; /* HTTP status; 0: none */
 	enum load_error error;
 	uint32_t flags;	  /* enum load_flag */
 	uint32_t *gap_us; /* between consecutive chunks, microseconds; [chunks - 1], or NULL */

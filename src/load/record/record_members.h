@@ -30,7 +30,8 @@ static const struct record_member record_members[] = {
 	RECORD_MEMBER(prompt_asked, U32),   RECORD_MEMBER(output_asked, U32),
 	RECORD_MEMBER(prompt_usage, COUNT), RECORD_MEMBER(output_usage, COUNT),
 	RECORD_MEMBER(cached, COUNT),	    RECORD_MEMBER(output_counted, COUNT),
-	RECORD_MEMBER(chunks, U32),	    RECORD_MEMBER(status, U32),
+	RECORD_MEMBER(chunks, U32),	    RECORD_MEMBER(blanks, U32),
+	RECORD_MEMBER(status, U32),
 };
 enum { RECORD_MEMBERS = sizeof(record_members) / sizeof(record_members[0]) };
 

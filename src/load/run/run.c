@@ -105,6 +105,8 @@ static enum status meet_server(struct run *r, struct error *err)
 	enum status st = load_server_base(&r->server, o->url, err);
 
 	http.base = r->server.base;
+	if (!st && o->insecure)
+		log_warn(r->spec.log, LOG_TOPIC_RUN, "--insecure: the server's certificate is not checked");
 	if (!st)
 		st = http_open(&r->http, &http, err);
 	if (!st)
@@ -168,22 +170,18 @@ static enum status tell_planned(struct run *r, struct error *err)
 {
 	struct load_plan plan = {0};
 	const struct load_run_spec *o = &r->spec;
-	double prompt = 0, output = 0;
+	struct load_plan_tokens tokens;
 	enum status st;
 
 	if (o->sweep)
 		return tell_sweep(r);
 	st = load_plan_make(&plan, &o->plan, err);
-
-	for (size_t i = 0; i < plan.count; i++) {
-		prompt += plan.request[i].prompt_tokens;
-		output += plan.request[i].output_tokens;
-	}
+	tokens = load_plan_tokens(&plan);
 	if (!st)
 		o->emit(o->arg, "planned",
 			json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:s}", "requests", (double)plan.count,
 				  "duration_s", plan.duration_s, "most_s", plan.duration_s + o->grace_s,
-				  "prompt_tokens", prompt, "output_tokens", output, "users",
+				  "prompt_tokens", tokens.prompt, "output_tokens", tokens.output, "users",
 				  o->plan.arrival == LOAD_CLOSED ? (double)o->plan.users : 0.0, "model",
 				  r->server.model),
 			NULL);
@@ -244,7 +242,7 @@ static enum status search_step(struct run *r, struct sweep *sweep, double rate, 
 	struct load_plan_spec plan = r->spec.plan;
 	json_t *values = NULL;
 	enum status st;
-	bool met;
+	bool met, sure;
 
 	plan.rate = rate;
 	plan.seed += sweep->stages + 1; /* other times and other texts than in the stages before */
@@ -255,8 +253,9 @@ static enum status search_step(struct run *r, struct sweep *sweep, double rate, 
 		json_decref(*best);
 		*best = json_incref(values);
 	}
+	sure = sweep_is_sure(values);
 	json_decref(values);
-	sweep_take(sweep, rate, met);
+	sweep_take(sweep, rate, met, sure);
 	return st;
 }
 
@@ -280,6 +279,7 @@ static enum status run_sweep(struct run *r, json_t **best, struct error *err)
 	json_object_set_new(*best, "saturated_rate", json_real(sweep.saturated));
 	json_object_set_new(*best, "sweep_met_rate", json_real(sweep.low));
 	json_object_set_new(*best, "sweep_missed_rate", json_real(sweep.high));
+	json_object_set_new(*best, "sweep_sure_rate", json_real(sweep.sure));
 	return st;
 }
 

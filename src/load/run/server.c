@@ -53,6 +53,11 @@ static enum status refused(const struct load_server *s, const char *path, long s
 			err, STATUS_UNAVAILABLE, CAUSE_PERMISSION,
 			"%s%s: the server wants a valid API key (status %ld): use --api-key-file", s->base,
 			path, status);
+	if (status >= 300 && status < 400)
+		return error_set_cause(
+			err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
+			"%s%s: status %ld, a redirect, which is not followed: give the address of the server itself",
+			s->base, path, status);
 	return error_set_cause(err, status < 500 ? STATUS_BAD_INPUT : STATUS_UNAVAILABLE,
 			       status < 500 ? CAUSE_BAD_INPUT : CAUSE_SERVER_UNREACHABLE,
 			       "%s%s: status %ld: %s", s->base, path, status, words);

@@ -109,8 +109,7 @@ static struct load_client_spec client_spec(struct running *run)
 	};
 }
 
-/* The begin and the end of the schedule are not measured: the server fills, and later it empties. */
-static double edge(const struct load_run_spec *o, double duration_s)
+double load_stage_edge_s(const struct load_run_spec *o, double duration_s)
 {
 	return o->warmup_s >= 0 ? fmin(o->warmup_s, edge_most * duration_s)
 				: fmin(edge_share * duration_s, edge_most_s);
@@ -122,7 +121,7 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 					     const struct load_client_result *result)
 {
 	const struct load_run_spec *o = run->s->spec;
-	const double edge_s = edge(o, plan->duration_s);
+	const double edge_s = load_stage_edge_s(o, plan->duration_s);
 	const uint64_t tail_ns = begin_ns + (uint64_t)((plan->duration_s - edge_s) * 1e9);
 
 	return (struct load_measure_spec){
@@ -217,6 +216,18 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 	return st; /* with an error too, the figures are those of the time before it */
 }
 
+void load_stage_warn_edge(const struct load_run_spec *o, double duration_s)
+{
+	const double edge_s = load_stage_edge_s(o, duration_s);
+
+	if (o->warmup_s > edge_s)
+		log_warn(
+			o->log, LOG_TOPIC_RUN,
+			"--warmup %g s is too long for a schedule of %.4g s: %.4g s at its begin and at its end are not "
+			"measured, %.0f %% each",
+			o->warmup_s, duration_s, edge_s, 100 * edge_most);
+}
+
 static enum status check_plan(const struct load_stages *s, struct load_plan *plan, struct error *err)
 {
 	uint64_t raised = 0;
@@ -226,6 +237,8 @@ static enum status check_plan(const struct load_stages *s, struct load_plan *pla
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "the schedule of %g s has no request: raise --rate or --duration",
 			       plan->duration_s);
+	if (!st && !s->count)
+		load_stage_warn_edge(s->spec, plan->duration_s);
 	if (!st && plan->skipped && !s->count)
 		log_info(s->spec->log, LOG_TOPIC_RUN,
 			 "%llu rows of the trace have no prompt or no answer and were left out",

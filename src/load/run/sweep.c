@@ -23,11 +23,33 @@ double sweep_next(const struct sweep *s)
 	return (s->low + high) / 2;
 }
 
-void sweep_take(struct sweep *s, double rate, bool met)
+void sweep_take(struct sweep *s, double rate, bool met, bool sure)
 {
 	s->stages++;
+	if (met && sure && rate > s->sure)
+		s->sure = rate;
 	if (met && rate > s->low)
 		s->low = rate;
 	else if (!met && (!(s->high > 0) || rate < s->high))
 		s->high = rate;
+}
+
+static double number(const json_t *set, const char *name)
+{
+	return json_number_value(json_object_get(set, name));
+}
+
+bool sweep_is_sure(const json_t *values)
+{
+	const json_t *sets = json_object_get(values, "slo"), *set;
+	bool sure = json_array_size(sets) > 0;
+	size_t i;
+
+	json_array_foreach((json_t *)sets, i, set)
+	{
+		const double required = number(set, "attainment");
+
+		sure = sure && number(set, required < 1 ? "share_low" : "share") >= required;
+	}
+	return sure;
 }

@@ -12,6 +12,7 @@ static const struct load_reading_row rows[] = {LOAD_READINGS(X)};
 struct metric_name {
 	const char *server;
 	enum load_reading reading;
+	/* "+..": its value is added to that of the name before it, if the server prints both */
 	const char *name;
 };
 static const struct metric_name names[] = {
@@ -49,7 +50,12 @@ static const struct metric_name names[] = {
 	{"llama.cpp", LOAD_READING_RUNNING, "llamacpp:requests_processing"},
 	{"llama.cpp", LOAD_READING_WAITING, "llamacpp:requests_deferred"},
 	{"llama.cpp", LOAD_READING_KV_USE, "llamacpp:kv_cache_usage_ratio"},
+	/* llama.cpp counts only the computed tokens of prompts, and newer versions the cached ones apart */
 	{"llama.cpp", LOAD_READING_PROMPT_TOKENS, "llamacpp:prompt_tokens_total"},
+	{"llama.cpp", LOAD_READING_PROMPT_TOKENS, "+llamacpp:prompt_tokens_cached_total"},
+	{"llama.cpp", LOAD_READING_CACHE_QUERIES, "llamacpp:prompt_tokens_cached_total"},
+	{"llama.cpp", LOAD_READING_CACHE_QUERIES, "+llamacpp:prompt_tokens_total"},
+	{"llama.cpp", LOAD_READING_CACHE_HITS, "llamacpp:prompt_tokens_cached_total"},
 	{"llama.cpp", LOAD_READING_GENERATED_TOKENS, "llamacpp:tokens_predicted_total"},
 };
 enum { NAMES = sizeof(names) / sizeof(names[0]) };
@@ -58,6 +64,11 @@ struct found {
 	double sum[NAMES];
 	size_t count[NAMES];
 };
+
+static bool adds(size_t i)
+{
+	return *names[i].name == '+';
+}
 
 const struct load_reading_row *load_reading_row(enum load_reading r)
 {
@@ -68,11 +79,14 @@ static void take(void *arg, const struct prometheus_sample *s)
 {
 	struct found *f = arg;
 
-	for (size_t i = 0; i < NAMES && isfinite(s->value); i++)
-		if (strlen(names[i].name) == s->name_size && !memcmp(names[i].name, s->name, s->name_size)) {
+	for (size_t i = 0; i < NAMES && isfinite(s->value); i++) {
+		const char *name = names[i].name + adds(i);
+
+		if (strlen(name) == s->name_size && !memcmp(name, s->name, s->name_size)) {
 			f->sum[i] += s->value;
 			f->count[i]++;
 		}
+	}
 }
 
 enum status load_scrape_read(struct load_scrape *out, const char *text, size_t size, struct error *err)
@@ -86,10 +100,10 @@ enum status load_scrape_read(struct load_scrape *out, const char *text, size_t s
 
 		if (f.count[i] && !out->server)
 			out->server = names[i].server;
-		if (!f.count[i] || strcmp(names[i].server, out->server) != 0 || out->known[r])
+		if (!f.count[i] || strcmp(names[i].server, out->server) != 0 || out->known[r] != adds(i))
 			continue;
 		out->known[r] = true;
-		out->value[r] = r == LOAD_READING_KV_USE ? f.sum[i] / (double)f.count[i] : f.sum[i];
+		out->value[r] += r == LOAD_READING_KV_USE ? f.sum[i] / (double)f.count[i] : f.sum[i];
 	}
 	return st;
 }

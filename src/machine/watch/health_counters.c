@@ -207,29 +207,63 @@ static json_t *read_all(const struct nvml *n, unsigned listed, const char *const
 	return gpus;
 }
 
-json_t *watch_counters(const char *const *pci, size_t count)
+/* Opens NVML and counts its GPUs, at most 256. Returns NULL, and then the caller ends it with n->shutdown().
+ * Else
+ * {"why", "cause"}. */
+static json_t *open_nvml(struct nvml *n, unsigned *listed)
 {
 	enum cause cause = CAUSE_DRIVER_MISSING;
 	struct error err = {0};
 	struct lib_fact fact;
-	unsigned listed = 0;
-	struct nvml n;
 	nvmlReturn_t ret;
-	json_t *answer;
 
-	if (lib_open(&n, &nvml_lib, NULL, &fact, &err)) {
+	if (lib_open(n, &nvml_lib, NULL, &fact, &err)) {
 		lib_fact_release(&fact);
 		return json_pack("{s:s, s:s}", "cause", cause_name(CAUSE_LIBRARY_MISSING), "why", err.text);
 	}
 	lib_fact_release(&fact);
-	ret = n.init();
+	ret = n->init();
 	if (!ret)
-		ret = n.count(&listed);
+		ret = n->count(listed);
 	if (ret) {
 		nvml_status(ret, &cause);
 		return json_pack("{s:s, s:s}", "cause", cause_name(cause), "why", nvml_code_text((int)ret));
 	}
-	answer = json_pack("{s:o}", "gpus", read_all(&n, listed < 256 ? listed : 256, pci, count));
+	*listed = *listed < 256 ? *listed : 256;
+	return NULL;
+}
+
+json_t *watch_counters(const char *const *pci, size_t count)
+{
+	unsigned listed = 0;
+	struct nvml n;
+	json_t *answer = open_nvml(&n, &listed);
+
+	if (answer)
+		return answer;
+	answer = json_pack("{s:o}", "gpus", read_all(&n, listed, pci, count));
 	n.shutdown();
+	return answer;
+}
+
+json_t *watch_gpus(void)
+{
+	unsigned listed = 0;
+	struct nvml n;
+	json_t *answer = open_nvml(&n, &listed), *list = json_array();
+
+	for (unsigned i = 0; !answer && i < listed; i++) {
+		nvmlPciInfo_t info = {0};
+		nvmlDevice_t device;
+		char address[16];
+
+		if (!n.by_index(i, &device) && !n.pci(device, &info) && nvml_pci_text(address, info.busId))
+			json_array_append_new(list, json_string(address));
+	}
+	if (!answer) {
+		n.shutdown();
+		return json_pack("{s:o}", "gpus", list);
+	}
+	json_decref(list);
 	return answer;
 }

@@ -7,6 +7,10 @@
 #include <jansson.h>
 #include <stddef.h>
 
+/* The name of a helper process (`assay __facts`) in the process table. `assay health` finds hanging helpers
+ * by it. */
+#define WATCH_HELPER_NAME "assay-facts"
+
 struct watch_nvlink;
 
 /* Opens NVML, so only a helper process may call it. Close with watch_nvlink_close. NULL: out of memory. */
@@ -29,6 +33,10 @@ json_t *watch_ib_read(const char *sys);
  * does not answer at all. Counters only grow; states may change in both directions; signals are those of
  * telemetry. Opens NVML, so only a helper process may call it. The caller decrefs the result. */
 json_t *watch_counters(const char *const *pci, size_t count);
+/* Lists the PCI addresses of NVML's GPUs (`assay __facts gpus`): {"gpus": [PCI..]}; {"why", "cause"}: NVML
+ * does not answer. Fast, and asks for nothing that needs a GPU's firmware. Only a helper process may call it.
+ * The caller decrefs the result. */
+json_t *watch_gpus(void);
 /* Creates a CUDA context on the GPU, writes to its memory and reads it back (`assay __facts alive PCI`). {}:
  * the GPU works. {"why"}: it does not. {"missing"}: the machine has no CUDA. Only a helper process may call
  * it. The caller decrefs the result. */

@@ -308,6 +308,9 @@ size_t load_charts(struct load_chart out[LOAD_CHARTS], const struct view *v)
 	keep(out, &count,
 	     gpu_chart(v, curves, "load-clock.svg", "clock of the GPUs over time", "MHz", "sm_clock_mhz"));
 	keep(out, &count,
+	     gpu_chart(v, curves, "load-memory.svg", "memory in use on the GPUs over time", "B",
+		       "memory_used_bytes"));
+	keep(out, &count,
 	     gpu_chart(v, curves, "load-nvlink.svg", "NVLink: bytes that each GPU sent, over time", "B/s",
 		       "gpm_nvlink_tx_rate"));
 	return count;

@@ -184,7 +184,7 @@ bool load_stages_grid(struct grid *g, const struct view *v)
 	static const char *const heads[] = {"stage",	"rate",	    "achieved", "completed", "tokens/s",
 					    "TTFT P50", "TTFT P99", "TPOT P50", "attainment"};
 	const struct record_case *c = load_case(v);
-	const double missed = load_number(load_values(v), "sweep_missed_rate");
+	char words[240];
 
 	text_add(&g->title, "Stages of the sweep");
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
@@ -193,8 +193,9 @@ bool load_stages_grid(struct grid *g, const struct view *v)
 	for (size_t i = 0; c && i < c->phase_count; i++)
 		if (!strncmp(c->phase[i].name, "stage ", 6) && c->phase[i].values)
 			add_stage(g, &c->phase[i]);
-	if (g->cells && missed > 0)
-		text_addf(&g->note, "The limits are met up to %.4g/s and missed at %.4g/s",
-			  load_number(load_values(v), "sweep_met_rate"), missed);
+	if (g->cells && load_number(load_values(v), "sweep_met_rate") > 0) {
+		sweep_words(words, sizeof(words), load_values(v));
+		text_addf(&g->note, "T%s", words + 1); /* it begins a sentence */
+	}
 	return g->cells > 0;
 }

@@ -30,7 +30,7 @@ bool load_gpus_grid(struct grid *g, const struct view *v);
 /* Visits all of them. */
 void load_grids(const struct view *v, grid_visit *visit, void *arg);
 
-enum { LOAD_CHARTS = 9 };
+enum { LOAD_CHARTS = 10 };
 struct load_chart {
 	const char *file, *title; /* "load-ttft.svg" */
 	char caption[280];	  /* what the lines show, in words; "" */

@@ -185,12 +185,12 @@ static void span_cell(struct grid *g, bool known, double value, const char *form
 	grid_cell(g, text);
 }
 
-static void rate_cell(struct grid *g, bool known, double value)
+static void quantity_cell(struct grid *g, bool known, double value, const char *unit)
 {
 	char text[64] = FORMAT_NONE;
 
 	if (known)
-		format_quantity(text, sizeof(text), value, 0, "B/s");
+		format_quantity(text, sizeof(text), value, 0, unit);
 	grid_cell(g, text);
 }
 
@@ -211,17 +211,35 @@ static void add_gpu(struct grid *g, const struct view *v, const char *source, ui
 	span_cell(g, known, known ? s.mean : 0, "%.0f MHz");
 	known = span_of(v, source, "temperature_c", t0_ns, t1_ns, &s);
 	span_cell(g, known, known ? s.max : 0, "%.0f °C");
+	known = span_of(v, source, "memory_used_bytes", t0_ns, t1_ns, &s);
+	quantity_cell(g, known, known ? s.max : 0, "B");
 	known = span_of(v, source, "gpm_nvlink_tx_rate", t0_ns, t1_ns, &s);
-	rate_cell(g, known, known ? s.mean : 0);
+	quantity_cell(g, known, known ? s.mean : 0, "B/s");
 	if (span_of(v, source, "clock_reasons", t0_ns, t1_ns, &s))
 		format_clock_reasons(words, sizeof(words), s.bits_or);
 	grid_cell(g, words);
 }
 
+/* Readings of another machine are cut at the window to within the error of its clock. */
+static void note_node(struct grid *g, const struct view *v)
+{
+	const struct record_phase *node = record_phase(load_case(v), "node");
+	const double error_s = node ? load_number(node->values, "clock_error_s") : (double)NAN;
+	char text[48];
+
+	if (!isfinite(error_s))
+		return;
+	load_value_text(text, sizeof(text), "s", error_s);
+	text_addf(&g->note,
+		  "GPUs of the server's node. The difference of its clock to the client's is known to ±%s",
+		  text);
+}
+
 bool load_gpus_grid(struct grid *g, const struct view *v)
 {
-	static const char *const heads[] = {"GPU",   "idle",	    "mean power",  "most power",
-					    "clock", "temperature", "NVLink sent", "limits of the clock"};
+	static const char *const heads[] = {"GPU",	   "idle",	  "mean power",
+					    "most power",  "clock",	  "temperature",
+					    "most memory", "NVLink sent", "limits of the clock"};
 	const struct record *r = v->in->record;
 	uint64_t t0_ns, t1_ns;
 
@@ -233,5 +251,6 @@ bool load_gpus_grid(struct grid *g, const struct view *v)
 	for (size_t i = 0; i < r->series_count; i++)
 		if (!strncmp(r->series[i].source, "gpu:", 4) && !strcmp(r->series[i].signal, "power_w"))
 			add_gpu(g, v, r->series[i].source, t0_ns, t1_ns);
+	note_node(g, v);
 	return g->cells > 0;
 }

@@ -6,14 +6,14 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/math/fnv1a.h"
+#include "core/net/listen.h"
 #include "serve/http/routes.h"
 
-enum { BLOCK_BYTES = 8192, SPARE_FILES = 64, DISCARD_TIMES = 4 };
+enum { BLOCK_BYTES = 8192, DISCARD_TIMES = 4 };
 
 /* Headers that every response has. */
 static void add_headers(struct MHD_Response *response, const struct exchange *x)
@@ -372,29 +372,11 @@ static void on_log(void *cls, const char *format, va_list args)
 	text_release(&line);
 }
 
-/* Raises the limit of open files. Returns the number of connections that it allows. */
-static size_t allow_files(size_t wanted)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return wanted;
-	if (limit.rlim_cur < wanted + SPARE_FILES) {
-		limit.rlim_cur =
-			limit.rlim_max < wanted + SPARE_FILES ? limit.rlim_max : wanted + SPARE_FILES;
-		setrlimit(RLIMIT_NOFILE, &limit);
-		getrlimit(RLIMIT_NOFILE, &limit);
-	}
-	if (limit.rlim_cur >= wanted + SPARE_FILES)
-		return wanted;
-	return limit.rlim_cur > 2 * SPARE_FILES ? (size_t)limit.rlim_cur - SPARE_FILES : SPARE_FILES;
-}
-
 enum status server_start(struct front_end *fe, struct error *err)
 {
 	enum status st = microhttpd_open(&fe->mhd, err);
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-	size_t most = allow_files(fe->o.limits.connections);
+	size_t most = listen_allow_files(fe->o.limits.connections);
 	struct MHD_OptionItem tls[] = {
 		{MHD_OPTION_HTTPS_MEM_CERT, 0, fe->tls_certificate},
 		{MHD_OPTION_HTTPS_MEM_KEY, 0, fe->tls_key},

@@ -12,8 +12,13 @@
 #include <unistd.h>
 #include "core/clock.h"
 
-#define RETRY_NS 30000000000ull
+#define RETRIES 6 /* a lost GPU is tried again every so many slow readings: 30 s */
 enum { SHARED_FD = 4 };
+
+static uint64_t retry_after(const struct gpu_reader *r, uint64_t now_ns)
+{
+	return now_ns + (uint64_t)(1e9 * RETRIES * r->spec->slow);
+}
 
 static void mark(struct gpu_reader *r, const char *pci)
 {
@@ -132,7 +137,7 @@ static void set_lost(struct gpu_reader *r, struct gpu *g, nvmlReturn_t ret, uint
 	g->lost = true;
 	g->open = false;
 	g->gone = NVML_SUCCESS;
-	g->retry_ns = now_ns + RETRY_NS;
+	g->retry_ns = retry_after(r, now_ns);
 	g->gpm_began = false;
 	g->reasons_ns = 0;
 }
@@ -177,7 +182,7 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 		if (!g->lost)
 			out_why(&r->out, g->e, "the driver does not grant this GPU here");
 		g->lost = true;
-		g->retry_ns = now_ns + RETRY_NS;
+		g->retry_ns = retry_after(r, now_ns);
 		out_end(&r->out, g->e, now_ns, slow);
 		return;
 	}
@@ -274,7 +279,7 @@ int reader_gpu(const struct reader_spec *spec)
 		if (!r->init && retry_ns && now_ns >= retry_ns)
 			find_nvml(r);
 		if (!r->init && now_ns >= retry_ns)
-			retry_ns = now_ns + RETRY_NS;
+			retry_ns = retry_after(r, now_ns);
 		if (!read_all(r, rounds.slow))
 			break;
 	}

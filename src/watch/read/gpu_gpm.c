@@ -90,7 +90,10 @@ void gpu_read_gpm(struct gpu_reader *r, struct gpu *g)
 	}
 	if (ret) {
 		g->gpm_began = false;
-		all_absent(r, g, nvml_code_text((int)ret));
+		all_absent(r, g,
+			   ret == NVML_ERROR_IN_USE || ret == NVML_ERROR_INSUFFICIENT_RESOURCES
+				   ? "another program, such as DCGM, uses the counters of the GPU"
+				   : nvml_code_text((int)ret));
 		return;
 	}
 	if (g->gpm_began)

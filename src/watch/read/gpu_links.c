@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVLinks of one GPU: state, payload and errors, with one call for the fields of all links. machine/watch has
- * a reader too, but that one opens all GPUs, also suspended ones, and makes the names of the facts.
+ * NVLinks of one GPU: state, payload and errors, with one call for the fields of all links. The reader in
+ * machine/watch is not used here, because it opens all GPUs, also suspended ones.
  */
 #include <string.h>
 #include "watch/read/gpu.h"

@@ -84,7 +84,7 @@ static void read_cpu(struct host *h)
 		out_set(&h->out, h->cpu, CATALOGUE_CPU_ENERGY, 1e-6 * h->rapl.sum_uj);
 }
 
-/* Once: what does not change. /proc/stat has a line for each processor, and the time of the boot. */
+/* Constants: /proc/stat has a line for each processor, and the time of the boot. */
 static void read_constants(struct host *h, double *count, double *boot)
 {
 	const char *at;
@@ -302,17 +302,18 @@ int reader_host(const struct reader_spec *spec)
 {
 	struct host *h = calloc(1, sizeof(*h));
 	struct reader_rounds rounds = {0};
-	double count, boot;
+	double count = 0, boot = 0;
 
 	if (!h || !(h->text = malloc(FILE_MAX))) {
 		free(h);
 		return 1;
 	}
 	begin(h, spec);
-	read_constants(h, &count, &boot);
 	while (reader_wait(&rounds, spec)) {
 		uint64_t t_ns = clock_now_ns(clock_monotonic());
 
+		if (!(count > 0 && boot > 0))
+			read_constants(h, &count, &boot);
 		if (count > 0)
 			out_set(&h->out, h->cpu, CATALOGUE_CPU_COUNT, count);
 		if (boot > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels of processes: {"pid": N, "labels": {..}}. What cannot block comes first. A user database in the
- * network, or a process that is stuck, may block the rest: then the node ends this process and starts
- * another.
+ * Labels of processes: {"pid": N, "labels": {..}}. The first answer cannot block. A user database in the
+ * network, or a process that is stuck, may block the others. Then the node ends this process and starts
+ * another one.
  */
 #include <ctype.h>
 #include <limits.h>

@@ -61,7 +61,7 @@ void names_set_gpu(struct node *n, uint32_t gpu)
 	set_label(n, gpu, "container");
 }
 
-/* {"pid": N, "labels": {..}}, or without labels when all is said. */
+/* {"pid": N, "labels": {..}}. The last answer has no labels. */
 static bool take(void *arg, const char *line, size_t size)
 {
 	struct node *n = arg;

@@ -8,9 +8,11 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/file/file.h"
@@ -88,7 +90,16 @@ static void set_figure(struct run *run, enum catalogue row, double value)
 	run->figure[row].value = value;
 }
 
-static void take_telemetry(struct run *run, const json_t *body)
+/* The wall clock at a time of the monotonic clock, in whole seconds since 1970. */
+static double wall_at(uint64_t t_ns)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return floor((double)wall.tv_sec - 1e-9 * ((double)clock_now_ns(clock_monotonic()) - (double)t_ns));
+}
+
+static void take_telemetry(struct run *run, const json_t *body, uint64_t t_ns)
 {
 	const char *source = json_string_value(json_object_get(body, "source"));
 	const json_t *all = json_object_get(body, "signals");
@@ -99,6 +110,7 @@ static void take_telemetry(struct run *run, const json_t *body)
 
 		if (strcmp(source, signals[i].source) || !json_is_number(last))
 			continue;
+		set_figure(run, CATALOGUE_RUN_RECORDED, wall_at(t_ns));
 		if (signals[i].row != CATALOGUE_RUN_CACHE)
 			set_figure(run, signals[i].row, json_number_value(last));
 		else if (run->pages > 0)
@@ -141,7 +153,7 @@ static void take_journal(struct run *run, const char *line, size_t size)
 	if (journal_parse_line(line, size, &type, &t_ns, &body, &err))
 		return;
 	if (type == JOURNAL_TELEMETRY)
-		take_telemetry(run, body);
+		take_telemetry(run, body, t_ns);
 	else if (type == JOURNAL_RESULT)
 		take_result(run, body);
 	json_decref(body);
@@ -203,7 +215,7 @@ static void tail_read(struct tail *t, struct run *run, void (*take)(struct run *
 	}
 }
 
-/* What the run is: from the first lines of its journal. */
+/* Reads kind and model from the first lines of the run's journal. */
 static void read_head(struct run *run, char kind[24], char model[96])
 {
 	char path[PATH_MAX + 32], *text = NULL, *line, *end;

@@ -8,10 +8,10 @@ ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
 # (assay launch also keeps each stdin open, with --lifeline: ranks that lose it end)
 pids=
 # node 1 of 2: ranks 0 to 7
-echo "$ASSAY_TEAM_SECRET $ASSAY_JOB" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- gpu1 '/opt/assay/assay __ranks --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN --tell -- check --site '\''my site.yaml'\''' &
+echo "$ASSAY_TEAM_SECRET $ASSAY_JOB" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oPasswordAuthentication=no -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- gpu1 '/opt/assay/assay __ranks --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN --tell -- check --site '\''my site.yaml'\''' &
 pids="$pids $!"
 # node 2 of 2: ranks 8 to 15
-echo "$ASSAY_TEAM_SECRET $ASSAY_JOB" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- root@gpu2 '/opt/assay/assay __ranks --first 8 --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN --tell -- check --site '\''my site.yaml'\''' &
+echo "$ASSAY_TEAM_SECRET $ASSAY_JOB" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oPasswordAuthentication=no -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- root@gpu2 '/opt/assay/assay __ranks --first 8 --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN --tell -- check --site '\''my site.yaml'\''' &
 pids="$pids $!"
 # wait until all nodes have ended: the largest code is the team's
 code=0

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/http/listen.h"
+#include "core/net/listen.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024 };
+enum { BACKLOG = 1024, SPARE_FILES = 64 };
 
 static enum status bind_failed(const char *address, uint16_t port, struct error *err)
 {
@@ -71,4 +72,21 @@ enum status listen_open(int *fd, const char *address, uint16_t *port, struct err
 	if (!st)
 		*port = port_of(*fd);
 	return st;
+}
+
+size_t listen_allow_files(size_t wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return wanted;
+	if (limit.rlim_cur < wanted + SPARE_FILES) {
+		limit.rlim_cur =
+			limit.rlim_max < wanted + SPARE_FILES ? limit.rlim_max : wanted + SPARE_FILES;
+		setrlimit(RLIMIT_NOFILE, &limit);
+		getrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (limit.rlim_cur >= wanted + SPARE_FILES)
+		return wanted;
+	return limit.rlim_cur > 2 * SPARE_FILES ? (size_t)limit.rlim_cur - SPARE_FILES : SPARE_FILES;
 }

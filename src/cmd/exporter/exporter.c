@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay exporter: serves the metrics of this machine to Prometheus. */
+#include <poll.h>
+#include "cmd/command.h"
+#include "cmd/exporter/exporter.h"
+#include "core/clock.h"
+
+static const struct opt opts[] = {
+	OPT_ROW(struct exporter_opts, host, .name = "host", .also = "bind address listen web.listen-address",
+		.preset = "127.0.0.1", .help = "address to listen on; 0.0.0.0: every interface"),
+	OPT_ROW(struct exporter_opts, port, .name = "port", .preset = "19841", .max = 65535,
+		.help = "port to listen on; 0: any free one"),
+	OPT_ROW(struct exporter_opts, names, .name = "names", .preset = "assay", .choices = page_names_words,
+		.help = "names of the metrics: assay's own, those of dcgm-exporter, or both"),
+	OPT_ROW(struct exporter_opts, interval, .name = "interval", .also = "collect-interval c",
+		.preset = "1s", .unit = "s", .min = 0.1, .max = 60,
+		.help = "time between two readings; it does not depend on the scrapes"),
+	OPT_ROW(struct exporter_opts, web_config, .name = "web-config",
+		.also = "web.config.file web-config-file", .shown = "FILE",
+		.help = "Prometheus' web configuration file, with TLS certificate and users"),
+	OPT_ROW(struct exporter_opts, processes, .name = "processes", .preset = "8", .min = 1, .max = 64,
+		.help = "most processes that are shown for each GPU, those with the most memory first"),
+	OPT_ROW(struct exporter_opts, connections, .name = "max-connections", .preset = "512", .min = 8,
+		.max = 20000, .help = "most open connections"),
+	OPT_ROW(struct exporter_opts, runs, .name = "runs", .shown = "DIR",
+		.help = "folder with run directories (default: assay-runs)"),
+	OPT_ROW(struct exporter_opts, replay, .name = "replay", .shown = "FILE",
+		.help = "serve this recording, again and again, instead of this machine"),
+};
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	struct exporter x = {.c = c, .o = opts_};
+	struct error err = {0};
+	enum status st = exporter_start(&x, &err);
+
+	if (!st) {
+		log_info(c->log, LOG_TOPIC_RUN,
+			 strchr(x.o->host, ':') ? "exporter: %s://[%s]:%u/metrics"
+						: "exporter: %s://%s:%u/metrics",
+			 x.web->key ? "https" : "http", x.o->host, (unsigned)daemon_port(x.daemon));
+		exporter_loop(&x);
+	} else {
+		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
+	}
+	exporter_release(&x);
+	return !st ? EXIT_PASS : st == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}
+
+const struct command command_exporter = {
+	.name = "exporter",
+	.summary = "serve the metrics of this machine to Prometheus",
+	.example =
+		"assay exporter --names both   # http://127.0.0.1:19841/metrics, with dcgm-exporter's names too",
+	.help = "/metrics: GPUs, NVLinks, processes, network, disks, processors, live runs and the last check, in "
+		"Prometheus' text form or in OpenMetrics, as the client asks. A value that was not read is absent, "
+		"never 0.\n"
+		"/-/healthy answers 200 while the exporter works, /-/ready after the first reading. The page / shows "
+		"each source and its state.\n\n"
+		"Other processes read the machine, at their own interval. If a driver hangs, its values go, "
+		"assay_source_up is 0, and scrapes go on. It needs no root, no DCGM and no other program.\n\n"
+		"docs/how-to/scrape-a-node.md has the configuration of Prometheus, rules, alerts and dashboards.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct exporter_opts)},
+	.single = true,
+	.run = run,
+};

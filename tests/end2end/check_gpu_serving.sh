@@ -1,0 +1,34 @@
+#!/bin/sh
+# tools/check-gpu-serving with a tiny model on the CPU; the peer is assay's own server.
+# usage: check_gpu_serving.sh ASSAY ROOT
+set -u
+assay=$(realpath "$1") root=$(realpath "$2")
+. "$root/tests/end2end/tap.sh"
+scratch
+export ASSAY="$assay" SHAPE=tiny DEVICE=cpu INPUT=40 OUTPUT=4 SECONDS_EACH=2 WARMUP=0 SWEEP_SECONDS=2 USERS=2 SLO=chat PORT=$((20000 + $$ % 20000))
+export ASSAY_TELEMETRY_LIMIT_MS=5000
+serving() { "$root/tools/check-gpu-serving" "$@" > said 2>&1; }
+run_there() { [ -s "$1/SUMMARY.md" ] && [ -s "$1.json" ]; }
+
+export PEER="'$assay' serve \$MODEL --device cpu --port \$PORT --served-model-name m --out '$tmp/peer-server'"
+ok "model, peer and own run" serving out model peer own table
+for run in peer-auto-saturated peer-auto-50 peer-auto-80 peer-auto-capacity own-auto-saturated own-auto-50 own-auto-80 own-auto-capacity; do
+	ok "$run has a summary and figures" run_there "out/$run"
+done
+ok "the peer's saturated rate is kept" sh -c 'awk "{ exit !(\$1 > 0) }" out/rate-auto'
+ok "both run at the same rate" sh -c 'a=$(grep -o "\"achieved_rate\": [0-9.]*" out/peer-auto-50.json) b=$(grep -o "\"achieved_rate\": [0-9.]*" out/own-auto-50.json); [ -n "$a" ] && [ -n "$b" ] &&
+	awk "BEGIN { r = ${a##* } / ${b##* }; exit !(r > 0.5 && r < 2) }"'
+ok "the table compares each pair" sh -c '[ "$(grep -c "^== own-auto" out/table.txt)" = 4 ]'
+ok "adapters and schema run" serving out adapters schema
+ok "the adapters' rate is compared with the one without" grep -qE 'ratio [0-9]+\.[0-9]+' out/adapters.txt
+ok "the answers under a schema are measured" run_there out/schema-json
+ok "no server is left" sh -c '! curl -sf "http://127.0.0.1:$PORT/v1/models"'
+
+PEER="echo no such server; exit 3"
+ok "a peer that does not start fails its step" sh -c '! "$0" other peer > said 2>&1' "$root/tools/check-gpu-serving"
+ok "which the steps say" grep -q "peer-auto: its server did not start; see peer-auto.log" other/steps.txt
+unset PEER
+ok "without a peer its step is skipped" serving third peer
+ok "and says why" grep -q "peer: skipped, PEER names no command" third/steps.txt
+ok "an unknown step is refused" sh -c '"$0" third nothing > said 2>&1; [ $? = 64 ]' "$root/tools/check-gpu-serving"
+finish

@@ -1,0 +1,79 @@
+#!/bin/sh
+# The files that `assay deploy --as` prints: word for word, as YAML and against the schemas of Kubernetes where python3 has them, as a shell
+# script, and under a stand-in of Slurm. usage: deploy_files.sh ASSAY ROOT [--update]
+set -u
+assay=$(realpath "$1") root=$(realpath "$2") update=${3:-} here=$(cd "$(dirname "$0")" && pwd)
+. "$here/tap.sh"
+scratch
+arch=$(uname -m)
+golden() { # NAME ARGS..
+	want=$root/tests/data/deploy/$1 name=$1
+	shift
+	"$assay" deploy "$@" > out 2> err || return 1
+	sed -e "s|$assay|/opt/assay/assay|g" -e "s/-$arch/-ARCH/" -e 's/assay-[0-9.]*-ARCH/assay-VERSION-ARCH/' out > "$name"
+	[ "$update" != --update ] || { mkdir -p "$(dirname "$want")" && cp "$name" "$want"; }
+	diff "$want" "$name"
+}
+ok "a Slurm array" golden slurm-array.sh --as slurm-array --nodes 20 --time 30 --partition gpu --account us -- check quick --site "my site.yaml"
+ok "a Job" golden job.yaml --as kubernetes-job --nodes 20 --image registry.example/assay:1 -- check quick --site 'a "quoted" \ word'
+ok "a Job without GPUs" golden job-cpu.yaml --as kubernetes-job --nodes 2 --gpus-per-node 0 --image assay --namespace proof --name check-2
+ok "a DaemonSet" golden daemonset.yaml --as kubernetes-daemonset --image registry.example/assay@sha256:0123 -- check quick
+ok "a HorizontalPodAutoscaler" golden hpa.yaml --as kubernetes-hpa --nodes 8 --name chat
+ok "a ServiceMonitor" golden servicemonitor.yaml --as kubernetes-servicemonitor --name chat --namespace models --port 8080
+ok "a container file" golden Containerfile --as containerfile
+ok "a container file on another image" golden Containerfile-cuda --as containerfile --image docker.io/nvidia/cuda:13.0.0-base-ubuntu24.04 -- info all
+
+reasons() { # FILE: each setting of the first level has a reason above it, or above its block
+	[ "$(grep -c '^ *# ' "$1")" -ge 5 ]
+}
+for file in slurm-array.sh job.yaml daemonset.yaml hpa.yaml servicemonitor.yaml Containerfile; do ok "$file gives reasons" reasons $file; done
+for metric in assay_requests_waiting assay_kv_cache_use_ratio; do
+	ok "the autoscaler reads $metric, which the server exports" eval 'says "name: $metric" hpa.yaml && says "$metric" "$root/docs/reference/serving.md"'
+done
+
+# The script of the array, as Slurm would run it: two tasks on one node, then one whose folder cannot be made.
+ok "the array's script is one for a shell" sh -n slurm-array.sh
+sed 's|^exec .*|pwd > ran|' slurm-array.sh > task.sh
+task() { SLURM_SUBMIT_DIR=$1 SLURM_ARRAY_JOB_ID=7 SLURMD_NODENAME=n1 sh task.sh > task.out 2>&1; }
+ok "a task works in the folder of its node" eval 'task "$tmp" && [ -s assay-7/n1/ran ]'
+ok "a second task on this node ends" eval 'rm assay-7/n1/ran && task "$tmp" && [ ! -e assay-7/n1/ran ] && says "n1 was checked by another task" task.out'
+ok "a folder that cannot be made is inconclusive" eval 'task /dev/null; [ $? = 2 ]'
+if command -v sbatch > /dev/null && sbatch --version > /dev/null 2>&1; then
+	grep '^#SBATCH' slurm-array.sh > options
+	ok "sbatch knows all options of the array" eval '! sbatch --test-only slurm-array.sh 2>&1 | grep -i "unrecognized\|invalid option\|unknown option"'
+fi
+
+if python3 -c 'import yaml' 2> /dev/null; then
+	python3 "$root/tests/oracles/kubernetes_files.py" job.yaml job-cpu.yaml daemonset.yaml hpa.yaml servicemonitor.yaml > oracle 2>&1
+	code=$?
+	sed 's/^/# /' oracle
+	ok "the files of Kubernetes are YAML and have the fields that they must have" [ $code = 0 ]
+	sed 's/completions: 20/completion: 20/' job.yaml > wrong1.yaml
+	sed 's/interval: 15s/interval: 15 seconds/' servicemonitor.yaml > wrong2.yaml
+	sed 's/type: AverageValue/type: Utilization/' hpa.yaml > wrong3.yaml
+	for i in 1 2 3; do ok "the check finds planted mistake $i" eval '! python3 "$root/tests/oracles/kubernetes_files.py" wrong$i.yaml > oracle 2>&1'; done
+else
+	ok "the files of Kubernetes # SKIP python3 has no yaml" true
+fi
+
+wrong() { # PATTERN ARGS..
+	pattern=$1
+	shift
+	ok "refused: $pattern" expect 64 deploy "$@"
+	ok ".. and named" eval 'says "$pattern" err && [ ! -s out ]'
+}
+wrong '"kubernetes" is not one of' --as kubernetes
+wrong '\-\-image is missing' --as kubernetes-job
+wrong 'is not the name of an image' --as kubernetes-job --image 'a b'
+wrong 'is not the name of an image' --as containerfile --image "a
+RUN x"
+wrong '\-\-name "Assay"' --as kubernetes-hpa --name Assay
+wrong '\-\-namespace "-x"' --as kubernetes-hpa --namespace=-x
+wrong '"30m" is not a time that Slurm accepts' --as slurm-array --time 30m
+wrong '\-\-partition' --as slurm-array --partition 'a b'
+wrong 'cannot be combined with --as' --as kubernetes-hpa gpu1
+wrong '\-\-keep cannot be combined with --as' --as slurm-array --keep
+wrong 'contains control characters' --as kubernetes-job --image a -- check quick --site 'a
+b'
+wrong 'there is no suite "nosuch"' --as slurm-array -- check nosuch
+finish

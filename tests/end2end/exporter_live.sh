@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# assay exporter on this machine, with four fake GPUs, and without any: what it reads, a GPU that is lost, a driver that hangs, readers
+# that are killed, and what it leaves behind. usage: exporter_live.sh BUILD NVML-FAKE ROOT [SANITIZER]
+set -u
+build=$(realpath "$1") nvml=$(realpath "$2") root=$(realpath "$3") sanitizer=${4:-none} assay=$(realpath "$1")/src/assay
+. "$root/tests/end2end/tap.sh"
+command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
+scratch
+exporter=
+trap '[ -z "$exporter" ] || kill "$exporter"; rm -rf "$tmp"' EXIT
+export ASSAY_LIB_NVML="$nvml" FAKE_NVML_FILE="$root/tests/fake/h100x4.json" EXPORTER_TEST="$tmp"
+readers() { pgrep -f 'assay __watch' | while read -r p; do tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "EXPORTER_TEST=$tmp" && echo "$p"; done; }
+none_left() {
+	for _ in $(seq 200); do [ -n "$(readers)" ] || return 0; sleep 0.1; done
+	return 1
+}
+up() {
+	"$assay" exporter --port 0 --names both --interval 200ms "$@" > exporter.out 2>&1 < /dev/null &
+	exporter=$!
+	for _ in $(seq 300); do grep -q '/metrics' exporter.out && break; kill -0 "$exporter" 2> /dev/null || break; sleep 0.05; done
+	port=$(sed -n 's,.*:\([0-9]*\)/metrics.*,\1,p' exporter.out)
+	[ "$port" ]
+}
+down() {
+	kill "$exporter"
+	wait "$exporter"
+	code=$?
+	exporter=
+	[ "$code" = 0 ] && none_left
+}
+page() { curl -s --max-time 20 "http://127.0.0.1:$port/metrics" > out; }
+shown() { for _ in $(seq 300); do page; grep -q -- "$1" out && return 0; sleep 0.1; done; return 1; }
+gone() { for _ in $(seq 300); do page; [ -s out ] && ! grep -q -- "$1" out && return 0; sleep 0.1; done; return 1; }
+
+export FAKE_NVML_RET=power_limit=4
+ok "it starts" up
+ok "four GPUs answer" shown '^assay_gpu_up{gpu="3"} 1'
+ok "with power" shown '^assay_gpu_power_watts{gpu="3"} [0-9]'
+ok "energy" shown '^assay_gpu_energy_joules_total{gpu="0"} [0-9]'
+ok "links" shown '^assay_nvlink_up{.*gpu="2".*} 1'
+ok "GPM" shown '^assay_gpu_sm_active_ratio{gpu="0"} '
+ok "and dcgm-exporter's names and labels" shown '^DCGM_FI_DEV_FB_USED{pci_bus_id="00000000:8D:00.0",gpu="0",.*modelName="NVIDIA H100 80GB HBM3"'
+ok "the host" shown '^assay_memory_bytes [0-9]'
+ok "each source is up" sh -c '[ "$(grep -c "^assay_source_up{.*} 1" out)" = 4 ]'
+ok "identity is on one series a GPU" sh -c '[ "$(grep -c "^assay_gpu_info{.*UUID=" out)" = 4 ]'
+ok "a value that was refused is absent" sh -c '! grep -q "^assay_gpu_power_limit_watts" out'
+ok "and the page for people gives its reason" sh -c "curl -s http://127.0.0.1:$port/ | grep -q '<td>assay_gpu_power_limit_watts</td><td>gpu 1</td><td>permission denied</td>'"
+if command -v promtool > /dev/null; then
+	grep -v 'DCGM_FI' out > ours
+	ok "promtool has nothing to say about our names" sh -c 'promtool check metrics < ours'
+fi
+[ "$sanitizer" != none ] || ok "memory stays below 25 MB" [ "$(awk '/^VmHWM/ { print $2 }' "/proc/$exporter/status")" -lt 25000 ]
+ok "killed readers" sh -c "kill -KILL $(readers | tr '\n' ' ')"
+ok "are told" shown '^assay_exporter_reader_up 0'
+ok "and it goes on without them" shown '^assay_exporter_series '
+ok "new ones take over" shown '^assay_gpu_power_watts{gpu="3"} [0-9]'
+ok "it ends, and leaves nothing running" down
+unset FAKE_NVML_RET
+
+export FAKE_NVML_LOST=2 FAKE_NVML_AFTER=2
+ok "with a GPU that is lost" up
+ok "it is down" shown '^assay_gpu_up{gpu="2"} 0'
+ok "without values" gone '^assay_gpu_power_watts{gpu="2"}'
+ok "the others are up" shown '^assay_gpu_up{gpu="1"} 1'
+ok "it ends" down
+unset FAKE_NVML_LOST
+
+export FAKE_NVML_HANG=utilization FAKE_NVML_AFTER=2
+ok "with a driver that hangs" up
+ok "the source is down" shown '^assay_source_up{source="gpu"} 0'
+ok "its values go" gone '^assay_gpu_power_watts'
+ok "the host goes on" shown '^assay_source_up{source="host"} 1'
+ok "with new values" shown '^assay_cpu_busy_ratio '
+ok "the GPU is down" shown '^assay_gpu_up{gpu="0"} 0'
+ok "the page for people gives the reason" sh -c "for _ in \$(seq 300); do
+	curl -s http://127.0.0.1:$port/ | grep -q 'NVML did not answer' && exit 0; sleep 0.1; done; exit 1"
+kill "$exporter"
+wait "$exporter"
+ok "it ends while the driver hangs" [ $? = 0 ]
+exporter=
+unset FAKE_NVML_HANG FAKE_NVML_AFTER
+
+export ASSAY_LIB_NVML=/nowhere
+ok "without a driver" up
+ok "the host is there" shown '^assay_memory_bytes [0-9]'
+ok "no GPU is made up" sh -c '! grep -q "^assay_gpu_\|^DCGM" out'
+ok "it ends once more" down
+finish

@@ -1,0 +1,26 @@
+#!/bin/sh
+# tools/front-rate with a few short streams: its table is that of its runs. The figures themselves are not judged. usage: front_rate.sh BUILD ROOT
+set -u
+build=$(realpath "$1") root=$(realpath "$2")
+. "$root/tests/end2end/tap.sh"
+scratch
+rate=$root/tools/front-rate
+# fails CODE WORDS ARG..
+fails() {
+	want=$1 words=$2
+	shift 2
+	"$rate" "$@" > out 2> err
+	[ $? = "$want" ] && cat out >> err && says "$words" err
+}
+# figure ROW COLUMN: the median in the table
+figure() { sed -n "s/^| $1[^|]*//p" front/README.md | cut -d '|' -f "$2" | sed 's/^ //;s/ .*//'; }
+ok "no folder" fails 64 'usage: front-rate' "$build"
+ok "a number that is none" fails 64 'x is no number' "$build" front x
+ok "a build without its parts" fails 2 'serve_front is not built' "$tmp" front
+ok "none of these leaves a folder" [ ! -e front ]
+ok "three runs of each load" eval '"$rate" "$build" front 8 20 3 > out 2> err && [ "$(grep -c "^paced 8 done" front/runs.txt)" = 3 ] && [ "$(grep -c "^unpaced 8 done" front/runs.txt)" = 3 ]'
+ok "the paced rate is at most the engine's" eval 'f=$(figure "a step every" 2); [ "$f" -gt 0 ] && [ "$f" -le 900 ]'
+ok "the other load has a rate, too" [ "$(figure "steps without" 2)" -gt 0 ]
+ok "its gap is the middle one of the runs" eval '[ "$(figure "a step every" 4)" = "$(sed -n "s/^paced .* \([0-9.]*\) ms\$/\1/p" front/runs.txt | sort -n | sed -n 2p | sed "s/\.\{0,1\}0*\$//")" ]'
+ok "an existing folder stays as it is" eval 'cp front/README.md before && fails 64 "front" "$build" front && cmp before front/README.md'
+finish
