@@ -172,9 +172,22 @@ static void test_summary__a_missing_log_is_named(void **state)
 	assert_non_null(strstr(err.text, "/nonexistent/requests.jsonl"));
 }
 
+/* Reading it would never end. */
+static void test_summary__a_device_gives_no_summary(void **state)
+{
+	struct error err = {0};
+	json_t *summary;
+
+	(void)state;
+	assert_int_equal(request_summary_read(&summary, "/dev/full", 0, &err), STATUS_UNSUPPORTED);
+	assert_null(summary);
+	assert_non_null(strstr(err.text, "the request log /dev/full is not a regular file"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_summary__a_device_gives_no_summary),
 		cmocka_unit_test(test_summary__every_end_is_counted_in_one_class),
 		cmocka_unit_test(test_summary__times_are_those_of_complete_answers),
 		cmocka_unit_test(test_summary__earlier_runs_and_broken_lines_do_not_count),

@@ -2,10 +2,13 @@
 #include "serve/http/request_summary.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/math/stats.h"
 #include "core/text/json_member.h"
@@ -174,15 +177,42 @@ static json_t *write_summary(const struct summary *s)
 	return out;
 }
 
+/* A device or a pipe, where the log may be written to, can block its reader or never end. */
+static enum status open_log(FILE **out, const char *path, uint64_t begin, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat is;
+	enum status st;
+
+	*out = NULL;
+	if (fd < 0 || fstat(fd, &is))
+		goto refused;
+	if (!S_ISREG(is.st_mode)) {
+		close(fd);
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "no figures of the requests: the request log %s is not a regular file",
+				 path);
+	}
+	*out = fdopen(fd, "r");
+	if (*out && !fseeko(*out, (off_t)begin, SEEK_SET))
+		return STATUS_OK;
+refused:
+	st = error_errno(err, errno, "cannot read the request log %s", path);
+	if (*out)
+		fclose(*out);
+	else if (fd >= 0)
+		close(fd);
+	*out = NULL;
+	return st;
+}
+
 enum status request_summary_read(json_t **out, const char *path, uint64_t begin, struct error *err)
 {
 	struct summary s = {0};
-	FILE *f = fopen(path, "re");
-	enum status st = STATUS_OK;
+	FILE *f;
+	enum status st = open_log(&f, path, begin, err);
 
 	*out = NULL;
-	if (!f || fseeko(f, (off_t)begin, SEEK_SET))
-		st = error_errno(err, errno, "cannot read the request log %s", path);
 	if (!st)
 		st = read_lines(&s, f, err);
 	if (!st && !(*out = write_summary(&s)))

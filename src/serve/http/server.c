@@ -452,7 +452,11 @@ void server_peer_left(struct peer *p)
 	struct exchange *x = p->exchange;
 
 	p->closed = p->fe->closing = true;
-	if (x && x->state != EXCHANGE_READING && (!x->answer || !x->answer->complete))
+	if (!x || x->state == EXCHANGE_READING || (x->answer && x->answer->complete))
+		return;
+	/* A client may close as soon as it has an error reply. Whether MHD sent all of it is known to MHD
+	 * alone. */
+	if (x->answer || x->state != EXCHANGE_SENDING)
 		exchange_abandon(x);
 }
 
