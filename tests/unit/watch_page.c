@@ -236,6 +236,28 @@ static void test_page__the_largest_processes_stay(void **state)
 	watch_state_release(&s);
 }
 
+/* The page has room for all instances that a GPU can have, and for no more. */
+static void test_page__all_instances_of_a_gpu_stay(void **state)
+{
+	struct watch_state s = {0};
+	char *page;
+
+	(void)state;
+	bed_begin(&s);
+	for (int i = 0; i <= METRIC_GPU_INSTANCES_MOST; i++) {
+		bed_line(&s, "{\"e\":%d,\"s\":0,\"scope\":\"gpu_instance\",\"of\":3,\"labels\":{\"pci_bus_id\":\"0000:1b:00.0\",\"gpu\":\"0\",\"GPU_I_ID\":\"%d\",\"GPU_C_ID\":\"0\"}}",
+			 10 + i, 7 + i);
+		bed_line(&s, "{\"t\":2,\"s\":0,\"v\":{\"%d\":[%d,1000]}}", 10 + i, CATALOGUE_INSTANCE_MEMORY_USED);
+	}
+	bed_line(&s, "{\"t\":2,\"s\":0,\"end\":true}");
+	page = page_of(&s, PAGE_TEXT, PAGE_NAMES_ASSAY);
+	assert_int_equal(METRIC_GPU_INSTANCES_MOST, 7);
+	assert_int_equal(series_of(page, "assay_gpu_instance_memory_used_bytes"), METRIC_GPU_INSTANCES_MOST);
+	assert_non_null(strstr(page, "assay_exporter_series_left_out{scope=\"gpu_instance\"} 1\n"));
+	free(page);
+	watch_state_release(&s);
+}
+
 static void test_page__a_label_cannot_break_the_page(void **state)
 {
 	struct watch_state s = {0};
@@ -396,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_page__a_gpu_that_never_answered_is_down),
 		cmocka_unit_test(test_page__slow_rows_stay_between_their_readings),
 		cmocka_unit_test(test_page__the_largest_processes_stay),
+		cmocka_unit_test(test_page__all_instances_of_a_gpu_stay),
 		cmocka_unit_test(test_page__a_label_cannot_break_the_page),
 		cmocka_unit_test(test_page__a_long_label_is_cut_between_characters),
 		cmocka_unit_test(test_page__equal_series_appear_once),

@@ -355,6 +355,37 @@ static void test_every_row_is_read(void **state)
 	bed_stop(&b);
 }
 
+/* A GPU cannot have more instances than the limit; whatever a driver lists beyond it is not read. */
+static void test_as_many_instances_as_a_gpu_can_have(void **state)
+{
+	json_t *file, *instances;
+	char path[PATH_MAX];
+	uint64_t readings;
+	struct bed b;
+
+	machine_make(*state);
+	snprintf(path, sizeof(path), "%s/nvml.json", (char *)*state);
+	file = json_load_file(path, 0, NULL);
+	instances = json_object_get(json_array_get(json_object_get(file, "gpus"), 1), "mig");
+	assert_int_equal(json_array_size(instances), 1);
+	for (int i = 1; i <= METRIC_GPU_INSTANCES_MOST; i++) {
+		json_t *one = json_deep_copy(json_array_get(instances, 0));
+
+		json_object_set_new(json_object_get(one, "calls"), "mig_instance",
+				    json_pack("[i,i]", 0, 7 + i));
+		json_array_append_new(instances, one);
+	}
+	assert_int_equal(json_dump_file(file, path, 0), 0);
+	json_decref(file);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, state_of(&b)->of_scope[METRIC_SCOPE_GPU_INSTANCE] >= METRIC_GPU_INSTANCES_MOST);
+	readings = state_of(&b)->readings + 20;
+	WAIT(&b, state_of(&b)->readings >= readings);
+	assert_int_equal(state_of(&b)->of_scope[METRIC_SCOPE_GPU_INSTANCE], METRIC_GPU_INSTANCES_MOST);
+	assert_non_null(find(state_of(&b), METRIC_SCOPE_GPU_INSTANCE, "GPU_I_ID", "13"));
+	bed_stop(&b);
+}
+
 /* The first reader of GPUs hangs in a call. The others go on. The second one leaves that GPU out. */
 static void test_a_driver_that_hangs(void **state)
 {
@@ -797,6 +828,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_out),
 		scratch_test(test_every_row_is_read),
+		scratch_test(test_as_many_instances_as_a_gpu_can_have),
 		scratch_test(test_a_driver_that_hangs),
 		scratch_test(test_a_driver_that_crashes),
 		scratch_test(test_a_lost_gpu),

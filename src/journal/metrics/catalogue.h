@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include "journal/metrics/metrics.h"
 
+/* A GPU divided by MIG has at most seven compute slices, so it has at most seven instances: nvmlDeviceGetMaxMigDeviceCount
+ * gives 7 on A100, H100 and B200, and fewer on smaller GPUs. */
+enum { METRIC_GPU_INSTANCES_MOST = 7 };
+
 /*
  * Kinds of entities: symbol, name in the stream, most entities of one node, three lists of labels, help. The
  * labels of the first list tell entities apart. Those of the second one describe them. Those of the third one
@@ -21,7 +25,7 @@
 	X(NODE, "node", 1, "", "", "", "the machine") \
 	X(CPU, "cpu", 1, "", "model", "", "its processors and memory") \
 	X(GPU, "gpu", 64, "pci_bus_id", "gpu UUID device modelName DCGM_FI_DRIVER_VERSION container hpc_job power_state", "gpu", "a GPU") \
-	X(GPU_INSTANCE, "gpu_instance", 448, "pci_bus_id GPU_I_ID GPU_C_ID", "gpu UUID GPU_I_PROFILE", "gpu GPU_I_ID GPU_C_ID", "an instance of a GPU under MIG") \
+	X(GPU_INSTANCE, "gpu_instance", 64 * METRIC_GPU_INSTANCES_MOST, "pci_bus_id GPU_I_ID GPU_C_ID", "gpu UUID GPU_I_PROFILE", "gpu GPU_I_ID GPU_C_ID", "an instance of a GPU under MIG") \
 	X(XID, "xid", 512, "pci_bus_id xid", "gpu since", "gpu xid since", "a kind of Xid error on a GPU") \
 	X(NVLINK, "nvlink", 1152, "pci_bus_id nvlink", "gpu", "gpu nvlink", "an NVLink of a GPU") \
 	X(PROCESS, "process", 1024, "pci_bus_id pid", "gpu user container comm command hpc_job GPU_I_ID", "gpu pid user container comm hpc_job", "a process on a GPU") \
