@@ -339,6 +339,10 @@ static void test_every_row_is_read(void **state)
 	e = find(s, METRIC_SCOPE_RUN, "kind", "train");
 	assert_string_equal(watch_label(e, "model"), "SmolLM2");
 	assert_true(value_of(e, CATALOGUE_RUN_STEPS) == 200 && value_of(e, CATALOGUE_RUN_LOSS) == 2.5);
+	assert_true(value_of(e, CATALOGUE_RUN_PART_FORWARD) == 0.125 &&
+		    value_of(e, CATALOGUE_RUN_PART_BACKWARD) == 0.25 &&
+		    value_of(e, CATALOGUE_RUN_PART_OPTIMIZER) == 0.0625 &&
+		    value_of(e, CATALOGUE_RUN_PART_WAIT) == 0.03125);
 	e = find(s, METRIC_SCOPE_RUN, "kind", "serve");
 	assert_true(value_of(e, CATALOGUE_RUN_CACHE) == 0.25);
 	e = find(s, METRIC_SCOPE_CHECK, "suite", "quick");

@@ -156,6 +156,10 @@ struct dcgm_metric {
 	X(RUN_STEP, "assay_run_step", NULL, GAUGE, "steps", RUN, FAST, 0, DCGM_NONE, "journal", "Last step") \
 	X(RUN_STEPS, "assay_run_steps", NULL, GAUGE, "steps", RUN, FAST, 0, DCGM_NONE, "journal", "Steps of the whole run") \
 	X(RUN_STEP_SECONDS, "assay_run_step_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Duration of the last step") \
+	X(RUN_PART_FORWARD, "assay_run_step_part_seconds", "part=\"forward\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
+	X(RUN_PART_BACKWARD, "assay_run_step_part_seconds", "part=\"backward\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
+	X(RUN_PART_OPTIMIZER, "assay_run_step_part_seconds", "part=\"optimizer\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
+	X(RUN_PART_WAIT, "assay_run_step_part_seconds", "part=\"wait\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
 	X(RUN_TOKENS, "assay_run_tokens_per_second", NULL, GAUGE, "tokens/second", RUN, FAST, 0, DCGM_NONE, "journal", "Trained or generated tokens per second") \
 	X(RUN_MFU, "assay_run_mfu_ratio", NULL, GAUGE, "ratio", RUN, FAST, 0, DCGM_NONE, "journal", "Model FLOP utilization of the last step") \
 	X(RUN_REQUESTS, "assay_run_requests_running", NULL, GAUGE, "sequences", RUN, FAST, 0, DCGM_NONE, "journal", "Sequences that a server computes") \
