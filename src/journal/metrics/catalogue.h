@@ -180,9 +180,17 @@ struct dcgm_metric {
 	X(READER_CPU, "assay_reader_cpu_seconds_total", NULL, COUNTER, "seconds", READER, SLOW, 0.001, DCGM_NONE, "getrusage", "CPU time of the process that reads this source, driver calls included") \
 	X(SOURCE_UP, "assay_source_up", NULL, GAUGE, "bool", SOURCE, FAST, 0, DCGM_NONE, "assay", "1 while this source answers within its limit") \
 	X(SOURCE_AGE, "assay_source_age_seconds", NULL, GAUGE, "seconds", SOURCE, FAST, 0, DCGM_NONE, "assay", "Age of the last reading of this source") \
+	X(BUILD_INFO, "assay_build_info", NULL, GAUGE, "bool", EXPORTER, FAST, 0, DCGM_NONE, "assay", "1; its label is the version") \
 	X(EXPORTER_CPU, "assay_exporter_cpu_seconds_total", NULL, COUNTER, "seconds", EXPORTER, FAST, 0, DCGM_NONE, "getrusage", "CPU time of the exporter, without the readers") \
 	X(EXPORTER_LEFT_OUT, "assay_exporter_series_left_out", NULL, GAUGE, "series", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Series left out because of the limits on their number") \
-	X(BUILD_INFO, "assay_build_info", NULL, GAUGE, "bool", EXPORTER, FAST, 0, DCGM_NONE, "assay", "1; its label is the version")
+	X(EXPORTER_READER_UP, "assay_exporter_reader_up", NULL, GAUGE, "bool", EXPORTER, FAST, 0, DCGM_NONE, "assay", "1 while the process that reads the machine sends readings") \
+	X(EXPORTER_SCRAPES, "assay_exporter_scrapes_total", NULL, COUNTER, "scrapes", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Pages sent") \
+	X(EXPORTER_CONNECTIONS, "assay_exporter_connections", NULL, GAUGE, "connections", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Open connections") \
+	X(EXPORTER_CLOSED, "assay_exporter_closed_total", NULL, COUNTER, "connections", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Connections closed because they were slow, or to make room for others") \
+	X(EXPORTER_REFUSED, "assay_exporter_refused_total", NULL, COUNTER, "requests", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Requests refused because of their password") \
+	X(EXPORTER_MEMORY, "process_resident_memory_bytes", NULL, GAUGE, "bytes", EXPORTER, FAST, 0, DCGM_NONE, "/proc/self/statm", "Resident memory of the exporter") \
+	X(EXPORTER_START, "process_start_time_seconds", NULL, GAUGE, "seconds", EXPORTER, FAST, 0, DCGM_NONE, "/proc/self/stat", "Start of the exporter, in seconds since 1970") \
+	X(EXPORTER_SERIES, "assay_exporter_series", NULL, GAUGE, "series", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Series of this page")
 
 /* Default metrics of dcgm-exporter that assay does not give: name, reason. */
 #define DCGM_WITHOUT(X) \
