@@ -41,6 +41,10 @@ ok "it starts" up
 ok "healthy" is 200 "$(url /-/healthy)"
 ok "ready" is 200 "$(url /-/ready)"
 ok "the page for people" is 200 "$(url /)"
+curl -s --max-time 20 "$(url /)" > index
+ok "it says why pod and namespace are absent" grep -q '<code>pod</code> and <code>namespace</code> are absent: .* gRPC, and assay does not' index
+curl -s --max-time 20 "$(url /metrics)" > index
+ok "and they are" sh -c '[ -s index ] && ! grep -qE "[{,](pod|namespace)=" index'
 ok "has the sources" says '<td>gpu</td>' out
 ok "the metrics" is 200 "$(url /metrics)"
 ok "as text" says 'Content-Type: text/plain; version=0.0.4; charset=utf-8' head
@@ -189,6 +193,29 @@ fi
 if command -v systemd-analyze > /dev/null; then
 	sed "s,/usr/local/bin/assay,$assay," "$root/examples/monitoring/assay-exporter.service" > assay-exporter.service
 	ok "systemd reads the unit" systemd-analyze verify "$tmp/assay-exporter.service"
+fi
+# It may read the kernel log, and nothing more.
+unit=$root/examples/monitoring/assay-exporter.service
+granted=$(sed -n 's/^AmbientCapabilities=CAP_//p' "$unit" | tr '[:upper:]' '[:lower:]')
+ok "the unit has one capability, for the kernel log" grep -qx 'CapabilityBoundingSet=CAP_SYSLOG' "$unit"
+ok "which the process gets" [ "$granted" = syslog ]
+ok "and nothing else of the unit takes it away" sh -c '! grep -qE "^(ProtectKernelLogs|PrivateDevices)=yes" "$0"' "$unit"
+as_service() { # CAPABILITIES: opens the kernel log as the unit's user does
+	setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --bounding-set "$1" --inh-caps "$1" --ambient-caps "$1" \
+		sh -c ': < /dev/kmsg'
+}
+without=''
+if ! command -v setpriv > /dev/null; then without="setpriv is not installed (package util-linux)"
+elif [ "$(id -u)" != 0 ]; then without="only root may give capabilities"
+elif ! sh -c ': < /dev/kmsg' 2> /dev/null; then without="/dev/kmsg cannot be opened here"
+elif ! setpriv --bounding-set -all,+syslog --inh-caps -all,+syslog --ambient-caps -all,+syslog true 2> /dev/null; then without="CAP_SYSLOG cannot be given here"
+fi
+if [ "$without" ]; then
+	n=$((n + 1)) && echo "ok $n - the kernel log opens for the service # SKIP $without"
+else
+	ok "the kernel log opens for the service" as_service "-all,+$granted"
+	[ "$(cat /proc/sys/kernel/dmesg_restrict)" != 1 ] || ok "but not without the capability" sh -c '! "$@" 2> /dev/null' sh \
+		setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all --inh-caps -all --ambient-caps -all sh -c ': < /dev/kmsg'
 fi
 
 # Wrong configurations

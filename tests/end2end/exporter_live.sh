@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # assay exporter on this machine, with four fake GPUs, and without any: what it reads, a GPU that is lost, a driver that hangs, readers
-# that are killed, and what it leaves behind. usage: exporter_live.sh BUILD NVML-FAKE ROOT [SANITIZER]
+# that are killed, a wall clock that jumps, and what it leaves behind. usage: exporter_live.sh BUILD NVML-FAKE ROOT CLOCK-STEPS [SANITIZER]
 set -u
-build=$(realpath "$1") nvml=$(realpath "$2") root=$(realpath "$3") sanitizer=${4:-none} assay=$(realpath "$1")/src/assay
+build=$(realpath "$1") nvml=$(realpath "$2") root=$(realpath "$3") clock_steps=$(realpath "$4") sanitizer=${5:-none} assay=$(realpath "$1")/src/assay
 . "$root/tests/end2end/tap.sh"
 command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
 scratch
@@ -16,7 +16,7 @@ none_left() {
 	return 1
 }
 up() {
-	"$assay" exporter --port 0 --names both --interval 200ms "$@" > exporter.out 2>&1 < /dev/null &
+	LD_PRELOAD=${preload-} "$assay" exporter --port 0 --names both --interval 200ms "$@" > exporter.out 2>&1 < /dev/null &
 	exporter=$!
 	for _ in $(seq 300); do grep -q '/metrics' exporter.out && break; kill -0 "$exporter" 2> /dev/null || break; sleep 0.05; done
 	port=$(sed -n 's,.*:\([0-9]*\)/metrics.*,\1,p' exporter.out)
@@ -57,6 +57,28 @@ ok "and it goes on without them" shown '^assay_exporter_series '
 ok "new ones take over" shown '^assay_gpu_power_watts{gpu="3"} [0-9]'
 ok "it ends, and leaves nothing running" down
 unset FAKE_NVML_RET
+
+# The wall clock jumps by hours each time it is read. Ages and limits are of the monotonic clock. A sanitizer's library must come first.
+if [ "$sanitizer" = none ]; then
+	preload=$clock_steps
+	ok "while the wall clock jumps, it starts" up
+	ok "four GPUs answer to it" shown '^assay_gpu_power_watts{gpu="3"} [0-9]'
+	ok "and each source" sh -c '[ "$(grep -c "^assay_source_up{.*} 1" out)" = 4 ]'
+	steady() { # no reading is hours old or from the future; five pages after another have all GPUs and sources, however slow the machine is
+		good=0
+		for _ in $(seq 300); do
+			page
+			awk '/^assay_source_age_seconds/ { n++; if ($2 < 0 || $2 > 3600) exit 1 } END { exit !n }' out || return 1
+			if [ "$(grep -c '^assay_gpu_up{.*} 1' out)" = 4 ] && [ "$(grep -c '^assay_source_up{.*} 1' out)" = 4 ]; then good=$((good + 1)); else good=0; fi
+			[ $good -lt 5 ] || return 0
+			sleep 0.1
+		done
+		return 1
+	}
+	ok "no value grows old" steady
+	ok "it ends after the jumps" down
+	preload=''
+fi
 
 export FAKE_NVML_LOST=2 FAKE_NVML_AFTER=2
 ok "with a GPU that is lost" up

@@ -84,7 +84,7 @@ static void check_pages(const struct watch_state *s)
 
 			page_write(&out, (enum page_format)format, s, &spec, &own);
 			FUZZ_CHECK(!out.failed && out.data);
-			FUZZ_CHECK(own.value[PAGE_OWN_SERIES] <= (double)page_series_most(64) * 8);
+			FUZZ_CHECK(*page_own_get(&own, CATALOGUE_EXPORTER_SERIES) <= (double)page_series_most(64) * 8);
 			check_page(out.data);
 			text_release(&out);
 		}

@@ -4,8 +4,8 @@
 #include "test.h"
 
 #include "core/file/file.h"
+#include "journal/metrics/catalogue.h"
 #include "watch/generate/generate.h"
-#include "watch/page/own.h"
 
 static bool is_metric(const char *name, size_t size)
 {
@@ -21,9 +21,6 @@ static bool is_metric(const char *name, size_t size)
 			if (strlen(full) == size && !strncmp(full, name, size))
 				return true;
 		}
-	for (int i = 0; i < PAGE_OWN_COUNT; i++)
-		if (strlen(page_own_line((enum page_own_row)i)->name) == size && !strncmp(page_own_line((enum page_own_row)i)->name, name, size))
-			return true;
 	return false;
 }
 
@@ -102,7 +99,7 @@ static void test_generate__symbols(void **state)
 	expand("@GPU_LIMITED_THERMAL", "assay_gpu_clock_limited_seconds_total{reason=\"thermal\"}");
 	expand("rate(@GPU_LIMITED_THERMAL{a=\"b\"}[5m])", "rate(assay_gpu_clock_limited_seconds_total{reason=\"thermal\",a=\"b\"}[5m])");
 	expand("@*GPU_LIMITED_THERMAL{a=\"b\"}", "assay_gpu_clock_limited_seconds_total{a=\"b\"}");
-	expand("@TTFT_bucket / @OWN_SERIES", "assay_time_to_first_token_seconds_bucket / assay_exporter_series");
+	expand("@TTFT_bucket / @EXPORTER_SERIES", "assay_time_to_first_token_seconds_bucket / assay_exporter_series");
 	assert_int_equal(generate_expression(&out, "rate(@GPU_POWWER[5m])", &err), STATUS_BUG);
 	assert_non_null(strstr(err.text, "GPU_POWWER"));
 	text_release(&out);

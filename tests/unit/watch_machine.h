@@ -169,7 +169,7 @@ static inline void machine_processes(const char *root)
 		"3: FLOCK  ADVISORY  WRITE 502 08:02:132 0 EOF\n4: FLOCK  ADVISORY  WRITE 503 08:02:133 0 EOF\n");
 	machine_run(root, "train", 501, "train SmolLM2 lora batch=4x512 tokens=1 steps=200", "",
 		    MACHINE_SIGNAL("loss", "2.5") "," MACHINE_SIGNAL("step", "7") "," MACHINE_SIGNAL(
-			    "step_s", "0.5") "," MACHINE_SIGNAL("tokens_per_s",
+			    "step_s", "0.5") "," MACHINE_SIGNAL("forward_s", "0.125") "," MACHINE_SIGNAL("backward_s", "0.25") "," MACHINE_SIGNAL("optimiser_s", "0.0625") "," MACHINE_SIGNAL("wait_s", "0.03125") "," MACHINE_SIGNAL("tokens_per_s",
 								"1000") "," MACHINE_SIGNAL("mfu", "0.4"));
 	machine_run(root, "serve", 502, "serve Llama", "\"pages\":200",
 		    MACHINE_SIGNAL("running", "3") "," MACHINE_SIGNAL("waiting", "1") "," MACHINE_SIGNAL(

@@ -33,6 +33,8 @@ static char *page_of(const struct watch_state *s, enum page_format format, enum 
 	struct page_own own = {0};
 	struct text out = {0};
 
+	for (int row = PAGE_OWN_FIRST; row < CATALOGUE_COUNT; row++)
+		page_own_set(&own, (enum catalogue)row, 1);
 	page_write(&out, format, s, &spec, &own);
 	assert_false(out.failed);
 	return out.data;
@@ -79,6 +81,26 @@ static void test_page__every_row_has_its_series(void **state)
 	assert_int_equal(series_of(page, "assay_nvlink_transmit_bytes_total"), 8 * MACHINE_LINKS);
 	free(page);
 	watch_state_release(&s);
+}
+
+/* The values of the exporter are kept by row: its rows are the last ones, and one that is not set is not on the page. */
+static void test_page__the_exporters_rows_are_the_last_ones(void **state)
+{
+	const struct page_spec spec = {.names = PAGE_NAMES_ASSAY};
+	struct watch_state s = {0};
+	struct page_own own = {0};
+	struct text out = {0};
+
+	(void)state;
+	assert_int_equal(catalogue_first(METRIC_SCOPE_EXPORTER), PAGE_OWN_FIRST);
+	assert_int_equal(catalogue_scope_rows(METRIC_SCOPE_EXPORTER), PAGE_OWN_COUNT);
+	page_own_set(&own, CATALOGUE_EXPORTER_SCRAPES, 12);
+	page_write(&out, PAGE_TEXT, &s, &spec, &own);
+	assert_non_null(strstr(out.data, "# TYPE assay_exporter_scrapes_total counter\nassay_exporter_scrapes_total 12\n"));
+	assert_null(strstr(out.data, "assay_exporter_connections"));
+	assert_null(page_own_get(&own, CATALOGUE_EXPORTER_CONNECTIONS));
+	assert_non_null(strstr(out.data, "\nassay_exporter_series 4\n"));
+	text_release(&out);
 }
 
 static void test_page__dcgm_has_its_names_units_and_labels(void **state)
@@ -236,6 +258,28 @@ static void test_page__the_largest_processes_stay(void **state)
 	watch_state_release(&s);
 }
 
+/* The page has room for all instances that a GPU can have, and for no more. */
+static void test_page__all_instances_of_a_gpu_stay(void **state)
+{
+	struct watch_state s = {0};
+	char *page;
+
+	(void)state;
+	bed_begin(&s);
+	for (int i = 0; i <= METRIC_GPU_INSTANCES_MOST; i++) {
+		bed_line(&s, "{\"e\":%d,\"s\":0,\"scope\":\"gpu_instance\",\"of\":3,\"labels\":{\"pci_bus_id\":\"0000:1b:00.0\",\"gpu\":\"0\",\"GPU_I_ID\":\"%d\",\"GPU_C_ID\":\"0\"}}",
+			 10 + i, 7 + i);
+		bed_line(&s, "{\"t\":2,\"s\":0,\"v\":{\"%d\":[%d,1000]}}", 10 + i, CATALOGUE_INSTANCE_MEMORY_USED);
+	}
+	bed_line(&s, "{\"t\":2,\"s\":0,\"end\":true}");
+	page = page_of(&s, PAGE_TEXT, PAGE_NAMES_ASSAY);
+	assert_int_equal(METRIC_GPU_INSTANCES_MOST, 7);
+	assert_int_equal(series_of(page, "assay_gpu_instance_memory_used_bytes"), METRIC_GPU_INSTANCES_MOST);
+	assert_non_null(strstr(page, "assay_exporter_series_left_out{scope=\"gpu_instance\"} 1\n"));
+	free(page);
+	watch_state_release(&s);
+}
+
 static void test_page__a_label_cannot_break_the_page(void **state)
 {
 	struct watch_state s = {0};
@@ -389,6 +433,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page__every_row_has_its_series),
+		cmocka_unit_test(test_page__the_exporters_rows_are_the_last_ones),
 		cmocka_unit_test(test_page__dcgm_has_its_names_units_and_labels),
 		cmocka_unit_test(test_page__default_fields_of_dcgm_are_given_or_explained),
 		cmocka_unit_test(test_page__absent_is_absent),
@@ -396,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_page__a_gpu_that_never_answered_is_down),
 		cmocka_unit_test(test_page__slow_rows_stay_between_their_readings),
 		cmocka_unit_test(test_page__the_largest_processes_stay),
+		cmocka_unit_test(test_page__all_instances_of_a_gpu_stay),
 		cmocka_unit_test(test_page__a_label_cannot_break_the_page),
 		cmocka_unit_test(test_page__a_long_label_is_cut_between_characters),
 		cmocka_unit_test(test_page__equal_series_appear_once),

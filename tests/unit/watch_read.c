@@ -9,11 +9,13 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <zstd.h>
 #include "core/clock.h"
 #include "core/process/process.h"
 #include "watch/feed.h"
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
+#include "watch/record.h"
 
 enum { PATIENCE_S = 60 };
 
@@ -192,6 +194,63 @@ static bool saw_all(const struct bed *b, bool *seen)
 	return all;
 }
 
+/*
+ * Records all lines from now on. A source's reason may be there for one reading only, so a test that looks at the
+ * state now and then can miss it: it looks at the lines instead.
+ */
+static struct watch_recorder *bed_record(struct bed *b)
+{
+	struct watch_recorder *r = NULL;
+	struct error err = {0};
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/recorded", b->root);
+	if (watch_recorder_open(&r, path, 1, &err))
+		fail_msg("%s", err.text);
+	watch_feed_record(b->feed, r, 0);
+	return r;
+}
+
+/* Ends the recording. Appends its lines, at most 16 MB. */
+static void bed_recorded(struct bed *b, struct watch_recorder *r, struct text *out)
+{
+	enum { RECORDED_MOST = 16 << 20 };
+	char path[PATH_MAX + 16], *packed, block[1 << 16];
+	ZSTD_DStream *stream = ZSTD_createDStream();
+	struct error err = {0};
+	ZSTD_inBuffer in = {0};
+	size_t size;
+
+	watch_feed_record(b->feed, NULL, 0);
+	assert_int_equal(watch_recorder_close(r, &err), STATUS_OK);
+	snprintf(path, sizeof(path), "%s/recorded", b->root);
+	assert_int_equal(file_read(&packed, &size, path, RECORDED_MOST, &err), STATUS_OK);
+	in = (ZSTD_inBuffer){.src = packed, .size = size};
+	assert_non_null(stream);
+	for (bool more = true; more && out->size < RECORDED_MOST;) {
+		ZSTD_outBuffer room = {.dst = block, .size = sizeof(block)};
+
+		assert_false(ZSTD_isError(ZSTD_decompressStream(stream, &room, &in)));
+		text_add_bytes(out, block, room.pos);
+		more = in.pos < in.size || room.pos == room.size;
+	}
+	ZSTD_freeDStream(stream);
+	free(packed);
+}
+
+/* The rest of the first line with these words, behind them; fails if there is none. Owner: caller. */
+static char *recorded_after(const struct text *lines, const char *words)
+{
+	const char *at = strstr(text_str(lines), words);
+	char *rest;
+
+	if (!at)
+		fail_msg("no line has \"%s\"", words);
+	rest = strndup(at + strlen(words), strcspn(at + strlen(words), "\n"));
+	assert_non_null(rest);
+	return rest;
+}
+
 static void change(const struct bed *b)
 {
 	static unsigned n;
@@ -280,6 +339,10 @@ static void test_every_row_is_read(void **state)
 	e = find(s, METRIC_SCOPE_RUN, "kind", "train");
 	assert_string_equal(watch_label(e, "model"), "SmolLM2");
 	assert_true(value_of(e, CATALOGUE_RUN_STEPS) == 200 && value_of(e, CATALOGUE_RUN_LOSS) == 2.5);
+	assert_true(value_of(e, CATALOGUE_RUN_PART_FORWARD) == 0.125 &&
+		    value_of(e, CATALOGUE_RUN_PART_BACKWARD) == 0.25 &&
+		    value_of(e, CATALOGUE_RUN_PART_OPTIMIZER) == 0.0625 &&
+		    value_of(e, CATALOGUE_RUN_PART_WAIT) == 0.03125);
 	e = find(s, METRIC_SCOPE_RUN, "kind", "serve");
 	assert_true(value_of(e, CATALOGUE_RUN_CACHE) == 0.25);
 	e = find(s, METRIC_SCOPE_CHECK, "suite", "quick");
@@ -296,10 +359,43 @@ static void test_every_row_is_read(void **state)
 	bed_stop(&b);
 }
 
+/* A GPU cannot have more instances than the limit; whatever a driver lists beyond it is not read. */
+static void test_as_many_instances_as_a_gpu_can_have(void **state)
+{
+	json_t *file, *instances;
+	char path[PATH_MAX];
+	uint64_t readings;
+	struct bed b;
+
+	machine_make(*state);
+	snprintf(path, sizeof(path), "%s/nvml.json", (char *)*state);
+	file = json_load_file(path, 0, NULL);
+	instances = json_object_get(json_array_get(json_object_get(file, "gpus"), 1), "mig");
+	assert_int_equal(json_array_size(instances), 1);
+	for (int i = 1; i <= METRIC_GPU_INSTANCES_MOST; i++) {
+		json_t *one = json_deep_copy(json_array_get(instances, 0));
+
+		json_object_set_new(json_object_get(one, "calls"), "mig_instance",
+				    json_pack("[i,i]", 0, 7 + i));
+		json_array_append_new(instances, one);
+	}
+	assert_int_equal(json_dump_file(file, path, 0), 0);
+	json_decref(file);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, state_of(&b)->of_scope[METRIC_SCOPE_GPU_INSTANCE] >= METRIC_GPU_INSTANCES_MOST);
+	readings = state_of(&b)->readings + 20;
+	WAIT(&b, state_of(&b)->readings >= readings);
+	assert_int_equal(state_of(&b)->of_scope[METRIC_SCOPE_GPU_INSTANCE], METRIC_GPU_INSTANCES_MOST);
+	assert_non_null(find(state_of(&b), METRIC_SCOPE_GPU_INSTANCE, "GPU_I_ID", "13"));
+	bed_stop(&b);
+}
+
 /* The first reader of GPUs hangs in a call. The others go on. The second one leaves that GPU out. */
 static void test_a_driver_that_hangs(void **state)
 {
-	char counted[PATH_MAX];
+	char counted[PATH_MAX], *reason;
+	struct watch_recorder *recorder;
+	struct text lines = {0};
 	uint64_t readings;
 	struct bed b;
 	uint32_t id;
@@ -312,25 +408,31 @@ static void test_a_driver_that_hangs(void **state)
 	setenv("FAKE_NVML_HANG", "power", 1);
 	setenv("TEST_LIMIT", "1", 1);
 	bed_start(&b, *state, 0.1);
+	recorder = bed_record(&b);
 	WAIT(&b, value_of(gpu(&b, 1), CATALOGUE_GPU_POWER) == 69);
 	id = gpu(&b, 1)->id;
-	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_gpu].why);
-	assert_non_null(strstr(state_of(&b)->source[WATCH_SOURCE_gpu].why, "NVML did not answer for "));
-	assert_non_null(strstr(state_of(&b)->source[WATCH_SOURCE_gpu].why, " at GPU 0000:"));
-	readings = state_of(&b)->source[WATCH_SOURCE_host].heard_ns;
-	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].heard_ns > readings);
-	WAIT(&b, !state_of(&b)->source[WATCH_SOURCE_gpu].why);
 	/* one of them is left out; the other one has values again, under its number */
 	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_UP) + value_of(gpu(&b, 1), CATALOGUE_GPU_UP) == 1);
 	assert_non_null(value_of(gpu(&b, 0), CATALOGUE_GPU_UP) == 0 ? gpu(&b, 0)->why : gpu(&b, 1)->why);
 	assert_int_equal(gpu(&b, 1)->id, id);
 	WAIT(&b, value_of(gpu(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_UP) == 0), CATALOGUE_GPU_POWER) == 69);
+	assert_null(state_of(&b)->source[WATCH_SOURCE_gpu].why);
+	readings = state_of(&b)->source[WATCH_SOURCE_host].heard_ns;
+	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].heard_ns > readings);
+	bed_recorded(&b, recorder, &lines);
+	reason = recorded_after(&lines, "\"why\":\"NVML did not answer for ");
+	assert_non_null(strstr(reason, " at GPU 0000:"));
+	free(reason);
+	text_release(&lines);
 	bed_stop(&b);
 }
 
 static void test_a_driver_that_crashes(void **state)
 {
-	char counted[PATH_MAX];
+	char counted[PATH_MAX], *reason;
+	struct watch_recorder *recorder;
+	struct text lines = {0};
+	struct stat begun = {0};
 	struct bed b;
 
 	machine_make(*state);
@@ -340,12 +442,16 @@ static void test_a_driver_that_crashes(void **state)
 	setenv("FAKE_NVML_AFTER", "1.5", 1);
 	setenv("FAKE_NVML_CRASH", "temperature", 1);
 	bed_start(&b, *state, 0.1);
-	WAIT(&b, value_of(gpu(&b, 1), CATALOGUE_GPU_POWER) == 69);
-	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_gpu].why);
-	assert_true(strlen(state_of(&b)->source[WATCH_SOURCE_gpu].why) > 10);
+	recorder = bed_record(&b);
+	WAIT(&b, !stat(counted, &begun) && begun.st_size >= 2); /* the second reader has begun */
 	WAIT(&b, !state_of(&b)->source[WATCH_SOURCE_gpu].why);
 	WAIT(&b, value_of(gpu(&b, 0), CATALOGUE_GPU_POWER) == 69);
 	WAIT(&b, find(state_of(&b), METRIC_SCOPE_PROCESS, "pid", "4242"));
+	bed_recorded(&b, recorder, &lines);
+	reason = recorded_after(&lines, "{\"s\":0,\"why\":\"");
+	assert_true(strlen(reason) > 10);
+	free(reason);
+	text_release(&lines);
 	bed_stop(&b);
 }
 
@@ -419,19 +525,23 @@ static void signal_reader(const struct bed *b, const char *name, int number)
 
 static void test_a_source_that_does_not_answer(void **state)
 {
+	struct watch_recorder *recorder;
+	struct text lines = {0};
 	uint64_t heard;
 	struct bed b;
 
 	machine_make(*state);
 	setenv("TEST_LIMIT", "1", 1);
 	bed_start(&b, *state, 0.1);
+	recorder = bed_record(&b);
 	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].heard_ns && gpu(&b, 0));
 	signal_reader(&b, "host", SIGSTOP);
-	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].why);
-	assert_non_null(strstr(state_of(&b)->source[WATCH_SOURCE_host].why, "host did not answer for "));
-	heard = state_of(&b)->source[WATCH_SOURCE_host].heard_ns;
+	heard = clock_now_ns(clock_monotonic()) + 500000000; /* what was read before the stop is older */
 	WAIT(&b, state_of(&b)->source[WATCH_SOURCE_host].heard_ns > heard);
-	assert_null(state_of(&b)->source[WATCH_SOURCE_host].why);
+	WAIT(&b, !state_of(&b)->source[WATCH_SOURCE_host].why);
+	bed_recorded(&b, recorder, &lines);
+	free(recorded_after(&lines, "\"why\":\"host did not answer for "));
+	text_release(&lines);
 	WAIT(&b, value_of(find(state_of(&b), METRIC_SCOPE_CPU, "model", "A processor"), CATALOGUE_CPU_LOAD) ==
 			 1.5);
 	bed_stop(&b);
@@ -722,6 +832,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_out),
 		scratch_test(test_every_row_is_read),
+		scratch_test(test_as_many_instances_as_a_gpu_can_have),
 		scratch_test(test_a_driver_that_hangs),
 		scratch_test(test_a_driver_that_crashes),
 		scratch_test(test_a_lost_gpu),

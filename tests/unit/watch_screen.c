@@ -202,6 +202,10 @@ static void make_eight(struct bed *b, unsigned seconds)
 		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_STEP, 100 + second);
 		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_STEPS, 400);
 		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_STEP_SECONDS, 0.84);
+		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_PART_FORWARD, 0.252);
+		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_PART_BACKWARD, 0.504);
+		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_PART_OPTIMIZER, 0.042);
+		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_PART_WAIT, 0.0336);
 		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_TOKENS, 123456);
 		bed_value(b, BED_RUNS, 120, CATALOGUE_RUN_MFU, 0.41);
 		bed_value(b, BED_RUNS, 121, CATALOGUE_RUN_REQUESTS, 12);

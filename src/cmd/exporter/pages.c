@@ -32,11 +32,11 @@ void exporter_page(void *arg, struct text *out, enum page_format format)
 				       .begun_ns = x->begun_ns};
 
 	page_own_read_process(&x->own);
-	page_own_set(&x->own, PAGE_OWN_READER_UP, has_reading(state_of(x)));
-	page_own_set(&x->own, PAGE_OWN_SCRAPES, (double)counts.scrapes);
-	page_own_set(&x->own, PAGE_OWN_CONNECTIONS, (double)counts.connections);
-	page_own_set(&x->own, PAGE_OWN_CLOSED, (double)counts.closed);
-	page_own_set(&x->own, PAGE_OWN_REFUSED, (double)counts.refused);
+	page_own_set(&x->own, CATALOGUE_EXPORTER_READER_UP, has_reading(state_of(x)));
+	page_own_set(&x->own, CATALOGUE_EXPORTER_SCRAPES, (double)counts.scrapes);
+	page_own_set(&x->own, CATALOGUE_EXPORTER_CONNECTIONS, (double)counts.connections);
+	page_own_set(&x->own, CATALOGUE_EXPORTER_CLOSED, (double)counts.closed);
+	page_own_set(&x->own, CATALOGUE_EXPORTER_REFUSED, (double)counts.refused);
 	page_write(out, format, state_of(x), &spec, &x->own);
 }
 
@@ -154,5 +154,8 @@ void exporter_index(void *arg, struct text *out)
 	}
 	add_sources(out, x);
 	add_reasons(out, x);
+	text_add(out,
+		 "<p>The labels <code>pod</code> and <code>namespace</code> are absent: the kubelet tells "
+		 "them through its pod-resources socket, which speaks gRPC, and assay does not.</p>\n");
 	text_add(out, "</body></html>\n");
 }

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include "journal/metrics/metrics.h"
 
+/* A GPU divided by MIG has at most seven compute slices, so it has at most seven instances:
+ * nvmlDeviceGetMaxMigDeviceCount gives 7 on A100, H100 and B200, and fewer on smaller GPUs. */
+enum { METRIC_GPU_INSTANCES_MOST = 7 };
+
 /*
  * Kinds of entities: symbol, name in the stream, most entities of one node, three lists of labels, help. The
  * labels of the first list tell entities apart. Those of the second one describe them. Those of the third one
@@ -21,7 +25,7 @@
 	X(NODE, "node", 1, "", "", "", "the machine") \
 	X(CPU, "cpu", 1, "", "model", "", "its processors and memory") \
 	X(GPU, "gpu", 64, "pci_bus_id", "gpu UUID device modelName DCGM_FI_DRIVER_VERSION container hpc_job power_state", "gpu", "a GPU") \
-	X(GPU_INSTANCE, "gpu_instance", 448, "pci_bus_id GPU_I_ID GPU_C_ID", "gpu UUID GPU_I_PROFILE", "gpu GPU_I_ID GPU_C_ID", "an instance of a GPU under MIG") \
+	X(GPU_INSTANCE, "gpu_instance", 64 * METRIC_GPU_INSTANCES_MOST, "pci_bus_id GPU_I_ID GPU_C_ID", "gpu UUID GPU_I_PROFILE", "gpu GPU_I_ID GPU_C_ID", "an instance of a GPU under MIG") \
 	X(XID, "xid", 512, "pci_bus_id xid", "gpu since", "gpu xid since", "a kind of Xid error on a GPU") \
 	X(NVLINK, "nvlink", 1152, "pci_bus_id nvlink", "gpu", "gpu nvlink", "an NVLink of a GPU") \
 	X(PROCESS, "process", 1024, "pci_bus_id pid", "gpu user container comm command hpc_job GPU_I_ID", "gpu pid user container comm hpc_job", "a process on a GPU") \
@@ -152,6 +156,10 @@ struct dcgm_metric {
 	X(RUN_STEP, "assay_run_step", NULL, GAUGE, "steps", RUN, FAST, 0, DCGM_NONE, "journal", "Last step") \
 	X(RUN_STEPS, "assay_run_steps", NULL, GAUGE, "steps", RUN, FAST, 0, DCGM_NONE, "journal", "Steps of the whole run") \
 	X(RUN_STEP_SECONDS, "assay_run_step_seconds", NULL, GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Duration of the last step") \
+	X(RUN_PART_FORWARD, "assay_run_step_part_seconds", "part=\"forward\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
+	X(RUN_PART_BACKWARD, "assay_run_step_part_seconds", "part=\"backward\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
+	X(RUN_PART_OPTIMIZER, "assay_run_step_part_seconds", "part=\"optimizer\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
+	X(RUN_PART_WAIT, "assay_run_step_part_seconds", "part=\"wait\"", GAUGE, "seconds", RUN, FAST, 0, DCGM_NONE, "journal", "Time that the last step spent in this part") \
 	X(RUN_TOKENS, "assay_run_tokens_per_second", NULL, GAUGE, "tokens/second", RUN, FAST, 0, DCGM_NONE, "journal", "Trained or generated tokens per second") \
 	X(RUN_MFU, "assay_run_mfu_ratio", NULL, GAUGE, "ratio", RUN, FAST, 0, DCGM_NONE, "journal", "Model FLOP utilization of the last step") \
 	X(RUN_REQUESTS, "assay_run_requests_running", NULL, GAUGE, "sequences", RUN, FAST, 0, DCGM_NONE, "journal", "Sequences that a server computes") \
@@ -172,9 +180,17 @@ struct dcgm_metric {
 	X(READER_CPU, "assay_reader_cpu_seconds_total", NULL, COUNTER, "seconds", READER, SLOW, 0.001, DCGM_NONE, "getrusage", "CPU time of the process that reads this source, driver calls included") \
 	X(SOURCE_UP, "assay_source_up", NULL, GAUGE, "bool", SOURCE, FAST, 0, DCGM_NONE, "assay", "1 while this source answers within its limit") \
 	X(SOURCE_AGE, "assay_source_age_seconds", NULL, GAUGE, "seconds", SOURCE, FAST, 0, DCGM_NONE, "assay", "Age of the last reading of this source") \
+	X(BUILD_INFO, "assay_build_info", NULL, GAUGE, "bool", EXPORTER, FAST, 0, DCGM_NONE, "assay", "1; its label is the version") \
 	X(EXPORTER_CPU, "assay_exporter_cpu_seconds_total", NULL, COUNTER, "seconds", EXPORTER, FAST, 0, DCGM_NONE, "getrusage", "CPU time of the exporter, without the readers") \
 	X(EXPORTER_LEFT_OUT, "assay_exporter_series_left_out", NULL, GAUGE, "series", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Series left out because of the limits on their number") \
-	X(BUILD_INFO, "assay_build_info", NULL, GAUGE, "bool", EXPORTER, FAST, 0, DCGM_NONE, "assay", "1; its label is the version")
+	X(EXPORTER_READER_UP, "assay_exporter_reader_up", NULL, GAUGE, "bool", EXPORTER, FAST, 0, DCGM_NONE, "assay", "1 while the process that reads the machine sends readings") \
+	X(EXPORTER_SCRAPES, "assay_exporter_scrapes_total", NULL, COUNTER, "scrapes", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Pages sent") \
+	X(EXPORTER_CONNECTIONS, "assay_exporter_connections", NULL, GAUGE, "connections", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Open connections") \
+	X(EXPORTER_CLOSED, "assay_exporter_closed_total", NULL, COUNTER, "connections", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Connections closed because they were slow, or to make room for others") \
+	X(EXPORTER_REFUSED, "assay_exporter_refused_total", NULL, COUNTER, "requests", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Requests refused because of their password") \
+	X(EXPORTER_MEMORY, "process_resident_memory_bytes", NULL, GAUGE, "bytes", EXPORTER, FAST, 0, DCGM_NONE, "/proc/self/statm", "Resident memory of the exporter") \
+	X(EXPORTER_START, "process_start_time_seconds", NULL, GAUGE, "seconds", EXPORTER, FAST, 0, DCGM_NONE, "/proc/self/stat", "Start of the exporter, in seconds since 1970") \
+	X(EXPORTER_SERIES, "assay_exporter_series", NULL, GAUGE, "series", EXPORTER, FAST, 0, DCGM_NONE, "assay", "Series of this page")
 
 /* Default metrics of dcgm-exporter that assay does not give: name, reason. */
 #define DCGM_WITHOUT(X) \

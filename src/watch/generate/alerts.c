@@ -11,7 +11,7 @@ static const struct generate_alert alerts[] = {
 	{"assay_exporter", "AssayExporterDown", "up{job=\"assay\"} == 0", "3m", "critical",
 	 "No metrics from {{ $labels.instance }}",
 	 "Look at the service: systemctl status assay-exporter. If the node does not answer at all, it is down."},
-	{"assay_exporter", "AssayReaderDown", "@OWN_READER_UP == 0", "2m", "warning",
+	{"assay_exporter", "AssayReaderDown", "@EXPORTER_READER_UP == 0", "2m", "warning",
 	 "The exporter on {{ $labels.instance }} gets no readings",
 	 "Its page / and its log give the reason."},
 	{"assay_exporter", "AssaySourceDown", "@SOURCE_UP == 0", "2m", "warning",

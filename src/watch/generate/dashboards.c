@@ -9,7 +9,7 @@
 
 /* clang-format off */
 static const struct generate_panel fleet[] = {
-	{"Nodes", "stat", "short", 4, {{"count(@OWN_READER_UP" N ")", "nodes"}}},
+	{"Nodes", "stat", "short", 4, {{"count(@EXPORTER_READER_UP" N ")", "nodes"}}},
 	{"GPUs", "stat", "short", 4, {{"count(@GPU_UP" N ")", "GPUs"}}},
 	{"GPUs that do not answer", "stat", "short", 4, {{"sum(1 - @GPU_UP" N ")", "lost"}}},
 	{"Sources that do not answer", "stat", "short", 4, {{"sum(1 - @SOURCE_UP" N ")", "sources"}}},

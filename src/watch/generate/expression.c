@@ -2,7 +2,6 @@
 #include "watch/generate/generate.h"
 
 #include "journal/metrics/catalogue.h"
-#include "watch/page/own.h"
 
 struct found {
 	const char *name, *fixed;
@@ -25,12 +24,6 @@ static bool find(const char *symbol, size_t size, struct found *found)
 	for (int i = 0; i < METRIC_COUNT; i++) {
 		*found = (struct found){.name = metric_row((enum metric)i)->name};
 		if (is(symbol, size, metric_row((enum metric)i)->symbol))
-			return true;
-	}
-	for (int i = 0; i < PAGE_OWN_COUNT; i++) {
-		*found = (struct found){.name = page_own_line((enum page_own_row)i)->name};
-		if (size > 4 && !strncmp(symbol, "OWN_", 4) &&
-		    is(symbol + 4, size - 4, page_own_line((enum page_own_row)i)->symbol))
 			return true;
 	}
 	return false;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules, alerts and dashboards for Prometheus and Grafana, and the reference page, made from the catalogue,
- * the server's metrics and the exporter's own ones. An expression names a metric by its symbol, so it follows
- * the tables.
+ * Rules, alerts and dashboards for Prometheus and Grafana, and the reference page, made from the catalogue
+ * and the server's metrics. An expression names a metric by its symbol, so it follows the tables.
  *   @GPU_POWER         the metric's name, with the row's fixed label if it has one
  *   @GPU_POWER{a="b"}  the same, with more labels
  *   @*GPU_HELD_IDLE    the name alone: all rows of this name
  *   @TTFT_bucket       a histogram's part
- *   @OWN_SERIES        a metric of the exporter itself
  */
 #ifndef WATCH_GENERATE_GENERATE_H
 #define WATCH_GENERATE_GENERATE_H

@@ -43,7 +43,7 @@ static json_t *variables(const struct generate_dashboard *d, struct error *err)
 	struct text node = {0}, server = {0};
 	json_t *list = json_array();
 
-	if (!generate_expression(&node, "@OWN_READER_UP", err) &&
+	if (!generate_expression(&node, "@EXPORTER_READER_UP", err) &&
 	    !generate_expression(&server, "@ENGINE_READY", err)) {
 		json_array_append_new(list, source_variable());
 		json_array_append_new(list, instance_variable("instance", "Node", text_str(&node)));

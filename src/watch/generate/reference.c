@@ -58,18 +58,6 @@ static void add_catalogue(struct text *out)
 		add_scope(out, (enum metric_scope)scope);
 }
 
-static void add_own(struct text *out)
-{
-	text_add(out,
-		 "\n### More of the exporter\n\n| metric | type | unit | meaning |\n|---|---|---|---|\n");
-	for (int i = 0; i < PAGE_OWN_COUNT; i++) {
-		const struct page_own_line *line = page_own_line((enum page_own_row)i);
-
-		text_addf(out, "| `%s` | %s | %s | %s |\n", line->name, types[line->type], line->unit,
-			  line->help);
-	}
-}
-
 static bool is_default(const struct catalogue_row *r)
 {
 	return r->dcgm.name && r->dcgm.by_default;
@@ -164,7 +152,6 @@ void generate_reference(struct text *out)
 		 "# Metrics\n\nThis page is generated from the program's tables; `tests/docs.sh --update` "
 		 "writes it again. [Scrape a node](../how-to/scrape-a-node.md) shows how to use it.\n");
 	add_catalogue(out);
-	add_own(out);
 	add_dcgm(out);
 	add_limits(out);
 	add_server(out);
@@ -193,14 +180,6 @@ json_t *generate_list(void)
 				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "metric", r->name,
 						"label", "", "type", types[r->type], "unit", r->unit, "scope",
 						"server", "dcgm", cell(NULL), "meaning", r->help));
-	}
-	for (int i = 0; i < PAGE_OWN_COUNT; i++) {
-		const struct page_own_line *r = page_own_line((enum page_own_row)i);
-
-		json_array_append_new(rows,
-				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "metric", r->name,
-						"label", "", "type", types[r->type], "unit", r->unit, "scope",
-						"exporter", "dcgm", cell(NULL), "meaning", r->help));
 	}
 	return rows;
 }

@@ -8,23 +8,15 @@
 
 #include "core/clock.h"
 
-static const struct page_own_line lines[PAGE_OWN_COUNT] = {
-#define X(symbol_, name_, type_, unit_, help_)                                                               \
-	[PAGE_OWN_##symbol_] = {                                                                             \
-		.symbol = #symbol_, .name = name_, .unit = unit_, .help = help_, .type = METRIC_##type_},
-	PAGE_OWN(X)
-#undef X
-};
-
-const struct page_own_line *page_own_line(enum page_own_row row)
+void page_own_set(struct page_own *own, enum catalogue row, double value)
 {
-	return &lines[row];
+	own->value[row - PAGE_OWN_FIRST] = value;
+	own->present[row - PAGE_OWN_FIRST] = true;
 }
 
-void page_own_set(struct page_own *own, enum page_own_row row, double value)
+const double *page_own_get(const struct page_own *own, enum catalogue row)
 {
-	own->value[row] = value;
-	own->present[row] = true;
+	return own->present[row - PAGE_OWN_FIRST] ? &own->value[row - PAGE_OWN_FIRST] : NULL;
 }
 
 static double seconds_of(struct timeval t)
@@ -40,7 +32,8 @@ static void read_memory(struct page_own *own)
 	if (!f)
 		return;
 	if (fscanf(f, "%llu %llu", &size, &resident) == 2)
-		page_own_set(own, PAGE_OWN_MEMORY, (double)resident * (double)sysconf(_SC_PAGESIZE));
+		page_own_set(own, CATALOGUE_EXPORTER_MEMORY,
+			     (double)resident * (double)sysconf(_SC_PAGESIZE));
 	fclose(f);
 }
 
@@ -58,7 +51,7 @@ static void read_start(struct page_own *own)
 		   "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 		   &ticks) == 1 &&
 	    !clock_gettime(CLOCK_REALTIME, &wall) && !clock_gettime(CLOCK_BOOTTIME, &boot))
-		page_own_set(own, PAGE_OWN_START,
+		page_own_set(own, CATALOGUE_EXPORTER_START,
 			     (double)wall.tv_sec - (double)boot.tv_sec +
 				     1e-9 * (double)(wall.tv_nsec - boot.tv_nsec) +
 				     (double)ticks / (double)sysconf(_SC_CLK_TCK));
@@ -70,8 +63,9 @@ void page_own_read_process(struct page_own *own)
 	struct rusage use;
 
 	if (!getrusage(RUSAGE_SELF, &use))
-		own->cpu_seconds = seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
+		page_own_set(own, CATALOGUE_EXPORTER_CPU,
+			     seconds_of(use.ru_utime) + seconds_of(use.ru_stime));
 	read_memory(own);
-	if (!own->present[PAGE_OWN_START])
+	if (!page_own_get(own, CATALOGUE_EXPORTER_START))
 		read_start(own);
 }

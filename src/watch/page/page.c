@@ -213,57 +213,57 @@ static void add_source_row(struct page *p, enum catalogue row)
 
 /* ---- the exporter itself ---- */
 
-static void add_catalogue_head(struct page *p, enum catalogue row)
+static void add_own_series(struct page *p, enum catalogue row, const char *labels, double value)
 {
-	const struct catalogue_row *r = catalogue_row(row);
-
-	add_head(p, r->name, r->type, r->unit, r->help);
+	add_series(p, catalogue_row(row)->name, labels, "", value);
 }
 
-static void add_left_out(struct page *p)
+static void add_left_out(struct page *p, enum catalogue row)
 {
-	add_catalogue_head(p, CATALOGUE_EXPORTER_LEFT_OUT);
 	for (unsigned scope = 0; scope < METRIC_SCOPE_COUNT; scope++) {
 		struct text label = {0};
 
 		if (!p->list.left_out[scope] && scope != METRIC_SCOPE_PROCESS)
 			continue; /* one scope is always there, so that an alert can tell 0 from nothing */
 		listing_add_label(&label, "scope", metric_scope_row((enum metric_scope)scope)->name);
-		add_series(p, catalogue_row(CATALOGUE_EXPORTER_LEFT_OUT)->name, text_str(&label), "",
-			   (double)p->list.left_out[scope]);
+		add_own_series(p, row, text_str(&label), (double)p->list.left_out[scope]);
 		text_release(&label);
 	}
 }
 
-static void add_build(struct page *p)
+static void add_build(struct page *p, enum catalogue row)
 {
 	struct text labels = {0};
 
 	listing_add_label(&labels, "version", ASSAY_VERSION);
 	listing_add_label(&labels, "hostname", p->state->node);
-	add_catalogue_head(p, CATALOGUE_BUILD_INFO);
-	add_series(p, catalogue_row(CATALOGUE_BUILD_INFO)->name, text_str(&labels), "", 1);
+	add_own_series(p, row, text_str(&labels), 1);
 	text_release(&labels);
-	add_catalogue_head(p, CATALOGUE_EXPORTER_CPU);
-	add_series(p, catalogue_row(CATALOGUE_EXPORTER_CPU)->name, "", "", p->own->cpu_seconds);
+}
+
+static void add_own_row(struct page *p, enum catalogue row)
+{
+	const struct catalogue_row *r = catalogue_row(row);
+	bool labelled = row == CATALOGUE_BUILD_INFO || row == CATALOGUE_EXPORTER_LEFT_OUT;
+
+	if (!labelled && !page_own_get(p->own, row))
+		return;
+	add_head(p, r->name, r->type, r->unit, r->help);
+	if (row == CATALOGUE_BUILD_INFO)
+		add_build(p, row);
+	else if (row == CATALOGUE_EXPORTER_LEFT_OUT)
+		add_left_out(p, row);
+	else
+		add_own_series(p, row, "", *page_own_get(p->own, row));
 }
 
 static void add_own(struct page *p)
 {
-	add_build(p);
-	add_left_out(p);
-	page_own_set(p->own, PAGE_OWN_SERIES, 0);
-	for (int i = 0; i < PAGE_OWN_COUNT; i++)
-		if (i != PAGE_OWN_SERIES && p->own->present[i]) {
-			const struct page_own_line *line = page_own_line((enum page_own_row)i);
-
-			add_head(p, line->name, line->type, line->unit, line->help);
-			add_series(p, line->name, "", "", p->own->value[i]);
-		}
-	page_own_set(p->own, PAGE_OWN_SERIES, (double)p->series + 1); /* with itself */
-	add_head(p, page_own_line(PAGE_OWN_SERIES)->name, METRIC_GAUGE, "series",
-		 page_own_line(PAGE_OWN_SERIES)->help);
-	add_series(p, page_own_line(PAGE_OWN_SERIES)->name, "", "", p->own->value[PAGE_OWN_SERIES]);
+	for (int row = PAGE_OWN_FIRST; row < CATALOGUE_COUNT; row++)
+		if (row != CATALOGUE_EXPORTER_SERIES)
+			add_own_row(p, (enum catalogue)row);
+	page_own_set(p->own, CATALOGUE_EXPORTER_SERIES, (double)p->series + 1); /* with itself */
+	add_own_row(p, CATALOGUE_EXPORTER_SERIES);
 }
 
 void page_write(struct text *out, enum page_format format, const struct watch_state *s,
@@ -289,7 +289,7 @@ void page_write(struct text *out, enum page_format format, const struct watch_st
 
 size_t page_series_most(unsigned gpus)
 {
-	size_t most = PAGE_OWN_COUNT + METRIC_SCOPE_COUNT;
+	size_t most = METRIC_SCOPE_COUNT; /* what was left out has a series for each scope */
 	size_t entities[METRIC_SCOPE_COUNT];
 
 	for (unsigned scope = 0; scope < METRIC_SCOPE_COUNT; scope++)

@@ -23,7 +23,7 @@ extern const char *const page_names_words[]; /* by enum page_names; NULL ends */
 /* clang-format off */
 #define PAGE_LIMITS(X) \
 	X(GPU, 64, false) \
-	X(GPU_INSTANCE, 14, true) \
+	X(GPU_INSTANCE, METRIC_GPU_INSTANCES_MOST, true) \
 	X(XID, 32, true) \
 	X(NVLINK, 36, true) \
 	X(PROCESS, 8, true) \

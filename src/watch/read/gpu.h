@@ -6,7 +6,7 @@
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
 
-enum { GPU_PROCESSES_MAX = 64, GPU_INSTANCES_MAX = 8, GPU_XIDS_MAX = 32, GPU_SAMPLED = 6 };
+enum { GPU_PROCESSES_MAX = 64, GPU_XIDS_MAX = 32, GPU_SAMPLED = 6 };
 
 struct gpu_process {
 	unsigned pid;
@@ -50,7 +50,7 @@ struct gpu {
 	struct gpu_process process[GPU_PROCESSES_MAX];
 	unsigned processes;
 	unsigned long long process_seen_us;
-	struct gpu_instance instance[GPU_INSTANCES_MAX];
+	struct gpu_instance instance[METRIC_GPU_INSTANCES_MOST];
 	unsigned instances, mig; /* mig: the mode that was seen last */
 	struct gpu_xid xid[GPU_XIDS_MAX];
 	unsigned xids;

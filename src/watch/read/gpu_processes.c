@@ -160,7 +160,7 @@ static void find_instance(struct gpu_reader *r, struct gpu *g, nvmlDevice_t devi
 		r->nvml.mig_compute(device, &compute);
 	while (i < g->instances && (g->instance[i].gi != instance || g->instance[i].ci != compute))
 		i++;
-	if (i == GPU_INSTANCES_MAX)
+	if (i == METRIC_GPU_INSTANCES_MOST)
 		return;
 	g->instance[i].device = device;
 	g->instance[i].seen = true;
@@ -192,7 +192,7 @@ static void find_instances(struct gpu_reader *r, struct gpu *g)
 		memset(g->never, 0, sizeof(g->never));
 	g->mig = mode;
 	if (mode && r->nvml.mig_device)
-		for (unsigned i = 0; i < GPU_INSTANCES_MAX; i++) {
+		for (unsigned i = 0; i < METRIC_GPU_INSTANCES_MOST; i++) {
 			nvmlDevice_t device;
 
 			if (!r->nvml.mig_device(g->device, i, &device))

@@ -15,6 +15,13 @@ static const struct part {
 	     {"running", CATALOGUE_RUN_REQUESTS}, {"waiting", CATALOGUE_RUN_WAITING},
 	     {"TTFT", CATALOGUE_RUN_TTFT},	  {"cache", CATALOGUE_RUN_CACHE}};
 
+/* Parts of a training step, shown as shares of it. */
+static const struct part step_parts[] = {{"forward", CATALOGUE_RUN_PART_FORWARD},
+					 {"backward", CATALOGUE_RUN_PART_BACKWARD},
+					 {"optimizer", CATALOGUE_RUN_PART_OPTIMIZER},
+					 {"wait", CATALOGUE_RUN_PART_WAIT}};
+enum { STEP_PARTS = sizeof(step_parts) / sizeof(step_parts[0]) };
+
 static bool has_parts(const struct watch_entity *e)
 {
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -23,13 +30,34 @@ static bool has_parts(const struct watch_entity *e)
 	return false;
 }
 
+/* The share of a part; NAN: the part or the duration of the step is not known. */
+static double share_of_step(const struct watch_entity *e, const struct part *part)
+{
+	double step_s = screen_number(e, CATALOGUE_RUN_STEP_SECONDS);
+
+	return step_s > 0 ? screen_number(e, part->row) / step_s : (double)NAN;
+}
+
+static bool has_step_parts(const struct watch_entity *e)
+{
+	for (size_t i = 0; i < STEP_PARTS; i++)
+		if (!isnan(share_of_step(e, &step_parts[i])))
+			return true;
+	return false;
+}
+
+static unsigned rows_of(const struct watch_entity *e)
+{
+	return 1 + has_parts(e) + has_step_parts(e);
+}
+
 unsigned draw_runs_rows(const struct draw *d)
 {
 	unsigned rows = 0;
 
 	for (size_t i = 0; i < d->n->state->count; i++)
 		if (screen_is(&d->n->state->entity[i], METRIC_SCOPE_RUN))
-			rows += has_parts(&d->n->state->entity[i]) ? 2 : 1;
+			rows += rows_of(&d->n->state->entity[i]);
 	return rows;
 }
 
@@ -79,6 +107,22 @@ static void put_parts(const struct draw *d, unsigned y, const struct watch_entit
 		draw_sparkline(d, x, y, LOSS_WIDTH, e, CATALOGUE_RUN_LOSS, NAN);
 }
 
+static void put_step_parts(const struct draw *d, unsigned y, const struct watch_entity *e)
+{
+	unsigned x = screen_put(d->s, 2, y, d->s->columns, SCREEN_ROLE_HEADING, "step ") + 2;
+
+	for (size_t i = 0; i < STEP_PARTS; i++) {
+		double share = share_of_step(e, &step_parts[i]);
+
+		if (isnan(share))
+			continue;
+		x += screen_putf(d->s, x, y, d->s->columns, SCREEN_ROLE_HEADING, "%s ", step_parts[i].name);
+		x += screen_putf(d->s, x, y, d->s->columns,
+				 screen_stale(d->n, e) ? SCREEN_ROLE_STALE : SCREEN_ROLE_TEXT, "%.0f %%  ",
+				 100 * share);
+	}
+}
+
 unsigned draw_runs(const struct draw *d, unsigned y, unsigned rows)
 {
 	unsigned used = 0;
@@ -91,6 +135,8 @@ unsigned draw_runs(const struct draw *d, unsigned y, unsigned rows)
 		put_name(d, y + used++, e);
 		if (has_parts(e))
 			put_parts(d, y + used++, e);
+		if (has_step_parts(e) && used < rows)
+			put_step_parts(d, y + used++, e);
 	}
 	return used;
 }
