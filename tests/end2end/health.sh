@@ -1,8 +1,8 @@
 #!/bin/sh
 # assay health and assay history as people run them: fake GPUs that are healthy, broken, lost and hanging, a helper that hangs in the
 # kernel, states that are cut, newer and on a full disk, commands that drain and resume, and the commands of docs/how-to/gate-a-node.md.
-# usage: health.sh ASSAY FAKES ROOT STUCK CLOCK-STEPS
-stuck=$(realpath "$4") clock_steps=$(realpath "$5")
+# usage: health.sh ASSAY FAKES ROOT STUCK CLOCK-STEPS KERNELS     KERNELS: none if the build has none
+stuck=$(realpath "$4") clock_steps=$(realpath "$5") kernels=$6
 . "$(dirname "$0")/gpus.sh"
 export FAKE_CUDA=devices=4 ASSAY_FACTS_LIMIT_MS=20000 # a busy machine is late
 h() { # CODE ARGS..
@@ -281,18 +281,40 @@ ok "--active beside a job is unknown" says '^unknown: --active: nothing was meas
 FAKE_NVML_FILE=$healthy
 ok "--active without a GPU is unknown" sh -c 'FAKE_NVML_INIT=9 FAKE_CUDA=devices=0 "$0" health --state h.json --active > out 2> err; [ $? = 2 ] && grep -q "no GPU to load" out' "$assay"
 
-# --active on a fake GPU, whose figures mean nothing: it ends by itself, and keeps its run where it is told to. Without kernels in the build
-# it is unknown, as on a machine that is too busy for 30 s.
-FAKE_NVML_FILE=$root/tests/fake/h100.json FAKE_CUDA=devices=1 ASSAY_LIB_CUDA=$fakes/libcuda_emulated.so.1 "$assay" health --state active.json --active --out active > out 2> err
-code=$?
-ok "--active ends" [ $code -le 2 ]
-ok ".. with its verdict" grep -qE '^(pass|fail|unknown): ' out
-ok ".. and its run" grep -q '"suite":"health-active"' active/journal.jsonl
-case $(cat out) in
-pass*) ok ".. whose figures are kept" says '"values": \[' active.json ;;
-*) echo "# $(head -c 200 out)" ;;
-esac
-ok ".. which has no foreign process" sh -c '! grep -q "\"busy\"" active/journal.jsonl'
+# --active on four fake GPUs. The built-in load needs kernels; without them the verdict says so. A fake GPU with kernels computes on the
+# CPU, so the load there has small sizes.
+active() { # CODE OUT ARGS..
+	want=$1 out=$2
+	shift 2
+	FAKE_CUDA=devices=4 expect "$want" health --state "$out.json" --active --out "$out" "$@"
+}
+if [ "$kernels" = none ]; then
+	ok "--active in a build without kernels is unknown" active 2 builtin --json
+	ok ".. because they are missing" says '^{"verdict":"unknown","hardware":false,"cause":"library_missing","part":"0000:8d:00.0"' out
+	ok ".. on each of the four GPUs" [ "$(grep -c '"cause":"library_missing"' builtin/journal.jsonl)" -ge 4 ]
+else
+	sed 's/m: 8192, n: 8192, k: 8192/m: 16, n: 16, k: 16/; s/size: 1GiB/size: 64KiB/; s/seconds: [12]s/phases: burst, seconds: 2ms/' "$root/suites/health-active.yaml" > small.yaml
+	ok "--active loads four GPUs, and judges them" active 0 small --suite ./small.yaml
+	ok ".. and keeps their figures" [ "$(grep -c '"values": \[' small.json)" -ge 8 ]
+	ok ".. which no foreign process disturbs" sh -c '! grep -q "\"busy\"" small/journal.jsonl'
+fi
+# The cases of the GPUs must overlap in time: the last one begins before the first one ends.
+load() { # FILE OPTIONS: a case on each GPU, in lockstep
+	printf 'name: load\ncases:\n  - lockstep:\n    - {probe: "null", target: gpu, phases: burst, seconds: 1s, limit: 90s, options: {%s}, require: measured}\n' "$2" > "$1"
+}
+at() { sed -n "s/.*\"t\":\([0-9]*\),\"type\":\"$1\",\"case\":\([0-9]*\),.*/\1 \2/p" together/journal.jsonl | sort -n; } # time and case, by time
+load together.yaml 'time: 1ms'
+ok "a load of one's own runs on all GPUs" active 0 together --suite ./together.yaml
+ok ".. with a figure of each" says '^pass: 4 figures, 0 compared with earlier runs' out
+ok ".. with four cases that began and ended" [ "$(at begin | wc -l) $(at end | wc -l)" = "4 4" ]
+ok ".. all at the same time" [ "$(at begin | tail -n 1 | cut -d ' ' -f 1)" -lt "$(at end | head -n 1 | cut -d ' ' -f 1)" ]
+load slow.yaml 'time: 1ms, hang: enqueue, culprit: 2'
+ok "a GPU that is not done after 30 s makes --active unknown" active 2 slow --suite ./slow.yaml --json
+ok ".. and says so" says '"verdict":"unknown","hardware":false,"cause":"timed_out","part":"node","text":"unknown: --active did not end within 30 s"' out
+ok ".. and keeps no figure" sh -c '! grep -q "\"values\": \[" slow.json'
+ok "a suite that is not there is wrong usage" active 64 none --suite ./nowhere.yaml
+ok ".. and named" says 'nowhere.yaml' err
+ok "a suite without --active is wrong usage" expect 64 health --state h.json --suite quick
 
 # A baseline: runs of a real H100, and the same 6 % slower.
 . "$root/tests/journal_of.sh"
