@@ -71,6 +71,10 @@ wrong '\-\-name "Assay"' --as kubernetes-hpa --name Assay
 wrong '\-\-namespace "-x"' --as kubernetes-hpa --namespace=-x
 wrong '"30m" is not a time that Slurm accepts' --as slurm-array --time 30m
 wrong '\-\-partition' --as slurm-array --partition 'a b'
+wrong 'needs --nodes of at least 2' --as kubernetes-hpa --name chat
+wrong 'with 1 it never scales' --as kubernetes-hpa --name chat --nodes 1
+ok "an autoscaler of two pods" expect 0 deploy --as kubernetes-hpa --nodes 2
+ok ".. scales from one to two" eval 'says "^  minReplicas: 1$" out && says "^  maxReplicas: 2$" out'
 wrong 'cannot be combined with --as' --as kubernetes-hpa gpu1
 wrong '\-\-keep cannot be combined with --as' --as slurm-array --keep
 wrong 'contains control characters' --as kubernetes-job --image a -- check quick --site 'a
