@@ -23,10 +23,50 @@ ok "a ServiceMonitor" golden servicemonitor.yaml --as kubernetes-servicemonitor 
 ok "a container file" golden Containerfile --as containerfile
 ok "a container file on another image" golden Containerfile-cuda --as containerfile --image docker.io/nvidia/cuda:13.0.0-base-ubuntu24.04 -- info all
 
-reasons() { # FILE: each setting of the first level has a reason above it, or above its block
-	[ "$(grep -c '^ *# ' "$1")" -ge 5 ]
+# reasons FILE: each setting has a reason directly above it. Settings of YAML are the keys of the first level and those of each spec;
+# the reason of apiVersion is for kind too, and a spec has the reasons of its keys. Settings of the others are the options of Slurm,
+# variables, and instructions for an image.
+reasons() {
+	awk '
+	function setting(is) {
+		seen += is
+		if (is && !reason) { print FILENAME ":" FNR ": no reason above: " $0; bad = 1 }
+		reason = 0
+	}
+	/^#!/ { next }
+	/^ *# / { reason = 1; next }
+	FILENAME ~ /\.sh$/ { setting(/^#SBATCH / || /^[a-z]+=/ || /^exec /); next }
+	FILENAME ~ /^Containerfile/ { setting(/^[A-Z]+ /); next }
+	/^---$/ { depth = reason = 0; next }
+	{
+		match($0, /^ */)
+		indent = RLENGTH
+		while (depth && indent <= spec[depth]) depth--
+		key = substr($0, indent + 1)
+		is = key !~ /^- / && (indent == 0 || (depth && indent == spec[depth] + 2))
+		setting(is && key !~ /^(kind|spec):/)
+		if (key == "spec:") spec[++depth] = indent
+	}
+	END { exit bad || seen < 5 }' "$1"
 }
-for file in slurm-array.sh job.yaml daemonset.yaml hpa.yaml servicemonitor.yaml Containerfile; do ok "$file gives reasons" reasons $file; done
+for file in slurm-array.sh job.yaml job-cpu.yaml daemonset.yaml hpa.yaml servicemonitor.yaml Containerfile Containerfile-cuda; do
+	ok "$file has a reason above each setting" reasons $file
+done
+# Settings without their reason are found: FILE, the setting, and how many lines of comment are above it.
+while read -r file setting lines; do
+	awk -v setting="$setting" -v lines="$lines" '{ line[NR] = $0; if ($1 == setting && !at) at = NR } END { for (i = 1; i <= NR; i++) if (i < at - lines || i >= at) print line[i] }' $file > bare-$file
+	ok "without its reason, $setting of $file is found" eval '! reasons bare-$file > found && grep -q "no reason above: .*$setting" found'
+done << 'SETTINGS'
+job.yaml metadata: 1
+job.yaml parallelism: 1
+job.yaml volumes: 1
+daemonset.yaml initContainers: 2
+hpa.yaml behavior: 1
+servicemonitor.yaml endpoints: 1
+servicemonitor.yaml apiVersion: 2
+slurm-array.sh exec 1
+Containerfile RUN 1
+SETTINGS
 for metric in assay_requests_waiting assay_kv_cache_use_ratio; do
 	ok "the autoscaler reads $metric, which the server exports" eval 'says "name: $metric" hpa.yaml && says "$metric" "$root/docs/reference/serving.md"'
 done
