@@ -83,6 +83,9 @@ if command -v sbatch > /dev/null && sbatch --version > /dev/null 2>&1; then
 	ok "sbatch knows all options of the array" eval '! sbatch --test-only slurm-array.sh 2>&1 | grep -i "unrecognized\|invalid option\|unknown option"'
 fi
 
+# The published schemas, where tests/run.sh has fetched them. They come with a yaml for python3.
+schemas=${ASSAY_KUBERNETES_SCHEMAS:-}
+[ -z "$schemas" ] || export PYTHONPATH="$schemas"
 if python3 -c 'import yaml' 2> /dev/null; then
 	python3 "$root/tests/oracles/kubernetes_files.py" job.yaml job-cpu.yaml daemonset.yaml hpa.yaml servicemonitor.yaml > oracle 2>&1
 	code=$?
@@ -91,6 +94,15 @@ if python3 -c 'import yaml' 2> /dev/null; then
 	sed 's/completions: 20/completion: 20/' job.yaml > wrong1.yaml
 	sed 's/interval: 15s/interval: 15 seconds/' servicemonitor.yaml > wrong2.yaml
 	sed 's/type: AverageValue/type: Utilization/' hpa.yaml > wrong3.yaml
+	if [ -n "$schemas" ]; then
+		for kind in Job DaemonSet HorizontalPodAutoscaler Service; do
+			ok "$kind is valid by the schemas of Kubernetes" says "yaml: $kind is valid in Kubernetes 1.27 and 1.37, by kubernetes-validate" oracle
+		done
+		python3 "$root/tests/oracles/kubernetes_files.py" wrong1.yaml > oracle 2>&1
+		ok "the schemas find a planted mistake" says "kubernetes-validate: 1.37: .*completion" oracle
+	else
+		ok "the files by the schemas of Kubernetes # SKIP kubernetes-validate is not fetched (ASSAY_TEST_EXAMPLE)" true
+	fi
 	for i in 1 2 3; do ok "the check finds planted mistake $i" eval '! python3 "$root/tests/oracles/kubernetes_files.py" wrong$i.yaml > oracle 2>&1'; done
 else
 	ok "the files of Kubernetes # SKIP python3 has no yaml" true
