@@ -116,6 +116,21 @@ ok "a run that is not there" usage 64 --state c.json --run nowhere
 ok "what was ordered is missed" usage 1 --state c.json --expect h100-sxm:8
 ok ".. and named" says '^fail: the machine is not as stated: ' out
 
+# A node without a GPU passes, unless one is stated. A GPU on the bus whose driver or NVML is gone never passes.
+ok "without --expect, a machine without GPUs passes" env FAKE_NVML_INIT=9 FAKE_CUDA=devices=0 "$assay" health --state none.json
+ok "with it, it fails" sh -c 'FAKE_NVML_INIT=9 FAKE_CUDA=devices=0 "$0" health --state none.json --expect h100-sxm:8 > out 2> err; [ $? = 1 ]' "$assay"
+ok ".. and says what is missing" says '^fail: the machine is not as stated: 8 x h100-sxm stated, 0 found' out
+ok "a GPU on the PCI bus without its driver is unknown" expect 2 health --machine "$root/tests/replay/derived-driver-missing"
+ok ".. and says so" says '^unknown: gpu_count: driver_missing: there are GPUs on the PCI bus, but no NVIDIA driver is loaded' out
+ok ".. to Slurm too, which drains nothing" expect 0 health --machine "$root/tests/replay/derived-driver-missing" --for slurm-healthcheck
+ok ".. and with what is stated it is no pass" sh -c '"$0" health --machine "$1/tests/replay/derived-driver-missing" --expect h100-sxm:1 > out 2> err; [ $? != 0 ] && ! grep -q "^pass" out' "$assay" "$root"
+mkdir nvml-gone # the driver is loaded, and only its library is missing
+cp -r "$root/tests/replay/h100-sxm-1" .
+grep -v '"/host/\|"/cuda/\|"/software/libraries/cuda' "$root/tests/replay/derived-driver-missing/recording.json" > nvml-gone/recording.json
+ok "a loaded driver without NVML is unknown" expect 2 health --machine nvml-gone
+ok ".. and says so" says '^unknown: gpu_count: library_missing: .*libnvidia-ml.so.1 not found' out
+rm -r nvml-gone h100-sxm-1
+
 # A job's GPUs are not all of the node's.
 FAKE_NVML_FILE=$tmp/pending.json
 ok "in a prolog, a GPU that the job did not get counts too" env CUDA_VISIBLE_DEVICES=3 sh -c '"$0" health --for slurm-prolog --state c.json | grep -q "^fail: 0000:8d:00.0"' "$assay"
