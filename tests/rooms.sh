@@ -7,6 +7,8 @@ includes=$(mktemp) || exit 1
 trap 'rm -f "$includes"' EXIT
 say() { echo "$*"; fail=1; }
 allowed() { sed -n "s/^$1: *//p" src/rooms; }
+twice=$(sed -n 's/^\([a-z]*\):.*/\1/p' src/rooms | sort | uniq -d)
+[ -z "$twice" ] || say "src/rooms names twice: $twice"
 for room in $(sed -n 's/^\([a-z]*\):.*/\1/p' src/rooms); do
 	[ "$room" = main ] || [ -d "src/$room" ] || say "src/rooms names $room, which is no folder"
 done

@@ -95,21 +95,37 @@ ok "colours are the terminal's 256" eval 'coloured | grep -q "38;5;"'
 keys n
 until_shown '^3 nodes'
 ok "q ends it" eval 'keys q; until_shown "^before-top"'
-types "stty -g > after; cmp before after && echo same as before"
-ok "the terminal is as it was" until_shown '^same as before'
+types "stty -g > after; cmp before after && echo same \"as\" before"
+ok "the terminal is as it was" until_shown 'same as before'
 
 # ended in every way, the terminal comes back
 for signal in INT TERM HUP SEGV ABRT; do
 	terminal 80 24
-	types "stty -g > before; trap : HUP; '$assay' top --replay '$rec'; echo ended; stty -g > after; cmp before after && echo same as before"
+	types "stty -g > before; trap : HUP; '$assay' top --replay '$rec'; echo ended; stty -g > after; cmp before after && echo same \"as\" before"
 	until_shown '^3 nodes'
 	pkill -"$signal" -f "^$assay top --replay $rec"
-	ok "$signal gives the terminal back" eval 'until_shown "^same as before" && ! grep -q "^3 nodes" seen'
+	ok "$signal gives the terminal back" eval 'until_shown "same as before" && ! grep -q "^3 nodes" seen'
 done
 terminal 80 24
 types "NO_COLOR=1 '$assay' top --replay '$rec'"
 until_shown '^3 nodes'
 ok "NO_COLOR is honoured" eval '! coloured | grep -q "38;5;"'
+if command -v tic > /dev/null; then # a type with direct colours, which ncurses-term has
+	cat > direct.ti << 'TYPE'
+xterm-direct|xterm with direct colours,
+	RGB, colors#0x1000000, pairs#0x7FFF, use=xterm-256color,
+	setaf=\E[%?%p1%{8}%<%t3%p1%d%e38\:2\:\:%p1%{65536}%/%d\:%p1%{256}%/%{255}%&%d\:%p1%{255}%&%d%;m,
+	setab=\E[%?%p1%{8}%<%t4%p1%d%e48\:2\:\:%p1%{65536}%/%d\:%p1%{256}%/%{255}%&%d\:%p1%{255}%&%d%;m,
+TYPE
+	tic -x -o "$tmp/types" direct.ti
+	terminal 80 24
+	types "TERMINFO='$tmp/types' COLORTERM=truecolor TERM=xterm-256color '$assay' top --replay '$rec' --theme contrast"
+	until_shown '^3 nodes'
+	ok "a terminal with direct colours gets them" eval 'coloured | grep -q "38;2;255;255;255"'
+fi
+terminal 80 24
+types "TERM=vt100 '$assay' top --replay '$rec' --at 20s"
+ok "a terminal without colours gets attributes" eval 'until_shown "^3 nodes" && coloured | grep -q "$(printf "\033\[1m")" && ! coloured | grep -q "\[3[0-7]m"'
 terminal 80 24
 types "LC_ALL=C '$assay' top --replay '$rec' --at 20s"
 until_shown '^3 nodes'
@@ -178,6 +194,6 @@ ok "the last values stay, with their age" until_shown '^3  .* s old'
 ok "keys still work" eval 'keys "?"; until_shown "^k  *end the selected" && keys q'
 ok "new readers take over" until_gone 'the reader of this machine ended'
 ok "quitting ends the readers" eval 'keys q; until_shown "^ready>"; none_left'
-types "stty -g > after; cmp before after && echo same as before"
-ok "and gives the terminal back" until_shown '^same as before'
+types "stty -g > after; cmp before after && echo same \"as\" before"
+ok "and gives the terminal back" until_shown 'same as before'
 finish

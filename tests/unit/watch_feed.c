@@ -203,7 +203,7 @@ static void test_ssh(void **state)
 	fclose(file);
 	assert_non_null(strstr(words, "-F\n/a/config\n"));
 	assert_non_null(strstr(words, "-oStrictHostKeyChecking=yes\n"));
-	assert_non_null(strstr(words, "\n-C\n--\nme@gpu9\n"));
+	assert_non_null(strstr(words, "\n-oCompression=yes\n-Tax\n--\nme@gpu9\n"));
 	assert_non_null(strstr(words, " __watch node --interval 0.5 --slow 2 --runs good --lifeline\n"));
 	spec.program = "/nowhere/assay";
 	f = start(&spec);

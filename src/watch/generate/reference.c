@@ -13,7 +13,9 @@ static const char *cell(const char *s)
 
 static void add_code(struct text *out, const char *s)
 {
-	text_addf(out, s && *s ? "`%s`" : "–%s", s && *s ? s : "");
+	const char *quote = s && *s ? "`" : "";
+
+	text_addf(out, "%s%s%s", quote, cell(s), quote);
 }
 
 /* ---- the catalogue ---- */
