@@ -131,6 +131,18 @@ analysis() {
 	fi
 }
 
+# The published schemas of Kubernetes, which check the files of `assay deploy --as`.
+schemas() {
+	[ "${ASSAY_TEST_EXAMPLE:-no}" != no ] || return 0
+	if tools/get-wheels kubernetes build/kubernetes > build/kubernetes.log 2>&1; then
+		export ASSAY_KUBERNETES_SCHEMAS="$PWD/build/kubernetes"
+	else
+		tail -n 3 build/kubernetes.log
+		left_out "the files for Kubernetes against its schemas, which was asked for" "kubernetes-validate could not be fetched"
+		unfetched=yes
+	fi
+}
+
 # A script of tests/long: TAP in, counts out. Its output is build/long-NAME.log.
 campaign() { # name, arguments of its script
 	name=$1
@@ -170,6 +182,7 @@ elif [ "${1:-}" = --fast ]; then
 	ninja -C build meson-test-prereq > build/build.log 2>&1 || { grep -E 'error|FAILED' build/build.log | head -n 20; exit 1; }
 	example
 	analysis
+	schemas
 	run build "ordinary build"
 else
 	able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }' && tsan=yes
@@ -180,6 +193,7 @@ else
 	trap 'kill $builder 2> /dev/null || :' EXIT
 	example
 	analysis
+	schemas
 	run build "ordinary build" --no-suite logic # those run under the sanitizers
 	options
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
@@ -202,6 +216,6 @@ else
 fi
 # shellcheck disable=SC2086
 echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
-[ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); build/example.log and build/hta.log say why"
+[ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); build/example.log, build/hta.log and build/kubernetes.log say why"
 [ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
 [ "$failed" = 0 ] && [ "$unfetched" = no ]

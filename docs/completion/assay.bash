@@ -37,6 +37,7 @@ _assay()
 	generate:--device) words='auto cpu gpu' ;;
 	generate:--weights) words='auto fp8' ;;
 	health:--for) words='nobody slurm-prolog slurm-epilog slurm-healthcheck npd readiness' ;;
+	health:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	list:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	list:--as) words='prometheus-rules alerts grafana doc' ;;
@@ -112,7 +113,7 @@ _assay()
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
 	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --replay' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
-	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --out --machine --json' ;;
+	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --suite --out --machine --json' ;;
 	history) words='--help --plot --all --json --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;

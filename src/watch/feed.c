@@ -29,7 +29,7 @@ struct watch_feed {
 	struct text line;
 	size_t login_text;
 	uint64_t lifeline_ns; /* when the next byte is due */
-	char name[300], error[ERROR_LINE], why[WHY];
+	char name[300], error[ERROR_LINE], host_key[ERROR_LINE], why[WHY];
 	size_t error_size;
 	struct watch_state state;
 	struct watch_recorder *recorder;
@@ -183,6 +183,14 @@ void watch_feed_close(struct watch_feed *f)
 	free(f);
 }
 
+/* The last line of ssh does not say whether a host key is unknown or has changed; the one before does. */
+static void keep_host_key_line(struct watch_feed *f)
+{
+	if (strstr(f->error, "host key is known for") ||
+	    strstr(f->error, "has changed and you have requested"))
+		text_copy(f->host_key, sizeof(f->host_key), f->error);
+}
+
 /* Keeps the last line of stderr, for the reason of an end. */
 static void read_errors(struct watch_feed *f)
 {
@@ -193,6 +201,7 @@ static void read_errors(struct watch_feed *f)
 	     i < BLOCKS_A_POLL && f->errors >= 0 && (n = read(f->errors, block, sizeof(block))) > 0; i++)
 		for (ssize_t k = 0; k < n; k++) {
 			if (block[k] == '\n' || block[k] == '\r') {
+				keep_host_key_line(f);
 				f->error_size = SIZE_MAX; /* the next byte begins a new line */
 				continue;
 			}
@@ -212,7 +221,7 @@ static void ended_by_itself(struct watch_feed *f)
 
 	read_errors(f);
 	process_wait_text(f->process.wait_status, how, sizeof(how));
-	utf8_add_clean(&said, f->error, UTF8_KEEP_NOTHING);
+	utf8_add_clean(&said, *f->host_key ? f->host_key : f->error, UTF8_KEEP_NOTHING);
 	snprintf(why, sizeof(why), "the reader of %s ended with %s%s%s", f->name, how, said.size ? ": " : "",
 		 text_str(&said));
 	text_release(&said);

@@ -23,10 +23,50 @@ ok "a ServiceMonitor" golden servicemonitor.yaml --as kubernetes-servicemonitor 
 ok "a container file" golden Containerfile --as containerfile
 ok "a container file on another image" golden Containerfile-cuda --as containerfile --image docker.io/nvidia/cuda:13.0.0-base-ubuntu24.04 -- info all
 
-reasons() { # FILE: each setting of the first level has a reason above it, or above its block
-	[ "$(grep -c '^ *# ' "$1")" -ge 5 ]
+# reasons FILE: each setting has a reason directly above it. Settings of YAML are the keys of the first level and those of each spec;
+# the reason of apiVersion is for kind too, and a spec has the reasons of its keys. Settings of the others are the options of Slurm,
+# variables, and instructions for an image.
+reasons() {
+	awk '
+	function setting(is) {
+		seen += is
+		if (is && !reason) { print FILENAME ":" FNR ": no reason above: " $0; bad = 1 }
+		reason = 0
+	}
+	/^#!/ { next }
+	/^ *# / { reason = 1; next }
+	FILENAME ~ /\.sh$/ { setting(/^#SBATCH / || /^[a-z]+=/ || /^exec /); next }
+	FILENAME ~ /^Containerfile/ { setting(/^[A-Z]+ /); next }
+	/^---$/ { depth = reason = 0; next }
+	{
+		match($0, /^ */)
+		indent = RLENGTH
+		while (depth && indent <= spec[depth]) depth--
+		key = substr($0, indent + 1)
+		is = key !~ /^- / && (indent == 0 || (depth && indent == spec[depth] + 2))
+		setting(is && key !~ /^(kind|spec):/)
+		if (key == "spec:") spec[++depth] = indent
+	}
+	END { exit bad || seen < 5 }' "$1"
 }
-for file in slurm-array.sh job.yaml daemonset.yaml hpa.yaml servicemonitor.yaml Containerfile; do ok "$file gives reasons" reasons $file; done
+for file in slurm-array.sh job.yaml job-cpu.yaml daemonset.yaml hpa.yaml servicemonitor.yaml Containerfile Containerfile-cuda; do
+	ok "$file has a reason above each setting" reasons $file
+done
+# Settings without their reason are found: FILE, the setting, and how many lines of comment are above it.
+while read -r file setting lines; do
+	awk -v setting="$setting" -v lines="$lines" '{ line[NR] = $0; if ($1 == setting && !at) at = NR } END { for (i = 1; i <= NR; i++) if (i < at - lines || i >= at) print line[i] }' $file > bare-$file
+	ok "without its reason, $setting of $file is found" eval '! reasons bare-$file > found && grep -q "no reason above: .*$setting" found'
+done << 'SETTINGS'
+job.yaml metadata: 1
+job.yaml parallelism: 1
+job.yaml volumes: 1
+daemonset.yaml initContainers: 2
+hpa.yaml behavior: 1
+servicemonitor.yaml endpoints: 1
+servicemonitor.yaml apiVersion: 2
+slurm-array.sh exec 1
+Containerfile RUN 1
+SETTINGS
 for metric in assay_requests_waiting assay_kv_cache_use_ratio; do
 	ok "the autoscaler reads $metric, which the server exports" eval 'says "name: $metric" hpa.yaml && says "$metric" "$root/docs/reference/serving.md"'
 done
@@ -43,6 +83,9 @@ if command -v sbatch > /dev/null && sbatch --version > /dev/null 2>&1; then
 	ok "sbatch knows all options of the array" eval '! sbatch --test-only slurm-array.sh 2>&1 | grep -i "unrecognized\|invalid option\|unknown option"'
 fi
 
+# The published schemas, where tests/run.sh has fetched them. They come with a yaml for python3.
+schemas=${ASSAY_KUBERNETES_SCHEMAS:-}
+[ -z "$schemas" ] || export PYTHONPATH="$schemas"
 if python3 -c 'import yaml' 2> /dev/null; then
 	python3 "$root/tests/oracles/kubernetes_files.py" job.yaml job-cpu.yaml daemonset.yaml hpa.yaml servicemonitor.yaml > oracle 2>&1
 	code=$?
@@ -51,6 +94,15 @@ if python3 -c 'import yaml' 2> /dev/null; then
 	sed 's/completions: 20/completion: 20/' job.yaml > wrong1.yaml
 	sed 's/interval: 15s/interval: 15 seconds/' servicemonitor.yaml > wrong2.yaml
 	sed 's/type: AverageValue/type: Utilization/' hpa.yaml > wrong3.yaml
+	if [ -n "$schemas" ]; then
+		for kind in Job DaemonSet HorizontalPodAutoscaler Service; do
+			ok "$kind is valid by the schemas of Kubernetes" says "yaml: $kind is valid in Kubernetes 1.27 and 1.37, by kubernetes-validate" oracle
+		done
+		python3 "$root/tests/oracles/kubernetes_files.py" wrong1.yaml > oracle 2>&1
+		ok "the schemas find a planted mistake" says "kubernetes-validate: 1.37: .*completion" oracle
+	else
+		ok "the files by the schemas of Kubernetes # SKIP kubernetes-validate is not fetched (ASSAY_TEST_EXAMPLE)" true
+	fi
 	for i in 1 2 3; do ok "the check finds planted mistake $i" eval '! python3 "$root/tests/oracles/kubernetes_files.py" wrong$i.yaml > oracle 2>&1'; done
 else
 	ok "the files of Kubernetes # SKIP python3 has no yaml" true
@@ -71,6 +123,10 @@ wrong '\-\-name "Assay"' --as kubernetes-hpa --name Assay
 wrong '\-\-namespace "-x"' --as kubernetes-hpa --namespace=-x
 wrong '"30m" is not a time that Slurm accepts' --as slurm-array --time 30m
 wrong '\-\-partition' --as slurm-array --partition 'a b'
+wrong 'needs --nodes of at least 2' --as kubernetes-hpa --name chat
+wrong 'with 1 it never scales' --as kubernetes-hpa --name chat --nodes 1
+ok "an autoscaler of two pods" expect 0 deploy --as kubernetes-hpa --nodes 2
+ok ".. scales from one to two" eval 'says "^  minReplicas: 1$" out && says "^  maxReplicas: 2$" out'
 wrong 'cannot be combined with --as' --as kubernetes-hpa gpu1
 wrong '\-\-keep cannot be combined with --as' --as slurm-array --keep
 wrong 'contains control characters' --as kubernetes-job --image a -- check quick --site 'a

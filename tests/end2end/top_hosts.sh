@@ -19,15 +19,23 @@ comes() { # COMMAND..: true within 20 s
 host gpu1 127.0.0.1 user host
 host gpu2 127.0.0.2 user host
 host unknown 127.0.0.1 user other
+host new 127.0.0.1 user host
+sed -i '/^new /d' known_hosts # nobody has connected to it
 host refused 127.0.0.1 stranger host
 host closed 127.0.0.1 user host
 printf 'Host closed\n\tPort 1\n' | cat - ssh_config > with_closed && mv with_closed ssh_config
 sshd_begin
-# The hosts' assay: with the fake GPUs, which ssh does not pass on.
+# The hosts' assay: with the fake GPUs, which ssh does not pass on. The lines of gpu2 wait while the file hold exists.
 mkdir remote bin
 cat > remote/assay << SCRIPT
 #!/bin/sh
-ASSAY_LIB_NVML=$nvml FAKE_NVML_FILE=$root/tests/fake/h100x4.json TOP_HOSTS=$tmp exec "$assay" "\$@"
+export ASSAY_LIB_NVML=$nvml FAKE_NVML_FILE=$root/tests/fake/h100x4.json TOP_HOSTS=$tmp
+case \$SSH_CONNECTION in *127.0.0.2*) ;; *) exec "$assay" "\$@" ;; esac
+[ -e "$tmp/hold" ] || [ -e "$tmp/slow" ] || exec "$assay" "\$@"
+"$assay" "\$@" | while IFS= read -r line; do
+	while [ -e "$tmp/hold" ]; do sleep 0.1; done
+	printf '%s\n' "\$line" || exit
+done
 SCRIPT
 printf '#!/bin/sh\nexec "%s" -F "%s" "$@"\n' "$(command -v ssh)" "$tmp/ssh_config" > bin/ssh
 printf '#!/bin/sh\nexec "%s" "$@" --program "%s"\n' "$assay" "$tmp/remote/assay" > bin/assay
@@ -50,8 +58,11 @@ COLUMNS=200
 export COLUMNS
 ok "a host that nobody knows" top 2 --hosts gpu1,no-such-host.invalid --once
 ok "is told, and the other is shown" sh -c 'grep -q "^gpu1  *4 " out && grep -q "^no-such-host.*\(not known\|resolve\)" out'
-top 2 --hosts gpu1,unknown,refused,closed --once
-ok "a host whose key is another is refused" says '^unknown .*[Vv]erification failed' out
+top 2 --hosts gpu1,unknown,new,refused,closed --once
+ok "a host whose key is another is refused" says '^unknown .*Host key for unknown has changed' out
+ok "a host that is not in known_hosts is refused" says '^new .*No .* host key is known for new' out
+ok "and stays unknown" sh -c '! grep -q "^new " known_hosts'
+ok "the others are shown beside them" says '^gpu1  *4 ' out
 ok "one that refuses our key is told" says '^refused .*Permission denied' out
 ok "one that does not answer is told" says '^closed .*Connection refused' out
 ok "a name that is none is wrong usage" top 64 --hosts 'gpu1;id' --once
@@ -72,4 +83,27 @@ kill -INT $pid
 wait $pid
 ok "an interrupt is a good end" [ $? = 0 ]
 ok "and leaves nothing there" comes none_left
+
+# A slow host: its lines do not arrive until hold goes. The other host's rows come meanwhile.
+: > hold
+: > slow
+"$assay" top --ssh-config "$tmp/ssh_config" --program "$tmp/remote/assay" --hosts gpu1,gpu2 --interval 200ms > lines 2> err &
+pid=$!
+of() { grep -c "$1: 4 GPUs, util" lines; }
+more() { [ "$(of "$1")" -ge "$2" ]; }
+ok "beside a slow host, the rows of the other one come" comes more gpu1 5
+ok "and none of the slow one" [ "$(of gpu2)" = 0 ]
+ok "which says that it waits" says 'gpu2: waiting for the first reading' lines
+ok "and is not taken for dead" sh -c '! grep -q "ended with" lines'
+rm hold
+ok "it shows as soon as its lines arrive" comes more gpu2 2
+: > hold
+before=$(of gpu1)
+ok "when it is slow again, the other one goes on" comes more gpu1 $((before + 5))
+rm hold
+kill -INT $pid
+wait $pid
+ok "and the end is a good one" [ $? = 0 ]
+rm slow
+ok "which leaves nothing there" comes none_left
 finish

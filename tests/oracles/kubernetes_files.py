@@ -3,7 +3,7 @@
 """Checks files for Kubernetes: usage: kubernetes_files.py FILE...
 
 Each document must be YAML without duplicate keys, with the fields below and no others, each of its type. Where python3 has
-kubernetes-validate (PyPI), it checks all documents of Kubernetes itself against the published schemas too, in its strict form.
+kubernetes-validate (tools/get-wheels kubernetes), it checks all documents of Kubernetes itself against the published schemas too, in its strict form.
 ServiceMonitor is not among them: its fields are those of the published definition of prometheus-operator 0.87.
 """
 import re
@@ -154,6 +154,20 @@ def agree(doc, wrong):
         wrong.append("minReplicas is above maxReplicas")
 
 
+VERSIONS = ("1.27", "1.37")
+
+
+def by_schemas(library, doc):
+    """Errors of the published schemas, in their strict form."""
+    found = []
+    for version in VERSIONS:
+        try:
+            library.validate(doc, version, strict=True)
+        except library.ValidationError as e:
+            found.append(f"kubernetes-validate: {version}: {str(e).splitlines()[0]}")  # the rest is the schema
+    return found
+
+
 def main():
     try:
         import kubernetes_validate
@@ -174,11 +188,10 @@ def main():
             if not wrong:
                 agree(doc, wrong)
             if kubernetes_validate and doc.get("kind") != "ServiceMonitor":
-                try:
-                    kubernetes_validate.validate(doc, "1.27", strict=True)
-                    print(f"{path}: {doc['kind']} is valid in Kubernetes 1.27, by kubernetes-validate")
-                except Exception as e:
-                    wrong.append(f"kubernetes-validate: {e}")
+                found = by_schemas(kubernetes_validate, doc)
+                wrong.extend(found)
+                if not found:
+                    print(f"{path}: {doc['kind']} is valid in Kubernetes {' and '.join(VERSIONS)}, by kubernetes-validate")
             for line in wrong:
                 print(f"{path}: {line}")
             bad += bool(wrong)

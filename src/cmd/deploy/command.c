@@ -47,7 +47,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct deploy_opts, fetch_most, .name = "fetch-most", .preset = "4GiB", .unit = "B", .min = 1,
 		.max = 1e15, .help = "most bytes that one host may send back"),
 	OPT_ROW(struct deploy_opts, nodes, .name = "nodes", .preset = "1", .min = 1, .max = 65536,
-		.help = "for --as: number of nodes"),
+		.help = "for --as: number of nodes. For kubernetes-hpa it is the largest number of pods, at least 2"),
 	OPT_ROW(struct deploy_opts, gpus, .name = "gpus-per-node", .also = "gpus", .preset = "8", .max = 1024,
 		.help = "for --as: GPUs of each node, or 0"),
 	OPT_ROW(struct deploy_opts, image, .name = "image", .shown = "NAME",

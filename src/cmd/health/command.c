@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay health: may this node take work? docs/explanation/design/health.md. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/health/deadline.h"
@@ -11,7 +12,7 @@
 #include "cmd/shared/show.h"
 
 struct health_opts {
-	const char *state, *drain_with, *resume_with, *node, *run, *out, *machine, *expect, *site,
+	const char *state, *drain_with, *resume_with, *node, *run, *suite, *out, *machine, *expect, *site,
 		*expectations;
 	double within;
 	uint32_t caller;
@@ -43,6 +44,8 @@ static const struct opt opts[] = {
 		.help = "YAML file with the operator's statements about the machine"),
 	OPT_ROW(struct health_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "judge by these expectations instead of the built-in ones"),
+	OPT_ROW(struct health_opts, suite, .name = "suite", .preset = "health-active", .shown = "NAME|FILE",
+		.help = "with --active: the load, a built-in suite or a YAML file"),
 	OPT_ROW(struct health_opts, out, .name = "out", .shown = "DIR",
 		.help = "with --active: keep the run directory here"),
 	OPT_ROW(struct health_opts, machine, .name = "machine", .shown = "DIR",
@@ -85,6 +88,9 @@ static enum status check_options(const struct health_opts *o, struct error *err)
 	if (o->out && !o->active)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--out needs --active: readings keep no run directory");
+	if (strcmp(o->suite, "health-active") != 0 && !o->active)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--suite needs --active: readings have their own suite");
 	if (o->node && !*o->node)
 		return error_set(err, STATUS_BAD_INPUT, "--node is empty");
 	if (check_command("drain-with", o->drain_with, err))
@@ -142,9 +148,13 @@ static enum status load_within(struct gate_run *r, struct look *l, struct error 
 		return as_unknown(&r->finding, st, err);
 	l->stop = &d.stop;
 	st = look_active(l, &r->place.state, &r->finding, err);
-	if (deadline_end(&d))
+	if (deadline_end(&d)) {
+		if (r->finding.verdict ==
+		    HEALTH_UNKNOWN) /* "interrupted" by this limit, which is the reason */
+			*r->finding.text = '\0';
 		health_finding_add(&r->finding, HEALTH_UNKNOWN, CAUSE_TIMED_OUT, false, NULL,
 				   "--active did not end within %d s", LOOK_ACTIVE_MS / 1000);
+	}
 	return as_unknown(&r->finding, st, err);
 }
 
@@ -156,6 +166,7 @@ static enum status look(struct gate_run *r, struct error *err)
 			 .machine = o->machine,
 			 .expectations = o->expectations,
 			 .site = {.expect = o->expect, .file = o->site},
+			 .suite = o->suite,
 			 .out = o->out};
 	pid_t stuck = o->machine ? 0 : health_stuck_helper("/proc", clock_monotonic());
 	enum status st;

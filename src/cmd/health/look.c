@@ -228,10 +228,10 @@ enum status look_active(const struct look *l, struct health_state *state, struct
 	struct suite *suite = NULL;
 	struct machine *m = NULL;
 	char why[160];
-	enum status st = suite_read(&suite, "health-active", err);
+	enum status st = suite_read(&suite, l->suite, err);
 
-	if (st)
-		return st;
+	if (st) /* the user named a wrong file */
+		return err->status = STATUS_BAD_INPUT;
 	facts_needed_of(&scope, suite, probe_list);
 	scope.machine.stop = l->stop;
 	st = machine_read_scope(&m, &scope.machine, NULL, l->c->log, err);

@@ -15,6 +15,7 @@ struct look {
 	const char *machine;		   /* a recording instead of this machine; NULL: this machine */
 	const char *expectations;	   /* NULL: the built-in ones */
 	struct judge_site site;		   /* the stated machine; NULL members: nothing stated */
+	const char *suite;		   /* load of look_active: a built-in name, or a file */
 	const char *out;		   /* run directory of the load; NULL: a temporary one */
 };
 

@@ -8,7 +8,11 @@
 #include "core/clock.h"
 #include "watch/screen/lists.h"
 
-enum { ONCE_ROWS_MIN = 8, WAIT_MS_MAX = 1000 /* a feed wants to be heard every 5 s */ };
+enum {
+	ONCE_ROWS_MIN = 8,
+	WAIT_MS_MAX = 1000, /* a feed wants to be heard every 5 s */
+	OTHERS_MS = 2000    /* that lines wait for the other nodes after the first one is ready */
+};
 
 static void wait_for_data(struct top_nodes *n, unsigned ms)
 {
@@ -31,17 +35,27 @@ static bool is_ready(const struct screen_node *n)
 	return n->why || all_answered(n->state);
 }
 
-/* Waits until all nodes are ready, at most for the limit of a source and two intervals. */
+/* Waits until all nodes are ready, at most for the limit of a source and two intervals. If lines go on
+ * without an end, a slow node does not delay those of the others. */
 static void wait_until_ready(const struct command_context *c, const struct top_opts *o, struct top_nodes *n)
 {
 	uint64_t until = clock_now_ns(clock_monotonic()) + (uint64_t)(1e9 * (2 * o->interval + TOP_FIRST_S));
-	bool ready = false;
+	bool endless = !o->once && !o->count, waits_less = false;
+	size_t ready = 0, answered;
 
-	while (!ready && !*c->stop && clock_now_ns(clock_monotonic()) < until) {
+	while (ready < n->count && !*c->stop && clock_now_ns(clock_monotonic()) < until) {
 		wait_for_data(n, 50);
-		ready = true;
-		for (size_t i = 0; i < n->count; i++)
-			ready = ready && is_ready(&n->shown[i]);
+		ready = answered = 0;
+		for (size_t i = 0; i < n->count; i++) {
+			ready += is_ready(&n->shown[i]);
+			answered += is_ready(&n->shown[i]) && !n->shown[i].why;
+		}
+		if (endless && answered && !waits_less) {
+			uint64_t soon = clock_now_ns(clock_monotonic()) + OTHERS_MS * 1000000ull;
+
+			until = soon < until ? soon : until;
+			waits_less = true;
+		}
 	}
 }
 

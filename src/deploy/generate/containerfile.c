@@ -25,8 +25,8 @@ void generate_containerfile(struct text *t, const struct generate_plan *p)
 	line(t,
 	     "the driver comes from the host: compute for CUDA, utility for NVML; graphics and video are not needed",
 	     "ENV PATH=/opt/assay:$PATH NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility");
-	line(t, "run directories go here; the user below can write to it",
-	     "WORKDIR /results\nRUN chown 65532:65532 /results");
+	line(t, "run directories go here", "WORKDIR /results");
+	line(t, "the user below can write there", "RUN chown 65532:65532 /results");
 	line(t, "assay needs no root", "USER 65532:65532");
 	line(t, "arguments of the container are arguments of assay", "ENTRYPOINT [\"/opt/assay/assay\"]");
 	generate_reason(t, 0, "without arguments");

@@ -58,6 +58,11 @@ enum status generate_check(const struct generate_plan *p, struct error *err)
 	if (p->image && !is_image(p->image))
 		return error_set(err, STATUS_BAD_INPUT, "--image \"%.80s\" is not the name of an image",
 				 p->image);
+	if (p->kind == GENERATE_HPA && p->nodes < 2)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--as kubernetes-hpa needs --nodes of at least 2: the autoscaler keeps between one and that many pods, "
+			"so with 1 it never scales");
 	for (size_t i = 0; i < p->words.count; i++)
 		for (const char *c = p->words.word[i]; *c; c++)
 			if ((unsigned char)*c < ' ' || *c == 127)

@@ -35,7 +35,8 @@ struct generate_plan {
 	const char *arch;   /* as uname -m prints it */
 };
 
-/* BAD_INPUT names the option: a name that Kubernetes refuses, an image that is missing or malformed. */
+/* BAD_INPUT names the option: a name that Kubernetes refuses, an image that is missing or malformed, an
+ * autoscaler of one pod. */
 enum status generate_check(const struct generate_plan *p, struct error *err);
 /* Appends the file of a checked plan. */
 void generate_write(struct text *t, const struct generate_plan *p);

@@ -11,15 +11,15 @@ static void set(struct text *t, unsigned indent, const char *reason, const char 
 
 static void metadata(struct text *t, const struct generate_plan *p, const char *api, const char *kind)
 {
+	text_addf(t, "apiVersion: %s\nkind: %s\n", api, kind);
+	generate_reason(t, 0, "from --name and --namespace");
 	text_addf(t,
-		  "apiVersion: %s\n"
-		  "kind: %s\n"
 		  "metadata:\n"
 		  "  name: %s\n"
 		  "  namespace: %s\n"
 		  "  labels:\n"
 		  "    app.kubernetes.io/name: %s\n",
-		  api, kind, p->name, p->space, p->name);
+		  p->name, p->space, p->name);
 }
 
 static void args(struct text *t, unsigned indent, const struct generate_plan *p)
@@ -99,7 +99,7 @@ static void container_settings(struct text *t, unsigned indent, const struct gen
 
 static void volumes(struct text *t, unsigned indent, const char *results)
 {
-	text_addf(t, "%*svolumes:\n", (int)indent, "");
+	set(t, indent, "the folders that the pod may write to", "volumes:");
 	set(t, indent, results, "- name: results");
 	text_addf(t, "%*s  emptyDir: {}\n", (int)indent, "");
 	set(t, indent,
@@ -119,12 +119,15 @@ void generate_job(struct text *t, const struct generate_plan *p)
 	metadata(t, p, "batch/v1", "Job");
 	text_add(t, "spec:\n");
 	set(t, 2, "each pod has a number, and each must succeed by itself", "completionMode: Indexed");
-	generate_reason(t, 2, "one pod for each node, all at once");
-	text_addf(t, "  completions: %u\n  parallelism: %u\n", p->nodes, p->nodes);
+	generate_reason(t, 2, "one pod for each node, from --nodes");
+	text_addf(t, "  completions: %u\n", p->nodes);
+	generate_reason(t, 2, "all at once");
+	text_addf(t, "  parallelism: %u\n", p->nodes);
 	set(t, 2, "no second try: it would hide a fault that comes and goes", "backoffLimit: 0");
 	set(t, 2, "a pod that cannot be placed, or that hangs, ends the job after an hour",
 	    "activeDeadlineSeconds: 3600");
 	set(t, 2, "the pods and their logs stay for a day", "ttlSecondsAfterFinished: 86400");
+	generate_reason(t, 2, "the pod that checks a node");
 	text_addf(
 		t,
 		"  template:\n    metadata:\n      labels:\n        app.kubernetes.io/name: %s\n    spec:\n",
@@ -140,7 +143,8 @@ void generate_job(struct text *t, const struct generate_plan *p)
 		  "              matchLabels:\n"
 		  "                app.kubernetes.io/name: %s\n",
 		  p->name);
-	text_addf(t, "      containers:\n      - name: assay\n        image: %s\n", p->image);
+	set(t, 6, "one container, with the image from --image", "containers:");
+	text_addf(t, "      - name: assay\n        image: %s\n", p->image);
 	set(t, 8, "arguments of assay", "args:");
 	args(t, 8, p);
 	container_settings(t, 8, p, p->gpus);
@@ -156,14 +160,15 @@ void generate_daemonset(struct text *t, const struct generate_plan *p)
 		"Checks each GPU node once, also a node that joins later. A pod is ready if its node passed:\n"
 		"kubectl get pods -o wide -l app.kubernetes.io/name=NAME shows which did");
 	metadata(t, p, "apps/v1", "DaemonSet");
+	text_add(t, "spec:\n");
+	set(t, 2, "the DaemonSet owns the pods with this label", "selector:");
 	text_addf(t,
-		  "spec:\n"
-		  "  selector:\n"
 		  "    matchLabels:\n"
 		  "      app.kubernetes.io/name: %s\n",
 		  p->name);
 	set(t, 2, "a new version checks a tenth of the nodes at a time", "updateStrategy:");
 	text_add(t, "    type: RollingUpdate\n    rollingUpdate:\n      maxUnavailable: 10%\n");
+	generate_reason(t, 2, "the pod that checks a node");
 	text_addf(
 		t,
 		"  template:\n    metadata:\n      labels:\n        app.kubernetes.io/name: %s\n    spec:\n",

@@ -10,6 +10,7 @@ static void set(struct text *t, unsigned indent, const char *reason, const char 
 
 static void metadata(struct text *t, const struct generate_plan *p)
 {
+	generate_reason(t, 0, "from --name and --namespace");
 	text_addf(t,
 		  "metadata:\n"
 		  "  name: %s\n"
@@ -58,7 +59,8 @@ void generate_hpa(struct text *t, const struct generate_plan *p)
 		t,
 		"share of the KV cache in use: near 1 the engine preempts sequences and computes them again. 800m is 0.8",
 		p->cache_use, "800m");
-	text_add(t, "  behavior:\n    scaleUp:\n");
+	set(t, 2, "how fast the number of pods changes", "behavior:");
+	text_add(t, "    scaleUp:\n");
 	set(t, 6, "a queue grows in seconds, so do not wait", "stabilizationWindowSeconds: 0");
 	set(t, 6,
 	    "at most twice as many pods every two minutes, about the time in which one becomes ready; more would start while\n"
@@ -82,21 +84,26 @@ void generate_servicemonitor(struct text *t, const struct generate_plan *p)
 	metadata(t, p);
 	text_add(t, "spec:\n");
 	set(t, 2, "no address of its own: each pod is read by itself", "clusterIP: None");
-	text_addf(t, "  selector:\n    app.kubernetes.io/name: %s\n  ports:\n  - name: http\n", p->name);
+	set(t, 2, "the pods of assay serve", "selector:");
+	text_addf(t, "    app.kubernetes.io/name: %s\n", p->name);
+	set(t, 2, "a ServiceMonitor names a port by its name", "ports:");
+	text_add(t, "  - name: http\n");
 	generate_reason(t, 4, "from --port: the port of assay serve");
 	text_addf(t, "    port: %u\n    targetPort: %u\n---\n", p->port, p->port);
+	generate_reason(t, 0, "Prometheus reads each pod of the Service above");
 	text_add(t, "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\n");
 	metadata(t, p);
+	text_add(t, "spec:\n");
+	set(t, 2, "the Service above has this label", "selector:");
 	text_addf(t,
-		  "spec:\n"
-		  "  selector:\n"
 		  "    matchLabels:\n"
 		  "      app.kubernetes.io/name: %s\n",
 		  p->name);
 	set(t, 2, "only this namespace", "namespaceSelector:");
 	text_addf(t, "    matchNames:\n    - %s\n", p->space);
 	set(t, 2, "a guard against a mistake: assay serve has some hundred series", "sampleLimit: 2000");
-	text_add(t, "  endpoints:\n  - port: http\n    path: /metrics\n");
+	set(t, 2, "where and how often Prometheus reads", "endpoints:");
+	text_add(t, "  - port: http\n    path: /metrics\n");
 	set(t, 4, "the queue changes in seconds, and the autoscaler reads it every 15 s", "interval: 15s");
 	set(t, 4, "the server answers in milliseconds; a slower answer is a fault", "scrapeTimeout: 5s");
 }

@@ -29,8 +29,8 @@ static void head(struct text *t, const struct generate_plan *p)
 	linef(t, "one task for each node", "#SBATCH --array=1-%u", p->nodes);
 	line(t, "stdout and stderr of each task, in the folder of the submission",
 	     "#SBATCH --output=%x-%A-%a.out");
-	line(t, "a task is one process on one node; it measures all devices of the node",
-	     "#SBATCH --nodes=1\n#SBATCH --ntasks=1");
+	line(t, "a task has one node", "#SBATCH --nodes=1");
+	line(t, "and one process, which measures all devices of the node", "#SBATCH --ntasks=1");
 	if (p->gpus)
 		linef(t, "all GPUs of the node", "#SBATCH --gpus-per-node=%u", p->gpus);
 	line(t, "no other job may run during a measurement, and two tasks never share a node",

@@ -201,8 +201,12 @@ void screen_line(struct text *out, const struct screen_node *n)
 
 	screen_summary_make(&s, n);
 	node_time(time_text, n);
-	text_addf(out, "%s%s%s: %u GPU%s", time_text, *time_text ? " " : "", node_name(n), s.gpus,
-		  s.gpus == 1 ? "" : "s");
+	text_addf(out, "%s%s%s: ", time_text, *time_text ? " " : "", node_name(n));
+	if (!n->state->count) { /* how many GPUs it has is not known */
+		text_add(out, s.what);
+		return;
+	}
+	text_addf(out, "%u GPU%s", s.gpus, s.gpus == 1 ? "" : "s");
 	if (s.lost)
 		text_addf(out, ", %u lost", s.lost);
 	add_part(out, "utilization", CATALOGUE_GPU_UTILIZATION, s.utilization);

@@ -5,8 +5,9 @@
 #SBATCH --array=1-20
 # stdout and stderr of each task, in the folder of the submission
 #SBATCH --output=%x-%A-%a.out
-# a task is one process on one node; it measures all devices of the node
+# a task has one node
 #SBATCH --nodes=1
+# and one process, which measures all devices of the node
 #SBATCH --ntasks=1
 # all GPUs of the node
 #SBATCH --gpus-per-node=8
