@@ -154,7 +154,8 @@ void exporter_index(void *arg, struct text *out)
 	}
 	add_sources(out, x);
 	add_reasons(out, x);
-	text_add(out, "<p>The labels <code>pod</code> and <code>namespace</code> are absent: the kubelet tells "
-		      "them through its pod-resources socket, which speaks gRPC, and assay does not.</p>\n");
+	text_add(out,
+		 "<p>The labels <code>pod</code> and <code>namespace</code> are absent: the kubelet tells "
+		 "them through its pod-resources socket, which speaks gRPC, and assay does not.</p>\n");
 	text_add(out, "</body></html>\n");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of the exporter's metrics about itself: the catalogue's rows of scope EXPORTER, which are its last ones. */
+/* Values of the exporter's metrics about itself: the catalogue's rows of scope EXPORTER, which are its last
+ * ones. */
 #ifndef WATCH_PAGE_OWN_H
 #define WATCH_PAGE_OWN_H
 #include "journal/metrics/catalogue.h"
