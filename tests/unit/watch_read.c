@@ -195,8 +195,8 @@ static bool saw_all(const struct bed *b, bool *seen)
 }
 
 /*
- * Records all lines from now on. A source's reason may be there for one reading only, so a test that looks at the
- * state now and then can miss it: it looks at the lines instead.
+ * Records all lines from now on. A source's reason may last for one reading only. A test that looks at the state
+ * now and then can miss it, so it looks at the lines.
  */
 static struct watch_recorder *bed_record(struct bed *b)
 {

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include "journal/metrics/metrics.h"
 
-/* A GPU divided by MIG has at most seven compute slices, so it has at most seven instances:
- * nvmlDeviceGetMaxMigDeviceCount gives 7 on A100, H100 and B200, and fewer on smaller GPUs. */
+/* MIG divides a GPU into at most seven compute slices, so it has at most seven instances. That is what
+ * nvmlDeviceGetMaxMigDeviceCount gives on A100 and H100. Smaller GPUs have fewer. */
 enum { METRIC_GPU_INSTANCES_MOST = 7 };
 
 /*

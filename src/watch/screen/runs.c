@@ -15,7 +15,7 @@ static const struct part {
 	     {"running", CATALOGUE_RUN_REQUESTS}, {"waiting", CATALOGUE_RUN_WAITING},
 	     {"TTFT", CATALOGUE_RUN_TTFT},	  {"cache", CATALOGUE_RUN_CACHE}};
 
-/* Parts of a training step, shown as shares of it. */
+/* Parts of a training step. The panel shows their shares of the step. */
 static const struct part step_parts[] = {{"forward", CATALOGUE_RUN_PART_FORWARD},
 					 {"backward", CATALOGUE_RUN_PART_BACKWARD},
 					 {"optimizer", CATALOGUE_RUN_PART_OPTIMIZER},
