@@ -109,7 +109,7 @@ static void wait_some(const struct deploy *d, struct pollfd *set)
 
 static void read_all(struct deploy *d)
 {
-	for (size_t i = 0; i < d->count; i++) {
+	for (size_t i = 0; i < d->count && !*d->stop; i++) {
 		struct deploy_host *h = &d->host[i];
 		bool over;
 

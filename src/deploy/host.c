@@ -365,9 +365,22 @@ static void after_fail(struct deploy_host *h)
 	       !strncmp(h->fail, "program ", 8) ? "the program does not start there: " : "", text);
 }
 
-static void after_answer(struct deploy_host *h)
+static void after_fetch(struct deploy_host *h)
 {
 	const struct received *r = &h->received;
+	struct error err = {0};
+
+	if (received_sync(r, &err)) {
+		end_as(h, HOST_FAILED, "%s", err.text);
+		return;
+	}
+	log_info(h->deploy->log, LOG_TOPIC_RUN, "%s: %zu files are here%s", h->name, r->files,
+		 r->skipped ? "; links and files with odd names stayed on the host" : "");
+	become(h, HOST_FETCHED);
+}
+
+static void after_answer(struct deploy_host *h)
+{
 
 	switch (h->step) {
 	case STEP_LOOK:
@@ -390,9 +403,7 @@ static void after_answer(struct deploy_host *h)
 		after_run_state(h);
 		return;
 	case STEP_FETCH:
-		log_info(h->deploy->log, LOG_TOPIC_RUN, "%s: %zu files are here%s", h->name, r->files,
-			 r->skipped ? "; links and files with odd names stayed on the host" : "");
-		become(h, HOST_FETCHED);
+		after_fetch(h);
 		return;
 	default:
 		become(h, HOST_CLEANED);

@@ -7,7 +7,9 @@
 #include <unistd.h>
 #include "core/text/text.h"
 
-enum { BLOCK = 65536, END_MS = 1000, KILL_MS = 1000 };
+/* BLOCK: in the middle of a file. SMALL: otherwise, because a block of small files takes long to write.
+ * TURN_MS: then the other hosts and a request to stop have their turn. */
+enum { BLOCK = 65536, SMALL = 4096, TURN_MS = 20, END_MS = 1000, KILL_MS = 1000 };
 
 static void close_fd(int *fd)
 {
@@ -110,21 +112,26 @@ static void read_errors(struct talk *t)
 	close_fd(&t->errors);
 }
 
-static void read_answer(struct talk *t)
+/* False: there may be more. */
+static bool read_answer(struct talk *t)
 {
+	const uint64_t end_ns = now_ns() + TURN_MS * 1000000ull;
 	char block[BLOCK];
 	ssize_t n;
 
-	for (unsigned k = 0; t->process.output >= 0 && k < 64; k++) {
-		n = read(t->process.output, block, sizeof(block));
+	do {
+		if (t->process.output < 0)
+			return true;
+		n = read(t->process.output, block, t->answer.left >= BLOCK ? BLOCK : SMALL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return;
+			return true;
 		if (n <= 0 || answer_feed(&t->answer, block, (size_t)n, &t->wrong))
 			close_fd(&t->process.output); /* ssh then ends by itself, or at talk_end */
 		t->heard_ns = now_ns();
-	}
+	} while (now_ns() < end_ns);
+	return t->process.output < 0;
 }
 
 bool talk_read(struct talk *t)
@@ -139,9 +146,8 @@ bool talk_read(struct talk *t)
 	if (t->wrong.status)
 		process_stop(&t->process, END_MS, KILL_MS);
 	/* A child of ssh (a master of shared connections) may hold the pipes open. */
-	if (!process_poll(&t->process))
+	if (!process_poll(&t->process) || !read_answer(t))
 		return false;
-	read_answer(t);
 	read_errors(t);
 	return true;
 }

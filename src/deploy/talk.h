@@ -30,7 +30,7 @@ struct talk {
 enum status talk_start(struct talk *t, const struct ssh_command *c, int input, struct error *err);
 /* The descriptors to poll: 0 to 2 entries. */
 unsigned talk_poll(const struct talk *t, struct pollfd set[2]);
-/* Reads what is there; never blocks. True once ssh has ended and all was read. */
+/* Reads what is there, for some milliseconds; never blocks. True once ssh has ended and all was read. */
 bool talk_read(struct talk *t);
 /* Ends ssh and closes everything. Accepts a talk that is not active. */
 void talk_end(struct talk *t);
