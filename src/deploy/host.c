@@ -435,7 +435,7 @@ static void try_again(struct deploy_host *h, const char *why, uint64_t now_ns)
 	double silent_s = (double)(now_ns - h->contact_ns) * 1e-9;
 
 	h->tries++;
-	if (!h->contact && h->tries >= TRIES_FIRST) {
+	if (!h->contact && (h->tries >= TRIES_FIRST || silent_s > h->deploy->patience_s)) {
 		end_as(h, HOST_LOST, "it cannot be reached: %s", why);
 		return;
 	}
@@ -479,13 +479,18 @@ void host_finish(struct deploy_host *h, uint64_t now_ns)
 	bool progress = is_progress(h);
 	char why[400];
 
+	h->next_ns = now_ns;
 	talk_why(t, why, sizeof(why));
 	received_abandon(&h->received);
 	if (progress) {
 		h->contact = true;
 		h->contact_ns = now_ns;
 		h->tries = 0;
+	} else if (h->step == STEP_RECEIVE && h->advances && h->sent > h->from) {
+		h->contact_ns = t->heard_ns; /* the next look tells whether these bytes arrived */
 	}
+	if (h->step == STEP_LOOK)
+		h->advances = progress;
 	if (talk_is_whole(t) && *h->fail)
 		after_fail(h);
 	else if (talk_is_whole(t))

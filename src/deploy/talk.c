@@ -9,7 +9,7 @@
 
 /* BLOCK: in the middle of a file. SMALL: otherwise, because a block of small files takes long to write.
  * TURN_MS: then the other hosts and a request to stop have their turn. */
-enum { BLOCK = 65536, SMALL = 4096, TURN_MS = 20, END_MS = 1000, KILL_MS = 1000 };
+enum { BLOCK = 65536, SMALL = 4096, TURN_MS = 20, ERRORS_TURN = 16, END_MS = 1000, KILL_MS = 1000 };
 
 static void close_fd(int *fd)
 {
@@ -92,14 +92,16 @@ static void read_errors(struct talk *t)
 	char block[4096];
 	ssize_t n;
 
-	while (t->errors >= 0 && (n = read(t->errors, block, sizeof(block))) != 0) {
+	for (unsigned k = 0; t->errors >= 0; k++) {
+		if (k == ERRORS_TURN) /* the other hosts have their turn */
+			return;
+		n = read(t->errors, block, sizeof(block));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0)
+		if (n <= 0)
 			break;
-		t->heard_ns = now_ns();
 		for (ssize_t i = 0; i < n; i++) {
 			if (block[i] == '\n' || t->part_size + 1 == sizeof(t->part))
 				whole_line(t);
@@ -129,7 +131,8 @@ static bool read_answer(struct talk *t)
 			return true;
 		if (n <= 0 || answer_feed(&t->answer, block, (size_t)n, &t->wrong))
 			close_fd(&t->process.output); /* ssh then ends by itself, or at talk_end */
-		t->heard_ns = now_ns();
+		if (t->answer.begun)
+			t->heard_ns = now_ns();
 	} while (now_ns() < end_ns);
 	return t->process.output < 0;
 }
@@ -179,5 +182,5 @@ void talk_why(const struct talk *t, char *out, size_t size)
 	else if (t->process.ended)
 		snprintf(out, size, "the connection ended before the answer was whole");
 	else
-		snprintf(out, size, "nothing was heard for too long");
+		snprintf(out, size, "the connection is open, but no answer comes");
 }

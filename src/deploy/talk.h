@@ -16,7 +16,8 @@ struct talk {
 	int input;  /* the descriptor given to ssh as its stdin, to see how far it was read; -1: none */
 	int errors; /* read end of ssh's stderr; -1: closed */
 	bool active;
-	uint64_t heard_ns; /* monotonic time of the last byte in either direction */
+	uint64_t heard_ns; /* monotonic time of the last byte of the answer or of stdin; stderr is no progress
+			    */
 	off_t read_to;	   /* of input */
 	char last[400];	   /* the last line on stderr */
 	char part[400];
