@@ -99,7 +99,7 @@ types "stty -g > after; cmp before after && echo same \"as\" before"
 ok "the terminal is as it was" until_shown 'same as before'
 
 # ended in every way, the terminal comes back
-for signal in INT TERM HUP SEGV ABRT BUS; do
+for signal in INT TERM HUP SEGV ABRT BUS XCPU SYS TRAP ALRM USR1 USR2 VTALRM IO; do
 	terminal 80 24
 	types "stty -g > before; trap : HUP; '$assay' top --replay '$rec'; echo ended; stty -g > after; cmp before after && echo same \"as\" before"
 	until_shown '^3 nodes'

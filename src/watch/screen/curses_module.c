@@ -15,7 +15,12 @@
 
 enum { ESCAPE_MS = 25, END_MAX = 256 };
 
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+/* The signals that end a process by default. The first FAULTS are always caught. The others are caught if
+ * nobody handles or ignores them. */
+enum { FAULTS = 5 };
+static const int crashes[] = {SIGSEGV, SIGBUS,	SIGILL,	   SIGFPE,    SIGABRT, SIGTRAP, SIGSYS,
+			      SIGXCPU, SIGXFSZ, SIGALRM,   SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2,
+			      SIGIO,   SIGPWR,	SIGSTKFLT, SIGQUIT,   SIGPIPE};
 
 static struct {
 	SCREEN *screen;
@@ -47,7 +52,9 @@ static void catch_crashes(void)
 
 	t.end_size = terminal_type_end(t.end, sizeof(t.end));
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		sigaction(crashes[i], &action, &t.earlier[i]);
+		if (!sigaction(crashes[i], NULL, &t.earlier[i]) &&
+		    (i < FAULTS || t.earlier[i].sa_handler == SIG_DFL))
+			sigaction(crashes[i], &action, NULL);
 }
 
 /* A handler that was installed since stays. */
