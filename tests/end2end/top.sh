@@ -44,6 +44,19 @@ head -c 30000 "$rec" > cut.rec
 ok "a recording that is cut shows what is there" expect 0 top --replay cut.rec --once --at 1h
 ok "with its nodes" says '^gpu1  *8 ' out
 ok "and says that it ends early" says 'cut.rec' err
+cp "$rec" live.rec
+mkfifo lines
+"$assay" top --replay live.rec --json --interval 0.1 > lines 2> err &
+pid=$!
+{
+	head -n 1 > first # top waits, because a pipe holds only some lines
+	truncate -s 100 live.rec
+	cat > /dev/null
+} < lines
+wait $pid
+code=$?
+ok "a recording that is cut while it is read is inconclusive" [ $code = 2 ]
+ok "and said once" [ "$(grep -c 'shortened the file' err)" = 1 ]
 : > empty.rec
 ok "an empty file is no recording" expect 64 top --replay empty.rec --once
 head -c 100000 /dev/urandom > noise.rec
