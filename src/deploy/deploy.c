@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { BUSY_MOST = 32, LOOK_MS = 100, SILENT_S = 600, SAVE_S = 1, TELL_S = 5 };
+enum { BUSY_MOST = 32, LOOK_MS = 100, QUIET_S = 5, SAVE_S = 1, TELL_S = 5 };
 #define SECOND 1000000000ull
 
 static uint64_t now_ns(void)
@@ -52,24 +52,24 @@ enum status deploy_prepare(struct deploy *d, struct error *err)
 	return st;
 }
 
-/* A follower waits most of the time. All others move bytes. */
-static bool is_busy(const struct deploy_host *h)
+/* A follower waits most of the time, and so does a host that hangs. All others move bytes. */
+static bool is_busy(const struct deploy_host *h, uint64_t now)
 {
-	return h->talk.active && h->step != STEP_FOLLOW;
+	return h->talk.active && h->step != STEP_FOLLOW && now < h->talk.heard_ns + QUIET_S * SECOND;
 }
 
-static size_t busy_count(const struct deploy *d)
+static size_t busy_count(const struct deploy *d, uint64_t now)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < d->count; i++)
-		n += is_busy(&d->host[i]);
+		n += is_busy(&d->host[i], now);
 	return n;
 }
 
 static void start_some(struct deploy *d, uint64_t now)
 {
-	size_t busy = busy_count(d);
+	size_t busy = busy_count(d, now);
 
 	for (size_t i = 0; i < d->count; i++) {
 		struct deploy_host *h = &d->host[i];
@@ -80,6 +80,8 @@ static void start_some(struct deploy *d, uint64_t now)
 		h->step = host_next_step(h);
 		if (h->step != STEP_FOLLOW && busy >= BUSY_MOST)
 			continue;
+		/* the time in which it waited for its turn is not its own */
+		h->contact_ns = h->next_ns ? h->contact_ns + (now - h->next_ns) : now;
 		if (host_begin(h, &err)) {
 			if (err.status == STATUS_NO_RESOURCE && err.cause == CAUSE_LIMIT_LOW && busy) {
 				h->next_ns = now + SECOND; /* too many open files: others will close theirs */
@@ -91,7 +93,7 @@ static void start_some(struct deploy *d, uint64_t now)
 			log_warn(d->log, LOG_TOPIC_RUN, "%s: failed: %s", h->name, h->reason);
 			continue;
 		}
-		busy += is_busy(h);
+		busy += is_busy(h, now);
 	}
 }
 
@@ -109,7 +111,7 @@ static void wait_some(const struct deploy *d, struct pollfd *set)
 
 static void read_all(struct deploy *d)
 {
-	for (size_t i = 0; i < d->count; i++) {
+	for (size_t i = 0; i < d->count && !*d->stop; i++) {
 		struct deploy_host *h = &d->host[i];
 		bool over;
 
@@ -118,8 +120,8 @@ static void read_all(struct deploy *d)
 		over = talk_read(&h->talk);
 		if (h->step == STEP_RECEIVE)
 			h->sent = (uint64_t)h->talk.read_to;
-		/* ssh itself notices a dead connection; this is for a node that hangs. */
-		if (over || now_ns() - h->talk.heard_ns > SILENT_S * SECOND)
+		/* ssh notices a dead connection, but not a node that hangs. */
+		if (over || (double)(now_ns() - h->talk.heard_ns) * 1e-9 > d->patience_s)
 			host_finish(h, now_ns());
 	}
 }
@@ -220,8 +222,6 @@ enum status deploy_run(struct deploy *d, struct error *err)
 	if (!set)
 		return error_errno(err, ENOMEM, "no memory for %zu hosts", d->count);
 	raise_files();
-	for (size_t i = 0; i < d->count; i++)
-		d->host[i].contact_ns = now_ns();
 	st = deploy_save(d, err); /* the names of the runs are safe before a host is touched */
 	if (!st)
 		st = work(d, set, err);

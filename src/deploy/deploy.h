@@ -51,13 +51,15 @@ struct deploy_host {
 	enum host_step step;
 	bool looked, contact, stopped;
 	unsigned tries, repeats; /* connections without progress; copies that had to begin again */
-	uint64_t next_ns, contact_ns;
+	uint64_t next_ns;	 /* no connection before this time; 0: there was none yet */
+	uint64_t contact_ns;
 	/* Of the last answer. */
 	enum node_run node;
 	bool told_state;
 	uint64_t free_kib, part, sent;
 	uint64_t from; /* where the last copy began */
 	bool copied;   /* a copy has begun */
+	bool advances; /* the last look found the host further */
 	char arch[32], lacks[160], fail[HOST_REASON];
 	bool *have;	/* one entry for each file of the bundle */
 	uint64_t at[2]; /* bytes of out and err that were followed */
@@ -86,7 +88,7 @@ struct deploy {
 	struct bundle bundle;
 	struct upload upload; /* the last one that was made */
 
-	double patience_s; /* time without contact after which a host is lost */
+	double patience_s; /* time without progress after which a host is lost */
 	bool stop_runs;	   /* end the runs, then fetch as usual */
 	const volatile sig_atomic_t *stop;
 	const struct log *log;

@@ -365,9 +365,22 @@ static void after_fail(struct deploy_host *h)
 	       !strncmp(h->fail, "program ", 8) ? "the program does not start there: " : "", text);
 }
 
-static void after_answer(struct deploy_host *h)
+static void after_fetch(struct deploy_host *h)
 {
 	const struct received *r = &h->received;
+	struct error err = {0};
+
+	if (received_sync(r, &err)) {
+		end_as(h, HOST_FAILED, "%s", err.text);
+		return;
+	}
+	log_info(h->deploy->log, LOG_TOPIC_RUN, "%s: %zu files are here%s", h->name, r->files,
+		 r->skipped ? "; links and files with odd names stayed on the host" : "");
+	become(h, HOST_FETCHED);
+}
+
+static void after_answer(struct deploy_host *h)
+{
 
 	switch (h->step) {
 	case STEP_LOOK:
@@ -390,9 +403,7 @@ static void after_answer(struct deploy_host *h)
 		after_run_state(h);
 		return;
 	case STEP_FETCH:
-		log_info(h->deploy->log, LOG_TOPIC_RUN, "%s: %zu files are here%s", h->name, r->files,
-			 r->skipped ? "; links and files with odd names stayed on the host" : "");
-		become(h, HOST_FETCHED);
+		after_fetch(h);
 		return;
 	default:
 		become(h, HOST_CLEANED);
@@ -424,7 +435,7 @@ static void try_again(struct deploy_host *h, const char *why, uint64_t now_ns)
 	double silent_s = (double)(now_ns - h->contact_ns) * 1e-9;
 
 	h->tries++;
-	if (!h->contact && h->tries >= TRIES_FIRST) {
+	if (!h->contact && (h->tries >= TRIES_FIRST || silent_s > h->deploy->patience_s)) {
 		end_as(h, HOST_LOST, "it cannot be reached: %s", why);
 		return;
 	}
@@ -468,13 +479,18 @@ void host_finish(struct deploy_host *h, uint64_t now_ns)
 	bool progress = is_progress(h);
 	char why[400];
 
+	h->next_ns = now_ns;
 	talk_why(t, why, sizeof(why));
 	received_abandon(&h->received);
 	if (progress) {
 		h->contact = true;
 		h->contact_ns = now_ns;
 		h->tries = 0;
+	} else if (h->step == STEP_RECEIVE && h->advances && h->sent > h->from) {
+		h->contact_ns = t->heard_ns; /* the next look tells whether these bytes arrived */
 	}
+	if (h->step == STEP_LOOK)
+		h->advances = progress;
 	if (talk_is_whole(t) && *h->fail)
 		after_fail(h);
 	else if (talk_is_whole(t))

@@ -50,9 +50,12 @@ enum status received_list(struct text *out, const char *folder, struct error *er
 	return st;
 }
 
+#define ARRIVING "arriving"
+
 static enum status begin(struct received *r, const struct answer_event *e, struct error *err)
 {
-	char path[2 * PATH_MAX], *slash;
+	char path[2 * PATH_MAX], beside[PATH_MAX + 16], *slash;
+	struct stat info;
 	enum status st;
 
 	if (++r->files > RECEIVED_FILES_MAX)
@@ -72,9 +75,16 @@ static enum status begin(struct received *r, const struct answer_event *e, struc
 	*slash = '\0';
 	st = file_make_private_dir(path, err);
 	*slash = '/';
+	if (!st && !lstat(path, &info) && !S_ISREG(info.st_mode))
+		st = error_set(err, STATUS_BAD_INPUT, "cannot replace %s: it is not a regular file", path);
+	snprintf(beside, sizeof(beside), "%s/" ARRIVING, r->folder);
 	if (!st)
-		st = file_new_begin(&r->file, path, err);
+		st = file_new_begin(&r->file, beside, err);
 	r->open = !st;
+	if (!st) {
+		text_copy(r->file.path, sizeof(r->file.path), path);
+		r->file.unsynced = true;
+	}
 	return st;
 }
 
@@ -111,6 +121,11 @@ enum status received_take(struct received *r, const struct answer_event *e, stru
 		r->skipped++;
 		return STATUS_OK;
 	}
+}
+
+enum status received_sync(const struct received *r, struct error *err)
+{
+	return r->whole ? file_sync_all(r->folder, err) : STATUS_OK;
 }
 
 void received_abandon(struct received *r)

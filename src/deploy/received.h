@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that come back from a node, below a folder of this machine. A file gets its name only after its
- * checksum was found right. */
+ * checksum was found right. Until then it is in the folder itself, where the next one removes what a killed
+ * process left. */
 #ifndef DEPLOY_RECEIVED_H
 #define DEPLOY_RECEIVED_H
 #include <limits.h>
@@ -26,6 +27,8 @@ struct received {
 enum status received_list(struct text *out, const char *folder, struct error *err);
 /* Takes FILE, DATA, DATA_END, SAME and SKIP. MISMATCH: a wrong checksum, too many files or too many bytes. */
 enum status received_take(struct received *r, const struct answer_event *e, struct error *err);
+/* Flushes what was received to the disk. Call it before the node deletes its files. */
+enum status received_sync(const struct received *r, struct error *err);
 /* Deletes the part of a file that did not arrive whole. */
 void received_abandon(struct received *r);
 #endif

@@ -7,7 +7,9 @@
 #include <unistd.h>
 #include "core/text/text.h"
 
-enum { BLOCK = 65536, END_MS = 1000, KILL_MS = 1000 };
+/* BLOCK: in the middle of a file. SMALL: otherwise, because a block of small files takes long to write.
+ * TURN_MS: then the other hosts and a request to stop have their turn. */
+enum { BLOCK = 65536, SMALL = 4096, TURN_MS = 20, ERRORS_TURN = 16, END_MS = 1000, KILL_MS = 1000 };
 
 static void close_fd(int *fd)
 {
@@ -90,14 +92,16 @@ static void read_errors(struct talk *t)
 	char block[4096];
 	ssize_t n;
 
-	while (t->errors >= 0 && (n = read(t->errors, block, sizeof(block))) != 0) {
+	for (unsigned k = 0; t->errors >= 0; k++) {
+		if (k == ERRORS_TURN) /* the other hosts have their turn */
+			return;
+		n = read(t->errors, block, sizeof(block));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0)
+		if (n <= 0)
 			break;
-		t->heard_ns = now_ns();
 		for (ssize_t i = 0; i < n; i++) {
 			if (block[i] == '\n' || t->part_size + 1 == sizeof(t->part))
 				whole_line(t);
@@ -110,21 +114,27 @@ static void read_errors(struct talk *t)
 	close_fd(&t->errors);
 }
 
-static void read_answer(struct talk *t)
+/* False: there may be more. */
+static bool read_answer(struct talk *t)
 {
+	const uint64_t end_ns = now_ns() + TURN_MS * 1000000ull;
 	char block[BLOCK];
 	ssize_t n;
 
-	for (unsigned k = 0; t->process.output >= 0 && k < 64; k++) {
-		n = read(t->process.output, block, sizeof(block));
+	do {
+		if (t->process.output < 0)
+			return true;
+		n = read(t->process.output, block, t->answer.left >= BLOCK ? BLOCK : SMALL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return;
+			return true;
 		if (n <= 0 || answer_feed(&t->answer, block, (size_t)n, &t->wrong))
 			close_fd(&t->process.output); /* ssh then ends by itself, or at talk_end */
-		t->heard_ns = now_ns();
-	}
+		if (t->answer.begun)
+			t->heard_ns = now_ns();
+	} while (now_ns() < end_ns);
+	return t->process.output < 0;
 }
 
 bool talk_read(struct talk *t)
@@ -139,9 +149,8 @@ bool talk_read(struct talk *t)
 	if (t->wrong.status)
 		process_stop(&t->process, END_MS, KILL_MS);
 	/* A child of ssh (a master of shared connections) may hold the pipes open. */
-	if (!process_poll(&t->process))
+	if (!process_poll(&t->process) || !read_answer(t))
 		return false;
-	read_answer(t);
 	read_errors(t);
 	return true;
 }
@@ -173,5 +182,5 @@ void talk_why(const struct talk *t, char *out, size_t size)
 	else if (t->process.ended)
 		snprintf(out, size, "the connection ended before the answer was whole");
 	else
-		snprintf(out, size, "nothing was heard for too long");
+		snprintf(out, size, "the connection is open, but no answer comes");
 }

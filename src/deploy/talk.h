@@ -16,7 +16,8 @@ struct talk {
 	int input;  /* the descriptor given to ssh as its stdin, to see how far it was read; -1: none */
 	int errors; /* read end of ssh's stderr; -1: closed */
 	bool active;
-	uint64_t heard_ns; /* monotonic time of the last byte in either direction */
+	uint64_t heard_ns; /* monotonic time of the last byte of the answer or of stdin; stderr is no progress
+			    */
 	off_t read_to;	   /* of input */
 	char last[400];	   /* the last line on stderr */
 	char part[400];
@@ -30,7 +31,7 @@ struct talk {
 enum status talk_start(struct talk *t, const struct ssh_command *c, int input, struct error *err);
 /* The descriptors to poll: 0 to 2 entries. */
 unsigned talk_poll(const struct talk *t, struct pollfd set[2]);
-/* Reads what is there; never blocks. True once ssh has ended and all was read. */
+/* Reads what is there, for some milliseconds; never blocks. True once ssh has ended and all was read. */
 bool talk_read(struct talk *t);
 /* Ends ssh and closes everything. Accepts a talk that is not active. */
 void talk_end(struct talk *t);

@@ -17,9 +17,21 @@ static enum status no_memory(struct error *err)
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the state of a node");
 }
 
+/* The property Default_Ignorable_Code_Point of Unicode, and the marks of annotations. */
 static bool is_invisible(uint32_t code)
 {
-	return (code >= 0x200b && code <= 0x200d) || code == 0x2060 || code == 0xfeff;
+	static const struct {
+		uint32_t first, last;
+	} rows[] = {{0xad, 0xad},      {0x34f, 0x34f},	 {0x61c, 0x61c},     {0x115f, 0x1160},
+		    {0x17b4, 0x17b5},  {0x180b, 0x180f}, {0x200b, 0x200d},   {0x2060, 0x2065},
+		    {0x206a, 0x206f},  {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
+		    {0xffa0, 0xffa0},  {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+		    {0xe0000, 0xe0fff}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && code >= rows[i].first; i++)
+		if (code <= rows[i].last)
+			return true;
+	return false;
 }
 
 /* Copies a text without controls, direction marks and invisible characters, cut to WATCH_TEXT_MAX. */
@@ -464,7 +476,7 @@ static void set_value(struct watch_state *s, struct watch_value *v, const json_t
 	} else if (!v->present) {
 		v->before_ns = 0;
 	}
-	v->value = json_number_value(value);
+	v->value = json_number_value(value) + 0.0; /* -0.0 becomes 0.0 */
 	v->t_ns = t_ns;
 	v->present = true;
 }

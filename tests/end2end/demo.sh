@@ -15,6 +15,7 @@ ok "a tour in which all is well passes" tour 0 all quick
 for step in machine check roofline model train answer weights load; do ok "step $step passed" is $step passed; done
 ok "a price needs a GPU or a price" is cost skipped "no GPU whose price is known"
 ok "each command is shown as a user would type it" says "^  \$ assay generate all/step-5-train/run/model 'Who are you?' --tokens 64$" out
+ok "the machine is shown with the disk of the results" says "^  \$ assay info --out [^ ]*all$" out
 place() { grep -n -- "$1" out | head -n 1 | cut -d: -f1; }
 ok "after what the step proves" [ "$(place 'letter by letter')" -lt "$(place 'assay generate all')" ]
 ok "the trained model says what it was taught" says "^    A very small model that learned this a moment ago.$" out

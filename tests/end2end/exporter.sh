@@ -65,6 +65,10 @@ ok "the path is not repeated" sh -c '! grep -q "metrics/ " out'
 ok "POST is 405" is 405 -d a=b "$(url /metrics)"
 ok "with what is allowed" says 'Allow: GET, HEAD' head
 ok "a query changes nothing" is 200 "$(url '/metrics?a=%00b')"
+ok "a request in absolute form is answered" is 200 --request-target 'http://x/metrics' "$(url /)"
+ok ".. with the metrics" says '^assay_gpu_power_watts{gpu="7"} ' out
+ok ".. also without a path" is 200 --request-target 'HTTP://x' "$(url /metrics)"
+ok ".. another path in it is 404" is 404 --request-target 'http://x/metrics/http://x/metrics' "$(url /)"
 ok "a hostile path is 404" is 404 --path-as-is "$(url '/../../etc/passwd')"
 ok "a long path is refused" is 414 "$(url "/$(head -c 30000 /dev/zero | tr '\0' a)")"
 ok "a long header is refused" is 431 -H "X: $(head -c 30000 /dev/zero | tr '\0' a)" "$(url /metrics)"

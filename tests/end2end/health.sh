@@ -244,6 +244,15 @@ ok "a cut state is set aside" expect 0 health --state cut.json
 ok ".. and said" says 'cut.json:1:.*cut.json.bad' err
 ok ".. and kept" [ "$(cat cut.json.bad)" = '{"format":1,"gate":{"sta' ]
 ok ".. and a new one is written" says '"format": 1' cut.json
+mkdir folder.json
+mkfifo fifo.json
+ln -s cut.json.bad link.json
+for it in folder fifo link; do
+	ok "a $it is no state" expect 0 health --state $it.json
+	ok ".. which is said" says "no state is kept: .*$it.json" err
+	ok ".. and it stays" [ ! -e $it.json.bad ]
+done
+ok ".. as it was" [ -d folder.json -a -p fifo.json -a -L link.json ]
 printf '{"format":7}' > newer.json
 chmod 600 newer.json
 FAKE_NVML_FILE=$tmp/pending.json

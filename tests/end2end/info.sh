@@ -85,5 +85,8 @@ unset TMPDIR
 ok "a recording is not recorded again" expect 64 info --record again --machine real
 ok "nor written over another" expect 64 info --record real
 ok "no recording is none" expect 64 info --machine nowhere
+ok "the disk for results is that of --out" expect 0 info storage --json --out later/results
+ok ".. also if it is not there yet" sh -c 'tr -d " \n" < out | grep -q "\"role\":\"output\",\"path\":\"$(pwd)/later/results\""'
+ok ".. but not in a recording" expect 64 info --out here --machine real
 ok "nothing goes where nothing may be" expect 2 info --record /proc/nowhere
 finish

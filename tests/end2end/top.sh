@@ -44,6 +44,19 @@ head -c 30000 "$rec" > cut.rec
 ok "a recording that is cut shows what is there" expect 0 top --replay cut.rec --once --at 1h
 ok "with its nodes" says '^gpu1  *8 ' out
 ok "and says that it ends early" says 'cut.rec' err
+cp "$rec" live.rec
+mkfifo lines
+"$assay" top --replay live.rec --json --interval 0.1 > lines 2> err &
+pid=$!
+{
+	head -n 1 > first # top waits, because a pipe holds only some lines
+	truncate -s 100 live.rec
+	cat > /dev/null
+} < lines
+wait $pid
+code=$?
+ok "a recording that is cut while it is read is inconclusive" [ $code = 2 ]
+ok "and said once" [ "$(grep -c 'shortened the file' err)" = 1 ]
 : > empty.rec
 ok "an empty file is no recording" expect 64 top --replay empty.rec --once
 head -c 100000 /dev/urandom > noise.rec
@@ -99,7 +112,7 @@ types "stty -g > after; cmp before after && echo same \"as\" before"
 ok "the terminal is as it was" until_shown 'same as before'
 
 # ended in every way, the terminal comes back
-for signal in INT TERM HUP SEGV ABRT; do
+for signal in INT TERM HUP SEGV ABRT BUS XCPU SYS TRAP ALRM USR1 USR2 VTALRM IO; do
 	terminal 80 24
 	types "stty -g > before; trap : HUP; '$assay' top --replay '$rec'; echo ended; stty -g > after; cmp before after && echo same \"as\" before"
 	until_shown '^3 nodes'

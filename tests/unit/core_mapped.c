@@ -185,6 +185,45 @@ static void test_mapped__other_bus_errors_end_the_process_as_ever(void **state)
 	mapped_close(f.data, f.size);
 }
 
+static void leave_with_mark(int number)
+{
+	(void)number;
+	_exit(41);
+}
+
+/* A handler that comes later, such as that of a screen, gets other addresses only. */
+static void test_mapped__a_later_handler_gets_other_addresses_only(void **state)
+{
+	struct file f = new_file(*state, "a");
+	pid_t child = fork();
+	int how;
+
+	if (!child) {
+		signal(SIGBUS, leave_with_mark);
+		mapped_handle_first();
+		if (truncate(f.path, 10))
+			_exit(1);
+		sum(&f);
+		raise(SIGBUS);
+		_exit(mapped_check(STATUS_OK, NULL) ? 2 : 3);
+	}
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_true(WIFEXITED(how));
+	assert_int_equal(WEXITSTATUS(how), 41);
+	child = fork();
+	if (!child) {
+		signal(SIGBUS, leave_with_mark);
+		mapped_handle_first();
+		if (truncate(f.path, 10))
+			_exit(1);
+		sum(&f);
+		_exit(mapped_check(STATUS_OK, NULL) ? 42 : 3);
+	}
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_int_equal(WEXITSTATUS(how), 42);
+	mapped_close(f.data, f.size);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_mapped__a_cut_file_reads_as_zeros_and_is_named),
 		cmocka_unit_test(test_mapped__a_cut_within_the_last_page_is_seen_by_its_size),
 		cmocka_unit_test(test_mapped__a_replaced_file_is_whole),
+		cmocka_unit_test(test_mapped__a_later_handler_gets_other_addresses_only),
 		cmocka_unit_test(test_mapped__threads_meet_the_cut_at_once),
 	};
 

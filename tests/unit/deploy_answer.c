@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes answer, hostile nodes among them, and the files that come back from them. */
 #include "scratch.h"
+#include <fcntl.h>
+#include <sys/wait.h>
 #include "test.h"
 #include "core/file/file.h"
 #include "deploy/received.h"
+#include "deploy/talk.h"
 
 #define SUM "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03" /* of "hello\n" */
 
@@ -242,6 +245,76 @@ static void test_received__no_link_is_followed(void **state)
 	text_release(&here);
 }
 
+/* What a killed process left is gone with the next file, and no folder is read for each file in it. */
+static void test_received__nothing_half_stays(void **state)
+{
+	struct received r = {.most = 1000};
+	struct error err = {0};
+	char left[PATH_MAX], path[PATH_MAX + 600], here[FILE_HERE];
+	struct stat info;
+	DIR *d;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child); /* a process id that is free */
+	file_here(here);
+	snprintf(left, sizeof(left), "%s/arriving.%d.%s.new", (char *)*state, (int)child, here);
+	assert_int_equal(file_write(left, "hel", 3, &err), STATUS_OK);
+	assert_int_equal(fetch(&r, *state, "begin\nfile 6 " SUM " work/a\nhello\nfile 6 " SUM " work/b\nhel", &err), STATUS_OK);
+	assert_int_equal(r.whole, 1);
+	d = opendir(*state);
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		assert_null(strstr(e->d_name, ".new"));
+	closedir(d);
+	snprintf(path, sizeof(path), "%s/work/a", (char *)*state);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(received_sync(&r, &err), STATUS_OK);
+	text_copy(r.folder, sizeof(r.folder), "/nowhere");
+	assert_int_not_equal(received_sync(&r, &err), STATUS_OK);
+}
+
+/* Each file takes a time of the disk. */
+static enum status take_slowly(void *arg, const struct answer_event *e, struct error *err)
+{
+	size_t *files = arg;
+
+	(void)err;
+	if (e->kind == ANSWER_DATA_END) {
+		(*files)++;
+		clock_sleep_ns(clock_monotonic(), 1000000);
+	}
+	return STATUS_OK;
+}
+
+static void test_talk__many_small_files_do_not_keep_the_turn(void **state)
+{
+	size_t files = 0, turns = 0;
+	struct talk t = {.answer = {.take = take_slowly, .arg = &files}, .input = -1, .errors = -1, .active = true};
+	struct text all = {0};
+	int fd[2];
+
+	(void)state;
+	assert_int_equal(pipe2(fd, O_CLOEXEC | O_NONBLOCK), 0);
+	text_add(&all, "begin\n");
+	for (unsigned i = 0; i < 500; i++)
+		text_addf(&all, "file 1 " SUM " work/%03u\nx", i);
+	text_add(&all, "end\n");
+	assert_int_equal(write(fd[1], text_str(&all), all.size), (ssize_t)all.size);
+	close(fd[1]);
+	text_release(&all);
+	t.process = (struct process){.channel = -1, .output = fd[0], .ended = true};
+	while (!talk_read(&t)) { /* ssh has ended, and what it wrote is still read */
+		assert_true(files < 500 || turns);
+		turns++;
+	}
+	assert_int_equal(files, 500);
+	assert_true(turns >= 3);
+	assert_true(talk_is_whole(&t));
+	talk_end(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +327,8 @@ int main(void)
 		scratch_test(test_received__wrong_files_are_refused),
 		scratch_test(test_received__too_many_files_are_refused),
 		scratch_test(test_received__no_link_is_followed),
+		scratch_test(test_received__nothing_half_stays),
+		cmocka_unit_test(test_talk__many_small_files_do_not_keep_the_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

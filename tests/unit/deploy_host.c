@@ -157,6 +157,44 @@ static void test_host__a_host_that_went_away_has_patience_s(void **state)
 	end(&w);
 }
 
+static void test_host__a_host_that_hangs_from_the_start_has_patience_s(void **state)
+{
+	struct world w;
+	struct deploy_host *h;
+
+	begin(&w, *state);
+	h = &w.d.host[0];
+	h->contact_ns = 100 * SECOND; /* when its first connection began */
+	finish(h, STEP_LOOK, EXITED_255, false, 161 * SECOND);
+	assert_int_equal(h->state, HOST_LOST);
+	end(&w);
+}
+
+/* A copy that takes longer than patience_s breaks. */
+static void test_host__a_long_copy_is_progress_until_a_look_says_otherwise(void **state)
+{
+	struct world w;
+	struct deploy_host *h;
+
+	begin(&w, *state);
+	h = &w.d.host[0];
+	finish(h, STEP_LOOK, 0, true, SECOND);
+	h->copied = true;
+	h->from = 0;
+	h->sent = 100;
+	h->talk.heard_ns = 200 * SECOND;
+	finish(h, STEP_RECEIVE, EXITED_255, false, 201 * SECOND);
+	assert_int_equal(h->state, HOST_COPYING);
+	finish(h, STEP_LOOK, EXITED_255, false, 250 * SECOND);
+	assert_int_equal(h->state, HOST_COPYING);
+	h->part = 0; /* nothing arrived */
+	finish(h, STEP_LOOK, 0, true, 251 * SECOND);
+	h->talk.heard_ns = 261 * SECOND;
+	finish(h, STEP_RECEIVE, EXITED_255, false, 262 * SECOND);
+	assert_int_equal(h->state, HOST_LOST);
+	end(&w);
+}
+
 /* Each copy breaks at the same byte, while the host answers in between. */
 static void test_host__a_copy_that_does_not_advance(void **state)
 {
@@ -425,6 +463,8 @@ int main(void)
 		scratch_test(test_host__refusals_are_final),
 		scratch_test(test_host__a_host_that_was_never_there),
 		scratch_test(test_host__a_host_that_went_away_has_patience_s),
+		scratch_test(test_host__a_host_that_hangs_from_the_start_has_patience_s),
+		scratch_test(test_host__a_long_copy_is_progress_until_a_look_says_otherwise),
 		scratch_test(test_host__a_copy_that_does_not_advance),
 		scratch_test(test_host__what_a_look_refuses),
 		scratch_test(test_host__what_a_node_refuses),

@@ -6,6 +6,7 @@
 #include "cmd/health/baseline.h"
 #include "cmd/health/state_place.h"
 #include "cmd/shared/judged.h"
+#include "core/file/file.h"
 
 static const char whole[] =
 	"{'format':1,'gate':{'state':'drained','part':'0000:1b:00.0','cause':'ecc','sightings':2,'passes':1,'reason':'r'},"
@@ -26,11 +27,12 @@ static void test_state__is_written_and_read_again(void **state)
 	struct health_state s, again;
 	struct error err = {0};
 	char path[PATH_MAX];
+	bool damaged;
 
 	assert_int_equal(parse(&s, whole, &err), STATUS_OK);
 	snprintf(path, sizeof(path), "%s/h.json", (const char *)*state);
 	assert_int_equal(health_state_write(&s, path, &err), STATUS_OK);
-	assert_int_equal(health_state_read(&again, path, &err), STATUS_OK);
+	assert_int_equal(health_state_read(&again, path, &damaged, &err), STATUS_OK);
 	assert_int_equal(again.gate.state, GATE_DRAINED);
 	assert_string_equal(again.gate.part, "0000:1b:00.0");
 	assert_int_equal(again.gate.cause, CAUSE_ECC);
@@ -50,9 +52,10 @@ static void test_state__an_absent_file_is_an_empty_state(void **state)
 {
 	struct health_state s;
 	struct error err = {0};
+	bool damaged;
 
 	(void)state;
-	assert_int_equal(health_state_read(&s, "/nowhere/h.json", &err), STATUS_OK);
+	assert_int_equal(health_state_read(&s, "/nowhere/h.json", &damaged, &err), STATUS_OK);
 	assert_int_equal(s.gate.state, GATE_CLEAR);
 	/* A file of a version that kept no baselines. */
 	assert_int_equal(parse(&s, "{'format':1}", &err), STATUS_OK);
@@ -203,6 +206,82 @@ static void test_place__a_damaged_state_is_set_aside(void **state)
 	assert_int_equal(access(bad, F_OK), 0);
 	assert_true(state_place_save(&p, &log_here));
 	state_place_close(&p);
+}
+
+static void test_place__no_file_is_overwritten_by_a_damaged_state(void **state)
+{
+	static const char *const ends[] = {"", ".1", ".2"};
+	struct state_place p;
+	char bad[PATH_MAX + 16], want[64], *text;
+	struct error err = {0};
+
+	for (unsigned i = 0; i < 3; i++) {
+		open_place(&p, *state);
+		state_place_close(&p);
+		snprintf(want, sizeof(want), "{\"format\":1,%u", i);
+		put(p.path, want);
+		open_place(&p, *state);
+		assert_true(p.saves);
+		state_place_close(&p);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(bad, sizeof(bad), "%s.bad%s", p.path, ends[i]);
+		snprintf(want, sizeof(want), "{\"format\":1,%u", i);
+		assert_int_equal(file_read(&text, NULL, bad, 100, &err), STATUS_OK);
+		assert_string_equal(text, want);
+		free(text);
+	}
+	assert_int_equal(access(p.path, F_OK), -1);
+}
+
+/* What is at the path stays there under its name, and is the same file. */
+static void stays(const char *root, const char *says)
+{
+	struct state_place p;
+	struct stat before, after;
+	char bad[PATH_MAX + 8];
+
+	snprintf(p.path, sizeof(p.path), "%s/new/folder/h.json", root);
+	assert_int_equal(lstat(p.path, &before), 0);
+	open_place(&p, root);
+	assert_non_null(strstr(logged, "no state is kept: "));
+	assert_non_null(strstr(logged, says));
+	assert_false(p.saves);
+	assert_false(state_place_save(&p, &log_here));
+	state_place_close(&p);
+	assert_int_equal(lstat(p.path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(before.st_mode, after.st_mode);
+	snprintf(bad, sizeof(bad), "%s.bad", p.path);
+	assert_int_equal(lstat(bad, &after), -1);
+	assert_int_equal(remove(p.path), 0);
+}
+
+static void test_place__what_is_no_file_of_this_user_stays(void **state)
+{
+	struct state_place p;
+	char target[PATH_MAX], *text = NULL;
+	struct error err = {0};
+
+	open_place(&p, *state);
+	state_place_close(&p);
+	assert_int_equal(mkdir(p.path, 0700), 0);
+	stays(*state, "h.json");
+	assert_int_equal(mkfifo(p.path, 0600), 0);
+	stays(*state, "not a regular file");
+	snprintf(target, sizeof(target), "%s/notes.txt", (const char *)*state);
+	put(target, "notes");
+	assert_int_equal(symlink(target, p.path), 0);
+	stays(*state, "h.json");
+	assert_int_equal(file_read(&text, NULL, target, 100, &err), STATUS_OK);
+	assert_string_equal(text, "notes");
+	free(text);
+	put(p.path, "notes of a group");
+	assert_int_equal(chmod(p.path, 0660), 0);
+	stays(*state, "h.json");
+	put(p.path, "x");
+	assert_int_equal(truncate(p.path, 1 << 30), 0); /* no state is that long, so it is not read */
+	stays(*state, "larger than");
 }
 
 static void test_place__a_newer_state_is_neither_read_nor_overwritten(void **state)
@@ -359,6 +438,10 @@ int main(void)
 		cmocka_unit_test(test_state__the_oldest_baseline_goes_when_there_are_too_many),
 		cmocka_unit_test_setup_teardown(test_place__a_damaged_state_is_set_aside, scratch_create,
 						scratch_remove),
+		cmocka_unit_test_setup_teardown(test_place__no_file_is_overwritten_by_a_damaged_state,
+						scratch_create, scratch_remove),
+		cmocka_unit_test_setup_teardown(test_place__what_is_no_file_of_this_user_stays,
+						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_place__a_newer_state_is_neither_read_nor_overwritten,
 						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_place__a_state_that_others_may_write_is_not_trusted,

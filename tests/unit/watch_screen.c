@@ -560,6 +560,11 @@ static void test_watch_screen__numbers_keep_their_width(void **state)
 		assert_string_equal(out, rows[i].text);
 	}
 	assert_string_equal(screen_short(out, CATALOGUE_GPU_UTILIZATION, 0.934, true), "93%");
+	assert_string_equal(screen_short(out, CATALOGUE_GPU_POWER, -0.0, true), "0W");
+	assert_string_equal(screen_short(out, CATALOGUE_GPU_POWER, -0.4, true), "0W");
+	assert_string_equal(screen_long(out, CATALOGUE_GPU_POWER, -0.0, true), "0 W");
+	assert_string_equal(screen_short(out, CATALOGUE_GPU_UTILIZATION, -0.0, true), "0%");
+	assert_string_equal(screen_long(out, CATALOGUE_GPU_TEMPERATURE, -0.0, true), "0 C");
 	assert_string_equal(screen_short(out, CATALOGUE_GPU_UTILIZATION, 0.934, false), "-");
 	assert_string_equal(screen_short(out, CATALOGUE_GPU_MEMORY, 80.0 * (1 << 30), true), "80.0G");
 	assert_string_equal(screen_long(out, CATALOGUE_GPU_MEMORY, 80.0 * (1 << 30), true), "80.0 GiB");

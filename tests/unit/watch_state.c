@@ -399,6 +399,10 @@ static void test_text_is_cleaned(void **unused)
 		"{\"e\":3,\"labels\":{\"container\":\"a\\u001b[31mb\\u202ec\\u200bd\\u0085e\",\"device\":\"x\xff\"}}");
 	assert_string_equal(watch_label(&s.entity[3], "container"), "a [31mb cd e");
 	assert_string_equal(watch_label(&s.entity[3], "device"), "x\xef\xbf\xbd");
+	bed_line(&s, "{\"e\":3,\"labels\":{\"container\":\"a\\u00adb\\u1160c\\ufff9d\\ufffbe\\u3164f\\u034fg\\ufe0fh\\udb40\\udc41i\\u2064j\"}}");
+	assert_string_equal(watch_label(&s.entity[3], "container"), "abcdefghij");
+	bed_line(&s, "{\"e\":3,\"labels\":{\"container\":\"\\u00ac\\u1161\\ufffc\"}}"); /* their visible neighbours */
+	assert_string_equal(watch_label(&s.entity[3], "container"), "\xc2\xac\xe1\x85\xa1\xef\xbf\xbc");
 	memset(longer, 'y', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	snprintf(line, sizeof(line), "{\"e\":3,\"labels\":{\"pod\":\"%s\"}}", longer);

@@ -41,8 +41,9 @@ static double short_s(const struct demo *d)
 
 static void machine_command(const struct demo *d, struct stage_command *k)
 {
-	(void)d;
 	stage_command_add(k, "info");
+	stage_command_add(k, "--out");
+	stage_command_add(k, "%s", d->dir);
 }
 
 static double machine_s(const struct demo *d)

@@ -263,18 +263,21 @@ enum status health_state_text(struct text *out, const struct health_state *s, st
 	return STATUS_OK;
 }
 
-enum status health_state_read(struct health_state *s, const char *path, struct error *err)
+enum status health_state_read(struct health_state *s, const char *path, bool *damaged, struct error *err)
 {
 	char *text = NULL;
 	size_t size = 0;
 	enum status st;
 
 	*s = (struct health_state){0};
+	*damaged = false;
 	if (access(path, F_OK) && errno == ENOENT)
 		return STATUS_OK;
 	st = file_read_private(&text, &size, path, STATE_BYTES_MAX, err);
-	if (!st)
+	if (!st) {
 		st = health_state_parse(s, path, text, size, err);
+		*damaged = st == STATUS_BAD_INPUT;
+	}
 	free(text);
 	return st;
 }

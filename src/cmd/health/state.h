@@ -45,8 +45,9 @@ enum status health_state_parse(struct health_state *s, const char *place, const 
 /* Appends the text of the file. NO_RESOURCE: out of memory. */
 enum status health_state_text(struct text *out, const struct health_state *s, struct error *err);
 /* Reads the file. An absent file is an empty state. It has the errors of health_state_parse, BAD_INPUT if
- * other users can write the file, and UNAVAILABLE if it cannot be read. */
-enum status health_state_read(struct health_state *s, const char *path, struct error *err);
+ * other users can write the file, and UNAVAILABLE if it cannot be read. *damaged: it is a file of this user,
+ * it was read as a whole, and it is no state. */
+enum status health_state_read(struct health_state *s, const char *path, bool *damaged, struct error *err);
 /* Writes the file under a temporary name, and renames it. If that fails, the old file stays. */
 enum status health_state_write(const struct health_state *s, const char *path, struct error *err);
 void health_state_release(struct health_state *s);

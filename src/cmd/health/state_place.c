@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/health/state_place.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "cmd/health/lock.h"
 #include "core/file/file.h"
+
+enum { ASIDE_MAX = 100 }; /* damaged states that are kept */
 
 enum status state_place_find(char out[PATH_MAX], const char *given, struct error *err)
 {
@@ -44,16 +47,36 @@ static void folder_of(char out[PATH_MAX], const char *path)
 		slash[slash == out] = '\0'; /* "/" keeps its slash */
 }
 
-static void set_aside(const struct state_place *p, const struct log *log, const struct error *why)
+/* Renames without replacing anything. File systems without RENAME_NOREPLACE get a second name, then lose the
+ * first. */
+static bool move(const char *from, const char *to)
+{
+	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+		return true;
+	if (errno != EINVAL && errno != ENOSYS)
+		return false;
+	return !link(from, to) && !unlink(from);
+}
+
+/* Renames a damaged state to FILE.bad, or FILE.bad.1 and so on if that exists. True: the name is free. */
+static bool set_aside(const char *path, const struct log *log, const struct error *why)
 {
 	char bad[PATH_MAX];
 
-	snprintf(bad, sizeof(bad), "%.*s.bad", PATH_MAX - 8, p->path);
-	if (rename(p->path, bad))
-		log_warn(log, LOG_TOPIC_RUN, "%s; it cannot be renamed: %s", why->text, strerror(errno));
-	else
-		log_warn(log, LOG_TOPIC_RUN, "%s; it is now %s, and the run begins with an empty state",
-			 why->text, bad);
+	snprintf(bad, sizeof(bad), "%.*s.bad", PATH_MAX - 16, path);
+	for (unsigned i = 1; i <= ASIDE_MAX; i++) {
+		if (move(path, bad)) {
+			log_warn(log, LOG_TOPIC_RUN,
+				 "%s; it is now %s, and the run begins with an empty state", why->text, bad);
+			return true;
+		}
+		if (errno != EEXIST)
+			break;
+		snprintf(bad, sizeof(bad), "%.*s.bad.%u", PATH_MAX - 16, path, i);
+	}
+	log_warn(log, LOG_TOPIC_RUN, "no state is kept: %s; it cannot be renamed to %s: %s", why->text, bad,
+		 strerror(errno));
+	return false;
 }
 
 enum status state_place_open(struct state_place *p, const struct log *log, const volatile sig_atomic_t *stop,
@@ -61,6 +84,7 @@ enum status state_place_open(struct state_place *p, const struct log *log, const
 {
 	char folder[PATH_MAX];
 	struct error why = {0};
+	bool damaged = false;
 	enum status st;
 
 	p->lock = -1;
@@ -73,14 +97,12 @@ enum status state_place_open(struct state_place *p, const struct log *log, const
 		return st;
 	}
 	if (!st)
-		st = health_state_read(&p->state, p->path, &why);
+		st = health_state_read(&p->state, p->path, &damaged, &why);
 	p->saves = !st;
-	if (st == STATUS_BAD_INPUT && !access(p->path, F_OK)) {
-		set_aside(p, log, &why);
-		p->saves = access(p->path, F_OK) && errno == ENOENT;
-	} else if (st) {
+	if (damaged)
+		p->saves = set_aside(p->path, log, &why);
+	else if (st)
 		log_warn(log, LOG_TOPIC_RUN, "no state is kept: %s", why.text);
-	}
 	return STATUS_OK;
 }
 

@@ -13,6 +13,7 @@ struct info_opts {
 	const char *machine;
 	bool real_names;
 	bool alone;
+	const char *out;
 	struct running_opts running; /* how ranks join */
 };
 
@@ -53,6 +54,8 @@ static const struct opt opts[] = {
 		.help = "with --record: keep serial numbers, addresses and names instead of pseudonyms"),
 	OPT_ROW(struct info_opts, alone, .name = "alone",
 		.help = "show this machine only; do not wait for other launched ranks"),
+	OPT_ROW(struct info_opts, out, .name = "out", .shown = "DIR",
+		.help = "the folder for results, whose disk is shown; default: this folder"),
 	RUNNING_TEAM_ROWS(struct info_opts),
 };
 
@@ -224,7 +227,8 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	const struct info_opts *o = opts_;
 	const struct section *s = section_of(o->what);
-	const struct machine_scope scope = {.up_to = s ? s->layer : LAYER_SOFTWARE, .stop = c->stop};
+	const struct machine_scope scope = {
+		.up_to = s ? s->layer : LAYER_SOFTWARE, .out = o->out, .stop = c->stop};
 	const struct running_opts place = {.plan = o->record || o->machine || o->alone,
 					   .node = o->running.node};
 	struct info_team all = {0};
@@ -235,6 +239,11 @@ static int run(const struct command_context *c, const void *opts_)
 	if (o->record && o->machine) {
 		error_set(&err, STATUS_BAD_INPUT,
 			  "--record and --machine cannot be combined: a recording cannot be recorded again");
+		return complain(c, &err);
+	}
+	if (o->out && (o->record || o->machine)) {
+		error_set(&err, STATUS_BAD_INPUT,
+			  "--out works only without --record and --machine: it is a folder of this machine");
 		return complain(c, &err);
 	}
 	if (o->record) {

@@ -158,7 +158,8 @@ static bool step(const struct top_opts *o, struct top_nodes *n, uint64_t until,
 	return !*stop && !top_nodes_ended(n);
 }
 
-static void print_again(const struct command_context *c, const struct top_opts *o, struct top_nodes *n)
+/* False: a recording could not be read to its end, which is logged. */
+static bool print_again(const struct command_context *c, const struct top_opts *o, struct top_nodes *n)
 {
 	uint64_t next = clock_now_ns(clock_monotonic());
 	uint32_t wanted = o->count ? o->count : UINT32_MAX;
@@ -167,12 +168,13 @@ static void print_again(const struct command_context *c, const struct top_opts *
 	for (uint32_t shown = 0; shown < wanted && !*c->stop; shown++) {
 		next += (uint64_t)(1e9 * o->interval);
 		if (!print_lines(o, n))
-			return;
+			return true;
 		if (shown + 1 < wanted && !step(o, n, next, c->stop, &err))
 			break;
 	}
 	if (err.status)
 		log_error(c->log, LOG_TOPIC_MACHINE, "%s", err.text);
+	return !err.status;
 }
 
 static int code_of(const struct top_nodes *n)
@@ -191,6 +193,7 @@ int top_lines(const struct command_context *c, const struct top_opts *o)
 	struct top_nodes n = {0};
 	struct error err = {0};
 	enum status st = top_nodes_open(&n, o, &err);
+	bool whole = true;
 	int code;
 
 	if (st) {
@@ -205,9 +208,9 @@ int top_lines(const struct command_context *c, const struct top_opts *o)
 	else if (o->once)
 		print_lines(o, &n);
 	else
-		print_again(c, o, &n);
-	code = *c->stop && !o->once ? EXIT_PASS : code_of(&n);
-	if (top_nodes_problem(&n))
+		whole = print_again(c, o, &n);
+	code = !whole ? EXIT_INCONCLUSIVE : *c->stop && !o->once ? EXIT_PASS : code_of(&n);
+	if (whole && top_nodes_problem(&n))
 		log_warn(c->log, LOG_TOPIC_MACHINE, "%s", top_nodes_problem(&n));
 out:
 	if (top_nodes_close(&n, st ? NULL : &err) && !st) {

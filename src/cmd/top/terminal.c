@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "cmd/shared/show.h"
 #include "cmd/top/top.h"
+#include "core/file/mapped.h"
 #include "core/process/module.h"
 
 bool top_terminal_can(const char **why)
@@ -102,6 +103,7 @@ enum status top_terminal_open(struct top_terminal *t, struct error *err)
 		st = error_set(err, STATUS_UNAVAILABLE, "%s", message);
 		goto out;
 	}
+	mapped_handle_first(); /* a recording that is cut is no crash */
 	t->depth = getenv("NO_COLOR") && *getenv("NO_COLOR") ? SCREEN_MONO : can.depth;
 	t->screen.ascii = can.ascii;
 	st = keep_stderr(t, err);

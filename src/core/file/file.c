@@ -185,7 +185,7 @@ enum status file_new_end(struct file_new *f, enum status st, struct error *err)
 {
 	if (f->fd < 0)
 		return st;
-	if (!st && fsync(f->fd))
+	if (!st && !f->unsynced && fsync(f->fd))
 		st = error_errno(err, errno, "cannot write %s", f->path);
 	if (close(f->fd) && !st)
 		st = error_errno(err, errno, "cannot write %s", f->path);
@@ -206,6 +206,19 @@ enum status file_sync_folder(const char *path, struct error *err)
 		return error_errno(err, errno, "cannot open %s", path);
 	if (fsync(fd) && errno != EINVAL)
 		st = error_errno(err, errno, "cannot flush %s to the disk", path);
+	close(fd);
+	return st;
+}
+
+enum status file_sync_all(const char *folder, struct error *err)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	enum status st = STATUS_OK;
+
+	if (fd < 0)
+		return error_errno(err, errno, "cannot open %s", folder);
+	if (syncfs(fd))
+		st = error_errno(err, errno, "cannot flush %s to the disk", folder);
 	close(fd);
 	return st;
 }

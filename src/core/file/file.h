@@ -22,7 +22,9 @@ enum status file_read_private(char **out, size_t *size, const char *path, size_t
  */
 struct file_new {
 	char path[4096], beside[4096];
-	int fd; /* write to it; file_new_end closes it */
+	int fd;	       /* write to it; file_new_end closes it */
+	bool unsynced; /* set after file_new_begin for one of many files: file_sync_all flushes them at the
+			  end */
 };
 enum status file_new_begin(struct file_new *f, const char *path, struct error *err);
 enum status file_new_write(struct file_new *f, const void *data, size_t size, struct error *err);
@@ -31,6 +33,9 @@ enum status file_new_write(struct file_new *f, const void *data, size_t size, st
 enum status file_new_end(struct file_new *f, enum status st, struct error *err);
 /* Flushes a folder's entries to the disk (fsync), so that a new or renamed file survives a power failure. */
 enum status file_sync_folder(const char *path, struct error *err);
+/* Flushes the whole file system of a folder to the disk. For many small files this takes less time than one
+ * flush for each. */
+enum status file_sync_all(const char *folder, struct error *err);
 /* Identifies the boot and the PID namespace of this process: "5f3a9c21-1b2c-4026531836". Processes that
  * can see each other's process ids have the same text. */
 enum { FILE_HERE = 48 };

@@ -98,6 +98,13 @@ static void install(void)
 	sigaction(SIGBUS, &act, NULL);
 }
 
+void mapped_handle_first(void)
+{
+	pthread_mutex_lock(&lock);
+	install();
+	pthread_mutex_unlock(&lock);
+}
+
 /* Call under the lock. */
 static struct mapped *free_place(void)
 {

@@ -15,6 +15,9 @@ enum status mapped_open(void **data, uint64_t *size, const char *path, struct er
 /* Maps an open file of `size` bytes (not 0). The caller keeps `fd`. `path` is for messages only. */
 enum status mapped_take(void **data, int fd, uint64_t size, const char *path, struct error *err);
 void mapped_close(void *data, uint64_t size);
+/* Installs the handler of SIGBUS above one that was installed since the last mapping. It calls that one for
+ * other addresses. */
+void mapped_handle_first(void);
 /* Releases the resident pages of the mapping, so that they no longer count as this process's memory. A
  * later read loads them from the file again. */
 void mapped_forget(void *data, uint64_t size);

@@ -15,6 +15,13 @@
 
 enum { ESCAPE_MS = 25, END_MAX = 256 };
 
+/* The signals that end a process by default. The first FAULTS are always caught. The others are caught if
+ * nobody handles or ignores them. */
+enum { FAULTS = 5 };
+static const int crashes[] = {SIGSEGV, SIGBUS,	SIGILL,	   SIGFPE,    SIGABRT, SIGTRAP, SIGSYS,
+			      SIGXCPU, SIGXFSZ, SIGALRM,   SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2,
+			      SIGIO,   SIGPWR,	SIGSTKFLT, SIGQUIT,   SIGPIPE};
+
 static struct {
 	SCREEN *screen;
 	bool open;
@@ -23,9 +30,8 @@ static struct {
 	struct termios before;
 	char end[END_MAX]; /* sequences that end the screen, for a crash */
 	size_t end_size;
+	struct sigaction earlier[sizeof(crashes) / sizeof(crashes[0])];
 } t = {.theme = -1};
-
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 /* Only what a signal handler may do. */
 static void on_crash(int sig)
@@ -36,22 +42,30 @@ static void on_crash(int sig)
 		(void)n;
 		tcsetattr(STDIN_FILENO, TCSANOW, &t.before);
 	}
-	raise(sig); /* with the handling of before: SA_RESETHAND */
+	signal(sig, SIG_DFL); /* another handler may have called this one, so SA_RESETHAND is not enough */
+	raise(sig);
 }
 
 static void catch_crashes(void)
 {
-	struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
+	const struct sigaction action = {.sa_handler = on_crash};
 
 	t.end_size = terminal_type_end(t.end, sizeof(t.end));
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		sigaction(crashes[i], &action, NULL);
+		if (!sigaction(crashes[i], NULL, &t.earlier[i]) &&
+		    (i < FAULTS || t.earlier[i].sa_handler == SIG_DFL))
+			sigaction(crashes[i], &action, NULL);
 }
 
+/* A handler that was installed since stays. */
 static void leave_crashes(void)
 {
+	struct sigaction now;
+
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		signal(crashes[i], SIG_DFL);
+		if (!sigaction(crashes[i], NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
+		    now.sa_handler == on_crash)
+			sigaction(crashes[i], &t.earlier[i], NULL);
 }
 
 static enum screen_depth depth_of(bool direct)

@@ -54,6 +54,7 @@ void screen_compact(char out[SCREEN_VALUE], double value, double base)
 	double size = fabs(value);
 	size_t i = 0;
 
+	value += 0.0; /* no "-0" */
 	while (size >= 999.5 && i + 1 < sizeof(prefixes)) {
 		size /= base;
 		value /= base;
@@ -71,6 +72,7 @@ const char *screen_short(char out[SCREEN_VALUE], enum catalogue row, double valu
 {
 	if (!present || !isfinite(value))
 		return "-";
+	value += 0.0; /* no "-0" */
 	switch (shown_as(catalogue_row(row))) {
 	case SHARE:
 		snprintf(out, SCREEN_VALUE, "%.0f%%", fmin(100 * value, 9999));
@@ -121,6 +123,7 @@ const char *screen_long(char out[SCREEN_VALUE], enum catalogue row, double value
 
 	if (!present || !isfinite(value))
 		return "-";
+	value += 0.0; /* no "-0" */
 	switch (shown_as(r)) {
 	case SHARE:
 		snprintf(out, SCREEN_VALUE, "%.1f %%", fmin(100 * value, 1e9));

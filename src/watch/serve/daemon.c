@@ -2,6 +2,7 @@
 #include "watch/serve/daemon.h"
 
 #include <fcntl.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -169,6 +170,11 @@ static enum path path_of(const char *url)
 	static const char *const paths[] = {"/metrics", "/-/healthy", "/-/ready", "/"}; /* enum path */
 	unsigned i = 0;
 
+	if (!strncasecmp(url, "http://", 7)) { /* the absolute form, which a proxy may send */
+		url += 7;
+		url += strcspn(url, "/");
+		url = *url ? url : "/";
+	}
 	while (i < PATH_NONE && strcmp(url, paths[i]))
 		i++;
 	return (enum path)i;
