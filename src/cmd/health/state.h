@@ -45,8 +45,8 @@ enum status health_state_parse(struct health_state *s, const char *place, const 
 /* Appends the text of the file. NO_RESOURCE: out of memory. */
 enum status health_state_text(struct text *out, const struct health_state *s, struct error *err);
 /* Reads the file. An absent file is an empty state. It has the errors of health_state_parse, BAD_INPUT if
- * other users can write the file, and UNAVAILABLE if it cannot be read. *damaged: it is a file of this user,
- * it was read as a whole, and it is no state. */
+ * other users can write the file, and UNAVAILABLE if it cannot be read. It sets *damaged if
+ * a file of this user was read as a whole and is no state. */
 enum status health_state_read(struct health_state *s, const char *path, bool *damaged, struct error *err);
 /* Writes the file under a temporary name, and renames it. If that fails, the old file stays. */
 enum status health_state_write(const struct health_state *s, const char *path, struct error *err);

@@ -18,9 +18,9 @@ struct state_place {
  * there is no default, because neither XDG_STATE_HOME nor HOME holds an absolute path. */
 enum status state_place_find(char out[PATH_MAX], const char *given, struct error *err);
 /* Locks the folder and reads the state. A state that cannot be used is logged, and the run goes on without
- * one. A damaged one is renamed to FILE.bad, or FILE.bad.1 and so on: no file is overwritten. What is no file
- * of this user, or cannot be read, stays as it is. UNAVAILABLE with cause BUSY: another run has the lock.
- * p->path is set. */
+ * one. A damaged one is renamed to FILE.bad, or FILE.bad.1 and so on: no file is overwritten. A path that
+ * is no file of this user, or cannot be read, stays as it is. UNAVAILABLE with cause BUSY: another run has
+ * the lock. p->path is set. */
 enum status state_place_open(struct state_place *p, const struct log *log, const volatile sig_atomic_t *stop,
 			     struct error *err);
 /* Saves the state. False: it is logged, and p->saves is false from now on. */
