@@ -14,7 +14,7 @@ __attribute__((visibility("default"))) const char *assay_http_version(void)
 extern const void *assay_http_crypt(void);
 __attribute__((visibility("default"))) const void *assay_http_crypt(void)
 {
-	static char *(*const hash)(const char *, const char *, struct crypt_data *) = crypt_r;
+	static char *(*const hash)(const char *, const char *, void *, int) = crypt_rn;
 
 	return &hash;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crypt_r of libcrypt, through our module libassay-http.so. It computes bcrypt hashes. */
+/* crypt_rn of libcrypt, through our module libassay-http.so. It computes bcrypt hashes. crypt_r would do the
+ * same, but AddressSanitizer replaces it, and calls a null pointer where libcrypt is loaded later than the
+ * program. */
 #ifndef VENDOR_HTTP_CRYPT_H
 #define VENDOR_HTTP_CRYPT_H
 #include <crypt.h>
@@ -7,7 +9,7 @@
 
 /* Columns: need, ret, field, symbol, params. */
 #define CRYPT_FUNCTIONS(X)                                                                                   \
-	X(REQUIRED, char *, hash, crypt_r, (const char *phrase, const char *setting, struct crypt_data *))
+	X(REQUIRED, char *, hash, crypt_rn, (const char *phrase, const char *setting, void *data, int size))
 
 struct crypt_library {
 #define X(need, ret, field, symbol, params) ret(*field) params;

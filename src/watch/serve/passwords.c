@@ -90,7 +90,7 @@ static void digest_of(const struct passwords *p, uint8_t out[DIGEST_BYTES], cons
 static bool is_right(struct passwords *p, const struct question *q)
 {
 	const char *want = q->user ? q->user->hash : p->users->user[0].hash;
-	const char *got = p->crypt.hash(q->password, want, p->data);
+	const char *got = p->crypt.hash(q->password, want, p->data, (int)sizeof(*p->data));
 
 	return q->user && got && strlen(got) == WEB_HASH_SIZE && memeql_sec(got, want, WEB_HASH_SIZE);
 }
