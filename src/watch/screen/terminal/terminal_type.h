@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of terminals, as terminfo has them. A part of the module: <term.h> defines words such as
  * `lines` as macros, so only terminal_type.c includes it. */
-#ifndef WATCH_SCREEN_TERMINAL_TYPE_H
-#define WATCH_SCREEN_TERMINAL_TYPE_H
+#ifndef WATCH_SCREEN_TERMINAL_TERMINAL_TYPE_H
+#define WATCH_SCREEN_TERMINAL_TERMINAL_TYPE_H
 #include <stdbool.h>
 #include <stddef.h>
 
