@@ -66,7 +66,10 @@ static const struct opt training_rows[] = {
 	ROW(per_device_eval_batch_size, .preset = "1", .min = 1, .max = 65536,
 	    .help = "sequences per micro-batch of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
-	    .help = "micro-batches per step"),
+	    .help = "micro-batches per step, of each rank"),
+	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
+	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
+		    "other settings and the number of ranks give"),
 	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
 					  "memory; a step keeps its number of rows"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,
