@@ -57,6 +57,13 @@ static void hear(struct training *t)
 	t->silent_s = 0;
 }
 
+/* All ranks read the same files, so their workers say the same. */
+static void take_log(const struct training *t, const json_t *line)
+{
+	if (train_ranks_leads(t) || json_integer_value(json_object_get(line, "level")) >= LOG_ERROR)
+		child_log_take(t->c->log, line);
+}
+
 /* After a failure the worker of one of several ranks may still be inside a collective, so it does not end by
  * itself. */
 static void end_with_others(struct training *t)
@@ -100,7 +107,7 @@ static bool take_line(void *arg, const char *text, size_t size)
 		child_end_take(&t->end, line);
 		end_with_others(t);
 	} else if (!strcmp(type, "log")) {
-		child_log_take(t->c->log, line);
+		take_log(t, line);
 	} else if (!strcmp(type, "listen")) {
 		t->ranks.port = (int)json_integer_value(json_object_get(line, "port"));
 	} else if (!strcmp(type, "chosen")) {
