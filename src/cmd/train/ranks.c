@@ -16,6 +16,7 @@ enum {
 	END_MS = 86400000,   /* rank 0 may write a large model; a hung worker is ended by its supervisor */
 	FELL_NS = 2000000000, /* for a worker that ends by itself with the same error */
 	KILL_MS = 2000,
+	ARGUMENTS_MOST = 64,
 };
 
 bool train_ranks_several(const struct training *t)
@@ -92,6 +93,55 @@ enum status train_ranks_join(struct training *t, struct error *err)
 	r->port = -1;
 	st = running_team_place(&r->team, &r->joins, err);
 	return st || r->team.place.size < 2 ? st : join(t, err);
+}
+
+static enum status count_gpus(const struct training *t, unsigned *count, struct error *err)
+{
+	static const char *const none[] = {NULL};
+	const struct machine_scope scope = {.up_to = LAYER_NVML, .stop = t->c->stop, .libs = none};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+
+	*count = 0;
+	for (unsigned i = 0; !st && i < machine_gpu_count(m); i++)
+		*count += machine_gpu(m, i)->granted;
+	machine_free(m);
+	return st;
+}
+
+static enum status become_launch(const struct training *t, unsigned ranks, struct error *err)
+{
+	char number[16];
+	const char *argv[8 + ARGUMENTS_MOST] = {"assay", "launch", "--how", "plain", "--ranks-per-node", number, "--"};
+
+	snprintf(number, sizeof(number), "%u", ranks);
+	if (t->c->argc > ARGUMENTS_MOST)
+		return error_set(err, STATUS_BAD_INPUT, "more than %d arguments", ARGUMENTS_MOST);
+	for (int i = 1; i < t->c->argc; i++)
+		argv[6 + i] = t->c->argv[i];
+	execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+	return error_errno(err, errno, "cannot start the ranks");
+}
+
+enum status train_ranks_spread(const struct training *t, struct error *err)
+{
+	const struct config_training *c = &t->config.training;
+	unsigned count, wanted = c->gpus;
+	enum status st;
+
+	if (t->ranks.team.place.size > 1 || t->o->plan || c->gpus == 1 || c->device == CONFIG_DEVICE_CPU)
+		return STATUS_OK;
+	st = count_gpus(t, &count, err);
+	if (!wanted)
+		wanted = count;
+	if (st || wanted < 2)
+		return st;
+	if (wanted > count)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "training: gpus: %u: this process may use %u GPU%s of this machine; for several "
+				 "nodes use assay launch",
+				 wanted, count, count == 1 ? "" : "s");
+	return become_launch(t, wanted, err);
 }
 
 /* -- the start -- */

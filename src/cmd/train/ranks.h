@@ -27,6 +27,9 @@ enum status train_ranks_join(struct training *t, struct error *err);
 bool train_ranks_several(const struct training *t);
 /* True on the rank that has the run directory and prints. */
 bool train_ranks_leads(const struct training *t);
+/* If the configuration asks for several GPUs and no launcher started this process: becomes assay launch with
+ * the same command line, and does not return. BAD_INPUT: the machine has fewer. */
+enum status train_ranks_spread(const struct training *t, struct error *err);
 /* Whether another step of the start is possible: `mine` is this rank's status. *err names the first rank that
  * has an error. Ranks other than that one and rank 0 then log nothing. `what`: equal on all ranks. */
 enum status train_ranks_agree(struct training *t, const char *what, enum status mine, struct error *err);

@@ -13,6 +13,7 @@
 #include "journal/record/record.h"
 #include "machine/machine.h"
 #include "train/run/fields.h"
+#include "train/mesh/mesh.h"
 #include "train/run/inputs.h"
 #include "train/memory/train_plan.h"
 
@@ -288,10 +289,16 @@ static void let_go(struct training *t)
 /* Everything before a folder is made. Ranks other than 0 need no configuration of a run that is resumed. */
 static enum status check_start(struct training *t, struct error *err)
 {
+	struct mesh mesh;
 	enum status st = STATUS_OK;
 
 	if (train_ranks_leads(t) || !t->o->resume)
 		st = read_config(t, err);
+	if (!st)
+		st = train_ranks_spread(t, err);
+	t->config.place = (struct config_place){.rank = t->ranks.team.place.rank, .ranks = t->ranks.team.place.size};
+	if (!st && !t->o->resume)
+		st = mesh_of(&mesh, &t->config, err);
 	st = train_ranks_agree(t, "the configuration", st, err);
 	if (!st)
 		st = train_ranks_agree(t, "equal configurations", train_ranks_compare_config(t, err), err);
@@ -427,6 +434,7 @@ const struct command command_train = {
 		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
 		"possible, 64 wrong usage or an error in the configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
+	.mpi_on_cpus = true,
 	.stops_unread = true,
 	.run = run,
 };

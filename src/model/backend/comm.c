@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/comm.h"
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { SUM_AT_ONCE = 1024, TEXT = 400 };
@@ -34,6 +35,7 @@ struct answer {
 
 enum status comm_agree(struct comm *c, enum status mine, struct error *err)
 {
+	bool alike = true;
 	struct answer own = {.status = mine, .cause = mine && err ? (uint32_t)err->cause : 0}, *all, *worst;
 	struct error lost = {0};
 	enum status st;
@@ -48,14 +50,16 @@ enum status comm_agree(struct comm *c, enum status mine, struct error *err)
 		snprintf(own.text, sizeof(own.text), "%.*s", TEXT - 1, err->text);
 	st = c->ops->gather(c, &own, sizeof(own), all, &lost);
 	worst = all;
-	for (unsigned r = 1; r < c->size && !st; r++)
+	for (unsigned r = 1; r < c->size && !st; r++) {
+		alike = alike && all[r].status == all->status && !strcmp(all[r].text, all->text);
 		if (all[r].status > worst->status)
 			worst = &all[r];
+	}
 	if (!st && worst->status) {
 		st = (enum status)worst->status;
 		worst->text[TEXT - 1] = '\0';
 		error_clear(err);
-		if (strncmp(worst->text, "rank ", 5))
+		if (!alike && strncmp(worst->text, "rank ", 5))
 			error_set_cause(err, st, (enum cause)worst->cause, "rank %u: %s", (unsigned)(worst - all),
 					worst->text);
 		else

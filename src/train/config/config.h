@@ -61,7 +61,9 @@ struct config_training {
 	uint32_t early_stopping_patience; /* evaluations without improvement before the run stops; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;
+	uint32_t gpus;		    /* of this node, if no launcher started the ranks; 0: all */
 	uint32_t zero_stage;	    /* from DeepSpeed's configuration */
+	double bucket_cap_mb;	    /* MiB of the gradient that are summed over the ranks at once */
 	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */
 };
 

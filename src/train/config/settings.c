@@ -70,6 +70,12 @@ static const struct opt training_rows[] = {
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
 		    "other settings and the number of ranks give"),
+	ROW(gpus, .preset = "1", .min = 0, .max = 1024,
+	    .help = "GPUs of this node that assay train uses, one rank each; 0: all. Launched ranks use one each, "
+		    "whatever this says"),
+	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
+	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
+		    "lower layers still compute theirs"),
 	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
 					  "memory; a step keeps its number of rows"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,

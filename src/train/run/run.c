@@ -80,6 +80,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 
 		st = data_next(t->data, step, i, &b, &wait_s, err);
 		f->wait_s += wait_s;
+		t->stepper.last = i + 1 == f->size.micro_batches;
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
 		if (!st)

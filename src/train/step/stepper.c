@@ -93,6 +93,16 @@ static enum status place_tree(struct stepper *s, const struct config *c, struct 
 							 err);
 }
 
+/* LoRA's gradient is small, so it is summed at once. */
+static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
+{
+	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+
+	return c->place.ranks > 1
+		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
+		       : STATUS_OK;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
@@ -108,6 +118,8 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 		st = model_place(s->model, &s->back, err);
 	if (!st)
 		st = place_tree(s, c, err);
+	if (!st)
+		st = make_buckets(s, c, err);
 	if (!st)
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
 	if (!st)
@@ -320,6 +332,7 @@ void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
 	gradient_tree_release(&s->tree);
+	buckets_release(&s->buckets);
 	model_release(s->model);
 	if (s->back.kind == BACKEND_GPU)
 		gpu_backend_release(&s->back);
@@ -339,6 +352,8 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 		gpu_backend_times_begin(&s->back);
 	}
 	s->begun = true;
+	s->last = false;
+	s->buckets.begun = 0;
 	st = clear_sums(s, err);
 	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
 }
@@ -346,6 +361,14 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 void stepper_packs(struct stepper *s, uint64_t packs)
 {
 	gradient_tree_begin(&s->tree, packs);
+}
+
+/* Begins to sum the parts of the gradient that are complete. */
+static enum status sum_layer(void *arg, int64_t layer, struct error *err)
+{
+	struct stepper *s = arg;
+
+	return buckets_sum(&s->buckets, s->comm, &s->model->params.grad, layer, err);
 }
 
 /* Moves gradient and loss of the pack that was just computed to the tree. */
@@ -368,6 +391,10 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
+	if (s->last && s->buckets.count > 1 && !s->each_pack) {
+		p.layer_done = sum_layer;
+		p.layer_done_arg = s;
+	}
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
@@ -409,7 +436,7 @@ static enum status sum_gradient(struct stepper *s, struct error *err)
 
 	if (!s->comm)
 		return STATUS_OK;
-	st = s->comm->ops->all_reduce(s->comm, s->model->params.grad, err);
+	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
 	return st ? st : s->comm->ops->wait(s->comm, err);
 }
 
