@@ -236,17 +236,29 @@ static enum status parse(struct training *t, const char *text, struct error *err
 	return STATUS_OK;
 }
 
-/* The first line that differs, without its indentation. */
+/* Length of a line without its last blanks. */
+static int line_length(const char *line)
+{
+	int n = (int)strcspn(line, "\n");
+
+	while (n && line[n - 1] == ' ')
+		n--;
+	return n < 150 ? n : 150;
+}
+
+/* Names the first line that differs. */
 static enum status differs(const char *own, const char *first, struct error *err)
 {
 	while (*own && *first) {
-		const int here = (int)strcspn(own, "\n"), there = (int)strcspn(first, "\n");
+		const size_t here = strcspn(own, "\n"), there = strcspn(first, "\n");
 
-		if (here != there || strncmp(own, first, (size_t)here) != 0)
+		if (here != there || strncmp(own, first, here) != 0) {
+			own += strspn(own, " ");
+			first += strspn(first, " ");
 			return error_set(err, STATUS_BAD_INPUT,
 					 "its configuration is not that of rank 0: \"%.*s\" here, \"%.*s\" there",
-					 here < 150 ? here : 150, own + strspn(own, " "),
-					 there < 150 ? there : 150, first + strspn(first, " "));
+					 line_length(own), own, line_length(first), first);
+		}
 		own += here + (own[here] == '\n');
 		first += there + (first[there] == '\n');
 	}

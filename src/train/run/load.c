@@ -68,10 +68,13 @@ static enum status plan_steps(struct train *t, struct error *err)
 /* Measures the GEMM rate, the denominator of MFU; of all ranks together. */
 static enum status measure_products(struct train *t, struct error *err)
 {
-	enum status st = t->stepper.back.kind == BACKEND_GPU
-				 ? gpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
-				 : cpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err);
+	/* all ranks measure at once, because they may share CPUs */
+	enum status st = comm_agree(t->comm, STATUS_OK, err);
 
+	if (!st)
+		st = t->stepper.back.kind == BACKEND_GPU
+			     ? gpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
+			     : cpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err);
 	return st ? st : comm_sum(t->comm, &t->gemm_rate, 1, err);
 }
 
