@@ -57,6 +57,8 @@ static enum status join_ranks(struct team *team, struct child_channel *c, struct
 	team->launched = team->rank;
 	team->limit_ms = TEAM_LIMIT_MS;
 	team->stop = &stop_requested;
+	team->board = team_board_open(CHILD_SHARED);
+	team_board_take(team->board, 0);
 	place.rank = team->rank;
 	place.size = team->size;
 	place.host = host;

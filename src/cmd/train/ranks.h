@@ -5,6 +5,7 @@
 #define CMD_TRAIN_RANKS_H
 #include "cmd/running/team.h"
 #include "core/process/process.h"
+#include "team/links/wait_board.h"
 
 struct training;
 
@@ -20,6 +21,9 @@ struct train_ranks { /* zeroed: one rank */
 	bool over, fell; /* the team has ended; another rank's worker has ended badly */
 	uint64_t fell_ns;
 	struct error why; /* why the team has ended */
+	struct team_board *board; /* of the worker, with its flight record; NULL: none */
+	int board_fd;
+	char state; /* of the worker when it was found to hang, as in /proc/PID/stat; 0: it was not */
 };
 
 /* Finds the number of this rank, joins the others, and from then on logs with this rank's name. */
@@ -59,6 +63,8 @@ enum status train_ranks_announce(struct training *t, struct error *err);
 void train_ranks_attend(struct training *t);
 /* The number of descriptors to poll, at most `room`. */
 unsigned train_ranks_fds(const struct training *t, struct pollfd *out, unsigned room);
+/* The worker hangs: notes its state before it is killed. */
+void train_ranks_hung(struct training *t);
 /* After the worker has ended: waits for the others. If another rank ended the run, t->end names it. */
 void train_ranks_end(struct training *t);
 /* After the journal is closed: rank 0 collects the journals. */

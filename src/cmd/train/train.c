@@ -27,6 +27,15 @@ static const struct opt opts[] = {
 		.help = "continue the run in DIR from its newest checkpoint, with its original configuration"),
 	OPT_ROW(struct train_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "show the memory and work that the run needs; train nothing"),
+	OPT_ROW(struct train_opts, gpus, .name = "gpus", .also = "gpus-per-node", .max = 1024,
+		.help = "with --plan: plan for this number of GPUs on each node, on any machine; 0: for this machine"),
+	OPT_ROW(struct train_opts, nodes, .name = "nodes", .also = "nnodes", .max = 65536,
+		.help = "with --plan and --gpus: number of nodes; 0: one"),
+	OPT_ROW(struct train_opts, link_rate, .name = "link-rate", .preset = "0", .unit = "B", .max = 1e15,
+		.help = "with --gpus: bytes per second between GPUs of a node, one way, for example the bus bandwidth of an "
+			"all-reduce that assay measured; 0: unknown"),
+	OPT_ROW(struct train_opts, network_rate, .name = "network-rate", .preset = "0", .unit = "B", .max = 1e15,
+		.help = "with --nodes: bytes per second of a node's network ports together, one way; 0: unknown"),
 	OPT_ROW(struct train_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks and temperatures during the run"),
 	OPT_ROW(struct train_opts, real_names, .name = "real-names",
@@ -61,6 +70,11 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if (o->resume && (o->out || o->plan))
 		return error_set(err, STATUS_BAD_INPUT, "--resume and --%s cannot be combined",
 				 o->out ? "out" : "plan");
+	if ((o->gpus || o->nodes) && (!o->plan || !o->gpus))
+		return error_set(err, STATUS_BAD_INPUT, "--%s works only with --plan%s", o->gpus ? "gpus" : "nodes",
+				 o->gpus ? "; assay launch starts several ranks, and training: gpus all of a node" : " and --gpus");
+	if ((o->link_rate > 0 && !o->gpus) || (o->network_rate > 0 && o->nodes < 2))
+		return error_set(err, STATUS_BAD_INPUT, "--link-rate needs --plan --gpus, and --network-rate also --nodes");
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
@@ -191,10 +205,14 @@ static enum status settle(struct training *t, struct error *err)
 
 static int show_plan(const struct training *t, struct error *err)
 {
+	const struct comm_links links = {.local = t->o->gpus,
+					 .nodes = t->o->nodes ? t->o->nodes : 1,
+					 .link = t->o->link_rate,
+					 .network = t->o->network_rate};
 	struct text out = {0};
 	json_t *json = NULL;
-	enum status st =
-		train_plan(&t->config, &t->room, t->o->json ? NULL : &out, t->o->json ? &json : NULL, err);
+	enum status st = train_plan(&t->config, &t->room, t->o->gpus ? &links : NULL, t->o->json ? NULL : &out,
+				    t->o->json ? &json : NULL, err);
 
 	if (!st && !t->o->json)
 		show_text(&out, UTF8_KEEP_NOTHING);
@@ -297,6 +315,8 @@ static enum status check_start(struct training *t, struct error *err)
 	if (!st)
 		st = train_ranks_spread(t, err);
 	t->config.place = (struct config_place){.rank = t->ranks.team.place.rank, .ranks = t->ranks.team.place.size};
+	if (t->o->gpus)
+		t->config.place.ranks = t->o->gpus * (t->o->nodes ? t->o->nodes : 1);
 	if (!st && !t->o->resume)
 		st = mesh_of(&mesh, &t->config, err);
 	st = train_ranks_agree(t, "the configuration", st, err);
@@ -371,6 +391,17 @@ static enum status work_on(struct training *t, struct error *err)
 	return st ? st : train_follow(t, err);
 }
 
+/* A plan for other GPUs needs none here, and knows nothing about their memory. */
+static enum status plan_device(struct training *t, struct error *err)
+{
+	if (!t->o->gpus)
+		return train_settle_device(t, err);
+	if (t->config.training.device == CONFIG_DEVICE_CPU)
+		return error_set(err, STATUS_BAD_INPUT, "--gpus plans for GPUs, but training: device is cpu");
+	t->config.training.device = CONFIG_DEVICE_GPU;
+	return STATUS_OK;
+}
+
 static int train(struct training *t, struct error *err)
 {
 	bool finished = false;
@@ -379,7 +410,7 @@ static int train(struct training *t, struct error *err)
 	if (check_wishes(t->o, err) || train_ranks_join(t, err) || check_start(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
-		return train_settle_device(t, err) ? running_complain(t->c, err) : show_plan(t, err);
+		return plan_device(t, err) ? running_complain(t->c, err) : show_plan(t, err);
 	if ((!t->o->resume && settle_machine(t, err)) || settle_folder(t, &finished, err))
 		return running_complain(t->c, err);
 	if (finished) /* needs no device */

@@ -20,7 +20,8 @@
 struct train_opts {
 	const char *config, *out, *resume;
 	bool plan, json, sample, real_names, no_cache;
-	double silence;
+	double silence, link_rate, network_rate;
+	uint32_t gpus, nodes; /* of a plan; 0: this machine */
 	struct running_opts running; /* how launched ranks join */
 };
 

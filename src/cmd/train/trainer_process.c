@@ -142,6 +142,10 @@ static enum status start(struct training *t, struct error *err)
 	first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?, s:o?}", "dir", t->dir, "resume", t->goes_on,
 			  "config", t->hash, "gpu", t->gpu, "started", (json_int_t)process_started_ns(),
 			  "tuned_s", t->tuned_s, "card", t->card, "team", team);
+	if (train_ranks_several(t))
+		t->ranks.board = team_board_create(&t->ranks.board_fd);
+	if (t->ranks.board)
+		spec.shared = t->ranks.board_fd;
 	st = first ? process_start(&t->worker, &spec, err)
 		   : error_set(err, STATUS_BUG,
 			       "%s: the path is not UTF-8, so it cannot be passed to the worker", t->dir);
@@ -231,6 +235,7 @@ static void end_hung(struct training *t)
 	if (t->silent_s <= patience_s(t))
 		return;
 	t->hung = true;
+	train_ranks_hung(t);
 	process_stop(&t->worker, 0, KILL_MS);
 }
 

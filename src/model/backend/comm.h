@@ -18,6 +18,7 @@ enum { COMM_GATHER_MAX = 1 << 16 }; /* bytes of one rank in a gather */
 struct comm_count { /* sums since the caller last cleared them */
 	double calls, bytes; /* bytes: size of the matrices, not what travels on links */
 	double wait_s;	     /* time in which the caller waited */
+	double planned_s;    /* of a plan: time that the operations take; 0: the links are unknown */
 };
 
 struct comm;
@@ -40,6 +41,7 @@ struct comm_ops {
 struct comm {
 	const struct comm_ops *ops;
 	unsigned rank, size;
+	int64_t layer; /* for the flight record of the next all_reduce: its lowest layer; -1: all of them */
 	char library[128]; /* "Open MPI v4.1.4", "NCCL 2.28.9" */
 	struct comm_count count;
 };

@@ -55,7 +55,8 @@ enum status buckets_sum(struct buckets *b, struct comm *c, const struct mat *gra
 		struct mat part = *grad;
 
 		part.cols = part.ld = (int64_t)(one->last - one->first);
-		part.data = (float *)grad->data + one->first;
+		part.data = grad->data ? (float *)grad->data + one->first : NULL; /* NULL while planning */
+		c->layer = b->count > 1 ? one->layer : -1;
 		st = c->ops->all_reduce(c, part, err);
 	}
 	return st;

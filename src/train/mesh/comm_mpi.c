@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/text/text.h"
 #include "team/libraries/mpi.h"
+#include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/tree_sum.h"
 
@@ -134,9 +135,12 @@ static void *work(void *arg)
 		open = t.kind != TASK_CLOSE;
 		if (open && !m->err.status) {
 			pthread_mutex_unlock(&m->lock);
+			team_flight_begin(m->team->board);
 			if (run(m, &t, &err) && !err.status)
 				error_set(&err, STATUS_BUG, "a collective failed without a message");
 			team_at(m->team->board, TEAM_OP_IDLE);
+			if (!err.status)
+				team_flight_end(m->team->board);
 			pthread_mutex_lock(&m->lock);
 			m->err = err;
 		}
@@ -168,6 +172,17 @@ static enum status await(struct comm_mpi *m, bool all, struct error *err)
 	return m->err.status ? error_set_cause(err, m->err.status, m->err.cause, "%s", m->err.text) : STATUS_OK;
 }
 
+static const enum team_flight_kind record_kinds[] = {
+	[TASK_JOIN] = TEAM_FLIGHT_JOIN,	      [TASK_SUM] = TEAM_FLIGHT_ALL_REDUCE,
+	[TASK_BROADCAST] = TEAM_FLIGHT_BROADCAST, [TASK_GATHER] = TEAM_FLIGHT_GATHER,
+	[TASK_SHARE] = TEAM_FLIGHT_SHARE,
+};
+
+static uint64_t bytes_of(const struct task *t)
+{
+	return t->count * (t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? sizeof(float) : 1);
+}
+
 static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
 {
 	enum status st;
@@ -175,6 +190,7 @@ static enum status ask(struct comm_mpi *m, const struct task *t, bool done, stru
 	pthread_mutex_lock(&m->lock);
 	st = await(m, false, err);
 	if (!st) {
+		team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
 		m->queue[m->asked++ % QUEUE] = *t;
 		pthread_cond_broadcast(&m->changed);
 		if (done)

@@ -6,6 +6,7 @@
 #include "core/text/text.h"
 #include "model/gpu/backend.h"
 #include "team/libraries/nccl.h"
+#include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
 
 /* A rank may write a checkpoint or build plans while the others wait for it. */
@@ -19,6 +20,7 @@ struct comm_nccl {
 	struct gpu_stream *stream;
 	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
 	struct gpu_event *from, *to;	/* on the back end's stream, before and after a wait for collectives */
+	unsigned enqueued;		/* collectives on the stream whose end is not recorded yet */
 	bool timed;			/* both were recorded and not read yet */
 };
 
@@ -33,12 +35,15 @@ static enum status check(const struct comm_nccl *n, ncclResult_t r, const char *
 }
 
 /* Lets the collective begin after the back end's work so far. */
-static enum status begin(struct comm_nccl *n, const struct mat *x, struct error *err)
+static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_flight_kind kind, struct error *err)
 {
 	enum status st;
 
 	if (x->dtype != DTYPE_F32 || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
+	team_flight_ask(n->team->board, kind, (uint64_t)x->cols * sizeof(float), (int32_t)n->comm.layer);
+	team_flight_begin(n->team->board);
+	n->enqueued++;
 	n->comm.count.calls++;
 	n->comm.count.bytes += (double)x->cols * sizeof(float);
 	st = gpu_event_record(n->ready, gpu_backend_stream(n->back), err);
@@ -49,7 +54,7 @@ static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *e
 {
 	struct comm_nccl *n = nccl_of(c);
 	const struct nccl *call = team_nccl_table(n->team);
-	enum status st = begin(n, &x, err);
+	enum status st = begin(n, &x, TEAM_FLIGHT_ALL_REDUCE, err);
 
 	return st ? st
 		  : check(n,
@@ -62,7 +67,7 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 {
 	struct comm_nccl *n = nccl_of(c);
 	const struct nccl *call = team_nccl_table(n->team);
-	enum status st = begin(n, &x, err);
+	enum status st = begin(n, &x, TEAM_FLIGHT_BROADCAST, err);
 
 	return st ? st
 		  : check(n,
@@ -101,8 +106,18 @@ static void count_wait(struct comm_nccl *n)
 
 static enum status nccl_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
 {
-	count_wait(nccl_of(c));
-	return team_gather(nccl_of(c)->team, mine, size, all, err);
+	struct comm_nccl *n = nccl_of(c);
+	enum status st;
+
+	count_wait(n);
+	for (; n->enqueued; n->enqueued--) /* the caller has waited for the device */
+		team_flight_end(n->team->board);
+	team_flight_ask(n->team->board, TEAM_FLIGHT_GATHER, size, TEAM_FLIGHT_NO_LAYER);
+	team_flight_begin(n->team->board);
+	st = team_gather(n->team, mine, size, all, err);
+	if (!st)
+		team_flight_end(n->team->board);
+	return st;
 }
 
 static enum status nccl_share(struct comm *c, void *bytes, size_t size, struct error *err)

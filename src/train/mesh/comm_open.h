@@ -20,4 +20,14 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
  */
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err);
 enum status comm_nccl_device(struct comm *c, struct backend *back, struct error *err);
+
+/* Rates of the links between planned ranks, in B/s and one way; 0: unknown. */
+struct comm_links {
+	unsigned local, nodes;
+	double link;	/* of a GPU, to the others of its node */
+	double network; /* of a node: all of its ports together */
+};
+/* Counts operations, bytes, and if the rates are known the time, without doing anything (comm_plan.c; methods:
+ * training, "Communication"). Owner: caller, ops->close. */
+enum status comm_plan_open(struct comm **out, const struct comm_links *links, struct error *err);
 #endif
