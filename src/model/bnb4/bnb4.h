@@ -7,8 +7,9 @@
  * 256 blocks, plus one offset for the matrix.
  *
  * The codes are those of bitsandbytes' CUDA kernels, which write nearly all checkpoints, with two exceptions.
- * 1 / absmax is rounded correctly here and approximated there; BF16 weights get the same codes all the same.
- * The offset is the mean of all absmax, rounded once; PyTorch's sum depends on its order of additions.
+ * They approximate 1 / absmax, which is rounded correctly here: that never changes a code of NF4 for BF16
+ * weights; others change if they lie within a unit in the last place of a limit between two codes. And the
+ * offset is the mean of all absmax, rounded once; PyTorch's sum depends on its order of additions.
  */
 #ifndef MODEL_BNB4_BNB4_H
 #define MODEL_BNB4_BNB4_H

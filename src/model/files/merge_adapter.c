@@ -120,6 +120,7 @@ static enum status read_config(struct merging *m, enum dtype dtype, struct error
 	json_object_set_new(m->config, json_object_get(m->config, "dtype") ? "dtype" : "torch_dtype",
 			    json_string(type));
 	json_object_set_new(m->config, "tie_word_embeddings", json_boolean(m->shape.tied));
+	json_object_del(m->config, "quantization_config"); /* the result is not quantized */
 	return STATUS_OK;
 }
 
