@@ -24,7 +24,7 @@ struct gradient_way {
 	const char *name, *training; /* settings of section training */
 	bool cpu;
 	bool alone;	   /* each document a micro-batch of its own */
-	double error_most; /* of a gradient, as a share; 0: that of BF16 */
+	double error_most; /* largest error of a gradient, as a share; 0: BF16's */
 };
 
 /* A batch's rows; owner: rows_release. */

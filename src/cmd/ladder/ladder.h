@@ -59,7 +59,7 @@ struct ladder_plan {
 	bool random; /* the weights that are timed are random numbers */
 	bool own;    /* the ladder makes model and rows */
 	char model[PATH_MAX], loss_model[PATH_MAX], given[PATH_MAX]; /* given: CONFIG; "": none */
-	char shape[64];						     /* of the made model; "": a given one */
+	char shape[64];			/* the made model's; "": a model was given */
 	uint64_t steps, rounds, length; /* length: tokens of a sequence of the ladder's own rows */
 	double within_s;
 	char host[256]; /* the device in words */

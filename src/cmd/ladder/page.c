@@ -164,7 +164,7 @@ static void add_table(struct text *out, const struct ladder *l)
 		add_row(out, l, id);
 	text_add(
 		out,
-		"</tbody></table></div>\n<p class=\"muted\">Losses are the differences of the held-out loss from the baseline's, as shares of it, "
+		"</tbody></table></div>\n<p class=\"muted\">Losses are differences from the baseline's held-out loss, as shares, "
 		"before the first and after the last step.</p>\n");
 	if (absent) {
 		text_add(out, "<p>Activity, power and energy are absent: ");

@@ -180,7 +180,7 @@ static void add_losses(struct text *out, const struct ladder *l)
 {
 	text_addf(
 		out,
-		"\n## Losses\n\nThe same rows and the same seed on each rung; %s. Differences are those of the held-out loss from the baseline's, as shares of it.\n\n",
+		"\n## Losses\n\nThe same rows and the same seed on each rung; %s. A difference is a share of the baseline's held-out loss.\n\n",
 		weights_words(l));
 	text_add(out, "| rung | before the first step | after the last step |\n|---|---|---|\n");
 	for (int id = 0; id < RUNG_COUNT; id++) {
