@@ -96,10 +96,54 @@ static bool recompute_contradicts(const struct config *c)
 	       t->gradient_checkpointing != (t->recompute == CONFIG_RECOMPUTE_FULL);
 }
 
-static enum status check_training(const struct config *c, struct error *err)
+static bool computes_bf16(const struct config *c)
 {
 	const struct config_training *t = &c->training;
 
+	return t->precision == CONFIG_PRECISION_AUTO
+		       ? t->bf16
+		       : t->precision != CONFIG_PRECISION_FP32 && t->precision != CONFIG_PRECISION_TF32;
+}
+
+/* Whether bf16 and precision are both given and differ. */
+static bool precision_contradicts(const struct config *c)
+{
+	const struct config_training *t = &c->training;
+
+	return t->precision != CONFIG_PRECISION_AUTO && config_given(c, "training", "bf16") &&
+	       t->bf16 != computes_bf16(c);
+}
+
+static enum status check_precision(const struct config *c, struct error *err)
+{
+	const uint32_t attention = c->training.attention;
+
+	if (c->training.precision == CONFIG_PRECISION_FP8)
+		return refuse(
+			c, "training", "precision",
+			"fp8 needs linear layers in FP8 (E4M3), forward and backward, and training has none; use "
+			"bf16",
+			err);
+	if (precision_contradicts(c))
+		return refuse(c, "training", "bf16",
+			      "it contradicts precision; remove bf16, because precision says everything",
+			      err);
+	if (!computes_bf16(c) && (attention == CONFIG_ATTENTION_CUDNN || attention == CONFIG_ATTENTION_OWN))
+		return refuse(
+			c, "training", "attention",
+			"cudnn and own compute in BF16, but precision or bf16 requests float32; use plain "
+			"or auto",
+			err);
+	return STATUS_OK;
+}
+
+static enum status check_training(const struct config *c, struct error *err)
+{
+	const struct config_training *t = &c->training;
+	enum status st = check_precision(c, err);
+
+	if (st)
+		return st;
 	if (t->fp16)
 		return refuse(c, "training", "fp16",
 			      "float16 is not supported, because it overflows without a loss scale; use "
@@ -162,9 +206,21 @@ void config_settle(struct config *c)
 	const struct tree *place = config_place(c, "training", "zero_stage");
 	struct config_training *t = &c->training;
 
+	if (!t->bf16 && t->precision == CONFIG_PRECISION_AUTO)
+		t->precision = CONFIG_PRECISION_FP32;
+	t->bf16 = t->precision != CONFIG_PRECISION_FP32 && t->precision != CONFIG_PRECISION_TF32;
 	if (t->gradient_checkpointing)
 		t->recompute = CONFIG_RECOMPUTE_FULL;
 	t->gradient_checkpointing = t->recompute == CONFIG_RECOMPUTE_FULL;
+	if (t->dataloader_num_workers > 1) {
+		place = config_place(c, "training", "dataloader_num_workers");
+		text_addf(
+			&c->notes,
+			"%s:%d: training: dataloader_num_workers: %u has the effect of 1, because one thread makes "
+			"all micro-batches\n",
+			place->file, place->line, t->dataloader_num_workers);
+		place = config_place(c, "training", "zero_stage");
+	}
 	if (t->zero_stage)
 		text_addf(&c->notes,
 			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "

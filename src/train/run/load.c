@@ -259,7 +259,8 @@ static void attention_text(char out[96], const struct backend *back)
 {
 	const char *by = back->kind == BACKEND_GPU ? gpu_backend_attention(back) : "own";
 
-	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
+	snprintf(out, 96, "%s%s", by,
+		 strcmp(by, "own") && strcmp(by, "plain") ? " for rows of one length, else own" : "");
 }
 
 static enum status emit_ready(struct train *t, struct error *err)
