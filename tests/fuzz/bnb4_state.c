@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are the JSON object of a 4-bit matrix, or a refusal that names file and tensor. What was read is
- * written and read again. */
+/* Any bytes are the JSON object of a 4-bit matrix, or a refusal that names file and tensor. The target writes
+ * an accepted object and reads it again. */
 #include "fuzz.h"
 
 #include <math.h>
