@@ -15,6 +15,7 @@
 	X(health) \
 	X(history) \
 	X(info) \
+	X(ladder) \
 	X(launch) \
 	X(list_command) \
 	X(load) \
