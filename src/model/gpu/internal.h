@@ -233,6 +233,7 @@ extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 
 /* Slots of weights (slots.c). */
 void fetching_release(struct fetching **f);
+extern __typeof__(*((struct ops *)0)->quantize) gpu_quantize;
 extern __typeof__(*((struct ops *)0)->slot_fill) gpu_slot_fill;
 extern __typeof__(*((struct ops *)0)->slot_ready) gpu_slot_ready;
 extern __typeof__(*((struct ops *)0)->slot_free) gpu_slot_free;
