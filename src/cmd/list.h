@@ -23,6 +23,7 @@
 	X(merge) \
 	X(probe) \
 	X(profile) \
+	X(quantize) \
 	X(report) \
 	X(roofline) \
 	X(rows) \

@@ -167,7 +167,8 @@ static enum status begin(struct ladder *l, struct error *err)
 		st = ladder_base(l, err);
 	if (!st)
 		st = set_dir(l, err);
-	if (!st && !*l->plan.given)
+	config_release(&l->base);
+	if (!st)
 		st = ladder_base(l, err);
 	if (st || l->o->plan)
 		return st;

@@ -258,8 +258,8 @@ static struct matmul_operands operands_of(const struct gemm *g)
 		.c = g->beta != 0 ? gpu_address(g->c.data) : 0,
 		.d = gpu_address(g->d.data),
 		.bias = g->bias.rows ? gpu_address(g->bias.data) : 0,
-		.scale_a = g->a.dtype == DTYPE_E4M3 ? gpu_address(g->a.row_scale) : 0,
-		.scale_b = g->b.dtype == DTYPE_E4M3 ? gpu_address(g->b.row_scale) : 0,
+		.scale_a = g->a.dtype == DTYPE_E4M3 ? gpu_address(g->a.scales.data) : 0,
+		.scale_b = g->b.dtype == DTYPE_E4M3 ? gpu_address(g->b.scales.data) : 0,
 		.alpha = (double)g->alpha,
 		.beta = (double)g->beta,
 	};

@@ -65,6 +65,24 @@ static enum status check_lora(const struct config *c, struct error *err)
 	return st ? st : check_words(c, &c->lora.modules_to_save, saved_whole, "modules_to_save", err);
 }
 
+static enum status check_model(const struct config *c, struct error *err)
+{
+	/* a run directory's configuration gives every setting, so only other values count */
+	const char *changed = c->model.bnb_4bit_quant_type != CONFIG_NF4 ? "bnb_4bit_quant_type"
+			      : !c->model.bnb_4bit_use_double_quant	 ? "bnb_4bit_use_double_quant"
+									 : NULL;
+
+	if (c->model.load_in_4bit && c->training.full_finetuning)
+		return refuse(
+			c, "model", "load_in_4bit",
+			"weights in 4 bits cannot be trained, so full_finetuning is not possible; use a section "
+			"lora instead",
+			err);
+	return !c->model.load_in_4bit && changed
+		       ? refuse(c, "model", changed, "it has an effect only with load_in_4bit: true", err)
+		       : STATUS_OK;
+}
+
 /* Whether recompute and gradient_checkpointing are both given and differ. */
 static bool recompute_contradicts(const struct config *c)
 {
@@ -175,7 +193,9 @@ enum status config_check(const struct config *c, struct error *err)
 			      err);
 	if (!c->data.train.count)
 		return refuse(c, "data", "train", "it is missing; name a JSON Lines file", err);
-	st = check_lora(c, err);
+	st = check_model(c, err);
+	if (!st)
+		st = check_lora(c, err);
 	if (!st)
 		st = check_training(c, err);
 	return st ? st : check_evaluation(c, err);
