@@ -77,7 +77,8 @@ echo 'exit 0' > how.batch
 ok "nor one that leaves nothing" eval 'ladder 2 empty --rounds 1 && in_json empty batch "reported no rate of steady steps"'
 rm how.batch
 echo 'exit 2' > how.baseline
-ok "without a baseline there is no factor below the next rung" eval 'ladder 2 bottom --rounds 1 && ! in_json bottom batch "\"factor\":" && in_json bottom packing "\"factor\":"'
+ok "without a baseline the next rungs still have its settings" eval 'ladder 2 bottom --rounds 1 && says "packing: false" bottom/jobs/round-1-batch/config.yaml && in_json bottom packing "\"factor\": 7.69"'
+ok "but the rung above it has no factor" eval '! in_json bottom batch "\"factor\":" && in_json bottom batch "inconclusive"'
 rm how.baseline
 echo 'echo "assay: error: the disk is full" >&2; exit 2' > how.make-model
 ok "a model that cannot be made ends it" eval 'ladder 2 unmade; says "make-model ended with exit code 2; .*messages.txt" err'
@@ -138,7 +139,7 @@ ok "and leaves nothing behind" [ ! -e bad ]
 
 # -- plans --
 ok "a plan is printed" eval 'expect 0 ladder --plan --device cpu --out planned && says "^ 1  batch .*per_device_train_batch_size: 2" out && says "^ 2  tf32 .*skipped: TF32 is a mode" out && [ ! -e planned ]'
-ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 2 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && [ "$(grep -c skipped out)" -le 1 ]'
+ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && [ "$(grep -c skipped out)" -le 1 ]'
 ok "but what the configuration refuses, with its words" eval '! says "^10 .*skipped" out || says "^10  fp8 *skipped: .*fp8 needs linear layers in FP8" out'
 
 # -- what is refused --

@@ -130,7 +130,8 @@ static bool has_settings(const struct ladder *l, enum rung_id id, enum rung_id o
 {
 	if (on > id || *l->rung[on].lacks)
 		return false;
-	return on == id || (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
+	return on == id || on == RUNG_BASELINE ||
+	       (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
 }
 
 static enum status set_rungs(const struct ladder *l, struct config *c, enum rung_id id, struct error *err)
