@@ -13,6 +13,9 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 /* Adds `times` reads or writes of every element of m. */
 void cost_touch(struct backend *back, const struct mat *m, double times);
 
+/* Adds the bytes of a step of AdamW: the gradient is read, the other operands are read and written. */
+void cost_adamw(struct backend *back, const struct adamw_part *p);
+
 enum { ATTENTION_ROWS = 64 };  /* queries that a CPU thread processes at once */
 enum { REDUCE_BLOCK = 65536 }; /* elements per partial sum */
 /* Allocate the workspace of operations, for a CPU or a GPU according to back->kind. The caller releases it

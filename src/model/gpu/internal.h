@@ -32,6 +32,8 @@
 	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER) \
 	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER) \
 	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER) \
+	X(ADAMW_STATES, "train_adamw", "train_adamw_states", GPU_PART_OPTIMISER) \
+	X(ADAMW_8BIT, "train_adamw", "train_adamw_8bit", GPU_PART_OPTIMISER) \
 	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION) \
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \

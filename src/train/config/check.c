@@ -78,6 +78,26 @@ static bool recompute_contradicts(const struct config *c)
 	       t->gradient_checkpointing != (t->recompute == CONFIG_RECOMPUTE_FULL);
 }
 
+static enum status check_states(const struct config *c, struct error *err)
+{
+	const struct config_training *t = &c->training;
+
+	if (t->master_weights == CONFIG_MASTER_FP32)
+		return STATUS_OK;
+	if (c->has_lora)
+		return refuse(
+			c, "training", "master_weights",
+			"adapters always have float32 weights, because they are small; remove it, or train "
+			"with full_finetuning",
+			err);
+	if (t->device == CONFIG_DEVICE_CPU)
+		return refuse(
+			c, "training", "master_weights",
+			"it saves memory only on a GPU, because the CPU computes with float32 weights; use fp32",
+			err);
+	return STATUS_OK;
+}
+
 static enum status check_training(const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
@@ -102,7 +122,7 @@ static enum status check_training(const struct config *c, struct error *err)
 		return refuse(c, "training", "warmup_steps",
 			      "it is larger than max_steps, so the learning rate would never reach its peak",
 			      err);
-	return STATUS_OK;
+	return check_states(c, err);
 }
 
 static enum status check_evaluation(const struct config *c, struct error *err)
@@ -145,6 +165,16 @@ void config_settle(struct config *c)
 	if (t->gradient_checkpointing)
 		t->recompute = CONFIG_RECOMPUTE_FULL;
 	t->gradient_checkpointing = t->recompute == CONFIG_RECOMPUTE_FULL;
+	if (t->optim == CONFIG_PAGED_ADAMW_8BIT || t->optim == CONFIG_PAGED_ADAMW_32BIT) {
+		place = config_place(c, "training", "optim");
+		text_addf(
+			&c->notes,
+			"%s:%d: training: optim: assay plans its memory and never moves it while it trains, so "
+			"paged_adamw_%s means %s\n",
+			place->file, place->line, t->optim == CONFIG_PAGED_ADAMW_8BIT ? "8bit" : "32bit",
+			t->optim == CONFIG_PAGED_ADAMW_8BIT ? "adamw_8bit" : "adamw");
+		place = config_place(c, "training", "zero_stage");
+	}
 	if (t->zero_stage)
 		text_addf(&c->notes,
 			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "
