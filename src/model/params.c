@@ -146,15 +146,6 @@ uint64_t params_state_bytes(const struct params *p, enum params_state which)
 	return dtype_bytes(all[which]->dtype, (uint64_t)(all[which]->rows * all[which]->cols));
 }
 
-uint64_t params_states_bytes(const struct params *p)
-{
-	uint64_t bytes = 0;
-
-	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		bytes += params_state_bytes(p, (enum params_state)i);
-	return bytes;
-}
-
 struct params_range params_range(const struct params *p, const struct param *param, enum params_state which)
 {
 	const size_t count = (size_t)(param->rows * param->cols);

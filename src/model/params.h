@@ -66,8 +66,7 @@ enum status params_add(struct params *p, const char *name, int64_t rows, int64_t
 enum status params_place(struct params *p, struct arena *a, enum dtype dtype, enum dtype live, bool trained,
 			 struct error *err);
 
-/* The vectors that a checkpoint holds, in its order; absent ones have rows = 0. They must be followed by
- * everything that sees one of them. name, word in checkpoints */
+/* The vectors that a checkpoint holds, in its order. Absent ones have rows = 0. name, word in checkpoints */
 #define PARAMS_STATES(X)                                                                                     \
 	X(master, "master")                                                                                  \
 	X(m, "m")                                                                                            \
@@ -83,7 +82,6 @@ enum params_state { PARAMS_STATES(X) PARAMS_STATE_COUNT };
 const char *params_state_name(enum params_state which);
 struct mat *params_state(struct params *p, enum params_state which);
 uint64_t params_state_bytes(const struct params *p, enum params_state which); /* 0: absent */
-uint64_t params_states_bytes(const struct params *p);			      /* of all of them */
 /* Part of a state that belongs to a parameter: its first element, and their number. Elements 0: none. */
 struct params_range {
 	size_t first, count;

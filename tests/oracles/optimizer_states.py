@@ -4,8 +4,7 @@
 
 usage: optimizer_states.py FILE.safetensors
 Three steps of one tensor on the CPU, with gradients over many orders of magnitude. The file has the two maps, the
-gradient of each step, and weight, codes and scales after each step; the smallest tensor with 8-bit states; and the
-settings as metadata.
+gradient of each step, and weight, codes and scales after each step; the smallest tensor with 8-bit states.
 
 bitsandbytes' CPU library finds codes by a coarse table: it gives zero the code of 2e-5. Its kernel for all devices
 finds the nearest number, as its CUDA kernels do. The step is made with that one.
@@ -63,4 +62,4 @@ for step in range(1, STEPS + 1):
     out["signed"], out["unsigned"] = state["qmap1"].clone(), state["qmap2"].clone()
 least = next(n for n in range(4000, 4200) if is_8bit(n))
 out["least"] = torch.tensor([least], dtype=torch.int32)
-save_file(out, sys.argv[1], metadata={**{k: repr(v) for k, v in SETTINGS.items()}, "bitsandbytes": bnb.__version__})
+save_file(out, sys.argv[1], metadata={"bitsandbytes": bnb.__version__})

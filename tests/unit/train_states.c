@@ -10,6 +10,7 @@
 #include "model/cpu/cpu.h"
 #include "model/tensor/dtype.h"
 #include "must.h"
+#include "train/checkpoint/manifest.h"
 #include "train_step_bed.h"
 
 static const float signed_map[DYNAMIC_CODES] = {DYNAMIC_SIGNED}, unsigned_map[DYNAMIC_CODES] = {DYNAMIC_UNSIGNED};
@@ -654,6 +655,84 @@ static void other_states_are_refused(void **state)
 	}
 }
 
+/* `device: auto` that becomes the CPU: the plan refuses weights that need a GPU. */
+static void small_weights_on_a_cpu_are_refused(void **state)
+{
+	struct error err = {0};
+	struct stepper s;
+	struct shape shape;
+	struct config c;
+
+	(void)state;
+	configure(&c, "", "full_finetuning: true, master_weights: split");
+	must(shape_by_name(&shape, "tiny", &err), &err);
+	assert_int_equal(stepper_plan(&s, &shape, &c, THREADS, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "training: master_weights: split saves memory only on a GPU"));
+	stepper_release(&s);
+	config_release(&c);
+}
+
+/* A manifest whose words do not fit is refused, by its parser or when it is loaded. */
+static const struct {
+	const char *find, *put;
+} lies[] = {
+	{"\"schema\": 2", "\"schema\": 1"},
+	{"\"schema\": 2", "\"schema\": 3"},
+	{"\"moments\": \"8bit\"", "\"moments\": 8"},
+	{"\"moments\": \"8bit\"", "\"moments\": \"BF16\""},
+	{"\"master_weights\": \"fp32\"", "\"master\": \"fp32\""},
+	{"\"name\": \"m_scale\"", "\"name\": \"scale\""},
+	{"\"dtype\": \"U8\"", "\"dtype\": \"I8\""},
+	{"\"dtype\": \"U8\"", "\"dtype\": \"X8\""},
+	{"\"offset\": 0,\n      \"count\"", "\"offset\": -1,\n      \"count\""},
+	{"\"state\": 0", "\"state\": -1"},
+	{"\"state\": 0", "\"state\": 100000"},
+	{"\"state\": 0", "\"states\": 0"},
+	{"\"file\": \"optimizer.bin\"", "\"file\": \"optimizer\""},
+};
+
+static void manifests_that_lie_are_refused(void **state)
+{
+	char folder[] = "/tmp/train_states.XXXXXX", path[64], *text = NULL;
+	struct error err = {0};
+	struct stepper s;
+	struct config c;
+	size_t size;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	configure(&c, "", "full_finetuning: true, optim: adamw_8bit");
+	begin(&s, &c);
+	save(folder, &s, 1);
+	snprintf(path, sizeof(path), "%s/checkpoint-1/checkpoint.json", folder);
+	must(file_read(&text, &size, path, 1 << 20, &err), &err);
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		const char *at = strstr(text, lies[i].find);
+		struct text changed = {0}, note = {0};
+		struct checkpoint_found f = {0};
+		struct error why = {0};
+		enum status st;
+
+		if (!at)
+			fail_msg("the manifest has no %s: %s", lies[i].find, text);
+		text_addf(&changed, "%.*s%s%s", (int)(at - text), text, lies[i].put, at + strlen(lies[i].find));
+		snprintf(f.path, sizeof(f.path), "%s/checkpoint-1", folder);
+		st = manifest_parse(&f.manifest, path, text_str(&changed), changed.size, &why);
+		if (!st)
+			st = checkpoint_load(&f, &s.model->params, &why);
+		if (st != STATUS_BAD_INPUT)
+			fail_msg("%s: %s %s", lies[i].put, status_name(st), why.text);
+		checkpoint_found_release(&f);
+		text_release(&changed);
+		text_release(&note);
+		error_clear(&why);
+	}
+	free(text);
+	stepper_release(&s);
+	config_release(&c);
+	file_remove_tree(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -670,6 +749,8 @@ int main(void)
 		cmocka_unit_test(losses_are_those_of_f32_states),
 		cmocka_unit_test(a_resumed_run_is_the_uninterrupted_one),
 		cmocka_unit_test(other_states_are_refused),
+		cmocka_unit_test(small_weights_on_a_cpu_are_refused),
+		cmocka_unit_test(manifests_that_lie_are_refused),
 	};
 
 	cmocka_set_test_filter(getenv("TEST_FILTER"));

@@ -130,7 +130,7 @@ static __device__ void store_stochastically(uint16_t *to, const eight &e, const 
 	put8(to, make_uint4(q[0], q[1], q[2], q[3]), left, wide);
 }
 
-/* Which operands can be read 16 bytes at a time; codes: eight. */
+/* Whether operands can be read 16 bytes at a time. Codes are read eight bytes at a time. */
 struct wides {
 	bool g, m, w;
 };

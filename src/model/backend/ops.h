@@ -84,10 +84,11 @@ struct adamw {
 	uint32_t step;
 };
 /*
- * What AdamW works on: a part of the flat vector, in one of several formats. BF16 moments are rounded
- * stochastically. 8-bit moments are bitsandbytes' block-wise data type: each ADAMW_BLOCK elements from the
- * part's begin on have a scale, the largest magnitude among them, and each element is the code of the nearest
- * number of a map (kernel/train/dynamic_map.h: signed for m, unsigned for v) times that scale.
+ * The operands of AdamW: a part of the flat vector, in one of several formats. BF16 moments are rounded
+ * stochastically. 8-bit moments are bitsandbytes' block-wise data type. Each ADAMW_BLOCK elements from the
+ * part's begin on have a scale, which is the largest magnitude among them. Each element is a number of a map
+ * times that scale, and its code is the number's index (kernel/train/dynamic_map.h). The map of m is signed,
+ * that of v unsigned.
  */
 enum { ADAMW_BLOCK = 256 };
 struct adamw_part {

@@ -174,8 +174,8 @@ static enum status check_shards(const json_t *list, const json_t *files, json_in
 	return end == length ? STATUS_OK : bad(path, "its shards do not cover the vector exactly", err);
 }
 
-/* Schema 2: each state has a known name and type, and each parameter lies in every one it has a part of.
- * checkpoint_load checks the latter. There is one shard. */
+/* Checks the form of the states of schema 2, which has one shard. checkpoint_load checks that the parameters
+ * lie within them. */
 static enum status check_states(const json_t *j, json_int_t length, const char *path, struct error *err)
 {
 	const json_t *list = json_object_get(j, "states"), *one;

@@ -96,9 +96,9 @@ static const struct opt training_rows[] = {
 		    "adamw_bnb_8bit), or in BF16 with stochastic rounding (adamw_bf16). Names with paged_ mean the "
 		    "same without paging"),
 	ROW(master_weights, .preset = "fp32", .choices = masters,
-	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32: a float32 copy; split: the BF16 "
-		    "weights and the 16 bits that float32 has in addition; none: only the BF16 weights, rounded "
-		    "stochastically. split and none have gradients in BF16"),
+	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32 keeps a float32 copy. split keeps "
+		    "the BF16 weights and the 16 bits that float32 has in addition. none keeps only the BF16 weights and "
+		    "rounds them stochastically. Gradients are BF16 with split and none"),
 	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled weight decay"),
 	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999,
 	    .help = "decay rate of the first moment"),
