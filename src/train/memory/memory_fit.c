@@ -304,6 +304,16 @@ static void try_states(struct finding_knobs *k, const struct config *c)
 	    codes ? "training: master_weights: split" : "training: optim: adamw_8bit, master_weights: split");
 }
 
+static void try_4bit(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+
+	if (!c->has_lora || c->model.load_in_4bit)
+		return;
+	trial.model.load_in_4bit = true;
+	add(k, &trial, "model: load_in_4bit: true");
+}
+
 /* The host holds the tokenized rows, so fewer rows need less host memory. */
 static void try_samples(struct finding_knobs *k, const struct config *c)
 {
@@ -345,6 +355,7 @@ size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const st
 	try_rank(&k, c);
 	try_states(&k, c);
 	try_lora(&k, c);
+	try_4bit(&k, c);
 	try_samples(&k, c);
 	if (!k.any_fits && !f->of_host)
 		try_both(&k, c);

@@ -24,6 +24,14 @@ static enum recompute recompute_of(const struct config_training *t)
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
 }
 
+/* On a GPU. */
+static enum gpu_precision precision_of(const struct config_training *t)
+{
+	return t->precision == CONFIG_PRECISION_FP32   ? GPU_PRECISION_F32
+	       : t->precision == CONFIG_PRECISION_TF32 ? GPU_PRECISION_TF32
+						       : GPU_PRECISION_BF16;
+}
+
 static unsigned targets_of(const struct opt_words *words)
 {
 	unsigned all = 0, targets = 0;
@@ -55,6 +63,16 @@ static struct params_format states_of(const struct config_training *t)
 	return (struct params_format){moments[t->optim], masters[t->master_weights]};
 }
 
+static struct storage storage_of(const struct config_model *m)
+{
+	static const enum bnb4_type types[] = {[CONFIG_NF4] = BNB4_NF4, [CONFIG_FP4] = BNB4_FP4};
+
+	return m->load_in_4bit ? (struct storage){.form = STORAGE_BNB4,
+						  .type = types[m->bnb_4bit_quant_type],
+						  .nested = m->bnb_4bit_use_double_quant}
+			       : (struct storage){.form = STORAGE_NUMBERS};
+}
+
 /* The parts of a configuration that say what is trained. */
 static struct model_options stepper_model_options(const struct config *c, struct peft_config *lora)
 {
@@ -71,6 +89,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
 	return (struct model_options){.lora = c->has_lora ? lora : NULL,
 				      .full = !c->has_lora,
+				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
 				      .states = states_of(&c->training),
 				      .positions = (int64_t)c->data.max_seq_length};
@@ -259,7 +278,9 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
-		plan_backend_gpu(&s->back, &s->arena);
+		plan_backend_gpu(&s->back,
+				 precision_of(&c->training) == GPU_PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
+				 &s->arena);
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
@@ -285,9 +306,11 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 		[CONFIG_ATTENTION_AUTO] = GPU_ATTENTION_AUTO,
 		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
 		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
+		[CONFIG_ATTENTION_PLAIN] = GPU_ATTENTION_PLAIN,
 	};
 	const struct gpu_backend_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
 						    .attention = attention[t->attention],
+						    .precision = precision_of(t),
 						    .tune = t->tune && !t->deterministic,
 						    .parts = t->step_parts,
 						    .graphs = t->graphs,
