@@ -17,6 +17,7 @@ struct model_options {
 	bool separate;			/* never fuse the GEMMs of adapters and their linear layers */
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
+	struct params_format states;	/* of what is trained */
 	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */

@@ -14,6 +14,15 @@ void cost_touch(struct backend *back, const struct mat *m, double times)
 	back->cost.bytes += times * (double)dtype_bytes(m->dtype, (uint64_t)(m->rows * m->cols));
 }
 
+void cost_adamw(struct backend *back, const struct adamw_part *p)
+{
+	const struct mat *const changed[] = {&p->m, &p->v, &p->m_scale, &p->v_scale, &p->w, &p->rest};
+
+	cost_touch(back, &p->g, 1);
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++)
+		cost_touch(back, changed[i], 2);
+}
+
 void cost_gemm(struct backend *back, const struct gemm *g)
 {
 	int64_t k = g->trans_a ? g->a.rows : g->a.cols;

@@ -13,6 +13,8 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 /* Adds `times` reads or writes of every element of m. */
 void cost_touch(struct backend *back, const struct mat *m, double times);
 
+/* Adds the bytes of a step of AdamW: the gradient is read, the other operands are read and written. */
+void cost_adamw(struct backend *back, const struct adamw_part *p);
 void cost_refresh(struct backend *back, const struct live_range *range);
 void cost_slot_fill(struct backend *back, const struct slot_fill *fill);
 
