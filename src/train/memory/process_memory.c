@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/file/file.h"
+#include "train/checkpoint/host_params.h"
 
 /* Measured values; see docs/explanation/methods/training.md, "Memory of a training run". */
 enum {
@@ -69,7 +70,10 @@ static uint64_t batches_bytes(const struct config *c)
 
 static bool by_cudnn(const struct config *c)
 {
-	return c->training.attention != CONFIG_ATTENTION_OWN && !c->training.deterministic;
+	const struct config_training *t = &c->training;
+
+	return t->bf16 && t->attention != CONFIG_ATTENTION_OWN && t->attention != CONFIG_ATTENTION_PLAIN &&
+	       !t->deterministic;
 }
 
 /* GPU memory outside the arena: the context, and cuDNN's single-precision dQ and sums for one micro-batch. */
@@ -99,7 +103,7 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	if (!m->gpu && c->place.ranks > 1)
 		m->outside[MEMORY_PROGRAM] += MPI_BYTES;
 	if (m->gpu) {
-		m->outside[MEMORY_HOST_PARAMS] = 3 * sizeof(float) * planned->model->params.length;
+		m->outside[MEMORY_HOST_PARAMS] = host_params_bytes(&planned->model->params);
 		/* the lists have room for the larger of the training and the evaluation micro-batch */
 		m->outside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
 		m->outside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);

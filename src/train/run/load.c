@@ -9,13 +9,12 @@
 #include "core/file/file.h"
 #include "core/math/stats.h"
 #include "model/files/fingerprint.h"
-#include "model/files/random_weights.h"
 #include "model/decoder/layer_tensors.h"
 #include "train/tuning/tuning_choices.h"
 #include "train/run/inputs.h"
 #include "train/run/internal.h"
 
-enum { NORM_SAMPLE = 1024 };
+enum { NORM_SAMPLE = 1024, FORGET_ROWS = 32 };
 
 /* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
 static enum status check_config_hash(const struct train *t, const char *path, struct error *err)
@@ -92,40 +91,17 @@ static enum status take_choices(struct train *t, struct error *err)
 	return st;
 }
 
-static enum status make_random(struct train *t, const struct weights_slot *slots, size_t count,
-			       struct error *err)
-{
-	struct backend *back = &t->stepper.back;
-	enum status st = STATUS_OK;
-
-	for (size_t i = 0; !st && i < count; i++) {
-		struct random_fill fill;
-		struct named n;
-
-		if (!names_find(&n, &t->weights.shape, slots[i].name))
-			return error_set(err, STATUS_BUG, "a model of this shape has no %s", slots[i].name);
-		fill = random_weights_fill(&n, t->config.training.seed);
-		st = back->ops->random(back, slots[i].to, &fill, err);
-	}
-	return st;
-}
-
 static enum status load_weights(struct train *t, struct error *err)
 {
+	const struct model_source from = {.weights = &t->weights,
+					  .random = t->config.model.random_weights,
+					  .seed = t->config.training.seed};
 	struct model *m = t->stepper.model;
-	struct weights_slot *slots = NULL;
-	struct named *names = NULL;
-	size_t count = 0;
-	enum status st = model_weight_slots(m, &slots, &names, &count, err);
+	enum status st = model_load(m, &t->stepper.back, &from, err);
 
-	if (!st)
-		st = t->config.model.random_weights
-			     ? make_random(t, slots, count, err)
-			     : weights_load_to(&t->weights, &t->stepper.back, slots, count, err);
-	free(slots);
-	free(names);
 	if (!st && !m->full) /* identifies the adapter's base model */
 		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
+	m->lora.base_storage = m->storage;
 	if (!st)
 		st = model_init_adapter(m, &t->stepper.back, t->config.training.seed, err);
 	return st ? st : model_loaded(m, &t->stepper.back, err);
@@ -251,8 +227,11 @@ static enum status head_norms(const struct train *t, int32_t end, struct diagnos
 	if (!x)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a row");
 	st = row_norm(t, end, x, &b->end_norm, err);
-	for (int64_t i = 0; !st && i < n; i++)
+	for (int64_t i = 0; !st && i < n; i++) {
 		st = row_norm(t, i * s->vocab / n, x, &norm[i], err);
+		if (i % FORGET_ROWS == 0) /* a row brings pages around it into memory */
+			weights_forget(&t->weights);
+	}
 	if (!st)
 		b->median_norm = stats_median(norm, (size_t)n);
 	free(x);
@@ -295,7 +274,8 @@ static void attention_text(char out[96], const struct backend *back)
 {
 	const char *by = back->kind == BACKEND_GPU ? gpu_backend_attention(back) : "own";
 
-	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
+	snprintf(out, 96, "%s%s", by,
+		 strcmp(by, "own") && strcmp(by, "plain") ? " for rows of one length, else own" : "");
 }
 
 static enum status emit_ready(struct train *t, struct error *err)

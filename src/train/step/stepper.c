@@ -25,6 +25,14 @@ static enum recompute recompute_of(const struct config_training *t)
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
 }
 
+/* On a GPU. */
+static enum gpu_precision precision_of(const struct config_training *t)
+{
+	return t->precision == CONFIG_PRECISION_FP32   ? GPU_PRECISION_F32
+	       : t->precision == CONFIG_PRECISION_TF32 ? GPU_PRECISION_TF32
+						       : GPU_PRECISION_BF16;
+}
+
 static unsigned targets_of(const struct opt_words *words)
 {
 	unsigned all = 0, targets = 0;
@@ -34,6 +42,36 @@ static unsigned targets_of(const struct opt_words *words)
 	for (size_t i = 0; i < words->count; i++)
 		targets |= !strcmp(words->word[i], "all-linear") ? all : peft_target_by_name(words->word[i]);
 	return words->count ? targets : all;
+}
+
+static struct params_format states_of(const struct config_training *t)
+{
+	static const enum moments moments[] = {
+		[CONFIG_ADAMW] = MOMENTS_F32,
+		[CONFIG_ADAMW_TORCH] = MOMENTS_F32,
+		[CONFIG_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BNB_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BF16] = MOMENTS_BF16,
+		[CONFIG_PAGED_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_PAGED_ADAMW_32BIT] = MOMENTS_F32,
+	};
+	static const enum master masters[] = {
+		[CONFIG_MASTER_FP32] = MASTER_F32,
+		[CONFIG_MASTER_SPLIT] = MASTER_SPLIT,
+		[CONFIG_MASTER_NONE] = MASTER_NONE,
+	};
+
+	return (struct params_format){moments[t->optim], masters[t->master_weights]};
+}
+
+static struct storage storage_of(const struct config_model *m)
+{
+	static const enum bnb4_type types[] = {[CONFIG_NF4] = BNB4_NF4, [CONFIG_FP4] = BNB4_FP4};
+
+	return m->load_in_4bit ? (struct storage){.form = STORAGE_BNB4,
+						  .type = types[m->bnb_4bit_quant_type],
+						  .nested = m->bnb_4bit_use_double_quant}
+			       : (struct storage){.form = STORAGE_NUMBERS};
 }
 
 /* The parts of a configuration that say what is trained. */
@@ -52,7 +90,9 @@ static struct model_options stepper_model_options(const struct config *c, struct
 	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
 	return (struct model_options){.lora = c->has_lora ? lora : NULL,
 				      .full = !c->has_lora,
+				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+				      .states = states_of(&c->training),
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
@@ -239,6 +279,18 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
+/* `device: auto` is decided after the configuration was checked. */
+static enum status check_master(const struct config *c, struct error *err)
+{
+	if (!c->training.master_weights || c->training.device == CONFIG_DEVICE_GPU)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: master_weights: %s saves memory only on a GPU, and this run uses the CPU, which "
+		"computes with float32 weights; use fp32",
+		config_master_name(c->training.master_weights));
+}
+
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
@@ -248,13 +300,19 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	*s = (struct stepper){0};
 	if (!st)
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
+	if (!st)
+		st = check_master(c, err);
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
-		plan_backend_gpu(&s->back, &s->arena);
+		plan_backend_gpu(&s->back,
+				 precision_of(&c->training) == GPU_PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
+				 &s->arena);
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
+	if (!st && s->model->slots.count) /* quantizing needs workspace too */
+		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
@@ -277,9 +335,11 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 		[CONFIG_ATTENTION_AUTO] = GPU_ATTENTION_AUTO,
 		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
 		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
+		[CONFIG_ATTENTION_PLAIN] = GPU_ATTENTION_PLAIN,
 	};
 	const struct gpu_backend_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
 						    .attention = attention[t->attention],
+						    .precision = precision_of(t),
 						    .tune = t->tune && !t->deterministic,
 						    .parts = t->step_parts,
 						    .graphs = t->graphs,
