@@ -17,6 +17,7 @@ struct model_options {
 	bool separate;			/* never fuse the GEMMs of adapters and their linear layers */
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
+	struct params_format states;	/* of what is trained */
 	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
@@ -60,8 +61,8 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 
 /* Where the base model's numbers come from. */
 struct model_source {
-	const struct weights *weights;
-	bool random; /* random numbers instead of the files' */
+	const struct weights *weights; /* NULL: none, with `random` */
+	bool random;		       /* random numbers instead of the files' */
 	uint64_t seed;
 };
 /* Loads the base model. Layers that are stored in another form are loaded into a slot one after the other,

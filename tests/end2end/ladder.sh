@@ -11,6 +11,8 @@ if ! "$assay" ladder --plan --device cpu > out 2> err; then
 	exit 1
 fi
 
+on_gpu() { LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="$root/tests/fake/h100.json" env -u CUDA_VISIBLE_DEVICES "$assay" "$@" > out 2> err; }
+
 # -- factors --
 ok "a ladder whose jobs agree passes" ladder 0 all
 ok "rounds go down after they went up" [ "$(tr '\n' ' ' < ran)" = "round-1-baseline round-1-batch round-1-packing round-1-loading round-1-recompute round-2-recompute round-2-loading round-2-packing round-2-batch round-2-baseline round-3-baseline round-3-batch round-3-packing round-3-loading round-3-recompute " ]
@@ -75,7 +77,8 @@ echo 'exit 0' > how.batch
 ok "nor one that leaves nothing" eval 'ladder 2 empty --rounds 1 && in_json empty batch "reported no rate of steady steps"'
 rm how.batch
 echo 'exit 2' > how.baseline
-ok "without a baseline there is no factor below the next rung" eval 'ladder 2 bottom --rounds 1 && ! in_json bottom batch "\"factor\":" && in_json bottom packing "\"factor\":"'
+ok "without a baseline the next rungs still have its settings" eval 'ladder 2 bottom --rounds 1 && says "packing: false" bottom/jobs/round-1-batch/config.yaml && in_json bottom packing "\"factor\": 7.69"'
+ok "but the rung above it has no factor" eval '! in_json bottom batch "\"factor\":" && in_json bottom batch "inconclusive"'
 rm how.baseline
 echo 'echo "assay: error: the disk is full" >&2; exit 2' > how.make-model
 ok "a model that cannot be made ends it" eval 'ladder 2 unmade; says "make-model ended with exit code 2; .*messages.txt" err'
@@ -115,6 +118,12 @@ training:
 CONFIG
 ok "a configuration is measured" ladder 0 mine mine.yaml
 ok "with its model, adapter and rows" eval 'c=mine/jobs/round-1-packing/config.yaml; says "name_or_path: \"$PWD/tiny\"" $c && says "  r: 8" $c && says "max_seq_length: 96" $c && says "train: .\"$PWD/rows.jsonl\"" $c'
+ok "whose held-out rows are those of training, which is said" says "names no held-out rows, so these are rows of the training set" mine/SUMMARY.md
+ok "its rows are tokenized once" says "cache_dir: .*/mine/rows" mine/base.yaml
+sed 's/^lora:.*//; s/^training:/training:\n  full_finetuning: true/' mine.yaml > whole.yaml
+ok "without adapters nothing is fused" eval 'on_gpu ladder --plan whole.yaml && says "^ 4  fused *skipped: the configuration trains all weights" out'
+sed 's/{r: 8}/{r: 8, dropout: 0.1}/' mine.yaml > dropped.yaml
+ok "nor with dropout" eval 'on_gpu ladder --plan dropped.yaml && says "^ 4  fused *skipped: adapters with dropout" out'
 ok "it says which lines to change" eval 'says "  per_device_train_batch_size: 2   # now 1; measured factor 1.3" mine/SUMMARY.md && says "  packing: true   # now false; measured factor 7.69" mine/SUMMARY.md && says "dataloader_num_workers: 1   # now 0" mine/SUMMARY.md'
 ok "a step keeps its rows" says "  gradient_accumulation_steps: 8 " mine/SUMMARY.md
 ok "not the ones that gain nothing" eval '! says "  recompute:" mine/SUMMARY.md'
@@ -130,8 +139,7 @@ ok "and leaves nothing behind" [ ! -e bad ]
 
 # -- plans --
 ok "a plan is printed" eval 'expect 0 ladder --plan --device cpu --out planned && says "^ 1  batch .*per_device_train_batch_size: 2" out && says "^ 2  tf32 .*skipped: TF32 is a mode" out && [ ! -e planned ]'
-on_gpu() { LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="$root/tests/fake/h100.json" env -u CUDA_VISIBLE_DEVICES "$assay" "$@" > out 2> err; }
-ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 2 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && [ "$(grep -c skipped out)" -le 1 ]'
+ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && [ "$(grep -c skipped out)" -le 1 ]'
 ok "but what the configuration refuses, with its words" eval '! says "^10 .*skipped" out || says "^10  fp8 *skipped: .*fp8 needs linear layers in FP8" out'
 
 # -- what is refused --

@@ -17,7 +17,7 @@ static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 /* FP32 weights of Qwen2-7B take 30 GB, and its micro-batch of the rung batch 21 GB. */
 #define GPU_LARGE_BYTES 70e9
 enum { GPU_LENGTH = 1024, CPU_LENGTH = 128, LENGTH_LEAST = 64 };
-enum { GPU_STEPS = 5, CPU_STEPS = 4, GPU_ROUNDS = 2, CPU_ROUNDS = 3, STEPS_LEAST = 3 };
+enum { GPU_STEPS = 5, CPU_STEPS = 4, ROUNDS = 3, STEPS_LEAST = 3 };
 
 static const struct opt opts[] = {
 	OPT_ROW(struct ladder_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
@@ -38,7 +38,7 @@ static const struct opt opts[] = {
 		.preset = "0", .max = 65536,
 		.help = "without CONFIG: tokens of a sequence; rows have half of it on average; 0: 1024 on a GPU, 128 on a CPU"),
 	OPT_ROW(struct ladder_opts, rounds, .name = "rounds", .preset = "0", .max = LADDER_ROUNDS,
-		.help = "rounds of all jobs; 0: 2 on a GPU, 3 on a CPU"),
+		.help = "rounds of all jobs; 0: 3, or fewer within the time"),
 	OPT_ROW(struct ladder_opts, within_s, .name = "within", .also = "time", .preset = "300s", .unit = "s",
 		.max = 86400, .help = "begin no round after the first that would end later than this"),
 	OPT_ROW(struct ladder_opts, plan, .name = "plan", .also = "dry-run",
@@ -128,7 +128,7 @@ static enum status set_plan(struct ladder *l, const struct machine *m, struct er
 	p->own = !o->config;
 	p->random = !o->config && !o->model;
 	p->steps = o->steps ? o->steps : p->gpu ? GPU_STEPS : CPU_STEPS;
-	p->rounds = o->rounds ? o->rounds : p->gpu ? GPU_ROUNDS : CPU_ROUNDS;
+	p->rounds = o->rounds ? o->rounds : ROUNDS;
 	p->length = o->length ? o->length : p->gpu ? GPU_LENGTH : CPU_LENGTH;
 	p->within_s = o->within_s;
 	if (p->random)
@@ -167,7 +167,8 @@ static enum status begin(struct ladder *l, struct error *err)
 		st = ladder_base(l, err);
 	if (!st)
 		st = set_dir(l, err);
-	if (!st && !*l->plan.given)
+	config_release(&l->base);
+	if (!st)
 		st = ladder_base(l, err);
 	if (st || l->o->plan)
 		return st;

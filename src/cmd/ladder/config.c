@@ -44,11 +44,11 @@ static enum status set_common(struct ladder *l, struct error *err)
 		{"training", "logging_steps", "1"},
 		{"training", "deterministic", "false"},
 		{"training", "step_parts", "false"},
-		{"training", "tune", "true"},
+		{"training", "tune", "false"}, /* a step with tuning is no measurement */
 		{"training", "zero_stage", "0"},
 		{"training", "per_device_train_batch_size", "1"},
 	};
-	char steps[24], rows[24];
+	char steps[24], rows[24], dir[PATH_MAX];
 	struct config *c = &l->base;
 	enum status st = STATUS_OK;
 
@@ -63,6 +63,9 @@ static enum status set_common(struct ladder *l, struct error *err)
 	if (!st)
 		st = set(c, "training", "device", l->plan.gpu ? "gpu" : "cpu", err);
 	c->training.output_dir = NULL;
+	snprintf(l->cache, sizeof(l->cache), "%s/rows", realpath(l->dir, dir) ? dir : l->dir);
+	if (*l->plan.given && !c->data.cache_dir)
+		c->data.cache_dir = l->cache;
 	if (!c->data.eval.count)
 		c->data.eval = c->data.train;
 	if (!c->data.max_eval_samples || c->data.max_eval_samples > HELD_ROWS)
@@ -127,7 +130,8 @@ static bool has_settings(const struct ladder *l, enum rung_id id, enum rung_id o
 {
 	if (on > id || *l->rung[on].lacks)
 		return false;
-	return on == id || (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
+	return on == id || on == RUNG_BASELINE ||
+	       (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
 }
 
 static enum status set_rungs(const struct ladder *l, struct config *c, enum rung_id id, struct error *err)
@@ -180,6 +184,14 @@ enum status ladder_config(const struct ladder *l, struct text *out, enum rung_id
 	return STATUS_OK;
 }
 
+/* Why no kernels of adapters can be fused; NULL: they can. */
+static const char *why_not_fused(const struct config *c)
+{
+	if (!c->has_lora)
+		return "the configuration trains all weights, and the kernels of adapters are what is fused";
+	return c->lora.dropout > 0 ? "adapters with dropout are never fused" : NULL;
+}
+
 void ladder_find_rungs(struct ladder *l)
 {
 	for (int i = 0; i < RUNG_COUNT; i++) {
@@ -190,6 +202,8 @@ void ladder_find_rungs(struct ladder *l)
 		*r->lacks = '\0';
 		if (!l->plan.gpu && rung_list[i].not_cpu)
 			text_copy(r->lacks, sizeof(r->lacks), rung_list[i].not_cpu);
+		else if (i == RUNG_FUSED && why_not_fused(&l->base))
+			text_copy(r->lacks, sizeof(r->lacks), why_not_fused(&l->base));
 		else if (ladder_config(l, &text, (enum rung_id)i, false, &err))
 			text_copy(r->lacks, sizeof(r->lacks), err.text);
 		text_release(&text);

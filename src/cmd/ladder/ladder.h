@@ -97,7 +97,7 @@ struct ladder {
 	const struct ladder_opts *o;
 	struct ladder_plan plan;
 	struct config base;
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], cache[PATH_MAX + 8]; /* cache: of tokenized rows of CONFIG */
 	struct ladder_job job[LADDER_ROUNDS + 1][RUNG_COUNT];
 	struct ladder_rung rung[RUNG_COUNT];
 	double total, total_lowest, total_highest; /* of all climbed rungs; NAN: none */

@@ -176,12 +176,23 @@ static void add_together(struct text *out, const struct ladder *l)
 				  ladder_together(l, id), rung_list[id].low, rung_list[id].high);
 }
 
+static bool is_held_out_trained(const struct ladder *l)
+{
+	const struct config_data *d = &l->base.data;
+
+	return d->eval.count && d->train.count && !strcmp(d->eval.word[0], d->train.word[0]);
+}
+
 static void add_losses(struct text *out, const struct ladder *l)
 {
 	text_addf(
 		out,
 		"\n## Losses\n\nThe same rows and the same seed on each rung; %s. A difference is a share of the baseline's held-out loss.\n\n",
 		weights_words(l));
+	if (is_held_out_trained(l))
+		text_add(
+			out,
+			"The configuration names no held-out rows, so these are rows of the training set.\n\n");
 	text_add(out, "| rung | before the first step | after the last step |\n|---|---|---|\n");
 	for (int id = 0; id < RUNG_COUNT; id++) {
 		char first[48], last[48];

@@ -66,10 +66,11 @@ static enum status copy_stored(struct backend *back, const struct weights *w, co
 	enum status st;
 
 	if (from->type != q->type || from->nested != q->nested)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %s is stored in %s, but the run asks for %s; set bnb_4bit_quant_type and "
-				 "bnb_4bit_use_double_quant to the checkpoint's values",
-				 w->path, name, storage_word(&found), storage_word(storage));
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: %s is stored in %s, but the run asks for %s; set bnb_4bit_quant_type and "
+			"bnb_4bit_use_double_quant to the checkpoint's values",
+			w->path, name, storage_word(&found), storage_word(storage));
 	if (!bnb4_finite(from))
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 				       "%s: %s.absmax has NaN or infinity", w->path, name);
@@ -78,6 +79,8 @@ static enum status copy_stored(struct backend *back, const struct weights *w, co
 		st = put(back, q->absmax, from->absmax, scales * sizeof(float), err);
 	if (!st && from->nested)
 		st = put(back, q->absmax_codes, from->absmax_codes, blocks, err);
+	if (!st && from->nested)
+		st = put(back, q->map, from->map, BNB4_MAP * sizeof(float), err);
 	if (!st && from->nested)
 		st = put(back, q->offset, from->offset, sizeof(float), err);
 	return mapped_check(st, err);
@@ -114,8 +117,8 @@ static enum status load_stored(const struct model *m, struct backend *back, cons
 			continue;
 		}
 		u.stored[u.count] = stored;
-		u.slots[u.count++] = (struct weights_slot){
-			.name = name, .to = mat_rows(&l->w.w, t[i].begin, t[i].rows)};
+		u.slots[u.count++] =
+			(struct weights_slot){.name = name, .to = mat_rows(&l->w.w, t[i].begin, t[i].rows)};
 	}
 	if (!st && u.count)
 		st = load_numbers(m, back, from, u.slots, u.count, err);
@@ -131,7 +134,7 @@ enum status model_load(struct model *m, struct backend *back, const struct model
 
 	for (int64_t i = 0; !st && m->slots.count && i < m->shape.layers; i++)
 		st = load_stored(m, back, from, i, err);
-	if (m->slots.count)
+	if (m->slots.count && from->weights)
 		weights_forget(from->weights);
 	return st;
 }

@@ -52,6 +52,17 @@ enum config_recompute {
 	CONFIG_RECOMPUTE_AUTO
 };
 const char *config_recompute_name(uint32_t recompute);
+enum config_optim {
+	CONFIG_ADAMW,
+	CONFIG_ADAMW_TORCH,
+	CONFIG_ADAMW_8BIT,
+	CONFIG_ADAMW_BNB_8BIT,
+	CONFIG_ADAMW_BF16,
+	CONFIG_PAGED_ADAMW_8BIT,
+	CONFIG_PAGED_ADAMW_32BIT
+};
+enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
+const char *config_master_name(uint32_t master);
 enum config_schedule {
 	CONFIG_CONSTANT,
 	CONFIG_CONSTANT_WITH_WARMUP,
@@ -71,7 +82,7 @@ struct config_training {
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
 	uint32_t save_total_limit;	 /* 0: keep all */
-	uint32_t lr_scheduler_type, decay_type, recompute, optim;
+	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
 	uint32_t device, attention, adapters, precision;
 	bool deterministic, step_parts, tune, graphs;

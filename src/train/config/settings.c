@@ -13,7 +13,9 @@ static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 static const char *const attentions[] = {"auto", "cudnn", "own", "plain", NULL};
 static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", "fp8", NULL};
 static const char *const layouts[] = {"auto", "separate", NULL};
-static const char *const optims[] = {"adamw", "adamw_torch", NULL};
+static const char *const optims[] = {"adamw",	   "adamw_torch",      "adamw_8bit",	    "adamw_bnb_8bit",
+				     "adamw_bf16", "paged_adamw_8bit", "paged_adamw_32bit", NULL};
+static const char *const masters[] = {"fp32", "split", "none", NULL};
 
 static const char *const quant_types[] = {"nf4", "fp4", NULL};
 
@@ -107,7 +109,14 @@ static const struct opt training_rows[] = {
 	    .help = "onecycle: initial learning rate = learning_rate / div_factor"),
 	ROW(final_div_factor, .preset = "1e4", .min = 1, .max = 1e12,
 	    .help = "onecycle: final learning rate = initial learning rate / final_div_factor"),
-	ROW(optim, .preset = "adamw", .choices = optims, .help = "optimizer; both values mean AdamW"),
+	ROW(optim, .preset = "adamw", .choices = optims,
+	    .help = "AdamW with moments in float32 (adamw, adamw_torch), in 8 bits as in bitsandbytes (adamw_8bit, "
+		    "adamw_bnb_8bit), or in BF16 with stochastic rounding (adamw_bf16). Names with paged_ mean the "
+		    "same without paging"),
+	ROW(master_weights, .preset = "fp32", .choices = masters,
+	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32 keeps a float32 copy. split keeps "
+		    "the BF16 weights and the 16 bits that float32 has in addition. none keeps only the BF16 weights and "
+		    "rounds them stochastically. Gradients are BF16 with split and none"),
 	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled weight decay"),
 	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999,
 	    .help = "decay rate of the first moment"),
@@ -186,6 +195,11 @@ const size_t config_section_count = sizeof(config_sections) / sizeof(config_sect
 _Static_assert(sizeof(config_sections) / sizeof(config_sections[0]) == CONFIG_SECTIONS, "sections");
 _Static_assert(sizeof(training_rows) / sizeof(training_rows[0]) <= CONFIG_ROWS_MAX,
 	       "training is the section with the most rows");
+
+const char *config_master_name(uint32_t master)
+{
+	return masters[master];
+}
 
 const char *config_recompute_name(uint32_t recompute)
 {

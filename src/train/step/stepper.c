@@ -43,6 +43,26 @@ static unsigned targets_of(const struct opt_words *words)
 	return words->count ? targets : all;
 }
 
+static struct params_format states_of(const struct config_training *t)
+{
+	static const enum moments moments[] = {
+		[CONFIG_ADAMW] = MOMENTS_F32,
+		[CONFIG_ADAMW_TORCH] = MOMENTS_F32,
+		[CONFIG_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BNB_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BF16] = MOMENTS_BF16,
+		[CONFIG_PAGED_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_PAGED_ADAMW_32BIT] = MOMENTS_F32,
+	};
+	static const enum master masters[] = {
+		[CONFIG_MASTER_FP32] = MASTER_F32,
+		[CONFIG_MASTER_SPLIT] = MASTER_SPLIT,
+		[CONFIG_MASTER_NONE] = MASTER_NONE,
+	};
+
+	return (struct params_format){moments[t->optim], masters[t->master_weights]};
+}
+
 static struct storage storage_of(const struct config_model *m)
 {
 	static const enum bnb4_type types[] = {[CONFIG_NF4] = BNB4_NF4, [CONFIG_FP4] = BNB4_FP4};
@@ -71,6 +91,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 				      .full = !c->has_lora,
 				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+				      .states = states_of(&c->training),
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
@@ -231,6 +252,18 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
+/* `device: auto` is decided after the configuration was checked. */
+static enum status check_master(const struct config *c, struct error *err)
+{
+	if (!c->training.master_weights || c->training.device == CONFIG_DEVICE_GPU)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: master_weights: %s saves memory only on a GPU, and this run uses the CPU, which "
+		"computes with float32 weights; use fp32",
+		config_master_name(c->training.master_weights));
+}
+
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
@@ -240,6 +273,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	*s = (struct stepper){0};
 	if (!st)
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
+	if (!st)
+		st = check_master(c, err);
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
@@ -249,6 +284,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
+	if (!st && s->model->slots.count) /* quantizing needs workspace too */
+		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
