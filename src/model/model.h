@@ -61,8 +61,8 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 
 /* Where the base model's numbers come from. */
 struct model_source {
-	const struct weights *weights;
-	bool random; /* random numbers instead of the files' */
+	const struct weights *weights; /* NULL: none, with `random` */
+	bool random;		       /* random numbers instead of the files' */
 	uint64_t seed;
 };
 /* Loads the base model. Layers that are stored in another form are loaded into a slot one after the other,

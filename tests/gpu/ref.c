@@ -7,6 +7,7 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_attention_lists,
 						      ref_attention_own,
 						      ref_attention_sparse,
+						      ref_bnb4,
 						      ref_collective,
 						      ref_memory,
 						      ref_data,

@@ -16,7 +16,8 @@ static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 
 /* FP32 weights of Qwen2-7B take 30 GB, and its micro-batch of the rung batch 21 GB. */
 #define GPU_LARGE_BYTES 70e9
-enum { GPU_STEPS = 5, CPU_STEPS = 4, GPU_ROUNDS = 2, CPU_ROUNDS = 3, STEPS_LEAST = 3 };
+enum { GPU_LENGTH = 1024, CPU_LENGTH = 128, LENGTH_LEAST = 64 };
+enum { GPU_STEPS = 5, CPU_STEPS = 4, ROUNDS = 3, STEPS_LEAST = 3 };
 
 static const struct opt opts[] = {
 	OPT_ROW(struct ladder_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
@@ -33,8 +34,11 @@ static const struct opt opts[] = {
 		.help = "compare losses by jobs with this model, in one more round"),
 	OPT_ROW(struct ladder_opts, steps, .name = "steps", .also = "max-steps", .preset = "0", .max = 1000,
 		.help = "optimizer steps of a job; 0: 5 on a GPU, 4 on a CPU"),
+	OPT_ROW(struct ladder_opts, length, .name = "length", .also = "max-seq-length cutoff-len",
+		.preset = "0", .max = 65536,
+		.help = "without CONFIG: tokens of a sequence; rows have half of it on average; 0: 1024 on a GPU, 128 on a CPU"),
 	OPT_ROW(struct ladder_opts, rounds, .name = "rounds", .preset = "0", .max = LADDER_ROUNDS,
-		.help = "rounds of all jobs; 0: 2 on a GPU, 3 on a CPU"),
+		.help = "rounds of all jobs; 0: 3, or fewer within the time"),
 	OPT_ROW(struct ladder_opts, within_s, .name = "within", .also = "time", .preset = "300s", .unit = "s",
 		.max = 86400, .help = "begin no round after the first that would end later than this"),
 	OPT_ROW(struct ladder_opts, plan, .name = "plan", .also = "dry-run",
@@ -74,6 +78,11 @@ static enum status check(const void *opts_, struct error *err)
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "--steps %llu: a job needs %d steps, because the first two may load and tune",
 			       (unsigned long long)o->steps, STEPS_LEAST);
+	if (!st && o->length && (o->config || o->length < LENGTH_LEAST))
+		st = error_set(err, STATUS_BAD_INPUT,
+			       o->config ? "--length: CONFIG has its own max_seq_length: leave out --length"
+					 : "--length %llu: rows need %d tokens or more",
+			       (unsigned long long)o->length, LENGTH_LEAST);
 	if (!st)
 		st = check_path("", o->config, err);
 	if (!st)
@@ -119,7 +128,8 @@ static enum status set_plan(struct ladder *l, const struct machine *m, struct er
 	p->own = !o->config;
 	p->random = !o->config && !o->model;
 	p->steps = o->steps ? o->steps : p->gpu ? GPU_STEPS : CPU_STEPS;
-	p->rounds = o->rounds ? o->rounds : p->gpu ? GPU_ROUNDS : CPU_ROUNDS;
+	p->rounds = o->rounds ? o->rounds : ROUNDS;
+	p->length = o->length ? o->length : p->gpu ? GPU_LENGTH : CPU_LENGTH;
 	p->within_s = o->within_s;
 	if (p->random)
 		text_copy(p->shape, sizeof(p->shape),
@@ -157,7 +167,8 @@ static enum status begin(struct ladder *l, struct error *err)
 		st = ladder_base(l, err);
 	if (!st)
 		st = set_dir(l, err);
-	if (!st && !*l->plan.given)
+	config_release(&l->base);
+	if (!st)
 		st = ladder_base(l, err);
 	if (st || l->o->plan)
 		return st;

@@ -12,9 +12,9 @@
 #include "train/config/settings.h"
 
 /* Rows of a step, and rows for the evaluation. ladder.md, "The rungs", has the micro-batches that follow. */
-enum { STEP_ROWS = 8, HELD_ROWS = 8, GPU_LENGTH = 1024, CPU_LENGTH = 128, WORD_MOST = 9 };
-/* Bytes of a row beside its text, and bytes of a token: the made model's tokens are bytes. */
-enum { AROUND_TOKENS = 48, BYTES_PER_TOKEN = 4 };
+enum { STEP_ROWS = 8, HELD_ROWS = 8 };
+/* Tokens of a row beside its text: the template's. A given model may add a system message. */
+enum { AROUND_TOKENS = 24, TEXT_LEAST = 8 };
 
 static enum status set(struct config *c, const char *section, const char *name, const char *value,
 		       struct error *err)
@@ -44,11 +44,11 @@ static enum status set_common(struct ladder *l, struct error *err)
 		{"training", "logging_steps", "1"},
 		{"training", "deterministic", "false"},
 		{"training", "step_parts", "false"},
-		{"training", "tune", "true"},
+		{"training", "tune", "false"}, /* a step with tuning is no measurement */
 		{"training", "zero_stage", "0"},
 		{"training", "per_device_train_batch_size", "1"},
 	};
-	char steps[24], rows[24];
+	char steps[24], rows[24], dir[PATH_MAX];
 	struct config *c = &l->base;
 	enum status st = STATUS_OK;
 
@@ -63,6 +63,9 @@ static enum status set_common(struct ladder *l, struct error *err)
 	if (!st)
 		st = set(c, "training", "device", l->plan.gpu ? "gpu" : "cpu", err);
 	c->training.output_dir = NULL;
+	snprintf(l->cache, sizeof(l->cache), "%s/rows", realpath(l->dir, dir) ? dir : l->dir);
+	if (*l->plan.given && !c->data.cache_dir)
+		c->data.cache_dir = l->cache;
 	if (!c->data.eval.count)
 		c->data.eval = c->data.train;
 	if (!c->data.max_eval_samples || c->data.max_eval_samples > HELD_ROWS)
@@ -72,7 +75,6 @@ static enum status set_common(struct ladder *l, struct error *err)
 
 static enum status parse_own(struct ladder *l, struct error *err)
 {
-	const int length = l->plan.gpu ? GPU_LENGTH : CPU_LENGTH;
 	char model[PATH_MAX + 32], rows[PATH_MAX + 32], held[PATH_MAX + 32];
 	json_t *json;
 	char *text;
@@ -81,10 +83,10 @@ static enum status parse_own(struct ladder *l, struct error *err)
 	snprintf(model, sizeof(model), "%s/model", l->dir);
 	snprintf(rows, sizeof(rows), "%s/rows.jsonl", l->dir);
 	snprintf(held, sizeof(held), "%s/held-out.jsonl", l->dir);
-	json = json_pack("{s:{s:s, s:b}, s:{s:i}, s:{s:f}, s:{s:s, s:s, s:i}}", "model", "name_or_path",
+	json = json_pack("{s:{s:s, s:b}, s:{s:i}, s:{s:f}, s:{s:s, s:s, s:I}}", "model", "name_or_path",
 			 *l->plan.shape ? model : l->plan.model, "random_weights", l->plan.random, "lora",
 			 "r", 16, "training", "learning_rate", 1e-4, "data", "train", rows, "eval", held,
-			 "max_seq_length", length);
+			 "max_seq_length", (json_int_t)l->plan.length);
 	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	json_decref(json);
 	st = text ? config_parse(&l->base, "ladder", text, strlen(text), err)
@@ -128,7 +130,8 @@ static bool has_settings(const struct ladder *l, enum rung_id id, enum rung_id o
 {
 	if (on > id || *l->rung[on].lacks)
 		return false;
-	return on == id || (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
+	return on == id || on == RUNG_BASELINE ||
+	       (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
 }
 
 static enum status set_rungs(const struct ladder *l, struct config *c, enum rung_id id, struct error *err)
@@ -181,6 +184,14 @@ enum status ladder_config(const struct ladder *l, struct text *out, enum rung_id
 	return STATUS_OK;
 }
 
+/* Why no kernels of adapters can be fused; NULL: they can. */
+static const char *why_not_fused(const struct config *c)
+{
+	if (!c->has_lora)
+		return "the configuration trains all weights, and the kernels of adapters are what is fused";
+	return c->lora.dropout > 0 ? "adapters with dropout are never fused" : NULL;
+}
+
 void ladder_find_rungs(struct ladder *l)
 {
 	for (int i = 0; i < RUNG_COUNT; i++) {
@@ -191,6 +202,8 @@ void ladder_find_rungs(struct ladder *l)
 		*r->lacks = '\0';
 		if (!l->plan.gpu && rung_list[i].not_cpu)
 			text_copy(r->lacks, sizeof(r->lacks), rung_list[i].not_cpu);
+		else if (i == RUNG_FUSED && why_not_fused(&l->base))
+			text_copy(r->lacks, sizeof(r->lacks), why_not_fused(&l->base));
 		else if (ladder_config(l, &text, (enum rung_id)i, false, &err))
 			text_copy(r->lacks, sizeof(r->lacks), err.text);
 		text_release(&text);
@@ -203,19 +216,20 @@ void ladder_find_rungs(struct ladder *l)
 
 /* -- rows of the ladder's own -- */
 
-/* Words of random letters, so that every machine trains on the same rows. */
-static void add_words(struct text *out, uint64_t row, uint64_t bytes)
-{
-	for (uint64_t i = 0, word = 0; i < bytes; i++) {
-		const uint32_t number = random_u32(row, 1, i);
+/* Words that vocabularies have as one token each. */
+static const char *const words[] = {"the",  "time",  "and", "water", "of",   "light", "to",   "house",
+				    "in",   "paper", "is",  "green", "for",  "music", "with", "river",
+				    "on",   "table", "as",  "money", "by",   "world", "from", "night",
+				    "that", "stone", "was", "north", "when", "small", "over", "sound"};
 
-		if (word && (word == WORD_MOST || number % 5 == 0)) {
-			text_add(out, " ");
-			word = 0;
-		} else {
-			text_addf(out, "%c", 'a' + (char)(number / 5 % 26));
-			word++;
-		}
+/* Appends words of so many tokens. The made model's tokens are bytes, a given one's are words. */
+static void add_words(struct text *out, uint64_t stream, uint64_t tokens, bool bytes)
+{
+	for (uint64_t i = 0, used = 0; used < tokens; i++) {
+		const char *word = words[random_u32(stream, 1, i) % (sizeof(words) / sizeof(words[0]))];
+
+		text_addf(out, "%s%s", i ? " " : "", word);
+		used += bytes ? strlen(word) + 1 : 1;
 	}
 }
 
@@ -228,18 +242,19 @@ static uint64_t tokens_of(uint64_t row, uint64_t length)
 static enum status write_rows(const struct ladder *l, const char *name, uint64_t first, uint64_t count,
 			      struct error *err)
 {
-	const uint64_t length = l->base.data.max_seq_length, bytes = *l->plan.shape ? 1 : BYTES_PER_TOKEN;
+	const bool bytes = *l->plan.shape;
 	struct text out = {0};
 	enum status st;
 
 	for (uint64_t row = first; row < first + count; row++) {
-		const uint64_t tokens = tokens_of(row, length);
-		const uint64_t words = tokens > AROUND_TOKENS + 8 ? tokens - AROUND_TOKENS : 8;
+		const uint64_t tokens = tokens_of(row, l->plan.length);
+		const uint64_t text =
+			tokens > AROUND_TOKENS + TEXT_LEAST ? tokens - AROUND_TOKENS : TEXT_LEAST;
 
 		text_add(&out, "{\"messages\": [{\"role\": \"user\", \"content\": \"");
-		add_words(&out, 2 * row, words * bytes / 4);
+		add_words(&out, 2 * row, text / 4, bytes);
 		text_add(&out, "\"}, {\"role\": \"assistant\", \"content\": \"");
-		add_words(&out, 2 * row + 1, words * bytes - words * bytes / 4);
+		add_words(&out, 2 * row + 1, text - text / 4, bytes);
 		text_add(&out, "\"}]}\n");
 	}
 	st = write_in(l, name, &out, err);

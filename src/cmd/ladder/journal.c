@@ -77,12 +77,12 @@ enum status ladder_journal_begin(const struct ladder *l, struct error *err)
 	const struct ladder_plan *p = &l->plan;
 
 	return append(l,
-		      json_pack("{s:s, s:i, s:s, s:b, s:b, s:b, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:s}",
+		      json_pack("{s:s, s:i, s:s, s:b, s:b, s:b, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:s}",
 				"schema", "assay.ladder", "schema_version", SCHEMA_VERSION, "began", p->began,
 				"gpu", p->gpu, "random_weights", p->random, "own", p->own, "model", p->model,
 				"loss_model", p->loss_model, "config", p->given, "shape", p->shape, "steps",
-				(json_int_t)p->steps, "rounds", (json_int_t)p->rounds, "within_s",
-				p->within_s, "host", p->host),
+				(json_int_t)p->steps, "rounds", (json_int_t)p->rounds, "length",
+				(json_int_t)p->length, "within_s", p->within_s, "host", p->host),
 		      err);
 }
 
@@ -114,6 +114,7 @@ static bool take_plan(struct ladder_plan *p, const json_t *line)
 	text_copy(p->began, sizeof(p->began), stage_json_text(line, "began"));
 	p->steps = (uint64_t)json_integer_value(json_object_get(line, "steps"));
 	p->rounds = (uint64_t)json_integer_value(json_object_get(line, "rounds"));
+	p->length = (uint64_t)json_integer_value(json_object_get(line, "length"));
 	p->within_s = stage_json_number(line, "within_s");
 	return p->steps > 0 && p->rounds > 0 && p->rounds <= LADDER_ROUNDS && p->within_s >= 0;
 }

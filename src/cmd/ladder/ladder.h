@@ -14,7 +14,7 @@
 struct ladder_opts {
 	const char *config, *shape, *model, *loss_model, *resume, *out;
 	uint32_t device;
-	uint64_t steps, rounds;
+	uint64_t steps, rounds, length;
 	double within_s;
 	bool plan, keep, json;
 };
@@ -59,8 +59,8 @@ struct ladder_plan {
 	bool random; /* the weights that are timed are random numbers */
 	bool own;    /* the ladder makes model and rows */
 	char model[PATH_MAX], loss_model[PATH_MAX], given[PATH_MAX]; /* given: CONFIG; "": none */
-	char shape[64];						     /* of the made model; "": a given one */
-	uint64_t steps, rounds;
+	char shape[64];			/* the made model's; "": a model was given */
+	uint64_t steps, rounds, length; /* length: tokens of a sequence of the ladder's own rows */
 	double within_s;
 	char host[256]; /* the device in words */
 	char began[32];
@@ -97,7 +97,7 @@ struct ladder {
 	const struct ladder_opts *o;
 	struct ladder_plan plan;
 	struct config base;
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], cache[PATH_MAX + 8]; /* cache: of tokenized rows of CONFIG */
 	struct ladder_job job[LADDER_ROUNDS + 1][RUNG_COUNT];
 	struct ladder_rung rung[RUNG_COUNT];
 	double total, total_lowest, total_highest; /* of all climbed rungs; NAN: none */
@@ -153,6 +153,11 @@ enum status ladder_write_page(const struct ladder *l, struct error *err);
 /* "1.31 (1.28 to 1.34)"; "–" for NAN. */
 void ladder_factor_text(char *out, size_t size, double factor, double lowest, double highest,
 			unsigned rounds);
+void ladder_rate_text(char *out, size_t size, double tokens_per_s);
+/* A difference of losses as a share: "4.2e-05". */
+void ladder_difference_text(char *out, size_t size, double share);
+/* The factor of a rung and of those that its published factor includes; NAN: one of them has none. */
+double ladder_together(const struct ladder *l, int id);
 void ladder_expected_text(char *out, size_t size, double low, double high);
 /* Why utilization, power and energy are absent; NULL: they are not. */
 const char *ladder_no_telemetry(const struct ladder *l);

@@ -30,7 +30,7 @@ static void add_header(struct text *out, const struct ladder *l)
 				   l->rung[l->top].rounds);
 		text_addf(
 			out,
-			"<p>All rungs up to %s together: <b>%s</b> times the baseline. The guide expects 8 to 12.</p>\n",
+			"<p>All rungs up to %s together: <b>%s</b> times the baseline. The guide expects 8 to 12 on an H100.</p>\n",
 			rung_list[l->top].word, total);
 	}
 	units_format_clock(seconds, sizeof(seconds), l->seconds);
@@ -74,7 +74,7 @@ static void add_fall(struct text *out, const struct ladder *l)
 
 		if (!isfinite(r->v.tokens_per_s))
 			continue;
-		units_format(rate, sizeof(rate), r->v.tokens_per_s, "");
+		ladder_rate_text(rate, sizeof(rate), r->v.tokens_per_s);
 		ladder_factor_text(factor, sizeof(factor), r->factor, r->lowest, r->highest, r->rounds);
 		text_addf(out, "<div class=\"step%s\"><span class=\"name\">",
 			  id ? r->factor < 1 ? " odd" : " end" : " end");
@@ -82,8 +82,8 @@ static void add_fall(struct text *out, const struct ladder *l)
 		text_add(out, "</span>");
 		bar(out, r->below >= 0 ? place(l->rung[r->below].v.tokens_per_s, lowest, highest) : 0,
 		    place(r->v.tokens_per_s, lowest, highest));
-		text_addf(out, "<span class=\"cost\">%s tokens/s%s%s</span></div>\n", rate,
-			  id ? ", times " : "", id ? factor : "");
+		text_addf(out, "<span class=\"cost\">%s%s%s</span></div>\n", rate, id ? ", times " : "",
+			  id ? factor : "");
 	}
 	text_add(
 		out,
@@ -114,11 +114,20 @@ static void share_cell(struct text *out, double value)
 	cell(out, shown);
 }
 
+static void difference_cell(struct text *out, double share)
+{
+	char shown[32];
+
+	ladder_difference_text(shown, sizeof(shown), share);
+	cell(out, shown);
+}
+
 static void add_row(struct text *out, const struct ladder *l, int id)
 {
 	const struct ladder_rung *r = &l->rung[id];
-	char factor[64], expected[32];
+	char factor[64], expected[32], rate[48];
 
+	ladder_rate_text(rate, sizeof(rate), r->v.tokens_per_s);
 	ladder_factor_text(factor, sizeof(factor), r->factor, r->lowest, r->highest, r->rounds);
 	ladder_expected_text(expected, sizeof(expected), rung_list[id].low, rung_list[id].high);
 	text_addf(out, "<tr><td>%d</td><td><a href=\"#rung-%s\">", id, rung_list[id].word);
@@ -128,14 +137,14 @@ static void add_row(struct text *out, const struct ladder *l, int id)
 	text_add(out, "</td>");
 	cell(out, factor);
 	cell(out, expected);
-	quantity_cell(out, r->v.tokens_per_s, "");
+	cell(out, rate);
 	quantity_cell(out, r->v.memory_bytes, "B");
 	share_cell(out, r->v.sm_active_share);
 	share_cell(out, r->v.tensor_active_share);
 	quantity_cell(out, r->v.power_w, "W");
 	quantity_cell(out, r->joules_per_token, "J");
-	share_cell(out, r->loss_first_share);
-	share_cell(out, r->loss_last_share);
+	difference_cell(out, r->loss_first_share);
+	difference_cell(out, r->loss_last_share);
 	text_add(out, "</tr>\n");
 }
 
@@ -155,7 +164,7 @@ static void add_table(struct text *out, const struct ladder *l)
 		add_row(out, l, id);
 	text_add(
 		out,
-		"</tbody></table></div>\n<p class=\"muted\">Losses are the differences of the held-out loss from the baseline's, "
+		"</tbody></table></div>\n<p class=\"muted\">Losses are differences from the baseline's held-out loss, as shares, "
 		"before the first and after the last step.</p>\n");
 	if (absent) {
 		text_add(out, "<p>Activity, power and energy are absent: ");
@@ -192,10 +201,7 @@ static void add_jobs(struct text *out, const struct ladder *l, int id)
 		snprintf(path, sizeof(path), "%s/run/report.html", dir);
 		if (!l->job[round][id].ended || access(path, R_OK))
 			continue;
-		if (round == ROUND_LOSS)
-			text_add(out, "<a href=\"");
-		else
-			text_add(out, "<a href=\"");
+		text_add(out, "<a href=\"");
 		html_add(out, path + strlen(l->dir) + 1);
 		if (round == ROUND_LOSS)
 			text_add(out, "\">losses</a> ");
@@ -223,7 +229,10 @@ static void add_rung(struct text *out, const struct ladder *l, int id)
 		text_addf(out, "%s: {%s: %s}\n", s->section, s->name, s->value);
 	text_add(out, "</pre>\n<p class=\"muted\">Expected factor: ");
 	html_add(out, rung->source);
-	text_add(out, ".</p>\n");
+	text_add(out, ".");
+	if (rung->with && isfinite(ladder_together(l, id)))
+		text_addf(out, " Measured together: %.3g.", ladder_together(l, id));
+	text_add(out, "</p>\n");
 	add_jobs(out, l, id);
 	text_add(out, "</section>\n");
 }

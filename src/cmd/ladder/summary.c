@@ -30,6 +30,31 @@ void ladder_expected_text(char *out, size_t size, double low, double high)
 		snprintf(out, size, "%.3g", low);
 }
 
+void ladder_rate_text(char *out, size_t size, double tokens_per_s)
+{
+	if (!isfinite(tokens_per_s))
+		snprintf(out, size, FORMAT_NONE);
+	else
+		snprintf(out, size, tokens_per_s < 100 ? "%.3g tokens/s" : "%.0f tokens/s", tokens_per_s);
+}
+
+void ladder_difference_text(char *out, size_t size, double share)
+{
+	if (!isfinite(share))
+		snprintf(out, size, FORMAT_NONE);
+	else
+		snprintf(out, size, share > 0 ? "%.1e" : "0", share);
+}
+
+double ladder_together(const struct ladder *l, int id)
+{
+	double factor = l->rung[id].factor;
+
+	for (unsigned i = 1; i <= rung_list[id].with; i++)
+		factor *= l->rung[(unsigned)id - i].factor;
+	return factor;
+}
+
 const char *ladder_no_telemetry(const struct ladder *l)
 {
 	for (int id = 0; id < RUNG_COUNT; id++)
@@ -112,23 +137,19 @@ static void share(char out[48], double value)
 static void add_row(struct text *out, const struct ladder *l, int id)
 {
 	const struct ladder_rung *r = &l->rung[id];
-	char factor[64], expected[32], rate[48], memory[48], busy[48], power[48], energy[48], first[48],
-		last[48];
+	char factor[64], expected[32], rate[48], memory[48], busy[48], power[48], energy[48];
 
 	ladder_factor_text(factor, sizeof(factor), r->factor, r->lowest, r->highest, r->rounds);
 	ladder_expected_text(expected, sizeof(expected), rung_list[id].low, rung_list[id].high);
-	quantity(rate, r->v.tokens_per_s, "");
+	ladder_rate_text(rate, sizeof(rate), r->v.tokens_per_s);
 	quantity(memory, r->v.memory_bytes, "B");
 	share(busy, r->v.sm_active_share);
 	quantity(power, r->v.power_w, "W");
 	quantity(energy, r->joules_per_token, "J");
-	share(first, r->loss_first_share);
-	share(last, r->loss_last_share);
-	text_addf(out, "| %d | %s | %s%s%s | %s | %s%s | %s | %s | %s | %s | %s |\n", id, rung_list[id].title,
-		  factor, r->below > 0 && isfinite(r->factor) ? ", beside " : "",
-		  r->below > 0 && isfinite(r->factor) ? rung_list[r->below].word : "", expected, rate,
-		  isfinite(r->v.tokens_per_s) ? " tokens/s" : "", memory, busy, power, energy,
-		  stage_verdict_word(r->verdict));
+	text_addf(out, "| %d | %s | %s%s%s | %s | %s | %s | %s | %s | %s | %s |\n", id, rung_list[id].title,
+		  factor, r->below > 0 && isfinite(r->factor) ? ", over " : "",
+		  r->below > 0 && isfinite(r->factor) ? rung_list[r->below].word : "", expected, rate, memory,
+		  busy, power, energy, stage_verdict_word(r->verdict));
 }
 
 static void add_reasons(struct text *out, const struct ladder *l)
@@ -145,20 +166,41 @@ static void add_reasons(struct text *out, const struct ladder *l)
 	}
 }
 
+/* Rungs whose published factor is theirs together. */
+static void add_together(struct text *out, const struct ladder *l)
+{
+	for (int id = 0; id < RUNG_COUNT; id++)
+		if (rung_list[id].with && isfinite(ladder_together(l, id)))
+			text_addf(out, "- %s to %s together: %.3g, expected %.3g to %.3g\n",
+				  rung_list[(unsigned)id - rung_list[id].with].word, rung_list[id].word,
+				  ladder_together(l, id), rung_list[id].low, rung_list[id].high);
+}
+
+static bool is_held_out_trained(const struct ladder *l)
+{
+	const struct config_data *d = &l->base.data;
+
+	return d->eval.count && d->train.count && !strcmp(d->eval.word[0], d->train.word[0]);
+}
+
 static void add_losses(struct text *out, const struct ladder *l)
 {
 	text_addf(
 		out,
-		"\n## Losses\n\nThe same rows and the same seed on each rung; %s. Differences are those from the baseline.\n\n",
+		"\n## Losses\n\nThe same rows and the same seed on each rung; %s. A difference is a share of the baseline's held-out loss.\n\n",
 		weights_words(l));
+	if (is_held_out_trained(l))
+		text_add(
+			out,
+			"The configuration names no held-out rows, so these are rows of the training set.\n\n");
 	text_add(out, "| rung | before the first step | after the last step |\n|---|---|---|\n");
 	for (int id = 0; id < RUNG_COUNT; id++) {
 		char first[48], last[48];
 
 		if (!isfinite(l->rung[id].loss_first_share))
 			continue;
-		share(first, l->rung[id].loss_first_share);
-		share(last, l->rung[id].loss_last_share);
+		ladder_difference_text(first, sizeof(first), l->rung[id].loss_first_share);
+		ladder_difference_text(last, sizeof(last), l->rung[id].loss_last_share);
 		text_addf(out, "| %s | %s | %s |\n", rung_list[id].word, first, last);
 	}
 }
@@ -193,7 +235,7 @@ void ladder_add_summary(struct text *out, const struct ladder *l)
 	if (l->top > 0)
 		text_addf(
 			out,
-			"All rungs up to %s together: %s times the baseline; the guide expects 8 to 12.\n\n",
+			"All rungs up to %s together: %s times the baseline; the guide expects 8 to 12 on an H100.\n\n",
 			rung_list[l->top].word, total);
 	else
 		text_add(out, "No rung has a factor.\n\n");
@@ -204,8 +246,13 @@ void ladder_add_summary(struct text *out, const struct ladder *l)
 	for (int id = 0; id < RUNG_COUNT; id++)
 		add_row(out, l, id);
 	add_reasons(out, l);
+	add_together(out, l);
 	if (absent)
 		text_addf(out, "\nSM activity, power and energy are absent: %s.\n", absent);
+	else
+		text_add(
+			out,
+			"\nA dash at SM activity, power or energy: the GPU reported no such value during the job.\n");
 	text_addf(
 		out,
 		"\nModel: %s%s. The factor of a rung is its rate divided by that of the rung below, as the median of the rounds, "
@@ -262,6 +309,8 @@ static json_t *rung_json(const struct ladder *l, int id)
 	set_number(out, "joules_per_token", r->joules_per_token);
 	set_number(out, "loss_first_difference", r->loss_first_share);
 	set_number(out, "loss_last_difference", r->loss_last_share);
+	if (rung_list[id].with)
+		set_number(out, "factor_together", ladder_together(l, id));
 	return out;
 }
 

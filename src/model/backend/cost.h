@@ -45,8 +45,8 @@ void cost_paged(struct backend *back, const struct attention *at, const struct p
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
 /* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. */
 enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err);
-/* GPU only: absmax of blocks in F32, before double quantization. rows 0: not needed. */
-enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *absmax,
+/* GPU only: memory that double quantization needs besides the result. rows 0: none. */
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
 			       struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */

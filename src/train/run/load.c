@@ -14,7 +14,7 @@
 #include "train/run/inputs.h"
 #include "train/run/internal.h"
 
-enum { NORM_SAMPLE = 1024 };
+enum { NORM_SAMPLE = 1024, FORGET_ROWS = 32 };
 
 /* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
 static enum status check_config_hash(const struct train *t, const char *path, struct error *err)
@@ -212,8 +212,11 @@ static enum status head_norms(const struct train *t, int32_t end, struct diagnos
 	if (!x)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a row");
 	st = row_norm(t, end, x, &b->end_norm, err);
-	for (int64_t i = 0; !st && i < n; i++)
+	for (int64_t i = 0; !st && i < n; i++) {
 		st = row_norm(t, i * s->vocab / n, x, &norm[i], err);
+		if (i % FORGET_ROWS == 0) /* a row brings pages around it into memory */
+			weights_forget(&t->weights);
+	}
 	if (!st)
 		b->median_norm = stats_median(norm, (size_t)n);
 	free(x);
@@ -256,7 +259,8 @@ static void attention_text(char out[96], const struct backend *back)
 {
 	const char *by = back->kind == BACKEND_GPU ? gpu_backend_attention(back) : "own";
 
-	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
+	snprintf(out, 96, "%s%s", by,
+		 strcmp(by, "own") && strcmp(by, "plain") ? " for rows of one length, else own" : "");
 }
 
 static enum status emit_ready(struct train *t, struct error *err)

@@ -284,6 +284,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
+	if (!st && s->model->slots.count) /* quantizing needs workspace too */
+		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
