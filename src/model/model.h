@@ -23,6 +23,9 @@ struct model_options {
 	/* For inference: lora is made of this number of adapters, each of rank lora->rank / owners. 0 and 1:
 	 * one adapter. */
 	int32_t owners;
+	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL: none.
+	 * [shape.layers], lent until model_create returns. */
+	const bool *fp8;
 	/* For inference on a GPU with few_rows: matrices of the layers are E4M3 with one factor per row. */
 	bool e4m3;
 };
@@ -30,7 +33,8 @@ struct model_options {
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate, e4m3;
+	bool full, inference, separate, e4m3, fp8;
+	struct mat overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
 	int64_t positions;
@@ -49,6 +53,10 @@ struct model {
 enum status model_create(struct model **m, const struct shape *shape, const struct model_options *options,
 			 struct error *err);
 void model_release(struct model *m);
+/* Counts of one layer: inputs and gradients of each of its linear layers. The name of the one with index i of
+ * model.overflows, such as "layer 3, gradients of down". */
+enum { LAYER_OVERFLOWS = 8 };
+void model_overflow_name(char out[64], int64_t i);
 /* Allocates everything that outlives a pass: weights, tables, the flat vector. */
 enum status model_place(struct model *m, struct backend *back, struct error *err);
 
@@ -56,6 +64,10 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
  * holds the slots' names; also after a failure. */
 enum status model_weight_slots(const struct model *m, struct weights_slot **slots, struct named **names,
 			       size_t *count, struct error *err);
+/* Loads the base model: calls `fill` for lists of slots until each is filled. Weights in FP8 are filled as
+ * numbers into scratch memory, which model_place planned, and quantized. */
+typedef enum status model_fill(void *arg, const struct weights_slot *slots, size_t count, struct error *err);
+enum status model_load(struct model *m, struct backend *back, model_fill *fill, void *arg, struct error *err);
 /* The same for A, B and whole modules in `flat`: master, grad or a moment of params. */
 enum status model_peft_slots(const struct model *m, const struct mat *flat, struct peft_slot **slots,
 			     struct named **names, size_t *count, struct error *err);
@@ -69,11 +81,17 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 /* Merges the adapters into the base weights, for generation. */
 enum status model_merge(struct model *m, struct backend *back, struct error *err);
 
+/* On a GPU: copies in E4M3 of a layer's matrices that GEMMs in FP8 read. They have one place, shared by all, because
+ * each is read before the next one is written. */
+struct layer_fp8 {
+	struct mat n1, n2, h, gate_up; /* gate_up: of its gradient */
+};
 /* Matrices that a forward pass saves for backward. They are allocated for the batch and released by
  * arena_reset. */
 struct saved {
 	enum recompute mode;
 	struct layer_saved *layer; /* [layers] */
+	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */

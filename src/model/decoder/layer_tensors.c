@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/cpu/invariant/quantised_gemm.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 #include "model/decoder/layer_tensors.h"
 
@@ -104,7 +105,7 @@ static enum status place_frozen(struct backend *back, struct mat *w, const char 
 	if (st || w->dtype != DTYPE_E4M3)
 		return st;
 	st = arena_mat(back->arena, MEM_WEIGHTS, &scale, name, err);
-	w->row_scale = scale.data;
+	w->scales = scales_of_rows(scale.data, w->cols);
 	return st;
 }
 
@@ -131,8 +132,7 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	return STATUS_OK;
 }
 
-/* The linear layer whose W this weight of struct layer is; NULL: none. */
-static struct linear *map_of(const struct layer *l, size_t weight)
+struct linear *layer_map(const struct layer *l, size_t weight)
 {
 	static const size_t maps[] = {offsetof(struct layer, qkv), offsetof(struct layer, o),
 				      offsetof(struct layer, gate_up), offsetof(struct layer, down)};
@@ -154,6 +154,34 @@ static enum status place_block(struct backend *back, struct linear *l, const cha
 	return st;
 }
 
+static enum status place_fp8_mat(struct backend *back, struct mat *m, int64_t rows, int64_t cols,
+				 const char *name, struct error *err)
+{
+	struct mat scale = {.rows = 1, .cols = fp8_weight_scales(rows, cols), .dtype = DTYPE_F32};
+	enum status st;
+
+	*m = (struct mat){.rows = rows, .cols = cols, .dtype = DTYPE_E4M3};
+	st = arena_mat(back->arena, MEM_WEIGHTS, m, name, err);
+	if (!st)
+		st = arena_mat(back->arena, MEM_WEIGHTS, &scale, name, err);
+	m->scales = fp8_scales_of_weights(scale.data, cols);
+	return st;
+}
+
+/* W in E4M3 and transposed. A trained W has its place in the flat vector too. */
+static enum status place_fp8(struct model *m, struct backend *back, struct linear *l, const char *name,
+			     struct error *err)
+{
+	enum status st = place_fp8_mat(back, &l->fp8, l->out, l->in, name, err);
+
+	if (!st)
+		st = place_fp8_mat(back, &l->fp8_transposed, l->in, l->out, name, err);
+	if (params_find(&m->params, name))
+		return st ? st : place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
+	l->w = (struct weight){.w = l->fp8};
+	return st;
+}
+
 /* Parts of one weight are adjacent in the table; the first one begins at 0. */
 static enum status place_layer(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
@@ -164,7 +192,7 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 	layer_tensors(&m->shape, t);
 	for (int i = 0; !st && i < LAYER_TENSOR_COUNT; i++) {
 		int64_t rows = t[i].rows, cols = t[i].cols;
-		struct linear *map = map_of(&m->layer[layer], t[i].weight);
+		struct linear *map = layer_map(&m->layer[layer], t[i].weight);
 
 		if (t[i].begin || !t[i].rows)
 			continue;
@@ -175,6 +203,10 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 		tensor_name(name, layer, t[i].name);
 		if (m->extended && map && map->adapters) {
 			st = place_block(back, map, name, err);
+			continue;
+		}
+		if (map && map->is_fp8) {
+			st = place_fp8(m, back, map, name, err);
 			continue;
 		}
 		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,

@@ -53,6 +53,8 @@ static inline struct linear *layer_linear(const struct layer *l, size_t linear)
 {
 	return (struct linear *)((uint8_t *)l + linear);
 }
+/* The linear layer whose W is at this offset of struct layer; NULL: none. */
+struct linear *layer_map(const struct layer *l, size_t weight);
 
 /* Names in the table of parameters; part: A or B. */
 void tensor_name(char out[PARAM_NAME], int64_t layer, const char *below);

@@ -36,6 +36,11 @@ struct linear {
 	struct mat block;      /* [out + adapters * rank, in + adapters * rank]; rows 0: not in fused form */
 	int64_t rank;	       /* of all owners together */
 	int64_t owner_rank;    /* of each owner; 0: one adapter, which every row uses */
+	/* W in E4M3 with block scales, and transposed, if this layer computes in FP8; else rows 0. A frozen w is
+	 * fp8 itself. */
+	struct mat fp8, fp8_transposed;
+	int32_t *overflows;    /* FP8 only, device memory [2]: counts of inputs, and of gradients */
+	bool is_fp8;
 	struct mat ratio;      /* F32 [owners, out]: DoRA's ratio of each row of W; rows 0: no DoRA */
 	int adapters;	       /* 0 .. 3, in the order of their columns */
 	struct weight a;       /* [adapters * rank, in] */
@@ -77,6 +82,8 @@ bool linear_is_trained(const struct linear *l);
 int64_t linear_tail(const struct linear *l);
 /* W += s B A for a frozen W, for generation. The layer then has no adapters. */
 enum status linear_merge(struct backend *back, struct linear *l, struct error *err);
+/* Makes the copies in E4M3 of a trained W. Otherwise no effect. */
+enum status linear_quantize(struct backend *back, const struct linear *l, struct error *err);
 /* In fused form: sets the places of the block without a B to 0, once. Otherwise no effect. */
 enum status linear_clear(struct backend *back, const struct linear *l, struct error *err);
 /* In fused form: appends the places of A and each B in the block to `live`. Otherwise no effect. */

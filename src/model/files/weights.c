@@ -360,7 +360,7 @@ static enum status check_slot(const struct weights *w, const struct backend *bac
 			      struct error *err)
 {
 	const struct mat *to = &slot->to;
-	const bool is_e4m3 = to->dtype == DTYPE_E4M3 && back && to->row_scale;
+	const bool is_e4m3 = to->dtype == DTYPE_E4M3 && back && mat_has_row_scales(to);
 
 	if (!names_find(n, &w->shape, slot->name) || !weights_find(raw, w, slot->name))
 		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
@@ -508,7 +508,7 @@ static enum status load_factors(const struct loading *l, struct error *err)
 
 	for (size_t i = 0; !st && i < l->count; i++) {
 		const struct mat *to = &l->slots[i].to;
-		const struct mat scale = {.data = to->row_scale,
+		const struct mat scale = {.data = to->scales.data,
 					  .rows = 1,
 					  .cols = to->rows,
 					  .ld = to->rows,

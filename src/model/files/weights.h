@@ -28,7 +28,7 @@ void weights_release(struct weights *w);
 uint64_t weights_bytes(const struct weights *w); /* size of its files */
 
 /* Destination of a tensor with Hugging Face's name: F32, BF16, F16 or the file's own type, with any ld. A
- * vector is one row. For weights_load_to on a GPU it may be E4M3 with row_scale: other types are then
+ * vector is one row. For weights_load_to on a GPU it may be E4M3 with a scale per row: other types are then
  * quantized on the device. */
 struct weights_slot {
 	const char *name;

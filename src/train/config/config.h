@@ -26,6 +26,15 @@ struct config_lora {
 
 enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_GPU };
 enum config_attention { CONFIG_ATTENTION_AUTO, CONFIG_ATTENTION_CUDNN, CONFIG_ATTENTION_OWN };
+/* AUTO: BF16 on a GPU, FP32 on a CPU. */
+enum config_precision {
+	CONFIG_PRECISION_AUTO,
+	CONFIG_PRECISION_FP32,
+	CONFIG_PRECISION_TF32,
+	CONFIG_PRECISION_BF16,
+	CONFIG_PRECISION_FP8
+};
+const char *config_precision_name(uint32_t precision);
 enum config_adapters { CONFIG_ADAPTERS_AUTO, CONFIG_ADAPTERS_SEPARATE };
 enum config_recompute {
 	CONFIG_RECOMPUTE_NONE,
@@ -54,7 +63,8 @@ struct config_training {
 	uint32_t save_total_limit; /* 0: keep all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
-	uint32_t device, attention, adapters;
+	uint32_t device, attention, adapters, precision;
+	struct opt_words fp8_layers; /* none: all layers */
 	bool deterministic, step_parts, tune, graphs;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;
@@ -92,7 +102,7 @@ struct config {
 	size_t path_count;
 };
 
-/* Values of the settings long_rows, format, recompute, device, attention and adapters. */
+/* Values of the settings long_rows and format. */
 enum config_long_rows { CONFIG_LONG_DROP, CONFIG_LONG_TRUNCATE };
 enum config_format { CONFIG_FORMAT_AUTO, CONFIG_FORMAT_CHAT, CONFIG_FORMAT_GLAIVE, CONFIG_FORMAT_SHAREGPT };
 
@@ -105,6 +115,11 @@ struct config_section {
 extern const struct config_section config_sections[];
 extern const size_t config_section_count; /* at most CONFIG_SECTIONS */
 
+/* Whether layer i computes in FP8: precision is fp8 and fp8_layers, such as
+ * [2-25, 27], has it or is not given. */
+bool config_layer_fp8(const struct config *c, int64_t i);
+/* Checks that the model has the layers of fp8_layers. */
+enum status config_check_layers(const struct config *c, int64_t layers, struct error *err);
 /* Reads and checks a configuration. Relative paths are relative to the working directory and become
  * absolute. BAD_INPUT names file and line, and for an unknown word the nearest known one. After
  * config_release *c is zeroed. */

@@ -11,6 +11,7 @@ static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL
 static const char *const long_rows[] = {"drop", "truncate", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 static const char *const attentions[] = {"auto", "cudnn", "own", NULL};
+static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", "fp8", NULL};
 static const char *const layouts[] = {"auto", "separate", NULL};
 static const char *const optims[] = {"adamw", "adamw_torch", NULL};
 
@@ -48,6 +49,14 @@ static const struct opt training_rows[] = {
 	    .help = "GPU only. Attention of sequences of equal length: cudnn, which is an error if cuDNN is not usable; own, "
 		    "assay's kernels; or auto, cuDNN if it is available and supports the shape. Sequences of unequal "
 		    "length, as in packs, always use assay's kernels"),
+	ROW(precision, .preset = "auto", .choices = precisions,
+	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU; fp32: float32 without "
+		    "TF32; tf32 (GPU only): float32, GEMMs on tensor cores, which round their inputs to 10 bits; bf16 "
+		    "(GPU only); fp8: linear layers of the base model multiply in E4M3, the rest is as with bf16 (a GPU of "
+		    "sm_90), or fp32 on a CPU, which computes the same more slowly"),
+	ROW(fp8_layers, .many = true,
+	    .help = "with precision: fp8, the layers whose linear layers use it, such as [1-26]; the others keep the "
+		    "number type of activations. Default: all layers"),
 	ROW(deterministic, .help = "GPU only: bit-identical results from run to run and after a resume"),
 	ROW(adapters, .preset = "auto", .choices = layouts,
 	    .help = "GPU only. auto: fuse the adapters' GEMMs into the GEMMs of their base layers if "
@@ -100,8 +109,7 @@ static const struct opt training_rows[] = {
 	ROW(max_grad_norm, .preset = "1", .min = 0, .max = 1e9,
 	    .help = "clip gradients to this global norm; 0: no clipping"),
 	ROW(bf16, .preset = "true",
-	    .help = "compute in BF16 on a GPU; false (float32) is supported only on the CPU, which always computes in "
-		    "float32"),
+	    .help = "false is the same as precision: fp32; true is the same as precision: auto"),
 	ROW(fp16, .help = "not supported; use bf16, which needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
@@ -173,6 +181,11 @@ _Static_assert(sizeof(training_rows) / sizeof(training_rows[0]) <= CONFIG_ROWS_M
 const char *config_recompute_name(uint32_t recompute)
 {
 	return recomputes[recompute];
+}
+
+const char *config_precision_name(uint32_t precision)
+{
+	return precisions[precision];
 }
 
 size_t config_row(const struct opt_table *t, const char *name)

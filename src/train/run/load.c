@@ -85,9 +85,9 @@ static enum status take_choices(struct train *t, struct error *err)
 	return st;
 }
 
-static enum status make_random(struct train *t, const struct weights_slot *slots, size_t count,
-			       struct error *err)
+static enum status make_random(void *arg, const struct weights_slot *slots, size_t count, struct error *err)
 {
+	struct train *t = arg;
 	struct backend *back = &t->stepper.back;
 	enum status st = STATUS_OK;
 
@@ -103,20 +103,20 @@ static enum status make_random(struct train *t, const struct weights_slot *slots
 	return st;
 }
 
+static enum status read_weights(void *arg, const struct weights_slot *slots, size_t count, struct error *err)
+{
+	struct train *t = arg;
+
+	return weights_load_to(&t->weights, &t->stepper.back, slots, count, err);
+}
+
 static enum status load_weights(struct train *t, struct error *err)
 {
 	struct model *m = t->stepper.model;
-	struct weights_slot *slots = NULL;
-	struct named *names = NULL;
-	size_t count = 0;
-	enum status st = model_weight_slots(m, &slots, &names, &count, err);
+	enum status st =
+		model_load(m, &t->stepper.back, t->config.model.random_weights ? make_random : read_weights,
+			   t, err);
 
-	if (!st)
-		st = t->config.model.random_weights
-			     ? make_random(t, slots, count, err)
-			     : weights_load_to(&t->weights, &t->stepper.back, slots, count, err);
-	free(slots);
-	free(names);
 	if (!st && !m->full) /* identifies the adapter's base model */
 		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
 	if (!st)
