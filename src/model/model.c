@@ -209,8 +209,9 @@ static bool can_extend(const struct model *m, const struct backend *back)
 	const struct shape *s = &m->shape;
 	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
 
-	return back->kind == BACKEND_GPU && !m->inference && !m->separate && !m->fp8 && m->lora.targets &&
-	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
+	return back->kind == BACKEND_GPU && back->dtype == DTYPE_BF16 && !m->inference && !m->separate && !m->fp8 &&
+	       m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
+	       sizes % TOGETHER == 0;
 }
 
 /* In fused form, lists where in the blocks each tensor of the flat vector has its copy. */

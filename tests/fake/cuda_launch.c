@@ -6,7 +6,7 @@
 #include "kernel/timing/stamp.h"
 #include <pthread.h>
 
-enum { KERNELS = 256, LAUNCH_NS = 2000 };
+enum { KERNELS = 512, LAUNCH_NS = 2000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUkern_st kernels[KERNELS];

@@ -52,6 +52,9 @@ struct train_build {
 	int64_t rows, cols;
 	unsigned flags;
 	const char *file;
+	const char *entry; /* c->entry without _f32 */
+	bool f32;	   /* the kernel for F32 */
+	char f32_file[48];
 	_Alignas(16) unsigned char args[TRAIN_ARGS];
 	size_t args_size;
 	struct operand operand[TRAIN_OPERANDS];

@@ -32,7 +32,7 @@ static struct operand *matrix(struct train_build *b, const char *name, size_t at
 static void swiglu(struct train_build *b)
 {
 	const struct train_swiglu_args a = {.rows = (uint32_t)b->rows, .ffn = (uint32_t)b->cols};
-	const bool backward = !strcmp(b->c->entry, "train_swiglu_bwd");
+	const bool backward = !strcmp(b->entry, "train_swiglu_bwd");
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
@@ -60,7 +60,7 @@ static int32_t spread(const struct train_build *b, int64_t i)
 static void gather(struct train_build *b)
 {
 	const struct train_gather_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
-	const bool scatter = !strcmp(b->c->entry, "train_scatter_add");
+	const bool scatter = !strcmp(b->entry, "train_scatter_add");
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
@@ -120,7 +120,7 @@ static void dropout(struct train_build *b)
 static void convert(struct train_build *b)
 {
 	const struct train_convert_args a = {.rows = (uint32_t)b->rows, .cols = (uint64_t)b->cols};
-	const char *e = b->c->entry;
+	const char *e = b->entry;
 
 	begin(b, &a, sizeof(a));
 	matrix(b, "from", OF(convert, from), OF(convert, ld_from),
@@ -136,7 +136,7 @@ static void copy(struct train_build *b)
 
 	begin(b, &a, sizeof(a));
 	b->grid[0] = train_blocks((uint64_t)b->rows, (uint64_t)(b->cols + 1) / 2);
-	if (strcmp(b->c->entry, "train_zero"))
+	if (strcmp(b->entry, "train_zero"))
 		matrix(b, "from", OF(copy, from), OF(copy, pitch_from), NUMBER_BYTE, b->rows, b->cols,
 		       USE_IN);
 	matrix(b, "to", OF(copy, to), OF(copy, pitch_to), NUMBER_BYTE, b->rows, b->cols, USE_OUT);
@@ -184,8 +184,7 @@ static void random_rows(struct train_build *b)
 
 	begin(b, &a, sizeof(a));
 	matrix(b, "to", OF(random, to), OF(random, ld_to),
-	       strcmp(b->c->entry, "train_random_bf16") ? NUMBER_F32 : NUMBER_BF16, b->rows, b->cols,
-	       USE_OUT);
+	       strcmp(b->entry, "train_random_bf16") ? NUMBER_F32 : NUMBER_BF16, b->rows, b->cols, USE_OUT);
 }
 
 const struct train_maker makers_train_rows[] = {

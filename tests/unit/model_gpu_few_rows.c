@@ -357,7 +357,7 @@ static void test_few_rows__the_plan_has_room_for_rows_in_e4m3(void **state)
 	b->arena.peak = before;
 	b->back.cost = (struct op_cost){0};
 	must(b->back.ops->gemm(&b->back, &g, &err), &err);
-	plan_backend_gpu(&plan, &arena);
+	plan_backend_gpu(&plan, DTYPE_BF16, &arena);
 	must(plan.ops->gemm(&plan, &g, &err), &err);
 	assert_int_equal(arena.peak, b->arena.peak - before);
 	assert_true(plan.cost.flop == b->back.cost.flop && plan.cost.bytes == b->back.cost.bytes);

@@ -225,7 +225,7 @@ static enum status plan_gpu(struct loaded *l, const struct load_options *o, uint
 {
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
 
-	plan_backend_gpu(&l->back, &l->arena);
+	plan_backend_gpu(&l->back, DTYPE_BF16, &l->arena);
 	return st ? st : plan(l, o, memory, out, err);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations shared by the training kernels (src/kernel/train/). Activations and weights are BF16.
+ * Declarations shared by the training kernels (src/kernel/train/). Activations and weights are BF16, or F32 in
+ * the kernels whose names end in _f32: NAME_f32.cu compiles the same source with TRAIN_F32.
  * Statistics, losses, parameter gradients, the master copy and the moments are F32.
  * Matrices are row-major. `ld` is the number of elements from row to row, so every operand may be a slice of
  * columns. Any shape and alignment is correct. An operand is read 16 bytes at a time if its address is a
@@ -10,6 +11,15 @@
 #ifndef KERNEL_TRAIN_COMMON_H
 #define KERNEL_TRAIN_COMMON_H
 #include "kernel/args.h"
+
+/* An activation or a weight, and the name of an entry that processes them. */
+#ifdef TRAIN_F32
+typedef float train_real;
+#define TRAIN_ENTRY(name) name##_f32
+#else
+typedef uint16_t train_real;
+#define TRAIN_ENTRY(name) name
+#endif
 
 enum {
 	TRAIN_THREADS = 256,	    /* threads per block, unless an entry states another number */

@@ -30,11 +30,6 @@ static __device__ uint16_t f32_bf16(float f)
 	return __bfloat16_as_ushort(__float2bfloat16_rn(f));
 }
 
-static __device__ float rounded(float f)
-{
-	return bf16_f32(f32_bf16(f));
-}
-
 static __device__ uint32_t pair(float low, float high)
 {
 	return (uint32_t)f32_bf16(high) << 16 | f32_bf16(low);
@@ -122,6 +117,74 @@ static __device__ void store8(float *p, const eight &e, int64_t left, bool wide)
 	for (int i = 0; i < 8; i++)
 		if (i < left)
 			p[i] = e.v[i];
+}
+
+/* Eight activations or weights as they are stored. Names are the same for both types. */
+#ifdef TRAIN_F32
+typedef eight raw;
+
+static __device__ eight raw8(const float *p, int64_t left, bool wide)
+{
+	return load8(p, left, wide);
+}
+
+static __device__ void put8(float *p, const eight &e, int64_t left, bool wide)
+{
+	store8(p, e, left, wide);
+}
+
+static __device__ eight eight_of(const eight &e)
+{
+	return e;
+}
+
+static __device__ raw raw_of(const eight &e)
+{
+	return e;
+}
+
+static __device__ bool wide_number(const void *p, int64_t ld)
+{
+	return wide_f32(p, ld);
+}
+
+static __device__ float number_f32(float x)
+{
+	return x;
+}
+
+static __device__ float f32_number(float x)
+{
+	return x;
+}
+#else
+typedef uint4 raw;
+
+static __device__ raw raw_of(const eight &e)
+{
+	return four_words(e);
+}
+
+static __device__ bool wide_number(const void *p, int64_t ld)
+{
+	return wide_bf16(p, ld);
+}
+
+static __device__ float number_f32(uint32_t bits)
+{
+	return bf16_f32(bits);
+}
+
+static __device__ uint16_t f32_number(float x)
+{
+	return f32_bf16(x);
+}
+#endif
+
+/* x as it would be stored. */
+static __device__ float rounded(float x)
+{
+	return number_f32(f32_number(x));
 }
 
 /* Returns the block's sum of `value` in every thread, added in a fixed order. Every thread must call it, and

@@ -365,11 +365,8 @@ void plan_backend_cpu(struct backend *back, unsigned threads, struct arena *aren
 	};
 }
 
-void plan_backend_gpu(struct backend *back, struct arena *arena)
+void plan_backend_gpu(struct backend *back, enum dtype dtype, struct arena *arena)
 {
-	*back = (struct backend){.ops = &plan_ops,
-				 .arena = arena,
-				 .dtype = DTYPE_BF16,
-				 .stat = DTYPE_F32,
-				 .kind = BACKEND_GPU};
+	*back = (struct backend){
+		.ops = &plan_ops, .arena = arena, .dtype = dtype, .stat = DTYPE_F32, .kind = BACKEND_GPU};
 }

@@ -6,59 +6,61 @@
 #include "model/backend/cost.h"
 #include "model/gpu/backend.h"
 
-/* Assay's kernels: file, entry, part of a step. */
+/* Assay's kernels: file, entry, part of a step, and whether they exist for ONE type of activations or for BOTH:
+ * those for F32 have names with _f32 behind. */
 /* clang-format off */
 #define GPU_KERNELS(X) \
-	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS) \
-	X(RMSNORM, "train_norm", "train_rmsnorm", GPU_PART_ELEMENTS) \
-	X(RMSNORM_BWD, "train_norm", "train_rmsnorm_bwd", GPU_PART_ELEMENTS) \
-	X(HEAD_ROPE, "train_norm", "train_head_rope", GPU_PART_ELEMENTS) \
-	X(HEAD_ROPE_BWD, "train_norm", "train_head_rope_bwd", GPU_PART_ELEMENTS) \
-	X(SWIGLU, "train_rows", "train_swiglu", GPU_PART_ELEMENTS) \
-	X(SWIGLU_BWD, "train_rows", "train_swiglu_bwd", GPU_PART_ELEMENTS) \
-	X(GATHER, "train_rows", "train_gather", GPU_PART_LOSS) \
-	X(SCATTER_ADD, "train_rows", "train_scatter_add", GPU_PART_LOSS) \
-	X(EMBED_BWD, "train_rows", "train_embed_bwd", GPU_PART_LOSS) \
-	X(DROPOUT, "train_rows", "train_dropout", GPU_PART_ELEMENTS) \
-	X(TO_BF16, "train_rows", "train_to_bf16", GPU_PART_OPTIMISER) \
-	X(TO_F32, "train_rows", "train_to_f32", GPU_PART_OPTIMISER) \
-	X(COPY, "train_rows", "train_copy", GPU_PART_COPIES) \
-	X(ZERO, "train_rows", "train_zero", GPU_PART_COPIES) \
-	X(COLUMN_SUMS, "train_rows", "train_column_sums", GPU_PART_ELEMENTS) \
-	X(RANDOM_BF16, "train_rows", "train_random_bf16", GPU_PART_COPIES) \
-	X(RANDOM_F32, "train_rows", "train_random_f32", GPU_PART_COPIES) \
-	X(CROSS_ENTROPY, "train_loss", "train_cross_entropy", GPU_PART_LOSS) \
-	X(REDUCE, "train_flat", "train_reduce", GPU_PART_OPTIMISER) \
-	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER) \
-	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER) \
-	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER) \
-	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION) \
-	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
-	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \
-	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD) \
-	X(FP8_QUANTIZE, "train_fp8", "train_fp8_quantize", GPU_PART_ELEMENTS) \
-	X(FP8_RMSNORM, "train_fp8", "train_fp8_rmsnorm", GPU_PART_ELEMENTS) \
-	X(FP8_SWIGLU, "train_fp8", "train_fp8_swiglu", GPU_PART_ELEMENTS) \
-	X(FP8_SWIGLU_BWD, "train_fp8", "train_fp8_swiglu_bwd", GPU_PART_ELEMENTS) \
-	X(FP8_WEIGHTS, "train_fp8", "train_fp8_weights", GPU_PART_ELEMENTS) \
-	X(FP8_COLUMNS, "train_fp8", "train_fp8_columns", GPU_PART_ELEMENTS) \
-	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION) \
-	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION) \
-	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION) \
-	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION) \
-	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS) \
-	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS) \
-	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS) \
-	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS) \
-	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS) \
-	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS) \
-	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS) \
-	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS) \
-	X(SAMPLE_PLAIN, "step_sample_plain", "step_sample_plain", GPU_PART_LOSS) \
-	X(SAMPLE_SCAN, "step_sample", "step_sample_scan", GPU_PART_LOSS) \
-	X(SAMPLE_CHOOSE, "step_sample", "step_sample_choose", GPU_PART_LOSS) \
-	X(SAMPLE_COUNT, "step_sample", "step_sample_count", GPU_PART_LOSS)
+	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS, ONE) \
+	X(RMSNORM, "train_norm", "train_rmsnorm", GPU_PART_ELEMENTS, BOTH) \
+	X(RMSNORM_BWD, "train_norm", "train_rmsnorm_bwd", GPU_PART_ELEMENTS, BOTH) \
+	X(HEAD_ROPE, "train_norm", "train_head_rope", GPU_PART_ELEMENTS, BOTH) \
+	X(HEAD_ROPE_BWD, "train_norm", "train_head_rope_bwd", GPU_PART_ELEMENTS, BOTH) \
+	X(SWIGLU, "train_rows", "train_swiglu", GPU_PART_ELEMENTS, BOTH) \
+	X(SWIGLU_BWD, "train_rows", "train_swiglu_bwd", GPU_PART_ELEMENTS, BOTH) \
+	X(GATHER, "train_rows", "train_gather", GPU_PART_LOSS, BOTH) \
+	X(SCATTER_ADD, "train_rows", "train_scatter_add", GPU_PART_LOSS, BOTH) \
+	X(EMBED_BWD, "train_rows", "train_embed_bwd", GPU_PART_LOSS, BOTH) \
+	X(DROPOUT, "train_rows", "train_dropout", GPU_PART_ELEMENTS, BOTH) \
+	X(TO_BF16, "train_rows", "train_to_bf16", GPU_PART_OPTIMISER, ONE) \
+	X(TO_F32, "train_rows", "train_to_f32", GPU_PART_OPTIMISER, ONE) \
+	X(COPY, "train_rows", "train_copy", GPU_PART_COPIES, ONE) \
+	X(ZERO, "train_rows", "train_zero", GPU_PART_COPIES, ONE) \
+	X(COLUMN_SUMS, "train_rows", "train_column_sums", GPU_PART_ELEMENTS, BOTH) \
+	X(RANDOM_BF16, "train_rows", "train_random_bf16", GPU_PART_COPIES, ONE) \
+	X(RANDOM_F32, "train_rows", "train_random_f32", GPU_PART_COPIES, ONE) \
+	X(CROSS_ENTROPY, "train_loss", "train_cross_entropy", GPU_PART_LOSS, BOTH) \
+	X(REDUCE, "train_flat", "train_reduce", GPU_PART_OPTIMISER, ONE) \
+	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER, ONE) \
+	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER, ONE) \
+	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION, BOTH) \
+	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD, BOTH) \
+	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD, BOTH) \
+	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD, BOTH) \
+	X(FP8_QUANTIZE, "train_fp8", "train_fp8_quantize", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_RMSNORM, "train_fp8", "train_fp8_rmsnorm", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_SWIGLU, "train_fp8", "train_fp8_swiglu", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_SWIGLU_BWD, "train_fp8", "train_fp8_swiglu_bwd", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_WEIGHTS, "train_fp8", "train_fp8_weights", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_COLUMNS, "train_fp8", "train_fp8_columns", GPU_PART_ELEMENTS, ONE) \
+	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION, ONE) \
+	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS, ONE) \
+	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS, ONE) \
+	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_PLAIN, "step_sample_plain", "step_sample_plain", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_SCAN, "step_sample", "step_sample_scan", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_CHOOSE, "step_sample", "step_sample_choose", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_COUNT, "step_sample", "step_sample_count", GPU_PART_LOSS, ONE)
 /* clang-format on */
+enum gpu_kernel_types { GPU_KERNEL_ONE, GPU_KERNEL_BOTH };
 #define X(name, ...) GPU_KERNEL_##name,
 enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
 #undef X

@@ -48,7 +48,7 @@ enum status gpu_rmsnorm(struct backend *back, struct mat x, struct mat w, float 
 	cost_touch(back, &x, 2);
 	if (!st && y.e4m3 && fp8_is_rows(y.e4m3))
 		return gpu_rmsnorm_fp8(back, &x, &w, eps, &y, &rstd, err);
-	if (!st && (y.e4m3 || x.rows <= GPU_FEW_ROWS))
+	if (!st && (y.e4m3 || (x.rows <= GPU_FEW_ROWS && x.dtype == DTYPE_BF16)))
 		return gpu_step_rmsnorm(back, x, w, eps, y, rstd, err);
 	return st ? st
 		  : gpu_run(back, GPU_KERNEL_RMSNORM, (unsigned)x.rows, train_row_threads((uint64_t)x.cols),

@@ -142,7 +142,7 @@ static enum status gpu_swiglu(struct backend *back, struct mat gate_up, struct m
 	cost_touch(back, &h, 3);
 	if (h.e4m3 && fp8_is_rows(h.e4m3))
 		return gpu_swiglu_fp8(back, &gate_up, &h, NULL, h.e4m3, err);
-	if (h.e4m3 || h.rows <= GPU_FEW_ROWS)
+	if (h.e4m3 || (h.rows <= GPU_FEW_ROWS && h.dtype == DTYPE_BF16))
 		return gpu_step_swiglu(back, gate_up, h, err);
 	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
 }
@@ -165,7 +165,8 @@ static enum status gpu_swiglu_bwd(struct backend *back, struct mat dh, struct ma
 static enum status gpu_cross_entropy(struct backend *back, struct mat logits, const int32_t *target,
 				     const int32_t *row, float grad_scale, struct mat loss, struct error *err)
 {
-	const unsigned shared = train_loss_shared((uint64_t)logits.cols, gpu_of(back)->shared_most);
+	const unsigned shared = train_loss_shared(
+		(uint64_t)logits.cols, (unsigned)dtype_bytes(logits.dtype, 1), gpu_of(back)->shared_most);
 	const struct train_loss_args args = {
 		.logits = gpu_address(logits.data),
 		.target = gpu_address(target),

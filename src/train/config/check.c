@@ -161,10 +161,18 @@ bool config_layer_fp8(const struct config *c, int64_t i)
 
 static enum status check_precision(const struct config *c, struct error *err)
 {
+	const uint32_t attention = c->training.attention;
+
 	if (precision_contradicts(c))
 		return refuse(c, "training", "bf16",
 			      "it contradicts precision; remove bf16, because precision says everything",
 			      err);
+	if (!computes_bf16(c) && (attention == CONFIG_ATTENTION_CUDNN || attention == CONFIG_ATTENTION_OWN))
+		return refuse(
+			c, "training", "attention",
+			"cudnn and own compute in BF16, but precision or bf16 requests float32; use plain "
+			"or auto",
+			err);
 	return STATUS_OK;
 }
 
@@ -243,6 +251,15 @@ void config_settle(struct config *c)
 	if (t->gradient_checkpointing)
 		t->recompute = CONFIG_RECOMPUTE_FULL;
 	t->gradient_checkpointing = t->recompute == CONFIG_RECOMPUTE_FULL;
+	if (t->dataloader_num_workers > 1) {
+		place = config_place(c, "training", "dataloader_num_workers");
+		text_addf(
+			&c->notes,
+			"%s:%d: training: dataloader_num_workers: %u has the effect of 1, because one thread makes "
+			"all micro-batches\n",
+			place->file, place->line, t->dataloader_num_workers);
+		place = config_place(c, "training", "zero_stage");
+	}
 	if (t->zero_stage)
 		text_addf(&c->notes,
 			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "

@@ -25,7 +25,12 @@ struct config_lora {
 };
 
 enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_GPU };
-enum config_attention { CONFIG_ATTENTION_AUTO, CONFIG_ATTENTION_CUDNN, CONFIG_ATTENTION_OWN };
+enum config_attention {
+	CONFIG_ATTENTION_AUTO,
+	CONFIG_ATTENTION_CUDNN,
+	CONFIG_ATTENTION_OWN,
+	CONFIG_ATTENTION_PLAIN
+};
 /* AUTO: BF16 on a GPU, FP32 on a CPU. */
 enum config_precision {
 	CONFIG_PRECISION_AUTO,
@@ -60,7 +65,8 @@ struct config_training {
 	double num_train_epochs, learning_rate, warmup_ratio, weight_decay, adam_beta1, adam_beta2,
 		adam_epsilon, max_grad_norm, min_lr_ratio, pct_start, div_factor, final_div_factor;
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
-	uint32_t save_total_limit; /* 0: keep all */
+	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
+	uint32_t save_total_limit;	 /* 0: keep all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
 	uint32_t device, attention, adapters, precision;

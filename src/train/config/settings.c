@@ -10,7 +10,7 @@ static const char *const recomputes[] = {"none", "cheap", "full", "auto", NULL};
 static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL};
 static const char *const long_rows[] = {"drop", "truncate", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
-static const char *const attentions[] = {"auto", "cudnn", "own", NULL};
+static const char *const attentions[] = {"auto", "cudnn", "own", "plain", NULL};
 static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", "fp8", NULL};
 static const char *const layouts[] = {"auto", "separate", NULL};
 static const char *const optims[] = {"adamw", "adamw_torch", NULL};
@@ -48,7 +48,8 @@ static const struct opt training_rows[] = {
 	ROW(attention, .preset = "auto", .choices = attentions,
 	    .help = "GPU only. Attention of sequences of equal length: cudnn, which is an error if cuDNN is not usable; own, "
 		    "assay's kernels; or auto, cuDNN if it is available and supports the shape. Sequences of unequal "
-		    "length, as in packs, always use assay's kernels"),
+		    "length, as in packs, always use assay's kernels. plain: kernels without tensor cores, for any "
+		    "sequences; float32 always uses them"),
 	ROW(precision, .preset = "auto", .choices = precisions,
 	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU; fp32: float32 without "
 		    "TF32; tf32 (GPU only): float32, GEMMs on tensor cores, which round their inputs to 10 bits; bf16 "
@@ -76,6 +77,9 @@ static const struct opt training_rows[] = {
 	    .help = "sequences per micro-batch of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
 	    .help = "micro-batches per step"),
+	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
+	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
+		    "next one ahead. More than one has no further effect, because one thread is enough"),
 	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
 					  "memory; a step keeps its number of rows"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,

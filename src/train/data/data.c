@@ -58,7 +58,7 @@ static void warn_of_positions(const struct log *log, const char *what, const str
 }
 
 static enum status open_set(struct set *set, struct tokenised_ask *ask, const char *what, int64_t positions,
-			    const struct sampler *s, struct error *err)
+			    const struct sampler *s, bool ahead, struct error *err)
 {
 	enum status st;
 
@@ -69,12 +69,13 @@ static enum status open_set(struct set *set, struct tokenised_ask *ask, const ch
 		return st;
 	tell(ask->log, what, &set->rows);
 	warn_of_positions(ask->log, what, &set->rows, positions);
-	return prefetch_open(&set->feed, s, &set->rows, err);
+	return prefetch_open(&set->feed, s, &set->rows, ahead, err);
 }
 
 static enum status open_sets(struct data *d, const struct config *c, const char *tokenizer, int64_t positions,
 			     const struct log *log, struct error *err)
 {
+	const bool ahead = c->training.dataloader_num_workers > 0;
 	const struct config_data *rows = &c->data;
 	struct tokenised_ask ask = {
 		.files = rows->train,
@@ -100,7 +101,7 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 		.micros = c->training.gradient_accumulation_steps,
 		.world = 1,
 	};
-	enum status st = open_set(&d->train, &ask, "training", positions, &s, err);
+	enum status st = open_set(&d->train, &ask, "training", positions, &s, ahead, err);
 
 	if (st)
 		return st;
@@ -109,7 +110,7 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 	s.shuffle = false;
 	s.micros = 1;
 	s.packs_per_micro = c->training.per_device_eval_batch_size;
-	return open_set(&d->eval, &ask, "evaluation", positions, &s, err);
+	return open_set(&d->eval, &ask, "evaluation", positions, &s, ahead, err);
 }
 
 static enum status open_words(struct data *d, const struct config *c, const struct shape *shape,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The micro-batches of a set in order. A thread prepares the next one while the caller uses the current one.
- */
+/* The micro-batches of a set in order. With `ahead`, a thread prepares the next one while the caller uses the
+ * current one; without, the caller waits while each is prepared. */
 #ifndef TRAIN_DATA_PREFETCH_H
 #define TRAIN_DATA_PREFETCH_H
 #include "train/data/pack_batch.h"
@@ -13,7 +13,7 @@ struct prefetch_step {
 
 /* `t` and its memory must outlive the object. Owner: caller, prefetch_close. */
 enum status prefetch_open(struct prefetch **out, const struct sampler *s, const struct tokenised *t,
-			  struct error *err);
+			  bool ahead, struct error *err);
 void prefetch_close(struct prefetch **f); /* NULL-safe */
 /* Steps per epoch. */
 uint64_t prefetch_steps(const struct prefetch *f);

@@ -68,7 +68,10 @@ static uint64_t batches_bytes(const struct config *c)
 
 static bool by_cudnn(const struct config *c)
 {
-	return c->training.attention != CONFIG_ATTENTION_OWN && !c->training.deterministic;
+	const struct config_training *t = &c->training;
+
+	return t->bf16 && t->attention != CONFIG_ATTENTION_OWN && t->attention != CONFIG_ATTENTION_PLAIN &&
+	       !t->deterministic;
 }
 
 /* GPU memory outside the arena: the context, and cuDNN's single-precision dQ and sums for one micro-batch. */

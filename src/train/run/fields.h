@@ -46,6 +46,6 @@
 	X(kernels, "CPU only: the OpenBLAS kernel set that computed the GEMMs") \
 	X(kernels_chosen, "the kernel set that OpenBLAS selected itself, if another one is faster") \
 	X(kernels_from, "the cache and key that the kernel set comes from, unless it was timed in this run") \
-	X(attention, "implementation of attention: own (assay's kernels) or a library")
+	X(attention, "implementation of attention: own (assay's kernels), plain (without tensor cores) or a library")
 /* clang-format on */
 #endif

@@ -37,7 +37,8 @@ static enum status prefetch_next_step(struct train *t, double *wait_s, struct er
 	double waited_s = 0;
 	enum status st = STATUS_OK;
 
-	if (t->stepper.back.kind == BACKEND_CPU || t->state.step + 1 >= t->state.max_steps)
+	if (t->stepper.back.kind == BACKEND_CPU || !t->config.training.dataloader_num_workers ||
+	    t->state.step + 1 >= t->state.max_steps)
 		return STATUS_OK;
 	st = data_next(t->data, t->state.step + 1, 0, &b, &waited_s, err);
 	*wait_s += waited_s;

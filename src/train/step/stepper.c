@@ -24,6 +24,14 @@ static enum recompute recompute_of(const struct config_training *t)
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
 }
 
+/* On a GPU. */
+static enum gpu_precision precision_of(const struct config_training *t)
+{
+	return t->precision == CONFIG_PRECISION_FP32   ? GPU_PRECISION_F32
+	       : t->precision == CONFIG_PRECISION_TF32 ? GPU_PRECISION_TF32
+						       : GPU_PRECISION_BF16;
+}
+
 static unsigned targets_of(const struct opt_words *words)
 {
 	unsigned all = 0, targets = 0;
@@ -242,7 +250,9 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
-		plan_backend_gpu(&s->back, &s->arena);
+		plan_backend_gpu(&s->back,
+				 precision_of(&c->training) == GPU_PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
+				 &s->arena);
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
@@ -268,9 +278,11 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 		[CONFIG_ATTENTION_AUTO] = GPU_ATTENTION_AUTO,
 		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
 		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
+		[CONFIG_ATTENTION_PLAIN] = GPU_ATTENTION_PLAIN,
 	};
 	const struct gpu_backend_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
 						    .attention = attention[t->attention],
+						    .precision = precision_of(t),
 						    .tune = t->tune && !t->deterministic,
 						    .parts = t->step_parts,
 						    .graphs = t->graphs,
