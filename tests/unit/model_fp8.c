@@ -5,13 +5,11 @@
 #include <math.h>
 #include "core/math/random.h"
 #include "model/cpu/cpu.h"
-#include "model/files/random_weights.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
-#include "train/step/stepper.h"
-#include "must.h"
+#include "model_fp8_bed.h"
 
-enum { THREADS = 2, ROWS = 96, ARENA = 16 << 20 };
+enum { ARENA = 16 << 20 };
 
 /* -- the arithmetic -- */
 
@@ -104,19 +102,6 @@ static struct mat numbers(struct back *b, int64_t rows, int64_t cols, uint32_t s
 							  (outliers && i == 3 ? 100.0f : 1.0f) *
 							  (i == 5 && j == 7 ? 1e4f : 1.0f);
 	return m;
-}
-
-static double cosine(const float *x, const float *y, int64_t count)
-{
-	double xy = 0, xx = 0, yy = 0;
-
-	for (int64_t i = 0; i < count; i++) {
-		xy += (double)x[i] * y[i];
-		xx += (double)x[i] * x[i];
-		yy += (double)y[i] * y[i];
-	}
-	assert_true(xx > 0 && yy > 0);
-	return xy / sqrt(xx * yy);
 }
 
 /* The cosine of each row, at least; of the ones with outliers too. */
@@ -274,147 +259,14 @@ static void test_fp8__numbers_that_are_not_finite_are_counted_by_scales(void **s
 
 /* -- a model -- */
 
-static const char lora[] = "lora: {r: 8, alpha: 16}\n";
-static const struct shape small = {
-	.family = FAMILY_QWEN2,
-	.hidden = 160,
-	.layers = 3,
-	.heads = 5,
-	.kv_heads = 1,
-	.head_dim = 32,
-	.ffn = 272,
-	.vocab = 64,
-	.context = 256,
-	.qkv_bias = true,
-	.norm_eps = 1e-5,
-	.rope_theta = 10000,
-};
-
-struct work {
-	struct stepper s;
-	int32_t token[ROWS], position[ROWS], target[ROWS], trained[ROWS], start[2];
-	struct batch b;
-	float *gradient;
-	double loss;
-	struct step_part took;
-};
-
-static enum status read_settings(struct config *c, const char *more, const char *training, struct error *err)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text),
-		 "model: {path: /m}\n%sdata: {train: /t, max_seq_length: %d}\n"
-		 "training: {device: cpu, learning_rate: 1e-2%s}\n",
-		 more, ROWS, training);
-	return config_parse(c, "t", text, strlen(text), err);
-}
-
-static enum status fill_slots(void *arg, const struct weights_slot *slots, size_t count, struct error *err)
-{
-	const struct stepper *s = arg;
-	struct backend *back = &((struct stepper *)arg)->back;
-
-	for (size_t i = 0; i < count; i++) {
-		struct random_fill f;
-		struct named n;
-
-		assert_true(names_find(&n, &s->model->shape, slots[i].name));
-		f = random_weights_fill(&n, 3);
-		must(back->ops->random(back, slots[i].to, &f, err), err);
-		/* outliers: rows of the embedding, and a channel that every norm makes large */
-		for (int64_t row = 0; !strcmp(slots[i].name, "model.embed_tokens.weight") && row < 64;
-		     row += 16)
-			for (int64_t j = 0; j < slots[i].to.cols; j++)
-				((float *)slots[i].to.data)[row * slots[i].to.ld + j] *= 300;
-		if (strstr(slots[i].name, "layernorm"))
-			((float *)slots[i].to.data)[9] *= 10;
-	}
-	return STATUS_OK;
-}
-
-static void make_rows(struct work *w, int64_t vocab)
-{
-	w->start[1] = ROWS;
-	w->b = (struct batch){.token = w->token,
-			      .position = w->position,
-			      .target = w->target,
-			      .trained = w->trained,
-			      .doc_start = w->start,
-			      .tokens = ROWS,
-			      .docs = 1,
-			      .doc_len_max = ROWS};
-	for (int32_t i = 0; i < ROWS; i++) {
-		w->token[i] = (int32_t)(random_u32(5, 0, (uint64_t)i) % (uint32_t)vocab);
-		w->position[i] = i;
-		w->target[i] = (int32_t)(random_u32(5, 1, (uint64_t)i) % (uint32_t)vocab);
-		w->trained[w->b.targets++] = i;
-	}
-}
-
-static void open_layers(struct work *w, int64_t layers, const char *more, const char *training)
-{
-	struct shape shape = small;
-	struct error err = {0};
-	const struct params *p;
-	struct config c;
-
-	*w = (struct work){0};
-	must(read_settings(&c, more, strstr(training, "fp8") || *more ? training : ", full_finetuning: true",
-			   &err),
-	     &err);
-	shape.layers = layers;
-	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
-	config_release(&c);
-	must(model_load(w->s.model, &w->s.back, fill_slots, &w->s, &err), &err);
-	p = &w->s.model->params;
-	for (int i = 0; i < p->count; i++)
-		if (strstr(p->table[i].name, ".lora_")) {
-			const struct random_fill f = {.seed = 4, .stream = (uint32_t)i, .width = 0.1f};
-
-			must(w->s.back.ops->random(&w->s.back, params_view(&p->master, &p->table[i]), &f,
-						   &err),
-			     &err);
-		}
-	must(model_loaded(w->s.model, &w->s.back, &err), &err);
-	make_rows(w, small.vocab);
-	w->gradient = malloc(p->length * sizeof(*w->gradient));
-	assert_non_null(w->gradient);
-}
-
-static void open_work(struct work *w, const char *more, const char *training)
-{
-	open_layers(w, small.layers, more, training);
-}
-
-static void close_work(struct work *w)
-{
-	free(w->gradient);
-	stepper_release(&w->s);
-}
-
-static void run(struct work *w)
-{
-	struct error err = {0};
-	double sums[2];
-
-	w->took = (struct step_part){0};
-	must(stepper_begin(&w->s, &err), &err);
-	must(stepper_micro(&w->s, &w->b, 0, (uint64_t)w->b.targets, &w->took, &err), &err);
-	must(stepper_overflows(&w->s, &w->took, &err), &err);
-	must(w->s.back.ops->get(&w->s.back, w->s.model->params.grad, w->gradient, &err), &err);
-	must(w->s.back.ops->get(&w->s.back, w->s.sums, sums, &err), &err);
-	w->loss = sums[0] / (double)w->b.targets;
-}
-
 static void compare(int64_t layers, const char *more, const char *training)
 {
 	struct work f32, fp8;
 	const struct params *p;
 	double least = 1;
 
-	open_layers(&f32, layers, more, "");
-	open_layers(&fp8, layers, more, training);
+	open_on(&f32, "cpu", layers, more, strstr(training, "full") ? ", full_finetuning: true" : "");
+	open_on(&fp8, "cpu", layers, more, training);
 	run(&f32);
 	run(&fp8);
 	p = &f32.s.model->params;
@@ -518,7 +370,7 @@ static void test_fp8__plan_is_what_is_used(void **state)
 		struct config c;
 		struct work w;
 
-		must(read_settings(&c, i ? "" : lora, ways[i], &err), &err);
+		must(read_settings(&c, "cpu", i ? "" : lora, ways[i], &err), &err);
 		must(stepper_plan(&plan, &small, &c, THREADS, &err), &err);
 		config_release(&c);
 		open_work(&w, i ? "" : lora, ways[i]);
@@ -539,7 +391,7 @@ static enum status plan_of(const struct shape *shape, const char *more, const ch
 	struct config c;
 	enum status st;
 
-	must(read_settings(&c, more, training, err), err);
+	must(read_settings(&c, "cpu", more, training, err), err);
 	st = stepper_plan(&s, shape, &c, THREADS, err);
 	config_release(&c);
 	stepper_release(&s);

@@ -11,13 +11,21 @@
 #define KERNEL_TRAIN_FP8_H
 #include "kernel/train/common.h"
 
-enum { TRAIN_FP8_TILE = 128, TRAIN_FP8_COLUMNS = 64 };
+enum {
+	TRAIN_FP8_TILE = 128,
+	TRAIN_FP8_COLUMNS = 64,	  /* columns of a block of train_fp8_columns */
+	TRAIN_FP8_PITCH = 132,	  /* bytes of a row of a transposed tile in shared memory */
+	TRAIN_FP8_NORM_SHARED = 128,
+	/* Bytes in shared memory before the transposed tile: largest magnitudes and factors. */
+	TRAIN_FP8_TURNED_AT = (1 + 32) * TRAIN_FP8_COLUMNS * 4,
+	TRAIN_FP8_TURN_SHARED = TRAIN_FP8_TURNED_AT + TRAIN_FP8_TILE * TRAIN_FP8_PITCH,
+};
 
 /* Rows quantized to E4M3: the scale of row t and tile i is scale[i * step + t]. */
 struct train_fp8_rows {
 	DEVICE_PTR(uint8_t) to;	  /* (rows, cols), ld */
 	DEVICE_PTR(float) scale;  /* (tiles, rows), step */
-	DEVICE_PTR(int32_t) overflows;
+	DEVICE_PTR(uint32_t) overflows;
 	int64_t ld, step;
 };
 static_assert(sizeof(struct train_fp8_rows) == 40, "layout shared with nvcc");
@@ -31,8 +39,8 @@ struct train_fp8_quantize_args {
 };
 static_assert(sizeof(struct train_fp8_quantize_args) == 64, "layout shared with nvcc");
 
-/* train_fp8_rmsnorm: y and rstd have the bits of train_rmsnorm without `add`; q is y in E4M3. Grid: rows, or
- * fewer. Threads: train_row_threads(cols). cols <= TRAIN_ROW_COLS_MAX. */
+/* train_fp8_rmsnorm: y and rstd have the bits of train_rmsnorm without `add`; q is y in E4M3. Grid: rows. Threads:
+ * train_row_threads(cols). Shared: TRAIN_FP8_NORM_SHARED. cols <= TRAIN_ROW_COLS_MAX. */
 struct train_fp8_norm_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(const uint16_t) w; /* (cols) */
@@ -62,23 +70,23 @@ struct train_fp8_swiglu_args {
 static_assert(sizeof(struct train_fp8_swiglu_args) == 96, "layout shared with nvcc");
 
 /* train_fp8_weights: `to` is w in E4M3, and `transposed` has the transposed bytes, (cols, rows). The scale of tile
- * (i, j) is scale[i * step + j], and scale_transposed[j * step_transposed + i]. rows is a multiple of 8. Grid:
- * (tiles of cols, tiles of rows). Threads: TRAIN_THREADS. */
+ * (i, j) is scale[i * step + j], and scale_transposed[j * step_transposed + i]. rows is a multiple of 4. Grid:
+ * tiles of cols * tiles of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
 struct train_fp8_weights_args {
 	DEVICE_PTR(const uint16_t) w; /* (rows, cols), ld_w */
 	DEVICE_PTR(uint8_t) to;	      /* (rows, cols), ld_to */
 	DEVICE_PTR(uint8_t) transposed; /* (cols, rows), ld_transposed */
 	DEVICE_PTR(float) scale;
 	DEVICE_PTR(float) scale_transposed;
-	DEVICE_PTR(int32_t) overflows;
+	DEVICE_PTR(uint32_t) overflows;
 	int64_t ld_w, ld_to, ld_transposed, step, step_transposed;
 	uint32_t rows, cols;
 };
 static_assert(sizeof(struct train_fp8_weights_args) == 96, "layout shared with nvcc");
 
 /* train_fp8_columns: y is the transposed x, (cols, rows), quantized along the rows of x: the scale of column j and
- * tile i of 128 rows is y.scale[i * y.step + j]. rows is a multiple of 8. Grid: ((cols + 63) / 64, tiles of rows).
- * Threads: TRAIN_THREADS. */
+ * tile i of 128 rows is y.scale[i * y.step + j]. rows is a multiple of 4. Grid: (cols + 63) / 64 * tiles of rows.
+ * Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
 struct train_fp8_columns_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	struct train_fp8_rows y;

@@ -62,10 +62,10 @@ static enum status quantize_columns(struct backend *back, const struct mat *x, c
 		.rows = (uint32_t)x->rows,
 		.cols = (uint32_t)x->cols,
 	};
-	const unsigned grid[3] = {(unsigned)((x->cols + TRAIN_FP8_COLUMNS - 1) / TRAIN_FP8_COLUMNS),
-				  (unsigned)fp8_tiles(x->rows), 1};
+	const int64_t across = (x->cols + TRAIN_FP8_COLUMNS - 1) / TRAIN_FP8_COLUMNS;
 
-	return gpu_run_3d(back, GPU_KERNEL_FP8_COLUMNS, grid, TRAIN_THREADS, 0, &args, err);
+	return gpu_run(back, GPU_KERNEL_FP8_COLUMNS, (unsigned)(across * fp8_tiles(x->rows)), TRAIN_THREADS,
+		       TRAIN_FP8_TURN_SHARED, &args, err);
 }
 
 /* Makes the rows of a GEMM's operand along k in E4M3, unless they are so. */
@@ -125,12 +125,13 @@ enum status gpu_quantize(struct backend *back, struct mat from, struct mat to, s
 		.rows = (uint32_t)from.rows,
 		.cols = (uint32_t)from.cols,
 	};
-	const unsigned grid[3] = {(unsigned)fp8_tiles(from.cols), (unsigned)fp8_tiles(from.rows), 1};
 
 	cost_quantize(back, &from);
 	if (from.dtype != DTYPE_BF16 || !fp8_is_weight(&to) || !fp8_is_weight(&transposed))
 		return error_set(err, STATUS_BUG, "weights of types that a GPU does not quantize");
-	return gpu_run_3d(back, GPU_KERNEL_FP8_WEIGHTS, grid, TRAIN_THREADS, 0, &args, err);
+	return gpu_run(back, GPU_KERNEL_FP8_WEIGHTS,
+		       (unsigned)(fp8_tiles(from.cols) * fp8_tiles(from.rows)), TRAIN_THREADS,
+		       TRAIN_FP8_TURN_SHARED, &args, err);
 }
 
 enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const struct mat *w, float eps,
@@ -151,7 +152,7 @@ enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const str
 	};
 
 	return gpu_run(back, GPU_KERNEL_FP8_RMSNORM, (unsigned)x->rows, train_row_threads((uint64_t)x->cols),
-		       0, &args, err);
+		       TRAIN_FP8_NORM_SHARED, &args, err);
 }
 
 enum status gpu_swiglu_fp8(struct backend *back, const struct mat *gate_up, const struct mat *h,

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
+#include "model/tensor/fp8.h"
 
 enum { SUM_LOSS, SUM_SQUARES, SUMS };
 
@@ -238,6 +239,19 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
+/* On a GPU the rows of a GEMM that sums over tokens begin at multiples of 16 bytes. */
+static enum status check_fp8_tokens(const struct config *c, struct step_size size, const char *setting,
+				    struct error *err)
+{
+	if (c->training.device != CONFIG_DEVICE_GPU || c->training.precision != CONFIG_PRECISION_FP8 ||
+	    size.tokens % FP8_MULTIPLE == 0)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "training: precision: fp8 needs micro-batches of a multiple of %d tokens, and %s x data: "
+			 "max_seq_length is %lld",
+			 FP8_MULTIPLE, setting, (long long)size.tokens);
+}
+
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
@@ -245,6 +259,10 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	enum status st = check_tokens(trained, "per_device_train_batch_size", err);
 
 	*s = (struct stepper){0};
+	if (!st)
+		st = check_fp8_tokens(c, trained, "per_device_train_batch_size", err);
+	if (!st)
+		st = check_fp8_tokens(c, evaluated, "per_device_eval_batch_size", err);
 	if (!st)
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
 	if (st)
