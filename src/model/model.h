@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A decoder model of a family in model/shape/shape.h, with its trained parameters. Order of calls:
- * model_create (table of trained parameters), model_place (memory, or its plan), weights_load into the slots,
- * model_loaded, then model_init_adapter, or peft_load and model_refresh; then passes over batches.
+ * model_create (table of trained parameters), model_place (memory, or its plan), model_load, model_loaded,
+ * then model_init_adapter, or peft_load and model_refresh; then passes over batches.
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 #include "model/decoder/layer.h"
 #include "model/params.h"
+#include "model/storage/slots.h"
 #include "model/files/weights.h"
 
 struct model_options {
@@ -26,14 +27,16 @@ struct model_options {
 	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL: none.
 	 * [shape.layers], lent until model_create returns. */
 	const bool *fp8;
-	/* For inference on a GPU with few_rows: matrices of the layers are E4M3 with one factor per row. */
-	bool e4m3;
+	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
+	 * training with an adapter. */
+	struct storage storage;
 };
 
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate, e4m3, fp8;
+	bool full, inference, separate, fp8;
+	struct storage storage;
 	struct mat overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
@@ -44,8 +47,11 @@ struct model {
 	struct layer *layer;		 /* [shape.layers] */
 	struct mat cos_sin;
 	struct params params;
-	struct live_part *live; /* in fused form: the copy of every trained tensor; owned */
-	int live_count;
+	struct slots slots;
+	/* In fused form: the copy of every trained tensor, owned. Those of the layers begin at live_layers,
+	 * the same number for each. */
+	struct live_part *live;
+	int live_count, live_layers, live_per_layer;
 };
 
 /* Makes the table of trained parameters. Owner: caller, model_release. BAD_INPUT: lora together with full,
@@ -60,14 +66,20 @@ void model_overflow_name(char out[64], int64_t i);
 /* Allocates everything that outlives a pass: weights, tables, the flat vector. */
 enum status model_place(struct model *m, struct backend *back, struct error *err);
 
-/* The base model's tensors and their destinations. Owner: caller, free() for *slots and for *names, which
- * holds the slots' names; also after a failure. */
+/* Where the base model's numbers come from. */
+struct model_source {
+	const struct weights *weights;
+	bool random; /* random numbers instead of the files' */
+	uint64_t seed;
+};
+/* Loads the base model. Layers that are stored in another form are loaded into a slot one after the other,
+ * and quantized there. */
+enum status model_load(struct model *m, struct backend *back, const struct model_source *source,
+		       struct error *err);
+/* The base model's resident tensors and their destinations. Owner: caller, free() for *slots and for *names,
+ * which holds the slots' names; also after a failure. */
 enum status model_weight_slots(const struct model *m, struct weights_slot **slots, struct named **names,
 			       size_t *count, struct error *err);
-/* Loads the base model: calls `fill` for lists of slots until each is filled. Weights in FP8 are filled as
- * numbers into scratch memory, which model_place planned, and quantized. */
-typedef enum status model_fill(void *arg, const struct weights_slot *slots, size_t count, struct error *err);
-enum status model_load(struct model *m, struct backend *back, model_fill *fill, void *arg, struct error *err);
 /* The same for A, B and whole modules in `flat`: master, grad or a moment of params. */
 enum status model_peft_slots(const struct model *m, const struct mat *flat, struct peft_slot **slots,
 			     struct named **names, size_t *count, struct error *err);
@@ -76,6 +88,8 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 enum status model_loaded(struct model *m, struct backend *back, struct error *err);
 /* Initializes A uniformly in +-1/sqrt(in), as in PEFT, and B with zeros. */
 enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err);
+/* The copies of a layer's adapters in fused form. */
+struct live_range model_live_of_layer(const struct model *m, int64_t layer);
 /* To be called after each change of the flat vector: updates the live copies. */
 enum status model_refresh(struct model *m, struct backend *back, struct error *err);
 /* Merges the adapters into the base weights, for generation. */

@@ -131,7 +131,7 @@ static void test_fp8__weights_and_their_transpose_have_the_same_numbers(void **s
 		w = numbers(&b, sizes[k].out, sizes[k].in, 1, true);
 		q = place_weights(&b, w.rows, w.cols);
 		t = place_weights(&b, w.cols, w.rows);
-		must(b.back.ops->quantize(&b.back, w, q, t, NULL, &err), &err);
+		must(b.back.ops->quantize_e4m3(&b.back, w, q, t, NULL, &err), &err);
 		for (int64_t i = 0; i < w.rows; i++)
 			for (int64_t j = 0; j < w.cols; j++) {
 				const float scale = *fp8_scale_at(&q, i, j);
@@ -164,7 +164,7 @@ static void test_fp8__matrices_with_outliers_are_within_a_cosine_of_99(void **st
 		w = numbers(&b, out, in, 3, false);
 		q = place_weights(&b, out, in);
 		t = place_weights(&b, in, out);
-		must(b.back.ops->quantize(&b.back, w, q, t, NULL, &err), &err);
+		must(b.back.ops->quantize_e4m3(&b.back, w, q, t, NULL, &err), &err);
 		for (int i = 0; i < 3; i++) {
 			due[i] = place(&b, i < 2 ? tokens : out, i ? in : out, DTYPE_F32);
 			is[i] = place(&b, due[i].rows, due[i].cols, DTYPE_F32);
@@ -212,7 +212,7 @@ static void test_fp8__bits_do_not_depend_on_threads(void **state)
 		w = numbers(&b[i], 272, 400, 3, false);
 		q = place_weights(&b[i], w.rows, w.cols);
 		t = place_weights(&b[i], w.cols, w.rows);
-		must(b[i].back.ops->quantize(&b[i].back, w, q, t, NULL, &err), &err);
+		must(b[i].back.ops->quantize_e4m3(&b[i].back, w, q, t, NULL, &err), &err);
 		d[i] = q;
 	}
 	assert_memory_equal(d[0].data, d[1].data, (size_t)(d[0].rows * d[0].cols));
@@ -234,7 +234,7 @@ static void test_fp8__numbers_that_are_not_finite_are_counted_by_scales(void **s
 	q = place_weights(&b, w.rows, w.cols);
 	t = place_weights(&b, w.cols, w.rows);
 	d = place(&b, 40, 144, DTYPE_F32);
-	must(b.back.ops->quantize(&b.back, w, q, t, &count, &err), &err);
+	must(b.back.ops->quantize_e4m3(&b.back, w, q, t, &count, &err), &err);
 	assert_int_equal(count, 5);
 	((float *)x.data)[2 * x.ld + 1] = (float)INFINITY;
 	((float *)x.data)[2 * x.ld + 5] = (float)NAN; /* the same scale */
@@ -252,7 +252,7 @@ static void test_fp8__numbers_that_are_not_finite_are_counted_by_scales(void **s
 	for (int64_t i = 0; i < 40; i++)
 		assert_int_equal(!isfinite(((const float *)d.data)[i * d.ld]), i == 2 || i == 7);
 	((float *)w.data)[130 * w.ld + 290] = (float)NAN;
-	must(b.back.ops->quantize(&b.back, w, q, t, &count, &err), &err);
+	must(b.back.ops->quantize_e4m3(&b.back, w, q, t, &count, &err), &err);
 	assert_int_equal(count, 8);
 	close_back(&b);
 }
@@ -420,6 +420,18 @@ static void test_fp8__layers_that_the_model_lacks_are_refused(void **state)
 	assert_non_null(strstr(err.text, "fp8_layers: the model has no layer 3; its layers are 0 to 2"));
 }
 
+static void test_fp8__weights_in_4_bits_are_refused_by_name(void **state)
+{
+	const char text[] = "model: {path: /m, load_in_4bit: true}\nlora: {r: 8}\ndata: {train: /t}\n"
+			    "training: {device: cpu, precision: fp8}\n";
+	struct error err = {0};
+	struct config c;
+
+	(void)state;
+	assert_int_equal(config_parse(&c, "t", text, strlen(text), &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "model: load_in_4bit: precision: fp8 stores the same weights in E4M3"));
+}
+
 static void test_fp8__inference_is_refused(void **state)
 {
 	const bool all[3] = {true, true, true};
@@ -452,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_fp8__plan_is_what_is_used),
 		cmocka_unit_test(test_fp8__sizes_of_no_multiple_of_16_are_refused_by_name),
 		cmocka_unit_test(test_fp8__layers_that_the_model_lacks_are_refused),
+		cmocka_unit_test(test_fp8__weights_in_4_bits_are_refused_by_name),
 		cmocka_unit_test(test_fp8__inference_is_refused),
 	};
 

@@ -72,27 +72,24 @@ static inline void multiply(const struct mat *m, int64_t i, float by)
 		((float *)m->data)[i] *= by;
 }
 
-static inline enum status fill_slots(void *arg, const struct weights_slot *slots, size_t count, struct error *err)
+/* Outliers: rows of the embedding, and a channel that every norm makes large. */
+static inline void plant_outliers(struct model *m)
 {
-	const struct stepper *s = arg;
-	struct backend *back = &((struct stepper *)arg)->back;
+	for (int64_t row = 0; row < m->embed.w.rows; row += 16)
+		for (int64_t j = 0; j < m->embed.w.cols; j++) {
+			multiply(&m->embed.w, row * m->embed.w.ld + j, 300);
+			if (m->embed.master.rows && m->embed.master.data != m->embed.w.data)
+				multiply(&m->embed.master, row * m->embed.master.ld + j, 300);
+		}
+	for (int64_t i = 0; i < m->shape.layers; i++) {
+		struct weight *norms[] = {&m->layer[i].norm1, &m->layer[i].norm2};
 
-	for (size_t i = 0; i < count; i++) {
-		struct random_fill f;
-		struct named n;
-
-		assert_true(names_find(&n, &s->model->shape, slots[i].name));
-		f = random_weights_fill(&n, 3);
-		must(back->ops->random(back, slots[i].to, &f, err), err);
-		/* outliers: rows of the embedding, and a channel that every norm makes large */
-		for (int64_t row = 0; !strcmp(slots[i].name, "model.embed_tokens.weight") && row < 64;
-		     row += 16)
-			for (int64_t j = 0; j < slots[i].to.cols; j++)
-				multiply(&slots[i].to, row * slots[i].to.ld + j, 300);
-		if (strstr(slots[i].name, "layernorm"))
-			multiply(&slots[i].to, 9, 10);
+		for (int k = 0; k < 2; k++) {
+			multiply(&norms[k]->w, 9, 10);
+			if (norms[k]->master.rows && norms[k]->master.data != norms[k]->w.data)
+				multiply(&norms[k]->master, 9, 10);
+		}
 	}
-	return STATUS_OK;
 }
 
 static inline void make_rows(struct work *w, int64_t vocab)
@@ -127,7 +124,8 @@ static inline void open_on(struct work *w, const char *device, int64_t layers, c
 	shape.layers = layers;
 	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
 	config_release(&c);
-	must(model_load(w->s.model, &w->s.back, fill_slots, &w->s, &err), &err);
+	must(model_load(w->s.model, &w->s.back, &(struct model_source){.random = true, .seed = 3}, &err), &err);
+	plant_outliers(w->s.model);
 	p = &w->s.model->params;
 	for (int i = 0; i < p->count; i++)
 		if (strstr(p->table[i].name, ".lora_")) {

@@ -219,7 +219,9 @@ static void open_loaded(struct loaded *l, bool e4m3)
 {
 	const struct gpu_backend_options options = {
 		.attention = GPU_ATTENTION_OWN, .graphs = true, .few_rows = true};
-	const struct model_options model = {.inference = true, .e4m3 = e4m3, .positions = 64};
+	const struct model_options model = {.inference = true,
+					    .storage.form = e4m3 ? STORAGE_E4M3_ROWS : STORAGE_NUMBERS,
+					    .positions = 64};
 	struct weights_slot *slots = NULL;
 	struct named *names = NULL;
 	struct error err = {0};

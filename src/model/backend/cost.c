@@ -43,6 +43,33 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 		(backward ? 3 : 1) * (double)b->tokens * width * (double)dtype_bytes(back->dtype, 1);
 }
 
+void cost_refresh(struct backend *back, const struct live_range *range)
+{
+	for (int i = range->first; i < range->first + range->count; i++)
+		cost_touch(back, &range->all[i].to, 3); /* reads F32, writes BF16 */
+}
+
+void cost_slot_fill(struct backend *back, const struct slot_fill *fill)
+{
+	for (int i = 0; i < fill->parts; i++) {
+		back->cost.bytes += (double)stored_bytes(fill->part[i].from);
+		cost_touch(back, &fill->part[i].to, 1);
+	}
+	cost_refresh(back, &fill->live);
+}
+
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *absmax,
+			       struct error *err)
+{
+	const struct bnb4 *q = &to->bnb4;
+	const bool wanted = back->kind == BACKEND_GPU && q->nested;
+
+	*absmax = (struct mat){.rows = wanted,
+			       .cols = wanted ? (int64_t)bnb4_blocks(q->rows, q->cols) : 0,
+			       .dtype = DTYPE_F32};
+	return wanted ? arena_mat(back->arena, MEM_WORKSPACE, absmax, "absmax of blocks", err) : STATUS_OK;
+}
+
 /* One tile of scores per thread, and a second one for backward. A thread sums key gradients only for its own
  * items, so that needs no room. */
 enum status workspace_attention(struct backend *back, const struct batch *b, bool backward, struct mat *tile,

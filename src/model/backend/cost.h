@@ -13,6 +13,9 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 /* Adds `times` reads or writes of every element of m. */
 void cost_touch(struct backend *back, const struct mat *m, double times);
 
+void cost_refresh(struct backend *back, const struct live_range *range);
+void cost_slot_fill(struct backend *back, const struct slot_fill *fill);
+
 enum { ATTENTION_ROWS = 64 };  /* queries that a CPU thread processes at once */
 enum { REDUCE_BLOCK = 65536 }; /* elements per partial sum */
 /* Allocate the workspace of operations, for a CPU or a GPU according to back->kind. The caller releases it
@@ -50,6 +53,9 @@ enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool a
 /* CPU only: the operands of a GEMM in FP8, as numbers. */
 enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, struct mat *a, struct mat *b,
 				  struct error *err);
+/* GPU only: absmax of blocks in F32, before double quantization. rows 0: not needed. */
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *absmax,
+			       struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */
 enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_ORDER, BATCH_LISTS };

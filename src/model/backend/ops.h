@@ -10,6 +10,7 @@
  */
 #ifndef MODEL_BACKEND_OPS_H
 #define MODEL_BACKEND_OPS_H
+#include "model/storage/stored.h"
 #include "model/tensor/arena.h"
 #include "model/backend/paged.h"
 #include "model/batch.h"
@@ -67,6 +68,19 @@ struct live_part {
 	size_t begin;
 	struct mat to;
 };
+/* A range of a list of such parts. */
+struct live_range {
+	const struct live_part *all; /* in ascending order; the same list in each call */
+	int total, first, count;     /* length of the list; the range */
+};
+/* The weights of a layer that are written to a slot, and the adapters to copy there. */
+struct slot_fill {
+	int slot;
+	const struct slot_part *part;
+	int parts;
+	struct mat master;
+	struct live_range live; /* count 0: none */
+};
 struct attention {
 	int heads, kv_heads, head_dim;
 	float scale;
@@ -104,6 +118,7 @@ struct layer_work {
 	const struct batch *batch;
 	/* One more operand; its address and size identify equal work, and its size tells small work. */
 	struct mat first;
+	uint64_t state; /* anything else that the work depends on */
 };
 
 struct ops {
@@ -127,8 +142,8 @@ struct ops {
 	enum status (*gemm)(struct backend *, const struct gemm *, struct error *);
 	/* Quantizes weights (of the activations' type, or F32) to E4M3 with a scale per 128 x 128 elements, `to`, and the same bytes transposed with
 	 * the transposed scales, `transposed`. Numbers that are not finite are counted as by gemm. */
-	enum status (*quantize)(struct backend *, struct mat from, struct mat to, struct mat transposed,
-				int32_t *overflows, struct error *);
+	enum status (*quantize_e4m3)(struct backend *, struct mat from, struct mat to, struct mat transposed,
+				     int32_t *overflows, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */
 	enum status (*embed)(struct backend *, const struct batch *, struct mat table, struct mat x,
 			     struct error *);
@@ -220,10 +235,18 @@ struct ops {
 			       struct error *);
 	/* y += x (types may differ); to = from, rounded to its type. */
 	enum status (*convert)(struct backend *, struct mat from, struct mat to, struct error *);
-	/* Rounds master into the copy of each part. Parts are in ascending order, and the list is the same
-	 * in each call. A CPU reads master itself and has no copies. */
-	enum status (*refresh)(struct backend *, struct mat master, const struct live_part *part, int count,
+	/* Rounds master into the copy of each part of the range. A CPU reads master itself and has no copies.
+	 */
+	enum status (*refresh)(struct backend *, struct mat master, const struct live_range *,
 			       struct error *err);
+	/* Slots (model/storage/slots.h). quantize writes the stored form of a tensor of numbers.
+	 * slot_fill writes a layer to a slot, on a stream of its own, after the slot's last slot_free. Work
+	 * enqueued after slot_ready finds the layer there. slot_free: no work enqueued later reads what is in
+	 * the slot. */
+	enum status (*quantize)(struct backend *, struct mat from, const struct stored *to, struct error *);
+	enum status (*slot_fill)(struct backend *, const struct slot_fill *, struct error *);
+	enum status (*slot_ready)(struct backend *, int slot, struct error *);
+	enum status (*slot_free)(struct backend *, int slot, struct error *);
 	enum status (*column_sum)(struct backend *, struct mat x, struct mat sum_add,
 				  struct error *); /* gradient of a bias */
 	/* sum += over all elements, in double. The order does not depend on the number of threads. `sum` is

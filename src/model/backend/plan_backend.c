@@ -79,8 +79,8 @@ static enum status plan_gemm(struct backend *back, const struct gemm *g, struct 
 	return st;
 }
 
-static enum status plan_quantize(struct backend *back, struct mat from, struct mat to, struct mat transposed,
-				 int32_t *overflows, struct error *err)
+static enum status plan_quantize_e4m3(struct backend *back, struct mat from, struct mat to,
+				      struct mat transposed, int32_t *overflows, struct error *err)
 {
 	cost_quantize(back, &from);
 	return STATUS_OK;
@@ -279,11 +279,34 @@ static enum status plan_convert(struct backend *back, struct mat from, struct ma
 	return touch(back, &to, 1);
 }
 
-static enum status plan_refresh(struct backend *back, struct mat master, const struct live_part *part,
-				int count, struct error *err)
+static enum status plan_refresh(struct backend *back, struct mat master, const struct live_range *range,
+				struct error *err)
 {
-	for (int i = 0; i < count; i++)
-		touch(back, &part[i].to, 3); /* reads F32, writes BF16 */
+	cost_refresh(back, range);
+	return STATUS_OK;
+}
+
+static enum status plan_quantize(struct backend *back, struct mat from, const struct stored *to,
+				 struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat room;
+	enum status st = workspace_quantize(back, to, &room, err);
+
+	cost_touch(back, &from, 1);
+	back->cost.bytes += (double)stored_bytes(to);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status plan_slot_fill(struct backend *back, const struct slot_fill *fill, struct error *err)
+{
+	cost_slot_fill(back, fill);
+	return STATUS_OK;
+}
+
+static enum status plan_slot_event(struct backend *back, int slot, struct error *err)
+{
 	return STATUS_OK;
 }
 
@@ -321,7 +344,7 @@ static const struct ops plan_ops = {
 	.random = plan_random,
 	.zero = plan_zero,
 	.gemm = plan_gemm,
-	.quantize = plan_quantize,
+	.quantize_e4m3 = plan_quantize_e4m3,
 	.embed = plan_embed,
 	.embed_bwd = plan_embed_bwd,
 	.rmsnorm = plan_rmsnorm,
@@ -349,6 +372,10 @@ static const struct ops plan_ops = {
 	.dropout = plan_dropout,
 	.convert = plan_convert,
 	.refresh = plan_refresh,
+	.quantize = plan_quantize,
+	.slot_fill = plan_slot_fill,
+	.slot_ready = plan_slot_event,
+	.slot_free = plan_slot_event,
 	.column_sum = plan_column_sum,
 	.reduce = plan_reduce,
 	.adamw = plan_adamw,

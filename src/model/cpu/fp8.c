@@ -104,7 +104,7 @@ static void quantize_part(void *arg, int64_t first, int64_t last, unsigned threa
 			quantize_tile(q, tile * FP8_TILE, col, &q->counts[thread]);
 }
 
-enum status cpu_quantize(struct backend *back, struct mat from, struct mat to, struct mat transposed,
+enum status cpu_quantize_e4m3(struct backend *back, struct mat from, struct mat to, struct mat transposed,
 			 int32_t *overflows, struct error *err)
 {
 	int32_t counts[THREADS_MOST] = {0};

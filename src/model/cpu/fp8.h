@@ -13,5 +13,5 @@ static inline bool cpu_takes_fp8(const struct gemm *g)
 enum status cpu_gemm_fp8(struct backend *back, const struct gemm *g, struct error *err);
 /* A GEMM of numbers in F32 (gemm.c). Its cost is not counted. */
 enum status cpu_gemm_numbers(struct backend *back, const struct gemm *g, struct error *err);
-extern __typeof__(*((struct ops *)0)->quantize) cpu_quantize;
+extern __typeof__(*((struct ops *)0)->quantize_e4m3) cpu_quantize_e4m3;
 #endif

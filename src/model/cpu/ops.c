@@ -20,7 +20,7 @@ const struct ops cpu_ops = {
 	.zero = cpu_zero,
 #ifndef MODEL_REAL_F64
 	.pack = cpu_pack,
-	.quantize = cpu_quantize,
+	.quantize_e4m3 = cpu_quantize_e4m3,
 #endif
 	.gemm = cpu_gemm,
 	.embed = cpu_embed,
@@ -49,6 +49,10 @@ const struct ops cpu_ops = {
 	.rows_copy = cpu_rows_copy,
 	.dropout = cpu_dropout,
 	.convert = cpu_convert,
+	.quantize = cpu_quantize,
+	.slot_fill = cpu_slot_fill,
+	.slot_ready = cpu_slot_event,
+	.slot_free = cpu_slot_event,
 	.column_sum = cpu_column_sum,
 	.reduce = cpu_reduce,
 	.adamw = cpu_adamw,

@@ -43,6 +43,9 @@ static inline struct weight *layer_weight(const struct layer *l, const struct la
 	return (struct weight *)((uint8_t *)l + t->weight);
 }
 
+/* The linear layer whose W the tensor is part of; NULL: none. */
+struct linear *layer_linear_of(const struct layer *l, const struct layer_tensor *t);
+
 /* LoRA's targets: the linear layer of struct layer, the place in it, and its input. */
 struct lora_target {
 	size_t linear;
@@ -53,9 +56,6 @@ static inline struct linear *layer_linear(const struct layer *l, size_t linear)
 {
 	return (struct linear *)((uint8_t *)l + linear);
 }
-/* The linear layer whose W is at this offset of struct layer; NULL: none. */
-struct linear *layer_map(const struct layer *l, size_t weight);
-
 /* Names in the table of parameters; part: A or B. */
 void tensor_name(char out[PARAM_NAME], int64_t layer, const char *below);
 void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, char part);

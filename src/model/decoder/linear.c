@@ -7,6 +7,14 @@ bool linear_is_trained(const struct linear *l)
 	return l->adapters > 0 || l->w.grad.rows > 0 || l->bias.grad.rows > 0;
 }
 
+const struct stored *linear_stored(const struct linear *l, int64_t begin)
+{
+	for (int i = 0; i < l->stored_count; i++)
+		if (l->stored[i].begin == begin)
+			return &l->stored[i];
+	return NULL;
+}
+
 int64_t linear_tail(const struct linear *l)
 {
 	return l->block.rows ? l->adapters * l->rank : 0;
@@ -432,7 +440,7 @@ enum status linear_merge(struct backend *back, struct linear *l, struct error *e
 	if (l->adapters && (l->owner_rank || l->ratio.rows))
 		return error_set(err, STATUS_BUG,
 				 "several adapters, or DoRA, cannot be merged on the device");
-	if (l->adapters && l->w.w.dtype != l->a.w.dtype)
+	if (l->adapters && (l->stored_count || l->w.w.dtype != l->a.w.dtype))
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "an adapter cannot be merged into quantized weights");
 	for (int i = 0; !st && i < l->adapters; i++)
@@ -443,11 +451,16 @@ enum status linear_merge(struct backend *back, struct linear *l, struct error *e
 	return st;
 }
 
+bool linear_is_quantized(const struct linear *l)
+{
+	return l->is_fp8 && !l->w.master.rows;
+}
+
 enum status linear_quantize(struct backend *back, const struct linear *l, struct error *err)
 {
 	if (!l->is_fp8 || !l->w.master.rows)
 		return STATUS_OK;
-	return back->ops->quantize(back, l->w.w, l->fp8, l->fp8_transposed, count_at(l, false), err);
+	return back->ops->quantize_e4m3(back, l->w.w, l->fp8, l->fp8_transposed, count_at(l, false), err);
 }
 
 enum status linear_clear(struct backend *back, const struct linear *l, struct error *err)

@@ -9,6 +9,8 @@
 #include "core/json/file.h"
 #include "model/files/peft/base.h"
 #include "model/files/peft/delta.h"
+#include "model/files/peft/names.h"
+#include "model/files/rounded_weights.h"
 #include "text/files/tokenizer_files.h"
 
 enum { CONFIG_MAX = 16 << 20 };
@@ -19,16 +21,30 @@ struct merging {
 	struct shape shape;  /* shape of the result */
 	struct peft adapter; /* empty: no adapter */
 	json_t *config;
-	struct peft_delta delta; /* of the present tensor */
+	/* Of the present tensor. rounded is used if the adapter's base model was quantized in training. */
+	struct peft_delta delta;
+	struct rounded_weights rounded;
 };
+
+/* Whether the adapter was trained with the numbers that remain of this weight in 4 bits. */
+static bool is_rounded(const struct merging *m, const struct named *n)
+{
+	return !storage_is_resident(&m->adapter.config.base_storage) && peft_target_of(n->hf);
+}
 
 /* Reads the adapter of the next tensor, before several threads ask for its rows. */
 static enum status begin(void *arg, const struct named *n, struct error *err)
 {
 	struct merging *m = arg;
 
+	enum status st;
+
 	peft_delta_release(&m->delta);
-	return peft_delta_read(&m->delta, &m->adapter, n->hf, err);
+	rounded_weights_release(&m->rounded);
+	st = peft_delta_read(&m->delta, &m->adapter, n->hf, err);
+	return st || !is_rounded(m, n)
+		       ? st
+		       : rounded_weights_read(&m->rounded, m->base, n, &m->adapter.config.base_storage, err);
 }
 
 static enum status rows(void *arg, const struct named *n, int64_t row, int64_t count, float *out,
@@ -37,7 +53,7 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 	const struct merging *m = arg;
 	const struct tensor *whole = peft_find(&m->adapter, n->hf, PEFT_WHOLE);
 	const char *name = n->hf;
-	enum status st;
+	enum status st = STATUS_OK;
 
 	if (whole) {
 		uint64_t size = whole->size / (uint64_t)n->rows;
@@ -50,7 +66,10 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 	    !strcmp(name,
 		    "lm_head.weight")) /* the adapter trained the head separately from the tied embedding */
 		name = "model.embed_tokens.weight";
-	st = weights_rows(m->base, name, row, count, out, err);
+	if (is_rounded(m, n))
+		rounded_weights_rows(&m->rounded, row, count, out);
+	else
+		st = weights_rows(m->base, name, row, count, out, err);
 	if (!st)
 		peft_delta_apply(&m->delta, row, count, out, NULL);
 	return mapped_check(st, err);
@@ -101,6 +120,7 @@ static enum status read_config(struct merging *m, enum dtype dtype, struct error
 	json_object_set_new(m->config, json_object_get(m->config, "dtype") ? "dtype" : "torch_dtype",
 			    json_string(type));
 	json_object_set_new(m->config, "tie_word_embeddings", json_boolean(m->shape.tied));
+	json_object_del(m->config, "quantization_config"); /* the result is not quantized */
 	return STATUS_OK;
 }
 
@@ -154,5 +174,6 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 	peft_release(&m.adapter);
 	json_decref(m.config);
 	peft_delta_release(&m.delta);
+	rounded_weights_release(&m.rounded);
 	return st;
 }

@@ -37,24 +37,44 @@ static enum status make_live(struct backend *back, const struct live_part *part,
 	return st;
 }
 
-enum status gpu_refresh(struct backend *back, struct mat master, const struct live_part *part, int count,
-			struct error *err)
+/* The main stream copies the table. */
+static enum status make_table(struct backend *back, const struct live_range *range,
+			      const struct gpu_stream *stream, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
-	const struct live_part *last = &part[count - 1];
+	enum status st = make_live(back, range->all, range->total, err);
+
+	return st || stream == g->stream ? st : gpu_stream_wait(g->stream, err);
+}
+
+enum status gpu_refresh_on(struct backend *back, struct mat master, const struct live_range *range,
+			   struct gpu_stream *stream, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	const struct live_part *first = &range->all[range->first], *last = first + range->count - 1;
 	struct train_adamw_args args = {
-		.master = gpu_address(master.data),
-		.count = last->begin + (uint64_t)(last->to.rows * last->to.cols),
-		.tensors = (uint32_t)count,
+		.master = gpu_address((const float *)master.data + first->begin),
+		.begin = first->begin,
+		.count = last->begin + (uint64_t)(last->to.rows * last->to.cols) - first->begin,
+		.tensors = (uint32_t)range->count,
 	};
 	enum status st = STATUS_OK;
 
-	if (g->live_of != part || g->live_count != count)
-		st = make_live(back, part, count, err);
-	args.live = g->live;
-	for (int i = 0; i < count; i++)
-		cost_touch(back, &part[i].to, 3);
-	return st ? st : gpu_over(back, GPU_KERNEL_LIVE, 1, (int64_t)args.count, &args, err);
+	if (g->live_of != range->all || g->live_count != range->total)
+		st = make_table(back, range, stream, err);
+	args.live = g->live + (uint64_t)range->first * sizeof(struct train_live);
+	cost_refresh(back, range);
+	return st ? st
+		  : gpu_launch_1d(g->kernel[GPU_KERNEL_LIVE], stream, train_blocks(1, args.count),
+				  TRAIN_THREADS, 0, &args, err);
+}
+
+enum status gpu_refresh(struct backend *back, struct mat master, const struct live_range *range,
+			struct error *err)
+{
+	enum status st = gpu_part(back, gpu_kernel_part(GPU_KERNEL_LIVE), err);
+
+	return st ? st : gpu_refresh_on(back, master, range, gpu_of(back)->stream, err);
 }
 
 enum status gpu_reduce(struct backend *back, struct mat x, enum reduction reduction, double *sum,

@@ -107,7 +107,7 @@ enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double befo
 	return st;
 }
 
-enum status gpu_quantize(struct backend *back, struct mat from, struct mat to, struct mat transposed,
+enum status gpu_quantize_e4m3(struct backend *back, struct mat from, struct mat to, struct mat transposed,
 			 int32_t *overflows, struct error *err)
 {
 	const struct train_fp8_weights_args args = {

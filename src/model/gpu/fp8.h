@@ -11,7 +11,7 @@ enum status gpu_check_fp8(const struct gpu_state *g, struct error *err);
 bool gpu_takes_fp8(const struct gemm *g);
 /* A GEMM that gpu_takes_fp8: quantizes what is not E4M3 yet. before: back->cost.flop without its cost. */
 enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double before, struct error *err);
-extern __typeof__(*((struct ops *)0)->quantize) gpu_quantize;
+extern __typeof__(*((struct ops *)0)->quantize_e4m3) gpu_quantize_e4m3;
 /* The norm and SwiGLU, which also write y->e4m3, h->e4m3, or in the backward pass gate_up->e4m3 (q). h_again
  * NULL: absent. */
 enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const struct mat *w, float eps,

@@ -5,6 +5,7 @@
 #include "gpu/matmul/matmul.h"
 #include "model/backend/cost.h"
 #include "model/gpu/backend.h"
+#include "model/storage/slots.h"
 
 /* Assay's kernels: file, entry, part of a step, and whether they exist for ONE type of activations or for BOTH:
  * those for F32 have names with _f32 behind. */
@@ -75,6 +76,7 @@ struct filling;
 struct turns;
 struct background_copy;
 struct layer_graphs;
+struct fetching;
 struct paged_lists;
 struct sample_turns;
 struct fetches;
@@ -102,6 +104,7 @@ struct gpu_state {
 	struct turns *turns;		    /* slots of micro-batches; NULL: not needed yet */
 	struct background_copy *background; /* NULL: not needed yet */
 	struct layer_graphs *spans;	    /* NULL: not needed yet */
+	struct fetching *fetching;	    /* slots of weights; NULL: not needed yet */
 	struct paged_lists *paged;	    /* NULL: not needed yet */
 	struct sample_turns *sampling;	    /* lists of samples; NULL: not needed yet */
 	struct fetches *fetches;	    /* results; NULL: not needed yet */
@@ -228,8 +231,17 @@ extern __typeof__(*((struct ops *)0)->rmsnorm_bwd) gpu_rmsnorm_bwd;
 extern __typeof__(*((struct ops *)0)->head_norm_rope) gpu_head_norm_rope;
 extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) gpu_head_norm_rope_bwd;
 extern __typeof__(*((struct ops *)0)->refresh) gpu_refresh;
+/* The same on any stream, without timing. */
+enum status gpu_refresh_on(struct backend *back, struct mat master, const struct live_range *range,
+			   struct gpu_stream *stream, struct error *err);
 extern __typeof__(*((struct ops *)0)->reduce) gpu_reduce;
 extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
+
+/* Slots of weights (slots.c). */
+void fetching_release(struct fetching **f);
+extern __typeof__(*((struct ops *)0)->slot_fill) gpu_slot_fill;
+extern __typeof__(*((struct ops *)0)->slot_ready) gpu_slot_ready;
+extern __typeof__(*((struct ops *)0)->slot_free) gpu_slot_free;
 
 /* Generating text (step/). The norm and SwiGLU for few rows have
  * the bits of those for many. */

@@ -25,8 +25,8 @@ static inline struct mat mat_view(const struct mat *m, int64_t row, int64_t col,
 	if (m->data)
 		view.data = (uint8_t *)m->data + dtype_bytes(m->dtype, (uint64_t)(row * m->ld + col));
 	if (m->scales.data)
-		view.scales.data += row / m->scales.rows * m->scales.step_row +
-				    col / m->scales.cols * m->scales.step_col;
+		view.scales.data +=
+			row / m->scales.rows * m->scales.step_row + col / m->scales.cols * m->scales.step_col;
 	return view;
 }
 static inline struct mat mat_rows(const struct mat *m, int64_t row, int64_t rows)

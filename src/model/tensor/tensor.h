@@ -65,7 +65,7 @@ enum dtype { DTYPE_LIST(X) DTYPE_COUNT };
 /* Scales of a matrix in tiles of rows x cols: a number is its element times the scale of its tile, which is
  * data[row / rows * step_row + col / cols * step_col]. */
 struct scales {
-	float *data; /* NULL while planning */
+	float *data;	    /* NULL while planning */
 	int64_t rows, cols; /* rows 0: the matrix has no scales */
 	int64_t step_row, step_col;
 };

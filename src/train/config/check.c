@@ -65,6 +65,24 @@ static enum status check_lora(const struct config *c, struct error *err)
 	return st ? st : check_words(c, &c->lora.modules_to_save, saved_whole, "modules_to_save", err);
 }
 
+static enum status check_model(const struct config *c, struct error *err)
+{
+	/* a run directory's configuration gives every setting, so only other values count */
+	const char *changed = c->model.bnb_4bit_quant_type != CONFIG_NF4 ? "bnb_4bit_quant_type"
+			      : !c->model.bnb_4bit_use_double_quant	 ? "bnb_4bit_use_double_quant"
+									 : NULL;
+
+	if (c->model.load_in_4bit && c->training.full_finetuning)
+		return refuse(
+			c, "model", "load_in_4bit",
+			"weights in 4 bits cannot be trained, so full_finetuning is not possible; use a section "
+			"lora instead",
+			err);
+	return !c->model.load_in_4bit && changed
+		       ? refuse(c, "model", changed, "it has an effect only with load_in_4bit: true", err)
+		       : STATUS_OK;
+}
+
 /* Whether recompute and gradient_checkpointing are both given and differ. */
 static bool recompute_contradicts(const struct config *c)
 {
@@ -113,12 +131,15 @@ static bool read_layers(const char *word, uint64_t *first, uint64_t *last)
 	return !word[end + (more ? 1 + more : 0)] && from <= to;
 }
 
-static enum status check_fp8_layers(const struct config *c, struct error *err)
+static enum status check_fp8(const struct config *c, struct error *err)
 {
 	const struct opt_words *words = &c->training.fp8_layers;
 	uint64_t first, last;
 	char why[160];
 
+	if (c->training.precision == CONFIG_PRECISION_FP8 && c->model.load_in_4bit)
+		return refuse(c, "model", "load_in_4bit",
+			      "precision: fp8 stores the same weights in E4M3; use one of the two", err);
 	if (words->count && c->training.precision != CONFIG_PRECISION_FP8)
 		return refuse(c, "training", "fp8_layers", "it has an effect only with precision: fp8", err);
 	for (size_t i = 0; i < words->count; i++)
@@ -182,7 +203,7 @@ static enum status check_training(const struct config *c, struct error *err)
 	enum status st = check_precision(c, err);
 
 	if (!st)
-		st = check_fp8_layers(c, err);
+		st = check_fp8(c, err);
 	if (st)
 		return st;
 	if (t->fp16)
@@ -234,7 +255,9 @@ enum status config_check(const struct config *c, struct error *err)
 			      err);
 	if (!c->data.train.count)
 		return refuse(c, "data", "train", "it is missing; name a JSON Lines file", err);
-	st = check_lora(c, err);
+	st = check_model(c, err);
+	if (!st)
+		st = check_lora(c, err);
 	if (!st)
 		st = check_training(c, err);
 	return st ? st : check_evaluation(c, err);

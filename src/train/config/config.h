@@ -15,6 +15,9 @@ struct config_model {
 	const char *tokenizer;	  /* NULL: the model's own */
 	const char *chat_template;
 	bool random_weights; /* only the shape is read from the model's files */
+	bool load_in_4bit;   /* the layers' linear weights are stored in 4 bits */
+	uint32_t bnb_4bit_quant_type;
+	bool bnb_4bit_use_double_quant;
 };
 
 struct config_lora {
@@ -24,6 +27,7 @@ struct config_lora {
 	bool use_rslora;
 };
 
+enum config_quant_type { CONFIG_NF4, CONFIG_FP4 };
 enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_GPU };
 enum config_attention {
 	CONFIG_ATTENTION_AUTO,

@@ -15,6 +15,8 @@ static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", "fp8", 
 static const char *const layouts[] = {"auto", "separate", NULL};
 static const char *const optims[] = {"adamw", "adamw_torch", NULL};
 
+static const char *const quant_types[] = {"nf4", "fp4", NULL};
+
 #define ROW(field, ...) OPT_ROW(struct config_model, field, .name = #field, __VA_ARGS__)
 static const struct opt model_rows[] = {
 	ROW(name_or_path, .shown = "PATH", .help = "folder with config.json and safetensors, or a GGUF file"),
@@ -25,6 +27,13 @@ static const struct opt model_rows[] = {
 	ROW(random_weights,
 	    .help = "fill the weights with random numbers and take only the model's shape from its files; "
 		    "for timing"),
+	ROW(load_in_4bit,
+	    .help = "store the weights of the layers' linear layers in 4 bits, as bitsandbytes does (QLoRA); needs a "
+		    "section lora"),
+	ROW(bnb_4bit_quant_type, .preset = "nf4", .choices = quant_types,
+	    .help = "load_in_4bit: the 16 numbers that 4 bits stand for"),
+	ROW(bnb_4bit_use_double_quant, .preset = "true",
+	    .help = "load_in_4bit: store the scale of each 64 weights in 8 bits; 4.1 instead of 4.5 bits per weight"),
 };
 #undef ROW
 

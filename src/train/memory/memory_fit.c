@@ -284,6 +284,16 @@ static void try_lora(struct finding_knobs *k, const struct config *c)
 	add(k, &trial, setting);
 }
 
+static void try_4bit(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+
+	if (!c->has_lora || c->model.load_in_4bit)
+		return;
+	trial.model.load_in_4bit = true;
+	add(k, &trial, "model: load_in_4bit: true");
+}
+
 /* The host holds the tokenized rows, so fewer rows need less host memory. */
 static void try_samples(struct finding_knobs *k, const struct config *c)
 {
@@ -324,6 +334,7 @@ size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const st
 	try_length(&k, c);
 	try_rank(&k, c);
 	try_lora(&k, c);
+	try_4bit(&k, c);
 	try_samples(&k, c);
 	if (!k.any_fits && !f->of_host)
 		try_both(&k, c);

@@ -9,7 +9,6 @@
 #include "core/file/file.h"
 #include "core/math/stats.h"
 #include "model/files/fingerprint.h"
-#include "model/files/random_weights.h"
 #include "model/decoder/layer_tensors.h"
 #include "train/tuning/tuning_choices.h"
 #include "train/run/inputs.h"
@@ -85,40 +84,17 @@ static enum status take_choices(struct train *t, struct error *err)
 	return st;
 }
 
-static enum status make_random(void *arg, const struct weights_slot *slots, size_t count, struct error *err)
-{
-	struct train *t = arg;
-	struct backend *back = &t->stepper.back;
-	enum status st = STATUS_OK;
-
-	for (size_t i = 0; !st && i < count; i++) {
-		struct random_fill fill;
-		struct named n;
-
-		if (!names_find(&n, &t->weights.shape, slots[i].name))
-			return error_set(err, STATUS_BUG, "a model of this shape has no %s", slots[i].name);
-		fill = random_weights_fill(&n, t->config.training.seed);
-		st = back->ops->random(back, slots[i].to, &fill, err);
-	}
-	return st;
-}
-
-static enum status read_weights(void *arg, const struct weights_slot *slots, size_t count, struct error *err)
-{
-	struct train *t = arg;
-
-	return weights_load_to(&t->weights, &t->stepper.back, slots, count, err);
-}
-
 static enum status load_weights(struct train *t, struct error *err)
 {
+	const struct model_source from = {.weights = &t->weights,
+					  .random = t->config.model.random_weights,
+					  .seed = t->config.training.seed};
 	struct model *m = t->stepper.model;
-	enum status st =
-		model_load(m, &t->stepper.back, t->config.model.random_weights ? make_random : read_weights,
-			   t, err);
+	enum status st = model_load(m, &t->stepper.back, &from, err);
 
 	if (!st && !m->full) /* identifies the adapter's base model */
 		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
+	m->lora.base_storage = m->storage;
 	if (!st)
 		st = model_init_adapter(m, &t->stepper.back, t->config.training.seed, err);
 	return st ? st : model_loaded(m, &t->stepper.back, err);

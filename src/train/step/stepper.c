@@ -44,6 +44,16 @@ static unsigned targets_of(const struct opt_words *words)
 	return words->count ? targets : all;
 }
 
+static struct storage storage_of(const struct config_model *m)
+{
+	static const enum bnb4_type types[] = {[CONFIG_NF4] = BNB4_NF4, [CONFIG_FP4] = BNB4_FP4};
+
+	return m->load_in_4bit ? (struct storage){.form = STORAGE_BNB4,
+						  .type = types[m->bnb_4bit_quant_type],
+						  .nested = m->bnb_4bit_use_double_quant}
+			       : (struct storage){.form = STORAGE_NUMBERS};
+}
+
 /* The parts of a configuration that say what is trained. */
 static struct model_options stepper_model_options(const struct config *c, struct peft_config *lora)
 {
@@ -60,6 +70,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
 	return (struct model_options){.lora = c->has_lora ? lora : NULL,
 				      .full = !c->has_lora,
+				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
 				      .positions = (int64_t)c->data.max_seq_length};
 }
