@@ -5,7 +5,7 @@
  * tests/oracles/gradient_errors.py; no GPU gradients test CASE [--errors FILE] [WAY...]    FILE: what that
  * script printed; ways: extended separate own .. An adapter's B is what AdamW's first step made of it, so
  * that its part of each sum is as small as it is in training. Exit 1: a gradient is further off than GATE
- * times PyTorch's, no number, or all zero; 77: no GPU. GRADIENTS_THREADS: the CPU's (2). On a GPU machine it
+ * times PyTorch's, no number, or all zero; 77: no GPU. The ways in FP8 are held to ERROR_FP8 of F32's. GRADIENTS_THREADS: the CPU's (2). On a GPU machine it
  * is run with the bundle's lib beside it.
  */
 #include "gradients_bed.h"
@@ -22,6 +22,7 @@
 enum { BATCHES_MOST = 8, EXIT_SKIP = 77, WEIGHTS_SEED = 1 };
 #define GATE 1.5
 #define ERROR_MOST 0.05 /* where PyTorch's are not given */
+#define ERROR_FP8 0.142 /* a cosine of 0.99 */
 #define PACKED 1, 2, 7, 3, 64, 19, 33
 #define LENGTHS 1, 63, 64, 65, 127, 128, 129, 192
 
@@ -52,6 +53,8 @@ static const struct gradient_way ways[] = {
 	{"cheap", ", recompute: cheap", false, false},
 	{"full", ", recompute: full", false, false},
 	{"alone", "", false, true}, /* packed = unpacked */
+	{"fp8", ", precision: fp8", false, false, ERROR_FP8},
+	{"fp8-full", ", precision: fp8, recompute: full", false, false, ERROR_FP8},
 };
 /* clang-format on */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -145,24 +148,30 @@ struct summary {
 	double error, torch, worst;
 	const char *worst_name;
 	int beyond, params;
+	double limit; /* of each error; 0: GATE times PyTorch's */
 };
 
-static enum status summarise(struct summary *s, const struct truth *t, float *const *found, struct error *err)
+static enum status summarise(struct summary *s, const struct truth *t, const struct gradient_way *way,
+			     float *const *found, struct error *err)
 {
 	const struct params *p = &t->bed.s.model->params;
 	double squares = 0, torch = 0;
 	enum status st = STATUS_OK;
 
-	*s = (struct summary){.params = p->count};
+	*s = (struct summary){.params = p->count, .limit = way->most > 0 ? way->most
+						     : t->torch	   ? 0
+								   : ERROR_MOST};
 	for (int i = 0; !st && i < p->count; i++) {
 		struct off o;
+		double ratio;
 
 		st = off_of(&o, t, found, i, err);
 		squares += o.error * o.error;
 		torch += o.torch * o.torch;
-		s->beyond += !(o.error <= (t->torch ? GATE * o.torch : ERROR_MOST));
-		if (!s->worst_name || (o.torch > 0 ? o.error / o.torch : o.error) > s->worst) {
-			s->worst = o.torch > 0 ? o.error / o.torch : o.error;
+		s->beyond += !(o.error <= (s->limit > 0 ? s->limit : GATE * o.torch));
+		ratio = s->limit <= 0 && o.torch > 0 ? o.error / o.torch : o.error;
+		if (!s->worst_name || ratio > s->worst) {
+			s->worst = ratio;
 			s->worst_name = p->table[i].name;
 		}
 	}
@@ -181,12 +190,12 @@ static void show(const struct truth *t, const char *way, const struct summary *s
 {
 	printf("%s %s: errors of %d gradients, root mean square %.3g %%", t->bed.c->name, way, s->params,
 	       100 * s->error);
-	if (t->torch)
+	if (s->limit <= 0)
 		printf(" (PyTorch's BF16 %.3g %%), at most %.2f of its own (%s), %d beyond %g",
 		       100 * s->torch, s->worst, s->worst_name, s->beyond, GATE);
 	else
 		printf(", at most %.3g %% (%s), %d beyond %g %%", 100 * s->worst, s->worst_name, s->beyond,
-		       100 * ERROR_MOST);
+		       100 * s->limit);
 	if (t->bed.c->rate <= 0) {
 		printf("; loss %.5f, F32's %.5f\n", loss, t->loss[0]);
 		fflush(stdout);
@@ -234,7 +243,7 @@ static enum status test_way(const struct truth *t, const struct gradient_way *wa
 			loss = bed.loss;
 	}
 	if (!st)
-		st = summarise(&s, t, found, err);
+		st = summarise(&s, t, way, found, err);
 	if (!st) {
 		show(t, way->name, &s, loss_first, loss);
 		*failed |= s.beyond > 0;

@@ -24,6 +24,7 @@ struct gradient_way {
 	const char *name, *training; /* settings of section training */
 	bool cpu;
 	bool alone; /* each document a micro-batch of its own */
+	double most; /* of each gradient's error; 0: it is held to PyTorch's */
 };
 
 /* A batch's rows; owner: rows_release. */
