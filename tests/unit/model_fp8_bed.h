@@ -9,7 +9,10 @@
 #include "train/step/stepper.h"
 #include "must.h"
 
-enum { THREADS = 2, ROWS = 96 };
+#ifndef BED_ROWS
+#define BED_ROWS 96
+#endif
+enum { THREADS = 2, ROWS = BED_ROWS };
 
 static inline double cosine(const float *x, const float *y, int64_t count)
 {
@@ -111,18 +114,16 @@ static inline void make_rows(struct work *w, int64_t vocab)
 	}
 }
 
-static inline void open_on(struct work *w, const char *device, int64_t layers, const char *more,
-			   const char *training)
+static inline void open_shape(struct work *w, const char *device, const struct shape *shape, const char *more,
+			      const char *training)
 {
-	struct shape shape = small;
 	struct error err = {0};
 	const struct params *p;
 	struct config c;
 
 	*w = (struct work){0};
 	must(read_settings(&c, device, more, training, &err), &err);
-	shape.layers = layers;
-	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
+	must(stepper_create(&w->s, shape, &c, THREADS, &err), &err);
 	config_release(&c);
 	must(model_load(w->s.model, &w->s.back, &(struct model_source){.random = true, .seed = 3}, &err), &err);
 	plant_outliers(w->s.model);
@@ -136,9 +137,18 @@ static inline void open_on(struct work *w, const char *device, int64_t layers, c
 			     &err);
 		}
 	must(model_loaded(w->s.model, &w->s.back, &err), &err);
-	make_rows(w, small.vocab);
+	make_rows(w, shape->vocab);
 	w->gradient = malloc(p->length * sizeof(*w->gradient));
 	assert_non_null(w->gradient);
+}
+
+static inline void open_on(struct work *w, const char *device, int64_t layers, const char *more,
+			   const char *training)
+{
+	struct shape shape = small;
+
+	shape.layers = layers;
+	open_shape(w, device, &shape, more, training);
 }
 
 static inline void open_work(struct work *w, const char *more, const char *training)
