@@ -286,6 +286,21 @@ ok "is told what it goes on from" says 'assay train --resume fell continues from
 ok "and does, to the same bits" eval 'expect 0 train --resume fell && cmp whole/adapter/adapter_model.safetensors fell/adapter/adapter_model.safetensors'
 FAKE_CUDA=nan=train_adamw@1 "$assay" train gpu.yaml --out nan > out 2> err
 ok "a NaN is found" [ $? = 1 ]
+config fp8.yaml gpu "precision: fp8"
+ok "FP8 trains" expect 0 train fp8.yaml --out fp8 --json
+losses out > fp8.losses
+ok "its losses are within 1 % of the CPU's" sh -c 'paste cpu.losses fp8.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.01 * \$1) exit 1 } END { exit NR != 4 }"'
+ok "no scale overflowed, which is told" eval 'says "\"fp8_overflows\":0" out && ! says "\"fp8_overflows\":[1-9]" out'
+config fp8s.yaml gpu "precision: fp8" "deterministic: true"
+ok "deterministic FP8" eval 'expect 0 train fp8s.yaml --out fp8s && expect 0 train fp8s.yaml --out fp8s-again'
+ok "has the same bits each time" cmp fp8s/adapter/adapter_model.safetensors fp8s-again/adapter/adapter_model.safetensors
+sed 's/"compute_capability": \[0, \[9, 0\]\]/"compute_capability": [0, [8, 0]]/' "$FAKE_NVML_FILE" > a100.json
+FAKE_NVML_FILE=$PWD/a100.json "$assay" train fp8.yaml --out old > out 2> err
+ok "a GPU without FP8 in blocks is refused" [ $? = 2 ]
+ok "by name, with the reason" says 'precision: fp8 needs a GPU of sm_90 (Hopper), because .*; NVIDIA H100 .* is sm_80: use precision: bf16' err
+length=100 config odd.yaml gpu "precision: fp8" "per_device_train_batch_size: 3"
+ok "tokens of no multiple of 16 are refused" expect 64 train odd.yaml --out odd
+ok "with the settings" says 'per_device_train_batch_size x data: max_seq_length is 300' err
 length=4096 config none.yaml gpu "per_device_train_batch_size: 4096" "recompute: none"
 ok "a plan that does not fit" expect 0 train none.yaml --plan
 ok "says what recomputation would take, and whether that is enough" eval 'says "^ .* training: recompute: cheap (not enough)$" out && says "^ .* training: recompute: full" out'
