@@ -59,19 +59,31 @@ static bool is_plain(const struct adamw_part *p)
 	return p->g.dtype == DTYPE_F32 && p->m.dtype == DTYPE_F32 && p->w.dtype == DTYPE_F32;
 }
 
-/* The code of the number of the map nearest to x, |x| <= 1; of two equally near ones the lower. */
+/* The decade of the map that has `size`, 0 < size < 1: the largest whose lower end is below it. */
+static int decade_of(float size)
+{
+	static const float end[DYNAMIC_DECADES + 1] = {0, 1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1};
+	uint32_t bits;
+	int decade;
+
+	memcpy(&bits, &size, sizeof(bits));
+	decade = DYNAMIC_DECADES + (((int)(bits >> 23) - 127) * 1233 >> 12); /* log10 of the power of two */
+	decade = decade < 0 ? 0 : decade;
+	return decade + (size > end[decade + 1]);
+}
+
+/* The code of the number of the map nearest to x, |x| <= 1; of two equally near ones the lower. The computed
+ * place is at most one off. */
 static uint8_t code_of(const float *map, float x)
 {
-	static const float edge[DYNAMIC_DECADES] = {0, 1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f};
 	static const float inverse[DYNAMIC_DECADES] = {1e6f, 1e5f, 1e4f, 1e3f, 1e2f, 1e1f, 1};
 	const bool is_signed = map == signed_map;
 	const float size = fabsf(x);
-	int decade = DYNAMIC_DECADES - 1, parts, place, code;
+	int decade, parts, place, code;
 
 	if (!(size < 1)) /* also if the block has an infinity */
 		return x > 0 ? DYNAMIC_CODES - 1 : 0;
-	while (decade > 0 && size <= edge[decade])
-		decade--;
+	decade = decade_of(size);
 	parts = 1 << (is_signed ? decade : decade + 1);
 	place = parts + (int)((size * inverse[decade] - 0.1f) * ((float)parts / 0.9f));
 	code = !is_signed ? place - 1 : x < 0 ? DYNAMIC_SIGNED_ZERO - place : DYNAMIC_SIGNED_ZERO + place;
