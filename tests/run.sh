@@ -16,7 +16,7 @@ passed=0 failed=0 skipped=0 unfetched=no only_alone='' together=$(nproc)
 again_worth() { # folder
 	sed '1,/^Summary of Failures/d' "$1/test.log" | grep -v signal |
 		sed -nE 's,^ *[0-9]+/[0-9]+ (.*[^ ]) +(FAIL|ERROR) .*,\1,p' | while read -r test; do
-		log=$(grep -F "\"name\": \"$test\"" "$1/meson-logs/testlog.json")
+		log=$(grep -F "\"name\": \"$test\"" "$1/meson-logs/testlog-cpu_time.sh.json")
 		case $log in *'ERROR: LeakSanitizer'*) case $log in *'not ok '*) ;; *) continue ;; esac ;; esac
 		printf '%s\n' "$log" | sed 's/ERROR: LeakSanitizer//g; s/SUMMARY: AddressSanitizer: [0-9]* byte(s) leaked//g' |
 			grep -q 'Sanitizer:\|runtime error:' || echo "${test##* }"
@@ -216,5 +216,5 @@ awk 'function seconds(t) { split(t, part, "[ms]"); return part[1] * 60 + part[2]
 # shellcheck disable=SC2086
 echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
 [ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); the logs of these names below build say why"
-[ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
+[ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog*.txt"
 [ "$failed" = 0 ] && [ "$unfetched" = no ]
