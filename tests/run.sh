@@ -99,8 +99,8 @@ left_out() {
 }
 
 threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml watch_serve"
-# One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, and what is for a
-# debugger is left out but for lines: with sanitizers the compiler takes two to four times as long otherwise, and longer than the tests.
+# One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, but for threads, whose
+# tests compute for long; and what is for a debugger is left out but for lines: the compiler takes two to four times as long otherwise.
 build_all() {
 	made() { # build_in and its arguments
 		code=0
@@ -111,7 +111,7 @@ build_all() {
 	plain="-Ddebug=false -Doptimization=0 -Dc_args=-g1"
 	# shellcheck disable=SC2086
 	made build_in build-asan "all meson-test-prereq" $plain -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $plain \
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $plain -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	export CC=clang
 	[ $fuzz = no ] || made build_in build-fuzz fuzzers $plain -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
