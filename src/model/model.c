@@ -95,10 +95,13 @@ static enum status check_options(const struct shape *s, const struct model_optio
 		return error_set(err, STATUS_BAD_INPUT, "a model with no positions");
 	if (o->blocks && !o->inference)
 		return error_set(err, STATUS_BAD_INPUT, "quantized weights are supported only for inference");
-	if (o->e4m3 && (!o->inference || o->blocks))
+	if (o->storage.form == STORAGE_E4M3_ROWS && (!o->inference || o->blocks))
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"weights in E4M3 are supported only for inference, and not with quantized blocks");
+	if (o->storage.form == STORAGE_BNB4 && (o->inference || !o->lora))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "weights in 4 bits are supported only for training with an adapter");
 	if (o->full && o->lora)
 		return error_set(err, STATUS_BAD_INPUT, "full fine-tuning cannot have an adapter");
 	if (o->lora && o->lora->targets && o->lora->rank < 1)
@@ -134,9 +137,10 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->shape = *shape;
 	m->full = options->full;
 	m->inference = options->inference;
-	m->e4m3 = options->e4m3;
+	m->storage = options->storage;
 	m->separate = options->separate;
 	m->positions = options->positions;
+	m->params.format = options->states;
 	m->owners = options->owners > 1 ? options->owners : 1;
 	m->blocks = options->blocks;
 	if (options->lora)
@@ -170,8 +174,9 @@ static bool can_extend(const struct model *m, const struct backend *back)
 	const struct shape *s = &m->shape;
 	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
 
-	return back->kind == BACKEND_GPU && !m->inference && !m->separate && m->lora.targets &&
-	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
+	return back->kind == BACKEND_GPU && back->dtype == DTYPE_BF16 && !m->inference && !m->separate &&
+	       m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
+	       sizes % TOGETHER == 0;
 }
 
 /* In fused form, lists where in the blocks each tensor of the flat vector has its copy. */
@@ -185,6 +190,7 @@ static enum status list_live(struct model *m, struct error *err)
 				       "no memory for a model's tables");
 	if (m->embed.master.rows)
 		m->live[m->live_count++] = (struct live_part){.to = m->embed.w};
+	m->live_layers = m->live_count;
 	for (int64_t layer = 0; layer < m->shape.layers; layer++) {
 		const struct layer *l = &m->layer[layer];
 		const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
@@ -192,6 +198,7 @@ static enum status list_live(struct model *m, struct error *err)
 		for (int i = 0; i < 4; i++)
 			linear_live(maps[i], p, m->live, &m->live_count);
 	}
+	m->live_per_layer = (m->live_count - m->live_layers) / (int)m->shape.layers;
 	if (m->head.master.rows && m->head.w.data != m->embed.w.data)
 		m->live[m->live_count++] =
 			(struct live_part){.begin = params_at(p, &m->head.master), .to = m->head.w};
@@ -204,11 +211,18 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	enum dtype live = back->dtype;
 	enum status st;
 
+	if (m->params.format.master && (back->dtype != DTYPE_BF16 || !m->full))
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"master weights \"%s\" need full fine-tuning on a device that computes in BF16",
+			master_name(m->params.format.master));
 	m->extended = can_extend(m, back);
 	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
 	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
 
+	if (!st)
+		st = slots_place(m, back, err);
 	if (!st)
 		st = tensors_place(m, back, err);
 	m->cos_sin = (struct mat){.rows = m->positions, .cols = m->shape.head_dim, .dtype = flat};
@@ -217,13 +231,18 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	return st || !m->extended ? st : list_live(m, err);
 }
 
+/* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its
+ * codes. */
 static enum status zero_flat(struct model *m, struct backend *back, struct error *err)
 {
-	const struct mat *flat[] = {&m->params.grad, &m->params.m, &m->params.v};
-	enum status st = STATUS_OK;
+	enum status st = m->inference ? STATUS_OK : back->ops->zero(back, m->params.grad, err);
 
-	for (int i = 0; !st && !m->inference && i < 3; i++)
-		st = back->ops->zero(back, *flat[i], err);
+	for (int i = PARAMS_STATE_m; !st && !m->inference && i < PARAMS_STATE_COUNT; i++) {
+		const struct mat *state = params_state(&m->params, (enum params_state)i);
+
+		if (state->rows)
+			st = back->ops->zero(back, *state, err);
+	}
 	return st;
 }
 
@@ -274,6 +293,12 @@ static enum status pack(struct model *m, struct backend *back, struct error *err
 	return st;
 }
 
+/* Layers with a block of their own: those in slots share the slots' blocks. */
+static int64_t blocks_of(const struct model *m)
+{
+	return m->slots.count ? m->slots.count : m->shape.layers;
+}
+
 enum status model_loaded(struct model *m, struct backend *back, struct error *err)
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
@@ -282,7 +307,7 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 
 	if (!st)
 		st = put_rope(m, back, err);
-	for (int64_t i = 0; !st && m->extended && i < m->shape.layers; i++)
+	for (int64_t i = 0; !st && m->extended && i < blocks_of(m); i++)
 		st = of_maps(&m->layer[i], back, linear_clear, err);
 	if (!st && m->shape.tied && head->data != embed->data)
 		st = back->ops->convert(back, *embed, *head, err);
@@ -291,12 +316,39 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 	return st ? st : model_refresh(m, back, err);
 }
 
+struct live_range model_live_of_layer(const struct model *m, int64_t layer)
+{
+	return (struct live_range){.all = m->live,
+				   .total = m->live_count,
+				   .first = m->live_layers + (int)layer * m->live_per_layer,
+				   .count = m->live_per_layer};
+}
+
+static enum status refresh_range(struct model *m, struct backend *back, int first, int end, struct error *err)
+{
+	const struct live_range range = {
+		.all = m->live, .total = m->live_count, .first = first, .count = end - first};
+
+	return range.count ? back->ops->refresh(back, m->params.master, &range, err) : STATUS_OK;
+}
+
+/* Adapters of layers in slots are copied when a slot is filled. */
+static enum status refresh_resident(struct model *m, struct backend *back, struct error *err)
+{
+	const int layers_end = m->live_layers + (int)m->shape.layers * m->live_per_layer;
+	enum status st = refresh_range(m, back, 0, m->live_layers, err);
+
+	slots_drop(&m->slots);
+	return st ? st : refresh_range(m, back, layers_end, m->live_count, err);
+}
+
 enum status model_refresh(struct model *m, struct backend *back, struct error *err)
 {
 	const struct params *p = &m->params;
 
 	if (m->extended)
-		return back->ops->refresh(back, p->master, m->live, m->live_count, err);
+		return m->slots.count ? refresh_resident(m, back, err)
+				      : refresh_range(m, back, 0, m->live_count, err);
 	return p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
 }
 

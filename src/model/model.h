@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A decoder model of a family in model/shape/shape.h, with its trained parameters. Order of calls:
- * model_create (table of trained parameters), model_place (memory, or its plan), weights_load into the slots,
- * model_loaded, then model_init_adapter, or peft_load and model_refresh; then passes over batches.
+ * model_create (table of trained parameters), model_place (memory, or its plan), model_load, model_loaded,
+ * then model_init_adapter, or peft_load and model_refresh; then passes over batches.
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 #include "model/decoder/layer.h"
 #include "model/params.h"
+#include "model/storage/slots.h"
 #include "model/files/weights.h"
 
 struct model_options {
@@ -16,6 +17,7 @@ struct model_options {
 	bool separate;			/* never fuse the GEMMs of adapters and their linear layers */
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
+	struct params_format states;	/* of what is trained */
 	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
@@ -23,14 +25,16 @@ struct model_options {
 	/* For inference: lora is made of this number of adapters, each of rank lora->rank / owners. 0 and 1:
 	 * one adapter. */
 	int32_t owners;
-	/* For inference on a GPU with few_rows: matrices of the layers are E4M3 with one factor per row. */
-	bool e4m3;
+	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
+	 * training with an adapter. */
+	struct storage storage;
 };
 
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate, e4m3;
+	bool full, inference, separate;
+	struct storage storage;
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
 	int64_t positions;
@@ -40,8 +44,11 @@ struct model {
 	struct layer *layer;		 /* [shape.layers] */
 	struct mat cos_sin;
 	struct params params;
-	struct live_part *live; /* in fused form: the copy of every trained tensor; owned */
-	int live_count;
+	struct slots slots;
+	/* In fused form: the copy of every trained tensor, owned. Those of the layers begin at live_layers,
+	 * the same number for each. */
+	struct live_part *live;
+	int live_count, live_layers, live_per_layer;
 };
 
 /* Makes the table of trained parameters. Owner: caller, model_release. BAD_INPUT: lora together with full,
@@ -52,8 +59,18 @@ void model_release(struct model *m);
 /* Allocates everything that outlives a pass: weights, tables, the flat vector. */
 enum status model_place(struct model *m, struct backend *back, struct error *err);
 
-/* The base model's tensors and their destinations. Owner: caller, free() for *slots and for *names, which
- * holds the slots' names; also after a failure. */
+/* Where the base model's numbers come from. */
+struct model_source {
+	const struct weights *weights; /* NULL: none, with `random` */
+	bool random;		       /* random numbers instead of the files' */
+	uint64_t seed;
+};
+/* Loads the base model. Layers that are stored in another form are loaded into a slot one after the other,
+ * and quantized there. */
+enum status model_load(struct model *m, struct backend *back, const struct model_source *source,
+		       struct error *err);
+/* The base model's resident tensors and their destinations. Owner: caller, free() for *slots and for *names,
+ * which holds the slots' names; also after a failure. */
 enum status model_weight_slots(const struct model *m, struct weights_slot **slots, struct named **names,
 			       size_t *count, struct error *err);
 /* The same for A, B and whole modules in `flat`: master, grad or a moment of params. */
@@ -64,6 +81,8 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 enum status model_loaded(struct model *m, struct backend *back, struct error *err);
 /* Initializes A uniformly in +-1/sqrt(in), as in PEFT, and B with zeros. */
 enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err);
+/* The copies of a layer's adapters in fused form. */
+struct live_range model_live_of_layer(const struct model *m, int64_t layer);
 /* To be called after each change of the flat vector: updates the live copies. */
 enum status model_refresh(struct model *m, struct backend *back, struct error *err);
 /* Merges the adapters into the base weights, for generation. */
@@ -88,6 +107,9 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
 	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
+	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);
+	void *layer_done_arg;
 };
 /* Allocates the saved matrices and runs all layers. */
 enum status model_forward(const struct pass *p, struct error *err);

@@ -108,6 +108,31 @@ ok "one that was killed goes on" expect 0 train --resume cut
 ok "to the same adapter, bit for bit" cmp whole/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 ok "and the same moments" cmp whole/checkpoint-4/optimizer.bin cut/checkpoint-4/optimizer.bin
 
+# The same in full with small optimizer states. No checkpoint of other states is gone on from.
+for states in "adamw_8bit split" "adamw_bnb_8bit none" "adamw_bf16 fp32"; do
+	config states.yaml gpu "save_steps: 2" "deterministic: true" "full_finetuning: true" "optim: ${states% *}" "master_weights: ${states#* }"
+	sed -i '/^lora:/d' states.yaml
+	rm -rf states states_cut
+	ok "a run with $states" expect 0 train states.yaml --out states
+	"$assay" train states.yaml --out states_cut --json > cut.json 2> err &
+	pid=$!
+	for _ in $(seq 600); do
+		grep -qs '"type":"saved","step":2' cut.json && break
+		sleep 0.1
+	done
+	kill -KILL "$pid"
+	wait "$pid" 2> /dev/null
+	for _ in $(seq 100); do
+		pgrep -P "$pid" > /dev/null 2>&1 || break
+		sleep 0.1
+	done
+	ok "one that was killed goes on" expect 0 train --resume states_cut
+	ok "to the same states, bit for bit" cmp states/checkpoint-4/optimizer.bin states_cut/checkpoint-4/optimizer.bin
+	ok "and the same model" cmp states/model/model.safetensors states_cut/model/model.safetensors
+	ok "which generates" expect 0 generate states/model town --device cpu --tokens 2 --raw
+done
+ok "the plan names the states" eval 'expect 0 train states.yaml --plan && says "^  optimiser " out'
+
 # What crosses on streams of its own is waited for: late, it changes no bit, of what is trained nor of checkpoints.
 ok "a driver whose other streams are late" env FAKE_CUDA=late=1 "$assay" train whole.yaml --out late
 ok "trains the same adapter" cmp whole/adapter/adapter_model.safetensors late/adapter/adapter_model.safetensors
@@ -218,13 +243,29 @@ ok "before a folder is made" eval 'says "this machine has no usable GPU: a head 
 "$assay" train heads-auto.yaml --out heads > out 2> err
 ok "auto trains them on the CPU" [ $? = 0 ]
 ok "and says why" says 'training on the CPU, because the GPU is not usable: a head size of 4' err
+# float32 and TF32 on the GPU: the loss of each step is that of the CPU
+loss_of() { sed -n 's/.*"type":"step".*"loss":\([0-9.e-]*\).*/\1/p' "$1"; } # FILE of --json lines
+near() { # A B TOLERANCE: the losses of two runs, step by step
+	[ "$(loss_of "$1" | wc -l)" -gt 1 ] && paste "$(loss_of "$1" > "$1.loss"; echo "$1.loss")" "$(loss_of "$2" > "$2.loss"; echo "$2.loss")" |
+		awk -v most="$3" 'NF != 2 || ($1 - $2)^2 > (most * $1)^2 { bad = 1 } END { exit bad }'
+}
 sed 's/^training:/training:\n  bf16: false/' gpu.yaml > float-gpu.yaml
-sed 's/^training:/training:\n  bf16: false/' auto.yaml > float-auto.yaml
-ok "float32 is refused on a GPU" expect 2 train float-gpu.yaml --out float
-ok "which says what is done there" eval 'says "bf16: false requests float32, but training on a GPU uses BF16" err && [ ! -e float ]'
-"$assay" train float-auto.yaml --out float > out 2> err
-ok "auto trains in float32 on the CPU" [ $? = 0 ]
-ok "and says why it leaves the GPU" says 'training on the CPU, because the GPU is not usable: bf16: false' err
+sed 's/^training:/training:\n  precision: tf32/' gpu.yaml > tf32-gpu.yaml
+sed 's/^training:/training:\n  precision: fp32/; s/device: gpu/device: cpu/' gpu.yaml > float-cpu.yaml
+"$assay" train float-gpu.yaml --json --out float > float.out 2> err
+ok "a GPU trains in float32" [ $? = 0 ]
+ok "with plain attention" says '"attention": *"plain"' float/results.json
+ok "what was computed is kept" eval 'says "precision: fp32" float/config.yaml && says "bf16: false" float/config.yaml'
+"$assay" train float-cpu.yaml --json --out float-cpu > float-cpu.out 2> err
+ok "the CPU trains the same" [ $? = 0 ]
+ok "and the losses agree as float32 does" near float.out float-cpu.out 2e-6
+"$assay" train tf32-gpu.yaml --json --out tf32 > tf32.out 2> err
+ok "a GPU trains with TF32" eval '[ $? = 0 ] && near tf32.out float-cpu.out 1e-3'
+"$assay" train gpu.yaml --json --out brief > brief.out 2> err
+ok "BF16 is further off" eval '! near brief.out float-cpu.out 2e-6'
+sed 's/^training:/training:\n  precision: tf32/; s/device: gpu/device: cpu/' gpu.yaml > tf32-cpu.yaml
+ok "a CPU has no TF32" expect 2 train tf32-cpu.yaml --out tf32-cpu
+ok "and says what it has" eval 'says "precision: tf32 needs a GPU, and a CPU computes in float32" err && [ ! -e tf32-cpu ]'
 FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
 ok "with the plan and what to turn" says "the plan needs .*recompute: full" err

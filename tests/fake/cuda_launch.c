@@ -6,7 +6,7 @@
 #include "kernel/timing/stamp.h"
 #include <pthread.h>
 
-enum { KERNELS = 256, LAUNCH_NS = 2000 };
+enum { KERNELS = 512, LAUNCH_NS = 2000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUkern_st kernels[KERNELS];
@@ -192,6 +192,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!strcmp(k->entry, "spin"))
 		size = sizeof(struct spin_args);
+	if (size > sizeof(o.args))
+		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(o.args, params[0], size);
 	return fake_enqueue(s, &o);
 }

@@ -23,9 +23,9 @@ static void forward_first(struct train_build *b)
 {
 	const struct ref_grid grid = {0, 0};
 
-	ref_run("train_attention", grid, b->args);
-	if (strcmp(b->c->entry, "train_attention_delta"))
-		ref_run("train_attention_delta", grid, b->args);
+	ref_run(b->f32 ? "train_attention_f32" : "train_attention", grid, b->args);
+	if (strcmp(b->entry, "train_attention_delta"))
+		ref_run(b->f32 ? "train_attention_delta_f32" : "train_attention_delta", grid, b->args);
 }
 
 static void matrix(struct train_build *b, const char *name, size_t at, size_t ld_at, int64_t cols,
@@ -40,7 +40,7 @@ static void matrix(struct train_build *b, const char *name, size_t at, size_t ld
 
 static void operands(struct train_build *b, const struct train_attention_args *a)
 {
-	const char *e = b->c->entry;
+	const char *e = b->entry;
 	const bool backward = strcmp(e, "train_attention"), delta = !strcmp(e, "train_attention_delta");
 	const int64_t q = (int64_t)a->heads * a->head_dim, kv = 2 * (int64_t)a->kv_heads * a->head_dim;
 	struct operand *o;
@@ -85,18 +85,18 @@ static void attention(struct train_build *b)
 	b->file = "train_attention";
 	b->args_size = sizeof(a);
 	memcpy(b->args, &a, sizeof(a));
-	if (!strcmp(b->c->entry, "train_attention_delta")) {
+	if (!strcmp(b->entry, "train_attention_delta")) {
 		b->grid[0] = train_blocks(a.rows, (uint64_t)a.heads * 64);
 		b->threads = TRAIN_THREADS;
 	} else {
 		b->grid[0] = (unsigned)(longest + TRAIN_ATTENTION_ROWS - 1) / TRAIN_ATTENTION_ROWS;
-		b->grid[1] = strcmp(b->c->entry, "train_attention_bwd_kv") ? a.heads : a.kv_heads;
+		b->grid[1] = strcmp(b->entry, "train_attention_bwd_kv") ? a.heads : a.kv_heads;
 		b->grid[2] = a.docs;
 		b->threads = TRAIN_ATTENTION_THREADS;
-		b->shared_bytes = train_attention_shared(a.head_dim);
+		b->shared_bytes = train_attention_shared(a.head_dim, b->f32 ? 4 : 2);
 	}
 	operands(b, &a);
-	if (strcmp(b->c->entry, "train_attention"))
+	if (strcmp(b->entry, "train_attention"))
 		b->prepare = forward_first;
 }
 

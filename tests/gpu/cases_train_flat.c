@@ -37,7 +37,8 @@ static void cross_entropy(struct train_build *b)
 	b->grid[0] = (unsigned)(b->rows < b->sms ? b->rows : b->sms);
 	if (b->c->blocks)
 		b->grid[0] = b->c->blocks;
-	a.shared_bytes = b->flags & TRAIN_B ? 0 : train_loss_shared((uint64_t)b->cols, b->shared_most);
+	a.shared_bytes =
+		b->flags & TRAIN_B ? 0 : train_loss_shared((uint64_t)b->cols, b->f32 ? 4 : 2, b->shared_most);
 	b->shared_bytes = a.shared_bytes;
 	b->args_size = sizeof(a);
 	memcpy(b->args, &a, sizeof(a));
@@ -62,7 +63,7 @@ static void reduce(struct train_build *b)
 	const struct train_reduce_args a = {.count = (uint64_t)(b->rows * b->cols),
 					    .squares = b->flags & TRAIN_A ? 1 : 0,
 					    .bf16 = b->flags & TRAIN_B ? 1 : 0};
-	const bool end = !strcmp(b->c->entry, "train_reduce_end");
+	const bool end = !strcmp(b->entry, "train_reduce_end");
 	struct operand *o;
 
 	b->file = "train_flat";
@@ -142,7 +143,7 @@ static void adamw_live(struct train_build *b)
 
 static void adamw(struct train_build *b)
 {
-	const bool refresh = !strcmp(b->c->entry, "train_live_refresh");
+	const bool refresh = !strcmp(b->entry, "train_live_refresh");
 	const struct train_adamw_args a = {
 		.count = (uint64_t)(b->rows * b->cols),
 		.tensors = b->flags & TRAIN_B ? LIVE_TENSORS : 0,

@@ -117,7 +117,7 @@ static void head_operands(struct train_build *b, bool backward)
 
 static void head(struct train_build *b)
 {
-	const bool backward = !strcmp(b->c->entry, "train_head_rope_bwd");
+	const bool backward = !strcmp(b->entry, "train_head_rope_bwd");
 	struct train_head_args a = {.rows = (uint32_t)b->rows, .eps = 1e-6f};
 
 	/* dim 256 has no remainder to stand in */

@@ -32,7 +32,7 @@ static struct operand *matrix(struct train_build *b, const char *name, size_t at
 static void swiglu(struct train_build *b)
 {
 	const struct train_swiglu_args a = {.rows = (uint32_t)b->rows, .ffn = (uint32_t)b->cols};
-	const bool backward = !strcmp(b->c->entry, "train_swiglu_bwd");
+	const bool backward = !strcmp(b->entry, "train_swiglu_bwd");
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
@@ -60,7 +60,7 @@ static int32_t spread(const struct train_build *b, int64_t i)
 static void gather(struct train_build *b)
 {
 	const struct train_gather_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
-	const bool scatter = !strcmp(b->c->entry, "train_scatter_add");
+	const bool scatter = !strcmp(b->entry, "train_scatter_add");
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
@@ -83,15 +83,16 @@ static int32_t token(const struct train_build *b, int64_t i)
 
 static void embed_bwd(struct train_build *b)
 {
-	const struct train_embed_bwd_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+	const struct train_embed_bwd_args a = {
+		.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols, .bf16 = b->flags & TRAIN_A ? 1 : 0};
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
 	b->grid[0] = (unsigned)b->rows;
 	matrix(b, "dx", OF(embed_bwd, dx), OF(embed_bwd, ld_dx), NUMBER_BF16, b->rows, b->cols, USE_IN);
-	o = matrix(b, "dtable", OF(embed_bwd, dtable), OF(embed_bwd, ld_dtable), NUMBER_F32, 20, b->cols,
-		   USE_ADDED);
-	o->tolerance = f32;
+	o = matrix(b, "dtable", OF(embed_bwd, dtable), OF(embed_bwd, ld_dtable),
+		   a.bf16 ? NUMBER_BF16 : NUMBER_F32, 20, b->cols, USE_ADDED);
+	o->tolerance = a.bf16 ? once : f32;
 	o = train_operand(b, "token", OF(embed_bwd, token), NUMBER_I32, b->rows, 1, USE_IN);
 	o->number = token;
 	o->ld = 1;
@@ -120,7 +121,7 @@ static void dropout(struct train_build *b)
 static void convert(struct train_build *b)
 {
 	const struct train_convert_args a = {.rows = (uint32_t)b->rows, .cols = (uint64_t)b->cols};
-	const char *e = b->c->entry;
+	const char *e = b->entry;
 
 	begin(b, &a, sizeof(a));
 	matrix(b, "from", OF(convert, from), OF(convert, ld_from),
@@ -136,7 +137,7 @@ static void copy(struct train_build *b)
 
 	begin(b, &a, sizeof(a));
 	b->grid[0] = train_blocks((uint64_t)b->rows, (uint64_t)(b->cols + 1) / 2);
-	if (strcmp(b->c->entry, "train_zero"))
+	if (strcmp(b->entry, "train_zero"))
 		matrix(b, "from", OF(copy, from), OF(copy, pitch_from), NUMBER_BYTE, b->rows, b->cols,
 		       USE_IN);
 	matrix(b, "to", OF(copy, to), OF(copy, pitch_to), NUMBER_BYTE, b->rows, b->cols, USE_OUT);
@@ -158,7 +159,8 @@ static void column_sums(struct train_build *b)
 
 static void sums_add(struct train_build *b)
 {
-	const struct train_sums_args a = {.count = (uint64_t)b->rows, .cols = (uint64_t)b->cols};
+	const struct train_sums_args a = {
+		.count = (uint64_t)b->rows, .cols = (uint64_t)b->cols, .bf16 = b->flags & TRAIN_A ? 1 : 0};
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
@@ -166,8 +168,9 @@ static void sums_add(struct train_build *b)
 	o = train_operand(b, "sums", offsetof(struct train_sums_args, sums), NUMBER_F32, b->rows, b->cols,
 			  USE_IN);
 	o->ld = b->cols;
-	o = train_operand(b, "out", offsetof(struct train_sums_args, out), NUMBER_F32, 1, b->cols, USE_ADDED);
-	o->tolerance = f32;
+	o = train_operand(b, "out", offsetof(struct train_sums_args, out), a.bf16 ? NUMBER_BF16 : NUMBER_F32, 1,
+			  b->cols, USE_ADDED);
+	o->tolerance = a.bf16 ? once : f32;
 }
 
 static void random_rows(struct train_build *b)
@@ -184,8 +187,7 @@ static void random_rows(struct train_build *b)
 
 	begin(b, &a, sizeof(a));
 	matrix(b, "to", OF(random, to), OF(random, ld_to),
-	       strcmp(b->c->entry, "train_random_bf16") ? NUMBER_F32 : NUMBER_BF16, b->rows, b->cols,
-	       USE_OUT);
+	       strcmp(b->entry, "train_random_bf16") ? NUMBER_F32 : NUMBER_BF16, b->rows, b->cols, USE_OUT);
 }
 
 const struct train_maker makers_train_rows[] = {

@@ -21,7 +21,7 @@ static double dot(uint64_t x, int64_t i, uint64_t y, int64_t j, int64_t dim)
 	double sum = 0;
 
 	for (int64_t d = 0; d < dim; d++)
-		sum += ref_bf16(x, i + d) * ref_bf16(y, j + d);
+		sum += ref_number(x, i + d) * ref_number(y, j + d);
 	return sum;
 }
 
@@ -43,10 +43,10 @@ static void forward_row(const struct train_attention_args *a, int64_t begin, int
 
 		sum += e;
 		for (int64_t d = 0; d < dim; d++)
-			o[d] += e * ref_bf16(a->qkv, j * ld + c.v + d);
+			o[d] += e * ref_number(a->qkv, j * ld + c.v + d);
 	}
 	for (int64_t d = 0; d < dim; d++)
-		ref_put_bf16(a->o, t * a->ld_o + c.q + d, o[d] / sum);
+		ref_put_number(a->o, t * a->ld_o + c.q + d, o[d] / sum);
 	AT(float, a->lse)[t * a->ld_lse + head] = (float)(most + log(sum));
 	free(s);
 }
@@ -79,9 +79,9 @@ static void backward_row(const struct train_attention_args *a, int64_t begin, in
 			p * (dp - (double)AT(const float, a->delta)[t * a->heads + head]) * (double)a->scale;
 
 		for (int64_t d = 0; d < dim; d++) {
-			dq[d] += ds * ref_bf16(a->qkv, j * ld + c.k + d);
-			dk[(j - begin) * dim + d] += ds * ref_bf16(a->qkv, t * ld + c.q + d);
-			dv[(j - begin) * dim + d] += p * ref_bf16(a->d_o, t * a->ld_d_o + c.q + d);
+			dq[d] += ds * ref_number(a->qkv, j * ld + c.k + d);
+			dk[(j - begin) * dim + d] += ds * ref_number(a->qkv, t * ld + c.q + d);
+			dv[(j - begin) * dim + d] += p * ref_number(a->d_o, t * a->ld_d_o + c.q + d);
 		}
 	}
 }
@@ -102,13 +102,13 @@ static void backward_head(const struct train_attention_args *a, int64_t begin, i
 
 			backward_row(a, begin, t, head, dq, dk, dv);
 			for (int64_t d = 0; of_q && d < dim; d++)
-				ref_put_bf16(a->dqkv, t * ld + head * dim + d, dq[d]);
+				ref_put_number(a->dqkv, t * ld + head * dim + d, dq[d]);
 		}
 	for (int64_t i = 0; !of_q && i < (end - begin) * dim; i++) {
 		const int64_t at = (begin + i / dim) * ld + i % dim;
 
-		ref_put_bf16(a->dqkv, at + (a->heads + kv) * dim, dk[i]);
-		ref_put_bf16(a->dqkv, at + (a->heads + a->kv_heads + kv) * dim, dv[i]);
+		ref_put_number(a->dqkv, at + (a->heads + kv) * dim, dk[i]);
+		ref_put_number(a->dqkv, at + (a->heads + a->kv_heads + kv) * dim, dv[i]);
 	}
 	free(dk);
 }
@@ -120,10 +120,10 @@ static void attention(const char *entry, struct ref_grid grid, const void *args)
 
 	(void)grid;
 	for (uint32_t doc = 0; doc < a->docs; doc++) {
-		if (strcmp(entry, "train_attention")) {
+		if (strcmp(entry, REF_TRAIN_ENTRY("train_attention"))) {
 			for (int64_t kv = 0; kv < a->kv_heads; kv++)
 				backward_head(a, start[doc], start[doc + 1], kv,
-					      !strcmp(entry, "train_attention_bwd_q"));
+					      !strcmp(entry, REF_TRAIN_ENTRY("train_attention_bwd_q")));
 			continue;
 		}
 		for (int64_t t = start[doc]; t < start[doc + 1]; t++)
@@ -137,10 +137,10 @@ static void attention(const char *entry, struct ref_grid grid, const void *args)
 		name, run, sizeof(struct train_attention_args),                                              \
 			offsetof(struct train_attention_args, member)                                        \
 	}
-const struct ref_row ref_train_attention[] = {
-	ROW("train_attention", attention, o),
-	ROW("train_attention_delta", delta, delta),
-	ROW("train_attention_bwd_kv", attention, dqkv),
-	ROW("train_attention_bwd_q", attention, dqkv),
+const struct ref_row REF_TRAIN_ROWS(ref_train_attention)[] = {
+	ROW(REF_TRAIN_ENTRY("train_attention"), attention, o),
+	ROW(REF_TRAIN_ENTRY("train_attention_delta"), delta, delta),
+	ROW(REF_TRAIN_ENTRY("train_attention_bwd_kv"), attention, dqkv),
+	ROW(REF_TRAIN_ENTRY("train_attention_bwd_q"), attention, dqkv),
 	{NULL, NULL, 0, 0},
 };

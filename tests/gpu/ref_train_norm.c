@@ -13,16 +13,17 @@ static void rmsnorm(const char *entry, struct ref_grid grid, const void *args)
 
 		for (int64_t j = 0; j < a->cols; j++) {
 			if (a->add)
-				ref_put_bf16(a->x, t * a->ld_x + j,
-					     ref_bf16(a->x, t * a->ld_x + j) +
-						     ref_bf16(a->add, t * a->ld_add + j));
-			sum += pow(ref_bf16(a->x, t * a->ld_x + j), 2);
+				ref_put_number(a->x, t * a->ld_x + j,
+					       ref_number(a->x, t * a->ld_x + j) +
+						       ref_number(a->add, t * a->ld_add + j));
+			sum += pow(ref_number(a->x, t * a->ld_x + j), 2);
 		}
 		rstd = 1 / sqrt(sum / a->cols + (double)a->eps);
 		AT(float, a->rstd)[t * a->ld_rstd] = (float)rstd;
 		for (int64_t j = 0; j < a->cols; j++)
-			ref_put_bf16(a->y, t * a->ld_y + j,
-				     ref_bf16(a->w, j) * ref_round(ref_bf16(a->x, t * a->ld_x + j) * rstd));
+			ref_put_number(a->y, t * a->ld_y + j,
+				       ref_number(a->w, j) *
+					       ref_round(ref_number(a->x, t * a->ld_x + j) * rstd));
 	}
 }
 
@@ -32,8 +33,8 @@ static double mean_of(const struct train_norm_bwd_args *a, int64_t t, double rst
 	double sum = 0;
 
 	for (int64_t j = 0; j < a->cols; j++)
-		sum += ref_bf16(a->dy, t * a->ld_dy + j) * ref_bf16(a->w, j) *
-		       ref_bf16(a->x, t * a->ld_x + j) * rstd;
+		sum += ref_number(a->dy, t * a->ld_dy + j) * ref_number(a->w, j) *
+		       ref_number(a->x, t * a->ld_x + j) * rstd;
 	return sum / a->cols;
 }
 
@@ -46,11 +47,11 @@ static void rmsnorm_bwd(const char *entry, struct ref_grid grid, const void *arg
 		double rstd = (double)AT(const float, a->rstd)[t * a->ld_rstd], mean = mean_of(a, t, rstd);
 
 		for (int64_t j = 0; j < a->cols; j++) {
-			double g = ref_bf16(a->dy, t * a->ld_dy + j) * ref_bf16(a->w, j);
-			double xhat = ref_bf16(a->x, t * a->ld_x + j) * rstd;
+			double g = ref_number(a->dy, t * a->ld_dy + j) * ref_number(a->w, j);
+			double xhat = ref_number(a->x, t * a->ld_x + j) * rstd;
 
-			ref_put_bf16(a->dx, t * a->ld_dx + j,
-				     ref_bf16(a->dx, t * a->ld_dx + j) + rstd * (g - xhat * mean));
+			ref_put_number(a->dx, t * a->ld_dx + j,
+				       ref_number(a->dx, t * a->ld_dx + j) + rstd * (g - xhat * mean));
 		}
 	}
 	for (int64_t b = 0; a->sums && b < grid.blocks; b++)
@@ -58,8 +59,8 @@ static void rmsnorm_bwd(const char *entry, struct ref_grid grid, const void *arg
 			double sum = 0;
 
 			for (int64_t t = b; t < a->rows; t += grid.blocks)
-				sum += ref_bf16(a->dy, t * a->ld_dy + j) *
-				       ref_round(ref_bf16(a->x, t * a->ld_x + j) *
+				sum += ref_number(a->dy, t * a->ld_dy + j) *
+				       ref_round(ref_number(a->x, t * a->ld_x + j) *
 						 (double)AT(const float, a->rstd)[t * a->ld_rstd]);
 			AT(float, a->sums)[b * a->cols + j] = (float)sum;
 		}
@@ -84,19 +85,19 @@ static void head_forward(const struct train_head_args *a, int64_t t, int64_t h)
 	double x[TRAIN_HEAD_DIM_MAX], sum = 0, rstd;
 
 	for (int64_t j = 0; j < a->dim; j++) {
-		x[j] = ref_bf16(a->x, at + j);
+		x[j] = ref_number(a->x, at + j);
 		sum += x[j] * x[j];
 	}
 	rstd = 1 / sqrt(sum / a->dim + (double)a->eps);
 	for (int64_t j = 0; a->w && j < a->dim; j++) {
-		ref_put_bf16(a->raw, raw + j, x[j]);
-		x[j] = ref_bf16(a->w, j) * ref_round(x[j] * rstd);
+		ref_put_number(a->raw, raw + j, x[j]);
+		x[j] = ref_number(a->w, j) * ref_round(x[j] * rstd);
 	}
 	if (a->w)
 		AT(float, a->rstd)[t * a->ld_rstd + h] = (float)rstd;
 	rotate(a, t, x, 1);
 	for (int64_t j = 0; j < a->dim; j++)
-		ref_put_bf16(a->x, at + j, x[j]);
+		ref_put_number(a->x, at + j, x[j]);
 }
 
 static void head_rope(const char *entry, struct ref_grid grid, const void *args)
@@ -117,18 +118,18 @@ static void head_backward(const struct train_head_args *a, int64_t t, int64_t h,
 				      mean = 0;
 
 	for (int64_t j = 0; j < a->dim; j++)
-		x[j] = ref_bf16(a->x, at + j);
+		x[j] = ref_number(a->x, at + j);
 	rotate(a, t, x, -1);
 	for (int64_t j = 0; a->w && j < a->dim; j++) {
 		if (dw)
-			dw[j] += x[j] * ref_round(ref_bf16(a->raw, raw + j) * rstd);
-		x[j] *= ref_bf16(a->w, j);
-		mean += x[j] * ref_bf16(a->raw, raw + j) * rstd / a->dim;
+			dw[j] += x[j] * ref_round(ref_number(a->raw, raw + j) * rstd);
+		x[j] *= ref_number(a->w, j);
+		mean += x[j] * ref_number(a->raw, raw + j) * rstd / a->dim;
 	}
 	for (int64_t j = 0; a->w && j < a->dim; j++)
-		x[j] = rstd * (x[j] - ref_bf16(a->raw, raw + j) * rstd * mean);
+		x[j] = rstd * (x[j] - ref_number(a->raw, raw + j) * rstd * mean);
 	for (int64_t j = 0; j < a->dim; j++)
-		ref_put_bf16(a->x, at + j, x[j]);
+		ref_put_number(a->x, at + j, x[j]);
 }
 
 /* Which block a head falls to follows from the lanes that a head takes: a power of two of 16 numbers each. */
@@ -153,12 +154,14 @@ static void head_rope_bwd(const char *entry, struct ref_grid grid, const void *a
 	}
 }
 
-const struct ref_row ref_train_norm[] = {
-	{"train_rmsnorm", rmsnorm, sizeof(struct train_norm_args), offsetof(struct train_norm_args, y)},
-	{"train_rmsnorm_bwd", rmsnorm_bwd, sizeof(struct train_norm_bwd_args),
+const struct ref_row REF_TRAIN_ROWS(ref_train_norm)[] = {
+	{REF_TRAIN_ENTRY("train_rmsnorm"), rmsnorm, sizeof(struct train_norm_args),
+	 offsetof(struct train_norm_args, y)},
+	{REF_TRAIN_ENTRY("train_rmsnorm_bwd"), rmsnorm_bwd, sizeof(struct train_norm_bwd_args),
 	 offsetof(struct train_norm_bwd_args, dx)},
-	{"train_head_rope", head_rope, sizeof(struct train_head_args), offsetof(struct train_head_args, x)},
-	{"train_head_rope_bwd", head_rope_bwd, sizeof(struct train_head_args),
+	{REF_TRAIN_ENTRY("train_head_rope"), head_rope, sizeof(struct train_head_args),
+	 offsetof(struct train_head_args, x)},
+	{REF_TRAIN_ENTRY("train_head_rope_bwd"), head_rope_bwd, sizeof(struct train_head_args),
 	 offsetof(struct train_head_args, x)},
 	{NULL, NULL, 0, 0},
 };

@@ -15,10 +15,10 @@ static void swiglu(const char *entry, struct ref_grid grid, const void *args)
 	(void)entry, (void)grid;
 	EACH(a, t, j, a->ffn)
 	{
-		double g = ref_bf16(a->gate_up, t * a->ld_gate_up + j);
-		double u = ref_bf16(a->gate_up, t * a->ld_gate_up + a->ffn + j);
+		double g = ref_number(a->gate_up, t * a->ld_gate_up + j);
+		double u = ref_number(a->gate_up, t * a->ld_gate_up + a->ffn + j);
 
-		ref_put_bf16(a->h, t * a->ld_h + j, g / (1 + exp(-g)) * u);
+		ref_put_number(a->h, t * a->ld_h + j, g / (1 + exp(-g)) * u);
 	}
 }
 
@@ -30,13 +30,14 @@ static void swiglu_bwd(const char *entry, struct ref_grid grid, const void *args
 	EACH(a, t, j, a->ffn)
 	{
 		const int64_t gate = t * a->ld_gate_up + j, up = gate + a->ffn;
-		double g = ref_bf16(a->gate_up, gate), u = ref_bf16(a->gate_up, up), s = 1 / (1 + exp(-g));
-		double dh = ref_bf16(a->h, t * a->ld_h + j);
+		double g = ref_number(a->gate_up, gate), u = ref_number(a->gate_up, up),
+		       s = 1 / (1 + exp(-g));
+		double dh = ref_number(a->h, t * a->ld_h + j);
 
-		ref_put_bf16(a->gate_up, gate, dh * u * (s + g * s * (1 - s)));
-		ref_put_bf16(a->gate_up, up, dh * g * s);
+		ref_put_number(a->gate_up, gate, dh * u * (s + g * s * (1 - s)));
+		ref_put_number(a->gate_up, up, dh * g * s);
 		if (a->h_again)
-			ref_put_bf16(a->h_again, t * a->ld_h_again + j, g * s * u);
+			ref_put_number(a->h_again, t * a->ld_h_again + j, g * s * u);
 	}
 }
 
@@ -47,7 +48,8 @@ static void gather(const char *entry, struct ref_grid grid, const void *args)
 
 	(void)entry, (void)grid;
 	EACH(a, t, j, a->cols)
-	AT(uint16_t, a->to)[t * a->ld_to + j] = AT(const uint16_t, a->from)[row[t] * a->ld_from + j];
+	AT(train_real, a->to)
+	[t * a->ld_to + j] = AT(const train_real, a->from)[row[t] * a->ld_from + j];
 }
 
 static void scatter_add(const char *entry, struct ref_grid grid, const void *args)
@@ -59,7 +61,42 @@ static void scatter_add(const char *entry, struct ref_grid grid, const void *arg
 	{
 		const int64_t to = AT(const int32_t, a->row)[t] * a->ld_to + j;
 
-		ref_put_bf16(a->to, to, ref_bf16(a->to, to) + ref_bf16(a->from, t * a->ld_from + j));
+		ref_put_number(a->to, to, ref_number(a->to, to) + ref_number(a->from, t * a->ld_from + j));
+	}
+}
+
+/* The rows of one token among TRAIN_THREADS positions from `first` on. */
+static double of_token(const struct train_embed_bwd_args *a, int32_t token, int64_t first, int64_t j, bool *any)
+{
+	double sum = 0;
+
+	*any = false;
+	for (int64_t t = first; t < first + TRAIN_THREADS && t < a->rows; t++)
+		if (AT(const int32_t, a->token)[t] == token) {
+			sum += ref_bf16(a->dx, t * a->ld_dx + j);
+			*any = true;
+		}
+	return sum;
+}
+
+/* In BF16 the sum is rounded where the kernel does: after each TRAIN_THREADS positions from a token's first. */
+static void embed_bwd_bf16(const struct train_embed_bwd_args *a)
+{
+	for (int64_t own = 0; own < a->rows; own++) {
+		const int32_t token = AT(const int32_t, a->token)[own];
+		bool is_first = true;
+
+		for (int64_t t = 0; t < own; t++)
+			is_first = is_first && AT(const int32_t, a->token)[t] != token;
+		for (int64_t first = own; is_first && first < a->rows; first += TRAIN_THREADS)
+			for (int64_t j = 0; j < a->cols; j++) {
+				const int64_t to = token * a->ld_dtable + j;
+				bool any;
+				const double sum = of_token(a, token, first, j, &any);
+
+				if (any)
+					ref_put_bf16(a->dtable, to, ref_bf16(a->dtable, to) + sum);
+			}
 	}
 }
 
@@ -68,9 +105,13 @@ static void embed_bwd(const char *entry, struct ref_grid grid, const void *args)
 	const struct train_embed_bwd_args *a = args;
 
 	(void)entry, (void)grid;
+	if (a->bf16) {
+		embed_bwd_bf16(a);
+		return;
+	}
 	EACH(a, t, j, a->cols)
 	AT(float, a->dtable)
-	[AT(const int32_t, a->token)[t] * a->ld_dtable + j] += (float)ref_bf16(a->dx, t * a->ld_dx + j);
+	[AT(const int32_t, a->token)[t] * a->ld_dtable + j] += (float)ref_number(a->dx, t * a->ld_dx + j);
 }
 
 static void dropout(const char *entry, struct ref_grid grid, const void *args)
@@ -84,17 +125,34 @@ static void dropout(const char *entry, struct ref_grid grid, const void *args)
 		const uint64_t row = a->row_begin + (uint64_t)t;
 		const uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)row, (uint32_t)(row >> 32),
 					     a->site};
-		const float x = bf16_to_f32(AT(const uint16_t, a->x)[t * a->ld_x + j]);
-		uint16_t *y = AT(uint16_t, a->y) + t * a->ld_y + j;
+		const float x = (float)ref_number(a->x, t * a->ld_x + j);
+		const int64_t y = t * a->ld_y + j;
 		uint32_t word[4];
 		float kept;
 
 		philox4x32(word, counter, key);
 		kept = word[j % 4] >= a->least ? x * a->scale : 0;
-		*y = bf16_of_f32(a->add ? bf16_to_f32(*y) + kept : kept);
+		ref_put_number(a->y, y, (double)(a->add ? (float)ref_number(a->y, y) + kept : kept));
 	}
 }
 
+static void column_sums(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct train_columns_args *a = args;
+	const int64_t parts = grid.blocks / ((a->cols + 255) / 256), each = (a->rows + parts - 1) / parts;
+
+	(void)entry;
+	for (int64_t part = 0; part < parts; part++)
+		for (int64_t j = 0; j < a->cols; j++) {
+			double sum = 0;
+
+			for (int64_t t = part * each; t < (part + 1) * each && t < a->rows; t++)
+				sum += ref_number(a->x, t * a->ld_x + j);
+			AT(float, a->sums)[part * a->cols + j] = (float)sum;
+		}
+}
+
+#ifndef TRAIN_F32
 static void convert(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct train_convert_args *a = args;
@@ -127,22 +185,6 @@ static void copy(const char *entry, struct ref_grid grid, const void *args)
 	}
 }
 
-static void column_sums(const char *entry, struct ref_grid grid, const void *args)
-{
-	const struct train_columns_args *a = args;
-	const int64_t parts = grid.blocks / ((a->cols + 255) / 256), each = (a->rows + parts - 1) / parts;
-
-	(void)entry;
-	for (int64_t part = 0; part < parts; part++)
-		for (int64_t j = 0; j < a->cols; j++) {
-			double sum = 0;
-
-			for (int64_t t = part * each; t < (part + 1) * each && t < a->rows; t++)
-				sum += ref_bf16(a->x, t * a->ld_x + j);
-			AT(float, a->sums)[part * a->cols + j] = (float)sum;
-		}
-}
-
 static void sums_add(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct train_sums_args *a = args;
@@ -153,7 +195,10 @@ static void sums_add(const char *entry, struct ref_grid grid, const void *args)
 
 		for (uint64_t i = 0; i < a->count; i++)
 			sum += (double)AT(const float, a->sums)[i * a->cols + j];
-		AT(float, a->out)[j] += (float)sum;
+		if (a->bf16)
+			ref_put_bf16(a->out, (int64_t)j, ref_bf16(a->out, (int64_t)j) + sum);
+		else
+			AT(float, a->out)[j] += (float)sum;
 	}
 }
 
@@ -173,26 +218,29 @@ static void random_rows(const char *entry, struct ref_grid grid, const void *arg
 			AT(float, a->to)[t * a->ld_to + j] = w;
 	}
 }
+#endif
 
 #define ROW(name, run, type, member)                                                                         \
 	{                                                                                                    \
 		name, run, sizeof(struct type), offsetof(struct type, member)                                \
 	}
-const struct ref_row ref_train_rows[] = {
-	ROW("train_swiglu", swiglu, train_swiglu_args, h),
-	ROW("train_swiglu_bwd", swiglu_bwd, train_swiglu_args, gate_up),
-	ROW("train_gather", gather, train_gather_args, to),
-	ROW("train_scatter_add", scatter_add, train_gather_args, to),
-	ROW("train_embed_bwd", embed_bwd, train_embed_bwd_args, dtable),
-	ROW("train_dropout", dropout, train_dropout_args, y),
+const struct ref_row REF_TRAIN_ROWS(ref_train_rows)[] = {
+	ROW(REF_TRAIN_ENTRY("train_swiglu"), swiglu, train_swiglu_args, h),
+	ROW(REF_TRAIN_ENTRY("train_swiglu_bwd"), swiglu_bwd, train_swiglu_args, gate_up),
+	ROW(REF_TRAIN_ENTRY("train_gather"), gather, train_gather_args, to),
+	ROW(REF_TRAIN_ENTRY("train_scatter_add"), scatter_add, train_gather_args, to),
+	ROW(REF_TRAIN_ENTRY("train_embed_bwd"), embed_bwd, train_embed_bwd_args, dtable),
+	ROW(REF_TRAIN_ENTRY("train_dropout"), dropout, train_dropout_args, y),
+	ROW(REF_TRAIN_ENTRY("train_column_sums"), column_sums, train_columns_args, sums),
+#ifndef TRAIN_F32
 	ROW("train_to_bf16", convert, train_convert_args, to),
 	ROW("train_to_f32", convert, train_convert_args, to),
 	ROW("train_add_bf16", convert, train_convert_args, to),
 	ROW("train_copy", copy, train_copy_args, to),
 	ROW("train_zero", copy, train_copy_args, to),
-	ROW("train_column_sums", column_sums, train_columns_args, sums),
 	ROW("train_sums_add", sums_add, train_sums_args, out),
 	ROW("train_random_bf16", random_rows, train_random_args, to),
 	ROW("train_random_f32", random_rows, train_random_args, to),
+#endif
 	{NULL, NULL, 0, 0},
 };

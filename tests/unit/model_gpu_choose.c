@@ -61,7 +61,7 @@ static void open_bed(struct choose_bed *b, bool e4m3)
 
 		place(b, &b->w[i], 2 * OUT, IN, e4m3 ? DTYPE_E4M3 : DTYPE_BF16);
 		place(b, &scale, 1, 2 * OUT, DTYPE_F32);
-		b->w[i].row_scale = e4m3 ? scale.data : NULL;
+		b->w[i].scales = e4m3 ? scales_of_rows(scale.data, b->w[i].cols) : (struct scales){0};
 		must(gpu_backend_put_made(&b->back, b->w[i], &made, &err), &err);
 	}
 	place(b, &b->x, MOST, IN, DTYPE_BF16);
@@ -219,7 +219,9 @@ static void open_loaded(struct loaded *l, bool e4m3)
 {
 	const struct gpu_backend_options options = {
 		.attention = GPU_ATTENTION_OWN, .graphs = true, .few_rows = true};
-	const struct model_options model = {.inference = true, .e4m3 = e4m3, .positions = 64};
+	const struct model_options model = {.inference = true,
+					    .storage.form = e4m3 ? STORAGE_E4M3_ROWS : STORAGE_NUMBERS,
+					    .positions = 64};
 	struct weights_slot *slots = NULL;
 	struct named *names = NULL;
 	struct error err = {0};

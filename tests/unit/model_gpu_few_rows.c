@@ -53,14 +53,14 @@ static void put_random(struct gemm_bed *b, const struct mat *m, float *host, uin
 static void get_weights(struct gemm_bed *b)
 {
 	const struct mat scale = {
-		.data = b->w.row_scale, .rows = 1, .cols = 2 * OUT, .ld = 2 * OUT, .dtype = DTYPE_F32};
+		.data = b->w.scales.data, .rows = 1, .cols = 2 * OUT, .ld = 2 * OUT, .dtype = DTYPE_F32};
 	float factor[2 * OUT];
 	uint8_t *bytes = malloc(2 * 2 * OUT * IN);
 	struct error err = {0};
 
 	must(b->back.ops->get(&b->back, b->w, bytes, &err), &err);
 	dtype_unpack(b->w.dtype, bytes, b->wide, 2 * OUT * IN);
-	if (b->w.row_scale) {
+	if (b->w.scales.data) {
 		must(b->back.ops->get(&b->back, scale, factor, &err), &err);
 		for (int i = 0; i < 2 * OUT * IN; i++)
 			b->wide[i] *= factor[i / IN];
@@ -80,7 +80,7 @@ static void open_bed(struct gemm_bed *b, bool e4m3, bool invariant)
 	must(gpu_backend_take(&b->back, 4 << 20, &err), &err);
 	place(b, &b->w, 2 * OUT, IN, e4m3 ? DTYPE_E4M3 : DTYPE_BF16);
 	place(b, &scale, 1, 2 * OUT, DTYPE_F32);
-	b->w.row_scale = e4m3 ? scale.data : NULL;
+	b->w.scales = e4m3 ? scales_of_rows(scale.data, b->w.cols) : (struct scales){0};
 	place(b, &b->x, MOST, IN, DTYPE_BF16);
 	place(b, &b->c, MOST, OUT, DTYPE_BF16);
 	place(b, &b->d, MOST, 2 * OUT, DTYPE_BF16);
@@ -264,7 +264,7 @@ static void place_short(struct gemm_bed *b, struct mat *rows, int64_t cols)
 
 	place(b, rows, MOST, cols, DTYPE_E4M3);
 	place(b, &scale, 1, MOST, DTYPE_F32);
-	rows->row_scale = scale.data;
+	rows->scales = scales_of_rows(scale.data, rows->cols);
 }
 
 /* Norm and SwiGLU write the rows in E4M3 that a GEMM would otherwise make. */
@@ -357,7 +357,7 @@ static void test_few_rows__the_plan_has_room_for_rows_in_e4m3(void **state)
 	b->arena.peak = before;
 	b->back.cost = (struct op_cost){0};
 	must(b->back.ops->gemm(&b->back, &g, &err), &err);
-	plan_backend_gpu(&plan, &arena);
+	plan_backend_gpu(&plan, DTYPE_BF16, &arena);
 	must(plan.ops->gemm(&plan, &g, &err), &err);
 	assert_int_equal(arena.peak, b->arena.peak - before);
 	assert_true(plan.cost.flop == b->back.cost.flop && plan.cost.bytes == b->back.cost.bytes);

@@ -574,7 +574,7 @@ static void places_hold_every_number_of_rows(void **state)
 	struct backend plan;
 
 	(void)state;
-	plan_backend_gpu(&plan, &arena);
+	plan_backend_gpu(&plan, DTYPE_BF16, &arena);
 	must(workspace_sampling(&plan, &room, &err), &err);
 	assert_true(arena.peak >= p.end);
 	assert_true(p.end - p.bins >= (uint64_t)200 * 4 * 8192 * 2 && p.end < 128u << 20);

@@ -68,6 +68,9 @@ static const struct {
 	{"lora", "lora: {modules_to_save: [norm]}", "unknown module \"norm\""},
 	{"lora", "lora: {alpha: 1, lora_alpha: 2}", "alpha is given twice"},
 	{"lora", "lora: 7", "t.yaml:3: lora: expected a map of settings"},
+	{"  name_or_path", "  name_or_path: /m\n  bnb_4bit_use_double_quant: false",
+	 "t.yaml:3: model: bnb_4bit_use_double_quant: it has an effect only with load_in_4bit: true"},
+	{"  name_or_path", "  name_or_path: /m\n  load_in_4bit: true\n  bnb_4bit_quant_type: nf5", "nf5"},
 	{"lora", "", "add a section lora or set full_finetuning: true"},
 	{"  warmup_ratio", "  full_finetuning: true",
 	 "t.yaml:7: training: full_finetuning: it cannot be combined with a section lora"},
@@ -82,9 +85,18 @@ static const struct {
 	{"  name_or_path", "  name_or_path: /m\n  chat_template: qwen",
 	 "t.yaml:3: model: chat_template: \"qwen\" is not one of auto, "},
 	{"  warmup_ratio", "  bf16: yes", "t.yaml:7: training: bf16: \"yes\" is neither true nor false"},
+	{"  warmup_ratio", "  precision: float32",
+	 "precision: \"float32\" is not one of auto, fp32, tf32, bf16, fp8"},
+	{"  warmup_ratio", "  precision: fp8",
+	 "t.yaml:7: training: precision: fp8 needs linear layers in FP8"},
+	{"  warmup_ratio", "  precision: tf32\n  bf16: true",
+	 "t.yaml:8: training: bf16: it contradicts precision"},
+	{"  warmup_ratio", "  bf16: false\n  precision: bf16",
+	 "t.yaml:7: training: bf16: it contradicts precision"},
 	{"  warmup_ratio", "  gradient_checkpointing: True\n  recompute: none",
 	 "t.yaml:7: training: gradient_checkpointing: it means"},
-	{"  warmup_ratio", "  gradient_checkpointing: false\n  recompute: full", "recompute has another value"},
+	{"  warmup_ratio", "  gradient_checkpointing: false\n  recompute: full",
+	 "recompute has another value"},
 	{"  warmup_ratio", "  max_steps: \"10\"", "not a quoted text"},
 	{"  warmup_ratio", "  max_steps: 10.5", "max_steps"},
 	{"  warmup_ratio", "  learning_rate: 1", "is given twice"},
@@ -100,6 +112,14 @@ static const struct {
 	{"  warmup_ratio", "  warmup_steps: 20\n  max_steps: 10",
 	 "t.yaml:7: training: warmup_steps: it is larger than max_steps"},
 	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap", "recompute has another value"},
+	{"  warmup_ratio", "  optim: adamw_8bits", "t.yaml:7: training: optim: \"adamw_8bits\" is not one of "},
+	{"  warmup_ratio", "  optim: adamw_8bits", "did you mean \"adamw_8bit\""},
+	{"  warmup_ratio", "  optim: lion_8bit", "is not one of adamw, adamw_torch, adamw_8bit, "},
+	{"  warmup_ratio", "  master_weights: splt", "did you mean \"split\""},
+	{"  warmup_ratio", "  master_weights: split",
+	 "t.yaml:7: training: master_weights: adapters always have float32 weights"},
+	{"  warmup_ratio", "  master_weights: none",
+	 "t.yaml:7: training: master_weights: adapters always have float32 weights"},
 	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn", "t.yaml:8: training: attention: cuDNN's gradients differ"},
 };
 
@@ -150,6 +170,97 @@ static void other_ways_to_say_it(void **state)
 	text_release(&kept);
 }
 
+/* Small master weights are for GPUs. Paged names are taken without paging, which a note says. */
+static void optimizer_states_are_checked(void **state)
+{
+	static const char text[] = "model: {path: /m}\ndata: {train: /t}\n"
+				   "training: {full_finetuning: true, device: %s, optim: %s, master_weights: %s}\n";
+	struct error err = {0};
+	struct config c;
+	char full[400];
+
+	(void)state;
+	snprintf(full, sizeof(full), text, "cpu", "adamw_8bit", "split");
+	assert_int_equal(parse(&c, full, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "t.yaml:3: training: master_weights: it saves memory only on a GPU"));
+	error_clear(&err);
+	snprintf(full, sizeof(full), text, "gpu", "adamw, precision: tf32", "none");
+	assert_int_equal(parse(&c, full, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "t.yaml:3: training: master_weights: its weights are BF16, but precision"));
+	error_clear(&err);
+	snprintf(full, sizeof(full), text, "gpu", "adamw_bf16", "none");
+	assert_int_equal(parse(&c, full, &err), STATUS_OK);
+	assert_int_equal(c.training.optim, CONFIG_ADAMW_BF16);
+	assert_int_equal(c.training.master_weights, CONFIG_MASTER_NONE);
+	assert_int_equal(c.notes.size, 0);
+	config_release(&c);
+	snprintf(full, sizeof(full), text, "auto", "paged_adamw_8bit", "fp32");
+	assert_int_equal(parse(&c, full, &err), STATUS_OK);
+	assert_non_null(strstr(text_str(&c.notes), "t.yaml:3: training: optim: "));
+	assert_non_null(strstr(text_str(&c.notes), "so paged_adamw_8bit means adamw_8bit"));
+	config_release(&c);
+	snprintf(full, sizeof(full), text, "auto", "paged_adamw_32bit", "fp32");
+	assert_int_equal(parse(&c, full, &err), STATUS_OK);
+	assert_non_null(strstr(text_str(&c.notes), "so paged_adamw_32bit means adamw\n"));
+	config_release(&c);
+}
+
+/* bf16 and precision are kept in agreement, so that what is kept is taken again. */
+static void precision_and_bf16_agree(void **state)
+{
+	static const struct {
+		const char *given;
+		uint32_t precision;
+		bool bf16;
+	} ways[] = {{"seed: 1", CONFIG_PRECISION_AUTO, true},
+		    {"bf16: true", CONFIG_PRECISION_AUTO, true},
+		    {"bf16: false", CONFIG_PRECISION_FP32, false},
+		    {"precision: fp32", CONFIG_PRECISION_FP32, false},
+		    {"precision: tf32", CONFIG_PRECISION_TF32, false},
+		    {"precision: tf32, bf16: false", CONFIG_PRECISION_TF32, false},
+		    {"precision: bf16", CONFIG_PRECISION_BF16, true},
+		    {"precision: bf16, bf16: true", CONFIG_PRECISION_BF16, true}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct config c, again;
+		struct text kept = {0};
+		struct error err = {0};
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "model: {path: /m}\nlora: {r: 4}\ndata: {train: /t}\ntraining: {%s}\n",
+			 ways[i].given);
+		if (parse(&c, text, &err))
+			fail_msg("%s: %s", ways[i].given, err.text);
+		assert_int_equal(c.training.precision, ways[i].precision);
+		assert_int_equal(c.training.bf16, ways[i].bf16);
+		config_write(&kept, &c);
+		if (parse(&again, text_str(&kept), &err))
+			fail_msg("%s: %s", ways[i].given, err.text);
+		assert_int_equal(again.training.precision, ways[i].precision);
+		assert_int_equal(again.training.bf16, ways[i].bf16);
+		config_release(&c);
+		config_release(&again);
+		text_release(&kept);
+	}
+}
+
+static void more_workers_than_one_are_noted(void **state)
+{
+	static const char text[] = "model: {path: /m}\nlora: {r: 4}\ndata: {train: /t}\n"
+				   "training: {dataloader_num_workers: 4}\n";
+	struct config c;
+	struct error err = {0};
+
+	(void)state;
+	if (parse(&c, text, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(c.training.dataloader_num_workers, 4);
+	assert_non_null(strstr(text_str(&c.notes), "t.yaml:4: training: dataloader_num_workers: 4 has the effect of 1"));
+	config_release(&c);
+}
+
 static void evaluation_needs_rows(void **state)
 {
 	static const char *const wishes[] = {"eval_steps: 5", "eval_on_start: true",
@@ -196,7 +307,8 @@ static void deepspeed_says_stage_batch_and_clipping(void **state)
 	assert_int_equal(c.training.per_device_train_batch_size, 4);
 	assert_int_equal(c.training.gradient_accumulation_steps, 1);
 	assert_true(c.training.max_grad_norm == 0.5);
-	assert_non_null(strstr(text_str(&c.notes), "zero_optimization.overlap_comm is not supported and is ignored"));
+	assert_non_null(
+		strstr(text_str(&c.notes), "zero_optimization.overlap_comm is not supported and is ignored"));
 	assert_non_null(strstr(text_str(&c.notes), "optimizer is not supported and is ignored"));
 	assert_null(strstr(text_str(&c.notes), "gradient_clipping"));
 	config_release(&c);
@@ -217,8 +329,7 @@ static void deepspeed_must_agree(void **state)
 		{"", "{bf16: true}", "t.yaml:5: deepspeed: bf16: expected a map"},
 		{"", "{zero_optimization: 3}", "deepspeed: zero_optimization: expected a map"},
 		{"", "{fp16: [1]}", "deepspeed: fp16: expected a map"},
-		{"", "{gradient_clipping: \"0.5\"}",
-		 "gradient_clipping: expected a number, true or false"},
+		{"", "{gradient_clipping: \"0.5\"}", "gradient_clipping: expected a number, true or false"},
 		{"", "5", "t.yaml:5: deepspeed: "},
 		{"", "[1]", "a file name or a map"},
 	};
@@ -240,6 +351,9 @@ int main(void)
 		cmocka_unit_test(settings_are_read_and_written_back),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(other_ways_to_say_it),
+		cmocka_unit_test(optimizer_states_are_checked),
+		cmocka_unit_test(precision_and_bf16_agree),
+		cmocka_unit_test(more_workers_than_one_are_noted),
 		cmocka_unit_test(evaluation_needs_rows),
 		cmocka_unit_test(deepspeed_says_stage_batch_and_clipping),
 		cmocka_unit_test(deepspeed_must_agree),

@@ -154,12 +154,12 @@ static void test_sampler__the_world_size_enters_last(void **state)
 			struct sampler_span all = sampler_step(&s, &e, step);
 
 			assert_int_equal(all.first, step * 48);
-			for (uint64_t m = 0; m < sampler_micros(&s, all); m++)
-				for (s.rank = 0; s.rank < s.world; s.rank++) {
+			for (s.rank = 0; s.rank < s.world; s.rank++)
+				for (uint64_t m = 0; m < sampler_micros(&s, all); m++) {
 					struct sampler_span mine = sampler_micro(&s, all, m);
 
 					assert_true(mine.first >= all.first && mine.last <= all.last);
-					assert_true(s.rank || mine.first < mine.last);
+					assert_true(mine.first < mine.last);
 					for (uint64_t p = mine.first; p < mine.last; p++)
 						seen[e.order[p]]++;
 				}
@@ -224,10 +224,11 @@ static uint64_t sum_alone(const struct tokenised *t, uint64_t epoch, uint64_t st
 	struct pack_batch f = {0};
 	uint64_t sum;
 
-	assert_int_equal(pack_batch_make(&f, t, &e, mine,
-				    pack_batch_size(t, &e, (struct sampler_span){all.first, mine.first}).tokens,
-				    &err),
-			 STATUS_OK);
+	assert_int_equal(
+		pack_batch_make(&f, t, &e, mine,
+				pack_batch_size(t, &e, (struct sampler_span){all.first, mine.first}).tokens,
+				&err),
+		STATUS_OK);
 	sum = sum_of(&f.batch);
 	pack_batch_release(&f);
 	sampler_epoch_release(&e);
@@ -244,15 +245,14 @@ static void let_it_fill(struct prefetch *f)
 }
 
 /* A slow consumer reads what it was lent, however far the thread is; across the border of an epoch too. */
-static void test_feed__what_is_lent_is_not_overwritten(void **state)
+static void read_two_epochs(bool ahead)
 {
 	struct tokenised t = made_rows();
 	struct error err = {0};
 	struct prefetch *f = NULL;
 	uint64_t tokens = 0, targets = 0, rows = 0, least = usual.micros;
 
-	(void)state;
-	assert_int_equal(prefetch_open(&f, &usual, &t, &err), STATUS_OK);
+	assert_int_equal(prefetch_open(&f, &usual, &t, ahead, &err), STATUS_OK);
 	for (uint64_t step = 0; step < 2 * prefetch_steps(f); step++) {
 		struct prefetch_step size;
 		uint64_t of_step = targets;
@@ -268,8 +268,8 @@ static void test_feed__what_is_lent_is_not_overwritten(void **state)
 			sum = sum_of(b);
 			let_it_fill(f);
 			assert_int_equal(sum, sum_of(b));
-			assert_int_equal(sum,
-					 sum_alone(&t, step / prefetch_steps(f), step % prefetch_steps(f), micro));
+			assert_int_equal(sum, sum_alone(&t, step / prefetch_steps(f),
+							step % prefetch_steps(f), micro));
 			tokens += (uint64_t)b->tokens;
 			targets += (uint64_t)b->targets;
 			rows += (uint64_t)b->docs;
@@ -285,25 +285,44 @@ static void test_feed__what_is_lent_is_not_overwritten(void **state)
 	tokenised_release(&t);
 }
 
-static void test_feed__any_step_can_be_asked_for(void **state)
+static void test_feed__what_is_lent_is_not_overwritten(void **state)
+{
+	(void)state;
+	read_two_epochs(true);
+}
+
+/* Without a thread the same micro-batches come, and none is made before it is wanted. */
+static void test_feed__without_a_thread_the_same_comes(void **state)
+{
+	(void)state;
+	read_two_epochs(false);
+}
+
+static void ask_for_steps(bool ahead)
 {
 	static const uint64_t steps[] = {9, 2, 2, 30, 0, 1, 9};
 	struct tokenised t = made_rows();
 	struct error err = {0};
 	struct prefetch *f = NULL;
 
-	(void)state;
-	assert_int_equal(prefetch_open(&f, &usual, &t, &err), STATUS_OK);
+	assert_int_equal(prefetch_open(&f, &usual, &t, ahead, &err), STATUS_OK);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		const struct batch *b;
 		double wait_s;
 
 		assert_int_equal(prefetch_next(f, steps[i], 1, &b, &wait_s, &err), STATUS_OK);
-		assert_int_equal(sum_of(b),
-				 sum_alone(&t, steps[i] / prefetch_steps(f), steps[i] % prefetch_steps(f), 1));
+		assert_int_equal(sum_of(b), sum_alone(&t, steps[i] / prefetch_steps(f),
+						      steps[i] % prefetch_steps(f), 1));
 	}
 	prefetch_close(&f);
 	tokenised_release(&t);
+}
+
+static void test_feed__any_step_can_be_asked_for(void **state)
+{
+	(void)state;
+	ask_for_steps(true);
+	ask_for_steps(false);
 }
 
 int main(void)
@@ -316,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_sampler__the_world_size_enters_last),
 		cmocka_unit_test(test_sampler__a_batch_keeps_its_documents_apart),
 		cmocka_unit_test(test_feed__what_is_lent_is_not_overwritten),
+		cmocka_unit_test(test_feed__without_a_thread_the_same_comes),
 		cmocka_unit_test(test_feed__any_step_can_be_asked_for),
 	};
 

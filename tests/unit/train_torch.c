@@ -16,7 +16,16 @@ struct micro {
 	struct batch batch;
 };
 
+/* The settings of `model` for a curve of tests/oracles/model_qlora.py. */
+static const struct {
+	const char *curve, *settings;
+} forms[] = {
+	{"nf4.double", ", load_in_4bit: true"},
+	{"fp4", ", load_in_4bit: true, bnb_4bit_quant_type: fp4, bnb_4bit_use_double_quant: false"},
+};
+
 struct bed {
+	const char *settings; /* further settings of `model` */
 	char dir[512];
 	struct config config;
 	struct weights weights;
@@ -78,11 +87,11 @@ static void configure(struct bed *b, bool lora)
 		snprintf(part + n - 2, sizeof(part) - (size_t)n + 2, "]}\n");
 	}
 	snprintf(text, sizeof(text),
-		 "model: {path: %s}\n%sdata: {train: /rows, max_seq_length: %d}\n"
+		 "model: {path: %s%s}\n%sdata: {train: /rows, max_seq_length: %d}\n"
 		 "training: {per_device_train_batch_size: %d, max_steps: %d, learning_rate: 1e-3, "
 		 "lr_scheduler_type: constant, weight_decay: 0.01, adam_beta1: 0.9, adam_beta2: 0.999, "
 		 "adam_epsilon: 1e-8, max_grad_norm: 1, full_finetuning: %s}\n",
-		 b->dir, part, LENGTH, ROWS / LENGTH, STEPS, lora ? "false" : "true");
+		 b->dir, b->settings, part, LENGTH, ROWS / LENGTH, STEPS, lora ? "false" : "true");
 	must(config_parse(&b->config, "as torch", text, strlen(text), &err), &err);
 	must(schedule_of(&b->schedule, &b->config.training, STEPS, &err), &err);
 }
@@ -90,16 +99,13 @@ static void configure(struct bed *b, bool lora)
 static void load(struct bed *b, bool lora)
 {
 	struct model *m = b->stepper.model;
-	struct weights_slot *slots = NULL;
+	const struct model_source from = {.weights = &b->weights};
 	struct peft_slot *adapter = NULL;
 	struct named *names = NULL;
 	struct error err = {0};
 	size_t count;
 
-	must(model_weight_slots(m, &slots, &names, &count, &err), &err);
-	must(weights_load(&b->weights, slots, count, &err), &err);
-	free(slots);
-	free(names);
+	must(model_load(m, &b->stepper.back, &from, &err), &err);
 	must(model_loaded(m, &b->stepper.back, &err), &err);
 	if (!lora)
 		return;
@@ -110,12 +116,13 @@ static void load(struct bed *b, bool lora)
 	must(model_refresh(m, &b->stepper.back, &err), &err);
 }
 
-static void bed_open(struct bed *b, const char *name, bool lora)
+static void bed_open(struct bed *b, const char *name, const char *settings, bool lora)
 {
 	struct error err = {0};
 	char path[1024];
 
 	memset(b, 0, sizeof(*b));
+	b->settings = settings;
 	snprintf(b->dir, sizeof(b->dir), "%s/tests/data/model/%s", SOURCE_DIR, name);
 	must(weights_open(&b->weights, b->dir, &err), &err);
 	snprintf(path, sizeof(path), "%s/expected.safetensors", b->dir);
@@ -153,23 +160,41 @@ static double one_step(struct bed *b, uint64_t step)
 	return loss / (double)targets;
 }
 
-static void check_curve(const char *name, bool lora)
+static void follow(struct bed *b, const struct tensor *curve)
 {
-	const struct tensor *curve;
-	struct bed b;
-
-	bed_open(&b, name, lora);
-	curve = tensor_of(&b.expected, lora ? "lora.curve" : "full.curve");
 	assert_int_equal(curve->dim[0], STEPS);
 	for (uint64_t step = 0; step < STEPS; step++) {
-		double loss = one_step(&b, step);
+		double loss = one_step(b, step);
 		float expected;
 
 		memcpy(&expected, curve->data + 4 * step, 4);
 		if (!(fabs(loss - (double)expected) <= 1e-4))
-			fail_msg("%s: step %d: loss %.6f, torch %.6f", name, (int)step, loss,
+			fail_msg("%s %s: step %d: loss %.6f, torch %.6f", b->dir, curve->name, (int)step, loss,
 				 (double)expected);
 	}
+}
+
+static void check_curve(const char *name, bool lora)
+{
+	struct bed b;
+
+	bed_open(&b, name, "", lora);
+	follow(&b, tensor_of(&b.expected, lora ? "lora.curve" : "full.curve"));
+	bed_close(&b);
+}
+
+static void check_quantized(const char *name, size_t form)
+{
+	struct safetensors expected;
+	struct error err = {0};
+	char path[1024];
+	struct bed b;
+
+	bed_open(&b, name, forms[form].settings, true);
+	snprintf(path, sizeof(path), "%s/expected_4bit.safetensors", b.dir);
+	must(safetensors_open(&expected, path, &err), &err);
+	follow(&b, tensor_of(&expected, forms[form].curve));
+	safetensors_release(&expected);
 	bed_close(&b);
 }
 
@@ -187,11 +212,20 @@ static void test_train_torch__fifty_steps_of_an_adapter(void **state)
 		check_curve(models[i], true);
 }
 
+static void test_train_torch__fifty_steps_of_an_adapter_of_weights_in_4_bits(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+		for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++)
+			check_quantized(models[i], form);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_train_torch__fifty_steps_of_full_fine_tuning),
 		cmocka_unit_test(test_train_torch__fifty_steps_of_an_adapter),
+		cmocka_unit_test(test_train_torch__fifty_steps_of_an_adapter_of_weights_in_4_bits),
 	};
 
 	return cmocka_run_group_tests_name("train_torch", tests, NULL, NULL);

@@ -19,12 +19,17 @@ struct choice {
 	char why[384]; /* why no GPU is usable; "": there is none, or one was chosen */
 };
 
-/* Finds the first accessible GPU that works; otherwise notes the reason for the first one. */
-static void find_gpu(struct choice *c, const struct machine *m)
+/* Finds the first accessible GPU that works; otherwise notes the reason for the first one. `own`: only this
+ * one (train_ranks_gpu). */
+static void find_gpu(struct choice *c, const struct machine *m, const char *own)
 {
+	if (own && !*own && machine_gpu_count(m))
+		text_copy(c->why, sizeof(c->why), "other ranks of this node have all of its GPUs");
 	for (unsigned i = 0; i < machine_gpu_count(m) && !c->gpu; i++) {
 		const struct gpu *g = machine_gpu(m, i);
 
+		if (own && strcmp(own, g->pci))
+			continue;
 		if (g->granted && !g->status && gpu_get(g, GPU_FACT_cc, 0) >= LEAST_CC)
 			c->gpu = g;
 		else if (!*c->why)
@@ -109,6 +114,20 @@ static enum status look_closer(struct choice *c, const struct training *t, struc
 	return STATUS_OK;
 }
 
+/* Checks a precision that the user asked for on the CPU. */
+static enum status check_cpu_precision(const struct training *t, struct error *err)
+{
+	const uint32_t precision = t->config.training.precision;
+
+	if (precision == CONFIG_PRECISION_AUTO || precision == CONFIG_PRECISION_FP32)
+		return STATUS_OK;
+	return error_set_cause(
+		err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
+		"training: precision: %s needs a GPU, and a CPU computes in float32: use precision: fp32 or "
+		"leave it out",
+		config_precision_name(precision));
+}
+
 static enum status choose(struct choice *c, const struct training *t, const struct machine *m,
 			  struct error *err)
 {
@@ -117,15 +136,10 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 
 	if (t->config.training.device == CONFIG_DEVICE_CPU)
 		return STATUS_OK;
-	find_gpu(c, m);
+	find_gpu(c, m, train_ranks_gpu(t));
 	if (c->gpu && !kernel_fatbin_find("train_rows")) {
 		snprintf(c->why, sizeof(c->why),
 			 "this program was built without GPU kernels (no nvcc at build time)");
-		c->cause = CAUSE_UNSUPPORTED;
-	} else if (c->gpu && !t->config.training.bf16 && !t->o->resume) { /* a resumed run keeps its type */
-		snprintf(c->why, sizeof(c->why),
-			 "bf16: false requests float32, but training on a GPU uses BF16: leave bf16 out, or "
-			 "set device: cpu");
 		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu && gpu_backend_takes(&t->shape, &why)) {
 		text_copy(c->why, sizeof(c->why), why.text);
@@ -165,7 +179,12 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 	if (!c.gpu && *c.why)
 		log_warn(t->c->log, LOG_TOPIC_RUN, "training on the CPU, because the GPU is not usable: %s",
 			 c.why);
-	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes};
+	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes /
+							       train_ranks_local(t)};
+	if (!c.gpu)
+		st = check_cpu_precision(t, err);
+	if (st)
+		return st;
 	if (c.gpu) {
 		warn_of_others(t, c.gpu);
 		train_cache_settle(t, m, c.gpu);

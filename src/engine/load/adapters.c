@@ -29,6 +29,11 @@ static enum status open_one(struct adapters *a, const struct adapters_options *o
 
 	if (!st && !is_checked(a, i))
 		st = peft_check_base(&a->peft[i], w, o->any_base, o->log, err);
+	if (!st && !storage_is_resident(&a->peft[i].config.base_storage) && !w->bnb4_count)
+		log_warn(o->log, LOG_TOPIC_RUN,
+			 "%s: it was trained on weights in %s; here they are not quantized, so results "
+			 "differ slightly (assay merge writes the trained model)",
+			 o->dir[i], storage_word(&a->peft[i].config.base_storage));
 	if (!st && a->count > 1 && a->peft[i].config.save)
 		st = error_set(
 			err, STATUS_UNSUPPORTED,

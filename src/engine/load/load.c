@@ -72,7 +72,7 @@ static enum status place(struct loaded *l, const struct load_options *o, struct 
 		.lora = adapters_config(&l->adapters),
 		.owners = l->adapters.count,
 		.inference = true,
-		.e4m3 = o->weights_e4m3,
+		.storage.form = o->weights_e4m3 ? STORAGE_E4M3_ROWS : STORAGE_NUMBERS,
 		.positions = l->positions,
 		/* quantized weights cannot be merged with an adapter, and a GPU's GEMMs do not support them
 		 */
@@ -225,26 +225,19 @@ static enum status plan_gpu(struct loaded *l, const struct load_options *o, uint
 {
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
 
-	plan_backend_gpu(&l->back, &l->arena);
+	plan_backend_gpu(&l->back, DTYPE_BF16, &l->arena);
 	return st ? st : plan(l, o, memory, out, err);
 }
 
 static enum status load_weights(struct loaded *l, struct error *err)
 {
-	struct weights_slot *slots = NULL;
-	struct named *names = NULL;
-	size_t count = 0;
-	enum status st = model_weight_slots(l->model, &slots, &names, &count, err);
+	const struct model_source from = {.weights = &l->weights};
+	enum status st = model_load(l->model, &l->back, &from, err);
 
-	if (!st)
-		st = l->back.kind == BACKEND_GPU ? weights_load_to(&l->weights, &l->back, slots, count, err)
-						 : weights_load(&l->weights, slots, count, err);
 	if (!st)
 		st = model_loaded(l->model, &l->back, err);
 	if (!st && l->adapters.count)
 		st = adapters_load(&l->adapters, l->model, &l->back, &l->weights, err);
-	free(slots);
-	free(names);
 	return st;
 }
 

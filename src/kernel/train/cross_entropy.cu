@@ -47,6 +47,23 @@ static __device__ softmax joined(softmax x, softmax y)
 	return softmax{most, moved(x, most) + moved(y, most)};
 }
 
+#ifdef TRAIN_F32
+static __device__ float largest_of(const raw &q)
+{
+	const eight e = eight_of(q);
+	float most = e.v[0];
+
+#pragma unroll
+	for (int j = 1; j < 8; j++)
+		most = fmaxf(most, e.v[j]);
+	return most;
+}
+
+static __device__ raw gradient_words(const eight &e)
+{
+	return e;
+}
+#else
 static __device__ uint32_t larger_of_pairs(uint32_t x, uint32_t y)
 {
 	__nv_bfloat162 m = __hmax2(*(__nv_bfloat162 *)&x, *(__nv_bfloat162 *)&y);
@@ -54,12 +71,32 @@ static __device__ uint32_t larger_of_pairs(uint32_t x, uint32_t y)
 	return *(uint32_t *)&m;
 }
 
+static __device__ float largest_of(const raw &q)
+{
+	const uint32_t m = larger_of_pairs(larger_of_pairs(q.x, q.y), larger_of_pairs(q.z, q.w));
+
+	return fmaxf(bf16_f32(m), __uint_as_float(m & 0xffff0000u));
+}
+
+/* Rounds two values to BF16 by one instruction. */
+static __device__ uint32_t word_of(float low, float high)
+{
+	const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+
+	return *(const uint32_t *)&both;
+}
+
+static __device__ raw gradient_words(const eight &e)
+{
+	return make_uint4(word_of(e.v[0], e.v[1]), word_of(e.v[2], e.v[3]), word_of(e.v[4], e.v[5]), word_of(e.v[6], e.v[7]));
+}
+#endif
+
 /* Adds eight logits. The maximum ignores a NaN, but the sum becomes NaN. */
-static __device__ void add_vector(softmax &s, uint4 q)
+static __device__ void add_vector(softmax &s, const raw &q)
 {
 	const eight e = eight_of(q);
-	const uint32_t m = larger_of_pairs(larger_of_pairs(q.x, q.y), larger_of_pairs(q.z, q.w));
-	const float most = fmaxf(s.most, fmaxf(bf16_f32(m), __uint_as_float(m & 0xffff0000u))), shift = minus(most);
+	const float most = fmaxf(s.most, largest_of(q)), shift = minus(most);
 	float sum[2] = {0, 0};
 
 #pragma unroll
@@ -70,7 +107,7 @@ static __device__ void add_vector(softmax &s, uint4 q)
 }
 
 /* Adds the first `left` of eight logits. */
-static __device__ void add_rest(softmax &s, uint4 q, int64_t left)
+static __device__ void add_rest(softmax &s, const raw &q, int64_t left)
 {
 	const eight e = eight_of(q);
 
@@ -110,7 +147,7 @@ static __device__ row_target target_of(const train_loss_args &a, uint32_t i)
 	const int32_t target = a.target[a.row[i]];
 	const bool counts = target >= 0 && (uint32_t)target < a.vocab;
 
-	return row_target{counts ? bf16_f32(a.logits[i * a.ld + target]) : 0, counts ? target : -1};
+	return row_target{counts ? number_f32(a.logits[i * a.ld + target]) : 0, counts ? target : -1};
 }
 
 struct gradient {
@@ -119,20 +156,12 @@ struct gradient {
 	int32_t target; /* -1: no valid target, all gradients are 0 */
 };
 
-/* Rounds two values to BF16 by one instruction. */
-static __device__ uint32_t word_of(float low, float high)
-{
-	const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-
-	return *(const uint32_t *)&both;
-}
-
-static __device__ uint4 gradient_of(uint4 q, const gradient &g, uint32_t col)
+static __device__ raw gradient_of(const raw &q, const gradient &g, uint32_t col)
 {
 	eight e = eight_of(q);
 
 	if (g.target < 0)
-		return make_uint4(0, 0, 0, 0);
+		return raw{};
 #pragma unroll
 	for (int j = 0; j < 8; j++)
 		e.v[j] = power_of_2(fmaf(e.v[j], LOG2E, g.shift));
@@ -142,15 +171,15 @@ static __device__ uint4 gradient_of(uint4 q, const gradient &g, uint32_t col)
 			if (col + j == (uint32_t)g.target)
 				e.v[j] -= g.scale;
 	}
-	return make_uint4(word_of(e.v[0], e.v[1]), word_of(e.v[2], e.v[3]), word_of(e.v[4], e.v[5]), word_of(e.v[6], e.v[7]));
+	return gradient_words(e);
 }
 
 /* A row to overwrite with its gradient, the next row to read, and the shared memory that holds a row's first
  * vectors. */
 struct two_rows {
-	uint16_t *row;
-	const uint16_t *next;
-	uint4 *kept;
+	train_real *row;
+	const train_real *next;
+	raw *kept;
 	uint32_t room, vocab;
 	bool wide;
 };
@@ -158,7 +187,7 @@ struct two_rows {
 /* Processes vector `v`, of which `left` elements exist (may be more than 8). */
 template <bool WRITE, bool READ> static __device__ void turn_one(const two_rows &r, uint32_t v, int64_t left, const gradient &g, softmax &s)
 {
-	const uint4 incoming = READ ? raw8(r.next + v * 8, left, r.wide) : uint4{};
+	const raw incoming = READ ? raw8(r.next + v * 8, left, r.wide) : raw{};
 
 	if (WRITE)
 		put8(r.row + v * 8, gradient_of(v < r.room ? r.kept[v] : raw8(r.row + v * 8, left, r.wide), g, v * 8), left, r.wide);
@@ -177,16 +206,16 @@ template <bool WRITE, bool READ> static __device__ softmax turn(const two_rows &
 	softmax s = {LOWEST, 0};
 
 	for (uint32_t v = threadIdx.x; v < whole; v += AHEAD * TRAIN_LOSS_THREADS) {
-		uint4 incoming[AHEAD], own[AHEAD];
+		raw incoming[AHEAD], own[AHEAD];
 
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
 			const uint32_t at = v + i * TRAIN_LOSS_THREADS;
 
 			if (READ && at < whole)
-				incoming[i] = ((const uint4 *)r.next)[at];
+				incoming[i] = ((const raw *)r.next)[at];
 			if (WRITE && at < whole)
-				own[i] = at < r.room ? r.kept[at] : ((const uint4 *)r.row)[at];
+				own[i] = at < r.room ? r.kept[at] : ((const raw *)r.row)[at];
 		}
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
@@ -195,7 +224,7 @@ template <bool WRITE, bool READ> static __device__ softmax turn(const two_rows &
 			if (at >= whole)
 				continue;
 			if (WRITE)
-				((uint4 *)r.row)[at] = gradient_of(own[i], g, at * 8);
+				((raw *)r.row)[at] = gradient_of(own[i], g, at * 8);
 			if (READ)
 				add_vector(s, incoming[i]);
 			if (READ && at < r.room)
@@ -229,11 +258,12 @@ static __device__ gradient close_row(const train_loss_args &a, uint32_t i, softm
 	return gradient{minus(s.most) + log2f(a.grad_scale / s.sum), a.grad_scale, t.target};
 }
 
-extern "C" __global__ void __launch_bounds__(TRAIN_LOSS_THREADS, 1) train_cross_entropy(train_loss_args a)
+extern "C" __global__ void __launch_bounds__(TRAIN_LOSS_THREADS, 1) TRAIN_ENTRY(train_cross_entropy)(train_loss_args a)
 {
 	extern __shared__ uint4 kept[];
 	__shared__ softmax room[2][32];
-	two_rows r = {NULL, a.logits + blockIdx.x * a.ld, kept, a.shared_bytes / 16, a.vocab, wide_bf16(a.logits, a.ld)};
+	two_rows r = {NULL, a.logits + blockIdx.x * a.ld, (raw *)kept, a.shared_bytes / (uint32_t)sizeof(raw), a.vocab,
+		      wide_number(a.logits, a.ld)};
 	unsigned side = 0;
 	row_target t;
 	gradient g = {};

@@ -14,7 +14,7 @@ enum { TRAIN_LOSS_THREADS = 1024 };
  * fits between the row's two passes; 0 is correct too.
  */
 struct train_loss_args {
-	DEVICE_PTR(uint16_t) logits;	  /* (rows, vocab), ld */
+	DEVICE_PTR(train_real) logits;	  /* (rows, vocab), ld */
 	DEVICE_PTR(const int32_t) target; /* indexed by row of the micro-batch */
 	DEVICE_PTR(const int32_t) row;	  /* (rows) */
 	DEVICE_PTR(float) loss;		  /* (rows), ld_loss */
@@ -25,11 +25,11 @@ struct train_loss_args {
 };
 static_assert(sizeof(struct train_loss_args) == 64, "layout shared with nvcc");
 
-/* Dynamic shared memory for the launch. most: the device's opt-in shared memory per block
- * (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97). */
-static inline unsigned train_loss_shared(uint64_t vocab, unsigned most)
+/* Dynamic shared memory for the launch. number_bytes: of a logit. most: the device's opt-in shared memory per
+ * block (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97). */
+static inline unsigned train_loss_shared(uint64_t vocab, unsigned number_bytes, unsigned most)
 {
-	uint64_t row = (vocab + 7) / 8 * 16;
+	uint64_t row = (vocab + 7) / 8 * 8 * number_bytes;
 	unsigned room = most > 2048 ? (most - 2048) / 16 * 16 : 0; /* minus static shared memory */
 
 	return row < room ? (unsigned)row : room;

@@ -13,8 +13,8 @@ enum { ROWS = TRAIN_ATTENTION_ROWS, LANES = TRAIN_ATTENTION_THREADS / ROWS, SCOR
 
 /* One head of one document. */
 struct view {
-	const uint16_t *q, *k, *v, *d_o;
-	uint16_t *dq, *dk, *dv;
+	const train_real *q, *k, *v, *d_o;
+	train_real *dq, *dk, *dv;
 	uint64_t row; /* the document's first row */
 	uint32_t head, rows;
 };
@@ -24,8 +24,8 @@ static __device__ view view_of(const train_attention_args &a, uint32_t head, uin
 	const uint32_t kv = head / (a.heads / a.kv_heads);
 	const uint64_t row = a.doc_start[doc], k_col = (uint64_t)(a.heads + kv) * a.head_dim;
 	const uint64_t v_col = k_col + (uint64_t)a.kv_heads * a.head_dim, q_col = (uint64_t)head * a.head_dim;
-	const uint16_t *x = a.qkv + row * a.ld_qkv;
-	uint16_t *dx = a.dqkv ? a.dqkv + row * a.ld_dqkv : NULL;
+	const train_real *x = a.qkv + row * a.ld_qkv;
+	train_real *dx = a.dqkv ? a.dqkv + row * a.ld_dqkv : NULL;
 	view w = {x + q_col, x + k_col, x + v_col, a.d_o ? a.d_o + row * a.ld_d_o + q_col : NULL};
 
 	if (dx) {
@@ -40,28 +40,32 @@ static __device__ view view_of(const train_attention_args &a, uint32_t head, uin
 }
 
 /* Rows of a tile have head_dim + 8 elements, so neighbouring rows begin in different banks. */
-static __device__ void load_tile(uint16_t *tile, const uint16_t *from, int64_t ld, uint32_t first, uint32_t rows, uint32_t dim)
+static __device__ void load_tile(train_real *tile, const train_real *from, int64_t ld, uint32_t first, uint32_t rows, uint32_t dim)
 {
-	const bool wide = wide_bf16(from, ld);
+	const bool wide = wide_number(from, ld);
 	const uint32_t vectors = dim / 8;
 
 	for (uint32_t i = threadIdx.x; i < ROWS * vectors; i += blockDim.x) {
 		const uint32_t row = i / vectors, col = i % vectors * 8;
 
-		*(uint4 *)(tile + row * (dim + 8) + col) =
-			first + row < rows ? raw8(from + (first + row) * ld + col, 8, wide) : make_uint4(0, 0, 0, 0);
+		*(raw *)(tile + row * (dim + 8) + col) =
+			first + row < rows ? raw8(from + (first + row) * ld + col, 8, wide) : raw{};
 	}
 }
 
-static __device__ float2 two_at(const uint16_t *p)
+static __device__ float2 two_at(const train_real *p)
 {
+#ifdef TRAIN_F32
+	return *(const float2 *)p;
+#else
 	const uint32_t w = *(const uint32_t *)p;
 
 	return make_float2(bf16_f32(w), __uint_as_float(w & 0xffff0000u));
+#endif
 }
 
 /* Dot products of row `row` of x with rows lane, lane + LANES, .. of y. */
-static __device__ void dots(float (&s)[SCORES], const uint16_t *x, const uint16_t *y, uint32_t row, uint32_t lane, uint32_t dim)
+static __device__ void dots(float (&s)[SCORES], const train_real *x, const train_real *y, uint32_t row, uint32_t lane, uint32_t dim)
 {
 #pragma unroll
 	for (int j = 0; j < SCORES; j++)
@@ -80,7 +84,7 @@ static __device__ void dots(float (&s)[SCORES], const uint16_t *x, const uint16_
 
 /* sum[i] += the sum over j of score(j) times row j of the tile, for the thread's pairs of columns. */
 template <int PAIRS, typename score>
-static __device__ void add_rows(float2 (&sum)[PAIRS], const uint16_t *tile, uint32_t lane, uint32_t dim, score at)
+static __device__ void add_rows(float2 (&sum)[PAIRS], const train_real *tile, uint32_t lane, uint32_t dim, score at)
 {
 	for (uint32_t j = 0; j < ROWS; j++) {
 		const float p = at(j);
@@ -100,15 +104,15 @@ static __device__ void add_rows(float2 (&sum)[PAIRS], const uint16_t *tile, uint
 }
 
 template <int PAIRS>
-static __device__ void store_row(uint16_t *to, const float2 (&sum)[PAIRS], float factor, uint32_t lane, uint32_t dim)
+static __device__ void store_row(train_real *to, const float2 (&sum)[PAIRS], float factor, uint32_t lane, uint32_t dim)
 {
 #pragma unroll
 	for (int i = 0; i < PAIRS; i++) {
 		const uint32_t col = 2 * (lane + i * LANES);
 
 		if (col < dim) {
-			to[col] = f32_bf16(sum[i].x * factor);
-			to[col + 1] = f32_bf16(sum[i].y * factor);
+			to[col] = f32_number(sum[i].x * factor);
+			to[col + 1] = f32_number(sum[i].y * factor);
 		}
 	}
 }
@@ -134,7 +138,7 @@ template <int PAIRS> static __device__ void forward(const train_attention_args &
 	const view w = view_of(a, blockIdx.y, blockIdx.z);
 	const uint32_t first = (gridDim.x - 1 - blockIdx.x) * ROWS, dim = a.head_dim, size = ROWS * (dim + 8);
 	const uint32_t row = threadIdx.x / LANES, lane = threadIdx.x % LANES, at = first + row;
-	uint16_t *q = (uint16_t *)shared, *k = q + size, *v = k + size;
+	train_real *q = (train_real *)shared, *k = q + size, *v = k + size;
 	float *p = (float *)(v + 2 * size);
 	float most = -INFINITY, sum = 0;
 	float2 o[PAIRS] = {};
@@ -181,10 +185,10 @@ template <int PAIRS> static __device__ void forward(const train_attention_args &
 		a.lse[(w.row + at) * a.ld_lse + w.head] = most + logf(sum);
 }
 
-extern "C" __global__ void train_attention_delta(train_attention_args a)
+extern "C" __global__ void TRAIN_ENTRY(train_attention_delta)(train_attention_args a)
 {
 	const uint32_t lane = threadIdx.x % 8, dim = a.head_dim;
-	const bool wide_o = wide_bf16(a.o, a.ld_o), wide_d_o = wide_bf16(a.d_o, a.ld_d_o);
+	const bool wide_o = wide_number(a.o, a.ld_o), wide_d_o = wide_number(a.d_o, a.ld_d_o);
 	const uint64_t all = (uint64_t)a.rows * a.heads, step = (uint64_t)gridDim.x * (blockDim.x / 8);
 
 	for (uint64_t first = blockIdx.x * (blockDim.x / 8); first < all; first += step) {
@@ -207,8 +211,8 @@ extern "C" __global__ void train_attention_delta(train_attention_args a)
 
 /* Computes p and ds for a tile of queries and keys. If the query sees the key, p = exp(scale q k' - lse) and
  * ds = p (do v' - delta) scale. Otherwise both are zero. */
-static __device__ void score_tile(const train_attention_args &a, const view &w, const uint16_t *q, const uint16_t *d_o,
-				  const uint16_t *k, const uint16_t *v, uint32_t at, uint32_t key, float *p, float *ds)
+static __device__ void score_tile(const train_attention_args &a, const view &w, const train_real *q, const train_real *d_o,
+				  const train_real *k, const train_real *v, uint32_t at, uint32_t key, float *p, float *ds)
 {
 	const uint32_t row = threadIdx.x / LANES, lane = threadIdx.x % LANES;
 	const bool there = at + row < w.rows;
@@ -234,7 +238,7 @@ template <int PAIRS> static __device__ void backward_kv(const train_attention_ar
 	const uint32_t group = a.heads / a.kv_heads, key = blockIdx.x * ROWS, dim = a.head_dim, size = ROWS * (dim + 8);
 	const uint32_t row = threadIdx.x / LANES, lane = threadIdx.x % LANES;
 	const view own = view_of(a, blockIdx.y * group, blockIdx.z);
-	uint16_t *q = (uint16_t *)shared, *d_o = q + size, *k = d_o + size, *v = k + size;
+	train_real *q = (train_real *)shared, *d_o = q + size, *k = d_o + size, *v = k + size;
 	float *p = (float *)(v + size), *ds = p + ROWS * PITCH;
 	float2 dk[PAIRS] = {}, dv[PAIRS] = {};
 
@@ -267,7 +271,7 @@ template <int PAIRS> static __device__ void backward_q(const train_attention_arg
 	const view w = view_of(a, blockIdx.y, blockIdx.z);
 	const uint32_t at = (gridDim.x - 1 - blockIdx.x) * ROWS, dim = a.head_dim, size = ROWS * (dim + 8);
 	const uint32_t row = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-	uint16_t *q = (uint16_t *)shared, *d_o = q + size, *k = d_o + size, *v = k + size;
+	train_real *q = (train_real *)shared, *d_o = q + size, *k = d_o + size, *v = k + size;
 	float *ds = (float *)(v + size);
 	float2 dq[PAIRS] = {};
 
@@ -301,17 +305,17 @@ template <int PAIRS> static __device__ void backward_q(const train_attention_arg
 			f<16>(a, train_shared);                                                                                \
 	} while (0)
 
-extern "C" __global__ void __launch_bounds__(TRAIN_ATTENTION_THREADS) train_attention(train_attention_args a)
+extern "C" __global__ void __launch_bounds__(TRAIN_ATTENTION_THREADS) TRAIN_ENTRY(train_attention)(train_attention_args a)
 {
 	BY_DIM(forward);
 }
 
-extern "C" __global__ void __launch_bounds__(TRAIN_ATTENTION_THREADS) train_attention_bwd_kv(train_attention_args a)
+extern "C" __global__ void __launch_bounds__(TRAIN_ATTENTION_THREADS) TRAIN_ENTRY(train_attention_bwd_kv)(train_attention_args a)
 {
 	BY_DIM(backward_kv);
 }
 
-extern "C" __global__ void __launch_bounds__(TRAIN_ATTENTION_THREADS) train_attention_bwd_q(train_attention_args a)
+extern "C" __global__ void __launch_bounds__(TRAIN_ATTENTION_THREADS) TRAIN_ENTRY(train_attention_bwd_q)(train_attention_args a)
 {
 	BY_DIM(backward_q);
 }

@@ -17,13 +17,13 @@
 enum { TRAIN_ATTENTION_ROWS = 32, TRAIN_ATTENTION_THREADS = 256 };
 
 struct train_attention_args {
-	DEVICE_PTR(const uint16_t) qkv;	     /* (rows, (heads + 2 kv_heads) head_dim), ld_qkv */
-	DEVICE_PTR(uint16_t) o;		     /* (rows, heads head_dim), ld_o; an input of backward */
+	DEVICE_PTR(const train_real) qkv;    /* (rows, (heads + 2 kv_heads) head_dim), ld_qkv */
+	DEVICE_PTR(train_real) o;	     /* (rows, heads head_dim), ld_o; an input of backward */
 	DEVICE_PTR(float) lse;		     /* (rows, heads), ld_lse: natural log; an input of backward */
 	DEVICE_PTR(const int32_t) doc_start; /* (docs + 1), device memory */
-	DEVICE_PTR(const uint16_t) d_o;	     /* (rows, heads head_dim), ld_d_o; backward only */
+	DEVICE_PTR(const train_real) d_o;    /* (rows, heads head_dim), ld_d_o; backward only */
 	/* (rows, (heads + 2 kv_heads) head_dim), ld_dqkv: output */
-	DEVICE_PTR(uint16_t) dqkv;
+	DEVICE_PTR(train_real) dqkv;
 	DEVICE_PTR(float) delta; /* (rows, heads), contiguous: row sums of o * d_o */
 	int64_t ld_qkv, ld_o, ld_lse, ld_d_o, ld_dqkv;
 	uint32_t rows, docs, heads, kv_heads, head_dim;
@@ -31,10 +31,11 @@ struct train_attention_args {
 };
 static_assert(sizeof(struct train_attention_args) == 120, "layout shared with nvcc");
 
-static inline unsigned train_attention_shared(uint64_t head_dim)
+/* number_bytes: of an element of q, k and v. */
+static inline unsigned train_attention_shared(uint64_t head_dim, unsigned number_bytes)
 {
-	/* four padded tiles of rows in BF16, and two padded tiles of scores in F32 */
-	return (unsigned)(4 * TRAIN_ATTENTION_ROWS * (head_dim + 8) * 2 +
+	/* four padded tiles of rows, and two padded tiles of scores in F32 */
+	return (unsigned)(4 * TRAIN_ATTENTION_ROWS * (head_dim + 8) * number_bytes +
 			  2 * TRAIN_ATTENTION_ROWS * (TRAIN_ATTENTION_ROWS + 1) * 4);
 }
 #endif

@@ -10,23 +10,23 @@
 
 enum { KEEP = 2 }; /* vectors of a row per thread; must match train_row_threads */
 
-extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm(train_norm_args a)
+extern "C" __global__ void __launch_bounds__(1024) TRAIN_ENTRY(train_rmsnorm)(train_norm_args a)
 {
 	__shared__ float room[2][33];
-	const bool wide_x = wide_bf16(a.x, a.ld_x), wide_add = wide_bf16(a.add, a.ld_add);
-	const bool wide_y = wide_bf16(a.y, a.ld_y), wide_w = wide_bf16(a.w, 0);
+	const bool wide_x = wide_number(a.x, a.ld_x), wide_add = wide_number(a.add, a.ld_add);
+	const bool wide_y = wide_number(a.y, a.ld_y), wide_w = wide_number(a.w, 0);
 	const float over = 1.0f / (float)a.cols;
 
 	for (uint32_t row = blockIdx.x, turn = 0; row < a.rows; row += gridDim.x, turn ^= 1) {
-		uint16_t *x = a.x + row * a.ld_x, *y = a.y + row * a.ld_y;
-		uint4 kept[KEEP];
+		train_real *x = a.x + row * a.ld_x, *y = a.y + row * a.ld_y;
+		raw kept[KEEP];
 		float sum = 0, rstd;
 
 #pragma unroll
 		for (int i = 0; i < KEEP; i++) {
 			const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.cols - col;
 
-			kept[i] = left > 0 ? raw8(x + col, left, wide_x) : make_uint4(0, 0, 0, 0);
+			kept[i] = left > 0 ? raw8(x + col, left, wide_x) : raw{};
 		}
 		if (a.add) {
 #pragma unroll
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm(train_norm_args
 #pragma unroll
 					for (int j = 0; j < 8; j++)
 						e.v[j] += d.v[j];
-					kept[i] = four_words(e);
+					kept[i] = raw_of(e);
 					put8(x + col, kept[i], left, wide_x);
 				}
 			}
@@ -78,21 +78,21 @@ extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm(train_norm_args
 template <bool WEIGHT> static __device__ void rmsnorm_bwd(const train_norm_bwd_args &a)
 {
 	__shared__ float room[2][33];
-	const bool wide_dy = wide_bf16(a.dy, a.ld_dy), wide_x = wide_bf16(a.x, a.ld_x);
-	const bool wide_dx = wide_bf16(a.dx, a.ld_dx), wide_w = wide_bf16(a.w, 0);
+	const bool wide_dy = wide_number(a.dy, a.ld_dy), wide_x = wide_number(a.x, a.ld_x);
+	const bool wide_dx = wide_number(a.dx, a.ld_dx), wide_w = wide_number(a.w, 0);
 	const float over = 1.0f / (float)a.cols;
 	eight dw[WEIGHT ? KEEP : 1] = {};
 
 	for (uint32_t row = blockIdx.x, turn = 0; row < a.rows; row += gridDim.x, turn ^= 1) {
 		const float rstd = a.rstd[row * a.ld_rstd];
-		uint4 dy[KEEP], x[KEEP], dx[KEEP];
+		raw dy[KEEP], x[KEEP], dx[KEEP];
 		float mean = 0;
 
 #pragma unroll
 		for (int i = 0; i < KEEP; i++) {
 			const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.cols - col;
 
-			dy[i] = x[i] = dx[i] = make_uint4(0, 0, 0, 0);
+			dy[i] = x[i] = dx[i] = raw{};
 			if (left > 0) {
 				dy[i] = raw8(a.dy + row * a.ld_dy + col, left, wide_dy);
 				x[i] = raw8(a.x + row * a.ld_x + col, left, wide_x);
@@ -143,7 +143,7 @@ template <bool WEIGHT> static __device__ void rmsnorm_bwd(const train_norm_bwd_a
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm_bwd(train_norm_bwd_args a)
+extern "C" __global__ void __launch_bounds__(1024) TRAIN_ENTRY(train_rmsnorm_bwd)(train_norm_bwd_args a)
 {
 	if (a.sums)
 		rmsnorm_bwd<true>(a);
@@ -186,10 +186,10 @@ struct halves {
 	eight a, b;
 };
 struct raw_halves {
-	uint4 a, b;
+	raw a, b;
 };
 
-static __device__ raw_halves load_halves(const uint16_t *p, const head_lane &h, uint32_t half, bool wide)
+static __device__ raw_halves load_halves(const train_real *p, const head_lane &h, uint32_t half, bool wide)
 {
 	raw_halves x = {};
 
@@ -200,7 +200,7 @@ static __device__ raw_halves load_halves(const uint16_t *p, const head_lane &h, 
 	return x;
 }
 
-static __device__ void put_halves(uint16_t *p, const raw_halves &x, const head_lane &h, uint32_t half, bool wide)
+static __device__ void put_halves(train_real *p, const raw_halves &x, const head_lane &h, uint32_t half, bool wide)
 {
 	if (h.left > 0) {
 		put8(p + h.at, x.a, h.left, wide);
@@ -215,7 +215,7 @@ static __device__ halves halves_of(const raw_halves &x)
 
 static __device__ raw_halves packed(const halves &x)
 {
-	return raw_halves{four_words(x.a), four_words(x.b)};
+	return raw_halves{raw_of(x.a), raw_of(x.b)};
 }
 
 static __device__ void rotate(halves &x, const float *angles, const head_lane &h, uint32_t half, float sign, bool wide)
@@ -246,7 +246,7 @@ static __device__ float dot_halves(const halves &x, const halves &y)
 /* The halves of a head stay 16-byte aligned only if a half consists of whole vectors. */
 static __device__ bool wide_halves(const void *p, int64_t ld, uint32_t dim)
 {
-	return wide_bf16(p, ld) && dim % 16 == 0;
+	return wide_number(p, ld) && dim % 16 == 0;
 }
 
 /* A head of a row. `mine` is false if another group has this head; this group then only takes part in the
@@ -319,7 +319,7 @@ template <bool NORM> static __device__ void head_rope(const train_head_args &a)
 		});
 }
 
-extern "C" __global__ void __launch_bounds__(TRAIN_THREADS, 3) train_head_rope(train_head_args a)
+extern "C" __global__ void __launch_bounds__(TRAIN_THREADS, 3) TRAIN_ENTRY(train_head_rope)(train_head_args a)
 {
 	if (a.w)
 		head_rope<true>(a);
@@ -420,7 +420,7 @@ static __device__ void head_norm_bwd(const train_head_args &a)
 		write_head_sums(dw, h, half, a.sums + (uint64_t)blockIdx.x * a.dim);
 }
 
-extern "C" __global__ void __launch_bounds__(TRAIN_THREADS, 3) train_head_rope_bwd(train_head_args a)
+extern "C" __global__ void __launch_bounds__(TRAIN_THREADS, 3) TRAIN_ENTRY(train_head_rope_bwd)(train_head_args a)
 {
 	if (a.w)
 		head_norm_bwd(a);

@@ -14,18 +14,18 @@ static __device__ float sigmoid(float x)
 }
 
 struct gate_up {
-	uint4 gate, up, dh;
+	raw gate, up, dh;
 };
 
-extern "C" __global__ void train_swiglu(train_swiglu_args a)
+extern "C" __global__ void TRAIN_ENTRY(train_swiglu)(train_swiglu_args a)
 {
-	const bool wide = wide_bf16(a.gate_up, a.ld_gate_up), wide_up = wide && a.ffn % 8 == 0;
-	const bool wide_h = wide_bf16(a.h, a.ld_h);
+	const bool wide = wide_number(a.gate_up, a.ld_gate_up), wide_up = wide && a.ffn % 8 == 0;
+	const bool wide_h = wide_number(a.h, a.ld_h);
 
 	for_vectors(
 		a.rows, a.ffn,
 		[&](place p) {
-			const uint16_t *gate = a.gate_up + p.row * a.ld_gate_up + p.col;
+			const train_real *gate = a.gate_up + p.row * a.ld_gate_up + p.col;
 
 			return gate_up{raw8(gate, p.left, wide), raw8(gate + a.ffn, p.left, wide_up), {}};
 		},
@@ -41,21 +41,21 @@ extern "C" __global__ void train_swiglu(train_swiglu_args a)
 }
 
 /* d silu(g) / dg = s + g s (1 - s) with s = sigmoid(g). */
-extern "C" __global__ void train_swiglu_bwd(train_swiglu_args a)
+extern "C" __global__ void TRAIN_ENTRY(train_swiglu_bwd)(train_swiglu_args a)
 {
-	const bool wide = wide_bf16(a.gate_up, a.ld_gate_up), wide_up = wide && a.ffn % 8 == 0;
-	const bool wide_h = wide_bf16(a.h, a.ld_h), wide_again = wide_bf16(a.h_again, a.ld_h_again);
+	const bool wide = wide_number(a.gate_up, a.ld_gate_up), wide_up = wide && a.ffn % 8 == 0;
+	const bool wide_h = wide_number(a.h, a.ld_h), wide_again = wide_number(a.h_again, a.ld_h_again);
 
 	for_vectors(
 		a.rows, a.ffn,
 		[&](place p) {
-			const uint16_t *gate = a.gate_up + p.row * a.ld_gate_up + p.col;
+			const train_real *gate = a.gate_up + p.row * a.ld_gate_up + p.col;
 
 			return gate_up{raw8(gate, p.left, wide), raw8(gate + a.ffn, p.left, wide_up),
 				       raw8(a.h + p.row * a.ld_h + p.col, p.left, wide_h)};
 		},
 		[&](place p, const gate_up &x) {
-			uint16_t *gate = a.gate_up + p.row * a.ld_gate_up + p.col;
+			train_real *gate = a.gate_up + p.row * a.ld_gate_up + p.col;
 			const eight g = eight_of(x.gate), u = eight_of(x.up), dh = eight_of(x.dh);
 			eight dg, du, h;
 
@@ -74,23 +74,23 @@ extern "C" __global__ void train_swiglu_bwd(train_swiglu_args a)
 		});
 }
 
-extern "C" __global__ void train_gather(train_gather_args a)
+extern "C" __global__ void TRAIN_ENTRY(train_gather)(train_gather_args a)
 {
-	const bool wide_from = wide_bf16(a.from, a.ld_from), wide_to = wide_bf16(a.to, a.ld_to);
+	const bool wide_from = wide_number(a.from, a.ld_from), wide_to = wide_number(a.to, a.ld_to);
 
 	for_vectors(
 		a.rows, a.cols,
 		[&](place p) { return raw8(a.from + a.row[p.row] * a.ld_from + p.col, p.left, wide_from); },
-		[&](place p, uint4 x) { put8(a.to + p.row * a.ld_to + p.col, x, p.left, wide_to); });
+		[&](place p, const raw &x) { put8(a.to + p.row * a.ld_to + p.col, x, p.left, wide_to); });
 }
 
 struct two {
-	uint4 x, y;
+	raw x, y;
 };
 
-extern "C" __global__ void train_scatter_add(train_gather_args a)
+extern "C" __global__ void TRAIN_ENTRY(train_scatter_add)(train_gather_args a)
 {
-	const bool wide_from = wide_bf16(a.from, a.ld_from), wide_to = wide_bf16(a.to, a.ld_to);
+	const bool wide_from = wide_number(a.from, a.ld_from), wide_to = wide_number(a.to, a.ld_to);
 
 	for_vectors(
 		a.rows, a.cols,
@@ -99,21 +99,23 @@ extern "C" __global__ void train_scatter_add(train_gather_args a)
 				   raw8(a.to + a.row[p.row] * a.ld_to + p.col, p.left, wide_to)};
 		},
 		[&](place p, const two &e) {
-			store8(a.to + a.row[p.row] * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)), p.left,
-			       wide_to);
+			store8(a.to + a.row[p.row] * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)),
+			       p.left, wide_to);
 		});
 }
 
 /* The block of a token's first row adds all rows of the token. The blocks of its later rows find an earlier
  * row and exit. */
-extern "C" __global__ void train_embed_bwd(train_embed_bwd_args a)
+extern "C" __global__ void TRAIN_ENTRY(train_embed_bwd)(train_embed_bwd_args a)
 {
 	__shared__ uint32_t list[TRAIN_THREADS];
 	__shared__ uint32_t warp_count[TRAIN_THREADS / 32];
 	const uint32_t own = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	const int32_t token = a.token[own];
-	const bool wide_dx = wide_bf16(a.dx, a.ld_dx), wide_to = wide_f32(a.dtable, a.ld_dtable);
-	float *to = a.dtable + token * a.ld_dtable;
+	const bool wide_dx = wide_number(a.dx, a.ld_dx);
+	const bool wide_to = a.bf16 ? wide_bf16(a.dtable, a.ld_dtable) : wide_f32(a.dtable, a.ld_dtable);
+	float *const to = (float *)a.dtable + token * a.ld_dtable;
+	uint16_t *const to_bf16 = (uint16_t *)a.dtable + token * a.ld_dtable;
 
 	for (uint32_t first = 0; first < own; first += blockDim.x)
 		if (__syncthreads_or(first + threadIdx.x < own && a.token[first + threadIdx.x] == token))
@@ -136,29 +138,34 @@ extern "C" __global__ void train_embed_bwd(train_embed_bwd_args a)
 		__syncthreads();
 		for (uint32_t col = threadIdx.x * 8; count && col < a.cols; col += blockDim.x * 8) {
 			const int64_t left = a.cols - col;
-			eight sum = load8(to + col, left, wide_to);
+			eight sum =
+				a.bf16 ? load8(to_bf16 + col, left, wide_to) : load8(to + col, left, wide_to);
 
 			for (uint32_t i = 0; i < count; i++)
 				sum = added(sum, load8(a.dx + list[i] * a.ld_dx + col, left, wide_dx));
-			store8(to + col, sum, left, wide_to);
+			if (a.bf16)
+				store8(to_bf16 + col, sum, left, wide_to);
+			else
+				store8(to + col, sum, left, wide_to);
 		}
 		__syncthreads();
 	}
 }
 
-extern "C" __global__ void train_dropout(train_dropout_args a)
+extern "C" __global__ void TRAIN_ENTRY(train_dropout)(train_dropout_args a)
 {
-	const bool wide_x = wide_bf16(a.x, a.ld_x), wide_y = wide_bf16(a.y, a.ld_y);
+	const bool wide_x = wide_number(a.x, a.ld_x), wide_y = wide_number(a.y, a.ld_y);
 
 	for_vectors(
 		a.rows, a.cols,
 		[&](place p) {
 			return two{raw8(a.x + p.row * a.ld_x + p.col, p.left, wide_x),
-				   a.add ? raw8(a.y + p.row * a.ld_y + p.col, p.left, wide_y) : uint4{}};
+				   a.add ? raw8(a.y + p.row * a.ld_y + p.col, p.left, wide_y) : raw{}};
 		},
 		[&](place p, const two &e) {
 			const uint64_t row = a.row_begin + p.row;
-			const uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32), block = (uint32_t)(p.col / 4);
+			const uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32),
+				       block = (uint32_t)(p.col / 4);
 			const uint4 v = philox4x32(a.seed, block, low, high, a.site);
 			const uint4 w = philox4x32(a.seed, block + 1, low, high, a.site);
 			const uint32_t word[8] = {v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w};
@@ -167,10 +174,42 @@ extern "C" __global__ void train_dropout(train_dropout_args a)
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				x.v[j] = word[j] >= a.least ? x.v[j] * a.scale : 0;
-			store8(a.y + p.row * a.ld_y + p.col, a.add ? added(x, eight_of(e.y)) : x, p.left, wide_y);
+			store8(a.y + p.row * a.ld_y + p.col, a.add ? added(x, eight_of(e.y)) : x, p.left,
+			       wide_y);
 		});
 }
 
+/* A warp has the 256 columns of its block, eight per lane, and every eighth row of the block's rows. The sums
+ * of the eight warps are added in order. */
+extern "C" __global__ void TRAIN_ENTRY(train_column_sums)(train_columns_args a)
+{
+	__shared__ float part[TRAIN_THREADS / 32][32 * 8];
+	const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+	const uint32_t each = (a.rows + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * each;
+	const uint32_t end = begin + each < a.rows ? begin + each : a.rows;
+	const int64_t col = (int64_t)blockIdx.x * 256 + lane * 8, left = a.cols - col;
+	const bool wide = wide_number(a.x, a.ld_x);
+	eight sum = {};
+
+	if (left > 0) {
+#pragma unroll 4
+		for (uint32_t row = begin + warp; row < end; row += warps)
+			sum = added(sum, load8(a.x + row * a.ld_x + col, left, wide));
+	}
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		part[warp][lane * 8 + j] = sum.v[j];
+	__syncthreads();
+	for (uint32_t j = threadIdx.x; j < 256 && blockIdx.x * 256 + j < a.cols; j += blockDim.x) {
+		float total = 0;
+
+		for (uint32_t w = 0; w < warps; w++)
+			total += part[w][j];
+		a.sums[(uint64_t)blockIdx.y * a.cols + blockIdx.x * 256 + j] = total;
+	}
+}
+
+#ifndef TRAIN_F32 /* the rest does not depend on that type */
 extern "C" __global__ void train_to_bf16(train_convert_args a)
 {
 	const float *from = (const float *)a.from;
@@ -178,7 +217,8 @@ extern "C" __global__ void train_to_bf16(train_convert_args a)
 	const bool wide_from = wide_f32(from, a.ld_from), wide_to = wide_bf16(to, a.ld_to);
 
 	for_vectors(
-		a.rows, a.cols, [&](place p) { return load8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
+		a.rows, a.cols,
+		[&](place p) { return load8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
 		[&](place p, const eight &x) { store8(to + p.row * a.ld_to + p.col, x, p.left, wide_to); });
 }
 
@@ -189,8 +229,11 @@ extern "C" __global__ void train_to_f32(train_convert_args a)
 	const bool wide_from = wide_bf16(from, a.ld_from), wide_to = wide_f32(to, a.ld_to);
 
 	for_vectors(
-		a.rows, a.cols, [&](place p) { return raw8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
-		[&](place p, uint4 x) { store8(to + p.row * a.ld_to + p.col, eight_of(x), p.left, wide_to); });
+		a.rows, a.cols,
+		[&](place p) { return raw8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
+		[&](place p, uint4 x) {
+			store8(to + p.row * a.ld_to + p.col, eight_of(x), p.left, wide_to);
+		});
 }
 
 extern "C" __global__ void train_add_bf16(train_convert_args a)
@@ -206,7 +249,8 @@ extern "C" __global__ void train_add_bf16(train_convert_args a)
 				   raw8(to + p.row * a.ld_to + p.col, p.left, wide_to)};
 		},
 		[&](place p, const two &e) {
-			store8(to + p.row * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)), p.left, wide_to);
+			store8(to + p.row * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)), p.left,
+			       wide_to);
 		});
 }
 
@@ -252,7 +296,8 @@ extern "C" __global__ void train_copy(train_copy_args a)
 	for_vectors(
 		a.rows, (a.bytes + 1) / 2,
 		[&](place p) {
-			return bytes16(from + p.row * a.pitch_from + 2 * p.col, (int64_t)a.bytes - 2 * p.col, wide_from);
+			return bytes16(from + p.row * a.pitch_from + 2 * p.col, (int64_t)a.bytes - 2 * p.col,
+				       wide_from);
 		},
 		[&](place p, uint4 x) {
 			put16(to + p.row * a.pitch_to + 2 * p.col, x, (int64_t)a.bytes - 2 * p.col, wide_to);
@@ -271,43 +316,14 @@ extern "C" __global__ void train_zero(train_copy_args a)
 		});
 }
 
-/* A warp has the 256 columns of its block, eight per lane, and every eighth row of the block's rows. The sums
- * of the eight warps are added in order. */
-extern "C" __global__ void train_column_sums(train_columns_args a)
-{
-	__shared__ float part[TRAIN_THREADS / 32][32 * 8];
-	const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-	const uint32_t each = (a.rows + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * each;
-	const uint32_t end = begin + each < a.rows ? begin + each : a.rows;
-	const int64_t col = (int64_t)blockIdx.x * 256 + lane * 8, left = a.cols - col;
-	const bool wide = wide_bf16(a.x, a.ld_x);
-	eight sum = {};
-
-	if (left > 0) {
-#pragma unroll 4
-		for (uint32_t row = begin + warp; row < end; row += warps)
-			sum = added(sum, load8(a.x + row * a.ld_x + col, left, wide));
-	}
-#pragma unroll
-	for (int j = 0; j < 8; j++)
-		part[warp][lane * 8 + j] = sum.v[j];
-	__syncthreads();
-	for (uint32_t j = threadIdx.x; j < 256 && blockIdx.x * 256 + j < a.cols; j += blockDim.x) {
-		float total = 0;
-
-		for (uint32_t w = 0; w < warps; w++)
-			total += part[w][j];
-		a.sums[(uint64_t)blockIdx.y * a.cols + blockIdx.x * 256 + j] = total;
-	}
-}
-
 /* A block has 32 columns. Eight warps sum eight contiguous parts of the rows, and the parts are added in
  * order. */
 extern "C" __global__ void train_sums_add(train_sums_args a)
 {
 	__shared__ float part[TRAIN_THREADS / 32][32];
 	const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-	const uint64_t col = (uint64_t)blockIdx.x * 32 + lane, each = (a.count + warps - 1) / warps, begin = warp * each;
+	const uint64_t col = (uint64_t)blockIdx.x * 32 + lane, each = (a.count + warps - 1) / warps,
+		       begin = warp * each;
 	float sum = 0;
 
 	if (col < a.cols)
@@ -318,7 +334,10 @@ extern "C" __global__ void train_sums_add(train_sums_args a)
 	if (warp == 0 && col < a.cols) {
 		for (uint32_t w = 1; w < warps; w++)
 			sum += part[w][lane];
-		a.out[col] += sum;
+		if (a.bf16)
+			((uint16_t *)a.out)[col] = f32_bf16(bf16_f32(((uint16_t *)a.out)[col]) + sum);
+		else
+			((float *)a.out)[col] += sum;
 	}
 }
 
@@ -367,7 +386,8 @@ extern "C" __global__ void train_random_bf16(train_random_args a)
 	const bool wide = wide_bf16(to, a.ld_to);
 
 	for_vectors(
-		a.rows, a.cols, [&](place p) { return four_words(weights_of(a, a.first + p.row * a.cols + p.col)); },
+		a.rows, a.cols,
+		[&](place p) { return four_words(weights_of(a, a.first + p.row * a.cols + p.col)); },
 		[&](place p, uint4 x) { put8(to + p.row * a.ld_to + p.col, x, p.left, wide); });
 }
 
@@ -380,3 +400,4 @@ extern "C" __global__ void train_random_f32(train_random_args a)
 		a.rows, a.cols, [&](place p) { return weights_of(a, a.first + p.row * a.cols + p.col); },
 		[&](place p, const eight &x) { store8(to + p.row * a.ld_to + p.col, x, p.left, wide); });
 }
+#endif

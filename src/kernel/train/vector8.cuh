@@ -30,11 +30,6 @@ static __device__ uint16_t f32_bf16(float f)
 	return __bfloat16_as_ushort(__float2bfloat16_rn(f));
 }
 
-static __device__ float rounded(float f)
-{
-	return bf16_f32(f32_bf16(f));
-}
-
 static __device__ uint32_t pair(float low, float high)
 {
 	return (uint32_t)f32_bf16(high) << 16 | f32_bf16(low);
@@ -55,7 +50,8 @@ static __device__ eight eight_of(uint4 q)
 
 static __device__ uint4 four_words(const eight &e)
 {
-	return make_uint4(pair(e.v[0], e.v[1]), pair(e.v[2], e.v[3]), pair(e.v[4], e.v[5]), pair(e.v[6], e.v[7]));
+	return make_uint4(pair(e.v[0], e.v[1]), pair(e.v[2], e.v[3]), pair(e.v[4], e.v[5]),
+			  pair(e.v[6], e.v[7]));
 }
 
 /* The words of up to `left` elements at p, followed by zeros. */
@@ -124,6 +120,74 @@ static __device__ void store8(float *p, const eight &e, int64_t left, bool wide)
 			p[i] = e.v[i];
 }
 
+/* Eight activations or weights as they are stored. Names are the same for both types. */
+#ifdef TRAIN_F32
+typedef eight raw;
+
+static __device__ eight raw8(const float *p, int64_t left, bool wide)
+{
+	return load8(p, left, wide);
+}
+
+static __device__ void put8(float *p, const eight &e, int64_t left, bool wide)
+{
+	store8(p, e, left, wide);
+}
+
+static __device__ eight eight_of(const eight &e)
+{
+	return e;
+}
+
+static __device__ raw raw_of(const eight &e)
+{
+	return e;
+}
+
+static __device__ bool wide_number(const void *p, int64_t ld)
+{
+	return wide_f32(p, ld);
+}
+
+static __device__ float number_f32(float x)
+{
+	return x;
+}
+
+static __device__ float f32_number(float x)
+{
+	return x;
+}
+#else
+typedef uint4 raw;
+
+static __device__ raw raw_of(const eight &e)
+{
+	return four_words(e);
+}
+
+static __device__ bool wide_number(const void *p, int64_t ld)
+{
+	return wide_bf16(p, ld);
+}
+
+static __device__ float number_f32(uint32_t bits)
+{
+	return bf16_f32(bits);
+}
+
+static __device__ uint16_t f32_number(float x)
+{
+	return f32_bf16(x);
+}
+#endif
+
+/* x as it would be stored. */
+static __device__ float rounded(float x)
+{
+	return number_f32(f32_number(x));
+}
+
 /* Returns the block's sum of `value` in every thread, added in a fixed order. Every thread must call it, and
  * the block has whole warps. `room` has 33 floats and may be reused after the next barrier. */
 static __device__ float sum_to_all(float value, float *room)
@@ -161,7 +225,8 @@ static __device__ void for_vectors(uint32_t rows, uint64_t cols, loader load, st
 	const uint64_t vectors = (cols + 7) / 8, all = rows * vectors;
 	const uint64_t step = (uint64_t)gridDim.x * blockDim.x * 2;
 
-	for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x * 2 + threadIdx.x; first < all; first += step) {
+	for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x * 2 + threadIdx.x; first < all;
+	     first += step) {
 		decltype(load(place{})) loaded[2];
 		place at[2];
 

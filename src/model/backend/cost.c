@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/cost.h"
+#include "gpu/bnb4/bnb4_kernels.h"
 #include "kernel/step/sample.h"
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/generation/choice.h"
 #include "model/gpu/paged/lists.h"
 #include "model/gpu/paged/work.h"
-#include "model/tensor/dtype.h"
+#include "model/tensor/matrix.h"
 
 void cost_touch(struct backend *back, const struct mat *m, double times)
 {
 	back->cost.bytes += times * (double)dtype_bytes(m->dtype, (uint64_t)(m->rows * m->cols));
+}
+
+void cost_adamw(struct backend *back, const struct adamw_part *p)
+{
+	const struct mat *const changed[] = {&p->m, &p->v, &p->m_scale, &p->v_scale, &p->w, &p->rest};
+
+	cost_touch(back, &p->g, 1);
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++)
+		cost_touch(back, changed[i], 2);
 }
 
 void cost_gemm(struct backend *back, const struct gemm *g)
@@ -40,6 +50,32 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 	back->cost.again += backward ? 2 * pairs * at->head_dim * at->heads : 0;
 	back->cost.bytes +=
 		(backward ? 3 : 1) * (double)b->tokens * width * (double)dtype_bytes(back->dtype, 1);
+}
+
+void cost_refresh(struct backend *back, const struct live_range *range)
+{
+	for (int i = range->first; i < range->first + range->count; i++)
+		cost_touch(back, &range->all[i].to, 3); /* reads F32, writes BF16 */
+}
+
+void cost_slot_fill(struct backend *back, const struct slot_fill *fill)
+{
+	for (int i = 0; i < fill->parts; i++) {
+		back->cost.bytes += (double)stored_bytes(fill->part[i].from);
+		cost_touch(back, &fill->part[i].to, 1);
+	}
+	cost_refresh(back, &fill->live);
+}
+
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
+			       struct error *err)
+{
+	const struct bnb4 *q = &to->bnb4;
+	const uint64_t bytes =
+		back->kind == BACKEND_GPU ? bnb4_kernels_scratch(q->rows, q->cols, q->nested) : 0;
+
+	*room = (struct mat){.rows = bytes > 0, .cols = (int64_t)bytes, .dtype = DTYPE_U8};
+	return bytes ? arena_mat(back->arena, MEM_WORKSPACE, room, "absmax of blocks", err) : STATUS_OK;
 }
 
 /* One tile of scores per thread, and a second one for backward. A thread sums key gradients only for its own
@@ -180,7 +216,7 @@ enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct ma
 	*rows = (struct mat){.rows = g->a.rows, .cols = g->a.cols, .dtype = DTYPE_E4M3};
 	if (!st)
 		st = arena_mat(back->arena, MEM_WORKSPACE, rows, "rows of a GEMM in E4M3", err);
-	rows->row_scale = scale.data;
+	rows->scales = scales_of_rows(scale.data, rows->cols);
 	return st;
 }
 

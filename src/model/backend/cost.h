@@ -13,6 +13,11 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 /* Adds `times` reads or writes of every element of m. */
 void cost_touch(struct backend *back, const struct mat *m, double times);
 
+/* Adds the bytes of a step of AdamW: the gradient is read, the other operands are read and written. */
+void cost_adamw(struct backend *back, const struct adamw_part *p);
+void cost_refresh(struct backend *back, const struct live_range *range);
+void cost_slot_fill(struct backend *back, const struct slot_fill *fill);
+
 enum { ATTENTION_ROWS = 64 };  /* queries that a CPU thread processes at once */
 enum { REDUCE_BLOCK = 65536 }; /* elements per partial sum */
 /* Allocate the workspace of operations, for a CPU or a GPU according to back->kind. The caller releases it
@@ -40,6 +45,9 @@ void cost_paged(struct backend *back, const struct attention *at, const struct p
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
 /* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. */
 enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err);
+/* GPU only: memory that double quantization needs besides the result. rows 0: none. */
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
+			       struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */
 enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_ORDER, BATCH_LISTS };

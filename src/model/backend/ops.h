@@ -6,10 +6,11 @@
  *
  * Matrices are row-major. T = rows of the packed micro-batch. Activations have the type back->dtype,
  * statistics and losses back->stat; parameters, their gradient and moments are F32 (F64 if the back end is
- * compiled in double, for tests). An absent optional matrix has rows = 0.
+ * compiled in double, for tests) or in a format of adamw_part. An absent optional matrix has rows = 0.
  */
 #ifndef MODEL_BACKEND_OPS_H
 #define MODEL_BACKEND_OPS_H
+#include "model/storage/stored.h"
 #include "model/tensor/arena.h"
 #include "model/backend/paged.h"
 #include "model/batch.h"
@@ -61,6 +62,19 @@ struct live_part {
 	size_t begin;
 	struct mat to;
 };
+/* A range of a list of such parts. */
+struct live_range {
+	const struct live_part *all; /* in ascending order; the same list in each call */
+	int total, first, count;     /* length of the list; the range */
+};
+/* The weights of a layer that are written to a slot, and the adapters to copy there. */
+struct slot_fill {
+	int slot;
+	const struct slot_part *part;
+	int parts;
+	struct mat master;
+	struct live_range live; /* count 0: none */
+};
 struct attention {
 	int heads, kv_heads, head_dim;
 	float scale;
@@ -73,14 +87,37 @@ struct dropout {
 	uint32_t site;
 	float p;
 };
-/* AdamW. The gradient g is first scaled down to norm max_norm (0: no clipping). *squares is the sum of the
- * whole gradient's squares; if it is not finite, nothing is changed. correction = 1 - beta^step; the weight
- * decay is decoupled. */
+/* AdamW, computed in F32. The gradient g is first scaled down to norm max_norm (0: no clipping). *squares is
+ * the sum of the whole gradient's squares; if it is not finite, nothing is changed. correction = 1 -
+ * beta^step; the weight decay is decoupled. */
 struct adamw {
 	float lr, beta1, beta2, eps, decay, correction1, correction2;
 	double max_norm;
 	const double *squares; /* device memory */
+	uint64_t seed;	       /* of stochastic rounding */
+	uint32_t step;
 };
+/*
+ * The operands of AdamW: a part of the flat vector, in one of several formats. BF16 moments are rounded
+ * stochastically. 8-bit moments are bitsandbytes' block-wise data type. Each ADAMW_BLOCK elements from the
+ * part's begin on have a scale, which is the largest magnitude among them. Each element is a number of a map
+ * times that scale, and its code is the number's index (kernel/train/dynamic_map.h). The map of m is signed,
+ * that of v unsigned.
+ */
+enum { ADAMW_BLOCK = 256 };
+struct adamw_part {
+	struct mat g;		     /* F32 or BF16 */
+	struct mat m, v;	     /* both F32, BF16, or U8: codes */
+	struct mat m_scale, v_scale; /* F32 [1, blocks]; codes only */
+	struct mat w;		     /* F32; or BF16, which without `rest` is rounded stochastically */
+	struct mat rest;	     /* I16: with w, the halves of an F32 number (params_join); or absent */
+	/* Element of the flat vector at which the part begins: the place of its random numbers. */
+	uint64_t first;
+};
+/* Random bits for rounding element i of the flat vector in step s: half `which` (0: lower, 1: upper) of word
+ * i % 4 of philox(counter = {i / 4 low, i / 4 high, s, use}, key = seed). Moments: m takes the lower half, v
+ * the upper one. The weight takes the lower half. */
+enum { ADAMW_ROUND_MOMENTS = 1, ADAMW_ROUND_WEIGHT = 2 };
 enum reduction { REDUCE_SUM, REDUCE_SUM_SQUARES };
 /* Work of a step that a device may capture once and replay. Equal keys mean: the same operations with
  * operands at the same addresses, the same numbers of rows and outputs; only the contents of device memory
@@ -98,6 +135,7 @@ struct layer_work {
 	const struct batch *batch;
 	/* One more operand; its address and size identify equal work, and its size tells small work. */
 	struct mat first;
+	uint64_t state; /* anything else that the work depends on */
 };
 
 struct ops {
@@ -210,17 +248,25 @@ struct ops {
 			       struct error *);
 	/* y += x (types may differ); to = from, rounded to its type. */
 	enum status (*convert)(struct backend *, struct mat from, struct mat to, struct error *);
-	/* Rounds master into the copy of each part. Parts are in ascending order, and the list is the same
-	 * in each call. A CPU reads master itself and has no copies. */
-	enum status (*refresh)(struct backend *, struct mat master, const struct live_part *part, int count,
+	/* Rounds master into the copy of each part of the range. A CPU reads master itself and has no copies.
+	 */
+	enum status (*refresh)(struct backend *, struct mat master, const struct live_range *,
 			       struct error *err);
+	/* Slots (model/storage/slots.h). quantize writes the stored form of a tensor of numbers.
+	 * slot_fill writes a layer to a slot, on a stream of its own, after the slot's last slot_free. Work
+	 * enqueued after slot_ready finds the layer there. slot_free: no work enqueued later reads what is in
+	 * the slot. */
+	enum status (*quantize)(struct backend *, struct mat from, const struct stored *to, struct error *);
+	enum status (*slot_fill)(struct backend *, const struct slot_fill *, struct error *);
+	enum status (*slot_ready)(struct backend *, int slot, struct error *);
+	enum status (*slot_free)(struct backend *, int slot, struct error *);
 	enum status (*column_sum)(struct backend *, struct mat x, struct mat sum_add,
 				  struct error *); /* gradient of a bias */
 	/* sum += over all elements, in double. The order does not depend on the number of threads. `sum` is
 	 * device memory. */
 	enum status (*reduce)(struct backend *, struct mat x, enum reduction, double *sum, struct error *);
-	/* One optimizer step on rows of the flat vector. */
-	enum status (*adamw)(struct backend *, struct mat g, struct mat m, struct mat v, struct mat master,
-			     const struct adamw *, struct error *);
+	/* One optimizer step on a part of the flat vector. */
+	enum status (*adamw)(struct backend *, const struct adamw_part *, const struct adamw *,
+			     struct error *);
 };
 #endif

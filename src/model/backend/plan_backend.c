@@ -255,11 +255,34 @@ static enum status plan_convert(struct backend *back, struct mat from, struct ma
 	return touch(back, &to, 1);
 }
 
-static enum status plan_refresh(struct backend *back, struct mat master, const struct live_part *part,
-				int count, struct error *err)
+static enum status plan_refresh(struct backend *back, struct mat master, const struct live_range *range,
+				struct error *err)
 {
-	for (int i = 0; i < count; i++)
-		touch(back, &part[i].to, 3); /* reads F32, writes BF16 */
+	cost_refresh(back, range);
+	return STATUS_OK;
+}
+
+static enum status plan_quantize(struct backend *back, struct mat from, const struct stored *to,
+				 struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat room;
+	enum status st = workspace_quantize(back, to, &room, err);
+
+	cost_touch(back, &from, 1);
+	back->cost.bytes += (double)stored_bytes(to);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status plan_slot_fill(struct backend *back, const struct slot_fill *fill, struct error *err)
+{
+	cost_slot_fill(back, fill);
+	return STATUS_OK;
+}
+
+static enum status plan_slot_event(struct backend *back, int slot, struct error *err)
+{
 	return STATUS_OK;
 }
 
@@ -283,10 +306,11 @@ static enum status plan_reduce(struct backend *back, struct mat x, enum reductio
 	return st;
 }
 
-static enum status plan_adamw(struct backend *back, struct mat g, struct mat m, struct mat v,
-			      struct mat master, const struct adamw *a, struct error *err)
+static enum status plan_adamw(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+			      struct error *err)
 {
-	return touch(back, &g, 7);
+	cost_adamw(back, p);
+	return STATUS_OK;
 }
 
 static const struct ops plan_ops = {
@@ -324,6 +348,10 @@ static const struct ops plan_ops = {
 	.dropout = plan_dropout,
 	.convert = plan_convert,
 	.refresh = plan_refresh,
+	.quantize = plan_quantize,
+	.slot_fill = plan_slot_fill,
+	.slot_ready = plan_slot_event,
+	.slot_free = plan_slot_event,
 	.column_sum = plan_column_sum,
 	.reduce = plan_reduce,
 	.adamw = plan_adamw,
@@ -340,11 +368,8 @@ void plan_backend_cpu(struct backend *back, unsigned threads, struct arena *aren
 	};
 }
 
-void plan_backend_gpu(struct backend *back, struct arena *arena)
+void plan_backend_gpu(struct backend *back, enum dtype dtype, struct arena *arena)
 {
-	*back = (struct backend){.ops = &plan_ops,
-				 .arena = arena,
-				 .dtype = DTYPE_BF16,
-				 .stat = DTYPE_F32,
-				 .kind = BACKEND_GPU};
+	*back = (struct backend){
+		.ops = &plan_ops, .arena = arena, .dtype = dtype, .stat = DTYPE_F32, .kind = BACKEND_GPU};
 }

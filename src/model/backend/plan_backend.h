@@ -9,6 +9,6 @@
 
 /* Plans for a CPU with `threads` threads; arena->base is NULL. Nothing to release. */
 void plan_backend_cpu(struct backend *back, unsigned threads, struct arena *arena);
-/* The same for a GPU, with its types and workspace. */
-void plan_backend_gpu(struct backend *back, struct arena *arena);
+/* The same for a GPU, with its workspace. dtype: of activations and weights, BF16 or F32. */
+void plan_backend_gpu(struct backend *back, enum dtype dtype, struct arena *arena);
 #endif

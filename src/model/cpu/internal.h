@@ -47,4 +47,7 @@ extern __typeof__(*((struct ops *)0)->sample_count) cpu_sample_count;
 extern __typeof__(*((struct ops *)0)->fetch_begin) cpu_fetch_begin;
 extern __typeof__(*((struct ops *)0)->fetch_wait) cpu_fetch_wait;
 extern __typeof__(*((struct ops *)0)->replay) cpu_replay;
+extern __typeof__(*((struct ops *)0)->quantize) cpu_quantize;
+extern __typeof__(*((struct ops *)0)->slot_fill) cpu_slot_fill;
+extern __typeof__(*((struct ops *)0)->slot_ready) cpu_slot_event; /* also slot_free */
 #endif

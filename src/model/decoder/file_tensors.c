@@ -19,7 +19,15 @@ static struct mat part_of(const struct layer *l, const struct layer_tensor *t)
 			   : mat_view(&whole, 0, t->begin, 1, t->cols);
 }
 
-/* For a name that the shape has. model/shape/tensor_names.h and LAYER_TENSORS name the same tensors. */
+static bool is_stored(const struct layer *l, const struct layer_tensor *t)
+{
+	const struct linear *linear = layer_linear_of(l, t);
+
+	return linear && linear->stored_count;
+}
+
+/* For a name that the shape has. model/shape/tensor_names.h and LAYER_TENSORS name the same tensors. to->rows
+ * 0: the tensor is stored in another form. */
 static bool find(const struct model *m, const struct named *n, struct mat *to)
 {
 	struct layer_tensor t[LAYER_TENSOR_COUNT];
@@ -36,7 +44,8 @@ static bool find(const struct model *m, const struct named *n, struct mat *to)
 		tensor_name(name, n->layer, t[i].name);
 		if (strcmp(name, n->hf))
 			continue;
-		*to = part_of(&m->layer[n->layer], &t[i]);
+		*to = is_stored(&m->layer[n->layer], &t[i]) ? (struct mat){0}
+							    : part_of(&m->layer[n->layer], &t[i]);
 		return true;
 	}
 	return false;
@@ -45,17 +54,23 @@ static bool find(const struct model *m, const struct named *n, struct mat *to)
 enum status model_weight_slots(const struct model *m, struct weights_slot **slots, struct named **names,
 			       size_t *count, struct error *err)
 {
-	*count = names_count(&m->shape);
-	*slots = calloc(*count, sizeof(**slots));
-	*names = calloc(*count, sizeof(**names));
+	const size_t all = names_count(&m->shape);
+
+	*count = 0;
+	*slots = calloc(all, sizeof(**slots));
+	*names = calloc(all, sizeof(**names));
 	if (!*slots || !*names)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a list of tensors");
-	for (size_t i = 0; i < *count; i++) {
-		names_at(&(*names)[i], &m->shape, i);
-		(*slots)[i].name = (*names)[i].hf;
-		if (!find(m, &(*names)[i], &(*slots)[i].to))
-			return error_set(err, STATUS_BUG, "no place for tensor %s", (*names)[i].hf);
+	for (size_t i = 0; i < all; i++) {
+		struct named *n = &(*names)[*count];
+		struct weights_slot *slot = &(*slots)[*count];
+
+		names_at(n, &m->shape, i);
+		slot->name = n->hf;
+		if (!find(m, n, &slot->to))
+			return error_set(err, STATUS_BUG, "no place for tensor %s", n->hf);
+		*count += slot->to.rows > 0;
 	}
 	return STATUS_OK;
 }

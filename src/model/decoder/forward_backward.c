@@ -178,43 +178,78 @@ static enum status check_pass(const struct pass *p, struct error *err)
 	return STATUS_OK;
 }
 
-/* Whether the work is independent of the step, so that a device may repeat it as a graph. */
+/* Whether the work is independent of the step, so that a device may repeat it as a graph. The caller's own
+ * work between layers is in no graph. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->dropout;
+	return p->back->ops->span && !p->dropout && !p->layer_done;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
 			   struct mat first, struct error *err)
 {
-	const struct layer_work span = {.run = run, .arg = arg, .batch = p->batch, .first = first};
+	const struct layer_work span = {.run = run,
+					.arg = arg,
+					.batch = p->batch,
+					.first = first,
+					.state = slots_state(&p->model->slots)};
 
 	return repeats(p) ? p->back->ops->span(p->back, &span, err) : run(arg, err);
 }
 
+/* A pass over layers. It may run twice, if the capture of the first run fails, so it begins with the slots
+ * that it found. */
+struct span_run {
+	const struct pass *pass;
+	struct mat dx;
+	uint64_t slots;
+};
+
+static struct span_run span_run_of(const struct pass *p)
+{
+	return (struct span_run){.pass = p, .slots = slots_state(&p->model->slots)};
+}
+
+static enum status begin_span(const struct span_run *r, struct error *err)
+{
+	slots_set(&r->pass->model->slots, r->slots);
+	return slots_begin(r->pass->model, r->pass->back, err);
+}
+
 static enum status layers_forward(void *arg, struct error *err)
 {
-	const struct pass *p = arg;
+	const struct span_run *r = arg;
+	const struct pass *p = r->pass;
 	const struct layer_run run = run_of(p);
 	const int64_t layers = p->model->shape.layers;
 	struct layer_saved *saved = p->saved->layer;
-	enum status st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
+	enum status st = begin_span(r, err);
 
-	for (int64_t i = 0; !st && i < layers; i++)
-		st = layer_forward(&run, &p->model->layer[i], &saved[i],
-				   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
+	if (!st)
+		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
+	for (int64_t i = 0; !st && i < layers; i++) {
+		st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
+		if (!st)
+			st = layer_forward(&run, &p->model->layer[i], &saved[i],
+					   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
+		if (!st)
+			st = slots_done(p->model, p->back, i, err);
+	}
 	return st;
 }
 
 enum status model_forward(const struct pass *p, struct error *err)
 {
-	struct pass own = *p;
+	const int64_t last = p->model->shape.layers - 1;
+	struct span_run run = span_run_of(p);
 	enum status st = check_pass(p, err);
 
 	if (!st)
 		st = place_saved(p, err);
 	if (!st)
-		st = in_span(p, layers_forward, &own, p->saved->layer[0].x, err);
+		st = in_span(p, layers_forward, &run, p->saved->layer[0].x, err);
+	if (!st)
+		slots_left(&p->model->slots, last - 1, last);
 	return st;
 }
 
@@ -236,27 +271,38 @@ static int64_t lowest_trained(const struct model *m)
 	return layer;
 }
 
-struct backward {
-	const struct pass *pass;
-	struct mat dx;
-};
-
 static enum status layers_backward(void *arg, struct error *err)
 {
-	const struct backward *b = arg;
-	const struct pass *p = b->pass;
+	const struct span_run *r = arg;
+	const struct pass *p = r->pass;
 	const struct layer_run run = run_of(p);
 	const int64_t lowest = lowest_trained(p->model);
-	enum status st = STATUS_OK;
+	enum status st = begin_span(r, err);
 
 	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
 		bool input_wanted = i > lowest || p->model->embed.grad.rows;
 
-		st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], b->dx, input_wanted, err);
+		st = slots_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
+		if (!st)
+			st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], r->dx,
+					    input_wanted, err);
+		if (!st)
+			st = slots_done(p->model, p->back, i, err);
+		if (!st && p->layer_done)
+			st = p->layer_done(p->layer_done_arg, i, err);
 	}
 	if (!st && p->model->embed.grad.rows)
-		st = p->back->ops->embed_bwd(p->back, p->batch, b->dx, p->model->embed.grad, err);
+		st = p->back->ops->embed_bwd(p->back, p->batch, r->dx, p->model->embed.grad, err);
 	return st;
+}
+
+/* What the slots hold after the backward pass. */
+static void leave_backward(struct model *m)
+{
+	const int64_t lowest = lowest_trained(m);
+
+	if (lowest < m->shape.layers)
+		slots_left(&m->slots, lowest + 1 < m->shape.layers ? lowest + 1 : -1, lowest);
 }
 
 enum status model_backward(const struct pass *p, float grad_scale, double *loss_sum, struct error *err)
@@ -266,7 +312,7 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 	const int64_t o = linear_tail(&l->o), down = linear_tail(&l->down), hidden = p->model->shape.hidden;
 	struct mat dx = {
 		.rows = p->batch->tokens, .cols = hidden + (o > down ? o : down), .dtype = p->back->dtype};
-	struct backward layers;
+	struct span_run run;
 	enum status st;
 
 	if (!p->batch->targets)
@@ -277,9 +323,12 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 		st = p->back->ops->zero(p->back, dx, err);
 	if (!st)
 		st = head_backward(p, grad_scale, dx, loss_sum, err);
-	layers = (struct backward){.pass = p, .dx = dx};
+	run = span_run_of(p);
+	run.dx = dx;
 	if (!st)
-		st = in_span(p, layers_backward, &layers, dx, err);
+		st = in_span(p, layers_backward, &run, dx, err);
+	if (!st)
+		leave_backward(p->model);
 	arena_reset(p->back->arena, &mark);
 	return st;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/bnb4/bnb4_kernels.h"
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/tensor/matrix.h"
 #include "model/decoder/layer_tensors.h"
@@ -104,7 +105,7 @@ static enum status place_frozen(struct backend *back, struct mat *w, const char 
 	if (st || w->dtype != DTYPE_E4M3)
 		return st;
 	st = arena_mat(back->arena, MEM_WEIGHTS, &scale, name, err);
-	w->row_scale = scale.data;
+	w->scales = scales_of_rows(scale.data, w->cols);
 	return st;
 }
 
@@ -131,14 +132,13 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	return STATUS_OK;
 }
 
-/* The linear layer whose W this weight of struct layer is; NULL: none. */
-static struct linear *map_of(const struct layer *l, size_t weight)
+struct linear *layer_linear_of(const struct layer *l, const struct layer_tensor *t)
 {
 	static const size_t maps[] = {offsetof(struct layer, qkv), offsetof(struct layer, o),
 				      offsetof(struct layer, gate_up), offsetof(struct layer, down)};
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-		if (weight == maps[i] + offsetof(struct linear, w))
+		if (t->weight == maps[i] + offsetof(struct linear, w))
 			return layer_linear(l, maps[i]);
 	return NULL;
 }
@@ -154,6 +154,36 @@ static enum status place_block(struct backend *back, struct linear *l, const cha
 	return st;
 }
 
+/* A linear layer whose W is read from a slot: places the stored form of its tensors, which are parts `first`
+ * and following of the table. */
+static enum status place_stored(struct model *m, struct backend *back, int64_t layer, struct linear *l,
+				const struct layer_tensor t[LAYER_TENSOR_COUNT], int first, struct error *err)
+{
+	const struct mat *slot = slots_mat(&m->slots, layer, (int)(l - &m->layer[layer].qkv));
+	char name[PARAM_NAME];
+	enum status st = STATUS_OK;
+
+	l->w = (struct weight){.w = mat_view(slot, 0, 0, l->out, l->in)};
+	if (m->extended && l->adapters)
+		l->block = *slot;
+	l->stored_count = 0;
+	for (int i = first; !st && i < LAYER_TENSOR_COUNT && t[i].weight == t[first].weight; i++) {
+		struct stored *s = &l->stored[l->stored_count++];
+
+		tensor_name(name, layer, t[i].name);
+		*s = (struct stored){.begin = t[i].begin,
+				     .bnb4 = {.rows = t[i].rows,
+					      .cols = t[i].cols,
+					      .type = m->storage.type,
+					      .nested = m->storage.nested}};
+		if (back->kind == BACKEND_GPU)
+			st = bnb4_kernels_check(t[i].rows, t[i].cols, err);
+		if (!st)
+			st = stored_place(s, back->arena, name, err);
+	}
+	return st;
+}
+
 /* Parts of one weight are adjacent in the table; the first one begins at 0. */
 static enum status place_layer(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
@@ -164,7 +194,7 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 	layer_tensors(&m->shape, t);
 	for (int i = 0; !st && i < LAYER_TENSOR_COUNT; i++) {
 		int64_t rows = t[i].rows, cols = t[i].cols;
-		struct linear *map = map_of(&m->layer[layer], t[i].weight);
+		struct linear *map = layer_linear_of(&m->layer[layer], &t[i]);
 
 		if (t[i].begin || !t[i].rows)
 			continue;
@@ -173,12 +203,18 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 			cols += t[i].rows > 1 ? 0 : t[j].cols;
 		}
 		tensor_name(name, layer, t[i].name);
+		if (m->slots.count && map) {
+			st = place_stored(m, back, layer, map, t, i, err);
+			continue;
+		}
 		if (m->extended && map && map->adapters) {
 			st = place_block(back, map, name, err);
 			continue;
 		}
 		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,
-			   m->e4m3 && map ? DTYPE_E4M3 : layer_kept_in(m, back, layer, t, i), err);
+			   m->storage.form == STORAGE_E4M3_ROWS && map ? DTYPE_E4M3
+								       : layer_kept_in(m, back, layer, t, i),
+			   err);
 	}
 	return st;
 }

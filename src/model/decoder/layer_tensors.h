@@ -43,6 +43,9 @@ static inline struct weight *layer_weight(const struct layer *l, const struct la
 	return (struct weight *)((uint8_t *)l + t->weight);
 }
 
+/* The linear layer whose W the tensor is part of; NULL: none. */
+struct linear *layer_linear_of(const struct layer *l, const struct layer_tensor *t);
+
 /* LoRA's targets: the linear layer of struct layer, the place in it, and its input. */
 struct lora_target {
 	size_t linear;

@@ -7,6 +7,14 @@ bool linear_is_trained(const struct linear *l)
 	return l->adapters > 0 || l->w.grad.rows > 0 || l->bias.grad.rows > 0;
 }
 
+const struct stored *linear_stored(const struct linear *l, int64_t begin)
+{
+	for (int i = 0; i < l->stored_count; i++)
+		if (l->stored[i].begin == begin)
+			return &l->stored[i];
+	return NULL;
+}
+
 int64_t linear_tail(const struct linear *l)
 {
 	return l->block.rows ? l->adapters * l->rank : 0;
@@ -384,7 +392,7 @@ enum status linear_merge(struct backend *back, struct linear *l, struct error *e
 	if (l->adapters && (l->owner_rank || l->ratio.rows))
 		return error_set(err, STATUS_BUG,
 				 "several adapters, or DoRA, cannot be merged on the device");
-	if (l->adapters && l->w.w.dtype != l->a.w.dtype)
+	if (l->adapters && (l->stored_count || l->w.w.dtype != l->a.w.dtype))
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "an adapter cannot be merged into quantized weights");
 	for (int i = 0; !st && i < l->adapters; i++)

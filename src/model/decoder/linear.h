@@ -34,11 +34,15 @@ struct linear {
 	int64_t in, out;
 	struct weight w, bias; /* [out, in]; [1, out] or absent */
 	struct mat block;      /* [out + adapters * rank, in + adapters * rank]; rows 0: not in fused form */
-	int64_t rank;	       /* of all owners together */
-	int64_t owner_rank;    /* of each owner; 0: one adapter, which every row uses */
-	struct mat ratio;      /* F32 [owners, out]: DoRA's ratio of each row of W; rows 0: no DoRA */
-	int adapters;	       /* 0 .. 3, in the order of their columns */
-	struct weight a;       /* [adapters * rank, in] */
+	/* W as it is stored; count 0: w is resident. Else w and block are in a slot (model/storage/slots.h).
+	 */
+	struct stored stored[STORED_MOST];
+	int stored_count;
+	int64_t rank;	    /* of all owners together */
+	int64_t owner_rank; /* of each owner; 0: one adapter, which every row uses */
+	struct mat ratio;   /* F32 [owners, out]: DoRA's ratio of each row of W; rows 0: no DoRA */
+	int adapters;	    /* 0 .. 3, in the order of their columns */
+	struct weight a;    /* [adapters * rank, in] */
 	struct adapter adapter[3];
 	float lora_scale;
 	uint32_t site; /* number of the layer; together with the target it is dropout's site */
@@ -51,6 +55,9 @@ struct linear_run {
 	const int32_t *owner; /* [T] the adapter of each row, or -1; read if there are several owners */
 	bool base;	      /* no row uses an adapter */
 };
+
+/* The stored form of the tensor whose first row of W is `begin`; NULL: W is resident. */
+const struct stored *linear_stored(const struct linear *l, int64_t begin);
 
 /* x [T, in]; residual [T, out] or absent, may be y except with DoRA; u [T, adapters * rank] is saved for
  * backward. In fused form, x has a tail, and u is that tail or is copied to it. */

@@ -104,8 +104,8 @@ static enum status place_e4m3(struct paged_step *s, struct error *err)
 	};
 	enum status st = place_all(s->back, all, sizeof(all) / sizeof(all[0]), err);
 
-	m->n_e4m3.row_scale = m->n_scale.data;
-	m->h_e4m3.row_scale = m->h_scale.data;
+	m->n_e4m3.scales = scales_of_rows(m->n_scale.data, m->n_e4m3.cols);
+	m->h_e4m3.scales = scales_of_rows(m->h_scale.data, m->h_e4m3.cols);
 	m->n.e4m3 = is_e4m3 ? &m->n_e4m3 : NULL;
 	m->h.e4m3 = is_e4m3 ? &m->h_e4m3 : NULL;
 	return st;

@@ -5,6 +5,7 @@
 #include "core/file/file.h"
 #include "core/file/mapped.h"
 #include "core/text/text.h"
+#include "model/bnb4/bnb4.h"
 #include "model/tensor/dtype.h"
 
 static int64_t sampled(int64_t rows)
@@ -59,7 +60,10 @@ static enum status take_tensor(struct text *all, const struct weights *w, const 
 
 	if (!weights_find(&raw, w, n->hf))
 		return error_set(err, STATUS_BUG, "%s: it has no tensor %s", w->path, n->hf);
-	st = of == FINGERPRINT_BYTES ? take_bytes(&sample, &raw, n) : take_numbers(&sample, w, n, err);
+	if (raw.bnb4 && of == FINGERPRINT_BYTES) /* instead of codes and all kinds of absmax, their numbers */
+		text_addf(&sample, "%s ", bnb4_type_name(raw.bnb4->type));
+	st = of == FINGERPRINT_BYTES && !raw.bnb4 ? take_bytes(&sample, &raw, n)
+						  : take_numbers(&sample, w, n, err);
 	if (!st && sample.failed)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
 	if (!st) {
@@ -95,6 +99,7 @@ enum status weights_fingerprint(char hex[FINGERPRINT_SIZE], const struct weights
 	for (size_t i = 0; i < count && !st; i++) {
 		names_at(&n, &w->shape, i);
 		st = take_tensor(&all, w, &n, of, err);
+		weights_forget(w); /* a row brings pages around it into memory, in a small model all of them */
 	}
 	st = mapped_check(st, err);
 	if (!st && all.failed)
@@ -102,6 +107,5 @@ enum status weights_fingerprint(char hex[FINGERPRINT_SIZE], const struct weights
 	if (!st)
 		file_sha256(hex, text_str(&all), all.size);
 	text_release(&all);
-	weights_forget(w);
 	return st;
 }

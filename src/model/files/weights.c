@@ -8,6 +8,7 @@
 #include "core/process/cpu_pool.h"
 #include "core/file/mapped.h"
 #include "model/tensor/dtype.h"
+#include "model/files/bnb4/bnb4_file.h"
 #include "model/files/gguf/gguf.h"
 #include "core/json/file.h"
 #include "model/files/safetensors/shards.h"
@@ -64,11 +65,14 @@ static enum status check_scale(const struct weights *w, const struct named *n, s
 	return STATUS_OK;
 }
 
-static enum status check_tensor(const struct weights *w, const struct named *n, struct error *err)
+static enum status check_tensor(struct weights *w, const struct named *n, struct error *err)
 {
 	const struct tensor *t = lookup(w, n);
 	const char *name = w->gguf ? n->gguf : n->hf;
 	bool fits;
+
+	if (t && w->shards && bnb4_file_has(w->shards, n->hf))
+		return bnb4_file_open(&w->bnb4[w->bnb4_count++], w->shards, n, err);
 
 	if (!t)
 		return error_set(err, STATUS_BAD_INPUT, "%s: %s is missing%s", w->path, name,
@@ -82,9 +86,12 @@ static enum status check_tensor(const struct weights *w, const struct named *n, 
 				 path_of(w, t), name, t->rank, t->rank > 1 ? t->dim[0] : 1,
 				 t->rank ? t->dim[t->rank - 1] : 1, n->rows, n->cols);
 	if (!dtype_unpacks(t->dtype))
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %s is %s; F32, BF16, F16, F64, E4M3, Q8_0, Q4_0 and Q4_1 are supported",
-				 path_of(w, t), name, dtype_name(t->dtype));
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"%s: %s is %s%s; F32, BF16, F16, F64, E4M3, Q8_0, Q4_0 and Q4_1 are supported, "
+			"and NF4 and FP4 of bitsandbytes",
+			path_of(w, t), name, dtype_name(t->dtype),
+			w->shards && t->dtype == DTYPE_U8 ? " without a quant_state of bitsandbytes" : "");
 	return t->dtype == DTYPE_E4M3 ? check_scale(w, n, err) : STATUS_OK;
 }
 
@@ -121,6 +128,15 @@ static bool is_scale(const struct weights *w, const json_t *known, const char *n
 	return false;
 }
 
+/* A part of a known matrix of 4 bits. */
+static bool is_part(const struct weights *w, const json_t *known, const char *name)
+{
+	char weight[NAME_SIZE];
+
+	return w->shards && bnb4_file_is_part(weight, name) && json_object_get(known, weight) &&
+	       bnb4_file_has(w->shards, weight);
+}
+
 /* known: an object whose keys are the shape's tensor names. */
 static enum status check_extra(const struct weights *w, const json_t *known, struct error *err)
 {
@@ -130,7 +146,7 @@ static enum status check_extra(const struct weights *w, const json_t *known, str
 		const struct tensor *t = w->gguf ? &w->gguf->tensors[i] : w->shards->tensors[i];
 
 		if (!json_object_get(known, t->name) && !superfluous(w, t->name) &&
-		    !is_scale(w, known, t->name))
+		    !is_scale(w, known, t->name) && !is_part(w, known, t->name))
 			return error_set(
 				err, STATUS_BAD_INPUT,
 				"%s: %.100s is not a tensor of such a model: the file or the configuration "
@@ -140,13 +156,16 @@ static enum status check_extra(const struct weights *w, const json_t *known, str
 	return STATUS_OK;
 }
 
-static enum status check_tensors(const struct weights *w, struct error *err)
+static enum status check_tensors(struct weights *w, struct error *err)
 {
 	size_t count = names_count(&w->shape);
 	json_t *known = json_object();
 	enum status st = STATUS_OK;
 	struct named n;
 
+	w->bnb4 = calloc(count, sizeof(*w->bnb4));
+	if (!w->bnb4)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
 	for (size_t i = 0; i < count && !st; i++) {
 		names_at(&n, &w->shape, i);
 		st = check_tensor(w, &n, err);
@@ -227,6 +246,7 @@ void weights_release(struct weights *w)
 		shards_release(w->shards);
 	free(w->gguf);
 	free(w->shards);
+	free(w->bnb4);
 	*w = (struct weights){0};
 }
 
@@ -248,6 +268,8 @@ bool weights_find(struct weights_raw *raw, const struct weights *w, const char *
 	*raw = (struct weights_raw){.tensor = lookup(w, &n), .interleaved = w->gguf ? n.interleaved : 0};
 	if (raw->tensor && raw->tensor->dtype == DTYPE_E4M3)
 		raw->scale = scale_of(w, n.hf);
+	for (size_t i = 0; i < w->bnb4_count && !raw->bnb4; i++)
+		raw->bnb4 = w->bnb4[i].codes == raw->tensor ? &w->bnb4[i].m : NULL;
 	return raw->tensor;
 }
 
@@ -309,6 +331,20 @@ static void convert_row(const uint8_t *from, enum dtype stored, float factor, vo
 	}
 }
 
+/* Converts rows [row, row + to->rows) of the model, however the file stores them. */
+static void read_rows(const struct weights_raw *raw, int64_t row, const struct mat *to)
+{
+	const uint64_t pitch = dtype_bytes(to->dtype, (uint64_t)to->ld);
+
+	if (raw->bnb4) {
+		bnb4_dequantize(raw->bnb4, row, to, NULL);
+		return;
+	}
+	for (int64_t i = 0; i < to->rows; i++)
+		convert_row(weights_row(raw, row + i), raw->tensor->dtype, weights_factor(raw, row + i),
+			    (uint8_t *)to->data + (uint64_t)i * pitch, to->dtype, (size_t)to->cols);
+}
+
 /* Whether the numbers of a stored row are finite; for quantized blocks, those that they represent. */
 static bool row_finite(enum dtype dtype, const void *row, size_t count)
 {
@@ -333,9 +369,14 @@ static bool row_finite(enum dtype dtype, const void *row, size_t count)
 	return true;
 }
 
-static enum status no_number(const struct weights *w, const struct tensor *t, int64_t row, enum dtype wanted,
-			     struct error *err)
+static enum status no_number(const struct weights *w, const struct weights_raw *raw, int64_t row,
+			     enum dtype wanted, struct error *err)
 {
+	const struct tensor *t = raw->tensor;
+
+	if (raw->bnb4 && !bnb4_finite(raw->bnb4))
+		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
+				       "%s: %s.absmax has NaN or infinity", path_of(w, t), t->name);
 	return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 			       "%s: %s: row %" PRId64 " has NaN, infinity or what %s cannot hold",
 			       path_of(w, t), t->name, row, dtype_name(wanted));
@@ -360,7 +401,7 @@ static enum status check_slot(const struct weights *w, const struct backend *bac
 			      struct error *err)
 {
 	const struct mat *to = &slot->to;
-	const bool is_e4m3 = to->dtype == DTYPE_E4M3 && back && to->row_scale;
+	const bool is_e4m3 = to->dtype == DTYPE_E4M3 && back && mat_has_row_scales(to);
 
 	if (!names_find(n, &w->shape, slot->name) || !weights_find(raw, w, slot->name))
 		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
@@ -368,7 +409,7 @@ static enum status check_slot(const struct weights *w, const struct backend *bac
 	if (to->rows != n->rows || to->cols != n->cols || to->ld < to->cols || !to->data ||
 	    (to->dtype == DTYPE_E4M3 && !is_e4m3) ||
 	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 && !is_e4m3 &&
-	     to->dtype != raw->tensor->dtype))
+	     (to->dtype != raw->tensor->dtype || raw->bnb4)))
 		return error_set(err, STATUS_BUG,
 				 "%s: %s is %" PRId64 " x %" PRId64 ", not %" PRId64 " x %" PRId64 " of %s",
 				 w->path, n->hf, n->rows, n->cols, to->rows, to->cols, dtype_name(to->dtype));
@@ -380,19 +421,17 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 {
 	struct weights_raw raw;
 	struct named n;
+	struct mat to;
 
 	if (!names_find(&n, &w->shape, name) || !weights_find(&raw, w, name) || row < 0 || rows < 0 ||
 	    row + rows > n.rows)
 		return error_set(err, STATUS_BUG, "%s: %.100s has no rows %" PRId64 " to %" PRId64, w->path,
 				 name, row, row + rows);
-	for (int64_t i = 0; i < rows; i++) {
-		float *to = out + i * n.cols;
-
-		convert_row(weights_row(&raw, row + i), raw.tensor->dtype, weights_factor(&raw, row + i), to,
-			    DTYPE_F32, (size_t)n.cols);
-		if (!dtype_finite(DTYPE_F32, to, (size_t)n.cols))
-			return mapped_check(no_number(w, raw.tensor, row + i, DTYPE_F32, err), err);
-	}
+	to = (struct mat){.data = out, .rows = rows, .cols = n.cols, .ld = n.cols, .dtype = DTYPE_F32};
+	read_rows(&raw, row, &to);
+	for (int64_t i = 0; i < rows; i++)
+		if (!dtype_finite(DTYPE_F32, out + i * n.cols, (size_t)n.cols))
+			return mapped_check(no_number(w, &raw, row + i, DTYPE_F32, err), err);
 	return mapped_check(STATUS_OK, err);
 }
 
@@ -417,7 +456,7 @@ struct rows {
 	const struct loading *l;
 	size_t slot;
 	int64_t first; /* the first row to store */
-	uint64_t pitch;
+	int64_t ld;
 	uint64_t read; /* bytes of the files read by this thread since the last call of weights_forget */
 };
 
@@ -434,23 +473,20 @@ static enum status load_rows(void *arg, int64_t first, int64_t rows, void *out, 
 	const struct loading *l = r->l;
 	const struct mat *to = &l->slots[r->slot].to;
 	const struct weights_raw *raw = &l->raw[r->slot];
-	const struct tensor *t = raw->tensor;
-	const enum dtype wanted = made_in(to, t);
-	uint8_t *at = out;
+	const struct mat made = {
+		.data = out, .rows = rows, .cols = to->cols, .ld = r->ld, .dtype = made_in(to, raw->tensor)};
 
-	for (int64_t i = r->first + first; i < r->first + first + rows; i++, at += r->pitch) {
-		convert_row(weights_row(raw, i), t->dtype, weights_factor(raw, i), at, wanted,
-			    (size_t)to->cols);
-		if (!row_finite(wanted, at, (size_t)to->cols))
-			return no_number(l->w, t, i, wanted, err);
-		r->read += t->size / (uint64_t)to->rows;
-		/* each call makes other threads' pages fault again, so it is rarer when the weights go to a
-		 * device */
-		if (r->read < (l->back ? FORGET_BYTES_DEVICE : FORGET_BYTES))
-			continue;
-		weights_forget(l->w);
-		r->read = 0;
-	}
+	read_rows(raw, r->first + first, &made);
+	for (int64_t i = 0; i < rows; i++)
+		if (!row_finite(made.dtype, (uint8_t *)out + dtype_bytes(made.dtype, (uint64_t)(i * r->ld)),
+				(size_t)to->cols))
+			return no_number(l->w, raw, r->first + first + i, made.dtype, err);
+	r->read += raw->tensor->size / (uint64_t)to->rows * (uint64_t)rows;
+	/* each call makes other threads' pages fault again, so it is rarer when the weights go to a device */
+	if (r->read < (l->back ? FORGET_BYTES_DEVICE : FORGET_BYTES))
+		return STATUS_OK;
+	weights_forget(l->w);
+	r->read = 0;
 	return STATUS_OK;
 }
 
@@ -468,7 +504,7 @@ static enum status load_piece(struct loading *l, size_t piece, struct rows *r, s
 	r->first = (int64_t)(piece - l->first[r->slot]) * most;
 	part = mat_rows(to, r->first, to->rows - r->first < most ? to->rows - r->first : most);
 	made.dtype = made_in(to, l->raw[r->slot].tensor);
-	r->pitch = dtype_bytes(made.dtype, (uint64_t)(l->back ? to->cols : to->ld));
+	r->ld = l->back ? to->cols : to->ld;
 	return l->back ? gpu_backend_put_made(l->back, part, &made, err)
 		       : load_rows(r, 0, part.rows, part.data, err);
 }
@@ -508,7 +544,7 @@ static enum status load_factors(const struct loading *l, struct error *err)
 
 	for (size_t i = 0; !st && i < l->count; i++) {
 		const struct mat *to = &l->slots[i].to;
-		const struct mat scale = {.data = to->row_scale,
+		const struct mat scale = {.data = to->scales.data,
 					  .rows = 1,
 					  .cols = to->rows,
 					  .ld = to->rows,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model on disk: a Hugging Face folder (config.json, safetensors in one or several files) or a GGUF file.
+ * Matrices may be quantized: E4M3, the 4 bits of bitsandbytes, or a GGUF's blocks.
  * Opening reads only headers and compares every tensor with the shape; a missing or extra tensor, a wrong
  * size and an unsupported type are refused. Loading copies numbers directly from the mapped file to memory of
  * the caller.
@@ -12,14 +13,18 @@
 #include "model/shape/shape.h"
 #include "model/tensor/tensor.h"
 
+struct bnb4;
+struct bnb4_file;
 struct gguf;
 struct shards;
 
 struct weights {
 	struct shape shape;
-	struct gguf *gguf;     /* NULL: a folder */
-	struct shards *shards; /* NULL: a GGUF file */
-	char path[4096];       /* as given: the folder or the GGUF file */
+	struct gguf *gguf;	/* NULL: a folder */
+	struct shards *shards;	/* NULL: a GGUF file */
+	struct bnb4_file *bnb4; /* the matrices of 4 bits, in no order */
+	size_t bnb4_count;
+	char path[4096]; /* as given: the folder or the GGUF file */
 };
 
 /* Opens a model. Owner: caller, weights_release. */
@@ -28,7 +33,7 @@ void weights_release(struct weights *w);
 uint64_t weights_bytes(const struct weights *w); /* size of its files */
 
 /* Destination of a tensor with Hugging Face's name: F32, BF16, F16 or the file's own type, with any ld. A
- * vector is one row. For weights_load_to on a GPU it may be E4M3 with row_scale: other types are then
+ * vector is one row. For weights_load_to on a GPU it may be E4M3 with a scale per row: other types are then
  * quantized on the device. */
 struct weights_slot {
 	const char *name;
@@ -58,6 +63,9 @@ struct weights_raw {
 	int64_t interleaved; /* number of heads whose rows are interleaved; 0: rows are in order */
 	/* E4M3 only: the factors of the rows, one per row or one for all. */
 	const struct tensor *scale;
+	/* NULL: not in 4 bits. Else `tensor` holds its codes, and weights_row is not available. Of a matrix
+	 * without double quantization, callers of its own form check the absmax: bnb4_finite. */
+	const struct bnb4 *bnb4;
 };
 
 /* False: there is no such tensor (a tied head has none). */

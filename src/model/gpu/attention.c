@@ -8,6 +8,7 @@
 #include "core/math/fnv1a.h"
 #include "kernel/train/plain_attention.h"
 #include "model/gpu/attention_internal.h"
+#include "model/tensor/dtype.h"
 #include "model/tensor/matrix.h"
 
 enum {
@@ -23,7 +24,7 @@ enum status attention_state_create(struct attention_state **out, const struct gp
 	if (!a)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for attention");
 	a->gpu = g;
-	snprintf(a->name, sizeof(a->name), "own");
+	snprintf(a->name, sizeof(a->name), attention_state_plain(a) ? "plain" : "own");
 	return attention_state_open_cudnn(a, err);
 }
 
@@ -166,7 +167,7 @@ static void fast_of(struct attention_state *a, const struct attention *at, const
 			      .ld_o = ld_o};
 
 	*out = NULL;
-	if (!lse_fits(b) || b->docs > GRID_DOCS)
+	if (attention_state_plain(a) || !lse_fits(b) || b->docs > GRID_DOCS)
 		return;
 	if (f->docs != wanted.docs || f->tokens != wanted.tokens || f->length != wanted.length ||
 	    f->one_length != wanted.one_length || f->lengths != wanted.lengths || f->ld_qkv != ld_qkv ||
@@ -215,8 +216,10 @@ static enum status run_own(struct backend *back, enum gpu_kernel_id kernel, cons
 
 		some.doc_start = args->doc_start + (uint64_t)first * sizeof(int32_t);
 		some.docs = (uint32_t)docs;
-		st = gpu_run_3d(back, kernel, grid, TRAIN_ATTENTION_THREADS,
-				train_attention_shared((uint64_t)at->head_dim), &some, err);
+		st = gpu_run_3d(
+			back, kernel, grid, TRAIN_ATTENTION_THREADS,
+			train_attention_shared((uint64_t)at->head_dim, (unsigned)dtype_bytes(back->dtype, 1)),
+			&some, err);
 	}
 	return st;
 }

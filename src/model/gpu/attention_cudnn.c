@@ -5,6 +5,12 @@
 #include "core/clock.h"
 #include "model/gpu/attention_internal.h"
 
+bool attention_state_plain(const struct attention_state *a)
+{
+	return a->gpu->options.attention == GPU_ATTENTION_PLAIN ||
+	       a->gpu->options.precision != GPU_PRECISION_BF16;
+}
+
 enum status attention_state_open_cudnn(struct attention_state *a, struct error *err)
 {
 	const struct gpu_backend_options *o = &a->gpu->options;
@@ -12,7 +18,8 @@ enum status attention_state_open_cudnn(struct attention_state *a, struct error *
 	enum status st;
 	int version;
 
-	if (o->attention == GPU_ATTENTION_OWN || (o->deterministic && o->attention == GPU_ATTENTION_AUTO))
+	if (o->attention == GPU_ATTENTION_OWN || attention_state_plain(a) ||
+	    (o->deterministic && o->attention == GPU_ATTENTION_AUTO))
 		return STATUS_OK;
 	st = sdpa_open(&a->sdpa, a->gpu->device, o->cudnn, 0, &why);
 	if (st && o->attention == GPU_ATTENTION_AUTO)

@@ -50,6 +50,8 @@ struct attention_state {
 	char name[64];
 };
 
+/* Whether only the plain kernels are used. */
+bool attention_state_plain(const struct attention_state *a);
 /* Opens cuDNN if it is wanted. A missing cuDNN is an error only if the options require it. */
 enum status attention_state_open_cudnn(struct attention_state *a, struct error *err);
 /* The choice of an earlier run for `docs` sequences of this length, or for (0, 0) assay's own candidate;

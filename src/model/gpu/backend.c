@@ -9,16 +9,21 @@
 static enum status load_kernels(struct gpu_state *g, struct error *err)
 {
 	static const struct {
-		const char *file, *entry;
+		const char *file[2], *entry[2];
+		enum gpu_kernel_types types;
 	} kernels[] = {
-#define X(name, in, called, part) {in, called},
+#define X(name, in, called, part, types) {{in, in "_f32"}, {called, called "_f32"}, GPU_KERNEL_##types},
 		GPU_KERNELS(X)
 #undef X
 	};
 	enum status st = STATUS_OK;
 
-	for (int i = 0; !st && i < GPU_KERNEL_COUNT; i++)
-		st = gpu_kernel(g->device, &g->kernel[i], kernels[i].file, kernels[i].entry, err);
+	for (int i = 0; !st && i < GPU_KERNEL_COUNT; i++) {
+		const bool f32 =
+			kernels[i].types == GPU_KERNEL_BOTH && g->options.precision != GPU_PRECISION_BF16;
+
+		st = gpu_kernel(g->device, &g->kernel[i], kernels[i].file[f32], kernels[i].entry[f32], err);
+	}
 	return st;
 }
 
@@ -58,7 +63,7 @@ enum status gpu_backend_create(struct backend *back, const struct gpu_backend_op
 		.ops = &gpu_ops,
 		.device = g,
 		.arena = arena,
-		.dtype = DTYPE_BF16,
+		.dtype = options->precision == GPU_PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
 		.stat = DTYPE_F32,
 		.kind = BACKEND_GPU,
 	};
@@ -91,6 +96,7 @@ void gpu_backend_release(struct backend *back)
 	if (g->stream)
 		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
+	fetching_release(&g->fetching);
 	replays_release(&g->replays);
 	sample_turns_release(&g->sampling);
 	fetches_release(&g->fetches);
@@ -199,7 +205,7 @@ enum status gpu_backend_times(struct backend *back, double phase_s[GPU_PHASE_COU
 enum gpu_part gpu_kernel_part(enum gpu_kernel_id kernel)
 {
 	static const enum gpu_part part[] = {
-#define X(name, in, called, of) of,
+#define X(name, in, called, of, types) of,
 		GPU_KERNELS(X)
 #undef X
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPU back end: BF16 with statistics in F32, one stream, and one block of device memory, which is the
- * arena (docs/explanation/design/model_gpu.md). The `data` of matrices are device addresses. Only ops->get
- * waits for the device.
+ * The GPU back end: BF16, or F32 for training, with statistics in F32, one stream, and one block of device
+ * memory, which is the arena (docs/explanation/design/model_gpu.md). The `data` of matrices are device
+ * addresses. Only ops->get waits for the device.
  */
 #ifndef MODEL_GPU_BACKEND_H
 #define MODEL_GPU_BACKEND_H
@@ -13,14 +13,18 @@
 
 /* Implementation of attention for sequences of equal length. AUTO: cuDNN if it is available, supports the
  * shape and is not known to be wrong for it, else assay's kernels. CUDNN: cuDNN or an error. OWN: assay's
- * kernels. Sequences of unequal length, which includes padded micro-batches, always use assay's kernels.
- * Those are bit-identical from run to run. */
-enum gpu_attention { GPU_ATTENTION_AUTO, GPU_ATTENTION_CUDNN, GPU_ATTENTION_OWN };
+ * kernels. PLAIN: assay's kernels without tensor cores. Sequences of unequal length, which includes padded
+ * micro-batches, always use assay's kernels. Those are bit-identical from run to run. */
+enum gpu_attention { GPU_ATTENTION_AUTO, GPU_ATTENTION_CUDNN, GPU_ATTENTION_OWN, GPU_ATTENTION_PLAIN };
+/* Type of activations and weights, and how GEMMs multiply. F32 and TF32 keep both in F32; TF32 lets tensor
+ * cores round the factors of GEMMs. Attention is then PLAIN, and there is no generation. */
+enum gpu_precision { GPU_PRECISION_BF16, GPU_PRECISION_F32, GPU_PRECISION_TF32 };
 
 struct gpu_backend_options {
 	const char *pci;	      /* NULL: CUDA's first GPU */
 	const char *cublaslt, *cudnn; /* paths of the libraries; NULL: searched for */
 	enum gpu_attention attention;
+	enum gpu_precision precision;
 	/* Time cuBLASLt's candidates when a GEMM shape first occurs; results may then differ between runs. */
 	bool tune;
 	bool parts;	/* record an event per operation, so that gpu_backend_times returns parts */
@@ -150,7 +154,7 @@ enum status gpu_backend_choose(struct backend *back, double seconds, struct erro
 /* Seconds spent so far on timing candidates and on building cuDNN's plans or waiting for them. Work enqueued
  * before a timing is not included. A step in which this grows is not a steady step. */
 double gpu_backend_tuning_s(const struct backend *back);
-/* FLOP/s of a large BF16 GEMM, timed in free memory of the arena, which is unchanged afterwards. 0 with OK:
- * the free memory is too small for a meaningful GEMM. */
+/* FLOP/s of a large GEMM of the back end's type, timed in free memory of the arena, which is unchanged
+ * afterwards. 0 with OK: the free memory is too small for a meaningful GEMM. */
 enum status gpu_backend_gemm_rate(struct backend *back, double *rate, struct error *err);
 #endif

@@ -64,8 +64,8 @@ static bool refuses(const struct model *m)
 {
 	const struct shape *s = &m->shape;
 
-	return m->e4m3 || decode_refuses_heads(s->head_dim) || s->hidden % 8 || s->ffn % 8 ||
-	       decode_refuses_rows((uint64_t)tall_of(s), (uint32_t)wide_of(s), BLOCKS_MAX);
+	return m->storage.form != STORAGE_NUMBERS || decode_refuses_heads(s->head_dim) || s->hidden % 8 ||
+	       s->ffn % 8 || decode_refuses_rows((uint64_t)tall_of(s), (uint32_t)wide_of(s), BLOCKS_MAX);
 }
 
 static int64_t adapters_most(const struct model *m)

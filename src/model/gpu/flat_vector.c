@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on the flat vector (kernel/train/flat_vector.h): live copies, sums, AdamW. */
 #include <stdlib.h>
+#include "kernel/train/adamw_states.h"
 #include "kernel/train/flat_vector.h"
 #include "model/gpu/internal.h"
+
+_Static_assert(TRAIN_STATES_BLOCK == (int)ADAMW_BLOCK, "one block of 8-bit moments");
 
 /* Makes the table on the device. Once, because the list is the same in every call. */
 static enum status make_live(struct backend *back, const struct live_part *part, int count, struct error *err)
@@ -37,24 +40,44 @@ static enum status make_live(struct backend *back, const struct live_part *part,
 	return st;
 }
 
-enum status gpu_refresh(struct backend *back, struct mat master, const struct live_part *part, int count,
-			struct error *err)
+/* The main stream copies the table. */
+static enum status make_table(struct backend *back, const struct live_range *range,
+			      const struct gpu_stream *stream, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
-	const struct live_part *last = &part[count - 1];
+	enum status st = make_live(back, range->all, range->total, err);
+
+	return st || stream == g->stream ? st : gpu_stream_wait(g->stream, err);
+}
+
+enum status gpu_refresh_on(struct backend *back, struct mat master, const struct live_range *range,
+			   struct gpu_stream *stream, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	const struct live_part *first = &range->all[range->first], *last = first + range->count - 1;
 	struct train_adamw_args args = {
-		.master = gpu_address(master.data),
-		.count = last->begin + (uint64_t)(last->to.rows * last->to.cols),
-		.tensors = (uint32_t)count,
+		.master = gpu_address((const float *)master.data + first->begin),
+		.begin = first->begin,
+		.count = last->begin + (uint64_t)(last->to.rows * last->to.cols) - first->begin,
+		.tensors = (uint32_t)range->count,
 	};
 	enum status st = STATUS_OK;
 
-	if (g->live_of != part || g->live_count != count)
-		st = make_live(back, part, count, err);
-	args.live = g->live;
-	for (int i = 0; i < count; i++)
-		cost_touch(back, &part[i].to, 3);
-	return st ? st : gpu_over(back, GPU_KERNEL_LIVE, 1, (int64_t)args.count, &args, err);
+	if (g->live_of != range->all || g->live_count != range->total)
+		st = make_table(back, range, stream, err);
+	args.live = g->live + (uint64_t)range->first * sizeof(struct train_live);
+	cost_refresh(back, range);
+	return st ? st
+		  : gpu_launch_1d(g->kernel[GPU_KERNEL_LIVE], stream, train_blocks(1, args.count),
+				  TRAIN_THREADS, 0, &args, err);
+}
+
+enum status gpu_refresh(struct backend *back, struct mat master, const struct live_range *range,
+			struct error *err)
+{
+	enum status st = gpu_part(back, gpu_kernel_part(GPU_KERNEL_LIVE), err);
+
+	return st ? st : gpu_refresh_on(back, master, range, gpu_of(back)->stream, err);
 }
 
 enum status gpu_reduce(struct backend *back, struct mat x, enum reduction reduction, double *sum,
@@ -84,16 +107,17 @@ enum status gpu_reduce(struct backend *back, struct mat x, enum reduction reduct
 	return st;
 }
 
-enum status gpu_adamw(struct backend *back, struct mat g, struct mat m, struct mat v, struct mat master,
-		      const struct adamw *a, struct error *err)
+/* All operands F32. */
+static enum status adamw_plain(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+			       struct error *err)
 {
 	const struct train_adamw_args args = {
-		.g = gpu_address(g.data),
-		.m = gpu_address(m.data),
-		.v = gpu_address(v.data),
-		.master = gpu_address(master.data),
+		.g = gpu_address(p->g.data),
+		.m = gpu_address(p->m.data),
+		.v = gpu_address(p->v.data),
+		.master = gpu_address(p->w.data),
 		.norm_squares = gpu_address(a->squares),
-		.count = (uint64_t)(g.rows * g.cols),
+		.count = (uint64_t)p->g.cols,
 		.max_norm = a->max_norm,
 		.lr = a->lr,
 		.beta1 = a->beta1,
@@ -105,6 +129,53 @@ enum status gpu_adamw(struct backend *back, struct mat g, struct mat m, struct m
 		.correction2 = a->correction2,
 	};
 
-	cost_touch(back, &g, 7);
-	return gpu_over(back, GPU_KERNEL_ADAMW, 1, g.rows * g.cols, &args, err);
+	return gpu_over(back, GPU_KERNEL_ADAMW, 1, p->g.cols, &args, err);
+}
+
+static enum status adamw_states(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+				struct error *err)
+{
+	const bool codes = p->m.dtype == DTYPE_U8;
+	const struct train_states_args args = {
+		.g = gpu_address(p->g.data),
+		.m = gpu_address(p->m.data),
+		.v = gpu_address(p->v.data),
+		.m_scale = gpu_address(p->m_scale.data),
+		.v_scale = gpu_address(p->v_scale.data),
+		.w = gpu_address(p->w.data),
+		.rest = p->rest.rows ? gpu_address(p->rest.data) : 0,
+		.norm_squares = gpu_address(a->squares),
+		.count = (uint64_t)p->g.cols,
+		.first = p->first,
+		.seed = a->seed,
+		.max_norm = a->max_norm,
+		.lr = a->lr,
+		.beta1 = a->beta1,
+		.beta2 = a->beta2,
+		.eps = a->eps,
+		.decay = a->decay,
+		.correction1 = a->correction1,
+		.correction2 = a->correction2,
+		.step = a->step,
+		.g_bf16 = p->g.dtype == DTYPE_BF16,
+		.moments = codes		      ? TRAIN_MOMENTS_CODES
+			   : p->m.dtype == DTYPE_BF16 ? TRAIN_MOMENTS_BF16
+						      : TRAIN_MOMENTS_F32,
+		.weight = p->w.dtype == DTYPE_F32 ? TRAIN_WEIGHT_F32
+			  : p->rest.rows	  ? TRAIN_WEIGHT_SPLIT
+						  : TRAIN_WEIGHT_BF16,
+	};
+
+	return codes ? gpu_run(back, GPU_KERNEL_ADAMW_8BIT, train_states_blocks(args.count), TRAIN_THREADS, 0,
+			       &args, err)
+		     : gpu_over(back, GPU_KERNEL_ADAMW_STATES, 1, p->g.cols, &args, err);
+}
+
+enum status gpu_adamw(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+		      struct error *err)
+{
+	const bool plain = p->g.dtype == DTYPE_F32 && p->m.dtype == DTYPE_F32 && p->w.dtype == DTYPE_F32;
+
+	cost_adamw(back, p);
+	return plain ? adamw_plain(back, p, a, err) : adamw_states(back, p, a, err);
 }

@@ -77,7 +77,8 @@ unsigned gemm_alignment(const struct gemm *g)
 }
 
 /* Shapes are compared as bytes, so padding bytes must be zero. */
-static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct error *err)
+static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum gpu_precision precision,
+			    struct error *err)
 {
 	memset(s, 0, sizeof(*s));
 	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d) ||
@@ -87,7 +88,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 			"a GPU's GEMMs support only BF16 and F32, and for generation on sm_90 weights in E4M3");
 	if (g->beta != 0 && g->c.ld != g->d.ld)
 		return error_set(err, STATUS_BUG, "a GEMM is added to a matrix with another row pitch");
-	s->compute = MATMUL_COMPUTE_F32;
+	s->compute = precision == GPU_PRECISION_TF32 ? MATMUL_COMPUTE_TF32 : MATMUL_COMPUTE_F32;
 	s->m = (uint64_t)g->d.rows;
 	s->n = (uint64_t)g->d.cols;
 	s->k = (uint64_t)(g->trans_a ? g->a.rows : g->a.cols);
@@ -97,7 +98,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 	s->row_b = (uint64_t)g->b.ld;
 	s->row_d = (uint64_t)g->d.ld;
 	s->epilogue = g->bias.rows ? MATMUL_BIAS : MATMUL_PLAIN;
-	s->bias = MATMUL_BF16;
+	s->bias = precision == GPU_PRECISION_BF16 ? MATMUL_BF16 : MATMUL_F32;
 	s->accumulate = g->beta != 0;
 	s->align_bytes = gemm_alignment(g);
 	s->cluster_most = CLUSTER_MOST;
@@ -257,8 +258,8 @@ static struct matmul_operands operands_of(const struct gemm *g)
 		.c = g->beta != 0 ? gpu_address(g->c.data) : 0,
 		.d = gpu_address(g->d.data),
 		.bias = g->bias.rows ? gpu_address(g->bias.data) : 0,
-		.scale_a = g->a.dtype == DTYPE_E4M3 ? gpu_address(g->a.row_scale) : 0,
-		.scale_b = g->b.dtype == DTYPE_E4M3 ? gpu_address(g->b.row_scale) : 0,
+		.scale_a = g->a.dtype == DTYPE_E4M3 ? gpu_address(g->a.scales.data) : 0,
+		.scale_b = g->b.dtype == DTYPE_E4M3 ? gpu_address(g->b.scales.data) : 0,
 		.alpha = (double)g->alpha,
 		.beta = (double)g->beta,
 	};
@@ -281,7 +282,7 @@ enum status gemm_plans_find(struct backend *back, const struct gemm *g, struct g
 	struct gemm_plans *all = gpu_of(back)->products;
 	const size_t before = all->count;
 	struct matmul_shape shape;
-	enum status st = shape_of(&shape, g, err);
+	enum status st = shape_of(&shape, g, gpu_of(back)->options.precision, err);
 
 	*o = operands_of(g);
 	if (!st)

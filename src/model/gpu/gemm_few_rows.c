@@ -34,8 +34,8 @@ static struct skinny_problem problem_of(const struct gemm *m, const struct mat *
 		.w = gpu_address(m->b.data),
 		.x = gpu_address(a.data),
 		.y = gpu_address(d.data),
-		.w_scale = m->b.dtype == DTYPE_E4M3 ? gpu_address(m->b.row_scale) : 0,
-		.x_scale = a.dtype == DTYPE_E4M3 ? gpu_address(a.row_scale) : 0,
+		.w_scale = m->b.dtype == DTYPE_E4M3 ? gpu_address(m->b.scales.data) : 0,
+		.x_scale = a.dtype == DTYPE_E4M3 ? gpu_address(a.scales.data) : 0,
 		.bias = m->bias.rows ? gpu_address(m->bias.data) : 0,
 		.residual = c.rows ? gpu_address(c.data) : 0,
 		.rows = (uint32_t)rows,
@@ -51,7 +51,7 @@ static struct skinny_problem problem_of(const struct gemm *m, const struct mat *
 
 bool few_rows_take(const struct gpu_state *g, const struct gemm *m)
 {
-	const bool is_e4m3 = m->b.dtype == DTYPE_E4M3;
+	const bool is_e4m3 = m->b.dtype == DTYPE_E4M3 && mat_has_row_scales(&m->b);
 
 	return g->skinny && (is_e4m3 || (g->options.invariant && m->b.dtype == DTYPE_BF16)) && !m->trans_a &&
 	       m->trans_b && m->alpha == 1 && (m->beta == 0 || m->beta == 1) && m->a.dtype == DTYPE_BF16 &&
@@ -92,7 +92,7 @@ enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const
 	const struct skinny_quantize q = {
 		.from = gpu_address(from->data),
 		.to = gpu_address(to->data),
-		.scale = gpu_address(to->row_scale),
+		.scale = gpu_address(to->scales.data),
 		.rows = (uint64_t)from->rows,
 		.cols = (uint64_t)from->cols,
 		.row_from = (uint64_t)from->ld,
@@ -178,7 +178,7 @@ unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const st
 		return 0;
 	quantized.a.dtype = DTYPE_E4M3;
 	quantized.a.ld = quantized.a.cols;
-	quantized.a.row_scale = m->b.row_scale; /* any address */
+	quantized.a.scales = scales_of_rows(m->b.scales.data, m->a.cols); /* any address */
 	if (m->d.rows <= SKINNY_ROWS_MOST) {
 		const struct skinny_problem p = problem_of(&quantized, h, 0, m->d.rows);
 

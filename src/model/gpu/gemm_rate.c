@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rate of a large GEMM on this device, the denominator of MFU. */
 #include "model/gpu/gemm.h"
+#include "model/tensor/dtype.h"
 
 enum { SIZE = 8192, SIZE_LEAST = 256, TIMES = 5 };
 
@@ -12,12 +13,12 @@ static enum status run(void *arg, struct error *err)
 }
 
 /* The largest size with room in the arena; 0: none. */
-static int64_t size_of(const struct arena *a)
+static int64_t size_of(const struct arena *a, uint64_t number_bytes)
 {
 	int64_t size = SIZE;
 
 	while (size >= SIZE_LEAST &&
-	       6 * (uint64_t)size * (uint64_t)size + 3 * ARENA_ALIGN > a->size - a->used)
+	       3 * number_bytes * (uint64_t)size * (uint64_t)size + 3 * ARENA_ALIGN > a->size - a->used)
 		size /= 2;
 	return size >= SIZE_LEAST ? size : 0;
 }
@@ -31,7 +32,7 @@ static enum status time_one(struct backend *back, int64_t size, double *seconds,
 	enum status st = STATUS_OK;
 
 	for (int i = 0; !st && i < 3; i++) {
-		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_BF16};
+		m[i] = (struct mat){.rows = size, .cols = size, .dtype = back->dtype};
 		st = arena_mat(back->arena, MEM_WORKSPACE, &m[i], "a GEMM to time", err);
 		if (!st)
 			st = back->ops->random(back, m[i], &fill, err);
@@ -46,7 +47,7 @@ enum status gpu_backend_gemm_rate(struct backend *back, double *rate, struct err
 	const struct op_cost cost = back->cost;
 	struct gemm_plans *p = gpu_of(back)->products;
 	const size_t plans = p->count;
-	const int64_t size = size_of(&before);
+	const int64_t size = size_of(&before, dtype_bytes(back->dtype, 1));
 	double seconds = 0;
 	enum status st = size ? time_one(back, size, &seconds, err) : STATUS_OK;
 

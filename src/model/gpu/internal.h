@@ -5,54 +5,59 @@
 #include "gpu/matmul/matmul.h"
 #include "model/backend/cost.h"
 #include "model/gpu/backend.h"
+#include "model/storage/slots.h"
 
-/* Assay's kernels: file, entry, part of a step. */
+/* Assay's kernels: file, entry, part of a step, and whether they exist for ONE type of activations or for
+ * BOTH: those for F32 have _f32 behind both names. */
 /* clang-format off */
 #define GPU_KERNELS(X) \
-	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS) \
-	X(RMSNORM, "train_norm", "train_rmsnorm", GPU_PART_ELEMENTS) \
-	X(RMSNORM_BWD, "train_norm", "train_rmsnorm_bwd", GPU_PART_ELEMENTS) \
-	X(HEAD_ROPE, "train_norm", "train_head_rope", GPU_PART_ELEMENTS) \
-	X(HEAD_ROPE_BWD, "train_norm", "train_head_rope_bwd", GPU_PART_ELEMENTS) \
-	X(SWIGLU, "train_rows", "train_swiglu", GPU_PART_ELEMENTS) \
-	X(SWIGLU_BWD, "train_rows", "train_swiglu_bwd", GPU_PART_ELEMENTS) \
-	X(GATHER, "train_rows", "train_gather", GPU_PART_LOSS) \
-	X(SCATTER_ADD, "train_rows", "train_scatter_add", GPU_PART_LOSS) \
-	X(EMBED_BWD, "train_rows", "train_embed_bwd", GPU_PART_LOSS) \
-	X(DROPOUT, "train_rows", "train_dropout", GPU_PART_ELEMENTS) \
-	X(TO_BF16, "train_rows", "train_to_bf16", GPU_PART_OPTIMISER) \
-	X(TO_F32, "train_rows", "train_to_f32", GPU_PART_OPTIMISER) \
-	X(COPY, "train_rows", "train_copy", GPU_PART_COPIES) \
-	X(ZERO, "train_rows", "train_zero", GPU_PART_COPIES) \
-	X(COLUMN_SUMS, "train_rows", "train_column_sums", GPU_PART_ELEMENTS) \
-	X(RANDOM_BF16, "train_rows", "train_random_bf16", GPU_PART_COPIES) \
-	X(RANDOM_F32, "train_rows", "train_random_f32", GPU_PART_COPIES) \
-	X(CROSS_ENTROPY, "train_loss", "train_cross_entropy", GPU_PART_LOSS) \
-	X(REDUCE, "train_flat", "train_reduce", GPU_PART_OPTIMISER) \
-	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER) \
-	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER) \
-	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER) \
-	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION) \
-	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
-	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \
-	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD) \
-	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION) \
-	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION) \
-	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION) \
-	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION) \
-	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS) \
-	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS) \
-	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS) \
-	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS) \
-	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS) \
-	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS) \
-	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS) \
-	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS) \
-	X(SAMPLE_PLAIN, "step_sample_plain", "step_sample_plain", GPU_PART_LOSS) \
-	X(SAMPLE_SCAN, "step_sample", "step_sample_scan", GPU_PART_LOSS) \
-	X(SAMPLE_CHOOSE, "step_sample", "step_sample_choose", GPU_PART_LOSS) \
-	X(SAMPLE_COUNT, "step_sample", "step_sample_count", GPU_PART_LOSS)
+	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS, ONE) \
+	X(RMSNORM, "train_norm", "train_rmsnorm", GPU_PART_ELEMENTS, BOTH) \
+	X(RMSNORM_BWD, "train_norm", "train_rmsnorm_bwd", GPU_PART_ELEMENTS, BOTH) \
+	X(HEAD_ROPE, "train_norm", "train_head_rope", GPU_PART_ELEMENTS, BOTH) \
+	X(HEAD_ROPE_BWD, "train_norm", "train_head_rope_bwd", GPU_PART_ELEMENTS, BOTH) \
+	X(SWIGLU, "train_rows", "train_swiglu", GPU_PART_ELEMENTS, BOTH) \
+	X(SWIGLU_BWD, "train_rows", "train_swiglu_bwd", GPU_PART_ELEMENTS, BOTH) \
+	X(GATHER, "train_rows", "train_gather", GPU_PART_LOSS, BOTH) \
+	X(SCATTER_ADD, "train_rows", "train_scatter_add", GPU_PART_LOSS, BOTH) \
+	X(EMBED_BWD, "train_rows", "train_embed_bwd", GPU_PART_LOSS, BOTH) \
+	X(DROPOUT, "train_rows", "train_dropout", GPU_PART_ELEMENTS, BOTH) \
+	X(TO_BF16, "train_rows", "train_to_bf16", GPU_PART_OPTIMISER, ONE) \
+	X(TO_F32, "train_rows", "train_to_f32", GPU_PART_OPTIMISER, ONE) \
+	X(COPY, "train_rows", "train_copy", GPU_PART_COPIES, ONE) \
+	X(ZERO, "train_rows", "train_zero", GPU_PART_COPIES, ONE) \
+	X(COLUMN_SUMS, "train_rows", "train_column_sums", GPU_PART_ELEMENTS, BOTH) \
+	X(RANDOM_BF16, "train_rows", "train_random_bf16", GPU_PART_COPIES, ONE) \
+	X(RANDOM_F32, "train_rows", "train_random_f32", GPU_PART_COPIES, ONE) \
+	X(CROSS_ENTROPY, "train_loss", "train_cross_entropy", GPU_PART_LOSS, BOTH) \
+	X(REDUCE, "train_flat", "train_reduce", GPU_PART_OPTIMISER, ONE) \
+	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER, ONE) \
+	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW_STATES, "train_adamw", "train_adamw_states", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW_8BIT, "train_adamw", "train_adamw_8bit", GPU_PART_OPTIMISER, ONE) \
+	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION, BOTH) \
+	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD, BOTH) \
+	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD, BOTH) \
+	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD, BOTH) \
+	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION, ONE) \
+	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS, ONE) \
+	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS, ONE) \
+	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_PLAIN, "step_sample_plain", "step_sample_plain", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_SCAN, "step_sample", "step_sample_scan", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_CHOOSE, "step_sample", "step_sample_choose", GPU_PART_LOSS, ONE) \
+	X(SAMPLE_COUNT, "step_sample", "step_sample_count", GPU_PART_LOSS, ONE)
 /* clang-format on */
+enum gpu_kernel_types { GPU_KERNEL_ONE, GPU_KERNEL_BOTH };
 #define X(name, ...) GPU_KERNEL_##name,
 enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
 #undef X
@@ -67,6 +72,7 @@ struct filling;
 struct turns;
 struct background_copy;
 struct layer_graphs;
+struct fetching;
 struct paged_lists;
 struct sample_turns;
 struct fetches;
@@ -94,6 +100,7 @@ struct gpu_state {
 	struct turns *turns;		    /* slots of micro-batches; NULL: not needed yet */
 	struct background_copy *background; /* NULL: not needed yet */
 	struct layer_graphs *spans;	    /* NULL: not needed yet */
+	struct fetching *fetching;	    /* slots of weights; NULL: not needed yet */
 	struct paged_lists *paged;	    /* NULL: not needed yet */
 	struct sample_turns *sampling;	    /* lists of samples; NULL: not needed yet */
 	struct fetches *fetches;	    /* results; NULL: not needed yet */
@@ -220,8 +227,18 @@ extern __typeof__(*((struct ops *)0)->rmsnorm_bwd) gpu_rmsnorm_bwd;
 extern __typeof__(*((struct ops *)0)->head_norm_rope) gpu_head_norm_rope;
 extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) gpu_head_norm_rope_bwd;
 extern __typeof__(*((struct ops *)0)->refresh) gpu_refresh;
+/* The same on any stream, without timing. */
+enum status gpu_refresh_on(struct backend *back, struct mat master, const struct live_range *range,
+			   struct gpu_stream *stream, struct error *err);
 extern __typeof__(*((struct ops *)0)->reduce) gpu_reduce;
 extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
+
+/* Slots of weights (slots.c). */
+void fetching_release(struct fetching **f);
+extern __typeof__(*((struct ops *)0)->quantize) gpu_quantize;
+extern __typeof__(*((struct ops *)0)->slot_fill) gpu_slot_fill;
+extern __typeof__(*((struct ops *)0)->slot_ready) gpu_slot_ready;
+extern __typeof__(*((struct ops *)0)->slot_free) gpu_slot_free;
 
 /* Generating text (step/). The norm and SwiGLU for few rows have
  * the bits of those for many. */

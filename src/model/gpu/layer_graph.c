@@ -3,8 +3,8 @@
  * CUDA graphs for the layers of a small micro-batch, whose kernels run shorter than their launches take. The
  * launches of one micro-batch are captured as a graph, which is launched for the next one of the same shape.
  * The launches are equal if these are equal: the addresses of the lists and the first operand, the used part
- * of the arena, the numbers of rows and documents, and the longest document. Operations depend on nothing
- * else (struct layer_work).
+ * of the arena, the numbers of rows and documents, the longest document, and what the slots of weights hold.
+ * Operations depend on nothing else (struct layer_work).
  */
 #include <stdlib.h>
 #include "model/gpu/internal.h"
@@ -20,6 +20,7 @@ struct span_key {
 	const void *token, *first;
 	int64_t rows, docs, longest;
 	size_t taken; /* used part of the arena */
+	uint64_t state;
 };
 
 struct known_span {
@@ -139,6 +140,7 @@ enum status gpu_layer_graph(struct backend *back, const struct layer_work *span,
 	key.docs = span->batch->docs;
 	key.longest = span->batch->doc_len_max;
 	key.taken = arena_mark(back->arena).used;
+	key.state = span->state;
 	st = place_of(g, &key, &k, err);
 	if (st)
 		return st;

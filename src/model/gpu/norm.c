@@ -46,7 +46,7 @@ enum status gpu_rmsnorm(struct backend *back, struct mat x, struct mat w, float 
 	enum status st = check_norm(x.cols, err);
 
 	cost_touch(back, &x, 2);
-	if (!st && (y.e4m3 || x.rows <= GPU_FEW_ROWS))
+	if (!st && (y.e4m3 || (x.rows <= GPU_FEW_ROWS && x.dtype == DTYPE_BF16)))
 		return gpu_step_rmsnorm(back, x, w, eps, y, rstd, err);
 	return st ? st
 		  : gpu_run(back, GPU_KERNEL_RMSNORM, (unsigned)x.rows, train_row_threads((uint64_t)x.cols),

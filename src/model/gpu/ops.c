@@ -26,6 +26,7 @@ enum status gpu_end_sums(struct backend *back, const struct mat *sums, struct ma
 		.out = gpu_address(to.data),
 		.count = (uint64_t)sums->rows,
 		.cols = (uint64_t)sums->cols,
+		.bf16 = to.dtype == DTYPE_BF16,
 	};
 
 	return gpu_run(back, GPU_KERNEL_SUMS_ADD, (unsigned)((sums->cols + 31) / 32), TRAIN_THREADS, 0, &args,
@@ -109,6 +110,7 @@ static enum status gpu_embed_bwd(struct backend *back, const struct batch *b, st
 		.ld_dtable = dtable.ld,
 		.rows = (uint32_t)dx.rows,
 		.cols = (uint32_t)dx.cols,
+		.bf16 = dtable.dtype == DTYPE_BF16,
 	};
 
 	cost_touch(back, &dx, 3);
@@ -140,7 +142,7 @@ static enum status gpu_swiglu(struct backend *back, struct mat gate_up, struct m
 	const struct train_swiglu_args args = swiglu_args(gate_up, h);
 
 	cost_touch(back, &h, 3);
-	if (h.e4m3 || h.rows <= GPU_FEW_ROWS)
+	if (h.e4m3 || (h.rows <= GPU_FEW_ROWS && h.dtype == DTYPE_BF16))
 		return gpu_step_swiglu(back, gate_up, h, err);
 	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
 }
@@ -161,7 +163,8 @@ static enum status gpu_swiglu_bwd(struct backend *back, struct mat dh, struct ma
 static enum status gpu_cross_entropy(struct backend *back, struct mat logits, const int32_t *target,
 				     const int32_t *row, float grad_scale, struct mat loss, struct error *err)
 {
-	const unsigned shared = train_loss_shared((uint64_t)logits.cols, gpu_of(back)->shared_most);
+	const unsigned shared = train_loss_shared(
+		(uint64_t)logits.cols, (unsigned)dtype_bytes(logits.dtype, 1), gpu_of(back)->shared_most);
 	const struct train_loss_args args = {
 		.logits = gpu_address(logits.data),
 		.target = gpu_address(target),
@@ -285,6 +288,10 @@ const struct ops gpu_ops = {
 	.dropout = gpu_dropout,
 	.convert = gpu_convert,
 	.refresh = gpu_refresh,
+	.quantize = gpu_quantize,
+	.slot_fill = gpu_slot_fill,
+	.slot_ready = gpu_slot_ready,
+	.slot_free = gpu_slot_free,
 	.column_sum = gpu_column_sum,
 	.reduce = gpu_reduce,
 	.adamw = gpu_adamw,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include "gpu/matmul/skinny.h"
 #include "kernel/train/rows.h"
-#include "model/tensor/dtype.h"
+#include "model/tensor/matrix.h"
 #include "model/gpu/internal.h"
 
 /* At least as many pieces as a host's threads; small enough to stay in caches between filling and copying. */
@@ -143,7 +143,7 @@ static enum status quantize(struct backend *back, struct piece *p, struct mat to
 	struct gpu_state *g = gpu_of(back);
 	struct skinny_quantize q = {
 		.to = gpu_address(to.data),
-		.scale = gpu_address(to.row_scale),
+		.scale = gpu_address(to.scales.data),
 		.rows = (uint64_t)to.rows,
 		.cols = (uint64_t)to.cols,
 		.row_from = (uint64_t)to.cols,
@@ -213,11 +213,8 @@ static enum status put_rows(struct backend *back, struct mat to, const uint8_t *
 				 "a row of %llu bytes does not fit into a pinned piece of %d",
 				 (unsigned long long)row, PIECE_BYTES);
 	for (int64_t i = 0; !st && i < to.rows; i += most) {
-		struct mat rows = to;
+		const struct mat rows = mat_rows(&to, i, to.rows - i < most ? to.rows - i : most);
 
-		rows.rows = to.rows - i < most ? to.rows - i : most;
-		rows.data = (uint8_t *)to.data + dtype_bytes(to.dtype, (uint64_t)(i * to.ld));
-		rows.row_scale = to.row_scale ? to.row_scale + i : NULL;
 		st = put_piece(back, rows, from ? from + (uint64_t)i * row : NULL, (uint64_t)rows.rows * row,
 			       made, i, err);
 	}

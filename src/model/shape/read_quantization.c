@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quantization_config of config.json. Supported are checkpoints of compressed-tensors in E4M3 with one factor
- * per tensor or per row, "float-quantized". Everything else is refused by name.
+ * per tensor or per row, "float-quantized", and of bitsandbytes in 4 bits. Everything else is refused by
+ * name.
  */
 #include "core/json/file.h"
 #include "model/shape/shape.h"
@@ -18,7 +19,7 @@ static enum status refuse(const struct json_keys *r, const char *what)
 	return error_set(
 		r->err, STATUS_UNSUPPORTED,
 		"%s: quantization_config: %s; E4M3 of compressed-tensors with a factor per tensor or per "
-		"row is supported, and so are F32, F16 and BF16",
+		"row is supported, and so are NF4 and FP4 of bitsandbytes, F32, F16 and BF16",
 		r->path, what);
 }
 
@@ -72,6 +73,21 @@ static enum status check_groups(const struct json_keys *r)
 	return st;
 }
 
+/* Which matrices are quantized, and how, is in the files of the weights. */
+static enum status check_bitsandbytes(const struct json_keys *r)
+{
+	const char *type = text_of(r, "bnb_4bit_quant_type");
+	char what[160];
+
+	if (!json_is_true(json_keys_value(r, "load_in_4bit")))
+		return refuse(r, "LLM.int8 of bitsandbytes is not supported");
+	if (strcmp(type, "nf4") && strcmp(type, "fp4")) {
+		snprintf(what, sizeof(what), "bnb_4bit_quant_type %.40s is not supported", type);
+		return refuse(r, what);
+	}
+	return STATUS_OK;
+}
+
 enum status shape_check_quantization(const json_t *config, const char *path, struct error *err)
 {
 	const struct json_keys r = {config, path, err};
@@ -82,6 +98,8 @@ enum status shape_check_quantization(const json_t *config, const char *path, str
 		return error_set(err, STATUS_BAD_INPUT, "%s: quantization_config is not an object", path);
 	if (json_keys_value(&r, "weight_block_size"))
 		return refuse(&r, "block scales (128 x 128) are not supported");
+	if (!strcmp(method, "bitsandbytes"))
+		return check_bitsandbytes(&r);
 	if (strcmp(method, "compressed-tensors")) {
 		snprintf(what, sizeof(what),
 			 "quantized checkpoints are not supported with quant_method %.40s", method);

@@ -14,6 +14,7 @@
 /* clang-format off */
 #define MEMORY_KINDS(X)                                                     \
 	X(WEIGHTS, "weights", "frozen parameters and tables")               \
+	X(SLOTS, "slots", "weights of a layer or two as GEMMs read them")   \
 	X(TRAINED, "trained", "parameters that are trained")                \
 	X(GRADIENT, "gradient", "gradient of the trained parameters")                           \
 	X(OPTIMISER, "optimiser", "moments of the optimizer")                          \

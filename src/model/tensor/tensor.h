@@ -62,11 +62,19 @@
 enum dtype { DTYPE_LIST(X) DTYPE_COUNT };
 #undef X
 
+/* Scales of a matrix in tiles of rows x cols: a number is its element times the scale of its tile, which is
+ * data[row / rows * step_row + col / cols * step_col]. */
+struct scales {
+	float *data;	    /* NULL while planning */
+	int64_t rows, cols; /* rows 0: the matrix has no scales */
+	int64_t step_row, step_col;
+};
+
 /* A matrix in memory. ld is the distance of rows in elements, so slices and parts of combined weights are
  * views. */
 struct mat {
-	void *data;	  /* in host or device memory; NULL while planning */
-	float *row_scale; /* E4M3 only: one scale per row */
+	void *data;	      /* in host or device memory; NULL while planning */
+	struct scales scales; /* E4M3 only */
 	/* BF16 activations of a GPU: the same rows in E4M3, written with these by rmsnorm and swiglu and read
 	 * by GEMMs with E4M3 weights; views have none. NULL: none. */
 	const struct mat *e4m3;

@@ -65,6 +65,24 @@ static enum status check_lora(const struct config *c, struct error *err)
 	return st ? st : check_words(c, &c->lora.modules_to_save, saved_whole, "modules_to_save", err);
 }
 
+static enum status check_model(const struct config *c, struct error *err)
+{
+	/* a run directory's configuration gives every setting, so only other values count */
+	const char *changed = c->model.bnb_4bit_quant_type != CONFIG_NF4 ? "bnb_4bit_quant_type"
+			      : !c->model.bnb_4bit_use_double_quant	 ? "bnb_4bit_use_double_quant"
+									 : NULL;
+
+	if (c->model.load_in_4bit && c->training.full_finetuning)
+		return refuse(
+			c, "model", "load_in_4bit",
+			"weights in 4 bits cannot be trained, so full_finetuning is not possible; use a section "
+			"lora instead",
+			err);
+	return !c->model.load_in_4bit && changed
+		       ? refuse(c, "model", changed, "it has an effect only with load_in_4bit: true", err)
+		       : STATUS_OK;
+}
+
 /* Whether recompute and gradient_checkpointing are both given and differ. */
 static bool recompute_contradicts(const struct config *c)
 {
@@ -78,10 +96,77 @@ static bool recompute_contradicts(const struct config *c)
 	       t->gradient_checkpointing != (t->recompute == CONFIG_RECOMPUTE_FULL);
 }
 
-static enum status check_training(const struct config *c, struct error *err)
+static bool computes_bf16(const struct config *c)
 {
 	const struct config_training *t = &c->training;
 
+	return t->precision == CONFIG_PRECISION_AUTO
+		       ? t->bf16
+		       : t->precision != CONFIG_PRECISION_FP32 && t->precision != CONFIG_PRECISION_TF32;
+}
+
+/* Whether bf16 and precision are both given and differ. */
+static bool precision_contradicts(const struct config *c)
+{
+	const struct config_training *t = &c->training;
+
+	return t->precision != CONFIG_PRECISION_AUTO && config_given(c, "training", "bf16") &&
+	       t->bf16 != computes_bf16(c);
+}
+
+static enum status check_precision(const struct config *c, struct error *err)
+{
+	const uint32_t attention = c->training.attention;
+
+	if (c->training.precision == CONFIG_PRECISION_FP8)
+		return refuse(
+			c, "training", "precision",
+			"fp8 needs linear layers in FP8 (E4M3), forward and backward, and training has none; use "
+			"bf16",
+			err);
+	if (precision_contradicts(c))
+		return refuse(c, "training", "bf16",
+			      "it contradicts precision; remove bf16, because precision says everything",
+			      err);
+	if (!computes_bf16(c) && (attention == CONFIG_ATTENTION_CUDNN || attention == CONFIG_ATTENTION_OWN))
+		return refuse(
+			c, "training", "attention",
+			"cudnn and own compute in BF16, but precision or bf16 requests float32; use plain "
+			"or auto",
+			err);
+	return STATUS_OK;
+}
+
+static enum status check_states(const struct config *c, struct error *err)
+{
+	const struct config_training *t = &c->training;
+
+	if (t->master_weights == CONFIG_MASTER_FP32)
+		return STATUS_OK;
+	if (c->has_lora)
+		return refuse(
+			c, "training", "master_weights",
+			"adapters always have float32 weights, because they are small; remove it, or train "
+			"with full_finetuning",
+			err);
+	if (!computes_bf16(c))
+		return refuse(c, "training", "master_weights",
+			      "its weights are BF16, but precision or bf16 requests float32; use fp32", err);
+	if (t->device == CONFIG_DEVICE_CPU)
+		return refuse(
+			c, "training", "master_weights",
+			"it saves memory only on a GPU, because the CPU computes with float32 weights; use fp32",
+			err);
+	return STATUS_OK;
+}
+
+static enum status check_training(const struct config *c, struct error *err)
+{
+	const struct config_training *t = &c->training;
+	enum status st = check_precision(c, err);
+
+	if (st)
+		return st;
 	if (t->fp16)
 		return refuse(c, "training", "fp16",
 			      "float16 is not supported, because it overflows without a loss scale; use "
@@ -102,7 +187,7 @@ static enum status check_training(const struct config *c, struct error *err)
 		return refuse(c, "training", "warmup_steps",
 			      "it is larger than max_steps, so the learning rate would never reach its peak",
 			      err);
-	return STATUS_OK;
+	return check_states(c, err);
 }
 
 static enum status check_evaluation(const struct config *c, struct error *err)
@@ -131,7 +216,9 @@ enum status config_check(const struct config *c, struct error *err)
 			      err);
 	if (!c->data.train.count)
 		return refuse(c, "data", "train", "it is missing; name a JSON Lines file", err);
-	st = check_lora(c, err);
+	st = check_model(c, err);
+	if (!st)
+		st = check_lora(c, err);
 	if (!st)
 		st = check_training(c, err);
 	return st ? st : check_evaluation(c, err);
@@ -139,12 +226,33 @@ enum status config_check(const struct config *c, struct error *err)
 
 void config_settle(struct config *c)
 {
-	const struct tree *place = config_place(c, "training", "zero_stage");
 	struct config_training *t = &c->training;
+	const struct tree *place;
 
+	if (!t->bf16 && t->precision == CONFIG_PRECISION_AUTO)
+		t->precision = CONFIG_PRECISION_FP32;
+	t->bf16 = t->precision != CONFIG_PRECISION_FP32 && t->precision != CONFIG_PRECISION_TF32;
 	if (t->gradient_checkpointing)
 		t->recompute = CONFIG_RECOMPUTE_FULL;
 	t->gradient_checkpointing = t->recompute == CONFIG_RECOMPUTE_FULL;
+	if (t->optim == CONFIG_PAGED_ADAMW_8BIT || t->optim == CONFIG_PAGED_ADAMW_32BIT) {
+		place = config_place(c, "training", "optim");
+		text_addf(
+			&c->notes,
+			"%s:%d: training: optim: assay plans its memory and never moves it while it trains, so "
+			"paged_adamw_%s means %s\n",
+			place->file, place->line, t->optim == CONFIG_PAGED_ADAMW_8BIT ? "8bit" : "32bit",
+			t->optim == CONFIG_PAGED_ADAMW_8BIT ? "adamw_8bit" : "adamw");
+	}
+	if (t->dataloader_num_workers > 1) {
+		place = config_place(c, "training", "dataloader_num_workers");
+		text_addf(
+			&c->notes,
+			"%s:%d: training: dataloader_num_workers: %u has the effect of 1, because one thread makes "
+			"all micro-batches\n",
+			place->file, place->line, t->dataloader_num_workers);
+	}
+	place = config_place(c, "training", "zero_stage");
 	if (t->zero_stage)
 		text_addf(&c->notes,
 			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "

@@ -15,6 +15,9 @@ struct config_model {
 	const char *tokenizer;	  /* NULL: the model's own */
 	const char *chat_template;
 	bool random_weights; /* only the shape is read from the model's files */
+	bool load_in_4bit;   /* the layers' linear weights are stored in 4 bits */
+	uint32_t bnb_4bit_quant_type;
+	bool bnb_4bit_use_double_quant;
 };
 
 struct config_lora {
@@ -24,8 +27,23 @@ struct config_lora {
 	bool use_rslora;
 };
 
+enum config_quant_type { CONFIG_NF4, CONFIG_FP4 };
 enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_GPU };
-enum config_attention { CONFIG_ATTENTION_AUTO, CONFIG_ATTENTION_CUDNN, CONFIG_ATTENTION_OWN };
+enum config_attention {
+	CONFIG_ATTENTION_AUTO,
+	CONFIG_ATTENTION_CUDNN,
+	CONFIG_ATTENTION_OWN,
+	CONFIG_ATTENTION_PLAIN
+};
+/* AUTO: BF16 on a GPU, FP32 on a CPU. */
+enum config_precision {
+	CONFIG_PRECISION_AUTO,
+	CONFIG_PRECISION_FP32,
+	CONFIG_PRECISION_TF32,
+	CONFIG_PRECISION_BF16,
+	CONFIG_PRECISION_FP8
+};
+const char *config_precision_name(uint32_t precision);
 enum config_adapters { CONFIG_ADAPTERS_AUTO, CONFIG_ADAPTERS_SEPARATE };
 enum config_recompute {
 	CONFIG_RECOMPUTE_NONE,
@@ -34,6 +52,17 @@ enum config_recompute {
 	CONFIG_RECOMPUTE_AUTO
 };
 const char *config_recompute_name(uint32_t recompute);
+enum config_optim {
+	CONFIG_ADAMW,
+	CONFIG_ADAMW_TORCH,
+	CONFIG_ADAMW_8BIT,
+	CONFIG_ADAMW_BNB_8BIT,
+	CONFIG_ADAMW_BF16,
+	CONFIG_PAGED_ADAMW_8BIT,
+	CONFIG_PAGED_ADAMW_32BIT
+};
+enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
+const char *config_master_name(uint32_t master);
 enum config_schedule {
 	CONFIG_CONSTANT,
 	CONFIG_CONSTANT_WITH_WARMUP,
@@ -51,17 +80,21 @@ struct config_training {
 	double num_train_epochs, learning_rate, warmup_ratio, weight_decay, adam_beta1, adam_beta2,
 		adam_epsilon, max_grad_norm, min_lr_ratio, pct_start, div_factor, final_div_factor;
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
-	uint32_t save_total_limit; /* 0: keep all */
-	uint32_t lr_scheduler_type, decay_type, recompute, optim;
+	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
+	uint32_t save_total_limit;	 /* 0: keep all */
+	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
-	uint32_t device, attention, adapters;
+	uint32_t device, attention, adapters, precision;
 	bool deterministic, step_parts, tune, graphs;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;
 	uint32_t early_stopping_patience; /* evaluations without improvement before the run stops; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;
-	uint32_t zero_stage; /* from DeepSpeed's configuration */
+	uint32_t gpus;		    /* of this node, if no launcher started the ranks; 0: all */
+	uint32_t zero_stage;	    /* from DeepSpeed's configuration */
+	double bucket_cap_mb;	    /* MiB of the gradient that are summed over the ranks at once */
+	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */
 };
 
 struct config_data {
@@ -74,6 +107,12 @@ struct config_data {
 
 enum { CONFIG_SECTIONS = 4, CONFIG_ROWS_MAX = 64 };
 
+/* Not settings: where the run happens. See train/mesh/mesh.h. */
+struct config_place {
+	unsigned rank, ranks; /* ranks 0: one rank */
+	uint64_t step_packs;  /* packs of a step in the run that is resumed; 0: the settings decide */
+};
+
 struct config {
 	struct config_model model;
 	struct config_lora lora;
@@ -82,6 +121,7 @@ struct config {
 	bool has_lora;
 	/* Not a setting: PCI address of the GPU that the plan is for. Lent. NULL or "": CUDA's first GPU. */
 	const char *gpu;
+	struct config_place place;
 	struct text notes; /* one line for each setting without effect */
 	struct tree *tree[2];
 	/* The tree node of each setting's value; NULL: not given. */
@@ -92,7 +132,7 @@ struct config {
 	size_t path_count;
 };
 
-/* Values of the settings long_rows, format, recompute, device, attention and adapters. */
+/* Values of the settings long_rows and format. */
 enum config_long_rows { CONFIG_LONG_DROP, CONFIG_LONG_TRUNCATE };
 enum config_format { CONFIG_FORMAT_AUTO, CONFIG_FORMAT_CHAT, CONFIG_FORMAT_GLAIVE, CONFIG_FORMAT_SHAREGPT };
 

@@ -10,9 +10,14 @@ static const char *const recomputes[] = {"none", "cheap", "full", "auto", NULL};
 static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL};
 static const char *const long_rows[] = {"drop", "truncate", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
-static const char *const attentions[] = {"auto", "cudnn", "own", NULL};
+static const char *const attentions[] = {"auto", "cudnn", "own", "plain", NULL};
+static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", "fp8", NULL};
 static const char *const layouts[] = {"auto", "separate", NULL};
-static const char *const optims[] = {"adamw", "adamw_torch", NULL};
+static const char *const optims[] = {"adamw",	   "adamw_torch",      "adamw_8bit",	    "adamw_bnb_8bit",
+				     "adamw_bf16", "paged_adamw_8bit", "paged_adamw_32bit", NULL};
+static const char *const masters[] = {"fp32", "split", "none", NULL};
+
+static const char *const quant_types[] = {"nf4", "fp4", NULL};
 
 #define ROW(field, ...) OPT_ROW(struct config_model, field, .name = #field, __VA_ARGS__)
 static const struct opt model_rows[] = {
@@ -24,6 +29,13 @@ static const struct opt model_rows[] = {
 	ROW(random_weights,
 	    .help = "fill the weights with random numbers and take only the model's shape from its files; "
 		    "for timing"),
+	ROW(load_in_4bit,
+	    .help = "store the weights of the layers' linear layers in 4 bits, as bitsandbytes does (QLoRA); needs a "
+		    "section lora"),
+	ROW(bnb_4bit_quant_type, .preset = "nf4", .choices = quant_types,
+	    .help = "load_in_4bit: the 16 numbers that 4 bits stand for"),
+	ROW(bnb_4bit_use_double_quant, .preset = "true",
+	    .help = "load_in_4bit: store the scale of each 64 weights in 8 bits; 4.1 instead of 4.5 bits per weight"),
 };
 #undef ROW
 
@@ -47,7 +59,12 @@ static const struct opt training_rows[] = {
 	ROW(attention, .preset = "auto", .choices = attentions,
 	    .help = "GPU only. Attention of sequences of equal length: cudnn, which is an error if cuDNN is not usable; own, "
 		    "assay's kernels; or auto, cuDNN if it is available and supports the shape. Sequences of unequal "
-		    "length, as in packs, always use assay's kernels"),
+		    "length, as in packs, always use assay's kernels. plain: kernels without tensor cores, for any "
+		    "sequences; float32 always uses them"),
+	ROW(precision, .preset = "auto", .choices = precisions,
+	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without TF32. tf32, on "
+		    "GPUs: float32 whose GEMMs run on tensor cores, which round their factors to 10 bits. bf16: on GPUs. fp8: "
+		    "refused, because training has no linear layers in FP8"),
 	ROW(deterministic, .help = "GPU only: bit-identical results from run to run and after a resume"),
 	ROW(adapters, .preset = "auto", .choices = layouts,
 	    .help = "GPU only. auto: fuse the adapters' GEMMs into the GEMMs of their base layers if "
@@ -66,7 +83,19 @@ static const struct opt training_rows[] = {
 	ROW(per_device_eval_batch_size, .preset = "1", .min = 1, .max = 65536,
 	    .help = "sequences per micro-batch of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
-	    .help = "micro-batches per step"),
+	    .help = "micro-batches per step, of each rank"),
+	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
+	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
+		    "next one ahead. More than one has no further effect, because one thread is enough"),
+	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
+	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
+		    "other settings and the number of ranks give"),
+	ROW(gpus, .preset = "1", .min = 0, .max = 1024,
+	    .help = "GPUs of this node that assay train uses, one rank each; 0: all. Launched ranks use one each, "
+		    "whatever this says"),
+	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
+	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
+		    "lower layers still compute theirs"),
 	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
 					  "memory; a step keeps its number of rows"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,
@@ -89,7 +118,14 @@ static const struct opt training_rows[] = {
 	    .help = "onecycle: initial learning rate = learning_rate / div_factor"),
 	ROW(final_div_factor, .preset = "1e4", .min = 1, .max = 1e12,
 	    .help = "onecycle: final learning rate = initial learning rate / final_div_factor"),
-	ROW(optim, .preset = "adamw", .choices = optims, .help = "optimizer; both values mean AdamW"),
+	ROW(optim, .preset = "adamw", .choices = optims,
+	    .help = "AdamW with moments in float32 (adamw, adamw_torch), in 8 bits as in bitsandbytes (adamw_8bit, "
+		    "adamw_bnb_8bit), or in BF16 with stochastic rounding (adamw_bf16). Names with paged_ mean the "
+		    "same without paging"),
+	ROW(master_weights, .preset = "fp32", .choices = masters,
+	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32 keeps a float32 copy. split keeps "
+		    "the BF16 weights and the 16 bits that float32 has in addition. none keeps only the BF16 weights and "
+		    "rounds them stochastically. Gradients are BF16 with split and none"),
 	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled weight decay"),
 	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999,
 	    .help = "decay rate of the first moment"),
@@ -100,8 +136,7 @@ static const struct opt training_rows[] = {
 	ROW(max_grad_norm, .preset = "1", .min = 0, .max = 1e9,
 	    .help = "clip gradients to this global norm; 0: no clipping"),
 	ROW(bf16, .preset = "true",
-	    .help = "compute in BF16 on a GPU; false (float32) is supported only on the CPU, which always computes in "
-		    "float32"),
+	    .help = "false is the same as precision: fp32; true is the same as precision: auto"),
 	ROW(fp16, .help = "not supported; use bf16, which needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
@@ -170,9 +205,19 @@ _Static_assert(sizeof(config_sections) / sizeof(config_sections[0]) == CONFIG_SE
 _Static_assert(sizeof(training_rows) / sizeof(training_rows[0]) <= CONFIG_ROWS_MAX,
 	       "training is the section with the most rows");
 
+const char *config_master_name(uint32_t master)
+{
+	return masters[master];
+}
+
 const char *config_recompute_name(uint32_t recompute)
 {
 	return recomputes[recompute];
+}
+
+const char *config_precision_name(uint32_t precision)
+{
+	return precisions[precision];
 }
 
 size_t config_row(const struct opt_table *t, const char *name)

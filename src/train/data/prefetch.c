@@ -23,7 +23,7 @@ struct slot {
 struct prefetch {
 	struct sampler sampler;
 	const struct tokenised *t;
-	uint64_t steps;
+	uint64_t packs, steps;
 	pthread_t thread;
 	bool has_thread;
 	/* Guards everything below, except the fill of a READY slot, which belongs to the caller. */
@@ -94,7 +94,7 @@ static void *run(void *arg)
 }
 
 enum status prefetch_open(struct prefetch **out, const struct sampler *s, const struct tokenised *t,
-			  struct error *err)
+			  bool ahead, struct error *err)
 {
 	struct prefetch *f = calloc(1, sizeof(*f));
 	const struct sampler_epoch *first;
@@ -109,9 +109,10 @@ enum status prefetch_open(struct prefetch **out, const struct sampler *s, const 
 	pthread_cond_init(&f->changed, NULL);
 	st = epoch_of(f, 0, &first, err);
 	if (!st) {
+		f->packs = first->packs.count;
 		f->steps = sampler_steps(s, first);
-		f->has_thread = !pthread_create(&f->thread, NULL, run, f);
-		if (!f->has_thread)
+		f->has_thread = ahead && !pthread_create(&f->thread, NULL, run, f);
+		if (ahead && !f->has_thread)
 			st = error_set(err, STATUS_NO_RESOURCE, "the thread that makes micro-batches");
 	}
 	if (st)
@@ -144,6 +145,11 @@ void prefetch_close(struct prefetch **out)
 	*out = NULL;
 }
 
+uint64_t prefetch_packs(const struct prefetch *f)
+{
+	return f->packs;
+}
+
 uint64_t prefetch_steps(const struct prefetch *f)
 {
 	return f->steps;
@@ -159,8 +165,13 @@ enum status prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_ste
 	st = epoch_of(f, step / f->steps, &e, err);
 	if (!st) {
 		span = sampler_step(&f->sampler, e, step % f->steps);
-		out->micro_batches = sampler_micros(&f->sampler, span);
-		out->size = pack_batch_size(f->t, e, span);
+		const struct sampler_span mine = sampler_rank(&f->sampler, span);
+
+		*out = (struct prefetch_step){.micro_batches = sampler_micros(&f->sampler, span),
+					      .size = pack_batch_size(f->t, e, span),
+					      .packs = span.last - span.first,
+					      .first = mine.first - span.first,
+					      .own = mine.last - mine.first};
 	}
 	pthread_mutex_unlock(&f->lock);
 	return st;
@@ -171,11 +182,18 @@ static bool is_at(const struct slot *s, struct place p)
 	return s->state != SLOT_IDLE && s->place.step == p.step && s->place.micro == p.micro;
 }
 
+/* Has the slot filled, by the thread if there is one, or at once. Called with the lock held. */
 static void ask(struct prefetch *f, int slot, struct place p)
 {
 	f->slot[slot].place = p;
 	f->slot[slot].state = SLOT_ASKED;
-	pthread_cond_broadcast(&f->changed);
+	if (f->has_thread) {
+		pthread_cond_broadcast(&f->changed);
+	} else {
+		error_clear(&f->slot[slot].err);
+		make(f, &f->slot[slot], &f->slot[slot].err);
+		f->slot[slot].state = SLOT_READY;
+	}
 }
 
 /* The place after `p`. Called with the lock held. */
@@ -216,7 +234,7 @@ enum status prefetch_next(struct prefetch *f, uint64_t step, uint64_t micro, con
 	*b = &slot->fill.batch;
 	*wait_s = (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
 	next = behind(f, wanted);
-	if (!slot->err.status && !is_at(&f->slot[other], next))
+	if (f->has_thread && !slot->err.status && !is_at(&f->slot[other], next))
 		ask(f, other, next);
 	pthread_mutex_unlock(&f->lock);
 	return slot->err.status ? error_set(err, slot->err.status, "%s", slot->err.text) : STATUS_OK;

@@ -27,6 +27,8 @@
 	X(forward_share, "", 0, "share of the step time: forward passes")                                 \
 	X(backward_share, "", 0, "share of the step time: backward passes, with head and loss")     \
 	X(optimiser_share, "", 0, "share of the step time: clipping and AdamW")                           \
+	X(ranks, "", 0, "ranks of the last process of this run") \
+	X(comm_share, "", -1, "several ranks: share of the step time waiting for collectives, which includes waiting for slower ranks") \
 	X(wait_share, "", -1, "share of the step time: waiting for rows")                                 \
 	X(gemm_share, "", 0, "share of the step time: GEMMs, including attention's")      \
 	X(save_share, "", -1, "share of the step time: waiting for a checkpoint to be written")                \
@@ -45,6 +47,6 @@
 	X(kernels, "CPU only: the OpenBLAS kernel set that computed the GEMMs") \
 	X(kernels_chosen, "the kernel set that OpenBLAS selected itself, if another one is faster") \
 	X(kernels_from, "the cache and key that the kernel set comes from, unless it was timed in this run") \
-	X(attention, "implementation of attention: own (assay's kernels) or a library")
+	X(attention, "implementation of attention: own (assay's kernels), plain (without tensor cores) or a library")
 /* clang-format on */
 #endif

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
+#include "train/mesh/mesh.h"
 
 enum { SUM_LOSS, SUM_SQUARES, SUMS };
 
@@ -24,6 +25,14 @@ static enum recompute recompute_of(const struct config_training *t)
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];
 }
 
+/* On a GPU. */
+static enum gpu_precision precision_of(const struct config_training *t)
+{
+	return t->precision == CONFIG_PRECISION_FP32   ? GPU_PRECISION_F32
+	       : t->precision == CONFIG_PRECISION_TF32 ? GPU_PRECISION_TF32
+						       : GPU_PRECISION_BF16;
+}
+
 static unsigned targets_of(const struct opt_words *words)
 {
 	unsigned all = 0, targets = 0;
@@ -33,6 +42,36 @@ static unsigned targets_of(const struct opt_words *words)
 	for (size_t i = 0; i < words->count; i++)
 		targets |= !strcmp(words->word[i], "all-linear") ? all : peft_target_by_name(words->word[i]);
 	return words->count ? targets : all;
+}
+
+static struct params_format states_of(const struct config_training *t)
+{
+	static const enum moments moments[] = {
+		[CONFIG_ADAMW] = MOMENTS_F32,
+		[CONFIG_ADAMW_TORCH] = MOMENTS_F32,
+		[CONFIG_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BNB_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BF16] = MOMENTS_BF16,
+		[CONFIG_PAGED_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_PAGED_ADAMW_32BIT] = MOMENTS_F32,
+	};
+	static const enum master masters[] = {
+		[CONFIG_MASTER_FP32] = MASTER_F32,
+		[CONFIG_MASTER_SPLIT] = MASTER_SPLIT,
+		[CONFIG_MASTER_NONE] = MASTER_NONE,
+	};
+
+	return (struct params_format){moments[t->optim], masters[t->master_weights]};
+}
+
+static struct storage storage_of(const struct config_model *m)
+{
+	static const enum bnb4_type types[] = {[CONFIG_NF4] = BNB4_NF4, [CONFIG_FP4] = BNB4_FP4};
+
+	return m->load_in_4bit ? (struct storage){.form = STORAGE_BNB4,
+						  .type = types[m->bnb_4bit_quant_type],
+						  .nested = m->bnb_4bit_use_double_quant}
+			       : (struct storage){.form = STORAGE_NUMBERS};
 }
 
 /* The parts of a configuration that say what is trained. */
@@ -51,7 +90,9 @@ static struct model_options stepper_model_options(const struct config *c, struct
 	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
 	return (struct model_options){.lora = c->has_lora ? lora : NULL,
 				      .full = !c->has_lora,
+				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+				      .states = states_of(&c->training),
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
@@ -80,6 +121,28 @@ static int64_t most_rows(const struct config *c)
 	return trained > evaluated ? trained : evaluated;
 }
 
+/* The sums of gradients that wait for others, if gradients are added along a tree. */
+static enum status place_tree(struct stepper *s, const struct config *c, struct error *err)
+{
+	struct mesh m;
+	enum status st = mesh_of(&m, c, err);
+
+	s->each_pack = m.each_pack;
+	return st || !m.each_pack ? st
+				  : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length,
+							 err);
+}
+
+/* LoRA's gradient is small, so it is summed at once. */
+static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
+{
+	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+
+	return c->place.ranks > 1
+		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
+		       : STATUS_OK;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
@@ -93,6 +156,10 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	s->sums = (struct mat){.rows = 1, .cols = SUMS, .dtype = DTYPE_F64};
 	if (!st)
 		st = model_place(s->model, &s->back, err);
+	if (!st)
+		st = place_tree(s, c, err);
+	if (!st)
+		st = make_buckets(s, c, err);
 	if (!st)
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
 	if (!st)
@@ -212,6 +279,18 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
+/* `device: auto` is decided after the configuration was checked. */
+static enum status check_master(const struct config *c, struct error *err)
+{
+	if (!c->training.master_weights || c->training.device == CONFIG_DEVICE_GPU)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: master_weights: %s saves memory only on a GPU, and this run uses the CPU, which "
+		"computes with float32 weights; use fp32",
+		config_master_name(c->training.master_weights));
+}
+
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
@@ -221,13 +300,19 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	*s = (struct stepper){0};
 	if (!st)
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
+	if (!st)
+		st = check_master(c, err);
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
-		plan_backend_gpu(&s->back, &s->arena);
+		plan_backend_gpu(&s->back,
+				 precision_of(&c->training) == GPU_PRECISION_BF16 ? DTYPE_BF16 : DTYPE_F32,
+				 &s->arena);
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
+	if (!st && s->model->slots.count) /* quantizing needs workspace too */
+		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
@@ -250,9 +335,11 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 		[CONFIG_ATTENTION_AUTO] = GPU_ATTENTION_AUTO,
 		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
 		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
+		[CONFIG_ATTENTION_PLAIN] = GPU_ATTENTION_PLAIN,
 	};
 	const struct gpu_backend_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
 						    .attention = attention[t->attention],
+						    .precision = precision_of(t),
 						    .tune = t->tune && !t->deterministic,
 						    .parts = t->step_parts,
 						    .graphs = t->graphs,
@@ -304,6 +391,8 @@ void stepper_rest(struct stepper *s)
 void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
+	gradient_tree_release(&s->tree);
+	buckets_release(&s->buckets);
 	model_release(s->model);
 	if (s->back.kind == BACKEND_GPU)
 		gpu_backend_release(&s->back);
@@ -323,8 +412,32 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 		gpu_backend_times_begin(&s->back);
 	}
 	s->begun = true;
+	s->last = false;
+	s->buckets.begun = 0;
 	st = clear_sums(s, err);
 	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
+}
+
+void stepper_packs(struct stepper *s, uint64_t packs)
+{
+	gradient_tree_begin(&s->tree, packs);
+}
+
+/* Begins to sum the parts of the gradient that are complete. */
+static enum status sum_layer(void *arg, int64_t layer, struct error *err)
+{
+	struct stepper *s = arg;
+
+	return buckets_sum(&s->buckets, s->comm, &s->model->params.grad, layer, err);
+}
+
+/* Moves gradient and loss of the pack that was just computed to the tree. */
+static void take_pack(struct stepper *s)
+{
+	double *loss = sum_at(s, SUM_LOSS);
+
+	gradient_tree_add(&s->tree, &s->model->params.grad, *loss);
+	*loss = 0;
 }
 
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
@@ -338,6 +451,10 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
+	if (s->last && s->buckets.count > 1 && !s->each_pack) {
+		p.layer_done = sum_layer;
+		p.layer_done_arg = s;
+	}
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
@@ -350,6 +467,8 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (!st && b->targets)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
+	if (!st && s->each_pack)
+		take_pack(s);
 	flop = s->back.cost.flop - s->back.cost.again;
 	if (s->back.kind == BACKEND_CPU) {
 		took->forward_s += (double)(t1 - t0) * 1e-9;
@@ -370,13 +489,26 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
 	return gpu_backend_prefetch(&s->back, b, err);
 }
 
+/* The gradient of all ranks. Until the wait ends, nothing else may use it. */
+static enum status sum_gradient(struct stepper *s, struct error *err)
+{
+	enum status st;
+
+	if (!s->comm)
+		return STATUS_OK;
+	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
+	return st ? st : s->comm->ops->wait(s->comm, err);
+}
+
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
 	struct backend *back = &s->back;
 	double sums[SUMS] = {0};
-	enum status st = phase(s, GPU_PHASE_OPTIMISER, err);
+	enum status st = sum_gradient(s, err);
 
+	if (!st)
+		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
 		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
 				    sum_at(s, SUM_SQUARES), err);
@@ -387,6 +519,8 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = back->ops->get(back, s->sums, sums, err);
 	*loss = sums[SUM_LOSS];
+	for (uint64_t i = 0; i < s->tree.at; i++)
+		*loss += s->tree.loss[i];
 	*norm = sqrt(sums[SUM_SQUARES]);
 	return st;
 }

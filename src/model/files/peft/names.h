@@ -8,6 +8,7 @@
 #define PEFT_WEIGHTS "adapter_model.safetensors"
 #define PEFT_BASE_SUM                                                                                        \
 	"base_model_sha256" /* key in the metadata of adapter_model.safetensors; PEFT and vLLM ignore it */
+#define PEFT_BASE_STORAGE "base_model_storage" /* likewise: struct storage as a word */
 enum { PEFT_NAME_SIZE = NAME_SIZE + 64 };
 
 /* The weight that a matrix of an adapter belongs to. */

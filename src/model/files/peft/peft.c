@@ -191,6 +191,20 @@ static enum status read_tensors(struct peft *p, const struct shape *s, struct er
 	return st;
 }
 
+/* What assay writes about the base model; PEFT's own adapters have none of it. */
+static enum status read_metadata(struct peft *p, const char *path, struct error *err)
+{
+	const char *storage = safetensors_metadata(&p->file, PEFT_BASE_STORAGE);
+
+	text_copy(p->config.base_sum, sizeof(p->config.base_sum),
+		  safetensors_metadata(&p->file, PEFT_BASE_SUM));
+	if (*storage && !storage_of_word(&p->config.base_storage, storage))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: its base model was quantized in a way that is not supported: %.60s",
+				 path, storage);
+	return STATUS_OK;
+}
+
 enum status peft_open(struct peft *p, const char *dir, const struct shape *s, struct error *err)
 {
 	char path[PATH_MAX];
@@ -218,8 +232,7 @@ enum status peft_open(struct peft *p, const char *dir, const struct shape *s, st
 	if (!st)
 		st = read_tensors(p, s, err);
 	if (!st)
-		text_copy(p->config.base_sum, sizeof(p->config.base_sum),
-			  safetensors_metadata(&p->file, PEFT_BASE_SUM));
+		st = read_metadata(p, path, err);
 	if (st)
 		peft_release(p);
 	return st;

@@ -10,6 +10,7 @@
 #include "model/shape/tensor_names.h"
 #include "model/files/safetensors/safetensors.h"
 #include "model/shape/shape.h"
+#include "model/storage/stored.h"
 
 /* The linear layers that LoRA can adapt: name, prefix in a layer. */
 /* clang-format off */
@@ -40,6 +41,9 @@ struct peft_config {
 	char base[4096];  /* base_model_name_or_path */
 	/* Fingerprint of the base model's weights; "": unknown, as in PEFT's own adapters. */
 	char base_sum[65];
+	/* How the base model's linear weights were stored in training, if they were quantized then; else
+	 * NUMBERS. */
+	struct storage base_storage;
 };
 
 double peft_scale(const struct peft_config *c);

@@ -83,7 +83,10 @@ static enum status take(struct writing *w, size_t i, struct error *err)
 static enum status write_weights(const struct writing *w, const char *path, struct error *err)
 {
 	const char *sum = w->config->base_sum;
-	json_t *metadata = *sum ? json_pack("{s:s}", PEFT_BASE_SUM, sum) : NULL;
+	const char *storage = storage_word(&w->config->base_storage);
+	json_t *metadata = *sum ? json_pack("{s:s, s:s*}", PEFT_BASE_SUM, sum, PEFT_BASE_STORAGE,
+					    *storage ? storage : NULL)
+				: NULL;
 	struct safetensors_writer out;
 	enum status st = safetensors_write_begin(&out, path, w->tensors, w->count, metadata, err);
 
@@ -109,7 +112,8 @@ static enum status compare(const struct writing *w, const char *dir, struct erro
 		return st;
 	if (p.file.count != w->count || p.config.rank != w->config->rank ||
 	    peft_scale(&p.config) != peft_scale(w->config) || p.config.targets != w->config->targets ||
-	    p.config.save != w->config->save || strcmp(p.config.base_sum, w->config->base_sum))
+	    p.config.save != w->config->save || strcmp(p.config.base_sum, w->config->base_sum) ||
+	    strcmp(storage_word(&p.config.base_storage), storage_word(&w->config->base_storage)))
 		st = error_set(err, STATUS_MISMATCH, "%s: reading it back gives another adapter", dir);
 	for (size_t i = 0; i < w->count && !st; i++) {
 		const struct mat *m = &w->order[i]->mat;

@@ -106,7 +106,7 @@ enum status gpu_step_rmsnorm(struct backend *back, struct mat x, struct mat w, f
 		.cols = (uint32_t)x.cols,
 		.eps = eps,
 		.y_e4m3 = y.e4m3 ? gpu_address(y.e4m3->data) : 0,
-		.scale = y.e4m3 ? gpu_address(y.e4m3->row_scale) : 0,
+		.scale = y.e4m3 ? gpu_address(y.e4m3->scales.data) : 0,
 		.ld_e4m3 = y.e4m3 ? y.e4m3->ld : 0,
 	};
 
@@ -124,7 +124,7 @@ enum status gpu_step_swiglu(struct backend *back, struct mat gate_up, struct mat
 		.rows = (uint32_t)h.rows,
 		.ffn = (uint32_t)h.cols,
 		.h_e4m3 = h.e4m3 ? gpu_address(h.e4m3->data) : 0,
-		.scale = h.e4m3 ? gpu_address(h.e4m3->row_scale) : 0,
+		.scale = h.e4m3 ? gpu_address(h.e4m3->scales.data) : 0,
 		.ld_e4m3 = h.e4m3 ? h.e4m3->ld : 0,
 	};
 

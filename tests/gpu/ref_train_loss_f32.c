@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ref_train_loss.c with activations and weights in F32. */
+#define TRAIN_F32
+#include "ref_train_loss.c"
