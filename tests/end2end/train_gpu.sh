@@ -88,6 +88,8 @@ ok "a GPU too" expect 0 train gpu4.yaml --out gpu4 --json
 losses out > gpu4.losses
 ok "its losses are the CPU's" sh -c 'paste cpu4.losses gpu4.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
 ok "which are not those of all bits" eval '! cmp -s cpu4.losses cpu.losses'
+proof() { PROOF_STEPS=4 "$root/tools/four-bit-proof" "$assay" four tiny > proof.out 2>&1 || { cat proof.out > err; false; }; }
+ok "to the last digit those of the same numbers in BF16" proof
 ok "its plan has two slots" expect 0 train gpu4.yaml --plan
 ok "by their name" says '^  slots ' out
 ok "float32 with weights in 4 bits is refused" expect 2 train single4.yaml --out single4
