@@ -107,6 +107,9 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
 	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
+	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);
+	void *layer_done_arg;
 };
 /* Allocates the saved matrices and runs all layers. */
 enum status model_forward(const struct pass *p, struct error *err);

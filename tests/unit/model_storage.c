@@ -253,9 +253,16 @@ static void a_shape_without_whole_vectors_is_refused(void **state)
 	(void)state;
 	shape.ffn = 44;
 	must(model_create(&m, &shape, &options, &err), &err);
-	plan_backend_gpu(&back, &arena);
+	plan_backend_gpu(&back, DTYPE_BF16, &arena);
 	assert_int_equal(model_place(m, &back, &err), STATUS_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "8"));
+	assert_non_null(strstr(err.text, "multiples of 8"));
+	model_release(m);
+	err = (struct error){0};
+	arena = (struct arena){0};
+	must(model_create(&m, &shape, &options, &err), &err);
+	plan_backend_gpu(&back, DTYPE_F32, &arena);
+	assert_int_equal(model_place(m, &back, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "precision: bf16"));
 	model_release(m);
 	err = (struct error){0};
 	arena = (struct arena){0};

@@ -91,7 +91,10 @@ struct config_training {
 	uint32_t early_stopping_patience; /* evaluations without improvement before the run stops; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;
-	uint32_t zero_stage; /* from DeepSpeed's configuration */
+	uint32_t gpus;		    /* of this node, if no launcher started the ranks; 0: all */
+	uint32_t zero_stage;	    /* from DeepSpeed's configuration */
+	double bucket_cap_mb;	    /* MiB of the gradient that are summed over the ranks at once */
+	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */
 };
 
 struct config_data {
@@ -104,6 +107,12 @@ struct config_data {
 
 enum { CONFIG_SECTIONS = 4, CONFIG_ROWS_MAX = 64 };
 
+/* Not settings: where the run happens. See train/mesh/mesh.h. */
+struct config_place {
+	unsigned rank, ranks; /* ranks 0: one rank */
+	uint64_t step_packs;  /* packs of a step in the run that is resumed; 0: the settings decide */
+};
+
 struct config {
 	struct config_model model;
 	struct config_lora lora;
@@ -112,6 +121,7 @@ struct config {
 	bool has_lora;
 	/* Not a setting: PCI address of the GPU that the plan is for. Lent. NULL or "": CUDA's first GPU. */
 	const char *gpu;
+	struct config_place place;
 	struct text notes; /* one line for each setting without effect */
 	struct tree *tree[2];
 	/* The tree node of each setting's value; NULL: not given. */

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
+#include "train/mesh/mesh.h"
 
 enum { SUM_LOSS, SUM_SQUARES, SUMS };
 
@@ -120,6 +121,28 @@ static int64_t most_rows(const struct config *c)
 	return trained > evaluated ? trained : evaluated;
 }
 
+/* The sums of gradients that wait for others, if gradients are added along a tree. */
+static enum status place_tree(struct stepper *s, const struct config *c, struct error *err)
+{
+	struct mesh m;
+	enum status st = mesh_of(&m, c, err);
+
+	s->each_pack = m.each_pack;
+	return st || !m.each_pack ? st
+				  : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length,
+							 err);
+}
+
+/* LoRA's gradient is small, so it is summed at once. */
+static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
+{
+	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+
+	return c->place.ranks > 1
+		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
+		       : STATUS_OK;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
@@ -133,6 +156,10 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	s->sums = (struct mat){.rows = 1, .cols = SUMS, .dtype = DTYPE_F64};
 	if (!st)
 		st = model_place(s->model, &s->back, err);
+	if (!st)
+		st = place_tree(s, c, err);
+	if (!st)
+		st = make_buckets(s, c, err);
 	if (!st)
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
 	if (!st)
@@ -364,6 +391,8 @@ void stepper_rest(struct stepper *s)
 void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
+	gradient_tree_release(&s->tree);
+	buckets_release(&s->buckets);
 	model_release(s->model);
 	if (s->back.kind == BACKEND_GPU)
 		gpu_backend_release(&s->back);
@@ -383,8 +412,32 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 		gpu_backend_times_begin(&s->back);
 	}
 	s->begun = true;
+	s->last = false;
+	s->buckets.begun = 0;
 	st = clear_sums(s, err);
 	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
+}
+
+void stepper_packs(struct stepper *s, uint64_t packs)
+{
+	gradient_tree_begin(&s->tree, packs);
+}
+
+/* Begins to sum the parts of the gradient that are complete. */
+static enum status sum_layer(void *arg, int64_t layer, struct error *err)
+{
+	struct stepper *s = arg;
+
+	return buckets_sum(&s->buckets, s->comm, &s->model->params.grad, layer, err);
+}
+
+/* Moves gradient and loss of the pack that was just computed to the tree. */
+static void take_pack(struct stepper *s)
+{
+	double *loss = sum_at(s, SUM_LOSS);
+
+	gradient_tree_add(&s->tree, &s->model->params.grad, *loss);
+	*loss = 0;
 }
 
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
@@ -398,6 +451,10 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
+	if (s->last && s->buckets.count > 1 && !s->each_pack) {
+		p.layer_done = sum_layer;
+		p.layer_done_arg = s;
+	}
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
@@ -410,6 +467,8 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (!st && b->targets)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
+	if (!st && s->each_pack)
+		take_pack(s);
 	flop = s->back.cost.flop - s->back.cost.again;
 	if (s->back.kind == BACKEND_CPU) {
 		took->forward_s += (double)(t1 - t0) * 1e-9;
@@ -430,13 +489,26 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
 	return gpu_backend_prefetch(&s->back, b, err);
 }
 
+/* The gradient of all ranks. Until the wait ends, nothing else may use it. */
+static enum status sum_gradient(struct stepper *s, struct error *err)
+{
+	enum status st;
+
+	if (!s->comm)
+		return STATUS_OK;
+	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
+	return st ? st : s->comm->ops->wait(s->comm, err);
+}
+
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
 	struct backend *back = &s->back;
 	double sums[SUMS] = {0};
-	enum status st = phase(s, GPU_PHASE_OPTIMISER, err);
+	enum status st = sum_gradient(s, err);
 
+	if (!st)
+		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
 		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
 				    sum_at(s, SUM_SQUARES), err);
@@ -447,6 +519,8 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = back->ops->get(back, s->sums, sums, err);
 	*loss = sums[SUM_LOSS];
+	for (uint64_t i = 0; i < s->tree.at; i++)
+		*loss += s->tree.loss[i];
 	*norm = sqrt(sums[SUM_SQUARES]);
 	return st;
 }
