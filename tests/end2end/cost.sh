@@ -222,6 +222,8 @@ run memory kind=memory
 ok "a run of something else" eval 'cost 64 memory && says "memory: a run of memory; cost reads runs of load, serve and train" err'
 ok "no run" eval 'expect 64 cost && says "name a run directory" err'
 ok "a run that is not there" eval 'cost 64 no/such && says "no/such" err'
+mkdir begun && head -n 1 load/journal.jsonl > begun/journal.jsonl
+ok "a run that was killed before its job began" eval 'cost 64 begun && says "begun: its journal ends before the job began" err'
 ok "an unknown electricity, with the nearest" eval 'expect 64 cost load --electricity us-averag && says "did you mean us-average" err'
 ok "an unknown API" eval 'expect 64 cost load --api gpt-5-minni && says "did you mean gpt-5-mini" err'
 ok "an unknown SKU" eval 'expect 64 cost load --sku h200-sxn && says "did you mean h200-sxm" err'

@@ -403,6 +403,10 @@ static enum status read_amounts(struct reader *b, const struct expectations *e, 
 	enum status st = STATUS_OK;
 
 	b->c = job_of(b->r, &s->kind);
+	if (!b->c && !b->r->case_count)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: its journal ends before the job began, so there is nothing to price",
+				 s->run);
 	if (!b->c)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: a run of %s; cost reads runs of load, serve and train", s->run,
