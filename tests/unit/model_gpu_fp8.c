@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training in FP8 by the GPU's back end on the fake driver, whose kernels are their references, beside the CPU's,
- * which has the same scales and elements and rounds to F32 where the GPU rounds to BF16.
+ * Training in FP8 by the GPU's back end on the fake driver, whose kernels are their references. It is compared with the
+ * CPU's, which has the same scales. The CPU rounds to F32 where the GPU rounds to BF16.
  */
 #include "test.h"
 #include "fake_gpu.h"
@@ -159,8 +159,7 @@ static void test_gpu_fp8__overflow_names_the_layer_and_the_linear_layer(void **s
 	close_work(&w);
 }
 
-/* Micro-batches of rows that are no multiple of 16 are padded: a document of 37 rows has the gradient that it has
- * on a CPU, which pads nothing. */
+/* A document of 37 rows is padded. It has the gradient that it has on a CPU, which pads nothing. */
 static void test_gpu_fp8__rows_are_padded_to_multiples_of_16(void **state)
 {
 	struct work w[2];

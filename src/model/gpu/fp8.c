@@ -15,14 +15,16 @@ enum status gpu_check_fp8(const struct gpu_state *g, struct error *err)
 	if (!g->options.fp8)
 		return STATUS_OK;
 	if (cc != BLOCK_SCALES_CC)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "precision: fp8 needs GEMMs in FP8 with block scales, which cuBLASLt has only for sm_90 "
-				       "(Hopper); %s is sm_%d",
-				       gpu_name(g->device), cc);
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"precision: fp8 needs GEMMs in FP8 with block scales, which cuBLASLt has only for sm_90 "
+			"(Hopper); %s is sm_%d",
+			gpu_name(g->device), cc);
 	if (version < BLOCK_SCALES_CUBLASLT)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "precision: fp8 needs cuBLASLt 12.9 or newer, for block scales; %s is %d.%d",
-				       matmul_path(g->products->library), version / 10000, version / 100 % 100);
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"precision: fp8 needs cuBLASLt 12.9 or newer, for block scales; %s is %d.%d",
+			matmul_path(g->products->library), version / 10000, version / 100 % 100);
 	return STATUS_OK;
 }
 
@@ -108,7 +110,7 @@ enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double befo
 }
 
 enum status gpu_quantize_e4m3(struct backend *back, struct mat from, struct mat to, struct mat transposed,
-			 int32_t *overflows, struct error *err)
+			      int32_t *overflows, struct error *err)
 {
 	const struct train_fp8_weights_args args = {
 		.w = gpu_address(from.data),
@@ -129,9 +131,8 @@ enum status gpu_quantize_e4m3(struct backend *back, struct mat from, struct mat 
 	cost_quantize(back, &from);
 	if (from.dtype != DTYPE_BF16 || !fp8_is_weight(&to) || !fp8_is_weight(&transposed))
 		return error_set(err, STATUS_BUG, "weights of types that a GPU does not quantize");
-	return gpu_run(back, GPU_KERNEL_FP8_WEIGHTS,
-		       (unsigned)(fp8_tiles(from.cols) * fp8_tiles(from.rows)), TRAIN_THREADS,
-		       TRAIN_FP8_TURN_SHARED, &args, err);
+	return gpu_run(back, GPU_KERNEL_FP8_WEIGHTS, (unsigned)(fp8_tiles(from.cols) * fp8_tiles(from.rows)),
+		       TRAIN_THREADS, TRAIN_FP8_TURN_SHARED, &args, err);
 }
 
 enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const struct mat *w, float eps,

@@ -7,8 +7,8 @@
 #include "model/gpu/backend.h"
 #include "model/storage/slots.h"
 
-/* Assay's kernels: file, entry, part of a step, and whether they exist for ONE type of activations or for BOTH:
- * those for F32 have names with _f32 behind. */
+/* Assay's kernels: file, entry, part of a step, and whether they exist for ONE type of activations or for
+ * BOTH: those for F32 have names with _f32 behind. */
 /* clang-format off */
 #define GPU_KERNELS(X) \
 	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS, ONE) \

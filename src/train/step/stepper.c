@@ -257,10 +257,11 @@ static enum status check_fp8_tokens(const struct config *c, struct step_size siz
 	if (c->training.device != CONFIG_DEVICE_GPU || c->training.precision != CONFIG_PRECISION_FP8 ||
 	    size.tokens % FP8_MULTIPLE == 0)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "training: precision: fp8 needs micro-batches of a multiple of %d tokens, and %s x data: "
-			 "max_seq_length is %lld",
-			 FP8_MULTIPLE, setting, (long long)size.tokens);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: precision: fp8 needs micro-batches of a multiple of %d tokens, and %s x data: "
+		"max_seq_length is %lld",
+		FP8_MULTIPLE, setting, (long long)size.tokens);
 }
 
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
@@ -453,8 +454,8 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	return st;
 }
 
-/* The place where a pass first met what is not finite: the lowest input, or else the highest gradient, because it
- * spreads from there. -1: none. */
+/* The place where a pass first met what is not finite: the lowest input, or else the highest gradient,
+ * because it spreads from there. -1: none. */
 static int64_t first_overflow(const int32_t *counts, int64_t count)
 {
 	for (int64_t i = 0; i < count; i += 2)
