@@ -162,6 +162,8 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("train_fp8_swiglu_bwd", "h again, sliced", 65, 384, A | S),
 	TRAIN_CASE("train_fp8_swiglu_bwd", "7B", 4096, 18944, T),
 	TRAIN_CASE("train_fp8_swiglu_bwd", "7B, h again", 4096, 18944, A | T),
+	TRAIN_CASE("train_fp8_add_bias", "odd", 63, 137, O),
+	TRAIN_CASE("train_fp8_add_bias", "7B's q k v", 8192, 4608, T),
 	ATTENTION_ENTRY("train_attention"),
 	ATTENTION_ENTRY("train_attention_delta"),
 	ATTENTION_ENTRY("train_attention_bwd_kv"),

@@ -87,6 +87,14 @@ static void test_gpu_fp8__gradients_of_all_parameters_are_the_cpus(void **state)
 	compare("", ", precision: fp8, full_finetuning: true, recompute: full");
 }
 
+static void test_gpu_fp8__a_bias_that_the_library_lacks_is_added_by_a_pass(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	take_fakes("", "nobias=1");
+	compare(lora, ways[0]);
+}
+
 /* Work of other streams is late, and the bits are the same; so are those of each way of recomputing. */
 static void test_gpu_fp8__bits_are_the_same_in_each_run(void **state)
 {
@@ -243,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gpu_fp8__gradients_of_adapters_are_the_cpus),
 		cmocka_unit_test(test_gpu_fp8__gradients_of_all_parameters_are_the_cpus),
+		cmocka_unit_test(test_gpu_fp8__a_bias_that_the_library_lacks_is_added_by_a_pass),
 		cmocka_unit_test(test_gpu_fp8__bits_are_the_same_in_each_run),
 		cmocka_unit_test(test_gpu_fp8__plan_is_what_is_used),
 		cmocka_unit_test(test_gpu_fp8__overflow_names_the_layer_and_the_linear_layer),

@@ -95,6 +95,15 @@ struct train_fp8_columns_args {
 };
 static_assert(sizeof(struct train_fp8_columns_args) == 64, "layout shared with nvcc");
 
+/* train_fp8_add_bias: y = bf16(y + bias). Grid: train_fp8_blocks(rows, cols), or any, of TRAIN_THREADS. */
+struct train_fp8_bias_args {
+	DEVICE_PTR(uint16_t) y;		 /* (rows, cols), ld_y */
+	DEVICE_PTR(const uint16_t) bias; /* (cols) */
+	int64_t ld_y;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct train_fp8_bias_args) == 32, "layout shared with nvcc");
+
 /* A group of 16 lanes processes one tile of a row, two in each turn. */
 static inline unsigned train_fp8_blocks(uint64_t rows, uint64_t cols)
 {

@@ -92,6 +92,40 @@ bool gpu_takes_fp8(const struct gemm *g)
 	return g->fp8 || fp8_is_weight(&g->b);
 }
 
+static enum status add_bias(struct backend *back, const struct gemm *g, struct error *err)
+{
+	const struct train_fp8_bias_args args = {
+		.y = gpu_address(g->d.data),
+		.bias = gpu_address(g->bias.data),
+		.ld_y = g->d.ld,
+		.rows = (uint32_t)g->d.rows,
+		.cols = (uint32_t)g->d.cols,
+	};
+
+	return gpu_run(back, GPU_KERNEL_FP8_ADD_BIAS,
+		       train_fp8_blocks((uint64_t)g->d.rows, (uint64_t)g->d.cols), TRAIN_THREADS, 0, &args,
+		       err);
+}
+
+/* If the library has no bias in this mode, a pass of its own adds it. */
+static enum status multiply(struct backend *back, const struct gemm *g, double before, struct error *err)
+{
+	struct gpu_state *gpu = gpu_of(back);
+	struct gemm alone = *g;
+	struct error why = {0};
+	enum status st;
+
+	if (g->bias.rows && !gpu->no_fp8_bias) {
+		st = gemm_plans_run(back, g, before, &why);
+		if (st != STATUS_UNSUPPORTED)
+			return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+		gpu->no_fp8_bias = true;
+	}
+	alone.bias = (struct mat){0};
+	st = gemm_plans_run(back, &alone, before, err);
+	return st || !g->bias.rows ? st : add_bias(back, g, err);
+}
+
 enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double before, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -104,7 +138,7 @@ enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double befo
 	q.trans_b = true;
 	q.fp8 = false;
 	if (!st)
-		st = gemm_plans_run(back, &q, before, err);
+		st = multiply(back, &q, before, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
