@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -222,6 +224,15 @@ static int code_for_caller(int argc, char **argv, int code)
 	return cmd && cmd->code_for_caller ? cmd->code_for_caller(argc - 2, argv + 2, code) : code;
 }
 
+/* A program that starts itself by /proc/self/exe is named "exe" by the kernel, also in nvidia-smi and top. */
+static void name_process(void)
+{
+	char name[16] = "";
+
+	if (!prctl(PR_GET_NAME, name) && !strcmp(name, "exe"))
+		prctl(PR_SET_NAME, "assay");
+}
+
 int main(int argc, char **argv)
 {
 	struct log log = {.sink = log_to_stderr};
@@ -229,6 +240,7 @@ int main(int argc, char **argv)
 	struct command_context context = {.log = &log, .stop = &stop_requests, .tells = rank_exit_asked()};
 	int code;
 
+	name_process();
 	hold_closed_streams();
 	install_signals();
 	secret_take_env();

@@ -5,6 +5,10 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
+bnb4_kernels_dequantize 4-bit weights on a device, until training uses them
+bnb4_kernels_open 4-bit weights on a device, until training uses them
+bnb4_kernels_quantize 4-bit weights on a device, until training uses them
+bnb4_kernels_scratch 4-bit weights on a device, until training uses them
 engine_check the engine's tables against themselves
 engine_finish the end of a request at a stop string
 gguf_parse one file's bytes, for the fuzzer
@@ -22,6 +26,7 @@ model_logits logits of a training pass, beside PyTorch's
 paged_step_logits logits of a step, beside PyTorch's
 peft_load parts of an adapter, one by one
 web_config_parse one file's text, for the fuzzer
+weights_load tensors of a model in host memory
 LIST
 }
 LC_ALL=C

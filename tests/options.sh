@@ -1,7 +1,7 @@
 #!/bin/sh
-# Each build option switched off by itself, in one tree whose options change in turn, so that only what depends on one is
-# compiled again: it builds without a warning, starts, and the unit tests of what it touches pass or skip.
-# usage: options.sh FOLDER     FOLDER: an ordinary build, whose kernels are taken instead of compiling them again
+# Each build option switched off by itself, in a copy of an ordinary build whose options change in turn, so that only what depends on
+# one is compiled again: it builds without a warning, starts, and the unit tests of what it touches pass or skip.
+# usage: options.sh FOLDER     FOLDER: a complete ordinary build beside the sources; nothing in it changes
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(dirname "$here") ordinary=$(realpath "$1") tree=$source/build-options
@@ -20,30 +20,9 @@ left_out() { # OPTION REASON
 	n=$((n + 1))
 	echo "ok $n - without $1 # SKIP $2"
 }
-# The compiler of the ordinary build's kernels; nothing where it has none.
-compiler=$(sed -n 's/^ *COMMAND = \([^ ]*\) -fatbin .*/\1/p' "$ordinary/build.ninja" | head -n 1)
-# An nvcc that hands out the ordinary build's kernels. Its folder stands beside the toolkit's headers, as nvcc's own does.
-stand_in() {
-	mkdir -p toolkit/bin
-	ln -sfn "$(dirname "$(dirname "$compiler")")/include" toolkit/include
-	cat > toolkit/bin/nvcc << SCRIPT
-#!/bin/sh
-case \$1 in --list-*) exec "$compiler" "\$@" ;; esac
-while [ \$# -gt 0 ]; do
-	case \$1 in
-	-o) out=\$2 ;;
-	-MF) needs=\$2 ;;
-	esac
-	shift
-done
-echo "\$out:" > "\$needs"
-cp "$ordinary/src/kernel/\${out##*/}" "\$out"
-SCRIPT
-	chmod +x toolkit/bin/nvcc
-}
 has() { # OPTION: what it needs is here
 	case $1 in
-	kernels) [ -n "$compiler" ] ;;
+	kernels) ls "$ordinary"/src/kernel/*.fatbin ;;
 	plot) pkg-config --exists cairo cairo-pdf ;;
 	archive) pkg-config --exists libarchive ;;
 	tokenizer) pkg-config --exists libpcre2-8 libutf8proc ;;
@@ -53,22 +32,26 @@ has() { # OPTION: what it needs is here
 	tests) true ;;
 	esac > /dev/null 2>&1
 }
+# Objects, kernels and ninja's records of them, whose times stay: ninja finds everything up to date. Its commands name files relative to
+# the folder, which lies as deep as the ordinary one.
 set_up() {
-	[ -f build.ninja ] && return
-	[ -z "$compiler" ] || stand_in
-	# What fits a text's buffer is only known where the compiler follows values, and fast building is wanted here.
-	meson setup . "$source" -Dwerror=true -Doptimization=0 -Dc_args=-Wno-format-truncation ${compiler:+-Dnvcc="$tree/toolkit/bin/nvcc"}
+	rm -rf src tests
+	(cd "$ordinary" && tar -cf - .ninja_deps .ninja_log build.ninja embed.s meson-info meson-private src tests/fake) | tar -xf - &&
+		switch_off none
 }
 # All options as they come, but one.
 switch_off() {
-	others=
-	for o in kernels plot archive screen mpi tensorboard tokenizer tests; do
-		[ "$o" = "$1" ] || others="$others -D$o=auto"
+	choice=
+	for o in plot archive screen mpi tensorboard tokenizer tests kernels; do
+		[ "$o" = "$1" ] && choice="$choice -D$o=disabled" || choice="$choice -D$o=auto"
 	done
 	# shellcheck disable=SC2086
-	meson configure . $others "-D$1=disabled" && ninja -t cleandead && ninja build.ninja
+	meson setup --reconfigure $choice . "$source" && ninja -t cleandead
 }
-builds() { ninja "$@" > build.log 2>&1 || { grep -E 'error|FAILED' build.log | head -n 20; return 1; }; }
+builds() {
+	ninja "$@" > build.log 2>&1 || { grep -E 'error|FAILED' build.log | head -n 20; return 1; }
+	! grep 'warning:' build.log
+}
 starts() { "$assay" --version && "$assay" list probes | grep -q '^gemm'; }
 tests_pass() { meson test -C . --no-rebuild --print-errorlogs "$@"; }
 
@@ -92,8 +75,9 @@ without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/
 without screen "$(unit watch_screen)" "watch_screen" src/watch/libassay-screen.so
 without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
 without tensorboard "$(unit train_events)" "train_events" src/train/tensorboard/event.pb-c.h
+without tokenizer "$(unit core_text)" core_text "src/text/tokenizer/libunicode.a.p/*pretoken.c.o"
+without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
+# The last: nothing compiles the kernels again.
 devices="gpu matmul meter_gpu vendor_headers"
 without kernels "$(unit $devices) fakes" "$devices" 'src/kernel/*.fatbin'
-without tokenizer "$(unit core_text)" core_text "src/libassay.a.p/*pretoken.c.o"
-without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
 finish

@@ -34,7 +34,12 @@ run() { # folder, label, arguments of meson test
 	folder=$1 label=$2
 	shift 2
 	echo "== $label"
-	if meson test -C "$folder" --no-rebuild --print-errorlogs --num-processes "$together" --timeout-multiplier 3 "$@" > "$folder/test.log" 2>&1; then :; else
+	CPU_TIMES=$PWD/$folder/cpu
+	export CPU_TIMES
+	rm -rf "$CPU_TIMES"
+	mkdir "$CPU_TIMES"
+	if meson test -C "$folder" --no-rebuild --print-errorlogs --num-processes "$together" --timeout-multiplier 3 --wrapper "$PWD/tests/cpu_time.sh" \
+		"$@" > "$folder/test.log" 2>&1; then :; else
 		grep -vE '^\[?[0-9]+/[0-9]+\]? .*OK ' "$folder/test.log" | tail -n 200
 	fi
 	count() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" "$folder/test.log" | tail -n 1; }
@@ -47,6 +52,15 @@ run() { # folder, label, arguments of meson test
 	failed=$((failed + ${bad:-0} + ${slow:-0} + ${odd:-0}))
 	grep -E ' SKIP' "$folder/test.log" || true
 	echo "$label: $ok ok, $((${bad:-0} + ${slow:-0})) failed, ${skip:-0} skipped"
+	costs
+}
+# What the tests cost, in CPU seconds: a change that makes a run much longer is seen at once.
+costs() {
+	awk 'function seconds(t) { split(t, part, "[ms]"); return part[1] * 60 + part[2] }
+		FNR == 1 { gsub("[^ ]*/", ""); name = substr($0, 1, 60) }
+		FNR == 3 { printf "%.1f %s\n", seconds($1) + seconds($2), name }' "$CPU_TIMES"/* | sort -rn > "$CPU_TIMES.txt"
+	awk '{ all += $1 } NR <= 8 { top = top (NR > 1 ? ", " : "") $2 ($2 == "tap.sh" ? " " $3 : "") " " $1 } END { printf "CPU seconds: %.0f; most: %s\n", all, top }' \
+		"$CPU_TIMES.txt"
 }
 
 build_in() { # folder, targets or "all", arguments of meson setup; CC as it stands
@@ -85,8 +99,8 @@ left_out() {
 }
 
 threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml watch_serve"
-# One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little, and what
-# is for a debugger is left out but for lines: with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
+# One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, and what is for a
+# debugger is left out but for lines: with sanitizers the compiler takes two to four times as long otherwise, and longer than the tests.
 build_all() {
 	made() { # build_in and its arguments
 		code=0
@@ -94,13 +108,13 @@ build_all() {
 		shift
 		echo $code > "build/$1.made.new" && mv "build/$1.made.new" "build/$1.made"
 	}
-	lines="-Ddebug=false -Dc_args=-g1"
+	plain="-Ddebug=false -Doptimization=0 -Dc_args=-g1"
 	# shellcheck disable=SC2086
-	made build_in build-asan "all meson-test-prereq" $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $lines -Doptimization=g \
+	made build_in build-asan "all meson-test-prereq" $plain -Db_sanitize=address,undefined -Db_lundef=false
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $plain \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	export CC=clang
-	[ $fuzz = no ] || made build_in build-fuzz fuzzers $lines -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
+	[ $fuzz = no ] || made build_in build-fuzz fuzzers $plain -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 }
 await() { # folder
 	while [ ! -f "build/$1.made" ] && kill -0 "$builder" 2> /dev/null; do sleep 1; done
@@ -196,6 +210,9 @@ else
 		left_out "fuzz targets on new input" "clang with libFuzzer is not installed"
 	fi
 fi
+times > build/times
+awk 'function seconds(t) { split(t, part, "[ms]"); return part[1] * 60 + part[2] }
+	NR == 2 { printf "CPU seconds of builds and tests here: %.0f user, %.0f system\n", seconds($1), seconds($2) }' build/times
 # shellcheck disable=SC2086
 echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
 [ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); the logs of these names below build say why"

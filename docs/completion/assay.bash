@@ -8,11 +8,11 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info launch list load make-model merge probe profile report roofline rows serve tokens top train help --help --version' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info ladder launch list load make-model merge probe profile quantize report roofline rows serve tokens top train help --help --version' "$cur"
 		return
 	fi
 	if [ "${COMP_WORDS[1]}" = help ]; then
-		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info launch list load make-model merge probe profile report roofline rows serve tokens top train ' "$cur"
+		_assay_words 'archive check compare comprehensive cost demo deploy eval exporter generate health history info ladder launch list load make-model merge probe profile quantize report roofline rows serve tokens top train ' "$cur"
 		return
 	fi
 	# the words after -- are a program, or the command that ranks run
@@ -38,6 +38,8 @@ _assay()
 	generate:--weights) words='auto fp8' ;;
 	health:--for) words='nobody slurm-prolog slurm-epilog slurm-healthcheck npd readiness' ;;
 	health:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
+	ladder:--device) words='auto cpu gpu' ;;
+	ladder:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	list:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	list:--as) words='prometheus-rules alerts grafana doc' ;;
@@ -49,6 +51,8 @@ _assay()
 	probe:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
 	probe:--format) words='text markdown html json csv' ;;
 	profile:--graphs) words='nodes whole' ;;
+	quantize:--to) words='nf4 fp4' ;;
+	quantize:--dtype) words='base bf16 f16 f32' ;;
 	report:--format) words='text markdown html json csv' ;;
 	roofline:--plot) words='svg png pdf' ;;
 	rows:--format) words='auto chat glaive sharegpt bfcl' ;;
@@ -116,20 +120,22 @@ _assay()
 	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --suite --out --machine --json' ;;
 	history) words='--help --plot --all --json --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --out --node --interface --team-secret --join' ;;
+	ladder) words='--help --device --shape --model --loss-model --steps --length --rounds --within --plan --keep-weights --resume --out --json' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl metrics --suite --machine --expectations --as --all --json' ;;
-	load) words='--help --model --serve-options --name --endpoint --tokenizer --chat-template --api-key-file --ca-file --insecure --rate --arrival --burstiness --rate-end --steps --trace --trace-speed --users --think --turns --duration --max-requests --input --output --dataset --prefix --prefix-groups --warm-cache --ignore-eos --temperature --stream --body --recount --slo --attainment --expectations --sweep --warmup --grace --timeout --max-connections --threads --seed --metrics --idle --node --telemetry --real-names --out --plan --json' ;;
+	load) words='--help --model --serve-options --name --endpoint --tokenizer --chat-template --api-key-file --ca-file --insecure --rate --arrival --burstiness --rate-end --steps --trace --trace-speed --users --think --turns --duration --max-requests --input --output --dataset --prefix --prefix-groups --warm-cache --ignore-eos --temperature --stream --body --recount --slo --attainment --expectations --sweep --warmup --grace --timeout --ready-timeout --max-connections --threads --seed --metrics --idle --node --telemetry --real-names --out --plan --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
 	merge) words='--help --out --dtype --shard --any-base' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --columns --json --engine --preset' ;;
 	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --counters-l2 --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
+	quantize) words='--help --to --double-quant --adapter --out --dtype --shard' ;;
 	report) words='--help --format --columns --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --prices --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
 	top) words='--help nccl nvlink ib links --hosts --hosts-file --ssh-config --program --interval --record --replay --at --once --count --json --pid --sort --filter --theme --machine' ;;
-	train) words='--help --out --resume --plan --telemetry --real-names --silence --no-cache --json' ;;
+	train) words='--help --out --resume --plan --gpus --nodes --link-rate --network-rate --telemetry --real-names --silence --no-cache --json --node --interface --team-secret --join' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'

@@ -15,6 +15,7 @@
 	X(health) \
 	X(history) \
 	X(info) \
+	X(ladder) \
 	X(launch) \
 	X(list_command) \
 	X(load) \
@@ -22,6 +23,7 @@
 	X(merge) \
 	X(probe) \
 	X(profile) \
+	X(quantize) \
 	X(report) \
 	X(roofline) \
 	X(rows) \

@@ -174,6 +174,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->storage = options->storage;
 	m->separate = options->separate;
 	m->positions = options->positions;
+	m->params.format = options->states;
 	m->owners = options->owners > 1 ? options->owners : 1;
 	m->blocks = options->blocks;
 	if (options->lora)
@@ -284,6 +285,11 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	enum dtype live = back->dtype;
 	enum status st;
 
+	if (m->params.format.master && (back->dtype != DTYPE_BF16 || !m->full))
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"master weights \"%s\" need full fine-tuning on a device that computes in BF16",
+			master_name(m->params.format.master));
 	m->extended = can_extend(m, back);
 	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
@@ -308,13 +314,18 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	return st || !m->extended ? st : list_live(m, err);
 }
 
+/* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its
+ * codes. */
 static enum status zero_flat(struct model *m, struct backend *back, struct error *err)
 {
-	const struct mat *flat[] = {&m->params.grad, &m->params.m, &m->params.v};
-	enum status st = STATUS_OK;
+	enum status st = m->inference ? STATUS_OK : back->ops->zero(back, m->params.grad, err);
 
-	for (int i = 0; !st && !m->inference && i < 3; i++)
-		st = back->ops->zero(back, *flat[i], err);
+	for (int i = PARAMS_STATE_m; !st && !m->inference && i < PARAMS_STATE_COUNT; i++) {
+		const struct mat *state = params_state(&m->params, (enum params_state)i);
+
+		if (state->rows)
+			st = back->ops->zero(back, *state, err);
+	}
 	return st;
 }
 

@@ -17,6 +17,7 @@ struct model_options {
 	bool separate;			/* never fuse the GEMMs of adapters and their linear layers */
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
+	struct params_format states;	/* of what is trained */
 	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
@@ -69,8 +70,8 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 
 /* Where the base model's numbers come from. */
 struct model_source {
-	const struct weights *weights;
-	bool random; /* random numbers instead of the files' */
+	const struct weights *weights; /* NULL: none, with `random` */
+	bool random;		       /* random numbers instead of the files' */
 	uint64_t seed;
 };
 /* Loads the base model. Layers that are stored in another form are loaded into a slot one after the other,
@@ -121,6 +122,9 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
 	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
+	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);
+	void *layer_done_arg;
 };
 /* Allocates the saved matrices and runs all layers. */
 enum status model_forward(const struct pass *p, struct error *err);

@@ -50,6 +50,13 @@ check() { # OUT STEP..: exit code in $code
 here() { cp -RL here/tools "$tmp/here/tools.new" && rm here/tools && mv here/tools.new here/tools; }
 here # the script looks for the program beside the folder that it really lies in
 
+described() { sed -n '/^#   info /,/^# Nothing on/ s/^#   \([a-z0-9_]\{1,12\}\) \{1,\}[^ ].*/\1/p' "$root/tools/check-gpu"; }
+has_code() { described | while read -r name; do grep -q "^do_$name()" "$root/tools/check-gpu" || { echo "$name has no code"; exit 1; }; done; }
+ok "every step that the tool describes has its code" eval 'has_code && [ "$(described | wc -l)" -ge 30 ]'
+check nothing there
+ok "an unknown step is refused" eval '[ $code = 64 ] && says "no step .there" err'
+check gate gate
+ok "the gate's step runs" says '^gate-active ' gate/steps.txt
 check a once
 ok "a suite in time is well" [ $code = 0 ]
 STUB_SECONDS=100

@@ -30,5 +30,9 @@ ok "which the steps say" grep -q "peer-auto: its server did not start; see peer-
 unset PEER
 ok "without a peer its step is skipped" serving third peer
 ok "and says why" grep -q "peer: skipped, PEER names no command" third/steps.txt
+cp out/model/tokenizer.json alone.json
+ok "with a tokenizer of the user's" env TOKENIZER="$tmp/alone.json" "$root/tools/check-gpu-serving" fourth model adapters schema
+ok "there are rates with adapters" grep -qE 'ratio [0-9]+\.[0-9]+' fourth/adapters.txt
+ok "and answers under a schema" run_there fourth/schema-json
 ok "an unknown step is refused" sh -c '"$0" third nothing > said 2>&1; [ $? = 64 ]' "$root/tools/check-gpu-serving"
 finish

@@ -223,6 +223,17 @@ tries engine > /dev/null
 kill -TERM "$server"
 ok "TERM while it loads" gone 0
 
+# The tokenizer alone names no token that ends a text.
+mv tiny whole
+cp -r whole tiny && rm tiny/tokenizer_config.json tiny/generation_config.json
+ok "a model whose files name no end of a text is served" up --chat-template chatml
+ok "which is told" says 'names a token that ends a text' serve.err
+ok "it completes texts" is 200 /v1/completions "$hello"
+ok "and refuses grammars" is 400 /v1/completions '{"prompt":"Hello","max_tokens":3,"response_format":{"type":"json_object"}}'
+ok "with the reason" says 'name no token that ends a text' out
+ok "it ends" down
+rm -rf tiny && mv whole tiny
+
 ok "a full disk" up --request-log /dev/full
 ok "loses the log only" is 200 /v1/completions "$hello"
 ok "and says so" says 'cannot write the request log: No space left on device' serve.err

@@ -108,6 +108,31 @@ ok "one that was killed goes on" expect 0 train --resume cut
 ok "to the same adapter, bit for bit" cmp whole/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 ok "and the same moments" cmp whole/checkpoint-4/optimizer.bin cut/checkpoint-4/optimizer.bin
 
+# The same in full with small optimizer states. No checkpoint of other states is gone on from.
+for states in "adamw_8bit split" "adamw_bnb_8bit none" "adamw_bf16 fp32"; do
+	config states.yaml gpu "save_steps: 2" "deterministic: true" "full_finetuning: true" "optim: ${states% *}" "master_weights: ${states#* }"
+	sed -i '/^lora:/d' states.yaml
+	rm -rf states states_cut
+	ok "a run with $states" expect 0 train states.yaml --out states
+	"$assay" train states.yaml --out states_cut --json > cut.json 2> err &
+	pid=$!
+	for _ in $(seq 600); do
+		grep -qs '"type":"saved","step":2' cut.json && break
+		sleep 0.1
+	done
+	kill -KILL "$pid"
+	wait "$pid" 2> /dev/null
+	for _ in $(seq 100); do
+		pgrep -P "$pid" > /dev/null 2>&1 || break
+		sleep 0.1
+	done
+	ok "one that was killed goes on" expect 0 train --resume states_cut
+	ok "to the same states, bit for bit" cmp states/checkpoint-4/optimizer.bin states_cut/checkpoint-4/optimizer.bin
+	ok "and the same model" cmp states/model/model.safetensors states_cut/model/model.safetensors
+	ok "which generates" expect 0 generate states/model town --device cpu --tokens 2 --raw
+done
+ok "the plan names the states" eval 'expect 0 train states.yaml --plan && says "^  optimiser " out'
+
 # What crosses on streams of its own is waited for: late, it changes no bit, of what is trained nor of checkpoints.
 ok "a driver whose other streams are late" env FAKE_CUDA=late=1 "$assay" train whole.yaml --out late
 ok "trains the same adapter" cmp whole/adapter/adapter_model.safetensors late/adapter/adapter_model.safetensors

@@ -60,8 +60,9 @@ as_much "the process takes what was planned, within 2 %" report.json
 ok "a plan knows what there is" says '"available_bytes"' plan.json
 ok "and that it fits" says '"fits": true' plan.json
 
-# 140 MB: what is timed before the first step stands in the memory of the passes, so that no other is taken for it.
-config small.yaml 256 "max_steps: 1" "per_device_train_batch_size: 32"
+# 250 MB: what is timed before the first step stands in the memory of the passes, so that no other is taken for it. Threads and the
+# allocator take up to 2 MB more or less under load, which is less than 1 % of it.
+config small.yaml 256 "max_steps: 1" "per_device_train_batch_size: 64"
 ok "a smaller micro-batch is trained" expect 0 train small.yaml --out small --no-telemetry
 "$assay" report small --format json > small.json
 as_much "and takes what was planned for it too" small.json

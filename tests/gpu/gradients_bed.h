@@ -23,8 +23,8 @@ extern const struct gradient_case gradient_cases[]; /* name NULL ends */
 struct gradient_way {
 	const char *name, *training; /* settings of section training */
 	bool cpu;
-	bool alone; /* each document a micro-batch of its own */
-	double most; /* of each gradient's error; 0: it is held to PyTorch's */
+	bool alone;	   /* each document a micro-batch of its own */
+	double error_most; /* largest error of a gradient, as a share; 0: BF16's */
 };
 
 /* A batch's rows; owner: rows_release. */

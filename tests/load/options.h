@@ -57,6 +57,7 @@ struct stub_options {
 	enum stub_jitter jitter;
 	double jitter_size; /* uniform: half the width; lognormal: sigma of the logarithm */
 	uint64_t burst;	    /* so many requests in a row have the same fault */
+	uint64_t loading;   /* the first so many requests get 503, as while a server loads its model */
 	bool by_content;    /* a request's fault and jitter follow from its body, not from its number */
 	double share[STUB_FAULT_COUNT], value[STUB_FAULT_COUNT];
 	enum stub_names names;

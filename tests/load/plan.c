@@ -63,6 +63,9 @@ static enum stub_fault choose(const struct stub_options *o, uint64_t key)
 {
 	double u = spread(o->seed, key / o->burst), sum = 0;
 
+	if (key < o->loading)
+		return STUB_FAULT_UNAVAILABLE;
+
 	for (int i = 1; i < STUB_FAULT_COUNT; i++) {
 		if (i == STUB_FAULT_REFUSE)
 			continue;

@@ -211,7 +211,7 @@ static void test_text__that_cannot_be_made_is_refused(void **state)
 	r.grammar_size = 2;
 	run(e, &r, &t, 1);
 	assert_int_equal(t.end, ENGINE_END_REFUSED);
-	assert_string_equal(t.why, "this engine was started without grammars");
+	assert_string_equal(t.why, "this engine runs without grammars: the model's files name no token that ends a text");
 	engine_destroy(&e);
 }
 

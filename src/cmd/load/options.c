@@ -132,6 +132,7 @@ enum status load_opts_spec(struct load_run_spec *spec, const struct load_opts *o
 		.stream = o->stream,
 		.sweep = o->sweep,
 		.timeout_s = o->timeout,
+		.ready_s = o->ready,
 		.grace_s = o->grace,
 		.warmup_s = o->warmup,
 		.threads = (unsigned)o->threads,

@@ -13,7 +13,7 @@ struct load_opts {
 		*input, *output, *dataset, *body, *slo, *metrics, *node, *serve, *out, *expectations;
 	uint64_t users, turns, requests, prefix, groups, connections, threads, seed;
 	uint32_t endpoint, arrival;
-	double rate, rate_end, burstiness, speed, think, duration, warmup, grace, timeout, attainment,
+	double rate, rate_end, burstiness, speed, think, duration, warmup, grace, timeout, ready, attainment,
 		temperature, idle;
 	bool insecure, warm, stream, ignore_eos, sweep, recount, sample, real_names, plan, json;
 };

@@ -19,12 +19,17 @@ struct choice {
 	char why[384]; /* why no GPU is usable; "": there is none, or one was chosen */
 };
 
-/* Finds the first accessible GPU that works; otherwise notes the reason for the first one. */
-static void find_gpu(struct choice *c, const struct machine *m)
+/* Finds the first accessible GPU that works; otherwise notes the reason for the first one. `own`: only this
+ * one (train_ranks_gpu). */
+static void find_gpu(struct choice *c, const struct machine *m, const char *own)
 {
+	if (own && !*own && machine_gpu_count(m))
+		text_copy(c->why, sizeof(c->why), "other ranks of this node have all of its GPUs");
 	for (unsigned i = 0; i < machine_gpu_count(m) && !c->gpu; i++) {
 		const struct gpu *g = machine_gpu(m, i);
 
+		if (own && strcmp(own, g->pci))
+			continue;
 		if (g->granted && !g->status && gpu_get(g, GPU_FACT_cc, 0) >= LEAST_CC)
 			c->gpu = g;
 		else if (!*c->why)
@@ -151,7 +156,7 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 
 	if (t->config.training.device == CONFIG_DEVICE_CPU)
 		return STATUS_OK;
-	find_gpu(c, m);
+	find_gpu(c, m, train_ranks_gpu(t));
 	if (c->gpu && !kernel_fatbin_find("train_rows")) {
 		snprintf(c->why, sizeof(c->why),
 			 "this program was built without GPU kernels (no nvcc at build time)");
@@ -196,7 +201,8 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 	if (!c.gpu && *c.why)
 		log_warn(t->c->log, LOG_TOPIC_RUN, "training on the CPU, because the GPU is not usable: %s",
 			 c.why);
-	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes};
+	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes /
+							       train_ranks_local(t)};
 	if (!c.gpu)
 		st = check_cpu_precision(t, err);
 	if (st)

@@ -11,14 +11,20 @@ struct pieces {
 	int32_t count;
 };
 
-static void mark_end(const struct pieces *p, int32_t id)
+/* False: the vocabulary has no such id. */
+static bool mark_end(const struct pieces *p, int32_t id)
 {
-	if (id >= 0 && id < p->count)
-		p->token[id].kind = GRAMMAR_TOKEN_END;
+	if (id < 0 || id >= p->count)
+		return false;
+	p->token[id].kind = GRAMMAR_TOKEN_END;
+	return true;
 }
 
-static void fill(struct pieces *p, const struct tokenizer *t, const struct generation_config *config)
+/* False: no id ends a text. */
+static bool fill(struct pieces *p, const struct tokenizer *t, const struct generation_config *config)
 {
+	bool end;
+
 	for (int32_t id = 0; id < p->count; id++) {
 		tokenizer_decode(t, &id, 1, false, &p->text);
 		p->begin[id + 1] = p->text.size;
@@ -28,9 +34,10 @@ static void fill(struct pieces *p, const struct tokenizer *t, const struct gener
 			.bytes = text_str(&p->text) + p->begin[id],
 			.size = p->begin[id + 1] - p->begin[id],
 			.kind = p->begin[id + 1] > p->begin[id] ? GRAMMAR_TOKEN_TEXT : GRAMMAR_TOKEN_CONTROL};
-	mark_end(p, tokenizer_eos(t));
+	end = mark_end(p, tokenizer_eos(t));
 	for (size_t i = 0; i < config->eos_count; i++)
-		mark_end(p, config->eos[i]);
+		end |= mark_end(p, config->eos[i]);
+	return end;
 }
 
 enum status grammar_vocab_of(struct grammar_vocab **out, const struct tokenizer *t, const char *model,
@@ -46,8 +53,8 @@ enum status grammar_vocab_of(struct grammar_vocab **out, const struct tokenizer 
 	p.begin = calloc((size_t)p.count + 1, sizeof(*p.begin));
 	p.token = calloc((size_t)p.count, sizeof(*p.token));
 	if (p.begin && p.token) {
-		fill(&p, t, &config);
-		st = grammar_vocab_create(out, p.token, (size_t)p.count, err);
+		if (fill(&p, t, &config))
+			st = grammar_vocab_create(out, p.token, (size_t)p.count, err);
 	} else {
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				     "cannot allocate a vocabulary of %d tokens", p.count);

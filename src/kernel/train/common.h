@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations shared by the training kernels (src/kernel/train/). Activations and weights are BF16, or F32 in
- * the kernels whose names end in _f32: NAME_f32.cu compiles the same source with TRAIN_F32.
- * Statistics, losses, parameter gradients, the master copy and the moments are F32.
- * Matrices are row-major. `ld` is the number of elements from row to row, so every operand may be a slice of
- * columns. Any shape and alignment is correct. An operand is read 16 bytes at a time if its address is a
- * multiple of 16 bytes and its ld a multiple of 8 elements (F32: 4), else element by element.
- * rows = 0 needs no launch. A null address means that the operand is absent.
+ * Declarations shared by the training kernels (src/kernel/train/). Activations and weights are BF16, or F32
+ * in the kernels whose names end in _f32: NAME_f32.cu compiles the same source with TRAIN_F32. Statistics,
+ * losses, parameter gradients, the master copy and the moments are F32. Matrices are row-major. `ld` is the
+ * number of elements from row to row, so every operand may be a slice of columns. Any shape and alignment is
+ * correct. An operand is read 16 bytes at a time if its address is a multiple of 16 bytes and its ld a
+ * multiple of 8 elements (F32: 4), else element by element. rows = 0 needs no launch. A null address means
+ * that the operand is absent.
  */
 #ifndef KERNEL_TRAIN_COMMON_H
 #define KERNEL_TRAIN_COMMON_H
@@ -51,8 +51,9 @@ static inline unsigned train_blocks(uint64_t rows, uint64_t cols)
  * (cols + 31) / 32 blocks of TRAIN_THREADS. */
 struct train_sums_args {
 	DEVICE_PTR(const float) sums; /* (count, cols), contiguous */
-	DEVICE_PTR(float) out;	      /* (cols) */
+	DEVICE_PTR(void) out;	      /* (cols): F32, or BF16 if bf16 */
 	uint64_t count, cols;
+	uint32_t bf16, reserved;
 };
-static_assert(sizeof(struct train_sums_args) == 32, "layout shared with nvcc");
+static_assert(sizeof(struct train_sums_args) == 40, "layout shared with nvcc");
 #endif

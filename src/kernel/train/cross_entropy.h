@@ -25,8 +25,8 @@ struct train_loss_args {
 };
 static_assert(sizeof(struct train_loss_args) == 64, "layout shared with nvcc");
 
-/* Dynamic shared memory for the launch. number_bytes: of a logit. most: the device's opt-in shared memory per block
- * (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97). */
+/* Dynamic shared memory for the launch. number_bytes: of a logit. most: the device's opt-in shared memory per
+ * block (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97). */
 static inline unsigned train_loss_shared(uint64_t vocab, unsigned number_bytes, unsigned most)
 {
 	uint64_t row = (vocab + 7) / 8 * 8 * number_bytes;

@@ -17,11 +17,11 @@
 enum { TRAIN_ATTENTION_ROWS = 32, TRAIN_ATTENTION_THREADS = 256 };
 
 struct train_attention_args {
-	DEVICE_PTR(const train_real) qkv;	     /* (rows, (heads + 2 kv_heads) head_dim), ld_qkv */
-	DEVICE_PTR(train_real) o;		     /* (rows, heads head_dim), ld_o; an input of backward */
+	DEVICE_PTR(const train_real) qkv;    /* (rows, (heads + 2 kv_heads) head_dim), ld_qkv */
+	DEVICE_PTR(train_real) o;	     /* (rows, heads head_dim), ld_o; an input of backward */
 	DEVICE_PTR(float) lse;		     /* (rows, heads), ld_lse: natural log; an input of backward */
 	DEVICE_PTR(const int32_t) doc_start; /* (docs + 1), device memory */
-	DEVICE_PTR(const train_real) d_o;	     /* (rows, heads head_dim), ld_d_o; backward only */
+	DEVICE_PTR(const train_real) d_o;    /* (rows, heads head_dim), ld_d_o; backward only */
 	/* (rows, (heads + 2 kv_heads) head_dim), ld_dqkv: output */
 	DEVICE_PTR(train_real) dqkv;
 	DEVICE_PTR(float) delta; /* (rows, heads), contiguous: row sums of o * d_o */

@@ -9,11 +9,11 @@
  * Grid: rows, or fewer. Threads: train_row_threads(cols). cols <= TRAIN_ROW_COLS_MAX.
  */
 struct train_norm_args {
-	DEVICE_PTR(train_real) x;		/* (rows, cols), ld_x; written only if `add` is present */
+	DEVICE_PTR(train_real) x;	  /* (rows, cols), ld_x; written only if `add` is present */
 	DEVICE_PTR(const train_real) add; /* (rows, cols), ld_add; 0: absent */
-	DEVICE_PTR(const train_real) w;	/* (cols) */
-	DEVICE_PTR(train_real) y;		/* (rows, cols), ld_y */
-	DEVICE_PTR(float) rstd;		/* (rows), ld_rstd */
+	DEVICE_PTR(const train_real) w;	  /* (cols) */
+	DEVICE_PTR(train_real) y;	  /* (rows, cols), ld_y */
+	DEVICE_PTR(float) rstd;		  /* (rows), ld_rstd */
 	int64_t ld_x, ld_add, ld_y, ld_rstd;
 	uint32_t rows, cols;
 	float eps;
@@ -30,11 +30,11 @@ static_assert(sizeof(struct train_norm_args) == 88, "layout shared with nvcc");
  */
 struct train_norm_bwd_args {
 	DEVICE_PTR(const train_real) dy; /* (rows, cols), ld_dy */
-	DEVICE_PTR(const train_real) x;  /* (rows, cols), ld_x */
-	DEVICE_PTR(const train_real) w;  /* (cols) */
-	DEVICE_PTR(const float) rstd;  /* (rows), ld_rstd */
-	DEVICE_PTR(train_real) dx;       /* (rows, cols), ld_dx: the gradient is added to it */
-	DEVICE_PTR(float) sums;	       /* (grid, cols); 0: no gradient of w */
+	DEVICE_PTR(const train_real) x;	 /* (rows, cols), ld_x */
+	DEVICE_PTR(const train_real) w;	 /* (cols) */
+	DEVICE_PTR(const float) rstd;	 /* (rows), ld_rstd */
+	DEVICE_PTR(train_real) dx;	 /* (rows, cols), ld_dx: the gradient is added to it */
+	DEVICE_PTR(float) sums;		 /* (grid, cols); 0: no gradient of w */
 	int64_t ld_dy, ld_x, ld_rstd, ld_dx;
 	uint32_t rows, cols;
 };
@@ -51,7 +51,7 @@ static_assert(sizeof(struct train_norm_bwd_args) == 88, "layout shared with nvcc
  * Grid: train_blocks(rows, heads * dim), or any; with `sums` at most TRAIN_SUMS_MAX. Threads: TRAIN_THREADS.
  */
 struct train_head_args {
-	DEVICE_PTR(train_real) x;		    /* (rows, heads * dim), ld_x */
+	DEVICE_PTR(train_real) x;	    /* (rows, heads * dim), ld_x */
 	DEVICE_PTR(const train_real) w;	    /* (dim); 0: no norm, and raw and rstd are not touched */
 	DEVICE_PTR(const int32_t) position; /* (rows) */
 	DEVICE_PTR(const float) cos_sin;    /* (positions, dim), ld_cos_sin: dim / 2 cosines, dim / 2 sines */

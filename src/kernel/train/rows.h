@@ -10,7 +10,7 @@
  * next GEMM's weight gradient needs it. */
 struct train_swiglu_args {
 	DEVICE_PTR(train_real) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
-	DEVICE_PTR(train_real) h;	      /* (rows, ffn), ld_h */
+	DEVICE_PTR(train_real) h;	/* (rows, ffn), ld_h */
 	DEVICE_PTR(train_real) h_again; /* (rows, ffn), ld_h_again; bwd only; 0: absent */
 	int64_t ld_gate_up, ld_h, ld_h_again;
 	uint32_t rows, ffn;
@@ -21,30 +21,31 @@ static_assert(sizeof(struct train_swiglu_args) == 56, "layout shared with nvcc")
  * bf16(to[row[i]] + from[i]); no row may occur twice. rows and cols are those of the list. */
 struct train_gather_args {
 	DEVICE_PTR(const train_real) from; /* ld_from */
-	DEVICE_PTR(train_real) to;	 /* ld_to */
-	DEVICE_PTR(const int32_t) row;	 /* (rows) */
+	DEVICE_PTR(train_real) to;	   /* ld_to */
+	DEVICE_PTR(const int32_t) row;	   /* (rows) */
 	int64_t ld_from, ld_to;
 	uint32_t rows, cols;
 };
 static_assert(sizeof(struct train_gather_args) == 48, "layout shared with nvcc");
 
-/* train_embed_bwd: dtable[token[t]] += dx[t]. One block adds the rows of one token in ascending order. Grid:
- * exactly rows. */
+/* train_embed_bwd: dtable[token[t]] += dx[t]. One block adds the rows of one token in ascending order. A sum
+ * in BF16 is rounded after each 256 positions that have the token. Grid: exactly rows. */
 struct train_embed_bwd_args {
-	DEVICE_PTR(const train_real) dx;	 /* (rows, cols), ld_dx */
-	DEVICE_PTR(float) dtable;	 /* (vocab, cols), ld_dtable */
+	DEVICE_PTR(const train_real) dx; /* (rows, cols), ld_dx */
+	DEVICE_PTR(void) dtable;	 /* (vocab, cols), ld_dtable: F32, or BF16 if bf16 */
 	DEVICE_PTR(const int32_t) token; /* (rows) */
 	int64_t ld_dx, ld_dtable;
 	uint32_t rows, cols;
+	uint32_t bf16, reserved;
 };
-static_assert(sizeof(struct train_embed_bwd_args) == 48, "layout shared with nvcc");
+static_assert(sizeof(struct train_embed_bwd_args) == 56, "layout shared with nvcc");
 
 /* train_dropout: y = bf16((add ? y : 0) + (keep ? x * scale : 0)). Element (t, j) is kept if word j % 4 of
  * Philox with key seed and counter (j / 4, row low, row high, site), row = row_begin + t, is >= least. y may
  * be x. */
 struct train_dropout_args {
 	DEVICE_PTR(const train_real) x; /* (rows, cols), ld_x */
-	DEVICE_PTR(train_real) y;	      /* (rows, cols), ld_y */
+	DEVICE_PTR(train_real) y;	/* (rows, cols), ld_y */
 	int64_t ld_x, ld_y;
 	uint64_t seed, row_begin;
 	uint32_t rows, cols;
@@ -84,7 +85,7 @@ static_assert(sizeof(struct train_copy_args) == 48, "layout shared with nvcc");
  * Threads: TRAIN_THREADS. */
 struct train_columns_args {
 	DEVICE_PTR(const train_real) x; /* (rows, cols), ld_x */
-	DEVICE_PTR(float) sums;	      /* (grid.y, cols) */
+	DEVICE_PTR(float) sums;		/* (grid.y, cols) */
 	int64_t ld_x;
 	uint32_t rows, cols;
 };

@@ -50,7 +50,8 @@ static __device__ eight eight_of(uint4 q)
 
 static __device__ uint4 four_words(const eight &e)
 {
-	return make_uint4(pair(e.v[0], e.v[1]), pair(e.v[2], e.v[3]), pair(e.v[4], e.v[5]), pair(e.v[6], e.v[7]));
+	return make_uint4(pair(e.v[0], e.v[1]), pair(e.v[2], e.v[3]), pair(e.v[4], e.v[5]),
+			  pair(e.v[6], e.v[7]));
 }
 
 /* The words of up to `left` elements at p, followed by zeros. */
@@ -224,7 +225,8 @@ static __device__ void for_vectors(uint32_t rows, uint64_t cols, loader load, st
 	const uint64_t vectors = (cols + 7) / 8, all = rows * vectors;
 	const uint64_t step = (uint64_t)gridDim.x * blockDim.x * 2;
 
-	for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x * 2 + threadIdx.x; first < all; first += step) {
+	for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x * 2 + threadIdx.x; first < all;
+	     first += step) {
 		decltype(load(place{})) loaded[2];
 		place at[2];
 

@@ -112,12 +112,13 @@ enum status load_server_meet(struct load_server *s, struct http *h, const char *
 }
 
 enum status load_server_try(const struct load_server *s, const struct http *h, const char *path,
-			    const struct text *body, struct error *err)
+			    const struct text *body, bool *loading, struct error *err)
 {
 	struct text answer = {0};
 	long status;
 	enum status st = http_post(h, path, body, &status, &answer, err);
 
+	*loading = !st && status == 503;
 	if (!st && status != 200)
 		st = refused(s, path, status, &answer, err);
 	text_release(&answer);

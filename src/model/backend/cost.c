@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/cost.h"
+#include "gpu/bnb4/bnb4_kernels.h"
 #include "kernel/step/sample.h"
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/invariant/quantised_gemm.h"
@@ -12,6 +13,15 @@
 void cost_touch(struct backend *back, const struct mat *m, double times)
 {
 	back->cost.bytes += times * (double)dtype_bytes(m->dtype, (uint64_t)(m->rows * m->cols));
+}
+
+void cost_adamw(struct backend *back, const struct adamw_part *p)
+{
+	const struct mat *const changed[] = {&p->m, &p->v, &p->m_scale, &p->v_scale, &p->w, &p->rest};
+
+	cost_touch(back, &p->g, 1);
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++)
+		cost_touch(back, changed[i], 2);
 }
 
 void cost_gemm(struct backend *back, const struct gemm *g)
@@ -58,16 +68,15 @@ void cost_slot_fill(struct backend *back, const struct slot_fill *fill)
 	cost_refresh(back, &fill->live);
 }
 
-enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *absmax,
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
 			       struct error *err)
 {
 	const struct bnb4 *q = &to->bnb4;
-	const bool wanted = back->kind == BACKEND_GPU && q->nested;
+	const uint64_t bytes =
+		back->kind == BACKEND_GPU ? bnb4_kernels_scratch(q->rows, q->cols, q->nested) : 0;
 
-	*absmax = (struct mat){.rows = wanted,
-			       .cols = wanted ? (int64_t)bnb4_blocks(q->rows, q->cols) : 0,
-			       .dtype = DTYPE_F32};
-	return wanted ? arena_mat(back->arena, MEM_WORKSPACE, absmax, "absmax of blocks", err) : STATUS_OK;
+	*room = (struct mat){.rows = bytes > 0, .cols = (int64_t)bytes, .dtype = DTYPE_U8};
+	return bytes ? arena_mat(back->arena, MEM_WORKSPACE, room, "absmax of blocks", err) : STATUS_OK;
 }
 
 /* One tile of scores per thread, and a second one for backward. A thread sums key gradients only for its own

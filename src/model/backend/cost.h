@@ -13,6 +13,8 @@ void cost_attention(struct backend *back, const struct attention *at, const stru
 /* Adds `times` reads or writes of every element of m. */
 void cost_touch(struct backend *back, const struct mat *m, double times);
 
+/* Adds the bytes of a step of AdamW: the gradient is read, the other operands are read and written. */
+void cost_adamw(struct backend *back, const struct adamw_part *p);
 void cost_refresh(struct backend *back, const struct live_range *range);
 void cost_slot_fill(struct backend *back, const struct slot_fill *fill);
 
@@ -53,8 +55,8 @@ enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool a
 /* CPU only: the operands of a GEMM in FP8, as numbers. */
 enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, struct mat *a, struct mat *b,
 				  struct error *err);
-/* GPU only: absmax of blocks in F32, before double quantization. rows 0: not needed. */
-enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *absmax,
+/* GPU only: memory that double quantization needs besides the result. rows 0: none. */
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
 			       struct error *err);
 /* Rows of the lists of a micro-batch on a GPU: token, position, target, trained, starts, order. There is
  * room for any division of the rows into sequences. */

@@ -330,10 +330,11 @@ static enum status plan_reduce(struct backend *back, struct mat x, enum reductio
 	return st;
 }
 
-static enum status plan_adamw(struct backend *back, struct mat g, struct mat m, struct mat v,
-			      struct mat master, const struct adamw *a, struct error *err)
+static enum status plan_adamw(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+			      struct error *err)
 {
-	return touch(back, &g, 7);
+	cost_adamw(back, p);
+	return STATUS_OK;
 }
 
 static const struct ops plan_ops = {

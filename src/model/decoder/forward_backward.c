@@ -232,10 +232,11 @@ static enum status check_pass(const struct pass *p, struct error *err)
 	return STATUS_OK;
 }
 
-/* Whether the work is independent of the step, so that a device may repeat it as a graph. */
+/* Whether the work is independent of the step, so that a device may repeat it as a graph. The caller's own
+ * work between layers is in no graph. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->dropout;
+	return p->back->ops->span && !p->dropout && !p->layer_done;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -341,6 +342,8 @@ static enum status layers_backward(void *arg, struct error *err)
 					    input_wanted, err);
 		if (!st)
 			st = slots_done(p->model, p->back, i, err);
+		if (!st && p->layer_done)
+			st = p->layer_done(p->layer_done_arg, i, err);
 	}
 	if (!st && p->model->embed.grad.rows)
 		st = p->back->ops->embed_bwd(p->back, p->batch, r->dx, p->model->embed.grad, err);

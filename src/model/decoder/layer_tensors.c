@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/bnb4/bnb4_kernels.h"
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
@@ -204,7 +205,10 @@ static enum status place_stored(struct model *m, struct backend *back, int64_t l
 					      .cols = t[i].cols,
 					      .type = m->storage.type,
 					      .nested = m->storage.nested}};
-		st = stored_place(s, back->arena, name, err);
+		if (back->kind == BACKEND_GPU)
+			st = bnb4_kernels_check(t[i].rows, t[i].cols, err);
+		if (!st)
+			st = stored_place(s, back->arena, name, err);
 	}
 	return st;
 }

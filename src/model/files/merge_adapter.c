@@ -26,10 +26,14 @@ struct merging {
 	struct rounded_weights rounded;
 };
 
-/* Whether the adapter was trained with the numbers that remain of this weight in 4 bits. */
+/* Whether the adapter was trained with the numbers that remain of this weight in 4 bits. The file of a weight
+ * that it has in 4 bits has these numbers. */
 static bool is_rounded(const struct merging *m, const struct named *n)
 {
-	return !storage_is_resident(&m->adapter.config.base_storage) && peft_target_of(n->hf);
+	struct weights_raw raw;
+
+	return !storage_is_resident(&m->adapter.config.base_storage) && peft_target_of(n->hf) &&
+	       weights_find(&raw, m->base, n->hf) && !raw.bnb4;
 }
 
 /* Reads the adapter of the next tensor, before several threads ask for its rows. */
@@ -104,6 +108,24 @@ static enum dtype dtype_of(const struct merging *m)
 	return dtype == DTYPE_F32 || dtype == DTYPE_F16 ? dtype : DTYPE_BF16;
 }
 
+/* The quantization_config that transformers writes for a model that it quantized with bitsandbytes. */
+static enum status add_quantization(struct merging *m, const char *dtype, struct error *err)
+{
+	const struct folder_bnb4 *to = m->o->bnb4;
+	json_t *made =
+		json_pack("{s:b, s:b, s:s, s:s, s:s, s:b, s:b, s:b, s:n, s:f, s:b, s:b, s:s}",
+			  "_load_in_4bit", 1, "_load_in_8bit", 0, "bnb_4bit_compute_dtype", dtype,
+			  "bnb_4bit_quant_storage", "uint8", "bnb_4bit_quant_type", bnb4_type_name(to->type),
+			  "bnb_4bit_use_double_quant", to->nested, "llm_int8_enable_fp32_cpu_offload", 0,
+			  "llm_int8_has_fp16_weight", 0, "llm_int8_skip_modules", "llm_int8_threshold", 6.0,
+			  "load_in_4bit", 1, "load_in_8bit", 0, "quant_method", "bitsandbytes");
+
+	if (!made || json_object_set_new(m->config, "quantization_config", made))
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory",
+				       m->base->path);
+	return STATUS_OK;
+}
+
 /* Reads the base model's configuration, if it has one, and applies the changes of the merge. */
 static enum status read_config(struct merging *m, enum dtype dtype, struct error *err)
 {
@@ -111,8 +133,10 @@ static enum status read_config(struct merging *m, enum dtype dtype, struct error
 	char path[PATH_MAX + 16];
 	enum status st;
 
+	if (m->base->gguf && m->o->bnb4)
+		m->config = shape_config(&m->shape, dtype);
 	if (m->base->gguf)
-		return STATUS_OK;
+		return m->o->bnb4 ? add_quantization(m, type, err) : STATUS_OK;
 	snprintf(path, sizeof(path), "%s/config.json", m->base->path);
 	st = json_file_read(&m->config, path, CONFIG_MAX, err);
 	if (st)
@@ -120,8 +144,8 @@ static enum status read_config(struct merging *m, enum dtype dtype, struct error
 	json_object_set_new(m->config, json_object_get(m->config, "dtype") ? "dtype" : "torch_dtype",
 			    json_string(type));
 	json_object_set_new(m->config, "tie_word_embeddings", json_boolean(m->shape.tied));
-	json_object_del(m->config, "quantization_config"); /* the result is not quantized */
-	return STATUS_OK;
+	json_object_del(m->config, "quantization_config"); /* the base's */
+	return m->o->bnb4 ? add_quantization(m, type, err) : STATUS_OK;
 }
 
 static enum status check(const char *out, struct error *err)
@@ -148,7 +172,13 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 	};
 	enum status st = STATUS_OK;
 
-	if (o->adapter)
+	if (o->bnb4 && base->bnb4_count)
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: %zu matrices are in 4 bits already; quantize the model that it was made from",
+			base->path, base->bnb4_count);
+	fo.bnb4 = o->bnb4;
+	if (!st && o->adapter)
 		st = peft_open(&m.adapter, o->adapter, &base->shape, err);
 	if (!st && o->adapter)
 		st = peft_check_base(&m.adapter, base, o->any_base, o->log, err);

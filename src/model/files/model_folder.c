@@ -11,6 +11,7 @@
 #include "core/file/mapped.h"
 #include "model/tensor/dtype.h"
 #include "core/json/file.h"
+#include "model/files/bnb4/bnb4_file.h"
 #include "model/files/safetensors/safetensors.h"
 
 #define JSON_STYLE (JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(15))
@@ -20,11 +21,21 @@ enum {
 	THREADS_MAX = 64,
 };
 
+/* A tensor of the files: one of the model, or a part of one that is quantized. */
+struct entry {
+	const struct named *n;
+	bool quantized;
+	struct bnb4_part part; /* of the model's own tensor: name and tensor only */
+	void *late;	       /* data of a part that is written at the end of its file */
+};
+
 struct writing {
 	const struct folder_options *o;
 	const char *dir;
 	struct named *names;
-	struct tensor *tensors; /* sorted as written */
+	struct entry *entries;
+	size_t *first;	/* first entry of each name; the last one is the number of entries */
+	uint64_t *size; /* bytes of each name's entries */
 	size_t count, shards;
 	uint64_t done, all;
 	float *floats;
@@ -33,26 +44,70 @@ struct writing {
 	json_t *map; /* weight_map of the index: tensor to file */
 };
 
+static bool is_quantized(const struct writing *w, const struct named *n)
+{
+	return w->o->bnb4 && n->layer >= 0 && !n->vector;
+}
+
+static struct bnb4_state state_of(const struct writing *w, const struct named *n)
+{
+	return (struct bnb4_state){.type = w->o->bnb4->type,
+				   .dtype = w->o->dtype,
+				   .rows = n->rows,
+				   .cols = n->cols,
+				   .nested = w->o->bnb4->nested};
+}
+
+static size_t add_quantized(const struct writing *w, struct entry *to, const struct named *n)
+{
+	const struct bnb4_state state = state_of(w, n);
+	struct bnb4_part part[BNB4_PARTS_MOST];
+	const size_t count = bnb4_parts(part, n->hf, &state);
+
+	for (size_t i = 0; i < count; i++) {
+		to[i] = (struct entry){.n = n, .quantized = true, .part = part[i]};
+		to[i].part.tensor.name = to[i].part.name;
+	}
+	return count;
+}
+
+static size_t add_plain(const struct writing *w, struct entry *to, const struct named *n)
+{
+	struct tensor *t = &to->part.tensor;
+
+	*to = (struct entry){.n = n};
+	*t = (struct tensor){.name = n->hf, .dtype = w->o->dtype, .rank = n->vector ? 1 : 2};
+	t->dim[0] = n->vector ? n->cols : n->rows;
+	t->dim[1] = n->vector ? 0 : n->cols;
+	dtype_measure(t);
+	return 1;
+}
+
 static enum status allocate(struct writing *w, struct error *err)
 {
+	size_t used = 0;
+
 	w->count = names_count(w->o->shape);
 	w->names = calloc(w->count, sizeof(*w->names));
-	w->tensors = calloc(w->count, sizeof(*w->tensors));
+	w->entries = calloc(w->count * (w->o->bnb4 ? BNB4_PARTS_MOST : 1), sizeof(*w->entries));
+	w->first = calloc(w->count + 1, sizeof(*w->first));
+	w->size = calloc(w->count, sizeof(*w->size));
 	w->floats = malloc(sizeof(*w->floats) * CHUNK);
 	w->halves = w->o->dtype == DTYPE_F32 ? NULL : malloc(sizeof(*w->halves) * CHUNK);
 	w->map = json_object();
-	if (!w->names || !w->tensors || !w->floats || (!w->halves && w->o->dtype != DTYPE_F32))
+	if (!w->names || !w->entries || !w->first || !w->size || !w->floats ||
+	    (!w->halves && w->o->dtype != DTYPE_F32))
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->dir);
 	for (size_t i = 0; i < w->count; i++) {
 		struct named *n = &w->names[i];
-		struct tensor *t = &w->tensors[i];
 
 		names_at(n, w->o->shape, i);
-		*t = (struct tensor){.name = n->hf, .dtype = w->o->dtype, .rank = n->vector ? 1 : 2};
-		t->dim[0] = n->vector ? n->cols : n->rows;
-		t->dim[1] = n->vector ? 0 : n->cols;
-		dtype_measure(t);
-		w->all += t->size;
+		used += is_quantized(w, n) ? add_quantized(w, w->entries + used, n)
+					   : add_plain(w, w->entries + used, n);
+		w->first[i + 1] = used;
+		for (size_t k = w->first[i]; k < used; k++)
+			w->size[i] += w->entries[k].part.tensor.size;
+		w->all += w->size[i];
 	}
 	return cpu_pool_usable(&w->pool, err);
 }
@@ -60,11 +115,11 @@ static enum status allocate(struct writing *w, struct error *err)
 /* Index after the last tensor in the file that begins with tensor `first`. */
 static size_t shard_end(const struct writing *w, size_t first)
 {
-	uint64_t size = w->tensors[first].size;
+	uint64_t size = w->size[first];
 	size_t at = first + 1;
 
-	while (at < w->count && size + w->tensors[at].size <= w->o->shard_bytes)
-		size += w->tensors[at++].size;
+	while (at < w->count && size + w->size[at] <= w->o->shard_bytes)
+		size += w->size[at++];
 	return at;
 }
 
@@ -102,12 +157,10 @@ static void make_rows(void *arg, unsigned thread)
 		dtype_pack(w->o->dtype, w->floats + at, w->halves + at, count);
 }
 
-static enum status write_rows(struct writing *w, struct safetensors_writer *out, struct part *p,
-			      struct error *err)
+/* Makes the rows of a part; *data becomes their numbers. */
+static enum status get_rows(struct writing *w, struct part *p, const void **data, struct error *err)
 {
-	uint64_t count = (uint64_t)(p->rows * p->n->cols);
-	const void *data = w->halves ? (const void *)w->halves : w->floats;
-
+	*data = w->halves ? (const void *)w->halves : w->floats;
 	cpu_pool_run(w->pool, make_rows, p);
 	for (unsigned i = 0; i < cpu_pool_count(w->pool); i++) {
 		if (p->st[i]) {
@@ -115,52 +168,162 @@ static enum status write_rows(struct writing *w, struct safetensors_writer *out,
 			return p->st[i];
 		}
 	}
-	if (!dtype_finite(w->o->dtype, data, count))
+	if (!dtype_finite(w->o->dtype, *data, (size_t)(p->rows * p->n->cols)))
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 				       "%s: %s has numbers that %s cannot hold", w->dir, p->n->hf,
 				       dtype_name(w->o->dtype));
-	w->done += dtype_bytes(w->o->dtype, count);
-	if (w->o->progress && !w->o->progress(w->o->arg, w->done, w->all))
-		return error_set(err, STATUS_CANCELLED, "stopped on request");
-	return safetensors_write(out, data, dtype_bytes(w->o->dtype, count), err);
+	return STATUS_OK;
 }
 
-static enum status write_tensor(struct writing *w, struct safetensors_writer *out, const struct named *n,
-				struct error *err)
+static enum status count_done(struct writing *w, uint64_t bytes, struct error *err)
+{
+	w->done += bytes;
+	if (w->o->progress && !w->o->progress(w->o->arg, w->done, w->all))
+		return error_set(err, STATUS_CANCELLED, "stopped on request");
+	return STATUS_OK;
+}
+
+/* Makes all rows of a tensor, and writes them to `out`, or to `matrix` if it is not NULL. */
+static enum status make_tensor(struct writing *w, struct safetensors_writer *out, const struct named *n,
+			       uint8_t *matrix, struct error *err)
 {
 	struct part *p = calloc(1, sizeof(*p));
 	int64_t rows = CHUNK / n->cols;
 	enum status st = STATUS_OK;
+	const void *data;
 
 	if (!p)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->dir);
 	if (w->o->begin)
 		st = w->o->begin(w->o->arg, n, err);
 	for (int64_t row = 0; row < n->rows && !st; row += rows) {
+		uint64_t bytes;
+
 		*p = (struct part){.w = w, .n = n, .row = row};
 		p->rows = n->rows - row < rows ? n->rows - row : rows;
-		st = write_rows(w, out, p, err);
+		bytes = dtype_bytes(w->o->dtype, (uint64_t)(p->rows * n->cols));
+		st = get_rows(w, p, &data, err);
+		if (!st && matrix)
+			memcpy(matrix + dtype_bytes(w->o->dtype, (uint64_t)(row * n->cols)), data, bytes);
+		if (!st && !matrix)
+			st = count_done(w, bytes, err);
+		if (!st && !matrix)
+			st = safetensors_write(out, data, bytes, err);
 	}
 	free(p);
 	return st;
 }
 
+/* Writes the parts of a quantized matrix that are not late, and keeps the late ones. */
+static enum status write_parts(struct writing *w, struct safetensors_writer *out, size_t name,
+			       const struct bnb4 *m, struct error *err)
+{
+	struct bnb4_state state = state_of(w, &w->names[name]);
+	enum status st = STATUS_OK;
+
+	state.offset = m->nested ? *m->offset : 0;
+	for (size_t i = w->first[name]; i < w->first[name + 1] && !st; i++) {
+		struct entry *e = &w->entries[i];
+		void *data = malloc(e->part.tensor.size + 1);
+
+		st = data ? bnb4_part_data(data, &e->part, &state, m, err)
+			  : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory",
+					    w->dir);
+		if (!st && e->part.late) {
+			e->late = data;
+			continue;
+		}
+		if (!st)
+			st = safetensors_write(out, data, e->part.tensor.size, err);
+		free(data);
+	}
+	return st ? st : count_done(w, w->size[name], err);
+}
+
+static enum status write_quantized(struct writing *w, struct safetensors_writer *out, size_t name,
+				   struct error *err)
+{
+	const struct named *n = &w->names[name];
+	const struct folder_bnb4 *to = w->o->bnb4;
+	struct bnb4 m = {.rows = n->rows, .cols = n->cols, .type = to->type, .nested = to->nested};
+	struct mat from = {.rows = n->rows, .cols = n->cols, .ld = n->cols, .dtype = w->o->dtype};
+	void *memory = malloc(bnb4_bytes(n->rows, n->cols, to->nested));
+	enum status st = STATUS_OK;
+
+	from.data = malloc(dtype_bytes(w->o->dtype, (uint64_t)(n->rows * n->cols)));
+	if (!memory || !from.data)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory for %s", w->dir,
+				     n->hf);
+	bnb4_place(&m, memory);
+	if (!st)
+		st = make_tensor(w, NULL, n, from.data, err);
+	if (!st)
+		st = bnb4_quantize(&m, &from, w->pool, err);
+	free(from.data);
+	if (!st)
+		st = write_parts(w, out, name, &m, err);
+	free(memory);
+	return st;
+}
+
+/* The tensors of a file in their order: quantized matrices, others, late parts. */
+static size_t order_tensors(struct writing *w, size_t first, size_t end, struct tensor *out)
+{
+	size_t count = 0;
+
+	for (int pass = 0; pass < 3; pass++) {
+		for (size_t i = w->first[first]; i < w->first[end]; i++) {
+			const struct entry *e = &w->entries[i];
+
+			if (pass == (e->part.late ? 2 : !e->quantized))
+				out[count++] = e->part.tensor;
+		}
+	}
+	return count;
+}
+
+static enum status write_tensors(struct writing *w, struct safetensors_writer *out, size_t first, size_t end,
+				 struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t i = first; i < end && !st; i++)
+		if (w->entries[w->first[i]].quantized)
+			st = write_quantized(w, out, i, err);
+	for (size_t i = first; i < end && !st; i++)
+		if (!w->entries[w->first[i]].quantized)
+			st = make_tensor(w, out, &w->names[i], NULL, err);
+	for (size_t i = w->first[first]; i < w->first[end] && !st; i++)
+		if (w->entries[i].late)
+			st = safetensors_write(out, w->entries[i].late, w->entries[i].part.tensor.size, err);
+	return st;
+}
+
 static enum status write_shard(struct writing *w, size_t first, size_t end, size_t number, struct error *err)
 {
+	struct tensor *order = calloc(w->first[end] - w->first[first], sizeof(*order));
 	char name[64], path[PATH_MAX];
 	struct safetensors_writer out;
 	enum status st;
 
+	if (!order)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->dir);
 	shard_name(w, number, name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/%s", w->dir, name);
-	for (size_t i = first; i < end; i++)
-		json_object_set_new(w->map, w->names[i].hf, json_string(name));
-	st = safetensors_write_begin(&out, path, w->tensors + first, end - first, NULL, err);
+	for (size_t i = w->first[first]; i < w->first[end]; i++)
+		json_object_set_new(w->map, w->entries[i].part.tensor.name, json_string(name));
+	st = safetensors_write_begin(&out, path, order, order_tensors(w, first, end, order), NULL, err);
 	if (!st && w->o->holes)
 		st = safetensors_write_hole(&out, err);
-	for (size_t i = first; i < end && !st && !w->o->holes; i++)
-		st = write_tensor(w, &out, &w->names[i], err);
-	return safetensors_write_end(&out, st, err);
+	if (!st && !w->o->holes)
+		st = write_tensors(w, &out, first, end, err);
+	st = safetensors_write_end(&out, st, err);
+	for (size_t i = w->first[first]; i < w->first[end]; i++) {
+		free(w->entries[i].late);
+		w->entries[i].late = NULL;
+	}
+	free(order);
+	return st;
 }
 
 static enum status write_all(struct writing *w, struct error *err)
@@ -284,7 +447,9 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	json_decref(w.map);
 	free(w.halves);
 	free(w.floats);
-	free(w.tensors);
+	free(w.entries);
+	free(w.first);
+	free(w.size);
 	free(w.names);
 	return st;
 }

@@ -6,11 +6,20 @@
 #ifndef MODEL_FILES_MODEL_FOLDER_H
 #define MODEL_FILES_MODEL_FOLDER_H
 #include "core/process/cpu_pool.h"
+#include "model/bnb4/bnb4.h"
 #include "model/shape/tensor_names.h"
+
+/* The matrices of the layers become 4 bits of bitsandbytes, as transformers quantizes a model: embedding and
+ * head stay. */
+struct folder_bnb4 {
+	enum bnb4_type type;
+	bool nested; /* double quantization */
+};
 
 struct folder_options {
 	const struct shape *shape;
-	enum dtype dtype;     /* F32, BF16 or F16 */
+	enum dtype dtype;		/* F32, BF16 or F16 */
+	const struct folder_bnb4 *bnb4; /* NULL: nothing is quantized; else without `holes` */
 	uint64_t shard_bytes; /* limit for one file, except for a file with a single larger tensor */
 	const json_t *config; /* config.json; NULL: made from the shape */
 	bool replace;	      /* `dir` may hold a model, which is removed when the new one is complete */

@@ -99,6 +99,7 @@ void gpu_backend_release(struct backend *back)
 	if (g->stream)
 		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
+	fetching_release(&g->fetching);
 	replays_release(&g->replays);
 	sample_turns_release(&g->sampling);
 	fetches_release(&g->fetches);

@@ -101,6 +101,15 @@ static bool is_form(const struct gemm_form *f, const struct gemm *m)
 	return !memcmp(f, &other, sizeof(other));
 }
 
+/* Whether a choice for `chosen` rows is used for fewer. With many rows the best tile depends on how many
+ * tiles they fill, so the numbers must be close; otherwise the library's first candidate is better. */
+static bool stands_for(int64_t chosen, int64_t rows)
+{
+	if (chosen < rows)
+		return false;
+	return chosen <= FEW || (rows < MANY_ROWS ? chosen < 2 * rows : 4 * chosen <= 5 * rows);
+}
+
 const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm *m)
 {
 	const struct gemm_choices *c = g->choices;
@@ -110,8 +119,8 @@ const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm 
 	for (size_t i = 0; c && i < c->count; i++) {
 		const struct gemm_choice *one = &c->choice[i];
 
-		if (one->rows < rows || (one->rows > FEW && one->rows >= 2 * rows) ||
-		    (best && one->rows >= best->rows) || !is_form(&one->form, m))
+		if (!stands_for(one->rows, rows) || (best && one->rows >= best->rows) ||
+		    !is_form(&one->form, m))
 			continue;
 		best = one;
 	}

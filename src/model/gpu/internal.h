@@ -8,7 +8,7 @@
 #include "model/storage/slots.h"
 
 /* Assay's kernels: file, entry, part of a step, and whether they exist for ONE type of activations or for
- * BOTH: those for F32 have names with _f32 behind. */
+ * BOTH: those for F32 have _f32 behind both names. */
 /* clang-format off */
 #define GPU_KERNELS(X) \
 	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS, ONE) \
@@ -34,6 +34,8 @@
 	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER, ONE) \
 	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER, ONE) \
 	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW_STATES, "train_adamw", "train_adamw_states", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW_8BIT, "train_adamw", "train_adamw_8bit", GPU_PART_OPTIMISER, ONE) \
 	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION, BOTH) \
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD, BOTH) \
 	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD, BOTH) \
@@ -241,6 +243,7 @@ extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 
 /* Slots of weights (slots.c). */
 void fetching_release(struct fetching **f);
+extern __typeof__(*((struct ops *)0)->quantize) gpu_quantize;
 extern __typeof__(*((struct ops *)0)->slot_fill) gpu_slot_fill;
 extern __typeof__(*((struct ops *)0)->slot_ready) gpu_slot_ready;
 extern __typeof__(*((struct ops *)0)->slot_free) gpu_slot_free;

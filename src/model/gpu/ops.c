@@ -26,6 +26,7 @@ enum status gpu_end_sums(struct backend *back, const struct mat *sums, struct ma
 		.out = gpu_address(to.data),
 		.count = (uint64_t)sums->rows,
 		.cols = (uint64_t)sums->cols,
+		.bf16 = to.dtype == DTYPE_BF16,
 	};
 
 	return gpu_run(back, GPU_KERNEL_SUMS_ADD, (unsigned)((sums->cols + 31) / 32), TRAIN_THREADS, 0, &args,
@@ -109,6 +110,7 @@ static enum status gpu_embed_bwd(struct backend *back, const struct batch *b, st
 		.ld_dtable = dtable.ld,
 		.rows = (uint32_t)dx.rows,
 		.cols = (uint32_t)dx.cols,
+		.bf16 = dtable.dtype == DTYPE_BF16,
 	};
 
 	cost_touch(back, &dx, 3);
@@ -291,6 +293,10 @@ const struct ops gpu_ops = {
 	.dropout = gpu_dropout,
 	.convert = gpu_convert,
 	.refresh = gpu_refresh,
+	.quantize = gpu_quantize,
+	.slot_fill = gpu_slot_fill,
+	.slot_ready = gpu_slot_ready,
+	.slot_free = gpu_slot_free,
 	.column_sum = gpu_column_sum,
 	.reduce = gpu_reduce,
 	.adamw = gpu_adamw,

@@ -197,6 +197,29 @@ static enum status check_precision(const struct config *c, struct error *err)
 	return STATUS_OK;
 }
 
+static enum status check_states(const struct config *c, struct error *err)
+{
+	const struct config_training *t = &c->training;
+
+	if (t->master_weights == CONFIG_MASTER_FP32)
+		return STATUS_OK;
+	if (c->has_lora)
+		return refuse(
+			c, "training", "master_weights",
+			"adapters always have float32 weights, because they are small; remove it, or train "
+			"with full_finetuning",
+			err);
+	if (!computes_bf16(c))
+		return refuse(c, "training", "master_weights",
+			      "its weights are BF16, but precision or bf16 requests float32; use fp32", err);
+	if (t->device == CONFIG_DEVICE_CPU)
+		return refuse(
+			c, "training", "master_weights",
+			"it saves memory only on a GPU, because the CPU computes with float32 weights; use fp32",
+			err);
+	return STATUS_OK;
+}
+
 static enum status check_training(const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
@@ -226,7 +249,7 @@ static enum status check_training(const struct config *c, struct error *err)
 		return refuse(c, "training", "warmup_steps",
 			      "it is larger than max_steps, so the learning rate would never reach its peak",
 			      err);
-	return STATUS_OK;
+	return check_states(c, err);
 }
 
 static enum status check_evaluation(const struct config *c, struct error *err)
@@ -265,8 +288,8 @@ enum status config_check(const struct config *c, struct error *err)
 
 void config_settle(struct config *c)
 {
-	const struct tree *place = config_place(c, "training", "zero_stage");
 	struct config_training *t = &c->training;
+	const struct tree *place;
 
 	if (!t->bf16 && t->precision == CONFIG_PRECISION_AUTO)
 		t->precision = CONFIG_PRECISION_FP32;
@@ -274,6 +297,15 @@ void config_settle(struct config *c)
 	if (t->gradient_checkpointing)
 		t->recompute = CONFIG_RECOMPUTE_FULL;
 	t->gradient_checkpointing = t->recompute == CONFIG_RECOMPUTE_FULL;
+	if (t->optim == CONFIG_PAGED_ADAMW_8BIT || t->optim == CONFIG_PAGED_ADAMW_32BIT) {
+		place = config_place(c, "training", "optim");
+		text_addf(
+			&c->notes,
+			"%s:%d: training: optim: assay plans its memory and never moves it while it trains, so "
+			"paged_adamw_%s means %s\n",
+			place->file, place->line, t->optim == CONFIG_PAGED_ADAMW_8BIT ? "8bit" : "32bit",
+			t->optim == CONFIG_PAGED_ADAMW_8BIT ? "adamw_8bit" : "adamw");
+	}
 	if (t->dataloader_num_workers > 1) {
 		place = config_place(c, "training", "dataloader_num_workers");
 		text_addf(
@@ -281,8 +313,8 @@ void config_settle(struct config *c)
 			"%s:%d: training: dataloader_num_workers: %u has the effect of 1, because one thread makes "
 			"all micro-batches\n",
 			place->file, place->line, t->dataloader_num_workers);
-		place = config_place(c, "training", "zero_stage");
 	}
+	place = config_place(c, "training", "zero_stage");
 	if (t->zero_stage)
 		text_addf(&c->notes,
 			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "

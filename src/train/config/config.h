@@ -52,6 +52,17 @@ enum config_recompute {
 	CONFIG_RECOMPUTE_AUTO
 };
 const char *config_recompute_name(uint32_t recompute);
+enum config_optim {
+	CONFIG_ADAMW,
+	CONFIG_ADAMW_TORCH,
+	CONFIG_ADAMW_8BIT,
+	CONFIG_ADAMW_BNB_8BIT,
+	CONFIG_ADAMW_BF16,
+	CONFIG_PAGED_ADAMW_8BIT,
+	CONFIG_PAGED_ADAMW_32BIT
+};
+enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
+const char *config_master_name(uint32_t master);
 enum config_schedule {
 	CONFIG_CONSTANT,
 	CONFIG_CONSTANT_WITH_WARMUP,
@@ -71,7 +82,7 @@ struct config_training {
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
 	uint32_t save_total_limit;	 /* 0: keep all */
-	uint32_t lr_scheduler_type, decay_type, recompute, optim;
+	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
 	uint32_t device, attention, adapters, precision;
 	struct opt_words fp8_layers; /* none: all layers */
@@ -81,7 +92,10 @@ struct config_training {
 	uint32_t early_stopping_patience; /* evaluations without improvement before the run stops; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;
-	uint32_t zero_stage; /* from DeepSpeed's configuration */
+	uint32_t gpus;		    /* of this node, if no launcher started the ranks; 0: all */
+	uint32_t zero_stage;	    /* from DeepSpeed's configuration */
+	double bucket_cap_mb;	    /* MiB of the gradient that are summed over the ranks at once */
+	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */
 };
 
 struct config_data {
@@ -94,6 +108,12 @@ struct config_data {
 
 enum { CONFIG_SECTIONS = 4, CONFIG_ROWS_MAX = 64 };
 
+/* Not settings: where the run happens. See train/mesh/mesh.h. */
+struct config_place {
+	unsigned rank, ranks; /* ranks 0: one rank */
+	uint64_t step_packs;  /* packs of a step in the run that is resumed; 0: the settings decide */
+};
+
 struct config {
 	struct config_model model;
 	struct config_lora lora;
@@ -102,6 +122,7 @@ struct config {
 	bool has_lora;
 	/* Not a setting: PCI address of the GPU that the plan is for. Lent. NULL or "": CUDA's first GPU. */
 	const char *gpu;
+	struct config_place place;
 	struct text notes; /* one line for each setting without effect */
 	struct tree *tree[2];
 	/* The tree node of each setting's value; NULL: not given. */

@@ -28,6 +28,8 @@
 	X(forward_share, "", 0, "share of the step time: forward passes")                                 \
 	X(backward_share, "", 0, "share of the step time: backward passes, with head and loss")     \
 	X(optimiser_share, "", 0, "share of the step time: clipping and AdamW")                           \
+	X(ranks, "", 0, "ranks of the last process of this run") \
+	X(comm_share, "", -1, "several ranks: share of the step time waiting for collectives, which includes waiting for slower ranks") \
 	X(wait_share, "", -1, "share of the step time: waiting for rows")                                 \
 	X(gemm_share, "", 0, "share of the step time: GEMMs, including attention's")      \
 	X(save_share, "", -1, "share of the step time: waiting for a checkpoint to be written")                \

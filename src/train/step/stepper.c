@@ -9,6 +9,7 @@
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
 #include "model/tensor/fp8.h"
+#include "train/mesh/mesh.h"
 
 enum { SUM_LOSS, SUM_SQUARES, SUMS };
 
@@ -44,6 +45,26 @@ static unsigned targets_of(const struct opt_words *words)
 	return words->count ? targets : all;
 }
 
+static struct params_format states_of(const struct config_training *t)
+{
+	static const enum moments moments[] = {
+		[CONFIG_ADAMW] = MOMENTS_F32,
+		[CONFIG_ADAMW_TORCH] = MOMENTS_F32,
+		[CONFIG_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BNB_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BF16] = MOMENTS_BF16,
+		[CONFIG_PAGED_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_PAGED_ADAMW_32BIT] = MOMENTS_F32,
+	};
+	static const enum master masters[] = {
+		[CONFIG_MASTER_FP32] = MASTER_F32,
+		[CONFIG_MASTER_SPLIT] = MASTER_SPLIT,
+		[CONFIG_MASTER_NONE] = MASTER_NONE,
+	};
+
+	return (struct params_format){moments[t->optim], masters[t->master_weights]};
+}
+
 static struct storage storage_of(const struct config_model *m)
 {
 	static const enum bnb4_type types[] = {[CONFIG_NF4] = BNB4_NF4, [CONFIG_FP4] = BNB4_FP4};
@@ -72,6 +93,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 				      .full = !c->has_lora,
 				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+				      .states = states_of(&c->training),
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
@@ -120,6 +142,28 @@ static enum status create_model(struct stepper *s, const struct shape *shape, co
 	return st;
 }
 
+/* The sums of gradients that wait for others, if gradients are added along a tree. */
+static enum status place_tree(struct stepper *s, const struct config *c, struct error *err)
+{
+	struct mesh m;
+	enum status st = mesh_of(&m, c, err);
+
+	s->each_pack = m.each_pack;
+	return st || !m.each_pack ? st
+				  : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length,
+							 err);
+}
+
+/* LoRA's gradient is small, so it is summed at once. */
+static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
+{
+	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+
+	return c->place.ranks > 1
+		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
+		       : STATUS_OK;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
@@ -131,6 +175,10 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	s->sums = (struct mat){.rows = 1, .cols = SUMS, .dtype = DTYPE_F64};
 	if (!st)
 		st = model_place(s->model, &s->back, err);
+	if (!st)
+		st = place_tree(s, c, err);
+	if (!st)
+		st = make_buckets(s, c, err);
 	if (!st)
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
 	if (!st)
@@ -264,6 +312,18 @@ static enum status check_fp8_tokens(const struct config *c, struct step_size siz
 		FP8_MULTIPLE, setting, (long long)size.tokens);
 }
 
+/* `device: auto` is decided after the configuration was checked. */
+static enum status check_master(const struct config *c, struct error *err)
+{
+	if (!c->training.master_weights || c->training.device == CONFIG_DEVICE_GPU)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: master_weights: %s saves memory only on a GPU, and this run uses the CPU, which "
+		"computes with float32 weights; use fp32",
+		config_master_name(c->training.master_weights));
+}
+
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
@@ -277,6 +337,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 		st = check_fp8_tokens(c, evaluated, "per_device_eval_batch_size", err);
 	if (!st)
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
+	if (!st)
+		st = check_master(c, err);
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
@@ -286,6 +348,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
+	if (!st && s->model->slots.count) /* quantizing needs workspace too */
+		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
@@ -365,6 +429,8 @@ void stepper_rest(struct stepper *s)
 void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
+	gradient_tree_release(&s->tree);
+	buckets_release(&s->buckets);
 	model_release(s->model);
 	if (s->back.kind == BACKEND_GPU)
 		gpu_backend_release(&s->back);
@@ -384,10 +450,34 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 		gpu_backend_times_begin(&s->back);
 	}
 	s->begun = true;
+	s->last = false;
+	s->buckets.begun = 0;
 	st = clear_sums(s, err);
 	if (!st && s->model->fp8)
 		st = s->back.ops->zero(&s->back, s->model->overflows, err);
 	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
+}
+
+void stepper_packs(struct stepper *s, uint64_t packs)
+{
+	gradient_tree_begin(&s->tree, packs);
+}
+
+/* Begins to sum the parts of the gradient that are complete. */
+static enum status sum_layer(void *arg, int64_t layer, struct error *err)
+{
+	struct stepper *s = arg;
+
+	return buckets_sum(&s->buckets, s->comm, &s->model->params.grad, layer, err);
+}
+
+/* Moves gradient and loss of the pack that was just computed to the tree. */
+static void take_pack(struct stepper *s)
+{
+	double *loss = sum_at(s, SUM_LOSS);
+
+	gradient_tree_add(&s->tree, &s->model->params.grad, *loss);
+	*loss = 0;
 }
 
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
@@ -401,6 +491,10 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
+	if (s->last && s->buckets.count > 1 && !s->each_pack) {
+		p.layer_done = sum_layer;
+		p.layer_done_arg = s;
+	}
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
@@ -413,6 +507,8 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (!st && b->targets)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
+	if (!st && s->each_pack)
+		take_pack(s);
 	flop = s->back.cost.flop - s->back.cost.again;
 	if (s->back.kind == BACKEND_CPU) {
 		took->forward_s += (double)(t1 - t0) * 1e-9;
@@ -433,13 +529,26 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
 	return gpu_backend_prefetch(&s->back, b, err);
 }
 
+/* The gradient of all ranks. Until the wait ends, nothing else may use it. */
+static enum status sum_gradient(struct stepper *s, struct error *err)
+{
+	enum status st;
+
+	if (!s->comm)
+		return STATUS_OK;
+	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
+	return st ? st : s->comm->ops->wait(s->comm, err);
+}
+
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
 	struct backend *back = &s->back;
 	double sums[SUMS] = {0};
-	enum status st = phase(s, GPU_PHASE_OPTIMISER, err);
+	enum status st = sum_gradient(s, err);
 
+	if (!st)
+		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
 		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
 				    sum_at(s, SUM_SQUARES), err);
@@ -450,6 +559,8 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = back->ops->get(back, s->sums, sums, err);
 	*loss = sums[SUM_LOSS];
+	for (uint64_t i = 0; i < s->tree.at; i++)
+		*loss += s->tree.loss[i];
 	*norm = sqrt(sums[SUM_SQUARES]);
 	return st;
 }

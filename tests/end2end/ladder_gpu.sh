@@ -1,0 +1,26 @@
+#!/bin/sh
+# A whole ladder on a GPU that is not there: every rung that a GPU has, by the fake driver and libraries. usage: ladder_gpu.sh ASSAY FAKES ROOT
+. "$(dirname "$0")/gpus.sh"
+FAKE_NVML_FILE=$root/tests/fake/h100.json
+if ! "$assay" list kernels | grep -q train_rows_f32; then
+	echo "1..0 # SKIP this build has no kernels"
+	exit 0
+fi
+expect 0 make-model --shape tiny --out model
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+in_json() { tr -d '\n' < "$1/summary.json" | sed 's/{ *"rung"/\n&/g' | grep "\"rung\": \"$2\"" | sed 's/  */ /g' | grep -q -- "$3"; }
+ok "a ladder on a GPU passes" expect 0 ladder --shape tiny --rounds 1 --steps 3 --length 64 --out all
+for r in batch tf32 bf16 fused attention packing loading graphs recompute; do
+	ok "rung $r has a factor" eval 'in_json all $r "\"factor\":" && in_json all $r "\"verdict\": \"passed\""'
+done
+ok "power and energy are there" in_json all bf16 '"joules_per_token":'
+ok "float32 jobs attend plainly" eval 'grep -q "\"attention\": *\"plain\"" all/jobs/round-1-tf32/run/results.json'
+ok "BF16 has another loss than float32, within its tolerance" eval 'in_json all bf16 "\"loss_first_difference\": [1-9]" && ! in_json all batch "\"loss_first_difference\": [1-9][0-9.]*e-0[1-5]"'
+ok "TF32 and BF16 are told together" says "tf32 to bf16 together" all/SUMMARY.md
+FAKE_CUDA=cuLaunchKernel=719@60 "$assay" ladder --shape tiny --rounds 1 --steps 3 --length 64 --out lost > out 2> err
+ok "a device that fails in each job leaves no factor" eval '[ $? = 2 ] || [ ! -e lost/summary.json ] || says "\"exit_code\": 2" lost/summary.json'
+ok "with the driver's words" says "cuLaunchKernel: .*719" err
+finish
